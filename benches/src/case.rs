@@ -1,0 +1,53 @@
+//! Sizes as they are written on the command line: `2**20x256x32`.
+
+use std::{fmt, str::FromStr};
+
+use anyhow::{Context, ensure};
+
+/// N rows of M elements, of which k are kept.
+#[derive(Clone, Debug)]
+pub struct RowCase {
+    /// As it was written.
+    pub text: String,
+    pub rows: usize,
+    pub cols: usize,
+    pub k: usize,
+}
+
+impl FromStr for RowCase {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        let sizes: Vec<usize> = text.split('x').map(size).collect::<anyhow::Result<_>>()?;
+        ensure!(
+            sizes.len() == 3,
+            "{text}: a case is NxMxk, for example 2**20x256x32"
+        );
+        Ok(Self {
+            text: text.into(),
+            rows: sizes[0],
+            cols: sizes[1],
+            k: sizes[2],
+        })
+    }
+}
+
+impl fmt::Display for RowCase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+/// A number, or a power written `base**exponent`.
+fn size(text: &str) -> anyhow::Result<usize> {
+    let number = |text: &str| {
+        text.parse::<usize>()
+            .with_context(|| format!("{text}: not a size"))
+    };
+    match text.split_once("**") {
+        None => number(text),
+        Some((base, exponent)) => number(base)?
+            .checked_pow(number(exponent)? as u32)
+            .with_context(|| format!("{text}: too large")),
+    }
+}

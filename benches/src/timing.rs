@@ -1,0 +1,32 @@
+//! Device time, as medians.
+
+use std::time::Instant;
+
+use cubecl::{client::Client, future};
+
+/// Samples per measurement.
+const SAMPLES: usize = 21;
+
+/// Milliseconds of device time of one run, the median of many, after a warm-up; and the milliseconds
+/// of wall clock of the first run, compilation included.
+pub fn measure(client: &Client, mut run: impl FnMut() + Send) -> anyhow::Result<(f64, f64)> {
+    let start = Instant::now();
+    run();
+    future::block_on(client.sync())?;
+    let first = start.elapsed().as_secs_f64() * 1e3;
+    for _ in 0..2 {
+        run();
+    }
+    future::block_on(client.sync())?;
+    let mut samples = Vec::new();
+    for _ in 0..SAMPLES {
+        let ((), duration) = client
+            .profile(&mut run, "bench")
+            .map_err(|error| anyhow::anyhow!("{error:?}"))?;
+        let ticks = future::block_on(duration.resolve())
+            .ok_or_else(|| anyhow::anyhow!("no device time"))?;
+        samples.push(ticks.duration().as_secs_f64() * 1e3);
+    }
+    samples.sort_by(f64::total_cmp);
+    Ok((samples[SAMPLES / 2], first))
+}

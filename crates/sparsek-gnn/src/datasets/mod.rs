@@ -1,0 +1,283 @@
+//! Node classification datasets: loaders of file formats, a generator, and a built-in graph.
+pub mod graphsaint;
+pub mod karate;
+mod npy;
+pub mod sbm;
+
+use std::path::PathBuf;
+
+use crate::{Graph, GraphError};
+
+/// Why a dataset could not be had. Each is one line that names the file, where there is one, and the reason.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DatasetError {
+    /// A file cannot be opened or read.
+    #[error("{}: {source}", file.display())]
+    Io {
+        /// The file.
+        file: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A file is truncated, or not of its format.
+    #[error("{}: {reason}", file.display())]
+    Format {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A file's arrays do not describe a graph.
+    #[error("{}: {source}", file.display())]
+    Graph {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong with the graph.
+        source: GraphError,
+    },
+    /// A node has several labels, which is not supported.
+    #[error("{}: node {node} has a list of labels; only one class per node is supported", file.display())]
+    MultiLabel {
+        /// The file.
+        file: PathBuf,
+        /// The first such node.
+        node: String,
+    },
+    /// The parts do not fit together, or a generator's parameters make no graph.
+    #[error("{0}")]
+    Invalid(String),
+}
+
+/// The parts of a [`NodeDataset`], before they are checked.
+#[derive(Clone, Debug)]
+pub struct NodeDatasetParts {
+    /// What to call it.
+    pub name: String,
+    /// The graph.
+    pub graph: Graph,
+    /// Node features, row after row.
+    pub features: Vec<f32>,
+    /// Features per node.
+    pub feature_width: usize,
+    /// The class of each node.
+    pub labels: Vec<u32>,
+    /// Number of classes.
+    pub classes: usize,
+    /// Nodes to train on.
+    pub train: Vec<u32>,
+    /// Nodes that choose the epoch.
+    pub val: Vec<u32>,
+    /// Nodes to report on.
+    pub test: Vec<u32>,
+}
+
+/// A graph whose nodes have features and one class each, split in three; on the host, checked.
+#[derive(Clone, Debug)]
+pub struct NodeDataset {
+    parts: NodeDatasetParts,
+}
+
+/// A part that a check found wanting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Features,
+    Labels,
+    Splits,
+}
+
+impl NodeDatasetParts {
+    /// Whether the parts fit together; if not, which one does not, and why.
+    pub(crate) fn check(&self) -> Result<(), (Part, String)> {
+        let (nodes, width) = (self.graph.nodes(), self.feature_width);
+        let found = self.features.len();
+        if nodes == 0 || width == 0 {
+            return Err((
+                Part::Features,
+                format!("{nodes} nodes of {width} features; both must be positive"),
+            ));
+        }
+        if Some(found) != nodes.checked_mul(width) {
+            return Err((
+                Part::Features,
+                format!("{found} feature values for {nodes} nodes of {width}"),
+            ));
+        }
+        if let Some(at) = self.features.iter().position(|x| !x.is_finite()) {
+            return Err((
+                Part::Features,
+                format!(
+                    "feature {} of node {} is not finite",
+                    at % width,
+                    at / width
+                ),
+            ));
+        }
+        if self.labels.len() != nodes {
+            return Err((
+                Part::Labels,
+                format!("{} labels for {nodes} nodes", self.labels.len()),
+            ));
+        }
+        if let Some(node) = self
+            .labels
+            .iter()
+            .position(|&label| label as usize >= self.classes)
+        {
+            return Err((
+                Part::Labels,
+                format!(
+                    "node {node} has class {}, of {}",
+                    self.labels[node], self.classes
+                ),
+            ));
+        }
+        let mut split_of = vec![None; nodes];
+        for (split, list) in [
+            ("training", &self.train),
+            ("validation", &self.val),
+            ("test", &self.test),
+        ] {
+            for &node in list {
+                let Some(slot) = split_of.get_mut(node as usize) else {
+                    return Err((
+                        Part::Splits,
+                        format!("{split} node {node} is not below {nodes}"),
+                    ));
+                };
+                if let Some(other) = slot.replace(split) {
+                    return Err((
+                        Part::Splits,
+                        format!("node {node} is listed for {other} and again for {split}"),
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl NodeDataset {
+    /// Checks that the parts fit together.
+    ///
+    /// # Errors
+    /// [`DatasetError::Invalid`] when a size differs, a feature is not finite, a label is not below the number of
+    /// classes, or a node is out of range or listed twice in the splits.
+    pub fn new(parts: NodeDatasetParts) -> Result<Self, DatasetError> {
+        match parts.check() {
+            Ok(()) => Ok(Self { parts }),
+            Err((_, reason)) => Err(DatasetError::Invalid(format!("{}: {reason}", parts.name))),
+        }
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        &self.parts.name
+    }
+
+    /// The graph.
+    pub fn graph(&self) -> &Graph {
+        &self.parts.graph
+    }
+
+    /// The same dataset over another graph of as many nodes, such as one with self-loops.
+    ///
+    /// # Panics
+    /// When the graph has another number of nodes.
+    pub fn with_graph(mut self, graph: Graph) -> Self {
+        assert_eq!(
+            graph.nodes(),
+            self.nodes(),
+            "the graph must have the dataset's number of nodes"
+        );
+        self.parts.graph = graph;
+        self
+    }
+
+    /// Number of nodes.
+    pub fn nodes(&self) -> usize {
+        self.parts.graph.nodes()
+    }
+
+    /// Node features, row after row: [nodes, feature_width].
+    pub fn features(&self) -> &[f32] {
+        &self.parts.features
+    }
+
+    /// Features per node.
+    pub fn feature_width(&self) -> usize {
+        self.parts.feature_width
+    }
+
+    /// Shifts and scales each feature to mean 0 and variance 1 over the training nodes, as GraphSAINT does.
+    ///
+    /// A feature that is the same for all training nodes is shifted only.
+    pub fn with_standardised_features(mut self) -> Self {
+        let width = self.parts.feature_width;
+        let count = self.parts.train.len().max(1) as f64;
+        let mut mean = vec![0f64; width];
+        let mut square = vec![0f64; width];
+        for &node in &self.parts.train {
+            let row = &self.parts.features[node as usize * width..][..width];
+            for ((mean, square), &x) in mean.iter_mut().zip(&mut square).zip(row) {
+                *mean += f64::from(x) / count;
+                *square += f64::from(x) * f64::from(x) / count;
+            }
+        }
+        let deviation = mean.iter().zip(&square).map(|(mean, square)| {
+            let variance = square - mean * mean;
+            if variance > 1e-9 * square {
+                variance.sqrt()
+            } else {
+                1.0
+            }
+        });
+        let deviation: Vec<f64> = deviation.collect();
+        for row in self.parts.features.chunks_exact_mut(width) {
+            for ((x, mean), deviation) in row.iter_mut().zip(&mean).zip(&deviation) {
+                *x = ((f64::from(*x) - mean) / deviation) as f32;
+            }
+        }
+        self
+    }
+
+    /// Divides each node's features by the sum of their magnitudes, as PyG's `NormalizeFeatures` does.
+    pub fn with_normalised_rows(mut self) -> Self {
+        for row in self
+            .parts
+            .features
+            .chunks_exact_mut(self.parts.feature_width)
+        {
+            let sum: f32 = row.iter().map(|x| x.abs()).sum();
+            if sum > 0.0 {
+                row.iter_mut().for_each(|x| *x /= sum);
+            }
+        }
+        self
+    }
+
+    /// The class of each node.
+    pub fn labels(&self) -> &[u32] {
+        &self.parts.labels
+    }
+
+    /// Number of classes.
+    pub fn classes(&self) -> usize {
+        self.parts.classes
+    }
+
+    /// Nodes to train on.
+    pub fn train(&self) -> &[u32] {
+        &self.parts.train
+    }
+
+    /// Nodes that choose the epoch.
+    pub fn val(&self) -> &[u32] {
+        &self.parts.val
+    }
+
+    /// Nodes to report on.
+    pub fn test(&self) -> &[u32] {
+        &self.parts.test
+    }
+}

@@ -1,0 +1,31 @@
+//! MaxK-GNN on Burn: graphs, layers, datasets and a trainer over sparsek's top-k and sparse aggregation.
+//!
+//! A [`Graph`] is immutable and shared; layers ([`nn`]) take it as an argument of `forward`. Node datasets come from
+//! [`datasets`], and [`train`] fits a model full batch with best-validation checkpoints.
+//!
+//! # Example
+//!
+//! ```
+//! use burn::tensor::Device;
+//! use sparsek_gnn::{datasets::karate, nn::{Activation, SageModelConfig}, train::{NodeModelConfig, TrainConfig, train}};
+//!
+//! let data = karate::karate_club();
+//! let model = SageModelConfig::new(data.feature_width(), 16, data.classes())
+//!     .with_activation(Activation::maxk(4))
+//!     .with_layers(2);
+//! model.validate().unwrap();
+//! let config = TrainConfig::new().with_epochs(20).with_lr(0.01);
+//! # #[cfg(feature = "flex")]
+//! # {
+//! let run = train(&config, &model, &data, &Device::flex(), &mut |_: &_| Ok(())).unwrap();
+//! assert_eq!(run.history.len(), 20);
+//! # }
+//! ```
+
+pub mod aggregate;
+pub mod datasets;
+pub mod graph;
+pub mod nn;
+pub mod train;
+
+pub use graph::{Graph, GraphError};

@@ -1,0 +1,194 @@
+//! Checkpoints: Burn records of the parameters, with the configuration as JSON beside them.
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use burn::{
+    module::Module,
+    optim::{ModuleOptimizer, OptimizerRecord},
+    store::ModuleRecord,
+    tensor::Device,
+};
+use serde::{Deserialize, Serialize};
+
+use super::{EpochReport, NodeModelConfig, TrainConfig, TrainError};
+
+const MODEL_CONFIG: &str = "model.json";
+const TRAIN_CONFIG: &str = "train.json";
+const BEST: &str = "best.bpk";
+const BEST_STATE: &str = "best.json";
+const LAST: &str = "last.bpk";
+const OPTIMIZER: &str = "optimizer.bpk";
+const STATE: &str = "state.json";
+
+/// How far a run has come.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunState {
+    /// The last epoch that was saved.
+    pub last: EpochReport,
+    /// Seconds of all epochs so far.
+    pub seconds: f64,
+}
+
+/// A directory that holds one run: `model.json` and `train.json`, the best parameters (`best.bpk`, `best.json`), and
+/// what resuming needs (`last.bpk`, `optimizer.bpk`, `state.json`).
+///
+/// Each file is written under another name and then renamed, so that an interruption leaves the old one.
+#[derive(Clone, Debug)]
+pub struct CheckpointDir {
+    path: PathBuf,
+}
+
+impl CheckpointDir {
+    /// Names a directory; nothing is read or made.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into() }
+    }
+
+    /// The directory.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether a run was begun here.
+    pub fn exists(&self) -> bool {
+        self.file(MODEL_CONFIG).exists()
+    }
+
+    /// The model's configuration.
+    ///
+    /// # Errors
+    /// [`TrainError::Checkpoint`], naming the file.
+    pub fn model_config<C: NodeModelConfig>(&self) -> Result<C, TrainError> {
+        self.read_json(MODEL_CONFIG)
+    }
+
+    /// How the run is trained.
+    ///
+    /// # Errors
+    /// [`TrainError::Checkpoint`], naming the file.
+    pub fn train_config(&self) -> Result<TrainConfig, TrainError> {
+        self.read_json(TRAIN_CONFIG)
+    }
+
+    /// How far the run has come.
+    ///
+    /// # Errors
+    /// [`TrainError::Checkpoint`], naming the file.
+    pub fn state(&self) -> Result<RunState, TrainError> {
+        self.read_json(STATE)
+    }
+
+    /// What was measured in the best epoch.
+    ///
+    /// # Errors
+    /// [`TrainError::Checkpoint`], naming the file.
+    pub fn best_report(&self) -> Result<EpochReport, TrainError> {
+        self.read_json(BEST_STATE)
+    }
+
+    /// The model with the best validation accuracy, and its configuration.
+    ///
+    /// # Errors
+    /// [`TrainError::Checkpoint`], naming the file, when it is missing, corrupt, or of another model.
+    pub fn best_model<C: NodeModelConfig>(
+        &self,
+        device: &Device,
+    ) -> Result<(C, C::Model), TrainError> {
+        let config: C = self.model_config()?;
+        let model = config.init(device)?;
+        let model = self.load(BEST, model)?;
+        Ok((config, model))
+    }
+
+    pub(super) fn create(
+        &self,
+        model: &impl NodeModelConfig,
+        train: &TrainConfig,
+    ) -> Result<(), TrainError> {
+        fs::create_dir_all(&self.path).map_err(|error| self.failed("", error))?;
+        self.write_json(TRAIN_CONFIG, train)?;
+        self.write_json(MODEL_CONFIG, model)
+    }
+
+    pub(super) fn save_best<M: Module>(
+        &self,
+        model: M,
+        report: &EpochReport,
+    ) -> Result<(), TrainError> {
+        self.save(BEST, model)?;
+        self.write_json(BEST_STATE, report)
+    }
+
+    pub(super) fn save_last<M: Module>(
+        &self,
+        model: M,
+        optimizer: &ModuleOptimizer,
+        state: &RunState,
+    ) -> Result<(), TrainError> {
+        self.save(LAST, model)?;
+        let file = self.file(OPTIMIZER);
+        optimizer
+            .save(&file)
+            .map_err(|error| TrainError::record(&file, error))?;
+        self.write_json(STATE, state)
+    }
+
+    pub(super) fn load_last<M: Module>(
+        &self,
+        model: M,
+        optimizer: ModuleOptimizer,
+    ) -> Result<(M, ModuleOptimizer), TrainError> {
+        let file = self.readable(OPTIMIZER)?;
+        let record =
+            OptimizerRecord::load(&file).map_err(|error| TrainError::record(&file, error))?;
+        Ok((self.load(LAST, model)?, optimizer.load_record(record)))
+    }
+
+    fn load<M: Module>(&self, name: &str, model: M) -> Result<M, TrainError> {
+        let file = self.readable(name)?;
+        let record = ModuleRecord::load(&file).map_err(|error| TrainError::record(&file, error))?;
+        model
+            .try_load_record(record)
+            .map_err(|error| TrainError::record(&file, error))
+    }
+
+    fn save<M: Module>(&self, name: &str, model: M) -> Result<(), TrainError> {
+        let file = self.file(name);
+        model
+            .into_record()
+            .save(&file)
+            .map_err(|error| TrainError::record(&file, error))
+    }
+
+    fn read_json<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<T, TrainError> {
+        let text = fs::read_to_string(self.file(name)).map_err(|error| self.failed(name, error))?;
+        serde_json::from_str(&text).map_err(|error| self.failed(name, error))
+    }
+
+    fn write_json(&self, name: &str, value: &impl Serialize) -> Result<(), TrainError> {
+        let text = serde_json::to_string_pretty(value).map_err(|error| self.failed(name, error))?;
+        let part = self.path.join(format!("{name}.part"));
+        fs::write(&part, text)
+            .and_then(|()| fs::rename(part, self.file(name)))
+            .map_err(|error| self.failed(name, error))
+    }
+
+    fn readable(&self, name: &str) -> Result<PathBuf, TrainError> {
+        let file = self.file(name);
+        fs::File::open(&file).map_err(|error| self.failed(name, error))?;
+        Ok(file)
+    }
+
+    fn failed(&self, name: &str, error: impl ToString) -> TrainError {
+        TrainError::Checkpoint {
+            file: self.file(name),
+            reason: error.to_string(),
+        }
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+}

@@ -1,0 +1,203 @@
+//! Full-batch training of node classifiers.
+//!
+//! [`train`] runs Adam on the cross-entropy of the training nodes, evaluates every epoch, and reports the test accuracy
+//! of the epoch that was best on the validation nodes. With a [`CheckpointDir`] it can be stopped and resumed.
+mod checkpoint;
+mod data;
+mod log;
+mod optimizer;
+mod run;
+#[cfg(all(test, feature = "flex"))]
+mod tests;
+
+use burn::{
+    config::Config,
+    module::Module,
+    store::RecordError,
+    tensor::{Device, Tensor},
+};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+pub use checkpoint::{CheckpointDir, RunState};
+pub use log::{RunLog, RunSummary};
+pub use run::{Evaluation, TrainOutcome, Trainer, evaluate, train};
+
+use crate::{Graph, nn::ModelError};
+
+/// A model that scores the classes of every node.
+pub trait NodeModel: Module {
+    /// Scores (logits) of every class for every node. Shapes: x is [nodes, features], the result [nodes, classes].
+    fn forward(&self, graph: &Graph, x: Tensor<2>) -> Tensor<2>;
+}
+
+/// The configuration from which a [`NodeModel`] is built; it is stored beside the model's parameters.
+pub trait NodeModelConfig: Config + Clone + PartialEq {
+    /// The model that is built.
+    type Model: NodeModel;
+
+    /// Checks the sizes, without building anything.
+    ///
+    /// # Errors
+    /// [`ModelError`] for what cannot be built, such as a k above the width.
+    fn validate(&self) -> Result<(), ModelError>;
+
+    /// Builds the model on the device, with random parameters.
+    ///
+    /// # Errors
+    /// As [`NodeModelConfig::validate`].
+    fn init(&self, device: &Device) -> Result<Self::Model, ModelError>;
+
+    /// Features per node that the model takes.
+    fn input_width(&self) -> usize;
+
+    /// Classes that the model scores.
+    fn classes(&self) -> usize;
+}
+
+/// How to train.
+#[derive(Config, Debug, PartialEq)]
+pub struct TrainConfig {
+    /// Most epochs to run.
+    #[config(default = 200)]
+    pub epochs: usize,
+    /// Learning rate of Adam.
+    #[config(default = 0.003)]
+    pub lr: f64,
+    /// L2 penalty added to the gradients.
+    #[config(default = 0.0)]
+    pub weight_decay: f64,
+    /// Stop after so many epochs without a better validation accuracy.
+    pub patience: Option<usize>,
+    /// Seed of the parameters and of dropout.
+    #[config(default = 0)]
+    pub seed: u64,
+    /// Epochs between saves of the resumable state, when there is a checkpoint directory.
+    #[config(default = 25)]
+    pub save_every: usize,
+}
+
+impl TrainConfig {
+    /// Checks the numbers.
+    ///
+    /// # Errors
+    /// [`TrainError::Config`] for no epochs, a learning rate that is not positive, or a negative penalty.
+    pub fn validate(&self) -> Result<(), TrainError> {
+        let bad = |reason: String| Err(TrainError::Config(reason));
+        if self.epochs == 0 || self.save_every == 0 {
+            return bad("the number of epochs must be at least 1".to_string());
+        }
+        if !(self.lr > 0.0 && self.lr.is_finite()) {
+            return bad(format!(
+                "learning rate {} is not a positive number",
+                self.lr
+            ));
+        }
+        if !(self.weight_decay >= 0.0 && self.weight_decay.is_finite()) {
+            return bad(format!(
+                "weight decay {} is not a number from 0 up",
+                self.weight_decay
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// What one epoch did. Accuracies are of the parameters after the epoch's step, without dropout.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct EpochReport {
+    /// Epochs run, counted from 1.
+    pub epoch: usize,
+    /// Mean cross-entropy of the training nodes, with dropout, before the epoch's step.
+    pub loss: f64,
+    /// Accuracy on the training nodes.
+    pub train: f64,
+    /// Accuracy on the validation nodes.
+    pub val: f64,
+    /// Accuracy on the test nodes.
+    pub test: f64,
+    /// Wall-clock milliseconds, the evaluation included.
+    pub ms: f64,
+}
+
+/// What is told of every epoch; a closure will do. An error ends the training.
+pub trait Progress {
+    /// Called after each epoch.
+    ///
+    /// # Errors
+    /// Whatever the receiver could not write.
+    fn on_epoch(&mut self, report: &EpochReport) -> std::io::Result<()>;
+}
+
+impl<F: FnMut(&EpochReport) -> std::io::Result<()>> Progress for F {
+    fn on_epoch(&mut self, report: &EpochReport) -> std::io::Result<()> {
+        self(report)
+    }
+}
+
+/// Why training or evaluation ended early.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TrainError {
+    /// The training configuration is out of range.
+    #[error("{0}")]
+    Config(String),
+    /// The model cannot be built.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// The model does not fit the dataset.
+    #[error("the model is for {model}, dataset {dataset} has {found}")]
+    Mismatch {
+        /// Sizes that the model takes.
+        model: String,
+        /// Name of the dataset.
+        dataset: String,
+        /// Sizes of the dataset.
+        found: String,
+    },
+    /// A split has no nodes.
+    #[error("the {split} split of {dataset} is empty")]
+    EmptySplit {
+        /// Which split.
+        split: &'static str,
+        /// Name of the dataset.
+        dataset: String,
+    },
+    /// The loss is no longer a number.
+    #[error("the loss is {loss} in epoch {epoch}; try a smaller learning rate")]
+    Diverged {
+        /// Epoch, counted from 1.
+        epoch: usize,
+        /// The loss.
+        loss: f64,
+    },
+    /// A checkpoint file cannot be read or written.
+    #[error("{}: {reason}", file.display())]
+    Checkpoint {
+        /// The file.
+        file: PathBuf,
+        /// Why not.
+        reason: String,
+    },
+    /// The device failed.
+    #[error("the device failed: {0}")]
+    Device(String),
+    /// The receiver of progress failed.
+    #[error("cannot report progress: {0}")]
+    Progress(#[from] std::io::Error),
+}
+
+impl TrainError {
+    fn record(file: impl Into<PathBuf>, error: RecordError) -> Self {
+        // A record's message may list tensors over several lines.
+        let reason = error
+            .to_string()
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ");
+        Self::Checkpoint {
+            file: file.into(),
+            reason,
+        }
+    }
+}

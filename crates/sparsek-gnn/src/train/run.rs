@@ -1,0 +1,360 @@
+//! The training loop and the evaluation.
+use std::time::Instant;
+
+use burn::{
+    module::Module,
+    optim::{GradientsParams, ModuleOptimizer},
+    tensor::{Device, Tensor},
+};
+
+use super::{
+    CheckpointDir, EpochReport, NodeModel, NodeModelConfig, Progress, RunState, TrainConfig,
+    TrainError, data::DeviceData, optimizer::adam,
+};
+use crate::{Graph, datasets::NodeDataset};
+
+/// Trains a model full batch from random parameters: [`Trainer`] without a checkpoint.
+///
+/// # Errors
+/// [`TrainError`].
+pub fn train<C: NodeModelConfig>(
+    config: &TrainConfig,
+    model: &C,
+    data: &NodeDataset,
+    device: &Device,
+    progress: &mut impl Progress,
+) -> Result<TrainOutcome<C::Model>, TrainError> {
+    Trainer::new(config, model, data)?.run(device, progress)
+}
+
+/// A training run that has been checked and not begun.
+///
+/// The loss is the mean cross-entropy of the training nodes; each epoch takes one step of Adam and evaluates all nodes
+/// once, reading four numbers back from the device. Kingma and Ba, *Adam*, ICLR 2015, with an L2 penalty if asked.
+///
+/// The device is seeded anew from (seed, epoch) in every epoch, so that a resumed run takes the steps that the
+/// uninterrupted run would have taken. On Flex equal configurations give equal runs, as long as no other
+/// thread draws random numbers: Flex has one stream per process.
+#[derive(Debug)]
+pub struct Trainer<'a, C> {
+    config: &'a TrainConfig,
+    model: &'a C,
+    data: &'a NodeDataset,
+    checkpoint: Option<CheckpointDir>,
+    resumed: Option<RunState>,
+}
+
+/// What a training run leaves.
+#[derive(Clone, Debug)]
+pub struct TrainOutcome<M> {
+    /// The model of the epoch with the best validation accuracy, outside autodiff. When a resumed run found no better
+    /// epoch, it is the one that was saved.
+    pub model: M,
+    /// That epoch, the first of equals; its test accuracy is the run's result.
+    pub best: EpochReport,
+    /// The epochs that ran now, in order.
+    pub history: Vec<EpochReport>,
+    /// Number of epochs that ran in all, those before a resumption included.
+    pub epochs: usize,
+    /// Median wall-clock milliseconds of the epochs that ran now, 0 if none did.
+    pub ms_per_epoch: f64,
+    /// Seconds of all epochs, those before a resumption included.
+    pub seconds: f64,
+}
+
+/// What an evaluation found.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Evaluation {
+    /// Mean cross-entropy of the training nodes, without dropout.
+    pub loss: f64,
+    /// Accuracy on the training nodes.
+    pub train: f64,
+    /// Accuracy on the validation nodes.
+    pub val: f64,
+    /// Accuracy on the test nodes.
+    pub test: f64,
+}
+
+impl<'a, C: NodeModelConfig> Trainer<'a, C> {
+    /// Checks that the configurations are in range and fit the dataset.
+    ///
+    /// # Errors
+    /// [`TrainError`] when they do not, or when a split is empty.
+    pub fn new(
+        config: &'a TrainConfig,
+        model: &'a C,
+        data: &'a NodeDataset,
+    ) -> Result<Self, TrainError> {
+        config.validate()?;
+        model.validate()?;
+        check_fit(model, data)?;
+        Ok(Self {
+            config,
+            model,
+            data,
+            checkpoint: None,
+            resumed: None,
+        })
+    }
+
+    /// Saves into a directory that holds no run yet.
+    ///
+    /// # Errors
+    /// [`TrainError::Checkpoint`] when it does. Nothing is written before [`Trainer::run`].
+    pub fn with_checkpoint(mut self, checkpoint: CheckpointDir) -> Result<Self, TrainError> {
+        if checkpoint.exists() {
+            let reason =
+                "a run is saved here already; resume it or choose another directory".to_string();
+            return Err(TrainError::Checkpoint {
+                file: checkpoint.path().to_path_buf(),
+                reason,
+            });
+        }
+        self.checkpoint = Some(checkpoint);
+        Ok(self)
+    }
+
+    /// Goes on from the last saved epoch of a run. Epochs and patience may differ from those it was begun with.
+    ///
+    /// # Errors
+    /// [`TrainError::Checkpoint`] when the run cannot be read, or was begun with another model, learning rate, penalty
+    /// or seed. Nothing is written before [`Trainer::run`].
+    pub fn resume(mut self, checkpoint: CheckpointDir) -> Result<Self, TrainError> {
+        let state = checkpoint.state()?;
+        let (model, train): (C, TrainConfig) =
+            (checkpoint.model_config()?, checkpoint.train_config()?);
+        let differs = |what: String| {
+            let reason = format!("the saved run has {what}");
+            Err(TrainError::Checkpoint {
+                file: checkpoint.path().to_path_buf(),
+                reason,
+            })
+        };
+        if model != *self.model {
+            let one_line = serde_json::to_string(&model).unwrap_or_default();
+            return differs(format!("another model: {one_line}"));
+        }
+        if (train.lr, train.weight_decay, train.seed)
+            != (self.config.lr, self.config.weight_decay, self.config.seed)
+        {
+            return differs(format!(
+                "lr {}, weight decay {}, seed {}",
+                train.lr, train.weight_decay, train.seed
+            ));
+        }
+        self.checkpoint = Some(checkpoint);
+        self.resumed = Some(state);
+        Ok(self)
+    }
+
+    /// Trains on the device, with or without autodiff.
+    ///
+    /// # Errors
+    /// [`TrainError`] when the loss is no longer a number, a checkpoint cannot be written or read, or the device fails.
+    pub fn run(
+        self,
+        device: &Device,
+        progress: &mut impl Progress,
+    ) -> Result<TrainOutcome<C::Model>, TrainError> {
+        let inner = device.clone().without_autodiff();
+        let device = inner.clone().autodiff();
+        let data = DeviceData::new(self.data, &inner)?;
+        device.seed(epoch_seed(self.config.seed, 0));
+        let mut model = self.model.init(&device)?;
+        let mut optimizer = adam(self.config, &inner);
+        let (mut best, mut best_model, mut seconds, first) = match (&self.resumed, &self.checkpoint)
+        {
+            (Some(state), Some(checkpoint)) => {
+                (model, optimizer) = checkpoint.load_last(model, optimizer)?;
+                let (_, best_model) = checkpoint.best_model::<C>(&inner)?;
+                (
+                    Some(checkpoint.best_report()?),
+                    Some(best_model),
+                    state.seconds,
+                    state.last.epoch + 1,
+                )
+            }
+            _ => (None, None, 0.0, 1),
+        };
+        if let (Some(checkpoint), None) = (&self.checkpoint, &self.resumed) {
+            checkpoint.create(self.model, self.config)?;
+        }
+
+        let mut history = Vec::new();
+        let mut last_saved = first - 1;
+        for epoch in first..=self.config.epochs {
+            if let (Some(patience), Some(best)) = (self.config.patience, &best)
+                && (epoch - 1).saturating_sub(best.epoch) >= patience
+            {
+                break;
+            }
+            let start = Instant::now();
+            device.seed(epoch_seed(self.config.seed, epoch));
+            let (stepped, loss) = step(
+                model,
+                &mut optimizer,
+                self.data.graph(),
+                &data,
+                self.config.lr,
+            );
+            model = stepped;
+            let valid = model.valid();
+            let found = measure(&valid, self.data, &data, Some(loss))?;
+            if !found.loss.is_finite() {
+                return Err(TrainError::Diverged {
+                    epoch,
+                    loss: found.loss,
+                });
+            }
+            let elapsed = start.elapsed().as_secs_f64();
+            seconds += elapsed;
+            let Evaluation {
+                loss,
+                train,
+                val,
+                test,
+            } = found;
+            let report = EpochReport {
+                epoch,
+                loss,
+                train,
+                val,
+                test,
+                ms: elapsed * 1e3,
+            };
+
+            if best.is_none_or(|best: EpochReport| val > best.val) {
+                if let Some(checkpoint) = &self.checkpoint {
+                    checkpoint.save_best(valid.clone(), &report)?;
+                }
+                (best, best_model) = (Some(report), Some(valid));
+            }
+            history.push(report);
+            if let Some(checkpoint) = &self.checkpoint
+                && (epoch.is_multiple_of(self.config.save_every) || epoch == self.config.epochs)
+            {
+                checkpoint.save_last(
+                    model.clone(),
+                    &optimizer,
+                    &RunState {
+                        last: report,
+                        seconds,
+                    },
+                )?;
+                last_saved = epoch;
+            }
+            progress.on_epoch(&report)?;
+        }
+        let (Some(best), Some(best_model)) = (best, best_model) else {
+            return Err(TrainError::Config("no epoch was run".to_string()));
+        };
+        let epochs = history.last().map_or(first - 1, |report| report.epoch);
+        if let (Some(checkpoint), Some(&last)) = (&self.checkpoint, history.last())
+            && last_saved != last.epoch
+        {
+            checkpoint.save_last(model, &optimizer, &RunState { last, seconds })?;
+        }
+        Ok(TrainOutcome {
+            model: best_model,
+            best,
+            ms_per_epoch: median_ms(&history),
+            history,
+            epochs,
+            seconds,
+        })
+    }
+}
+
+/// Accuracies of a model on a dataset, without dropout.
+///
+/// # Errors
+/// [`TrainError`] when the model does not fit the dataset, a split is empty, or the device fails.
+pub fn evaluate<C: NodeModelConfig>(
+    config: &C,
+    model: &C::Model,
+    data: &NodeDataset,
+    device: &Device,
+) -> Result<Evaluation, TrainError> {
+    check_fit(config, data)?;
+    let on_device = DeviceData::new(data, device)?;
+    measure(&model.valid(), data, &on_device, None)
+}
+
+/// One step of the optimizer; also the loss before it, [1], outside autodiff and not read.
+fn step<M: NodeModel>(
+    model: M,
+    optimizer: &mut ModuleOptimizer,
+    graph: &Graph,
+    data: &DeviceData,
+    lr: f64,
+) -> (M, Tensor<1>) {
+    let loss = data.loss(model.forward(graph, data.features.clone()));
+    let gradients = GradientsParams::from_grads(loss.backward(), &model);
+    (
+        optimizer.step(lr, model, gradients),
+        loss.without_autodiff(),
+    )
+}
+
+/// One forward pass and one read. The loss is that of this pass where none is given.
+fn measure<M: NodeModel>(
+    model: &M,
+    host: &NodeDataset,
+    data: &DeviceData,
+    loss: Option<Tensor<1>>,
+) -> Result<Evaluation, TrainError> {
+    let logits = model.forward(host.graph(), data.features.clone());
+    let loss = loss.unwrap_or_else(|| data.loss(logits.clone()));
+    let numbers = Tensor::cat(vec![loss, data.right(logits)], 0).try_into_vec_as::<f32>();
+    let numbers = numbers.map_err(|error| TrainError::Device(error.to_string()))?;
+    let share = |at: usize, split: &[u32]| f64::from(numbers[at]) / split.len() as f64;
+    Ok(Evaluation {
+        loss: numbers[0].into(),
+        train: share(1, host.train()),
+        val: share(2, host.val()),
+        test: share(3, host.test()),
+    })
+}
+
+fn check_fit(model: &impl NodeModelConfig, data: &NodeDataset) -> Result<(), TrainError> {
+    let sizes = |features, classes| format!("{features} features and {classes} classes");
+    let (wanted, found) = (
+        (model.input_width(), model.classes()),
+        (data.feature_width(), data.classes()),
+    );
+    if wanted != found {
+        let dataset = data.name().to_string();
+        return Err(TrainError::Mismatch {
+            model: sizes(wanted.0, wanted.1),
+            dataset,
+            found: sizes(found.0, found.1),
+        });
+    }
+    for (split, list) in [
+        ("training", data.train()),
+        ("validation", data.val()),
+        ("test", data.test()),
+    ] {
+        if list.is_empty() {
+            return Err(TrainError::EmptySplit {
+                split,
+                dataset: data.name().to_string(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// A well-mixed seed for each epoch (SplitMix64 of the two).
+fn epoch_seed(seed: u64, epoch: usize) -> u64 {
+    let mut z = seed.wrapping_add((epoch as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+fn median_ms(history: &[EpochReport]) -> f64 {
+    let mut ms: Vec<f64> = history.iter().map(|report| report.ms).collect();
+    ms.sort_unstable_by(f64::total_cmp);
+    ms.get(ms.len() / 2).copied().unwrap_or(0.0)
+}

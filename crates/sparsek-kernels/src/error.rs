@@ -1,0 +1,99 @@
+//! Why a request was refused before anything was launched.
+
+use cubecl::ir::ElemType;
+
+/// A refused kernel request: each variant carries the limit and what was asked.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum KernelError {
+    /// More members asked than a row has elements.
+    #[error("k = {k} is greater than the row length {cols}")]
+    KTooLarge {
+        /// Members asked.
+        k: usize,
+        /// Elements of a row.
+        cols: usize,
+    },
+    /// Rows longer than any routine supports.
+    #[error("rows of {cols} elements are longer than the limit of {limit}")]
+    RowTooLong {
+        /// Elements of a row.
+        cols: usize,
+        /// The longest row supported.
+        limit: usize,
+    },
+    /// More rows than any routine supports.
+    #[error("{rows} rows are more than the limit of {limit}")]
+    TooManyRows {
+        /// Rows asked.
+        rows: usize,
+        /// The most rows supported.
+        limit: usize,
+    },
+    /// The operation does not exist for this dtype.
+    #[error("dtype {dtype} is not supported by this operation (supported: {supported})")]
+    Dtype {
+        /// Dtype asked.
+        dtype: ElemType,
+        /// What is supported.
+        supported: &'static str,
+    },
+    /// The device lacks a dtype that the operation needs.
+    #[error("the device ({runtime}) has no {dtype}")]
+    DtypeOnDevice {
+        /// The missing dtype.
+        dtype: ElemType,
+        /// Name of the runtime.
+        runtime: &'static str,
+    },
+    /// A routine was forced that cannot run this request on this device.
+    #[error("routine {routine} cannot run here: {reason}")]
+    Routine {
+        /// Name of the routine.
+        routine: &'static str,
+        /// What it lacks, with limit and request.
+        reason: String,
+    },
+    /// A buffer is shorter than its shape and strides need.
+    #[error("the {name} buffer holds {found} elements, its shape and strides need {needed}")]
+    BufferTooShort {
+        /// Which buffer.
+        name: &'static str,
+        /// Elements needed.
+        needed: usize,
+        /// Elements it holds.
+        found: usize,
+    },
+    /// A buffer is larger than the device can bind or allocate.
+    #[error("the {name} buffer of {bytes} bytes is larger than the device's limit of {limit}")]
+    BufferTooLarge {
+        /// Which buffer.
+        name: &'static str,
+        /// Bytes needed.
+        bytes: u64,
+        /// The device's limit in bytes.
+        limit: u64,
+    },
+    /// More than 2^32 elements on a device without 64-bit addresses.
+    #[error("{elements} elements need 64-bit addresses, which the device ({runtime}) lacks")]
+    AddressWidth {
+        /// Elements of the largest buffer.
+        elements: usize,
+        /// Name of the runtime.
+        runtime: &'static str,
+    },
+    /// A launch grid larger than the device allows.
+    #[error("a grid of {cubes} cubes exceeds the device's limit of {limit}")]
+    GridTooLarge {
+        /// Cubes needed.
+        cubes: usize,
+        /// Cubes allowed over the three dimensions.
+        limit: usize,
+    },
+    /// An early stop or precision parameter out of range.
+    #[error("precision eps = {eps} is not a finite number at or above 0")]
+    Precision {
+        /// The eps asked.
+        eps: f32,
+    },
+}

@@ -1,0 +1,139 @@
+//! What every launch shares: grids, address widths, checked buffers.
+
+use cubecl::{
+    ir::{AddressType, ElemType},
+    prelude::*,
+    server::Handle,
+};
+
+use crate::error::KernelError;
+
+/// The most cubes put in one grid dimension before the grid is folded, whatever the device allows:
+/// the limit of WebGPU and of most Vulkan drivers.
+const FOLD: u32 = 65_535;
+
+/// Grid and block of a launch, with the address width its buffers need.
+pub(crate) struct Grid {
+    pub count: CubeCount,
+    pub dim: CubeDim,
+    pub address: AddressType,
+}
+
+impl Grid {
+    /// `cubes` cubes of `dim`, folded into two or three dimensions, for buffers of at most
+    /// `elements` elements.
+    pub fn new(
+        client: &Client,
+        cubes: usize,
+        dim: CubeDim,
+        elements: usize,
+    ) -> Result<Self, KernelError> {
+        let (x, y, z) = client.properties().hardware.max_cube_count;
+        let x = (x.min(FOLD)) as usize;
+        let y = (y.min(FOLD)) as usize;
+        let z = (z.min(FOLD)) as usize;
+        let over_x = cubes.div_ceil(x);
+        let over_y = over_x.div_ceil(y);
+        if over_y > z {
+            return Err(KernelError::GridTooLarge {
+                cubes,
+                limit: x * y * z,
+            });
+        }
+        let count = CubeCount::Static(
+            cubes.min(x) as u32,
+            over_x.min(y).max(1) as u32,
+            over_y.max(1) as u32,
+        );
+        // Positions may run past the end of the buffers by a folded row of cubes.
+        let launched =
+            cubes.min(x) * over_x.min(y).max(1) * over_y.max(1) * dim.num_elems() as usize;
+        Ok(Self {
+            count,
+            dim,
+            address: address(client, elements.max(launched))?,
+        })
+    }
+
+    /// One unit for each of `units` items.
+    pub fn elementwise(
+        client: &Client,
+        units: usize,
+        elements: usize,
+    ) -> Result<Self, KernelError> {
+        let size = units_per_cube(client, 256) as usize;
+        let dim = CubeDim::new_1d(size as u32);
+        Self::new(
+            client,
+            units.div_ceil(size).max(1),
+            dim,
+            elements.max(units),
+        )
+    }
+}
+
+fn address(client: &Client, elements: usize) -> Result<AddressType, KernelError> {
+    let address = AddressType::from_len(elements);
+    if client.properties().supports_address(address) {
+        Ok(address)
+    } else {
+        Err(KernelError::AddressWidth {
+            elements,
+            runtime: client.name(),
+        })
+    }
+}
+
+/// The greatest power of two of units that a cube may have, at most `wanted`.
+pub(crate) fn units_per_cube(client: &Client, wanted: u32) -> u32 {
+    let most = client.properties().hardware.max_units_per_cube.max(1);
+    let most = most.min(wanted);
+    1 << most.ilog2()
+}
+
+/// Fails when the device lacks the dtype.
+pub(crate) fn require_dtype(client: &Client, dtype: ElemType) -> Result<(), KernelError> {
+    if client.properties().supports_type(dtype) {
+        Ok(())
+    } else {
+        Err(KernelError::DtypeOnDevice {
+            dtype,
+            runtime: client.name(),
+        })
+    }
+}
+
+/// An uninitialised contiguous buffer.
+pub(crate) fn allocate(
+    client: &Client,
+    name: &'static str,
+    elements: usize,
+    dtype: ElemType,
+) -> Result<Handle, KernelError> {
+    let bytes = elements as u64 * dtype.size() as u64;
+    let limit = client.properties().memory.max_page_size;
+    if bytes > limit {
+        return Err(KernelError::BufferTooLarge { name, bytes, limit });
+    }
+    // Runtimes dislike empty buffers; nothing is launched for them.
+    Ok(client.empty(bytes.max(dtype.size() as u64) as usize))
+}
+
+/// A handle as a kernel argument, after checking that it holds `needed` elements.
+pub(crate) fn argument(
+    handle: &Handle,
+    name: &'static str,
+    dtype: ElemType,
+    needed: usize,
+) -> Result<BufferArg, KernelError> {
+    let found = handle.size_in_used() as usize / dtype.size();
+    if found < needed {
+        return Err(KernelError::BufferTooShort {
+            name,
+            needed,
+            found,
+        });
+    }
+    // SAFETY: the handle holds at least `needed` elements.
+    Ok(unsafe { BufferArg::from_raw_parts(handle.clone(), needed) })
+}

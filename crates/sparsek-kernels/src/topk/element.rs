@@ -1,0 +1,229 @@
+//! The dtypes that can be selected from, and their order-preserving keys.
+//!
+//! Every routine compares unsigned integer keys, never floats, so that one search serves all dtypes
+//! and NaN, ±inf and ±0 follow from the map: `-0` and `+0` share a key, all NaN share the greatest
+//! key, and `-inf` of a float maps to key 0.
+
+use cubecl::prelude::*;
+use half::f16;
+
+/// A dtype that can be selected from. Adding one is one implementation of this trait and one line
+/// in [`crate::topk::with_element!`].
+#[cube]
+pub trait Element: Numeric {
+    /// Unsigned key with the order of the values: `u32`, or `u64` for 64-bit dtypes.
+    type Key: Int + PlaneNumeric;
+
+    /// Key of a value.
+    fn key(value: Self) -> Self::Key;
+
+    /// Key of the value halfway between two finite values given by ordered keys, in the arithmetic of
+    /// the dtype (f32 for 16-bit floats; exact for integers, rounded to the less wanted end).
+    fn midpoint(low: Self::Key, high: Self::Key, #[comptime] largest: bool) -> Self::Key;
+
+    /// Whether the key belongs to a finite value.
+    fn is_finite(key: Self::Key) -> bool;
+
+    /// Key of zero.
+    fn zero_key() -> Self::Key;
+
+    /// Whether `high - low <= eps * max(|least|, |greatest|)`, all given by unordered keys.
+    fn within(
+        low: Self::Key,
+        high: Self::Key,
+        least: Self::Key,
+        greatest: Self::Key,
+        eps: f32,
+    ) -> bool;
+}
+
+/// Whether the dtype orders in the direction asked for; a key is inverted when the least are wanted.
+#[cube]
+pub fn ordered_key<E: Element>(value: E, #[comptime] largest: bool) -> E::Key {
+    let key = E::key(value);
+    if largest { key } else { !key }
+}
+
+/// [`Element::is_finite`] of an ordered key.
+#[cube]
+pub fn ordered_is_finite<E: Element>(key: E::Key, #[comptime] largest: bool) -> bool {
+    if largest {
+        E::is_finite(key)
+    } else {
+        E::is_finite(!key)
+    }
+}
+
+/// Ordered key of zero.
+#[cube]
+pub fn ordered_zero<E: Element>(#[comptime] largest: bool) -> E::Key {
+    if largest {
+        E::zero_key()
+    } else {
+        !E::zero_key()
+    }
+}
+
+/// [`Element::within`] of ordered keys.
+#[cube]
+pub fn ordered_within<E: Element>(
+    low: E::Key,
+    high: E::Key,
+    least: E::Key,
+    greatest: E::Key,
+    eps: f32,
+    #[comptime] largest: bool,
+) -> bool {
+    if largest {
+        E::within(low, high, least, greatest, eps)
+    } else {
+        E::within(!high, !low, !greatest, !least, eps)
+    }
+}
+
+macro_rules! float_element {
+    ($float:ident, $bits:ident, $signed:ident, shift: $shift:literal, sign: $sign:literal,
+     minus_inf: $minus_inf:literal, plus_inf: $plus_inf:literal, nan: $nan:literal,
+     zero: $zero:literal, normal: $normal:literal, large: $large:literal, exponent: $exponent:literal) => {
+        #[cube]
+        impl Element for $float {
+            type Key = $bits;
+
+            fn key(value: Self) -> $bits {
+                let bits = $bits::reinterpret(value);
+                let bits = select(bits == $sign, 0, bits);
+                let fill = $bits::reinterpret($signed::reinterpret(bits) >> $shift);
+                min((bits ^ (fill | $sign)) - $minus_inf, $nan)
+            }
+
+            fn midpoint(low: $bits, high: $bits, #[comptime] largest: bool) -> $bits {
+                let low = float_of(if largest { low } else { !low });
+                let high = float_of(if largest { high } else { !high });
+                // Subnormals count as zero: runtimes that flush them agree with those that do not.
+                let low = select(low.abs() < $normal, 0.0, low);
+                let high = select(high.abs() < $normal, 0.0, high);
+                // Where the sum may overflow the ends are halved first, to the same result; on their
+                // bits, because shader compilers turn a/2 + b/2 into (a + b)/2.
+                let large = max(low.abs(), high.abs()) >= $large;
+                let middle = select(large, halved(low) + halved(high), (low + high) * 0.5);
+                let key = $float::key(select(middle.abs() < $normal, 0.0, middle));
+                if largest { key } else { !key }
+            }
+
+            fn is_finite(key: $bits) -> bool {
+                key > 0 && key < $plus_inf
+            }
+
+            fn zero_key() -> $bits {
+                $zero.runtime()
+            }
+
+            fn within(low: $bits, high: $bits, least: $bits, greatest: $bits, eps: f32) -> bool {
+                let scale = max(float_of(least).abs(), float_of(greatest).abs());
+                float_of(high) - float_of(low) <= $float::cast_from(eps) * scale
+            }
+        }
+
+        /// Half of a float, or zero where that would be subnormal.
+        #[cube]
+        fn halved(value: $float) -> $float {
+            let bits = $bits::reinterpret(value);
+            let normal = value.abs() * 0.5 >= $normal;
+            $float::reinterpret(select(normal, bits - $exponent, 0))
+        }
+
+        #[cube]
+        fn float_of(key: $bits) -> $float {
+            let key = key + $minus_inf;
+            let positive = key & $sign;
+            $float::reinterpret(select(positive != 0, key ^ $sign, !key))
+        }
+    };
+}
+
+mod single {
+    use super::*;
+    float_element!(
+        f32, u32, i32, shift: 31, sign: 0x8000_0000, minus_inf: 0x007f_ffff,
+        plus_inf: 0xff00_0001, nan: 0xff00_0002, zero: 0x7f80_0001u32,
+        normal: 1.175_494_4e-38, large: 8.507_059_2e37, exponent: 0x0080_0000
+    );
+}
+
+mod double {
+    use super::*;
+    float_element!(
+        f64, u64, i64, shift: 63, sign: 0x8000_0000_0000_0000, minus_inf: 0x000f_ffff_ffff_ffff,
+        plus_inf: 0xffe0_0000_0000_0001, nan: 0xffe0_0000_0000_0002, zero: 0x7ff0_0000_0000_0001u64,
+        normal: 2.225_073_858_507_201_4e-308, large: 4.494_232_837_155_79e307, exponent: 0x0010_0000_0000_0000
+    );
+}
+
+macro_rules! half_element {
+    ($half:ident, $value:ident => $single:expr) => {
+        #[cube]
+        impl Element for $half {
+            type Key = u32;
+
+            fn key($value: Self) -> u32 {
+                <f32 as Element>::key($single)
+            }
+
+            fn midpoint(low: u32, high: u32, #[comptime] largest: bool) -> u32 {
+                <f32 as Element>::midpoint(low, high, largest)
+            }
+
+            fn is_finite(key: u32) -> bool {
+                <f32 as Element>::is_finite(key)
+            }
+
+            fn zero_key() -> u32 {
+                <f32 as Element>::zero_key()
+            }
+
+            fn within(low: u32, high: u32, least: u32, greatest: u32, eps: f32) -> bool {
+                <f32 as Element>::within(low, high, least, greatest, eps)
+            }
+        }
+    };
+}
+
+half_element!(f16, value => f32::cast_from(value));
+// bfloat16 by its bits, the upper half of an f32: some runtimes convert it with flushed subnormals.
+half_element!(u16, value => f32::reinterpret(u32::cast_from(value) << 16));
+
+macro_rules! integer_element {
+    ($int:ident, $key:ident, $sign:literal) => {
+        #[cube]
+        impl Element for $int {
+            type Key = $key;
+
+            fn key(value: Self) -> $key {
+                $key::reinterpret(value) ^ $sign
+            }
+
+            fn midpoint(low: $key, high: $key, #[comptime] _largest: bool) -> $key {
+                low + ((high - low) >> 1)
+            }
+
+            fn is_finite(_key: $key) -> bool {
+                true.runtime()
+            }
+
+            fn zero_key() -> $key {
+                $sign.runtime()
+            }
+
+            fn within(low: $key, high: $key, least: $key, greatest: $key, eps: f32) -> bool {
+                let width = f32::cast_from(high - low);
+                let least = f32::cast_from($int::reinterpret(least ^ $sign));
+                let greatest = f32::cast_from($int::reinterpret(greatest ^ $sign));
+                width <= eps * max(least.abs(), greatest.abs())
+            }
+        }
+    };
+}
+
+integer_element!(i32, u32, 0x8000_0000u32);
+integer_element!(u32, u32, 0u32);
+integer_element!(i64, u64, 0x8000_0000_0000_0000u64);

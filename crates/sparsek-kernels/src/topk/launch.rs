@@ -1,0 +1,432 @@
+//! From a checked request to launches: one plan per routine, then the sort.
+
+use std::cmp::Reverse;
+
+use cubecl::{
+    ir::{ElemType, FloatKind, IntKind, UIntKind},
+    prelude::*,
+    server::Handle,
+};
+
+use super::{
+    Rows, Selected,
+    element::Element,
+    options::{Method, Search, TopkOptions},
+    routines::{
+        Routine,
+        cube::cube_select,
+        plane::{PlaneBlueprint, RowLayoutLaunch, plane_mask, plane_select},
+        unit::{MemoryBlueprint, unit_select},
+    },
+    scatter::fill_zero,
+    search::SearchParamsLaunch,
+    select::{PLANE_CUBE_UNITS, cube_units, plane_size},
+    sort::{MAX_RANKED, bitonic_step, rank_sort},
+};
+use crate::{
+    error::KernelError,
+    launch::{Grid, allocate, argument, require_dtype, units_per_cube},
+};
+
+/// The dtypes that can be selected from, where the device has them.
+pub const SUPPORTED_DTYPES: &str = "f32, f16, bf16, f64, i32, u32, i64";
+
+/// Runs an expression with `$element` standing for the [`Element`] of an `ElemType`.
+macro_rules! with_element {
+    ($dtype:expr, $element:ident => $body:expr) => {
+        match $dtype {
+            ElemType::Float(FloatKind::F32) => {
+                type $element = f32;
+                $body
+            }
+            ElemType::Float(FloatKind::F16) => {
+                type $element = half::f16;
+                $body
+            }
+            ElemType::Float(FloatKind::BF16) => {
+                type $element = u16;
+                $body
+            }
+            ElemType::Float(FloatKind::F64) => {
+                type $element = f64;
+                $body
+            }
+            ElemType::Int(IntKind::I32) => {
+                type $element = i32;
+                $body
+            }
+            ElemType::Int(IntKind::I64) => {
+                type $element = i64;
+                $body
+            }
+            ElemType::UInt(UIntKind::U32) => {
+                type $element = u32;
+                $body
+            }
+            dtype => Err(KernelError::Dtype {
+                dtype,
+                supported: SUPPORTED_DTYPES,
+            }),
+        }
+    };
+}
+
+/// Where the members go.
+pub(super) enum Target<'a> {
+    Pairs(&'a Handle, &'a Handle),
+    Indices(&'a Handle),
+    Dense(&'a Handle, Option<&'a Handle>),
+}
+
+/// A checked request.
+pub(super) struct Job<'a> {
+    pub client: &'a Client,
+    pub input: &'a Rows,
+    pub options: &'a TopkOptions,
+    pub index: ElemType,
+}
+
+/// Fails when the dtype cannot be selected from, here or anywhere.
+pub(super) fn require_element(client: &Client, dtype: ElemType) -> Result<(), KernelError> {
+    with_element!(dtype, E => {
+        require_dtype(client, dtype)?;
+        require_dtype(client, E::elem_type_native())?;
+        require_dtype(client, <E as Element>::Key::elem_type_native())
+    })
+}
+
+/// Fails when columns cannot be written in this dtype.
+pub(super) fn require_index(dtype: ElemType) -> Result<(), KernelError> {
+    match dtype {
+        ElemType::Int(IntKind::I32 | IntKind::I64) | ElemType::UInt(UIntKind::U32) => Ok(()),
+        dtype => Err(KernelError::Dtype {
+            dtype,
+            supported: "i32, u32, i64 for indices",
+        }),
+    }
+}
+
+impl Job<'_> {
+    /// Launches the selection in index order.
+    pub fn select(&self, routine: Routine, target: Target) -> Result<(), KernelError> {
+        with_element!(self.input.dtype, E => match routine {
+            Routine::Plane => self.plane::<E>(target),
+            Routine::Cube | Routine::Unit => self.memory::<E>(routine, target),
+        })
+    }
+
+    fn search(&self) -> Search {
+        Search {
+            method: self.options.method.kind(),
+            largest: self.options.largest,
+        }
+    }
+
+    fn params(&self) -> SearchParamsLaunch {
+        let (max_iter, eps) = match self.options.method {
+            Method::Exact => (0, 0.0),
+            Method::EarlyStop(max_iter) => (max_iter, 0.0),
+            Method::Precision(eps) => (0, eps),
+        };
+        SearchParamsLaunch::new(self.options.k as u32, max_iter, eps)
+    }
+
+    fn layout(&self) -> RowLayoutLaunch {
+        RowLayoutLaunch::new(
+            self.input.rows,
+            self.input.cols as u32,
+            self.input.row_stride,
+            self.input.col_stride,
+        )
+    }
+
+    /// Elements of the largest buffer.
+    fn elements(&self) -> usize {
+        self.input.extent().max(self.input.rows * self.input.cols)
+    }
+
+    fn members(&self) -> usize {
+        self.input.rows * self.options.k
+    }
+
+    /// Value and index arguments; a buffer that is not asked for is a dummy that is never written.
+    fn outputs(&self, target: &Target) -> Result<(BufferArg, BufferArg), KernelError> {
+        let dtype = self.input.dtype;
+        let indices = |handle: Option<&Handle>| match handle {
+            Some(handle) => argument(handle, "indices", self.index, self.members()),
+            None => argument(
+                &allocate(self.client, "indices", 1, self.index)?,
+                "indices",
+                self.index,
+                1,
+            ),
+        };
+        Ok(match target {
+            Target::Pairs(values, index) => (
+                argument(values, "values", dtype, self.members())?,
+                indices(Some(*index))?,
+            ),
+            Target::Indices(index) => (
+                argument(
+                    &allocate(self.client, "values", 16, dtype)?,
+                    "values",
+                    dtype,
+                    16,
+                )?,
+                indices(Some(*index))?,
+            ),
+            Target::Dense(values, index) => (
+                argument(values, "values", dtype, self.input.rows * self.input.cols)?,
+                indices(*index)?,
+            ),
+        })
+    }
+
+    fn plane<E: Element>(&self, target: Target) -> Result<(), KernelError> {
+        let input = self.input;
+        let plane = plane_size(self.client).expect("checked by select") as usize;
+        let width = self.vector_width(plane);
+        let chunks = input.cols.div_ceil(plane * width);
+        let (values, indices) = self.outputs(&target)?;
+        let blueprint = PlaneBlueprint {
+            search: self.search(),
+            chunks,
+            exact_fit: chunks * plane * width == input.cols,
+            strided: input.col_stride != 1,
+            values: !matches!(target, Target::Indices(_)),
+            indices: !matches!(target, Target::Dense(_, None)),
+        };
+        let planes = (units_per_cube(self.client, PLANE_CUBE_UNITS) as usize / plane).max(1);
+        let grid = Grid::new(
+            self.client,
+            input.rows.div_ceil(planes),
+            CubeDim::new_2d(plane as u32, planes as u32),
+            self.elements(),
+        )?;
+        let source = argument(&input.handle, "input", input.dtype, input.extent())?;
+        // SAFETY: rows, strides and lengths were checked against the buffers by `argument`; the
+        // kernel reads vectors inside rows only and writes at most k members or cols elements a row.
+        unsafe {
+            match target {
+                Target::Pairs(..) | Target::Indices(_) => plane_select::launch_unchecked::<E>(
+                    self.client,
+                    grid.count,
+                    grid.dim,
+                    grid.address,
+                    width,
+                    source,
+                    values,
+                    indices,
+                    self.layout(),
+                    self.params(),
+                    blueprint,
+                    self.index,
+                ),
+                Target::Dense(..) => plane_mask::launch_unchecked::<E>(
+                    self.client,
+                    grid.count,
+                    grid.dim,
+                    grid.address,
+                    width,
+                    source,
+                    values,
+                    indices,
+                    self.layout(),
+                    self.params(),
+                    blueprint,
+                    self.index,
+                ),
+            }
+        }
+        Ok(())
+    }
+
+    /// Elements per load: the fewest items per unit that rows, strides and offset allow, then the
+    /// widest loads.
+    fn vector_width(&self, plane: usize) -> usize {
+        let input = self.input;
+        let size = input.dtype.size();
+        let items = |width: usize| input.cols.div_ceil(plane * width) * width;
+        let offset = input.handle.offset_start.unwrap_or(0) as usize;
+        self.client
+            .io_optimized_vector_sizes(size)
+            .filter(|width| {
+                input.col_stride == 1
+                    && input.cols.is_multiple_of(*width)
+                    && input.row_stride.is_multiple_of(*width)
+                    && offset.is_multiple_of(width * size)
+            })
+            .min_by_key(|width| (items(*width), Reverse(*width)))
+            .unwrap_or(1)
+    }
+
+    fn memory<E: Element>(&self, routine: Routine, target: Target) -> Result<(), KernelError> {
+        let input = self.input;
+        let (values, indices) = self.outputs(&target)?;
+        let blueprint = MemoryBlueprint {
+            search: self.search(),
+            strided: input.col_stride != 1,
+            values: !matches!(target, Target::Indices(_)),
+            indices: !matches!(target, Target::Dense(_, None)),
+            dense: matches!(target, Target::Dense(..)),
+        };
+        let source = argument(&input.handle, "input", input.dtype, input.extent())?;
+        // SAFETY: as in `plane`.
+        unsafe {
+            if routine == Routine::Unit {
+                let grid = Grid::elementwise(self.client, input.rows, self.elements())?;
+                unit_select::launch_unchecked::<E>(
+                    self.client,
+                    grid.count,
+                    grid.dim,
+                    grid.address,
+                    source,
+                    values,
+                    indices,
+                    self.layout(),
+                    self.params(),
+                    blueprint,
+                    self.index,
+                );
+            } else {
+                let units = cube_units(self.client, input.cols);
+                let dim = CubeDim::new_1d(units);
+                let grid = Grid::new(self.client, input.rows, dim, self.elements())?;
+                cube_select::launch_unchecked::<E>(
+                    self.client,
+                    grid.count,
+                    grid.dim,
+                    grid.address,
+                    source,
+                    values,
+                    indices,
+                    self.layout(),
+                    self.params(),
+                    blueprint,
+                    units,
+                    self.index,
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Zeros a dense result.
+    pub fn zero(&self, values: &Handle) -> Result<(), KernelError> {
+        zero(
+            self.client,
+            values,
+            self.input.dtype,
+            self.input.rows * self.input.cols,
+        )
+    }
+
+    /// Orders members that stand in index order by value, then index.
+    pub fn sort(&self, values: Handle, indices: Handle) -> Result<Selected, KernelError> {
+        with_element!(self.input.dtype, E => if self.options.k <= MAX_RANKED {
+            self.rank::<E>(&values, &indices)
+        } else {
+            self.bitonic::<E>(&values, &indices)?;
+            Ok(Selected { values, indices })
+        })
+    }
+
+    fn rank<E: Element>(&self, values: &Handle, indices: &Handle) -> Result<Selected, KernelError> {
+        let total = self.members();
+        let sorted = Selected {
+            values: allocate(self.client, "values", total, self.input.dtype)?,
+            indices: allocate(self.client, "indices", total, self.index)?,
+        };
+        let grid = Grid::elementwise(self.client, total, total)?;
+        // SAFETY: all four buffers hold `total` elements and units past it leave at once.
+        unsafe {
+            rank_sort::launch_unchecked::<E>(
+                self.client,
+                grid.count,
+                grid.dim,
+                grid.address,
+                argument(values, "values", self.input.dtype, total)?,
+                argument(indices, "indices", self.index, total)?,
+                argument(&sorted.values, "values", self.input.dtype, total)?,
+                argument(&sorted.indices, "indices", self.index, total)?,
+                total,
+                self.options.k as u32,
+                self.options.largest,
+                self.index,
+            );
+        }
+        Ok(sorted)
+    }
+
+    fn bitonic<E: Element>(&self, values: &Handle, indices: &Handle) -> Result<(), KernelError> {
+        let total = self.members();
+        let k = self.options.k as u32;
+        let padded = k.next_power_of_two();
+        let pairs = padded / 2;
+        let step = |distance: u32, flip: bool| -> Result<(), KernelError> {
+            let units = self.input.rows * pairs as usize;
+            let grid = Grid::elementwise(self.client, units, total.max(units))?;
+            // SAFETY: both buffers hold `total` elements; partners past the end of a row are skipped.
+            unsafe {
+                bitonic_step::launch_unchecked::<E>(
+                    self.client,
+                    grid.count,
+                    grid.dim,
+                    grid.address,
+                    argument(values, "values", self.input.dtype, total)?,
+                    argument(indices, "indices", self.index, total)?,
+                    self.input.rows,
+                    k,
+                    pairs,
+                    distance,
+                    u32::from(flip),
+                    self.options.largest,
+                    self.index,
+                );
+            }
+            Ok(())
+        };
+        let mut block = 1;
+        while block < padded {
+            step(block, true)?;
+            let mut distance = block / 2;
+            while distance > 0 {
+                step(distance, false)?;
+                distance /= 2;
+            }
+            block *= 2;
+        }
+        Ok(())
+    }
+}
+
+/// Fills a buffer of `elements` with zeros.
+pub(super) fn zero(
+    client: &Client,
+    output: &Handle,
+    dtype: ElemType,
+    elements: usize,
+) -> Result<(), KernelError> {
+    if elements == 0 {
+        return Ok(());
+    }
+    let width = client
+        .io_optimized_vector_sizes(dtype.size())
+        .filter(|width| elements.is_multiple_of(*width))
+        .max()
+        .unwrap_or(1);
+    let grid = Grid::elementwise(client, elements / width, elements)?;
+    // SAFETY: `argument` checks the length and the kernel checks each position against it.
+    unsafe {
+        fill_zero::launch_unchecked(
+            client,
+            grid.count,
+            grid.dim,
+            grid.address,
+            width,
+            argument(output, "output", dtype, elements)?,
+            dtype,
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,246 @@
+//! Row-wise top-k: the k greatest or least elements of each row of a matrix.
+//!
+//! Contract, for every routine and runtime: exactly k distinct members per row; IEEE order with
+//! `-0 = +0`; NaN greatest when the largest are asked and last when the smallest are; ties to the
+//! lowest index; output in index order, or sorted by value, then index; the same bits on every run.
+//!
+//! The path of a call: [`topk`] checks the request, `select` chooses a [`Routine`], `routines` holds
+//! the kernels, which share one threshold `search`.
+
+mod element;
+mod launch;
+mod options;
+mod routines;
+mod scatter;
+mod search;
+mod select;
+mod sort;
+
+use cubecl::{ir::ElemType, prelude::*, server::Handle};
+
+pub use launch::SUPPORTED_DTYPES;
+pub use options::{Method, TopkOptions};
+pub use routines::{ROUTINES, Routine};
+pub use scatter::{Scatter, scatter};
+pub use select::{MAX_COLS, MAX_ROWS};
+
+use crate::{
+    error::KernelError,
+    launch::{allocate, require_dtype},
+};
+use launch::{Job, Target};
+
+/// A matrix to select from: a strided view of a buffer, in elements.
+#[derive(Clone, Debug)]
+pub struct Rows {
+    /// The buffer; its offset is the first element of the first row.
+    pub handle: Handle,
+    /// Its dtype, one of [`SUPPORTED_DTYPES`].
+    pub dtype: ElemType,
+    /// Number of rows, up to [`MAX_ROWS`].
+    pub rows: usize,
+    /// Elements of a row, up to [`MAX_COLS`].
+    pub cols: usize,
+    /// Distance between the same element of neighbouring rows.
+    pub row_stride: usize,
+    /// Distance between neighbouring elements of a row.
+    pub col_stride: usize,
+}
+
+impl Rows {
+    /// A row-major matrix without gaps.
+    pub fn contiguous(handle: Handle, dtype: ElemType, rows: usize, cols: usize) -> Self {
+        Self {
+            handle,
+            dtype,
+            rows,
+            cols,
+            row_stride: cols,
+            col_stride: 1,
+        }
+    }
+
+    /// Elements of the buffer from the first to the last of the view.
+    pub(crate) fn extent(&self) -> usize {
+        if self.rows == 0 || self.cols == 0 {
+            return 0;
+        }
+        (self.rows - 1) * self.row_stride + (self.cols - 1) * self.col_stride + 1
+    }
+}
+
+/// The members of each row, two contiguous `[rows, k]` buffers.
+#[derive(Clone, Debug)]
+pub struct Selected {
+    /// Their values, in the dtype of the input.
+    pub values: Handle,
+    /// Their columns, in the index dtype asked.
+    pub indices: Handle,
+}
+
+/// The dense form of a selection.
+#[derive(Clone, Debug)]
+pub struct Masked {
+    /// Contiguous `[rows, cols]`: members keep their value, all else is `+0`.
+    pub values: Handle,
+    /// Contiguous `[rows, k]` columns of the members in index order, when asked for.
+    pub indices: Option<Handle>,
+}
+
+/// What routine selection looks at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Problem {
+    pub cols: usize,
+    /// Most passes that the search may take over a row.
+    pub passes: usize,
+}
+
+/// Values and columns of the members of each row. `index` is the dtype of the columns (i32, u32 or
+/// i64); `routine` forces one of [`ROUTINES`].
+///
+/// Cost: the plane routine reads the input once and writes k values and indices per row; the others
+/// read each row once per search step (about 12 for the exact method on smooth data, at most 82)
+/// and twice more. Sorting rewrites the members once, or log²k times above 512 of them. Scratch:
+/// none, or as much as the result when sorted.
+///
+/// # Errors
+///
+/// [`KernelError`] when k exceeds the row length, the device lacks a dtype, a buffer is too short,
+/// too large or needs wider addresses, or the forced routine cannot run. Nothing is launched then.
+pub fn topk(
+    client: &Client,
+    input: &Rows,
+    options: &TopkOptions,
+    index: ElemType,
+    routine: Option<Routine>,
+) -> Result<Selected, KernelError> {
+    let routine = validate(client, input, options, index, routine)?;
+    let count = input.rows * options.k;
+    let values = allocate(client, "values", count, input.dtype)?;
+    let indices = allocate(client, "indices", count, index)?;
+    if count == 0 {
+        return Ok(Selected { values, indices });
+    }
+    let job = Job {
+        client,
+        input,
+        options,
+        index,
+    };
+    job.select(routine, Target::Pairs(&values, &indices))?;
+    if options.sorted {
+        job.sort(values, indices)
+    } else {
+        Ok(Selected { values, indices })
+    }
+}
+
+/// Columns of the members of each row: [`topk`] without the values, which are then not written
+/// (unless the order asked is by value).
+///
+/// # Errors
+///
+/// As [`topk`].
+pub fn argtopk(
+    client: &Client,
+    input: &Rows,
+    options: &TopkOptions,
+    index: ElemType,
+    routine: Option<Routine>,
+) -> Result<Handle, KernelError> {
+    if options.sorted {
+        return Ok(topk(client, input, options, index, routine)?.indices);
+    }
+    let routine = validate(client, input, options, index, routine)?;
+    let count = input.rows * options.k;
+    let indices = allocate(client, "indices", count, index)?;
+    if count > 0 {
+        let job = Job {
+            client,
+            input,
+            options,
+            index,
+        };
+        job.select(routine, Target::Indices(&indices))?;
+    }
+    Ok(indices)
+}
+
+/// The matrix with everything but the members of each row set to zero. With `index`, the columns of
+/// the members beside it, in index order, as the gradient needs them. `options.sorted` has no effect.
+///
+/// # Errors
+///
+/// As [`topk`].
+pub fn topk_mask(
+    client: &Client,
+    input: &Rows,
+    options: &TopkOptions,
+    index: Option<ElemType>,
+    routine: Option<Routine>,
+) -> Result<Masked, KernelError> {
+    let dtype = index.unwrap_or(u32::elem_type_native());
+    let routine = validate(client, input, options, dtype, routine)?;
+    let values = allocate(client, "values", input.rows * input.cols, input.dtype)?;
+    let indices = index
+        .map(|dtype| allocate(client, "indices", input.rows * options.k, dtype))
+        .transpose()?;
+    let job = Job {
+        client,
+        input,
+        options,
+        index: dtype,
+    };
+    if options.k == 0 {
+        job.zero(&values)?;
+    } else if input.rows > 0 {
+        job.select(routine, Target::Dense(&values, indices.as_ref()))?;
+    }
+    Ok(Masked { values, indices })
+}
+
+fn validate(
+    client: &Client,
+    input: &Rows,
+    options: &TopkOptions,
+    index: ElemType,
+    routine: Option<Routine>,
+) -> Result<Routine, KernelError> {
+    if options.k > input.cols {
+        return Err(KernelError::KTooLarge {
+            k: options.k,
+            cols: input.cols,
+        });
+    }
+    if input.cols > MAX_COLS {
+        return Err(KernelError::RowTooLong {
+            cols: input.cols,
+            limit: MAX_COLS,
+        });
+    }
+    if input.rows > MAX_ROWS {
+        return Err(KernelError::TooManyRows {
+            rows: input.rows,
+            limit: MAX_ROWS,
+        });
+    }
+    if let Method::Precision(eps) = options.method
+        && !(eps.is_finite() && eps >= 0.0)
+    {
+        return Err(KernelError::Precision { eps });
+    }
+    launch::require_element(client, input.dtype)?;
+    launch::require_index(index)?;
+    require_dtype(client, index)?;
+    let problem = Problem {
+        cols: input.cols,
+        passes: select::passes(options.method, input.dtype),
+    };
+    match routine {
+        Some(routine) => {
+            select::check(routine, client, &problem)?;
+            Ok(routine)
+        }
+        None => select::select(client, &problem),
+    }
+}

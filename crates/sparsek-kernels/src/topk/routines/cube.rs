@@ -1,0 +1,217 @@
+//! One cube per row, the row read from memory in each pass: for rows too long for registers, and
+//! for any row on a GPU without planes. Reductions and scans go through shared memory.
+
+use cubecl::{ir::ElemType, prelude::*};
+
+use super::{
+    plane::{RowLayout, element_offset},
+    unit::MemoryBlueprint,
+};
+use crate::topk::{
+    element::{Element, ordered_key},
+    search::{Cursor, KeyRange, Row, RowExpand, SearchParams, counts_as_finite, find_threshold},
+};
+
+/// Neighbouring elements that a unit places at a time.
+const ITEMS: u32 = 8;
+
+/// A row in memory, read by all units of a cube.
+#[derive(CubeType)]
+struct CubeRow<'a, E: Element> {
+    input: &'a [E],
+    start: usize,
+    layout: RowLayout,
+    keys: Shared<[E::Key]>,
+    counts: Shared<[u32]>,
+    #[cube(comptime)]
+    blueprint: MemoryBlueprint,
+    #[cube(comptime)]
+    units: u32,
+}
+
+#[cube]
+impl<'a, E: Element> CubeRow<'a, E> {
+    fn new(
+        input: &'a [E],
+        row: usize,
+        layout: RowLayout,
+        counts: Shared<[u32]>,
+        #[comptime] blueprint: MemoryBlueprint,
+        #[comptime] units: u32,
+    ) -> CubeRow<'a, E> {
+        CubeRow::<'a, E> {
+            input,
+            start: row * layout.row_stride,
+            layout,
+            keys: Shared::<[E::Key]>::new_slice(units as usize),
+            counts,
+            blueprint,
+            units,
+        }
+    }
+
+    fn key(&self, column: u32) -> E::Key {
+        let offset = element_offset(column, &self.layout, self.blueprint.strided);
+        ordered_key::<E>(
+            self.input[self.start + offset],
+            self.blueprint.search.largest,
+        )
+    }
+
+    /// The least (or greatest) of one key per unit.
+    fn reduce(&self, key: E::Key, #[comptime] least: bool) -> E::Key {
+        let mut keys = self.keys.clone();
+        sync_cube();
+        keys[UNIT_POS as usize] = key;
+        let mut half = self.units / 2;
+        sync_cube();
+        while half > 0 {
+            if UNIT_POS < half {
+                let mine = keys[UNIT_POS as usize];
+                let other = keys[(UNIT_POS + half) as usize];
+                keys[UNIT_POS as usize] = if least {
+                    min(mine, other)
+                } else {
+                    max(mine, other)
+                };
+            }
+            half /= 2;
+            sync_cube();
+        }
+        keys[0]
+    }
+}
+
+#[cube]
+impl<'a, E: Element> Row<E> for CubeRow<'a, E> {
+    fn range(&self) -> KeyRange<E::Key> {
+        let mut low = E::Key::max_value();
+        let mut high = E::Key::min_value();
+        let mut column = UNIT_POS;
+        while column < self.layout.cols {
+            let key = self.key(column);
+            low = min(low, key);
+            high = max(high, key);
+            column += self.units;
+        }
+        let low = self.reduce(low, true);
+        let high = self.reduce(high, false);
+        KeyRange::<E::Key> { low, high }
+    }
+
+    fn finite_range(&self) -> KeyRange<E::Key> {
+        let mut low = E::Key::max_value();
+        let mut high = E::Key::min_value();
+        let mut column = UNIT_POS;
+        while column < self.layout.cols {
+            let key = self.key(column);
+            if counts_as_finite::<E>(key, self.blueprint.search) {
+                low = min(low, key);
+                high = max(high, key);
+            }
+            column += self.units;
+        }
+        let low = self.reduce(low, true);
+        let high = self.reduce(high, false);
+        KeyRange::<E::Key> { low, high }
+    }
+
+    fn count(&self, key: E::Key) -> u32 {
+        let mut count = 0u32;
+        let mut column = UNIT_POS;
+        while column < self.layout.cols {
+            count += select(self.key(column) >= key, 1u32, 0u32);
+            column += self.units;
+        }
+        let mut counts = self.counts.clone();
+        scan(&mut counts, count, self.units);
+        counts[comptime!((self.units - 1) as usize)]
+    }
+}
+
+/// Inclusive prefix sum of one count per unit, left in `counts`. Every unit must call it.
+#[cube]
+fn scan(counts: &mut Shared<[u32]>, count: u32, #[comptime] units: u32) {
+    let unit = UNIT_POS as usize;
+    sync_cube();
+    counts[unit] = count;
+    sync_cube();
+    let mut distance = 1u32;
+    while distance < units {
+        let mut sum = counts[unit];
+        if UNIT_POS >= distance {
+            sum += counts[(UNIT_POS - distance) as usize];
+        }
+        sync_cube();
+        counts[unit] = sum;
+        sync_cube();
+        distance *= 2;
+    }
+}
+
+/// Values and indices of the members in index order, or the dense row. `units` is the cube's size,
+/// a power of two.
+#[cube(launch_unchecked, address_type = "dynamic")]
+pub(crate) fn cube_select<E: Element, I: Numeric>(
+    input: &[E],
+    values: &mut [E],
+    indices: &mut [I],
+    layout: RowLayout,
+    params: SearchParams,
+    #[comptime] blueprint: MemoryBlueprint,
+    #[comptime] units: u32,
+    #[define(I)] _index: ElemType,
+) {
+    let index = CUBE_POS;
+    if index >= layout.rows {
+        terminate!();
+    }
+    let mut counts = Shared::<[u32]>::new_slice(units as usize);
+    let row = CubeRow::new(input, index, layout, counts.clone(), blueprint, units);
+    let threshold = find_threshold::<E, CubeRow<E>>(&row, &params, blueprint.search);
+    let quota = params.k - threshold.above;
+
+    let mut totals = Cursor { above: 0, level: 0 };
+    let mut tile = 0u32;
+    while tile < layout.cols {
+        // A tile holds at most 1024 × 8 elements, so both counts fit in 16 bits.
+        let first = tile + UNIT_POS * ITEMS;
+        let mut own = Cursor { above: 0, level: 0 };
+        for item in 0..ITEMS {
+            if first + item < layout.cols {
+                own.place::<E::Key>(row.key(first + item), &threshold, quota);
+            }
+        }
+        let packed = own.above + (own.level << 16);
+        scan(&mut counts, packed, units);
+        let before = counts[UNIT_POS as usize] - packed;
+        let total = counts[comptime!((units - 1) as usize)];
+        let mut cursor = Cursor {
+            above: totals.above + (before & 0xffff),
+            level: totals.level + (before >> 16),
+        };
+        totals.above += total & 0xffff;
+        totals.level += total >> 16;
+        for item in 0..ITEMS {
+            let column = first + item;
+            if column < layout.cols {
+                let place = cursor.place::<E::Key>(row.key(column), &threshold, quota);
+                let value = input[row.start + element_offset(column, &layout, blueprint.strided)];
+                if comptime!(blueprint.dense) {
+                    values[index * layout.cols as usize + column as usize] =
+                        select(place.member, value, E::from_int(0));
+                }
+                if place.member {
+                    let target = index * params.k as usize + place.position as usize;
+                    if comptime!(blueprint.values && !blueprint.dense) {
+                        values[target] = value;
+                    }
+                    if comptime!(blueprint.indices) {
+                        indices[target] = I::cast_from(column);
+                    }
+                }
+            }
+        }
+        tile += units * ITEMS;
+    }
+}

@@ -1,0 +1,32 @@
+//! The routines: same contract, different mapping of rows to units. [`ROUTINES`] is the one list
+//! that dispatch, suite and benches iterate.
+
+pub(crate) mod cube;
+pub(crate) mod plane;
+pub(crate) mod unit;
+
+/// How rows are mapped to units.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Routine {
+    /// One plane per row, the row in registers.
+    Plane,
+    /// One cube per row, the row read from memory in each pass.
+    Cube,
+    /// One unit per row, the row read from memory in each pass.
+    Unit,
+}
+
+/// All routines, in the order in which [`crate::topk::select`] prefers them.
+pub const ROUTINES: &[Routine] = &[Routine::Plane, Routine::Cube, Routine::Unit];
+
+impl Routine {
+    /// Its name on command lines and in records.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Plane => "plane",
+            Self::Cube => "cube",
+            Self::Unit => "unit",
+        }
+    }
+}

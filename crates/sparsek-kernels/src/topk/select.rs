@@ -1,0 +1,129 @@
+//! Which routine runs a request, and all the thresholds of that choice.
+
+use cubecl::{features::Plane, ir::ElemType, prelude::*};
+
+use super::{
+    Problem,
+    options::Method,
+    routines::{Routine, unit::BLOCK},
+    search::VALUE_HALVINGS,
+};
+use crate::{error::KernelError, launch::units_per_cube};
+
+/// Longest rows any routine takes: column numbers and counts stay exact in 32-bit integers and f32.
+pub const MAX_COLS: usize = 1 << 24;
+/// Most rows in one call.
+pub const MAX_ROWS: usize = 1 << 31;
+
+/// Most elements of a row that one unit of a plane keeps in registers, beside their keys.
+pub(crate) const MAX_PLANE_ITEMS: usize = 32;
+/// Most units in a cube of the plane routine.
+pub(crate) const PLANE_CUBE_UNITS: u32 = 256;
+/// Units of the cube routine, and of its long rows.
+const CUBE_UNITS: u32 = 256;
+const LONG_CUBE_UNITS: u32 = 1024;
+const LONG_ROW: usize = 1 << 14;
+/// Rows up to this long are left to single units on a GPU without planes.
+const MAX_UNIT_COLS: usize = 64;
+/// Fewest units in a cube for the cube routine to be chosen: below it the device is a CPU.
+const MIN_CUBE_UNITS: u32 = 32;
+
+/// Plane size of the device, when all its planes have the same.
+pub(crate) fn plane_size(client: &Client) -> Option<u32> {
+    let hardware = &client.properties().hardware;
+    (hardware.plane_size_min == hardware.plane_size_max && hardware.plane_size_max > 1)
+        .then_some(hardware.plane_size_max)
+}
+
+/// Units in a cube of the cube routine.
+pub(crate) fn cube_units(client: &Client, cols: usize) -> u32 {
+    let wanted = if cols >= LONG_ROW {
+        LONG_CUBE_UNITS
+    } else {
+        CUBE_UNITS
+    };
+    units_per_cube(client, wanted)
+}
+
+/// Chooses the routine for a request.
+pub(crate) fn select(client: &Client, problem: &Problem) -> Result<Routine, KernelError> {
+    let has_planes = client.features().plane.contains(Plane::Ops);
+    let on_gpu = units_per_cube(client, CUBE_UNITS) >= MIN_CUBE_UNITS && !is_llvmpipe(client);
+    if has_planes && check(Routine::Plane, client, problem).is_ok() {
+        return Ok(Routine::Plane);
+    }
+    let routine = if on_gpu && problem.cols > MAX_UNIT_COLS {
+        Routine::Cube
+    } else {
+        Routine::Unit
+    };
+    check(routine, client, problem)?;
+    Ok(routine)
+}
+
+/// Whether a routine can run the request. The feature `Plane::Ops` is not asked for here: a forced
+/// plane routine may run on devices that do not list it.
+pub(crate) fn check(
+    routine: Routine,
+    client: &Client,
+    problem: &Problem,
+) -> Result<(), KernelError> {
+    let refuse = |reason: String| {
+        Err(KernelError::Routine {
+            routine: routine.name(),
+            reason,
+        })
+    };
+    let cols = problem.cols;
+    match routine {
+        Routine::Plane => match plane_size(client) {
+            None => refuse("the device has no planes of one fixed size".into()),
+            Some(plane) if cols > plane as usize * MAX_PLANE_ITEMS => refuse(format!(
+                "rows of {cols} elements exceed the {} that a plane of {plane} units holds",
+                plane as usize * MAX_PLANE_ITEMS
+            )),
+            Some(_) => Ok(()),
+        },
+        Routine::Cube if is_llvmpipe(client) => {
+            refuse("llvmpipe lacks the workgroup memory layouts that it is compiled with".into())
+        }
+        Routine::Unit if is_llvmpipe(client) => {
+            let jumps = cols.div_ceil(BLOCK as usize) * (problem.passes + 2) + problem.passes;
+            if jumps > LLVMPIPE_JUMPS {
+                refuse(format!(
+                    "rows of {cols} elements may take {jumps} loop iterations, llvmpipe stops after {LLVMPIPE_JUMPS}"
+                ))
+            } else {
+                Ok(())
+            }
+        }
+        Routine::Cube | Routine::Unit => Ok(()),
+    }
+}
+
+/// Loop iterations after which Mesa's software driver silently leaves a shader's loops.
+const LLVMPIPE_JUMPS: usize = 65_535;
+
+/// Whether the device is Mesa's software Vulkan driver.
+fn is_llvmpipe(client: &Client) -> bool {
+    client.properties().identity.name.contains("llvmpipe")
+}
+
+/// The most passes over a row that a search may take.
+pub(crate) fn passes(method: Method, dtype: ElemType) -> usize {
+    let wide = dtype.size() == 8;
+    let exact = VALUE_HALVINGS as usize + if wide { 64 } else { 32 };
+    let found = match method {
+        Method::Exact => 0,
+        Method::EarlyStop(max_iter) => max_iter as usize,
+        // From the greatest float to the least normal one, then through its digits.
+        Method::Precision(_) => {
+            if wide {
+                2 * 1024 + 53
+            } else {
+                2 * 128 + 24
+            }
+        }
+    };
+    exact + found + 2
+}

@@ -1,0 +1,88 @@
+//! Sorted output: orders the members of each row by value, best first, then by index.
+
+use cubecl::{ir::ElemType, prelude::*};
+
+use super::element::{Element, ordered_key};
+
+/// Most members per row that are ranked against each other directly; above it a bitonic network in
+/// memory orders them. k² comparisons against k·log²k exchanges and as many launches.
+pub(crate) const MAX_RANKED: usize = 512;
+
+/// Each unit finds the rank of one member by comparing it with the others of its row. The members
+/// come in index order, so that equal values keep it.
+#[cube(launch_unchecked, address_type = "dynamic")]
+pub(crate) fn rank_sort<E: Element, I: Numeric>(
+    values: &[E],
+    indices: &[I],
+    sorted_values: &mut [E],
+    sorted_indices: &mut [I],
+    total: usize,
+    k: u32,
+    #[comptime] largest: bool,
+    #[define(I)] _index: ElemType,
+) {
+    let position = ABSOLUTE_POS;
+    if position >= total {
+        terminate!();
+    }
+    let row = position / k as usize;
+    let start = row * k as usize;
+    let own = (position - start) as u32;
+    let value = values[position];
+    let key = ordered_key::<E>(value, largest);
+    let mut rank = 0u32;
+    for other in 0..k {
+        let other_key = ordered_key::<E>(values[start + other as usize], largest);
+        let precedes = other_key > key || (other_key == key && other < own);
+        rank += select(precedes, 1u32, 0u32);
+    }
+    sorted_values[start + rank as usize] = value;
+    sorted_indices[start + rank as usize] = indices[position];
+}
+
+/// One exchange step of a bitonic network over each row, in place. `flip` steps compare mirrored
+/// positions of a block of `2 * distance`, the others positions `distance` apart; all exchanges
+/// point the same way, so that rows of any length need no padding.
+#[cube(launch_unchecked, address_type = "dynamic")]
+pub(crate) fn bitonic_step<E: Element, I: Int>(
+    values: &mut [E],
+    indices: &mut [I],
+    rows: usize,
+    k: u32,
+    pairs: u32,
+    distance: u32,
+    flip: u32,
+    #[comptime] largest: bool,
+    #[define(I)] _index: ElemType,
+) {
+    let position = ABSOLUTE_POS;
+    if position >= rows * pairs as usize {
+        terminate!();
+    }
+    let row = position / pairs as usize;
+    let pair = (position - row * pairs as usize) as u32;
+    let block = pair / distance;
+    let within = pair - block * distance;
+    let first = block * 2 * distance + within;
+    let second = if flip == 1 {
+        block * 2 * distance + (2 * distance - 1 - within)
+    } else {
+        first + distance
+    };
+    if second < k {
+        let a = row * k as usize + first as usize;
+        let b = row * k as usize + second as usize;
+        let value_a = values[a];
+        let value_b = values[b];
+        let key_a = ordered_key::<E>(value_a, largest);
+        let key_b = ordered_key::<E>(value_b, largest);
+        let index_a = indices[a];
+        let index_b = indices[b];
+        if key_b > key_a || (key_b == key_a && index_b < index_a) {
+            values[a] = value_b;
+            values[b] = value_a;
+            indices[a] = index_b;
+            indices[b] = index_a;
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! The operations on every CubeCL runtime: adapts Burn's tensors to the kernels of
+//! `sparsek-kernels`.
+
+use burn::{
+    backend::{
+        TensorMetadata,
+        cubecl::dtype_to_elem_type,
+        tensor::{FloatTensor, IntTensor},
+    },
+    tensor::{DType, Shape},
+};
+use burn_cubecl::{CubeBackend, kernel::into_contiguous, tensor::CubeTensor};
+use cubecl::server::Handle;
+use sparsek_kernels::{
+    KernelError,
+    aggregate::{self, Csr, Weights},
+    topk::{self, Rows, Scatter},
+};
+
+use crate::ops::{GradientOps, SparsekOps, TopkSpec};
+
+/// The result of a kernel, or a panic in the manner of Burn's own operations.
+fn expect<T>(operation: &str, result: Result<T, KernelError>) -> T {
+    result.unwrap_or_else(|error| panic!("{operation}: {error}"))
+}
+
+fn tensor(like: &CubeTensor, handle: Handle, shape: Shape, dtype: DType) -> CubeTensor {
+    let (client, device) = (like.client.clone(), like.device.clone());
+    CubeTensor::new_contiguous(client, device, shape, handle, dtype)
+}
+
+fn with_last(shape: &Shape, last: usize) -> Shape {
+    let mut shape = shape.clone();
+    let rank = shape.num_dims();
+    shape[rank - 1] = last;
+    shape
+}
+
+/// Views a tensor as rows along its last dimension: in place when its other dimensions lie at even
+/// distances, else copied.
+fn rows_of(input: CubeTensor) -> (CubeTensor, Rows) {
+    let input = if row_stride(&input).is_some() {
+        input
+    } else {
+        into_contiguous(input)
+    };
+    let shape = input.meta.shape().clone();
+    let last = shape.num_dims() - 1;
+    let cols = shape[last];
+    let rows = Rows {
+        handle: input.handle.clone(),
+        dtype: dtype_to_elem_type(input.dtype),
+        rows: shape.num_elements() / cols.max(1),
+        cols,
+        row_stride: row_stride(&input).expect("contiguous"),
+        col_stride: input.meta.strides()[last],
+    };
+    (input, rows)
+}
+
+/// Distance between neighbouring rows, when it is the same throughout.
+fn row_stride(input: &CubeTensor) -> Option<usize> {
+    let shape = input.meta.shape();
+    let strides = input.meta.strides();
+    let last = shape.num_dims() - 1;
+    if input.meta.num_elements() == 0 {
+        return Some(shape[last]);
+    }
+    let mut outer = (0..last).rev().filter(|&dim| shape[dim] > 1);
+    let Some(first) = outer.next() else {
+        return Some(shape[last]);
+    };
+    let mut expected = strides[first] * shape[first];
+    for dim in outer {
+        if strides[dim] != expected {
+            return None;
+        }
+        expected *= shape[dim];
+    }
+    Some(strides[first])
+}
+
+fn select(input: CubeTensor, spec: &TopkSpec) -> (CubeTensor, CubeTensor) {
+    let (input, rows) = rows_of(input);
+    let index = DType::from(spec.index);
+    let result = topk::topk(
+        &input.client,
+        &rows,
+        &spec.into(),
+        dtype_to_elem_type(index),
+        None,
+    );
+    let selected = expect("topk", result);
+    let shape = with_last(&input.shape(), spec.k);
+    (
+        tensor(&input, selected.values, shape.clone(), input.dtype),
+        tensor(&input, selected.indices, shape, index),
+    )
+}
+
+fn select_indices(input: CubeTensor, spec: &TopkSpec) -> CubeTensor {
+    let (input, rows) = rows_of(input);
+    let index = DType::from(spec.index);
+    let result = topk::argtopk(
+        &input.client,
+        &rows,
+        &spec.into(),
+        dtype_to_elem_type(index),
+        None,
+    );
+    let indices = expect("argtopk", result);
+    tensor(&input, indices, with_last(&input.shape(), spec.k), index)
+}
+
+fn mask(
+    input: CubeTensor,
+    spec: &TopkSpec,
+    with_indices: bool,
+) -> (CubeTensor, Option<CubeTensor>) {
+    let (input, rows) = rows_of(input);
+    let index = DType::from(spec.index);
+    let wanted = with_indices.then(|| dtype_to_elem_type(index));
+    let result = topk::topk_mask(&input.client, &rows, &spec.into(), wanted, None);
+    let masked = expect("topk_mask", result);
+    let indices = masked
+        .indices
+        .map(|handle| tensor(&input, handle, with_last(&input.shape(), spec.k), index));
+    (
+        tensor(&input, masked.values, input.shape(), input.dtype),
+        indices,
+    )
+}
+
+/// Puts members back into rows of `cols` zeros; the source holds only them, or is dense.
+fn scatter(source: CubeTensor, indices: CubeTensor, cols: usize, dense: bool) -> CubeTensor {
+    let source = into_contiguous(source);
+    let indices = into_contiguous(indices);
+    let shape = indices.shape();
+    let k = shape[shape.num_dims() - 1];
+    let full = with_last(&source.shape(), cols);
+    let request = Scatter {
+        source: &source.handle,
+        dtype: dtype_to_elem_type(source.dtype),
+        indices: &indices.handle,
+        index: dtype_to_elem_type(indices.dtype),
+        rows: full.num_elements() / cols.max(1),
+        cols,
+        k,
+        dense,
+    };
+    let output = expect("scatter", topk::scatter(&source.client, &request));
+    tensor(&source, output, full, source.dtype)
+}
+
+fn csr<'a>(indptr: &'a CubeTensor, indices: &'a CubeTensor, cols: usize) -> Csr<'a> {
+    Csr {
+        indptr: &indptr.handle,
+        indices: &indices.handle,
+        rows: indptr.shape()[0] - 1,
+        cols,
+        nnz: indices.shape()[0],
+    }
+}
+
+fn product(
+    x: CubeTensor,
+    weights: Option<(CubeTensor, Option<CubeTensor>)>,
+    indptr: CubeTensor,
+    indices: CubeTensor,
+) -> CubeTensor {
+    let x = into_contiguous(x);
+    let indptr = into_contiguous(indptr);
+    let indices = into_contiguous(indices);
+    let weights =
+        weights.map(|(values, entries)| (into_contiguous(values), entries.map(into_contiguous)));
+    let [cols, width] = x.shape().dims();
+    let csr = csr(&indptr, &indices, cols);
+    let values = weights.as_ref().map(|(values, entries)| Weights {
+        values: &values.handle,
+        entries: entries.as_ref().map(|entries| &entries.handle),
+    });
+    let dtype = dtype_to_elem_type(x.dtype);
+    let output = aggregate::spmm(&x.client, &csr, values, &x.handle, dtype, width);
+    tensor(
+        &x,
+        expect("spmm", output),
+        [csr.rows, width].into(),
+        x.dtype,
+    )
+}
+
+impl SparsekOps for CubeBackend {
+    fn topk_float(
+        input: FloatTensor<Self>,
+        spec: TopkSpec,
+    ) -> (FloatTensor<Self>, IntTensor<Self>) {
+        select(input, &spec)
+    }
+
+    fn topk_int(input: IntTensor<Self>, spec: TopkSpec) -> (IntTensor<Self>, IntTensor<Self>) {
+        select(input, &spec)
+    }
+
+    fn argtopk_float(input: FloatTensor<Self>, spec: TopkSpec) -> IntTensor<Self> {
+        select_indices(input, &spec)
+    }
+
+    fn argtopk_int(input: IntTensor<Self>, spec: TopkSpec) -> IntTensor<Self> {
+        select_indices(input, &spec)
+    }
+
+    fn topk_mask(input: FloatTensor<Self>, spec: TopkSpec) -> FloatTensor<Self> {
+        mask(input, &spec, false).0
+    }
+
+    fn spmm(
+        x: FloatTensor<Self>,
+        indptr: IntTensor<Self>,
+        indices: IntTensor<Self>,
+        _transposed_indptr: IntTensor<Self>,
+        _transposed_indices: IntTensor<Self>,
+    ) -> FloatTensor<Self> {
+        product(x, None, indptr, indices)
+    }
+
+    fn spmm_weighted(
+        x: FloatTensor<Self>,
+        weights: FloatTensor<Self>,
+        indptr: IntTensor<Self>,
+        indices: IntTensor<Self>,
+        _transposed_indptr: IntTensor<Self>,
+        _transposed_indices: IntTensor<Self>,
+        _transposed_entries: IntTensor<Self>,
+    ) -> FloatTensor<Self> {
+        product(x, Some((weights, None)), indptr, indices)
+    }
+}
+
+impl GradientOps for CubeBackend {
+    fn topk_mask_indices(
+        input: FloatTensor<Self>,
+        spec: TopkSpec,
+    ) -> (FloatTensor<Self>, IntTensor<Self>) {
+        let (values, indices) = mask(input, &spec, true);
+        (values, indices.expect("asked for"))
+    }
+
+    fn scatter_members(
+        source: FloatTensor<Self>,
+        indices: IntTensor<Self>,
+        cols: usize,
+    ) -> FloatTensor<Self> {
+        scatter(source, indices, cols, false)
+    }
+
+    fn keep_members(source: FloatTensor<Self>, indices: IntTensor<Self>) -> FloatTensor<Self> {
+        let shape = source.shape();
+        let cols = shape[shape.num_dims() - 1];
+        scatter(source, indices, cols, true)
+    }
+
+    fn spmm_entries(
+        x: FloatTensor<Self>,
+        weights: FloatTensor<Self>,
+        indptr: IntTensor<Self>,
+        indices: IntTensor<Self>,
+        entries: IntTensor<Self>,
+    ) -> FloatTensor<Self> {
+        product(x, Some((weights, Some(entries))), indptr, indices)
+    }
+
+    fn sddmm(
+        left: FloatTensor<Self>,
+        right: FloatTensor<Self>,
+        indptr: IntTensor<Self>,
+        indices: IntTensor<Self>,
+    ) -> FloatTensor<Self> {
+        let left = into_contiguous(left);
+        let right = into_contiguous(right);
+        let indptr = into_contiguous(indptr);
+        let indices = into_contiguous(indices);
+        let [cols, width] = right.shape().dims();
+        let csr = csr(&indptr, &indices, cols);
+        let dtype = dtype_to_elem_type(left.dtype);
+        let output = aggregate::sddmm(
+            &left.client,
+            &csr,
+            &left.handle,
+            &right.handle,
+            dtype,
+            width,
+        );
+        let shape = Shape::from([csr.nnz]);
+        tensor(&left, expect("sddmm", output), shape, left.dtype)
+    }
+}

@@ -1,0 +1,7 @@
+//! The operations on each backend.
+
+mod autodiff;
+#[cfg(feature = "cubecl")]
+mod cube;
+#[cfg(feature = "flex")]
+mod flex;

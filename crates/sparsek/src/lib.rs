@@ -1,0 +1,15 @@
+//! Keep k of each row: row-wise top-k and sparse aggregation for [Burn](https://burn.dev) tensors,
+//! differentiable, on CUDA, Vulkan, Metal, WebGPU and the CPU.
+//!
+//! - [`topk`]: the k greatest or least elements along a dimension, exact or with early stop; as
+//!   values and indices, indices only, or the dense masked tensor.
+//! - [`sparse`]: CSR patterns and their products with dense tensors.
+//!
+//! The device decides the backend at run time. Features choose what is linked: `flex` (pure Rust),
+//! `vulkan`, `wgpu`, `metal`, `cuda`, `cpu` (CubeCL's CPU runtime) and `fusion`, which must be on
+//! exactly when Burn's is.
+
+mod backends;
+pub mod ops;
+pub mod sparse;
+pub mod topk;

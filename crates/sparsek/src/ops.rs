@@ -1,0 +1,160 @@
+//! The backend operations behind the tensor API, routed by device.
+
+use burn::{
+    backend::{
+        Backend, backend_extension,
+        tensor::{FloatTensor, IntTensor},
+    },
+    tensor::IntDType,
+};
+use sparsek_kernels::topk::{Method, TopkOptions};
+
+/// What a backend selects along the last dimension.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TopkSpec {
+    /// Elements kept per row.
+    pub k: usize,
+    /// The greatest elements if true, else the least.
+    pub largest: bool,
+    /// Output ordered by value, then index; otherwise by index.
+    pub sorted: bool,
+    /// How the members are found.
+    pub method: Method,
+    /// Dtype of the indices.
+    pub index: IntDType,
+}
+
+impl From<&TopkSpec> for TopkOptions {
+    fn from(spec: &TopkSpec) -> Self {
+        Self {
+            k: spec.k,
+            largest: spec.largest,
+            sorted: spec.sorted,
+            method: spec.method,
+        }
+    }
+}
+
+#[cfg(feature = "fusion")]
+mod shapes {
+    use super::TopkSpec;
+    use burn::{
+        backend::fusion::custom::TensorSpec,
+        tensor::{DType, Shape},
+    };
+
+    pub(super) fn members(input: &TensorSpec, spec: &TopkSpec) -> (TensorSpec, TensorSpec) {
+        let indices = indices(input, spec);
+        (TensorSpec::new(indices.shape.clone(), input.dtype), indices)
+    }
+
+    pub(super) fn indices(input: &TensorSpec, spec: &TopkSpec) -> TensorSpec {
+        TensorSpec::new(with_last(&input.shape, spec.k), DType::from(spec.index))
+    }
+
+    pub(super) fn with_last(shape: &Shape, last: usize) -> Shape {
+        let mut shape = shape.clone();
+        let rank = shape.num_dims();
+        shape[rank - 1] = last;
+        shape
+    }
+}
+
+/// Operations with a gradient. The tensor functions of this crate check their arguments and call them.
+#[backend_extension(
+    Flex: cfg(feature = "flex"),
+    Cube: cfg(feature = "cubecl"),
+    Fusion: cfg(feature = "fusion"),
+    Autodiff
+)]
+pub trait SparsekOps: Backend {
+    /// Values and indices of the members of each row.
+    #[fusion(meta = shapes::members)]
+    fn topk_float(input: FloatTensor<Self>, spec: TopkSpec)
+    -> (FloatTensor<Self>, IntTensor<Self>);
+
+    /// Values and indices of the members of each row.
+    #[fusion(meta = shapes::members)]
+    fn topk_int(input: IntTensor<Self>, spec: TopkSpec) -> (IntTensor<Self>, IntTensor<Self>);
+
+    /// Indices of the members of each row.
+    #[fusion(meta = shapes::indices)]
+    fn argtopk_float(input: FloatTensor<Self>, spec: TopkSpec) -> IntTensor<Self>;
+
+    /// Indices of the members of each row.
+    #[fusion(meta = shapes::indices)]
+    fn argtopk_int(input: IntTensor<Self>, spec: TopkSpec) -> IntTensor<Self>;
+
+    /// The input with everything but the members set to zero.
+    #[fusion(dtype = input, shape = input)]
+    fn topk_mask(input: FloatTensor<Self>, spec: TopkSpec) -> FloatTensor<Self>;
+
+    /// Product of a 0/1 CSR pattern and `x`; the transposed pattern serves the gradient.
+    #[fusion(dtype = x, shape = [indptr[0] - 1, x[1]].into())]
+    fn spmm(
+        x: FloatTensor<Self>,
+        indptr: IntTensor<Self>,
+        indices: IntTensor<Self>,
+        transposed_indptr: IntTensor<Self>,
+        transposed_indices: IntTensor<Self>,
+    ) -> FloatTensor<Self>;
+
+    /// Product of a CSR matrix and `x`; the transposed pattern, with the entry of the matrix that
+    /// each of its entries came from, serves the gradient.
+    #[fusion(dtype = x, shape = [indptr[0] - 1, x[1]].into())]
+    fn spmm_weighted(
+        x: FloatTensor<Self>,
+        weights: FloatTensor<Self>,
+        indptr: IntTensor<Self>,
+        indices: IntTensor<Self>,
+        transposed_indptr: IntTensor<Self>,
+        transposed_indices: IntTensor<Self>,
+        transposed_entries: IntTensor<Self>,
+    ) -> FloatTensor<Self>;
+}
+
+/// What the gradients of [`SparsekOps`] are made of; not differentiable themselves.
+#[backend_extension(
+    Flex: cfg(feature = "flex"),
+    Cube: cfg(feature = "cubecl"),
+    Fusion: cfg(feature = "fusion")
+)]
+pub trait GradientOps: Backend {
+    /// [`SparsekOps::topk_mask`] and the indices of the members, in index order.
+    #[fusion(meta = |input, spec| (input.clone(), shapes::indices(input, spec)))]
+    fn topk_mask_indices(
+        input: FloatTensor<Self>,
+        spec: TopkSpec,
+    ) -> (FloatTensor<Self>, IntTensor<Self>);
+
+    /// Puts `source[.., i]` at `indices[.., i]` of rows of `cols` zeros.
+    #[fusion(dtype = source, shape = shapes::with_last(source, *cols))]
+    fn scatter_members(
+        source: FloatTensor<Self>,
+        indices: IntTensor<Self>,
+        cols: usize,
+    ) -> FloatTensor<Self>;
+
+    /// `source` with everything but the elements at `indices` set to zero.
+    #[fusion(dtype = source, shape = source)]
+    fn keep_members(source: FloatTensor<Self>, indices: IntTensor<Self>) -> FloatTensor<Self>;
+
+    /// Product of a CSR matrix and `x`, where entry `e` weighs `weights[entries[e]]`.
+    #[fusion(dtype = x, shape = [indptr[0] - 1, x[1]].into())]
+    fn spmm_entries(
+        x: FloatTensor<Self>,
+        weights: FloatTensor<Self>,
+        indptr: IntTensor<Self>,
+        indices: IntTensor<Self>,
+        entries: IntTensor<Self>,
+    ) -> FloatTensor<Self>;
+
+    /// Dot product of row `i` of `left` and row `j` of `right` for each entry `(i, j)` of a pattern.
+    #[fusion(dtype = left, shape = indices)]
+    fn sddmm(
+        left: FloatTensor<Self>,
+        right: FloatTensor<Self>,
+        indptr: IntTensor<Self>,
+        indices: IntTensor<Self>,
+    ) -> FloatTensor<Self>;
+}

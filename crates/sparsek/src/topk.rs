@@ -1,0 +1,231 @@
+//! Row-wise top-k: the k greatest or least elements along one dimension of a tensor.
+
+use burn::{
+    backend::Dispatch,
+    tensor::{DType, Int, Tensor, kind::Ordered},
+};
+pub use sparsek_kernels::topk::{MAX_COLS, Method};
+
+use crate::ops::{SparsekOps, TopkSpec};
+
+/// What the row-wise top-k operations select.
+///
+/// A "row" is a line of the tensor along [`dim`](Self::dim).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TopkOptions {
+    /// Elements kept of each row, from 0 to its length.
+    pub k: usize,
+    /// Dimension to select along; negative values count from the end. Default: the last.
+    pub dim: isize,
+    /// The greatest elements (default), or the least.
+    pub largest: bool,
+    /// Output ordered by value, best first, then by index; or (default) by index.
+    pub sorted: bool,
+    /// How the members are found. Default: [`Method::Exact`].
+    pub method: Method,
+}
+
+impl TopkOptions {
+    /// The `k` greatest elements along the last dimension, exact, in index order.
+    pub fn new(k: usize) -> Self {
+        Self {
+            k,
+            dim: -1,
+            largest: true,
+            sorted: false,
+            method: Method::Exact,
+        }
+    }
+
+    /// Sets the dimension to select along; negative values count from the end.
+    pub fn with_dim(self, dim: isize) -> Self {
+        Self { dim, ..self }
+    }
+
+    /// Selects the greatest (true) or the least elements.
+    pub fn with_largest(self, largest: bool) -> Self {
+        Self { largest, ..self }
+    }
+
+    /// Orders the output by value (true) or by index.
+    pub fn with_sorted(self, sorted: bool) -> Self {
+        Self { sorted, ..self }
+    }
+
+    /// Sets how the members are found.
+    pub fn with_method(self, method: Method) -> Self {
+        Self { method, ..self }
+    }
+}
+
+/// The `k` greatest (or least) elements of each row, and their positions.
+///
+/// Algorithm 1 and 2 of RTop-K (Xie et al., 2025) or an exact search of the same kind; the deviations
+/// are listed in `docs/papers.md`.
+///
+/// # Shapes
+///
+/// - `x`: `[.., M, ..]`, M along `options.dim`, at most [`MAX_COLS`]; f32, f16, bf16, f64, i32, u32 or
+///   i64 where the device has it.
+/// - values and indices: `[.., k, ..]`; values in the dtype of `x`, indices in the device's default
+///   integer dtype.
+///
+/// # Guarantees
+///
+/// Exactly k distinct members. Order: IEEE with `-0 = +0`; NaN is greatest when the largest are asked
+/// and last when the smallest are; ties go to the lowest index. Output in index order, or sorted by
+/// value, then index. The same input gives the same bits on every run. See `docs/guarantees.md`.
+///
+/// # Gradient
+///
+/// The gradient of the values is scattered to the positions they came from; all else gets zero. It
+/// stays on the device.
+///
+/// # Cost
+///
+/// On devices with planes and rows of at most 32 elements per unit of a plane (1024 on CUDA): one
+/// read of `x` and one write of the result. Longer rows are read once per search step.
+///
+/// # Panics
+///
+/// If `k > M`, `dim` is out of range, M is greater than [`MAX_COLS`], the device lacks the dtype, or
+/// the eps of [`Method::Precision`] is negative or not finite.
+///
+/// # Example
+///
+/// ```
+/// use burn::tensor::{Device, Tensor, TensorData};
+/// use sparsek::topk::{TopkOptions, topk};
+///
+/// let device = Device::flex();
+/// let x = Tensor::<2>::from_data([[1.0, 9.0, 3.0, 7.0], [4.0, 4.0, 8.0, 2.0]], &device);
+/// let (values, indices) = topk(x, &TopkOptions::new(2));
+/// values.into_data().assert_eq(&TensorData::from([[9.0, 7.0], [4.0, 8.0]]), false);
+/// indices.into_data().assert_eq(&TensorData::from([[1, 3], [0, 2]]), false);
+/// ```
+pub fn topk<const D: usize, K: Ordered>(
+    x: Tensor<D, K>,
+    options: &TopkOptions,
+) -> (Tensor<D, K>, Tensor<D, Int>) {
+    let (x, dim, spec) = prepare("topk", x, options);
+    let float = x.dtype().is_float();
+    let x = x.into_dispatch();
+    let (values, indices) = if float {
+        <Dispatch as SparsekOps>::topk_float(x, spec)
+    } else {
+        <Dispatch as SparsekOps>::topk_int(x, spec)
+    };
+    let values = Tensor::<D, K>::from_dispatch(values).swap_dims(dim, D - 1);
+    let indices = Tensor::<D, Int>::from_dispatch(indices).swap_dims(dim, D - 1);
+    (values, indices)
+}
+
+/// The positions of the `k` greatest (or least) elements of each row: [`topk`] without the values.
+///
+/// Shapes, guarantees, cost and panics are those of [`topk`]; integers have no gradient.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor, TensorData};
+/// use sparsek::topk::{TopkOptions, argtopk};
+///
+/// let x = Tensor::<1>::from_data([0.5, -2.0, 3.0], &Device::flex());
+/// let least = argtopk(x, &TopkOptions::new(1).with_largest(false));
+/// least.into_data().assert_eq(&TensorData::from([1]), false);
+/// ```
+pub fn argtopk<const D: usize, K: Ordered>(
+    x: Tensor<D, K>,
+    options: &TopkOptions,
+) -> Tensor<D, Int> {
+    let (x, dim, spec) = prepare("argtopk", x, options);
+    let float = x.dtype().is_float();
+    let x = x.into_dispatch();
+    let indices = if float {
+        <Dispatch as SparsekOps>::argtopk_float(x, spec)
+    } else {
+        <Dispatch as SparsekOps>::argtopk_int(x, spec)
+    };
+    Tensor::<D, Int>::from_dispatch(indices).swap_dims(dim, D - 1)
+}
+
+/// The tensor with everything but the `k` greatest (or least) elements of each row set to `+0`: the
+/// nonlinearity of MaxK-GNN (Peng et al., 2024). [`sorted`](TopkOptions::sorted) has no effect.
+///
+/// The result has the shape of `x`. Members, panics and ties are those of [`topk`]. The gradient of
+/// the members passes unchanged (also where their value is 0), that of all else is zero. Saves the
+/// scatter after [`topk`]: one read of `x` and one write of the result.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor, TensorData};
+/// use sparsek::topk::{TopkOptions, topk_mask};
+///
+/// let x = Tensor::<2>::from_data([[1.0, 9.0, 3.0, 7.0]], &Device::flex());
+/// let kept = topk_mask(x, &TopkOptions::new(2));
+/// kept.into_data().assert_eq(&TensorData::from([[0.0, 9.0, 0.0, 7.0]]), false);
+/// ```
+pub fn topk_mask<const D: usize>(x: Tensor<D>, options: &TopkOptions) -> Tensor<D> {
+    let (x, dim, spec) = prepare("topk_mask", x, options);
+    let masked = <Dispatch as SparsekOps>::topk_mask(x.into_dispatch(), spec);
+    Tensor::<D>::from_dispatch(masked).swap_dims(dim, D - 1)
+}
+
+/// Checks the request and moves the dimension to the end.
+fn prepare<const D: usize, K: Ordered>(
+    operation: &str,
+    x: Tensor<D, K>,
+    options: &TopkOptions,
+) -> (Tensor<D, K>, usize, TopkSpec) {
+    let rank = D as isize;
+    assert!(
+        (-rank..rank).contains(&options.dim),
+        "{operation}: dimension {} is out of range for a tensor of rank {D} (expected {} to {})",
+        options.dim,
+        -rank,
+        rank - 1,
+    );
+    let dim = options.dim.rem_euclid(rank) as usize;
+    let cols = x.dims()[dim];
+    assert!(
+        options.k <= cols,
+        "{operation}: k = {} is greater than the {cols} elements along dimension {dim} of shape {:?}",
+        options.k,
+        x.dims(),
+    );
+    assert!(
+        cols <= MAX_COLS,
+        "{operation}: {cols} elements along dimension {dim} are more than the limit of {MAX_COLS}",
+    );
+    if let Method::Precision(eps) = options.method {
+        assert!(
+            eps.is_finite() && eps >= 0.0,
+            "{operation}: precision eps = {eps} is not a finite number at or above 0",
+        );
+    }
+    let dtype = x.dtype();
+    assert!(
+        matches!(
+            dtype,
+            DType::F32
+                | DType::F16
+                | DType::BF16
+                | DType::F64
+                | DType::I32
+                | DType::U32
+                | DType::I64
+        ),
+        "{operation}: dtype {dtype:?} is not supported (supported: {})",
+        sparsek_kernels::topk::SUPPORTED_DTYPES,
+    );
+    let device = x.device();
+    assert!(
+        device.supports_dtype(dtype),
+        "{operation}: the device {device:?} has no {dtype:?}",
+    );
+    let spec = TopkSpec {
+        k: options.k,
+        largest: options.largest,
+        sorted: options.sorted,
+        method: options.method,
+        index: device.settings().int_dtype,
+    };
+    (x.swap_dims(dim, D - 1), dim, spec)
+}

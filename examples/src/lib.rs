@@ -1,0 +1,2 @@
+//! What the example programs share.
+pub mod backend;

@@ -1,0 +1,70 @@
+//! What a run shows and logs of each epoch.
+use std::io::{self, IsTerminal};
+
+use indicatif::{ProgressBar, ProgressStyle};
+use sparsek_gnn::train::{EpochReport, Progress, RunLog};
+
+/// A progress bar on a terminal, a line per tenth of the run elsewhere; and the log.
+pub struct Display<'a> {
+    bar: Option<ProgressBar>,
+    epochs: usize,
+    activation: String,
+    log: Option<&'a mut RunLog>,
+}
+
+impl<'a> Display<'a> {
+    pub fn new(epochs: usize, activation: String, log: Option<&'a mut RunLog>) -> Self {
+        let bar = io::stderr().is_terminal().then(|| {
+            let style =
+                ProgressStyle::with_template("{prefix} [{bar:24}] {pos}/{len} {msg} eta {eta}");
+            let bar = ProgressBar::new(epochs as u64).with_prefix(activation.clone());
+            bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+        });
+        Self {
+            bar,
+            epochs,
+            activation,
+            log,
+        }
+    }
+}
+
+impl Progress for Display<'_> {
+    fn on_epoch(&mut self, report: &EpochReport) -> io::Result<()> {
+        let EpochReport {
+            epoch,
+            loss,
+            train,
+            val,
+            test,
+            ms,
+        } = *report;
+        let numbers =
+            format!("loss {loss:.4} train {train:.4} val {val:.4} test {test:.4} {ms:.0} ms/epoch");
+        match &self.bar {
+            Some(bar) => {
+                bar.set_message(numbers);
+                bar.set_position(epoch as u64);
+            }
+            None if epoch == 1 || epoch.is_multiple_of(self.epochs.div_ceil(10)) => {
+                eprintln!(
+                    "{} epoch {epoch}/{} {numbers}",
+                    self.activation, self.epochs
+                );
+            }
+            None => {}
+        }
+        match &mut self.log {
+            Some(log) => log.epoch(&self.activation, report),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Display<'_> {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.abandon();
+        }
+    }
+}

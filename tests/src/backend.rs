@@ -1,0 +1,176 @@
+//! The backends under test: one Burn device each, and one CubeCL client where there is one.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use burn::tensor::{Device, Tensor};
+use cubecl::client::Client;
+use cubecl::device::{DeviceUnavailable, WgpuDeviceKind};
+
+/// What can be asked for with `--backend`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Kind {
+    /// Plain Rust on the CPU.
+    Flex,
+    /// Vulkan through SPIR-V.
+    Vulkan,
+    /// wgpu's own choice of graphics API (WebGPU shaders where Vulkan is not linked).
+    Wgpu,
+    /// Metal.
+    Metal,
+    /// CUDA.
+    Cuda,
+    /// CubeCL's CPU runtime.
+    Cpu,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match self {
+            Self::Flex => "flex",
+            Self::Vulkan => "vulkan",
+            Self::Wgpu => "wgpu",
+            Self::Metal => "metal",
+            Self::Cuda => "cuda",
+            Self::Cpu => "cpu",
+        };
+        f.write_str(name)
+    }
+}
+
+/// An open backend.
+#[derive(Clone)]
+pub struct Backend {
+    /// Which it is.
+    pub kind: Kind,
+    /// Burn's device.
+    pub device: Device,
+    /// CubeCL's client of the same device; Flex has none.
+    pub client: Option<Client>,
+    /// The device as it names itself, and its plane size.
+    pub label: String,
+    /// Whether kernels with shared memory survive: see [`Backend::without_shared_memory`].
+    pub shared_memory: bool,
+}
+
+/// Why kernels with shared memory are skipped.
+const NO_SHARED: &str =
+    "the driver crashes on CubeCL 0.11.3's shared memory (it lacks explicit workgroup layouts)";
+/// Why long rows are skipped.
+const LOOP_LIMIT: &str = "llvmpipe ends a shader's loops after 65,535 iterations in all";
+
+impl Backend {
+    /// Notes that a probe in another process died of a kernel with shared memory.
+    pub fn without_shared_memory(self) -> Self {
+        Self {
+            shared_memory: false,
+            ..self
+        }
+    }
+
+    /// Mesa's software driver, whose limits are not the kernels' to answer for.
+    pub fn is_llvmpipe(&self) -> bool {
+        self.label.contains("llvmpipe")
+    }
+
+    /// The reason to skip what needs shared memory.
+    pub fn shared_memory_defect(&self) -> Option<String> {
+        (!self.shared_memory).then(|| NO_SHARED.to_string())
+    }
+
+    /// The reason to skip rows that one unit works through alone: a search of 84 passes has to stay
+    /// below the driver's limit.
+    pub fn loop_limit(&self, cols: usize) -> Option<String> {
+        (self.is_llvmpipe() && cols > 512).then(|| LOOP_LIMIT.to_string())
+    }
+}
+
+impl Kind {
+    /// The kinds that this build links.
+    pub fn linked() -> Vec<Self> {
+        let all = [
+            (Self::Flex, cfg!(feature = "flex")),
+            (Self::Vulkan, cfg!(feature = "vulkan")),
+            (Self::Wgpu, cfg!(feature = "wgpu")),
+            (Self::Metal, cfg!(feature = "metal")),
+            (Self::Cuda, cfg!(feature = "cuda")),
+            (Self::Cpu, cfg!(feature = "cpu")),
+        ];
+        all.into_iter()
+            .filter(|(_, linked)| *linked)
+            .map(|(kind, _)| kind)
+            .collect()
+    }
+
+    /// Opens the default device of this kind and computes something on it.
+    pub fn open(self) -> Result<Backend, String> {
+        let open = || -> Result<Backend, String> {
+            let client = self
+                .cubecl()
+                .transpose()
+                .map_err(|e| e.to_string())?
+                .map(|d| d.client());
+            let device = self.burn()?;
+            let one = Tensor::<1>::from_floats([1.0], &device);
+            let sum: f32 = (one + 2.0).into_scalar();
+            if sum != 3.0 {
+                return Err(format!("1 + 2 is {sum} there"));
+            }
+            let label = match &client {
+                None => format!(
+                    "{} threads",
+                    std::thread::available_parallelism().map_or(1, |n| n.get())
+                ),
+                Some(client) => {
+                    let properties = client.properties();
+                    let name = &properties.identity.name;
+                    format!("{name}, plane {}", properties.hardware.plane_size_max)
+                }
+            };
+            Ok(Backend {
+                kind: self,
+                device,
+                client,
+                label,
+                shared_memory: true,
+            })
+        };
+        catch_unwind(AssertUnwindSafe(open))
+            .unwrap_or_else(|panic| Err(crate::runner::message(&*panic)))
+    }
+
+    fn cubecl(self) -> Option<Result<cubecl::Device, DeviceUnavailable>> {
+        let any = WgpuDeviceKind::default;
+        match self {
+            Self::Flex => None,
+            Self::Vulkan => Some(cubecl::Device::vulkan(any())),
+            Self::Wgpu => Some(cubecl::Device::wgpu(any())),
+            Self::Metal => Some(cubecl::Device::metal_msl(any())),
+            Self::Cuda => Some(cubecl::Device::cuda(0)),
+            Self::Cpu => Some(cubecl::Device::cpu()),
+        }
+    }
+
+    fn burn(self) -> Result<Device, String> {
+        #[allow(unused_imports)]
+        use burn::tensor::DeviceKind;
+        match self {
+            #[cfg(feature = "flex")]
+            Self::Flex => Ok(Device::flex()),
+            #[cfg(feature = "vulkan")]
+            Self::Vulkan => Ok(Device::vulkan(DeviceKind::DefaultDevice)),
+            #[cfg(feature = "wgpu")]
+            Self::Wgpu => Ok(Device::wgpu(DeviceKind::DefaultDevice)),
+            #[cfg(feature = "metal")]
+            Self::Metal => Ok(Device::metal(DeviceKind::DefaultDevice)),
+            #[cfg(feature = "cuda")]
+            Self::Cuda => Ok(Device::cuda(0usize)),
+            #[cfg(feature = "cpu")]
+            Self::Cpu => Ok(Device::cpu()),
+            #[allow(unreachable_patterns)]
+            other => Err(format!(
+                "this build does not link it: add the feature `{other}`"
+            )),
+        }
+    }
+}

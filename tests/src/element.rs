@@ -1,0 +1,239 @@
+//! Element types under test, and the arithmetic in which thresholds are computed.
+
+use std::cmp::Ordering;
+use std::fmt::Debug;
+
+use cubecl::ir::{ElemType, FloatKind, IntKind, UIntKind};
+use half::{bf16, f16};
+
+/// A type that the operations select from.
+pub trait Element: bytemuck::Pod + Debug + Send + Sync + burn::tensor::Element {
+    /// The type of thresholds: f32 for f32, f16 and bf16, f64 for f64, i128 for the integers.
+    type Wide: Wide;
+    /// Name in case names.
+    const NAME: &'static str;
+    /// Whether this is a floating point type.
+    const FLOAT: bool;
+    /// CubeCL's name of the type.
+    fn elem_type() -> ElemType;
+    /// The value as a threshold sees it; exact.
+    fn wide(self) -> Self::Wide;
+    /// The nearest value, saturating.
+    fn of(x: f64) -> Self;
+    /// The value whose bits are the low bits of `bits`.
+    fn of_bits(bits: u64) -> Self;
+    /// The bits, zero extended.
+    fn bits(self) -> u64;
+    /// Bits of 1.0 (floats) or 1 (integers).
+    const ONE: u64;
+    /// Bits of the mantissa (floats), or all value bits (integers).
+    const MANTISSA: u64;
+    /// Bit of the sign.
+    const SIGN: u64;
+
+    /// IEEE order with −0 = +0, and NaN of any sign equal to itself and above everything.
+    fn order(self, other: Self) -> Ordering {
+        self.wide().order(other.wide())
+    }
+
+    /// As f64, for messages and tolerances.
+    fn wide_f64(self) -> f64 {
+        self.wide().to_f64()
+    }
+
+    /// Equal bits, or both NaN (a payload is not part of the contract).
+    fn same(self, other: Self) -> bool {
+        self.bits() == other.bits() || (self.wide().is_nan() && other.wide().is_nan())
+    }
+}
+
+/// Arithmetic on thresholds.
+pub trait Wide: Copy + Debug {
+    /// IEEE order with −0 = +0, and NaN of any sign equal to itself and above everything.
+    fn order(self, other: Self) -> Ordering;
+    /// Whether this is NaN.
+    fn is_nan(self) -> bool;
+    /// Whether this is neither NaN nor infinite.
+    fn is_finite(self) -> bool;
+    /// Zero.
+    fn zero() -> Self;
+    /// The midpoint; integers round towards `self`, the worse end.
+    fn halfway(self, better: Self) -> Self;
+    /// Whether the interval is at most `eps` wide, relative to the greater magnitude of
+    /// `extremes`.
+    fn within(self, other: Self, eps: f32, extremes: (Self, Self)) -> bool;
+    /// As f64, for messages and tolerances.
+    fn to_f64(self) -> f64;
+}
+
+macro_rules! float_wide {
+    ($type:ty) => {
+        impl Wide for $type {
+            fn order(self, other: Self) -> Ordering {
+                match (self.is_nan(), other.is_nan()) {
+                    (false, false) => self.partial_cmp(&other).expect("neither is NaN"),
+                    (left, right) => left.cmp(&right),
+                }
+            }
+            fn is_nan(self) -> bool {
+                <$type>::is_nan(self)
+            }
+            fn is_finite(self) -> bool {
+                <$type>::is_finite(self)
+            }
+            fn zero() -> Self {
+                0.0
+            }
+            fn halfway(self, better: Self) -> Self {
+                let flush = |v: $type| {
+                    if v.abs() < <$type>::MIN_POSITIVE {
+                        0.0
+                    } else {
+                        v
+                    }
+                };
+                let (a, b) = (flush(self), flush(better));
+                let sum = a + b;
+                flush(if sum.is_infinite() {
+                    a * 0.5 + b * 0.5
+                } else {
+                    sum * 0.5
+                })
+            }
+            fn within(self, other: Self, eps: f32, extremes: (Self, Self)) -> bool {
+                (other - self).abs() <= eps as $type * extremes.0.abs().max(extremes.1.abs())
+            }
+            fn to_f64(self) -> f64 {
+                self as f64
+            }
+        }
+    };
+}
+float_wide!(f32);
+float_wide!(f64);
+
+impl Wide for i128 {
+    fn order(self, other: Self) -> Ordering {
+        self.cmp(&other)
+    }
+    fn is_nan(self) -> bool {
+        false
+    }
+    fn is_finite(self) -> bool {
+        true
+    }
+    fn zero() -> Self {
+        0
+    }
+    fn halfway(self, better: Self) -> Self {
+        let sum = self + better;
+        let floor = sum.div_euclid(2);
+        if self <= better { floor } else { sum - floor }
+    }
+    fn within(self, other: Self, eps: f32, extremes: (Self, Self)) -> bool {
+        // In f32, as the documentation of the method says.
+        let magnitude = (extremes.0.abs() as f32).max(extremes.1.abs() as f32);
+        (other - self).abs() as f32 <= eps * magnitude
+    }
+    fn to_f64(self) -> f64 {
+        self as f64
+    }
+}
+
+macro_rules! element {
+    ($type:ty, $wide:ty, $bits:ty, $float:expr, $elem:expr, $of:expr, $one:expr, $mantissa:expr) => {
+        impl Element for $type {
+            type Wide = $wide;
+            const NAME: &'static str = stringify!($type);
+            const FLOAT: bool = $float;
+            const ONE: u64 = $one;
+            const MANTISSA: u64 = $mantissa;
+            const SIGN: u64 = 1 << (<$bits>::BITS - 1);
+            fn elem_type() -> ElemType {
+                $elem
+            }
+            fn wide(self) -> $wide {
+                <$wide>::from(self)
+            }
+            fn of(x: f64) -> Self {
+                $of(x)
+            }
+            fn of_bits(bits: u64) -> Self {
+                bytemuck::cast(bits as $bits)
+            }
+            fn bits(self) -> u64 {
+                u64::from(bytemuck::cast::<Self, $bits>(self))
+            }
+        }
+    };
+}
+element!(
+    f32,
+    f32,
+    u32,
+    true,
+    ElemType::Float(FloatKind::F32),
+    |x| x as f32,
+    0x3F80_0000,
+    0x7F_FFFF
+);
+element!(
+    f64,
+    f64,
+    u64,
+    true,
+    ElemType::Float(FloatKind::F64),
+    |x| x,
+    0x3FF0_0000_0000_0000,
+    0xF_FFFF_FFFF_FFFF
+);
+element!(
+    f16,
+    f32,
+    u16,
+    true,
+    ElemType::Float(FloatKind::F16),
+    f16::from_f64,
+    0x3C00,
+    0x3FF
+);
+element!(
+    bf16,
+    f32,
+    u16,
+    true,
+    ElemType::Float(FloatKind::BF16),
+    bf16::from_f64,
+    0x3F80,
+    0x7F
+);
+element!(
+    i32,
+    i128,
+    u32,
+    false,
+    ElemType::Int(IntKind::I32),
+    |x| x as i32,
+    1,
+    0x7FFF_FFFF
+);
+element!(
+    u32,
+    i128,
+    u32,
+    false,
+    ElemType::UInt(UIntKind::U32),
+    |x| x as u32,
+    1,
+    0x7FFF_FFFF
+);
+element!(
+    i64,
+    i128,
+    u64,
+    false,
+    ElemType::Int(IntKind::I64),
+    |x| x as i64,
+    1,
+    i64::MAX as u64
+);

@@ -1,0 +1,249 @@
+//! Row-wise top-k by sorting and by literal bisection.
+//!
+//! Everything is written for the greatest elements; the least are the same under the reversed
+//! order, which [`Row::order`] hides.
+
+use std::cmp::Ordering;
+
+use sparsek_kernels::topk::{Method, TopkOptions};
+
+use crate::element::{Element, Wide};
+
+/// The positions that top-k selects from a row, in the order in which it returns them.
+pub fn select<T: Element>(row: &[T], options: &TopkOptions) -> Vec<usize> {
+    let k = options.k;
+    assert!(
+        k <= row.len(),
+        "the oracle was asked for {k} of {} elements",
+        row.len()
+    );
+    let row = Row {
+        values: row.iter().map(|x| x.wide()).collect(),
+        largest: options.largest,
+    };
+    let mut members = match options.method {
+        Method::Exact => row.best(0..row.values.len(), k),
+        Method::EarlyStop(max_iter) => row.early_stop(k, max_iter),
+        Method::Precision(eps) => row.precision(k, eps),
+        #[allow(unreachable_patterns)]
+        other => panic!("the oracle does not know {other:?}"),
+    };
+    members.sort_unstable();
+    if options.sorted {
+        members.sort_by(|&i, &j| row.order(row.values[j], row.values[i]));
+    }
+    members
+}
+
+/// How far below the k-th element a member found by `Precision(eps)` may lie.
+pub fn tolerance<T: Element>(row: &[T], eps: f32) -> f64 {
+    let finite = row.iter().map(|x| x.wide()).filter(|x| x.is_finite());
+    f64::from(eps) * finite.fold(0.0, |most, x| x.to_f64().abs().max(most))
+}
+
+struct Row<W> {
+    values: Vec<W>,
+    largest: bool,
+}
+
+impl<W: Wide> Row<W> {
+    /// Greater means better: wanted first.
+    fn order(&self, a: W, b: W) -> Ordering {
+        if self.largest { a.order(b) } else { b.order(a) }
+    }
+
+    /// Positions of the elements at least as good as `threshold`, in index order.
+    fn at_least(&self, threshold: W) -> Vec<usize> {
+        let better = |&i: &usize| self.order(self.values[i], threshold) != Ordering::Less;
+        (0..self.values.len()).filter(better).collect()
+    }
+
+    fn count(&self, threshold: W) -> usize {
+        self.values
+            .iter()
+            .filter(|&&x| self.order(x, threshold) != Ordering::Less)
+            .count()
+    }
+
+    /// The `k` best of `among`, ties to the lowest index.
+    fn best(&self, among: impl IntoIterator<Item = usize>, k: usize) -> Vec<usize> {
+        let mut positions: Vec<usize> = among.into_iter().collect();
+        positions.sort_by(|&i, &j| self.order(self.values[j], self.values[i]).then(i.cmp(&j)));
+        positions.truncate(k);
+        positions
+    }
+
+    /// The worst and the best finite element, or zeros where there is none.
+    fn extremes(&self) -> (W, W) {
+        let mut finite = self.values.iter().copied().filter(|x| x.is_finite());
+        let Some(first) = finite.next() else {
+            return (W::zero(), W::zero());
+        };
+        finite.fold((first, first), |(worst, best), x| {
+            (
+                if self.order(x, worst) == Ordering::Less {
+                    x
+                } else {
+                    worst
+                },
+                if self.order(x, best) == Ordering::Greater {
+                    x
+                } else {
+                    best
+                },
+            )
+        })
+    }
+
+    /// `certain`, then the first of `borderline`, then the best of the rest, `k` in all.
+    fn fill(&self, certain: Vec<usize>, borderline: Vec<usize>, k: usize) -> Vec<usize> {
+        let mut taken = vec![false; self.values.len()];
+        certain.iter().for_each(|&i| taken[i] = true);
+        let mut members = certain;
+        for i in borderline {
+            if members.len() < k && !taken[i] {
+                taken[i] = true;
+                members.push(i);
+            }
+        }
+        let rest = (0..self.values.len()).filter(|&i| !taken[i]);
+        let missing = k.saturating_sub(members.len());
+        members.extend(self.best(rest, missing));
+        members
+    }
+
+    /// RTop-K, Algorithm 2: `max_iter` halvings, then the first k at or above the lower bound.
+    fn early_stop(&self, k: usize, max_iter: u32) -> Vec<usize> {
+        let (mut lo, mut hi) = self.extremes();
+        for _ in 0..max_iter {
+            let mid = lo.halfway(hi);
+            if self.count(mid) < k {
+                hi = mid
+            } else {
+                lo = mid
+            }
+        }
+        self.fill(Vec::new(), self.at_least(lo), k)
+    }
+
+    /// RTop-K, Algorithm 1: bisection until the count is k or the interval is narrow.
+    fn precision(&self, k: usize, eps: f32) -> Vec<usize> {
+        let extremes = self.extremes();
+        let (mut lo, mut hi) = extremes;
+        let mut threshold = hi;
+        let mut above = None;
+        loop {
+            let count = self.count(threshold);
+            if count == k {
+                return self.at_least(threshold);
+            }
+            if count < k {
+                hi = threshold;
+                above = Some(threshold);
+            } else {
+                lo = threshold;
+            }
+            let next = lo.halfway(hi);
+            let stuck =
+                self.order(next, lo) != Ordering::Greater || self.order(next, hi) != Ordering::Less;
+            if stuck || lo.within(hi, eps, extremes) {
+                break;
+            }
+            threshold = next;
+        }
+        let certain = above.map_or(Vec::new(), |threshold| self.at_least(threshold));
+        self.fill(certain, self.at_least(lo), k)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(k: usize, largest: bool, sorted: bool, method: Method) -> TopkOptions {
+        TopkOptions {
+            k,
+            largest,
+            sorted,
+            method,
+        }
+    }
+
+    #[test]
+    fn nan_is_greatest() {
+        let row = [f32::NAN, f32::INFINITY, 1e4, 0.0, -1e4, f32::NEG_INFINITY];
+        assert_eq!(
+            select(&row, &options(4, true, true, Method::Exact)),
+            [0, 1, 2, 3]
+        );
+        assert_eq!(
+            select(&row, &options(4, false, true, Method::Exact)),
+            [5, 4, 3, 2]
+        );
+        assert_eq!(
+            select(&row, &options(6, false, true, Method::Exact)),
+            [5, 4, 3, 2, 1, 0]
+        );
+    }
+
+    #[test]
+    fn ties_go_to_the_lowest_index_and_zeros_are_equal() {
+        let row = [0.0f32, -0.0, 1.0, -0.0, 0.0];
+        assert_eq!(
+            select(&row, &options(3, true, true, Method::Exact)),
+            [2, 0, 1]
+        );
+        assert_eq!(
+            select(&row, &options(2, false, false, Method::Exact)),
+            [0, 1]
+        );
+    }
+
+    #[test]
+    fn early_stop_takes_the_first_above_the_lower_bound() {
+        // lo, hi = 0, 8: 4 has count 4 >= 2, then 6 has count 2, then 7 has count 1.
+        let row = [5i32, 0, 4, 6, 8, 1];
+        let take = |n| select(&row, &options(2, true, false, Method::EarlyStop(n)));
+        assert_eq!(take(0), [0, 1]);
+        assert_eq!(take(1), [0, 2]);
+        assert_eq!(take(2), [3, 4]);
+        assert_eq!(take(60), [3, 4]);
+    }
+
+    #[test]
+    fn early_stop_fills_from_infinities() {
+        let row = [f32::NEG_INFINITY, 1.0, f32::NEG_INFINITY, f32::NAN];
+        assert_eq!(
+            select(&row, &options(3, true, false, Method::EarlyStop(5))),
+            [0, 1, 3]
+        );
+        let row = [f32::NAN, f32::INFINITY, 1.0];
+        assert_eq!(
+            select(&row, &options(2, false, false, Method::EarlyStop(5))),
+            [1, 2]
+        );
+    }
+
+    #[test]
+    fn precision_zero_is_exact() {
+        let row: Vec<f32> = (0..200u32)
+            .map(|i| ((i * 7919) % 211) as f32 - 90.5)
+            .collect();
+        for k in [1, 2, 17, 100, 199, 200] {
+            for largest in [true, false] {
+                let exact = select(&row, &options(k, largest, true, Method::Exact));
+                assert_eq!(
+                    select(&row, &options(k, largest, true, Method::Precision(0.0))),
+                    exact
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_midpoint_of_integers_rounds_to_the_worse_end() {
+        assert_eq!((-3i128).halfway(0), -2);
+        assert_eq!(0i128.halfway(-3), -1);
+        assert_eq!(3e38f32.halfway(3.2e38), 3e38f32 * 0.5 + 3.2e38f32 * 0.5);
+    }
+}

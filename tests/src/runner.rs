@@ -1,0 +1,210 @@
+//! Cases, and what became of them on each backend.
+
+use std::any::Any;
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, Once};
+use std::time::{Duration, Instant};
+
+use libtest_mimic::{Arguments, Completion, Trial};
+
+use crate::backend::{Backend, Kind};
+
+/// What a case that did not fail has to say.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Everything was asserted.
+    Passed,
+    /// The device refused with the documented error, for this reason.
+    Skipped(String),
+}
+
+/// A case's result; the error is what a failure prints.
+pub type Outcome = Result<Verdict, String>;
+
+/// A named piece of work on one backend.
+pub struct Case {
+    kind: Kind,
+    name: String,
+    body: Box<dyn FnOnce() -> Outcome + Send>,
+}
+
+/// The cases of a run, built by the families.
+#[derive(Default)]
+pub struct Cases(Vec<Case>);
+
+impl Cases {
+    /// Adds the case `backend/name`.
+    pub fn add(
+        &mut self,
+        backend: &Backend,
+        name: impl Into<String>,
+        body: impl FnOnce(&Backend) -> Outcome + Send + 'static,
+    ) {
+        let owned = backend.clone();
+        let name = format!("{}/{}", backend.kind, name.into());
+        self.0.push(Case {
+            kind: backend.kind,
+            name,
+            body: Box::new(move || body(&owned)),
+        });
+    }
+
+    /// Adds a case that cannot be skipped.
+    pub fn check(
+        &mut self,
+        backend: &Backend,
+        name: impl Into<String>,
+        body: impl FnOnce(&Backend) -> Result<(), String> + Send + 'static,
+    ) {
+        self.add(backend, name, |backend| {
+            body(backend).map(|()| Verdict::Passed)
+        });
+    }
+}
+
+/// Counts of one backend.
+#[derive(Clone, Debug, Default)]
+pub struct Counts {
+    /// Cases that asserted everything.
+    pub passed: usize,
+    /// Cases that failed.
+    pub failed: usize,
+    /// Cases that the device refused as documented, by reason.
+    pub skipped: BTreeMap<String, usize>,
+    /// Time in cases.
+    pub time: Duration,
+}
+
+impl Counts {
+    /// Skipped cases.
+    pub fn skips(&self) -> usize {
+        self.skipped.values().sum()
+    }
+}
+
+/// Runs the cases one after another, and returns the counts per backend in the order of `kinds`.
+pub fn run(mut arguments: Arguments, kinds: &[Kind], cases: Cases) -> Vec<Counts> {
+    arguments.test_threads = Some(1);
+    let counts = Arc::new(Mutex::new(vec![Counts::default(); kinds.len()]));
+    let trials = cases.0.into_iter().map(|case| {
+        let slot = kinds
+            .iter()
+            .position(|&kind| kind == case.kind)
+            .expect("a case of an open backend");
+        let counts = Arc::clone(&counts);
+        Trial::ignorable_test(case.name, move || {
+            let start = Instant::now();
+            let outcome = catch_unwind(AssertUnwindSafe(case.body))
+                .unwrap_or_else(|panic| Err(message(&*panic)));
+            let mut counts = counts
+                .lock()
+                .expect("no case panics while it holds the lock");
+            let counts = &mut counts[slot];
+            counts.time += start.elapsed();
+            match outcome {
+                Ok(Verdict::Passed) => {
+                    counts.passed += 1;
+                    Ok(Completion::Completed)
+                }
+                Ok(Verdict::Skipped(reason)) => {
+                    *counts.skipped.entry(reason.clone()).or_default() += 1;
+                    Ok(Completion::ignored_with(reason))
+                }
+                Err(failure) => {
+                    counts.failed += 1;
+                    Err(failure.into())
+                }
+            }
+        })
+    });
+    let trials = trials.collect();
+    // The counts above are the conclusion.
+    let _ = libtest_mimic::run(&arguments, trials);
+    Arc::try_unwrap(counts).map_or_else(
+        |shared| shared.lock().expect("idle").clone(),
+        |own| own.into_inner().expect("idle"),
+    )
+}
+
+/// One line per backend, and the totals alone on the last.
+pub fn summary(backends: &[Backend], counts: &[Counts]) -> String {
+    let mut text = String::new();
+    let (mut passed, mut failed, mut skipped) = (0, 0, 0);
+    for (backend, counts) in backends.iter().zip(counts) {
+        let _ = write!(
+            text,
+            "{} ({}): {} passed, {} failed, {} skipped",
+            backend.kind,
+            backend.label,
+            counts.passed,
+            counts.failed,
+            counts.skips()
+        );
+        if !counts.skipped.is_empty() {
+            let reasons: Vec<String> = counts
+                .skipped
+                .iter()
+                .map(|(reason, n)| format!("{reason}: {n}"))
+                .collect();
+            let _ = write!(text, " ({})", reasons.join("; "));
+        }
+        let _ = writeln!(text, ", {:.1} s", counts.time.as_secs_f64());
+        passed += counts.passed;
+        failed += counts.failed;
+        skipped += counts.skips();
+    }
+    let _ = writeln!(text, "{passed} passed, {failed} failed, {skipped} skipped");
+    text
+}
+
+/// One JSON object per backend.
+pub fn json_lines(backends: &[Backend], counts: &[Counts]) -> String {
+    let line = |(backend, counts): (&Backend, &Counts)| {
+        let object = serde_json::json!({
+            "backend": backend.kind.to_string(),
+            "device": backend.label,
+            "fusion": cfg!(feature = "fusion"),
+            "passed": counts.passed,
+            "failed": counts.failed,
+            "skipped": counts.skips(),
+            "reasons": counts.skipped,
+            "seconds": counts.time.as_secs_f64(),
+        });
+        format!("{object}\n")
+    };
+    backends.iter().zip(counts).map(line).collect()
+}
+
+thread_local! {
+    static QUIET: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The message of the panic that `body` must end in; an error if it returns.
+pub fn expect_panic(body: impl FnOnce()) -> Result<String, String> {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let default = std::panic::take_hook();
+        std::panic::set_hook(Box::new(move |info| {
+            if !QUIET.get() {
+                default(info);
+            }
+        }));
+    });
+    QUIET.set(true);
+    let result = catch_unwind(AssertUnwindSafe(body));
+    QUIET.set(false);
+    match result {
+        Ok(()) => Err("it returned where it must panic".into()),
+        Err(panic) => Ok(message(&*panic)),
+    }
+}
+
+/// The text of a panic.
+pub fn message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|s| (*s).to_string());
+    text.or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a panic without text".into())
+}

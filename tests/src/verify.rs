@@ -1,0 +1,165 @@
+//! Comparison of what a backend returned with the oracle.
+
+use sparsek_kernels::topk::{Method, TopkOptions};
+
+use crate::data::Matrix;
+use crate::element::{Element, Wide};
+use crate::oracle::topk::{select, tolerance};
+
+/// Checks positions, and values where they are given, of a selection from every row.
+///
+/// Equal to the oracle, element by element. Members found by `Precision(eps)` are held to the
+/// meaning of the tolerance as well, so that an error shared with the oracle does not pass.
+pub fn selection<T: Element>(
+    matrix: &Matrix<T>,
+    options: &TopkOptions,
+    values: Option<&[T]>,
+    positions: &[i64],
+) -> Result<(), String> {
+    let k = options.k;
+    let expected = matrix.rows * k;
+    if positions.len() != expected {
+        return Err(format!(
+            "{} positions instead of {expected} for {options:?}",
+            positions.len()
+        ));
+    }
+    if let Some(values) = values.filter(|values| values.len() != expected) {
+        return Err(format!(
+            "{} values instead of {expected} for {options:?}",
+            values.len()
+        ));
+    }
+    for i in 0..matrix.rows {
+        let row = matrix.row(i);
+        let found = &positions[i * k..(i + 1) * k];
+        let wanted = select(row, options);
+        if let Some(at) = (0..k).find(|&j| found[j] != wanted[j] as i64) {
+            return Err(mismatch(matrix, i, options, at, found, &wanted));
+        }
+        if let Some(values) = values {
+            let values = &values[i * k..(i + 1) * k];
+            if let Some(j) = (0..k).find(|&j| !values[j].same(row[wanted[j]])) {
+                return Err(format!(
+                    "{}: value {j} is {:?}, the element at {} is {:?}",
+                    place(matrix, i, options),
+                    values[j],
+                    wanted[j],
+                    row[wanted[j]]
+                ));
+            }
+        }
+        if let Method::Precision(eps) = options.method {
+            within(row, options, eps, &wanted)
+                .map_err(|e| format!("{}: {e}", place(matrix, i, options)))?;
+        }
+    }
+    Ok(())
+}
+
+/// Checks a dense result: the members' own values, +0 elsewhere.
+pub fn mask<T: Element>(
+    matrix: &Matrix<T>,
+    options: &TopkOptions,
+    dense: &[T],
+) -> Result<(), String> {
+    if dense.len() != matrix.data.len() {
+        return Err(format!(
+            "{} elements instead of {}",
+            dense.len(),
+            matrix.data.len()
+        ));
+    }
+    for i in 0..matrix.rows {
+        let row = matrix.row(i);
+        let mut wanted = vec![T::of(0.0); matrix.cols];
+        select(row, options)
+            .into_iter()
+            .for_each(|j| wanted[j] = row[j]);
+        let found = &dense[i * matrix.cols..(i + 1) * matrix.cols];
+        if let Some(j) = (0..matrix.cols).find(|&j| !found[j].same(wanted[j])) {
+            return Err(format!(
+                "{}: element {j} is {:?} instead of {:?}",
+                place(matrix, i, options),
+                found[j],
+                wanted[j]
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The meaning of `Precision(eps)`: no member lies further than eps·max|x| beyond the k-th element.
+fn within<T: Element>(
+    row: &[T],
+    options: &TopkOptions,
+    eps: f32,
+    members: &[usize],
+) -> Result<(), String> {
+    let exact = select(
+        row,
+        &TopkOptions {
+            method: Method::Exact,
+            sorted: true,
+            ..*options
+        },
+    );
+    let Some(kth) = exact
+        .last()
+        .map(|&i| row[i].wide())
+        .filter(|x| x.is_finite())
+    else {
+        return Ok(());
+    };
+    // Thresholds are computed in f32 for all but f64, and subnormals count as zero.
+    let rounding = if size_of::<T>() == 8 && T::FLOAT {
+        1e-15
+    } else {
+        1.3e-7
+    };
+    let slack = tolerance(row, eps) + tolerance(row, rounding) + f64::from(f32::MIN_POSITIVE);
+    for &i in members {
+        let x = row[i].wide();
+        let behind = if options.largest {
+            kth.to_f64() - x.to_f64()
+        } else {
+            x.to_f64() - kth.to_f64()
+        };
+        if behind > slack {
+            return Err(format!(
+                "member {i} = {x:?} is {behind} behind the k-th element {kth:?}, more than {slack}"
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn place<T: Element>(matrix: &Matrix<T>, row: usize, options: &TopkOptions) -> String {
+    format!(
+        "row {row} of {} × {} {}, {options:?}",
+        matrix.rows,
+        matrix.cols,
+        T::NAME
+    )
+}
+
+fn mismatch<T: Element>(
+    matrix: &Matrix<T>,
+    i: usize,
+    options: &TopkOptions,
+    at: usize,
+    found: &[i64],
+    wanted: &[usize],
+) -> String {
+    let row = matrix.row(i);
+    let show = |j: i64| match usize::try_from(j).ok().and_then(|j| row.get(j)) {
+        Some(x) => format!("{j} ({x:?}, bits {:#x})", x.bits()),
+        None => format!("{j} (outside the row)"),
+    };
+    format!(
+        "{}: output {at} is position {} instead of {}",
+        place(matrix, i, options),
+        show(found[at]),
+        show(wanted[at] as i64)
+    )
+}

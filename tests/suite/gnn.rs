@@ -1,0 +1,283 @@
+//! Graphs, layers and training at tensor level.
+
+use burn::tensor::{Device, Tensor, TensorData};
+use sparsek_gnn::aggregate::{aggregate_mean, aggregate_sum, aggregate_weighted};
+use sparsek_gnn::datasets::{
+    NodeDataset,
+    karate::karate_club,
+    sbm::{SbmConfig, block_model},
+};
+use sparsek_gnn::nn::{Activation, Aggregator, SageConvConfig, SageModelConfig};
+use sparsek_gnn::train::{TrainConfig, train};
+use sparsek_gnn::{Graph, GraphError};
+use sparsek_tests::backend::{Backend, Kind};
+use sparsek_tests::data::Random;
+use sparsek_tests::oracle::spmm::Csr;
+use sparsek_tests::runner::{Cases, Verdict};
+
+const NODES: usize = 60;
+
+pub fn add(cases: &mut Cases, backend: &Backend) {
+    cases.check(backend, "tensor/gnn/graph", |_| graphs());
+    cases.check(backend, "tensor/gnn/aggregate", aggregate);
+    for aggregator in [Aggregator::Mean, Aggregator::Sum] {
+        let name = format!("sage/{aggregator:?}").to_lowercase();
+        add_layer(cases, backend, &name, move |b| sage(b, aggregator));
+    }
+    let activations = [("maxk", Activation::maxk(8)), ("relu", Activation::Relu)];
+    // Tuning and compiling Burn's own kernels takes minutes per run on CubeCL's CPU runtime.
+    let runs = if backend.kind == Kind::Cpu { 0 } else { 2 };
+    for (name, activation) in activations.into_iter().take(runs) {
+        add_layer(cases, backend, &format!("train/karate/{name}"), move |b| {
+            fits(b, &karate_club(), activation)
+        });
+        add_layer(cases, backend, &format!("train/sbm/{name}"), move |b| {
+            let data = block_model(&SbmConfig::new(400).with_seed(1)).map_err(|e| e.to_string())?;
+            fits(b, &data, activation)
+        });
+    }
+}
+
+/// Burn's own products and sums need shared memory.
+fn add_layer(
+    cases: &mut Cases,
+    backend: &Backend,
+    name: &str,
+    body: impl FnOnce(&Backend) -> Result<(), String> + Send + 'static,
+) {
+    cases.add(
+        backend,
+        format!("tensor/gnn/{name}"),
+        move |backend| match backend.shared_memory_defect() {
+            Some(reason) => Ok(Verdict::Skipped(reason)),
+            None => body(backend).map(|()| Verdict::Passed),
+        },
+    );
+}
+
+/// Directed, irregular; some nodes without edges in or out, and one self-loop.
+fn edges() -> Vec<(u32, u32)> {
+    let mut random = Random::new(5);
+    let busy = NODES - 10;
+    let mut edges: Vec<(u32, u32)> = (0..300)
+        .map(|_| (random.below(busy) as u32, random.below(busy) as u32))
+        .collect();
+    edges.extend((0..busy as u32).map(|i| (i, 7)));
+    edges
+}
+
+fn graph() -> Graph {
+    Graph::from_edges(NODES, edges()).expect("the edges are in range")
+}
+
+/// The graph as a matrix built from the edge list, not from the graph.
+fn matrix(weight: impl Fn(usize) -> f64) -> Csr {
+    let mut rows = vec![Vec::new(); NODES];
+    for (source, target) in edges() {
+        rows[target as usize].push(source);
+    }
+    let mut csr = Csr {
+        rows: NODES,
+        cols: NODES,
+        indptr: vec![0],
+        indices: Vec::new(),
+        weights: Vec::new(),
+    };
+    for mut row in rows {
+        row.sort_unstable();
+        csr.weights.extend(row.iter().map(|_| weight(row.len())));
+        csr.indices.extend(row);
+        csr.indptr.push(csr.indices.len() as u32);
+    }
+    csr
+}
+
+fn normals(n: usize, seed: u64) -> Vec<f64> {
+    let mut random = Random::new(seed);
+    (0..n).map(|_| f64::from(random.normal() as f32)).collect()
+}
+
+fn upload(data: &[f64], width: usize, device: &Device) -> Tensor<2> {
+    let values: Vec<f32> = data.iter().map(|&x| x as f32).collect();
+    Tensor::from_data(TensorData::new(values, [data.len() / width, width]), device)
+}
+
+fn download(x: Tensor<2>) -> Vec<f64> {
+    x.into_data().iter::<f64>().collect()
+}
+
+fn graphs() -> Result<(), String> {
+    match Graph::from_edges(3, [(0, 1), (1, 3)]) {
+        Err(GraphError::NodeOutOfRange {
+            edge: 1,
+            target_id: 3,
+            nodes: 3,
+            ..
+        }) => {}
+        other => {
+            return Err(format!(
+                "an id out of range: {}",
+                other.map_or_else(|e| e.to_string(), |_| "accepted".into())
+            ));
+        }
+    }
+    let graph = graph();
+    let csr = matrix(|_| 1.0);
+    if graph.pattern().indptr() != csr.indptr || graph.pattern().indices() != csr.indices {
+        return Err("the rows are not the sources of each target".into());
+    }
+    let looped = graph.with_self_loops();
+    let one_loop = |i: usize| {
+        looped
+            .neighbours(i)
+            .iter()
+            .filter(|&&j| j as usize == i)
+            .count()
+            == 1
+    };
+    if !(0..NODES).all(one_loop) {
+        return Err("a node has not exactly one self-loop".into());
+    }
+    let both = graph.symmetrised();
+    let mutual = |i: usize| {
+        both.neighbours(i)
+            .iter()
+            .all(|&j| both.neighbours(j as usize).contains(&(i as u32)))
+    };
+    if graph.is_symmetric() || !both.is_symmetric() || !(0..NODES).all(mutual) {
+        return Err("symmetrised is not symmetric".into());
+    }
+    Ok(())
+}
+
+fn aggregate(backend: &Backend) -> Result<(), String> {
+    let (graph, width) = (graph(), 19);
+    let x = normals(NODES * width, 1);
+    let device = &backend.device;
+    let epsilon = f64::from(f32::EPSILON);
+    let check = |what: &str, found: Tensor<2>, csr: &Csr| {
+        csr.spmm(&x, width)
+            .check(&download(found), epsilon)
+            .map_err(|e| format!("{what}: {e}"))
+    };
+    check(
+        "sum",
+        aggregate_sum(&graph, upload(&x, width, device)),
+        &matrix(|_| 1.0),
+    )?;
+    check(
+        "mean",
+        aggregate_mean(&graph, upload(&x, width, device)),
+        &matrix(|degree| 1.0 / degree as f64),
+    )?;
+    let mut weighted = matrix(|_| 0.0);
+    weighted.weights = normals(weighted.weights.len(), 2);
+    let weights = weighted
+        .weights
+        .iter()
+        .map(|&w| w as f32)
+        .collect::<Vec<f32>>();
+    let weights = Tensor::<1>::from_floats(weights.as_slice(), device);
+    check(
+        "weighted",
+        aggregate_weighted(&graph, weights, upload(&x, width, device)),
+        &weighted,
+    )
+}
+
+/// The layer's parameters are read off its answers on graphs without edges and with self-loops only,
+/// and must then predict its answer on another graph.
+fn sage(backend: &Backend, aggregator: Aggregator) -> Result<(), String> {
+    let (d, out) = (12, 7);
+    let device = &backend.device;
+    let layer = SageConvConfig::new(d, out)
+        .with_aggregator(aggregator)
+        .init(device);
+    let answer = |graph: &Graph, x: &[f64]| download(layer.forward(graph, upload(x, d, device)));
+    let mut basis = vec![0.0; NODES * d];
+    (0..d).for_each(|i| basis[i * d + i] = 1.0);
+
+    let alone = Graph::from_edges(NODES, []).map_err(|e| e.to_string())?;
+    let looped = alone.with_self_loops();
+    let (root, both) = (answer(&alone, &basis), answer(&looped, &basis));
+    // Rows past the basis hold the bias.
+    let bias = &root[d * out..(d + 1) * out];
+    let w_root = |i: usize, c: usize| root[i * out + c] - bias[c];
+    let w_neighbours = |i: usize, c: usize| both[i * out + c] - root[i * out + c];
+    if (0..d * out).all(|n| w_neighbours(n / out, n % out).abs() < 1e-3) {
+        return Err("neighbours have no weight".into());
+    }
+
+    let x = normals(NODES * d, 3);
+    let joined = matrix(|degree| {
+        if aggregator == Aggregator::Mean {
+            1.0 / degree as f64
+        } else {
+            1.0
+        }
+    })
+    .spmm(&x, d);
+    let found = answer(&graph(), &x);
+    for i in 0..NODES {
+        for c in 0..out {
+            let (mut y, mut magnitude) = (bias[c], bias[c].abs());
+            for j in 0..d {
+                y += w_neighbours(j, c) * joined.values[i * d + j] + w_root(j, c) * x[i * d + j];
+                magnitude += w_neighbours(j, c).abs() * joined.magnitudes[i * d + j]
+                    + (w_root(j, c) * x[i * d + j]).abs();
+            }
+            // Each term carries the rounding of two probes, of the aggregation and of the product;
+            // some devices multiply with tf32, hence 2^-11 rather than 2^-24.
+            let distance = (found[i * out + c] - y).abs();
+            if distance.is_nan() || distance > magnitude * 8.0 * 2f64.powi(-11) {
+                return Err(format!(
+                    "node {i}, channel {c}: {} instead of {y}",
+                    found[i * out + c]
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A few epochs lower the loss by a third and beat guessing.
+fn fits(backend: &Backend, data: &NodeDataset, activation: Activation) -> Result<(), String> {
+    let model = SageModelConfig::new(data.feature_width(), 32, data.classes())
+        .with_layers(2)
+        .with_activation(activation)
+        .with_dropout(0.1);
+    let config = TrainConfig::new()
+        .with_epochs(30)
+        .with_lr(0.01)
+        .with_seed(3);
+    let mut losses = Vec::new();
+    let run = train(
+        &config,
+        &model,
+        data,
+        &backend.device,
+        &mut |epoch: &sparsek_gnn::train::EpochReport| {
+            losses.push(epoch.loss);
+            Ok(())
+        },
+    )
+    .map_err(|e| e.to_string())?;
+    let (first, last) = (
+        losses.first().copied().unwrap_or(f64::NAN),
+        losses.last().copied().unwrap_or(f64::NAN),
+    );
+    if losses.len() < 2 || last.is_nan() || last > first * 2.0 / 3.0 {
+        return Err(format!(
+            "the loss went from {first} to {last} in {} epochs",
+            losses.len()
+        ));
+    }
+    let guess = 1.0 / data.classes() as f64;
+    if run.best.test < guess * 1.2 {
+        return Err(format!(
+            "test accuracy {} where guessing gives {guess}",
+            run.best.test
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,211 @@
+//! Calls into the kernel crate: upload, launch, read back.
+
+use cubecl::client::Client;
+use cubecl::ir::{ElemType, IntKind, UIntKind};
+use cubecl::server::Handle;
+use sparsek_kernels::KernelError;
+use sparsek_kernels::topk::{self, Method, Routine, Rows, TopkOptions};
+use sparsek_tests::backend::Backend;
+use sparsek_tests::data::Matrix;
+use sparsek_tests::element::Element;
+use sparsek_tests::runner::{Outcome, Verdict};
+use sparsek_tests::verify;
+
+pub const I32: ElemType = ElemType::Int(IntKind::I32);
+pub const I64: ElemType = ElemType::Int(IntKind::I64);
+pub const U32: ElemType = ElemType::UInt(UIntKind::U32);
+
+/// How a matrix lies in the buffer that a kernel is given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Layout {
+    /// Row after row.
+    Contiguous,
+    /// Column after column.
+    Transposed,
+    /// Rows with unused elements between them.
+    Padded,
+    /// Every third element of a contiguous buffer.
+    Stepped,
+}
+
+impl Layout {
+    pub const ALL: [Self; 4] = [
+        Self::Contiguous,
+        Self::Transposed,
+        Self::Padded,
+        Self::Stepped,
+    ];
+
+    /// The matrix on the device.
+    pub fn upload<T: Element>(self, client: &Client, matrix: &Matrix<T>) -> Rows {
+        let (rows, cols) = (matrix.rows, matrix.cols);
+        let (row_stride, col_stride) = match self {
+            Self::Contiguous => (cols, 1),
+            Self::Transposed => (1, rows),
+            Self::Padded => (cols + 5, 1),
+            Self::Stepped => (cols * 3, 3),
+        };
+        let length = (rows.max(1) - 1) * row_stride + (cols.max(1) - 1) * col_stride + 1;
+        // What lies between the rows must never be selected: the greatest value, all bits set.
+        let mut buffer = vec![T::of_bits(!T::SIGN); length.max(rows * row_stride)];
+        for i in 0..rows {
+            for (j, &x) in matrix.row(i).iter().enumerate() {
+                buffer[i * row_stride + j * col_stride] = x;
+            }
+        }
+        let handle = client.create_from_slice(bytemuck::cast_slice(&buffer));
+        Rows {
+            handle,
+            dtype: T::elem_type(),
+            rows,
+            cols,
+            row_stride,
+            col_stride,
+        }
+    }
+}
+
+/// Elements of a buffer; nothing is read where nothing is expected.
+pub fn read<T: Element>(client: &Client, handle: Handle, length: usize) -> Vec<T> {
+    if length == 0 {
+        return Vec::new();
+    }
+    let bytes = client
+        .read_one(handle)
+        .expect("the launch and the copy succeed");
+    let mut values: Vec<T> = bytemuck::pod_collect_to_vec(&bytes[..]);
+    values.truncate(length);
+    values
+}
+
+/// Positions in whichever integer type they were asked for.
+pub fn read_positions(client: &Client, handle: Handle, index: ElemType, length: usize) -> Vec<i64> {
+    match index {
+        I64 => read::<i64>(client, handle, length),
+        U32 => read::<u32>(client, handle, length)
+            .into_iter()
+            .map(i64::from)
+            .collect(),
+        _ => read::<i32>(client, handle, length)
+            .into_iter()
+            .map(i64::from)
+            .collect(),
+    }
+}
+
+/// Values and positions of a selection.
+pub fn topk<T: Element>(
+    client: &Client,
+    input: &Rows,
+    options: &TopkOptions,
+    index: ElemType,
+    routine: Option<Routine>,
+) -> Result<(Vec<T>, Vec<i64>), KernelError> {
+    let length = input.rows * options.k;
+    let selected = topk::topk(client, input, options, index, routine)?;
+    Ok((
+        read(client, selected.values, length),
+        read_positions(client, selected.indices, index, length),
+    ))
+}
+
+/// The reason to skip, where the device or the routine refused as documented. Numbers are left out,
+/// so that one reason is counted once.
+pub fn refusal(error: &KernelError) -> Option<String> {
+    match error {
+        KernelError::DtypeOnDevice { .. } => Some(error.to_string()),
+        KernelError::Routine { .. } => {
+            let text = error.to_string();
+            let mut words: Vec<&str> = text.split(' ').collect();
+            words
+                .iter_mut()
+                .filter(|word| word.starts_with(|c: char| c.is_ascii_digit()))
+                .for_each(|word| *word = "…");
+            Some(words.join(" "))
+        }
+        _ => None,
+    }
+}
+
+/// Runs selections on one matrix; skipped when the device or the routine refuses all of them.
+pub struct Check<'a> {
+    backend: &'a Backend,
+    routine: Option<Routine>,
+    pub passed: usize,
+    refused: Option<String>,
+}
+
+impl<'a> Check<'a> {
+    pub fn new(backend: &'a Backend, routine: Option<Routine>) -> Self {
+        Self {
+            backend,
+            routine,
+            passed: 0,
+            refused: None,
+        }
+    }
+
+    pub fn client(&self) -> &'a Client {
+        self.backend
+            .client
+            .as_ref()
+            .expect("only backends with a client have kernel cases")
+    }
+
+    /// Every combination of `ks` and `sorted`.
+    pub fn all<T: Element>(
+        &mut self,
+        matrix: &Matrix<T>,
+        layout: Layout,
+        ks: &[usize],
+        sorted: &[bool],
+        largest: bool,
+        method: Method,
+    ) -> Result<(), String> {
+        let input = layout.upload(self.client(), matrix);
+        for &k in ks.iter().filter(|&&k| k <= matrix.cols) {
+            for &sorted in sorted {
+                let options = TopkOptions {
+                    k,
+                    largest,
+                    sorted,
+                    method,
+                };
+                match topk::<T>(self.client(), &input, &options, I32, self.routine) {
+                    Ok((values, positions)) => {
+                        verify::selection(matrix, &options, Some(&values), &positions)?;
+                        self.passed += 1;
+                    }
+                    Err(error) => self.refuse(error)?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes a refusal, if it is one that the documentation allows.
+    pub fn refuse(&mut self, error: KernelError) -> Result<(), String> {
+        let allowed = match &error {
+            // Every device has these.
+            KernelError::DtypeOnDevice { dtype, .. } => {
+                ![f32::elem_type(), I32, U32].contains(dtype)
+            }
+            // Only what was forced may be unable to run, and long rows on the software driver.
+            KernelError::Routine { .. } => self.routine.is_some() || self.backend.is_llvmpipe(),
+            _ => false,
+        };
+        self.refused = refusal(&error).filter(|_| allowed);
+        match &self.refused {
+            Some(_) => Ok(()),
+            None => Err(format!("refused: {error}")),
+        }
+    }
+
+    pub fn end(self) -> Outcome {
+        match (self.passed, self.refused) {
+            (0, Some(reason)) => Ok(Verdict::Skipped(reason)),
+            (0, None) => Err("nothing was checked".into()),
+            _ => Ok(Verdict::Passed),
+        }
+    }
+}

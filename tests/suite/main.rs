@@ -1,0 +1,131 @@
+//! The suite: every routine, backend, dtype, method and layout against the oracle.
+//!
+//! One binary, so that it can be carried to the machine with the device. `--backend` chooses what
+//! has to be there; the exit status is 1 when a case failed or nothing ran, 2 when a backend that
+//! was asked for is missing.
+
+mod determinism;
+mod gnn;
+mod kernels;
+mod large;
+mod spmm;
+mod topk_classics;
+mod topk_gradients;
+mod topk_kernels;
+mod topk_tensors;
+
+use std::path::PathBuf;
+use std::process::{Command, ExitCode};
+
+use clap::Parser;
+use libtest_mimic::Arguments;
+use sparsek_tests::backend::{Backend, Kind};
+use sparsek_tests::runner::{self, Cases};
+
+#[derive(Parser)]
+#[command(about = "Runs the sparsek suite")]
+struct Options {
+    /// Backends that must be present and pass; all that are linked if not given.
+    #[arg(long, value_enum, value_delimiter = ',')]
+    backend: Vec<Kind>,
+    /// Adds the cases that need many gigabytes and a GPU.
+    #[arg(long)]
+    large: bool,
+    /// Writes one JSON line with the counts of every backend.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+    #[command(flatten)]
+    libtest: Arguments,
+}
+
+/// Set in the process that tries a kernel with shared memory.
+const PROBE: &str = "SPARSEK_SUITE_PROBE";
+
+/// Whether a kernel with shared memory leaves the process alive, found out in another process: old
+/// software drivers take it down.
+fn survives(kind: &Kind) -> bool {
+    if std::env::var_os(PROBE).is_some() {
+        return true;
+    }
+    let Ok(own) = std::env::current_exe() else {
+        return true;
+    };
+    let case = format!("{kind}/tensor/gnn/sage/mean");
+    let kind = kind.to_string();
+    let probe = Command::new(own)
+        .env(PROBE, "1")
+        .args(["--backend", &kind, "--exact", &case])
+        .output();
+    // A case that merely fails is for the suite to report.
+    probe.is_ok_and(|output| output.status.code().is_some())
+}
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    let kinds = if options.backend.is_empty() {
+        Kind::linked()
+    } else {
+        options.backend
+    };
+    let mut backends: Vec<Backend> = Vec::new();
+    let mut missing = false;
+    for kind in &kinds {
+        match kind.open() {
+            Ok(backend) if backend.is_llvmpipe() && !survives(kind) => {
+                backends.push(backend.without_shared_memory())
+            }
+            Ok(backend) => backends.push(backend),
+            Err(reason) => {
+                eprintln!("backend {kind} is missing: {reason}");
+                missing = true;
+            }
+        }
+    }
+    if missing || backends.is_empty() {
+        return ExitCode::from(2);
+    }
+
+    let mut cases = Cases::default();
+    for backend in &backends {
+        topk_kernels::add(&mut cases, backend);
+        determinism::add(&mut cases, backend);
+        topk_tensors::add(&mut cases, backend);
+        topk_gradients::add(&mut cases, backend);
+        spmm::add(&mut cases, backend);
+        gnn::add(&mut cases, backend);
+        if options.large {
+            large::add(&mut cases, backend);
+        }
+    }
+
+    let filtered = options.libtest.filter.is_some() || !options.libtest.skip.is_empty();
+    let listing = options.libtest.list;
+    let counts = runner::run(options.libtest, &kinds, cases);
+    if listing {
+        return ExitCode::SUCCESS;
+    }
+    if let Some(path) = &options.json
+        && let Err(error) = std::fs::write(path, runner::json_lines(&backends, &counts))
+    {
+        eprintln!("{}: {error}", path.display());
+        return ExitCode::from(2);
+    }
+
+    let ran: usize = counts
+        .iter()
+        .map(|counts| counts.passed + counts.failed)
+        .sum();
+    let idle = counts
+        .iter()
+        .zip(&kinds)
+        .find(|(counts, _)| counts.passed + counts.failed == 0);
+    let failed = counts.iter().any(|counts| counts.failed > 0);
+    if ran == 0 {
+        eprintln!("nothing ran");
+    } else if let (Some((_, kind)), false) = (idle, filtered) {
+        eprintln!("nothing ran on {kind}");
+    }
+    print!("{}", runner::summary(&backends, &counts));
+    let incomplete = ran == 0 || (idle.is_some() && !filtered);
+    ExitCode::from(u8::from(failed || incomplete))
+}

@@ -1,0 +1,303 @@
+//! Top-k at kernel level: every routine, forced, and the one that is chosen by itself.
+
+use half::{bf16, f16};
+use sparsek_kernels::topk::{self, Method, ROUTINES, Routine, TopkOptions};
+use sparsek_tests::backend::Backend;
+use sparsek_tests::data::{Distribution, Matrix};
+use sparsek_tests::element::Element;
+use sparsek_tests::runner::{Cases, Outcome};
+use sparsek_tests::verify;
+
+use crate::kernels::{Check, I32, I64, Layout, U32, read, read_positions, topk as run};
+use crate::topk_classics::{classics, errors, one_bucket};
+
+/// Row lengths on both sides of every boundary of planes, vectors, registers and cubes.
+const SIZES: [usize; 37] = [
+    1, 2, 3, 7, 8, 9, 31, 32, 33, 63, 64, 65, 100, 127, 128, 129, 130, 255, 256, 257, 300, 511,
+    512, 513, 700, 768, 1000, 1023, 1024, 1025, 1700, 2048, 4096, 4097, 8192, 20_000, 100_000,
+];
+
+const METHODS: [(&str, Method); 6] = [
+    ("early-0", Method::EarlyStop(0)),
+    ("early-1", Method::EarlyStop(1)),
+    ("early-4", Method::EarlyStop(4)),
+    ("early-40", Method::EarlyStop(40)),
+    ("precision-0", Method::Precision(0.0)),
+    ("precision-1e-3", Method::Precision(1e-3)),
+];
+
+pub fn add(cases: &mut Cases, backend: &Backend) {
+    if backend.client.is_none() {
+        return;
+    }
+    let forced = ROUTINES
+        .iter()
+        .map(|&routine| (routine.name(), Some(routine)));
+    for (name, routine) in std::iter::once(("auto", None)).chain(forced) {
+        let at = |group: String| format!("kernel/topk/{name}/{group}");
+        for cols in SIZES {
+            cases.add(backend, at(format!("f32/sizes/{cols}")), move |b| {
+                sizes(b, routine, cols)
+            });
+        }
+        for largest in [true, false] {
+            let end = if largest { "largest" } else { "smallest" };
+            for (method, value) in METHODS {
+                cases.add(backend, at(format!("f32/{method}/{end}")), move |b| {
+                    methods(b, routine, value, largest)
+                });
+            }
+            cases.add(backend, at(format!("f32/exact/{end}")), move |b| {
+                methods(b, routine, Method::Exact, largest)
+            });
+            add_dtype::<f32>(cases, backend, &at, end, routine);
+            add_dtype::<f64>(cases, backend, &at, end, routine);
+            add_dtype::<f16>(cases, backend, &at, end, routine);
+            add_dtype::<bf16>(cases, backend, &at, end, routine);
+            add_dtype::<i32>(cases, backend, &at, end, routine);
+            add_dtype::<u32>(cases, backend, &at, end, routine);
+            add_dtype::<i64>(cases, backend, &at, end, routine);
+        }
+        for layout in Layout::ALL {
+            cases.add(
+                backend,
+                at(format!("f32/layout/{layout:?}").to_lowercase()),
+                move |b| layouts(b, routine, layout),
+            );
+        }
+        for rows in [1, 2, 3, 31, 100, 70_001] {
+            cases.add(backend, at(format!("f32/rows/{rows}")), move |b| {
+                many_rows(b, routine, rows)
+            });
+        }
+        for (form, index) in [("i32", I32), ("i64", I64), ("u32", U32)] {
+            cases.add(backend, at(format!("f32/forms/{form}")), move |b| {
+                forms(b, routine, index)
+            });
+        }
+        cases.add(backend, at("f32/classics".into()), move |b| {
+            classics(b, routine)
+        });
+        cases.add(backend, at("f32/one-bucket".into()), move |b| {
+            one_bucket(b, routine)
+        });
+    }
+    cases.check(backend, "kernel/topk/errors", errors);
+}
+
+fn add_dtype<T: Element>(
+    cases: &mut Cases,
+    backend: &Backend,
+    at: &dyn Fn(String) -> String,
+    end: &str,
+    routine: Option<Routine>,
+) {
+    let largest = end == "largest";
+    for (method, value) in [
+        ("exact", Method::Exact),
+        ("early-4", Method::EarlyStop(4)),
+        ("precision-1e-2", Method::Precision(1e-2)),
+    ] {
+        cases.add(
+            backend,
+            at(format!("{}/dtype/{method}/{end}", T::NAME)),
+            move |b| dtype::<T>(b, routine, value, largest),
+        );
+    }
+}
+
+fn seed(cols: usize) -> u64 {
+    18 * cols as u64
+}
+
+fn sizes(backend: &Backend, routine: Option<Routine>, cols: usize) -> Outcome {
+    let mut check = Check::new(backend, routine);
+    let rows = if cols > 8192 {
+        5
+    } else {
+        Distribution::ALL.len()
+    };
+    let matrix = Matrix::<f32>::mixed(rows, cols, seed(cols) + cols as u64 / 20_000);
+    let mut ks = vec![
+        0,
+        1,
+        2,
+        3,
+        16,
+        17,
+        31,
+        32,
+        33,
+        64,
+        65,
+        128,
+        255,
+        256,
+        512,
+        cols / 2,
+        cols - 1,
+        cols,
+    ];
+    if cols > 1100 {
+        ks = vec![1, 31, 129, 1023, 2048, cols / 2, cols];
+    }
+    ks.sort_unstable();
+    ks.dedup();
+    check.all(
+        &matrix,
+        Layout::Contiguous,
+        &ks,
+        &[false],
+        true,
+        Method::Exact,
+    )?;
+    check.end()
+}
+
+fn methods(backend: &Backend, routine: Option<Routine>, method: Method, largest: bool) -> Outcome {
+    let mut check = Check::new(backend, routine);
+    for cols in [1, 64, 250, 1000, 4097] {
+        let matrix = Matrix::<f32>::mixed(18, cols, seed(cols) + 18);
+        check.all(
+            &matrix,
+            Layout::Contiguous,
+            &[1, 2, 31, 32, cols / 2, cols],
+            &[false, true],
+            largest,
+            method,
+        )?;
+    }
+    check.end()
+}
+
+fn dtype<T: Element>(
+    backend: &Backend,
+    routine: Option<Routine>,
+    method: Method,
+    largest: bool,
+) -> Outcome {
+    let mut check = Check::new(backend, routine);
+    for cols in [64, 203, 1500] {
+        let matrix = Matrix::<T>::mixed(18, cols, seed(cols) + 36);
+        check.all(
+            &matrix,
+            Layout::Contiguous,
+            &[1, 17, 32, cols / 2],
+            &[false, true],
+            largest,
+            method,
+        )?;
+    }
+    check.end()
+}
+
+fn layouts(backend: &Backend, routine: Option<Routine>, layout: Layout) -> Outcome {
+    let mut check = Check::new(backend, routine);
+    for cols in [65, 128, 1300] {
+        let matrix = Matrix::<f32>::mixed(18, cols, seed(cols) + 54);
+        check.all(
+            &matrix,
+            layout,
+            &[1, 32, 65],
+            &[false, true],
+            true,
+            Method::Exact,
+        )?;
+    }
+    check.end()
+}
+
+/// Rows beyond one grid dimension, and grids that are not a multiple of a cube.
+fn many_rows(backend: &Backend, routine: Option<Routine>, rows: usize) -> Outcome {
+    let mut check = Check::new(backend, routine);
+    for cols in [3, 40] {
+        let matrix = Matrix::<f32>::mixed(rows, cols, seed(cols) + rows as u64);
+        check.all(
+            &matrix,
+            Layout::Contiguous,
+            &[2],
+            &[false],
+            true,
+            Method::Exact,
+        )?;
+    }
+    check.end()
+}
+
+/// Positions alone, the dense result, and the dense result with positions.
+fn forms(backend: &Backend, routine: Option<Routine>, index: cubecl::ir::ElemType) -> Outcome {
+    let mut check = Check::new(backend, routine);
+    let client = check.client();
+    for cols in [60, 256, 1100] {
+        let matrix = Matrix::<f32>::mixed(18, cols, seed(cols) + 72);
+        let input = Layout::Contiguous.upload(client, &matrix);
+        for (k, sorted) in [
+            (0, false),
+            (1, false),
+            (32, false),
+            (32, true),
+            (cols, false),
+        ] {
+            let options = TopkOptions {
+                k,
+                largest: true,
+                sorted,
+                method: Method::Exact,
+            };
+            let length = matrix.rows * k;
+            match topk::argtopk(client, &input, &options, index, routine) {
+                Ok(handle) => {
+                    verify::selection(
+                        &matrix,
+                        &options,
+                        None,
+                        &read_positions(client, handle, index, length),
+                    )?;
+                    check.passed += 1;
+                }
+                Err(error) => check.refuse(error)?,
+            }
+            match run::<f32>(client, &input, &options, index, routine) {
+                Ok((values, positions)) => {
+                    verify::selection(&matrix, &options, Some(&values), &positions)?
+                }
+                Err(error) => check.refuse(error)?,
+            }
+            if sorted {
+                continue;
+            }
+            for with_positions in [false, true] {
+                match topk::topk_mask(
+                    client,
+                    &input,
+                    &options,
+                    with_positions.then_some(index),
+                    routine,
+                ) {
+                    Ok(masked) => {
+                        verify::mask(
+                            &matrix,
+                            &options,
+                            &read::<f32>(client, masked.values, matrix.data.len()),
+                        )?;
+                        match masked.indices {
+                            Some(handle) if with_positions => {
+                                let positions = read_positions(client, handle, index, length);
+                                verify::selection(&matrix, &options, None, &positions)?;
+                            }
+                            None if !with_positions => {}
+                            other => {
+                                return Err(format!(
+                                    "indices: {with_positions} asked, {} given",
+                                    other.is_some()
+                                ));
+                            }
+                        }
+                    }
+                    Err(error) => check.refuse(error)?,
+                }
+            }
+        }
+    }
+    check.end()
+}

@@ -1,0 +1,336 @@
+//! Top-k on Burn tensors: ranks, dimensions, views, dtypes, gradients, panics.
+
+use burn::tensor::kind::Ordered;
+use burn::tensor::{Device, Float, Int, Tensor, TensorData};
+use half::{bf16, f16};
+use sparsek::topk::{Method, TopkOptions, argtopk, topk, topk_mask};
+use sparsek_kernels::topk as kernel;
+use sparsek_tests::backend::Backend;
+use sparsek_tests::data::Matrix;
+use sparsek_tests::element::Element;
+use sparsek_tests::runner::{Cases, Outcome, Verdict, expect_panic};
+use sparsek_tests::verify;
+
+use crate::kernels::{I32, Layout, refusal, topk as launch};
+
+pub fn add(cases: &mut Cases, backend: &Backend) {
+    add_dtype::<f32, Float>(cases, backend);
+    add_dtype::<f64, Float>(cases, backend);
+    add_dtype::<f16, Float>(cases, backend);
+    add_dtype::<bf16, Float>(cases, backend);
+    add_dtype::<i32, Int>(cases, backend);
+    add_dtype::<u32, Int>(cases, backend);
+    add_dtype::<i64, Int>(cases, backend);
+    for (name, body) in [
+        ("rank-1", rank_1 as fn(&Backend) -> Result<(), String>),
+        ("rank-2", rank_2),
+        ("rank-3", rank_3),
+        ("rank-4", rank_4),
+        ("views", views),
+        ("mask", masks),
+        ("empty", empty),
+        ("panics", panics),
+    ] {
+        cases.check(backend, format!("tensor/topk/{name}"), body);
+    }
+    cases.add(backend, "tensor/topk/long-rows", long_rows);
+}
+
+fn add_dtype<T: Element, K: Ordered>(cases: &mut Cases, backend: &Backend) {
+    for (name, method) in [
+        ("exact", Method::Exact),
+        ("early-4", Method::EarlyStop(4)),
+        ("precision-1e-2", Method::Precision(1e-2)),
+    ] {
+        cases.add(
+            backend,
+            format!("tensor/topk/{}/{name}", T::NAME),
+            move |b| dtype::<T, K>(b, method),
+        );
+    }
+}
+
+/// A tensor of mixed rows; `shape` is filled in row-major order.
+fn tensor<const D: usize, K: Ordered, T: Element>(
+    shape: [usize; D],
+    seed: u64,
+    device: &Device,
+) -> Tensor<D, K> {
+    let cols = shape[D - 1];
+    let rows = shape.iter().product::<usize>() / cols.max(1);
+    let data = Matrix::<T>::mixed(rows, cols, seed).data;
+    Tensor::from_data(TensorData::new(data, shape), (device, T::dtype()))
+}
+
+/// The elements with `dim` moved last, so that each selection is a row.
+fn lanes<T: Copy>(data: &[T], shape: &[usize], dim: usize) -> Vec<T> {
+    let (n, inner) = (shape[dim], shape[dim + 1..].iter().product::<usize>());
+    let outer: usize = shape[..dim].iter().product();
+    let of = move |o: usize, i: usize| (0..n).map(move |j| data[(o * n + j) * inner + i]);
+    (0..outer)
+        .flat_map(|o| (0..inner).flat_map(move |i| of(o, i)))
+        .collect()
+}
+
+fn elements<T: Element>(data: &TensorData) -> Result<Vec<T>, String> {
+    if data.dtype() != T::dtype() {
+        return Err(format!(
+            "the values came back as {:?} instead of {:?}",
+            data.dtype(),
+            T::dtype()
+        ));
+    }
+    Ok(bytemuck::pod_collect_to_vec(data.as_bytes()))
+}
+
+/// Checks `topk` and `argtopk` of a tensor against the oracle.
+fn check<const D: usize, K: Ordered, T: Element>(
+    x: &Tensor<D, K>,
+    options: &TopkOptions,
+) -> Result<(), String> {
+    let shape = x.dims();
+    let dim = if options.dim < 0 {
+        options.dim + D as isize
+    } else {
+        options.dim
+    } as usize;
+    let rows = shape.iter().product::<usize>() / shape[dim].max(1);
+    let matrix = Matrix {
+        rows,
+        cols: shape[dim],
+        data: lanes(&elements::<T>(&x.to_data())?, &shape, dim),
+    };
+    let expected = kernel::TopkOptions {
+        k: options.k,
+        largest: options.largest,
+        sorted: options.sorted,
+        method: options.method,
+    };
+
+    let (values, indices) = topk(x.clone(), options);
+    let mut reduced = shape;
+    reduced[dim] = options.k;
+    if values.dims() != reduced || indices.dims() != reduced {
+        return Err(format!(
+            "shapes {:?} and {:?} instead of {reduced:?}",
+            values.dims(),
+            indices.dims()
+        ));
+    }
+    let positions: Vec<i64> = indices.into_data().iter::<i64>().collect();
+    let values = lanes(&elements::<T>(&values.into_data())?, &reduced, dim);
+    let context = |e: String| format!("shape {shape:?}, dim {}: {e}", options.dim);
+    verify::selection(
+        &matrix,
+        &expected,
+        Some(&values),
+        &lanes(&positions, &reduced, dim),
+    )
+    .map_err(context)?;
+
+    let positions: Vec<i64> = argtopk(x.clone(), options)
+        .into_data()
+        .iter::<i64>()
+        .collect();
+    verify::selection(&matrix, &expected, None, &lanes(&positions, &reduced, dim))
+        .map_err(|e| format!("argtopk, {e}"))
+}
+
+fn dtype<T: Element, K: Ordered>(backend: &Backend, method: Method) -> Outcome {
+    if !backend.device.supports_dtype(T::dtype()) {
+        // Burn has no such tensors there; the kernels must say the same.
+        let Some(client) = &backend.client else {
+            return Err(format!("{} is missing on {}", T::NAME, backend.kind));
+        };
+        let input = Layout::Contiguous.upload(client, &Matrix::<T>::mixed(2, 8, 0));
+        return match launch::<T>(client, &input, &kernel::TopkOptions::new(1), I32, None) {
+            Err(error) => refusal(&error)
+                .map(Verdict::Skipped)
+                .ok_or_else(|| error.to_string()),
+            Ok(_) => Ok(Verdict::Skipped(format!(
+                "Burn has no {} tensors there",
+                T::NAME
+            ))),
+        };
+    }
+    let x = tensor::<2, K, T>([18, 203], 90, &backend.device);
+    for largest in [true, false] {
+        for sorted in [true, false] {
+            for k in [1, 32, 203] {
+                let options = TopkOptions::new(k)
+                    .with_largest(largest)
+                    .with_sorted(sorted)
+                    .with_method(method);
+                check::<2, K, T>(&x, &options)?;
+            }
+        }
+    }
+    Ok(Verdict::Passed)
+}
+
+/// Every dimension from both ends, sorted and not.
+fn dims<const D: usize>(backend: &Backend, shape: [usize; D], k: usize) -> Result<(), String> {
+    let x = tensor::<D, Float, f32>(shape, 7, &backend.device);
+    for dim in 0..D as isize {
+        for dim in [dim, dim - D as isize] {
+            for sorted in [false, true] {
+                check::<D, Float, f32>(&x, &TopkOptions::new(k).with_dim(dim).with_sorted(sorted))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn rank_1(backend: &Backend) -> Result<(), String> {
+    dims(backend, [130], 15)
+}
+
+fn rank_2(backend: &Backend) -> Result<(), String> {
+    dims(backend, [18, 20], 9)
+}
+
+fn rank_3(backend: &Backend) -> Result<(), String> {
+    dims(backend, [9, 7, 10], 5)
+}
+
+fn rank_4(backend: &Backend) -> Result<(), String> {
+    dims(backend, [4, 6, 5, 8], 4)
+}
+
+/// Transposed, sliced, permuted and repeated inputs select as their contiguous copies do.
+fn views(backend: &Backend) -> Result<(), String> {
+    let device = &backend.device;
+    let x = tensor::<3, Float, f32>([6, 21, 33], 3, device);
+    for options in [
+        TopkOptions::new(4),
+        TopkOptions::new(3).with_dim(1).with_sorted(true),
+        TopkOptions::new(2).with_dim(0).with_largest(false),
+    ] {
+        check::<3, Float, f32>(&x.clone().swap_dims(1, 2), &options)?;
+        check::<3, Float, f32>(&x.clone().swap_dims(0, 2), &options)?;
+        check::<3, Float, f32>(&x.clone().permute([2, 0, 1]), &options)?;
+        check::<3, Float, f32>(&x.clone().slice([1..5, 3..20, 7..31]), &options)?;
+        check::<3, Float, f32>(
+            &x.clone().slice([1..5, 3..20, 7..31]).swap_dims(1, 2),
+            &options,
+        )?;
+        check::<3, Float, f32>(
+            &x.clone().slice([0..4, 2..3, 0..33]).expand([4, 5, 33]),
+            &options,
+        )?;
+    }
+    let ints = tensor::<2, Int, i32>([40, 25], 12, device).transpose();
+    check::<2, Int, i32>(&ints, &TopkOptions::new(7))
+}
+
+fn masks(backend: &Backend) -> Result<(), String> {
+    let x = tensor::<3, Float, f32>([5, 18, 70], 0, &backend.device);
+    for (dim, k) in [(-1, 32), (2, 0), (1, 18), (0, 2), (-2, 5)] {
+        for method in [Method::Exact, Method::EarlyStop(4)] {
+            for x in [x.clone(), x.clone().swap_dims(0, 1)] {
+                let shape = x.dims();
+                let at = if dim < 0 { dim + 3 } else { dim } as usize;
+                let k = shape[at].min(k);
+                let options = TopkOptions::new(k).with_dim(dim).with_method(method);
+                let matrix = Matrix {
+                    rows: shape.iter().product::<usize>() / shape[at],
+                    cols: shape[at],
+                    data: lanes(&elements::<f32>(&x.to_data())?, &shape, at),
+                };
+                let dense = topk_mask(x, &options);
+                if dense.dims() != shape {
+                    return Err(format!("shape {:?} instead of {shape:?}", dense.dims()));
+                }
+                let dense = lanes(&elements::<f32>(&dense.into_data())?, &shape, at);
+                let expected = kernel::TopkOptions {
+                    k,
+                    largest: true,
+                    sorted: false,
+                    method,
+                };
+                verify::mask(&matrix, &expected, &dense).map_err(|e| format!("dim {dim}: {e}"))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn long_rows(backend: &Backend) -> Outcome {
+    if let Some(reason) = backend.loop_limit(10_000) {
+        return Ok(Verdict::Skipped(reason));
+    }
+    dims(backend, [10_000], 2000)?;
+    let x = tensor::<2, Float, f32>([4, 33_333], 13, &backend.device);
+    for options in [
+        TopkOptions::new(1000),
+        TopkOptions::new(33_333).with_sorted(true),
+        TopkOptions::new(64).with_method(Method::EarlyStop(8)),
+    ] {
+        check::<2, Float, f32>(&x, &options)?;
+    }
+    Ok(Verdict::Passed)
+}
+
+fn empty(backend: &Backend) -> Result<(), String> {
+    for (shape, k) in [([3, 5], 0), ([0, 5], 2), ([3, 0], 0), ([0, 0], 0)] {
+        let x = Tensor::<2>::from_data(
+            TensorData::new(vec![1.0f32; shape[0] * shape[1]], shape),
+            &backend.device,
+        );
+        let (values, indices) = topk(x.clone(), &TopkOptions::new(k));
+        let wanted = [shape[0], k];
+        if values.dims() != wanted || indices.dims() != wanted {
+            return Err(format!(
+                "{shape:?}, k = {k}: {:?} and {:?}",
+                values.dims(),
+                indices.dims()
+            ));
+        }
+        if values.into_data().num_elements() + indices.into_data().num_elements() != 0 {
+            return Err(format!("{shape:?}, k = {k}: not empty"));
+        }
+        let dense = topk_mask(x, &TopkOptions::new(k));
+        let zeros = dense.dims() == shape && dense.into_data().iter::<f32>().all(|x| x == 0.0);
+        if !zeros {
+            return Err(format!(
+                "{shape:?}, k = {k}: the mask is not a zero tensor of that shape"
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn panics(backend: &Backend) -> Result<(), String> {
+    let x = Tensor::<2>::from_floats([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], &backend.device);
+    type Call = fn(Tensor<2>, &TopkOptions);
+    let calls: [(&str, Call); 3] = [
+        ("topk", |x, options| drop(topk(x, options))),
+        ("argtopk", |x, options| drop(argtopk(x, options))),
+        ("topk_mask", |x, options| drop(topk_mask(x, options))),
+    ];
+    let wrong = [
+        (TopkOptions::new(4), ["4", "3"]),
+        (TopkOptions::new(3).with_dim(0), ["3", "2"]),
+        (TopkOptions::new(1).with_dim(2), ["2", "dim"]),
+        (TopkOptions::new(1).with_dim(-3), ["-3", "dim"]),
+        (
+            TopkOptions::new(1).with_method(Method::Precision(-1.0)),
+            ["-1", "eps"],
+        ),
+    ];
+    for (name, call) in calls {
+        for (options, words) in &wrong {
+            let message = expect_panic(|| call(x.clone(), options))
+                .map_err(|e| format!("{name}, {options:?}: {e}"))?;
+            if words
+                .iter()
+                .any(|word| !message.to_lowercase().contains(word))
+            {
+                return Err(format!(
+                    "{name}, {options:?}: the message says neither of {words:?}: {message}"
+                ));
+            }
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,119 @@
+//! `cargo xtask ci`.
+
+use std::env;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::process::{Result, built, cargo, run, show};
+use crate::test::{self, Plan};
+
+/// Everything that a change must pass, the quick checks first.
+pub fn command() -> Result {
+    let plan = Plan::new(&[])?;
+    run(&mut cargo(["fmt", "--all", "--check"]))?;
+    run(cargo(plan.cargo("clippy", true)).args(["--all-targets", "--", "-D", "warnings"]))?;
+    run(&mut cargo([
+        "clippy",
+        "--release",
+        "--package",
+        "xtask",
+        "--",
+        "-D",
+        "warnings",
+    ]))?;
+    run(cargo(plan.cargo("doc", true))
+        .arg("--no-deps")
+        .env("RUSTDOCFLAGS", "-D warnings"))?;
+    run(cargo(plan.cargo("test", true)).arg("--doc"))?;
+    // Before the suite's second build, which has no fusion.
+    run(cargo(plan.cargo("build", true)).arg("--bins"))?;
+    examples()?;
+    test::run_plan(&plan, &test::Options::default())?;
+    plan.print_skipped();
+    println!("\neverything passed");
+    Ok(())
+}
+
+/// The examples run as a newcomer would run them, and refuse as documented.
+fn examples() -> Result {
+    let folder = env::temp_dir().join(format!("sparsek-ci-{}", std::process::id()));
+    fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    let result = smoke(&folder);
+    fs::remove_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    result
+}
+
+fn smoke(folder: &Path) -> Result {
+    println!("\n== examples");
+    run(&mut maxk(
+        folder,
+        "--backend flex --epochs 3 --log run.jsonl --plot run.svg",
+    )?)?;
+    for (file, needle) in [("run.jsonl", "\"summary\":true"), ("run.svg", "<svg")] {
+        let text = fs::read_to_string(folder.join(file)).map_err(|e| format!("{file}: {e}"))?;
+        if !text.replace(": ", ":").contains(needle) {
+            return Err(format!("{file} lacks {needle}"));
+        }
+    }
+    let small = "--format karate --k 4 --hidden 16 --layers 2 --epochs 5 --backend flex";
+    run(&mut maxk(
+        folder,
+        &format!("train {small} --topk early:4 --checkpoint saved"),
+    )?)?;
+    run(&mut maxk(
+        folder,
+        "eval --format karate --checkpoint saved --backend flex",
+    )?)?;
+
+    let outputs = "--log bad.jsonl --plot bad.svg --checkpoint bad --backend flex";
+    let refused = [
+        (
+            "train --data no-such-folder --format graphsaint",
+            "no-such-folder",
+        ),
+        ("train --format karate --k 17 --hidden 16", "17"),
+        ("train --format karate --topk early:x", "early:x"),
+    ];
+    for (arguments, word) in refused {
+        refuses(folder, &format!("{arguments} {outputs}"), word)?;
+    }
+    refuses(
+        folder,
+        "eval --format karate --checkpoint nowhere --backend flex",
+        "nowhere",
+    )
+}
+
+fn maxk(folder: &Path, arguments: &str) -> Result<Command> {
+    let mut command = Command::new(built("maxk")?);
+    command.current_dir(folder).args(arguments.split(' '));
+    Ok(command)
+}
+
+/// The program ends with status 2 and one line that holds `word`, and writes nothing.
+fn refuses(folder: &Path, arguments: &str, word: &str) -> Result {
+    let before = count(folder)?;
+    let mut command = maxk(folder, arguments)?;
+    println!("$ {}", show(&command));
+    let output = command.output().map_err(|e| format!("maxk: {e}"))?;
+    let message = String::from_utf8_lossy(&output.stderr);
+    println!("  {}", message.trim_end());
+    let lines = message.lines().filter(|line| !line.is_empty()).count();
+    if output.status.code() != Some(2) || lines != 1 || !message.contains(word) {
+        return Err(format!(
+            "expected one line with {word} and exit status 2: {}",
+            output.status
+        ));
+    }
+    if count(folder)? != before {
+        return Err("a refused run left files behind".into());
+    }
+    Ok(())
+}
+
+fn count(folder: &Path) -> Result<usize> {
+    fs::read_dir(folder)
+        .map(|entries| entries.count())
+        .map_err(|e| format!("{}: {e}", folder.display()))
+}

@@ -1,0 +1,39 @@
+//! The project's own commands: `cargo xtask test` and `cargo xtask ci`.
+
+mod ci;
+mod environment;
+mod process;
+mod test;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(about = "The project's own commands")]
+struct Options {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Unit tests, and the suite on every backend, with fusion and without.
+    Test(test::Options),
+    /// Formatting, lints, documentation, doctests, tests and the examples: all that a change must pass.
+    Ci,
+}
+
+fn main() -> ExitCode {
+    let result = match Options::parse().command {
+        Command::Test(options) => test::command(&options),
+        Command::Ci => ci::command(),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(reason) => {
+            eprintln!("xtask: {reason}");
+            ExitCode::FAILURE
+        }
+    }
+}

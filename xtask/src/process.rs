@@ -1,0 +1,67 @@
+//! Running commands, each printed first.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Instant;
+
+/// A failure, in words.
+pub type Result<T = ()> = std::result::Result<T, String>;
+
+/// Cargo itself, with `arguments`.
+pub fn cargo<I: IntoIterator<Item = S>, S: Into<OsString>>(arguments: I) -> Command {
+    let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command
+        .args(arguments.into_iter().map(Into::into))
+        .current_dir(root());
+    command
+}
+
+/// The repository's root.
+pub fn root() -> PathBuf {
+    let manifest = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    manifest.parent().map(PathBuf::from).unwrap_or(manifest)
+}
+
+/// A program that the workspace has built, which lies where this one does.
+pub fn built(name: &str) -> Result<PathBuf> {
+    let own = env::current_exe().map_err(|e| format!("this program's path: {e}"))?;
+    Ok(own.with_file_name(format!("{name}{}", env::consts::EXE_SUFFIX)))
+}
+
+/// Runs a command to its success.
+pub fn run(command: &mut Command) -> Result {
+    match status(command)? {
+        0 => Ok(()),
+        code => Err(format!("exit status {code}: {}", show(command))),
+    }
+}
+
+/// Runs a command to its exit status.
+pub fn status(command: &mut Command) -> Result<i32> {
+    println!("$ {}", show(command));
+    let start = Instant::now();
+    let status = command
+        .status()
+        .map_err(|e| format!("{}: {e}", show(command)))?;
+    println!("  {status}, {:.0} s", start.elapsed().as_secs_f64());
+    Ok(status.code().unwrap_or(-1))
+}
+
+/// Whether a command succeeds; its output is dropped.
+pub fn succeeds(command: &mut Command) -> bool {
+    command.output().is_ok_and(|output| output.status.success())
+}
+
+/// The command as one would type it.
+pub fn show(command: &Command) -> String {
+    let variables = command
+        .get_envs()
+        .filter_map(|(name, value)| Some(format!("{}={:?} ", name.display(), value?)));
+    let words = std::iter::once(command.get_program()).chain(command.get_args());
+    let words: Vec<String> = words
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect();
+    variables.collect::<String>() + &words.join(" ")
+}
