@@ -57,6 +57,10 @@ pub trait Wide: Copy + Debug {
     fn is_finite(self) -> bool;
     /// Zero.
     fn zero() -> Self;
+    /// Zero for a subnormal.
+    fn flushed(self) -> Self {
+        self
+    }
     /// The midpoint; integers round towards `self`, the worse end.
     fn halfway(self, better: Self) -> Self;
     /// Whether the interval is at most `eps` wide, relative to the greater magnitude of
@@ -69,6 +73,13 @@ pub trait Wide: Copy + Debug {
 macro_rules! float_wide {
     ($type:ty) => {
         impl Wide for $type {
+            fn flushed(self) -> Self {
+                if self.abs() < <$type>::MIN_POSITIVE {
+                    0.0
+                } else {
+                    self
+                }
+            }
             fn order(self, other: Self) -> Ordering {
                 match (self.is_nan(), other.is_nan()) {
                     (false, false) => self.partial_cmp(&other).expect("neither is NaN"),
@@ -85,23 +96,20 @@ macro_rules! float_wide {
                 0.0
             }
             fn halfway(self, better: Self) -> Self {
-                let flush = |v: $type| {
-                    if v.abs() < <$type>::MIN_POSITIVE {
-                        0.0
-                    } else {
-                        v
-                    }
-                };
-                let (a, b) = (flush(self), flush(better));
+                let (a, b) = (Wide::flushed(self), Wide::flushed(better));
                 let sum = a + b;
-                flush(if sum.is_infinite() {
+                Wide::flushed(if sum.is_infinite() {
                     a * 0.5 + b * 0.5
                 } else {
                     sum * 0.5
                 })
             }
             fn within(self, other: Self, eps: f32, extremes: (Self, Self)) -> bool {
-                (other - self).abs() <= eps as $type * extremes.0.abs().max(extremes.1.abs())
+                let scale = Wide::flushed(extremes.0)
+                    .abs()
+                    .max(Wide::flushed(extremes.1).abs());
+                Wide::flushed((Wide::flushed(other) - Wide::flushed(self)).abs())
+                    <= Wide::flushed(eps as $type * scale)
             }
             fn to_f64(self) -> f64 {
                 self as f64

@@ -38,7 +38,9 @@ pub fn select<T: Element>(row: &[T], options: &TopkOptions) -> Vec<usize> {
 /// How far below the k-th element a member found by `Precision(eps)` may lie.
 pub fn tolerance<T: Element>(row: &[T], eps: f32) -> f64 {
     let finite = row.iter().map(|x| x.wide()).filter(|x| x.is_finite());
-    f64::from(eps) * finite.fold(0.0, |most, x| x.to_f64().abs().max(most))
+    // Subnormal widths count as zero.
+    let flushed = 2.0 * f64::from(f32::MIN_POSITIVE);
+    f64::from(eps) * finite.fold(0.0, |most, x| x.to_f64().abs().max(most)) + flushed
 }
 
 struct Row<W> {

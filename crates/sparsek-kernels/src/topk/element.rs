@@ -21,6 +21,15 @@ pub trait Element: Numeric {
     /// the dtype (f32 for 16-bit floats; exact for integers, rounded to the less wanted end).
     fn midpoint(low: Self::Key, high: Self::Key, #[comptime] largest: bool) -> Self::Key;
 
+    /// A key at about `ratio` of the way from one value to another, both given by ordered keys: a
+    /// guess, for finite values between them, and anything at all for others.
+    fn interpolate(
+        low: Self::Key,
+        high: Self::Key,
+        ratio: f32,
+        #[comptime] largest: bool,
+    ) -> Self::Key;
+
     /// Whether the key belongs to a finite value.
     fn is_finite(key: Self::Key) -> bool;
 
@@ -97,16 +106,25 @@ macro_rules! float_element {
             }
 
             fn midpoint(low: $bits, high: $bits, #[comptime] largest: bool) -> $bits {
-                let low = float_of(if largest { low } else { !low });
-                let high = float_of(if largest { high } else { !high });
-                // Subnormals count as zero: runtimes that flush them agree with those that do not.
-                let low = select(low.abs() < $normal, 0.0, low);
-                let high = select(high.abs() < $normal, 0.0, high);
+                let low = normal_of(if largest { low } else { !low });
+                let high = normal_of(if largest { high } else { !high });
                 // Where the sum may overflow the ends are halved first, to the same result; on their
                 // bits, because shader compilers turn a/2 + b/2 into (a + b)/2.
                 let large = max(low.abs(), high.abs()) >= $large;
                 let middle = select(large, halved(low) + halved(high), (low + high) * 0.5);
-                let key = $float::key(select(middle.abs() < $normal, 0.0, middle));
+                let key = $float::key(flushed(middle));
+                if largest { key } else { !key }
+            }
+
+            fn interpolate(
+                low: $bits,
+                high: $bits,
+                ratio: f32,
+                #[comptime] largest: bool,
+            ) -> $bits {
+                let low = float_of(if largest { low } else { !low });
+                let high = float_of(if largest { high } else { !high });
+                let key = $float::key(low + (high - low) * $float::cast_from(ratio));
                 if largest { key } else { !key }
             }
 
@@ -119,9 +137,21 @@ macro_rules! float_element {
             }
 
             fn within(low: $bits, high: $bits, least: $bits, greatest: $bits, eps: f32) -> bool {
-                let scale = max(float_of(least).abs(), float_of(greatest).abs());
-                float_of(high) - float_of(low) <= $float::cast_from(eps) * scale
+                let scale = max(normal_of(least).abs(), normal_of(greatest).abs());
+                let bound = flushed($float::cast_from(eps) * scale);
+                flushed(normal_of(high) - normal_of(low)) <= bound
             }
+        }
+
+        /// Zero for a subnormal: runtimes that flush them agree with those that do not.
+        #[cube]
+        fn flushed(value: $float) -> $float {
+            select(value.abs() < $normal, 0.0, value)
+        }
+
+        #[cube]
+        fn normal_of(key: $bits) -> $float {
+            flushed(float_of(key))
         }
 
         /// Half of a float, or zero where that would be subnormal.
@@ -173,6 +203,10 @@ macro_rules! half_element {
                 <f32 as Element>::midpoint(low, high, largest)
             }
 
+            fn interpolate(low: u32, high: u32, ratio: f32, #[comptime] largest: bool) -> u32 {
+                <f32 as Element>::interpolate(low, high, ratio, largest)
+            }
+
             fn is_finite(key: u32) -> bool {
                 <f32 as Element>::is_finite(key)
             }
@@ -204,6 +238,10 @@ macro_rules! integer_element {
 
             fn midpoint(low: $key, high: $key, #[comptime] _largest: bool) -> $key {
                 low + ((high - low) >> 1)
+            }
+
+            fn interpolate(low: $key, high: $key, ratio: f32, #[comptime] _largest: bool) -> $key {
+                low + $key::cast_from(f32::cast_from(high - low) * ratio)
             }
 
             fn is_finite(_key: $key) -> bool {

@@ -195,6 +195,7 @@ impl Job<'_> {
             strided: input.col_stride != 1,
             values: !matches!(target, Target::Indices(_)),
             indices: !matches!(target, Target::Dense(_, None)),
+            words: plane.div_ceil(32),
         };
         let planes = (units_per_cube(self.client, PLANE_CUBE_UNITS) as usize / plane).max(1);
         let grid = Grid::new(

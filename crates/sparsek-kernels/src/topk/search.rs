@@ -5,15 +5,25 @@ use cubecl::prelude::*;
 use super::element::{Element, ordered_is_finite, ordered_within, ordered_zero};
 use super::options::{MethodKind, Search};
 
-/// Halvings in the arithmetic of the values before the exact search halves the key range instead:
-/// values converge in about nine steps on smooth data, keys in at most 32 (64) on any data.
-pub(crate) const VALUE_HALVINGS: u32 = 16;
+/// Steps in which the exact search guesses by interpolation before every other one halves the range
+/// of keys instead. On smooth data interpolation takes four to six steps (256 normal values, k = 32:
+/// 4.6 on average, against 8.3 halvings of the values); halving keys takes at most 32 (64) on any.
+pub(crate) const GUESSES: u32 = 6;
 
 /// The least and the greatest of a set of keys.
 #[derive(CubeType, Clone, Copy)]
 pub struct KeyRange<K: Int> {
     pub low: K,
     pub high: K,
+}
+
+/// Where the search for the kth key begins.
+#[derive(CubeType, Clone, Copy)]
+pub struct Bracket<K: Int> {
+    pub low: K,
+    pub high: K,
+    /// About how many keys are at or above `low`; only the speed depends on it.
+    pub expected: f32,
 }
 
 /// What is taken from a row: every key above `high` (`above` of them, fewer than k), then the first
@@ -29,8 +39,9 @@ pub struct Threshold<K: Int> {
 /// must be the same in every unit that works on the row.
 #[cube]
 pub trait Row<E: Element>: CubeType {
-    /// Least and greatest key of the row.
-    fn range(&self) -> KeyRange<E::Key>;
+    /// Keys between which the kth greatest lies: at least `k` keys are at or above `low`, none is
+    /// above `high`.
+    fn bracket(&self, k: u32) -> Bracket<E::Key>;
     /// Least and greatest key among the finite elements; `low > high` when there are none.
     fn finite_range(&self) -> KeyRange<E::Key>;
     /// How many keys are at least `key`, which is above the row's least.
@@ -54,9 +65,17 @@ pub fn find_threshold<E: Element, R: Row<E>>(
     #[comptime] search: Search,
 ) -> Threshold<E::Key> {
     let k = params.k;
-    let range = row.range();
-    let mut low = range.low;
-    let mut high = range.high;
+    let start = if comptime!(search.method == MethodKind::Exact) {
+        row.bracket(k)
+    } else {
+        Bracket::<E::Key> {
+            low: E::Key::min_value(),
+            high: E::Key::max_value(),
+            expected: f32::cast_from(2 * k),
+        }
+    };
+    let mut low = start.low;
+    let mut high = start.high;
     let mut above = 0u32;
     let mut open = low < high;
 
@@ -137,34 +156,54 @@ pub fn find_threshold<E: Element, R: Row<E>>(
         }
     }
 
+    let target = rough_root(f32::cast_from(k));
+    let mut low_root = rough_root(start.expected);
+    let mut high_root = rough_root(select(above == 0, 0.5, f32::cast_from(above)));
     let mut step = 0u32;
+    let mut hit = false;
     while open {
-        let mut middle = low + ((high - low) >> E::Key::new(1)) + E::Key::new(1);
-        if step < VALUE_HALVINGS {
-            let between = E::midpoint(low, high, search.largest);
-            if between > low && between <= high {
-                middle = between;
-            }
-        }
+        let ratio = (low_root - target) * rough_inverse(low_root - high_root);
+        let ratio = max(min(ratio, 0.95), 0.05);
+        let guess = E::interpolate(low, high, ratio, search.largest);
+        let halfway = low + ((high - low) >> E::Key::new(1)) + E::Key::new(1);
+        let by_keys = step >= GUESSES && (step & 1) == 0;
+        let middle = select(
+            by_keys,
+            halfway,
+            max(min(guess, high), low + E::Key::new(1)),
+        );
         step += 1;
         let count = row.count(middle);
-        if count == k {
-            low = middle;
-            high = E::Key::max_value();
-            above = 0u32.runtime();
-            open = false.runtime();
-        } else {
-            if count > k {
-                low = middle;
-            } else {
-                high = middle - E::Key::new(1);
-                above = count;
-            }
-            open = low < high;
-        }
+        let root = rough_root(f32::cast_from(count));
+        let enough = count >= k;
+        low = select(enough, middle, low);
+        low_root = select(enough, root, low_root);
+        high = select(enough, high, middle - E::Key::new(1));
+        high_root = select(enough, high_root, root);
+        above = select(enough, above, count);
+        hit = count == k;
+        open = !hit && low < high;
+    }
+    if hit {
+        high = E::Key::max_value();
+        above = 0u32.runtime();
     }
 
     Threshold::<E::Key> { low, high, above }
+}
+
+/// About the square root of a number: counts interpolate well in it. Rough, but monotone and the same
+/// everywhere.
+#[cube]
+fn rough_root(x: f32) -> f32 {
+    f32::reinterpret((u32::reinterpret(x) >> 1) + 0x1fbd_1df5)
+}
+
+/// About the inverse of a positive number, without a division.
+#[cube]
+fn rough_inverse(x: f32) -> f32 {
+    let guess = f32::reinterpret(0x7ef3_11c3u32 - u32::reinterpret(x));
+    guess * (2.0 - x * guess)
 }
 
 /// The range that the paper's algorithms halve: the finite elements, or zero when there are none.

@@ -9,7 +9,9 @@ use super::{
 };
 use crate::topk::{
     element::{Element, ordered_key},
-    search::{Cursor, KeyRange, Row, RowExpand, SearchParams, counts_as_finite, find_threshold},
+    search::{
+        Bracket, Cursor, KeyRange, Row, RowExpand, SearchParams, counts_as_finite, find_threshold,
+    },
 };
 
 /// Neighbouring elements that a unit places at a time.
@@ -84,7 +86,7 @@ impl<'a, E: Element> CubeRow<'a, E> {
 
 #[cube]
 impl<'a, E: Element> Row<E> for CubeRow<'a, E> {
-    fn range(&self) -> KeyRange<E::Key> {
+    fn bracket(&self, _k: u32) -> Bracket<E::Key> {
         let mut low = E::Key::max_value();
         let mut high = E::Key::min_value();
         let mut column = UNIT_POS;
@@ -96,7 +98,11 @@ impl<'a, E: Element> Row<E> for CubeRow<'a, E> {
         }
         let low = self.reduce(low, true);
         let high = self.reduce(high, false);
-        KeyRange::<E::Key> { low, high }
+        Bracket::<E::Key> {
+            low,
+            high,
+            expected: f32::cast_from(self.layout.cols),
+        }
     }
 
     fn finite_range(&self) -> KeyRange<E::Key> {

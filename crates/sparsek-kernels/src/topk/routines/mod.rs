@@ -1,6 +1,7 @@
 //! The routines: same contract, different mapping of rows to units. [`ROUTINES`] is the one list
 //! that dispatch, suite and benches iterate.
 
+mod ballot;
 pub(crate) mod cube;
 pub(crate) mod plane;
 pub(crate) mod unit;

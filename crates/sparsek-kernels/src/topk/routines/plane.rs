@@ -6,11 +6,13 @@
 
 use cubecl::{ir::ElemType, prelude::*};
 
+use super::ballot::{plane_count, plane_tally};
 use crate::topk::{
     element::{Element, ordered_key},
     options::Search,
     search::{
-        Cursor, KeyRange, Row, RowExpand, SearchParams, Threshold, counts_as_finite, find_threshold,
+        Bracket, Cursor, KeyRange, Placement, Row, RowExpand, SearchParams, Threshold,
+        counts_as_finite, find_threshold,
     },
 };
 
@@ -26,6 +28,8 @@ pub(crate) struct PlaneBlueprint {
     pub strided: bool,
     pub indices: bool,
     pub values: bool,
+    /// 32-bit words of a ballot.
+    pub words: usize,
 }
 
 /// Where a row lies.
@@ -50,6 +54,8 @@ struct RegisterRow<E: Element> {
     search: Search,
     #[cube(comptime)]
     exact_fit: bool,
+    #[cube(comptime)]
+    words: usize,
 }
 
 #[cube]
@@ -69,7 +75,7 @@ impl<E: Element> RegisterRow<E> {
 
 #[cube]
 impl<E: Element> Row<E> for RegisterRow<E> {
-    fn range(&self) -> KeyRange<E::Key> {
+    fn bracket(&self, k: u32) -> Bracket<E::Key> {
         let mut low = E::Key::max_value();
         let mut high = E::Key::min_value();
         #[unroll]
@@ -78,9 +84,15 @@ impl<E: Element> Row<E> for RegisterRow<E> {
             low = min(low, select(self.holds(item), key, E::Key::max_value()));
             high = max(high, key);
         }
-        KeyRange::<E::Key> {
-            low: plane_min(low),
+        // Each unit has a key at or above its greatest: for k up to the units of the plane the least
+        // of these is a lower bound, closer than the least key of all.
+        let tight = k <= CUBE_DIM_X;
+        let items = self.keys.len();
+        let cols = f32::cast_from(self.cols);
+        Bracket::<E::Key> {
+            low: plane_min(select(tight, high, low)),
             high: plane_max(high),
+            expected: select(tight, cols * comptime!(expected_share(items)), cols),
         }
     }
 
@@ -102,12 +114,30 @@ impl<E: Element> Row<E> for RegisterRow<E> {
 
     fn count(&self, key: E::Key) -> u32 {
         let mut count = 0u32;
-        #[unroll]
-        for item in 0..self.keys.len() {
-            count += u32::cast_from(self.keys[item] >= key);
+        let items = self.keys.len();
+        if comptime!(items <= MAX_BALLOTS) {
+            #[unroll]
+            for item in 0..self.keys.len() {
+                count += plane_count(self.keys[item] >= key, self.words);
+            }
+            count
+        } else {
+            #[unroll]
+            for item in 0..self.keys.len() {
+                count += select(self.keys[item] >= key, 1u32, 0u32);
+            }
+            plane_sum(count)
         }
-        plane_sum(count)
     }
+}
+
+/// Most items of a unit that are counted by one ballot each (4 instructions on Hopper) instead of a
+/// sum over the plane (about 30, and 3 for each item).
+const MAX_BALLOTS: usize = 16;
+
+/// The share of normal values above the least of the greatest of each unit's `items`.
+fn expected_share(items: usize) -> f32 {
+    1.0 - (1.0f32 / 33.0).powf(1.0 / items as f32)
 }
 
 /// The raw elements of a row, beside their keys.
@@ -130,7 +160,7 @@ fn load_row<E: Element, N: Size>(
 
     #[unroll]
     for chunk in 0..blueprint.chunks {
-        let column = (comptime!(chunk as u32) * CUBE_DIM_X + UNIT_POS_X) * comptime!(width as u32);
+        let column = first_column(chunk, width);
         let inside = comptime!(blueprint.exact_fit) || column < layout.cols;
         if inside {
             let start = row * layout.row_stride + element_offset(column, layout, blueprint.strided);
@@ -153,6 +183,7 @@ fn load_row<E: Element, N: Size>(
             width,
             search: blueprint.search,
             exact_fit: blueprint.exact_fit,
+            words: blueprint.words,
         },
     }
 }
@@ -167,32 +198,89 @@ pub(super) fn element_offset(column: u32, layout: &RowLayout, #[comptime] stride
     }
 }
 
-/// Where this unit's items of a chunk begin in the selection, and the totals after the chunk.
+/// Where this unit's items of a chunk begin in the selection; moves `totals` past the chunk.
 #[cube]
-fn chunk_cursor<K: Int>(
-    keys: &Array<K>,
-    threshold: &Threshold<K>,
+fn chunk_cursor<E: Element>(
+    row: &RegisterRow<E>,
+    threshold: &Threshold<E::Key>,
     totals: &mut Cursor,
     #[comptime] first: usize,
-    #[comptime] width: usize,
+    #[comptime] plain: bool,
 ) -> Cursor {
-    let mut packed = 0u32;
+    let mut above_before = 0u32;
+    let mut above_total = 0u32;
+    let mut level_before = 0u32;
+    let mut level_total = 0u32;
     #[unroll]
-    for i in 0..width {
-        let key = keys[comptime!(first + i)];
-        let above = key > threshold.high;
-        let level = key >= threshold.low && !above;
-        packed += select(above, 1u32, select(level, 0x1_0000u32, 0u32));
+    for i in 0..row.width {
+        let key = row.keys[comptime!(first + i)];
+        let mut level = key >= threshold.low;
+        if comptime!(!plain) {
+            let above = key > threshold.high;
+            let tally = plane_tally(above, row.words);
+            above_total += tally.total;
+            above_before += tally.before;
+            level = level && !above;
+        }
+        let tally = plane_tally(level, row.words);
+        level_total += tally.total;
+        level_before += tally.before;
     }
-    let before = plane_exclusive_sum(packed);
-    let total = plane_shuffle(before + packed, CUBE_DIM_X - 1);
     let cursor = Cursor {
-        above: totals.above + (before & 0xffff),
-        level: totals.level + (before >> 16),
+        above: totals.above + above_before,
+        level: totals.level + level_before,
     };
-    totals.above += total & 0xffff;
-    totals.level += total >> 16;
+    totals.above += above_total;
+    totals.level += level_total;
     cursor
+}
+
+/// Judges the next item of a chunk; `plain` when no key is above the threshold.
+#[cube]
+fn place<K: Int>(
+    cursor: &mut Cursor,
+    key: K,
+    threshold: &Threshold<K>,
+    quota: u32,
+    #[comptime] plain: bool,
+) -> Placement {
+    if plain {
+        let level = key >= threshold.low;
+        let step = select(level, 1u32, 0u32);
+        cursor.level += step;
+        let position = cursor.level - step;
+        Placement {
+            member: level && position < quota,
+            position,
+        }
+    } else {
+        cursor.place::<K>(key, threshold, quota)
+    }
+}
+
+/// The first column of this unit in a chunk.
+#[cube]
+fn first_column(#[comptime] chunk: usize, #[comptime] width: usize) -> u32 {
+    (comptime!(chunk as u32) * CUBE_DIM_X + UNIT_POS_X) * comptime!(width as u32)
+}
+
+/// The row of this plane. A plane without a row repeats the last one and writes nothing, so that
+/// planes never diverge.
+#[derive(CubeType, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+struct Assignment {
+    row: usize,
+    writes: bool,
+}
+
+#[cube]
+fn assigned_row(layout: &RowLayout) -> Assignment {
+    let position = CUBE_POS * CUBE_DIM_Y as usize + UNIT_POS_Y as usize;
+    let writes = position < layout.rows;
+    Assignment {
+        row: select(writes, position, layout.rows - 1),
+        writes,
+    }
 }
 
 /// Values and indices of the members, in index order.
@@ -206,28 +294,46 @@ pub(crate) fn plane_select<E: Element, I: Numeric, N: Size>(
     #[comptime] blueprint: PlaneBlueprint,
     #[define(I)] _index: ElemType,
 ) {
-    let position = CUBE_POS * CUBE_DIM_Y as usize + UNIT_POS_Y as usize;
-    // A plane without a row repeats the last one and writes nothing: planes never diverge.
-    let writes = position < layout.rows;
-    let row = select(writes, position, layout.rows - 1);
-    let width = N::value().comptime();
-    let loaded = load_row::<E, N>(input, row, &layout, blueprint);
+    let assignment = assigned_row(&layout);
+    let loaded = load_row::<E, N>(input, assignment.row, &layout, blueprint);
     let threshold = find_threshold::<E, RegisterRow<E>>(&loaded.row, &params, blueprint.search);
-    let quota = params.k - threshold.above;
-    let start = row * params.k as usize;
+    if threshold.high == E::Key::max_value() {
+        write_pairs::<E, I, N>(
+            &loaded, &threshold, &params, assignment, values, indices, blueprint, true,
+        );
+    } else {
+        write_pairs::<E, I, N>(
+            &loaded, &threshold, &params, assignment, values, indices, blueprint, false,
+        );
+    }
+}
 
+#[cube]
+#[allow(clippy::too_many_arguments)]
+fn write_pairs<E: Element, I: Numeric, N: Size>(
+    loaded: &Loaded<E, N>,
+    threshold: &Threshold<E::Key>,
+    params: &SearchParams,
+    assignment: Assignment,
+    values: &mut [E],
+    indices: &mut [I],
+    #[comptime] blueprint: PlaneBlueprint,
+    #[comptime] plain: bool,
+) {
+    let width = N::value().comptime();
+    let quota = params.k - threshold.above;
+    let start = assignment.row * params.k as usize;
     let mut totals = Cursor { above: 0, level: 0 };
     #[unroll]
     for chunk in 0..blueprint.chunks {
         let first = comptime!(chunk * width);
-        let mut cursor =
-            chunk_cursor::<E::Key>(&loaded.row.keys, &threshold, &mut totals, first, width);
-        let column = (comptime!(chunk as u32) * CUBE_DIM_X + UNIT_POS_X) * comptime!(width as u32);
+        let mut cursor = chunk_cursor::<E>(&loaded.row, threshold, &mut totals, first, plain);
+        let column = first_column(chunk, width);
         #[unroll]
         for i in 0..width {
             let key = loaded.row.keys[comptime!(first + i)];
-            let place = cursor.place::<E::Key>(key, &threshold, quota);
-            if place.member && writes {
+            let place = place::<E::Key>(&mut cursor, key, threshold, quota, plain);
+            if place.member && assignment.writes {
                 let target = start + place.position as usize;
                 if comptime!(blueprint.values) {
                     values[target] = loaded.vectors[chunk].extract(i);
@@ -252,37 +358,59 @@ pub(crate) fn plane_mask<E: Element, I: Numeric, N: Size>(
     #[comptime] blueprint: PlaneBlueprint,
     #[define(I)] _index: ElemType,
 ) {
-    let position = CUBE_POS * CUBE_DIM_Y as usize + UNIT_POS_Y as usize;
-    let writes = position < layout.rows;
-    let row = select(writes, position, layout.rows - 1);
-    let width = N::value().comptime();
-    let loaded = load_row::<E, N>(input, row, &layout, blueprint);
+    let assignment = assigned_row(&layout);
+    let loaded = load_row::<E, N>(input, assignment.row, &layout, blueprint);
     let threshold = find_threshold::<E, RegisterRow<E>>(&loaded.row, &params, blueprint.search);
-    let quota = params.k - threshold.above;
+    if threshold.high == E::Key::max_value() {
+        write_mask::<E, I, N>(
+            &loaded, &threshold, &params, assignment, output, indices, blueprint, true,
+        );
+    } else {
+        write_mask::<E, I, N>(
+            &loaded, &threshold, &params, assignment, output, indices, blueprint, false,
+        );
+    }
+}
 
+#[cube]
+#[allow(clippy::too_many_arguments)]
+fn write_mask<E: Element, I: Numeric, N: Size>(
+    loaded: &Loaded<E, N>,
+    threshold: &Threshold<E::Key>,
+    params: &SearchParams,
+    assignment: Assignment,
+    output: &mut [Vector<E, N>],
+    indices: &mut [I],
+    #[comptime] blueprint: PlaneBlueprint,
+    #[comptime] plain: bool,
+) {
+    let width = N::value().comptime();
+    let quota = params.k - threshold.above;
+    let start = assignment.row * params.k as usize;
+    let base = assignment.row * loaded.row.cols as usize;
     let mut totals = Cursor { above: 0, level: 0 };
     #[unroll]
     for chunk in 0..blueprint.chunks {
         let first = comptime!(chunk * width);
-        let mut cursor =
-            chunk_cursor::<E::Key>(&loaded.row.keys, &threshold, &mut totals, first, width);
-        let column = (comptime!(chunk as u32) * CUBE_DIM_X + UNIT_POS_X) * comptime!(width as u32);
+        let mut cursor = chunk_cursor::<E>(&loaded.row, threshold, &mut totals, first, plain);
+        let column = first_column(chunk, width);
         let mut kept = Vector::<E, N>::zeroed();
         #[unroll]
         for i in 0..width {
             let key = loaded.row.keys[comptime!(first + i)];
-            let place = cursor.place::<E::Key>(key, &threshold, quota);
+            let place = place::<E::Key>(&mut cursor, key, threshold, quota, plain);
             let value = loaded.vectors[chunk].extract(i);
             kept.insert(i, select(place.member, value, E::from_int(0)));
             if comptime!(blueprint.indices) {
-                if place.member && writes {
-                    indices[row * params.k as usize + place.position as usize] =
+                if place.member && assignment.writes {
+                    indices[start + place.position as usize] =
                         I::cast_from(column + comptime!(i as u32));
                 }
             }
         }
-        if writes && (comptime!(blueprint.exact_fit) || column < layout.cols) {
-            output[(row * layout.cols as usize + column as usize) / width] = kept;
+        let inside = comptime!(blueprint.exact_fit) || column < loaded.row.cols;
+        if assignment.writes && inside {
+            output[(base + column as usize) / width] = kept;
         }
     }
 }

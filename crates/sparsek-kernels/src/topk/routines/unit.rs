@@ -6,7 +6,9 @@ use super::plane::{RowLayout, element_offset};
 use crate::topk::{
     element::{Element, ordered_key},
     options::Search,
-    search::{Cursor, KeyRange, Row, RowExpand, SearchParams, counts_as_finite, find_threshold},
+    search::{
+        Bracket, Cursor, KeyRange, Row, RowExpand, SearchParams, counts_as_finite, find_threshold,
+    },
 };
 
 /// Elements that a unit reads between two jumps.
@@ -66,7 +68,7 @@ impl<'a, E: Element> UnitRow<'a, E> {
 
 #[cube]
 impl<'a, E: Element> Row<E> for UnitRow<'a, E> {
-    fn range(&self) -> KeyRange<E::Key> {
+    fn bracket(&self, _k: u32) -> Bracket<E::Key> {
         let mut low = E::Key::max_value();
         let mut high = E::Key::min_value();
         for block in 0..self.blocks() {
@@ -78,7 +80,11 @@ impl<'a, E: Element> Row<E> for UnitRow<'a, E> {
                 high = max(high, key);
             }
         }
-        KeyRange::<E::Key> { low, high }
+        Bracket::<E::Key> {
+            low,
+            high,
+            expected: f32::cast_from(self.layout.cols),
+        }
     }
 
     fn finite_range(&self) -> KeyRange<E::Key> {

@@ -88,8 +88,18 @@ macro_rules! float_key {
             }
 
             fn within(low: $bits, high: $bits, ends: ($bits, $bits), eps: f32) -> bool {
-                let scale = value(ends.0).abs().max(value(ends.1).abs());
-                (value(high) - value(low)).abs() <= $float::from(eps) * scale
+                let scale = flush(value(ends.0)).abs().max(flush(value(ends.1)).abs());
+                let width = (flush(value(high)) - flush(value(low))).abs();
+                flush(width) <= flush($float::from(eps) * scale)
+            }
+        }
+
+        /// Zero for a subnormal.
+        fn flush(x: $float) -> $float {
+            if x.abs() < $float::MIN_POSITIVE {
+                0.0
+            } else {
+                x
             }
         }
 
