@@ -124,7 +124,10 @@ macro_rules! float_element {
             ) -> $bits {
                 let low = float_of(if largest { low } else { !low });
                 let high = float_of(if largest { high } else { !high });
-                let key = $float::key(low + (high - low) * $float::cast_from(ratio));
+                let guess = low + (high - low) * $float::cast_from(ratio);
+                let bits = $bits::reinterpret(guess);
+                let fill = $bits::reinterpret($signed::reinterpret(bits) >> $shift);
+                let key = (bits ^ (fill | $sign)) - $minus_inf;
                 if largest { key } else { !key }
             }
 

@@ -112,7 +112,7 @@ fn is_llvmpipe(client: &Client) -> bool {
 /// The most passes over a row that a search may take.
 pub(crate) fn passes(method: Method, dtype: ElemType) -> usize {
     let wide = dtype.size() == 8;
-    let exact = GUESSES as usize + 2 * if wide { 64 } else { 32 };
+    let exact = GUESSES as usize + 1 + if wide { 64 } else { 32 };
     let found = match method {
         Method::Exact => 0,
         Method::EarlyStop(max_iter) => max_iter as usize,

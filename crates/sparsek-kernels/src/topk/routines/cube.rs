@@ -133,6 +133,21 @@ impl<'a, E: Element> Row<E> for CubeRow<'a, E> {
         scan(&mut counts, count, self.units);
         counts[comptime!((self.units - 1) as usize)]
     }
+
+    fn greatest(&self, key: E::Key) -> E::Key {
+        let mut greatest = E::Key::min_value();
+        let mut column = UNIT_POS;
+        while column < self.layout.cols {
+            let other = self.key(column);
+            greatest = max(greatest, select(other <= key, other, greatest));
+            column += self.units;
+        }
+        self.reduce(greatest, false)
+    }
+
+    fn agreed(&self, condition: bool) -> bool {
+        condition
+    }
 }
 
 /// Inclusive prefix sum of one count per unit, left in `counts`. Every unit must call it.

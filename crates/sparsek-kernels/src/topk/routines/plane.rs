@@ -9,7 +9,7 @@ use cubecl::{ir::ElemType, prelude::*};
 use super::ballot::{plane_count, plane_tally};
 use crate::topk::{
     element::{Element, ordered_key},
-    options::Search,
+    options::{MethodKind, Search},
     search::{
         Bracket, Cursor, KeyRange, Placement, Row, RowExpand, SearchParams, Threshold,
         counts_as_finite, find_threshold,
@@ -76,23 +76,28 @@ impl<E: Element> RegisterRow<E> {
 #[cube]
 impl<E: Element> Row<E> for RegisterRow<E> {
     fn bracket(&self, k: u32) -> Bracket<E::Key> {
-        let mut low = E::Key::max_value();
         let mut high = E::Key::min_value();
         #[unroll]
         for item in 0..self.keys.len() {
-            let key = self.keys[item];
-            low = min(low, select(self.holds(item), key, E::Key::max_value()));
-            high = max(high, key);
+            high = max(high, self.keys[item]);
         }
         // Each unit has a key at or above its greatest: for k up to the units of the plane the least
         // of these is a lower bound, closer than the least key of all.
-        let tight = k <= CUBE_DIM_X;
         let items = self.keys.len();
-        let cols = f32::cast_from(self.cols);
+        let mut low = high;
+        let mut expected = f32::cast_from(self.cols) * comptime!(expected_share(items));
+        if k > CUBE_DIM_X {
+            #[unroll]
+            for item in 0..self.keys.len() {
+                let key = self.keys[item];
+                low = min(low, select(self.holds(item), key, E::Key::max_value()));
+            }
+            expected = f32::cast_from(self.cols);
+        }
         Bracket::<E::Key> {
-            low: plane_min(select(tight, high, low)),
+            low: plane_min(low),
             high: plane_max(high),
-            expected: select(tight, cols * comptime!(expected_share(items)), cols),
+            expected,
         }
     }
 
@@ -128,6 +133,20 @@ impl<E: Element> Row<E> for RegisterRow<E> {
             }
             plane_sum(count)
         }
+    }
+
+    fn greatest(&self, key: E::Key) -> E::Key {
+        let mut greatest = E::Key::min_value();
+        #[unroll]
+        for item in 0..self.keys.len() {
+            let other = self.keys[item];
+            greatest = max(greatest, select(other <= key, other, E::Key::min_value()));
+        }
+        plane_max(greatest)
+    }
+
+    fn agreed(&self, condition: bool) -> bool {
+        plane_any(condition)
     }
 }
 
@@ -235,22 +254,34 @@ fn chunk_cursor<E: Element>(
     cursor
 }
 
-/// Judges the next item of a chunk; `plain` when no key is above the threshold.
+/// How the members of a row are told: whether no key is above the threshold, and whether all keys at
+/// or above its lower end are members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Members {
+    plain: bool,
+    all: bool,
+}
+
+/// Judges the next item of a chunk.
 #[cube]
 fn place<K: Int>(
     cursor: &mut Cursor,
     key: K,
     threshold: &Threshold<K>,
     quota: u32,
-    #[comptime] plain: bool,
+    #[comptime] members: Members,
 ) -> Placement {
-    if plain {
+    if members.plain {
         let level = key >= threshold.low;
         let step = select(level, 1u32, 0u32);
         cursor.level += step;
         let position = cursor.level - step;
         Placement {
-            member: level && position < quota,
+            member: if members.all {
+                level
+            } else {
+                level && position < quota
+            },
             position,
         }
     } else {
@@ -264,24 +295,31 @@ fn first_column(#[comptime] chunk: usize, #[comptime] width: usize) -> u32 {
     (comptime!(chunk as u32) * CUBE_DIM_X + UNIT_POS_X) * comptime!(width as u32)
 }
 
-/// The row of this plane. A plane without a row repeats the last one and writes nothing, so that
-/// planes never diverge.
-#[derive(CubeType, Clone, Copy)]
-#[expand(derive(Clone, Copy))]
-struct Assignment {
-    row: usize,
-    writes: bool,
-}
-
+/// Whether the members are known as simply as [`simple_members`] says.
 #[cube]
-fn assigned_row(layout: &RowLayout) -> Assignment {
-    let position = CUBE_POS * CUBE_DIM_Y as usize + UNIT_POS_Y as usize;
-    let writes = position < layout.rows;
-    Assignment {
-        row: select(writes, position, layout.rows - 1),
-        writes,
+fn is_simple<E: Element>(
+    row: &RegisterRow<E>,
+    threshold: &Threshold<E::Key>,
+    #[comptime] search: Search,
+) -> bool {
+    if comptime!(search.method == MethodKind::Exact) {
+        row.agreed(threshold.complete)
+    } else {
+        row.agreed(threshold.high == E::Key::max_value())
     }
 }
+
+fn simple_members(search: Search) -> Members {
+    Members {
+        plain: true,
+        all: search.method == MethodKind::Exact,
+    }
+}
+
+const OTHER_MEMBERS: Members = Members {
+    plain: false,
+    all: false,
+};
 
 /// Values and indices of the members, in index order.
 #[cube(launch_unchecked, address_type = "dynamic")]
@@ -294,16 +332,28 @@ pub(crate) fn plane_select<E: Element, I: Numeric, N: Size>(
     #[comptime] blueprint: PlaneBlueprint,
     #[define(I)] _index: ElemType,
 ) {
-    let assignment = assigned_row(&layout);
-    let loaded = load_row::<E, N>(input, assignment.row, &layout, blueprint);
+    let row = CUBE_POS * CUBE_DIM_Y as usize + UNIT_POS_Y as usize;
+    // Whole planes leave, never a part of one.
+    if plane_all(row >= layout.rows) {
+        terminate!();
+    }
+    let loaded = load_row::<E, N>(input, row, &layout, blueprint);
     let threshold = find_threshold::<E, RegisterRow<E>>(&loaded.row, &params, blueprint.search);
-    if threshold.high == E::Key::max_value() {
+    if is_simple::<E>(&loaded.row, &threshold, blueprint.search) {
+        let members = comptime!(simple_members(blueprint.search));
         write_pairs::<E, I, N>(
-            &loaded, &threshold, &params, assignment, values, indices, blueprint, true,
+            &loaded, &threshold, &params, row, values, indices, blueprint, members,
         );
     } else {
         write_pairs::<E, I, N>(
-            &loaded, &threshold, &params, assignment, values, indices, blueprint, false,
+            &loaded,
+            &threshold,
+            &params,
+            row,
+            values,
+            indices,
+            blueprint,
+            OTHER_MEMBERS,
         );
     }
 }
@@ -314,27 +364,31 @@ fn write_pairs<E: Element, I: Numeric, N: Size>(
     loaded: &Loaded<E, N>,
     threshold: &Threshold<E::Key>,
     params: &SearchParams,
-    assignment: Assignment,
+    row: usize,
     values: &mut [E],
     indices: &mut [I],
     #[comptime] blueprint: PlaneBlueprint,
-    #[comptime] plain: bool,
+    #[comptime] members: Members,
 ) {
     let width = N::value().comptime();
     let quota = params.k - threshold.above;
-    let start = assignment.row * params.k as usize;
+    let k = params.k as usize;
+    let start = row * k;
+    let values = &mut values[start..start + k];
+    let indices = &mut indices[start..start + k];
     let mut totals = Cursor { above: 0, level: 0 };
     #[unroll]
     for chunk in 0..blueprint.chunks {
         let first = comptime!(chunk * width);
-        let mut cursor = chunk_cursor::<E>(&loaded.row, threshold, &mut totals, first, plain);
+        let mut cursor =
+            chunk_cursor::<E>(&loaded.row, threshold, &mut totals, first, members.plain);
         let column = first_column(chunk, width);
         #[unroll]
         for i in 0..width {
             let key = loaded.row.keys[comptime!(first + i)];
-            let place = place::<E::Key>(&mut cursor, key, threshold, quota, plain);
-            if place.member && assignment.writes {
-                let target = start + place.position as usize;
+            let place = place::<E::Key>(&mut cursor, key, threshold, quota, members);
+            if place.member {
+                let target = place.position as usize;
                 if comptime!(blueprint.values) {
                     values[target] = loaded.vectors[chunk].extract(i);
                 }
@@ -358,16 +412,28 @@ pub(crate) fn plane_mask<E: Element, I: Numeric, N: Size>(
     #[comptime] blueprint: PlaneBlueprint,
     #[define(I)] _index: ElemType,
 ) {
-    let assignment = assigned_row(&layout);
-    let loaded = load_row::<E, N>(input, assignment.row, &layout, blueprint);
+    let row = CUBE_POS * CUBE_DIM_Y as usize + UNIT_POS_Y as usize;
+    // Whole planes leave, never a part of one.
+    if plane_all(row >= layout.rows) {
+        terminate!();
+    }
+    let loaded = load_row::<E, N>(input, row, &layout, blueprint);
     let threshold = find_threshold::<E, RegisterRow<E>>(&loaded.row, &params, blueprint.search);
-    if threshold.high == E::Key::max_value() {
+    if is_simple::<E>(&loaded.row, &threshold, blueprint.search) {
+        let members = comptime!(simple_members(blueprint.search));
         write_mask::<E, I, N>(
-            &loaded, &threshold, &params, assignment, output, indices, blueprint, true,
+            &loaded, &threshold, &params, row, output, indices, blueprint, members,
         );
     } else {
         write_mask::<E, I, N>(
-            &loaded, &threshold, &params, assignment, output, indices, blueprint, false,
+            &loaded,
+            &threshold,
+            &params,
+            row,
+            output,
+            indices,
+            blueprint,
+            OTHER_MEMBERS,
         );
     }
 }
@@ -378,38 +444,39 @@ fn write_mask<E: Element, I: Numeric, N: Size>(
     loaded: &Loaded<E, N>,
     threshold: &Threshold<E::Key>,
     params: &SearchParams,
-    assignment: Assignment,
+    row: usize,
     output: &mut [Vector<E, N>],
     indices: &mut [I],
     #[comptime] blueprint: PlaneBlueprint,
-    #[comptime] plain: bool,
+    #[comptime] members: Members,
 ) {
     let width = N::value().comptime();
     let quota = params.k - threshold.above;
-    let start = assignment.row * params.k as usize;
-    let base = assignment.row * loaded.row.cols as usize;
+    let start = row * params.k as usize;
+    let base = row * loaded.row.cols as usize;
     let mut totals = Cursor { above: 0, level: 0 };
     #[unroll]
     for chunk in 0..blueprint.chunks {
         let first = comptime!(chunk * width);
-        let mut cursor = chunk_cursor::<E>(&loaded.row, threshold, &mut totals, first, plain);
+        let mut cursor =
+            chunk_cursor::<E>(&loaded.row, threshold, &mut totals, first, members.plain);
         let column = first_column(chunk, width);
         let mut kept = Vector::<E, N>::zeroed();
         #[unroll]
         for i in 0..width {
             let key = loaded.row.keys[comptime!(first + i)];
-            let place = place::<E::Key>(&mut cursor, key, threshold, quota, plain);
+            let place = place::<E::Key>(&mut cursor, key, threshold, quota, members);
             let value = loaded.vectors[chunk].extract(i);
             kept.insert(i, select(place.member, value, E::from_int(0)));
             if comptime!(blueprint.indices) {
-                if place.member && assignment.writes {
+                if place.member {
                     indices[start + place.position as usize] =
                         I::cast_from(column + comptime!(i as u32));
                 }
             }
         }
         let inside = comptime!(blueprint.exact_fit) || column < loaded.row.cols;
-        if assignment.writes && inside {
+        if inside {
             output[(base + column as usize) / width] = kept;
         }
     }

@@ -115,6 +115,22 @@ impl<'a, E: Element> Row<E> for UnitRow<'a, E> {
         }
         count
     }
+
+    fn greatest(&self, key: E::Key) -> E::Key {
+        let mut greatest = E::Key::min_value();
+        for block in 0..self.blocks() {
+            #[unroll]
+            for i in 0..BLOCK {
+                let other = self.key(min(block * BLOCK + i, self.layout.cols - 1));
+                greatest = max(greatest, select(other <= key, other, greatest));
+            }
+        }
+        greatest
+    }
+
+    fn agreed(&self, condition: bool) -> bool {
+        condition
+    }
 }
 
 /// Values and indices of the members in index order, or the dense row.
