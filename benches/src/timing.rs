@@ -7,14 +7,9 @@ use cubecl::{client::Client, future};
 /// Samples per measurement.
 const SAMPLES: usize = 21;
 
-/// Milliseconds of device time of one run, the median of many, after a warm-up; and the milliseconds
-/// of wall clock of the first run, compilation included.
-pub fn measure(client: &Client, mut run: impl FnMut() + Send) -> anyhow::Result<(f64, f64)> {
-    let start = Instant::now();
-    run();
-    future::block_on(client.sync())?;
-    let first = start.elapsed().as_secs_f64() * 1e3;
-    for _ in 0..2 {
+/// Milliseconds of device time of one run, the median of many, after a warm-up.
+pub fn measure(client: &Client, mut run: impl FnMut() + Send) -> anyhow::Result<f64> {
+    for _ in 0..3 {
         run();
     }
     future::block_on(client.sync())?;
@@ -28,5 +23,13 @@ pub fn measure(client: &Client, mut run: impl FnMut() + Send) -> anyhow::Result<
         samples.push(ticks.duration().as_secs_f64() * 1e3);
     }
     samples.sort_by(f64::total_cmp);
-    Ok((samples[SAMPLES / 2], first))
+    Ok(samples[SAMPLES / 2])
+}
+
+/// Milliseconds of wall clock of one run, until the device has ended it.
+pub fn wall_clock(client: &Client, run: impl FnOnce()) -> anyhow::Result<f64> {
+    let start = Instant::now();
+    run();
+    future::block_on(client.sync())?;
+    Ok(start.elapsed().as_secs_f64() * 1e3)
 }

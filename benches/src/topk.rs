@@ -12,7 +12,11 @@ use serde::Serialize;
 use sparsek_kernels::topk::{Method, Rows, TopkOptions, topk, topk_mask};
 use sparsek_tests::{backend::Kind, oracle};
 
-use crate::{case::RowCase, copy, timing::measure};
+use crate::{
+    case::RowCase,
+    copy,
+    timing::{measure, wall_clock},
+};
 
 /// Rows compared with the oracle, spread evenly over the matrix.
 const CHECKED_ROWS: usize = 1 << 15;
@@ -154,6 +158,11 @@ fn time(
     let handle = client.create_from_slice(bytemuck::cast_slice(input));
     let rows = Rows::contiguous(handle, f32::elem_type_native(), case.rows, case.cols);
     let index = u32::elem_type_native();
+    let run = || match form {
+        Form::Pairs => drop(topk(client, &rows, &options, index, None).expect("a valid case")),
+        Form::Mask => drop(topk_mask(client, &rows, &options, None, None).expect("a valid case")),
+    };
+    let first_ms = wall_clock(client, run)?;
     let step = case.rows.div_ceil(CHECKED_ROWS).max(1);
     let sample: Vec<usize> = (0..case.rows).rev().step_by(step).collect();
     let expected =
@@ -188,9 +197,6 @@ fn time(
             ensure!(wrong.is_none(), "row {wrong:?} differs from the oracle");
         }
     }
-    let (ms, first_ms) = measure(client, || match form {
-        Form::Pairs => drop(topk(client, &rows, &options, index, None).expect("ran before")),
-        Form::Mask => drop(topk_mask(client, &rows, &options, None, None).expect("ran before")),
-    })?;
+    let ms = measure(client, run)?;
     Ok((ms, first_ms, sample.len()))
 }

@@ -72,18 +72,22 @@ impl Plan {
 
     /// The same arguments for every cargo command, so that they share what they build.
     pub fn cargo(&self, command: &str, fusion: bool) -> Vec<String> {
-        let mut features: Vec<String> = self
-            .backends
-            .iter()
-            .map(|b| format!("sparsek-tests/{}", b.name()))
-            .collect();
+        let mut linked: Vec<String> = self.backends.iter().map(|b| b.name()).collect();
         // The crates' own tests and examples need one backend that is always there.
-        features.push("sparsek-tests/flex".into());
-        features.sort();
-        features.dedup();
+        linked.push("flex".into());
+        linked.sort();
+        linked.dedup();
         if fusion {
-            features.push("sparsek-tests/fusion".into());
+            linked.push("fusion".into());
         }
+        let features: Vec<String> = ["sparsek-tests", "sparsek-examples", "sparsek-bench"]
+            .iter()
+            .flat_map(|package| {
+                linked
+                    .iter()
+                    .map(move |feature| format!("{package}/{feature}"))
+            })
+            .collect();
         let features = features.join(",");
         [
             command,

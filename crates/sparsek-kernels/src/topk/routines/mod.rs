@@ -1,5 +1,5 @@
-//! The routines: same contract, different mapping of rows to units. [`ROUTINES`] is the one list
-//! that dispatch, suite and benches iterate.
+//! The routines: same contract, different mapping of rows to units. [`ROUTINES`] is the list that the
+//! suite iterates.
 
 mod ballot;
 pub(crate) mod cube;

@@ -1,5 +1,5 @@
 //! One plane per row, the row in registers (RTop-K, Fig. 3, with keys instead of floats, vector
-//! loads, and one prefix sum per chunk instead of a ballot per element).
+//! loads, counts by ballot, and a search by interpolation).
 //!
 //! A row of `cols` elements is cut into chunks of `PLANE_DIM × N` elements; in each, a unit holds N
 //! neighbouring elements. Chunk, unit and element in this order are the index order.
