@@ -179,7 +179,7 @@ mod single {
     float_element!(
         f32, u32, i32, shift: 31, sign: 0x8000_0000, minus_inf: 0x007f_ffff,
         plus_inf: 0xff00_0001, nan: 0xff00_0002, zero: 0x7f80_0001u32,
-        normal: 1.175_494_4e-38, large: 8.507_059_2e37, exponent: 0x0080_0000
+        normal: 1.175_494_4e-38, large: 8.507_059e37, exponent: 0x0080_0000
     );
 }
 

@@ -3,6 +3,10 @@
 //!
 //! A row of `cols` elements is cut into chunks of `PLANE_DIM × N` elements; in each, a unit holds N
 //! neighbouring elements. Chunk, unit and element in this order are the index order.
+#![allow(
+    clippy::collapsible_if,
+    reason = "outer conditions are decided when the kernel is compiled"
+)]
 
 use cubecl::{ir::ElemType, prelude::*};
 

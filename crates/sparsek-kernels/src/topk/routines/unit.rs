@@ -1,4 +1,8 @@
 //! One unit per row, the row read from memory in each pass: for runtimes without planes.
+#![allow(
+    clippy::manual_div_ceil,
+    reason = "kernels know no `div_ceil` on runtime integers"
+)]
 
 use cubecl::{ir::ElemType, prelude::*};
 
