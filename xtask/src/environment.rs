@@ -96,8 +96,11 @@ fn data_home() -> Option<PathBuf> {
 }
 
 /// Whether CubeCL's CPU runtime can be built: its build script finds LLVM in place, or can download
-/// it. The error says why not.
+/// it, and a C++ compiler links it. The error says why not.
 pub fn can_build_cpu() -> Result {
+    if !can_link_llvm() {
+        return Err("no C++ compiler links LLVM's libraries here (zlib, zstd, libxml2)".into());
+    }
     let version = llvm_version()?;
     let place = data_home().map(|data| data.join(format!("tracel/tracel-llvm-{version}")));
     if place.is_some_and(|place| place.join(".tracel-llvm-installed").exists()) {
@@ -117,6 +120,28 @@ pub fn can_build_cpu() -> Result {
     Err(format!(
         "LLVM {version} is not installed and {url} cannot be reached"
     ))
+}
+
+/// Whether the C++ compiler finds the libraries that LLVM's archives need.
+fn can_link_llvm() -> bool {
+    if cfg!(not(target_os = "linux")) {
+        return true;
+    }
+    let output = env::temp_dir().join(format!("sparsek-link-{}", std::process::id()));
+    let mut probe = Command::new("c++");
+    probe.args([
+        "-shared",
+        "-x",
+        "c++",
+        "/dev/null",
+        "-lz",
+        "-lzstd",
+        "-lxml2",
+        "-o",
+    ]);
+    let linked = succeeds(probe.arg(&output));
+    let _ = fs::remove_file(&output);
+    linked
 }
 
 /// The version of the LLVM bundle that the lock file asks for.

@@ -51,7 +51,7 @@ pub fn aggregate_mean(graph: &Graph, x: Tensor<2>) -> Tensor<2> {
 
 /// Weighted sum over incoming edges: `y[i] = Σ_{e = (j → i)} w[e] x[j]`.
 ///
-/// Shapes: weights is [edges] in CSR order ([`Graph::pattern`]), x and y are [nodes, width]. Differentiable in both.
+/// Shapes: weights is `[edges]` in CSR order ([`Graph::pattern`]), x and y are `[nodes, width]`. Differentiable in both.
 ///
 /// # Panics
 /// When x does not have a row for every node, or weights an element for every edge.

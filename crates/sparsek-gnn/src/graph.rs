@@ -294,7 +294,7 @@ impl Graph {
         })
     }
 
-    /// The edge weights norm(i) · norm(j) of GCN, [edges] in CSR order, constant on the device, made on first use.
+    /// The edge weights norm(i) · norm(j) of GCN, `[edges]` in CSR order, constant on the device, made on first use.
     pub fn gcn_weights_on(&self, device: &Device) -> Tensor<1> {
         self.on_device(device, |slot| {
             let make = || {

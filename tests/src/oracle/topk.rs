@@ -1,7 +1,7 @@
 //! Row-wise top-k by sorting and by literal bisection.
 //!
 //! Everything is written for the greatest elements; the least are the same under the reversed
-//! order, which [`Row::order`] hides.
+//! order, which `Row::order` hides.
 
 use std::cmp::Ordering;
 
