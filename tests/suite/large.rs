@@ -33,6 +33,12 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
             format!("large/topk/{name}/f16/16777300x256"),
             move |b| tall::<f16>(b, routine, 16_777_300, 256, 8),
         );
+        if routine.is_none() {
+            // The most rows of one call.
+            cases.add(backend, format!("large/topk/{name}/f16/2^31x2"), move |b| {
+                tall::<f16>(b, routine, 1 << 31, 2, 1)
+            });
+        }
         cases.add(backend, format!("large/topk/{name}/f32/1x2^24"), move |b| {
             long(b, routine)
         });

@@ -15,13 +15,13 @@ use super::{
     routines::{
         Routine,
         cube::cube_select,
-        plane::{PlaneBlueprint, RowLayoutLaunch, plane_mask, plane_select},
+        layout::RowLayoutLaunch,
+        plane::{PlaneBlueprint, plane_mask, plane_select},
         unit::{MemoryBlueprint, unit_select},
     },
     scatter::fill_zero,
     search::SearchParamsLaunch,
     select::{PLANE_CUBE_UNITS, cube_units, plane_size},
-    sort::{MAX_RANKED, bitonic_step, rank_sort},
 };
 use crate::{
     error::KernelError,
@@ -115,6 +115,11 @@ impl Job<'_> {
         })
     }
 
+    /// Orders members that stand in index order by value, then index.
+    pub fn order(&self, values: Handle, indices: Handle) -> Result<Selected, KernelError> {
+        with_element!(self.input.dtype, E => self.sort::<E>(values, indices))
+    }
+
     fn search(&self) -> Search {
         Search {
             method: self.options.method.kind(),
@@ -145,7 +150,7 @@ impl Job<'_> {
         self.input.extent().max(self.input.rows * self.input.cols)
     }
 
-    fn members(&self) -> usize {
+    pub fn members(&self) -> usize {
         self.input.rows * self.options.k
     }
 
@@ -320,84 +325,6 @@ impl Job<'_> {
             self.input.dtype,
             self.input.rows * self.input.cols,
         )
-    }
-
-    /// Orders members that stand in index order by value, then index.
-    pub fn sort(&self, values: Handle, indices: Handle) -> Result<Selected, KernelError> {
-        with_element!(self.input.dtype, E => if self.options.k <= MAX_RANKED {
-            self.rank::<E>(&values, &indices)
-        } else {
-            self.bitonic::<E>(&values, &indices)?;
-            Ok(Selected { values, indices })
-        })
-    }
-
-    fn rank<E: Element>(&self, values: &Handle, indices: &Handle) -> Result<Selected, KernelError> {
-        let total = self.members();
-        let sorted = Selected {
-            values: allocate(self.client, "values", total, self.input.dtype)?,
-            indices: allocate(self.client, "indices", total, self.index)?,
-        };
-        let grid = Grid::elementwise(self.client, total, total)?;
-        // SAFETY: all four buffers hold `total` elements and units past it leave at once.
-        unsafe {
-            rank_sort::launch_unchecked::<E>(
-                self.client,
-                grid.count,
-                grid.dim,
-                grid.address,
-                argument(values, "values", self.input.dtype, total)?,
-                argument(indices, "indices", self.index, total)?,
-                argument(&sorted.values, "values", self.input.dtype, total)?,
-                argument(&sorted.indices, "indices", self.index, total)?,
-                total,
-                self.options.k as u32,
-                self.options.largest,
-                self.index,
-            );
-        }
-        Ok(sorted)
-    }
-
-    fn bitonic<E: Element>(&self, values: &Handle, indices: &Handle) -> Result<(), KernelError> {
-        let total = self.members();
-        let k = self.options.k as u32;
-        let padded = k.next_power_of_two();
-        let pairs = padded / 2;
-        let step = |distance: u32, flip: bool| -> Result<(), KernelError> {
-            let units = self.input.rows * pairs as usize;
-            let grid = Grid::elementwise(self.client, units, total.max(units))?;
-            // SAFETY: both buffers hold `total` elements; partners past the end of a row are skipped.
-            unsafe {
-                bitonic_step::launch_unchecked::<E>(
-                    self.client,
-                    grid.count,
-                    grid.dim,
-                    grid.address,
-                    argument(values, "values", self.input.dtype, total)?,
-                    argument(indices, "indices", self.index, total)?,
-                    self.input.rows,
-                    k,
-                    pairs,
-                    distance,
-                    u32::from(flip),
-                    self.options.largest,
-                    self.index,
-                );
-            }
-            Ok(())
-        };
-        let mut block = 1;
-        while block < padded {
-            step(block, true)?;
-            let mut distance = block / 2;
-            while distance > 0 {
-                step(distance, false)?;
-                distance /= 2;
-            }
-            block *= 2;
-        }
-        Ok(())
     }
 }
 

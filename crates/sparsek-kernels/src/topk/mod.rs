@@ -129,7 +129,7 @@ pub fn topk(
     };
     job.select(routine, Target::Pairs(&values, &indices))?;
     if options.sorted {
-        job.sort(values, indices)
+        job.order(values, indices)
     } else {
         Ok(Selected { values, indices })
     }

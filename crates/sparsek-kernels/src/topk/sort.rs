@@ -1,17 +1,25 @@
 //! Sorted output: orders the members of each row by value, best first, then by index.
 
-use cubecl::{ir::ElemType, prelude::*};
+use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
-use super::element::{Element, ordered_key};
+use super::{
+    Selected,
+    element::{Element, ordered_key},
+    launch::Job,
+};
+use crate::{
+    error::KernelError,
+    launch::{Grid, allocate, argument},
+};
 
 /// Most members per row that are ranked against each other directly; above it a bitonic network in
 /// memory orders them. k² comparisons against k·log²k exchanges and as many launches.
-pub(crate) const MAX_RANKED: usize = 512;
+const MAX_RANKED: usize = 512;
 
 /// Each unit finds the rank of one member by comparing it with the others of its row. The members
 /// come in index order, so that equal values keep it.
 #[cube(launch_unchecked, address_type = "dynamic")]
-pub(crate) fn rank_sort<E: Element, I: Numeric>(
+fn rank_sort<E: Element, I: Numeric>(
     values: &[E],
     indices: &[I],
     sorted_values: &mut [E],
@@ -44,7 +52,7 @@ pub(crate) fn rank_sort<E: Element, I: Numeric>(
 /// positions of a block of `2 * distance`, the others positions `distance` apart; all exchanges
 /// point the same way, so that rows of any length need no padding.
 #[cube(launch_unchecked, address_type = "dynamic")]
-pub(crate) fn bitonic_step<E: Element, I: Int>(
+fn bitonic_step<E: Element, I: Int>(
     values: &mut [E],
     indices: &mut [I],
     rows: usize,
@@ -84,5 +92,89 @@ pub(crate) fn bitonic_step<E: Element, I: Int>(
             indices[a] = index_b;
             indices[b] = index_a;
         }
+    }
+}
+
+impl Job<'_> {
+    /// Orders members that stand in index order by value, then index.
+    pub fn sort<E: Element>(
+        &self,
+        values: Handle,
+        indices: Handle,
+    ) -> Result<Selected, KernelError> {
+        if self.options.k <= MAX_RANKED {
+            self.rank::<E>(&values, &indices)
+        } else {
+            self.bitonic::<E>(&values, &indices)?;
+            Ok(Selected { values, indices })
+        }
+    }
+
+    fn rank<E: Element>(&self, values: &Handle, indices: &Handle) -> Result<Selected, KernelError> {
+        let total = self.members();
+        let sorted = Selected {
+            values: allocate(self.client, "values", total, self.input.dtype)?,
+            indices: allocate(self.client, "indices", total, self.index)?,
+        };
+        let grid = Grid::elementwise(self.client, total, total)?;
+        // SAFETY: all four buffers hold `total` elements and units past it leave at once.
+        unsafe {
+            rank_sort::launch_unchecked::<E>(
+                self.client,
+                grid.count,
+                grid.dim,
+                grid.address,
+                argument(values, "values", self.input.dtype, total)?,
+                argument(indices, "indices", self.index, total)?,
+                argument(&sorted.values, "values", self.input.dtype, total)?,
+                argument(&sorted.indices, "indices", self.index, total)?,
+                total,
+                self.options.k as u32,
+                self.options.largest,
+                self.index,
+            );
+        }
+        Ok(sorted)
+    }
+
+    fn bitonic<E: Element>(&self, values: &Handle, indices: &Handle) -> Result<(), KernelError> {
+        let total = self.members();
+        let k = self.options.k as u32;
+        let padded = k.next_power_of_two();
+        let pairs = padded / 2;
+        let step = |distance: u32, flip: bool| -> Result<(), KernelError> {
+            let units = self.input.rows * pairs as usize;
+            let grid = Grid::elementwise(self.client, units, total.max(units))?;
+            // SAFETY: both buffers hold `total` elements; partners past the end of a row are skipped.
+            unsafe {
+                bitonic_step::launch_unchecked::<E>(
+                    self.client,
+                    grid.count,
+                    grid.dim,
+                    grid.address,
+                    argument(values, "values", self.input.dtype, total)?,
+                    argument(indices, "indices", self.index, total)?,
+                    self.input.rows,
+                    k,
+                    pairs,
+                    distance,
+                    u32::from(flip),
+                    self.options.largest,
+                    self.index,
+                );
+            }
+            Ok(())
+        };
+        let mut block = 1;
+        while block < padded {
+            step(block, true)?;
+            let mut distance = block / 2;
+            while distance > 0 {
+                step(distance, false)?;
+                distance /= 2;
+            }
+            block *= 2;
+        }
+        Ok(())
     }
 }

@@ -4,7 +4,7 @@
 use cubecl::{ir::ElemType, prelude::*};
 
 use super::{
-    plane::{RowLayout, element_offset},
+    layout::{RowLayout, element_offset},
     unit::MemoryBlueprint,
 };
 use crate::topk::{

@@ -3,7 +3,9 @@
 
 mod ballot;
 pub(crate) mod cube;
+pub(crate) mod layout;
 pub(crate) mod plane;
+mod registers;
 pub(crate) mod unit;
 
 /// How rows are mapped to units.

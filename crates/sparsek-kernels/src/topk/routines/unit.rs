@@ -6,7 +6,7 @@
 
 use cubecl::{ir::ElemType, prelude::*};
 
-use super::plane::{RowLayout, element_offset};
+use super::layout::{RowLayout, element_offset};
 use crate::topk::{
     element::{Element, ordered_key},
     options::Search,
