@@ -15,6 +15,14 @@ pub fn cargo<I: IntoIterator<Item = S>, S: Into<OsString>>(arguments: I) -> Comm
     command
         .args(arguments.into_iter().map(Into::into))
         .current_dir(root());
+    // What the outer cargo says of this package makes build scripts run again, and with them all of
+    // Burn be built again, whenever cargo is called from elsewhere.
+    for (name, _) in env::vars_os() {
+        let text = name.to_string_lossy();
+        if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
+            command.env_remove(name);
+        }
+    }
     command
 }
 

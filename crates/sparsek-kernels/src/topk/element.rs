@@ -17,6 +17,9 @@ pub trait Element: Numeric {
     /// Key of a value.
     fn key(value: Self) -> Self::Key;
 
+    /// The value as f32, exact for floats of at most 32 bits.
+    fn single(value: Self) -> f32;
+
     /// Key of the value halfway between two finite values given by ordered keys, in the arithmetic of
     /// the dtype (f32 for 16-bit floats; exact for integers, rounded to the less wanted end).
     fn midpoint(low: Self::Key, high: Self::Key, #[comptime] largest: bool) -> Self::Key;
@@ -103,6 +106,10 @@ macro_rules! float_element {
                 let bits = select(bits == $sign, 0, bits);
                 let fill = $bits::reinterpret($signed::reinterpret(bits) >> $shift);
                 min((bits ^ (fill | $sign)) - $minus_inf, $nan)
+            }
+
+            fn single(value: Self) -> f32 {
+                f32::cast_from(value)
             }
 
             fn midpoint(low: $bits, high: $bits, #[comptime] largest: bool) -> $bits {
@@ -202,6 +209,10 @@ macro_rules! half_element {
                 <f32 as Element>::key($single)
             }
 
+            fn single($value: Self) -> f32 {
+                $single
+            }
+
             fn midpoint(low: u32, high: u32, #[comptime] largest: bool) -> u32 {
                 <f32 as Element>::midpoint(low, high, largest)
             }
@@ -237,6 +248,10 @@ macro_rules! integer_element {
 
             fn key(value: Self) -> $key {
                 $key::reinterpret(value) ^ $sign
+            }
+
+            fn single(value: Self) -> f32 {
+                f32::cast_from(value)
             }
 
             fn midpoint(low: $key, high: $key, #[comptime] _largest: bool) -> $key {

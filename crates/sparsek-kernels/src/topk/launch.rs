@@ -15,13 +15,15 @@ use super::{
     routines::{
         Routine,
         cube::cube_select,
+        guess::normal_launch,
         layout::RowLayoutLaunch,
-        plane::{PlaneBlueprint, plane_mask, plane_select},
+        plane::{PlaneBlueprint, plane_select},
+        team::Shape,
         unit::{MemoryBlueprint, unit_select},
     },
     scatter::fill_zero,
     search::SearchParamsLaunch,
-    select::{PLANE_CUBE_UNITS, cube_units, plane_size},
+    select::{PLANE_CUBE_UNITS, TEAM_ITEMS, cube_units, listed, plane_size},
 };
 use crate::{
     error::KernelError,
@@ -93,6 +95,14 @@ pub(super) fn require_element(client: &Client, dtype: ElemType) -> Result<(), Ke
         require_dtype(client, E::elem_type_native())?;
         require_dtype(client, <E as Element>::Key::elem_type_native())
     })
+}
+
+/// Whether f32 holds all values of the dtype.
+fn is_single(dtype: ElemType) -> bool {
+    matches!(
+        dtype,
+        ElemType::Float(FloatKind::F32 | FloatKind::F16 | FloatKind::BF16)
+    )
 }
 
 /// Fails when columns cannot be written in this dtype.
@@ -189,72 +199,69 @@ impl Job<'_> {
 
     fn plane<E: Element>(&self, target: Target) -> Result<(), KernelError> {
         let input = self.input;
-        let plane = plane_size(self.client).expect("checked by select") as usize;
-        let width = self.vector_width(plane);
-        let chunks = input.cols.div_ceil(plane * width);
+        let plane = plane_size(self.client).expect("checked by select");
+        let shape = self.shape(plane);
+        let planes = (units_per_cube(self.client, PLANE_CUBE_UNITS) / plane).max(1);
         let (values, indices) = self.outputs(&target)?;
+        let dense = matches!(target, Target::Dense(..));
         let blueprint = PlaneBlueprint {
             search: self.search(),
-            chunks,
-            exact_fit: chunks * plane * width == input.cols,
+            shape,
+            floats: !matches!(self.options.method, Method::Precision(_)) && is_single(input.dtype),
             strided: input.col_stride != 1,
-            values: !matches!(target, Target::Indices(_)),
+            values: matches!(target, Target::Pairs(..)),
             indices: !matches!(target, Target::Dense(_, None)),
-            words: plane.div_ceil(32),
+            dense,
+            listed: if dense {
+                0
+            } else {
+                listed(self.client, self.options.k, input.cols)
+            },
+            planes: planes as usize,
+            rows: (plane / shape.lanes) as usize,
         };
-        let planes = (units_per_cube(self.client, PLANE_CUBE_UNITS) as usize / plane).max(1);
+        let rows_per_cube = blueprint.rows * blueprint.planes;
         let grid = Grid::new(
             self.client,
-            input.rows.div_ceil(planes),
-            CubeDim::new_2d(plane as u32, planes as u32),
+            input.rows.div_ceil(rows_per_cube),
+            CubeDim::new_2d(plane, planes),
             self.elements(),
         )?;
         let source = argument(&input.handle, "input", input.dtype, input.extent())?;
         // SAFETY: rows, strides and lengths were checked against the buffers by `argument`; the
         // kernel reads vectors inside rows only and writes at most k members or cols elements a row.
         unsafe {
-            match target {
-                Target::Pairs(..) | Target::Indices(_) => plane_select::launch_unchecked::<E>(
-                    self.client,
-                    grid.count,
-                    grid.dim,
-                    grid.address,
-                    width,
-                    source,
-                    values,
-                    indices,
-                    self.layout(),
-                    self.params(),
-                    blueprint,
-                    self.index,
-                ),
-                Target::Dense(..) => plane_mask::launch_unchecked::<E>(
-                    self.client,
-                    grid.count,
-                    grid.dim,
-                    grid.address,
-                    width,
-                    source,
-                    values,
-                    indices,
-                    self.layout(),
-                    self.params(),
-                    blueprint,
-                    self.index,
-                ),
-            }
+            plane_select::launch_unchecked::<E>(
+                self.client,
+                grid.count,
+                grid.dim,
+                grid.address,
+                shape.width,
+                if dense { shape.width } else { 1 },
+                source,
+                values,
+                indices,
+                self.layout(),
+                self.params(),
+                normal_launch(self.options.k, input.cols),
+                blueprint,
+                self.index,
+            );
         }
         Ok(())
     }
 
-    /// Elements per load: the fewest items per unit that rows, strides and offset allow, then the
-    /// widest loads.
-    fn vector_width(&self, plane: usize) -> usize {
+    /// How rows lie in a plane: the fewest units that hold a row in their registers, then the fewest
+    /// items, then the widest loads that rows, strides and offset allow.
+    fn shape(&self, plane: u32) -> Shape {
         let input = self.input;
+        let wanted = input.cols.div_ceil(TEAM_ITEMS).next_power_of_two() as u32;
+        let lanes = wanted.min(plane);
         let size = input.dtype.size();
-        let items = |width: usize| input.cols.div_ceil(plane * width) * width;
         let offset = input.handle.offset_start.unwrap_or(0) as usize;
-        self.client
+        let loads = |width: usize| input.cols.div_ceil(lanes as usize * width);
+        let width = self
+            .client
             .io_optimized_vector_sizes(size)
             .filter(|width| {
                 input.col_stride == 1
@@ -262,8 +269,14 @@ impl Job<'_> {
                     && input.row_stride.is_multiple_of(*width)
                     && offset.is_multiple_of(width * size)
             })
-            .min_by_key(|width| (items(*width), Reverse(*width)))
-            .unwrap_or(1)
+            .min_by_key(|width| (loads(*width) * width, Reverse(*width)))
+            .unwrap_or(1);
+        Shape {
+            lanes,
+            width,
+            loads: loads(width),
+            exact_fit: loads(width) * lanes as usize * width == input.cols,
+        }
     }
 
     fn memory<E: Element>(&self, routine: Routine, target: Target) -> Result<(), KernelError> {

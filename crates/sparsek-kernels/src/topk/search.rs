@@ -9,11 +9,16 @@ use cubecl::prelude::*;
 use super::element::{Element, ordered_is_finite, ordered_within, ordered_zero};
 use super::options::{MethodKind, Search};
 
-/// Steps in which the exact search guesses by interpolation before it halves the range of keys. On
-/// smooth data interpolation takes four to five steps (simulated on 256 normal values, k = 32: 3.4 and
-/// the last member picked in 4 rows of 9, against 8.3 halvings of the values); halving keys takes at
-/// most 32 (64) on any.
-pub(crate) const GUESSES: u32 = 8;
+/// Steps in which the exact search guesses by interpolation only; then guesses, halvings of the range of
+/// keys and steps to the next key present take turns. Interpolation takes three to five steps on smooth
+/// data; halvings bound the search on any, steps to the next key end it where many are equal.
+pub(crate) const GUESSES: u32 = 5;
+
+/// Most passes over a row that the exact search takes for keys of so many bits.
+pub(crate) fn exact_passes(bits: usize) -> usize {
+    // One step in three halves the range, one makes two passes; the bracket is a pass.
+    GUESSES as usize + 4 * (bits + 1) + 1
+}
 
 /// The least and the greatest of a set of keys.
 #[derive(CubeType, Clone, Copy)]
@@ -51,12 +56,12 @@ pub trait Row<E: Element>: CubeType {
     fn bracket(&self, k: u32) -> Bracket<E::Key>;
     /// Least and greatest key among the finite elements; `low > high` when there are none.
     fn finite_range(&self) -> KeyRange<E::Key>;
-    /// How many keys are at least `key`, which is above the row's least.
+    /// How many keys are at least `key`. Routines may also count padding at the least key of all.
     fn count(&self, key: E::Key) -> u32;
     /// The greatest key that is at most `key`.
     fn greatest(&self, key: E::Key) -> E::Key;
-    /// The condition, which is the same in every unit of the row, in a form from which a compiler can
-    /// see that.
+    /// Whether the condition, which is the same in every unit of a row, holds for this row or one that
+    /// is searched in step with it, in a form from which a compiler can see that it is the same for all.
     fn agreed(&self, condition: bool) -> bool;
 }
 
@@ -76,150 +81,172 @@ pub fn find_threshold<E: Element, R: Row<E>>(
     params: &SearchParams,
     #[comptime] search: Search,
 ) -> Threshold<E::Key> {
-    let k = params.k;
-    let start = if comptime!(search.method == MethodKind::Exact) {
-        row.bracket(k)
+    if comptime!(search.method == MethodKind::Exact) {
+        let start = row.bracket(params.k);
+        find_exact::<E, R>(row, params.k, &start, 0u32, start.low < start.high, search)
     } else {
-        Bracket::<E::Key> {
-            low: E::Key::min_value(),
-            high: E::Key::max_value(),
-            expected: f32::cast_from(2 * k),
-        }
-    };
-    let mut low = start.low;
-    let mut high = start.high;
-    let mut above = 0u32;
-    let mut open = row.agreed(low < high);
-
-    if comptime!(search.method != MethodKind::Exact) {
-        let finite = finite_or_zero::<E, R>(row, search);
-        let mut lower = finite.low;
-        let mut upper = finite.high;
-        // Keys at or above `lower`; 0 until it has been counted.
-        let mut reached = 0u32;
-        // Keys at or above `upper`, once a count fell below k there.
-        let mut upper_count = 0u32;
-        let mut capped = false;
-        let mut hit = false;
-
-        if comptime!(search.method == MethodKind::EarlyStop) {
-            for _ in 0..params.max_iter {
-                let middle = E::midpoint(lower, upper, search.largest);
-                let count = row.count(middle);
-                if count < k {
-                    upper = middle;
-                } else {
-                    lower = middle;
-                    reached = count;
-                }
-            }
-        } else {
-            let mut middle = upper;
-            let mut running = true;
-            while running {
-                let count = row.count(middle);
-                if count == k {
-                    lower = middle;
-                    reached = count;
-                    hit = true;
-                    running = false;
-                } else {
-                    if count < k {
-                        upper = middle;
-                        upper_count = count;
-                        capped = true;
-                    } else {
-                        lower = middle;
-                        reached = count;
-                    }
-                    middle = E::midpoint(lower, upper, search.largest);
-                    running = row.agreed(
-                        middle > lower
-                            && middle < upper
-                            && !ordered_within::<E>(
-                                lower,
-                                upper,
-                                finite.low,
-                                finite.high,
-                                params.eps,
-                                search.largest,
-                            ),
-                    );
-                }
-            }
-        }
-
-        if row.agreed(reached == 0) {
-            reached = row.count(lower);
-        }
-        if row.agreed(reached >= k) {
-            low = lower;
-            high = E::Key::max_value();
-            if comptime!(search.method == MethodKind::Precision) {
-                if capped && !hit {
-                    high = upper - E::Key::new(1);
-                    above = upper_count;
-                }
-            }
-            open = false.runtime();
-        } else {
+        let found = find_finite::<E, R>(row, params, search);
+        let mut threshold = Threshold::<E::Key> {
+            low: found.low,
+            high: found.high,
+            above: found.above,
+            complete: false.runtime(),
+        };
+        let lacking = found.reached < params.k;
+        if row.agreed(lacking) {
             // Fewer than k elements are finite or better: the others are chosen exactly.
-            high = lower - E::Key::new(1);
-            above = reached;
-            open = row.agreed(low < high);
+            let rest = Bracket::<E::Key> {
+                low: E::Key::min_value(),
+                high: select(lacking, found.low - E::Key::new(1), E::Key::min_value()),
+                expected: f32::cast_from(2 * params.k),
+            };
+            let open = lacking && rest.high > rest.low;
+            let exact = find_exact::<E, R>(row, params.k, &rest, found.reached, open, search);
+            threshold.low = select(lacking, exact.low, found.low);
+            threshold.high = select(lacking, exact.high, found.high);
+            threshold.above = select(lacking, exact.above, found.above);
+            threshold.complete = lacking && exact.complete;
+        }
+        threshold
+    }
+}
+
+/// Where the paper's algorithms end.
+#[derive(CubeType, Clone, Copy)]
+struct Found<K: Int> {
+    low: K,
+    high: K,
+    above: u32,
+    /// Keys at or above `low`.
+    reached: u32,
+}
+
+/// The paper's algorithms: the finite range halved by values.
+#[cube]
+fn find_finite<E: Element, R: Row<E>>(
+    row: &R,
+    params: &SearchParams,
+    #[comptime] search: Search,
+) -> Found<E::Key> {
+    let k = params.k;
+    let finite = finite_or_zero::<E, R>(row, search);
+    let mut lower = finite.low;
+    let mut upper = finite.high;
+    // Keys at or above `lower`; 0 until it has been counted.
+    let mut reached = 0u32;
+    // Keys at or above `upper`, once a count fell below k there.
+    let mut upper_count = 0u32;
+    let mut capped = false;
+
+    if comptime!(search.method == MethodKind::EarlyStop) {
+        for _ in 0..params.max_iter {
+            let middle = E::midpoint(lower, upper, search.largest);
+            let count = row.count(middle);
+            let enough = count >= k;
+            upper = select(enough, upper, middle);
+            lower = select(enough, middle, lower);
+            reached = select(enough, count, reached);
+        }
+    } else {
+        let mut middle = upper;
+        // The row's own search goes on; others of the plane may.
+        let mut open = true.runtime();
+        let mut running = row.agreed(open);
+        while running {
+            let count = row.count(middle);
+            let enough = open && count >= k;
+            let fewer = open && count < k;
+            upper = select(fewer, middle, upper);
+            upper_count = select(fewer, count, upper_count);
+            capped = capped || fewer;
+            lower = select(enough, middle, lower);
+            reached = select(enough, count, reached);
+            let hit = enough && count == k;
+            capped = capped && !hit;
+            middle = E::midpoint(lower, upper, search.largest);
+            let close = ordered_within::<E>(
+                lower,
+                upper,
+                finite.low,
+                finite.high,
+                params.eps,
+                search.largest,
+            );
+            open = open && !hit && middle > lower && middle < upper && !close;
+            running = row.agreed(open);
         }
     }
 
+    if row.agreed(reached == 0) {
+        let count = row.count(lower);
+        reached = select(reached == 0, count, reached);
+    }
+    let split = capped && reached >= k;
+    Found::<E::Key> {
+        low: lower,
+        high: select(split, upper - E::Key::new(1), E::Key::max_value()),
+        above: select(split, upper_count, 0u32),
+        reached,
+    }
+}
+
+/// The kth key of a row, between the ends of a bracket above which `above_start < k` keys lie; it is
+/// looked for where `open_start`, which needs `low < high`.
+#[cube]
+fn find_exact<E: Element, R: Row<E>>(
+    row: &R,
+    k: u32,
+    start: &Bracket<E::Key>,
+    above_start: u32,
+    open_start: bool,
+    #[comptime] search: Search,
+) -> Threshold<E::Key> {
+    let mut low = start.low;
+    let mut high = start.high;
+    let mut above = above_start;
+    let mut open = open_start;
+    let mut hit = false;
     let target = rough_root(f32::cast_from(k));
     let mut low_root = rough_root(start.expected);
     let mut high_root = rough_root(select(above == 0, 0.5, f32::cast_from(above)));
     let mut step = 0u32;
-    let mut hit = false;
-    let mut guessing = row.agreed(open && above + 1 < k);
-    while guessing {
+    let mut running = row.agreed(open);
+    while running {
+        // The greatest key that is left is tried where it is the last one wanted, and now and then
+        // elsewhere: equal keys end the search so.
+        let turn = (step + 1) % 3;
+        let late = step >= GUESSES;
+        let snap = open && (above + 1 == k || (late && turn == 0));
+        if row.agreed(snap) {
+            let greatest = row.greatest(high);
+            high = select(snap, greatest, high);
+        }
         let ratio = (low_root - target) * rough_inverse(low_root - high_root);
         let guess = E::interpolate(low, high, max(min(ratio, 0.95), 0.05), search.largest);
-        let middle = max(min(guess, high), low + E::Key::new(1));
+        let guess = max(min(guess, high), low + E::Key::new(1));
+        let half = low + ((high - low) >> E::Key::new(1)) + E::Key::new(1);
+        let middle = select(late && turn == 1, half, guess);
+        let middle = select(snap, high, middle);
+        // A snapped end may be the low end itself.
         let count = row.count(middle);
-        let root = rough_root(f32::cast_from(count));
-        let enough = count >= k;
+        let root = rough_root(max(f32::cast_from(count), 0.25));
+        let enough = open && count >= k;
+        let fewer = open && count < k;
         low = select(enough, middle, low);
         low_root = select(enough, root, low_root);
-        high = select(enough, high, middle - E::Key::new(1));
-        high_root = select(enough, high_root, root);
-        above = select(enough, above, count);
-        hit = count == k;
+        high = select(fewer, middle - E::Key::new(1), high);
+        high_root = select(fewer, root, high_root);
+        above = select(fewer, count, above);
+        hit = hit || (enough && count == k);
+        open = open && !hit && low < high;
         step += 1;
-        guessing = row.agreed(!hit && above + 1 != k && low < high && step < GUESSES);
-    }
-
-    if row.agreed(open && !hit && above + 1 == k) {
-        // All but one are found: the last is the greatest of the others.
-        low = row.greatest(high);
-        high = low;
-        hit = row.count(low) == k;
-    }
-
-    let mut halving = row.agreed(open && !hit && low < high);
-    while halving {
-        let middle = low + ((high - low) >> E::Key::new(1)) + E::Key::new(1);
-        let count = row.count(middle);
-        let enough = count >= k;
-        low = select(enough, middle, low);
-        high = select(enough, high, middle - E::Key::new(1));
-        above = select(enough, above, count);
-        hit = count == k;
-        halving = row.agreed(!hit && low < high);
-    }
-    if hit {
-        high = E::Key::max_value();
-        above = 0u32.runtime();
+        running = row.agreed(open);
     }
 
     Threshold::<E::Key> {
         low,
-        high,
-        above,
+        high: select(hit, E::Key::max_value(), high),
+        above: select(hit, 0u32, above),
         complete: hit,
     }
 }
@@ -227,7 +254,7 @@ pub fn find_threshold<E: Element, R: Row<E>>(
 /// About the square root of a number: counts interpolate well in it. Rough, but monotone and the same
 /// everywhere.
 #[cube]
-fn rough_root(x: f32) -> f32 {
+pub fn rough_root(x: f32) -> f32 {
     f32::reinterpret((u32::reinterpret(x) >> 1) + 0x1fbd_1df5)
 }
 

@@ -6,7 +6,7 @@ use super::{
     Problem,
     options::Method,
     routines::{Routine, unit::BLOCK},
-    search::GUESSES,
+    search::exact_passes,
 };
 use crate::{error::KernelError, launch::units_per_cube};
 
@@ -17,8 +17,10 @@ pub const MAX_ROWS: usize = 1 << 31;
 
 /// Most elements of a row that one unit of a plane keeps in registers, beside their keys.
 pub(crate) const MAX_PLANE_ITEMS: usize = 32;
+/// Elements of a row that one unit holds before the row is spread over more units of the plane.
+pub(crate) const TEAM_ITEMS: usize = 32;
 /// Most units in a cube of the plane routine.
-pub(crate) const PLANE_CUBE_UNITS: u32 = 256;
+pub(crate) const PLANE_CUBE_UNITS: u32 = 128;
 /// Units of the cube routine, and of its long rows.
 const CUBE_UNITS: u32 = 256;
 const LONG_CUBE_UNITS: u32 = 1024;
@@ -33,6 +35,16 @@ pub(crate) fn plane_size(client: &Client) -> Option<u32> {
     let hardware = &client.properties().hardware;
     (hardware.plane_size_min == hardware.plane_size_max && hardware.plane_size_max > 1)
         .then_some(hardware.plane_size_max)
+}
+
+/// Members of a row that the plane routine lists in shared memory: k, rounded up so that k does not
+/// force many kernels; 0 where planes cannot wait for themselves or shared memory fails.
+pub(crate) fn listed(client: &Client, k: usize, cols: usize) -> usize {
+    if !client.features().plane.contains(Plane::Sync) || is_llvmpipe(client) {
+        return 0;
+    }
+    let quarter = cols.div_ceil(4);
+    if k <= quarter { quarter } else { cols }
 }
 
 /// Units in a cube of the cube routine.
@@ -112,7 +124,7 @@ fn is_llvmpipe(client: &Client) -> bool {
 /// The most passes over a row that a search may take.
 pub(crate) fn passes(method: Method, dtype: ElemType) -> usize {
     let wide = dtype.size() == 8;
-    let exact = GUESSES as usize + 1 + if wide { 64 } else { 32 };
+    let exact = exact_passes(if wide { 64 } else { 32 });
     let found = match method {
         Method::Exact => 0,
         Method::EarlyStop(max_iter) => max_iter as usize,

@@ -1,18 +1,22 @@
 //! The routines: same contract, different mapping of rows to units. [`ROUTINES`] is the list that the
 //! suite iterates.
 
-mod ballot;
 pub(crate) mod cube;
+pub(crate) mod guess;
 pub(crate) mod layout;
+mod members;
+mod output;
 pub(crate) mod plane;
 mod registers;
+pub(crate) mod team;
 pub(crate) mod unit;
+mod values;
 
 /// How rows are mapped to units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Routine {
-    /// One plane per row, the row in registers.
+    /// One row or several per plane, the rows in registers.
     Plane,
     /// One cube per row, the row read from memory in each pass.
     Cube,

@@ -1,0 +1,204 @@
+//! The units of a plane that share a row, and what they do together: reductions and scans by
+//! shuffles.
+//!
+//! A plane holds `PLANE_DIM / lanes` rows, each in a team of `lanes` neighbouring units, a power of
+//! two. Neighbouring units read neighbouring loads: load, unit and element in this order are the index
+//! order.
+
+use cubecl::prelude::*;
+
+/// How a row lies in the registers of its team.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Shape {
+    /// Units that share a row.
+    pub lanes: u32,
+    /// Elements of a load.
+    pub width: usize,
+    /// Loads of a unit.
+    pub loads: usize,
+    /// Whether the units' items cover the row exactly.
+    pub exact_fit: bool,
+}
+
+impl Shape {
+    /// Elements that a unit holds.
+    pub fn items(&self) -> usize {
+        self.loads * self.width
+    }
+
+    /// Bits that hold a position in the row.
+    fn bits(&self) -> u32 {
+        if self.lanes as usize * self.items() <= 256 {
+            8
+        } else {
+            16
+        }
+    }
+
+    /// Loads whose positions share a word.
+    fn fields(&self) -> usize {
+        (32 / self.bits()) as usize
+    }
+
+    /// Words for the positions of all loads.
+    fn words(&self) -> usize {
+        self.loads.div_ceil(self.fields())
+    }
+}
+
+/// This unit's place in the team of its row.
+#[derive(CubeType, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+pub(super) struct Team {
+    pub lane: u32,
+    pub cols: u32,
+    #[cube(comptime)]
+    pub shape: Shape,
+}
+
+#[cube]
+impl Team {
+    pub fn new(cols: u32, #[comptime] shape: Shape) -> Team {
+        Team {
+            lane: UNIT_POS_X % comptime!(shape.lanes),
+            cols,
+            shape,
+        }
+    }
+
+    /// The first column of a load.
+    pub fn column(&self, #[comptime] load: usize) -> u32 {
+        let skipped = comptime!(load as u32 * self.shape.lanes);
+        (self.lane + skipped) * comptime!(self.shape.width as u32)
+    }
+
+    /// The column of an item.
+    pub fn item_column(&self, #[comptime] item: usize) -> u32 {
+        self.column(comptime!(item / self.shape.width))
+            + comptime!((item % self.shape.width) as u32)
+    }
+
+    /// Whether a load of this unit lies in the row. Rows hold whole loads.
+    pub fn loads(&self, #[comptime] load: usize) -> bool {
+        if comptime!(self.shape.exact_fit) {
+            true.runtime()
+        } else {
+            self.column(load) < self.cols
+        }
+    }
+
+    /// Whether an item of this unit lies in the row.
+    pub fn holds(&self, #[comptime] item: usize) -> bool {
+        self.loads(comptime!(item / self.shape.width))
+    }
+
+    pub fn sum(&self, value: f32) -> f32 {
+        let mut total = value;
+        #[unroll]
+        for step in 0..comptime!(self.shape.lanes.ilog2()) {
+            total += plane_shuffle_xor(total, comptime!(1u32 << step));
+        }
+        total
+    }
+
+    pub fn max<T: Numeric>(&self, value: T) -> T {
+        let mut greatest = value;
+        #[unroll]
+        for step in 0..comptime!(self.shape.lanes.ilog2()) {
+            greatest = max(
+                greatest,
+                plane_shuffle_xor(greatest, comptime!(1u32 << step)),
+            );
+        }
+        greatest
+    }
+
+    pub fn min<T: Numeric>(&self, value: T) -> T {
+        let mut least = value;
+        #[unroll]
+        for step in 0..comptime!(self.shape.lanes.ilog2()) {
+            least = min(least, plane_shuffle_xor(least, comptime!(1u32 << step)));
+        }
+        least
+    }
+}
+
+/// Where the members among this unit's items begin, load by load, packed into words. First counts, then
+/// positions; both stay within their fields, because a position is less than the length of the row.
+#[derive(CubeType)]
+pub(super) struct Positions {
+    words: Array<u32>,
+    /// Members of the row. One word that holds 256 counts has lost them.
+    pub total: u32,
+    #[cube(comptime)]
+    shape: Shape,
+}
+
+#[cube]
+impl Positions {
+    pub fn new(#[comptime] shape: Shape) -> Positions {
+        let mut words = Array::<u32>::new(comptime!(shape.words()));
+        #[unroll]
+        for word in 0..comptime!(shape.words()) {
+            words[word] = 0u32;
+        }
+        Positions {
+            words,
+            total: 0,
+            shape,
+        }
+    }
+
+    /// Counts an item of this unit.
+    pub fn count(&mut self, #[comptime] item: usize, vote: bool) {
+        let load = comptime!(item / self.shape.width);
+        let one = comptime!(1u32 << shift(self.shape, load));
+        self.words[comptime!(load / self.shape.fields())] += select(vote, one, 0u32);
+    }
+
+    /// Turns the counts of a team's units into positions.
+    pub fn scan(&mut self, team: &Team) {
+        let last = (UNIT_POS_X - team.lane) + comptime!(self.shape.lanes - 1);
+        // Multiplied by it, a word holds in each field the sum of the fields up to there.
+        let ones = comptime!(ones(self.shape));
+        let mut earlier = 0u32;
+        #[unroll]
+        for word in 0..comptime!(self.shape.words()) {
+            let own = self.words[word];
+            let mut sum = own;
+            #[unroll]
+            for step in 0..comptime!(self.shape.lanes.ilog2()) {
+                let distance = comptime!(1u32 << step);
+                let other = plane_shuffle_up(sum, distance);
+                sum += select(team.lane >= distance, other, 0u32);
+            }
+            let before = sum - own;
+            let total = plane_shuffle(sum, last) * ones;
+            let bits = comptime!(self.shape.bits());
+            self.words[word] = before + (total << bits) + earlier * ones;
+            earlier += total >> comptime!(32 - bits);
+        }
+        self.total = earlier;
+    }
+
+    /// Where this unit's items of a load begin.
+    pub fn of(&self, #[comptime] load: usize) -> u32 {
+        let mask = comptime!((1u32 << self.shape.bits()) - 1);
+        (self.words[comptime!(load / self.shape.fields())] >> comptime!(shift(self.shape, load)))
+            & mask
+    }
+}
+
+/// Where the field of a load begins in its word.
+fn shift(shape: Shape, load: usize) -> u32 {
+    (load % shape.fields()) as u32 * shape.bits()
+}
+
+/// A one in every field.
+fn ones(shape: Shape) -> u32 {
+    if shape.bits() == 8 {
+        0x0101_0101
+    } else {
+        0x0001_0001
+    }
+}
