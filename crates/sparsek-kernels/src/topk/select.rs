@@ -43,8 +43,12 @@ pub(crate) fn listed(client: &Client, k: usize, cols: usize) -> usize {
     if !client.features().plane.contains(Plane::Sync) || is_llvmpipe(client) {
         return 0;
     }
+    // A quarter of the row, half of it, or all.
     let quarter = cols.div_ceil(4);
-    if k <= quarter { quarter } else { cols }
+    [quarter, 2 * quarter]
+        .into_iter()
+        .find(|&some| k <= some)
+        .unwrap_or(cols)
 }
 
 /// Units in a cube of the cube routine.

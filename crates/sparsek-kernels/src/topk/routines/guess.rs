@@ -116,10 +116,7 @@ impl Values {
                 let reaches = self.items[item] >= value;
                 // SPIR-V compares no booleans.
                 let wanted = (few && !reaches) || (reaches && !few);
-                best = max(
-                    best,
-                    select(wanted, self.items[item] * sign, f32::NEG_INFINITY),
-                );
+                best = select(wanted, max(best, self.items[item] * sign), best);
             }
             let best = self.team.max::<f32>(best) * sign;
             let picked = select(few, best, next_above(best));

@@ -15,8 +15,8 @@ use crate::topk::{
 /// Tells the members among this unit's items, in index order.
 #[cube]
 pub(super) trait Members: CubeType {
-    /// What lies before this unit's items of a load.
-    fn cursor(&self, #[comptime] load: usize) -> Cursor;
+    /// Where this unit's items of a load begin; positions count from `base`.
+    fn cursor(&self, #[comptime] load: usize, base: u32) -> Cursor;
     /// Judges the next item and moves past it.
     fn place(&self, cursor: &mut Cursor, #[comptime] item: usize) -> Placement;
 }
@@ -74,10 +74,18 @@ impl Reached {
 
 #[cube]
 impl Members for Reached {
-    fn cursor(&self, #[comptime] load: usize) -> Cursor {
-        Cursor {
-            above: 0,
-            level: self.positions.of(load),
+    fn cursor(&self, #[comptime] load: usize, base: u32) -> Cursor {
+        let position = self.positions.of(load);
+        if comptime!(self.all) {
+            Cursor {
+                above: 0,
+                level: position + base,
+            }
+        } else {
+            Cursor {
+                above: base,
+                level: position,
+            }
         }
     }
 
@@ -86,12 +94,17 @@ impl Members for Reached {
         let step = select(level, 1u32, 0u32);
         cursor.level += step;
         let position = cursor.level - step;
-        let member = if comptime!(self.all) {
-            level
+        if comptime!(self.all) {
+            Placement {
+                member: level,
+                position,
+            }
         } else {
-            level && position < self.k
-        };
-        Placement { member, position }
+            Placement {
+                member: level && position < self.k,
+                position: cursor.above + position,
+            }
+        }
     }
 }
 
@@ -139,9 +152,9 @@ impl<E: Element> Placed<E> {
 
 #[cube]
 impl<E: Element> Members for Placed<E> {
-    fn cursor(&self, #[comptime] load: usize) -> Cursor {
+    fn cursor(&self, #[comptime] load: usize, base: u32) -> Cursor {
         Cursor {
-            above: self.above.of(load),
+            above: self.above.of(load) + base,
             level: self.level.of(load),
         }
     }

@@ -51,7 +51,7 @@ impl<'a, E: Element, I: Numeric, V: Size> Output<'a, E, I, V> {
         let width = comptime!(self.blueprint.shape.width);
         #[unroll]
         for load in 0..comptime!(self.blueprint.shape.loads) {
-            let mut cursor = members.cursor(load);
+            let mut cursor = members.cursor(load, 0);
             #[unroll]
             for i in 0..width {
                 let item = comptime!(load * width + i);
@@ -72,7 +72,7 @@ impl<'a, E: Element, I: Numeric, V: Size> Output<'a, E, I, V> {
         let width = comptime!(self.blueprint.shape.width);
         #[unroll]
         for load in 0..comptime!(self.blueprint.shape.loads) {
-            let mut cursor = members.cursor(load);
+            let mut cursor = members.cursor(load, 0);
             let mut kept = Vector::<E, V>::zeroed();
             #[unroll]
             for i in 0..width {
@@ -108,13 +108,13 @@ impl<'a, E: Element, I: Numeric, V: Size> Output<'a, E, I, V> {
         let list = own * comptime!(self.blueprint.listed as u32);
         #[unroll]
         for load in 0..comptime!(self.blueprint.shape.loads) {
-            let mut cursor = members.cursor(load);
+            let mut cursor = members.cursor(load, list);
             #[unroll]
             for i in 0..width {
                 let item = comptime!(load * width + i);
                 let place = members.place(&mut cursor, item);
                 if place.member {
-                    columns[(list + place.position) as usize] = team.item_column(item);
+                    columns[place.position as usize] = team.item_column(item);
                 }
             }
         }
