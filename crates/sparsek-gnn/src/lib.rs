@@ -29,3 +29,8 @@ pub mod nn;
 pub mod train;
 
 pub use graph::{Graph, GraphError};
+
+/// The README's examples, run as doctests.
+#[cfg(all(doctest, feature = "flex"))]
+#[doc = include_str!("../../../README.md")]
+mod readme {}

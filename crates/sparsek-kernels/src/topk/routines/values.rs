@@ -75,6 +75,10 @@ impl Values {
             low = select(enough, middle, low);
             high = select(enough, high, middle);
         }
-        Level { value: low, usable }
+        // A subnormal row minimum may have been taken for zero.
+        Level {
+            value: low,
+            usable: usable && f32::abs(low) >= LEAST_NORMAL,
+        }
     }
 }
