@@ -48,7 +48,8 @@ impl Reached {
             #[unroll]
             for item in 0..values.items.len() {
                 // Said the other way round than below: a compiler would keep all these truths.
-                positions.count(item, !(values.items[item] < level.value));
+                let below = values.items[item] < level.value;
+                positions.count(item, !below);
             }
             positions.scan(&values.team);
         }

@@ -1,4 +1,8 @@
 //! Where the members of a row in registers go.
+#![allow(
+    clippy::collapsible_if,
+    reason = "outer conditions are decided when the kernel is compiled"
+)]
 
 use cubecl::prelude::*;
 
