@@ -4,6 +4,7 @@
 
 mod case;
 mod copy;
+mod table;
 mod timing;
 mod topk;
 
@@ -15,10 +16,13 @@ use clap::Parser;
 enum Command {
     /// Row-wise top-k.
     Topk(topk::Arguments),
+    /// A Markdown table of a file of records.
+    Table(table::Arguments),
 }
 
 fn main() -> anyhow::Result<()> {
     match Command::parse() {
         Command::Topk(arguments) => topk::run(&arguments),
+        Command::Table(arguments) => table::run(&arguments),
     }
 }

@@ -120,7 +120,8 @@ impl Job<'_> {
     /// Launches the selection in index order.
     pub fn select(&self, routine: Routine, target: Target) -> Result<(), KernelError> {
         with_element!(self.input.dtype, E => match routine {
-            Routine::Plane => self.plane::<E>(target),
+            Routine::Plane => self.registers::<E>(self.plane_shape(), target),
+            Routine::Block => self.registers::<E>(self.block_shape(), target),
             Routine::Cube | Routine::Unit => self.memory::<E>(routine, target),
         })
     }
@@ -197,11 +198,16 @@ impl Job<'_> {
         })
     }
 
-    fn plane<E: Element>(&self, target: Target) -> Result<(), KernelError> {
+    fn registers<E: Element>(&self, shape: Shape, target: Target) -> Result<(), KernelError> {
         let input = self.input;
-        let plane = plane_size(self.client).expect("checked by select");
-        let shape = self.shape(plane);
-        let planes = (units_per_cube(self.client, PLANE_CUBE_UNITS) / plane).max(1);
+        let plane = self.plane_size();
+        let rows = (plane / shape.lanes).max(1);
+        let planes = if shape.planes > 1 {
+            shape.planes
+        } else {
+            (units_per_cube(self.client, PLANE_CUBE_UNITS) / plane).max(1)
+        };
+        let cube_rows = (rows * planes / shape.planes) as usize;
         let (values, indices) = self.outputs(&target)?;
         let dense = matches!(target, Target::Dense(..));
         let blueprint = PlaneBlueprint {
@@ -215,15 +221,14 @@ impl Job<'_> {
             listed: if dense {
                 0
             } else {
-                listed(self.client, self.options.k, input.cols)
+                listed(self.client, self.options.k, input.cols, cube_rows)
             },
-            planes: planes as usize,
-            rows: (plane / shape.lanes) as usize,
+            rows: rows as usize,
+            cube_rows,
         };
-        let rows_per_cube = blueprint.rows * blueprint.planes;
         let grid = Grid::new(
             self.client,
-            input.rows.div_ceil(rows_per_cube),
+            input.rows.div_ceil(cube_rows),
             CubeDim::new_2d(plane, planes),
             self.elements(),
         )?;
@@ -251,12 +256,29 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// How rows lie in a plane: the fewest units that hold a row in their registers, then the fewest
-    /// items, then the widest loads that rows, strides and offset allow.
-    fn shape(&self, plane: u32) -> Shape {
+    fn plane_size(&self) -> u32 {
+        plane_size(self.client).expect("checked by select")
+    }
+
+    /// Units that hold a row, `TEAM_ITEMS` elements each.
+    fn team_units(&self) -> u32 {
+        self.input.cols.div_ceil(TEAM_ITEMS).next_power_of_two() as u32
+    }
+
+    fn plane_shape(&self) -> Shape {
+        self.shape(self.team_units().min(self.plane_size()), 1)
+    }
+
+    fn block_shape(&self) -> Shape {
+        let plane = self.plane_size();
+        let lanes = self.team_units().max(2 * plane);
+        self.shape(lanes, lanes / plane)
+    }
+
+    /// How rows lie in `lanes` units: the fewest items, then the widest loads that rows, strides and
+    /// offset allow.
+    fn shape(&self, lanes: u32, planes: u32) -> Shape {
         let input = self.input;
-        let wanted = input.cols.div_ceil(TEAM_ITEMS).next_power_of_two() as u32;
-        let lanes = wanted.min(plane);
         let size = input.dtype.size();
         let offset = input.handle.offset_start.unwrap_or(0) as usize;
         let loads = |width: usize| input.cols.div_ceil(lanes as usize * width);
@@ -273,6 +295,7 @@ impl Job<'_> {
             .unwrap_or(1);
         Shape {
             lanes,
+            planes,
             width,
             loads: loads(width),
             exact_fit: loads(width) * lanes as usize * width == input.cols,

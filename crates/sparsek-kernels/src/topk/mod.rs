@@ -98,10 +98,11 @@ pub(crate) struct Problem {
 /// Values and columns of the members of each row. `index` is the dtype of the columns (i32, u32 or
 /// i64); `routine` forces one of [`ROUTINES`].
 ///
-/// Cost: the plane routine reads the input once, and the members once more from a cache, and writes k
-/// values and indices per row; the others read each row once per search step (4 to 8 for the exact
-/// method on smooth data, at most 138, or 266 for 64-bit dtypes) and twice more. Sorting rewrites the members once, or log²k times above 512 of
-/// them. Scratch: none, or as much as the result when sorted.
+/// Cost: the plane and block routines read the input once, and the members once more from a cache, and
+/// write k values and indices per row; the others read each row once per search step (4 to 8 for the
+/// exact method on smooth data, at most 138, or 266 for 64-bit dtypes) and twice more. Sorting rewrites
+/// the members once, or log²k times above 512 of them. Scratch: none, or as much as the result when
+/// sorted.
 ///
 /// # Errors
 ///

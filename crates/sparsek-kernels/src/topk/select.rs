@@ -21,6 +21,11 @@ pub(crate) const MAX_PLANE_ITEMS: usize = 32;
 pub(crate) const TEAM_ITEMS: usize = 32;
 /// Most units in a cube of the plane routine.
 pub(crate) const PLANE_CUBE_UNITS: u32 = 128;
+/// Most members that a cube lists in shared memory, 4 bytes each; never more than half of that memory.
+const MAX_LISTED: usize = 1 << 12;
+/// Most units in a cube of the block routine. With 1024, an H200 has 64 registers for each and spills:
+/// 2^14 rows of 32,768 took 11.4 ms, 22 times a read and a write.
+const BLOCK_CUBE_UNITS: u32 = 512;
 /// Units of the cube routine, and of its long rows.
 const CUBE_UNITS: u32 = 256;
 const LONG_CUBE_UNITS: u32 = 1024;
@@ -39,16 +44,20 @@ pub(crate) fn plane_size(client: &Client) -> Option<u32> {
 
 /// Members of a row that the plane routine lists in shared memory: k, rounded up so that k does not
 /// force many kernels; 0 where planes cannot wait for themselves or shared memory fails.
-pub(crate) fn listed(client: &Client, k: usize, cols: usize) -> usize {
+pub(crate) fn listed(client: &Client, k: usize, cols: usize, rows: usize) -> usize {
     if !client.features().plane.contains(Plane::Sync) || is_llvmpipe(client) {
         return 0;
     }
     // A quarter of the row, half of it, or all.
     let quarter = cols.div_ceil(4);
-    [quarter, 2 * quarter]
-        .into_iter()
-        .find(|&some| k <= some)
-        .unwrap_or(cols)
+    let listed = [quarter, 2 * quarter].into_iter().find(|&some| k <= some);
+    let listed = listed.unwrap_or(cols);
+    let room = client.properties().hardware.max_shared_memory_size / (2 * size_of::<u32>());
+    if listed * rows <= room.min(MAX_LISTED) {
+        listed
+    } else {
+        0
+    }
 }
 
 /// Units in a cube of the cube routine.
@@ -65,8 +74,12 @@ pub(crate) fn cube_units(client: &Client, cols: usize) -> u32 {
 pub(crate) fn select(client: &Client, problem: &Problem) -> Result<Routine, KernelError> {
     let has_planes = client.features().plane.contains(Plane::Ops);
     let on_gpu = units_per_cube(client, CUBE_UNITS) >= MIN_CUBE_UNITS && !is_llvmpipe(client);
-    if has_planes && check(Routine::Plane, client, problem).is_ok() {
-        return Ok(Routine::Plane);
+    if has_planes {
+        for routine in [Routine::Plane, Routine::Block] {
+            if check(routine, client, problem).is_ok() {
+                return Ok(routine);
+            }
+        }
     }
     let routine = if on_gpu && problem.cols > MAX_UNIT_COLS {
         Routine::Cube
@@ -100,6 +113,23 @@ pub(crate) fn check(
             )),
             Some(_) => Ok(()),
         },
+        Routine::Block => {
+            let units = units_per_cube(client, BLOCK_CUBE_UNITS) as usize;
+            match plane_size(client) {
+                _ if is_llvmpipe(client) => refuse(
+                    "llvmpipe lacks the workgroup memory layouts that it is compiled with".into(),
+                ),
+                None => refuse("the device has no planes of one fixed size".into()),
+                Some(plane) if 2 * plane as usize > units => {
+                    refuse(format!("a cube of {units} units holds one plane only"))
+                }
+                Some(_) if cols > units * TEAM_ITEMS => refuse(format!(
+                    "rows of {cols} elements exceed the {} that a cube of {units} units holds",
+                    units * TEAM_ITEMS
+                )),
+                Some(_) => Ok(()),
+            }
+        }
         Routine::Cube if is_llvmpipe(client) => {
             refuse("llvmpipe lacks the workgroup memory layouts that it is compiled with".into())
         }

@@ -51,7 +51,7 @@ impl Reached {
                 let below = values.items[item] < level.value;
                 positions.count(item, !below);
             }
-            positions.scan(&values.team);
+            positions.scan();
         }
         Reached {
             values,
@@ -131,8 +131,8 @@ impl<E: Element> Placed<E> {
             above.count(item, is_above);
             level.count(item, key >= threshold.low && !is_above);
         }
-        above.scan(&row.team);
-        level.scan(&row.team);
+        above.scan();
+        level.scan();
         let quota = k - threshold.above;
         // Shuffled with itself: a compiler would keep what it knows of each key until it is placed.
         let threshold = Threshold::<E::Key> {

@@ -18,6 +18,8 @@ mod values;
 pub enum Routine {
     /// One row or several per plane, the rows in registers.
     Plane,
+    /// One row per cube, in the registers of all its planes.
+    Block,
     /// One cube per row, the row read from memory in each pass.
     Cube,
     /// One unit per row, the row read from memory in each pass.
@@ -25,13 +27,14 @@ pub enum Routine {
 }
 
 /// All routines, in the order in which [`crate::topk::select`] prefers them.
-pub const ROUTINES: &[Routine] = &[Routine::Plane, Routine::Cube, Routine::Unit];
+pub const ROUTINES: &[Routine] = &[Routine::Plane, Routine::Block, Routine::Cube, Routine::Unit];
 
 impl Routine {
     /// Its name on command lines and in records.
     pub fn name(self) -> &'static str {
         match self {
             Self::Plane => "plane",
+            Self::Block => "block",
             Self::Cube => "cube",
             Self::Unit => "unit",
         }

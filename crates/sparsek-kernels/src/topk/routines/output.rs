@@ -122,7 +122,11 @@ impl<'a, E: Element, I: Numeric, V: Size> Output<'a, E, I, V> {
                 }
             }
         }
-        sync_plane();
+        if comptime!(self.blueprint.shape.planes > 1) {
+            sync_cube();
+        } else {
+            sync_plane();
+        }
         let mut slot = team.lane;
         while slot < self.k {
             let column = columns[(list + slot) as usize];

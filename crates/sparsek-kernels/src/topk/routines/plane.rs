@@ -1,5 +1,5 @@
 //! Rows in the registers of a plane (RTop-K, Fig. 3, with several rows to a plane, vector loads, a
-//! guessed threshold, and a search on keys where the guess is wrong).
+//! guessed threshold, and a search on keys where the guess is wrong), or of all planes of a cube.
 
 use cubecl::{ir::ElemType, prelude::*};
 
@@ -33,10 +33,10 @@ pub(crate) struct PlaneBlueprint {
     pub dense: bool,
     /// Members of a row listed in shared memory before they are written, 0 to write from registers.
     pub listed: usize,
-    /// Planes of a cube.
-    pub planes: usize,
-    /// Rows of a plane.
+    /// Rows of a plane, 1 where a row takes several planes.
     pub rows: usize,
+    /// Rows of a cube.
+    pub cube_rows: usize,
 }
 
 /// Values and indices of the members in index order, or the dense row. `V` is 1 for the members and
@@ -54,7 +54,11 @@ pub(crate) fn plane_select<E: Element, I: Numeric, N: Size, V: Size>(
 ) {
     let plane = CUBE_POS * CUBE_DIM_Y as usize + UNIT_POS_Y as usize;
     let own = UNIT_POS_X / comptime!(blueprint.shape.lanes);
-    let row = plane * comptime!(blueprint.rows) + own as usize;
+    let row = if comptime!(blueprint.shape.planes > 1) {
+        CUBE_POS
+    } else {
+        plane * comptime!(blueprint.rows) + own as usize
+    };
     // Whole planes leave, never a part of one; spare teams search the last row and write it again.
     if plane_all(row >= layout.rows) {
         terminate!();
@@ -134,7 +138,7 @@ fn write<E: Element, I: Numeric, N: Size, V: Size, M: Members>(
     if comptime!(blueprint.dense) {
         output.dense::<N, M>(loaded, members);
     } else if comptime!(blueprint.listed > 0) {
-        let length = comptime!(blueprint.listed * blueprint.rows * blueprint.planes);
+        let length = comptime!(blueprint.listed * blueprint.cube_rows);
         let mut columns = Shared::<[u32]>::new_slice(length);
         output.gather::<N, M>(input, row, layout, &loaded.team, members, &mut columns);
     } else {

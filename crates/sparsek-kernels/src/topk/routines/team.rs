@@ -1,8 +1,8 @@
-//! The units of a plane that share a row, and what they do together: reductions and scans by
-//! shuffles.
+//! The units that share a row, and what they do together: reductions and scans by shuffles, and through
+//! shared memory where a row takes several planes.
 //!
 //! A plane holds `PLANE_DIM / lanes` rows, each in a team of `lanes` neighbouring units, a power of
-//! two. Neighbouring units read neighbouring loads: load, unit and element in this order are the index
+//! two; or a cube holds one row, in a team of all its units. Neighbouring units read neighbouring loads: load, unit and element in this order are the index
 //! order.
 
 use cubecl::prelude::*;
@@ -12,6 +12,8 @@ use cubecl::prelude::*;
 pub(crate) struct Shape {
     /// Units that share a row.
     pub lanes: u32,
+    /// Planes that share a row: 1, or all of the cube.
+    pub planes: u32,
     /// Elements of a load.
     pub width: usize,
     /// Loads of a unit.
@@ -24,6 +26,11 @@ impl Shape {
     /// Elements that a unit holds.
     pub fn items(&self) -> usize {
         self.loads * self.width
+    }
+
+    /// Units of a plane that share a row.
+    fn plane_lanes(&self) -> u32 {
+        self.lanes / self.planes
     }
 
     /// Bits that hold a position in the row.
@@ -59,11 +66,12 @@ pub(super) struct Team {
 #[cube]
 impl Team {
     pub fn new(cols: u32, #[comptime] shape: Shape) -> Team {
-        Team {
-            lane: UNIT_POS_X % comptime!(shape.lanes),
-            cols,
-            shape,
-        }
+        let lane = if comptime!(shape.planes > 1) {
+            UNIT_POS
+        } else {
+            UNIT_POS_X % comptime!(shape.lanes)
+        };
+        Team { lane, cols, shape }
     }
 
     /// The first column of a load.
@@ -95,8 +103,16 @@ impl Team {
     pub fn sum(&self, value: f32) -> f32 {
         let mut total = value;
         #[unroll]
-        for step in 0..comptime!(self.shape.lanes.ilog2()) {
+        for step in 0..comptime!(self.shape.plane_lanes().ilog2()) {
             total += plane_shuffle_xor(total, comptime!(1u32 << step));
+        }
+        if comptime!(self.shape.planes > 1) {
+            let slots = exchange::<f32>(total, self.shape);
+            total = slots[0];
+            #[unroll]
+            for plane in 1..comptime!(self.shape.planes as usize) {
+                total += slots[plane];
+            }
         }
         total
     }
@@ -104,11 +120,18 @@ impl Team {
     pub fn max<T: Numeric>(&self, value: T) -> T {
         let mut greatest = value;
         #[unroll]
-        for step in 0..comptime!(self.shape.lanes.ilog2()) {
+        for step in 0..comptime!(self.shape.plane_lanes().ilog2()) {
             greatest = max(
                 greatest,
                 plane_shuffle_xor(greatest, comptime!(1u32 << step)),
             );
+        }
+        if comptime!(self.shape.planes > 1) {
+            let slots = exchange::<T>(greatest, self.shape);
+            #[unroll]
+            for plane in 0..comptime!(self.shape.planes as usize) {
+                greatest = max(greatest, slots[plane]);
+            }
         }
         greatest
     }
@@ -116,11 +139,31 @@ impl Team {
     pub fn min<T: Numeric>(&self, value: T) -> T {
         let mut least = value;
         #[unroll]
-        for step in 0..comptime!(self.shape.lanes.ilog2()) {
+        for step in 0..comptime!(self.shape.plane_lanes().ilog2()) {
             least = min(least, plane_shuffle_xor(least, comptime!(1u32 << step)));
+        }
+        if comptime!(self.shape.planes > 1) {
+            let slots = exchange::<T>(least, self.shape);
+            #[unroll]
+            for plane in 0..comptime!(self.shape.planes as usize) {
+                least = min(least, slots[plane]);
+            }
         }
         least
     }
+}
+
+/// A value of each plane of the cube, for all to see.
+#[cube]
+fn exchange<T: Numeric>(value: T, #[comptime] shape: Shape) -> Shared<[T]> {
+    let mut slots = Shared::<[T]>::new_slice(shape.planes as usize);
+    // The last exchange has been read before its slots are written again.
+    sync_cube();
+    if UNIT_POS_X == 0 {
+        slots[UNIT_POS_Y as usize] = value;
+    }
+    sync_cube();
+    slots
 }
 
 /// Where the members among this unit's items begin, load by load, packed into words. First counts, then
@@ -157,8 +200,10 @@ impl Positions {
     }
 
     /// Turns the counts of a team's units into positions.
-    pub fn scan(&mut self, team: &Team) {
-        let last = (UNIT_POS_X - team.lane) + comptime!(self.shape.lanes - 1);
+    pub fn scan(&mut self) {
+        let lanes = comptime!(self.shape.plane_lanes());
+        let lane = UNIT_POS_X % lanes;
+        let last = (UNIT_POS_X - lane) + comptime!(lanes - 1);
         // Multiplied by it, a word holds in each field the sum of the fields up to there.
         let ones = comptime!(ones(self.shape));
         let mut earlier = 0u32;
@@ -167,13 +212,23 @@ impl Positions {
             let own = self.words[word];
             let mut sum = own;
             #[unroll]
-            for step in 0..comptime!(self.shape.lanes.ilog2()) {
+            for step in 0..comptime!(self.shape.plane_lanes().ilog2()) {
                 let distance = comptime!(1u32 << step);
                 let other = plane_shuffle_up(sum, distance);
-                sum += select(team.lane >= distance, other, 0u32);
+                sum += select(lane >= distance, other, 0u32);
             }
-            let before = sum - own;
-            let total = plane_shuffle(sum, last) * ones;
+            let mut before = sum - own;
+            let mut total = plane_shuffle(sum, last);
+            if comptime!(self.shape.planes > 1) {
+                let slots = exchange::<u32>(total, self.shape);
+                total = 0u32;
+                #[unroll]
+                for plane in 0..comptime!(self.shape.planes as usize) {
+                    before += select(UNIT_POS_Y > comptime!(plane as u32), slots[plane], 0u32);
+                    total += slots[plane];
+                }
+            }
+            let total = total * ones;
             let bits = comptime!(self.shape.bits());
             self.words[word] = before + (total << bits) + earlier * ones;
             earlier += total >> comptime!(32 - bits);
