@@ -4,6 +4,7 @@
 
 mod case;
 mod copy;
+mod record;
 mod table;
 mod timing;
 mod topk;

@@ -3,7 +3,8 @@
 use std::{collections::BTreeMap, fs, path::PathBuf};
 
 use anyhow::{Context, ensure};
-use serde::Deserialize;
+
+use crate::record::Record;
 
 /// Prints a table of the records in a file, one row per case, in the order of the file.
 #[derive(clap::Args)]
@@ -13,21 +14,6 @@ pub struct Arguments {
     /// Only records of this backend.
     #[arg(long, default_value = "cuda")]
     backend: String,
-}
-
-/// What a table shows of a record.
-#[derive(Deserialize)]
-struct Record {
-    bench: String,
-    case: String,
-    backend: String,
-    dtype: String,
-    method: String,
-    form: String,
-    dist: String,
-    ms: f64,
-    first_ms: f64,
-    floor_ms: f64,
 }
 
 /// Reads, groups, prints.

@@ -8,7 +8,6 @@ use clap::ValueEnum;
 use cubecl::{client::Client, prelude::*};
 use half::{bf16, f16};
 use rayon::prelude::*;
-use serde::Serialize;
 use sparsek_kernels::topk::{Method, Rows, TopkOptions, topk, topk_mask};
 use sparsek_tests::{
     backend::{Backend, Kind},
@@ -20,6 +19,7 @@ use sparsek_tests::{
 use crate::{
     case::RowCase,
     copy,
+    record::Record,
     timing::{measure, wall_clock},
 };
 
@@ -66,24 +66,6 @@ enum Dtype {
     Bf16,
     F64,
     I32,
-}
-
-/// One line of a record.
-#[derive(Serialize)]
-struct Record {
-    bench: &'static str,
-    case: String,
-    backend: String,
-    device: String,
-    dtype: String,
-    method: String,
-    form: String,
-    dist: String,
-    ms: f64,
-    first_ms: f64,
-    floor_ms: f64,
-    copy_gbps: f64,
-    checked: usize,
 }
 
 /// Runs every case with every method.
@@ -141,14 +123,14 @@ fn methods<T: Element>(
             Form::Mask => case.rows * 2 * size * case.cols,
         };
         let record = Record {
-            bench: "topk",
+            bench: "topk".into(),
             case: case.text.clone(),
             backend: arguments.backend.to_string(),
             device: backend.label.clone(),
             dtype: T::NAME.into(),
             method: text.clone(),
             form: format!("{:?}", arguments.form).to_lowercase(),
-            dist: format!("{dist:?}").to_lowercase(),
+            dist: dist.name(),
             ms,
             first_ms,
             floor_ms: bytes as f64 / copy_gbps / 1e6,
@@ -182,18 +164,11 @@ fn method(text: &str) -> anyhow::Result<Method> {
 }
 
 fn distribution(text: &str) -> Result<Distribution, String> {
-    let name = |dist: &Distribution| format!("{dist:?}").to_lowercase();
-    let found = Distribution::ALL
-        .into_iter()
-        .find(|dist| name(dist) == text);
-    let names = || {
-        Distribution::ALL
-            .iter()
-            .map(name)
-            .collect::<Vec<_>>()
-            .join(", ")
-    };
-    found.ok_or_else(|| format!("not one of {}", names()))
+    let mut all = Distribution::ALL.into_iter();
+    all.find(|dist| dist.name() == text).ok_or_else(|| {
+        let names = Distribution::ALL.map(Distribution::name);
+        format!("not one of {}", names.join(", "))
+    })
 }
 
 /// Seeded rows.

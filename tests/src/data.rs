@@ -102,6 +102,11 @@ impl Distribution {
         Self::Best,
     ];
 
+    /// Its name on command lines and in records.
+    pub fn name(self) -> String {
+        format!("{self:?}").to_lowercase()
+    }
+
     /// A row of `cols` elements.
     pub fn row<T: Element>(self, cols: usize, random: &mut Random) -> Vec<T> {
         let scale = if T::FLOAT { 1.0 } else { 1000.0 };

@@ -43,8 +43,6 @@ pub struct Threshold<K: Int> {
     pub low: K,
     pub high: K,
     pub above: u32,
-    /// Exactly k keys are at or above `low`, and none is above `high`.
-    pub complete: bool,
 }
 
 /// One row as the search sees it. A routine implements it over registers or memory; the results
@@ -90,7 +88,6 @@ pub fn find_threshold<E: Element, R: Row<E>>(
             low: found.low,
             high: found.high,
             above: found.above,
-            complete: false.runtime(),
         };
         let lacking = found.reached < params.k;
         if row.agreed(lacking) {
@@ -105,7 +102,6 @@ pub fn find_threshold<E: Element, R: Row<E>>(
             threshold.low = select(lacking, exact.low, found.low);
             threshold.high = select(lacking, exact.high, found.high);
             threshold.above = select(lacking, exact.above, found.above);
-            threshold.complete = lacking && exact.complete;
         }
         threshold
     }
@@ -247,7 +243,6 @@ fn find_exact<E: Element, R: Row<E>>(
         low,
         high: select(hit, E::Key::max_value(), high),
         above: select(hit, 0u32, above),
-        complete: hit,
     }
 }
 

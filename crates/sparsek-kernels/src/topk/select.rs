@@ -15,9 +15,8 @@ pub const MAX_COLS: usize = 1 << 24;
 /// Most rows in one call.
 pub const MAX_ROWS: usize = 1 << 31;
 
-/// Most elements of a row that one unit of a plane keeps in registers, beside their keys.
-pub(crate) const MAX_PLANE_ITEMS: usize = 32;
-/// Elements of a row that one unit holds before the row is spread over more units of the plane.
+/// Elements of a row that one unit keeps in registers before the row is spread over more units; the
+/// most where there are no more.
 pub(crate) const TEAM_ITEMS: usize = 32;
 /// Most units in a cube of the plane routine.
 pub(crate) const PLANE_CUBE_UNITS: u32 = 128;
@@ -107,9 +106,9 @@ pub(crate) fn check(
     match routine {
         Routine::Plane => match plane_size(client) {
             None => refuse("the device has no planes of one fixed size".into()),
-            Some(plane) if cols > plane as usize * MAX_PLANE_ITEMS => refuse(format!(
+            Some(plane) if cols > plane as usize * TEAM_ITEMS => refuse(format!(
                 "rows of {cols} elements exceed the {} that a plane of {plane} units holds",
-                plane as usize * MAX_PLANE_ITEMS
+                plane as usize * TEAM_ITEMS
             )),
             Some(_) => Ok(()),
         },

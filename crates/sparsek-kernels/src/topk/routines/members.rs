@@ -139,7 +139,6 @@ impl<E: Element> Placed<E> {
             low: plane_shuffle(threshold.low, UNIT_POS_X),
             high: plane_shuffle(threshold.high, UNIT_POS_X),
             above: threshold.above,
-            complete: threshold.complete,
         };
         Placed::<E> {
             row,
