@@ -72,9 +72,19 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
         }
         for (form, index) in [("i32", I32), ("i64", I64), ("u32", U32)] {
             cases.add(backend, at(format!("f32/forms/{form}")), move |b| {
-                forms(b, routine, index)
+                forms(b, routine, index, &[60, 256, 1100])
             });
         }
+        for layout in Layout::ALL {
+            cases.add(
+                backend,
+                at(format!("f32/long/{layout:?}").to_lowercase()),
+                move |b| long::<f32>(b, routine, layout, true),
+            );
+        }
+        cases.add(backend, at("f32/long/forms".into()), move |b| {
+            forms(b, routine, U32, &[20_000])
+        });
         cases.add(backend, at("f32/classics".into()), move |b| {
             classics(b, routine)
         });
@@ -93,6 +103,9 @@ fn add_dtype<T: Element>(
     routine: Option<Routine>,
 ) {
     let largest = end == "largest";
+    cases.add(backend, at(format!("{}/long/{end}", T::NAME)), move |b| {
+        long::<T>(b, routine, Layout::Contiguous, largest)
+    });
     for (method, value) in [
         ("exact", Method::Exact),
         ("early-4", Method::EarlyStop(4)),
@@ -207,6 +220,28 @@ fn layouts(backend: &Backend, routine: Option<Routine>, layout: Layout) -> Outco
     check.end()
 }
 
+/// Rows longer than the registers of a cube.
+fn long<T: Element>(
+    backend: &Backend,
+    routine: Option<Routine>,
+    layout: Layout,
+    largest: bool,
+) -> Outcome {
+    let mut check = Check::new(backend, routine);
+    for cols in [16_400, 30_001] {
+        let matrix = Matrix::<T>::mixed(18, cols, seed(cols) + 90);
+        check.all(
+            &matrix,
+            layout,
+            &[1, 100, 700],
+            &[false],
+            largest,
+            Method::Exact,
+        )?;
+    }
+    check.end()
+}
+
 /// Rows beyond one grid dimension, and grids that are not a multiple of a cube.
 fn many_rows(backend: &Backend, routine: Option<Routine>, rows: usize) -> Outcome {
     let mut check = Check::new(backend, routine);
@@ -225,10 +260,15 @@ fn many_rows(backend: &Backend, routine: Option<Routine>, rows: usize) -> Outcom
 }
 
 /// Positions alone, the dense result, and the dense result with positions.
-fn forms(backend: &Backend, routine: Option<Routine>, index: cubecl::ir::ElemType) -> Outcome {
+fn forms(
+    backend: &Backend,
+    routine: Option<Routine>,
+    index: cubecl::ir::ElemType,
+    cols: &[usize],
+) -> Outcome {
     let mut check = Check::new(backend, routine);
     let client = check.client();
-    for cols in [60, 256, 1100] {
+    for &cols in cols {
         let matrix = Matrix::<f32>::mixed(18, cols, seed(cols) + 72);
         let input = Layout::Contiguous.upload(client, &matrix);
         for (k, sorted) in [

@@ -32,22 +32,20 @@ impl Grid {
         let x = (x.min(FOLD)) as usize;
         let y = (y.min(FOLD)) as usize;
         let z = (z.min(FOLD)) as usize;
-        let over_x = cubes.div_ceil(x);
-        let over_y = over_x.div_ceil(y);
-        if over_y > z {
+        // Layers of one size, so that few cubes are launched for nothing.
+        let rows = cubes.div_ceil(x).max(1);
+        let layers = rows.div_ceil(y);
+        if layers > z {
             return Err(KernelError::GridTooLarge {
                 cubes,
                 limit: x * y * z,
             });
         }
-        let count = CubeCount::Static(
-            cubes.min(x) as u32,
-            over_x.min(y).max(1) as u32,
-            over_y.max(1) as u32,
-        );
+        let rows = rows.div_ceil(layers);
+        let length = cubes.div_ceil(rows * layers);
+        let count = CubeCount::Static(length as u32, rows as u32, layers as u32);
         // Positions may run past the end of the buffers by a folded row of cubes.
-        let launched =
-            cubes.min(x) * over_x.min(y).max(1) * over_y.max(1) * dim.num_elems() as usize;
+        let launched = length * rows * layers * dim.num_elems() as usize;
         Ok(Self {
             count,
             dim,

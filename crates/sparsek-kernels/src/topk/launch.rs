@@ -122,6 +122,7 @@ impl Job<'_> {
         with_element!(self.input.dtype, E => match routine {
             Routine::Plane => self.registers::<E>(self.plane_shape(), target),
             Routine::Block => self.registers::<E>(self.block_shape(), target),
+            Routine::Stream => self.stream::<E>(target),
             Routine::Cube | Routine::Unit => self.memory::<E>(routine, target),
         })
     }
@@ -131,14 +132,14 @@ impl Job<'_> {
         with_element!(self.input.dtype, E => self.sort::<E>(values, indices))
     }
 
-    fn search(&self) -> Search {
+    pub(super) fn search(&self) -> Search {
         Search {
             method: self.options.method.kind(),
             largest: self.options.largest,
         }
     }
 
-    fn params(&self) -> SearchParamsLaunch {
+    pub(super) fn params(&self) -> SearchParamsLaunch {
         let (max_iter, eps) = match self.options.method {
             Method::Exact => (0, 0.0),
             Method::EarlyStop(max_iter) => (max_iter, 0.0),
@@ -147,7 +148,7 @@ impl Job<'_> {
         SearchParamsLaunch::new(self.options.k as u32, max_iter, eps)
     }
 
-    fn layout(&self) -> RowLayoutLaunch {
+    pub(super) fn layout(&self) -> RowLayoutLaunch {
         RowLayoutLaunch::new(
             self.input.rows,
             self.input.cols as u32,
@@ -157,7 +158,7 @@ impl Job<'_> {
     }
 
     /// Elements of the largest buffer.
-    fn elements(&self) -> usize {
+    pub(super) fn elements(&self) -> usize {
         self.input.extent().max(self.input.rows * self.input.cols)
     }
 
@@ -166,7 +167,7 @@ impl Job<'_> {
     }
 
     /// Value and index arguments; a buffer that is not asked for is a dummy that is never written.
-    fn outputs(&self, target: &Target) -> Result<(BufferArg, BufferArg), KernelError> {
+    pub(super) fn outputs(&self, target: &Target) -> Result<(BufferArg, BufferArg), KernelError> {
         let dtype = self.input.dtype;
         let indices = |handle: Option<&Handle>| match handle {
             Some(handle) => argument(handle, "indices", self.index, self.members()),
@@ -256,7 +257,7 @@ impl Job<'_> {
         Ok(())
     }
 
-    fn plane_size(&self) -> u32 {
+    pub(super) fn plane_size(&self) -> u32 {
         plane_size(self.client).expect("checked by select")
     }
 
@@ -275,22 +276,26 @@ impl Job<'_> {
         self.shape(lanes, lanes / plane)
     }
 
-    /// How rows lie in `lanes` units: the fewest items, then the widest loads that rows, strides and
-    /// offset allow.
-    fn shape(&self, lanes: u32, planes: u32) -> Shape {
+    /// Elements of a load that rows, strides and offset allow.
+    pub(super) fn widths(&self) -> impl Iterator<Item = usize> {
         let input = self.input;
         let size = input.dtype.size();
         let offset = input.handle.offset_start.unwrap_or(0) as usize;
-        let loads = |width: usize| input.cols.div_ceil(lanes as usize * width);
+        let sizes = self.client.io_optimized_vector_sizes(size);
+        sizes.filter(move |width| {
+            input.col_stride == 1
+                && input.cols.is_multiple_of(*width)
+                && input.row_stride.is_multiple_of(*width)
+                && offset.is_multiple_of(width * size)
+        })
+    }
+
+    /// How rows lie in `lanes` units: the fewest items, then the widest loads.
+    fn shape(&self, lanes: u32, planes: u32) -> Shape {
+        let cols = self.input.cols;
+        let loads = |width: usize| cols.div_ceil(lanes as usize * width);
         let width = self
-            .client
-            .io_optimized_vector_sizes(size)
-            .filter(|width| {
-                input.col_stride == 1
-                    && input.cols.is_multiple_of(*width)
-                    && input.row_stride.is_multiple_of(*width)
-                    && offset.is_multiple_of(width * size)
-            })
+            .widths()
             .min_by_key(|width| (loads(*width) * width, Reverse(*width)))
             .unwrap_or(1);
         Shape {
@@ -298,7 +303,7 @@ impl Job<'_> {
             planes,
             width,
             loads: loads(width),
-            exact_fit: loads(width) * lanes as usize * width == input.cols,
+            exact_fit: loads(width) * lanes as usize * width == cols,
         }
     }
 

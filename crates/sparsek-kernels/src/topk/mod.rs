@@ -11,6 +11,7 @@ mod element;
 mod launch;
 mod options;
 mod routines;
+mod sampled;
 mod scatter;
 mod search;
 mod select;
@@ -90,7 +91,9 @@ pub struct Masked {
 /// What routine selection looks at.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Problem {
+    pub k: usize,
     pub cols: usize,
+    pub exact: bool,
     /// Most passes that the search may take over a row.
     pub passes: usize,
 }
@@ -98,8 +101,9 @@ pub(crate) struct Problem {
 /// Values and columns of the members of each row. `index` is the dtype of the columns (i32, u32 or
 /// i64); `routine` forces one of [`ROUTINES`].
 ///
-/// Cost: the plane and block routines read the input once, and the members once more from a cache, and
-/// write k values and indices per row; the others read each row once per search step (4 to 8 for the
+/// Cost: the plane, block and stream routines read the input once, and the members once more from a cache,
+/// and write k values and indices per row (the stream routine reads a row again where its sample misled
+/// it); the others read each row once per search step (4 to 8 for the
 /// exact method on smooth data, at most 138, or 266 for 64-bit dtypes) and twice more. Sorting rewrites
 /// the members once, or log²k times above 512 of them. Scratch: none, or as much as the result when
 /// sorted.
@@ -234,7 +238,9 @@ fn validate(
     launch::require_index(index)?;
     require_dtype(client, index)?;
     let problem = Problem {
+        k: options.k,
         cols: input.cols,
+        exact: options.method == Method::Exact,
         passes: select::passes(options.method, input.dtype),
     };
     match routine {

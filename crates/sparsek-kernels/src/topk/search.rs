@@ -255,7 +255,7 @@ pub fn rough_root(x: f32) -> f32 {
 
 /// About the inverse of a positive number, without a division.
 #[cube]
-fn rough_inverse(x: f32) -> f32 {
+pub fn rough_inverse(x: f32) -> f32 {
     let guess = f32::reinterpret(0x7ef3_11c3u32 - u32::reinterpret(x));
     guess * (2.0 - x * guess)
 }

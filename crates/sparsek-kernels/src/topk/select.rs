@@ -6,6 +6,7 @@ use super::{
     Problem,
     options::Method,
     routines::{Routine, unit::BLOCK},
+    sampled::{Plan, plan},
     search::exact_passes,
 };
 use crate::{error::KernelError, launch::units_per_cube};
@@ -25,6 +26,13 @@ const MAX_LISTED: usize = 1 << 12;
 /// Most units in a cube of the block routine. With 1024, an H200 has 64 registers for each and spills:
 /// 2^14 rows of 32,768 took 11.4 ms, 22 times a read and a write.
 const BLOCK_CUBE_UNITS: u32 = 512;
+/// Units in a cube of the stream routine.
+const STREAM_UNITS: u32 = 256;
+/// Elements that one of these samples, and the rows for which it samples `TEAM_ITEMS`.
+pub(crate) const SAMPLE_ITEMS: usize = 8;
+pub(crate) const LONG_SAMPLE: usize = 1 << 18;
+/// Columns that one of these lists, whatever suffices.
+pub(crate) const LIST_ITEMS: [usize; 4] = [4, 8, 16, 32];
 /// Units of the cube routine, and of its long rows.
 const CUBE_UNITS: u32 = 256;
 const LONG_CUBE_UNITS: u32 = 1024;
@@ -59,6 +67,11 @@ pub(crate) fn listed(client: &Client, k: usize, cols: usize, rows: usize) -> usi
     }
 }
 
+/// Units in a cube of the stream routine.
+pub(crate) fn stream_units(client: &Client) -> u32 {
+    units_per_cube(client, STREAM_UNITS)
+}
+
 /// Units in a cube of the cube routine.
 pub(crate) fn cube_units(client: &Client, cols: usize) -> u32 {
     let wanted = if cols >= LONG_ROW {
@@ -74,7 +87,7 @@ pub(crate) fn select(client: &Client, problem: &Problem) -> Result<Routine, Kern
     let has_planes = client.features().plane.contains(Plane::Ops);
     let on_gpu = units_per_cube(client, CUBE_UNITS) >= MIN_CUBE_UNITS && !is_llvmpipe(client);
     if has_planes {
-        for routine in [Routine::Plane, Routine::Block] {
+        for routine in [Routine::Plane, Routine::Block, Routine::Stream] {
             if check(routine, client, problem).is_ok() {
                 return Ok(routine);
             }
@@ -129,6 +142,7 @@ pub(crate) fn check(
                 Some(_) => Ok(()),
             }
         }
+        Routine::Stream => check_stream(client, problem).or_else(refuse),
         Routine::Cube if is_llvmpipe(client) => {
             refuse("llvmpipe lacks the workgroup memory layouts that it is compiled with".into())
         }
@@ -143,6 +157,41 @@ pub(crate) fn check(
             }
         }
         Routine::Cube | Routine::Unit => Ok(()),
+    }
+}
+
+/// Why the stream routine cannot run a request.
+fn check_stream(client: &Client, problem: &Problem) -> Result<(), String> {
+    let cols = problem.cols;
+    let units = stream_units(client) as usize;
+    let plane = plane_size(client).ok_or("the device has no planes of one fixed size")? as usize;
+    if is_llvmpipe(client) {
+        return Err("llvmpipe lacks the workgroup memory layouts that it is compiled with".into());
+    }
+    if !problem.exact {
+        return Err("it serves the exact method only".into());
+    }
+    if 2 * plane > units {
+        return Err(format!("a cube of {units} units holds one plane only"));
+    }
+    if cols < units * TEAM_ITEMS {
+        return Err(format!(
+            "rows of {cols} elements are shorter than the {} that a cube of {units} units reads at a time",
+            units * TEAM_ITEMS
+        ));
+    }
+    let room = client.properties().hardware.max_shared_memory_size / (2 * size_of::<u32>());
+    match plan(problem.k, cols, units) {
+        Ok(plan) if plan.list_items * units <= room => Ok(()),
+        Ok(Plan { list_items, .. }) => Err(format!(
+            "its list of {} columns exceeds half of the shared memory, {room}",
+            list_items * units
+        )),
+        Err(needed) => Err(format!(
+            "k = {} of {cols} needs a list of {needed} columns, it holds {}",
+            problem.k,
+            units * LIST_ITEMS[LIST_ITEMS.len() - 1]
+        )),
     }
 }
 

@@ -187,9 +187,27 @@ pub(crate) fn cube_select<E: Element, I: Numeric>(
     if index >= layout.rows {
         terminate!();
     }
+    select_row::<E, I>(
+        input, values, indices, index, layout, &params, blueprint, units,
+    );
+}
+
+/// [`cube_select`] for one row.
+#[cube]
+#[allow(clippy::too_many_arguments)]
+pub(super) fn select_row<E: Element, I: Numeric>(
+    input: &[E],
+    values: &mut [E],
+    indices: &mut [I],
+    index: usize,
+    layout: RowLayout,
+    params: &SearchParams,
+    #[comptime] blueprint: MemoryBlueprint,
+    #[comptime] units: u32,
+) {
     let mut counts = Shared::<[u32]>::new_slice(units as usize);
     let row = CubeRow::new(input, index, layout, counts.clone(), blueprint, units);
-    let threshold = find_threshold::<E, CubeRow<E>>(&row, &params, blueprint.search);
+    let threshold = find_threshold::<E, CubeRow<E>>(&row, params, blueprint.search);
     let quota = params.k - threshold.above;
 
     let mut totals = Cursor { above: 0, level: 0 };

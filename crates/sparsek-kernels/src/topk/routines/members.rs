@@ -1,165 +1,76 @@
-//! The members of a row in registers, judged and written.
+//! The members of a row in registers, and their places.
 
 use cubecl::prelude::*;
 
-use super::{
-    registers::TeamRow,
-    team::Positions,
-    values::{Level, Values},
-};
-use crate::topk::{
-    element::Element,
-    search::{Cursor, Placement, Threshold},
-};
+use super::team::{Positions, Team};
 
-/// Tells the members among this unit's items, in index order.
-#[cube]
-pub(super) trait Members: CubeType {
-    /// Where this unit's items of a load begin; positions count from `base`.
-    fn cursor(&self, #[comptime] load: usize, base: u32) -> Cursor;
-    /// Judges the next item and moves past it.
-    fn place(&self, cursor: &mut Cursor, #[comptime] item: usize) -> Placement;
-}
-
-/// The values that reach a threshold: all of them, or the first k.
+/// The members among this unit's items, and where they begin in the row.
 #[derive(CubeType)]
-pub(super) struct Reached {
-    values: Values,
-    level: Level,
-    k: u32,
+pub(super) struct Members {
+    bits: u32,
+    team: Team,
     positions: Positions,
-    #[cube(comptime)]
-    all: bool,
 }
 
 #[cube]
-impl Reached {
-    pub fn new(
-        values: Values,
-        level: Level,
-        k: u32,
-        #[comptime] all: bool,
-        #[comptime] ordered: bool,
-    ) -> Reached {
-        let mut positions = Positions::new(values.team.shape);
-        if comptime!(!ordered) {
-            positions.total = u32::cast_from(values.count(level.value));
-        } else {
+impl Members {
+    /// `bits` has a one for each member among this unit's items. Places are told only where `ordered`.
+    pub fn new(bits: u32, team: Team, #[comptime] ordered: bool) -> Members {
+        let width = comptime!(team.shape.width as u32);
+        let mut positions = Positions::new(team);
+        if comptime!(ordered) {
             #[unroll]
-            for item in 0..values.items.len() {
-                // Said the other way round than below: a compiler would keep all these truths.
-                let below = values.items[item] < level.value;
-                positions.count(item, !below);
+            for load in 0..comptime!(team.shape.loads) {
+                let first = comptime!(load as u32 * width);
+                let group = bits & comptime!(mask(width) << first);
+                positions.put(load, group.count_ones());
             }
             positions.scan();
         }
-        Reached {
-            values,
-            level,
-            k,
+        Members {
+            bits,
+            team,
             positions,
-            all,
         }
     }
 
-    /// Whether these are the members of each row of the plane.
-    pub fn hold(&self) -> bool {
-        let enough = if comptime!(self.all) {
-            self.positions.total == self.k
-        } else {
-            self.positions.total >= self.k
-        };
-        plane_all(self.level.usable && enough)
-    }
-}
-
-#[cube]
-impl Members for Reached {
-    fn cursor(&self, #[comptime] load: usize, base: u32) -> Cursor {
-        let position = self.positions.of(load);
-        if comptime!(self.all) {
-            Cursor {
-                above: 0,
-                level: position + base,
-            }
-        } else {
-            Cursor {
-                above: base,
-                level: position,
-            }
-        }
+    /// Members of the row.
+    pub fn total(&self) -> u32 {
+        self.positions.total
     }
 
-    fn place(&self, cursor: &mut Cursor, #[comptime] item: usize) -> Placement {
-        let level = self.values.items[item] >= self.level.value;
-        let step = select(level, 1u32, 0u32);
-        cursor.level += step;
-        let position = cursor.level - step;
-        if comptime!(self.all) {
-            Placement {
-                member: level,
-                position,
-            }
-        } else {
-            Placement {
-                member: level && position < self.k,
-                position: cursor.above + position,
-            }
-        }
+    /// Place of the first member of a load.
+    pub fn start(&self, #[comptime] load: usize) -> u32 {
+        self.positions.of(load)
     }
-}
 
-/// The keys above a threshold, and the first of those level with it.
-#[derive(CubeType)]
-pub(super) struct Placed<E: Element> {
-    row: TeamRow<E>,
-    threshold: Threshold<E::Key>,
-    quota: u32,
-    above: Positions,
-    level: Positions,
-}
+    /// Whether an item of this unit is a member.
+    pub fn holds(&self, #[comptime] item: usize) -> bool {
+        self.bits & comptime!(1u32 << item) != 0
+    }
 
-#[cube]
-impl<E: Element> Placed<E> {
-    pub fn new(row: TeamRow<E>, threshold: Threshold<E::Key>, k: u32) -> Placed<E> {
-        let mut above = Positions::new(row.team.shape);
-        let mut level = Positions::new(row.team.shape);
+    /// The members among the first `quota` of the row.
+    pub fn first(&self, quota: u32) -> u32 {
+        let width = comptime!(self.team.shape.width);
+        let mut kept = 0u32;
         #[unroll]
-        for item in 0..row.keys.len() {
-            let key = row.keys[item];
-            let is_above = key > threshold.high;
-            above.count(item, is_above);
-            level.count(item, key >= threshold.low && !is_above);
+        for load in 0..comptime!(self.team.shape.loads) {
+            let mut position = self.start(load);
+            if plane_any(position < quota) {
+                #[unroll]
+                for i in 0..width {
+                    let item = comptime!(load * width + i);
+                    let member = self.holds(item);
+                    kept |= select(member && position < quota, comptime!(1u32 << item), 0u32);
+                    position += select(member, 1u32, 0u32);
+                }
+            }
         }
-        above.scan();
-        level.scan();
-        let quota = k - threshold.above;
-        // Shuffled with itself: a compiler would keep what it knows of each key until it is placed.
-        let threshold = Threshold::<E::Key> {
-            low: plane_shuffle(threshold.low, UNIT_POS_X),
-            high: plane_shuffle(threshold.high, UNIT_POS_X),
-            above: threshold.above,
-        };
-        Placed::<E> {
-            row,
-            threshold,
-            quota,
-            above,
-            level,
-        }
+        kept
     }
 }
 
-#[cube]
-impl<E: Element> Members for Placed<E> {
-    fn cursor(&self, #[comptime] load: usize, base: u32) -> Cursor {
-        Cursor {
-            above: self.above.of(load) + base,
-            level: self.level.of(load),
-        }
-    }
-
-    fn place(&self, cursor: &mut Cursor, #[comptime] item: usize) -> Placement {
-        cursor.place::<E::Key>(self.row.keys[item], &self.threshold, self.quota)
-    }
+/// A one in each of the lowest `width` bits.
+fn mask(width: u32) -> u32 {
+    u32::MAX >> (32 - width)
 }

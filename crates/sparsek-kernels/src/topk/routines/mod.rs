@@ -3,14 +3,19 @@
 
 pub(crate) mod cube;
 pub(crate) mod guess;
+mod halve;
+mod held;
 pub(crate) mod layout;
+mod listing;
 mod members;
+mod narrow;
 mod output;
 pub(crate) mod plane;
 mod registers;
+mod span;
+pub(crate) mod stream;
 pub(crate) mod team;
 pub(crate) mod unit;
-mod values;
 
 /// How rows are mapped to units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -20,6 +25,8 @@ pub enum Routine {
     Plane,
     /// One row per cube, in the registers of all its planes.
     Block,
+    /// One cube per row, the row read once: what reaches a threshold from a sample is listed.
+    Stream,
     /// One cube per row, the row read from memory in each pass.
     Cube,
     /// One unit per row, the row read from memory in each pass.
@@ -27,7 +34,13 @@ pub enum Routine {
 }
 
 /// All routines, in the order in which [`crate::topk::select`] prefers them.
-pub const ROUTINES: &[Routine] = &[Routine::Plane, Routine::Block, Routine::Cube, Routine::Unit];
+pub const ROUTINES: &[Routine] = &[
+    Routine::Plane,
+    Routine::Block,
+    Routine::Stream,
+    Routine::Cube,
+    Routine::Unit,
+];
 
 impl Routine {
     /// Its name on command lines and in records.
@@ -35,6 +48,7 @@ impl Routine {
         match self {
             Self::Plane => "plane",
             Self::Block => "block",
+            Self::Stream => "stream",
             Self::Cube => "cube",
             Self::Unit => "unit",
         }

@@ -8,12 +8,12 @@ use cubecl::prelude::*;
 
 use super::{
     layout::{RowLayout, element_offset},
-    members::{Members, MembersExpand},
+    members::Members,
     plane::PlaneBlueprint,
     registers::Loaded,
     team::Team,
 };
-use crate::topk::element::Element;
+use crate::topk::{element::Element, options::MethodKind};
 
 /// What is written of a row. Both slices begin at the row.
 #[derive(CubeType)]
@@ -50,44 +50,55 @@ impl<'a, E: Element, I: Numeric, V: Size> Output<'a, E, I, V> {
         }
     }
 
+    /// Whether an item is written. Of those that reach a threshold of Algorithm 2 only the first k are.
+    fn takes(&self, members: &Members, #[comptime] item: usize, position: u32, end: u32) -> bool {
+        let member = members.holds(item);
+        if comptime!(self.blueprint.search.method == MethodKind::EarlyStop) {
+            member && position < end
+        } else {
+            member
+        }
+    }
+
     /// Writes the members straight from the registers, each unit its own.
-    pub fn scatter<N: Size, M: Members>(&mut self, loaded: &Loaded<E, N>, members: &M) {
+    pub fn scatter<N: Size>(&mut self, loaded: &Loaded<E, N>, members: &Members) {
         let width = comptime!(self.blueprint.shape.width);
         #[unroll]
         for load in 0..comptime!(self.blueprint.shape.loads) {
-            let mut cursor = members.cursor(load, 0);
+            let mut position = members.start(load);
             #[unroll]
             for i in 0..width {
                 let item = comptime!(load * width + i);
-                let place = members.place(&mut cursor, item);
-                if place.member {
-                    let target = place.position as usize;
+                if self.takes(members, item, position, self.k) {
+                    let target = position as usize;
                     if comptime!(self.blueprint.values) {
                         self.values[target] = Vector::<E, V>::new(loaded.value(item));
                     }
                     self.indices[target] = I::cast_from(loaded.team.item_column(item));
+                    position += 1;
                 }
             }
         }
     }
 
     /// Writes the dense row, and the members' columns if they are wanted.
-    pub fn dense<N: Size, M: Members>(&mut self, loaded: &Loaded<E, N>, members: &M) {
+    pub fn dense<N: Size>(&mut self, loaded: &Loaded<E, N>, members: &Members) {
         let width = comptime!(self.blueprint.shape.width);
         #[unroll]
         for load in 0..comptime!(self.blueprint.shape.loads) {
-            let mut cursor = members.cursor(load, 0);
+            let mut position = members.start(load);
             let mut kept = Vector::<E, V>::zeroed();
             #[unroll]
             for i in 0..width {
                 let item = comptime!(load * width + i);
-                let place = members.place(&mut cursor, item);
-                kept.insert(i, select(place.member, loaded.value(item), E::from_int(0)));
-                if comptime!(self.blueprint.indices) {
-                    if place.member {
-                        self.indices[place.position as usize] =
+                let taken = self.takes(members, item, position, self.k);
+                kept.insert(i, select(taken, loaded.value(item), E::from_int(0)));
+                if taken {
+                    if comptime!(self.blueprint.indices) {
+                        self.indices[position as usize] =
                             I::cast_from(loaded.team.item_column(item));
                     }
+                    position += 1;
                 }
             }
             if loaded.team.loads(load) {
@@ -97,13 +108,13 @@ impl<'a, E: Element, I: Numeric, V: Size> Output<'a, E, I, V> {
     }
 
     /// Lists the members' columns in shared memory, then fetches their values: writes of neighbours.
-    pub fn gather<N: Size, M: Members>(
+    pub fn gather<N: Size>(
         &mut self,
         input: &[Vector<E, N>],
         row: usize,
         layout: &RowLayout,
         team: &Team,
-        members: &M,
+        members: &Members,
         columns: &mut Shared<[u32]>,
     ) {
         let width = N::value().comptime();
@@ -112,13 +123,13 @@ impl<'a, E: Element, I: Numeric, V: Size> Output<'a, E, I, V> {
         let list = own * comptime!(self.blueprint.listed as u32);
         #[unroll]
         for load in 0..comptime!(self.blueprint.shape.loads) {
-            let mut cursor = members.cursor(load, list);
+            let mut position = members.start(load) + list;
             #[unroll]
             for i in 0..width {
                 let item = comptime!(load * width + i);
-                let place = members.place(&mut cursor, item);
-                if place.member {
-                    columns[place.position as usize] = team.item_column(item);
+                if self.takes(members, item, position, list + self.k) {
+                    columns[position as usize] = team.item_column(item);
+                    position += 1;
                 }
             }
         }

@@ -5,8 +5,9 @@ use cubecl::{ir::ElemType, prelude::*};
 
 use super::{
     guess::Normal,
+    held::Choice,
     layout::RowLayout,
-    members::{Members, Placed, Reached},
+    members::Members,
     output::Output,
     registers::{Loaded, TeamRow},
     team::{Shape, Team},
@@ -67,81 +68,99 @@ pub(crate) fn plane_select<E: Element, I: Numeric, N: Size, V: Size>(
     let team = Team::new(layout.cols, blueprint.shape);
     let loaded = Loaded::<E, N>::new(
         input,
-        row,
+        row * layout.row_stride,
         &layout,
         team,
         blueprint.strided,
         blueprint.search,
     );
 
-    let mut done = false;
-    if comptime!(blueprint.floats) {
-        let exact = comptime!(blueprint.search.method == MethodKind::Exact);
-        let singles = loaded.values();
-        let level = if comptime!(exact) {
+    let choice = if comptime!(blueprint.floats) {
+        let singles = loaded.singles();
+        if comptime!(blueprint.search.method == MethodKind::Exact) {
             singles.guess(params.k, &normal)
         } else {
             singles.halve(params.k, params.max_iter)
-        };
-        // Of those that reach a threshold of Algorithm 2 only the first k are wanted.
-        let ordered = comptime!(!(exact && blueprint.dense && !blueprint.indices));
-        let reached = Reached::new(singles, level, params.k, exact, ordered);
-        if reached.hold() {
-            write::<E, I, N, V, Reached>(
-                input, values, indices, &loaded, &reached, row, &layout, params.k, blueprint,
-            );
-            done = true.runtime();
         }
-    }
-    if !done {
-        let keys = loaded.keys();
-        let threshold = find_threshold::<E, TeamRow<E>>(&keys, &params, blueprint.search);
-        let placed = Placed::new(keys, threshold, params.k);
-        if comptime!(blueprint.listed > 0) {
-            write::<E, I, N, V, Placed<E>>(
-                input, values, indices, &loaded, &placed, row, &layout, params.k, blueprint,
-            );
-        } else {
-            // Read again: a shuffled row number keeps the compiler from holding the elements in
-            // registers beside their keys until here.
-            let low = plane_shuffle(row as u32, UNIT_POS_X) as usize;
-            let again = Loaded::<E, N>::new(
-                input,
-                (row - row as u32 as usize) + low,
-                &layout,
-                team,
-                blueprint.strided,
-                blueprint.search,
-            );
-            write::<E, I, N, V, Placed<E>>(
-                input, values, indices, &again, &placed, row, &layout, params.k, blueprint,
-            );
+    } else {
+        Choice {
+            bits: 0u32.runtime(),
+            valid: false.runtime(),
         }
+    };
+    // Shuffled with itself: a compiler would keep what it knows of each item until it is written.
+    let bits = plane_shuffle(choice.bits, UNIT_POS_X);
+    let found = plane_all(choice.valid);
+    if comptime!(blueprint.listed > 0) {
+        let mut bits = bits;
+        if !found {
+            bits = by_keys(&loaded, &params, blueprint.search);
+        }
+        write::<E, I, N, V>(
+            input, values, indices, &loaded, bits, row, &layout, params.k, blueprint,
+        );
+    } else if found {
+        write::<E, I, N, V>(
+            input, values, indices, &loaded, bits, row, &layout, params.k, blueprint,
+        );
+    } else {
+        let bits = by_keys(&loaded, &params, blueprint.search);
+        // Read again: a shuffled row number keeps the compiler from holding the elements in
+        // registers beside their keys until here.
+        let low = plane_shuffle(row as u32, UNIT_POS_X) as usize;
+        let again = Loaded::<E, N>::new(
+            input,
+            ((row - row as u32 as usize) + low) * layout.row_stride,
+            &layout,
+            team,
+            blueprint.strided,
+            blueprint.search,
+        );
+        write::<E, I, N, V>(
+            input, values, indices, &again, bits, row, &layout, params.k, blueprint,
+        );
     }
+}
+
+/// The members by the search on keys.
+#[cube]
+fn by_keys<E: Element, N: Size>(
+    loaded: &Loaded<E, N>,
+    params: &SearchParams,
+    #[comptime] search: Search,
+) -> u32 {
+    let keys = loaded.keys();
+    let threshold = find_threshold::<E, TeamRow<E>>(&keys, params, search);
+    keys.held.choose(threshold.low, threshold.high, params.k)
 }
 
 /// Writes what the blueprint asks for.
 #[cube]
 #[allow(clippy::too_many_arguments)]
-fn write<E: Element, I: Numeric, N: Size, V: Size, M: Members>(
+fn write<E: Element, I: Numeric, N: Size, V: Size>(
     input: &[Vector<E, N>],
     values: &mut [Vector<E, V>],
     indices: &mut [I],
     loaded: &Loaded<E, N>,
-    members: &M,
+    bits: u32,
     row: usize,
     layout: &RowLayout,
     k: u32,
     #[comptime] blueprint: PlaneBlueprint,
 ) {
+    // Whoever writes all members whole rows at a time need not know their places.
+    let ordered = comptime!(
+        blueprint.indices || !blueprint.dense || blueprint.search.method == MethodKind::EarlyStop
+    );
+    let members = Members::new(bits, loaded.team, ordered);
     let mut output = Output::new(values, indices, row, layout, k, blueprint);
     if comptime!(blueprint.dense) {
-        output.dense::<N, M>(loaded, members);
+        output.dense::<N>(loaded, &members);
     } else if comptime!(blueprint.listed > 0) {
         let length = comptime!(blueprint.listed * blueprint.cube_rows);
         let mut columns = Shared::<[u32]>::new_slice(length);
-        output.gather::<N, M>(input, row, layout, &loaded.team, members, &mut columns);
+        output.gather::<N>(input, row, layout, &loaded.team, &members, &mut columns);
     } else {
-        output.scatter::<N, M>(loaded, members);
+        output.scatter::<N>(loaded, &members);
     }
 }

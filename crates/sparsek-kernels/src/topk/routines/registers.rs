@@ -3,9 +3,9 @@
 use cubecl::prelude::*;
 
 use super::{
+    held::Held,
     layout::{RowLayout, element_offset},
     team::Team,
-    values::Values,
 };
 use crate::topk::{
     element::{Element, ordered_key},
@@ -24,10 +24,10 @@ pub(super) struct Loaded<E: Element, N: Size> {
 
 #[cube]
 impl<E: Element, N: Size> Loaded<E, N> {
-    /// Reads a row.
+    /// Reads the row, or the part of one, that begins at `start`.
     pub fn new(
         input: &[Vector<E, N>],
-        row: usize,
+        start: usize,
         layout: &RowLayout,
         team: Team,
         #[comptime] strided: bool,
@@ -38,13 +38,13 @@ impl<E: Element, N: Size> Loaded<E, N> {
         #[unroll]
         for load in 0..comptime!(team.shape.loads) {
             let column = team.column(load);
-            let start = row * layout.row_stride + element_offset(column, layout, strided);
+            let offset = start + element_offset(column, layout, strided);
             if comptime!(team.shape.exact_fit) {
-                vectors.push(input[start / width]);
+                vectors.push(input[offset / width]);
             } else {
                 let mut vector = Vector::<E, N>::zeroed();
                 if team.loads(load) {
-                    vector = input[start / width];
+                    vector = input[offset / width];
                 }
                 vectors.push(vector);
             }
@@ -71,14 +71,16 @@ impl<E: Element, N: Size> Loaded<E, N> {
             keys.push(select(self.team.holds(item), key, E::Key::min_value()));
         }
         TeamRow::<E> {
-            keys,
-            team: self.team,
+            held: Held::<E::Key> {
+                items: keys,
+                team: self.team,
+            },
             search: self.search,
         }
     }
 
     /// The row as floats, for dtypes that are floats of at most 32 bits.
-    pub fn values(&self) -> Values {
+    pub fn singles(&self) -> Held<f32> {
         let mut items = Sequence::<f32>::new();
         #[unroll]
         for item in 0..comptime!(self.team.shape.items()) {
@@ -90,20 +92,16 @@ impl<E: Element, N: Size> Loaded<E, N> {
             };
             items.push(select(self.team.holds(item), value, f32::NEG_INFINITY));
         }
-        Values {
-            items,
-            team: self.team,
-        }
+        Held::<f32>::new(items, self.team)
     }
 }
 
 /// A row as keys.
 #[derive(CubeType)]
 pub(super) struct TeamRow<E: Element> {
-    pub keys: Sequence<E::Key>,
-    pub team: Team,
+    pub held: Held<E::Key>,
     #[cube(comptime)]
-    search: Search,
+    pub search: Search,
 }
 
 #[cube]
@@ -111,26 +109,29 @@ impl<E: Element> Row<E> for TeamRow<E> {
     fn bracket(&self, k: u32) -> Bracket<E::Key> {
         let mut high = E::Key::min_value();
         #[unroll]
-        for item in 0..self.keys.len() {
-            high = max(high, self.keys[item]);
+        for item in 0..self.held.items.len() {
+            high = max(high, self.held.items[item]);
         }
         // Each unit has a key at or above its greatest: for k up to the units of the team the least
         // of these is a lower bound, closer than the least key of all.
-        let items = self.keys.len();
-        let lanes = comptime!(self.team.shape.lanes);
+        let items = self.held.items.len();
+        let lanes = comptime!(self.held.team.shape.lanes);
         let mut low = high;
-        let mut expected = f32::cast_from(self.team.cols) * comptime!(expected_share(items));
+        let mut expected = f32::cast_from(self.held.team.cols) * comptime!(expected_share(items));
         if k > lanes {
             #[unroll]
-            for item in 0..self.keys.len() {
-                let key = self.keys[item];
-                low = min(low, select(self.team.holds(item), key, E::Key::max_value()));
+            for item in 0..self.held.items.len() {
+                let key = self.held.items[item];
+                low = min(
+                    low,
+                    select(self.held.team.holds(item), key, E::Key::max_value()),
+                );
             }
-            expected = f32::cast_from(self.team.cols);
+            expected = f32::cast_from(self.held.team.cols);
         }
         Bracket::<E::Key> {
-            low: self.team.min::<E::Key>(low),
-            high: self.team.max::<E::Key>(high),
+            low: self.held.team.min::<E::Key>(low),
+            high: self.held.team.max::<E::Key>(high),
             expected,
         }
     }
@@ -139,41 +140,30 @@ impl<E: Element> Row<E> for TeamRow<E> {
         let mut low = E::Key::max_value();
         let mut high = E::Key::min_value();
         #[unroll]
-        for item in 0..self.keys.len() {
-            let key = self.keys[item];
-            let counts = counts_as_finite::<E>(key, self.search) && self.team.holds(item);
+        for item in 0..self.held.items.len() {
+            let key = self.held.items[item];
+            let counts = counts_as_finite::<E>(key, self.search) && self.held.team.holds(item);
             low = min(low, select(counts, key, E::Key::max_value()));
             high = max(high, select(counts, key, E::Key::min_value()));
         }
         KeyRange::<E::Key> {
-            low: self.team.min::<E::Key>(low),
-            high: self.team.max::<E::Key>(high),
+            low: self.held.team.min::<E::Key>(low),
+            high: self.held.team.max::<E::Key>(high),
         }
     }
 
     fn count(&self, key: E::Key) -> u32 {
-        let mut counts = 0.0f32;
-        let mut others = 0.0f32;
-        #[unroll]
-        for item in 0..self.keys.len() {
-            let count = select(self.keys[item] >= key, 1.0f32, 0.0f32);
-            if comptime!(item % 2 == 0) {
-                counts += count;
-            } else {
-                others += count;
-            }
-        }
-        u32::cast_from(self.team.sum(counts + others))
+        u32::cast_from(self.held.count(key))
     }
 
     fn greatest(&self, key: E::Key) -> E::Key {
         let mut greatest = E::Key::min_value();
         #[unroll]
-        for item in 0..self.keys.len() {
-            let other = self.keys[item];
+        for item in 0..self.held.items.len() {
+            let other = self.held.items[item];
             greatest = max(greatest, select(other <= key, other, E::Key::min_value()));
         }
-        self.team.max::<E::Key>(greatest)
+        self.held.team.max::<E::Key>(greatest)
     }
 
     fn agreed(&self, condition: bool) -> bool {

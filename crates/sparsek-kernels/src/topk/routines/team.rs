@@ -2,8 +2,8 @@
 //! shared memory where a row takes several planes.
 //!
 //! A plane holds `PLANE_DIM / lanes` rows, each in a team of `lanes` neighbouring units, a power of
-//! two; or a cube holds one row, in a team of all its units. Neighbouring units read neighbouring loads: load, unit and element in this order are the index
-//! order.
+//! two; or a cube holds one row, in a team of all its units. Neighbouring units read neighbouring loads:
+//! load, unit and element in this order are the index order.
 
 use cubecl::prelude::*;
 
@@ -33,9 +33,10 @@ impl Shape {
         self.lanes / self.planes
     }
 
-    /// Bits that hold a position in the row.
+    /// Bits that hold a position in the row, and the members of the loads that share a word.
     fn bits(&self) -> u32 {
-        if self.lanes as usize * self.items() <= 256 {
+        let items = self.lanes as usize * self.items();
+        if items < 256 || (items == 256 && self.loads > 4) {
             8
         } else {
             16
@@ -100,14 +101,14 @@ impl Team {
         self.loads(comptime!(item / self.shape.width))
     }
 
-    pub fn sum(&self, value: f32) -> f32 {
+    pub fn sum<T: Numeric>(&self, value: T) -> T {
         let mut total = value;
         #[unroll]
         for step in 0..comptime!(self.shape.plane_lanes().ilog2()) {
             total += plane_shuffle_xor(total, comptime!(1u32 << step));
         }
         if comptime!(self.shape.planes > 1) {
-            let slots = exchange::<f32>(total, self.shape);
+            let slots = exchange::<T>(total, self.shape);
             total = slots[0];
             #[unroll]
             for plane in 1..comptime!(self.shape.planes as usize) {
@@ -115,6 +116,20 @@ impl Team {
             }
         }
         total
+    }
+
+    /// The sum up to this unit of its plane.
+    pub fn running_sum(&self, value: u32) -> u32 {
+        let lanes = comptime!(self.shape.plane_lanes());
+        let lane = UNIT_POS_X % lanes;
+        let mut sum = value;
+        #[unroll]
+        for step in 0..comptime!(lanes.ilog2()) {
+            let distance = comptime!(1u32 << step);
+            let other = plane_shuffle_up(sum, distance);
+            sum += select(lane >= distance, other, 0u32);
+        }
+        sum
     }
 
     pub fn max<T: Numeric>(&self, value: T) -> T {
@@ -171,65 +186,56 @@ fn exchange<T: Numeric>(value: T, #[comptime] shape: Shape) -> Shared<[T]> {
 #[derive(CubeType)]
 pub(super) struct Positions {
     words: Array<u32>,
-    /// Members of the row. One word that holds 256 counts has lost them.
+    /// Members of the row.
     pub total: u32,
-    #[cube(comptime)]
-    shape: Shape,
+    team: Team,
 }
 
 #[cube]
 impl Positions {
-    pub fn new(#[comptime] shape: Shape) -> Positions {
-        let mut words = Array::<u32>::new(comptime!(shape.words()));
+    pub fn new(team: Team) -> Positions {
+        let mut words = Array::<u32>::new(comptime!(team.shape.words()));
         #[unroll]
-        for word in 0..comptime!(shape.words()) {
+        for word in 0..comptime!(team.shape.words()) {
             words[word] = 0u32;
         }
         Positions {
             words,
             total: 0,
-            shape,
+            team,
         }
     }
 
-    /// Counts an item of this unit.
-    pub fn count(&mut self, #[comptime] item: usize, vote: bool) {
-        let load = comptime!(item / self.shape.width);
-        let one = comptime!(1u32 << shift(self.shape, load));
-        self.words[comptime!(load / self.shape.fields())] += select(vote, one, 0u32);
+    /// Says how many members a load of this unit has.
+    pub fn put(&mut self, #[comptime] load: usize, members: u32) {
+        let shift = comptime!(shift(self.team.shape, load));
+        self.words[comptime!(load / self.team.shape.fields())] += members << shift;
     }
 
     /// Turns the counts of a team's units into positions.
     pub fn scan(&mut self) {
-        let lanes = comptime!(self.shape.plane_lanes());
-        let lane = UNIT_POS_X % lanes;
-        let last = (UNIT_POS_X - lane) + comptime!(lanes - 1);
+        let lanes = comptime!(self.team.shape.plane_lanes());
+        let last = (UNIT_POS_X - UNIT_POS_X % lanes) + comptime!(lanes - 1);
         // Multiplied by it, a word holds in each field the sum of the fields up to there.
-        let ones = comptime!(ones(self.shape));
+        let ones = comptime!(ones(self.team.shape));
         let mut earlier = 0u32;
         #[unroll]
-        for word in 0..comptime!(self.shape.words()) {
+        for word in 0..comptime!(self.team.shape.words()) {
             let own = self.words[word];
-            let mut sum = own;
-            #[unroll]
-            for step in 0..comptime!(self.shape.plane_lanes().ilog2()) {
-                let distance = comptime!(1u32 << step);
-                let other = plane_shuffle_up(sum, distance);
-                sum += select(lane >= distance, other, 0u32);
-            }
+            let sum = self.team.running_sum(own);
             let mut before = sum - own;
             let mut total = plane_shuffle(sum, last);
-            if comptime!(self.shape.planes > 1) {
-                let slots = exchange::<u32>(total, self.shape);
+            if comptime!(self.team.shape.planes > 1) {
+                let slots = exchange::<u32>(total, self.team.shape);
                 total = 0u32;
                 #[unroll]
-                for plane in 0..comptime!(self.shape.planes as usize) {
+                for plane in 0..comptime!(self.team.shape.planes as usize) {
                     before += select(UNIT_POS_Y > comptime!(plane as u32), slots[plane], 0u32);
                     total += slots[plane];
                 }
             }
             let total = total * ones;
-            let bits = comptime!(self.shape.bits());
+            let bits = comptime!(self.team.shape.bits());
             self.words[word] = before + (total << bits) + earlier * ones;
             earlier += total >> comptime!(32 - bits);
         }
@@ -238,8 +244,9 @@ impl Positions {
 
     /// Where this unit's items of a load begin.
     pub fn of(&self, #[comptime] load: usize) -> u32 {
-        let mask = comptime!((1u32 << self.shape.bits()) - 1);
-        (self.words[comptime!(load / self.shape.fields())] >> comptime!(shift(self.shape, load)))
+        let mask = comptime!((1u32 << self.team.shape.bits()) - 1);
+        (self.words[comptime!(load / self.team.shape.fields())]
+            >> comptime!(shift(self.team.shape, load)))
             & mask
     }
 }
