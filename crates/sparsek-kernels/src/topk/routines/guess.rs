@@ -101,7 +101,7 @@ impl Model {
 #[cube]
 impl Held<f32> {
     /// The k greatest of the row, valid where they were found and all devices agree on comparisons.
-    pub fn guess(&self, k: u32, normal: &Normal) -> Choice {
+    pub fn guess(&self, k: u32, normal: &Normal, #[comptime] largest: bool) -> Choice {
         let wanted = f32::cast_from(k);
         let own = self.moments();
         let mean = self.team.sum::<f32>(own.sum) * normal.inverse;
@@ -143,7 +143,7 @@ impl Held<f32> {
             count = closer.count;
             settled = closer.settled;
         }
-        self.settle(value, count, settled, k)
+        self.settle(value, count, settled, k, largest)
     }
 
     fn moments(&self) -> Moments {
@@ -169,7 +169,14 @@ impl Held<f32> {
     }
 
     /// The members, from a value that they reach, or one too few or too many do.
-    fn settle(&self, near: f32, count: f32, settled: bool, k: u32) -> Choice {
+    fn settle(
+        &self,
+        near: f32,
+        count: f32,
+        settled: bool,
+        k: u32,
+        #[comptime] largest: bool,
+    ) -> Choice {
         let wanted = f32::cast_from(k);
         let mut value = near;
         // The kth value, if several are equal to it.
@@ -207,9 +214,13 @@ impl Held<f32> {
             bits = select(tied, choice.bits, bits);
             valid = valid || (tied && choice.valid);
         }
-        if plane_any(f32::abs(value) < LEAST_NORMAL) {
+        let normal = f32::abs(value) >= LEAST_NORMAL;
+        if comptime!(!largest) {
+            // Subnormals may have become zeros when they were negated.
+            valid = valid && normal;
+        } else if plane_any(!normal) {
             let zero = u32::reinterpret(value) << 1 == 0 && !self.has_subnormals();
-            valid = valid && (f32::abs(value) >= LEAST_NORMAL || zero);
+            valid = valid && (normal || zero);
         }
         Choice { bits, valid }
     }

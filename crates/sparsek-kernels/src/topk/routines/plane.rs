@@ -78,7 +78,7 @@ pub(crate) fn plane_select<E: Element, I: Numeric, N: Size, V: Size>(
     let choice = if comptime!(blueprint.floats) {
         let singles = loaded.singles();
         if comptime!(blueprint.search.method == MethodKind::Exact) {
-            singles.guess(params.k, &normal)
+            singles.guess(params.k, &normal, blueprint.search.largest)
         } else {
             singles.halve(params.k, params.max_iter)
         }
