@@ -14,6 +14,18 @@ pub struct RowCase {
     pub k: usize,
 }
 
+impl RowCase {
+    /// With its sizes written as plain numbers.
+    pub fn new(rows: usize, cols: usize, k: usize) -> Self {
+        Self {
+            text: format!("{rows}x{cols}x{k}"),
+            rows,
+            cols,
+            k,
+        }
+    }
+}
+
 impl FromStr for RowCase {
     type Err = anyhow::Error;
 

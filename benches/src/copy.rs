@@ -1,8 +1,12 @@
 //! The copy rate of the device: what a memory-bound kernel can reach.
 
 use cubecl::{client::Client, prelude::*};
+use rayon::prelude::*;
 
-use crate::timing::measure;
+use crate::timing::{measure, median, wall_clock};
+
+/// Elements that one core copies at a time.
+const CHUNK: usize = 1 << 18;
 
 #[cube(launch_unchecked)]
 fn copy_kernel<N: Size>(source: &[Vector<f32, N>], target: &mut [Vector<f32, N>]) {
@@ -31,5 +35,22 @@ pub fn rate(client: &Client, elements: usize) -> anyhow::Result<f64> {
             );
         }
     })?;
+    Ok(2.0 * bytes as f64 / ms / 1e6)
+}
+
+/// GB/s of a copy of `elements` f32 by all cores, bytes read plus bytes written.
+pub fn host_rate(elements: usize) -> anyhow::Result<f64> {
+    let source = vec![1.0f32; elements];
+    let mut target = vec![0.0f32; elements];
+    let ms = median(|| {
+        wall_clock(|| {
+            target
+                .par_chunks_mut(CHUNK)
+                .zip(source.par_chunks(CHUNK))
+                .for_each(|(target, source)| target.copy_from_slice(source));
+            Ok(())
+        })
+    })?;
+    let bytes = elements * size_of::<f32>();
     Ok(2.0 * bytes as f64 / ms / 1e6)
 }

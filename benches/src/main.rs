@@ -4,7 +4,9 @@
 
 mod case;
 mod copy;
+mod plot;
 mod record;
+mod rtopk;
 mod table;
 mod timing;
 mod topk;
@@ -17,6 +19,10 @@ use clap::Parser;
 enum Command {
     /// Row-wise top-k.
     Topk(topk::Arguments),
+    /// The statistics of RTop-K's Tables 1, 2 and 5, beside the paper's.
+    RtopkStats(rtopk::Arguments),
+    /// A chart of records, after RTop-K's Fig. 4.
+    Plot(plot::Arguments),
     /// A Markdown table of a file of records.
     Table(table::Arguments),
 }
@@ -24,6 +30,8 @@ enum Command {
 fn main() -> anyhow::Result<()> {
     match Command::parse() {
         Command::Topk(arguments) => topk::run(&arguments),
+        Command::RtopkStats(arguments) => rtopk::run(&arguments),
+        Command::Plot(arguments) => plot::run(&arguments),
         Command::Table(arguments) => table::run(&arguments),
     }
 }

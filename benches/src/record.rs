@@ -1,9 +1,16 @@
 //! The lines of a record, as docs/benchmarks.md describes them.
 
+use std::{
+    fs::{self, File},
+    io::Write,
+    path::Path,
+};
+
+use anyhow::Context;
 use serde::{Deserialize, Serialize};
 
-/// One line of a record.
-#[derive(Serialize, Deserialize)]
+/// One line of a record of `topk`.
+#[derive(Clone, Serialize, Deserialize)]
 pub struct Record {
     pub bench: String,
     pub case: String,
@@ -18,4 +25,38 @@ pub struct Record {
     pub floor_ms: f64,
     pub copy_gbps: f64,
     pub checked: usize,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub burn_ms: Option<f64>,
+}
+
+/// What a line is a record of.
+#[derive(Deserialize)]
+struct Kind {
+    bench: String,
+}
+
+/// The records of `topk` in a file; those of other benches are passed over.
+pub fn read(path: &Path) -> anyhow::Result<Vec<Record>> {
+    let name = path.display();
+    let text = fs::read_to_string(path).with_context(|| format!("{name}"))?;
+    let mut records = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let place = || format!("{name}, line {}", number + 1);
+        let kind: Kind = serde_json::from_str(line).with_context(place)?;
+        if kind.bench == "topk" {
+            records.push(serde_json::from_str(line).with_context(place)?);
+        }
+    }
+    Ok(records)
+}
+
+/// Appends one line to a file.
+pub fn append(path: &Path, line: &impl Serialize) -> anyhow::Result<()> {
+    let mut file = File::options()
+        .create(true)
+        .append(true)
+        .open(path)
+        .with_context(|| format!("{}", path.display()))?;
+    writeln!(file, "{}", serde_json::to_string(line)?)?;
+    Ok(())
 }

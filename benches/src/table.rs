@@ -1,10 +1,10 @@
 //! Markdown tables from the records of the runner.
 
-use std::{collections::BTreeMap, fs, path::PathBuf};
+use std::{collections::BTreeMap, path::PathBuf};
 
-use anyhow::{Context, ensure};
+use anyhow::ensure;
 
-use crate::record::Record;
+use crate::record::{self, Record};
 
 /// Prints a table of the records in a file, one row per case, in the order of the file.
 #[derive(clap::Args)]
@@ -18,19 +18,12 @@ pub struct Arguments {
 
 /// Reads, groups, prints.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let name = arguments.file.display();
-    let text = fs::read_to_string(&arguments.file).with_context(|| format!("{name}"))?;
-    let mut records = Vec::new();
-    for (number, line) in text.lines().enumerate() {
-        let record: Record =
-            serde_json::from_str(line).with_context(|| format!("{name}, line {}", number + 1))?;
-        if record.bench == "topk" && record.backend == arguments.backend {
-            records.push(record);
-        }
-    }
+    let mut records = record::read(&arguments.file)?;
+    records.retain(|record| record.backend == arguments.backend);
     ensure!(
         !records.is_empty(),
-        "{name} has no records of {}",
+        "{} has no records of {}",
+        arguments.file.display(),
         arguments.backend
     );
     println!(

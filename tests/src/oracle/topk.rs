@@ -17,10 +17,7 @@ pub fn select<T: Element>(row: &[T], options: &TopkOptions) -> Vec<usize> {
         "the oracle was asked for {k} of {} elements",
         row.len()
     );
-    let row = Row {
-        values: row.iter().map(|x| x.wide()).collect(),
-        largest: options.largest,
-    };
+    let row = Row::new(row, options.largest);
     let mut members = match options.method {
         Method::Exact => row.best(0..row.values.len(), k),
         Method::EarlyStop(max_iter) => row.early_stop(k, max_iter),
@@ -33,6 +30,25 @@ pub fn select<T: Element>(row: &[T], options: &TopkOptions) -> Vec<usize> {
         members.sort_by(|&i, &j| row.order(row.values[j], row.values[i]));
     }
     members
+}
+
+/// Where the search of `Precision(eps)` ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Exit {
+    /// Thresholds whose elements were counted; the first is the best finite element, all others are
+    /// midpoints.
+    pub counts: u32,
+    /// Whether exactly k elements reached the last of them. If not, the interval became narrow.
+    pub found: bool,
+}
+
+/// The end of the search that [`select`] makes for `Precision(eps)`.
+pub fn exit<T: Element>(row: &[T], k: usize, largest: bool, eps: f32) -> Exit {
+    let search = Row::new(row, largest).bisect(k, eps);
+    Exit {
+        counts: search.counts,
+        found: search.found,
+    }
 }
 
 /// How far below the k-th element a member found by `Precision(eps)` may lie.
@@ -48,7 +64,25 @@ struct Row<W> {
     largest: bool,
 }
 
+/// What a bisection leaves.
+struct Bisection<W> {
+    /// At least k elements reach it.
+    lower: W,
+    /// Fewer than k elements reach it; none was counted if it is missing.
+    upper: Option<W>,
+    counts: u32,
+    /// Whether exactly k elements reach `lower`, the last threshold counted.
+    found: bool,
+}
+
 impl<W: Wide> Row<W> {
+    fn new<T: Element<Wide = W>>(row: &[T], largest: bool) -> Self {
+        Self {
+            values: row.iter().map(|x| x.wide()).collect(),
+            largest,
+        }
+    }
+
     /// Greater means better: wanted first.
     fn order(&self, a: W, b: W) -> Ordering {
         if self.largest { a.order(b) } else { b.order(a) }
@@ -128,33 +162,49 @@ impl<W: Wide> Row<W> {
         self.fill(Vec::new(), self.at_least(lo), k)
     }
 
-    /// RTop-K, Algorithm 1: bisection until the count is k or the interval is narrow.
+    /// RTop-K, Algorithm 1: the members that the bisection found, or those above it and the first of
+    /// those in it.
     fn precision(&self, k: usize, eps: f32) -> Vec<usize> {
+        let search = self.bisect(k, eps);
+        let reached = self.at_least(search.lower);
+        if search.found {
+            return reached;
+        }
+        let certain = search
+            .upper
+            .map_or(Vec::new(), |upper| self.at_least(upper));
+        self.fill(certain, reached, k)
+    }
+
+    /// Bisection until the count is k or the interval is narrow.
+    fn bisect(&self, k: usize, eps: f32) -> Bisection<W> {
         let extremes = self.extremes();
-        let (mut lo, mut hi) = extremes;
-        let mut threshold = hi;
-        let mut above = None;
+        let (lower, mut better) = extremes;
+        let mut threshold = better;
+        let mut search = Bisection {
+            lower,
+            upper: None,
+            counts: 0,
+            found: false,
+        };
         loop {
             let count = self.count(threshold);
-            if count == k {
-                return self.at_least(threshold);
-            }
+            search.counts += 1;
+            search.found = count == k;
             if count < k {
-                hi = threshold;
-                above = Some(threshold);
+                better = threshold;
+                search.upper = Some(threshold);
             } else {
-                lo = threshold;
+                search.lower = threshold;
             }
-            let next = lo.halfway(hi);
-            let stuck =
-                self.order(next, lo) != Ordering::Greater || self.order(next, hi) != Ordering::Less;
-            if stuck || lo.within(hi, eps, extremes) {
-                break;
+            let next = search.lower.halfway(better);
+            let stuck = self.order(next, search.lower) != Ordering::Greater
+                || self.order(next, better) != Ordering::Less;
+            if search.found || stuck || search.lower.within(better, eps, extremes) {
+                return search;
             }
             threshold = next;
         }
-        let certain = above.map_or(Vec::new(), |threshold| self.at_least(threshold));
-        self.fill(certain, self.at_least(lo), k)
     }
 }
 
@@ -240,6 +290,19 @@ mod tests {
                 );
             }
         }
+    }
+
+    #[test]
+    fn an_exit_counts_its_thresholds() {
+        // 8, 4, 6, the last reached by two.
+        let row = [5i32, 0, 4, 6, 8, 1];
+        let end = |counts, found| Exit { counts, found };
+        assert_eq!(exit(&row, 2, true, 0.0), end(3, true));
+        assert_eq!(exit(&row, 1, true, 0.0), end(1, true));
+        // 7.0, 3.5, 5.25, ... down to 4.0, which no threshold tells apart.
+        let row = [4.0f32, 0.0, 4.0, 7.0];
+        assert!(!exit(&row, 2, true, 0.0).found);
+        assert_eq!(exit(&row, 2, true, 1.0), end(1, false));
     }
 
     #[test]

@@ -1,0 +1,156 @@
+//! The statistics of RTop-K (Tables 1, 2 and 5) from our kernels, beside the paper's.
+
+mod estimate;
+mod exits;
+mod loops;
+mod paper;
+mod quality;
+mod table;
+
+use std::path::PathBuf;
+
+use anyhow::bail;
+use cubecl::client::Client;
+use serde::Serialize;
+use sparsek_tests::{
+    backend::{Backend, Kind},
+    data::Distribution,
+};
+
+use self::table::{Cell, Table};
+use crate::{record, topk::seeded_rows};
+
+/// Reproduces RTop-K's Tables 1, 2 and 5.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Where to run.
+    #[arg(long)]
+    backend: Kind,
+    /// Rows for Tables 1 and 2; a tenth of them for Table 5, as in the paper.
+    #[arg(long, default_value_t = paper::ROWS)]
+    rows: usize,
+    /// Appends one JSON line per figure.
+    #[arg(long)]
+    json: Option<PathBuf>,
+}
+
+/// A figure as it is recorded.
+#[derive(Serialize)]
+struct Line<'a> {
+    bench: &'static str,
+    backend: String,
+    device: &'a str,
+    table: u8,
+    variant: &'static str,
+    rows: usize,
+    m: usize,
+    k: usize,
+    #[serde(flatten)]
+    cell: &'a Cell,
+}
+
+/// Selects, checks every row, compares.
+pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let backend = arguments.backend.open().map_err(anyhow::Error::msg)?;
+    let Some(client) = &backend.client else {
+        bail!("{} has no kernels", arguments.backend);
+    };
+    println!("{} ({})", arguments.backend, backend.label);
+    println!(
+        "Ours, then in brackets the paper's figure and how far apart chance may put them (three standard errors, rounding); ! where it is more.\n"
+    );
+    let tables = [
+        table_1(client, arguments.rows)?,
+        table_2(client, arguments.rows)?,
+        table_5(client, (arguments.rows / 10).max(1))?,
+    ];
+    for table in tables.iter().flatten() {
+        write(arguments, &backend, table)?;
+    }
+    Ok(())
+}
+
+fn table_1(client: &Client, rows: usize) -> anyhow::Result<[Table; 2]> {
+    let input = normal(rows, paper::M);
+    let eps = paper::TABLE_1_EPS;
+    let columns = exits::columns(client, &input, &paper::TABLE_1, eps, paper::ROWS)?;
+    let tables = exits::tables(1, rows, columns);
+    tables[0].print();
+    for column in &paper::TABLE_1 {
+        let (low, high) = exits::average_of_column(column);
+        if !(low - paper::ROUNDING..=high + paper::ROUNDING).contains(&column.average) {
+            println!(
+                "k = {}: the paper's average exit, {:.2}, is not that of its own column, which allows {low:.2} to {high:.2}.",
+                column.k, column.average
+            );
+        }
+    }
+    println!(
+        "\nThe same rows by the loop as printed: thres - min is tested against eps max, not max - min"
+    );
+    println!(
+        "against eps max(|min|, |max|) (R7, R8), so that a search ends one iteration earlier."
+    );
+    tables[1].print_outside();
+    Ok(tables)
+}
+
+fn table_2(client: &Client, rows: usize) -> anyhow::Result<[Table; 2]> {
+    let tables = quality::tables(client, &normal(rows, paper::M))?;
+    tables[0].print();
+    println!(
+        "Algorithm 2 as printed converges to the exact selection, the paper's figures do not. The same rows"
+    );
+    println!(
+        "by a loop that ends when the count is k, as Algorithm 1's does, but still selects from min:\n"
+    );
+    tables[1].print();
+    println!(
+        "E2 is relative to the greatest element of the row; relative to the k-th, which is near zero for"
+    );
+    println!("k = 128, it would be far from the paper's.\n");
+    Ok(tables)
+}
+
+fn table_5(client: &Client, rows: usize) -> anyhow::Result<[Table; 2]> {
+    let mut found = [Vec::new(), Vec::new()];
+    for columns in paper::TABLE_5.chunk_by(|a, b| a.m == b.m) {
+        let input = normal(rows, columns[0].m);
+        let more = exits::columns(client, &input, columns, 0.0, paper::TABLE_5_ROWS)?;
+        for (found, more) in found.iter_mut().zip(more) {
+            found.extend(more);
+        }
+    }
+    let tables = exits::tables(5, rows, found);
+    tables[0].print();
+    println!("The same rows by the loop as printed, ended where it would run for ever (R9).");
+    tables[1].print_outside();
+    Ok(tables)
+}
+
+fn normal(rows: usize, cols: usize) -> Vec<f32> {
+    seeded_rows(rows, cols, Distribution::Normal, 0)
+}
+
+fn write(arguments: &Arguments, backend: &Backend, table: &Table) -> anyhow::Result<()> {
+    let Some(path) = &arguments.json else {
+        return Ok(());
+    };
+    for column in &table.columns {
+        for cell in &column.cells {
+            let line = Line {
+                bench: "rtopk-stats",
+                backend: arguments.backend.to_string(),
+                device: &backend.label,
+                table: table.number,
+                variant: table.variant,
+                rows: table.rows,
+                m: column.m,
+                k: column.k,
+                cell,
+            };
+            record::append(path, &line)?;
+        }
+    }
+    Ok(())
+}

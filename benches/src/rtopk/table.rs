@@ -1,0 +1,119 @@
+//! A table of the paper beside ours.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+
+use super::paper;
+
+/// A figure of the paper beside ours.
+#[derive(Clone, Serialize)]
+pub struct Cell {
+    /// The row of the table.
+    pub figure: String,
+    pub paper: f64,
+    pub ours: f64,
+    /// How far they may lie apart: three standard errors of the difference, and the paper's rounding.
+    pub error: f64,
+    pub within: bool,
+}
+
+impl Cell {
+    /// `error` without the paper's rounding.
+    pub fn new(figure: impl Into<String>, paper: f64, ours: f64, error: f64) -> Self {
+        let error = error + paper::ROUNDING;
+        Self {
+            figure: figure.into(),
+            paper,
+            ours,
+            error,
+            within: (ours - paper).abs() <= error,
+        }
+    }
+
+    fn text(&self) -> String {
+        let mark = if self.within { "" } else { " !" };
+        format!(
+            "{:.2} ({:.2} ± {:.2}){mark}",
+            self.ours, self.paper, self.error
+        )
+    }
+}
+
+/// A column of a table.
+pub struct Column {
+    pub m: usize,
+    pub k: usize,
+    pub cells: Vec<Cell>,
+}
+
+/// A table of the paper, counted by one loop.
+pub struct Table {
+    pub number: u8,
+    /// Rows selected from.
+    pub rows: usize,
+    /// Which loop.
+    pub variant: &'static str,
+    pub columns: Vec<Column>,
+}
+
+impl Table {
+    /// Cells within the error, and all.
+    pub fn agreement(&self) -> (usize, usize) {
+        let cells = || self.columns.iter().flat_map(|column| &column.cells);
+        (cells().filter(|cell| cell.within).count(), cells().count())
+    }
+
+    /// Prints how many cells agree, and those that do not.
+    pub fn print_outside(&self) {
+        let (within, all) = self.agreement();
+        println!("{within} of {all} cells within the sampling error.");
+        for column in &self.columns {
+            for cell in column.cells.iter().filter(|cell| !cell.within) {
+                println!(
+                    "M = {}, k = {}, {}: {}",
+                    column.m,
+                    column.k,
+                    cell.figure,
+                    cell.text()
+                );
+            }
+        }
+        println!();
+    }
+
+    /// Prints Markdown: ours, and in brackets the paper's with the error. An exclamation mark stands
+    /// where they differ by more.
+    pub fn print(&self) {
+        let (within, all) = self.agreement();
+        println!(
+            "Table {}, {}, {} rows: {within} of {all} cells within the sampling error.\n",
+            self.number, self.variant, self.rows
+        );
+        let sizes: BTreeSet<usize> = self.columns.iter().map(|column| column.m).collect();
+        for m in sizes {
+            let columns: Vec<&Column> = self.columns.iter().filter(|c| c.m == m).collect();
+            let names: Vec<String> = columns.iter().map(|c| format!(" k = {} |", c.k)).collect();
+            println!("| M = {m} |{}", names.concat());
+            println!("| --- |{}", " --- |".repeat(columns.len()));
+            for figure in figures(&columns) {
+                let cells: Vec<String> = columns.iter().map(|c| text(c, figure)).collect();
+                println!("| {figure} |{}", cells.concat());
+            }
+            println!();
+        }
+    }
+}
+
+/// The rows: those of the longest column.
+fn figures<'a>(columns: &[&'a Column]) -> Vec<&'a str> {
+    let longest = columns.iter().max_by_key(|column| column.cells.len());
+    longest.map_or(Vec::new(), |column| {
+        column.cells.iter().map(|cell| &*cell.figure).collect()
+    })
+}
+
+fn text(column: &Column, figure: &str) -> String {
+    let cell = column.cells.iter().find(|cell| cell.figure == figure);
+    cell.map_or(" |".into(), |cell| format!(" {} |", cell.text()))
+}

@@ -1,0 +1,150 @@
+//! Row-wise top-k: kernels where the backend has them, else the tensor operation.
+
+mod arguments;
+mod check;
+mod kernels;
+mod problem;
+mod tensors;
+
+use anyhow::{Context, ensure};
+use half::{bf16, f16};
+use sparsek_tests::{
+    backend::{Backend, Kind},
+    data::Distribution,
+    element::Element,
+};
+
+pub use arguments::Arguments;
+use arguments::{Dtype, method};
+use check::{Output, check};
+pub use kernels::checked_members;
+use problem::Times;
+pub use problem::{Form, Problem, seeded_rows};
+
+use crate::{
+    case::RowCase,
+    copy,
+    record::{self, Record},
+};
+
+/// Rows compared with the oracle before a case is timed, spread evenly over the matrix.
+const CHECKED_ROWS: usize = 1 << 15;
+/// Elements of the copy that measures the copy rate: of devices, of the host's memory, and of the
+/// runtimes that compute on the host.
+const DEVICE_COPY: usize = 1 << 28;
+const HOST_COPY: usize = 1 << 26;
+const SLOW_COPY: usize = 1 << 22;
+
+/// Runs every case with every method.
+pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    ensure!(
+        !arguments.burn || matches!(arguments.form, Form::Pairs | Form::Sorted),
+        "Burn has nothing to time beside --form {}",
+        arguments.form.name()
+    );
+    let backend = arguments.backend.open().map_err(anyhow::Error::msg)?;
+    let copy_gbps = match &backend.client {
+        None => copy::host_rate(HOST_COPY)?,
+        Some(client) if backend.is_llvmpipe() || arguments.backend == Kind::Cpu => {
+            copy::rate(client, SLOW_COPY)?
+        }
+        Some(client) => copy::rate(client, DEVICE_COPY)?,
+    };
+    println!(
+        "{} ({}): copy {copy_gbps:.0} GB/s",
+        arguments.backend, backend.label
+    );
+    let bench = Bench {
+        backend,
+        arguments,
+        copy_gbps,
+    };
+    for case in &arguments.cases {
+        for &dist in &arguments.dists {
+            for dtype in &arguments.dtypes {
+                match dtype {
+                    Dtype::F32 => bench.methods::<f32>(case, dist)?,
+                    Dtype::F16 => bench.methods::<f16>(case, dist)?,
+                    Dtype::Bf16 => bench.methods::<bf16>(case, dist)?,
+                    Dtype::F64 => bench.methods::<f64>(case, dist)?,
+                    Dtype::I32 => bench.methods::<i32>(case, dist)?,
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Where and how the cases run.
+struct Bench<'a> {
+    backend: Backend,
+    arguments: &'a Arguments,
+    copy_gbps: f64,
+}
+
+impl Bench<'_> {
+    /// Runs a case with every method on the same input.
+    fn methods<T: Element>(&self, case: &RowCase, dist: Distribution) -> anyhow::Result<()> {
+        let form = self.arguments.form;
+        let input = seeded_rows::<T>(case.rows, case.cols, dist, 0);
+        let mut problem = Problem::new(case, form, &input);
+        let mut burn_ms = None;
+        for text in &self.arguments.methods {
+            problem.method = method(text)?;
+            let context = || format!("{case}, {text}, {dist:?}, {}", T::NAME);
+            let times = match &self.backend.client {
+                Some(client) => kernels::time(client, &problem),
+                None => tensors::time(&self.backend.device, &problem),
+            }
+            .with_context(context)?;
+            if self.arguments.burn && burn_ms.is_none() {
+                burn_ms = tensors::burn(&self.backend.device, &problem).with_context(context)?;
+            }
+            let record = Record {
+                bench: "topk".into(),
+                case: case.text.clone(),
+                backend: self.arguments.backend.to_string(),
+                device: self.backend.label.clone(),
+                dtype: T::NAME.into(),
+                method: text.clone(),
+                form: form.name(),
+                dist: dist.name(),
+                ms: times.ms,
+                first_ms: times.first_ms,
+                floor_ms: problem.bytes() as f64 / self.copy_gbps / 1e6,
+                copy_gbps: self.copy_gbps,
+                checked: times.checked,
+                burn_ms,
+            };
+            print(&record, problem.bytes());
+            if let Some(path) = &self.arguments.json {
+                record::append(path, &record)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A record for people.
+fn print(record: &Record, bytes: usize) {
+    let Record {
+        case,
+        method,
+        dtype,
+        form,
+        dist,
+        ms,
+        first_ms,
+        floor_ms,
+        checked,
+        ..
+    } = record;
+    let burn = record.burn_ms.map_or(String::new(), |burn| {
+        format!(", Burn {burn:.4} ms ({:.2} x ours)", burn / ms)
+    });
+    println!(
+        "{case} {dtype} {method} {form} {dist}: {ms:.4} ms, {:.2} x floor ({floor_ms:.4} ms), {:.0} GB/s{burn}, first call {first_ms:.0} ms, {checked} rows checked",
+        ms / floor_ms,
+        bytes as f64 / ms / 1e6,
+    );
+}

@@ -1,0 +1,118 @@
+//! A case with its data, and what comes of it.
+
+use clap::ValueEnum;
+use rayon::prelude::*;
+use sparsek_kernels::topk::{Method, TopkOptions};
+use sparsek_tests::{
+    data::{Distribution, Random},
+    element::Element,
+};
+
+use crate::case::RowCase;
+
+/// Where the seeds of gradients begin, apart from those of inputs.
+const GRADIENT_SEEDS: u64 = 1 << 40;
+
+/// What is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Form {
+    /// Values and indices in index order.
+    Pairs,
+    /// Values and indices by value.
+    Sorted,
+    /// The dense masked rows.
+    Mask,
+    /// The gradient of the input, from that of the values.
+    Gradient,
+}
+
+impl Form {
+    /// Its name on command lines and in records.
+    pub fn name(self) -> String {
+        format!("{self:?}").to_lowercase()
+    }
+}
+
+/// Rows to select from.
+pub struct Problem<'a, T> {
+    pub case: &'a RowCase,
+    pub form: Form,
+    pub method: Method,
+    /// `[rows, cols]`.
+    pub input: &'a [T],
+    /// Gradients of the values, `[rows, k]`; empty unless the form is their scatter.
+    pub gradients: Vec<T>,
+}
+
+/// What was measured.
+pub struct Times {
+    /// Milliseconds of one call, the median of many.
+    pub ms: f64,
+    /// Wall-clock milliseconds of the first call.
+    pub first_ms: f64,
+    /// Rows compared with the oracle.
+    pub checked: usize,
+}
+
+impl<'a, T: Element> Problem<'a, T> {
+    /// To be selected from exactly.
+    pub fn new(case: &'a RowCase, form: Form, input: &'a [T]) -> Self {
+        let gradients = if form == Form::Gradient {
+            seeded_rows(case.rows, case.k, Distribution::Normal, GRADIENT_SEEDS)
+        } else {
+            Vec::new()
+        };
+        Self {
+            case,
+            form,
+            method: Method::Exact,
+            input,
+            gradients,
+        }
+    }
+
+    /// The options of the kernels and of the oracle.
+    pub fn options(&self) -> TopkOptions {
+        TopkOptions {
+            method: self.method,
+            sorted: self.form == Form::Sorted,
+            ..TopkOptions::new(self.case.k)
+        }
+    }
+
+    /// A row of the input.
+    pub fn row(&self, row: usize) -> &[T] {
+        &self.input[row * self.case.cols..][..self.case.cols]
+    }
+
+    /// Bytes that have to be read and written.
+    pub fn bytes(&self) -> usize {
+        let RowCase { rows, cols, k, .. } = *self.case;
+        let size = size_of::<T>();
+        let members = (size + size_of::<u32>()) * k;
+        rows * match self.form {
+            Form::Pairs | Form::Sorted | Form::Gradient => size * cols + members,
+            Form::Mask => 2 * size * cols,
+        }
+    }
+}
+
+/// Rows of a distribution, each from a seed of its own.
+pub fn seeded_rows<T: Element>(
+    rows: usize,
+    cols: usize,
+    dist: Distribution,
+    first_seed: u64,
+) -> Vec<T> {
+    let mut values = vec![T::of(0.0); rows * cols];
+    if cols > 0 {
+        values
+            .par_chunks_mut(cols)
+            .enumerate()
+            .for_each(|(row, values)| {
+                let mut random = Random::new(first_seed + row as u64);
+                values.copy_from_slice(&dist.row::<T>(cols, &mut random));
+            });
+    }
+    values
+}

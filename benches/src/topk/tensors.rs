@@ -1,0 +1,133 @@
+//! Top-k of Burn tensors: this library's where there are no kernels, and Burn's own.
+
+use anyhow::ensure;
+use burn::{
+    backend::Dispatch,
+    tensor::{Device, Float, Int, Tensor, TensorData, kind::Ordered},
+};
+use bytemuck::pod_collect_to_vec;
+use sparsek::{
+    ops::GradientOps,
+    topk::{TopkOptions, topk, topk_mask},
+};
+use sparsek_tests::element::Element;
+
+use super::{CHECKED_ROWS, Form, Output, Problem, Times, check};
+use crate::timing::{measure_tensors, wall_clock};
+
+/// Checks, then times.
+pub fn time<T: Element>(device: &Device, problem: &Problem<T>) -> anyhow::Result<Times> {
+    match problem.form {
+        Form::Pairs | Form::Sorted if T::FLOAT => pairs::<T, Float>(device, problem),
+        Form::Pairs | Form::Sorted => pairs::<T, Int>(device, problem),
+        Form::Mask | Form::Gradient => {
+            ensure!(
+                T::FLOAT,
+                "tensors of {} have no {}",
+                T::NAME,
+                problem.form.name()
+            );
+            if problem.form == Form::Mask {
+                mask(device, problem)
+            } else {
+                gradient(device, problem)
+            }
+        }
+    }
+}
+
+/// Milliseconds of Burn's own operation for the same case; none where Burn has no such tensors.
+pub fn burn<T: Element>(device: &Device, problem: &Problem<T>) -> anyhow::Result<Option<f64>> {
+    if !device.supports_dtype(T::dtype()) {
+        return Ok(None);
+    }
+    let ms = if T::FLOAT {
+        burn_of::<T, Float>(device, problem)
+    } else {
+        burn_of::<T, Int>(device, problem)
+    };
+    ms.map(Some)
+}
+
+fn burn_of<T: Element, K: Ordered>(device: &Device, problem: &Problem<T>) -> anyhow::Result<f64> {
+    let x = input::<T, K>(device, problem);
+    measure_tensors(device, || {
+        drop(x.clone().topk_with_indices(problem.case.k, 1))
+    })
+}
+
+fn pairs<T: Element, K: Ordered>(device: &Device, problem: &Problem<T>) -> anyhow::Result<Times> {
+    let x = input::<T, K>(device, problem);
+    let options = options(problem);
+    let run = || topk(x.clone(), &options);
+    timed(device, run, |(values, indices)| {
+        let values = elements::<T>(&values.into_data());
+        let indices: Vec<u32> = indices.into_data().iter::<u32>().collect();
+        check(problem, &Output::Pairs(&values, &indices), CHECKED_ROWS)
+    })
+}
+
+fn mask<T: Element>(device: &Device, problem: &Problem<T>) -> anyhow::Result<Times> {
+    let x = input::<T, Float>(device, problem);
+    let options = options(problem);
+    let run = || topk_mask(x.clone(), &options);
+    timed(device, run, |masked| dense(problem, &masked))
+}
+
+/// The backward operation alone: what the gradient of the values is put through.
+fn gradient<T: Element>(device: &Device, problem: &Problem<T>) -> anyhow::Result<Times> {
+    let case = problem.case;
+    let x = input::<T, Float>(device, problem);
+    let indices = topk(x, &options(problem)).1.into_dispatch();
+    let gradients = TensorData::new(problem.gradients.clone(), [case.rows, case.k]);
+    let gradients = Tensor::<2>::from_data(gradients, (device, T::dtype())).into_dispatch();
+    let run = || {
+        let gradient = <Dispatch as GradientOps>::scatter_members(
+            gradients.clone(),
+            indices.clone(),
+            case.cols,
+        );
+        Tensor::<2>::from_dispatch(gradient)
+    };
+    timed(device, run, |found| dense(problem, &found))
+}
+
+/// Times the first call, checks the result of the second, times the others.
+fn timed<O>(
+    device: &Device,
+    run: impl Fn() -> O + Send + Sync,
+    check: impl FnOnce(O) -> anyhow::Result<usize>,
+) -> anyhow::Result<Times> {
+    let first_ms = wall_clock(|| {
+        drop(run());
+        Ok(device.sync()?)
+    })?;
+    let checked = check(run())?;
+    Ok(Times {
+        ms: measure_tensors(device, || drop(run()))?,
+        first_ms,
+        checked,
+    })
+}
+
+fn dense<T: Element>(problem: &Problem<T>, found: &Tensor<2>) -> anyhow::Result<usize> {
+    let values = elements::<T>(&found.to_data());
+    check(problem, &Output::Dense(&values), CHECKED_ROWS)
+}
+
+fn input<T: Element, K: Ordered>(device: &Device, problem: &Problem<T>) -> Tensor<2, K> {
+    let shape = [problem.case.rows, problem.case.cols];
+    let data = TensorData::new(problem.input.to_vec(), shape);
+    Tensor::from_data(data, (device, T::dtype()))
+}
+
+fn options<T: Element>(problem: &Problem<T>) -> TopkOptions {
+    let options = problem.options();
+    TopkOptions::new(options.k)
+        .with_sorted(options.sorted)
+        .with_method(options.method)
+}
+
+fn elements<T: Element>(data: &TensorData) -> Vec<T> {
+    pod_collect_to_vec(data.as_bytes())
+}
