@@ -1,5 +1,7 @@
 //! Panels as SVG.
 
+use std::collections::BTreeSet;
+
 use plotters::{coord::Shift, prelude::*};
 
 use super::{
@@ -54,10 +56,8 @@ pub fn svg(title: &str, panels: &[Panel], x: X, y: Y) -> Result<String, Error> {
 
 fn draw(area: &Area, panel: &Panel, names: &[String], x: X, y: Y) -> Result<(), Error> {
     let points = || panel.lines.values().flatten();
-    let first = points()
-        .map(|(&x, _)| x as f64)
-        .fold(f64::INFINITY, f64::min);
-    let last = points().map(|(&x, _)| x as f64).fold(1.0, f64::max);
+    let ticks: BTreeSet<usize> = points().map(|(&x, _)| x).collect();
+    let ticks: Vec<f64> = ticks.into_iter().map(|x| x as f64).collect();
     let most = points().map(|(_, &y)| y).fold(0.0, f64::max);
     let mut chart = ChartBuilder::on(area)
         .caption(&panel.title, ("sans-serif", 15))
@@ -65,7 +65,10 @@ fn draw(area: &Area, panel: &Panel, names: &[String], x: X, y: Y) -> Result<(), 
         .x_label_area_size(38)
         .y_label_area_size(56)
         .build_cartesian_2d(
-            (first / 1.1..last * 1.1).log_scale().base(2.0),
+            (ticks[0] / 1.1..ticks[ticks.len() - 1] * 1.1)
+                .log_scale()
+                .base(2.0)
+                .with_key_points(ticks),
             0.0..most * 1.08,
         )?;
     let digits = if most < 1.0 { 2 } else { 1 };
