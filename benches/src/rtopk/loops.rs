@@ -64,7 +64,7 @@ mod tests {
         assert_eq!(printed_exit(&row, 2, 0.0), 2);
         // 4 - 0 is not above eps * 8 = 4.
         assert_eq!(printed_exit(&row, 2, 0.5), 1);
-        assert!(printed_exit(&[1.0, 1.0, 1.0, 0.0], 2, 0.0) > 20);
+        assert!(printed_exit(&[2.0, 1.0, 1.0, 0.0], 2, 0.0) > 20);
     }
 
     #[test]
