@@ -3,6 +3,8 @@
 use std::cmp::Ordering;
 use std::fmt::Debug;
 
+use burn::tensor::kind::Ordered;
+use burn::tensor::{Float, Int};
 use cubecl::ir::{ElemType, FloatKind, IntKind, UIntKind};
 use half::{bf16, f16};
 
@@ -10,6 +12,8 @@ use half::{bf16, f16};
 pub trait Element: bytemuck::Pod + Debug + Send + Sync + burn::tensor::Element {
     /// The type of thresholds: f32 for f32, f16 and bf16, f64 for f64, i128 for the integers.
     type Wide: Wide;
+    /// Burn's kind of the tensors that hold it.
+    type Kind: Ordered;
     /// Name in case names.
     const NAME: &'static str;
     /// Whether this is a floating point type.
@@ -149,9 +153,10 @@ impl Wide for i128 {
 }
 
 macro_rules! element {
-    ($type:ty, $wide:ty, $bits:ty, $float:expr, $elem:expr, $of:expr, $one:expr, $mantissa:expr) => {
+    ($type:ty, $kind:ty, $wide:ty, $bits:ty, $float:expr, $elem:expr, $of:expr, $one:expr, $mantissa:expr) => {
         impl Element for $type {
             type Wide = $wide;
+            type Kind = $kind;
             const NAME: &'static str = stringify!($type);
             const FLOAT: bool = $float;
             const ONE: u64 = $one;
@@ -177,6 +182,7 @@ macro_rules! element {
 }
 element!(
     f32,
+    Float,
     f32,
     u32,
     true,
@@ -187,6 +193,7 @@ element!(
 );
 element!(
     f64,
+    Float,
     f64,
     u64,
     true,
@@ -197,6 +204,7 @@ element!(
 );
 element!(
     f16,
+    Float,
     f32,
     u16,
     true,
@@ -207,6 +215,7 @@ element!(
 );
 element!(
     bf16,
+    Float,
     f32,
     u16,
     true,
@@ -217,6 +226,7 @@ element!(
 );
 element!(
     i32,
+    Int,
     i128,
     u32,
     false,
@@ -227,6 +237,7 @@ element!(
 );
 element!(
     u32,
+    Int,
     i128,
     u32,
     false,
@@ -237,6 +248,7 @@ element!(
 );
 element!(
     i64,
+    Int,
     i128,
     u64,
     false,
@@ -245,3 +257,73 @@ element!(
     1,
     i64::MAX as u64
 );
+
+/// The types under test as values, for requests that are drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dtype {
+    /// f32.
+    F32,
+    /// f16.
+    F16,
+    /// bf16.
+    Bf16,
+    /// f64.
+    F64,
+    /// i32.
+    I32,
+    /// u32.
+    U32,
+    /// i64.
+    I64,
+}
+
+impl Dtype {
+    /// All of them.
+    pub const ALL: [Self; 7] = [
+        Self::F32,
+        Self::F16,
+        Self::Bf16,
+        Self::F64,
+        Self::I32,
+        Self::U32,
+        Self::I64,
+    ];
+}
+
+/// Runs an expression with `$element` standing for the type of a [`Dtype`](crate::element::Dtype).
+#[macro_export]
+macro_rules! with_dtype {
+    ($dtype:expr, $element:ident => $body:expr) => {{
+        use $crate::element::Dtype;
+        match $dtype {
+            Dtype::F32 => {
+                type $element = f32;
+                $body
+            }
+            Dtype::F16 => {
+                type $element = half::f16;
+                $body
+            }
+            Dtype::Bf16 => {
+                type $element = half::bf16;
+                $body
+            }
+            Dtype::F64 => {
+                type $element = f64;
+                $body
+            }
+            Dtype::I32 => {
+                type $element = i32;
+                $body
+            }
+            Dtype::U32 => {
+                type $element = u32;
+                $body
+            }
+            Dtype::I64 => {
+                type $element = i64;
+                $body
+            }
+        }
+    }};
+}

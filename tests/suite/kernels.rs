@@ -26,14 +26,17 @@ pub enum Layout {
     Padded,
     /// Every third element of a contiguous buffer.
     Stepped,
+    /// As padded, at distances that vectors divide, from the first offset that the device allows.
+    Offset,
 }
 
 impl Layout {
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 5] = [
         Self::Contiguous,
         Self::Transposed,
         Self::Padded,
         Self::Stepped,
+        Self::Offset,
     ];
 
     /// The matrix on the device.
@@ -44,16 +47,26 @@ impl Layout {
             Self::Transposed => (1, rows),
             Self::Padded => (cols + 5, 1),
             Self::Stepped => (cols * 3, 3),
+            Self::Offset => (cols.next_multiple_of(8) + 8, 1),
         };
+        let offset = match self {
+            Self::Offset => client.properties().memory.alignment as usize,
+            _ => 0,
+        };
+        let first = offset / size_of::<T>();
         let length = (rows.max(1) - 1) * row_stride + (cols.max(1) - 1) * col_stride + 1;
-        // What lies between the rows must never be selected: the greatest value, all bits set.
-        let mut buffer = vec![T::of_bits(!T::SIGN); length.max(rows * row_stride)];
+        // What lies between the rows must never be selected: the greatest value (all bits set) and
+        // the least in turn.
+        let between = [T::of_bits(!T::SIGN), T::of(f64::NEG_INFINITY)];
+        let length = first + length.max(rows * row_stride);
+        let mut buffer: Vec<T> = (0..length).map(|at| between[at % 2]).collect();
         for i in 0..rows {
             for (j, &x) in matrix.row(i).iter().enumerate() {
-                buffer[i * row_stride + j * col_stride] = x;
+                buffer[first + i * row_stride + j * col_stride] = x;
             }
         }
         let handle = client.create_from_slice(bytemuck::cast_slice(&buffer));
+        let handle = handle.offset_start(offset as u64);
         Rows {
             handle,
             dtype: T::elem_type(),
@@ -130,7 +143,7 @@ pub fn refusal(error: &KernelError) -> Option<String> {
 /// Runs selections on one matrix; skipped when the device or the routine refuses all of them.
 pub struct Check<'a> {
     backend: &'a Backend,
-    routine: Option<Routine>,
+    pub routine: Option<Routine>,
     pub passed: usize,
     refused: Option<String>,
 }

@@ -8,6 +8,7 @@ mod determinism;
 mod gnn;
 mod kernels;
 mod large;
+mod property;
 mod spmm;
 mod topk_classics;
 mod topk_gradients;
@@ -34,6 +35,8 @@ struct Options {
     /// Writes one JSON line with the counts of every backend.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
+    #[command(flatten)]
+    property: property::Plan,
     #[command(flatten)]
     libtest: Arguments,
 }
@@ -93,6 +96,7 @@ fn main() -> ExitCode {
         topk_gradients::add(&mut cases, backend);
         spmm::add(&mut cases, backend);
         gnn::add(&mut cases, backend);
+        property::add(&mut cases, backend, options.property);
         if options.large {
             large::add(&mut cases, backend);
         }

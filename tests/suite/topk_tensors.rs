@@ -83,20 +83,20 @@ fn elements<T: Element>(data: &TensorData) -> Result<Vec<T>, String> {
     Ok(bytemuck::pod_collect_to_vec(data.as_bytes()))
 }
 
-/// Checks `topk` and `argtopk` of a tensor against the oracle.
-fn check<const D: usize, K: Ordered, T: Element>(
+/// The dimension selected along, the elements with that dimension moved last, and the request in the
+/// kernels' terms.
+fn rows_of<const D: usize, K: Ordered, T: Element>(
     x: &Tensor<D, K>,
     options: &TopkOptions,
-) -> Result<(), String> {
+) -> Result<(usize, Matrix<T>, kernel::TopkOptions), String> {
     let shape = x.dims();
     let dim = if options.dim < 0 {
         options.dim + D as isize
     } else {
         options.dim
     } as usize;
-    let rows = shape.iter().product::<usize>() / shape[dim].max(1);
     let matrix = Matrix {
-        rows,
+        rows: shape.iter().product::<usize>() / shape[dim].max(1),
         cols: shape[dim],
         data: lanes(&elements::<T>(&x.to_data())?, &shape, dim),
     };
@@ -106,7 +106,16 @@ fn check<const D: usize, K: Ordered, T: Element>(
         sorted: options.sorted,
         method: options.method,
     };
+    Ok((dim, matrix, expected))
+}
 
+/// Checks `topk` and `argtopk` of a tensor against the oracle.
+pub fn check<const D: usize, K: Ordered, T: Element>(
+    x: &Tensor<D, K>,
+    options: &TopkOptions,
+) -> Result<(), String> {
+    let shape = x.dims();
+    let (dim, matrix, expected) = rows_of::<D, K, T>(x, options)?;
     let (values, indices) = topk(x.clone(), options);
     let mut reduced = shape;
     reduced[dim] = options.k;
@@ -223,32 +232,31 @@ fn views(backend: &Backend) -> Result<(), String> {
     check::<2, Int, i32>(&ints, &TopkOptions::new(7))
 }
 
+/// Checks `topk_mask` of a tensor against the oracle.
+pub fn check_mask<const D: usize, T: Element>(
+    x: &Tensor<D>,
+    options: &TopkOptions,
+) -> Result<(), String> {
+    let shape = x.dims();
+    let (dim, matrix, expected) = rows_of::<D, Float, T>(x, options)?;
+    let dense = topk_mask(x.clone(), options);
+    if dense.dims() != shape {
+        return Err(format!("shape {:?} instead of {shape:?}", dense.dims()));
+    }
+    let dense = lanes(&elements::<T>(&dense.into_data())?, &shape, dim);
+    verify::mask(&matrix, &expected, &dense)
+        .map_err(|e| format!("topk_mask, shape {shape:?}, dim {}: {e}", options.dim))
+}
+
 fn masks(backend: &Backend) -> Result<(), String> {
     let x = tensor::<3, Float, f32>([5, 18, 70], 0, &backend.device);
     for (dim, k) in [(-1, 32), (2, 0), (1, 18), (0, 2), (-2, 5)] {
         for method in [Method::Exact, Method::EarlyStop(4)] {
             for x in [x.clone(), x.clone().swap_dims(0, 1)] {
-                let shape = x.dims();
                 let at = if dim < 0 { dim + 3 } else { dim } as usize;
-                let k = shape[at].min(k);
+                let k = x.dims()[at].min(k);
                 let options = TopkOptions::new(k).with_dim(dim).with_method(method);
-                let matrix = Matrix {
-                    rows: shape.iter().product::<usize>() / shape[at],
-                    cols: shape[at],
-                    data: lanes(&elements::<f32>(&x.to_data())?, &shape, at),
-                };
-                let dense = topk_mask(x, &options);
-                if dense.dims() != shape {
-                    return Err(format!("shape {:?} instead of {shape:?}", dense.dims()));
-                }
-                let dense = lanes(&elements::<f32>(&dense.into_data())?, &shape, at);
-                let expected = kernel::TopkOptions {
-                    k,
-                    largest: true,
-                    sorted: false,
-                    method,
-                };
-                verify::mask(&matrix, &expected, &dense).map_err(|e| format!("dim {dim}: {e}"))?;
+                check_mask::<3, f32>(&x, &options)?;
             }
         }
     }

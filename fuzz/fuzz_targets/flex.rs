@@ -1,0 +1,55 @@
+//! `topk`, `argtopk` and, of floats, `topk_mask` on Flex.
+
+#![no_main]
+
+use burn::tensor::kind::Ordered;
+use burn::tensor::{Device, Float, Int, Tensor, TensorData};
+use libfuzzer_sys::fuzz_target;
+use sparsek::topk::{TopkOptions, argtopk, topk, topk_mask};
+use sparsek_fuzz::Request;
+use sparsek_tests::data::Matrix;
+use sparsek_tests::element::Element;
+use sparsek_tests::{verify, with_dtype};
+
+fuzz_target!(|bytes: &[u8]| {
+    if let Some(request) = Request::read(bytes) {
+        let result = with_dtype!(request.dtype, T => compare::<T>(&request));
+        result.unwrap_or_else(|failure| panic!("{failure}"));
+    }
+});
+
+fn compare<T: Element>(request: &Request) -> Result<(), String> {
+    let matrix = request.matrix::<T>();
+    let options = TopkOptions {
+        k: request.options.k,
+        dim: -1,
+        largest: request.options.largest,
+        sorted: request.options.sorted,
+        method: request.options.method,
+    };
+    let x = tensor::<T::Kind, T>(&matrix);
+    let (values, indices) = topk(x.clone(), &options);
+    let values = elements::<T>(&values.into_data());
+    let expected = &request.options;
+    verify::selection(&matrix, expected, Some(&values), &positions(indices))?;
+    verify::selection(&matrix, expected, None, &positions(argtopk(x, &options)))?;
+    if T::FLOAT {
+        let dense = topk_mask(tensor::<Float, T>(&matrix), &options);
+        verify::mask(&matrix, expected, &elements::<T>(&dense.into_data()))?;
+    }
+    Ok(())
+}
+
+fn tensor<K: Ordered, T: Element>(matrix: &Matrix<T>) -> Tensor<2, K> {
+    let data = TensorData::new(matrix.data.clone(), [matrix.rows, matrix.cols]);
+    Tensor::from_data(data, (&Device::flex(), T::dtype()))
+}
+
+fn elements<T: Element>(data: &TensorData) -> Vec<T> {
+    assert_eq!(data.dtype(), T::dtype());
+    bytemuck::pod_collect_to_vec(data.as_bytes())
+}
+
+fn positions(indices: Tensor<2, Int>) -> Vec<i64> {
+    indices.into_data().iter::<i64>().collect()
+}

@@ -1,0 +1,121 @@
+//! Properties of the kernels: one routine, forced, or the one that is chosen.
+
+use std::cell::RefCell;
+
+use cubecl::ir::ElemType;
+use proptest::prelude::*;
+use proptest::sample::select;
+use proptest::test_runner::TestCaseResult;
+use sparsek_kernels::KernelError;
+use sparsek_kernels::topk::{self, Routine, Rows, TopkOptions};
+use sparsek_tests::backend::Backend;
+use sparsek_tests::data::Matrix;
+use sparsek_tests::element::Element;
+use sparsek_tests::runner::Outcome;
+use sparsek_tests::{verify, with_dtype};
+
+use super::request::{Request, request};
+use super::{Plan, hold};
+use crate::kernels::{Check, I32, I64, Layout, U32, read, read_positions, topk as pairs};
+
+/// What is asked of the kernel crate.
+#[derive(Clone, Copy, Debug)]
+enum Form {
+    Pairs,
+    Positions,
+    Mask,
+    MaskAndPositions,
+}
+
+/// A request, and what of its kernel only this level can choose.
+#[derive(Clone, Debug)]
+struct KernelRequest {
+    request: Request,
+    layout: Layout,
+    form: Form,
+    index: ElemType,
+}
+
+fn kernel_request() -> impl Strategy<Value = KernelRequest> {
+    let form = prop_oneof![
+        4 => Just(Form::Pairs),
+        1 => Just(Form::Positions),
+        1 => Just(Form::Mask),
+        1 => Just(Form::MaskAndPositions),
+    ];
+    let index = prop_oneof![6 => Just(I32), 1 => Just(U32), 1 => Just(I64)];
+    let fields = (request(), select(Layout::ALL.to_vec()), form, index);
+    fields.prop_map(|(request, layout, form, index)| KernelRequest {
+        request,
+        layout,
+        form,
+        index,
+    })
+}
+
+/// Any request to one routine equals the oracle.
+pub fn property(backend: &Backend, plan: Plan, routine: Option<Routine>) -> Outcome {
+    let check = RefCell::new(Check::new(backend, routine));
+    hold(plan, kernel_request(), |request| {
+        let check = &mut check.borrow_mut();
+        with_dtype!(request.request.dtype, T => draws::<T>(check, &request))
+    })?;
+    check.into_inner().end()
+}
+
+fn draws<T: Element>(check: &mut Check, request: &KernelRequest) -> TestCaseResult {
+    let before = check.passed;
+    for draw in &request.request.draws {
+        let matrix = request.request.matrix::<T>(draw);
+        let options = request.request.options(draw);
+        let input = request.layout.upload(check.client(), &matrix);
+        match launch(check, request, &input, &matrix, &options) {
+            Ok(verdict) => {
+                verdict.map_err(TestCaseError::fail)?;
+                check.passed += 1;
+            }
+            Err(error) => check.refuse(error).map_err(TestCaseError::fail)?,
+        }
+    }
+    if check.passed == before {
+        return Err(TestCaseError::reject("refused"));
+    }
+    Ok(())
+}
+
+/// Launches, and compares with the oracle.
+fn launch<T: Element>(
+    check: &Check,
+    request: &KernelRequest,
+    input: &Rows,
+    matrix: &Matrix<T>,
+    options: &TopkOptions,
+) -> Result<Result<(), String>, KernelError> {
+    let (client, routine, index) = (check.client(), check.routine, request.index);
+    let positions = |handle| read_positions(client, handle, index, matrix.rows * options.k);
+    match request.form {
+        Form::Pairs => {
+            let (values, found) = pairs::<T>(client, input, options, index, routine)?;
+            Ok(verify::selection(matrix, options, Some(&values), &found))
+        }
+        Form::Positions => {
+            let found = positions(topk::argtopk(client, input, options, index, routine)?);
+            Ok(verify::selection(matrix, options, None, &found))
+        }
+        Form::Mask | Form::MaskAndPositions => {
+            let wanted = matches!(request.form, Form::MaskAndPositions).then_some(index);
+            let masked = topk::topk_mask(client, input, options, wanted, routine)?;
+            let dense = read::<T>(client, masked.values, matrix.data.len());
+            let by_index = TopkOptions {
+                sorted: false,
+                ..*options
+            };
+            let found = masked.indices.map(positions);
+            Ok(verify::mask(matrix, options, &dense).and_then(|()| {
+                found.map_or(Ok(()), |found| {
+                    verify::selection(matrix, &by_index, None, &found)
+                })
+            }))
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! How requests are drawn.
+//!
+//! A request is what a kernel is compiled for, and several draws of what varies under one kernel:
+//! rows, k, the method's parameter, the order of the output, the elements.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use proptest::sample::select;
+use sparsek_kernels::topk::{Method, TopkOptions};
+use sparsek_tests::data::{Distribution, Matrix};
+use sparsek_tests::element::{Dtype, Element};
+
+/// Longest rows.
+const MAX_COLS: usize = 2000;
+/// Most rows.
+const MAX_ROWS: usize = 70;
+/// Most draws of a request.
+const DRAWS: usize = 24;
+
+/// What a kernel is compiled for, and what it is given.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub dtype: Dtype,
+    pub cols: usize,
+    pub largest: bool,
+    pub method: Kind,
+    pub draws: Vec<Draw>,
+}
+
+/// A method without its parameter, which no kernel is compiled for.
+#[derive(Clone, Copy, Debug)]
+pub enum Kind {
+    Exact,
+    EarlyStop,
+    Precision,
+}
+
+/// What varies from launch to launch.
+#[derive(Clone, Debug)]
+pub struct Draw {
+    pub rows: usize,
+    k: K,
+    sorted: bool,
+    max_iter: u32,
+    eps: f32,
+    content: Content,
+    seed: u64,
+}
+
+/// Members, for rows of any length.
+#[derive(Clone, Copy, Debug)]
+enum K {
+    Few(usize),
+    AllBut(usize),
+    Percent(usize),
+}
+
+/// What the rows hold.
+#[derive(Clone, Copy, Debug)]
+enum Content {
+    Each(Distribution),
+    Mixed,
+}
+
+impl Request {
+    pub fn options(&self, draw: &Draw) -> TopkOptions {
+        let method = match self.method {
+            Kind::Exact => Method::Exact,
+            Kind::EarlyStop => Method::EarlyStop(draw.max_iter),
+            Kind::Precision => Method::Precision(draw.eps),
+        };
+        TopkOptions {
+            k: draw.k.of(self.cols),
+            largest: self.largest,
+            sorted: draw.sorted,
+            method,
+        }
+    }
+
+    pub fn matrix<T: Element>(&self, draw: &Draw) -> Matrix<T> {
+        match draw.content {
+            Content::Each(distribution) => {
+                Matrix::of(distribution, draw.rows, self.cols, draw.seed)
+            }
+            Content::Mixed => Matrix::mixed(draw.rows, self.cols, draw.seed),
+        }
+    }
+}
+
+impl K {
+    fn of(self, cols: usize) -> usize {
+        match self {
+            Self::Few(k) => k.min(cols),
+            Self::AllBut(rest) => cols.saturating_sub(rest),
+            Self::Percent(percent) => cols * percent / 100,
+        }
+    }
+}
+
+/// Any request.
+pub fn request() -> impl Strategy<Value = Request> {
+    let method = select(vec![Kind::Exact, Kind::EarlyStop, Kind::Precision]);
+    let dtype = select(Dtype::ALL.to_vec());
+    let fields = (dtype, cols(), any::<bool>(), method, vec(draw(), 1..=DRAWS));
+    fields.prop_map(|(dtype, cols, smallest, method, draws)| Request {
+        dtype,
+        cols,
+        largest: !smallest,
+        method,
+        draws,
+    })
+}
+
+/// Small, near a power of two, a multiple of four, or any.
+fn cols() -> impl Strategy<Value = usize> {
+    prop_oneof![
+        3 => 1..=64usize,
+        3 => (0..11u32, 0..3usize).prop_map(|(log, above)| ((1 << log) + above).max(2) - 1),
+        2 => (1..=MAX_COLS / 4).prop_map(|quads| 4 * quads),
+        2 => 1..=MAX_COLS,
+    ]
+}
+
+fn draw() -> impl Strategy<Value = Draw> {
+    let rows = prop_oneof![0..=8usize, 0..=MAX_ROWS];
+    let k = prop_oneof![
+        3 => (0..=33usize).prop_map(K::Few),
+        1 => (0..=4usize).prop_map(K::AllBut),
+        2 => (0..=100usize).prop_map(K::Percent),
+    ];
+    let content = prop_oneof![
+        select(Distribution::ALL.to_vec()).prop_map(Content::Each),
+        Just(Content::Mixed),
+    ];
+    let fields = (
+        rows,
+        k,
+        any::<bool>(),
+        prop_oneof![0..=12u32, 0..=80u32],
+        eps(),
+        content,
+        0..1u64 << 32,
+    );
+    fields.prop_map(|(rows, k, sorted, max_iter, eps, content, seed)| Draw {
+        rows,
+        k,
+        sorted,
+        max_iter,
+        eps,
+        content,
+        seed,
+    })
+}
+
+/// Zero, an error that users ask for, or one that leaves nothing to search.
+fn eps() -> impl Strategy<Value = f32> {
+    let usual = (0..8i32).prop_map(|digits| 10f32.powi(-digits));
+    prop_oneof![1 => Just(0.0), 4 => usual, 1 => select(vec![4.0, f32::MAX, f32::MIN_POSITIVE])]
+}

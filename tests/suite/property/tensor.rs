@@ -1,0 +1,161 @@
+//! Properties of the tensor operations: views of tensors of rank 2, along either dimension.
+
+use std::cell::RefCell;
+
+use burn::tensor::kind::Ordered;
+use burn::tensor::{Device, Float, Tensor, TensorData};
+use proptest::prelude::*;
+use proptest::sample::select;
+use proptest::test_runner::TestCaseResult;
+use sparsek::topk::TopkOptions;
+use sparsek_kernels::topk as kernel;
+use sparsek_tests::backend::Backend;
+use sparsek_tests::data::Matrix;
+use sparsek_tests::element::Element;
+use sparsek_tests::runner::Outcome;
+use sparsek_tests::with_dtype;
+
+use super::request::{Draw, Request, request};
+use super::{Plan, hold};
+use crate::kernels::{Check, I32, Layout};
+use crate::topk_tensors;
+
+/// How the rows lie in a tensor.
+#[derive(Clone, Copy, Debug)]
+enum View {
+    /// Row after row.
+    Rows,
+    /// Column after column; selected along dimension 0.
+    Columns,
+    /// Column after column, transposed.
+    Transposed,
+    /// The middle of a greater tensor.
+    Sliced,
+}
+
+impl View {
+    const ALL: [Self; 4] = [Self::Rows, Self::Columns, Self::Transposed, Self::Sliced];
+
+    /// Whether Burn reads the result: cubecl-std 0.11.3 divides by zero on a transposed tensor
+    /// without elements, on the CPU runtime.
+    fn reads(self, request: &Request, draw: &Draw) -> bool {
+        matches!(self, Self::Rows) || (draw.rows > 0 && request.options(draw).k > 0)
+    }
+
+    /// The tensor, and the dimension along which its rows lie.
+    fn tensor<K: Ordered, T: Element>(
+        self,
+        matrix: &Matrix<T>,
+        device: &Device,
+    ) -> (Tensor<2, K>, isize) {
+        let (rows, cols) = (matrix.rows, matrix.cols);
+        let make = |data: Vec<T>, shape| {
+            Tensor::<2, K>::from_data(TensorData::new(data, shape), (device, T::dtype()))
+        };
+        let columns = || {
+            let column = |j| (0..rows).map(move |i| matrix.data[i * cols + j]);
+            make((0..cols).flat_map(column).collect(), [cols, rows])
+        };
+        match self {
+            Self::Rows => (make(matrix.data.clone(), [rows, cols]), -1),
+            Self::Columns => (columns(), 0),
+            Self::Transposed => (columns().transpose(), -1),
+            Self::Sliced => {
+                let (height, width) = (rows + 3, cols + 8);
+                // The greatest value, all bits set, is around it.
+                let mut data = vec![T::of_bits(!T::SIGN); height * width];
+                for i in 0..rows {
+                    let start = (i + 1) * width + 8;
+                    data[start..start + cols].copy_from_slice(matrix.row(i));
+                }
+                let whole = make(data, [height, width]);
+                (whole.slice([1..1 + rows, 8..8 + cols]), -1)
+            }
+        }
+    }
+}
+
+/// `topk`, `argtopk` and, of floats, `topk_mask` of any tensor equal the oracle.
+pub fn property(backend: &Backend, plan: Plan) -> Outcome {
+    let check = RefCell::new(Check::new(backend, None));
+    let requests = (request(), select(View::ALL.to_vec()));
+    hold(plan, requests, |(request, view)| {
+        let check = &mut check.borrow_mut();
+        with_dtype!(request.dtype, T => draws::<T>(backend, check, &request, view))
+    })?;
+    check.into_inner().end()
+}
+
+fn draws<T: Element>(
+    backend: &Backend,
+    check: &mut Check,
+    request: &Request,
+    view: View,
+) -> TestCaseResult {
+    let before = check.passed;
+    for draw in request
+        .draws
+        .iter()
+        .filter(|draw| view.reads(request, draw))
+    {
+        if !refused::<T>(backend, check, request, draw).map_err(TestCaseError::fail)? {
+            compare::<T>(&backend.device, request, draw, view).map_err(TestCaseError::fail)?;
+            check.passed += 1;
+        }
+    }
+    if check.passed == before {
+        return Err(TestCaseError::reject("refused"));
+    }
+    Ok(())
+}
+
+/// Whether Burn has no such tensors there, or the kernels refuse the request as documented; the
+/// tensor operations panic then.
+fn refused<T: Element>(
+    backend: &Backend,
+    check: &mut Check,
+    request: &Request,
+    draw: &Draw,
+) -> Result<bool, String> {
+    if !backend.device.supports_dtype(T::dtype()) {
+        return Ok(true);
+    }
+    let Some(client) = &backend.client else {
+        return Ok(false);
+    };
+    // Without rows a request is checked and nothing is launched.
+    let none = Matrix::<T> {
+        rows: 0,
+        cols: request.cols,
+        data: Vec::new(),
+    };
+    let input = Layout::Contiguous.upload(client, &none);
+    match kernel::topk(client, &input, &request.options(draw), I32, None) {
+        Ok(_) => Ok(false),
+        Err(error) => check.refuse(error).map(|()| true),
+    }
+}
+
+fn compare<T: Element>(
+    device: &Device,
+    request: &Request,
+    draw: &Draw,
+    view: View,
+) -> Result<(), String> {
+    let matrix = request.matrix::<T>(draw);
+    let options = request.options(draw);
+    let (x, dim) = view.tensor::<T::Kind, T>(&matrix, device);
+    let options = TopkOptions {
+        k: options.k,
+        dim,
+        largest: options.largest,
+        sorted: options.sorted,
+        method: options.method,
+    };
+    topk_tensors::check::<2, T::Kind, T>(&x, &options)?;
+    if T::FLOAT {
+        let (x, _) = view.tensor::<Float, T>(&matrix, device);
+        topk_tensors::check_mask::<2, T>(&x, &options)?;
+    }
+    Ok(())
+}
