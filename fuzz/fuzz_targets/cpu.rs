@@ -15,7 +15,10 @@ use sparsek_kernels::topk::{Rows, topk};
 use sparsek_tests::element::Element;
 use sparsek_tests::{verify, with_dtype};
 
-static CLIENT: LazyLock<Client> = LazyLock::new(|| cubecl::Device::cpu().client());
+static CLIENT: LazyLock<Client> = LazyLock::new(|| {
+    let device = cubecl::Device::cpu().expect("the CPU runtime is linked");
+    device.client()
+});
 
 fuzz_target!(|bytes: &[u8]| {
     if let Some(request) = Request::read(bytes) {

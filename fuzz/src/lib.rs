@@ -7,9 +7,9 @@ use sparsek_tests::element::{Dtype, Element};
 /// Longest rows.
 const MAX_COLS: usize = 1100;
 /// Most rows.
-const MAX_ROWS: usize = 8;
-/// Most halvings of early stop: enough to end between neighbouring f64.
-const MAX_ITER: u32 = 1200;
+const MAX_ROWS: usize = 4;
+/// Most halvings of early stop: enough to end between neighbouring integers.
+const MAX_ITER: u32 = 100;
 
 /// A request and the raw bits of its rows.
 #[derive(Debug)]

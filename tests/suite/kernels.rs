@@ -207,11 +207,14 @@ impl<'a> Check<'a> {
             KernelError::Routine { .. } => self.routine.is_some() || self.backend.is_llvmpipe(),
             _ => false,
         };
-        self.refused = refusal(&error).filter(|_| allowed);
-        match &self.refused {
-            Some(_) => Ok(()),
-            None => Err(format!("refused: {error}")),
+        let Some(reason) = refusal(&error).filter(|_| allowed) else {
+            return Err(format!("refused: {error}"));
+        };
+        // A routine that cannot run says more than a dtype that is missing.
+        if self.refused.is_none() || matches!(error, KernelError::Routine { .. }) {
+            self.refused = Some(reason);
         }
+        Ok(())
     }
 
     pub fn end(self) -> Outcome {

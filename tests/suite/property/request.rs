@@ -12,10 +12,22 @@ use sparsek_tests::element::{Dtype, Element};
 
 /// Longest rows.
 const MAX_COLS: usize = 2000;
-/// Most rows.
-const MAX_ROWS: usize = 70;
-/// Most draws of a request.
-const DRAWS: usize = 24;
+
+/// The most that a request holds.
+#[derive(Clone, Copy)]
+pub struct Extent {
+    rows: usize,
+    draws: usize,
+}
+
+impl Extent {
+    pub const FULL: Self = Self {
+        rows: 70,
+        draws: 24,
+    };
+    /// Where a row takes milliseconds.
+    pub const SMALL: Self = Self { rows: 8, draws: 6 };
+}
 
 /// What a kernel is compiled for, and what it is given.
 #[derive(Clone, Debug)]
@@ -97,11 +109,12 @@ impl K {
     }
 }
 
-/// Any request.
-pub fn request() -> impl Strategy<Value = Request> {
+/// Any request of at most this extent.
+pub fn request(extent: Extent) -> impl Strategy<Value = Request> {
     let method = select(vec![Kind::Exact, Kind::EarlyStop, Kind::Precision]);
     let dtype = select(Dtype::ALL.to_vec());
-    let fields = (dtype, cols(), any::<bool>(), method, vec(draw(), 1..=DRAWS));
+    let draws = vec(draw(extent.rows), 1..=extent.draws);
+    let fields = (dtype, cols(), any::<bool>(), method, draws);
     fields.prop_map(|(dtype, cols, smallest, method, draws)| Request {
         dtype,
         cols,
@@ -121,8 +134,8 @@ fn cols() -> impl Strategy<Value = usize> {
     ]
 }
 
-fn draw() -> impl Strategy<Value = Draw> {
-    let rows = prop_oneof![0..=8usize, 0..=MAX_ROWS];
+fn draw(rows: usize) -> impl Strategy<Value = Draw> {
+    let rows = prop_oneof![0..=8usize, 0..=rows];
     let k = prop_oneof![
         3 => (0..=33usize).prop_map(K::Few),
         1 => (0..=4usize).prop_map(K::AllBut),

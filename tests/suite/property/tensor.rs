@@ -15,7 +15,7 @@ use sparsek_tests::element::Element;
 use sparsek_tests::runner::Outcome;
 use sparsek_tests::with_dtype;
 
-use super::request::{Draw, Request, request};
+use super::request::{Draw, Extent, Request, request};
 use super::{Plan, hold};
 use crate::kernels::{Check, I32, Layout};
 use crate::topk_tensors;
@@ -78,7 +78,7 @@ impl View {
 /// `topk`, `argtopk` and, of floats, `topk_mask` of any tensor equal the oracle.
 pub fn property(backend: &Backend, plan: Plan) -> Outcome {
     let check = RefCell::new(Check::new(backend, None));
-    let requests = (request(), select(View::ALL.to_vec()));
+    let requests = (request(Extent::FULL), select(View::ALL.to_vec()));
     hold(plan, requests, |(request, view)| {
         let check = &mut check.borrow_mut();
         with_dtype!(request.dtype, T => draws::<T>(backend, check, &request, view))
