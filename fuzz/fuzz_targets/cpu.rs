@@ -46,7 +46,9 @@ fn compare<T: Element>(request: &Request) -> Result<(), String> {
 }
 
 fn read<T: Element>(handle: Handle, length: usize) -> Vec<T> {
-    let bytes = CLIENT.read_one(handle).expect("the launch and the copy succeed");
+    let bytes = CLIENT
+        .read_one(handle)
+        .expect("the launch and the copy succeed");
     let mut values: Vec<T> = bytemuck::pod_collect_to_vec(&bytes[..]);
     values.truncate(length);
     values

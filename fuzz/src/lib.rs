@@ -39,7 +39,9 @@ impl<'a> Request<'a> {
         let method = match method % 3 {
             0 => Method::Exact,
             1 => Method::EarlyStop(parameter % (MAX_ITER + 1)),
-            _ => Method::Precision(Some(f32::from_bits(parameter).abs()).filter(|e| e.is_finite())?),
+            _ => {
+                Method::Precision(Some(f32::from_bits(parameter).abs()).filter(|e| e.is_finite())?)
+            }
         };
         Some(Self {
             dtype: Dtype::ALL[usize::from(dtype) % Dtype::ALL.len()],
