@@ -88,8 +88,9 @@ impl Model {
         self.finite() && self.spread > 0.0
     }
 
-    pub fn is_nan(&self) -> bool {
-        !(f32::abs(self.mean) <= f32::INFINITY)
+    /// Whether the row has no NaN, nor infinities of both signs.
+    pub fn is_number(&self) -> bool {
+        f32::abs(self.mean) <= f32::INFINITY
     }
 
     /// The threshold of normal values.

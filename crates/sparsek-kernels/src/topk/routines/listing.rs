@@ -119,8 +119,8 @@ fn list_part(
 ) {
     let width = comptime!(blueprint.part.width as u32);
     let capacity = comptime!(blueprint.capacity() as u32);
-    let mut above = from.above + 0;
-    let mut level = from.level + 0;
+    let mut above = from.above;
+    let mut level = from.level;
     #[unroll]
     for load in 0..comptime!(blueprint.part.loads) {
         let own = reaching.counts(comptime!(load as u32 * width), width);

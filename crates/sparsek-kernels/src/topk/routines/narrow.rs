@@ -60,7 +60,7 @@ impl Held<f32> {
             let outlier = 4.0 * span.high_count < wanted
                 && span.low_count >= cols
                 && 2.0 * steady.spread < model.spread;
-            let again = far && (outlier || !usable) && steady.usable() && !model.is_nan();
+            let again = far && (outlier || !usable) && steady.usable() && model.is_number();
             let fresh = Span::new(steady.mean, steady.spread, self.team.cols);
             span.low = select(again, fresh.low, span.low);
             span.high = select(again, fresh.high, span.high);
@@ -118,7 +118,7 @@ impl Held<f32> {
             );
             let guess = select(stuck && enough && high_is_value, span.high, guess);
             low_is_value = low_is_value && !(open && enough);
-            high_is_value = high_is_value && !(open && !enough);
+            high_is_value = high_is_value && (enough || !open);
             settled = settled || last || near;
             value = select(open && !settled, guess, value);
             value = select(at_low, span.low, value);
