@@ -91,11 +91,9 @@ pub(super) fn list_reaching<E: Element, N: Size>(
             all += count;
         }
         if own > 0 {
-            let cursor = Cursor {
-                above: totals.above + (before & 0xffff),
-                level: totals.level + (before >> 16),
-            };
-            list_part(&reaching, &cursor, &team, first, k, columns, blueprint);
+            list_part(
+                &reaching, &totals, before, &team, first, k, columns, blueprint,
+            );
         }
         totals.above += all & 0xffff;
         totals.level += all >> 16;
@@ -106,11 +104,13 @@ pub(super) fn list_reaching<E: Element, N: Size>(
     totals.above + min(totals.level, k)
 }
 
-/// Lists a plane's part of the row.
+/// Lists a plane's part of the row, with `before` counted in the parts of the tile before it.
 #[cube]
+#[allow(clippy::too_many_arguments)]
 fn list_part(
     reaching: &Reaching,
-    from: &Cursor,
+    totals: &Cursor,
+    before: u32,
     team: &Team,
     first: u32,
     k: u32,
@@ -119,8 +119,8 @@ fn list_part(
 ) {
     let width = comptime!(blueprint.part.width as u32);
     let capacity = comptime!(blueprint.capacity() as u32);
-    let mut above = from.above;
-    let mut level = from.level;
+    let mut above = totals.above + (before & 0xffff);
+    let mut level = totals.level + (before >> 16);
     #[unroll]
     for load in 0..comptime!(blueprint.part.loads) {
         let own = reaching.counts(comptime!(load as u32 * width), width);
