@@ -89,7 +89,7 @@ fn table_1(client: &Client, rows: usize) -> anyhow::Result<[Table; 2]> {
         "\nThe same rows by the loop as printed: thres - min is tested against eps max, not max - min"
     );
     println!(
-        "against eps max(|min|, |max|) (R7, R8), so that a search ends one iteration earlier."
+        "against eps max(|min|, |max|) (R7, R8), so that a search that ends by width does so an iteration earlier."
     );
     tables[1].print_outside();
     Ok(tables)
