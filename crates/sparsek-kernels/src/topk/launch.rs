@@ -132,7 +132,7 @@ impl Job<'_> {
         with_element!(self.input.dtype, E => self.sort::<E>(values, indices))
     }
 
-    pub(super) fn search(&self) -> Search {
+    fn search(&self) -> Search {
         Search {
             method: self.options.method.kind(),
             largest: self.options.largest,
@@ -307,16 +307,21 @@ impl Job<'_> {
         }
     }
 
-    fn memory<E: Element>(&self, routine: Routine, target: Target) -> Result<(), KernelError> {
-        let input = self.input;
-        let (values, indices) = self.outputs(&target)?;
-        let blueprint = MemoryBlueprint {
+    /// What is asked of a kernel that reads rows from memory.
+    pub(super) fn memory_blueprint(&self, target: &Target) -> MemoryBlueprint {
+        MemoryBlueprint {
             search: self.search(),
-            strided: input.col_stride != 1,
+            strided: self.input.col_stride != 1,
             values: !matches!(target, Target::Indices(_)),
             indices: !matches!(target, Target::Dense(_, None)),
             dense: matches!(target, Target::Dense(..)),
-        };
+        }
+    }
+
+    fn memory<E: Element>(&self, routine: Routine, target: Target) -> Result<(), KernelError> {
+        let input = self.input;
+        let (values, indices) = self.outputs(&target)?;
+        let blueprint = self.memory_blueprint(&target);
         let source = argument(&input.handle, "input", input.dtype, input.extent())?;
         // SAFETY: as in `plane`.
         unsafe {

@@ -9,7 +9,6 @@ use super::{
     routines::{
         stream::{SamplingLaunch, StreamBlueprint, stream_select},
         team::Shape,
-        unit::MemoryBlueprint,
     },
     select::{LIST_ITEMS, LONG_SAMPLE, SAMPLE_ITEMS, TEAM_ITEMS, stream_units},
 };
@@ -78,13 +77,7 @@ impl Job<'_> {
         }
         let (values, indices) = self.outputs(&target)?;
         let blueprint = StreamBlueprint {
-            memory: MemoryBlueprint {
-                search: self.search(),
-                strided: input.col_stride != 1,
-                values: !matches!(target, Target::Indices(_)),
-                indices: !matches!(target, Target::Dense(_, None)),
-                dense: matches!(target, Target::Dense(..)),
-            },
+            memory: self.memory_blueprint(&target),
             sample: shape(units, width, plan.sample_items, true),
             part: shape(plane, width, TEAM_ITEMS, false),
             list: shape(units, 1, plan.list_items, false),

@@ -5,6 +5,7 @@ use cubecl::prelude::*;
 use super::{
     held::Held,
     layout::{RowLayout, element_offset},
+    members::mask,
     registers::Loaded,
     stream::StreamBlueprint,
     team::Team,
@@ -36,7 +37,7 @@ impl Reaching {
 
     /// Both counts in one word, 16 bits each.
     fn counts(&self, #[comptime] first: u32, #[comptime] width: u32) -> u32 {
-        let mask = comptime!(u32::MAX >> (32 - width));
+        let mask = comptime!(mask(width));
         let above = (self.above >> first) & mask;
         let level = (self.level >> first) & mask;
         above.count_ones() + (level.count_ones() << 16)

@@ -71,6 +71,6 @@ impl Members {
 }
 
 /// A one in each of the lowest `width` bits.
-fn mask(width: u32) -> u32 {
+pub(super) fn mask(width: u32) -> u32 {
     u32::MAX >> (32 - width)
 }
