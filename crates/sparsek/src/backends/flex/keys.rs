@@ -31,37 +31,56 @@ pub(super) trait Bits: Copy + Ord + Send + Sync + std::ops::Not<Output = Self> {
     const MIN: Self;
     const MAX: Self;
     fn decrement(self) -> Self;
+    /// About how far it is from a lower key.
+    fn above(self, low: Self) -> f64;
+    /// The key about so far away, the least or the greatest where there is none.
+    fn moved(self, distance: f64) -> Self;
 }
 
-impl Bits for u32 {
-    const MIN: Self = Self::MIN;
-    const MAX: Self = Self::MAX;
-    fn decrement(self) -> Self {
-        self - 1
-    }
+macro_rules! bits {
+    ($bits:ident) => {
+        impl Bits for $bits {
+            const MIN: Self = Self::MIN;
+            const MAX: Self = Self::MAX;
+            fn decrement(self) -> Self {
+                self - 1
+            }
+            fn above(self, low: Self) -> f64 {
+                (self - low) as f64
+            }
+            fn moved(self, distance: f64) -> Self {
+                // Casts of floats saturate.
+                if distance < 0.0 {
+                    self.saturating_sub(-distance as Self)
+                } else {
+                    self.saturating_add(distance as Self)
+                }
+            }
+        }
+    };
 }
 
-impl Bits for u64 {
-    const MIN: Self = Self::MIN;
-    const MAX: Self = Self::MAX;
-    fn decrement(self) -> Self {
-        self - 1
-    }
-}
+bits!(u32);
+bits!(u64);
 
 macro_rules! float_key {
-    ($float:ident, $bits:ident) => {
+    ($float:ident, $bits:ident, $signed:ident) => {
         impl Key for $float {
             type Bits = $bits;
             const ZERO: Self = 0.0;
 
             fn key(self) -> $bits {
                 const SIGN: $bits = 1 << ($bits::BITS - 1);
-                if self.is_nan() {
-                    return $bits::MAX;
+                // Signed, and choices without branches: so it runs on several values at once.
+                let bits = self.to_bits();
+                let magnitude = (bits & !SIGN) as $signed;
+                let fill = ((bits as $signed) >> ($bits::BITS - 1)) as $bits | SIGN;
+                let key = if magnitude == 0 { SIGN } else { bits ^ fill };
+                if magnitude > $float::INFINITY.to_bits() as $signed {
+                    $bits::MAX
+                } else {
+                    key
                 }
-                let bits = if self == 0.0 { 0 } else { self.to_bits() };
-                if bits & SIGN == 0 { bits | SIGN } else { !bits }
             }
 
             fn midpoint(low: $bits, high: $bits, largest: bool) -> $bits {
@@ -112,12 +131,12 @@ macro_rules! float_key {
 
 mod single {
     use super::Key;
-    float_key!(f32, u32);
+    float_key!(f32, u32, i32);
 }
 
 mod double {
     use super::Key;
-    float_key!(f64, u64);
+    float_key!(f64, u64, i64);
 }
 
 macro_rules! half_key {

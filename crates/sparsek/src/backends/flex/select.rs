@@ -12,11 +12,28 @@ struct Threshold<B> {
     above: usize,
 }
 
-/// Selects row after row, reusing its buffers.
+/// Counts of a row before it is left to the standard library's selection.
+const COUNTS: u32 = 12;
+/// Of these one in so many halves the range of keys: counts may be far from even in it.
+const HALVING: u32 = 4;
+
+/// Keys that are looked at together when members are taken.
+const CHUNK: usize = 16;
+
+/// Where the last row's threshold was found: a guess for the next one's.
+#[derive(Clone, Copy)]
+struct Guess<B> {
+    key: B,
+    /// Distance of keys there.
+    spacing: f64,
+}
+
+/// Selects row after row, reusing its buffers. Members depend on the row alone.
 pub(super) struct Selector<E: Key> {
     keys: Vec<E::Bits>,
     scratch: Vec<E::Bits>,
     members: Vec<usize>,
+    guess: Option<Guess<E::Bits>>,
 }
 
 impl<E: Key> Selector<E> {
@@ -25,16 +42,24 @@ impl<E: Key> Selector<E> {
             keys: Vec::new(),
             scratch: Vec::new(),
             members: Vec::new(),
+            guess: None,
         }
     }
 
     /// Columns of the members of a row, in the order asked. `spec.k` is at least 1.
     pub fn select(&mut self, row: &[E], spec: &TopkSpec) -> &[usize] {
-        self.keys.clear();
+        self.keys.resize(row.len(), E::Bits::MIN);
+        let keys = self.keys.iter_mut().zip(row);
         if spec.largest {
-            self.keys.extend(row.iter().map(|value| value.key()));
+            keys.for_each(|(key, value)| *key = value.key());
         } else {
-            self.keys.extend(row.iter().map(|value| !value.key()));
+            keys.for_each(|(key, value)| *key = !value.key());
+        }
+        if let Method::Exact = spec.method
+            && let Some(least) = self.counted(spec.k)
+        {
+            self.take(least, spec.k);
+            return self.ordered(spec);
         }
         let threshold = match spec.method {
             Method::Exact => self.exact(spec.k),
@@ -57,12 +82,85 @@ impl<E: Key> Selector<E> {
                 break;
             }
         }
+        self.ordered(spec)
+    }
+
+    fn ordered(&mut self, spec: &TopkSpec) -> &[usize] {
         if spec.sorted {
             let keys = &self.keys;
             self.members
-                .sort_by(|&a, &b| keys[b].cmp(&keys[a]).then(a.cmp(&b)));
+                .sort_unstable_by(|&a, &b| keys[b].cmp(&keys[a]).then(a.cmp(&b)));
         }
         &self.members
+    }
+
+    /// Takes the `k` keys at or above `least`, of which there are so many.
+    fn take(&mut self, least: E::Bits, k: usize) {
+        self.members.resize(k + 1, 0);
+        let mut taken = 0;
+        for (chunk, keys) in self.keys.chunks(CHUNK).enumerate() {
+            // Most of the chunks of a row with few members have none.
+            let reach = keys.iter().map(|key| u32::from(*key >= least));
+            if reach.sum::<u32>() == 0 {
+                continue;
+            }
+            for (i, key) in keys.iter().enumerate() {
+                // Written whether or not it stays, which is faster than a branch that is hard to foresee.
+                self.members[taken] = chunk * CHUNK + i;
+                taken += usize::from(*key >= least);
+            }
+        }
+        self.members.truncate(k);
+    }
+
+    /// A key that exactly k keys reach, if counts find one soon.
+    fn counted(&mut self, k: usize) -> Option<E::Bits> {
+        let (mut low, mut low_count) = (E::Bits::MIN, self.keys.len());
+        let (mut high, mut high_count) = (E::Bits::MAX, 0);
+        let (mut key, mut spacing) = match self.guess {
+            Some(guess) => (guess.key, guess.spacing),
+            None => {
+                low = self.keys.iter().copied().fold(E::Bits::MAX, E::Bits::min);
+                high = self.keys.iter().copied().fold(E::Bits::MIN, E::Bits::max);
+                (low.moved(0.5 * high.above(low)), 0.0)
+            }
+        };
+        let (mut low_seen, mut high_seen) = (spacing == 0.0, spacing == 0.0);
+        for step in 1..=COUNTS {
+            let count = self.count(key);
+            if count == k {
+                if low_seen && high_seen {
+                    let between = high.above(low) / (low_count - high_count) as f64;
+                    spacing = if spacing == 0.0 {
+                        between
+                    } else {
+                        0.75 * spacing + 0.25 * between
+                    };
+                }
+                self.guess = (spacing > 0.0).then_some(Guess { key, spacing });
+                return Some(key);
+            }
+            let missed = count as f64 - k as f64;
+            if count > k {
+                (low, low_count, low_seen) = (key, count, true);
+            } else {
+                (high, high_count, high_seen) = (key, count, true);
+            }
+            let range = high.above(low);
+            if range <= 1.0 {
+                return None;
+            }
+            let target = if !low_seen || !high_seen {
+                key.moved(missed * spacing * f64::from(step))
+            } else if step % HALVING == 0 {
+                low.moved(0.5 * range)
+            } else {
+                let share = (low_count - k) as f64 / (low_count - high_count) as f64;
+                low.moved(share * range)
+            };
+            key = target.clamp(low.moved(1.0), high.decrement());
+        }
+        None
     }
 
     /// The kth key and how many are above it.
@@ -79,7 +177,12 @@ impl<E: Key> Selector<E> {
     }
 
     fn count(&self, at_least: E::Bits) -> usize {
-        self.keys.iter().filter(|key| **key >= at_least).count()
+        // Sums of 32 bits keep up with the comparisons of as many keys at once.
+        let sums = self.keys.chunks(1 << 16).map(|keys| {
+            let reach = keys.iter().map(|key| u32::from(*key >= at_least));
+            reach.sum::<u32>() as usize
+        });
+        sums.sum()
     }
 
     /// Least and greatest finite key, or twice zero.
