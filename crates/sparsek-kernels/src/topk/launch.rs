@@ -98,7 +98,7 @@ pub(super) fn require_element(client: &Client, dtype: ElemType) -> Result<(), Ke
 }
 
 /// Whether f32 holds all values of the dtype.
-fn is_single(dtype: ElemType) -> bool {
+pub(super) fn is_single(dtype: ElemType) -> bool {
     matches!(
         dtype,
         ElemType::Float(FloatKind::F32 | FloatKind::F16 | FloatKind::BF16)
@@ -278,16 +278,7 @@ impl Job<'_> {
 
     /// Elements of a load that rows, strides and offset allow.
     pub(super) fn widths(&self) -> impl Iterator<Item = usize> {
-        let input = self.input;
-        let size = input.dtype.size();
-        let offset = input.handle.offset_start.unwrap_or(0) as usize;
-        let sizes = self.client.io_optimized_vector_sizes(size);
-        sizes.filter(move |width| {
-            input.col_stride == 1
-                && input.cols.is_multiple_of(*width)
-                && input.row_stride.is_multiple_of(*width)
-                && offset.is_multiple_of(width * size)
-        })
+        load_widths(self.client, self.input)
     }
 
     /// How rows lie in `lanes` units: the fewest items, then the widest loads.
@@ -372,6 +363,19 @@ impl Job<'_> {
             self.input.rows * self.input.cols,
         )
     }
+}
+
+/// Elements of a load that rows, strides and offset of an input allow.
+pub(super) fn load_widths(client: &Client, input: &Rows) -> impl Iterator<Item = usize> {
+    let size = input.dtype.size();
+    let offset = input.handle.offset_start.unwrap_or(0) as usize;
+    let sizes = client.io_optimized_vector_sizes(size);
+    sizes.filter(move |width| {
+        input.col_stride == 1
+            && input.cols.is_multiple_of(*width)
+            && input.row_stride.is_multiple_of(*width)
+            && offset.is_multiple_of(width * size)
+    })
 }
 
 /// Fills a buffer of `elements` with zeros.

@@ -94,6 +94,8 @@ pub(crate) struct Problem {
     pub k: usize,
     pub cols: usize,
     pub exact: bool,
+    /// Most elements of a load.
+    pub width: usize,
     /// Most passes that the search may take over a row.
     pub passes: usize,
 }
@@ -241,6 +243,7 @@ fn validate(
         k: options.k,
         cols: input.cols,
         exact: options.method == Method::Exact,
+        width: launch::load_widths(client, input).max().unwrap_or(1),
         passes: select::passes(options.method, input.dtype),
     };
     match routine {

@@ -4,13 +4,15 @@ use cubecl::prelude::*;
 
 use super::{
     element::Element,
-    launch::{Job, Target},
+    launch::{Job, Target, is_single},
     options::MethodKind,
     routines::{
+        guess::normal_launch,
+        listing::TILE_ITEMS,
         stream::{SamplingLaunch, StreamBlueprint, stream_select},
         team::Shape,
     },
-    select::{LIST_ITEMS, LONG_SAMPLE, SAMPLE_ITEMS, TEAM_ITEMS, stream_units},
+    select::{LIST_ITEMS, LONG_SAMPLE, LONG_SAMPLE_ITEMS, SAMPLE_ITEMS, stream_units},
 };
 use crate::{
     error::KernelError,
@@ -20,13 +22,18 @@ use crate::{
 /// Standard deviations by which sample and list are larger than they need be on average.
 const MARGIN: f64 = 4.0;
 
+/// By which part of its rank the threshold in the sample may miss it, so that few counts find one.
+const SLACK: f64 = 6.0;
+
 /// How many elements are sampled and listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Plan {
     /// Sampled elements of a unit.
     pub sample_items: usize,
-    /// The element of the sample that is the threshold, counted from the greatest, from 1.
+    /// The element of the sample that is the threshold, counted from the greatest, from 1, ...
     pub rank: usize,
+    /// ... or one of so many after it.
+    pub slack: usize,
     /// Listed columns of a unit.
     pub list_items: usize,
 }
@@ -37,20 +44,23 @@ pub(crate) fn plan(k: usize, cols: usize, units: usize) -> Result<Plan, usize> {
     let sample_items = if cols < LONG_SAMPLE {
         SAMPLE_ITEMS
     } else {
-        TEAM_ITEMS
+        LONG_SAMPLE_ITEMS
     };
     let sampled = (units * sample_items) as f64;
     let weight = cols as f64 / sampled;
     // Among so many of the sample at least k of the row are found, ...
     let expected = k as f64 / weight;
     let rank = (expected + MARGIN * expected.sqrt() + MARGIN).ceil();
+    let slack = (rank / SLACK).ceil();
     // ... and no more than so many.
-    let needed = ((rank + MARGIN * rank.sqrt()) * weight).ceil() as usize;
+    let most = rank + slack;
+    let needed = ((most + MARGIN * most.sqrt()) * weight).ceil() as usize;
     let fits = LIST_ITEMS.into_iter().find(|items| items * units >= needed);
     match fits {
-        Some(list_items) if rank <= sampled => Ok(Plan {
+        Some(list_items) if most <= sampled => Ok(Plan {
             sample_items,
             rank: rank as usize,
+            slack: slack as usize,
             list_items,
         }),
         _ => Err(needed),
@@ -62,7 +72,7 @@ impl Job<'_> {
     pub(super) fn stream<E: Element>(&self, target: Target) -> Result<(), KernelError> {
         let input = self.input;
         let plane = self.plane_size();
-        let units = stream_units(self.client);
+        let units = stream_units(self.client, input.cols);
         let plan = plan(self.options.k, input.cols, units as usize).expect("checked by select");
         let width = self.widths().max().unwrap_or(1);
         let shape = |lanes: u32, width: usize, items: usize, exact_fit: bool| Shape {
@@ -79,13 +89,13 @@ impl Job<'_> {
         let blueprint = StreamBlueprint {
             memory: self.memory_blueprint(&target),
             sample: shape(units, width, plan.sample_items, true),
-            part: shape(plane, width, TEAM_ITEMS, false),
+            floats: is_single(input.dtype),
+            part: shape(plane, width, TILE_ITEMS, false),
             list: shape(units, 1, plan.list_items, false),
         };
         debug_assert_eq!(blueprint.memory.search.method, MethodKind::Exact);
-        let chunk = plane as usize * width;
-        let chunks = blueprint.sample.loads * blueprint.sample.planes as usize;
-        let spacing = (input.cols - chunk) / (chunks - 1) / width * width;
+        let samples = blueprint.sample.loads * units as usize;
+        let spacing = input.cols / samples / width * width;
         let grid = Grid::new(
             self.client,
             input.rows,
@@ -107,7 +117,15 @@ impl Job<'_> {
                 indices,
                 self.layout(),
                 self.params(),
-                SamplingLaunch::new(plan.rank as u32, spacing as u32),
+                SamplingLaunch::new(
+                    plan.rank as u32,
+                    plan.slack as u32,
+                    normal_launch(
+                        plan.rank + plan.slack / 2,
+                        units as usize * plan.sample_items,
+                    ),
+                    spacing as u32,
+                ),
                 blueprint,
                 self.index,
             );

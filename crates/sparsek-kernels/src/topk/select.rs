@@ -5,7 +5,7 @@ use cubecl::{features::Plane, ir::ElemType, prelude::*};
 use super::{
     Problem,
     options::Method,
-    routines::{Routine, unit::BLOCK},
+    routines::{Routine, listing::TILE_ITEMS, unit::BLOCK},
     sampled::{Plan, plan},
     search::exact_passes,
 };
@@ -26,12 +26,13 @@ const MAX_LISTED: usize = 1 << 12;
 /// Most units in a cube of the block routine. With 1024, an H200 has 64 registers for each and spills:
 /// 2^14 rows of 32,768 took 11.4 ms, 22 times a read and a write.
 const BLOCK_CUBE_UNITS: u32 = 512;
-/// Units in a cube of the stream routine.
-const STREAM_UNITS: u32 = 256;
-/// Elements that one of these samples, and the rows for which it samples `TEAM_ITEMS`.
+/// Rows from which on the stream routine is faster than the block routine.
+const STREAM_COLS: usize = 1 << 12;
+/// Elements that a unit of the stream routine samples, and those of rows from this length on.
 pub(crate) const SAMPLE_ITEMS: usize = 8;
+pub(crate) const LONG_SAMPLE_ITEMS: usize = 16;
 pub(crate) const LONG_SAMPLE: usize = 1 << 18;
-/// Columns that one of these lists, whatever suffices.
+/// Columns that a unit of it lists, whatever suffices.
 pub(crate) const LIST_ITEMS: [usize; 4] = [4, 8, 16, 32];
 /// Units of the cube routine, and of its long rows.
 const CUBE_UNITS: u32 = 256;
@@ -67,9 +68,16 @@ pub(crate) fn listed(client: &Client, k: usize, cols: usize, rows: usize) -> usi
     }
 }
 
-/// Units in a cube of the stream routine.
-pub(crate) fn stream_units(client: &Client) -> u32 {
-    units_per_cube(client, STREAM_UNITS)
+/// Units in a cube of the stream routine: the more, the fewer cubes a chip holds, and the more each search
+/// in sample and list costs. 64 read 2^16 rows of 4096 in 0.363 ms, 128 in 0.423; 128 those of 8192 in 0.710, 64
+/// and 256 in 0.809 and 0.899; 256 read 2^14 rows of 32,768 in 0.697 ms, 128 in 0.742 (NVIDIA H200).
+pub(crate) fn stream_units(client: &Client, cols: usize) -> u32 {
+    let wanted = if cols < LONG_SAMPLE {
+        (cols / 64).clamp(64, 256).next_power_of_two() as u32
+    } else {
+        512
+    };
+    units_per_cube(client, wanted.max(2 * plane_size(client).unwrap_or(1)))
 }
 
 /// Units in a cube of the cube routine.
@@ -87,7 +95,13 @@ pub(crate) fn select(client: &Client, problem: &Problem) -> Result<Routine, Kern
     let has_planes = client.features().plane.contains(Plane::Ops);
     let on_gpu = units_per_cube(client, CUBE_UNITS) >= MIN_CUBE_UNITS && !is_llvmpipe(client);
     if has_planes {
-        for routine in [Routine::Plane, Routine::Block, Routine::Stream] {
+        let long = problem.cols >= STREAM_COLS;
+        let order = if long {
+            [Routine::Plane, Routine::Stream, Routine::Block]
+        } else {
+            [Routine::Plane, Routine::Block, Routine::Stream]
+        };
+        for routine in order {
             if check(routine, client, problem).is_ok() {
                 return Ok(routine);
             }
@@ -163,7 +177,7 @@ pub(crate) fn check(
 /// Why the stream routine cannot run a request.
 fn check_stream(client: &Client, problem: &Problem) -> Result<(), String> {
     let cols = problem.cols;
-    let units = stream_units(client) as usize;
+    let units = stream_units(client, cols) as usize;
     let plane = plane_size(client).ok_or("the device has no planes of one fixed size")? as usize;
     if is_llvmpipe(client) {
         return Err("llvmpipe lacks the workgroup memory layouts that it is compiled with".into());
@@ -174,10 +188,16 @@ fn check_stream(client: &Client, problem: &Problem) -> Result<(), String> {
     if 2 * plane > units {
         return Err(format!("a cube of {units} units holds one plane only"));
     }
-    if cols < units * TEAM_ITEMS {
+    if cols < units * TILE_ITEMS {
         return Err(format!(
             "rows of {cols} elements are shorter than the {} that a cube of {units} units reads at a time",
-            units * TEAM_ITEMS
+            units * TILE_ITEMS
+        ));
+    }
+    if problem.width * plane < TILE_ITEMS {
+        return Err(format!(
+            "a plane of {plane} units, {} elements a load, reads less than the {TILE_ITEMS} that a unit lists",
+            problem.width
         ));
     }
     let room = client.properties().hardware.max_shared_memory_size / (2 * size_of::<u32>());

@@ -105,18 +105,12 @@ impl Held<f32> {
     pub fn guess(&self, k: u32, normal: &Normal, #[comptime] largest: bool) -> Choice {
         let wanted = f32::cast_from(k);
         let own = self.moments();
-        let mean = self.team.sum::<f32>(own.sum) * normal.inverse;
-        let square = self.team.sum::<f32>(own.squares) * normal.inverse;
-        let spread = f32::sqrt(max(square - mean * mean, 0.0));
-        let model = Model {
-            mean,
-            // Not for NaN either.
-            spread: select(square < f32::MAX, spread, f32::INFINITY),
-        };
+        let model = self.model(&own, normal);
         let finite = model.finite();
-        let slope = normal.slope * spread;
+        // Where the row is not finite nothing comes of it.
+        let slope = normal.slope * model.spread;
 
-        let mut span = Span::new(mean, spread, self.team.cols);
+        let mut span = Span::new(model.mean, model.spread, self.team.cols);
         let mut value = model.value(normal);
         let mut count = 0.0f32.runtime();
         let mut settled = false.runtime();
@@ -147,7 +141,19 @@ impl Held<f32> {
         self.settle(value, count, settled, k, largest)
     }
 
-    fn moments(&self) -> Moments {
+    /// Mean and deviation by the sums of all units.
+    pub fn model(&self, own: &Moments, normal: &Normal) -> Model {
+        let mean = self.team.sum::<f32>(own.sum) * normal.inverse;
+        let square = self.team.sum::<f32>(own.squares) * normal.inverse;
+        let spread = f32::sqrt(max(square - mean * mean, 0.0));
+        Model {
+            mean,
+            // Not for NaN either.
+            spread: select(square < f32::MAX, spread, f32::INFINITY),
+        }
+    }
+
+    pub fn moments(&self) -> Moments {
         let mut sum = 0.0f32;
         let mut squares = 0.0f32;
         let mut others = 0.0f32;

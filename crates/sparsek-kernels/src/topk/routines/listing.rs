@@ -1,18 +1,26 @@
 //! One pass over a row that lists the columns whose elements reach a threshold, in index order.
+//!
+//! Units note what reaches it in words of shared memory; then each unit lists a stretch of neighbouring
+//! columns. So planes wait for each other twice in a tile, however the columns lie.
 
 use cubecl::prelude::*;
 
 use super::{
-    held::Held,
     layout::{RowLayout, element_offset},
-    members::mask,
     registers::Loaded,
-    stream::StreamBlueprint,
-    team::Team,
+    stream::{Floor, StreamBlueprint},
+    team::{Shape, Team},
 };
-use crate::topk::{element::Element, search::Cursor};
+use crate::topk::{
+    element::{Element, ordered_key},
+    options::Search,
+    search::Cursor,
+};
 
-/// Elements of a part above the threshold and level with it, a bit each.
+/// Elements of a tile that a unit reads, and neighbouring columns that it lists: a bit each.
+pub(crate) const TILE_ITEMS: usize = 32;
+
+/// Elements above the threshold and level with it, a bit each.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 struct Reaching {
@@ -22,47 +30,98 @@ struct Reaching {
 
 #[cube]
 impl Reaching {
-    fn new<K: Numeric>(keys: &Held<K>, floor: K) -> Reaching {
+    /// Of the elements that this unit holds.
+    fn new<E: Element, N: Size>(
+        loaded: &Loaded<E, N>,
+        floor: &Floor<E>,
+        #[comptime] floats: bool,
+        #[comptime] search: Search,
+    ) -> Reaching {
+        let width = comptime!(loaded.team.shape.width);
         let mut above = 0u32;
         let mut level = 0u32;
         #[unroll]
-        for item in 0..keys.items.len() {
-            let key = keys.items[item];
-            let bit = comptime!(1u32 << item);
-            above |= select(key > floor, bit, 0u32);
-            level |= select(key == floor && keys.team.holds(item), bit, 0u32);
+        for load in 0..comptime!(loaded.team.shape.loads) {
+            let mut load_above = 0u32;
+            let mut load_level = 0u32;
+            #[unroll]
+            for i in 0..width {
+                let item = comptime!(load * width + i);
+                let value = loaded.value(item);
+                let bit = comptime!(1u32 << item);
+                if comptime!(floats) {
+                    let over = is_above::<E>(value, floor.value, search.largest);
+                    load_above |= select(over, bit, 0u32);
+                } else {
+                    let key = ordered_key::<E>(value, search.largest);
+                    load_above |= select(key > floor.key, bit, 0u32);
+                    load_level |= select(key == floor.key, bit, 0u32);
+                }
+            }
+            let inside = loaded.team.loads(load);
+            above |= select(inside, load_above, 0u32);
+            level |= select(inside, load_level, 0u32);
         }
         Reaching { above, level }
     }
 
     /// Both counts in one word, 16 bits each.
-    fn counts(&self, #[comptime] first: u32, #[comptime] width: u32) -> u32 {
-        let mask = comptime!(mask(width));
-        let above = (self.above >> first) & mask;
-        let level = (self.level >> first) & mask;
-        above.count_ones() + (level.count_ones() << 16)
+    fn counts(&self) -> u32 {
+        self.above.count_ones() + (self.level.count_ones() << 16)
     }
 }
 
-/// Lists all elements above `floor` and the first `k` level with it; says how many these are, also where
-/// there is no room for them.
+/// Whether a float is above a normal one, NaN as the greatest of all.
+#[cube]
+fn is_above<E: Element>(value: E, floor: f32, #[comptime] largest: bool) -> bool {
+    let single = E::single(value);
+    if comptime!(largest) {
+        // By its bits: shader compilers may take comparisons of NaN for anything.
+        single > floor || (u32::reinterpret(single) & 0x7fff_ffffu32) > 0x7f80_0000u32
+    } else {
+        -single > floor
+    }
+}
+
+/// The words of a plane's part, turned from the order of units, loads and elements to that of columns.
+#[cube]
+fn in_order(words: &Shared<[u32]>, #[comptime] part: Shape) -> u32 {
+    let width = comptime!(part.width as u32);
+    let group = comptime!(TILE_ITEMS as u32 / width);
+    let groups = comptime!(part.lanes / group);
+    let first = UNIT_POS_Y * part.lanes + UNIT_POS_X % groups * group;
+    let shift = UNIT_POS_X / groups * width;
+    let mut word = 0u32;
+    #[unroll]
+    for unit in 0..group {
+        let own = words[(first + unit) as usize] >> shift;
+        word |= (own & comptime!(u32::MAX >> (32 - width))) << comptime!(unit * width);
+    }
+    word
+}
+
+/// Lists all elements above `floor` and, but for floats, the first `k` level with it; says how many these
+/// are, also where there is no room for them.
 #[cube]
 #[allow(clippy::too_many_arguments)]
 pub(super) fn list_reaching<E: Element, N: Size>(
     input: &[Vector<E, N>],
     start: usize,
     layout: &RowLayout,
-    floor: E::Key,
+    floor: &Floor<E>,
     k: u32,
     columns: &mut Shared<[u32]>,
+    #[comptime] floats: bool,
     #[comptime] blueprint: StreamBlueprint,
 ) -> u32 {
     let part = comptime!(blueprint.part);
-    let planes = comptime!(blueprint.list.planes);
-    let part_cols = comptime!(part.lanes * part.items() as u32);
-    let mut slots = Shared::<[u32]>::new_slice(comptime!(2 * planes as usize));
-    // Slots are written in turns, so that one wait for the others suffices.
-    let mut turn = 0u32;
+    let units = comptime!(blueprint.list.lanes);
+    let part_cols = comptime!(part.lanes * TILE_ITEMS as u32);
+    let capacity = comptime!(blueprint.capacity() as u32);
+    let mut above_words = Shared::<[u32]>::new_slice(units as usize);
+    let mut level_words =
+        Shared::<[u32]>::new_slice(comptime!(if floats { 1 } else { units as usize }));
+    let mut slots = Shared::<[u32]>::new_slice(blueprint.list.planes as usize);
     let mut totals = Cursor { above: 0, level: 0 };
     let mut tile = 0u32;
     while tile < layout.cols {
@@ -77,74 +136,56 @@ pub(super) fn list_reaching<E: Element, N: Size>(
             blueprint.memory.strided,
             blueprint.memory.search,
         );
-        let reaching = Reaching::new::<E::Key>(&loaded.keys().held, floor);
-        let own = team.sum::<u32>(reaching.counts(0u32, comptime!(part.items() as u32)));
-        if UNIT_POS_X == 0 {
-            slots[(turn + UNIT_POS_Y) as usize] = own;
+        let own = Reaching::new::<E, N>(&loaded, floor, floats, blueprint.memory.search);
+        above_words[UNIT_POS as usize] = own.above;
+        if comptime!(!floats) {
+            level_words[UNIT_POS as usize] = own.level;
         }
         sync_cube();
-        let mut before = 0u32;
+        let mut level = 0u32;
+        if comptime!(!floats) {
+            level = in_order(&level_words, part);
+        }
+        let stretch = Reaching {
+            above: in_order(&above_words, part),
+            level,
+        };
+        let counts = stretch.counts();
+        let sums = team.running_sum(counts);
+        if UNIT_POS_X == comptime!(part.lanes - 1) {
+            slots[UNIT_POS_Y as usize] = sums;
+        }
+        // Words are not written again, nor slots, before all have come here and there.
+        sync_cube();
+        let mut before = sums - counts;
         let mut all = 0u32;
         #[unroll]
-        for plane in 0..planes {
-            let count = slots[(turn + plane) as usize];
+        for plane in 0..comptime!(blueprint.list.planes) {
+            let count = slots[plane as usize];
             before += select(plane < UNIT_POS_Y, count, 0u32);
             all += count;
         }
-        if own > 0 {
-            list_part(
-                &reaching, &totals, before, &team, first, k, columns, blueprint,
-            );
+        let mut cursor = Cursor {
+            above: totals.above + (before & 0xffff),
+            level: totals.level + (before >> 16),
+        };
+        let mut rest = stretch.above | stretch.level;
+        while rest != 0 {
+            let lowest = rest & (!rest + 1);
+            let is_above = stretch.above & lowest != 0;
+            let slot = cursor.above + min(cursor.level, k);
+            if (is_above || cursor.level < k) && slot < capacity {
+                let place = (lowest - 1).count_ones();
+                columns[slot as usize] = tile + UNIT_POS * comptime!(TILE_ITEMS as u32) + place;
+            }
+            cursor.above += select(is_above, 1u32, 0u32);
+            cursor.level += select(is_above, 0u32, 1u32);
+            rest ^= lowest;
         }
         totals.above += all & 0xffff;
         totals.level += all >> 16;
-        turn = planes - turn;
-        tile += comptime!(part_cols * planes);
+        tile += comptime!(units * TILE_ITEMS as u32);
     }
     sync_cube();
     totals.above + min(totals.level, k)
-}
-
-/// Lists a plane's part of the row, with `before` counted in the parts of the tile before it.
-#[cube]
-#[allow(clippy::too_many_arguments)]
-fn list_part(
-    reaching: &Reaching,
-    totals: &Cursor,
-    before: u32,
-    team: &Team,
-    first: u32,
-    k: u32,
-    columns: &mut Shared<[u32]>,
-    #[comptime] blueprint: StreamBlueprint,
-) {
-    let width = comptime!(blueprint.part.width as u32);
-    let capacity = comptime!(blueprint.capacity() as u32);
-    let mut above = totals.above + (before & 0xffff);
-    let mut level = totals.level + (before >> 16);
-    #[unroll]
-    for load in 0..comptime!(blueprint.part.loads) {
-        let own = reaching.counts(comptime!(load as u32 * width), width);
-        if plane_any(own > 0) {
-            let sums = team.running_sum(own);
-            let before = sums - own;
-            let mut own_above = above + (before & 0xffff);
-            let mut own_level = level + (before >> 16);
-            #[unroll]
-            for i in 0..width {
-                let item = comptime!(load as u32 * width + i);
-                let is_above = reaching.above & comptime!(1u32 << item) != 0;
-                let is_level = reaching.level & comptime!(1u32 << item) != 0;
-                let slot = own_above + min(own_level, k);
-                if (is_above || (is_level && own_level < k)) && slot < capacity {
-                    columns[slot as usize] = first + team.item_column(comptime!(item as usize));
-                }
-                own_above += select(is_above, 1u32, 0u32);
-                own_level += select(is_level, 1u32, 0u32);
-            }
-            let all = plane_shuffle(sums, comptime!(blueprint.part.lanes - 1));
-            above += all & 0xffff;
-            level += all >> 16;
-        }
-    }
 }

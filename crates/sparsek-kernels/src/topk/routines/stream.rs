@@ -8,6 +8,7 @@ use cubecl::{ir::ElemType, prelude::*};
 
 use super::{
     cube::select_row,
+    guess::Normal,
     held::Held,
     layout::{RowLayout, element_offset},
     listing::list_reaching,
@@ -18,6 +19,7 @@ use super::{
 };
 use crate::topk::{
     element::{Element, ordered_key},
+    options::Search,
     search::{SearchParams, find_threshold},
 };
 
@@ -25,6 +27,8 @@ use crate::topk::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct StreamBlueprint {
     pub memory: MemoryBlueprint,
+    /// Whether sample and list are searched as floats first: floats of at most 32 bits.
+    pub floats: bool,
     /// The sample in the registers of the cube.
     pub sample: Shape,
     /// The part of the row that a plane reads at a time.
@@ -44,10 +48,24 @@ impl StreamBlueprint {
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(crate) struct Sampling {
-    /// The element of the sample that is the threshold, counted from the greatest, from 1.
+    /// The element of the sample that is the threshold, counted from the greatest, from 1, ...
     pub rank: u32,
-    /// Columns from a plane's load of the sample to the next one.
+    /// ... or one of so many after it.
+    pub slack: u32,
+    /// What normal values would do in the sample.
+    pub normal: Normal,
+    /// Columns from a load of the sample to the next one.
     pub spacing: u32,
+}
+
+/// A threshold from the sample.
+#[derive(CubeType, Clone, Copy)]
+pub(super) struct Floor<E: Element> {
+    /// As a float, where one was found.
+    pub value: f32,
+    pub found: bool,
+    /// Otherwise as a key.
+    pub key: E::Key,
 }
 
 /// Values and indices of the members in index order; or the members in their places of a dense row that
@@ -71,15 +89,33 @@ pub(crate) fn stream_select<E: Element, I: Numeric, N: Size>(
     let start = row * layout.row_stride;
     let floor = sampled_floor::<E, N>(input, start, &layout, &sampling, blueprint);
     let mut columns = Shared::<[u32]>::new_slice(comptime!(blueprint.capacity()));
-    let listed = list_reaching::<E, N>(
-        input,
-        start,
-        &layout,
-        floor,
-        params.k,
-        &mut columns,
-        blueprint,
-    );
+    let mut listed = 0u32;
+    if comptime!(blueprint.floats) {
+        if floor.found {
+            listed = list_reaching::<E, N>(
+                input,
+                start,
+                &layout,
+                &floor,
+                params.k,
+                &mut columns,
+                true,
+                blueprint,
+            );
+        }
+    }
+    if !floor.found {
+        listed = list_reaching::<E, N>(
+            input,
+            start,
+            &layout,
+            &floor,
+            params.k,
+            &mut columns,
+            false,
+            blueprint,
+        );
+    }
     if listed >= params.k && listed <= comptime!(blueprint.capacity() as u32) {
         take_listed::<E, I>(
             elements, values, indices, row, &layout, &params, &columns, listed, blueprint,
@@ -98,7 +134,7 @@ pub(crate) fn stream_select<E: Element, I: Numeric, N: Size>(
     }
 }
 
-/// A key that about as many elements of the row reach as the list has room for.
+/// What about as many elements of the row reach as the list has room for.
 #[cube]
 fn sampled_floor<E: Element, N: Size>(
     input: &[Vector<E, N>],
@@ -106,37 +142,114 @@ fn sampled_floor<E: Element, N: Size>(
     layout: &RowLayout,
     sampling: &Sampling,
     #[comptime] blueprint: StreamBlueprint,
-) -> E::Key {
+) -> Floor<E> {
     let width = N::value().comptime();
     let shape = comptime!(blueprint.sample);
-    let mut keys = Sequence::<E::Key>::new();
+    let mut values = Sequence::<E>::new();
     #[unroll]
     for load in 0..comptime!(shape.loads) {
-        let chunk = UNIT_POS_Y + comptime!(load as u32 * shape.planes);
-        let column = chunk * sampling.spacing + UNIT_POS_X * comptime!(width as u32);
+        // Far from each other: elements of neighbouring columns may be much alike.
+        let place = UNIT_POS + comptime!(load as u32 * shape.lanes);
+        let column = place * sampling.spacing;
         let offset = start + element_offset(column, layout, blueprint.memory.strided);
         let vector = input[offset / width];
         #[unroll]
         for i in 0..width {
-            keys.push(ordered_key::<E>(
-                vector.extract(i),
-                blueprint.memory.search.largest,
-            ));
+            values.push(vector.extract(i));
         }
     }
-    let sample = TeamRow::<E> {
-        held: Held::<E::Key> {
-            items: keys,
-            team: Team::new(comptime!(shape.lanes * shape.items() as u32), shape),
-        },
+    let sample = Items::<E> {
+        values,
+        team: Team::new(comptime!(shape.lanes * shape.items() as u32), shape),
         search: blueprint.memory.search,
     };
-    let params = SearchParams {
-        k: sampling.rank,
-        max_iter: 0u32.runtime(),
-        eps: 0.0f32.runtime(),
+    let mut floor = Floor::<E> {
+        value: 0.0f32.runtime(),
+        found: false.runtime(),
+        key: E::Key::min_value(),
     };
-    find_threshold::<E, TeamRow<E>>(&sample, &params, blueprint.memory.search).low
+    if comptime!(blueprint.floats) {
+        let wanted = f32::cast_from(sampling.rank);
+        let slack = f32::cast_from(sampling.slack);
+        let level = sample.singles().rough(wanted, slack, &sampling.normal);
+        floor.value = level.value;
+        floor.found = plane_all(level.settled);
+    }
+    if !floor.found {
+        let params = SearchParams {
+            k: sampling.rank,
+            max_iter: 0u32.runtime(),
+            eps: 0.0f32.runtime(),
+        };
+        let keys = sample.keys();
+        floor.key = find_threshold::<E, TeamRow<E>>(&keys, &params, blueprint.memory.search).low;
+    }
+    floor
+}
+
+/// Elements in registers, of the sample or the list.
+#[derive(CubeType)]
+struct Items<E: Element> {
+    values: Sequence<E>,
+    team: Team,
+    #[cube(comptime)]
+    search: Search,
+}
+
+#[cube]
+impl<E: Element> Items<E> {
+    fn singles(&self) -> Held<f32> {
+        let mut items = Sequence::<f32>::new();
+        #[unroll]
+        for item in 0..self.values.len() {
+            let single = E::single(self.values[item]);
+            let value = if comptime!(self.search.largest) {
+                single
+            } else {
+                -single
+            };
+            items.push(select(self.team.holds(item), value, f32::NEG_INFINITY));
+        }
+        Held::<f32>::new(items, self.team)
+    }
+
+    fn keys(&self) -> TeamRow<E> {
+        let mut keys = Sequence::<E::Key>::new();
+        #[unroll]
+        for item in 0..self.values.len() {
+            let key = ordered_key::<E>(self.values[item], self.search.largest);
+            keys.push(select(self.team.holds(item), key, E::Key::min_value()));
+        }
+        TeamRow::<E> {
+            held: Held::<E::Key>::new(keys, self.team),
+            search: self.search,
+        }
+    }
+
+    /// The k greatest, a bit each.
+    fn choose(&self, params: &SearchParams, #[comptime] floats: bool) -> u32 {
+        let mut bits = 0u32;
+        let mut found = false.runtime();
+        if comptime!(floats) {
+            // What reaches a threshold in the tail thins out as exponential values do.
+            let count = f32::cast_from(self.team.cols);
+            let wanted = f32::cast_from(params.k);
+            let normal = Normal {
+                quantile: (count / wanted).ln() - 1.0,
+                slope: 1.0 / wanted,
+                inverse: 1.0 / count,
+            };
+            let choice = self.singles().guess(params.k, &normal, self.search.largest);
+            bits = choice.bits;
+            found = plane_all(choice.valid);
+        }
+        if !found {
+            let keys = self.keys();
+            let threshold = find_threshold::<E, TeamRow<E>>(&keys, params, self.search);
+            bits = keys.held.choose(threshold.low, threshold.high, params.k);
+        }
+        bits
+    }
 }
 
 /// Selects the members from the list and writes them.
@@ -156,34 +269,32 @@ fn take_listed<E: Element, I: Numeric>(
     let start = row * layout.row_stride;
     let memory = comptime!(blueprint.memory);
     let team = Team::new(listed, blueprint.list);
-    let mut keys = Sequence::<E::Key>::new();
+    let mut items = Sequence::<E>::new();
     #[unroll]
     for load in 0..comptime!(blueprint.list.loads) {
-        let mut key = E::Key::min_value();
+        let mut value = E::from_int(0);
         if team.loads(load) {
             let column = columns[team.column(load) as usize];
-            let offset = start + element_offset(column, layout, memory.strided);
-            key = ordered_key::<E>(elements[offset], memory.search.largest);
+            value = elements[start + element_offset(column, layout, memory.strided)];
         }
-        keys.push(key);
+        items.push(value);
     }
-    let list = TeamRow::<E> {
-        held: Held::<E::Key> { items: keys, team },
+    let list = Items::<E> {
+        values: items,
+        team,
         search: memory.search,
     };
-    let threshold = find_threshold::<E, TeamRow<E>>(&list, params, memory.search);
-    let bits = list.held.choose(threshold.low, threshold.high, params.k);
+    let bits = list.choose(params, blueprint.floats);
     let members = Members::new(bits, team, true);
     #[unroll]
     for load in 0..comptime!(blueprint.list.loads) {
         if members.holds(load) {
             let column = columns[team.column(load) as usize];
             let target = row * params.k as usize + members.start(load) as usize;
-            let value = elements[start + element_offset(column, layout, memory.strided)];
             if comptime!(memory.dense) {
-                values[row * layout.cols as usize + column as usize] = value;
+                values[row * layout.cols as usize + column as usize] = list.values[load];
             } else if comptime!(memory.values) {
-                values[target] = value;
+                values[target] = list.values[load];
             }
             if comptime!(memory.indices) {
                 indices[target] = I::cast_from(column);
