@@ -74,6 +74,7 @@ impl Layout {
             cols,
             row_stride,
             col_stride,
+            lengths: None,
         }
     }
 }

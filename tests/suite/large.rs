@@ -68,6 +68,7 @@ fn tall<T: Element>(
         cols,
         row_stride: cols,
         col_stride: 1,
+        lengths: None,
     };
 
     let options = TopkOptions {

@@ -216,6 +216,7 @@ impl Job<'_> {
             shape,
             floats: !matches!(self.options.method, Method::Precision(_)) && is_single(input.dtype),
             strided: input.col_stride != 1,
+            ragged: input.lengths.is_some(),
             values: matches!(target, Target::Pairs(..)),
             indices: !matches!(target, Target::Dense(_, None)),
             dense,
@@ -247,6 +248,7 @@ impl Job<'_> {
                 source,
                 values,
                 indices,
+                input.lengths_argument()?,
                 self.layout(),
                 self.params(),
                 normal_launch(self.options.k, input.cols),
@@ -294,7 +296,8 @@ impl Job<'_> {
             planes,
             width,
             loads: loads(width),
-            exact_fit: loads(width) * lanes as usize * width == cols,
+            exact_fit: loads(width) * lanes as usize * width == cols
+                && self.input.lengths.is_none(),
         }
     }
 
@@ -306,6 +309,7 @@ impl Job<'_> {
             values: !matches!(target, Target::Indices(_)),
             indices: !matches!(target, Target::Dense(_, None)),
             dense: matches!(target, Target::Dense(..)),
+            ragged: self.input.lengths.is_some(),
         }
     }
 
@@ -326,6 +330,7 @@ impl Job<'_> {
                     source,
                     values,
                     indices,
+                    input.lengths_argument()?,
                     self.layout(),
                     self.params(),
                     blueprint,
@@ -343,6 +348,7 @@ impl Job<'_> {
                     source,
                     values,
                     indices,
+                    input.lengths_argument()?,
                     self.layout(),
                     self.params(),
                     blueprint,

@@ -2,7 +2,8 @@
 //!
 //! Contract, for every routine and runtime: exactly k distinct members per row; IEEE order with
 //! `-0 = +0`; NaN greatest when the largest are asked and last when the smallest are; ties to the
-//! lowest index; output in index order, or sorted by value, then index; the same bits on every run.
+//! lowest index; output in index order, or sorted by value, then index; the same bits on every run. Of
+//! ragged rows the elements that exist are the row.
 //!
 //! The path of a call: [`topk`] checks the request, `select` chooses a [`Routine`], `routines` holds
 //! the kernels, which share one threshold `search`.
@@ -27,7 +28,7 @@ pub use select::{MAX_COLS, MAX_ROWS};
 
 use crate::{
     error::KernelError,
-    launch::{allocate, require_dtype},
+    launch::{allocate, argument, require_dtype},
 };
 use launch::{Job, Target};
 
@@ -46,6 +47,8 @@ pub struct Rows {
     pub row_stride: usize,
     /// Distance between neighbouring elements of a row.
     pub col_stride: usize,
+    /// How many elements of each row exist, when not all do: see [`with_lengths`](Self::with_lengths).
+    pub lengths: Option<Handle>,
 }
 
 impl Rows {
@@ -58,7 +61,30 @@ impl Rows {
             cols,
             row_stride: cols,
             col_stride: 1,
+            lengths: None,
         }
+    }
+
+    /// Ragged rows: of row r only the first `lengths[r]` elements exist; what lies behind them has no
+    /// influence. One u32 for each row; lengths above `cols` count as `cols`.
+    ///
+    /// A row shorter than k has as many members as elements. The slots of the output that are left come
+    /// last, sorted or not: their index has all bits set (-1, or `u32::MAX`), their value is zero.
+    pub fn with_lengths(self, lengths: Handle) -> Self {
+        Self {
+            lengths: Some(lengths),
+            ..self
+        }
+    }
+
+    /// The lengths as a kernel takes them.
+    pub(crate) fn lengths_argument(
+        &self,
+    ) -> Result<ComptimeOptionArgs<&'static [u32]>, KernelError> {
+        let dtype = u32::elem_type_native();
+        let lengths = self.lengths.as_ref();
+        let lengths = lengths.map(|lengths| argument(lengths, "lengths", dtype, self.rows));
+        Ok(lengths.transpose()?.into())
     }
 
     /// Elements of the buffer from the first to the last of the view.
@@ -75,7 +101,7 @@ impl Rows {
 pub struct Selected {
     /// Their values, in the dtype of the input.
     pub values: Handle,
-    /// Their columns, in the index dtype asked.
+    /// Their columns, in the index dtype asked. Slots without a member: [`Rows::with_lengths`].
     pub indices: Handle,
 }
 
@@ -84,7 +110,8 @@ pub struct Selected {
 pub struct Masked {
     /// Contiguous `[rows, cols]`: members keep their value, all else is `+0`.
     pub values: Handle,
-    /// Contiguous `[rows, k]` columns of the members in index order, when asked for.
+    /// Contiguous `[rows, k]` columns of the members in index order, when asked for; those of slots
+    /// without a member as in [`Selected`].
     pub indices: Option<Handle>,
 }
 
@@ -96,6 +123,8 @@ pub(crate) struct Problem {
     pub exact: bool,
     /// Most elements of a load.
     pub width: usize,
+    /// Whether rows have lengths of their own.
+    pub ragged: bool,
     /// Most passes that the search may take over a row.
     pub passes: usize,
 }
@@ -112,7 +141,7 @@ pub(crate) struct Problem {
 ///
 /// # Errors
 ///
-/// [`KernelError`] when k exceeds the row length, the device lacks a dtype, a buffer is too short,
+/// [`KernelError`] when k exceeds `input.cols`, the device lacks a dtype, a buffer is too short,
 /// too large or needs wider addresses, or the forced routine cannot run. Nothing is launched then.
 pub fn topk(
     client: &Client,
@@ -239,11 +268,13 @@ fn validate(
     launch::require_element(client, input.dtype)?;
     launch::require_index(index)?;
     require_dtype(client, index)?;
+    input.lengths_argument()?;
     let problem = Problem {
         k: options.k,
         cols: input.cols,
         exact: options.method == Method::Exact,
         width: launch::load_widths(client, input).max().unwrap_or(1),
+        ragged: input.lengths.is_some(),
         passes: select::passes(options.method, input.dtype),
     };
     match routine {

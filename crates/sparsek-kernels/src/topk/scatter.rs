@@ -1,5 +1,5 @@
 //! The gradients of top-k: values put back at their indices, deterministic and without atomics
-//! because the indices of a row are distinct.
+//! because the indices of a row are distinct. Slots without a member give nothing.
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
@@ -16,7 +16,8 @@ pub struct Scatter<'a> {
     pub source: &'a Handle,
     /// Dtype of source and result.
     pub dtype: ElemType,
-    /// Contiguous `[rows, k]` columns, distinct in each row and below `cols`.
+    /// Contiguous `[rows, k]` columns, distinct in each row; those that are not below `cols`, such as
+    /// -1, are skipped.
     pub indices: &'a Handle,
     /// Dtype of the columns: i32, u32 or i64.
     pub index: ElemType,
@@ -58,7 +59,7 @@ pub fn scatter(client: &Client, request: &Scatter) -> Result<Handle, KernelError
     }
     let needed = if dense { elements } else { total };
     let grid = Grid::elementwise(client, total, elements)?;
-    // SAFETY: lengths are checked by `argument`; columns are below `cols` by the caller's contract.
+    // SAFETY: lengths are checked by `argument`, columns by the kernel.
     unsafe {
         scatter_members::launch_unchecked(
             client,
@@ -107,7 +108,10 @@ pub(crate) fn scatter_members<E: Numeric, I: Numeric>(
         terminate!();
     }
     let row = position / k as usize;
-    let target = row * cols as usize + usize::cast_from(indices[position]);
-    let from = if dense { target } else { position };
-    output[target] = source[from];
+    let column = usize::cast_from(indices[position]);
+    if column < cols as usize {
+        let target = row * cols as usize + column;
+        let from = if dense { target } else { position };
+        output[target] = source[from];
+    }
 }

@@ -185,6 +185,9 @@ fn check_stream(client: &Client, problem: &Problem) -> Result<(), String> {
     if !problem.exact {
         return Err("it serves the exact method only".into());
     }
+    if problem.ragged {
+        return Err("it serves rows without lengths of their own only".into());
+    }
     if 2 * plane > units {
         return Err(format!("a cube of {units} units holds one plane only"));
     }

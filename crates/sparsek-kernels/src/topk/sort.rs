@@ -6,6 +6,7 @@ use super::{
     Selected,
     element::{Element, ordered_key},
     launch::Job,
+    routines::ragged::members,
 };
 use crate::{
     error::KernelError,
@@ -22,6 +23,7 @@ const MAX_RANKED: usize = 512;
 fn rank_sort<E: Element, I: Numeric>(
     values: &[E],
     indices: &[I],
+    lengths: ComptimeOption<&[u32]>,
     sorted_values: &mut [E],
     sorted_indices: &mut [I],
     total: usize,
@@ -38,11 +40,17 @@ fn rank_sort<E: Element, I: Numeric>(
     let own = (position - start) as u32;
     let value = values[position];
     let key = ordered_key::<E>(value, largest);
+    let ragged = comptime!(lengths.is_some());
+    let members = members(lengths, row, k);
     let mut rank = 0u32;
-    for other in 0..k {
+    for other in 0..members {
         let other_key = ordered_key::<E>(values[start + other as usize], largest);
         let precedes = other_key > key || (other_key == key && other < own);
         rank += select(precedes, 1u32, 0u32);
+    }
+    if comptime!(ragged) {
+        // Slots without a member stay last.
+        rank = select(own < members, rank, own);
     }
     sorted_values[start + rank as usize] = value;
     sorted_indices[start + rank as usize] = indices[position];
@@ -55,6 +63,7 @@ fn rank_sort<E: Element, I: Numeric>(
 fn bitonic_step<E: Element, I: Int>(
     values: &mut [E],
     indices: &mut [I],
+    lengths: ComptimeOption<&[u32]>,
     rows: usize,
     k: u32,
     pairs: u32,
@@ -77,7 +86,7 @@ fn bitonic_step<E: Element, I: Int>(
     } else {
         first + distance
     };
-    if second < k {
+    if second < members(lengths, row, k) {
         let a = row * k as usize + first as usize;
         let b = row * k as usize + second as usize;
         let value_a = values[a];
@@ -126,6 +135,7 @@ impl Job<'_> {
                 grid.address,
                 argument(values, "values", self.input.dtype, total)?,
                 argument(indices, "indices", self.index, total)?,
+                self.input.lengths_argument()?,
                 argument(&sorted.values, "values", self.input.dtype, total)?,
                 argument(&sorted.indices, "indices", self.index, total)?,
                 total,
@@ -154,6 +164,7 @@ impl Job<'_> {
                     grid.address,
                     argument(values, "values", self.input.dtype, total)?,
                     argument(indices, "indices", self.index, total)?,
+                    self.input.lengths_argument()?,
                     self.input.rows,
                     k,
                     pairs,

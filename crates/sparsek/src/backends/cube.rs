@@ -54,6 +54,7 @@ fn rows_of(input: CubeTensor) -> (CubeTensor, Rows) {
         cols,
         row_stride: row_stride(&input).expect("contiguous"),
         col_stride: input.meta.strides()[last],
+        lengths: None,
     };
     (input, rows)
 }

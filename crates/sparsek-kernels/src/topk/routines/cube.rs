@@ -5,6 +5,7 @@ use cubecl::{ir::ElemType, prelude::*};
 
 use super::{
     layout::{RowLayout, element_offset},
+    ragged::Request,
     unit::MemoryBlueprint,
 };
 use crate::topk::{
@@ -177,6 +178,7 @@ pub(crate) fn cube_select<E: Element, I: Numeric>(
     input: &[E],
     values: &mut [E],
     indices: &mut [I],
+    lengths: ComptimeOption<&[u32]>,
     layout: RowLayout,
     params: SearchParams,
     #[comptime] blueprint: MemoryBlueprint,
@@ -187,12 +189,17 @@ pub(crate) fn cube_select<E: Element, I: Numeric>(
     if index >= layout.rows {
         terminate!();
     }
-    select_row::<E, I>(
-        input, values, indices, index, layout, &params, blueprint, units,
-    );
+    let request = Request::new(lengths, index, layout, params);
+    if comptime!(blueprint.ragged) {
+        request.pad::<E, I>(values, indices, index, UNIT_POS, units, blueprint);
+        if request.params.k == 0 {
+            terminate!();
+        }
+    }
+    select_requested::<E, I>(input, values, indices, index, &request, blueprint, units);
 }
 
-/// [`cube_select`] for one row.
+/// [`cube_select`] for one whole row.
 #[cube]
 #[allow(clippy::too_many_arguments)]
 pub(super) fn select_row<E: Element, I: Numeric>(
@@ -205,10 +212,27 @@ pub(super) fn select_row<E: Element, I: Numeric>(
     #[comptime] blueprint: MemoryBlueprint,
     #[comptime] units: u32,
 ) {
+    let request = Request::whole(layout, params);
+    select_requested::<E, I>(input, values, indices, index, &request, blueprint, units);
+}
+
+/// [`cube_select`] for the part of one row that exists.
+#[cube]
+#[allow(clippy::too_many_arguments)]
+fn select_requested<E: Element, I: Numeric>(
+    input: &[E],
+    values: &mut [E],
+    indices: &mut [I],
+    index: usize,
+    request: &Request,
+    #[comptime] blueprint: MemoryBlueprint,
+    #[comptime] units: u32,
+) {
+    let layout = request.layout;
     let mut counts = Shared::<[u32]>::new_slice(units as usize);
     let row = CubeRow::new(input, index, layout, counts.clone(), blueprint, units);
-    let threshold = find_threshold::<E, CubeRow<E>>(&row, params, blueprint.search);
-    let quota = params.k - threshold.above;
+    let threshold = find_threshold::<E, CubeRow<E>>(&row, &request.params, blueprint.search);
+    let quota = request.params.k - threshold.above;
 
     let mut totals = Cursor { above: 0, level: 0 };
     let mut tile = 0u32;
@@ -237,11 +261,11 @@ pub(super) fn select_row<E: Element, I: Numeric>(
                 let place = cursor.place::<E::Key>(row.key(column), &threshold, quota);
                 let value = input[row.start + element_offset(column, &layout, blueprint.strided)];
                 if comptime!(blueprint.dense) {
-                    values[index * layout.cols as usize + column as usize] =
+                    values[index * request.cols as usize + column as usize] =
                         select(place.member, value, E::from_int(0));
                 }
                 if place.member {
-                    let target = index * params.k as usize + place.position as usize;
+                    let target = index * request.slots as usize + place.position as usize;
                     if comptime!(blueprint.values && !blueprint.dense) {
                         values[target] = value;
                     }

@@ -11,6 +11,7 @@ mod members;
 mod narrow;
 mod output;
 pub(crate) mod plane;
+pub(crate) mod ragged;
 mod registers;
 mod rough;
 mod span;

@@ -10,6 +10,7 @@ use super::{
     layout::{RowLayout, element_offset},
     members::Members,
     plane::PlaneBlueprint,
+    ragged::{Request, missing},
     registers::Loaded,
     team::Team,
 };
@@ -22,6 +23,8 @@ pub(super) struct Output<'a, E: Element, I: Numeric, V: Size> {
     values: &'a mut [Vector<E, V>],
     indices: &'a mut [I],
     k: u32,
+    /// Elements of a dense row.
+    cols: u32,
     #[cube(comptime)]
     blueprint: PlaneBlueprint,
 }
@@ -32,20 +35,20 @@ impl<'a, E: Element, I: Numeric, V: Size> Output<'a, E, I, V> {
         values: &'a mut [Vector<E, V>],
         indices: &'a mut [I],
         row: usize,
-        layout: &RowLayout,
-        k: u32,
+        request: &Request,
         #[comptime] blueprint: PlaneBlueprint,
     ) -> Output<'a, E, I, V> {
-        let members = k as usize;
+        let members = request.slots as usize;
         let length = if comptime!(blueprint.dense) {
-            layout.cols as usize / comptime!(blueprint.shape.width)
+            request.cols as usize / comptime!(blueprint.shape.width)
         } else {
             members
         };
         Output::<'a, E, I, V> {
             values: &mut values[row * length..row * length + length],
             indices: &mut indices[row * members..row * members + members],
-            k,
+            k: request.params.k,
+            cols: request.cols,
             blueprint,
         }
     }
@@ -57,6 +60,29 @@ impl<'a, E: Element, I: Numeric, V: Size> Output<'a, E, I, V> {
             member && position < end
         } else {
             member
+        }
+    }
+
+    /// Marks the slots that get no member.
+    pub fn leave(&mut self, team: &Team, slots: u32) {
+        let mut slot = self.k + team.lane;
+        while slot < slots {
+            if comptime!(self.blueprint.values) {
+                self.values[slot as usize] = Vector::<E, V>::zeroed();
+            }
+            if comptime!(self.blueprint.indices) {
+                self.indices[slot as usize] = missing::<I>();
+            }
+            slot += comptime!(self.blueprint.shape.lanes);
+        }
+    }
+
+    /// Whether a load of this unit lies in the dense row.
+    fn covers(&self, team: &Team, #[comptime] load: usize) -> bool {
+        if comptime!(self.blueprint.ragged) {
+            team.column(load) < self.cols
+        } else {
+            team.loads(load)
         }
     }
 
@@ -101,7 +127,7 @@ impl<'a, E: Element, I: Numeric, V: Size> Output<'a, E, I, V> {
                     position += 1;
                 }
             }
-            if loaded.team.loads(load) {
+            if self.covers(&loaded.team, load) {
                 self.values[loaded.team.column(load) as usize / width] = kept;
             }
         }

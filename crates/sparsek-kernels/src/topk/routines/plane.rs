@@ -9,6 +9,7 @@ use super::{
     layout::RowLayout,
     members::Members,
     output::Output,
+    ragged::{Request, normal as normal_of},
     registers::{Loaded, TeamRow},
     team::{Shape, Team},
 };
@@ -32,6 +33,8 @@ pub(crate) struct PlaneBlueprint {
     pub indices: bool,
     /// Whether the dense row is written, with everything but the members set to zero.
     pub dense: bool,
+    /// Whether rows have lengths of their own.
+    pub ragged: bool,
     /// Members of a row listed in shared memory before they are written, 0 to write from registers.
     pub listed: usize,
     /// Rows of a plane, 1 where a row takes several planes.
@@ -47,6 +50,7 @@ pub(crate) fn plane_select<E: Element, I: Numeric, N: Size, V: Size>(
     input: &[Vector<E, N>],
     values: &mut [Vector<E, V>],
     indices: &mut [I],
+    lengths: ComptimeOption<&[u32]>,
     layout: RowLayout,
     params: SearchParams,
     normal: Normal,
@@ -65,7 +69,8 @@ pub(crate) fn plane_select<E: Element, I: Numeric, N: Size, V: Size>(
         terminate!();
     }
     let row = min(row, layout.rows - 1);
-    let team = Team::new(layout.cols, blueprint.shape);
+    let request = Request::new(lengths, row, layout, params);
+    let team = Team::of(request.layout.cols, blueprint.shape, blueprint.ragged);
     let loaded = Loaded::<E, N>::new(
         input,
         row * layout.row_stride,
@@ -75,9 +80,20 @@ pub(crate) fn plane_select<E: Element, I: Numeric, N: Size, V: Size>(
         blueprint.search,
     );
 
+    // Rows without elements search like the others of their plane, for nothing.
+    let params = if comptime!(blueprint.ragged) {
+        request.search()
+    } else {
+        params
+    };
     let choice = if comptime!(blueprint.floats) {
         let singles = loaded.singles();
         if comptime!(blueprint.search.method == MethodKind::Exact) {
+            let normal = if comptime!(blueprint.ragged) {
+                normal_of(params.k, max(team.cols, 1))
+            } else {
+                normal
+            };
             singles.guess(params.k, &normal, blueprint.search.largest)
         } else {
             singles.halve(params.k, params.max_iter)
@@ -90,18 +106,22 @@ pub(crate) fn plane_select<E: Element, I: Numeric, N: Size, V: Size>(
     };
     // Shuffled with itself: a compiler would keep what it knows of each item until it is written.
     let bits = plane_shuffle(choice.bits, UNIT_POS_X);
-    let found = plane_all(choice.valid);
+    let found = if comptime!(blueprint.ragged) {
+        plane_all(choice.valid || team.cols == 0)
+    } else {
+        plane_all(choice.valid)
+    };
     if comptime!(blueprint.listed > 0) {
         let mut bits = bits;
         if !found {
             bits = by_keys(&loaded, &params, blueprint.search);
         }
         write::<E, I, N, V>(
-            input, values, indices, &loaded, bits, row, &layout, params.k, blueprint,
+            input, values, indices, &loaded, bits, row, &request, blueprint,
         );
     } else if found {
         write::<E, I, N, V>(
-            input, values, indices, &loaded, bits, row, &layout, params.k, blueprint,
+            input, values, indices, &loaded, bits, row, &request, blueprint,
         );
     } else {
         let bits = by_keys(&loaded, &params, blueprint.search);
@@ -117,7 +137,7 @@ pub(crate) fn plane_select<E: Element, I: Numeric, N: Size, V: Size>(
             blueprint.search,
         );
         write::<E, I, N, V>(
-            input, values, indices, &again, bits, row, &layout, params.k, blueprint,
+            input, values, indices, &again, bits, row, &request, blueprint,
         );
     }
 }
@@ -144,22 +164,29 @@ fn write<E: Element, I: Numeric, N: Size, V: Size>(
     loaded: &Loaded<E, N>,
     bits: u32,
     row: usize,
-    layout: &RowLayout,
-    k: u32,
+    request: &Request,
     #[comptime] blueprint: PlaneBlueprint,
 ) {
     // Whoever writes all members whole rows at a time need not know their places.
     let ordered = comptime!(
         blueprint.indices || !blueprint.dense || blueprint.search.method == MethodKind::EarlyStop
     );
+    let bits = if comptime!(blueprint.ragged) {
+        select(loaded.team.cols == 0, 0u32, bits)
+    } else {
+        bits
+    };
     let members = Members::new(bits, loaded.team, ordered);
-    let mut output = Output::new(values, indices, row, layout, k, blueprint);
+    let mut output = Output::new(values, indices, row, request, blueprint);
+    if comptime!(blueprint.ragged) {
+        output.leave(&loaded.team, request.slots);
+    }
     if comptime!(blueprint.dense) {
         output.dense::<N>(loaded, &members);
     } else if comptime!(blueprint.listed > 0) {
         let length = comptime!(blueprint.listed * blueprint.cube_rows);
         let mut columns = Shared::<[u32]>::new_slice(length);
-        output.gather::<N>(input, row, layout, &loaded.team, &members, &mut columns);
+        output.gather::<N>(input, row, &request.layout, &loaded.team, &members, &mut columns);
     } else {
         output.scatter::<N>(loaded, &members);
     }

@@ -62,17 +62,29 @@ pub(super) struct Team {
     pub cols: u32,
     #[cube(comptime)]
     pub shape: Shape,
+    /// Whether the row may end within a load.
+    #[cube(comptime)]
+    pub ragged: bool,
 }
 
 #[cube]
 impl Team {
     pub fn new(cols: u32, #[comptime] shape: Shape) -> Team {
+        Team::of(cols, shape, false)
+    }
+
+    pub fn of(cols: u32, #[comptime] shape: Shape, #[comptime] ragged: bool) -> Team {
         let lane = if comptime!(shape.planes > 1) {
             UNIT_POS
         } else {
             UNIT_POS_X % comptime!(shape.lanes)
         };
-        Team { lane, cols, shape }
+        Team {
+            lane,
+            cols,
+            shape,
+            ragged,
+        }
     }
 
     /// The first column of a load.
@@ -87,7 +99,7 @@ impl Team {
             + comptime!((item % self.shape.width) as u32)
     }
 
-    /// Whether a load of this unit lies in the row. Rows hold whole loads.
+    /// Whether a load of this unit lies in the row. Rows hold whole loads, unless they are ragged.
     pub fn loads(&self, #[comptime] load: usize) -> bool {
         if comptime!(self.shape.exact_fit) {
             true.runtime()
@@ -98,7 +110,11 @@ impl Team {
 
     /// Whether an item of this unit lies in the row.
     pub fn holds(&self, #[comptime] item: usize) -> bool {
-        self.loads(comptime!(item / self.shape.width))
+        if comptime!(self.ragged) {
+            self.item_column(item) < self.cols
+        } else {
+            self.loads(comptime!(item / self.shape.width))
+        }
     }
 
     pub fn sum<T: Numeric>(&self, value: T) -> T {

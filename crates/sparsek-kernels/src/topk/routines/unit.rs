@@ -6,7 +6,10 @@
 
 use cubecl::{ir::ElemType, prelude::*};
 
-use super::layout::{RowLayout, element_offset};
+use super::{
+    layout::{RowLayout, element_offset},
+    ragged::Request,
+};
 use crate::topk::{
     element::{Element, ordered_key},
     options::Search,
@@ -28,6 +31,8 @@ pub(crate) struct MemoryBlueprint {
     pub indices: bool,
     /// Whether `values` is the dense row with everything but the members set to zero.
     pub dense: bool,
+    /// Whether rows have lengths of their own.
+    pub ragged: bool,
 }
 
 /// A row in memory, read by one unit.
@@ -143,6 +148,7 @@ pub(crate) fn unit_select<E: Element, I: Numeric>(
     input: &[E],
     values: &mut [E],
     indices: &mut [I],
+    lengths: ComptimeOption<&[u32]>,
     layout: RowLayout,
     params: SearchParams,
     #[comptime] blueprint: MemoryBlueprint,
@@ -152,23 +158,30 @@ pub(crate) fn unit_select<E: Element, I: Numeric>(
     if index >= layout.rows {
         terminate!();
     }
-    let row = UnitRow::new(input, index, layout, blueprint);
-    let threshold = find_threshold::<E, UnitRow<E>>(&row, &params, blueprint.search);
-    let quota = params.k - threshold.above;
+    let request = Request::new(lengths, index, layout, params);
+    if comptime!(blueprint.ragged) {
+        request.pad::<E, I>(values, indices, index, 0, 1, blueprint);
+        if request.params.k == 0 {
+            terminate!();
+        }
+    }
+    let row = UnitRow::new(input, index, request.layout, blueprint);
+    let threshold = find_threshold::<E, UnitRow<E>>(&row, &request.params, blueprint.search);
+    let quota = request.params.k - threshold.above;
     let mut cursor = Cursor { above: 0, level: 0 };
     for block in 0..row.blocks() {
         #[unroll]
         for i in 0..BLOCK {
             let column = block * BLOCK + i;
-            if column < layout.cols {
+            if column < request.layout.cols {
                 let place = cursor.place::<E::Key>(row.key(column), &threshold, quota);
                 let value = input[row.start + element_offset(column, &layout, blueprint.strided)];
                 if comptime!(blueprint.dense) {
-                    values[index * layout.cols as usize + column as usize] =
+                    values[index * request.cols as usize + column as usize] =
                         select(place.member, value, E::from_int(0));
                 }
                 if place.member {
-                    let target = index * params.k as usize + place.position as usize;
+                    let target = index * request.slots as usize + place.position as usize;
                     if comptime!(blueprint.values && !blueprint.dense) {
                         values[target] = value;
                     }
