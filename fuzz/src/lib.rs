@@ -68,6 +68,7 @@ impl<'a> Request<'a> {
             T::of_bits(bits)
         };
         Matrix {
+            lengths: None,
             rows: self.rows,
             cols: self.cols,
             data: (0..self.rows * self.cols).map(|_| element()).collect(),

@@ -231,6 +231,8 @@ pub struct Matrix<T> {
     pub cols: usize,
     /// Elements, row after row.
     pub data: Vec<T>,
+    /// How many elements of each row exist, if not all do; to be clamped to 0..=cols.
+    pub lengths: Option<Vec<i64>>,
 }
 
 impl<T: Element> Matrix<T> {
@@ -243,7 +245,12 @@ impl<T: Element> Matrix<T> {
             .skip(seed as usize % Distribution::ALL.len())
             .take(rows);
         let data = each.flat_map(|d| d.row::<T>(cols, &mut random)).collect();
-        Self { rows, cols, data }
+        Self {
+            rows,
+            cols,
+            data,
+            lengths: None,
+        }
     }
 
     /// `rows` rows of one distribution.
@@ -252,7 +259,12 @@ impl<T: Element> Matrix<T> {
         let data = (0..rows)
             .flat_map(|_| distribution.row::<T>(cols, &mut random))
             .collect();
-        Self { rows, cols, data }
+        Self {
+            rows,
+            cols,
+            data,
+            lengths: None,
+        }
     }
 
     /// One row per listed row.
@@ -266,11 +278,64 @@ impl<T: Element> Matrix<T> {
             rows: rows.len(),
             cols,
             data,
+            lengths: None,
         }
+    }
+
+    /// The same with ragged rows. What lies behind a length must never be selected: the greatest value
+    /// (all bits but the sign set: a NaN of floats), both infinities in turn.
+    pub fn ragged(mut self, lengths: Vec<i64>) -> Self {
+        assert_eq!(lengths.len(), self.rows);
+        let behind = [
+            T::of_bits(!T::SIGN),
+            T::of(f64::NEG_INFINITY),
+            T::of(f64::INFINITY),
+        ];
+        self.lengths = Some(lengths);
+        for i in 0..self.rows {
+            for j in self.existing(i).len()..self.cols {
+                self.data[i * self.cols + j] = behind[(i + j) % behind.len()];
+            }
+        }
+        self
+    }
+
+    /// The same with lengths on both sides of all that `k` can be, and random ones in turn with them.
+    pub fn with_any_lengths(self, seed: u64) -> Self {
+        let cols = self.cols as i64;
+        let telling = [
+            0,
+            1,
+            2,
+            cols / 4,
+            cols / 2 - 1,
+            cols / 2,
+            cols / 2 + 1,
+            cols - 1,
+            cols,
+            cols + 1,
+            i64::from(u32::MAX),
+        ];
+        let mut random = Random::new(seed);
+        let each = (0..self.rows).map(|i| match i % 2 {
+            0 => telling[i / 2 % telling.len()].max(0),
+            _ => random.below(self.cols + 1) as i64,
+        });
+        let lengths = each.collect();
+        self.ragged(lengths)
     }
 
     /// A row.
     pub fn row(&self, i: usize) -> &[T] {
         &self.data[i * self.cols..(i + 1) * self.cols]
+    }
+
+    /// The elements of a row that exist.
+    pub fn existing(&self, i: usize) -> &[T] {
+        let length = self.lengths.as_ref().map(|lengths| lengths[i]);
+        let length = length.map_or(self.cols, |length| {
+            length.clamp(0, self.cols as i64) as usize
+        });
+        &self.row(i)[..length]
     }
 }

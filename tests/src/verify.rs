@@ -4,7 +4,10 @@ use sparsek_kernels::topk::{Method, TopkOptions};
 
 use crate::data::Matrix;
 use crate::element::{Element, Wide};
-use crate::oracle::topk::{select, tolerance};
+use crate::oracle::topk::{select, slots, tolerance};
+
+/// The position of a slot without a member.
+pub const MISSING: i64 = -1;
 
 /// Checks positions, and values where they are given, of a selection from every row.
 ///
@@ -31,26 +34,29 @@ pub fn selection<T: Element>(
         ));
     }
     for i in 0..matrix.rows {
-        let row = matrix.row(i);
+        let row = matrix.existing(i);
         let found = &positions[i * k..(i + 1) * k];
-        let wanted = select(row, options);
-        if let Some(at) = (0..k).find(|&j| found[j] != wanted[j] as i64) {
-            return Err(mismatch(matrix, i, options, at, found, &wanted));
+        let wanted = slots(row, options);
+        let position = |j: usize| wanted[j].map_or(MISSING, |at| at as i64);
+        if let Some(at) = (0..k).find(|&j| found[j] != position(j)) {
+            return Err(mismatch(matrix, i, options, at, found[at], position(at)));
         }
         if let Some(values) = values {
             let values = &values[i * k..(i + 1) * k];
-            if let Some(j) = (0..k).find(|&j| !values[j].same(row[wanted[j]])) {
+            let value = |j: usize| wanted[j].map_or(T::of(0.0), |at| row[at]);
+            if let Some(j) = (0..k).find(|&j| !values[j].same(value(j))) {
                 return Err(format!(
                     "{}: value {j} is {:?}, the element at {} is {:?}",
                     place(matrix, i, options),
                     values[j],
-                    wanted[j],
-                    row[wanted[j]]
+                    position(j),
+                    value(j)
                 ));
             }
         }
         if let Method::Precision(eps) = options.method {
-            within(row, options, eps, &wanted)
+            let members: Vec<usize> = wanted.into_iter().flatten().collect();
+            within(row, options, eps, &members)
                 .map_err(|e| format!("{}: {e}", place(matrix, i, options)))?;
         }
     }
@@ -71,10 +77,11 @@ pub fn mask<T: Element>(
         ));
     }
     for i in 0..matrix.rows {
-        let row = matrix.row(i);
+        let row = matrix.existing(i);
         let mut wanted = vec![T::of(0.0); matrix.cols];
-        select(row, options)
+        slots(row, options)
             .into_iter()
+            .flatten()
             .for_each(|j| wanted[j] = row[j]);
         let found = &dense[i * matrix.cols..(i + 1) * matrix.cols];
         if let Some(j) = (0..matrix.cols).find(|&j| !found[j].same(wanted[j])) {
@@ -99,6 +106,7 @@ fn within<T: Element>(
     let exact = select(
         row,
         &TopkOptions {
+            k: members.len(),
             method: Method::Exact,
             sorted: true,
             ..*options
@@ -135,8 +143,10 @@ fn within<T: Element>(
 }
 
 fn place<T: Element>(matrix: &Matrix<T>, row: usize, options: &TopkOptions) -> String {
+    let length = matrix.lengths.as_ref();
+    let length = length.map_or(String::new(), |lengths| format!(" length {}", lengths[row]));
     format!(
-        "row {row} of {} × {} {}, {options:?}",
+        "row {row}{length} of {} × {} {}, {options:?}",
         matrix.rows,
         matrix.cols,
         T::NAME
@@ -148,8 +158,8 @@ fn mismatch<T: Element>(
     i: usize,
     options: &TopkOptions,
     at: usize,
-    found: &[i64],
-    wanted: &[usize],
+    found: i64,
+    wanted: i64,
 ) -> String {
     let row = matrix.row(i);
     let show = |j: i64| match usize::try_from(j).ok().and_then(|j| row.get(j)) {
@@ -159,7 +169,7 @@ fn mismatch<T: Element>(
     format!(
         "{}: output {at} is position {} instead of {}",
         place(matrix, i, options),
-        show(found[at]),
-        show(wanted[at] as i64)
+        show(found),
+        show(wanted)
     )
 }

@@ -74,7 +74,10 @@ impl Layout {
             cols,
             row_stride,
             col_stride,
-            lengths: None,
+            lengths: matrix.lengths.as_ref().map(|lengths| {
+                let lengths: Vec<u32> = lengths.iter().map(|&length| length as u32).collect();
+                client.create_from_slice(bytemuck::cast_slice(&lengths))
+            }),
         }
     }
 }
@@ -92,13 +95,13 @@ pub fn read<T: Element>(client: &Client, handle: Handle, length: usize) -> Vec<T
     values
 }
 
-/// Positions in whichever integer type they were asked for.
+/// Positions in whichever integer type they were asked for, -1 where all bits are set.
 pub fn read_positions(client: &Client, handle: Handle, index: ElemType, length: usize) -> Vec<i64> {
     match index {
         I64 => read::<i64>(client, handle, length),
         U32 => read::<u32>(client, handle, length)
             .into_iter()
-            .map(i64::from)
+            .map(|position| i64::from(position as i32))
             .collect(),
         _ => read::<i32>(client, handle, length)
             .into_iter()

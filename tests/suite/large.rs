@@ -92,6 +92,7 @@ fn tall<T: Element>(
     let boundary = (1usize << 32) / cols;
     for first in [0, rows / 2, boundary.min(rows) - 18, rows - 18] {
         let matrix = Matrix {
+            lengths: None,
             rows: 18,
             cols,
             data: (first..first + 18).flat_map(|i| row(i).to_vec()).collect(),

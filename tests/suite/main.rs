@@ -13,6 +13,7 @@ mod spmm;
 mod topk_classics;
 mod topk_gradients;
 mod topk_kernels;
+mod topk_ragged;
 mod topk_tensors;
 
 use std::path::PathBuf;
@@ -91,6 +92,7 @@ fn main() -> ExitCode {
     let mut cases = Cases::default();
     for backend in &backends {
         topk_kernels::add(&mut cases, backend);
+        topk_ragged::add(&mut cases, backend);
         determinism::add(&mut cases, backend);
         topk_tensors::add(&mut cases, backend);
         topk_gradients::add(&mut cases, backend);

@@ -267,77 +267,87 @@ fn forms(
     cols: &[usize],
 ) -> Outcome {
     let mut check = Check::new(backend, routine);
-    let client = check.client();
     for &cols in cols {
         let matrix = Matrix::<f32>::mixed(18, cols, seed(cols) + 72);
-        let input = Layout::Contiguous.upload(client, &matrix);
-        for (k, sorted) in [
-            (0, false),
-            (1, false),
-            (32, false),
-            (32, true),
-            (cols, false),
-        ] {
-            let options = TopkOptions {
-                k,
-                largest: true,
-                sorted,
-                method: Method::Exact,
-            };
-            let length = matrix.rows * k;
-            match topk::argtopk(client, &input, &options, index, routine) {
-                Ok(handle) => {
-                    verify::selection(
-                        &matrix,
-                        &options,
-                        None,
-                        &read_positions(client, handle, index, length),
-                    )?;
-                    check.passed += 1;
-                }
-                Err(error) => check.refuse(error)?,
-            }
-            match run::<f32>(client, &input, &options, index, routine) {
-                Ok((values, positions)) => {
-                    verify::selection(&matrix, &options, Some(&values), &positions)?
-                }
-                Err(error) => check.refuse(error)?,
-            }
-            if sorted {
-                continue;
-            }
-            for with_positions in [false, true] {
-                match topk::topk_mask(
-                    client,
-                    &input,
+        each_form(&mut check, &matrix, index)?;
+    }
+    check.end()
+}
+
+/// [`forms`] of one matrix.
+pub fn each_form(
+    check: &mut Check,
+    matrix: &Matrix<f32>,
+    index: cubecl::ir::ElemType,
+) -> Result<(), String> {
+    let (client, routine, cols) = (check.client(), check.routine, matrix.cols);
+    let input = Layout::Contiguous.upload(client, matrix);
+    for (k, sorted) in [
+        (0, false),
+        (1, false),
+        (32, false),
+        (32, true),
+        (cols, false),
+    ] {
+        let options = TopkOptions {
+            k,
+            largest: true,
+            sorted,
+            method: Method::Exact,
+        };
+        let length = matrix.rows * k;
+        match topk::argtopk(client, &input, &options, index, routine) {
+            Ok(handle) => {
+                verify::selection(
+                    matrix,
                     &options,
-                    with_positions.then_some(index),
-                    routine,
-                ) {
-                    Ok(masked) => {
-                        verify::mask(
-                            &matrix,
-                            &options,
-                            &read::<f32>(client, masked.values, matrix.data.len()),
-                        )?;
-                        match masked.indices {
-                            Some(handle) if with_positions => {
-                                let positions = read_positions(client, handle, index, length);
-                                verify::selection(&matrix, &options, None, &positions)?;
-                            }
-                            None if !with_positions => {}
-                            other => {
-                                return Err(format!(
-                                    "indices: {with_positions} asked, {} given",
-                                    other.is_some()
-                                ));
-                            }
+                    None,
+                    &read_positions(client, handle, index, length),
+                )?;
+                check.passed += 1;
+            }
+            Err(error) => check.refuse(error)?,
+        }
+        match run::<f32>(client, &input, &options, index, routine) {
+            Ok((values, positions)) => {
+                verify::selection(matrix, &options, Some(&values), &positions)?
+            }
+            Err(error) => check.refuse(error)?,
+        }
+        if sorted {
+            continue;
+        }
+        for with_positions in [false, true] {
+            match topk::topk_mask(
+                client,
+                &input,
+                &options,
+                with_positions.then_some(index),
+                routine,
+            ) {
+                Ok(masked) => {
+                    verify::mask(
+                        matrix,
+                        &options,
+                        &read::<f32>(client, masked.values, matrix.data.len()),
+                    )?;
+                    match masked.indices {
+                        Some(handle) if with_positions => {
+                            let positions = read_positions(client, handle, index, length);
+                            verify::selection(matrix, &options, None, &positions)?;
+                        }
+                        None if !with_positions => {}
+                        other => {
+                            return Err(format!(
+                                "indices: {with_positions} asked, {} given",
+                                other.is_some()
+                            ));
                         }
                     }
-                    Err(error) => check.refuse(error)?,
                 }
+                Err(error) => check.refuse(error)?,
             }
         }
     }
-    check.end()
+    Ok(())
 }

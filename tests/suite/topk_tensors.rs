@@ -96,6 +96,7 @@ fn rows_of<const D: usize, K: Ordered, T: Element>(
         options.dim
     } as usize;
     let matrix = Matrix {
+        lengths: None,
         rows: shape.iter().product::<usize>() / shape[dim].max(1),
         cols: shape[dim],
         data: lanes(&elements::<T>(&x.to_data())?, &shape, dim),

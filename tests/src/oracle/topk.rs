@@ -32,6 +32,16 @@ pub fn select<T: Element>(row: &[T], options: &TopkOptions) -> Vec<usize> {
     members
 }
 
+/// The same of a row of `existing` elements, which may be fewer than k: `None` in the slots without a
+/// member, which come last.
+pub fn slots<T: Element>(existing: &[T], options: &TopkOptions) -> Vec<Option<usize>> {
+    let k = options.k.min(existing.len());
+    let members = select(existing, &TopkOptions { k, ..*options });
+    let mut slots: Vec<Option<usize>> = members.into_iter().map(Some).collect();
+    slots.resize(options.k, None);
+    slots
+}
+
 /// Where the search of `Precision(eps)` ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exit {
@@ -249,6 +259,13 @@ mod tests {
             select(&row, &options(2, false, false, Method::Exact)),
             [0, 1]
         );
+    }
+
+    #[test]
+    fn slots_without_a_member_come_last() {
+        let options = options(3, true, true, Method::Exact);
+        assert_eq!(slots(&[1i32, 2], &options), [Some(1), Some(0), None]);
+        assert_eq!(slots::<i32>(&[], &options), [None, None, None]);
     }
 
     #[test]

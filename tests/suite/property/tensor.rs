@@ -125,6 +125,7 @@ fn refused<T: Element>(
     };
     // Without rows a request is checked and nothing is launched.
     let none = Matrix::<T> {
+        lengths: None,
         rows: 0,
         cols: request.cols,
         data: Vec::new(),

@@ -186,7 +186,14 @@ fn write<E: Element, I: Numeric, N: Size, V: Size>(
     } else if comptime!(blueprint.listed > 0) {
         let length = comptime!(blueprint.listed * blueprint.cube_rows);
         let mut columns = Shared::<[u32]>::new_slice(length);
-        output.gather::<N>(input, row, &request.layout, &loaded.team, &members, &mut columns);
+        output.gather::<N>(
+            input,
+            row,
+            &request.layout,
+            &loaded.team,
+            &members,
+            &mut columns,
+        );
     } else {
         output.scatter::<N>(loaded, &members);
     }

@@ -130,10 +130,7 @@ pub(super) fn normal(k: u32, cols: u32) -> Normal {
     let cols = f32::cast_from(cols);
     let inverse = 1.0 / cols;
     let least = 0.25 * inverse;
-    let share = max(
-        min((f32::cast_from(k) - 0.5) * inverse, 1.0 - least),
-        least,
-    );
+    let share = max(min((f32::cast_from(k) - 0.5) * inverse, 1.0 - least), least);
     let tail = min(share, 1.0 - share);
     let t = f32::sqrt(2.0 * rough_logarithm(1.0 / tail));
     let above = 2.515_517 + t * (0.802_853 + t * 0.010_328);
