@@ -64,7 +64,8 @@ fn kernels(backend: &Backend, routine: kernel::Routine, method: Method) -> Outco
         sorted: false,
         method,
     };
-    for matrix in inputs() {
+    let ragged = Matrix::mixed(36, 250, 3).with_any_lengths(3);
+    for matrix in inputs().into_iter().chain([ragged]) {
         let input = Layout::Contiguous.upload(client, &matrix);
         if let Err(error) = launch::<f32>(client, &input, &options, I32, Some(routine)) {
             return refusal(&error)

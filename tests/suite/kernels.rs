@@ -75,7 +75,9 @@ impl Layout {
             row_stride,
             col_stride,
             lengths: matrix.lengths.as_ref().map(|lengths| {
-                let lengths: Vec<u32> = lengths.iter().map(|&length| length as u32).collect();
+                // Runtimes dislike empty buffers.
+                let lengths = lengths.iter().map(|&length| length as u32).chain([0]);
+                let lengths: Vec<u32> = lengths.collect();
                 client.create_from_slice(bytemuck::cast_slice(&lengths))
             }),
         }

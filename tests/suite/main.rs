@@ -14,6 +14,7 @@ mod topk_classics;
 mod topk_gradients;
 mod topk_kernels;
 mod topk_ragged;
+mod topk_ragged_tensors;
 mod topk_tensors;
 
 use std::path::PathBuf;
@@ -95,6 +96,7 @@ fn main() -> ExitCode {
         topk_ragged::add(&mut cases, backend);
         determinism::add(&mut cases, backend);
         topk_tensors::add(&mut cases, backend);
+        topk_ragged_tensors::add(&mut cases, backend);
         topk_gradients::add(&mut cases, backend);
         spmm::add(&mut cases, backend);
         gnn::add(&mut cases, backend);

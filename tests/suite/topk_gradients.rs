@@ -1,7 +1,7 @@
 //! The gradient of top-k on Burn tensors, plain and under gradient checkpointing.
 
-use burn::tensor::{Tensor, TensorData};
-use sparsek::topk::{Method, TopkOptions, topk, topk_mask};
+use burn::tensor::{Int, Tensor, TensorData};
+use sparsek::topk::{Method, TopkOptions, topk, topk_mask, topk_mask_ragged, topk_ragged};
 use sparsek_tests::backend::Backend;
 use sparsek_tests::data::Random;
 use sparsek_tests::runner::Cases;
@@ -9,14 +9,19 @@ use sparsek_tests::runner::Cases;
 pub fn add(cases: &mut Cases, backend: &Backend) {
     for (name, checkpointing) in [("plain", false), ("checkpointed", true)] {
         cases.check(backend, format!("tensor/topk/gradient/{name}"), move |b| {
-            gradient(b, checkpointing)
+            gradient(b, checkpointing, false)
         });
+        cases.check(
+            backend,
+            format!("tensor/topk/gradient/ragged/{name}"),
+            move |b| gradient(b, checkpointing, true),
+        );
     }
 }
 
-/// The gradient is the output's gradient at the selected places and zero elsewhere. Small integers
-/// make every product exact.
-fn gradient(backend: &Backend, checkpointing: bool) -> Result<(), String> {
+/// The gradient is the output's gradient at the selected places and zero elsewhere, also where slots
+/// without a member have a gradient. Small integers make every product exact.
+fn gradient(backend: &Backend, checkpointing: bool, ragged: bool) -> Result<(), String> {
     let device = backend.device.clone().autodiff();
     let device = if checkpointing {
         device.gradient_checkpointing()
@@ -49,45 +54,64 @@ fn gradient(backend: &Backend, checkpointing: bool) -> Result<(), String> {
         let weights = integers(shape[0] * shape[1]);
         let upstream: Vec<f32> = weights[..reduced[0] * reduced[1]].to_vec();
 
-        // loss = Σ w v², v selected from 2x: dx = 2 · 2 w v.
+        let rows = shape[usize::from(!along_rows)];
+        let lengths: Vec<i64> = (0..rows as i64).map(|i| 3 * i - 4).collect();
+        let lengths = || Tensor::<1, Int>::from_data(&lengths[..], &device);
+
+        // loss = Σ w (v + 1)², v selected from 2x: dx = 2 · 2 w (v + 1).
         let x =
             Tensor::<2>::from_data(TensorData::new(data.clone(), shape), &device).require_grad();
         let w = Tensor::<2>::from_data(TensorData::new(upstream.clone(), reduced), &device);
-        let (values, indices) = topk(x.clone() * 2.0, &options);
+        let (values, indices) = if ragged {
+            topk_ragged(x.clone() * 2.0, lengths(), &options)
+        } else {
+            topk(x.clone() * 2.0, &options)
+        };
         let selected: Vec<f32> = values.to_data().iter::<f32>().collect();
-        let positions: Vec<usize> = indices
+        // Those of members.
+        let positions: Vec<(usize, usize)> = indices
             .into_data()
             .iter::<i64>()
-            .map(|i| i as usize)
+            .enumerate()
+            .filter_map(|(n, p)| Some((n, usize::try_from(p).ok()?)))
             .collect();
-        let gradients = (values.clone() * values * w).backward();
+        if (positions.len() < selected.len()) != (ragged && k > 0) {
+            return Err(format!("{} members, {options:?}", positions.len()));
+        }
+        let shifted = values + 1.0;
+        let gradients = (shifted.clone() * shifted * w).backward();
         let found = x.grad(&gradients).ok_or("topk has no gradient")?;
         let mut expected = vec![0.0f32; data.len()];
-        for (n, &p) in positions.iter().enumerate() {
+        for &(n, p) in &positions {
             let at = if along_rows {
                 (n / k) * shape[1] + p
             } else {
                 p * shape[1] + n % shape[1]
             };
-            expected[at] = 4.0 * upstream[n] * selected[n];
+            expected[at] = 4.0 * upstream[n] * (selected[n] + 1.0);
         }
         same(&found, &expected).map_err(|e| format!("topk, {options:?}: {e}"))?;
 
-        // loss = Σ w m², m the masked 2x.
+        // loss = Σ w (m + 1)², m the masked 2x.
         let x =
             Tensor::<2>::from_data(TensorData::new(data.clone(), shape), &device).require_grad();
         let w = Tensor::<2>::from_data(TensorData::new(weights.clone(), shape), &device);
-        let dense = topk_mask(x.clone() * 2.0, &options);
-        let gradients = (dense.clone() * dense * w).backward();
+        let dense = if ragged {
+            topk_mask_ragged(x.clone() * 2.0, lengths(), &options)
+        } else {
+            topk_mask(x.clone() * 2.0, &options)
+        };
+        let shifted = dense + 1.0;
+        let gradients = (shifted.clone() * shifted * w).backward();
         let found = x.grad(&gradients).ok_or("topk_mask has no gradient")?;
         let mut expected = vec![0.0f32; data.len()];
-        for (n, &p) in positions.iter().enumerate() {
+        for &(n, p) in &positions {
             let at = if along_rows {
                 (n / k) * shape[1] + p
             } else {
                 p * shape[1] + n % shape[1]
             };
-            expected[at] = 8.0 * weights[at] * data[at];
+            expected[at] = 4.0 * weights[at] * (2.0 * data[at] + 1.0);
         }
         same(&found, &expected).map_err(|e| format!("topk_mask, {options:?}: {e}"))?;
     }

@@ -87,6 +87,7 @@ fn elements<T: Element>(data: &TensorData) -> Result<Vec<T>, String> {
 /// kernels' terms.
 fn rows_of<const D: usize, K: Ordered, T: Element>(
     x: &Tensor<D, K>,
+    lengths: Option<&[i64]>,
     options: &TopkOptions,
 ) -> Result<(usize, Matrix<T>, kernel::TopkOptions), String> {
     let shape = x.dims();
@@ -96,7 +97,7 @@ fn rows_of<const D: usize, K: Ordered, T: Element>(
         options.dim
     } as usize;
     let matrix = Matrix {
-        lengths: None,
+        lengths: lengths.map(<[i64]>::to_vec),
         rows: shape.iter().product::<usize>() / shape[dim].max(1),
         cols: shape[dim],
         data: lanes(&elements::<T>(&x.to_data())?, &shape, dim),
@@ -115,9 +116,20 @@ pub fn check<const D: usize, K: Ordered, T: Element>(
     x: &Tensor<D, K>,
     options: &TopkOptions,
 ) -> Result<(), String> {
+    let found = topk(x.clone(), options);
+    compare::<D, K, T>(x, None, options, found, argtopk(x.clone(), options))
+}
+
+/// [`check`] of what was found in rows of these lengths.
+pub fn compare<const D: usize, K: Ordered, T: Element>(
+    x: &Tensor<D, K>,
+    lengths: Option<&[i64]>,
+    options: &TopkOptions,
+    (values, indices): (Tensor<D, K>, Tensor<D, Int>),
+    positions_alone: Tensor<D, Int>,
+) -> Result<(), String> {
     let shape = x.dims();
-    let (dim, matrix, expected) = rows_of::<D, K, T>(x, options)?;
-    let (values, indices) = topk(x.clone(), options);
+    let (dim, matrix, expected) = rows_of::<D, K, T>(x, lengths, options)?;
     let mut reduced = shape;
     reduced[dim] = options.k;
     if values.dims() != reduced || indices.dims() != reduced {
@@ -138,10 +150,7 @@ pub fn check<const D: usize, K: Ordered, T: Element>(
     )
     .map_err(context)?;
 
-    let positions: Vec<i64> = argtopk(x.clone(), options)
-        .into_data()
-        .iter::<i64>()
-        .collect();
+    let positions: Vec<i64> = positions_alone.into_data().iter::<i64>().collect();
     verify::selection(&matrix, &expected, None, &lanes(&positions, &reduced, dim))
         .map_err(|e| format!("argtopk, {e}"))
 }
@@ -238,9 +247,18 @@ pub fn check_mask<const D: usize, T: Element>(
     x: &Tensor<D>,
     options: &TopkOptions,
 ) -> Result<(), String> {
+    compare_mask::<D, T>(x, None, options, topk_mask(x.clone(), options))
+}
+
+/// [`check_mask`] of what was found in rows of these lengths.
+pub fn compare_mask<const D: usize, T: Element>(
+    x: &Tensor<D>,
+    lengths: Option<&[i64]>,
+    options: &TopkOptions,
+    dense: Tensor<D>,
+) -> Result<(), String> {
     let shape = x.dims();
-    let (dim, matrix, expected) = rows_of::<D, Float, T>(x, options)?;
-    let dense = topk_mask(x.clone(), options);
+    let (dim, matrix, expected) = rows_of::<D, Float, T>(x, lengths, options)?;
     if dense.dims() != shape {
         return Err(format!("shape {:?} instead of {shape:?}", dense.dims()));
     }

@@ -2,7 +2,7 @@
 
 use burn::{
     backend::{
-        Backend, backend_extension,
+        Backend, ExtensionType, backend_extension,
         tensor::{FloatTensor, IntTensor},
     },
     tensor::IntDType,
@@ -35,20 +35,38 @@ impl From<&TopkSpec> for TopkOptions {
     }
 }
 
+/// How much of each row exists.
+#[derive(ExtensionType, Clone, Debug)]
+#[extension_type(fusion: cfg(feature = "fusion"))]
+pub enum Lengths<B: Backend> {
+    /// All of it.
+    Whole,
+    /// Its first elements, as many as this tells: a u32 for each row, at most its length.
+    Each(IntTensor<B>),
+}
+
 #[cfg(feature = "fusion")]
 mod shapes {
-    use super::TopkSpec;
+    use super::{LengthsMetadata, TopkSpec};
     use burn::{
         backend::fusion::custom::TensorSpec,
         tensor::{DType, Shape},
     };
 
-    pub(super) fn members(input: &TensorSpec, spec: &TopkSpec) -> (TensorSpec, TensorSpec) {
-        let indices = indices(input, spec);
+    pub(super) fn members(
+        input: &TensorSpec,
+        lengths: &LengthsMetadata,
+        spec: &TopkSpec,
+    ) -> (TensorSpec, TensorSpec) {
+        let indices = indices(input, lengths, spec);
         (TensorSpec::new(indices.shape.clone(), input.dtype), indices)
     }
 
-    pub(super) fn indices(input: &TensorSpec, spec: &TopkSpec) -> TensorSpec {
+    pub(super) fn indices(
+        input: &TensorSpec,
+        _lengths: &LengthsMetadata,
+        spec: &TopkSpec,
+    ) -> TensorSpec {
         TensorSpec::new(with_last(&input.shape, spec.k), DType::from(spec.index))
     }
 
@@ -70,24 +88,43 @@ mod shapes {
 pub trait SparsekOps: Backend {
     /// Values and indices of the members of each row.
     #[fusion(meta = shapes::members)]
-    fn topk_float(input: FloatTensor<Self>, spec: TopkSpec)
-    -> (FloatTensor<Self>, IntTensor<Self>);
+    fn topk_float(
+        input: FloatTensor<Self>,
+        #[extension_type] lengths: Lengths<Self>,
+        spec: TopkSpec,
+    ) -> (FloatTensor<Self>, IntTensor<Self>);
 
     /// Values and indices of the members of each row.
     #[fusion(meta = shapes::members)]
-    fn topk_int(input: IntTensor<Self>, spec: TopkSpec) -> (IntTensor<Self>, IntTensor<Self>);
+    fn topk_int(
+        input: IntTensor<Self>,
+        #[extension_type] lengths: Lengths<Self>,
+        spec: TopkSpec,
+    ) -> (IntTensor<Self>, IntTensor<Self>);
 
     /// Indices of the members of each row.
     #[fusion(meta = shapes::indices)]
-    fn argtopk_float(input: FloatTensor<Self>, spec: TopkSpec) -> IntTensor<Self>;
+    fn argtopk_float(
+        input: FloatTensor<Self>,
+        #[extension_type] lengths: Lengths<Self>,
+        spec: TopkSpec,
+    ) -> IntTensor<Self>;
 
     /// Indices of the members of each row.
     #[fusion(meta = shapes::indices)]
-    fn argtopk_int(input: IntTensor<Self>, spec: TopkSpec) -> IntTensor<Self>;
+    fn argtopk_int(
+        input: IntTensor<Self>,
+        #[extension_type] lengths: Lengths<Self>,
+        spec: TopkSpec,
+    ) -> IntTensor<Self>;
 
     /// The input with everything but the members set to zero.
     #[fusion(dtype = input, shape = input)]
-    fn topk_mask(input: FloatTensor<Self>, spec: TopkSpec) -> FloatTensor<Self>;
+    fn topk_mask(
+        input: FloatTensor<Self>,
+        #[extension_type] lengths: Lengths<Self>,
+        spec: TopkSpec,
+    ) -> FloatTensor<Self>;
 
     /// Product of a 0/1 CSR pattern and `x`; the transposed pattern serves the gradient.
     #[fusion(dtype = x, shape = [indptr[0] - 1, x[1]].into())]
@@ -121,13 +158,14 @@ pub trait SparsekOps: Backend {
 )]
 pub trait GradientOps: Backend {
     /// [`SparsekOps::topk_mask`] and the indices of the members, in index order.
-    #[fusion(meta = |input, spec| (input.clone(), shapes::indices(input, spec)))]
+    #[fusion(meta = |input, lengths, spec| (input.clone(), shapes::indices(input, lengths, spec)))]
     fn topk_mask_indices(
         input: FloatTensor<Self>,
+        #[extension_type] lengths: Lengths<Self>,
         spec: TopkSpec,
     ) -> (FloatTensor<Self>, IntTensor<Self>);
 
-    /// Puts `source[.., i]` at `indices[.., i]` of rows of `cols` zeros.
+    /// Puts `source[.., i]` at `indices[.., i]` of rows of `cols` zeros; nothing where the index is -1.
     #[fusion(dtype = source, shape = shapes::with_last(source, *cols))]
     fn scatter_members(
         source: FloatTensor<Self>,

@@ -1,12 +1,15 @@
 //! Row-wise top-k: the k greatest or least elements along one dimension of a tensor.
 
+mod ragged;
+
 use burn::{
     backend::Dispatch,
     tensor::{DType, Int, Tensor, kind::Ordered},
 };
 pub use sparsek_kernels::topk::{MAX_COLS, Method};
 
-use crate::ops::{SparsekOps, TopkSpec};
+use crate::ops::{Lengths, SparsekOps, TopkSpec};
+pub use ragged::{argtopk_ragged, topk_mask_ragged, topk_ragged};
 
 /// What the row-wise top-k operations select.
 ///
@@ -107,13 +110,22 @@ pub fn topk<const D: usize, K: Ordered>(
     x: Tensor<D, K>,
     options: &TopkOptions,
 ) -> (Tensor<D, K>, Tensor<D, Int>) {
-    let (x, dim, spec) = prepare("topk", x, options);
+    pairs("topk", x, Lengths::Whole, options)
+}
+
+fn pairs<const D: usize, K: Ordered>(
+    operation: &str,
+    x: Tensor<D, K>,
+    lengths: Lengths<Dispatch>,
+    options: &TopkOptions,
+) -> (Tensor<D, K>, Tensor<D, Int>) {
+    let (x, dim, spec) = prepare(operation, x, options);
     let float = x.dtype().is_float();
     let x = x.into_dispatch();
     let (values, indices) = if float {
-        <Dispatch as SparsekOps>::topk_float(x, spec)
+        <Dispatch as SparsekOps>::topk_float(x, lengths, spec)
     } else {
-        <Dispatch as SparsekOps>::topk_int(x, spec)
+        <Dispatch as SparsekOps>::topk_int(x, lengths, spec)
     };
     let values = Tensor::<D, K>::from_dispatch(values).swap_dims(dim, D - 1);
     let indices = Tensor::<D, Int>::from_dispatch(indices).swap_dims(dim, D - 1);
@@ -136,13 +148,22 @@ pub fn argtopk<const D: usize, K: Ordered>(
     x: Tensor<D, K>,
     options: &TopkOptions,
 ) -> Tensor<D, Int> {
-    let (x, dim, spec) = prepare("argtopk", x, options);
+    positions("argtopk", x, Lengths::Whole, options)
+}
+
+fn positions<const D: usize, K: Ordered>(
+    operation: &str,
+    x: Tensor<D, K>,
+    lengths: Lengths<Dispatch>,
+    options: &TopkOptions,
+) -> Tensor<D, Int> {
+    let (x, dim, spec) = prepare(operation, x, options);
     let float = x.dtype().is_float();
     let x = x.into_dispatch();
     let indices = if float {
-        <Dispatch as SparsekOps>::argtopk_float(x, spec)
+        <Dispatch as SparsekOps>::argtopk_float(x, lengths, spec)
     } else {
-        <Dispatch as SparsekOps>::argtopk_int(x, spec)
+        <Dispatch as SparsekOps>::argtopk_int(x, lengths, spec)
     };
     Tensor::<D, Int>::from_dispatch(indices).swap_dims(dim, D - 1)
 }
@@ -163,17 +184,22 @@ pub fn argtopk<const D: usize, K: Ordered>(
 /// kept.into_data().assert_eq(&TensorData::from([[0.0, 9.0, 0.0, 7.0]]), false);
 /// ```
 pub fn topk_mask<const D: usize>(x: Tensor<D>, options: &TopkOptions) -> Tensor<D> {
-    let (x, dim, spec) = prepare("topk_mask", x, options);
-    let masked = <Dispatch as SparsekOps>::topk_mask(x.into_dispatch(), spec);
+    masked("topk_mask", x, Lengths::Whole, options)
+}
+
+fn masked<const D: usize>(
+    operation: &str,
+    x: Tensor<D>,
+    lengths: Lengths<Dispatch>,
+    options: &TopkOptions,
+) -> Tensor<D> {
+    let (x, dim, spec) = prepare(operation, x, options);
+    let masked = <Dispatch as SparsekOps>::topk_mask(x.into_dispatch(), lengths, spec);
     Tensor::<D>::from_dispatch(masked).swap_dims(dim, D - 1)
 }
 
-/// Checks the request and moves the dimension to the end.
-fn prepare<const D: usize, K: Ordered>(
-    operation: &str,
-    x: Tensor<D, K>,
-    options: &TopkOptions,
-) -> (Tensor<D, K>, usize, TopkSpec) {
+/// The dimension selected along, counted from the start.
+fn dimension<const D: usize>(operation: &str, options: &TopkOptions) -> usize {
     let rank = D as isize;
     assert!(
         (-rank..rank).contains(&options.dim),
@@ -182,7 +208,16 @@ fn prepare<const D: usize, K: Ordered>(
         -rank,
         rank - 1,
     );
-    let dim = options.dim.rem_euclid(rank) as usize;
+    options.dim.rem_euclid(rank) as usize
+}
+
+/// Checks the request and moves the dimension to the end.
+fn prepare<const D: usize, K: Ordered>(
+    operation: &str,
+    x: Tensor<D, K>,
+    options: &TopkOptions,
+) -> (Tensor<D, K>, usize, TopkSpec) {
+    let dim = dimension::<D>(operation, options);
     let cols = x.dims()[dim];
     assert!(
         options.k <= cols,

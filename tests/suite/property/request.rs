@@ -36,6 +36,8 @@ pub struct Request {
     pub cols: usize,
     pub largest: bool,
     pub method: Kind,
+    /// Whether rows have lengths of their own.
+    pub ragged: bool,
     pub draws: Vec<Draw>,
 }
 
@@ -90,11 +92,16 @@ impl Request {
     }
 
     pub fn matrix<T: Element>(&self, draw: &Draw) -> Matrix<T> {
-        match draw.content {
+        let matrix = match draw.content {
             Content::Each(distribution) => {
                 Matrix::of(distribution, draw.rows, self.cols, draw.seed)
             }
             Content::Mixed => Matrix::mixed(draw.rows, self.cols, draw.seed),
+        };
+        if self.ragged {
+            matrix.with_any_lengths(draw.seed)
+        } else {
+            matrix
         }
     }
 }
@@ -114,12 +121,14 @@ pub fn request(extent: Extent) -> impl Strategy<Value = Request> {
     let method = select(vec![Kind::Exact, Kind::EarlyStop, Kind::Precision]);
     let dtype = select(Dtype::ALL.to_vec());
     let draws = vec(draw(extent.rows), 1..=extent.draws);
-    let fields = (dtype, cols(), any::<bool>(), method, draws);
-    fields.prop_map(|(dtype, cols, smallest, method, draws)| Request {
+    let ragged = prop_oneof![3 => Just(false), 2 => Just(true)];
+    let fields = (dtype, cols(), any::<bool>(), method, ragged, draws);
+    fields.prop_map(|(dtype, cols, smallest, method, ragged, draws)| Request {
         dtype,
         cols,
         largest: !smallest,
         method,
+        ragged,
         draws,
     })
 }

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use burn::tensor::kind::Ordered;
-use burn::tensor::{Device, Float, Tensor, TensorData};
+use burn::tensor::{DType, Device, Float, Tensor, TensorData};
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::TestCaseResult;
@@ -18,7 +18,7 @@ use sparsek_tests::with_dtype;
 use super::request::{Draw, Extent, Request, request};
 use super::{Plan, hold};
 use crate::kernels::{Check, I32, Layout};
-use crate::topk_tensors;
+use crate::{topk_ragged_tensors, topk_tensors};
 
 /// How the rows lie in a tensor.
 #[derive(Clone, Copy, Debug)]
@@ -125,7 +125,7 @@ fn refused<T: Element>(
     };
     // Without rows a request is checked and nothing is launched.
     let none = Matrix::<T> {
-        lengths: None,
+        lengths: request.ragged.then(Vec::new),
         rows: 0,
         cols: request.cols,
         data: Vec::new(),
@@ -153,10 +153,22 @@ fn compare<T: Element>(
         sorted: options.sorted,
         method: options.method,
     };
-    topk_tensors::check::<2, T::Kind, T>(&x, &options)?;
+    let lengths = matrix.lengths.as_ref().map(|lengths| {
+        let each = lengths
+            .iter()
+            .map(|&length| length.min(i64::from(i32::MAX)));
+        each.collect::<Vec<i64>>()
+    });
+    match &lengths {
+        None => topk_tensors::check::<2, T::Kind, T>(&x, &options)?,
+        Some(lengths) => topk_ragged_tensors::check::<2, 1, T>(&x, lengths, DType::I32, &options)?,
+    }
     if T::FLOAT {
         let (x, _) = view.tensor::<Float, T>(&matrix, device);
-        topk_tensors::check_mask::<2, T>(&x, &options)?;
+        match &lengths {
+            None => topk_tensors::check_mask::<2, T>(&x, &options)?,
+            Some(lengths) => topk_ragged_tensors::check_mask::<2, 1, T>(&x, lengths, &options)?,
+        }
     }
     Ok(())
 }

@@ -12,7 +12,7 @@ use burn_autodiff::{
     ops::{Backward, Ops, OpsKind, unary},
 };
 
-use crate::ops::{GradientOps, SparsekOps, TopkSpec};
+use crate::ops::{GradientOps, Lengths, SparsekOps, TopkSpec};
 
 /// `(indices, row length)` of a selection.
 #[derive(Debug)]
@@ -140,6 +140,14 @@ impl<B: Backend + GradientOps> Backward<B, 2> for WeightedGradient {
     }
 }
 
+/// The lengths on the backend beneath: integers have no gradient.
+fn inner<B: Backend, C: CheckpointStrategy>(lengths: Lengths<Autodiff<B, C>>) -> Lengths<B> {
+    match lengths {
+        Lengths::Whole => Lengths::Whole,
+        Lengths::Each(lengths) => Lengths::Each(lengths),
+    }
+}
+
 fn last_dim(shape: &burn::tensor::Shape) -> usize {
     shape[shape.num_dims() - 1]
 }
@@ -147,11 +155,12 @@ fn last_dim(shape: &burn::tensor::Shape) -> usize {
 impl<B: Backend + SparsekOps + GradientOps, C: CheckpointStrategy> SparsekOps for Autodiff<B, C> {
     fn topk_float(
         input: FloatTensor<Self>,
+        lengths: Lengths<Self>,
         spec: TopkSpec,
     ) -> (FloatTensor<Self>, IntTensor<Self>) {
         let cols = last_dim(&input.shape());
         let node = input.node();
-        let (values, indices) = B::topk_float(input.into_primitive(), spec);
+        let (values, indices) = B::topk_float(input.into_primitive(), inner(lengths), spec);
         let values = match TopkGradient.prepare::<C>([node]).compute_bound().stateful() {
             OpsKind::Tracked(prep) => prep.finish((indices.clone(), cols), values),
             OpsKind::UnTracked(prep) => prep.finish(values),
@@ -159,27 +168,44 @@ impl<B: Backend + SparsekOps + GradientOps, C: CheckpointStrategy> SparsekOps fo
         (values, indices)
     }
 
-    fn topk_int(input: IntTensor<Self>, spec: TopkSpec) -> (IntTensor<Self>, IntTensor<Self>) {
-        B::topk_int(input, spec)
+    fn topk_int(
+        input: IntTensor<Self>,
+        lengths: Lengths<Self>,
+        spec: TopkSpec,
+    ) -> (IntTensor<Self>, IntTensor<Self>) {
+        B::topk_int(input, inner(lengths), spec)
     }
 
-    fn argtopk_float(input: FloatTensor<Self>, spec: TopkSpec) -> IntTensor<Self> {
-        B::argtopk_float(input.into_primitive(), spec)
+    fn argtopk_float(
+        input: FloatTensor<Self>,
+        lengths: Lengths<Self>,
+        spec: TopkSpec,
+    ) -> IntTensor<Self> {
+        B::argtopk_float(input.into_primitive(), inner(lengths), spec)
     }
 
-    fn argtopk_int(input: IntTensor<Self>, spec: TopkSpec) -> IntTensor<Self> {
-        B::argtopk_int(input, spec)
+    fn argtopk_int(
+        input: IntTensor<Self>,
+        lengths: Lengths<Self>,
+        spec: TopkSpec,
+    ) -> IntTensor<Self> {
+        B::argtopk_int(input, inner(lengths), spec)
     }
 
-    fn topk_mask(input: FloatTensor<Self>, spec: TopkSpec) -> FloatTensor<Self> {
+    fn topk_mask(
+        input: FloatTensor<Self>,
+        lengths: Lengths<Self>,
+        spec: TopkSpec,
+    ) -> FloatTensor<Self> {
         let node = input.node();
         let input = input.into_primitive();
+        let lengths = inner(lengths);
         match MaskGradient.prepare::<C>([node]).compute_bound().stateful() {
             OpsKind::Tracked(prep) => {
-                let (output, indices) = B::topk_mask_indices(input, spec);
+                let (output, indices) = B::topk_mask_indices(input, lengths, spec);
                 prep.finish(indices, output)
             }
-            OpsKind::UnTracked(prep) => prep.finish(B::topk_mask(input, spec)),
+            OpsKind::UnTracked(prep) => prep.finish(B::topk_mask(input, lengths, spec)),
         }
     }
 

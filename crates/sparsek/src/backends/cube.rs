@@ -17,7 +17,7 @@ use sparsek_kernels::{
     topk::{self, Rows, Scatter},
 };
 
-use crate::ops::{GradientOps, SparsekOps, TopkSpec};
+use crate::ops::{GradientOps, Lengths, SparsekOps, TopkSpec};
 
 /// The result of a kernel, or a panic in the manner of Burn's own operations.
 fn expect<T>(operation: &str, result: Result<T, KernelError>) -> T {
@@ -38,7 +38,7 @@ fn with_last(shape: &Shape, last: usize) -> Shape {
 
 /// Views a tensor as rows along its last dimension: in place when its other dimensions lie at even
 /// distances, else copied.
-fn rows_of(input: CubeTensor) -> (CubeTensor, Rows) {
+fn rows_of(input: CubeTensor, lengths: Lengths<CubeBackend>) -> (CubeTensor, Rows) {
     let input = if row_stride(&input).is_some() {
         input
     } else {
@@ -54,7 +54,13 @@ fn rows_of(input: CubeTensor) -> (CubeTensor, Rows) {
         cols,
         row_stride: row_stride(&input).expect("contiguous"),
         col_stride: input.meta.strides()[last],
-        lengths: None,
+        lengths: match lengths {
+            Lengths::Whole => None,
+            Lengths::Each(lengths) => {
+                assert_eq!(lengths.dtype, DType::U32, "the dtype of the lengths");
+                Some(into_contiguous(lengths).handle)
+            }
+        },
     };
     (input, rows)
 }
@@ -81,8 +87,12 @@ fn row_stride(input: &CubeTensor) -> Option<usize> {
     Some(strides[first])
 }
 
-fn select(input: CubeTensor, spec: &TopkSpec) -> (CubeTensor, CubeTensor) {
-    let (input, rows) = rows_of(input);
+fn select(
+    input: CubeTensor,
+    lengths: Lengths<CubeBackend>,
+    spec: &TopkSpec,
+) -> (CubeTensor, CubeTensor) {
+    let (input, rows) = rows_of(input, lengths);
     let index = DType::from(spec.index);
     let result = topk::topk(
         &input.client,
@@ -99,8 +109,8 @@ fn select(input: CubeTensor, spec: &TopkSpec) -> (CubeTensor, CubeTensor) {
     )
 }
 
-fn select_indices(input: CubeTensor, spec: &TopkSpec) -> CubeTensor {
-    let (input, rows) = rows_of(input);
+fn select_indices(input: CubeTensor, lengths: Lengths<CubeBackend>, spec: &TopkSpec) -> CubeTensor {
+    let (input, rows) = rows_of(input, lengths);
     let index = DType::from(spec.index);
     let result = topk::argtopk(
         &input.client,
@@ -115,10 +125,11 @@ fn select_indices(input: CubeTensor, spec: &TopkSpec) -> CubeTensor {
 
 fn mask(
     input: CubeTensor,
+    lengths: Lengths<CubeBackend>,
     spec: &TopkSpec,
     with_indices: bool,
 ) -> (CubeTensor, Option<CubeTensor>) {
-    let (input, rows) = rows_of(input);
+    let (input, rows) = rows_of(input, lengths);
     let index = DType::from(spec.index);
     let wanted = with_indices.then(|| dtype_to_elem_type(index));
     let result = topk::topk_mask(&input.client, &rows, &spec.into(), wanted, None);
@@ -193,25 +204,42 @@ fn product(
 impl SparsekOps for CubeBackend {
     fn topk_float(
         input: FloatTensor<Self>,
+        lengths: Lengths<Self>,
         spec: TopkSpec,
     ) -> (FloatTensor<Self>, IntTensor<Self>) {
-        select(input, &spec)
+        select(input, lengths, &spec)
     }
 
-    fn topk_int(input: IntTensor<Self>, spec: TopkSpec) -> (IntTensor<Self>, IntTensor<Self>) {
-        select(input, &spec)
+    fn topk_int(
+        input: IntTensor<Self>,
+        lengths: Lengths<Self>,
+        spec: TopkSpec,
+    ) -> (IntTensor<Self>, IntTensor<Self>) {
+        select(input, lengths, &spec)
     }
 
-    fn argtopk_float(input: FloatTensor<Self>, spec: TopkSpec) -> IntTensor<Self> {
-        select_indices(input, &spec)
+    fn argtopk_float(
+        input: FloatTensor<Self>,
+        lengths: Lengths<Self>,
+        spec: TopkSpec,
+    ) -> IntTensor<Self> {
+        select_indices(input, lengths, &spec)
     }
 
-    fn argtopk_int(input: IntTensor<Self>, spec: TopkSpec) -> IntTensor<Self> {
-        select_indices(input, &spec)
+    fn argtopk_int(
+        input: IntTensor<Self>,
+        lengths: Lengths<Self>,
+        spec: TopkSpec,
+    ) -> IntTensor<Self> {
+        select_indices(input, lengths, &spec)
     }
 
-    fn topk_mask(input: FloatTensor<Self>, spec: TopkSpec) -> FloatTensor<Self> {
-        mask(input, &spec, false).0
+    fn topk_mask(
+        input: FloatTensor<Self>,
+        lengths: Lengths<Self>,
+        spec: TopkSpec,
+    ) -> FloatTensor<Self> {
+        mask(input, lengths, &spec, false).0
     }
 
     fn spmm(
@@ -240,9 +268,10 @@ impl SparsekOps for CubeBackend {
 impl GradientOps for CubeBackend {
     fn topk_mask_indices(
         input: FloatTensor<Self>,
+        lengths: Lengths<Self>,
         spec: TopkSpec,
     ) -> (FloatTensor<Self>, IntTensor<Self>) {
-        let (values, indices) = mask(input, &spec, true);
+        let (values, indices) = mask(input, lengths, &spec, true);
         (values, indices.expect("asked for"))
     }
 

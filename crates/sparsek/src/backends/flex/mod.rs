@@ -11,7 +11,7 @@ use burn_flex::FlexTensor;
 use rayon::prelude::*;
 
 use self::{keys::Key, select::Selector};
-use crate::ops::{GradientOps, SparsekOps, TopkSpec};
+use crate::ops::{GradientOps, Lengths, SparsekOps, TopkSpec};
 
 /// Runs an expression with `$element` standing for the Rust type of a dtype.
 macro_rules! with_element {
@@ -121,6 +121,8 @@ fn from_vec<E: burn::tensor::Element>(values: Vec<E>, shape: Shape) -> FlexTenso
 /// A contiguous input and the shape of what is selected from it.
 struct Rows {
     input: FlexTensor,
+    /// How many elements of each row exist, where not all do.
+    lengths: Option<FlexTensor>,
     shape: Shape,
     members: Shape,
     cols: usize,
@@ -128,7 +130,7 @@ struct Rows {
 }
 
 impl Rows {
-    fn new(input: &FlexTensor, spec: &TopkSpec) -> Self {
+    fn new(input: &FlexTensor, lengths: Lengths<Flex>, spec: &TopkSpec) -> Self {
         let input = input.to_contiguous();
         let shape = input.layout().shape().clone();
         let cols = last(&shape);
@@ -137,21 +139,39 @@ impl Rows {
             cols,
             count: shape.num_elements() / cols.max(1),
             input,
+            lengths: match lengths {
+                Lengths::Whole => None,
+                Lengths::Each(lengths) => Some(lengths.to_contiguous()),
+            },
             shape,
         }
+    }
+
+    /// The elements of the rows that exist.
+    fn existing<'a, E: Sync>(
+        &'a self,
+        source: &'a [E],
+    ) -> impl IndexedParallelIterator<Item = &'a [E]> {
+        let lengths = self.lengths.as_ref();
+        let lengths = lengths.map(|lengths| lengths.as_slice::<u32>().expect("lengths in u32"));
+        let rows = source.par_chunks_exact(self.cols).enumerate();
+        rows.map(move |(i, row)| match lengths {
+            None => row,
+            Some(lengths) => &row[..row.len().min(lengths[i] as usize)],
+        })
     }
 }
 
 /// Values and indices of the members.
-fn pairs(input: FlexTensor, spec: &TopkSpec) -> (FlexTensor, FlexTensor) {
-    let rows = Rows::new(&input, spec);
+fn pairs(input: FlexTensor, lengths: Lengths<Flex>, spec: &TopkSpec) -> (FlexTensor, FlexTensor) {
+    let rows = Rows::new(&input, lengths, spec);
     with_element!(rows.input.dtype(), E => with_index!(DType::from(spec.index), I => {
         let source: &[E] = rows.input.as_slice().expect("contiguous");
+        let unset: I = if rows.lengths.is_some() { !0 } else { 0 };
         let mut values = vec![E::ZERO; rows.count * spec.k];
-        let mut indices = vec![I::default(); rows.count * spec.k];
+        let mut indices = vec![unset; rows.count * spec.k];
         if spec.k > 0 {
-            source
-                .par_chunks_exact(rows.cols)
+            rows.existing(source)
                 .zip(values.par_chunks_exact_mut(spec.k))
                 .zip(indices.par_chunks_exact_mut(spec.k))
                 .for_each_init(Selector::new, |selector, ((row, values), indices)| {
@@ -166,14 +186,14 @@ fn pairs(input: FlexTensor, spec: &TopkSpec) -> (FlexTensor, FlexTensor) {
 }
 
 /// Indices of the members.
-fn indices(input: FlexTensor, spec: &TopkSpec) -> FlexTensor {
-    let rows = Rows::new(&input, spec);
+fn indices(input: FlexTensor, lengths: Lengths<Flex>, spec: &TopkSpec) -> FlexTensor {
+    let rows = Rows::new(&input, lengths, spec);
     with_element!(rows.input.dtype(), E => with_index!(DType::from(spec.index), I => {
         let source: &[E] = rows.input.as_slice().expect("contiguous");
-        let mut indices = vec![I::default(); rows.count * spec.k];
+        let unset: I = if rows.lengths.is_some() { !0 } else { 0 };
+        let mut indices = vec![unset; rows.count * spec.k];
         if spec.k > 0 {
-            source
-                .par_chunks_exact(rows.cols)
+            rows.existing(source)
                 .zip(indices.par_chunks_exact_mut(spec.k))
                 .for_each_init(Selector::new, |selector, (row, indices)| {
                     for (i, &column) in selector.select(row, spec).iter().enumerate() {
@@ -186,14 +206,13 @@ fn indices(input: FlexTensor, spec: &TopkSpec) -> FlexTensor {
 }
 
 /// The input with everything but the members set to zero.
-fn mask(input: FlexTensor, spec: &TopkSpec) -> FlexTensor {
-    let rows = Rows::new(&input, spec);
+fn mask(input: FlexTensor, lengths: Lengths<Flex>, spec: &TopkSpec) -> FlexTensor {
+    let rows = Rows::new(&input, lengths, spec);
     with_element!(rows.input.dtype(), E => {
         let source: &[E] = rows.input.as_slice().expect("contiguous");
         let mut values = vec![E::ZERO; source.len()];
         if spec.k > 0 {
-            source
-                .par_chunks_exact(rows.cols)
+            rows.existing(source)
                 .zip(values.par_chunks_exact_mut(rows.cols))
                 .for_each_init(Selector::new, |selector, (row, values)| {
                     for &column in selector.select(row, spec) {
@@ -223,7 +242,10 @@ fn scatter(source: FlexTensor, indices: FlexTensor, cols: usize, dense: bool) ->
                 .for_each(|((output, from), columns)| {
                     for (i, &column) in columns.iter().enumerate() {
                         let column = column as usize;
-                        output[column] = from[if dense { column } else { i }];
+                        // -1 marks a slot without a member.
+                        if column < cols {
+                            output[column] = from[if dense { column } else { i }];
+                        }
                     }
                 });
         }
@@ -234,25 +256,42 @@ fn scatter(source: FlexTensor, indices: FlexTensor, cols: usize, dense: bool) ->
 impl SparsekOps for Flex {
     fn topk_float(
         input: FloatTensor<Self>,
+        lengths: Lengths<Self>,
         spec: TopkSpec,
     ) -> (FloatTensor<Self>, IntTensor<Self>) {
-        pairs(input, &spec)
+        pairs(input, lengths, &spec)
     }
 
-    fn topk_int(input: IntTensor<Self>, spec: TopkSpec) -> (IntTensor<Self>, IntTensor<Self>) {
-        pairs(input, &spec)
+    fn topk_int(
+        input: IntTensor<Self>,
+        lengths: Lengths<Self>,
+        spec: TopkSpec,
+    ) -> (IntTensor<Self>, IntTensor<Self>) {
+        pairs(input, lengths, &spec)
     }
 
-    fn argtopk_float(input: FloatTensor<Self>, spec: TopkSpec) -> IntTensor<Self> {
-        indices(input, &spec)
+    fn argtopk_float(
+        input: FloatTensor<Self>,
+        lengths: Lengths<Self>,
+        spec: TopkSpec,
+    ) -> IntTensor<Self> {
+        indices(input, lengths, &spec)
     }
 
-    fn argtopk_int(input: IntTensor<Self>, spec: TopkSpec) -> IntTensor<Self> {
-        indices(input, &spec)
+    fn argtopk_int(
+        input: IntTensor<Self>,
+        lengths: Lengths<Self>,
+        spec: TopkSpec,
+    ) -> IntTensor<Self> {
+        indices(input, lengths, &spec)
     }
 
-    fn topk_mask(input: FloatTensor<Self>, spec: TopkSpec) -> FloatTensor<Self> {
-        mask(input, &spec)
+    fn topk_mask(
+        input: FloatTensor<Self>,
+        lengths: Lengths<Self>,
+        spec: TopkSpec,
+    ) -> FloatTensor<Self> {
+        mask(input, lengths, &spec)
     }
 
     fn spmm(
@@ -281,6 +320,7 @@ impl SparsekOps for Flex {
 impl GradientOps for Flex {
     fn topk_mask_indices(
         input: FloatTensor<Self>,
+        lengths: Lengths<Self>,
         spec: TopkSpec,
     ) -> (FloatTensor<Self>, IntTensor<Self>) {
         // The mask is the members put back: one selection serves both.
@@ -289,7 +329,7 @@ impl GradientOps for Flex {
             sorted: false,
             ..spec
         };
-        let (values, indices) = pairs(input, &unsorted);
+        let (values, indices) = pairs(input, lengths, &unsorted);
         (scatter(values, indices.clone(), cols, false), indices)
     }
 

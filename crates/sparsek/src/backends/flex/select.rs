@@ -46,8 +46,16 @@ impl<E: Key> Selector<E> {
         }
     }
 
-    /// Columns of the members of a row, in the order asked. `spec.k` is at least 1.
+    /// Columns of the members of a row, in the order asked: all elements where they are fewer than k.
     pub fn select(&mut self, row: &[E], spec: &TopkSpec) -> &[usize] {
+        let spec = &TopkSpec {
+            k: spec.k.min(row.len()),
+            ..*spec
+        };
+        self.members.clear();
+        if spec.k == 0 {
+            return &self.members;
+        }
         self.keys.resize(row.len(), E::Bits::MIN);
         let keys = self.keys.iter_mut().zip(row);
         if spec.largest {
@@ -70,7 +78,6 @@ impl<E: Key> Selector<E> {
             Method::Precision(eps) => self.precision(spec, eps),
         };
         let mut quota = spec.k - threshold.above;
-        self.members.clear();
         for (column, key) in self.keys.iter().enumerate() {
             if *key > threshold.high {
                 self.members.push(column);
