@@ -146,7 +146,7 @@ fn dtype<T: Element>(
     check.end()
 }
 
-/// Fewer lengths than rows are refused by type, before any launch.
+/// Fewer lengths than rows, and the routine that takes none, are refused by type, before any launch.
 fn errors(backend: &Backend) -> Result<(), String> {
     let client = backend.client.as_ref().expect("a client");
     let input = Layout::Contiguous.upload(client, &Matrix::<f32>::mixed(5, 10, 0));
@@ -164,5 +164,11 @@ fn errors(backend: &Backend) -> Result<(), String> {
             Ok(_) => return Err("four lengths of five rows were accepted".into()),
         }
     }
-    Ok(())
+    let long = Layout::Contiguous.upload(client, &ragged::<f32>(2, 30_000, 0));
+    let options = kernel::TopkOptions::new(2);
+    match kernel::topk(client, &long, &options, I32, Some(Routine::Stream)) {
+        Err(KernelError::Routine { reason, .. }) if reason.contains("lengths") => Ok(()),
+        Err(error) => Err(format!("stream refused for another reason: {error}")),
+        Ok(_) => Err("stream took ragged rows".into()),
+    }
 }

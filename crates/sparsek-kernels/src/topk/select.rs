@@ -176,6 +176,9 @@ pub(crate) fn check(
 
 /// Why the stream routine cannot run a request.
 fn check_stream(client: &Client, problem: &Problem) -> Result<(), String> {
+    if problem.ragged {
+        return Err("it serves rows without lengths of their own only".into());
+    }
     let cols = problem.cols;
     let units = stream_units(client, cols) as usize;
     let plane = plane_size(client).ok_or("the device has no planes of one fixed size")? as usize;
@@ -184,9 +187,6 @@ fn check_stream(client: &Client, problem: &Problem) -> Result<(), String> {
     }
     if !problem.exact {
         return Err("it serves the exact method only".into());
-    }
-    if problem.ragged {
-        return Err("it serves rows without lengths of their own only".into());
     }
     if 2 * plane > units {
         return Err(format!("a cube of {units} units holds one plane only"));
