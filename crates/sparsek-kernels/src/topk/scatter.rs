@@ -3,10 +3,13 @@
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
-use super::launch::{require_index, zero};
+use super::{
+    launch::{require_index, zero},
+    select::{CUBE_UNITS, assembled},
+};
 use crate::{
     error::KernelError,
-    launch::{Grid, allocate, argument, require_dtype},
+    launch::{Grid, allocate, argument, require_dtype, units_per_cube},
 };
 
 /// Values to put back at the columns that a selection came from.
@@ -32,7 +35,7 @@ pub struct Scatter<'a> {
 }
 
 /// A contiguous `[rows, cols]` matrix that is zero but at the given columns. Deterministic, without
-/// atomics: columns of a row are distinct. Writes the result once and the members again.
+/// atomics: columns of a row are distinct. Writes the result once; rows above 16 KiB twice, at the members.
 ///
 /// # Errors
 ///
@@ -52,31 +55,106 @@ pub fn scatter(client: &Client, request: &Scatter) -> Result<Handle, KernelError
     require_index(index)?;
     let elements = rows * cols;
     let output = allocate(client, "output", elements, dtype)?;
-    zero(client, &output, dtype, elements)?;
     let total = rows * k;
     if total == 0 {
+        zero(client, &output, dtype, elements)?;
         return Ok(output);
     }
     let needed = if dense { elements } else { total };
-    let grid = Grid::elementwise(client, total, elements)?;
-    // SAFETY: lengths are checked by `argument`, columns by the kernel.
+    let source = argument(request.source, "source", dtype, needed)?;
+    let indices = argument(request.indices, "indices", index, total)?;
+    let result = argument(&output, "output", dtype, elements)?;
+    let assembled = assembled(client, cols, dtype.size());
+    // SAFETY: lengths are checked by `argument`, columns by the kernels.
     unsafe {
-        scatter_members::launch_unchecked(
-            client,
-            grid.count,
-            grid.dim,
-            grid.address,
-            argument(request.source, "source", dtype, needed)?,
-            argument(request.indices, "indices", index, total)?,
-            argument(&output, "output", dtype, elements)?,
-            total,
-            k as u32,
-            cols as u32,
-            dense,
-            [dtype, index],
-        );
+        if assembled > 0 {
+            let units = units_per_cube(client, CUBE_UNITS);
+            let cubes = rows.div_ceil(assembled / cols);
+            let grid = Grid::new(client, cubes, CubeDim::new_1d(units), elements)?;
+            assemble_rows::launch_unchecked(
+                client,
+                grid.count,
+                grid.dim,
+                grid.address,
+                source,
+                indices,
+                result,
+                rows,
+                k as u32,
+                cols as u32,
+                dense,
+                assembled,
+                units,
+                [dtype, index],
+            );
+        } else {
+            zero(client, &output, dtype, elements)?;
+            let grid = Grid::elementwise(client, total, elements)?;
+            scatter_members::launch_unchecked(
+                client,
+                grid.count,
+                grid.dim,
+                grid.address,
+                source,
+                indices,
+                result,
+                total,
+                k as u32,
+                cols as u32,
+                dense,
+                [dtype, index],
+            );
+        }
     }
     Ok(output)
+}
+
+/// [`scatter_members`] for whole rows, that are zero elsewhere: put together in shared memory, so that each is
+/// written once.
+#[cube(launch_unchecked, address_type = "dynamic")]
+pub(crate) fn assemble_rows<E: Numeric, I: Numeric>(
+    source: &[E],
+    indices: &[I],
+    output: &mut [E],
+    rows: usize,
+    k: u32,
+    cols: u32,
+    #[comptime] dense: bool,
+    #[comptime] assembled: usize,
+    #[comptime] units: u32,
+    #[define(E, I)] _dtypes: [ElemType; 2],
+) {
+    let cube_rows = comptime!(assembled as u32) / cols;
+    let first = CUBE_POS * cube_rows as usize;
+    if first >= rows {
+        terminate!();
+    }
+    let own_rows = u32::cast_from(min(rows - first, cube_rows as usize));
+    let start = first * cols as usize;
+    let mut tile = Shared::<[E]>::new_slice(assembled);
+    let mut place = UNIT_POS;
+    while place < own_rows * cols {
+        tile[place as usize] = E::from_int(0);
+        place += units;
+    }
+    sync_cube();
+    let mut member = UNIT_POS;
+    while member < own_rows * k {
+        let from = first * k as usize + member as usize;
+        let column = usize::cast_from(indices[from]);
+        if column < cols as usize {
+            let target = (member / k * cols) as usize + column;
+            let from = if dense { start + target } else { from };
+            tile[target] = source[from];
+        }
+        member += units;
+    }
+    sync_cube();
+    let mut place = UNIT_POS;
+    while place < own_rows * cols {
+        output[start + place as usize] = tile[place as usize];
+        place += units;
+    }
 }
 
 /// Fills a buffer with zeros.

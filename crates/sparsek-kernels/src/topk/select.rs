@@ -19,15 +19,16 @@ pub const MAX_ROWS: usize = 1 << 31;
 /// Elements of a row that one unit keeps in registers before the row is spread over more units; the
 /// most where there are no more.
 pub(crate) const TEAM_ITEMS: usize = 32;
-/// Most units in a cube of the plane routine.
-pub(crate) const PLANE_CUBE_UNITS: u32 = 128;
+/// Most units in a cube of the plane routine: 64 read 2^20 rows of 64 elements in 0.116 ms, 128 in 0.118, 256 in
+/// 0.123; 2^20 rows of 256 in 0.384, 0.386 and 0.395 (NVIDIA H200).
+pub(crate) const PLANE_CUBE_UNITS: u32 = 64;
 /// Most members that a cube lists in shared memory, 4 bytes each; never more than half of that memory.
 const MAX_LISTED: usize = 1 << 12;
 /// Most units in a cube of the block routine. With 1024, an H200 has 64 registers for each and spills:
 /// 2^14 rows of 32,768 took 11.4 ms, 22 times a read and a write.
 const BLOCK_CUBE_UNITS: u32 = 512;
 /// Rows from which on the stream routine is faster than the block routine.
-const STREAM_COLS: usize = 1 << 12;
+const STREAM_COLS: usize = 1 << 13;
 /// Elements that a unit of the stream routine samples, and those of rows from this length on.
 pub(crate) const SAMPLE_ITEMS: usize = 8;
 pub(crate) const LONG_SAMPLE_ITEMS: usize = 16;
@@ -35,11 +36,13 @@ pub(crate) const LONG_SAMPLE: usize = 1 << 18;
 /// Columns that a unit of it lists, whatever suffices.
 pub(crate) const LIST_ITEMS: [usize; 4] = [4, 8, 16, 32];
 /// Units of the cube routine, and of its long rows.
-const CUBE_UNITS: u32 = 256;
+pub(crate) const CUBE_UNITS: u32 = 256;
 const LONG_CUBE_UNITS: u32 = 1024;
 const LONG_ROW: usize = 1 << 14;
 /// Rows up to this long are left to single units on a GPU without planes.
 const MAX_UNIT_COLS: usize = 64;
+/// Shared memory in which a cube puts rows of a gradient together.
+const ASSEMBLED_BYTES: usize = 1 << 14;
 /// Fewest units in a cube for the cube routine to be chosen: below it the device is a CPU.
 const MIN_CUBE_UNITS: u32 = 32;
 
@@ -70,7 +73,8 @@ pub(crate) fn listed(client: &Client, k: usize, cols: usize, rows: usize) -> usi
 
 /// Units in a cube of the stream routine: the more, the fewer cubes a chip holds, and the more each search
 /// in sample and list costs. 64 read 2^16 rows of 4096 in 0.363 ms, 128 in 0.423; 128 those of 8192 in 0.710, 64
-/// and 256 in 0.809 and 0.899; 256 read 2^14 rows of 32,768 in 0.697 ms, 128 in 0.742 (NVIDIA H200).
+/// and 256 in 0.809 and 0.899; 256 read 2^14 rows of 32,768 in 0.697 ms, 128 in 0.742; 512 read 2^10 rows of
+/// 2^20 in 1.38 ms, 256, which must list twice as much each, in 1.95 (NVIDIA H200).
 pub(crate) fn stream_units(client: &Client, cols: usize) -> u32 {
     let wanted = if cols < LONG_SAMPLE {
         (cols / 64).clamp(64, 256).next_power_of_two() as u32
@@ -88,6 +92,19 @@ pub(crate) fn cube_units(client: &Client, cols: usize) -> u32 {
         CUBE_UNITS
     };
     units_per_cube(client, wanted)
+}
+
+/// Elements that fit into the shared memory in which a cube puts whole rows of a gradient together; 0 where
+/// they are better put together in the output.
+pub(crate) fn assembled(client: &Client, cols: usize, size: usize) -> usize {
+    let most = ASSEMBLED_BYTES / size;
+    let room = client.properties().hardware.max_shared_memory_size;
+    let small = units_per_cube(client, CUBE_UNITS) < MIN_CUBE_UNITS || room < 2 * ASSEMBLED_BYTES;
+    if cols > most || small || is_llvmpipe(client) {
+        0
+    } else {
+        most
+    }
 }
 
 /// Chooses the routine for a request.
@@ -222,7 +239,7 @@ fn check_stream(client: &Client, problem: &Problem) -> Result<(), String> {
 const LLVMPIPE_JUMPS: usize = 65_535;
 
 /// Whether the device is Mesa's software Vulkan driver.
-fn is_llvmpipe(client: &Client) -> bool {
+pub(super) fn is_llvmpipe(client: &Client) -> bool {
     client.properties().identity.name.contains("llvmpipe")
 }
 

@@ -147,7 +147,7 @@ pub(super) fn normal(k: u32, cols: u32) -> Normal {
 
 /// About the natural logarithm of a normal number, to 0.006: devices lack a fast one or its library.
 #[cube]
-fn rough_logarithm(x: f32) -> f32 {
+pub(super) fn rough_logarithm(x: f32) -> f32 {
     let bits = u32::reinterpret(x);
     let exponent = f32::cast_from(bits >> 23) - 127.0;
     let rest = f32::reinterpret((bits & 0x007f_ffffu32) | 0x3f80_0000u32) - 1.0;

@@ -13,6 +13,7 @@ use super::{
     layout::{RowLayout, element_offset},
     listing::list_reaching,
     members::Members,
+    ragged::rough_logarithm,
     registers::TeamRow,
     team::{Shape, Team},
     unit::MemoryBlueprint,
@@ -235,7 +236,7 @@ impl<E: Element> Items<E> {
             let count = f32::cast_from(self.team.cols);
             let wanted = f32::cast_from(params.k);
             let normal = Normal {
-                quantile: (count / wanted).ln() - 1.0,
+                quantile: rough_logarithm(count / wanted) - 1.0,
                 slope: 1.0 / wanted,
                 inverse: 1.0 / count,
             };

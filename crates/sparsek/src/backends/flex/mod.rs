@@ -114,6 +114,12 @@ fn last(shape: &Shape) -> usize {
     shape[shape.num_dims() - 1]
 }
 
+/// `len` times the same, written by all threads: a new page is a fault of the thread that touches it first.
+fn filled<T: Copy + Send + Sync>(value: T, len: usize) -> Vec<T> {
+    let values = rayon::iter::repeat_n(value, len);
+    values.with_min_len(1 << 14).collect()
+}
+
 fn from_vec<E: burn::tensor::Element>(values: Vec<E>, shape: Shape) -> FlexTensor {
     FlexTensor::from_data(TensorData::new(values, shape))
 }
@@ -168,8 +174,8 @@ fn pairs(input: FlexTensor, lengths: Lengths<Flex>, spec: &TopkSpec) -> (FlexTen
     with_element!(rows.input.dtype(), E => with_index!(DType::from(spec.index), I => {
         let source: &[E] = rows.input.as_slice().expect("contiguous");
         let unset: I = if rows.lengths.is_some() { !0 } else { 0 };
-        let mut values = vec![E::ZERO; rows.count * spec.k];
-        let mut indices = vec![unset; rows.count * spec.k];
+        let mut values = filled(E::ZERO, rows.count * spec.k);
+        let mut indices = filled(unset, rows.count * spec.k);
         if spec.k > 0 {
             rows.existing(source)
                 .zip(values.par_chunks_exact_mut(spec.k))
@@ -191,7 +197,7 @@ fn indices(input: FlexTensor, lengths: Lengths<Flex>, spec: &TopkSpec) -> FlexTe
     with_element!(rows.input.dtype(), E => with_index!(DType::from(spec.index), I => {
         let source: &[E] = rows.input.as_slice().expect("contiguous");
         let unset: I = if rows.lengths.is_some() { !0 } else { 0 };
-        let mut indices = vec![unset; rows.count * spec.k];
+        let mut indices = filled(unset, rows.count * spec.k);
         if spec.k > 0 {
             rows.existing(source)
                 .zip(indices.par_chunks_exact_mut(spec.k))
@@ -210,7 +216,7 @@ fn mask(input: FlexTensor, lengths: Lengths<Flex>, spec: &TopkSpec) -> FlexTenso
     let rows = Rows::new(&input, lengths, spec);
     with_element!(rows.input.dtype(), E => {
         let source: &[E] = rows.input.as_slice().expect("contiguous");
-        let mut values = vec![E::ZERO; source.len()];
+        let mut values = filled(E::ZERO, source.len());
         if spec.k > 0 {
             rows.existing(source)
                 .zip(values.par_chunks_exact_mut(rows.cols))
@@ -233,7 +239,7 @@ fn scatter(source: FlexTensor, indices: FlexTensor, cols: usize, dense: bool) ->
     with_float!(source.dtype(), E => with_index!(indices.dtype(), I => {
         let from: &[E] = source.as_slice().expect("contiguous");
         let columns: &[I] = indices.as_slice().expect("contiguous");
-        let mut output = vec![<E as Key>::ZERO; shape.num_elements()];
+        let mut output = filled(<E as Key>::ZERO, shape.num_elements());
         if k > 0 {
             output
                 .par_chunks_exact_mut(cols)

@@ -1,5 +1,6 @@
 //! The selection in one row.
 
+use multiversion::multiversion;
 use sparsek_kernels::topk::Method;
 
 use super::keys::{Bits, Key};
@@ -57,16 +58,13 @@ impl<E: Key> Selector<E> {
             return &self.members;
         }
         self.keys.resize(row.len(), E::Bits::MIN);
-        let keys = self.keys.iter_mut().zip(row);
-        if spec.largest {
-            keys.for_each(|(key, value)| *key = value.key());
-        } else {
-            keys.for_each(|(key, value)| *key = !value.key());
-        }
+        to_keys(row, spec.largest, &mut self.keys);
         if let Method::Exact = spec.method
             && let Some(least) = self.counted(spec.k)
         {
-            self.take(least, spec.k);
+            self.members.resize(spec.k + 1, 0);
+            take_reaching(&self.keys, least, &mut self.members);
+            self.members.truncate(spec.k);
             return self.ordered(spec);
         }
         let threshold = match spec.method {
@@ -99,25 +97,6 @@ impl<E: Key> Selector<E> {
                 .sort_unstable_by(|&a, &b| keys[b].cmp(&keys[a]).then(a.cmp(&b)));
         }
         &self.members
-    }
-
-    /// Takes the `k` keys at or above `least`, of which there are so many.
-    fn take(&mut self, least: E::Bits, k: usize) {
-        self.members.resize(k + 1, 0);
-        let mut taken = 0;
-        for (chunk, keys) in self.keys.chunks(CHUNK).enumerate() {
-            // Most of the chunks of a row with few members have none.
-            let reach = keys.iter().map(|key| u32::from(*key >= least));
-            if reach.sum::<u32>() == 0 {
-                continue;
-            }
-            for (i, key) in keys.iter().enumerate() {
-                // Written whether or not it stays, which is faster than a branch that is hard to foresee.
-                self.members[taken] = chunk * CHUNK + i;
-                taken += usize::from(*key >= least);
-            }
-        }
-        self.members.truncate(k);
     }
 
     /// A key that exactly k keys reach, if counts find one soon.
@@ -184,12 +163,7 @@ impl<E: Key> Selector<E> {
     }
 
     fn count(&self, at_least: E::Bits) -> usize {
-        // Sums of 32 bits keep up with the comparisons of as many keys at once.
-        let sums = self.keys.chunks(1 << 16).map(|keys| {
-            let reach = keys.iter().map(|key| u32::from(*key >= at_least));
-            reach.sum::<u32>() as usize
-        });
-        sums.sum()
+        count_reaching(&self.keys, at_least)
     }
 
     /// Least and greatest finite key, or twice zero.
@@ -268,6 +242,58 @@ impl<E: Key> Selector<E> {
                 above,
             },
             _ => self.at_least(low, spec.k),
+        }
+    }
+}
+
+// Loops, not closures: what is compiled for wider vectors is not put into the iterators of `core`.
+
+/// Ordered keys of a row.
+#[multiversion(targets("x86_64+avx2+bmi1+bmi2+popcnt"))]
+fn to_keys<E: Key>(row: &[E], largest: bool, keys: &mut [E::Bits]) {
+    if largest {
+        for (key, value) in keys.iter_mut().zip(row) {
+            *key = value.key();
+        }
+    } else {
+        for (key, value) in keys.iter_mut().zip(row) {
+            *key = !value.key();
+        }
+    }
+}
+
+/// How many keys are at least `least`.
+#[multiversion(targets("x86_64+avx2+bmi1+bmi2+popcnt"))]
+fn count_reaching<B: Bits>(keys: &[B], least: B) -> usize {
+    let mut total = 0;
+    for keys in keys.chunks(1 << 16) {
+        // Sums of 32 bits keep up with the comparisons of as many keys at once.
+        let mut sum = 0u32;
+        for key in keys {
+            sum += u32::from(*key >= least);
+        }
+        total += sum as usize;
+    }
+    total
+}
+
+/// Columns of the keys that are at least `least`, and a spare place.
+#[multiversion(targets("x86_64+avx2+bmi1+bmi2+popcnt"))]
+fn take_reaching<B: Bits>(keys: &[B], least: B, columns: &mut [usize]) {
+    let mut taken = 0;
+    for (chunk, keys) in keys.chunks(CHUNK).enumerate() {
+        // Most of the chunks of a row with few members have none.
+        let mut reach = 0u32;
+        for key in keys {
+            reach += u32::from(*key >= least);
+        }
+        if reach == 0 {
+            continue;
+        }
+        for (i, key) in keys.iter().enumerate() {
+            // Written whether or not it stays, which is faster than a branch that is hard to foresee.
+            columns[taken] = chunk * CHUNK + i;
+            taken += usize::from(*key >= least);
         }
     }
 }
