@@ -140,10 +140,15 @@ mod tests {
 
     #[test]
     fn a_list_has_room_for_more_than_k() {
-        for (k, cols) in [(1, 1 << 15), (256, 1 << 15), (1024, 1 << 20), (64, 1 << 22)] {
-            let plan = plan(k, cols, 256).expect("a plan");
-            assert!(plan.list_items * 256 > k);
-            assert!(plan.rank * cols > k * plan.sample_items * 256);
+        for (k, cols, units) in [
+            (1, 1 << 13, 128),
+            (256, 1 << 15, 256),
+            (1024, 1 << 20, 512),
+            (64, 1 << 22, 512),
+        ] {
+            let plan = plan(k, cols, units).expect("a plan");
+            assert!(plan.list_items * units > k);
+            assert!(plan.rank * cols > k * plan.sample_items * units);
         }
     }
 

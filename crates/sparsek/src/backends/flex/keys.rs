@@ -3,13 +3,28 @@
 
 use burn::tensor::{bf16, f16};
 
+use super::count::{Guess, Ordered, all_ordered};
+
 /// A dtype that can be selected from.
-pub(super) trait Key: Copy + Send + Sync {
+pub(super) trait Key: Copy + Send + Sync + Sized {
     /// Unsigned, in the order of the values.
     type Bits: Bits;
 
+    /// What compares without a key.
+    type Direct: Ordered;
+
     /// Zero.
     const ZERO: Self;
+
+    /// The row without keys, where it has no NaN.
+    fn direct(_row: &[Self]) -> Option<&[Self::Direct]> {
+        None
+    }
+
+    /// A guess without keys.
+    fn direct_guess(_guess: &Guess<Self::Bits>) -> Option<Guess<Self::Direct>> {
+        None
+    }
 
     /// Key of a value.
     fn key(self) -> Self::Bits;
@@ -27,47 +42,30 @@ pub(super) trait Key: Copy + Send + Sync {
 }
 
 /// An unsigned key.
-pub(super) trait Bits: Copy + Ord + Send + Sync + std::ops::Not<Output = Self> {
-    const MIN: Self;
-    const MAX: Self;
-    fn decrement(self) -> Self;
-    /// About how far it is from a lower key.
-    fn above(self, low: Self) -> f64;
-    /// The key about so far away, the least or the greatest where there is none.
-    fn moved(self, distance: f64) -> Self;
-}
+pub(super) trait Bits: Ordered + Ord + Send + Sync + std::ops::Not<Output = Self> {}
 
-macro_rules! bits {
-    ($bits:ident) => {
-        impl Bits for $bits {
-            const MIN: Self = Self::MIN;
-            const MAX: Self = Self::MAX;
-            fn decrement(self) -> Self {
-                self - 1
-            }
-            fn above(self, low: Self) -> f64 {
-                (self - low) as f64
-            }
-            fn moved(self, distance: f64) -> Self {
-                // Casts of floats saturate.
-                if distance < 0.0 {
-                    self.saturating_sub(-distance as Self)
-                } else {
-                    self.saturating_add(distance as Self)
-                }
-            }
-        }
-    };
-}
-
-bits!(u32);
-bits!(u64);
+impl Bits for u32 {}
+impl Bits for u64 {}
 
 macro_rules! float_key {
     ($float:ident, $bits:ident, $signed:ident) => {
         impl Key for $float {
             type Bits = $bits;
+            type Direct = Self;
             const ZERO: Self = 0.0;
+
+            fn direct(row: &[Self]) -> Option<&[Self]> {
+                all_ordered(row).then_some(row)
+            }
+
+            fn direct_guess(guess: &Guess<$bits>) -> Option<Guess<Self>> {
+                let found = value(guess.value);
+                let spacing = value(guess.value.moved(guess.spacing)).above(found);
+                (spacing > 0.0 && spacing.is_finite()).then_some(Guess {
+                    value: found,
+                    spacing,
+                })
+            }
 
             fn key(self) -> $bits {
                 const SIGN: $bits = 1 << ($bits::BITS - 1);
@@ -130,12 +128,12 @@ macro_rules! float_key {
 }
 
 mod single {
-    use super::Key;
+    use super::{Guess, Key, Ordered, all_ordered};
     float_key!(f32, u32, i32);
 }
 
 mod double {
-    use super::Key;
+    use super::{Guess, Key, Ordered, all_ordered};
     float_key!(f64, u64, i64);
 }
 
@@ -143,6 +141,7 @@ macro_rules! half_key {
     ($half:ident) => {
         impl Key for $half {
             type Bits = u32;
+            type Direct = u32;
             const ZERO: Self = $half::from_bits(0);
 
             fn key(self) -> u32 {
@@ -168,6 +167,7 @@ macro_rules! integer_key {
     ($int:ident, $bits:ident, $sign:expr) => {
         impl Key for $int {
             type Bits = $bits;
+            type Direct = $bits;
             const ZERO: Self = 0;
 
             fn key(self) -> $bits {

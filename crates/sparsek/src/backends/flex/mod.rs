@@ -99,6 +99,7 @@ macro_rules! with_index {
     };
 }
 
+mod count;
 mod keys;
 mod select;
 mod sparse;

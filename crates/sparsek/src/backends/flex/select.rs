@@ -3,7 +3,10 @@
 use multiversion::multiversion;
 use sparsek_kernels::topk::Method;
 
-use super::keys::{Bits, Key};
+use super::{
+    count::{Guess, Ordered, count_reaching, counted, take_reaching},
+    keys::Key,
+};
 use crate::ops::TopkSpec;
 
 /// Which keys of a row are taken: all above `high`, then the first with `low <= key <= high`.
@@ -13,28 +16,13 @@ struct Threshold<B> {
     above: usize,
 }
 
-/// Counts of a row before it is left to the standard library's selection.
-const COUNTS: u32 = 12;
-/// Of these one in so many halves the range of keys: counts may be far from even in it.
-const HALVING: u32 = 4;
-
-/// Keys that are looked at together when members are taken.
-const CHUNK: usize = 16;
-
-/// Where the last row's threshold was found: a guess for the next one's.
-#[derive(Clone, Copy)]
-struct Guess<B> {
-    key: B,
-    /// Distance of keys there.
-    spacing: f64,
-}
-
 /// Selects row after row, reusing its buffers. Members depend on the row alone.
 pub(super) struct Selector<E: Key> {
     keys: Vec<E::Bits>,
     scratch: Vec<E::Bits>,
     members: Vec<usize>,
     guess: Option<Guess<E::Bits>>,
+    direct_guess: Option<Guess<E::Direct>>,
 }
 
 impl<E: Key> Selector<E> {
@@ -44,6 +32,7 @@ impl<E: Key> Selector<E> {
             scratch: Vec::new(),
             members: Vec::new(),
             guess: None,
+            direct_guess: None,
         }
     }
 
@@ -57,14 +46,24 @@ impl<E: Key> Selector<E> {
         if spec.k == 0 {
             return &self.members;
         }
-        self.keys.resize(row.len(), E::Bits::MIN);
-        to_keys(row, spec.largest, &mut self.keys);
-        if let Method::Exact = spec.method
-            && let Some(least) = self.counted(spec.k)
+        let exact = matches!(spec.method, Method::Exact);
+        let direct = exact && spec.largest && !spec.sorted && self.direct_guess.is_some();
+        if direct
+            && let Some(values) = E::direct(row)
+            && let Some(least) = counted(values, spec.k, &mut self.direct_guess)
         {
-            self.members.resize(spec.k + 1, 0);
-            take_reaching(&self.keys, least, &mut self.members);
-            self.members.truncate(spec.k);
+            return self.take(values, least, spec.k);
+        }
+        self.keys.resize(row.len(), E::Bits::LEAST);
+        to_keys(row, spec.largest, &mut self.keys);
+        if exact
+            && !direct
+            && let Some(least) = counted(&self.keys, spec.k, &mut self.guess)
+        {
+            self.direct_guess = self.guess.as_ref().and_then(E::direct_guess);
+            let keys = std::mem::take(&mut self.keys);
+            self.take(&keys, least, spec.k);
+            self.keys = keys;
             return self.ordered(spec);
         }
         let threshold = match spec.method {
@@ -99,54 +98,12 @@ impl<E: Key> Selector<E> {
         &self.members
     }
 
-    /// A key that exactly k keys reach, if counts find one soon.
-    fn counted(&mut self, k: usize) -> Option<E::Bits> {
-        let (mut low, mut low_count) = (E::Bits::MIN, self.keys.len());
-        let (mut high, mut high_count) = (E::Bits::MAX, 0);
-        let (mut key, mut spacing) = match self.guess {
-            Some(guess) => (guess.key, guess.spacing),
-            None => {
-                low = self.keys.iter().copied().fold(E::Bits::MAX, E::Bits::min);
-                high = self.keys.iter().copied().fold(E::Bits::MIN, E::Bits::max);
-                (low.moved(0.5 * high.above(low)), 0.0)
-            }
-        };
-        let (mut low_seen, mut high_seen) = (spacing == 0.0, spacing == 0.0);
-        for step in 1..=COUNTS {
-            let count = self.count(key);
-            if count == k {
-                if low_seen && high_seen {
-                    let between = high.above(low) / (low_count - high_count) as f64;
-                    spacing = if spacing == 0.0 {
-                        between
-                    } else {
-                        0.75 * spacing + 0.25 * between
-                    };
-                }
-                self.guess = (spacing > 0.0).then_some(Guess { key, spacing });
-                return Some(key);
-            }
-            let missed = count as f64 - k as f64;
-            if count > k {
-                (low, low_count, low_seen) = (key, count, true);
-            } else {
-                (high, high_count, high_seen) = (key, count, true);
-            }
-            let range = high.above(low);
-            if range <= 1.0 {
-                return None;
-            }
-            let target = if !low_seen || !high_seen {
-                key.moved(missed * spacing * f64::from(step))
-            } else if step % HALVING == 0 {
-                low.moved(0.5 * range)
-            } else {
-                let share = (low_count - k) as f64 / (low_count - high_count) as f64;
-                low.moved(share * range)
-            };
-            key = target.clamp(low.moved(1.0), high.decrement());
-        }
-        None
+    /// Takes the `k` that are at least `least`, of which there are so many.
+    fn take<T: Ordered>(&mut self, row: &[T], least: T, k: usize) -> &[usize] {
+        self.members.resize(k + 1, 0);
+        take_reaching(row, least, &mut self.members);
+        self.members.truncate(k);
+        &self.members
     }
 
     /// The kth key and how many are above it.
@@ -169,7 +126,7 @@ impl<E: Key> Selector<E> {
     /// Least and greatest finite key, or twice zero.
     fn finite_range(&self, spec: &TopkSpec) -> (E::Bits, E::Bits) {
         let ordered = |key: E::Bits| if spec.largest { key } else { !key };
-        let mut range = (E::Bits::MAX, E::Bits::MIN);
+        let mut range = (E::Bits::GREATEST, E::Bits::LEAST);
         for &key in &self.keys {
             if E::is_finite(ordered(key)) {
                 range = (range.0.min(key), range.1.max(key));
@@ -202,7 +159,7 @@ impl<E: Key> Selector<E> {
         if self.count(low) >= k {
             Threshold {
                 low,
-                high: E::Bits::MAX,
+                high: E::Bits::GREATEST,
                 above: 0,
             }
         } else {
@@ -238,15 +195,13 @@ impl<E: Key> Selector<E> {
         match above {
             Some(above) if self.count(low) >= spec.k => Threshold {
                 low,
-                high: high.decrement(),
+                high: high.previous(),
                 above,
             },
             _ => self.at_least(low, spec.k),
         }
     }
 }
-
-// Loops, not closures: what is compiled for wider vectors is not put into the iterators of `core`.
 
 /// Ordered keys of a row.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+popcnt"))]
@@ -258,42 +213,6 @@ fn to_keys<E: Key>(row: &[E], largest: bool, keys: &mut [E::Bits]) {
     } else {
         for (key, value) in keys.iter_mut().zip(row) {
             *key = !value.key();
-        }
-    }
-}
-
-/// How many keys are at least `least`.
-#[multiversion(targets("x86_64+avx2+bmi1+bmi2+popcnt"))]
-fn count_reaching<B: Bits>(keys: &[B], least: B) -> usize {
-    let mut total = 0;
-    for keys in keys.chunks(1 << 16) {
-        // Sums of 32 bits keep up with the comparisons of as many keys at once.
-        let mut sum = 0u32;
-        for key in keys {
-            sum += u32::from(*key >= least);
-        }
-        total += sum as usize;
-    }
-    total
-}
-
-/// Columns of the keys that are at least `least`, and a spare place.
-#[multiversion(targets("x86_64+avx2+bmi1+bmi2+popcnt"))]
-fn take_reaching<B: Bits>(keys: &[B], least: B, columns: &mut [usize]) {
-    let mut taken = 0;
-    for (chunk, keys) in keys.chunks(CHUNK).enumerate() {
-        // Most of the chunks of a row with few members have none.
-        let mut reach = 0u32;
-        for key in keys {
-            reach += u32::from(*key >= least);
-        }
-        if reach == 0 {
-            continue;
-        }
-        for (i, key) in keys.iter().enumerate() {
-            // Written whether or not it stays, which is faster than a branch that is hard to foresee.
-            columns[taken] = chunk * CHUNK + i;
-            taken += usize::from(*key >= least);
         }
     }
 }
