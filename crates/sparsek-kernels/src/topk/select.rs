@@ -27,7 +27,8 @@ const MAX_LISTED: usize = 1 << 12;
 /// Most units in a cube of the block routine. With 1024, an H200 has 64 registers for each and spills:
 /// 2^14 rows of 32,768 took 11.4 ms, 22 times a read and a write.
 const BLOCK_CUBE_UNITS: u32 = 512;
-/// Rows from which on the stream routine is faster than the block routine.
+/// Rows from which on the stream routine is faster than the block routine: 0.71 ms instead of 0.98 for 2^16 rows of
+/// 8192, 0.42 instead of 0.40 for 4096 (NVIDIA H200).
 const STREAM_COLS: usize = 1 << 13;
 /// Elements that a unit of the stream routine samples, and those of rows from this length on.
 pub(crate) const SAMPLE_ITEMS: usize = 8;
