@@ -258,8 +258,8 @@ element!(
     i64::MAX as u64
 );
 
-/// The types under test as values, for requests that are drawn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The types under test as values, for requests that are drawn and for command lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Dtype {
     /// f32.
     F32,

@@ -3,9 +3,8 @@
 use std::path::PathBuf;
 
 use anyhow::bail;
-use clap::ValueEnum;
 use sparsek_kernels::topk::Method;
-use sparsek_tests::{backend::Kind, data::Distribution};
+use sparsek_tests::{backend::Kind, data::Distribution, element::Dtype};
 
 use super::Form;
 use crate::case::RowCase;
@@ -38,16 +37,6 @@ pub struct Arguments {
     /// Appends one JSON line per case and method.
     #[arg(long)]
     pub json: Option<PathBuf>,
-}
-
-/// Types of elements by their names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Dtype {
-    F32,
-    F16,
-    Bf16,
-    F64,
-    I32,
 }
 
 /// A method as it is written.

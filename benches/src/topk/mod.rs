@@ -7,15 +7,15 @@ mod problem;
 mod tensors;
 
 use anyhow::{Context, ensure};
-use half::{bf16, f16};
 use sparsek_tests::{
     backend::{Backend, Kind},
     data::Distribution,
     element::Element,
+    with_dtype,
 };
 
 pub use arguments::Arguments;
-use arguments::{Dtype, method};
+use arguments::method;
 use check::{Output, check};
 pub use kernels::checked_members;
 use problem::Times;
@@ -62,13 +62,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     for case in &arguments.cases {
         for &dist in &arguments.dists {
             for dtype in &arguments.dtypes {
-                match dtype {
-                    Dtype::F32 => bench.methods::<f32>(case, dist)?,
-                    Dtype::F16 => bench.methods::<f16>(case, dist)?,
-                    Dtype::Bf16 => bench.methods::<bf16>(case, dist)?,
-                    Dtype::F64 => bench.methods::<f64>(case, dist)?,
-                    Dtype::I32 => bench.methods::<i32>(case, dist)?,
-                }
+                with_dtype!(dtype, T => bench.methods::<T>(case, dist)?);
             }
         }
     }
