@@ -4,7 +4,7 @@ use cubecl::client::Client;
 use cubecl::ir::{ElemType, IntKind, UIntKind};
 use cubecl::server::Handle;
 use sparsek_kernels::KernelError;
-use sparsek_kernels::topk::{self, Method, Routine, Rows, TopkOptions};
+use sparsek_kernels::topk::{self, Method, ROUTINES, Routine, Rows, TopkOptions};
 use sparsek_tests::backend::Backend;
 use sparsek_tests::data::Matrix;
 use sparsek_tests::element::Element;
@@ -14,6 +14,14 @@ use sparsek_tests::verify;
 pub const I32: ElemType = ElemType::Int(IntKind::I32);
 pub const I64: ElemType = ElemType::Int(IntKind::I64);
 pub const U32: ElemType = ElemType::UInt(UIntKind::U32);
+
+/// The routine that is chosen by itself, and each one forced, with the names of their cases.
+pub fn routines() -> impl Iterator<Item = (&'static str, Option<Routine>)> {
+    let forced = ROUTINES
+        .iter()
+        .map(|&routine| (routine.name(), Some(routine)));
+    std::iter::once(("auto", None)).chain(forced)
+}
 
 /// How a matrix lies in the buffer that a kernel is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,23 +5,20 @@
 
 use cubecl::client::Client;
 use half::f16;
-use sparsek_kernels::topk::{self, Method, ROUTINES, Routine, Rows, TopkOptions};
+use sparsek_kernels::topk::{self, Method, Routine, Rows, TopkOptions};
 use sparsek_tests::backend::Backend;
 use sparsek_tests::data::{Distribution, Matrix};
 use sparsek_tests::element::Element;
 use sparsek_tests::runner::{Cases, Outcome, Verdict};
 use sparsek_tests::verify;
 
-use crate::kernels::{I32, Layout, read, refusal, topk as run};
+use crate::kernels::{I32, Layout, read, refusal, routines, topk as run};
 
 pub fn add(cases: &mut Cases, backend: &Backend) {
     if backend.client.is_none() {
         return;
     }
-    let forced = ROUTINES
-        .iter()
-        .map(|&routine| (routine.name(), Some(routine)));
-    for (name, routine) in std::iter::once(("auto", None)).chain(forced) {
+    for (name, routine) in routines() {
         // 2^32 elements and a few: the last rows lie past a 32-bit index.
         cases.add(
             backend,

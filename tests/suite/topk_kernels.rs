@@ -1,14 +1,13 @@
 //! Top-k at kernel level: every routine, forced, and the one that is chosen by itself.
 
-use half::{bf16, f16};
-use sparsek_kernels::topk::{self, Method, ROUTINES, Routine, TopkOptions};
+use sparsek_kernels::topk::{self, Method, Routine, TopkOptions};
 use sparsek_tests::backend::Backend;
 use sparsek_tests::data::{Distribution, Matrix};
-use sparsek_tests::element::Element;
+use sparsek_tests::element::{Dtype, Element};
 use sparsek_tests::runner::{Cases, Outcome};
-use sparsek_tests::verify;
+use sparsek_tests::{verify, with_dtype};
 
-use crate::kernels::{Check, I32, I64, Layout, U32, read, read_positions, topk as run};
+use crate::kernels::{Check, I32, I64, Layout, U32, read, read_positions, routines, topk as run};
 use crate::topk_classics::{classics, errors, one_bucket};
 
 /// Row lengths on both sides of every boundary of planes, vectors, registers and cubes.
@@ -30,10 +29,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     if backend.client.is_none() {
         return;
     }
-    let forced = ROUTINES
-        .iter()
-        .map(|&routine| (routine.name(), Some(routine)));
-    for (name, routine) in std::iter::once(("auto", None)).chain(forced) {
+    for (name, routine) in routines() {
         let at = |group: String| format!("kernel/topk/{name}/{group}");
         for cols in SIZES {
             cases.add(backend, at(format!("f32/sizes/{cols}")), move |b| {
@@ -50,13 +46,9 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
             cases.add(backend, at(format!("f32/exact/{end}")), move |b| {
                 methods(b, routine, Method::Exact, largest)
             });
-            add_dtype::<f32>(cases, backend, &at, end, routine);
-            add_dtype::<f64>(cases, backend, &at, end, routine);
-            add_dtype::<f16>(cases, backend, &at, end, routine);
-            add_dtype::<bf16>(cases, backend, &at, end, routine);
-            add_dtype::<i32>(cases, backend, &at, end, routine);
-            add_dtype::<u32>(cases, backend, &at, end, routine);
-            add_dtype::<i64>(cases, backend, &at, end, routine);
+            for dtype in Dtype::ALL {
+                with_dtype!(dtype, T => add_dtype::<T>(cases, backend, &at, end, routine));
+            }
         }
         for layout in Layout::ALL {
             cases.add(

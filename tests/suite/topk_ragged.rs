@@ -1,14 +1,14 @@
 //! Top-k of ragged rows at kernel level: every routine, forced, and the one that is chosen by itself.
 
-use half::{bf16, f16};
 use sparsek_kernels::KernelError;
-use sparsek_kernels::topk::{self as kernel, Method, ROUTINES, Routine};
+use sparsek_kernels::topk::{self as kernel, Method, Routine};
 use sparsek_tests::backend::Backend;
 use sparsek_tests::data::Matrix;
-use sparsek_tests::element::Element;
+use sparsek_tests::element::{Dtype, Element};
 use sparsek_tests::runner::{Cases, Outcome};
+use sparsek_tests::with_dtype;
 
-use crate::kernels::{Check, I32, I64, Layout, U32};
+use crate::kernels::{Check, I32, I64, Layout, U32, routines};
 use crate::topk_kernels::each_form;
 
 /// Row lengths on both sides of the boundaries of planes, vectors, registers and cubes.
@@ -28,10 +28,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     if backend.client.is_none() {
         return;
     }
-    let forced = ROUTINES
-        .iter()
-        .map(|&routine| (routine.name(), Some(routine)));
-    for (name, routine) in std::iter::once(("auto", None)).chain(forced) {
+    for (name, routine) in routines() {
         let at = |group: String| format!("kernel/topk/{name}/ragged/{group}");
         for cols in SIZES {
             cases.add(backend, at(format!("sizes/{cols}")), move |b| {
@@ -53,21 +50,12 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
         for (method, value) in METHODS {
             for largest in [true, false] {
                 let end = if largest { "largest" } else { "smallest" };
-                let case = |dtype: &str| at(format!("{dtype}/{method}/{end}"));
-                type Body = fn(&Backend, Option<Routine>, Method, bool) -> Outcome;
-                let dtypes: [(&str, Body); 7] = [
-                    ("f32", dtype::<f32>),
-                    ("f64", dtype::<f64>),
-                    ("f16", dtype::<f16>),
-                    ("bf16", dtype::<bf16>),
-                    ("i32", dtype::<i32>),
-                    ("u32", dtype::<u32>),
-                    ("i64", dtype::<i64>),
-                ];
-                for (dtype, body) in dtypes {
-                    cases.add(backend, case(dtype), move |b| {
-                        body(b, routine, value, largest)
-                    });
+                for kind in Dtype::ALL {
+                    with_dtype!(kind, T => cases.add(
+                        backend,
+                        at(format!("{}/{method}/{end}", T::NAME)),
+                        move |b| dtype::<T>(b, routine, value, largest),
+                    ));
                 }
             }
         }

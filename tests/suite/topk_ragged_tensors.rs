@@ -1,23 +1,19 @@
 //! Top-k of ragged rows on Burn tensors: ranks, dimensions, views, dtypes of elements and lengths, panics.
 
 use burn::tensor::{DType, Device, Float, Int, Tensor, TensorData};
-use half::{bf16, f16};
 use sparsek::topk::{Method, TopkOptions, argtopk_ragged, topk_mask_ragged, topk_ragged};
 use sparsek_tests::backend::Backend;
 use sparsek_tests::data::{Matrix, Random};
-use sparsek_tests::element::Element;
+use sparsek_tests::element::{Dtype, Element};
 use sparsek_tests::runner::{Cases, Outcome, Verdict, expect_panic};
+use sparsek_tests::with_dtype;
 
 use crate::topk_tensors::{compare, compare_mask};
 
 pub fn add(cases: &mut Cases, backend: &Backend) {
-    add_dtype::<f32>(cases, backend);
-    add_dtype::<f64>(cases, backend);
-    add_dtype::<f16>(cases, backend);
-    add_dtype::<bf16>(cases, backend);
-    add_dtype::<i32>(cases, backend);
-    add_dtype::<u32>(cases, backend);
-    add_dtype::<i64>(cases, backend);
+    for dtype in Dtype::ALL {
+        with_dtype!(dtype, T => add_dtype::<T>(cases, backend));
+    }
     for dtype in [DType::I32, DType::U32, DType::I64] {
         let name = format!("tensor/topk/ragged/lengths/{dtype:?}").to_lowercase();
         cases.add(backend, name, move |b| lengths_of(b, dtype));
