@@ -234,7 +234,7 @@ impl Job<'_> {
             CubeDim::new_2d(plane, planes),
             self.elements(),
         )?;
-        let source = argument(&input.handle, "input", input.dtype, input.extent())?;
+        let source = || argument(&input.handle, "input", input.dtype, input.extent());
         // SAFETY: rows, strides and lengths were checked against the buffers by `argument`; the
         // kernel reads vectors inside rows only and writes at most k members or cols elements a row.
         unsafe {
@@ -245,7 +245,8 @@ impl Job<'_> {
                 grid.address,
                 shape.width,
                 if dense { shape.width } else { 1 },
-                source,
+                source()?,
+                source()?,
                 values,
                 indices,
                 input.lengths_argument()?,

@@ -2,7 +2,11 @@
 
 use cubecl::prelude::*;
 
-use super::{members::Members, team::Team};
+use super::{
+    members::{Members, bit},
+    strip::Strip,
+    team::Team,
+};
 
 /// The items of this unit, the least of all past the end of the row.
 #[derive(CubeType)]
@@ -11,12 +15,14 @@ pub(super) struct Held<T: Numeric> {
     pub team: Team,
 }
 
-/// Members among the items of this unit, a bit each.
+/// Members among the items of this unit, a bit each, the first item's the highest.
 #[derive(CubeType, Clone, Copy)]
 pub(super) struct Choice {
     pub bits: u32,
     /// Whether they are the k wanted.
     pub valid: bool,
+    /// Whether they are only in rows without values that are [unsure](Held::has_unsure).
+    pub near_zero: bool,
 }
 
 #[cube]
@@ -47,7 +53,7 @@ impl<T: Numeric> Held<T> {
         let mut bits = 0u32;
         #[unroll]
         for item in 0..self.items.len() {
-            bits |= select(self.items[item] >= value, comptime!(1u32 << item), 0u32);
+            bits |= select(self.items[item] >= value, comptime!(bit(item)), 0u32);
         }
         bits
     }
@@ -57,23 +63,30 @@ impl<T: Numeric> Held<T> {
         self.team.sum::<u32>(bits.count_ones())
     }
 
-    /// Of the items that `reach` a threshold all above `high`, then the first of the others, k in all.
-    pub fn cut(&self, reach: u32, high: T, k: u32) -> Choice {
-        let mut above = 0u32;
-        #[unroll]
-        for item in 0..self.items.len() {
-            above |= select(self.items[item] > high, comptime!(1u32 << item), 0u32);
-        }
+    /// All items `above` a threshold, then the first of the others that `reach` it, k in all.
+    pub fn cut(&self, reach: u32, above: u32, k: u32) -> Choice {
         let over = self.total(above);
-        let levels = Members::new(reach ^ above, self.team, true);
+        let quota = k - min(over, k);
+        let level = reach ^ above;
+        let first = if comptime!(self.team.shape.regroups()) {
+            Strip::new(level, &self.team).first(quota, &self.team)
+        } else {
+            Members::new(level, self.team, true).first(quota)
+        };
         Choice {
-            bits: above | levels.first(k - min(over, k)),
-            valid: over < k && over + levels.total() >= k,
+            bits: above | first,
+            valid: over < k && over + self.total(level) >= k,
+            near_zero: false.runtime(),
         }
     }
 
     /// All items above `high`, then the first of those from `low` on, k in all.
     pub fn choose(&self, low: T, high: T, k: u32) -> u32 {
-        self.cut(self.reaching(low), high, k).bits
+        let mut above = 0u32;
+        #[unroll]
+        for item in 0..self.items.len() {
+            above |= select(self.items[item] > high, comptime!(bit(item)), 0u32);
+        }
+        self.cut(self.reaching(low), above, k).bits
     }
 }

@@ -7,7 +7,7 @@ use super::team::{Positions, Team};
 /// The members among this unit's items, and where they begin in the row.
 #[derive(CubeType)]
 pub(super) struct Members {
-    bits: u32,
+    pub bits: u32,
     team: Team,
     positions: Positions,
 }
@@ -22,7 +22,7 @@ impl Members {
             #[unroll]
             for load in 0..comptime!(team.shape.loads) {
                 let first = comptime!(load as u32 * width);
-                let group = bits & comptime!(mask(width) << first);
+                let group = bits & comptime!(mask(width) >> first);
                 positions.put(load, group.count_ones());
             }
             positions.scan();
@@ -34,11 +34,6 @@ impl Members {
         }
     }
 
-    /// Members of the row.
-    pub fn total(&self) -> u32 {
-        self.positions.total
-    }
-
     /// Place of the first member of a load.
     pub fn start(&self, #[comptime] load: usize) -> u32 {
         self.positions.of(load)
@@ -46,7 +41,7 @@ impl Members {
 
     /// Whether an item of this unit is a member.
     pub fn holds(&self, #[comptime] item: usize) -> bool {
-        self.bits & comptime!(1u32 << item) != 0
+        self.bits & comptime!(bit(item)) != 0
     }
 
     /// The members among the first `quota` of the row.
@@ -61,7 +56,7 @@ impl Members {
                 for i in 0..width {
                     let item = comptime!(load * width + i);
                     let member = self.holds(item);
-                    kept |= select(member && position < quota, comptime!(1u32 << item), 0u32);
+                    kept |= select(member && position < quota, comptime!(bit(item)), 0u32);
                     position += select(member, 1u32, 0u32);
                 }
             }
@@ -70,7 +65,12 @@ impl Members {
     }
 }
 
-/// A one in each of the lowest `width` bits.
-pub(super) fn mask(width: u32) -> u32 {
-    u32::MAX >> (32 - width)
+/// A one for an item.
+pub(super) fn bit(item: usize) -> u32 {
+    (1u32 << 31) >> item
+}
+
+/// A one for each of the first `items`.
+pub(super) fn mask(items: u32) -> u32 {
+    u32::MAX << (32 - items)
 }

@@ -12,10 +12,12 @@ mod narrow;
 mod output;
 pub(crate) mod plane;
 pub(crate) mod ragged;
+mod reached;
 mod registers;
 mod rough;
 mod span;
 pub(crate) mod stream;
+mod strip;
 pub(crate) mod team;
 pub(crate) mod unit;
 

@@ -98,7 +98,7 @@ impl Held<f32> {
                 settled = settled || last;
             }
             let open = usable && !settled;
-            let reached = self.count(value);
+            let reached = f32::cast_from(self.reach(value).total);
             let enough = reached >= wanted;
             let at_high = open && enough && high_is_value && value == span.high;
             let at_low = open && !enough && low_is_value && value == next_above(span.low);
@@ -156,8 +156,8 @@ impl Held<f32> {
         for item in 0..self.items.len() {
             let value = self.items[item];
             let inside = value >= floor && self.team.holds(item);
-            least = min(least, select(inside, value, f32::INFINITY));
-            greatest = max(greatest, select(value < ceiling, value, f32::NEG_INFINITY));
+            least = select(inside, min(least, value), least);
+            greatest = select(value < ceiling, max(greatest, value), greatest);
         }
         Ends {
             least: self.team.min::<f32>(least),

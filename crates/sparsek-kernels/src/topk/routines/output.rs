@@ -12,6 +12,7 @@ use super::{
     plane::PlaneBlueprint,
     ragged::{Request, missing},
     registers::Loaded,
+    strip::Strip,
     team::Team,
 };
 use crate::topk::{element::Element, options::MethodKind};
@@ -134,28 +135,33 @@ impl<'a, E: Element, I: Numeric, V: Size> Output<'a, E, I, V> {
     }
 
     /// Lists the members' columns in shared memory, then fetches their values: writes of neighbours.
-    pub fn gather<N: Size>(
+    pub fn gather(
         &mut self,
-        input: &[Vector<E, N>],
+        elements: &[E],
         row: usize,
         layout: &RowLayout,
         team: &Team,
         members: &Members,
         columns: &mut Shared<[u32]>,
     ) {
-        let width = N::value().comptime();
+        let width = comptime!(self.blueprint.shape.width);
         let start = row * layout.row_stride;
         let own = (UNIT_POS - team.lane) / comptime!(self.blueprint.shape.lanes);
         let list = own * comptime!(self.blueprint.listed as u32);
-        #[unroll]
-        for load in 0..comptime!(self.blueprint.shape.loads) {
-            let mut position = members.start(load) + list;
+        if comptime!(self.blueprint.shape.regroups()) {
+            let cut = comptime!(self.blueprint.search.method == MethodKind::EarlyStop);
+            Strip::new(members.bits, team).list(columns, list, self.k, cut);
+        } else {
             #[unroll]
-            for i in 0..width {
-                let item = comptime!(load * width + i);
-                if self.takes(members, item, position, list + self.k) {
-                    columns[position as usize] = team.item_column(item);
-                    position += 1;
+            for load in 0..comptime!(self.blueprint.shape.loads) {
+                let mut position = members.start(load) + list;
+                #[unroll]
+                for i in 0..width {
+                    let item = comptime!(load * width + i);
+                    if self.takes(members, item, position, list + self.k) {
+                        columns[position as usize] = team.item_column(item);
+                        position += 1;
+                    }
                 }
             }
         }
@@ -169,14 +175,7 @@ impl<'a, E: Element, I: Numeric, V: Size> Output<'a, E, I, V> {
             let column = columns[(list + slot) as usize];
             if comptime!(self.blueprint.values) {
                 let offset = start + element_offset(column, layout, self.blueprint.strided);
-                let vector = input[offset / width];
-                let place = (offset % width) as u32;
-                let mut value = vector.extract(0usize);
-                #[unroll]
-                for i in 1..width {
-                    value = select(place == comptime!(i as u32), vector.extract(i), value);
-                }
-                self.values[slot as usize] = Vector::<E, V>::new(value);
+                self.values[slot as usize] = Vector::<E, V>::new(elements[offset]);
             }
             self.indices[slot as usize] = I::cast_from(column);
             slot += comptime!(self.blueprint.shape.lanes);

@@ -44,10 +44,11 @@ pub(crate) struct PlaneBlueprint {
 }
 
 /// Values and indices of the members in index order, or the dense row. `V` is 1 for the members and
-/// `N` for the dense row.
+/// `N` for the dense row; `elements` are those of `input`.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn plane_select<E: Element, I: Numeric, N: Size, V: Size>(
     input: &[Vector<E, N>],
+    elements: &[E],
     values: &mut [Vector<E, V>],
     indices: &mut [I],
     lengths: ComptimeOption<&[u32]>,
@@ -88,7 +89,7 @@ pub(crate) fn plane_select<E: Element, I: Numeric, N: Size, V: Size>(
     };
     let choice = if comptime!(blueprint.floats) {
         let singles = loaded.singles();
-        if comptime!(blueprint.search.method == MethodKind::Exact) {
+        let choice = if comptime!(blueprint.search.method == MethodKind::Exact) {
             let normal = if comptime!(blueprint.ragged) {
                 normal_of(params.k, max(team.cols, 1))
             } else {
@@ -97,11 +98,28 @@ pub(crate) fn plane_select<E: Element, I: Numeric, N: Size, V: Size>(
             singles.guess(params.k, &normal, blueprint.search.largest)
         } else {
             singles.halve(params.k, params.max_iter)
+        };
+        let mut valid = choice.valid;
+        if plane_any(choice.near_zero) {
+            // Halves are read again: their bits would take registers until here.
+            let unsure = if comptime!(size_of::<E>() < size_of::<f32>()) {
+                let again = reload(input, row, &layout, team, blueprint);
+                again.singles().has_unsure()
+            } else {
+                singles.has_unsure()
+            };
+            valid = valid && !(choice.near_zero && unsure);
+        }
+        Choice {
+            bits: choice.bits,
+            valid,
+            near_zero: choice.near_zero,
         }
     } else {
         Choice {
             bits: 0u32.runtime(),
             valid: false.runtime(),
+            near_zero: false.runtime(),
         }
     };
     // Shuffled with itself: a compiler would keep what it knows of each item until it is written.
@@ -114,32 +132,48 @@ pub(crate) fn plane_select<E: Element, I: Numeric, N: Size, V: Size>(
     if comptime!(blueprint.listed > 0) {
         let mut bits = bits;
         if !found {
-            bits = by_keys(&loaded, &params, blueprint.search);
+            bits = if comptime!(blueprint.floats) {
+                let again = reload(input, row, &layout, team, blueprint);
+                by_keys(&again, &params, blueprint.search)
+            } else {
+                by_keys(&loaded, &params, blueprint.search)
+            };
         }
         write::<E, I, N, V>(
-            input, values, indices, &loaded, bits, row, &request, blueprint,
+            elements, values, indices, &loaded, bits, row, &request, blueprint,
         );
     } else if found {
         write::<E, I, N, V>(
-            input, values, indices, &loaded, bits, row, &request, blueprint,
+            elements, values, indices, &loaded, bits, row, &request, blueprint,
         );
     } else {
-        let bits = by_keys(&loaded, &params, blueprint.search);
-        // Read again: a shuffled row number keeps the compiler from holding the elements in
-        // registers beside their keys until here.
-        let low = plane_shuffle(row as u32, UNIT_POS_X) as usize;
-        let again = Loaded::<E, N>::new(
-            input,
-            ((row - row as u32 as usize) + low) * layout.row_stride,
-            &layout,
-            team,
-            blueprint.strided,
-            blueprint.search,
-        );
+        let again = reload(input, row, &layout, team, blueprint);
+        let bits = by_keys(&again, &params, blueprint.search);
         write::<E, I, N, V>(
-            input, values, indices, &again, bits, row, &request, blueprint,
+            elements, values, indices, &again, bits, row, &request, blueprint,
         );
     }
+}
+
+/// Reads the row again: a shuffled row number keeps the compiler from holding the elements in registers
+/// beside what is made of them.
+#[cube]
+fn reload<E: Element, N: Size>(
+    input: &[Vector<E, N>],
+    row: usize,
+    layout: &RowLayout,
+    team: Team,
+    #[comptime] blueprint: PlaneBlueprint,
+) -> Loaded<E, N> {
+    let low = plane_shuffle(row as u32, UNIT_POS_X) as usize;
+    Loaded::<E, N>::new(
+        input,
+        ((row - row as u32 as usize) + low) * layout.row_stride,
+        layout,
+        team,
+        blueprint.strided,
+        blueprint.search,
+    )
 }
 
 /// The members by the search on keys.
@@ -158,7 +192,7 @@ fn by_keys<E: Element, N: Size>(
 #[cube]
 #[allow(clippy::too_many_arguments)]
 fn write<E: Element, I: Numeric, N: Size, V: Size>(
-    input: &[Vector<E, N>],
+    elements: &[E],
     values: &mut [Vector<E, V>],
     indices: &mut [I],
     loaded: &Loaded<E, N>,
@@ -169,7 +203,10 @@ fn write<E: Element, I: Numeric, N: Size, V: Size>(
 ) {
     // Whoever writes all members whole rows at a time need not know their places.
     let ordered = comptime!(
-        blueprint.indices || !blueprint.dense || blueprint.search.method == MethodKind::EarlyStop
+        !(blueprint.listed > 0 && blueprint.shape.regroups())
+            && (blueprint.indices
+                || !blueprint.dense
+                || blueprint.search.method == MethodKind::EarlyStop)
     );
     let bits = if comptime!(blueprint.ragged) {
         select(loaded.team.cols == 0, 0u32, bits)
@@ -186,8 +223,8 @@ fn write<E: Element, I: Numeric, N: Size, V: Size>(
     } else if comptime!(blueprint.listed > 0) {
         let length = comptime!(blueprint.listed * blueprint.cube_rows);
         let mut columns = Shared::<[u32]>::new_slice(length);
-        output.gather::<N>(
-            input,
+        output.gather(
+            elements,
             row,
             &request.layout,
             &loaded.team,

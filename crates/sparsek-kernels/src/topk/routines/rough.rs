@@ -3,8 +3,9 @@
 use cubecl::prelude::*;
 
 use super::{
-    guess::{LEAST_NORMAL, Level, Normal},
+    guess::{Level, Normal},
     held::{Held, HeldExpand},
+    reached::LEAST_SURE,
     span::Span,
 };
 
@@ -27,9 +28,9 @@ impl Held<f32> {
         let mut step = 0u32;
         let mut running = plane_any(model.usable());
         while running {
-            count = self.count(value);
+            count = f32::cast_from(self.reach(value).total);
             let missed = count - middle;
-            settled = f32::abs(missed) <= 0.5 * slack && f32::abs(value) >= LEAST_NORMAL;
+            settled = f32::abs(missed) <= 0.5 * slack && f32::abs(value) >= LEAST_SURE;
             span.narrow(value, count, missed >= 0.0);
             let near = span.inside(value + missed * slope);
             let next = select(step == 0, near, span.rooted(middle));

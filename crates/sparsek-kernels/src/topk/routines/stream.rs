@@ -247,6 +247,9 @@ impl<E: Element> Items<E> {
             let choice = self.singles().guess(params.k, &normal, self.search.largest);
             bits = choice.bits;
             found = plane_all(choice.valid);
+            if plane_any(choice.near_zero) {
+                found = found && !self.singles().has_unsure();
+            }
         }
         if !found {
             let keys = self.keys();

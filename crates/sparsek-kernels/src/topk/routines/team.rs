@@ -202,8 +202,6 @@ fn exchange<T: Numeric>(value: T, #[comptime] shape: Shape) -> Shared<[T]> {
 #[derive(CubeType)]
 pub(super) struct Positions {
     words: Array<u32>,
-    /// Members of the row.
-    pub total: u32,
     team: Team,
 }
 
@@ -215,11 +213,7 @@ impl Positions {
         for word in 0..comptime!(team.shape.words()) {
             words[word] = 0u32;
         }
-        Positions {
-            words,
-            total: 0,
-            team,
-        }
+        Positions { words, team }
     }
 
     /// Says how many members a load of this unit has.
@@ -255,7 +249,6 @@ impl Positions {
             self.words[word] = before + (total << bits) + earlier * ones;
             earlier += total >> comptime!(32 - bits);
         }
-        self.total = earlier;
     }
 
     /// Where this unit's items of a load begin.
