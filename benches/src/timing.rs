@@ -1,6 +1,6 @@
 //! Times, as medians.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use burn::tensor::{Device, ProfileOptions};
@@ -8,21 +8,39 @@ use cubecl::{client::Client, future, profile::ProfileDuration};
 
 /// Samples per measurement.
 const SAMPLES: usize = 21;
-/// Runs before the first sample.
+/// Runs before the first sample, at least, and for how long, at least: an NVIDIA H200 that was idle takes 0.2 s to
+/// raise its clocks under Vulkan, and is 2.5 times as slow until then.
 const WARM_UPS: usize = 3;
+const WARM_UP: Duration = Duration::from_millis(500);
+/// Runs between two looks at the clock.
+const BURST: usize = 8;
+/// Milliseconds that the runs of a sample take together, about: what passes on the device between the clock and
+/// a single kernel, 0.015 ms on an NVIDIA H200, shall not count.
+const SAMPLE_MS: f64 = 4.0;
+/// Most runs in a sample.
+const MOST_RUNS: f64 = 64.0;
 
 /// Milliseconds of device time of one run of kernels, the median of many, after a warm-up.
 pub fn measure(client: &Client, mut run: impl FnMut() + Send) -> anyhow::Result<f64> {
-    for _ in 0..WARM_UPS {
+    let start = Instant::now();
+    for run_number in 1.. {
         run();
+        if run_number % BURST == 0 || start.elapsed() > WARM_UP {
+            future::block_on(client.sync())?;
+            if run_number >= WARM_UPS && start.elapsed() > WARM_UP {
+                break;
+            }
+        }
     }
-    future::block_on(client.sync())?;
-    median(|| {
+    let mut sample = |runs: usize| {
         let ((), duration) = client
-            .profile(&mut run, "bench")
+            .profile(|| (0..runs).for_each(|_| run()), "bench")
             .map_err(|error| anyhow::anyhow!("{error:?}"))?;
-        milliseconds(duration)
-    })
+        Ok(milliseconds(duration)? / runs as f64)
+    };
+    let single: f64 = sample(1)?;
+    let runs = (SAMPLE_MS / single).clamp(1.0, MOST_RUNS) as usize;
+    median(|| sample(runs))
 }
 
 /// Milliseconds of one run of tensor operations, the median of many, after a warm-up: device time,
