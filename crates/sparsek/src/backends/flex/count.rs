@@ -12,7 +12,7 @@ const CLOSE: usize = 8;
 /// How far one row moves what is known of the distance of values.
 const WEIGHT: f64 = 0.25;
 /// Values that are looked at together when members are taken.
-const CHUNK: usize = 16;
+const CHUNK: usize = u32::BITS as usize;
 
 /// What compares as it is: keys, and floats that are not NaN.
 pub(super) trait Ordered: Copy + PartialOrd {
@@ -191,23 +191,27 @@ pub(super) fn count_reaching<T: Ordered>(row: &[T], least: T) -> usize {
     total
 }
 
-/// Columns of those that are at least `least`, and a spare place.
+/// Columns of those that are at least `least`, which `columns` has room for.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+popcnt"))]
 pub(super) fn take_reaching<T: Ordered>(row: &[T], least: T, columns: &mut [usize]) {
+    let (chunks, rest) = row.as_chunks::<CHUNK>();
     let mut taken = 0;
-    for (chunk, values) in row.chunks(CHUNK).enumerate() {
-        // Most of the chunks of a row with few members have none.
+    for (chunk, values) in chunks.iter().enumerate() {
+        // A bit each, all by the same few wide instructions.
         let mut reach = 0u32;
-        for value in values {
-            reach += u32::from(*value >= least);
-        }
-        if reach == 0 {
-            continue;
-        }
         for (i, value) in values.iter().enumerate() {
-            // Written whether or not it stays, which is faster than a branch that is hard to foresee.
-            columns[taken] = chunk * CHUNK + i;
-            taken += usize::from(*value >= least);
+            reach |= u32::from(*value >= least) << i;
+        }
+        while reach != 0 {
+            columns[taken] = chunk * CHUNK + reach.trailing_zeros() as usize;
+            taken += 1;
+            reach &= reach - 1;
+        }
+    }
+    for (i, value) in rest.iter().enumerate() {
+        if *value >= least {
+            columns[taken] = chunks.len() * CHUNK + i;
+            taken += 1;
         }
     }
 }

@@ -100,9 +100,8 @@ impl<E: Key> Selector<E> {
 
     /// Takes the `k` that are at least `least`, of which there are so many.
     fn take<T: Ordered>(&mut self, row: &[T], least: T, k: usize) -> &[usize] {
-        self.members.resize(k + 1, 0);
+        self.members.resize(k, 0);
         take_reaching(row, least, &mut self.members);
-        self.members.truncate(k);
         &self.members
     }
 
