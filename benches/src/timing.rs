@@ -9,7 +9,7 @@ use cubecl::{client::Client, future, profile::ProfileDuration};
 /// Samples per measurement.
 const SAMPLES: usize = 21;
 /// Runs before the first sample, at least, and for how long, at least: an NVIDIA H200 that was idle takes 0.2 s to
-/// raise its clocks under Vulkan, and is 2.5 times as slow until then.
+/// raise its clocks under Vulkan, and copies at 0.4 of its rate until then.
 const WARM_UPS: usize = 3;
 const WARM_UP: Duration = Duration::from_millis(500);
 /// Runs between two looks at the clock.
@@ -22,16 +22,7 @@ const MOST_RUNS: f64 = 64.0;
 
 /// Milliseconds of device time of one run of kernels, the median of many, after a warm-up.
 pub fn measure(client: &Client, mut run: impl FnMut() + Send) -> anyhow::Result<f64> {
-    let start = Instant::now();
-    for run_number in 1.. {
-        run();
-        if run_number % BURST == 0 || start.elapsed() > WARM_UP {
-            future::block_on(client.sync())?;
-            if run_number >= WARM_UPS && start.elapsed() > WARM_UP {
-                break;
-            }
-        }
-    }
+    warm_up(&mut run, || Ok(future::block_on(client.sync())?))?;
     let mut sample = |runs: usize| {
         let ((), duration) = client
             .profile(|| (0..runs).for_each(|_| run()), "bench")
@@ -46,15 +37,27 @@ pub fn measure(client: &Client, mut run: impl FnMut() + Send) -> anyhow::Result<
 /// Milliseconds of one run of tensor operations, the median of many, after a warm-up: device time,
 /// or on devices without a clock wall-clock time between two waits.
 pub fn measure_tensors(device: &Device, mut run: impl FnMut() + Send) -> anyhow::Result<f64> {
-    for _ in 0..WARM_UPS {
-        run();
-    }
-    device.sync()?;
+    warm_up(&mut run, || Ok(device.sync()?))?;
     median(|| {
         let options = ProfileOptions::default().flush();
         let ((), duration) = device.profile_with(options, &mut run)?;
         milliseconds(duration)
     })
+}
+
+/// Runs until the device's clocks are up.
+fn warm_up(mut run: impl FnMut(), sync: impl Fn() -> anyhow::Result<()>) -> anyhow::Result<()> {
+    let start = Instant::now();
+    for runs in 1.. {
+        run();
+        if runs % BURST == 0 || start.elapsed() > WARM_UP {
+            sync()?;
+            if runs >= WARM_UPS && start.elapsed() > WARM_UP {
+                break;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The median of the samples.
