@@ -22,6 +22,16 @@ pub fn command() -> Result {
         "-D",
         "warnings",
     ]))?;
+    // One backend alone, without a runtime of CubeCL: the other builds link several.
+    run(&mut cargo([
+        "check",
+        "--release",
+        "--package",
+        "sparsek-gnn",
+        "--no-default-features",
+        "--features",
+        "sparsek-gnn/flex",
+    ]))?;
     run(cargo(plan.cargo("doc", true))
         .arg("--no-deps")
         .env("RUSTDOCFLAGS", "-D warnings"))?;
