@@ -279,17 +279,11 @@ impl Job<'_> {
         self.shape(lanes, lanes / plane)
     }
 
-    /// Elements of a load that rows, strides and offset allow.
-    pub(super) fn widths(&self) -> impl Iterator<Item = usize> {
-        load_widths(self.client, self.input)
-    }
-
     /// How rows lie in `lanes` units: the fewest items, then the widest loads.
     fn shape(&self, lanes: u32, planes: u32) -> Shape {
         let cols = self.input.cols;
         let loads = |width: usize| cols.div_ceil(lanes as usize * width);
-        let width = self
-            .widths()
+        let width = load_widths(self.client, self.input)
             .min_by_key(|width| (loads(*width) * width, Reverse(*width)))
             .unwrap_or(1);
         Shape {

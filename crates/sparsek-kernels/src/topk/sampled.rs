@@ -4,7 +4,7 @@ use cubecl::prelude::*;
 
 use super::{
     element::Element,
-    launch::{Job, Target, is_single},
+    launch::{Job, Target, is_single, load_widths},
     options::MethodKind,
     routines::{
         guess::normal_launch,
@@ -74,7 +74,7 @@ impl Job<'_> {
         let plane = self.plane_size();
         let units = stream_units(self.client, input.cols);
         let plan = plan(self.options.k, input.cols, units as usize).expect("checked by select");
-        let width = self.widths().max().unwrap_or(1);
+        let width = load_widths(self.client, self.input).max().unwrap_or(1);
         let shape = |lanes: u32, width: usize, items: usize, exact_fit: bool| Shape {
             lanes,
             planes: (lanes / plane).max(1),
