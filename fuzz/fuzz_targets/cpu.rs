@@ -1,5 +1,5 @@
 //! The kernels on CubeCL's CPU runtime: the routine that is chosen there, compiled once for each
-//! dtype, method and direction.
+//! dtype, method and direction, with and without ragged rows.
 
 #![no_main]
 
@@ -31,7 +31,11 @@ fn compare<T: Element>(request: &Request) -> Result<(), String> {
     let matrix = request.matrix::<T>();
     let (rows, cols) = (matrix.rows, matrix.cols);
     let handle = CLIENT.create_from_slice(bytemuck::cast_slice(&matrix.data));
-    let input = Rows::contiguous(handle, T::elem_type(), rows, cols);
+    let mut input = Rows::contiguous(handle, T::elem_type(), rows, cols);
+    if let Some(lengths) = &request.lengths {
+        let lengths: Vec<u32> = lengths.iter().map(|&length| length.max(0) as u32).collect();
+        input = input.with_lengths(CLIENT.create_from_slice(bytemuck::cast_slice(&lengths)));
+    }
     let options = &request.options;
     let index = ElemType::Int(IntKind::I32);
     let selected = match topk(&CLIENT, &input, options, index, None) {
@@ -40,6 +44,7 @@ fn compare<T: Element>(request: &Request) -> Result<(), String> {
     };
     let members = rows * options.k;
     let values = read::<T>(selected.values, members);
+    // -1 where a row is shorter than k.
     let positions = read::<i32>(selected.indices, members);
     let positions: Vec<i64> = positions.into_iter().map(i64::from).collect();
     verify::selection(&matrix, options, Some(&values), &positions)

@@ -1,11 +1,13 @@
-//! `topk`, `argtopk` and, of floats, `topk_mask` on Flex.
+//! `topk`, `argtopk` and, of floats, `topk_mask` on Flex, of whole and of ragged rows.
 
 #![no_main]
 
 use burn::tensor::kind::Ordered;
 use burn::tensor::{Device, Float, Int, Tensor, TensorData};
 use libfuzzer_sys::fuzz_target;
-use sparsek::topk::{TopkOptions, argtopk, topk, topk_mask};
+use sparsek::topk::{
+    TopkOptions, argtopk, argtopk_ragged, topk, topk_mask, topk_mask_ragged, topk_ragged,
+};
 use sparsek_fuzz::Request;
 use sparsek_tests::data::Matrix;
 use sparsek_tests::element::Element;
@@ -28,13 +30,28 @@ fn compare<T: Element>(request: &Request) -> Result<(), String> {
         method: request.options.method,
     };
     let x = tensor::<T::Kind, T>(&matrix);
-    let (values, indices) = topk(x.clone(), &options);
+    let lengths = request.lengths.as_ref().map(|lengths| {
+        let data = TensorData::new(lengths.clone(), [lengths.len()]);
+        Tensor::<1, Int>::from_data(data, &Device::flex())
+    });
+    let (values, indices) = match lengths.clone() {
+        Some(lengths) => topk_ragged(x.clone(), lengths, &options),
+        None => topk(x.clone(), &options),
+    };
     let values = elements::<T>(&values.into_data());
     let expected = &request.options;
     verify::selection(&matrix, expected, Some(&values), &positions(indices))?;
-    verify::selection(&matrix, expected, None, &positions(argtopk(x, &options)))?;
+    let indices = match lengths.clone() {
+        Some(lengths) => argtopk_ragged(x, lengths, &options),
+        None => argtopk(x, &options),
+    };
+    verify::selection(&matrix, expected, None, &positions(indices))?;
     if T::FLOAT {
-        let dense = topk_mask(tensor::<Float, T>(&matrix), &options);
+        let x = tensor::<Float, T>(&matrix);
+        let dense = match lengths {
+            Some(lengths) => topk_mask_ragged(x, lengths, &options),
+            None => topk_mask(x, &options),
+        };
         verify::mask(&matrix, expected, &elements::<T>(&dense.into_data()))?;
     }
     Ok(())

@@ -22,13 +22,15 @@ pub struct Request<'a> {
     pub rows: usize,
     /// Elements of a row.
     pub cols: usize,
+    /// How many elements of each row exist, to be clamped to 0..=cols, if not all do.
+    pub lengths: Option<Vec<i64>>,
     bytes: &'a [u8],
 }
 
 impl<'a> Request<'a> {
-    /// Reads a header of 12 bytes and, from the rest, the elements; none if there are too few bytes.
+    /// Reads a header of 20 bytes and, from the rest, the elements; none if there are too few bytes.
     pub fn read(bytes: &'a [u8]) -> Option<Self> {
-        let (header, rest) = bytes.split_first_chunk::<12>()?;
+        let (header, rest) = bytes.split_first_chunk::<20>()?;
         if rest.is_empty() {
             return None;
         }
@@ -43,6 +45,10 @@ impl<'a> Request<'a> {
                 Method::Precision(Some(f32::from_bits(parameter).abs()).filter(|e| e.is_finite())?)
             }
         };
+        let rows = 1 + usize::from(rows) % MAX_ROWS;
+        // From two too few to two too many.
+        let length = |row: usize| (short(12 + 2 * row) % (cols + 5)) as i64 - 2;
+        let ragged = flags & 4 != 0;
         Some(Self {
             dtype: Dtype::ALL[usize::from(dtype) % Dtype::ALL.len()],
             options: TopkOptions {
@@ -51,13 +57,15 @@ impl<'a> Request<'a> {
                 sorted: flags & 2 != 0,
                 method,
             },
-            rows: 1 + usize::from(rows) % MAX_ROWS,
+            rows,
             cols,
+            lengths: ragged.then(|| (0..rows).map(length).collect()),
             bytes: rest,
         })
     }
 
-    /// The rows; where the bytes end before the rows do, they are repeated.
+    /// The rows; where the bytes end before the rows do, they are repeated. What lies behind a length are any bits
+    /// as well.
     pub fn matrix<T: Element>(&self) -> Matrix<T> {
         let size = size_of::<T>();
         let mut bytes = self.bytes.iter().cycle();
@@ -68,7 +76,7 @@ impl<'a> Request<'a> {
             T::of_bits(bits)
         };
         Matrix {
-            lengths: None,
+            lengths: self.lengths.clone(),
             rows: self.rows,
             cols: self.cols,
             data: (0..self.rows * self.cols).map(|_| element()).collect(),
