@@ -147,8 +147,9 @@ pub(crate) fn plane_select<E: Element, I: Numeric, N: Size, V: Size>(
             elements, values, indices, &loaded, bits, row, &request, blueprint,
         );
     } else {
+        let bits = by_keys(&loaded, &params, blueprint.search);
+        // Not before: elements would lie in registers beside their keys.
         let again = reload(input, row, &layout, team, blueprint);
-        let bits = by_keys(&again, &params, blueprint.search);
         write::<E, I, N, V>(
             elements, values, indices, &again, bits, row, &request, blueprint,
         );
