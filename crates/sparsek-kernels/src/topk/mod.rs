@@ -11,6 +11,7 @@
 mod element;
 mod launch;
 mod options;
+mod resident;
 mod routines;
 mod sampled;
 mod scatter;
@@ -164,15 +165,15 @@ pub fn topk(
         index,
     };
     job.select(routine, Target::Pairs(&values, &indices))?;
-    if options.sorted {
-        job.order(values, indices)
-    } else {
+    if job.orders(routine) {
         Ok(Selected { values, indices })
+    } else {
+        job.order(values, indices)
     }
 }
 
 /// Columns of the members of each row: [`topk`] without the values, which are then not written
-/// (unless the order asked is by value).
+/// (unless members that are to be in order by value are put so by a second kernel).
 ///
 /// # Errors
 ///
@@ -184,20 +185,20 @@ pub fn argtopk(
     index: ElemType,
     routine: Option<Routine>,
 ) -> Result<Handle, KernelError> {
-    if options.sorted {
+    let chosen = validate(client, input, options, index, routine)?;
+    let count = input.rows * options.k;
+    let job = Job {
+        client,
+        input,
+        options,
+        index,
+    };
+    if count > 0 && !job.orders(chosen) {
         return Ok(topk(client, input, options, index, routine)?.indices);
     }
-    let routine = validate(client, input, options, index, routine)?;
-    let count = input.rows * options.k;
     let indices = allocate(client, "indices", count, index)?;
     if count > 0 {
-        let job = Job {
-            client,
-            input,
-            options,
-            index,
-        };
-        job.select(routine, Target::Indices(&indices))?;
+        job.select(chosen, Target::Indices(&indices))?;
     }
     Ok(indices)
 }

@@ -9,6 +9,7 @@ pub(crate) mod layout;
 pub(crate) mod listing;
 mod members;
 mod narrow;
+pub(crate) mod order;
 mod output;
 pub(crate) mod plane;
 pub(crate) mod ragged;

@@ -9,6 +9,7 @@ use cubecl::prelude::*;
 use super::{
     layout::{RowLayout, element_offset},
     members::Members,
+    order::{List, spaced},
     plane::PlaneBlueprint,
     ragged::{Request, missing},
     registers::Loaded,
@@ -147,7 +148,7 @@ impl<'a, E: Element, I: Numeric, V: Size> Output<'a, E, I, V> {
         let width = comptime!(self.blueprint.shape.width);
         let start = row * layout.row_stride;
         let own = (UNIT_POS - team.lane) / comptime!(self.blueprint.shape.lanes);
-        let list = own * comptime!(self.blueprint.listed as u32);
+        let list = own * comptime!(self.blueprint.list_length() as u32);
         if comptime!(self.blueprint.shape.regroups()) {
             let cut = comptime!(self.blueprint.search.method == MethodKind::EarlyStop);
             Strip::new(members.bits, team).list(columns, list, self.k, cut);
@@ -170,9 +171,33 @@ impl<'a, E: Element, I: Numeric, V: Size> Output<'a, E, I, V> {
         } else {
             sync_plane();
         }
+        let order = comptime!(self.blueprint.order);
+        if comptime!(order.is_some()) {
+            let members = List::new(
+                list,
+                self.k,
+                start,
+                layout,
+                self.blueprint,
+                comptime!(order.unwrap()),
+            );
+            if comptime!(self.blueprint.shape.planes > 1) {
+                if UNIT_POS_Y == 0 {
+                    members.sort(elements, columns);
+                }
+                sync_cube();
+            } else {
+                members.sort(elements, columns);
+            }
+        }
         let mut slot = team.lane;
         while slot < self.k {
-            let column = columns[(list + slot) as usize];
+            let place = if comptime!(order.is_some()) {
+                spaced(slot, comptime!(order.unwrap()))
+            } else {
+                slot
+            };
+            let column = columns[(list + place) as usize];
             if comptime!(self.blueprint.values) {
                 let offset = start + element_offset(column, layout, self.blueprint.strided);
                 self.values[slot as usize] = Vector::<E, V>::new(elements[offset]);

@@ -8,6 +8,7 @@ use super::{
     held::Choice,
     layout::RowLayout,
     members::Members,
+    order::Order,
     output::Output,
     ragged::{Request, normal as normal_of},
     registers::{Loaded, TeamRow},
@@ -37,13 +38,23 @@ pub(crate) struct PlaneBlueprint {
     pub ragged: bool,
     /// Members of a row listed in shared memory before they are written, 0 to write from registers.
     pub listed: usize,
+    /// How listed members are put in order, none for index order.
+    pub order: Option<Order>,
     /// Rows of a plane, 1 where a row takes several planes.
     pub rows: usize,
     /// Rows of a cube.
     pub cube_rows: usize,
 }
 
-/// Values and indices of the members in index order, or the dense row. `V` is 1 for the members and
+impl PlaneBlueprint {
+    /// Words of the list of a row.
+    pub fn list_length(&self) -> usize {
+        let spaces = self.order.map_or(0, |_| self.shape.plane_lanes() as usize);
+        self.listed + spaces
+    }
+}
+
+/// Values and indices of the members in index order, or by value, or the dense row. `V` is 1 for the members and
 /// `N` for the dense row; `elements` are those of `input`.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn plane_select<E: Element, I: Numeric, N: Size, V: Size>(
@@ -222,7 +233,7 @@ fn write<E: Element, I: Numeric, N: Size, V: Size>(
     if comptime!(blueprint.dense) {
         output.dense::<N>(loaded, &members);
     } else if comptime!(blueprint.listed > 0) {
-        let length = comptime!(blueprint.listed * blueprint.cube_rows);
+        let length = comptime!(blueprint.list_length() * blueprint.cube_rows);
         let mut columns = Shared::<[u32]>::new_slice(length);
         output.gather(
             elements,

@@ -1,0 +1,472 @@
+//! Listed members put in order by value, then index, by the units of a plane that share the row: what is sorted
+//! are words that hold both a digit of the value and the place in the list.
+
+use cubecl::prelude::*;
+
+use super::{
+    layout::{RowLayout, element_offset},
+    plane::PlaneBlueprint,
+    team::Team,
+};
+use crate::topk::{
+    element::{Element, ordered_key},
+    search::rough_inverse,
+};
+
+/// Most members that a unit sorts in its registers.
+const ITEMS: usize = 16;
+/// Bits of a key that a pass sorts by.
+const DIGIT: u32 = 16;
+/// How members are put in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Order {
+    /// Members of a row that a unit sorts.
+    pub items: usize,
+    pub keys: Keys,
+}
+
+/// What tells members apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Keys {
+    /// f32: nearly always the distance from the least member in 22 bits and more.
+    Float,
+    /// Floats of 16 bits, as f32 of which so many lower bits are zero: the key.
+    Half { zeros: u32 },
+    /// Integers of 32 bits: the lower digit of the key, then the upper one.
+    Word,
+}
+
+impl Order {
+    /// The order of k members of a row that `lanes` units share, unless there are too many.
+    pub fn new(k: usize, lanes: u32, keys: Keys) -> Option<Order> {
+        let items = k.next_power_of_two().div_ceil(lanes as usize);
+        (items <= ITEMS).then_some(Order { items, keys })
+    }
+
+    /// Lower bits of the keys that tell nothing.
+    fn zeros(&self) -> u32 {
+        match self.keys {
+            Keys::Half { zeros } => zeros,
+            Keys::Float | Keys::Word => 0,
+        }
+    }
+
+    /// Digits of the keys that tell members apart.
+    fn digits(&self) -> u32 {
+        if self.zeros() > 0 { 1 } else { 2 }
+    }
+
+    /// Bits that hold a slot of the list.
+    fn bits(&self, lanes: u32) -> u32 {
+        lanes.ilog2() + self.items.ilog2()
+    }
+
+    fn is_float(&self) -> bool {
+        self.keys == Keys::Float
+    }
+}
+
+/// The list of a row's members.
+#[derive(CubeType)]
+pub(super) struct List {
+    /// Where it begins in shared memory.
+    pub start: u32,
+    pub k: u32,
+    pub team: Team,
+    /// Where the row begins, and how it lies.
+    pub row: usize,
+    pub layout: RowLayout,
+    #[cube(comptime)]
+    pub blueprint: PlaneBlueprint,
+    #[cube(comptime)]
+    pub order: Order,
+}
+
+/// Where in the list the member of a place stands once in order: units write runs of places, and leave a word out
+/// after each, so that they do not meet in the same bank.
+#[cube]
+pub(super) fn spaced(place: u32, #[comptime] order: Order) -> u32 {
+    place + place / comptime!(order.items as u32)
+}
+
+#[cube]
+impl List {
+    /// The list of a row, for the units of one plane. It begins at `start`.
+    pub fn new(
+        start: u32,
+        k: u32,
+        row: usize,
+        layout: &RowLayout,
+        #[comptime] blueprint: PlaneBlueprint,
+        #[comptime] order: Order,
+    ) -> List {
+        List {
+            start,
+            k,
+            team: Team::new(layout.cols, comptime!(blueprint.shape.of_a_plane())),
+            row,
+            layout: RowLayout {
+                rows: layout.rows,
+                cols: layout.cols,
+                row_stride: layout.row_stride,
+                col_stride: layout.col_stride,
+            },
+            blueprint,
+            order,
+        }
+    }
+
+    /// Puts the columns in order, each where [`spaced`] says.
+    pub fn sort<E: Element>(&self, elements: &[E], columns: &mut Shared<[u32]>) {
+        let mut sorted = false.runtime();
+        if comptime!(self.order.is_float()) {
+            sorted = self.sort_by_distance(elements, columns);
+        }
+        if !sorted {
+            for digit in 0..comptime!(self.order.digits()) {
+                self.again().sort_by_digit(elements, columns, digit);
+            }
+        }
+    }
+
+    /// The same list. Shuffled with itself: a compiler would keep what it has read and computed.
+    fn again(&self) -> List {
+        List {
+            start: plane_shuffle(self.start, UNIT_POS_X),
+            k: self.k,
+            team: Team {
+                lane: plane_shuffle(self.team.lane, UNIT_POS_X),
+                cols: self.team.cols,
+                shape: self.team.shape,
+                ragged: self.team.ragged,
+            },
+            row: self.row,
+            layout: self.layout,
+            blueprint: self.blueprint,
+            order: self.order,
+        }
+    }
+
+    fn sort_by_digit<E: Element>(&self, elements: &[E], columns: &mut Shared<[u32]>, digit: u32) {
+        let mut codes = Codes::new(&self.team, self.order);
+        #[unroll]
+        for item in 0..comptime!(self.order.items) {
+            let slot = codes.slot(item);
+            let key = self.key(elements, &*columns, slot);
+            codes.put(item, self.digit(key, digit), slot < self.k);
+        }
+        codes.sort();
+        self.permute(columns, &codes, digit + 1 == comptime!(self.order.digits()));
+    }
+
+    /// The digit of a key that a pass sorts by.
+    fn digit(&self, key: u32, digit: u32) -> u32 {
+        let zeros = comptime!(self.order.zeros());
+        if comptime!(zeros > 0) {
+            // Keys of positive numbers end in a one, that of NaN is the one after infinity's.
+            (key + comptime!((1u32 << zeros) - 2)) >> zeros
+        } else {
+            (key >> (digit * DIGIT)) & comptime!((1u32 << DIGIT) - 1)
+        }
+    }
+
+    /// The last slot with a member. Ragged rows may have none.
+    fn last(&self) -> u32 {
+        if comptime!(self.blueprint.ragged) {
+            max(self.k, 1) - 1
+        } else {
+            self.k - 1
+        }
+    }
+
+    /// Where in the row a member stands, or an element for places without one.
+    fn offset(&self, columns: &Shared<[u32]>, slot: u32) -> usize {
+        let column = columns[(self.start + min(slot, self.last())) as usize];
+        let column = if comptime!(self.blueprint.ragged) {
+            select(self.k == 0, 0u32, column)
+        } else {
+            column
+        };
+        self.row + element_offset(column, &self.layout, self.blueprint.strided)
+    }
+
+    /// Puts floats in order by their distances from the least. Returns whether that is the order of all rows
+    /// of the plane; otherwise nothing has changed.
+    fn sort_by_distance<E: Element>(&self, elements: &[E], columns: &mut Shared<[u32]>) -> bool {
+        let mut codes = Codes::new(&self.team, self.order);
+        let mut values = Array::<f32>::new(comptime!(self.order.items));
+        let mut least = f32::INFINITY.runtime();
+        let mut greatest = f32::NEG_INFINITY.runtime();
+        #[unroll]
+        for item in 0..comptime!(self.order.items) {
+            let single = E::single(elements[self.offset(&*columns, codes.slot(item))]);
+            let value = if comptime!(self.blueprint.search.largest) {
+                single
+            } else {
+                -single
+            };
+            values[item] = value;
+            least = min(least, value);
+            greatest = max(greatest, value);
+        }
+        least = self.team.min::<f32>(least);
+        let width = self.team.max::<f32>(greatest) - least;
+        let levels = comptime!((1u32 << (31 - self.order.bits(self.team.shape.lanes))) as f32);
+        let scale = select(width > 0.0, levels * rough_inverse(width), 0.0);
+        // NaN and infinities have no distance.
+        let mut finite = true.runtime();
+        #[unroll]
+        for item in 0..comptime!(self.order.items) {
+            let distance = (values[item] - least) * scale;
+            finite = finite && distance >= 0.0;
+            codes.put(item, u32::cast_from(distance), codes.slot(item) < self.k);
+        }
+        let mut sorted = false.runtime();
+        if plane_all(finite) {
+            codes.sort();
+            sorted = true.runtime();
+            if plane_any(codes.any_close(self.k)) {
+                sorted = plane_all(self.is_ordered(elements, &*columns, &codes));
+            }
+            if sorted {
+                self.permute(columns, &codes, true);
+            }
+        }
+        sorted
+    }
+
+    /// Whether no value is greater than the one before it: by keys, because devices may take small values for
+    /// equal.
+    fn is_ordered<E: Element>(
+        &self,
+        elements: &[E],
+        columns: &Shared<[u32]>,
+        codes: &Codes,
+    ) -> bool {
+        let items = comptime!(self.order.items);
+        let first = self.key(elements, columns, codes.source(0usize));
+        let mut key = first;
+        let mut ordered = true.runtime();
+        #[unroll]
+        for item in 1..items {
+            let next = self.key(elements, columns, codes.source(item));
+            ordered = ordered && (next <= key || codes.place(item) >= self.k);
+            key = next;
+        }
+        let next = plane_shuffle_down(first, 1);
+        ordered && (next <= key || codes.place(items) >= self.k || codes.is_last())
+    }
+
+    fn key<E: Element>(&self, elements: &[E], columns: &Shared<[u32]>, slot: u32) -> u32 {
+        let value = elements[self.offset(columns, slot)];
+        u32::cast_from(ordered_key::<E>(value, self.blueprint.search.largest))
+    }
+
+    /// Moves the columns to their places.
+    fn permute(&self, columns: &mut Shared<[u32]>, codes: &Codes, last: bool) {
+        let items = comptime!(self.order.items);
+        let mut moved = Array::<u32>::new(items);
+        #[unroll]
+        for item in 0..items {
+            let source = min(codes.source(item), self.last());
+            moved[item] = columns[(self.start + source) as usize];
+        }
+        sync_plane();
+        #[unroll]
+        for item in 0..items {
+            let place = codes.place(item);
+            if place < self.k {
+                let target = self.start + select(last, spaced(place, self.order), place);
+                columns[target as usize] = moved[item];
+            }
+        }
+        sync_plane();
+    }
+}
+
+/// A word for each member: a digit of its value, and below it how far its slot is from the last. Greater ones come
+/// first, and those without a member last.
+#[derive(CubeType)]
+struct Codes {
+    words: Array<u32>,
+    lane: u32,
+    #[cube(comptime)]
+    lanes: u32,
+    #[cube(comptime)]
+    order: Order,
+}
+
+#[cube]
+impl Codes {
+    fn new(team: &Team, #[comptime] order: Order) -> Codes {
+        Codes {
+            words: Array::<u32>::new(comptime!(order.items)),
+            lane: team.lane,
+            lanes: comptime!(team.shape.lanes),
+            order,
+        }
+    }
+
+    /// The slot of the list from which an item comes: neighbouring units read neighbouring slots.
+    fn slot(&self, #[comptime] item: usize) -> u32 {
+        self.lane + comptime!(item as u32 * self.lanes)
+    }
+
+    /// The place to which an item goes once sorted.
+    fn place(&self, #[comptime] item: usize) -> u32 {
+        self.lane * comptime!(self.order.items as u32) + comptime!(item as u32)
+    }
+
+    fn put(&mut self, #[comptime] item: usize, digit: u32, exists: bool) {
+        let bits = comptime!(self.order.bits(self.lanes));
+        let digit = select(exists, digit + 1, 0u32);
+        let rest = comptime!((1u32 << bits) - 1) - self.slot(item);
+        self.words[item] = (digit << bits) | rest;
+    }
+
+    /// The slot of the item that came to a place.
+    fn source(&self, #[comptime] item: usize) -> u32 {
+        comptime!((1u32 << self.order.bits(self.lanes)) - 1)
+            - (self.words[item] & comptime!((1u32 << self.order.bits(self.lanes)) - 1))
+    }
+
+    /// Whether this unit has the last places.
+    fn is_last(&self) -> bool {
+        self.lane == comptime!(self.lanes - 1)
+    }
+
+    /// Whether the digits of two neighbours among the first k may be the same.
+    fn any_close(&self, k: u32) -> bool {
+        let items = comptime!(self.order.items);
+        let least = comptime!(1u32 << self.order.bits(self.lanes));
+        let mut close = false.runtime();
+        #[unroll]
+        for item in 1..items {
+            let step = self.words[comptime!(item - 1)] - self.words[item];
+            close = close || (step < least && self.place(item) < k);
+        }
+        let next = plane_shuffle_down(self.words[0], 1);
+        let step = self.words[comptime!(items - 1)] - next;
+        close || (step < least && self.place(items) < k && !self.is_last())
+    }
+
+    /// Sorts the words, the greatest first: each unit its own, then units with units.
+    fn sort(&mut self) {
+        let items = comptime!(self.order.items);
+        let network = comptime!(network(items));
+        #[unroll]
+        for pair in 0..comptime!(network.len()) {
+            self.exchange(comptime!(network[pair].0), comptime!(network[pair].1));
+        }
+        #[unroll]
+        for level in 0..comptime!(self.lanes.ilog2()) {
+            self.trade_mirrored(comptime!((2u32 << level) - 1));
+            #[unroll]
+            for step in 0..level {
+                self.trade(comptime!(1u32 << (level - 1 - step)));
+            }
+            #[unroll]
+            for step in 0..comptime!(items.ilog2()) {
+                let distance = comptime!(items >> (step + 1));
+                #[unroll]
+                for pair in 0..comptime!(items / 2) {
+                    let first = comptime!(pair / distance * 2 * distance + pair % distance);
+                    self.exchange(first, comptime!(first + distance));
+                }
+            }
+        }
+    }
+
+    /// The greater of two words of this unit comes first.
+    fn exchange(&mut self, #[comptime] first: usize, #[comptime] second: usize) {
+        let a = self.words[first];
+        let b = self.words[second];
+        self.words[first] = max(a, b);
+        self.words[second] = min(a, b);
+    }
+
+    /// Each place with the same place of another unit.
+    fn trade(&mut self, #[comptime] distance: u32) {
+        #[unroll]
+        for item in 0..comptime!(self.order.items) {
+            let own = self.words[item];
+            let other = plane_shuffle_xor(own, distance);
+            self.words[item] = self.better(own, other, distance);
+        }
+    }
+
+    /// Each place with the mirrored place of another unit, the last with the first.
+    fn trade_mirrored(&mut self, #[comptime] mask: u32) {
+        let items = comptime!(self.order.items);
+        let bit = comptime!(mask.div_ceil(2));
+        #[unroll]
+        for item in 0..comptime!(items.div_ceil(2)) {
+            let mirrored = comptime!(items - 1 - item);
+            let own = self.words[item];
+            let far = self.words[mirrored];
+            let other = plane_shuffle_xor(far, mask);
+            self.words[item] = self.better(own, other, bit);
+            if comptime!(mirrored != item) {
+                let other = plane_shuffle_xor(own, mask);
+                self.words[mirrored] = self.better(far, other, bit);
+            }
+        }
+    }
+
+    /// The greater of two words for the first of two units, the less for the other.
+    fn better(&self, own: u32, other: u32, #[comptime] bit: u32) -> u32 {
+        select(self.lane & bit == 0, max(own, other), min(own, other))
+    }
+}
+
+/// Batcher's odd-even merge sort: the pairs to compare, in order.
+fn network(items: usize) -> Vec<(usize, usize)> {
+    let mut pairs = Vec::new();
+    let mut run = 1;
+    while run < items {
+        let mut distance = run;
+        while distance > 0 {
+            for start in (distance % run..items - distance).step_by(2 * distance) {
+                pairs.extend(
+                    (start..(start + distance).min(items - distance))
+                        .map(|first| (first, first + distance))
+                        .filter(|(a, b)| a / (2 * run) == b / (2 * run)),
+                );
+            }
+            distance /= 2;
+        }
+        run *= 2;
+    }
+    pairs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A network that sorts all sequences of zeros and ones sorts all.
+    #[test]
+    fn the_network_sorts() {
+        for (items, length) in [(1, 0), (2, 1), (4, 5), (8, 19), (16, 63)] {
+            let network = network(items);
+            assert_eq!(network.len(), length);
+            for input in 0..1u32 << items {
+                let sorted = network.iter().fold(input, |bits, (a, b)| {
+                    let swap = bits >> a & 1 == 0 && bits >> b & 1 == 1;
+                    if swap { bits ^ (1 << a | 1 << b) } else { bits }
+                });
+                assert_eq!(sorted, (1u32 << input.count_ones()) - 1);
+            }
+        }
+    }
+
+    #[test]
+    fn few_enough_members_for_each_unit() {
+        let order = |k, lanes| Order::new(k, lanes, Keys::Float).map(|order| order.items);
+        assert_eq!(order(1, 8), Some(1));
+        assert_eq!(order(32, 8), Some(4));
+        assert_eq!(order(33, 8), Some(8));
+        assert_eq!(order(128, 8), Some(16));
+        assert_eq!(order(129, 8), None);
+    }
+}
