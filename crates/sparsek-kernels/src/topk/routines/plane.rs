@@ -145,9 +145,9 @@ pub(crate) fn plane_select<E: Element, I: Numeric, N: Size, V: Size>(
         if !found {
             bits = if comptime!(blueprint.floats) {
                 let again = reload(input, row, &layout, team, blueprint);
-                by_keys(&again, &params, blueprint.search)
+                by_keys(&again, &params, blueprint)
             } else {
-                by_keys(&loaded, &params, blueprint.search)
+                by_keys(&loaded, &params, blueprint)
             };
         }
         write::<E, I, N, V>(
@@ -158,7 +158,7 @@ pub(crate) fn plane_select<E: Element, I: Numeric, N: Size, V: Size>(
             elements, values, indices, &loaded, bits, row, &request, blueprint,
         );
     } else {
-        let bits = by_keys(&loaded, &params, blueprint.search);
+        let bits = by_keys(&loaded, &params, blueprint);
         // Not before: elements would lie in registers beside their keys.
         let again = reload(input, row, &layout, team, blueprint);
         write::<E, I, N, V>(
@@ -193,10 +193,10 @@ fn reload<E: Element, N: Size>(
 fn by_keys<E: Element, N: Size>(
     loaded: &Loaded<E, N>,
     params: &SearchParams,
-    #[comptime] search: Search,
+    #[comptime] blueprint: PlaneBlueprint,
 ) -> u32 {
-    let keys = loaded.keys();
-    let threshold = find_threshold::<E, TeamRow<E>>(&keys, params, search);
+    let keys = loaded.keys(blueprint.floats);
+    let threshold = find_threshold::<E, TeamRow<E>>(&keys, params, blueprint.search);
     keys.held.choose(threshold.low, threshold.high, params.k)
 }
 

@@ -103,17 +103,14 @@ impl Strip {
                 }
             }
         } else {
-            // All units leave together: what follows need not be joined again.
             let mut rest = self.bits;
-            let mut more = plane_any(rest != 0);
-            while more {
+            while rest != 0 {
                 let item = rest.leading_zeros();
-                if rest != 0 && (!comptime!(cut).runtime() || position < end) {
+                if !comptime!(cut).runtime() || position < end {
                     columns[position as usize] = self.column + item;
                 }
                 rest &= 0x7fff_ffffu32 >> item;
                 position += 1;
-                more = plane_any(rest != 0);
             }
         }
     }
