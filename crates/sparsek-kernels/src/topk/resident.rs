@@ -18,7 +18,7 @@ use super::{
         plane::{PlaneBlueprint, plane_select},
         team::Shape,
     },
-    select::{PLANE_CUBE_UNITS, TEAM_ITEMS, listed},
+    select::{FEW, PLANE_CUBE_UNITS, TEAM_ITEMS, listed},
 };
 use crate::{
     error::KernelError,
@@ -35,6 +35,8 @@ struct Residence {
     /// Members of a row that are listed in shared memory.
     listed: usize,
     order: Option<Order>,
+    /// Members that a unit writes at a time.
+    few: usize,
 }
 
 impl Job<'_> {
@@ -61,8 +63,19 @@ impl Job<'_> {
         let k = self.options.k;
         let listed = listed(self.client, k, self.input.cols, cube_rows);
         let order = (self.options.sorted && listed > 0)
-            .then(|| Order::new(k, shape.plane_lanes(), keys(self.input.dtype)?))
+            .then(|| {
+                let ragged = self.input.lengths.is_some();
+                Order::new(k, shape.plane_lanes(), ragged, self.keys()?)
+            })
             .flatten();
+        let whole = listed > 0 && self.input.lengths.is_none();
+        let narrow = self.input.dtype.size().max(self.index.size()) <= 4;
+        let few = [4, 2]
+            .into_iter()
+            .find(|few| {
+                whole && narrow && k.is_multiple_of(*few) && k >= few * shape.lanes as usize
+            })
+            .unwrap_or(1);
         Residence {
             shape,
             rows,
@@ -70,6 +83,7 @@ impl Job<'_> {
             cube_rows,
             listed,
             order,
+            few,
         }
     }
 
@@ -116,7 +130,8 @@ impl Job<'_> {
                 grid.dim,
                 grid.address,
                 shape.width,
-                if dense { shape.width } else { 1 },
+                if dense { shape.width } else { residence.few },
+                if dense { 1 } else { residence.few },
                 source()?,
                 source()?,
                 values,
@@ -163,15 +178,17 @@ impl Job<'_> {
                 && self.input.lengths.is_none(),
         }
     }
-}
 
-/// What tells members apart when they are put in order in registers, for dtypes with keys of 32 bits.
-fn keys(dtype: ElemType) -> Option<Keys> {
-    match dtype {
-        ElemType::Float(FloatKind::F32) => Some(Keys::Float),
-        ElemType::Float(FloatKind::F16) => Some(Keys::Half { zeros: 13 }),
-        ElemType::Float(FloatKind::BF16) => Some(Keys::Half { zeros: 16 }),
-        dtype if dtype.size() == 4 => Some(Keys::Word),
-        _ => None,
+    /// What tells members apart when they are put in order in registers, for dtypes with keys of 32 bits.
+    fn keys(&self) -> Option<Keys> {
+        match self.input.dtype {
+            ElemType::Float(FloatKind::F32) => Some(Keys::Float {
+                few: self.options.k * FEW <= self.input.cols,
+            }),
+            ElemType::Float(FloatKind::F16) => Some(Keys::Half { zeros: 13 }),
+            ElemType::Float(FloatKind::BF16) => Some(Keys::Half { zeros: 16 }),
+            dtype if dtype.size() == 4 => Some(Keys::Word),
+            _ => None,
+        }
     }
 }

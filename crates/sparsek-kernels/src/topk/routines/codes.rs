@@ -38,10 +38,17 @@ impl Codes {
         self.lane * comptime!(self.order.items as u32) + comptime!(item as u32)
     }
 
+    /// Takes a digit, of which bits that do not fit must be the same for all. Slots without a member come last anyway.
     pub fn put(&mut self, #[comptime] item: usize, digit: u32, exists: bool) {
         let bits = comptime!(self.order.bits(self.lanes));
-        let digit = select(exists, digit + 1, 0u32);
-        let rest = comptime!((1u32 << bits) - 1) - self.slot(item);
+        let digit = if comptime!(self.order.full) {
+            digit
+        } else {
+            select(exists, digit, 0u32)
+        };
+        // How far the slot is from the last one.
+        let lane = comptime!(self.lanes - 1) - self.lane;
+        let rest = lane | comptime!((self.order.items - 1 - item) as u32 * self.lanes);
         self.words[item] = (digit << bits) | rest;
     }
 
@@ -60,15 +67,16 @@ impl Codes {
     pub fn any_close(&self, k: u32) -> bool {
         let items = comptime!(self.order.items);
         let least = comptime!(1u32 << self.order.bits(self.lanes));
+        let full = comptime!(self.order.full).runtime();
         let mut close = false.runtime();
         #[unroll]
         for item in 1..items {
             let step = self.words[comptime!(item - 1)] - self.words[item];
-            close = close || (step < least && self.place(item) < k);
+            close = close || (step < least && (full || self.place(item) < k));
         }
         let next = plane_shuffle_down(self.words[0], 1);
         let step = self.words[comptime!(items - 1)] - next;
-        close || (step < least && self.place(items) < k && !self.is_last())
+        close || (step < least && (full || self.place(items) < k) && !self.is_last())
     }
 
     /// Sorts the words, the greatest first: each unit its own, then units with units.

@@ -1,8 +1,9 @@
 //! Listed members put in order by value, then index, before they are written.
 //!
 //! Floats are sorted by their distance from the least member, in as many bits as a word has beside the place in the
-//! list. Where neighbours then have the same distance, their keys are looked at; if these are not in order, or the
-//! row is not finite, it is sorted by the digits of the keys instead, the lower one first.
+//! list: between their bits where few of a row are wanted, which are then hardly ever close to zero, else as numbers.
+//! Where neighbours then have the same number, their keys are looked at. If these are not in order, if a distance does
+//! not fit, or if there is none, the row is sorted by the digits of the keys instead, the lower one first.
 
 use cubecl::prelude::*;
 
@@ -19,6 +20,11 @@ use crate::topk::{
 
 /// Most members that a unit sorts in its registers.
 const ITEMS: usize = 16;
+/// Distances, and what makes floats of them whose lower bits are an integer.
+const LEVELS: f32 = 4_194_304.0;
+const TO_BITS: f32 = 8_388_608.0;
+/// Bits of infinity.
+const INFINITY: u32 = 0x7f80_0000;
 /// Bits of a key that a pass sorts by.
 const DIGIT: u32 = 16;
 /// How members are put in order.
@@ -26,14 +32,16 @@ const DIGIT: u32 = 16;
 pub(crate) struct Order {
     /// Members of a row that a unit sorts.
     pub items: usize,
+    /// Whether all of them exist.
+    pub full: bool,
     pub keys: Keys,
 }
 
 /// What tells members apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Keys {
-    /// f32: nearly always the distance from the least member in 22 bits and more.
-    Float,
+    /// f32: the distance from the least member, where few of a row are wanted in its bits, else as a number.
+    Float { few: bool },
     /// Floats of 16 bits, as f32 of which so many lower bits are zero: the key.
     Half { zeros: u32 },
     /// Integers of 32 bits: the lower digit of the key, then the upper one.
@@ -41,17 +49,22 @@ pub(crate) enum Keys {
 }
 
 impl Order {
-    /// The order of k members of a row that `lanes` units share, unless there are too many.
-    pub fn new(k: usize, lanes: u32, keys: Keys) -> Option<Order> {
+    /// The order of k members of a row that `lanes` units share, or fewer where it is ragged, unless there are too
+    /// many.
+    pub fn new(k: usize, lanes: u32, ragged: bool, keys: Keys) -> Option<Order> {
         let items = k.next_power_of_two().div_ceil(lanes as usize);
-        (items <= ITEMS).then_some(Order { items, keys })
+        (items <= ITEMS).then_some(Order {
+            items,
+            full: !ragged && k == items * lanes as usize,
+            keys,
+        })
     }
 
     /// Lower bits of the keys that tell nothing.
     fn zeros(&self) -> u32 {
         match self.keys {
             Keys::Half { zeros } => zeros,
-            Keys::Float | Keys::Word => 0,
+            Keys::Float { .. } | Keys::Word => 0,
         }
     }
 
@@ -65,8 +78,12 @@ impl Order {
         lanes.ilog2() + self.items.ilog2()
     }
 
+    fn by_bits(&self) -> bool {
+        self.keys == Keys::Float { few: true }
+    }
+
     fn is_float(&self) -> bool {
-        self.keys == Keys::Float
+        matches!(self.keys, Keys::Float { .. })
     }
 }
 
@@ -157,7 +174,7 @@ impl List {
         for item in 0..comptime!(self.order.items) {
             let slot = codes.slot(item);
             let key = self.key(elements, &*columns, slot);
-            codes.put(item, self.digit(key, digit), slot < self.k);
+            codes.put(item, self.digit(key, digit), self.exists(slot));
         }
         codes.sort();
         self.permute(columns, &codes, digit + 1 == comptime!(self.order.digits()));
@@ -180,18 +197,25 @@ impl List {
         }
     }
 
-    /// The last slot with a member. Ragged rows may have none.
-    fn last(&self) -> u32 {
-        if comptime!(self.blueprint.ragged) {
-            max(self.k, 1) - 1
+    /// A slot with a member: this one, or the last. Ragged rows may have none.
+    fn clamped(&self, slot: u32) -> u32 {
+        if comptime!(self.order.full) {
+            slot
+        } else if comptime!(self.blueprint.ragged) {
+            min(slot, max(self.k, 1) - 1)
         } else {
-            self.k - 1
+            min(slot, self.k - 1)
         }
+    }
+
+    /// Whether a slot has a member.
+    fn exists(&self, slot: u32) -> bool {
+        comptime!(self.order.full).runtime() || slot < self.k
     }
 
     /// Where in the row a member stands, or an element for places without one.
     fn offset(&self, columns: &Shared<[u32]>, slot: u32) -> usize {
-        let column = columns[(self.start + min(slot, self.last())) as usize];
+        let column = columns[(self.start + self.clamped(slot)) as usize];
         let column = if comptime!(self.blueprint.ragged) {
             select(self.k == 0, 0u32, column)
         } else {
@@ -205,44 +229,89 @@ impl List {
     fn sort_by_distance<E: Element>(&self, elements: &[E], columns: &mut Shared<[u32]>) -> bool {
         let mut codes = Codes::new(&self.team, self.order);
         let mut values = Array::<f32>::new(comptime!(self.order.items));
-        let mut least = f32::INFINITY.runtime();
-        let mut greatest = f32::NEG_INFINITY.runtime();
         #[unroll]
         for item in 0..comptime!(self.order.items) {
-            let single = E::single(elements[self.offset(&*columns, codes.slot(item))]);
-            let value = if comptime!(self.blueprint.search.largest) {
-                single
-            } else {
-                -single
-            };
-            values[item] = value;
-            least = min(least, value);
-            greatest = max(greatest, value);
+            values[item] = E::single(elements[self.offset(&*columns, codes.slot(item))]);
         }
-        least = self.team.min::<f32>(least);
-        let width = self.team.max::<f32>(greatest) - least;
-        let levels = comptime!((1u32 << (31 - self.order.bits(self.team.shape.lanes))) as f32);
-        let scale = select(width > 0.0, levels * rough_inverse(width), 0.0);
-        // NaN and infinities have no distance.
-        let mut finite = true.runtime();
-        #[unroll]
-        for item in 0..comptime!(self.order.items) {
-            let distance = (values[item] - least) * scale;
-            finite = finite && distance >= 0.0;
-            codes.put(item, u32::cast_from(distance), codes.slot(item) < self.k);
-        }
+        let distinct = if comptime!(self.order.by_bits()) {
+            self.put_bits(&values, &mut codes)
+        } else {
+            self.put_numbers(&values, &mut codes)
+        };
         let mut sorted = false.runtime();
-        if plane_all(finite) {
+        if plane_all(distinct) {
             codes.sort();
             sorted = true.runtime();
-            if plane_any(codes.any_close(self.k)) {
-                sorted = plane_all(self.is_ordered(elements, &*columns, &codes));
+            if comptime!(!self.order.by_bits()) {
+                if plane_any(codes.any_close(self.k)) {
+                    sorted = plane_all(self.is_ordered(elements, &*columns, &codes));
+                }
             }
             if sorted {
                 self.permute(columns, &codes, true);
             }
         }
         sorted
+    }
+
+    /// Distances between the bits of positive floats. Returns whether they fit.
+    fn put_bits(&self, values: &Array<f32>, codes: &mut Codes) -> bool {
+        let mut least = f32::INFINITY.runtime();
+        #[unroll]
+        for item in 0..comptime!(self.order.items) {
+            least = min(least, self.wanted(values[item]));
+        }
+        let room = comptime!(1u32 << (32 - self.order.bits(self.team.shape.lanes)));
+        let base = u32::reinterpret(self.team.min::<f32>(least));
+        // On the bits: devices may negate a small float to zero.
+        let sign = comptime!(if self.blueprint.search.largest {
+            0u32
+        } else {
+            1 << 31
+        });
+        let mut distances = 0u32;
+        #[unroll]
+        for item in 0..comptime!(self.order.items) {
+            let distance = (u32::reinterpret(values[item]) ^ sign) - base;
+            distances |= distance;
+            codes.put(item, distance, self.exists(codes.slot(item)));
+        }
+        // Neither negative floats nor NaN are so far below infinity and so near.
+        base <= comptime!(INFINITY - room) && distances < room
+    }
+
+    /// Distances as numbers, from which bits are lost. Returns whether all members have one: NaN and infinities
+    /// have none.
+    fn put_numbers(&self, values: &Array<f32>, codes: &mut Codes) -> bool {
+        let mut least = f32::INFINITY.runtime();
+        let mut greatest = f32::NEG_INFINITY.runtime();
+        #[unroll]
+        for item in 0..comptime!(self.order.items) {
+            let value = self.wanted(values[item]);
+            least = min(least, value);
+            greatest = max(greatest, value);
+        }
+        least = self.team.min::<f32>(least);
+        let width = self.team.max::<f32>(greatest) - least;
+        let scale = select(width > 0.0, LEVELS * rough_inverse(width), 0.0);
+        let mut finite = true.runtime();
+        #[unroll]
+        for item in 0..comptime!(self.order.items) {
+            let distance = fma(self.wanted(values[item]) - least, scale, TO_BITS);
+            finite = finite && distance >= TO_BITS;
+            let exists = self.exists(codes.slot(item));
+            codes.put(item, u32::reinterpret(distance), exists);
+        }
+        finite
+    }
+
+    /// The value, greater ones wanted.
+    fn wanted(&self, value: f32) -> f32 {
+        if comptime!(self.blueprint.search.largest) {
+            value
+        } else {
+            -value
+        }
     }
 
     /// Whether no value is greater than the one before it: by keys, because devices may take small values for
@@ -278,14 +347,14 @@ impl List {
         let mut moved = Array::<u32>::new(items);
         #[unroll]
         for item in 0..items {
-            let source = min(codes.source(item), self.last());
+            let source = self.clamped(codes.source(item));
             moved[item] = columns[(self.start + source) as usize];
         }
         sync_plane();
         #[unroll]
         for item in 0..items {
             let place = codes.place(item);
-            if place < self.k {
+            if self.exists(place) {
                 let target = self.start + select(last, spaced(place, self.order), place);
                 columns[target as usize] = moved[item];
             }
@@ -300,11 +369,14 @@ mod tests {
 
     #[test]
     fn few_enough_members_for_each_unit() {
-        let order = |k, lanes| Order::new(k, lanes, Keys::Float).map(|order| order.items);
-        assert_eq!(order(1, 8), Some(1));
-        assert_eq!(order(32, 8), Some(4));
-        assert_eq!(order(33, 8), Some(8));
-        assert_eq!(order(128, 8), Some(16));
+        let order = |k, lanes| -> Option<(usize, bool)> {
+            let order = Order::new(k, lanes, false, Keys::Float { few: true })?;
+            Some((order.items, order.full))
+        };
+        assert_eq!(order(1, 8), Some((1, false)));
+        assert_eq!(order(32, 8), Some((4, true)));
+        assert_eq!(order(33, 8), Some((8, false)));
+        assert_eq!(order(128, 8), Some((16, true)));
         assert_eq!(order(129, 8), None);
     }
 }

@@ -20,10 +20,10 @@ use crate::topk::{element::Element, options::MethodKind};
 
 /// What is written of a row. Both slices begin at the row.
 #[derive(CubeType)]
-pub(super) struct Output<'a, E: Element, I: Numeric, V: Size> {
+pub(super) struct Output<'a, E: Element, I: Numeric, V: Size, W: Size> {
     /// The members, or the dense row.
     values: &'a mut [Vector<E, V>],
-    indices: &'a mut [I],
+    indices: &'a mut [Vector<I, W>],
     k: u32,
     /// Elements of a dense row.
     cols: u32,
@@ -32,21 +32,21 @@ pub(super) struct Output<'a, E: Element, I: Numeric, V: Size> {
 }
 
 #[cube]
-impl<'a, E: Element, I: Numeric, V: Size> Output<'a, E, I, V> {
+impl<'a, E: Element, I: Numeric, V: Size, W: Size> Output<'a, E, I, V, W> {
     pub fn new(
         values: &'a mut [Vector<E, V>],
-        indices: &'a mut [I],
+        indices: &'a mut [Vector<I, W>],
         row: usize,
         request: &Request,
         #[comptime] blueprint: PlaneBlueprint,
-    ) -> Output<'a, E, I, V> {
-        let members = request.slots as usize;
+    ) -> Output<'a, E, I, V, W> {
+        let members = request.slots as usize / W::value().comptime();
         let length = if comptime!(blueprint.dense) {
             request.cols as usize / comptime!(blueprint.shape.width)
         } else {
             members
         };
-        Output::<'a, E, I, V> {
+        Output::<'a, E, I, V, W> {
             values: &mut values[row * length..row * length + length],
             indices: &mut indices[row * members..row * members + members],
             k: request.params.k,
@@ -73,7 +73,7 @@ impl<'a, E: Element, I: Numeric, V: Size> Output<'a, E, I, V> {
                 self.values[slot as usize] = Vector::<E, V>::zeroed();
             }
             if comptime!(self.blueprint.indices) {
-                self.indices[slot as usize] = missing::<I>();
+                self.indices[slot as usize] = Vector::<I, W>::new(missing::<I>());
             }
             slot += comptime!(self.blueprint.shape.lanes);
         }
@@ -102,7 +102,8 @@ impl<'a, E: Element, I: Numeric, V: Size> Output<'a, E, I, V> {
                     if comptime!(self.blueprint.values) {
                         self.values[target] = Vector::<E, V>::new(loaded.value(item));
                     }
-                    self.indices[target] = I::cast_from(loaded.team.item_column(item));
+                    self.indices[target] =
+                        Vector::<I, W>::new(I::cast_from(loaded.team.item_column(item)));
                     position += 1;
                 }
             }
@@ -124,7 +125,7 @@ impl<'a, E: Element, I: Numeric, V: Size> Output<'a, E, I, V> {
                 if taken {
                     if comptime!(self.blueprint.indices) {
                         self.indices[position as usize] =
-                            I::cast_from(loaded.team.item_column(item));
+                            Vector::<I, W>::new(I::cast_from(loaded.team.item_column(item)));
                     }
                     position += 1;
                 }
@@ -190,20 +191,33 @@ impl<'a, E: Element, I: Numeric, V: Size> Output<'a, E, I, V> {
                 members.sort(elements, columns);
             }
         }
-        let mut slot = team.lane;
-        while slot < self.k {
-            let place = if comptime!(order.is_some()) {
-                spaced(slot, comptime!(order.unwrap()))
-            } else {
-                slot
-            };
-            let column = columns[(list + place) as usize];
-            if comptime!(self.blueprint.values) {
-                let offset = start + element_offset(column, layout, self.blueprint.strided);
-                self.values[slot as usize] = Vector::<E, V>::new(elements[offset]);
+        // Neighbouring slots at a time.
+        let few = W::value().comptime();
+        let mut first = team.lane * comptime!(few as u32);
+        while first < self.k {
+            let mut values = Vector::<E, V>::zeroed();
+            let mut indices = Vector::<I, W>::zeroed();
+            #[unroll]
+            for i in 0..few {
+                let slot = first + comptime!(i as u32);
+                let place = if comptime!(order.is_some()) {
+                    spaced(slot, comptime!(order.unwrap()))
+                } else {
+                    slot
+                };
+                let column = columns[(list + place) as usize];
+                if comptime!(self.blueprint.values) {
+                    let offset = start + element_offset(column, layout, self.blueprint.strided);
+                    values.insert(i, elements[offset]);
+                }
+                indices.insert(i, I::cast_from(column));
             }
-            self.indices[slot as usize] = I::cast_from(column);
-            slot += comptime!(self.blueprint.shape.lanes);
+            let target = first as usize / few;
+            if comptime!(self.blueprint.values) {
+                self.values[target] = values;
+            }
+            self.indices[target] = indices;
+            first += comptime!(few as u32 * self.blueprint.shape.lanes);
         }
     }
 }

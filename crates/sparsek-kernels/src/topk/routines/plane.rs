@@ -54,14 +54,14 @@ impl PlaneBlueprint {
     }
 }
 
-/// Values and indices of the members in index order, or by value, or the dense row. `V` is 1 for the members and
-/// `N` for the dense row; `elements` are those of `input`.
+/// Values and indices of the members in index order, or by value, or the dense row. Of members, `V` values and `W`
+/// indices are written at a time; `V` is `N` and `W` is 1 for the dense row; `elements` are those of `input`.
 #[cube(launch_unchecked, address_type = "dynamic")]
-pub(crate) fn plane_select<E: Element, I: Numeric, N: Size, V: Size>(
+pub(crate) fn plane_select<E: Element, I: Numeric, N: Size, V: Size, W: Size>(
     input: &[Vector<E, N>],
     elements: &[E],
     values: &mut [Vector<E, V>],
-    indices: &mut [I],
+    indices: &mut [Vector<I, W>],
     lengths: ComptimeOption<&[u32]>,
     layout: RowLayout,
     params: SearchParams,
@@ -150,18 +150,18 @@ pub(crate) fn plane_select<E: Element, I: Numeric, N: Size, V: Size>(
                 by_keys(&loaded, &params, blueprint)
             };
         }
-        write::<E, I, N, V>(
+        write::<E, I, N, V, W>(
             elements, values, indices, &loaded, bits, row, &request, blueprint,
         );
     } else if found {
-        write::<E, I, N, V>(
+        write::<E, I, N, V, W>(
             elements, values, indices, &loaded, bits, row, &request, blueprint,
         );
     } else {
         let bits = by_keys(&loaded, &params, blueprint);
         // Not before: elements would lie in registers beside their keys.
         let again = reload(input, row, &layout, team, blueprint);
-        write::<E, I, N, V>(
+        write::<E, I, N, V, W>(
             elements, values, indices, &again, bits, row, &request, blueprint,
         );
     }
@@ -203,10 +203,10 @@ fn by_keys<E: Element, N: Size>(
 /// Writes what the blueprint asks for.
 #[cube]
 #[allow(clippy::too_many_arguments)]
-fn write<E: Element, I: Numeric, N: Size, V: Size>(
+fn write<E: Element, I: Numeric, N: Size, V: Size, W: Size>(
     elements: &[E],
     values: &mut [Vector<E, V>],
-    indices: &mut [I],
+    indices: &mut [Vector<I, W>],
     loaded: &Loaded<E, N>,
     bits: u32,
     row: usize,
