@@ -82,10 +82,10 @@ impl Codes {
     /// Sorts the words, the greatest first: each unit its own, then units with units.
     pub fn sort(&mut self) {
         let items = comptime!(self.order.items);
-        let network = comptime!(network(items));
         #[unroll]
-        for pair in 0..comptime!(network.len()) {
-            self.exchange(comptime!(network[pair].0), comptime!(network[pair].1));
+        for pair in 0..comptime!(network(items).len()) {
+            let compared = comptime!(network(items)[pair]);
+            self.exchange(comptime!(compared.0), comptime!(compared.1));
         }
         #[unroll]
         for level in 0..comptime!(self.lanes.ilog2()) {

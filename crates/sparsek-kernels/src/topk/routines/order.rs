@@ -4,6 +4,10 @@
 //! list: between their bits where few of a row are wanted, which are then hardly ever close to zero, else as numbers.
 //! Where neighbours then have the same number, their keys are looked at. If these are not in order, if a distance does
 //! not fit, or if there is none, the row is sorted by the digits of the keys instead, the lower one first.
+#![allow(
+    clippy::collapsible_if,
+    reason = "outer conditions are decided when the kernel is compiled"
+)]
 
 use cubecl::prelude::*;
 
