@@ -11,7 +11,6 @@
 mod element;
 mod launch;
 mod options;
-mod resident;
 mod routines;
 mod sampled;
 mod scatter;
@@ -136,11 +135,9 @@ pub(crate) struct Problem {
 /// Cost: the plane, block and stream routines read the input once, and the members once more from a cache,
 /// and write k values and indices per row (the stream routine reads a row again where its sample misled
 /// it); the others read each row once per search step (4 to 8 for the
-/// exact method on smooth data, at most 138, or 266 for 64-bit dtypes) and twice more. With `sorted`, plane and
-/// block put members in order before they write them, where keys have at most 32 bits, shared memory can be used and
-/// no unit that shares the row gets more than 16 (k up to 128 for rows of 256 elements, to 512 above 512); elsewhere
-/// a second kernel rewrites the members once, or log²k times above 512 of them. Scratch: none, or as much as the
-/// result for that kernel.
+/// exact method on smooth data, at most 138, or 266 for 64-bit dtypes) and twice more. Sorting rewrites
+/// the members once, or log²k times above 512 of them. Scratch: none, or as much as the result when
+/// sorted.
 ///
 /// # Errors
 ///
@@ -167,15 +164,15 @@ pub fn topk(
         index,
     };
     job.select(routine, Target::Pairs(&values, &indices))?;
-    if job.orders(routine) {
-        Ok(Selected { values, indices })
-    } else {
+    if options.sorted {
         job.order(values, indices)
+    } else {
+        Ok(Selected { values, indices })
     }
 }
 
 /// Columns of the members of each row: [`topk`] without the values, which are then not written
-/// (unless members that are to be in order by value are put so by a second kernel).
+/// (unless the order asked is by value).
 ///
 /// # Errors
 ///
@@ -187,20 +184,20 @@ pub fn argtopk(
     index: ElemType,
     routine: Option<Routine>,
 ) -> Result<Handle, KernelError> {
-    let chosen = validate(client, input, options, index, routine)?;
-    let count = input.rows * options.k;
-    let job = Job {
-        client,
-        input,
-        options,
-        index,
-    };
-    if count > 0 && !job.orders(chosen) {
+    if options.sorted {
         return Ok(topk(client, input, options, index, routine)?.indices);
     }
+    let routine = validate(client, input, options, index, routine)?;
+    let count = input.rows * options.k;
     let indices = allocate(client, "indices", count, index)?;
     if count > 0 {
-        job.select(chosen, Target::Indices(&indices))?;
+        let job = Job {
+            client,
+            input,
+            options,
+            index,
+        };
+        job.select(routine, Target::Indices(&indices))?;
     }
     Ok(indices)
 }
