@@ -77,6 +77,9 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
         cases.add(backend, at("f32/long/forms".into()), move |b| {
             forms(b, routine, U32, &[20_000])
         });
+        cases.add(backend, at("f32/sorted".into()), move |b| {
+            sorted(b, routine)
+        });
         cases.add(backend, at("f32/classics".into()), move |b| {
             classics(b, routine)
         });
@@ -192,6 +195,35 @@ fn dtype<T: Element>(
             largest,
             method,
         )?;
+    }
+    check.end()
+}
+
+/// By value, on whole planes of rows with and without distances between values.
+fn sorted(backend: &Backend, routine: Option<Routine>) -> Outcome {
+    let mut check = Check::new(backend, routine);
+    for (cols, ks) in [
+        (256, &[5, 16, 33, 128, 129][..]),
+        (600, &[64, 100]),
+        (1500, &[200, 600]),
+    ] {
+        for distribution in [
+            Distribution::Normal,
+            Distribution::Eight,
+            Distribution::Special,
+            Distribution::Subnormal,
+            Distribution::Bits,
+            Distribution::Outlier,
+        ] {
+            check.all(
+                &Matrix::<f32>::of(distribution, 40, cols, seed(cols) + 54),
+                Layout::Contiguous,
+                ks,
+                &[true],
+                true,
+                Method::Exact,
+            )?;
+        }
     }
     check.end()
 }

@@ -1,7 +1,5 @@
 //! From a checked request to launches: one plan per routine, then the sort.
 
-use std::cmp::Reverse;
-
 use cubecl::{
     ir::{ElemType, FloatKind, IntKind, UIntKind},
     prelude::*,
@@ -15,19 +13,16 @@ use super::{
     routines::{
         Routine,
         cube::cube_select,
-        guess::normal_launch,
         layout::RowLayoutLaunch,
-        plane::{PlaneBlueprint, plane_select},
-        team::Shape,
         unit::{MemoryBlueprint, unit_select},
     },
     scatter::fill_zero,
     search::SearchParamsLaunch,
-    select::{PLANE_CUBE_UNITS, TEAM_ITEMS, cube_units, listed, plane_size},
+    select::{cube_units, plane_size},
 };
 use crate::{
     error::KernelError,
-    launch::{Grid, allocate, argument, require_dtype, units_per_cube},
+    launch::{Grid, allocate, argument, require_dtype},
 };
 
 /// The dtypes that can be selected from, where the device has them.
@@ -120,8 +115,7 @@ impl Job<'_> {
     /// Launches the selection in index order.
     pub fn select(&self, routine: Routine, target: Target) -> Result<(), KernelError> {
         with_element!(self.input.dtype, E => match routine {
-            Routine::Plane => self.registers::<E>(self.plane_shape(), target),
-            Routine::Block => self.registers::<E>(self.block_shape(), target),
+            Routine::Plane | Routine::Block => self.registers::<E>(routine, target),
             Routine::Stream => self.stream::<E>(target),
             Routine::Cube | Routine::Unit => self.memory::<E>(routine, target),
         })
@@ -132,7 +126,7 @@ impl Job<'_> {
         with_element!(self.input.dtype, E => self.sort::<E>(values, indices))
     }
 
-    fn search(&self) -> Search {
+    pub(super) fn search(&self) -> Search {
         Search {
             method: self.options.method.kind(),
             largest: self.options.largest,
@@ -199,101 +193,8 @@ impl Job<'_> {
         })
     }
 
-    fn registers<E: Element>(&self, shape: Shape, target: Target) -> Result<(), KernelError> {
-        let input = self.input;
-        let plane = self.plane_size();
-        let rows = (plane / shape.lanes).max(1);
-        let planes = if shape.planes > 1 {
-            shape.planes
-        } else {
-            (units_per_cube(self.client, PLANE_CUBE_UNITS) / plane).max(1)
-        };
-        let cube_rows = (rows * planes / shape.planes) as usize;
-        let (values, indices) = self.outputs(&target)?;
-        let dense = matches!(target, Target::Dense(..));
-        let blueprint = PlaneBlueprint {
-            search: self.search(),
-            shape,
-            floats: !matches!(self.options.method, Method::Precision(_)) && is_single(input.dtype),
-            strided: input.col_stride != 1,
-            ragged: input.lengths.is_some(),
-            values: matches!(target, Target::Pairs(..)),
-            indices: !matches!(target, Target::Dense(_, None)),
-            dense,
-            listed: if dense {
-                0
-            } else {
-                listed(self.client, self.options.k, input.cols, cube_rows)
-            },
-            rows: rows as usize,
-            cube_rows,
-        };
-        let grid = Grid::new(
-            self.client,
-            input.rows.div_ceil(cube_rows),
-            CubeDim::new_2d(plane, planes),
-            self.elements(),
-        )?;
-        let source = || argument(&input.handle, "input", input.dtype, input.extent());
-        // SAFETY: rows, strides and lengths were checked against the buffers by `argument`; the
-        // kernel reads vectors inside rows only and writes at most k members or cols elements a row.
-        unsafe {
-            plane_select::launch_unchecked::<E>(
-                self.client,
-                grid.count,
-                grid.dim,
-                grid.address,
-                shape.width,
-                if dense { shape.width } else { 1 },
-                source()?,
-                source()?,
-                values,
-                indices,
-                input.lengths_argument()?,
-                self.layout(),
-                self.params(),
-                normal_launch(self.options.k, input.cols),
-                blueprint,
-                self.index,
-            );
-        }
-        Ok(())
-    }
-
     pub(super) fn plane_size(&self) -> u32 {
         plane_size(self.client).expect("checked by select")
-    }
-
-    /// Units that hold a row, `TEAM_ITEMS` elements each.
-    fn team_units(&self) -> u32 {
-        self.input.cols.div_ceil(TEAM_ITEMS).next_power_of_two() as u32
-    }
-
-    fn plane_shape(&self) -> Shape {
-        self.shape(self.team_units().min(self.plane_size()), 1)
-    }
-
-    fn block_shape(&self) -> Shape {
-        let plane = self.plane_size();
-        let lanes = self.team_units().max(2 * plane);
-        self.shape(lanes, lanes / plane)
-    }
-
-    /// How rows lie in `lanes` units: the fewest items, then the widest loads.
-    fn shape(&self, lanes: u32, planes: u32) -> Shape {
-        let cols = self.input.cols;
-        let loads = |width: usize| cols.div_ceil(lanes as usize * width);
-        let width = load_widths(self.client, self.input)
-            .min_by_key(|width| (loads(*width) * width, Reverse(*width)))
-            .unwrap_or(1);
-        Shape {
-            lanes,
-            planes,
-            width,
-            loads: loads(width),
-            exact_fit: loads(width) * lanes as usize * width == cols
-                && self.input.lengths.is_none(),
-        }
     }
 
     /// What is asked of a kernel that reads rows from memory.

@@ -11,6 +11,7 @@
 mod element;
 mod launch;
 mod options;
+mod resident;
 mod routines;
 mod sampled;
 mod scatter;
@@ -135,9 +136,11 @@ pub(crate) struct Problem {
 /// Cost: the plane, block and stream routines read the input once, and the members once more from a cache,
 /// and write k values and indices per row (the stream routine reads a row again where its sample misled
 /// it); the others read each row once per search step (4 to 8 for the
-/// exact method on smooth data, at most 138, or 266 for 64-bit dtypes) and twice more. Sorting rewrites
-/// the members once, or log²k times above 512 of them. Scratch: none, or as much as the result when
-/// sorted.
+/// exact method on smooth data, at most 138, or 266 for 64-bit dtypes) and twice more. With `sorted`, plane and
+/// block put members in order before they write them, where keys have at most 32 bits, shared memory can be used and
+/// no unit that shares the row gets more than 16 (k up to 128 for rows of 256 elements, to 512 above 512); elsewhere
+/// a second kernel rewrites the members once, or log²k times above 512 of them. Scratch: none, or as much as the
+/// result for that kernel.
 ///
 /// # Errors
 ///
@@ -164,15 +167,15 @@ pub fn topk(
         index,
     };
     job.select(routine, Target::Pairs(&values, &indices))?;
-    if options.sorted {
-        job.order(values, indices)
-    } else {
+    if job.orders(routine) {
         Ok(Selected { values, indices })
+    } else {
+        job.order(values, indices)
     }
 }
 
 /// Columns of the members of each row: [`topk`] without the values, which are then not written
-/// (unless the order asked is by value).
+/// (unless members that are to be in order by value are put so by a second kernel).
 ///
 /// # Errors
 ///
@@ -184,20 +187,20 @@ pub fn argtopk(
     index: ElemType,
     routine: Option<Routine>,
 ) -> Result<Handle, KernelError> {
-    if options.sorted {
+    let chosen = validate(client, input, options, index, routine)?;
+    let count = input.rows * options.k;
+    let job = Job {
+        client,
+        input,
+        options,
+        index,
+    };
+    if count > 0 && !job.orders(chosen) {
         return Ok(topk(client, input, options, index, routine)?.indices);
     }
-    let routine = validate(client, input, options, index, routine)?;
-    let count = input.rows * options.k;
     let indices = allocate(client, "indices", count, index)?;
     if count > 0 {
-        let job = Job {
-            client,
-            input,
-            options,
-            index,
-        };
-        job.select(routine, Target::Indices(&indices))?;
+        job.select(chosen, Target::Indices(&indices))?;
     }
     Ok(indices)
 }

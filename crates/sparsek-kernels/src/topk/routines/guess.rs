@@ -252,7 +252,7 @@ impl Held<f32> {
         if plane_any(tied) {
             if plane_any(tied && one_off) {
                 value = select(tied, last, value);
-                bits = self.reach(value).bits;
+                bits = self.reached(value);
             }
             let choice = self.cut(bits, self.above(value), k);
             bits = select(tied, choice.bits, bits);

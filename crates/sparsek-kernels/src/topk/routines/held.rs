@@ -68,6 +68,7 @@ impl<T: Numeric> Held<T> {
         let over = self.total(above);
         let quota = k - min(over, k);
         let level = reach ^ above;
+        let levels = self.total(level);
         let first = if comptime!(self.team.shape.regroups()) {
             Strip::new(level, &self.team).first(quota, &self.team)
         } else {
@@ -75,7 +76,7 @@ impl<T: Numeric> Held<T> {
         };
         Choice {
             bits: above | first,
-            valid: over < k && over + self.total(level) >= k,
+            valid: over < k && over + levels >= k,
             near_zero: false.runtime(),
         }
     }

@@ -1,6 +1,7 @@
 //! The routines: same contract, different mapping of rows to units. [`ROUTINES`] is the list that the
 //! suite iterates.
 
+mod codes;
 pub(crate) mod cube;
 pub(crate) mod guess;
 mod halve;
@@ -9,6 +10,7 @@ pub(crate) mod layout;
 pub(crate) mod listing;
 mod members;
 mod narrow;
+pub(crate) mod order;
 mod output;
 pub(crate) mod plane;
 pub(crate) mod ragged;

@@ -9,6 +9,7 @@ use cubecl::prelude::*;
 use super::{
     layout::{RowLayout, element_offset},
     members::Members,
+    order::{List, spaced},
     plane::PlaneBlueprint,
     ragged::{Request, missing},
     registers::Loaded,
@@ -19,10 +20,10 @@ use crate::topk::{element::Element, options::MethodKind};
 
 /// What is written of a row. Both slices begin at the row.
 #[derive(CubeType)]
-pub(super) struct Output<'a, E: Element, I: Numeric, V: Size> {
+pub(super) struct Output<'a, E: Element, I: Numeric, V: Size, W: Size> {
     /// The members, or the dense row.
     values: &'a mut [Vector<E, V>],
-    indices: &'a mut [I],
+    indices: &'a mut [Vector<I, W>],
     k: u32,
     /// Elements of a dense row.
     cols: u32,
@@ -31,21 +32,21 @@ pub(super) struct Output<'a, E: Element, I: Numeric, V: Size> {
 }
 
 #[cube]
-impl<'a, E: Element, I: Numeric, V: Size> Output<'a, E, I, V> {
+impl<'a, E: Element, I: Numeric, V: Size, W: Size> Output<'a, E, I, V, W> {
     pub fn new(
         values: &'a mut [Vector<E, V>],
-        indices: &'a mut [I],
+        indices: &'a mut [Vector<I, W>],
         row: usize,
         request: &Request,
         #[comptime] blueprint: PlaneBlueprint,
-    ) -> Output<'a, E, I, V> {
-        let members = request.slots as usize;
+    ) -> Output<'a, E, I, V, W> {
+        let members = request.slots as usize / W::value().comptime();
         let length = if comptime!(blueprint.dense) {
             request.cols as usize / comptime!(blueprint.shape.width)
         } else {
             members
         };
-        Output::<'a, E, I, V> {
+        Output::<'a, E, I, V, W> {
             values: &mut values[row * length..row * length + length],
             indices: &mut indices[row * members..row * members + members],
             k: request.params.k,
@@ -72,7 +73,7 @@ impl<'a, E: Element, I: Numeric, V: Size> Output<'a, E, I, V> {
                 self.values[slot as usize] = Vector::<E, V>::zeroed();
             }
             if comptime!(self.blueprint.indices) {
-                self.indices[slot as usize] = missing::<I>();
+                self.indices[slot as usize] = Vector::<I, W>::new(missing::<I>());
             }
             slot += comptime!(self.blueprint.shape.lanes);
         }
@@ -101,7 +102,8 @@ impl<'a, E: Element, I: Numeric, V: Size> Output<'a, E, I, V> {
                     if comptime!(self.blueprint.values) {
                         self.values[target] = Vector::<E, V>::new(loaded.value(item));
                     }
-                    self.indices[target] = I::cast_from(loaded.team.item_column(item));
+                    self.indices[target] =
+                        Vector::<I, W>::new(I::cast_from(loaded.team.item_column(item)));
                     position += 1;
                 }
             }
@@ -123,7 +125,7 @@ impl<'a, E: Element, I: Numeric, V: Size> Output<'a, E, I, V> {
                 if taken {
                     if comptime!(self.blueprint.indices) {
                         self.indices[position as usize] =
-                            I::cast_from(loaded.team.item_column(item));
+                            Vector::<I, W>::new(I::cast_from(loaded.team.item_column(item)));
                     }
                     position += 1;
                 }
@@ -147,7 +149,7 @@ impl<'a, E: Element, I: Numeric, V: Size> Output<'a, E, I, V> {
         let width = comptime!(self.blueprint.shape.width);
         let start = row * layout.row_stride;
         let own = (UNIT_POS - team.lane) / comptime!(self.blueprint.shape.lanes);
-        let list = own * comptime!(self.blueprint.listed as u32);
+        let list = own * comptime!(self.blueprint.list_length() as u32);
         if comptime!(self.blueprint.shape.regroups()) {
             let cut = comptime!(self.blueprint.search.method == MethodKind::EarlyStop);
             Strip::new(members.bits, team).list(columns, list, self.k, cut);
@@ -170,15 +172,52 @@ impl<'a, E: Element, I: Numeric, V: Size> Output<'a, E, I, V> {
         } else {
             sync_plane();
         }
-        let mut slot = team.lane;
-        while slot < self.k {
-            let column = columns[(list + slot) as usize];
-            if comptime!(self.blueprint.values) {
-                let offset = start + element_offset(column, layout, self.blueprint.strided);
-                self.values[slot as usize] = Vector::<E, V>::new(elements[offset]);
+        let order = comptime!(self.blueprint.order);
+        if comptime!(order.is_some()) {
+            let members = List::new(
+                list,
+                self.k,
+                start,
+                layout,
+                self.blueprint,
+                comptime!(order.unwrap()),
+            );
+            if comptime!(self.blueprint.shape.planes > 1) {
+                if UNIT_POS_Y == 0 {
+                    members.sort(elements, columns);
+                }
+                sync_cube();
+            } else {
+                members.sort(elements, columns);
             }
-            self.indices[slot as usize] = I::cast_from(column);
-            slot += comptime!(self.blueprint.shape.lanes);
+        }
+        // Neighbouring slots at a time.
+        let few = W::value().comptime();
+        let mut first = team.lane * comptime!(few as u32);
+        while first < self.k {
+            let mut values = Vector::<E, V>::zeroed();
+            let mut indices = Vector::<I, W>::zeroed();
+            #[unroll]
+            for i in 0..few {
+                let slot = first + comptime!(i as u32);
+                let place = if comptime!(order.is_some()) {
+                    spaced(slot, comptime!(order.unwrap()))
+                } else {
+                    slot
+                };
+                let column = columns[(list + place) as usize];
+                if comptime!(self.blueprint.values) {
+                    let offset = start + element_offset(column, layout, self.blueprint.strided);
+                    values.insert(i, elements[offset]);
+                }
+                indices.insert(i, I::cast_from(column));
+            }
+            let target = first as usize / few;
+            if comptime!(self.blueprint.values) {
+                self.values[target] = values;
+            }
+            self.indices[target] = indices;
+            first += comptime!(few as u32 * self.blueprint.shape.lanes);
         }
     }
 }

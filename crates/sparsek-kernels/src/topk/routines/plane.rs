@@ -8,6 +8,7 @@ use super::{
     held::Choice,
     layout::RowLayout,
     members::Members,
+    order::Order,
     output::Output,
     ragged::{Request, normal as normal_of},
     registers::{Loaded, TeamRow},
@@ -37,20 +38,30 @@ pub(crate) struct PlaneBlueprint {
     pub ragged: bool,
     /// Members of a row listed in shared memory before they are written, 0 to write from registers.
     pub listed: usize,
+    /// How listed members are put in order, none for index order.
+    pub order: Option<Order>,
     /// Rows of a plane, 1 where a row takes several planes.
     pub rows: usize,
     /// Rows of a cube.
     pub cube_rows: usize,
 }
 
-/// Values and indices of the members in index order, or the dense row. `V` is 1 for the members and
-/// `N` for the dense row; `elements` are those of `input`.
+impl PlaneBlueprint {
+    /// Words of the list of a row.
+    pub fn list_length(&self) -> usize {
+        let spaces = self.order.map_or(0, |_| self.shape.plane_lanes() as usize);
+        self.listed + spaces
+    }
+}
+
+/// Values and indices of the members in index order, or by value, or the dense row. Of members, `V` values and `W`
+/// indices are written at a time; `V` is `N` and `W` is 1 for the dense row; `elements` are those of `input`.
 #[cube(launch_unchecked, address_type = "dynamic")]
-pub(crate) fn plane_select<E: Element, I: Numeric, N: Size, V: Size>(
+pub(crate) fn plane_select<E: Element, I: Numeric, N: Size, V: Size, W: Size>(
     input: &[Vector<E, N>],
     elements: &[E],
     values: &mut [Vector<E, V>],
-    indices: &mut [I],
+    indices: &mut [Vector<I, W>],
     lengths: ComptimeOption<&[u32]>,
     layout: RowLayout,
     params: SearchParams,
@@ -134,23 +145,23 @@ pub(crate) fn plane_select<E: Element, I: Numeric, N: Size, V: Size>(
         if !found {
             bits = if comptime!(blueprint.floats) {
                 let again = reload(input, row, &layout, team, blueprint);
-                by_keys(&again, &params, blueprint.search)
+                by_keys(&again, &params, blueprint)
             } else {
-                by_keys(&loaded, &params, blueprint.search)
+                by_keys(&loaded, &params, blueprint)
             };
         }
-        write::<E, I, N, V>(
+        write::<E, I, N, V, W>(
             elements, values, indices, &loaded, bits, row, &request, blueprint,
         );
     } else if found {
-        write::<E, I, N, V>(
+        write::<E, I, N, V, W>(
             elements, values, indices, &loaded, bits, row, &request, blueprint,
         );
     } else {
-        let bits = by_keys(&loaded, &params, blueprint.search);
+        let bits = by_keys(&loaded, &params, blueprint);
         // Not before: elements would lie in registers beside their keys.
         let again = reload(input, row, &layout, team, blueprint);
-        write::<E, I, N, V>(
+        write::<E, I, N, V, W>(
             elements, values, indices, &again, bits, row, &request, blueprint,
         );
     }
@@ -182,20 +193,20 @@ fn reload<E: Element, N: Size>(
 fn by_keys<E: Element, N: Size>(
     loaded: &Loaded<E, N>,
     params: &SearchParams,
-    #[comptime] search: Search,
+    #[comptime] blueprint: PlaneBlueprint,
 ) -> u32 {
-    let keys = loaded.keys();
-    let threshold = find_threshold::<E, TeamRow<E>>(&keys, params, search);
+    let keys = loaded.keys(blueprint.floats);
+    let threshold = find_threshold::<E, TeamRow<E>>(&keys, params, blueprint.search);
     keys.held.choose(threshold.low, threshold.high, params.k)
 }
 
 /// Writes what the blueprint asks for.
 #[cube]
 #[allow(clippy::too_many_arguments)]
-fn write<E: Element, I: Numeric, N: Size, V: Size>(
+fn write<E: Element, I: Numeric, N: Size, V: Size, W: Size>(
     elements: &[E],
     values: &mut [Vector<E, V>],
-    indices: &mut [I],
+    indices: &mut [Vector<I, W>],
     loaded: &Loaded<E, N>,
     bits: u32,
     row: usize,
@@ -222,7 +233,7 @@ fn write<E: Element, I: Numeric, N: Size, V: Size>(
     if comptime!(blueprint.dense) {
         output.dense::<N>(loaded, &members);
     } else if comptime!(blueprint.listed > 0) {
-        let length = comptime!(blueprint.listed * blueprint.cube_rows);
+        let length = comptime!(blueprint.list_length() * blueprint.cube_rows);
         let mut columns = Shared::<[u32]>::new_slice(length);
         output.gather(
             elements,

@@ -62,13 +62,19 @@ impl<E: Element, N: Size> Loaded<E, N> {
     }
 
     /// The row as keys. Items past the end get the least key; they also come last, so they are never
-    /// taken.
-    pub fn keys(&self) -> TeamRow<E> {
+    /// taken. `opaque` keys are shuffled with themselves: a compiler would hold their values from before the last
+    /// step beside them, for comparisons where that makes no difference.
+    pub fn keys(&self, #[comptime] opaque: bool) -> TeamRow<E> {
         let mut keys = Sequence::<E::Key>::new();
         #[unroll]
         for item in 0..comptime!(self.team.shape.items()) {
             let key = ordered_key::<E>(self.value(item), self.search.largest);
-            keys.push(select(self.team.holds(item), key, E::Key::min_value()));
+            let key = select(self.team.holds(item), key, E::Key::min_value());
+            keys.push(if comptime!(opaque) {
+                plane_shuffle(key, UNIT_POS_X)
+            } else {
+                key
+            });
         }
         TeamRow::<E> {
             held: Held::<E::Key> {

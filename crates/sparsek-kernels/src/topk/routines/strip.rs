@@ -7,7 +7,8 @@ use super::{
     team::{Shape, Team},
 };
 
-/// Items of a unit whose members can be regrouped: one for each bit.
+/// Items of a unit whose members can be regrouped, a bit each. Loads of a power of two hold as many; those that a
+/// row lacks have no members.
 const ITEMS: usize = 32;
 /// Members of a unit from which on all its items are gone through instead of the members: 10 instructions for
 /// each of these, 5 for each of those.
@@ -16,15 +17,13 @@ const MANY: u32 = 16;
 impl Shape {
     /// Whether members can be regrouped.
     pub fn regroups(&self) -> bool {
-        self.exact_fit
-            && self.planes == 1
-            && self.items() == ITEMS
-            && self.lanes as usize >= self.loads
+        let loads = self.loads.next_power_of_two();
+        self.planes == 1 && self.width * loads == ITEMS && self.lanes as usize >= loads
     }
 
     /// Bits of the number of a load.
     fn load_bits(&self) -> u32 {
-        self.loads.ilog2()
+        self.loads.next_power_of_two().ilog2()
     }
 
     /// Bits of the number of a unit that say which of the units that share a load it is, once regrouped.

@@ -29,8 +29,17 @@ impl Shape {
     }
 
     /// Units of a plane that share a row.
-    fn plane_lanes(&self) -> u32 {
+    pub fn plane_lanes(&self) -> u32 {
         self.lanes / self.planes
+    }
+
+    /// The units of a plane alone.
+    pub fn of_a_plane(self) -> Shape {
+        Shape {
+            lanes: self.plane_lanes(),
+            planes: 1,
+            ..self
+        }
     }
 
     /// Bits that hold a position in the row, and the members of the loads that share a word.
