@@ -13,12 +13,13 @@ use super::{
     options::Method,
     routines::{
         Routine,
+        coarse::LEVELS,
         guess::normal_launch,
         order::{Keys, Order},
         plane::{PlaneBlueprint, plane_select},
         team::Shape,
     },
-    select::{FEW, PLANE_CUBE_UNITS, TEAM_ITEMS, listed},
+    select::{FEW, FEW_MIDPOINTS, PLANE_CUBE_UNITS, TEAM_ITEMS, listed},
 };
 use crate::{
     error::KernelError,
@@ -110,6 +111,7 @@ impl Job<'_> {
             indices: !matches!(target, Target::Dense(_, None)),
             dense,
             listed: if dense { 0 } else { residence.listed },
+            coded: self.coded(),
             order: if dense { None } else { residence.order },
             rows: residence.rows as usize,
             cube_rows,
@@ -145,6 +147,14 @@ impl Job<'_> {
             );
         }
         Ok(())
+    }
+
+    /// Midpoints of early stop that are compared by codes: of many, all but the last, as far as codes tell them apart.
+    fn coded(&self) -> u32 {
+        match self.options.method {
+            Method::EarlyStop(midpoints) if midpoints > FEW_MIDPOINTS => LEVELS.min(midpoints - 1),
+            _ => 0,
+        }
     }
 
     /// Units that hold a row, `TEAM_ITEMS` elements each.

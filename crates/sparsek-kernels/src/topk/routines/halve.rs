@@ -3,46 +3,195 @@
 use cubecl::prelude::*;
 
 use super::{
+    coarse::{FIRST_LEVELS, LEVELS, ones},
     held::{Choice, Held, HeldExpand},
     members::{bit, mask},
     reached::LEAST_SURE,
 };
 
+/// 2^127. The sum of two floats that are closer to zero is finite.
+const GREATEST: f32 = 1.701_411_8e38;
+
+/// Where the halving stands.
+#[derive(CubeType, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+pub(super) struct Halving {
+    low: f32,
+    high: f32,
+    /// Whether the ends were counted, or are those of the row.
+    low_sure: bool,
+    high_sure: bool,
+    /// Whether the row is finite and no midpoint was so close to zero that comparisons are a guess.
+    far: bool,
+}
+
+#[cube]
+impl Halving {
+    fn middle(&self) -> f32 {
+        (self.low + self.high) * 0.5
+    }
+
+    fn reset(&mut self, range: &Range) {
+        self.low = range.least;
+        self.high = range.greatest;
+        self.low_sure = true.runtime();
+        self.high_sure = true.runtime();
+        self.far = range.finite;
+    }
+
+    /// Goes to the half in which the kth value lies, which `sure` says whether it was counted.
+    fn narrow(&mut self, enough: bool, sure: bool) {
+        let middle = self.middle();
+        self.far = self.far && f32::abs(middle) >= LEAST_SURE;
+        self.low = select(enough, middle, self.low);
+        self.low_sure = select(enough, sure, self.low_sure);
+        self.high = select(enough, self.high, middle);
+        self.high_sure = select(enough, self.high_sure, sure);
+    }
+}
+
+/// The range of a row, and whether all of it is finite and sums of two are.
+#[derive(CubeType, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+pub(super) struct Range {
+    least: f32,
+    greatest: f32,
+    finite: bool,
+}
+
+#[cube]
+impl Range {
+    pub fn whole(&self) -> Halving {
+        Halving {
+            low: self.least,
+            high: self.greatest,
+            low_sure: true.runtime(),
+            high_sure: true.runtime(),
+            far: self.finite,
+        }
+    }
+}
+
 #[cube]
 impl Held<f32> {
-    /// The values that reach the threshold of Algorithm 2, where the row is finite and its midpoints are
-    /// far from zero.
-    pub fn halve(&self, k: u32, max_iter: u32) -> Choice {
-        let mut low = f32::INFINITY.runtime();
-        let mut high = f32::NEG_INFINITY.runtime();
-        let mut squares = 0.0f32;
+    /// The range, by bits: as signed integers positive floats are the greatest of all and in order, as unsigned ones
+    /// negative floats are, the least one last. NaN and infinities would be past both ends.
+    pub fn range(&self) -> Range {
+        let mut greatest = i32::MIN.runtime();
+        let mut least = 0u32;
         #[unroll]
         for item in 0..self.items.len() {
-            let value = self.items[item];
             let holds = self.team.holds(item);
-            low = min(low, select(holds, value, f32::INFINITY));
-            high = max(high, value);
-            squares += select(holds, value * value, 0.0f32);
+            let value = self.items[item];
+            greatest = max(greatest, select(holds, i32::reinterpret(value), i32::MIN));
+            least = max(least, select(holds, u32::reinterpret(value), 0));
         }
-        low = self.team.min::<f32>(low);
-        high = self.team.max::<f32>(high);
-        // False for NaN as well.
-        let mut usable = self.team.sum::<f32>(squares) < f32::MAX;
-        let mut bits = self.held();
-        for _ in 0..max_iter {
-            let middle = (low + high) * 0.5;
-            usable = usable && f32::abs(middle) >= LEAST_SURE;
-            let reach = self.reach(middle);
+        let mut greatest = u32::reinterpret(self.team.max::<i32>(greatest));
+        let mut least = self.team.max::<u32>(least);
+        let all_negative = greatest >> 31 == 1;
+        let all_positive = least >> 31 == 0;
+        if plane_any(all_negative || all_positive) {
+            // Of floats of one sign, those closest to zero have the least bits.
+            let closest = self.closest_to_zero();
+            greatest = select(all_negative, closest, greatest);
+            least = select(all_positive, closest, least);
+        }
+        let magnitude = max(greatest << 1, least << 1);
+        Range {
+            least: f32::reinterpret(least),
+            greatest: f32::reinterpret(greatest),
+            finite: magnitude < comptime!(GREATEST.to_bits() << 1),
+        }
+    }
+
+    /// The least bits.
+    fn closest_to_zero(&self) -> u32 {
+        let mut closest = u32::MAX.runtime();
+        #[unroll]
+        for item in 0..self.items.len() {
+            let bits = u32::reinterpret(self.items[item]);
+            closest = min(closest, select(self.team.holds(item), bits, u32::MAX));
+        }
+        self.team.min::<u32>(closest)
+    }
+
+    /// The first midpoints of Algorithm 2, by [codes](Held::coarse).
+    pub fn halve_coarsely(&self, range: &Range, k: u32, #[comptime] midpoints: u32) -> Halving {
+        let mut halving = range.whole();
+        let high = select(range.finite, range.greatest, range.least);
+        let codes = self.coarse(range.least, high);
+        let first = codes.first_levels();
+        // A code of n bits that is 2^n - i or more reaches the next bit once i is added.
+        let mut addend = comptime!(ones(FIRST_LEVELS) << FIRST_LEVELS).runtime();
+        #[unroll]
+        for level in 0..comptime!(midpoints.min(FIRST_LEVELS)) {
+            let higher = addend - comptime!(ones(FIRST_LEVELS) << (FIRST_LEVELS - 1 - level));
+            let enough = first.count(higher) >= k;
+            addend = select(enough, higher, addend);
+            halving.narrow(enough, false.runtime());
+        }
+        let mut addend = (addend & 0x0f0f_0f0f) << comptime!(LEVELS - FIRST_LEVELS);
+        #[unroll]
+        for level in FIRST_LEVELS..midpoints {
+            let higher = addend - comptime!(ones(LEVELS) << (LEVELS - 1 - level));
+            let enough = codes.count(higher) >= k;
+            addend = select(enough, higher, addend);
+            halving.narrow(enough, false.runtime());
+        }
+        halving
+    }
+
+    /// The values that reach the threshold of Algorithm 2, where the row is finite and its midpoints are
+    /// far from zero.
+    ///
+    /// Of `max_iter` midpoints `passed` led to where the halving stands, by codes. Then the ends of what is left are
+    /// counted: if the kth value lies between them, all midpoints have been decided as they should; if not, all are
+    /// counted.
+    pub fn halve(
+        &self,
+        range: &Range,
+        start: &Halving,
+        k: u32,
+        max_iter: u32,
+        #[comptime] passed: u32,
+    ) -> Choice {
+        let mut halving = Halving {
+            low: start.low,
+            high: start.high,
+            low_sure: start.low_sure,
+            high_sure: start.high_sure,
+            far: start.far,
+        };
+        let mut bits = self.count_midpoints(&mut halving, k, max_iter - passed);
+        if comptime!(passed > 0) {
+            // One of them was counted last.
+            let reach = self.reach(select(halving.low_sure, halving.high, halving.low));
             let enough = reach.total >= k;
-            bits = select(enough, reach.bits, bits);
-            low = select(enough, middle, low);
-            high = select(enough, high, middle);
+            bits = select(halving.low_sure, bits, reach.bits);
+            let sure = halving.low_sure && halving.high_sure;
+            let right = sure || select(halving.low_sure, !enough, enough);
+            if plane_any(range.finite && !right) {
+                halving.reset(range);
+                bits = self.count_midpoints(&mut halving, k, max_iter);
+            }
         }
         Choice {
             bits,
-            valid: usable,
+            valid: halving.far,
             near_zero: false.runtime(),
         }
+    }
+
+    /// Halves so many times. Returns the items that reach the last midpoint that enough do, or all of the row.
+    fn count_midpoints(&self, halving: &mut Halving, k: u32, midpoints: u32) -> u32 {
+        let mut bits = self.held();
+        for _ in 0..midpoints {
+            let reach = self.reach(halving.middle());
+            let enough = reach.total >= k;
+            bits = select(enough, reach.bits, bits);
+            halving.narrow(enough, true.runtime());
+        }
+        bits
     }
 
     /// The items of this unit that lie in the row, a bit each.

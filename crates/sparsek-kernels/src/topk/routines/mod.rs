@@ -1,6 +1,7 @@
 //! The routines: same contract, different mapping of rows to units. [`ROUTINES`] is the list that the
 //! suite iterates.
 
+pub(crate) mod coarse;
 mod codes;
 pub(crate) mod cube;
 pub(crate) mod guess;

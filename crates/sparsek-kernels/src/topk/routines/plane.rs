@@ -38,6 +38,8 @@ pub(crate) struct PlaneBlueprint {
     pub ragged: bool,
     /// Members of a row listed in shared memory before they are written, 0 to write from registers.
     pub listed: usize,
+    /// Midpoints of early stop that are compared by codes.
+    pub coded: u32,
     /// How listed members are put in order, none for index order.
     pub order: Option<Order>,
     /// Rows of a plane, 1 where a row takes several planes.
@@ -108,7 +110,13 @@ pub(crate) fn plane_select<E: Element, I: Numeric, N: Size, V: Size, W: Size>(
             };
             singles.guess(params.k, &normal, blueprint.search.largest)
         } else {
-            singles.halve(params.k, params.max_iter)
+            let range = singles.range();
+            if comptime!(blueprint.coded > 0) {
+                let start = singles.halve_coarsely(&range, params.k, blueprint.coded);
+                singles.halve(&range, &start, params.k, params.max_iter, blueprint.coded)
+            } else {
+                singles.halve(&range, &range.whole(), params.k, params.max_iter, 0u32)
+            }
         };
         let mut valid = choice.valid;
         if plane_any(choice.near_zero) {
