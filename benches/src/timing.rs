@@ -6,8 +6,10 @@ use anyhow::Context;
 use burn::tensor::{Device, ProfileOptions};
 use cubecl::{client::Client, future, profile::ProfileDuration};
 
-/// Samples per measurement.
+/// Samples per measurement; fewer, but not fewer than so many, of what takes longer than so long.
 const SAMPLES: usize = 21;
+const FEWEST: usize = 3;
+const LONG: Duration = Duration::from_secs(10);
 /// Runs before the first sample, at least, and for how long, at least: an NVIDIA H200 that was idle takes 0.2 s to
 /// raise its clocks under Vulkan, and copies at 0.4 of its rate until then.
 const WARM_UPS: usize = 3;
@@ -62,11 +64,13 @@ fn warm_up(mut run: impl FnMut(), sync: impl Fn() -> anyhow::Result<()>) -> anyh
 
 /// The median of the samples.
 pub fn median(mut sample: impl FnMut() -> anyhow::Result<f64>) -> anyhow::Result<f64> {
-    let mut samples: Vec<f64> = (0..SAMPLES)
-        .map(|_| sample())
-        .collect::<anyhow::Result<_>>()?;
+    let start = Instant::now();
+    let mut samples = Vec::new();
+    while samples.len() < SAMPLES && (samples.len() < FEWEST || start.elapsed() < LONG) {
+        samples.push(sample()?);
+    }
     samples.sort_by(f64::total_cmp);
-    Ok(samples[SAMPLES / 2])
+    Ok(samples[samples.len() / 2])
 }
 
 /// Milliseconds of wall clock.
