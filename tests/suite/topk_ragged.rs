@@ -16,10 +16,11 @@ const SIZES: [usize; 14] = [
     1, 2, 3, 8, 31, 32, 64, 100, 256, 700, 1024, 2048, 4097, 20_000,
 ];
 
-const METHODS: [(&str, Method); 5] = [
+const METHODS: [(&str, Method); 6] = [
     ("exact", Method::Exact),
     ("early-0", Method::EarlyStop(0)),
     ("early-4", Method::EarlyStop(4)),
+    ("early-8", Method::EarlyStop(8)),
     ("precision-0", Method::Precision(0.0)),
     ("precision-1e-2", Method::Precision(1e-2)),
 ];
