@@ -1,7 +1,7 @@
 //! Means of samples, and how far two samples of the same thing may lie apart.
 
 /// Standard errors within which two figures agree.
-const STANDARD_ERRORS: f64 = 3.0;
+pub const STANDARD_ERRORS: f64 = 3.0;
 
 /// Sums of a sample.
 #[derive(Clone, Copy, Default)]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde::Serialize;
 
-use super::paper;
+use super::{estimate::STANDARD_ERRORS, paper};
 
 /// A figure of the paper beside ours.
 #[derive(Clone, Serialize)]
@@ -29,6 +29,10 @@ impl Cell {
             error,
             within: (ours - paper).abs() <= error,
         }
+    }
+
+    fn standard_errors(&self) -> f64 {
+        STANDARD_ERRORS * (self.ours - self.paper) / self.error
     }
 
     fn text(&self) -> String {
@@ -64,10 +68,21 @@ impl Table {
         (cells().filter(|cell| cell.within).count(), cells().count())
     }
 
+    /// How far apart ours and the paper's are, in standard errors: the root of the mean square, 1 where both come from
+    /// as many rows and the same loop.
+    pub fn distance(&self) -> f64 {
+        let cells = || self.columns.iter().flat_map(|column| &column.cells);
+        let squares: f64 = cells().map(|cell| cell.standard_errors().powi(2)).sum();
+        (squares / cells().count() as f64).sqrt()
+    }
+
     /// Prints how many cells agree, and those that do not.
     pub fn print_outside(&self) {
         let (within, all) = self.agreement();
-        println!("{within} of {all} cells within the sampling error.");
+        let distance = self.distance();
+        println!(
+            "{within} of {all} cells within the sampling error, {distance:.2} standard errors apart (root mean square)."
+        );
         for column in &self.columns {
             for cell in column.cells.iter().filter(|cell| !cell.within) {
                 println!(
@@ -87,8 +102,12 @@ impl Table {
     pub fn print(&self) {
         let (within, all) = self.agreement();
         println!(
-            "Table {}, {}, {} rows: {within} of {all} cells within the sampling error.\n",
-            self.number, self.variant, self.rows
+            "Table {}, {}, {} rows: {within} of {all} cells within the sampling error, {:.2} standard errors apart (root \
+             mean square).\n",
+            self.number,
+            self.variant,
+            self.rows,
+            self.distance()
         );
         let sizes: BTreeSet<usize> = self.columns.iter().map(|column| column.m).collect();
         for m in sizes {
