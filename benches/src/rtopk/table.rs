@@ -62,27 +62,22 @@ pub struct Table {
 }
 
 impl Table {
-    /// Cells within the error, and all.
-    pub fn agreement(&self) -> (usize, usize) {
+    /// How many cells agree, and how far apart all are in standard errors: the root of the mean square, 1 where both
+    /// figures come from as many rows and the same loop.
+    fn agreement(&self) -> String {
         let cells = || self.columns.iter().flat_map(|column| &column.cells);
-        (cells().filter(|cell| cell.within).count(), cells().count())
-    }
-
-    /// How far apart ours and the paper's are, in standard errors: the root of the mean square, 1 where both come from
-    /// as many rows and the same loop.
-    pub fn distance(&self) -> f64 {
-        let cells = || self.columns.iter().flat_map(|column| &column.cells);
+        let all = cells().count();
+        let within = cells().filter(|cell| cell.within).count();
         let squares: f64 = cells().map(|cell| cell.standard_errors().powi(2)).sum();
-        (squares / cells().count() as f64).sqrt()
+        let distance = (squares / all as f64).sqrt();
+        format!(
+            "{within} of {all} cells within the sampling error, {distance:.2} standard errors apart (root mean square)."
+        )
     }
 
     /// Prints how many cells agree, and those that do not.
     pub fn print_outside(&self) {
-        let (within, all) = self.agreement();
-        let distance = self.distance();
-        println!(
-            "{within} of {all} cells within the sampling error, {distance:.2} standard errors apart (root mean square)."
-        );
+        println!("{}", self.agreement());
         for column in &self.columns {
             for cell in column.cells.iter().filter(|cell| !cell.within) {
                 println!(
@@ -100,14 +95,12 @@ impl Table {
     /// Prints Markdown: ours, and in brackets the paper's with the error. An exclamation mark stands
     /// where they differ by more.
     pub fn print(&self) {
-        let (within, all) = self.agreement();
         println!(
-            "Table {}, {}, {} rows: {within} of {all} cells within the sampling error, {:.2} standard errors apart (root \
-             mean square).\n",
+            "Table {}, {}, {} rows: {}\n",
             self.number,
             self.variant,
             self.rows,
-            self.distance()
+            self.agreement()
         );
         let sizes: BTreeSet<usize> = self.columns.iter().map(|column| column.m).collect();
         for m in sizes {

@@ -27,7 +27,8 @@ const MAX_LISTED: usize = 1 << 12;
 /// Where at most one element in so many is wanted, the members of a normal row span few powers of two: the least of a
 /// third is 0.43 deviations above the mean, that of half of the row is as good as zero.
 pub(crate) const FEW: usize = 3;
-/// Midpoints of early stop that are all counted; of more, the first are compared by codes.
+/// Midpoints of early stop that are all counted; of more, the first are compared by codes. 2^20 rows of 256 took
+/// 0.320 ms with 4, 0.339 with 5 and 0.353 with 8; each that is counted costs 0.018 (NVIDIA H200).
 pub(crate) const FEW_MIDPOINTS: u32 = 4;
 /// Most units in a cube of the block routine. With 1024, an H200 has 64 registers for each and spills:
 /// 2^14 rows of 32,768 took 11.4 ms, 22 times a read and a write.

@@ -6,7 +6,7 @@ use cubecl::prelude::*;
 
 use super::{
     held::{Held, HeldExpand},
-    team::Team,
+    team::{Team, ones},
 };
 use crate::topk::search::rough_inverse;
 
@@ -25,12 +25,7 @@ pub(super) struct Coarse {
     words: Sequence<u32>,
     team: Team,
     #[cube(comptime)]
-    bits: u32,
-}
-
-/// A one in each field for a code of so many bits.
-pub(super) fn ones(bits: u32) -> u32 {
-    u32::MAX / ((1 << (bits + 1)) - 1)
+    pub bits: u32,
 }
 
 /// How values are cut into steps.
@@ -137,23 +132,12 @@ impl Coarse {
 
     /// How many of the row have a code that reaches the highest bit of its field when `addend` is added.
     pub fn count(&self, addend: u32) -> u32 {
-        let highest = comptime!(ones(self.bits) << self.bits);
+        let highest = comptime!(ones(self.bits + 1) << self.bits);
         let mut bits = 0u32;
         #[unroll]
         for word in 0..self.words.len() {
             bits = (bits >> 1) | ((self.words[word] + addend) & highest);
         }
         self.team.sum::<u32>(bits.count_ones())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_one_in_each_field() {
-        assert_eq!(ones(LEVELS), 0x0101_0101);
-        assert_eq!(ones(FIRST_LEVELS), 0x1111_1111);
     }
 }

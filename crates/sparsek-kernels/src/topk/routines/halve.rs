@@ -3,10 +3,11 @@
 use cubecl::prelude::*;
 
 use super::{
-    coarse::{FIRST_LEVELS, LEVELS, ones},
+    coarse::{Coarse, FIRST_LEVELS, LEVELS},
     held::{Choice, Held, HeldExpand},
     members::{bit, mask},
     reached::LEAST_SURE,
+    team::ones,
 };
 
 /// 2^127. The sum of two floats that are closer to zero is finite.
@@ -15,7 +16,7 @@ const GREATEST: f32 = 1.701_411_8e38;
 /// Where the halving stands.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
-pub(super) struct Halving {
+struct Halving {
     low: f32,
     high: f32,
     /// Whether the ends were counted, or are those of the row.
@@ -31,14 +32,6 @@ impl Halving {
         (self.low + self.high) * 0.5
     }
 
-    fn reset(&mut self, range: &Range) {
-        self.low = range.least;
-        self.high = range.greatest;
-        self.low_sure = true.runtime();
-        self.high_sure = true.runtime();
-        self.far = range.finite;
-    }
-
     /// Goes to the half in which the kth value lies, which `sure` says whether it was counted.
     fn narrow(&mut self, enough: bool, sure: bool) {
         let middle = self.middle();
@@ -48,12 +41,34 @@ impl Halving {
         self.high = select(enough, self.high, middle);
         self.high_sure = select(enough, self.high_sure, sure);
     }
+
+    /// Halves by the bits of codes from `level` up to `end`. A code of n bits that is 2^n - i or more reaches the next bit
+    /// once i is added: `addend` and what is returned hold that i for the low end, in each field.
+    fn descend(
+        &mut self,
+        codes: &Coarse,
+        addend: u32,
+        k: u32,
+        #[comptime] level: u32,
+        #[comptime] end: u32,
+    ) -> u32 {
+        let bits = comptime!(codes.bits);
+        let mut addend = addend;
+        #[unroll]
+        for level in level..end {
+            let higher = addend - comptime!(ones(bits + 1) << (bits - 1 - level));
+            let enough = codes.count(higher) >= k;
+            addend = select(enough, higher, addend);
+            self.narrow(enough, false.runtime());
+        }
+        addend
+    }
 }
 
 /// The range of a row, and whether all of it is finite and sums of two are.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
-pub(super) struct Range {
+struct Range {
     least: f32,
     greatest: f32,
     finite: bool,
@@ -61,7 +76,7 @@ pub(super) struct Range {
 
 #[cube]
 impl Range {
-    pub fn whole(&self) -> Halving {
+    fn whole(&self) -> Halving {
         Halving {
             low: self.least,
             high: self.greatest,
@@ -76,7 +91,7 @@ impl Range {
 impl Held<f32> {
     /// The range, by bits: as signed integers positive floats are the greatest of all and in order, as unsigned ones
     /// negative floats are, the least one last. NaN and infinities would be past both ends.
-    pub fn range(&self) -> Range {
+    fn range(&self) -> Range {
         let mut greatest = i32::MIN.runtime();
         let mut least = 0u32;
         #[unroll]
@@ -115,55 +130,20 @@ impl Held<f32> {
         self.team.min::<u32>(closest)
     }
 
-    /// The first midpoints of Algorithm 2, by [codes](Held::coarse).
-    pub fn halve_coarsely(&self, range: &Range, k: u32, #[comptime] midpoints: u32) -> Halving {
-        let mut halving = range.whole();
-        let high = select(range.finite, range.greatest, range.least);
-        let codes = self.coarse(range.least, high);
-        let first = codes.first_levels();
-        // A code of n bits that is 2^n - i or more reaches the next bit once i is added.
-        let mut addend = comptime!(ones(FIRST_LEVELS) << FIRST_LEVELS).runtime();
-        #[unroll]
-        for level in 0..comptime!(midpoints.min(FIRST_LEVELS)) {
-            let higher = addend - comptime!(ones(FIRST_LEVELS) << (FIRST_LEVELS - 1 - level));
-            let enough = first.count(higher) >= k;
-            addend = select(enough, higher, addend);
-            halving.narrow(enough, false.runtime());
-        }
-        let mut addend = (addend & 0x0f0f_0f0f) << comptime!(LEVELS - FIRST_LEVELS);
-        #[unroll]
-        for level in FIRST_LEVELS..midpoints {
-            let higher = addend - comptime!(ones(LEVELS) << (LEVELS - 1 - level));
-            let enough = codes.count(higher) >= k;
-            addend = select(enough, higher, addend);
-            halving.narrow(enough, false.runtime());
-        }
-        halving
-    }
-
     /// The values that reach the threshold of Algorithm 2, where the row is finite and its midpoints are
     /// far from zero.
     ///
-    /// Of `max_iter` midpoints `passed` led to where the halving stands, by codes. Then the ends of what is left are
+    /// Of `max_iter` midpoints the first `coded` are decided by [codes](Held::coarse). Then the ends of what is left are
     /// counted: if the kth value lies between them, all midpoints have been decided as they should; if not, all are
     /// counted.
-    pub fn halve(
-        &self,
-        range: &Range,
-        start: &Halving,
-        k: u32,
-        max_iter: u32,
-        #[comptime] passed: u32,
-    ) -> Choice {
-        let mut halving = Halving {
-            low: start.low,
-            high: start.high,
-            low_sure: start.low_sure,
-            high_sure: start.high_sure,
-            far: start.far,
-        };
-        let mut bits = self.count_midpoints(&mut halving, k, max_iter - passed);
-        if comptime!(passed > 0) {
+    pub fn halve(&self, k: u32, max_iter: u32, #[comptime] coded: u32) -> Choice {
+        let range = self.range();
+        let mut halving = range.whole();
+        if comptime!(coded > 0) {
+            self.halve_coarsely(&mut halving, &range, k, coded);
+        }
+        let mut bits = self.count_midpoints(&mut halving, k, max_iter - coded);
+        if comptime!(coded > 0) {
             // One of them was counted last.
             let reach = self.reach(select(halving.low_sure, halving.high, halving.low));
             let enough = reach.total >= k;
@@ -171,8 +151,9 @@ impl Held<f32> {
             let sure = halving.low_sure && halving.high_sure;
             let right = sure || select(halving.low_sure, !enough, enough);
             if plane_any(range.finite && !right) {
-                halving.reset(range);
-                bits = self.count_midpoints(&mut halving, k, max_iter);
+                let mut again = range.whole();
+                bits = self.count_midpoints(&mut again, k, max_iter);
+                halving.far = again.far;
             }
         }
         Choice {
@@ -180,6 +161,24 @@ impl Held<f32> {
             valid: halving.far,
             near_zero: false.runtime(),
         }
+    }
+
+    /// The first midpoints, by codes.
+    fn halve_coarsely(
+        &self,
+        halving: &mut Halving,
+        range: &Range,
+        k: u32,
+        #[comptime] midpoints: u32,
+    ) {
+        let high = select(range.finite, range.greatest, range.least);
+        let codes = self.coarse(range.least, high);
+        let first = codes.first_levels();
+        let none = comptime!(ones(FIRST_LEVELS + 1) << FIRST_LEVELS).runtime();
+        let levels = comptime!(midpoints.min(FIRST_LEVELS));
+        let addend = halving.descend(&first, none, k, 0u32, levels);
+        let addend = (addend & 0x0f0f_0f0f) << comptime!(LEVELS - FIRST_LEVELS);
+        halving.descend(&codes, addend, k, FIRST_LEVELS, midpoints);
     }
 
     /// Halves so many times. Returns the items that reach the last midpoint that enough do, or all of the row.

@@ -110,13 +110,7 @@ pub(crate) fn plane_select<E: Element, I: Numeric, N: Size, V: Size, W: Size>(
             };
             singles.guess(params.k, &normal, blueprint.search.largest)
         } else {
-            let range = singles.range();
-            if comptime!(blueprint.coded > 0) {
-                let start = singles.halve_coarsely(&range, params.k, blueprint.coded);
-                singles.halve(&range, &start, params.k, params.max_iter, blueprint.coded)
-            } else {
-                singles.halve(&range, &range.whole(), params.k, params.max_iter, 0u32)
-            }
+            singles.halve(params.k, params.max_iter, blueprint.coded)
         };
         let mut valid = choice.valid;
         if plane_any(choice.near_zero) {

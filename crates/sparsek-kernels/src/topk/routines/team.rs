@@ -236,7 +236,7 @@ impl Positions {
         let lanes = comptime!(self.team.shape.plane_lanes());
         let last = (UNIT_POS_X - UNIT_POS_X % lanes) + comptime!(lanes - 1);
         // Multiplied by it, a word holds in each field the sum of the fields up to there.
-        let ones = comptime!(ones(self.team.shape));
+        let ones = comptime!(ones(self.team.shape.bits()));
         let mut earlier = 0u32;
         #[unroll]
         for word in 0..comptime!(self.team.shape.words()) {
@@ -274,11 +274,19 @@ fn shift(shape: Shape, load: usize) -> u32 {
     (load % shape.fields()) as u32 * shape.bits()
 }
 
-/// A one in every field.
-fn ones(shape: Shape) -> u32 {
-    if shape.bits() == 8 {
-        0x0101_0101
-    } else {
-        0x0001_0001
+/// A one in every field of so many bits.
+pub(super) fn ones(bits: u32) -> u32 {
+    u32::MAX / (u32::MAX >> (32 - bits))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_one_in_each_field() {
+        assert_eq!(ones(16), 0x0001_0001);
+        assert_eq!(ones(8), 0x0101_0101);
+        assert_eq!(ones(4), 0x1111_1111);
     }
 }
