@@ -102,6 +102,9 @@ fn add_dtype<T: Element>(
     cases.add(backend, at(format!("{}/long/{end}", T::NAME)), move |b| {
         long::<T>(b, routine, Layout::Contiguous, largest)
     });
+    cases.add(backend, at(format!("{}/planes/{end}", T::NAME)), move |b| {
+        planes::<T>(b, routine, largest)
+    });
     for (method, value) in [
         ("exact", Method::Exact),
         ("early-4", Method::EarlyStop(4)),
@@ -196,6 +199,37 @@ fn dtype<T: Element>(
             largest,
             method,
         )?;
+    }
+    check.end()
+}
+
+/// Rows that fill registers, each plane with rows of one distribution only, which searches leave together.
+fn planes<T: Element>(backend: &Backend, routine: Option<Routine>, largest: bool) -> Outcome {
+    let mut check = Check::new(backend, routine);
+    for (cols, ks) in [
+        (256, &[1, 16, 33, 128][..]),
+        (512, &[32]),
+        (768, &[100]),
+        (1024, &[64]),
+    ] {
+        for distribution in [
+            Distribution::Normal,
+            Distribution::Uniform,
+            Distribution::Relu,
+            Distribution::Eight,
+            Distribution::Special,
+            Distribution::Subnormal,
+            Distribution::Ramp,
+        ] {
+            check.all(
+                &Matrix::<T>::of(distribution, 43, cols, seed(cols) + 108),
+                Layout::Contiguous,
+                ks,
+                &[false],
+                largest,
+                Method::Exact,
+            )?;
+        }
     }
     check.end()
 }

@@ -3,18 +3,19 @@
 use std::cmp::Reverse;
 
 use cubecl::{
-    ir::{ElemType, FloatKind},
+    ir::{ElemType, FloatKind, UIntKind},
     prelude::*,
 };
 
 use super::{
     element::Element,
     launch::{Job, Target, is_single, load_widths},
-    options::Method,
+    options::{Method, MethodKind},
     routines::{
         Routine,
         coarse::LEVELS,
         guess::normal_launch,
+        halves::half_select,
         order::{Keys, Order},
         plane::{PlaneBlueprint, plane_select},
         team::Shape,
@@ -23,7 +24,7 @@ use super::{
 };
 use crate::{
     error::KernelError,
-    launch::{Grid, argument, units_per_cube},
+    launch::{Grid, argument, require_dtype, units_per_cube},
 };
 
 /// How a cube holds rows and lists their members.
@@ -123,6 +124,14 @@ impl Job<'_> {
             self.elements(),
         )?;
         let source = || argument(&input.handle, "input", input.dtype, input.extent());
+        if self.holds_pairs(&blueprint) {
+            return match input.dtype {
+                ElemType::Float(FloatKind::F16) => {
+                    self.pairs::<E, half::f16>(&residence, blueprint, values, indices)
+                }
+                _ => self.pairs::<E, half::bf16>(&residence, blueprint, values, indices),
+            };
+        }
         // SAFETY: rows, strides and lengths were checked against the buffers by `argument`; the
         // kernel reads vectors inside rows only and writes at most k members or cols elements a row.
         unsafe {
@@ -155,6 +164,67 @@ impl Job<'_> {
             Method::EarlyStop(midpoints) if midpoints > FEW_MIDPOINTS => LEVELS.min(midpoints - 1),
             _ => 0,
         }
+    }
+
+    /// Whether rows of halves are selected from two to a register.
+    fn holds_pairs(&self, blueprint: &PlaneBlueprint) -> bool {
+        let dtype = self.input.dtype;
+        dtype.size() == 2
+            && blueprint.floats
+            && blueprint.search.method == MethodKind::Exact
+            && blueprint.shape.pairs()
+            && blueprint.listed > 0
+            && blueprint.order.is_none()
+            && !blueprint.strided
+            && require_dtype(self.client, dtype).is_ok()
+    }
+
+    /// Launches the selection from pairs of halves.
+    fn pairs<E: Element, H: Float>(
+        &self,
+        residence: &Residence,
+        blueprint: PlaneBlueprint,
+        values: BufferArg,
+        indices: BufferArg,
+    ) -> Result<(), KernelError> {
+        let input = self.input;
+        let grid = Grid::new(
+            self.client,
+            input.rows.div_ceil(2 * blueprint.cube_rows),
+            CubeDim::new_2d(self.plane_size(), residence.planes),
+            self.elements(),
+        )?;
+        let source = || argument(&input.handle, "input", input.dtype, input.extent());
+        let words = argument(
+            &input.handle,
+            "input",
+            ElemType::UInt(UIntKind::U32),
+            input.extent() / 2,
+        )?;
+        // SAFETY: as in `registers`; loads of eight halves are loads of four words.
+        unsafe {
+            half_select::launch_unchecked::<E, H>(
+                self.client,
+                grid.count,
+                grid.dim,
+                grid.address,
+                residence.shape.width,
+                residence.few,
+                residence.few,
+                words,
+                source()?,
+                source()?,
+                values,
+                indices,
+                input.lengths_argument()?,
+                self.layout(),
+                self.params(),
+                normal_launch(self.options.k, input.cols),
+                blueprint,
+                self.index,
+            );
+        }
+        Ok(())
     }
 
     /// Units that hold a row, `TEAM_ITEMS` elements each.

@@ -139,9 +139,9 @@ impl Held<f32> {
         let mut total = 0u32.runtime();
         let mut count = 0.0f32.runtime();
         let mut settled = false.runtime();
-        let mut step = 0u32;
+        let mut step = 1u32;
         let mut running = plane_any(finite);
-        while running {
+        if running {
             let reach = self.reach(value);
             bits = reach.bits;
             total = reach.total;
@@ -150,8 +150,19 @@ impl Held<f32> {
             settled = finite && f32::abs(missed) <= 1.0;
             span.narrow(value, count, missed >= 0.0);
             let near = span.inside(value + missed * slope);
-            let next = select(step == 0, near, span.rooted(wanted));
-            value = select(settled, value, next);
+            value = select(settled, value, near);
+            let lost = f32::abs(missed) > FAR || (missed < -NEAR && span.low_count >= cols);
+            running = plane_any(finite && !settled && !lost);
+        }
+        while running {
+            let reach = self.reach(value);
+            bits = reach.bits;
+            total = reach.total;
+            count = f32::cast_from(total);
+            let missed = count - wanted;
+            settled = finite && f32::abs(missed) <= 1.0;
+            span.narrow(value, count, missed >= 0.0);
+            value = select(settled, value, span.rooted(wanted));
             step += 1;
             // Ties or outliers: guessing on is of no use.
             let lost = f32::abs(missed) > FAR || (missed < -NEAR && span.low_count >= cols);

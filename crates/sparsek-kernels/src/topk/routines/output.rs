@@ -146,10 +146,19 @@ impl<'a, E: Element, I: Numeric, V: Size, W: Size> Output<'a, E, I, V, W> {
         members: &Members,
         columns: &mut Shared<[u32]>,
     ) {
-        let width = comptime!(self.blueprint.shape.width);
-        let start = row * layout.row_stride;
+        let list = self.list(team, members, columns);
+        self.fetch(elements, row, layout, team, list, columns);
+    }
+
+    /// Where the list of this row begins.
+    pub fn list_start(&self, team: &Team) -> u32 {
         let own = (UNIT_POS - team.lane) / comptime!(self.blueprint.shape.lanes);
-        let list = own * comptime!(self.blueprint.list_length() as u32);
+        own * comptime!(self.blueprint.list_length() as u32)
+    }
+
+    fn list(&self, team: &Team, members: &Members, columns: &mut Shared<[u32]>) -> u32 {
+        let width = comptime!(self.blueprint.shape.width);
+        let list = self.list_start(team);
         if comptime!(self.blueprint.shape.regroups()) {
             let cut = comptime!(self.blueprint.search.method == MethodKind::EarlyStop);
             Strip::new(members.bits, team).list(columns, list, self.k, cut);
@@ -167,6 +176,20 @@ impl<'a, E: Element, I: Numeric, V: Size, W: Size> Output<'a, E, I, V, W> {
                 }
             }
         }
+        list
+    }
+
+    /// Fetches the values of listed members.
+    pub fn fetch(
+        &mut self,
+        elements: &[E],
+        row: usize,
+        layout: &RowLayout,
+        team: &Team,
+        list: u32,
+        columns: &mut Shared<[u32]>,
+    ) {
+        let start = row * layout.row_stride;
         if comptime!(self.blueprint.shape.planes > 1) {
             sync_cube();
         } else {

@@ -83,6 +83,26 @@ pub(crate) fn plane_select<E: Element, I: Numeric, N: Size, V: Size, W: Size>(
         terminate!();
     }
     let row = min(row, layout.rows - 1);
+    select_row::<E, I, N, V, W>(
+        input, elements, values, indices, lengths, row, layout, params, normal, blueprint,
+    );
+}
+
+/// Selects from a row and writes its members.
+#[cube]
+#[allow(clippy::too_many_arguments)]
+pub(super) fn select_row<E: Element, I: Numeric, N: Size, V: Size, W: Size>(
+    input: &[Vector<E, N>],
+    elements: &[E],
+    values: &mut [Vector<E, V>],
+    indices: &mut [Vector<I, W>],
+    lengths: ComptimeOption<&[u32]>,
+    row: usize,
+    layout: RowLayout,
+    params: SearchParams,
+    normal: Normal,
+    #[comptime] blueprint: PlaneBlueprint,
+) {
     let request = Request::new(lengths, row, layout, params);
     let team = Team::of(request.layout.cols, blueprint.shape, blueprint.ragged);
     let loaded = Loaded::<E, N>::new(

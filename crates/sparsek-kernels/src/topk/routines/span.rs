@@ -7,7 +7,7 @@ use crate::topk::search::{rough_inverse, rough_root};
 /// Standard deviations from the mean within which the threshold is looked for.
 const WIDTH: f32 = 3.5;
 /// Stands for the count at a high end that has not been counted.
-const UNCOUNTED: f32 = 0.5;
+pub(super) const UNCOUNTED: f32 = 0.5;
 /// Stands for no values at a high end that has been counted.
 const NONE: f32 = 0.25;
 
