@@ -170,7 +170,7 @@ impl<H: Float> Pairs<H> {
         }
         #[unroll]
         for word in 4..WORDS {
-            sums[comptime!(word % 4)] = sums[comptime!(word % 4)] + self.words[word];
+            sums[comptime!(word % 4)] += self.words[word];
         }
         both::<H>(sums[0usize] + sums[1usize]) + both::<H>(sums[2usize] + sums[3usize])
     }
@@ -185,7 +185,7 @@ impl<H: Float> Pairs<H> {
             if comptime!(word < 4) {
                 sums[word] = distance;
             } else {
-                sums[comptime!(word % 4)] = sums[comptime!(word % 4)] + distance;
+                sums[comptime!(word % 4)] += distance;
             }
         }
         both::<H>(sums[0usize] + sums[1usize]) + both::<H>(sums[2usize] + sums[3usize])
@@ -273,8 +273,8 @@ impl<H: Float> Pairs<H> {
             let sure = exact || levels == 1;
             let one = self.outermost(&level, few);
             let alone = missed && single && sure && one.valid;
-            bits.first = bits.first ^ select(alone, one.bits.first, 0);
-            bits.second = bits.second ^ select(alone, one.bits.second, 0);
+            bits.first ^= select(alone, one.bits.first, 0);
+            bits.second ^= select(alone, one.bits.second, 0);
             let several = missed && !single;
             valid = valid || alone || several;
             if plane_any(several) {
