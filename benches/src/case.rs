@@ -50,6 +50,36 @@ impl fmt::Display for RowCase {
     }
 }
 
+/// A vector, of which k are kept.
+#[derive(Clone, Debug)]
+pub struct VectorCase {
+    /// As it was written.
+    pub text: String,
+    pub length: usize,
+    pub k: usize,
+}
+
+impl FromStr for VectorCase {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Self> {
+        let (length, k) = text
+            .split_once('x')
+            .with_context(|| format!("{text}: a case is Nxk, for example 2**30x128"))?;
+        Ok(Self {
+            text: text.into(),
+            length: size(length)?,
+            k: size(k)?,
+        })
+    }
+}
+
+impl fmt::Display for VectorCase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
 /// A number, or a power written `base**exponent`.
 fn size(text: &str) -> anyhow::Result<usize> {
     let number = |text: &str| {

@@ -52,6 +52,52 @@ pub fn rate(client: &Client, elements: usize) -> anyhow::Result<f64> {
     Ok(2.0 * bytes as f64 / ms / 1e6)
 }
 
+/// Loads of a unit that reads.
+const LOADS: usize = 8;
+const UNITS: usize = 256;
+
+#[cube(launch_unchecked)]
+fn read_kernel<N: Size>(source: &[Vector<f32, N>], target: &mut [f32]) {
+    let first = CUBE_POS * comptime!(UNITS * LOADS) + UNIT_POS as usize;
+    let mut sum = Vector::<f32, N>::zeroed();
+    #[unroll]
+    for load in 0..LOADS {
+        sum += source[first + comptime!(load * UNITS)];
+    }
+    let mut total = 0.0f32;
+    #[unroll]
+    for item in 0..N::value().comptime() {
+        total += sum.extract(item);
+    }
+    // Never; what is not used is not read.
+    if total < 0.0 {
+        target[0] = total;
+    }
+}
+
+/// GB/s of a read of `elements` f32.
+pub fn read_rate(client: &Client, elements: usize) -> anyhow::Result<f64> {
+    let bytes = elements * size_of::<f32>();
+    let source = client.create_from_slice(&vec![1u8; bytes]);
+    let target = client.empty(size_of::<f32>());
+    let cubes = elements / (4 * UNITS * LOADS);
+    let cubes = CubeCount::Static(cubes.min(32_768) as u32, cubes.div_ceil(32_768) as u32, 1);
+    let ms = measure(client, || {
+        // SAFETY: the cubes read `elements` and no more.
+        unsafe {
+            read_kernel::launch_unchecked(
+                client,
+                cubes.clone(),
+                CubeDim::new_1d(UNITS as u32),
+                4,
+                BufferArg::from_raw_parts(source.clone(), elements),
+                BufferArg::from_raw_parts(target.clone(), 1),
+            );
+        }
+    })?;
+    Ok(bytes as f64 / ms / 1e6)
+}
+
 /// GB/s of a copy of `elements` f32 by all cores, bytes read plus bytes written.
 pub fn host_rate(elements: usize) -> anyhow::Result<f64> {
     let source = vec![1.0f32; elements];

@@ -4,6 +4,7 @@
 
 mod case;
 mod copy;
+mod delegate;
 mod plot;
 mod record;
 mod rtopk;
@@ -19,6 +20,8 @@ use clap::Parser;
 enum Command {
     /// Row-wise top-k.
     Topk(topk::Arguments),
+    /// Top-k of one vector.
+    Delegate(delegate::Arguments),
     /// The statistics of RTop-K's Tables 1, 2 and 5, beside the paper's.
     RtopkStats(rtopk::Arguments),
     /// A chart of records, after RTop-K's Fig. 4.
@@ -30,6 +33,7 @@ enum Command {
 fn main() -> anyhow::Result<()> {
     match Command::parse() {
         Command::Topk(arguments) => topk::run(&arguments),
+        Command::Delegate(arguments) => delegate::run(&arguments),
         Command::RtopkStats(arguments) => rtopk::run(&arguments),
         Command::Plot(arguments) => plot::run(&arguments),
         Command::Table(arguments) => table::run(&arguments),

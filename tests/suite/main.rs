@@ -16,6 +16,7 @@ mod topk_kernels;
 mod topk_ragged;
 mod topk_ragged_tensors;
 mod topk_tensors;
+mod vector;
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -94,6 +95,7 @@ fn main() -> ExitCode {
     for backend in &backends {
         topk_kernels::add(&mut cases, backend);
         topk_ragged::add(&mut cases, backend);
+        vector::add(&mut cases, backend);
         determinism::add(&mut cases, backend);
         topk_tensors::add(&mut cases, backend);
         topk_ragged_tensors::add(&mut cases, backend);

@@ -49,7 +49,8 @@ pub fn method(text: &str) -> anyhow::Result<Method> {
     })
 }
 
-fn distribution(text: &str) -> Result<Distribution, String> {
+/// A distribution by its name.
+pub fn distribution(text: &str) -> Result<Distribution, String> {
     let mut all = Distribution::ALL.into_iter();
     all.find(|dist| dist.name() == text).ok_or_else(|| {
         let names = Distribution::ALL.map(Distribution::name);

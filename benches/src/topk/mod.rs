@@ -14,8 +14,8 @@ use sparsek_tests::{
     with_dtype,
 };
 
-pub use arguments::Arguments;
 use arguments::method;
+pub use arguments::{Arguments, distribution};
 use check::{Output, check};
 pub use kernels::checked_members;
 use problem::Times;

@@ -282,4 +282,6 @@ macro_rules! integer_element {
 
 integer_element!(i32, u32, 0x8000_0000u32);
 integer_element!(u32, u32, 0u32);
+// Keys themselves, not a dtype of the operation.
+integer_element!(u64, u64, 0u64);
 integer_element!(i64, u64, 0x8000_0000_0000_0000u64);

@@ -68,6 +68,8 @@ macro_rules! with_element {
     };
 }
 
+pub(super) use with_element;
+
 /// Where the members go.
 pub(super) enum Target<'a> {
     Pairs(&'a Handle, &'a Handle),

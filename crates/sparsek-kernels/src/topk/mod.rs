@@ -18,6 +18,7 @@ mod scatter;
 mod search;
 mod select;
 mod sort;
+mod vector;
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
@@ -26,6 +27,7 @@ pub use options::{Method, TopkOptions};
 pub use routines::{ROUTINES, Routine};
 pub use scatter::{Scatter, scatter};
 pub use select::{MAX_COLS, MAX_ROWS};
+pub use vector::{Selection, Subrange, VectorOptions, topk_vector};
 
 use crate::{
     error::KernelError,

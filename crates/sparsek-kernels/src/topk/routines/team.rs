@@ -66,7 +66,7 @@ impl Shape {
 /// This unit's place in the team of its row.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
-pub(super) struct Team {
+pub(crate) struct Team {
     pub lane: u32,
     pub cols: u32,
     #[cube(comptime)]

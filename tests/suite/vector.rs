@@ -1,0 +1,204 @@
+//! Top-k of one vector at kernel level: every way to cut it and to select from its parts, against the oracle.
+
+use sparsek_kernels::KernelError;
+use sparsek_kernels::topk::{
+    Routine, Selection, Subrange, TopkOptions, VectorOptions, topk_vector,
+};
+use sparsek_tests::backend::Backend;
+use sparsek_tests::data::{Distribution, Matrix};
+use sparsek_tests::element::{Dtype, Element};
+use sparsek_tests::runner::{Cases, Outcome};
+use sparsek_tests::{verify, with_dtype};
+
+use crate::kernels::{Check, I64, Layout, U32, read, read_positions};
+
+/// Lengths on both sides of the boundaries of loads, planes, tiles and stretches.
+const LENGTHS: [usize; 14] = [
+    1, 2, 7, 31, 100, 1023, 4096, 4097, 16_384, 16_385, 65_537, 99_999, 262_144, 1_048_577,
+];
+
+const SELECTIONS: [(&str, Selection); 3] = [
+    ("auto", Selection::Auto),
+    ("rows", Selection::Rows),
+    ("radix", Selection::Radix),
+];
+
+const SUBRANGES: [(&str, Subrange); 5] = [
+    ("auto", Subrange::Auto),
+    ("whole", Subrange::Whole),
+    ("0", Subrange::Exponent(0)),
+    ("4", Subrange::Exponent(4)),
+    ("9", Subrange::Exponent(9)),
+];
+
+pub fn add(cases: &mut Cases, backend: &Backend) {
+    if backend.client.is_none() {
+        return;
+    }
+    cases.check(backend, "kernel/vector/errors", errors);
+    for (selection, how) in SELECTIONS {
+        let at = |group: String| format!("kernel/vector/{selection}/{group}");
+        for length in LENGTHS {
+            cases.add(backend, at(format!("f32/lengths/{length}")), move |b| {
+                lengths(b, how, length)
+            });
+        }
+        for (name, subrange) in SUBRANGES {
+            cases.add(backend, at(format!("f32/subranges/{name}")), move |b| {
+                let mut check = Vectors::new(b);
+                for largest in [true, false] {
+                    check.distributions::<f32>(40_000, &[1, 77, 700], |k| VectorOptions {
+                        largest,
+                        subrange,
+                        selection: how,
+                        ..VectorOptions::new(k)
+                    })?;
+                }
+                check.end()
+            });
+        }
+        cases.add(backend, at("f32/sorted".into()), move |b| {
+            let mut check = Vectors::new(b);
+            check.distributions::<f32>(20_000, &[1, 50, 600], |k| VectorOptions {
+                sorted: true,
+                selection: how,
+                ..VectorOptions::new(k)
+            })?;
+            check.end()
+        });
+        for dtype in Dtype::ALL {
+            with_dtype!(dtype, T => cases.add(
+                backend,
+                at(format!("{}/dtype", T::NAME)),
+                move |b| dtypes::<T>(b, how),
+            ));
+        }
+    }
+}
+
+/// What is refused before anything is launched.
+fn errors(backend: &Backend) -> Result<(), String> {
+    let client = backend.client.as_ref().ok_or("kernels")?;
+    let input =
+        Layout::Contiguous.upload(client, &Matrix::<f32>::of(Distribution::Normal, 1, 64, 0));
+    let of = |length: usize, options: VectorOptions| {
+        let f32 = input.dtype;
+        topk_vector(client, &input.handle, f32, length, &options, I64).map(|_| ())
+    };
+    let too_many = of(64, VectorOptions::new(65));
+    let too_short = of(65, VectorOptions::new(1));
+    let too_few = of(
+        64,
+        VectorOptions {
+            subrange: Subrange::Exponent(4),
+            ..VectorOptions::new(5)
+        },
+    );
+    match (&too_many, &too_short, &too_few) {
+        (
+            Err(KernelError::KTooLarge { k: 65, cols: 64 }),
+            Err(KernelError::BufferTooShort { needed: 65, .. }),
+            Err(KernelError::Routine { .. }),
+        ) => Ok(()),
+        found => Err(format!("{found:?}")),
+    }
+}
+
+fn lengths(backend: &Backend, selection: Selection, length: usize) -> Outcome {
+    let mut check = Vectors::new(backend);
+    for (seed, distribution) in [
+        Distribution::Normal,
+        Distribution::Equal,
+        Distribution::Eight,
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let matrix = Matrix::<f32>::of(distribution, 1, length, (length + seed) as u64);
+        for k in [0, 1, 2, 32, 1000, length / 20, length] {
+            check.one(
+                &matrix,
+                &VectorOptions {
+                    selection,
+                    ..VectorOptions::new(k)
+                },
+            )?;
+        }
+    }
+    check.end()
+}
+
+fn dtypes<T: Element>(backend: &Backend, selection: Selection) -> Outcome {
+    let mut check = Vectors::new(backend);
+    for largest in [true, false] {
+        check.distributions::<T>(30_000, &[1, 99, 1500], |k| VectorOptions {
+            largest,
+            selection,
+            ..VectorOptions::new(k)
+        })?;
+    }
+    check.end()
+}
+
+/// Runs selections from vectors; skipped when the device refuses all of them.
+struct Vectors<'a> {
+    check: Check<'a>,
+}
+
+impl<'a> Vectors<'a> {
+    fn new(backend: &'a Backend) -> Self {
+        Self {
+            // Parts that were forced may be unable to run.
+            check: Check::new(backend, Some(Routine::Unit)),
+        }
+    }
+
+    fn distributions<T: Element>(
+        &mut self,
+        length: usize,
+        ks: &[usize],
+        options: impl Fn(usize) -> VectorOptions,
+    ) -> Result<(), String> {
+        for distribution in Distribution::ALL {
+            let matrix = Matrix::<T>::of(distribution, 1, length, 126);
+            for &k in ks {
+                self.one(&matrix, &options(k))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn one<T: Element>(
+        &mut self,
+        matrix: &Matrix<T>,
+        options: &VectorOptions,
+    ) -> Result<(), String> {
+        let (client, k) = (self.check.client(), options.k);
+        if k > matrix.cols {
+            return Ok(());
+        }
+        let input = Layout::Contiguous.upload(client, matrix);
+        let index = if k % 2 == 0 { U32 } else { I64 };
+        let length = matrix.cols;
+        match topk_vector(client, &input.handle, input.dtype, length, options, index) {
+            Ok(selected) => {
+                let asked = TopkOptions {
+                    largest: options.largest,
+                    sorted: options.sorted,
+                    ..TopkOptions::new(k)
+                };
+                let values = read::<T>(client, selected.values, k);
+                let positions = read_positions(client, selected.indices, index, k);
+                verify::selection(matrix, &asked, Some(&values), &positions)
+                    .map_err(|error| format!("{options:?}: {error}"))?;
+                self.check.passed += 1;
+            }
+            Err(error) => self.check.refuse(error)?,
+        }
+        Ok(())
+    }
+
+    fn end(self) -> Outcome {
+        self.check.end()
+    }
+}
