@@ -2,7 +2,7 @@
 
 use sparsek_kernels::KernelError;
 use sparsek_kernels::topk::{
-    Routine, Selection, Subrange, TopkOptions, VectorOptions, topk_vector,
+    Routine, Selection, Subrange, TopkOptions, TopkStream, VectorOptions, topk_vector,
 };
 use sparsek_tests::backend::Backend;
 use sparsek_tests::data::{Distribution, Matrix};
@@ -36,6 +36,12 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
         return;
     }
     cases.check(backend, "kernel/vector/errors", errors);
+    for part in [1, 7, 999, 4096, 30_000] {
+        cases.add(backend, format!("kernel/vector/stream/{part}"), move |b| {
+            streams(b, part)
+        });
+    }
+    cases.check(backend, "kernel/vector/stream/errors", stream_errors);
     for (selection, how) in SELECTIONS {
         let at = |group: String| format!("kernel/vector/{selection}/{group}");
         for length in LENGTHS {
@@ -99,6 +105,74 @@ fn errors(backend: &Backend) -> Result<(), String> {
             Err(KernelError::KTooLarge { k: 65, cols: 64 }),
             Err(KernelError::BufferTooShort { needed: 65, .. }),
             Err(KernelError::Routine { .. }),
+        ) => Ok(()),
+        found => Err(format!("{found:?}")),
+    }
+}
+
+/// A vector in parts.
+fn streams(backend: &Backend, part: usize) -> Outcome {
+    let mut check = Vectors::new(backend);
+    let client = check.check.client();
+    let length = (40 * part).min(20_000);
+    for distribution in [
+        Distribution::Normal,
+        Distribution::Eight,
+        Distribution::Special,
+    ] {
+        let matrix = Matrix::<f32>::of(distribution, 1, length, part as u64);
+        for (k, largest, sorted) in [
+            (1, true, false),
+            (5, false, true),
+            (300, true, false),
+            (length, true, true),
+        ] {
+            if k > length {
+                continue;
+            }
+            let options = VectorOptions {
+                largest,
+                sorted,
+                ..VectorOptions::new(k)
+            };
+            let mut stream = TopkStream::new(client, f32::elem_type(), options);
+            let mut parts = matrix.data.chunks(part).map(bytemuck::cast_slice);
+            let pushed = parts.try_for_each(|part| stream.push(part));
+            match pushed.and_then(|()| stream.finish()) {
+                Ok(best) => {
+                    let asked = TopkOptions {
+                        largest,
+                        sorted,
+                        ..TopkOptions::new(k)
+                    };
+                    let values: Vec<f32> = bytemuck::pod_collect_to_vec(&best.values);
+                    let places: Vec<i64> = best.indices.iter().map(|&at| at as i64).collect();
+                    verify::selection(&matrix, &asked, Some(&values), &places)?;
+                    check.check.passed += 1;
+                }
+                Err(error) => check.check.refuse(error)?,
+            }
+        }
+    }
+    check.end()
+}
+
+/// Parts that are none, too few elements, and that no result follows a part that failed.
+fn stream_errors(backend: &Backend) -> Result<(), String> {
+    let client = backend.client.as_ref().ok_or("kernels")?;
+    let stream = || TopkStream::new(client, f32::elem_type(), VectorOptions::new(3));
+    let mut short = stream();
+    let whole = short.push(&[0; 8]);
+    let mut broken = stream();
+    let part = broken.push(&[0; 7]);
+    let after = broken.push(&[0; 16]);
+    match (whole, short.finish(), part, after, broken.finish()) {
+        (
+            Ok(()),
+            Err(KernelError::KTooLarge { k: 3, cols: 2 }),
+            Err(KernelError::Part { bytes: 7, size: 4 }),
+            Ok(()),
+            Err(KernelError::Part { bytes: 7, size: 4 }),
         ) => Ok(()),
         found => Err(format!("{found:?}")),
     }

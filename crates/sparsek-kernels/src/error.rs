@@ -90,6 +90,22 @@ pub enum KernelError {
         /// Cubes allowed over the three dimensions.
         limit: usize,
     },
+    /// A part of a stream that ends within an element.
+    #[error("a part of {bytes} bytes is no whole number of elements of {size} bytes")]
+    Part {
+        /// Bytes of the part.
+        bytes: usize,
+        /// Bytes of an element.
+        size: usize,
+    },
+    /// The device failed while it ran what was launched before: the one error that does not come before a launch.
+    #[error("{device} failed: {reason}")]
+    Device {
+        /// Name of the device.
+        device: String,
+        /// What the runtime reports.
+        reason: String,
+    },
     /// An early stop or precision parameter out of range.
     #[error("precision eps = {eps} is not a finite number at or above 0")]
     Precision {

@@ -8,6 +8,7 @@
 mod delegates;
 mod plan;
 mod radix;
+mod stream;
 
 use cubecl::{
     features::Plane,
@@ -17,6 +18,7 @@ use cubecl::{
 };
 
 pub use plan::{Selection, Subrange, VectorOptions};
+pub use stream::{Best, TopkStream};
 
 use self::{
     delegates::{DelegateBlueprint, fetch_members, find_delegates, gather_candidates},
@@ -49,7 +51,7 @@ const U32: ElemType = ElemType::UInt(UIntKind::U32);
 /// it is [`super::scatter`] of that of the values.
 ///
 /// ```no_run
-/// use cubecl::{Runtime, prelude::*};
+/// use cubecl::prelude::*;
 /// use sparsek_kernels::topk::{VectorOptions, topk_vector};
 ///
 /// # fn run(client: &cubecl::client::Client) -> Result<(), sparsek_kernels::KernelError> {
