@@ -6,7 +6,7 @@ use half::{bf16, f16};
 use sparsek::topk::{Method, TopkOptions, argtopk, topk, topk_mask};
 use sparsek_kernels::topk as kernel;
 use sparsek_tests::backend::Backend;
-use sparsek_tests::data::Matrix;
+use sparsek_tests::data::{Distribution, Matrix};
 use sparsek_tests::element::Element;
 use sparsek_tests::runner::{Cases, Outcome, Verdict, expect_panic};
 use sparsek_tests::verify;
@@ -34,6 +34,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
         cases.check(backend, format!("tensor/topk/{name}"), body);
     }
     cases.add(backend, "tensor/topk/long-rows", long_rows);
+    cases.add(backend, "tensor/topk/long-vector", long_vector);
 }
 
 fn add_dtype<T: Element, K: Ordered>(cases: &mut Cases, backend: &Backend) {
@@ -294,6 +295,44 @@ fn long_rows(backend: &Backend) -> Outcome {
         TopkOptions::new(64).with_method(Method::EarlyStop(8)),
     ] {
         check::<2, Float, f32>(&x, &options)?;
+    }
+    Ok(Verdict::Passed)
+}
+
+/// One row that is longer than several may be, with its gradient.
+fn long_vector(backend: &Backend) -> Outcome {
+    const LENGTH: usize = kernel::MAX_COLS + 5;
+    if let Some(reason) = backend.loop_limit(LENGTH) {
+        return Ok(Verdict::Skipped(reason));
+    }
+    let matrix = Matrix::<f32>::of(Distribution::Normal, 1, LENGTH, 27);
+    for (k, sorted) in [(3, true), (40, false)] {
+        let options = TopkOptions::new(k).with_sorted(sorted);
+        let device = backend.device.clone().autodiff();
+        let data = TensorData::new(matrix.data.clone(), [LENGTH]);
+        let x = Tensor::<1>::from_data(data, &device).require_grad();
+        let (values, indices) = topk(x.clone(), &options);
+        let positions = |indices: Tensor<1, Int>| indices.into_data().iter::<i64>().collect();
+        let found: Vec<i64> = positions(indices);
+        let spec = kernel::TopkOptions {
+            sorted,
+            ..kernel::TopkOptions::new(k)
+        };
+        let floats = elements::<f32>(&values.clone().into_data())?;
+        verify::selection(&matrix, &spec, Some(&floats), &found)?;
+        let alone: Vec<i64> = positions(argtopk(x.clone().inner(), &options));
+        verify::selection(&matrix, &spec, None, &alone)?;
+        let gradients = values.sum().backward();
+        let gradient = x.grad(&gradients).ok_or("a gradient")?;
+        let gradient = elements::<f32>(&gradient.into_data())?;
+        let ones = gradient.iter().filter(|&&g| g == 1.0).count();
+        let zeros = gradient.iter().filter(|&&g| g == 0.0).count();
+        let right = found.iter().all(|&at| gradient[at as usize] == 1.0);
+        if !right || ones != k || zeros != LENGTH - k {
+            return Err(format!(
+                "k = {k}: {ones} ones, {zeros} zeros in the gradient"
+            ));
+        }
     }
     Ok(Verdict::Passed)
 }

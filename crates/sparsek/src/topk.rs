@@ -68,8 +68,8 @@ impl TopkOptions {
 ///
 /// # Shapes
 ///
-/// - `x`: `[.., M, ..]`, M along `options.dim`, at most [`MAX_COLS`]; f32, f16, bf16, f64, i32, u32 or
-///   i64 where the device has it.
+/// - `x`: `[.., M, ..]`, M along `options.dim`, at most [`MAX_COLS`], or any that the indices can number where the
+///   method is exact and there is but one row; f32, f16, bf16, f64, i32, u32 or i64 where the device has it.
 /// - values and indices: `[.., k, ..]`; values in the dtype of `x`, indices in the device's default
 ///   integer dtype.
 ///
@@ -87,12 +87,13 @@ impl TopkOptions {
 /// # Cost
 ///
 /// On devices with planes and rows of at most 32 elements per unit of a plane (1024 on CUDA): one
-/// read of `x` and one write of the result. Longer rows are read once per search step.
+/// read of `x` and one write of the result. Longer rows are read once per search step; one row of more than [`MAX_COLS`]
+/// elements once, then about as many more as the square root of k M (Dr. Top-k: Gaihre et al., 2021).
 ///
 /// # Panics
 ///
-/// If `k > M`, `dim` is out of range, M is greater than [`MAX_COLS`], the device lacks the dtype, or
-/// the eps of [`Method::Precision`] is negative or not finite.
+/// If `k > M`, `dim` is out of range, M is greater than [`MAX_COLS`] and there are several rows or the method is not
+/// exact, the device lacks the dtype, or the eps of [`Method::Precision`] is negative or not finite.
 ///
 /// # Example
 ///
@@ -194,6 +195,11 @@ fn masked<const D: usize>(
     options: &TopkOptions,
 ) -> Tensor<D> {
     let (x, dim, spec) = prepare(operation, x, options);
+    let cols = x.dims()[D - 1];
+    assert!(
+        cols <= MAX_COLS,
+        "{operation}: rows of {cols} elements are longer than the limit of {MAX_COLS}",
+    );
     let masked = <Dispatch as SparsekOps>::topk_mask(x.into_dispatch(), lengths, spec);
     Tensor::<D>::from_dispatch(masked).swap_dims(dim, D - 1)
 }
@@ -225,9 +231,11 @@ fn prepare<const D: usize, K: Ordered>(
         options.k,
         x.dims(),
     );
+    let alone = x.dims().iter().product::<usize>() == cols;
     assert!(
-        cols <= MAX_COLS,
-        "{operation}: {cols} elements along dimension {dim} are more than the limit of {MAX_COLS}",
+        cols <= MAX_COLS || (alone && options.method == Method::Exact),
+        "{operation}: {cols} elements along dimension {dim} are more than the limit of {MAX_COLS}, which one row alone may \
+         exceed, for the exact method",
     );
     if let Method::Precision(eps) = options.method {
         assert!(

@@ -44,7 +44,7 @@ pub struct Rows {
     pub dtype: ElemType,
     /// Number of rows, up to [`MAX_ROWS`].
     pub rows: usize,
-    /// Elements of a row, up to [`MAX_COLS`].
+    /// Elements of a row, up to [`MAX_COLS`]; more for the exact method where there is one row without gaps.
     pub cols: usize,
     /// Distance between the same element of neighbouring rows.
     pub row_stride: usize,
@@ -142,7 +142,7 @@ pub(crate) struct Problem {
 /// block put members in order before they write them, where keys have at most 32 bits, shared memory can be used and
 /// no unit that shares the row gets more than 16 (k up to 128 for rows of 256 elements, to 512 above 512); elsewhere
 /// a second kernel rewrites the members once, or log²k times above 512 of them. Scratch: none, or as much as the
-/// result for that kernel.
+/// result for that kernel. One row of more than [`MAX_COLS`] elements is selected from as by [`topk_vector`].
 ///
 /// # Errors
 ///
@@ -155,6 +155,9 @@ pub fn topk(
     index: ElemType,
     routine: Option<Routine>,
 ) -> Result<Selected, KernelError> {
+    if is_long_vector(input, options, routine) {
+        return long_vector(client, input, options, index);
+    }
     let routine = validate(client, input, options, index, routine)?;
     let count = input.rows * options.k;
     let values = allocate(client, "values", count, input.dtype)?;
@@ -189,6 +192,9 @@ pub fn argtopk(
     index: ElemType,
     routine: Option<Routine>,
 ) -> Result<Handle, KernelError> {
+    if is_long_vector(input, options, routine) {
+        return Ok(long_vector(client, input, options, index)?.indices);
+    }
     let chosen = validate(client, input, options, index, routine)?;
     let count = input.rows * options.k;
     let job = Job {
@@ -238,6 +244,36 @@ pub fn topk_mask(
         job.select(routine, Target::Dense(&values, indices.as_ref()))?;
     }
     Ok(Masked { values, indices })
+}
+
+/// Whether a row is left to [`topk_vector`]: one alone that is too long for the routines.
+fn is_long_vector(input: &Rows, options: &TopkOptions, routine: Option<Routine>) -> bool {
+    input.rows == 1
+        && input.cols > MAX_COLS
+        && input.col_stride == 1
+        && input.lengths.is_none()
+        && options.method == Method::Exact
+        && routine.is_none()
+}
+
+fn long_vector(
+    client: &Client,
+    input: &Rows,
+    options: &TopkOptions,
+    index: ElemType,
+) -> Result<Selected, KernelError> {
+    let options = VectorOptions {
+        largest: options.largest,
+        sorted: options.sorted,
+        ..VectorOptions::new(options.k)
+    };
+    let Rows {
+        handle,
+        dtype,
+        cols,
+        ..
+    } = input;
+    topk_vector(client, handle, *dtype, *cols, &options, index)
 }
 
 fn validate(

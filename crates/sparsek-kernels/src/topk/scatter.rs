@@ -53,6 +53,12 @@ pub fn scatter(client: &Client, request: &Scatter) -> Result<Handle, KernelError
     } = *request;
     require_dtype(client, dtype)?;
     require_index(index)?;
+    if cols > u32::MAX as usize {
+        return Err(KernelError::RowTooLong {
+            cols,
+            limit: u32::MAX as usize,
+        });
+    }
     let elements = rows * cols;
     let output = allocate(client, "output", elements, dtype)?;
     let total = rows * k;

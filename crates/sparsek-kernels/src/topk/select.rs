@@ -11,7 +11,8 @@ use super::{
 };
 use crate::{error::KernelError, launch::units_per_cube};
 
-/// Longest rows any routine takes: column numbers and counts stay exact in 32-bit integers and f32.
+/// Longest rows any routine takes: column numbers and counts stay exact in 32-bit integers and f32. One row alone may
+/// be longer, for the exact method: see [`crate::topk::topk_vector`].
 pub const MAX_COLS: usize = 1 << 24;
 /// Most rows in one call.
 pub const MAX_ROWS: usize = 1 << 31;

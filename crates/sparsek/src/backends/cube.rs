@@ -37,9 +37,11 @@ fn with_last(shape: &Shape, last: usize) -> Shape {
 }
 
 /// Views a tensor as rows along its last dimension: in place when its other dimensions lie at even
-/// distances, else copied.
+/// distances, and the elements of rows that are too long for the routines side by side; else copied.
 fn rows_of(input: CubeTensor, lengths: Lengths<CubeBackend>) -> (CubeTensor, Rows) {
-    let input = if row_stride(&input).is_some() {
+    let last = input.meta.num_dims() - 1;
+    let dense = input.meta.shape()[last] <= topk::MAX_COLS || input.meta.strides()[last] == 1;
+    let input = if dense && row_stride(&input).is_some() {
         input
     } else {
         into_contiguous(input)
