@@ -2,9 +2,13 @@
 
 use cubecl::{client::Client, prelude::*};
 use rayon::prelude::*;
+use sparsek_tests::backend::{Backend, Kind};
 
 use crate::timing::{measure, median, wall_clock};
 
+/// Elements that are copied and read to measure rates: by devices, and by the runtimes that compute on the host.
+const DEVICE_COPY: usize = 1 << 28;
+const SLOW_COPY: usize = 1 << 22;
 /// Elements that one core copies at a time.
 const CHUNK: usize = 1 << 18;
 
@@ -12,6 +16,20 @@ const CHUNK: usize = 1 << 18;
 /// yet.
 const AGAIN: usize = 5;
 const SAME: f64 = 0.97;
+
+/// Elements to measure rates of a backend with.
+pub fn elements(backend: &Backend) -> usize {
+    if backend.is_llvmpipe() || backend.kind == Kind::Cpu {
+        SLOW_COPY
+    } else {
+        DEVICE_COPY
+    }
+}
+
+/// A grid of so many cubes.
+fn folded(cubes: usize) -> CubeCount {
+    CubeCount::Static(cubes.min(32_768) as u32, cubes.div_ceil(32_768) as u32, 1)
+}
 
 #[cube(launch_unchecked)]
 fn copy_kernel<N: Size>(source: &[Vector<f32, N>], target: &mut [Vector<f32, N>]) {
@@ -25,8 +43,7 @@ pub fn rate(client: &Client, elements: usize) -> anyhow::Result<f64> {
     let bytes = elements * size_of::<f32>();
     let source = client.create_from_slice(&vec![1u8; bytes]);
     let target = client.empty(bytes);
-    let units = (elements / 4).div_ceil(256);
-    let cubes = CubeCount::Static(units.min(32_768) as u32, units.div_ceil(32_768) as u32, 1);
+    let cubes = folded((elements / 4).div_ceil(256));
     let measured = || {
         measure(client, || {
             // SAFETY: both buffers hold `elements` and the kernel checks each position.
@@ -80,8 +97,7 @@ pub fn read_rate(client: &Client, elements: usize) -> anyhow::Result<f64> {
     let bytes = elements * size_of::<f32>();
     let source = client.create_from_slice(&vec![1u8; bytes]);
     let target = client.empty(size_of::<f32>());
-    let cubes = elements / (4 * UNITS * LOADS);
-    let cubes = CubeCount::Static(cubes.min(32_768) as u32, cubes.div_ceil(32_768) as u32, 1);
+    let cubes = folded(elements / (4 * UNITS * LOADS));
     let ms = measure(client, || {
         // SAFETY: the cubes read `elements` and no more.
         unsafe {

@@ -72,8 +72,7 @@ struct Record {
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let backend = arguments.backend.open().map_err(anyhow::Error::msg)?;
     let client = (backend.client.as_ref()).context("no kernels on this backend")?;
-    let small = backend.is_llvmpipe() || arguments.backend == Kind::Cpu;
-    let elements = if small { 1 << 22 } else { 1 << 28 };
+    let elements = copy::elements(&backend);
     let copy_gbps = copy::rate(client, elements)?;
     let read_gbps = copy::read_rate(client, elements)?;
     println!(

@@ -7,12 +7,7 @@ mod problem;
 mod tensors;
 
 use anyhow::{Context, ensure};
-use sparsek_tests::{
-    backend::{Backend, Kind},
-    data::Distribution,
-    element::Element,
-    with_dtype,
-};
+use sparsek_tests::{backend::Backend, data::Distribution, element::Element, with_dtype};
 
 use arguments::method;
 pub use arguments::{Arguments, distribution};
@@ -29,11 +24,8 @@ use crate::{
 
 /// Rows compared with the oracle before a case is timed, spread evenly over the matrix.
 const CHECKED_ROWS: usize = 1 << 15;
-/// Elements of the copy that measures the copy rate: of devices, of the host's memory, and of the
-/// runtimes that compute on the host.
-const DEVICE_COPY: usize = 1 << 28;
+/// Elements of the copy that measures the copy rate of the host's memory.
 const HOST_COPY: usize = 1 << 26;
-const SLOW_COPY: usize = 1 << 22;
 
 /// Runs every case with every method.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
@@ -45,10 +37,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let backend = arguments.backend.open().map_err(anyhow::Error::msg)?;
     let copy_gbps = match &backend.client {
         None => copy::host_rate(HOST_COPY)?,
-        Some(client) if backend.is_llvmpipe() || arguments.backend == Kind::Cpu => {
-            copy::rate(client, SLOW_COPY)?
-        }
-        Some(client) => copy::rate(client, DEVICE_COPY)?,
+        Some(client) => copy::rate(client, copy::elements(&backend))?,
     };
     println!(
         "{} ({}): copy {copy_gbps:.0} GB/s",

@@ -47,7 +47,6 @@ fn rows_of(input: CubeTensor, lengths: Lengths<CubeBackend>) -> (CubeTensor, Row
         into_contiguous(input)
     };
     let shape = input.meta.shape().clone();
-    let last = shape.num_dims() - 1;
     let cols = shape[last];
     let rows = Rows {
         handle: input.handle.clone(),
