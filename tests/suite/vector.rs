@@ -2,7 +2,7 @@
 
 use sparsek_kernels::KernelError;
 use sparsek_kernels::topk::{
-    Routine, Selection, Subrange, TopkOptions, TopkStream, VectorOptions, topk_vector,
+    Filter, Routine, Selection, Subrange, TopkOptions, TopkStream, VectorOptions, topk_vector,
 };
 use sparsek_tests::backend::Backend;
 use sparsek_tests::data::{Distribution, Matrix};
@@ -57,6 +57,25 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
                         largest,
                         subrange,
                         selection: how,
+                        ..VectorOptions::new(k)
+                    })?;
+                }
+                check.end()
+            });
+        }
+        for (name, filter) in [("on", Filter::On), ("off", Filter::Off)] {
+            cases.add(backend, at(format!("f32/filter/{name}")), move |b| {
+                let mut check = Vectors::new(b);
+                for (length, exponent, ks) in [
+                    (30_000, 4, &[1, 33, 1500][..]),
+                    (100_001, 9, &[1, 40, 190]),
+                    (300_000, 13, &[1, 17, 37]),
+                ] {
+                    check.distributions::<f32>(length, ks, |k| VectorOptions {
+                        largest: k % 2 == 1,
+                        subrange: Subrange::Exponent(exponent),
+                        selection: how,
+                        filter,
                         ..VectorOptions::new(k)
                     })?;
                 }

@@ -103,28 +103,40 @@ fn origin(chosen: &[u32], slot: usize, exponent: u32) -> usize {
     (subrange << exponent) + (slot & ((1usize << exponent) - 1))
 }
 
-/// Values and indices of members, given by their slots, or by their places in the vector where `direct`.
+/// How the places of members are given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Places {
+    /// In the vector.
+    Direct,
+    /// In the chosen subranges, one after the other.
+    Slots,
+    /// In a list of such slots.
+    Listed,
+}
+
+/// Values and indices of members.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn fetch_members<E: Element, I: Numeric>(
     elements: &[E],
     chosen: &[u32],
-    slots: &[u32],
+    listing: &[u32],
+    members: &[u32],
     values: &mut [E],
     indices: &mut [I],
-    members: usize,
+    k: usize,
     exponent: u32,
-    #[comptime] direct: bool,
+    #[comptime] places: Places,
     #[define(I)] _index: ElemType,
 ) {
     let member = ABSOLUTE_POS;
-    if member >= members {
+    if member >= k {
         terminate!();
     }
-    let slot = slots[member] as usize;
-    let at = if comptime!(direct) {
-        slot
-    } else {
-        origin(chosen, slot, exponent)
+    let place = members[member] as usize;
+    let at = match comptime!(places) {
+        Places::Direct => place,
+        Places::Slots => origin(chosen, place, exponent),
+        Places::Listed => origin(chosen, listing[place] as usize, exponent),
     };
     values[member] = elements[at];
     indices[member] = I::cast_from(at);

@@ -13,6 +13,12 @@ use crate::{
 /// Elements up to which one cube selects faster than many do in six launches: 32 of 2^20 took 0.045 ms with one cube for
 /// the delegates and one for their subranges, 0.160 by digits (NVIDIA H200).
 const ROW_LENGTH: usize = 1 << 14;
+/// Most members for which subranges are filtered: each team reads as many delegates.
+const FILTERED: usize = 1 << 12;
+/// Part of the vector that filtered subranges may be at most: they are read twice.
+const FILTERED_SHARE: usize = 32;
+/// Elements of a piece of a subrange that a team filters, as an exponent.
+pub(super) const PIECE: u32 = 11;
 /// Elements for each member from which on delegates are found.
 const SHARE: usize = 16;
 /// The shortest and the longest subrange that is chosen, as exponents. Those for 128 of 2^30 differ little: 1.051 ms with
@@ -50,6 +56,19 @@ pub enum Selection {
     Radix,
 }
 
+/// Whether chosen subranges are filtered (Rule 2): of their elements only those that reach the least of their delegates
+/// are selected from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Filter {
+    /// Where it saves time.
+    #[default]
+    Auto,
+    /// Always; refused where it cannot be.
+    On,
+    /// Never.
+    Off,
+}
+
 /// What to select from a vector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VectorOptions {
@@ -63,6 +82,8 @@ pub struct VectorOptions {
     pub subrange: Subrange,
     /// How delegates and chosen subranges are selected from.
     pub selection: Selection,
+    /// Whether chosen subranges are filtered.
+    pub filter: Filter,
 }
 
 impl VectorOptions {
@@ -74,6 +95,7 @@ impl VectorOptions {
             sorted: false,
             subrange: Subrange::Auto,
             selection: Selection::Auto,
+            filter: Filter::Auto,
         }
     }
 }
@@ -87,6 +109,8 @@ pub(super) struct Plan {
     pub first: Selection,
     /// How the chosen subranges, or the vector, are.
     pub last: Selection,
+    /// Whether subranges are filtered.
+    pub filter: bool,
 }
 
 impl Plan {
@@ -112,37 +136,92 @@ impl Plan {
                 limit: most,
             });
         }
+        let filter = |exponent: u32| filters(dtype, length, exponent, options);
         let exponent = match options.subrange {
-            Subrange::Auto => rule4(length, k),
+            // Subranges that are filtered may be longer, so that a row holds the delegates.
+            Subrange::Auto => rule4(length, k).map(|exponent| {
+                let longer = length.div_ceil(ROW_LENGTH).next_power_of_two().ilog2();
+                let longer = longer.max(exponent);
+                if filter(longer).is_ok() {
+                    longer
+                } else {
+                    exponent
+                }
+            }),
             Subrange::Exponent(exponent) => Some(exponent.min(length.max(1).ilog2())),
             Subrange::Whole => None,
         }
         .filter(|_| k > 0);
-        if let Some(exponent) = exponent
-            && length.div_ceil(1 << exponent) < k
-        {
+        let selection = |length: usize| selection(client, dtype, length, options.selection);
+        let Some(exponent) = exponent else {
+            if options.filter == Filter::On && k > 0 {
+                return Err(refused("filter", "there are no delegates".into()));
+            }
+            let last = selection(length)?;
+            return Ok(Self {
+                exponent: None,
+                first: last,
+                last,
+                filter: false,
+            });
+        };
+        let count = length.div_ceil(1 << exponent);
+        if count < k {
             return Err(refused(
                 "delegates",
                 format!("{length} elements have fewer than k = {k} subranges of 2^{exponent}"),
             ));
         }
-        let selection = |length: usize| selection(client, dtype, length, options.selection);
-        Ok(match exponent {
-            Some(exponent) => Self {
-                exponent: Some(exponent),
-                first: selection(length.div_ceil(1 << exponent))?,
-                last: selection(k << exponent)?,
-            },
-            None => {
-                let last = selection(length)?;
-                Self {
-                    exponent,
-                    first: last,
-                    last,
+        let first = selection(count)?;
+        let filter = match (options.filter, filter(exponent)) {
+            (Filter::Auto, able) => able.is_ok() && first == Selection::Rows,
+            (Filter::Off, _) => false,
+            (Filter::On, able) => {
+                able?;
+                if first != Selection::Rows {
+                    let reason = format!("{count} delegates are not selected from as a row");
+                    return Err(refused("filter", reason));
                 }
+                true
             }
+        };
+        Ok(Self {
+            exponent: Some(exponent),
+            first,
+            last: if filter {
+                Selection::Rows
+            } else {
+                selection(k << exponent)?
+            },
+            filter,
         })
     }
+}
+
+/// Whether subranges can be filtered, and where that is left to the library, whether it pays.
+fn filters(
+    dtype: ElemType,
+    length: usize,
+    exponent: u32,
+    options: &VectorOptions,
+) -> Result<(), KernelError> {
+    let k = options.k;
+    let slots = k << exponent;
+    let refuse = |reason: String| Err(refused("filter", reason));
+    if dtype.size() > 4 {
+        return refuse(format!("keys of {dtype} have 8 bytes, a row's 4"));
+    }
+    if slots > MAX_COLS {
+        return refuse(format!(
+            "{slots} elements of subranges exceed the {MAX_COLS} of a row"
+        ));
+    }
+    if options.filter == Filter::Auto
+        && (k > FILTERED || slots > length / FILTERED_SHARE || slots <= ROW_LENGTH)
+    {
+        return refuse("it does not pay".into());
+    }
+    Ok(())
 }
 
 /// The exponent for which delegates and chosen subranges are about as many; none where they are as many as the vector.

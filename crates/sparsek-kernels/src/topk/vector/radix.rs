@@ -125,8 +125,8 @@ fn prefix<K: Int>(
 
 /// Adds the digits of the keys that begin with the digits found so far to the histogram of `pass`.
 #[cube(launch_unchecked, address_type = "dynamic")]
-pub(crate) fn count_digits<E: Element>(
-    elements: &[E],
+pub(crate) fn count_digits<E: Element, N: Size>(
+    elements: &[Vector<E, N>],
     state: &[Atomic<u32>],
     length: usize,
     k: u32,
@@ -146,17 +146,22 @@ pub(crate) fn count_digits<E: Element>(
     let width = comptime!(blueprint.width(pass));
     let mask = comptime!((1u32 << width) - 1);
     let step = CUBE_COUNT * units as usize;
+    let loads = length / N::value().comptime();
     let mut at = CUBE_POS * units as usize + UNIT_POS as usize;
-    while at < length {
-        let key = ordered_key::<E>(elements[at], blueprint.largest);
-        let member = if comptime!(pass > 0) {
-            key >> E::Key::cast_from(comptime!(shift + width)) == begun
-        } else {
-            true.runtime()
-        };
-        if member {
-            let digit = u32::cast_from(key >> E::Key::cast_from(shift)) & mask;
-            counts[digit as usize].fetch_add(1u32);
+    while at < loads {
+        let items = elements[at];
+        #[unroll]
+        for item in 0..N::value().comptime() {
+            let key = ordered_key::<E>(items.extract(item), blueprint.largest);
+            let member = if comptime!(pass > 0) {
+                key >> E::Key::cast_from(comptime!(shift + width)) == begun
+            } else {
+                true.runtime()
+            };
+            if member {
+                let digit = u32::cast_from(key >> E::Key::cast_from(shift)) & mask;
+                counts[digit as usize].fetch_add(1u32);
+            }
         }
         at += step;
     }
@@ -173,8 +178,8 @@ pub(crate) fn count_digits<E: Element>(
 
 /// How many elements of each cube's stretch are above the kth key, and how many equal it.
 #[cube(launch_unchecked, address_type = "dynamic")]
-pub(crate) fn count_members<E: Element>(
-    elements: &[E],
+pub(crate) fn count_members<E: Element, N: Size>(
+    elements: &[Vector<E, N>],
     state: &[Atomic<u32>],
     counts: &mut [u32],
     length: usize,
@@ -184,14 +189,19 @@ pub(crate) fn count_members<E: Element>(
 ) {
     let units = comptime!(blueprint.units);
     let found = prefix::<E::Key>(state, k, comptime!(blueprint.passes()), blueprint);
-    let end = min((CUBE_POS + 1) * stretch, length);
+    let per_load = N::value().comptime();
+    let end = min((CUBE_POS + 1) * stretch, length) / per_load;
     let mut above = 0u32;
     let mut level = 0u32;
-    let mut at = CUBE_POS * stretch + UNIT_POS as usize;
+    let mut at = CUBE_POS * stretch / per_load + UNIT_POS as usize;
     while at < end {
-        let key = ordered_key::<E>(elements[at], blueprint.largest);
-        above += select(key > found, 1u32, 0u32);
-        level += select(key == found, 1u32, 0u32);
+        let items = elements[at];
+        #[unroll]
+        for item in 0..per_load {
+            let key = ordered_key::<E>(items.extract(item), blueprint.largest);
+            above += select(key > found, 1u32, 0u32);
+            level += select(key == found, 1u32, 0u32);
+        }
         at += units as usize;
     }
     let mut sums = Shared::<[u32]>::new_slice(units as usize);
@@ -207,8 +217,8 @@ pub(crate) fn count_members<E: Element>(
 
 /// Places of the members in index order.
 #[cube(launch_unchecked, address_type = "dynamic")]
-pub(crate) fn list_members<E: Element>(
-    elements: &[E],
+pub(crate) fn list_members<E: Element, N: Size>(
+    elements: &[Vector<E, N>],
     state: &[Atomic<u32>],
     counts: &[u32],
     members: &mut [u32],
@@ -252,12 +262,18 @@ pub(crate) fn list_members<E: Element>(
     while tile < end {
         // A tile holds at most 1024 x 16 elements, so both counts fit in 16 bits.
         let first = tile + (UNIT_POS * ITEMS) as usize;
+        let per_load = N::value().comptime();
         let mut own = Cursor { above: 0, level: 0 };
-        for item in 0..ITEMS {
-            let at = first + item as usize;
+        #[unroll]
+        for load in 0..comptime!(ITEMS as usize / per_load) {
+            let at = first + comptime!(load * per_load);
             if at < end {
-                let key = ordered_key::<E>(elements[at], blueprint.largest);
-                own.place::<E::Key>(key, &threshold, quota);
+                let items = elements[at / per_load];
+                #[unroll]
+                for item in 0..per_load {
+                    let key = ordered_key::<E>(items.extract(item), blueprint.largest);
+                    own.place::<E::Key>(key, &threshold, quota);
+                }
             }
         }
         let packed = own.above + (own.level << 16);
@@ -269,13 +285,17 @@ pub(crate) fn list_members<E: Element>(
                 above: above + (before & 0xffff),
                 level: level + (before >> 16),
             };
-            for item in 0..ITEMS {
-                let at = first + item as usize;
+            for load in 0..comptime!(ITEMS / per_load as u32) {
+                let at = first + load as usize * per_load;
                 if at < end {
-                    let key = ordered_key::<E>(elements[at], blueprint.largest);
-                    let place = cursor.place::<E::Key>(key, &threshold, quota);
-                    if place.member {
-                        members[place.position as usize] = u32::cast_from(at);
+                    let items = elements[at / per_load];
+                    #[unroll]
+                    for item in 0..per_load {
+                        let key = ordered_key::<E>(items.extract(item), blueprint.largest);
+                        let place = cursor.place::<E::Key>(key, &threshold, quota);
+                        if place.member {
+                            members[place.position as usize] = u32::cast_from(at + comptime!(item));
+                        }
                     }
                 }
             }
