@@ -7,7 +7,7 @@ use bytemuck::cast_slice;
 use cubecl::{client::Client, future, prelude::*};
 use rayon::prelude::*;
 use serde::Serialize;
-use sparsek_kernels::topk::{Selection, Subrange, VectorOptions, topk_vector};
+use sparsek_kernels::topk::{Filter, Selection, Subrange, VectorOptions, topk_vector};
 use sparsek_tests::{
     backend::Kind,
     data::Distribution,
@@ -35,7 +35,7 @@ pub struct Arguments {
     #[arg(long = "case", default_value = "2**24x128")]
     cases: Vec<VectorCase>,
     /// delegates (subranges by Rule 4), alpha:N (of 2^N elements) or whole (no delegates), each also with
-    /// `/radix` or `/rows`; may be repeated.
+    /// `/beta:N` (delegates of each subrange), `/radix`, `/rows`, `/filter`, `/unfiltered`; may be repeated.
     #[arg(long = "method", default_value = "delegates")]
     methods: Vec<String>,
     /// Distribution of the input, by the suite's names; may be repeated.
@@ -165,24 +165,23 @@ impl Bench<'_> {
 }
 
 fn options(text: &str, k: usize) -> anyhow::Result<VectorOptions> {
-    let (subrange, selection) = text.split_once('/').unwrap_or((text, "auto"));
-    let subrange = match subrange.split_once(':') {
-        None if subrange == "delegates" => Subrange::Auto,
-        None if subrange == "whole" => Subrange::Whole,
-        Some(("alpha", exponent)) => Subrange::Exponent(exponent.parse()?),
-        _ => bail!("{text}: a method is delegates, alpha:N or whole"),
-    };
-    let selection = match selection {
-        "auto" => Selection::Auto,
-        "radix" => Selection::Radix,
-        "rows" => Selection::Rows,
-        _ => bail!("{text}: a selection is radix or rows"),
-    };
-    Ok(VectorOptions {
-        subrange,
-        selection,
-        ..VectorOptions::new(k)
-    })
+    let mut options = VectorOptions::new(k);
+    for part in text.split('/') {
+        match part.split_once(':').unwrap_or((part, "")) {
+            ("delegates", "") => {}
+            ("whole", "") => options.subrange = Subrange::Whole,
+            ("alpha", exponent) => options.subrange = Subrange::Exponent(exponent.parse()?),
+            ("beta", delegates) => options.delegates = delegates.parse()?,
+            ("rows", "") => options.selection = Selection::Rows,
+            ("radix", "") => options.selection = Selection::Radix,
+            ("filter", "") => options.filter = Filter::On,
+            ("unfiltered", "") => options.filter = Filter::Off,
+            _ => bail!(
+                "{text}: a method is delegates, alpha:N or whole, then /beta:N, /radix, /rows, /filter, /unfiltered"
+            ),
+        }
+    }
+    Ok(options)
 }
 
 /// Whether these are the k greatest, ties to the lowest index, in index order. For inputs without NaN.

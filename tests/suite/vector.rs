@@ -63,24 +63,28 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
                 check.end()
             });
         }
-        for (name, filter) in [("on", Filter::On), ("off", Filter::Off)] {
-            cases.add(backend, at(format!("f32/filter/{name}")), move |b| {
-                let mut check = Vectors::new(b);
-                for (length, exponent, ks) in [
-                    (30_000, 4, &[1, 33, 1500][..]),
-                    (100_001, 9, &[1, 40, 190]),
-                    (300_000, 13, &[1, 17, 37]),
-                ] {
-                    check.distributions::<f32>(length, ks, |k| VectorOptions {
-                        largest: k % 2 == 1,
-                        subrange: Subrange::Exponent(exponent),
-                        selection: how,
-                        filter,
-                        ..VectorOptions::new(k)
-                    })?;
-                }
-                check.end()
-            });
+        for delegates in 1..=4 {
+            for (name, filter) in [("on", Filter::On), ("off", Filter::Off)] {
+                let case = at(format!("f32/delegates-{delegates}/filter-{name}"));
+                cases.add(backend, case, move |b| {
+                    let mut check = Vectors::new(b);
+                    for (length, exponent, ks) in [
+                        (30_001, 4, &[1, 33, 500][..]),
+                        (100_001, 9, &[1, 40, 190]),
+                        (300_000, 13, &[1, 17, 37]),
+                    ] {
+                        check.distributions::<f32>(length, ks, |k| VectorOptions {
+                            largest: k % 2 == 1,
+                            subrange: Subrange::Exponent(exponent),
+                            delegates,
+                            selection: how,
+                            filter,
+                            ..VectorOptions::new(k)
+                        })?;
+                    }
+                    check.end()
+                });
+            }
         }
         cases.add(backend, at("f32/sorted".into()), move |b| {
             let mut check = Vectors::new(b);

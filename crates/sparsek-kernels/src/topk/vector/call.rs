@@ -1,25 +1,18 @@
 //! The steps of a call: delegates, the subranges that they choose, the members among their elements.
 
-use cubecl::{features::Plane, ir::ElemType, prelude::*, server::Handle};
+use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
 use super::{
     U32, VectorOptions,
-    delegates::{DelegateBlueprint, Places, fetch_members, find_delegates, gather_candidates},
+    delegates::{DelegateBlueprint, fetch_members, find_delegates, gather_candidates},
     elements::Elements,
-    filter::{ChosenLaunch, FilterBlueprint, count_reaching, list_reaching},
-    plan::{CUBE_UNITS, FLIGHT, PIECE, Plan, Selection},
+    finish::{FinishBlueprint, SubrangesLaunch, finish},
+    plan::{CUBE_UNITS, Cut, FLIGHT, Last, Plan, Selection, plane_or_unit},
 };
 use crate::{
     error::KernelError,
     launch::{Grid, allocate, argument, units_per_cube},
-    topk::{
-        Rows, TopkOptions, argtopk,
-        element::Element,
-        launch::load_widths,
-        routines::team::Shape,
-        select::{is_llvmpipe, plane_size},
-        topk,
-    },
+    topk::{Rows, Selected, TopkOptions, element::Element, launch::load_widths, routines::team::Shape, topk},
 };
 
 /// A checked call.
@@ -33,166 +26,129 @@ pub(super) struct Call<'a> {
 }
 
 impl Call<'_> {
-    pub fn run<E: Element>(
-        &self,
-        plan: &Plan,
-        values: &Handle,
-        indices: &Handle,
-    ) -> Result<(), KernelError> {
-        let elements = Elements {
-            client: self.client,
-            handle: self.input,
-            dtype: self.dtype,
-            length: self.length,
-            largest: self.options.largest,
-        };
-        let output = (values, indices);
-        let Some(exponent) = plan.exponent else {
-            let members = elements.select::<E>(plan.last, self.options.k)?;
-            let found = Found {
-                chosen: &members,
-                listing: &members,
-                slots: self.options.k,
-                members: &members,
-                places: Places::Direct,
-            };
-            return self.fetch::<E>(&found, 0, output);
-        };
-        if plan.filter {
-            return self.filtered::<E>(exponent, output);
+    /// The members in index order.
+    pub fn run<E: Element>(&self, plan: &Plan) -> Result<Selected, KernelError> {
+        match plan {
+            Plan::Whole(Selection::Rows) => {
+                let rows = Rows::contiguous(self.input.clone(), self.dtype, 1, self.length);
+                let options = TopkOptions {
+                    largest: self.options.largest,
+                    ..TopkOptions::new(self.options.k)
+                };
+                topk(self.client, &rows, &options, self.index, None)
+            }
+            Plan::Whole(selection) => {
+                let elements = Elements {
+                    client: self.client,
+                    handle: self.input,
+                    dtype: self.dtype,
+                    length: self.length,
+                    largest: self.options.largest,
+                };
+                let members = elements.select::<E>(*selection, self.options.k)?;
+                self.fetch::<E>(None, &members)
+            }
+            Plan::Delegates(cut) => self.by_delegates::<E>(cut),
         }
-        let chosen = {
-            let keys = self.delegates::<E>(exponent)?;
-            let count = self.length.div_ceil(1 << exponent);
-            self.best_keys::<E>(plan.first, &keys, count)?
-        };
-        let slots = {
-            let count = self.options.k << exponent;
-            let keys = self.gather::<E>(&chosen, count, exponent)?;
-            self.best_keys::<E>(plan.last, &keys, count)?
-        };
-        let found = Found {
-            chosen: &chosen,
-            listing: &slots,
-            slots: self.options.k,
-            members: &slots,
-            places: Places::Slots,
-        };
-        self.fetch::<E>(&found, exponent, output)
     }
 
-    /// The members among those elements of chosen subranges that reach the least of their delegates.
-    fn filtered<E: Element>(
-        &self,
-        exponent: u32,
-        output: (&Handle, &Handle),
-    ) -> Result<(), KernelError> {
-        let (client, k) = (self.client, self.options.k);
-        let keys = self.delegates::<E>(exponent)?;
-        let row = |keys: Handle, length: usize| Rows::contiguous(keys, U32, 1, length);
-        let row_options = TopkOptions::new(k);
-        let delegates = row(keys, self.length.div_ceil(1 << exponent));
-        let best = topk(client, &delegates, &row_options, U32, None)?;
-        let cut = exponent.min(PIECE);
-        let pieces = k << (exponent - cut);
-        let slots = k << exponent;
-        let counts = allocate(client, "counts", pieces, U32)?;
-        let keys = allocate(client, "candidates", slots, U32)?;
-        let listing = allocate(client, "slots", slots, U32)?;
-        let total = allocate(client, "total", 1, U32)?;
-        let (plane, planes) = self.planes();
-        let lanes = plane.min(1 << cut);
-        let blueprint = FilterBlueprint {
-            team: shape(lanes, 1),
-            largest: self.options.largest,
+    fn by_delegates<E: Element>(&self, cut: &Cut) -> Result<Selected, KernelError> {
+        let (keys, positions) = self.delegates::<E>(cut)?;
+        let best = match &cut.first {
+            Some(first) => Some(self.best::<E>(first, &keys, cut.delegates(self.length))?),
+            None => None,
         };
-        let teams = (plane / lanes * planes) as usize;
-        let grid = || {
-            let dim = CubeDim::new_2d(plane, planes);
-            Grid::new(client, pieces.div_ceil(teams), dim, self.length)
+        let selection = match (&cut.last, &best) {
+            (Last::Finish(blueprint), best) => {
+                return self.finish::<E>(cut, blueprint, &keys, best.as_ref(), &positions);
+            }
+            (Last::Select(selection), Some(best)) => (*selection, best),
+            (Last::Select(_), None) => unreachable!("delegates have been selected from"),
         };
-        let chosen = || ChosenLaunch::new(self.length, k as u32, exponent, cut);
-        let elements = || argument(self.input, "input", self.dtype, self.length);
-        let subranges = || argument(&best.indices, "subranges", U32, k);
-        let delegates = || argument(&best.values, "delegates", U32, k);
-        let numbers = || argument(&counts, "counts", U32, pieces);
-        // SAFETY: elements are read below `length`, and no more written than there are slots.
-        unsafe {
-            let place = grid()?;
-            count_reaching::launch_unchecked::<E>(
-                client,
-                place.count,
-                place.dim,
-                place.address,
-                elements()?,
-                subranges()?,
-                delegates()?,
-                numbers()?,
-                chosen(),
-                blueprint,
-            );
-            let place = grid()?;
-            list_reaching::launch_unchecked::<E>(
-                client,
-                place.count,
-                place.dim,
-                place.address,
-                elements()?,
-                subranges()?,
-                delegates()?,
-                numbers()?,
-                argument(&keys, "candidates", U32, slots)?,
-                argument(&listing, "slots", U32, slots)?,
-                argument(&total, "total", U32, 1)?,
-                chosen(),
-                blueprint,
-            );
-        }
-        let candidates = row(keys, slots).with_lengths(total);
-        let members = argtopk(client, &candidates, &row_options, U32, None)?;
-        let found = Found {
-            chosen: &best.indices,
-            listing: &listing,
-            slots,
-            members: &members,
-            places: Places::Listed,
+        let (selection, best) = selection;
+        let count = self.options.k << cut.exponent;
+        let candidates = self.gather::<E>(&best.indices, count, cut.exponent)?;
+        let members = self.keys::<E>(&candidates, count);
+        let members = if Self::key_dtype::<E>().size() == 8 {
+            members.select::<u64>(selection, self.options.k)?
+        } else {
+            members.select::<u32>(selection, self.options.k)?
         };
-        self.fetch::<E>(&found, exponent, output)
-    }
-
-    /// Units of a plane, and planes of a cube.
-    fn planes(&self) -> (u32, u32) {
-        let client = self.client;
-        let planes = client.features().plane.contains(Plane::Ops) || is_llvmpipe(client);
-        let plane = plane_size(client).filter(|_| planes).unwrap_or(1);
-        (plane, units_per_cube(client, CUBE_UNITS.max(plane)) / plane)
+        self.fetch::<E>(Some((&best.indices, cut.exponent)), &members)
     }
 
     fn key_dtype<E: Element>() -> ElemType {
         E::Key::elem_type_native()
     }
 
-    fn delegates<E: Element>(&self, exponent: u32) -> Result<Handle, KernelError> {
+    fn keys<'a, E: Element>(&'a self, handle: &'a Handle, length: usize) -> Elements<'a> {
+        Elements {
+            client: self.client,
+            handle,
+            dtype: Self::key_dtype::<E>(),
+            length,
+            largest: true,
+        }
+    }
+
+    /// The k best delegates and their places.
+    fn best<E: Element>(
+        &self,
+        plan: &Plan,
+        keys: &Handle,
+        count: usize,
+    ) -> Result<Selected, KernelError> {
+        let dtype = Self::key_dtype::<E>();
+        let options = VectorOptions::new(self.options.k);
+        let call = Call {
+            client: self.client,
+            input: keys,
+            dtype,
+            length: count,
+            options: &options,
+            index: U32,
+        };
+        if dtype.size() == 8 {
+            call.run::<u64>(plan)
+        } else {
+            call.run::<u32>(plan)
+        }
+    }
+
+    /// Keys of the delegates and, where there are several for each subrange, where they stand.
+    fn delegates<E: Element>(&self, cut: &Cut) -> Result<(Handle, Handle), KernelError> {
         let client = self.client;
-        let count = self.length.div_ceil(1 << exponent);
-        let keys = allocate(client, "delegates", count, Self::key_dtype::<E>())?;
-        let rows = Rows::contiguous(self.input.clone(), self.dtype, 1, 1 << exponent);
+        let count = cut.delegates(self.length);
+        let key = Self::key_dtype::<E>();
+        let keys = allocate(client, "delegates", count, key)?;
+        let several = if cut.per_subrange > 1 { count } else { 0 };
+        let positions = if several > 0 {
+            allocate(client, "positions", several, U32)?
+        } else {
+            keys.clone()
+        };
+        let rows = Rows::contiguous(self.input.clone(), self.dtype, 1, 1 << cut.exponent);
         let width = load_widths(client, &rows).max().unwrap_or(1);
-        let loads = (1usize << exponent) / width;
-        let (plane, planes) = self.planes();
+        let loads = (1usize << cut.exponent) / width;
+        let plane = plane_or_unit(client);
+        let planes = units_per_cube(client, CUBE_UNITS.max(plane)) / plane;
         let lanes = loads.min(plane as usize);
         let blueprint = DelegateBlueprint {
-            team: shape(lanes as u32, width),
+            team: Shape {
+                lanes: lanes as u32,
+                planes: 1,
+                width,
+                loads: 1,
+                exact_fit: true,
+            },
             flight: (loads / lanes).min(FLIGHT),
+            delegates: cut.per_subrange,
             largest: self.options.largest,
         };
         let teams = (plane as usize / lanes) * planes as usize;
-        let grid = Grid::new(
-            client,
-            count.div_ceil(teams),
-            CubeDim::new_2d(plane, planes),
-            self.length,
-        )?;
+        let subranges = self.length.div_ceil(1 << cut.exponent);
+        let dim = CubeDim::new_2d(plane, planes);
+        let grid = Grid::new(client, subranges.div_ceil(teams), dim, self.length)?;
         let whole = self.length / width * width;
         // SAFETY: the kernel reads below `length` only, whole loads of whole subranges only.
         unsafe {
@@ -204,34 +160,69 @@ impl Call<'_> {
                 width,
                 argument(self.input, "input", self.dtype, whole)?,
                 argument(self.input, "input", self.dtype, self.length)?,
-                argument(&keys, "delegates", Self::key_dtype::<E>(), count)?,
+                argument(&keys, "delegates", key, count)?,
+                argument(&positions, "positions", U32, several)?,
                 self.length,
-                exponent,
+                cut.exponent,
                 blueprint,
             );
         }
-        Ok(keys)
+        Ok((keys, positions))
     }
 
-    /// The places of the k greatest of some keys, in order.
-    fn best_keys<E: Element>(
+    /// The members in one launch of one cube.
+    fn finish<E: Element>(
         &self,
-        selection: Selection,
+        cut: &Cut,
+        blueprint: &FinishBlueprint,
         keys: &Handle,
-        count: usize,
-    ) -> Result<Handle, KernelError> {
-        let keys = Elements {
-            client: self.client,
-            handle: keys,
-            dtype: Self::key_dtype::<E>(),
-            length: count,
-            largest: true,
+        best: Option<&Selected>,
+        positions: &Handle,
+    ) -> Result<Selected, KernelError> {
+        let (client, k) = (self.client, self.options.k);
+        let count = cut.delegates(self.length);
+        let key = Self::key_dtype::<E>();
+        let output = self.output()?;
+        let plane = blueprint.shape.plane_lanes();
+        let dim = CubeDim::new_2d(plane, blueprint.shape.planes);
+        let grid = Grid::new(client, 1, dim, self.length)?;
+        let width = blueprint.shape.width;
+        let whole = self.length / width * width;
+        let places = best.map(|best| argument(&best.indices, "subranges", U32, k));
+        let positions = (cut.per_subrange > 1).then(|| argument(positions, "positions", U32, count));
+        let delegates = match best {
+            Some(best) => argument(&best.values, "delegates", key, k)?,
+            None => argument(keys, "delegates", key, count)?,
         };
-        if Self::key_dtype::<E>().size() == 8 {
-            keys.select::<u64>(selection, self.options.k)
-        } else {
-            keys.select::<u32>(selection, self.options.k)
+        // SAFETY: slots stand for elements below `length`; at most k members are written.
+        unsafe {
+            finish::launch_unchecked::<E>(
+                client,
+                grid.count,
+                grid.dim,
+                grid.address,
+                width,
+                argument(self.input, "input", self.dtype, whole)?,
+                argument(self.input, "input", self.dtype, self.length)?,
+                delegates,
+                places.transpose()?.into(),
+                positions.transpose()?.into(),
+                argument(&output.values, "values", self.dtype, k)?,
+                argument(&output.indices, "indices", self.index, k)?,
+                SubrangesLaunch::new(self.length, count as u32, k as u32, cut.exponent),
+                *blueprint,
+                self.index,
+            );
         }
+        Ok(output)
+    }
+
+    fn output(&self) -> Result<Selected, KernelError> {
+        let k = self.options.k;
+        Ok(Selected {
+            values: allocate(self.client, "values", k, self.dtype)?,
+            indices: allocate(self.client, "indices", k, self.index)?,
+        })
     }
 
     fn gather<E: Element>(
@@ -261,14 +252,16 @@ impl Call<'_> {
         Ok(keys)
     }
 
+    /// Values and indices of members given by their places in the vector, or by those in chosen subranges.
     fn fetch<E: Element>(
         &self,
-        found: &Found,
-        exponent: u32,
-        (values, indices): (&Handle, &Handle),
-    ) -> Result<(), KernelError> {
+        chosen: Option<(&Handle, u32)>,
+        members: &Handle,
+    ) -> Result<Selected, KernelError> {
         let k = self.options.k;
+        let output = self.output()?;
         let grid = Grid::elementwise(self.client, k, self.length)?;
+        let (subranges, exponent) = chosen.unwrap_or((members, 0));
         // SAFETY: slots stand for elements below `length`.
         unsafe {
             fetch_members::launch_unchecked::<E>(
@@ -277,39 +270,16 @@ impl Call<'_> {
                 grid.dim,
                 grid.address,
                 argument(self.input, "input", self.dtype, self.length)?,
-                argument(found.chosen, "subranges", U32, k)?,
-                argument(found.listing, "slots", U32, found.slots)?,
-                argument(found.members, "members", U32, k)?,
-                argument(values, "values", self.dtype, k)?,
-                argument(indices, "indices", self.index, k)?,
+                argument(subranges, "subranges", U32, k)?,
+                argument(members, "members", U32, k)?,
+                argument(&output.values, "values", self.dtype, k)?,
+                argument(&output.indices, "indices", self.index, k)?,
                 k,
                 exponent,
-                found.places,
+                chosen.is_none(),
                 self.index,
             );
         }
-        Ok(())
+        Ok(output)
     }
-}
-
-/// How `lanes` units share a subrange or a piece of one.
-fn shape(lanes: u32, width: usize) -> Shape {
-    Shape {
-        lanes,
-        planes: 1,
-        width,
-        loads: 1,
-        exact_fit: true,
-    }
-}
-
-/// Where members were found.
-struct Found<'a> {
-    /// The chosen subranges.
-    chosen: &'a Handle,
-    /// Slots of what was selected from, and how many there are.
-    listing: &'a Handle,
-    slots: usize,
-    members: &'a Handle,
-    places: Places,
 }

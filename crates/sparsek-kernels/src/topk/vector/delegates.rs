@@ -1,4 +1,4 @@
-//! Delegates: the best element of each subrange of a vector, and the elements of subranges that were chosen by
+//! Delegates: the best elements of each subrange of a vector, and the elements of subranges that were chosen by
 //! theirs.
 
 use cubecl::{ir::ElemType, prelude::*};
@@ -15,15 +15,20 @@ pub(crate) struct DelegateBlueprint {
     pub team: Shape,
     /// Loads of a unit that are under way at a time.
     pub flight: usize,
+    /// Delegates of a subrange.
+    pub delegates: usize,
     pub largest: bool,
 }
 
-/// The greatest key of each subrange of `2^exponent` elements, the last of which may be shorter.
+/// The greatest keys of each subrange of `2^exponent` elements, the last of which may be shorter, best first; where there
+/// are several, also where in the subrange they stand, of equal ones the first. Where a subrange has fewer elements, the
+/// least key of all stands at the place `u32::MAX`.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn find_delegates<E: Element, N: Size>(
     input: &[Vector<E, N>],
     elements: &[E],
     keys: &mut [E::Key],
+    positions: &mut [u32],
     length: usize,
     exponent: u32,
     #[comptime] blueprint: DelegateBlueprint,
@@ -34,7 +39,8 @@ pub(crate) fn find_delegates<E: Element, N: Size>(
     let subrange = plane * (CUBE_DIM_X / lanes) as usize + (UNIT_POS_X / lanes) as usize;
     let start = subrange << exponent as usize;
     let team = Team::new(0u32, blueprint.team);
-    let mut best = E::Key::min_value();
+    let delegates = comptime!(blueprint.delegates);
+    let mut best = Best::<E::Key>::new(delegates);
     let end = min(start + (1usize << exponent as usize), length);
     if start < length && end - start == 1usize << exponent as usize {
         let flight = comptime!(blueprint.flight);
@@ -49,11 +55,12 @@ pub(crate) fn find_delegates<E: Element, N: Size>(
             #[unroll]
             for step in 0..flight {
                 let items = loads[step];
+                let first = (load + comptime!(step * lanes as usize)) * width - start;
                 #[unroll]
                 for item in 0..width {
-                    best = max(
-                        best,
+                    best.offer(
                         ordered_key::<E>(items.extract(item), blueprint.largest),
+                        first as u32 + comptime!(item as u32),
                     );
                 }
             }
@@ -62,13 +69,84 @@ pub(crate) fn find_delegates<E: Element, N: Size>(
     } else {
         let mut at = start + team.lane as usize;
         while at < end {
-            best = max(best, ordered_key::<E>(elements[at], blueprint.largest));
+            let key = ordered_key::<E>(elements[at], blueprint.largest);
+            best.offer(key, (at - start) as u32);
             at += lanes as usize;
         }
     }
-    let best = team.max::<E::Key>(best);
-    if team.lane == 0 && start < length {
-        keys[subrange] = best;
+    #[unroll]
+    for rank in 0..delegates {
+        let key = team.max::<E::Key>(best.keys[0]);
+        let writes = team.lane == 0 && start < length;
+        if writes {
+            keys[subrange * delegates + comptime!(rank)] = key;
+        }
+        if comptime!(delegates > 1) {
+            let own = select(best.keys[0] == key, best.positions[0], u32::MAX);
+            let position = team.min::<u32>(own);
+            if writes {
+                positions[subrange * delegates + comptime!(rank)] = position;
+            }
+            if own == position {
+                best.drop_first();
+            }
+        }
+    }
+}
+
+/// The best keys that a unit has seen, and where they stand.
+#[derive(CubeType)]
+struct Best<K: Int> {
+    keys: Array<K>,
+    positions: Array<u32>,
+    #[cube(comptime)]
+    count: usize,
+}
+
+#[cube]
+impl<K: Int> Best<K> {
+    fn new(#[comptime] count: usize) -> Best<K> {
+        let mut keys = Array::<K>::new(count);
+        let mut positions = Array::<u32>::new(count);
+        #[unroll]
+        for rank in 0..count {
+            keys[rank] = K::min_value();
+            positions[rank] = u32::MAX.runtime();
+        }
+        Best::<K> {
+            keys,
+            positions,
+            count,
+        }
+    }
+
+    fn offer(&mut self, key: K, position: u32) {
+        if comptime!(self.count == 1) {
+            self.keys[0] = max(self.keys[0], key);
+        } else {
+            let mut key = key;
+            let mut position = position;
+            #[unroll]
+            for rank in 0..self.count {
+                let other = self.keys[rank];
+                let place = self.positions[rank];
+                let better = key > other || (key == other && position < place);
+                self.keys[rank] = select(better, key, other);
+                self.positions[rank] = select(better, position, place);
+                key = select(better, other, key);
+                position = select(better, place, position);
+            }
+        }
+    }
+
+    fn drop_first(&mut self) {
+        #[unroll]
+        for rank in 1..self.count {
+            self.keys[comptime!(rank - 1)] = self.keys[rank];
+            self.positions[comptime!(rank - 1)] = self.positions[rank];
+        }
+        self.keys[comptime!(self.count - 1)] = K::min_value();
+        self.positions[comptime!(self.count - 1)] = u32::MAX.runtime();
     }
 }
 
@@ -103,40 +181,28 @@ fn origin(chosen: &[u32], slot: usize, exponent: u32) -> usize {
     (subrange << exponent) + (slot & ((1usize << exponent) - 1))
 }
 
-/// How the places of members are given.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Places {
-    /// In the vector.
-    Direct,
-    /// In the chosen subranges, one after the other.
-    Slots,
-    /// In a list of such slots.
-    Listed,
-}
-
-/// Values and indices of members.
+/// Values and indices of members, given by their slots, or by their places in the vector where `direct`.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn fetch_members<E: Element, I: Numeric>(
     elements: &[E],
     chosen: &[u32],
-    listing: &[u32],
-    members: &[u32],
+    slots: &[u32],
     values: &mut [E],
     indices: &mut [I],
-    k: usize,
+    members: usize,
     exponent: u32,
-    #[comptime] places: Places,
+    #[comptime] direct: bool,
     #[define(I)] _index: ElemType,
 ) {
     let member = ABSOLUTE_POS;
-    if member >= k {
+    if member >= members {
         terminate!();
     }
-    let place = members[member] as usize;
-    let at = match comptime!(places) {
-        Places::Direct => place,
-        Places::Slots => origin(chosen, place, exponent),
-        Places::Listed => origin(chosen, listing[place] as usize, exponent),
+    let slot = slots[member] as usize;
+    let at = if comptime!(direct) {
+        slot
+    } else {
+        origin(chosen, slot, exponent)
     };
     values[member] = elements[at];
     indices[member] = I::cast_from(at);

@@ -6,9 +6,10 @@
 //! selected from then has n / 2^α and k · 2^α elements. The contract is that of [`super::topk`].
 
 mod call;
+mod crew;
 mod delegates;
 mod elements;
-mod filter;
+mod finish;
 mod plan;
 mod radix;
 mod stream;
@@ -25,6 +26,7 @@ pub use stream::{Best, TopkStream};
 use self::{call::Call, plan::Plan};
 use super::{
     Rows, Selected, TopkOptions,
+    element::Element,
     launch::{Job, SUPPORTED_DTYPES, require_element, require_index, with_element},
 };
 use crate::{
@@ -74,10 +76,20 @@ pub fn topk_vector(
     require_index(index)?;
     require_dtype(client, index)?;
     argument(input, "input", dtype, length)?;
-    let plan = Plan::new(client, dtype, length, options, index)?;
-    let values = allocate(client, "values", options.k, dtype)?;
-    let indices = allocate(client, "indices", options.k, index)?;
+    let plan = with_element!(dtype, E => Plan::new(
+        plan::Vector {
+            client,
+            dtype,
+            key: size_of::<<E as Element>::Key>(),
+            length,
+            offset: input.offset_start.unwrap_or(0) as usize,
+        },
+        options,
+        index,
+    ))?;
     if options.k == 0 {
+        let values = allocate(client, "values", 0, dtype)?;
+        let indices = allocate(client, "indices", 0, index)?;
         return Ok(Selected { values, indices });
     }
     let call = Call {
@@ -88,9 +100,9 @@ pub fn topk_vector(
         options,
         index,
     };
-    with_element!(dtype, E => call.run::<E>(&plan, &values, &indices))?;
+    let selected = with_element!(dtype, E => call.run::<E>(&plan))?;
     if !options.sorted {
-        return Ok(Selected { values, indices });
+        return Ok(selected);
     }
     let rows = Rows::contiguous(input.clone(), dtype, 1, length);
     let options = TopkOptions {
@@ -104,5 +116,5 @@ pub fn topk_vector(
         options: &options,
         index,
     };
-    job.order(values, indices)
+    job.order(selected.values, selected.indices)
 }

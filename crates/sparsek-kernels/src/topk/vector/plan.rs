@@ -1,30 +1,37 @@
 //! What a vector is cut into, and how its parts are selected from.
 
 use cubecl::{
+    features::Plane,
     ir::{ElemType, IntKind, UIntKind},
     prelude::*,
 };
 
+use super::finish::FinishBlueprint;
 use crate::{
     error::KernelError,
-    topk::select::{MAX_COLS, is_llvmpipe},
+    launch::units_per_cube,
+    topk::{
+        routines::team::Shape,
+        select::{MAX_COLS, is_llvmpipe, plane_size},
+    },
 };
 
-/// Elements up to which one cube selects faster than many do in six launches: 32 of 2^20 took 0.045 ms with one cube for
-/// the delegates and one for their subranges, 0.160 by digits (NVIDIA H200).
+/// Elements up to which one cube selects from a vector as from a row, in one launch.
 const ROW_LENGTH: usize = 1 << 14;
-/// Most members for which subranges are filtered: each team reads as many delegates.
-const FILTERED: usize = 1 << 12;
-/// Part of the vector that filtered subranges may be at most: they are read twice.
-const FILTERED_SHARE: usize = 32;
-/// Elements of a piece of a subrange that a team filters, as an exponent.
-pub(super) const PIECE: u32 = 11;
+/// Most members that one cube finds among the elements of chosen subranges.
+const FINISHED: usize = 1 << 10;
+/// Most elements of the subranges that one cube goes through where the choice is the library's.
+const FINISHED_SLOTS: usize = 1 << 18;
+/// Units of that cube, bytes of delegates that each of them holds, and candidates in its shared memory.
+const FINISH_UNITS: u32 = 1024;
+const HELD_BYTES: usize = 128;
+const ROOM: usize = 1 << 11;
 /// Elements for each member from which on delegates are found.
 const SHARE: usize = 16;
 /// The shortest and the longest subrange that is chosen, as exponents. Those for 128 of 2^30 differ little: 1.051 ms with
 /// 2^10, 1.041 with 2^11, which is chosen, 1.037 with 2^12, 1.052 with 2^13 (NVIDIA H200).
 const EXPONENTS: [u32; 2] = [3, 16];
-/// Units of a cube of all kernels for vectors.
+/// Units of a cube of all other kernels for vectors.
 pub(super) const CUBE_UNITS: u32 = 256;
 /// Most cubes of a kernel that goes through a vector in stretches.
 pub(super) const MAX_CUBES: usize = 1024;
@@ -80,6 +87,9 @@ pub struct VectorOptions {
     pub sorted: bool,
     /// How long subranges are.
     pub subrange: Subrange,
+    /// Delegates of each subrange, β, 1 to 4: of more than one, only subranges all of whose delegates are among the k
+    /// best are looked through (Rule 3).
+    pub delegates: usize,
     /// How delegates and chosen subranges are selected from.
     pub selection: Selection,
     /// Whether chosen subranges are filtered.
@@ -94,6 +104,7 @@ impl VectorOptions {
             largest: true,
             sorted: false,
             subrange: Subrange::Auto,
+            delegates: 1,
             selection: Selection::Auto,
             filter: Filter::Auto,
         }
@@ -101,27 +112,60 @@ impl VectorOptions {
 }
 
 /// What is launched.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Plan {
-    /// Of the subranges; none without delegates.
-    pub exponent: Option<u32>,
-    /// How delegates are selected from.
-    pub first: Selection,
-    /// How the chosen subranges, or the vector, are.
-    pub last: Selection,
-    /// Whether subranges are filtered.
-    pub filter: bool,
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Plan {
+    /// One selection from the vector.
+    Whole(Selection),
+    Delegates(Cut),
+}
+
+/// A vector in subranges.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Cut {
+    /// Subranges have `2^exponent` elements.
+    pub exponent: u32,
+    /// Delegates of each.
+    pub per_subrange: usize,
+    /// How the best delegates are found, where the last step does not do so.
+    pub first: Option<Box<Plan>>,
+    pub last: Last,
+}
+
+impl Cut {
+    /// Delegates of a vector.
+    pub fn delegates(&self, length: usize) -> usize {
+        length.div_ceil(1 << self.exponent) * self.per_subrange
+    }
+}
+
+/// How members are found in chosen subranges.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Last {
+    /// Of the elements that reach the least delegate, by one cube.
+    Finish(FinishBlueprint),
+    /// Of all of them, one after the other.
+    Select(Selection),
+}
+
+/// A vector to plan for.
+#[derive(Clone, Copy)]
+pub(super) struct Vector<'a> {
+    pub client: &'a Client,
+    pub dtype: ElemType,
+    /// Bytes of a key.
+    pub key: usize,
+    pub length: usize,
+    /// Bytes before it in its buffer.
+    pub offset: usize,
 }
 
 impl Plan {
     pub fn new(
-        client: &Client,
-        dtype: ElemType,
-        length: usize,
+        vector: Vector,
         options: &VectorOptions,
         index: ElemType,
     ) -> Result<Self, KernelError> {
-        let k = options.k;
+        let (k, length) = (options.k, vector.length);
         if k > length {
             return Err(KernelError::KTooLarge { k, cols: length });
         }
@@ -136,110 +180,178 @@ impl Plan {
                 limit: most,
             });
         }
-        let filter = |exponent: u32| filters(dtype, length, exponent, options);
+        if !(1..=4).contains(&options.delegates) {
+            let reason = format!("{} of each subrange; 1 to 4 can be", options.delegates);
+            return Err(refused("delegates", reason));
+        }
+        Self::of(vector, options)
+    }
+
+    fn of(vector: Vector, options: &VectorOptions) -> Result<Self, KernelError> {
+        let (k, length) = (options.k, vector.length);
+        let forced = options.filter == Filter::On || options.delegates > 1;
         let exponent = match options.subrange {
-            // Subranges that are filtered may be longer, so that a row holds the delegates.
-            Subrange::Auto => rule4(length, k).map(|exponent| {
-                let longer = length.div_ceil(ROW_LENGTH).next_power_of_two().ilog2();
-                let longer = longer.max(exponent);
-                if filter(longer).is_ok() {
-                    longer
-                } else {
-                    exponent
-                }
-            }),
+            Subrange::Auto if length <= ROW_LENGTH && !forced => None,
+            Subrange::Auto => rule4(length, k, options.delegates),
             Subrange::Exponent(exponent) => Some(exponent.min(length.max(1).ilog2())),
             Subrange::Whole => None,
         }
         .filter(|_| k > 0);
-        let selection = |length: usize| selection(client, dtype, length, options.selection);
         let Some(exponent) = exponent else {
-            if options.filter == Filter::On && k > 0 {
+            if forced && k > 0 {
                 return Err(refused("filter", "there are no delegates".into()));
             }
-            let last = selection(length)?;
-            return Ok(Self {
-                exponent: None,
-                first: last,
-                last,
-                filter: false,
-            });
+            return Ok(Self::Whole(selection(&vector, options.selection)?));
         };
-        let count = length.div_ceil(1 << exponent);
-        if count < k {
+        let cut = Cut {
+            exponent,
+            per_subrange: options.delegates,
+            first: None,
+            last: Last::Select(Selection::Auto),
+        };
+        let subranges = length.div_ceil(1 << exponent);
+        let short = length - ((subranges - 1) << exponent);
+        let there = (subranges - 1) * options.delegates + short.min(options.delegates);
+        if there < k {
             return Err(refused(
                 "delegates",
-                format!("{length} elements have fewer than k = {k} subranges of 2^{exponent}"),
+                format!("{length} elements have {there} in subranges of 2^{exponent}; k is {k}"),
             ));
         }
-        let first = selection(count)?;
-        let filter = match (options.filter, filter(exponent)) {
-            (Filter::Auto, able) => able.is_ok() && first == Selection::Rows,
-            (Filter::Off, _) => false,
-            (Filter::On, able) => {
-                able?;
-                if first != Selection::Rows {
-                    let reason = format!("{count} delegates are not selected from as a row");
-                    return Err(refused("filter", reason));
-                }
-                true
+        let keys = Vector {
+            dtype: key_dtype(vector.key),
+            length: cut.delegates(length),
+            offset: 0,
+            ..vector
+        };
+        let finish = match options.filter {
+            Filter::Off if options.delegates == 1 => None,
+            Filter::Auto if options.delegates == 1 => {
+                let pays = k <= FINISHED && k << exponent <= FINISHED_SLOTS;
+                let pays = pays && options.selection == Selection::Auto;
+                finish(&vector, &cut, k, options.largest).ok().filter(|_| pays)
+            }
+            _ => Some(finish(&vector, &cut, k, options.largest)?),
+        };
+        let held = finish.is_some_and(|blueprint| {
+            keys.length <= blueprint.shape.lanes as usize * HELD_BYTES / vector.key
+        });
+        let first = if held && options.selection == Selection::Auto {
+            None
+        } else {
+            let auto = options.selection == Selection::Auto;
+            let options = VectorOptions {
+                subrange: if auto { Subrange::Auto } else { Subrange::Whole },
+                selection: options.selection,
+                ..VectorOptions::new(k)
+            };
+            Some(Box::new(Self::of(keys, &options)?))
+        };
+        let last = match finish {
+            Some(blueprint) => Last::Finish(FinishBlueprint {
+                items: match first {
+                    None => {
+                        let units = blueprint.shape.lanes as usize;
+                        keys.length.div_ceil(units).next_power_of_two()
+                    }
+                    Some(_) => 0,
+                },
+                ..blueprint
+            }),
+            None => {
+                let candidates = Vector {
+                    length: k << exponent,
+                    ..keys
+                };
+                Last::Select(selection(&candidates, options.selection)?)
             }
         };
-        Ok(Self {
-            exponent: Some(exponent),
-            first,
-            last: if filter {
-                Selection::Rows
-            } else {
-                selection(k << exponent)?
-            },
-            filter,
-        })
+        Ok(Self::Delegates(Cut { first, last, ..cut }))
     }
 }
 
-/// Whether subranges can be filtered, and where that is left to the library, whether it pays.
-fn filters(
-    dtype: ElemType,
-    length: usize,
-    exponent: u32,
-    options: &VectorOptions,
-) -> Result<(), KernelError> {
-    let k = options.k;
-    let slots = k << exponent;
+fn key_dtype(bytes: usize) -> ElemType {
+    ElemType::UInt(if bytes == 8 {
+        UIntKind::U64
+    } else {
+        UIntKind::U32
+    })
+}
+
+/// The cube that finds k members in chosen subranges.
+fn finish(
+    vector: &Vector,
+    cut: &Cut,
+    k: usize,
+    largest: bool,
+) -> Result<FinishBlueprint, KernelError> {
+    let client = vector.client;
     let refuse = |reason: String| Err(refused("filter", reason));
-    if dtype.size() > 4 {
-        return refuse(format!("keys of {dtype} have 8 bytes, a row's 4"));
+    if is_llvmpipe(client) {
+        return refuse("llvmpipe lacks the workgroup memory layouts that it is compiled with".into());
     }
-    if slots > MAX_COLS {
-        return refuse(format!(
-            "{slots} elements of subranges exceed the {MAX_COLS} of a row"
-        ));
+    if k > FINISHED {
+        return refuse(format!("k = {k}; one cube finds at most {FINISHED} members"));
     }
-    if options.filter == Filter::Auto
-        && (k > FILTERED || slots > length / FILTERED_SHARE || slots <= ROW_LENGTH)
-    {
-        return refuse("it does not pay".into());
+    if k << cut.exponent > 1 << 31 || cut.delegates(vector.length) > 1 << 31 {
+        return refuse("more than 2^31 delegates or elements of subranges".into());
     }
-    Ok(())
+    let plane = plane_or_unit(client);
+    let units = units_per_cube(client, FINISH_UNITS.max(plane));
+    // The loads of a subrange are whole.
+    let size = vector.dtype.size();
+    let widths = client.io_optimized_vector_sizes(size).filter(|width| {
+        *width <= 1 << cut.exponent && vector.offset.is_multiple_of(width * size)
+    });
+    let width = widths.max().unwrap_or(1);
+    let blueprint = FinishBlueprint {
+        shape: Shape {
+            lanes: units,
+            planes: units / plane,
+            width,
+            loads: 1,
+            exact_fit: true,
+        },
+        items: 0,
+        delegates: cut.per_subrange as u32,
+        members: k.next_power_of_two().max(32),
+        room: ROOM,
+        largest,
+    };
+    let (needed, limit) = (
+        blueprint.shared(vector.key),
+        client.properties().hardware.max_shared_memory_size,
+    );
+    if needed > limit {
+        return refuse(format!("{needed} bytes of shared memory; there are {limit}"));
+    }
+    Ok(blueprint)
 }
 
-/// The exponent for which delegates and chosen subranges are about as many; none where they are as many as the vector.
-fn rule4(length: usize, k: usize) -> Option<u32> {
+/// Units of a plane; 1 where there are no planes.
+pub(super) fn plane_or_unit(client: &Client) -> u32 {
+    let planes = client.features().plane.contains(Plane::Ops) || is_llvmpipe(client);
+    plane_size(client).filter(|_| planes).unwrap_or(1)
+}
+
+/// The exponent for which delegates and the elements of chosen subranges are about as many; none where they are as many
+/// as the vector.
+fn rule4(length: usize, k: usize, delegates: usize) -> Option<u32> {
     let share = length.checked_div(k)?;
     if share < SHARE {
         return None;
     }
-    let exponent = share.ilog2() / 2;
+    let exponent = share.ilog2() / 2 + delegates.ilog2();
     Some(exponent.clamp(EXPONENTS[0], EXPONENTS[1]))
 }
 
-fn selection(
-    client: &Client,
-    dtype: ElemType,
-    length: usize,
-    asked: Selection,
-) -> Result<Selection, KernelError> {
+fn selection(vector: &Vector, asked: Selection) -> Result<Selection, KernelError> {
+    let Vector {
+        client,
+        dtype,
+        length,
+        ..
+    } = *vector;
     let rows = dtype.size() <= 4 && length <= MAX_COLS;
     let radix = length < u32::MAX as usize && !is_llvmpipe(client);
     let chosen = match asked {
@@ -274,10 +386,10 @@ mod tests {
 
     #[test]
     fn delegates_and_subranges_balance() {
-        assert_eq!(rule4(1 << 30, 128), Some(11));
-        assert_eq!(rule4(1 << 28, 1 << 20), Some(4));
-        assert_eq!(rule4(1 << 20, 32), Some(7));
-        assert_eq!(rule4(100, 50), None);
-        assert_eq!(rule4(100, 0), None);
+        assert_eq!(rule4(1 << 30, 128, 1), Some(11));
+        assert_eq!(rule4(1 << 28, 1 << 20, 1), Some(4));
+        assert_eq!(rule4(1 << 20, 32, 1), Some(7));
+        assert_eq!(rule4(100, 50, 1), None);
+        assert_eq!(rule4(100, 0, 1), None);
     }
 }

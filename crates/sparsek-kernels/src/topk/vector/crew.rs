@@ -1,0 +1,166 @@
+//! All units of a cube at work on one set of keys: sums, extremes, and the search for the kth greatest by histograms of
+//! the range that is left.
+
+use cubecl::prelude::*;
+
+use super::radix::{BINS, DIGIT};
+use crate::topk::{
+    routines::team::{Shape, Team},
+    search::{KeyRange, Threshold},
+};
+
+/// The units of a cube, in planes; in planes of one where the device has none.
+#[derive(CubeType, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+pub(super) struct Crew {
+    team: Team,
+    #[cube(comptime)]
+    shape: Shape,
+}
+
+/// The sum of the units before this one, and of all.
+#[derive(CubeType, Clone, Copy)]
+pub(super) struct Sums {
+    pub before: u32,
+    pub total: u32,
+}
+
+#[cube]
+impl Crew {
+    pub fn new(#[comptime] shape: Shape) -> Crew {
+        Crew {
+            team: Team::new(0u32, comptime!(shape.of_a_plane())),
+            shape,
+        }
+    }
+
+    /// A value of each plane, for all to see.
+    fn exchange<T: Numeric>(&self, value: T) -> Shared<[T]> {
+        let mut slots = Shared::<[T]>::new_slice(comptime!(self.shape.planes as usize));
+        // The last exchange has been read before its slots are written again.
+        sync_cube();
+        if UNIT_POS_X == comptime!(self.shape.plane_lanes() - 1) {
+            slots[UNIT_POS_Y as usize] = value;
+        }
+        sync_cube();
+        slots
+    }
+
+    /// Every unit must call it, as all that follow.
+    pub fn sums(&self, value: u32) -> Sums {
+        let through = self.team.running_sum(value);
+        let slots = self.exchange::<u32>(through);
+        let mut before = through - value;
+        let mut total = 0u32;
+        for plane in 0..comptime!(self.shape.planes) {
+            let sum = slots[plane as usize];
+            before += select(plane < UNIT_POS_Y, sum, 0u32);
+            total += sum;
+        }
+        Sums { before, total }
+    }
+
+    /// The least and the greatest of the units' ranges.
+    pub fn range<K: Int>(&self, low: K, high: K) -> KeyRange<K> {
+        let mut low = self.team.min::<K>(low);
+        let mut high = self.team.max::<K>(high);
+        let lows = self.exchange::<K>(low);
+        let highs = self.exchange::<K>(high);
+        for plane in 0..comptime!(self.shape.planes) {
+            low = min(low, lows[plane as usize]);
+            high = max(high, highs[plane as usize]);
+        }
+        KeyRange::<K> { low, high }
+    }
+}
+
+/// Keys that the units of a cube hold between them.
+#[cube]
+pub(super) trait Keys<K: Int>: CubeType {
+    /// Adds to its bin each key within a range: [`tally`].
+    fn count(&self, bins: &Shared<[Atomic<u32>]>, range: &KeyRange<K>, shift: u32);
+}
+
+/// Adds a key of a range to the bin of its distance from the least, without the lowest `shift` bits.
+#[cube]
+pub(super) fn tally<K: Int>(
+    bins: &Shared<[Atomic<u32>]>,
+    key: K,
+    range: &KeyRange<K>,
+    shift: u32,
+) {
+    if key >= range.low && key <= range.high {
+        let bin = u32::cast_from((key - range.low) >> K::cast_from(shift));
+        bins[bin as usize].fetch_add(1u32);
+    }
+}
+
+/// The threshold of the `k` greatest of some keys, with at least `k` within a range and none above it. Keys from its `low`
+/// to its `high` are all members or all equal; there are none, where whatever reaches `low` is a member.
+#[cube]
+pub(super) fn narrow<K: Int, S: Keys<K>>(
+    keys: &S,
+    all: &KeyRange<K>,
+    k: u32,
+    bins: &Shared<[Atomic<u32>]>,
+    crew: &Crew,
+) -> Threshold<K> {
+    let units = comptime!(crew.shape.lanes);
+    let mut found = Shared::<[u32]>::new_slice(3usize);
+    let mut low = all.low;
+    let mut high = all.high;
+    let mut wanted = k;
+    let mut above = 0u32;
+    let span = high - low;
+    let bits = comptime!(K::elem_type_native().size() as u32 * 8);
+    let digits = bits - u32::cast_from(span.leading_zeros());
+    let mut shift = select(digits > DIGIT, digits - DIGIT, 0u32);
+    let mut open = low < high;
+    while open {
+        sync_cube();
+        let mut bin = UNIT_POS;
+        while bin < comptime!(BINS as u32) {
+            bins[bin as usize].store(0u32);
+            bin += units;
+        }
+        sync_cube();
+        keys.count(bins, &KeyRange::<K> { low, high }, shift);
+        sync_cube();
+        // The greatest bins first.
+        let share = comptime!(BINS as u32 / units);
+        let last = comptime!(BINS as u32 - 1);
+        let first = UNIT_POS * share;
+        let mut own = 0u32;
+        for bin in 0..share {
+            own += bins[(last - (first + bin)) as usize].load();
+        }
+        let mut passed = crew.sums(own).before;
+        if passed < wanted && wanted <= passed + own {
+            let mut bin = last - first;
+            let mut count = bins[bin as usize].load();
+            while passed + count < wanted {
+                passed += count;
+                bin -= 1;
+                count = bins[bin as usize].load();
+            }
+            found[0] = bin;
+            found[1] = passed;
+            found[2] = count;
+        }
+        sync_cube();
+        above += found[1];
+        wanted -= found[1];
+        low += K::cast_from(found[0]) << K::cast_from(shift);
+        let width = K::new(1) << K::cast_from(shift);
+        high = min(high, low + (width - K::new(1)));
+        let all = found[2] == wanted;
+        open = shift > 0 && !all;
+        if all && low > K::new(0) {
+            // Whatever reaches `low` is a member.
+            above += wanted;
+            high = low - K::new(1);
+        }
+        shift = select(shift > DIGIT, shift - DIGIT, 0u32);
+    }
+    Threshold::<K> { low, high, above }
+}
