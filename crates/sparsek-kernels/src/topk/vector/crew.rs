@@ -151,8 +151,9 @@ pub(super) fn narrow<K: Int, S: Keys<K>>(
         above += found[1];
         wanted -= found[1];
         low += K::cast_from(found[0]) << K::cast_from(shift);
-        let width = K::new(1) << K::cast_from(shift);
-        high = min(high, low + (width - K::new(1)));
+        // The last bin may reach beyond the greatest key there is.
+        let width = (K::new(1) << K::cast_from(shift)) - K::new(1);
+        high = select(high - low > width, low + width, high);
         let all = found[2] == wanted;
         open = shift > 0 && !all;
         if all && low > K::new(0) {
