@@ -35,7 +35,7 @@ pub struct Arguments {
     #[arg(long = "case", default_value = "2**24x128")]
     cases: Vec<VectorCase>,
     /// delegates (subranges by Rule 4), alpha:N (of 2^N elements) or whole (no delegates), each also with
-    /// `/beta:N` (delegates of each subrange), `/radix`, `/rows`, `/filter`, `/unfiltered`; may be repeated.
+    /// `/beta:N` (delegates of each subrange), `/radix`, `/bucket`, `/bitonic`, `/rows`, `/filter`, `/unfiltered`; may be repeated.
     #[arg(long = "method", default_value = "delegates")]
     methods: Vec<String>,
     /// Distribution of the input, by the suite's names; may be repeated.
@@ -174,10 +174,12 @@ fn options(text: &str, k: usize) -> anyhow::Result<VectorOptions> {
             ("beta", delegates) => options.delegates = delegates.parse()?,
             ("rows", "") => options.selection = Selection::Rows,
             ("radix", "") => options.selection = Selection::Radix,
+            ("bucket", "") => options.selection = Selection::Bucket,
+            ("bitonic", "") => options.selection = Selection::Bitonic,
             ("filter", "") => options.filter = Filter::On,
             ("unfiltered", "") => options.filter = Filter::Off,
             _ => bail!(
-                "{text}: a method is delegates, alpha:N or whole, then /beta:N, /radix, /rows, /filter, /unfiltered"
+                "{text}: a method is delegates, alpha:N or whole, then /beta:N, /radix, /bucket, /bitonic, /rows, /filter, /unfiltered"
             ),
         }
     }

@@ -77,11 +77,14 @@ pub enum Distribution {
     Worst,
     /// The other bound in nine of ten places.
     Best,
+    /// After the customized distribution of Dr. Top-k: at each of three depths most elements crowd into the greatest
+    /// 256th of the range, so that the k-th lies among most of the others, however often the range is narrowed.
+    Custom,
 }
 
 impl Distribution {
     /// All of them.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Normal,
         Self::Uniform,
         Self::Relu,
@@ -100,6 +103,7 @@ impl Distribution {
         Self::Bits,
         Self::Worst,
         Self::Best,
+        Self::Custom,
     ];
 
     /// Its name on command lines and in records.
@@ -209,6 +213,15 @@ impl Distribution {
                     } else {
                         inf(true)
                     }
+                }
+                Self::Custom => {
+                    let depth = match random.below(100) {
+                        0 => 0,
+                        1 => 1,
+                        _ => 2,
+                    };
+                    let below = random.uniform() * 256f64.powi(-depth);
+                    T::of((1.0 - below) * if T::FLOAT { 1.0 } else { f64::from(1 << 24) })
                 }
             })
             .collect();

@@ -4,7 +4,7 @@ use sparsek_kernels::KernelError;
 use sparsek_kernels::topk::{
     Filter, Routine, Selection, Subrange, TopkOptions, TopkStream, VectorOptions, topk_vector,
 };
-use sparsek_tests::backend::Backend;
+use sparsek_tests::backend::{Backend, Kind};
 use sparsek_tests::data::{Distribution, Matrix};
 use sparsek_tests::element::{Dtype, Element};
 use sparsek_tests::runner::{Cases, Outcome};
@@ -17,10 +17,23 @@ const LENGTHS: [usize; 14] = [
     1, 2, 7, 31, 100, 1023, 4096, 4097, 16_384, 16_385, 65_537, 99_999, 262_144, 1_048_577,
 ];
 
-const SELECTIONS: [(&str, Selection); 3] = [
+const SELECTIONS: [(&str, Selection); 5] = [
     ("auto", Selection::Auto),
     ("rows", Selection::Rows),
     ("radix", Selection::Radix),
+    ("bucket", Selection::Bucket),
+    ("bitonic", Selection::Bitonic),
+];
+
+/// Distributions with many ties, many candidates, infinities and NaN.
+const HARD: [Distribution; 7] = [
+    Distribution::Normal,
+    Distribution::Equal,
+    Distribution::Eight,
+    Distribution::Special,
+    Distribution::Ascending,
+    Distribution::Worst,
+    Distribution::Best,
 ];
 
 const SUBRANGES: [(&str, Subrange); 5] = [
@@ -44,7 +57,16 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     cases.check(backend, "kernel/vector/stream/errors", stream_errors);
     for (selection, how) in SELECTIONS {
         let at = |group: String| format!("kernel/vector/{selection}/{group}");
-        for length in LENGTHS {
+        // Barriers of sorting networks take their time on a CPU.
+        let long = if how == Selection::Bitonic {
+            5000
+        } else {
+            usize::MAX
+        };
+        for length in LENGTHS
+            .into_iter()
+            .filter(|&length| length < long || backend.kind != Kind::Cpu)
+        {
             cases.add(backend, at(format!("f32/lengths/{length}")), move |b| {
                 lengths(b, how, length)
             });
@@ -53,27 +75,35 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
             cases.add(backend, at(format!("f32/subranges/{name}")), move |b| {
                 let mut check = Vectors::new(b);
                 for largest in [true, false] {
-                    check.distributions::<f32>(40_000, &[1, 77, 700], |k| VectorOptions {
-                        largest,
-                        subrange,
-                        selection: how,
-                        ..VectorOptions::new(k)
+                    check.distributions::<f32>(long.min(40_000), &[1, 77, 700], |k| {
+                        VectorOptions {
+                            largest,
+                            subrange,
+                            selection: how,
+                            ..VectorOptions::new(k)
+                        }
                     })?;
                 }
                 check.end()
             });
         }
-        for delegates in 1..=4 {
+        for delegates in [1, 2, 3, 4] {
+            // Several delegates are for automatic selections; one other shows that selections can be forced.
+            if delegates > 1 && !["auto", "radix"].contains(&selection) {
+                continue;
+            }
             for (name, filter) in [("on", Filter::On), ("off", Filter::Off)] {
                 let case = at(format!("f32/delegates-{delegates}/filter-{name}"));
                 cases.add(backend, case, move |b| {
                     let mut check = Vectors::new(b);
-                    for (length, exponent, ks) in [
-                        (30_001, 4, &[1, 33, 500][..]),
+                    let all = [
+                        (901, 4, &[1, 20, 50][..]),
+                        (30_001, 4, &[1, 33, 500]),
                         (100_001, 9, &[1, 40, 190]),
                         (300_000, 13, &[1, 17, 37]),
-                    ] {
-                        check.distributions::<f32>(length, ks, |k| VectorOptions {
+                    ];
+                    for (length, exponent, ks) in all.into_iter().filter(|case| case.0 < long) {
+                        check.some::<f32>(&HARD, length, ks, |k| VectorOptions {
                             largest: k % 2 == 1,
                             subrange: Subrange::Exponent(exponent),
                             delegates,
@@ -99,7 +129,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
             with_dtype!(dtype, T => cases.add(
                 backend,
                 at(format!("{}/dtype", T::NAME)),
-                move |b| dtypes::<T>(b, how),
+                move |b| dtypes::<T>(b, how, long.min(30_000)),
             ));
         }
     }
@@ -225,10 +255,10 @@ fn lengths(backend: &Backend, selection: Selection, length: usize) -> Outcome {
     check.end()
 }
 
-fn dtypes<T: Element>(backend: &Backend, selection: Selection) -> Outcome {
+fn dtypes<T: Element>(backend: &Backend, selection: Selection, length: usize) -> Outcome {
     let mut check = Vectors::new(backend);
     for largest in [true, false] {
-        check.distributions::<T>(30_000, &[1, 99, 1500], |k| VectorOptions {
+        check.distributions::<T>(length, &[1, 99, 1500], |k| VectorOptions {
             largest,
             selection,
             ..VectorOptions::new(k)
@@ -256,7 +286,17 @@ impl<'a> Vectors<'a> {
         ks: &[usize],
         options: impl Fn(usize) -> VectorOptions,
     ) -> Result<(), String> {
-        for distribution in Distribution::ALL {
+        self.some::<T>(&Distribution::ALL, length, ks, options)
+    }
+
+    fn some<T: Element>(
+        &mut self,
+        distributions: &[Distribution],
+        length: usize,
+        ks: &[usize],
+        options: impl Fn(usize) -> VectorOptions,
+    ) -> Result<(), String> {
+        for &distribution in distributions {
             let matrix = Matrix::<T>::of(distribution, 1, length, 126);
             for &k in ks {
                 self.one(&matrix, &options(k))?;

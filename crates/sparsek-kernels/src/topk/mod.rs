@@ -27,7 +27,10 @@ pub use options::{Method, TopkOptions};
 pub use routines::{ROUTINES, Routine};
 pub use scatter::{Scatter, scatter};
 pub use select::{MAX_COLS, MAX_ROWS};
-pub use vector::{Best, Filter, Selection, Subrange, TopkStream, VectorOptions, topk_vector};
+pub use vector::{
+    Best, Filter, Selection, Subrange, TopkStream, Tuning, VectorOptions, WorkloadStats,
+    topk_vector, topk_vector_stats,
+};
 
 use crate::{
     error::KernelError,

@@ -5,14 +5,18 @@ use cubecl::{ir::ElemType, prelude::*, server::Handle};
 use super::{
     U32, VectorOptions,
     delegates::{DelegateBlueprint, fetch_members, find_delegates, gather_candidates},
-    elements::Elements,
+    elements::{Elements, Found},
     finish::{FinishBlueprint, SubrangesLaunch, finish},
-    plan::{CUBE_UNITS, Cut, FLIGHT, Last, Plan, Selection, plane_or_unit},
+    options::Selection,
+    plan::{CUBE_UNITS, Cut, FLIGHT, Last, Plan, plane_or_unit},
 };
 use crate::{
     error::KernelError,
     launch::{Grid, allocate, argument, units_per_cube},
-    topk::{Rows, Selected, TopkOptions, element::Element, launch::load_widths, routines::team::Shape, topk},
+    topk::{
+        Rows, Selected, TopkOptions, element::Element, launch::load_widths, routines::team::Shape,
+        topk,
+    },
 };
 
 /// A checked call.
@@ -23,6 +27,9 @@ pub(super) struct Call<'a> {
     pub length: usize,
     pub options: &'a VectorOptions,
     pub index: ElemType,
+    /// Where one cube that finishes says how many subranges it looked through, and how many of their elements, with
+    /// delegates, are left.
+    pub stats: Option<&'a Handle>,
 }
 
 impl Call<'_> {
@@ -45,8 +52,8 @@ impl Call<'_> {
                     length: self.length,
                     largest: self.options.largest,
                 };
-                let members = elements.select::<E>(*selection, self.options.k)?;
-                self.fetch::<E>(None, &members)
+                let found = elements.select::<E>(*selection, self.options.k, None)?;
+                self.fetch::<E>(None, &found.members)
             }
             Plan::Delegates(cut) => self.by_delegates::<E>(cut),
         }
@@ -54,41 +61,51 @@ impl Call<'_> {
 
     fn by_delegates<E: Element>(&self, cut: &Cut) -> Result<Selected, KernelError> {
         let (keys, positions) = self.delegates::<E>(cut)?;
-        let best = match &cut.first {
-            Some(first) => Some(self.best::<E>(first, &keys, cut.delegates(self.length))?),
-            None => None,
-        };
-        let selection = match (&cut.last, &best) {
-            (Last::Finish(blueprint), best) => {
-                return self.finish::<E>(cut, blueprint, &keys, best.as_ref(), &positions);
+        let count = cut.delegates(self.length);
+        match (&cut.last, &cut.first) {
+            (Last::Finish(blueprint), first) => {
+                let best = match first {
+                    Some(first) => Some(self.best::<E>(first, &keys, count)?),
+                    None => None,
+                };
+                self.finish::<E>(cut, blueprint, &keys, best.as_ref(), positions.as_ref())
             }
-            (Last::Select(selection), Some(best)) => (*selection, best),
-            (Last::Select(_), None) => unreachable!("delegates have been selected from"),
+            (Last::Select { first, last }, _) => {
+                let best = self.select_keys::<E>(&keys, count, *first, None)?;
+                let count = self.options.k << cut.exponent;
+                let candidates = self.gather::<E>(&best.members, count, cut.exponent)?;
+                let notes = best.notes.as_ref();
+                let found = self.select_keys::<E>(&candidates, count, *last, notes)?;
+                self.fetch::<E>(Some((&best.members, cut.exponent)), &found.members)
+            }
+        }
+    }
+
+    /// The k greatest of some keys.
+    fn select_keys<E: Element>(
+        &self,
+        handle: &Handle,
+        length: usize,
+        selection: Selection,
+        known: Option<&Handle>,
+    ) -> Result<Found, KernelError> {
+        let dtype = Self::key_dtype::<E>();
+        let keys = Elements {
+            client: self.client,
+            handle,
+            dtype,
+            length,
+            largest: true,
         };
-        let (selection, best) = selection;
-        let count = self.options.k << cut.exponent;
-        let candidates = self.gather::<E>(&best.indices, count, cut.exponent)?;
-        let members = self.keys::<E>(&candidates, count);
-        let members = if Self::key_dtype::<E>().size() == 8 {
-            members.select::<u64>(selection, self.options.k)?
+        if dtype.size() == 8 {
+            keys.select::<u64>(selection, self.options.k, known)
         } else {
-            members.select::<u32>(selection, self.options.k)?
-        };
-        self.fetch::<E>(Some((&best.indices, cut.exponent)), &members)
+            keys.select::<u32>(selection, self.options.k, known)
+        }
     }
 
     fn key_dtype<E: Element>() -> ElemType {
         E::Key::elem_type_native()
-    }
-
-    fn keys<'a, E: Element>(&'a self, handle: &'a Handle, length: usize) -> Elements<'a> {
-        Elements {
-            client: self.client,
-            handle,
-            dtype: Self::key_dtype::<E>(),
-            length,
-            largest: true,
-        }
     }
 
     /// The k best delegates and their places.
@@ -107,6 +124,7 @@ impl Call<'_> {
             length: count,
             options: &options,
             index: U32,
+            stats: None,
         };
         if dtype.size() == 8 {
             call.run::<u64>(plan)
@@ -116,17 +134,15 @@ impl Call<'_> {
     }
 
     /// Keys of the delegates and, where there are several for each subrange, where they stand.
-    fn delegates<E: Element>(&self, cut: &Cut) -> Result<(Handle, Handle), KernelError> {
+    fn delegates<E: Element>(&self, cut: &Cut) -> Result<(Handle, Option<Handle>), KernelError> {
         let client = self.client;
         let count = cut.delegates(self.length);
         let key = Self::key_dtype::<E>();
         let keys = allocate(client, "delegates", count, key)?;
-        let several = if cut.per_subrange > 1 { count } else { 0 };
-        let positions = if several > 0 {
-            allocate(client, "positions", several, U32)?
-        } else {
-            keys.clone()
-        };
+        let positions = (cut.per_subrange > 1).then(|| allocate(client, "positions", count, U32));
+        let positions = positions.transpose()?;
+        let places = positions.as_ref();
+        let places = places.map(|places| argument(places, "positions", U32, count));
         let rows = Rows::contiguous(self.input.clone(), self.dtype, 1, 1 << cut.exponent);
         let width = load_widths(client, &rows).max().unwrap_or(1);
         let loads = (1usize << cut.exponent) / width;
@@ -161,7 +177,7 @@ impl Call<'_> {
                 argument(self.input, "input", self.dtype, whole)?,
                 argument(self.input, "input", self.dtype, self.length)?,
                 argument(&keys, "delegates", key, count)?,
-                argument(&positions, "positions", U32, several)?,
+                places.transpose()?.into(),
                 self.length,
                 cut.exponent,
                 blueprint,
@@ -177,7 +193,7 @@ impl Call<'_> {
         blueprint: &FinishBlueprint,
         keys: &Handle,
         best: Option<&Selected>,
-        positions: &Handle,
+        positions: Option<&Handle>,
     ) -> Result<Selected, KernelError> {
         let (client, k) = (self.client, self.options.k);
         let count = cut.delegates(self.length);
@@ -189,7 +205,8 @@ impl Call<'_> {
         let width = blueprint.shape.width;
         let whole = self.length / width * width;
         let places = best.map(|best| argument(&best.indices, "subranges", U32, k));
-        let positions = (cut.per_subrange > 1).then(|| argument(positions, "positions", U32, count));
+        let positions = positions.map(|positions| argument(positions, "positions", U32, count));
+        let stats = self.stats.map(|stats| argument(stats, "stats", U32, 2));
         let delegates = match best {
             Some(best) => argument(&best.values, "delegates", key, k)?,
             None => argument(keys, "delegates", key, count)?,
@@ -209,6 +226,7 @@ impl Call<'_> {
                 positions.transpose()?.into(),
                 argument(&output.values, "values", self.dtype, k)?,
                 argument(&output.indices, "indices", self.index, k)?,
+                stats.transpose()?.into(),
                 SubrangesLaunch::new(self.length, count as u32, k as u32, cut.exponent),
                 *blueprint,
                 self.index,

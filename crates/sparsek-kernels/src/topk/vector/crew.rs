@@ -15,7 +15,7 @@ use crate::topk::{
 pub(super) struct Crew {
     team: Team,
     #[cube(comptime)]
-    shape: Shape,
+    pub shape: Shape,
 }
 
 /// The sum of the units before this one, and of all.
@@ -83,53 +83,50 @@ pub(super) trait Keys<K: Int>: CubeType {
 
 /// Adds a key of a range to the bin of its distance from the least, without the lowest `shift` bits.
 #[cube]
-pub(super) fn tally<K: Int>(
-    bins: &Shared<[Atomic<u32>]>,
-    key: K,
-    range: &KeyRange<K>,
-    shift: u32,
-) {
+pub(super) fn tally<K: Int>(bins: &Shared<[Atomic<u32>]>, key: K, range: &KeyRange<K>, shift: u32) {
     if key >= range.low && key <= range.high {
         let bin = u32::cast_from((key - range.low) >> K::cast_from(shift));
         bins[bin as usize].fetch_add(1u32);
     }
 }
 
-/// The threshold of the `k` greatest of some keys, with at least `k` within a range and none above it. Keys from its `low`
-/// to its `high` are all members or all equal; there are none, where whatever reaches `low` is a member.
+/// What is known of the kth greatest key: it lies within a range, above which `above` keys are.
+#[derive(CubeType, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+pub(super) struct Note<K: Int> {
+    pub low: K,
+    pub high: K,
+    pub above: u32,
+    /// Bits of the distance from `low` that bins leave out.
+    pub shift: u32,
+    /// Whether there is more to find; if not, keys within the range are all members or all equal, and there are none
+    /// where whatever reaches `low` is a member.
+    pub open: bool,
+}
+
 #[cube]
-pub(super) fn narrow<K: Int, S: Keys<K>>(
-    keys: &S,
-    all: &KeyRange<K>,
-    k: u32,
-    bins: &Shared<[Atomic<u32>]>,
-    crew: &Crew,
-) -> Threshold<K> {
-    let units = comptime!(crew.shape.lanes);
-    let mut found = Shared::<[u32]>::new_slice(3usize);
-    let mut low = all.low;
-    let mut high = all.high;
-    let mut wanted = k;
-    let mut above = 0u32;
-    let span = high - low;
-    let bits = comptime!(K::elem_type_native().size() as u32 * 8);
-    let digits = bits - u32::cast_from(span.leading_zeros());
-    let mut shift = select(digits > DIGIT, digits - DIGIT, 0u32);
-    let mut open = low < high;
-    while open {
-        sync_cube();
-        let mut bin = UNIT_POS;
-        while bin < comptime!(BINS as u32) {
-            bins[bin as usize].store(0u32);
-            bin += units;
+impl<K: Int> Note<K> {
+    /// All keys are within this range.
+    pub fn new(low: K, high: K) -> Note<K> {
+        let bits = comptime!(K::elem_type_native().size() as u32 * 8);
+        let digits = bits - u32::cast_from((high - low).leading_zeros());
+        Note::<K> {
+            low,
+            high,
+            above: 0u32,
+            shift: select(digits > DIGIT, digits - DIGIT, 0u32),
+            open: low < high,
         }
-        sync_cube();
-        keys.count(bins, &KeyRange::<K> { low, high }, shift);
-        sync_cube();
+    }
+
+    /// What is known once the keys of the range have been counted.
+    pub fn narrower(&self, bins: &Shared<[Atomic<u32>]>, k: u32, crew: &Crew) -> Note<K> {
+        let mut found = Shared::<[u32]>::new_slice(3usize);
         // The greatest bins first.
-        let share = comptime!(BINS as u32 / units);
+        let share = comptime!(BINS as u32 / crew.shape.lanes);
         let last = comptime!(BINS as u32 - 1);
         let first = UNIT_POS * share;
+        let wanted = k - self.above;
         let mut own = 0u32;
         for bin in 0..share {
             own += bins[(last - (first + bin)) as usize].load();
@@ -148,20 +145,66 @@ pub(super) fn narrow<K: Int, S: Keys<K>>(
             found[2] = count;
         }
         sync_cube();
-        above += found[1];
-        wanted -= found[1];
-        low += K::cast_from(found[0]) << K::cast_from(shift);
+        let low = self.low + (K::cast_from(found[0]) << K::cast_from(self.shift));
         // The last bin may reach beyond the greatest key there is.
-        let width = (K::new(1) << K::cast_from(shift)) - K::new(1);
-        high = select(high - low > width, low + width, high);
-        let all = found[2] == wanted;
-        open = shift > 0 && !all;
-        if all && low > K::new(0) {
-            // Whatever reaches `low` is a member.
-            above += wanted;
-            high = low - K::new(1);
+        let width = (K::new(1) << K::cast_from(self.shift)) - K::new(1);
+        let high = select(self.high - low > width, low + width, self.high);
+        let all = found[2] + found[1] == wanted;
+        let reached = all && low > K::new(0);
+        Note::<K> {
+            low,
+            high: select(reached, low - K::new(1), high),
+            above: select(reached, k, self.above + found[1]),
+            shift: select(self.shift > DIGIT, self.shift - DIGIT, 0u32),
+            open: self.shift > 0 && !all,
         }
-        shift = select(shift > DIGIT, shift - DIGIT, 0u32);
     }
-    Threshold::<K> { low, high, above }
+
+    pub fn threshold(&self) -> Threshold<K> {
+        Threshold::<K> {
+            low: self.low,
+            high: self.high,
+            above: self.above,
+        }
+    }
+}
+
+/// Empties all bins.
+#[cube]
+pub(super) fn clear(bins: &Shared<[Atomic<u32>]>, #[comptime] units: u32) {
+    let mut bin = UNIT_POS;
+    while bin < comptime!(BINS as u32) {
+        bins[bin as usize].store(0u32);
+        bin += units;
+    }
+}
+
+/// The threshold of the `k` greatest of some keys, with at least `k` within a range and none above it.
+#[cube]
+pub(super) fn narrow<K: Int, S: Keys<K>>(
+    keys: &S,
+    all: &KeyRange<K>,
+    k: u32,
+    bins: &Shared<[Atomic<u32>]>,
+    crew: &Crew,
+) -> Threshold<K> {
+    let mut note = Note::<K>::new(all.low, all.high);
+    while note.open {
+        sync_cube();
+        clear(bins, crew.shape.lanes);
+        sync_cube();
+        let range = KeyRange::<K> {
+            low: note.low,
+            high: note.high,
+        };
+        keys.count(bins, &range, note.shift);
+        sync_cube();
+        let next = note.narrower(bins, k, crew);
+        note.low = next.low;
+        note.high = next.high;
+        note.above = next.above;
+        note.shift = next.shift;
+        note.open = next.open;
+    }
+    note.threshold()
 }

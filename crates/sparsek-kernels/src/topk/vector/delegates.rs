@@ -28,7 +28,7 @@ pub(crate) fn find_delegates<E: Element, N: Size>(
     input: &[Vector<E, N>],
     elements: &[E],
     keys: &mut [E::Key],
-    positions: &mut [u32],
+    positions: ComptimeOption<&mut [u32]>,
     length: usize,
     exponent: u32,
     #[comptime] blueprint: DelegateBlueprint,
@@ -74,6 +74,7 @@ pub(crate) fn find_delegates<E: Element, N: Size>(
             at += lanes as usize;
         }
     }
+    let mut places = Array::<u32>::new(delegates);
     #[unroll]
     for rank in 0..delegates {
         let key = team.max::<E::Key>(best.keys[0]);
@@ -84,13 +85,23 @@ pub(crate) fn find_delegates<E: Element, N: Size>(
         if comptime!(delegates > 1) {
             let own = select(best.keys[0] == key, best.positions[0], u32::MAX);
             let position = team.min::<u32>(own);
-            if writes {
-                positions[subrange * delegates + comptime!(rank)] = position;
-            }
+            places[rank] = position;
             if own == position {
                 best.drop_first();
             }
         }
+    }
+    #[comptime]
+    match positions {
+        ComptimeOption::Some(positions) => {
+            if team.lane == 0 && start < length {
+                #[unroll]
+                for rank in 0..delegates {
+                    positions[subrange * delegates + comptime!(rank)] = places[rank];
+                }
+            }
+        }
+        ComptimeOption::None => {}
     }
 }
 

@@ -180,7 +180,10 @@ impl<'a, E: Element, N: Size> Chosen<'a, E, N> {
         let slot = (rank << self.cut.exponent) + inside;
         let at = self.origin(slot);
         let there = at < self.cut.length && first;
-        let rest = u32::cast_from(min(self.cut.length - min(at, self.cut.length), width as usize));
+        let rest = u32::cast_from(min(
+            self.cut.length - min(at, self.cut.length),
+            width as usize,
+        ));
         Load {
             at,
             slot,
@@ -292,8 +295,7 @@ impl<'a, E: Element, N: Size> Chosen<'a, E, N> {
                     let place = cursor.place::<E::Key>(key, threshold, quota);
                     if place.member {
                         values[place.position as usize] = items.extract(item);
-                        indices[place.position as usize] =
-                            I::cast_from(load.at + comptime!(item));
+                        indices[place.position as usize] = I::cast_from(load.at + comptime!(item));
                     }
                 }
             }
@@ -416,6 +418,7 @@ pub(crate) fn finish<E: Element, I: Numeric, N: Size>(
     positions: ComptimeOption<&[u32]>,
     values: &mut [E],
     indices: &mut [I],
+    stats: ComptimeOption<&mut [u32]>,
     cut: Subranges,
     #[comptime] blueprint: FinishBlueprint,
     #[define(I)] _index: ElemType,
@@ -493,18 +496,22 @@ pub(crate) fn finish<E: Element, I: Numeric, N: Size>(
     );
     elements.collect(reached.low, elements.loads(ranks), &candidates);
     sync_cube();
+    #[comptime]
+    match stats {
+        ComptimeOption::Some(stats) => {
+            if UNIT_POS == 0 {
+                stats[0] = ranks;
+                stats[1] = filled[0].load();
+            }
+        }
+        ComptimeOption::None => {}
+    };
     if filled[0].load() > comptime!(blueprint.room as u32) {
-        let threshold =
-            narrow::<E::Key, Chosen<E, N>>(&elements, &reached, cut.k, &bins, &crew);
+        let threshold = narrow::<E::Key, Chosen<E, N>>(&elements, &reached, cut.k, &bins, &crew);
         elements.list::<I>(&threshold, values, indices, &crew);
     } else {
-        let threshold = narrow::<E::Key, Candidates<E::Key>>(
-            &candidates,
-            &reached,
-            cut.k,
-            &bins,
-            &crew,
-        );
+        let threshold =
+            narrow::<E::Key, Candidates<E::Key>>(&candidates, &reached, cut.k, &bins, &crew);
         order::<E, I, N>(&elements, &candidates, &threshold, values, indices);
     }
 }

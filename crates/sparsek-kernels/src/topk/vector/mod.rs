@@ -5,14 +5,18 @@
 //! chosen, so that exactly k subranges are, however many elements are equal. The vector is read once; what is
 //! selected from then has n / 2^α and k · 2^α elements. The contract is that of [`super::topk`].
 
+mod bitonic;
 mod call;
 mod crew;
 mod delegates;
 mod elements;
 mod finish;
+mod options;
 mod plan;
 mod radix;
+mod stats;
 mod stream;
+mod tuning;
 
 use cubecl::{
     ir::{ElemType, FloatKind, IntKind, UIntKind},
@@ -20,8 +24,10 @@ use cubecl::{
     server::Handle,
 };
 
-pub use plan::{Filter, Selection, Subrange, VectorOptions};
+pub use options::{Filter, Selection, Subrange, VectorOptions};
+pub use stats::WorkloadStats;
 pub use stream::{Best, TopkStream};
+pub use tuning::Tuning;
 
 use self::{call::Call, plan::Plan};
 use super::{
@@ -72,35 +78,90 @@ pub fn topk_vector(
     options: &VectorOptions,
     index: ElemType,
 ) -> Result<Selected, KernelError> {
-    require_element(client, dtype)?;
-    require_index(index)?;
-    require_dtype(client, index)?;
-    argument(input, "input", dtype, length)?;
-    let plan = with_element!(dtype, E => Plan::new(
-        plan::Vector {
-            client,
-            dtype,
-            key: size_of::<<E as Element>::Key>(),
-            length,
-            offset: input.offset_start.unwrap_or(0) as usize,
-        },
-        options,
-        index,
-    ))?;
-    if options.k == 0 {
-        let values = allocate(client, "values", 0, dtype)?;
-        let indices = allocate(client, "indices", 0, index)?;
-        return Ok(Selected { values, indices });
-    }
-    let call = Call {
+    let vector = Call {
         client,
         input,
         dtype,
         length,
         options,
         index,
+        stats: None,
     };
-    let selected = with_element!(dtype, E => call.run::<E>(&plan))?;
+    select(&vector, &plan(&vector)?)
+}
+
+/// [`topk_vector`], and what it worked on. It waits for the device.
+///
+/// # Errors
+///
+/// [`KernelError`] as for [`topk_vector`], and when the device failed.
+pub fn topk_vector_stats(
+    client: &Client,
+    input: &Handle,
+    dtype: ElemType,
+    length: usize,
+    options: &VectorOptions,
+    index: ElemType,
+) -> Result<(Selected, WorkloadStats), KernelError> {
+    let stats = allocate(client, "stats", 2, U32)?;
+    let vector = Call {
+        client,
+        input,
+        dtype,
+        length,
+        options,
+        index,
+        stats: Some(&stats),
+    };
+    let plan = plan(&vector)?;
+    let selected = select(&vector, &plan)?;
+    let stats = WorkloadStats::read(client, &plan, length, options.k, stats)?;
+    Ok((selected, stats))
+}
+
+/// Checks a call and says what it launches.
+fn plan(call: &Call) -> Result<Plan, KernelError> {
+    let Call {
+        client,
+        input,
+        dtype,
+        length,
+        options,
+        index,
+        ..
+    } = *call;
+    require_element(client, dtype)?;
+    require_index(index)?;
+    require_dtype(client, index)?;
+    argument(input, "input", dtype, length)?;
+    let vector = plan::Vector {
+        client,
+        dtype,
+        key: with_element!(dtype, E => Ok(size_of::<<E as Element>::Key>()))?,
+        length,
+        offset: input.offset_start.unwrap_or(0) as usize,
+        tuning: options.tuning,
+    };
+    Plan::new(vector, options, index)
+}
+
+fn select(call: &Call, plan: &Plan) -> Result<Selected, KernelError> {
+    let Call {
+        client,
+        input,
+        dtype,
+        length,
+        options,
+        index,
+        ..
+    } = *call;
+    if options.k == 0 {
+        return Ok(Selected {
+            values: allocate(client, "values", 0, dtype)?,
+            indices: allocate(client, "indices", 0, index)?,
+        });
+    }
+    let selected = with_element!(dtype, E => call.run::<E>(plan))?;
     if !options.sorted {
         return Ok(selected);
     }

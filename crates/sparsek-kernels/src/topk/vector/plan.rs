@@ -6,7 +6,12 @@ use cubecl::{
     prelude::*,
 };
 
-use super::finish::FinishBlueprint;
+use super::{
+    bitonic::MAX_RUN,
+    finish::FinishBlueprint,
+    options::{Filter, Selection, Subrange, VectorOptions},
+    tuning::Tuning,
+};
 use crate::{
     error::KernelError,
     launch::units_per_cube,
@@ -16,20 +21,15 @@ use crate::{
     },
 };
 
-/// Elements up to which one cube selects from a vector as from a row, in one launch.
-const ROW_LENGTH: usize = 1 << 14;
 /// Most members that one cube finds among the elements of chosen subranges.
-const FINISHED: usize = 1 << 10;
-/// Most elements of the subranges that one cube goes through where the choice is the library's.
-const FINISHED_SLOTS: usize = 1 << 18;
+const MEMBERS: usize = 1 << 10;
 /// Units of that cube, bytes of delegates that each of them holds, and candidates in its shared memory.
 const FINISH_UNITS: u32 = 1024;
 const HELD_BYTES: usize = 128;
 const ROOM: usize = 1 << 11;
 /// Elements for each member from which on delegates are found.
 const SHARE: usize = 16;
-/// The shortest and the longest subrange that is chosen, as exponents. Those for 128 of 2^30 differ little: 1.051 ms with
-/// 2^10, 1.041 with 2^11, which is chosen, 1.037 with 2^12, 1.052 with 2^13 (NVIDIA H200).
+/// The shortest and the longest subrange that is chosen, as exponents.
 const EXPONENTS: [u32; 2] = [3, 16];
 /// Units of a cube of all other kernels for vectors.
 pub(super) const CUBE_UNITS: u32 = 256;
@@ -37,79 +37,6 @@ pub(super) const CUBE_UNITS: u32 = 256;
 pub(super) const MAX_CUBES: usize = 1024;
 /// Loads of a unit under way at a time.
 pub(super) const FLIGHT: usize = 8;
-
-/// How long subranges are.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Subrange {
-    /// By Rule 4, or no delegates where they save nothing.
-    #[default]
-    Auto,
-    /// 2^α elements.
-    Exponent(u32),
-    /// No delegates: one selection from the whole vector.
-    Whole,
-}
-
-/// How the k best of the delegates, and of the chosen subranges, are found.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Selection {
-    /// As a row where it is short, else by digits.
-    #[default]
-    Auto,
-    /// As a row of [`crate::topk::topk`], in one launch.
-    Rows,
-    /// By histograms of digits, over many cubes.
-    Radix,
-}
-
-/// Whether chosen subranges are filtered (Rule 2): of their elements only those that reach the least of their delegates
-/// are selected from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Filter {
-    /// Where it saves time.
-    #[default]
-    Auto,
-    /// Always; refused where it cannot be.
-    On,
-    /// Never.
-    Off,
-}
-
-/// What to select from a vector.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct VectorOptions {
-    /// Elements kept.
-    pub k: usize,
-    /// The greatest elements if true, else the least.
-    pub largest: bool,
-    /// Output ordered by value (best first), then by index; otherwise by index.
-    pub sorted: bool,
-    /// How long subranges are.
-    pub subrange: Subrange,
-    /// Delegates of each subrange, β, 1 to 4: of more than one, only subranges all of whose delegates are among the k
-    /// best are looked through (Rule 3).
-    pub delegates: usize,
-    /// How delegates and chosen subranges are selected from.
-    pub selection: Selection,
-    /// Whether chosen subranges are filtered.
-    pub filter: Filter,
-}
-
-impl VectorOptions {
-    /// The k greatest in index order.
-    pub fn new(k: usize) -> Self {
-        Self {
-            k,
-            largest: true,
-            sorted: false,
-            subrange: Subrange::Auto,
-            delegates: 1,
-            selection: Selection::Auto,
-            filter: Filter::Auto,
-        }
-    }
-}
 
 /// What is launched.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -126,7 +53,7 @@ pub(super) struct Cut {
     pub exponent: u32,
     /// Delegates of each.
     pub per_subrange: usize,
-    /// How the best delegates are found, where the last step does not do so.
+    /// How the best delegates are found before one cube finishes, where it does not find them itself.
     pub first: Option<Box<Plan>>,
     pub last: Last,
 }
@@ -143,8 +70,8 @@ impl Cut {
 pub(super) enum Last {
     /// Of the elements that reach the least delegate, by one cube.
     Finish(FinishBlueprint),
-    /// Of all of them, one after the other.
-    Select(Selection),
+    /// The best delegates by the first selection, the members among all elements of their subranges by the last one.
+    Select { first: Selection, last: Selection },
 }
 
 /// A vector to plan for.
@@ -157,6 +84,7 @@ pub(super) struct Vector<'a> {
     pub length: usize,
     /// Bytes before it in its buffer.
     pub offset: usize,
+    pub tuning: Tuning,
 }
 
 impl Plan {
@@ -191,8 +119,8 @@ impl Plan {
         let (k, length) = (options.k, vector.length);
         let forced = options.filter == Filter::On || options.delegates > 1;
         let exponent = match options.subrange {
-            Subrange::Auto if length <= ROW_LENGTH && !forced => None,
-            Subrange::Auto => rule4(length, k, options.delegates),
+            Subrange::Auto if length <= options.tuning.row && !forced => None,
+            Subrange::Auto => rule4(length, k, options),
             Subrange::Exponent(exponent) => Some(exponent.min(length.max(1).ilog2())),
             Subrange::Whole => None,
         }
@@ -201,13 +129,16 @@ impl Plan {
             if forced && k > 0 {
                 return Err(refused("filter", "there are no delegates".into()));
             }
-            return Ok(Self::Whole(selection(&vector, options.selection)?));
+            return Ok(Self::Whole(selection(&vector, k, options.selection)?));
         };
         let cut = Cut {
             exponent,
             per_subrange: options.delegates,
             first: None,
-            last: Last::Select(Selection::Auto),
+            last: Last::Select {
+                first: options.selection,
+                last: options.selection,
+            },
         };
         let subranges = length.div_ceil(1 << exponent);
         let short = length - ((subranges - 1) << exponent);
@@ -227,46 +158,50 @@ impl Plan {
         let finish = match options.filter {
             Filter::Off if options.delegates == 1 => None,
             Filter::Auto if options.delegates == 1 => {
-                let pays = k <= FINISHED && k << exponent <= FINISHED_SLOTS;
+                let pays = k << exponent <= options.tuning.finished;
                 let pays = pays && options.selection == Selection::Auto;
-                finish(&vector, &cut, k, options.largest).ok().filter(|_| pays)
+                finish(&vector, &cut, k, options.largest)
+                    .ok()
+                    .filter(|_| pays)
             }
             _ => Some(finish(&vector, &cut, k, options.largest)?),
         };
-        let held = finish.is_some_and(|blueprint| {
-            keys.length <= blueprint.shape.lanes as usize * HELD_BYTES / vector.key
-        });
-        let first = if held && options.selection == Selection::Auto {
-            None
+        let Some(blueprint) = finish else {
+            let candidates = Vector {
+                length: k << exponent,
+                ..keys
+            };
+            let last = Last::Select {
+                first: selection(&keys, k, options.selection)?,
+                last: selection(&candidates, k, options.selection)?,
+            };
+            return Ok(Self::Delegates(Cut { last, ..cut }));
+        };
+        let auto = options.selection == Selection::Auto;
+        let units = blueprint.shape.lanes as usize;
+        let items = keys.length.div_ceil(units).next_power_of_two();
+        let cut = if auto && items * vector.key <= HELD_BYTES {
+            Cut {
+                last: Last::Finish(FinishBlueprint { items, ..blueprint }),
+                ..cut
+            }
         } else {
-            let auto = options.selection == Selection::Auto;
             let options = VectorOptions {
-                subrange: if auto { Subrange::Auto } else { Subrange::Whole },
+                subrange: if auto {
+                    Subrange::Auto
+                } else {
+                    Subrange::Whole
+                },
                 selection: options.selection,
                 ..VectorOptions::new(k)
             };
-            Some(Box::new(Self::of(keys, &options)?))
-        };
-        let last = match finish {
-            Some(blueprint) => Last::Finish(FinishBlueprint {
-                items: match first {
-                    None => {
-                        let units = blueprint.shape.lanes as usize;
-                        keys.length.div_ceil(units).next_power_of_two()
-                    }
-                    Some(_) => 0,
-                },
-                ..blueprint
-            }),
-            None => {
-                let candidates = Vector {
-                    length: k << exponent,
-                    ..keys
-                };
-                Last::Select(selection(&candidates, options.selection)?)
+            Cut {
+                first: Some(Box::new(Self::of(keys, &options)?)),
+                last: Last::Finish(blueprint),
+                ..cut
             }
         };
-        Ok(Self::Delegates(Cut { first, last, ..cut }))
+        Ok(Self::Delegates(cut))
     }
 }
 
@@ -288,10 +223,12 @@ fn finish(
     let client = vector.client;
     let refuse = |reason: String| Err(refused("filter", reason));
     if is_llvmpipe(client) {
-        return refuse("llvmpipe lacks the workgroup memory layouts that it is compiled with".into());
+        return refuse(
+            "llvmpipe lacks the workgroup memory layouts that it is compiled with".into(),
+        );
     }
-    if k > FINISHED {
-        return refuse(format!("k = {k}; one cube finds at most {FINISHED} members"));
+    if k > MEMBERS {
+        return refuse(format!("k = {k}; one cube finds at most {MEMBERS} members"));
     }
     if k << cut.exponent > 1 << 31 || cut.delegates(vector.length) > 1 << 31 {
         return refuse("more than 2^31 delegates or elements of subranges".into());
@@ -300,9 +237,9 @@ fn finish(
     let units = units_per_cube(client, FINISH_UNITS.max(plane));
     // The loads of a subrange are whole.
     let size = vector.dtype.size();
-    let widths = client.io_optimized_vector_sizes(size).filter(|width| {
-        *width <= 1 << cut.exponent && vector.offset.is_multiple_of(width * size)
-    });
+    let widths = client
+        .io_optimized_vector_sizes(size)
+        .filter(|width| *width <= 1 << cut.exponent && vector.offset.is_multiple_of(width * size));
     let width = widths.max().unwrap_or(1);
     let blueprint = FinishBlueprint {
         shape: Shape {
@@ -323,7 +260,9 @@ fn finish(
         client.properties().hardware.max_shared_memory_size,
     );
     if needed > limit {
-        return refuse(format!("{needed} bytes of shared memory; there are {limit}"));
+        return refuse(format!(
+            "{needed} bytes of shared memory; there are {limit}"
+        ));
     }
     Ok(blueprint)
 }
@@ -336,16 +275,17 @@ pub(super) fn plane_or_unit(client: &Client) -> u32 {
 
 /// The exponent for which delegates and the elements of chosen subranges are about as many; none where they are as many
 /// as the vector.
-fn rule4(length: usize, k: usize, delegates: usize) -> Option<u32> {
+fn rule4(length: usize, k: usize, options: &VectorOptions) -> Option<u32> {
     let share = length.checked_div(k)?;
-    if share < SHARE {
+    if share < SHARE || (k > MEMBERS && length < options.tuning.long) {
         return None;
     }
-    let exponent = share.ilog2() / 2 + delegates.ilog2();
+    let balanced = (share.ilog2() as i32 + options.tuning.constant).max(0) as u32 / 2;
+    let exponent = balanced + options.delegates.ilog2();
     Some(exponent.clamp(EXPONENTS[0], EXPONENTS[1]))
 }
 
-fn selection(vector: &Vector, asked: Selection) -> Result<Selection, KernelError> {
+fn selection(vector: &Vector, k: usize, asked: Selection) -> Result<Selection, KernelError> {
     let Vector {
         client,
         dtype,
@@ -353,10 +293,10 @@ fn selection(vector: &Vector, asked: Selection) -> Result<Selection, KernelError
         ..
     } = *vector;
     let rows = dtype.size() <= 4 && length <= MAX_COLS;
-    let radix = length < u32::MAX as usize && !is_llvmpipe(client);
+    let histograms = length < u32::MAX as usize && !is_llvmpipe(client);
     let chosen = match asked {
-        Selection::Auto if rows && (length <= ROW_LENGTH || !radix) => Selection::Rows,
-        Selection::Auto => Selection::Radix,
+        Selection::Auto if rows && (length <= vector.tuning.row || !histograms) => Selection::Rows,
+        Selection::Auto => Selection::Bucket,
         asked => asked,
     };
     match chosen {
@@ -364,13 +304,21 @@ fn selection(vector: &Vector, asked: Selection) -> Result<Selection, KernelError
             "rows",
             format!("{length} elements of {dtype}; a row has at most {MAX_COLS}, of 4 bytes each"),
         )),
-        Selection::Radix if is_llvmpipe(client) => Err(refused(
-            "radix",
+        Selection::Radix | Selection::Bucket if is_llvmpipe(client) => Err(refused(
+            "histograms",
+            "llvmpipe lacks the workgroup memory layouts that they are compiled with".into(),
+        )),
+        Selection::Radix | Selection::Bucket if !histograms => Err(refused(
+            "histograms",
+            format!("{length} elements; they number fewer than 2^32"),
+        )),
+        Selection::Bitonic if is_llvmpipe(client) => Err(refused(
+            "bitonic",
             "llvmpipe lacks the workgroup memory layouts that it is compiled with".into(),
         )),
-        Selection::Radix if !radix => Err(refused(
-            "radix",
-            format!("{length} elements; it numbers fewer than 2^32"),
+        Selection::Bitonic if k > MAX_RUN || length >= u32::MAX as usize => Err(refused(
+            "bitonic",
+            format!("{k} of {length} elements; it finds at most {MAX_RUN} of fewer than 2^32"),
         )),
         chosen => Ok(chosen),
     }
@@ -386,10 +334,12 @@ mod tests {
 
     #[test]
     fn delegates_and_subranges_balance() {
-        assert_eq!(rule4(1 << 30, 128, 1), Some(11));
-        assert_eq!(rule4(1 << 28, 1 << 20, 1), Some(4));
-        assert_eq!(rule4(1 << 20, 32, 1), Some(7));
-        assert_eq!(rule4(100, 50, 1), None);
-        assert_eq!(rule4(100, 0, 1), None);
+        let exponent = |length, k| rule4(length, k, &VectorOptions::new(k));
+        assert_eq!(exponent(1 << 30, 128), Some(11));
+        assert_eq!(exponent(1 << 28, 1 << 20), Some(4));
+        assert_eq!(exponent(1 << 20, 32), Some(7));
+        assert_eq!(exponent(1 << 24, 1 << 16), None);
+        assert_eq!(exponent(100, 50), None);
+        assert_eq!(exponent(100, 0), None);
     }
 }

@@ -1,19 +1,25 @@
-//! Radix selection over many cubes: histograms of digits from the highest on, then members in index order. No count
-//! leaves the device, and nothing depends on the order in which cubes run.
+//! Selection over many cubes by histograms of ranges of keys, each the bin of the one before in which the kth key lies;
+//! then members in index order. No count leaves the device, and nothing depends on the order in which cubes run.
+//!
+//! The first range is that of all keys there can be, so that bins are digits (radix selection), or that of the keys
+//! there are (bucket selection).
 
 use cubecl::prelude::*;
 
+use super::crew::{Crew, Note, clear, tally};
 use crate::topk::{
     element::{Element, ordered_key},
-    routines::cube::scan,
-    search::{Cursor, Threshold},
+    routines::team::Shape,
+    search::{Cursor, KeyRange},
 };
 
-/// Bits of a digit, and its values.
+/// Bits of a bin's number, and how many bins there are.
 pub(crate) const DIGIT: u32 = 11;
 pub(crate) const BINS: usize = 1 << DIGIT;
 /// Neighbouring elements that a unit places at a time.
 pub(crate) const ITEMS: u32 = 16;
+/// Words of a note: its range, the keys above, one more than its shift, or zero where it is not open.
+const WORDS: usize = 4;
 
 /// A selection of the greatest keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -22,129 +28,191 @@ pub(crate) struct RadixBlueprint {
     pub bits: u32,
     pub largest: bool,
     /// Units of a cube, a power of two.
-    pub units: u32,
+    pub shape: Shape,
 }
 
 impl RadixBlueprint {
-    /// Digits of a key.
+    /// Histograms that any keys need.
     pub fn passes(&self) -> usize {
         self.bits.div_ceil(DIGIT) as usize
     }
 
-    /// Words that hold all histograms, then what was found in each.
-    pub fn state(&self) -> usize {
-        self.passes() * (BINS + 2)
+    /// Counts of all histograms.
+    pub fn bins(&self) -> usize {
+        self.passes() * BINS
     }
 
-    /// Bits below a digit.
-    fn shift(&self, pass: usize) -> u32 {
-        self.bits.saturating_sub(DIGIT * (pass as u32 + 1))
-    }
-
-    /// Bits of a digit; the last may have fewer.
-    fn width(&self, pass: usize) -> u32 {
-        DIGIT.min(self.bits - DIGIT * pass as u32)
+    /// Keys of the notes before each histogram and after the last.
+    pub fn notes(&self) -> usize {
+        (self.passes() + 1) * WORDS
     }
 }
 
-/// The digit of the kth key, and how many of those with it are wanted.
-#[derive(CubeType, Clone, Copy)]
-#[expand(derive(Clone, Copy))]
-struct Crossing {
-    digit: u32,
-    wanted: u32,
+/// Where the first range comes from, if it is not that of all keys there can be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Start {
+    /// The least and the greatest key that each cube has seen.
+    Ranges,
+    /// What a selection noted: from the least that it found among some of the keys to the greatest of all.
+    Notes,
 }
 
-/// The digit in whose bin the `wanted`th greatest lies.
+/// What was noted before histogram `pass`.
 #[cube]
-fn crossing(
-    state: &[Atomic<u32>],
-    wanted: u32,
-    #[comptime] pass: usize,
-    #[comptime] blueprint: RadixBlueprint,
-) -> Crossing {
-    let units = comptime!(blueprint.units);
-    let mut sums = Shared::<[u32]>::new_slice(units as usize);
-    let mut found = Shared::<[u32]>::new_slice(2usize);
-    // The greatest digits first.
-    let bins = comptime!(BINS as u32 / units);
-    let last = comptime!(pass * BINS + BINS - 1);
-    let first = UNIT_POS * bins;
-    let mut own = 0u32;
-    for bin in 0..bins {
-        own += state[last - (first + bin) as usize].load();
-    }
-    scan(&mut sums, own, units);
-    let mut above = sums[UNIT_POS as usize] - own;
-    if above < wanted && wanted <= above + own {
-        let mut bin = first;
-        let mut count = state[last - bin as usize].load();
-        while above + count < wanted {
-            above += count;
-            bin += 1;
-            count = state[last - bin as usize].load();
-        }
-        found[0] = comptime!(BINS as u32 - 1) - bin;
-        found[1] = wanted - above;
-    }
-    sync_cube();
-    Crossing {
-        digit: found[0],
-        wanted: found[1],
+fn noted<K: Int>(notes: &[K], #[comptime] pass: usize) -> Note<K> {
+    let at = comptime!(pass * WORDS);
+    let open = u32::cast_from(notes[comptime!(at + 3)]);
+    Note::<K> {
+        low: notes[at],
+        high: notes[comptime!(at + 1)],
+        above: u32::cast_from(notes[comptime!(at + 2)]),
+        shift: select(open > 0, open, 1u32) - 1,
+        open: open > 0,
     }
 }
 
-/// The highest digits of the kth key: those found before `pass`, the last of them by this cube.
 #[cube]
-fn prefix<K: Int>(
-    state: &[Atomic<u32>],
+fn write_down<K: Int>(notes: &mut [K], note: &Note<K>, #[comptime] pass: usize) {
+    if CUBE_POS == 0 && UNIT_POS == 0 {
+        let at = comptime!(pass * WORDS);
+        notes[at] = note.low;
+        notes[comptime!(at + 1)] = note.high;
+        notes[comptime!(at + 2)] = K::cast_from(note.above);
+        notes[comptime!(at + 3)] = K::cast_from(select(note.open, note.shift + 1, 0u32));
+    }
+}
+
+/// What is known before histogram `pass`, from the one before.
+#[cube]
+fn known<K: Int>(
+    histograms: &[Atomic<u32>],
+    notes: &mut [K],
+    bins: &Shared<[Atomic<u32>]>,
     k: u32,
+    crew: &Crew,
     #[comptime] pass: usize,
-    #[comptime] blueprint: RadixBlueprint,
-) -> K {
-    let mut key = K::new(0);
-    if comptime!(pass > 0) {
-        let mut wanted = k;
-        let notes = comptime!(blueprint.passes() * BINS);
-        #[unroll]
-        for earlier in 0..comptime!(pass - 1) {
-            let digit = state[comptime!(notes + 2 * earlier)].load();
-            key = (key << K::cast_from(comptime!(blueprint.width(earlier)))) | K::cast_from(digit);
-            wanted = state[comptime!(notes + 2 * earlier + 1)].load();
+) -> Note<K> {
+    let earlier = comptime!(pass - 1);
+    let mut note = noted::<K>(&*notes, earlier);
+    if note.open {
+        let mut bin = UNIT_POS;
+        while bin < comptime!(BINS as u32) {
+            bins[bin as usize].store(histograms[comptime!(earlier * BINS) + bin as usize].load());
+            bin += comptime!(crew.shape.lanes);
         }
-        let own = comptime!(pass - 1);
-        let found = crossing(state, wanted, own, blueprint);
-        key = (key << K::cast_from(comptime!(blueprint.width(own)))) | K::cast_from(found.digit);
-        if CUBE_POS == 0 && UNIT_POS == 0 {
-            state[comptime!(notes + 2 * own)].store(found.digit);
-            state[comptime!(notes + 2 * own + 1)].store(found.wanted);
-        }
+        sync_cube();
+        let next = note.narrower(bins, k, crew);
+        note.low = next.low;
+        note.high = next.high;
+        note.above = next.above;
+        note.shift = next.shift;
+        note.open = next.open;
+        sync_cube();
     }
-    key
+    write_down::<K>(notes, &note, pass);
+    note
 }
 
-/// Adds the digits of the keys that begin with the digits found so far to the histogram of `pass`.
+/// The first note.
+#[cube]
+fn first<K: Int>(
+    found: &[K],
+    crew: &Crew,
+    #[comptime] passes: usize,
+    #[comptime] start: Start,
+) -> Note<K> {
+    match comptime!(start) {
+        Start::Ranges => {
+            let mut low = K::max_value();
+            let mut high = K::min_value();
+            let mut cube = UNIT_POS;
+            while cube < CUBE_COUNT as u32 {
+                low = min(low, found[2 * cube as usize]);
+                high = max(high, found[2 * cube as usize + 1]);
+                cube += comptime!(crew.shape.lanes);
+            }
+            let range = crew.range::<K>(low, high);
+            Note::<K>::new(range.low, range.high)
+        }
+        Start::Notes => Note::<K>::new(found[comptime!(passes * WORDS)], found[1]),
+    }
+}
+
+/// The least and the greatest key that each cube sees, and histograms without counts.
+#[cube(launch_unchecked, address_type = "dynamic")]
+pub(crate) fn find_ranges<E: Element, N: Size>(
+    elements: &[Vector<E, N>],
+    histograms: &[Atomic<u32>],
+    ranges: &mut [E::Key],
+    length: usize,
+    #[comptime] blueprint: RadixBlueprint,
+) {
+    let units = comptime!(blueprint.shape.lanes);
+    let crew = Crew::new(blueprint.shape);
+    let step = CUBE_COUNT * units as usize;
+    let own = CUBE_POS * units as usize + UNIT_POS as usize;
+    let mut bin = own;
+    while bin < comptime!(blueprint.bins()) {
+        histograms[bin].store(0u32);
+        bin += step;
+    }
+    let loads = length / N::value().comptime();
+    let mut low = E::Key::max_value();
+    let mut high = E::Key::min_value();
+    let mut at = own;
+    while at < loads {
+        let items = elements[at];
+        #[unroll]
+        for item in 0..N::value().comptime() {
+            let key = ordered_key::<E>(items.extract(item), blueprint.largest);
+            low = min(low, key);
+            high = max(high, key);
+        }
+        at += step;
+    }
+    let range = crew.range::<E::Key>(low, high);
+    if UNIT_POS == 0 {
+        ranges[2 * CUBE_POS] = range.low;
+        ranges[2 * CUBE_POS + 1] = range.high;
+    }
+}
+
+/// Adds the keys of the range that is left to the histogram of `pass`.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn count_digits<E: Element, N: Size>(
     elements: &[Vector<E, N>],
-    state: &[Atomic<u32>],
+    histograms: &[Atomic<u32>],
+    notes: &mut [E::Key],
+    found: ComptimeOption<&[E::Key]>,
     length: usize,
     k: u32,
     #[comptime] pass: usize,
+    #[comptime] start: Start,
     #[comptime] blueprint: RadixBlueprint,
 ) {
-    let units = comptime!(blueprint.units);
-    let counts = Shared::<[Atomic<u32>]>::new_slice(BINS);
-    let mut bin = UNIT_POS;
-    while bin < comptime!(BINS as u32) {
-        counts[bin as usize].store(0u32);
-        bin += units;
+    let units = comptime!(blueprint.shape.lanes);
+    let crew = Crew::new(blueprint.shape);
+    let bins = Shared::<[Atomic<u32>]>::new_slice(BINS);
+    let note = if comptime!(pass == 0) {
+        let note = #[comptime]
+        match found {
+            ComptimeOption::Some(found) => first::<E::Key>(found, &crew, blueprint.passes(), start),
+            ComptimeOption::None => Note::<E::Key>::new(E::Key::min_value(), E::Key::max_value()),
+        };
+        write_down::<E::Key>(notes, &note, pass);
+        note
+    } else {
+        known::<E::Key>(histograms, notes, &bins, k, &crew, pass)
+    };
+    if !note.open {
+        terminate!();
     }
-    let begun = prefix::<E::Key>(state, k, pass, blueprint);
+    clear(&bins, units);
     sync_cube();
-    let shift = comptime!(blueprint.shift(pass));
-    let width = comptime!(blueprint.width(pass));
-    let mask = comptime!((1u32 << width) - 1);
+    let range = KeyRange::<E::Key> {
+        low: note.low,
+        high: note.high,
+    };
     let step = CUBE_COUNT * units as usize;
     let loads = length / N::value().comptime();
     let mut at = CUBE_POS * units as usize + UNIT_POS as usize;
@@ -153,42 +221,37 @@ pub(crate) fn count_digits<E: Element, N: Size>(
         #[unroll]
         for item in 0..N::value().comptime() {
             let key = ordered_key::<E>(items.extract(item), blueprint.largest);
-            let member = if comptime!(pass > 0) {
-                key >> E::Key::cast_from(comptime!(shift + width)) == begun
-            } else {
-                true.runtime()
-            };
-            if member {
-                let digit = u32::cast_from(key >> E::Key::cast_from(shift)) & mask;
-                counts[digit as usize].fetch_add(1u32);
-            }
+            tally::<E::Key>(&bins, key, &range, note.shift);
         }
         at += step;
     }
     sync_cube();
     let mut bin = UNIT_POS;
     while bin < comptime!(BINS as u32) {
-        let count = counts[bin as usize].load();
+        let count = bins[bin as usize].load();
         if count > 0 {
-            state[comptime!(pass * BINS) + bin as usize].fetch_add(count);
+            histograms[comptime!(pass * BINS) + bin as usize].fetch_add(count);
         }
         bin += units;
     }
 }
 
-/// How many elements of each cube's stretch are above the kth key, and how many equal it.
+/// How many elements of each cube's stretch are above the range that is left in the end, and how many within it.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn count_members<E: Element, N: Size>(
     elements: &[Vector<E, N>],
-    state: &[Atomic<u32>],
+    histograms: &[Atomic<u32>],
+    notes: &mut [E::Key],
     counts: &mut [u32],
     length: usize,
     k: u32,
     stretch: usize,
     #[comptime] blueprint: RadixBlueprint,
 ) {
-    let units = comptime!(blueprint.units);
-    let found = prefix::<E::Key>(state, k, comptime!(blueprint.passes()), blueprint);
+    let units = comptime!(blueprint.shape.lanes);
+    let crew = Crew::new(blueprint.shape);
+    let bins = Shared::<[Atomic<u32>]>::new_slice(BINS);
+    let note = known::<E::Key>(histograms, notes, &bins, k, &crew, blueprint.passes());
     let per_load = N::value().comptime();
     let end = min((CUBE_POS + 1) * stretch, length) / per_load;
     let mut above = 0u32;
@@ -199,16 +262,14 @@ pub(crate) fn count_members<E: Element, N: Size>(
         #[unroll]
         for item in 0..per_load {
             let key = ordered_key::<E>(items.extract(item), blueprint.largest);
-            above += select(key > found, 1u32, 0u32);
-            level += select(key == found, 1u32, 0u32);
+            let better = key > note.high;
+            above += select(better, 1u32, 0u32);
+            level += select(key >= note.low && !better, 1u32, 0u32);
         }
         at += units as usize;
     }
-    let mut sums = Shared::<[u32]>::new_slice(units as usize);
-    scan(&mut sums, above, units);
-    let above = sums[comptime!(units as usize - 1)];
-    scan(&mut sums, level, units);
-    let level = sums[comptime!(units as usize - 1)];
+    let above = crew.sums(above).total;
+    let level = crew.sums(level).total;
     if UNIT_POS == 0 {
         counts[2 * CUBE_POS] = above;
         counts[2 * CUBE_POS + 1] = level;
@@ -219,29 +280,18 @@ pub(crate) fn count_members<E: Element, N: Size>(
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn list_members<E: Element, N: Size>(
     elements: &[Vector<E, N>],
-    state: &[Atomic<u32>],
+    notes: &[E::Key],
     counts: &[u32],
     members: &mut [u32],
     length: usize,
+    k: u32,
     stretch: usize,
     #[comptime] blueprint: RadixBlueprint,
 ) {
-    let units = comptime!(blueprint.units);
-    let notes = comptime!(blueprint.passes() * BINS);
-    let mut key = E::Key::new(0);
-    let mut quota = 0u32;
-    #[unroll]
-    for pass in 0..comptime!(blueprint.passes()) {
-        let digit = state[comptime!(notes + 2 * pass)].load();
-        key =
-            (key << E::Key::cast_from(comptime!(blueprint.width(pass)))) | E::Key::cast_from(digit);
-        quota = state[comptime!(notes + 2 * pass + 1)].load();
-    }
-    let threshold = Threshold::<E::Key> {
-        low: key,
-        high: key,
-        above: 0u32,
-    };
+    let units = comptime!(blueprint.shape.lanes);
+    let crew = Crew::new(blueprint.shape);
+    let threshold = noted::<E::Key>(notes, comptime!(blueprint.passes())).threshold();
+    let quota = k - threshold.above;
     // What the cubes before this one have.
     let mut above = 0u32;
     let mut level = 0u32;
@@ -251,11 +301,8 @@ pub(crate) fn list_members<E: Element, N: Size>(
         level += counts[2 * cube + 1];
         cube += units as usize;
     }
-    let mut sums = Shared::<[u32]>::new_slice(units as usize);
-    scan(&mut sums, above, units);
-    let mut above = sums[comptime!(units as usize - 1)];
-    scan(&mut sums, level, units);
-    let mut level = sums[comptime!(units as usize - 1)];
+    let mut above = crew.sums(above).total;
+    let mut level = crew.sums(level).total;
 
     let end = min((CUBE_POS + 1) * stretch, length);
     let mut tile = CUBE_POS * stretch;
@@ -277,13 +324,11 @@ pub(crate) fn list_members<E: Element, N: Size>(
             }
         }
         let packed = own.above + (own.level << 16);
-        scan(&mut sums, packed, units);
-        let before = sums[UNIT_POS as usize] - packed;
-        let total = sums[comptime!(units as usize - 1)];
+        let sums = crew.sums(packed);
         if packed > 0 {
             let mut cursor = Cursor {
-                above: above + (before & 0xffff),
-                level: level + (before >> 16),
+                above: above + (sums.before & 0xffff),
+                level: level + (sums.before >> 16),
             };
             for load in 0..comptime!(ITEMS / per_load as u32) {
                 let at = first + load as usize * per_load;
@@ -300,8 +345,8 @@ pub(crate) fn list_members<E: Element, N: Size>(
                 }
             }
         }
-        above += total & 0xffff;
-        level += total >> 16;
+        above += sums.total & 0xffff;
+        level += sums.total >> 16;
         tile += (units * ITEMS) as usize;
     }
 }

@@ -1,0 +1,177 @@
+//! Bitonic selection: each cube sorts runs of a tile, and of two runs keeps the better half until one run is left; what
+//! the cubes keep is selected from again, until one cube has the members.
+
+use cubecl::prelude::*;
+
+use crate::topk::element::{Element, ordered_key};
+
+/// Elements of a tile, and most of a run.
+pub(crate) const TILE: usize = 1 << 11;
+pub(crate) const MAX_RUN: usize = TILE / 4;
+
+/// A selection of the best of each tile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct BitonicBlueprint {
+    /// Elements of a run, a power of two, no fewer than are wanted.
+    pub run: usize,
+    /// Units of a cube, a power of two.
+    pub units: u32,
+    pub largest: bool,
+    /// Whether there is one tile, of which the members' places are wanted in order.
+    pub last: bool,
+}
+
+/// A tile: keys, and places in the vector.
+#[derive(CubeType)]
+struct Tile<K: Int> {
+    keys: Shared<[K]>,
+    places: Shared<[u32]>,
+    #[cube(comptime)]
+    units: u32,
+}
+
+#[cube]
+impl<K: Int> Tile<K> {
+    /// Puts two elements in order, the better one first where `best_first`.
+    fn compare(&self, first: u32, second: u32, best_first: bool, #[comptime] by_place: bool) {
+        let (mut keys, mut places) = (self.keys.clone(), self.places.clone());
+        let (first, second) = (first as usize, second as usize);
+        let key = keys[first];
+        let other = keys[second];
+        let place = places[first];
+        let next = places[second];
+        let earlier = next < place;
+        let better = if comptime!(by_place) {
+            earlier
+        } else {
+            other > key || (other == key && earlier)
+        };
+        if better == best_first {
+            keys[first] = other;
+            keys[second] = key;
+            places[first] = next;
+            places[second] = place;
+        }
+    }
+
+    /// Merges bitonic runs of `2 * half` among the first `count`: every other one best first.
+    fn merge(&self, half: u32, run: u32, count: u32, #[comptime] by_place: bool) {
+        let mut stride = half;
+        while stride > 0 {
+            sync_cube();
+            let mut pair = UNIT_POS;
+            while pair < count / 2 {
+                let first = 2 * pair - (pair & (stride - 1));
+                self.compare(first, first + stride, first & run == 0, by_place);
+                pair += self.units;
+            }
+            stride /= 2;
+        }
+        sync_cube();
+    }
+
+    /// Sorts runs among the first `count`, every other one best first.
+    fn sort(&self, #[comptime] run: u32, count: u32, #[comptime] by_place: bool) {
+        let mut size = 2u32;
+        while size <= run {
+            self.merge(size / 2, size, count, by_place);
+            size *= 2;
+        }
+    }
+}
+
+/// The best of each tile, best first: their keys and places, of which the last tile may have fewer; or the places of the
+/// `k` best of one tile in order. `places` tells those of the elements, where they are not their own.
+#[cube(launch_unchecked, address_type = "dynamic")]
+pub(crate) fn keep_runs<E: Element>(
+    elements: &[E],
+    places: ComptimeOption<&[u32]>,
+    best: &mut [E::Key],
+    kept: &mut [u32],
+    length: usize,
+    k: u32,
+    #[comptime] blueprint: BitonicBlueprint,
+) {
+    let units = comptime!(blueprint.units);
+    let run = comptime!(blueprint.run as u32);
+    let size = comptime!(TILE as u32);
+    let start = CUBE_POS * TILE;
+    let mut keys = Shared::<[E::Key]>::new_slice(TILE);
+    let mut own = Shared::<[u32]>::new_slice(TILE);
+    let mut at = UNIT_POS;
+    while at < size {
+        let element = start + at as usize;
+        let mut key = E::Key::min_value();
+        let mut place = u32::MAX.runtime();
+        if element < length {
+            key = ordered_key::<E>(elements[element], blueprint.largest);
+            place = #[comptime]
+            match places {
+                ComptimeOption::Some(places) => places[element],
+                ComptimeOption::None => element as u32,
+            };
+        }
+        keys[at as usize] = key;
+        own[at as usize] = place;
+        at += units;
+    }
+    let tile = Tile::<E::Key> {
+        keys: keys.clone(),
+        places: own.clone(),
+        units,
+    };
+    tile.sort(run, size, false);
+    let mut count = size.runtime();
+    while count > run {
+        // The better of two runs, one of which has its best last, are a bitonic run.
+        count /= 2;
+        let mut at = UNIT_POS;
+        let mut item = 0u32;
+        while item < comptime!(TILE as u32 / 2 / units) {
+            let first = (at / run) * (2 * run) + at % run;
+            let mut key = E::Key::min_value();
+            let mut place = u32::MAX.runtime();
+            if at < count {
+                let mine = keys[first as usize];
+                let other = keys[(first + run) as usize];
+                let own_place = own[first as usize];
+                let other_place = own[(first + run) as usize];
+                let better = other > mine || (other == mine && other_place < own_place);
+                key = select(better, other, mine);
+                place = select(better, other_place, own_place);
+            }
+            sync_cube();
+            if at < count {
+                keys[at as usize] = key;
+                own[at as usize] = place;
+            }
+            sync_cube();
+            at += units;
+            item += 1;
+        }
+        tile.merge(run / 2, run, count, false);
+    }
+    if comptime!(blueprint.last) {
+        let mut at = UNIT_POS;
+        while at < run {
+            if at >= k {
+                own[at as usize] = u32::MAX.runtime();
+            }
+            at += units;
+        }
+        tile.sort(run, run.runtime(), true);
+        let mut at = UNIT_POS;
+        while at < k {
+            kept[at as usize] = own[at as usize];
+            at += units;
+        }
+    } else {
+        let mut at = UNIT_POS;
+        while at < run {
+            let target = CUBE_POS * blueprint.run + at as usize;
+            best[target] = keys[at as usize];
+            kept[target] = own[at as usize];
+            at += units;
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! What a caller asks of a selection from a vector.
+
+use super::tuning::Tuning;
+
+/// How long subranges are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Subrange {
+    /// By Rule 4, or no delegates where they save nothing.
+    #[default]
+    Auto,
+    /// 2^α elements.
+    Exponent(u32),
+    /// No delegates: one selection from the whole vector.
+    Whole,
+}
+
+/// How the k best of the delegates, and of the chosen subranges, are found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Selection {
+    /// As a row where it is short, else by digits.
+    #[default]
+    Auto,
+    /// As a row of [`crate::topk::topk`], in one launch.
+    Rows,
+    /// By histograms of digits, over many cubes.
+    Radix,
+    /// By histograms of equal ranges from the least key to the greatest, over many cubes.
+    Bucket,
+    /// By bitonic sorting of short runs, the better half of each two of which is kept; for few members.
+    Bitonic,
+}
+
+/// Whether chosen subranges are filtered (Rule 2): of their elements only those that reach the least of their delegates
+/// are selected from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Filter {
+    /// Where it saves time.
+    #[default]
+    Auto,
+    /// Always; refused where it cannot be.
+    On,
+    /// Never.
+    Off,
+}
+
+/// What to select from a vector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VectorOptions {
+    /// Elements kept.
+    pub k: usize,
+    /// The greatest elements if true, else the least.
+    pub largest: bool,
+    /// Output ordered by value (best first), then by index; otherwise by index.
+    pub sorted: bool,
+    /// How long subranges are.
+    pub subrange: Subrange,
+    /// Delegates of each subrange, β, 1 to 4: of more than one, only subranges all of whose delegates are among the k
+    /// best are looked through (Rule 3).
+    pub delegates: usize,
+    /// How delegates and chosen subranges are selected from.
+    pub selection: Selection,
+    /// Whether chosen subranges are filtered.
+    pub filter: Filter,
+    /// What automatic choices go by.
+    pub tuning: Tuning,
+}
+
+impl VectorOptions {
+    /// The k greatest in index order.
+    pub fn new(k: usize) -> Self {
+        Self {
+            k,
+            largest: true,
+            sorted: false,
+            subrange: Subrange::Auto,
+            delegates: 1,
+            selection: Selection::Auto,
+            filter: Filter::Auto,
+            tuning: Tuning::default(),
+        }
+    }
+}
