@@ -46,7 +46,7 @@ impl<K: Int> Tile<K> {
         } else {
             other > key || (other == key && earlier)
         };
-        if better == best_first {
+        if select(best_first, better, !better) {
             keys[first] = other;
             keys[second] = key;
             places[first] = next;

@@ -4,9 +4,10 @@ use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
 use super::{
     U32, VectorOptions,
+    chosen::SubrangesLaunch,
     delegates::{DelegateBlueprint, fetch_members, find_delegates, gather_candidates},
     elements::{Elements, Found},
-    finish::{FinishBlueprint, SubrangesLaunch, finish},
+    finish::{FinishBlueprint, finish},
     options::Selection,
     plan::{CUBE_UNITS, Cut, FLIGHT, Last, Plan, plane_or_unit},
 };
@@ -149,6 +150,10 @@ impl Call<'_> {
         let plane = plane_or_unit(client);
         let planes = units_per_cube(client, CUBE_UNITS.max(plane)) / plane;
         let lanes = loads.min(plane as usize);
+        let flight = (loads / lanes).min(FLIGHT);
+        // Short subranges are taken several at a time.
+        let short = loads / lanes <= FLIGHT && cut.per_subrange == 1;
+        let several = if short { FLIGHT / flight } else { 1 };
         let blueprint = DelegateBlueprint {
             team: Shape {
                 lanes: lanes as u32,
@@ -157,14 +162,20 @@ impl Call<'_> {
                 loads: 1,
                 exact_fit: true,
             },
-            flight: (loads / lanes).min(FLIGHT),
+            flight,
+            subranges: several,
             delegates: cut.per_subrange,
             largest: self.options.largest,
         };
         let teams = (plane as usize / lanes) * planes as usize;
         let subranges = self.length.div_ceil(1 << cut.exponent);
         let dim = CubeDim::new_2d(plane, planes);
-        let grid = Grid::new(client, subranges.div_ceil(teams), dim, self.length)?;
+        let grid = Grid::new(
+            client,
+            subranges.div_ceil(teams * several),
+            dim,
+            self.length,
+        )?;
         let whole = self.length / width * width;
         // SAFETY: the kernel reads below `length` only, whole loads of whole subranges only.
         unsafe {

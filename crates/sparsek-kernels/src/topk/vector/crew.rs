@@ -81,6 +81,12 @@ pub(super) trait Keys<K: Int>: CubeType {
     fn count(&self, bins: &Shared<[Atomic<u32>]>, range: &KeyRange<K>, shift: u32);
 }
 
+/// The keys from one to another.
+#[cube]
+pub(super) fn between<K: Int>(low: K, high: K) -> KeyRange<K> {
+    KeyRange::<K> { low, high }
+}
+
 /// Adds a key of a range to the bin of its distance from the least, without the lowest `shift` bits.
 #[cube]
 pub(super) fn tally<K: Int>(bins: &Shared<[Atomic<u32>]>, key: K, range: &KeyRange<K>, shift: u32) {

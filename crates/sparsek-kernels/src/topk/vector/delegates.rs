@@ -15,6 +15,8 @@ pub(crate) struct DelegateBlueprint {
     pub team: Shape,
     /// Loads of a unit that are under way at a time.
     pub flight: usize,
+    /// Subranges that a team takes at a time, with all of their loads under way.
+    pub subranges: usize,
     /// Delegates of a subrange.
     pub delegates: usize,
     pub largest: bool,
@@ -25,6 +27,26 @@ pub(crate) struct DelegateBlueprint {
 /// least key of all stands at the place `u32::MAX`.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn find_delegates<E: Element, N: Size>(
+    input: &[Vector<E, N>],
+    elements: &[E],
+    keys: &mut [E::Key],
+    positions: ComptimeOption<&mut [u32]>,
+    length: usize,
+    exponent: u32,
+    #[comptime] blueprint: DelegateBlueprint,
+) {
+    if comptime!(blueprint.subranges > 1) {
+        find_short::<E, N>(input, elements, keys, length, exponent, blueprint);
+    } else {
+        find_long::<E, N>(
+            input, elements, keys, positions, length, exponent, blueprint,
+        );
+    }
+}
+
+/// [`find_delegates`] of one subrange at a time.
+#[cube]
+fn find_long<E: Element, N: Size>(
     input: &[Vector<E, N>],
     elements: &[E],
     keys: &mut [E::Key],
@@ -102,6 +124,76 @@ pub(crate) fn find_delegates<E: Element, N: Size>(
             }
         }
         ComptimeOption::None => {}
+    }
+}
+
+/// [`find_delegates`] of several short subranges at a time, one delegate each.
+#[cube]
+fn find_short<E: Element, N: Size>(
+    input: &[Vector<E, N>],
+    elements: &[E],
+    keys: &mut [E::Key],
+    length: usize,
+    exponent: u32,
+    #[comptime] blueprint: DelegateBlueprint,
+) {
+    let width = comptime!(blueprint.team.width);
+    let lanes = comptime!(blueprint.team.lanes);
+    let several = comptime!(blueprint.subranges);
+    let flight = comptime!(blueprint.flight);
+    let exponent = exponent as usize;
+    let team = Team::new(0u32, blueprint.team);
+    // The teams of a cube take neighbouring subranges, then those behind them.
+    let teams = (CUBE_DIM_X / lanes * CUBE_DIM_Y) as usize;
+    let own = UNIT_POS_Y as usize * (CUBE_DIM_X / lanes) as usize + (UNIT_POS_X / lanes) as usize;
+    let first = CUBE_POS * teams * several + own;
+    let mut best = Array::<E::Key>::new(several);
+    if (first + (several - 1) * teams + 1) << exponent <= length {
+        let mut loads = Sequence::<Vector<E, N>>::new();
+        #[unroll]
+        for subrange in 0..several {
+            let start = ((first + subrange * teams) << exponent) / width + team.lane as usize;
+            #[unroll]
+            for step in 0..flight {
+                loads.push(input[start + comptime!(step * lanes as usize)]);
+            }
+        }
+        #[unroll]
+        for subrange in 0..several {
+            let mut greatest = E::Key::min_value();
+            #[unroll]
+            for step in 0..flight {
+                let items = loads[comptime!(subrange * flight + step)];
+                #[unroll]
+                for item in 0..width {
+                    let key = ordered_key::<E>(items.extract(item), blueprint.largest);
+                    greatest = max(greatest, key);
+                }
+            }
+            best[subrange] = greatest;
+        }
+    } else {
+        #[unroll]
+        for subrange in 0..several {
+            let start = (first + subrange * teams) << exponent;
+            let end = min(start + (1usize << exponent), length);
+            let mut greatest = E::Key::min_value();
+            let mut at = start + team.lane as usize;
+            while at < end {
+                let key = ordered_key::<E>(elements[at], blueprint.largest);
+                greatest = max(greatest, key);
+                at += lanes as usize;
+            }
+            best[subrange] = greatest;
+        }
+    }
+    #[unroll]
+    for subrange in 0..several {
+        let greatest = team.max::<E::Key>(best[subrange]);
+        let number = first + subrange * teams;
+        if team.lane == 0 && number << exponent < length {
+            keys[number] = greatest;
+        }
     }
 }
 

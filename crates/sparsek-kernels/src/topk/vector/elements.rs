@@ -6,7 +6,7 @@ use super::{
     U32,
     bitonic::{BitonicBlueprint, TILE, keep_runs},
     options::Selection,
-    plan::{CUBE_UNITS, MAX_CUBES, plane_or_unit},
+    plan::{CUBE_UNITS, HISTOGRAM_UNITS, MAX_CUBES, plane_or_unit},
     radix::{ITEMS, RadixBlueprint, Start, count_digits, count_members, find_ranges, list_members},
 };
 use crate::{
@@ -144,7 +144,7 @@ impl Elements<'_> {
         } = *self;
         let key = E::Key::elem_type_native();
         let plane = plane_or_unit(client);
-        let units = units_per_cube(client, CUBE_UNITS.max(plane));
+        let units = units_per_cube(client, HISTOGRAM_UNITS.max(plane));
         let blueprint = RadixBlueprint {
             bits: 8 * key.size() as u32,
             largest,

@@ -7,6 +7,8 @@
 
 mod bitonic;
 mod call;
+mod candidates;
+mod chosen;
 mod crew;
 mod delegates;
 mod elements;
