@@ -84,9 +84,8 @@ fn chunks_and_devices_give_what_the_whole_gives() {
 
     for chunk in ["2**28", "10000", "999", "40"] {
         for devices in ["0", "0,0", "0,0,0,0,0,0"] {
-            let common = format!(
-                "--input x.npy --k 100 --backend flex --devices {devices} --chunk {chunk}"
-            );
+            let common =
+                format!("--input x.npy --k 100 --backend flex --devices {devices} --chunk {chunk}");
             folder.runs(&format!("{common} --smallest --sorted --output least.npz"));
             let least = &order[..100];
             assert_eq!(

@@ -107,7 +107,8 @@ impl<'a> TopkStream<'a> {
         }
         let least = SHARE.saturating_mul(self.options.k).saturating_mul(size);
         let piece = least.clamp(PIECES[0], PIECES[1]) / size * size;
-        part.chunks(piece).try_for_each(|piece| self.push_piece(piece))
+        part.chunks(piece)
+            .try_for_each(|piece| self.push_piece(piece))
     }
 
     fn push_piece(&mut self, piece: &[u8]) -> Result<(), KernelError> {
@@ -120,7 +121,9 @@ impl<'a> TopkStream<'a> {
             return Ok(());
         }
         // Asked for before the next piece is on its way, so that it need not be waited for.
-        let reading = self.client.read_async(vec![selected.values, selected.indices]);
+        let reading = self
+            .client
+            .read_async(vec![selected.values, selected.indices]);
         let pending = Pending {
             reading: Box::pin(reading),
             members,
