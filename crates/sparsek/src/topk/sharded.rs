@@ -97,7 +97,8 @@ pub enum ShardedError {
 /// # Guarantees
 ///
 /// Those of [`topk`](super::topk) of the whole vector: the same values and indices, bit for bit, however it is cut. Ties
-/// go to the lowest index of the whole vector.
+/// go to the lowest index of the whole vector. Except on CubeCL's CPU runtime, where Burn's `cat` sets subnormals of
+/// bf16 to zero.
 ///
 /// # Gradient
 ///
