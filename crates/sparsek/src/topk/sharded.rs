@@ -148,7 +148,7 @@ pub fn topk_sharded<K: Ordered>(
     let primary = shards[0].device();
     let parts = shards.iter().filter(|shard| shard.dims()[0] > 0).count();
     if options.k == 0 || parts == 0 {
-        let none = request.best(shards[0].clone().slice([0..0]), false);
+        let none = request.best(shards[0].clone().slice(0..0), false);
         return Ok((none.values, none.indices));
     }
     let mut first = 0;
@@ -259,7 +259,7 @@ impl<K: Ordered> List<K> {
         if from == *device {
             return Ok(self);
         }
-        let last = self.indices.clone().slice([0..1]).try_into_data();
+        let last = self.indices.clone().slice(0..1).try_into_data();
         last.map_err(|error| ShardedError::Device {
             device: name(&from),
             reason: error.to_string(),
