@@ -63,6 +63,15 @@ pub enum BackendError {
     NotLinked(Choice),
     /// The machine has no such device, or its driver is missing.
     Absent(Choice),
+    /// The machine has fewer such devices.
+    Number {
+        /// The backend.
+        choice: Choice,
+        /// The number asked.
+        number: usize,
+        /// How many there are.
+        count: usize,
+    },
 }
 
 impl fmt::Display for BackendError {
@@ -76,6 +85,14 @@ impl fmt::Display for BackendError {
             Self::Absent(choice) => write!(
                 f,
                 "backend {choice}: no such device, or no driver for it, on this machine"
+            ),
+            Self::Number {
+                choice,
+                number,
+                count,
+            } => write!(
+                f,
+                "backend {choice}: there is no device {number}, only {count} counted from 0"
             ),
         }
     }
@@ -123,6 +140,34 @@ pub fn open(choice: Choice) -> Result<Backend, BackendError> {
         BackendError::NotLinked(_) => BackendError::NotLinked(Choice::Auto),
         absent => absent,
     })
+}
+
+/// Finds several devices by their numbers in the backend's list, or its best where there are no numbers.
+///
+/// # Errors
+/// [`BackendError`] as for [`open`], and when there is no device of such a number.
+pub fn open_each(choice: Choice, numbers: &[usize]) -> Result<Vec<Backend>, BackendError> {
+    let best = open(choice)?;
+    if numbers.is_empty() {
+        return Ok(vec![best]);
+    }
+    let choice = best.choice;
+    let devices = devices(choice)?;
+    let count = devices.len();
+    let open = |&number: &usize| {
+        let device = devices.get(number).ok_or(BackendError::Number {
+            choice,
+            number,
+            count,
+        })?;
+        let name = identify(device).ok_or(BackendError::Absent(choice))?.0;
+        Ok(Backend {
+            choice,
+            device: device.clone(),
+            name,
+        })
+    };
+    numbers.iter().map(open).collect()
 }
 
 /// The backend's devices, best first. Listing opens none and needs no driver.

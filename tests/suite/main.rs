@@ -15,6 +15,7 @@ mod topk_gradients;
 mod topk_kernels;
 mod topk_ragged;
 mod topk_ragged_tensors;
+mod topk_sharded;
 mod topk_tensors;
 mod vector;
 
@@ -99,6 +100,7 @@ fn main() -> ExitCode {
         determinism::add(&mut cases, backend);
         topk_tensors::add(&mut cases, backend);
         topk_ragged_tensors::add(&mut cases, backend);
+        topk_sharded::add(&mut cases, backend);
         topk_gradients::add(&mut cases, backend);
         spmm::add(&mut cases, backend);
         gnn::add(&mut cases, backend);

@@ -1,6 +1,7 @@
 //! Row-wise top-k: the k greatest or least elements along one dimension of a tensor.
 
 mod ragged;
+mod sharded;
 
 use burn::{
     backend::Dispatch,
@@ -10,6 +11,7 @@ pub use sparsek_kernels::topk::{MAX_COLS, Method};
 
 use crate::ops::{Lengths, SparsekOps, TopkSpec};
 pub use ragged::{argtopk_ragged, topk_mask_ragged, topk_ragged};
+pub use sharded::{ShardedError, topk_sharded};
 
 /// What the row-wise top-k operations select.
 ///
@@ -121,6 +123,16 @@ fn pairs<const D: usize, K: Ordered>(
     options: &TopkOptions,
 ) -> (Tensor<D, K>, Tensor<D, Int>) {
     let (x, dim, spec) = prepare(operation, x, options);
+    let (values, indices) = select(x, lengths, spec);
+    (values.swap_dims(dim, D - 1), indices.swap_dims(dim, D - 1))
+}
+
+/// Values and indices along the last dimension, as checked.
+fn select<const D: usize, K: Ordered>(
+    x: Tensor<D, K>,
+    lengths: Lengths<Dispatch>,
+    spec: TopkSpec,
+) -> (Tensor<D, K>, Tensor<D, Int>) {
     let float = x.dtype().is_float();
     let x = x.into_dispatch();
     let (values, indices) = if float {
@@ -128,9 +140,10 @@ fn pairs<const D: usize, K: Ordered>(
     } else {
         <Dispatch as SparsekOps>::topk_int(x, lengths, spec)
     };
-    let values = Tensor::<D, K>::from_dispatch(values).swap_dims(dim, D - 1);
-    let indices = Tensor::<D, Int>::from_dispatch(indices).swap_dims(dim, D - 1);
-    (values, indices)
+    (
+        Tensor::<D, K>::from_dispatch(values),
+        Tensor::<D, Int>::from_dispatch(indices),
+    )
 }
 
 /// The positions of the `k` greatest (or least) elements of each row: [`topk`] without the values.
@@ -217,6 +230,13 @@ fn dimension<const D: usize>(operation: &str, options: &TopkOptions) -> usize {
     options.dim.rem_euclid(rank) as usize
 }
 
+fn is_supported(dtype: DType) -> bool {
+    matches!(
+        dtype,
+        DType::F32 | DType::F16 | DType::BF16 | DType::F64 | DType::I32 | DType::U32 | DType::I64
+    )
+}
+
 /// Checks the request and moves the dimension to the end.
 fn prepare<const D: usize, K: Ordered>(
     operation: &str,
@@ -245,16 +265,7 @@ fn prepare<const D: usize, K: Ordered>(
     }
     let dtype = x.dtype();
     assert!(
-        matches!(
-            dtype,
-            DType::F32
-                | DType::F16
-                | DType::BF16
-                | DType::F64
-                | DType::I32
-                | DType::U32
-                | DType::I64
-        ),
+        is_supported(dtype),
         "{operation}: dtype {dtype:?} is not supported (supported: {})",
         sparsek_kernels::topk::SUPPORTED_DTYPES,
     );

@@ -1,30 +1,45 @@
 //! Top-k of a vector that comes in parts, such as one that is longer than the device's memory.
 
+mod upload;
+
+use std::pin::Pin;
+
 use cubecl::{
+    bytes::Bytes,
+    future::reader::read_sync,
     ir::{ElemType, IntKind},
     prelude::*,
-    server::Handle,
+    server::ServerError,
 };
 
+use self::upload::upload;
 use super::{VectorOptions, topk_vector};
 use crate::{error::KernelError, topk::Selected};
 
 const I64: ElemType = ElemType::Int(IntKind::I64);
+/// Bytes of a piece, the least and the most, and its elements for each member.
+const PIECES: [usize; 2] = [1 << 26, 1 << 29];
+const SHARE: usize = 64;
+/// Values on the host from which on the best of them are selected, the least and for each member.
+const KEPT: usize = 1 << 20;
+const KEPT_SHARE: usize = 4;
 
 /// The k best elements of all parts pushed so far. The result is the same bit for bit, whatever the parts.
 ///
-/// The selection from a part runs while the next one is pushed: two parts are on the device at a time, with the scratch
-/// memory of [`topk_vector`]. The best so far are kept by the host, k values and indices.
+/// Parts are copied to the device in pieces of 64 MiB (of 64 k elements where that is more, up to 512 MiB). While the device
+/// copies a piece and selects from it, the host brings the next one; up to three are on the device at a time, with
+/// the scratch memory of [`topk_vector`]. The best of the pieces are kept by the host, up to 4 k (or 2^20, where that
+/// is more) and those of one piece, 8 bytes and a value each.
 pub struct TopkStream<'a> {
     client: &'a Client,
     dtype: ElemType,
     options: VectorOptions,
     /// Elements pushed.
     seen: u64,
-    /// The best so far in index order: their bytes, and their places among all.
+    /// Where the best are among, in index order: their bytes, and their places among all.
     best: Best,
-    /// What is selected from the last part.
-    pending: Option<Pending>,
+    /// What is selected from the last piece.
+    pending: Option<Pending<'a>>,
     /// Why a part is missing.
     failed: Option<KernelError>,
 }
@@ -38,11 +53,14 @@ pub struct Best {
     pub indices: Vec<u64>,
 }
 
+/// The values and indices of a selection on their way to the host.
+type Reading<'a> = Pin<Box<dyn Future<Output = Result<Vec<Bytes>, ServerError>> + Send + 'a>>;
+
 /// A selection that may still run.
-struct Pending {
-    selected: Selected,
+struct Pending<'a> {
+    reading: Reading<'a>,
     members: usize,
-    /// The place of the part's first element.
+    /// The place of the piece's first element.
     first: u64,
 }
 
@@ -87,19 +105,31 @@ impl<'a> TopkStream<'a> {
                 size,
             });
         }
-        let length = part.len() / size;
-        if length == 0 {
+        let least = SHARE.saturating_mul(self.options.k).saturating_mul(size);
+        let piece = least.clamp(PIECES[0], PIECES[1]) / size * size;
+        part.chunks(piece)
+            .try_for_each(|piece| self.push_piece(piece))
+    }
+
+    fn push_piece(&mut self, piece: &[u8]) -> Result<(), KernelError> {
+        let length = piece.len() / self.dtype.size();
+        let members = self.options.k.min(length);
+        let selected = self.select(piece, members, false)?;
+        let first = self.seen;
+        self.seen += length as u64;
+        if members == 0 {
             return Ok(());
         }
-        let members = self.options.k.min(length);
-        let selected = self.select(part, members, false)?;
+        // Asked for before the next piece is on its way, so that it need not be waited for.
+        let reading = self
+            .client
+            .read_async(vec![selected.values, selected.indices]);
         let pending = Pending {
-            selected,
+            reading: Box::pin(reading),
             members,
-            first: self.seen,
+            first,
         };
         let before = self.pending.replace(pending);
-        self.seen += length as u64;
         self.settle(before)
     }
 
@@ -121,10 +151,9 @@ impl<'a> TopkStream<'a> {
                 cols: self.seen as usize,
             });
         }
-        if self.options.sorted && k > 0 {
-            let order = self.select(&self.best.values, k, true)?;
-            let order = self.places(order.indices, k)?;
-            self.keep(&order);
+        let sorted = self.options.sorted && k > 0;
+        if sorted || self.best.indices.len() > k {
+            self.reduce(sorted)?;
         }
         Ok(self.best)
     }
@@ -136,64 +165,67 @@ impl<'a> TopkStream<'a> {
             ..self.options
         };
         let length = values.len() / self.dtype.size();
-        let handle = self.client.create_from_slice(values);
+        let handle = upload(self.client, values);
         topk_vector(self.client, &handle, self.dtype, length, &options, I64)
     }
 
-    /// Merges a part's best into those so far.
+    /// Puts a piece's best behind those so far.
     fn settle(&mut self, pending: Option<Pending>) -> Result<(), KernelError> {
-        let Some(pending) = pending.filter(|pending| pending.members > 0) else {
+        let Some(pending) = pending else {
             return Ok(());
         };
-        let Pending {
-            selected,
-            members,
-            first,
-        } = pending;
-        let values = self.read(selected.values, members * self.dtype.size())?;
-        let places = self.places(selected.indices, members)?;
+        let [values, places] = self.read(pending.reading)?;
+        let members = pending.members;
         // Those so far come first, as their places do, and so among equals.
-        self.best.values.extend(values);
-        let places = places.into_iter().map(|place| first + place as u64);
+        let values = &values[..members * self.dtype.size()];
+        self.best.values.extend_from_slice(values);
+        let places = i64::from_bytes(&places)[..members].iter();
+        let places = places.map(|&place| pending.first + place as u64);
         self.best.indices.extend(places);
-        let k = self.options.k;
-        if self.best.indices.len() > k {
-            let kept = self.select(&self.best.values, k, false)?;
-            let kept = self.places(kept.indices, k)?;
-            self.keep(&kept);
+        let most = KEPT.max(KEPT_SHARE.saturating_mul(self.options.k));
+        if self.best.indices.len() > most {
+            self.reduce(false)?;
         }
         Ok(())
     }
 
+    /// Keeps the k best only.
+    fn reduce(&mut self, sorted: bool) -> Result<(), KernelError> {
+        let k = self.options.k;
+        let kept = self.select(&self.best.values, k, sorted)?;
+        let reading = self.client.read_async(vec![kept.indices]);
+        let [places] = self.read(reading)?;
+        self.keep(&i64::from_bytes(&places)[..k]);
+        Ok(())
+    }
+
     /// Leaves those of the best at some places, in this order.
-    fn keep(&mut self, places: &[usize]) {
+    fn keep(&mut self, places: &[i64]) {
         let size = self.dtype.size();
         let Best { values, indices } = std::mem::take(&mut self.best);
         self.best = Best {
             values: places
                 .iter()
-                .flat_map(|place| &values[place * size..][..size])
+                .flat_map(|&place| &values[place as usize * size..][..size])
                 .copied()
                 .collect(),
-            indices: places.iter().map(|&place| indices[place]).collect(),
+            indices: places.iter().map(|&at| indices[at as usize]).collect(),
         };
     }
 
-    fn places(&self, handle: Handle, count: usize) -> Result<Vec<usize>, KernelError> {
-        let bytes = self.read(handle, count * I64.size())?;
-        let places = i64::from_bytes(&bytes).iter();
-        Ok(places.map(|&place| place as usize).collect())
-    }
-
-    fn read(&self, handle: Handle, bytes: usize) -> Result<Vec<u8>, KernelError> {
-        let read = self.client.read_one(handle);
-        let mut read = read
-            .map_err(|error| KernelError::Device {
-                device: self.client.properties().identity.name.clone(),
-                reason: error.to_string(),
-            })?
-            .to_vec();
-        read.truncate(bytes);
-        Ok(read)
+    fn read<const N: usize>(
+        &self,
+        reading: impl Future<Output = Result<Vec<Bytes>, ServerError>> + Send,
+    ) -> Result<[Bytes; N], KernelError> {
+        let read = read_sync(reading).map_err(|error| error.to_string());
+        let read = read.and_then(|read| {
+            let count = read.len();
+            read.try_into()
+                .map_err(|_| format!("{count} buffers instead of {N}"))
+        });
+        read.map_err(|reason| KernelError::Device {
+            device: self.client.properties().identity.name.clone(),
+            reason,
+        })
     }
 }

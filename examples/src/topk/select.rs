@@ -1,0 +1,127 @@
+//! The selection, a chunk of the vector at a time.
+use std::error::Error;
+
+use burn::tensor::{DType, Device, Float, Int, Tensor, TensorData, kind::Ordered};
+use sparsek::topk::{TopkOptions, topk_sharded};
+
+use crate::npy::{Best, Vector};
+
+/// What is asked.
+#[derive(Clone, Copy, Debug)]
+pub struct Request {
+    pub k: usize,
+    pub largest: bool,
+    pub sorted: bool,
+    /// Elements on the devices at a time.
+    pub chunk: usize,
+}
+
+/// The best elements of a vector; `progress` hears how many elements have been seen.
+pub fn select(
+    vector: &Vector,
+    request: &Request,
+    devices: &[Device],
+    progress: &dyn Fn(usize),
+) -> Result<Best, Box<dyn Error>> {
+    #[cfg(any(
+        feature = "cuda",
+        feature = "vulkan",
+        feature = "metal",
+        feature = "wgpu",
+        feature = "cpu"
+    ))]
+    if let [device] = devices
+        && let burn::backend::DispatchDevice::Cube(device) = device.as_dispatch()
+    {
+        return stream::select(vector, request, &device.client(), progress);
+    }
+    match vector.dtype.is_float() {
+        true => by_tensors::<Float>(vector, request, devices, progress),
+        false => by_tensors::<Int>(vector, request, devices, progress),
+    }
+}
+
+/// Cuts every chunk over the devices. The best so far stand before the next chunk as one more shard.
+fn by_tensors<K: Ordered>(
+    vector: &Vector,
+    request: &Request,
+    devices: &[Device],
+    progress: &dyn Fn(usize),
+) -> Result<Best, Box<dyn Error>> {
+    let size = vector.dtype.size();
+    let mut best = Best::default();
+    let mut seen = 0;
+    for chunk in vector.chunks(request.chunk) {
+        let length = chunk.len() / size;
+        let before = best.indices.len();
+        let mut shards = vec![shard::<K>(&best.values, vector.dtype, &devices[0])];
+        let share = length.div_ceil(devices.len()) * size;
+        for (part, device) in chunk.chunks(share).zip(devices) {
+            shards.push(shard(part, vector.dtype, device));
+        }
+        let last = seen + length == vector.length;
+        let options = TopkOptions::new(request.k.min(before + length))
+            .with_largest(request.largest)
+            .with_sorted(request.sorted && last);
+        let (values, places) = topk_sharded(shards, &options)?;
+        let places = places.try_into_data()?;
+        let place = |at: i64| match usize::try_from(at) {
+            Ok(at) if at < before => best.indices[at],
+            _ => at - before as i64 + seen as i64,
+        };
+        let indices = places.iter::<i64>().map(place).collect();
+        let values = values.try_into_data()?.as_bytes().to_vec();
+        best = Best { values, indices };
+        seen += length;
+        progress(seen);
+    }
+    Ok(best)
+}
+
+fn shard<K: Ordered>(bytes: &[u8], dtype: DType, device: &Device) -> Tensor<1, K> {
+    let length = bytes.len() / dtype.size();
+    let data = TensorData::from_bytes_vec(bytes.to_vec(), [length], dtype);
+    Tensor::from_data(data, (device, dtype))
+}
+
+/// On one CubeCL device: the next chunk is copied there while the last one is selected from.
+#[cfg(any(
+    feature = "cuda",
+    feature = "vulkan",
+    feature = "metal",
+    feature = "wgpu",
+    feature = "cpu"
+))]
+mod stream {
+    use cubecl::{client::Client, ir::ElemType};
+    use sparsek_kernels::topk::{TopkStream, VectorOptions};
+
+    use super::*;
+
+    pub fn select(
+        vector: &Vector,
+        request: &Request,
+        client: &Client,
+        progress: &dyn Fn(usize),
+    ) -> Result<Best, Box<dyn Error>> {
+        let options = VectorOptions {
+            largest: request.largest,
+            sorted: request.sorted,
+            ..VectorOptions::new(request.k)
+        };
+        let mut stream = TopkStream::new(client, elem_type(vector.dtype), options);
+        for chunk in vector.chunks(request.chunk) {
+            stream.push(chunk)?;
+            progress(stream.seen() as usize);
+        }
+        let best = stream.finish()?;
+        Ok(Best {
+            values: best.values,
+            indices: best.indices.into_iter().map(|at| at as i64).collect(),
+        })
+    }
+
+    fn elem_type(dtype: DType) -> ElemType {
+        burn::backend::cubecl::dtype_to_elem_type(dtype)
+    }
+}
