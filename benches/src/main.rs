@@ -22,6 +22,10 @@ enum Command {
     Topk(topk::Arguments),
     /// Top-k of one vector.
     Delegate(delegate::Arguments),
+    /// Top-k of one vector that is longer than the device's memory.
+    Stream(delegate::StreamArguments),
+    /// Top-k of one vector over several GPUs.
+    Shards(delegate::ShardArguments),
     /// The statistics of RTop-K's Tables 1, 2 and 5, beside the paper's.
     RtopkStats(rtopk::Arguments),
     /// A chart of records, after RTop-K's Fig. 4.
@@ -34,6 +38,8 @@ fn main() -> anyhow::Result<()> {
     match Command::parse() {
         Command::Topk(arguments) => topk::run(&arguments),
         Command::Delegate(arguments) => delegate::run(&arguments),
+        Command::Stream(arguments) => delegate::run_stream(&arguments),
+        Command::Shards(arguments) => delegate::run_shards(&arguments),
         Command::RtopkStats(arguments) => rtopk::run(&arguments),
         Command::Plot(arguments) => plot::run(&arguments),
         Command::Table(arguments) => table::run(&arguments),

@@ -2,7 +2,8 @@
 
 use sparsek_kernels::KernelError;
 use sparsek_kernels::topk::{
-    Filter, Routine, Selection, Subrange, TopkOptions, TopkStream, VectorOptions, topk_vector,
+    Filter, Routine, Selection, Subrange, TopkOptions, TopkStream, VectorOptions, WorkloadStats,
+    topk, topk_vector, topk_vector_stats,
 };
 use sparsek_tests::backend::{Backend, Kind};
 use sparsek_tests::data::{Distribution, Matrix};
@@ -49,6 +50,16 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
         return;
     }
     cases.check(backend, "kernel/vector/errors", errors);
+    cases.add(backend, "kernel/vector/workload", workload);
+    for (rows, cols, k) in [
+        (1, 40_000, 300),
+        (1, 1 << 20, 5000),
+        (2, 1 << 21, 33),
+        (3, 3 << 20, 1),
+    ] {
+        let case = format!("kernel/vector/long-rows/{rows}x{cols}x{k}");
+        cases.add(backend, case, move |b| long_rows(b, rows, cols, k));
+    }
     for part in [1, 7, 999, 4096, 30_000] {
         cases.add(backend, format!("kernel/vector/stream/{part}"), move |b| {
             streams(b, part)
@@ -161,6 +172,74 @@ fn errors(backend: &Backend) -> Result<(), String> {
         ) => Ok(()),
         found => Err(format!("{found:?}")),
     }
+}
+
+/// What a selection worked on: all of it by hand.
+fn workload(backend: &Backend) -> Outcome {
+    let mut check = Vectors::new(backend);
+    let client = check.check.client();
+    // Eight subranges of four: the three best elements lie in two of them.
+    let mut data = vec![0.0f32; 32];
+    (data[5], data[6], data[20]) = (3.0, 2.0, 4.0);
+    let input = client.create_from_slice(bytemuck::cast_slice(&data));
+    for (delegates, subranges, concatenated) in [(1, 3, 12), (2, 1, 3)] {
+        let options = VectorOptions {
+            subrange: Subrange::Exponent(2),
+            delegates,
+            filter: Filter::On,
+            ..VectorOptions::new(3)
+        };
+        let found = topk_vector_stats(client, &input, f32::elem_type(), 32, &options, I64);
+        let (selected, stats) = match found {
+            Ok(found) => found,
+            Err(error) => {
+                check.check.refuse(error)?;
+                continue;
+            }
+        };
+        let positions = read_positions(client, selected.indices, I64, 3);
+        if positions != [5, 6, 20] {
+            return Err(format!("members {positions:?}"));
+        }
+        // With one delegate, the third best is a zero: the first subrange of those without a member.
+        let wanted = WorkloadStats {
+            length: 32,
+            delegates: 8 * delegates,
+            subranges,
+            concatenated,
+        };
+        if stats != wanted {
+            return Err(format!("{stats:?} instead of {wanted:?}"));
+        }
+        check.check.passed += 1;
+    }
+    check.end()
+}
+
+/// Rows that are vectors where the device is a GPU.
+fn long_rows(backend: &Backend, rows: usize, cols: usize, k: usize) -> Outcome {
+    let mut check = Vectors::new(backend);
+    let client = check.check.client();
+    for distribution in [Distribution::Normal, Distribution::Eight] {
+        let matrix = Matrix::<f32>::of(distribution, rows, cols, 7);
+        let input = Layout::Contiguous.upload(client, &matrix);
+        for sorted in [false, true] {
+            let options = TopkOptions {
+                sorted,
+                ..TopkOptions::new(k)
+            };
+            match topk(client, &input, &options, I64, None) {
+                Ok(selected) => {
+                    let values = read::<f32>(client, selected.values, rows * k);
+                    let positions = read_positions(client, selected.indices, I64, rows * k);
+                    verify::selection(&matrix, &options, Some(&values), &positions)?;
+                    check.check.passed += 1;
+                }
+                Err(error) => check.check.refuse(error)?,
+            }
+        }
+    }
+    check.end()
 }
 
 /// A vector in parts.

@@ -145,7 +145,7 @@ pub(crate) struct Problem {
 /// block put members in order before they write them, where keys have at most 32 bits, shared memory can be used and
 /// no unit that shares the row gets more than 16 (k up to 128 for rows of 256 elements, to 512 above 512); elsewhere
 /// a second kernel rewrites the members once, or log²k times above 512 of them. Scratch: none, or as much as the
-/// result for that kernel. One row of more than [`MAX_COLS`] elements is selected from as by [`topk_vector`].
+/// result for that kernel. One long row, or a few, are selected from as by [`topk_vector`], one after the other.
 ///
 /// # Errors
 ///
@@ -158,9 +158,20 @@ pub fn topk(
     index: ElemType,
     routine: Option<Routine>,
 ) -> Result<Selected, KernelError> {
-    if is_long_vector(input, options, routine) {
-        return long_vector(client, input, options, index);
+    if vector::takes(client, input, options, routine) {
+        return vector::topk_few(client, input, options, index);
     }
+    topk_rows(client, input, options, index, routine)
+}
+
+/// [`topk`] by a routine for rows.
+fn topk_rows(
+    client: &Client,
+    input: &Rows,
+    options: &TopkOptions,
+    index: ElemType,
+    routine: Option<Routine>,
+) -> Result<Selected, KernelError> {
     let routine = validate(client, input, options, index, routine)?;
     let count = input.rows * options.k;
     let values = allocate(client, "values", count, input.dtype)?;
@@ -195,9 +206,20 @@ pub fn argtopk(
     index: ElemType,
     routine: Option<Routine>,
 ) -> Result<Handle, KernelError> {
-    if is_long_vector(input, options, routine) {
-        return Ok(long_vector(client, input, options, index)?.indices);
+    if vector::takes(client, input, options, routine) {
+        return Ok(vector::topk_few(client, input, options, index)?.indices);
     }
+    argtopk_rows(client, input, options, index, routine)
+}
+
+/// [`argtopk`] by a routine for rows.
+fn argtopk_rows(
+    client: &Client,
+    input: &Rows,
+    options: &TopkOptions,
+    index: ElemType,
+    routine: Option<Routine>,
+) -> Result<Handle, KernelError> {
     let chosen = validate(client, input, options, index, routine)?;
     let count = input.rows * options.k;
     let job = Job {
@@ -207,7 +229,7 @@ pub fn argtopk(
         index,
     };
     if count > 0 && !job.orders(chosen) {
-        return Ok(topk(client, input, options, index, routine)?.indices);
+        return Ok(topk_rows(client, input, options, index, routine)?.indices);
     }
     let indices = allocate(client, "indices", count, index)?;
     if count > 0 {
@@ -247,36 +269,6 @@ pub fn topk_mask(
         job.select(routine, Target::Dense(&values, indices.as_ref()))?;
     }
     Ok(Masked { values, indices })
-}
-
-/// Whether a row is left to [`topk_vector`]: one alone that is too long for the routines.
-fn is_long_vector(input: &Rows, options: &TopkOptions, routine: Option<Routine>) -> bool {
-    input.rows == 1
-        && input.cols > MAX_COLS
-        && input.col_stride == 1
-        && input.lengths.is_none()
-        && options.method == Method::Exact
-        && routine.is_none()
-}
-
-fn long_vector(
-    client: &Client,
-    input: &Rows,
-    options: &TopkOptions,
-    index: ElemType,
-) -> Result<Selected, KernelError> {
-    let options = VectorOptions {
-        largest: options.largest,
-        sorted: options.sorted,
-        ..VectorOptions::new(options.k)
-    };
-    let Rows {
-        handle,
-        dtype,
-        cols,
-        ..
-    } = input;
-    topk_vector(client, handle, *dtype, *cols, &options, index)
 }
 
 fn validate(

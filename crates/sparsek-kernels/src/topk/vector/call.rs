@@ -16,7 +16,7 @@ use crate::{
     launch::{Grid, allocate, argument, units_per_cube},
     topk::{
         Rows, Selected, TopkOptions, element::Element, launch::load_widths, routines::team::Shape,
-        topk,
+        topk_rows,
     },
 };
 
@@ -43,7 +43,7 @@ impl Call<'_> {
                     largest: self.options.largest,
                     ..TopkOptions::new(self.options.k)
                 };
-                topk(self.client, &rows, &options, self.index, None)
+                topk_rows(self.client, &rows, &options, self.index, None)
             }
             Plan::Whole(selection) => {
                 let elements = Elements {

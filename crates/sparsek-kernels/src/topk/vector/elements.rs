@@ -13,7 +13,7 @@ use crate::{
     error::KernelError,
     launch::{Grid, allocate, argument, units_per_cube},
     topk::{
-        Rows, TopkOptions, argtopk,
+        Rows, TopkOptions, argtopk_rows,
         element::Element,
         launch::{load_widths, zero},
         routines::team::Shape,
@@ -45,7 +45,7 @@ impl Elements<'_> {
                     ..TopkOptions::new(k)
                 };
                 Ok(Found {
-                    members: argtopk(self.client, &rows, &options, U32, None)?,
+                    members: argtopk_rows(self.client, &rows, &options, U32, None)?,
                     notes: None,
                 })
             }

@@ -12,6 +12,7 @@ mod chosen;
 mod crew;
 mod delegates;
 mod elements;
+mod few;
 mod finish;
 mod options;
 mod plan;
@@ -26,6 +27,7 @@ use cubecl::{
     server::Handle,
 };
 
+pub(crate) use few::{takes, topk_few};
 pub use options::{Filter, Selection, Subrange, VectorOptions};
 pub use stats::WorkloadStats;
 pub use stream::{Best, TopkStream};

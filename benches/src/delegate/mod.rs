@@ -1,13 +1,21 @@
-//! Top-k of one vector.
+//! Top-k of one vector: on one device, in parts through one, cut over several.
+
+mod check;
+mod shards;
+mod stream;
+
+pub use shards::Arguments as ShardArguments;
+pub use stream::Arguments as StreamArguments;
 
 use std::path::PathBuf;
 
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, bail};
 use bytemuck::cast_slice;
 use cubecl::{client::Client, future, prelude::*};
-use rayon::prelude::*;
 use serde::Serialize;
-use sparsek_kernels::topk::{Filter, Selection, Subrange, VectorOptions, topk_vector};
+use sparsek_kernels::topk::{
+    Filter, Selection, Subrange, VectorOptions, topk_vector, topk_vector_stats,
+};
 use sparsek_tests::{
     backend::Kind,
     data::Distribution,
@@ -15,6 +23,7 @@ use sparsek_tests::{
     with_dtype,
 };
 
+use self::check::check;
 use crate::{
     case::VectorCase,
     copy, record,
@@ -66,6 +75,26 @@ struct Record {
     read_gbps: f64,
     copy_gbps: f64,
     checked: usize,
+    /// Elements of the two selections by delegates, where there are.
+    delegates: usize,
+    concatenated: usize,
+}
+
+/// Runs `shards`.
+pub fn run_shards(arguments: &ShardArguments) -> anyhow::Result<()> {
+    shards::run(arguments)
+}
+
+/// Runs `stream`.
+pub fn run_stream(arguments: &StreamArguments) -> anyhow::Result<()> {
+    stream::run(arguments)
+}
+
+/// A vector drawn in rows of their own seeds.
+fn vector<T: Element>(length: usize, dist: Distribution) -> Vec<T> {
+    let mut input = seeded_rows::<T>(length.div_ceil(SEEDED), SEEDED, dist, 0);
+    input.truncate(length);
+    input
 }
 
 /// Runs every case with every method.
@@ -107,9 +136,7 @@ struct Bench<'a> {
 impl Bench<'_> {
     fn methods<T: Element>(&self, case: &VectorCase, dist: Distribution) -> anyhow::Result<()> {
         let VectorCase { length, k, .. } = *case;
-        let rows = length.div_ceil(SEEDED);
-        let mut input = seeded_rows::<T>(rows, SEEDED, dist, 0);
-        input.truncate(length);
+        let input = vector::<T>(length, dist);
         let handle = self.client.create_from_slice(cast_slice(&input));
         for text in &self.arguments.methods {
             let options = options(text, k)?;
@@ -133,6 +160,14 @@ impl Bench<'_> {
             let indices = i64::from_bytes(&self.client.read_one(selected.indices)?).to_vec();
             check::<T>(&input, &cast_slice(&values)[..k], &indices[..k])
                 .with_context(|| format!("{case}, {text}, {dist:?}, {}", T::NAME))?;
+            let (_, stats) = topk_vector_stats(
+                self.client,
+                &handle,
+                T::elem_type(),
+                length,
+                &options,
+                index,
+            )?;
             let ms = measure(self.client, || drop(launch().expect("a valid case")))?;
             let record = Record {
                 bench: "delegate",
@@ -148,6 +183,8 @@ impl Bench<'_> {
                 read_gbps: self.read_gbps,
                 copy_gbps: self.copy_gbps,
                 checked: length,
+                delegates: stats.delegates,
+                concatenated: stats.concatenated,
             };
             println!(
                 "{case} {} {text} {}: {ms:.4} ms, {:.2} x one read ({:.4} ms), first call {first_ms:.0} ms",
@@ -184,33 +221,4 @@ fn options(text: &str, k: usize) -> anyhow::Result<VectorOptions> {
         }
     }
     Ok(options)
-}
-
-/// Whether these are the k greatest, ties to the lowest index, in index order. For inputs without NaN.
-fn check<T: Element>(input: &[T], values: &[T], indices: &[i64]) -> anyhow::Result<()> {
-    ensure!(
-        indices.is_sorted_by(|a, b| a < b),
-        "indices are not in order"
-    );
-    let there = indices.iter().zip(values);
-    ensure!(
-        there
-            .clone()
-            .all(|(&at, value)| input[at as usize].same(*value)),
-        "values are not those of the indices"
-    );
-    let least = values.iter().map(|value| value.wide_f64()).reduce(f64::min);
-    let least = least.context("k is zero")?;
-    let above = values.iter().filter(|value| value.wide_f64() > least);
-    let (above, level) = (above.count(), |value: &T| value.wide_f64() == least);
-    let found = input.par_iter().filter(|value| value.wide_f64() > least);
-    ensure!(found.count() == above, "greater elements are missing");
-    let last = there.filter(|(_, value)| level(value)).map(|(at, _)| *at);
-    let last = last.max().context("no least member")? as usize;
-    let first = input[..=last].par_iter().filter(|value| level(value));
-    ensure!(
-        first.count() == values.len() - above,
-        "equal elements are not the first"
-    );
-    Ok(())
 }

@@ -1,0 +1,139 @@
+//! A vector cut over several devices, against the same vector on one of them.
+
+use std::{path::PathBuf, time::Instant};
+
+use anyhow::{Context, ensure};
+use burn::tensor::{Device, Tensor, TensorData};
+use serde::Serialize;
+use sparsek::topk::{TopkOptions, topk, topk_sharded};
+use sparsek_tests::data::Distribution;
+
+use super::{check::check, vector};
+use crate::{case::VectorCase, record, timing::median};
+
+/// Checks and times top-k of a vector of f32 on several GPUs.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// CUDA devices, by number; the first has the result.
+    #[arg(long, value_delimiter = ',', default_value = "0,1")]
+    devices: Vec<usize>,
+    /// Elements x k, for example 2**32x128.
+    #[arg(long = "case", default_value = "2**28x128")]
+    case: VectorCase,
+    /// Appends a JSON line.
+    #[arg(long)]
+    json: Option<PathBuf>,
+}
+
+/// A line of a record.
+#[derive(Serialize)]
+struct Record {
+    bench: &'static str,
+    case: String,
+    backend: &'static str,
+    device: String,
+    dtype: &'static str,
+    method: String,
+    dist: &'static str,
+    /// From the call to the result on the host.
+    ms: f64,
+    /// On one device, likewise.
+    one_ms: f64,
+    /// The selections from all shards alone.
+    local_ms: f64,
+    /// What is left for lists to come together.
+    communication_ms: f64,
+    checked: usize,
+}
+
+/// Shards, checks, times.
+pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let VectorCase { length, k, .. } = arguments.case;
+    let devices: Vec<Device> = (arguments.devices.iter())
+        .map(|&number| cuda(number))
+        .collect::<anyhow::Result<_>>()?;
+    let first = devices.first().context("no devices")?;
+    let input = vector::<f32>(length, Distribution::Uniform);
+    let put = |part: &[f32], device: &Device| {
+        Tensor::<1>::from_data(TensorData::new(part.to_vec(), [part.len()]), device)
+    };
+    let part = length.div_ceil(devices.len());
+    let shards: Vec<Tensor<1>> = (input.chunks(part).zip(&devices))
+        .map(|(part, device)| put(part, device))
+        .collect();
+    let options = TopkOptions::new(k);
+    let sharded = || -> anyhow::Result<(Vec<f32>, Vec<i64>)> {
+        let (values, indices) = topk_sharded(shards.clone(), &options)?;
+        let read = |error| anyhow::anyhow!("{error:?}");
+        let values = values.into_data().try_to_vec::<f32>().map_err(read)?;
+        let indices = indices.into_data().convert::<i64>();
+        let indices = indices.try_to_vec::<i64>().map_err(read)?;
+        Ok((values, indices))
+    };
+    let (values, indices) = sharded()?;
+    check::<f32>(&input, &values, &indices)?;
+    let clock = |run: &mut dyn FnMut() -> anyhow::Result<()>| {
+        median(|| {
+            let start = Instant::now();
+            run()?;
+            Ok(start.elapsed().as_secs_f64() * 1e3)
+        })
+    };
+    let ms = clock(&mut || sharded().map(drop))?;
+    let local_ms = clock(&mut || {
+        let best: Vec<_> = shards.iter().map(|x| topk(x.clone(), &options)).collect();
+        for device in &devices {
+            device.sync()?;
+        }
+        drop(best);
+        Ok(())
+    })?;
+    drop(shards);
+    let whole = put(&input, first);
+    let mut one = || {
+        let (values, indices) = topk(whole.clone(), &options);
+        let found: Vec<f32> = values
+            .into_data()
+            .try_to_vec()
+            .map_err(|e| anyhow::anyhow!("{e:?}"))?;
+        drop(indices.into_data());
+        ensure!(found.len() == k, "{} members", found.len());
+        Ok(())
+    };
+    one()?;
+    let one_ms = clock(&mut one)?;
+    let record = Record {
+        bench: "shards",
+        case: arguments.case.text.clone(),
+        backend: "cuda",
+        device: format!("{first:?}"),
+        dtype: "f32",
+        method: format!("{} devices", devices.len()),
+        dist: "uniform",
+        ms,
+        one_ms,
+        local_ms,
+        communication_ms: ms - local_ms,
+        checked: length,
+    };
+    println!(
+        "{} on {}: {ms:.3} ms, {local_ms:.3} of them selections; on one {one_ms:.3}, {:.2} times as long",
+        arguments.case,
+        record.method,
+        one_ms / ms
+    );
+    if let Some(path) = &arguments.json {
+        record::append(path, &record)?;
+    }
+    Ok(())
+}
+
+#[cfg(feature = "cuda")]
+fn cuda(number: usize) -> anyhow::Result<Device> {
+    Ok(Device::cuda(number))
+}
+
+#[cfg(not(feature = "cuda"))]
+fn cuda(number: usize) -> anyhow::Result<Device> {
+    anyhow::bail!("CUDA device {number}: built without the feature cuda")
+}

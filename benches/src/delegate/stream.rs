@@ -1,0 +1,156 @@
+//! A vector that comes from the host in parts, against the rate at which the host's memory reaches the device.
+
+use std::{path::PathBuf, time::Instant};
+
+use anyhow::{Context, ensure};
+use bytemuck::cast_slice;
+use cubecl::{bytes::Bytes, client::Client, future, prelude::*};
+use serde::Serialize;
+use sparsek_kernels::topk::{TopkStream, VectorOptions};
+use sparsek_tests::{backend::Kind, data::Distribution};
+
+use super::{check::check, vector};
+use crate::{case::VectorCase, record, timing::median};
+
+/// Bytes of a copy whose rate is measured, and how many of them are under way.
+const COPIED: usize = 64 << 20;
+const COPIES: usize = 32;
+
+/// Checks and times top-k of a vector of f32 that comes in parts.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Where to run.
+    #[arg(long)]
+    backend: Kind,
+    /// Elements x k, for example 2**33x128.
+    #[arg(long = "case", default_value = "2**28x128")]
+    case: VectorCase,
+    /// Elements of the host's memory, which is gone through again and again until there were as many as asked.
+    #[arg(long, default_value_t = 1 << 30)]
+    held: usize,
+    /// Appends a JSON line.
+    #[arg(long)]
+    json: Option<PathBuf>,
+}
+
+/// A line of a record.
+#[derive(Serialize)]
+struct Record {
+    bench: &'static str,
+    case: String,
+    backend: String,
+    device: String,
+    dtype: &'static str,
+    method: &'static str,
+    dist: &'static str,
+    ms: f64,
+    /// One copy from pinned memory.
+    floor_ms: f64,
+    copy_gbps: f64,
+    checked: usize,
+}
+
+/// Streams, checks, times.
+pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let backend = arguments.backend.open().map_err(anyhow::Error::msg)?;
+    let client = (backend.client.as_ref()).context("no kernels on this backend")?;
+    let VectorCase { length, k, .. } = arguments.case;
+    let held = vector::<f32>(arguments.held.min(length), Distribution::Uniform);
+    ensure!(
+        length.is_multiple_of(held.len()),
+        "{length} elements are no multiple of the {} held",
+        held.len()
+    );
+    let rounds = length / held.len();
+    let gbps = copy_rate(client)?;
+    let stream = || -> anyhow::Result<_> {
+        let mut stream = TopkStream::new(client, f32::elem_type_native(), VectorOptions::new(k));
+        for _ in 0..rounds {
+            stream.push(cast_slice(&held))?;
+        }
+        Ok(stream.finish()?)
+    };
+    // The k best of one round choose those of all: every value is there once for each.
+    let best = stream()?;
+    let values: &[f32] = cast_slice(&best.values);
+    let first: Vec<(i64, f32)> = (best.indices.iter().zip(values))
+        .map(|(&at, &value)| (at as i64, value))
+        .collect();
+    if rounds == 1 {
+        let indices: Vec<i64> = first.iter().map(|&(at, _)| at).collect();
+        check::<f32>(&held, values, &indices)?;
+    } else {
+        ensure!(
+            again(&held, rounds, k) == first,
+            "other members than by sorting"
+        );
+    }
+    let ms = median(|| {
+        let start = Instant::now();
+        stream()?;
+        Ok(start.elapsed().as_secs_f64() * 1e3)
+    })?;
+    let record = Record {
+        bench: "stream",
+        case: arguments.case.text.clone(),
+        backend: arguments.backend.to_string(),
+        device: backend.label.clone(),
+        dtype: "f32",
+        method: "parts",
+        dist: "uniform",
+        ms,
+        floor_ms: (length * 4) as f64 / gbps / 1e6,
+        copy_gbps: gbps,
+        checked: length,
+    };
+    println!(
+        "{}: {ms:.1} ms, {:.2} of the copy rate from pinned memory ({gbps:.1} GB/s)",
+        arguments.case,
+        record.floor_ms / ms
+    );
+    if let Some(path) = &arguments.json {
+        record::append(path, &record)?;
+    }
+    Ok(())
+}
+
+/// The members of a vector that is repeated, by sorting.
+fn again(held: &[f32], rounds: usize, k: usize) -> Vec<(i64, f32)> {
+    let mut order: Vec<usize> = (0..held.len()).collect();
+    let better = |a: &usize, b: &usize| held[*b].total_cmp(&held[*a]).then(a.cmp(b));
+    if k < order.len() {
+        order.select_nth_unstable_by(k, better);
+        order.truncate(k);
+    }
+    let mut all: Vec<(i64, f32)> = (0..rounds)
+        .flat_map(|round| {
+            let shift = round * held.len();
+            order.iter().map(move |&at| ((shift + at) as i64, held[at]))
+        })
+        .collect();
+    all.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    all.truncate(k);
+    all.sort_by_key(|member| member.0);
+    all
+}
+
+/// GB/s from pinned memory of the host to the device, the median of several rounds of copies.
+fn copy_rate(client: &Client) -> anyhow::Result<f64> {
+    let seconds = median(|| {
+        let mut staged: Vec<Bytes> = (0..COPIES)
+            .map(|_| Bytes::from_bytes_vec(vec![1u8; COPIED]))
+            .collect();
+        client.staging(staged.iter_mut(), false);
+        future::block_on(client.sync())?;
+        let start = Instant::now();
+        let handles: Vec<_> = staged
+            .into_iter()
+            .map(|bytes| client.create(bytes))
+            .collect();
+        future::block_on(client.sync())?;
+        let seconds = start.elapsed().as_secs_f64();
+        drop(handles);
+        Ok(seconds)
+    })?;
+    Ok((COPIES * COPIED) as f64 / seconds / 1e9)
+}
