@@ -7,7 +7,7 @@ use std::{
 };
 
 use anyhow::Context;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 /// One line of a record of `topk`.
 #[derive(Clone, Serialize, Deserialize)]
@@ -29,6 +29,30 @@ pub struct Record {
     pub burn_ms: Option<f64>,
 }
 
+/// One line of a record of `delegate`.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct VectorRecord {
+    pub bench: String,
+    pub case: String,
+    pub backend: String,
+    pub device: String,
+    pub dtype: String,
+    pub method: String,
+    pub dist: String,
+    pub ms: f64,
+    pub first_ms: f64,
+    /// One read.
+    pub floor_ms: f64,
+    pub read_gbps: f64,
+    pub copy_gbps: f64,
+    pub checked: usize,
+    /// Elements of the two selections by delegates, where there are.
+    #[serde(default)]
+    pub delegates: usize,
+    #[serde(default)]
+    pub concatenated: usize,
+}
+
 /// What a line is a record of.
 #[derive(Deserialize)]
 struct Kind {
@@ -37,13 +61,22 @@ struct Kind {
 
 /// The records of `topk` in a file; those of other benches are passed over.
 pub fn read(path: &Path) -> anyhow::Result<Vec<Record>> {
+    read_bench(path, "topk")
+}
+
+/// The records of `delegate` in a file.
+pub fn read_vectors(path: &Path) -> anyhow::Result<Vec<VectorRecord>> {
+    read_bench(path, "delegate")
+}
+
+fn read_bench<R: DeserializeOwned>(path: &Path, bench: &str) -> anyhow::Result<Vec<R>> {
     let name = path.display();
     let text = fs::read_to_string(path).with_context(|| format!("{name}"))?;
     let mut records = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let place = || format!("{name}, line {}", number + 1);
         let kind: Kind = serde_json::from_str(line).with_context(place)?;
-        if kind.bench == "topk" {
+        if kind.bench == bench {
             records.push(serde_json::from_str(line).with_context(place)?);
         }
     }

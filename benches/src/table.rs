@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use anyhow::ensure;
 
-use crate::record::{self, Record};
+use crate::record::{self, Record, VectorRecord};
 
 /// Prints a table of the records in a file, one row per case, in the order of the file.
 #[derive(clap::Args)]
@@ -18,6 +18,12 @@ pub struct Arguments {
 
 /// Reads, groups, prints.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let mut vectors = record::read_vectors(&arguments.file)?;
+    vectors.retain(|record| record.backend == arguments.backend);
+    if !vectors.is_empty() {
+        print_vectors(&vectors);
+        return Ok(());
+    }
     let mut records = record::read(&arguments.file)?;
     records.retain(|record| record.backend == arguments.backend);
     ensure!(
@@ -56,4 +62,27 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         );
     }
     Ok(())
+}
+
+/// Vectors, a line each.
+fn print_vectors(records: &[VectorRecord]) {
+    println!(
+        "| n x k | dtype | input | method | one read, ms | ms (× one read) | delegates + concatenated, share of n |"
+    );
+    println!("| --- | --- | --- | --- | --- | --- | --- |");
+    for record in records {
+        let worked = (record.delegates + record.concatenated) as f64 / record.checked as f64;
+        println!(
+            "| `{}` | {} | {} | {} | {:.3} | {:.3} ({:.2}) | {} + {}, {worked:.4} |",
+            record.case,
+            record.dtype,
+            record.dist,
+            record.method,
+            record.floor_ms,
+            record.ms,
+            record.ms / record.floor_ms,
+            record.delegates,
+            record.concatenated,
+        );
+    }
 }

@@ -12,7 +12,6 @@ use std::path::PathBuf;
 use anyhow::{Context, bail};
 use bytemuck::cast_slice;
 use cubecl::{client::Client, future, prelude::*};
-use serde::Serialize;
 use sparsek_kernels::topk::{
     Filter, Selection, Subrange, VectorOptions, topk_vector, topk_vector_stats,
 };
@@ -26,7 +25,8 @@ use sparsek_tests::{
 use self::check::check;
 use crate::{
     case::VectorCase,
-    copy, record,
+    copy,
+    record::{self, VectorRecord},
     timing::{measure, wall_clock},
     topk::{distribution, seeded_rows},
 };
@@ -56,28 +56,6 @@ pub struct Arguments {
     /// Appends one JSON line per case and method.
     #[arg(long)]
     json: Option<PathBuf>,
-}
-
-/// A line of a record.
-#[derive(Serialize)]
-struct Record {
-    bench: &'static str,
-    case: String,
-    backend: String,
-    device: String,
-    dtype: &'static str,
-    method: String,
-    dist: String,
-    ms: f64,
-    first_ms: f64,
-    /// One read.
-    floor_ms: f64,
-    read_gbps: f64,
-    copy_gbps: f64,
-    checked: usize,
-    /// Elements of the two selections by delegates, where there are.
-    delegates: usize,
-    concatenated: usize,
 }
 
 /// Runs `shards`.
@@ -169,12 +147,12 @@ impl Bench<'_> {
                 index,
             )?;
             let ms = measure(self.client, || drop(launch().expect("a valid case")))?;
-            let record = Record {
-                bench: "delegate",
+            let record = VectorRecord {
+                bench: "delegate".into(),
                 case: case.text.clone(),
                 backend: self.arguments.backend.to_string(),
                 device: self.device.clone(),
-                dtype: T::NAME,
+                dtype: T::NAME.into(),
                 method: text.clone(),
                 dist: dist.name(),
                 ms,

@@ -90,12 +90,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     })?;
     drop(shards);
     let whole = put(&input, first);
+    // As one shard, so that its indices have 64 bits as well.
     let mut one = || {
-        let (values, indices) = topk(whole.clone(), &options);
-        let found: Vec<f32> = values
-            .into_data()
-            .try_to_vec()
-            .map_err(|e| anyhow::anyhow!("{e:?}"))?;
+        let (values, indices) = topk_sharded(vec![whole.clone()], &options)?;
+        let found = values.into_data().try_to_vec::<f32>();
+        let found = found.map_err(|error| anyhow::anyhow!("{error:?}"))?;
         drop(indices.into_data());
         ensure!(found.len() == k, "{} members", found.len());
         Ok(())

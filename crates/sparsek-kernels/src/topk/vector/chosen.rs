@@ -93,7 +93,7 @@ impl<'a, E: Element, N: Size> Chosen<'a, E, N> {
         let mut first = true.runtime();
         if comptime!(delegates > 1) {
             if comptime!(all) {
-                first = self.places[rank as usize] % delegates == 0;
+                first = self.places[rank as usize].is_multiple_of(delegates);
             } else {
                 rank = self.whole[rank as usize] - (delegates - 1);
             }
