@@ -30,6 +30,8 @@ enum Command {
     RtopkStats(rtopk::Arguments),
     /// A chart of records, after RTop-K's Fig. 4.
     Plot(plot::Arguments),
+    /// A chart of records of vectors, after Dr. Top-k's Figs. 13, 14, 17, 18, 20 and 21.
+    PlotVectors(plot::VectorArguments),
     /// A Markdown table of a file of records.
     Table(table::Arguments),
 }
@@ -42,6 +44,7 @@ fn main() -> anyhow::Result<()> {
         Command::Shards(arguments) => delegate::run_shards(&arguments),
         Command::RtopkStats(arguments) => rtopk::run(&arguments),
         Command::Plot(arguments) => plot::run(&arguments),
+        Command::PlotVectors(arguments) => plot::run_vectors(&arguments),
         Command::Table(arguments) => table::run(&arguments),
     }
 }

@@ -12,11 +12,16 @@ use sparsek_tests::element::Element;
 use sparsek_tests::runner::{Cases, Outcome, Verdict};
 use sparsek_tests::verify;
 
-use crate::kernels::{I32, Layout, read, refusal, routines, topk as run};
+use crate::kernels::{I32, I64, Layout, read, read_positions, refusal, routines, topk as run};
 
 pub fn add(cases: &mut Cases, backend: &Backend) {
     if backend.client.is_none() {
         return;
+    }
+    for (name, length) in [("2^31+3", (1 << 31) + 3), ("2^32+5", (1 << 32) + 5)] {
+        cases.add(backend, format!("large/vector/f16/{name}"), move |b| {
+            vector(b, length)
+        });
     }
     for (name, routine) in routines() {
         // 2^32 elements and a few: the last rows lie past a 32-bit index.
@@ -39,6 +44,46 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
         cases.add(backend, format!("large/topk/{name}/f32/1x2^24"), move |b| {
             long(b, routine)
         });
+    }
+}
+
+/// A vector of one block again and again, with a few greater elements, the last of them at its end: their places need
+/// more than 32 bits, and the rest of the members are ties.
+fn vector(backend: &Backend, length: usize) -> Outcome {
+    let client = backend.client.as_ref().expect("a client");
+    let block = Matrix::<f16>::of(Distribution::Uniform, 1, 1 << 20, 4).data;
+    let greatest = block.iter().copied().fold(f16::ZERO, f16::max);
+    let tie = block
+        .iter()
+        .position(|x| *x == greatest)
+        .expect("a maximum");
+    let mut buffer: Vec<f16> = Vec::with_capacity(length);
+    while buffer.len() < length {
+        let rest = (length - buffer.len()).min(block.len());
+        buffer.extend_from_slice(&block[..rest]);
+    }
+    let planted = [7, length / 3, 1 << 31, length - 2, length - 1];
+    for (i, &at) in planted.iter().enumerate() {
+        buffer[at] = f16::from_f32(2.0 + i as f32);
+    }
+    let mut ties = (tie..length).filter(|&at| buffer[at] == greatest);
+    let mut wanted: Vec<i64> = planted.iter().map(|&at| at as i64).collect();
+    wanted.extend(ties.by_ref().take(5).map(|at| at as i64));
+    wanted.sort_unstable();
+    let handle = client.create(cubecl::bytes::Bytes::from_elems(buffer));
+    let options = topk::VectorOptions::new(wanted.len());
+    match topk::topk_vector(client, &handle, f16::elem_type(), length, &options, I64) {
+        Ok(selected) => {
+            let found = read_positions(client, selected.indices, I64, wanted.len());
+            if found == wanted {
+                Ok(Verdict::Passed)
+            } else {
+                Err(format!("members {found:?} instead of {wanted:?}"))
+            }
+        }
+        Err(error) => refusal(&error)
+            .map(Verdict::Skipped)
+            .ok_or(error.to_string()),
     }
 }
 

@@ -18,6 +18,7 @@ mod topk_ragged_tensors;
 mod topk_sharded;
 mod topk_tensors;
 mod vector;
+mod vector_parts;
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -97,6 +98,7 @@ fn main() -> ExitCode {
         topk_kernels::add(&mut cases, backend);
         topk_ragged::add(&mut cases, backend);
         vector::add(&mut cases, backend);
+        vector_parts::add(&mut cases, backend);
         determinism::add(&mut cases, backend);
         topk_tensors::add(&mut cases, backend);
         topk_ragged_tensors::add(&mut cases, backend);

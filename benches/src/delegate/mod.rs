@@ -13,7 +13,7 @@ use anyhow::{Context, bail};
 use bytemuck::cast_slice;
 use cubecl::{client::Client, future, prelude::*};
 use sparsek_kernels::topk::{
-    Filter, Selection, Subrange, VectorOptions, topk_vector, topk_vector_stats,
+    Construction, Filter, Selection, Subrange, VectorOptions, topk_vector, topk_vector_stats,
 };
 use sparsek_tests::{
     backend::Kind,
@@ -31,6 +31,9 @@ use crate::{
     topk::{distribution, seeded_rows},
 };
 
+/// What a method can be.
+const METHODS: &str = "a method is delegates, alpha:N or whole, then /beta:N, /staged, /rows, /radix, /bucket, \
+                       /bitonic, /filter, /unfiltered";
 /// Elements that share a seed.
 const SEEDED: usize = 1 << 16;
 
@@ -44,7 +47,7 @@ pub struct Arguments {
     #[arg(long = "case", default_value = "2**24x128")]
     cases: Vec<VectorCase>,
     /// delegates (subranges by Rule 4), alpha:N (of 2^N elements) or whole (no delegates), each also with
-    /// `/beta:N` (delegates of each subrange), `/radix`, `/bucket`, `/bitonic`, `/rows`, `/filter`, `/unfiltered`; may be repeated.
+    /// `/beta:N` (delegates of each subrange), `/staged` (through shared memory), `/radix`, `/bucket`, `/bitonic`, `/rows`, `/filter`, `/unfiltered`; may be repeated.
     #[arg(long = "method", default_value = "delegates")]
     methods: Vec<String>,
     /// Distribution of the input, by the suite's names; may be repeated.
@@ -187,15 +190,14 @@ fn options(text: &str, k: usize) -> anyhow::Result<VectorOptions> {
             ("whole", "") => options.subrange = Subrange::Whole,
             ("alpha", exponent) => options.subrange = Subrange::Exponent(exponent.parse()?),
             ("beta", delegates) => options.delegates = delegates.parse()?,
-            ("rows", "") => options.selection = Selection::Rows,
-            ("radix", "") => options.selection = Selection::Radix,
-            ("bucket", "") => options.selection = Selection::Bucket,
-            ("bitonic", "") => options.selection = Selection::Bitonic,
+            ("staged", "") => options.construction = Construction::Staged,
             ("filter", "") => options.filter = Filter::On,
             ("unfiltered", "") => options.filter = Filter::Off,
-            _ => bail!(
-                "{text}: a method is delegates, alpha:N or whole, then /beta:N, /radix, /bucket, /bitonic, /rows, /filter, /unfiltered"
-            ),
+            (name, "") => {
+                let named = Selection::ALL.into_iter().find(|one| one.name() == name);
+                options.selection = named.with_context(|| format!("{text}: {METHODS}"))?;
+            }
+            _ => bail!("{text}: {METHODS}"),
         }
     }
     Ok(options)

@@ -5,8 +5,9 @@ use std::{path::PathBuf, time::Instant};
 use anyhow::{Context, ensure};
 use bytemuck::cast_slice;
 use cubecl::{bytes::Bytes, client::Client, future, prelude::*};
+use rayon::prelude::*;
 use serde::Serialize;
-use sparsek_kernels::topk::{TopkStream, VectorOptions};
+use sparsek_kernels::topk::{Best, TopkStream, VectorOptions};
 use sparsek_tests::{backend::Kind, data::Distribution};
 
 use super::{check::check, vector};
@@ -28,6 +29,9 @@ pub struct Arguments {
     /// Elements of the host's memory, which is gone through again and again until there were as many as asked.
     #[arg(long, default_value_t = 1 << 30)]
     held: usize,
+    /// The vector lies in pinned memory, buffer by buffer, before the clock starts.
+    #[arg(long)]
+    pinned: bool,
     /// Appends a JSON line.
     #[arg(long)]
     json: Option<PathBuf>,
@@ -86,6 +90,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         );
     }
     let ms = median(|| {
+        if arguments.pinned {
+            let (found, ms) = pinned(client, &held, rounds, k)?;
+            ensure!(found == best, "other members from pinned memory");
+            return Ok(ms);
+        }
         let start = Instant::now();
         stream()?;
         Ok(start.elapsed().as_secs_f64() * 1e3)
@@ -96,7 +105,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         backend: arguments.backend.to_string(),
         device: backend.label.clone(),
         dtype: "f32",
-        method: "parts",
+        method: if arguments.pinned { "pinned" } else { "parts" },
         dist: "uniform",
         ms,
         floor_ms: (length * 4) as f64 / gbps / 1e6,
@@ -112,6 +121,29 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         record::append(path, &record)?;
     }
     Ok(())
+}
+
+/// The members, and the milliseconds that they took from when the whole vector lay in pinned memory.
+fn pinned(client: &Client, held: &[f32], rounds: usize, k: usize) -> anyhow::Result<(Best, f64)> {
+    let mut stream = TopkStream::new(client, f32::elem_type_native(), VectorOptions::new(k));
+    let buffers: Vec<Bytes> = (0..rounds)
+        .flat_map(|_| held.chunks(COPIED / size_of::<f32>()))
+        .map(|part| {
+            let part: &[u8] = cast_slice(part);
+            let mut buffer = stream.buffer(part.len());
+            let share = part.len().div_ceil(rayon::current_num_threads());
+            (buffer.par_chunks_mut(share))
+                .zip(part.par_chunks(share))
+                .for_each(|(to, from)| to.copy_from_slice(from));
+            buffer
+        })
+        .collect();
+    let start = Instant::now();
+    for buffer in buffers {
+        stream.push_buffer(buffer)?;
+    }
+    let best = stream.finish()?;
+    Ok((best, start.elapsed().as_secs_f64() * 1e3))
 }
 
 /// The members of a vector that is repeated, by sorting.

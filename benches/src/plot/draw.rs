@@ -4,10 +4,7 @@ use std::collections::BTreeSet;
 
 use plotters::{coord::Shift, prelude::*};
 
-use super::{
-    X, Y,
-    panel::{FLOOR, Panel, names},
-};
+use super::panel::{FLOOR, Panel, names};
 
 type Error = Box<dyn std::error::Error>;
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
@@ -31,8 +28,15 @@ const COLOURS: [RGBColor; 9] = [
     RGBColor(23, 190, 207),
 ];
 
+/// What the axes say.
+#[derive(Clone, Copy)]
+pub struct Axes {
+    pub x: &'static str,
+    pub y: &'static str,
+}
+
 /// The panels, a title above them and a legend beside them.
-pub fn svg(title: &str, panels: &[Panel], x: X, y: Y) -> Result<String, Error> {
+pub fn svg(title: &str, panels: &[Panel], axes: Axes) -> Result<String, Error> {
     let across = panels.len().min(ACROSS);
     let down = panels.len().div_ceil(across);
     let width = PANEL.0 * across as u32;
@@ -46,7 +50,7 @@ pub fn svg(title: &str, panels: &[Panel], x: X, y: Y) -> Result<String, Error> {
         head.draw_text(title, &("sans-serif", 18).into_text_style(&head), (16, 12))?;
         let (charts, side) = body.split_horizontally(width);
         for (panel, area) in panels.iter().zip(charts.split_evenly((down, across))) {
-            draw(&area, panel, &names, x, y)?;
+            draw(&area, panel, &names, axes)?;
         }
         legend(&side, &names)?;
         area.present()?;
@@ -54,7 +58,7 @@ pub fn svg(title: &str, panels: &[Panel], x: X, y: Y) -> Result<String, Error> {
     Ok(text)
 }
 
-fn draw(area: &Area, panel: &Panel, names: &[String], x: X, y: Y) -> Result<(), Error> {
+fn draw(area: &Area, panel: &Panel, names: &[String], axes: Axes) -> Result<(), Error> {
     let points = || panel.lines.values().flatten();
     let ticks: BTreeSet<usize> = points().map(|(&x, _)| x).collect();
     let ticks: Vec<f64> = ticks.into_iter().map(|x| x as f64).collect();
@@ -77,14 +81,8 @@ fn draw(area: &Area, panel: &Panel, names: &[String], x: X, y: Y) -> Result<(), 
         .light_line_style(TRANSPARENT)
         .x_label_formatter(&|x| format!("{x:.0}"))
         .y_label_formatter(&|y| format!("{y:.digits$}"))
-        .x_desc(match x {
-            X::K => "k, members per row",
-            X::M => "M, elements per row",
-        })
-        .y_desc(match y {
-            Y::Time => "time, ms",
-            Y::Speedup => "speed-up over Burn, times",
-        })
+        .x_desc(axes.x)
+        .y_desc(axes.y)
         .draw()?;
     for (at, name) in names.iter().enumerate() {
         let Some(line) = panel.lines.get(name) else {

@@ -3,12 +3,15 @@
 
 mod draw;
 mod panel;
+mod vectors;
 
 use std::{fs, path::PathBuf};
 
 use anyhow::{Context, ensure};
 use clap::ValueEnum;
 
+use self::draw::Axes;
+pub use self::vectors::Arguments as VectorArguments;
 use crate::record::{self, Record};
 
 /// Draws records of `topk` as SVG.
@@ -58,6 +61,11 @@ pub enum Y {
     Speedup,
 }
 
+/// Draws records of `delegate`.
+pub fn run_vectors(arguments: &VectorArguments) -> anyhow::Result<()> {
+    vectors::run(arguments)
+}
+
 /// Reads, groups, draws.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let mut records = Vec::new();
@@ -84,8 +92,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         "Row-wise top-k on {device} ({}): {} {}, {} rows",
         arguments.backend, arguments.dtype, arguments.form, arguments.dist
     );
-    let svg = draw::svg(&title, &panels, arguments.x, arguments.y)
-        .map_err(|error| anyhow::anyhow!("{error}"))?;
+    let svg =
+        draw::svg(&title, &panels, arguments.axes()).map_err(|error| anyhow::anyhow!("{error}"))?;
     fs::write(&arguments.output, svg).with_context(|| format!("{}", arguments.output.display()))?;
     println!(
         "{}: {} panels of {} records",
@@ -97,6 +105,19 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
 }
 
 impl Arguments {
+    fn axes(&self) -> Axes {
+        Axes {
+            x: match self.x {
+                X::K => "k, members per row",
+                X::M => "M, elements per row",
+            },
+            y: match self.y {
+                Y::Time => "time, ms",
+                Y::Speedup => "speed-up over Burn, times",
+            },
+        }
+    }
+
     fn wants(&self, record: &Record) -> bool {
         record.backend == self.backend
             && record.dtype == self.dtype

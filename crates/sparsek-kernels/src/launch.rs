@@ -3,7 +3,7 @@
 use cubecl::{
     ir::{AddressType, ElemType},
     prelude::*,
-    server::Handle,
+    server::{Handle, MemoryLayoutDescriptor},
 };
 
 use crate::error::KernelError;
@@ -115,6 +115,28 @@ pub(crate) fn allocate(
     }
     // Runtimes dislike empty buffers; nothing is launched for them.
     Ok(client.empty(bytes.max(dtype.size() as u64) as usize))
+}
+
+/// Several uninitialised contiguous buffers in one allocation, which the host asks for at once; they are freed together.
+pub(crate) fn allocate_together<const N: usize>(
+    client: &Client,
+    buffers: [(&'static str, usize, ElemType); N],
+) -> Result<[Handle; N], KernelError> {
+    let limit = client.properties().memory.max_page_size;
+    let mut layouts = Vec::with_capacity(N);
+    for (name, elements, dtype) in buffers {
+        let bytes = elements as u64 * dtype.size() as u64;
+        // All of them shall find room in one page.
+        if bytes > limit / (2 * N as u64) {
+            let limit = limit / (2 * N as u64);
+            return Err(KernelError::BufferTooLarge { name, bytes, limit });
+        }
+        let shape = [elements.max(1)].into();
+        layouts.push(MemoryLayoutDescriptor::contiguous(shape, dtype.size()));
+    }
+    let layouts = client.empty_tensors(layouts).into_iter();
+    let handles: Vec<Handle> = layouts.map(|layout| layout.memory).collect();
+    Ok(handles.try_into().expect("a buffer for each layout"))
 }
 
 /// A handle as a kernel argument, after checking that it holds `needed` elements.

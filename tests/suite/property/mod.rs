@@ -3,6 +3,7 @@
 mod kernel;
 mod request;
 mod tensor;
+mod vector;
 
 use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, RngSeed, TestCaseResult, TestError, TestRunner};
@@ -34,6 +35,9 @@ pub fn add(cases: &mut Cases, backend: &Backend, plan: Plan) {
     if backend.client.is_none() {
         return;
     }
+    cases.add(backend, "kernel/vector/property", move |b| {
+        vector::property(b, plan)
+    });
     cases.add(backend, "kernel/topk/auto/property", move |b| {
         kernel::property(b, plan, None)
     });

@@ -28,8 +28,8 @@ pub use routines::{ROUTINES, Routine};
 pub use scatter::{Scatter, scatter};
 pub use select::{MAX_COLS, MAX_ROWS};
 pub use vector::{
-    Best, Filter, Selection, Subrange, TopkStream, Tuning, VectorOptions, WorkloadStats,
-    topk_vector, topk_vector_stats,
+    Best, Construction, Filter, Selection, Subrange, TopkStream, Tuning, VectorOptions,
+    WorkloadStats, topk_vector, topk_vector_stats,
 };
 
 use crate::{

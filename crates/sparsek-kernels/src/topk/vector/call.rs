@@ -10,10 +10,11 @@ use super::{
     finish::{FinishBlueprint, finish},
     options::Selection,
     plan::{CUBE_UNITS, Cut, FLIGHT, Last, Plan, plane_or_unit},
+    staged::{self, StagedBlueprint, find_staged},
 };
 use crate::{
     error::KernelError,
-    launch::{Grid, allocate, argument, units_per_cube},
+    launch::{Grid, allocate, allocate_together, argument, units_per_cube},
     topk::{
         Rows, Selected, TopkOptions, element::Element, launch::load_widths, routines::team::Shape,
         topk_rows,
@@ -61,15 +62,26 @@ impl Call<'_> {
     }
 
     fn by_delegates<E: Element>(&self, cut: &Cut) -> Result<Selected, KernelError> {
-        let (keys, positions) = self.delegates::<E>(cut)?;
         let count = cut.delegates(self.length);
+        let key = Self::key_dtype::<E>();
+        if let (Last::Finish(blueprint), None) = (&cut.last, &cut.first) {
+            let (keys, output) = self.buffers(count, key)?;
+            let positions = self.delegates::<E>(cut, &keys)?;
+            self.finish::<E>(cut, blueprint, &keys, None, positions.as_ref(), &output)?;
+            return Ok(output);
+        }
+        let keys = allocate(self.client, "delegates", count, key)?;
+        let positions = self.delegates::<E>(cut, &keys)?;
         match (&cut.last, &cut.first) {
             (Last::Finish(blueprint), first) => {
                 let best = match first {
                     Some(first) => Some(self.best::<E>(first, &keys, count)?),
                     None => None,
                 };
-                self.finish::<E>(cut, blueprint, &keys, best.as_ref(), positions.as_ref())
+                let output = self.output()?;
+                let best = best.as_ref();
+                self.finish::<E>(cut, blueprint, &keys, best, positions.as_ref(), &output)?;
+                Ok(output)
             }
             (Last::Select { first, last }, _) => {
                 let best = self.select_keys::<E>(&keys, count, *first, None)?;
@@ -134,12 +146,19 @@ impl Call<'_> {
         }
     }
 
-    /// Keys of the delegates and, where there are several for each subrange, where they stand.
-    fn delegates<E: Element>(&self, cut: &Cut) -> Result<(Handle, Option<Handle>), KernelError> {
+    /// Finds the keys of the delegates and, where there are several for each subrange, where they stand.
+    fn delegates<E: Element>(
+        &self,
+        cut: &Cut,
+        keys: &Handle,
+    ) -> Result<Option<Handle>, KernelError> {
+        if cut.staged {
+            self.staged_delegates::<E>(cut, keys)?;
+            return Ok(None);
+        }
         let client = self.client;
         let count = cut.delegates(self.length);
         let key = Self::key_dtype::<E>();
-        let keys = allocate(client, "delegates", count, key)?;
         let positions = (cut.per_subrange > 1).then(|| allocate(client, "positions", count, U32));
         let positions = positions.transpose()?;
         let places = positions.as_ref();
@@ -187,14 +206,46 @@ impl Call<'_> {
                 width,
                 argument(self.input, "input", self.dtype, whole)?,
                 argument(self.input, "input", self.dtype, self.length)?,
-                argument(&keys, "delegates", key, count)?,
+                argument(keys, "delegates", key, count)?,
                 places.transpose()?.into(),
                 self.length,
                 cut.exponent,
                 blueprint,
             );
         }
-        Ok((keys, positions))
+        Ok(positions)
+    }
+
+    fn staged_delegates<E: Element>(&self, cut: &Cut, keys: &Handle) -> Result<(), KernelError> {
+        let client = self.client;
+        let count = cut.delegates(self.length);
+        let rows = Rows::contiguous(self.input.clone(), self.dtype, 1, 1 << cut.exponent);
+        let blueprint = StagedBlueprint {
+            exponent: cut.exponent,
+            width: load_widths(client, &rows).max().unwrap_or(1),
+            units: units_per_cube(client, staged::UNITS),
+            largest: self.options.largest,
+        };
+        let dim = CubeDim::new_1d(blueprint.units);
+        let cubes = count.div_ceil(blueprint.units as usize);
+        let grid = Grid::new(client, cubes, dim, self.length)?;
+        let whole = self.length / blueprint.width * blueprint.width;
+        // SAFETY: the kernel reads below `length` only, whole loads of whole ones only.
+        unsafe {
+            find_staged::launch_unchecked::<E>(
+                client,
+                grid.count,
+                grid.dim,
+                grid.address,
+                blueprint.width,
+                argument(self.input, "input", self.dtype, whole)?,
+                argument(self.input, "input", self.dtype, self.length)?,
+                argument(keys, "delegates", Self::key_dtype::<E>(), count)?,
+                self.length,
+                blueprint,
+            );
+        }
+        Ok(())
     }
 
     /// The members in one launch of one cube.
@@ -205,11 +256,11 @@ impl Call<'_> {
         keys: &Handle,
         best: Option<&Selected>,
         positions: Option<&Handle>,
-    ) -> Result<Selected, KernelError> {
+        output: &Selected,
+    ) -> Result<(), KernelError> {
         let (client, k) = (self.client, self.options.k);
         let count = cut.delegates(self.length);
         let key = Self::key_dtype::<E>();
-        let output = self.output()?;
         let plane = blueprint.shape.plane_lanes();
         let dim = CubeDim::new_2d(plane, blueprint.shape.planes);
         let grid = Grid::new(client, 1, dim, self.length)?;
@@ -243,7 +294,21 @@ impl Call<'_> {
                 self.index,
             );
         }
-        Ok(output)
+        Ok(())
+    }
+
+    /// Few delegates and the output in one allocation: with two launches, each takes its time.
+    fn buffers(&self, count: usize, key: ElemType) -> Result<(Handle, Selected), KernelError> {
+        let k = self.options.k;
+        let [keys, values, indices] = allocate_together(
+            self.client,
+            [
+                ("delegates", count, key),
+                ("values", k, self.dtype),
+                ("indices", k, self.index),
+            ],
+        )?;
+        Ok((keys, Selected { values, indices }))
     }
 
     fn output(&self) -> Result<Selected, KernelError> {

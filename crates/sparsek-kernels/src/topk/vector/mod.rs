@@ -17,6 +17,7 @@ mod finish;
 mod options;
 mod plan;
 mod radix;
+mod staged;
 mod stats;
 mod stream;
 mod tuning;
@@ -28,7 +29,7 @@ use cubecl::{
 };
 
 pub(crate) use few::{takes, topk_few};
-pub use options::{Filter, Selection, Subrange, VectorOptions};
+pub use options::{Construction, Filter, Selection, Subrange, VectorOptions};
 pub use stats::WorkloadStats;
 pub use stream::{Best, TopkStream};
 pub use tuning::Tuning;

@@ -31,6 +31,28 @@ pub enum Selection {
     Bitonic,
 }
 
+impl Selection {
+    /// All of them.
+    pub const ALL: [Self; 5] = [
+        Self::Auto,
+        Self::Rows,
+        Self::Radix,
+        Self::Bucket,
+        Self::Bitonic,
+    ];
+
+    /// Its name on command lines and in records.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Rows => "rows",
+            Self::Radix => "radix",
+            Self::Bucket => "bucket",
+            Self::Bitonic => "bitonic",
+        }
+    }
+}
+
 /// Whether chosen subranges are filtered (Rule 2): of their elements only those that reach the least of their delegates
 /// are selected from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,6 +64,18 @@ pub enum Filter {
     On,
     /// Never.
     Off,
+}
+
+/// How delegates are found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Construction {
+    /// By planes, or through shared memory where a GPU has none and subranges are short.
+    #[default]
+    Auto,
+    /// Units of a plane share a subrange; without planes, each has one of its own.
+    Planes,
+    /// Units read neighbouring loads into shared memory, from which each takes a subrange: up to 2^5 elements.
+    Staged,
 }
 
 /// What to select from a vector.
@@ -58,6 +92,8 @@ pub struct VectorOptions {
     /// Delegates of each subrange, β, 1 to 4: of more than one, only subranges all of whose delegates are among the k
     /// best are looked through (Rule 3).
     pub delegates: usize,
+    /// How delegates are found.
+    pub construction: Construction,
     /// How delegates and chosen subranges are selected from.
     pub selection: Selection,
     /// Whether chosen subranges are filtered.
@@ -75,6 +111,7 @@ impl VectorOptions {
             sorted: false,
             subrange: Subrange::Auto,
             delegates: 1,
+            construction: Construction::Auto,
             selection: Selection::Auto,
             filter: Filter::Auto,
             tuning: Tuning::default(),

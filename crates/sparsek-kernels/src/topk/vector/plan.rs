@@ -9,7 +9,8 @@ use cubecl::{
 use super::{
     bitonic::MAX_RUN,
     finish::FinishBlueprint,
-    options::{Filter, Selection, Subrange, VectorOptions},
+    options::{Construction, Filter, Selection, Subrange, VectorOptions},
+    staged::{self, StagedBlueprint},
     tuning::Tuning,
 };
 use crate::{
@@ -55,6 +56,8 @@ pub(super) struct Cut {
     pub exponent: u32,
     /// Delegates of each.
     pub per_subrange: usize,
+    /// Whether they are found through shared memory.
+    pub staged: bool,
     /// How the best delegates are found before one cube finishes, where it does not find them itself.
     pub first: Option<Box<Plan>>,
     pub last: Last,
@@ -136,6 +139,7 @@ impl Plan {
         let cut = Cut {
             exponent,
             per_subrange: options.delegates,
+            staged: staged(&vector, exponent, options)?,
             first: None,
             last: Last::Select {
                 first: options.selection,
@@ -204,6 +208,43 @@ impl Plan {
             }
         };
         Ok(Self::Delegates(cut))
+    }
+}
+
+/// Whether delegates are found through shared memory.
+fn staged(vector: &Vector, exponent: u32, options: &VectorOptions) -> Result<bool, KernelError> {
+    let client = vector.client;
+    let hardware = &client.properties().hardware;
+    let blueprint = StagedBlueprint {
+        exponent,
+        width: 1,
+        units: units_per_cube(client, staged::UNITS),
+        largest: options.largest,
+    };
+    let needed = blueprint.keys() * vector.key;
+    let reason = if is_llvmpipe(client) {
+        "llvmpipe lacks the workgroup memory layouts that it is compiled with".into()
+    } else if exponent > staged::MAX_EXPONENT {
+        format!(
+            "subranges of 2^{exponent}; at most 2^{} elements are staged",
+            staged::MAX_EXPONENT
+        )
+    } else if options.delegates > 1 {
+        format!("{} delegates of each subrange", options.delegates)
+    } else if needed > hardware.max_shared_memory_size {
+        let limit = hardware.max_shared_memory_size;
+        format!("{needed} bytes of shared memory; there are {limit}")
+    } else {
+        let on_gpu = hardware.max_units_per_cube >= staged::UNITS;
+        return Ok(match options.construction {
+            Construction::Auto => plane_or_unit(client) == 1 && on_gpu,
+            Construction::Planes => false,
+            Construction::Staged => true,
+        });
+    };
+    match options.construction {
+        Construction::Staged => Err(refused("staged", reason)),
+        _ => Ok(false),
     }
 }
 

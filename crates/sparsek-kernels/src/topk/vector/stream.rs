@@ -9,10 +9,10 @@ use cubecl::{
     future::reader::read_sync,
     ir::{ElemType, IntKind},
     prelude::*,
-    server::ServerError,
+    server::{Handle, ServerError},
 };
 
-use self::upload::upload;
+use self::upload::{blank, upload};
 use super::{VectorOptions, topk_vector};
 use crate::{error::KernelError, topk::Selected};
 
@@ -58,10 +58,20 @@ type Reading<'a> = Pin<Box<dyn Future<Output = Result<Vec<Bytes>, ServerError>> 
 
 /// A selection that may still run.
 struct Pending<'a> {
-    reading: Reading<'a>,
+    /// None once it has been waited for.
+    reading: Option<Reading<'a>>,
     members: usize,
     /// The place of the piece's first element.
     first: u64,
+}
+
+impl Drop for Pending<'_> {
+    /// A reading that nobody waits for leaves its buffer mapped, which wgpu then uses again.
+    fn drop(&mut self) {
+        if let Some(reading) = self.reading.take() {
+            let _ = read_sync(reading);
+        }
+    }
 }
 
 impl<'a> TopkStream<'a> {
@@ -98,23 +108,17 @@ impl<'a> TopkStream<'a> {
     }
 
     fn push_part(&mut self, part: &[u8]) -> Result<(), KernelError> {
+        self.require_whole(part.len())?;
         let size = self.dtype.size();
-        if !part.len().is_multiple_of(size) {
-            return Err(KernelError::Part {
-                bytes: part.len(),
-                size,
-            });
-        }
         let least = SHARE.saturating_mul(self.options.k).saturating_mul(size);
         let piece = least.clamp(PIECES[0], PIECES[1]) / size * size;
         part.chunks(piece)
-            .try_for_each(|piece| self.push_piece(piece))
+            .try_for_each(|piece| self.push_piece(&upload(self.client, piece), piece.len() / size))
     }
 
-    fn push_piece(&mut self, piece: &[u8]) -> Result<(), KernelError> {
-        let length = piece.len() / self.dtype.size();
+    fn push_piece(&mut self, piece: &Handle, length: usize) -> Result<(), KernelError> {
         let members = self.options.k.min(length);
-        let selected = self.select(piece, members, false)?;
+        let selected = self.select(piece, length, members, false)?;
         let first = self.seen;
         self.seen += length as u64;
         if members == 0 {
@@ -125,12 +129,51 @@ impl<'a> TopkStream<'a> {
             .client
             .read_async(vec![selected.values, selected.indices]);
         let pending = Pending {
-            reading: Box::pin(reading),
+            reading: Some(Box::pin(reading)),
             members,
             first,
         };
         let before = self.pending.replace(pending);
         self.settle(before)
+    }
+
+    /// A buffer for the next part, in pinned memory where the runtime has it (CUDA): what is written there goes to
+    /// the device without another copy on the host. Its first contents are zeros or those of an earlier part.
+    pub fn buffer(&self, bytes: usize) -> Bytes {
+        blank(self.client, bytes)
+    }
+
+    /// [`push`](Self::push) of all bytes of a buffer, as one piece: without a copy on the host, if it is pinned. Buffers of
+    /// 64 MiB and more are worth a selection of their own.
+    ///
+    /// # Errors
+    ///
+    /// As [`push`](Self::push).
+    pub fn push_buffer(&mut self, part: Bytes) -> Result<(), KernelError> {
+        let pushed = self.push_whole(part);
+        if let Err(error) = &pushed {
+            self.failed.get_or_insert(error.clone());
+        }
+        pushed
+    }
+
+    fn push_whole(&mut self, part: Bytes) -> Result<(), KernelError> {
+        self.require_whole(part.len())?;
+        if part.is_empty() {
+            return Ok(());
+        }
+        let length = part.len() / self.dtype.size();
+        let handle = self.client.create(part);
+        self.push_piece(&handle, length)
+    }
+
+    fn require_whole(&self, bytes: usize) -> Result<(), KernelError> {
+        let size = self.dtype.size();
+        if bytes.is_multiple_of(size) {
+            Ok(())
+        } else {
+            Err(KernelError::Part { bytes, size })
+        }
     }
 
     /// The k best of all parts.
@@ -158,23 +201,28 @@ impl<'a> TopkStream<'a> {
         Ok(self.best)
     }
 
-    fn select(&self, values: &[u8], k: usize, sorted: bool) -> Result<Selected, KernelError> {
+    fn select(
+        &self,
+        handle: &Handle,
+        length: usize,
+        k: usize,
+        sorted: bool,
+    ) -> Result<Selected, KernelError> {
         let options = VectorOptions {
             k,
             sorted,
             ..self.options
         };
-        let length = values.len() / self.dtype.size();
-        let handle = upload(self.client, values);
-        topk_vector(self.client, &handle, self.dtype, length, &options, I64)
+        topk_vector(self.client, handle, self.dtype, length, &options, I64)
     }
 
     /// Puts a piece's best behind those so far.
     fn settle(&mut self, pending: Option<Pending>) -> Result<(), KernelError> {
-        let Some(pending) = pending else {
+        let Some(mut pending) = pending else {
             return Ok(());
         };
-        let [values, places] = self.read(pending.reading)?;
+        let reading = pending.reading.take().expect("nobody has waited");
+        let [values, places] = self.read(reading)?;
         let members = pending.members;
         // Those so far come first, as their places do, and so among equals.
         let values = &values[..members * self.dtype.size()];
@@ -192,7 +240,8 @@ impl<'a> TopkStream<'a> {
     /// Keeps the k best only.
     fn reduce(&mut self, sorted: bool) -> Result<(), KernelError> {
         let k = self.options.k;
-        let kept = self.select(&self.best.values, k, sorted)?;
+        let handle = upload(self.client, &self.best.values);
+        let kept = self.select(&handle, self.best.indices.len(), k, sorted)?;
         let reading = self.client.read_async(vec![kept.indices]);
         let [places] = self.read(reading)?;
         self.keep(&i64::from_bytes(&places)[..k]);

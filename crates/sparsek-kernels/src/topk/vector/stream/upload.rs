@@ -31,6 +31,52 @@ pub(super) fn upload(client: &Client, bytes: &[u8]) -> Handle {
     client.create(Bytes::from_bytes_vec(bytes.to_vec()))
 }
 
+/// Bytes to be written before they are pushed, pinned where the runtime has pinned memory.
+pub(super) fn blank(client: &Client, bytes: usize) -> Bytes {
+    let mut staged = Unwritten::bytes(bytes);
+    if bytes >= PINNED_FROM {
+        client.staging([&mut staged].into_iter(), false);
+        if staged.property() != AllocationProperty::Other {
+            return staged;
+        }
+    }
+    Bytes::from_bytes_vec(vec![0; bytes])
+}
+
+/// Bytes of a length, to be replaced by others. Copying them writes nothing: pinned memory is zeroed by the system before
+/// it is handed out first.
+struct Unwritten;
+
+impl Unwritten {
+    fn bytes(length: usize) -> Bytes {
+        // SAFETY: they are never read; the caller replaces or drops them.
+        unsafe { Bytes::from_controller(Box::new(Self), length) }
+    }
+}
+
+impl AllocationController for Unwritten {
+    fn alloc_align(&self) -> usize {
+        1
+    }
+
+    fn property(&self) -> AllocationProperty {
+        AllocationProperty::Other
+    }
+
+    unsafe fn memory_mut(
+        &mut self,
+        _policy: AccessPolicy,
+    ) -> Result<&mut [MaybeUninit<u8>], AccessError> {
+        Err(AccessError::WouldCopy)
+    }
+
+    fn memory(&self, _policy: AccessPolicy) -> Result<&[MaybeUninit<u8>], AccessError> {
+        Err(AccessError::WouldCopy)
+    }
+
+    unsafe fn copy_into(&self, _buffer: &mut [u8]) {}
+}
+
 /// Bytes of a caller, to be copied from.
 struct Lent {
     start: *const u8,

@@ -1,0 +1,103 @@
+//! Properties of top-k of one vector: any way to cut it and to select from its parts equals the oracle.
+
+use std::cell::RefCell;
+
+use proptest::prelude::*;
+use proptest::sample::select;
+use proptest::test_runner::TestCaseResult;
+use sparsek_kernels::topk::{Construction, Filter, Selection, Subrange, VectorOptions};
+use sparsek_tests::backend::Backend;
+use sparsek_tests::data::{Distribution, Matrix};
+use sparsek_tests::element::{Dtype, Element};
+use sparsek_tests::runner::Outcome;
+use sparsek_tests::with_dtype;
+
+use super::{Plan, hold};
+use crate::vector::Vectors;
+
+/// A vector, and what is asked of it.
+#[derive(Clone, Debug)]
+struct Request {
+    dtype: Dtype,
+    length: usize,
+    distribution: Distribution,
+    seed: u64,
+    options: VectorOptions,
+}
+
+fn request() -> impl Strategy<Value = Request> {
+    let length = prop_oneof![1 => 1usize..100, 3 => 100usize..20_000, 1 => 20_000usize..100_000];
+    // Most of the time few members, as a share of the length.
+    let share = prop_oneof![4 => 0.0f64..0.02, 1 => 0.0f64..=1.0];
+    let subrange = prop_oneof![
+        2 => Just(Subrange::Auto),
+        1 => Just(Subrange::Whole),
+        4 => (0u32..12).prop_map(Subrange::Exponent),
+    ];
+    let selection = select(Selection::ALL.to_vec());
+    let filter = select(vec![Filter::Auto, Filter::On, Filter::Off]);
+    let what = (
+        select(Dtype::ALL.to_vec()),
+        select(Distribution::ALL.to_vec()),
+        any::<u64>(),
+    );
+    let construction = select(vec![
+        Construction::Auto,
+        Construction::Planes,
+        Construction::Staged,
+    ]);
+    let how = (
+        subrange,
+        1usize..=4,
+        construction,
+        selection,
+        filter,
+        any::<(bool, bool)>(),
+    );
+    (length, share, what, how).prop_map(|(length, share, what, how)| {
+        let (dtype, distribution, seed) = what;
+        let (subrange, delegates, construction, selection, filter, (largest, sorted)) = how;
+        let k = (share * length as f64).ceil() as usize;
+        Request {
+            dtype,
+            length,
+            distribution,
+            seed,
+            options: VectorOptions {
+                largest,
+                sorted,
+                subrange,
+                delegates,
+                construction,
+                selection,
+                filter,
+                ..VectorOptions::new(k)
+            },
+        }
+    })
+}
+
+/// Any request that is not refused equals the oracle.
+pub fn property(backend: &Backend, plan: Plan) -> Outcome {
+    let vectors = RefCell::new(Vectors::new(backend));
+    // A request is one launch here, not many of one kernel.
+    let requests = plan.requests.saturating_mul(8);
+    let plan = Plan { requests, ..plan };
+    hold(plan, request(), |request| {
+        let vectors = &mut vectors.borrow_mut();
+        with_dtype!(request.dtype, T => check::<T>(vectors, &request))
+    })?;
+    vectors.into_inner().end()
+}
+
+fn check<T: Element>(vectors: &mut Vectors, request: &Request) -> TestCaseResult {
+    let before = vectors.check.passed;
+    let matrix = Matrix::<T>::of(request.distribution, 1, request.length, request.seed);
+    vectors
+        .one(&matrix, &request.options)
+        .map_err(TestCaseError::fail)?;
+    if vectors.check.passed == before {
+        return Err(TestCaseError::reject("refused"));
+    }
+    Ok(())
+}

@@ -1,0 +1,184 @@
+//! Vectors in parts, long rows that are vectors, and what a selection worked on.
+
+use sparsek_kernels::KernelError;
+use sparsek_kernels::topk::{
+    Filter, Subrange, TopkOptions, TopkStream, VectorOptions, WorkloadStats, topk,
+    topk_vector_stats,
+};
+use sparsek_tests::backend::Backend;
+use sparsek_tests::data::{Distribution, Matrix};
+use sparsek_tests::element::Element;
+use sparsek_tests::runner::{Cases, Outcome};
+use sparsek_tests::verify;
+
+use crate::kernels::{I64, Layout, read, read_positions};
+use crate::vector::Vectors;
+
+pub fn add(cases: &mut Cases, backend: &Backend) {
+    if backend.client.is_none() {
+        return;
+    }
+    cases.add(backend, "kernel/vector/workload", workload);
+    for (rows, cols, k) in [
+        (1, 40_000, 300),
+        (1, 1 << 20, 5000),
+        (2, 1 << 21, 33),
+        (3, 3 << 20, 1),
+    ] {
+        let case = format!("kernel/vector/long-rows/{rows}x{cols}x{k}");
+        cases.add(backend, case, move |b| long_rows(b, rows, cols, k));
+    }
+    for part in [1, 7, 999, 4096, 30_000] {
+        cases.add(backend, format!("kernel/vector/stream/{part}"), move |b| {
+            streams(b, part)
+        });
+    }
+    cases.check(backend, "kernel/vector/stream/errors", stream_errors);
+}
+
+/// What a selection worked on: all of it by hand.
+fn workload(backend: &Backend) -> Outcome {
+    let mut check = Vectors::new(backend);
+    let client = check.check.client();
+    // Eight subranges of four: the three best elements lie in two of them.
+    let mut data = vec![0.0f32; 32];
+    (data[5], data[6], data[20]) = (3.0, 2.0, 4.0);
+    let input = client.create_from_slice(bytemuck::cast_slice(&data));
+    for (delegates, subranges, concatenated) in [(1, 3, 12), (2, 1, 3)] {
+        let options = VectorOptions {
+            subrange: Subrange::Exponent(2),
+            delegates,
+            filter: Filter::On,
+            ..VectorOptions::new(3)
+        };
+        let found = topk_vector_stats(client, &input, f32::elem_type(), 32, &options, I64);
+        let (selected, stats) = match found {
+            Ok(found) => found,
+            Err(error) => {
+                check.check.refuse(error)?;
+                continue;
+            }
+        };
+        let positions = read_positions(client, selected.indices, I64, 3);
+        if positions != [5, 6, 20] {
+            return Err(format!("members {positions:?}"));
+        }
+        // With one delegate, the third best is a zero: the first subrange of those without a member.
+        let wanted = WorkloadStats {
+            length: 32,
+            delegates: 8 * delegates,
+            subranges,
+            concatenated,
+        };
+        if stats != wanted {
+            return Err(format!("{stats:?} instead of {wanted:?}"));
+        }
+        check.check.passed += 1;
+    }
+    check.end()
+}
+
+/// Rows that are vectors where the device is a GPU.
+fn long_rows(backend: &Backend, rows: usize, cols: usize, k: usize) -> Outcome {
+    let mut check = Vectors::new(backend);
+    let client = check.check.client();
+    for distribution in [Distribution::Normal, Distribution::Eight] {
+        let matrix = Matrix::<f32>::of(distribution, rows, cols, 7);
+        let input = Layout::Contiguous.upload(client, &matrix);
+        for sorted in [false, true] {
+            let options = TopkOptions {
+                sorted,
+                ..TopkOptions::new(k)
+            };
+            match topk(client, &input, &options, I64, None) {
+                Ok(selected) => {
+                    let values = read::<f32>(client, selected.values, rows * k);
+                    let positions = read_positions(client, selected.indices, I64, rows * k);
+                    verify::selection(&matrix, &options, Some(&values), &positions)?;
+                    check.check.passed += 1;
+                }
+                Err(error) => check.check.refuse(error)?,
+            }
+        }
+    }
+    check.end()
+}
+
+/// A vector in parts.
+fn streams(backend: &Backend, part: usize) -> Outcome {
+    let mut check = Vectors::new(backend);
+    let client = check.check.client();
+    let length = (40 * part).min(20_000);
+    for distribution in [
+        Distribution::Normal,
+        Distribution::Eight,
+        Distribution::Special,
+    ] {
+        let matrix = Matrix::<f32>::of(distribution, 1, length, part as u64);
+        for (k, largest, sorted) in [
+            (1, true, false),
+            (5, false, true),
+            (300, true, false),
+            (length, true, true),
+        ] {
+            if k > length {
+                continue;
+            }
+            let options = VectorOptions {
+                largest,
+                sorted,
+                ..VectorOptions::new(k)
+            };
+            let mut stream = TopkStream::new(client, f32::elem_type(), options);
+            let parts = matrix
+                .data
+                .chunks(part)
+                .map(bytemuck::cast_slice::<f32, u8>);
+            // Every other part in a buffer of the stream's.
+            let pushed = parts.enumerate().try_for_each(|(at, part)| {
+                if at % 2 == 0 {
+                    return stream.push(part);
+                }
+                let mut buffer = stream.buffer(part.len());
+                buffer.copy_from_slice(part);
+                stream.push_buffer(buffer)
+            });
+            match pushed.and_then(|()| stream.finish()) {
+                Ok(best) => {
+                    let asked = TopkOptions {
+                        largest,
+                        sorted,
+                        ..TopkOptions::new(k)
+                    };
+                    let values: Vec<f32> = bytemuck::pod_collect_to_vec(&best.values);
+                    let places: Vec<i64> = best.indices.iter().map(|&at| at as i64).collect();
+                    verify::selection(&matrix, &asked, Some(&values), &places)?;
+                    check.check.passed += 1;
+                }
+                Err(error) => check.check.refuse(error)?,
+            }
+        }
+    }
+    check.end()
+}
+
+/// Parts that are none, too few elements, and that no result follows a part that failed.
+fn stream_errors(backend: &Backend) -> Result<(), String> {
+    let client = backend.client.as_ref().ok_or("kernels")?;
+    let stream = || TopkStream::new(client, f32::elem_type(), VectorOptions::new(3));
+    let mut short = stream();
+    let whole = short.push(&[0; 8]);
+    let mut broken = stream();
+    let part = broken.push(&[0; 7]);
+    let after = broken.push(&[0; 16]);
+    match (whole, short.finish(), part, after, broken.finish()) {
+        (
+            Ok(()),
+            Err(KernelError::KTooLarge { k: 3, cols: 2 }),
+            Err(KernelError::Part { bytes: 7, size: 4 }),
+            Ok(()),
+            Err(KernelError::Part { bytes: 7, size: 4 }),
+        ) => Ok(()),
+        found => Err(format!("{found:?}")),
+    }
+}
