@@ -89,8 +89,9 @@ impl TopkOptions {
 /// # Cost
 ///
 /// On devices with planes and rows of at most 32 elements per unit of a plane (1024 on CUDA): one
-/// read of `x` and one write of the result. Longer rows are read once per search step; one row of more than [`MAX_COLS`]
-/// elements once, then about as many more as the square root of k M (Dr. Top-k: Gaihre et al., 2021).
+/// read of `x` and one write of the result. Longer rows are read once per search step; on
+/// GPUs one row of more than 2^15 elements, and a few of more than 2^20 each, once, then about as many elements more as
+/// the square root of k M (Dr. Top-k: Gaihre et al., 2021).
 ///
 /// # Panics
 ///

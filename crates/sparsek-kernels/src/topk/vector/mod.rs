@@ -50,11 +50,13 @@ const U32: ElemType = ElemType::UInt(UIntKind::U32);
 /// Values and indices of the k best elements of the `length` elements of a buffer. `index` is the dtype of the
 /// indices: i64, or i32 and u32 where these can number the elements.
 ///
-/// Cost: one read of the vector, and what the selections from n / 2^α delegates and k · 2^α elements of chosen
-/// subranges take: five reads each by digits (eight for 64-bit dtypes), from caches where they fit. α is half of
-/// log2(n / k); below n = 16 k the whole vector is selected from by digits. Scratch: the larger of n / 2^α and k · 2^α
-/// keys of 4 bytes (8 for 64-bit dtypes), 8 k bytes and 32 KiB, whatever the values. There is no gradient at this level:
-/// it is [`super::scatter`] of that of the values.
+/// Cost: one read of the vector, and what the selections from β n / 2^α delegates and k · 2^α elements of chosen
+/// subranges take: for k up to 1024 a launch of one cube, or three launches where delegates are many; else six reads
+/// each by histograms (nine for 64-bit dtypes), from caches where they fit. α is half of log2(n / k); below n = 16 k, and
+/// below n = 2^25 where k is above 1024, the whole vector is selected from. Scratch: the larger of β n / 2^α and
+/// k · 2^α keys of 4 bytes (8 for 64-bit dtypes), as many positions of 4 bytes where β > 1, 12 k bytes and 32 KiB, and that
+/// of a vector of all delegates, whatever the values. There is no gradient at this level: it is [`super::scatter`] of
+/// that of the values. Paper: Dr. Top-k (Gaihre et al., 2021); deviations: D1 to D6 of `docs/papers.md`.
 ///
 /// ```no_run
 /// use cubecl::prelude::*;

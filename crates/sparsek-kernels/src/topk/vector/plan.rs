@@ -277,7 +277,9 @@ fn finish(
         return refuse("more than 2^31 delegates or elements of subranges".into());
     }
     let plane = plane_or_unit(client);
-    let units = units_per_cube(client, FINISH_UNITS.max(plane));
+    // Without planes, every unit reads what every other one has.
+    let wanted = if plane > 1 { FINISH_UNITS } else { CUBE_UNITS };
+    let units = units_per_cube(client, wanted.max(plane));
     // The loads of a subrange are whole.
     let size = vector.dtype.size();
     let widths = client
