@@ -101,6 +101,14 @@ pub(crate) fn require_dtype(client: &Client, dtype: ElemType) -> Result<(), Kern
     }
 }
 
+/// The error of a device that reports a failure when it is waited for.
+pub(crate) fn device_failed(client: &Client, reason: String) -> KernelError {
+    KernelError::Device {
+        device: client.properties().identity.name.clone(),
+        reason,
+    }
+}
+
 /// An uninitialised contiguous buffer.
 pub(crate) fn allocate(
     client: &Client,

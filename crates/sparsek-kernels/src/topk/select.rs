@@ -115,10 +115,19 @@ pub(crate) fn assembled(client: &Client, cols: usize, size: usize) -> usize {
     }
 }
 
+/// Why llvmpipe does not run kernels with shared memory.
+pub(super) const NO_LAYOUTS: &str =
+    "llvmpipe lacks the workgroup memory layouts that it is compiled with";
+
+/// Whether cubes have many units; elsewhere the device is a CPU.
+pub(super) fn on_gpu(client: &Client) -> bool {
+    units_per_cube(client, CUBE_UNITS) >= MIN_CUBE_UNITS && !is_llvmpipe(client)
+}
+
 /// Chooses the routine for a request.
 pub(crate) fn select(client: &Client, problem: &Problem) -> Result<Routine, KernelError> {
     let has_planes = client.features().plane.contains(Plane::Ops);
-    let on_gpu = units_per_cube(client, CUBE_UNITS) >= MIN_CUBE_UNITS && !is_llvmpipe(client);
+    let on_gpu = on_gpu(client);
     if has_planes {
         let long = problem.cols >= STREAM_COLS;
         let order = if long {
@@ -167,9 +176,7 @@ pub(crate) fn check(
         Routine::Block => {
             let units = units_per_cube(client, BLOCK_CUBE_UNITS) as usize;
             match plane_size(client) {
-                _ if is_llvmpipe(client) => refuse(
-                    "llvmpipe lacks the workgroup memory layouts that it is compiled with".into(),
-                ),
+                _ if is_llvmpipe(client) => refuse(NO_LAYOUTS.into()),
                 None => refuse("the device has no planes of one fixed size".into()),
                 Some(plane) if 2 * plane as usize > units => {
                     refuse(format!("a cube of {units} units holds one plane only"))
@@ -182,9 +189,7 @@ pub(crate) fn check(
             }
         }
         Routine::Stream => check_stream(client, problem).or_else(refuse),
-        Routine::Cube if is_llvmpipe(client) => {
-            refuse("llvmpipe lacks the workgroup memory layouts that it is compiled with".into())
-        }
+        Routine::Cube if is_llvmpipe(client) => refuse(NO_LAYOUTS.into()),
         Routine::Unit if is_llvmpipe(client) => {
             let jumps = cols.div_ceil(BLOCK as usize) * (problem.passes + 2) + problem.passes;
             if jumps > LLVMPIPE_JUMPS {
@@ -208,7 +213,7 @@ fn check_stream(client: &Client, problem: &Problem) -> Result<(), String> {
     let units = stream_units(client, cols) as usize;
     let plane = plane_size(client).ok_or("the device has no planes of one fixed size")? as usize;
     if is_llvmpipe(client) {
-        return Err("llvmpipe lacks the workgroup memory layouts that it is compiled with".into());
+        return Err(NO_LAYOUTS.into());
     }
     if !problem.exact {
         return Err("it serves the exact method only".into());

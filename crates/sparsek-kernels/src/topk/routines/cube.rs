@@ -153,7 +153,7 @@ impl<'a, E: Element> Row<E> for CubeRow<'a, E> {
 
 /// Inclusive prefix sum of one count per unit, left in `counts`. Every unit must call it.
 #[cube]
-pub(crate) fn scan(counts: &mut Shared<[u32]>, count: u32, #[comptime] units: u32) {
+fn scan(counts: &mut Shared<[u32]>, count: u32, #[comptime] units: u32) {
     let unit = UNIT_POS as usize;
     sync_cube();
     counts[unit] = count;

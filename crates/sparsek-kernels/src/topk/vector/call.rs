@@ -117,6 +117,12 @@ impl Call<'_> {
         }
     }
 
+    /// Most elements of a load of which subranges have whole ones.
+    fn width(&self, cut: &Cut) -> usize {
+        let rows = Rows::contiguous(self.input.clone(), self.dtype, 1, 1 << cut.exponent);
+        load_widths(self.client, &rows).max().unwrap_or(1)
+    }
+
     fn key_dtype<E: Element>() -> ElemType {
         E::Key::elem_type_native()
     }
@@ -163,8 +169,7 @@ impl Call<'_> {
         let positions = positions.transpose()?;
         let places = positions.as_ref();
         let places = places.map(|places| argument(places, "positions", U32, count));
-        let rows = Rows::contiguous(self.input.clone(), self.dtype, 1, 1 << cut.exponent);
-        let width = load_widths(client, &rows).max().unwrap_or(1);
+        let width = self.width(cut);
         let loads = (1usize << cut.exponent) / width;
         let plane = plane_or_unit(client);
         let planes = units_per_cube(client, CUBE_UNITS.max(plane)) / plane;
@@ -219,10 +224,9 @@ impl Call<'_> {
     fn staged_delegates<E: Element>(&self, cut: &Cut, keys: &Handle) -> Result<(), KernelError> {
         let client = self.client;
         let count = cut.delegates(self.length);
-        let rows = Rows::contiguous(self.input.clone(), self.dtype, 1, 1 << cut.exponent);
         let blueprint = StagedBlueprint {
             exponent: cut.exponent,
-            width: load_widths(client, &rows).max().unwrap_or(1),
+            width: self.width(cut),
             units: units_per_cube(client, staged::UNITS),
             largest: self.options.largest,
         };

@@ -125,8 +125,17 @@ impl<K: Int> Note<K> {
         }
     }
 
-    /// What is known once the keys of the range have been counted.
-    pub fn narrower(&self, bins: &Shared<[Atomic<u32>]>, k: u32, crew: &Crew) -> Note<K> {
+    /// Goes on to what is known once the keys of the range have been counted.
+    pub fn narrow(&mut self, bins: &Shared<[Atomic<u32>]>, k: u32, crew: &Crew) {
+        let next = self.narrower(bins, k, crew);
+        self.low = next.low;
+        self.high = next.high;
+        self.above = next.above;
+        self.shift = next.shift;
+        self.open = next.open;
+    }
+
+    fn narrower(&self, bins: &Shared<[Atomic<u32>]>, k: u32, crew: &Crew) -> Note<K> {
         let mut found = Shared::<[u32]>::new_slice(3usize);
         // The greatest bins first.
         let share = comptime!(BINS as u32 / crew.shape.lanes);
@@ -205,12 +214,7 @@ pub(super) fn narrow<K: Int, S: Keys<K>>(
         };
         keys.count(bins, &range, note.shift);
         sync_cube();
-        let next = note.narrower(bins, k, crew);
-        note.low = next.low;
-        note.high = next.high;
-        note.above = next.above;
-        note.shift = next.shift;
-        note.open = next.open;
+        note.narrow(bins, k, crew);
     }
     note.threshold()
 }

@@ -8,12 +8,12 @@ use cubecl::{
 use super::{VectorOptions, topk_vector, tuning::Tuning};
 use crate::{
     error::KernelError,
-    launch::{Grid, allocate, argument, units_per_cube},
+    launch::{Grid, allocate, argument},
     topk::{
         MAX_COLS, Method, Routine, Rows, Selected, TopkOptions,
         element::Element,
         launch::{SUPPORTED_DTYPES, with_element},
-        select::is_llvmpipe,
+        select::on_gpu,
     },
 };
 
@@ -24,8 +24,6 @@ const SHARE: usize = 16;
 /// Elements of a row from which on it is a vector for any k; for each row so many, since rows follow one another. A cube
 /// takes 0.16 ms for a row of 2^20, and 0.61 for one of 2^22; a vector of 2^22 takes 0.024 (NVIDIA H200).
 const LONG: usize = 1 << 20;
-/// Units of a cube below which the device is a CPU, whose routines take any row.
-const GPU_UNITS: u32 = 32;
 
 /// Whether rows are left to [`topk_vector`]: long and few ones, and one alone that is too long for the routines.
 pub(crate) fn takes(
@@ -45,15 +43,13 @@ pub(crate) fn takes(
     if rows == 1 && cols > MAX_COLS {
         return true;
     }
-    if is_llvmpipe(client) || units_per_cube(client, GPU_UNITS) < GPU_UNITS {
-        return false;
-    }
     let few = options.k <= MEMBERS && options.k * SHARE <= cols;
     let alone = rows == 1 && few && cols > Tuning::default().row;
     // Rows of a buffer have to begin where the device lets buffers begin.
     let step = input.row_stride * input.dtype.size();
     let aligned = rows == 1 || step.is_multiple_of(client.properties().memory.alignment as usize);
-    alone || (rows * LONG <= cols && aligned)
+    // Elsewhere the routines take any row.
+    (alone || (rows * LONG <= cols && aligned)) && on_gpu(client)
 }
 
 /// The members of each row, one row after the other.

@@ -18,7 +18,7 @@ use crate::{
     launch::units_per_cube,
     topk::{
         routines::team::Shape,
-        select::{MAX_COLS, is_llvmpipe, plane_size},
+        select::{MAX_COLS, NO_LAYOUTS, is_llvmpipe, plane_size},
     },
 };
 
@@ -223,7 +223,7 @@ fn staged(vector: &Vector, exponent: u32, options: &VectorOptions) -> Result<boo
     };
     let needed = blueprint.keys() * vector.key;
     let reason = if is_llvmpipe(client) {
-        "llvmpipe lacks the workgroup memory layouts that it is compiled with".into()
+        NO_LAYOUTS.into()
     } else if exponent > staged::MAX_EXPONENT {
         format!(
             "subranges of 2^{exponent}; at most 2^{} elements are staged",
@@ -266,9 +266,7 @@ fn finish(
     let client = vector.client;
     let refuse = |reason: String| Err(refused("filter", reason));
     if is_llvmpipe(client) {
-        return refuse(
-            "llvmpipe lacks the workgroup memory layouts that it is compiled with".into(),
-        );
+        return refuse(NO_LAYOUTS.into());
     }
     if k > MEMBERS {
         return refuse(format!("k = {k}; one cube finds at most {MEMBERS} members"));
@@ -357,10 +355,7 @@ fn selection(vector: &Vector, k: usize, asked: Selection) -> Result<Selection, K
             "histograms",
             format!("{length} elements; they number fewer than 2^32"),
         )),
-        Selection::Bitonic if is_llvmpipe(client) => Err(refused(
-            "bitonic",
-            "llvmpipe lacks the workgroup memory layouts that it is compiled with".into(),
-        )),
+        Selection::Bitonic if is_llvmpipe(client) => Err(refused("bitonic", NO_LAYOUTS.into())),
         Selection::Bitonic if k > MAX_RUN || length >= u32::MAX as usize => Err(refused(
             "bitonic",
             format!("{k} of {length} elements; it finds at most {MAX_RUN} of fewer than 2^32"),

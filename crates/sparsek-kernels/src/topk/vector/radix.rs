@@ -101,12 +101,7 @@ fn known<K: Int>(
             bin += comptime!(crew.shape.lanes);
         }
         sync_cube();
-        let next = note.narrower(bins, k, crew);
-        note.low = next.low;
-        note.high = next.high;
-        note.above = next.above;
-        note.shift = next.shift;
-        note.open = next.open;
+        note.narrow(bins, k, crew);
         sync_cube();
     }
     write_down::<K>(notes, &note, pass);

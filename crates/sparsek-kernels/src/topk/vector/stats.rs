@@ -3,7 +3,7 @@
 use cubecl::{prelude::*, server::Handle};
 
 use super::plan::{Last, Plan};
-use crate::error::KernelError;
+use crate::{error::KernelError, launch::device_failed};
 
 /// What a selection by delegates worked on, in elements; zeros where there were no delegates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,10 +46,7 @@ impl WorkloadStats {
         };
         let bytes = client
             .read_one(stats)
-            .map_err(|error| KernelError::Device {
-                device: client.properties().identity.name.clone(),
-                reason: error.to_string(),
-            })?;
+            .map_err(|error| device_failed(client, error.to_string()))?;
         let [subranges, candidates] = [0, 1].map(|at| u32::from_bytes(&bytes)[at] as usize);
         // More candidates than there is room for are not listed: all chosen subranges are gone through.
         let listed = candidates <= blueprint.room;

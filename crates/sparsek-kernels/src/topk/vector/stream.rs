@@ -14,7 +14,7 @@ use cubecl::{
 
 use self::upload::{blank, upload};
 use super::{VectorOptions, topk_vector};
-use crate::{error::KernelError, topk::Selected};
+use crate::{error::KernelError, launch::device_failed, topk::Selected};
 
 const I64: ElemType = ElemType::Int(IntKind::I64);
 /// Bytes of a piece, the least and the most, and its elements for each member.
@@ -272,9 +272,6 @@ impl<'a> TopkStream<'a> {
             read.try_into()
                 .map_err(|_| format!("{count} buffers instead of {N}"))
         });
-        read.map_err(|reason| KernelError::Device {
-            device: self.client.properties().identity.name.clone(),
-            reason,
-        })
+        read.map_err(|reason| device_failed(self.client, reason))
     }
 }

@@ -20,78 +20,45 @@ const MAX_THREADS: usize = 8;
 
 /// A buffer on the device with these bytes.
 pub(super) fn upload(client: &Client, bytes: &[u8]) -> Handle {
-    if bytes.len() >= PINNED_FROM {
-        let mut staged = Lent::bytes(bytes);
-        client.staging([&mut staged].into_iter(), false);
-        // The runtime has swapped them for its own, unless it has no pinned memory.
-        if staged.property() != AllocationProperty::Other {
-            return client.create(staged);
-        }
-    }
-    client.create(Bytes::from_bytes_vec(bytes.to_vec()))
+    let staged = pinned(client, Lent::of(bytes), bytes.len());
+    client.create(staged.unwrap_or_else(|| Bytes::from_bytes_vec(bytes.to_vec())))
 }
 
 /// Bytes to be written before they are pushed, pinned where the runtime has pinned memory.
 pub(super) fn blank(client: &Client, bytes: usize) -> Bytes {
-    let mut staged = Unwritten::bytes(bytes);
-    if bytes >= PINNED_FROM {
-        client.staging([&mut staged].into_iter(), false);
-        if staged.property() != AllocationProperty::Other {
-            return staged;
-        }
-    }
-    Bytes::from_bytes_vec(vec![0; bytes])
+    pinned(client, Lent(None), bytes).unwrap_or_else(|| Bytes::from_bytes_vec(vec![0; bytes]))
 }
 
-/// Bytes of a length, to be replaced by others. Copying them writes nothing: pinned memory is zeroed by the system before
+/// Pinned memory with what is lent, where the runtime has such memory and there is enough to ask for it.
+fn pinned(client: &Client, lent: Lent, bytes: usize) -> Option<Bytes> {
+    if bytes < PINNED_FROM {
+        return None;
+    }
+    let mut staged = lent.bytes(bytes);
+    client.staging([&mut staged].into_iter(), false);
+    // The runtime has swapped them for its own, unless it has no pinned memory.
+    (staged.property() != AllocationProperty::Other).then_some(staged)
+}
+
+/// Bytes of a caller, to be copied from; or none, whose copying writes nothing: pinned memory is zeroed by the system before
 /// it is handed out first.
-struct Unwritten;
-
-impl Unwritten {
-    fn bytes(length: usize) -> Bytes {
-        // SAFETY: they are never read; the caller replaces or drops them.
-        unsafe { Bytes::from_controller(Box::new(Self), length) }
-    }
-}
-
-impl AllocationController for Unwritten {
-    fn alloc_align(&self) -> usize {
-        1
-    }
-
-    fn property(&self) -> AllocationProperty {
-        AllocationProperty::Other
-    }
-
-    unsafe fn memory_mut(
-        &mut self,
-        _policy: AccessPolicy,
-    ) -> Result<&mut [MaybeUninit<u8>], AccessError> {
-        Err(AccessError::WouldCopy)
-    }
-
-    fn memory(&self, _policy: AccessPolicy) -> Result<&[MaybeUninit<u8>], AccessError> {
-        Err(AccessError::WouldCopy)
-    }
-
-    unsafe fn copy_into(&self, _buffer: &mut [u8]) {}
-}
-
-/// Bytes of a caller, to be copied from.
-struct Lent {
-    start: *const u8,
-    length: usize,
-}
+struct Lent(Option<(*const u8, usize)>);
 
 impl Lent {
     /// They must not outlive the slice.
-    fn bytes(slice: &[u8]) -> Bytes {
-        let lent = Self {
-            start: slice.as_ptr(),
-            length: slice.len(),
-        };
-        // SAFETY: all of the slice is initialized.
-        unsafe { Bytes::from_controller(Box::new(lent), slice.len()) }
+    fn of(slice: &[u8]) -> Self {
+        Self(Some((slice.as_ptr(), slice.len())))
+    }
+
+    fn bytes(self, length: usize) -> Bytes {
+        // SAFETY: all of a slice is initialized; without one nothing can be read.
+        unsafe { Bytes::from_controller(Box::new(self), length) }
+    }
+
+    fn slice(&self) -> Option<&[u8]> {
+        // SAFETY: `pinned` drops these bytes before its caller's slice ends; all of that was initialized.
+        self.0
+            .map(|(start, length)| unsafe { slice::from_raw_parts(start, length) })
     }
 }
 
@@ -112,14 +79,15 @@ impl AllocationController for Lent {
     }
 
     fn memory(&self, _policy: AccessPolicy) -> Result<&[MaybeUninit<u8>], AccessError> {
-        // SAFETY: `upload` drops these bytes before its caller's slice ends.
-        Ok(unsafe { slice::from_raw_parts(self.start.cast(), self.length) })
+        let bytes = self.slice().ok_or(AccessError::WouldCopy)?;
+        // SAFETY: initialized bytes are a special case of others.
+        Ok(unsafe { slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len()) })
     }
 
     unsafe fn copy_into(&self, buffer: &mut [u8]) {
-        // SAFETY: as above; the slice was initialized.
-        let bytes = unsafe { slice::from_raw_parts(self.start, self.length) };
-        copy(&bytes[..buffer.len()], buffer);
+        if let Some(bytes) = self.slice() {
+            copy(&bytes[..buffer.len()], buffer);
+        }
     }
 }
 
@@ -149,7 +117,7 @@ mod tests {
         for length in [0, 1, SHARE - 1, 3 * SHARE + 5] {
             let bytes: Vec<u8> = (0..length).map(|i| (i * 31) as u8).collect();
             let mut copied = Bytes::from_bytes_vec(vec![0; length]);
-            Lent::bytes(&bytes).copy_into(&mut copied);
+            Lent::of(&bytes).bytes(length).copy_into(&mut copied);
             assert!(copied[..] == bytes[..], "{length}");
         }
     }
