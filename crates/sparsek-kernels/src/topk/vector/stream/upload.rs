@@ -4,19 +4,20 @@
 //! part is copied once, by several threads, into pinned memory where the runtime has it; from there the device
 //! copies it while the host goes on.
 
-use std::{mem::MaybeUninit, slice, thread};
+use std::{mem::MaybeUninit, slice};
 
 use cubecl::{
     bytes::{AccessError, AccessPolicy, AllocationController, AllocationProperty, Bytes},
     prelude::*,
     server::Handle,
 };
+use rayon::prelude::*;
 
 /// Bytes from which on pinned memory is asked for.
 const PINNED_FROM: usize = 1 << 20;
-/// Least bytes for each thread that copies, and most threads.
-const SHARE: usize = 4 << 20;
-const MAX_THREADS: usize = 8;
+/// Bytes that a thread copies at a time. 64 MiB are copied at 71 GB/s in shares of 1 MiB, at 62 in those of 256 KiB, 54
+/// in those of 4 MiB; threads that are started for each 64 MiB copy at 33 GB/s (16 cores beside an NVIDIA H200).
+const SHARE: usize = 1 << 20;
 
 /// A buffer on the device with these bytes.
 pub(super) fn upload(client: &Client, bytes: &[u8]) -> Handle {
@@ -91,21 +92,10 @@ impl AllocationController for Lent {
     }
 }
 
-/// Copies with as many threads as pay off.
+/// Copies by the threads of rayon's pool.
 fn copy(from: &[u8], to: &mut [u8]) {
-    let threads = thread::available_parallelism().map_or(1, usize::from);
-    let threads = threads.min(MAX_THREADS).min(from.len() / SHARE).max(1);
-    let share = from.len().div_ceil(threads).max(1);
-    let mut shares = from.chunks(share).zip(to.chunks_mut(share));
-    let own = shares.next();
-    thread::scope(|scope| {
-        for (from, to) in shares {
-            scope.spawn(|| to.copy_from_slice(from));
-        }
-        if let Some((from, to)) = own {
-            to.copy_from_slice(from);
-        }
-    });
+    (to.par_chunks_mut(SHARE).zip(from.par_chunks(SHARE)))
+        .for_each(|(to, from)| to.copy_from_slice(from));
 }
 
 #[cfg(test)]
