@@ -3,13 +3,15 @@
 //!
 //! - [`topk`]: the k greatest or least elements along a dimension, exact or with early stop; as
 //!   values and indices, indices only, or the dense masked tensor.
-//! - [`sparse`]: CSR patterns and their products with dense tensors.
+//! - [`sparse`]: CSR matrices, from scipy's files, coordinates or dense tensors, and their products with dense tensors.
 //!
 //! The device decides the backend at run time. Features choose what is linked: `flex` (pure Rust),
 //! `vulkan`, `wgpu`, `metal`, `cuda`, `cpu` (CubeCL's CPU runtime) and `fusion`, which must be on
 //! exactly when Burn's is.
 
 mod backends;
+#[doc(hidden)]
+pub mod npy;
 pub mod ops;
 pub mod sparse;
 pub mod topk;

@@ -1,8 +1,13 @@
-//! Sparse matrices: the checked pattern on the host, its copy on a device, and products with dense
-//! tensors.
+//! Sparse matrices: the checked pattern on the host, its copy on a device, CSR matrices with values, and products with
+//! dense tensors.
 
 mod adjacency;
+mod csr;
+mod npz;
 mod pattern;
+mod sorted;
 
 pub use adjacency::{Adjacency, spmm, spmm_weighted};
+pub use csr::{Csr, CsrError};
+pub use npz::NpzError;
 pub use pattern::{MAX_ENTRIES, Pattern, PatternError};

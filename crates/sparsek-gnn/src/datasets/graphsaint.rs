@@ -1,19 +1,12 @@
 //! The folder format of GraphSAINT, in which Flickr, Reddit, Yelp, PPI and ogbn-products are distributed.
-use std::{
-    fs::File,
-    io::{BufReader, Read, Seek},
-    path::Path,
-};
+use std::{fs::File, io::BufReader, path::Path};
 
-use npyz::npz::NpzArchive;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::Value;
+use sparsek::npy::{Npy, Npz};
 
-use super::{DatasetError, NodeDataset, NodeDatasetParts, Part, npy::Npy};
+use super::{DatasetError, NodeDataset, NodeDatasetParts, Part};
 use crate::Graph;
-
-/// No deflate stream expands by more than this, so an entry that declares more is corrupt.
-const MAX_EXPANSION: u64 = 1032;
 
 /// Loads a dataset from a GraphSAINT folder.
 ///
@@ -90,9 +83,9 @@ fn load_graph(file: &Path) -> Result<Graph, DatasetError> {
         file: file.to_path_buf(),
         reason,
     };
-    let mut archive =
-        NpzArchive::new(BufReader::new(open(file)?)).map_err(|error| bad(error.to_string()))?;
-    let shape = read_array(&mut archive, "shape").map_err(bad)?;
+    let mut archive = Npz::new(open(file)?).map_err(bad)?;
+    let mut read_array = |name| archive.read(name, |array| array.into_u32());
+    let shape = read_array("shape").map_err(bad)?;
     let &[rows, cols] = shape.as_slice() else {
         return Err(bad(format!(
             "shape has {} entries, a matrix has 2",
@@ -102,28 +95,12 @@ fn load_graph(file: &Path) -> Result<Graph, DatasetError> {
     if rows != cols {
         return Err(bad(format!("the adjacency is {rows} × {cols}, not square")));
     }
-    let indptr = read_array(&mut archive, "indptr").map_err(bad)?;
-    let indices = read_array(&mut archive, "indices").map_err(bad)?;
+    let indptr = read_array("indptr").map_err(bad)?;
+    let indices = read_array("indices").map_err(bad)?;
     Graph::from_csr(rows as usize, indptr, indices).map_err(|source| DatasetError::Graph {
         file: file.to_path_buf(),
         source,
     })
-}
-
-fn read_array<R: Read + Seek>(archive: &mut NpzArchive<R>, name: &str) -> Result<Vec<u32>, String> {
-    let entry = archive
-        .zip_archive()
-        .by_name(&npyz::npz::file_name_from_array_name(name));
-    let entry = entry.map_err(|error| format!("array {name}: {error}"))?;
-    let (size, packed) = (entry.size(), entry.compressed_size());
-    if size > packed.saturating_mul(MAX_EXPANSION) {
-        return Err(format!(
-            "array {name}: declares {size} bytes, {packed} compressed bytes cannot hold them"
-        ));
-    }
-    Npy::open(entry, size)
-        .and_then(|array| array.into_u32())
-        .map_err(|reason| format!("array {name}: {reason}"))
 }
 
 fn load_features(file: &Path, nodes: usize) -> Result<(Vec<f32>, usize), DatasetError> {

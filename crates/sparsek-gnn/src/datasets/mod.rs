@@ -1,7 +1,6 @@
 //! Node classification datasets: loaders of file formats, a generator, and a built-in graph.
 pub mod graphsaint;
 pub mod karate;
-mod npy;
 pub mod sbm;
 
 use std::path::PathBuf;

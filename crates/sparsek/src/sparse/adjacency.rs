@@ -54,7 +54,8 @@ impl Adjacency {
     }
 }
 
-fn upload(values: &[u32], device: &Device) -> Tensor<1, Int> {
+/// Integers below 2^31 as i32 on a device.
+pub(super) fn upload(values: &[u32], device: &Device) -> Tensor<1, Int> {
     // Pattern keeps every value below 2^31.
     let values: Vec<i32> = values.iter().map(|&value| value as i32).collect();
     let shape = [values.len()];

@@ -1,7 +1,18 @@
 //! The pattern of a sparse matrix on the host.
 
+use std::ops::Range;
+
 /// Most entries of a pattern: offsets are `i32` on the devices.
 pub const MAX_ENTRIES: usize = i32::MAX as usize;
+
+/// Refuses what the offsets cannot count.
+pub(super) fn check_size(what: &'static str, found: usize) -> Result<(), PatternError> {
+    let limit = MAX_ENTRIES;
+    match found > limit {
+        true => Err(PatternError::TooLarge { what, found, limit }),
+        false => Ok(()),
+    }
+}
 
 /// Why a CSR pattern was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -95,19 +106,9 @@ impl Pattern {
         indptr: Vec<u32>,
         indices: Vec<u32>,
     ) -> Result<Self, PatternError> {
-        for (what, found) in [
-            ("rows", rows),
-            ("columns", cols),
-            ("entries", indices.len()),
-        ] {
-            if found > MAX_ENTRIES {
-                return Err(PatternError::TooLarge {
-                    what,
-                    found,
-                    limit: MAX_ENTRIES,
-                });
-            }
-        }
+        check_size("rows", rows)?;
+        check_size("columns", cols)?;
+        check_size("entries", indices.len())?;
         if indptr.len() != rows + 1 {
             return Err(PatternError::IndptrLength {
                 rows,
@@ -176,6 +177,22 @@ impl Pattern {
     /// If the row is out of range.
     pub fn row(&self, row: usize) -> &[u32] {
         &self.indices[self.indptr[row] as usize..self.indptr[row + 1] as usize]
+    }
+
+    /// The pattern of the rows in a range. O(rows and entries of the range).
+    ///
+    /// # Panics
+    ///
+    /// If the range ends before it begins or beyond the last row.
+    pub fn slice_rows(&self, rows: Range<usize>) -> Self {
+        let offsets = &self.indptr[rows.start..=rows.end];
+        let (first, last) = (offsets[0], offsets[rows.len()]);
+        Self {
+            rows: rows.len(),
+            cols: self.cols,
+            indptr: offsets.iter().map(|offset| offset - first).collect(),
+            indices: self.indices[first as usize..last as usize].to_vec(),
+        }
     }
 
     /// The transposed pattern, and for each of its entries the entry of `self` it came from. Columns
