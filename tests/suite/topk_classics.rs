@@ -45,6 +45,24 @@ pub fn classics(backend: &Backend, routine: Option<Routine>) -> Outcome {
             Method::Exact,
         )?;
     }
+    // NaN are equal, whatever their bits: here those of the first columns are the least.
+    for cols in [2, 8, 64, 256] {
+        let data = (0..3 * cols as u32).map(|i| f32::from_bits(0x7fc0_0000 + 0x1000 * i));
+        let matrix = Matrix {
+            rows: 3,
+            cols,
+            data: data.collect(),
+            lengths: None,
+        };
+        check.all(
+            &matrix,
+            Layout::Contiguous,
+            &[1, 2, cols.min(16)],
+            &both,
+            true,
+            Method::Exact,
+        )?;
+    }
     check.all(
         &Matrix::<f32>::mixed(20, 700, 1),
         Layout::Contiguous,

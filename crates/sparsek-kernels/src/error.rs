@@ -90,6 +90,22 @@ pub enum KernelError {
         /// Cubes allowed over the three dimensions.
         limit: usize,
     },
+    /// Two matrices of different widths.
+    #[error("a matrix of {found} columns where the other has {expected}")]
+    Columns {
+        /// Columns of the one.
+        found: usize,
+        /// Columns of the other.
+        expected: usize,
+    },
+    /// Two matrices of different dtypes.
+    #[error("a matrix of {found} where the other has {expected}")]
+    DtypesDiffer {
+        /// Dtype of the one.
+        found: ElemType,
+        /// Dtype of the other.
+        expected: ElemType,
+    },
     /// A part of a stream that ends within an element.
     #[error("a part of {bytes} bytes is no whole number of elements of {size} bytes")]
     Part {

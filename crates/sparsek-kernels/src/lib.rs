@@ -5,8 +5,11 @@
 //! operations.
 
 pub mod aggregate;
+pub mod distance;
 mod error;
 mod launch;
 pub mod topk;
 
+#[doc(hidden)]
+pub use cubecl;
 pub use error::KernelError;

@@ -3,6 +3,7 @@
 //!
 //! - [`topk`]: the k greatest or least elements along a dimension, exact or with early stop; as
 //!   values and indices, indices only, or the dense masked tensor.
+//! - [`distance`]: distances between the rows of sparse matrices over any semiring, and nearest neighbours.
 //! - [`sparse`]: CSR matrices, from scipy's files, coordinates or dense tensors, and their products with dense tensors.
 //!
 //! The device decides the backend at run time. Features choose what is linked: `flex` (pure Rust),
@@ -10,8 +11,11 @@
 //! exactly when Burn's is.
 
 mod backends;
+pub mod distance;
 #[doc(hidden)]
 pub mod npy;
 pub mod ops;
 pub mod sparse;
 pub mod topk;
+
+pub use sparsek_kernels::semiring;

@@ -1,5 +1,7 @@
 //! The backend operations behind the tensor API, routed by device.
 
+mod distance;
+
 use burn::{
     backend::{
         Backend, ExtensionType, backend_extension,
@@ -8,6 +10,9 @@ use burn::{
     tensor::IntDType,
 };
 use sparsek_kernels::topk::{Method, TopkOptions};
+
+pub(crate) use distance::computed;
+pub use distance::{DistanceOps, DistanceSpec, NearestSpec};
 
 /// What a backend selects along the last dimension.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -283,7 +283,7 @@ pub(super) fn load_widths(client: &Client, input: &Rows) -> impl Iterator<Item =
 }
 
 /// Fills a buffer of `elements` with zeros.
-pub(super) fn zero(
+pub(crate) fn zero(
     client: &Client,
     output: &Handle,
     dtype: ElemType,

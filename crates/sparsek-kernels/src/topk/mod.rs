@@ -9,14 +9,14 @@
 //! the kernels, which share one threshold `search`.
 
 mod element;
-mod launch;
+pub(crate) mod launch;
 mod options;
 mod resident;
 mod routines;
 mod sampled;
 mod scatter;
 mod search;
-mod select;
+pub(crate) mod select;
 mod sort;
 mod vector;
 

@@ -61,6 +61,12 @@ pub(crate) fn plane_size(client: &Client) -> Option<u32> {
         .then_some(hardware.plane_size_max)
 }
 
+/// Units of a plane; 1 where there are no planes.
+pub(crate) fn plane_or_unit(client: &Client) -> u32 {
+    let planes = client.features().plane.contains(Plane::Ops) || is_llvmpipe(client);
+    plane_size(client).filter(|_| planes).unwrap_or(1)
+}
+
 /// Members of a row that the plane routine lists in shared memory: k, rounded up so that k does not
 /// force many kernels; 0 where planes cannot wait for themselves or shared memory fails.
 pub(crate) fn listed(client: &Client, k: usize, cols: usize, rows: usize) -> usize {
@@ -116,7 +122,7 @@ pub(crate) fn assembled(client: &Client, cols: usize, size: usize) -> usize {
 }
 
 /// Why llvmpipe does not run kernels with shared memory.
-pub(super) const NO_LAYOUTS: &str =
+pub(crate) const NO_LAYOUTS: &str =
     "llvmpipe lacks the workgroup memory layouts that it is compiled with";
 
 /// Whether cubes have many units; elsewhere the device is a CPU.
@@ -252,7 +258,7 @@ fn check_stream(client: &Client, problem: &Problem) -> Result<(), String> {
 const LLVMPIPE_JUMPS: usize = 65_535;
 
 /// Whether the device is Mesa's software Vulkan driver.
-pub(super) fn is_llvmpipe(client: &Client) -> bool {
+pub(crate) fn is_llvmpipe(client: &Client) -> bool {
     client.properties().identity.name.contains("llvmpipe")
 }
 

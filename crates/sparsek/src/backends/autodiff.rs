@@ -1,6 +1,8 @@
 //! Gradients: the backward pass of a selection scatters the gradient of the members to where they
 //! came from; that of a sparse product multiplies with the transposed pattern.
 
+mod distance;
+
 use burn::backend::{
     Backend, TensorMetadata,
     tensor::{FloatTensor, IntTensor},

@@ -1,6 +1,8 @@
 //! The operations on every CubeCL runtime: adapts Burn's tensors to the kernels of
 //! `sparsek-kernels`.
 
+mod distance;
+
 use burn::{
     backend::{
         TensorMetadata,

@@ -120,7 +120,7 @@ pub(super) fn list_reaching<E: Element, N: Size>(
     let capacity = comptime!(blueprint.capacity() as u32);
     let mut above_words = Shared::<[u32]>::new_slice(units as usize);
     let mut level_words =
-        Shared::<[u32]>::new_slice(comptime!(if floats { 1 } else { units as usize }));
+        Shared::<[u32]>::new_slice(comptime!(if floats { 4 } else { units as usize }));
     let mut slots = Shared::<[u32]>::new_slice(blueprint.list.planes as usize);
     let mut totals = Cursor { above: 0, level: 0 };
     let mut tile = 0u32;

@@ -82,6 +82,11 @@ impl Order {
         lanes.ilog2() + self.items.ilog2()
     }
 
+    /// Distances between bits that fit beside the slot; no more than what leaves floats below, since NaN have none.
+    fn room(&self, lanes: u32) -> u32 {
+        1 << (32 - self.bits(lanes)).min(30)
+    }
+
     fn by_bits(&self) -> bool {
         self.keys == Keys::Float { few: true }
     }
@@ -265,7 +270,7 @@ impl List {
         for item in 0..comptime!(self.order.items) {
             least = min(least, self.wanted(values[item]));
         }
-        let room = comptime!(1u32 << (32 - self.order.bits(self.team.shape.lanes)));
+        let room = comptime!(self.order.room(self.team.shape.lanes));
         let base = u32::reinterpret(self.team.min::<f32>(least));
         // On the bits: devices may negate a small float to zero.
         let sign = comptime!(if self.blueprint.search.largest {
@@ -382,5 +387,13 @@ mod tests {
         assert_eq!(order(33, 8), Some((8, false)));
         assert_eq!(order(128, 8), Some((16, true)));
         assert_eq!(order(129, 8), None);
+    }
+
+    #[test]
+    fn there_are_floats_that_far_below_infinity() {
+        for lanes in [1, 2, 4, 32] {
+            let order = Order::new(1, lanes, false, Keys::Float { few: true });
+            assert!(order.is_some_and(|order| order.room(lanes) < INFINITY));
+        }
     }
 }

@@ -9,7 +9,7 @@ use super::{
     elements::{Elements, Found},
     finish::{FinishBlueprint, finish},
     options::Selection,
-    plan::{CUBE_UNITS, Cut, FLIGHT, Last, Plan, plane_or_unit},
+    plan::{CUBE_UNITS, Cut, FLIGHT, Last, Plan},
     staged::{self, StagedBlueprint, find_staged},
 };
 use crate::{
@@ -17,7 +17,7 @@ use crate::{
     launch::{Grid, allocate, allocate_together, argument, units_per_cube},
     topk::{
         Rows, Selected, TopkOptions, element::Element, launch::load_widths, routines::team::Shape,
-        topk_rows,
+        select::plane_or_unit, topk_rows,
     },
 };
 

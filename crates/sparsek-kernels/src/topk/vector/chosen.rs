@@ -164,6 +164,7 @@ impl<'a, E: Element, N: Size> Chosen<'a, E, N> {
                 }
                 if reaching > 0 {
                     let mut place = candidates.claim(reaching);
+                    room = place <= comptime!(self.blueprint.room as u32);
                     #[unroll]
                     for item in 0..width {
                         let key = ordered_key::<E>(items.extract(item), self.blueprint.largest);
@@ -175,7 +176,6 @@ impl<'a, E: Element, N: Size> Chosen<'a, E, N> {
                 }
             }
             at += comptime!(FLIGHT as u32 * units);
-            room = candidates.filled[0].load() <= comptime!(self.blueprint.room as u32);
         }
     }
 

@@ -6,7 +6,7 @@ use super::{
     U32,
     bitonic::{BitonicBlueprint, TILE, keep_runs},
     options::Selection,
-    plan::{CUBE_UNITS, HISTOGRAM_UNITS, MAX_CUBES, plane_or_unit},
+    plan::{CUBE_UNITS, HISTOGRAM_UNITS, MAX_CUBES},
     radix::{ITEMS, RadixBlueprint, Start, count_digits, count_members, find_ranges, list_members},
 };
 use crate::{
@@ -17,6 +17,7 @@ use crate::{
         element::Element,
         launch::{load_widths, zero},
         routines::team::Shape,
+        select::plane_or_unit,
     },
 };
 

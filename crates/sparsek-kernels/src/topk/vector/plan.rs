@@ -1,7 +1,6 @@
 //! What a vector is cut into, and how its parts are selected from.
 
 use cubecl::{
-    features::Plane,
     ir::{ElemType, IntKind, UIntKind},
     prelude::*,
 };
@@ -18,7 +17,7 @@ use crate::{
     launch::units_per_cube,
     topk::{
         routines::team::Shape,
-        select::{MAX_COLS, NO_LAYOUTS, is_llvmpipe, plane_size},
+        select::{MAX_COLS, NO_LAYOUTS, is_llvmpipe, plane_or_unit},
     },
 };
 
@@ -308,12 +307,6 @@ fn finish(
         ));
     }
     Ok(blueprint)
-}
-
-/// Units of a plane; 1 where there are no planes.
-pub(super) fn plane_or_unit(client: &Client) -> u32 {
-    let planes = client.features().plane.contains(Plane::Ops) || is_llvmpipe(client);
-    plane_size(client).filter(|_| planes).unwrap_or(1)
 }
 
 /// The exponent for which delegates and the elements of chosen subranges are about as many; none where they are as many

@@ -100,6 +100,7 @@ macro_rules! with_index {
 }
 
 mod count;
+mod distance;
 mod keys;
 mod select;
 mod sparse;

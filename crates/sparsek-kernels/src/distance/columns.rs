@@ -1,0 +1,196 @@
+//! The entries of a matrix by column, apart for each tile of rows.
+//!
+//! Columns take their room in the order in which units ask for it, and entries within a column come in the order in which
+//! they arrive: neither changes a distance, since a row has a column once.
+
+use cubecl::{features::Plane, ir::ElemType, prelude::*, server::Handle};
+
+use super::{norms::Prepared, semiring::Needs};
+use crate::{
+    error::KernelError,
+    launch::{Grid, allocate, argument, units_per_cube},
+    topk::{launch::zero, select::plane_or_unit},
+};
+
+/// Units of a cube.
+const UNITS: u32 = 256;
+/// Bytes of shared memory for the sums of a plane.
+const TILE_BYTES: usize = 4 << 10;
+
+/// Entries by tile and column.
+pub(super) struct Columns {
+    /// Where the entries of a column of a tile begin and end: `tiles * cols` of each.
+    pub starts: Handle,
+    pub ends: Handle,
+    /// Row of each entry in its tile, and its value.
+    pub rows: Handle,
+    pub values: Handle,
+    /// Rows of a tile, and tiles.
+    pub tile: usize,
+    pub tiles: usize,
+}
+
+impl Columns {
+    pub fn new(client: &Client, matrix: &Prepared, needs: &Needs) -> Result<Self, KernelError> {
+        let sums = if needs.other { 2 } else { 1 };
+        let tile = TILE_BYTES / matrix.dtype.size() / sums;
+        // Tiles alike, so that the last one is not a small one.
+        let tiles = matrix.rows.div_ceil(tile).max(1);
+        let tile = matrix.rows.div_ceil(tiles).max(1);
+        let counters = tiles * matrix.cols;
+        if counters > i32::MAX as usize {
+            return Err(KernelError::Routine {
+                routine: "inverted",
+                reason: format!(
+                    "{tiles} tiles of {} columns; they number fewer than 2^31",
+                    matrix.cols
+                ),
+            });
+        }
+        let int = i32::elem_type_native();
+        let starts = allocate(client, "starts", counters, int)?;
+        let ends = allocate(client, "ends", counters + 1, int)?;
+        let columns = Self {
+            starts,
+            ends,
+            rows: allocate(client, "rows", matrix.nnz, int)?,
+            values: allocate(client, "values", matrix.nnz, matrix.dtype)?,
+            tile,
+            tiles,
+        };
+        if matrix.nnz > 0 {
+            columns.fill(client, matrix)?;
+        } else {
+            zero(client, &columns.starts, int, counters)?;
+            zero(client, &columns.ends, int, counters)?;
+        }
+        Ok(columns)
+    }
+
+    fn fill(&self, client: &Client, matrix: &Prepared) -> Result<(), KernelError> {
+        let int = i32::elem_type_native();
+        let counters = self.tiles * matrix.cols;
+        // The last counter numbers all entries that have room.
+        zero(client, &self.ends, int, counters + 1)?;
+        let plane = plane_or_unit(client);
+        let units = units_per_cube(client, UNITS.max(plane));
+        let dim = CubeDim::new_2d(plane, units / plane);
+        let elements = matrix.nnz.max(counters + 1).max(matrix.rows + 1);
+        let launch = |placed: bool| -> Result<(), KernelError> {
+            let cubes = matrix.rows.div_ceil((units / plane) as usize);
+            let grid = Grid::new(client, cubes, dim, elements)?;
+            let x = matrix.arguments()?;
+            // SAFETY: `arguments` and `argument` check the lengths; offsets, columns and so counters are in range by the
+            // contract of `Matrix`, and every entry has room of its own.
+            unsafe {
+                entries_kernel::launch_unchecked(
+                    client,
+                    grid.count,
+                    grid.dim,
+                    grid.address,
+                    x.indptr,
+                    x.indices,
+                    x.values,
+                    argument(&self.ends, "ends", int, counters + 1)?,
+                    argument(&self.rows, "rows", int, matrix.nnz)?,
+                    argument(&self.values, "values", matrix.dtype, matrix.nnz)?,
+                    matrix.rows,
+                    self.tile,
+                    matrix.cols,
+                    placed,
+                    matrix.dtype,
+                );
+            }
+            Ok(())
+        };
+        launch(false)?;
+        let grid = Grid::new(
+            client,
+            counters.div_ceil(units as usize),
+            CubeDim::new_1d(units),
+            elements,
+        )?;
+        let planes = plane > 1 && client.features().plane.contains(Plane::Ops);
+        // SAFETY: as above.
+        unsafe {
+            room_kernel::launch_unchecked(
+                client,
+                grid.count,
+                grid.dim,
+                grid.address,
+                argument(&self.starts, "starts", int, counters)?,
+                argument(&self.ends, "ends", int, counters + 1)?,
+                counters,
+                planes,
+            );
+        }
+        launch(true)
+    }
+}
+
+/// A plane for each row: counts the entries of each column, or puts them where the column has room.
+#[cube(launch_unchecked, address_type = "dynamic")]
+#[allow(clippy::too_many_arguments, reason = "a matrix twice")]
+fn entries_kernel<S: Float>(
+    indptr: &[i32],
+    indices: &[i32],
+    values: &[S],
+    ends: &[Atomic<i32>],
+    rows: &mut [i32],
+    placed_values: &mut [S],
+    count: usize,
+    tile: usize,
+    cols: usize,
+    #[comptime] placed: bool,
+    #[define(S)] _dtype: ElemType,
+) {
+    let row = CUBE_POS * CUBE_DIM_Y as usize + UNIT_POS_Y as usize;
+    if row >= count {
+        terminate!();
+    }
+    let part = row / tile;
+    let mut entry = indptr[row] as usize + UNIT_POS_X as usize;
+    let end = indptr[row + 1] as usize;
+    while entry < end {
+        let counter = part * cols + indices[entry] as usize;
+        let place = ends[counter].fetch_add(1);
+        if comptime!(placed) {
+            rows[place as usize] = i32::cast_from(row - part * tile);
+            placed_values[place as usize] = values[entry];
+        }
+        entry += CUBE_DIM_X as usize;
+    }
+}
+
+/// A unit for each counter: gives as many entries room as it has counted.
+#[cube(launch_unchecked, address_type = "dynamic")]
+fn room_kernel(
+    starts: &mut [i32],
+    ends: &[Atomic<i32>],
+    counters: usize,
+    #[comptime] planes: bool,
+) {
+    let mut count = 0i32;
+    if ABSOLUTE_POS < counters {
+        count = ends[ABSOLUTE_POS].load();
+    }
+    let mut start = 0i32;
+    if comptime!(planes) {
+        // One request for a plane.
+        let through = plane_inclusive_sum(count);
+        let last = PLANE_DIM - 1;
+        let mut first = 0i32;
+        if UNIT_POS_PLANE == last {
+            first = ends[counters].fetch_add(through);
+        }
+        start = plane_shuffle(first, last) + through - count;
+    } else {
+        if count > 0 {
+            start = ends[counters].fetch_add(count);
+        }
+    }
+    if ABSOLUTE_POS < counters {
+        starts[ABSOLUTE_POS] = start;
+        ends[ABSOLUTE_POS].store(start);
+    }
+}

@@ -1,0 +1,233 @@
+//! Distances on the host, in plain Rust: an inverted index of one matrix, gone through by the rows of the other in parallel.
+
+use std::marker::PhantomData;
+
+use rayon::prelude::*;
+
+use super::{
+    numbers::Sums,
+    semiring::{CANCELLED, HostSemiring, Needs, Real},
+};
+
+/// A CSR matrix in the host's memory; columns of a row ascend.
+#[derive(Clone, Copy, Debug)]
+pub struct HostMatrix<'a, S> {
+    /// `rows + 1` offsets.
+    pub indptr: &'a [u32],
+    /// Column of each entry.
+    pub indices: &'a [u32],
+    /// Value of each entry.
+    pub values: &'a [S],
+    /// Columns.
+    pub cols: usize,
+}
+
+/// A matrix with its norms, values prepared.
+struct Ready<'a, S> {
+    matrix: HostMatrix<'a, S>,
+    values: Vec<S>,
+    norms: Vec<[S; 2]>,
+}
+
+impl<S> HostMatrix<'_, S> {
+    /// Rows.
+    pub fn rows(&self) -> usize {
+        self.indptr.len() - 1
+    }
+
+    fn entries(&self, row: usize) -> std::ops::Range<usize> {
+        self.indptr[row] as usize..self.indptr[row + 1] as usize
+    }
+}
+
+impl<'a, S: Real> Ready<'a, S> {
+    fn new<M: HostSemiring>(matrix: HostMatrix<'a, S>, p: S) -> Self {
+        let mut values = matrix.values.to_vec();
+        let norms = (0..matrix.rows()).map(|row| {
+            let row = &mut values[matrix.entries(row)];
+            let add = |sum: S, term: S| sum + term;
+            let norm = row.iter().map(|&a| M::norm(a, p)).fold(S::new(0.0), add);
+            row.iter_mut().for_each(|a| *a = M::prepare(*a, norm));
+            let second = row.iter().map(|&a| M::second(a)).fold(S::new(0.0), add);
+            [norm, second]
+        });
+        let norms = norms.collect();
+        Self {
+            matrix,
+            values,
+            norms,
+        }
+    }
+
+    fn row(&self, row: usize) -> impl Iterator<Item = (u32, S)> {
+        let entries = self.matrix.entries(row);
+        let columns = self.matrix.indices[entries.clone()].iter().copied();
+        columns.zip(self.values[entries].iter().copied())
+    }
+}
+
+/// The entries of each column.
+struct Columns<S> {
+    starts: Vec<usize>,
+    entries: Vec<(u32, S)>,
+}
+
+impl<S: Real> Columns<S> {
+    fn new(ready: &Ready<S>) -> Self {
+        let mut starts = vec![0; ready.matrix.cols + 1];
+        for &column in ready.matrix.indices {
+            starts[column as usize + 1] += 1;
+        }
+        for column in 0..ready.matrix.cols {
+            starts[column + 1] += starts[column];
+        }
+        let mut next = starts.clone();
+        let mut entries = vec![(0, S::new(0.0)); ready.values.len()];
+        for row in 0..ready.matrix.rows() {
+            for (column, value) in ready.row(row) {
+                let slot = &mut next[column as usize];
+                entries[*slot] = (row as u32, value);
+                *slot += 1;
+            }
+        }
+        Self { starts, entries }
+    }
+
+    fn column(&self, column: u32) -> &[(u32, S)] {
+        let column = column as usize;
+        &self.entries[self.starts[column]..self.starts[column + 1]]
+    }
+}
+
+/// Sums over the columns of two rows.
+struct Merged<S> {
+    total: S,
+    other: S,
+    direct: S,
+}
+
+fn merge<M: HostSemiring, S: Real>(
+    x: &[(u32, S)],
+    y: impl Iterator<Item = (u32, S)>,
+    p: S,
+    needs: Needs,
+) -> Merged<S> {
+    let zero = S::new(0.0);
+    let mut merged = Merged {
+        total: M::identity(),
+        other: zero,
+        direct: zero,
+    };
+    let mut x = x.iter().copied().peekable();
+    let mut y = y.peekable();
+    loop {
+        let column = match (x.peek(), y.peek()) {
+            (Some(a), Some(b)) => a.0.min(b.0),
+            (Some(a), None) => a.0,
+            (None, Some(b)) => b.0,
+            (None, None) => return merged,
+        };
+        let a = x.next_if(|entry| entry.0 == column);
+        let b = y.next_if(|entry| entry.0 == column);
+        let both = a.is_some() && b.is_some();
+        let [a, b] = [a, b].map(|entry| entry.map_or(zero, |entry| entry.1));
+        if both || !needs.annihilates {
+            merged.total = M::reduce(merged.total, M::product(a, b, p));
+            merged.other += M::other(a, b);
+        }
+        merged.direct += M::direct(a, b, p);
+    }
+}
+
+/// Two matrices, ready for distances between their rows.
+struct Two<'a, M, S> {
+    x: Ready<'a, S>,
+    y: Ready<'a, S>,
+    /// Of `y`, where products run over the columns of both only.
+    columns: Option<Columns<S>>,
+    p: S,
+    needs: Needs,
+    semiring: PhantomData<fn() -> M>,
+}
+
+impl<M: HostSemiring, S: Real> Two<'_, M, S> {
+    fn sums(&self, i: usize, j: usize, total: S, other: S) -> Sums<S> {
+        let ([x, second_x], [y, second_y]) = (self.x.norms[i], self.y.norms[j]);
+        Sums {
+            total,
+            other,
+            x,
+            y,
+            second_x,
+            second_y,
+            cols: S::new(self.x.matrix.cols as f32),
+            p: self.p,
+        }
+    }
+
+    /// Distances of row `i` to all rows of `y`.
+    fn row(&self, i: usize, output: &mut [S]) {
+        let (needs, p) = (self.needs, self.p);
+        let row: Vec<(u32, S)> = self.x.row(i).collect();
+        let Some(columns) = &self.columns else {
+            for (j, output) in output.iter_mut().enumerate() {
+                let merged = merge::<M, S>(&row, self.y.row(j), p, needs);
+                let sums = self.sums(i, j, merged.total, merged.other);
+                *output = M::finalise(M::core(sums), sums);
+            }
+            return;
+        };
+        output.fill(M::identity());
+        let mut others = vec![S::new(0.0); if needs.other { output.len() } else { 0 }];
+        for &(column, a) in &row {
+            for &(j, b) in columns.column(column) {
+                let total = &mut output[j as usize];
+                *total = M::reduce(*total, M::product(a, b, p));
+                if needs.other {
+                    others[j as usize] += M::other(a, b);
+                }
+            }
+        }
+        for (j, output) in output.iter_mut().enumerate() {
+            let other = others.get(j).copied().unwrap_or(S::new(0.0));
+            let sums = self.sums(i, j, *output, other);
+            let mut core = M::core(sums);
+            if needs.direct && core < S::new(CANCELLED) * M::scale(sums) {
+                core = merge::<M, S>(&row, self.y.row(j), p, needs).direct;
+            }
+            *output = M::finalise(core, sums);
+        }
+    }
+}
+
+/// Distances of the rows of `x` to all of `y`, `batch` rows at a time: `each` gets the first row of a batch and its distances,
+/// row after row.
+pub(super) fn pairwise<M: HostSemiring, S: Real>(
+    [x, y]: [&HostMatrix<S>; 2],
+    p: S,
+    needs: Needs,
+    batch: usize,
+    each: &mut dyn FnMut(usize, &[S]),
+) {
+    let (rows, across) = (x.rows(), y.rows());
+    let y = Ready::new::<M>(*y, p);
+    let two = Two::<M, S> {
+        x: Ready::new::<M>(*x, p),
+        columns: needs.annihilates.then(|| Columns::new(&y)),
+        y,
+        p,
+        needs,
+        semiring: PhantomData,
+    };
+    let batch = batch.clamp(1, rows.max(1));
+    let mut output = vec![S::new(0.0); batch * across];
+    for first in (0..rows).step_by(batch) {
+        let count = batch.min(rows - first);
+        let output = &mut output[..count * across];
+        if across > 0 {
+            let rows = output.par_chunks_mut(across).enumerate();
+            rows.for_each(|(i, output)| two.row(first + i, output));
+        }
+        each(first, output);
+    }
+}

@@ -1,0 +1,46 @@
+//! Bray-Curtis distance: Σ |x − y| / Σ |x + y|; NaN for two zero rows.
+
+use cubecl::prelude::*;
+
+use crate::{
+    distance::{Needs, Semiring, Sums},
+    semiring,
+};
+
+/// The distance.
+pub struct BrayCurtis;
+
+semiring! {
+    #[cube]
+    impl Semiring for BrayCurtis {
+        const NEEDS: Needs = Needs { other: true, ..Needs::DIRECT };
+
+        fn norm<S: Float>(a: S, _p: S) -> S {
+            a.abs()
+        }
+
+        fn product<S: Float>(a: S, b: S, _p: S) -> S {
+            (a - b).abs() - a.abs() - b.abs()
+        }
+
+        fn other<S: Float>(a: S, b: S) -> S {
+            (a + b).abs() - a.abs() - b.abs()
+        }
+
+        fn core<S: Float>(sums: Sums<S>) -> S {
+            sums.x + sums.y + sums.total
+        }
+
+        fn scale<S: Float>(sums: Sums<S>) -> S {
+            sums.x + sums.y
+        }
+
+        fn direct<S: Float>(a: S, b: S, _p: S) -> S {
+            (a - b).abs()
+        }
+
+        fn finalise<S: Float>(core: S, sums: Sums<S>) -> S {
+            core / (sums.x + sums.y + sums.other)
+        }
+    }
+}

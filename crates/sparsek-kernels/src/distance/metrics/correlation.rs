@@ -1,0 +1,40 @@
+//! Correlation distance: 1 − cov(x, y) / (σ(x) σ(y)) over all columns, by N Σ x y − Σ x Σ y; within [0, 2]. NaN where a row
+//! is constant, as a zero row is.
+
+use cubecl::prelude::*;
+
+use crate::{
+    distance::{Needs, Semiring, Sums},
+    semiring,
+};
+
+/// The distance.
+pub struct Correlation;
+
+semiring! {
+    #[cube]
+    impl Semiring for Correlation {
+        const NEEDS: Needs = Needs::NORMS;
+
+        fn norm<S: Float>(a: S, _p: S) -> S {
+            a
+        }
+
+        fn second<S: Float>(a: S) -> S {
+            a * a
+        }
+
+        fn core<S: Float>(sums: Sums<S>) -> S {
+            let covariance = sums.cols * sums.total - sums.x * sums.y;
+            let x = sums.cols * sums.second_x - sums.x * sums.x;
+            let y = sums.cols * sums.second_y - sums.y * sums.y;
+            S::new(1.0) - covariance / (x.sqrt() * y.sqrt())
+        }
+
+        fn finalise<S: Float>(core: S, _sums: Sums<S>) -> S {
+            // Comparisons that leave NaN as it is.
+            let floor = select(core < S::new(0.0), S::new(0.0), core);
+            select(floor > S::new(2.0), S::new(2.0), floor)
+        }
+    }
+}

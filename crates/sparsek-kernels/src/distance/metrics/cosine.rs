@@ -1,0 +1,44 @@
+//! Cosine distance: 1 − Σ x y / (‖x‖ ‖y‖). NaN where a row is zero, as SciPy has it; RAFT has 0 for two zero rows and 1 for
+//! one. Rows are divided by their norms first; near 0 it is ½ ‖x − y‖² of these.
+
+use cubecl::prelude::*;
+
+use crate::{
+    distance::{Needs, Semiring, Sums},
+    semiring,
+};
+
+/// The distance.
+pub struct Cosine;
+
+semiring! {
+    #[cube]
+    impl Semiring for Cosine {
+        const NEEDS: Needs = Needs { prepared: true, ..Needs::DIRECT };
+
+        fn norm<S: Float>(a: S, _p: S) -> S {
+            a * a
+        }
+
+        fn prepare<S: Float>(a: S, norm: S) -> S {
+            a / norm.sqrt()
+        }
+
+        fn core<S: Float>(sums: Sums<S>) -> S {
+            S::new(1.0) - sums.total
+        }
+
+        fn scale<S: Float>(_sums: Sums<S>) -> S {
+            S::new(1.0)
+        }
+
+        fn direct<S: Float>(a: S, b: S, _p: S) -> S {
+            S::new(0.5) * (a - b) * (a - b)
+        }
+
+        fn finalise<S: Float>(core: S, sums: Sums<S>) -> S {
+            // 0 / 0 for zero rows, else a factor of 1.
+            core * (sums.x / sums.x) * (sums.y / sums.y)
+        }
+    }
+}

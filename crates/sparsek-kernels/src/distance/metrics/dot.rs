@@ -1,0 +1,22 @@
+//! Inner product: Σ x y. Larger is nearer. A zero row has 0 with every other.
+
+use cubecl::prelude::*;
+
+use crate::{
+    distance::{Needs, Semiring},
+    semiring,
+};
+
+/// The distance.
+pub struct Dot;
+
+semiring! {
+    #[cube]
+    impl Semiring for Dot {
+        const NEEDS: Needs = Needs { largest: true, ..Needs::PRODUCTS };
+
+        fn product<S: Float>(a: S, b: S, _p: S) -> S {
+            a * b
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Hamming distance: the share of columns in which the values differ.
+
+use cubecl::prelude::*;
+
+use crate::{
+    distance::{Needs, Semiring, Sums},
+    semiring,
+};
+
+/// The distance.
+pub struct Hamming;
+
+semiring! {
+    #[cube]
+    impl Semiring for Hamming {
+        const NEEDS: Needs = Needs::NORMS;
+
+        fn norm<S: Float>(a: S, _p: S) -> S {
+            select(a == S::new(0.0), S::new(0.0), S::new(1.0))
+        }
+
+        fn product<S: Float>(a: S, b: S, _p: S) -> S {
+            // Differing pairs count twice among the norms, equal ones should not count at all.
+            let lone = a == S::new(0.0) || b == S::new(0.0);
+            let both = select(a == b, S::new(-2.0), S::new(-1.0));
+            select(lone, S::new(0.0), both)
+        }
+
+        fn core<S: Float>(sums: Sums<S>) -> S {
+            (sums.x + sums.y + sums.total) / sums.cols
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! Jaccard distance of patterns: |x ≠ y| / |x ∪ y|; 0 for two zero rows, as SciPy has it.
+//! Values count as true where they are not zero.
+
+use cubecl::prelude::*;
+
+use crate::{
+    distance::{Needs, Semiring, Sums},
+    semiring,
+};
+
+/// The distance.
+pub struct Jaccard;
+
+semiring! {
+    #[cube]
+    impl Semiring for Jaccard {
+        const NEEDS: Needs = Needs::NORMS;
+
+        fn norm<S: Float>(a: S, _p: S) -> S {
+            select(a == S::new(0.0), S::new(0.0), S::new(1.0))
+        }
+
+        fn product<S: Float>(a: S, b: S, _p: S) -> S {
+            let lone = a == S::new(0.0) || b == S::new(0.0);
+            select(lone, S::new(0.0), S::new(1.0))
+        }
+
+        fn core<S: Float>(sums: Sums<S>) -> S {
+            let either = sums.x + sums.y - sums.total;
+            let none = either == S::new(0.0);
+            (either - sums.total) / select(none, S::new(1.0), either)
+        }
+    }
+}

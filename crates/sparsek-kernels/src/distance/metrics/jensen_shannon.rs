@@ -1,0 +1,65 @@
+//! Jensen-Shannon distance of rows divided by their sums: √(½ Σ x ln(x / m) + ½ Σ y ln(y / m)) with m = (x + y) / 2. Infinite
+//! where a row is zero or has a negative share. RAFT takes rows as they are.
+
+use cubecl::prelude::*;
+
+use crate::{
+    distance::{Needs, Semiring, Sums},
+    semiring,
+};
+
+/// The distance.
+pub struct JensenShannon;
+
+semiring! {
+    #[cube]
+    impl Semiring for JensenShannon {
+        const NEEDS: Needs = Needs { prepared: true, ..Needs::DIRECT };
+
+        fn norm<S: Float>(a: S, _p: S) -> S {
+            a
+        }
+
+        fn prepare<S: Float>(a: S, norm: S) -> S {
+            a / norm
+        }
+
+        fn second<S: Float>(a: S) -> S {
+            select(a < S::new(0.0), S::new(1.0), S::new(0.0))
+        }
+
+        fn product<S: Float>(a: S, b: S, _p: S) -> S {
+            let lone = a <= S::new(0.0) || b <= S::new(0.0);
+            let both = select(lone, S::new(1.0), a + b);
+            let first = a * (select(lone, S::new(1.0), a) / both).ln();
+            let last = b * (select(lone, S::new(1.0), b) / both).ln();
+            select(lone, S::new(0.0), first + last)
+        }
+
+        fn core<S: Float>(sums: Sums<S>) -> S {
+            // 2 ln 2, what two rows without a common column have.
+            S::new(1.386_294_4) + sums.total
+        }
+
+        fn scale<S: Float>(_sums: Sums<S>) -> S {
+            S::new(1.386_294_4)
+        }
+
+        fn direct<S: Float>(a: S, b: S, _p: S) -> S {
+            let both = a + b;
+            let apart = (a - b) / select(both == S::new(0.0), S::new(1.0), both);
+            // 0 ln 0 is 0.
+            let first = a * select(a == S::new(0.0), S::new(0.0), apart).log1p();
+            let last = b * select(b == S::new(0.0), S::new(0.0), -apart).log1p();
+            first + last
+        }
+
+        fn finalise<S: Float>(core: S, sums: Sums<S>) -> S {
+            let zero = sums.x == S::new(0.0) || sums.y == S::new(0.0);
+            let refused = zero || sums.second_x + sums.second_y > S::new(0.0);
+            let distance = (S::new(0.5) * max(core, S::new(0.0))).sqrt();
+            // − ln 0 is infinite.
+            distance - select(refused, S::new(0.0), S::new(1.0)).ln()
+        }
+    }
+}

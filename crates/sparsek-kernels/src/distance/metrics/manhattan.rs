@@ -1,0 +1,38 @@
+//! Manhattan distance: Σ |x − y| = Σ |x| + Σ |y| + Σ (|x − y| − |x| − |y|), the last over the columns of both.
+
+use cubecl::prelude::*;
+
+use crate::{
+    distance::{Needs, Semiring, Sums},
+    semiring,
+};
+
+/// The distance.
+pub struct Manhattan;
+
+semiring! {
+    #[cube]
+    impl Semiring for Manhattan {
+        const NEEDS: Needs = Needs::DIRECT;
+
+        fn norm<S: Float>(a: S, _p: S) -> S {
+            a.abs()
+        }
+
+        fn product<S: Float>(a: S, b: S, _p: S) -> S {
+            (a - b).abs() - a.abs() - b.abs()
+        }
+
+        fn core<S: Float>(sums: Sums<S>) -> S {
+            sums.x + sums.y + sums.total
+        }
+
+        fn scale<S: Float>(sums: Sums<S>) -> S {
+            sums.x + sums.y
+        }
+
+        fn direct<S: Float>(a: S, b: S, _p: S) -> S {
+            (a - b).abs()
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! Simple matching distance of patterns: the share of columns that one row has and the other has not.
+//! Values count as true where they are not zero.
+
+use cubecl::prelude::*;
+
+use crate::{
+    distance::{Needs, Semiring, Sums},
+    semiring,
+};
+
+/// The distance.
+pub struct Matching;
+
+semiring! {
+    #[cube]
+    impl Semiring for Matching {
+        const NEEDS: Needs = Needs::NORMS;
+
+        fn norm<S: Float>(a: S, _p: S) -> S {
+            select(a == S::new(0.0), S::new(0.0), S::new(1.0))
+        }
+
+        fn product<S: Float>(a: S, b: S, _p: S) -> S {
+            let lone = a == S::new(0.0) || b == S::new(0.0);
+            select(lone, S::new(0.0), S::new(1.0))
+        }
+
+        fn core<S: Float>(sums: Sums<S>) -> S {
+            (sums.x + sums.y - S::new(2.0) * sums.total) / sums.cols
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! Squared Euclidean distance: Σ (x − y)² = ‖x‖² + ‖y‖² − 2 Σ x y.
+
+use cubecl::prelude::*;
+
+use crate::{
+    distance::{Needs, Semiring, Sums},
+    semiring,
+};
+
+/// The distance.
+pub struct SqEuclidean;
+
+semiring! {
+    #[cube]
+    impl Semiring for SqEuclidean {
+        const NEEDS: Needs = Needs::DIRECT;
+
+        fn norm<S: Float>(a: S, _p: S) -> S {
+            a * a
+        }
+
+        fn core<S: Float>(sums: Sums<S>) -> S {
+            sums.x + sums.y - S::new(2.0) * sums.total
+        }
+
+        fn scale<S: Float>(sums: Sums<S>) -> S {
+            sums.x + sums.y
+        }
+
+        fn direct<S: Float>(a: S, b: S, _p: S) -> S {
+            (a - b) * (a - b)
+        }
+
+        fn finalise<S: Float>(core: S, _sums: Sums<S>) -> S {
+            max(core, S::new(0.0))
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! Symmetric Kullback-Leibler divergence, after Jeffreys: Σ (x − y) ln(x / y); infinite where one row has a column that the
+//! other lacks, or a value is negative.
+
+use cubecl::prelude::*;
+
+use crate::{
+    distance::{Needs, Semiring, Sums},
+    semiring,
+};
+
+/// The distance.
+pub struct SymmetricKl;
+
+semiring! {
+    #[cube]
+    impl Semiring for SymmetricKl {
+        const NEEDS: Needs = Needs { other: true, ..Needs::NORMS };
+
+        fn norm<S: Float>(a: S, _p: S) -> S {
+            select(a == S::new(0.0), S::new(0.0), S::new(1.0))
+        }
+
+        fn second<S: Float>(a: S) -> S {
+            select(a < S::new(0.0), S::new(1.0), S::new(0.0))
+        }
+
+        fn other<S: Float>(a: S, b: S) -> S {
+            let lone = a <= S::new(0.0) || b <= S::new(0.0);
+            select(lone, S::new(0.0), S::new(1.0))
+        }
+
+        fn product<S: Float>(a: S, b: S, _p: S) -> S {
+            let lone = a <= S::new(0.0) || b <= S::new(0.0);
+            let share = select(lone, S::new(1.0), a) / select(lone, S::new(1.0), b);
+            select(lone, S::new(0.0), (a - b) * share.ln())
+        }
+
+        fn core<S: Float>(sums: Sums<S>) -> S {
+            let there = sums.other == sums.x && sums.other == sums.y;
+            // − ln 0 is infinite.
+            sums.total - select(there, S::new(1.0), S::new(0.0)).ln()
+        }
+    }
+}

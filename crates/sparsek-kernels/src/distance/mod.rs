@@ -1,0 +1,259 @@
+//! Distances between the rows of two sparse matrices, over any semiring.
+//!
+//! [`Index`] prepares one matrix once; [`Index::distances`] then gives the distances of rows of another to all of its rows,
+//! as a dense matrix. Every distance is a [`Semiring`]; those by name are in [`Metric`].
+
+mod catalogue;
+mod columns;
+mod host;
+mod inverted;
+mod merge;
+pub mod metrics;
+mod norms;
+mod numbers;
+mod own;
+mod pair;
+mod semiring;
+
+use std::ops::Range;
+
+use cubecl::{
+    ir::{ElemType, FloatKind},
+    prelude::*,
+    server::Handle,
+};
+
+use self::columns::Columns;
+pub use self::{
+    catalogue::{Distance, Each, Entry},
+    host::HostMatrix,
+    metrics::{Metric, UnknownMetric},
+    norms::Prepared,
+    numbers::{Parameter, Sums, SumsExpand},
+    own::without_own,
+    semiring::{HostSemiring, Needs, Real, Semiring, host as formulas},
+};
+use crate::{
+    error::KernelError,
+    launch::{allocate, argument, require_dtype},
+};
+
+/// A sparse matrix in device memory: CSR in contiguous buffers, columns of a row ascending, none twice.
+#[derive(Clone, Copy, Debug)]
+pub struct Matrix<'a> {
+    /// `rows + 1` offsets of i32, monotone.
+    pub indptr: &'a Handle,
+    /// Column of each entry, i32, below `cols`.
+    pub indices: &'a Handle,
+    /// Value of each entry.
+    pub values: &'a Handle,
+    /// Dtype of the values: f32, f64, f16 or bf16.
+    pub dtype: ElemType,
+    /// Rows.
+    pub rows: usize,
+    /// Columns.
+    pub cols: usize,
+    /// Entries.
+    pub nnz: usize,
+}
+
+/// How pairs of rows are gone through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Routine {
+    /// A unit for each pair merges both rows.
+    Merge,
+    /// A plane for each row and tile of the other matrix's rows adds up in shared memory, by the columns of the tile.
+    Inverted,
+}
+
+/// All routines.
+pub const ROUTINES: [Routine; 2] = [Routine::Merge, Routine::Inverted];
+
+impl Routine {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Merge => "merge",
+            Self::Inverted => "inverted",
+        }
+    }
+}
+
+/// A checked launch: distances of some rows of `x` to all of `y`.
+#[doc(hidden)]
+pub struct Job<'a> {
+    client: &'a Client,
+    x: &'a Prepared,
+    y: &'a Prepared,
+    columns: Option<&'a Columns>,
+    rows: Range<usize>,
+    parameter: Parameter,
+    output: &'a Handle,
+}
+
+impl Job<'_> {
+    fn pairs(&self) -> usize {
+        self.rows.len() * self.y.rows
+    }
+
+    /// Elements of the largest buffer.
+    fn elements(&self) -> usize {
+        let entries = self.x.nnz.max(self.y.nnz);
+        let rows = 2 * self.x.rows.max(self.y.rows);
+        self.pairs().max(entries).max(rows)
+    }
+
+    fn output(&self) -> Result<BufferArg, KernelError> {
+        argument(self.output, "distances", self.x.dtype, self.pairs())
+    }
+}
+
+/// A matrix to whose rows there are distances, prepared for one distance.
+pub struct Index {
+    distance: &'static dyn Distance,
+    parameter: Parameter,
+    routine: Routine,
+    prepared: Prepared,
+    columns: Option<Columns>,
+}
+
+impl Index {
+    /// Prepares a matrix: its norms and values, and for [`Routine::Inverted`] its entries by column.
+    ///
+    /// # Errors
+    ///
+    /// [`KernelError`] for a dtype that is not a float or that the device lacks, for a routine that cannot run here, and
+    /// for buffers that are too short or too large.
+    pub fn new(
+        client: &Client,
+        matrix: &Matrix,
+        distance: &'static dyn Distance,
+        p: f64,
+        routine: Option<Routine>,
+    ) -> Result<Self, KernelError> {
+        let needs = distance.needs();
+        let routine = match routine {
+            None if inverted::check(client, &needs).is_ok() => Routine::Inverted,
+            None => Routine::Merge,
+            Some(Routine::Inverted) => {
+                inverted::check(client, &needs)?;
+                Routine::Inverted
+            }
+            Some(routine) => routine,
+        };
+        let parameter = Parameter::of(p);
+        let prepared = distance.prepare(client, matrix, parameter)?;
+        let columns = match routine {
+            Routine::Inverted => Some(Columns::new(client, &prepared, &needs)?),
+            Routine::Merge => None,
+        };
+        Ok(Self {
+            distance,
+            parameter,
+            routine,
+            prepared,
+            columns,
+        })
+    }
+
+    /// A matrix as the left side of [`distances`](Self::distances).
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn prepare(&self, client: &Client, matrix: &Matrix) -> Result<Prepared, KernelError> {
+        self.distance.prepare(client, matrix, self.parameter)
+    }
+
+    /// The index's own matrix as the left side.
+    pub fn prepared(&self) -> &Prepared {
+        &self.prepared
+    }
+
+    /// The routine that was chosen.
+    pub fn routine(&self) -> Routine {
+        self.routine
+    }
+
+    /// Distances of some rows of `x` to all rows of the index, contiguous `[rows.len(), index rows]`, of [`Prepared::dtype`].
+    ///
+    /// # Errors
+    ///
+    /// [`KernelError`] for another dtype or number of columns than the index has, and for an output that is too large.
+    pub fn distances(
+        &self,
+        client: &Client,
+        x: &Prepared,
+        rows: Range<usize>,
+    ) -> Result<Handle, KernelError> {
+        let y = &self.prepared;
+        if x.cols != y.cols {
+            return Err(KernelError::Columns {
+                found: x.cols,
+                expected: y.cols,
+            });
+        }
+        if x.dtype != y.dtype {
+            return Err(KernelError::DtypesDiffer {
+                found: x.dtype,
+                expected: y.dtype,
+            });
+        }
+        let output = allocate(client, "distances", rows.len() * y.rows, x.dtype)?;
+        let job = Job {
+            client,
+            x,
+            y,
+            columns: self.columns.as_ref(),
+            rows,
+            parameter: self.parameter,
+            output: &output,
+        };
+        if job.pairs() > 0 {
+            self.distance.launch(&job, self.routine)?;
+        }
+        Ok(output)
+    }
+}
+
+/// The dtype that distances of values of a dtype are computed in.
+///
+/// # Errors
+///
+/// [`KernelError`] when it is no float, or the device lacks it.
+pub fn computed(client: &Client, dtype: ElemType) -> Result<ElemType, KernelError> {
+    let computed = match dtype {
+        ElemType::Float(FloatKind::F64) => f64::elem_type_native(),
+        ElemType::Float(FloatKind::F32 | FloatKind::F16 | FloatKind::BF16) => {
+            f32::elem_type_native()
+        }
+        dtype => {
+            return Err(KernelError::Dtype {
+                dtype,
+                supported: "f32, f16, bf16, f64",
+            });
+        }
+    };
+    require_dtype(client, dtype)?;
+    Ok(computed)
+}
+
+/// The buffers of a matrix as arguments.
+struct Arguments {
+    indptr: BufferArg,
+    indices: BufferArg,
+    values: BufferArg,
+    norms: BufferArg,
+}
+
+impl Prepared {
+    fn arguments(&self) -> Result<Arguments, KernelError> {
+        let int = i32::elem_type_native();
+        Ok(Arguments {
+            indptr: argument(&self.indptr, "indptr", int, self.rows + 1)?,
+            indices: argument(&self.indices, "indices", int, self.nnz)?,
+            values: argument(&self.values, "values", self.dtype, self.nnz)?,
+            norms: argument(&self.norms, "norms", self.dtype, 2 * self.rows)?,
+        })
+    }
+}

@@ -1,0 +1,141 @@
+//! The pass over a matrix before distances: norms of its rows, and values as the distance wants them.
+
+use cubecl::{ir::ElemType, prelude::*, server::Handle};
+
+use super::{Matrix, Parameter, semiring::Semiring};
+use crate::{
+    error::KernelError,
+    launch::{Grid, allocate, argument, units_per_cube},
+    topk::select::plane_or_unit,
+};
+
+/// A matrix as kernels of distances take it.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    /// `rows + 1` offsets of i32.
+    pub indptr: Handle,
+    /// Columns of i32.
+    pub indices: Handle,
+    /// Prepared values, of [`Self::dtype`].
+    pub values: Handle,
+    /// Norm and second norm of each row.
+    pub norms: Handle,
+    /// The dtype that is computed in: f64, or f32.
+    pub dtype: ElemType,
+    /// Rows.
+    pub rows: usize,
+    /// Columns.
+    pub cols: usize,
+    /// Entries.
+    pub nnz: usize,
+}
+
+/// Units of a cube.
+const UNITS: u32 = 256;
+
+pub(super) fn prepare<M: Semiring>(
+    client: &Client,
+    matrix: &Matrix,
+    parameter: Parameter,
+) -> Result<Prepared, KernelError> {
+    let dtype = super::computed(client, matrix.dtype)?;
+    let needs = M::NEEDS;
+    let written = needs.prepared || matrix.dtype != dtype;
+    let int = i32::elem_type_native();
+    let values = if written {
+        allocate(client, "values", matrix.nnz, dtype)?
+    } else {
+        matrix.values.clone()
+    };
+    let norms = allocate(client, "norms", 2 * matrix.rows, dtype)?;
+    let prepared = Prepared {
+        indptr: matrix.indptr.clone(),
+        indices: matrix.indices.clone(),
+        values,
+        norms,
+        dtype,
+        rows: matrix.rows,
+        cols: matrix.cols,
+        nnz: matrix.nnz,
+    };
+    if matrix.rows == 0 || !(written || needs.norms) {
+        return Ok(prepared);
+    }
+    let plane = plane_or_unit(client);
+    let units = units_per_cube(client, UNITS.max(plane));
+    let rows = (units / plane) as usize;
+    let dim = CubeDim::new_2d(plane, units / plane);
+    let grid = Grid::new(
+        client,
+        matrix.rows.div_ceil(rows),
+        dim,
+        matrix.nnz.max(2 * matrix.rows),
+    )?;
+    // SAFETY: `argument` checks the lengths; offsets are in range by the contract of `Matrix`.
+    unsafe {
+        norms_kernel::launch_unchecked::<M>(
+            client,
+            grid.count,
+            grid.dim,
+            grid.address,
+            argument(matrix.indptr, "indptr", int, matrix.rows + 1)?,
+            argument(matrix.values, "values", matrix.dtype, matrix.nnz)?,
+            argument(&prepared.values, "prepared", dtype, matrix.nnz)?,
+            argument(&prepared.norms, "norms", dtype, 2 * matrix.rows)?,
+            parameter.launch(),
+            matrix.rows,
+            plane,
+            written,
+            [matrix.dtype, dtype],
+        );
+    }
+    Ok(prepared)
+}
+
+/// A plane for each row.
+#[cube(launch_unchecked, address_type = "dynamic")]
+fn norms_kernel<M: Semiring, E: Float, S: Float>(
+    indptr: &[i32],
+    values: &[E],
+    prepared: &mut [S],
+    norms: &mut [S],
+    parameter: Parameter,
+    rows: usize,
+    #[comptime] plane: u32,
+    #[comptime] written: bool,
+    #[define(E, S)] _dtypes: [ElemType; 2],
+) {
+    let row = CUBE_POS * CUBE_DIM_Y as usize + UNIT_POS_Y as usize;
+    if row >= rows {
+        terminate!();
+    }
+    let p = parameter.value::<S>();
+    let first = indptr[row] as usize + UNIT_POS_X as usize;
+    let end = indptr[row + 1] as usize;
+    let mut norm = S::new(0.0);
+    let mut entry = first;
+    while entry < end {
+        norm += M::norm::<S>(S::cast_from(values[entry]), p);
+        entry += plane as usize;
+    }
+    if comptime!(plane > 1) {
+        norm = plane_sum(norm);
+    }
+    let mut second = S::new(0.0);
+    entry = first;
+    while entry < end {
+        let value = M::prepare::<S>(S::cast_from(values[entry]), norm);
+        second += M::second::<S>(value);
+        if comptime!(written) {
+            prepared[entry] = value;
+        }
+        entry += plane as usize;
+    }
+    if comptime!(plane > 1) {
+        second = plane_sum(second);
+    }
+    if UNIT_POS_X == 0 {
+        norms[2 * row] = norm;
+        norms[2 * row + 1] = second;
+    }
+}

@@ -1,0 +1,182 @@
+//! The distance of two rows in a kernel.
+#![allow(
+    clippy::collapsible_if,
+    reason = "outer conditions are decided when the kernel is compiled"
+)]
+
+use cubecl::prelude::*;
+
+use super::{
+    Parameter,
+    numbers::Sums,
+    semiring::{CANCELLED, Semiring},
+};
+
+/// No column.
+const NONE: i32 = i32::MAX;
+
+/// A matrix in a kernel.
+#[derive(CubeType)]
+pub(super) struct Sparse<'a, S: Float> {
+    indptr: &'a [i32],
+    indices: &'a [i32],
+    values: &'a [S],
+    norms: &'a [S],
+}
+
+/// Two matrices in a kernel, and what a distance takes besides.
+#[derive(CubeType)]
+pub(super) struct Two<'a, S: Float> {
+    x: Sparse<'a, S>,
+    y: Sparse<'a, S>,
+    pub cols: S,
+    pub p: S,
+}
+
+#[cube]
+impl<'a, S: Float> Sparse<'a, S> {
+    pub fn new(
+        indptr: &'a [i32],
+        indices: &'a [i32],
+        values: &'a [S],
+        norms: &'a [S],
+    ) -> Sparse<'a, S> {
+        Sparse::<'a, S> {
+            indptr,
+            indices,
+            values,
+            norms,
+        }
+    }
+
+    pub fn start(&self, row: usize) -> usize {
+        self.indptr[row] as usize
+    }
+
+    pub fn column(&self, entry: usize) -> i32 {
+        self.indices[entry]
+    }
+
+    pub fn value(&self, entry: usize) -> S {
+        self.values[entry]
+    }
+}
+
+#[cube]
+impl<'a, S: Float> Two<'a, S> {
+    pub fn new(x: Sparse<'a, S>, y: Sparse<'a, S>, cols: u32, parameter: &Parameter) -> Two<'a, S> {
+        Two::<'a, S> {
+            x,
+            y,
+            cols: S::cast_from(cols),
+            p: parameter.value::<S>(),
+        }
+    }
+
+    pub fn left(&self) -> &Sparse<'a, S> {
+        &self.x
+    }
+
+    /// What two rows add up to, but for the sums over the columns of both.
+    fn sums<M: Semiring>(&self, i: usize, j: usize, total: S, other: S) -> Sums<S> {
+        let zero = S::new(0.0);
+        let mut sums = Sums::<S> {
+            total,
+            other,
+            x: zero,
+            y: zero,
+            second_x: zero,
+            second_y: zero,
+            cols: self.cols,
+            p: self.p,
+        };
+        if comptime!(M::NEEDS.norms) {
+            sums.x = self.x.norms[2 * i];
+            sums.second_x = self.x.norms[2 * i + 1];
+            sums.y = self.y.norms[2 * j];
+            sums.second_y = self.y.norms[2 * j + 1];
+        }
+        sums
+    }
+
+    /// The distance of rows `i` and `j`, given the sums over the columns of both.
+    pub fn finish<M: Semiring>(&self, i: usize, j: usize, total: S, other: S) -> S {
+        let sums = self.sums::<M>(i, j, total, other);
+        let mut core = M::core::<S>(sums);
+        if comptime!(M::NEEDS.direct) {
+            if core < S::new(CANCELLED) * M::scale::<S>(sums) {
+                core = self.merge::<M>(i, j).direct;
+            }
+        }
+        M::finalise::<S>(core, sums)
+    }
+
+    /// The distance of rows `i` and `j`.
+    pub fn distance<M: Semiring>(&self, i: usize, j: usize) -> S {
+        let merged = self.merge::<M>(i, j);
+        let sums = self.sums::<M>(i, j, merged.total, merged.other);
+        let mut core = M::core::<S>(sums);
+        if comptime!(M::NEEDS.direct) {
+            core = merged.direct;
+        }
+        M::finalise::<S>(core, sums)
+    }
+
+    fn merge<M: Semiring>(&self, i: usize, j: usize) -> Merged<S> {
+        let mut a = self.x.indptr[i];
+        let a_end = self.x.indptr[i + 1];
+        let mut b = self.y.indptr[j];
+        let b_end = self.y.indptr[j + 1];
+        let mut total = M::identity::<S>();
+        let mut other = S::new(0.0);
+        let mut direct = S::new(0.0);
+        while a < a_end || b < b_end {
+            let mut column_a = NONE.runtime();
+            if a < a_end {
+                column_a = self.x.indices[a as usize];
+            }
+            let mut column_b = NONE.runtime();
+            if b < b_end {
+                column_b = self.y.indices[b as usize];
+            }
+            let mut value_a = S::new(0.0);
+            let mut value_b = S::new(0.0);
+            let in_a = column_a <= column_b;
+            let in_b = column_b <= column_a;
+            if in_a {
+                value_a = self.x.values[a as usize];
+                a += 1;
+            }
+            if in_b {
+                value_b = self.y.values[b as usize];
+                b += 1;
+            }
+            if comptime!(M::NEEDS.annihilates) {
+                if in_a && in_b {
+                    total = M::reduce::<S>(total, M::product::<S>(value_a, value_b, self.p));
+                    if comptime!(M::NEEDS.other) {
+                        other += M::other::<S>(value_a, value_b);
+                    }
+                }
+            } else {
+                total = M::reduce::<S>(total, M::product::<S>(value_a, value_b, self.p));
+            }
+            if comptime!(M::NEEDS.direct) {
+                direct += M::direct::<S>(value_a, value_b, self.p);
+            }
+        }
+        Merged::<S> {
+            total,
+            other,
+            direct,
+        }
+    }
+}
+
+/// Sums over the columns of two rows.
+#[derive(CubeType)]
+struct Merged<S: Float> {
+    total: S,
+    other: S,
+    direct: S,
+}

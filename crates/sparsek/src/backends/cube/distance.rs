@@ -1,0 +1,162 @@
+//! Distances on every CubeCL runtime.
+
+use std::ops::Range;
+
+use burn::{
+    backend::{
+        TensorMetadata,
+        cubecl::dtype_to_elem_type,
+        ops::{FloatTensorOps, IntTensorOps},
+        tensor::{FloatTensor, IntTensor},
+    },
+    tensor::{DType, Shape},
+};
+use burn_cubecl::{CubeBackend, kernel::into_contiguous, tensor::CubeTensor};
+use sparsek_kernels::{
+    KernelError,
+    distance::{Index, Matrix, Prepared, without_own},
+    topk::{self, Rows, TopkOptions},
+};
+
+use super::{expect, tensor};
+use crate::ops::{DistanceOps, DistanceSpec, NearestSpec};
+
+/// A matrix in three tensors.
+struct Tensors {
+    indptr: CubeTensor,
+    indices: CubeTensor,
+    values: CubeTensor,
+    cols: usize,
+}
+
+impl Tensors {
+    fn new(indptr: CubeTensor, indices: CubeTensor, values: CubeTensor, cols: usize) -> Self {
+        Self {
+            indptr: into_contiguous(indptr),
+            indices: into_contiguous(indices),
+            values: into_contiguous(values),
+            cols,
+        }
+    }
+
+    fn matrix(&self) -> Matrix<'_> {
+        Matrix {
+            indptr: &self.indptr.handle,
+            indices: &self.indices.handle,
+            values: &self.values.handle,
+            dtype: dtype_to_elem_type(self.values.dtype),
+            rows: self.indptr.shape()[0] - 1,
+            cols: self.cols,
+            nnz: self.indices.shape()[0],
+        }
+    }
+}
+
+/// Two matrices and the distance between their rows, prepared.
+struct Ready {
+    index: Index,
+    x: Prepared,
+}
+
+impl Ready {
+    fn new(x: &Tensors, y: &Tensors, spec: &DistanceSpec) -> Result<Self, KernelError> {
+        let client = &x.values.client;
+        let index = Index::new(client, &y.matrix(), spec.distance, spec.p, spec.routine)?;
+        let x = match spec.own {
+            true => index.prepared().clone(),
+            false => index.prepare(client, &x.matrix())?,
+        };
+        Ok(Self { index, x })
+    }
+}
+
+/// The nearest of a range of rows.
+fn nearest(
+    ready: &Ready,
+    like: &CubeTensor,
+    rows: Range<usize>,
+    spec: &NearestSpec,
+) -> Result<(CubeTensor, CubeTensor), KernelError> {
+    let client = &like.client;
+    let (first, count) = (rows.start, rows.len());
+    let dtype = ready.x.dtype;
+    let distances = ready.index.distances(client, &ready.x, rows)?;
+    let across = ready.index.prepared().rows;
+    let asked = spec.k + usize::from(spec.exclude_self);
+    let options = TopkOptions {
+        largest: spec.by.distance.needs().largest,
+        sorted: true,
+        ..TopkOptions::new(asked)
+    };
+    let rows = Rows::contiguous(distances, dtype, count, across);
+    let index = DType::from(spec.index);
+    let index_dtype = dtype_to_elem_type(index);
+    let found = topk::topk(client, &rows, &options, index_dtype, None)?;
+    let [values, indices] = match spec.exclude_self {
+        true => without_own(
+            client,
+            [&found.values, &found.indices],
+            [count, spec.k, first],
+            dtype,
+            index_dtype,
+        )?,
+        false => [found.values, found.indices],
+    };
+    let shape = Shape::from([count, spec.k]);
+    Ok((
+        tensor(like, values, shape.clone(), output_dtype(like)),
+        tensor(like, indices, shape, index),
+    ))
+}
+
+fn output_dtype(values: &CubeTensor) -> DType {
+    crate::ops::computed(values.dtype)
+}
+
+impl DistanceOps for CubeBackend {
+    fn pairwise(
+        x_indptr: IntTensor<Self>,
+        x_indices: IntTensor<Self>,
+        x_values: FloatTensor<Self>,
+        y_indptr: IntTensor<Self>,
+        y_indices: IntTensor<Self>,
+        y_values: FloatTensor<Self>,
+        spec: DistanceSpec,
+    ) -> FloatTensor<Self> {
+        let x = Tensors::new(x_indptr, x_indices, x_values, spec.cols);
+        let y = Tensors::new(y_indptr, y_indices, y_values, spec.cols);
+        let ready = expect("pairwise_distances", Ready::new(&x, &y, &spec));
+        let rows = ready.x.rows;
+        let output = ready.index.distances(&x.values.client, &ready.x, 0..rows);
+        let output = expect("pairwise_distances", output);
+        let shape = Shape::from([rows, ready.index.prepared().rows]);
+        tensor(&x.values, output, shape, output_dtype(&x.values))
+    }
+
+    fn nearest(
+        x_indptr: IntTensor<Self>,
+        x_indices: IntTensor<Self>,
+        x_values: FloatTensor<Self>,
+        y_indptr: IntTensor<Self>,
+        y_indices: IntTensor<Self>,
+        y_values: FloatTensor<Self>,
+        spec: NearestSpec,
+    ) -> (FloatTensor<Self>, IntTensor<Self>) {
+        let x = Tensors::new(x_indptr, x_indices, x_values, spec.by.cols);
+        let y = Tensors::new(y_indptr, y_indices, y_values, spec.by.cols);
+        let ready = expect("kneighbors", Ready::new(&x, &y, &spec.by));
+        let (mut values, mut indices) = (Vec::new(), Vec::new());
+        let rows = ready.x.rows;
+        // Without rows as well there is one batch.
+        for start in (0..rows.max(1)).step_by(spec.batch.max(1)) {
+            let end = rows.min(start + spec.batch.max(1));
+            let found = expect("kneighbors", nearest(&ready, &x.values, start..end, &spec));
+            values.push(found.0);
+            indices.push(found.1);
+        }
+        if values.len() == 1 {
+            return (values.remove(0), indices.remove(0));
+        }
+        (Self::float_cat(values, 0), Self::int_cat(indices, 0))
+    }
+}

@@ -1,0 +1,185 @@
+//! Distances in plain Rust, parallel over rows.
+
+use burn::{
+    backend::{
+        Flex,
+        tensor::{FloatTensor, IntTensor},
+    },
+    tensor::{DType, IntDType, Shape, bf16, f16},
+};
+use burn_flex::FlexTensor;
+use rayon::prelude::*;
+use sparsek_kernels::{
+    distance::{Each, HostMatrix},
+    topk::Method,
+};
+
+use super::{Selector, from_vec, keys::Key};
+use crate::ops::{DistanceOps, DistanceSpec, NearestSpec, TopkSpec};
+
+/// A matrix in the host's memory.
+struct Arrays<S> {
+    indptr: Vec<u32>,
+    indices: Vec<u32>,
+    values: Vec<S>,
+    cols: usize,
+}
+
+impl<S> Arrays<S> {
+    fn matrix(&self) -> HostMatrix<'_, S> {
+        HostMatrix {
+            indptr: &self.indptr,
+            indices: &self.indices,
+            values: &self.values,
+            cols: self.cols,
+        }
+    }
+}
+
+/// A number that distances are computed in.
+trait Computed: Key + burn::tensor::Element {
+    fn values(values: &FlexTensor) -> Vec<Self>;
+    fn run(spec: &DistanceSpec, matrices: [&HostMatrix<Self>; 2], batch: usize, each: Each<Self>);
+}
+
+impl Computed for f32 {
+    fn values(values: &FlexTensor) -> Vec<f32> {
+        let values = values.to_contiguous();
+        match values.dtype() {
+            DType::F32 => values.as_slice::<f32>().expect("f32").to_vec(),
+            DType::F16 => (values.as_slice::<f16>().expect("f16").iter())
+                .map(|value| value.to_f32())
+                .collect(),
+            DType::BF16 => (values.as_slice::<bf16>().expect("bf16").iter())
+                .map(|value| value.to_f32())
+                .collect(),
+            dtype => panic!("dtype {dtype:?} is not a float that this operation supports"),
+        }
+    }
+
+    fn run(spec: &DistanceSpec, matrices: [&HostMatrix<f32>; 2], batch: usize, each: Each<f32>) {
+        spec.distance.host_f32(matrices, spec.p, batch, each);
+    }
+}
+
+impl Computed for f64 {
+    fn values(values: &FlexTensor) -> Vec<f64> {
+        let values = values.to_contiguous();
+        values.as_slice::<f64>().expect("f64").to_vec()
+    }
+
+    fn run(spec: &DistanceSpec, matrices: [&HostMatrix<f64>; 2], batch: usize, each: Each<f64>) {
+        spec.distance.host_f64(matrices, spec.p, batch, each);
+    }
+}
+
+fn ids(tensor: &FlexTensor) -> Vec<u32> {
+    let tensor = tensor.to_contiguous();
+    let ids = tensor.as_slice::<i32>().expect("patterns are i32 tensors");
+    ids.iter().map(|&id| id as u32).collect()
+}
+
+/// Two matrices, each in three tensors.
+type Tensors = [[FlexTensor; 3]; 2];
+
+fn arrays<S: Computed>([indptr, indices, values]: &[FlexTensor; 3], cols: usize) -> Arrays<S> {
+    Arrays {
+        indptr: ids(indptr),
+        indices: ids(indices),
+        values: S::values(values),
+        cols,
+    }
+}
+
+fn pairwise<S: Computed>([x, y]: &Tensors, spec: &DistanceSpec) -> FlexTensor {
+    let [x, y] = [arrays::<S>(x, spec.cols), arrays::<S>(y, spec.cols)];
+    let [x, y] = [x.matrix(), y.matrix()];
+    let shape = Shape::from([x.rows(), y.rows()]);
+    let mut output = Vec::with_capacity(x.rows() * y.rows());
+    S::run(spec, [&x, &y], x.rows(), &mut |_, distances| {
+        output.extend_from_slice(distances);
+    });
+    from_vec(output, shape)
+}
+
+fn nearest<S: Computed>([x, y]: &Tensors, spec: &NearestSpec) -> (FlexTensor, FlexTensor) {
+    let cols = spec.by.cols;
+    let [x, y] = [arrays::<S>(x, cols), arrays::<S>(y, cols)];
+    let [x, y] = [x.matrix(), y.matrix()];
+    let (k, across) = (spec.k, y.rows());
+    let select = TopkSpec {
+        k: k + usize::from(spec.exclude_self),
+        largest: spec.by.distance.needs().largest,
+        sorted: true,
+        method: Method::Exact,
+        index: IntDType::I64,
+    };
+    let mut values = vec![<S as Key>::ZERO; x.rows() * k];
+    let mut places = vec![0i64; x.rows() * k];
+    if k > 0 {
+        S::run(&spec.by, [&x, &y], spec.batch, &mut |first, distances| {
+            let from = first * k;
+            (values[from..].par_chunks_exact_mut(k))
+                .zip(places[from..].par_chunks_exact_mut(k))
+                .zip(distances.par_chunks_exact(across))
+                .enumerate()
+                .for_each_init(Selector::new, |selector, (i, ((values, places), row))| {
+                    let own = spec.exclude_self.then_some(first + i);
+                    let found = selector.select(row, &select).iter();
+                    let found = found.filter(|&&j| own != Some(j));
+                    for (slot, &j) in found.take(k).enumerate() {
+                        values[slot] = row[j];
+                        places[slot] = j as i64;
+                    }
+                });
+        });
+    }
+    let shape = Shape::from([x.rows(), k]);
+    let places = with_index!(DType::from(spec.index), I => {
+        let places: Vec<I> = places.iter().map(|&place| place as I).collect();
+        from_vec(places, shape.clone())
+    });
+    (from_vec(values, shape), places)
+}
+
+impl DistanceOps for Flex {
+    fn pairwise(
+        x_indptr: IntTensor<Self>,
+        x_indices: IntTensor<Self>,
+        x_values: FloatTensor<Self>,
+        y_indptr: IntTensor<Self>,
+        y_indices: IntTensor<Self>,
+        y_values: FloatTensor<Self>,
+        spec: DistanceSpec,
+    ) -> FloatTensor<Self> {
+        let wide = x_values.dtype() == DType::F64;
+        let tensors = [
+            [x_indptr, x_indices, x_values],
+            [y_indptr, y_indices, y_values],
+        ];
+        match wide {
+            true => pairwise::<f64>(&tensors, &spec),
+            false => pairwise::<f32>(&tensors, &spec),
+        }
+    }
+
+    fn nearest(
+        x_indptr: IntTensor<Self>,
+        x_indices: IntTensor<Self>,
+        x_values: FloatTensor<Self>,
+        y_indptr: IntTensor<Self>,
+        y_indices: IntTensor<Self>,
+        y_values: FloatTensor<Self>,
+        spec: NearestSpec,
+    ) -> (FloatTensor<Self>, IntTensor<Self>) {
+        let wide = x_values.dtype() == DType::F64;
+        let tensors = [
+            [x_indptr, x_indices, x_values],
+            [y_indptr, y_indices, y_values],
+        ];
+        match wide {
+            true => nearest::<f64>(&tensors, &spec),
+            false => nearest::<f32>(&tensors, &spec),
+        }
+    }
+}

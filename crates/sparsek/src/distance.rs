@@ -1,0 +1,219 @@
+//! Distances between the rows of sparse matrices, and nearest neighbours by them.
+//!
+//! After Nolet et al., "GPU Semiring Primitives for Sparse Neighborhood Methods" (2022); the deviations are listed in
+//! `docs/papers.md`.
+
+mod neighbors;
+
+use burn::{
+    backend::Dispatch,
+    tensor::{DType, Tensor},
+};
+use sparsek_kernels::distance::Entry;
+pub use sparsek_kernels::distance::{
+    Distance, HostSemiring, Metric, Needs, ROUTINES, Real, Routine, Semiring, Sums, SumsExpand,
+    UnknownMetric,
+};
+
+pub use self::neighbors::NearestNeighbors;
+use crate::{
+    ops::{DistanceOps, DistanceSpec},
+    sparse::{Csr, CsrError},
+};
+
+/// Why distances were refused.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum DistanceError {
+    /// Matrices of different widths.
+    #[error("the matrices have {x} and {y} columns")]
+    Columns {
+        /// Columns of the one.
+        x: usize,
+        /// Columns of the other.
+        y: usize,
+    },
+    /// Matrices of different dtypes.
+    #[error("the matrices are of {x:?} and {y:?}")]
+    Dtypes {
+        /// Dtype of the one.
+        x: DType,
+        /// Dtype of the other.
+        y: DType,
+    },
+    /// Matrices on different devices.
+    #[error("the matrices are on different devices, {x} and {y}")]
+    Devices {
+        /// Where the one is.
+        x: String,
+        /// Where the other is.
+        y: String,
+    },
+    /// More neighbours than there are rows.
+    #[error("{k} neighbours of each row, but the index has {rows} rows{}", if *.own { ", one of which is the row itself" } else { "" })]
+    Neighbors {
+        /// Neighbours asked for.
+        k: usize,
+        /// Rows of the index.
+        rows: usize,
+        /// Whether the row itself does not count.
+        own: bool,
+    },
+    /// A result that is no sparse matrix.
+    #[error(transparent)]
+    Csr(#[from] CsrError),
+}
+
+/// How far two rows are apart: a [`Metric`], or a [`Semiring`] of one's own.
+#[derive(Clone, Copy)]
+pub struct Measure {
+    distance: &'static dyn Distance,
+    p: f64,
+    routine: Option<Routine>,
+}
+
+impl From<Metric> for Measure {
+    fn from(metric: Metric) -> Self {
+        Self {
+            distance: metric.distance(),
+            p: metric.p(),
+            routine: None,
+        }
+    }
+}
+
+impl Measure {
+    /// A semiring: written with [`semiring!`](crate::semiring), it runs on every device.
+    ///
+    /// ```
+    /// use burn::tensor::{Device, Tensor, TensorData};
+    /// use cubecl::prelude::*;
+    /// use sparsek::{
+    ///     distance::{Measure, Needs, Semiring, pairwise_distances},
+    ///     semiring,
+    ///     sparse::Csr,
+    /// };
+    ///
+    /// /// The best product of all columns that both rows have.
+    /// struct MaxTimes;
+    ///
+    /// semiring! {
+    ///     #[cube]
+    ///     impl Semiring for MaxTimes {
+    ///         const NEEDS: Needs = Needs { adds: false, largest: true, ..Needs::PRODUCTS };
+    ///
+    ///         fn reduce<S: Float>(a: S, b: S) -> S {
+    ///             max(a, b)
+    ///         }
+    ///
+    ///         fn product<S: Float>(a: S, b: S, _p: S) -> S {
+    ///             a * b
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// let x = Tensor::<2>::from_data([[1.0, 2.0, 0.0], [0.0, 3.0, 4.0]], &Device::flex());
+    /// let x = Csr::from_dense(x).unwrap();
+    /// let best = pairwise_distances(&x, None, Measure::semiring::<MaxTimes>()).unwrap();
+    /// best.into_data().assert_eq(&TensorData::from([[4.0, 6.0], [6.0, 16.0]]), false);
+    /// ```
+    pub fn semiring<M: Semiring + HostSemiring>() -> Self {
+        Self {
+            distance: Entry::<M>::new(),
+            p: 0.0,
+            routine: None,
+        }
+    }
+
+    /// Forces a routine.
+    pub fn with_routine(self, routine: Option<Routine>) -> Self {
+        Self { routine, ..self }
+    }
+
+    fn spec(&self, cols: usize, own: bool) -> DistanceSpec {
+        DistanceSpec {
+            distance: self.distance,
+            p: self.p,
+            cols,
+            routine: self.routine,
+            own,
+        }
+    }
+}
+
+/// Distances of all rows of `x` to all rows of `y`, or to those of `x` itself.
+///
+/// # Shapes and dtypes
+///
+/// `x`: m rows, `y`: n rows, of as many columns and of one dtype on one device; the result is `[m, n]`, of f64 for values of f64 and
+/// of f32 for all others.
+///
+/// # Guarantees
+///
+/// Explicit zeros, the order of batches and the routine do not matter up to rounding; the same input gives the same bits on every
+/// run. Metrics follow SciPy where definitions differ, for rows without entries too; each says so. What is a difference of large
+/// sums is evaluated again, column by column, where most of it cancels.
+///
+/// # Errors
+///
+/// [`DistanceError`] for matrices of different widths, dtypes or devices.
+///
+/// # Panics
+///
+/// If the device cannot run a routine that was forced, or lacks the memory.
+///
+/// # Cost
+///
+/// On devices with shared memory the pairs of entries in one column, and one write of the result. Else, and for Chebyshev's distance,
+/// both rows of each pair.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor, TensorData};
+/// use sparsek::{
+///     distance::{Metric, pairwise_distances},
+///     sparse::Csr,
+/// };
+///
+/// let x = Tensor::<2>::from_data([[1.0, 0.0, 2.0], [0.0, 4.0, 2.0]], &Device::flex());
+/// let x = Csr::from_dense(x).unwrap();
+/// let d = pairwise_distances(&x, None, Metric::Manhattan).unwrap();
+/// d.into_data().assert_eq(&TensorData::from([[0.0, 5.0], [5.0, 0.0]]), false);
+/// ```
+pub fn pairwise_distances(
+    x: &Csr,
+    y: Option<&Csr>,
+    measure: impl Into<Measure>,
+) -> Result<Tensor<2>, DistanceError> {
+    let other = y.unwrap_or(x);
+    check(x, other)?;
+    let spec = measure.into().spec(x.cols(), y.is_none());
+    let distances = <Dispatch as DistanceOps>::pairwise(
+        x.indptr().clone().into_dispatch(),
+        x.indices().clone().into_dispatch(),
+        x.values().clone().into_dispatch(),
+        other.indptr().clone().into_dispatch(),
+        other.indices().clone().into_dispatch(),
+        other.values().clone().into_dispatch(),
+        spec,
+    );
+    Ok(Tensor::from_dispatch(distances))
+}
+
+fn check(x: &Csr, y: &Csr) -> Result<(), DistanceError> {
+    if x.cols() != y.cols() {
+        let (x, y) = (x.cols(), y.cols());
+        return Err(DistanceError::Columns { x, y });
+    }
+    if x.dtype() != y.dtype() {
+        let (x, y) = (x.dtype(), y.dtype());
+        return Err(DistanceError::Dtypes { x, y });
+    }
+    let (x, y) = (x.device(), y.device());
+    if x != y {
+        return Err(DistanceError::Devices {
+            x: format!("{x:?}"),
+            y: format!("{y:?}"),
+        });
+    }
+    Ok(())
+}

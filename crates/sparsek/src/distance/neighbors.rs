@@ -1,0 +1,162 @@
+//! The nearest rows, by brute force.
+
+use burn::{
+    backend::Dispatch,
+    tensor::{Int, Tensor},
+};
+
+use super::{DistanceError, Measure, check};
+use crate::{
+    ops::{DistanceOps, NearestSpec},
+    sparse::Csr,
+    topk::{MAX_COLS, TopkOptions, argtopk, topk},
+};
+
+/// Bytes of distances in memory at a time.
+const BATCH_BYTES: usize = 1 << 30;
+
+/// Brute-force nearest neighbours among the rows of a sparse matrix.
+///
+/// Distances of a batch of queries to all rows of the index are in memory at a time, 1 GiB of them unless a batch is set; never the
+/// whole matrix. The result is the same whatever the batches.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor, TensorData};
+/// use sparsek::{
+///     distance::{Metric, NearestNeighbors},
+///     sparse::Csr,
+/// };
+///
+/// let x = Tensor::<2>::from_data([[1.0, 0.0], [0.0, 4.0], [2.0, 0.0]], &Device::flex());
+/// let index = NearestNeighbors::fit(Csr::from_dense(x).unwrap(), Metric::Manhattan);
+/// let (distances, indices) = index.kneighbors(None, 1).unwrap();
+/// distances.into_data().assert_eq(&TensorData::from([[1.0], [5.0], [1.0]]), false);
+/// indices.into_data().assert_eq(&TensorData::from([[2], [0], [0]]), false);
+/// ```
+#[derive(Clone)]
+pub struct NearestNeighbors {
+    index: Csr,
+    measure: Measure,
+    query_batch: Option<usize>,
+    index_batch: Option<usize>,
+}
+
+impl NearestNeighbors {
+    /// Takes the rows among which neighbours are found.
+    pub fn fit(index: Csr, measure: impl Into<Measure>) -> Self {
+        Self {
+            index,
+            measure: measure.into(),
+            query_batch: None,
+            index_batch: None,
+        }
+    }
+
+    /// Sets how many queries are compared at a time.
+    pub fn with_query_batch(self, rows: usize) -> Self {
+        Self {
+            query_batch: Some(rows.max(1)),
+            ..self
+        }
+    }
+
+    /// Sets how many rows of the index are compared at a time, at most [`MAX_COLS`].
+    pub fn with_index_batch(self, rows: usize) -> Self {
+        Self {
+            index_batch: Some(rows.clamp(1, MAX_COLS)),
+            ..self
+        }
+    }
+
+    /// The rows among which neighbours are found.
+    pub fn index(&self) -> &Csr {
+        &self.index
+    }
+
+    /// Distances to the `k` nearest rows of the index and which these are, the nearest first, ties to the lowest index: both
+    /// `[m, k]`. Queries default to the index itself; then no row is its own neighbour. For inner products and other measures
+    /// where larger is nearer, the largest. NaN comes last, or first where larger is nearer.
+    ///
+    /// Distances are not differentiable here; those of [`pairwise_distances`](super::pairwise_distances) are.
+    ///
+    /// # Errors
+    ///
+    /// [`DistanceError`] for more neighbours than there are rows, and for matrices of different widths, dtypes or devices.
+    pub fn kneighbors(
+        &self,
+        query: Option<&Csr>,
+        k: usize,
+    ) -> Result<(Tensor<2>, Tensor<2, Int>), DistanceError> {
+        let own = query.is_none();
+        let query = query.unwrap_or(&self.index);
+        check(query, &self.index)?;
+        let rows = self.index.rows();
+        if k + usize::from(own) > rows {
+            return Err(DistanceError::Neighbors { k, rows, own });
+        }
+        let batch = self.index_batch.unwrap_or(MAX_COLS);
+        if rows <= batch {
+            return Ok(self.nearest(query, &self.index, k, own));
+        }
+        // The best of each part of the index; the row itself is left out at the end.
+        let asked = k + usize::from(own);
+        let (mut values, mut places) = (Vec::new(), Vec::new());
+        for first in (0..rows).step_by(batch) {
+            let part = self.index.slice_rows(first..rows.min(first + batch));
+            let found = self.nearest(query, &part, asked.min(part.rows()), false);
+            values.push(found.0);
+            places.push(found.1.add_scalar(first as i64));
+        }
+        Ok(self.merge(Tensor::cat(values, 1), Tensor::cat(places, 1), k, own))
+    }
+
+    /// The best `k` of candidates, those of a part of the index after those of the part before.
+    fn merge(
+        &self,
+        values: Tensor<2>,
+        places: Tensor<2, Int>,
+        k: usize,
+        own: bool,
+    ) -> (Tensor<2>, Tensor<2, Int>) {
+        let options = TopkOptions::new(k + usize::from(own))
+            .with_largest(self.measure.distance.needs().largest)
+            .with_sorted(true);
+        let (values, at) = topk(values, &options);
+        let places = places.gather(1, at);
+        if !own {
+            return (values, places);
+        }
+        let [rows, _] = places.dims();
+        let numbers = Tensor::<1, Int>::arange(0..rows as i64, &places.device());
+        let numbers = numbers.reshape([rows, 1]).repeat_dim(1, k + 1);
+        // The first k that are not the row itself.
+        let other = places.clone().not_equal(numbers).int();
+        let kept = argtopk(other, &TopkOptions::new(k));
+        (values.gather(1, kept.clone()), places.gather(1, kept))
+    }
+
+    fn nearest(&self, x: &Csr, y: &Csr, k: usize, own: bool) -> (Tensor<2>, Tensor<2, Int>) {
+        let size = if x.dtype().size() == 8 { 8 } else { 4 };
+        let batch = BATCH_BYTES / (size * y.rows().max(1));
+        let spec = NearestSpec {
+            by: self.measure.spec(x.cols(), own),
+            k,
+            exclude_self: own,
+            batch: self.query_batch.unwrap_or(batch.max(1)),
+            index: x.device().settings().int_dtype,
+        };
+        let (values, indices) = <Dispatch as DistanceOps>::nearest(
+            x.indptr().clone().into_dispatch(),
+            x.indices().clone().into_dispatch(),
+            x.values().clone().into_dispatch(),
+            y.indptr().clone().into_dispatch(),
+            y.indices().clone().into_dispatch(),
+            y.values().clone().into_dispatch(),
+            spec,
+        );
+        (
+            Tensor::from_dispatch(values),
+            Tensor::from_dispatch(indices),
+        )
+    }
+}

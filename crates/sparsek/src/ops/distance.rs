@@ -1,0 +1,133 @@
+//! Distances between the rows of sparse matrices.
+
+use std::fmt;
+
+use burn::{
+    backend::{
+        Backend, backend_extension,
+        tensor::{FloatTensor, IntTensor},
+    },
+    tensor::{DType, IntDType},
+};
+use sparsek_kernels::distance::{Distance, Routine};
+
+/// Which distance, between what.
+#[derive(Clone, Copy)]
+pub struct DistanceSpec {
+    /// The distance.
+    pub distance: &'static dyn Distance,
+    /// Its parameter.
+    pub p: f64,
+    /// Columns of both matrices.
+    pub cols: usize,
+    /// The routine; chosen where there is none.
+    pub routine: Option<Routine>,
+    /// Both matrices are the same.
+    pub own: bool,
+}
+
+impl fmt::Debug for DistanceSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DistanceSpec")
+            .field("needs", &self.distance.needs())
+            .field("p", &self.p)
+            .field("cols", &self.cols)
+            .field("routine", &self.routine)
+            .field("own", &self.own)
+            .finish()
+    }
+}
+
+/// Which rows are the nearest.
+#[derive(Clone, Copy, Debug)]
+pub struct NearestSpec {
+    /// By which distance.
+    pub by: DistanceSpec,
+    /// How many.
+    pub k: usize,
+    /// Without the row itself, where both matrices are the same.
+    pub exclude_self: bool,
+    /// Rows whose distances are in memory at a time.
+    pub batch: usize,
+    /// Dtype of the indices.
+    pub index: IntDType,
+}
+
+/// The dtype of distances of values of a dtype.
+pub(crate) fn computed(values: DType) -> DType {
+    match values {
+        DType::F64 => DType::F64,
+        _ => DType::F32,
+    }
+}
+
+#[cfg(feature = "fusion")]
+mod shapes {
+    use burn::{backend::fusion::custom::TensorSpec, tensor::DType};
+
+    use super::{DistanceSpec, NearestSpec, computed};
+
+    pub(super) fn pairs(
+        x_indptr: &TensorSpec,
+        _x_indices: &TensorSpec,
+        x_values: &TensorSpec,
+        y_indptr: &TensorSpec,
+        _y_indices: &TensorSpec,
+        _y_values: &TensorSpec,
+        _spec: &DistanceSpec,
+    ) -> TensorSpec {
+        let shape = [x_indptr.shape[0] - 1, y_indptr.shape[0] - 1];
+        TensorSpec::new(shape.into(), computed(x_values.dtype))
+    }
+
+    pub(super) fn nearest(
+        x_indptr: &TensorSpec,
+        _x_indices: &TensorSpec,
+        x_values: &TensorSpec,
+        _y_indptr: &TensorSpec,
+        _y_indices: &TensorSpec,
+        _y_values: &TensorSpec,
+        spec: &NearestSpec,
+    ) -> (TensorSpec, TensorSpec) {
+        let shape = [x_indptr.shape[0] - 1, spec.k];
+        (
+            TensorSpec::new(shape.into(), computed(x_values.dtype)),
+            TensorSpec::new(shape.into(), DType::from(spec.index)),
+        )
+    }
+}
+
+/// Distances of the rows of `x` to the rows of `y`, both in CSR with ascending columns.
+#[backend_extension(
+    Flex: cfg(feature = "flex"),
+    Cube: cfg(feature = "cubecl"),
+    Fusion: cfg(feature = "fusion"),
+    Autodiff
+)]
+pub trait DistanceOps: Backend {
+    /// All of them, `[rows of x, rows of y]`.
+    #[fusion(meta = shapes::pairs)]
+    #[allow(clippy::too_many_arguments, reason = "two matrices of three tensors")]
+    fn pairwise(
+        x_indptr: IntTensor<Self>,
+        x_indices: IntTensor<Self>,
+        x_values: FloatTensor<Self>,
+        y_indptr: IntTensor<Self>,
+        y_indices: IntTensor<Self>,
+        y_values: FloatTensor<Self>,
+        spec: DistanceSpec,
+    ) -> FloatTensor<Self>;
+
+    /// Those to the `k` nearest rows, the nearest first, and which these are: `[rows of x, k]`. Without gradient.
+    #[fusion(meta = shapes::nearest)]
+    #[allow(clippy::too_many_arguments, reason = "two matrices of three tensors")]
+    fn nearest(
+        x_indptr: IntTensor<Self>,
+        x_indices: IntTensor<Self>,
+        x_values: FloatTensor<Self>,
+        y_indptr: IntTensor<Self>,
+        y_indices: IntTensor<Self>,
+        y_values: FloatTensor<Self>,
+        spec: NearestSpec,
+    ) -> (FloatTensor<Self>, IntTensor<Self>);
+}
