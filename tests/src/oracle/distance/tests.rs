@@ -1,8 +1,9 @@
 //! Against scipy 1.17.1, the numbers that RAFT's tests print, and properties.
 
-use std::f64::{INFINITY, NAN};
-
 use super::*;
+
+const NAN: f64 = f64::NAN;
+const INFINITY: f64 = f64::INFINITY;
 
 const ROWS: [[f64; 6]; 8] = [
     [0.0; 6],
@@ -188,7 +189,7 @@ fn neighbours() {
     assert!(all[7].1.is_nan());
     assert_eq!(rows(nearest("dot", 0.0, query, &index, 3, None)), [1, 7, 4]);
     assert_eq!(rows(nearest("dot", 0.0, query, &index, 2, Some(1))), [7, 4]);
-    assert_eq!(rows(nearest("dot", 0.0, query, &index, 0, None)), []);
+    assert!(nearest("dot", 0.0, query, &index, 0, None).is_empty());
     assert_eq!(
         rows(within("manhattan", 0.0, query, &index, 3.0)),
         [0, 1, 7]
