@@ -4,6 +4,9 @@
 //! has to be there; the exit status is 1 when a case failed or nothing ran, 2 when a backend that
 //! was asked for is missing.
 
+mod csr;
+mod csr_files;
+mod csr_gradients;
 mod determinism;
 mod gnn;
 mod kernels;
@@ -105,6 +108,9 @@ fn main() -> ExitCode {
         topk_sharded::add(&mut cases, backend);
         topk_gradients::add(&mut cases, backend);
         spmm::add(&mut cases, backend);
+        csr::add(&mut cases, backend);
+        csr_files::add(&mut cases, backend);
+        csr_gradients::add(&mut cases, backend);
         gnn::add(&mut cases, backend);
         property::add(&mut cases, backend, options.property);
         if options.large {

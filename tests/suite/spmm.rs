@@ -6,6 +6,7 @@ use sparsek_tests::backend::Backend;
 use sparsek_tests::data::Random;
 use sparsek_tests::oracle::spmm::{Bounded, Csr};
 use sparsek_tests::runner::{Cases, expect_panic};
+use sparsek_tests::sparse::pattern;
 
 pub fn add(cases: &mut Cases, backend: &Backend) {
     for shape in Shape::ALL {
@@ -104,11 +105,6 @@ impl Shape {
             weights,
         }
     }
-}
-
-fn pattern(csr: &Csr) -> Pattern {
-    Pattern::new(csr.rows, csr.cols, csr.indptr.clone(), csr.indices.clone())
-        .expect("the pattern is valid")
 }
 
 fn normals(n: usize, seed: u64) -> Vec<f64> {

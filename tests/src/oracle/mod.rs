@@ -1,4 +1,5 @@
 //! What every operation must return, computed plainly on the host.
 
+pub mod distance;
 pub mod spmm;
 pub mod topk;

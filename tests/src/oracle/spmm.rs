@@ -74,6 +74,13 @@ impl Csr {
         })
     }
 
+    /// The dense rows; repeated entries add up.
+    pub fn dense(&self) -> Vec<Vec<f64>> {
+        let mut rows = vec![vec![0.0; self.cols]; self.rows];
+        self.entries().for_each(|(i, j, w)| rows[i][j] += w);
+        rows
+    }
+
     /// `y[i] = Σ w[e] x[j]` over the entries `e = (i, j)`; `x` has `width` columns.
     pub fn spmm(&self, x: &[f64], width: usize) -> Bounded {
         let mut y = Bounded::zeros(self.rows * width);

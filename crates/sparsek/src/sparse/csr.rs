@@ -220,7 +220,7 @@ impl Csr {
         }
     }
 
-    /// Rows of the matrix.
+    /// Rows.
     pub fn rows(&self) -> usize {
         self.pattern.rows()
     }

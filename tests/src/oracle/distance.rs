@@ -1,0 +1,354 @@
+//! Distances between two dense rows in f64, neighbours by sorting, and products over other semirings.
+//!
+//! The definitions are those of scipy 1.17: of `scipy.spatial.distance.cdist` where it knows the metric, with boolean
+//! metrics on whether elements are not 0. In the formulas n is the number of columns, tt counts the columns in which both
+//! rows are not 0, tf and ft those in which only the first or only the second is, ff those in which none is. A quotient
+//! 0/0 is NaN, as in scipy, where nothing else is said.
+
+use std::cmp::Ordering;
+
+/// The metrics.
+pub const NAMES: [&str; 22] = [
+    "dot",
+    "euclidean",
+    "sqeuclidean",
+    "cosine",
+    "correlation",
+    "dice",
+    "jaccard",
+    "russell-rao",
+    "hamming",
+    "canberra",
+    "chebyshev",
+    "manhattan",
+    "minkowski",
+    "hellinger",
+    "jensen-shannon",
+    "kl",
+    "symmetric-kl",
+    "braycurtis",
+    "rogerstanimoto",
+    "sokalsneath",
+    "yule",
+    "matching",
+];
+
+/// The distance of two rows; `p` is the exponent of `minkowski`, others ignore it.
+///
+/// # Panics
+///
+/// If the rows differ in length or the metric is none of [`NAMES`].
+pub fn distance(metric: &str, p: f64, x: &[f64], y: &[f64]) -> f64 {
+    assert_eq!(x.len(), y.len(), "rows of one length");
+    match metric {
+        "dot" => dot(x, y),
+        "euclidean" => euclidean(x, y),
+        "sqeuclidean" => sqeuclidean(x, y),
+        "cosine" => cosine(x, y),
+        "correlation" => correlation(x, y),
+        "dice" => dice(x, y),
+        "jaccard" => jaccard(x, y),
+        "russell-rao" => russell_rao(x, y),
+        "hamming" => hamming(x, y),
+        "canberra" => canberra(x, y),
+        "chebyshev" => chebyshev(x, y),
+        "manhattan" => manhattan(x, y),
+        "minkowski" => minkowski(p, x, y),
+        "hellinger" => hellinger(x, y),
+        "jensen-shannon" => jensen_shannon(x, y),
+        "kl" => kl(x, y),
+        "symmetric-kl" => symmetric_kl(x, y),
+        "braycurtis" => braycurtis(x, y),
+        "rogerstanimoto" => rogerstanimoto(x, y),
+        "sokalsneath" => sokalsneath(x, y),
+        "yule" => yule(x, y),
+        "matching" => matching(x, y),
+        other => panic!("the oracle knows no metric {other}"),
+    }
+}
+
+/// Whether a greater value is nearer.
+pub fn is_similarity(metric: &str) -> bool {
+    metric == "dot"
+}
+
+/// Σ term(a, b) over the columns.
+fn sum(x: &[f64], y: &[f64], term: impl Fn(f64, f64) -> f64) -> f64 {
+    x.iter().zip(y).map(|(&a, &b)| term(a, b)).sum()
+}
+
+/// tt, tf, ft, ff.
+fn counts(x: &[f64], y: &[f64]) -> [f64; 4] {
+    let count = |first, second| {
+        let agree = |a: f64, b: f64| (a != 0.0) == first && (b != 0.0) == second;
+        sum(x, y, |a, b| f64::from(agree(a, b)))
+    };
+    [
+        count(true, true),
+        count(true, false),
+        count(false, true),
+        count(false, false),
+    ]
+}
+
+/// Rounding below 0 taken away; NaN stays.
+fn at_least_zero(x: f64) -> f64 {
+    if x < 0.0 { 0.0 } else { x }
+}
+
+fn any_negative(x: &[f64]) -> bool {
+    x.iter().any(|&a| a < 0.0)
+}
+
+/// Σ ab. Not in scipy.
+fn dot(x: &[f64], y: &[f64]) -> f64 {
+    sum(x, y, |a, b| a * b)
+}
+
+/// √Σ (a − b)².
+fn euclidean(x: &[f64], y: &[f64]) -> f64 {
+    sqeuclidean(x, y).sqrt()
+}
+
+/// Σ (a − b)².
+fn sqeuclidean(x: &[f64], y: &[f64]) -> f64 {
+    sum(x, y, |a, b| (a - b) * (a - b))
+}
+
+/// 1 − Σ ab / √(Σ a² Σ b²), clipped to 0..2. NaN if a row is zero.
+fn cosine(x: &[f64], y: &[f64]) -> f64 {
+    let scale = dot(x, x).sqrt() * dot(y, y).sqrt();
+    (1.0 - dot(x, y) / scale).clamp(0.0, 2.0)
+}
+
+/// The cosine distance of the rows less their means. NaN if a row is constant; scipy finds what the rounding of the mean
+/// left, where it left anything.
+fn correlation(x: &[f64], y: &[f64]) -> f64 {
+    let centred = |row: &[f64]| -> Vec<f64> {
+        let mean = row.iter().sum::<f64>() / row.len() as f64;
+        let constant = row.iter().all(|&a| a == row[0]);
+        row.iter()
+            .map(|a| if constant { 0.0 } else { a - mean })
+            .collect()
+    };
+    cosine(&centred(x), &centred(y))
+}
+
+/// (tf + ft) / (2 tt + tf + ft). NaN if both rows are zero.
+fn dice(x: &[f64], y: &[f64]) -> f64 {
+    let [tt, tf, ft, _] = counts(x, y);
+    (tf + ft) / (2.0 * tt + tf + ft)
+}
+
+/// (tf + ft) / (tt + tf + ft). 0 if both rows are zero.
+fn jaccard(x: &[f64], y: &[f64]) -> f64 {
+    let [tt, tf, ft, _] = counts(x, y);
+    if tt + tf + ft == 0.0 {
+        return 0.0;
+    }
+    (tf + ft) / (tt + tf + ft)
+}
+
+/// (n − tt) / n. Not 0 between a row and itself, unless it is full.
+fn russell_rao(x: &[f64], y: &[f64]) -> f64 {
+    let [tt, ..] = counts(x, y);
+    (x.len() as f64 - tt) / x.len() as f64
+}
+
+/// The share of the columns in which a ≠ b.
+fn hamming(x: &[f64], y: &[f64]) -> f64 {
+    sum(x, y, |a, b| f64::from(a != b)) / x.len() as f64
+}
+
+/// Σ |a − b| / (|a| + |b|), where 0/0 is 0.
+fn canberra(x: &[f64], y: &[f64]) -> f64 {
+    let term = |a: f64, b: f64| (a - b).abs() / (a.abs() + b.abs());
+    sum(x, y, |a, b| {
+        if a == 0.0 && b == 0.0 {
+            0.0
+        } else {
+            term(a, b)
+        }
+    })
+}
+
+/// max |a − b|; 0 without columns.
+fn chebyshev(x: &[f64], y: &[f64]) -> f64 {
+    let each = x.iter().zip(y).map(|(a, b)| (a - b).abs());
+    each.fold(0.0, |most, d| if d > most || d.is_nan() { d } else { most })
+}
+
+/// Σ |a − b|: scipy's cityblock.
+fn manhattan(x: &[f64], y: &[f64]) -> f64 {
+    sum(x, y, |a, b| (a - b).abs())
+}
+
+/// (Σ |a − b|^p)^(1/p).
+fn minkowski(p: f64, x: &[f64], y: &[f64]) -> f64 {
+    sum(x, y, |a, b| (a - b).abs().powf(p)).powf(1.0 / p)
+}
+
+/// √(1 − Σ √(a/Σa) √(b/Σb)): of rows divided by their sums. NaN if a row is zero or has a negative element. Not in scipy.
+fn hellinger(x: &[f64], y: &[f64]) -> f64 {
+    if any_negative(x) || any_negative(y) {
+        return f64::NAN;
+    }
+    let scale = x.iter().sum::<f64>().sqrt() * y.iter().sum::<f64>().sqrt();
+    let overlap = sum(x, y, |a, b| a.sqrt() * b.sqrt()) / scale;
+    at_least_zero(1.0 - overlap).sqrt()
+}
+
+/// √(½ KL(a, m) + ½ KL(b, m)) of rows divided by their sums, m = (a + b) / 2. +∞ if a row is zero or has a negative
+/// element, as `cdist` has it; the function `scipy.spatial.distance.jensenshannon` gives NaN for zero rows.
+fn jensen_shannon(x: &[f64], y: &[f64]) -> f64 {
+    let (of_x, of_y) = (x.iter().sum::<f64>(), y.iter().sum::<f64>());
+    if any_negative(x) || any_negative(y) || of_x == 0.0 || of_y == 0.0 {
+        return f64::INFINITY;
+    }
+    let halves = sum(x, y, |a, b| {
+        let (a, b) = (a / of_x, b / of_y);
+        let middle = (a + b) / 2.0;
+        rel_entr(a, middle) + rel_entr(b, middle)
+    });
+    at_least_zero(halves / 2.0).sqrt()
+}
+
+/// Kullback-Leibler: Σ rel_entr(a, b), of the rows as they are.
+fn kl(x: &[f64], y: &[f64]) -> f64 {
+    sum(x, y, rel_entr)
+}
+
+/// KL(x, y) + KL(y, x), the divergence of Jeffreys. Not in scipy.
+fn symmetric_kl(x: &[f64], y: &[f64]) -> f64 {
+    kl(x, y) + kl(y, x)
+}
+
+/// scipy's: a ln(a/b) where both are positive, 0 where a = 0 and b ≥ 0, else +∞.
+fn rel_entr(a: f64, b: f64) -> f64 {
+    if a.is_nan() || b.is_nan() {
+        f64::NAN
+    } else if a > 0.0 && b > 0.0 {
+        a * (a / b).ln()
+    } else if a == 0.0 && b >= 0.0 {
+        0.0
+    } else {
+        f64::INFINITY
+    }
+}
+
+/// Σ |a − b| / Σ |a + b|. NaN if both rows are zero.
+fn braycurtis(x: &[f64], y: &[f64]) -> f64 {
+    manhattan(x, y) / sum(x, y, |a, b| (a + b).abs())
+}
+
+/// 2 (tf + ft) / (tt + ff + 2 (tf + ft)).
+fn rogerstanimoto(x: &[f64], y: &[f64]) -> f64 {
+    let [tt, tf, ft, ff] = counts(x, y);
+    2.0 * (tf + ft) / (tt + ff + 2.0 * (tf + ft))
+}
+
+/// 2 (tf + ft) / (tt + 2 (tf + ft)). NaN if both rows are zero, as `cdist` has it; the function refuses them.
+fn sokalsneath(x: &[f64], y: &[f64]) -> f64 {
+    let [tt, tf, ft, _] = counts(x, y);
+    2.0 * (tf + ft) / (tt + 2.0 * (tf + ft))
+}
+
+/// 2 tf ft / (tt ff + tf ft). 0 if tf ft is.
+fn yule(x: &[f64], y: &[f64]) -> f64 {
+    let [tt, tf, ft, ff] = counts(x, y);
+    if tf * ft == 0.0 {
+        return 0.0;
+    }
+    2.0 * tf * ft / (tt * ff + tf * ft)
+}
+
+/// (tf + ft) / n: scikit-learn's. The name is an alias of hamming in scipy 1.17, which is the same on boolean rows.
+fn matching(x: &[f64], y: &[f64]) -> f64 {
+    let [_, tf, ft, _] = counts(x, y);
+    (tf + ft) / x.len() as f64
+}
+
+/// Where one of several rows lies, and how far away.
+pub type Neighbour = (usize, f64);
+
+/// The distances of a row to all others.
+pub fn distances(metric: &str, p: f64, query: &[f64], index: &[Vec<f64>]) -> Vec<Neighbour> {
+    let each = index.iter().map(|row| distance(metric, p, query, row));
+    each.enumerate().collect()
+}
+
+/// The `k` nearest rows but the excluded one, nearest first, ties by position, NaN last; fewer if there are not as many.
+/// Nearest by `dot` are those with the greatest.
+pub fn nearest(
+    metric: &str,
+    p: f64,
+    query: &[f64],
+    index: &[Vec<f64>],
+    k: usize,
+    excluded: Option<usize>,
+) -> Vec<Neighbour> {
+    let mut all = distances(metric, p, query, index);
+    all.retain(|&(row, _)| Some(row) != excluded);
+    all.sort_by(|&(_, a), &(_, b)| order(metric, a, b));
+    all.truncate(k);
+    all
+}
+
+/// The rows that are at most `radius` away (by `dot` at least that near), by position.
+pub fn within(
+    metric: &str,
+    p: f64,
+    query: &[f64],
+    index: &[Vec<f64>],
+    radius: f64,
+) -> Vec<Neighbour> {
+    let mut all = distances(metric, p, query, index);
+    all.retain(|&(_, d)| !d.is_nan() && order(metric, d, radius) != Ordering::Greater);
+    all
+}
+
+/// Nearer first, NaN last.
+pub fn order(metric: &str, a: f64, b: f64) -> Ordering {
+    match a.partial_cmp(&b) {
+        Some(ascending) if is_similarity(metric) => ascending.reverse(),
+        Some(ascending) => ascending,
+        None => a.is_nan().cmp(&b.is_nan()),
+    }
+}
+
+/// A row's stored entries, columns ascending.
+pub type Entries = [(usize, f64)];
+
+/// The products of the entries that two rows have in one column, reduced, starting with the identity.
+pub fn semiring(
+    x: &Entries,
+    y: &Entries,
+    product: fn(f64, f64) -> f64,
+    reduce: fn(f64, f64) -> f64,
+    identity: f64,
+) -> f64 {
+    let pairs = x.iter().flat_map(|&(column, a)| {
+        let same = y.iter().filter(move |&&(other, _)| other == column);
+        same.map(move |&(_, b)| (a, b))
+    });
+    pairs.fold(identity, |sum, (a, b)| reduce(sum, product(a, b)))
+}
+
+/// min (a + b); +∞ without common columns.
+pub fn min_plus(x: &Entries, y: &Entries) -> f64 {
+    semiring(x, y, |a, b| a + b, f64::min, f64::INFINITY)
+}
+
+/// max ab; −∞ without common columns.
+pub fn max_times(x: &Entries, y: &Entries) -> f64 {
+    semiring(x, y, |a, b| a * b, f64::max, f64::NEG_INFINITY)
+}
+
+/// 1 if both rows are not 0 in some column, else 0.
+pub fn or_and(x: &Entries, y: &Entries) -> f64 {
+    let and = |a: f64, b: f64| f64::from(a != 0.0 && b != 0.0);
+    semiring(x, y, and, f64::max, 0.0)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,264 @@
+//! CSR matrices from scipy's files: whole, unsorted and broken ones.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use burn::tensor::DType;
+use npyz::zip::{CompressionMethod, ZipWriter, write::FileOptions};
+use sparsek::sparse::{Csr, NpzError};
+use sparsek_tests::backend::Backend;
+use sparsek_tests::runner::Cases;
+
+pub fn add(cases: &mut Cases, backend: &Backend) {
+    for (name, body) in [
+        ("whole", whole as fn(&Backend) -> Result<(), String>),
+        ("dtypes", dtypes),
+        ("disorder", disorder),
+        ("refusals", refusals),
+        ("truncated", truncated),
+    ] {
+        cases.check(backend, format!("tensor/csr/npz/{name}"), body);
+    }
+}
+
+/// A file that is removed when dropped.
+struct Temporary(PathBuf);
+
+impl Temporary {
+    fn new(backend: &Backend, name: &str) -> Self {
+        let name = format!("sparsek-{}-{}-{name}.npz", std::process::id(), backend.kind);
+        Self(std::env::temp_dir().join(name))
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
+}
+
+/// An array as NumPy writes it.
+fn npy<const N: usize>(descr: &str, shape: &str, values: &[[u8; N]]) -> Vec<u8> {
+    let header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}\n");
+    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+    bytes.extend((header.len() as u16).to_le_bytes());
+    bytes.extend(header.as_bytes());
+    bytes.extend(values.concat());
+    bytes
+}
+
+fn vector<const N: usize>(descr: &str, values: &[[u8; N]]) -> Vec<u8> {
+    npy(descr, &format!("({},)", values.len()), values)
+}
+
+fn i32s(values: &[i32]) -> Vec<u8> {
+    let bytes: Vec<_> = values.iter().map(|x| x.to_le_bytes()).collect();
+    vector("<i4", &bytes)
+}
+
+fn i64s(values: &[i64]) -> Vec<u8> {
+    let bytes: Vec<_> = values.iter().map(|x| x.to_le_bytes()).collect();
+    vector("<i8", &bytes)
+}
+
+fn f32s(values: &[f32]) -> Vec<u8> {
+    let bytes: Vec<_> = values.iter().map(|x| x.to_le_bytes()).collect();
+    vector("<f4", &bytes)
+}
+
+fn f64s(values: &[f64]) -> Vec<u8> {
+    let bytes: Vec<_> = values.iter().map(|x| x.to_le_bytes()).collect();
+    vector("<f8", &bytes)
+}
+
+/// The arrays of a file, by name.
+type Arrays = Vec<(&'static str, Vec<u8>)>;
+
+/// 2 × 3: 1.5 at (0, 2), an explicit zero at (1, 0), -2 at (1, 1).
+fn good() -> Arrays {
+    vec![
+        ("indices", i32s(&[2, 0, 1])),
+        ("indptr", i32s(&[0, 1, 3])),
+        ("format", npy("|S3", "()", &[*b"csr"])),
+        ("shape", i64s(&[2, 3])),
+        ("data", f32s(&[1.5, 0.0, -2.0])),
+    ]
+}
+
+fn with(name: &str, bytes: Vec<u8>) -> Arrays {
+    let mut arrays = good();
+    let array = arrays.iter_mut().find(|(other, _)| *other == name);
+    array.expect("a known array").1 = bytes;
+    arrays
+}
+
+fn write(file: &Path, arrays: &Arrays, method: CompressionMethod) -> Result<(), String> {
+    let mut zip = ZipWriter::new(File::create(file).map_err(|e| e.to_string())?);
+    let options = FileOptions::default().compression_method(method);
+    for (name, bytes) in arrays {
+        zip.start_file(format!("{name}.npy"), options)
+            .map_err(|e| e.to_string())?;
+        zip.write_all(bytes).map_err(|e| e.to_string())?;
+    }
+    zip.finish().map(drop).map_err(|e| e.to_string())
+}
+
+/// Writes a file and loads it.
+fn load(backend: &Backend, arrays: &Arrays) -> Result<Csr, NpzError> {
+    let file = Temporary::new(backend, "arrays");
+    write(&file.0, arrays, CompressionMethod::Stored).expect("the fixture is written");
+    Csr::from_npz(&file.0, &backend.device)
+}
+
+fn equals(csr: &Csr, indptr: &[u32], indices: &[u32], values: &[f64]) -> Result<(), String> {
+    let found: Vec<f64> = csr.values().to_data().iter::<f64>().collect();
+    let pattern = csr.pattern();
+    match pattern.indptr() == indptr && pattern.indices() == indices && found == values {
+        true => Ok(()),
+        false => Err(format!("{pattern:?} with {found:?}")),
+    }
+}
+
+/// Stored and compressed, ids of 32 and 64 bits, the format as bytes and as Unicode.
+fn whole(backend: &Backend) -> Result<(), String> {
+    let mut wide = with("indices", i64s(&[2, 0, 1]));
+    wide[1].1 = i64s(&[0, 1, 3]);
+    let letters = [*b"c\0\0\0s\0\0\0r\0\0\0"];
+    let unicode = with("format", npy("<U3", "()", &letters));
+    for arrays in [good(), wide, unicode] {
+        for method in [CompressionMethod::Stored, CompressionMethod::Deflated] {
+            let file = Temporary::new(backend, "whole");
+            write(&file.0, &arrays, method)?;
+            let csr = Csr::from_npz(&file.0, &backend.device).map_err(|e| e.to_string())?;
+            if (csr.rows(), csr.cols()) != (2, 3) || csr.dtype() != DType::F32 {
+                return Err(format!("{csr:?}"));
+            }
+            equals(&csr, &[0, 1, 3], &[2, 0, 1], &[1.5, 0.0, -2.0])?;
+        }
+    }
+    let mut empty = with("indices", i32s(&[]));
+    empty[1].1 = i32s(&[0]);
+    empty[3].1 = i64s(&[0, 7]);
+    empty[4].1 = f32s(&[]);
+    let csr = load(backend, &empty).map_err(|e| e.to_string())?;
+    equals(&csr, &[0], &[], &[])
+}
+
+/// Every type of data, and every dtype that it becomes.
+fn dtypes(backend: &Backend) -> Result<(), String> {
+    for (data, expected) in [
+        (f64s(&[1.5, 0.1, -2.0]), [1.5, f64::from(0.1f32), -2.0]),
+        (i32s(&[7, 0, -9]), [7.0, 0.0, -9.0]),
+        (i64s(&[7, 0, -9]), [7.0, 0.0, -9.0]),
+        (vector("|b1", &[[1], [0], [1]]), [1.0, 0.0, 1.0]),
+        (vector("|u1", &[[1], [0], [255]]), [1.0, 0.0, 255.0]),
+        (vector("<u2", &[[0, 1], [2, 0], [3, 0]]), [256.0, 2.0, 3.0]),
+    ] {
+        let csr = load(backend, &with("data", data)).map_err(|e| e.to_string())?;
+        equals(&csr, &[0, 1, 3], &[2, 0, 1], &expected)?;
+    }
+    let file = Temporary::new(backend, "dtypes");
+    let arrays = with("data", f64s(&[1.5, 0.1, -2.0]));
+    write(&file.0, &arrays, CompressionMethod::Stored)?;
+    for (dtype, tenth) in [
+        (DType::F64, 0.1),
+        (DType::F16, f64::from(half::f16::from_f64(0.1))),
+        (DType::BF16, f64::from(half::bf16::from_f64(0.1))),
+    ] {
+        let loaded = Csr::from_npz(&file.0, (&backend.device, dtype));
+        match loaded {
+            Ok(csr) => {
+                equals(&csr, &[0, 1, 3], &[2, 0, 1], &[1.5, tenth, -2.0])?;
+                if csr.dtype() != dtype {
+                    return Err(format!("{:?} instead of {dtype:?}", csr.dtype()));
+                }
+            }
+            Err(_) if !backend.device.supports_dtype(dtype) => {}
+            Err(error) => return Err(error.to_string()),
+        }
+    }
+    Ok(())
+}
+
+/// Columns in any order, some twice.
+fn disorder(backend: &Backend) -> Result<(), String> {
+    let mut arrays = with("indices", i32s(&[2, 0, 2, 2, 1, 2]));
+    arrays[1].1 = i32s(&[0, 3, 6]);
+    arrays[4].1 = f32s(&[1.0, 2.0, 4.0, 8.0, 0.0, -8.0]);
+    let csr = load(backend, &arrays).map_err(|e| e.to_string())?;
+    equals(&csr, &[0, 2, 4], &[0, 2, 1, 2], &[2.0, 5.0, 0.0, 0.0])
+}
+
+/// Each error is one line that names the file and what is wrong.
+fn refusals(backend: &Backend) -> Result<(), String> {
+    let without = |name: &str| -> Arrays {
+        let others = good().into_iter().filter(|(other, _)| *other != name);
+        others.collect()
+    };
+    let format = |text: &[u8; 3]| npy("|S3", "()", &[*text]);
+    let huge = "(4611686018427387904,)";
+    let refused: [(Arrays, &[&str]); 18] = [
+        (with("format", format(b"csc")), &["format", "csc"]),
+        (with("format", format(b"coo")), &["format", "coo"]),
+        (with("format", i32s(&[3])), &["format", "I32"]),
+        (without("format"), &["format"]),
+        (without("data"), &["data"]),
+        (without("indptr"), &["indptr"]),
+        (with("indices", f32s(&[2.0, 0.0, 1.0])), &["indices", "F32"]),
+        (with("indices", i32s(&[2, -1, 1])), &["indices", "-1"]),
+        (
+            with("indices", i32s(&[2, 0, 3])),
+            &["column 3", "3 columns"],
+        ),
+        (with("indices", i32s(&[2, 0])), &["indptr", "2"]),
+        (with("indptr", i32s(&[0, 2, 1])), &["indptr"]),
+        (with("indptr", i32s(&[0, 3])), &["indptr", "2 rows"]),
+        (with("shape", i64s(&[2, 3, 4])), &["shape", "3 numbers"]),
+        (with("shape", i64s(&[2, -3])), &["shape", "-3"]),
+        (with("shape", i64s(&[1 << 31, 3])), &["rows", "2147483648"]),
+        (with("data", f32s(&[1.0, 2.0])), &["2 values", "3 entries"]),
+        (
+            with("data", npy("<f4", huge, &[[0; 4]])),
+            &["data", "shape"],
+        ),
+        (with("data", vector("<c8", &[[0; 8]; 3])), &["data", "<c8"]),
+    ];
+    for (arrays, words) in refused {
+        let error = match load(backend, &arrays) {
+            Ok(_) => return Err(format!("{words:?}: it was loaded")),
+            Err(error) => error.to_string(),
+        };
+        let named = ["sparsek-", ".npz"].iter().chain(words);
+        if error.contains('\n') || !named.into_iter().all(|word| error.contains(word)) {
+            return Err(format!("the message lacks one of {words:?}: {error}"));
+        }
+    }
+    match Csr::from_npz("/there/is/no/such.npz", &backend.device) {
+        Err(error @ NpzError::Io { .. }) if error.to_string().contains("such.npz") => Ok(()),
+        other => Err(format!("a missing file: {other:?}")),
+    }
+}
+
+/// A file cut at any length or changed at any byte of the values is refused, not misread.
+fn truncated(backend: &Backend) -> Result<(), String> {
+    let file = Temporary::new(backend, "truncated");
+    write(&file.0, &good(), CompressionMethod::Stored)?;
+    let bytes = fs::read(&file.0).map_err(|e| e.to_string())?;
+    let refused = |bytes: &[u8]| -> Result<(), String> {
+        fs::write(&file.0, bytes).map_err(|e| e.to_string())?;
+        match Csr::from_npz(&file.0, &backend.device) {
+            Ok(_) => Err("a broken file was loaded".into()),
+            Err(error) if error.to_string().contains('\n') => Err(error.to_string()),
+            Err(_) => Ok(()),
+        }
+    };
+    for length in (0..bytes.len()).step_by(7).chain([bytes.len() - 1]) {
+        refused(&bytes[..length]).map_err(|e| format!("{length} bytes: {e}"))?;
+    }
+    let value = 1.5f32.to_le_bytes();
+    let at = bytes.windows(4).position(|four| four == value);
+    let mut changed = bytes.clone();
+    changed[at.ok_or("the value is not there")?] ^= 1;
+    refused(&changed)
+}
