@@ -106,6 +106,16 @@ pub enum KernelError {
         /// Dtype of the other.
         expected: ElemType,
     },
+    /// Functions that a runtime gets wrong or lacks for a dtype.
+    #[error("the device ({runtime}) has no {functions} of {dtype}")]
+    Functions {
+        /// Which.
+        functions: &'static str,
+        /// Of what.
+        dtype: ElemType,
+        /// Name of the runtime.
+        runtime: &'static str,
+    },
     /// A part of a stream that ends within an element.
     #[error("a part of {bytes} bytes is no whole number of elements of {size} bytes")]
     Part {

@@ -132,6 +132,14 @@ impl Index {
         routine: Option<Routine>,
     ) -> Result<Self, KernelError> {
         let needs = distance.needs();
+        // SPIR-V's and WebGPU's extended functions take at most 32 bits.
+        if needs.logarithms && matrix.dtype.size() == 8 && client.name().starts_with("wgpu") {
+            return Err(KernelError::Functions {
+                functions: "logarithms and powers",
+                dtype: matrix.dtype,
+                runtime: client.name(),
+            });
+        }
         let routine = match routine {
             None if inverted::check(client, &needs).is_ok() => Routine::Inverted,
             None => Routine::Merge,

@@ -30,6 +30,8 @@ pub struct Needs {
     pub annihilates: bool,
     /// Products add up, and are zero where a stored value is zero.
     pub adds: bool,
+    /// Logarithms or powers, which not every device has of f64.
+    pub logarithms: bool,
     /// `d(x, y) = d(y, x)`.
     pub symmetric: bool,
     /// The nearer, the larger.
@@ -45,6 +47,7 @@ impl Needs {
         direct: false,
         annihilates: true,
         adds: true,
+        logarithms: false,
         symmetric: true,
         largest: false,
     };

@@ -1,5 +1,5 @@
-//! Hellinger distance of rows divided by their sums: √(1 − Σ √x √y). Two zero rows are at distance 0, a zero row at 1 from
-//! every other; NaN where a value is negative. RAFT takes rows as they are.
+//! Hellinger distance of rows divided by their sums: √(1 − Σ √x √y). NaN where a row is zero or has a negative value. RAFT
+//! takes rows as they are.
 
 use cubecl::prelude::*;
 
@@ -24,9 +24,13 @@ semiring! {
             (a / norm).sqrt()
         }
 
+        fn second<S: Float>(a: S) -> S {
+            // Roots of negative shares are no numbers.
+            select(a >= S::new(0.0), S::new(0.0), S::new(1.0))
+        }
+
         fn core<S: Float>(sums: Sums<S>) -> S {
-            let zeros = sums.x == S::new(0.0) && sums.y == S::new(0.0);
-            select(zeros, S::new(0.0), S::new(1.0) - sums.total)
+            S::new(1.0) - sums.total
         }
 
         fn scale<S: Float>(_sums: Sums<S>) -> S {
@@ -37,8 +41,11 @@ semiring! {
             S::new(0.5) * (a - b) * (a - b)
         }
 
-        fn finalise<S: Float>(core: S, _sums: Sums<S>) -> S {
-            select(core < S::new(0.0), S::new(0.0), core).sqrt()
+        fn finalise<S: Float>(core: S, sums: Sums<S>) -> S {
+            let lacking = sums.x <= S::new(0.0) || sums.y <= S::new(0.0);
+            let refused = lacking || sums.second_x + sums.second_y > S::new(0.0);
+            let root = select(refused, S::new(-1.0), max(core, S::new(0.0)));
+            root.sqrt()
         }
     }
 }

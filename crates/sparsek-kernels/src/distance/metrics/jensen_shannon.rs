@@ -1,5 +1,5 @@
 //! Jensen-Shannon distance of rows divided by their sums: √(½ Σ x ln(x / m) + ½ Σ y ln(y / m)) with m = (x + y) / 2. Infinite
-//! where a row is zero or has a negative share. RAFT takes rows as they are.
+//! where a row is zero or has a negative value. RAFT takes rows as they are.
 
 use cubecl::prelude::*;
 
@@ -14,7 +14,7 @@ pub struct JensenShannon;
 semiring! {
     #[cube]
     impl Semiring for JensenShannon {
-        const NEEDS: Needs = Needs { prepared: true, ..Needs::DIRECT };
+        const NEEDS: Needs = Needs { prepared: true, logarithms: true, ..Needs::DIRECT };
 
         fn norm<S: Float>(a: S, _p: S) -> S {
             a
@@ -38,11 +38,11 @@ semiring! {
 
         fn core<S: Float>(sums: Sums<S>) -> S {
             // 2 ln 2, what two rows without a common column have.
-            S::new(1.386_294_4) + sums.total
+            S::new(2.0) * S::new(2.0).ln() + sums.total
         }
 
         fn scale<S: Float>(_sums: Sums<S>) -> S {
-            S::new(1.386_294_4)
+            S::new(2.0) * S::new(2.0).ln()
         }
 
         fn direct<S: Float>(a: S, b: S, _p: S) -> S {
@@ -55,8 +55,8 @@ semiring! {
         }
 
         fn finalise<S: Float>(core: S, sums: Sums<S>) -> S {
-            let zero = sums.x == S::new(0.0) || sums.y == S::new(0.0);
-            let refused = zero || sums.second_x + sums.second_y > S::new(0.0);
+            let lacking = sums.x <= S::new(0.0) || sums.y <= S::new(0.0);
+            let refused = lacking || sums.second_x + sums.second_y > S::new(0.0);
             let distance = (S::new(0.5) * max(core, S::new(0.0))).sqrt();
             // − ln 0 is infinite.
             distance - select(refused, S::new(0.0), S::new(1.0)).ln()

@@ -136,7 +136,8 @@ impl<K: Int> Note<K> {
     }
 
     fn narrower(&self, bins: &Shared<[Atomic<u32>]>, k: u32, crew: &Crew) -> Note<K> {
-        let mut found = Shared::<[u32]>::new_slice(3usize);
+        // Of 16 bytes, as all arrays of this kernel: compilers read neighbours along with what does not begin there.
+        let mut found = Shared::<[u32]>::new_slice(4usize);
         // The greatest bins first.
         let share = comptime!(BINS as u32 / crew.shape.lanes);
         let last = comptime!(BINS as u32 - 1);

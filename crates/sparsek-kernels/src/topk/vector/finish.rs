@@ -165,9 +165,9 @@ pub(crate) fn finish<E: Element, I: Numeric, N: Size>(
     let mut whole = Shared::<[u32]>::new_slice(comptime!(if blueprint.delegates > 1 {
         blueprint.members
     } else {
-        1
+        4
     }));
-    let filled = Shared::<[Atomic<u32>]>::new_slice(3usize);
+    let filled = Shared::<[Atomic<u32>]>::new_slice(4usize);
     let candidates = Candidates::<E::Key> {
         keys: Shared::<[E::Key]>::new_slice(blueprint.room),
         slots: Shared::<[u32]>::new_slice(blueprint.room),

@@ -1,0 +1,302 @@
+//! Distances between the rows of sparse matrices, by every metric and routine.
+
+use cubecl::prelude::*;
+use sparsek::{
+    distance::{
+        DistanceError, Measure, Metric, Needs, ROUTINES, Routine, Semiring, pairwise_distances,
+    },
+    semiring,
+};
+use sparsek_tests::{
+    backend::Backend,
+    element::Element,
+    oracle::{distance, spmm::Csr},
+    runner::{Cases, Outcome, Verdict, expect_panic},
+    sparse::{Sparse, near_duplicates, rounded, upload},
+};
+
+/// Tolerances of what is computed in f32 and in f64: relative, and of the scale of the rows.
+const SINGLE: [f64; 2] = [1e-5, 2e-6];
+const DOUBLE: [f64; 2] = [1e-11, 1e-12];
+
+pub fn add(cases: &mut Cases, backend: &Backend) {
+    let forced = backend.client.iter().flat_map(|_| ROUTINES.map(Some));
+    for routine in [None].into_iter().chain(forced) {
+        let name = routine.map_or("auto", Routine::name);
+        for &metric in Metric::ALL {
+            let case = format!("tensor/distance/{name}/f32/{}", metric.name());
+            cases.add(backend, case, move |b| of_metric::<f32>(b, metric, routine));
+        }
+        for (ring, add) in [
+            ("min-plus", semiring_case::<MinPlus> as Ring),
+            ("max-times", semiring_case::<MaxTimes>),
+            ("or-and", semiring_case::<OrAnd>),
+        ] {
+            let case = format!("tensor/distance/{name}/f32/{ring}");
+            cases.add(backend, case, move |b| add(b, routine, ring));
+        }
+    }
+    for &metric in Metric::ALL {
+        let case = |dtype| format!("tensor/distance/auto/{dtype}/{}", metric.name());
+        cases.add(backend, case("f64"), move |b| {
+            of_metric::<f64>(b, metric, None)
+        });
+        cases.add(backend, case("f16"), move |b| {
+            of_metric::<half::f16>(b, metric, None)
+        });
+    }
+    let bf16 = "tensor/distance/auto/bf16/manhattan".to_string();
+    cases.add(backend, bf16, |b| {
+        of_metric::<half::bf16>(b, Metric::Manhattan, None)
+    });
+    cases.check(backend, "tensor/distance/errors", errors);
+}
+
+type Ring = fn(&Backend, Option<Routine>, &'static str) -> Outcome;
+
+/// The least sum; +∞ where rows have no column in common.
+struct MinPlus;
+
+semiring! {
+    #[cube]
+    impl Semiring for MinPlus {
+        const NEEDS: Needs = Needs { adds: false, ..Needs::PRODUCTS };
+
+        fn identity<S: Float>() -> S {
+            S::new(f32::INFINITY)
+        }
+
+        fn reduce<S: Float>(a: S, b: S) -> S {
+            min(a, b)
+        }
+
+        fn product<S: Float>(a: S, b: S, _p: S) -> S {
+            a + b
+        }
+    }
+}
+
+/// The greatest product; −∞ where rows have no column in common.
+struct MaxTimes;
+
+semiring! {
+    #[cube]
+    impl Semiring for MaxTimes {
+        const NEEDS: Needs = Needs { adds: false, largest: true, ..Needs::PRODUCTS };
+
+        fn identity<S: Float>() -> S {
+            S::new(f32::NEG_INFINITY)
+        }
+
+        fn reduce<S: Float>(a: S, b: S) -> S {
+            max(a, b)
+        }
+
+        fn product<S: Float>(a: S, b: S, _p: S) -> S {
+            a * b
+        }
+    }
+}
+
+/// Whether rows have a column in common.
+struct OrAnd;
+
+semiring! {
+    #[cube]
+    impl Semiring for OrAnd {
+        const NEEDS: Needs = Needs { adds: false, ..Needs::PRODUCTS };
+
+        fn reduce<S: Float>(a: S, b: S) -> S {
+            max(a, b)
+        }
+
+        fn product<S: Float>(a: S, b: S, _p: S) -> S {
+            let lone = a == S::new(0.0) || b == S::new(0.0);
+            select(lone, S::new(0.0), S::new(1.0))
+        }
+    }
+}
+
+/// All distances as f64, or why a forced routine cannot run here.
+fn distances<T: Element>(
+    backend: &Backend,
+    [x, y]: [&Csr; 2],
+    measure: Measure,
+) -> Result<Result<Vec<f64>, Verdict>, String> {
+    let device = &backend.device;
+    let (x, y) = (upload::<T>(x, device), upload::<T>(y, device));
+    let mut found = None;
+    let refusal = expect_panic(|| {
+        let result = pairwise_distances(&x, Some(&y), measure);
+        let result = result.expect("matrices of one kind").into_data();
+        found = Some(result.iter::<f64>().collect::<Vec<_>>());
+    });
+    match (found, refusal) {
+        (Some(found), _) => Ok(Ok(found)),
+        (None, Ok(message))
+            if message.contains("routine inverted cannot run here")
+                || message.contains("has no logarithms and powers of f64") =>
+        {
+            Ok(Err(Verdict::Skipped(message)))
+        }
+        (None, message) => Err(format!("{message:?}")),
+    }
+}
+
+/// What a deviation of a distance is measured against.
+fn scale(metric: Metric, x: &[f64], y: &[f64]) -> f64 {
+    let norm = |row: &[f64], p: f64| row.iter().map(|a| a.abs().powf(p)).sum::<f64>();
+    let both = |p: f64| norm(x, p).powf(1.0 / p) + norm(y, p).powf(1.0 / p);
+    match metric {
+        Metric::Dot => norm(x, 2.0).sqrt() * norm(y, 2.0).sqrt(),
+        Metric::Euclidean => both(2.0),
+        Metric::SqEuclidean => both(2.0).powi(2),
+        Metric::Manhattan | Metric::KullbackLeibler | Metric::SymmetricKl => 10.0 * both(1.0),
+        Metric::Minkowski(p) => both(p),
+        Metric::Canberra => x.len() as f64,
+        Metric::BrayCurtis => {
+            let sum: f64 = x.iter().zip(y).map(|(a, b)| (a + b).abs()).sum();
+            (both(1.0) / sum).powi(2)
+        }
+        Metric::Correlation => 10.0,
+        _ => 1.0,
+    }
+}
+
+/// Whether rounding decides what the distance is.
+fn undecided(metric: Metric, x: &[f64], y: &[f64]) -> bool {
+    let flat = |row: &[f64]| {
+        let n = row.len() as f64;
+        let (sum, squares) = row.iter().fold((0.0, 0.0), |(s, q), a| (s + a, q + a * a));
+        n * squares - sum * sum <= 1e-3 * n * squares
+    };
+    match metric {
+        Metric::Correlation => flat(x) || flat(y),
+        // A quotient of sums that cancel.
+        Metric::BrayCurtis => {
+            let sum: f64 = x.iter().zip(y).map(|(a, b)| (a + b).abs()).sum();
+            let size: f64 = x.iter().chain(y).map(|a| a.abs()).sum();
+            sum > 0.0 && sum < 1e-2 * size
+        }
+        _ => false,
+    }
+}
+
+fn check(
+    what: &str,
+    metric: Metric,
+    found: &[f64],
+    [x, y]: [&[Vec<f64>]; 2],
+    [relative, of_scale]: [f64; 2],
+) -> Result<(), String> {
+    if found.len() != x.len() * y.len() {
+        return Err(format!("{what}: {} distances", found.len()));
+    }
+    let rows = y.len();
+    for (i, x) in x.iter().enumerate() {
+        for (j, y) in y.iter().enumerate() {
+            let expected = distance::distance(metric.name(), metric.p(), x, y);
+            let found = found[i * rows + j];
+            if undecided(metric, x, y) {
+                continue;
+            }
+            let bound = relative * expected.abs() + of_scale * scale(metric, x, y);
+            let same = found == expected || (found.is_nan() && expected.is_nan());
+            if !same && !((found - expected).abs() <= bound) {
+                return Err(format!(
+                    "{what}: rows {i} and {j}: {found} instead of {expected}, off by more than {bound:e}"
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn rows(csr: &Csr) -> Vec<Vec<f64>> {
+    csr.dense()
+}
+
+fn of_metric<T: Element>(backend: &Backend, metric: Metric, routine: Option<Routine>) -> Outcome {
+    if !backend.device.supports_dtype(T::dtype()) {
+        return Ok(Verdict::Skipped(format!("the device has no {}", T::NAME)));
+    }
+    let tolerance = if T::NAME == "f64" { DOUBLE } else { SINGLE };
+    let measure = Measure::from(metric).with_routine(routine);
+    let makes = Sparse::ALL.iter().enumerate();
+    let mut pairs: Vec<(String, Csr, Csr)> = makes
+        .map(|(seed, make)| {
+            let seed = seed as u64;
+            let other = Sparse {
+                rows: make.rows / 2 + 1,
+                ..*make
+            };
+            (
+                make.name.into(),
+                make.matrix(seed),
+                other.matrix(seed + 100),
+            )
+        })
+        .collect();
+    let close = near_duplicates(12, 40, 7);
+    pairs.push(("near-duplicates".into(), close.clone(), close));
+    for (name, x, y) in pairs {
+        let (x, y) = (rounded::<T>(&x), rounded::<T>(&y));
+        let found = match distances::<T>(backend, [&x, &y], measure)? {
+            Ok(found) => found,
+            Err(skipped) => return Ok(skipped),
+        };
+        check(&name, metric, &found, [&rows(&x), &rows(&y)], tolerance)?;
+    }
+    Ok(Verdict::Passed)
+}
+
+fn semiring_case<M: Semiring + sparsek::distance::HostSemiring>(
+    backend: &Backend,
+    routine: Option<Routine>,
+    name: &str,
+) -> Outcome {
+    let oracle = match name {
+        "min-plus" => distance::min_plus,
+        "max-times" => distance::max_times,
+        _ => distance::or_and,
+    };
+    let measure = Measure::semiring::<M>().with_routine(routine);
+    for (seed, make) in Sparse::ALL.iter().enumerate() {
+        let (x, y) = (make.matrix(seed as u64), make.matrix(seed as u64 + 50));
+        let (x, y) = (rounded::<f32>(&x), rounded::<f32>(&y));
+        let found = match distances::<f32>(backend, [&x, &y], measure)? {
+            Ok(found) => found,
+            Err(skipped) => return Ok(skipped),
+        };
+        let entries = |csr: &Csr| -> Vec<Vec<(usize, f64)>> {
+            let mut rows = vec![Vec::new(); csr.rows];
+            csr.entries().for_each(|(i, j, w)| rows[i].push((j, w)));
+            rows
+        };
+        let (x, y) = (entries(&x), entries(&y));
+        let pairs = x.iter().flat_map(|x| y.iter().map(move |y| (x, y)));
+        for (at, ((x, y), found)) in pairs.zip(found).enumerate() {
+            let expected = f64::from(oracle(x, y) as f32);
+            if (found - expected).abs() > 1e-6 * expected.abs() {
+                let name = make.name;
+                return Err(format!("{name}, pair {at}: {found} instead of {expected}"));
+            }
+        }
+    }
+    Ok(Verdict::Passed)
+}
+
+fn errors(backend: &Backend) -> Result<(), String> {
+    let device = &backend.device;
+    let of = |cols| {
+        let make = Sparse {
+            cols,
+            ..Sparse::ALL[0]
+        };
+        upload::<f32>(&make.matrix(1), device)
+    };
+    match pairwise_distances(&of(50), Some(&of(51)), Metric::Dot) {
+        Err(DistanceError::Columns { x: 50, y: 51 }) => Ok(()),
+        other => Err(format!("other widths: {:?}", other.map(|_| ()))),
+    }
+}

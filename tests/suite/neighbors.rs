@@ -1,0 +1,168 @@
+//! Nearest neighbours among the rows of sparse matrices.
+
+use sparsek::{
+    distance::{DistanceError, Metric, NearestNeighbors},
+    sparse,
+};
+use sparsek_tests::{
+    backend::Backend,
+    oracle::{distance, spmm::Csr},
+    runner::Cases,
+    sparse::{Sparse, near_duplicates, rounded, upload},
+};
+
+pub fn add(cases: &mut Cases, backend: &Backend) {
+    for &metric in Metric::ALL {
+        let case = format!("tensor/neighbors/{}", metric.name());
+        cases.check(backend, case, move |b| of_metric(b, metric));
+    }
+    cases.check(backend, "tensor/neighbors/batches", batches);
+    cases.check(backend, "tensor/neighbors/near-duplicates", duplicates);
+    cases.check(backend, "tensor/neighbors/errors", errors);
+}
+
+/// Neighbours of each row: where they are, and how far.
+type Found = (Vec<Vec<f64>>, Vec<Vec<usize>>);
+
+fn neighbors(
+    index: &NearestNeighbors,
+    query: Option<&sparse::Csr>,
+    k: usize,
+) -> Result<Found, String> {
+    let found = index.kneighbors(query, k).map_err(|e| e.to_string())?;
+    let (distances, indices) = (found.0.into_data(), found.1.into_data());
+    let distances: Vec<f64> = distances.iter::<f64>().collect();
+    let indices: Vec<usize> = indices.iter::<i64>().map(|i| i as usize).collect();
+    Ok((
+        distances.chunks(k.max(1)).map(<[f64]>::to_vec).collect(),
+        indices.chunks(k.max(1)).map(<[usize]>::to_vec).collect(),
+    ))
+}
+
+/// Whether neighbours are those of the oracle, up to distances that rounding cannot tell apart.
+fn check(
+    metric: Metric,
+    (distances, indices): &Found,
+    [query, index]: [&[Vec<f64>]; 2],
+    k: usize,
+    own: bool,
+) -> Result<(), String> {
+    for (i, row) in query.iter().enumerate() {
+        let excluded = own.then_some(i);
+        let (name, p) = (metric.name(), metric.p());
+        let all = distance::distances(name, p, row, index);
+        let expected = distance::nearest(name, p, row, index, k, excluded);
+        let mut seen = indices[i].clone();
+        seen.sort_unstable();
+        seen.dedup();
+        if seen.len() != k
+            || seen
+                .iter()
+                .any(|&j| j >= index.len() || Some(j) == excluded)
+        {
+            return Err(format!("{metric}, row {i}: neighbours {:?}", indices[i]));
+        }
+        for (slot, &(j, nearest)) in expected.iter().enumerate() {
+            let at = indices[i][slot];
+            let (found, real) = (distances[i][slot], all[at].1);
+            let near = |a: f64, b: f64| {
+                a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= 2e-5 * (1.0 + b.abs())
+            };
+            if !near(found, real) || !near(real, nearest) {
+                return Err(format!(
+                    "{metric}, row {i}, neighbour {slot}: row {at} at {found} (it is at {real}) instead of {j} at {nearest}"
+                ));
+            }
+            // What is exactly as far comes in order.
+            let tied = slot > 0 && distances[i][slot - 1] == found;
+            if tied && indices[i][slot - 1] > at {
+                return Err(format!("{metric}, row {i}: ties out of order at {slot}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn of_metric(backend: &Backend, metric: Metric) -> Result<(), String> {
+    let positive = &Sparse::ALL[2];
+    let counts = &Sparse::ALL[3];
+    for make in [positive, counts] {
+        let index = rounded::<f32>(&make.matrix(3));
+        let other = Sparse { rows: 7, ..*make };
+        let query = rounded::<f32>(&other.matrix(4));
+        let uploaded = upload::<f32>(&index, &backend.device);
+        let queried = upload::<f32>(&query, &backend.device);
+        let fitted = NearestNeighbors::fit(uploaded, metric);
+        let (index, query) = (index.dense(), query.dense());
+        for k in [1, 5, index.len() - 1] {
+            let found = neighbors(&fitted, None, k)?;
+            check(metric, &found, [&index, &index], k, true)?;
+            let found = neighbors(&fitted, Some(&queried), k)?;
+            check(metric, &found, [&query, &index], k, false)?;
+        }
+    }
+    Ok(())
+}
+
+/// The same bits whatever the batches, also where the last is smaller than k.
+fn batches(backend: &Backend) -> Result<(), String> {
+    let counts: Csr = Sparse::ALL[3].matrix(5);
+    let index = upload::<f32>(&counts, &backend.device);
+    for metric in [Metric::Manhattan, Metric::Dot, Metric::Cosine] {
+        let whole = NearestNeighbors::fit(index.clone(), metric);
+        for k in [1, 6, 39] {
+            let expected = neighbors(&whole, None, k)?;
+            for (query, part) in [(1, 40), (7, 13), (40, 7), (3, 1)] {
+                let cut = whole.clone().with_query_batch(query).with_index_batch(part);
+                let found = neighbors(&cut, None, k)?;
+                let same = found.1 == expected.1
+                    && (found.0.concat().iter().zip(expected.0.concat()))
+                        .all(|(a, b)| a.to_bits() == b.to_bits());
+                if !same {
+                    return Err(format!(
+                        "{metric}, k {k}, batches of {query} and {part}: other neighbours"
+                    ));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Differences of large norms keep their order.
+fn duplicates(backend: &Backend) -> Result<(), String> {
+    let close = near_duplicates(30, 60, 11);
+    let index = upload::<f32>(&close, &backend.device);
+    let dense = close.dense();
+    for metric in [Metric::Euclidean, Metric::Manhattan, Metric::Cosine] {
+        let found = neighbors(&NearestNeighbors::fit(index.clone(), metric), None, 5)?;
+        for (i, row) in dense.iter().enumerate() {
+            let all = distance::distances(metric.name(), metric.p(), row, &dense);
+            let expected = distance::nearest(metric.name(), metric.p(), row, &dense, 5, Some(i));
+            for (slot, &(_, nearest)) in expected.iter().enumerate() {
+                let real = all[found.1[i][slot]].1;
+                if (real - nearest).abs() > 1e-3 * nearest.abs() {
+                    return Err(format!(
+                        "{metric}, row {i}, neighbour {slot}: at {real} instead of {nearest}"
+                    ));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn errors(backend: &Backend) -> Result<(), String> {
+    let make = &Sparse::ALL[3];
+    let index = upload::<f32>(&make.matrix(1), &backend.device);
+    let fitted = NearestNeighbors::fit(index.clone(), Metric::Manhattan);
+    let rows = make.rows;
+    match fitted.kneighbors(None, rows) {
+        Err(DistanceError::Neighbors { own: true, .. }) => {}
+        other => return Err(format!("k = n of itself: {:?}", other.map(|_| ()))),
+    }
+    match fitted.kneighbors(Some(&index), rows + 1) {
+        Err(DistanceError::Neighbors { own: false, .. }) => Ok(()),
+        other => Err(format!("k > n: {:?}", other.map(|_| ()))),
+    }
+}
