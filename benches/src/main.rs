@@ -5,6 +5,7 @@
 mod case;
 mod copy;
 mod delegate;
+mod distance;
 mod plot;
 mod record;
 mod rtopk;
@@ -26,6 +27,8 @@ enum Command {
     Stream(delegate::StreamArguments),
     /// Top-k of one vector over several GPUs.
     Shards(delegate::ShardArguments),
+    /// Nearest neighbours of a sparse data set against itself.
+    Distance(distance::Arguments),
     /// The statistics of RTop-K's Tables 1, 2 and 5, beside the paper's.
     RtopkStats(rtopk::Arguments),
     /// A chart of records, after RTop-K's Fig. 4.
@@ -42,6 +45,7 @@ fn main() -> anyhow::Result<()> {
         Command::Delegate(arguments) => delegate::run(&arguments),
         Command::Stream(arguments) => delegate::run_stream(&arguments),
         Command::Shards(arguments) => delegate::run_shards(&arguments),
+        Command::Distance(arguments) => distance::run(&arguments),
         Command::RtopkStats(arguments) => rtopk::run(&arguments),
         Command::Plot(arguments) => plot::run(&arguments),
         Command::PlotVectors(arguments) => plot::run_vectors(&arguments),
