@@ -53,30 +53,59 @@ pub struct VectorRecord {
     pub concatenated: usize,
 }
 
-/// What a line is a record of.
+impl VectorRecord {
+    /// The exponent of a method `alpha:N`.
+    pub fn exponent(&self) -> Option<u32> {
+        self.method.strip_prefix("alpha:")?.parse().ok()
+    }
+}
+
+/// One line of a record of what others take for the same.
 #[derive(Deserialize)]
+pub struct PeerRecord {
+    pub peer: String,
+    /// `vector 2**30x128`.
+    pub case: String,
+    pub ms: f64,
+}
+
+/// What a line is a record of.
+#[derive(Default, Deserialize)]
+#[serde(default)]
 struct Kind {
     bench: String,
+    peer: String,
+    case: String,
 }
 
 /// The records of `topk` in a file; those of other benches are passed over.
 pub fn read(path: &Path) -> anyhow::Result<Vec<Record>> {
-    read_bench(path, "topk")
+    read_lines(path, |kind| kind.bench == "topk")
 }
 
 /// The records of `delegate` in a file.
 pub fn read_vectors(path: &Path) -> anyhow::Result<Vec<VectorRecord>> {
-    read_bench(path, "delegate")
+    read_lines(path, |kind| kind.bench == "delegate")
 }
 
-fn read_bench<R: DeserializeOwned>(path: &Path, bench: &str) -> anyhow::Result<Vec<R>> {
+/// The records of others' top-k of one vector in a file.
+pub fn read_vector_peers(path: &Path) -> anyhow::Result<Vec<PeerRecord>> {
+    read_lines(path, |kind| {
+        !kind.peer.is_empty() && kind.case.starts_with("vector ")
+    })
+}
+
+fn read_lines<R: DeserializeOwned>(
+    path: &Path,
+    wanted: impl Fn(&Kind) -> bool,
+) -> anyhow::Result<Vec<R>> {
     let name = path.display();
     let text = fs::read_to_string(path).with_context(|| format!("{name}"))?;
     let mut records = Vec::new();
     for (number, line) in text.lines().enumerate() {
         let place = || format!("{name}, line {}", number + 1);
         let kind: Kind = serde_json::from_str(line).with_context(place)?;
-        if kind.bench == bench {
+        if wanted(&kind) {
             records.push(serde_json::from_str(line).with_context(place)?);
         }
     }

@@ -14,21 +14,31 @@ pub struct Arguments {
     /// Only records of this backend.
     #[arg(long, default_value = "cuda")]
     backend: String,
+    /// Only records of this method.
+    #[arg(long)]
+    method: Option<String>,
+}
+
+impl Arguments {
+    fn wants(&self, backend: &str, method: &str) -> bool {
+        let any = self.method.is_none();
+        backend == self.backend && (any || self.method.as_deref() == Some(method))
+    }
 }
 
 /// Reads, groups, prints.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let mut vectors = record::read_vectors(&arguments.file)?;
-    vectors.retain(|record| record.backend == arguments.backend);
+    vectors.retain(|record| arguments.wants(&record.backend, &record.method));
     if !vectors.is_empty() {
         print_vectors(&vectors);
         return Ok(());
     }
     let mut records = record::read(&arguments.file)?;
-    records.retain(|record| record.backend == arguments.backend);
+    records.retain(|record| arguments.wants(&record.backend, &record.method));
     ensure!(
         !records.is_empty(),
-        "{} has no records of {}",
+        "{} has no such records of {}",
         arguments.file.display(),
         arguments.backend
     );

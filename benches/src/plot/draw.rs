@@ -1,13 +1,18 @@
 //! Panels as SVG.
 
-use std::collections::BTreeSet;
+use plotters::{
+    coord::{
+        Shift,
+        ranged1d::{Ranged, ValueFormatter},
+    },
+    prelude::*,
+};
 
-use plotters::{coord::Shift, prelude::*};
-
-use super::panel::{FLOOR, Panel, names};
+use super::panel::{Panel, is_floor, names, power};
 
 type Error = Box<dyn std::error::Error>;
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+type Chart<'a, 'b, X, Y> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<X, Y>>;
 
 /// Panels side by side before the next row begins.
 const ACROSS: usize = 3;
@@ -15,6 +20,8 @@ const ACROSS: usize = 3;
 const PANEL: (u32, u32) = (380, 300);
 const LEGEND: u32 = 150;
 const TITLE: u32 = 40;
+/// Most ticks of x in a panel.
+const TICKS: f64 = 14.0;
 
 const COLOURS: [RGBColor; 9] = [
     RGBColor(31, 119, 180),
@@ -28,11 +35,48 @@ const COLOURS: [RGBColor; 9] = [
     RGBColor(23, 190, 207),
 ];
 
-/// What the axes say.
+/// What the axes say, and how they are divided.
 #[derive(Clone, Copy)]
 pub struct Axes {
     pub x: &'static str,
     pub y: &'static str,
+    pub x_scale: Scale,
+    pub y_scale: Scale,
+}
+
+/// How an axis is divided.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Scale {
+    Linear,
+    Log,
+}
+
+impl Axes {
+    /// Where x is drawn, on an axis of powers of two.
+    fn place(self, x: usize) -> f64 {
+        match self.x_scale {
+            Scale::Linear => (x as f64).exp2(),
+            Scale::Log => x as f64,
+        }
+    }
+
+    /// What is written at a place.
+    fn x_label(self, place: f64) -> String {
+        match self.x_scale {
+            Scale::Linear => format!("{:.0}", place.log2()),
+            Scale::Log => power(place as usize),
+        }
+    }
+
+    /// What is written at y, on an axis up to `most`.
+    fn y_label(self, y: f64, most: f64) -> String {
+        let digits = match self.y_scale {
+            Scale::Linear if most < 1.0 => 2,
+            Scale::Linear => 1,
+            Scale::Log => (-y.log10() - 1e-6).ceil().max(0.0) as usize,
+        };
+        format!("{y:.digits$}")
+    }
 }
 
 /// The panels, a title above them and a legend beside them.
@@ -60,27 +104,59 @@ pub fn svg(title: &str, panels: &[Panel], axes: Axes) -> Result<String, Error> {
 
 fn draw(area: &Area, panel: &Panel, names: &[String], axes: Axes) -> Result<(), Error> {
     let points = || panel.lines.values().flatten();
-    let ticks: BTreeSet<usize> = points().map(|(&x, _)| x).collect();
-    let ticks: Vec<f64> = ticks.into_iter().map(|x| x as f64).collect();
+    let places: Vec<f64> = (panel.ticks().into_iter()).map(|x| axes.place(x)).collect();
     let most = points().map(|(_, &y)| y).fold(0.0, f64::max);
-    let mut chart = ChartBuilder::on(area)
+    let least = points().map(|(_, &y)| y).fold(most, f64::min);
+    let x = (places[0] / 1.1..places[places.len() - 1] * 1.1)
+        .log_scale()
+        .base(2.0)
+        .with_key_points(ticks(&places));
+    let mut chart = ChartBuilder::on(area);
+    chart
         .caption(&panel.title, ("sans-serif", 15))
         .margin(12)
         .x_label_area_size(38)
-        .y_label_area_size(56)
-        .build_cartesian_2d(
-            (ticks[0] / 1.1..ticks[ticks.len() - 1] * 1.1)
-                .log_scale()
-                .base(2.0)
-                .with_key_points(ticks),
-            0.0..most * 1.08,
-        )?;
-    let digits = if most < 1.0 { 2 } else { 1 };
+        .y_label_area_size(56);
+    match axes.y_scale {
+        Scale::Linear => {
+            let chart = chart.build_cartesian_2d(x, 0.0..most * 1.08)?;
+            lines(chart, panel, names, axes, most)
+        }
+        Scale::Log => {
+            let y = (least / 1.3..most * 1.3).log_scale();
+            lines(chart.build_cartesian_2d(x, y)?, panel, names, axes, most)
+        }
+    }
+}
+
+/// Places that are far enough from the last one for what is written at them.
+fn ticks(places: &[f64]) -> Vec<f64> {
+    let least = (places[places.len() - 1] / places[0]).powf(1.0 / TICKS);
+    let mut ticks: Vec<f64> = Vec::new();
+    for &place in places {
+        if ticks.last().is_none_or(|last| place / last >= least) {
+            ticks.push(place);
+        }
+    }
+    ticks
+}
+
+fn lines<X, Y>(
+    mut chart: Chart<X, Y>,
+    panel: &Panel,
+    names: &[String],
+    axes: Axes,
+    most: f64,
+) -> Result<(), Error>
+where
+    X: Ranged<ValueType = f64> + ValueFormatter<f64>,
+    Y: Ranged<ValueType = f64> + ValueFormatter<f64>,
+{
     chart
         .configure_mesh()
         .light_line_style(TRANSPARENT)
-        .x_label_formatter(&|x| format!("{x:.0}"))
-        .y_label_formatter(&|y| format!("{y:.digits$}"))
+        .x_label_formatter(&|&x| axes.x_label(x))
+        .y_label_formatter(&|&y| axes.y_label(y, most))
         .x_desc(axes.x)
         .y_desc(axes.y)
         .draw()?;
@@ -89,8 +165,8 @@ fn draw(area: &Area, panel: &Panel, names: &[String], axes: Axes) -> Result<(), 
             continue;
         };
         let style = style(at, name);
-        let points: Vec<(f64, f64)> = line.iter().map(|(&x, &y)| (x as f64, y)).collect();
-        if name == FLOOR {
+        let points: Vec<(f64, f64)> = line.iter().map(|(&x, &y)| (axes.place(x), y)).collect();
+        if is_floor(name) {
             chart.draw_series(DashedLineSeries::new(points, 5, 4, style))?;
         } else {
             let dots = points.clone();
@@ -116,7 +192,7 @@ fn legend(area: &Area, names: &[String]) -> Result<(), Error> {
 }
 
 fn style(at: usize, name: &str) -> ShapeStyle {
-    if name == FLOOR {
+    if is_floor(name) {
         BLACK.mix(0.6).stroke_width(1)
     } else {
         COLOURS[at % COLOURS.len()].stroke_width(2)

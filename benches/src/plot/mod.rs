@@ -2,7 +2,9 @@
 //! in it a line for each method.
 
 mod draw;
+mod markdown;
 mod panel;
+mod tuned;
 mod vectors;
 
 use std::{fs, path::PathBuf};
@@ -10,7 +12,7 @@ use std::{fs, path::PathBuf};
 use anyhow::{Context, ensure};
 use clap::ValueEnum;
 
-use self::draw::Axes;
+use self::draw::{Axes, Scale};
 pub use self::vectors::Arguments as VectorArguments;
 use crate::record::{self, Record};
 
@@ -115,6 +117,8 @@ impl Arguments {
                 Y::Time => "time, ms",
                 Y::Speedup => "speed-up over Burn, times",
             },
+            x_scale: Scale::Log,
+            y_scale: Scale::Linear,
         }
     }
 

@@ -1,14 +1,20 @@
 //! Records as lines.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::ensure;
 
 use super::{X, Y};
 use crate::{case::RowCase, record::Record};
 
-/// The name of the line that the compulsory traffic makes.
+/// The name of the line that the compulsory traffic makes, and of that of one read of a vector.
 pub const FLOOR: &str = "memory floor";
+pub const READ: &str = "one read";
+
+/// Whether a line tells what memory takes.
+pub fn is_floor(name: &str) -> bool {
+    [FLOOR, READ].contains(&name)
+}
 
 /// Lines that share their axes.
 pub struct Panel {
@@ -16,6 +22,17 @@ pub struct Panel {
     pub title: String,
     /// Points in the order of x, by name.
     pub lines: BTreeMap<String, BTreeMap<usize, f64>>,
+}
+
+impl Panel {
+    /// All x, in order.
+    pub fn ticks(&self) -> BTreeSet<usize> {
+        self.lines
+            .values()
+            .flat_map(BTreeMap::keys)
+            .copied()
+            .collect()
+    }
 }
 
 /// One panel for each pair of rows and M (or k), by size; those with a single x are left out.
@@ -55,7 +72,7 @@ pub fn panels(records: &[Record], x: X, y: Y) -> anyhow::Result<Vec<Panel>> {
     Ok(panels)
 }
 
-/// The names of all lines: exact, early stop by iterations, precision, the floor.
+/// The names of all lines: exact, early stop by iterations, others by their numbers, the floor.
 pub fn names(panels: &[Panel]) -> Vec<String> {
     let mut names: Vec<String> = panels
         .iter()
@@ -63,10 +80,10 @@ pub fn names(panels: &[Panel]) -> Vec<String> {
         .collect();
     names.sort_by_cached_key(|name| {
         let parameter = name
-            .split_once(':')
+            .rsplit_once([':', ' '])
             .map_or(0, |(_, n)| n.parse().unwrap_or(0));
         let rank = match name.as_str() {
-            FLOOR => 3,
+            floor if is_floor(floor) => 3,
             "exact" => 0,
             early if early.starts_with("early") => 1,
             _ => 2,
@@ -78,7 +95,7 @@ pub fn names(panels: &[Panel]) -> Vec<String> {
 }
 
 /// `2^n` for a large power of two.
-fn power(n: usize) -> String {
+pub fn power(n: usize) -> String {
     if n.is_power_of_two() && n >= 1024 {
         format!("2^{}", n.ilog2())
     } else {

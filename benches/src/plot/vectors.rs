@@ -6,18 +6,27 @@ use anyhow::{Context, ensure};
 use clap::ValueEnum;
 
 use super::{
-    draw::{self, Axes},
-    panel::Panel,
+    draw::{self, Axes, Scale},
+    markdown,
+    panel::{Panel, READ, power},
+    tuned,
 };
 use crate::{
     case::VectorCase,
-    record::{self, VectorRecord},
+    record::{self, PeerRecord, VectorRecord},
 };
 
-/// Draws records of `delegate` as SVG.
+/// The peer that is drawn, as its records call it, the line that it makes, and its dtype.
+const PEER: &str = "torch unsorted";
+const PEER_LINE: &str = "torch.topk";
+const PEER_DTYPE: &str = "f32";
+/// The fewest points of a panel.
+const FEWEST: usize = 3;
+
+/// Draws records of `delegate` as SVG, and prints them as tables.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Files that `--json` has written; of the same case the last record counts.
+    /// Files that `--json` has written, and of records of torch.topk; of the same case the last record counts.
     #[arg(required = true)]
     files: Vec<PathBuf>,
     /// The SVG.
@@ -32,6 +41,9 @@ pub struct Arguments {
     /// Only records of this dtype.
     #[arg(long, default_value = "f32")]
     dtype: String,
+    /// Only records of this distribution.
+    #[arg(long)]
+    dist: Option<String>,
 }
 
 /// The paper's figures.
@@ -41,9 +53,9 @@ pub enum Figure {
     Alpha,
     /// Fig. 14: the best of these beside that of Rule 4 (`delegates`), over k.
     Tuned,
-    /// Fig. 17: time of each method over n.
+    /// Fig. 17: time of each method over n, torch.topk's beside.
     Length,
-    /// Fig. 18: `whole/S` over `delegates/S` for each selection S, over k.
+    /// Fig. 18: `whole/S` over `delegates/S` for each selection S, and torch.topk over `delegates`, over k.
     Speedup,
     /// Figs. 20 and 21: the share of the vector that both selections work on (`delegates`), over k.
     Workload,
@@ -58,30 +70,42 @@ impl Figure {
             Self::Speedup => ("k", "speed-up by delegates, times"),
             Self::Workload => ("k", "share of the vector, percent"),
         };
-        Axes { x, y }
+        let linear = |linear| if linear { Scale::Linear } else { Scale::Log };
+        Axes {
+            x,
+            y,
+            x_scale: linear(self == Self::Alpha),
+            y_scale: linear(matches!(self, Self::Tuned | Self::Speedup)),
+        }
     }
 }
 
 /// Reads, groups, draws.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let mut records = Vec::new();
+    let (mut records, mut peers) = (Vec::new(), Vec::new());
     for file in &arguments.files {
         records.extend(record::read_vectors(file)?);
+        peers.extend(record::read_vector_peers(file)?);
     }
-    records.retain(|r| r.backend == arguments.backend && r.dtype == arguments.dtype);
+    records.retain(|record| arguments.wants(record));
+    ensure!(
+        peers.is_empty() || arguments.dtype == PEER_DTYPE,
+        "the records of {PEER_LINE} are of {PEER_DTYPE}, not {}",
+        arguments.dtype
+    );
     let device = records.first().map(|record| record.device.clone());
     let device = device.context("no records of this backend and dtype")?;
     ensure!(
         records.iter().all(|record| record.device == device),
         "the records are of several devices, which one chart cannot compare"
     );
-    let panels = panels(&records, arguments.figure)?;
+    let panels = panels(&records, &times(&peers)?, arguments.figure)?;
+    let axes = arguments.figure.axes();
     let title = format!(
         "Top-k of one vector on {device} ({}): {}",
         arguments.backend, arguments.dtype
     );
-    let svg = draw::svg(&title, &panels, arguments.figure.axes())
-        .map_err(|error| anyhow::anyhow!("{error}"))?;
+    let svg = draw::svg(&title, &panels, axes).map_err(|error| anyhow::anyhow!("{error}"))?;
     fs::write(&arguments.output, svg).with_context(|| format!("{}", arguments.output.display()))?;
     println!(
         "{}: {} panels of {} records",
@@ -89,7 +113,37 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         panels.len(),
         records.len()
     );
+    if arguments.figure == Figure::Tuned {
+        println!("\n{}", tuned::tables(&records)?);
+        return Ok(());
+    }
+    for panel in &panels {
+        println!("\n{} ({})\n", panel.title, axes.y);
+        print!("{}", markdown::table(panel, axes.x));
+    }
     Ok(())
+}
+
+impl Arguments {
+    fn wants(&self, record: &VectorRecord) -> bool {
+        let dist = self.dist.as_ref();
+        record.backend == self.backend
+            && record.dtype == self.dtype
+            && dist.is_none_or(|dist| *dist == record.dist)
+    }
+}
+
+/// Milliseconds of the peer, by length and k.
+type Times = BTreeMap<(usize, usize), f64>;
+
+fn times(peers: &[PeerRecord]) -> anyhow::Result<Times> {
+    let mut times = Times::new();
+    for record in peers.iter().filter(|record| record.peer == PEER) {
+        let case = record.case.trim_start_matches("vector ");
+        let case: VectorCase = case.parse()?;
+        times.insert((case.length, case.k), record.ms);
+    }
+    Ok(times)
 }
 
 /// Points by panel, line and place.
@@ -103,29 +157,40 @@ impl Panels {
     }
 }
 
-fn panels(records: &[VectorRecord], figure: Figure) -> anyhow::Result<Vec<Panel>> {
+fn panels(records: &[VectorRecord], peer: &Times, figure: Figure) -> anyhow::Result<Vec<Panel>> {
     let mut panels = Panels::default();
+    if figure == Figure::Tuned {
+        for sweep in tuned::sweeps(records)? {
+            let vector = format!("{}, n = {}", sweep.dist, power(sweep.length));
+            let mut add = |line: &str, ms| panels.line(vector.clone(), line).insert(sweep.k, ms);
+            add("best exponent", sweep.best().1);
+            if let Some(ms) = sweep.chosen() {
+                add("Rule 4", ms);
+            }
+        }
+    }
     for record in records {
         let case: VectorCase = record.case.parse()?;
         let (n, k) = (case.length, case.k);
-        let vector = format!("{}, n = {n}", record.dist);
-        let exponent = (record.method.strip_prefix("alpha:")).and_then(|text| text.parse().ok());
-        match (figure, exponent) {
+        let vector = format!("{}, n = {}", record.dist, power(n));
+        match (figure, record.exponent()) {
             (Figure::Alpha, Some(exponent)) => {
-                let line = format!("k = {k}");
-                panels.line(vector, &line).insert(exponent, record.ms);
+                let line = panels.line(vector, &format!("k = {k}"));
+                line.insert(exponent as usize, record.ms);
             }
-            (Figure::Tuned, Some(_)) => {
-                let best = panels.line(vector, "best exponent").entry(k);
-                best.and_modify(|ms| *ms = ms.min(record.ms))
-                    .or_insert(record.ms);
+            (Figure::Length, None) => {
+                let panel = format!("{}, k = {}", record.dist, power(k));
+                let mut add = |line: &str, ms| panels.line(panel.clone(), line).insert(n, ms);
+                add(&record.method, record.ms);
+                add(READ, record.floor_ms);
+                if let Some(&ms) = peer.get(&(n, k)) {
+                    add(PEER_LINE, ms);
+                }
             }
-            (Figure::Tuned, None) if record.method == "delegates" => {
-                panels.line(vector, "Rule 4").insert(k, record.ms);
-            }
-            (Figure::Length, _) => {
-                let panel = format!("{}, k = {k}", record.dist);
-                panels.line(panel, &record.method).insert(n, record.ms);
+            (Figure::Speedup, None) if record.method == "delegates" => {
+                if let Some(ms) = peer.get(&(n, k)) {
+                    panels.line(vector, PEER_LINE).insert(k, ms / record.ms);
+                }
             }
             (Figure::Speedup, None) => {
                 let Some(selection) = record.method.strip_prefix("whole/") else {
@@ -154,12 +219,12 @@ fn panels(records: &[VectorRecord], figure: Figure) -> anyhow::Result<Vec<Panel>
         }
     }
     let panels: Vec<Panel> = (panels.0.into_iter())
-        .filter(|(_, lines)| lines.values().any(|line| line.len() > 1))
         .map(|(title, lines)| Panel { title, lines })
+        .filter(|panel| panel.ticks().len() >= FEWEST)
         .collect();
     ensure!(
         !panels.is_empty(),
-        "no two records make a line of this figure"
+        "no {FEWEST} records make a line of this figure"
     );
     Ok(panels)
 }
@@ -193,21 +258,53 @@ mod tests {
         let records = [
             record("2**10x1", "alpha:3", 3.0),
             record("2**10x1", "alpha:4", 2.0),
+            record("2**10x1", "alpha:5", 2.5),
             record("2**10x1", "delegates", 2.5),
             record("2**10x2", "alpha:4", 4.0),
             record("2**10x2", "delegates", 4.5),
+            record("2**10x4", "alpha:4", 6.0),
             record("2**10x1", "whole/radix", 10.0),
             record("2**10x2", "whole/radix", 9.0),
+            record("2**10x4", "delegates", 5.0),
             record("2**10x1", "delegates/radix", 5.0),
             record("2**10x2", "delegates/radix", 3.0),
         ];
-        let lines = |figure| panels(&records, figure).expect("a panel").remove(0).lines;
-        assert_eq!(lines(Figure::Alpha)["k = 1"], [(3, 3.0), (4, 2.0)].into());
+        let peer = [((1024, 1), 5.0), ((1024, 2), 9.0), ((1024, 4), 15.0)].into();
+        let panels = |figure| panels(&records, &peer, figure);
+        let lines = |figure| panels(figure).expect("a panel").remove(0).lines;
+        let alpha = lines(Figure::Alpha);
+        assert_eq!(alpha["k = 1"], [(3, 3.0), (4, 2.0), (5, 2.5)].into());
         let tuned = lines(Figure::Tuned);
-        assert_eq!(tuned["best exponent"], [(1, 2.0), (2, 4.0)].into());
-        assert_eq!(tuned["Rule 4"], [(1, 2.5), (2, 4.5)].into());
+        assert_eq!(
+            tuned["best exponent"],
+            [(1, 2.0), (2, 4.0), (4, 6.0)].into()
+        );
+        assert_eq!(tuned["Rule 4"], [(1, 2.5), (2, 4.5), (4, 5.0)].into());
         assert_eq!(lines(Figure::Speedup)["radix"], [(1, 2.0), (2, 3.0)].into());
         assert_eq!(lines(Figure::Workload)["delegates"][&1], 6.25);
-        assert!(panels(&records, Figure::Length).is_err());
+        assert_eq!(
+            lines(Figure::Speedup)["torch.topk"],
+            [(1, 2.0), (2, 2.0), (4, 3.0)].into()
+        );
+        assert!(panels(Figure::Length).is_err());
+    }
+
+    #[test]
+    fn lengths_stand_beside_the_peer() {
+        let records = [
+            record("2**10x4", "delegates", 1.0),
+            record("2**11x4", "delegates", 2.0),
+            record("2**12x4", "delegates", 4.0),
+        ];
+        let peers = ["2**10x4", "2**12x4", "2**13x4"].map(|case| PeerRecord {
+            peer: PEER.into(),
+            case: format!("vector {case}"),
+            ms: 8.0,
+        });
+        let peer = times(&peers).expect("cases");
+        let panels = panels(&records, &peer, Figure::Length).expect("a panel");
+        let line = &panels[0].lines[PEER_LINE];
+        assert_eq!(*line, [(1024, 8.0), (4096, 8.0)].into());
+        assert_eq!(panels[0].lines[READ][&1024], 0.5);
     }
 }

@@ -29,8 +29,6 @@ const HELD_BYTES: usize = 64;
 const ROOM: usize = 1 << 11;
 /// Elements for each member from which on delegates are found.
 const SHARE: usize = 16;
-/// The shortest and the longest subrange that is chosen, as exponents.
-const EXPONENTS: [u32; 2] = [3, 16];
 /// Units of a cube of all other kernels for vectors.
 pub(super) const CUBE_UNITS: u32 = 256;
 /// Units of those that count in histograms, and most cubes: 2^20 of 2^28 take 0.700 ms with 1024 cubes of 256, 0.693 with
@@ -309,16 +307,13 @@ fn finish(
     Ok(blueprint)
 }
 
-/// The exponent for which delegates and the elements of chosen subranges are about as many; none where they are as many
-/// as the vector.
+/// The exponent by Rule 4; none where delegates and the elements of chosen subranges are as many as the vector.
 fn rule4(length: usize, k: usize, options: &VectorOptions) -> Option<u32> {
     let share = length.checked_div(k)?;
     if share < SHARE || (k > MEMBERS && length < options.tuning.long) {
         return None;
     }
-    let balanced = (share.ilog2() as i32 + options.tuning.constant).max(0) as u32 / 2;
-    let exponent = balanced + options.delegates.ilog2();
-    Some(exponent.clamp(EXPONENTS[0], EXPONENTS[1]))
+    Some(options.tuning.exponent(share, options.delegates))
 }
 
 fn selection(vector: &Vector, k: usize, asked: Selection) -> Result<Selection, KernelError> {

@@ -1,7 +1,7 @@
 //! What was measured, and chosen by it.
 
-/// What automatic choices of a selection from a vector go by. The default was measured on an NVIDIA H200; the command
-/// `sparsek-bench delegate` with its methods `alpha:N` measures any other card.
+/// What automatic choices of a selection from a vector go by. The default was measured on an NVIDIA H200; the
+/// commands of docs/benchmarks.md measure any other card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tuning {
     /// Of Rule 4: the exponent of subranges is half the sum of this constant and log2(n / k).
@@ -14,6 +14,10 @@ pub struct Tuning {
     pub long: usize,
 }
 
+/// 16, 128, 1024, 4096, 2^15 and 2^18 of 2^28 take 1.009, 1.028, 1, 1, 1 and 1 times as long with the exponents that it leads
+/// to as with the best of 3 to 12, on average 1.006; with 1 1.016, with 2 1.048, with -1 1.068, with -2 1.074
+/// (benches/records/nvidia-h200/2026-11-22-delegate-3.jsonl; docs/benchmarks.md has the commands).
+const CONSTANT: i32 = 0;
 /// 32 of 2^14 take 0.013 ms as a row and 0.028 by delegates, of 2^15 0.011 and 0.017, of 2^16 0.021 and 0.017.
 const ROW: usize = 1 << 15;
 /// 128 of 2^28 take 0.272 ms with 2^16 elements in chosen subranges, 0.278 with 2^17, 0.288 with 2^19, 0.298 with 2^20.
@@ -21,10 +25,23 @@ const FINISHED: usize = 1 << 18;
 /// 4096 of 2^24 take 0.154 ms without and 0.176 with delegates; of 2^28 1.39 without, 0.33 with.
 const LONG: usize = 1 << 25;
 
+/// The shortest and the longest subrange that is chosen, as exponents.
+const EXPONENTS: [u32; 2] = [3, 16];
+
+impl Tuning {
+    /// The exponent of subranges by Rule 4, for which delegates and the elements of chosen subranges are about as many:
+    /// of a vector of `share` elements for each member, from 1 on, with so many delegates of each subrange, 1 to 4.
+    #[must_use]
+    pub fn exponent(&self, share: usize, delegates: usize) -> u32 {
+        let balanced = (share.ilog2() as i32 + self.constant).max(0) as u32 / 2;
+        (balanced + delegates.ilog2()).clamp(EXPONENTS[0], EXPONENTS[1])
+    }
+}
+
 impl Default for Tuning {
     fn default() -> Self {
         Self {
-            constant: 0,
+            constant: CONSTANT,
             row: ROW,
             finished: FINISHED,
             long: LONG,
