@@ -9,6 +9,7 @@ mod csr_files;
 mod csr_gradients;
 mod determinism;
 mod distance;
+mod distance_gradients;
 mod gnn;
 mod kernels;
 mod large;
@@ -112,6 +113,7 @@ fn main() -> ExitCode {
         spmm::add(&mut cases, backend);
         csr::add(&mut cases, backend);
         distance::add(&mut cases, backend);
+        distance_gradients::add(&mut cases, backend);
         neighbors::add(&mut cases, backend);
         csr_files::add(&mut cases, backend);
         csr_gradients::add(&mut cases, backend);

@@ -17,8 +17,8 @@ pub use sparsek_kernels::distance::{
 
 pub use self::neighbors::NearestNeighbors;
 use crate::{
-    ops::{DistanceOps, DistanceSpec},
-    sparse::{Csr, CsrError},
+    ops::{DistanceOps, DistanceSpec, Turned},
+    sparse::{Csr, CsrError, upload},
 };
 
 /// Why distances were refused.
@@ -154,13 +154,19 @@ impl Measure {
 /// run. Metrics follow SciPy where definitions differ, for rows without entries too; each says so. What is a difference of large
 /// sums is evaluated again, column by column, where most of it cancels.
 ///
+/// # Gradient
+///
+/// With respect to the values of both matrices, for [`Metric::Dot`], `Euclidean`, `SqEuclidean`, `Cosine` and `Manhattan`: a number
+/// for each entry, deterministic. Where the distance has no slope, at equal rows or values, it is 0. Takes another `[m, n]` and the
+/// pairs of entries in one column, and on devices with autodiff the patterns are transposed by the host.
+///
 /// # Errors
 ///
 /// [`DistanceError`] for matrices of different widths, dtypes or devices.
 ///
 /// # Panics
 ///
-/// If the device cannot run a routine that was forced, or lacks the memory.
+/// If values are tracked and the distance has no gradient, if the device cannot run a routine that was forced, or lacks the memory.
 ///
 /// # Cost
 ///
@@ -194,9 +200,32 @@ pub fn pairwise_distances(
         other.indptr().clone().into_dispatch(),
         other.indices().clone().into_dispatch(),
         other.values().clone().into_dispatch(),
+        turned(x, other, &spec),
         spec,
     );
     Ok(Tensor::from_dispatch(distances))
+}
+
+/// What a gradient needs, where there may be one.
+fn turned(x: &Csr, y: &Csr, spec: &DistanceSpec) -> Turned<Dispatch> {
+    let device = x.device();
+    if spec.distance.needs().gradient.is_none() || !device.is_autodiff() {
+        return Turned::Without;
+    }
+    let turn = |matrix: &Csr| {
+        let (pattern, entries) = matrix.pattern().transpose();
+        let columns = [pattern.indptr(), pattern.indices(), &entries];
+        columns.map(|ids| upload(ids, &device).into_dispatch())
+    };
+    let ([x_indptr, x_rows, x_entries], [y_indptr, y_rows, y_entries]) = (turn(x), turn(y));
+    Turned::Both {
+        x_indptr,
+        x_rows,
+        x_entries,
+        y_indptr,
+        y_rows,
+        y_entries,
+    }
 }
 
 fn check(x: &Csr, y: &Csr) -> Result<(), DistanceError> {

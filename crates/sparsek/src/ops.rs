@@ -12,7 +12,9 @@ use burn::{
 use sparsek_kernels::topk::{Method, TopkOptions};
 
 pub(crate) use distance::computed;
-pub use distance::{DistanceOps, DistanceSpec, NearestSpec};
+pub use distance::{
+    DistanceGradientOps, DistanceOps, DistanceSpec, NearestSpec, Turned, TurnedMetadata,
+};
 
 /// What a backend selects along the last dimension.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -7,6 +7,7 @@ mod npz;
 mod pattern;
 mod sorted;
 
+pub(crate) use adjacency::upload;
 pub use adjacency::{Adjacency, spmm, spmm_weighted};
 pub use csr::{Csr, CsrError};
 pub use npz::NpzError;

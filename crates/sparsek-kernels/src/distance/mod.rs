@@ -5,6 +5,7 @@
 
 mod catalogue;
 mod columns;
+mod gradient;
 mod host;
 mod inverted;
 mod merge;
@@ -26,12 +27,13 @@ use cubecl::{
 use self::columns::Columns;
 pub use self::{
     catalogue::{Distance, Each, Entry},
+    gradient::{Turned, Upstream, gradient},
     host::HostMatrix,
     metrics::{Metric, UnknownMetric},
     norms::Prepared,
     numbers::{Parameter, Sums, SumsExpand},
     own::without_own,
-    semiring::{HostSemiring, Needs, Real, Semiring, host as formulas},
+    semiring::{Gradient, HostSemiring, Needs, Real, Semiring, host as formulas},
 };
 use crate::{
     error::KernelError,

@@ -44,7 +44,8 @@ impl Parameter {
 }
 
 impl Parameter {
-    pub(super) fn of(p: f64) -> Self {
+    /// That of a distance.
+    pub fn of(p: f64) -> Self {
         let high = p as f32;
         let low = (p - f64::from(high)) as f32;
         Self { high, low }

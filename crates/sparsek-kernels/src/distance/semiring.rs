@@ -12,7 +12,22 @@ use cubecl::{prelude::*, unexpanded};
 use super::numbers::{Sums, SumsExpand};
 
 /// Whether the core has lost more to cancellation than is tolerable: it is this small beside what it is the difference of.
-pub(super) const CANCELLED: f32 = 1.0 / 16.0;
+pub(super) const CANCELLED: f32 = 1.0 / 64.0;
+
+/// How distances change with the values of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Gradient {
+    /// Of Σ a b.
+    Product,
+    /// Of Σ (a − b)².
+    Square,
+    /// Of √Σ (a − b)².
+    Root,
+    /// Of 1 − Σ a b / (‖a‖ ‖b‖), given squared norms.
+    Angle,
+    /// Of Σ |a − b|.
+    Sign,
+}
 
 /// What a distance needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -34,6 +49,8 @@ pub struct Needs {
     pub logarithms: bool,
     /// `d(x, y) = d(y, x)`.
     pub symmetric: bool,
+    /// Its gradient, if it has one.
+    pub gradient: Option<Gradient>,
     /// The nearer, the larger.
     pub largest: bool,
 }
@@ -49,6 +66,7 @@ impl Needs {
         adds: true,
         logarithms: false,
         symmetric: true,
+        gradient: None,
         largest: false,
     };
     /// As [`PRODUCTS`](Self::PRODUCTS), with norms.

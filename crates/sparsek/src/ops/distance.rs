@@ -4,7 +4,7 @@ use std::fmt;
 
 use burn::{
     backend::{
-        Backend, backend_extension,
+        Backend, ExtensionType, backend_extension,
         tensor::{FloatTensor, IntTensor},
     },
     tensor::{DType, IntDType},
@@ -38,6 +38,30 @@ impl fmt::Debug for DistanceSpec {
     }
 }
 
+/// The entries of both matrices by column, which only gradients need: transposed patterns, and for each of their entries the one it
+/// came from.
+#[derive(ExtensionType, Clone, Debug)]
+#[extension_type(fusion: cfg(feature = "fusion"))]
+pub enum Turned<B: Backend> {
+    /// No gradient is asked for.
+    Without,
+    /// Of both.
+    Both {
+        /// Offsets of the columns of `x`.
+        x_indptr: IntTensor<B>,
+        /// Row of each of its entries.
+        x_rows: IntTensor<B>,
+        /// Which entry it is.
+        x_entries: IntTensor<B>,
+        /// Offsets of the columns of `y`.
+        y_indptr: IntTensor<B>,
+        /// Row of each of its entries.
+        y_rows: IntTensor<B>,
+        /// Which entry it is.
+        y_entries: IntTensor<B>,
+    },
+}
+
 /// Which rows are the nearest.
 #[derive(Clone, Copy, Debug)]
 pub struct NearestSpec {
@@ -65,7 +89,7 @@ pub(crate) fn computed(values: DType) -> DType {
 mod shapes {
     use burn::{backend::fusion::custom::TensorSpec, tensor::DType};
 
-    use super::{DistanceSpec, NearestSpec, computed};
+    use super::{DistanceSpec, NearestSpec, TurnedMetadata, computed};
 
     pub(super) fn pairs(
         x_indptr: &TensorSpec,
@@ -74,6 +98,7 @@ mod shapes {
         y_indptr: &TensorSpec,
         _y_indices: &TensorSpec,
         _y_values: &TensorSpec,
+        _turned: &TurnedMetadata,
         _spec: &DistanceSpec,
     ) -> TensorSpec {
         let shape = [x_indptr.shape[0] - 1, y_indptr.shape[0] - 1];
@@ -115,6 +140,7 @@ pub trait DistanceOps: Backend {
         y_indptr: IntTensor<Self>,
         y_indices: IntTensor<Self>,
         y_values: FloatTensor<Self>,
+        #[extension_type] turned: Turned<Self>,
         spec: DistanceSpec,
     ) -> FloatTensor<Self>;
 
@@ -130,4 +156,34 @@ pub trait DistanceOps: Backend {
         y_values: FloatTensor<Self>,
         spec: NearestSpec,
     ) -> (FloatTensor<Self>, IntTensor<Self>);
+}
+
+/// What the gradients of [`DistanceOps`] are made of; not differentiable themselves.
+#[backend_extension(
+    Flex: cfg(feature = "flex"),
+    Cube: cfg(feature = "cubecl"),
+    Fusion: cfg(feature = "fusion")
+)]
+pub trait DistanceGradientOps: Backend {
+    /// The gradient of [`DistanceOps::pairwise`] with respect to the values of `x`, given that of the distances and these; the
+    /// pattern of `y` transposed, as in [`Turned`].
+    #[fusion(dtype = x_values, shape = x_indices)]
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "two matrices, one of them transposed as well"
+    )]
+    fn pairwise_gradient(
+        x_indptr: IntTensor<Self>,
+        x_indices: IntTensor<Self>,
+        x_values: FloatTensor<Self>,
+        y_indptr: IntTensor<Self>,
+        y_indices: IntTensor<Self>,
+        y_values: FloatTensor<Self>,
+        turned_indptr: IntTensor<Self>,
+        turned_rows: IntTensor<Self>,
+        turned_entries: IntTensor<Self>,
+        upstream: FloatTensor<Self>,
+        distances: FloatTensor<Self>,
+        spec: DistanceSpec,
+    ) -> FloatTensor<Self>;
 }

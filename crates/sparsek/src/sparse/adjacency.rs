@@ -55,7 +55,7 @@ impl Adjacency {
 }
 
 /// Integers below 2^31 as i32 on a device.
-pub(super) fn upload(values: &[u32], device: &Device) -> Tensor<1, Int> {
+pub(crate) fn upload(values: &[u32], device: &Device) -> Tensor<1, Int> {
     // Pattern keeps every value below 2^31.
     let values: Vec<i32> = values.iter().map(|&value| value as i32).collect();
     let shape = [values.len()];

@@ -4,7 +4,7 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::{Needs, Semiring, Sums},
+    distance::{Gradient, Needs, Semiring, Sums},
     semiring,
 };
 
@@ -14,7 +14,7 @@ pub struct Cosine;
 semiring! {
     #[cube]
     impl Semiring for Cosine {
-        const NEEDS: Needs = Needs { prepared: true, ..Needs::DIRECT };
+        const NEEDS: Needs = Needs { gradient: Some(Gradient::Angle), prepared: true, ..Needs::DIRECT };
 
         fn norm<S: Float>(a: S, _p: S) -> S {
             a * a
@@ -37,8 +37,9 @@ semiring! {
         }
 
         fn finalise<S: Float>(core: S, sums: Sums<S>) -> S {
-            // 0 / 0 for zero rows, else a factor of 1.
-            core * (sums.x / sums.x) * (sums.y / sums.y)
+            let zero = sums.x == S::new(0.0) || sums.y == S::new(0.0);
+            // The root of a negative number: shader compilers take a quotient of equal numbers for 1.
+            core + select(zero, S::new(-1.0), S::new(0.0)).sqrt()
         }
     }
 }

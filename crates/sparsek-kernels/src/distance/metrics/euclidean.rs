@@ -3,7 +3,7 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::{Needs, Semiring, Sums},
+    distance::{Gradient, Needs, Semiring, Sums},
     semiring,
 };
 
@@ -13,7 +13,7 @@ pub struct Euclidean;
 semiring! {
     #[cube]
     impl Semiring for Euclidean {
-        const NEEDS: Needs = Needs::DIRECT;
+        const NEEDS: Needs = Needs { gradient: Some(Gradient::Root), ..Needs::DIRECT };
 
         fn norm<S: Float>(a: S, _p: S) -> S {
             a * a

@@ -3,7 +3,7 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::{Needs, Semiring, Sums},
+    distance::{Gradient, Needs, Semiring, Sums},
     semiring,
 };
 
@@ -13,7 +13,7 @@ pub struct Manhattan;
 semiring! {
     #[cube]
     impl Semiring for Manhattan {
-        const NEEDS: Needs = Needs::DIRECT;
+        const NEEDS: Needs = Needs { gradient: Some(Gradient::Sign), ..Needs::DIRECT };
 
         fn norm<S: Float>(a: S, _p: S) -> S {
             a.abs()

@@ -1,14 +1,115 @@
-//! Distances have no gradient yet.
+//! The gradient of distances, with respect to the values of both matrices.
 
 use burn::backend::{
     Backend,
     tensor::{FloatTensor, IntTensor},
 };
-use burn_autodiff::{Autodiff, checkpoint::strategy::CheckpointStrategy};
+use burn_autodiff::{
+    Autodiff,
+    checkpoint::{base::Checkpointer, strategy::CheckpointStrategy},
+    grads::Gradients,
+    ops::{Backward, Ops, OpsKind},
+};
 
-use crate::ops::{DistanceOps, DistanceSpec, NearestSpec};
+use crate::ops::{DistanceGradientOps, DistanceOps, DistanceSpec, NearestSpec, Turned};
 
-impl<B: Backend + DistanceOps, C: CheckpointStrategy> DistanceOps for Autodiff<B, C> {
+/// A matrix and its transposed pattern.
+struct Matrix<B: Backend> {
+    indptr: IntTensor<B>,
+    indices: IntTensor<B>,
+    values: FloatTensor<B>,
+    turned: [IntTensor<B>; 3],
+}
+
+impl<B: Backend> Clone for Matrix<B> {
+    fn clone(&self) -> Self {
+        Self {
+            indptr: self.indptr.clone(),
+            indices: self.indices.clone(),
+            values: self.values.clone(),
+            turned: self.turned.clone(),
+        }
+    }
+}
+
+/// What the gradient needs.
+struct State<B: Backend> {
+    x: Matrix<B>,
+    y: Matrix<B>,
+    distances: FloatTensor<B>,
+    spec: DistanceSpec,
+}
+
+impl<B: Backend> Clone for State<B> {
+    fn clone(&self) -> Self {
+        Self {
+            x: self.x.clone(),
+            y: self.y.clone(),
+            distances: self.distances.clone(),
+            spec: self.spec,
+        }
+    }
+}
+
+impl<B: Backend> std::fmt::Debug for State<B> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("State").field("spec", &self.spec).finish()
+    }
+}
+
+/// The gradient with respect to the values of `x`.
+fn gradient<B: DistanceGradientOps>(
+    x: Matrix<B>,
+    y: Matrix<B>,
+    upstream: FloatTensor<B>,
+    distances: FloatTensor<B>,
+    spec: DistanceSpec,
+) -> FloatTensor<B> {
+    let [indptr, rows, entries] = y.turned;
+    B::pairwise_gradient(
+        x.indptr, x.indices, x.values, y.indptr, y.indices, y.values, indptr, rows, entries,
+        upstream, distances, spec,
+    )
+}
+
+#[derive(Debug)]
+struct PairwiseGradient;
+
+impl<B: Backend + DistanceGradientOps> Backward<B, 2> for PairwiseGradient {
+    type State = State<B>;
+
+    fn backward(
+        self,
+        ops: Ops<Self::State, 2>,
+        grads: &mut Gradients,
+        _checkpointer: &mut Checkpointer,
+    ) {
+        let State {
+            x,
+            y,
+            distances,
+            spec,
+        } = ops.state;
+        let [node_x, node_y] = ops.parents;
+        let upstream = grads.consume::<B>(&ops.node);
+        if let Some(node) = node_x {
+            let (x, y) = (x.clone(), y.clone());
+            let grad = gradient::<B>(x, y, upstream.clone(), distances.clone(), spec);
+            grads.register::<B>(node.id, grad);
+        }
+        if let Some(node) = node_y {
+            // Distances that have a gradient are symmetric.
+            let upstream = B::float_swap_dims(upstream, 0, 1);
+            let distances = B::float_swap_dims(distances, 0, 1);
+            let grad = gradient::<B>(y, x, upstream, distances, spec);
+            grads.register::<B>(node.id, grad);
+        }
+    }
+}
+
+impl<B: Backend + DistanceOps + DistanceGradientOps, C: CheckpointStrategy> DistanceOps
+    for Autodiff<B, C>
+{
     fn pairwise(
         x_indptr: IntTensor<Self>,
         x_indices: IntTensor<Self>,
@@ -16,12 +117,57 @@ impl<B: Backend + DistanceOps, C: CheckpointStrategy> DistanceOps for Autodiff<B
         y_indptr: IntTensor<Self>,
         y_indices: IntTensor<Self>,
         y_values: FloatTensor<Self>,
+        turned: Turned<Self>,
         spec: DistanceSpec,
     ) -> FloatTensor<Self> {
+        let nodes = [x_values.node(), y_values.node()];
         let (x, y) = (x_values.into_primitive(), y_values.into_primitive());
-        Self::FloatTensorPrimitive::new(B::pairwise(
-            x_indptr, x_indices, x, y_indptr, y_indices, y, spec,
-        ))
+        let distances = B::pairwise(
+            x_indptr.clone(),
+            x_indices.clone(),
+            x.clone(),
+            y_indptr.clone(),
+            y_indices.clone(),
+            y.clone(),
+            Turned::Without,
+            spec,
+        );
+        let prepared = PairwiseGradient.prepare::<C>(nodes).compute_bound();
+        match prepared.stateful() {
+            OpsKind::UnTracked(prep) => prep.finish(distances),
+            OpsKind::Tracked(prep) => {
+                let Turned::Both {
+                    x_indptr: x_columns,
+                    x_rows,
+                    x_entries,
+                    y_indptr: y_columns,
+                    y_rows,
+                    y_entries,
+                } = turned
+                else {
+                    panic!(
+                        "pairwise_distances: this distance has no gradient; detach the values or take dot, euclidean, sqeuclidean, cosine or manhattan"
+                    );
+                };
+                let state = State {
+                    x: Matrix {
+                        indptr: x_indptr,
+                        indices: x_indices,
+                        values: x,
+                        turned: [x_columns, x_rows, x_entries],
+                    },
+                    y: Matrix {
+                        indptr: y_indptr,
+                        indices: y_indices,
+                        values: y,
+                        turned: [y_columns, y_rows, y_entries],
+                    },
+                    distances: distances.clone(),
+                    spec,
+                };
+                prep.finish(state, distances)
+            }
+        }
     }
 
     fn nearest(

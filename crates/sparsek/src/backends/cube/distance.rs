@@ -14,12 +14,12 @@ use burn::{
 use burn_cubecl::{CubeBackend, kernel::into_contiguous, tensor::CubeTensor};
 use sparsek_kernels::{
     KernelError,
-    distance::{Index, Matrix, Prepared, without_own},
+    distance::{self, Index, Matrix, Parameter, Prepared, Upstream, without_own},
     topk::{self, Rows, TopkOptions},
 };
 
 use super::{expect, tensor};
-use crate::ops::{DistanceOps, DistanceSpec, NearestSpec};
+use crate::ops::{DistanceGradientOps, DistanceOps, DistanceSpec, NearestSpec, Turned};
 
 /// A matrix in three tensors.
 struct Tensors {
@@ -121,6 +121,7 @@ impl DistanceOps for CubeBackend {
         y_indptr: IntTensor<Self>,
         y_indices: IntTensor<Self>,
         y_values: FloatTensor<Self>,
+        _turned: Turned<Self>,
         spec: DistanceSpec,
     ) -> FloatTensor<Self> {
         let x = Tensors::new(x_indptr, x_indices, x_values, spec.cols);
@@ -158,5 +159,53 @@ impl DistanceOps for CubeBackend {
             return (values.remove(0), indices.remove(0));
         }
         (Self::float_cat(values, 0), Self::int_cat(indices, 0))
+    }
+}
+
+impl DistanceGradientOps for CubeBackend {
+    fn pairwise_gradient(
+        x_indptr: IntTensor<Self>,
+        x_indices: IntTensor<Self>,
+        x_values: FloatTensor<Self>,
+        y_indptr: IntTensor<Self>,
+        y_indices: IntTensor<Self>,
+        y_values: FloatTensor<Self>,
+        turned_indptr: IntTensor<Self>,
+        turned_rows: IntTensor<Self>,
+        turned_entries: IntTensor<Self>,
+        upstream: FloatTensor<Self>,
+        distances: FloatTensor<Self>,
+        spec: DistanceSpec,
+    ) -> FloatTensor<Self> {
+        let x = Tensors::new(x_indptr, x_indices, x_values, spec.cols);
+        let y = Tensors::new(y_indptr, y_indices, y_values, spec.cols);
+        let [indptr, rows, entries] =
+            [turned_indptr, turned_rows, turned_entries].map(into_contiguous);
+        let turned = distance::Turned {
+            indptr: &indptr.handle,
+            rows: &rows.handle,
+            entries: &entries.handle,
+        };
+        let [upstream, distances] = [upstream, distances].map(into_contiguous);
+        let upstream = Upstream {
+            gradient: &upstream.handle,
+            distances: &distances.handle,
+        };
+        let client = &x.values.client;
+        let norms = |tensors: &Tensors| {
+            let parameter = Parameter::of(spec.p);
+            let prepared = spec.distance.prepare(client, &tensors.matrix(), parameter);
+            expect("the gradient of pairwise_distances", prepared)
+        };
+        let gradient = distance::gradient(
+            client,
+            [&x.matrix(), &y.matrix()],
+            [&norms(&x), &norms(&y)],
+            &turned,
+            &upstream,
+            (spec.distance.needs().gradient).expect("only what has a gradient is tracked"),
+        );
+        let gradient = expect("the gradient of pairwise_distances", gradient);
+        tensor(&x.values, gradient, x.values.shape(), x.values.dtype)
     }
 }

@@ -10,12 +10,12 @@ use burn::{
 use burn_flex::FlexTensor;
 use rayon::prelude::*;
 use sparsek_kernels::{
-    distance::{Each, HostMatrix},
+    distance::{Each, Gradient, HostMatrix, Real},
     topk::Method,
 };
 
 use super::{Selector, from_vec, keys::Key};
-use crate::ops::{DistanceOps, DistanceSpec, NearestSpec, TopkSpec};
+use crate::ops::{DistanceGradientOps, DistanceOps, DistanceSpec, NearestSpec, TopkSpec, Turned};
 
 /// A matrix in the host's memory.
 struct Arrays<S> {
@@ -37,7 +37,7 @@ impl<S> Arrays<S> {
 }
 
 /// A number that distances are computed in.
-trait Computed: Key + burn::tensor::Element {
+trait Computed: Key + Real + burn::tensor::Element {
     fn values(values: &FlexTensor) -> Vec<Self>;
     fn run(spec: &DistanceSpec, matrices: [&HostMatrix<Self>; 2], batch: usize, each: Each<Self>);
 }
@@ -71,6 +71,85 @@ impl Computed for f64 {
     fn run(spec: &DistanceSpec, matrices: [&HostMatrix<f64>; 2], batch: usize, each: Each<f64>) {
         spec.distance.host_f64(matrices, spec.p, batch, each);
     }
+}
+
+/// The gradient with respect to the values of `x`, as `sparsek_kernels::distance::gradient` has it.
+fn gradient<S: Computed>(
+    [x, y]: &Tensors,
+    turned: &[FlexTensor; 3],
+    [upstream, distances]: [&FlexTensor; 2],
+    spec: &DistanceSpec,
+) -> Vec<S> {
+    let slope = (spec.distance.needs().gradient).expect("only what has a gradient is tracked");
+    let [x, y] = [arrays::<S>(x, spec.cols), arrays::<S>(y, spec.cols)];
+    let [columns, rows, entries] = [ids(&turned[0]), ids(&turned[1]), ids(&turned[2])];
+    let (upstream, distances) = (S::values(upstream), S::values(distances));
+    let across = y.indptr.len() - 1;
+    let (zero, one) = (<S as Real>::new(0.0), <S as Real>::new(1.0));
+    let norms = |matrix: &Arrays<S>| -> Vec<S> {
+        let rows = matrix.indptr.windows(2);
+        let squares = rows.map(|row| {
+            let row = &matrix.values[row[0] as usize..row[1] as usize];
+            row.iter().fold(zero, |sum, &a| sum + a * a)
+        });
+        squares.collect()
+    };
+    let (x_norms, y_norms) = (norms(&x), norms(&y));
+    let sign = |a: S| match a {
+        a if a > zero => one,
+        a if a < zero => -one,
+        _ => zero,
+    };
+    let mut output = vec![zero; x.values.len()];
+    let mut parts = Vec::new();
+    let mut rest = &mut output[..];
+    for row in x.indptr.windows(2) {
+        let (part, after) = rest.split_at_mut((row[1] - row[0]) as usize);
+        parts.push(part);
+        rest = after;
+    }
+    parts.into_par_iter().enumerate().for_each(|(i, part)| {
+        // A weight for each row of the other matrix, and the share of the entry's own value.
+        let mut own = zero;
+        let weights: Vec<S> = (0..across)
+            .map(|j| {
+                let at = i * across + j;
+                let weight = upstream[at];
+                let (weight, share) = match slope {
+                    Gradient::Product => (weight, zero),
+                    Gradient::Sign => (weight, weight),
+                    Gradient::Square => (-(weight + weight), weight + weight),
+                    Gradient::Root if distances[at] > zero => {
+                        (-(weight / distances[at]), weight / distances[at])
+                    }
+                    Gradient::Angle if x_norms[i] > zero && y_norms[j] > zero => (
+                        -(weight / (x_norms[i].sqrt() * y_norms[j].sqrt())),
+                        weight * (one - distances[at]) / x_norms[i],
+                    ),
+                    Gradient::Root | Gradient::Angle => (zero, zero),
+                };
+                own += share;
+                weight
+            })
+            .collect();
+        let first = x.indptr[i] as usize;
+        for (slot, output) in part.iter_mut().enumerate() {
+            let (a, column) = (x.values[first + slot], x.indices[first + slot] as usize);
+            let mut sum = zero;
+            for place in columns[column] as usize..columns[column + 1] as usize {
+                let b = y.values[entries[place] as usize];
+                let weight = weights[rows[place] as usize];
+                sum += weight
+                    * match slope {
+                        Gradient::Sign => sign(a - b) - sign(a),
+                        _ => b,
+                    };
+            }
+            let slope_of_own = if slope == Gradient::Sign { sign(a) } else { a };
+            *output = sum + slope_of_own * own;
+        }
+    });
+    output
 }
 
 fn ids(tensor: &FlexTensor) -> Vec<u32> {
@@ -150,6 +229,7 @@ impl DistanceOps for Flex {
         y_indptr: IntTensor<Self>,
         y_indices: IntTensor<Self>,
         y_values: FloatTensor<Self>,
+        _turned: Turned<Self>,
         spec: DistanceSpec,
     ) -> FloatTensor<Self> {
         let wide = x_values.dtype() == DType::F64;
@@ -180,6 +260,43 @@ impl DistanceOps for Flex {
         match wide {
             true => nearest::<f64>(&tensors, &spec),
             false => nearest::<f32>(&tensors, &spec),
+        }
+    }
+}
+
+impl DistanceGradientOps for Flex {
+    fn pairwise_gradient(
+        x_indptr: IntTensor<Self>,
+        x_indices: IntTensor<Self>,
+        x_values: FloatTensor<Self>,
+        y_indptr: IntTensor<Self>,
+        y_indices: IntTensor<Self>,
+        y_values: FloatTensor<Self>,
+        turned_indptr: IntTensor<Self>,
+        turned_rows: IntTensor<Self>,
+        turned_entries: IntTensor<Self>,
+        upstream: FloatTensor<Self>,
+        distances: FloatTensor<Self>,
+        spec: DistanceSpec,
+    ) -> FloatTensor<Self> {
+        let dtype = x_values.dtype();
+        let tensors = [
+            [x_indptr, x_indices, x_values],
+            [y_indptr, y_indices, y_values],
+        ];
+        let turned = [turned_indptr, turned_rows, turned_entries];
+        let behind = [&upstream, &distances];
+        if dtype == DType::F64 {
+            let gradient = gradient::<f64>(&tensors, &turned, behind, &spec);
+            let shape = Shape::from([gradient.len()]);
+            return from_vec(gradient, shape);
+        }
+        let gradient = gradient::<f32>(&tensors, &turned, behind, &spec);
+        let shape = Shape::from([gradient.len()]);
+        match dtype {
+            DType::F16 => from_vec(gradient.into_iter().map(f16::from_f32).collect(), shape),
+            DType::BF16 => from_vec(gradient.into_iter().map(bf16::from_f32).collect(), shape),
+            _ => from_vec(gradient, shape),
         }
     }
 }

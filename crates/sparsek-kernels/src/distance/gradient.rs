@@ -1,0 +1,251 @@
+//! The gradient of distances with respect to the values of one matrix: a number for each of its entries.
+//!
+//! For entry `e = (i, c)` with value a it is Σ_j w_ij (f(a, b_j) − f(a, 0)) + t_i f'(a), the sum over the rows j of the other
+//! matrix that have column c, with weights and row sums made of the distances and of what comes from behind.
+#![allow(
+    clippy::collapsible_if,
+    reason = "outer conditions are decided when the kernel is compiled"
+)]
+
+use cubecl::{ir::ElemType, prelude::*, server::Handle};
+
+use super::{Matrix, norms::Prepared, semiring::Gradient};
+use crate::{
+    error::KernelError,
+    launch::{Grid, allocate, argument, units_per_cube},
+    topk::select::plane_or_unit,
+};
+
+/// Units of a cube.
+const UNITS: u32 = 256;
+
+/// The entries of a matrix by column: its transposed pattern.
+#[derive(Clone, Copy, Debug)]
+pub struct Turned<'a> {
+    /// `cols + 1` offsets of i32.
+    pub indptr: &'a Handle,
+    /// Row of each entry, i32.
+    pub rows: &'a Handle,
+    /// Which value belongs to each, i32.
+    pub entries: &'a Handle,
+}
+
+/// What comes from behind, and the distances: contiguous `[rows of x, rows of y]` of the dtype that is computed in.
+#[derive(Clone, Copy, Debug)]
+pub struct Upstream<'a> {
+    /// The gradient of the distances.
+    pub gradient: &'a Handle,
+    /// The distances.
+    pub distances: &'a Handle,
+}
+
+/// The gradient with respect to the values of `x`, in their dtype.
+///
+/// # Errors
+///
+/// [`KernelError`] for buffers that are too short or too large.
+pub fn gradient(
+    client: &Client,
+    [x, y]: [&Matrix; 2],
+    [x_norms, y_norms]: [&Prepared; 2],
+    turned: &Turned,
+    upstream: &Upstream,
+    slope: Gradient,
+) -> Result<Handle, KernelError> {
+    let output = allocate(client, "gradient", x.nnz, x.dtype)?;
+    if x.nnz == 0 {
+        return Ok(output);
+    }
+    let dtype = x_norms.dtype;
+    let pairs = x.rows * y.rows;
+    let int = i32::elem_type_native();
+    let weights = allocate(client, "weights", pairs, dtype)?;
+    let sums = allocate(client, "sums", x.rows, dtype)?;
+    let plane = plane_or_unit(client);
+    let units = units_per_cube(client, UNITS.max(plane));
+    let planes = (units / plane) as usize;
+    let dim = CubeDim::new_2d(plane, units / plane);
+    let elements = pairs.max(x.nnz).max(y.nnz).max(2 * x.rows.max(y.rows));
+    let grid = Grid::new(client, x.rows.div_ceil(planes), dim, elements)?;
+    // SAFETY: `argument` checks the lengths; offsets, columns, rows and entries are in range by the contracts of `Matrix` and
+    // `Turned`.
+    unsafe {
+        weights_kernel::launch_unchecked(
+            client,
+            grid.count,
+            grid.dim,
+            grid.address,
+            argument(upstream.gradient, "upstream", dtype, pairs)?,
+            argument(upstream.distances, "distances", dtype, pairs)?,
+            argument(&x_norms.norms, "norms", dtype, 2 * x.rows)?,
+            argument(&y_norms.norms, "norms", dtype, 2 * y.rows)?,
+            argument(&weights, "weights", dtype, pairs)?,
+            argument(&sums, "sums", dtype, x.rows)?,
+            x.rows,
+            y.rows,
+            plane,
+            slope,
+            dtype,
+        );
+        let grid = Grid::new(client, x.nnz.div_ceil(planes), dim, elements)?;
+        entries_kernel::launch_unchecked(
+            client,
+            grid.count,
+            grid.dim,
+            grid.address,
+            argument(x.indptr, "indptr", int, x.rows + 1)?,
+            argument(x.indices, "indices", int, x.nnz)?,
+            argument(x.values, "values", x.dtype, x.nnz)?,
+            argument(turned.indptr, "indptr", int, x.cols + 1)?,
+            argument(turned.rows, "rows", int, y.nnz)?,
+            argument(turned.entries, "entries", int, y.nnz)?,
+            argument(y.values, "values", x.dtype, y.nnz)?,
+            argument(&weights, "weights", dtype, pairs)?,
+            argument(&sums, "sums", dtype, x.rows)?,
+            argument(&output, "gradient", x.dtype, x.nnz)?,
+            x.rows as u32,
+            y.rows,
+            plane,
+            slope,
+            [x.dtype, dtype],
+        );
+    }
+    Ok(output)
+}
+
+/// A plane for each row of `x`: the weights of all pairs, and their sum over the row.
+#[cube(launch_unchecked, address_type = "dynamic")]
+#[allow(clippy::too_many_arguments, reason = "four buffers in, two out")]
+fn weights_kernel<S: Float>(
+    upstream: &[S],
+    distances: &[S],
+    x_norms: &[S],
+    y_norms: &[S],
+    weights: &mut [S],
+    sums: &mut [S],
+    rows: usize,
+    across: usize,
+    #[comptime] plane: u32,
+    #[comptime] slope: Gradient,
+    #[define(S)] _dtype: ElemType,
+) {
+    let row = CUBE_POS * CUBE_DIM_Y as usize + UNIT_POS_Y as usize;
+    if row >= rows {
+        terminate!();
+    }
+    let zero = S::new(0.0);
+    let mut sum = zero;
+    let mut other = UNIT_POS_X as usize;
+    while other < across {
+        let at = row * across + other;
+        let mut weight = upstream[at];
+        let mut share = weight;
+        if comptime!(slope == Gradient::Product) {
+            share = zero;
+        }
+        if comptime!(slope == Gradient::Square) {
+            share = S::new(2.0) * weight;
+            weight = -share;
+        }
+        if comptime!(slope == Gradient::Root) {
+            let distance = distances[at];
+            let apart = distance > zero;
+            share = select(apart, weight / select(apart, distance, S::new(1.0)), zero);
+            weight = -share;
+        }
+        if comptime!(slope == Gradient::Angle) {
+            let x = x_norms[2 * row];
+            let y = y_norms[2 * other];
+            let there = x > zero && y > zero;
+            let x = select(there, x, S::new(1.0));
+            let y = select(there, y, S::new(1.0));
+            let cosine = S::new(1.0) - distances[at];
+            share = select(there, weight * cosine / x, zero);
+            weight = select(there, -weight / (x.sqrt() * y.sqrt()), zero);
+        }
+        weights[at] = weight;
+        sum += share;
+        other += plane as usize;
+    }
+    if comptime!(plane > 1) {
+        sum = plane_sum(sum);
+    }
+    if UNIT_POS_X == 0 {
+        sums[row] = sum;
+    }
+}
+
+/// 1, 0 or −1.
+#[cube]
+fn sign<S: Float>(a: S) -> S {
+    let positive = select(a > S::new(0.0), S::new(1.0), S::new(0.0));
+    select(a < S::new(0.0), S::new(-1.0), positive)
+}
+
+/// A plane for each entry of `x`; its row is found by bisection of the offsets.
+#[cube(launch_unchecked, address_type = "dynamic")]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "two matrices and what is made of their distances"
+)]
+fn entries_kernel<E: Float, S: Float>(
+    indptr: &[i32],
+    indices: &[i32],
+    values: &[E],
+    turned_indptr: &[i32],
+    turned_rows: &[i32],
+    turned_entries: &[i32],
+    others: &[E],
+    weights: &[S],
+    sums: &[S],
+    output: &mut [E],
+    rows: u32,
+    across: usize,
+    #[comptime] plane: u32,
+    #[comptime] slope: Gradient,
+    #[define(E, S)] _dtypes: [ElemType; 2],
+) {
+    let at = CUBE_POS * CUBE_DIM_Y as usize + UNIT_POS_Y as usize;
+    if at >= output.len() {
+        terminate!();
+    }
+    let entry = i32::cast_from(at);
+    // The last row that starts at or before the entry.
+    let mut low = 0u32;
+    let mut high = rows;
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        if indptr[middle as usize] <= entry {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    let row = low as usize;
+    let own = S::cast_from(values[at]);
+    let column = indices[at] as usize;
+    let mut place = turned_indptr[column] as usize + UNIT_POS_X as usize;
+    let end = turned_indptr[column + 1] as usize;
+    let mut sum = S::new(0.0);
+    while place < end {
+        let other = S::cast_from(others[turned_entries[place] as usize]);
+        let weight = weights[row * across + turned_rows[place] as usize];
+        if comptime!(slope == Gradient::Sign) {
+            sum += weight * (sign::<S>(own - other) - sign::<S>(own));
+        } else {
+            sum += weight * other;
+        }
+        place += plane as usize;
+    }
+    if comptime!(plane > 1) {
+        sum = plane_sum(sum);
+    }
+    if UNIT_POS_X == 0 {
+        let slope_of_own = if comptime!(slope == Gradient::Sign) {
+            sign::<S>(own)
+        } else {
+            own
+        };
+        output[at] = E::cast_from(sum + slope_of_own * sums[row]);
+    }
+}
