@@ -94,7 +94,7 @@ impl Measure {
     ///     sparse::Csr,
     /// };
     ///
-    /// /// The best product of all columns that both rows have.
+    /// /// The best product of all columns that both rows have, or 0 where none is greater.
     /// struct MaxTimes;
     ///
     /// semiring! {
@@ -145,14 +145,16 @@ impl Measure {
 ///
 /// # Shapes and dtypes
 ///
-/// `x`: m rows, `y`: n rows, of as many columns and of one dtype on one device; the result is `[m, n]`, of f64 for values of f64 and
-/// of f32 for all others.
+/// `x`: m rows, `y`: n rows, of as many columns and of one dtype on one device; the result is `[m, n]`, of f64 for values of
+/// f64 and of f32 for all others.
 ///
 /// # Guarantees
 ///
-/// Explicit zeros, the order of batches and the routine do not matter up to rounding; the same input gives the same bits on every
-/// run. Metrics follow SciPy where definitions differ, for rows without entries too; each says so. What is a difference of large
-/// sums is evaluated again, column by column, where most of it cancels.
+/// The same input gives the same bits on every run. The routine does not matter up to rounding, nor do explicit zeros to
+/// metrics; to a semiring of one's own they are entries. Metrics follow SciPy where definitions differ, for rows without entries
+/// too; each says so. All but correlation, KL and symmetric KL are evaluated again, column by column, where most of a difference
+/// of large sums cancels. NaN and infinities count as not zero in patterns and are outside the contract elsewhere: see
+/// `docs/guarantees.md`.
 ///
 /// # Errors
 ///
@@ -160,12 +162,13 @@ impl Measure {
 ///
 /// # Panics
 ///
-/// If the device cannot run a routine that was forced, or lacks the memory.
+/// If the device cannot run a routine that was forced, lacks the memory, or has no logarithms and powers of f64 (Vulkan, WebGPU)
+/// where the metric needs them.
 ///
 /// # Cost
 ///
-/// On devices with shared memory the pairs of entries in one column, and one write of the result. Else, and for Chebyshev's distance,
-/// both rows of each pair.
+/// On Flex and on devices with shared memory the pairs of entries in one column, and one write of the result. Else, and for
+/// Chebyshev's distance, both rows of each pair. A copy of `y` by column for the former.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
