@@ -12,7 +12,7 @@ use sparsek_tests::{
     element::Element,
     oracle::{distance, spmm::Csr},
     runner::{Cases, Outcome, Verdict, expect_panic},
-    sparse::{Sparse, near_duplicates, rounded, upload},
+    sparse::{Places, Sparse, Values, near_duplicates, rounded, upload},
 };
 
 /// Tolerances of what is computed in f32 and in f64: relative, and of the scale of the rows.
@@ -60,7 +60,7 @@ struct MinPlus;
 semiring! {
     #[cube]
     impl Semiring for MinPlus {
-        const NEEDS: Needs = Needs { adds: false, ..Needs::PRODUCTS };
+        const NEEDS: Needs = Needs { ..Needs::PRODUCTS };
 
         fn identity<S: Float>() -> S {
             S::new(f32::INFINITY)
@@ -82,7 +82,7 @@ struct MaxTimes;
 semiring! {
     #[cube]
     impl Semiring for MaxTimes {
-        const NEEDS: Needs = Needs { adds: false, largest: true, ..Needs::PRODUCTS };
+        const NEEDS: Needs = Needs { largest: true, ..Needs::PRODUCTS };
 
         fn identity<S: Float>() -> S {
             S::new(f32::NEG_INFINITY)
@@ -104,7 +104,7 @@ struct OrAnd;
 semiring! {
     #[cube]
     impl Semiring for OrAnd {
-        const NEEDS: Needs = Needs { adds: false, ..Needs::PRODUCTS };
+        const NEEDS: Needs = Needs { ..Needs::PRODUCTS };
 
         fn reduce<S: Float>(a: S, b: S) -> S {
             max(a, b)
@@ -237,6 +237,12 @@ fn of_metric<T: Element>(backend: &Backend, metric: Metric, routine: Option<Rout
             )
         })
         .collect();
+    // More rows than a tile has sums.
+    for rows in [257, 1025, 2500] {
+        let make = Sparse::new("", [5, 30], 0.3, Places::Uniform, Values::Coarse);
+        let other = Sparse { rows, ..make };
+        pairs.push((format!("{rows} rows"), make.matrix(8), other.matrix(9)));
+    }
     let close = near_duplicates(12, 40, 7);
     pairs.push(("near-duplicates".into(), close.clone(), close));
     for (name, x, y) in pairs {
@@ -295,6 +301,12 @@ fn errors(backend: &Backend) -> Result<(), String> {
         };
         upload::<f32>(&make.matrix(1), device)
     };
+    for p in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+        match pairwise_distances(&of(50), None, Metric::Minkowski(p)) {
+            Err(DistanceError::Parameter { .. }) => {}
+            other => return Err(format!("p = {p}: {:?}", other.map(|_| ()))),
+        }
+    }
     match pairwise_distances(&of(50), Some(&of(51)), Metric::Dot) {
         Err(DistanceError::Columns { x: 50, y: 51 }) => Ok(()),
         other => Err(format!("other widths: {:?}", other.map(|_| ()))),

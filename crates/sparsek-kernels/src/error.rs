@@ -98,6 +98,16 @@ pub enum KernelError {
         /// Columns of the other.
         expected: usize,
     },
+    /// Rows that a matrix does not have.
+    #[error("rows {first} to {end} of a matrix of {rows}")]
+    Rows {
+        /// The first asked for.
+        first: usize,
+        /// The one after the last.
+        end: usize,
+        /// How many there are.
+        rows: usize,
+    },
     /// Two matrices of different dtypes.
     #[error("a matrix of {found} where the other has {expected}")]
     DtypesDiffer {

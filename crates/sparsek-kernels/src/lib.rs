@@ -3,6 +3,10 @@
 //! This crate knows nothing of Burn: it takes a [`cubecl::client::Client`] and buffer handles, checks
 //! the request, chooses a routine and launches it. The crate `sparsek` wraps it as Burn tensor
 //! operations.
+//!
+//! - [`topk`]: the k greatest or least elements of rows, and of one long vector.
+//! - [`aggregate`]: products of CSR matrices with dense ones.
+//! - [`distance`]: distances between the rows of two CSR matrices, over any semiring.
 
 pub mod aggregate;
 pub mod distance;

@@ -49,6 +49,12 @@ pub enum DistanceError {
         /// Where the other is.
         y: String,
     },
+    /// A parameter that the measure cannot have.
+    #[error("the parameter {p} is not finite and greater than 0")]
+    Parameter {
+        /// What was given.
+        p: f64,
+    },
     /// More neighbours than there are rows.
     #[error("{k} neighbours of each row, but the index has {rows} rows{}", if *.own { ", one of which is the row itself" } else { "" })]
     Neighbors {
@@ -94,13 +100,13 @@ impl Measure {
     ///     sparse::Csr,
     /// };
     ///
-    /// /// The best product of all columns that both rows have.
+    /// /// The best product of all columns that both rows have, or 0 where none is greater.
     /// struct MaxTimes;
     ///
     /// semiring! {
     ///     #[cube]
     ///     impl Semiring for MaxTimes {
-    ///         const NEEDS: Needs = Needs { adds: false, largest: true, ..Needs::PRODUCTS };
+    ///         const NEEDS: Needs = Needs { largest: true, ..Needs::PRODUCTS };
     ///
     ///         fn reduce<S: Float>(a: S, b: S) -> S {
     ///             max(a, b)
@@ -119,7 +125,7 @@ impl Measure {
     /// ```
     pub fn semiring<M: Semiring + HostSemiring>() -> Self {
         Self {
-            distance: Entry::<M>::new(),
+            distance: Entry::<M>::of(),
             p: 0.0,
             routine: None,
         }
@@ -128,6 +134,14 @@ impl Measure {
     /// Forces a routine.
     pub fn with_routine(self, routine: Option<Routine>) -> Self {
         Self { routine, ..self }
+    }
+
+    fn check(&self) -> Result<(), DistanceError> {
+        let p = self.p;
+        match self.distance.needs().parameter && !(p.is_finite() && p > 0.0) {
+            true => Err(DistanceError::Parameter { p }),
+            false => Ok(()),
+        }
     }
 
     fn spec(&self, cols: usize, own: bool) -> DistanceSpec {
@@ -145,14 +159,16 @@ impl Measure {
 ///
 /// # Shapes and dtypes
 ///
-/// `x`: m rows, `y`: n rows, of as many columns and of one dtype on one device; the result is `[m, n]`, of f64 for values of f64 and
-/// of f32 for all others.
+/// `x`: m rows, `y`: n rows, of as many columns and of one dtype on one device; the result is `[m, n]`, of f64 for values of
+/// f64 and of f32 for all others.
 ///
 /// # Guarantees
 ///
-/// Explicit zeros, the order of batches and the routine do not matter up to rounding; the same input gives the same bits on every
-/// run. Metrics follow SciPy where definitions differ, for rows without entries too; each says so. What is a difference of large
-/// sums is evaluated again, column by column, where most of it cancels.
+/// The same input gives the same bits on every run. The routine does not matter up to rounding, nor do explicit zeros to
+/// metrics; to a semiring of one's own they are entries. Metrics follow SciPy where definitions differ, for rows without entries
+/// too; each says so. All but correlation, KL and symmetric KL are evaluated again, column by column, where most of a difference
+/// of large sums cancels. NaN and infinities count as not zero in patterns and are outside the contract elsewhere: see
+/// `docs/guarantees.md`.
 ///
 /// # Gradient
 ///
@@ -162,16 +178,17 @@ impl Measure {
 ///
 /// # Errors
 ///
-/// [`DistanceError`] for matrices of different widths, dtypes or devices.
+/// [`DistanceError`] for matrices of different widths, dtypes or devices, and for a parameter out of range.
 ///
 /// # Panics
 ///
-/// If values are tracked and the distance has no gradient, if the device cannot run a routine that was forced, or lacks the memory.
+/// If values are tracked and the distance has no gradient; if the device cannot run a routine that was forced, lacks the
+/// memory, or has no logarithms and powers of f64 (Vulkan, WebGPU) where the metric needs them.
 ///
 /// # Cost
 ///
-/// On devices with shared memory the pairs of entries in one column, and one write of the result. Else, and for Chebyshev's distance,
-/// both rows of each pair.
+/// On Flex and on devices with shared memory the pairs of entries in one column, and one write of the result. Else, and for
+/// Chebyshev's distance, both rows of each pair. A copy of `y` by column for the former.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -192,7 +209,9 @@ pub fn pairwise_distances(
 ) -> Result<Tensor<2>, DistanceError> {
     let other = y.unwrap_or(x);
     check(x, other)?;
-    let spec = measure.into().spec(x.cols(), y.is_none());
+    let measure = measure.into();
+    measure.check()?;
+    let spec = measure.spec(x.cols(), y.is_none());
     let distances = <Dispatch as DistanceOps>::pairwise(
         x.indptr().clone().into_dispatch(),
         x.indices().clone().into_dispatch(),

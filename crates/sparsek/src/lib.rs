@@ -1,4 +1,4 @@
-//! Keep k of each row: row-wise top-k and sparse aggregation for [Burn](https://burn.dev) tensors,
+//! Keep k of each row: row-wise top-k, sparse aggregation and sparse distances for [Burn](https://burn.dev) tensors,
 //! differentiable, on CUDA, Vulkan, Metal, WebGPU and the CPU.
 //!
 //! - [`topk`]: the k greatest or least elements along a dimension, exact or with early stop; as

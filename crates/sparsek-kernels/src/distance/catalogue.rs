@@ -16,7 +16,7 @@ use crate::error::KernelError;
 pub type Each<'a, S> = &'a mut dyn FnMut(usize, &[S]);
 
 /// A distance as a value; got from [`Metric::distance`](super::Metric::distance) or, for semirings of one's own, from
-/// [`Entry::new`].
+/// [`Entry::of`].
 pub trait Distance: Send + Sync {
     /// What it needs.
     fn needs(&self) -> Needs;
@@ -47,7 +47,7 @@ pub struct Entry<M>(PhantomData<fn() -> M>);
 
 impl<M: Semiring + HostSemiring> Entry<M> {
     /// A distance that lasts.
-    pub const fn new() -> &'static dyn Distance {
+    pub const fn of() -> &'static dyn Distance {
         const { &Self(PhantomData) }
     }
 }

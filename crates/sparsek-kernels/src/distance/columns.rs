@@ -15,7 +15,7 @@ use crate::{
 /// Units of a cube.
 const UNITS: u32 = 256;
 /// Bytes of shared memory for the sums of a plane.
-const TILE_BYTES: usize = 4 << 10;
+pub(super) const TILE_BYTES: usize = 4 << 10;
 
 /// Entries by tile and column.
 pub(super) struct Columns {
@@ -30,23 +30,30 @@ pub(super) struct Columns {
     pub tiles: usize,
 }
 
+/// Rows of a tile, and tiles.
+pub(super) fn cut(
+    rows: usize,
+    cols: usize,
+    dtype: ElemType,
+    needs: &Needs,
+) -> Result<[usize; 2], KernelError> {
+    let sums = if needs.other { 2 } else { 1 };
+    let most = TILE_BYTES / dtype.size() / sums;
+    // Tiles alike, so that the last one is not a small one.
+    let tiles = rows.div_ceil(most).max(1);
+    if tiles * cols >= i32::MAX as usize {
+        return Err(KernelError::Routine {
+            routine: "inverted",
+            reason: format!("{tiles} tiles of {cols} columns; they number fewer than 2^31"),
+        });
+    }
+    Ok([rows.div_ceil(tiles).max(1), tiles])
+}
+
 impl Columns {
     pub fn new(client: &Client, matrix: &Prepared, needs: &Needs) -> Result<Self, KernelError> {
-        let sums = if needs.other { 2 } else { 1 };
-        let tile = TILE_BYTES / matrix.dtype.size() / sums;
-        // Tiles alike, so that the last one is not a small one.
-        let tiles = matrix.rows.div_ceil(tile).max(1);
-        let tile = matrix.rows.div_ceil(tiles).max(1);
+        let [tile, tiles] = cut(matrix.rows, matrix.cols, matrix.dtype, needs)?;
         let counters = tiles * matrix.cols;
-        if counters > i32::MAX as usize {
-            return Err(KernelError::Routine {
-                routine: "inverted",
-                reason: format!(
-                    "{tiles} tiles of {} columns; they number fewer than 2^31",
-                    matrix.cols
-                ),
-            });
-        }
         let int = i32::elem_type_native();
         let starts = allocate(client, "starts", counters, int)?;
         let ends = allocate(client, "ends", counters + 1, int)?;

@@ -192,7 +192,8 @@ impl<M: HostSemiring, S: Real> Two<'_, M, S> {
             let other = others.get(j).copied().unwrap_or(S::new(0.0));
             let sums = self.sums(i, j, *output, other);
             let mut core = M::core(sums);
-            if needs.direct && core < S::new(CANCELLED) * M::scale(sums) {
+            let kept = core >= S::new(CANCELLED) * M::scale(sums);
+            if needs.direct && !kept {
                 core = merge::<M, S>(&row, self.y.row(j), p, needs).direct;
             }
             *output = M::finalise(core, sums);

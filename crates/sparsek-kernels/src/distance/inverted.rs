@@ -11,7 +11,8 @@
 use cubecl::{features::Plane, ir::ElemType, prelude::*};
 
 use super::{
-    Job, Parameter,
+    Job, Matrix, Parameter,
+    columns::{self, TILE_BYTES},
     pair::{Sparse, Two},
     semiring::{Needs, Semiring},
 };
@@ -32,11 +33,9 @@ fn refused(reason: String) -> KernelError {
 }
 
 /// Whether it can run.
-pub(super) fn check(client: &Client, needs: &Needs) -> Result<(), KernelError> {
+pub(super) fn check(client: &Client, needs: &Needs, matrix: &Matrix) -> Result<(), KernelError> {
     if !needs.annihilates {
-        return Err(refused(
-            "columns of one row only add to the distance".into(),
-        ));
+        return Err(refused("a column that only one row has counts".into()));
     }
     if is_llvmpipe(client) {
         return Err(refused(NO_LAYOUTS.into()));
@@ -44,7 +43,20 @@ pub(super) fn check(client: &Client, needs: &Needs) -> Result<(), KernelError> {
     if plane_or_unit(client) > 1 && !client.features().plane.contains(Plane::Sync) {
         return Err(refused("planes cannot wait for themselves".into()));
     }
-    Ok(())
+    let limit = client.properties().hardware.max_shared_memory_size;
+    if limit < 2 * TILE_BYTES {
+        let wanted = 2 * TILE_BYTES;
+        return Err(refused(format!(
+            "{wanted} bytes of shared memory; there are {limit}"
+        )));
+    }
+    columns::cut(
+        matrix.rows,
+        matrix.cols,
+        super::computed(client, matrix.dtype)?,
+        needs,
+    )
+    .map(drop)
 }
 
 /// How sums lie in shared memory.
@@ -61,12 +73,18 @@ pub(super) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelError> {
     let client = job.client;
     let columns = job.columns.expect("made with the index");
     let plane = plane_or_unit(client);
+    // Few kernels for all sizes of tiles.
+    let room = columns.tile.next_power_of_two().max(plane as usize);
+    let sums = if M::NEEDS.other { 2 } else { 1 };
+    let limit = client.properties().hardware.max_shared_memory_size;
+    // Where second sums are not needed there is one of them.
+    let fitting = (limit - job.x.dtype.size()) / (room * job.x.dtype.size() * sums);
     let planes = units_per_cube(client, UNITS.max(plane)) / plane;
+    let planes = planes.min(1 << fitting.max(1).ilog2());
     let blueprint = Blueprint {
         plane,
         planes,
-        // Few kernels for all sizes of tiles.
-        room: columns.tile.next_power_of_two().max(plane as usize),
+        room,
     };
     let groups = job.rows.len().div_ceil(planes as usize);
     let dim = CubeDim::new_2d(plane, planes);

@@ -143,10 +143,10 @@ impl Index {
             });
         }
         let routine = match routine {
-            None if inverted::check(client, &needs).is_ok() => Routine::Inverted,
+            None if inverted::check(client, &needs, matrix).is_ok() => Routine::Inverted,
             None => Routine::Merge,
             Some(Routine::Inverted) => {
-                inverted::check(client, &needs)?;
+                inverted::check(client, &needs, matrix)?;
                 Routine::Inverted
             }
             Some(routine) => routine,
@@ -189,7 +189,8 @@ impl Index {
     ///
     /// # Errors
     ///
-    /// [`KernelError`] for another dtype or number of columns than the index has, and for an output that is too large.
+    /// [`KernelError`] for rows that there are not, for another dtype or number of columns than the index has, and for an
+    /// output that is too large.
     pub fn distances(
         &self,
         client: &Client,
@@ -197,6 +198,13 @@ impl Index {
         rows: Range<usize>,
     ) -> Result<Handle, KernelError> {
         let y = &self.prepared;
+        if rows.start > rows.end || rows.end > x.rows {
+            return Err(KernelError::Rows {
+                first: rows.start,
+                end: rows.end,
+                rows: x.rows,
+            });
+        }
         if x.cols != y.cols {
             return Err(KernelError::Columns {
                 found: x.cols,

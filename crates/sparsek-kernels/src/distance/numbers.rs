@@ -10,17 +10,17 @@ use cubecl::prelude::*;
 #[derive(CubeType, Clone, Copy, Debug)]
 #[expand(derive(Clone, Copy))]
 pub struct Sums<S: CubePrimitive> {
-    /// [`Semiring::product`] over the columns of both.
+    /// [`Semiring::product`](super::Semiring::product) over the columns of both.
     pub total: S,
-    /// [`Semiring::other`] over the columns of both.
+    /// [`Semiring::other`](super::Semiring::other) over the columns of both.
     pub other: S,
-    /// [`Semiring::norm`] of the one row.
+    /// [`Semiring::norm`](super::Semiring::norm) of the one row.
     pub x: S,
-    /// [`Semiring::norm`] of the other.
+    /// [`Semiring::norm`](super::Semiring::norm) of the other.
     pub y: S,
-    /// [`Semiring::second`] of the one row.
+    /// [`Semiring::second`](super::Semiring::second) of the one row.
     pub second_x: S,
-    /// [`Semiring::second`] of the other.
+    /// [`Semiring::second`](super::Semiring::second) of the other.
     pub second_y: S,
     /// Columns of the matrices.
     pub cols: S,
@@ -28,7 +28,7 @@ pub struct Sums<S: CubePrimitive> {
     pub p: S,
 }
 
-/// The parameter of a distance as the sum of two numbers, so that f64 has all of it.
+/// The parameter of a distance as the sum of two numbers, so that f64 has at least 48 bits of it.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub struct Parameter {

@@ -104,7 +104,9 @@ impl<'a, S: Float> Two<'a, S> {
         let sums = self.sums::<M>(i, j, total, other);
         let mut core = M::core::<S>(sums);
         if comptime!(M::NEEDS.direct) {
-            if core < S::new(CANCELLED) * M::scale::<S>(sums) {
+            // Not where the core is no number either.
+            let kept = core >= S::new(CANCELLED) * M::scale::<S>(sums);
+            if !kept {
                 core = self.merge::<M>(i, j).direct;
             }
         }

@@ -43,12 +43,10 @@ pub struct Needs {
     /// A column that only one of the rows has adds nothing; else products run over the columns of either, absent values being
     /// zero.
     pub annihilates: bool,
-    /// Products add up, and are zero where a stored value is zero.
-    pub adds: bool,
     /// Logarithms or powers, which not every device has of f64.
     pub logarithms: bool,
-    /// `d(x, y) = d(y, x)`.
-    pub symmetric: bool,
+    /// A parameter that is greater than 0.
+    pub parameter: bool,
     /// Its gradient, if it has one.
     pub gradient: Option<Gradient>,
     /// The nearer, the larger.
@@ -56,16 +54,15 @@ pub struct Needs {
 }
 
 impl Needs {
-    /// Products that add up, symmetric, without anything else.
+    /// Products of columns that both rows have, without anything else.
     pub const PRODUCTS: Self = Self {
         norms: false,
         prepared: false,
         other: false,
         direct: false,
         annihilates: true,
-        adds: true,
         logarithms: false,
-        symmetric: true,
+        parameter: false,
         gradient: None,
         largest: false,
     };

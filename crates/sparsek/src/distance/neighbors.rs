@@ -12,9 +12,6 @@ use crate::{
     topk::{MAX_COLS, TopkOptions, argtopk, topk},
 };
 
-/// Bytes of distances in memory at a time.
-const BATCH_BYTES: usize = 1 << 30;
-
 /// Brute-force nearest neighbours among the rows of a sparse matrix.
 ///
 /// Distances of a batch of queries to all rows of the index are in memory at a time, 1 GiB of them unless a batch is set; never the
@@ -90,8 +87,9 @@ impl NearestNeighbors {
         let own = query.is_none();
         let query = query.unwrap_or(&self.index);
         check(query, &self.index)?;
+        self.measure.check()?;
         let rows = self.index.rows();
-        if k + usize::from(own) > rows {
+        if k > rows.saturating_sub(usize::from(own)) {
             return Err(DistanceError::Neighbors { k, rows, own });
         }
         let batch = self.index_batch.unwrap_or(MAX_COLS);
@@ -136,13 +134,11 @@ impl NearestNeighbors {
     }
 
     fn nearest(&self, x: &Csr, y: &Csr, k: usize, own: bool) -> (Tensor<2>, Tensor<2, Int>) {
-        let size = if x.dtype().size() == 8 { 8 } else { 4 };
-        let batch = BATCH_BYTES / (size * y.rows().max(1));
         let spec = NearestSpec {
             by: self.measure.spec(x.cols(), own),
             k,
             exclude_self: own,
-            batch: self.query_batch.unwrap_or(batch.max(1)),
+            batch: self.query_batch,
             index: x.device().settings().int_dtype,
         };
         let (values, indices) = <Dispatch as DistanceOps>::nearest(

@@ -1,4 +1,8 @@
 //! Distances between the rows of sparse matrices.
+#![allow(
+    clippy::large_enum_variant,
+    reason = "there is one for each call, and what is derived from it"
+)]
 
 use std::fmt;
 
@@ -71,8 +75,8 @@ pub struct NearestSpec {
     pub k: usize,
     /// Without the row itself, where both matrices are the same.
     pub exclude_self: bool,
-    /// Rows whose distances are in memory at a time.
-    pub batch: usize,
+    /// Rows whose distances are in memory at a time, if not as many as the backend chooses.
+    pub batch: Option<usize>,
     /// Dtype of the indices.
     pub index: IntDType,
 }
@@ -91,6 +95,7 @@ mod shapes {
 
     use super::{DistanceSpec, NearestSpec, TurnedMetadata, computed};
 
+    #[allow(clippy::too_many_arguments, reason = "those of the operation")]
     pub(super) fn pairs(
         x_indptr: &TensorSpec,
         _x_indices: &TensorSpec,

@@ -13,7 +13,7 @@ pub struct Chebyshev;
 semiring! {
     #[cube]
     impl Semiring for Chebyshev {
-        const NEEDS: Needs = Needs { annihilates: false, adds: false, ..Needs::PRODUCTS };
+        const NEEDS: Needs = Needs { annihilates: false, ..Needs::PRODUCTS };
 
         fn reduce<S: Float>(a: S, b: S) -> S {
             max(a, b)

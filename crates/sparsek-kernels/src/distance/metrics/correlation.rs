@@ -1,5 +1,5 @@
 //! Correlation distance: 1 − cov(x, y) / (σ(x) σ(y)) over all columns, by N Σ x y − Σ x Σ y; within [0, 2]. NaN where a row
-//! is constant, as a zero row is.
+//! is constant and its sums do not round, as a zero row is.
 
 use cubecl::prelude::*;
 

@@ -32,7 +32,7 @@ semiring! {
         }
 
         fn finalise<S: Float>(core: S, _sums: Sums<S>) -> S {
-            max(core, S::new(0.0)).sqrt()
+            select(core < S::new(0.0), S::new(0.0), core).sqrt()
         }
     }
 }

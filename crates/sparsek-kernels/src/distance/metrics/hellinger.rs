@@ -44,7 +44,8 @@ semiring! {
         fn finalise<S: Float>(core: S, sums: Sums<S>) -> S {
             let lacking = sums.x <= S::new(0.0) || sums.y <= S::new(0.0);
             let refused = lacking || sums.second_x + sums.second_y > S::new(0.0);
-            let root = select(refused, S::new(-1.0), max(core, S::new(0.0)));
+            let root = select(core < S::new(0.0), S::new(0.0), core);
+            let root = select(refused, S::new(-1.0), root);
             root.sqrt()
         }
     }

@@ -25,7 +25,7 @@ semiring! {
         }
 
         fn second<S: Float>(a: S) -> S {
-            select(a < S::new(0.0), S::new(1.0), S::new(0.0))
+            select(a >= S::new(0.0), S::new(0.0), S::new(1.0))
         }
 
         fn product<S: Float>(a: S, b: S, _p: S) -> S {
@@ -57,7 +57,7 @@ semiring! {
         fn finalise<S: Float>(core: S, sums: Sums<S>) -> S {
             let lacking = sums.x <= S::new(0.0) || sums.y <= S::new(0.0);
             let refused = lacking || sums.second_x + sums.second_y > S::new(0.0);
-            let distance = (S::new(0.5) * max(core, S::new(0.0))).sqrt();
+            let distance = (S::new(0.5) * select(core < S::new(0.0), S::new(0.0), core)).sqrt();
             // − ln 0 is infinite.
             distance - select(refused, S::new(0.0), S::new(1.0)).ln()
         }

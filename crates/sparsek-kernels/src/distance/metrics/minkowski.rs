@@ -13,7 +13,7 @@ pub struct Minkowski;
 semiring! {
     #[cube]
     impl Semiring for Minkowski {
-        const NEEDS: Needs = Needs { logarithms: true, ..Needs::DIRECT };
+        const NEEDS: Needs = Needs { logarithms: true, parameter: true, ..Needs::DIRECT };
 
         fn norm<S: Float>(a: S, p: S) -> S {
             a.abs().powf(p)
@@ -36,7 +36,7 @@ semiring! {
         }
 
         fn finalise<S: Float>(core: S, sums: Sums<S>) -> S {
-            max(core, S::new(0.0)).powf(S::new(1.0) / sums.p)
+            select(core < S::new(0.0), S::new(0.0), core).powf(S::new(1.0) / sums.p)
         }
     }
 }

@@ -32,8 +32,8 @@ macro_rules! metrics {
             /// What evaluates it.
             pub fn distance(self) -> &'static dyn Distance {
                 match self {
-                    $(Self::$name => Entry::<$name>::new(),)*
-                    Self::Minkowski(_) => Entry::<Minkowski>::new(),
+                    $(Self::$name => Entry::<$name>::of(),)*
+                    Self::Minkowski(_) => Entry::<Minkowski>::of(),
                 }
             }
         }

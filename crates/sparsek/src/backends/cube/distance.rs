@@ -21,6 +21,9 @@ use sparsek_kernels::{
 use super::{expect, tensor};
 use crate::ops::{DistanceGradientOps, DistanceOps, DistanceSpec, NearestSpec, Turned};
 
+/// Bytes of distances in memory at a time.
+const BATCH_BYTES: usize = 1 << 30;
+
 /// A matrix in three tensors.
 struct Tensors {
     indptr: CubeTensor,
@@ -148,9 +151,13 @@ impl DistanceOps for CubeBackend {
         let ready = expect("kneighbors", Ready::new(&x, &y, &spec.by));
         let (mut values, mut indices) = (Vec::new(), Vec::new());
         let rows = ready.x.rows;
+        let row = ready.index.prepared().rows * ready.x.dtype.size();
+        let page = x.values.client.properties().memory.max_page_size as usize;
+        let fitting = BATCH_BYTES.min(page) / row.max(1);
+        let batch = spec.batch.unwrap_or(fitting).max(1);
         // Without rows as well there is one batch.
-        for start in (0..rows.max(1)).step_by(spec.batch.max(1)) {
-            let end = rows.min(start + spec.batch.max(1));
+        for start in (0..rows.max(1)).step_by(batch) {
+            let end = rows.min(start + batch);
             let found = expect("kneighbors", nearest(&ready, &x.values, start..end, &spec));
             values.push(found.0);
             indices.push(found.1);

@@ -17,6 +17,9 @@ use sparsek_kernels::{
 use super::{Selector, from_vec, keys::Key};
 use crate::ops::{DistanceGradientOps, DistanceOps, DistanceSpec, NearestSpec, TopkSpec, Turned};
 
+/// Bytes of distances that are made at a time.
+const BATCH_BYTES: usize = 64 << 20;
+
 /// A matrix in the host's memory.
 struct Arrays<S> {
     indptr: Vec<u32>,
@@ -175,7 +178,8 @@ fn pairwise<S: Computed>([x, y]: &Tensors, spec: &DistanceSpec) -> FlexTensor {
     let [x, y] = [x.matrix(), y.matrix()];
     let shape = Shape::from([x.rows(), y.rows()]);
     let mut output = Vec::with_capacity(x.rows() * y.rows());
-    S::run(spec, [&x, &y], x.rows(), &mut |_, distances| {
+    let batch = BATCH_BYTES / (y.rows() * size_of::<S>()).max(1);
+    S::run(spec, [&x, &y], batch, &mut |_, distances| {
         output.extend_from_slice(distances);
     });
     from_vec(output, shape)
@@ -196,7 +200,9 @@ fn nearest<S: Computed>([x, y]: &Tensors, spec: &NearestSpec) -> (FlexTensor, Fl
     let mut values = vec![<S as Key>::ZERO; x.rows() * k];
     let mut places = vec![0i64; x.rows() * k];
     if k > 0 {
-        S::run(&spec.by, [&x, &y], spec.batch, &mut |first, distances| {
+        let fitting = BATCH_BYTES / (across * size_of::<S>()).max(1);
+        let batch = spec.batch.unwrap_or(fitting).max(1);
+        S::run(&spec.by, [&x, &y], batch, &mut |first, distances| {
             let from = first * k;
             (values[from..].par_chunks_exact_mut(k))
                 .zip(places[from..].par_chunks_exact_mut(k))
