@@ -13,6 +13,7 @@ mod gnn;
 mod kernels;
 mod large;
 mod neighbors;
+mod neighbors_graphs;
 mod property;
 mod spmm;
 mod topk_classics;
@@ -113,6 +114,7 @@ fn main() -> ExitCode {
         csr::add(&mut cases, backend);
         distance::add(&mut cases, backend);
         neighbors::add(&mut cases, backend);
+        neighbors_graphs::add(&mut cases, backend);
         csr_files::add(&mut cases, backend);
         csr_gradients::add(&mut cases, backend);
         gnn::add(&mut cases, backend);
