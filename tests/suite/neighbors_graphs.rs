@@ -155,6 +155,19 @@ fn graph(backend: &Backend, metric: Metric) -> Checked {
             }
         }
     }
+    // Another way to all neighbours.
+    let everything = match metric {
+        Metric::Dot => f64::NEG_INFINITY,
+        _ => f64::INFINITY,
+    };
+    let all = fitted.radius_neighbors(None, everything).map_err(text)?;
+    let nearest = fitted.kneighbors_graph(None, make.rows - 1).map_err(text)?;
+    for (i, (found, mut expected)) in rows(&all).into_iter().zip(rows(&nearest)).enumerate() {
+        expected.retain(|(_, distance)| !distance.is_nan());
+        if !same(&found, &expected) {
+            return Err(format!("{metric}, row {i}: {found:?}, {expected:?}"));
+        }
+    }
     Ok(())
 }
 
