@@ -1,82 +1,36 @@
 //! The program `topk`, as a user runs it.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::{Command, Output},
-};
+mod folder;
 
-use npyz::{AutoSerialize, Deserialize, WriterBuilder, npz::NpzArchive};
+use std::fs;
 
-/// A folder that is removed at the end.
-struct Folder(PathBuf);
+use folder::Folder;
+use npyz::{AutoSerialize, Deserialize, WriterBuilder};
 
-impl Folder {
-    fn new(name: &str) -> Self {
-        let name = format!("sparsek-topk-{}-{name}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
-
-    fn run(&self, arguments: &str) -> Output {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_topk"));
-        let arguments = arguments.split_whitespace();
-        command.current_dir(&self.0).args(arguments);
-        command.output().unwrap()
-    }
-
-    fn runs(&self, arguments: &str) {
-        let output = self.run(arguments);
-        let message = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{arguments}: {message}");
-    }
-
-    /// One line with these words, exit status 2, and no output.
-    fn refuses(&self, arguments: &str, word: &str) {
-        let output = self.run(&format!("{arguments} --output bad.npz"));
-        let message = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{arguments}: {message}");
-        assert_eq!(message.trim_end().lines().count(), 1, "{message}");
-        assert!(message.contains(word), "{message}");
-        assert!(!self.0.join("bad.npz").exists());
-    }
-
-    fn write<T: AutoSerialize + Copy>(&self, name: &str, shape: &[u64], elements: &[T]) {
-        let mut file = fs::File::create(self.0.join(name)).unwrap();
-        let options = npyz::WriteOptions::new().default_dtype().writer(&mut file);
-        let mut array = options.shape(shape).begin_nd().unwrap();
-        array.extend(elements.iter().copied()).unwrap();
-        array.finish().unwrap();
-    }
-
-    fn read<T: Deserialize>(&self, name: &str) -> (Vec<T>, Vec<i64>) {
-        (
-            array(&self.0.join(name), "values"),
-            array(&self.0.join(name), "indices"),
-        )
-    }
+fn folder(name: &str) -> Folder {
+    Folder::new(env!("CARGO_BIN_EXE_topk"), name)
 }
 
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
+fn write<T: AutoSerialize + Copy>(folder: &Folder, name: &str, shape: &[u64], elements: &[T]) {
+    let mut file = fs::File::create(folder.path.join(name)).unwrap();
+    let options = npyz::WriteOptions::new().default_dtype().writer(&mut file);
+    let mut array = options.shape(shape).begin_nd().unwrap();
+    array.extend(elements.iter().copied()).unwrap();
+    array.finish().unwrap();
 }
 
-fn array<T: Deserialize>(path: &Path, name: &str) -> Vec<T> {
-    let mut npz = NpzArchive::open(path).unwrap();
-    let array = npz.by_name(name).unwrap().unwrap();
-    assert_eq!(array.shape().len(), 1);
-    array.into_vec().unwrap()
+fn read<T: Deserialize>(folder: &Folder, name: &str) -> (Vec<T>, Vec<i64>) {
+    let (values, indices) = (folder.array(name, "values"), folder.array(name, "indices"));
+    assert_eq!((values.0.len(), indices.0.len()), (1, 1));
+    (values.1, indices.1)
 }
 
 #[test]
 fn chunks_and_devices_give_what_the_whole_gives() {
-    let folder = Folder::new("chunks");
+    let folder = folder("chunks");
     folder.runs("generate --length 10**4 --dist uniform --seed 3 --output x.npy");
     folder.runs("generate --length 5 --output five.npy");
-    let bytes = fs::read(folder.0.join("x.npy")).unwrap();
+    let bytes = fs::read(folder.path.join("x.npy")).unwrap();
     let x: Vec<f32> = npyz::NpyFile::new(&bytes[..]).unwrap().into_vec().unwrap();
     let mut order: Vec<i64> = (0..10_000).collect();
     order.sort_by(|&i, &j| x[i as usize].total_cmp(&x[j as usize]).then(i.cmp(&j)));
@@ -89,7 +43,7 @@ fn chunks_and_devices_give_what_the_whole_gives() {
             folder.runs(&format!("{common} --smallest --sorted --output least.npz"));
             let least = &order[..100];
             assert_eq!(
-                folder.read::<f32>("least.npz"),
+                read::<f32>(&folder, "least.npz"),
                 (values(least), least.to_vec())
             );
 
@@ -97,21 +51,21 @@ fn chunks_and_devices_give_what_the_whole_gives() {
             let mut greatest = order[9900..].to_vec();
             greatest.sort_unstable();
             let expected = (values(&greatest), greatest);
-            assert_eq!(folder.read::<f32>("greatest.npz"), expected);
+            assert_eq!(read::<f32>(&folder, "greatest.npz"), expected);
         }
     }
 }
 
 #[test]
 fn every_dtype_keeps_its_bits() {
-    let folder = Folder::new("dtypes");
+    let folder = folder("dtypes");
     let best = "--k 2 --sorted --backend flex --chunk 3";
     macro_rules! check {
         ($name:expr, $type:ty, $elements:expr, $values:expr) => {{
             let elements: [$type; 5] = $elements;
-            folder.write("x.npy", &[5], &elements);
+            write(&folder, "x.npy", &[5], &elements);
             folder.runs(&format!("--input x.npy {best} --output {}.npz", $name));
-            let (values, indices) = folder.read::<$type>(&format!("{}.npz", $name));
+            let (values, indices) = read::<$type>(&folder, &format!("{}.npz", $name));
             assert_eq!((values, indices), ($values.to_vec(), vec![1, 3]));
         }};
     }
@@ -127,25 +81,25 @@ fn every_dtype_keeps_its_bits() {
 
 #[test]
 fn nothing_may_be_selected() {
-    let folder = Folder::new("nothing");
-    folder.write::<f32>("x.npy", &[0], &[]);
+    let folder = folder("nothing");
+    write::<f32>(&folder, "x.npy", &[0], &[]);
     folder.runs("--input x.npy --k 0 --backend flex --output none.npz");
-    assert_eq!(folder.read::<f32>("none.npz"), (vec![], vec![]));
+    assert_eq!(read::<f32>(&folder, "none.npz"), (vec![], vec![]));
 }
 
 #[test]
 fn wrong_input_is_one_line() {
-    let folder = Folder::new("wrong");
-    folder.write("x.npy", &[3], &[1.0f32, 2.0, 3.0]);
-    folder.write("matrix.npy", &[1, 3], &[1.0f32, 2.0, 3.0]);
-    folder.write("bytes.npy", &[3], &[1u8, 2, 3]);
-    fs::write(folder.0.join("text.npy"), "no numbers\n").unwrap();
-    fs::write(folder.0.join("empty.npy"), "").unwrap();
-    let whole = fs::read(folder.0.join("x.npy")).unwrap();
-    fs::write(folder.0.join("short.npy"), &whole[..whole.len() - 1]).unwrap();
+    let folder = folder("wrong");
+    write(&folder, "x.npy", &[3], &[1.0f32, 2.0, 3.0]);
+    write(&folder, "matrix.npy", &[1, 3], &[1.0f32, 2.0, 3.0]);
+    write(&folder, "bytes.npy", &[3], &[1u8, 2, 3]);
+    fs::write(folder.path.join("text.npy"), "no numbers\n").unwrap();
+    fs::write(folder.path.join("empty.npy"), "").unwrap();
+    let whole = fs::read(folder.path.join("x.npy")).unwrap();
+    fs::write(folder.path.join("short.npy"), &whole[..whole.len() - 1]).unwrap();
     let mut nested = b"\x93NUMPY\x01\x00\xff\xff".to_vec();
     nested.extend([b'('; 65_535]);
-    fs::write(folder.0.join("nested.npy"), nested).unwrap();
+    fs::write(folder.path.join("nested.npy"), nested).unwrap();
 
     for (input, word) in [
         ("nowhere.npy", "nowhere.npy"),

@@ -14,6 +14,7 @@ mod gnn;
 mod kernels;
 mod large;
 mod neighbors;
+mod neighbors_graphs;
 mod property;
 mod spmm;
 mod topk_classics;
@@ -115,6 +116,7 @@ fn main() -> ExitCode {
         distance::add(&mut cases, backend);
         distance_gradients::add(&mut cases, backend);
         neighbors::add(&mut cases, backend);
+        neighbors_graphs::add(&mut cases, backend);
         csr_files::add(&mut cases, backend);
         csr_gradients::add(&mut cases, backend);
         gnn::add(&mut cases, backend);

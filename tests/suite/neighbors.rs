@@ -22,9 +22,9 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
 }
 
 /// Neighbours of each row: where they are, and how far.
-type Found = (Vec<Vec<f64>>, Vec<Vec<usize>>);
+pub(super) type Found = (Vec<Vec<f64>>, Vec<Vec<usize>>);
 
-fn neighbors(
+pub(super) fn neighbors(
     index: &NearestNeighbors,
     query: Option<&sparse::Csr>,
     k: usize,

@@ -2,7 +2,7 @@
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use burn::tensor::{Device, Tensor, TensorData};
-use sparsek::sparse::{Adjacency, Pattern, PatternError};
+use sparsek::sparse::{Adjacency, Csr, Pattern, PatternError};
 
 /// Most nodes and most edges that a graph may have: ids and offsets are 32 bits wide, and devices index with `i32`.
 pub const MAX_SIZE: usize = i32::MAX as usize;
@@ -31,6 +31,14 @@ pub enum GraphError {
         target_id: u32,
         /// Nodes of the graph.
         nodes: usize,
+    },
+    /// A matrix that relates rows to something else than rows.
+    #[error("a matrix of {rows} rows and {cols} columns is no graph, it must be square")]
+    NotSquare {
+        /// Rows of the matrix.
+        rows: usize,
+        /// Its columns.
+        cols: usize,
     },
     /// The CSR arrays are not a pattern.
     #[error(transparent)]
@@ -131,6 +139,38 @@ impl Graph {
         Ok(Self::from_pattern(Pattern::new(
             nodes, nodes, indptr, indices,
         )?))
+    }
+
+    /// The graph of the neighbours in a square matrix, such as those of
+    /// [`kneighbors_graph`](sparsek::distance::NearestNeighbors::kneighbors_graph) without a query: every row aggregates from its
+    /// neighbours. Each entry is an edge, an explicit zero too; the distances are left behind, and no edge is added or reversed
+    /// (see [`Graph::symmetrised`]).
+    ///
+    /// # Errors
+    /// [`GraphError::NotSquare`], for neighbours of queries among other rows.
+    ///
+    /// Cost: a copy of the pattern on the host.
+    ///
+    /// ```
+    /// use burn::tensor::{Device, Tensor};
+    /// use sparsek::{distance::{Metric, NearestNeighbors}, sparse::Csr};
+    /// use sparsek_gnn::Graph;
+    ///
+    /// # #[cfg(feature = "flex")]
+    /// # {
+    /// let x = Tensor::<2>::from_data([[1.0, 0.0], [0.0, 4.0], [2.0, 0.0]], &Device::flex());
+    /// let index = NearestNeighbors::fit(Csr::from_dense(x).unwrap(), Metric::Cosine);
+    /// let graph = Graph::from_neighbors(&index.kneighbors_graph(None, 1).unwrap()).unwrap();
+    /// assert_eq!(graph.neighbours(0), [2]);
+    /// assert_eq!(graph.symmetrised().with_self_loops().edges(), 7);
+    /// # }
+    /// ```
+    pub fn from_neighbors(neighbors: &Csr) -> Result<Self, GraphError> {
+        let (rows, cols) = (neighbors.rows(), neighbors.cols());
+        match rows == cols {
+            true => Ok(Self::from_pattern(neighbors.pattern().as_ref().clone())),
+            false => Err(GraphError::NotSquare { rows, cols }),
+        }
     }
 
     fn from_pattern(pattern: Pattern) -> Self {

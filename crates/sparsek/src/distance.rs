@@ -3,6 +3,7 @@
 //! After Nolet et al., "GPU Semiring Primitives for Sparse Neighborhood Methods" (2022); the deviations are listed in
 //! `docs/papers.md`.
 
+mod graphs;
 mod neighbors;
 
 use burn::{

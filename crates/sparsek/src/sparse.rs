@@ -11,4 +11,5 @@ pub(crate) use adjacency::upload;
 pub use adjacency::{Adjacency, spmm, spmm_weighted};
 pub use csr::{Csr, CsrError};
 pub use npz::NpzError;
+pub(crate) use pattern::check_size;
 pub use pattern::{MAX_ENTRIES, Pattern, PatternError};

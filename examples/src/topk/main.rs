@@ -6,20 +6,16 @@ mod cli;
 mod npy;
 mod select;
 
-use std::{
-    error::Error,
-    io::{self, IsTerminal},
-    path::Path,
-    process::ExitCode,
-    time::Instant,
-};
+use std::{error::Error, process::ExitCode, time::Instant};
 
 use burn::tensor::Device;
 use clap::Parser;
-use indicatif::{ProgressBar, ProgressStyle};
 use rand::{RngExt, SeedableRng, rngs::Xoshiro256PlusPlus};
 use rand_distr::StandardNormal;
-use sparsek_examples::backend;
+use sparsek_examples::{
+    backend,
+    program::{self, bar, check_output},
+};
 
 use crate::{
     cli::{Cli, Command, Dist, GenerateArgs, SelectArgs},
@@ -33,14 +29,7 @@ fn main() -> ExitCode {
         None => select(&cli.select),
         Some(Command::Generate(args)) => generate(args),
     };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            let message = error.to_string();
-            eprintln!("error: {}", message.replace('\n', " "));
-            ExitCode::from(2)
-        }
-    }
+    program::finish(done)
 }
 
 /// Everything that can be wrong with the input is found before a file is written.
@@ -70,7 +59,7 @@ fn select(args: &SelectArgs) -> Result<(), Box<dyn Error>> {
         sorted: args.sorted,
         chunk: args.chunk,
     };
-    let bar = (length > args.chunk && io::stderr().is_terminal()).then(|| bar(length));
+    let bar = (length > args.chunk).then(|| bar(length)).flatten();
     let best = select::select(&vector, &request, &devices, &|seen| {
         if let Some(bar) = &bar {
             bar.set_position(seen as u64);
@@ -85,12 +74,6 @@ fn select(args: &SelectArgs) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn bar(length: usize) -> ProgressBar {
-    let style = ProgressStyle::with_template("[{bar:24}] {human_pos}/{human_len} eta {eta}");
-    let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
-    ProgressBar::new(length as u64).with_style(style)
-}
-
 fn generate(args: &GenerateArgs) -> Result<(), Box<dyn Error>> {
     check_output(&args.output)?;
     let mut random = Xoshiro256PlusPlus::seed_from_u64(args.seed);
@@ -101,16 +84,4 @@ fn generate(args: &GenerateArgs) -> Result<(), Box<dyn Error>> {
     npy::generate(&args.output, args.length, elements)?;
     println!("{} F32 written to {}", args.length, args.output.display());
     Ok(())
-}
-
-fn check_output(file: &Path) -> Result<(), Box<dyn Error>> {
-    let folder = match file.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    if folder.is_dir() && !file.is_dir() {
-        return Ok(());
-    }
-    let (file, folder) = (file.display(), folder.display());
-    Err(format!("{file}: there is no folder {folder}, or it is a folder itself").into())
 }

@@ -3,7 +3,7 @@ use std::{
     error::Error,
     fmt,
     fs::File,
-    io::{BufWriter, Write},
+    io::{self, BufWriter, Write},
     path::Path,
 };
 
@@ -11,11 +11,8 @@ use burn::tensor::DType;
 use bytemuck::Pod;
 use half::f16;
 use memmap2::Mmap;
-use npyz::{
-    AutoSerialize, NpyHeader, WriteOptions, WriterBuilder,
-    npz::NpzWriter,
-    zip::{CompressionMethod, write::FileOptions},
-};
+use npyz::{AutoSerialize, NpyHeader, WriteOptions, WriterBuilder};
+use sparsek_examples::npz::Writer;
 
 /// Most bytes of a header. That of a vector has 118.
 const MAX_HEADER: usize = 1024;
@@ -57,7 +54,7 @@ fn header(file: &[u8]) -> Result<(usize, DType, usize), String> {
     let head = &file[..file.len().min(MAX_HEADER)];
     let mut rest = head;
     let header = NpyHeader::from_reader(&mut rest).map_err(|error| match file.len() {
-        length if length > MAX_HEADER && error.kind() == std::io::ErrorKind::UnexpectedEof => {
+        length if length > MAX_HEADER && error.kind() == io::ErrorKind::UnexpectedEof => {
             format!("the header has more than {MAX_HEADER} bytes")
         }
         _ => format!("not an npy file: {error}"),
@@ -107,37 +104,25 @@ pub struct Best {
 /// Writes `values` and `indices`.
 pub fn write(path: &Path, dtype: DType, best: &Best) -> Result<(), Box<dyn Error>> {
     let written = || -> Result<(), Box<dyn Error>> {
-        let mut npz = NpzWriter::new(BufWriter::new(File::create(path)?));
+        let mut npz = Writer::create(path)?;
         match dtype {
-            DType::F32 => array::<f32>(&mut npz, "values", &best.values)?,
-            DType::F64 => array::<f64>(&mut npz, "values", &best.values)?,
-            DType::F16 => array::<f16>(&mut npz, "values", &best.values)?,
-            DType::I32 => array::<i32>(&mut npz, "values", &best.values)?,
-            DType::I64 => array::<i64>(&mut npz, "values", &best.values)?,
-            DType::U32 => array::<u32>(&mut npz, "values", &best.values)?,
+            DType::F32 => values::<f32>(&mut npz, &best.values)?,
+            DType::F64 => values::<f64>(&mut npz, &best.values)?,
+            DType::F16 => values::<f16>(&mut npz, &best.values)?,
+            DType::I32 => values::<i32>(&mut npz, &best.values)?,
+            DType::I64 => values::<i64>(&mut npz, &best.values)?,
+            DType::U32 => values::<u32>(&mut npz, &best.values)?,
             other => return Err(format!("no arrays of {other:?}").into()),
         }
-        array::<i64>(&mut npz, "indices", bytemuck::cast_slice(&best.indices))?;
-        npz.zip_writer().finish()?.flush()?;
-        Ok(())
+        npz.array("indices", &[best.indices.len()], &best.indices)?;
+        Ok(npz.finish()?)
     };
     written().map_err(|error| format!("{}: {error}", path.display()).into())
 }
 
-fn array<T: AutoSerialize + Pod>(
-    npz: &mut NpzWriter<BufWriter<File>>,
-    name: &str,
-    bytes: &[u8],
-) -> Result<(), Box<dyn Error>> {
-    let options = FileOptions::default()
-        .compression_method(CompressionMethod::Stored)
-        .large_file(bytes.len() >> 31 > 0);
+fn values<T: AutoSerialize + Pod>(npz: &mut Writer, bytes: &[u8]) -> io::Result<()> {
     let elements: Vec<T> = bytemuck::pod_collect_to_vec(bytes);
-    let shape = [elements.len() as u64];
-    let array = npz.array(name, options)?.default_dtype().shape(&shape);
-    let mut array = array.begin_nd()?;
-    array.extend(elements)?;
-    Ok(array.finish()?)
+    npz.array("values", &[elements.len()], &elements)
 }
 
 /// Writes a vector.
@@ -146,7 +131,7 @@ pub fn generate(
     length: usize,
     elements: impl Iterator<Item = f32>,
 ) -> Result<(), Box<dyn Error>> {
-    let written = || -> std::io::Result<()> {
+    let written = || -> io::Result<()> {
         let mut file = BufWriter::new(File::create(path)?);
         let options = WriteOptions::new().default_dtype().writer(&mut file);
         let mut array = options.shape(&[length as u64]).begin_nd()?;

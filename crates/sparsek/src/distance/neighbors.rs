@@ -1,5 +1,7 @@
 //! The nearest rows, by brute force.
 
+use std::ops::Range;
+
 use burn::{
     backend::Dispatch,
     tensor::{Int, Tensor},
@@ -11,6 +13,9 @@ use crate::{
     sparse::Csr,
     topk::{MAX_COLS, TopkOptions, argtopk, topk},
 };
+
+/// Bytes of distances that cross to the host at a time.
+const BATCH_BYTES: usize = 1 << 30;
 
 /// Brute-force nearest neighbours among the rows of a sparse matrix.
 ///
@@ -32,8 +37,8 @@ use crate::{
 /// ```
 #[derive(Clone)]
 pub struct NearestNeighbors {
-    index: Csr,
-    measure: Measure,
+    pub(super) index: Csr,
+    pub(super) measure: Measure,
     query_batch: Option<usize>,
     index_batch: Option<usize>,
 }
@@ -57,7 +62,7 @@ impl NearestNeighbors {
         }
     }
 
-    /// Sets how many rows of the index are compared at a time, at most [`MAX_COLS`].
+    /// Sets how many rows of the index are compared at a time, at most [`MAX_COLS`]. Neighbours within a radius ignore it.
     pub fn with_index_batch(self, rows: usize) -> Self {
         Self {
             index_batch: Some(rows.clamp(1, MAX_COLS)),
@@ -87,11 +92,8 @@ impl NearestNeighbors {
         let own = query.is_none();
         let query = query.unwrap_or(&self.index);
         check(query, &self.index)?;
-        self.measure.check()?;
+        self.check_k(k, own)?;
         let rows = self.index.rows();
-        if k > rows.saturating_sub(usize::from(own)) {
-            return Err(DistanceError::Neighbors { k, rows, own });
-        }
         let batch = self.index_batch.unwrap_or(MAX_COLS);
         if rows <= batch {
             return Ok(self.nearest(query, &self.index, k, own));
@@ -108,6 +110,64 @@ impl NearestNeighbors {
         Ok(self.merge(Tensor::cat(values, 1), Tensor::cat(places, 1), k, own))
     }
 
+    /// Neighbours of some rows of the index, none of which is its own: those rows of what
+    /// [`kneighbors`](NearestNeighbors::kneighbors) gives without a query, bit for bit. For a caller that goes through the index
+    /// in batches of its own, to show its progress or to write each batch away.
+    ///
+    /// # Errors
+    ///
+    /// [`DistanceError::Neighbors`] for more neighbours than there are other rows.
+    ///
+    /// # Panics
+    ///
+    /// If the range ends before it begins or beyond the last row.
+    ///
+    /// # Cost
+    ///
+    /// What does not depend on the queries is done for each call: O(rows, columns and entries of the index).
+    ///
+    /// ```
+    /// use burn::tensor::{Device, Tensor, TensorData};
+    /// use sparsek::{
+    ///     distance::{Metric, NearestNeighbors},
+    ///     sparse::Csr,
+    /// };
+    ///
+    /// let x = Tensor::<2>::from_data([[1.0, 0.0], [0.0, 4.0], [2.0, 0.0]], &Device::flex());
+    /// let index = NearestNeighbors::fit(Csr::from_dense(x).unwrap(), Metric::Manhattan);
+    /// let (_, indices) = index.kneighbors_of(1..3, 1).unwrap();
+    /// indices.into_data().assert_eq(&TensorData::from([[0], [0]]), false);
+    /// ```
+    pub fn kneighbors_of(
+        &self,
+        rows: Range<usize>,
+        k: usize,
+    ) -> Result<(Tensor<2>, Tensor<2, Int>), DistanceError> {
+        let query = self.index.slice_rows(rows.clone());
+        self.check_k(k, true)?;
+        if k == 0 || rows.is_empty() {
+            return self.kneighbors(Some(&query), k);
+        }
+        let (values, places) = self.kneighbors(Some(&query), k + 1)?;
+        Ok(without_own(values, places, rows.start))
+    }
+
+    fn check_k(&self, k: usize, own: bool) -> Result<(), DistanceError> {
+        self.measure.check()?;
+        let rows = self.index.rows();
+        match k > rows.saturating_sub(usize::from(own)) {
+            true => Err(DistanceError::Neighbors { k, rows, own }),
+            false => Ok(()),
+        }
+    }
+
+    /// Queries whose distances are in memory at a time.
+    pub(super) fn batch(&self, across: usize) -> usize {
+        let size = if self.index.dtype().size() == 8 { 8 } else { 4 };
+        let fitting = BATCH_BYTES / (size * across.max(1));
+        self.query_batch.unwrap_or(fitting.max(1))
+    }
+
     /// The best `k` of candidates, those of a part of the index after those of the part before.
     fn merge(
         &self,
@@ -121,16 +181,10 @@ impl NearestNeighbors {
             .with_sorted(true);
         let (values, at) = topk(values, &options);
         let places = places.gather(1, at);
-        if !own {
-            return (values, places);
+        match own {
+            true => without_own(values, places, 0),
+            false => (values, places),
         }
-        let [rows, _] = places.dims();
-        let numbers = Tensor::<1, Int>::arange(0..rows as i64, &places.device());
-        let numbers = numbers.reshape([rows, 1]).repeat_dim(1, k + 1);
-        // The first k that are not the row itself.
-        let other = places.clone().not_equal(numbers).int();
-        let kept = argtopk(other, &TopkOptions::new(k));
-        (values.gather(1, kept.clone()), places.gather(1, kept))
     }
 
     fn nearest(&self, x: &Csr, y: &Csr, k: usize, own: bool) -> (Tensor<2>, Tensor<2, Int>) {
@@ -155,4 +209,19 @@ impl NearestNeighbors {
             Tensor::from_dispatch(indices),
         )
     }
+}
+
+/// All but one of the neighbours of rows from `first` on: without the row itself, else without the last.
+fn without_own(
+    values: Tensor<2>,
+    places: Tensor<2, Int>,
+    first: usize,
+) -> (Tensor<2>, Tensor<2, Int>) {
+    let [rows, asked] = places.dims();
+    let numbers = first as i64..(first + rows) as i64;
+    let numbers = Tensor::<1, Int>::arange(numbers, &places.device());
+    let numbers = numbers.reshape([rows, 1]).repeat_dim(1, asked);
+    let other = places.clone().not_equal(numbers).int();
+    let kept = argtopk(other, &TopkOptions::new(asked - 1));
+    (values.gather(1, kept.clone()), places.gather(1, kept))
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 pub const MAX_ENTRIES: usize = i32::MAX as usize;
 
 /// Refuses what the offsets cannot count.
-pub(super) fn check_size(what: &'static str, found: usize) -> Result<(), PatternError> {
+pub(crate) fn check_size(what: &'static str, found: usize) -> Result<(), PatternError> {
     let limit = MAX_ENTRIES;
     match found > limit {
         true => Err(PatternError::TooLarge { what, found, limit }),

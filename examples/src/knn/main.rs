@@ -1,0 +1,109 @@
+//! Finds the nearest rows of a sparse matrix in a file, by any metric, on any backend.
+//!
+//! `knn --data ratings.npz --metric cosine --k 16 --output knn.npz`; see `--help`.
+mod cli;
+mod search;
+
+use std::{error::Error, fs, num::NonZeroUsize, path::Path, process::ExitCode, time::Instant};
+
+use burn::tensor::{DType, Device};
+use sparsek::{
+    distance::{Metric, NearestNeighbors},
+    sparse::Csr,
+};
+use sparsek_examples::{
+    backend,
+    program::{self, bar, check_output},
+};
+
+use crate::{
+    cli::Cli,
+    search::{Found, Search, Wanted},
+};
+
+fn main() -> ExitCode {
+    match program::arguments() {
+        Ok(cli) => program::finish(knn(&cli)),
+        Err(status) => status,
+    }
+}
+
+/// Everything that can be wrong with the input is found before a file is written.
+fn knn(args: &Cli) -> Result<(), Box<dyn Error>> {
+    let metric: Metric = args.metric.parse()?;
+    let wanted = match (args.radius, args.k) {
+        (Some(radius), _) => Wanted::Within(radius),
+        (None, Some(k)) => Wanted::Nearest(k),
+        (None, None) => return Err("--k or --radius is needed".into()),
+    };
+    check_output(&args.output)?;
+    let backend = backend::open(args.backend)?;
+    let load = |file: &Path| Csr::from_npz(file, (&backend.device, DType::F32));
+    let index = load(&args.data)?;
+    let query = args.query.as_deref().map(load).transpose()?;
+    let rows = index.rows();
+    let index = NearestNeighbors::fit(index, metric);
+    let search = Search {
+        index,
+        query,
+        wanted,
+    };
+    println!(
+        "{} rows among {rows} by {metric} on {backend}",
+        search.rows()
+    );
+    let start = Instant::now();
+    let found = run(&search, args.query_batch).map_err(|error| {
+        let file = args.query.as_ref().unwrap_or(&args.data);
+        format!("{}: {error}", file.display())
+    })?;
+    let memory = memory(&backend.device);
+    let written = search.write(&args.output, &found);
+    written.map_err(|error| format!("{}: {error}", args.output.display()))?;
+    let seconds = start.elapsed().as_secs_f64();
+    println!("{} written in {seconds:.2} s", args.output.display());
+    println!("memory: {memory}");
+    Ok(())
+}
+
+fn run(search: &Search, batch: Option<NonZeroUsize>) -> Result<Found, Box<dyn Error>> {
+    let batches = search.batches(batch.map(NonZeroUsize::get));
+    let bar = bar(batches.len());
+    let mut found = Found::default();
+    for rows in batches {
+        search.run(rows, &mut found)?;
+        if let Some(bar) = &bar {
+            bar.inc(1);
+        }
+    }
+    if let Some(bar) = &bar {
+        bar.finish_and_clear();
+    }
+    Ok(found)
+}
+
+/// The most that the process had in the host's memory, where the system tells, and what the device's pools hold, where it has
+/// any.
+fn memory(device: &Device) -> String {
+    let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+    let host = match peak_resident() {
+        Some(bytes) => format!("peak resident set {:.0} MiB", mib(bytes)),
+        None => "peak resident set unknown".to_string(),
+    };
+    match device.memory_pool_usage() {
+        Some(pools) => format!(
+            "{host}; device pools {:.0} MiB reserved, {:.0} MiB of them in use at the end",
+            mib(pools.bytes_reserved),
+            mib(pools.bytes_in_use),
+        ),
+        None => host,
+    }
+}
+
+/// `VmHWM` of Linux.
+fn peak_resident() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
+    let kib: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+    Some(kib * 1024)
+}

@@ -1,0 +1,225 @@
+//! The program `knn`, as a user runs it.
+
+mod folder;
+
+use std::{
+    fs::{self, File},
+    io::Write,
+};
+
+use folder::Folder;
+use npyz::zip::{CompressionMethod, ZipWriter, write::FileOptions};
+use sparsek::distance::Metric;
+
+fn folder(name: &str) -> Folder {
+    Folder::new(env!("CARGO_BIN_EXE_knn"), name)
+}
+
+/// An array as NumPy writes it.
+fn npy(descr: &str, shape: &str, bytes: Vec<u8>) -> Vec<u8> {
+    let header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}\n");
+    let mut array = b"\x93NUMPY\x01\x00".to_vec();
+    array.extend((header.len() as u16).to_le_bytes());
+    array.extend(header.as_bytes());
+    array.extend(bytes);
+    array
+}
+
+fn integers(values: &[i64]) -> Vec<u8> {
+    let bytes = values.iter().flat_map(|x| x.to_le_bytes()).collect();
+    npy("<i8", &format!("({},)", values.len()), bytes)
+}
+
+/// Writes rows of so many elements as scipy's `save_npz` would write the CSR matrix.
+fn save(folder: &Folder, name: &str, cols: usize, rows: &[Vec<f32>]) {
+    let (mut indptr, mut indices, mut data) = (vec![0], Vec::new(), Vec::new());
+    for row in rows {
+        assert_eq!(row.len(), cols);
+        for (column, &value) in row.iter().enumerate().filter(|&(_, &value)| value != 0.0) {
+            indices.push(column as i64);
+            data.extend(value.to_le_bytes());
+        }
+        indptr.push(indices.len() as i64);
+    }
+    let mut zip = ZipWriter::new(File::create(folder.path.join(name)).unwrap());
+    let options = FileOptions::default().compression_method(CompressionMethod::Deflated);
+    for (name, bytes) in [
+        ("indptr", integers(&indptr)),
+        ("format", npy("|S3", "()", b"csr".to_vec())),
+        ("shape", integers(&[rows.len() as i64, cols as i64])),
+        ("data", npy("<f4", &format!("({},)", indices.len()), data)),
+        ("indices", integers(&indices)),
+    ] {
+        zip.start_file(format!("{name}.npy"), options).unwrap();
+        zip.write_all(&bytes).unwrap();
+    }
+    zip.finish().unwrap();
+}
+
+/// Small integers, two in three of them 0: distances are exact and often tie.
+fn matrix(rows: usize, cols: usize, seed: u64) -> Vec<Vec<f32>> {
+    let mut state = seed;
+    let mut draw = || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        match (state >> 33) % 9 {
+            value @ 0..3 => value as f32 + 1.0,
+            _ => 0.0,
+        }
+    };
+    (0..rows)
+        .map(|_| (0..cols).map(|_| draw()).collect())
+        .collect()
+}
+
+fn manhattan(a: &[f32], b: &[f32]) -> f32 {
+    a.iter().zip(b).map(|(a, b)| (a - b).abs()).sum()
+}
+
+/// The distances to all rows but the row itself, and where these are, the nearest first.
+fn sorted(query: &[f32], index: &[Vec<f32>], own: Option<usize>) -> Vec<(f32, i64)> {
+    let each = index.iter().enumerate().filter(|&(j, _)| Some(j) != own);
+    let each = each.map(|(j, row)| (manhattan(query, row), j as i64));
+    let mut all: Vec<_> = each.collect();
+    all.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    all
+}
+
+#[test]
+fn the_nearest_in_any_batches() {
+    let folder = folder("nearest");
+    let (index, query) = (matrix(50, 12, 1), matrix(7, 12, 2));
+    save(&folder, "x.npz", 12, &index);
+    save(&folder, "y.npz", 12, &query);
+    for batch in [
+        "",
+        "--query-batch 1",
+        "--query-batch 8",
+        "--query-batch 1000",
+    ] {
+        for k in [0, 1, 6, 49] {
+            let common = format!("--data x.npz --metric manhattan --k {k} --backend flex {batch}");
+            for (given, asked) in [("", &index), ("--query y.npz", &query)] {
+                let printed = folder.runs(&format!("{common} {given} --output knn.npz"));
+                assert!(printed.contains("by manhattan on flex"), "{printed}");
+                assert!(printed.contains("\nmemory: peak resident set"), "{printed}");
+                let (shape, distances) = folder.array::<f32>("knn.npz", "distances");
+                assert_eq!(shape, [asked.len() as u64, k as u64]);
+                let (shape, indices) = folder.array::<i64>("knn.npz", "indices");
+                assert_eq!(shape, [asked.len() as u64, k as u64]);
+                for (i, row) in asked.iter().enumerate() {
+                    let expected = &sorted(row, &index, given.is_empty().then_some(i))[..k];
+                    let found = i * k..(i + 1) * k;
+                    let found = distances[found.clone()].iter().zip(&indices[found]);
+                    let found: Vec<_> = found.map(|(&distance, &at)| (distance, at)).collect();
+                    assert_eq!(found, expected, "row {i}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn all_within_a_radius_in_any_batches() {
+    let folder = folder("radius");
+    let (index, query) = (matrix(50, 12, 1), matrix(7, 12, 2));
+    save(&folder, "x.npz", 12, &index);
+    save(&folder, "y.npz", 12, &query);
+    for batch in ["", "--query-batch 1", "--query-batch 8"] {
+        for radius in ["-1", "0", "9", "inf"] {
+            let common = format!("--data x.npz --metric manhattan --radius {radius}");
+            let limit: f32 = radius.parse().unwrap();
+            for (given, asked) in [("", &index), ("--query y.npz", &query)] {
+                folder.runs(&format!(
+                    "{common} --backend flex {batch} {given} --output near.npz"
+                ));
+                let (_, indptr) = folder.array::<i64>("near.npz", "indptr");
+                let (_, indices) = folder.array::<i64>("near.npz", "indices");
+                let (_, distances) = folder.array::<f32>("near.npz", "distances");
+                assert_eq!((indptr[0], indptr.len()), (0, asked.len() + 1));
+                assert_eq!(indptr[asked.len()] as usize, indices.len());
+                for (i, row) in asked.iter().enumerate() {
+                    let mut expected = sorted(row, &index, given.is_empty().then_some(i));
+                    expected.retain(|&(distance, _)| distance <= limit);
+                    expected.sort_by_key(|&(_, at)| at);
+                    let found = indptr[i] as usize..indptr[i + 1] as usize;
+                    let found = distances[found.clone()].iter().zip(&indices[found]);
+                    let found: Vec<_> = found.map(|(&distance, &at)| (distance, at)).collect();
+                    assert_eq!(found, expected, "row {i}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn every_metric_by_name() {
+    let folder = folder("metrics");
+    save(&folder, "x.npz", 12, &matrix(20, 12, 3));
+    for metric in Metric::ALL {
+        let printed = folder.runs(&format!(
+            "--data x.npz --metric {metric} --k 3 --backend flex --output knn.npz"
+        ));
+        assert!(printed.contains(&format!("by {metric} on")), "{printed}");
+        assert_eq!(folder.array::<i64>("knn.npz", "indices").0, [20, 3]);
+    }
+}
+
+#[test]
+fn there_may_be_nothing_to_find() {
+    let folder = folder("nothing");
+    save(&folder, "none.npz", 3, &[]);
+    save(&folder, "one.npz", 3, &matrix(1, 3, 1));
+    let common = "--metric cosine --backend flex --output knn.npz";
+    folder.runs(&format!("--data one.npz --query none.npz --k 1 {common}"));
+    assert_eq!(
+        folder.array::<f32>("knn.npz", "distances"),
+        (vec![0, 1], vec![])
+    );
+    folder.runs(&format!("--data none.npz --radius 1 {common}"));
+    assert_eq!(folder.array::<i64>("knn.npz", "indptr"), (vec![1], vec![0]));
+}
+
+#[test]
+fn wrong_input_is_one_line() {
+    let folder = folder("wrong");
+    save(&folder, "x.npz", 12, &matrix(5, 12, 1));
+    save(&folder, "narrow.npz", 11, &matrix(5, 11, 1));
+    fs::write(folder.path.join("text.npz"), "no matrix\n").unwrap();
+    fs::write(folder.path.join("empty.npz"), "").unwrap();
+    let whole = fs::read(folder.path.join("x.npz")).unwrap();
+    fs::write(folder.path.join("short.npz"), &whole[..whole.len() / 2]).unwrap();
+
+    let common = "--metric manhattan --backend flex";
+    for file in ["nowhere.npz", "text.npz", "empty.npz", "short.npz"] {
+        folder.refuses(&format!("--data {file} --k 1 {common}"), file);
+        folder.refuses(&format!("--data x.npz --query {file} --k 1 {common}"), file);
+    }
+    for query in ["", "--query x.npz"] {
+        let k = 5 + usize::from(!query.is_empty());
+        let words = format!("x.npz: {k} neighbours of each row, but the index has 5 rows");
+        folder.refuses(&format!("--data x.npz {query} --k {k} {common}"), &words);
+    }
+    folder.refuses(
+        &format!("--data x.npz --query narrow.npz --k 1 {common}"),
+        "narrow.npz: the matrices have 11 and 12 columns",
+    );
+    let unknown = "--data x.npz --k 1 --backend flex --metric";
+    for metric in ["l1", "minkowski", "minkowski:0"] {
+        folder.refuses(&format!("{unknown} {metric}"), metric);
+        folder.refuses(&format!("{unknown} {metric}"), "manhattan, canberra");
+    }
+    folder.refuses(&format!("--data x.npz {common}"), "--k");
+    folder.refuses(&format!("--data x.npz --k one {common}"), "'one'");
+    folder.refuses(&format!("--data x.npz --radius nan {common}"), "'nan'");
+    folder.refuses(
+        &format!("--data x.npz --k 1 --query-batch 0 {common}"),
+        "'0'",
+    );
+    folder.refuses("--data x.npz --k 1 --metric dot --backend abacus", "flex");
+    let output = folder.run(&format!(
+        "--data x.npz --k 1 {common} --output no/where.npz"
+    ));
+    assert_eq!(output.status.code(), Some(2));
+}
