@@ -202,7 +202,8 @@ fn check(
             }
             let bound = relative * expected.abs() + of_scale * scale(metric, x, y);
             let same = found == expected || (found.is_nan() && expected.is_nan());
-            if !same && !((found - expected).abs() <= bound) {
+            let near = (found - expected).abs() <= bound;
+            if !same && !near {
                 return Err(format!(
                     "{what}: rows {i} and {j}: {found} instead of {expected}, off by more than {bound:e}"
                 ));

@@ -57,7 +57,8 @@ semiring! {
         fn finalise<S: Float>(core: S, sums: Sums<S>) -> S {
             let lacking = sums.x <= S::new(0.0) || sums.y <= S::new(0.0);
             let refused = lacking || sums.second_x + sums.second_y > S::new(0.0);
-            let distance = (S::new(0.5) * select(core < S::new(0.0), S::new(0.0), core)).sqrt();
+            let none = refused || core < S::new(0.0);
+            let distance = (S::new(0.5) * select(none, S::new(0.0), core)).sqrt();
             // − ln 0 is infinite.
             distance - select(refused, S::new(0.0), S::new(1.0)).ln()
         }
