@@ -69,6 +69,31 @@ pub struct PeerRecord {
     pub ms: f64,
 }
 
+/// One line of a record of `distance`.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct NeighborRecord {
+    pub bench: String,
+    pub case: String,
+    pub backend: String,
+    pub device: String,
+    pub dtype: String,
+    pub method: String,
+    pub routine: String,
+    pub dist: String,
+    pub k: usize,
+    pub ms: f64,
+    pub first_ms: f64,
+    /// One read of the matrix: 12 bytes of each entry.
+    pub floor_ms: f64,
+    /// Pairs of entries in one column, of which all distances are made.
+    pub work: f64,
+    /// Thousand millions of these each second.
+    pub gwork_per_s: f64,
+    pub copy_gbps: f64,
+    /// Rows whose neighbours were compared with the oracle's.
+    pub checked: usize,
+}
+
 /// What a line is a record of.
 #[derive(Default, Deserialize)]
 #[serde(default)]
@@ -81,6 +106,11 @@ struct Kind {
 /// The records of `topk` in a file; those of other benches are passed over.
 pub fn read(path: &Path) -> anyhow::Result<Vec<Record>> {
     read_lines(path, |kind| kind.bench == "topk")
+}
+
+/// The records of `distance` in a file.
+pub fn read_neighbors(path: &Path) -> anyhow::Result<Vec<NeighborRecord>> {
+    read_bench(path, "distance")
 }
 
 /// The records of `delegate` in a file.

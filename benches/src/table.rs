@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use anyhow::ensure;
 
-use crate::record::{self, Record, VectorRecord};
+use crate::record::{self, NeighborRecord, Record, VectorRecord};
 
 /// Prints a table of the records in a file, one row per case, in the order of the file.
 #[derive(clap::Args)]
@@ -32,6 +32,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     vectors.retain(|record| arguments.wants(&record.backend, &record.method));
     if !vectors.is_empty() {
         print_vectors(&vectors);
+        return Ok(());
+    }
+    let mut neighbors = record::read_neighbors(&arguments.file)?;
+    neighbors.retain(|record| arguments.wants(&record.backend, &record.method));
+    if !neighbors.is_empty() {
+        print_neighbors(&neighbors);
         return Ok(());
     }
     let mut records = record::read(&arguments.file)?;
@@ -94,5 +100,37 @@ fn print_vectors(records: &[VectorRecord]) {
             record.delegates,
             record.concatenated,
         );
+    }
+}
+
+/// Nearest neighbours: a row for each metric, a column for each data set.
+fn print_neighbors(records: &[NeighborRecord]) {
+    let in_order = |name: fn(&NeighborRecord) -> &String| {
+        let mut names: Vec<&String> = Vec::new();
+        for name in records.iter().map(name) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names
+    };
+    let (cases, methods) = (
+        in_order(|record| &record.case),
+        in_order(|record| &record.method),
+    );
+    let line = |cells: Vec<String>| println!("| {} |", cells.join(" | "));
+    let head = cases.iter().map(|case| format!("{case}, ms (G pairs/s)"));
+    line([String::from("metric")].into_iter().chain(head).collect());
+    line(vec!["---".into(); cases.len() + 1]);
+    for method in methods {
+        let cells = cases.iter().map(|case| {
+            let found = records
+                .iter()
+                .find(|r| r.case == **case && r.method == *method);
+            found.map_or("–".into(), |r| {
+                format!("{:.2} ({:.0})", r.ms, r.gwork_per_s)
+            })
+        });
+        line([method.clone()].into_iter().chain(cells).collect());
     }
 }

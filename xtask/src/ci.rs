@@ -36,7 +36,7 @@ pub fn command() -> Result {
         .arg("--no-deps")
         .env("RUSTDOCFLAGS", "-D warnings"))?;
     run(cargo(plan.cargo("test", true)).arg("--doc"))?;
-    run(cargo(plan.cargo("test", true)).args(["--test", "topk"]))?;
+    run(cargo(plan.cargo("test", true)).args(["--test", "topk", "--test", "knn"]))?;
     // Before the suite's second build, which has no fusion.
     run(cargo(plan.cargo("build", true)).arg("--bins"))?;
     examples()?;

@@ -5,7 +5,6 @@ mod check;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use serde::Serialize;
 use sparsek::{
     distance::{Measure, Metric, NearestNeighbors, ROUTINES, Routine},
     sparse::Csr,
@@ -14,7 +13,8 @@ use sparsek_tests::backend::{Backend, Kind};
 
 use self::check::check;
 use crate::{
-    copy, record,
+    copy,
+    record::{self, NeighborRecord},
     timing::{measure_tensors, wall_clock},
 };
 
@@ -47,31 +47,6 @@ pub struct Arguments {
 fn routine(text: &str) -> Result<Routine, String> {
     let named = ROUTINES.into_iter().find(|one| one.name() == text);
     named.ok_or_else(|| format!("{text}: there are merge and inverted"))
-}
-
-/// A line of a record.
-#[derive(Serialize)]
-struct Record<'a> {
-    bench: &'static str,
-    case: &'a str,
-    backend: String,
-    device: &'a str,
-    dtype: String,
-    method: String,
-    routine: &'static str,
-    dist: &'static str,
-    k: usize,
-    ms: f64,
-    first_ms: f64,
-    /// One read of the matrix: 12 bytes of each entry.
-    floor_ms: f64,
-    /// Pairs of entries in one column, of which all distances are made.
-    work: f64,
-    /// Thousand millions of these each second.
-    gwork_per_s: f64,
-    copy_gbps: f64,
-    /// Rows whose neighbours were compared with the oracle's.
-    checked: usize,
 }
 
 /// Runs every file with every metric.
@@ -118,15 +93,15 @@ fn one(
     })?;
     let work = work(index);
     let case = path.file_stem().unwrap_or_default().to_string_lossy();
-    let record = Record {
-        bench: "distance",
-        case: &case,
+    let record = NeighborRecord {
+        bench: "distance".into(),
+        case: case.to_string(),
         backend: arguments.backend.to_string(),
-        device: &backend.label,
+        device: backend.label.clone(),
         dtype: format!("{:?}", index.dtype()).to_lowercase(),
         method: metric.to_string(),
-        routine: arguments.routine.map_or("auto", Routine::name),
-        dist: "data",
+        routine: arguments.routine.map_or("auto", Routine::name).into(),
+        dist: "data".into(),
         k: arguments.k,
         ms,
         first_ms,

@@ -12,9 +12,7 @@ use burn::{
 use sparsek_kernels::topk::{Method, TopkOptions};
 
 pub(crate) use distance::computed;
-pub use distance::{
-    DistanceGradientOps, DistanceOps, DistanceSpec, NearestSpec, Turned, TurnedMetadata,
-};
+pub use distance::{DistanceGradientOps, DistanceOps, DistanceSpec, NearestSpec, Turned};
 
 /// What a backend selects along the last dimension.
 #[derive(Clone, Copy, Debug, PartialEq)]
