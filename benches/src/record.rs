@@ -110,7 +110,7 @@ pub fn read(path: &Path) -> anyhow::Result<Vec<Record>> {
 
 /// The records of `distance` in a file.
 pub fn read_neighbors(path: &Path) -> anyhow::Result<Vec<NeighborRecord>> {
-    read_bench(path, "distance")
+    read_lines(path, |kind| kind.bench == "distance")
 }
 
 /// The records of `delegate` in a file.
