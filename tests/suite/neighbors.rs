@@ -1,7 +1,7 @@
 //! Nearest neighbours among the rows of sparse matrices.
 
 use sparsek::{
-    distance::{DistanceError, Metric, NearestNeighbors},
+    distance::{DistanceError, Measure, Metric, NearestNeighbors},
     sparse,
 };
 use sparsek_tests::{
@@ -10,6 +10,8 @@ use sparsek_tests::{
     runner::Cases,
     sparse::{Sparse, near_duplicates, rounded, upload},
 };
+
+use crate::distance::scale;
 
 pub fn add(cases: &mut Cases, backend: &Backend) {
     for &metric in Metric::ALL {
@@ -65,8 +67,11 @@ fn check(
         for (slot, &(j, nearest)) in expected.iter().enumerate() {
             let at = indices[i][slot];
             let (found, real) = (distances[i][slot], all[at].1);
+            let of_scale = 4e-6 * scale(metric, row, &index[at]);
             let near = |a: f64, b: f64| {
-                a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= 2e-5 * (1.0 + b.abs())
+                a == b
+                    || (a.is_nan() && b.is_nan())
+                    || (a - b).abs() <= of_scale + 2e-5 * (1.0 + b.abs())
             };
             if !near(found, real) || !near(real, nearest) {
                 return Err(format!(
@@ -81,6 +86,20 @@ fn check(
         }
     }
     Ok(())
+}
+
+/// Whether the neighbours of the rows of one matrix among those of another are the oracle's.
+pub fn same(
+    backend: &Backend,
+    measure: Measure,
+    metric: Metric,
+    [query, index]: [&Csr; 2],
+    k: usize,
+) -> Result<(), String> {
+    let fitted = NearestNeighbors::fit(upload::<f32>(index, &backend.device), measure);
+    let queried = upload::<f32>(query, &backend.device);
+    let found = neighbors(&fitted, Some(&queried), k)?;
+    check(metric, &found, [&query.dense(), &index.dense()], k, false)
 }
 
 fn of_metric(backend: &Backend, metric: Metric) -> Result<(), String> {

@@ -33,7 +33,7 @@ pub struct Arguments {
     /// Neighbours of each row.
     #[arg(long, default_value_t = 16)]
     k: usize,
-    /// A routine instead of the one that is chosen: merge or inverted.
+    /// A routine instead of the one that is chosen: merge, inverted or tiled.
     #[arg(long, value_parser = routine)]
     routine: Option<Routine>,
     /// Rows that are compared at a time.
@@ -46,7 +46,7 @@ pub struct Arguments {
 
 fn routine(text: &str) -> Result<Routine, String> {
     let named = ROUTINES.into_iter().find(|one| one.name() == text);
-    named.ok_or_else(|| format!("{text}: there are merge and inverted"))
+    named.ok_or_else(|| format!("{text}: there are merge, inverted and tiled"))
 }
 
 /// Runs every file with every metric.

@@ -1,5 +1,6 @@
-//! Properties of top-k: random requests against the oracle, shrunk to the least that fails.
+//! Properties of top-k and of distances: random requests against the oracle, shrunk to the least that fails.
 
+mod distance;
 mod kernel;
 mod request;
 mod tensor;
@@ -31,6 +32,10 @@ pub fn add(cases: &mut Cases, backend: &Backend, plan: Plan) {
     let tensors = Plan { requests, ..plan };
     cases.add(backend, "tensor/topk/property", move |b| {
         tensor::property(b, tensors)
+    });
+    cases.add(backend, "tensor/distance/property", move |b| {
+        let requests = plan.requests.saturating_mul(8);
+        distance::property(b, Plan { requests, ..plan })
     });
     if backend.client.is_none() {
         return;

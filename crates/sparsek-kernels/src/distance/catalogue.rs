@@ -9,6 +9,7 @@ use super::{
     host::{self, HostMatrix},
     inverted, merge, norms,
     semiring::{HostSemiring, Needs, Semiring},
+    tiled,
 };
 use crate::error::KernelError;
 
@@ -70,6 +71,7 @@ impl<M: Semiring + HostSemiring> Distance for Entry<M> {
         match routine {
             Routine::Merge => merge::launch::<M>(job),
             Routine::Inverted => inverted::launch::<M>(job),
+            Routine::Tiled => tiled::launch::<M>(job),
         }
     }
 

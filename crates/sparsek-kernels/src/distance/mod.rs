@@ -15,6 +15,7 @@ mod numbers;
 mod own;
 mod pair;
 mod semiring;
+mod tiled;
 
 use std::ops::Range;
 
@@ -66,10 +67,12 @@ pub enum Routine {
     Merge,
     /// A plane for each row and tile of the other matrix's rows adds up in shared memory, by the columns of the tile.
     Inverted,
+    /// A cube for each tile of the other matrix's rows has them dense in shared memory. Only where forced.
+    Tiled,
 }
 
 /// All routines.
-pub const ROUTINES: [Routine; 2] = [Routine::Merge, Routine::Inverted];
+pub const ROUTINES: [Routine; 3] = [Routine::Merge, Routine::Inverted, Routine::Tiled];
 
 impl Routine {
     /// Its name.
@@ -77,6 +80,7 @@ impl Routine {
         match self {
             Self::Merge => "merge",
             Self::Inverted => "inverted",
+            Self::Tiled => "tiled",
         }
     }
 }
@@ -149,13 +153,17 @@ impl Index {
                 inverted::check(client, &needs, matrix)?;
                 Routine::Inverted
             }
-            Some(routine) => routine,
+            Some(Routine::Tiled) => {
+                tiled::check(client, &needs)?;
+                Routine::Tiled
+            }
+            Some(Routine::Merge) => Routine::Merge,
         };
         let parameter = Parameter::of(p);
         let prepared = distance.prepare(client, matrix, parameter)?;
         let columns = match routine {
             Routine::Inverted => Some(Columns::new(client, &prepared, &needs)?),
-            Routine::Merge => None,
+            Routine::Merge | Routine::Tiled => None,
         };
         Ok(Self {
             distance,

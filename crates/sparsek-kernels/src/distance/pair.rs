@@ -73,6 +73,10 @@ impl<'a, S: Float> Two<'a, S> {
         }
     }
 
+    pub fn right(&self) -> &Sparse<'a, S> {
+        &self.y
+    }
+
     pub fn left(&self) -> &Sparse<'a, S> {
         &self.x
     }

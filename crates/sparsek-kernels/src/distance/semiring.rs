@@ -43,6 +43,8 @@ pub struct Needs {
     /// A column that only one of the rows has adds nothing; else products run over the columns of either, absent values being
     /// zero.
     pub annihilates: bool,
+    /// Values that are absent are as zeros: a product with a zero is zero, and products add up.
+    pub zeros: bool,
     /// Logarithms or powers, which not every device has of f64.
     pub logarithms: bool,
     /// A parameter that is greater than 0.
@@ -61,15 +63,21 @@ impl Needs {
         other: false,
         direct: false,
         annihilates: true,
+        zeros: false,
         logarithms: false,
         parameter: false,
         gradient: None,
         largest: false,
     };
-    /// As [`PRODUCTS`](Self::PRODUCTS), with norms.
+    /// Products that add up, and are zero where a value is.
+    pub const SUMS: Self = Self {
+        zeros: true,
+        ..Self::PRODUCTS
+    };
+    /// As [`SUMS`](Self::SUMS), with norms.
     pub const NORMS: Self = Self {
         norms: true,
-        ..Self::PRODUCTS
+        ..Self::SUMS
     };
     /// As [`NORMS`](Self::NORMS), evaluated again where most cancels.
     pub const DIRECT: Self = Self {
