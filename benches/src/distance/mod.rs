@@ -46,7 +46,8 @@ pub struct Arguments {
 
 fn routine(text: &str) -> Result<Routine, String> {
     let named = ROUTINES.into_iter().find(|one| one.name() == text);
-    named.ok_or_else(|| format!("{text}: there are merge, inverted and tiled"))
+    let names = ROUTINES.map(Routine::name).join(", ");
+    named.ok_or_else(|| format!("{text}: there are {names}"))
 }
 
 /// Runs every file with every metric.

@@ -149,7 +149,7 @@ pub fn sddmm(
 }
 
 /// The dtype that sums are kept in.
-fn accumulator(client: &Client, dtype: ElemType) -> Result<ElemType, KernelError> {
+pub(crate) fn accumulator(client: &Client, dtype: ElemType) -> Result<ElemType, KernelError> {
     let sum = match dtype {
         ElemType::Float(FloatKind::F64) => f64::elem_type_native(),
         ElemType::Float(FloatKind::F32 | FloatKind::F16 | FloatKind::BF16) => {
@@ -209,6 +209,22 @@ fn spmm_kernel<E: Float, S: Float, N: Size>(
     output[ABSOLUTE_POS] = Vector::cast_from(sum);
 }
 
+/// The row of an entry, by bisection: the last that starts at or before it.
+#[cube]
+pub(crate) fn row_of(indptr: &[i32], rows: u32, entry: i32) -> u32 {
+    let mut low = 0u32;
+    let mut high = rows;
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        if indptr[middle as usize] <= entry {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}
+
 /// One unit for each entry; its row is found by bisection of the offsets.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn sddmm_kernel<E: Float, S: Float>(
@@ -225,18 +241,7 @@ fn sddmm_kernel<E: Float, S: Float>(
         terminate!();
     }
     let entry = i32::cast_from(ABSOLUTE_POS);
-    // The last row that starts at or before the entry.
-    let mut low = 0u32;
-    let mut high = rows;
-    while high - low > 1 {
-        let middle = low + (high - low) / 2;
-        if indptr[middle as usize] <= entry {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    let left_start = low as usize * width;
+    let left_start = row_of(indptr, rows, entry) as usize * width;
     let right_start = usize::cast_from(indices[ABSOLUTE_POS]) * width;
     let mut sum = S::new(0.0);
     for i in 0..width {

@@ -3,17 +3,15 @@
 //! Columns take their room in the order in which units ask for it, and entries within a column come in the order in which
 //! they arrive: neither changes a distance, since a row has a column once.
 
-use cubecl::{features::Plane, ir::ElemType, prelude::*, server::Handle};
+use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
-use super::{norms::Prepared, semiring::Needs};
+use super::{norms::Prepared, planes_for, semiring::Needs};
 use crate::{
     error::KernelError,
-    launch::{Grid, allocate, argument, units_per_cube},
+    launch::{Grid, allocate, argument},
     topk::{launch::zero, select::plane_or_unit},
 };
 
-/// Units of a cube.
-const UNITS: u32 = 256;
 /// Bytes of shared memory for the sums of a plane.
 pub(super) const TILE_BYTES: usize = 4 << 10;
 
@@ -79,13 +77,9 @@ impl Columns {
         let counters = self.tiles * matrix.cols;
         // The last counter numbers all entries that have room.
         zero(client, &self.ends, int, counters + 1)?;
-        let plane = plane_or_unit(client);
-        let units = units_per_cube(client, UNITS.max(plane));
-        let dim = CubeDim::new_2d(plane, units / plane);
         let elements = matrix.nnz.max(counters + 1).max(matrix.rows + 1);
         let launch = |placed: bool| -> Result<(), KernelError> {
-            let cubes = matrix.rows.div_ceil((units / plane) as usize);
-            let grid = Grid::new(client, cubes, dim, elements)?;
+            let (grid, _) = planes_for(client, matrix.rows, elements)?;
             let x = matrix.arguments()?;
             // SAFETY: `arguments` and `argument` check the lengths; offsets, columns and so counters are in range by the
             // contract of `Matrix`, and every entry has room of its own.
@@ -111,13 +105,8 @@ impl Columns {
             Ok(())
         };
         launch(false)?;
-        let grid = Grid::new(
-            client,
-            counters.div_ceil(units as usize),
-            CubeDim::new_1d(units),
-            elements,
-        )?;
-        let planes = plane > 1 && client.features().plane.contains(Plane::Ops);
+        let grid = Grid::elementwise(client, counters, elements)?;
+        let planes = plane_or_unit(client) > 1;
         // SAFETY: as above.
         unsafe {
             room_kernel::launch_unchecked(

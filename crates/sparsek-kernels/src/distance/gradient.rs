@@ -9,15 +9,12 @@
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
-use super::{Matrix, norms::Prepared, semiring::Gradient};
+use super::{Matrix, norms::Prepared, planes_for, semiring::Gradient};
 use crate::{
+    aggregate::row_of,
     error::KernelError,
-    launch::{Grid, allocate, argument, units_per_cube},
-    topk::select::plane_or_unit,
+    launch::{allocate, argument},
 };
-
-/// Units of a cube.
-const UNITS: u32 = 256;
 
 /// The entries of a matrix by column: its transposed pattern.
 #[derive(Clone, Copy, Debug)]
@@ -61,12 +58,8 @@ pub fn gradient(
     let int = i32::elem_type_native();
     let weights = allocate(client, "weights", pairs, dtype)?;
     let sums = allocate(client, "sums", x.rows, dtype)?;
-    let plane = plane_or_unit(client);
-    let units = units_per_cube(client, UNITS.max(plane));
-    let planes = (units / plane) as usize;
-    let dim = CubeDim::new_2d(plane, units / plane);
     let elements = pairs.max(x.nnz).max(y.nnz).max(2 * x.rows.max(y.rows));
-    let grid = Grid::new(client, x.rows.div_ceil(planes), dim, elements)?;
+    let (grid, plane) = planes_for(client, x.rows, elements)?;
     // SAFETY: `argument` checks the lengths; offsets, columns, rows and entries are in range by the contracts of `Matrix` and
     // `Turned`.
     unsafe {
@@ -87,7 +80,7 @@ pub fn gradient(
             slope,
             dtype,
         );
-        let grid = Grid::new(client, x.nnz.div_ceil(planes), dim, elements)?;
+        let (grid, _) = planes_for(client, x.nnz, elements)?;
         entries_kernel::launch_unchecked(
             client,
             grid.count,
@@ -210,18 +203,7 @@ fn entries_kernel<E: Float, S: Float>(
         terminate!();
     }
     let entry = i32::cast_from(at);
-    // The last row that starts at or before the entry.
-    let mut low = 0u32;
-    let mut high = rows;
-    while high - low > 1 {
-        let middle = low + (high - low) / 2;
-        if indptr[middle as usize] <= entry {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    let row = low as usize;
+    let row = row_of(indptr, rows, entry) as usize;
     let own = S::cast_from(values[at]);
     let column = indices[at] as usize;
     let mut place = turned_indptr[column] as usize + UNIT_POS_X as usize;

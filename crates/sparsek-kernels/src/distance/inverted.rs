@@ -17,6 +17,7 @@ use super::{
     semiring::{Needs, Semiring},
 };
 use crate::{
+    aggregate::accumulator,
     error::KernelError,
     launch::{Grid, argument, units_per_cube},
     topk::select::{NO_LAYOUTS, is_llvmpipe, plane_or_unit},
@@ -53,7 +54,7 @@ pub(super) fn check(client: &Client, needs: &Needs, matrix: &Matrix) -> Result<(
     columns::cut(
         matrix.rows,
         matrix.cols,
-        super::computed(client, matrix.dtype)?,
+        accumulator(client, matrix.dtype)?,
         needs,
     )
     .map(drop)

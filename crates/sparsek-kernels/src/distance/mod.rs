@@ -19,11 +19,7 @@ mod tiled;
 
 use std::ops::Range;
 
-use cubecl::{
-    ir::{ElemType, FloatKind},
-    prelude::*,
-    server::Handle,
-};
+use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
 use self::columns::Columns;
 pub use self::{
@@ -38,7 +34,8 @@ pub use self::{
 };
 use crate::{
     error::KernelError,
-    launch::{allocate, argument, require_dtype},
+    launch::{Grid, allocate, argument, units_per_cube},
+    topk::select::plane_or_unit,
 };
 
 /// A sparse matrix in device memory: CSR in contiguous buffers, columns of a row ascending, none twice.
@@ -242,26 +239,16 @@ impl Index {
     }
 }
 
-/// The dtype that distances of values of a dtype are computed in.
-///
-/// # Errors
-///
-/// [`KernelError`] when it is no float, or the device lacks it.
-pub fn computed(client: &Client, dtype: ElemType) -> Result<ElemType, KernelError> {
-    let computed = match dtype {
-        ElemType::Float(FloatKind::F64) => f64::elem_type_native(),
-        ElemType::Float(FloatKind::F32 | FloatKind::F16 | FloatKind::BF16) => {
-            f32::elem_type_native()
-        }
-        dtype => {
-            return Err(KernelError::Dtype {
-                dtype,
-                supported: "f32, f16, bf16, f64",
-            });
-        }
-    };
-    require_dtype(client, dtype)?;
-    Ok(computed)
+/// Units of a cube whose planes each have an item of their own.
+const UNITS: u32 = 256;
+
+/// A grid with a plane for each of `items`, and the units of a plane.
+fn planes_for(client: &Client, items: usize, elements: usize) -> Result<(Grid, u32), KernelError> {
+    let plane = plane_or_unit(client);
+    let planes = units_per_cube(client, UNITS.max(plane)) / plane;
+    let dim = CubeDim::new_2d(plane, planes);
+    let grid = Grid::new(client, items.div_ceil(planes as usize), dim, elements)?;
+    Ok((grid, plane))
 }
 
 /// The buffers of a matrix as arguments.

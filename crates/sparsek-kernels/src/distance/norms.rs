@@ -2,11 +2,11 @@
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
-use super::{Matrix, Parameter, semiring::Semiring};
+use super::{Matrix, Parameter, planes_for, semiring::Semiring};
 use crate::{
+    aggregate::accumulator,
     error::KernelError,
-    launch::{Grid, allocate, argument, units_per_cube},
-    topk::select::plane_or_unit,
+    launch::{allocate, argument},
 };
 
 /// A matrix as kernels of distances take it.
@@ -30,15 +30,12 @@ pub struct Prepared {
     pub nnz: usize,
 }
 
-/// Units of a cube.
-const UNITS: u32 = 256;
-
 pub(super) fn prepare<M: Semiring>(
     client: &Client,
     matrix: &Matrix,
     parameter: Parameter,
 ) -> Result<Prepared, KernelError> {
-    let dtype = super::computed(client, matrix.dtype)?;
+    let dtype = accumulator(client, matrix.dtype)?;
     let needs = M::NEEDS;
     let written = needs.prepared || matrix.dtype != dtype;
     let int = i32::elem_type_native();
@@ -61,16 +58,8 @@ pub(super) fn prepare<M: Semiring>(
     if matrix.rows == 0 || !(written || needs.norms) {
         return Ok(prepared);
     }
-    let plane = plane_or_unit(client);
-    let units = units_per_cube(client, UNITS.max(plane));
-    let rows = (units / plane) as usize;
-    let dim = CubeDim::new_2d(plane, units / plane);
-    let grid = Grid::new(
-        client,
-        matrix.rows.div_ceil(rows),
-        dim,
-        matrix.nnz.max(2 * matrix.rows),
-    )?;
+    let elements = matrix.nnz.max(2 * matrix.rows);
+    let (grid, plane) = planes_for(client, matrix.rows, elements)?;
     // SAFETY: `argument` checks the lengths; offsets are in range by the contract of `Matrix`.
     unsafe {
         norms_kernel::launch_unchecked::<M>(

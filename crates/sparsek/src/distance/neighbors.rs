@@ -9,7 +9,7 @@ use burn::{
 
 use super::{DistanceError, Measure, check};
 use crate::{
-    ops::{DistanceOps, NearestSpec},
+    ops::{DistanceOps, NearestSpec, computed},
     sparse::Csr,
     topk::{MAX_COLS, TopkOptions, argtopk, topk},
 };
@@ -163,7 +163,7 @@ impl NearestNeighbors {
 
     /// Queries whose distances are in memory at a time.
     pub(super) fn batch(&self, across: usize) -> usize {
-        let size = if self.index.dtype().size() == 8 { 8 } else { 4 };
+        let size = computed(self.index.dtype()).size();
         let fitting = BATCH_BYTES / (size * across.max(1));
         self.query_batch.unwrap_or(fitting.max(1))
     }

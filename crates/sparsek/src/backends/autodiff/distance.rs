@@ -14,6 +14,7 @@ use burn_autodiff::{
 use crate::ops::{DistanceGradientOps, DistanceOps, DistanceSpec, NearestSpec, Turned};
 
 /// A matrix and its transposed pattern.
+#[derive(Clone)]
 struct Matrix<B: Backend> {
     indptr: IntTensor<B>,
     indices: IntTensor<B>,
@@ -21,34 +22,13 @@ struct Matrix<B: Backend> {
     turned: [IntTensor<B>; 3],
 }
 
-impl<B: Backend> Clone for Matrix<B> {
-    fn clone(&self) -> Self {
-        Self {
-            indptr: self.indptr.clone(),
-            indices: self.indices.clone(),
-            values: self.values.clone(),
-            turned: self.turned.clone(),
-        }
-    }
-}
-
 /// What the gradient needs.
+#[derive(Clone)]
 struct State<B: Backend> {
     x: Matrix<B>,
     y: Matrix<B>,
     distances: FloatTensor<B>,
     spec: DistanceSpec,
-}
-
-impl<B: Backend> Clone for State<B> {
-    fn clone(&self) -> Self {
-        Self {
-            x: self.x.clone(),
-            y: self.y.clone(),
-            distances: self.distances.clone(),
-            spec: self.spec,
-        }
-    }
 }
 
 impl<B: Backend> std::fmt::Debug for State<B> {
