@@ -13,6 +13,7 @@ use cubecl::{features::Plane, ir::ElemType, prelude::*};
 use super::{
     Job, Matrix, Parameter,
     columns::{self, TILE_BYTES},
+    join,
     pair::{Sparse, Two},
     semiring::{Needs, Semiring},
 };
@@ -23,8 +24,10 @@ use crate::{
     topk::select::{NO_LAYOUTS, is_llvmpipe, plane_or_unit},
 };
 
-/// Units of a cube.
-const UNITS: u32 = 256;
+/// Units of a cube: few, as it lasts as long as its longest row.
+const UNITS: u32 = 64;
+/// Entries of a column that a unit reads at a time.
+const AHEAD: u32 = 4;
 
 fn refused(reason: String) -> KernelError {
     KernelError::Routine {
@@ -68,6 +71,8 @@ struct Blueprint {
     planes: u32,
     /// Rows of a tile that shared memory has room for.
     room: usize,
+    /// Only tiles that do not end before the row.
+    half: bool,
 }
 
 pub(super) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelError> {
@@ -86,6 +91,7 @@ pub(super) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelError> {
         plane,
         planes,
         room,
+        half: job.half(&M::NEEDS),
     };
     let groups = job.rows.len().div_ceil(planes as usize);
     let dim = CubeDim::new_2d(plane, planes);
@@ -130,10 +136,14 @@ pub(super) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelError> {
                 groups,
             ),
             blueprint,
+            job.own,
             dtype,
         );
     }
-    Ok(())
+    match blueprint.half {
+        true => join::mirror::<M>(job),
+        false => Ok(()),
+    }
 }
 
 /// Rows of `x` from the first on, rows of `y` in tiles, groups of rows for each tile.
@@ -192,15 +202,35 @@ impl<S: Float> Tally<S> {
         #[comptime] plane: u32,
     ) {
         let mut entry = start + UNIT_POS_X as i32;
+        let step = comptime!((plane * AHEAD) as i32);
         while entry < end {
-            let row = self.base + entries.rows[entry as usize] as usize;
-            let other = entries.values[entry as usize];
-            let product = M::product::<S>(value, other, self.p);
-            self.totals[row] = M::reduce::<S>(self.totals[row], product);
-            if comptime!(M::NEEDS.other) {
-                self.others[row] += M::other::<S>(value, other);
+            // Read all of them before the first is needed.
+            let mut rows = Array::<i32>::new(AHEAD as usize);
+            let mut others = Array::<S>::new(AHEAD as usize);
+            #[unroll]
+            for n in 0..AHEAD {
+                let at = entry + comptime!((n * plane) as i32);
+                rows[n as usize] = -1;
+                others[n as usize] = S::new(0.0);
+                if at < end {
+                    rows[n as usize] = entries.rows[at as usize];
+                    others[n as usize] = entries.values[at as usize];
+                }
             }
-            entry += plane as i32;
+            #[unroll]
+            for n in 0..AHEAD {
+                let found = rows[n as usize];
+                if found >= 0 {
+                    let row = self.base + found as usize;
+                    let other = others[n as usize];
+                    let product = M::product::<S>(value, other, self.p);
+                    self.totals[row] = M::reduce::<S>(self.totals[row], product);
+                    if comptime!(M::NEEDS.other) {
+                        self.others[row] += M::other::<S>(value, other);
+                    }
+                }
+            }
+            entry += step;
         }
         if comptime!(plane > 1) {
             sync_plane();
@@ -227,6 +257,7 @@ fn inverted_kernel<M: Semiring, S: Float>(
     parameter: Parameter,
     shape: Shape,
     #[comptime] blueprint: Blueprint,
+    #[comptime] own: bool,
     #[define(S)] _dtype: ElemType,
 ) {
     let plane = comptime!(blueprint.plane);
@@ -240,7 +271,7 @@ fn inverted_kernel<M: Semiring, S: Float>(
     };
     let x = Sparse::<S>::new(x_indptr, x_indices, x_values, x_norms);
     let y = Sparse::<S>::new(y_indptr, y_indices, y_values, y_norms);
-    let two = Two::<S>::new(x, y, shape.cols as u32, &parameter);
+    let two = Two::<S>::new(x, y, shape.cols as u32, &parameter, own);
     let entries = Entries::<S>::new(starts, ends, entry_rows, entry_values);
     let tile = CUBE_POS / shape.groups;
     let group = CUBE_POS - tile * shape.groups;
@@ -250,6 +281,11 @@ fn inverted_kernel<M: Semiring, S: Float>(
     // No cube waits for another plane, so planes may end.
     if tile >= shape.tiles || row >= shape.rows {
         terminate!();
+    }
+    if comptime!(blueprint.half) {
+        if row >= first + shape.tile {
+            terminate!();
+        }
     }
     let mut sum = lane;
     while sum < room {

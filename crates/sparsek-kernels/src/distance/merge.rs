@@ -33,6 +33,8 @@ pub(super) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelError> {
             job.rows.start,
             job.y.rows,
             job.x.cols as u32,
+            job.own,
+            job.half(&M::NEEDS),
             job.x.dtype,
         );
     }
@@ -55,6 +57,8 @@ fn merge_kernel<M: Semiring, S: Float>(
     first: usize,
     across: usize,
     cols: u32,
+    #[comptime] own: bool,
+    #[comptime] half: bool,
     #[define(S)] _dtype: ElemType,
 ) {
     if ABSOLUTE_POS >= output.len() {
@@ -62,8 +66,17 @@ fn merge_kernel<M: Semiring, S: Float>(
     }
     let x = Sparse::<S>::new(x_indptr, x_indices, x_values, x_norms);
     let y = Sparse::<S>::new(y_indptr, y_indices, y_values, y_norms);
-    let two = Two::<S>::new(x, y, cols, &parameter);
+    let two = Two::<S>::new(x, y, cols, &parameter, own);
     let i = ABSOLUTE_POS / across;
     let j = ABSOLUTE_POS - i * across;
-    output[ABSOLUTE_POS] = two.distance::<M>(first + i, j);
+    if comptime!(half) {
+        if j < i {
+            terminate!();
+        }
+        let distance = two.distance::<M>(i, j);
+        output[ABSOLUTE_POS] = distance;
+        output[j * across + i] = distance;
+    } else {
+        output[ABSOLUTE_POS] = two.distance::<M>(first + i, j);
+    }
 }

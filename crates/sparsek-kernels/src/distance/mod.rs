@@ -8,6 +8,7 @@ mod columns;
 mod gradient;
 mod host;
 mod inverted;
+mod join;
 mod merge;
 pub mod metrics;
 mod norms;
@@ -15,6 +16,7 @@ mod numbers;
 mod own;
 mod pair;
 mod semiring;
+mod sweep;
 mod tiled;
 
 use std::ops::Range;
@@ -30,7 +32,7 @@ pub use self::{
     norms::Prepared,
     numbers::{Parameter, Sums, SumsExpand},
     own::without_own,
-    semiring::{Gradient, HostSemiring, Needs, Real, Semiring, host as formulas},
+    semiring::{Dense, Gradient, HostSemiring, Needs, Real, Semiring, host as formulas},
 };
 use crate::{
     error::KernelError,
@@ -64,7 +66,7 @@ pub enum Routine {
     Merge,
     /// A plane for each row and tile of the other matrix's rows adds up in shared memory, by the columns of the tile.
     Inverted,
-    /// A cube for each tile of the other matrix's rows has them dense in shared memory. Only where forced.
+    /// A cube for each tile of rows has them dense in shared memory.
     Tiled,
 }
 
@@ -90,6 +92,8 @@ pub struct Job<'a> {
     y: &'a Prepared,
     columns: Option<&'a Columns>,
     rows: Range<usize>,
+    /// Both matrices are the same.
+    own: bool,
     parameter: Parameter,
     output: &'a Handle,
 }
@@ -97,6 +101,16 @@ pub struct Job<'a> {
 impl Job<'_> {
     fn pairs(&self) -> usize {
         self.rows.len() * self.y.rows
+    }
+
+    /// A matrix with itself, all of its rows.
+    fn whole(&self) -> bool {
+        self.own && self.rows.len() == self.y.rows
+    }
+
+    /// Half of the distances are the others.
+    fn half(&self, needs: &Needs) -> bool {
+        self.whole() && needs.symmetric
     }
 
     /// Elements of the largest buffer.
@@ -144,6 +158,9 @@ impl Index {
             });
         }
         let routine = match routine {
+            None if needs.dense == Some(Dense::Either) && tiled::check(client, &needs).is_ok() => {
+                Routine::Tiled
+            }
             None if inverted::check(client, &needs, matrix).is_ok() => Routine::Inverted,
             None => Routine::Merge,
             Some(Routine::Inverted) => {
@@ -202,6 +219,30 @@ impl Index {
         x: &Prepared,
         rows: Range<usize>,
     ) -> Result<Handle, KernelError> {
+        self.between(client, x, rows, false)
+    }
+
+    /// Distances of some rows of the index to all of its rows, as [`distances`](Self::distances). Of all rows at once, half of
+    /// them are computed where the distance is symmetric.
+    ///
+    /// # Errors
+    ///
+    /// As [`distances`](Self::distances).
+    pub fn own_distances(
+        &self,
+        client: &Client,
+        rows: Range<usize>,
+    ) -> Result<Handle, KernelError> {
+        self.between(client, &self.prepared, rows, true)
+    }
+
+    fn between(
+        &self,
+        client: &Client,
+        x: &Prepared,
+        rows: Range<usize>,
+        own: bool,
+    ) -> Result<Handle, KernelError> {
         let y = &self.prepared;
         if rows.start > rows.end || rows.end > x.rows {
             return Err(KernelError::Rows {
@@ -229,6 +270,7 @@ impl Index {
             y,
             columns: self.columns.as_ref(),
             rows,
+            own,
             parameter: self.parameter,
             output: &output,
         };

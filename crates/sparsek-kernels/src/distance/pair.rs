@@ -31,6 +31,9 @@ pub(super) struct Two<'a, S: Float> {
     y: Sparse<'a, S>,
     pub cols: S,
     pub p: S,
+    /// Both are the same.
+    #[cube(comptime)]
+    own: bool,
 }
 
 #[cube]
@@ -60,16 +63,27 @@ impl<'a, S: Float> Sparse<'a, S> {
     pub fn value(&self, entry: usize) -> S {
         self.values[entry]
     }
+
+    pub fn norm(&self, row: usize) -> S {
+        self.norms[2 * row]
+    }
 }
 
 #[cube]
 impl<'a, S: Float> Two<'a, S> {
-    pub fn new(x: Sparse<'a, S>, y: Sparse<'a, S>, cols: u32, parameter: &Parameter) -> Two<'a, S> {
+    pub fn new(
+        x: Sparse<'a, S>,
+        y: Sparse<'a, S>,
+        cols: u32,
+        parameter: &Parameter,
+        #[comptime] own: bool,
+    ) -> Two<'a, S> {
         Two::<'a, S> {
             x,
             y,
             cols: S::cast_from(cols),
             p: parameter.value::<S>(),
+            own,
         }
     }
 
@@ -109,12 +123,25 @@ impl<'a, S: Float> Two<'a, S> {
         let mut core = M::core::<S>(sums);
         if comptime!(M::NEEDS.direct) {
             // Not where the core is no number either.
-            let kept = core >= S::new(CANCELLED) * M::scale::<S>(sums);
+            let mut kept = core >= S::new(CANCELLED) * M::scale::<S>(sums);
+            if comptime!(self.own) {
+                // Long rows would take long.
+                if i == j {
+                    core = S::new(0.0);
+                    kept = true;
+                }
+            }
             if !kept {
                 core = self.merge::<M>(i, j).direct;
             }
         }
         M::finalise::<S>(core, sums)
+    }
+
+    /// The distance of rows `i` and `j`, given its core.
+    pub fn finish_core<M: Semiring>(&self, i: usize, j: usize, core: S) -> S {
+        let zero = S::new(0.0);
+        M::finalise::<S>(core, self.sums::<M>(i, j, zero, zero))
     }
 
     /// The distance of rows `i` and `j`.

@@ -29,6 +29,20 @@ pub enum Gradient {
     Sign,
 }
 
+/// How a distance adds up where rows of one of the matrices lie dense, absent values being [`Semiring::absent`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Dense {
+    /// Products are zero where either value is, and add up: those of the entries of one row are all there are.
+    Products,
+    /// Of both rows the entries add half of [`Semiring::direct`] where the other row has the column, all of it elsewhere, to
+    /// the core. `direct` is the same both ways.
+    Halves,
+    /// The entries of the left row add [`Semiring::share`] to the total.
+    Left,
+    /// Products with the entries of both rows, one of zeros being the identity; a column may count twice.
+    Either,
+}
+
 /// What a distance needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Needs {
@@ -43,8 +57,10 @@ pub struct Needs {
     /// A column that only one of the rows has adds nothing; else products run over the columns of either, absent values being
     /// zero.
     pub annihilates: bool,
-    /// Values that are absent are as zeros: a product with a zero is zero, and products add up.
-    pub zeros: bool,
+    /// How it adds up where one of the rows is dense, if it can.
+    pub dense: Option<Dense>,
+    /// That of x and y is that of y and x.
+    pub symmetric: bool,
     /// Logarithms or powers, which not every device has of f64.
     pub logarithms: bool,
     /// A parameter that is greater than 0.
@@ -63,7 +79,8 @@ impl Needs {
         other: false,
         direct: false,
         annihilates: true,
-        zeros: false,
+        dense: None,
+        symmetric: false,
         logarithms: false,
         parameter: false,
         gradient: None,
@@ -71,7 +88,7 @@ impl Needs {
     };
     /// Products that add up, and are zero where a value is.
     pub const SUMS: Self = Self {
-        zeros: true,
+        dense: Some(Dense::Products),
         ..Self::PRODUCTS
     };
     /// As [`SUMS`](Self::SUMS), with norms.
@@ -84,6 +101,24 @@ impl Needs {
         direct: true,
         ..Self::NORMS
     };
+
+    /// The same of a distance that is the same both ways.
+    pub const fn symmetric(self) -> Self {
+        Self {
+            symmetric: true,
+            ..self
+        }
+    }
+
+    /// Whether the entries of both rows add up where a row is dense.
+    pub(super) const fn meets_twice(&self) -> bool {
+        matches!(self.dense, Some(Dense::Halves | Dense::Either))
+    }
+
+    /// The same of a distance that adds up in this way where a row is dense.
+    pub const fn dense(self, dense: Option<Dense>) -> Self {
+        Self { dense, ..self }
+    }
 }
 
 /// Functions of numbers, for kernels, with what they are where they are not implemented.
@@ -143,6 +178,15 @@ pub trait Semiring: Send + Sync + 'static {
         other __expand_other (a, b) = |scope| S::__expand_new(scope, 0.0);
         /// What a column adds to the core, zeros being whatever is absent; nothing.
         direct __expand_direct (a, b, p) = |scope| S::__expand_new(scope, 0.0);
+        /// What a row that is dense has in place of a value; the value.
+        laid __expand_laid (b) = |scope| b;
+        /// What it has in place of an absent value; zero.
+        absent __expand_absent () = |scope| S::__expand_new(scope, 0.0);
+        /// What [`share`](Self::share) takes beside a value, made once; the value.
+        aid __expand_aid (a) = |scope| a;
+        /// What an entry adds to the total by [`Dense::Left`], given what the dense row has in its column; zero. Zeros add
+        /// nothing.
+        share __expand_share (a, aid, laid) = |scope| S::__expand_new(scope, 0.0);
     }
 
     of_sums! {
@@ -242,6 +286,22 @@ pub trait HostSemiring: Send + Sync + 'static {
     }
     /// [`Semiring::direct`].
     fn direct<S: Real>(_a: S, _b: S, _p: S) -> S {
+        S::new(0.0)
+    }
+    /// [`Semiring::laid`].
+    fn laid<S: Real>(b: S) -> S {
+        b
+    }
+    /// [`Semiring::absent`].
+    fn absent<S: Real>() -> S {
+        S::new(0.0)
+    }
+    /// [`Semiring::aid`].
+    fn aid<S: Real>(a: S) -> S {
+        a
+    }
+    /// [`Semiring::share`].
+    fn share<S: Real>(_a: S, _aid: S, _laid: S) -> S {
         S::new(0.0)
     }
     /// [`Semiring::core`].

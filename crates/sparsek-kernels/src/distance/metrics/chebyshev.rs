@@ -3,7 +3,7 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::{Needs, Semiring},
+    distance::{Dense, Needs, Semiring},
     semiring,
 };
 
@@ -13,7 +13,7 @@ pub struct Chebyshev;
 semiring! {
     #[cube]
     impl Semiring for Chebyshev {
-        const NEEDS: Needs = Needs { annihilates: false, ..Needs::PRODUCTS };
+        const NEEDS: Needs = Needs { annihilates: false, ..Needs::PRODUCTS.dense(Some(Dense::Either)).symmetric() };
 
         fn reduce<S: Float>(a: S, b: S) -> S {
             max(a, b)

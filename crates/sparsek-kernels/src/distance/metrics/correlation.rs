@@ -14,7 +14,7 @@ pub struct Correlation;
 semiring! {
     #[cube]
     impl Semiring for Correlation {
-        const NEEDS: Needs = Needs::NORMS;
+        const NEEDS: Needs = Needs::NORMS.symmetric();
 
         fn norm<S: Float>(a: S, _p: S) -> S {
             a

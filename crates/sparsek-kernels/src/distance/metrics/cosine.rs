@@ -14,7 +14,7 @@ pub struct Cosine;
 semiring! {
     #[cube]
     impl Semiring for Cosine {
-        const NEEDS: Needs = Needs { gradient: Some(Gradient::Angle), prepared: true, ..Needs::DIRECT };
+        const NEEDS: Needs = Needs { gradient: Some(Gradient::Angle), prepared: true, ..Needs::DIRECT.symmetric() };
 
         fn norm<S: Float>(a: S, _p: S) -> S {
             a * a

@@ -14,7 +14,7 @@ pub struct Dice;
 semiring! {
     #[cube]
     impl Semiring for Dice {
-        const NEEDS: Needs = Needs::NORMS;
+        const NEEDS: Needs = Needs::NORMS.symmetric();
 
         fn norm<S: Float>(a: S, _p: S) -> S {
             select(a == S::new(0.0), S::new(0.0), S::new(1.0))

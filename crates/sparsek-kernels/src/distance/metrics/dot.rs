@@ -13,7 +13,7 @@ pub struct Dot;
 semiring! {
     #[cube]
     impl Semiring for Dot {
-        const NEEDS: Needs = Needs { gradient: Some(Gradient::Product), largest: true, ..Needs::SUMS };
+        const NEEDS: Needs = Needs { gradient: Some(Gradient::Product), largest: true, ..Needs::SUMS.symmetric() };
 
         fn product<S: Float>(a: S, b: S, _p: S) -> S {
             a * b

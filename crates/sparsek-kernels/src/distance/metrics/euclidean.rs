@@ -13,7 +13,7 @@ pub struct Euclidean;
 semiring! {
     #[cube]
     impl Semiring for Euclidean {
-        const NEEDS: Needs = Needs { gradient: Some(Gradient::Root), ..Needs::DIRECT };
+        const NEEDS: Needs = Needs { gradient: Some(Gradient::Root), ..Needs::DIRECT.symmetric() };
 
         fn norm<S: Float>(a: S, _p: S) -> S {
             a * a

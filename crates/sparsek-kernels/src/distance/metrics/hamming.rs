@@ -13,7 +13,7 @@ pub struct Hamming;
 semiring! {
     #[cube]
     impl Semiring for Hamming {
-        const NEEDS: Needs = Needs::NORMS;
+        const NEEDS: Needs = Needs::NORMS.symmetric();
 
         fn norm<S: Float>(a: S, _p: S) -> S {
             select(a == S::new(0.0), S::new(0.0), S::new(1.0))

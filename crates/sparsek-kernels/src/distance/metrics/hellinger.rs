@@ -14,7 +14,7 @@ pub struct Hellinger;
 semiring! {
     #[cube]
     impl Semiring for Hellinger {
-        const NEEDS: Needs = Needs { prepared: true, ..Needs::DIRECT };
+        const NEEDS: Needs = Needs { prepared: true, ..Needs::DIRECT.symmetric() };
 
         fn norm<S: Float>(a: S, _p: S) -> S {
             a

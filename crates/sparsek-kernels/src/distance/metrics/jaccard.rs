@@ -14,7 +14,7 @@ pub struct Jaccard;
 semiring! {
     #[cube]
     impl Semiring for Jaccard {
-        const NEEDS: Needs = Needs::NORMS;
+        const NEEDS: Needs = Needs::NORMS.symmetric();
 
         fn norm<S: Float>(a: S, _p: S) -> S {
             select(a == S::new(0.0), S::new(0.0), S::new(1.0))

@@ -14,7 +14,7 @@ pub struct JensenShannon;
 semiring! {
     #[cube]
     impl Semiring for JensenShannon {
-        const NEEDS: Needs = Needs { prepared: true, logarithms: true, ..Needs::DIRECT };
+        const NEEDS: Needs = Needs { prepared: true, logarithms: true, ..Needs::DIRECT.dense(None).symmetric() };
 
         fn norm<S: Float>(a: S, _p: S) -> S {
             a
@@ -31,8 +31,11 @@ semiring! {
         fn product<S: Float>(a: S, b: S, _p: S) -> S {
             let lone = a <= S::new(0.0) || b <= S::new(0.0);
             let both = select(lone, S::new(1.0), a + b);
-            let first = a * (select(lone, S::new(1.0), a) / both).ln();
-            let last = b * (select(lone, S::new(1.0), b) / both).ln();
+            // In order, so that rounding is the same both ways.
+            let high = max(a, b);
+            let low = min(a, b);
+            let first = high * (select(lone, S::new(1.0), high) / both).ln();
+            let last = low * (select(lone, S::new(1.0), low) / both).ln();
             select(lone, S::new(0.0), first + last)
         }
 
@@ -47,10 +50,12 @@ semiring! {
 
         fn direct<S: Float>(a: S, b: S, _p: S) -> S {
             let both = a + b;
-            let apart = (a - b) / select(both == S::new(0.0), S::new(1.0), both);
+            let high = max(a, b);
+            let low = min(a, b);
+            let apart = (high - low) / select(both == S::new(0.0), S::new(1.0), both);
             // 0 ln 0 is 0.
-            let first = a * select(a == S::new(0.0), S::new(0.0), apart).log1p();
-            let last = b * select(b == S::new(0.0), S::new(0.0), -apart).log1p();
+            let first = high * select(high == S::new(0.0), S::new(0.0), apart).log1p();
+            let last = low * select(low == S::new(0.0), S::new(0.0), -apart).log1p();
             first + last
         }
 

@@ -4,7 +4,7 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::{Needs, Semiring, Sums},
+    distance::{Dense, Needs, Semiring, Sums},
     semiring,
 };
 
@@ -14,7 +14,7 @@ pub struct KullbackLeibler;
 semiring! {
     #[cube]
     impl Semiring for KullbackLeibler {
-        const NEEDS: Needs = Needs { other: true, logarithms: true, ..Needs::NORMS };
+        const NEEDS: Needs = Needs { other: true, logarithms: true, ..Needs::NORMS.dense(Some(Dense::Left)) };
 
         fn norm<S: Float>(a: S, _p: S) -> S {
             select(a == S::new(0.0), S::new(0.0), S::new(1.0))
@@ -35,10 +35,27 @@ semiring! {
             select(lone, S::new(0.0), a * share.ln())
         }
 
+        fn laid<S: Float>(b: S) -> S {
+            select(b > S::new(0.0), b, S::new(0.0)).ln()
+        }
+
+        fn absent<S: Float>() -> S {
+            S::new(0.0).ln()
+        }
+
+        fn aid<S: Float>(a: S) -> S {
+            select(a > S::new(0.0), a, S::new(1.0)).ln()
+        }
+
+        fn share<S: Float>(a: S, aid: S, laid: S) -> S {
+            a * (aid - laid)
+        }
+
         fn core<S: Float>(sums: Sums<S>) -> S {
-            let there = sums.other == sums.x && sums.second_y == S::new(0.0);
+            let negative = sums.second_x + sums.second_y > S::new(0.0);
+            let there = sums.other == sums.x && !negative;
             // − ln 0 is infinite.
-            sums.total - select(there, S::new(1.0), S::new(0.0)).ln()
+            select(there, sums.total, -S::new(0.0).ln())
         }
     }
 }

@@ -3,17 +3,53 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::{Needs, Semiring, Sums},
+    distance::{Dense, Needs, Semiring, Sums},
     semiring,
 };
 
 /// The distance.
 pub struct Minkowski;
 
+/// The distance for p = 3, by products.
+pub struct MinkowskiCubed;
+
+semiring! {
+    #[cube]
+    impl Semiring for MinkowskiCubed {
+        const NEEDS: Needs = Needs { logarithms: true, parameter: true, ..Needs::DIRECT.dense(Some(Dense::Halves)).symmetric() };
+
+        fn norm<S: Float>(a: S, _p: S) -> S {
+            (a * a * a).abs()
+        }
+
+        fn product<S: Float>(a: S, b: S, _p: S) -> S {
+            let apart = (a - b).abs();
+            apart * apart * apart - (a * a * a).abs() - (b * b * b).abs()
+        }
+
+        fn core<S: Float>(sums: Sums<S>) -> S {
+            sums.x + sums.y + sums.total
+        }
+
+        fn scale<S: Float>(sums: Sums<S>) -> S {
+            sums.x + sums.y
+        }
+
+        fn direct<S: Float>(a: S, b: S, _p: S) -> S {
+            let apart = (a - b).abs();
+            apart * apart * apart
+        }
+
+        fn finalise<S: Float>(core: S, _sums: Sums<S>) -> S {
+            select(core < S::new(0.0), S::new(0.0), core).powf(S::new(1.0) / S::new(3.0))
+        }
+    }
+}
+
 semiring! {
     #[cube]
     impl Semiring for Minkowski {
-        const NEEDS: Needs = Needs { logarithms: true, parameter: true, ..Needs::DIRECT };
+        const NEEDS: Needs = Needs { logarithms: true, parameter: true, ..Needs::DIRECT.dense(Some(Dense::Halves)).symmetric() };
 
         fn norm<S: Float>(a: S, p: S) -> S {
             a.abs().powf(p)

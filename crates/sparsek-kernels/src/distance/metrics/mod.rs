@@ -33,6 +33,7 @@ macro_rules! metrics {
             pub fn distance(self) -> &'static dyn Distance {
                 match self {
                     $(Self::$name => Entry::<$name>::of(),)*
+                    Self::Minkowski(3.0) => Entry::<MinkowskiCubed>::of(),
                     Self::Minkowski(_) => Entry::<Minkowski>::of(),
                 }
             }
@@ -41,7 +42,7 @@ macro_rules! metrics {
 }
 
 mod minkowski;
-pub use minkowski::Minkowski;
+pub use minkowski::{Minkowski, MinkowskiCubed};
 
 metrics! {
     /// Σ x y; larger is nearer.

@@ -15,7 +15,7 @@ pub struct RussellRao;
 semiring! {
     #[cube]
     impl Semiring for RussellRao {
-        const NEEDS: Needs = Needs::SUMS;
+        const NEEDS: Needs = Needs::SUMS.symmetric();
 
         fn product<S: Float>(a: S, b: S, _p: S) -> S {
             let lone = a == S::new(0.0) || b == S::new(0.0);

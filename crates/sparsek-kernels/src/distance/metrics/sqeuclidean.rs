@@ -13,7 +13,7 @@ pub struct SqEuclidean;
 semiring! {
     #[cube]
     impl Semiring for SqEuclidean {
-        const NEEDS: Needs = Needs { gradient: Some(Gradient::Square), ..Needs::DIRECT };
+        const NEEDS: Needs = Needs { gradient: Some(Gradient::Square), ..Needs::DIRECT.symmetric() };
 
         fn norm<S: Float>(a: S, _p: S) -> S {
             a * a

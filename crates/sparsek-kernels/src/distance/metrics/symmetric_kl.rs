@@ -14,7 +14,7 @@ pub struct SymmetricKl;
 semiring! {
     #[cube]
     impl Semiring for SymmetricKl {
-        const NEEDS: Needs = Needs { other: true, logarithms: true, ..Needs::NORMS };
+        const NEEDS: Needs = Needs { other: true, logarithms: true, ..Needs::NORMS.dense(None).symmetric() };
 
         fn norm<S: Float>(a: S, _p: S) -> S {
             select(a == S::new(0.0), S::new(0.0), S::new(1.0))
@@ -31,8 +31,11 @@ semiring! {
 
         fn product<S: Float>(a: S, b: S, _p: S) -> S {
             let lone = a <= S::new(0.0) || b <= S::new(0.0);
-            let share = select(lone, S::new(1.0), a) / select(lone, S::new(1.0), b);
-            select(lone, S::new(0.0), (a - b) * share.ln())
+            // In order, so that rounding is the same both ways.
+            let high = max(a, b);
+            let low = min(a, b);
+            let share = select(lone, S::new(1.0), high) / select(lone, S::new(1.0), low);
+            select(lone, S::new(0.0), (high - low) * share.ln())
         }
 
         fn core<S: Float>(sums: Sums<S>) -> S {

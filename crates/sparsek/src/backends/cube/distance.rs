@@ -12,6 +12,7 @@ use burn::{
     tensor::{DType, Shape},
 };
 use burn_cubecl::{CubeBackend, kernel::into_contiguous, tensor::CubeTensor};
+use cubecl::{prelude::Client, server::Handle};
 use sparsek_kernels::{
     KernelError,
     distance::{self, Index, Matrix, Parameter, Prepared, Upstream, without_own},
@@ -58,7 +59,8 @@ impl Tensors {
 /// Two matrices and the distance between their rows, prepared.
 struct Ready {
     index: Index,
-    x: Prepared,
+    /// Nothing where both are the same.
+    x: Option<Prepared>,
 }
 
 impl Ready {
@@ -66,10 +68,21 @@ impl Ready {
         let client = &x.values.client;
         let index = Index::new(client, &y.matrix(), spec.distance, spec.p, spec.routine)?;
         let x = match spec.own {
-            true => index.prepared().clone(),
-            false => index.prepare(client, &x.matrix())?,
+            true => None,
+            false => Some(index.prepare(client, &x.matrix())?),
         };
         Ok(Self { index, x })
+    }
+
+    fn left(&self) -> &Prepared {
+        self.x.as_ref().unwrap_or(self.index.prepared())
+    }
+
+    fn distances(&self, client: &Client, rows: Range<usize>) -> Result<Handle, KernelError> {
+        match &self.x {
+            Some(x) => self.index.distances(client, x, rows),
+            None => self.index.own_distances(client, rows),
+        }
     }
 }
 
@@ -82,8 +95,8 @@ fn nearest(
 ) -> Result<(CubeTensor, CubeTensor), KernelError> {
     let client = &like.client;
     let (first, count) = (rows.start, rows.len());
-    let dtype = ready.x.dtype;
-    let distances = ready.index.distances(client, &ready.x, rows)?;
+    let dtype = ready.left().dtype;
+    let distances = ready.distances(client, rows)?;
     let across = ready.index.prepared().rows;
     let asked = spec.k + usize::from(spec.exclude_self);
     let options = TopkOptions {
@@ -94,7 +107,8 @@ fn nearest(
     let rows = Rows::contiguous(distances, dtype, count, across);
     let index = DType::from(spec.index);
     let index_dtype = dtype_to_elem_type(index);
-    let found = topk::topk(client, &rows, &options, index_dtype, None)?;
+    let forced = std::env::var("SPARSEK_T").ok().map(|name| *topk::ROUTINES.iter().find(|r| r.name() == name).unwrap());
+    let found = topk::topk(client, &rows, &options, index_dtype, forced)?;
     let [values, indices] = match spec.exclude_self {
         true => without_own(
             client,
@@ -130,8 +144,8 @@ impl DistanceOps for CubeBackend {
         let x = Tensors::new(x_indptr, x_indices, x_values, spec.cols);
         let y = Tensors::new(y_indptr, y_indices, y_values, spec.cols);
         let ready = expect("pairwise_distances", Ready::new(&x, &y, &spec));
-        let rows = ready.x.rows;
-        let output = ready.index.distances(&x.values.client, &ready.x, 0..rows);
+        let rows = ready.left().rows;
+        let output = ready.distances(&x.values.client, 0..rows);
         let output = expect("pairwise_distances", output);
         let shape = Shape::from([rows, ready.index.prepared().rows]);
         tensor(&x.values, output, shape, output_dtype(&x.values))
@@ -150,8 +164,8 @@ impl DistanceOps for CubeBackend {
         let y = Tensors::new(y_indptr, y_indices, y_values, spec.by.cols);
         let ready = expect("kneighbors", Ready::new(&x, &y, &spec.by));
         let (mut values, mut indices) = (Vec::new(), Vec::new());
-        let rows = ready.x.rows;
-        let row = ready.index.prepared().rows * ready.x.dtype.size();
+        let rows = ready.left().rows;
+        let row = ready.index.prepared().rows * ready.left().dtype.size();
         let page = x.values.client.properties().memory.max_page_size as usize;
         let fitting = BATCH_BYTES.min(page) / row.max(1);
         let batch = spec.batch.unwrap_or(fitting).max(1);

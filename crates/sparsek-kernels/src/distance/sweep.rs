@@ -1,0 +1,497 @@
+//! Entries of rows against dense rows in shared memory.
+//!
+//! A lane has as many rows of a tile as [`Blueprint::rows`], so that sums stay in registers. Columns that do not fit are gone
+//! through block by block; sums wait in the output. Planes take rows as they come, so that long rows hold up one of them.
+//! Behind the columns of a block is one of zeros, for entries that shall add nothing.
+#![allow(
+    clippy::collapsible_if,
+    reason = "outer conditions are decided when the kernel is compiled"
+)]
+
+use std::ops::Range;
+
+use cubecl::{ir::ElemType, prelude::*, server::Handle};
+
+use super::{
+    Job, Parameter, Prepared,
+    pair::{Sparse, Two},
+    semiring::{Dense, Semiring},
+    tiled::refused,
+};
+use crate::{
+    error::KernelError,
+    launch::{Grid, allocate, argument, units_per_cube},
+    topk::select::plane_or_unit,
+};
+
+/// Units of a cube.
+const UNITS: u32 = 1024;
+/// Rows of a tile for each lane, where shared memory has room for [`COLUMNS`] of them.
+const ROWS: usize = 2;
+const COLUMNS: usize = 256;
+/// Cubes to begin with, so that no processor is without one.
+const CUBES: usize = 2048;
+/// Entries that are looked at together.
+const STEP: u32 = 4;
+/// Bytes of shared memory that are not for values.
+const SPARE: usize = 64;
+
+/// Rows of a matrix.
+pub(super) struct Part<'a> {
+    pub matrix: &'a Prepared,
+    pub rows: Range<usize>,
+}
+
+/// The entries of rows on the left against dense rows on the right.
+pub(super) struct Sweep<'a> {
+    pub left: &'a Part<'a>,
+    pub right: &'a Part<'a>,
+    /// `[left rows, right rows]`.
+    pub output: &'a Handle,
+    /// Only pairs in which the row on the right is not before that on the left, and some others.
+    pub half: bool,
+}
+
+/// How a tile lies in shared memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct Blueprint {
+    /// Units of a plane, and planes of a cube.
+    plane: u32,
+    planes: u32,
+    /// Rows of a tile for each lane.
+    rows: usize,
+    /// Columns of a block.
+    block: usize,
+    half: bool,
+}
+
+impl Blueprint {
+    /// Rows of a tile.
+    fn width(&self) -> usize {
+        self.rows * self.plane as usize
+    }
+
+    /// Values of a lane's row of each lane, with a column of zeros.
+    fn room(&self) -> usize {
+        (self.block + 1) * self.plane as usize
+    }
+}
+
+/// What is gone through.
+#[derive(CubeType, CubeLaunch, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+struct Shape {
+    /// Rows on the left, from the first on, and of each chunk of them.
+    first: usize,
+    rows: usize,
+    chunk: usize,
+    chunks: usize,
+    /// Rows on the right.
+    from: usize,
+    across: usize,
+    cols: usize,
+    blocks: usize,
+}
+
+/// Whether shared memory has room for a column.
+pub(super) fn check(client: &Client) -> Result<(), KernelError> {
+    let wanted = 2 * plane_or_unit(client) as usize * size_of::<f64>() + SPARE;
+    let limit = client.properties().hardware.max_shared_memory_size;
+    if limit < wanted {
+        return Err(refused(format!(
+            "{wanted} bytes of shared memory for a column; there are {limit}"
+        )));
+    }
+    Ok(())
+}
+
+impl Sweep<'_> {
+    fn blueprint(&self, client: &Client) -> Blueprint {
+        let plane = plane_or_unit(client);
+        let lane = plane as usize * self.left.matrix.dtype.size();
+        let limit = client.properties().hardware.max_shared_memory_size - SPARE;
+        let rows_env: usize = std::env::var("SPARSEK_R").ok().map_or(ROWS, |x| x.parse().unwrap());
+        let rows = if limit >= rows_env * COLUMNS * lane { rows_env } else { 1 };
+        let most = limit / (rows * lane) - 1;
+        let cols = self.right.matrix.cols;
+        let blocks = cols.div_ceil(most).max(1);
+        // Few kernels for all numbers of columns.
+        let block = cols.div_ceil(blocks).max(1);
+        let units = std::env::var("SPARSEK_U").ok().map_or(UNITS, |x| x.parse().unwrap());
+        Blueprint {
+            plane,
+            planes: units_per_cube(client, units.max(plane)) / plane,
+            rows,
+            block: block.next_multiple_of(32).min(most),
+            half: self.half,
+        }
+    }
+
+    pub fn launch<M: Semiring>(&self, job: &Job) -> Result<(), KernelError> {
+        let client = job.client;
+        let blueprint = self.blueprint(client);
+        let (dtype, int) = (job.x.dtype, i32::elem_type_native());
+        let (left, right) = (self.left, self.right);
+        let cols = right.matrix.cols;
+        let blocks = cols.div_ceil(blueprint.block).max(1);
+        let x_starts = left.block_starts(job, blueprint.block, blocks)?;
+        let y_starts = match job.whole() {
+            true => x_starts.clone(),
+            false => right.block_starts(job, blueprint.block, blocks)?,
+        };
+        let [rows, across] = [left.rows.len(), right.rows.len()];
+        let tiles = across.div_ceil(blueprint.width());
+        let planes = blueprint.planes as usize;
+        let cubes = std::env::var("SPARSEK_C").ok().map_or(CUBES, |x| x.parse().unwrap());
+        let chunks = cubes.div_ceil(tiles).min(rows.div_ceil(planes));
+        let chunk = rows.div_ceil(chunks);
+        let noted = [rows * (blocks + 1), across * (blocks + 1)];
+        let dim = CubeDim::new_2d(blueprint.plane, blueprint.planes);
+        let grid = Grid::new(client, tiles * chunks, dim, job.elements().max(noted[0]).max(noted[1]))?;
+        let [x, y] = [left.matrix.arguments()?, right.matrix.arguments()?];
+        // SAFETY: the lengths are checked; offsets and columns are in range by the contract of `Matrix`.
+        unsafe {
+            sweep_kernel::launch_unchecked::<M>(
+                client,
+                grid.count,
+                grid.dim,
+                grid.address,
+                x.indptr,
+                x.indices,
+                x.values,
+                x.norms,
+                y.indptr,
+                y.indices,
+                y.values,
+                y.norms,
+                argument(&x_starts, "starts", int, noted[0])?,
+                argument(&y_starts, "starts", int, noted[1])?,
+                argument(self.output, "sums", dtype, rows * across)?,
+                job.parameter.launch(),
+                ShapeLaunch::new(
+                    left.rows.start,
+                    rows,
+                    chunk,
+                    chunks,
+                    right.rows.start,
+                    across,
+                    cols,
+                    blocks,
+                ),
+                blueprint,
+                job.own,
+                dtype,
+            );
+        }
+        Ok(())
+    }
+}
+
+impl Part<'_> {
+    /// The first entry of each block of columns in each row, and the end of the row.
+    fn block_starts(&self, job: &Job, block: usize, blocks: usize) -> Result<Handle, KernelError> {
+        let client = job.client;
+        let int = i32::elem_type_native();
+        let noted = self.rows.len() * (blocks + 1);
+        let starts = allocate(client, "starts", noted, int)?;
+        let grid = Grid::elementwise(client, noted, noted.max(self.matrix.nnz))?;
+        let x = self.matrix.arguments()?;
+        // SAFETY: as in `launch`.
+        unsafe {
+            starts_kernel::launch_unchecked(
+                client,
+                grid.count,
+                grid.dim,
+                grid.address,
+                x.indptr,
+                x.indices,
+                argument(&starts, "starts", int, noted)?,
+                self.rows.start,
+                block,
+                blocks,
+            );
+        }
+        Ok(starts)
+    }
+}
+
+/// A unit for each row and block, by bisection.
+#[cube(launch_unchecked, address_type = "dynamic")]
+fn starts_kernel(
+    indptr: &[i32],
+    indices: &[i32],
+    starts: &mut [i32],
+    first: usize,
+    block: usize,
+    blocks: usize,
+) {
+    if ABSOLUTE_POS >= starts.len() {
+        terminate!();
+    }
+    let row = ABSOLUTE_POS / (blocks + 1);
+    let number = ABSOLUTE_POS - row * (blocks + 1);
+    let mut low = indptr[first + row];
+    let mut high = indptr[first + row + 1];
+    let column = i32::cast_from(number * block);
+    if number == blocks {
+        low = high;
+    }
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if indices[middle as usize] < column {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    starts[ABSOLUTE_POS] = low;
+}
+
+/// A tile of dense rows.
+#[derive(CubeType)]
+struct Tile<S: Float> {
+    /// Column by column, apart for each row of a lane.
+    values: Sequence<Shared<[S]>>,
+    /// The first column of the block.
+    column: usize,
+    p: S,
+    #[cube(comptime)]
+    blueprint: Blueprint,
+}
+
+#[cube]
+impl<S: Float> Tile<S> {
+    fn new(p: S, #[comptime] blueprint: Blueprint) -> Tile<S> {
+        let mut values = Sequence::<Shared<[S]>>::new();
+        #[unroll]
+        for _ in 0..comptime!(blueprint.rows) {
+            values.push(Shared::<[S]>::new_slice(comptime!(blueprint.room())));
+        }
+        Tile::<S> {
+            values,
+            column: 0usize,
+            p,
+            blueprint,
+        }
+    }
+
+    /// Makes all values absent ones, and those of the column behind the block zeros.
+    fn clear<M: Semiring>(&mut self) {
+        let plane = comptime!(self.blueprint.plane as usize);
+        let units = comptime!((self.blueprint.plane * self.blueprint.planes) as usize);
+        let room = comptime!(self.blueprint.room());
+        #[unroll]
+        for r in 0..comptime!(self.blueprint.rows) {
+            let mut at = UNIT_POS as usize;
+            while at < room {
+                let behind = at + plane >= room;
+                self.values.index_mut(r)[at] = select(behind, S::new(0.0), M::absent::<S>());
+                at += units;
+            }
+        }
+    }
+
+    /// Lays out the block of columns of the rows from `first` on, `across` of the matrix in all.
+    fn fill<M: Semiring>(&mut self, y: &Sparse<S>, starts: &[i32], first: usize, across: usize, place: &Block) {
+        let plane = comptime!(self.blueprint.plane as usize);
+        #[unroll]
+        for r in 0..comptime!(self.blueprint.rows) {
+            let mut row = UNIT_POS_Y as usize;
+            while row < plane {
+                let number = first + comptime!(r * self.blueprint.plane as usize) + row;
+                if number < across {
+                    let noted = place.noted(number);
+                    let end = starts[noted + 1] as usize;
+                    let mut entry = starts[noted] as usize + UNIT_POS_X as usize;
+                    while entry < end {
+                        let at = (y.column(entry) as usize - self.column) * plane + row;
+                        self.values.index_mut(r)[at] = M::laid::<S>(y.value(entry));
+                        entry += plane;
+                    }
+                }
+                row += comptime!(self.blueprint.planes as usize);
+            }
+        }
+    }
+
+    /// A sum and what an entry adds to it, given what the row has in its column.
+    fn add<M: Semiring>(&self, sum: S, value: S, aid: S, other: S) -> S {
+        let mut out = sum;
+        if comptime!(M::NEEDS.dense == Some(Dense::Halves)) {
+            let part = select(other == S::new(0.0), S::new(1.0), S::new(0.5));
+            out += part * M::direct::<S>(value, other, self.p);
+        } else if comptime!(M::NEEDS.dense == Some(Dense::Left)) {
+            out += M::share::<S>(value, aid, other);
+        } else {
+            out = M::reduce::<S>(sum, M::product::<S>(value, other, self.p));
+        }
+        out
+    }
+
+    /// Goes through the entries of a row, from `begin` to before `end`: what each of the lane's rows adds up to.
+    fn meet<M: Semiring>(&self, x: &Sparse<S>, begin: usize, end: usize) -> Array<S> {
+        let plane = comptime!(self.blueprint.plane as usize);
+        let lane = UNIT_POS_X as usize;
+        let mut sums = Array::<S>::new(comptime!(self.blueprint.rows));
+        #[unroll]
+        for r in 0..comptime!(self.blueprint.rows) {
+            sums[r] = M::identity::<S>();
+        }
+        let mut done = begin;
+        while done < end {
+            // Each lane has an entry, which all of them look at in turn.
+            let mine = done + lane;
+            let mut place = comptime!((self.blueprint.block * self.blueprint.plane as usize) as u32).runtime();
+            let mut value = S::new(0.0);
+            if mine < end {
+                value = x.value(mine);
+                if value != S::new(0.0) {
+                    place = (x.column(mine) as u32 - self.column as u32) * comptime!(self.blueprint.plane);
+                }
+            }
+            let mut aid = value;
+            if comptime!(M::NEEDS.dense == Some(Dense::Left)) {
+                aid = M::aid::<S>(value);
+            }
+            let there = min(end - done, plane) as u32;
+            let step = comptime!(if plane > STEP as usize { STEP } else { 1 });
+            let mut turn = 0u32;
+            while turn < there {
+                #[unroll]
+                for t in 0..step {
+                    let mut at = place;
+                    let mut a = value;
+                    let mut beside = aid;
+                    if comptime!(plane > 1) {
+                        at = plane_shuffle(place, turn + t);
+                        a = plane_shuffle(value, turn + t);
+                        if comptime!(M::NEEDS.dense == Some(Dense::Left)) {
+                            beside = plane_shuffle(aid, turn + t);
+                        }
+                    }
+                    let at = at as usize + lane;
+                    #[unroll]
+                    for r in 0..comptime!(self.blueprint.rows) {
+                        sums[r] = self.add::<M>(sums[r], a, beside, self.values.index(r)[at]);
+                    }
+                }
+                turn += step;
+            }
+            done += plane;
+        }
+        sums
+    }
+}
+
+/// One of the blocks of columns.
+#[derive(CubeType)]
+struct Block {
+    number: usize,
+    of: usize,
+}
+
+#[cube]
+impl Block {
+    /// Where the first entry of the block in a row is noted; behind it that of the next.
+    fn noted(&self, row: usize) -> usize {
+        row * (self.of + 1) + self.number
+    }
+}
+
+/// The next row of a chunk for each plane.
+#[cube]
+fn next_row(taken: &Shared<[Atomic<u32>]>, #[comptime] plane: u32) -> usize {
+    let mut row = 0u32;
+    if UNIT_POS_X == 0 {
+        row = taken[0].fetch_add(1);
+    }
+    if comptime!(plane > 1) {
+        row = plane_shuffle(row, 0);
+    }
+    row as usize
+}
+
+#[cube(launch_unchecked, address_type = "dynamic")]
+#[allow(clippy::too_many_arguments, reason = "two matrices of four buffers")]
+fn sweep_kernel<M: Semiring, S: Float>(
+    x_indptr: &[i32],
+    x_indices: &[i32],
+    x_values: &[S],
+    x_norms: &[S],
+    y_indptr: &[i32],
+    y_indices: &[i32],
+    y_values: &[S],
+    y_norms: &[S],
+    x_starts: &[i32],
+    y_starts: &[i32],
+    output: &mut [S],
+    parameter: Parameter,
+    shape: Shape,
+    #[comptime] blueprint: Blueprint,
+    #[comptime] own: bool,
+    #[define(S)] _dtype: ElemType,
+) {
+    let plane = comptime!(blueprint.plane as usize);
+    let x = Sparse::<S>::new(x_indptr, x_indices, x_values, x_norms);
+    let y = Sparse::<S>::new(y_indptr, y_indices, y_values, y_norms);
+    let two = Two::<S>::new(x, y, shape.cols as u32, &parameter, own);
+    let tile = CUBE_POS / shape.chunks;
+    let chunk = CUBE_POS - tile * shape.chunks;
+    let first = tile * comptime!(blueprint.width());
+    let begin = chunk * shape.chunk;
+    let mut last = min(begin + shape.chunk, shape.rows);
+    if comptime!(blueprint.half) {
+        last = min(last, first + comptime!(blueprint.width()));
+    }
+    if first >= shape.across || begin >= last {
+        terminate!();
+    }
+    let mut dense = Tile::<S>::new(two.p, blueprint);
+    let taken = Shared::<[Atomic<u32>]>::new_slice(4usize);
+    for block in 0..shape.blocks {
+        let place = Block {
+            number: block,
+            of: shape.blocks,
+        };
+        sync_cube();
+        dense.column = block * comptime!(blueprint.block);
+        dense.clear::<M>();
+        if UNIT_POS == 0 {
+            taken[0].store(0);
+        }
+        sync_cube();
+        dense.fill::<M>(two.right(), y_starts, first, shape.across, &place);
+        sync_cube();
+        let mut row = begin + next_row(&taken, comptime!(blueprint.plane));
+        while row < last {
+            let noted = place.noted(row);
+            let from = x_starts[noted] as usize;
+            let to = x_starts[noted + 1] as usize;
+            let sums = dense.meet::<M>(two.left(), from, to);
+            #[unroll]
+            for r in 0..comptime!(blueprint.rows) {
+                let j = first + comptime!(r * plane) + UNIT_POS_X as usize;
+                if j < shape.across {
+                    let at = row * shape.across + j;
+                    let mut sum = sums[r];
+                    if block > 0 {
+                        sum = M::reduce::<S>(sum, output[at]);
+                    }
+                    if comptime!(!M::NEEDS.meets_twice()) {
+                        if block + 1 == shape.blocks {
+                            let i = shape.first + row;
+                            let mut other = S::new(0.0);
+                            if comptime!(M::NEEDS.dense == Some(Dense::Left)) {
+                                // Columns that are lacking are in the sum.
+                                other = two.left().norm(i);
+                            }
+                            sum = two.finish::<M>(i, shape.from + j, sum, other);
+                        }
+                    }
+                    output[at] = sum;
+                }
+            }
+            row = begin + next_row(&taken, comptime!(blueprint.plane));
+        }
+    }
+}
