@@ -4,7 +4,10 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use anyhow::ensure;
 
-use crate::record::{self, NeighborRecord, Record, VectorRecord};
+use crate::{
+    distance::paper,
+    record::{self, NeighborRecord, Record, VectorRecord},
+};
 
 /// Prints a table of the records in a file, one row per case, in the order of the file.
 #[derive(clap::Args)]
@@ -17,6 +20,10 @@ pub struct Arguments {
     /// Only records of this method.
     #[arg(long)]
     method: Option<String>,
+    /// Nearest neighbours in the form of Nolet et al.'s Table 3: the paper's routine (hybrid), the one that is chosen, and the
+    /// paper's own figures.
+    #[arg(long)]
+    table_3: bool,
 }
 
 impl Arguments {
@@ -36,6 +43,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     }
     let mut neighbors = record::read_neighbors(&arguments.file)?;
     neighbors.retain(|record| arguments.wants(&record.backend, &record.method));
+    if arguments.table_3 {
+        ensure!(!neighbors.is_empty(), "no records of distance");
+        paper::print(&neighbors);
+        return Ok(());
+    }
     if !neighbors.is_empty() {
         print_neighbors(&neighbors);
         return Ok(());

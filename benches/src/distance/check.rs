@@ -8,6 +8,10 @@ use sparsek_tests::oracle::distance;
 
 /// Rows that are looked at, evenly spaced.
 const ROWS: usize = 8;
+/// Elements of a matrix beyond which these rows are compared with some of the others only, evenly spaced, and with the
+/// neighbours found.
+const MANY: usize = 1 << 31;
+const OTHERS: usize = 1024;
 /// What distances in f32 may be off, of themselves and at least.
 const RELATIVE: f64 = 2e-5;
 const LEAST: f64 = 2e-5;
@@ -36,11 +40,24 @@ pub fn check(
     let looked: Vec<usize> = (0..rows).step_by(step).collect();
     for &row in &looked {
         let own = dense(row);
-        let all: Vec<f64> = (0..rows)
-            .into_par_iter()
-            .map(|other| distance::distance(metric.name(), metric.p(), &own, &dense(other)))
+        let spacing = match rows.saturating_mul(index.cols()) > MANY {
+            true => rows.div_ceil(OTHERS),
+            false => 1,
+        };
+        let found = indices[row * k..(row + 1) * k]
+            .iter()
+            .map(|&at| at as usize);
+        let mut order: Vec<usize> = (0..rows).step_by(spacing).chain(found).collect();
+        order.sort_unstable();
+        order.dedup();
+        order.retain(|&other| other != row && other < rows);
+        let compared: Vec<f64> = (order.par_iter())
+            .map(|&other| distance::distance(metric.name(), metric.p(), &own, &dense(other)))
             .collect();
-        let mut order: Vec<usize> = (0..rows).filter(|&other| other != row).collect();
+        let mut all = vec![f64::NAN; rows];
+        for (&other, distance) in order.iter().zip(compared) {
+            all[other] = distance;
+        }
         order.sort_by(|&a, &b| distance::order(metric.name(), all[a], all[b]));
         for (slot, &nearest) in order[..k].iter().enumerate() {
             let at = indices[row * k + slot] as usize;

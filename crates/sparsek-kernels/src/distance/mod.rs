@@ -7,7 +7,9 @@ mod catalogue;
 mod columns;
 mod gradient;
 mod host;
+mod hybrid;
 mod inverted;
+mod memory;
 mod merge;
 pub mod metrics;
 mod norms;
@@ -16,6 +18,7 @@ mod own;
 mod pair;
 mod semiring;
 mod tiled;
+mod within;
 
 use std::ops::Range;
 
@@ -26,11 +29,13 @@ pub use self::{
     catalogue::{Distance, Each, Entry},
     gradient::{Turned, Upstream, gradient},
     host::HostMatrix,
+    memory::index_part,
     metrics::{Metric, UnknownMetric},
     norms::Prepared,
     numbers::{Parameter, Sums, SumsExpand},
     own::without_own,
     semiring::{Gradient, HostSemiring, Needs, Real, Semiring, host as formulas},
+    within::{STRETCH, Within},
 };
 use crate::{
     error::KernelError,
@@ -66,10 +71,18 @@ pub enum Routine {
     Inverted,
     /// A cube for each tile of the other matrix's rows has them dense in shared memory. Only where forced.
     Tiled,
+    /// A cube for each row has it in shared memory and goes through all entries of the other matrix, as in the paper. Only where
+    /// forced.
+    Hybrid,
 }
 
 /// All routines.
-pub const ROUTINES: [Routine; 3] = [Routine::Merge, Routine::Inverted, Routine::Tiled];
+pub const ROUTINES: [Routine; 4] = [
+    Routine::Merge,
+    Routine::Inverted,
+    Routine::Tiled,
+    Routine::Hybrid,
+];
 
 impl Routine {
     /// Its name.
@@ -78,6 +91,7 @@ impl Routine {
             Self::Merge => "merge",
             Self::Inverted => "inverted",
             Self::Tiled => "tiled",
+            Self::Hybrid => "hybrid",
         }
     }
 }
@@ -154,13 +168,17 @@ impl Index {
                 tiled::check(client, &needs)?;
                 Routine::Tiled
             }
+            Some(Routine::Hybrid) => {
+                hybrid::check(client)?;
+                Routine::Hybrid
+            }
             Some(Routine::Merge) => Routine::Merge,
         };
         let parameter = Parameter::of(p);
         let prepared = distance.prepare(client, matrix, parameter)?;
         let columns = match routine {
             Routine::Inverted => Some(Columns::new(client, &prepared, &needs)?),
-            Routine::Merge | Routine::Tiled => None,
+            Routine::Merge | Routine::Tiled | Routine::Hybrid => None,
         };
         Ok(Self {
             distance,

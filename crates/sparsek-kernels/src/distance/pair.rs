@@ -117,6 +117,11 @@ impl<'a, S: Float> Two<'a, S> {
         M::finalise::<S>(core, sums)
     }
 
+    /// The distance of rows `i` and `j`, given its core.
+    pub fn close<M: Semiring>(&self, i: usize, j: usize, core: S, other: S) -> S {
+        M::finalise::<S>(core, self.sums::<M>(i, j, S::new(0.0), other))
+    }
+
     /// The distance of rows `i` and `j`.
     pub fn distance<M: Semiring>(&self, i: usize, j: usize) -> S {
         let merged = self.merge::<M>(i, j);

@@ -14,13 +14,14 @@ use crate::{
     topk::{MAX_COLS, TopkOptions, argtopk, topk},
 };
 
-/// Bytes of distances that cross to the host at a time.
-const BATCH_BYTES: usize = 1 << 30;
+/// Bytes of distances of which those within a radius are found at a time.
+const BATCH_BYTES: usize = 512 << 20;
 
 /// Brute-force nearest neighbours among the rows of a sparse matrix.
 ///
-/// Distances of a batch of queries to all rows of the index are in memory at a time, 1 GiB of them unless a batch is set; never the
-/// whole matrix. The result is the same whatever the batches.
+/// Distances of a batch of queries to all rows of the index are in memory at a time, never the whole matrix: 512 MiB of them, or an
+/// eighth of the memory that is free where that is less, unless a batch is set. The index is gone through in parts where counters of
+/// its columns would take more than 256 MiB. The result is the same whatever the batches.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -40,7 +41,7 @@ pub struct NearestNeighbors {
     pub(super) index: Csr,
     pub(super) measure: Measure,
     query_batch: Option<usize>,
-    index_batch: Option<usize>,
+    pub(super) index_batch: Option<usize>,
 }
 
 impl NearestNeighbors {
@@ -62,7 +63,7 @@ impl NearestNeighbors {
         }
     }
 
-    /// Sets how many rows of the index are compared at a time, at most [`MAX_COLS`]. Neighbours within a radius ignore it.
+    /// Sets how many rows of the index are compared at a time, at most [`MAX_COLS`].
     pub fn with_index_batch(self, rows: usize) -> Self {
         Self {
             index_batch: Some(rows.clamp(1, MAX_COLS)),

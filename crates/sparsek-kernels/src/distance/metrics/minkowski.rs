@@ -13,7 +13,7 @@ pub struct Minkowski;
 semiring! {
     #[cube]
     impl Semiring for Minkowski {
-        const NEEDS: Needs = Needs { logarithms: true, parameter: true, ..Needs::DIRECT };
+        const NEEDS: Needs = Needs { logarithms: true, parameter: true, ..Needs::UNION };
 
         fn norm<S: Float>(a: S, p: S) -> S {
             a.abs().powf(p)
