@@ -115,10 +115,14 @@ fn print_vectors(records: &[VectorRecord]) {
     }
 }
 
-/// Nearest neighbours: a row for each metric, a column for each data set.
+/// Nearest neighbours: a row for each metric and each routine that was forced, a column for each data set.
 fn print_neighbors(records: &[NeighborRecord]) {
-    let in_order = |name: fn(&NeighborRecord) -> &String| {
-        let mut names: Vec<&String> = Vec::new();
+    let method = |record: &NeighborRecord| match record.routine.as_str() {
+        "auto" => record.method.clone(),
+        forced => format!("{}, {forced}", record.method),
+    };
+    let in_order = |name: &dyn Fn(&NeighborRecord) -> String| {
+        let mut names: Vec<String> = Vec::new();
         for name in records.iter().map(name) {
             if !names.contains(&name) {
                 names.push(name);
@@ -126,23 +130,27 @@ fn print_neighbors(records: &[NeighborRecord]) {
         }
         names
     };
-    let (cases, methods) = (
-        in_order(|record| &record.case),
-        in_order(|record| &record.method),
-    );
+    let (cases, methods) = (in_order(&|record| record.case.clone()), in_order(&method));
     let line = |cells: Vec<String>| println!("| {} |", cells.join(" | "));
-    let head = cases.iter().map(|case| format!("{case}, ms (G pairs/s)"));
+    let head = cases
+        .iter()
+        .map(|case| format!("{case}, ms (ps a pair of entries; × floor)"));
     line([String::from("metric")].into_iter().chain(head).collect());
     line(vec!["---".into(); cases.len() + 1]);
-    for method in methods {
+    for name in &methods {
         let cells = cases.iter().map(|case| {
             let found = records
                 .iter()
-                .find(|r| r.case == **case && r.method == *method);
+                .find(|r| r.case == *case && method(r) == *name);
             found.map_or("–".into(), |r| {
-                format!("{:.2} ({:.0})", r.ms, r.gwork_per_s)
+                format!(
+                    "{:.2} ({:.2}; {:.0})",
+                    r.ms,
+                    1e3 / r.gwork_per_s,
+                    r.ms / r.floor_ms
+                )
             })
         });
-        line([method.clone()].into_iter().chain(cells).collect());
+        line([name.clone()].into_iter().chain(cells).collect());
     }
 }

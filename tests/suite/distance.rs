@@ -143,26 +143,6 @@ pub fn distances<T: Element>(
     }
 }
 
-/// What a deviation of a distance is measured against.
-pub fn scale(metric: Metric, x: &[f64], y: &[f64]) -> f64 {
-    let norm = |row: &[f64], p: f64| row.iter().map(|a| a.abs().powf(p)).sum::<f64>();
-    let both = |p: f64| norm(x, p).powf(1.0 / p) + norm(y, p).powf(1.0 / p);
-    match metric {
-        Metric::Dot => norm(x, 2.0).sqrt() * norm(y, 2.0).sqrt(),
-        Metric::Euclidean => both(2.0),
-        Metric::SqEuclidean => both(2.0).powi(2),
-        Metric::Manhattan | Metric::KullbackLeibler | Metric::SymmetricKl => 10.0 * both(1.0),
-        Metric::Minkowski(p) => both(p),
-        Metric::Canberra => x.len() as f64,
-        Metric::BrayCurtis => {
-            let sum: f64 = x.iter().zip(y).map(|(a, b)| (a + b).abs()).sum();
-            (both(1.0) / sum).powi(2)
-        }
-        Metric::Correlation => 10.0,
-        _ => 1.0,
-    }
-}
-
 /// Whether rounding decides what the distance is.
 fn undecided(metric: Metric, x: &[f64], y: &[f64]) -> bool {
     let flat = |row: &[f64]| {
@@ -200,7 +180,8 @@ pub fn check(
             if undecided(metric, x, y) {
                 continue;
             }
-            let bound = relative * expected.abs() + of_scale * scale(metric, x, y);
+            let scale = distance::scale(metric.name(), metric.p(), x, y);
+            let bound = relative * expected.abs() + of_scale * scale;
             let same = found == expected || (found.is_nan() && expected.is_nan());
             let near = (found - expected).abs() <= bound;
             if !same && !near {

@@ -11,8 +11,6 @@ use sparsek_tests::{
     sparse::{Sparse, near_duplicates, rounded, upload},
 };
 
-use crate::distance::scale;
-
 pub fn add(cases: &mut Cases, backend: &Backend) {
     for &metric in Metric::ALL {
         let case = format!("tensor/neighbors/{}", metric.name());
@@ -68,7 +66,7 @@ fn check(
         for (slot, &(j, nearest)) in expected.iter().enumerate() {
             let at = indices[i][slot];
             let (found, real) = (distances[i][slot], all[at].1);
-            let of_scale = 4e-6 * scale(metric, row, &index[at]);
+            let of_scale = 4e-6 * distance::scale(name, p, row, &index[at]);
             let near = |a: f64, b: f64| {
                 a == b
                     || (a.is_nan() && b.is_nan())

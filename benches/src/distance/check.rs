@@ -10,11 +10,12 @@ use sparsek_tests::oracle::distance;
 const ROWS: usize = 8;
 /// Elements of a matrix beyond which these rows are compared with some of the others only, evenly spaced, and with the
 /// neighbours found.
-const MANY: usize = 1 << 31;
+const MANY: usize = 1 << 27;
 const OTHERS: usize = 1024;
-/// What distances in f32 may be off, of themselves and at least.
+/// What distances in f32 may be off, of themselves, at least, and of what they are made of.
 const RELATIVE: f64 = 2e-5;
 const LEAST: f64 = 2e-5;
+const OF_SCALE: f64 = 4e-6;
 
 /// Compares the neighbours of some rows with those by f64, up to distances that rounding cannot tell apart; says how many
 /// rows these were.
@@ -63,8 +64,10 @@ pub fn check(
             let at = indices[row * k + slot] as usize;
             let found = distances[row * k + slot];
             ensure!(at < rows && at != row, "row {row}: neighbour {at}");
+            let scale = distance::scale(metric.name(), metric.p(), &own, &dense(at));
             let near = |a: f64, b: f64| {
-                a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= LEAST + RELATIVE * b.abs()
+                let bound = LEAST + RELATIVE * b.abs() + OF_SCALE * scale;
+                a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= bound
             };
             ensure!(
                 near(found, all[at]) && near(all[at], all[nearest]),

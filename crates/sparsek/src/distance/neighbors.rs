@@ -99,16 +99,23 @@ impl NearestNeighbors {
         if rows <= batch {
             return Ok(self.nearest(query, &self.index, k, own));
         }
-        // The best of each part of the index; the row itself is left out at the end.
+        // The best of the parts of the index so far; the row itself is left out at the end.
         let asked = k + usize::from(own);
-        let (mut values, mut places) = (Vec::new(), Vec::new());
+        let mut best = None;
         for first in (0..rows).step_by(batch) {
             let part = self.index.slice_rows(first..rows.min(first + batch));
-            let found = self.nearest(query, &part, asked.min(part.rows()), false);
-            values.push(found.0);
-            places.push(found.1.add_scalar(first as i64));
+            let (values, places) = self.nearest(query, &part, asked.min(part.rows()), false);
+            let found = (values, places.add_scalar(first as i64));
+            best = Some(match best {
+                None => found,
+                Some(best) => self.best_of(best, found, asked),
+            });
         }
-        Ok(self.merge(Tensor::cat(values, 1), Tensor::cat(places, 1), k, own))
+        let (values, places) = best.expect("there are more rows than in a part");
+        Ok(match own {
+            true => without_own(values, places, 0),
+            false => (values, places),
+        })
     }
 
     /// Neighbours of some rows of the index, none of which is its own: those rows of what
@@ -169,23 +176,15 @@ impl NearestNeighbors {
         self.query_batch.unwrap_or(fitting.max(1))
     }
 
-    /// The best `k` of candidates, those of a part of the index after those of the part before.
-    fn merge(
-        &self,
-        values: Tensor<2>,
-        places: Tensor<2, Int>,
-        k: usize,
-        own: bool,
-    ) -> (Tensor<2>, Tensor<2, Int>) {
-        let options = TopkOptions::new(k + usize::from(own))
+    /// The best `k` of two lists, the second of later rows.
+    fn best_of(&self, one: Found, other: Found, k: usize) -> Found {
+        let values = Tensor::cat(vec![one.0, other.0], 1);
+        let places = Tensor::cat(vec![one.1, other.1], 1);
+        let options = TopkOptions::new(k.min(values.dims()[1]))
             .with_largest(self.measure.distance.needs().largest)
             .with_sorted(true);
         let (values, at) = topk(values, &options);
-        let places = places.gather(1, at);
-        match own {
-            true => without_own(values, places, 0),
-            false => (values, places),
-        }
+        (values, places.gather(1, at))
     }
 
     fn nearest(&self, x: &Csr, y: &Csr, k: usize, own: bool) -> (Tensor<2>, Tensor<2, Int>) {
@@ -211,6 +210,9 @@ impl NearestNeighbors {
         )
     }
 }
+
+/// Distances and where they are, the nearest first.
+type Found = (Tensor<2>, Tensor<2, Int>);
 
 /// All but one of the neighbours of rows from `first` on: without the row itself, else without the last.
 fn without_own(

@@ -15,16 +15,12 @@ use burn_cubecl::{CubeBackend, kernel::into_contiguous, tensor::CubeTensor};
 use cubecl::{MemoryScope, client::Client, server::Handle};
 use sparsek_kernels::{
     KernelError,
-    distance::{
-        self, Index, Matrix, Parameter, Prepared, Upstream, Within, index_part, without_own,
-    },
+    distance::{self, Index, Matrix, Parameter, Prepared, Upstream, index_part, without_own},
     topk::{self, Rows, TopkOptions},
 };
 
 use super::{expect, tensor};
-use crate::ops::{
-    DistanceGradientOps, DistanceOps, DistanceSpec, NearestSpec, Turned, WithinOps, WithinSpec,
-};
+use crate::ops::{DistanceGradientOps, DistanceOps, DistanceSpec, NearestSpec, Turned};
 
 /// Most bytes of distances in memory at a time, and of the counters of an index: with what selects, and with what pools round
 /// up to, they stay within 2 GiB.
@@ -304,7 +300,7 @@ impl DistanceOps for CubeBackend {
         let [bytes, counters] = budget(client, pairs.saturating_mul(size));
         let part = index_part(client, &matrix, by.distance, by.routine, counters);
         let part = expect("kneighbors", part);
-        let found = match part < matrix.rows {
+        let found = match part < matrix.rows && pairs > 0 && spec.k > 0 {
             true => in_parts([&x, &y], &spec, part, bytes),
             false => Ready::new(&x, &y, by).and_then(|ready| {
                 let k = spec.k + usize::from(spec.exclude_self);
@@ -312,44 +308,6 @@ impl DistanceOps for CubeBackend {
             }),
         };
         expect("kneighbors", found)
-    }
-}
-
-/// Distances and how near is near.
-fn within<'a>(distances: &'a CubeTensor, spec: &WithinSpec) -> Within<'a> {
-    Within {
-        distances: &distances.handle,
-        dtype: dtype_to_elem_type(distances.dtype),
-        rows: distances.shape()[0],
-        across: distances.shape()[1],
-        radius: spec.radius,
-        largest: spec.largest,
-        own: spec.own,
-    }
-}
-
-impl WithinOps for CubeBackend {
-    fn count_within(distances: FloatTensor<Self>, spec: WithinSpec) -> IntTensor<Self> {
-        let distances = into_contiguous(distances);
-        let within = within(&distances, &spec);
-        let counts = expect("radius_neighbors", within.count(&distances.client));
-        let shape = Shape::from([within.rows, Within::stretches(within.across)]);
-        tensor(&distances, counts, shape, DType::I32)
-    }
-
-    fn list_within(
-        distances: FloatTensor<Self>,
-        offsets: IntTensor<Self>,
-        spec: WithinSpec,
-    ) -> (FloatTensor<Self>, IntTensor<Self>) {
-        let (distances, offsets) = (into_contiguous(distances), into_contiguous(offsets));
-        let listed = within(&distances, &spec).list(&distances.client, &offsets.handle, spec.total);
-        let [values, places] = expect("radius_neighbors", listed);
-        let shape = Shape::from([spec.total]);
-        (
-            tensor(&distances, values, shape.clone(), distances.dtype),
-            tensor(&distances, places, shape, DType::I32),
-        )
     }
 }
 
