@@ -226,7 +226,7 @@ fn of_metric<T: Element>(backend: &Backend, metric: Metric, routine: Option<Rout
         pairs.push((format!("{rows} rows"), make.matrix(8), other.matrix(9)));
     }
     // More columns than shared memory has places, in rows that are few parts of a hash table, or many.
-    let make = Sparse::new("", [5, 26_000], 0.01, Places::FullRows, Values::Counts);
+    let make = Sparse::new("", [5, 13_000], 0.02, Places::FullRows, Values::Normal);
     let other = make.with_rows(3);
     pairs.push(("full rows".into(), make.matrix(10), other.matrix(11)));
     let close = near_duplicates(12, 40, 7);

@@ -10,7 +10,12 @@ mod scan;
 mod sums;
 mod table;
 
-use cubecl::{features::AtomicUsage, ir::ElemType, prelude::*, server::Handle};
+use cubecl::{
+    features::{AtomicUsage, Plane},
+    ir::ElemType,
+    prelude::*,
+    server::Handle,
+};
 
 use self::{
     scan::{Blueprint, Pass, ShapeLaunch, scan_kernel},
@@ -48,6 +53,9 @@ fn refused(reason: String) -> KernelError {
 pub(super) fn check(client: &Client) -> Result<(), KernelError> {
     if is_llvmpipe(client) {
         return Err(refused(NO_LAYOUTS.into()));
+    }
+    if plane_or_unit(client) > 1 && !client.features().plane.contains(Plane::Sync) {
+        return Err(refused("planes cannot wait for themselves".into()));
     }
     let atomic = Type::atomic(u32::elem_type_native());
     let has = client.properties().atomic_type_usage(atomic);

@@ -1,12 +1,11 @@
 //! Which of some distances are within a radius: counted first, then listed where each has room.
 
-use cubecl::{ir::ElemType, prelude::*, server::Handle};
+use cubecl::{features::Plane, ir::ElemType, prelude::*, server::Handle};
 
 use super::planes_for;
 use crate::{
     error::KernelError,
     launch::{allocate, argument},
-    topk::select::plane_or_unit,
 };
 
 /// Distances of a row that are counted and listed by one plane.
@@ -85,7 +84,7 @@ impl Within<'_> {
             _ => (self.radius as f32).to_le_bytes().to_vec(),
         });
         let (values, places, total) = listed.unwrap_or((&radius, &radius, 1));
-        let (grid, _) = planes_for(client, items, pairs)?;
+        let (grid, plane) = planes_for(client, items, pairs)?;
         // SAFETY: `argument` checks the lengths; offsets are sums of what was counted of the same distances.
         unsafe {
             within_kernel::launch_unchecked(
@@ -103,7 +102,8 @@ impl Within<'_> {
                 stretches,
                 self.own.unwrap_or(0),
                 Blueprint {
-                    plane: plane_or_unit(client),
+                    plane,
+                    sync: plane > 1 && client.features().plane.contains(Plane::Sync),
                     largest: self.largest,
                     own: self.own.is_some(),
                     listed: listed.is_some(),
@@ -119,6 +119,8 @@ impl Within<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Blueprint {
     plane: u32,
+    /// Whether planes can wait for themselves.
+    sync: bool,
     largest: bool,
     own: bool,
     listed: bool,
@@ -156,19 +158,17 @@ fn within_kernel<S: Float>(
     let mut done = first;
     while done < end {
         let place = done + UNIT_POS_X as usize;
-        let mut near = 0i32;
-        let mut distance = S::new(0.0);
-        if place < end {
-            distance = distances[row * across + place];
-            let within = if comptime!(blueprint.largest) {
-                distance >= limit
-            } else {
-                distance <= limit
-            };
-            near = select(within, 1i32, 0i32);
-            if comptime!(blueprint.own) {
-                near = select(place == own + row, 0i32, near);
-            }
+        // Units do not part, so that all see each other's values.
+        let distance = distances[row * across + min(place, end - 1)];
+        let within = if comptime!(blueprint.largest) {
+            distance >= limit
+        } else {
+            distance <= limit
+        };
+        let mut near = select(within, 1i32, 0i32);
+        near = select(place < end, near, 0i32);
+        if comptime!(blueprint.own) {
+            near = select(place == own + row, 0i32, near);
         }
         if comptime!(blueprint.listed) {
             let mut through = near;
@@ -181,6 +181,9 @@ fn within_kernel<S: Float>(
                 let slot = (found + through - 1) as usize;
                 values[slot] = distance;
                 places[slot] = i32::cast_from(place);
+            }
+            if comptime!(blueprint.sync) {
+                sync_plane();
             }
             found += all;
         } else {

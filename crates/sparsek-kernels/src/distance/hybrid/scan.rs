@@ -284,6 +284,7 @@ pub(super) fn scan_kernel<M: Semiring, S: Float>(
                 added.total = entry.total;
                 added.other = entry.other;
             }
+            together(blueprint.plane);
             let mut from = row;
             let mut to = row;
             if comptime!(plane > 1) {
@@ -300,6 +301,7 @@ pub(super) fn scan_kernel<M: Semiring, S: Float>(
                 if UNIT_POS_X == 0 && current != NONE && from != current {
                     sink.write::<M>(current, &so_far);
                 }
+                together(blueprint.plane);
                 let running = added.running::<M>(row, blueprint.plane);
                 let goes_on = row == current;
                 let joined = so_far.joined::<M>(&running);
@@ -315,6 +317,7 @@ pub(super) fn scan_kernel<M: Semiring, S: Float>(
                         };
                         sink.write::<M>(row, &part);
                     }
+                    together(blueprint.plane);
                 }
                 let is_last = UNIT_POS_X == comptime!(blueprint.plane - 1);
                 total = select(is_last, sum, identity::<M, S>());
@@ -323,12 +326,21 @@ pub(super) fn scan_kernel<M: Semiring, S: Float>(
             }
             done += plane;
         }
+        together(blueprint.plane);
         let sums = Part::<S> { total, other };
         let so_far = sums.of_plane::<M>(blueprint.plane);
         if UNIT_POS_X == 0 && current != NONE {
             sink.write::<M>(current, &so_far);
         }
         sink.collect::<M>();
+    }
+}
+
+/// The units of a plane go on together: those that have parted do not see each other's values.
+#[cube]
+fn together(#[comptime] plane: u32) {
+    if comptime!(plane > 1) {
+        sync_plane();
     }
 }
 

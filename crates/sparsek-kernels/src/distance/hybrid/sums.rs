@@ -75,7 +75,8 @@ impl<S: Float> Part<S> {
         for step in 0..comptime!(plane.ilog2()) {
             let distance = comptime!(1u32 << step);
             let before = plane_shuffle_up(row, distance);
-            let same = UNIT_POS_X >= distance && before == row;
+            // No row where no unit is so far before.
+            let same = select(UNIT_POS_X >= distance, before, row - 1) == row;
             let sum = plane_shuffle_up(total, distance);
             total = select(same, join::<M, S>(sum, total), total);
             if comptime!(M::NEEDS.other) {

@@ -165,6 +165,7 @@ fn without(
     first: usize,
     spec: &NearestSpec,
 ) -> Result<Found, KernelError> {
+    let (values, indices) = (into_contiguous(values), into_contiguous(indices));
     let count = values.shape()[0];
     let [dtype, index] = [values.dtype, indices.dtype];
     let [kept, kept_indices] = without_own(
