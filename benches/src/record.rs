@@ -83,13 +83,25 @@ pub struct NeighborRecord {
     pub k: usize,
     pub ms: f64,
     pub first_ms: f64,
-    /// One read of the matrix: 12 bytes of each entry.
+    /// One read of the matrix, 12 bytes of each entry, and one write of the neighbours.
     pub floor_ms: f64,
+    /// One write of all distances, for what keeps them.
+    #[serde(default)]
+    pub matrix_ms: f64,
     /// Pairs of entries in one column, of which all distances are made.
     pub work: f64,
-    /// Thousand millions of these each second.
+    /// Thousand millions of these each second, and picoseconds for each.
     pub gwork_per_s: f64,
+    #[serde(default)]
+    pub ps_per_work: f64,
     pub copy_gbps: f64,
+    /// Bytes of the matrix on the device, of the neighbours, and the most that pools have reserved for all.
+    #[serde(default)]
+    pub input_bytes: usize,
+    #[serde(default)]
+    pub output_bytes: usize,
+    #[serde(default)]
+    pub peak_bytes: Option<u64>,
     /// Rows whose neighbours were compared with the oracle's.
     pub checked: usize,
 }

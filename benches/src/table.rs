@@ -4,7 +4,10 @@ use std::{collections::BTreeMap, path::PathBuf};
 
 use anyhow::ensure;
 
-use crate::record::{self, NeighborRecord, Record, VectorRecord};
+use crate::{
+    distance::paper,
+    record::{self, NeighborRecord, Record, VectorRecord},
+};
 
 /// Prints a table of the records in a file, one row per case, in the order of the file.
 #[derive(clap::Args)]
@@ -17,6 +20,10 @@ pub struct Arguments {
     /// Only records of this method.
     #[arg(long)]
     method: Option<String>,
+    /// Nearest neighbours in the form of Nolet et al.'s Table 3: the paper's routine (hybrid), the one that is chosen, and the
+    /// paper's own figures.
+    #[arg(long)]
+    table_3: bool,
 }
 
 impl Arguments {
@@ -36,6 +43,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     }
     let mut neighbors = record::read_neighbors(&arguments.file)?;
     neighbors.retain(|record| arguments.wants(&record.backend, &record.method));
+    if arguments.table_3 {
+        ensure!(!neighbors.is_empty(), "no records of distance");
+        paper::print(&neighbors);
+        return Ok(());
+    }
     if !neighbors.is_empty() {
         print_neighbors(&neighbors);
         return Ok(());
@@ -103,10 +115,14 @@ fn print_vectors(records: &[VectorRecord]) {
     }
 }
 
-/// Nearest neighbours: a row for each metric, a column for each data set.
+/// Nearest neighbours: a row for each metric and each routine that was forced, a column for each data set.
 fn print_neighbors(records: &[NeighborRecord]) {
-    let in_order = |name: fn(&NeighborRecord) -> &String| {
-        let mut names: Vec<&String> = Vec::new();
+    let method = |record: &NeighborRecord| match record.routine.as_str() {
+        "auto" => record.method.clone(),
+        forced => format!("{}, {forced}", record.method),
+    };
+    let in_order = |name: &dyn Fn(&NeighborRecord) -> String| {
+        let mut names: Vec<String> = Vec::new();
         for name in records.iter().map(name) {
             if !names.contains(&name) {
                 names.push(name);
@@ -114,23 +130,27 @@ fn print_neighbors(records: &[NeighborRecord]) {
         }
         names
     };
-    let (cases, methods) = (
-        in_order(|record| &record.case),
-        in_order(|record| &record.method),
-    );
+    let (cases, methods) = (in_order(&|record| record.case.clone()), in_order(&method));
     let line = |cells: Vec<String>| println!("| {} |", cells.join(" | "));
-    let head = cases.iter().map(|case| format!("{case}, ms (G pairs/s)"));
+    let head = cases
+        .iter()
+        .map(|case| format!("{case}, ms (ps a pair of entries; × floor)"));
     line([String::from("metric")].into_iter().chain(head).collect());
     line(vec!["---".into(); cases.len() + 1]);
-    for method in methods {
+    for name in &methods {
         let cells = cases.iter().map(|case| {
             let found = records
                 .iter()
-                .find(|r| r.case == **case && r.method == *method);
+                .find(|r| r.case == *case && method(r) == *name);
             found.map_or("–".into(), |r| {
-                format!("{:.2} ({:.0})", r.ms, r.gwork_per_s)
+                format!(
+                    "{:.2} ({:.2}; {:.0})",
+                    r.ms,
+                    1e3 / r.gwork_per_s,
+                    r.ms / r.floor_ms
+                )
             })
         });
-        line([method.clone()].into_iter().chain(cells).collect());
+        line([name.clone()].into_iter().chain(cells).collect());
     }
 }

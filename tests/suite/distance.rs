@@ -143,26 +143,6 @@ pub fn distances<T: Element>(
     }
 }
 
-/// What a deviation of a distance is measured against.
-pub fn scale(metric: Metric, x: &[f64], y: &[f64]) -> f64 {
-    let norm = |row: &[f64], p: f64| row.iter().map(|a| a.abs().powf(p)).sum::<f64>();
-    let both = |p: f64| norm(x, p).powf(1.0 / p) + norm(y, p).powf(1.0 / p);
-    match metric {
-        Metric::Dot => norm(x, 2.0).sqrt() * norm(y, 2.0).sqrt(),
-        Metric::Euclidean => both(2.0),
-        Metric::SqEuclidean => both(2.0).powi(2),
-        Metric::Manhattan | Metric::KullbackLeibler | Metric::SymmetricKl => 10.0 * both(1.0),
-        Metric::Minkowski(p) => both(p),
-        Metric::Canberra => x.len() as f64,
-        Metric::BrayCurtis => {
-            let sum: f64 = x.iter().zip(y).map(|(a, b)| (a + b).abs()).sum();
-            (both(1.0) / sum).powi(2)
-        }
-        Metric::Correlation => 10.0,
-        _ => 1.0,
-    }
-}
-
 /// Whether rounding decides what the distance is.
 fn undecided(metric: Metric, x: &[f64], y: &[f64]) -> bool {
     let flat = |row: &[f64]| {
@@ -200,7 +180,8 @@ pub fn check(
             if undecided(metric, x, y) {
                 continue;
             }
-            let bound = relative * expected.abs() + of_scale * scale(metric, x, y);
+            let scale = distance::scale(metric.name(), metric.p(), x, y);
+            let bound = relative * expected.abs() + of_scale * scale;
             let same = found == expected || (found.is_nan() && expected.is_nan());
             let near = (found - expected).abs() <= bound;
             if !same && !near {
@@ -244,6 +225,10 @@ fn of_metric<T: Element>(backend: &Backend, metric: Metric, routine: Option<Rout
         let other = Sparse { rows, ..make };
         pairs.push((format!("{rows} rows"), make.matrix(8), other.matrix(9)));
     }
+    // More columns than shared memory has places, in rows that are few parts of a hash table, or many.
+    let make = Sparse::new("", [5, 13_000], 0.02, Places::FullRows, Values::Normal);
+    let other = make.with_rows(3);
+    pairs.push(("full rows".into(), make.matrix(10), other.matrix(11)));
     let close = near_duplicates(12, 40, 7);
     pairs.push(("near-duplicates".into(), close.clone(), close));
     for (name, x, y) in pairs {

@@ -11,8 +11,6 @@ use sparsek_tests::{
     sparse::{Sparse, near_duplicates, rounded, upload},
 };
 
-use crate::distance::scale;
-
 pub fn add(cases: &mut Cases, backend: &Backend) {
     for &metric in Metric::ALL {
         let case = format!("tensor/neighbors/{}", metric.name());
@@ -20,6 +18,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     }
     cases.check(backend, "tensor/neighbors/batches", batches);
     cases.check(backend, "tensor/neighbors/near-duplicates", duplicates);
+    cases.check(backend, "tensor/neighbors/columns", columns);
     cases.check(backend, "tensor/neighbors/errors", errors);
 }
 
@@ -67,7 +66,7 @@ fn check(
         for (slot, &(j, nearest)) in expected.iter().enumerate() {
             let at = indices[i][slot];
             let (found, real) = (distances[i][slot], all[at].1);
-            let of_scale = 4e-6 * scale(metric, row, &index[at]);
+            let of_scale = 4e-6 * distance::scale(name, p, row, &index[at]);
             let near = |a: f64, b: f64| {
                 a == b
                     || (a.is_nan() && b.is_nan())
@@ -143,6 +142,31 @@ fn batches(backend: &Backend) -> Result<(), String> {
                     ));
                 }
             }
+        }
+    }
+    Ok(())
+}
+
+/// So many columns that an index of all rows would take too much memory: the neighbours are those among the columns that have
+/// entries.
+fn columns(backend: &Backend) -> Result<(), String> {
+    const APART: u32 = 600_000;
+    let narrow = rounded::<f32>(&Sparse::ALL[0].with_rows(1500).matrix(6));
+    let mut wide = narrow.clone();
+    wide.cols = narrow.cols * APART as usize;
+    wide.indices.iter_mut().for_each(|column| *column *= APART);
+    for metric in [Metric::Manhattan, Metric::Dot] {
+        let fit = |csr: &Csr| NearestNeighbors::fit(upload::<f32>(csr, &backend.device), metric);
+        let (narrow, wide) = (fit(&narrow), fit(&wide));
+        let query = narrow.index().slice_rows(0..3);
+        let columns = wide.index().slice_rows(0..3);
+        for k in [4, 1100] {
+            if neighbors(&narrow, Some(&query), k)? != neighbors(&wide, Some(&columns), k)? {
+                return Err(format!("{metric}, k {k}: other neighbours"));
+            }
+        }
+        if neighbors(&narrow, None, 3)? != neighbors(&wide, None, 3)? {
+            return Err(format!("{metric}: other neighbours among others"));
         }
     }
     Ok(())

@@ -36,6 +36,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     for (name, body) in [
         ("radius/empty", empty as fn(&Backend) -> Checked),
         ("radius/errors", errors),
+        ("radius/long", long),
         ("parts", parts),
     ] {
         cases.check(backend, format!("tensor/neighbors/{name}"), body);
@@ -240,6 +241,24 @@ fn empty(backend: &Backend) -> Checked {
     ] {
         if found.as_ref() != Ok(&expected) {
             return Err(format!("{found:?} instead of {expected:?}"));
+        }
+    }
+    Ok(())
+}
+
+/// Rows of more distances than are counted at a time.
+fn long(backend: &Backend) -> Checked {
+    let make = Sparse::ALL[3].with_rows(9000);
+    let index = rounded::<f32>(&make.matrix(10));
+    let query = rounded::<f32>(&make.with_rows(3).matrix(11));
+    let fitted = NearestNeighbors::fit(upload::<f32>(&index, &backend.device), Metric::Manhattan);
+    let queried = upload::<f32>(&query, &backend.device);
+    for radius in [0.0, 5.0, 100.0] {
+        let found = fitted.radius_neighbors(Some(&queried), radius);
+        let found = rows(&found.map_err(text)?);
+        for (row, found) in query.dense().iter().zip(found) {
+            let all = distance::distances("manhattan", 0.0, row, &index.dense());
+            check(Metric::Manhattan, &found, &all, radius)?;
         }
     }
     Ok(())

@@ -8,9 +8,14 @@ use sparsek_tests::oracle::distance;
 
 /// Rows that are looked at, evenly spaced.
 const ROWS: usize = 8;
-/// What distances in f32 may be off, of themselves and at least.
+/// Elements of a matrix beyond which these rows are compared with some of the others only, evenly spaced, and with the
+/// neighbours found.
+const MANY: usize = 1 << 27;
+const OTHERS: usize = 1024;
+/// What distances in f32 may be off, of themselves, at least, and of what they are made of.
 const RELATIVE: f64 = 2e-5;
 const LEAST: f64 = 2e-5;
+const OF_SCALE: f64 = 4e-6;
 
 /// Compares the neighbours of some rows with those by f64, up to distances that rounding cannot tell apart; says how many
 /// rows these were.
@@ -36,18 +41,33 @@ pub fn check(
     let looked: Vec<usize> = (0..rows).step_by(step).collect();
     for &row in &looked {
         let own = dense(row);
-        let all: Vec<f64> = (0..rows)
-            .into_par_iter()
-            .map(|other| distance::distance(metric.name(), metric.p(), &own, &dense(other)))
+        let spacing = match rows.saturating_mul(index.cols()) > MANY {
+            true => rows.div_ceil(OTHERS),
+            false => 1,
+        };
+        let found = indices[row * k..(row + 1) * k]
+            .iter()
+            .map(|&at| at as usize);
+        let mut order: Vec<usize> = (0..rows).step_by(spacing).chain(found).collect();
+        order.sort_unstable();
+        order.dedup();
+        order.retain(|&other| other != row && other < rows);
+        let compared: Vec<f64> = (order.par_iter())
+            .map(|&other| distance::distance(metric.name(), metric.p(), &own, &dense(other)))
             .collect();
-        let mut order: Vec<usize> = (0..rows).filter(|&other| other != row).collect();
+        let mut all = vec![f64::NAN; rows];
+        for (&other, distance) in order.iter().zip(compared) {
+            all[other] = distance;
+        }
         order.sort_by(|&a, &b| distance::order(metric.name(), all[a], all[b]));
         for (slot, &nearest) in order[..k].iter().enumerate() {
             let at = indices[row * k + slot] as usize;
             let found = distances[row * k + slot];
             ensure!(at < rows && at != row, "row {row}: neighbour {at}");
+            let scale = distance::scale(metric.name(), metric.p(), &own, &dense(at));
             let near = |a: f64, b: f64| {
-                a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= LEAST + RELATIVE * b.abs()
+                let bound = LEAST + RELATIVE * b.abs() + OF_SCALE * scale;
+                a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= bound
             };
             ensure!(
                 near(found, all[at]) && near(all[at], all[nearest]),

@@ -1,10 +1,13 @@
 //! Nearest neighbours of a sparse data set against itself.
 
 mod check;
+pub mod paper;
+mod synthetic;
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use burn::tensor::{DType, Device};
 use sparsek::{
     distance::{Measure, Metric, NearestNeighbors, ROUTINES, Routine},
     sparse::Csr,
@@ -24,21 +27,31 @@ pub struct Arguments {
     /// Where to run.
     #[arg(long)]
     backend: Kind,
-    /// A CSR matrix, as SciPy's save_npz writes it; may be repeated.
+    /// A CSR matrix, as SciPy's save_npz writes it, or a synthetic one of the sizes of the paper's: synthetic:movielens, edgar,
+    /// scrna or nytimes, and synthetic:movielens/8 with an eighth of the rows; may be repeated.
     #[arg(long, required = true)]
-    data: Vec<PathBuf>,
+    data: Vec<String>,
     /// A metric by name, of Minkowski's with its p: minkowski:3; may be repeated.
-    #[arg(long = "metric", required = true)]
+    #[arg(long = "metric", required_unless_present = "all_metrics")]
     metrics: Vec<Metric>,
+    /// All metrics.
+    #[arg(long, conflicts_with = "metrics")]
+    all_metrics: bool,
     /// Neighbours of each row.
     #[arg(long, default_value_t = 16)]
     k: usize,
-    /// A routine instead of the one that is chosen: merge, inverted or tiled.
+    /// A routine instead of the one that is chosen: merge, inverted, tiled or hybrid.
     #[arg(long, value_parser = routine)]
     routine: Option<Routine>,
     /// Rows that are compared at a time.
     #[arg(long)]
     query_batch: Option<usize>,
+    /// Rows that they are compared with at a time.
+    #[arg(long)]
+    index_batch: Option<usize>,
+    /// Times one call of each, by the wall clock, kernels to be compiled included: for what takes minutes.
+    #[arg(long)]
+    once: bool,
     /// Appends one JSON line per file and metric.
     #[arg(long)]
     json: Option<PathBuf>,
@@ -54,77 +67,165 @@ fn routine(text: &str) -> Result<Routine, String> {
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let backend = arguments.backend.open().map_err(anyhow::Error::msg)?;
     let copy_gbps = match &backend.client {
-        Some(client) => copy::rate(client, copy::elements(&backend))?,
+        // Pools go on in pieces of the largest buffer that they have seen, so that it shall be small.
+        Some(client) => copy::rate(client, copy::elements(&backend) / 4)?,
         None => 0.0,
     };
     println!(
         "{} ({}): copy {copy_gbps:.0} GB/s",
         arguments.backend, backend.label
     );
-    for path in &arguments.data {
-        let index = Csr::from_npz(path, &backend.device)?;
-        for &metric in &arguments.metrics {
-            one(arguments, &backend, (path, &index), metric, copy_gbps)
-                .with_context(|| format!("{}, {metric}", path.display()))?;
+    let metrics = match arguments.all_metrics {
+        true => Metric::ALL,
+        false => &arguments.metrics,
+    };
+    for name in &arguments.data {
+        let set = Set::load(name, &backend.device)?;
+        println!("{}: {}", set.case, set.size());
+        for &metric in metrics {
+            one(arguments, &backend, &set, metric, copy_gbps)
+                .with_context(|| format!("{name}, {metric}"))?;
         }
     }
     Ok(())
 }
 
+/// A matrix to find neighbours in.
+struct Set {
+    case: String,
+    dist: &'static str,
+    index: Csr,
+    /// Pairs of entries in one column.
+    work: f64,
+}
+
+impl Set {
+    fn load(name: &str, device: &Device) -> anyhow::Result<Self> {
+        let path = Path::new(name);
+        let (case, dist, index) = match synthetic::matrix(name, device) {
+            Some(made) => (name.into(), "synthetic", made?),
+            None => {
+                let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+                (stem.into(), "data", Csr::from_npz(path, device)?)
+            }
+        };
+        let work = work(&index);
+        Ok(Self {
+            case,
+            dist,
+            index,
+            work,
+        })
+    }
+
+    fn size(&self) -> String {
+        let (rows, cols, nnz) = (self.index.rows(), self.index.cols(), self.index.nnz());
+        let ratio = rows as f64 * nnz as f64 / self.work;
+        format!(
+            "{rows} x {cols}, {nnz} entries, rows times entries {ratio:.1} times the pairs of entries in one column"
+        )
+    }
+
+    /// Bytes of the matrix and of its neighbours.
+    fn bytes(&self, k: usize) -> [usize; 2] {
+        let (rows, nnz) = (self.index.rows(), self.index.nnz());
+        let size = self.index.dtype().size();
+        let index = DType::from(self.index.device().settings().int_dtype).size();
+        let matrix = (rows + 1 + nnz) * size_of::<i32>() + nnz * size;
+        [matrix, rows * k * (size + index)]
+    }
+}
+
 fn one(
     arguments: &Arguments,
     backend: &Backend,
-    (path, index): (&Path, &Csr),
+    set: &Set,
     metric: Metric,
     copy_gbps: f64,
 ) -> anyhow::Result<()> {
+    let (index, k) = (&set.index, arguments.k);
     let measure = Measure::from(metric).with_routine(arguments.routine);
     let mut fitted = NearestNeighbors::fit(index.clone(), measure);
     if let Some(rows) = arguments.query_batch {
         fitted = fitted.with_query_batch(rows);
     }
-    let neighbors = || fitted.kneighbors(None, arguments.k);
+    if let Some(rows) = arguments.index_batch {
+        fitted = fitted.with_index_batch(rows);
+    }
+    let neighbors = || fitted.kneighbors(None, k);
+    backend.device.sync()?;
+    backend.device.memory_cleanup();
+    let mut found = None;
     let first_ms = wall_clock(|| {
-        neighbors()?;
+        found = Some(neighbors()?);
         Ok(backend.device.sync()?)
     })?;
-    let checked = check(index, metric, neighbors()?)?;
-    let ms = measure_tensors(&backend.device, || {
-        drop(neighbors().expect("it has been checked"));
-    })?;
-    let work = work(index);
-    let case = path.file_stem().unwrap_or_default().to_string_lossy();
+    // What pools once have they keep.
+    let peak = backend.device.memory_pool_usage();
+    let peak_bytes = peak.map(|usage| usage.bytes_reserved);
+    let checked = check(index, metric, found.take().expect("a call has been made"))?;
+    let ms = match arguments.once {
+        true => first_ms,
+        false => measure_tensors(&backend.device, || {
+            drop(neighbors().expect("it has been checked"));
+        })?,
+    };
+    let [input_bytes, output_bytes] = set.bytes(k);
+    let at_rate = |bytes: f64| match copy_gbps > 0.0 {
+        true => bytes / copy_gbps / 1e6,
+        false => 0.0,
+    };
+    let rows = index.rows() as f64;
     let record = NeighborRecord {
         bench: "distance".into(),
-        case: case.to_string(),
+        case: set.case.clone(),
         backend: arguments.backend.to_string(),
         device: backend.label.clone(),
         dtype: format!("{:?}", index.dtype()).to_lowercase(),
         method: metric.to_string(),
         routine: arguments.routine.map_or("auto", Routine::name).into(),
-        dist: "data".into(),
-        k: arguments.k,
+        dist: set.dist.into(),
+        k,
         ms,
         first_ms,
-        floor_ms: match copy_gbps > 0.0 {
-            true => 12.0 * index.nnz() as f64 / copy_gbps / 1e6,
-            false => 0.0,
-        },
-        work,
-        gwork_per_s: work / ms / 1e6,
+        floor_ms: at_rate(12.0 * index.nnz() as f64 + output_bytes as f64),
+        matrix_ms: at_rate(4.0 * rows * rows),
+        work: set.work,
+        gwork_per_s: set.work / ms / 1e6,
+        ps_per_work: ms * 1e9 / set.work,
         copy_gbps,
+        input_bytes,
+        output_bytes,
+        peak_bytes,
         checked,
     };
-    println!(
-        "{case} {metric} {}: {ms:.3} ms, {:.0} x one read, {:.1} G pairs of entries/s, first call {first_ms:.0} ms",
-        record.routine,
-        ms / record.floor_ms,
-        record.gwork_per_s
-    );
+    println!("{}", line(&record));
     if let Some(path) = &arguments.json {
         record::append(path, &record)?;
     }
     Ok(())
+}
+
+fn line(record: &NeighborRecord) -> String {
+    let NeighborRecord { ms, floor_ms, .. } = record;
+    let mib = |bytes: f64| bytes / f64::from(1 << 20);
+    let memory = record.peak_bytes.map_or(String::new(), |peak| {
+        let own = (record.input_bytes + record.output_bytes) as f64;
+        let beside = mib(peak as f64 - own);
+        format!(", {beside:.0} MiB beside matrix and neighbours")
+    });
+    let floor = match *floor_ms > 0.0 {
+        true => format!(
+            ", {:.0} x the floor of {floor_ms:.4} ms ({:.3} ms to write all distances)",
+            ms / floor_ms,
+            record.matrix_ms
+        ),
+        false => String::new(),
+    };
+    format!(
+        "{} {} {}: {ms:.3} ms, {:.2} ps for each pair of entries in one column{floor}{memory}, first call {:.0} ms",
+        record.case, record.method, record.routine, record.ps_per_work, record.first_ms,
+    )
 }
 
 /// Pairs of entries in one column.

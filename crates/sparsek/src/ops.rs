@@ -12,7 +12,9 @@ use burn::{
 use sparsek_kernels::topk::{Method, TopkOptions};
 
 pub(crate) use distance::computed;
-pub use distance::{DistanceGradientOps, DistanceOps, DistanceSpec, NearestSpec, Turned};
+pub use distance::{
+    DistanceGradientOps, DistanceOps, DistanceSpec, NearestSpec, Turned, WithinOps, WithinSpec,
+};
 
 /// What a backend selects along the last dimension.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -34,7 +34,7 @@ pub struct Cli {
     /// What to compute with.
     #[arg(long, value_enum, default_value_t = Choice::Auto)]
     pub backend: Choice,
-    /// Rows asked for at a time. Default: for 4,194,304 distances, at least 1024.
+    /// Rows asked for at a time. Default: for 4,194,304 distances, at least 1024 and at least a 64th of all.
     #[arg(long, value_name = "ROWS")]
     pub query_batch: Option<NonZeroUsize>,
 }

@@ -92,7 +92,8 @@ fn memory(device: &Device) -> String {
     };
     match device.memory_pool_usage() {
         Some(pools) => format!(
-            "{host}; device pools {:.0} MiB reserved, {:.0} MiB of them in use at the end",
+            "{host}; at most {:.0} MiB in the device's pools, {:.0} MiB of them in use at the end",
+            // Pools keep what they once had.
             mib(pools.bytes_reserved),
             mib(pools.bytes_in_use),
         ),

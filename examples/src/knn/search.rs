@@ -4,9 +4,11 @@ use std::{error::Error, io, ops::Range, path::Path};
 use sparsek::{distance::NearestNeighbors, sparse::Csr};
 use sparsek_examples::npz::Writer;
 
-/// Distances that are computed at a time, and the fewest queries that are worth it: each batch goes through the index anew.
+/// Distances that are computed at a time, the fewest queries that are worth it, since each batch goes through the index anew,
+/// and the most batches.
 const BATCH: usize = 1 << 22;
 const LEAST_BATCH: usize = 1024;
+const MOST_BATCHES: usize = 64;
 
 /// Which rows are wanted.
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +45,8 @@ impl Search {
     /// The batches of queries; one at least, so that what is wrong is found without any.
     pub fn batches(&self, rows: Option<usize>) -> Vec<Range<usize>> {
         let fitting = BATCH / self.index.index().rows().max(1);
-        let batch = rows.unwrap_or(fitting.max(LEAST_BATCH));
+        let least = LEAST_BATCH.max(self.rows().div_ceil(MOST_BATCHES));
+        let batch = rows.unwrap_or(fitting.max(least));
         let starts = (0..self.rows().max(1)).step_by(batch);
         let range = |start: usize| start..self.rows().min(start.saturating_add(batch));
         starts.map(range).collect()

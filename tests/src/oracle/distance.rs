@@ -316,6 +316,26 @@ pub fn order(metric: &str, a: f64, b: f64) -> Ordering {
     }
 }
 
+/// What a deviation of a distance is measured against: the size of what it is made of.
+pub fn scale(metric: &str, p: f64, x: &[f64], y: &[f64]) -> f64 {
+    let norm = |row: &[f64], p: f64| row.iter().map(|a| a.abs().powf(p)).sum::<f64>();
+    let both = |p: f64| norm(x, p).powf(1.0 / p) + norm(y, p).powf(1.0 / p);
+    match metric {
+        "dot" => norm(x, 2.0).sqrt() * norm(y, 2.0).sqrt(),
+        "euclidean" => both(2.0),
+        "sqeuclidean" => both(2.0).powi(2),
+        "manhattan" | "kl" | "symmetric-kl" => 10.0 * both(1.0),
+        "minkowski" => both(p),
+        "canberra" => x.len() as f64,
+        "braycurtis" => {
+            let sum: f64 = x.iter().zip(y).map(|(a, b)| (a + b).abs()).sum();
+            (both(1.0) / sum).powi(2)
+        }
+        "correlation" => 10.0,
+        _ => 1.0,
+    }
+}
+
 /// A row's stored entries, columns ascending.
 pub type Entries = [(usize, f64)];
 

@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 use rayon::prelude::*;
 
 use super::{
+    norms::BLOCK,
     numbers::Sums,
     semiring::{CANCELLED, HostSemiring, Needs, Real},
 };
@@ -45,11 +46,9 @@ impl<'a, S: Real> Ready<'a, S> {
         let mut values = matrix.values.to_vec();
         let norms = (0..matrix.rows()).map(|row| {
             let row = &mut values[matrix.entries(row)];
-            let add = |sum: S, term: S| sum + term;
-            let norm = row.iter().map(|&a| M::norm(a, p)).fold(S::new(0.0), add);
+            let norm = sum(row, |a| M::norm(a, p));
             row.iter_mut().for_each(|a| *a = M::prepare(*a, norm));
-            let second = row.iter().map(|&a| M::second(a)).fold(S::new(0.0), add);
-            [norm, second]
+            [norm, sum(row, M::second)]
         });
         let norms = norms.collect();
         Self {
@@ -64,6 +63,16 @@ impl<'a, S: Real> Ready<'a, S> {
         let columns = self.matrix.indices[entries.clone()].iter().copied();
         columns.zip(self.values[entries].iter().copied())
     }
+}
+
+/// The sum of what values add, block by block, so that rounding stays small in long rows.
+fn sum<S: Real>(values: &[S], term: impl Fn(S) -> S) -> S {
+    let add = |sum: S, part: S| sum + part;
+    let blocks = values.chunks(BLOCK).map(|block| {
+        let terms = block.iter().map(|&a| term(a));
+        terms.fold(S::new(0.0), add)
+    });
+    blocks.fold(S::new(0.0), add)
 }
 
 /// The entries of each column.

@@ -152,7 +152,7 @@ fn join_kernel<M: Semiring, S: Float>(
             if comptime!(join == Join::Both) {
                 let i = first + top + line;
                 if comptime!(M::NEEDS.dense == Some(Dense::Halves)) {
-                    distance = two.finish_core::<M>(i, j, over_x[at] + distance);
+                    distance = two.close::<M>(i, j, over_x[at] + distance, S::new(0.0));
                 } else {
                     let total = M::reduce::<S>(over_x[at], distance);
                     distance = two.finish::<M>(i, j, total, S::new(0.0));

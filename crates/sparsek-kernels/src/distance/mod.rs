@@ -7,17 +7,21 @@ mod catalogue;
 mod columns;
 mod gradient;
 mod host;
+mod hybrid;
 mod inverted;
 mod join;
+mod memory;
 mod merge;
 pub mod metrics;
 mod norms;
 mod numbers;
 mod own;
 mod pair;
+mod select;
 mod semiring;
 mod sweep;
 mod tiled;
+mod within;
 
 use std::ops::Range;
 
@@ -28,11 +32,13 @@ pub use self::{
     catalogue::{Distance, Each, Entry},
     gradient::{Turned, Upstream, gradient},
     host::HostMatrix,
+    memory::index_part,
     metrics::{Metric, UnknownMetric},
     norms::Prepared,
     numbers::{Parameter, Sums, SumsExpand},
     own::without_own,
     semiring::{Dense, Gradient, HostSemiring, Needs, Real, Semiring, host as formulas},
+    within::{STRETCH, Within},
 };
 use crate::{
     error::KernelError,
@@ -68,10 +74,18 @@ pub enum Routine {
     Inverted,
     /// A cube for each tile of rows has them dense in shared memory.
     Tiled,
+    /// A cube for each row has it in shared memory and goes through all entries of the other matrix, as in the paper. Only where
+    /// forced.
+    Hybrid,
 }
 
 /// All routines.
-pub const ROUTINES: [Routine; 3] = [Routine::Merge, Routine::Inverted, Routine::Tiled];
+pub const ROUTINES: [Routine; 4] = [
+    Routine::Merge,
+    Routine::Inverted,
+    Routine::Tiled,
+    Routine::Hybrid,
+];
 
 impl Routine {
     /// Its name.
@@ -80,6 +94,7 @@ impl Routine {
             Self::Merge => "merge",
             Self::Inverted => "inverted",
             Self::Tiled => "tiled",
+            Self::Hybrid => "hybrid",
         }
     }
 }
@@ -158,11 +173,7 @@ impl Index {
             });
         }
         let routine = match routine {
-            None if needs.dense == Some(Dense::Either) && tiled::check(client, &needs).is_ok() => {
-                Routine::Tiled
-            }
-            None if inverted::check(client, &needs, matrix).is_ok() => Routine::Inverted,
-            None => Routine::Merge,
+            None => select::choose(client, &needs, matrix),
             Some(Routine::Inverted) => {
                 inverted::check(client, &needs, matrix)?;
                 Routine::Inverted
@@ -171,13 +182,17 @@ impl Index {
                 tiled::check(client, &needs)?;
                 Routine::Tiled
             }
+            Some(Routine::Hybrid) => {
+                hybrid::check(client)?;
+                Routine::Hybrid
+            }
             Some(Routine::Merge) => Routine::Merge,
         };
         let parameter = Parameter::of(p);
         let prepared = distance.prepare(client, matrix, parameter)?;
         let columns = match routine {
             Routine::Inverted => Some(Columns::new(client, &prepared, &needs)?),
-            Routine::Merge | Routine::Tiled => None,
+            Routine::Merge | Routine::Tiled | Routine::Hybrid => None,
         };
         Ok(Self {
             distance,

@@ -9,6 +9,9 @@ use crate::{
     launch::{allocate, argument},
 };
 
+/// Entries that a unit adds up before it adds the sum to that of the row, so that rounding stays small in long rows.
+pub(super) const BLOCK: usize = 64;
+
 /// A matrix as kernels of distances take it.
 #[derive(Clone, Debug)]
 pub struct Prepared {
@@ -101,11 +104,17 @@ fn norms_kernel<M: Semiring, E: Float, S: Float>(
     let p = parameter.value::<S>();
     let first = indptr[row] as usize + UNIT_POS_X as usize;
     let end = indptr[row + 1] as usize;
+    let block = comptime!(BLOCK * plane as usize);
     let mut norm = S::new(0.0);
     let mut entry = first;
     while entry < end {
-        norm += M::norm::<S>(S::cast_from(values[entry]), p);
-        entry += plane as usize;
+        let stop = min(entry + block, end);
+        let mut part = S::new(0.0);
+        while entry < stop {
+            part += M::norm::<S>(S::cast_from(values[entry]), p);
+            entry += plane as usize;
+        }
+        norm += part;
     }
     if comptime!(plane > 1) {
         norm = plane_sum(norm);
@@ -113,12 +122,17 @@ fn norms_kernel<M: Semiring, E: Float, S: Float>(
     let mut second = S::new(0.0);
     entry = first;
     while entry < end {
-        let value = M::prepare::<S>(S::cast_from(values[entry]), norm);
-        second += M::second::<S>(value);
-        if comptime!(written) {
-            prepared[entry] = value;
+        let stop = min(entry + block, end);
+        let mut part = S::new(0.0);
+        while entry < stop {
+            let value = M::prepare::<S>(S::cast_from(values[entry]), norm);
+            part += M::second::<S>(value);
+            if comptime!(written) {
+                prepared[entry] = value;
+            }
+            entry += plane as usize;
         }
-        entry += plane as usize;
+        second += part;
     }
     if comptime!(plane > 1) {
         second = plane_sum(second);

@@ -139,9 +139,8 @@ impl<'a, S: Float> Two<'a, S> {
     }
 
     /// The distance of rows `i` and `j`, given its core.
-    pub fn finish_core<M: Semiring>(&self, i: usize, j: usize, core: S) -> S {
-        let zero = S::new(0.0);
-        M::finalise::<S>(core, self.sums::<M>(i, j, zero, zero))
+    pub fn close<M: Semiring>(&self, i: usize, j: usize, core: S, other: S) -> S {
+        M::finalise::<S>(core, self.sums::<M>(i, j, S::new(0.0), other))
     }
 
     /// The distance of rows `i` and `j`.

@@ -54,6 +54,9 @@ pub struct Needs {
     pub other: bool,
     /// [`Semiring::direct`] where the core is small beside [`Semiring::scale`].
     pub direct: bool,
+    /// [`Semiring::direct`] is a sum over the columns of either row: what the paper calls a non-annihilating product. Routines
+    /// that go through those take it instead of products.
+    pub union: bool,
     /// A column that only one of the rows has adds nothing; else products run over the columns of either, absent values being
     /// zero.
     pub annihilates: bool,
@@ -78,6 +81,7 @@ impl Needs {
         prepared: false,
         other: false,
         direct: false,
+        union: false,
         annihilates: true,
         dense: None,
         symmetric: false,
@@ -119,6 +123,12 @@ impl Needs {
     pub const fn dense(self, dense: Option<Dense>) -> Self {
         Self { dense, ..self }
     }
+
+    /// As [`DIRECT`](Self::DIRECT), a sum over the columns of either row.
+    pub const UNION: Self = Self {
+        union: true,
+        ..Self::DIRECT
+    };
 }
 
 /// Functions of numbers, for kernels, with what they are where they are not implemented.

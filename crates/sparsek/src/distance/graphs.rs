@@ -2,12 +2,15 @@
 
 use std::ops::Range;
 
-use burn::tensor::{DType, Element, Tensor, TensorData};
+use burn::{
+    backend::Dispatch,
+    tensor::{Int, Tensor, TensorData},
+};
 
 use super::{DistanceError, NearestNeighbors, check, pairwise_distances};
 use crate::{
-    ops::computed,
-    sparse::{Csr, CsrError, Pattern, check_size},
+    ops::{WithinOps, WithinSpec, computed},
+    sparse::{Csr, CsrError, Pattern, check_size, upload},
 };
 
 impl NearestNeighbors {
@@ -72,8 +75,9 @@ impl NearestNeighbors {
     ///
     /// # Cost
     ///
-    /// That of [`pairwise_distances`], a batch of queries at a time: 1 GiB of distances unless a batch is set. All m × n distances
-    /// cross to the host once, which selects among them; what is found crosses back.
+    /// That of [`pairwise_distances`], a batch of queries at a time: 512 MiB of distances unless a batch is set. They are counted
+    /// and listed on the device, each read twice; a count for each 4096 distances and the columns of what is found cross to the
+    /// host, and these back.
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor, TensorData};
@@ -118,73 +122,98 @@ impl NearestNeighbors {
     /// Of queries that are rows of the index, `own` is the first.
     fn within(&self, query: &Csr, own: Option<usize>, radius: f64) -> Result<Csr, DistanceError> {
         check(query, &self.index)?;
-        match computed(query.dtype()) {
-            DType::F64 => self.select(query, own, radius),
-            _ => self.select(query, own, radius as f32),
-        }
-    }
-
-    fn select<T: Element + PartialOrd>(
-        &self,
-        query: &Csr,
-        own: Option<usize>,
-        radius: T,
-    ) -> Result<Csr, DistanceError> {
         let (rows, across) = (query.rows(), self.index.rows());
-        let largest = self.measure.distance.needs().largest;
-        let mut found = Found::new();
+        let mut found = Found::new(self.measure.distance.needs().largest, radius);
         for first in (0..rows).step_by(self.batch(across)) {
             let part = first..rows.min(first + self.batch(across));
-            let distances = query.slice_rows(part.clone());
-            let distances = pairwise_distances(&distances, Some(&self.index), self.measure)?;
-            let distances = distances.into_data();
-            let distances = distances.as_slice::<T>().expect("the dtype of distances");
-            for row in part {
-                let start = (row - first) * across;
-                let row = own.map(|own| own + row);
-                found.push(&distances[start..start + across], |place, distance| {
-                    let near = match largest {
-                        true => distance >= radius,
-                        false => distance <= radius,
-                    };
-                    near && row != Some(place)
-                })?;
-            }
+            let distances = self.distances(&query.slice_rows(part))?;
+            found.push(distances, own.map(|own| own + first))?;
         }
-        let values = TensorData::new(found.values, [found.indices.len()]);
+        let device = self.index.device();
+        let values = match found.values.is_empty() {
+            true => {
+                let none = TensorData::new(Vec::<f32>::new(), [0]);
+                Tensor::from_data(none, (&device, computed(query.dtype())))
+            }
+            false => Tensor::cat(found.values, 0),
+        };
         let pattern = Pattern::new(rows, across, found.indptr, found.indices);
         let pattern = pattern.map_err(CsrError::from)?;
-        let values = Tensor::from_data(values, (&self.index.device(), T::dtype()));
         Ok(Csr::new(pattern, values)?)
+    }
+
+    /// Distances to all rows of the index, a part of it at a time where a batch is set.
+    fn distances(&self, query: &Csr) -> Result<Tensor<2>, DistanceError> {
+        let rows = self.index.rows();
+        let batch = self.index_batch.unwrap_or(rows).max(1);
+        if rows <= batch {
+            return pairwise_distances(query, Some(&self.index), self.measure);
+        }
+        let parts = (0..rows).step_by(batch).map(|first| {
+            let part = self.index.slice_rows(first..rows.min(first + batch));
+            pairwise_distances(query, Some(&part), self.measure)
+        });
+        let parts = parts.collect::<Result<Vec<_>, _>>()?;
+        Ok(Tensor::cat(parts, 1))
     }
 }
 
-/// Rows of a sparse matrix, so far.
-struct Found<T> {
+/// Rows of a sparse matrix, so far, and what is near.
+struct Found {
+    largest: bool,
+    radius: f64,
     indptr: Vec<u32>,
     indices: Vec<u32>,
-    values: Vec<T>,
+    values: Vec<Tensor<1>>,
 }
 
-impl<T: Copy> Found<T> {
-    fn new() -> Self {
+impl Found {
+    fn new(largest: bool, radius: f64) -> Self {
         Self {
+            largest,
+            radius,
             indptr: vec![0],
             indices: Vec::new(),
             values: Vec::new(),
         }
     }
 
-    /// Takes what is wanted of a row of distances.
-    fn push(&mut self, row: &[T], wanted: impl Fn(usize, T) -> bool) -> Result<(), CsrError> {
-        for (place, &distance) in row.iter().enumerate() {
-            if wanted(place, distance) {
-                self.indices.push(place as u32);
-                self.values.push(distance);
+    /// Takes what is near of some rows of distances; the first of them is the index's row `own`.
+    fn push(&mut self, distances: Tensor<2>, own: Option<usize>) -> Result<(), CsrError> {
+        let [rows, across] = distances.dims();
+        let before = self.indices.len();
+        let mut spec = WithinSpec {
+            radius: self.radius,
+            largest: self.largest,
+            own,
+            total: 0,
+        };
+        if rows * across == 0 {
+            self.indptr.extend(vec![before as u32; rows]);
+            return Ok(());
+        }
+        let device = distances.device();
+        let distances = distances.into_dispatch();
+        let counts = <Dispatch as WithinOps>::count_within(distances.clone(), spec);
+        let counts = Tensor::<2, Int>::from_dispatch(counts);
+        let [_, stretches] = counts.dims();
+        let mut offsets = Vec::with_capacity(rows * stretches);
+        for (item, count) in counts.into_data().iter::<u32>().enumerate() {
+            offsets.push(spec.total as u32);
+            spec.total += count as usize;
+            if (item + 1).is_multiple_of(stretches) {
+                check_size("entries", before + spec.total)?;
+                self.indptr.push((before + spec.total) as u32);
             }
         }
-        check_size("entries", self.indices.len())?;
-        self.indptr.push(self.indices.len() as u32);
+        if spec.total == 0 {
+            return Ok(());
+        }
+        let offsets = upload(&offsets, &device).into_dispatch();
+        let (values, places) = <Dispatch as WithinOps>::list_within(distances, offsets, spec);
+        let places = Tensor::<1, Int>::from_dispatch(places).into_data();
+        self.indices.extend(places.iter::<u32>());
+        self.values.push(Tensor::from_dispatch(values));
         Ok(())
     }
 }

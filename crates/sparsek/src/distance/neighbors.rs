@@ -14,13 +14,14 @@ use crate::{
     topk::{MAX_COLS, TopkOptions, argtopk, topk},
 };
 
-/// Bytes of distances that cross to the host at a time.
-const BATCH_BYTES: usize = 1 << 30;
+/// Bytes of distances of which those within a radius are found at a time.
+const BATCH_BYTES: usize = 512 << 20;
 
 /// Brute-force nearest neighbours among the rows of a sparse matrix.
 ///
-/// Distances of a batch of queries to all rows of the index are in memory at a time, 1 GiB of them unless a batch is set; never the
-/// whole matrix. The result is the same whatever the batches.
+/// Distances of a batch of queries to all rows of the index are in memory at a time, never the whole matrix: 512 MiB of them, or an
+/// eighth of the memory that is free where that is less, unless a batch is set. The index is gone through in parts where counters of
+/// its columns would take more than 256 MiB. The result is the same whatever the batches.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -40,7 +41,7 @@ pub struct NearestNeighbors {
     pub(super) index: Csr,
     pub(super) measure: Measure,
     query_batch: Option<usize>,
-    index_batch: Option<usize>,
+    pub(super) index_batch: Option<usize>,
 }
 
 impl NearestNeighbors {
@@ -62,7 +63,7 @@ impl NearestNeighbors {
         }
     }
 
-    /// Sets how many rows of the index are compared at a time, at most [`MAX_COLS`]. Neighbours within a radius ignore it.
+    /// Sets how many rows of the index are compared at a time, at most [`MAX_COLS`].
     pub fn with_index_batch(self, rows: usize) -> Self {
         Self {
             index_batch: Some(rows.clamp(1, MAX_COLS)),
@@ -98,16 +99,23 @@ impl NearestNeighbors {
         if rows <= batch {
             return Ok(self.nearest(query, &self.index, k, own));
         }
-        // The best of each part of the index; the row itself is left out at the end.
+        // The best of the parts of the index so far; the row itself is left out at the end.
         let asked = k + usize::from(own);
-        let (mut values, mut places) = (Vec::new(), Vec::new());
+        let mut best = None;
         for first in (0..rows).step_by(batch) {
             let part = self.index.slice_rows(first..rows.min(first + batch));
-            let found = self.nearest(query, &part, asked.min(part.rows()), false);
-            values.push(found.0);
-            places.push(found.1.add_scalar(first as i64));
+            let (values, places) = self.nearest(query, &part, asked.min(part.rows()), false);
+            let found = (values, places.add_scalar(first as i64));
+            best = Some(match best {
+                None => found,
+                Some(best) => self.best_of(best, found, asked),
+            });
         }
-        Ok(self.merge(Tensor::cat(values, 1), Tensor::cat(places, 1), k, own))
+        let (values, places) = best.expect("there are more rows than in a part");
+        Ok(match own {
+            true => without_own(values, places, 0),
+            false => (values, places),
+        })
     }
 
     /// Neighbours of some rows of the index, none of which is its own: those rows of what
@@ -168,23 +176,15 @@ impl NearestNeighbors {
         self.query_batch.unwrap_or(fitting.max(1))
     }
 
-    /// The best `k` of candidates, those of a part of the index after those of the part before.
-    fn merge(
-        &self,
-        values: Tensor<2>,
-        places: Tensor<2, Int>,
-        k: usize,
-        own: bool,
-    ) -> (Tensor<2>, Tensor<2, Int>) {
-        let options = TopkOptions::new(k + usize::from(own))
+    /// The best `k` of two lists, the second of later rows.
+    fn best_of(&self, one: Found, other: Found, k: usize) -> Found {
+        let values = Tensor::cat(vec![one.0, other.0], 1);
+        let places = Tensor::cat(vec![one.1, other.1], 1);
+        let options = TopkOptions::new(k.min(values.dims()[1]))
             .with_largest(self.measure.distance.needs().largest)
             .with_sorted(true);
         let (values, at) = topk(values, &options);
-        let places = places.gather(1, at);
-        match own {
-            true => without_own(values, places, 0),
-            false => (values, places),
-        }
+        (values, places.gather(1, at))
     }
 
     fn nearest(&self, x: &Csr, y: &Csr, k: usize, own: bool) -> (Tensor<2>, Tensor<2, Int>) {
@@ -210,6 +210,9 @@ impl NearestNeighbors {
         )
     }
 }
+
+/// Distances and where they are, the nearest first.
+type Found = (Tensor<2>, Tensor<2, Int>);
 
 /// All but one of the neighbours of rows from `first` on: without the row itself, else without the last.
 fn without_own(

@@ -81,6 +81,19 @@ pub struct NearestSpec {
     pub index: IntDType,
 }
 
+/// Which distances are within a radius.
+#[derive(Clone, Copy, Debug)]
+pub struct WithinSpec {
+    /// How near is near; distances of f32 take the nearest f32.
+    pub radius: f64,
+    /// Near is at least the radius, not at most.
+    pub largest: bool,
+    /// The index's row that the first row is, where rows are the index's own: none is near itself.
+    pub own: Option<usize>,
+    /// How many are near, where they are listed.
+    pub total: usize,
+}
+
 /// The dtype of distances of values of a dtype.
 pub(crate) fn computed(values: DType) -> DType {
     match values {
@@ -93,7 +106,25 @@ pub(crate) fn computed(values: DType) -> DType {
 mod shapes {
     use burn::{backend::fusion::custom::TensorSpec, tensor::DType};
 
-    use super::{DistanceSpec, NearestSpec, TurnedMetadata, computed};
+    use sparsek_kernels::distance::Within;
+
+    use super::{DistanceSpec, NearestSpec, TurnedMetadata, WithinSpec, computed};
+
+    pub(super) fn counts(distances: &TensorSpec, _spec: &WithinSpec) -> TensorSpec {
+        let stretches = Within::stretches(distances.shape[1]);
+        TensorSpec::new([distances.shape[0], stretches].into(), DType::I32)
+    }
+
+    pub(super) fn listed(
+        distances: &TensorSpec,
+        _offsets: &TensorSpec,
+        spec: &WithinSpec,
+    ) -> (TensorSpec, TensorSpec) {
+        (
+            TensorSpec::new([spec.total].into(), distances.dtype),
+            TensorSpec::new([spec.total].into(), DType::I32),
+        )
+    }
 
     #[allow(clippy::too_many_arguments, reason = "those of the operation")]
     pub(super) fn pairs(
@@ -160,6 +191,29 @@ pub trait DistanceOps: Backend {
         y_indices: IntTensor<Self>,
         y_values: FloatTensor<Self>,
         spec: NearestSpec,
+    ) -> (FloatTensor<Self>, IntTensor<Self>);
+}
+
+/// Which distances are within a radius, in two steps: how many there are is known to nobody before.
+#[backend_extension(
+    Flex: cfg(feature = "flex"),
+    Cube: cfg(feature = "cubecl"),
+    Fusion: cfg(feature = "fusion"),
+    Autodiff
+)]
+pub trait WithinOps: Backend {
+    /// How many of `[rows, across]` distances are near in each stretch of each row, as
+    /// [`Within`](sparsek_kernels::distance::Within) has it: i32.
+    #[fusion(meta = shapes::counts)]
+    fn count_within(distances: FloatTensor<Self>, spec: WithinSpec) -> IntTensor<Self>;
+
+    /// Those distances, row after row, and their places in their row, i32, ascending; `offsets` are where those of each stretch
+    /// begin. Without gradient.
+    #[fusion(meta = shapes::listed)]
+    fn list_within(
+        distances: FloatTensor<Self>,
+        offsets: IntTensor<Self>,
+        spec: WithinSpec,
     ) -> (FloatTensor<Self>, IntTensor<Self>);
 }
 

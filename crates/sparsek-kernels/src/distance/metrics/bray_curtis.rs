@@ -13,7 +13,7 @@ pub struct BrayCurtis;
 semiring! {
     #[cube]
     impl Semiring for BrayCurtis {
-        const NEEDS: Needs = Needs { other: true, ..Needs::DIRECT.dense(None).symmetric() };
+        const NEEDS: Needs = Needs { other: true, ..Needs::UNION.dense(None).symmetric() };
 
         fn norm<S: Float>(a: S, _p: S) -> S {
             a.abs()

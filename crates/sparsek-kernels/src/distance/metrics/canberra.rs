@@ -13,7 +13,7 @@ pub struct Canberra;
 semiring! {
     #[cube]
     impl Semiring for Canberra {
-        const NEEDS: Needs = Needs::DIRECT.symmetric();
+        const NEEDS: Needs = Needs::UNION.dense(None).symmetric();
 
         fn norm<S: Float>(a: S, _p: S) -> S {
             select(a == S::new(0.0), S::new(0.0), S::new(1.0))

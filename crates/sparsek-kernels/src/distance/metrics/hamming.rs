@@ -13,7 +13,7 @@ pub struct Hamming;
 semiring! {
     #[cube]
     impl Semiring for Hamming {
-        const NEEDS: Needs = Needs::NORMS.symmetric();
+        const NEEDS: Needs = Needs { union: true, ..Needs::NORMS.symmetric() };
 
         fn norm<S: Float>(a: S, _p: S) -> S {
             select(a == S::new(0.0), S::new(0.0), S::new(1.0))
@@ -27,7 +27,15 @@ semiring! {
         }
 
         fn core<S: Float>(sums: Sums<S>) -> S {
-            (sums.x + sums.y + sums.total) / sums.cols
+            sums.x + sums.y + sums.total
+        }
+
+        fn direct<S: Float>(a: S, b: S, _p: S) -> S {
+            select(a == b, S::new(0.0), S::new(1.0))
+        }
+
+        fn finalise<S: Float>(core: S, sums: Sums<S>) -> S {
+            core / sums.cols
         }
     }
 }

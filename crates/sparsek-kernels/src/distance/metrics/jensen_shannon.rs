@@ -14,7 +14,7 @@ pub struct JensenShannon;
 semiring! {
     #[cube]
     impl Semiring for JensenShannon {
-        const NEEDS: Needs = Needs { prepared: true, logarithms: true, ..Needs::DIRECT.dense(None).symmetric() };
+        const NEEDS: Needs = Needs { prepared: true, logarithms: true, ..Needs::UNION.dense(None).symmetric() };
 
         fn norm<S: Float>(a: S, _p: S) -> S {
             a

@@ -13,7 +13,7 @@ pub struct Manhattan;
 semiring! {
     #[cube]
     impl Semiring for Manhattan {
-        const NEEDS: Needs = Needs { gradient: Some(Gradient::Sign), ..Needs::DIRECT.symmetric() };
+        const NEEDS: Needs = Needs { gradient: Some(Gradient::Sign), ..Needs::UNION.symmetric() };
 
         fn norm<S: Float>(a: S, _p: S) -> S {
             a.abs()

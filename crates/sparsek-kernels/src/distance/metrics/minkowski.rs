@@ -16,7 +16,7 @@ pub struct MinkowskiCubed;
 semiring! {
     #[cube]
     impl Semiring for MinkowskiCubed {
-        const NEEDS: Needs = Needs { logarithms: true, parameter: true, ..Needs::DIRECT.dense(Some(Dense::Halves)).symmetric() };
+        const NEEDS: Needs = Needs { logarithms: true, parameter: true, ..Needs::UNION.dense(Some(Dense::Halves)).symmetric() };
 
         fn norm<S: Float>(a: S, _p: S) -> S {
             (a * a * a).abs()
@@ -49,7 +49,7 @@ semiring! {
 semiring! {
     #[cube]
     impl Semiring for Minkowski {
-        const NEEDS: Needs = Needs { logarithms: true, parameter: true, ..Needs::DIRECT.dense(Some(Dense::Halves)).symmetric() };
+        const NEEDS: Needs = Needs { logarithms: true, parameter: true, ..Needs::UNION.dense(Some(Dense::Halves)).symmetric() };
 
         fn norm<S: Float>(a: S, p: S) -> S {
             a.abs().powf(p)

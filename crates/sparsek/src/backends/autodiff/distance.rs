@@ -11,7 +11,9 @@ use burn_autodiff::{
     ops::{Backward, Ops, OpsKind},
 };
 
-use crate::ops::{DistanceGradientOps, DistanceOps, DistanceSpec, NearestSpec, Turned};
+use crate::ops::{
+    DistanceGradientOps, DistanceOps, DistanceSpec, NearestSpec, Turned, WithinOps, WithinSpec,
+};
 
 /// A matrix and its transposed pattern.
 #[derive(Clone)]
@@ -162,5 +164,20 @@ impl<B: Backend + DistanceOps + DistanceGradientOps, C: CheckpointStrategy> Dist
         let (x, y) = (x_values.into_primitive(), y_values.into_primitive());
         let (values, indices) = B::nearest(x_indptr, x_indices, x, y_indptr, y_indices, y, spec);
         (Self::FloatTensorPrimitive::new(values), indices)
+    }
+}
+
+impl<B: Backend + WithinOps, C: CheckpointStrategy> WithinOps for Autodiff<B, C> {
+    fn count_within(distances: FloatTensor<Self>, spec: WithinSpec) -> IntTensor<Self> {
+        B::count_within(distances.into_primitive(), spec)
+    }
+
+    fn list_within(
+        distances: FloatTensor<Self>,
+        offsets: IntTensor<Self>,
+        spec: WithinSpec,
+    ) -> (FloatTensor<Self>, IntTensor<Self>) {
+        let (values, places) = B::list_within(distances.into_primitive(), offsets, spec);
+        (Self::FloatTensorPrimitive::new(values), places)
     }
 }

@@ -12,18 +12,39 @@ use burn::{
     tensor::{DType, Shape},
 };
 use burn_cubecl::{CubeBackend, kernel::into_contiguous, tensor::CubeTensor};
-use cubecl::{prelude::Client, server::Handle};
+use cubecl::{MemoryScope, client::Client, server::Handle};
 use sparsek_kernels::{
     KernelError,
-    distance::{self, Index, Matrix, Parameter, Prepared, Upstream, without_own},
+    distance::{self, Index, Matrix, Parameter, Prepared, Upstream, index_part, without_own},
     topk::{self, Rows, TopkOptions},
 };
 
 use super::{expect, tensor};
 use crate::ops::{DistanceGradientOps, DistanceOps, DistanceSpec, NearestSpec, Turned};
 
-/// Bytes of distances in memory at a time.
-const BATCH_BYTES: usize = 1 << 30;
+/// Most bytes of distances in memory at a time, and of the counters of an index: with what selects, and with what pools round
+/// up to, they stay within 2 GiB.
+const BATCH_BYTES: usize = 512 << 20;
+const COUNTER_BYTES: usize = 256 << 20;
+/// Both take at most one part in so many of the memory that is free.
+const SHARE: u64 = 8;
+
+/// So many bytes of distances are not worth asking what is free.
+const FEW_BYTES: usize = 64 << 20;
+
+/// Bytes of the distances and of the counters that are in memory at a time, of so many bytes of distances in all.
+fn budget(client: &Client, all: usize) -> [usize; 2] {
+    let memory = &client.properties().memory;
+    let most = match memory.max_memory() {
+        Some(all_memory) if all > FEW_BYTES => {
+            let used = client.memory_report(MemoryScope::Device).usage();
+            all_memory.saturating_sub(used.bytes_in_use) / SHARE
+        }
+        _ => u64::MAX,
+    };
+    let most = most.min(memory.max_page_size) as usize;
+    [BATCH_BYTES.min(most), COUNTER_BYTES.min(most)]
+}
 
 /// A matrix in three tensors.
 struct Tensors {
@@ -52,6 +73,24 @@ impl Tensors {
             rows: self.indptr.shape()[0] - 1,
             cols: self.cols,
             nnz: self.indices.shape()[0],
+        }
+    }
+}
+
+impl Tensors {
+    /// Some of the rows. Offsets stay those of all entries.
+    fn rows(&self, rows: &Range<usize>) -> Self {
+        let size = size_of::<i32>();
+        let count = self.indptr.shape()[0];
+        let handle = self.indptr.handle.clone();
+        let handle = handle.offset_start((rows.start * size) as u64);
+        let handle = handle.offset_end(((count - rows.end - 1) * size) as u64);
+        let shape = Shape::from([rows.len() + 1]);
+        Self {
+            indptr: tensor(&self.indptr, handle, shape, self.indptr.dtype),
+            indices: self.indices.clone(),
+            values: self.values.clone(),
+            cols: self.cols,
         }
     }
 }
@@ -86,44 +125,153 @@ impl Ready {
     }
 }
 
-/// The nearest of a range of rows.
+/// The nearest of a range of rows, the nearest first; the row itself is one of them.
 fn nearest(
     ready: &Ready,
     like: &CubeTensor,
     rows: Range<usize>,
-    spec: &NearestSpec,
-) -> Result<(CubeTensor, CubeTensor), KernelError> {
+    (k, spec): (usize, &NearestSpec),
+) -> Result<Found, KernelError> {
     let client = &like.client;
-    let (first, count) = (rows.start, rows.len());
-    let dtype = ready.left().dtype;
+    let count = rows.len();
     let distances = ready.distances(client, rows)?;
     let across = ready.index.prepared().rows;
-    let asked = spec.k + usize::from(spec.exclude_self);
+    select(like, distances, [count, across], (k, spec))
+}
+
+/// Values and indices, `[rows, k]`.
+type Found = (CubeTensor, CubeTensor);
+
+/// The `k` best of each row of distances.
+fn select(
+    like: &CubeTensor,
+    distances: Handle,
+    [count, across]: [usize; 2],
+    (k, spec): (usize, &NearestSpec),
+) -> Result<Found, KernelError> {
     let options = TopkOptions {
         largest: spec.by.distance.needs().largest,
         sorted: true,
-        ..TopkOptions::new(asked)
+        ..TopkOptions::new(k)
     };
-    let rows = Rows::contiguous(distances, dtype, count, across);
+    let dtype = output_dtype(like);
+    let rows = Rows::contiguous(distances, dtype_to_elem_type(dtype), count, across);
     let index = DType::from(spec.index);
-    let index_dtype = dtype_to_elem_type(index);
     let forced = std::env::var("SPARSEK_T").ok().map(|name| *topk::ROUTINES.iter().find(|r| r.name() == name).unwrap());
-    let found = topk::topk(client, &rows, &options, index_dtype, forced)?;
-    let [values, indices] = match spec.exclude_self {
-        true => without_own(
-            client,
-            [&found.values, &found.indices],
-            [count, spec.k, first],
-            dtype,
-            index_dtype,
-        )?,
-        false => [found.values, found.indices],
-    };
+    let found = topk::topk(
+        &like.client,
+        &rows,
+        &options,
+        dtype_to_elem_type(index),
+        forced,
+    )?;
+    let shape = Shape::from([count, k]);
+    Ok((
+        tensor(like, found.values, shape.clone(), dtype),
+        tensor(like, found.indices, shape, index),
+    ))
+}
+
+/// The neighbours without the row itself; the first row is the index's row `first`.
+fn without(
+    (values, indices): Found,
+    first: usize,
+    spec: &NearestSpec,
+) -> Result<Found, KernelError> {
+    let (values, indices) = (into_contiguous(values), into_contiguous(indices));
+    let count = values.shape()[0];
+    let [dtype, index] = [values.dtype, indices.dtype];
+    let [kept, kept_indices] = without_own(
+        &values.client,
+        [&values.handle, &indices.handle],
+        [count, spec.k, first],
+        dtype_to_elem_type(dtype),
+        dtype_to_elem_type(index),
+    )?;
     let shape = Shape::from([count, spec.k]);
     Ok((
-        tensor(like, values, shape.clone(), output_dtype(like)),
-        tensor(like, indices, shape, index),
+        tensor(&values, kept, shape.clone(), dtype),
+        tensor(&values, kept_indices, shape, index),
     ))
+}
+
+/// The nearest of all rows among those of an index, a batch at a time, without the row itself where `own` says so.
+fn among(
+    ready: &Ready,
+    like: &CubeTensor,
+    (k, own, spec): (usize, bool, &NearestSpec),
+    bytes: usize,
+) -> Result<Found, KernelError> {
+    let rows = ready.left().rows;
+    let row = ready.index.prepared().rows * ready.left().dtype.size();
+    let batch = spec.batch.unwrap_or(bytes / row.max(1)).max(1);
+    let (mut values, mut indices) = (Vec::new(), Vec::new());
+    // Without rows as well there is one batch.
+    for start in (0..rows.max(1)).step_by(batch) {
+        let mut found = nearest(ready, like, start..rows.min(start + batch), (k, spec))?;
+        if own {
+            found = without(found, start, spec)?;
+        }
+        values.push(found.0);
+        indices.push(found.1);
+    }
+    if values.len() == 1 {
+        return Ok((values.remove(0), indices.remove(0)));
+    }
+    Ok((
+        CubeBackend::float_cat(values, 0),
+        CubeBackend::int_cat(indices, 0),
+    ))
+}
+
+/// The nearest of all rows, the index being gone through in parts whose counters have room.
+fn in_parts(
+    [x, y]: [&Tensors; 2],
+    spec: &NearestSpec,
+    part: usize,
+    bytes: usize,
+) -> Result<Found, KernelError> {
+    let client = &x.values.client;
+    let rows = y.matrix().rows;
+    let k = spec.k + usize::from(spec.exclude_self);
+    let mut best: Option<Found> = None;
+    for first in (0..rows).step_by(part) {
+        let some = first..rows.min(first + part);
+        let y = y.rows(&some);
+        let by = &spec.by;
+        let index = Index::new(client, &y.matrix(), by.distance, by.p, by.routine)?;
+        let x_ready = index.prepare(client, &x.matrix())?;
+        let ready = Ready {
+            index,
+            x: Some(x_ready),
+        };
+        let (values, places) = among(&ready, &x.values, (k.min(some.len()), false, spec), bytes)?;
+        let places = CubeBackend::int_add_scalar(places, (first as i64).into());
+        best = Some(match best {
+            None => (values, places),
+            Some(best) => best_of(best, (values, places), &x.values, (k, spec))?,
+        });
+    }
+    let found = best.expect("a part has rows");
+    match spec.exclude_self {
+        true => without(found, 0, spec),
+        false => Ok(found),
+    }
+}
+
+/// The best of two lists, the second of later rows.
+fn best_of(
+    one: Found,
+    other: Found,
+    like: &CubeTensor,
+    (k, spec): (usize, &NearestSpec),
+) -> Result<Found, KernelError> {
+    let values = into_contiguous(CubeBackend::float_cat(vec![one.0, other.0], 1));
+    let places = CubeBackend::int_cat(vec![one.1, other.1], 1);
+    let [rows, across] = [values.shape()[0], values.shape()[1]];
+    let handle = values.handle.clone();
+    let (values, at) = select(like, handle, [rows, across], (k.min(across), spec))?;
+    Ok((values, CubeBackend::int_gather(1, places, at)))
 }
 
 fn output_dtype(values: &CubeTensor) -> DType {
@@ -162,24 +310,21 @@ impl DistanceOps for CubeBackend {
     ) -> (FloatTensor<Self>, IntTensor<Self>) {
         let x = Tensors::new(x_indptr, x_indices, x_values, spec.by.cols);
         let y = Tensors::new(y_indptr, y_indices, y_values, spec.by.cols);
-        let ready = expect("kneighbors", Ready::new(&x, &y, &spec.by));
-        let (mut values, mut indices) = (Vec::new(), Vec::new());
-        let rows = ready.left().rows;
-        let row = ready.index.prepared().rows * ready.left().dtype.size();
-        let page = x.values.client.properties().memory.max_page_size as usize;
-        let fitting = BATCH_BYTES.min(page) / row.max(1);
-        let batch = spec.batch.unwrap_or(fitting).max(1);
-        // Without rows as well there is one batch.
-        for start in (0..rows.max(1)).step_by(batch) {
-            let end = rows.min(start + batch);
-            let found = expect("kneighbors", nearest(&ready, &x.values, start..end, &spec));
-            values.push(found.0);
-            indices.push(found.1);
-        }
-        if values.len() == 1 {
-            return (values.remove(0), indices.remove(0));
-        }
-        (Self::float_cat(values, 0), Self::int_cat(indices, 0))
+        let client = &x.values.client;
+        let (matrix, by) = (y.matrix(), &spec.by);
+        let pairs = x.matrix().rows.saturating_mul(matrix.rows);
+        let size = output_dtype(&x.values).size();
+        let [bytes, counters] = budget(client, pairs.saturating_mul(size));
+        let part = index_part(client, &matrix, by.distance, by.routine, counters);
+        let part = expect("kneighbors", part);
+        let found = match part < matrix.rows && pairs > 0 && spec.k > 0 {
+            true => in_parts([&x, &y], &spec, part, bytes),
+            false => Ready::new(&x, &y, by).and_then(|ready| {
+                let k = spec.k + usize::from(spec.exclude_self);
+                among(&ready, &x.values, (k, spec.exclude_self, &spec), bytes)
+            }),
+        };
+        expect("kneighbors", found)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use burn::{
     backend::{
-        Flex,
+        Flex, TensorMetadata,
         tensor::{FloatTensor, IntTensor},
     },
     tensor::{DType, IntDType, Shape, bf16, f16},
@@ -10,12 +10,15 @@ use burn::{
 use burn_flex::FlexTensor;
 use rayon::prelude::*;
 use sparsek_kernels::{
-    distance::{Each, Gradient, HostMatrix, Real},
+    distance::{Each, Gradient, HostMatrix, Real, STRETCH, Within},
     topk::Method,
 };
 
 use super::{Selector, from_vec, keys::Key};
-use crate::ops::{DistanceGradientOps, DistanceOps, DistanceSpec, NearestSpec, TopkSpec, Turned};
+use crate::ops::{
+    DistanceGradientOps, DistanceOps, DistanceSpec, NearestSpec, TopkSpec, Turned, WithinOps,
+    WithinSpec,
+};
 
 /// Bytes of distances that are made at a time.
 const BATCH_BYTES: usize = 64 << 20;
@@ -266,6 +269,75 @@ impl DistanceOps for Flex {
         match wide {
             true => nearest::<f64>(&tensors, &spec),
             false => nearest::<f32>(&tensors, &spec),
+        }
+    }
+}
+
+/// Whether a distance is near, by its row and its place there.
+fn is_near<S: Computed>(spec: &WithinSpec, radius: S) -> impl Fn(usize, usize, S) -> bool {
+    let (largest, own) = (spec.largest, spec.own);
+    move |row, place, distance| {
+        let near = match largest {
+            true => distance >= radius,
+            false => distance <= radius,
+        };
+        near && own.map(|own| own + row) != Some(place)
+    }
+}
+
+fn count_within<S: Computed>(distances: &FlexTensor, spec: &WithinSpec, radius: S) -> FlexTensor {
+    let across = distances.shape()[1];
+    let shape = Shape::from([distances.shape()[0], Within::stretches(across)]);
+    let near = is_near(spec, radius);
+    let values = S::values(distances);
+    let rows = values.par_chunks_exact(across.max(1)).enumerate();
+    let counts = rows.flat_map_iter(|(i, row)| {
+        let near = &near;
+        row.chunks(STRETCH).enumerate().map(move |(stretch, part)| {
+            let places = stretch * STRETCH..;
+            let near = places.zip(part).filter(|&(j, &d)| near(i, j, d));
+            near.count() as i32
+        })
+    });
+    from_vec(counts.collect::<Vec<i32>>(), shape)
+}
+
+fn list_within<S: Computed>(
+    distances: &FlexTensor,
+    spec: &WithinSpec,
+    radius: S,
+) -> (FlexTensor, FlexTensor) {
+    let across = distances.shape()[1];
+    let near = is_near(spec, radius);
+    let values = S::values(distances);
+    let rows = values.par_chunks_exact(across.max(1)).enumerate();
+    let found = rows.flat_map_iter(|(i, row)| {
+        let near = &near;
+        let places = row.iter().enumerate();
+        let places = places.filter(move |&(j, &d)| near(i, j, d));
+        places.map(|(j, &d)| (d, j as i32))
+    });
+    let (values, places): (Vec<S>, Vec<i32>) = found.unzip();
+    let shape = Shape::from([spec.total]);
+    (from_vec(values, shape.clone()), from_vec(places, shape))
+}
+
+impl WithinOps for Flex {
+    fn count_within(distances: FloatTensor<Self>, spec: WithinSpec) -> IntTensor<Self> {
+        match distances.dtype() {
+            DType::F64 => count_within(&distances, &spec, spec.radius),
+            _ => count_within(&distances, &spec, spec.radius as f32),
+        }
+    }
+
+    fn list_within(
+        distances: FloatTensor<Self>,
+        _offsets: IntTensor<Self>,
+        spec: WithinSpec,
+    ) -> (FloatTensor<Self>, IntTensor<Self>) {
+        match distances.dtype() {
+            DType::F64 => list_within(&distances, &spec, spec.radius),
+            _ => list_within(&distances, &spec, spec.radius as f32),
         }
     }
 }

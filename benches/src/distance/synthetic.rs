@@ -1,0 +1,254 @@
+//! Seeded sparse matrices of the sizes and densities of Nolet et al.'s Table 2, their degrees after its least and greatest and
+//! the CDFs of its Fig. 1. They are no data: their names begin with `synthetic:`.
+
+use anyhow::{Context, ensure};
+use burn::tensor::{Device, Tensor, TensorData};
+use rayon::prelude::*;
+use sparsek::sparse::{Csr, Pattern};
+use sparsek_tests::data::Random;
+
+/// What names of synthetic matrices begin with.
+const PREFIX: &str = "synthetic:";
+/// The seed of all of them.
+const SEED: u64 = 2021;
+
+/// What entries hold.
+#[derive(Clone, Copy)]
+enum Values {
+    /// Half to five, by halves.
+    Ratings,
+    /// Uniform above 0, up to 1.
+    Weights,
+    /// ln(1 + count), most counts small.
+    Counts,
+}
+
+/// A kind of matrix.
+struct Kind {
+    name: &'static str,
+    rows: usize,
+    cols: usize,
+    /// Shares of the rows and the degrees that they have at most, between which degrees grow exponentially.
+    degrees: &'static [(f64, f64)],
+    /// Columns are uniform numbers to this power, the first the most popular. Chosen so that entries meet about as often as in
+    /// sets of this sort: rows times entries are 19, 25, 2.6 and 16 times the pairs of entries in one column.
+    skew: f64,
+    values: Values,
+}
+
+/// All kinds.
+const KINDS: [Kind; 4] = [
+    Kind {
+        name: "movielens",
+        rows: 283_000,
+        cols: 194_000,
+        degrees: &[
+            (0.0, 0.0),
+            (0.1, 5.0),
+            (0.5, 21.0),
+            (0.88, 165.0),
+            (0.99, 820.0),
+            (0.999, 2000.0),
+            (1.0, 24_000.0),
+        ],
+        skew: 5.0,
+        values: Values::Ratings,
+    },
+    Kind {
+        name: "edgar",
+        rows: 663_000,
+        cols: 858_000,
+        degrees: &[
+            (0.0, 0.0),
+            (0.02, 2.0),
+            (0.5, 6.0),
+            (0.99, 10.0),
+            (1.0, 51.0),
+        ],
+        skew: 6.0,
+        values: Values::Weights,
+    },
+    Kind {
+        name: "scrna",
+        rows: 66_000,
+        cols: 26_000,
+        degrees: &[
+            (0.0, 501.0),
+            (0.5, 1480.0),
+            (0.9, 3250.0),
+            (0.98, 5000.0),
+            (1.0, 9600.0),
+        ],
+        skew: 5.0,
+        values: Values::Counts,
+    },
+    Kind {
+        name: "nytimes",
+        rows: 300_000,
+        cols: 102_000,
+        degrees: &[
+            (0.0, 0.0),
+            (0.05, 35.0),
+            (0.5, 140.0),
+            (0.9, 400.0),
+            (0.99, 1000.0),
+            (1.0, 2000.0),
+        ],
+        skew: 3.5,
+        values: Values::Weights,
+    },
+];
+
+/// A matrix by name: `synthetic:movielens`, or `synthetic:movielens/8` with an eighth of its rows; none if the name is no such.
+pub fn matrix(name: &str, device: &Device) -> Option<anyhow::Result<Csr>> {
+    let rest = name.strip_prefix(PREFIX)?;
+    Some(read(rest).and_then(|(kind, rows)| {
+        let (pattern, values) = kind.matrix(rows);
+        let shape = [values.len()];
+        let values = Tensor::from_data(TensorData::new(values, shape), device);
+        Ok(Csr::new(pattern?, values)?)
+    }))
+}
+
+fn read(text: &str) -> anyhow::Result<(&'static Kind, usize)> {
+    let (name, scale) = text.split_once('/').unwrap_or((text, "1"));
+    let names = KINDS.map(|kind| kind.name).join(", ");
+    let kind = KINDS.iter().find(|kind| kind.name == name);
+    let kind = kind.with_context(|| format!("{PREFIX}{name}: there are {names}"))?;
+    let scale: usize = scale
+        .parse()
+        .with_context(|| format!("{scale}: no number"))?;
+    ensure!(scale > 0, "{PREFIX}{text}: a part of 0");
+    Ok((kind, kind.rows.div_ceil(scale)))
+}
+
+impl Kind {
+    /// Its first rows: the pattern, or why it is none, and the values.
+    fn matrix(&self, rows: usize) -> (anyhow::Result<Pattern>, Vec<f32>) {
+        let made: Vec<(Vec<u32>, Vec<f32>)> = (0..rows)
+            .into_par_iter()
+            .map(|row| {
+                let mut random = Random::new(SEED ^ ((row as u64) << 20));
+                let degree = self.degree(&mut random, row);
+                let columns = self.columns(&mut random, degree);
+                let values = columns.iter().map(|_| self.values.draw(&mut random));
+                let values = values.collect();
+                (columns, values)
+            })
+            .collect();
+        let mut indptr = Vec::with_capacity(rows + 1);
+        indptr.push(0);
+        let entries = made.iter().map(|(columns, _)| columns.len()).sum();
+        let (mut indices, mut values) = (Vec::with_capacity(entries), Vec::with_capacity(entries));
+        for (columns, row) in made {
+            indices.extend(columns);
+            values.extend(row);
+            indptr.push(indices.len() as u32);
+        }
+        let pattern = Pattern::new(rows, self.cols, indptr, indices);
+        (pattern.map_err(anyhow::Error::from), values)
+    }
+
+    /// The greatest and the least for the first two rows, so that they occur.
+    fn degree(&self, random: &mut Random, row: usize) -> usize {
+        let share = match row {
+            0 => 1.0,
+            1 => 0.0,
+            _ => random.uniform(),
+        };
+        let steps = self.degrees.windows(2);
+        let mut steps = steps.filter(|step| share <= step[1].0);
+        let step = steps.next().expect("shares end with 1");
+        let [(from, low), (to, high)] = [step[0], step[1]];
+        let part = (share - from) / (to - from);
+        let logarithm = low.ln_1p() * (1.0 - part) + high.ln_1p() * part;
+        logarithm.exp_m1().round() as usize
+    }
+
+    /// So many columns, ascending: sorted uniform numbers, made of the gaps between them, to a power; of equal ones the later move
+    /// on.
+    fn columns(&self, random: &mut Random, degree: usize) -> Vec<u32> {
+        let mut gap = || -(1.0 - random.uniform()).ln();
+        let mut sum = 0.0;
+        let places: Vec<f64> = (0..degree)
+            .map(|_| {
+                sum += gap();
+                sum
+            })
+            .collect();
+        let whole = sum + gap();
+        let mut least = 0;
+        let columns = places.iter().enumerate().map(|(entry, place)| {
+            let column = self.cols as f64 * (place / whole).powf(self.skew);
+            // Those that follow need room too.
+            let most = self.cols - (degree - entry);
+            let column = (column as usize).clamp(least.min(most), most);
+            least = column + 1;
+            column as u32
+        });
+        columns.collect()
+    }
+}
+
+impl Values {
+    fn draw(self, random: &mut Random) -> f32 {
+        match self {
+            Self::Ratings => (1 + random.below(10)) as f32 / 2.0,
+            Self::Weights => (1.0 - random.uniform()) as f32,
+            Self::Counts => (1.0 + (-(1.0 - random.uniform()).ln()).ceil()).ln() as f32,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rows, columns, density, least and greatest degree as Table 2 has them; a degree and the share of rows at or below it as
+    /// Fig. 1's caption does.
+    #[test]
+    fn sizes_and_degrees_are_those_of_the_paper() {
+        for (name, shape, density, extremes, (degree, share)) in [
+            (
+                "movielens",
+                [283_000, 194_000],
+                5e-4,
+                [0, 24_000],
+                (200, 0.88),
+            ),
+            ("edgar", [663_000, 858_000], 7e-6, [0, 51], (10, 0.99)),
+            ("scrna", [66_000, 26_000], 0.07, [501, 9600], (5000, 0.98)),
+            (
+                "nytimes",
+                [300_000, 102_000],
+                0.002,
+                [0, 2000],
+                (1000, 0.99),
+            ),
+        ] {
+            let (kind, rows) = read(name).unwrap();
+            assert_eq!([rows, kind.cols], shape);
+            let (pattern, values) = kind.matrix(20_000);
+            let pattern = pattern.unwrap();
+            assert_eq!(values.len(), pattern.nnz());
+            let degrees: Vec<usize> = (0..20_000).map(|row| pattern.row(row).len()).collect();
+            let (least, most) = (degrees.iter().min(), degrees.iter().max());
+            assert_eq!([*least.unwrap(), *most.unwrap()], extremes, "{name}");
+            let mean = pattern.nnz() as f64 / 20_000.0;
+            let found = mean / kind.cols as f64;
+            assert!((found / density - 1.0).abs() < 0.06, "{name}: {found}");
+            let within = degrees.iter().filter(|&&d| d <= degree).count() as f64 / 20_000.0;
+            assert!((within - share).abs() < 0.02, "{name}: {within}");
+            let ascend = |row| pattern.row(row).is_sorted_by(|a, b| a < b);
+            assert!((0..20_000).all(ascend), "{name}");
+        }
+    }
+
+    #[test]
+    fn names_that_are_none_are_refused() {
+        for wrong in ["", "imdb", "movielens/0", "movielens/x", "movielens/-1"] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(read("edgar/8").unwrap().1, 82_875);
+    }
+}

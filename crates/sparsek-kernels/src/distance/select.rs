@@ -1,0 +1,31 @@
+//! Which routine goes through which data.
+
+use cubecl::prelude::*;
+
+use super::{Dense, Matrix, Needs, Routine, inverted, tiled};
+
+/// From how many entries for each place dense tiles are faster than an inverted index: where the entries of one row of a pair
+/// are enough, and where those of both are gone through ([`Dense::Halves`]) but the inverted index had to look at near rows
+/// again.
+const DENSE: f64 = 1.0 / 32.0;
+const DENSE_HALVES: f64 = 1.0 / 128.0;
+/// The same against merging.
+const DENSE_EITHER: f64 = 1.0 / 256.0;
+
+/// The routine for an index of this matrix where none is forced.
+pub(super) fn choose(client: &Client, needs: &Needs, matrix: &Matrix) -> Routine {
+    let density = matrix.nnz as f64 / (matrix.rows.max(1) as f64 * matrix.cols.max(1) as f64);
+    let least = match needs.dense {
+        Some(Dense::Products | Dense::Left) => DENSE,
+        Some(Dense::Halves) => DENSE_HALVES,
+        Some(Dense::Either) => DENSE_EITHER,
+        None => f64::INFINITY,
+    };
+    if density >= least && tiled::check(client, needs).is_ok() {
+        Routine::Tiled
+    } else if inverted::check(client, needs, matrix).is_ok() {
+        Routine::Inverted
+    } else {
+        Routine::Merge
+    }
+}
