@@ -1,6 +1,7 @@
 //! The backend operations behind the tensor API, routed by device.
 
 mod distance;
+mod maximum;
 
 use burn::{
     backend::{
@@ -13,6 +14,7 @@ use sparsek_kernels::topk::{Method, TopkOptions};
 
 pub(crate) use distance::computed;
 pub use distance::{DistanceGradientOps, DistanceOps, DistanceSpec, NearestSpec, Turned};
+pub use maximum::{MaximumGradientOps, MaximumOps};
 
 /// What a backend selects along the last dimension.
 #[derive(Clone, Copy, Debug, PartialEq)]

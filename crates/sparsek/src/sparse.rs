@@ -3,6 +3,7 @@
 
 mod adjacency;
 mod csr;
+mod maximum;
 mod npz;
 mod pattern;
 mod sorted;
@@ -10,6 +11,7 @@ mod sorted;
 pub(crate) use adjacency::upload;
 pub use adjacency::{Adjacency, spmm, spmm_weighted};
 pub use csr::{Csr, CsrError};
+pub use maximum::spmm_max;
 pub use npz::NpzError;
 pub(crate) use pattern::check_size;
 pub use pattern::{MAX_ENTRIES, Pattern, PatternError};

@@ -2,6 +2,7 @@
 //! came from; that of a sparse product multiplies with the transposed pattern.
 
 mod distance;
+mod maximum;
 
 use burn::backend::{
     Backend, TensorMetadata,

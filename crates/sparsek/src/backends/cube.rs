@@ -2,6 +2,7 @@
 //! `sparsek-kernels`.
 
 mod distance;
+mod maximum;
 
 use burn::{
     backend::{

@@ -15,11 +15,11 @@ use crate::ops::SparsekOps;
 pub struct Adjacency {
     rows: usize,
     cols: usize,
-    indptr: Tensor<1, Int>,
-    indices: Tensor<1, Int>,
-    transposed_indptr: Tensor<1, Int>,
-    transposed_indices: Tensor<1, Int>,
-    transposed_entries: Tensor<1, Int>,
+    pub(super) indptr: Tensor<1, Int>,
+    pub(super) indices: Tensor<1, Int>,
+    pub(super) transposed_indptr: Tensor<1, Int>,
+    pub(super) transposed_indices: Tensor<1, Int>,
+    pub(super) transposed_entries: Tensor<1, Int>,
 }
 
 impl Adjacency {
@@ -144,7 +144,7 @@ pub fn spmm_weighted(adjacency: &Adjacency, weights: Tensor<1>, x: Tensor<2>) ->
     ))
 }
 
-fn check(operation: &str, adjacency: &Adjacency, x: &Tensor<2>) {
+pub(super) fn check(operation: &str, adjacency: &Adjacency, x: &Tensor<2>) {
     let [rows, _] = x.dims();
     assert!(
         rows == adjacency.cols,

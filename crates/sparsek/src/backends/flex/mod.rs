@@ -102,6 +102,7 @@ macro_rules! with_index {
 mod count;
 mod distance;
 mod keys;
+mod maximum;
 mod select;
 mod sparse;
 

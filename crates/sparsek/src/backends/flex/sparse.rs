@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use super::from_vec;
 
 /// A float that products are computed on, and the type its sums are kept in.
-trait Float: Copy + Send + Sync {
+pub(super) trait Float: Copy + PartialOrd + Send + Sync {
     type Sum: Copy + Default + Send + std::ops::AddAssign + std::ops::Mul<Output = Self::Sum>;
     fn widen(self) -> Self::Sum;
     fn narrow(sum: Self::Sum) -> Self;
@@ -33,14 +33,30 @@ float!(f16, f32, f16::to_f32, f16::from_f32);
 float!(bf16, f32, bf16::to_f32, bf16::from_f32);
 
 /// A CSR pattern.
-struct Pattern<'a> {
+pub(super) struct Pattern<'a> {
     indptr: &'a [i32],
     indices: &'a [i32],
 }
 
-impl Pattern<'_> {
+impl<'a> Pattern<'a> {
+    pub fn new(indptr: &'a FlexTensor, indices: &'a FlexTensor) -> Self {
+        Self {
+            indptr: ints(indptr),
+            indices: ints(indices),
+        }
+    }
+
+    pub fn rows(&self) -> usize {
+        self.indptr.len() - 1
+    }
+
+    /// The column of an entry.
+    pub fn column(&self, entry: usize) -> usize {
+        self.indices[entry] as usize
+    }
+
     /// Entries of a row.
-    fn row(&self, row: usize) -> std::ops::Range<usize> {
+    pub fn row(&self, row: usize) -> std::ops::Range<usize> {
         self.indptr[row] as usize..self.indptr[row + 1] as usize
     }
 }
@@ -61,10 +77,7 @@ pub(super) fn product(
     let x = x.to_contiguous();
     let width = x.layout().shape()[1];
     let weights = weights.map(|(values, entries)| (values.to_contiguous(), entries));
-    let pattern = Pattern {
-        indptr: ints(&indptr),
-        indices: ints(&indices),
-    };
+    let pattern = Pattern::new(&indptr, &indices);
     let rows = pattern.indptr.len() - 1;
     let shape = Shape::from([rows, width]);
     with_float!(x.dtype(), E => {
@@ -125,10 +138,7 @@ pub(super) fn sddmm(
     let left = left.to_contiguous();
     let right = right.to_contiguous();
     let width = left.layout().shape()[1];
-    let pattern = Pattern {
-        indptr: ints(&indptr),
-        indices: ints(&indices),
-    };
+    let pattern = Pattern::new(&indptr, &indices);
     let shape = Shape::from([pattern.indices.len()]);
     with_float!(left.dtype(), E => {
         let left: &[E] = left.as_slice().expect("contiguous");
