@@ -1,17 +1,18 @@
 //! Graphs, layers and training at tensor level.
 
 use burn::tensor::{Device, Tensor, TensorData};
-use sparsek_gnn::aggregate::{aggregate_mean, aggregate_sum, aggregate_weighted};
+use sparsek_gnn::aggregate::{aggregate_max, aggregate_mean, aggregate_sum, aggregate_weighted};
 use sparsek_gnn::datasets::{
     NodeDataset,
     karate::karate_club,
     sbm::{SbmConfig, block_model},
 };
-use sparsek_gnn::nn::{Activation, Aggregator, SageConvConfig, SageModelConfig};
+use sparsek_gnn::nn::{Activation, Aggregator, Architecture, MaxKModelConfig, SageConvConfig};
 use sparsek_gnn::train::{TrainConfig, train};
 use sparsek_gnn::{Graph, GraphError};
 use sparsek_tests::backend::{Backend, Kind};
 use sparsek_tests::data::Random;
+use sparsek_tests::oracle::layers::{Edges, Join, join};
 use sparsek_tests::oracle::spmm::Csr;
 use sparsek_tests::runner::{Cases, Verdict};
 
@@ -170,6 +171,18 @@ fn aggregate(backend: &Backend) -> Result<(), String> {
         aggregate_mean(&graph, upload(&x, width, device)),
         &matrix(|degree| 1.0 / degree as f64),
     )?;
+    let list = edges()
+        .into_iter()
+        .map(|(s, t)| (s as usize, t as usize, 1.0));
+    let edges = Edges {
+        nodes: NODES,
+        list: list.collect(),
+    };
+    let rows: Vec<Vec<f64>> = x.chunks(width).map(<[f64]>::to_vec).collect();
+    let greatest = join(&edges, &rows, Join::Max).concat();
+    if download(aggregate_max(&graph, upload(&x, width, device))) != greatest {
+        return Err("max: not the greatest of the neighbours".into());
+    }
     let mut weighted = matrix(|_| 0.0);
     weighted.weights = normals(weighted.weights.len(), 2);
     let weights = weighted
@@ -242,7 +255,7 @@ fn sage(backend: &Backend, aggregator: Aggregator) -> Result<(), String> {
 
 /// A few epochs lower the loss by a third and beat guessing.
 fn fits(backend: &Backend, data: &NodeDataset, activation: Activation) -> Result<(), String> {
-    let model = SageModelConfig::new(data.feature_width(), 32, data.classes())
+    let model = MaxKModelConfig::new(Architecture::Sage, data.feature_width(), 32, data.classes())
         .with_layers(2)
         .with_activation(activation)
         .with_dropout(0.1);
