@@ -4,6 +4,8 @@
 //! has to be there; the exit status is 1 when a case failed or nothing ran, 2 when a backend that
 //! was asked for is missing.
 
+mod aggregate;
+mod aggregate_kernels;
 mod csr;
 mod csr_files;
 mod csr_gradients;
@@ -113,6 +115,8 @@ fn main() -> ExitCode {
         topk_sharded::add(&mut cases, backend);
         topk_gradients::add(&mut cases, backend);
         spmm::add(&mut cases, backend);
+        aggregate::add(&mut cases, backend);
+        aggregate_kernels::add(&mut cases, backend);
         csr::add(&mut cases, backend);
         distance::add(&mut cases, backend);
         distance_gradients::add(&mut cases, backend);

@@ -2,7 +2,7 @@
 
 use burn::{backend::Dispatch, tensor::Tensor};
 
-use super::{Adjacency, adjacency::check};
+use super::{Adjacency, product::check};
 use crate::ops::MaximumOps;
 
 /// The greatest of the rows of a dense matrix that each row of a pattern names: `y[i] = max x[j]` over the entries `(i, j)` of

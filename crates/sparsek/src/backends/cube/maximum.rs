@@ -8,11 +8,21 @@ use burn::{
     },
     tensor::{DType, Shape},
 };
-use burn_cubecl::{CubeBackend, kernel::into_contiguous};
-use sparsek_kernels::maximum;
+use burn_cubecl::{CubeBackend, kernel::into_contiguous, tensor::CubeTensor};
+use sparsek_kernels::{aggregate::Csr, maximum};
 
-use super::{csr, expect, tensor};
+use super::{expect, tensor};
 use crate::ops::{MaximumGradientOps, MaximumOps};
+
+fn csr<'a>(indptr: &'a CubeTensor, indices: &'a CubeTensor, cols: usize) -> Csr<'a> {
+    Csr {
+        indptr: &indptr.handle,
+        indices: &indices.handle,
+        rows: indptr.shape()[0] - 1,
+        cols,
+        nnz: indices.shape()[0],
+    }
+}
 
 impl MaximumOps for CubeBackend {
     fn spmm_max(
