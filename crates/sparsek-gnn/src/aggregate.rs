@@ -1,6 +1,8 @@
 //! Aggregation of neighbours' features: one sparse-dense product each, differentiable.
 use burn::tensor::Tensor;
-use sparsek::sparse::{spmm, spmm_max, spmm_weighted};
+use sparsek::sparse::{
+    Compressed, Scaling, spmm, spmm_compressed_with, spmm_max, spmm_weighted, spmm_with,
+};
 
 use crate::{Graph, graph::Norm};
 
@@ -45,8 +47,8 @@ pub fn aggregate_sum(graph: &Graph, x: Tensor<2>) -> Tensor<2> {
 /// # }
 /// ```
 pub fn aggregate_mean(graph: &Graph, x: Tensor<2>) -> Tensor<2> {
-    let norm = graph.mean_norm_on(&x.device(), x.dtype());
-    aggregate_sum(graph, x) * norm
+    let mean = graph.mean_scaling(&x.device(), x.dtype());
+    spmm_with(&graph.adjacency(&x.device()), x, &mean)
 }
 
 /// Weighted sum over incoming edges: `y[i] = Σ_{e = (j → i)} w[e] x[j]`.
@@ -89,11 +91,57 @@ pub fn aggregate_max(graph: &Graph, x: Tensor<2>) -> Tensor<2> {
 /// # Panics
 /// When x does not have a row for every node.
 pub fn aggregate_normalised(graph: &Graph, norm: Norm, loops: f64, x: Tensor<2>) -> Tensor<2> {
-    if norm == Norm::None && loops == 1.0 {
-        return aggregate_sum(graph, x);
-    }
-    let weights = graph.edge_norm_on(&x.device(), x.dtype(), norm, loops);
-    aggregate_weighted(graph, weights, x)
+    let scaling = graph.scaling(&x.device(), x.dtype(), norm, loops);
+    spmm_with(&graph.adjacency(&x.device()), x, &scaling)
+}
+
+/// [`aggregate_sum`] of compressed rows, which are not made dense. Differentiable in the kept values.
+///
+/// # Panics
+/// When x does not have a row for every node.
+///
+/// ```
+/// # #[cfg(feature = "flex")] {
+/// use burn::tensor::{Device, Tensor};
+/// use sparsek::{sparse::sparse_topk, topk::Method};
+/// use sparsek_gnn::{Graph, aggregate::aggregate_sum_compressed};
+///
+/// let graph = Graph::from_edges(3, [(0, 2), (1, 2)]).unwrap();
+/// let x = Tensor::<2>::from_floats([[1.0, 0.5], [2.0, 3.0], [4.0, 5.0]], &Device::flex());
+/// let kept = sparse_topk(x, 1, Method::Exact);
+/// let y = aggregate_sum_compressed(&graph, &kept).try_into_vec_as::<f32>().unwrap();
+/// assert_eq!(y, [0.0, 0.0, 0.0, 0.0, 1.0, 3.0]);
+/// # }
+/// ```
+pub fn aggregate_sum_compressed(graph: &Graph, x: &Compressed) -> Tensor<2> {
+    compressed(graph, x, &Scaling::default())
+}
+
+/// [`aggregate_mean`] of compressed rows, which are not made dense. Differentiable in the kept values.
+///
+/// # Panics
+/// When x does not have a row for every node.
+pub fn aggregate_mean_compressed(graph: &Graph, x: &Compressed) -> Tensor<2> {
+    let mean = graph.mean_scaling(&x.values().device(), x.dtype());
+    compressed(graph, x, &mean)
+}
+
+/// [`aggregate_normalised`] of compressed rows, which are not made dense. Differentiable in the kept values.
+///
+/// # Panics
+/// When x does not have a row for every node.
+pub fn aggregate_normalised_compressed(
+    graph: &Graph,
+    norm: Norm,
+    loops: f64,
+    x: &Compressed,
+) -> Tensor<2> {
+    let scaling = graph.scaling(&x.values().device(), x.dtype(), norm, loops);
+    compressed(graph, x, &scaling)
+}
+
+fn compressed(graph: &Graph, x: &Compressed, scaling: &Scaling) -> Tensor<2> {
+    spmm_compressed_with(&graph.adjacency(&x.values().device()), x, scaling)
 }
 
 /// As [`aggregate_normalised`], of a graph whose edges have weights.

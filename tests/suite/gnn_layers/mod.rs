@@ -3,6 +3,7 @@
 mod subject;
 
 use burn::tensor::Device;
+use sparsek::{sparse::sparse_topk, topk::Method};
 use sparsek_gnn::graph::Norm;
 use sparsek_gnn::nn::{
     Aggregator, GcnConv, GcnConvConfig, GinConvConfig, GinMlpConfig, SageConv, SageConvConfig,
@@ -17,6 +18,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     sage(cases, backend);
     gcn(cases, backend);
     gin(cases, backend);
+    compressed(cases, backend);
 }
 
 fn sage(cases: &mut Cases, backend: &Backend) {
@@ -185,4 +187,59 @@ fn gin(cases: &mut Cases, backend: &Backend) {
         },
     };
     add_subject(cases, backend, "gin/mlp", subject);
+}
+
+/// Elements kept of each row.
+const KEPT: usize = 3;
+
+/// Of rows of which some elements are kept, and by way of these to all.
+fn compressed(cases: &mut Cases, backend: &Backend) {
+    let subject = Subject {
+        make: |device| SageConvConfig::new(WIDTH, OUT).init(device),
+        forward: |layer, graph, x, _| {
+            layer.forward_compressed(graph, &sparse_topk(x, KEPT, Method::Exact))
+        },
+        expected: |inputs| {
+            let (p, x) = (&inputs.parameters, layers::keep(&inputs.x(), KEPT));
+            let joined = layers::join(&inputs.edges(false), &x, Join::Mean);
+            let neighbours = layers::linear(&joined, &p[0], &p[1], OUT);
+            layers::add(&neighbours, &layers::linear(&x, &p[2], &[], OUT))
+        },
+    };
+    add_subject(cases, backend, "sage/compressed", subject);
+    let subject = Subject {
+        make: |device| {
+            GcnConvConfig::new(WIDTH, OUT)
+                .with_improved(true)
+                .init(device)
+        },
+        forward: |layer, graph, x, _| {
+            layer.forward_compressed(graph, &sparse_topk(x, KEPT, Method::Exact))
+        },
+        expected: |inputs| {
+            let looped = layers::with_loops(&inputs.edges(false), 1.0);
+            let weigh = |(s, t, _)| (s, t, if s == t { 2.0 } else { 1.0 });
+            let looped = Edges {
+                list: looped.list.into_iter().map(weigh).collect(),
+                ..looped
+            };
+            let x = layers::keep(&inputs.x(), KEPT);
+            let joined = layers::propagate(&looped, &x, layers::Norm::Both);
+            let p = &inputs.parameters;
+            layers::linear(&joined, &p[0], &p[1], OUT)
+        },
+    };
+    add_subject(cases, backend, "gcn/compressed", subject);
+    let subject = Subject {
+        make: |device| GinConvConfig::new().with_train_eps(true).init(device),
+        forward: |layer, graph, x, _| {
+            layer.forward_compressed(graph, &sparse_topk(x, KEPT, Method::Exact))
+        },
+        expected: |inputs| {
+            let x = layers::keep(&inputs.x(), KEPT);
+            let own = layers::scale(&x, 1.0 + inputs.parameters[0][0]);
+            layers::add(&layers::join(&inputs.edges(false), &x, Join::Sum), &own)
+        },
+    };
+    add_subject(cases, backend, "gin/compressed", subject);
 }

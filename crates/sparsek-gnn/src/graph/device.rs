@@ -2,7 +2,7 @@
 use std::sync::PoisonError;
 
 use burn::tensor::{DType, Device, Tensor, TensorData};
-use sparsek::sparse::{Adjacency, Pattern};
+use sparsek::sparse::{Adjacency, Pattern, Scaling};
 
 use super::{Graph, Norm};
 
@@ -21,7 +21,9 @@ pub(super) struct OnDevice {
 #[derive(Clone, Copy, PartialEq)]
 enum Constant {
     Mean,
-    Edges { norm: Norm, loops: f64 },
+    Targets { norm: Norm, loops: f64 },
+    Sources { norm: Norm, loops: f64 },
+    Loops { weight: f64 },
 }
 
 impl Graph {
@@ -30,16 +32,38 @@ impl Graph {
         self.on_device(device, |slot| slot.adjacency.clone())
     }
 
-    /// [`Graph::mean_norm`] as a constant tensor [nodes, 1] on the device, made on first use.
-    pub fn mean_norm_on(&self, device: &Device, dtype: DType) -> Tensor<2> {
-        self.constant(device, dtype, Constant::Mean, || self.mean_norm())
-            .reshape([self.nodes(), 1])
+    /// What turns sums into means, made on first use.
+    pub fn mean_scaling(&self, device: &Device, dtype: DType) -> Scaling {
+        let mean = self.constant(device, summed(dtype), Constant::Mean, || self.mean_norm());
+        Scaling::default().with_rows(mean)
     }
 
-    /// [`Graph::edge_norm`] as a constant tensor `[edges]` on the device, made on first use.
-    pub fn edge_norm_on(&self, device: &Device, dtype: DType, norm: Norm, loops: f64) -> Tensor<1> {
-        let key = Constant::Edges { norm, loops };
-        self.constant(device, dtype, key, || self.edge_norm(norm, loops))
+    /// What makes a sum the one that a norm asks for, where loops weigh `loops`, made on first use.
+    pub fn scaling(&self, device: &Device, dtype: DType, norm: Norm, loops: f64) -> Scaling {
+        let mut scaling = Scaling::default();
+        if matches!(norm, Norm::Both | Norm::Right) {
+            let key = Constant::Targets { norm, loops };
+            let targets = || self.side(norm, loops, 0);
+            scaling = scaling.with_rows(self.constant(device, summed(dtype), key, targets));
+        }
+        if matches!(norm, Norm::Both | Norm::Left) {
+            let key = Constant::Sources { norm, loops };
+            let sources = || self.side(norm, loops, 1);
+            scaling = scaling.with_cols(self.constant(device, summed(dtype), key, sources));
+        }
+        if loops != 1.0 {
+            let key = Constant::Loops { weight: loops };
+            let weigh = |(i, j)| if i == j { loops } else { 1.0 };
+            let weights = || self.pairs().map(weigh).collect();
+            scaling = scaling.with_weights(self.constant(device, dtype, key, weights));
+        }
+        scaling
+    }
+
+    fn side(&self, norm: Norm, loops: f64, side: usize) -> Vec<f64> {
+        let [targets, sources] = self.node_norm(norm, loops);
+        let factors = if side == 0 { targets } else { sources };
+        factors.expect("asked for where the norm has them")
     }
 
     /// The matrix of nodes and edges that sums weights of edges over those out of each node.
@@ -111,5 +135,13 @@ impl Graph {
             slots.len() - 1
         });
         get(&mut slots[at])
+    }
+}
+
+/// What products of a dtype are summed in.
+fn summed(dtype: DType) -> DType {
+    match dtype {
+        DType::F64 => DType::F64,
+        _ => DType::F32,
     }
 }

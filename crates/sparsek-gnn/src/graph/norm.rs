@@ -24,29 +24,29 @@ impl Graph {
         self.in_degrees().into_iter().map(inverse).collect()
     }
 
-    /// The factor of each edge in CSR order, its weight included, where all edges weigh 1 but loops, which weigh `loops`.
-    pub fn edge_norm(&self, norm: Norm, loops: f64) -> Vec<f64> {
-        let mut weights = Vec::with_capacity(self.edges());
+    /// The factors of a norm, where all edges weigh 1 but loops, which weigh `loops`: those of targets and those of sources, whose
+    /// products are `c(i, j)`.
+    pub fn node_norm(&self, norm: Norm, loops: f64) -> [Option<Vec<f64>>; 2] {
         let (mut into, mut out) = (vec![0.0; self.nodes()], vec![0.0; self.nodes()]);
         for (target, source) in self.pairs() {
             let weight = if target == source { loops } else { 1.0 };
-            weights.push(weight);
             into[target] += weight;
             out[source] += weight;
         }
-        let inverse = |d: f64| if d == 0.0 { 0.0 } else { d.recip() };
-        let factors = self.pairs().zip(weights);
-        factors
-            .map(|((target, source), weight)| {
-                weight
-                    * match norm {
-                        Norm::Both => inverse(into[target].sqrt()) * inverse(into[source].sqrt()),
-                        Norm::Left => inverse(out[source]),
-                        Norm::Right => inverse(into[target]),
-                        Norm::None => 1.0,
-                    }
-            })
-            .collect()
+        let inverse = |sums: Vec<f64>, root: bool| -> Vec<f64> {
+            let power = |d: f64| if root { d.sqrt().recip() } else { d.recip() };
+            let finite = |d: f64| if d == 0.0 { 0.0 } else { power(d) };
+            sums.into_iter().map(finite).collect()
+        };
+        match norm {
+            Norm::Both => {
+                let root = inverse(into, true);
+                [Some(root.clone()), Some(root)]
+            }
+            Norm::Left => [None, Some(inverse(out, false))],
+            Norm::Right => [Some(inverse(into, false)), None],
+            Norm::None => [None, None],
+        }
     }
 
     /// Target and source of each edge in CSR order.
@@ -64,17 +64,18 @@ mod tests {
     #[test]
     fn factors_by_hand() {
         let graph = Graph::from_edges(3, [(0, 0), (0, 1), (1, 1), (2, 1)]).unwrap();
-        let norm = |norm| graph.edge_norm(norm, 1.0);
-        let both = [1.0, 3f64.sqrt().recip(), 1.0 / 3.0, 0.0];
-        assert!(
-            norm(Norm::Both)
-                .iter()
-                .zip(both)
-                .all(|(a, b)| (a - b).abs() < 1e-15)
+        let root = [1.0, 3f64.sqrt().recip(), 0.0];
+        assert_eq!(
+            graph.node_norm(Norm::Both, 1.0),
+            [Some(root.to_vec()), Some(root.to_vec())]
         );
-        assert_eq!(norm(Norm::Left), [0.5, 0.5, 1.0, 1.0]);
-        assert_eq!(norm(Norm::Right), [1.0, 1.0 / 3.0, 1.0 / 3.0, 1.0 / 3.0]);
-        assert_eq!(graph.edge_norm(Norm::None, 2.0), [2.0, 1.0, 2.0, 1.0]);
-        assert_eq!(graph.edge_norm(Norm::Right, 2.0)[1..], [0.25, 0.5, 0.25]);
+        let out = [0.5, 1.0, 1.0];
+        assert_eq!(graph.node_norm(Norm::Left, 1.0), [None, Some(out.to_vec())]);
+        let into = [0.5, 0.25, 0.0];
+        assert_eq!(
+            graph.node_norm(Norm::Right, 2.0),
+            [Some(into.to_vec()), None]
+        );
+        assert_eq!(graph.node_norm(Norm::None, 2.0), [None, None]);
     }
 }

@@ -5,10 +5,13 @@ use burn::{
     nn::{Initializer, Linear, LinearConfig},
     tensor::{Device, Tensor},
 };
+use sparsek::sparse::Compressed;
 
 use crate::{
     Graph,
-    aggregate::{aggregate_normalised, aggregate_weighted_normalised},
+    aggregate::{
+        aggregate_normalised, aggregate_normalised_compressed, aggregate_weighted_normalised,
+    },
     graph::Norm,
 };
 
@@ -100,6 +103,17 @@ impl GcnConv {
         let (graph, x) = (self.looped(graph), self.transform(x));
         let joined = aggregate_normalised(&graph, self.norm, self.loops(), x);
         self.add_bias(joined)
+    }
+
+    /// [`GcnConv::forward`] of rows of which only some elements are kept. The weight comes after the sum, which is the same but for
+    /// rounding.
+    ///
+    /// # Panics
+    /// As [`GcnConv::forward`].
+    pub fn forward_compressed(&self, graph: &Graph, x: &Compressed) -> Tensor<2> {
+        let graph = self.looped(graph);
+        let joined = aggregate_normalised_compressed(&graph, self.norm, self.loops(), x);
+        self.add_bias(self.transform(joined))
     }
 
     /// Applies the layer to a graph whose edges have weights, `[edges]` in CSR order and in the dtype of x.

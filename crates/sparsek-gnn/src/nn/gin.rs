@@ -5,8 +5,12 @@ use burn::{
     nn::{Initializer, Linear, LinearConfig},
     tensor::{Device, Tensor, activation::relu},
 };
+use sparsek::sparse::Compressed;
 
-use crate::{Graph, aggregate::aggregate_sum};
+use crate::{
+    Graph,
+    aggregate::{aggregate_sum, aggregate_sum_compressed},
+};
 
 /// Configuration of the network that a [`GinConv`] applies to its sums: Linear → ReLU → Linear.
 #[derive(Config, Debug, PartialEq)]
@@ -86,6 +90,15 @@ impl GinConv {
     pub fn forward(&self, graph: &Graph, x: Tensor<2>) -> Tensor<2> {
         let joined = aggregate_sum(graph, x.clone());
         self.finish(joined, x)
+    }
+
+    /// [`GinConv::forward`] of rows of which only some elements are kept.
+    ///
+    /// # Panics
+    /// As [`GinConv::forward`].
+    pub fn forward_compressed(&self, graph: &Graph, x: &Compressed) -> Tensor<2> {
+        let joined = aggregate_sum_compressed(graph, x);
+        self.finish(joined, x.to_dense())
     }
 
     fn finish(&self, joined: Tensor<2>, x: Tensor<2>) -> Tensor<2> {

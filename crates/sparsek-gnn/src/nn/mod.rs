@@ -10,5 +10,5 @@ pub use error::ModelError;
 pub use gcn::{GcnConv, GcnConvConfig};
 pub use gin::{GinConv, GinConvConfig, GinMlpConfig};
 pub use maxk::{Activation, MaxK, MaxKConfig, method_from_str, method_to_string};
-pub use model::{Architecture, MaxKModel, MaxKModelConfig};
+pub use model::{Architecture, Form, MaxKModel, MaxKModelConfig};
 pub use sage::{Aggregator, SageConv, SageConvConfig};

@@ -6,8 +6,10 @@ use burn::{
     tensor::{Device, Tensor, activation::relu},
 };
 
+use sparsek::sparse::Compressed;
+
 use super::{
-    Activation, GcnConv, GcnConvConfig, GinConv, GinConvConfig, ModelError, SageConv,
+    Activation, GcnConv, GcnConvConfig, GinConv, GinConvConfig, MaxKConfig, ModelError, SageConv,
     SageConvConfig,
 };
 use crate::{
@@ -24,6 +26,15 @@ pub enum Architecture {
     Gcn,
     /// GIN with a trained eps and no network within.
     Gin,
+}
+
+/// What convolutions are applied to after MaxK. Results agree up to rounding, ReLU is dense always.
+#[derive(Config, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// The kept elements alone.
+    Compressed,
+    /// Dense rows, zero where nothing was kept.
+    Masked,
 }
 
 /// Configuration of a [`MaxKModel`].
@@ -46,6 +57,9 @@ pub struct MaxKModelConfig {
     /// Probability of dropping an element before each convolution.
     #[config(default = 0.5)]
     pub dropout: f64,
+    /// What convolutions are applied to after MaxK.
+    #[config(default = "Form::Compressed")]
+    pub form: Form,
 }
 
 /// A graph network with MaxK or ReLU, as in the paper's release.
@@ -55,7 +69,8 @@ pub struct MaxKModelConfig {
 ///   having a bias, no weight, and no loops but those of the graph
 /// - GIN: as GCN, with [`GinConv`]
 ///
-/// Peng et al., *MaxK-GNN*, ASPLOS 2024. Dropout follows the selection, so that it thins the kept values.
+/// Peng et al., *MaxK-GNN*, ASPLOS 2024. Dropout follows the selection and is drawn for the kept values only, in both
+/// forms alike.
 #[derive(Module, Debug)]
 pub struct MaxKModel {
     lin_in: Linear,
@@ -63,6 +78,8 @@ pub struct MaxKModel {
     lin_out: Linear,
     #[module(skip)]
     activation: Activation,
+    #[module(skip)]
+    form: Form,
 }
 
 #[derive(Module, Debug)]
@@ -87,6 +104,14 @@ impl Convolution {
             Self::Sage(conv) => conv.forward(graph, x),
             Self::Gcn(conv) => conv.forward(graph, x),
             Self::Gin(conv) => conv.forward(graph, x),
+        }
+    }
+
+    fn forward_compressed(&self, graph: &Graph, x: &Compressed) -> Tensor<2> {
+        match self {
+            Self::Sage(conv) => conv.forward_compressed(graph, x),
+            Self::Gcn(conv) => conv.forward_compressed(graph, x),
+            Self::Gin(conv) => conv.forward_compressed(graph, x),
         }
     }
 }
@@ -141,6 +166,7 @@ impl NodeModelConfig for MaxKModelConfig {
             blocks: (0..self.layers).map(block).collect(),
             lin_out: linear(width, self.d_output),
             activation: self.activation,
+            form: self.form,
         })
     }
 
@@ -150,6 +176,22 @@ impl NodeModelConfig for MaxKModelConfig {
 
     fn classes(&self) -> usize {
         self.d_output
+    }
+}
+
+impl MaxKModel {
+    /// The nonlinearity, dropout and the convolution of a block.
+    fn convolve(&self, block: &Block, graph: &Graph, x: Tensor<2>) -> Tensor<2> {
+        let Activation::MaxK { k, method } = self.activation else {
+            let kept = block.dropout.forward(self.activation.forward(x));
+            return block.conv.forward(graph, kept);
+        };
+        let kept = MaxKConfig::new(k).with_method(method).init().compress(x);
+        let kept = kept.map(|values| block.dropout.forward(values));
+        match self.form {
+            Form::Compressed => block.conv.forward_compressed(graph, &kept),
+            Form::Masked => block.conv.forward(graph, kept.to_dense()),
+        }
     }
 }
 
@@ -163,8 +205,7 @@ impl NodeModel for MaxKModel {
             if let Some(linear) = &block.linear {
                 h = linear.forward(h);
             }
-            h = block.dropout.forward(self.activation.forward(h));
-            h = block.norm.forward(block.conv.forward(graph, h));
+            h = block.norm.forward(self.convolve(block, graph, h));
         }
         self.lin_out.forward(h)
     }

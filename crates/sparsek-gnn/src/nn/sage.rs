@@ -5,10 +5,14 @@ use burn::{
     nn::{Linear, LinearConfig},
     tensor::{Device, Tensor, activation::relu},
 };
+use sparsek::sparse::Compressed;
 
 use crate::{
     Graph,
-    aggregate::{aggregate_max, aggregate_mean, aggregate_sum},
+    aggregate::{
+        aggregate_max, aggregate_mean, aggregate_mean_compressed, aggregate_sum,
+        aggregate_sum_compressed,
+    },
 };
 
 /// How the features of neighbours are joined.
@@ -98,7 +102,21 @@ impl SageConv {
     /// When x does not have a row for every node, or not d_input columns.
     pub fn forward(&self, graph: &Graph, x: Tensor<2>) -> Tensor<2> {
         let joined = self.join(graph, x.clone());
-        self.finish(joined, x)
+        self.finish(joined, Some(x))
+    }
+
+    /// [`SageConv::forward`] of rows of which only some elements are kept. Sums and means are taken of the kept elements; the maximum, and
+    /// what `project` makes of rows, need them dense.
+    ///
+    /// # Panics
+    /// As [`SageConv::forward`].
+    pub fn forward_compressed(&self, graph: &Graph, x: &Compressed) -> Tensor<2> {
+        let joined = match (&self.project, self.aggregator) {
+            (None, Aggregator::Mean) => aggregate_mean_compressed(graph, x),
+            (None, Aggregator::Sum) => aggregate_sum_compressed(graph, x),
+            _ => self.join(graph, x.to_dense()),
+        };
+        self.finish(joined, self.root.as_ref().map(|_| x.to_dense()))
     }
 
     fn join(&self, graph: &Graph, x: Tensor<2>) -> Tensor<2> {
@@ -113,9 +131,10 @@ impl SageConv {
         }
     }
 
-    fn finish(&self, joined: Tensor<2>, x: Tensor<2>) -> Tensor<2> {
+    /// `x` is there where there is a root weight.
+    fn finish(&self, joined: Tensor<2>, x: Option<Tensor<2>>) -> Tensor<2> {
         let mut y = self.neighbours.forward(joined);
-        if let Some(root) = &self.root {
+        if let (Some(root), Some(x)) = (&self.root, x) {
             y = y + root.forward(x);
         }
         if self.normalize {
