@@ -2,6 +2,7 @@
 //!
 //! `cargo run --release -p sparsek-bench -- topk --backend cuda --case 2**20x256x32 --json out.jsonl`
 
+mod aggregate;
 mod case;
 mod copy;
 mod delegate;
@@ -29,6 +30,8 @@ enum Command {
     Shards(delegate::ShardArguments),
     /// Nearest neighbours of a sparse data set against itself.
     Distance(distance::Arguments),
+    /// Products of a graph with dense and compressed rows, and their gradients.
+    Aggregate(aggregate::Arguments),
     /// The statistics of RTop-K's Tables 1, 2 and 5, beside the paper's.
     RtopkStats(rtopk::Arguments),
     /// A chart of records, after RTop-K's Fig. 4.
@@ -46,6 +49,7 @@ fn main() -> anyhow::Result<()> {
         Command::Stream(arguments) => delegate::run_stream(&arguments),
         Command::Shards(arguments) => delegate::run_shards(&arguments),
         Command::Distance(arguments) => distance::run(&arguments),
+        Command::Aggregate(arguments) => aggregate::run(&arguments),
         Command::RtopkStats(arguments) => rtopk::run(&arguments),
         Command::Plot(arguments) => plot::run(&arguments),
         Command::PlotVectors(arguments) => plot::run_vectors(&arguments),

@@ -4,6 +4,8 @@
 //! has to be there; the exit status is 1 when a case failed or nothing ran, 2 when a backend that
 //! was asked for is missing.
 
+mod aggregate;
+mod aggregate_kernels;
 mod csr;
 mod csr_files;
 mod csr_gradients;
@@ -11,6 +13,7 @@ mod determinism;
 mod distance;
 mod distance_gradients;
 mod gnn;
+mod gnn_layers;
 mod kernels;
 mod large;
 mod neighbors;
@@ -112,6 +115,8 @@ fn main() -> ExitCode {
         topk_sharded::add(&mut cases, backend);
         topk_gradients::add(&mut cases, backend);
         spmm::add(&mut cases, backend);
+        aggregate::add(&mut cases, backend);
+        aggregate_kernels::add(&mut cases, backend);
         csr::add(&mut cases, backend);
         distance::add(&mut cases, backend);
         distance_gradients::add(&mut cases, backend);
@@ -120,6 +125,7 @@ fn main() -> ExitCode {
         csr_files::add(&mut cases, backend);
         csr_gradients::add(&mut cases, backend);
         gnn::add(&mut cases, backend);
+        gnn_layers::add(&mut cases, backend);
         property::add(&mut cases, backend, options.property);
         if options.large {
             large::add(&mut cases, backend);

@@ -1,8 +1,10 @@
 //! Aggregation of neighbours' features: one sparse-dense product each, differentiable.
 use burn::tensor::Tensor;
-use sparsek::sparse::{spmm, spmm_weighted};
+use sparsek::sparse::{
+    Compressed, Scaling, spmm, spmm_compressed_with, spmm_max, spmm_weighted, spmm_with,
+};
 
-use crate::Graph;
+use crate::{Graph, graph::Norm};
 
 /// Sum over the nodes that each node aggregates from: `y[i] = Σ_{j ∈ N(i)} x[j]`.
 ///
@@ -45,8 +47,8 @@ pub fn aggregate_sum(graph: &Graph, x: Tensor<2>) -> Tensor<2> {
 /// # }
 /// ```
 pub fn aggregate_mean(graph: &Graph, x: Tensor<2>) -> Tensor<2> {
-    let norm = graph.mean_norm_on(&x.device()).cast(x.dtype());
-    aggregate_sum(graph, x) * norm
+    let mean = graph.mean_scaling(&x.device(), x.dtype());
+    spmm_with(&graph.adjacency(&x.device()), x, &mean)
 }
 
 /// Weighted sum over incoming edges: `y[i] = Σ_{e = (j → i)} w[e] x[j]`.
@@ -57,4 +59,132 @@ pub fn aggregate_mean(graph: &Graph, x: Tensor<2>) -> Tensor<2> {
 /// When x does not have a row for every node, or weights an element for every edge.
 pub fn aggregate_weighted(graph: &Graph, weights: Tensor<1>, x: Tensor<2>) -> Tensor<2> {
     spmm_weighted(&graph.adjacency(&x.device()), weights, x)
+}
+
+/// Maximum over the nodes that each node aggregates from: `y[i] = max_{j ∈ N(i)} x[j]`, element by element.
+///
+/// Shapes: x and y are [nodes, width]. A node without incoming edges gets zeros. Differentiable in x; of equal elements the
+/// first in CSR order has the gradient.
+///
+/// # Panics
+/// When x does not have a row for every node.
+///
+/// ```
+/// # #[cfg(feature = "flex")] {
+/// use burn::tensor::{Device, Tensor};
+/// use sparsek_gnn::{Graph, aggregate::aggregate_max};
+///
+/// let graph = Graph::from_edges(3, [(0, 2), (1, 2)]).unwrap();
+/// let x = Tensor::<2>::from_floats([[-1.0], [-2.0], [4.0]], &Device::flex());
+/// let y = aggregate_max(&graph, x).try_into_vec_as::<f32>().unwrap();
+/// assert_eq!(y, [0.0, 0.0, -1.0]);
+/// # }
+/// ```
+pub fn aggregate_max(graph: &Graph, x: Tensor<2>) -> Tensor<2> {
+    spmm_max(&graph.adjacency(&x.device()), x)
+}
+
+/// The sum that a [`Norm`] asks for: `y[i] = Σ_{e = (j → i)} w[e] c(i, j) x[j]`, where loops weigh `loops`, and all else 1.
+///
+/// Shapes: x and y are `[nodes, width]`. Differentiable in x.
+///
+/// # Panics
+/// When x does not have a row for every node.
+pub fn aggregate_normalised(graph: &Graph, norm: Norm, loops: f64, x: Tensor<2>) -> Tensor<2> {
+    let scaling = graph.scaling(&x.device(), x.dtype(), norm, loops);
+    spmm_with(&graph.adjacency(&x.device()), x, &scaling)
+}
+
+/// [`aggregate_sum`] of compressed rows, which are not made dense. Differentiable in the kept values.
+///
+/// # Panics
+/// When x does not have a row for every node.
+///
+/// ```
+/// # #[cfg(feature = "flex")] {
+/// use burn::tensor::{Device, Tensor};
+/// use sparsek::{sparse::sparse_topk, topk::Method};
+/// use sparsek_gnn::{Graph, aggregate::aggregate_sum_compressed};
+///
+/// let graph = Graph::from_edges(3, [(0, 2), (1, 2)]).unwrap();
+/// let x = Tensor::<2>::from_floats([[1.0, 0.5], [2.0, 3.0], [4.0, 5.0]], &Device::flex());
+/// let kept = sparse_topk(x, 1, Method::Exact);
+/// let y = aggregate_sum_compressed(&graph, &kept).try_into_vec_as::<f32>().unwrap();
+/// assert_eq!(y, [0.0, 0.0, 0.0, 0.0, 1.0, 3.0]);
+/// # }
+/// ```
+pub fn aggregate_sum_compressed(graph: &Graph, x: &Compressed) -> Tensor<2> {
+    compressed(graph, x, &Scaling::default())
+}
+
+/// [`aggregate_mean`] of compressed rows, which are not made dense. Differentiable in the kept values.
+///
+/// # Panics
+/// When x does not have a row for every node.
+pub fn aggregate_mean_compressed(graph: &Graph, x: &Compressed) -> Tensor<2> {
+    let mean = graph.mean_scaling(&x.values().device(), x.dtype());
+    compressed(graph, x, &mean)
+}
+
+/// [`aggregate_normalised`] of compressed rows, which are not made dense. Differentiable in the kept values.
+///
+/// # Panics
+/// When x does not have a row for every node.
+pub fn aggregate_normalised_compressed(
+    graph: &Graph,
+    norm: Norm,
+    loops: f64,
+    x: &Compressed,
+) -> Tensor<2> {
+    let scaling = graph.scaling(&x.values().device(), x.dtype(), norm, loops);
+    compressed(graph, x, &scaling)
+}
+
+fn compressed(graph: &Graph, x: &Compressed, scaling: &Scaling) -> Tensor<2> {
+    spmm_compressed_with(&graph.adjacency(&x.values().device()), x, scaling)
+}
+
+/// As [`aggregate_normalised`], of a graph whose edges have weights.
+///
+/// Shapes: weights is `[edges]` in CSR order, x and y are `[nodes, width]`. Differentiable in both, also by way of the norm.
+///
+/// # Panics
+/// As [`aggregate_weighted`].
+pub fn aggregate_weighted_normalised(
+    graph: &Graph,
+    norm: Norm,
+    weights: Tensor<1>,
+    x: Tensor<2>,
+) -> Tensor<2> {
+    let [source, target] = weighted_norm(graph, norm, &weights);
+    let x = source.into_iter().fold(x, |x, factor| x * factor);
+    let y = aggregate_weighted(graph, weights, x);
+    target.into_iter().fold(y, |y, factor| y * factor)
+}
+
+/// Factors [nodes, 1] of sources and of targets, of weights on a device.
+fn weighted_norm(graph: &Graph, norm: Norm, weights: &Tensor<1>) -> [Option<Tensor<2>>; 2] {
+    let device = weights.device();
+    let ones = || Tensor::<2>::ones([graph.nodes(), 1], (&device, weights.dtype()));
+    let into = || spmm_weighted(&graph.adjacency(&device), weights.clone(), ones());
+    let out = || {
+        let each = weights.clone().reshape([graph.edges(), 1]);
+        spmm(&graph.departures(&device), each)
+    };
+    match norm {
+        Norm::Both => {
+            let factor = power(into(), -0.5);
+            [Some(factor.clone()), Some(factor)]
+        }
+        Norm::Left => [Some(power(out(), -1.0)), None],
+        Norm::Right => [None, Some(power(into(), -1.0))],
+        Norm::None => [None, None],
+    }
+}
+
+/// x to an exponent below 0, and 0 where that is infinite; there the gradient is 0 too.
+fn power(x: Tensor<2>, exponent: f64) -> Tensor<2> {
+    let zero = x.clone().equal_elem(0.0);
+    let finite = x.mask_fill(zero.clone(), 1.0);
+    finite.powf_scalar(exponent).mask_fill(zero, 0.0)
 }

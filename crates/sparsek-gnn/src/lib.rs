@@ -7,10 +7,10 @@
 //!
 //! ```
 //! use burn::tensor::Device;
-//! use sparsek_gnn::{datasets::karate, nn::{Activation, SageModelConfig}, train::{NodeModelConfig, TrainConfig, train}};
+//! use sparsek_gnn::{datasets::karate, nn::{Activation, Architecture, MaxKModelConfig}, train::{NodeModelConfig, TrainConfig, train}};
 //!
 //! let data = karate::karate_club();
-//! let model = SageModelConfig::new(data.feature_width(), 16, data.classes())
+//! let model = MaxKModelConfig::new(Architecture::Sage, data.feature_width(), 16, data.classes())
 //!     .with_activation(Activation::maxk(4))
 //!     .with_layers(2);
 //! model.validate().unwrap();
@@ -26,6 +26,8 @@ pub mod aggregate;
 pub mod datasets;
 pub mod graph;
 pub mod nn;
+pub mod preset;
+pub mod sampling;
 pub mod train;
 
 pub use graph::{Graph, GraphError};

@@ -6,12 +6,14 @@
 //!
 //! - [`topk`]: the k greatest or least elements of rows, and of one long vector.
 //! - [`aggregate`]: products of CSR matrices with dense ones.
+//! - [`maximum`]: the greatest of the rows that a CSR pattern names.
 //! - [`distance`]: distances between the rows of two CSR matrices, over any semiring.
 
 pub mod aggregate;
 pub mod distance;
 mod error;
 mod launch;
+pub mod maximum;
 pub mod topk;
 
 #[doc(hidden)]

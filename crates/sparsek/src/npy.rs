@@ -5,7 +5,7 @@
 //! unchecked and parses any Python expression recursively, so the three fields are read here.
 use std::{
     fs::File,
-    io::{BufReader, Read},
+    io::{BufReader, Read, Seek},
 };
 
 use npyz::npz::NpzArchive;
@@ -88,17 +88,17 @@ macro_rules! numbers {
 }
 
 /// An npz file.
-pub struct Npz {
-    archive: NpzArchive<BufReader<File>>,
+pub struct Npz<R: Read + Seek = File> {
+    archive: NpzArchive<BufReader<R>>,
 }
 
-impl Npz {
+impl<R: Read + Seek> Npz<R> {
     /// Reads the list of the arrays in a file.
     ///
     /// # Errors
     ///
     /// One line that says what is wrong with the container.
-    pub fn new(file: File) -> Result<Self, String> {
+    pub fn new(file: R) -> Result<Self, String> {
         let archive = NpzArchive::new(BufReader::new(file)).map_err(|error| error.to_string())?;
         Ok(Self { archive })
     }

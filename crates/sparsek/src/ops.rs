@@ -1,6 +1,8 @@
 //! The backend operations behind the tensor API, routed by device.
 
+mod aggregate;
 mod distance;
+mod maximum;
 
 use burn::{
     backend::{
@@ -11,10 +13,14 @@ use burn::{
 };
 use sparsek_kernels::topk::{Method, TopkOptions};
 
+pub use aggregate::{
+    AggregateGradientOps, AggregateOps, CompressedSpec, Factor, Factors, Operator,
+};
 pub(crate) use distance::computed;
 pub use distance::{
     DistanceGradientOps, DistanceOps, DistanceSpec, NearestSpec, Turned, WithinOps, WithinSpec,
 };
+pub use maximum::{MaximumGradientOps, MaximumOps};
 
 /// What a backend selects along the last dimension.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -132,29 +138,6 @@ pub trait SparsekOps: Backend {
         #[extension_type] lengths: Lengths<Self>,
         spec: TopkSpec,
     ) -> FloatTensor<Self>;
-
-    /// Product of a 0/1 CSR pattern and `x`; the transposed pattern serves the gradient.
-    #[fusion(dtype = x, shape = [indptr[0] - 1, x[1]].into())]
-    fn spmm(
-        x: FloatTensor<Self>,
-        indptr: IntTensor<Self>,
-        indices: IntTensor<Self>,
-        transposed_indptr: IntTensor<Self>,
-        transposed_indices: IntTensor<Self>,
-    ) -> FloatTensor<Self>;
-
-    /// Product of a CSR matrix and `x`; the transposed pattern, with the entry of the matrix that
-    /// each of its entries came from, serves the gradient.
-    #[fusion(dtype = x, shape = [indptr[0] - 1, x[1]].into())]
-    fn spmm_weighted(
-        x: FloatTensor<Self>,
-        weights: FloatTensor<Self>,
-        indptr: IntTensor<Self>,
-        indices: IntTensor<Self>,
-        transposed_indptr: IntTensor<Self>,
-        transposed_indices: IntTensor<Self>,
-        transposed_entries: IntTensor<Self>,
-    ) -> FloatTensor<Self>;
 }
 
 /// What the gradients of [`SparsekOps`] are made of; not differentiable themselves.
@@ -183,23 +166,4 @@ pub trait GradientOps: Backend {
     /// `source` with everything but the elements at `indices` set to zero.
     #[fusion(dtype = source, shape = source)]
     fn keep_members(source: FloatTensor<Self>, indices: IntTensor<Self>) -> FloatTensor<Self>;
-
-    /// Product of a CSR matrix and `x`, where entry `e` weighs `weights[entries[e]]`.
-    #[fusion(dtype = x, shape = [indptr[0] - 1, x[1]].into())]
-    fn spmm_entries(
-        x: FloatTensor<Self>,
-        weights: FloatTensor<Self>,
-        indptr: IntTensor<Self>,
-        indices: IntTensor<Self>,
-        entries: IntTensor<Self>,
-    ) -> FloatTensor<Self>;
-
-    /// Dot product of row `i` of `left` and row `j` of `right` for each entry `(i, j)` of a pattern.
-    #[fusion(dtype = left, shape = indices)]
-    fn sddmm(
-        left: FloatTensor<Self>,
-        right: FloatTensor<Self>,
-        indptr: IntTensor<Self>,
-        indices: IntTensor<Self>,
-    ) -> FloatTensor<Self>;
 }

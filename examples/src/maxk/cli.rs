@@ -1,8 +1,14 @@
 //! The command line.
+mod data;
+mod settings;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use sparsek_examples::backend::Choice;
+
+pub use data::{DataArgs, looped};
+pub use settings::{ModelName, SettingArgs, name};
 
 /// Trains graph networks with the MaxK nonlinearity.
 ///
@@ -25,6 +31,8 @@ pub enum Command {
     Train(TrainArgs),
     /// Measure the best model of a checkpoint on a dataset.
     Eval(EvalArgs),
+    /// Train models with MaxK, exact and stopped early, and with ReLU, over several seeds; print a table and draw it.
+    Compare(CompareArgs),
 }
 
 /// Options of the demonstration.
@@ -50,58 +58,6 @@ pub struct DemoArgs {
     pub plot: PathBuf,
 }
 
-/// Where the data comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// A folder of adj_full.npz, feats.npy, class_map.json and role.json.
-    Graphsaint,
-    /// A seeded stochastic block model.
-    Sbm,
-    /// Zachary's karate club.
-    Karate,
-}
-
-/// What is done to the features first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Features {
-    /// Nothing.
-    Raw,
-    /// Mean 0 and variance 1 over the training nodes, as GraphSAINT does.
-    Standard,
-    /// Each node's divided by the sum of their magnitudes.
-    Rows,
-}
-
-/// Options of the data.
-#[derive(Args, Debug)]
-pub struct DataArgs {
-    /// Folder of the dataset, for the formats that are files.
-    #[arg(long, value_name = "DIR", required_if_eq("format", "graphsaint"))]
-    pub data: Option<PathBuf>,
-    /// Format of the dataset.
-    #[arg(long, value_enum, default_value_t = Format::Graphsaint)]
-    pub format: Format,
-    /// Nodes of the block model.
-    #[arg(long, default_value_t = 4096)]
-    pub nodes: usize,
-    /// Seed of the block model.
-    #[arg(long, default_value_t = 0)]
-    pub data_seed: u64,
-    /// Give every node an edge to itself.
-    #[arg(long)]
-    pub self_loops: bool,
-    /// What is done to the features first. Default: standard for files, raw for what is built in.
-    #[arg(long, value_enum)]
-    pub features: Option<Features>,
-}
-
-/// Models that can be trained.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ModelName {
-    /// GraphSAGE with the mean of neighbours.
-    Sage,
-}
-
 /// Nonlinearities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ActivationName {
@@ -121,36 +77,15 @@ pub struct TrainArgs {
     #[arg(long, value_enum, default_value_t = ModelName::Sage)]
     pub model: ModelName,
     /// Nonlinearity.
-    #[arg(long, value_enum, default_value_t = ActivationName::Maxk)]
+    #[arg(long, visible_alias = "nonlinearity", value_enum, default_value_t = ActivationName::Maxk)]
     pub activation: ActivationName,
-    /// Elements that MaxK keeps per row.
-    #[arg(long, default_value_t = 32)]
-    pub k: usize,
-    /// How they are found: exact, early:ITERATIONS or precision:EPSILON.
+    /// How the elements that MaxK keeps are found: exact, early:ITERATIONS or precision:EPSILON.
     #[arg(long, default_value = "exact", allow_hyphen_values = true)]
     pub topk: String,
-    /// Width of the hidden rows.
-    #[arg(long, default_value_t = 256)]
-    pub hidden: usize,
-    /// Layers.
-    #[arg(long, default_value_t = 3)]
-    pub layers: usize,
-    /// Most epochs to run.
-    #[arg(long, default_value_t = 200)]
-    pub epochs: usize,
-    /// Learning rate of Adam.
-    #[arg(long, default_value_t = 0.003, allow_negative_numbers = true)]
-    pub lr: f64,
-    /// Probability of dropping an element.
-    #[arg(long, default_value_t = 0.5, allow_negative_numbers = true)]
-    pub dropout: f64,
-    /// L2 penalty.
-    #[arg(long, default_value_t = 0.0, allow_negative_numbers = true)]
-    pub weight_decay: f64,
-    /// Stop after so many epochs without a better validation accuracy.
-    #[arg(long, value_name = "EPOCHS")]
-    pub patience: Option<usize>,
-    /// Seed of the parameters and of dropout.
+    /// What is trained, and how.
+    #[command(flatten)]
+    pub settings: SettingArgs,
+    /// Seed of the parameters, of dropout and of batches.
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
     /// What to compute with.
@@ -182,4 +117,38 @@ pub struct EvalArgs {
     /// What to compute with.
     #[arg(long, value_enum, default_value_t = Choice::Auto)]
     pub backend: Choice,
+}
+
+/// Options of a comparison.
+#[derive(Args, Debug)]
+pub struct CompareArgs {
+    /// The data.
+    #[command(flatten)]
+    pub data: DataArgs,
+    /// Models.
+    #[arg(
+        long,
+        value_enum,
+        value_delimiter = ',',
+        default_value = "sage,gcn,gin"
+    )]
+    pub models: Vec<ModelName>,
+    /// Midpoints after which the selection stops early, beside the exact one; none if empty.
+    #[arg(long, value_delimiter = ',', default_value = "2,3,4,5,6,7,8")]
+    pub early: Vec<String>,
+    /// Runs of each, with seeds counted from 0.
+    #[arg(long, default_value_t = 5)]
+    pub seeds: u64,
+    /// What is trained, and how.
+    #[command(flatten)]
+    pub settings: SettingArgs,
+    /// What to compute with.
+    #[arg(long, value_enum, default_value_t = Choice::Auto)]
+    pub backend: Choice,
+    /// JSON-lines log of the runs. Runs that it holds are not repeated, others are added to it.
+    #[arg(long, value_name = "FILE")]
+    pub log: PathBuf,
+    /// SVG to write.
+    #[arg(long, value_name = "FILE")]
+    pub plot: Option<PathBuf>,
 }

@@ -1,50 +1,55 @@
 //! The folder format of GraphSAINT, in which Flickr, Reddit, Yelp, PPI and ogbn-products are distributed.
-use std::{fs::File, io::BufReader, path::Path};
+mod classes;
 
-use serde::{Deserialize, de::DeserializeOwned};
-use serde_json::Value;
-use sparsek::npy::{Npy, Npz};
+use std::{io::BufReader, path::Path};
 
-use super::{DatasetError, NodeDataset, NodeDatasetParts, Part};
+use serde::{Deserialize, de::DeserializeSeed};
+
+use super::{
+    DatasetError, NodeDataset, NodeDatasetParts, Part,
+    files::{self, Watch, Watched, bad, open_npz, read_npy},
+};
 use crate::Graph;
+
+const HINT: &str = "the folders of Flickr, Reddit, Yelp, PPI and others are linked from https://github.com/GraphSAINT/GraphSAINT \
+                    (Google Drive, about 0.1 to 2 GB each)";
 
 /// Loads a dataset from a GraphSAINT folder.
 ///
 /// - `adj_full.npz`: the adjacency as `scipy.sparse.save_npz` writes a CSR matrix. `indptr`, `indices` (int32 or int64)
 ///   and `shape` are read; row `i` lists the nodes that `i` aggregates from; values are ignored.
 /// - `feats.npy`: [nodes, features] of f32, f64, u8, bool, i32 or i64, made f32.
-/// - `class_map.json`: from each node's id to its class. One class per node.
+/// - `class_map.json`: from each node's id to its class, or to a list of 0 and 1 that tells for each class whether the node is in it.
 /// - `role.json`: lists `tr`, `va` and `te` of node ids.
+///
+/// `watch` is told while files are read. Beside what it returns and the files' pieces, loading keeps nothing in memory.
 ///
 /// Zeng et al., *GraphSAINT*, ICLR 2020.
 ///
 /// # Errors
 /// [`DatasetError`], naming the file: missing or truncated, of a dtype not listed, with ids out of range, offsets that
 /// fall, or sizes that do not agree. Declared sizes are checked against the bytes there before anything is allocated.
-pub fn load(folder: impl AsRef<Path>) -> Result<NodeDataset, DatasetError> {
-    let folder = folder.as_ref();
+pub fn load(folder: impl AsRef<Path>, watch: Watch) -> Result<NodeDataset, DatasetError> {
+    let folder = files::folder(folder.as_ref(), HINT)?;
     let [adjacency_file, features_file, labels_file, roles_file] =
         ["adj_full.npz", "feats.npy", "class_map.json", "role.json"].map(|name| folder.join(name));
-    let graph = load_graph(&adjacency_file)?;
-    let (features, feature_width) = load_features(&features_file, graph.nodes())?;
-    let (labels, classes) = load_labels(&labels_file, graph.nodes())?;
-    let roles: Roles = read_json(&roles_file)?;
+    let graph = load_graph(&adjacency_file, watch)?;
+    let (features, feature_width) = load_features(&features_file, graph.nodes(), watch)?;
+    let file = Watched::open(&labels_file, watch)?;
+    let map = classes::ClassMap {
+        nodes: graph.nodes(),
+        bytes: file.size,
+    };
+    let (labels, classes) = read_json(&labels_file, file, map)?;
+    let file = Watched::open(&roles_file, watch)?;
+    let roles: Roles = read_json(&roles_file, file, std::marker::PhantomData)?;
     for (name, list) in [("tr", &roles.tr), ("va", &roles.va), ("te", &roles.te)] {
         if list.is_empty() {
-            return Err(DatasetError::Format {
-                file: roles_file,
-                reason: format!("the list {name} is empty"),
-            });
+            return Err(bad(&roles_file)(format!("the list {name} is empty")));
         }
     }
-    let full_path = folder
-        .canonicalize()
-        .unwrap_or_else(|_| folder.to_path_buf());
     let parts = NodeDatasetParts {
-        name: full_path.file_name().map_or_else(
-            || "graphsaint".into(),
-            |name| name.to_string_lossy().into_owned(),
-        ),
+        name: files::name(folder),
         graph,
         features,
         feature_width,
@@ -54,21 +59,11 @@ pub fn load(folder: impl AsRef<Path>) -> Result<NodeDataset, DatasetError> {
         val: roles.va,
         test: roles.te,
     };
-    parts.check().map_err(|(part, reason)| match part {
-        Part::Features => DatasetError::Format {
-            file: features_file,
-            reason,
-        },
-        Part::Labels => DatasetError::Format {
-            file: labels_file,
-            reason,
-        },
-        Part::Splits => DatasetError::Format {
-            file: roles_file,
-            reason,
-        },
-    })?;
-    Ok(NodeDataset { parts })
+    parts.into_dataset(|part| match part {
+        Part::Features => features_file,
+        Part::Labels => labels_file,
+        Part::Splits => roles_file,
+    })
 }
 
 #[derive(Deserialize)]
@@ -78,14 +73,12 @@ struct Roles {
     te: Vec<u32>,
 }
 
-fn load_graph(file: &Path) -> Result<Graph, DatasetError> {
-    let bad = |reason: String| DatasetError::Format {
-        file: file.to_path_buf(),
-        reason,
-    };
-    let mut archive = Npz::new(open(file)?).map_err(bad)?;
+/// The graph of a CSR matrix from scipy's `save_npz`, whose values are not read.
+pub(super) fn load_graph(file: &Path, watch: Watch) -> Result<Graph, DatasetError> {
+    let bad = bad(file);
+    let mut archive = open_npz(file, watch)?;
     let mut read_array = |name| archive.read(name, |array| array.into_u32());
-    let shape = read_array("shape").map_err(bad)?;
+    let shape = read_array("shape").map_err(&bad)?;
     let &[rows, cols] = shape.as_slice() else {
         return Err(bad(format!(
             "shape has {} entries, a matrix has 2",
@@ -95,88 +88,45 @@ fn load_graph(file: &Path) -> Result<Graph, DatasetError> {
     if rows != cols {
         return Err(bad(format!("the adjacency is {rows} × {cols}, not square")));
     }
-    let indptr = read_array("indptr").map_err(bad)?;
-    let indices = read_array("indices").map_err(bad)?;
+    let indptr = read_array("indptr").map_err(&bad)?;
+    let indices = read_array("indices").map_err(&bad)?;
     Graph::from_csr(rows as usize, indptr, indices).map_err(|source| DatasetError::Graph {
         file: file.to_path_buf(),
         source,
     })
 }
 
-fn load_features(file: &Path, nodes: usize) -> Result<(Vec<f32>, usize), DatasetError> {
-    let reader = open(file)?;
-    let bad = |reason: String| DatasetError::Format {
-        file: file.to_path_buf(),
-        reason,
-    };
-    let size = reader
-        .metadata()
-        .map_err(|source| DatasetError::Io {
-            file: file.to_path_buf(),
-            source,
-        })?
-        .len();
-    let array = Npy::open(BufReader::new(reader), size).map_err(bad)?;
-    let &[rows, width] = array.shape() else {
-        return Err(bad(format!(
-            "features of shape {:?}, [nodes, features] is needed",
-            array.shape()
-        )));
-    };
-    if rows != nodes {
-        return Err(bad(format!(
-            "{rows} rows of features for a graph of {nodes} nodes"
-        )));
-    }
-    Ok((array.into_f32().map_err(bad)?, width))
-}
-
-fn load_labels(file: &Path, nodes: usize) -> Result<(Vec<u32>, usize), DatasetError> {
-    let map: serde_json::Map<String, Value> = read_json(file)?;
-    let bad = |reason: String| DatasetError::Format {
-        file: file.to_path_buf(),
-        reason,
-    };
-    if map.len() != nodes {
-        return Err(bad(format!(
-            "{} labels for a graph of {nodes} nodes",
-            map.len()
-        )));
-    }
-    let mut labels = vec![u32::MAX; nodes];
-    for (node, class) in map {
-        if class.is_array() {
-            return Err(DatasetError::MultiLabel {
-                file: file.to_path_buf(),
-                node,
-            });
+/// Features and their width, a row for each node.
+pub(super) fn load_features(
+    file: &Path,
+    nodes: usize,
+    watch: Watch,
+) -> Result<(Vec<f32>, usize), DatasetError> {
+    read_npy(file, watch, |array| {
+        let &[rows, width] = array.shape() else {
+            return Err(format!(
+                "features of shape {:?}, [nodes, features] is needed",
+                array.shape()
+            ));
+        };
+        if rows != nodes {
+            return Err(format!(
+                "{rows} rows of features for a graph of {nodes} nodes"
+            ));
         }
-        let class = class.as_u64().filter(|&class| class < nodes as u64);
-        let class = class.ok_or_else(|| {
-            bad(format!(
-                "the class of node {node} is not an integer below {nodes}"
-            ))
-        })?;
-        let slot = node.parse().ok().and_then(|id: usize| labels.get_mut(id));
-        *slot.ok_or_else(|| bad(format!("node {node} is not an id below {nodes}")))? = class as u32;
-    }
-    // Two spellings of one id, such as "1" and "01", leave another without a label.
-    if let Some(node) = labels.iter().position(|&class| class == u32::MAX) {
-        return Err(bad(format!("node {node} has no label")));
-    }
-    let classes = labels.iter().max().map_or(0, |&class| class as usize + 1);
-    Ok((labels, classes))
-}
-
-fn open(file: &Path) -> Result<File, DatasetError> {
-    File::open(file).map_err(|source| DatasetError::Io {
-        file: file.to_path_buf(),
-        source,
+        Ok((array.into_f32()?, width))
     })
 }
 
-fn read_json<T: DeserializeOwned>(file: &Path) -> Result<T, DatasetError> {
-    serde_json::from_reader(BufReader::new(open(file)?)).map_err(|error| {
+fn read_json<'de, S: DeserializeSeed<'de>>(
+    file: &Path,
+    reader: Watched,
+    seed: S,
+) -> Result<S::Value, DatasetError> {
+    let mut json = serde_json::Deserializer::from_reader(BufReader::new(reader));
+    let value = seed.deserialize(&mut json);
+    let value = value.and_then(|value| json.end().map(|()| value));
+    value.map_err(|error| {
         let file = file.to_path_buf();
         match error.is_io() {
             true => DatasetError::Io {

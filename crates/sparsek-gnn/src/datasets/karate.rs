@@ -1,5 +1,5 @@
 //! Zachary's karate club.
-use super::{NodeDataset, NodeDatasetParts};
+use super::{Labels, NodeDataset, NodeDatasetParts};
 use crate::Graph;
 
 /// The 78 friendships, members counted from 0.
@@ -110,9 +110,11 @@ pub fn karate_club() -> NodeDataset {
         graph: Graph::from_edges(34, both).expect("the table's ids are below 34"),
         features,
         feature_width: 34,
-        labels: (0..34)
-            .map(|member| u32::from(!MR_HI.contains(&member)))
-            .collect(),
+        labels: Labels::Classes(
+            (0..34)
+                .map(|member| u32::from(!MR_HI.contains(&member)))
+                .collect(),
+        ),
         classes: 2,
         test: (0..34)
             .filter(|member| !train.contains(member) && !val.contains(member))

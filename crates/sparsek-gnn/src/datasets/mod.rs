@@ -1,52 +1,23 @@
 //! Node classification datasets: loaders of file formats, a generator, and a built-in graph.
+pub mod csr;
+mod error;
+mod files;
 pub mod graphsaint;
 pub mod karate;
+mod labels;
+pub mod ogb;
+pub mod power_law;
 pub mod sbm;
+#[cfg(test)]
+mod scratch;
 
 use std::path::PathBuf;
 
-use crate::{Graph, GraphError};
+use crate::Graph;
 
-/// Why a dataset could not be had. Each is one line that names the file, where there is one, and the reason.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum DatasetError {
-    /// A file cannot be opened or read.
-    #[error("{}: {source}", file.display())]
-    Io {
-        /// The file.
-        file: PathBuf,
-        /// What the system said.
-        source: std::io::Error,
-    },
-    /// A file is truncated, or not of its format.
-    #[error("{}: {reason}", file.display())]
-    Format {
-        /// The file.
-        file: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// A file's arrays do not describe a graph.
-    #[error("{}: {source}", file.display())]
-    Graph {
-        /// The file.
-        file: PathBuf,
-        /// What is wrong with the graph.
-        source: GraphError,
-    },
-    /// A node has several labels, which is not supported.
-    #[error("{}: node {node} has a list of labels; only one class per node is supported", file.display())]
-    MultiLabel {
-        /// The file.
-        file: PathBuf,
-        /// The first such node.
-        node: String,
-    },
-    /// The parts do not fit together, or a generator's parameters make no graph.
-    #[error("{0}")]
-    Invalid(String),
-}
+pub use error::DatasetError;
+pub use files::Watch;
+pub use labels::Labels;
 
 /// The parts of a [`NodeDataset`], before they are checked.
 #[derive(Clone, Debug)]
@@ -59,8 +30,8 @@ pub struct NodeDatasetParts {
     pub features: Vec<f32>,
     /// Features per node.
     pub feature_width: usize,
-    /// The class of each node.
-    pub labels: Vec<u32>,
+    /// The class or the classes of each node.
+    pub labels: Labels,
     /// Number of classes.
     pub classes: usize,
     /// Nodes to train on.
@@ -71,7 +42,7 @@ pub struct NodeDatasetParts {
     pub test: Vec<u32>,
 }
 
-/// A graph whose nodes have features and one class each, split in three; on the host, checked.
+/// A graph whose nodes have features and one class each, or any number of classes, split in three; on the host, checked.
 #[derive(Clone, Debug)]
 pub struct NodeDataset {
     parts: NodeDatasetParts,
@@ -86,6 +57,20 @@ pub(crate) enum Part {
 }
 
 impl NodeDatasetParts {
+    /// The dataset, or an error that names the file of the part at fault.
+    pub(crate) fn into_dataset(
+        self,
+        file: impl FnOnce(Part) -> PathBuf,
+    ) -> Result<NodeDataset, DatasetError> {
+        match self.check() {
+            Ok(()) => Ok(NodeDataset { parts: self }),
+            Err((part, reason)) => Err(DatasetError::Format {
+                file: file(part),
+                reason,
+            }),
+        }
+    }
+
     /// Whether the parts fit together; if not, which one does not, and why.
     pub(crate) fn check(&self) -> Result<(), (Part, String)> {
         let (nodes, width) = (self.graph.nodes(), self.feature_width);
@@ -112,25 +97,8 @@ impl NodeDatasetParts {
                 ),
             ));
         }
-        if self.labels.len() != nodes {
-            return Err((
-                Part::Labels,
-                format!("{} labels for {nodes} nodes", self.labels.len()),
-            ));
-        }
-        if let Some(node) = self
-            .labels
-            .iter()
-            .position(|&label| label as usize >= self.classes)
-        {
-            return Err((
-                Part::Labels,
-                format!(
-                    "node {node} has class {}, of {}",
-                    self.labels[node], self.classes
-                ),
-            ));
-        }
+        let labels = self.labels.check(nodes, self.classes);
+        labels.map_err(|reason| (Part::Labels, reason))?;
         let mut split_of = vec![None; nodes];
         for (split, list) in [
             ("training", &self.train),
@@ -255,8 +223,8 @@ impl NodeDataset {
         self
     }
 
-    /// The class of each node.
-    pub fn labels(&self) -> &[u32] {
+    /// The class or the classes of each node.
+    pub fn labels(&self) -> &Labels {
         &self.parts.labels
     }
 

@@ -2,7 +2,7 @@
 use rand::{RngExt, SeedableRng, rngs::Xoshiro256PlusPlus, seq::SliceRandom};
 use rand_distr::{Distribution, StandardNormal};
 
-use super::{DatasetError, NodeDataset, NodeDatasetParts};
+use super::{DatasetError, Labels, NodeDataset, NodeDatasetParts};
 use crate::{Graph, graph::MAX_SIZE};
 
 /// Parameters of a stochastic block model.
@@ -172,7 +172,7 @@ pub fn block_model(config: &SbmConfig) -> Result<NodeDataset, DatasetError> {
         graph: graph.symmetrised(),
         features,
         feature_width: width,
-        labels,
+        labels: Labels::Classes(labels),
         classes: blocks,
         test: order.split_off(train + val),
         val: order.split_off(train),
@@ -198,11 +198,12 @@ mod tests {
 
         let degree = data.graph().edges() as f64 / 4000.0;
         assert!((15.0..=16.0).contains(&degree), "{degree}");
+        let labels = data.labels().classes().unwrap();
         let within = |i: usize| {
             data.graph()
                 .neighbours(i)
                 .iter()
-                .filter(|&&j| data.labels()[i] == data.labels()[j as usize])
+                .filter(|&&j| labels[i] == labels[j as usize])
                 .count()
         };
         let homophily = (0..4000).map(within).sum::<usize>() as f64 / data.graph().edges() as f64;

@@ -3,7 +3,10 @@ use std::{fmt, str::FromStr};
 
 use burn::{module::Module, tensor::Tensor, tensor::activation::relu};
 use serde::{Deserialize, Serialize};
-use sparsek::topk::{Method, TopkOptions, topk_mask};
+use sparsek::{
+    sparse::{Compressed, sparse_topk},
+    topk::{Method, TopkOptions, topk_mask},
+};
 
 use super::ModelError;
 
@@ -70,6 +73,16 @@ impl MaxK {
             x,
             &TopkOptions::new(self.config.k).with_method(self.config.method),
         )
+    }
+}
+
+impl MaxK {
+    /// The kept elements alone, without a dense result. Shapes: [rows, width] → [rows, k] and their columns.
+    ///
+    /// # Panics
+    /// When k is larger than the width.
+    pub fn compress(&self, x: Tensor<2>) -> Compressed {
+        sparse_topk(x, self.config.k, self.config.method)
     }
 }
 

@@ -3,12 +3,16 @@ use burn::{
     config::Config,
     module::Module,
     nn::{Linear, LinearConfig},
-    tensor::{Device, Tensor},
+    tensor::{Device, Tensor, activation::relu},
 };
+use sparsek::sparse::Compressed;
 
 use crate::{
     Graph,
-    aggregate::{aggregate_mean, aggregate_sum},
+    aggregate::{
+        aggregate_max, aggregate_mean, aggregate_mean_compressed, aggregate_sum,
+        aggregate_sum_compressed,
+    },
 };
 
 /// How the features of neighbours are joined.
@@ -18,9 +22,11 @@ pub enum Aggregator {
     Mean,
     /// Their sum.
     Sum,
+    /// Their maximum, element by element, zero for a node without incoming edges.
+    Max,
 }
 
-/// Configuration of a [`SageConv`] layer.
+/// Configuration of a [`SageConv`] layer. The defaults are PyG's.
 #[derive(Config, Debug, PartialEq)]
 pub struct SageConvConfig {
     /// Width of the input rows.
@@ -30,9 +36,15 @@ pub struct SageConvConfig {
     /// How neighbours are joined.
     #[config(default = "Aggregator::Mean")]
     pub aggregator: Aggregator,
+    /// Whether output rows are divided by their Euclidean norm.
+    #[config(default = false)]
+    pub normalize: bool,
     /// Whether a node's own features are added through a weight of their own.
     #[config(default = true)]
     pub root_weight: bool,
+    /// Whether neighbours' features first pass a linear layer and ReLU.
+    #[config(default = false)]
+    pub project: bool,
     /// Whether a bias is added.
     #[config(default = true)]
     pub bias: bool,
@@ -41,23 +53,25 @@ pub struct SageConvConfig {
 impl SageConvConfig {
     /// Initialises the layer's parameters on the device.
     pub fn init(&self, device: &Device) -> SageConv {
-        let linear = |bias| {
-            LinearConfig::new(self.d_input, self.d_output)
-                .with_bias(bias)
-                .init(device)
+        let linear = |width, bias| {
+            let config = LinearConfig::new(self.d_input, width);
+            config.with_bias(bias).init(device)
         };
         SageConv {
-            neighbours: linear(self.bias),
-            root: self.root_weight.then(|| linear(false)),
+            project: self.project.then(|| linear(self.d_input, true)),
+            neighbours: linear(self.d_output, self.bias),
+            root: self.root_weight.then(|| linear(self.d_output, false)),
             aggregator: self.aggregator,
+            normalize: self.normalize,
         }
     }
 }
 
 /// GraphSAGE: `y[i] = W₁ · agg_{j ∈ N(i)} x[j] + W₂ x[i] + b`.
 ///
-/// Hamilton, Ying and Leskovec, *Inductive Representation Learning on Large Graphs*, NeurIPS 2017; as PyG's and DGL's
-/// `SAGEConv` without the projection and the normalisation of rows.
+/// With `project`, neighbours are joined after `relu(W₃ x[j] + b₃)`; with `normalize`, `y[i]` is divided by `max(‖y[i]‖, 1e-12)`.
+///
+/// Hamilton, Ying and Leskovec, *Inductive Representation Learning on Large Graphs*, NeurIPS 2017; as PyG's `SAGEConv`.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -72,10 +86,13 @@ impl SageConvConfig {
 /// ```
 #[derive(Module, Debug)]
 pub struct SageConv {
+    project: Option<Linear>,
     neighbours: Linear,
     root: Option<Linear>,
     #[module(skip)]
     aggregator: Aggregator,
+    #[module(skip)]
+    normalize: bool,
 }
 
 impl SageConv {
@@ -84,14 +101,47 @@ impl SageConv {
     /// # Panics
     /// When x does not have a row for every node, or not d_input columns.
     pub fn forward(&self, graph: &Graph, x: Tensor<2>) -> Tensor<2> {
-        let joined = match self.aggregator {
-            Aggregator::Mean => aggregate_mean(graph, x.clone()),
-            Aggregator::Sum => aggregate_sum(graph, x.clone()),
+        let joined = self.join(graph, x.clone());
+        self.finish(joined, Some(x))
+    }
+
+    /// [`SageConv::forward`] of rows of which only some elements are kept. Sums and means are taken of the kept elements; the maximum, and
+    /// what `project` makes of rows, need them dense.
+    ///
+    /// # Panics
+    /// As [`SageConv::forward`].
+    pub fn forward_compressed(&self, graph: &Graph, x: &Compressed) -> Tensor<2> {
+        let joined = match (&self.project, self.aggregator) {
+            (None, Aggregator::Mean) => aggregate_mean_compressed(graph, x),
+            (None, Aggregator::Sum) => aggregate_sum_compressed(graph, x),
+            _ => self.join(graph, x.to_dense()),
         };
-        let y = self.neighbours.forward(joined);
-        match &self.root {
-            Some(root) => y + root.forward(x),
-            None => y,
+        self.finish(joined, self.root.as_ref().map(|_| x.to_dense()))
+    }
+
+    fn join(&self, graph: &Graph, x: Tensor<2>) -> Tensor<2> {
+        let x = match &self.project {
+            Some(project) => relu(project.forward(x)),
+            None => x,
+        };
+        match self.aggregator {
+            Aggregator::Mean => aggregate_mean(graph, x),
+            Aggregator::Sum => aggregate_sum(graph, x),
+            Aggregator::Max => aggregate_max(graph, x),
         }
+    }
+
+    /// `x` is there where there is a root weight.
+    fn finish(&self, joined: Tensor<2>, x: Option<Tensor<2>>) -> Tensor<2> {
+        let mut y = self.neighbours.forward(joined);
+        if let (Some(root), Some(x)) = (&self.root, x) {
+            y = y + root.forward(x);
+        }
+        if self.normalize {
+            // Bounded under the root, whose slope at 0 is infinite.
+            let square = y.clone().square().sum_dim(1);
+            y = y / square.clamp_min(1e-24).sqrt();
+        }
+        y
     }
 }

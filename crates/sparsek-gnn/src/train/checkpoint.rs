@@ -18,8 +18,9 @@ const MODEL_CONFIG: &str = "model.json";
 const TRAIN_CONFIG: &str = "train.json";
 const BEST: &str = "best.bpk";
 const BEST_STATE: &str = "best.json";
-const LAST: &str = "last.bpk";
-const OPTIMIZER: &str = "optimizer.bpk";
+/// Each state is in one of two places, so that the one before stays whole while it is written.
+const LAST: [&str; 2] = ["last-0.bpk", "last-1.bpk"];
+const OPTIMIZER: [&str; 2] = ["optimizer-0.bpk", "optimizer-1.bpk"];
 const STATE: &str = "state.json";
 
 /// How far a run has come.
@@ -29,12 +30,16 @@ pub struct RunState {
     pub last: EpochReport,
     /// Seconds of all epochs so far.
     pub seconds: f64,
+    /// Which of the two places holds it: `last-0.bpk` or `last-1.bpk`.
+    pub place: usize,
 }
 
 /// A directory that holds one run: `model.json` and `train.json`, the best parameters (`best.bpk`, `best.json`), and
-/// what resuming needs (`last.bpk`, `optimizer.bpk`, `state.json`).
+/// what resuming needs: `state.json`, and the `last-0.bpk` and `optimizer-0.bpk`, or `last-1.bpk` and `optimizer-1.bpk`, that it
+/// names.
 ///
-/// Each file is written under another name and then renamed, so that an interruption leaves the old one.
+/// Each file is written under another name and then renamed, and `state.json` comes last, so that an interruption at any time
+/// leaves a run that can be resumed, if one was saved before.
 #[derive(Clone, Debug)]
 pub struct CheckpointDir {
     path: PathBuf,
@@ -127,12 +132,13 @@ impl CheckpointDir {
         optimizer: &ModuleOptimizer,
         state: &RunState,
     ) -> Result<(), TrainError> {
-        self.save(LAST, model)?;
-        let file = self.file(OPTIMIZER);
+        let place = self.state().map_or(0, |before| 1 - before.place.min(1));
+        self.save(LAST[place], model)?;
+        let file = self.file(OPTIMIZER[place]);
         optimizer
             .save(&file)
             .map_err(|error| TrainError::record(&file, error))?;
-        self.write_json(STATE, state)
+        self.write_json(STATE, &RunState { place, ..*state })
     }
 
     pub(super) fn load_last<M: Module>(
@@ -140,10 +146,14 @@ impl CheckpointDir {
         model: M,
         optimizer: ModuleOptimizer,
     ) -> Result<(M, ModuleOptimizer), TrainError> {
-        let file = self.readable(OPTIMIZER)?;
+        let place = self.state()?.place.min(1);
+        let file = self.readable(OPTIMIZER[place])?;
         let record =
             OptimizerRecord::load(&file).map_err(|error| TrainError::record(&file, error))?;
-        Ok((self.load(LAST, model)?, optimizer.load_record(record)))
+        Ok((
+            self.load(LAST[place], model)?,
+            optimizer.load_record(record),
+        ))
     }
 
     fn load<M: Module>(&self, name: &str, model: M) -> Result<M, TrainError> {

@@ -1,66 +1,167 @@
-//! A dataset as tensors: features, targets and what turns scores into accuracies.
-use burn::tensor::{Device, Int, Tensor, TensorData, activation::log_softmax};
+//! Nodes as tensors: features, targets, and what turns scores into a loss and a metric.
+use burn::tensor::{
+    Device, Int, Tensor, TensorData,
+    activation::{log_sigmoid, log_softmax},
+};
 
-use super::TrainError;
-use crate::datasets::NodeDataset;
+use super::{Metric, TrainError};
+use crate::datasets::{Labels, NodeDataset};
 
 /// Constants on a device, outside autodiff.
 pub(super) struct DeviceData {
     pub(super) features: Tensor<2>,
-    /// [nodes, classes]: −1 / training nodes at the class of each training node.
-    targets: Tensor<2>,
-    /// [nodes, 1].
-    labels: Tensor<2, Int>,
-    /// [nodes, 3]: 1 at the nodes of the training, validation and test splits.
-    members: Tensor<2>,
+    goal: Goal,
+}
+
+/// What is to be predicted, and for which nodes.
+enum Goal {
+    /// One class of each node.
+    Classes {
+        /// [nodes, classes]: −1 / training nodes at the class of each training node.
+        targets: Tensor<2>,
+        /// [nodes, 1].
+        labels: Tensor<2, Int>,
+    },
+    /// Any number of classes of each node.
+    Sets {
+        /// [nodes, classes]: 1 where the node is in the class.
+        targets: Tensor<2>,
+        /// [nodes, 1]: 1 / (training nodes · classes) at the training nodes.
+        weights: Tensor<2>,
+    },
 }
 
 impl DeviceData {
-    pub(super) fn new(data: &NodeDataset, device: &Device) -> Result<Self, TrainError> {
-        let (nodes, classes) = (data.nodes(), data.classes());
+    /// Some nodes of a dataset, or all of them in order; the loss is that of the places in `train`.
+    pub(super) fn new(
+        data: &NodeDataset,
+        nodes: Option<&[u32]>,
+        train: &[u32],
+        device: &Device,
+    ) -> Self {
+        let (classes, width) = (data.classes(), data.feature_width());
         let device = &device.clone().without_autodiff();
-        let splits = [
-            ("training", data.train()),
-            ("validation", data.val()),
-            ("test", data.test()),
-        ];
-        let mut members = vec![0f32; nodes * 3];
-        for (column, (split, list)) in splits.into_iter().enumerate() {
-            if list.is_empty() {
-                return Err(TrainError::EmptySplit {
-                    split,
-                    dataset: data.name().to_string(),
-                });
+        let (features, labels) = match nodes {
+            None => (data.features().to_vec(), data.labels().clone()),
+            Some(nodes) => {
+                let row = |&node: &u32| &data.features()[node as usize * width..][..width];
+                let features = nodes.iter().flat_map(row).copied().collect();
+                (features, data.labels().of(nodes, classes))
             }
+        };
+        let count = features.len() / width;
+        let floats =
+            |values, width| Tensor::from_data(TensorData::new(values, [count, width]), device);
+        let goal = match labels {
+            Labels::Classes(labels) => {
+                let mut targets = vec![0f32; count * classes];
+                for &at in train {
+                    let class = labels[at as usize] as usize;
+                    targets[at as usize * classes + class] = -1.0 / train.len() as f32;
+                }
+                let labels: Vec<i32> = labels.iter().map(|&label| label as i32).collect();
+                Goal::Classes {
+                    targets: floats(targets, classes),
+                    labels: Tensor::from_data(TensorData::new(labels, [count, 1]), device),
+                }
+            }
+            Labels::Sets(sets) => {
+                let mut weights = vec![0f32; count];
+                for &at in train {
+                    weights[at as usize] = 1.0 / (train.len() * classes) as f32;
+                }
+                let targets = sets.iter().map(|&member| f32::from(member)).collect();
+                Goal::Sets {
+                    targets: floats(targets, classes),
+                    weights: floats(weights, 1),
+                }
+            }
+        };
+        Self {
+            features: floats(features, width),
+            goal,
+        }
+    }
+
+    /// Mean loss of the training nodes, [1]: cross-entropy, or binary cross-entropy of each class. Products with constants, so that
+    /// their gradient scatters nothing.
+    pub(super) fn loss(&self, logits: Tensor<2>) -> Tensor<1> {
+        match &self.goal {
+            Goal::Classes { targets, .. } => (log_softmax(logits, 1) * targets.clone()).sum(),
+            Goal::Sets { targets, weights } => {
+                let absent = targets.clone().neg() + 1.0;
+                let each = logits.clone() * absent - log_sigmoid(logits);
+                (each.sum_dim(1) * weights.clone()).sum()
+            }
+        }
+    }
+}
+
+/// The splits on a device, and how they are scored there.
+pub(super) struct Splits {
+    metric: Metric,
+    /// [nodes, 3]: 1 at the nodes of the training, validation and test splits.
+    members: Tensor<2>,
+    sizes: [usize; 3],
+}
+
+impl Splits {
+    pub(super) fn new(data: &NodeDataset, metric: Metric, device: &Device) -> Self {
+        let lists = [data.train(), data.val(), data.test()];
+        let mut members = vec![0f32; data.nodes() * 3];
+        for (column, list) in lists.into_iter().enumerate() {
             for &node in list {
                 members[node as usize * 3 + column] = 1.0;
             }
         }
-        let mut targets = vec![0f32; nodes * classes];
-        for &node in data.train() {
-            targets[node as usize * classes + data.labels()[node as usize] as usize] =
-                -1.0 / data.train().len() as f32;
+        let device = &device.clone().without_autodiff();
+        let members = TensorData::new(members, [data.nodes(), 3]);
+        Self {
+            metric,
+            members: Tensor::from_data(members, device),
+            sizes: lists.map(<[u32]>::len),
         }
-        let labels: Vec<i32> = data.labels().iter().map(|&label| label as i32).collect();
-        Ok(Self {
-            features: Tensor::from_data(
-                TensorData::new(data.features().to_vec(), [nodes, data.feature_width()]),
-                device,
-            ),
-            targets: Tensor::from_data(TensorData::new(targets, [nodes, classes]), device),
-            labels: Tensor::from_data(TensorData::new(labels, [nodes, 1]), device),
-            members: Tensor::from_data(TensorData::new(members, [nodes, 3]), device),
-        })
     }
 
-    /// Mean cross-entropy of the training nodes, [1]. A product with constants, so that its gradient scatters nothing.
-    pub(super) fn loss(&self, logits: Tensor<2>) -> Tensor<1> {
-        (log_softmax(logits, 1) * self.targets.clone()).sum()
+    /// The loss, if it is there, else that of the logits, and the metric of each split. One read, of a few numbers, but for ROC-AUC,
+    /// which reads the logits. Counts are exact below 2^24.
+    pub(super) fn measure(
+        &self,
+        host: &NodeDataset,
+        data: &DeviceData,
+        logits: Tensor<2>,
+        loss: Option<Tensor<1>>,
+    ) -> Result<(f64, [f64; 3]), TrainError> {
+        let loss = loss.unwrap_or_else(|| data.loss(logits.clone()));
+        let count = |rows: Tensor<2>| (self.members.clone() * rows).sum_dim(0).reshape([3]);
+        let counts = match (&data.goal, self.metric) {
+            (_, Metric::RocAuc) => {
+                let logits = read(logits.reshape([-1]))?;
+                let score = |nodes| self.metric.score(&logits, host, nodes);
+                let scores = [host.train(), host.val(), host.test()].map(score);
+                return Ok((f64::from(read(loss)?[0]), scores));
+            }
+            (Goal::Classes { labels, .. }, _) => {
+                vec![count(logits.argmax(1).equal(labels.clone()).float())]
+            }
+            (Goal::Sets { targets, .. }, _) => {
+                let found = logits.greater_elem(0.0).float();
+                let right = (found.clone() * targets.clone()).sum_dim(1);
+                vec![count(right), count((found + targets.clone()).sum_dim(1))]
+            }
+        };
+        let numbers = read(Tensor::cat([vec![loss], counts].concat(), 0))?;
+        let numbers: Vec<f64> = numbers.into_iter().map(f64::from).collect();
+        let score = |split: usize| match numbers.get(4 + split) {
+            Some(all) => 2.0 * numbers[1 + split] / all.max(1.0),
+            None => numbers[1 + split] / self.sizes[split] as f64,
+        };
+        Ok((numbers[0], [0, 1, 2].map(score)))
     }
+}
 
-    /// Right answers among the training, validation and test nodes, [3]; exact below 2^24 nodes.
-    pub(super) fn right(&self, logits: Tensor<2>) -> Tensor<1> {
-        let right = logits.argmax(1).equal(self.labels.clone()).float();
-        (self.members.clone() * right).sum_dim(0).reshape([3])
-    }
+/// The elements, on the host.
+pub(super) fn read(tensor: Tensor<1>) -> Result<Vec<f32>, TrainError> {
+    let numbers = tensor.try_into_vec_as::<f32>();
+    numbers.map_err(|error| TrainError::Device(error.to_string()))
 }

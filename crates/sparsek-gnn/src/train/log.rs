@@ -22,6 +22,8 @@ pub struct RunSummary {
     pub dataset: String,
     /// The model, such as `sage`.
     pub model: String,
+    /// What was measured, such as `accuracy`.
+    pub metric: String,
     /// The nonlinearity, such as `maxk:32:exact`.
     pub activation: String,
     /// Width of the hidden rows.
@@ -38,13 +40,15 @@ pub struct RunSummary {
     pub seed: u64,
     /// Trainable numbers.
     pub parameters: usize,
+    /// Most epochs to run.
+    pub most_epochs: usize,
     /// Epochs that ran.
     pub epochs: usize,
-    /// The epoch with the best validation accuracy.
+    /// The epoch with the best validation metric.
     pub best_epoch: usize,
-    /// Its validation accuracy.
+    /// Its validation metric.
     pub val: f64,
-    /// Its test accuracy: the run's result.
+    /// Its test metric: the run's result.
     pub test: f64,
     /// Median milliseconds of an epoch, the evaluation included.
     pub ms_per_epoch: f64,

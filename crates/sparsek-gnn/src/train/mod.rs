@@ -1,10 +1,12 @@
-//! Full-batch training of node classifiers.
+//! Training of node classifiers, full batch or in batches.
 //!
-//! [`train`] runs Adam on the cross-entropy of the training nodes, evaluates every epoch, and reports the test accuracy
-//! of the epoch that was best on the validation nodes. With a [`CheckpointDir`] it can be stopped and resumed.
+//! [`train`] runs Adam on the loss of the training nodes, evaluates every epoch, and reports the [`Metric`] of the test nodes in
+//! the epoch that was best on the validation nodes. With a [`CheckpointDir`] it can be stopped and resumed.
 mod checkpoint;
 mod data;
+mod engine;
 mod log;
+mod metric;
 mod optimizer;
 mod run;
 #[cfg(all(test, feature = "flex"))]
@@ -20,10 +22,12 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 pub use checkpoint::{CheckpointDir, RunState};
+pub use engine::Batching;
 pub use log::{RunLog, RunSummary};
+pub use metric::Metric;
 pub use run::{Evaluation, TrainOutcome, Trainer, evaluate, train};
 
-use crate::{Graph, nn::ModelError};
+use crate::{Graph, datasets::NodeDataset, nn::ModelError};
 
 /// A model that scores the classes of every node.
 pub trait NodeModel: Module {
@@ -72,6 +76,15 @@ pub struct TrainConfig {
     /// Seed of the parameters and of dropout.
     #[config(default = 0)]
     pub seed: u64,
+    /// What chooses the epoch and is reported. Default: [`Metric::default_for`] the dataset.
+    pub metric: Option<Metric>,
+    /// What an epoch takes its steps on.
+    #[config(default = "Batching::Full")]
+    pub batches: Batching,
+    /// Whether evaluation also goes through batches like those of training, instead of the whole graph at once. Then scores are
+    /// estimates: batches lack edges.
+    #[config(default = false)]
+    pub evaluate_batches: bool,
     /// Epochs between saves of the resumable state, when there is a checkpoint directory.
     #[config(default = 25)]
     pub save_every: usize,
@@ -99,22 +112,27 @@ impl TrainConfig {
                 self.weight_decay
             ));
         }
-        Ok(())
+        self.batches.check()
+    }
+
+    /// What is measured on a dataset.
+    pub fn metric_for(&self, data: &NodeDataset) -> Metric {
+        self.metric.unwrap_or_else(|| Metric::default_for(data))
     }
 }
 
-/// What one epoch did. Accuracies are of the parameters after the epoch's step, without dropout.
+/// What one epoch did. The metric is that of the parameters after the epoch's last step, without dropout.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EpochReport {
     /// Epochs run, counted from 1.
     pub epoch: usize,
-    /// Mean cross-entropy of the training nodes, with dropout, before the epoch's step.
+    /// Mean loss of the training nodes, with dropout, each before the step that it led to.
     pub loss: f64,
-    /// Accuracy on the training nodes.
+    /// The metric on the training nodes.
     pub train: f64,
-    /// Accuracy on the validation nodes.
+    /// The metric on the validation nodes.
     pub val: f64,
-    /// Accuracy on the test nodes.
+    /// The metric on the test nodes.
     pub test: f64,
     /// Wall-clock milliseconds, the evaluation included.
     pub ms: f64,

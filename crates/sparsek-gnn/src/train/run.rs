@@ -1,19 +1,15 @@
 //! The training loop and the evaluation.
 use std::time::Instant;
 
-use burn::{
-    module::Module,
-    optim::{GradientsParams, ModuleOptimizer},
-    tensor::{Device, Tensor},
-};
+use burn::{module::Module, tensor::Device};
 
 use super::{
-    CheckpointDir, EpochReport, NodeModel, NodeModelConfig, Progress, RunState, TrainConfig,
-    TrainError, data::DeviceData, optimizer::adam,
+    Batching, CheckpointDir, EpochReport, NodeModelConfig, Progress, RunState, TrainConfig,
+    TrainError, engine::Engine, optimizer::adam,
 };
-use crate::{Graph, datasets::NodeDataset};
+use crate::datasets::NodeDataset;
 
-/// Trains a model full batch from random parameters: [`Trainer`] without a checkpoint.
+/// Trains a model from random parameters: [`Trainer`] without a checkpoint.
 ///
 /// # Errors
 /// [`TrainError`].
@@ -29,8 +25,9 @@ pub fn train<C: NodeModelConfig>(
 
 /// A training run that has been checked and not begun.
 ///
-/// The loss is the mean cross-entropy of the training nodes; each epoch takes one step of Adam and evaluates all nodes
-/// once, reading four numbers back from the device. Kingma and Ba, *Adam*, ICLR 2015, with an L2 penalty if asked.
+/// The loss is the mean over the training nodes of the cross-entropy, or where a node may have any number of classes of the binary
+/// cross-entropy of each. Each epoch takes one step of Adam, or one for each batch, and evaluates all nodes once, reading a few
+/// numbers back from the device. Kingma and Ba, *Adam*, ICLR 2015, with an L2 penalty if asked.
 ///
 /// The device is seeded anew from (seed, epoch) in every epoch, so that a resumed run takes the steps that the
 /// uninterrupted run would have taken. On Flex equal configurations give equal runs, as long as no other
@@ -47,10 +44,10 @@ pub struct Trainer<'a, C> {
 /// What a training run leaves.
 #[derive(Clone, Debug)]
 pub struct TrainOutcome<M> {
-    /// The model of the epoch with the best validation accuracy, outside autodiff. When a resumed run found no better
+    /// The model of the epoch with the best validation metric, outside autodiff. When a resumed run found no better
     /// epoch, it is the one that was saved.
     pub model: M,
-    /// That epoch, the first of equals; its test accuracy is the run's result.
+    /// That epoch, the first of equals; its test metric is the run's result.
     pub best: EpochReport,
     /// The epochs that ran now, in order.
     pub history: Vec<EpochReport>,
@@ -65,13 +62,13 @@ pub struct TrainOutcome<M> {
 /// What an evaluation found.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Evaluation {
-    /// Mean cross-entropy of the training nodes, without dropout.
+    /// Mean loss of the training nodes, without dropout; NaN where it was evaluated in batches.
     pub loss: f64,
-    /// Accuracy on the training nodes.
+    /// The metric on the training nodes.
     pub train: f64,
-    /// Accuracy on the validation nodes.
+    /// The metric on the validation nodes.
     pub val: f64,
-    /// Accuracy on the test nodes.
+    /// The metric on the test nodes.
     pub test: f64,
 }
 
@@ -87,7 +84,7 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
     ) -> Result<Self, TrainError> {
         config.validate()?;
         model.validate()?;
-        check_fit(model, data)?;
+        check_fit(config, model, data)?;
         Ok(Self {
             config,
             model,
@@ -117,8 +114,8 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
     /// Goes on from the last saved epoch of a run. Epochs and patience may differ from those it was begun with.
     ///
     /// # Errors
-    /// [`TrainError::Checkpoint`] when the run cannot be read, or was begun with another model, learning rate, penalty
-    /// or seed. Nothing is written before [`Trainer::run`].
+    /// [`TrainError::Checkpoint`] when the run cannot be read, or was begun with another model, learning rate, penalty,
+    /// seed, batching or metric. Nothing is written before [`Trainer::run`].
     pub fn resume(mut self, checkpoint: CheckpointDir) -> Result<Self, TrainError> {
         let state = checkpoint.state()?;
         let (model, train): (C, TrainConfig) =
@@ -134,12 +131,12 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
             let one_line = serde_json::to_string(&model).unwrap_or_default();
             return differs(format!("another model: {one_line}"));
         }
-        if (train.lr, train.weight_decay, train.seed)
-            != (self.config.lr, self.config.weight_decay, self.config.seed)
-        {
+        let steps = |of: &TrainConfig| (of.lr, of.weight_decay, of.seed, of.batches.clone());
+        let chooses = |of: &TrainConfig| (of.metric_for(self.data), of.evaluate_batches);
+        if steps(&train) != steps(self.config) || chooses(&train) != chooses(self.config) {
             return differs(format!(
-                "lr {}, weight decay {}, seed {}",
-                train.lr, train.weight_decay, train.seed
+                "lr {}, weight decay {}, seed {}, batches {:?}, metric {:?}",
+                train.lr, train.weight_decay, train.seed, train.batches, train.metric
             ));
         }
         self.checkpoint = Some(checkpoint);
@@ -158,7 +155,7 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
     ) -> Result<TrainOutcome<C::Model>, TrainError> {
         let inner = device.clone().without_autodiff();
         let device = inner.clone().autodiff();
-        let data = DeviceData::new(self.data, &inner)?;
+        let engine = Engine::new(self.config, self.data, &inner);
         device.seed(epoch_seed(self.config.seed, 0));
         let mut model = self.model.init(&device)?;
         let mut optimizer = adam(self.config, &inner);
@@ -189,17 +186,12 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
                 break;
             }
             let start = Instant::now();
-            device.seed(epoch_seed(self.config.seed, epoch));
-            let (stepped, loss) = step(
-                model,
-                &mut optimizer,
-                self.data.graph(),
-                &data,
-                self.config.lr,
-            );
+            let seed = epoch_seed(self.config.seed, epoch);
+            device.seed(seed);
+            let (stepped, loss) = engine.epoch(model, &mut optimizer, seed);
             model = stepped;
             let valid = model.valid();
-            let found = measure(&valid, self.data, &data, Some(loss))?;
+            let found = engine.measure(&valid, Some(loss))?;
             if !found.loss.is_finite() {
                 return Err(TrainError::Diverged {
                     epoch,
@@ -239,6 +231,7 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
                     &RunState {
                         last: report,
                         seconds,
+                        place: 0,
                     },
                 )?;
                 last_saved = epoch;
@@ -252,7 +245,15 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
         if let (Some(checkpoint), Some(&last)) = (&self.checkpoint, history.last())
             && last_saved != last.epoch
         {
-            checkpoint.save_last(model, &optimizer, &RunState { last, seconds })?;
+            checkpoint.save_last(
+                model,
+                &optimizer,
+                &RunState {
+                    last,
+                    seconds,
+                    place: 0,
+                },
+            )?;
         }
         Ok(TrainOutcome {
             model: best_model,
@@ -265,58 +266,27 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
     }
 }
 
-/// Accuracies of a model on a dataset, without dropout.
+/// The metric of a model on a dataset, without dropout, as [`Trainer`] with this configuration measures it.
 ///
 /// # Errors
 /// [`TrainError`] when the model does not fit the dataset, a split is empty, or the device fails.
 pub fn evaluate<C: NodeModelConfig>(
-    config: &C,
+    config: &TrainConfig,
+    model_config: &C,
     model: &C::Model,
     data: &NodeDataset,
     device: &Device,
 ) -> Result<Evaluation, TrainError> {
-    check_fit(config, data)?;
-    let on_device = DeviceData::new(data, device)?;
-    measure(&model.valid(), data, &on_device, None)
+    check_fit(config, model_config, data)?;
+    let device = device.clone().without_autodiff();
+    Engine::new(config, data, &device).measure(&model.valid(), None)
 }
 
-/// One step of the optimizer; also the loss before it, [1], outside autodiff and not read.
-fn step<M: NodeModel>(
-    model: M,
-    optimizer: &mut ModuleOptimizer,
-    graph: &Graph,
-    data: &DeviceData,
-    lr: f64,
-) -> (M, Tensor<1>) {
-    let loss = data.loss(model.forward(graph, data.features.clone()));
-    let gradients = GradientsParams::from_grads(loss.backward(), &model);
-    (
-        optimizer.step(lr, model, gradients),
-        loss.without_autodiff(),
-    )
-}
-
-/// One forward pass and one read. The loss is that of this pass where none is given.
-fn measure<M: NodeModel>(
-    model: &M,
-    host: &NodeDataset,
-    data: &DeviceData,
-    loss: Option<Tensor<1>>,
-) -> Result<Evaluation, TrainError> {
-    let logits = model.forward(host.graph(), data.features.clone());
-    let loss = loss.unwrap_or_else(|| data.loss(logits.clone()));
-    let numbers = Tensor::cat(vec![loss, data.right(logits)], 0).try_into_vec_as::<f32>();
-    let numbers = numbers.map_err(|error| TrainError::Device(error.to_string()))?;
-    let share = |at: usize, split: &[u32]| f64::from(numbers[at]) / split.len() as f64;
-    Ok(Evaluation {
-        loss: numbers[0].into(),
-        train: share(1, host.train()),
-        val: share(2, host.val()),
-        test: share(3, host.test()),
-    })
-}
-
-fn check_fit(model: &impl NodeModelConfig, data: &NodeDataset) -> Result<(), TrainError> {
+fn check_fit(
+    config: &TrainConfig,
+    model: &impl NodeModelConfig,
+    data: &NodeDataset,
+) -> Result<(), TrainError> {
     let sizes = |features, classes| format!("{features} features and {classes} classes");
     let (wanted, found) = (
         (model.input_width(), model.classes()),
@@ -342,7 +312,13 @@ fn check_fit(model: &impl NodeModelConfig, data: &NodeDataset) -> Result<(), Tra
             });
         }
     }
-    Ok(())
+    if let Batching::Parts { parts, .. } = config.batches
+        && parts > data.nodes()
+    {
+        let reason = format!("{parts} parts of {} nodes", data.nodes());
+        return Err(TrainError::Config(reason));
+    }
+    config.metric_for(data).check(data)
 }
 
 /// A well-mixed seed for each epoch (SplitMix64 of the two).

@@ -1,4 +1,6 @@
 //! Runs on the karate club and a small block model.
+mod batches;
+
 use std::{
     env::temp_dir,
     fs,
@@ -7,13 +9,15 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
+use burn::tensor::TensorData;
+
 use super::*;
 use crate::{
     datasets::{
-        NodeDataset, karate,
+        Labels, NodeDataset, NodeDatasetParts, karate,
         sbm::{SbmConfig, block_model},
     },
-    nn::{Activation, SageModel, SageModelConfig},
+    nn::{Activation, Architecture, MaxKModel, MaxKModelConfig},
 };
 
 /// Flex has one random stream per process, so runs that are compared must not overlap.
@@ -38,8 +42,8 @@ impl Drop for Scratch {
     }
 }
 
-fn sage(data: &NodeDataset) -> SageModelConfig {
-    SageModelConfig::new(data.feature_width(), 16, data.classes())
+fn sage(data: &NodeDataset) -> MaxKModelConfig {
+    MaxKModelConfig::new(Architecture::Sage, data.feature_width(), 16, data.classes())
         .with_layers(2)
         .with_activation(Activation::maxk(4))
 }
@@ -48,7 +52,7 @@ fn quiet(_: &EpochReport) -> std::io::Result<()> {
     Ok(())
 }
 
-fn curves(outcome: &TrainOutcome<SageModel>) -> Vec<[f64; 4]> {
+fn curves(outcome: &TrainOutcome<MaxKModel>) -> Vec<[f64; 4]> {
     let row = |r: &EpochReport| [r.loss, r.train, r.val, r.test];
     outcome.history.iter().map(row).collect()
 }
@@ -116,8 +120,8 @@ fn a_resumed_run_takes_the_steps_of_the_whole_one() {
     assert_eq!([curves(&first), curves(&rest)].concat(), curves(&whole));
     assert_eq!(rest.best.epoch, whole.best.epoch);
 
-    let (config, best) = checkpoint.best_model::<SageModelConfig>(&device).unwrap();
-    let found = evaluate(&config, &best, &data, &device).unwrap();
+    let (model, best) = checkpoint.best_model::<MaxKModelConfig>(&device).unwrap();
+    let found = evaluate(&config, &model, &best, &data, &device).unwrap();
     assert_eq!((found.val, found.test), (rest.best.val, rest.best.test));
 }
 
@@ -146,7 +150,7 @@ fn bad_checkpoints_and_configurations_are_named() {
         for len in [0, 1, bytes.len() / 2, bytes.len() - 1] {
             fs::write(&path, &bytes[..len]).unwrap();
             let error = checkpoint
-                .best_model::<SageModelConfig>(&device)
+                .best_model::<MaxKModelConfig>(&device)
                 .unwrap_err()
                 .to_string();
             assert!(error.contains(file) && !error.contains('\n'), "{error}");
@@ -154,13 +158,163 @@ fn bad_checkpoints_and_configurations_are_named() {
         fs::write(&path, bytes).unwrap();
     }
 
-    let error = |model: SageModelConfig| {
+    let error = |model: MaxKModelConfig| {
         Trainer::new(&config, &model, &data)
             .unwrap_err()
             .to_string()
     };
     assert!(error(model.clone().with_activation(Activation::maxk(17))).contains("17"));
     assert!(error(model.clone().with_dropout(1.0)).contains("dropout"));
-    let other = SageModelConfig::new(7, 16, 2);
+    let other = MaxKModelConfig::new(Architecture::Sage, 7, 16, 2);
     assert!(error(other).contains("34 features"));
+}
+
+#[test]
+fn a_run_killed_while_it_saves_resumes_from_the_state_before() {
+    let _alone = alone();
+    let (data, device) = (karate::karate_club(), Device::flex());
+    let scratch = Scratch::new("killed");
+    let (model, config) = (
+        sage(&data),
+        TrainConfig::new().with_epochs(18).with_save_every(5),
+    );
+    let whole = train(&config, &model, &data, &device, &mut quiet).unwrap();
+
+    let checkpoint = CheckpointDir::new(&scratch.0);
+    let state = scratch.0.join("state.json");
+    let mut kept = Vec::new();
+    // Epoch 15 is saved over epoch 5; then the state of epoch 10 comes back, as if it had not been named yet.
+    let first = Trainer::new(&config, &model, &data)
+        .unwrap()
+        .with_checkpoint(checkpoint.clone())
+        .unwrap()
+        .run(&device, &mut |report: &EpochReport| {
+            if report.epoch == 14 {
+                kept = fs::read(&state)?;
+            }
+            match report.epoch {
+                16 => Err(std::io::Error::other("killed")),
+                _ => Ok(()),
+            }
+        });
+    assert!(matches!(first, Err(TrainError::Progress(_))));
+    assert_eq!(checkpoint.state().unwrap().last.epoch, 15);
+    fs::write(&state, kept).unwrap();
+    fs::write(scratch.0.join("last-0.bpk"), "half a file").unwrap();
+
+    let trainer = Trainer::new(&config, &model, &data).unwrap();
+    let rest = trainer
+        .resume(checkpoint)
+        .unwrap()
+        .run(&device, &mut quiet)
+        .unwrap();
+    assert_eq!(curves(&rest), curves(&whole)[10..]);
+    assert_eq!(rest.best.test, whole.best.test);
+}
+
+#[test]
+fn a_broken_checkpoint_is_named_and_stays_as_it_is() {
+    let _alone = alone();
+    let (data, device) = (karate::karate_club(), Device::flex());
+    let scratch = Scratch::new("broken");
+    let (model, config) = (sage(&data), TrainConfig::new().with_epochs(3));
+    let checkpoint = CheckpointDir::new(&scratch.0);
+    let trainer = || Trainer::new(&config, &model, &data).unwrap();
+    let saved = trainer().with_checkpoint(checkpoint.clone()).unwrap();
+    saved.run(&device, &mut quiet).unwrap();
+    let files = [
+        "last-0.bpk",
+        "optimizer-0.bpk",
+        "state.json",
+        "train.json",
+        "best.json",
+    ];
+    for file in files {
+        let path = scratch.0.join(file);
+        let bytes = fs::read(&path).unwrap();
+        for len in [0, bytes.len() / 2] {
+            fs::write(&path, &bytes[..len]).unwrap();
+            let found = trainer().resume(checkpoint.clone());
+            let error = found.and_then(|trainer| trainer.run(&device, &mut quiet));
+            let error = error.unwrap_err().to_string();
+            assert!(
+                error.contains(file) && !error.contains('\n'),
+                "{file}: {error}"
+            );
+            assert_eq!(fs::read(&path).unwrap(), bytes[..len], "{file}");
+        }
+        fs::write(&path, bytes).unwrap();
+    }
+}
+
+/// A node is in a class if enough of its neighbours share a feature with it.
+fn sets() -> NodeDataset {
+    let base = block_model(&SbmConfig::new(600).with_blocks(3)).unwrap();
+    let classes = base.labels().classes().unwrap();
+    let members = classes
+        .iter()
+        .flat_map(|&class| [class == 0, class != 1, class == 2, class < 2]);
+    NodeDataset::new(NodeDatasetParts {
+        name: "sets".to_string(),
+        graph: base.graph().clone(),
+        features: base.features().to_vec(),
+        feature_width: base.feature_width(),
+        labels: Labels::Sets(members.collect()),
+        classes: 4,
+        train: base.train().to_vec(),
+        val: base.val().to_vec(),
+        test: base.test().to_vec(),
+    })
+    .unwrap()
+}
+
+#[test]
+fn every_architecture_learns_sets_of_classes() {
+    let _alone = alone();
+    let data = sets();
+    for architecture in [Architecture::Sage, Architecture::Gcn, Architecture::Gin] {
+        let model = MaxKModelConfig::new(architecture, data.feature_width(), 16, data.classes())
+            .with_layers(2)
+            .with_dropout(0.1)
+            .with_activation(Activation::maxk(4));
+        for (metric, least) in [(Metric::MicroF1, 0.8), (Metric::RocAuc, 0.85)] {
+            let config = TrainConfig::new()
+                .with_epochs(40)
+                .with_lr(0.01)
+                .with_metric(Some(metric));
+            let run = train(&config, &model, &data, &Device::flex(), &mut quiet).unwrap();
+            let (first, last) = (run.history[0], run.history[39]);
+            assert!(
+                last.loss < first.loss * 0.7,
+                "{architecture:?} {first:?} {last:?}"
+            );
+            assert!(run.best.test > least, "{architecture:?} {:?}", run.best);
+        }
+    }
+}
+
+#[test]
+fn metrics_on_the_device_are_those_of_the_host() {
+    let _alone = alone();
+    let device = Device::flex();
+    for data in [sets(), block_model(&SbmConfig::new(500)).unwrap()] {
+        let model =
+            MaxKModelConfig::new(Architecture::Gcn, data.feature_width(), 8, data.classes());
+        device.seed(3);
+        let built = model.init(&device).unwrap();
+        let config = TrainConfig::new();
+        let found = evaluate(&config, &model, &built, &data, &device).unwrap();
+        let x = TensorData::new(
+            data.features().to_vec(),
+            [data.nodes(), data.feature_width()],
+        );
+        let logits = built.forward(data.graph(), Tensor::from_data(x, &device));
+        let logits = logits.try_into_vec_as::<f32>().unwrap();
+        let metric = Metric::default_for(&data);
+        let score = |nodes| metric.score(&logits, &data, nodes);
+        let scores = [score(data.train()), score(data.val()), score(data.test())];
+        for (a, b) in [found.train, found.val, found.test].into_iter().zip(scores) {
+            assert!((a - b).abs() < 1e-6, "{metric:?}: {found:?}, {scores:?}");
+        }
+    }
 }

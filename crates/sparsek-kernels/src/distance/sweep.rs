@@ -110,14 +110,22 @@ impl Sweep<'_> {
         let plane = plane_or_unit(client);
         let lane = plane as usize * self.left.matrix.dtype.size();
         let limit = client.properties().hardware.max_shared_memory_size - SPARE;
-        let rows_env: usize = std::env::var("SPARSEK_R").ok().map_or(ROWS, |x| x.parse().unwrap());
-        let rows = if limit >= rows_env * COLUMNS * lane { rows_env } else { 1 };
+        let rows_env: usize = std::env::var("SPARSEK_R")
+            .ok()
+            .map_or(ROWS, |x| x.parse().unwrap());
+        let rows = if limit >= rows_env * COLUMNS * lane {
+            rows_env
+        } else {
+            1
+        };
         let most = limit / (rows * lane) - 1;
         let cols = self.right.matrix.cols;
         let blocks = cols.div_ceil(most).max(1);
         // Few kernels for all numbers of columns.
         let block = cols.div_ceil(blocks).max(1);
-        let units = std::env::var("SPARSEK_U").ok().map_or(UNITS, |x| x.parse().unwrap());
+        let units = std::env::var("SPARSEK_U")
+            .ok()
+            .map_or(UNITS, |x| x.parse().unwrap());
         Blueprint {
             plane,
             planes: units_per_cube(client, units.max(plane)) / plane,
@@ -142,12 +150,19 @@ impl Sweep<'_> {
         let [rows, across] = [left.rows.len(), right.rows.len()];
         let tiles = across.div_ceil(blueprint.width());
         let planes = blueprint.planes as usize;
-        let cubes = std::env::var("SPARSEK_C").ok().map_or(CUBES, |x| x.parse().unwrap());
+        let cubes = std::env::var("SPARSEK_C")
+            .ok()
+            .map_or(CUBES, |x| x.parse().unwrap());
         let chunks = cubes.div_ceil(tiles).min(rows.div_ceil(planes));
         let chunk = rows.div_ceil(chunks);
         let noted = [rows * (blocks + 1), across * (blocks + 1)];
         let dim = CubeDim::new_2d(blueprint.plane, blueprint.planes);
-        let grid = Grid::new(client, tiles * chunks, dim, job.elements().max(noted[0]).max(noted[1]))?;
+        let grid = Grid::new(
+            client,
+            tiles * chunks,
+            dim,
+            job.elements().max(noted[0]).max(noted[1]),
+        )?;
         let [x, y] = [left.matrix.arguments()?, right.matrix.arguments()?];
         // SAFETY: the lengths are checked; offsets and columns are in range by the contract of `Matrix`.
         unsafe {
@@ -292,7 +307,14 @@ impl<S: Float> Tile<S> {
     }
 
     /// Lays out the block of columns of the rows from `first` on, `across` of the matrix in all.
-    fn fill<M: Semiring>(&mut self, y: &Sparse<S>, starts: &[i32], first: usize, across: usize, place: &Block) {
+    fn fill<M: Semiring>(
+        &mut self,
+        y: &Sparse<S>,
+        starts: &[i32],
+        first: usize,
+        across: usize,
+        place: &Block,
+    ) {
         let plane = comptime!(self.blueprint.plane as usize);
         #[unroll]
         for r in 0..comptime!(self.blueprint.rows) {
@@ -341,12 +363,14 @@ impl<S: Float> Tile<S> {
         while done < end {
             // Each lane has an entry, which all of them look at in turn.
             let mine = done + lane;
-            let mut place = comptime!((self.blueprint.block * self.blueprint.plane as usize) as u32).runtime();
+            let mut place =
+                comptime!((self.blueprint.block * self.blueprint.plane as usize) as u32).runtime();
             let mut value = S::new(0.0);
             if mine < end {
                 value = x.value(mine);
                 if value != S::new(0.0) {
-                    place = (x.column(mine) as u32 - self.column as u32) * comptime!(self.blueprint.plane);
+                    place = (x.column(mine) as u32 - self.column as u32)
+                        * comptime!(self.blueprint.plane);
                 }
             }
             let mut aid = value;

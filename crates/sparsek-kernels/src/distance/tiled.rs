@@ -10,8 +10,7 @@
 use cubecl::{prelude::*, server::Handle};
 
 use super::{
-    Job,
-    join,
+    Job, join,
     semiring::{Dense, Needs, Semiring},
     sweep::{self, Part, Sweep},
 };

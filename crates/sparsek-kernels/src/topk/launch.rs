@@ -102,15 +102,23 @@ pub(super) fn is_single(dtype: ElemType) -> bool {
     )
 }
 
-/// Fails when columns cannot be written in this dtype.
-pub(super) fn require_index(dtype: ElemType) -> Result<(), KernelError> {
-    match dtype {
-        ElemType::Int(IntKind::I32 | IntKind::I64) | ElemType::UInt(UIntKind::U32) => Ok(()),
-        dtype => Err(KernelError::Dtype {
-            dtype,
-            supported: "i32, u32, i64 for indices",
-        }),
+/// Fails when columns of rows of this length cannot be written in this dtype.
+pub(super) fn require_index(dtype: ElemType, cols: usize) -> Result<(), KernelError> {
+    let limit = match dtype {
+        ElemType::Int(IntKind::I32 | IntKind::I64) | ElemType::UInt(UIntKind::U32) => usize::MAX,
+        ElemType::UInt(UIntKind::U16) => 1 << 16,
+        ElemType::UInt(UIntKind::U8) => 1 << 8,
+        dtype => {
+            return Err(KernelError::Dtype {
+                dtype,
+                supported: "i32, u32, i64, u16, u8 for indices",
+            });
+        }
+    };
+    if cols > limit {
+        return Err(KernelError::RowTooLong { cols, limit });
     }
+    Ok(())
 }
 
 impl Job<'_> {

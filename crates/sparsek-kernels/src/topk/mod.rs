@@ -135,8 +135,8 @@ pub(crate) struct Problem {
     pub passes: usize,
 }
 
-/// Values and columns of the members of each row. `index` is the dtype of the columns (i32, u32 or
-/// i64); `routine` forces one of [`ROUTINES`].
+/// Values and columns of the members of each row. `index` is the dtype of the columns (i32, u32 or i64, or u16 and u8 for rows
+/// of at most 2^16 and 2^8 elements without lengths of their own); `routine` forces one of [`ROUTINES`].
 ///
 /// Cost: the plane, block and stream routines read the input once, and the members once more from a cache,
 /// and write k values and indices per row (the stream routine reads a row again where its sample misled
@@ -158,7 +158,7 @@ pub fn topk(
     index: ElemType,
     routine: Option<Routine>,
 ) -> Result<Selected, KernelError> {
-    if vector::takes(client, input, options, routine) {
+    if index.size() >= 4 && vector::takes(client, input, options, routine) {
         return vector::topk_few(client, input, options, index);
     }
     topk_rows(client, input, options, index, routine)
@@ -206,7 +206,7 @@ pub fn argtopk(
     index: ElemType,
     routine: Option<Routine>,
 ) -> Result<Handle, KernelError> {
-    if vector::takes(client, input, options, routine) {
+    if index.size() >= 4 && vector::takes(client, input, options, routine) {
         return Ok(vector::topk_few(client, input, options, index)?.indices);
     }
     argtopk_rows(client, input, options, index, routine)
@@ -302,7 +302,7 @@ fn validate(
         return Err(KernelError::Precision { eps });
     }
     launch::require_element(client, input.dtype)?;
-    launch::require_index(index)?;
+    launch::require_index(index, input.cols)?;
     require_dtype(client, index)?;
     input.lengths_argument()?;
     let problem = Problem {

@@ -22,7 +22,7 @@ pub struct Scatter<'a> {
     /// Contiguous `[rows, k]` columns, distinct in each row; those that are not below `cols`, such as
     /// -1, are skipped.
     pub indices: &'a Handle,
-    /// Dtype of the columns: i32, u32 or i64.
+    /// Dtype of the columns: i32, u32, i64, or u16 and u8 where all columns fit.
     pub index: ElemType,
     /// Rows of the result.
     pub rows: usize,
@@ -52,7 +52,7 @@ pub fn scatter(client: &Client, request: &Scatter) -> Result<Handle, KernelError
         ..
     } = *request;
     require_dtype(client, dtype)?;
-    require_index(index)?;
+    require_index(index, cols)?;
     if cols > u32::MAX as usize {
         return Err(KernelError::RowTooLong {
             cols,

@@ -1,7 +1,9 @@
 //! The operations on every CubeCL runtime: adapts Burn's tensors to the kernels of
 //! `sparsek-kernels`.
 
+mod aggregate;
 mod distance;
+mod maximum;
 mod within;
 
 use burn::{
@@ -16,7 +18,6 @@ use burn_cubecl::{CubeBackend, kernel::into_contiguous, tensor::CubeTensor};
 use cubecl::server::Handle;
 use sparsek_kernels::{
     KernelError,
-    aggregate::{self, Csr, Weights},
     topk::{self, Rows, Scatter},
 };
 
@@ -168,43 +169,6 @@ fn scatter(source: CubeTensor, indices: CubeTensor, cols: usize, dense: bool) ->
     tensor(&source, output, full, source.dtype)
 }
 
-fn csr<'a>(indptr: &'a CubeTensor, indices: &'a CubeTensor, cols: usize) -> Csr<'a> {
-    Csr {
-        indptr: &indptr.handle,
-        indices: &indices.handle,
-        rows: indptr.shape()[0] - 1,
-        cols,
-        nnz: indices.shape()[0],
-    }
-}
-
-fn product(
-    x: CubeTensor,
-    weights: Option<(CubeTensor, Option<CubeTensor>)>,
-    indptr: CubeTensor,
-    indices: CubeTensor,
-) -> CubeTensor {
-    let x = into_contiguous(x);
-    let indptr = into_contiguous(indptr);
-    let indices = into_contiguous(indices);
-    let weights =
-        weights.map(|(values, entries)| (into_contiguous(values), entries.map(into_contiguous)));
-    let [cols, width] = x.shape().dims();
-    let csr = csr(&indptr, &indices, cols);
-    let values = weights.as_ref().map(|(values, entries)| Weights {
-        values: &values.handle,
-        entries: entries.as_ref().map(|entries| &entries.handle),
-    });
-    let dtype = dtype_to_elem_type(x.dtype);
-    let output = aggregate::spmm(&x.client, &csr, values, &x.handle, dtype, width);
-    tensor(
-        &x,
-        expect("spmm", output),
-        [csr.rows, width].into(),
-        x.dtype,
-    )
-}
-
 impl SparsekOps for CubeBackend {
     fn topk_float(
         input: FloatTensor<Self>,
@@ -245,28 +209,6 @@ impl SparsekOps for CubeBackend {
     ) -> FloatTensor<Self> {
         mask(input, lengths, &spec, false).0
     }
-
-    fn spmm(
-        x: FloatTensor<Self>,
-        indptr: IntTensor<Self>,
-        indices: IntTensor<Self>,
-        _transposed_indptr: IntTensor<Self>,
-        _transposed_indices: IntTensor<Self>,
-    ) -> FloatTensor<Self> {
-        product(x, None, indptr, indices)
-    }
-
-    fn spmm_weighted(
-        x: FloatTensor<Self>,
-        weights: FloatTensor<Self>,
-        indptr: IntTensor<Self>,
-        indices: IntTensor<Self>,
-        _transposed_indptr: IntTensor<Self>,
-        _transposed_indices: IntTensor<Self>,
-        _transposed_entries: IntTensor<Self>,
-    ) -> FloatTensor<Self> {
-        product(x, Some((weights, None)), indptr, indices)
-    }
 }
 
 impl GradientOps for CubeBackend {
@@ -291,40 +233,5 @@ impl GradientOps for CubeBackend {
         let shape = source.shape();
         let cols = shape[shape.num_dims() - 1];
         scatter(source, indices, cols, true)
-    }
-
-    fn spmm_entries(
-        x: FloatTensor<Self>,
-        weights: FloatTensor<Self>,
-        indptr: IntTensor<Self>,
-        indices: IntTensor<Self>,
-        entries: IntTensor<Self>,
-    ) -> FloatTensor<Self> {
-        product(x, Some((weights, Some(entries))), indptr, indices)
-    }
-
-    fn sddmm(
-        left: FloatTensor<Self>,
-        right: FloatTensor<Self>,
-        indptr: IntTensor<Self>,
-        indices: IntTensor<Self>,
-    ) -> FloatTensor<Self> {
-        let left = into_contiguous(left);
-        let right = into_contiguous(right);
-        let indptr = into_contiguous(indptr);
-        let indices = into_contiguous(indices);
-        let [cols, width] = right.shape().dims();
-        let csr = csr(&indptr, &indices, cols);
-        let dtype = dtype_to_elem_type(left.dtype);
-        let output = aggregate::sddmm(
-            &left.client,
-            &csr,
-            &left.handle,
-            &right.handle,
-            dtype,
-            width,
-        );
-        let shape = Shape::from([csr.nnz]);
-        tensor(&left, expect("sddmm", output), shape, left.dtype)
     }
 }

@@ -1,72 +1,42 @@
 //! Small folders written by hand, whole and broken.
-use std::{fs, path::PathBuf};
-
-use npyz::WriterBuilder;
+use std::fs;
 
 use super::*;
-
-/// A folder that is removed when dropped.
-struct Folder(PathBuf);
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-fn write_npz(file: PathBuf, indptr: &[i32], indices: &[i32], shape: [i64; 2]) {
-    let mut npz = npyz::npz::NpzWriter::create(file).unwrap();
-    for (name, values) in [("indptr", indptr), ("indices", indices)] {
-        let builder = npz.array::<i32>(name, Default::default()).unwrap();
-        let mut writer = builder
-            .default_dtype()
-            .shape(&[values.len() as u64])
-            .begin_nd()
-            .unwrap();
-        writer.extend(values.iter().copied()).unwrap();
-        writer.finish().unwrap();
-    }
-    let mut writer = npz
-        .array::<i64>("shape", Default::default())
-        .unwrap()
-        .default_dtype()
-        .shape(&[2])
-        .begin_nd()
-        .unwrap();
-    writer.extend(shape).unwrap();
-    writer.finish().unwrap();
-}
+use crate::datasets::{
+    Labels,
+    scratch::{Folder, write_npy, write_npz},
+};
 
 /// The path 0 – 1 – 2 with two features.
 fn folder(name: &str) -> Folder {
-    let path = std::env::temp_dir().join(format!("sparsek-gnn-{}-{name}", std::process::id()));
-    fs::create_dir_all(&path).unwrap();
+    let folder = Folder::new(name);
+    let path = &folder.0;
     write_npz(
         path.join("adj_full.npz"),
         &[0, 1, 3, 4],
         &[1, 0, 2, 1],
         [3, 3],
     );
-    let file = File::create(path.join("feats.npy")).unwrap();
-    let mut writer = npyz::WriteOptions::<f64>::new()
-        .default_dtype()
-        .shape(&[3, 2])
-        .writer(file)
-        .begin_nd()
-        .unwrap();
-    writer.extend([1.0f64, 2.0, 3.0, 4.0, 5.0, 6.0]).unwrap();
-    writer.finish().unwrap();
+    write_npy(
+        path.join("feats.npy"),
+        &[3, 2],
+        &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0],
+    );
     fs::write(path.join("class_map.json"), r#"{"0": 1, "1": 0, "2": 1}"#).unwrap();
     fs::write(
         path.join("role.json"),
         r#"{"tr": [0], "va": [2], "te": [1]}"#,
     )
     .unwrap();
-    Folder(path)
+    folder
+}
+
+fn read(folder: &Folder) -> Result<NodeDataset, DatasetError> {
+    load(&folder.0, &mut |_, _, _| {})
 }
 
 fn message(folder: &Folder) -> String {
-    let message = load(&folder.0).unwrap_err().to_string();
+    let message = read(folder).unwrap_err().to_string();
     assert!(!message.contains('\n'), "{message}");
     message
 }
@@ -74,7 +44,7 @@ fn message(folder: &Folder) -> String {
 #[test]
 fn a_whole_folder_loads() {
     let folder = folder("whole");
-    let data = load(&folder.0).unwrap();
+    let data = read(&folder).unwrap();
     assert_eq!(
         (
             data.nodes(),
@@ -86,7 +56,8 @@ fn a_whole_folder_loads() {
     );
     assert_eq!(data.graph().neighbours(1), [0, 2]);
     assert_eq!(data.features(), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
-    assert_eq!((data.labels(), data.test()), (&[1, 0, 1][..], &[1][..]));
+    assert_eq!(data.labels(), &Labels::Classes(vec![1, 0, 1]));
+    assert_eq!(data.test(), [1]);
 }
 
 #[test]
@@ -119,7 +90,7 @@ fn no_flipped_byte_panics() {
             let mut broken = bytes.clone();
             broken[at] ^= 0xff;
             fs::write(folder.0.join(file), broken).unwrap();
-            let _ = load(&folder.0);
+            let _ = read(&folder);
         }
     }
 }
@@ -157,18 +128,18 @@ fn bad_graphs_labels_and_splits_are_named() {
     assert!(message(&bad).contains("feats.npy"));
 
     let bad = folder("labels");
-    fs::write(
-        bad.0.join("class_map.json"),
-        r#"{"0": [1, 0], "1": [0, 1], "2": [1, 1]}"#,
-    )
-    .unwrap();
-    assert!(matches!(load(&bad.0), Err(DatasetError::MultiLabel { .. })));
-    fs::write(
-        bad.0.join("class_map.json"),
+    for labels in [
         r#"{"0": 4000000000, "1": 0, "2": 1}"#,
-    )
-    .unwrap();
-    assert!(message(&bad).contains("class_map.json"));
+        r#"{"0": 1, "1": 0}"#,
+        r#"{"0": 1, "1": 0, "2": 1, "02": 1}"#,
+        r#"{"0": [1, 0], "1": [0, 1], "2": [1]}"#,
+        r#"{"0": [1, 0], "1": [0, 2], "2": [1, 1]}"#,
+        r#"{"0": [1, 0], "1": 1, "2": [1, 1]}"#,
+        r#"{"0": 1, "1": 0, "2": 1} 5"#,
+    ] {
+        fs::write(bad.0.join("class_map.json"), labels).unwrap();
+        assert!(message(&bad).contains("class_map.json"), "{labels}");
+    }
 
     let bad = folder("splits");
     for roles in [
@@ -178,5 +149,43 @@ fn bad_graphs_labels_and_splits_are_named() {
     ] {
         fs::write(bad.0.join("role.json"), roles).unwrap();
         assert!(message(&bad).contains("role.json"), "{roles}");
+    }
+}
+
+#[test]
+fn nodes_may_have_several_classes() {
+    let folder = folder("sets");
+    let sets = r#"{"2": [1, 0, 1], "0": [0, 0, 0], "1": [0, 1.0, 0]}"#;
+    fs::write(folder.0.join("class_map.json"), sets).unwrap();
+    let data = read(&folder).unwrap();
+    let members = [0, 0, 0, 0, 1, 0, 1, 0, 1].map(|x| x == 1);
+    assert_eq!(data.classes(), 3);
+    assert_eq!(data.labels(), &Labels::Sets(members.to_vec()));
+}
+
+#[test]
+fn a_missing_folder_says_where_to_get_it() {
+    let error = load("no/such/flickr", &mut |_, _, _| {})
+        .unwrap_err()
+        .to_string();
+    assert!(
+        error.contains("no/such/flickr") && error.contains("https://"),
+        "{error}"
+    );
+}
+
+#[test]
+fn reading_is_watched_to_the_end() {
+    let folder = folder("watched");
+    let mut ended = Vec::new();
+    load(&folder.0, &mut |file, done, all| {
+        assert!(done <= all);
+        if done == all {
+            ended.push(file.file_name().unwrap().to_owned());
+        }
+    })
+    .unwrap();
+    for file in ["feats.npy", "class_map.json", "role.json"] {
+        assert!(ended.iter().any(|name| name == file), "{file}");
     }
 }

@@ -138,7 +138,7 @@ fn plan(call: &Call) -> Result<Plan, KernelError> {
         ..
     } = *call;
     require_element(client, dtype)?;
-    require_index(index)?;
+    require_index(index, usize::MAX)?;
     require_dtype(client, index)?;
     argument(input, "input", dtype, length)?;
     let vector = plan::Vector {

@@ -94,14 +94,24 @@ macro_rules! with_index {
                 type $int = u32;
                 $body
             }
-            dtype => panic!("dtype {dtype:?} is not supported for indices (i32, i64 or u32)"),
+            DType::U16 => {
+                type $int = u16;
+                $body
+            }
+            DType::U8 => {
+                type $int = u8;
+                $body
+            }
+            dtype => panic!("dtype {dtype:?} is not supported for indices"),
         }
     };
 }
 
+mod aggregate;
 mod count;
 mod distance;
 mod keys;
+mod maximum;
 mod select;
 mod sparse;
 
@@ -301,28 +311,6 @@ impl SparsekOps for Flex {
     ) -> FloatTensor<Self> {
         mask(input, lengths, &spec)
     }
-
-    fn spmm(
-        x: FloatTensor<Self>,
-        indptr: IntTensor<Self>,
-        indices: IntTensor<Self>,
-        _transposed_indptr: IntTensor<Self>,
-        _transposed_indices: IntTensor<Self>,
-    ) -> FloatTensor<Self> {
-        sparse::product(x, None, indptr, indices)
-    }
-
-    fn spmm_weighted(
-        x: FloatTensor<Self>,
-        weights: FloatTensor<Self>,
-        indptr: IntTensor<Self>,
-        indices: IntTensor<Self>,
-        _transposed_indptr: IntTensor<Self>,
-        _transposed_indices: IntTensor<Self>,
-        _transposed_entries: IntTensor<Self>,
-    ) -> FloatTensor<Self> {
-        sparse::product(x, Some((weights, None)), indptr, indices)
-    }
 }
 
 impl GradientOps for Flex {
@@ -352,24 +340,5 @@ impl GradientOps for Flex {
     fn keep_members(source: FloatTensor<Self>, indices: IntTensor<Self>) -> FloatTensor<Self> {
         let cols = last(source.layout().shape());
         scatter(source, indices, cols, true)
-    }
-
-    fn spmm_entries(
-        x: FloatTensor<Self>,
-        weights: FloatTensor<Self>,
-        indptr: IntTensor<Self>,
-        indices: IntTensor<Self>,
-        entries: IntTensor<Self>,
-    ) -> FloatTensor<Self> {
-        sparse::product(x, Some((weights, Some(entries))), indptr, indices)
-    }
-
-    fn sddmm(
-        left: FloatTensor<Self>,
-        right: FloatTensor<Self>,
-        indptr: IntTensor<Self>,
-        indices: IntTensor<Self>,
-    ) -> FloatTensor<Self> {
-        sparse::sddmm(left, right, indptr, indices)
     }
 }

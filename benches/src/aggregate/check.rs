@@ -1,0 +1,101 @@
+//! Whether sampled rows of a product are what f64 makes of them.
+
+use anyhow::ensure;
+use cubecl::{client::Client, server::Handle};
+use sparsek_kernels::topk::TopkOptions;
+use sparsek_tests::oracle::topk::select;
+
+use super::{
+    FEATURES, UPSTREAM,
+    device::{number, row},
+    graph::Graph,
+};
+
+/// Rows that are looked at, evenly spaced, and the longest.
+const ROWS: usize = 40;
+
+/// A graph and its transpose, and the rows that are looked at.
+pub struct Checked<'a> {
+    graph: &'a Graph,
+    turned: &'a Graph,
+    width: usize,
+    rows: Vec<usize>,
+}
+
+impl<'a> Checked<'a> {
+    pub fn new(graph: &'a Graph, turned: &'a Graph, width: usize) -> Self {
+        let step = graph.nodes().div_ceil(ROWS).max(1);
+        let mut rows: Vec<usize> = (0..graph.nodes()).step_by(step).collect();
+        rows.push(graph.longest());
+        rows.push(turned.longest());
+        Self {
+            graph,
+            turned,
+            width,
+            rows,
+        }
+    }
+
+    /// Columns of the k greatest of a row of features.
+    fn members(&self, row: usize, k: usize) -> Vec<usize> {
+        if k == self.width {
+            return (0..k).collect();
+        }
+        let features: Vec<f32> = (0..self.width)
+            .map(|column| self.feature(row, column))
+            .collect();
+        select(&features, &TopkOptions::new(k))
+    }
+
+    fn feature(&self, row: usize, column: usize) -> f32 {
+        number(row * self.width + column, FEATURES)
+    }
+
+    /// Rows of the product with the k greatest of each row of features.
+    pub fn forward(&self, client: &Client, output: &Handle, k: usize) -> anyhow::Result<usize> {
+        for &at in &self.rows {
+            let mut sums = vec![[0.0f64; 2]; self.width];
+            for &from in self.graph.row(at) {
+                for column in self.members(from as usize, k) {
+                    add(&mut sums[column], self.feature(from as usize, column));
+                }
+            }
+            let found = row(client, output, at, self.width)?;
+            compare(at, self.graph.row(at).len(), &found, &sums)?;
+        }
+        Ok(self.rows.len())
+    }
+
+    /// Rows of its gradient.
+    pub fn backward(&self, client: &Client, output: &Handle, k: usize) -> anyhow::Result<usize> {
+        for &at in &self.rows {
+            let members = self.members(at, k);
+            let mut sums = vec![[0.0f64; 2]; k];
+            for &from in self.turned.row(at) {
+                for (sum, column) in sums.iter_mut().zip(&members) {
+                    add(sum, number(from as usize * self.width + column, UPSTREAM));
+                }
+            }
+            let found = row(client, output, at, k)?;
+            compare(at, self.turned.row(at).len(), &found, &sums)?;
+        }
+        Ok(self.rows.len())
+    }
+}
+
+/// A term of a sum, and of its magnitude.
+fn add(sum: &mut [f64; 2], term: f32) {
+    sum[0] += f64::from(term);
+    sum[1] += f64::from(term.abs());
+}
+
+fn compare(row: usize, terms: usize, found: &[f32], sums: &[[f64; 2]]) -> anyhow::Result<()> {
+    for (column, (&found, &[sum, magnitude])) in found.iter().zip(sums).enumerate() {
+        let bound = (terms + 2) as f64 * f64::from(f32::EPSILON) * magnitude;
+        ensure!(
+            (f64::from(found) - sum).abs() <= bound,
+            "row {row}, element {column}: {found} instead of {sum}"
+        );
+    }
+    Ok(())
+}

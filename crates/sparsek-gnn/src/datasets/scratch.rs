@@ -1,0 +1,63 @@
+//! Small folders for tests.
+use std::{fs, io::Write, path::PathBuf};
+
+use flate2::{Compression, write::GzEncoder};
+use npyz::WriterBuilder;
+
+/// A folder that is removed when dropped.
+pub struct Folder(pub PathBuf);
+
+impl Folder {
+    pub fn new(name: &str) -> Self {
+        let name = format!("sparsek-gnn-{}-{name}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+pub fn write_npz(file: PathBuf, indptr: &[i32], indices: &[i32], shape: [i64; 2]) {
+    let mut npz = npyz::npz::NpzWriter::create(file).unwrap();
+    for (name, values) in [("indptr", indptr), ("indices", indices)] {
+        let builder = npz.array::<i32>(name, Default::default()).unwrap();
+        let mut writer = builder
+            .default_dtype()
+            .shape(&[values.len() as u64])
+            .begin_nd()
+            .unwrap();
+        writer.extend(values.iter().copied()).unwrap();
+        writer.finish().unwrap();
+    }
+    let mut writer = npz
+        .array::<i64>("shape", Default::default())
+        .unwrap()
+        .default_dtype()
+        .shape(&[2])
+        .begin_nd()
+        .unwrap();
+    writer.extend(shape).unwrap();
+    writer.finish().unwrap();
+}
+
+/// An npy file of f64.
+pub fn write_npy(file: PathBuf, shape: &[u64], values: &[f64]) {
+    let options = npyz::WriteOptions::<f64>::new().default_dtype();
+    let file = fs::File::create(file).unwrap();
+    let mut writer = options.shape(shape).writer(file).begin_nd().unwrap();
+    writer.extend(values.iter().copied()).unwrap();
+    writer.finish().unwrap();
+}
+
+/// A gzip file of a text, in a folder that is made.
+pub fn write_gz(file: PathBuf, text: &str) {
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let mut encoder = GzEncoder::new(fs::File::create(file).unwrap(), Compression::default());
+    encoder.write_all(text.as_bytes()).unwrap();
+    encoder.finish().unwrap();
+}

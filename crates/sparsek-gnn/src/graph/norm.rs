@@ -1,0 +1,81 @@
+//! How the edges of a graph are weighed.
+use burn::config::Config;
+
+use super::Graph;
+
+/// What a message from `j` to `i` is multiplied with. `d(i)` is the sum of the weights of the edges into `i`, their number
+/// where they have no weights; an infinite factor becomes 0.
+#[derive(Config, Copy, Debug, PartialEq, Eq)]
+pub enum Norm {
+    /// `1 / √(d(i) d(j))`: Kipf and Welling, 2017, as PyG has it.
+    Both,
+    /// `1 / d'(j)`, with the weights of the edges out of `j`: what a node sends adds up to 1.
+    Left,
+    /// `1 / d(i)`: the mean over what a node receives.
+    Right,
+    /// 1.
+    None,
+}
+
+impl Graph {
+    /// The factors that turn sums into means: 1 / in-degree, and 0 for a node without incoming edges.
+    pub fn mean_norm(&self) -> Vec<f64> {
+        let inverse = |d| if d == 0 { 0.0 } else { f64::from(d).recip() };
+        self.in_degrees().into_iter().map(inverse).collect()
+    }
+
+    /// The factors of a norm, where all edges weigh 1 but loops, which weigh `loops`: those of targets and those of sources, whose
+    /// products are `c(i, j)`.
+    pub fn node_norm(&self, norm: Norm, loops: f64) -> [Option<Vec<f64>>; 2] {
+        let (mut into, mut out) = (vec![0.0; self.nodes()], vec![0.0; self.nodes()]);
+        for (target, source) in self.pairs() {
+            let weight = if target == source { loops } else { 1.0 };
+            into[target] += weight;
+            out[source] += weight;
+        }
+        let inverse = |sums: Vec<f64>, root: bool| -> Vec<f64> {
+            let power = |d: f64| if root { d.sqrt().recip() } else { d.recip() };
+            let finite = |d: f64| if d == 0.0 { 0.0 } else { power(d) };
+            sums.into_iter().map(finite).collect()
+        };
+        match norm {
+            Norm::Both => {
+                let root = inverse(into, true);
+                [Some(root.clone()), Some(root)]
+            }
+            Norm::Left => [None, Some(inverse(out, false))],
+            Norm::Right => [Some(inverse(into, false)), None],
+            Norm::None => [None, None],
+        }
+    }
+
+    /// Target and source of each edge in CSR order.
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
+        let row = move |target| self.neighbours(target).iter().map(move |&j| (target, j));
+        let pairs = (0..self.nodes()).flat_map(row);
+        pairs.map(|(target, source)| (target, source as usize))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn factors_by_hand() {
+        let graph = Graph::from_edges(3, [(0, 0), (0, 1), (1, 1), (2, 1)]).unwrap();
+        let root = [1.0, 3f64.sqrt().recip(), 0.0];
+        assert_eq!(
+            graph.node_norm(Norm::Both, 1.0),
+            [Some(root.to_vec()), Some(root.to_vec())]
+        );
+        let out = [0.5, 1.0, 1.0];
+        assert_eq!(graph.node_norm(Norm::Left, 1.0), [None, Some(out.to_vec())]);
+        let into = [0.5, 0.25, 0.0];
+        assert_eq!(
+            graph.node_norm(Norm::Right, 2.0),
+            [Some(into.to_vec()), None]
+        );
+        assert_eq!(graph.node_norm(Norm::None, 2.0), [None, None]);
+    }
+}

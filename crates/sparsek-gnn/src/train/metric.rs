@@ -1,0 +1,211 @@
+//! How good scores are.
+use burn::config::Config;
+
+use super::TrainError;
+use crate::datasets::{Labels, NodeDataset};
+
+/// What is measured on each split; larger is better.
+#[derive(Config, Copy, Debug, PartialEq, Eq)]
+pub enum Metric {
+    /// Part of the nodes whose class has the greatest score. For one class of each node.
+    Accuracy,
+    /// 2 TP / (2 TP + FP + FN) over all nodes and classes, a class being predicted where its score is above 0. For any number
+    /// of classes of each node.
+    MicroF1,
+    /// Area under the ROC curve: the probability that a node of a class is scored above one that is not of it, equal scores
+    /// counting one half; the mean over the classes that have both kinds of nodes. Of two classes of which each node has
+    /// one: that of the difference of scores, for the second class.
+    RocAuc,
+}
+
+impl Metric {
+    /// Accuracy where each node has one class, else micro-F1.
+    pub fn default_for(data: &NodeDataset) -> Self {
+        match data.labels() {
+            Labels::Classes(_) => Self::Accuracy,
+            Labels::Sets(_) => Self::MicroF1,
+        }
+    }
+
+    /// What it is called in a sentence.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Accuracy => "accuracy",
+            Self::MicroF1 => "micro-F1",
+            Self::RocAuc => "ROC-AUC",
+        }
+    }
+
+    /// Whether it can be measured on every split of the dataset.
+    pub(super) fn check(self, data: &NodeDataset) -> Result<(), TrainError> {
+        let fits = match (self, data.labels()) {
+            (Self::Accuracy, labels) => labels.classes().is_some(),
+            (Self::MicroF1, labels) => labels.classes().is_none(),
+            (Self::RocAuc, Labels::Classes(_)) => data.classes() == 2,
+            (Self::RocAuc, Labels::Sets(_)) => true,
+        };
+        let (name, dataset) = (self.name(), data.name());
+        if !fits {
+            return Err(TrainError::Config(format!(
+                "{name} does not fit the labels of {dataset}"
+            )));
+        }
+        let splits = [
+            ("training", data.train()),
+            ("validation", data.val()),
+            ("test", data.test()),
+        ];
+        for (split, nodes) in splits {
+            let logits = || vec![0.0; data.nodes() * data.classes()];
+            if self == Self::RocAuc && self.score(&logits(), data, nodes).is_nan() {
+                return Err(TrainError::Config(format!(
+                    "{name} needs nodes of a class and others in the {split} split of {dataset}"
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    /// Of some nodes; `logits` has a row for every node of the dataset. NaN where it is not defined.
+    pub(super) fn score(self, logits: &[f32], data: &NodeDataset, nodes: &[u32]) -> f64 {
+        let classes = data.classes();
+        let row = |node: u32| &logits[node as usize * classes..][..classes];
+        match (self, data.labels()) {
+            (Self::Accuracy, Labels::Classes(labels)) => {
+                let right = |&&node: &&u32| greatest(row(node)) == labels[node as usize] as usize;
+                nodes.iter().filter(right).count() as f64 / nodes.len() as f64
+            }
+            (Self::RocAuc, Labels::Classes(labels)) => {
+                let scored = nodes.iter().map(|&node| {
+                    let row = row(node);
+                    (row[1] - row[0], labels[node as usize] == 1)
+                });
+                roc_auc(scored.collect())
+            }
+            (Self::RocAuc, Labels::Sets(sets)) => {
+                let (mut sum, mut count) = (0.0, 0.0);
+                for class in 0..classes {
+                    let scored = nodes
+                        .iter()
+                        .map(|&node| (row(node)[class], sets[node as usize * classes + class]));
+                    let area = roc_auc(scored.collect());
+                    if !area.is_nan() {
+                        (sum, count) = (sum + area, count + 1.0);
+                    }
+                }
+                sum / count
+            }
+            (_, Labels::Sets(sets)) => {
+                let (mut right, mut all) = (0u64, 0u64);
+                for &node in nodes {
+                    let sets = &sets[node as usize * classes..][..classes];
+                    for (&score, &member) in row(node).iter().zip(sets) {
+                        let found = score > 0.0;
+                        right += u64::from(found && member);
+                        all += u64::from(found) + u64::from(member);
+                    }
+                }
+                2.0 * right as f64 / all.max(1) as f64
+            }
+            (Self::MicroF1, Labels::Classes(_)) => f64::NAN,
+        }
+    }
+}
+
+/// Where the greatest is, the first of equals.
+fn greatest(row: &[f32]) -> usize {
+    let mut best = 0;
+    for (at, &score) in row.iter().enumerate() {
+        if score > row[best] {
+            best = at;
+        }
+    }
+    best
+}
+
+/// From ranks, equal scores having the mean of theirs: Mann and Whitney.
+fn roc_auc(mut scored: Vec<(f32, bool)>) -> f64 {
+    scored.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+    let (mut ranks, mut positive, mut before) = (0.0, 0.0, 0.0);
+    for equal in scored.chunk_by(|a, b| a.0 == b.0) {
+        let (count, members) = (
+            equal.len() as f64,
+            equal.iter().filter(|e| e.1).count() as f64,
+        );
+        ranks += members * (before + (count + 1.0) / 2.0);
+        positive += members;
+        before += count;
+    }
+    (ranks - positive * (positive + 1.0) / 2.0) / (positive * (before - positive))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Graph, datasets::NodeDatasetParts};
+
+    fn dataset(labels: Labels, classes: usize, nodes: usize) -> NodeDataset {
+        let all: Vec<u32> = (0..nodes as u32).collect();
+        NodeDataset::new(NodeDatasetParts {
+            name: "test".to_string(),
+            graph: Graph::from_edges(nodes, []).unwrap(),
+            features: vec![0.0; nodes],
+            feature_width: 1,
+            labels,
+            classes,
+            train: all,
+            val: Vec::new(),
+            test: Vec::new(),
+        })
+        .unwrap()
+    }
+
+    #[test]
+    fn areas_count_pairs() {
+        let scored: Vec<(f32, bool)> = (0..60)
+            .map(|i| ((i * 37 % 11) as f32 - 5.0, i * 53 % 7 < 3))
+            .collect();
+        let (mut sum, mut pairs) = (0.0, 0.0);
+        for &(a, _) in scored.iter().filter(|s| s.1) {
+            for &(b, _) in scored.iter().filter(|s| !s.1) {
+                pairs += 1.0;
+                sum += if a > b {
+                    1.0
+                } else if a == b {
+                    0.5
+                } else {
+                    0.0
+                };
+            }
+        }
+        assert!((roc_auc(scored) - sum / pairs).abs() < 1e-12);
+        assert!(roc_auc(vec![(1.0, true)]).is_nan());
+        assert_eq!(roc_auc(vec![(0.0, false), (-0.0, true)]), 0.5);
+    }
+
+    #[test]
+    fn scores_by_hand() {
+        let data = dataset(Labels::Classes(vec![0, 1, 1]), 2, 3);
+        let logits = [0.0, 1.0, 2.0, 3.0, 5.0, 5.0];
+        assert_eq!(
+            Metric::Accuracy.score(&logits, &data, &[0, 1, 2]),
+            1.0 / 3.0
+        );
+        assert_eq!(Metric::RocAuc.score(&logits, &data, &[0, 1, 2]), 0.25);
+        assert!(Metric::MicroF1.check(&data).is_err());
+
+        let data = dataset(
+            Labels::Sets(vec![true, false, true, true, false, false]),
+            2,
+            3,
+        );
+        let logits = [1.0, 1.0, -1.0, 2.0, 0.0, -3.0];
+        assert_eq!(Metric::MicroF1.score(&logits, &data, &[0, 1, 2]), 2.0 / 3.0);
+        assert_eq!(
+            Metric::RocAuc.score(&logits, &data, &[0, 1, 2]),
+            (0.5 + 1.0) / 2.0
+        );
+        assert!(Metric::Accuracy.check(&data).is_err());
+        assert!(Metric::RocAuc.check(&data).is_err(), "no validation nodes");
+    }
+}

@@ -1,0 +1,77 @@
+//! Runs in batches.
+use super::*;
+
+#[test]
+fn batches_learn_and_resume() {
+    let _alone = alone();
+    let data = block_model(&SbmConfig::new(800)).unwrap();
+    let (model, device) = (sage(&data), Device::flex());
+    let parts = |clustered| Batching::Parts {
+        parts: 8,
+        together: 2,
+        clustered,
+    };
+    let neighbours = Batching::Neighbours {
+        fanouts: vec![8, 8],
+        nodes: 100,
+    };
+    for (batches, evaluate_batches) in [
+        (neighbours.clone(), false),
+        (neighbours, true),
+        (parts(false), false),
+        (parts(true), true),
+    ] {
+        let config = TrainConfig::new()
+            .with_epochs(12)
+            .with_lr(0.01)
+            .with_batches(batches)
+            .with_evaluate_batches(evaluate_batches);
+        let whole = train(&config, &model, &data, &device, &mut quiet).unwrap();
+        // An eighth is guessing; clusters lose most edges of such a graph.
+        assert!(whole.best.test > 0.3, "{config:?}: {:?}", whole.best);
+
+        let scratch = Scratch::new("batches");
+        let checkpoint = CheckpointDir::new(&scratch.0);
+        let half = config.clone().with_epochs(5);
+        let first = Trainer::new(&half, &model, &data).unwrap();
+        let first = first.with_checkpoint(checkpoint.clone()).unwrap();
+        first.run(&device, &mut quiet).unwrap();
+        let rest = Trainer::new(&config, &model, &data).unwrap();
+        let rest = rest
+            .resume(checkpoint)
+            .unwrap()
+            .run(&device, &mut quiet)
+            .unwrap();
+        assert_eq!(curves(&rest), curves(&whole)[5..]);
+    }
+    let config = TrainConfig::new().with_batches(Batching::Parts {
+        parts: 801,
+        together: 1,
+        clustered: false,
+    });
+    assert!(
+        Trainer::new(&config, &model, &data)
+            .unwrap_err()
+            .to_string()
+            .contains("801")
+    );
+}
+
+/// One part that is the whole graph gives the whole graph's loss and gradients, apart from the order of the sums.
+#[test]
+fn one_part_is_the_full_batch() {
+    let _alone = alone();
+    let data = block_model(&SbmConfig::new(300)).unwrap();
+    let (model, device) = (sage(&data).with_dropout(0.0), Device::flex());
+    let config = TrainConfig::new().with_epochs(4);
+    let full = train(&config, &model, &data, &device, &mut quiet).unwrap();
+    let one = config.with_batches(Batching::Parts {
+        parts: 1,
+        together: 1,
+        clustered: false,
+    });
+    let one = train(&one, &model, &data, &device, &mut quiet).unwrap();
+    for (a, b) in full.history.iter().zip(&one.history) {
+        assert!((a.loss - b.loss).abs() < 1e-4 * a.loss, "{a:?} {b:?}");
+    }
+}

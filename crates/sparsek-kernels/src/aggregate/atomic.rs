@@ -1,0 +1,172 @@
+//! The gradient of products with compressed rows by atomics: a plane has the gradient of a row of the result in shared memory
+//! and adds to those of all its entries. The order of the terms depends on the run.
+
+use cubecl::{
+    ir::{ElemType, FloatKind, Type, features::AtomicUsage},
+    prelude::*,
+    server::Handle,
+};
+
+use super::{
+    Operand,
+    entries::{Entries, row_factor},
+    forward::{self, Shape},
+    gather::Picked,
+    partition::Item,
+};
+use crate::{
+    error::KernelError,
+    launch::{Grid, allocate, argument},
+    topk::launch::zero,
+};
+
+/// Units of a plane, where rows of `width` can be added up so.
+pub(super) fn check(client: &Client, dtype: ElemType, width: usize) -> Result<u32, KernelError> {
+    let refuse = |reason: &str| {
+        Err(KernelError::Routine {
+            routine: "atomic",
+            reason: reason.into(),
+        })
+    };
+    if dtype != ElemType::Float(FloatKind::F32) {
+        return refuse("it adds f32 only");
+    }
+    let usage = client.properties().atomic_type_usage(Type::atomic(dtype));
+    if !usage.contains(AtomicUsage::Add) {
+        return refuse("the device has no atomic additions of f32");
+    }
+    forward::check(client, "atomic", width * dtype.size())
+}
+
+/// `operand` is that of the product, not its transpose; `upstream` is `[rows, width]`, the result `[cols, k]`.
+pub(super) fn launch(
+    client: &Client,
+    operand: &Operand,
+    upstream: &Handle,
+    dtype: ElemType,
+    width: usize,
+    picked: Picked,
+) -> Result<Handle, KernelError> {
+    let plane = check(client, dtype, width)?;
+    let Operand { csr, partition, .. } = operand;
+    let elements = csr.cols * picked.k;
+    let output = allocate(client, "gradient", elements, dtype)?;
+    zero(client, &output, dtype, elements)?;
+    if elements == 0 || csr.nnz == 0 {
+        return Ok(output);
+    }
+    let shape = Shape::new(client, plane, operand, [picked.k, width], [1, usize::MAX]);
+    let cubes = partition.items().div_ceil(shape.planes as usize);
+    let largest = elements.max(csr.rows * width).max(csr.nnz);
+    let dim = CubeDim::new_2d(plane, shape.planes);
+    let grid = Grid::new(client, cubes, dim, largest)?;
+    let arguments = operand.arguments(client, dtype, dtype)?;
+    // SAFETY: `argument` checks the lengths; offsets and columns are in range by the contracts of `Csr` and `Compressed`;
+    // unused buffers stand in for absent ones and are not read.
+    unsafe {
+        atomic_kernel::launch_unchecked::<f32>(
+            client,
+            grid.count,
+            grid.dim,
+            grid.address,
+            partition.argument()?,
+            arguments.indices,
+            arguments.weights,
+            arguments.entries,
+            arguments.rows,
+            arguments.cols,
+            argument(upstream, "upstream", dtype, csr.rows * width)?,
+            argument(picked.columns, "columns", picked.index, elements)?,
+            argument(&output, "gradient", dtype, elements)?,
+            partition.items(),
+            picked.k as u32,
+            shape,
+            picked.index,
+        );
+    }
+    Ok(output)
+}
+
+#[cube(launch_unchecked, address_type = "dynamic")]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "two matrices, one with its factors"
+)]
+fn atomic_kernel<S: Float, I: Numeric>(
+    parts: &[i32],
+    indices: &[i32],
+    weights: &[S],
+    entries: &[i32],
+    rows: &[S],
+    cols: &[S],
+    upstream: &[S],
+    columns: &[I],
+    gradient: &[Atomic<S>],
+    items: usize,
+    k: u32,
+    #[comptime] shape: Shape,
+    #[define(I)] _index: ElemType,
+) {
+    let number = CUBE_POS * comptime!(shape.planes as usize) + UNIT_POS_Y as usize;
+    if number >= items {
+        terminate!();
+    }
+    let item = Item::read(parts, number);
+    if item.row < 0 {
+        terminate!();
+    }
+    let width = comptime!(shape.width);
+    let own = UNIT_POS_Y as usize * width;
+    let mut dense = Shared::<[S]>::new_slice(comptime!(shape.planes as usize * shape.width));
+    let row = item.row as usize;
+    let factor = row_factor::<S>(rows, row, comptime!(shape.factors));
+    let mut place = UNIT_POS_X as usize;
+    while place < width {
+        dense[own + place] = factor * upstream[row * width + place];
+        place += comptime!(shape.plane as usize);
+    }
+    sync_plane();
+
+    let teams = comptime!(shape.teams());
+    let team = UNIT_POS_X / shape.team;
+    let lane = UNIT_POS_X - team * shape.team;
+    let source = Entries::<S, S>::new(indices, weights, entries, cols, comptime!(shape.factors));
+    let stride = comptime!((shape.teams() * shape.flight) as i32);
+    let mut entry = item.start + i32::cast_from(team);
+    while entry < item.end {
+        let mut targets = Array::<usize>::new(comptime!(shape.flight * shape.members));
+        let mut places = Array::<u32>::new(comptime!(shape.flight * shape.members));
+        let mut factors = Array::<S>::new(shape.flight);
+        #[unroll]
+        for i in 0..shape.flight {
+            let read = min(entry + comptime!((i * teams) as i32), item.end - 1);
+            let column = source.column(read);
+            factors[i] = source.factor(read, column);
+            #[unroll]
+            for m in 0..shape.members {
+                let member = min(lane + comptime!(m as u32 * shape.team), k - 1);
+                let target = column * k as usize + member as usize;
+                targets[comptime!(i * shape.members + m)] = target;
+                places[comptime!(i * shape.members + m)] = u32::cast_from(columns[target]);
+            }
+        }
+        #[unroll]
+        for i in 0..shape.flight {
+            let inside = entry + comptime!((i * teams) as i32) < item.end;
+            #[unroll]
+            for m in 0..shape.members {
+                let member = lane + comptime!(m as u32 * shape.team);
+                if inside && member < k {
+                    let value = dense[own + places[comptime!(i * shape.members + m)] as usize];
+                    let term = if comptime!(shape.factors.any()) {
+                        factors[i] * value
+                    } else {
+                        value
+                    };
+                    gradient[targets[comptime!(i * shape.members + m)]].fetch_add(term);
+                }
+            }
+        }
+        entry += stride;
+    }
+}

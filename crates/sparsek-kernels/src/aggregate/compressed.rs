@@ -1,0 +1,110 @@
+//! Compressed rows: the members of a top-k and their columns, and what carries gradients between them and dense rows.
+
+use cubecl::{
+    ir::{ElemType, UIntKind},
+    prelude::*,
+    server::Handle,
+};
+
+use crate::{
+    error::KernelError,
+    launch::{Grid, allocate, argument, require_dtype},
+    topk::{self, Rows, Selected, TopkOptions},
+};
+
+/// A matrix with k elements in each row, of which the columns ascend: CBSR of MaxK-GNN (Peng et al., 2024).
+#[derive(Clone, Copy, Debug)]
+pub struct Compressed<'a> {
+    /// Contiguous `[rows, k]` of `dtype`.
+    pub values: &'a Handle,
+    /// Contiguous `[rows, k]` columns below `width`, ascending in each row.
+    pub columns: &'a Handle,
+    /// Dtype of the values: f32, f64, f16 or bf16.
+    pub dtype: ElemType,
+    /// Dtype of the columns: see [`column_dtype`].
+    pub index: ElemType,
+    /// Elements of a row.
+    pub k: usize,
+    /// Columns of the matrix.
+    pub width: usize,
+}
+
+/// The narrowest dtype for columns of rows of `width` elements that the device can store: u8, u16 or u32.
+pub fn column_dtype(client: &Client, width: usize) -> ElemType {
+    let fitting = [(UIntKind::U8, 1 << 8), (UIntKind::U16, 1 << 16)];
+    let narrow = fitting.into_iter().find(|&(kind, limit)| {
+        width <= limit && require_dtype(client, ElemType::UInt(kind)).is_ok()
+    });
+    ElemType::UInt(narrow.map_or(UIntKind::U32, |(kind, _)| kind))
+}
+
+/// The members of each row as compressed rows, in one launch and without a dense intermediate: [`topk::topk`] in index order
+/// with columns of [`column_dtype`].
+///
+/// # Errors
+///
+/// As [`topk::topk`].
+pub fn compress(
+    client: &Client,
+    input: &Rows,
+    options: &TopkOptions,
+) -> Result<(Selected, ElemType), KernelError> {
+    let index = column_dtype(client, input.cols);
+    let options = TopkOptions {
+        sorted: false,
+        ..*options
+    };
+    let selected = topk::topk(client, input, &options, index, None)?;
+    Ok((selected, index))
+}
+
+/// `out[r, i] = source[r, columns[r, i]]`: the elements of dense `[rows, width]` at the places of compressed rows.
+///
+/// # Errors
+///
+/// [`KernelError`] when a buffer is too short, too large or needs wider addresses.
+pub fn pick(
+    client: &Client,
+    source: &Handle,
+    columns: &Handle,
+    [rows, width, k]: [usize; 3],
+    [dtype, index]: [ElemType; 2],
+) -> Result<Handle, KernelError> {
+    let elements = rows * k;
+    let output = allocate(client, "output", elements, dtype)?;
+    if elements == 0 {
+        return Ok(output);
+    }
+    let grid = Grid::elementwise(client, elements, rows * width)?;
+    // SAFETY: `argument` checks the lengths; columns are below `width` by the contract of `Compressed`.
+    unsafe {
+        pick_kernel::launch_unchecked(
+            client,
+            grid.count,
+            grid.dim,
+            grid.address,
+            argument(source, "source", dtype, rows * width)?,
+            argument(columns, "columns", index, elements)?,
+            argument(&output, "output", dtype, elements)?,
+            k,
+            width,
+            [dtype, index],
+        );
+    }
+    Ok(output)
+}
+
+#[cube(launch_unchecked, address_type = "dynamic")]
+fn pick_kernel<E: Numeric, I: Numeric>(
+    source: &[E],
+    columns: &[I],
+    output: &mut [E],
+    k: usize,
+    width: usize,
+    #[define(E, I)] _dtypes: [ElemType; 2],
+) {
+    if ABSOLUTE_POS < output.len() {
+        let row = ABSOLUTE_POS / k;
+        output[ABSOLUTE_POS] = source[row * width + usize::cast_from(columns[ABSOLUTE_POS])];
+    }
+}

@@ -1,0 +1,467 @@
+//! Products with compressed rows: a plane adds the entries of an item into sums in shared memory.
+
+use cubecl::{features::Plane, ir::ElemType, prelude::*, server::Handle};
+
+use super::{
+    Compressed, Operand,
+    entries::{Entries, Factors, row_factor},
+    gather::Cut,
+    partition::Item,
+    tuned,
+};
+use crate::{
+    error::KernelError,
+    launch::{Grid, allocate, argument, units_per_cube},
+    topk::select::{NO_LAYOUTS, is_llvmpipe, plane_size},
+};
+
+/// How products with compressed rows are mapped to units.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Routine {
+    /// A plane for each row, or part of one, with sums in shared memory.
+    Plane,
+    /// A unit for each element of the result.
+    Unit,
+}
+
+/// All routines.
+pub const ROUTINES: [Routine; 2] = [Routine::Plane, Routine::Unit];
+
+impl Routine {
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Plane => "plane",
+            Self::Unit => "unit",
+        }
+    }
+}
+
+/// Units of a cube.
+const UNITS: u32 = 128;
+/// Elements of the sums of a plane, beyond which entries are gone through one after the other.
+const SUMS: usize = 1024;
+/// Elements of a unit whose loads are under way at a time.
+const FLIGHT: usize = 16;
+
+/// Units of a plane, where planes can wait for themselves and so many bytes of shared memory are there for each.
+pub(super) fn check(
+    client: &Client,
+    routine: &'static str,
+    bytes: usize,
+) -> Result<u32, KernelError> {
+    let refuse = |reason: String| Err(KernelError::Routine { routine, reason });
+    let features = &client.features().plane;
+    let able = features.contains(Plane::Ops) && features.contains(Plane::Sync);
+    let room = client.properties().hardware.max_shared_memory_size / 2;
+    match plane_size(client) {
+        _ if is_llvmpipe(client) => refuse(NO_LAYOUTS.into()),
+        Some(_) if bytes > room => refuse(format!(
+            "{bytes} bytes of shared memory for a row; a cube may use {room}"
+        )),
+        Some(plane) if able => Ok(plane),
+        _ => {
+            refuse("the device has no planes of one fixed size that can wait for themselves".into())
+        }
+    }
+}
+
+/// How planes share entries, for which kernels are compiled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Shape {
+    pub plane: u32,
+    /// Planes of a cube.
+    pub planes: u32,
+    /// Units that share an entry.
+    pub team: u32,
+    /// Elements of a load, and loads of a unit for an entry, the last perhaps for nothing.
+    pub vector: usize,
+    pub members: usize,
+    pub full: bool,
+    /// Entries of a team that are under way at a time.
+    pub flight: usize,
+    /// Elements of a dense row.
+    pub width: usize,
+    pub factors: Factors,
+}
+
+impl Shape {
+    /// For entries of k elements, loaded `vector` at a time, of rows of `width`; a plane has at most `sums` sums.
+    pub fn new(
+        client: &Client,
+        plane: u32,
+        operand: &Operand,
+        [k, width]: [usize; 2],
+        [vector, sums]: [usize; 2],
+    ) -> Self {
+        let loads = k / vector;
+        let team = loads
+            .max(fewest(plane, width, sums))
+            .next_power_of_two()
+            .min(plane as usize);
+        let members = loads.div_ceil(team);
+        let planes = units_per_cube(client, tuned("UNITS", UNITS as usize) as u32) / plane;
+        // Sums of f64 at most.
+        let bytes = plane as usize / team * width * size_of::<f64>();
+        let room = client.properties().hardware.max_shared_memory_size / 2;
+        let planes = planes.clamp(1, (room / bytes).max(1) as u32);
+        Self {
+            plane,
+            planes,
+            team: team as u32,
+            vector,
+            members,
+            full: members * team == loads,
+            flight: (tuned("FLIGHT", FLIGHT) / (members * vector)).clamp(1, tuned("MOST", 8)),
+            width,
+            factors: operand.factors(),
+        }
+    }
+
+    pub fn teams(&self) -> usize {
+        (self.plane / self.team) as usize
+    }
+}
+
+/// Fewest units that share an entry, so that there are no more than `sums` sums.
+fn fewest(plane: u32, width: usize, sums: usize) -> usize {
+    (plane as usize * width).div_ceil(sums)
+}
+
+/// Elements of a load: as many as leave no unit of the smallest team idle.
+fn vector(client: &Client, plane: u32, x: &Compressed) -> usize {
+    let aligned = |handle: &Handle, size: usize, vector: usize| {
+        let offset = handle.offset_start.unwrap_or(0) as usize;
+        offset.is_multiple_of(vector * size)
+    };
+    let fitting = client
+        .io_optimized_vector_sizes(x.dtype.size())
+        .filter(|&vector| {
+            vector <= tuned("VECTOR", 4)
+                && x.k.is_multiple_of(vector)
+                && x.k / vector >= fewest(plane, x.width, SUMS)
+                && aligned(x.values, x.dtype.size(), vector)
+                && aligned(x.columns, x.index.size(), vector)
+        });
+    fitting.max().unwrap_or(1)
+}
+
+pub(super) fn launch(
+    client: &Client,
+    operand: &Operand,
+    x: &Compressed,
+    routine: Option<Routine>,
+) -> Result<Handle, KernelError> {
+    let sum = super::accumulator(client, x.dtype)?;
+    let planes = match routine {
+        Some(Routine::Unit) => None,
+        Some(Routine::Plane) => Some(check(client, "plane", x.width * sum.size())?),
+        None => check(client, "plane", x.width * sum.size()).ok(),
+    };
+    let Operand { csr, partition, .. } = operand;
+    let elements = csr.rows * x.width;
+    let output = allocate(client, "output", elements, x.dtype)?;
+    if elements == 0 {
+        return Ok(output);
+    }
+    if x.k == 0 {
+        crate::topk::launch::zero(client, &output, x.dtype, elements)?;
+        return Ok(output);
+    }
+    let largest = elements.max(csr.cols * x.k).max(csr.nnz);
+    let slots = (partition.slots() * x.width).max(1);
+    let partials = allocate(client, "partials", slots, sum)?;
+    let arguments = operand.arguments(client, x.dtype, sum)?;
+    let partials_argument = argument(&partials, "partials", sum, slots)?;
+    let values = argument(x.values, "values", x.dtype, csr.cols * x.k)?;
+    let columns = argument(x.columns, "columns", x.index, csr.cols * x.k)?;
+    let result = argument(&output, "output", x.dtype, elements)?;
+    // SAFETY: `argument` checks the lengths; offsets and columns are in range by the contracts of `Csr` and `Compressed`;
+    // unused buffers stand in for absent ones and are not read.
+    unsafe {
+        if let Some(plane) = planes {
+            let vector = vector(client, plane, x);
+            let shape = Shape::new(client, plane, operand, [x.k, x.width], [vector, SUMS]);
+            let cubes = partition.items().div_ceil(shape.planes as usize);
+            let dim = CubeDim::new_2d(plane, shape.planes);
+            let grid = Grid::new(client, cubes, dim, largest)?;
+            plane_kernel::launch_unchecked(
+                client,
+                grid.count,
+                grid.dim,
+                grid.address,
+                vector,
+                partition.argument()?,
+                arguments.indices,
+                arguments.weights,
+                arguments.entries,
+                arguments.rows,
+                arguments.cols,
+                values,
+                columns,
+                result,
+                partials_argument,
+                partition.items(),
+                x.k as u32,
+                shape,
+                [x.dtype, sum, x.index],
+            );
+        } else {
+            let units = partition.items() * x.width;
+            let grid = Grid::elementwise(client, units, largest)?;
+            unit_kernel::launch_unchecked(
+                client,
+                grid.count,
+                grid.dim,
+                grid.address,
+                partition.argument()?,
+                arguments.indices,
+                arguments.weights,
+                arguments.entries,
+                arguments.rows,
+                arguments.cols,
+                values,
+                columns,
+                result,
+                partials_argument,
+                partition.items(),
+                x.k as u32,
+                x.width,
+                operand.factors(),
+                [x.dtype, sum, x.index],
+            );
+        }
+    }
+    let cut = Cut {
+        operand,
+        partials: &partials,
+        output: &output,
+        dtype: x.dtype,
+        sum,
+        across: x.width,
+    };
+    cut.combine(client)?;
+    Ok(output)
+}
+
+/// A plane for each item; its teams take entries in turn, each into sums of its own.
+#[cube(launch_unchecked, address_type = "dynamic")]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "two matrices, one with its factors"
+)]
+fn plane_kernel<E: Float, S: Float, I: Numeric, N: Size>(
+    parts: &[i32],
+    indices: &[i32],
+    weights: &[E],
+    entries: &[i32],
+    rows: &[S],
+    cols: &[S],
+    values: &[Vector<E, N>],
+    columns: &[Vector<I, N>],
+    output: &mut [E],
+    partials: &mut [S],
+    items: usize,
+    k: u32,
+    #[comptime] shape: Shape,
+    #[define(E, S, I)] _dtypes: [ElemType; 3],
+) {
+    let number = CUBE_POS * comptime!(shape.planes as usize) + UNIT_POS_Y as usize;
+    if number >= items {
+        terminate!();
+    }
+    let item = Item::read(parts, number);
+    if item.row < 0 {
+        terminate!();
+    }
+    let teams = comptime!(shape.teams());
+    let room = comptime!(shape.teams() * shape.width);
+    let own = UNIT_POS_Y as usize * room;
+    let mut sums = Shared::<[S]>::new_slice(comptime!(
+        shape.planes as usize * shape.teams() * shape.width
+    ));
+    let mut place = UNIT_POS_X as usize;
+    while place < room {
+        sums[own + place] = S::new(0.0);
+        place += comptime!(shape.plane as usize);
+    }
+    sync_plane();
+
+    let loads = k / comptime!(shape.vector as u32);
+    let team = UNIT_POS_X / shape.team;
+    let lane = UNIT_POS_X - team * shape.team;
+    let first = own + team as usize * comptime!(shape.width);
+    let source = Entries::<E, S>::new(indices, weights, entries, cols, comptime!(shape.factors));
+    let stride = comptime!((shape.teams() * shape.flight) as i32);
+    let mut entry = item.start + i32::cast_from(team);
+    // Teams go round together: they wait for each other.
+    let rounds = (item.end - item.start + comptime!(stride - 1)) / stride;
+    for _round in 0..rounds {
+        let mut terms = Array::<S>::new(comptime!(shape.flight * shape.members * shape.vector));
+        let mut places = Array::<u32>::new(comptime!(shape.flight * shape.members * shape.vector));
+        #[unroll]
+        for i in 0..shape.flight {
+            let at = entry + comptime!((i * teams) as i32);
+            // Past the end the last entry is read again, for nothing.
+            let read = min(at, item.end - 1);
+            let column = source.column(read);
+            let factor = source.factor(read, column);
+            let start = column * loads as usize;
+            #[unroll]
+            for m in 0..shape.members {
+                let own = lane + comptime!(m as u32 * shape.team);
+                let load = if comptime!(shape.full) {
+                    own
+                } else {
+                    min(own, loads - 1)
+                };
+                let value = values[start + load as usize];
+                let place = columns[start + load as usize];
+                #[unroll]
+                for v in 0..shape.vector {
+                    let value = S::cast_from(value.extract(v));
+                    let term = if comptime!(shape.factors.any()) {
+                        factor * value
+                    } else {
+                        value
+                    };
+                    let slot = comptime!((i * shape.members + m) * shape.vector + v);
+                    terms[slot] = select(at < item.end, term, S::new(0.0));
+                    places[slot] = u32::cast_from(place.extract(v));
+                }
+            }
+        }
+        #[unroll]
+        for i in 0..shape.flight {
+            #[unroll]
+            for m in 0..shape.members {
+                if comptime!(shape.full) {
+                    add::<S>(
+                        &mut sums,
+                        first,
+                        &terms,
+                        &places,
+                        comptime!(i * shape.members + m),
+                        shape.vector,
+                    );
+                } else {
+                    if lane + comptime!(m as u32 * shape.team) < loads {
+                        add::<S>(
+                            &mut sums,
+                            first,
+                            &terms,
+                            &places,
+                            comptime!(i * shape.members + m),
+                            shape.vector,
+                        );
+                    }
+                }
+            }
+            sync_plane();
+        }
+        entry += stride;
+    }
+
+    let row = item.row as usize;
+    let mut column = UNIT_POS_X as usize;
+    while column < comptime!(shape.width) {
+        let mut sum = sums[own + column];
+        #[unroll]
+        for team in 1..teams {
+            sum += sums[own + comptime!(team * shape.width) + column];
+        }
+        if item.slot < 0 {
+            if comptime!(shape.factors.rows) {
+                sum *= row_factor::<S>(rows, row, comptime!(shape.factors));
+            }
+            output[row * comptime!(shape.width) + column] = E::cast_from(sum);
+        } else {
+            partials[item.slot as usize * comptime!(shape.width) + column] = sum;
+        }
+        column += comptime!(shape.plane as usize);
+    }
+}
+
+/// Adds the terms of a load, whose places differ.
+#[cube]
+fn add<S: Float>(
+    sums: &mut Shared<[S]>,
+    first: usize,
+    terms: &Array<S>,
+    places: &Array<u32>,
+    #[comptime] load: usize,
+    #[comptime] vector: usize,
+) {
+    let mut before = Array::<S>::new(vector);
+    #[unroll]
+    for v in 0..vector {
+        before[v] = sums[first + places[comptime!(load * vector + v)] as usize];
+    }
+    #[unroll]
+    for v in 0..vector {
+        let slot = comptime!(load * vector + v);
+        sums[first + places[slot] as usize] = before[v] + terms[slot];
+    }
+}
+
+/// A unit for each element of an item, which looks for its column in every entry: without planes or shared memory.
+#[cube(launch_unchecked, address_type = "dynamic")]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "two matrices, one with its factors"
+)]
+fn unit_kernel<E: Float, S: Float, I: Numeric>(
+    parts: &[i32],
+    indices: &[i32],
+    weights: &[E],
+    entries: &[i32],
+    rows: &[S],
+    cols: &[S],
+    values: &[E],
+    columns: &[I],
+    output: &mut [E],
+    partials: &mut [S],
+    items: usize,
+    k: u32,
+    width: usize,
+    #[comptime] factors: Factors,
+    #[define(E, S, I)] _dtypes: [ElemType; 3],
+) {
+    let number = ABSOLUTE_POS / width;
+    let place = ABSOLUTE_POS - number * width;
+    if number >= items {
+        terminate!();
+    }
+    let item = Item::read(parts, number);
+    if item.row < 0 {
+        terminate!();
+    }
+    let source = Entries::<E, S>::new(indices, weights, entries, cols, factors);
+    let mut sum = S::new(0.0);
+    let mut entry = item.start;
+    while entry < item.end {
+        let column = source.column(entry);
+        let start = column * k as usize;
+        // The last of the columns that is not after this one.
+        let mut low = 0u32;
+        let mut high = k;
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            if usize::cast_from(columns[start + middle as usize]) <= place {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        if usize::cast_from(columns[start + low as usize]) == place {
+            sum += source.factor(entry, column) * S::cast_from(values[start + low as usize]);
+        }
+        entry += 1;
+    }
+    let row = item.row as usize;
+    if item.slot < 0 {
+        output[row * width + place] = E::cast_from(sum * row_factor::<S>(rows, row, factors));
+    } else {
+        partials[item.slot as usize * width + place] = sum;
+    }
+}

@@ -1,0 +1,259 @@
+//! Products of a sparse CSR matrix with dense and with compressed matrices: aggregation over a graph, and its gradients.
+//!
+//! The entries of a row are added up in order, rows of more than 1024 in parts that are then added up in order: deterministic,
+//! but for the one form that says otherwise. `partition` shares out the entries, `gather` and `forward` hold the kernels.
+
+mod atomic;
+mod compressed;
+mod entries;
+mod forward;
+mod gather;
+mod partition;
+mod sddmm;
+
+use cubecl::{
+    ir::{ElemType, FloatKind},
+    prelude::*,
+    server::Handle,
+};
+
+pub use compressed::{Compressed, column_dtype, compress, pick};
+pub use forward::{ROUTINES, Routine};
+pub use partition::Partition;
+pub(crate) use sddmm::row_of;
+pub use sddmm::{sddmm, sddmm_compressed};
+
+use crate::{
+    error::KernelError,
+    launch::{argument, require_dtype},
+};
+use entries::Factors;
+use gather::{Gather, Picked};
+
+pub(crate) fn tuned(name: &str, default: usize) -> usize {
+    std::env::var(format!("SPARSEK_{name}"))
+        .ok()
+        .and_then(|v| v.parse().ok())
+        .unwrap_or(default)
+}
+
+/// A CSR pattern in device memory: contiguous buffers of `i32`, so at most 2^31 − 1 entries.
+#[derive(Clone, Copy, Debug)]
+pub struct Csr<'a> {
+    /// `rows + 1` offsets into `indices`, monotone.
+    pub indptr: &'a Handle,
+    /// Column of each entry, below `cols`.
+    pub indices: &'a Handle,
+    /// Rows of the matrix.
+    pub rows: usize,
+    /// Columns of the matrix.
+    pub cols: usize,
+    /// Entries.
+    pub nnz: usize,
+}
+
+/// The values of a CSR matrix: entry `e` weighs `values[e]`, or `values[entries[e]]`.
+#[derive(Clone, Copy, Debug)]
+pub struct Weights<'a> {
+    /// Contiguous, one for each entry, in the dtype of the dense operand.
+    pub values: &'a Handle,
+    /// Contiguous `i32`: which value belongs to each entry; in order when absent.
+    pub entries: Option<&'a Handle>,
+}
+
+/// Factors of whole rows and columns, such as norms by degree: contiguous, f32, or f64 where the other operand is.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Scales<'a> {
+    /// One for each row; 1 when absent.
+    pub rows: Option<&'a Handle>,
+    /// One for each column; 1 when absent.
+    pub cols: Option<&'a Handle>,
+}
+
+/// The sparse operand: `a(i, j) = rows[i] w[e] cols[j]` for the entry `e = (i, j)`.
+#[derive(Clone, Copy, Debug)]
+pub struct Operand<'a> {
+    /// Where the entries are.
+    pub csr: Csr<'a>,
+    /// How they are shared out.
+    pub partition: &'a Partition,
+    /// What they weigh: 1 when absent.
+    pub weights: Option<Weights<'a>>,
+    /// Factors of rows and columns.
+    pub scales: Scales<'a>,
+}
+
+/// Buffers of an operand as arguments; those that are absent are others, which are not read.
+struct Arguments {
+    indices: BufferArg,
+    weights: BufferArg,
+    entries: BufferArg,
+    rows: BufferArg,
+    cols: BufferArg,
+}
+
+impl Operand<'_> {
+    fn factors(&self) -> Factors {
+        Factors {
+            weighted: self.weights.is_some(),
+            permuted: self
+                .weights
+                .is_some_and(|weights| weights.entries.is_some()),
+            rows: self.scales.rows.is_some(),
+            cols: self.scales.cols.is_some(),
+        }
+    }
+
+    fn arguments(
+        &self,
+        client: &Client,
+        dtype: ElemType,
+        sum: ElemType,
+    ) -> Result<Arguments, KernelError> {
+        let int = i32::elem_type_native();
+        let csr = &self.csr;
+        let nnz = csr.nnz.max(1);
+        // What is absent.
+        let spare = crate::launch::allocate(client, "spare", 1, f64::elem_type_native())?;
+        let or_spare = |handle: Option<&Handle>, name, dtype, needed| match handle {
+            Some(handle) => argument(handle, name, dtype, needed),
+            None => argument(&spare, name, dtype, 1),
+        };
+        let weights = self.weights.map(|weights| weights.values);
+        let entries = self.weights.and_then(|weights| weights.entries);
+        Ok(Arguments {
+            indices: match csr.nnz {
+                0 => argument(&spare, "indices", int, 1)?,
+                _ => argument(csr.indices, "indices", int, csr.nnz)?,
+            },
+            weights: or_spare(weights.filter(|_| csr.nnz > 0), "weights", dtype, nnz)?,
+            entries: or_spare(entries.filter(|_| csr.nnz > 0), "entries", int, nnz)?,
+            rows: or_spare(self.scales.rows, "row factors", sum, csr.rows)?,
+            cols: or_spare(
+                self.scales.cols.filter(|_| csr.cols > 0),
+                "column factors",
+                sum,
+                csr.cols,
+            )?,
+        })
+    }
+}
+
+/// `y[i] = rows[i] Σ w[e] cols[j] x[j]` over the entries `e = (i, j)` of row `i`.
+///
+/// `x` is contiguous `[cols, width]` of `dtype` (f32, f64, f16 or bf16; the last two accumulate in f32); the result is
+/// contiguous `[rows, width]`. Reads a row of `x` for each entry. Scratch: up to 2 `width` sums for each 1024 entries.
+///
+/// # Errors
+///
+/// [`KernelError`] for a dtype that is not a float or that the device lacks, and for buffers that are too short, too large or
+/// need wider addresses.
+pub fn spmm(
+    client: &Client,
+    operand: &Operand,
+    x: &Handle,
+    dtype: ElemType,
+    width: usize,
+) -> Result<Handle, KernelError> {
+    let gather = Gather {
+        operand,
+        x,
+        dtype,
+        sum: accumulator(client, dtype)?,
+        width,
+        picked: None,
+    };
+    gather.launch(client)
+}
+
+/// `y[i] = rows[i] Σ w[e] cols[j] x[j]` with compressed rows `x`: `[cols, k]` of `width` columns. The result is contiguous
+/// `[rows, width]`.
+///
+/// Reads k values and columns for each entry. With planes, sums are in shared memory; else a unit looks for its column in each
+/// entry. `routine` forces one of [`ROUTINES`]. Scratch as for [`spmm`].
+///
+/// # Errors
+///
+/// As [`spmm`], and [`KernelError::Routine`] where the forced routine cannot run.
+pub fn spmm_compressed(
+    client: &Client,
+    operand: &Operand,
+    x: &Compressed,
+    routine: Option<Routine>,
+) -> Result<Handle, KernelError> {
+    forward::launch(client, operand, x, routine)
+}
+
+/// The gradient of [`spmm_compressed`] at the members of `x`, whose values are not read: `[cols, k]`.
+///
+/// `turned` is the transpose of the product's operand, with the factors of rows and columns exchanged; `upstream` is contiguous
+/// `[turned.cols, width]` in the dtype of `x`. Deterministic: gathers k elements of a row of `upstream` for each entry.
+///
+/// # Errors
+///
+/// As [`spmm`].
+pub fn gradient(
+    client: &Client,
+    turned: &Operand,
+    upstream: &Handle,
+    x: &Compressed,
+) -> Result<Handle, KernelError> {
+    let gather = Gather {
+        operand: turned,
+        x: upstream,
+        dtype: x.dtype,
+        sum: accumulator(client, x.dtype)?,
+        width: x.width,
+        picked: Some(Picked {
+            columns: x.columns,
+            index: x.index,
+            k: x.k,
+        }),
+    };
+    gather.launch(client)
+}
+
+/// [`gradient`] by atomic additions: reads a row of `upstream` once, and adds k values for each entry. **Not deterministic**: terms
+/// are added in the order in which they come, and sums round differently from run to run.
+///
+/// `operand` is that of the product, not its transpose.
+///
+/// # Errors
+///
+/// As [`spmm`], and [`KernelError::Routine`] for other dtypes than f32 and where [`has_atomics`] says no.
+pub fn gradient_atomic(
+    client: &Client,
+    operand: &Operand,
+    upstream: &Handle,
+    x: &Compressed,
+) -> Result<Handle, KernelError> {
+    let picked = Picked {
+        columns: x.columns,
+        index: x.index,
+        k: x.k,
+    };
+    atomic::launch(client, operand, upstream, x.dtype, x.width, picked)
+}
+
+/// Whether [`gradient_atomic`] runs on the device for such rows.
+pub fn has_atomics(client: &Client, x: &Compressed) -> bool {
+    atomic::check(client, x.dtype, x.width).is_ok()
+}
+
+/// The dtype that sums are kept in.
+pub(crate) fn accumulator(client: &Client, dtype: ElemType) -> Result<ElemType, KernelError> {
+    let sum = match dtype {
+        ElemType::Float(FloatKind::F64) => f64::elem_type_native(),
+        ElemType::Float(FloatKind::F32 | FloatKind::F16 | FloatKind::BF16) => {
+            f32::elem_type_native()
+        }
+        dtype => {
+            return Err(KernelError::Dtype {
+                dtype,
+                supported: "f32, f16, bf16, f64",
+            });
+        }
+    };
+    require_dtype(client, dtype)?;
+    Ok(sum)
+}

@@ -1,0 +1,165 @@
+//! The greatest of the rows of a dense matrix that a CSR pattern names, element by element: aggregation by the maximum, and its
+//! gradient. One unit for each element of the result, in the order of the entries: deterministic, no atomics.
+
+use cubecl::{ir::ElemType, prelude::*, server::Handle};
+
+use crate::{
+    aggregate::{Csr, accumulator},
+    error::KernelError,
+    launch::{Grid, allocate, argument},
+};
+
+/// `y[i] = max x[j]` over the entries `(i, j)` of row `i`, element by element, and which entry each comes from.
+///
+/// `x` is contiguous `[cols, width]` of `dtype` (f32, f64, f16 or bf16); values and entries (`i32`) are contiguous
+/// `[rows, width]`. The first of equals is taken. A row without entries has 0 and -1. With NaN the result is not specified.
+///
+/// # Errors
+///
+/// [`KernelError`] for a dtype that is not a float or that the device lacks, and for buffers that are too short, too large or
+/// need wider addresses.
+pub fn maximum(
+    client: &Client,
+    csr: &Csr,
+    x: &Handle,
+    dtype: ElemType,
+    width: usize,
+) -> Result<(Handle, Handle), KernelError> {
+    accumulator(client, dtype)?;
+    let int = i32::elem_type_native();
+    let elements = csr.rows * width;
+    let values = allocate(client, "values", elements, dtype)?;
+    let winners = allocate(client, "entries", elements, int)?;
+    if elements == 0 {
+        return Ok((values, winners));
+    }
+    let grid = Grid::elementwise(client, elements, elements.max(csr.cols * width))?;
+    // SAFETY: `argument` checks the lengths; offsets and columns are in range by the contract of `Csr`.
+    unsafe {
+        maximum_kernel::launch_unchecked(
+            client,
+            grid.count,
+            grid.dim,
+            grid.address,
+            argument(csr.indptr, "indptr", int, csr.rows + 1)?,
+            argument(csr.indices, "indices", int, csr.nnz)?,
+            argument(x, "x", dtype, csr.cols * width)?,
+            argument(&values, "values", dtype, elements)?,
+            argument(&winners, "entries", int, elements)?,
+            width,
+            elements,
+            dtype,
+        );
+    }
+    Ok((values, winners))
+}
+
+/// The gradient of [`maximum`]: `dx[j] = Σ dy[i]` over the entries `(i, j)` that won, element by element.
+///
+/// `transposed` is the transposed pattern, `entries` tells which entry of the pattern each of its entries is; `winners` is what
+/// [`maximum`] gave, and `upstream` has its shape. The result is contiguous `[rows of transposed, width]`.
+///
+/// # Errors
+///
+/// As [`maximum`].
+pub fn maximum_gradient(
+    client: &Client,
+    transposed: &Csr,
+    entries: &Handle,
+    winners: &Handle,
+    upstream: &Handle,
+    dtype: ElemType,
+    width: usize,
+) -> Result<Handle, KernelError> {
+    let sum = accumulator(client, dtype)?;
+    let int = i32::elem_type_native();
+    let elements = transposed.rows * width;
+    let output = allocate(client, "output", elements, dtype)?;
+    if elements == 0 {
+        return Ok(output);
+    }
+    let given = transposed.cols * width;
+    let grid = Grid::elementwise(client, elements, elements.max(given))?;
+    // SAFETY: as in `maximum`.
+    unsafe {
+        gradient_kernel::launch_unchecked(
+            client,
+            grid.count,
+            grid.dim,
+            grid.address,
+            argument(transposed.indptr, "indptr", int, transposed.rows + 1)?,
+            argument(transposed.indices, "indices", int, transposed.nnz)?,
+            argument(entries, "entries", int, transposed.nnz)?,
+            argument(winners, "winners", int, given)?,
+            argument(upstream, "upstream", dtype, given)?,
+            argument(&output, "output", dtype, elements)?,
+            width,
+            elements,
+            [dtype, sum],
+        );
+    }
+    Ok(output)
+}
+
+#[cube(launch_unchecked, address_type = "dynamic")]
+fn maximum_kernel<E: Float>(
+    indptr: &[i32],
+    indices: &[i32],
+    x: &[E],
+    values: &mut [E],
+    winners: &mut [i32],
+    width: usize,
+    elements: usize,
+    #[define(E)] _dtype: ElemType,
+) {
+    if ABSOLUTE_POS >= elements {
+        terminate!();
+    }
+    let row = ABSOLUTE_POS / width;
+    let column = ABSOLUTE_POS - row * width;
+    let first = indptr[row];
+    let end = indptr[row + 1];
+    let mut best = E::new(0.0);
+    let mut winner = i32::new(-1);
+    let mut entry = first;
+    while entry < end {
+        let value = x[usize::cast_from(indices[entry as usize]) * width + column];
+        let leads = entry == first || value > best;
+        if leads {
+            best = value;
+            winner = entry;
+        }
+        entry += 1;
+    }
+    values[ABSOLUTE_POS] = best;
+    winners[ABSOLUTE_POS] = winner;
+}
+
+#[cube(launch_unchecked, address_type = "dynamic")]
+fn gradient_kernel<E: Float, S: Float>(
+    indptr: &[i32],
+    indices: &[i32],
+    entries: &[i32],
+    winners: &[i32],
+    upstream: &[E],
+    output: &mut [E],
+    width: usize,
+    elements: usize,
+    #[define(E, S)] _dtypes: [ElemType; 2],
+) {
+    if ABSOLUTE_POS >= elements {
+        terminate!();
+    }
+    let row = ABSOLUTE_POS / width;
+    let column = ABSOLUTE_POS - row * width;
+    let end = indptr[row + 1];
+    let mut entry = indptr[row];
+    let mut sum = S::new(0.0);
+    while entry < end {
+        let from = usize::cast_from(indices[entry as usize]) * width + column;
+        let won = winners[from] == entries[entry as usize];
+        sum += select(won, S::cast_from(upstream[from]), S::new(0.0));
+        entry += 1;
+    }
+    output[ABSOLUTE_POS] = E::cast_from(sum);
+}

@@ -1,0 +1,266 @@
+//! Products of patterns with dense and with compressed matrices.
+
+use burn::{
+    backend::Dispatch,
+    tensor::{DType, Tensor},
+};
+
+use super::{Adjacency, Compressed};
+use crate::ops::{AggregateOps, CompressedSpec, Factor, Factors};
+
+/// What the entries of a pattern are in a product: `a(i, j) = rows[i] weights[e] cols[j]` for the entry `e = (i, j)`; what is not
+/// set is 1.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor, TensorData};
+/// use sparsek::sparse::{Adjacency, Pattern, Scaling, spmm_with};
+///
+/// let device = Device::flex();
+/// let pattern = Pattern::new(2, 3, vec![0, 1, 3], vec![1, 0, 2]).unwrap();
+/// let adjacency = Adjacency::new(&pattern, &device);
+/// let x = Tensor::<2>::from_data([[1.0], [2.0], [4.0]], &device);
+/// let mean = Scaling::default().with_rows(Tensor::from_data([1.0, 0.5], &device));
+/// let y = spmm_with(&adjacency, x, &mean);
+/// y.into_data().assert_eq(&TensorData::from([[2.0], [2.5]]), false);
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Scaling {
+    weights: Option<Tensor<1>>,
+    rows: Option<Tensor<1>>,
+    cols: Option<Tensor<1>>,
+    atomic: bool,
+}
+
+impl Scaling {
+    /// Weights of the entries: `[nnz]`, in the order of the pattern's entries and in the dtype of the other operand. Differentiable.
+    pub fn with_weights(self, weights: Tensor<1>) -> Self {
+        Self {
+            weights: Some(weights),
+            ..self
+        }
+    }
+
+    /// Factors of the rows, such as 1 / degree: `[rows]`. Constant: they have no gradient.
+    pub fn with_rows(self, rows: Tensor<1>) -> Self {
+        Self {
+            rows: Some(rows),
+            ..self
+        }
+    }
+
+    /// Factors of the columns: `[cols]`. Constant.
+    pub fn with_cols(self, cols: Tensor<1>) -> Self {
+        Self {
+            cols: Some(cols),
+            ..self
+        }
+    }
+
+    /// Whether the gradient of compressed rows is added up by atomics: faster, but **not deterministic**, it rounds differently
+    /// from run to run. f32 on devices that have atomic additions of f32, and planes that can wait for themselves; without effect
+    /// elsewhere, and on anything else than the gradient of [`spmm_compressed_with`]. Default: no.
+    pub fn with_atomic_gradient(self, atomic: bool) -> Self {
+        Self { atomic, ..self }
+    }
+
+    /// As the operations take it, checked.
+    fn factors(&self, operation: &str, adjacency: &Adjacency, dtype: DType) -> Factors<Dispatch> {
+        if let Some(weights) = &self.weights {
+            let (found, nnz) = (weights.dims()[0], adjacency.nnz());
+            assert!(
+                found == nnz,
+                "{operation}: {found} weights for {nnz} entries"
+            );
+            assert!(
+                weights.dtype() == dtype,
+                "{operation}: the weights are {:?}, but x is {dtype:?}",
+                weights.dtype(),
+            );
+        }
+        let sum = match dtype {
+            DType::F64 => DType::F64,
+            _ => DType::F32,
+        };
+        let constant = |factors: &Option<Tensor<1>>, what: &str, count: usize| match factors {
+            None => Factor::One,
+            Some(factors) => {
+                let found = factors.dims()[0];
+                assert!(
+                    found == count,
+                    "{operation}: {found} factors for {count} {what}"
+                );
+                Factor::Each(factors.clone().detach().cast(sum).into_dispatch())
+            }
+        };
+        Factors {
+            weights: match &self.weights {
+                None => Factor::One,
+                Some(weights) => Factor::Each(weights.clone().into_dispatch()),
+            },
+            rows: constant(&self.rows, "rows", adjacency.rows()),
+            cols: constant(&self.cols, "columns", adjacency.cols()),
+        }
+    }
+}
+
+/// Product of a 0/1 sparse matrix and a dense one: `y[i] = Σ x[j]` over the entries `(i, j)` of row
+/// `i`, the sum aggregation of a graph network.
+///
+/// # Shapes
+///
+/// - `x`: `[cols, d]` of f32, f64, f16 or bf16 (the last two are summed in f32).
+/// - result: `[rows, d]` in the dtype of `x`. Rows without entries are 0.
+///
+/// # Guarantees
+///
+/// Deterministic: each element is summed in the order of the entries of its row, on devices in parts where they are more than
+/// 1024.
+///
+/// # Gradient
+///
+/// `dx = Aᵀ dy`, by the transposed pattern, as deterministic as the product.
+///
+/// # Panics
+///
+/// If `x` has another number of rows than the pattern has columns, or the device lacks the dtype.
+///
+/// # Cost
+///
+/// One row of `x` is read for each entry; on devices 2 d sums of scratch memory for each 1024 entries.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor, TensorData};
+/// use sparsek::sparse::{Adjacency, Pattern, spmm};
+///
+/// let device = Device::flex();
+/// let pattern = Pattern::new(2, 3, vec![0, 1, 3], vec![1, 0, 2]).unwrap();
+/// let adjacency = Adjacency::new(&pattern, &device);
+/// let x = Tensor::<2>::from_data([[1.0], [2.0], [4.0]], &device);
+/// let y = spmm(&adjacency, x);
+/// y.into_data().assert_eq(&TensorData::from([[2.0], [5.0]]), false);
+/// ```
+pub fn spmm(adjacency: &Adjacency, x: Tensor<2>) -> Tensor<2> {
+    product("spmm", adjacency, x, &Scaling::default())
+}
+
+/// Product of a sparse matrix with values and a dense one: `y[i] = Σ weights[e] x[j]` over the
+/// entries `e = (i, j)` of row `i`.
+///
+/// As [`spmm`], with `weights` of shape `[nnz]` in the dtype of `x`, in the order of the pattern's
+/// entries. Differentiable in both: `dx = Aᵀ dy`, `dweights[e] = dy[i] · x[j]`.
+///
+/// # Panics
+///
+/// As [`spmm`], and if `weights` does not have one element for each entry or has another dtype.
+pub fn spmm_weighted(adjacency: &Adjacency, weights: Tensor<1>, x: Tensor<2>) -> Tensor<2> {
+    let scaling = Scaling::default().with_weights(weights);
+    product("spmm_weighted", adjacency, x, &scaling)
+}
+
+/// Product of a sparse matrix and a dense one, `y[i] = rows[i] Σ weights[e] cols[j] x[j]` over the entries `e = (i, j)` of row `i`:
+/// [`spmm`] with factors that are applied on the fly.
+///
+/// # Panics
+///
+/// As [`spmm`], and if there are not as many factors as rows, columns or entries, or the weights have another dtype than `x`.
+pub fn spmm_with(adjacency: &Adjacency, x: Tensor<2>, scaling: &Scaling) -> Tensor<2> {
+    product("spmm_with", adjacency, x, scaling)
+}
+
+fn product(operation: &str, adjacency: &Adjacency, x: Tensor<2>, scaling: &Scaling) -> Tensor<2> {
+    check(operation, adjacency, &x);
+    let factors = scaling.factors(operation, adjacency, x.dtype());
+    let x = x.into_dispatch();
+    Tensor::from_dispatch(<Dispatch as AggregateOps>::spmm(
+        x,
+        factors,
+        adjacency.operator(),
+    ))
+}
+
+/// Product of a 0/1 sparse matrix and compressed rows: [`spmm`] of `x.to_dense()`, which is not made. The forward SpGEMM of MaxK-GNN
+/// (Peng et al., 2024).
+///
+/// # Shapes
+///
+/// - `x`: `[cols, d]` compressed to k elements a row, f32, f64, f16 or bf16 (the last two are summed in f32).
+/// - result: `[rows, d]` in the dtype of `x`. Rows without entries are 0.
+///
+/// # Guarantees
+///
+/// Deterministic: the terms of each element are added up in an order that depends on the pattern, k, d and the device only. Rows of
+/// any length.
+///
+/// # Gradient
+///
+/// Of the values: `dy` of all rows that a row goes into, at its members only (the paper's backward SSpMM). Deterministic, unless
+/// [`Scaling::with_atomic_gradient`] says otherwise. To the dense input of [`sparse_topk`](super::sparse_topk) it goes on through that.
+///
+/// # Panics
+///
+/// As [`spmm`].
+///
+/// # Cost
+///
+/// Reads k values and columns for each entry, writes each row of the result once.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor, TensorData};
+/// use sparsek::sparse::{Adjacency, Pattern, sparse_topk, spmm_compressed};
+/// use sparsek::topk::Method;
+///
+/// let device = Device::flex();
+/// let pattern = Pattern::new(2, 2, vec![0, 2, 3], vec![0, 1, 0]).unwrap();
+/// let adjacency = Adjacency::new(&pattern, &device);
+/// let x = Tensor::<2>::from_data([[1.0, 5.0, 3.0], [4.0, 2.0, 1.0]], &device);
+/// let y = spmm_compressed(&adjacency, &sparse_topk(x, 1, Method::Exact));
+/// let expected = TensorData::from([[4.0, 5.0, 0.0], [0.0, 5.0, 0.0]]);
+/// y.into_data().assert_eq(&expected, false);
+/// ```
+pub fn spmm_compressed(adjacency: &Adjacency, x: &Compressed) -> Tensor<2> {
+    compressed("spmm_compressed", adjacency, x, &Scaling::default())
+}
+
+/// [`spmm_compressed`] with factors: `y[i] = rows[i] Σ weights[e] cols[j] x[j]` over the entries `e = (i, j)` of row `i`.
+///
+/// # Panics
+///
+/// As [`spmm_with`].
+pub fn spmm_compressed_with(adjacency: &Adjacency, x: &Compressed, scaling: &Scaling) -> Tensor<2> {
+    compressed("spmm_compressed_with", adjacency, x, scaling)
+}
+
+fn compressed(
+    operation: &str,
+    adjacency: &Adjacency,
+    x: &Compressed,
+    scaling: &Scaling,
+) -> Tensor<2> {
+    check(operation, adjacency, x.values());
+    let factors = scaling.factors(operation, adjacency, x.dtype());
+    Tensor::from_dispatch(<Dispatch as AggregateOps>::spmm_compressed(
+        x.values().clone().into_dispatch(),
+        x.columns().clone().into_dispatch(),
+        factors,
+        adjacency.operator(),
+        CompressedSpec {
+            width: x.width(),
+            atomic: scaling.atomic,
+        },
+    ))
+}
+
+pub(super) fn check(operation: &str, adjacency: &Adjacency, x: &Tensor<2>) {
+    let [rows, _] = x.dims();
+    assert!(
+        rows == adjacency.cols(),
+        "{operation}: x has {rows} rows, but the sparse matrix has {} columns",
+        adjacency.cols(),
+    );
+    let dtype = x.dtype();
+    assert!(
+        matches!(dtype, DType::F32 | DType::F64 | DType::F16 | DType::BF16)
+            && x.device().supports_dtype(dtype),
+        "{operation}: dtype {dtype:?} is not supported here (supported: f32, f16, bf16, f64 where the device has it)",
+    );
+}

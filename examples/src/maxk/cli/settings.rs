@@ -1,0 +1,202 @@
+//! Options of models and of training.
+use clap::{Args, ValueEnum};
+use sparsek_gnn::{
+    datasets::NodeDataset,
+    nn::{Activation, Architecture, MaxKModelConfig},
+    preset::{Preset, Settings},
+    train::{Batching, Metric, TrainConfig},
+};
+
+/// Models that can be trained.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ModelName {
+    /// GraphSAGE with the mean of neighbours.
+    Sage,
+    /// The graph convolution of Kipf and Welling.
+    Gcn,
+    /// The graph isomorphism network.
+    Gin,
+}
+
+impl ModelName {
+    pub fn architecture(self) -> Architecture {
+        match self {
+            Self::Sage => Architecture::Sage,
+            Self::Gcn => Architecture::Gcn,
+            Self::Gin => Architecture::Gin,
+        }
+    }
+}
+
+/// What a model is called.
+pub fn name(architecture: Architecture) -> &'static str {
+    match architecture {
+        Architecture::Sage => "sage",
+        Architecture::Gcn => "gcn",
+        Architecture::Gin => "gin",
+    }
+}
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum MetricName {
+    /// Part of the nodes whose class is right.
+    Accuracy,
+    /// F1 over all nodes and classes together.
+    MicroF1,
+    /// Area under the ROC curve.
+    RocAuc,
+}
+
+/// What the steps of an epoch are taken on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum BatchName {
+    /// The whole graph.
+    Full,
+    /// Sampled neighbours of some training nodes.
+    Neighbours,
+    /// Parts of the graph that are drawn at random.
+    Random,
+    /// Parts of the graph that are clusters.
+    Clusters,
+}
+
+fn preset(text: &str) -> Result<Preset, String> {
+    let named = |preset: &Preset| preset.name() == text;
+    Preset::ALL.into_iter().find(named).ok_or_else(|| {
+        let names = Preset::ALL.map(Preset::name).join(", ");
+        format!("there are {names}")
+    })
+}
+
+/// What is trained, and how. What is not given is the preset's.
+#[derive(Args, Debug)]
+pub struct SettingArgs {
+    /// The settings of the MaxK-GNN paper for a dataset: reddit, flickr, yelp, products or proteins.
+    #[arg(long, value_name = "DATASET", value_parser = preset)]
+    pub preset: Option<Preset>,
+    /// Elements that MaxK keeps per row.
+    #[arg(long, default_value_t = 32)]
+    pub k: usize,
+    /// Width of the hidden rows. Default: 256.
+    #[arg(long)]
+    pub hidden: Option<usize>,
+    /// Layers. Default: 3.
+    #[arg(long)]
+    pub layers: Option<usize>,
+    /// Most epochs to run. Default: 200.
+    #[arg(long)]
+    pub epochs: Option<usize>,
+    /// Learning rate of Adam. Default: 0.003.
+    #[arg(long, allow_negative_numbers = true)]
+    pub lr: Option<f64>,
+    /// Probability of dropping an element. Default: 0.5.
+    #[arg(long, allow_negative_numbers = true)]
+    pub dropout: Option<f64>,
+    /// L2 penalty.
+    #[arg(long, default_value_t = 0.0, allow_negative_numbers = true)]
+    pub weight_decay: f64,
+    /// Stop after so many epochs without a better validation metric.
+    #[arg(long, value_name = "EPOCHS")]
+    pub patience: Option<usize>,
+    /// What is measured. Default: accuracy, or micro-F1 where nodes have any number of classes.
+    #[arg(long, value_enum)]
+    pub metric: Option<MetricName>,
+    /// What the steps of an epoch are taken on.
+    #[arg(long, value_enum, default_value_t = BatchName::Full)]
+    pub batches: BatchName,
+    /// Neighbours sampled of each node, for each layer.
+    #[arg(long, value_delimiter = ',', default_value = "10,10,10")]
+    pub fanouts: Vec<usize>,
+    /// Training nodes of a step over sampled neighbours.
+    #[arg(long, default_value_t = 1024)]
+    pub batch_nodes: usize,
+    /// Parts that the graph is cut into.
+    #[arg(long, default_value_t = 32)]
+    pub parts: usize,
+    /// Parts of a step.
+    #[arg(long, default_value_t = 4)]
+    pub together: usize,
+    /// Evaluate in batches too, so that the device never holds the whole graph.
+    #[arg(long)]
+    pub evaluate_batches: bool,
+}
+
+impl SettingArgs {
+    /// The settings of an architecture.
+    pub fn settings(&self, architecture: Architecture, data: &NodeDataset) -> Settings {
+        let preset = self.preset.map(|preset| preset.settings(architecture));
+        let base = preset.unwrap_or(Settings {
+            layers: 3,
+            hidden: 256,
+            lr: 0.003,
+            dropout: 0.5,
+            epochs: 200,
+            self_loops: false,
+            metric: Metric::default_for(data),
+        });
+        Settings {
+            layers: self.layers.unwrap_or(base.layers),
+            hidden: self.hidden.unwrap_or(base.hidden),
+            lr: self.lr.unwrap_or(base.lr),
+            dropout: self.dropout.unwrap_or(base.dropout),
+            epochs: self.epochs.unwrap_or(base.epochs),
+            self_loops: base.self_loops,
+            metric: match self.metric {
+                None => base.metric,
+                Some(MetricName::Accuracy) => Metric::Accuracy,
+                Some(MetricName::MicroF1) => Metric::MicroF1,
+                Some(MetricName::RocAuc) => Metric::RocAuc,
+            },
+        }
+    }
+
+    /// The model of an architecture for a dataset.
+    pub fn model(
+        &self,
+        architecture: Architecture,
+        activation: Activation,
+        data: &NodeDataset,
+    ) -> MaxKModelConfig {
+        let settings = self.settings(architecture, data);
+        let (features, classes) = (data.feature_width(), data.classes());
+        MaxKModelConfig::new(architecture, features, settings.hidden, classes)
+            .with_layers(settings.layers)
+            .with_activation(activation)
+            .with_dropout(settings.dropout)
+    }
+
+    /// How it is trained.
+    pub fn training(
+        &self,
+        architecture: Architecture,
+        seed: u64,
+        data: &NodeDataset,
+    ) -> TrainConfig {
+        let settings = self.settings(architecture, data);
+        TrainConfig::new()
+            .with_epochs(settings.epochs)
+            .with_lr(settings.lr)
+            .with_weight_decay(self.weight_decay)
+            .with_patience(self.patience)
+            .with_seed(seed)
+            .with_metric(Some(settings.metric))
+            .with_batches(self.batching())
+            .with_evaluate_batches(self.evaluate_batches)
+    }
+
+    fn batching(&self) -> Batching {
+        match self.batches {
+            BatchName::Full => Batching::Full,
+            BatchName::Neighbours => Batching::Neighbours {
+                fanouts: self.fanouts.clone(),
+                nodes: self.batch_nodes,
+            },
+            name => Batching::Parts {
+                parts: self.parts,
+                together: self.together,
+                clustered: name == BatchName::Clusters,
+            },
+        }
+    }
+}

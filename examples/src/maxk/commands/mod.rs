@@ -1,0 +1,117 @@
+//! The commands. Everything that can be wrong with the input is found before a file is written.
+mod compare;
+mod demo;
+mod eval;
+mod train;
+
+use std::{error::Error, fs::OpenOptions, io, path::Path};
+
+use burn::module::Module;
+use sparsek_examples::backend::Backend;
+use sparsek_gnn::{
+    datasets::NodeDataset,
+    nn::{MaxKModel, MaxKModelConfig},
+    train::{EpochReport, RunLog, RunSummary, TrainConfig, TrainOutcome, Trainer},
+};
+
+pub use self::{compare::compare, demo::demo, eval::eval, train::train};
+use crate::{cli::name, progress::Display};
+
+type Done<T = ()> = Result<T, Box<dyn Error>>;
+
+fn announce(backend: &Backend, data: &NodeDataset) {
+    println!("backend {backend}");
+    println!(
+        "{}: {} nodes, {} edges, {} features, {} classes, {} / {} / {} to train, validate, test",
+        data.name(),
+        data.nodes(),
+        data.graph().edges(),
+        data.feature_width(),
+        data.classes(),
+        data.train().len(),
+        data.val().len(),
+        data.test().len()
+    );
+}
+
+fn run(
+    trainer: Trainer<'_, MaxKModelConfig>,
+    backend: &Backend,
+    config: &TrainConfig,
+    model: &MaxKModelConfig,
+    data: &NodeDataset,
+    mut log: Option<&mut RunLog>,
+) -> Done<(TrainOutcome<MaxKModel>, RunSummary)> {
+    let activation = model.activation.to_string();
+    let mut display = Display::new(config.epochs, activation.clone(), log.as_deref_mut());
+    let outcome = trainer.run(&backend.device, &mut display)?;
+    drop(display);
+    let EpochReport {
+        epoch, val, test, ..
+    } = outcome.best;
+    let summary = RunSummary {
+        summary: true,
+        backend: backend.choice.to_string(),
+        device: backend.name.clone(),
+        dataset: data.name().to_string(),
+        model: name(model.architecture).to_string(),
+        metric: config.metric_for(data).name().to_string(),
+        activation: activation.clone(),
+        hidden: model.d_hidden,
+        layers: model.layers,
+        dropout: model.dropout,
+        lr: config.lr,
+        weight_decay: config.weight_decay,
+        seed: config.seed,
+        parameters: outcome.model.num_params(),
+        most_epochs: config.epochs,
+        epochs: outcome.epochs,
+        best_epoch: epoch,
+        val,
+        test,
+        ms_per_epoch: outcome.ms_per_epoch,
+        seconds: outcome.seconds,
+    };
+    if let Some(log) = log {
+        log.summary(&summary)?;
+    }
+    println!(
+        "{} {activation}: test {} {test:.4} at best validation {val:.4} (epoch {epoch} of {}), {:.1} ms per epoch, {:.1} s",
+        summary.model, summary.metric, summary.epochs, summary.ms_per_epoch, summary.seconds
+    );
+    Ok((outcome, summary))
+}
+
+/// Whether a file can be written, found without writing.
+fn check_output(file: &Path) -> Done {
+    let folder = match file.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    if !folder.is_dir() {
+        return Err(format!(
+            "{}: there is no folder {}",
+            file.display(),
+            folder.display()
+        )
+        .into());
+    }
+    if file.exists() {
+        OpenOptions::new()
+            .append(true)
+            .open(file)
+            .map_err(|error| named(file, error))?;
+    }
+    Ok(())
+}
+
+fn check_folder(path: &Path) -> Done {
+    match path.exists() && !path.is_dir() {
+        true => Err(format!("{}: not a folder", path.display()).into()),
+        false => Ok(()),
+    }
+}
+
+fn named(file: &Path, error: io::Error) -> Box<dyn Error> {
+    format!("{}: {error}", file.display()).into()
+}

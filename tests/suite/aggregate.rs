@@ -1,0 +1,617 @@
+//! Products with compressed rows: members, result and gradients against f64, for every width, dtype, form and factor.
+
+use burn::tensor::{Device, Tensor, TensorData};
+use sparsek::sparse::{
+    Adjacency, Compressed, Scaling, sparse_topk, spmm, spmm_compressed, spmm_compressed_with,
+    spmm_with,
+};
+use sparsek::topk::{Method, TopkOptions, topk_mask};
+use sparsek_tests::backend::Backend;
+use sparsek_tests::data::Random;
+use sparsek_tests::element::{Dtype, Element};
+use sparsek_tests::oracle::spmm::{Bounded, Csr};
+use sparsek_tests::oracle::topk::select;
+use sparsek_tests::runner::{Cases, Outcome, Verdict, expect_panic};
+use sparsek_tests::sparse::{pattern, rounded, vector};
+
+/// Runs an expression with `$float` standing for the type of a float dtype.
+macro_rules! with_float {
+    ($dtype:expr, $float:ident => $body:expr) => {
+        match $dtype {
+            Dtype::F16 => {
+                type $float = half::f16;
+                $body
+            }
+            Dtype::Bf16 => {
+                type $float = half::bf16;
+                $body
+            }
+            Dtype::F64 => {
+                type $float = f64;
+                $body
+            }
+            _ => {
+                type $float = f32;
+                $body
+            }
+        }
+    };
+}
+
+pub fn add(cases: &mut Cases, backend: &Backend) {
+    for width in [1, 32, 200, 256, 384, 1000, 1024] {
+        for k in members(width) {
+            cases.add(backend, format!("tensor/aggregate/{width}/{k}"), move |b| {
+                one::<f32>(b, Shape::Ragged, [width, k], Factors::Some)
+            });
+        }
+    }
+    for dtype in [Dtype::F16, Dtype::Bf16, Dtype::F64] {
+        for [width, k] in [[32, 32], [200, 7], [256, 32], [384, 64]] {
+            let name = format!("tensor/aggregate/{dtype:?}/{width}/{k}").to_lowercase();
+            cases.add(backend, name, move |b| {
+                with_float!(dtype, T => one::<T>(b, Shape::Ragged, [width, k], Factors::All))
+            });
+        }
+    }
+    for factors in Factors::ALL {
+        let name = format!("tensor/aggregate/factors/{factors:?}").to_lowercase();
+        cases.add(backend, name, move |b| {
+            one::<f32>(b, Shape::Ragged, [64, 9], factors)
+        });
+    }
+    for shape in [
+        Shape::Empty,
+        Shape::Hub,
+        Shape::Wide,
+        Shape::Nothing,
+        Shape::Cut,
+    ] {
+        let name = format!("tensor/aggregate/shape/{shape:?}").to_lowercase();
+        cases.add(backend, name, move |b| {
+            one::<f32>(b, shape, [40, 5], Factors::All)
+        });
+    }
+    cases.add(backend, "tensor/aggregate/differences", differences);
+    cases.check(backend, "tensor/aggregate/masked", masked);
+    cases.check(backend, "tensor/aggregate/atomic", atomic);
+    cases.check(backend, "tensor/aggregate/nothing-kept", nothing_kept);
+    cases.check(backend, "tensor/aggregate/panics", panics);
+}
+
+/// One, few, many and all of a row.
+fn members(width: usize) -> Vec<usize> {
+    let mut all = vec![1, width.div_ceil(8), width / 2 + 1, width];
+    all.dedup();
+    all
+}
+
+/// Which factors entries have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Factors {
+    /// None.
+    Ones,
+    /// Weights.
+    Weights,
+    /// Factors of rows.
+    Rows,
+    /// Factors of columns.
+    Cols,
+    /// Factors of rows and columns.
+    Some,
+    /// All.
+    All,
+}
+
+impl Factors {
+    const ALL: [Self; 6] = [
+        Self::Ones,
+        Self::Weights,
+        Self::Rows,
+        Self::Cols,
+        Self::Some,
+        Self::All,
+    ];
+
+    fn weights(self) -> bool {
+        matches!(self, Self::Weights | Self::All)
+    }
+
+    fn rows(self) -> bool {
+        matches!(self, Self::Rows | Self::Some | Self::All)
+    }
+
+    fn cols(self) -> bool {
+        matches!(self, Self::Cols | Self::Some | Self::All)
+    }
+}
+
+/// Shapes of patterns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// Random degrees from 0 on, columns in random order, some twice.
+    Ragged,
+    /// Most rows and most columns are empty, the first and the last among them.
+    Empty,
+    /// A row and a column of 100,000 entries each.
+    Hub,
+    /// Few rows, many columns.
+    Wide,
+    /// No entries.
+    Nothing,
+    /// Rows just below, at and above the length at which they are cut.
+    Cut,
+}
+
+impl Shape {
+    pub fn csr(self) -> Csr {
+        let mut random = Random::new(self as u64 + 11);
+        let [rows, cols] = match self {
+            Self::Ragged | Self::Nothing => [70, 60],
+            Self::Empty => [90, 80],
+            Self::Hub => [300, 250],
+            Self::Wide => [5, 400],
+            Self::Cut => [9, 300],
+        };
+        let lengths = [1023, 1024, 1025, 0, 2047, 2048, 2049, 1, 3073];
+        let (mut indptr, mut indices) = (vec![0], Vec::new());
+        for row in 0..rows {
+            let length = match self {
+                Self::Ragged => random.below(20),
+                Self::Empty if row % 7 == 3 => 9,
+                Self::Hub if row == 70 => 100_000,
+                Self::Hub => 335,
+                Self::Wide => 130,
+                Self::Cut => lengths[row],
+                Self::Empty | Self::Nothing => 0,
+            };
+            indices.extend((0..length).map(|_| match self {
+                Self::Hub if row != 70 => 30,
+                Self::Empty => 1 + 5 * random.below(15) as u32,
+                _ => random.below(cols) as u32,
+            }));
+            indptr.push(indices.len() as u32);
+        }
+        let weights = normals(indices.len(), 5);
+        Csr {
+            rows,
+            cols,
+            indptr,
+            indices,
+            weights,
+        }
+    }
+}
+
+pub fn normals(n: usize, seed: u64) -> Vec<f64> {
+    let mut random = Random::new(seed);
+    (0..n).map(|_| f64::from(random.normal() as f32)).collect()
+}
+
+/// What `T` makes of numbers.
+fn round<T: Element>(data: &[f64]) -> Vec<f64> {
+    data.iter().map(|&x| T::of(x).wide_f64()).collect()
+}
+
+/// A problem: everything as `T` has it, and the factors that are used put into the weights.
+pub struct Problem {
+    /// The pattern, with weights as they are given.
+    pub csr: Csr,
+    /// With weights as the product has them.
+    pub effective: Csr,
+    rows: Vec<f64>,
+    cols: Vec<f64>,
+    x: Vec<f64>,
+    /// The dense rows with everything but the members set to zero.
+    pub kept: Vec<f64>,
+    members: Vec<Vec<usize>>,
+    pub upstream: Vec<f64>,
+    width: usize,
+    k: usize,
+}
+
+impl Problem {
+    pub fn new<T: Element>(shape: Shape, [width, k]: [usize; 2], factors: Factors) -> Self {
+        let csr = rounded::<T>(&shape.csr());
+        let single =
+            |data: Vec<f64>| -> Vec<f64> { data.iter().map(|&x| f64::from(x as f32)).collect() };
+        let rows = single(normals(csr.rows, 6));
+        let cols = single(normals(csr.cols, 7));
+        let x = round::<T>(&normals(csr.cols * width, 8));
+        let upstream = round::<T>(&normals(csr.rows * width, 9));
+        let one = 1.0;
+        let weights = csr.entries().map(|(i, j, w)| {
+            let w = if factors.weights() { w } else { one };
+            let row = if factors.rows() { rows[i] } else { one };
+            let col = if factors.cols() { cols[j] } else { one };
+            row * w * col
+        });
+        let effective = Csr {
+            weights: weights.collect(),
+            ..csr.clone()
+        };
+        let options = sparsek_kernels::topk::TopkOptions::new(k);
+        let members: Vec<Vec<usize>> = x
+            .chunks(width)
+            .map(|row| {
+                let row: Vec<T> = row.iter().map(|&x| T::of(x)).collect();
+                select(&row, &options)
+            })
+            .collect();
+        let mut kept = vec![0.0; x.len()];
+        for (row, members) in members.iter().enumerate() {
+            for at in members.iter().map(|member| row * width + member) {
+                kept[at] = x[at];
+            }
+        }
+        Self {
+            csr,
+            effective,
+            rows,
+            cols,
+            x,
+            kept,
+            members,
+            upstream,
+            width,
+            k,
+        }
+    }
+
+    fn scaling<T: Element>(
+        &self,
+        factors: Factors,
+        weights: Tensor<1>,
+        device: &Device,
+    ) -> Scaling {
+        let mut scaling = Scaling::default();
+        if factors.weights() {
+            scaling = scaling.with_weights(weights);
+        }
+        let sum = |data: &[f64]| match T::NAME {
+            "f64" => vector::<f64>(data, device),
+            _ => vector::<f32>(data, device),
+        };
+        if factors.rows() {
+            scaling = scaling.with_rows(sum(&self.rows));
+        }
+        if factors.cols() {
+            scaling = scaling.with_cols(sum(&self.cols));
+        }
+        scaling
+    }
+
+    /// The dense rows.
+    pub fn x(&self) -> &[f64] {
+        &self.x
+    }
+
+    /// The gradient of the members.
+    pub fn gradient_of_members(&self) -> Bounded {
+        let dense = self.effective.grad_x(&self.upstream, self.width);
+        let places = self.members.iter().enumerate();
+        let places: Vec<usize> = places
+            .flat_map(|(row, members)| members.iter().map(move |member| row * self.width + member))
+            .collect();
+        Bounded {
+            values: places.iter().map(|&at| dense.values[at]).collect(),
+            magnitudes: places.iter().map(|&at| dense.magnitudes[at]).collect(),
+            terms: places.iter().map(|&at| dense.terms[at]).collect(),
+        }
+    }
+
+    /// The gradient of the dense input: nothing but at members.
+    pub fn gradient(&self) -> Bounded {
+        let mut gradient = self.effective.grad_x(&self.upstream, self.width);
+        for (row, members) in self.members.iter().enumerate() {
+            for column in (0..self.width).filter(|column| !members.contains(column)) {
+                gradient.values[row * self.width + column] = 0.0;
+                gradient.magnitudes[row * self.width + column] = 0.0;
+            }
+        }
+        gradient
+    }
+
+    /// The gradient of the weights, with the other factors.
+    fn gradient_of_weights(&self, factors: Factors) -> Bounded {
+        let mut gradient = self
+            .csr
+            .grad_weights(&self.upstream, &self.kept, self.width);
+        for (e, (i, j, _)) in self.csr.entries().enumerate() {
+            let row = if factors.rows() { self.rows[i] } else { 1.0 };
+            let col = if factors.cols() { self.cols[j] } else { 1.0 };
+            gradient.values[e] *= row * col;
+            gradient.magnitudes[e] *= (row * col).abs();
+        }
+        gradient
+    }
+}
+
+fn epsilon<T: Element>() -> f64 {
+    match T::NAME {
+        "f64" => f64::EPSILON,
+        "f16" => 2f64.powi(-10),
+        "bf16" => 2f64.powi(-7),
+        _ => f64::from(f32::EPSILON),
+    }
+}
+
+/// Compares with what `T` makes of sums in f32 or f64.
+fn compare<T: Element, const D: usize>(
+    what: &str,
+    found: Tensor<D>,
+    expected: &Bounded,
+) -> Result<(), String> {
+    let found: Vec<f64> = found.into_data().iter::<f64>().collect();
+    let sums = f64::from(f32::EPSILON).min(epsilon::<T>());
+    if found.len() != expected.values.len() {
+        return Err(format!(
+            "{what}: {} elements instead of {}",
+            found.len(),
+            expected.values.len()
+        ));
+    }
+    for (at, (&found, &value)) in found.iter().zip(&expected.values).enumerate() {
+        let terms = (expected.terms[at] + 4) as f64 * sums * expected.magnitudes[at];
+        let bound = terms
+            + epsilon::<T>() * (value.abs() + terms)
+            + if T::NAME == "f16" { 1e-7 } else { 0.0 };
+        let off = (found - value).abs();
+        if off.is_nan() || off > bound {
+            return Err(format!(
+                "{what}: element {at} is {found} instead of {value}, off by more than {bound:e}"
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn upload<T: Element>(data: &[f64], rows: usize, device: &Device) -> Tensor<2> {
+    let width = data.len() / rows.max(1);
+    vector::<T>(data, device).reshape([rows, width])
+}
+
+fn one<T: Element>(
+    backend: &Backend,
+    shape: Shape,
+    sizes: [usize; 2],
+    factors: Factors,
+) -> Outcome {
+    if !backend.device.supports_dtype(T::dtype()) {
+        return Ok(Verdict::Skipped(format!("the device has no {}", T::NAME)));
+    }
+    let problem = Problem::new::<T>(shape, sizes, factors);
+    let device = backend.device.clone().autodiff();
+    let adjacency = Adjacency::new(&pattern(&problem.csr), &device);
+    let [rows, cols] = [problem.csr.rows, problem.csr.cols];
+    let x = upload::<T>(&problem.x, cols, &device).require_grad();
+    let weights = vector::<T>(&problem.csr.weights, &device).require_grad();
+    let scaling = problem.scaling::<T>(factors, weights.clone(), &device);
+    let compressed = sparse_topk(x.clone(), problem.k, Method::Exact);
+    check_members::<T>(&problem, &compressed)?;
+    let y = spmm_compressed_with(&adjacency, &compressed, &scaling);
+    if y.dims() != [rows, problem.width] {
+        return Err(format!("shape {:?}", y.dims()));
+    }
+    compare::<T, 2>(
+        "y",
+        y.clone(),
+        &problem.effective.spmm(&problem.kept, problem.width),
+    )?;
+    let dense = spmm_with(&adjacency, compressed.to_dense(), &scaling);
+    compare::<T, 2>(
+        "dense y",
+        dense,
+        &problem.effective.spmm(&problem.kept, problem.width),
+    )?;
+    let upstream = upload::<T>(&problem.upstream, rows, &device);
+    let gradients = (y * upstream).backward();
+    let dx = x.grad(&gradients).ok_or("no gradient for x")?;
+    compare::<T, 2>("dx", dx, &problem.gradient())?;
+    if factors.weights() {
+        let dw = weights
+            .grad(&gradients)
+            .ok_or("no gradient for the weights")?;
+        compare::<T, 1>("dw", dw, &problem.gradient_of_weights(factors))?;
+    }
+    Ok(Verdict::Passed)
+}
+
+/// Values, columns and their dtype, the dense form, and its gradient.
+fn check_members<T: Element>(problem: &Problem, found: &Compressed) -> Result<(), String> {
+    let columns: Vec<i64> = found.columns().to_data().iter::<i64>().collect();
+    let expected: Vec<i64> = problem.members.concat().iter().map(|&m| m as i64).collect();
+    if columns != expected {
+        return Err("other members".into());
+    }
+    let size = found.columns().dtype().size();
+    let least = if problem.width <= 256 { 1 } else { 2 };
+    if size != least && size != 4 {
+        return Err(format!("columns of {size} bytes"));
+    }
+    let dense = found.to_dense().into_data();
+    let dense: Vec<f64> = dense.iter::<f64>().collect();
+    match dense == problem.kept {
+        true => Ok(()),
+        false => Err("another dense form".into()),
+    }
+}
+
+/// Gradients against differences of the loss, in f64: of x, of the weights, and through the dense form.
+fn differences(backend: &Backend) -> Outcome {
+    if !backend.device.supports_dtype(burn::tensor::DType::F64) {
+        return Ok(Verdict::Skipped("the device has no f64".into()));
+    }
+    let problem = Problem::new::<f64>(Shape::Ragged, [12, 4], Factors::All);
+    let device = backend.device.clone().autodiff();
+    let adjacency = Adjacency::new(&pattern(&problem.csr), &device);
+    let upstream = upload::<f64>(&problem.upstream, problem.csr.rows, &device);
+    let own = normals(problem.x.len(), 21);
+    let loss = |x: Tensor<2>, weights: Tensor<1>| {
+        let scaling = problem.scaling::<f64>(Factors::All, weights, &device);
+        let kept = sparse_topk(x, problem.k, Method::Exact).map(|values| values.clone() * values);
+        let y = spmm_compressed_with(&adjacency, &kept, &scaling);
+        let other = kept.to_dense() * upload::<f64>(&own, problem.csr.cols, &device);
+        let terms = [y * upstream.clone(), other];
+        terms.map(|term| term.sum())
+    };
+    let value = |x: &[f64], weights: &[f64]| -> f64 {
+        let x = upload::<f64>(x, problem.csr.cols, &device);
+        let [a, b] = loss(x, vector::<f64>(weights, &device));
+        a.into_data().iter::<f64>().sum::<f64>() + b.into_data().iter::<f64>().sum::<f64>()
+    };
+    let x = upload::<f64>(&problem.x, problem.csr.cols, &device).require_grad();
+    let weights = vector::<f64>(&problem.csr.weights, &device).require_grad();
+    let [a, b] = loss(x.clone(), weights.clone());
+    let gradients = (a + b).backward();
+    let dx: Vec<f64> = x
+        .grad(&gradients)
+        .ok_or("no dx")?
+        .into_data()
+        .iter::<f64>()
+        .collect();
+    let dw: Vec<f64> = weights
+        .grad(&gradients)
+        .ok_or("no dw")?
+        .into_data()
+        .iter::<f64>()
+        .collect();
+    let step = 1e-6;
+    let near = |what: &str, at: usize, found: f64, expected: f64| match (found - expected).abs()
+        < 1e-5 * (1.0 + expected.abs())
+    {
+        true => Ok(()),
+        false => Err(format!(
+            "{what}[{at}] is {found}, differences say {expected}"
+        )),
+    };
+    for at in (0..dx.len()).step_by(17) {
+        let moved = |by: f64| {
+            let mut x = problem.x.clone();
+            x[at] += by;
+            value(&x, &problem.csr.weights)
+        };
+        near(
+            "dx",
+            at,
+            dx[at],
+            (moved(step) - moved(-step)) / (2.0 * step),
+        )?;
+    }
+    for at in (0..dw.len()).step_by(23) {
+        let moved = |by: f64| {
+            let mut weights = problem.csr.weights.clone();
+            weights[at] += by;
+            value(&problem.x, &weights)
+        };
+        near(
+            "dw",
+            at,
+            dw[at],
+            (moved(step) - moved(-step)) / (2.0 * step),
+        )?;
+    }
+    Ok(Verdict::Passed)
+}
+
+/// The same as the product with the masked dense rows, forward and backward, up to rounding; by early stop too.
+fn masked(backend: &Backend) -> Result<(), String> {
+    let problem = Problem::new::<f32>(Shape::Ragged, [256, 32], Factors::Ones);
+    let device = backend.device.clone().autodiff();
+    let adjacency = Adjacency::new(&pattern(&problem.csr), &device);
+    let upstream = upload::<f32>(&problem.upstream, problem.csr.rows, &device);
+    for method in [Method::Exact, Method::EarlyStop(4)] {
+        let run = |compressed: bool| -> Result<[Vec<f64>; 2], String> {
+            let x = upload::<f32>(&problem.x, problem.csr.cols, &device).require_grad();
+            let y = if compressed {
+                spmm_compressed(&adjacency, &sparse_topk(x.clone(), 32, method))
+            } else {
+                let options = TopkOptions::new(32).with_method(method);
+                spmm(&adjacency, topk_mask(x.clone(), &options))
+            };
+            let gradients = (y.clone() * upstream.clone()).backward();
+            let dx = x.grad(&gradients).ok_or("no gradient")?;
+            Ok([y, dx].map(|tensor| tensor.into_data().iter::<f64>().collect()))
+        };
+        let [found, expected] = [run(true)?, run(false)?];
+        for (found, expected) in found.iter().flatten().zip(expected.iter().flatten()) {
+            if (found - expected).abs() > 1e-4 {
+                return Err(format!("{method:?}: {found} instead of {expected}"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The gradient by atomics is that of the other form, up to rounding.
+fn atomic(backend: &Backend) -> Result<(), String> {
+    for (shape, sizes) in [
+        (Shape::Ragged, [256, 32]),
+        (Shape::Ragged, [200, 7]),
+        (Shape::Cut, [100, 50]),
+        (Shape::Empty, [64, 64]),
+    ] {
+        let problem = Problem::new::<f32>(shape, sizes, Factors::All);
+        let device = backend.device.clone().autodiff();
+        let adjacency = Adjacency::new(&pattern(&problem.csr), &device);
+        let x = upload::<f32>(&problem.x, problem.csr.cols, &device).require_grad();
+        let weights = vector::<f32>(&problem.csr.weights, &device);
+        let scaling = problem.scaling::<f32>(Factors::All, weights, &device);
+        let scaling = scaling.with_atomic_gradient(true);
+        let compressed = sparse_topk(x.clone(), problem.k, Method::Exact);
+        let y = spmm_compressed_with(&adjacency, &compressed, &scaling);
+        let upstream = upload::<f32>(&problem.upstream, problem.csr.rows, &device);
+        let gradients = (y * upstream).backward();
+        let dx = x.grad(&gradients).ok_or("no gradient for x")?;
+        compare::<f32, 2>(&format!("{shape:?}"), dx, &problem.gradient())?;
+    }
+    Ok(())
+}
+
+/// k = 0, no columns, no rows.
+fn nothing_kept(backend: &Backend) -> Result<(), String> {
+    let csr = Shape::Ragged.csr();
+    let adjacency = Adjacency::new(&pattern(&csr), &backend.device);
+    let x = upload::<f32>(&normals(csr.cols * 10, 1), csr.cols, &backend.device);
+    let y = spmm_compressed(&adjacency, &sparse_topk(x, 0, Method::Exact));
+    let zeros = TensorData::zeros::<f32, _>([csr.rows, 10]);
+    if y.into_data() != zeros {
+        return Err("k = 0 gives something".into());
+    }
+    let nothing = Csr {
+        rows: 0,
+        cols: 3,
+        indptr: vec![0],
+        indices: vec![],
+        weights: vec![],
+    };
+    let adjacency = Adjacency::new(&pattern(&nothing), &backend.device);
+    let x = upload::<f32>(&normals(3 * 4, 1), 3, &backend.device);
+    let y = spmm_compressed(&adjacency, &sparse_topk(x, 2, Method::Exact));
+    match y.dims() {
+        [0, 4] => Ok(()),
+        dims => Err(format!("no rows give {dims:?}")),
+    }
+}
+
+fn panics(backend: &Backend) -> Result<(), String> {
+    let csr = Shape::Wide.csr();
+    let adjacency = Adjacency::new(&pattern(&csr), &backend.device);
+    let rows = |n: usize| upload::<f32>(&normals(n * 4, 1), n, &backend.device);
+    let message = expect_panic(|| drop(sparse_topk(rows(3), 5, Method::Exact)))?;
+    if !message.contains('5') || !message.contains('4') {
+        return Err(format!("the message does not say 5 and 4: {message}"));
+    }
+    let kept = sparse_topk(rows(399), 2, Method::Exact);
+    let message = expect_panic(|| drop(spmm_compressed(&adjacency, &kept)))?;
+    if !message.contains("399") || !message.contains("400") {
+        return Err(format!("the message does not say 399 and 400: {message}"));
+    }
+    let kept = sparse_topk(rows(400), 2, Method::Exact);
+    let scaling = Scaling::default().with_rows(vector::<f32>(&[1.0; 6], &backend.device));
+    let message = expect_panic(|| drop(spmm_compressed_with(&adjacency, &kept, &scaling)))?;
+    match message.contains("6 factors for 5 rows") {
+        true => Ok(()),
+        false => Err(format!("the message does not say 6 and 5: {message}")),
+    }
+}
