@@ -2,7 +2,7 @@
 
 use burn::tensor::{Tensor, TensorData};
 use bytemuck::cast_slice;
-use cubecl::{client::Client, prelude::*, server::Handle};
+use cubecl::{client::Client, ir::ElemType, prelude::*, server::Handle};
 use sparsek::sparse::{Adjacency, Scaling, sparse_topk, spmm_compressed_with, spmm_with};
 use sparsek::topk::Method;
 use sparsek_kernels::aggregate::{
@@ -105,7 +105,7 @@ fn pattern_of<'a>(
 struct Members {
     values: Handle,
     columns: Handle,
-    index: cubecl::ir::ElemType,
+    index: ElemType,
 }
 
 impl Members {
@@ -209,8 +209,9 @@ fn partition(backend: &Backend) -> Result<(), String> {
         let there = csr.rows + 2 * (csr.indices.len() / 1025);
         let mut longest = i32::MAX;
         for &[start, end, row, slot] in items[..there].iter().filter(|item| item[2] >= 0) {
-            // Within a bucket lengths differ by less than a fourth.
-            if end - start > 1024 || (end - start) * 4 > longest.saturating_mul(5) {
+            // Within a bucket lengths differ by less than a fourth; llvmpipe has each row whole.
+            let ordered = !backend.is_llvmpipe();
+            if ordered && (end - start > 1024 || (end - start) * 4 > longest.saturating_mul(5)) {
                 return Err(format!(
                     "{shape:?}: row {row} from {start} to {end} after {longest}"
                 ));

@@ -1,7 +1,12 @@
 //! What a case has on the device, and how its results are looked at.
 
 use bytemuck::cast_slice;
-use cubecl::{client::Client, ir::ElemType, prelude::*, server::Handle};
+use cubecl::{
+    client::Client,
+    ir::{AddressType, ElemType},
+    prelude::*,
+    server::Handle,
+};
 use sparsek_kernels::{
     aggregate::{self, Compressed, Csr, Operand, Partition, Scales},
     topk::{Rows, Selected, TopkOptions},
@@ -88,7 +93,7 @@ pub fn numbers(client: &Client, elements: usize, seed: u32, dtype: ElemType) -> 
             client,
             count,
             CubeDim::new_1d(256),
-            cubecl::ir::AddressType::from_len(elements + (1 << 25)),
+            AddressType::from_len(elements + (1 << 25)),
             BufferArg::from_raw_parts(output.clone(), elements),
             seed,
             dtype,

@@ -50,8 +50,6 @@ pub struct Arguments {
     /// topk, forward, backward, backward-atomic or dense; may be repeated.
     #[arg(long = "method", value_enum, value_delimiter = ',', default_values_t = Method::ALL)]
     methods: Vec<Method>,
-    #[arg(long, default_value = "", value_delimiter = ';')]
-    tune: Vec<String>,
     /// Seed of synthetic graphs.
     #[arg(long, default_value_t = 0)]
     seed: u64,
@@ -164,18 +162,6 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn set(tune: &str) {
-    println!("  [{tune}]");
-    for name in [
-        "UNITS", "FLIGHT", "SLICE", "PSLICE", "VECTOR", "MOST", "GFLIGHT", "FORM",
-    ] {
-        unsafe { std::env::remove_var(format!("SPARSEK_{name}")) };
-    }
-    for pair in tune.split(',').filter_map(|pair| pair.split_once('=')) {
-        unsafe { std::env::set_var(format!("SPARSEK_{}", pair.0), pair.1) };
-    }
-}
-
 /// Where and how the cases run.
 struct Bench<'a> {
     backend: Backend,
@@ -229,22 +215,16 @@ impl Bench<'_> {
             longest: graph.row(graph.longest()).len(),
         };
         if self.arguments.methods.contains(&Method::Dense) {
-            for tune in &self.arguments.tune {
-                set(tune);
-                self.one(&problem, Method::Dense, None)
-                    .with_context(|| format!("{name}, dense"))?;
-            }
+            self.one(&problem, Method::Dense, None)
+                .with_context(|| format!("{name}, dense"))?;
         }
         for &k in &self.arguments.k {
             let sizes = [graph.nodes(), self.arguments.width, k];
             let kept = Kept::new(client, &problem.x, f32, sizes)?;
             let methods = self.arguments.methods.iter();
             for &method in methods.filter(|&&method| method != Method::Dense) {
-                for tune in &self.arguments.tune {
-                    set(tune);
-                    self.one(&problem, method, Some(&kept))
-                        .with_context(|| format!("{name}, k={k}, {method}"))?;
-                }
+                self.one(&problem, method, Some(&kept))
+                    .with_context(|| format!("{name}, k={k}, {method}"))?;
             }
         }
         Ok(())

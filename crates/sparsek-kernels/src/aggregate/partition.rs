@@ -10,7 +10,7 @@ use super::Csr;
 use crate::{
     error::KernelError,
     launch::{Grid, allocate, argument},
-    topk::launch::zero,
+    topk::{launch::zero, select::is_llvmpipe},
 };
 
 /// Most entries of an item.
@@ -82,14 +82,26 @@ impl Partition {
             if rows == 0 {
                 return Ok(partition);
             }
+            let rows_grid = || Grid::elementwise(client, rows, len.max(rows + 1));
+            let indptr = || argument(csr.indptr, "indptr", int, rows + 1);
+            if is_llvmpipe(client) {
+                let Grid {
+                    count,
+                    dim,
+                    address,
+                } = rows_grid()?;
+                let (indptr, parts) = (indptr()?, argument_of()?);
+                whole_kernel::launch_unchecked(client, count, dim, address, indptr, parts, rows);
+                return Ok(partition);
+            }
             for place in [false, true] {
-                let grid = Grid::elementwise(client, rows, len.max(rows + 1))?;
+                let grid = rows_grid()?;
                 share_kernel::launch_unchecked(
                     client,
                     grid.count,
                     grid.dim,
                     grid.address,
-                    argument(csr.indptr, "indptr", int, rows + 1)?,
+                    indptr()?,
                     argument_of()?,
                     argument(&counts, "counts", int, counters)?,
                     rows,
@@ -220,5 +232,16 @@ fn share_kernel(
             parts[word + 2] = i32::cast_from(row);
             parts[word + 3] = select(number > 1, slot + i32::cast_from(i), i32::from_int(-1));
         }
+    }
+}
+
+/// Each row as an item where it stands, whatever its length: on llvmpipe, where counting fails.
+#[cube(launch_unchecked, address_type = "dynamic")]
+fn whole_kernel(indptr: &[i32], parts: &mut [i32], rows: usize) {
+    if ABSOLUTE_POS < rows {
+        let word = ABSOLUTE_POS * comptime!(WORDS);
+        parts[word] = indptr[ABSOLUTE_POS];
+        parts[word + 1] = indptr[ABSOLUTE_POS + 1];
+        parts[word + 2] = i32::cast_from(ABSOLUTE_POS);
     }
 }

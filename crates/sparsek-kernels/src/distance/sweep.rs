@@ -30,7 +30,7 @@ const UNITS: u32 = 1024;
 const ROWS: usize = 2;
 const COLUMNS: usize = 256;
 /// Cubes to begin with, so that no processor is without one.
-const CUBES: usize = 2048;
+const CUBES: usize = 1024;
 /// Entries that are looked at together.
 const STEP: u32 = 4;
 /// Bytes of shared memory that are not for values.
@@ -110,11 +110,8 @@ impl Sweep<'_> {
         let plane = plane_or_unit(client);
         let lane = plane as usize * self.left.matrix.dtype.size();
         let limit = client.properties().hardware.max_shared_memory_size - SPARE;
-        let rows_env: usize = std::env::var("SPARSEK_R")
-            .ok()
-            .map_or(ROWS, |x| x.parse().unwrap());
-        let rows = if limit >= rows_env * COLUMNS * lane {
-            rows_env
+        let rows = if limit >= ROWS * COLUMNS * lane {
+            ROWS
         } else {
             1
         };
@@ -123,12 +120,9 @@ impl Sweep<'_> {
         let blocks = cols.div_ceil(most).max(1);
         // Few kernels for all numbers of columns.
         let block = cols.div_ceil(blocks).max(1);
-        let units = std::env::var("SPARSEK_U")
-            .ok()
-            .map_or(UNITS, |x| x.parse().unwrap());
         Blueprint {
             plane,
-            planes: units_per_cube(client, units.max(plane)) / plane,
+            planes: units_per_cube(client, UNITS.max(plane)) / plane,
             rows,
             block: block.next_multiple_of(32).min(most),
             half: self.half,
@@ -150,10 +144,7 @@ impl Sweep<'_> {
         let [rows, across] = [left.rows.len(), right.rows.len()];
         let tiles = across.div_ceil(blueprint.width());
         let planes = blueprint.planes as usize;
-        let cubes = std::env::var("SPARSEK_C")
-            .ok()
-            .map_or(CUBES, |x| x.parse().unwrap());
-        let chunks = cubes.div_ceil(tiles).min(rows.div_ceil(planes));
+        let chunks = CUBES.div_ceil(tiles).min(rows.div_ceil(planes));
         let chunk = rows.div_ceil(chunks);
         let noted = [rows * (blocks + 1), across * (blocks + 1)];
         let dim = CubeDim::new_2d(blueprint.plane, blueprint.planes);

@@ -157,15 +157,12 @@ fn select(
     let dtype = output_dtype(like);
     let rows = Rows::contiguous(distances, dtype_to_elem_type(dtype), count, across);
     let index = DType::from(spec.index);
-    let forced = std::env::var("SPARSEK_T")
-        .ok()
-        .map(|name| *topk::ROUTINES.iter().find(|r| r.name() == name).unwrap());
     let found = topk::topk(
         &like.client,
         &rows,
         &options,
         dtype_to_elem_type(index),
-        forced,
+        None,
     )?;
     let shape = Shape::from([count, k]);
     Ok((
