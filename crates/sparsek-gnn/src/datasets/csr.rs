@@ -17,7 +17,7 @@ const HINT: &str = "a folder of graph.npz (scipy.sparse.save_npz of a CSR matrix
 /// - `graph.npz`: a square CSR matrix as `scipy.sparse.save_npz` writes it; row `i` lists the nodes that `i` aggregates from, values
 ///   are ignored.
 /// - `features.npy`: [nodes, features] of any numbers, made f32.
-/// - `labels.npy`: [nodes] of int32 or int64, a class of each; or [nodes, classes] of 0 and 1.
+/// - `labels.npy`: `[nodes]` of int32 or int64, a class of each; or [nodes, classes] of 0 and 1.
 /// - `split.npz`: ids of nodes (int32 or int64) in `train`, `val` and `test`. Without it, `seed` draws 60, 20 and 20 of a hundred.
 ///
 /// # Errors
