@@ -3,6 +3,10 @@
 //!
 //! Items take their place in the order in which units ask for it. No sum depends on that: the parts of a row are cut by its
 //! length alone, and added up in order.
+#![allow(
+    clippy::manual_div_ceil,
+    reason = "kernels know no `div_ceil` on runtime integers"
+)]
 
 use cubecl::{prelude::*, server::Handle};
 
