@@ -60,6 +60,16 @@ const NO_SHARED: &str =
 const LOOP_LIMIT: &str = "llvmpipe ends a shader's loops after 65,535 iterations in all";
 
 impl Backend {
+    /// Why tensors of a dtype cannot be computed with there, if they cannot.
+    pub fn lacks(&self, dtype: burn::tensor::DType) -> Option<String> {
+        if !self.device.supports_dtype(dtype) {
+            return Some(format!("the device has no {dtype:?}"));
+        }
+        let rounds = self.kind != Kind::Cpu || sparsek_kernels::host_rounds();
+        let bf16 = dtype == burn::tensor::DType::BF16;
+        (bf16 && !rounds).then(|| "the host cannot round to bf16 for the CPU runtime".into())
+    }
+
     /// Notes that a probe in another process died of a kernel with shared memory.
     pub fn without_shared_memory(self) -> Self {
         Self {

@@ -155,6 +155,10 @@ impl Shape {
         };
         let lengths = [1023, 1024, 1025, 0, 2047, 2048, 2049, 1, 3073];
         let (mut indptr, mut indices) = (vec![0], Vec::new());
+        #[allow(
+            clippy::needless_range_loop,
+            reason = "only one of the shapes has lengths"
+        )]
         for row in 0..rows {
             let length = match self {
                 Self::Ragged => random.below(20),
@@ -377,8 +381,8 @@ fn one<T: Element>(
     sizes: [usize; 2],
     factors: Factors,
 ) -> Outcome {
-    if !backend.device.supports_dtype(T::dtype()) {
-        return Ok(Verdict::Skipped(format!("the device has no {}", T::NAME)));
+    if let Some(reason) = backend.lacks(T::dtype()) {
+        return Ok(Verdict::Skipped(reason));
     }
     // Rows are not cut on llvmpipe, and so long ones may be wrong there.
     let longest = if shape == Shape::Hub { 100_000 } else { 0 };
@@ -393,7 +397,7 @@ fn one<T: Element>(
     let weights = vector::<T>(&problem.csr.weights, &device).require_grad();
     let scaling = problem.scaling::<T>(factors, weights.clone(), &device);
     let compressed = sparse_topk(x.clone(), problem.k, Method::Exact);
-    check_members::<T>(&problem, &compressed)?;
+    check_members(&problem, &compressed)?;
     let y = spmm_compressed_with(&adjacency, &compressed, &scaling);
     if y.dims() != [rows, problem.width] {
         return Err(format!("shape {:?}", y.dims()));
@@ -423,7 +427,7 @@ fn one<T: Element>(
 }
 
 /// Values, columns and their dtype, the dense form, and its gradient.
-fn check_members<T: Element>(problem: &Problem, found: &Compressed) -> Result<(), String> {
+fn check_members(problem: &Problem, found: &Compressed) -> Result<(), String> {
     let columns: Vec<i64> = found.columns().to_data().iter::<i64>().collect();
     let expected: Vec<i64> = problem.members.concat().iter().map(|&m| m as i64).collect();
     if columns != expected {

@@ -55,6 +55,9 @@ fn special<T: Element>(backend: &Backend) -> Outcome {
     if !device.supports_dtype(T::dtype()) {
         return refused::<T>(device);
     }
+    if let Some(reason) = backend.lacks(T::dtype()) {
+        return Ok(Verdict::Skipped(reason));
+    }
     let mut random = Random::new(9);
     let rows = [Distribution::Special, Distribution::Subnormal];
     let data: Vec<T> = rows
@@ -79,6 +82,9 @@ fn of_dtype<T: Element>(backend: &Backend, make: &Sparse) -> Outcome {
     let device = &backend.device;
     if !device.supports_dtype(T::dtype()) {
         return refused::<T>(device);
+    }
+    if let Some(reason) = backend.lacks(T::dtype()) {
+        return Ok(Verdict::Skipped(reason));
     }
     let host = rounded::<T>(&make.matrix(1));
     let csr = upload::<T>(&host, device);

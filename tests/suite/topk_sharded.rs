@@ -107,11 +107,8 @@ fn cuts(backend: &Backend, cut: &[usize]) -> Outcome {
 }
 
 fn of_dtype<T: Element>(backend: &Backend) -> Outcome {
-    if !backend.device.supports_dtype(T::dtype()) {
-        return Ok(Verdict::Skipped(format!(
-            "Burn has no {} tensors there",
-            T::NAME
-        )));
+    if let Some(reason) = backend.lacks(T::dtype()) {
+        return Ok(Verdict::Skipped(reason));
     }
     // Burn's `cat` sets subnormals of bf16 to zero there.
     let flushed = backend.kind == Kind::Cpu && T::NAME == "bf16";

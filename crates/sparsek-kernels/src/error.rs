@@ -46,6 +46,14 @@ pub enum KernelError {
         /// Name of the runtime.
         runtime: &'static str,
     },
+    /// CubeCL's CPU runtime cannot round to bf16: that takes AVX512-BF16, or a C runtime that has `__truncsfbf2`.
+    #[error("the host cannot round f32 to {dtype} for {runtime}")]
+    Rounding {
+        /// The dtype.
+        dtype: ElemType,
+        /// Name of the runtime.
+        runtime: &'static str,
+    },
     /// A routine was forced that cannot run this request on this device.
     #[error("routine {routine} cannot run here: {reason}")]
     Routine {

@@ -1,7 +1,7 @@
 //! What every launch shares: grids, address widths, checked buffers.
 
 use cubecl::{
-    ir::{AddressType, ElemType},
+    ir::{AddressType, ElemType, FloatKind},
     prelude::*,
     server::{Handle, MemoryLayoutDescriptor},
 };
@@ -99,6 +99,35 @@ pub(crate) fn require_dtype(client: &Client, dtype: ElemType) -> Result<(), Kern
             runtime: client.name(),
         })
     }
+}
+
+/// Fails when kernels cannot round to the dtype.
+pub(crate) fn require_rounding(client: &Client, dtype: ElemType) -> Result<(), KernelError> {
+    let runtime = client.name();
+    match dtype {
+        ElemType::Float(FloatKind::BF16) if runtime == "cpu" && !host_rounds() => {
+            Err(KernelError::Rounding { dtype, runtime })
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether code compiled on the host can round f32 to bf16: in one instruction, or by a function of the C runtime.
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+pub fn host_rounds() -> bool {
+    use std::ffi::{c_char, c_void};
+    unsafe extern "C" {
+        fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
+    }
+    // SAFETY: no library means all that are loaded; the name ends with a zero; nothing is called.
+    let symbol = || unsafe { dlsym(std::ptr::null_mut(), c"__truncsfbf2".as_ptr()) };
+    std::arch::is_x86_feature_detected!("avx512bf16") || !symbol().is_null()
+}
+
+/// Whether code compiled on the host can round f32 to bf16.
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+pub fn host_rounds() -> bool {
+    true
 }
 
 /// The error of a device that reports a failure when it is waited for.

@@ -19,3 +19,5 @@ pub mod topk;
 #[doc(hidden)]
 pub use cubecl;
 pub use error::KernelError;
+#[doc(hidden)]
+pub use launch::host_rounds;

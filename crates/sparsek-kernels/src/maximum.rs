@@ -4,7 +4,7 @@
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
 use crate::{
-    aggregate::{Csr, accumulator},
+    aggregate::{Csr, rounded},
     error::KernelError,
     launch::{Grid, allocate, argument},
 };
@@ -25,7 +25,7 @@ pub fn maximum(
     dtype: ElemType,
     width: usize,
 ) -> Result<(Handle, Handle), KernelError> {
-    accumulator(client, dtype)?;
+    rounded(client, dtype)?;
     let int = i32::elem_type_native();
     let elements = csr.rows * width;
     let values = allocate(client, "values", elements, dtype)?;
@@ -71,7 +71,7 @@ pub fn maximum_gradient(
     dtype: ElemType,
     width: usize,
 ) -> Result<Handle, KernelError> {
-    let sum = accumulator(client, dtype)?;
+    let sum = rounded(client, dtype)?;
     let int = i32::elem_type_native();
     let elements = transposed.rows * width;
     let output = allocate(client, "output", elements, dtype)?;

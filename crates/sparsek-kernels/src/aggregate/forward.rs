@@ -154,7 +154,7 @@ pub(super) fn launch(
     x: &Compressed,
     routine: Option<Routine>,
 ) -> Result<Handle, KernelError> {
-    let sum = super::accumulator(client, x.dtype)?;
+    let sum = super::rounded(client, x.dtype)?;
     let planes = match routine {
         Some(Routine::Unit) => None,
         Some(Routine::Plane) => Some(check(client, "plane", x.width * sum.size())?),

@@ -25,7 +25,7 @@ pub use sddmm::{sddmm, sddmm_compressed};
 
 use crate::{
     error::KernelError,
-    launch::{argument, require_dtype},
+    launch::{argument, require_dtype, require_rounding},
 };
 use entries::Factors;
 use gather::{Gather, Picked};
@@ -157,7 +157,7 @@ pub fn spmm(
         operand,
         x,
         dtype,
-        sum: accumulator(client, dtype)?,
+        sum: rounded(client, dtype)?,
         width,
         picked: None,
     };
@@ -206,7 +206,7 @@ pub fn gradient(
         operand: turned,
         x: upstream,
         dtype: x.dtype,
-        sum: accumulator(client, x.dtype)?,
+        sum: rounded(client, x.dtype)?,
         width: x.width,
         picked: Some(Picked {
             columns: x.columns,
@@ -259,5 +259,12 @@ pub(crate) fn accumulator(client: &Client, dtype: ElemType) -> Result<ElemType, 
         }
     };
     require_dtype(client, dtype)?;
+    Ok(sum)
+}
+
+/// The dtype that sums are kept in which are rounded to `dtype` at the end.
+pub(crate) fn rounded(client: &Client, dtype: ElemType) -> Result<ElemType, KernelError> {
+    let sum = accumulator(client, dtype)?;
+    require_rounding(client, dtype)?;
     Ok(sum)
 }

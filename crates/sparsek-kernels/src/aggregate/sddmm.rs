@@ -3,8 +3,9 @@
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
 use super::{
-    Compressed, Operand, accumulator,
+    Compressed, Operand,
     entries::{Entries, Factors, row_factor},
+    rounded,
 };
 use crate::{
     error::KernelError,
@@ -78,7 +79,7 @@ fn launch(
     right: &Right,
 ) -> Result<Handle, KernelError> {
     let dtype = right.dtype;
-    let sum = accumulator(client, dtype)?;
+    let sum = rounded(client, dtype)?;
     let csr = operand.csr;
     let output = allocate(client, "output", csr.nnz, dtype)?;
     if csr.nnz == 0 {

@@ -13,7 +13,7 @@ use super::{Matrix, norms::Prepared, planes_for, semiring::Gradient};
 use crate::{
     aggregate::row_of,
     error::KernelError,
-    launch::{allocate, argument},
+    launch::{allocate, argument, require_rounding},
 };
 
 /// The entries of a matrix by column: its transposed pattern.
@@ -49,6 +49,7 @@ pub fn gradient(
     upstream: &Upstream,
     slope: Gradient,
 ) -> Result<Handle, KernelError> {
+    require_rounding(client, x.dtype)?;
     let output = allocate(client, "gradient", x.nnz, x.dtype)?;
     if x.nnz == 0 {
         return Ok(output);
