@@ -15,7 +15,9 @@ use burn_cubecl::{CubeBackend, kernel::into_contiguous, tensor::CubeTensor};
 use cubecl::{MemoryScope, client::Client, server::Handle};
 use sparsek_kernels::{
     KernelError,
-    distance::{self, Index, Matrix, Parameter, Prepared, Upstream, index_part, without_own},
+    distance::{
+        self, Index, Matrix, Parameter, Prepared, Routine, Upstream, index_part, without_own,
+    },
     topk::{self, Rows, TopkOptions},
 };
 
@@ -75,9 +77,7 @@ impl Tensors {
             nnz: self.indices.shape()[0],
         }
     }
-}
 
-impl Tensors {
     /// Some of the rows. Offsets stay those of all entries.
     fn rows(&self, rows: &Range<usize>) -> Self {
         let size = size_of::<i32>();
@@ -238,7 +238,9 @@ fn in_parts(
         let some = first..rows.min(first + part);
         let y = y.rows(&some);
         let by = &spec.by;
-        let index = Index::new(client, &y.matrix(), by.distance, by.p, by.routine)?;
+        // There are parts of no other routine; what a part has is not known, and so it must not be chosen by that.
+        let routine = Some(Routine::Inverted);
+        let index = Index::new(client, &y.matrix(), by.distance, by.p, routine)?;
         let x_ready = index.prepare(client, &x.matrix())?;
         let ready = Ready {
             index,

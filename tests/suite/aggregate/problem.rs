@@ -1,0 +1,289 @@
+//! Problems of products with compressed rows: pattern, factors, members, and what comes out in f64.
+
+use burn::tensor::{Device, Tensor};
+use sparsek::sparse::Scaling;
+use sparsek_tests::data::Random;
+use sparsek_tests::element::Element;
+use sparsek_tests::oracle::spmm::{Bounded, Csr};
+use sparsek_tests::oracle::topk::select;
+use sparsek_tests::sparse::{rounded, vector};
+
+/// Which factors entries have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Factors {
+    /// None.
+    Ones,
+    /// Weights.
+    Weights,
+    /// Factors of rows.
+    Rows,
+    /// Factors of columns.
+    Cols,
+    /// Factors of rows and columns.
+    Some,
+    /// All.
+    All,
+}
+
+impl Factors {
+    pub const ALL: [Self; 6] = [
+        Self::Ones,
+        Self::Weights,
+        Self::Rows,
+        Self::Cols,
+        Self::Some,
+        Self::All,
+    ];
+
+    pub fn weights(self) -> bool {
+        matches!(self, Self::Weights | Self::All)
+    }
+
+    pub fn rows(self) -> bool {
+        matches!(self, Self::Rows | Self::Some | Self::All)
+    }
+
+    pub fn cols(self) -> bool {
+        matches!(self, Self::Cols | Self::Some | Self::All)
+    }
+}
+
+/// Shapes of patterns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// Random degrees from 0 on, columns in random order, some twice.
+    Ragged,
+    /// Most rows and most columns are empty, the first and the last among them.
+    Empty,
+    /// A row and a column of 100,000 entries each.
+    Hub,
+    /// Few rows, many columns.
+    Wide,
+    /// No entries.
+    Nothing,
+    /// Rows just below, at and above the length at which they are cut.
+    Cut,
+}
+
+impl Shape {
+    pub fn csr(self) -> Csr {
+        let mut random = Random::new(self as u64 + 11);
+        let [rows, cols] = match self {
+            Self::Ragged | Self::Nothing => [70, 60],
+            Self::Empty => [90, 80],
+            Self::Hub => [300, 250],
+            Self::Wide => [5, 400],
+            Self::Cut => [9, 300],
+        };
+        let lengths = [1023, 1024, 1025, 0, 2047, 2048, 2049, 1, 3073];
+        let (mut indptr, mut indices) = (vec![0], Vec::new());
+        #[allow(
+            clippy::needless_range_loop,
+            reason = "only one of the shapes has lengths"
+        )]
+        for row in 0..rows {
+            let length = match self {
+                Self::Ragged => random.below(20),
+                Self::Empty if row % 7 == 3 => 9,
+                Self::Hub if row == 70 => 100_000,
+                Self::Hub => 335,
+                Self::Wide => 130,
+                Self::Cut => lengths[row],
+                Self::Empty | Self::Nothing => 0,
+            };
+            indices.extend((0..length).map(|_| match self {
+                Self::Hub if row != 70 => 30,
+                Self::Empty => 1 + 5 * random.below(15) as u32,
+                _ => random.below(cols) as u32,
+            }));
+            indptr.push(indices.len() as u32);
+        }
+        let weights = normals(indices.len(), 5);
+        Csr {
+            rows,
+            cols,
+            indptr,
+            indices,
+            weights,
+        }
+    }
+}
+
+pub fn normals(n: usize, seed: u64) -> Vec<f64> {
+    let mut random = Random::new(seed);
+    (0..n).map(|_| f64::from(random.normal() as f32)).collect()
+}
+
+/// What `T` makes of numbers.
+fn round<T: Element>(data: &[f64]) -> Vec<f64> {
+    data.iter().map(|&x| T::of(x).wide_f64()).collect()
+}
+
+/// A problem: everything as `T` has it, and the factors that are used put into the weights.
+pub struct Problem {
+    /// The pattern, with weights as they are given.
+    pub csr: Csr,
+    /// With weights as the product has them.
+    pub effective: Csr,
+    rows: Vec<f64>,
+    cols: Vec<f64>,
+    /// The dense rows.
+    pub x: Vec<f64>,
+    /// The dense rows with everything but the members set to zero.
+    pub kept: Vec<f64>,
+    pub members: Vec<Vec<usize>>,
+    pub upstream: Vec<f64>,
+    pub width: usize,
+    pub k: usize,
+}
+
+impl Problem {
+    pub fn new<T: Element>(shape: Shape, [width, k]: [usize; 2], factors: Factors) -> Self {
+        let csr = rounded::<T>(&shape.csr());
+        let single =
+            |data: Vec<f64>| -> Vec<f64> { data.iter().map(|&x| f64::from(x as f32)).collect() };
+        let rows = single(normals(csr.rows, 6));
+        let cols = single(normals(csr.cols, 7));
+        let x = round::<T>(&normals(csr.cols * width, 8));
+        let upstream = round::<T>(&normals(csr.rows * width, 9));
+        let one = 1.0;
+        let weights = csr.entries().map(|(i, j, w)| {
+            let w = if factors.weights() { w } else { one };
+            let row = if factors.rows() { rows[i] } else { one };
+            let col = if factors.cols() { cols[j] } else { one };
+            row * w * col
+        });
+        let effective = Csr {
+            weights: weights.collect(),
+            ..csr.clone()
+        };
+        let options = sparsek_kernels::topk::TopkOptions::new(k);
+        let members: Vec<Vec<usize>> = x
+            .chunks(width)
+            .map(|row| {
+                let row: Vec<T> = row.iter().map(|&x| T::of(x)).collect();
+                select(&row, &options)
+            })
+            .collect();
+        let mut kept = vec![0.0; x.len()];
+        for (row, members) in members.iter().enumerate() {
+            for at in members.iter().map(|member| row * width + member) {
+                kept[at] = x[at];
+            }
+        }
+        Self {
+            csr,
+            effective,
+            rows,
+            cols,
+            x,
+            kept,
+            members,
+            upstream,
+            width,
+            k,
+        }
+    }
+
+    pub fn scaling<T: Element>(
+        &self,
+        factors: Factors,
+        weights: Tensor<1>,
+        device: &Device,
+    ) -> Scaling {
+        let mut scaling = Scaling::default();
+        if factors.weights() {
+            scaling = scaling.with_weights(weights);
+        }
+        let sum = |data: &[f64]| match T::NAME {
+            "f64" => vector::<f64>(data, device),
+            _ => vector::<f32>(data, device),
+        };
+        if factors.rows() {
+            scaling = scaling.with_rows(sum(&self.rows));
+        }
+        if factors.cols() {
+            scaling = scaling.with_cols(sum(&self.cols));
+        }
+        scaling
+    }
+
+    /// The gradient of the members.
+    pub fn gradient_of_members(&self) -> Bounded {
+        let dense = self.effective.grad_x(&self.upstream, self.width);
+        let places = self.members.iter().enumerate();
+        let places: Vec<usize> = places
+            .flat_map(|(row, members)| members.iter().map(move |member| row * self.width + member))
+            .collect();
+        Bounded {
+            values: places.iter().map(|&at| dense.values[at]).collect(),
+            magnitudes: places.iter().map(|&at| dense.magnitudes[at]).collect(),
+            terms: places.iter().map(|&at| dense.terms[at]).collect(),
+        }
+    }
+
+    /// The gradient of the dense input: nothing but at members.
+    pub fn gradient(&self) -> Bounded {
+        let mut gradient = self.effective.grad_x(&self.upstream, self.width);
+        for (row, members) in self.members.iter().enumerate() {
+            for column in (0..self.width).filter(|column| !members.contains(column)) {
+                gradient.values[row * self.width + column] = 0.0;
+                gradient.magnitudes[row * self.width + column] = 0.0;
+            }
+        }
+        gradient
+    }
+
+    /// The gradient of the weights, with the other factors.
+    pub fn gradient_of_weights(&self, factors: Factors) -> Bounded {
+        let mut gradient = self
+            .csr
+            .grad_weights(&self.upstream, &self.kept, self.width);
+        for (e, (i, j, _)) in self.csr.entries().enumerate() {
+            let row = if factors.rows() { self.rows[i] } else { 1.0 };
+            let col = if factors.cols() { self.cols[j] } else { 1.0 };
+            gradient.values[e] *= row * col;
+            gradient.magnitudes[e] *= (row * col).abs();
+        }
+        gradient
+    }
+}
+
+fn epsilon<T: Element>() -> f64 {
+    match T::NAME {
+        "f64" => f64::EPSILON,
+        "f16" => 2f64.powi(-10),
+        "bf16" => 2f64.powi(-7),
+        _ => f64::from(f32::EPSILON),
+    }
+}
+
+/// Compares with what `T` makes of sums in f32 or f64.
+pub fn compare<T: Element, const D: usize>(
+    what: &str,
+    found: Tensor<D>,
+    expected: &Bounded,
+) -> Result<(), String> {
+    let found: Vec<f64> = found.into_data().iter::<f64>().collect();
+    let sums = f64::from(f32::EPSILON).min(epsilon::<T>());
+    if found.len() != expected.values.len() {
+        return Err(format!(
+            "{what}: {} elements instead of {}",
+            found.len(),
+            expected.values.len()
+        ));
+    }
+    for (at, (&found, &value)) in found.iter().zip(&expected.values).enumerate() {
+        let terms = (expected.terms[at] + 4) as f64 * sums * expected.magnitudes[at];
+        let bound = terms
+            + epsilon::<T>() * (value.abs() + terms)
+            + if T::NAME == "f16" { 1e-7 } else { 0.0 };
+        let off = (found - value).abs();
+        if off.is_nan() || off > bound {
+            return Err(format!(
+                "{what}: element {at} is {found} instead of {value}, off by more than {bound:e}"
+            ));
+        }
+    }
+    Ok(())
+}
