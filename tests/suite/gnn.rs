@@ -347,9 +347,8 @@ fn product_rounding(device: &Device) -> f64 {
             .collect()
     };
     let (x, y) = (data(1), data(2));
-    let matrix = |data: &[f32], shape: [usize; 2]| {
-        Tensor::<1>::from_floats(data, device).reshape(shape)
-    };
+    let matrix =
+        |data: &[f32], shape: [usize; 2]| Tensor::<1>::from_floats(data, device).reshape(shape);
     let product = matrix(&x, [rows, inner]).matmul(matrix(&y, [rows, inner]).transpose());
     let found = product.into_data();
     let mut worst = 0f64;

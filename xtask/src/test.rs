@@ -5,7 +5,7 @@ use std::process::Command;
 use clap::{Args, ValueEnum};
 
 use crate::environment::{can_build_cpu, ensure_vulkan};
-use crate::process::{Result, built, cargo, run};
+use crate::process::{Result, built, cargo, run, run_together};
 
 /// A backend of the suite, which is a feature of the crates as well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -138,10 +138,14 @@ fn suite(plan: &Plan, backends: &[Backend], fusion: bool, filter: Option<&str>) 
         if fusion { "with" } else { "without" }
     );
     run(cargo(plan.cargo("build", fusion)).args(["--bin", "suite"]))?;
-    let names: Vec<String> = backends.iter().map(|b| b.name()).collect();
-    let mut command = Command::new(built("suite")?);
-    command.args(["--backend", &names.join(",")]).args(filter);
-    run(&mut command)
+    // A process for each backend: a case compiles kernels with one thread most of the time.
+    let program = built("suite")?;
+    let commands = backends.iter().map(|backend| {
+        let mut command = Command::new(&program);
+        command.args(["--backend", &backend.name()]).args(filter);
+        command
+    });
+    run_together(commands.collect())
 }
 
 /// The command.
