@@ -112,12 +112,16 @@ pub fn run_plan(plan: &Plan, options: &Options) -> Result {
         }
         suite(plan, &plan.backends, true, options.filter.as_deref())?;
     }
-    let fused: Vec<Backend> = plan
+    let mut fused: Vec<Backend> = plan
         .backends
         .iter()
         .copied()
         .filter(|b| *b != Backend::Flex)
         .collect();
+    // Kernels are the same without fusion, and the CPU runtime is the slowest to run them.
+    if fused.len() > 1 {
+        fused.retain(|b| *b != Backend::Cpu);
+    }
     if fused.is_empty() {
         println!("without fusion there is nothing to run: flex has none");
         return if options.fusion_off {

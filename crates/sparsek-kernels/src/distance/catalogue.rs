@@ -6,7 +6,7 @@ use cubecl::prelude::*;
 
 use super::{
     Job, Matrix, Parameter, Prepared, Routine,
-    host::{self, HostMatrix},
+    host::{self, HostPair},
     hybrid, inverted, merge, norms,
     semiring::{HostSemiring, Needs, Semiring},
     tiled,
@@ -35,12 +35,12 @@ pub trait Distance: Send + Sync {
     #[doc(hidden)]
     fn launch(&self, job: &Job, routine: Routine) -> Result<(), KernelError>;
 
-    /// Distances of the rows of the first matrix to all of the second on the host, `batch` rows at a time: `each` gets the
-    /// first row of a batch and its distances, row after row.
-    fn host_f32(&self, matrices: [&HostMatrix<f32>; 2], p: f64, batch: usize, each: Each<f32>);
+    /// Distances of the rows of the first matrix, or of the second itself, to all of the second on the host, `batch` rows at a
+    /// time: `each` gets the first row of a batch and its distances, row after row.
+    fn host_f32(&self, matrices: HostPair<f32>, p: f64, batch: usize, each: Each<f32>);
 
     /// [`host_f32`](Self::host_f32) in f64.
-    fn host_f64(&self, matrices: [&HostMatrix<f64>; 2], p: f64, batch: usize, each: Each<f64>);
+    fn host_f64(&self, matrices: HostPair<f64>, p: f64, batch: usize, each: Each<f64>);
 }
 
 /// The [`Distance`] of a type.
@@ -76,11 +76,11 @@ impl<M: Semiring + HostSemiring> Distance for Entry<M> {
         }
     }
 
-    fn host_f32(&self, matrices: [&HostMatrix<f32>; 2], p: f64, batch: usize, each: Each<f32>) {
+    fn host_f32(&self, matrices: HostPair<f32>, p: f64, batch: usize, each: Each<f32>) {
         host::pairwise::<M, f32>(matrices, p as f32, M::NEEDS, batch, each);
     }
 
-    fn host_f64(&self, matrices: [&HostMatrix<f64>; 2], p: f64, batch: usize, each: Each<f64>) {
+    fn host_f64(&self, matrices: HostPair<f64>, p: f64, batch: usize, each: Each<f64>) {
         host::pairwise::<M, f64>(matrices, p, M::NEEDS, batch, each);
     }
 }

@@ -23,6 +23,9 @@ pub struct HostMatrix<'a, S> {
     pub cols: usize,
 }
 
+/// Two matrices, the first nothing where both are the same.
+pub type HostPair<'a, S> = (Option<&'a HostMatrix<'a, S>>, &'a HostMatrix<'a, S>);
+
 /// A matrix with its norms, values prepared.
 struct Ready<'a, S> {
     matrix: HostMatrix<'a, S>,
@@ -102,9 +105,11 @@ impl<S: Real> Columns<S> {
         Self { starts, entries }
     }
 
-    fn column(&self, column: u32) -> &[(u32, S)] {
+    /// Those of the rows from one on.
+    fn column(&self, column: u32, from: usize) -> &[(u32, S)] {
         let column = column as usize;
-        &self.entries[self.starts[column]..self.starts[column + 1]]
+        let all = &self.entries[self.starts[column]..self.starts[column + 1]];
+        &all[all.partition_point(|entry| (entry.0 as usize) < from)..]
     }
 }
 
@@ -150,7 +155,8 @@ fn merge<M: HostSemiring, S: Real>(
 
 /// Two matrices, ready for distances between their rows.
 struct Two<'a, M, S> {
-    x: Ready<'a, S>,
+    /// Nothing where both are the same.
+    x: Option<Ready<'a, S>>,
     y: Ready<'a, S>,
     /// Of `y`, where products run over the columns of both only.
     columns: Option<Columns<S>>,
@@ -159,9 +165,13 @@ struct Two<'a, M, S> {
     semiring: PhantomData<fn() -> M>,
 }
 
-impl<M: HostSemiring, S: Real> Two<'_, M, S> {
+impl<'a, M: HostSemiring, S: Real> Two<'a, M, S> {
+    fn left(&self) -> &Ready<'a, S> {
+        self.x.as_ref().unwrap_or(&self.y)
+    }
+
     fn sums(&self, i: usize, j: usize, total: S, other: S) -> Sums<S> {
-        let ([x, second_x], [y, second_y]) = (self.x.norms[i], self.y.norms[j]);
+        let ([x, second_x], [y, second_y]) = (self.left().norms[i], self.y.norms[j]);
         Sums {
             total,
             other,
@@ -169,17 +179,17 @@ impl<M: HostSemiring, S: Real> Two<'_, M, S> {
             y,
             second_x,
             second_y,
-            cols: S::new(self.x.matrix.cols as f32),
+            cols: S::new(self.y.matrix.cols as f32),
             p: self.p,
         }
     }
 
-    /// Distances of row `i` to all rows of `y`.
-    fn row(&self, i: usize, output: &mut [S]) {
+    /// Distances of row `i` to the rows of `y` from one on.
+    fn row(&self, i: usize, from: usize, output: &mut [S]) {
         let (needs, p) = (self.needs, self.p);
-        let row: Vec<(u32, S)> = self.x.row(i).collect();
+        let row: Vec<(u32, S)> = self.left().row(i).collect();
         let Some(columns) = &self.columns else {
-            for (j, output) in output.iter_mut().enumerate() {
+            for (j, output) in (from..).zip(output) {
                 let merged = merge::<M, S>(&row, self.y.row(j), p, needs);
                 let sums = self.sums(i, j, merged.total, merged.other);
                 *output = M::finalise(M::core(sums), sums);
@@ -189,16 +199,18 @@ impl<M: HostSemiring, S: Real> Two<'_, M, S> {
         output.fill(M::identity());
         let mut others = vec![S::new(0.0); if needs.other { output.len() } else { 0 }];
         for &(column, a) in &row {
-            for &(j, b) in columns.column(column) {
-                let total = &mut output[j as usize];
+            for &(j, b) in columns.column(column, from) {
+                let place = j as usize - from;
+                let total = &mut output[place];
                 *total = M::reduce(*total, M::product(a, b, p));
                 if needs.other {
-                    others[j as usize] += M::other(a, b);
+                    others[place] += M::other(a, b);
                 }
             }
         }
-        for (j, output) in output.iter_mut().enumerate() {
-            let other = others.get(j).copied().unwrap_or(S::new(0.0));
+        for (place, output) in output.iter_mut().enumerate() {
+            let j = from + place;
+            let other = others.get(place).copied().unwrap_or(S::new(0.0));
             let sums = self.sums(i, j, *output, other);
             let mut core = M::core(sums);
             let kept = core >= S::new(CANCELLED) * M::scale(sums);
@@ -210,25 +222,65 @@ impl<M: HostSemiring, S: Real> Two<'_, M, S> {
     }
 }
 
-/// Distances of the rows of `x` to all of `y`, `batch` rows at a time: `each` gets the first row of a batch and its distances,
-/// row after row.
+/// Rows that are given out together, and those of them that a thread fills.
+const STRIPE: usize = 512;
+const FILLED: usize = 16;
+
+impl<M: HostSemiring, S: Real> Two<'_, M, S> {
+    /// Distances of a matrix to itself: half of them are computed.
+    fn own(&self, each: &mut dyn FnMut(usize, &[S])) {
+        let rows = self.y.matrix.rows();
+        let mut half = vec![S::new(0.0); rows * rows];
+        let upper = half.par_chunks_mut(rows.max(1)).enumerate();
+        upper.for_each(|(i, output)| self.row(i, i, &mut output[i..]));
+        let mut stripe = vec![S::new(0.0); STRIPE.min(rows) * rows];
+        for first in (0..rows).step_by(STRIPE) {
+            let stripe = &mut stripe[..STRIPE.min(rows - first) * rows];
+            let parts = stripe.par_chunks_mut(FILLED * rows).enumerate();
+            parts.for_each(|(part, output)| mirrored(&half, [first + part * FILLED, rows], output));
+            each(first, stripe);
+        }
+    }
+}
+
+/// Whole rows, from the first on, of a symmetric matrix of which the upper half is known.
+fn mirrored<S: Real>(upper: &[S], [first, rows]: [usize; 2], output: &mut [S]) {
+    let count = output.len() / rows;
+    for i in 0..count {
+        let diagonal = first + i;
+        output[i * rows..][diagonal..rows]
+            .copy_from_slice(&upper[diagonal * rows..][diagonal..rows]);
+    }
+    for j in 0..first + count {
+        let above = &upper[j * rows + first..][..count];
+        for i in (j + 1).saturating_sub(first)..count {
+            output[i * rows + j] = above[i];
+        }
+    }
+}
+
+/// Distances of the rows of `x`, or of `y` itself, to all of `y`, `batch` rows at a time: `each` gets the first row of a batch and
+/// its distances, row after row. Where all rows are a batch, a matrix with itself costs half.
 pub(super) fn pairwise<M: HostSemiring, S: Real>(
-    [x, y]: [&HostMatrix<S>; 2],
+    (x, y): HostPair<S>,
     p: S,
     needs: Needs,
     batch: usize,
     each: &mut dyn FnMut(usize, &[S]),
 ) {
-    let (rows, across) = (x.rows(), y.rows());
+    let (rows, across) = (x.unwrap_or(y).rows(), y.rows());
     let y = Ready::new::<M>(*y, p);
     let two = Two::<M, S> {
-        x: Ready::new::<M>(*x, p),
+        x: x.map(|x| Ready::new::<M>(*x, p)),
         columns: needs.annihilates.then(|| Columns::new(&y)),
         y,
         p,
         needs,
         semiring: PhantomData,
     };
+    if two.x.is_none() && needs.symmetric && batch >= rows {
+        return two.own(each);
+    }
     let batch = batch.clamp(1, rows.max(1));
     let mut output = vec![S::new(0.0); batch * across];
     for first in (0..rows).step_by(batch) {
@@ -236,7 +288,7 @@ pub(super) fn pairwise<M: HostSemiring, S: Real>(
         let output = &mut output[..count * across];
         if across > 0 {
             let rows = output.par_chunks_mut(across).enumerate();
-            rows.for_each(|(i, output)| two.row(first + i, output));
+            rows.for_each(|(i, output)| two.row(first + i, 0, output));
         }
         each(first, output);
     }

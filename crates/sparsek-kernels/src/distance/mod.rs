@@ -31,7 +31,7 @@ use self::columns::Columns;
 pub use self::{
     catalogue::{Distance, Each, Entry},
     gradient::{Turned, Upstream, gradient},
-    host::HostMatrix,
+    host::{HostMatrix, HostPair},
     memory::index_part,
     metrics::{Metric, UnknownMetric},
     norms::Prepared,

@@ -10,7 +10,7 @@ use burn::{
 use burn_flex::FlexTensor;
 use rayon::prelude::*;
 use sparsek_kernels::{
-    distance::{Each, Gradient, HostMatrix, Real, STRETCH, Within},
+    distance::{Each, Gradient, HostMatrix, HostPair, Real, STRETCH, Within},
     topk::Method,
 };
 
@@ -20,8 +20,21 @@ use crate::ops::{
     WithinSpec,
 };
 
-/// Bytes of distances that are made at a time.
+/// Bytes of distances that are made at a time, and of those of rows to themselves: where all fit, half of them are computed.
 const BATCH_BYTES: usize = 64 << 20;
+const OWN_BYTES: usize = 512 << 20;
+
+/// Rows of a batch.
+fn batch<S>(spec: &DistanceSpec, across: usize) -> usize {
+    let bytes = if spec.own { OWN_BYTES } else { BATCH_BYTES };
+    let row = across * size_of::<S>();
+    let fitting = bytes / row.max(1);
+    // What does not fit is not kept in memory for nothing.
+    match fitting >= across {
+        true => fitting,
+        false => BATCH_BYTES / row,
+    }
+}
 
 /// A matrix in the host's memory.
 struct Arrays<S> {
@@ -45,7 +58,7 @@ impl<S> Arrays<S> {
 /// A number that distances are computed in.
 trait Computed: Key + Real + burn::tensor::Element {
     fn values(values: &FlexTensor) -> Vec<Self>;
-    fn run(spec: &DistanceSpec, matrices: [&HostMatrix<Self>; 2], batch: usize, each: Each<Self>);
+    fn run(spec: &DistanceSpec, matrices: HostPair<Self>, batch: usize, each: Each<Self>);
 }
 
 impl Computed for f32 {
@@ -63,7 +76,7 @@ impl Computed for f32 {
         }
     }
 
-    fn run(spec: &DistanceSpec, matrices: [&HostMatrix<f32>; 2], batch: usize, each: Each<f32>) {
+    fn run(spec: &DistanceSpec, matrices: HostPair<f32>, batch: usize, each: Each<f32>) {
         spec.distance.host_f32(matrices, spec.p, batch, each);
     }
 }
@@ -74,7 +87,7 @@ impl Computed for f64 {
         values.as_slice::<f64>().expect("f64").to_vec()
     }
 
-    fn run(spec: &DistanceSpec, matrices: [&HostMatrix<f64>; 2], batch: usize, each: Each<f64>) {
+    fn run(spec: &DistanceSpec, matrices: HostPair<f64>, batch: usize, each: Each<f64>) {
         spec.distance.host_f64(matrices, spec.p, batch, each);
     }
 }
@@ -176,23 +189,28 @@ fn arrays<S: Computed>([indptr, indices, values]: &[FlexTensor; 3], cols: usize)
     }
 }
 
-fn pairwise<S: Computed>([x, y]: &Tensors, spec: &DistanceSpec) -> FlexTensor {
-    let [x, y] = [arrays::<S>(x, spec.cols), arrays::<S>(y, spec.cols)];
-    let [x, y] = [x.matrix(), y.matrix()];
-    let shape = Shape::from([x.rows(), y.rows()]);
-    let mut output = Vec::with_capacity(x.rows() * y.rows());
-    let batch = BATCH_BYTES / (y.rows() * size_of::<S>()).max(1);
-    S::run(spec, [&x, &y], batch, &mut |_, distances| {
-        output.extend_from_slice(distances);
-    });
-    from_vec(output, shape)
+/// Both matrices, the first nothing where it is the second.
+fn pair<S: Computed>([x, y]: &Tensors, spec: &DistanceSpec) -> (Option<Arrays<S>>, Arrays<S>) {
+    let x = (!spec.own).then(|| arrays::<S>(x, spec.cols));
+    (x, arrays::<S>(y, spec.cols))
 }
 
-fn nearest<S: Computed>([x, y]: &Tensors, spec: &NearestSpec) -> (FlexTensor, FlexTensor) {
-    let cols = spec.by.cols;
-    let [x, y] = [arrays::<S>(x, cols), arrays::<S>(y, cols)];
-    let [x, y] = [x.matrix(), y.matrix()];
-    let (k, across) = (spec.k, y.rows());
+fn pairwise<S: Computed>(tensors: &Tensors, spec: &DistanceSpec) -> FlexTensor {
+    let (x, y) = pair::<S>(tensors, spec);
+    let (x, y) = (x.as_ref().map(Arrays::matrix), y.matrix());
+    let (rows, across) = (x.as_ref().unwrap_or(&y).rows(), y.rows());
+    let mut output = Vec::with_capacity(rows * across);
+    let batch = batch::<S>(spec, across);
+    S::run(spec, (x.as_ref(), &y), batch, &mut |_, distances| {
+        output.extend_from_slice(distances);
+    });
+    from_vec(output, Shape::from([rows, across]))
+}
+
+fn nearest<S: Computed>(tensors: &Tensors, spec: &NearestSpec) -> (FlexTensor, FlexTensor) {
+    let (x, y) = pair::<S>(tensors, &spec.by);
+    let (x, y) = (x.as_ref().map(Arrays::matrix), y.matrix());
+    let (k, rows, across) = (spec.k, x.as_ref().unwrap_or(&y).rows(), y.rows());
     let select = TopkSpec {
         k: k + usize::from(spec.exclude_self),
         largest: spec.by.distance.needs().largest,
@@ -200,29 +218,33 @@ fn nearest<S: Computed>([x, y]: &Tensors, spec: &NearestSpec) -> (FlexTensor, Fl
         method: Method::Exact,
         index: IntDType::I64,
     };
-    let mut values = vec![<S as Key>::ZERO; x.rows() * k];
-    let mut places = vec![0i64; x.rows() * k];
+    let mut values = vec![<S as Key>::ZERO; rows * k];
+    let mut places = vec![0i64; rows * k];
     if k > 0 {
-        let fitting = BATCH_BYTES / (across * size_of::<S>()).max(1);
-        let batch = spec.batch.unwrap_or(fitting).max(1);
-        S::run(&spec.by, [&x, &y], batch, &mut |first, distances| {
-            let from = first * k;
-            (values[from..].par_chunks_exact_mut(k))
-                .zip(places[from..].par_chunks_exact_mut(k))
-                .zip(distances.par_chunks_exact(across))
-                .enumerate()
-                .for_each_init(Selector::new, |selector, (i, ((values, places), row))| {
-                    let own = spec.exclude_self.then_some(first + i);
-                    let found = selector.select(row, &select).iter();
-                    let found = found.filter(|&&j| own != Some(j));
-                    for (slot, &j) in found.take(k).enumerate() {
-                        values[slot] = row[j];
-                        places[slot] = j as i64;
-                    }
-                });
-        });
+        let batch = spec.batch.unwrap_or(batch::<S>(&spec.by, across)).max(1);
+        S::run(
+            &spec.by,
+            (x.as_ref(), &y),
+            batch,
+            &mut |first, distances| {
+                let from = first * k;
+                (values[from..].par_chunks_exact_mut(k))
+                    .zip(places[from..].par_chunks_exact_mut(k))
+                    .zip(distances.par_chunks_exact(across))
+                    .enumerate()
+                    .for_each_init(Selector::new, |selector, (i, ((values, places), row))| {
+                        let own = spec.exclude_self.then_some(first + i);
+                        let found = selector.select(row, &select).iter();
+                        let found = found.filter(|&&j| own != Some(j));
+                        for (slot, &j) in found.take(k).enumerate() {
+                            values[slot] = row[j];
+                            places[slot] = j as i64;
+                        }
+                    });
+            },
+        );
     }
-    let shape = Shape::from([x.rows(), k]);
+    let shape = Shape::from([rows, k]);
     let places = with_index!(DType::from(spec.index), I => {
         let places: Vec<I> = places.iter().map(|&place| place as I).collect();
         from_vec(places, shape.clone())
