@@ -138,8 +138,13 @@ pub struct Problem {
 }
 
 impl Problem {
-    pub fn new<T: Element>(shape: Shape, [width, k]: [usize; 2], factors: Factors) -> Self {
-        let csr = rounded::<T>(&shape.csr());
+    pub fn new<T: Element>(shape: Shape, sizes: [usize; 2], factors: Factors) -> Self {
+        Self::of::<T>(&shape.csr(), sizes, factors)
+    }
+
+    /// That of a pattern with weights: so many elements of rows, and so many of them kept.
+    pub fn of<T: Element>(csr: &Csr, [width, k]: [usize; 2], factors: Factors) -> Self {
+        let csr = rounded::<T>(csr);
         let single =
             |data: Vec<f64>| -> Vec<f64> { data.iter().map(|&x| f64::from(x as f32)).collect() };
         let rows = single(normals(csr.rows, 6));

@@ -1,5 +1,6 @@
-//! Properties of top-k and of distances: random requests against the oracle, shrunk to the least that fails.
+//! Properties of top-k, of distances and of products with compressed rows: random requests against the oracle, shrunk to the least that fails.
 
+mod aggregate;
 mod distance;
 mod kernel;
 mod request;
@@ -36,6 +37,9 @@ pub fn add(cases: &mut Cases, backend: &Backend, plan: Plan) {
     cases.add(backend, "tensor/distance/property", move |b| {
         let requests = plan.requests.saturating_mul(8);
         distance::property(b, Plan { requests, ..plan })
+    });
+    cases.add(backend, "tensor/aggregate/property", move |b| {
+        aggregate::property(b, tensors)
     });
     if backend.client.is_none() {
         return;
