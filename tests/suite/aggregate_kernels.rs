@@ -111,7 +111,7 @@ struct Members {
 impl Members {
     fn new(client: &Client, problem: &Problem, [width, k]: [usize; 2]) -> Result<Self, String> {
         let rows = problem.effective.cols;
-        let x: Vec<f32> = &problem.x.iter().map(|&x| x as f32).collect();
+        let x: Vec<f32> = problem.x.iter().map(|&x| x as f32).collect();
         let x = client.create_from_slice(cast_slice(&x));
         let rows = Rows::contiguous(x, f32::elem_type_native(), rows, width);
         let compressed = kernel::compress(client, &rows, &TopkOptions::new(k));

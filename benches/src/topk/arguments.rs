@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::bail;
-use sparsek_kernels::topk::Method;
+use sparsek_kernels::topk::{Method, ROUTINES, Routine};
 use sparsek_tests::{backend::Kind, data::Distribution, element::Dtype};
 
 use super::Form;
@@ -31,6 +31,9 @@ pub struct Arguments {
     /// of the input.
     #[arg(long, value_enum, default_value_t = Form::Pairs)]
     pub form: Form,
+    /// Forces a routine of the kernels, where there are kernels; records have it behind the method: exact@stream.
+    #[arg(long, value_parser = routine)]
+    pub routine: Option<Routine>,
     /// Times Burn's own topk_with_indices as well, on the same device.
     #[arg(long)]
     pub burn: bool,
@@ -54,6 +57,15 @@ pub fn distribution(text: &str) -> Result<Distribution, String> {
     let mut all = Distribution::ALL.into_iter();
     all.find(|dist| dist.name() == text).ok_or_else(|| {
         let names = Distribution::ALL.map(Distribution::name);
+        format!("not one of {}", names.join(", "))
+    })
+}
+
+/// A routine by its name.
+fn routine(text: &str) -> Result<Routine, String> {
+    let mut all = ROUTINES.iter().copied();
+    all.find(|routine| routine.name() == text).ok_or_else(|| {
+        let names: Vec<&str> = ROUTINES.iter().map(|routine| routine.name()).collect();
         format!("not one of {}", names.join(", "))
     })
 }

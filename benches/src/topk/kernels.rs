@@ -79,14 +79,21 @@ impl<'a, T: Element> Operation<'a, T> {
 
     fn select(&self) -> Result<Selected, KernelError> {
         let index = u32::elem_type_native();
-        topk(self.client, &self.rows, &self.options, index, None)
+        let routine = self.problem.routine;
+        topk(self.client, &self.rows, &self.options, index, routine)
     }
 
     fn launch(&self) -> Result<Buffers, KernelError> {
         let Some((gradients, indices)) = &self.upstream else {
             return match self.problem.form {
-                Form::Mask => topk_mask(self.client, &self.rows, &self.options, None, None)
-                    .map(|masked| Buffers::Dense(masked.values)),
+                Form::Mask => topk_mask(
+                    self.client,
+                    &self.rows,
+                    &self.options,
+                    None,
+                    self.problem.routine,
+                )
+                .map(|masked| Buffers::Dense(masked.values)),
                 _ => self.select().map(Buffers::Pairs),
             };
         };

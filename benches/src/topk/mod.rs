@@ -35,6 +35,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         arguments.form.name()
     );
     let backend = arguments.backend.open().map_err(anyhow::Error::msg)?;
+    ensure!(
+        arguments.routine.is_none() || backend.client.is_some(),
+        "{}: the routines run on devices",
+        arguments.backend
+    );
     let copy_gbps = match &backend.client {
         None => copy::host_rate(HOST_COPY)?,
         Some(client) => copy::rate(client, copy::elements(&backend))?,
@@ -71,6 +76,7 @@ impl Bench<'_> {
         let form = self.arguments.form;
         let input = seeded_rows::<T>(case.rows, case.cols, dist, 0);
         let mut problem = Problem::new(case, form, &input);
+        problem.routine = self.arguments.routine;
         let mut burn_ms = None;
         for text in &self.arguments.methods {
             problem.method = method(text)?;
@@ -89,7 +95,10 @@ impl Bench<'_> {
                 backend: self.arguments.backend.to_string(),
                 device: self.backend.label.clone(),
                 dtype: T::NAME.into(),
-                method: text.clone(),
+                method: match problem.routine {
+                    Some(routine) => format!("{text}@{}", routine.name()),
+                    None => text.clone(),
+                },
                 form: form.name(),
                 dist: dist.name(),
                 ms: times.ms,

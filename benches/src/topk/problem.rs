@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 use rayon::prelude::*;
-use sparsek_kernels::topk::{Method, TopkOptions};
+use sparsek_kernels::topk::{Method, Routine, TopkOptions};
 use sparsek_tests::{
     data::{Distribution, Random},
     element::Element,
@@ -38,6 +38,8 @@ pub struct Problem<'a, T> {
     pub case: &'a RowCase,
     pub form: Form,
     pub method: Method,
+    /// Forced, where kernels run.
+    pub routine: Option<Routine>,
     /// `[rows, cols]`.
     pub input: &'a [T],
     /// Gradients of the values, `[rows, k]`; empty unless the form is their scatter.
@@ -66,6 +68,7 @@ impl<'a, T: Element> Problem<'a, T> {
             case,
             form,
             method: Method::Exact,
+            routine: None,
             input,
             gradients,
         }

@@ -126,6 +126,7 @@ impl Job<'_> {
     pub fn select(&self, routine: Routine, target: Target) -> Result<(), KernelError> {
         with_element!(self.input.dtype, E => match routine {
             Routine::Plane | Routine::Block => self.registers::<E>(routine, target),
+            Routine::Delegate => self.delegate::<E>(target),
             Routine::Stream => self.stream::<E>(target),
             Routine::Cube | Routine::Unit => self.memory::<E>(routine, target),
         })

@@ -8,6 +8,7 @@ use super::{
     routines::{Routine, listing::TILE_ITEMS, unit::BLOCK},
     sampled::{Plan, plan},
     search::exact_passes,
+    subranges::{SUBRANGES, most_members},
 };
 use crate::{error::KernelError, launch::units_per_cube};
 
@@ -37,6 +38,9 @@ const BLOCK_CUBE_UNITS: u32 = 512;
 /// Rows from which on the stream routine is faster than the block routine: 0.71 ms instead of 0.98 for 2^16 rows of
 /// 8192, 0.42 instead of 0.40 for 4096 (NVIDIA H200).
 const STREAM_COLS: usize = 1 << 13;
+/// Rows below this length, and members up to this many, are found by delegates.
+const DELEGATE_COLS: usize = 1 << 14;
+const DELEGATE_MEMBERS: usize = 32;
 /// Elements that a unit of the stream routine samples, and those of rows from this length on.
 pub(crate) const SAMPLE_ITEMS: usize = 8;
 pub(crate) const LONG_SAMPLE_ITEMS: usize = 16;
@@ -136,12 +140,13 @@ pub(crate) fn select(client: &Client, problem: &Problem) -> Result<Routine, Kern
     let on_gpu = on_gpu(client);
     if has_planes {
         let long = problem.cols >= STREAM_COLS;
-        let order = if long {
-            [Routine::Plane, Routine::Stream, Routine::Block]
-        } else {
-            [Routine::Plane, Routine::Block, Routine::Stream]
+        let few = problem.cols < DELEGATE_COLS && problem.k <= DELEGATE_MEMBERS;
+        let order: &[Routine] = match (few, long) {
+            (true, _) => &[Routine::Plane, Routine::Delegate, Routine::Block],
+            (false, true) => &[Routine::Plane, Routine::Stream, Routine::Block],
+            (false, false) => &[Routine::Plane, Routine::Block, Routine::Stream],
         };
-        for routine in order {
+        for &routine in order {
             if check(routine, client, problem).is_ok() {
                 return Ok(routine);
             }
@@ -194,6 +199,7 @@ pub(crate) fn check(
                 Some(_) => Ok(()),
             }
         }
+        Routine::Delegate => check_delegate(client, problem).or_else(refuse),
         Routine::Stream => check_stream(client, problem).or_else(refuse),
         Routine::Cube if is_llvmpipe(client) => refuse(NO_LAYOUTS.into()),
         Routine::Unit if is_llvmpipe(client) => {
@@ -208,6 +214,35 @@ pub(crate) fn check(
         }
         Routine::Cube | Routine::Unit => Ok(()),
     }
+}
+
+/// Why the delegate routine cannot run a request.
+fn check_delegate(client: &Client, problem: &Problem) -> Result<(), String> {
+    if problem.ragged {
+        return Err("it serves rows without lengths of their own only".into());
+    }
+    let plane = plane_size(client).ok_or("the device has no planes of one fixed size")? as usize;
+    if is_llvmpipe(client) {
+        return Err(NO_LAYOUTS.into());
+    }
+    if !problem.exact {
+        return Err("it serves the exact method only".into());
+    }
+    let least = plane * SUBRANGES * problem.width;
+    if problem.cols < least {
+        return Err(format!(
+            "rows of {} elements are shorter than the {least} that a plane of {plane} units reads at a time",
+            problem.cols
+        ));
+    }
+    let most = most_members(plane);
+    if problem.k > most {
+        return Err(format!(
+            "k = {} exceeds {most}, a quarter of its delegates",
+            problem.k
+        ));
+    }
+    Ok(())
 }
 
 /// Why the stream routine cannot run a request.

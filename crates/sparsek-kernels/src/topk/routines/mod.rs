@@ -4,6 +4,7 @@
 pub(crate) mod coarse;
 mod codes;
 pub(crate) mod cube;
+pub(crate) mod delegate;
 pub(crate) mod guess;
 mod halve;
 pub(crate) mod halves;
@@ -34,6 +35,8 @@ pub enum Routine {
     Plane,
     /// One row per cube, in the registers of all its planes.
     Block,
+    /// One plane per row, the row read twice: what reaches the kth of the greatest of subranges is listed.
+    Delegate,
     /// One cube per row, the row read once: what reaches a threshold from a sample is listed.
     Stream,
     /// One cube per row, the row read from memory in each pass.
@@ -46,6 +49,7 @@ pub enum Routine {
 pub const ROUTINES: &[Routine] = &[
     Routine::Plane,
     Routine::Block,
+    Routine::Delegate,
     Routine::Stream,
     Routine::Cube,
     Routine::Unit,
@@ -57,6 +61,7 @@ impl Routine {
         match self {
             Self::Plane => "plane",
             Self::Block => "block",
+            Self::Delegate => "delegate",
             Self::Stream => "stream",
             Self::Cube => "cube",
             Self::Unit => "unit",

@@ -28,13 +28,13 @@ use crate::topk::{
     search::{SearchParams, find_threshold},
 };
 
-/// What a stream kernel is compiled for, besides the dtypes and the vector size.
+/// What a kernel that lists what reaches a threshold is compiled for, besides the dtypes and the vector size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct StreamBlueprint {
     pub memory: MemoryBlueprint,
     /// Whether sample and list are searched as floats first: floats of at most 32 bits.
     pub floats: bool,
-    /// The sample in the registers of the cube.
+    /// The sample, or the delegates, in the registers of the cube.
     pub sample: Shape,
     /// The part of the row that a plane reads at a time.
     pub part: Shape,
@@ -263,7 +263,7 @@ impl<E: Element> Items<E> {
 /// Selects the members from the list and writes them.
 #[cube]
 #[allow(clippy::too_many_arguments)]
-fn take_listed<E: Element, I: Numeric>(
+pub(super) fn take_listed<E: Element, I: Numeric>(
     elements: &[E],
     values: &mut [E],
     indices: &mut [I],
