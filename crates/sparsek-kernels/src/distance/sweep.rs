@@ -15,7 +15,7 @@ use std::ops::Range;
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
 use super::{
-    Job, Parameter, Prepared,
+    Job, Needs, Parameter, Prepared,
     pair::{Sparse, Two},
     semiring::{Dense, Semiring},
     tiled::refused,
@@ -29,8 +29,10 @@ use tile::{Block, Tile, next_row};
 
 /// Units of a cube.
 const UNITS: u32 = 1024;
-/// Rows of a tile for each lane, where shared memory has room for [`COLUMNS`] of them.
+/// Rows of a tile for each lane, where shared memory has room for [`COLUMNS`] of them; of logarithms, which have three numbers
+/// of each entry to be shuffled instead of two: 2.86 ms instead of 3.18 for KL of movielens-1m (NVIDIA H200).
 const ROWS: usize = 2;
+const LEFT_ROWS: usize = 4;
 const COLUMNS: usize = 256;
 /// Cubes to begin with, so that no processor is without one.
 const CUBES: usize = 1024;
@@ -109,12 +111,16 @@ pub(super) fn check(client: &Client) -> Result<(), KernelError> {
 }
 
 impl Sweep<'_> {
-    fn blueprint(&self, client: &Client) -> Blueprint {
+    fn blueprint(&self, client: &Client, needs: &Needs) -> Blueprint {
         let plane = plane_or_unit(client);
         let lane = plane as usize * self.left.matrix.dtype.size();
         let limit = client.properties().hardware.max_shared_memory_size - SPARE;
-        let rows = if limit >= ROWS * COLUMNS * lane {
-            ROWS
+        let wanted = match needs.dense {
+            Some(Dense::Left) => LEFT_ROWS,
+            _ => ROWS,
+        };
+        let rows = if limit >= wanted * COLUMNS * lane {
+            wanted
         } else {
             1
         };
@@ -134,7 +140,7 @@ impl Sweep<'_> {
 
     pub fn launch<M: Semiring>(&self, job: &Job) -> Result<(), KernelError> {
         let client = job.client;
-        let blueprint = self.blueprint(client);
+        let blueprint = self.blueprint(client, &M::NEEDS);
         let (dtype, int) = (job.x.dtype, i32::elem_type_native());
         let (left, right) = (self.left, self.right);
         let cols = right.matrix.cols;
