@@ -9,6 +9,8 @@ use crate::timing::{measure, median, wall_clock};
 /// Elements that are copied and read to measure rates: by devices, and by the runtimes that compute on the host.
 const DEVICE_COPY: usize = 1 << 28;
 const SLOW_COPY: usize = 1 << 22;
+/// And in the host's memory.
+const HOST_COPY: usize = 1 << 26;
 /// Elements that one core copies at a time.
 const CHUNK: usize = 1 << 18;
 
@@ -23,6 +25,14 @@ pub fn elements(backend: &Backend) -> usize {
         SLOW_COPY
     } else {
         DEVICE_COPY
+    }
+}
+
+/// GB/s of a copy on a backend's device, on Flex by all cores.
+pub fn backend_rate(backend: &Backend) -> anyhow::Result<f64> {
+    match &backend.client {
+        None => host_rate(HOST_COPY),
+        Some(client) => rate(client, elements(backend)),
     }
 }
 
@@ -115,7 +125,7 @@ pub fn read_rate(client: &Client, elements: usize) -> anyhow::Result<f64> {
 }
 
 /// GB/s of a copy of `elements` f32 by all cores, bytes read plus bytes written.
-pub fn host_rate(elements: usize) -> anyhow::Result<f64> {
+fn host_rate(elements: usize) -> anyhow::Result<f64> {
     let source = vec![1.0f32; elements];
     let mut target = vec![0.0f32; elements];
     let ms = median(|| {

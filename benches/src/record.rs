@@ -106,6 +106,43 @@ pub struct NeighborRecord {
     pub checked: usize,
 }
 
+/// One line of a record of an epoch of `aggregate`.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct EpochRecord {
+    pub bench: String,
+    /// The graph, and k where rows are compressed.
+    pub case: String,
+    pub backend: String,
+    pub device: String,
+    pub dtype: String,
+    /// `epoch` or `epoch-relu`.
+    pub method: String,
+    pub dist: String,
+    pub graph: String,
+    pub nodes: usize,
+    pub edges: usize,
+    pub features: usize,
+    pub classes: usize,
+    /// How the elements that are kept are found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topk: Option<String>,
+    pub ms: f64,
+    pub first_ms: f64,
+    /// To transpose the graph, and to have it on the device.
+    pub upload_ms: f64,
+    /// Of all selections of an epoch, and their share of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topk_ms: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub topk_share: Option<f64>,
+    /// The most that pools have reserved, in 10^6 bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub peak_mb: Option<f64>,
+    pub copy_gbps: f64,
+    /// Epochs whose losses were looked at.
+    pub checked: usize,
+}
+
 /// What a line is a record of.
 #[derive(Default, Deserialize)]
 #[serde(default)]
@@ -113,6 +150,7 @@ struct Kind {
     bench: String,
     peer: String,
     case: String,
+    method: String,
 }
 
 /// The records of `topk` in a file; those of other benches are passed over.
@@ -123,6 +161,13 @@ pub fn read(path: &Path) -> anyhow::Result<Vec<Record>> {
 /// The records of `distance` in a file.
 pub fn read_neighbors(path: &Path) -> anyhow::Result<Vec<NeighborRecord>> {
     read_lines(path, |kind| kind.bench == "distance")
+}
+
+/// The records of epochs of `aggregate` in a file.
+pub fn read_epochs(path: &Path) -> anyhow::Result<Vec<EpochRecord>> {
+    read_lines(path, |kind| {
+        kind.bench == "aggregate" && kind.method.starts_with("epoch")
+    })
 }
 
 /// The records of `delegate` in a file.

@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, path::PathBuf};
 use anyhow::ensure;
 
 use crate::{
+    aggregate,
     distance::paper,
     record::{self, NeighborRecord, Record, VectorRecord},
 };
@@ -24,6 +25,9 @@ pub struct Arguments {
     /// paper's own figures.
     #[arg(long)]
     table_3: bool,
+    /// Epochs of training, with what RTop-K's Table 4 and Fig. 5 say of them: the share of top-k, and the speed-ups.
+    #[arg(long, conflicts_with = "table_3")]
+    table_4: bool,
 }
 
 impl Arguments {
@@ -35,6 +39,13 @@ impl Arguments {
 
 /// Reads, groups, prints.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    if arguments.table_4 {
+        let mut epochs = record::read_epochs(&arguments.file)?;
+        epochs.retain(|record| arguments.wants(&record.backend, &record.method));
+        ensure!(!epochs.is_empty(), "no records of epochs");
+        aggregate::table::print(&epochs);
+        return Ok(());
+    }
     let mut vectors = record::read_vectors(&arguments.file)?;
     vectors.retain(|record| arguments.wants(&record.backend, &record.method));
     if !vectors.is_empty() {

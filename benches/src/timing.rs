@@ -19,6 +19,8 @@ const BURST: usize = 8;
 /// Milliseconds that the runs of a sample take together, about: what passes on the device between the clock and
 /// a single kernel, 0.015 ms on an NVIDIA H200, shall not count.
 const SAMPLE_MS: f64 = 4.0;
+/// The same of what the host launches ahead.
+const AHEAD_MS: f64 = 200.0;
 /// Most runs in a sample.
 const MOST_RUNS: f64 = 64.0;
 
@@ -45,6 +47,22 @@ pub fn measure_tensors(device: &Device, mut run: impl FnMut() + Send) -> anyhow:
         let ((), duration) = device.profile_with(options, &mut run)?;
         milliseconds(duration)
     })
+}
+
+/// Milliseconds by the wall clock of one run, of work that may end after its call returns: the median of many, after a warm-up. The
+/// runs of a sample are waited for together, so that the host can be ahead of the device as it is in use.
+pub fn measure_ahead(device: &Device, mut run: impl FnMut()) -> anyhow::Result<f64> {
+    warm_up(&mut run, || Ok(device.sync()?))?;
+    let mut sample = |runs: usize| {
+        let ms = wall_clock(|| {
+            (0..runs).for_each(|_| run());
+            Ok(device.sync()?)
+        })?;
+        Ok(ms / runs as f64)
+    };
+    let single: f64 = sample(1)?;
+    let runs = (AHEAD_MS / single).clamp(1.0, MOST_RUNS) as usize;
+    median(|| sample(runs))
 }
 
 /// Runs until the device's clocks are up.

@@ -2,13 +2,14 @@
 
 use anyhow::ensure;
 use cubecl::{client::Client, server::Handle};
+use sparsek::sparse::Pattern;
 use sparsek_kernels::topk::TopkOptions;
 use sparsek_tests::oracle::topk::select;
 
 use super::{
-    FEATURES, UPSTREAM,
     device::{number, row},
-    graph::Graph,
+    graph::longest,
+    products::{FEATURES, UPSTREAM},
 };
 
 /// Rows that are looked at, evenly spaced, and the longest.
@@ -16,18 +17,18 @@ const ROWS: usize = 40;
 
 /// A graph and its transpose, and the rows that are looked at.
 pub struct Checked<'a> {
-    graph: &'a Graph,
-    turned: &'a Graph,
+    graph: &'a Pattern,
+    turned: &'a Pattern,
     width: usize,
     rows: Vec<usize>,
 }
 
 impl<'a> Checked<'a> {
-    pub fn new(graph: &'a Graph, turned: &'a Graph, width: usize) -> Self {
-        let step = graph.nodes().div_ceil(ROWS).max(1);
-        let mut rows: Vec<usize> = (0..graph.nodes()).step_by(step).collect();
-        rows.push(graph.longest());
-        rows.push(turned.longest());
+    pub fn new(graph: &'a Pattern, turned: &'a Pattern, width: usize) -> Self {
+        let step = graph.rows().div_ceil(ROWS).max(1);
+        let mut rows: Vec<usize> = (0..graph.rows()).step_by(step).collect();
+        rows.push(longest(graph));
+        rows.push(longest(turned));
         Self {
             graph,
             turned,

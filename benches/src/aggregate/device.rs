@@ -7,12 +7,11 @@ use cubecl::{
     prelude::*,
     server::Handle,
 };
+use sparsek::sparse::Pattern;
 use sparsek_kernels::{
     aggregate::{self, Compressed, Csr, Operand, Partition, Scales},
     topk::{Rows, Selected, TopkOptions},
 };
-
-use super::graph::Graph;
 
 /// A pattern.
 pub struct OnDevice {
@@ -24,10 +23,10 @@ pub struct OnDevice {
 }
 
 impl OnDevice {
-    pub fn new(client: &Client, graph: &Graph) -> anyhow::Result<Self> {
-        let indptr = client.create_from_slice(cast_slice(&graph.indptr));
-        let indices = client.create_from_slice(cast_slice(&graph.indices));
-        let (nodes, nnz) = (graph.nodes(), graph.indices.len());
+    pub fn new(client: &Client, graph: &Pattern) -> anyhow::Result<Self> {
+        let indptr = client.create_from_slice(cast_slice(graph.indptr()));
+        let indices = client.create_from_slice(cast_slice(graph.indices()));
+        let (nodes, nnz) = (graph.rows(), graph.nnz());
         let partition = Partition::new(client, &csr(&indptr, &indices, nodes, nnz))?;
         Ok(Self {
             indptr,

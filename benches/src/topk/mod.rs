@@ -24,8 +24,6 @@ use crate::{
 
 /// Rows compared with the oracle before a case is timed, spread evenly over the matrix.
 const CHECKED_ROWS: usize = 1 << 15;
-/// Elements of the copy that measures the copy rate of the host's memory.
-const HOST_COPY: usize = 1 << 26;
 
 /// Runs every case with every method.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
@@ -40,10 +38,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         "{}: the routines run on devices",
         arguments.backend
     );
-    let copy_gbps = match &backend.client {
-        None => copy::host_rate(HOST_COPY)?,
-        Some(client) => copy::rate(client, copy::elements(&backend))?,
-    };
+    let copy_gbps = copy::backend_rate(&backend)?;
     println!(
         "{} ({}): copy {copy_gbps:.0} GB/s",
         arguments.backend, backend.label

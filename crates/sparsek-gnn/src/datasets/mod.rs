@@ -1,10 +1,11 @@
-//! Node classification datasets: loaders of file formats, a generator, and a built-in graph.
+//! Node classification datasets: loaders of file formats, generators, and a built-in graph.
 pub mod csr;
 mod error;
 mod files;
 pub mod graphsaint;
 pub mod karate;
 mod labels;
+pub mod noise;
 pub mod ogb;
 pub mod power_law;
 pub mod sbm;

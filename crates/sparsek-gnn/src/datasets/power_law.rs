@@ -1,165 +1,302 @@
 //! Seeded graphs with a few nodes of many edges, as large as those that speed is measured on.
-use rand::{RngExt, SeedableRng, rngs::Xoshiro256PlusPlus, seq::SliceRandom};
-use rand_distr::{Distribution, StandardNormal};
+use std::{
+    str::FromStr,
+    sync::atomic::{AtomicU32, Ordering::Relaxed},
+};
 
-use super::{DatasetError, Labels, NodeDataset, NodeDatasetParts};
+use rayon::prelude::*;
+use sparsek::sparse::Pattern;
+
+use super::{
+    DatasetError, NodeDataset,
+    noise::{Noise, mix},
+};
 use crate::{Graph, graph::MAX_SIZE};
-
-/// How unequal nodes are: the r-th gets edges in proportion to r^-0.4, so that degrees fall off as d^-3.5.
-const EXPONENT: f64 = 0.4;
 
 /// Parameters of a power-law graph.
 ///
-/// Both ends of each edge are drawn independently, nodes in a random order; loops and repetitions are dropped, and every edge goes in
-/// both directions. Features are normal noise and classes are drawn evenly: there is speed to be measured, nothing to be learned.
+/// The expected degree of the i-th of n nodes, before they are put in random order, is proportional to `(i + n / shift)^-power`: that of
+/// the first is `(shift + 1)^power` times that of the last, and degrees d in between occur in proportion to `d^(-1 - 1 / power)`. Both
+/// ends of each edge are drawn independently, and every edge goes in both directions. So edges may repeat, nodes may have loops, each of
+/// them twice, or no edges at all; there are exactly as many edges as asked for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PowerLawConfig {
     /// What to call it.
     pub name: String,
     /// Nodes.
     pub nodes: usize,
-    /// Directed edges, about: repetitions are missing.
+    /// Directed edges; an odd one is left out.
     pub edges: usize,
-    /// Features per node.
-    pub features: usize,
-    /// Classes.
-    pub classes: usize,
-    /// The only source of randomness. Default 0.
-    pub seed: u64,
+    /// How fast expected degrees fall off: above 0 and below 1.
+    pub power: f64,
+    /// Where they begin to: the greater, the more edges the first node has. At least 1.
+    pub shift: f64,
+    /// Features, classes and the seed of all.
+    pub noise: Noise,
 }
 
 impl PowerLawConfig {
-    /// As many nodes and edges as Reddit's: 232,965 and 114.6 million, with 100 features and 47 classes.
+    /// As many nodes and edges as Reddit has, 232,965 and 114.6 million, and hubs of about its degrees.
     pub fn reddit_size() -> Self {
-        Self::sized("reddit-size", 232_965, 114_615_892)
+        Self::sized("reddit-size", [232_965, 114_600_000], 0.6, 2_000.0)
     }
 
-    /// As many nodes and edges as those of ogbn-products: 2,449,029 and 123.7 million, with 100 features and 47 classes.
+    /// As many nodes and edges as ogbn-products has, 2,449,029 and 123.7 million, and hubs of about its degrees.
     pub fn products_size() -> Self {
-        Self::sized("products-size", 2_449_029, 123_718_280)
+        Self::sized("products-size", [2_449_029, 123_700_000], 0.75, 20_000.0)
     }
 
-    fn sized(name: &str, nodes: usize, edges: usize) -> Self {
+    fn sized(name: &str, [nodes, edges]: [usize; 2], power: f64, shift: f64) -> Self {
         Self {
             name: name.to_string(),
             nodes,
             edges,
-            features: 100,
-            classes: 47,
-            seed: 0,
+            power,
+            shift,
+            noise: Noise::default(),
+        }
+    }
+
+    /// With so many times fewer nodes and edges.
+    ///
+    /// # Panics
+    /// When `parts` is 0.
+    pub fn divided(self, parts: usize) -> Self {
+        Self {
+            name: format!("{}/{parts}", self.name),
+            nodes: (self.nodes / parts).max(2),
+            edges: self.edges / parts / 2 * 2,
+            ..self
         }
     }
 
     /// Sets the seed.
     pub fn with_seed(self, seed: u64) -> Self {
-        Self { seed, ..self }
+        let noise = Noise { seed, ..self.noise };
+        Self { noise, ..self }
+    }
+
+    fn check(&self) -> Result<(), DatasetError> {
+        let sizes = (2..=MAX_SIZE).contains(&self.nodes) && self.edges <= MAX_SIZE;
+        let shape =
+            self.power > 0.0 && self.power < 1.0 && (1.0..f64::INFINITY).contains(&self.shift);
+        match sizes && shape {
+            true => Ok(()),
+            false => Err(DatasetError::Invalid(format!(
+                "{}: {} nodes, {} edges, power {}, shift {}",
+                self.name, self.nodes, self.edges, self.power, self.shift
+            ))),
+        }
+    }
+
+    /// The graph alone, as a symmetric pattern whose columns ascend; the same everywhere, however many threads there are.
+    ///
+    /// # Errors
+    /// [`DatasetError::Invalid`] when there are fewer than 2 nodes, too many nodes or edges, or `power` or `shift` is out of range.
+    ///
+    /// Cost: O(nodes + edges) draws and a sort of every row, in parallel; 8 bytes of memory for each edge.
+    pub fn pattern(&self) -> Result<Pattern, DatasetError> {
+        self.check()?;
+        let (nodes, seed) = (self.nodes, self.noise.seed);
+        let mut order: Vec<u32> = (0..nodes as u32).collect();
+        for i in (1..nodes).rev() {
+            order.swap(i, (mix(seed ^ (i as u64) << 32) % (i as u64 + 1)) as usize);
+        }
+        let ends = |edge: usize| {
+            let draw = |which: u64| {
+                let bits = mix(seed.wrapping_add(1 + 2 * edge as u64 + which));
+                order[self.node((bits >> 11) as f64 / (1u64 << 53) as f64)] as usize
+            };
+            [draw(0), draw(1)]
+        };
+        let zeros = |count: usize| -> Vec<AtomicU32> {
+            let zero = |_| AtomicU32::new(0);
+            (0..count).into_par_iter().map(zero).collect()
+        };
+        let counts = zeros(nodes);
+        let pairs = self.edges / 2;
+        (0..pairs).into_par_iter().for_each(|edge| {
+            for end in ends(edge) {
+                counts[end].fetch_add(1, Relaxed);
+            }
+        });
+        let mut indptr = vec![0];
+        let mut total = 0;
+        for count in &counts {
+            let degree = count.swap(total, Relaxed);
+            total += degree;
+            indptr.push(total);
+        }
+        let indices = zeros(total as usize);
+        (0..pairs).into_par_iter().for_each(|edge| {
+            let [a, b] = ends(edge);
+            for (from, to) in [(a, b), (b, a)] {
+                let place = counts[from].fetch_add(1, Relaxed) as usize;
+                indices[place].store(to as u32, Relaxed);
+            }
+        });
+        // Places depend on the threads, and rows do not once they are sorted.
+        let mut indices: Vec<u32> = indices.into_iter().map(AtomicU32::into_inner).collect();
+        let mut rows = Vec::with_capacity(nodes);
+        let mut rest = indices.as_mut_slice();
+        for row in indptr.windows(2) {
+            let (own, others) = rest.split_at_mut((row[1] - row[0]) as usize);
+            rows.push(own);
+            rest = others;
+        }
+        rows.into_par_iter().for_each(|row| row.sort_unstable());
+        let pattern = Pattern::new(nodes, nodes, indptr, indices);
+        Ok(pattern.expect("rows of nodes are a pattern"))
+    }
+
+    /// The node at a share of the sum of all expected degrees.
+    fn node(&self, share: f64) -> usize {
+        let nodes = self.nodes as f64;
+        let first = nodes / self.shift;
+        let exponent = 1.0 - self.power;
+        let [low, high] = [first.powf(exponent), (nodes + first).powf(exponent)];
+        let at = (low + share * (high - low)).powf(1.0 / exponent) - first;
+        (at as usize).min(self.nodes - 1)
     }
 }
 
-/// Draws a power-law graph; the same configuration gives the same dataset everywhere.
+impl FromStr for PowerLawConfig {
+    type Err = DatasetError;
+
+    /// `reddit-size` or `products-size`, perhaps divided by a number: `reddit-size/100`.
+    fn from_str(text: &str) -> Result<Self, DatasetError> {
+        let (name, parts) = text
+            .split_once('/')
+            .map_or((text, Some(1)), |(name, parts)| (name, parts.parse().ok()));
+        let sizes = [Self::reddit_size(), Self::products_size()];
+        let found = sizes.into_iter().find(|size| size.name == name);
+        match (found, parts) {
+            (Some(size), Some(1)) => Ok(size),
+            (Some(size), Some(parts)) if parts > 0 => Ok(size.divided(parts)),
+            _ => Err(DatasetError::Invalid(format!(
+                "{text}: there are reddit-size and products-size, and reddit-size/100 with a hundredth of the nodes and edges"
+            ))),
+        }
+    }
+}
+
+/// Draws a power-law graph, features and classes; the same configuration gives the same dataset everywhere.
 ///
 /// # Errors
-/// [`DatasetError::Invalid`] when there are fewer than 5 nodes, no features or classes, or too many edges.
-///
-/// Cost: O(nodes · features + edges), a sort of every row, and 24 bytes of memory for each edge meanwhile.
+/// [`DatasetError::Invalid`] as [`PowerLawConfig::pattern`] and [`Noise::dataset`].
 ///
 /// ```
 /// use sparsek_gnn::datasets::power_law::{PowerLawConfig, power_law};
 ///
-/// let config = PowerLawConfig { nodes: 2000, edges: 40_000, ..PowerLawConfig::reddit_size() };
-/// let data = power_law(&config).unwrap();
-/// let most = data.graph().in_degrees().into_iter().max().unwrap();
-/// assert!(data.graph().is_symmetric() && most > 200);
+/// let data = power_law(&PowerLawConfig::reddit_size().divided(1000)).unwrap();
+/// assert_eq!((data.nodes(), data.graph().edges()), (232, 114_600));
+/// assert!(data.graph().is_symmetric());
 /// ```
 pub fn power_law(config: &PowerLawConfig) -> Result<NodeDataset, DatasetError> {
-    let PowerLawConfig {
-        nodes,
-        edges,
-        features: width,
-        classes,
-        ..
-    } = *config;
-    if !(5..=MAX_SIZE).contains(&nodes) || edges > MAX_SIZE || width == 0 || classes == 0 {
-        let reason = format!("{nodes} nodes, {edges} edges, {width} features, {classes} classes");
-        return Err(DatasetError::Invalid(format!("power law: {reason}")));
-    }
-    let mut rng = Xoshiro256PlusPlus::seed_from_u64(config.seed);
-    let mut order: Vec<u32> = (0..nodes as u32).collect();
-    order.shuffle(&mut rng);
-    let mut end = || {
-        let rank = rng.random::<f64>().powf(1.0 / (1.0 - EXPONENT)) * nodes as f64;
-        order[(rank as usize).min(nodes - 1)]
-    };
-    let pairs = (0..edges / 2).map(|_| (end(), end()));
-    let graph = Graph::from_edges(nodes, pairs.filter(|(a, b)| a != b))
-        .map_err(|error| DatasetError::Invalid(error.to_string()))?
-        .symmetrised();
-    let features = (0..nodes * width).map(|_| StandardNormal.sample(&mut rng));
-    let features: Vec<f32> = features.collect();
-    let labels = (0..nodes).map(|_| rng.random_range(0..classes as u32));
-    let labels = Labels::Classes(labels.collect());
-    order.shuffle(&mut rng);
-    let test = order.split_off(nodes * 4 / 5);
-    let val = order.split_off(nodes * 3 / 5);
-    NodeDataset::new(NodeDatasetParts {
-        name: config.name.clone(),
-        graph,
-        features,
-        feature_width: width,
-        labels,
-        classes,
-        train: order,
-        val,
-        test,
-    })
+    let graph = Graph::try_from(config.pattern()?);
+    config
+        .noise
+        .dataset(&config.name, graph.expect("the pattern is square"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn degrees_fall_off_and_seeds_decide() {
-        let config = PowerLawConfig {
+    fn small() -> PowerLawConfig {
+        PowerLawConfig {
             nodes: 5000,
             edges: 100_000,
-            features: 3,
-            classes: 4,
             ..PowerLawConfig::products_size()
-        };
-        let data = power_law(&config).unwrap();
-        let graph = data.graph();
-        assert!(graph.is_symmetric());
-        assert!(
-            (85_000..=100_000).contains(&graph.edges()),
-            "{}",
-            graph.edges()
-        );
-        let mut degrees = graph.in_degrees();
-        degrees.sort_unstable();
-        // The first of r^-0.4 has 5000^0.4 · 0.6 = 18 times the mean.
-        assert!((200..600).contains(&degrees[4999]) && degrees[2500] < 20);
-        assert_eq!(
-            (data.train().len(), data.val().len(), data.test().len()),
-            (3000, 1000, 1000)
-        );
-        let again = power_law(&config).unwrap();
-        assert_eq!(again.graph().pattern(), graph.pattern());
-        assert_eq!(again.features(), data.features());
-        let other = power_law(&config.with_seed(1)).unwrap();
-        assert_ne!(other.graph().pattern(), graph.pattern());
+        }
+    }
+
+    /// FNV-1a.
+    fn digest(numbers: &[u32]) -> u64 {
+        let bytes = numbers.iter().flat_map(|number| number.to_le_bytes());
+        bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
+        })
+    }
+
+    #[test]
+    fn degrees_are_those_expected() {
+        let config = small();
+        let pattern = config.pattern().unwrap();
+        assert_eq!(pattern.nnz(), 100_000);
+        let mut degrees: Vec<u32> = pattern
+            .indptr()
+            .windows(2)
+            .map(|ends| ends[1] - ends[0])
+            .collect();
+        degrees.sort_unstable_by_key(|&degree| std::cmp::Reverse(degree));
+        let weight = |i: f64| (i + 5000.0 / config.shift).powf(-config.power);
+        let sum: f64 = (0..5000).map(|i| weight(f64::from(i) + 0.5)).sum();
+        for ranks in [0..10usize, 10..100, 100..1000, 1000..5000] {
+            let found: u32 = degrees[ranks.clone()].iter().sum();
+            let part: f64 = ranks.clone().map(|i| weight(i as f64 + 0.5)).sum();
+            let expected = 100_000.0 * part / sum;
+            let off = (f64::from(found) / expected - 1.0).abs();
+            assert!(off < 0.1, "{ranks:?}: {found} edges, {expected} expected");
+        }
+    }
+
+    #[test]
+    fn rows_are_symmetric_sorted_and_may_repeat() {
+        let pattern = small().pattern().unwrap();
+        assert_eq!(pattern.transpose().0, pattern);
+        let rows = || (0..5000).map(|row| pattern.row(row));
+        assert!(rows().all(<[u32]>::is_sorted));
+        assert!(rows().any(|row| row.windows(2).any(|pair| pair[0] == pair[1])));
+        let loops = (0..5000).map(|row| {
+            pattern
+                .row(row)
+                .iter()
+                .filter(|&&to| to as usize == row)
+                .count()
+        });
+        assert!(loops.clone().sum::<usize>() > 0 && loops.clone().all(|own| own.is_multiple_of(2)));
+    }
+
+    #[test]
+    fn seeds_decide_and_graphs_stay_what_they_were() {
+        let pattern = small().pattern().unwrap();
+        assert_eq!(small().pattern().unwrap(), pattern);
+        let one = rayon::ThreadPoolBuilder::new()
+            .num_threads(1)
+            .build()
+            .unwrap();
+        assert_eq!(one.install(|| small().pattern().unwrap()), pattern);
+        assert_ne!(small().with_seed(1).pattern().unwrap(), pattern);
+        // Records refer to these.
+        let config: PowerLawConfig = "products-size/1000".parse().unwrap();
+        let pattern = config.pattern().unwrap();
+        let found = [pattern.indptr(), pattern.indices()].map(digest);
+        assert_eq!(found, [0x6d7c_9ff2_5998_6580, 0xfec1_1f92_f343_9a60]);
+    }
+
+    #[test]
+    fn a_dataset_by_name() {
+        let data = power_law(&"reddit-size/1000".parse().unwrap()).unwrap();
+        assert_eq!(data.name(), "reddit-size/1000");
+        assert_eq!([data.feature_width(), data.classes()], [100, 47]);
+        for name in ["reddit", "reddit-size/0", "reddit-size/x", "products-size/"] {
+            assert!(name.parse::<PowerLawConfig>().is_err(), "{name}");
+        }
     }
 
     #[test]
     fn bad_parameters_are_refused() {
-        let none = |config: PowerLawConfig| power_law(&config).is_err();
-        assert!(none(PowerLawConfig {
-            nodes: 4,
-            ..PowerLawConfig::reddit_size()
-        }));
-        assert!(none(PowerLawConfig {
-            edges: usize::MAX,
-            ..PowerLawConfig::reddit_size()
-        }));
+        let refused = |change: fn(&mut PowerLawConfig)| {
+            let mut config = small();
+            change(&mut config);
+            config.pattern().is_err()
+        };
+        assert!(refused(|config| config.nodes = 1));
+        assert!(refused(|config| config.edges = usize::MAX));
+        assert!(refused(|config| config.power = 1.0));
+        assert!(refused(|config| config.power = f64::NAN));
+        assert!(refused(|config| config.shift = 0.5));
+        assert!(refused(|config| config.shift = f64::INFINITY));
     }
 }

@@ -18,7 +18,7 @@ pub const MAX_SIZE: usize = i32::MAX as usize;
 ///
 /// Row `i` of the pattern lists the nodes that `i` aggregates from. An edge `(source, target)` carries a message from
 /// `source` to `target`, so it is stored as column `source` of row `target`, as `edge_index` is read in PyG. Edges may
-/// repeat, and then count as often as they occur; [`Graph::symmetrised`] removes repetitions.
+/// repeat, and then count as often as they occur; [`Graph::symmetrised`] removes repetitions. Loops are edges like others.
 ///
 /// The first aggregation on a device uploads the pattern and its transpose there, and they stay for the graph's life.
 ///
@@ -98,9 +98,8 @@ impl Graph {
         if indices.len() > MAX_SIZE {
             return Err(GraphError::TooManyEdges);
         }
-        Ok(Self::from_pattern(Pattern::new(
-            nodes, nodes, indptr, indices,
-        )?))
+        let pattern = Pattern::new(nodes, nodes, indptr, indices)?;
+        Ok(Self::from_pattern(pattern))
     }
 
     /// The graph of the neighbours in a square matrix, such as those of
@@ -128,11 +127,7 @@ impl Graph {
     /// # }
     /// ```
     pub fn from_neighbors(neighbors: &Csr) -> Result<Self, GraphError> {
-        let (rows, cols) = (neighbors.rows(), neighbors.cols());
-        match rows == cols {
-            true => Ok(Self::from_pattern(neighbors.pattern().as_ref().clone())),
-            false => Err(GraphError::NotSquare { rows, cols }),
-        }
+        neighbors.pattern().as_ref().clone().try_into()
     }
 
     fn from_pattern(pattern: Pattern) -> Self {
@@ -187,6 +182,19 @@ impl Graph {
             degrees[source as usize] += 1;
         }
         degrees
+    }
+}
+
+impl TryFrom<Pattern> for Graph {
+    type Error = GraphError;
+
+    /// Row `i` of a square pattern lists the nodes that `i` aggregates from.
+    fn try_from(pattern: Pattern) -> Result<Self, GraphError> {
+        let (rows, cols) = (pattern.rows(), pattern.cols());
+        match rows == cols {
+            true => Ok(Self::from_pattern(pattern)),
+            false => Err(GraphError::NotSquare { rows, cols }),
+        }
     }
 }
 

@@ -5,6 +5,7 @@
 mod checkpoint;
 mod data;
 mod engine;
+mod epochs;
 mod log;
 mod metric;
 mod optimizer;
@@ -23,6 +24,7 @@ use std::path::PathBuf;
 
 pub use checkpoint::{CheckpointDir, RunState};
 pub use engine::Batching;
+pub use epochs::Epochs;
 pub use log::{RunLog, RunSummary};
 pub use metric::Metric;
 pub use run::{Evaluation, TrainOutcome, Trainer, evaluate, train};

@@ -4,8 +4,8 @@ use std::time::Instant;
 use burn::{module::Module, tensor::Device};
 
 use super::{
-    Batching, CheckpointDir, EpochReport, NodeModelConfig, Progress, RunState, TrainConfig,
-    TrainError, engine::Engine, optimizer::adam,
+    Batching, CheckpointDir, EpochReport, Epochs, NodeModelConfig, Progress, RunState, TrainConfig,
+    TrainError, engine::Engine, epochs::epoch_seed, optimizer::adam,
 };
 use crate::datasets::NodeDataset;
 
@@ -144,6 +144,32 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
         Ok(self)
     }
 
+    /// Puts the dataset and the model, that of the run if one is resumed, on the device, with or without autodiff.
+    ///
+    /// # Errors
+    /// [`TrainError`] when the model cannot be built, or a checkpoint cannot be read.
+    pub fn start(&self, device: &Device) -> Result<Epochs<'a, C>, TrainError> {
+        let inner = device.clone().without_autodiff();
+        let device = inner.clone().autodiff();
+        let engine = Engine::new(self.config, self.data, &inner);
+        device.seed(epoch_seed(self.config.seed, 0));
+        let mut model = self.model.init(&device)?;
+        let mut optimizer = adam(self.config, &inner);
+        let mut done = 0;
+        if let (Some(state), Some(checkpoint)) = (&self.resumed, &self.checkpoint) {
+            (model, optimizer) = checkpoint.load_last(model, optimizer)?;
+            done = state.last.epoch;
+        }
+        Ok(Epochs {
+            config: self.config,
+            engine,
+            device,
+            model: Some(model),
+            optimizer,
+            done,
+        })
+    }
+
     /// Trains on the device, with or without autodiff.
     ///
     /// # Errors
@@ -153,26 +179,20 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
         device: &Device,
         progress: &mut impl Progress,
     ) -> Result<TrainOutcome<C::Model>, TrainError> {
-        let inner = device.clone().without_autodiff();
-        let device = inner.clone().autodiff();
-        let engine = Engine::new(self.config, self.data, &inner);
-        device.seed(epoch_seed(self.config.seed, 0));
-        let mut model = self.model.init(&device)?;
-        let mut optimizer = adam(self.config, &inner);
-        let (mut best, mut best_model, mut seconds, first) = match (&self.resumed, &self.checkpoint)
-        {
+        let mut epochs = self.start(device)?;
+        let (mut best, mut best_model, mut seconds) = match (&self.resumed, &self.checkpoint) {
             (Some(state), Some(checkpoint)) => {
-                (model, optimizer) = checkpoint.load_last(model, optimizer)?;
+                let inner = device.clone().without_autodiff();
                 let (_, best_model) = checkpoint.best_model::<C>(&inner)?;
                 (
                     Some(checkpoint.best_report()?),
                     Some(best_model),
                     state.seconds,
-                    state.last.epoch + 1,
                 )
             }
-            _ => (None, None, 0.0, 1),
+            _ => (None, None, 0.0),
         };
+        let first = epochs.done + 1;
         if let (Some(checkpoint), None) = (&self.checkpoint, &self.resumed) {
             checkpoint.create(self.model, self.config)?;
         }
@@ -186,12 +206,9 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
                 break;
             }
             let start = Instant::now();
-            let seed = epoch_seed(self.config.seed, epoch);
-            device.seed(seed);
-            let (stepped, loss) = engine.epoch(model, &mut optimizer, seed);
-            model = stepped;
-            let valid = model.valid();
-            let found = engine.measure(&valid, Some(loss))?;
+            let loss = epochs.step();
+            let valid = epochs.model().valid();
+            let found = epochs.engine.measure(&valid, Some(loss))?;
             if !found.loss.is_finite() {
                 return Err(TrainError::Diverged {
                     epoch,
@@ -226,8 +243,8 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
                 && (epoch.is_multiple_of(self.config.save_every) || epoch == self.config.epochs)
             {
                 checkpoint.save_last(
-                    model.clone(),
-                    &optimizer,
+                    epochs.model().clone(),
+                    &epochs.optimizer,
                     &RunState {
                         last: report,
                         seconds,
@@ -241,13 +258,12 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
         let (Some(best), Some(best_model)) = (best, best_model) else {
             return Err(TrainError::Config("no epoch was run".to_string()));
         };
-        let epochs = history.last().map_or(first - 1, |report| report.epoch);
         if let (Some(checkpoint), Some(&last)) = (&self.checkpoint, history.last())
             && last_saved != last.epoch
         {
             checkpoint.save_last(
-                model,
-                &optimizer,
+                epochs.model().clone(),
+                &epochs.optimizer,
                 &RunState {
                     last,
                     seconds,
@@ -260,7 +276,7 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
             best,
             ms_per_epoch: median_ms(&history),
             history,
-            epochs,
+            epochs: epochs.done,
             seconds,
         })
     }
@@ -319,14 +335,6 @@ fn check_fit(
         return Err(TrainError::Config(reason));
     }
     config.metric_for(data).check(data)
-}
-
-/// A well-mixed seed for each epoch (SplitMix64 of the two).
-fn epoch_seed(seed: u64, epoch: usize) -> u64 {
-    let mut z = seed.wrapping_add((epoch as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }
 
 fn median_ms(history: &[EpochReport]) -> f64 {

@@ -1,6 +1,11 @@
 //! The pattern of a sparse matrix on the host.
 
-use std::ops::Range;
+use std::{
+    ops::Range,
+    sync::atomic::{AtomicU32, Ordering::Relaxed},
+};
+
+use rayon::prelude::*;
 
 /// Most entries of a pattern: offsets are `i32` on the devices.
 pub const MAX_ENTRIES: usize = i32::MAX as usize;
@@ -196,32 +201,112 @@ impl Pattern {
     }
 
     /// The transposed pattern, and for each of its entries the entry of `self` it came from. Columns
-    /// of its rows ascend. O(rows + cols + entries).
+    /// of its rows ascend. O(rows + cols + entries), shared by threads where rows are long.
     pub fn transpose(&self) -> (Self, Vec<u32>) {
-        let mut indptr = vec![0u32; self.cols + 1];
-        for &column in &self.indices {
-            indptr[column as usize + 1] += 1;
-        }
+        // Each thread takes a stretch of rows: how often it has a column, and then where the first of these goes.
+        let mut stretches: Vec<(Range<usize>, Vec<u32>)> = self
+            .stretches()
+            .into_par_iter()
+            .map(|rows| {
+                let mut counts = vec![0u32; self.cols];
+                for &column in &self.indices[self.entries(&rows)] {
+                    counts[column as usize] += 1;
+                }
+                (rows, counts)
+            })
+            .collect();
+        let mut indptr = Vec::with_capacity(self.cols + 1);
+        let mut total = 0;
         for column in 0..self.cols {
-            indptr[column + 1] += indptr[column];
-        }
-        let mut next = indptr.clone();
-        let mut indices = vec![0u32; self.nnz()];
-        let mut entries = vec![0u32; self.nnz()];
-        for row in 0..self.rows {
-            for entry in self.indptr[row]..self.indptr[row + 1] {
-                let slot = &mut next[self.indices[entry as usize] as usize];
-                indices[*slot as usize] = row as u32;
-                entries[*slot as usize] = entry;
-                *slot += 1;
+            indptr.push(total);
+            for (_, counts) in &mut stretches {
+                let count = std::mem::replace(&mut counts[column], total);
+                total += count;
             }
         }
+        indptr.push(total);
+        let zeros = || -> Vec<AtomicU32> { (0..self.nnz()).map(|_| AtomicU32::new(0)).collect() };
+        let (indices, entries) = (zeros(), zeros());
+        stretches.into_par_iter().for_each(|(rows, mut next)| {
+            for row in rows {
+                for entry in self.entries(&(row..row + 1)) {
+                    let slot = &mut next[self.indices[entry] as usize];
+                    indices[*slot as usize].store(row as u32, Relaxed);
+                    entries[*slot as usize].store(entry as u32, Relaxed);
+                    *slot += 1;
+                }
+            }
+        });
+        let plain =
+            |numbers: Vec<AtomicU32>| numbers.into_iter().map(AtomicU32::into_inner).collect();
         let transposed = Self {
             rows: self.cols,
             cols: self.rows,
             indptr,
-            indices,
+            indices: plain(indices),
         };
-        (transposed, entries)
+        (transposed, plain(entries))
+    }
+
+    fn entries(&self, rows: &Range<usize>) -> Range<usize> {
+        self.indptr[rows.start] as usize..self.indptr[rows.end] as usize
+    }
+
+    /// The rows in a stretch for each thread, of about as many entries; fewer where they would have fewer entries than columns.
+    fn stretches(&self) -> Vec<Range<usize>> {
+        let most = self.nnz() / self.cols.max(1);
+        let count = rayon::current_num_threads().min(most).max(1);
+        let end = |at: usize| match at == count {
+            true => self.rows,
+            false => {
+                let entry = (self.nnz() * at / count) as u32;
+                self.indptr.partition_point(|&offset| offset < entry)
+            }
+        };
+        (0..count).map(|at| end(at)..end(at + 1)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_transpose_as_one_does() {
+        // Rows of 0 to 60 entries, columns in no order, some of them twice.
+        let (rows, cols) = (40usize, 7usize);
+        let lengths = (0..rows).map(|row| (row * row % 61) as u32);
+        let indptr: Vec<u32> = std::iter::once(0)
+            .chain(lengths.scan(0, |sum, length| {
+                *sum += length;
+                Some(*sum)
+            }))
+            .collect();
+        let indices: Vec<u32> = (0..indptr[rows]).map(|entry| entry * 5 % 11 % 7).collect();
+        let pattern = Pattern::new(rows, cols, indptr, indices).unwrap();
+        let mut expected: Vec<(u32, u32, u32)> = (0..rows)
+            .flat_map(|row| {
+                pattern
+                    .entries(&(row..row + 1))
+                    .map(move |entry| (row, entry))
+            })
+            .map(|(row, entry)| (pattern.indices[entry], row as u32, entry as u32))
+            .collect();
+        expected.sort_unstable();
+        for threads in [1, 2, 3, 16] {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+            let (turned, entries) = pool.build().unwrap().install(|| pattern.transpose());
+            assert_eq!((turned.rows(), turned.cols()), (cols, rows));
+            let found: Vec<(u32, u32, u32)> = (0..cols)
+                .flat_map(|row| turned.entries(&(row..row + 1)).map(move |at| (row, at)))
+                .map(|(row, at)| (row as u32, turned.indices[at], entries[at]))
+                .collect();
+            assert_eq!(found, expected, "{threads} threads");
+        }
+        let empty = Pattern::new(2, 0, vec![0; 3], Vec::new()).unwrap();
+        assert_eq!(
+            empty.transpose().0,
+            Pattern::new(0, 2, vec![0], Vec::new()).unwrap()
+        );
     }
 }

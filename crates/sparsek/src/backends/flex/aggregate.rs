@@ -7,9 +7,10 @@ use burn::{
         Flex,
         tensor::{FloatTensor, IntTensor},
     },
-    tensor::{DType, Element, Shape, bf16, f16},
+    tensor::{DType, Element, ElementConversion, Shape, bf16, f16},
 };
 use burn_flex::FlexTensor;
+use multiversion::multiversion;
 use rayon::prelude::*;
 
 use super::{
@@ -17,6 +18,9 @@ use super::{
     sparse::{Float, Pattern, ints},
 };
 use crate::ops::{AggregateGradientOps, AggregateOps, CompressedSpec, Factors, Operator};
+
+/// Rows that are added to sums together.
+const TOGETHER: usize = 4;
 
 /// A sparse operand in contiguous tensors.
 struct Sparse {
@@ -90,7 +94,7 @@ impl<E: Float> Entries<'_, E> {
 fn sums<E: Float>(
     entries: &Entries<E>,
     width: usize,
-    add: impl Fn(usize, usize, &mut [E::Sum]) + Sync,
+    add: impl Fn(usize, Range<usize>, &mut [E::Sum]) + Sync,
 ) -> FlexTensor {
     let rows = entries.pattern.rows();
     let mut output = super::filled(E::narrow(Default::default()), rows * width);
@@ -102,9 +106,7 @@ fn sums<E: Float>(
                 || vec![<E as Float>::Sum::default(); width],
                 |sums, (row, output)| {
                     sums.fill(Default::default());
-                    for entry in entries.row(row) {
-                        add(row, entry, sums);
-                    }
+                    add(row, entries.row(row), sums);
                     let factor = entries.row_factor(row);
                     for (output, &sum) in output.iter_mut().zip(sums.iter()) {
                         *output = E::narrow(factor.map_or(sum, |factor| factor * sum));
@@ -127,26 +129,38 @@ fn add_all<E: Float>(
     }
 }
 
+/// Adds rows, each times a factor, one after another.
+#[multiversion(targets("x86_64+avx2"))]
+fn add_rows<E: Float, const N: usize>(sums: &mut [E::Sum], rows: [&[E]; N], factors: [E::Sum; N]) {
+    let width = sums.len();
+    for row in rows {
+        assert!(row.len() == width);
+    }
+    for (i, sum) in sums.iter_mut().enumerate() {
+        let mut total = *sum;
+        for (row, &factor) in rows.iter().zip(&factors) {
+            total += factor * row[i].widen();
+        }
+        *sum = total;
+    }
+}
+
 fn product(x: FlexTensor, sparse: &Sparse) -> FlexTensor {
     let x = x.to_contiguous();
     let width = x.layout().shape()[1];
     with_float!(x.dtype(), E => {
         let source: &[E] = x.as_slice().expect("contiguous");
         let entries = sparse.entries::<E>();
-        sums(&entries, width, |_, entry, sums| {
-            let start = entries.pattern.column(entry) * width;
-            let from = &source[start..start + width];
-            match entries.factor(entry) {
-                None => {
-                    for (sum, x) in sums.iter_mut().zip(from) {
-                        *sum += x.widen();
-                    }
-                }
-                Some(factor) => {
-                    for (sum, x) in sums.iter_mut().zip(from) {
-                        *sum += factor * x.widen();
-                    }
-                }
+        let row = |entry| &source[entries.pattern.column(entry) * width..][..width];
+        let factor = |entry| entries.factor(entry).unwrap_or(1f32.elem());
+        sums(&entries, width, |_, range, sums| {
+            let last = range.end - range.len() % TOGETHER;
+            for entry in (range.start..last).step_by(TOGETHER) {
+                let together: [usize; TOGETHER] = std::array::from_fn(|at| entry + at);
+                add_rows(sums, together.map(row), together.map(factor));
+            }
+            for entry in last..range.end {
+                add_rows(sums, [row(entry)], [factor(entry)]);
             }
         })
     })
@@ -180,11 +194,13 @@ impl AggregateOps for Flex {
             let source: &[E] = values.as_slice().expect("contiguous");
             let places: &[I] = columns.as_slice().expect("contiguous");
             let entries = sparse.entries::<E>();
-            sums(&entries, spec.width, |_, entry, sums| {
-                let start = entries.pattern.column(entry) * k;
-                let places = places[start..start + k].iter().map(|&place| place as usize);
-                let terms = places.zip(source[start..start + k].iter().copied());
-                add_all(sums, terms, entries.factor(entry));
+            sums(&entries, spec.width, |_, range, sums| {
+                for entry in range {
+                    let start = entries.pattern.column(entry) * k;
+                    let places = places[start..start + k].iter().map(|&place| place as usize);
+                    let terms = places.zip(source[start..start + k].iter().copied());
+                    add_all(sums, terms, entries.factor(entry));
+                }
             })
         }))
     }
@@ -223,11 +239,13 @@ impl AggregateGradientOps for Flex {
             let source: &[E] = upstream.as_slice().expect("contiguous");
             let places: &[I] = columns.as_slice().expect("contiguous");
             let entries = sparse.entries::<E>();
-            sums(&entries, k, |row, entry, sums| {
-                let start = entries.pattern.column(entry) * spec.width;
-                let places = places[row * k..row * k + k].iter();
-                let terms = places.map(|&place| source[start + place as usize]).enumerate();
-                add_all(sums, terms, entries.factor(entry));
+            sums(&entries, k, |row, range, sums| {
+                let places = &places[row * k..row * k + k];
+                for entry in range {
+                    let start = entries.pattern.column(entry) * spec.width;
+                    let terms = places.iter().map(|&place| source[start + place as usize]);
+                    add_all(sums, terms.enumerate(), entries.factor(entry));
+                }
             })
         }))
     }

@@ -1,0 +1,77 @@
+//! Training an epoch at a time.
+use burn::{
+    module::Module,
+    optim::ModuleOptimizer,
+    tensor::{Device, Tensor},
+};
+
+use super::{Evaluation, NodeModelConfig, TrainConfig, TrainError, engine::Engine};
+
+/// A model in training: what [`Trainer`](super::Trainer) repeats, for loops of one's own.
+///
+/// Made by [`Trainer::start`](super::Trainer::start). The dataset lies on the device; the graph goes there in the first epoch, unless it
+/// was there before ([`Graph::adjacency`](crate::Graph::adjacency)).
+///
+/// ```
+/// # #[cfg(feature = "flex")] {
+/// use burn::tensor::Device;
+/// use sparsek_gnn::{datasets::karate, nn::{Activation, Architecture, MaxKModelConfig}, train::{TrainConfig, Trainer}};
+///
+/// let data = karate::karate_club();
+/// let model = MaxKModelConfig::new(Architecture::Sage, data.feature_width(), 16, data.classes())
+///     .with_activation(Activation::maxk(4));
+/// let config = TrainConfig::new().with_lr(0.01);
+/// let mut epochs = Trainer::new(&config, &model, &data).unwrap().start(&Device::flex()).unwrap();
+/// let first = epochs.step();
+/// (0..40).for_each(|_| drop(epochs.step()));
+/// assert!(epochs.step().into_scalar::<f32>() < first.into_scalar::<f32>());
+/// assert!(epochs.evaluate().unwrap().train > 0.5);
+/// # }
+/// ```
+pub struct Epochs<'a, C: NodeModelConfig> {
+    pub(super) config: &'a TrainConfig,
+    pub(super) engine: Engine<'a>,
+    /// With autodiff.
+    pub(super) device: Device,
+    pub(super) model: Option<C::Model>,
+    pub(super) optimizer: ModuleOptimizer,
+    /// Epochs that have been run, those before a resumption included.
+    pub(super) done: usize,
+}
+
+impl<C: NodeModelConfig> Epochs<'_, C> {
+    /// Takes the steps of the next epoch, as often as one likes. Returns the mean loss of the training nodes, each before the step that it
+    /// led to, `[1]` and outside autodiff. Of a full batch nothing is read from the device: the epoch may still be running there.
+    pub fn step(&mut self) -> Tensor<1> {
+        self.done += 1;
+        let seed = epoch_seed(self.config.seed, self.done);
+        self.device.seed(seed);
+        let model = self.model.take().expect(KEPT);
+        let (model, loss) = self.engine.epoch(model, &mut self.optimizer, seed);
+        self.model = Some(model);
+        loss
+    }
+
+    /// The model as it is now, with autodiff.
+    pub fn model(&self) -> &C::Model {
+        self.model.as_ref().expect(KEPT)
+    }
+
+    /// Its loss and metrics without dropout.
+    ///
+    /// # Errors
+    /// [`TrainError::Device`] when they cannot be read.
+    pub fn evaluate(&self) -> Result<Evaluation, TrainError> {
+        self.engine.measure(&self.model().valid(), None)
+    }
+}
+
+const KEPT: &str = "put back after each epoch";
+
+/// A well-mixed seed for each epoch (SplitMix64 of the two).
+pub(super) fn epoch_seed(seed: u64, epoch: usize) -> u64 {
+    let mut z = seed.wrapping_add((epoch as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
