@@ -89,9 +89,10 @@ fn members(width: usize) -> Vec<usize> {
     all
 }
 
-fn upload<T: Element>(data: &[f64], rows: usize, device: &Device) -> Tensor<2> {
-    let width = data.len() / rows.max(1);
-    vector::<T>(data, device).reshape([rows, width])
+/// A matrix; by its data, because to reshape to 0 rows means to keep what there is.
+fn upload<T: Element>(data: &[f64], shape: [usize; 2], device: &Device) -> Tensor<2> {
+    let data: Vec<T> = data.iter().map(|&x| T::of(x)).collect();
+    Tensor::from_data(TensorData::new(data, shape), (device, T::dtype()))
 }
 
 fn one<T: Element>(
@@ -121,7 +122,7 @@ pub fn agrees<T: Element>(
     let device = backend.device.clone().autodiff();
     let adjacency = Adjacency::new(&pattern(&problem.csr), &device);
     let [rows, cols] = [problem.csr.rows, problem.csr.cols];
-    let x = upload::<T>(&problem.x, cols, &device).require_grad();
+    let x = upload::<T>(&problem.x, [cols, problem.width], &device).require_grad();
     let weights = vector::<T>(&problem.csr.weights, &device).require_grad();
     let scaling = problem.scaling::<T>(factors, weights.clone(), &device);
     let compressed = sparse_topk(x.clone(), problem.k, Method::Exact);
@@ -141,7 +142,7 @@ pub fn agrees<T: Element>(
         dense,
         &problem.effective.spmm(&problem.kept, problem.width),
     )?;
-    let upstream = upload::<T>(&problem.upstream, rows, &device);
+    let upstream = upload::<T>(&problem.upstream, [rows, problem.width], &device);
     let gradients = (y * upstream).backward();
     let dx = x.grad(&gradients).ok_or("no gradient for x")?;
     compare::<T, 2>("dx", dx, &problem.gradient())?;
@@ -182,22 +183,27 @@ fn differences(backend: &Backend) -> Outcome {
     let problem = Problem::new::<f64>(Shape::Ragged, [12, 4], Factors::All);
     let device = backend.device.clone().autodiff();
     let adjacency = Adjacency::new(&pattern(&problem.csr), &device);
-    let upstream = upload::<f64>(&problem.upstream, problem.csr.rows, &device);
+    let upstream = upload::<f64>(
+        &problem.upstream,
+        [problem.csr.rows, problem.width],
+        &device,
+    );
     let own = normals(problem.x.len(), 21);
     let loss = |x: Tensor<2>, weights: Tensor<1>| {
         let scaling = problem.scaling::<f64>(Factors::All, weights, &device);
         let kept = sparse_topk(x, problem.k, Method::Exact).map(|values| values.clone() * values);
         let y = spmm_compressed_with(&adjacency, &kept, &scaling);
-        let other = kept.to_dense() * upload::<f64>(&own, problem.csr.cols, &device);
+        let other =
+            kept.to_dense() * upload::<f64>(&own, [problem.csr.cols, problem.width], &device);
         let terms = [y * upstream.clone(), other];
         terms.map(|term| term.sum())
     };
     let value = |x: &[f64], weights: &[f64]| -> f64 {
-        let x = upload::<f64>(x, problem.csr.cols, &device);
+        let x = upload::<f64>(x, [problem.csr.cols, problem.width], &device);
         let [a, b] = loss(x, vector::<f64>(weights, &device));
         a.into_data().iter::<f64>().sum::<f64>() + b.into_data().iter::<f64>().sum::<f64>()
     };
-    let x = upload::<f64>(&problem.x, problem.csr.cols, &device).require_grad();
+    let x = upload::<f64>(&problem.x, [problem.csr.cols, problem.width], &device).require_grad();
     let weights = vector::<f64>(&problem.csr.weights, &device).require_grad();
     let [a, b] = loss(x.clone(), weights.clone());
     let gradients = (a + b).backward();
@@ -256,10 +262,15 @@ fn masked(backend: &Backend) -> Result<(), String> {
     let problem = Problem::new::<f32>(Shape::Ragged, [256, 32], Factors::Ones);
     let device = backend.device.clone().autodiff();
     let adjacency = Adjacency::new(&pattern(&problem.csr), &device);
-    let upstream = upload::<f32>(&problem.upstream, problem.csr.rows, &device);
+    let upstream = upload::<f32>(
+        &problem.upstream,
+        [problem.csr.rows, problem.width],
+        &device,
+    );
     for method in [Method::Exact, Method::EarlyStop(4)] {
         let run = |compressed: bool| -> Result<[Vec<f64>; 2], String> {
-            let x = upload::<f32>(&problem.x, problem.csr.cols, &device).require_grad();
+            let x = upload::<f32>(&problem.x, [problem.csr.cols, problem.width], &device)
+                .require_grad();
             let y = if compressed {
                 spmm_compressed(&adjacency, &sparse_topk(x.clone(), 32, method))
             } else {
@@ -291,13 +302,18 @@ fn atomic(backend: &Backend) -> Result<(), String> {
         let problem = Problem::new::<f32>(shape, sizes, Factors::All);
         let device = backend.device.clone().autodiff();
         let adjacency = Adjacency::new(&pattern(&problem.csr), &device);
-        let x = upload::<f32>(&problem.x, problem.csr.cols, &device).require_grad();
+        let x =
+            upload::<f32>(&problem.x, [problem.csr.cols, problem.width], &device).require_grad();
         let weights = vector::<f32>(&problem.csr.weights, &device);
         let scaling = problem.scaling::<f32>(Factors::All, weights, &device);
         let scaling = scaling.with_atomic_gradient(true);
         let compressed = sparse_topk(x.clone(), problem.k, Method::Exact);
         let y = spmm_compressed_with(&adjacency, &compressed, &scaling);
-        let upstream = upload::<f32>(&problem.upstream, problem.csr.rows, &device);
+        let upstream = upload::<f32>(
+            &problem.upstream,
+            [problem.csr.rows, problem.width],
+            &device,
+        );
         let gradients = (y * upstream).backward();
         let dx = x.grad(&gradients).ok_or("no gradient for x")?;
         compare::<f32, 2>(&format!("{shape:?}"), dx, &problem.gradient())?;
@@ -309,7 +325,7 @@ fn atomic(backend: &Backend) -> Result<(), String> {
 fn nothing_kept(backend: &Backend) -> Result<(), String> {
     let csr = Shape::Ragged.csr();
     let adjacency = Adjacency::new(&pattern(&csr), &backend.device);
-    let x = upload::<f32>(&normals(csr.cols * 10, 1), csr.cols, &backend.device);
+    let x = upload::<f32>(&normals(csr.cols * 10, 1), [csr.cols, 10], &backend.device);
     let y = spmm_compressed(&adjacency, &sparse_topk(x, 0, Method::Exact));
     let zeros = TensorData::zeros::<f32, _>([csr.rows, 10]);
     if y.into_data() != zeros {
@@ -323,7 +339,7 @@ fn nothing_kept(backend: &Backend) -> Result<(), String> {
         weights: vec![],
     };
     let adjacency = Adjacency::new(&pattern(&nothing), &backend.device);
-    let x = upload::<f32>(&normals(3 * 4, 1), 3, &backend.device);
+    let x = upload::<f32>(&normals(3 * 4, 1), [3, 4], &backend.device);
     let y = spmm_compressed(&adjacency, &sparse_topk(x, 2, Method::Exact));
     match y.dims() {
         [0, 4] => Ok(()),
@@ -334,7 +350,7 @@ fn nothing_kept(backend: &Backend) -> Result<(), String> {
 fn panics(backend: &Backend) -> Result<(), String> {
     let csr = Shape::Wide.csr();
     let adjacency = Adjacency::new(&pattern(&csr), &backend.device);
-    let rows = |n: usize| upload::<f32>(&normals(n * 4, 1), n, &backend.device);
+    let rows = |n: usize| upload::<f32>(&normals(n * 4, 1), [n, 4], &backend.device);
     let message = expect_panic(|| drop(sparse_topk(rows(3), 5, Method::Exact)))?;
     if !message.contains('5') || !message.contains('4') {
         return Err(format!("the message does not say 5 and 4: {message}"));

@@ -44,15 +44,17 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     for how in Selection::ALL {
         let selection = how.name();
         let at = |group: String| format!("kernel/vector/{selection}/{group}");
-        // Barriers of sorting networks take their time on a CPU.
+        // Barriers take their time on a CPU, those of sorting networks most of all.
+        let on_cpu = backend.kind == Kind::Cpu;
         let long = if how == Selection::Bitonic {
             5000
         } else {
             usize::MAX
         };
+        let most = if on_cpu { 10_000 } else { 40_000 };
         for length in LENGTHS
             .into_iter()
-            .filter(|&length| length < long || backend.kind != Kind::Cpu)
+            .filter(|&length| length < long || !on_cpu)
         {
             cases.add(backend, at(format!("f32/lengths/{length}")), move |b| {
                 lengths(b, how, length)
@@ -62,7 +64,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
             cases.add(backend, at(format!("f32/subranges/{name}")), move |b| {
                 let mut check = Vectors::new(b);
                 for largest in [true, false] {
-                    check.distributions::<f32>(long.min(40_000), &[1, 77, 700], |k| {
+                    check.distributions::<f32>(long.min(most), &[1, 77, 700], |k| {
                         VectorOptions {
                             largest,
                             subrange,
@@ -89,6 +91,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
                         (100_001, 9, &[1, 40, 190]),
                         (300_000, 13, &[1, 17, 37]),
                     ];
+                    let long = if on_cpu { long.min(50_000) } else { long };
                     for (length, exponent, ks) in all.into_iter().filter(|case| case.0 < long) {
                         check.some::<f32>(&HARD, length, ks, |k| VectorOptions {
                             largest: k % 2 == 1,
@@ -135,7 +138,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
             with_dtype!(dtype, T => cases.add(
                 backend,
                 at(format!("{}/dtype", T::NAME)),
-                move |b| dtypes::<T>(b, how, long.min(30_000)),
+                move |b| dtypes::<T>(b, how, long.min(most.min(30_000))),
             ));
         }
     }

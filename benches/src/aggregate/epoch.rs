@@ -19,8 +19,8 @@ const HIDDEN: usize = 256;
 const LAYERS: usize = 3;
 /// Epochs whose losses are looked at.
 const CHECKED: usize = 4;
-/// Between losses through compressed and through dense rows.
-const TOLERANCE: f64 = 1e-3;
+/// Between losses through compressed and through dense rows: tensor cores round factors to 11 bits.
+const TOLERANCE: f64 = 1e-2;
 
 /// Runs the epochs that are asked for, with every k and selection.
 pub fn run(bench: &Bench, source: &Source) -> anyhow::Result<()> {
