@@ -1,11 +1,14 @@
 //! The training loop and the evaluation.
-use std::time::Instant;
+use std::{slice, time::Instant};
 
 use burn::{module::Module, tensor::Device};
 
 use super::{
     Batching, CheckpointDir, EpochReport, NodeModelConfig, Progress, RunState, TrainConfig,
-    TrainError, engine::Engine, optimizer::adam,
+    TrainError,
+    devices::{Sum, sum_over_devices},
+    engine::Engine,
+    replicas::Replicas,
 };
 use crate::datasets::NodeDataset;
 
@@ -21,6 +24,20 @@ pub fn train<C: NodeModelConfig>(
     progress: &mut impl Progress,
 ) -> Result<TrainOutcome<C::Model>, TrainError> {
     Trainer::new(config, model, data)?.run(device, progress)
+}
+
+/// As [`train`], on several devices of one host: [`Trainer::run_on`].
+///
+/// # Errors
+/// [`TrainError`].
+pub fn train_on<C: NodeModelConfig>(
+    config: &TrainConfig,
+    model: &C,
+    data: &NodeDataset,
+    devices: &[Device],
+    progress: &mut impl Progress,
+) -> Result<TrainOutcome<C::Model>, TrainError> {
+    Trainer::new(config, model, data)?.run_on(devices, progress)
 }
 
 /// A training run that has been checked and not begun.
@@ -153,16 +170,44 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
         device: &Device,
         progress: &mut impl Progress,
     ) -> Result<TrainOutcome<C::Model>, TrainError> {
-        let inner = device.clone().without_autodiff();
-        let device = inner.clone().autodiff();
+        self.run_on(slice::from_ref(device), progress)
+    }
+
+    /// Trains on several devices of one host, each with the model, its optimizer's state, and as many parts of the graph
+    /// ([`Batching::Parts`]) at a time as `together` says. A step is that of one device on the training nodes of all its parts; edges
+    /// between parts on different devices are left out of it. Gradients are summed by Burn's collectives, so the models stay equal,
+    /// which is checked at the end. Evaluation and checkpoints are those of the first device.
+    ///
+    /// # Errors
+    /// As [`Trainer::run`]; [`TrainError::Devices`] as [`TrainConfig::check_devices`], before anything is written.
+    pub fn run_on(
+        self,
+        devices: &[Device],
+        progress: &mut impl Progress,
+    ) -> Result<TrainOutcome<C::Model>, TrainError> {
+        self.config.check_devices(devices)?;
+        self.run_with(devices, sum_over_devices, progress)
+    }
+
+    pub(super) fn run_with(
+        self,
+        devices: &[Device],
+        sum: Sum,
+        progress: &mut impl Progress,
+    ) -> Result<TrainOutcome<C::Model>, TrainError> {
+        let inner = devices[0].clone().without_autodiff();
         let engine = Engine::new(self.config, self.data, &inner);
-        device.seed(epoch_seed(self.config.seed, 0));
-        let mut model = self.model.init(&device)?;
-        let mut optimizer = adam(self.config, &inner);
+        let reseed = |epoch| {
+            let seed = epoch_seed(self.config.seed, epoch);
+            devices.iter().for_each(|device| device.seed(seed));
+            seed
+        };
+        reseed(0);
+        let mut replicas = Replicas::new(self.config, self.model, devices, sum)?;
         let (mut best, mut best_model, mut seconds, first) = match (&self.resumed, &self.checkpoint)
         {
             (Some(state), Some(checkpoint)) => {
-                (model, optimizer) = checkpoint.load_last(model, optimizer)?;
+                replicas = replicas.restore(checkpoint)?;
                 let (_, best_model) = checkpoint.best_model::<C>(&inner)?;
                 (
                     Some(checkpoint.best_report()?),
@@ -186,11 +231,9 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
                 break;
             }
             let start = Instant::now();
-            let seed = epoch_seed(self.config.seed, epoch);
-            device.seed(seed);
-            let (stepped, loss) = engine.epoch(model, &mut optimizer, seed);
-            model = stepped;
-            let valid = model.valid();
+            let (stepped, loss) = engine.epoch(replicas, reseed(epoch))?;
+            replicas = stepped;
+            let valid = replicas.model().valid();
             let found = engine.measure(&valid, Some(loss))?;
             if !found.loss.is_finite() {
                 return Err(TrainError::Diverged {
@@ -225,15 +268,7 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
             if let Some(checkpoint) = &self.checkpoint
                 && (epoch.is_multiple_of(self.config.save_every) || epoch == self.config.epochs)
             {
-                checkpoint.save_last(
-                    model.clone(),
-                    &optimizer,
-                    &RunState {
-                        last: report,
-                        seconds,
-                        place: 0,
-                    },
-                )?;
+                replicas.save(checkpoint, report, seconds)?;
                 last_saved = epoch;
             }
             progress.on_epoch(&report)?;
@@ -245,16 +280,9 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
         if let (Some(checkpoint), Some(&last)) = (&self.checkpoint, history.last())
             && last_saved != last.epoch
         {
-            checkpoint.save_last(
-                model,
-                &optimizer,
-                &RunState {
-                    last,
-                    seconds,
-                    place: 0,
-                },
-            )?;
+            replicas.save(checkpoint, last, seconds)?;
         }
+        replicas.check_equal()?;
         Ok(TrainOutcome {
             model: best_model,
             best,
