@@ -70,6 +70,23 @@ impl Backend {
         (bf16 && !rounds).then(|| "the host cannot round to bf16 for the CPU runtime".into())
     }
 
+    /// All devices of the kind, which are listed without being opened.
+    pub fn devices(&self) -> Vec<Device> {
+        #[allow(unused_imports)]
+        use burn::tensor::DeviceType;
+        match self.kind {
+            #[cfg(feature = "vulkan")]
+            Kind::Vulkan => Device::enumerate(DeviceType::Vulkan).into_vec(),
+            #[cfg(feature = "wgpu")]
+            Kind::Wgpu => Device::enumerate(DeviceType::Wgpu).into_vec(),
+            #[cfg(feature = "metal")]
+            Kind::Metal => Device::enumerate(DeviceType::Metal).into_vec(),
+            #[cfg(feature = "cuda")]
+            Kind::Cuda => Device::enumerate(DeviceType::Cuda).into_vec(),
+            _ => vec![self.device.clone()],
+        }
+    }
+
     /// Notes that a probe in another process died of a kernel with shared memory.
     pub fn without_shared_memory(self) -> Self {
         Self {

@@ -13,6 +13,7 @@ mod determinism;
 mod distance;
 mod distance_gradients;
 mod gnn;
+mod gnn_devices;
 mod gnn_layers;
 mod kernels;
 mod large;
@@ -125,6 +126,7 @@ fn main() -> ExitCode {
         csr_files::add(&mut cases, backend);
         csr_gradients::add(&mut cases, backend);
         gnn::add(&mut cases, backend);
+        gnn_devices::add(&mut cases, backend);
         gnn_layers::add(&mut cases, backend);
         property::add(&mut cases, backend, options.property);
         if options.large {

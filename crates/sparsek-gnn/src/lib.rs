@@ -1,7 +1,7 @@
 //! MaxK-GNN on Burn: graphs, layers, datasets and a trainer over sparsek's top-k and sparse aggregation.
 //!
 //! A [`Graph`] is immutable and shared; layers ([`nn`]) take it as an argument of `forward`. Node datasets come from
-//! [`datasets`], and [`train`] fits a model full batch with best-validation checkpoints.
+//! [`datasets`], and [`train`] fits a model, full batch or in batches, on one device or several, with best-validation checkpoints.
 //!
 //! # Example
 //!

@@ -91,6 +91,10 @@ pub struct TrainArgs {
     /// What to compute with.
     #[arg(long, value_enum, default_value_t = Choice::Auto)]
     pub backend: Choice,
+    /// Numbers of the backend's devices to train on, such as 0,1: each takes parts of the graph (--batches random or clusters), so
+    /// --parts must be a multiple of their number. Default: its best.
+    #[arg(long, value_delimiter = ',')]
+    pub devices: Vec<usize>,
     /// JSON-lines log to write.
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,

@@ -17,7 +17,7 @@ pub(super) struct DeviceData {
 enum Goal {
     /// One class of each node.
     Classes {
-        /// [nodes, classes]: −1 / training nodes at the class of each training node.
+        /// [nodes, classes]: −1 / count at the class of each training node.
         targets: Tensor<2>,
         /// [nodes, 1].
         labels: Tensor<2, Int>,
@@ -26,17 +26,17 @@ enum Goal {
     Sets {
         /// [nodes, classes]: 1 where the node is in the class.
         targets: Tensor<2>,
-        /// [nodes, 1]: 1 / (training nodes · classes) at the training nodes.
+        /// [nodes, 1]: 1 / (count · classes) at the training nodes.
         weights: Tensor<2>,
     },
 }
 
 impl DeviceData {
-    /// Some nodes of a dataset, or all of them in order; the loss is that of the places in `train`.
+    /// Some nodes of a dataset, or all of them in order; the loss is the sum over the places in `train`, divided by `count`.
     pub(super) fn new(
         data: &NodeDataset,
         nodes: Option<&[u32]>,
-        train: &[u32],
+        (train, count): (&[u32], usize),
         device: &Device,
     ) -> Self {
         let (classes, width) = (data.classes(), data.feature_width());
@@ -49,26 +49,26 @@ impl DeviceData {
                 (features, data.labels().of(nodes, classes))
             }
         };
-        let count = features.len() / width;
+        let rows = features.len() / width;
         let floats =
-            |values, width| Tensor::from_data(TensorData::new(values, [count, width]), device);
+            |values, width| Tensor::from_data(TensorData::new(values, [rows, width]), device);
         let goal = match labels {
             Labels::Classes(labels) => {
-                let mut targets = vec![0f32; count * classes];
+                let mut targets = vec![0f32; rows * classes];
                 for &at in train {
                     let class = labels[at as usize] as usize;
-                    targets[at as usize * classes + class] = -1.0 / train.len() as f32;
+                    targets[at as usize * classes + class] = -1.0 / count as f32;
                 }
                 let labels: Vec<i32> = labels.iter().map(|&label| label as i32).collect();
                 Goal::Classes {
                     targets: floats(targets, classes),
-                    labels: Tensor::from_data(TensorData::new(labels, [count, 1]), device),
+                    labels: Tensor::from_data(TensorData::new(labels, [rows, 1]), device),
                 }
             }
             Labels::Sets(sets) => {
-                let mut weights = vec![0f32; count];
+                let mut weights = vec![0f32; rows];
                 for &at in train {
-                    weights[at as usize] = 1.0 / (train.len() * classes) as f32;
+                    weights[at as usize] = 1.0 / (count * classes) as f32;
                 }
                 let targets = sets.iter().map(|&member| f32::from(member)).collect();
                 Goal::Sets {
@@ -83,7 +83,7 @@ impl DeviceData {
         }
     }
 
-    /// Mean loss of the training nodes, [1]: cross-entropy, or binary cross-entropy of each class. Products with constants, so that
+    /// Loss of the training nodes over `count`, their mean if that is their number, [1]: cross-entropy, or binary cross-entropy of each class. Products with constants, so that
     /// their gradient scatters nothing.
     pub(super) fn loss(&self, logits: Tensor<2>) -> Tensor<1> {
         match &self.goal {

@@ -1,7 +1,8 @@
 //! Epochs and evaluations on a device, full batch or in batches.
+use std::thread;
+
 use burn::{
     config::Config,
-    optim::{GradientsParams, ModuleOptimizer},
     tensor::{Device, Tensor},
 };
 use rand::{SeedableRng, rngs::Xoshiro256PlusPlus, seq::SliceRandom};
@@ -9,9 +10,9 @@ use rand::{SeedableRng, rngs::Xoshiro256PlusPlus, seq::SliceRandom};
 use super::{
     Evaluation, Metric, NodeModel, TrainConfig, TrainError,
     data::{DeviceData, Splits, read},
+    replicas::{Replicas, Share},
 };
 use crate::{
-    Graph,
     datasets::NodeDataset,
     sampling::{Batch, NeighbourSampler, Parting, Partition},
 };
@@ -57,7 +58,7 @@ impl Batching {
     }
 }
 
-/// A dataset on a device.
+/// A dataset on a device, and its batches on any number of devices.
 pub(super) struct Engine<'a> {
     host: &'a NodeDataset,
     config: &'a TrainConfig,
@@ -91,7 +92,8 @@ impl<'a> Engine<'a> {
             config,
             metric,
             device: device.clone(),
-            whole: evaluates_whole.then(|| DeviceData::new(host, None, host.train(), device)),
+            whole: evaluates_whole
+                .then(|| DeviceData::new(host, None, (host.train(), host.train().len()), device)),
             splits: evaluates_whole.then(|| Splits::new(host, metric, device)),
             partition,
         }
@@ -100,31 +102,27 @@ impl<'a> Engine<'a> {
     /// The steps of an epoch; also the mean loss of the training nodes before them, [1], outside autodiff and not read.
     pub(super) fn epoch<M: NodeModel>(
         &self,
-        model: M,
-        optimizer: &mut ModuleOptimizer,
+        replicas: Replicas<M>,
         seed: u64,
-    ) -> (M, Tensor<1>) {
+    ) -> Result<(Replicas<M>, Tensor<1>), TrainError> {
         if let (Batching::Full, Some(whole)) = (&self.config.batches, &self.whole) {
-            return self.step(model, optimizer, self.host.graph(), whole);
+            let share = Share {
+                graph: self.host.graph(),
+                data: whole,
+            };
+            return replicas.step(self.config.lr, &[share]);
         }
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
-        let mut sum = Tensor::<1>::zeros([1], &self.device);
-        let mut model = Some(model);
-        let mut batch = |batch: Batch, train: &[u32]| {
-            let data = DeviceData::new(self.host, Some(&batch.nodes), train, &self.device);
-            let taken = model.take().expect("put back by the batch before");
-            let (stepped, loss) = self.step(taken, optimizer, &batch.graph, &data);
-            sum = sum.clone() + loss * (train.len() as f64 / self.host.train().len() as f64);
-            model = Some(stepped);
-        };
+        let mut running = (replicas, Tensor::<1>::zeros([1], &self.device));
         match &self.config.batches {
             Batching::Neighbours { fanouts, nodes } => {
                 let mut sampler = NeighbourSampler::new(self.host.graph(), fanouts.clone());
                 let mut order = self.host.train().to_vec();
                 order.shuffle(&mut rng);
                 for (at, seeds) in order.chunks(*nodes).enumerate() {
-                    let places: Vec<u32> = (0..seeds.len() as u32).collect();
-                    batch(sampler.sample(seeds, seed.wrapping_add(at as u64)), &places);
+                    let places = (0..seeds.len() as u32).collect();
+                    let batch = sampler.sample(seeds, seed.wrapping_add(at as u64));
+                    running = self.step(running, &[(batch, places)])?;
                 }
             }
             Batching::Full | Batching::Parts { .. } => {
@@ -133,24 +131,52 @@ impl<'a> Engine<'a> {
                     .train()
                     .iter()
                     .for_each(|&node| trains[node as usize] = true);
-                for parts in self.part_batches(Some(&mut rng)) {
-                    let train: Vec<u32> = (0u32..)
-                        .zip(&parts.nodes)
-                        .filter(|&(_, &node)| trains[node as usize])
-                        .map(|(at, _)| at)
-                        .collect();
-                    if !train.is_empty() {
-                        batch(parts, &train);
-                    }
+                let places = |batch: Batch| {
+                    let all = (0u32..).zip(&batch.nodes);
+                    let train = all.filter(|&(_, &node)| trains[node as usize]);
+                    let places: Vec<u32> = train.map(|(at, _)| at).collect();
+                    (batch, places)
+                };
+                for groups in self.groups(running.0.devices().len(), Some(&mut rng)) {
+                    let batches = self.induced(&groups).into_iter().map(places);
+                    running = self.step(running, &batches.collect::<Vec<_>>())?;
                 }
             }
         }
-        let model = model.expect("put back by the last batch");
-        (model, sum)
+        Ok(running)
     }
 
-    /// In order, or in one that is drawn.
-    fn part_batches(&self, rng: Option<&mut Xoshiro256PlusPlus>) -> impl Iterator<Item = Batch> {
+    /// One step on a batch and the places of its training nodes for each device, where there is such a node; and its part of the
+    /// epoch's loss.
+    fn step<M: NodeModel>(
+        &self,
+        (replicas, sum): (Replicas<M>, Tensor<1>),
+        batches: &[(Batch, Vec<u32>)],
+    ) -> Result<(Replicas<M>, Tensor<1>), TrainError> {
+        let count: usize = batches.iter().map(|(_, train)| train.len()).sum();
+        if count == 0 {
+            return Ok((replicas, sum));
+        }
+        let pairs = batches.iter().zip(replicas.devices());
+        let data: Vec<DeviceData> = pairs
+            .map(|((batch, train), device)| {
+                DeviceData::new(self.host, Some(&batch.nodes), (train, count), device)
+            })
+            .collect();
+        let pairs = batches.iter().zip(&data);
+        let shares: Vec<Share> = pairs
+            .map(|((batch, _), data)| Share {
+                graph: &batch.graph,
+                data,
+            })
+            .collect();
+        let (replicas, loss) = replicas.step(self.config.lr, &shares)?;
+        let part = count as f64 / self.host.train().len() as f64;
+        Ok((replicas, sum + loss * part))
+    }
+
+    /// The parts of each step of an epoch, shared out evenly; in order, or in one that is drawn.
+    fn groups(&self, devices: usize, rng: Option<&mut Xoshiro256PlusPlus>) -> Vec<Vec<Vec<usize>>> {
         let parts = self.partition.as_ref().map_or(0, Partition::parts);
         let mut order: Vec<usize> = (0..parts).collect();
         if let Some(rng) = rng {
@@ -160,28 +186,32 @@ impl<'a> Engine<'a> {
             Batching::Parts { together, .. } => together,
             _ => 1,
         };
-        let groups: Vec<Vec<usize>> = order.chunks(together).map(<[usize]>::to_vec).collect();
-        let cut = self.partition.iter();
-        cut.flat_map(move |partition| {
-            let groups = groups.clone();
-            let graph = self.host.graph();
-            groups
-                .into_iter()
-                .map(move |group| partition.batch(graph, &group))
-        })
+        let share = |step: &[usize]| {
+            let shares = step.chunks(step.len() / devices);
+            shares.map(<[usize]>::to_vec).collect()
+        };
+        order.chunks(together * devices).map(share).collect()
     }
 
-    fn step<M: NodeModel>(
-        &self,
-        model: M,
-        optimizer: &mut ModuleOptimizer,
-        graph: &Graph,
-        data: &DeviceData,
-    ) -> (M, Tensor<1>) {
-        let loss = data.loss(model.forward(graph, data.features.clone()));
-        let gradients = GradientsParams::from_grads(loss.backward(), &model);
-        let model = optimizer.step(self.config.lr, model, gradients);
-        (model, loss.without_autodiff())
+    /// The graphs of some groups of parts, at the same time.
+    fn induced(&self, groups: &[Vec<usize>]) -> Vec<Batch> {
+        let Some(partition) = &self.partition else {
+            return Vec::new();
+        };
+        let graph = self.host.graph();
+        if let [group] = groups {
+            return vec![partition.batch(graph, group)];
+        }
+        thread::scope(|scope| {
+            let running: Vec<_> = groups
+                .iter()
+                .map(|group| scope.spawn(|| partition.batch(graph, group)))
+                .collect();
+            let batches = running.into_iter().map(|batch| batch.join());
+            batches
+                .map(|batch| batch.expect("a batch of parts that are there"))
+                .collect()
+        })
     }
 
     /// The metric of each split, without dropout; the loss is that of this pass where none is given, and the whole graph is there.
@@ -216,7 +246,7 @@ impl<'a> Engine<'a> {
         let classes = self.host.classes();
         let mut all = vec![0f32; self.host.nodes() * classes];
         let mut batch = |batch: Batch, wanted: usize| {
-            let data = DeviceData::new(self.host, Some(&batch.nodes), &[], &self.device);
+            let data = DeviceData::new(self.host, Some(&batch.nodes), (&[], 1), &self.device);
             let logits = read(model.forward(&batch.graph, data.features).reshape([-1]))?;
             for (&node, row) in batch.nodes[..wanted]
                 .iter()
@@ -235,7 +265,11 @@ impl<'a> Engine<'a> {
                 }
             }
             Batching::Full | Batching::Parts { .. } => {
-                for parts in self.part_batches(None) {
+                for parts in self
+                    .groups(1, None)
+                    .iter()
+                    .flat_map(|step| self.induced(step))
+                {
                     let wanted = parts.nodes.len();
                     batch(parts, wanted)?;
                 }

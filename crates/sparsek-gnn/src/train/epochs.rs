@@ -1,11 +1,12 @@
 //! Training an epoch at a time.
 use burn::{
     module::Module,
-    optim::ModuleOptimizer,
     tensor::{Device, Tensor},
 };
 
-use super::{Evaluation, NodeModelConfig, TrainConfig, TrainError, engine::Engine};
+use super::{
+    Evaluation, NodeModelConfig, TrainConfig, TrainError, engine::Engine, replicas::Replicas,
+};
 
 /// A model in training: what [`Trainer`](super::Trainer) repeats, for loops of one's own.
 ///
@@ -31,10 +32,7 @@ use super::{Evaluation, NodeModelConfig, TrainConfig, TrainError, engine::Engine
 pub struct Epochs<'a, C: NodeModelConfig> {
     pub(super) config: &'a TrainConfig,
     pub(super) engine: Engine<'a>,
-    /// With autodiff.
-    pub(super) device: Device,
-    pub(super) model: Option<C::Model>,
-    pub(super) optimizer: ModuleOptimizer,
+    pub(super) replicas: Option<Replicas<C::Model>>,
     /// Epochs that have been run, those before a resumption included.
     pub(super) done: usize,
 }
@@ -43,18 +41,26 @@ impl<C: NodeModelConfig> Epochs<'_, C> {
     /// Takes the steps of the next epoch, as often as one likes. Returns the mean loss of the training nodes, each before the step that it
     /// led to, `[1]` and outside autodiff. Of a full batch nothing is read from the device: the epoch may still be running there.
     pub fn step(&mut self) -> Tensor<1> {
+        self.advance().expect("one device waits for no other")
+    }
+
+    /// [`Epochs::step`] on any number of devices.
+    pub(super) fn advance(&mut self) -> Result<Tensor<1>, TrainError> {
         self.done += 1;
-        let seed = epoch_seed(self.config.seed, self.done);
-        self.device.seed(seed);
-        let model = self.model.take().expect(KEPT);
-        let (model, loss) = self.engine.epoch(model, &mut self.optimizer, seed);
-        self.model = Some(model);
-        loss
+        let replicas = self.replicas.take().expect(KEPT);
+        let seed = seed_all(replicas.devices(), self.config.seed, self.done);
+        let (replicas, loss) = self.engine.epoch(replicas, seed)?;
+        self.replicas = Some(replicas);
+        Ok(loss)
+    }
+
+    pub(super) fn replicas(&self) -> &Replicas<C::Model> {
+        self.replicas.as_ref().expect(KEPT)
     }
 
     /// The model as it is now, with autodiff.
     pub fn model(&self) -> &C::Model {
-        self.model.as_ref().expect(KEPT)
+        self.replicas().model()
     }
 
     /// Its loss and metrics without dropout.
@@ -68,8 +74,15 @@ impl<C: NodeModelConfig> Epochs<'_, C> {
 
 const KEPT: &str = "put back after each epoch";
 
+/// Seeds the devices for an epoch; gives the seed.
+pub(super) fn seed_all(devices: &[Device], seed: u64, epoch: usize) -> u64 {
+    let seed = epoch_seed(seed, epoch);
+    devices.iter().for_each(|device| device.seed(seed));
+    seed
+}
+
 /// A well-mixed seed for each epoch (SplitMix64 of the two).
-pub(super) fn epoch_seed(seed: u64, epoch: usize) -> u64 {
+fn epoch_seed(seed: u64, epoch: usize) -> u64 {
     let mut z = seed.wrapping_add((epoch as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

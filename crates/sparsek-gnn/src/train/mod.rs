@@ -1,14 +1,16 @@
-//! Training of node classifiers, full batch or in batches.
+//! Training of node classifiers, full batch or in batches, on one device or several.
 //!
 //! [`train`] runs Adam on the loss of the training nodes, evaluates every epoch, and reports the [`Metric`] of the test nodes in
 //! the epoch that was best on the validation nodes. With a [`CheckpointDir`] it can be stopped and resumed.
 mod checkpoint;
 mod data;
+mod devices;
 mod engine;
 mod epochs;
 mod log;
 mod metric;
 mod optimizer;
+mod replicas;
 mod run;
 #[cfg(all(test, feature = "flex"))]
 mod tests;
@@ -23,11 +25,12 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 pub use checkpoint::{CheckpointDir, RunState};
+pub use devices::DevicesError;
 pub use engine::Batching;
 pub use epochs::Epochs;
 pub use log::{RunLog, RunSummary};
 pub use metric::Metric;
-pub use run::{Evaluation, TrainOutcome, Trainer, evaluate, train};
+pub use run::{Evaluation, TrainOutcome, Trainer, evaluate, train, train_on};
 
 use crate::{Graph, datasets::NodeDataset, nn::ModelError};
 
@@ -199,6 +202,9 @@ pub enum TrainError {
         /// Why not.
         reason: String,
     },
+    /// The devices cannot train together.
+    #[error(transparent)]
+    Devices(#[from] DevicesError),
     /// The device failed.
     #[error("the device failed: {0}")]
     Device(String),

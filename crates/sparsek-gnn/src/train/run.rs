@@ -1,11 +1,15 @@
 //! The training loop and the evaluation.
-use std::time::Instant;
+use std::{slice, time::Instant};
 
 use burn::{module::Module, tensor::Device};
 
 use super::{
     Batching, CheckpointDir, EpochReport, Epochs, NodeModelConfig, Progress, RunState, TrainConfig,
-    TrainError, engine::Engine, epochs::epoch_seed, optimizer::adam,
+    TrainError,
+    devices::{Sum, sum_over_devices},
+    engine::Engine,
+    epochs::seed_all,
+    replicas::Replicas,
 };
 use crate::datasets::NodeDataset;
 
@@ -21,6 +25,20 @@ pub fn train<C: NodeModelConfig>(
     progress: &mut impl Progress,
 ) -> Result<TrainOutcome<C::Model>, TrainError> {
     Trainer::new(config, model, data)?.run(device, progress)
+}
+
+/// As [`train`], on several devices of one host: [`Trainer::run_on`].
+///
+/// # Errors
+/// [`TrainError`].
+pub fn train_on<C: NodeModelConfig>(
+    config: &TrainConfig,
+    model: &C,
+    data: &NodeDataset,
+    devices: &[Device],
+    progress: &mut impl Progress,
+) -> Result<TrainOutcome<C::Model>, TrainError> {
+    Trainer::new(config, model, data)?.run_on(devices, progress)
 }
 
 /// A training run that has been checked and not begun.
@@ -149,23 +167,26 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
     /// # Errors
     /// [`TrainError`] when the model cannot be built, or a checkpoint cannot be read.
     pub fn start(&self, device: &Device) -> Result<Epochs<'a, C>, TrainError> {
-        let inner = device.clone().without_autodiff();
-        let device = inner.clone().autodiff();
-        let engine = Engine::new(self.config, self.data, &inner);
-        device.seed(epoch_seed(self.config.seed, 0));
-        let mut model = self.model.init(&device)?;
-        let mut optimizer = adam(self.config, &inner);
+        self.start_on(slice::from_ref(device), sum_over_devices)
+    }
+
+    fn start_on(&self, devices: &[Device], sum: Sum) -> Result<Epochs<'a, C>, TrainError> {
+        let engine = Engine::new(
+            self.config,
+            self.data,
+            &devices[0].clone().without_autodiff(),
+        );
+        seed_all(devices, self.config.seed, 0);
+        let mut replicas = Replicas::new(self.config, self.model, devices, sum)?;
         let mut done = 0;
         if let (Some(state), Some(checkpoint)) = (&self.resumed, &self.checkpoint) {
-            (model, optimizer) = checkpoint.load_last(model, optimizer)?;
+            replicas = replicas.restore(checkpoint)?;
             done = state.last.epoch;
         }
         Ok(Epochs {
             config: self.config,
             engine,
-            device,
-            model: Some(model),
-            optimizer,
+            replicas: Some(replicas),
             done,
         })
     }
@@ -179,10 +200,35 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
         device: &Device,
         progress: &mut impl Progress,
     ) -> Result<TrainOutcome<C::Model>, TrainError> {
-        let mut epochs = self.start(device)?;
+        self.run_on(slice::from_ref(device), progress)
+    }
+
+    /// Trains on several devices of one host, each with the model, its optimizer's state, and as many parts of the graph
+    /// ([`Batching::Parts`]) at a time as `together` says. A step is that of one device on the training nodes of all its parts; edges
+    /// between parts on different devices are left out of it. Gradients are summed by Burn's collectives, so the models stay equal,
+    /// which is checked at the end. Evaluation and checkpoints are those of the first device.
+    ///
+    /// # Errors
+    /// As [`Trainer::run`]; [`TrainError::Devices`] as [`TrainConfig::check_devices`], before anything is written.
+    pub fn run_on(
+        self,
+        devices: &[Device],
+        progress: &mut impl Progress,
+    ) -> Result<TrainOutcome<C::Model>, TrainError> {
+        self.config.check_devices(devices)?;
+        self.run_with(devices, sum_over_devices, progress)
+    }
+
+    pub(super) fn run_with(
+        self,
+        devices: &[Device],
+        sum: Sum,
+        progress: &mut impl Progress,
+    ) -> Result<TrainOutcome<C::Model>, TrainError> {
+        let mut epochs = self.start_on(devices, sum)?;
         let (mut best, mut best_model, mut seconds) = match (&self.resumed, &self.checkpoint) {
             (Some(state), Some(checkpoint)) => {
-                let inner = device.clone().without_autodiff();
+                let inner = devices[0].clone().without_autodiff();
                 let (_, best_model) = checkpoint.best_model::<C>(&inner)?;
                 (
                     Some(checkpoint.best_report()?),
@@ -206,7 +252,7 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
                 break;
             }
             let start = Instant::now();
-            let loss = epochs.step();
+            let loss = epochs.advance()?;
             let valid = epochs.model().valid();
             let found = epochs.engine.measure(&valid, Some(loss))?;
             if !found.loss.is_finite() {
@@ -242,15 +288,7 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
             if let Some(checkpoint) = &self.checkpoint
                 && (epoch.is_multiple_of(self.config.save_every) || epoch == self.config.epochs)
             {
-                checkpoint.save_last(
-                    epochs.model().clone(),
-                    &epochs.optimizer,
-                    &RunState {
-                        last: report,
-                        seconds,
-                        place: 0,
-                    },
-                )?;
+                epochs.replicas().save(checkpoint, report, seconds)?;
                 last_saved = epoch;
             }
             progress.on_epoch(&report)?;
@@ -261,16 +299,9 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
         if let (Some(checkpoint), Some(&last)) = (&self.checkpoint, history.last())
             && last_saved != last.epoch
         {
-            checkpoint.save_last(
-                epochs.model().clone(),
-                &epochs.optimizer,
-                &RunState {
-                    last,
-                    seconds,
-                    place: 0,
-                },
-            )?;
+            epochs.replicas().save(checkpoint, last, seconds)?;
         }
+        epochs.replicas().check_equal()?;
         Ok(TrainOutcome {
             model: best_model,
             best,

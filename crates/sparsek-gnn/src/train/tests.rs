@@ -1,5 +1,6 @@
 //! Runs on the karate club and a small block model.
 mod batches;
+mod devices;
 
 use std::{
     env::temp_dir,

@@ -1,5 +1,5 @@
 //! Many runs, and what they come to.
-use std::{fs, io::ErrorKind, path::Path};
+use std::{fs, io::ErrorKind, path::Path, slice};
 
 use sparsek_examples::backend::{self, Backend};
 use sparsek_gnn::{
@@ -54,7 +54,7 @@ pub fn compare(args: &CompareArgs) -> Done {
     }
     let earlier = earlier(&args.log)?;
     let backend = backend::open(args.backend)?;
-    announce(&backend, &data);
+    announce(slice::from_ref(&backend), &data);
     let mut log = RunLog::append(&args.log).map_err(|error| named(&args.log, error))?;
     let mut panels = Vec::new();
     for (architecture, data) in datasets {
@@ -135,6 +135,7 @@ fn one(
         return Ok(run.clone());
     }
     let trainer = Trainer::new(&config, &model, data)?;
+    let backend = slice::from_ref(backend);
     Ok(run(trainer, backend, &config, &model, data, Some(log))?.1)
 }
 

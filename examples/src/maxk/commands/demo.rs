@@ -31,7 +31,7 @@ pub fn demo(args: &DemoArgs) -> Done {
     let trainers = trainers?;
     check_output(&args.log)?;
     check_output(&args.plot)?;
-    let backend = backend::open(args.backend)?;
+    let backend = [backend::open(args.backend)?];
     announce(&backend, &data);
 
     let mut log = RunLog::create(&args.log).map_err(|error| named(&args.log, error))?;

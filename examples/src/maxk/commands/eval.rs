@@ -1,4 +1,6 @@
 //! Evaluation of a saved model.
+use std::slice;
+
 use sparsek_examples::backend;
 use sparsek_gnn::{
     nn::MaxKModelConfig,
@@ -15,7 +17,7 @@ pub fn eval(args: &EvalArgs) -> Done {
     let best = checkpoint.best_report()?;
     let data = looped(args.data.load()?, args.data.self_loops);
     let backend = backend::open(args.backend)?;
-    announce(&backend, &data);
+    announce(slice::from_ref(&backend), &data);
     let (config, model) = checkpoint.best_model::<MaxKModelConfig>(&backend.device)?;
     let found = evaluate(&training, &config, &model, &data, &backend.device)?;
     println!(

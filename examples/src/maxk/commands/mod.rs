@@ -6,7 +6,7 @@ mod train;
 
 use std::{error::Error, fs::OpenOptions, io, path::Path};
 
-use burn::module::Module;
+use burn::{module::Module, tensor::Device};
 use sparsek_examples::backend::Backend;
 use sparsek_gnn::{
     datasets::NodeDataset,
@@ -19,8 +19,14 @@ use crate::{cli::name, progress::Display};
 
 type Done<T = ()> = Result<T, Box<dyn Error>>;
 
-fn announce(backend: &Backend, data: &NodeDataset) {
-    println!("backend {backend}");
+fn devices(backends: &[Backend]) -> Vec<Device> {
+    backends.iter().map(|b| b.device.clone()).collect()
+}
+
+fn announce(backends: &[Backend], data: &NodeDataset) {
+    for backend in backends {
+        println!("backend {backend}");
+    }
     println!(
         "{}: {} nodes, {} edges, {} features, {} classes, {} / {} / {} to train, validate, test",
         data.name(),
@@ -36,7 +42,7 @@ fn announce(backend: &Backend, data: &NodeDataset) {
 
 fn run(
     trainer: Trainer<'_, MaxKModelConfig>,
-    backend: &Backend,
+    backends: &[Backend],
     config: &TrainConfig,
     model: &MaxKModelConfig,
     data: &NodeDataset,
@@ -44,15 +50,16 @@ fn run(
 ) -> Done<(TrainOutcome<MaxKModel>, RunSummary)> {
     let activation = model.activation.to_string();
     let mut display = Display::new(config.epochs, activation.clone(), log.as_deref_mut());
-    let outcome = trainer.run(&backend.device, &mut display)?;
+    let outcome = trainer.run_on(&devices(backends), &mut display)?;
     drop(display);
+    let names: Vec<&str> = backends.iter().map(|b| b.name.as_str()).collect();
     let EpochReport {
         epoch, val, test, ..
     } = outcome.best;
     let summary = RunSummary {
         summary: true,
-        backend: backend.choice.to_string(),
-        device: backend.name.clone(),
+        backend: backends[0].choice.to_string(),
+        device: names.join(", "),
         dataset: data.name().to_string(),
         model: name(model.architecture).to_string(),
         metric: config.metric_for(data).name().to_string(),

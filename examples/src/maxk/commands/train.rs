@@ -7,7 +7,7 @@ use sparsek_gnn::{
     train::{CheckpointDir, RunLog, Trainer},
 };
 
-use super::{Done, announce, check_folder, check_output, named, run};
+use super::{Done, announce, check_folder, check_output, devices, named, run};
 use crate::{
     cli::{ActivationName, TrainArgs, looped, name},
     plot::{self, Curves},
@@ -41,8 +41,9 @@ pub fn train(args: &TrainArgs) -> Done {
     for file in args.log.iter().chain(&args.plot) {
         check_output(file)?;
     }
-    let backend = backend::open(args.backend)?;
-    announce(&backend, &data);
+    let backends = backend::open_each(args.backend, &args.devices)?;
+    config.check_devices(&devices(&backends))?;
+    announce(&backends, &data);
 
     let open = |file: &PathBuf| {
         let log = if args.resume {
@@ -53,7 +54,7 @@ pub fn train(args: &TrainArgs) -> Done {
         log.map_err(|error| named(file, error))
     };
     let mut log = args.log.as_ref().map(open).transpose()?;
-    let (outcome, _) = run(trainer, &backend, &config, &model, &data, log.as_mut())?;
+    let (outcome, _) = run(trainer, &backends, &config, &model, &data, log.as_mut())?;
     if let Some(file) = &args.plot {
         let label = activation.to_string();
         let curves = Curves {

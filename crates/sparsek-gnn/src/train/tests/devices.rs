@@ -1,0 +1,222 @@
+//! Several devices. One device in several roles stands for them, and sums are taken there.
+use super::*;
+use crate::{
+    Graph,
+    train::{
+        data::DeviceData,
+        devices::{check_batches, has_collectives, join},
+        replicas::{Replicas, Share},
+    },
+};
+
+/// What a collective gives, of tensors on one device.
+fn add_up(each: Vec<Tensor<1>>, devices: &[Device]) -> Vec<Tensor<1>> {
+    let sum = Tensor::stack::<2>(each, 0).sum_dim(0).reshape([-1]);
+    vec![sum; devices.len()]
+}
+
+/// A model whose parameters are drawn when it is built, and so in one order.
+#[derive(Config, Debug, PartialEq)]
+struct Drawn {
+    model: MaxKModelConfig,
+}
+
+impl NodeModelConfig for Drawn {
+    type Model = MaxKModel;
+
+    fn validate(&self) -> Result<(), ModelError> {
+        self.model.validate()
+    }
+
+    fn init(&self, device: &Device) -> Result<MaxKModel, ModelError> {
+        let model = self.model.init(device)?;
+        let record = model.clone().into_record();
+        Ok(model.load_record(record))
+    }
+
+    fn input_width(&self) -> usize {
+        self.model.input_width()
+    }
+
+    fn classes(&self) -> usize {
+        self.model.classes()
+    }
+}
+
+fn drawn(data: &NodeDataset) -> Drawn {
+    Drawn::new(sage(data).with_dropout(0.0))
+}
+
+/// No edges but loops, so that parts lose none.
+fn lonely(nodes: usize) -> Graph {
+    Graph::from_edges(nodes, []).unwrap().with_self_loops()
+}
+
+fn parts(parts: usize, together: usize) -> Batching {
+    Batching::Parts {
+        parts,
+        together,
+        clustered: false,
+    }
+}
+
+/// Two batches of different numbers of training nodes, also of none, make the steps that their union makes.
+#[test]
+fn a_step_of_two_batches_is_that_of_their_union() {
+    let _alone = alone();
+    let device = Device::flex();
+    for data in [block_model(&SbmConfig::new(600)).unwrap(), sets()] {
+        let model = drawn(&data);
+        let config = TrainConfig::new().with_weight_decay(1e-3);
+        for counts in [[3, 11], [1, 1], [5, 0], [0, 7]] {
+            let replicas = |count| {
+                device.seed(1);
+                let devices = vec![device.clone(); count];
+                Replicas::new(&config, &model, &devices, add_up).unwrap()
+            };
+            let (mut one, mut two) = (replicas(1), replicas(2));
+            two.check_equal().unwrap();
+
+            let [first, second] = counts.map(|count| (0..count).collect::<Vec<u32>>());
+            let both = [first.clone(), second.iter().map(|at| at + 20).collect()].concat();
+            let batch = |nodes: std::ops::Range<u32>, train: &[u32]| {
+                let nodes: Vec<u32> = nodes.collect();
+                let train = (train, both.len());
+                let uploaded = DeviceData::new(&data, Some(&nodes), train, &device);
+                (lonely(nodes.len()), uploaded)
+            };
+            let batches = [
+                batch(0..20, &first),
+                batch(20..40, &second),
+                batch(0..40, &both),
+            ];
+            let [a, b, union] = batches
+                .each_ref()
+                .map(|(graph, data)| Share { graph, data });
+            let (pair, union) = ([a, b], [union]);
+            for _ in 0..4 {
+                let loss;
+                let expected;
+                (one, expected) = one.step(0.01, &union).unwrap();
+                (two, loss) = two.step(0.01, &pair).unwrap();
+                two.check_equal().unwrap();
+                let [loss, expected] = [loss, expected].map(|x| x.into_scalar::<f32>());
+                let near = (loss - expected).abs() < 1e-4 * expected;
+                assert!(near, "{counts:?}: {loss} instead of {expected}");
+            }
+        }
+    }
+}
+
+#[test]
+fn devices_train_as_one_with_as_many_parts_together() {
+    let _alone = alone();
+    let device = Device::flex();
+    let data = block_model(&SbmConfig::new(400)).unwrap();
+    let data = data.clone().with_graph(lonely(data.nodes()));
+    let model = drawn(&data);
+    let run = |together, devices: usize| {
+        // The last step has fewer parts.
+        let config = TrainConfig::new()
+            .with_epochs(5)
+            .with_batches(parts(10, together));
+        let devices = vec![device.clone(); devices];
+        let trainer = Trainer::new(&config, &model, &data).unwrap();
+        trainer.run_with(&devices, add_up, &mut quiet).unwrap()
+    };
+    let (one, two, five) = (run(4, 1), run(2, 2), run(1, 5));
+    for (a, b) in one.history.iter().zip(&two.history) {
+        assert!((a.loss - b.loss).abs() < 1e-3 * a.loss, "{a:?} {b:?}");
+        assert!((a.train - b.train).abs() < 0.02, "{a:?} {b:?}");
+    }
+    assert!(five.history[4].loss < five.history[0].loss);
+}
+
+#[test]
+fn several_devices_learn_and_resume() {
+    let _alone = alone();
+    let data = block_model(&SbmConfig::new(800)).unwrap();
+    let (model, scratch) = (sage(&data), Scratch::new("devices"));
+    let devices = [Device::flex(), Device::flex()];
+    let config = TrainConfig::new()
+        .with_epochs(12)
+        .with_lr(0.01)
+        .with_batches(parts(8, 2));
+    let trainer = |config| Trainer::new(config, &model, &data).unwrap();
+    let whole = trainer(&config)
+        .run_with(&devices, add_up, &mut quiet)
+        .unwrap();
+    assert!(whole.best.test > 0.3, "{:?}", whole.best);
+
+    let checkpoint = CheckpointDir::new(&scratch.0);
+    let half = config.clone().with_epochs(5);
+    let first = trainer(&half).with_checkpoint(checkpoint.clone()).unwrap();
+    first.run_with(&devices, add_up, &mut quiet).unwrap();
+    let rest = trainer(&config).resume(checkpoint).unwrap();
+    let rest = rest.run_with(&devices, add_up, &mut quiet).unwrap();
+    assert_eq!(curves(&rest), curves(&whole)[5..]);
+}
+
+#[test]
+fn replicas_that_differ_are_noticed() {
+    let _alone = alone();
+    let (data, device) = (karate::karate_club(), Device::flex());
+    let (config, devices) = (TrainConfig::new(), [device.clone(), device.clone()]);
+    let alone = |each: Vec<Tensor<1>>, _: &[Device]| each;
+    let found = join(&devices, alone).unwrap_err().to_string();
+    assert!(found.contains("counted themselves"), "{found}");
+
+    /// Counts as told, but sums nothing else.
+    fn careless(each: Vec<Tensor<1>>, devices: &[Device]) -> Vec<Tensor<1>> {
+        match each[0].dims() {
+            [1] => add_up(each, devices),
+            _ => each,
+        }
+    }
+    let config = config.with_epochs(2).with_batches(parts(4, 1));
+    let model = sage(&data);
+    let trainer = Trainer::new(&config, &model, &data).unwrap();
+    let found = trainer.run_with(&devices, careless, &mut quiet);
+    let found = found.unwrap_err().to_string();
+    assert!(found.contains("not that of the first device"), "{found}");
+}
+
+#[test]
+fn devices_that_cannot_train_together_are_told() {
+    let _alone = alone();
+    let (data, device) = (karate::karate_club(), Device::flex());
+    let model = sage(&data);
+    let config = TrainConfig::new().with_epochs(2);
+    let run = |devices: &[Device]| train_on(&config, &model, &data, devices, &mut quiet);
+    let one = run(std::slice::from_ref(&device)).unwrap();
+    let plain = train(&config, &model, &data, &device, &mut quiet).unwrap();
+    assert_eq!(curves(&one), curves(&plain));
+    let refused = |devices: &[Device]| match run(devices) {
+        Err(TrainError::Devices(error)) => error,
+        found => panic!("{:?}", found.map(|run| run.best)),
+    };
+    assert_eq!(refused(&[]), DevicesError::None);
+    let twice = [device.clone(), device.clone().autodiff()];
+    let repeated = refused(&twice);
+    assert!(matches!(repeated, DevicesError::Repeated { .. }));
+    assert!(repeated.to_string().contains("twice"));
+
+    let devices = 3;
+    let neighbours = Batching::Neighbours {
+        fanouts: vec![2],
+        nodes: 4,
+    };
+    for batches in [Batching::Full, neighbours] {
+        let found = check_batches(&batches, devices);
+        assert_eq!(found, Err(DevicesError::Batching { devices }));
+    }
+    for (count, fits) in [(1, false), (2, false), (3, true), (4, false), (9, true)] {
+        let refused = DevicesError::Parts {
+            parts: count,
+            devices,
+        };
+        let expected = if fits { Ok(()) } else { Err(refused) };
+        assert_eq!(check_batches(&parts(count, 1), devices), expected);
+    }
+    assert!(!has_collectives(&device));
+}
