@@ -40,7 +40,7 @@ const BLOCK_CUBE_UNITS: u32 = 512;
 const STREAM_COLS: usize = 1 << 13;
 /// Rows below this length, and members up to this many, are found by delegates: 17 of each row of distances, 3430, 6040 and 10,000
 /// square, in 0.09, 0.2 and 0.33 ms less than by the block routine and, the last, the stream routine (NVIDIA H200; all of the
-/// nearest neighbours by Manhattan, Hamming and Canberra 0.58 to 0.49, 2.59 to 2.36 and 4.99 to 4.66). Longer rows and more members
+/// nearest neighbours by Manhattan 0.58 to 0.49, by Canberra 4.01 to 3.81 and 4.99 to 4.66). Longer rows and more members
 /// have not been compared.
 const DELEGATE_COLS: usize = 1 << 14;
 const DELEGATE_MEMBERS: usize = 32;
