@@ -20,11 +20,12 @@ use super::{
 ///
 /// let data = karate::karate_club();
 /// let model = MaxKModelConfig::new(Architecture::Sage, data.feature_width(), 16, data.classes())
-///     .with_activation(Activation::maxk(4));
+///     .with_activation(Activation::maxk(4))
+///     .with_dropout(0.0);
 /// let config = TrainConfig::new().with_lr(0.01);
 /// let mut epochs = Trainer::new(&config, &model, &data).unwrap().start(&Device::flex()).unwrap();
 /// let first = epochs.step();
-/// (0..40).for_each(|_| drop(epochs.step()));
+/// (0..100).for_each(|_| drop(epochs.step()));
 /// assert!(epochs.step().into_scalar::<f32>() < first.into_scalar::<f32>());
 /// assert!(epochs.evaluate().unwrap().train > 0.5);
 /// # }
