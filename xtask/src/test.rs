@@ -118,8 +118,8 @@ pub fn run_plan(plan: &Plan, options: &Options) -> Result {
         .copied()
         .filter(|b| *b != Backend::Flex)
         .collect();
-    // Kernels are the same without fusion, and the CPU runtime is the slowest to run them.
-    if fused.len() > 1 {
+    // Kernels are the same without fusion, and the CPU runtime is the slowest to run them: only where it is asked for.
+    if options.backend.is_empty() {
         fused.retain(|b| *b != Backend::Cpu);
     }
     if fused.is_empty() {

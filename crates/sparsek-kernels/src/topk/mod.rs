@@ -141,8 +141,9 @@ pub(crate) struct Problem {
 ///
 /// Cost: the plane, block and stream routines read the input once, and the members once more from a cache,
 /// and write k values and indices per row (the stream routine reads a row again where its sample misled
-/// it); the delegate routine reads it twice, the second time from a cache where rows in work fit there; the others read each row once per search step (4 to 8 for the
-/// exact method on smooth data, at most 138, or 266 for 64-bit dtypes) and twice more. With `sorted`, plane and
+/// it); the delegate routine reads it twice, the second time from a cache where rows in work fit there; the others read
+/// each row once per search step (4 to 8 for the exact method on smooth data, at most 138, or 266 for 64-bit dtypes) and
+/// twice more. With `sorted`, plane and
 /// block put members in order before they write them, where keys have at most 32 bits, shared memory can be used and
 /// no unit that shares the row gets more than 16 (k up to 128 for rows of 256 elements, to 512 above 512); elsewhere
 /// a second kernel rewrites the members once, or log²k times above 512 of them. Scratch: none, or as much as the
