@@ -204,6 +204,17 @@ impl Job<'_> {
         })
     }
 
+    /// [`Job::outputs`]; a dense result is made zero first.
+    pub(super) fn cleared_outputs(
+        &self,
+        target: &Target,
+    ) -> Result<(BufferArg, BufferArg), KernelError> {
+        if let Target::Dense(values, _) = target {
+            self.zero(values)?;
+        }
+        self.outputs(target)
+    }
+
     pub(super) fn plane_size(&self) -> u32 {
         plane_size(self.client).expect("checked by select")
     }

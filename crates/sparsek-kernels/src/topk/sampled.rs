@@ -82,10 +82,7 @@ impl Job<'_> {
             loads: (items / width).max(1),
             exact_fit,
         };
-        if let Target::Dense(values, _) = &target {
-            self.zero(values)?;
-        }
-        let (values, indices) = self.outputs(&target)?;
+        let (values, indices) = self.cleared_outputs(&target)?;
         let blueprint = StreamBlueprint {
             memory: self.memory_blueprint(&target),
             sample: shape(units, width, plan.sample_items, true),

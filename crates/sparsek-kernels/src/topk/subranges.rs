@@ -36,10 +36,7 @@ impl Job<'_> {
             loads,
             exact_fit,
         };
-        if let Target::Dense(values, _) = &target {
-            self.zero(values)?;
-        }
-        let (values, indices) = self.outputs(&target)?;
+        let (values, indices) = self.cleared_outputs(&target)?;
         let blueprint = StreamBlueprint {
             memory: self.memory_blueprint(&target),
             floats: is_single(input.dtype),

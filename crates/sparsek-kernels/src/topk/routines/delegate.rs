@@ -13,11 +13,10 @@
 use cubecl::{ir::ElemType, prelude::*};
 
 use super::{
-    cube::select_row,
     held::Held,
     layout::{RowLayout, element_offset},
     registers::TeamRow,
-    stream::{StreamBlueprint, take_listed},
+    stream::{StreamBlueprint, take_or_search},
     team::Team,
 };
 use crate::topk::{
@@ -67,22 +66,9 @@ pub(crate) fn delegate_select<E: Element, I: Numeric, N: Size>(
     reaching.list::<N>(input, start, &layout, &mut columns);
     sync_cube();
     let listed = reaching.listed();
-    if listed >= params.k && listed <= comptime!(blueprint.capacity() as u32) {
-        take_listed::<E, I>(
-            elements, values, indices, row, &layout, &params, &columns, listed, blueprint,
-        );
-    } else {
-        select_row::<E, I>(
-            elements,
-            values,
-            indices,
-            row,
-            layout,
-            &params,
-            blueprint.memory,
-            comptime!(blueprint.list.lanes),
-        );
-    }
+    take_or_search::<E, I>(
+        elements, values, indices, row, layout, &params, &columns, listed, blueprint,
+    );
 }
 
 /// The ordered key but that, of floats, NaN are any keys at their end and -0 lies just before 0.

@@ -121,22 +121,9 @@ pub(crate) fn stream_select<E: Element, I: Numeric, N: Size>(
             blueprint,
         );
     }
-    if listed >= params.k && listed <= comptime!(blueprint.capacity() as u32) {
-        take_listed::<E, I>(
-            elements, values, indices, row, &layout, &params, &columns, listed, blueprint,
-        );
-    } else {
-        select_row::<E, I>(
-            elements,
-            values,
-            indices,
-            row,
-            layout,
-            &params,
-            blueprint.memory,
-            comptime!(blueprint.list.lanes),
-        );
-    }
+    take_or_search::<E, I>(
+        elements, values, indices, row, layout, &params, &columns, listed, blueprint,
+    );
 }
 
 /// What about as many elements of the row reach as the list has room for.
@@ -260,10 +247,42 @@ impl<E: Element> Items<E> {
     }
 }
 
+/// Selects the members from the list; where it has fewer than k columns, or has no room for all, from the row.
+#[cube]
+#[allow(clippy::too_many_arguments)]
+pub(super) fn take_or_search<E: Element, I: Numeric>(
+    elements: &[E],
+    values: &mut [E],
+    indices: &mut [I],
+    row: usize,
+    layout: RowLayout,
+    params: &SearchParams,
+    columns: &Shared<[u32]>,
+    listed: u32,
+    #[comptime] blueprint: StreamBlueprint,
+) {
+    if listed >= params.k && listed <= comptime!(blueprint.capacity() as u32) {
+        take_listed::<E, I>(
+            elements, values, indices, row, &layout, params, columns, listed, blueprint,
+        );
+    } else {
+        select_row::<E, I>(
+            elements,
+            values,
+            indices,
+            row,
+            layout,
+            params,
+            blueprint.memory,
+            comptime!(blueprint.list.lanes),
+        );
+    }
+}
+
 /// Selects the members from the list and writes them.
 #[cube]
 #[allow(clippy::too_many_arguments)]
-pub(super) fn take_listed<E: Element, I: Numeric>(
+fn take_listed<E: Element, I: Numeric>(
     elements: &[E],
     values: &mut [E],
     indices: &mut [I],
