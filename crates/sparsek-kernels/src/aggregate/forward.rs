@@ -104,7 +104,7 @@ impl Shape {
         let members = loads.div_ceil(team);
         let planes = units_per_cube(client, UNITS) / plane;
         // Sums of f64 at most.
-        let bytes = plane as usize / team * width * size_of::<f64>();
+        let bytes = plane as usize / team * padded(width, team) * size_of::<f64>();
         let room = client.properties().hardware.max_shared_memory_size / 2;
         let planes = planes.clamp(1, (room / bytes).max(1) as u32);
         Self {
@@ -123,6 +123,21 @@ impl Shape {
     pub fn teams(&self) -> usize {
         (self.plane / self.team) as usize
     }
+
+    /// Distance between the sums of teams.
+    fn stride(&self) -> usize {
+        padded(self.width, self.team as usize)
+    }
+}
+
+/// Words of shared memory that are served at a time.
+const BANKS: usize = 32;
+
+/// Elements between the sums of teams of so many units: the same column of all teams lies in other banks, because rows that are
+/// alike, as those of trained networks are, have members in the same columns. On a graph of Reddit's size a product took 7.4 ms
+/// in such layers without (4.4 in the first; NVIDIA H200).
+fn padded(width: usize, team: usize) -> usize {
+    width.next_multiple_of(BANKS) + team.min(BANKS)
 }
 
 /// Fewest units that share an entry, so that there are no more than `sums` sums.
@@ -157,8 +172,8 @@ pub(super) fn launch(
     let sum = super::rounded(client, x.dtype)?;
     let planes = match routine {
         Some(Routine::Unit) => None,
-        Some(Routine::Plane) => Some(check(client, "plane", x.width * sum.size())?),
-        None => check(client, "plane", x.width * sum.size()).ok(),
+        Some(Routine::Plane) => Some(check(client, "plane", padded(x.width, BANKS) * sum.size())?),
+        None => check(client, "plane", padded(x.width, BANKS) * sum.size()).ok(),
     };
     let Operand { csr, partition, .. } = operand;
     let elements = csr.rows * x.width;
@@ -277,10 +292,10 @@ fn plane_kernel<E: Float, S: Float, I: Numeric, N: Size>(
         terminate!();
     }
     let teams = comptime!(shape.teams());
-    let room = comptime!(shape.teams() * shape.width);
+    let room = comptime!(shape.teams() * shape.stride());
     let own = UNIT_POS_Y as usize * room;
     let mut sums = Shared::<[S]>::new_slice(comptime!(
-        shape.planes as usize * shape.teams() * shape.width
+        shape.planes as usize * shape.teams() * shape.stride()
     ));
     let mut place = UNIT_POS_X as usize;
     while place < room {
@@ -292,7 +307,7 @@ fn plane_kernel<E: Float, S: Float, I: Numeric, N: Size>(
     let loads = k / comptime!(shape.vector as u32);
     let team = UNIT_POS_X / shape.team;
     let lane = UNIT_POS_X - team * shape.team;
-    let first = own + team as usize * comptime!(shape.width);
+    let first = own + team as usize * comptime!(shape.stride());
     let source = Entries::<E, S>::new(indices, weights, entries, cols, comptime!(shape.factors));
     let stride = comptime!((shape.teams() * shape.flight) as i32);
     let mut entry = item.start + i32::cast_from(team);
@@ -370,7 +385,7 @@ fn plane_kernel<E: Float, S: Float, I: Numeric, N: Size>(
         let mut sum = sums[own + column];
         #[unroll]
         for team in 1..teams {
-            sum += sums[own + comptime!(team * shape.width) + column];
+            sum += sums[own + comptime!(team * shape.stride()) + column];
         }
         if item.slot < 0 {
             if comptime!(shape.factors.rows) {
