@@ -306,8 +306,8 @@ fn atomic(backend: &Backend) -> Result<(), String> {
             upload::<f32>(&problem.x, [problem.csr.cols, problem.width], &device).require_grad();
         let weights = vector::<f32>(&problem.csr.weights, &device);
         let scaling = problem.scaling::<f32>(Factors::All, weights, &device);
-        let scaling = scaling.with_atomic_gradient(true);
         let compressed = sparse_topk(x.clone(), problem.k, Method::Exact);
+        let compressed = compressed.with_atomic_gradient(true);
         let y = spmm_compressed_with(&adjacency, &compressed, &scaling);
         let upstream = upload::<f32>(
             &problem.upstream,

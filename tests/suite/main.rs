@@ -9,6 +9,7 @@ mod aggregate_kernels;
 mod csr;
 mod csr_files;
 mod csr_gradients;
+mod dense;
 mod determinism;
 mod distance;
 mod distance_gradients;
@@ -119,6 +120,7 @@ fn main() -> ExitCode {
         aggregate::add(&mut cases, backend);
         aggregate_kernels::add(&mut cases, backend);
         csr::add(&mut cases, backend);
+        dense::add(&mut cases, backend);
         distance::add(&mut cases, backend);
         distance_gradients::add(&mut cases, backend);
         neighbors::add(&mut cases, backend);

@@ -7,9 +7,11 @@
 //! - [`topk`]: the k greatest or least elements of rows, and of one long vector.
 //! - [`aggregate`]: products of CSR matrices with dense ones.
 //! - [`maximum`]: the greatest of the rows that a CSR pattern names.
+//! - [`dense`]: layer normalisation and sums over very many rows.
 //! - [`distance`]: distances between the rows of two CSR matrices, over any semiring.
 
 pub mod aggregate;
+pub mod dense;
 pub mod distance;
 mod error;
 mod launch;

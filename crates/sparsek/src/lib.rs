@@ -3,6 +3,7 @@
 //!
 //! - [`topk`]: the k greatest or least elements along a dimension, exact or with early stop; as
 //!   values and indices, indices only, or the dense masked tensor.
+//! - [`dense`]: linear layers and layer normalisation of very many rows.
 //! - [`distance`]: distances between the rows of sparse matrices over any semiring, and nearest neighbours.
 //! - [`sparse`]: CSR matrices, from scipy's files, coordinates or dense tensors, and their products with dense tensors.
 //!
@@ -11,6 +12,7 @@
 //! exactly when Burn's is.
 
 mod backends;
+pub mod dense;
 pub mod distance;
 #[doc(hidden)]
 pub mod npy;

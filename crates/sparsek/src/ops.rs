@@ -1,8 +1,10 @@
 //! The backend operations behind the tensor API, routed by device.
 
 mod aggregate;
+mod dense;
 mod distance;
 mod maximum;
+mod members;
 
 use burn::{
     backend::{
@@ -16,11 +18,13 @@ use sparsek_kernels::topk::{Method, TopkOptions};
 pub use aggregate::{
     AggregateGradientOps, AggregateOps, CompressedSpec, Factor, Factors, Operator,
 };
+pub use dense::{DenseGradientOps, DenseOps};
 pub(crate) use distance::computed;
 pub use distance::{
     DistanceGradientOps, DistanceOps, DistanceSpec, NearestSpec, Turned, WithinOps, WithinSpec,
 };
 pub use maximum::{MaximumGradientOps, MaximumOps};
+pub use members::{MemberGradientOps, MemberOps};
 
 /// What a backend selects along the last dimension.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,5 +1,6 @@
 //! What every operation must return, computed plainly on the host.
 
+pub mod dense;
 pub mod distance;
 pub mod layers;
 pub mod spmm;

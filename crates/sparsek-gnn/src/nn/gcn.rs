@@ -7,6 +7,7 @@ use burn::{
 };
 use sparsek::sparse::Compressed;
 
+use super::dense::linear;
 use crate::{
     Graph,
     aggregate::{
@@ -144,7 +145,7 @@ impl GcnConv {
 
     fn transform(&self, x: Tensor<2>) -> Tensor<2> {
         match &self.linear {
-            Some(linear) => linear.forward(x),
+            Some(layer) => linear(layer, x),
             None => x,
         }
     }

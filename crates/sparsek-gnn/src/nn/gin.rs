@@ -7,6 +7,7 @@ use burn::{
 };
 use sparsek::sparse::Compressed;
 
+use super::dense::linear;
 use crate::{
     Graph,
     aggregate::{aggregate_sum, aggregate_sum_compressed},
@@ -109,7 +110,7 @@ impl GinConv {
         };
         let y = joined + own;
         match &self.mlp {
-            Some(mlp) => mlp.second.forward(relu(mlp.first.forward(y))),
+            Some(mlp) => linear(&mlp.second, relu(linear(&mlp.first, y))),
             None => y,
         }
     }

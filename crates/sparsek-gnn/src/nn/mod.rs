@@ -1,4 +1,5 @@
 //! Layers, one a file, and the models made of them.
+mod dense;
 mod error;
 mod gcn;
 mod gin;

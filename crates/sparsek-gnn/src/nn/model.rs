@@ -2,7 +2,7 @@
 use burn::{
     config::Config,
     module::Module,
-    nn::{Dropout, DropoutConfig, LayerNorm, LayerNormConfig, Linear, LinearConfig},
+    nn::{Dropout, DropoutConfig, LayerNorm, Linear, LinearConfig},
     tensor::{Device, Tensor, activation::relu},
 };
 
@@ -11,6 +11,7 @@ use sparsek::sparse::Compressed;
 use super::{
     Activation, GcnConv, GcnConvConfig, GinConv, GinConvConfig, MaxKConfig, ModelError, SageConv,
     SageConvConfig,
+    dense::{layer_norm, linear, new_layer_norm},
 };
 use crate::{
     Graph,
@@ -33,6 +34,9 @@ pub enum Architecture {
 pub enum Form {
     /// The kept elements alone.
     Compressed,
+    /// The kept elements alone, and their gradient added up by atomics: faster on GPUs, but **not deterministic**. See
+    /// [`Compressed::with_atomic_gradient`].
+    Atomic,
     /// Dense rows, zero where nothing was kept.
     Masked,
 }
@@ -159,7 +163,7 @@ impl NodeModelConfig for MaxKModelConfig {
             linear: transforms.then(|| linear(width, width)),
             dropout: DropoutConfig::new(self.dropout).init(),
             conv: convolution(),
-            norm: LayerNormConfig::new(width).init(device),
+            norm: new_layer_norm(width, device),
         };
         Ok(MaxKModel {
             lin_in: linear(self.d_input, width),
@@ -190,6 +194,10 @@ impl MaxKModel {
         let kept = kept.map(|values| block.dropout.forward(values));
         match self.form {
             Form::Compressed => block.conv.forward_compressed(graph, &kept),
+            Form::Atomic => {
+                let kept = kept.with_atomic_gradient(true);
+                block.conv.forward_compressed(graph, &kept)
+            }
             Form::Masked => block.conv.forward(graph, kept.to_dense()),
         }
     }
@@ -197,16 +205,16 @@ impl MaxKModel {
 
 impl NodeModel for MaxKModel {
     fn forward(&self, graph: &Graph, x: Tensor<2>) -> Tensor<2> {
-        let mut h = self.lin_in.forward(x);
+        let mut h = linear(&self.lin_in, x);
         if self.blocks.iter().any(|block| block.linear.is_some()) {
             h = relu(h);
         }
         for block in &self.blocks {
-            if let Some(linear) = &block.linear {
-                h = linear.forward(h);
+            if let Some(layer) = &block.linear {
+                h = linear(layer, h);
             }
-            h = block.norm.forward(self.convolve(block, graph, h));
+            h = layer_norm(&block.norm, self.convolve(block, graph, h));
         }
-        self.lin_out.forward(h)
+        linear(&self.lin_out, h)
     }
 }

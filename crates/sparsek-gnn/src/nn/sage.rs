@@ -7,6 +7,7 @@ use burn::{
 };
 use sparsek::sparse::Compressed;
 
+use super::dense::{linear, linear_compressed};
 use crate::{
     Graph,
     aggregate::{
@@ -101,8 +102,9 @@ impl SageConv {
     /// # Panics
     /// When x does not have a row for every node, or not d_input columns.
     pub fn forward(&self, graph: &Graph, x: Tensor<2>) -> Tensor<2> {
-        let joined = self.join(graph, x.clone());
-        self.finish(joined, Some(x))
+        let root = self.root.as_ref();
+        let own = root.map(|root| linear(root, x.clone()));
+        self.finish(self.join(graph, x), own)
     }
 
     /// [`SageConv::forward`] of rows of which only some elements are kept. Sums and means are taken of the kept elements; the maximum, and
@@ -116,12 +118,13 @@ impl SageConv {
             (None, Aggregator::Sum) => aggregate_sum_compressed(graph, x),
             _ => self.join(graph, x.to_dense()),
         };
-        self.finish(joined, self.root.as_ref().map(|_| x.to_dense()))
+        let root = self.root.as_ref();
+        self.finish(joined, root.map(|root| linear_compressed(root, x)))
     }
 
     fn join(&self, graph: &Graph, x: Tensor<2>) -> Tensor<2> {
         let x = match &self.project {
-            Some(project) => relu(project.forward(x)),
+            Some(project) => relu(linear(project, x)),
             None => x,
         };
         match self.aggregator {
@@ -131,11 +134,11 @@ impl SageConv {
         }
     }
 
-    /// `x` is there where there is a root weight.
-    fn finish(&self, joined: Tensor<2>, x: Option<Tensor<2>>) -> Tensor<2> {
-        let mut y = self.neighbours.forward(joined);
-        if let (Some(root), Some(x)) = (&self.root, x) {
-            y = y + root.forward(x);
+    /// `own` is there where there is a root weight.
+    fn finish(&self, joined: Tensor<2>, own: Option<Tensor<2>>) -> Tensor<2> {
+        let mut y = linear(&self.neighbours, joined);
+        if let Some(own) = own {
+            y = y + own;
         }
         if self.normalize {
             // Bounded under the root, whose slope at 0 is infinite.

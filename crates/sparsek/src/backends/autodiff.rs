@@ -2,8 +2,10 @@
 //! came from.
 
 mod aggregate;
+mod dense;
 mod distance;
 mod maximum;
+mod members;
 
 use burn::backend::{
     Backend, TensorMetadata,

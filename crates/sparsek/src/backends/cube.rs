@@ -2,8 +2,10 @@
 //! `sparsek-kernels`.
 
 mod aggregate;
+mod dense;
 mod distance;
 mod maximum;
+mod members;
 mod within;
 
 use burn::{

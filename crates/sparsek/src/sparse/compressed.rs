@@ -21,6 +21,7 @@ pub struct Compressed {
     values: Tensor<2>,
     columns: Tensor<2, Int>,
     width: usize,
+    atomic: bool,
 }
 
 impl Compressed {
@@ -79,6 +80,18 @@ impl Compressed {
         Self { values, ..self }
     }
 
+    /// Whether the gradient of products with these rows is added up by atomics: faster, but **not deterministic**, it rounds
+    /// differently from run to run. f32 on devices that have atomic additions of f32, and planes that can wait for themselves;
+    /// without effect elsewhere. Default: no.
+    pub fn with_atomic_gradient(self, atomic: bool) -> Self {
+        Self { atomic, ..self }
+    }
+
+    /// What was said to [`Compressed::with_atomic_gradient`].
+    pub(super) fn atomic(&self) -> bool {
+        self.atomic
+    }
+
     /// The dense matrix, `+0` where nothing was kept. Differentiable: the gradient at the kept places goes to the values.
     pub fn to_dense(&self) -> Tensor<2> {
         Tensor::from_dispatch(<Dispatch as AggregateOps>::expand(
@@ -135,6 +148,7 @@ pub fn sparse_topk(x: Tensor<2>, k: usize, method: Method) -> Compressed {
         values: Tensor::from_dispatch(values),
         columns: Tensor::from_dispatch(columns),
         width,
+        atomic: false,
     }
 }
 

@@ -28,7 +28,6 @@ pub struct Scaling {
     weights: Option<Tensor<1>>,
     rows: Option<Tensor<1>>,
     cols: Option<Tensor<1>>,
-    atomic: bool,
 }
 
 impl Scaling {
@@ -54,13 +53,6 @@ impl Scaling {
             cols: Some(cols),
             ..self
         }
-    }
-
-    /// Whether the gradient of compressed rows is added up by atomics: faster, but **not deterministic**, it rounds differently
-    /// from run to run. f32 on devices that have atomic additions of f32, and planes that can wait for themselves; without effect
-    /// elsewhere, and on anything else than the gradient of [`spmm_compressed_with`]. Default: no.
-    pub fn with_atomic_gradient(self, atomic: bool) -> Self {
-        Self { atomic, ..self }
     }
 
     /// As the operations take it, checked.
@@ -194,7 +186,7 @@ fn product(operation: &str, adjacency: &Adjacency, x: Tensor<2>, scaling: &Scali
 /// # Gradient
 ///
 /// Of the values: `dy` of all rows that a row goes into, at its members only (the paper's backward SSpMM). Deterministic, unless
-/// [`Scaling::with_atomic_gradient`] says otherwise. To the dense input of [`sparse_topk`](super::sparse_topk) it goes on through that.
+/// [`Compressed::with_atomic_gradient`] says otherwise. To the dense input of [`sparse_topk`](super::sparse_topk) it goes on through that.
 ///
 /// # Panics
 ///
@@ -245,7 +237,7 @@ fn compressed(
         adjacency.operator(),
         CompressedSpec {
             width: x.width(),
-            atomic: scaling.atomic,
+            atomic: x.atomic(),
         },
     ))
 }

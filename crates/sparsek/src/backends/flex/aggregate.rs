@@ -20,7 +20,7 @@ use super::{
 use crate::ops::{AggregateGradientOps, AggregateOps, CompressedSpec, Factors, Operator};
 
 /// Rows that are added to sums together.
-const TOGETHER: usize = 4;
+pub(super) const TOGETHER: usize = 4;
 
 /// A sparse operand in contiguous tensors.
 struct Sparse {
@@ -131,7 +131,11 @@ fn add_all<E: Float>(
 
 /// Adds rows, each times a factor, one after another.
 #[multiversion(targets("x86_64+avx2"))]
-fn add_rows<E: Float, const N: usize>(sums: &mut [E::Sum], rows: [&[E]; N], factors: [E::Sum; N]) {
+pub(super) fn add_rows<E: Float, const N: usize>(
+    sums: &mut [E::Sum],
+    rows: [&[E]; N],
+    factors: [E::Sum; N],
+) {
     let width = sums.len();
     for row in rows {
         assert!(row.len() == width);

@@ -109,9 +109,11 @@ macro_rules! with_index {
 
 mod aggregate;
 mod count;
+mod dense;
 mod distance;
 mod keys;
 mod maximum;
+mod members;
 mod select;
 mod sparse;
 

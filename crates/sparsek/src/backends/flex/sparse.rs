@@ -6,7 +6,7 @@ use bytemuck::Pod;
 
 /// A float that products are computed on, and the type its sums are kept in.
 pub(super) trait Float: Element + Pod + PartialOrd {
-    type Sum: Element + Pod + Default + std::ops::AddAssign + std::ops::Mul<Output = Self::Sum>;
+    type Sum: Element + Pod + Default + std::ops::AddAssign + num_traits::Float;
     fn widen(self) -> Self::Sum;
     fn narrow(sum: Self::Sum) -> Self;
 }

@@ -1,0 +1,48 @@
+//! What trains dense rows, one for each node of a graph: layer normalisation with its gradient, and sums over rows.
+//!
+//! Matrices of few columns and very many rows, of which general reductions leave most of a GPU idle.
+
+mod columns;
+mod normalise;
+
+use cubecl::{ir::ElemType, prelude::*, server::Handle};
+
+pub use columns::column_sums;
+pub use normalise::{Normalised, layer_norm, layer_norm_gradient};
+
+/// Contiguous rows in device memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Rows<'a> {
+    /// `[rows, width]` of `dtype`.
+    pub handle: &'a Handle,
+    /// f32, f64, f16 or bf16.
+    pub dtype: ElemType,
+    /// Number of rows.
+    pub rows: usize,
+    /// Elements of a row.
+    pub width: usize,
+}
+
+impl Rows<'_> {
+    /// Elements.
+    fn elements(&self) -> usize {
+        self.rows * self.width
+    }
+
+    /// Elements of a load of these rows and of others of the same shape, which begin where an allocation does.
+    fn vector(&self, client: &Client, others: &[&Handle]) -> usize {
+        let size = self.dtype.size();
+        let aligned = |vector: usize| {
+            let mut all = others.iter().copied().chain([self.handle]);
+            all.all(|handle| {
+                let offset = handle.offset_start.unwrap_or(0) as usize;
+                offset.is_multiple_of(vector * size)
+            })
+        };
+        client
+            .io_optimized_vector_sizes(size)
+            .filter(|&vector| self.width.is_multiple_of(vector) && aligned(vector))
+            .max()
+            .unwrap_or(1)
+    }
+}

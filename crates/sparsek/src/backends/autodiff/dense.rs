@@ -1,0 +1,126 @@
+//! Gradients of layers of dense rows: their own, because sums over very many rows are slow as general reductions.
+
+use burn::{
+    backend::{Backend, ops::ModuleOps, tensor::FloatTensor},
+    tensor::Slice,
+};
+use burn_autodiff::{
+    Autodiff,
+    checkpoint::{base::Checkpointer, strategy::CheckpointStrategy},
+    grads::Gradients,
+    ops::{Backward, Ops, OpsKind},
+};
+
+use crate::ops::{DenseGradientOps, DenseOps};
+
+/// Of a linear layer with N parents: rows, weight, and bias where there is one.
+#[derive(Debug)]
+struct LinearGradient;
+
+impl<B: Backend + DenseGradientOps, const N: usize> Backward<B, N> for LinearGradient {
+    /// Rows and weight.
+    type State = [FloatTensor<B>; 2];
+
+    fn backward(
+        self,
+        ops: Ops<Self::State, N>,
+        grads: &mut Gradients,
+        _checkpointer: &mut Checkpointer,
+    ) {
+        let upstream = grads.consume::<B>(&ops.node);
+        let [x, weight] = ops.state;
+        let mut parents = ops.parents.into_iter();
+        if let Some(node) = parents.next().flatten() {
+            let gradient = <B as ModuleOps<B>>::linear_x_backward(weight, upstream.clone());
+            grads.register::<B>(node.id, gradient);
+        }
+        if let Some(node) = parents.next().flatten() {
+            grads.register::<B>(node.id, B::linear_rows_gradient(x, upstream.clone()));
+        }
+        if let Some(node) = parents.next().flatten() {
+            grads.register::<B>(node.id, B::column_sums(upstream));
+        }
+    }
+}
+
+#[derive(Debug)]
+struct LayerNormGradient;
+
+impl<B: Backend + DenseGradientOps> Backward<B, 3> for LayerNormGradient {
+    /// Rows, gamma, epsilon.
+    type State = (FloatTensor<B>, FloatTensor<B>, f32);
+
+    fn backward(
+        self,
+        ops: Ops<Self::State, 3>,
+        grads: &mut Gradients,
+        _checkpointer: &mut Checkpointer,
+    ) {
+        let upstream = grads.consume::<B>(&ops.node);
+        let (x, gamma, epsilon) = ops.state;
+        let (dx, parameters) = B::layer_norm_rows_gradient(x, gamma, upstream, epsilon);
+        let [node_x, node_gamma, node_beta] = ops.parents;
+        if let Some(node) = node_x {
+            grads.register::<B>(node.id, dx);
+        }
+        for (row, node) in [node_gamma, node_beta].into_iter().enumerate() {
+            let Some(node) = node else { continue };
+            let row = B::float_slice(parameters.clone(), &[Slice::from(row..row + 1)]);
+            let width = burn::backend::TensorMetadata::shape(&row)[1];
+            grads.register::<B>(node.id, B::float_reshape(row, [width].into()));
+        }
+    }
+}
+
+impl<B: Backend + DenseOps + DenseGradientOps, C: CheckpointStrategy> DenseOps for Autodiff<B, C> {
+    fn linear_rows(x: FloatTensor<Self>, weight: FloatTensor<Self>) -> FloatTensor<Self> {
+        let nodes = [x.node(), weight.node()];
+        let [x, weight] = [x, weight].map(|tensor| tensor.into_primitive());
+        let output = <B as ModuleOps<B>>::linear(x.clone(), weight.clone(), None);
+        match LinearGradient
+            .prepare::<C>(nodes)
+            .compute_bound()
+            .stateful()
+        {
+            OpsKind::Tracked(prep) => prep.finish([x, weight], output),
+            OpsKind::UnTracked(prep) => prep.finish(output),
+        }
+    }
+
+    fn linear_rows_biased(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        let nodes = [x.node(), weight.node(), bias.node()];
+        let [x, weight, bias] = [x, weight, bias].map(|tensor| tensor.into_primitive());
+        let output = <B as ModuleOps<B>>::linear(x.clone(), weight.clone(), Some(bias));
+        match LinearGradient
+            .prepare::<C>(nodes)
+            .compute_bound()
+            .stateful()
+        {
+            OpsKind::Tracked(prep) => prep.finish([x, weight], output),
+            OpsKind::UnTracked(prep) => prep.finish(output),
+        }
+    }
+
+    fn layer_norm_rows(
+        x: FloatTensor<Self>,
+        gamma: FloatTensor<Self>,
+        beta: FloatTensor<Self>,
+        epsilon: f32,
+    ) -> FloatTensor<Self> {
+        let nodes = [x.node(), gamma.node(), beta.node()];
+        let [x, gamma, beta] = [x, gamma, beta].map(|tensor| tensor.into_primitive());
+        let output = B::layer_norm_rows(x.clone(), gamma.clone(), beta, epsilon);
+        match LayerNormGradient
+            .prepare::<C>(nodes)
+            .compute_bound()
+            .stateful()
+        {
+            OpsKind::Tracked(prep) => prep.finish((x, gamma, epsilon), output),
+            OpsKind::UnTracked(prep) => prep.finish(output),
+        }
+    }
+}

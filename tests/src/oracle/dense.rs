@@ -1,0 +1,99 @@
+//! Layers of dense rows in f64, row by row.
+
+/// Numbers, and for each the sum of the magnitudes that rounding is relative to.
+#[derive(Clone, Debug, Default)]
+pub struct Scaled {
+    /// What comes out.
+    pub values: Vec<f64>,
+    /// What errors are compared to.
+    pub scales: Vec<f64>,
+}
+
+impl Scaled {
+    fn push(&mut self, value: f64, scale: f64) {
+        self.values.push(value);
+        self.scales.push(scale);
+    }
+
+    fn add(&mut self, at: usize, term: f64, scale: f64) {
+        self.values[at] += term;
+        self.scales[at] += scale;
+    }
+
+    fn zeros(n: usize) -> Self {
+        let zeros = vec![0.0; n];
+        Self {
+            values: zeros.clone(),
+            scales: zeros,
+        }
+    }
+}
+
+/// Rows, gamma and beta of a layer normalisation, and an upstream gradient.
+#[derive(Clone, Debug)]
+pub struct Normalisation {
+    /// `[rows, width]`.
+    pub x: Vec<f64>,
+    /// `[width]`.
+    pub gamma: Vec<f64>,
+    /// `[width]`.
+    pub beta: Vec<f64>,
+    /// `[rows, width]`.
+    pub upstream: Vec<f64>,
+    /// Added to variances.
+    pub epsilon: f64,
+}
+
+/// What comes out of a layer normalisation.
+#[derive(Clone, Debug)]
+pub struct Normalised {
+    /// `[rows, width]`.
+    pub y: Scaled,
+    /// Gradient of the rows.
+    pub dx: Scaled,
+    /// Gradient of gamma.
+    pub gamma: Scaled,
+    /// Gradient of beta.
+    pub beta: Scaled,
+}
+
+impl Normalisation {
+    /// By the formulas.
+    pub fn solve(&self) -> Normalised {
+        let width = self.gamma.len();
+        let mut all = Normalised {
+            y: Scaled::default(),
+            dx: Scaled::default(),
+            gamma: Scaled::zeros(width),
+            beta: Scaled::zeros(width),
+        };
+        for (x, upstream) in self.x.chunks(width).zip(self.upstream.chunks(width)) {
+            let n = width as f64;
+            let mean = x.iter().sum::<f64>() / n;
+            let variance = x.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / n;
+            let inverse = 1.0 / (variance + self.epsilon).sqrt();
+            let largest = x.iter().fold(0f64, |a, &b| a.max(b.abs()));
+            let hat: Vec<f64> = x.iter().map(|x| (x - mean) * inverse).collect();
+            let own: Vec<f64> = (0..width).map(|c| upstream[c] * self.gamma[c]).collect();
+            let plain = own.iter().sum::<f64>() / n;
+            let along = own.iter().zip(&hat).map(|(g, h)| g * h).sum::<f64>() / n;
+            let most = own.iter().fold(0f64, |a, &b| a.max(b.abs()));
+            for c in 0..width {
+                // Of a normalised element.
+                let off = inverse * largest + hat[c].abs();
+                all.y.push(
+                    hat[c] * self.gamma[c] + self.beta[c],
+                    off * self.gamma[c].abs() + self.beta[c].abs(),
+                );
+                all.dx.push(
+                    inverse * (own[c] - plain - hat[c] * along),
+                    inverse * most * (1.0 + off * (1.0 + off)),
+                );
+                let scale = upstream[c].abs() * off;
+                all.gamma.add(c, upstream[c] * hat[c], scale);
+                all.beta.add(c, upstream[c], upstream[c].abs());
+            }
+        }
+        all
+    }
+}
