@@ -115,7 +115,7 @@ pub struct EpochRecord {
     pub backend: String,
     pub device: String,
     pub dtype: String,
-    /// `epoch` or `epoch-relu`.
+    /// `epoch`, `epoch-atomic` or `epoch-relu`.
     pub method: String,
     pub dist: String,
     pub graph: String,

@@ -25,17 +25,22 @@ const TOLERANCE: f64 = 1e-2;
 /// Runs the epochs that are asked for, with every k and selection.
 pub fn run(bench: &Bench, source: &Source) -> anyhow::Result<()> {
     let arguments = bench.arguments;
-    let mut activations = Vec::new();
+    let mut all = Vec::new();
     if arguments.methods.contains(&Method::EpochRelu) {
-        activations.push(Activation::Relu);
+        all.push((Activation::Relu, Form::Compressed));
     }
-    if arguments.methods.contains(&Method::Epoch) {
-        for &k in &arguments.k {
-            let all = arguments.selections.iter();
-            activations.extend(all.map(|&method| Activation::MaxK { k, method }));
-        }
+    for (method, form) in [
+        (Method::Epoch, Form::Compressed),
+        (Method::EpochAtomic, Form::Atomic),
+    ] {
+        let selections = arguments.selections.iter();
+        let maxk = selections.flat_map(|&method| {
+            let k = arguments.k.iter();
+            k.map(move |&k| (Activation::MaxK { k, method }, form))
+        });
+        all.extend(maxk.filter(|_| arguments.methods.contains(&method)));
     }
-    if activations.is_empty() {
+    if all.is_empty() {
         return Ok(());
     }
     let data = source.dataset(arguments.seed)?;
@@ -44,13 +49,17 @@ pub fn run(bench: &Bench, source: &Source) -> anyhow::Result<()> {
         drop(data.graph().adjacency(device));
         Ok(device.sync()?)
     })?;
-    for activation in activations {
-        let record = one(bench, source, &data, activation)
-            .with_context(|| format!("{}, {activation}", source.name))?;
-        let record = EpochRecord {
-            upload_ms,
-            ..record
+    let config = TrainConfig::new().with_lr(0.01).with_seed(arguments.seed);
+    for (activation, form) in all {
+        let training = Training {
+            bench,
+            data: &data,
+            config: &config,
+            activation,
+            form,
         };
+        let record = one(source, &training, upload_ms)
+            .with_context(|| format!("{}, {activation}", source.name))?;
         println!("{}", line(&record));
         if let Some(path) = &arguments.json {
             record::append(path, &record)?;
@@ -66,6 +75,7 @@ struct Training<'a> {
     data: &'a NodeDataset,
     config: &'a TrainConfig,
     activation: Activation,
+    form: Form,
 }
 
 impl<'a> Training<'a> {
@@ -105,23 +115,16 @@ impl<'a> Training<'a> {
     }
 }
 
-fn one(
-    bench: &Bench,
-    source: &Source,
-    data: &NodeDataset,
-    activation: Activation,
-) -> anyhow::Result<EpochRecord> {
-    let device = &bench.backend.device;
-    let config = TrainConfig::new()
-        .with_lr(0.01)
-        .with_seed(bench.arguments.seed);
-    let training = Training {
+fn one(source: &Source, training: &Training, upload_ms: f64) -> anyhow::Result<EpochRecord> {
+    let Training {
         bench,
         data,
-        config: &config,
         activation,
-    };
-    let (losses, first_ms) = training.losses(Form::Compressed)?;
+        form,
+        ..
+    } = *training;
+    let device = &bench.backend.device;
+    let (losses, first_ms) = training.losses(form)?;
     if activation != Activation::Relu {
         let (dense, _) = training.losses(Form::Masked)?;
         for (epoch, (&loss, dense)) in (1..).zip(losses.iter().zip(dense)) {
@@ -131,7 +134,7 @@ fn one(
             );
         }
     }
-    let (ms, peak, last) = training.with(Form::Compressed, |epochs| {
+    let (ms, peak, last) = training.with(form, |epochs| {
         let mut loss = None;
         let ms = measure_ahead(device, || loss = Some(epochs.step()))?;
         // What pools once have they keep.
@@ -152,9 +155,10 @@ fn one(
     let topk_ms = selection
         .map(|selection| topk_ms(bench, data.nodes(), selection))
         .transpose()?;
-    let method = match selection {
-        None => Method::EpochRelu,
-        Some(_) => Method::Epoch,
+    let method = match (selection, form) {
+        (None, _) => Method::EpochRelu,
+        (_, Form::Atomic) => Method::EpochAtomic,
+        _ => Method::Epoch,
     };
     Ok(EpochRecord {
         bench: "aggregate".into(),
@@ -175,7 +179,7 @@ fn one(
         topk: selection.map(|(_, method)| method_to_string(method)),
         ms,
         first_ms,
-        upload_ms: 0.0,
+        upload_ms,
         topk_ms,
         topk_share: topk_ms.map(|topk| topk / ms),
         peak_mb: peak.map(|bytes| bytes as f64 / 1e6),
@@ -235,7 +239,14 @@ mod tests {
             k: arguments.k[0],
             method: arguments.selections[0],
         };
-        let record = one(&bench, &source, &data, activation).unwrap();
+        let training = Training {
+            bench: &bench,
+            data: &data,
+            config: &TrainConfig::new().with_lr(0.01),
+            activation,
+            form: Form::Atomic,
+        };
+        let record = one(&source, &training, 1.0).unwrap();
         assert_eq!(record.case, "reddit-size/1000 k=32");
         assert_eq!(record.topk.as_deref(), Some("early:4"));
         assert_eq!((record.nodes, record.edges), (232, 114_600));

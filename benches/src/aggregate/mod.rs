@@ -44,7 +44,7 @@ pub struct Arguments {
     /// Elements of a row; epochs have 256.
     #[arg(long, default_value_t = 256)]
     width: usize,
-    /// topk, forward, backward, backward-atomic, dense, epoch or epoch-relu; may be repeated. Default: all but epochs.
+    /// topk, forward, backward, backward-atomic, dense, epoch, epoch-atomic or epoch-relu; may be repeated. Default: all but epochs.
     #[arg(long = "method", value_enum, value_delimiter = ',', default_values_t = Method::PRODUCTS)]
     methods: Vec<Method>,
     /// How epochs find the elements that are kept: exact, early:ITERATIONS or precision:EPSILON; may be repeated.
@@ -73,6 +73,8 @@ enum Method {
     Dense,
     /// An epoch of training with MaxK, through compressed rows.
     Epoch,
+    /// The same with gradients added up by atomics, not deterministic.
+    EpochAtomic,
     /// The same with ReLU.
     EpochRelu,
 }
@@ -94,6 +96,7 @@ impl Method {
             Self::BackwardAtomic => "backward-atomic",
             Self::Dense => "dense",
             Self::Epoch => "epoch",
+            Self::EpochAtomic => "epoch-atomic",
             Self::EpochRelu => "epoch-relu",
         }
     }

@@ -144,7 +144,9 @@ impl Products<'_> {
                     aggregate::gradient_atomic(client, &own, &problem.upstream, &members())?
                 }
                 Method::Dense => aggregate::spmm(client, &own, &problem.x, f32, width)?,
-                Method::Epoch | Method::EpochRelu => unreachable!("no product"),
+                Method::Epoch | Method::EpochAtomic | Method::EpochRelu => {
+                    unreachable!("no product")
+                }
             })
         };
         let mut output = None;
@@ -155,7 +157,7 @@ impl Products<'_> {
         let output = output.expect("it ran");
         let k = compressed.map_or(width, |x| x.k);
         let checked = match method {
-            Method::Topk | Method::Epoch | Method::EpochRelu => 0,
+            Method::Topk | Method::Epoch | Method::EpochAtomic | Method::EpochRelu => 0,
             Method::Forward => problem.checked.forward(client, &output, k)?,
             Method::Dense => problem.checked.forward(client, &output, width)?,
             Method::Backward | Method::BackwardAtomic => {
