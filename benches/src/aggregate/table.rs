@@ -1,5 +1,6 @@
 //! Epochs as a table: the shares of RTop-K's Table 4 and the speed-ups of its Fig. 5.
 
+use super::Method;
 use crate::record::EpochRecord;
 
 /// Prints a line for each record: over ReLU and over the exact selection of the same graph, where they are there.
@@ -26,11 +27,16 @@ fn rows(records: &[EpochRecord]) -> Vec<[String; 8]> {
             Some(others.find(|other| wanted(other))?.ms / record.ms)
         };
         let exact = |other: &EpochRecord| {
-            other.case == record.case && other.topk.as_deref() == Some("exact")
+            let same = other.case == record.case && other.method == record.method;
+            same && other.topk.as_deref() == Some("exact")
         };
         let maxk = record.topk.as_ref().map(|topk| {
             let k = record.case.rsplit(' ').next().unwrap_or_default();
-            format!("MaxK {k} {topk}")
+            let atomic = match record.method == Method::EpochAtomic.name() {
+                true => ", atomic",
+                false => "",
+            };
+            format!("MaxK {k} {topk}{atomic}")
         });
         [
             record.graph.clone(),
@@ -87,6 +93,14 @@ mod tests {
             ]
         );
         assert_eq!(cells[2][5..7], ["3.00", "2.00"]);
+        // Each form beside its own.
+        let atomic = EpochRecord {
+            method: Method::EpochAtomic.name().into(),
+            ..record(Some("exact"), 1.0)
+        };
+        let both = rows(&[record(Some("exact"), 4.0), atomic]);
+        assert_eq!(both[1][1], "MaxK k=32 exact, atomic");
+        assert_eq!([&both[0][6], &both[1][6]], ["1.00", "1.00"]);
         assert_eq!(rows(&records[2..])[0][5..7], ["–", "–"]);
     }
 }

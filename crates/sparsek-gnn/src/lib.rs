@@ -27,6 +27,7 @@ pub mod datasets;
 pub mod graph;
 pub mod nn;
 pub mod preset;
+mod random;
 pub mod sampling;
 pub mod train;
 

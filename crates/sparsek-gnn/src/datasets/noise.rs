@@ -4,7 +4,7 @@ use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
 
 use super::{DatasetError, Labels, NodeDataset, NodeDatasetParts};
-use crate::Graph;
+use crate::{Graph, random::mix};
 
 /// Nodes whose features are drawn one after another.
 const CHUNK: usize = 4096;
@@ -79,16 +79,6 @@ impl Noise {
             test,
         })
     }
-}
-
-/// SplitMix64.
-pub(super) fn mix(seed: u64) -> u64 {
-    let mut z = seed
-        .wrapping_mul(0x9E37_79B9_7F4A_7C15)
-        .wrapping_add(0x9E37_79B9_7F4A_7C15);
-    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
 }
 
 #[cfg(test)]

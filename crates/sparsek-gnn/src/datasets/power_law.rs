@@ -7,11 +7,8 @@ use std::{
 use rayon::prelude::*;
 use sparsek::sparse::Pattern;
 
-use super::{
-    DatasetError, NodeDataset,
-    noise::{Noise, mix},
-};
-use crate::{Graph, graph::MAX_SIZE};
+use super::{DatasetError, NodeDataset, noise::Noise};
+use crate::{Graph, graph::MAX_SIZE, random::mix};
 
 /// Parameters of a power-law graph.
 ///

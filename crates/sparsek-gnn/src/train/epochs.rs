@@ -7,6 +7,7 @@ use burn::{
 use super::{
     Evaluation, NodeModelConfig, TrainConfig, TrainError, engine::Engine, replicas::Replicas,
 };
+use crate::random;
 
 /// A model in training: what [`Trainer`](super::Trainer) repeats, for loops of one's own.
 ///
@@ -77,15 +78,7 @@ const KEPT: &str = "put back after each epoch";
 
 /// Seeds the devices for an epoch; gives the seed.
 pub(super) fn seed_all(devices: &[Device], seed: u64, epoch: usize) -> u64 {
-    let seed = epoch_seed(seed, epoch);
+    let seed = random::nth(seed, epoch as u64);
     devices.iter().for_each(|device| device.seed(seed));
     seed
-}
-
-/// A well-mixed seed for each epoch (SplitMix64 of the two).
-fn epoch_seed(seed: u64, epoch: usize) -> u64 {
-    let mut z = seed.wrapping_add((epoch as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
 }

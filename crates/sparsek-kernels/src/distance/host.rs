@@ -82,6 +82,8 @@ fn sum<S: Real>(values: &[S], term: impl Fn(S) -> S) -> S {
 struct Columns<S> {
     starts: Vec<usize>,
     entries: Vec<(u32, S)>,
+    /// Where each entry of the matrix went.
+    places: Vec<u32>,
 }
 
 impl<S: Real> Columns<S> {
@@ -95,21 +97,27 @@ impl<S: Real> Columns<S> {
         }
         let mut next = starts.clone();
         let mut entries = vec![(0, S::new(0.0)); ready.values.len()];
+        let mut places = Vec::with_capacity(entries.len());
         for row in 0..ready.matrix.rows() {
             for (column, value) in ready.row(row) {
                 let slot = &mut next[column as usize];
                 entries[*slot] = (row as u32, value);
+                places.push(*slot as u32);
                 *slot += 1;
             }
         }
-        Self { starts, entries }
+        Self {
+            starts,
+            entries,
+            places,
+        }
     }
 
-    /// Those of the rows from one on.
-    fn column(&self, column: u32, from: usize) -> &[(u32, S)] {
+    /// All of a column, or those from an entry of the matrix on.
+    fn column(&self, column: u32, from: Option<usize>) -> &[(u32, S)] {
         let column = column as usize;
-        let all = &self.entries[self.starts[column]..self.starts[column + 1]];
-        &all[all.partition_point(|entry| (entry.0 as usize) < from)..]
+        let start = from.map_or(self.starts[column], |entry| self.places[entry] as usize);
+        &self.entries[start..self.starts[column + 1]]
     }
 }
 
@@ -184,9 +192,10 @@ impl<'a, M: HostSemiring, S: Real> Two<'a, M, S> {
         }
     }
 
-    /// Distances of row `i` to the rows of `y` from one on.
-    fn row(&self, i: usize, from: usize, output: &mut [S]) {
+    /// Distances of row `i` to the rows of `y`, or of `y` itself from that row on.
+    fn row(&self, i: usize, own: bool, output: &mut [S]) {
         let (needs, p) = (self.needs, self.p);
+        let from = if own { i } else { 0 };
         let row: Vec<(u32, S)> = self.left().row(i).collect();
         let Some(columns) = &self.columns else {
             for (j, output) in (from..).zip(output) {
@@ -198,8 +207,9 @@ impl<'a, M: HostSemiring, S: Real> Two<'a, M, S> {
         };
         output.fill(M::identity());
         let mut others = vec![S::new(0.0); if needs.other { output.len() } else { 0 }];
-        for &(column, a) in &row {
-            for &(j, b) in columns.column(column, from) {
+        let first = self.left().matrix.entries(i).start;
+        for (at, &(column, a)) in row.iter().enumerate() {
+            for &(j, b) in columns.column(column, own.then_some(first + at)) {
                 let place = j as usize - from;
                 let total = &mut output[place];
                 *total = M::reduce(*total, M::product(a, b, p));
@@ -224,7 +234,7 @@ impl<'a, M: HostSemiring, S: Real> Two<'a, M, S> {
 
 /// Rows that are given out together, and those of them that a thread fills.
 const STRIPE: usize = 512;
-const FILLED: usize = 16;
+const FILLED: usize = 64;
 
 impl<M: HostSemiring, S: Real> Two<'_, M, S> {
     /// Distances of a matrix to itself: half of them are computed.
@@ -232,7 +242,7 @@ impl<M: HostSemiring, S: Real> Two<'_, M, S> {
         let rows = self.y.matrix.rows();
         let mut half = vec![S::new(0.0); rows * rows];
         let upper = half.par_chunks_mut(rows.max(1)).enumerate();
-        upper.for_each(|(i, output)| self.row(i, i, &mut output[i..]));
+        upper.for_each(|(i, output)| self.row(i, true, &mut output[i..]));
         let mut stripe = vec![S::new(0.0); STRIPE.min(rows) * rows];
         for first in (0..rows).step_by(STRIPE) {
             let stripe = &mut stripe[..STRIPE.min(rows - first) * rows];
@@ -288,7 +298,7 @@ pub(super) fn pairwise<M: HostSemiring, S: Real>(
         let output = &mut output[..count * across];
         if across > 0 {
             let rows = output.par_chunks_mut(across).enumerate();
-            rows.for_each(|(i, output)| two.row(first + i, 0, output));
+            rows.for_each(|(i, output)| two.row(first + i, false, output));
         }
         each(first, output);
     }
