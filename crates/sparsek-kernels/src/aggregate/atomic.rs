@@ -10,9 +10,9 @@ use cubecl::{
 use super::{
     Operand,
     entries::{Entries, row_factor},
-    forward::{self, Shape},
     gather::Picked,
     partition::Item,
+    shape::{self, Shape},
 };
 use crate::{
     error::KernelError,
@@ -35,7 +35,7 @@ pub(super) fn check(client: &Client, dtype: ElemType, width: usize) -> Result<u3
     if !usage.contains(AtomicUsage::Add) {
         return refuse("the device has no atomic additions of f32");
     }
-    forward::check(client, "atomic", width * dtype.size())
+    shape::check(client, "atomic", width * dtype.size())
 }
 
 /// `operand` is that of the product, not its transpose; `upstream` is `[rows, width]`, the result `[cols, k]`.

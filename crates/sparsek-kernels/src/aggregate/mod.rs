@@ -1,7 +1,8 @@
 //! Products of a sparse CSR matrix with dense and with compressed matrices: aggregation over a graph, and its gradients.
 //!
 //! The entries of a row are added up in order, rows of more than 1024 in parts that are then added up in order: deterministic,
-//! but for the one form that says otherwise. `partition` shares out the entries, `gather` and `forward` hold the kernels.
+//! but for the one form that says otherwise. `partition` shares out the entries, `shape` those of compressed rows
+//! to planes; `gather` and `forward` hold the kernels.
 
 mod atomic;
 mod compressed;
@@ -10,6 +11,7 @@ mod forward;
 mod gather;
 mod partition;
 mod sddmm;
+mod shape;
 
 use cubecl::{
     ir::{ElemType, FloatKind},
