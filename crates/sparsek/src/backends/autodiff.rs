@@ -66,6 +66,23 @@ fn inner<B: Backend, C: CheckpointStrategy>(lengths: Lengths<Autodiff<B, C>>) ->
     }
 }
 
+/// The output of an operation, tracked with what its gradient needs where any of its parents is.
+fn finish<G, B, C, const N: usize>(
+    kind: OpsKind<G, B, G::State, C, N>,
+    state: G::State,
+    output: FloatTensor<B>,
+) -> FloatTensor<Autodiff<B, C>>
+where
+    G: Backward<B, N>,
+    B: Backend,
+    C: CheckpointStrategy,
+{
+    match kind {
+        OpsKind::Tracked(prep) => prep.finish(state, output),
+        OpsKind::UnTracked(prep) => prep.finish(output),
+    }
+}
+
 fn last_dim(shape: &burn::tensor::Shape) -> usize {
     shape[shape.num_dims() - 1]
 }
@@ -79,10 +96,8 @@ impl<B: Backend + SparsekOps + GradientOps, C: CheckpointStrategy> SparsekOps fo
         let cols = last_dim(&input.shape());
         let node = input.node();
         let (values, indices) = B::topk_float(input.into_primitive(), inner(lengths), spec);
-        let values = match TopkGradient.prepare::<C>([node]).compute_bound().stateful() {
-            OpsKind::Tracked(prep) => prep.finish((indices.clone(), cols), values),
-            OpsKind::UnTracked(prep) => prep.finish(values),
-        };
+        let kind = TopkGradient.prepare::<C>([node]).compute_bound().stateful();
+        let values = finish(kind, (indices.clone(), cols), values);
         (values, indices)
     }
 

@@ -8,9 +8,10 @@ use burn_autodiff::{
     Autodiff,
     checkpoint::{base::Checkpointer, strategy::CheckpointStrategy},
     grads::Gradients,
-    ops::{Backward, Ops, OpsKind, unary},
+    ops::{Backward, Ops, unary},
 };
 
+use super::finish;
 use crate::ops::{AggregateGradientOps, AggregateOps, CompressedSpec, Factor, Factors, Operator};
 
 /// The columns of the right-hand matrix of a product, where it is compressed.
@@ -161,20 +162,13 @@ fn product<B: Backend + AggregateGradientOps, C: CheckpointStrategy>(
     };
     let output = forward(values, state.factors.clone(), state.operator.clone());
     match node_weights {
-        None => match ProductGradient
-            .prepare::<C>([node])
-            .compute_bound()
-            .stateful()
-        {
-            OpsKind::Tracked(prep) => prep.finish(state, output),
-            OpsKind::UnTracked(prep) => prep.finish(output),
-        },
+        None => {
+            let prepared = ProductGradient.prepare::<C>([node]);
+            finish(prepared.compute_bound().stateful(), state, output)
+        }
         Some(weights) => {
             let prepared = WeightedGradient.prepare::<C>([node, weights]);
-            match prepared.compute_bound().stateful() {
-                OpsKind::Tracked(prep) => prep.finish(state, output),
-                OpsKind::UnTracked(prep) => prep.finish(output),
-            }
+            finish(prepared.compute_bound().stateful(), state, output)
         }
     }
 }
@@ -220,13 +214,10 @@ impl<B: Backend + AggregateOps + AggregateGradientOps, C: CheckpointStrategy> Ag
     ) -> FloatTensor<Self> {
         let node = values.node();
         let output = B::expand(values.into_primitive(), columns.clone(), width);
-        match ExpandGradient
+        let kind = ExpandGradient
             .prepare::<C>([node])
             .compute_bound()
-            .stateful()
-        {
-            OpsKind::Tracked(prep) => prep.finish(columns, output),
-            OpsKind::UnTracked(prep) => prep.finish(output),
-        }
+            .stateful();
+        finish(kind, columns, output)
     }
 }

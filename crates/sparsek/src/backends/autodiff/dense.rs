@@ -1,16 +1,17 @@
 //! Gradients of layers of dense rows: their own, because sums over very many rows are slow as general reductions.
 
 use burn::{
-    backend::{Backend, ops::ModuleOps, tensor::FloatTensor},
+    backend::{Backend, TensorMetadata, ops::ModuleOps, tensor::FloatTensor},
     tensor::Slice,
 };
 use burn_autodiff::{
     Autodiff,
     checkpoint::{base::Checkpointer, strategy::CheckpointStrategy},
     grads::Gradients,
-    ops::{Backward, Ops, OpsKind},
+    ops::{Backward, Ops},
 };
 
+use super::finish;
 use crate::ops::{DenseGradientOps, DenseOps};
 
 /// Of a linear layer with N parents: rows, weight, and bias where there is one.
@@ -66,7 +67,7 @@ impl<B: Backend + DenseGradientOps> Backward<B, 3> for LayerNormGradient {
         for (row, node) in [node_gamma, node_beta].into_iter().enumerate() {
             let Some(node) = node else { continue };
             let row = B::float_slice(parameters.clone(), &[Slice::from(row..row + 1)]);
-            let width = burn::backend::TensorMetadata::shape(&row)[1];
+            let width = row.shape()[1];
             grads.register::<B>(node.id, B::float_reshape(row, [width].into()));
         }
     }
@@ -77,14 +78,11 @@ impl<B: Backend + DenseOps + DenseGradientOps, C: CheckpointStrategy> DenseOps f
         let nodes = [x.node(), weight.node()];
         let [x, weight] = [x, weight].map(|tensor| tensor.into_primitive());
         let output = <B as ModuleOps<B>>::linear(x.clone(), weight.clone(), None);
-        match LinearGradient
+        let kind = LinearGradient
             .prepare::<C>(nodes)
             .compute_bound()
-            .stateful()
-        {
-            OpsKind::Tracked(prep) => prep.finish([x, weight], output),
-            OpsKind::UnTracked(prep) => prep.finish(output),
-        }
+            .stateful();
+        finish(kind, [x, weight], output)
     }
 
     fn linear_rows_biased(
@@ -95,14 +93,11 @@ impl<B: Backend + DenseOps + DenseGradientOps, C: CheckpointStrategy> DenseOps f
         let nodes = [x.node(), weight.node(), bias.node()];
         let [x, weight, bias] = [x, weight, bias].map(|tensor| tensor.into_primitive());
         let output = <B as ModuleOps<B>>::linear(x.clone(), weight.clone(), Some(bias));
-        match LinearGradient
+        let kind = LinearGradient
             .prepare::<C>(nodes)
             .compute_bound()
-            .stateful()
-        {
-            OpsKind::Tracked(prep) => prep.finish([x, weight], output),
-            OpsKind::UnTracked(prep) => prep.finish(output),
-        }
+            .stateful();
+        finish(kind, [x, weight], output)
     }
 
     fn layer_norm_rows(
@@ -114,13 +109,10 @@ impl<B: Backend + DenseOps + DenseGradientOps, C: CheckpointStrategy> DenseOps f
         let nodes = [x.node(), gamma.node(), beta.node()];
         let [x, gamma, beta] = [x, gamma, beta].map(|tensor| tensor.into_primitive());
         let output = B::layer_norm_rows(x.clone(), gamma.clone(), beta, epsilon);
-        match LayerNormGradient
+        let kind = LayerNormGradient
             .prepare::<C>(nodes)
             .compute_bound()
-            .stateful()
-        {
-            OpsKind::Tracked(prep) => prep.finish((x, gamma, epsilon), output),
-            OpsKind::UnTracked(prep) => prep.finish(output),
-        }
+            .stateful();
+        finish(kind, (x, gamma, epsilon), output)
     }
 }

@@ -8,9 +8,10 @@ use burn_autodiff::{
     Autodiff,
     checkpoint::{base::Checkpointer, strategy::CheckpointStrategy},
     grads::Gradients,
-    ops::{Backward, Ops, OpsKind},
+    ops::{Backward, Ops},
 };
 
+use super::finish;
 use crate::ops::{MemberGradientOps, MemberOps};
 
 #[derive(Debug)]
@@ -68,13 +69,10 @@ impl<B: Backend + MemberOps + MemberGradientOps, C: CheckpointStrategy> MemberOp
         };
         let kept = state.clone();
         let output = B::linear_members(kept.values, kept.columns, kept.weight);
-        match LinearGradient
+        let kind = LinearGradient
             .prepare::<C>(nodes)
             .compute_bound()
-            .stateful()
-        {
-            OpsKind::Tracked(prep) => prep.finish(state, output),
-            OpsKind::UnTracked(prep) => prep.finish(output),
-        }
+            .stateful();
+        finish(kind, state, output)
     }
 }

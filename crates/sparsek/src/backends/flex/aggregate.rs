@@ -20,7 +20,7 @@ use super::{
 use crate::ops::{AggregateGradientOps, AggregateOps, CompressedSpec, Factors, Operator};
 
 /// Rows that are added to sums together.
-pub(super) const TOGETHER: usize = 4;
+const TOGETHER: usize = 4;
 
 /// A sparse operand in contiguous tensors.
 struct Sparse {
@@ -149,6 +149,23 @@ pub(super) fn add_rows<E: Float, const N: usize>(
     }
 }
 
+/// Adds the rows of all that a range counts, each times its factor, some at a time.
+pub(super) fn add_range<'a, E: Float>(
+    sums: &mut [E::Sum],
+    range: Range<usize>,
+    row: impl Fn(usize) -> &'a [E],
+    factor: impl Fn(usize) -> E::Sum,
+) {
+    let last = range.end - range.len() % TOGETHER;
+    for first in (range.start..last).step_by(TOGETHER) {
+        let together: [usize; TOGETHER] = std::array::from_fn(|at| first + at);
+        add_rows(sums, together.map(&row), together.map(&factor));
+    }
+    for at in last..range.end {
+        add_rows(sums, [row(at)], [factor(at)]);
+    }
+}
+
 fn product(x: FlexTensor, sparse: &Sparse) -> FlexTensor {
     let x = x.to_contiguous();
     let width = x.layout().shape()[1];
@@ -157,16 +174,7 @@ fn product(x: FlexTensor, sparse: &Sparse) -> FlexTensor {
         let entries = sparse.entries::<E>();
         let row = |entry| &source[entries.pattern.column(entry) * width..][..width];
         let factor = |entry| entries.factor(entry).unwrap_or(1f32.elem());
-        sums(&entries, width, |_, range, sums| {
-            let last = range.end - range.len() % TOGETHER;
-            for entry in (range.start..last).step_by(TOGETHER) {
-                let together: [usize; TOGETHER] = std::array::from_fn(|at| entry + at);
-                add_rows(sums, together.map(row), together.map(factor));
-            }
-            for entry in last..range.end {
-                add_rows(sums, [row(entry)], [factor(entry)]);
-            }
-        })
+        sums(&entries, width, |_, range, sums| add_range(sums, range, row, factor))
     })
 }
 

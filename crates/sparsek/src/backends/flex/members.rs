@@ -11,7 +11,7 @@ use multiversion::multiversion;
 use rayon::prelude::*;
 
 use super::{
-    aggregate::{TOGETHER, add_rows},
+    aggregate::{add_range, add_rows},
     filled, from_vec,
     sparse::Float,
 };
@@ -41,14 +41,6 @@ fn dot<E: Float>(left: &[E], right: &[E]) -> E::Sum {
     rest
 }
 
-/// Adds a row times a factor.
-#[multiversion(targets("x86_64+avx2"))]
-fn add_row<E: Float>(sums: &mut [E::Sum], row: &[E], factor: E::Sum) {
-    for (sum, x) in sums.iter_mut().zip(row) {
-        *sum += factor * x.widen();
-    }
-}
-
 impl MemberOps for Flex {
     fn linear_members(
         values: FloatTensor<Self>,
@@ -68,16 +60,8 @@ impl MemberOps for Flex {
                 || vec![<E as Float>::Sum::default(); across],
                 |sums, (row, output)| {
                     sums.fill(Default::default());
-                    let (start, end) = (row * k, row * k + k);
-                    let last = end - k % TOGETHER;
-                    for at in (start..last).step_by(TOGETHER) {
-                        let together: [usize; TOGETHER] = std::array::from_fn(|i| at + i);
-                        let factors = together.map(|at| values[at].widen());
-                        add_rows(sums, together.map(row_of), factors);
-                    }
-                    (last..end).for_each(|at| {
-                        add_rows(sums, [row_of(at)], [values[at].widen()]);
-                    });
+                    let members = row * k..row * k + k;
+                    add_range(sums, members, row_of, |at| values[at].widen());
                     for (output, &sum) in output.iter_mut().zip(sums.iter()) {
                         *output = E::narrow(sum);
                     }
@@ -129,7 +113,7 @@ impl MemberGradientOps for Flex {
                     let upstream = &upstream[row * across..][..across];
                     for at in row * k..row * k + k {
                         let sums = &mut sums[places[at] as usize * across..][..across];
-                        add_row(sums, upstream, values[at].widen());
+                        add_rows(sums, [upstream], [values[at].widen()]);
                     }
                 }
                 sums
