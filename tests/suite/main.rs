@@ -12,6 +12,7 @@ mod csr_gradients;
 mod dense;
 mod determinism;
 mod distance;
+mod distance_edges;
 mod distance_gradients;
 mod gnn;
 mod gnn_devices;
@@ -122,6 +123,7 @@ fn main() -> ExitCode {
         csr::add(&mut cases, backend);
         dense::add(&mut cases, backend);
         distance::add(&mut cases, backend);
+        distance_edges::add(&mut cases, backend);
         distance_gradients::add(&mut cases, backend);
         neighbors::add(&mut cases, backend);
         neighbors_graphs::add(&mut cases, backend);

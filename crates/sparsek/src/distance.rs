@@ -13,7 +13,7 @@ use burn::{
 use sparsek_kernels::distance::Entry;
 pub use sparsek_kernels::distance::{
     Distance, HostSemiring, Metric, Needs, ROUTINES, Real, Routine, Semiring, Sums, SumsExpand,
-    UnknownMetric,
+    UnknownMetric, quotient,
 };
 
 pub use self::neighbors::NearestNeighbors;

@@ -8,6 +8,8 @@
     reason = "outer conditions are decided when the kernel is compiled"
 )]
 
+mod tally;
+
 use cubecl::{features::Plane, ir::ElemType, prelude::*};
 
 use super::{
@@ -23,11 +25,14 @@ use crate::{
     launch::{Grid, argument, units_per_cube},
     topk::select::{NO_LAYOUTS, is_llvmpipe, plane_or_unit},
 };
+use tally::{Batch, Entries, Tally};
 
-/// Units of a cube: few, as it lasts as long as its longest row.
-const UNITS: u32 = 64;
-/// Entries of a column that a unit reads at a time.
-const AHEAD: u32 = 4;
+/// Units of a cube: one plane, so that none waits for the longer row of another.
+const UNITS: u32 = 32;
+/// Sums that nothing reads, behind those of a plane.
+const SPARE: usize = 4;
+/// Entries of a row between two looks at whether any distance is still finite.
+const LOOK: u32 = 8;
 
 fn refused(reason: String) -> KernelError {
     KernelError::Routine {
@@ -75,6 +80,13 @@ struct Blueprint {
     half: bool,
 }
 
+impl Blueprint {
+    /// From the sums of a plane to those of the next.
+    fn stride(&self) -> usize {
+        self.room + SPARE
+    }
+}
+
 pub(super) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelError> {
     let client = job.client;
     let columns = job.columns.expect("made with the index");
@@ -83,8 +95,9 @@ pub(super) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelError> {
     let room = columns.tile.next_power_of_two().max(plane as usize);
     let sums = if M::NEEDS.other { 2 } else { 1 };
     let limit = client.properties().hardware.max_shared_memory_size;
-    // Where second sums are not needed there is one of them.
-    let fitting = (limit - job.x.dtype.size()) / (room * job.x.dtype.size() * sums);
+    // Where second sums are not needed there are the spare ones.
+    let size = job.x.dtype.size();
+    let fitting = (limit - SPARE * size) / ((room + SPARE) * size * sums);
     let planes = units_per_cube(client, UNITS.max(plane)) / plane;
     let planes = planes.min(1 << fitting.max(1).ilog2());
     let blueprint = Blueprint {
@@ -159,85 +172,6 @@ struct Shape {
     groups: usize,
 }
 
-/// Entries by column.
-#[derive(CubeType)]
-struct Entries<'a, S: Float> {
-    starts: &'a [i32],
-    ends: &'a [i32],
-    rows: &'a [i32],
-    values: &'a [S],
-}
-
-#[cube]
-impl<'a, S: Float> Entries<'a, S> {
-    fn new(starts: &'a [i32], ends: &'a [i32], rows: &'a [i32], values: &'a [S]) -> Entries<'a, S> {
-        Entries::<'a, S> {
-            starts,
-            ends,
-            rows,
-            values,
-        }
-    }
-}
-
-/// The sums of a plane.
-#[derive(CubeType)]
-struct Tally<S: Float> {
-    totals: Shared<[S]>,
-    others: Shared<[S]>,
-    /// The plane's first.
-    base: usize,
-    p: S,
-}
-
-#[cube]
-impl<S: Float> Tally<S> {
-    /// Adds the pairs of a value with the entries of a column.
-    fn add<M: Semiring>(
-        &mut self,
-        value: S,
-        start: i32,
-        end: i32,
-        entries: &Entries<S>,
-        #[comptime] plane: u32,
-    ) {
-        let mut entry = start + UNIT_POS_X as i32;
-        let step = comptime!((plane * AHEAD) as i32);
-        while entry < end {
-            // Read all of them before the first is needed.
-            let mut rows = Array::<i32>::new(AHEAD as usize);
-            let mut others = Array::<S>::new(AHEAD as usize);
-            #[unroll]
-            for n in 0..AHEAD {
-                let at = entry + comptime!((n * plane) as i32);
-                rows[n as usize] = -1;
-                others[n as usize] = S::new(0.0);
-                if at < end {
-                    rows[n as usize] = entries.rows[at as usize];
-                    others[n as usize] = entries.values[at as usize];
-                }
-            }
-            #[unroll]
-            for n in 0..AHEAD {
-                let found = rows[n as usize];
-                if found >= 0 {
-                    let row = self.base + found as usize;
-                    let other = others[n as usize];
-                    let product = M::product::<S>(value, other, self.p);
-                    self.totals[row] = M::reduce::<S>(self.totals[row], product);
-                    if comptime!(M::NEEDS.other) {
-                        self.others[row] += M::other::<S>(value, other);
-                    }
-                }
-            }
-            entry += step;
-        }
-        if comptime!(plane > 1) {
-            sync_plane();
-        }
-    }
-}
-
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(clippy::too_many_arguments, reason = "three matrices of four buffers")]
 fn inverted_kernel<M: Semiring, S: Float>(
@@ -261,14 +195,7 @@ fn inverted_kernel<M: Semiring, S: Float>(
     #[define(S)] _dtype: ElemType,
 ) {
     let plane = comptime!(blueprint.plane);
-    let room = comptime!(blueprint.room);
-    let sums = comptime!(blueprint.planes as usize * room);
-    let mut tally = Tally::<S> {
-        totals: Shared::<[S]>::new_slice(sums),
-        others: Shared::<[S]>::new_slice(comptime!(if M::NEEDS.other { sums } else { 1 })),
-        base: UNIT_POS_Y as usize * room,
-        p: parameter.value::<S>(),
-    };
+    let mut tally = Tally::<S>::new::<M>(parameter.value::<S>(), blueprint);
     let x = Sparse::<S>::new(x_indptr, x_indices, x_values, x_norms);
     let y = Sparse::<S>::new(y_indptr, y_indices, y_values, y_norms);
     let two = Two::<S>::new(x, y, shape.cols as u32, &parameter, own);
@@ -287,14 +214,7 @@ fn inverted_kernel<M: Semiring, S: Float>(
             terminate!();
         }
     }
-    let mut sum = lane;
-    while sum < room {
-        tally.totals[tally.base + sum] = M::identity::<S>();
-        if comptime!(M::NEEDS.other) {
-            tally.others[tally.base + sum] = S::new(0.0);
-        }
-        sum += comptime!(plane as usize);
-    }
+    tally.clear::<M>();
     if comptime!(plane > 1) {
         sync_plane();
     }
@@ -302,6 +222,9 @@ fn inverted_kernel<M: Semiring, S: Float>(
     let begin = two.left().start(i);
     let count = two.left().start(i + 1) - begin;
     let mut done = 0usize;
+    let mut norm = S::new(0.0);
+    let mut batch = Batch::<S>::new(blueprint);
+    let mut next = Batch::<S>::new(blueprint);
     while done < count {
         // Each lane has an entry, and where the entries of its column are.
         let mine = done + lane;
@@ -314,19 +237,33 @@ fn inverted_kernel<M: Semiring, S: Float>(
             start = entries.starts[counter];
             end = entries.ends[counter];
         }
-        if comptime!(plane > 1) {
-            let there = min(count - done, comptime!(plane as usize)) as u32;
-            for turn in 0..there {
-                tally.add::<M>(
-                    plane_shuffle(value, turn),
-                    plane_shuffle(start, turn),
-                    plane_shuffle(end, turn),
-                    &entries,
-                    plane,
-                );
+        let there = min(count - done, comptime!(plane as usize)) as u32;
+        let mut a = of_lane::<S>(value, 0, plane);
+        let mut from = of_lane::<i32>(start, 0, plane);
+        let mut to = of_lane::<i32>(end, 0, plane);
+        batch.read(from, to, &entries);
+        let mut turn = 0u32;
+        while turn < there {
+            turn += 1;
+            // Read before what was read is needed; there may be none.
+            let lane = min(turn, comptime!(plane - 1));
+            let next_from = of_lane::<i32>(start, lane, plane);
+            let next_to = of_lane::<i32>(end, lane, plane);
+            next.read(next_from, next_to, &entries);
+            tally.add::<M>(a, from, to, &mut batch, &entries);
+            if comptime!(M::NEEDS.covered) {
+                norm += M::norm::<S>(a, two.p);
+                if (done as u32 + turn) & comptime!(LOOK - 1) == 0 {
+                    if !tally.reaches(norm) {
+                        turn = there;
+                        done = count;
+                    }
+                }
             }
-        } else {
-            tally.add::<M>(value, start, end, &entries, plane);
+            a = of_lane::<S>(value, lane, plane);
+            from = next_from;
+            to = next_to;
+            batch.copy(&next);
         }
         done += comptime!(plane as usize);
     }
@@ -334,12 +271,22 @@ fn inverted_kernel<M: Semiring, S: Float>(
     let across = min(shape.tile, shape.across - first);
     while place < across {
         let j = first + place;
-        let total = tally.totals[tally.base + place];
+        let total = tally.total(place);
         let mut other = S::new(0.0);
         if comptime!(M::NEEDS.other) {
-            other = tally.others[tally.base + place];
+            other = tally.other(place);
         }
         output[row * shape.across + j] = two.finish::<M>(i, j, total, other);
         place += comptime!(plane as usize);
     }
+}
+
+/// What a lane of the plane has.
+#[cube]
+fn of_lane<T: CubePrimitive>(value: T, lane: u32, #[comptime] plane: u32) -> T {
+    let mut found = value;
+    if comptime!(plane > 1) {
+        found = plane_shuffle(value, lane);
+    }
+    found
 }

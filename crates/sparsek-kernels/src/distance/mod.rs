@@ -17,6 +17,7 @@ mod norms;
 mod numbers;
 mod own;
 mod pair;
+mod ratio;
 mod select;
 mod semiring;
 mod sweep;
@@ -37,6 +38,7 @@ pub use self::{
     norms::Prepared,
     numbers::{Parameter, Sums, SumsExpand},
     own::without_own,
+    ratio::quotient,
     semiring::{Dense, Gradient, HostSemiring, Needs, Real, Semiring, host as formulas},
     within::{STRETCH, Within},
 };

@@ -52,6 +52,10 @@ pub struct Needs {
     pub prepared: bool,
     /// [`Semiring::other`].
     pub other: bool,
+    /// The distance is infinite unless [`Semiring::other`] adds up to the left row's [`Semiring::norm`], of which no column adds
+    /// less: the right row has all columns that the left one has. Rows are given up where that can be no longer. By
+    /// [`Dense::Left`] sums are infinite then.
+    pub covered: bool,
     /// [`Semiring::direct`] where the core is small beside [`Semiring::scale`].
     pub direct: bool,
     /// [`Semiring::direct`] is a sum over the columns of either row: what the paper calls a non-annihilating product. Routines
@@ -80,6 +84,7 @@ impl Needs {
         norms: false,
         prepared: false,
         other: false,
+        covered: false,
         direct: false,
         union: false,
         annihilates: true,
@@ -338,6 +343,11 @@ pub mod host {
         if condition { then } else { otherwise }
     }
 
+    /// A quotient; in kernels to within 3e-7 where the divisor is above 0 and not less than the dividend.
+    pub fn quotient<S: Real>(dividend: S, divisor: S) -> S {
+        dividend / divisor
+    }
+
     /// The greater number.
     pub fn max<S: Real>(a: S, b: S) -> S {
         if a > b { a } else { b }
@@ -361,7 +371,7 @@ macro_rules! semiring {
     ) => {
         const _: () = {
             #[allow(unused_imports, reason = "formulas call what they need")]
-            use $crate::distance::formulas::{Float, max, min, select};
+            use $crate::distance::formulas::{Float, max, min, quotient, select};
 
             impl $crate::distance::HostSemiring for $name {
                 $($formulas)*

@@ -25,7 +25,7 @@ use crate::{
     launch::{Grid, allocate, argument, units_per_cube},
     topk::select::plane_or_unit,
 };
-use tile::{Block, Tile, next_row};
+use tile::{Block, Tile, any_finite, next_row};
 
 /// Units of a cube.
 const UNITS: u32 = 1024;
@@ -316,20 +316,28 @@ fn sweep_kernel<M: Semiring, S: Float>(
         let mut row = begin + next_row(&taken, comptime!(blueprint.plane));
         while row < last {
             let noted = place.noted(row);
+            let last_block = block + 1 == shape.blocks;
             let from = x_starts[noted] as usize;
-            let to = x_starts[noted + 1] as usize;
+            let mut to = x_starts[noted + 1] as usize;
+            let mut written = true;
+            if comptime!(M::NEEDS.covered) {
+                if block > 0 && !finite::<S>(&*output, row, first, &shape, blueprint) {
+                    to = from;
+                    written = last_block;
+                }
+            }
             let sums = dense.meet::<M>(two.left(), from, to);
             #[unroll]
             for r in 0..comptime!(blueprint.rows) {
                 let j = first + comptime!(r * plane) + UNIT_POS_X as usize;
-                if j < shape.across {
+                if j < shape.across && written {
                     let at = row * shape.across + j;
                     let mut sum = sums[r];
                     if block > 0 {
                         sum = M::reduce::<S>(sum, output[at]);
                     }
                     if comptime!(!M::NEEDS.meets_twice()) {
-                        if block + 1 == shape.blocks {
+                        if last_block {
                             let i = shape.first + row;
                             let mut other = S::new(0.0);
                             if comptime!(M::NEEDS.dense == Some(Dense::Left)) {
@@ -345,4 +353,24 @@ fn sweep_kernel<M: Semiring, S: Float>(
             row = begin + next_row(&taken, comptime!(blueprint.plane));
         }
     }
+}
+
+/// Whether any of a row's sums with the rows of a tile is finite so far.
+#[cube]
+fn finite<S: Float>(
+    output: &[S],
+    row: usize,
+    first: usize,
+    shape: &Shape,
+    #[comptime] blueprint: Blueprint,
+) -> bool {
+    let mut least = S::new(f32::INFINITY);
+    #[unroll]
+    for r in 0..comptime!(blueprint.rows) {
+        // Of the last row again behind it, so that all are read at once.
+        let j = first + comptime!(r * blueprint.plane as usize) + UNIT_POS_X as usize;
+        let j = min(j, shape.across - 1);
+        least = min(least, output[row * shape.across + j]);
+    }
+    any_finite::<S>(least, blueprint.plane)
 }

@@ -3,7 +3,7 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::{Needs, Semiring, Sums},
+    distance::{Needs, Semiring, Sums, quotient},
     semiring,
 };
 
@@ -21,8 +21,8 @@ semiring! {
 
         fn product<S: Float>(a: S, b: S, _p: S) -> S {
             let lone = a == S::new(0.0) || b == S::new(0.0);
-            let size = select(lone, S::new(1.0), a.abs() + b.abs());
-            select(lone, S::new(0.0), (a - b).abs() / size - S::new(2.0))
+            let share = quotient::<S>((a - b).abs(), a.abs() + b.abs());
+            select(lone, S::new(0.0), share - S::new(2.0))
         }
 
         fn core<S: Float>(sums: Sums<S>) -> S {

@@ -14,7 +14,7 @@ pub struct KullbackLeibler;
 semiring! {
     #[cube]
     impl Semiring for KullbackLeibler {
-        const NEEDS: Needs = Needs { other: true, logarithms: true, ..Needs::NORMS.dense(Some(Dense::Left)) };
+        const NEEDS: Needs = Needs { other: true, covered: true, logarithms: true, ..Needs::NORMS.dense(Some(Dense::Left)) };
 
         fn norm<S: Float>(a: S, _p: S) -> S {
             select(a == S::new(0.0), S::new(0.0), S::new(1.0))

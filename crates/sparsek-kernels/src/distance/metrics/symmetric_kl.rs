@@ -14,7 +14,7 @@ pub struct SymmetricKl;
 semiring! {
     #[cube]
     impl Semiring for SymmetricKl {
-        const NEEDS: Needs = Needs { other: true, logarithms: true, ..Needs::NORMS.dense(None).symmetric() };
+        const NEEDS: Needs = Needs { other: true, covered: true, logarithms: true, ..Needs::NORMS.dense(None).symmetric() };
 
         fn norm<S: Float>(a: S, _p: S) -> S {
             select(a == S::new(0.0), S::new(0.0), S::new(1.0))

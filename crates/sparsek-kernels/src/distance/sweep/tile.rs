@@ -148,6 +148,16 @@ impl<S: Float> Tile<S> {
                 turn += step;
             }
             done += plane;
+            if comptime!(M::NEEDS.covered) {
+                let mut least = sums[0];
+                #[unroll]
+                for r in 1..comptime!(self.blueprint.rows) {
+                    least = min(least, sums[r]);
+                }
+                if !any_finite::<S>(least, self.blueprint.plane) {
+                    done = end;
+                }
+            }
         }
         sums
     }
@@ -166,6 +176,16 @@ impl Block {
     pub fn noted(&self, row: usize) -> usize {
         row * (self.of + 1) + self.number
     }
+}
+
+/// Whether a number of any lane of the plane is below infinity.
+#[cube]
+pub(super) fn any_finite<S: Float>(least: S, #[comptime] plane: u32) -> bool {
+    let mut found = least <= S::max_value();
+    if comptime!(plane > 1) {
+        found = plane_any(found);
+    }
+    found
 }
 
 /// The next row of a chunk for each plane.

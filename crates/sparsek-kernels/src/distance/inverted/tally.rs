@@ -1,0 +1,199 @@
+//! The sums of a plane in shared memory, and the entries that add to them.
+
+use cubecl::prelude::*;
+
+use super::{Blueprint, SPARE};
+use crate::distance::semiring::Semiring;
+
+/// Entries of a column that a unit reads at a time, and fewer where the column ends.
+const AHEAD: u32 = 4;
+const FEW: u32 = 2;
+
+/// Entries by column.
+#[derive(CubeType)]
+pub(super) struct Entries<'a, S: Float> {
+    pub starts: &'a [i32],
+    pub ends: &'a [i32],
+    rows: &'a [i32],
+    values: &'a [S],
+}
+
+#[cube]
+impl<'a, S: Float> Entries<'a, S> {
+    pub fn new(
+        starts: &'a [i32],
+        ends: &'a [i32],
+        rows: &'a [i32],
+        values: &'a [S],
+    ) -> Entries<'a, S> {
+        Entries::<'a, S> {
+            starts,
+            ends,
+            rows,
+            values,
+        }
+    }
+}
+
+/// What a unit has read of a column.
+#[derive(CubeType)]
+pub(super) struct Batch<S: Float> {
+    rows: Array<u32>,
+    values: Array<S>,
+    #[cube(comptime)]
+    blueprint: Blueprint,
+}
+
+#[cube]
+impl<S: Float> Batch<S> {
+    pub fn new(#[comptime] blueprint: Blueprint) -> Batch<S> {
+        Batch::<S> {
+            rows: Array::<u32>::new(AHEAD as usize),
+            values: Array::<S>::new(AHEAD as usize),
+            blueprint,
+        }
+    }
+
+    /// Reads the entries from `first` on. What lies behind the end has the spare sum for its row.
+    pub fn read(&mut self, first: i32, end: i32, entries: &Entries<S>) {
+        #[unroll]
+        for n in 0..AHEAD {
+            let before = comptime!((n * self.blueprint.plane) as i32);
+            let at = first + before + UNIT_POS_X as i32;
+            self.rows[n as usize] = comptime!(self.blueprint.room as u32).runtime();
+            self.values[n as usize] = S::new(0.0);
+            if at < end {
+                self.rows[n as usize] = entries.rows[at as usize] as u32;
+                self.values[n as usize] = entries.values[at as usize];
+            }
+        }
+    }
+
+    pub fn copy(&mut self, other: &Batch<S>) {
+        #[unroll]
+        for n in 0..AHEAD as usize {
+            self.rows[n] = other.rows[n];
+            self.values[n] = other.values[n];
+        }
+    }
+}
+
+/// The sums of a plane.
+#[derive(CubeType)]
+pub(super) struct Tally<S: Float> {
+    totals: Shared<[S]>,
+    others: Shared<[S]>,
+    /// The plane's first.
+    base: usize,
+    p: S,
+    #[cube(comptime)]
+    blueprint: Blueprint,
+}
+
+#[cube]
+impl<S: Float> Tally<S> {
+    pub fn new<M: Semiring>(p: S, #[comptime] blueprint: Blueprint) -> Tally<S> {
+        let sums = comptime!(blueprint.planes as usize * blueprint.stride());
+        Tally::<S> {
+            totals: Shared::<[S]>::new_slice(sums),
+            others: Shared::<[S]>::new_slice(comptime!(if M::NEEDS.other { sums } else { SPARE })),
+            base: UNIT_POS_Y as usize * comptime!(blueprint.stride()),
+            p,
+            blueprint,
+        }
+    }
+
+    pub fn total(&self, row: usize) -> S {
+        self.totals[self.base + row]
+    }
+
+    pub fn other(&self, row: usize) -> S {
+        self.others[self.base + row]
+    }
+
+    pub fn clear<M: Semiring>(&mut self) {
+        let mut sum = UNIT_POS_X as usize;
+        while sum < comptime!(self.blueprint.stride()) {
+            self.totals[self.base + sum] = M::identity::<S>();
+            if comptime!(M::NEEDS.other) {
+                self.others[self.base + sum] = S::new(0.0);
+            }
+            sum += comptime!(self.blueprint.plane as usize);
+        }
+    }
+
+    /// Adds the pairs of a value with the entries of a column, of which the first are read.
+    pub fn add<M: Semiring>(
+        &mut self,
+        value: S,
+        start: i32,
+        end: i32,
+        batch: &mut Batch<S>,
+        entries: &Entries<S>,
+    ) {
+        let plane = comptime!(self.blueprint.plane);
+        let mut first = start;
+        while first < end {
+            if first + comptime!((FEW * plane) as i32) < end {
+                self.meet::<M>(value, &*batch, AHEAD);
+            } else {
+                self.meet::<M>(value, &*batch, FEW);
+            }
+            first += comptime!((plane * AHEAD) as i32);
+            if first < end {
+                batch.read(first, end, entries);
+            }
+        }
+        if comptime!(plane > 1) {
+            sync_plane();
+        }
+    }
+
+    /// Adds those of some entries for each lane, without branches, so that they overlap. All sums are read before any is
+    /// written, as entries of a column are of different rows.
+    fn meet<M: Semiring>(&mut self, value: S, batch: &Batch<S>, #[comptime] ahead: u32) {
+        let mut totals = Array::<S>::new(ahead as usize);
+        let mut others = Array::<S>::new(ahead as usize);
+        #[unroll]
+        for n in 0..ahead {
+            let sum = self.base + batch.rows[n as usize] as usize;
+            totals[n as usize] = self.totals[sum];
+            if comptime!(M::NEEDS.other) {
+                others[n as usize] = self.others[sum];
+            }
+        }
+        #[unroll]
+        for n in 0..ahead {
+            let other = batch.values[n as usize];
+            let product = M::product::<S>(value, other, self.p);
+            totals[n as usize] = M::reduce::<S>(totals[n as usize], product);
+            if comptime!(M::NEEDS.other) {
+                others[n as usize] += M::other::<S>(value, other);
+            }
+        }
+        #[unroll]
+        for n in 0..ahead {
+            let sum = self.base + batch.rows[n as usize] as usize;
+            self.totals[sum] = totals[n as usize];
+            if comptime!(M::NEEDS.other) {
+                self.others[sum] = others[n as usize];
+            }
+        }
+    }
+
+    /// Whether a second sum is as great as this.
+    pub fn reaches(&self, norm: S) -> bool {
+        let plane = comptime!(self.blueprint.plane as usize);
+        let mut most = S::new(0.0);
+        let mut sum = UNIT_POS_X as usize;
+        while sum < comptime!(self.blueprint.room) {
+            most = max(most, self.others[self.base + sum]);
+            sum += plane;
+        }
+        let mut reached = most >= norm;
+        if comptime!(plane > 1) {
+            reached = plane_any(reached);
+        }
+        reached
+    }
+}
