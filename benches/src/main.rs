@@ -7,6 +7,7 @@ mod case;
 mod copy;
 mod delegate;
 mod distance;
+mod linear;
 mod plot;
 mod record;
 mod rtopk;
@@ -32,6 +33,8 @@ enum Command {
     Distance(distance::Arguments),
     /// Products of a graph with dense and compressed rows, and their gradients.
     Aggregate(aggregate::Arguments),
+    /// Linear layers of very many rows, and their gradients.
+    Linear(linear::Arguments),
     /// The statistics of RTop-K's Tables 1, 2 and 5, beside the paper's.
     RtopkStats(rtopk::Arguments),
     /// A chart of records, after RTop-K's Fig. 4.
@@ -50,6 +53,7 @@ fn main() -> anyhow::Result<()> {
         Command::Shards(arguments) => delegate::run_shards(&arguments),
         Command::Distance(arguments) => distance::run(&arguments),
         Command::Aggregate(arguments) => aggregate::run(&arguments),
+        Command::Linear(arguments) => linear::run(&arguments),
         Command::RtopkStats(arguments) => rtopk::run(&arguments),
         Command::Plot(arguments) => plot::run(&arguments),
         Command::PlotVectors(arguments) => plot::run_vectors(&arguments),

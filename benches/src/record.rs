@@ -155,7 +155,9 @@ struct Kind {
 
 /// The records of `topk` in a file; those of other benches are passed over.
 pub fn read(path: &Path) -> anyhow::Result<Vec<Record>> {
-    read_lines(path, |kind| kind.bench == "topk")
+    read_lines(path, |kind| {
+        ["topk", "linear"].contains(&kind.bench.as_str())
+    })
 }
 
 /// The records of `distance` in a file.

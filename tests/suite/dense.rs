@@ -214,7 +214,7 @@ fn tensors<T: Element>(backend: &Backend, sizes: [usize; 2]) -> Outcome {
 }
 
 /// Small whole numbers, of which products and sums are exact in any form that tensor cores take.
-fn whole(n: usize, seed: u64) -> Vec<f64> {
+pub fn whole(n: usize, seed: u64) -> Vec<f64> {
     let mut random = Random::new(seed);
     (0..n).map(|_| random.below(9) as f64 - 4.0).collect()
 }

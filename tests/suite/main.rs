@@ -10,6 +10,7 @@ mod csr;
 mod csr_files;
 mod csr_gradients;
 mod dense;
+mod dense_products;
 mod determinism;
 mod distance;
 mod distance_edges;
@@ -122,6 +123,7 @@ fn main() -> ExitCode {
         aggregate_kernels::add(&mut cases, backend);
         csr::add(&mut cases, backend);
         dense::add(&mut cases, backend);
+        dense_products::add(&mut cases, backend);
         distance::add(&mut cases, backend);
         distance_edges::add(&mut cases, backend);
         distance_gradients::add(&mut cases, backend);

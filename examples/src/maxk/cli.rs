@@ -152,6 +152,9 @@ pub struct CompareArgs {
     /// JSON-lines log of the runs. Runs that it holds are not repeated, others are added to it.
     #[arg(long, value_name = "FILE")]
     pub log: PathBuf,
+    /// JSON-lines log of other runs, on the same data, that give the times: runs that had the device to themselves.
+    #[arg(long, value_name = "FILE")]
+    pub times: Option<PathBuf>,
     /// SVG to write.
     #[arg(long, value_name = "FILE")]
     pub plot: Option<PathBuf>,

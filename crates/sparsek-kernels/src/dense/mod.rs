@@ -3,12 +3,17 @@
 //! Matrices of few columns and very many rows, of which general reductions leave most of a GPU idle.
 
 mod columns;
+mod inner;
 mod normalise;
+mod product;
+mod tensor_cores;
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
 pub use columns::column_sums;
+pub use inner::{inner_fits, inner_product};
 pub use normalise::{Normalised, layer_norm, layer_norm_gradient};
+pub use product::{Weight, product};
 
 /// Contiguous rows in device memory.
 #[derive(Clone, Copy, Debug)]

@@ -29,7 +29,7 @@ use tally::{Batch, Entries, Tally};
 
 /// Units of a cube: one plane, so that none waits for the longer row of another.
 const UNITS: u32 = 32;
-/// Sums that nothing reads, behind those of a plane.
+/// Sums that nothing reads, behind those of a plane, one for each unit; and the fewest.
 const SPARE: usize = 4;
 /// Entries of a row between two looks at whether any distance is still finite.
 const LOOK: u32 = 8;
@@ -83,7 +83,7 @@ struct Blueprint {
 impl Blueprint {
     /// From the sums of a plane to those of the next.
     fn stride(&self) -> usize {
-        self.room + SPARE
+        self.room + SPARE.max(self.plane as usize)
     }
 }
 
@@ -97,7 +97,8 @@ pub(super) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelError> {
     let limit = client.properties().hardware.max_shared_memory_size;
     // Where second sums are not needed there are the spare ones.
     let size = job.x.dtype.size();
-    let fitting = (limit - SPARE * size) / ((room + SPARE) * size * sums);
+    let spare = SPARE.max(plane as usize);
+    let fitting = (limit - SPARE * size) / ((room + spare) * size * sums);
     let planes = units_per_cube(client, UNITS.max(plane)) / plane;
     let planes = planes.min(1 << fitting.max(1).ilog2());
     let blueprint = Blueprint {

@@ -4,14 +4,17 @@ use cubecl::prelude::*;
 
 use super::{Dense, Matrix, Needs, Routine, inverted, tiled};
 
-/// NVIDIA H200, ms by tiles and by the inverted index: dot of movielens-1m (0.045) 1.82 and 2.03, of scrna-10x (0.069) 2.04 and
-/// 2.87, of kos-bow (0.015) 0.72 and 0.56; Minkowski of kos-bow 1.28 and 2.27, of edgar-trigrams (0.0019) 188 and 8.4. Chebyshev by
+/// NVIDIA H200, ms by tiles and by the inverted index: dot of movielens-1m (0.045) 1.72 and 1.80, of scrna-10x (0.069) 1.74 and
+/// 2.56, of kos-bow (0.015) 0.72 and 0.47; Minkowski of kos-bow 1.28 and 2.27, of edgar-trigrams (0.0019) 188 and 8.4. Chebyshev by
 /// tiles and by merging: kos-bow 1.13 and 11.4, edgar-trigrams 205 and 144.
 ///
 /// From how many entries for each place dense tiles are faster than an inverted index: where the entries of one row of a pair
 /// are enough, and where those of both are gone through ([`Dense::Halves`]) but the inverted index had to look at near rows
 /// again.
 const DENSE: f64 = 1.0 / 32.0;
+/// The same of sums over the columns of either row: Manhattan of movielens-1m by tiles and by the inverted index 2.24 and 1.92, of
+/// scrna-10x 2.21 and 2.65; Hamming 2.47 and 1.91, 2.55 and 2.61.
+const DENSE_UNION: f64 = 1.0 / 18.0;
 const DENSE_HALVES: f64 = 1.0 / 128.0;
 /// The same against merging.
 const DENSE_EITHER: f64 = 1.0 / 256.0;
@@ -20,6 +23,7 @@ const DENSE_EITHER: f64 = 1.0 / 256.0;
 pub(super) fn choose(client: &Client, needs: &Needs, matrix: &Matrix) -> Routine {
     let density = matrix.nnz as f64 / (matrix.rows.max(1) as f64 * matrix.cols.max(1) as f64);
     let least = match needs.dense {
+        Some(Dense::Products | Dense::Left) if needs.union => DENSE_UNION,
         Some(Dense::Products | Dense::Left) => DENSE,
         Some(Dense::Halves) => DENSE_HALVES,
         Some(Dense::Either) => DENSE_EITHER,

@@ -54,6 +54,13 @@ mod shapes {
     Fusion: cfg(feature = "fusion")
 )]
 pub trait DenseGradientOps: Backend {
+    /// `upstream · weightᵀ`.
+    #[fusion(dtype = upstream, shape = [upstream[0], weight[0]].into())]
+    fn linear_rows_backward(
+        weight: FloatTensor<Self>,
+        upstream: FloatTensor<Self>,
+    ) -> FloatTensor<Self>;
+
     /// `xᵀ · upstream`.
     #[fusion(dtype = upstream, shape = [x[1], upstream[1]].into())]
     fn linear_rows_gradient(x: FloatTensor<Self>, upstream: FloatTensor<Self>)

@@ -18,6 +18,8 @@ use crate::{
 struct Group {
     label: String,
     runs: Vec<RunSummary>,
+    /// Of an epoch, in milliseconds.
+    ms: f64,
 }
 
 /// Trains whatever the log does not hold, then prints a table, and draws it.
@@ -42,11 +44,19 @@ pub fn compare(args: &CompareArgs) -> Done {
         _ => (architecture, &data),
     });
     let datasets: Vec<(Architecture, &NodeDataset)> = datasets.collect();
+    let times = args
+        .times
+        .as_deref()
+        .map(|file| earlier(file).map(|runs| (file, runs)));
+    let times = times.transpose()?;
     for &(architecture, data) in &datasets {
         for &activation in &activations {
             let config = args.settings.training(architecture, 0, data);
             let model = args.settings.model(architecture, activation, data);
             Trainer::new(&config, &model, data)?;
+            if let Some(times) = &times {
+                time_of((architecture, activation), data, times)?;
+            }
         }
     }
     for file in [Some(&args.log), args.plot.as_ref()].into_iter().flatten() {
@@ -64,9 +74,14 @@ pub fn compare(args: &CompareArgs) -> Done {
                 let of = (architecture, activation, seed);
                 one(args, of, data, &backend, (&earlier, &mut log))
             });
+            let runs = runs.collect::<Done<Vec<_>>>()?;
             groups.push(Group {
                 label: activation.to_string(),
-                runs: runs.collect::<Done<Vec<_>>>()?,
+                ms: match &times {
+                    Some(times) => time_of((architecture, activation), data, times)?,
+                    None => time(&runs),
+                },
+                runs,
             });
         }
         panels.push(table(architecture, &groups));
@@ -139,10 +154,36 @@ fn one(
     Ok(run(trainer, backend, &config, &model, data, Some(log))?.1)
 }
 
+fn time<'a>(runs: impl IntoIterator<Item = &'a RunSummary>) -> f64 {
+    median(runs.into_iter().map(|run| run.ms_per_epoch).collect())
+}
+
+/// That of other runs.
+fn time_of(
+    (architecture, activation): (Architecture, Activation),
+    data: &NodeDataset,
+    (file, runs): &(&Path, Vec<RunSummary>),
+) -> Done<f64> {
+    let (model, label) = (name(architecture), activation.to_string());
+    let same = |run: &&RunSummary| {
+        run.dataset == data.name() && run.model == model && run.activation == label
+    };
+    match time(runs.iter().filter(same)) {
+        ms if ms.is_nan() => {
+            let data = data.name();
+            Err(format!(
+                "{}: no run of {model} with {label} on {data}",
+                file.display()
+            )
+            .into())
+        }
+        ms => Ok(ms),
+    }
+}
+
 /// Prints the results of a model, and returns what is drawn.
 fn table(architecture: Architecture, groups: &[Group]) -> Panel {
-    let time = |group: &Group| median(group.runs.iter().map(|run| run.ms_per_epoch).collect());
-    let (relu, exact) = (time(&groups[0]), time(&groups[groups.len() - 1]));
+    let (relu, exact) = (groups[0].ms, groups[groups.len() - 1].ms);
     let metric = groups[0].runs.first().map_or("test", |run| &run.metric);
     let title = name(architecture).to_uppercase();
     println!(
@@ -153,7 +194,7 @@ fn table(architecture: Architecture, groups: &[Group]) -> Panel {
     for group in groups {
         let (test, spread) = moments(group.runs.iter().map(|run| run.test).collect());
         let (val, _) = moments(group.runs.iter().map(|run| run.val).collect());
-        let ms = time(group);
+        let ms = group.ms;
         println!(
             "| {} | {test:.4} ± {spread:.4} | {val:.4} | {ms:.1} | {:.2} | {:.2} |",
             group.label,

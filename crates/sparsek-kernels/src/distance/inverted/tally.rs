@@ -54,13 +54,13 @@ impl<S: Float> Batch<S> {
         }
     }
 
-    /// Reads the entries from `first` on. What lies behind the end has the spare sum for its row.
+    /// Reads the entries from `first` on. What lies behind the end has the unit's spare sum for its row.
     pub fn read(&mut self, first: i32, end: i32, entries: &Entries<S>) {
         #[unroll]
         for n in 0..AHEAD {
             let before = comptime!((n * self.blueprint.plane) as i32);
             let at = first + before + UNIT_POS_X as i32;
-            self.rows[n as usize] = comptime!(self.blueprint.room as u32).runtime();
+            self.rows[n as usize] = comptime!(self.blueprint.room as u32) + UNIT_POS_X;
             self.values[n as usize] = S::new(0.0);
             if at < end {
                 self.rows[n as usize] = entries.rows[at as usize] as u32;

@@ -1,7 +1,7 @@
 //! Gradients of layers of dense rows: their own, because sums over very many rows are slow as general reductions.
 
 use burn::{
-    backend::{Backend, TensorMetadata, ops::ModuleOps, tensor::FloatTensor},
+    backend::{Backend, TensorMetadata, tensor::FloatTensor},
     tensor::Slice,
 };
 use burn_autodiff::{
@@ -32,7 +32,7 @@ impl<B: Backend + DenseGradientOps, const N: usize> Backward<B, N> for LinearGra
         let [x, weight] = ops.state;
         let mut parents = ops.parents.into_iter();
         if let Some(node) = parents.next().flatten() {
-            let gradient = <B as ModuleOps<B>>::linear_x_backward(weight, upstream.clone());
+            let gradient = B::linear_rows_backward(weight, upstream.clone());
             grads.register::<B>(node.id, gradient);
         }
         if let Some(node) = parents.next().flatten() {
@@ -77,7 +77,7 @@ impl<B: Backend + DenseOps + DenseGradientOps, C: CheckpointStrategy> DenseOps f
     fn linear_rows(x: FloatTensor<Self>, weight: FloatTensor<Self>) -> FloatTensor<Self> {
         let nodes = [x.node(), weight.node()];
         let [x, weight] = [x, weight].map(|tensor| tensor.into_primitive());
-        let output = <B as ModuleOps<B>>::linear(x.clone(), weight.clone(), None);
+        let output = B::linear_rows(x.clone(), weight.clone());
         let kind = LinearGradient
             .prepare::<C>(nodes)
             .compute_bound()
@@ -92,7 +92,7 @@ impl<B: Backend + DenseOps + DenseGradientOps, C: CheckpointStrategy> DenseOps f
     ) -> FloatTensor<Self> {
         let nodes = [x.node(), weight.node(), bias.node()];
         let [x, weight, bias] = [x, weight, bias].map(|tensor| tensor.into_primitive());
-        let output = <B as ModuleOps<B>>::linear(x.clone(), weight.clone(), Some(bias));
+        let output = B::linear_rows_biased(x.clone(), weight.clone(), bias);
         let kind = LinearGradient
             .prepare::<C>(nodes)
             .compute_bound()

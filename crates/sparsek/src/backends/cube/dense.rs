@@ -11,7 +11,7 @@ use burn_cubecl::{
     kernel::{into_contiguous, slice},
     tensor::CubeTensor,
 };
-use sparsek_kernels::dense::{self, Normalised, Rows};
+use sparsek_kernels::dense::{self, Normalised, Rows, Weight};
 
 use super::{expect, tensor};
 use crate::ops::{DenseGradientOps, DenseOps};
@@ -25,6 +25,38 @@ const CUT: usize = 2048;
 fn part(count: usize) -> usize {
     let parts = (CUT / 2..=CUT).rev().step_by(8);
     parts.min_by_key(|part| count % part).unwrap_or(CUT)
+}
+
+/// Rows from which on our own products are used where there are tensor cores for them.
+const TALL: usize = 1 << 13;
+
+/// `x · weight + bias` on tensor cores, or by Burn.
+fn linear(x: CubeTensor, weight: CubeTensor, bias: Option<CubeTensor>) -> CubeTensor {
+    let [inputs, outputs] = weight.shape().dims();
+    let [x, weight] = [x, weight].map(into_contiguous);
+    let bias = bias.map(into_contiguous);
+    let matrix = Weight {
+        handle: &weight.handle,
+        inputs,
+        outputs,
+        strides: [outputs, 1],
+    };
+    match product(&x, &matrix, bias.as_ref()) {
+        Some(output) => output,
+        None => CubeBackend::linear(x, weight, bias),
+    }
+}
+
+/// Rows of contiguous `x` times the matrix, where there are many and the device has what it takes.
+fn product(x: &CubeTensor, matrix: &Weight, bias: Option<&CubeTensor>) -> Option<CubeTensor> {
+    let x_rows = rows(x);
+    if x_rows.rows < TALL || !matrix.fits(&x.client, &x_rows) {
+        return None;
+    }
+    let bias = bias.map(|bias| &bias.handle);
+    let output = dense::product(&x.client, &x_rows, matrix, bias);
+    let shape = [x_rows.rows, matrix.outputs].into();
+    Some(tensor(x, expect("linear", output), shape, x.dtype))
 }
 
 fn rows(x: &CubeTensor) -> Rows<'_> {
@@ -54,7 +86,7 @@ fn inner(x: CubeTensor, y: CubeTensor) -> CubeTensor {
 
 impl DenseOps for CubeBackend {
     fn linear_rows(x: FloatTensor<Self>, weight: FloatTensor<Self>) -> FloatTensor<Self> {
-        Self::linear(x, weight, None)
+        linear(x, weight, None)
     }
 
     fn linear_rows_biased(
@@ -62,7 +94,7 @@ impl DenseOps for CubeBackend {
         weight: FloatTensor<Self>,
         bias: FloatTensor<Self>,
     ) -> FloatTensor<Self> {
-        Self::linear(x, weight, Some(bias))
+        linear(x, weight, Some(bias))
     }
 
     fn layer_norm_rows(
@@ -79,19 +111,43 @@ impl DenseOps for CubeBackend {
 }
 
 impl DenseGradientOps for CubeBackend {
+    fn linear_rows_backward(
+        weight: FloatTensor<Self>,
+        upstream: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        let [inputs, outputs] = weight.shape().dims();
+        let [upstream, weight] = [upstream, weight].map(into_contiguous);
+        let transposed = Weight {
+            handle: &weight.handle,
+            inputs: outputs,
+            outputs: inputs,
+            strides: [1, outputs],
+        };
+        match product(&upstream, &transposed, None) {
+            Some(gradient) => gradient,
+            None => Self::linear_x_backward(weight, upstream),
+        }
+    }
+
     fn linear_rows_gradient(
         x: FloatTensor<Self>,
         upstream: FloatTensor<Self>,
     ) -> FloatTensor<Self> {
         let [count, width] = x.shape().dims();
         let [_, across] = upstream.shape().dims();
+        let [x, upstream] = [x, upstream].map(into_contiguous);
+        let sides = [rows(&x), rows(&upstream)];
+        if count >= TALL && dense::inner_fits(&x.client, &sides[0], &sides[1]) {
+            let sum = dense::inner_product(&x.client, &sides[0], &sides[1]);
+            let sum = expect("the gradient of linear", sum);
+            return tensor(&x, sum, [width, across].into(), x.dtype);
+        }
         if count < 2 * CUT {
             return inner(x, upstream);
         }
         let part = part(count);
         let (parts, whole) = (count / part, count - count % part);
         let sides = [(x, width), (upstream, across)];
-        let sides = sides.map(|(side, width)| (into_contiguous(side), width));
         let [x, y] = sides.clone().map(|(side, width)| {
             let shape = [parts, part, width].into();
             tensor(&side, side.handle.clone(), shape, side.dtype)

@@ -2,13 +2,12 @@
 
 use burn::backend::{
     TensorMetadata,
-    ops::ModuleOps,
     tensor::{FloatTensor, IntTensor},
 };
 use burn_cubecl::CubeBackend;
 
 use crate::ops::{
-    AggregateGradientOps, AggregateOps, DenseGradientOps, MemberGradientOps, MemberOps,
+    AggregateGradientOps, AggregateOps, DenseGradientOps, DenseOps, MemberGradientOps, MemberOps,
 };
 
 impl MemberOps for CubeBackend {
@@ -18,7 +17,7 @@ impl MemberOps for CubeBackend {
         weight: FloatTensor<Self>,
     ) -> FloatTensor<Self> {
         let width = weight.shape()[0];
-        Self::linear(Self::expand(values, columns, width), weight, None)
+        Self::linear_rows(Self::expand(values, columns, width), weight)
     }
 }
 
@@ -28,7 +27,7 @@ impl MemberGradientOps for CubeBackend {
         weight: FloatTensor<Self>,
         upstream: FloatTensor<Self>,
     ) -> FloatTensor<Self> {
-        Self::pick(Self::linear_x_backward(weight, upstream), columns)
+        Self::pick(Self::linear_rows_backward(weight, upstream), columns)
     }
 
     fn linear_members_weight_gradient(

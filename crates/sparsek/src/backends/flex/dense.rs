@@ -78,6 +78,13 @@ impl DenseOps for Flex {
 }
 
 impl DenseGradientOps for Flex {
+    fn linear_rows_backward(
+        weight: FloatTensor<Self>,
+        upstream: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        Self::linear_x_backward(weight, upstream)
+    }
+
     fn linear_rows_gradient(
         x: FloatTensor<Self>,
         upstream: FloatTensor<Self>,

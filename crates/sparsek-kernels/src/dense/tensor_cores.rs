@@ -1,0 +1,87 @@
+//! What the products on tensor cores share: one instruction, and which requests it can serve.
+
+use cubecl::{
+    cmma::MmaDefinition,
+    features::MmaConfig,
+    ir::{ElemType, FloatKind},
+    prelude::*,
+};
+
+use super::Rows;
+use crate::topk::select::plane_size;
+
+/// Units of a plane: the instruction spreads its matrices over as many.
+pub(super) const LANES: u32 = 32;
+/// Rows, columns and inner elements of the instruction.
+const SHAPE: [u32; 3] = [16, 8, 8];
+
+/// Two registers of a unit: what it holds of two neighbouring rows of a product.
+pub(super) type Sums = Array<Vector<f32, Const<2>>>;
+/// Four neighbouring elements.
+pub(super) type Load = Vector<f32, Const<4>>;
+
+/// Why these rows cannot be multiplied on tensor cores, if so.
+pub(super) fn refusal(client: &Client, sides: &[&Rows]) -> Option<String> {
+    let float = |kind| ElemType::Float(kind);
+    let [m, n, k] = SHAPE;
+    let instruction = MmaConfig {
+        a_type: float(FloatKind::TF32),
+        b_type: float(FloatKind::TF32),
+        cd_type: float(FloatKind::F32),
+        m,
+        n,
+        k,
+    };
+    let planes = plane_size(client) == Some(LANES);
+    if !planes || !client.features().matmul.mma.contains(&instruction) {
+        return Some(format!(
+            "the device does not multiply TF32 in planes of {LANES}"
+        ));
+    }
+    sides.iter().find_map(|rows| {
+        let (dtype, width) = (rows.dtype, rows.width);
+        if dtype != float(FloatKind::F32) {
+            Some(format!("rows of {dtype:?}, not of f32"))
+        } else if width == 0 || !width.is_multiple_of(4) || rows.vector(client, &[]) < 4 {
+            Some(format!(
+                "rows of {width} elements that cannot be loaded by four"
+            ))
+        } else {
+            None
+        }
+    })
+}
+
+/// Sums of a tile, all zero.
+#[cube]
+pub(super) fn zeros() -> Sums {
+    let mut sums = Sums::new(2usize);
+    clear(&mut sums);
+    sums
+}
+
+/// Begins anew.
+#[cube]
+pub(super) fn clear(sums: &mut Sums) {
+    sums[0] = Vector::zeroed();
+    sums[1] = Vector::zeroed();
+}
+
+/// A register of a factor, rounded.
+#[cube]
+pub(super) fn rounded(x: f32) -> Vector<tf32, Const<1>> {
+    Vector::<tf32, Const<1>>::cast_from(Vector::<f32, Const<1>>::new(x))
+}
+
+/// `sums += a · b`, of 16 × 8 and 8 × 8 elements. With `g` the quarter of its place in the plane and `t` the rest, a unit passes of `a`
+/// the elements (g, t), (g + 8, t), (g, t + 4) and (g + 8, t + 4), of `b` (t, g) and (t + 4, g), and holds of the sums two from
+/// (g, 2 t) on and two from (g + 8, 2 t) on.
+#[cube]
+pub(super) fn multiply(
+    a: &Array<Vector<tf32, Const<1>>>,
+    b: &Array<Vector<tf32, Const<1>>>,
+    sums: &mut Sums,
+) {
+    let definition = MmaDefinition::<tf32, tf32, f32>::new(16usize, 8usize, 8usize);
+    definition.execute_inplace(a, b, sums);
+}

@@ -1,0 +1,212 @@
+//! Products on tensor cores, exactly, on whole numbers; refused where a device or a request has not what they take.
+
+use bytemuck::cast_slice;
+use cubecl::{
+    ir::{ElemType, FloatKind},
+    server::Handle,
+};
+use sparsek_kernels::{
+    KernelError,
+    dense::{Rows, Weight, inner_fits, inner_product, product},
+};
+
+use sparsek_tests::backend::Backend;
+use sparsek_tests::runner::{Cases, Outcome, Verdict};
+
+use crate::dense::whole;
+use crate::kernels::read;
+
+const F32: ElemType = ElemType::Float(FloatKind::F32);
+
+/// Rows, inputs and outputs: none, less than a tile, about one, ragged in every way, and the widest that one H200 holds.
+const PRODUCTS: [[usize; 3]; 9] = [
+    [0, 4, 4],
+    [1, 4, 4],
+    [31, 16, 128],
+    [33, 100, 132],
+    [257, 256, 256],
+    [300, 20, 36],
+    [1000, 4, 260],
+    [9000, 448, 64],
+    [70_001, 96, 128],
+];
+/// Rows, and columns of either side.
+const INNER: [[usize; 3]; 8] = [
+    [0, 4, 4],
+    [1, 4, 8],
+    [15, 64, 64],
+    [17, 256, 128],
+    [1000, 100, 256],
+    [4097, 256, 300],
+    [3001, 320, 132],
+    [70_001, 32, 20],
+];
+
+pub fn add(cases: &mut Cases, backend: &Backend) {
+    if backend.client.is_none() {
+        return;
+    }
+    for size in PRODUCTS {
+        let [rows, inputs, outputs] = size;
+        for (form, transposed) in [("plain", false), ("transposed", true)] {
+            let name = format!("kernel/dense/product/{form}/{rows}x{inputs}x{outputs}");
+            cases.add(backend, name, move |b| products(b, size, transposed));
+        }
+    }
+    for size in INNER {
+        let [rows, left, right] = size;
+        let name = format!("kernel/dense/inner/{rows}x{left}x{right}");
+        cases.add(backend, name, move |b| inner(b, size));
+    }
+    cases.check(backend, "kernel/dense/product/refused", refused);
+}
+
+/// `[rows, inner] · [inner, outputs]`.
+fn multiply(x: &[f64], weight: &[f64], [rows, inner, outputs]: [usize; 3]) -> Vec<f64> {
+    let mut y = vec![0.0; rows * outputs];
+    for row in 0..rows {
+        for i in 0..inner {
+            for o in 0..outputs {
+                y[row * outputs + o] += x[row * inner + i] * weight[i * outputs + o];
+            }
+        }
+    }
+    y
+}
+
+/// The transpose of `[rows, cols]`.
+fn turned(x: &[f64], [rows, cols]: [usize; 2]) -> Vec<f64> {
+    let at = |place: usize| x[place % rows * cols + place / rows];
+    (0..rows * cols).map(at).collect()
+}
+
+fn upload(backend: &Backend, data: &[f64]) -> Handle {
+    let client = backend.client.as_ref().expect("asked for with one");
+    let data: Vec<f32> = data.iter().map(|&x| x as f32).collect();
+    client.create_from_slice(cast_slice(if data.is_empty() { &[0.0] } else { &data }))
+}
+
+fn rows(handle: &Handle, [rows, width]: [usize; 2]) -> Rows<'_> {
+    Rows {
+        handle,
+        dtype: F32,
+        rows,
+        width,
+    }
+}
+
+/// The result is the expected one, or the kernel says that it does not serve the device, and so does the question.
+fn verdict(
+    backend: &Backend,
+    serves: bool,
+    result: Result<Handle, KernelError>,
+    expected: &[f64],
+) -> Outcome {
+    let client = backend.client.as_ref().expect("asked for with one");
+    let found = match (serves, result) {
+        (true, Ok(found)) => read::<f32>(client, found, expected.len()),
+        (false, Err(error @ KernelError::Routine { .. })) => {
+            return Ok(Verdict::Skipped(error.to_string()));
+        }
+        (serves, result) => return Err(format!("serves: {serves}, but {result:?}")),
+    };
+    let mut pairs = found.iter().zip(expected);
+    match pairs.position(|(&found, &expected)| f64::from(found) != expected) {
+        None => Ok(Verdict::Passed),
+        Some(at) => {
+            let (found, expected) = (found[at], expected[at]);
+            Err(format!("element {at} is {found} instead of {expected}"))
+        }
+    }
+}
+
+fn products(backend: &Backend, size: [usize; 3], transposed: bool) -> Outcome {
+    let client = backend.client.as_ref().expect("asked for with one");
+    let [count, inputs, outputs] = size;
+    let (x, weight) = (whole(count * inputs, 1), whole(inputs * outputs, 2));
+    let mut expected = multiply(&x, &weight, size);
+    let laid = match transposed {
+        true => turned(&weight, [inputs, outputs]),
+        false => weight,
+    };
+    let (x, laid) = (upload(backend, &x), upload(backend, &laid));
+    let x = rows(&x, [count, inputs]);
+    let matrix = Weight {
+        handle: &laid,
+        inputs,
+        outputs,
+        strides: if transposed {
+            [1, inputs]
+        } else {
+            [outputs, 1]
+        },
+    };
+    let serves = matrix.fits(client, &x);
+    if transposed {
+        return verdict(
+            backend,
+            serves,
+            product(client, &x, &matrix, None),
+            &expected,
+        );
+    }
+    let bias = whole(outputs, 3);
+    for (at, sum) in expected.iter_mut().enumerate() {
+        *sum += bias[at % outputs];
+    }
+    let bias = upload(backend, &bias);
+    let found = product(client, &x, &matrix, Some(&bias));
+    verdict(backend, serves, found, &expected)
+}
+
+fn inner(backend: &Backend, size: [usize; 3]) -> Outcome {
+    let client = backend.client.as_ref().expect("asked for with one");
+    let [count, left, right] = size;
+    let (x, y) = (whole(count * left, 4), whole(count * right, 5));
+    let expected = multiply(&turned(&x, [count, left]), &y, [left, count, right]);
+    let (x, y) = (upload(backend, &x), upload(backend, &y));
+    let (x, y) = (rows(&x, [count, left]), rows(&y, [count, right]));
+    let serves = inner_fits(client, &x, &y);
+    verdict(backend, serves, inner_product(client, &x, &y), &expected)
+}
+
+/// Widths that cannot be loaded by four, another dtype, a matrix that finds no room, and sides that do not fit.
+fn refused(backend: &Backend) -> Result<(), String> {
+    let client = backend.client.as_ref().expect("asked for with one");
+    let data = upload(backend, &whole(1 << 16, 6));
+    let matrix = |inputs, outputs| Weight {
+        handle: &data,
+        inputs,
+        outputs,
+        strides: [outputs, 1],
+    };
+    let narrow = Rows {
+        dtype: ElemType::Float(FloatKind::F16),
+        ..rows(&data, [8, 64])
+    };
+    let products = [
+        (rows(&data, [8, 6]), matrix(6, 8)),
+        (rows(&data, [8, 8]), matrix(8, 6)),
+        (rows(&data, [8, 8]), matrix(16, 8)),
+        (rows(&data, [1, 1 << 14]), matrix(1 << 14, 4)),
+        (narrow, matrix(64, 8)),
+    ];
+    for (x, matrix) in products {
+        let result = product(client, &x, &matrix, None);
+        if !matches!(result, Err(KernelError::Routine { .. })) {
+            return Err(format!("{x:?} times {matrix:?}: {result:?}"));
+        }
+    }
+    let inner = [
+        [rows(&data, [8, 8]), rows(&data, [9, 8])],
+        [rows(&data, [8, 8]), rows(&data, [8, 6])],
+        [narrow, narrow],
+    ];
+    for [x, y] in inner {
+        let result = inner_product(client, &x, &y);
+        if !matches!(result, Err(KernelError::Routine { .. })) {
+            return Err(format!("{x:?} and {y:?}: {result:?}"));
+        }
+    }
+    Ok(())
+}
