@@ -43,7 +43,14 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
         let name = format!("tensor/dense/normalise/{size}");
         cases.add(backend, name, move |b| tensors::<f32>(b, [rows, width]));
     }
-    for size in [[0, 5], [1, 1], [127, 33], [4096, 12], [4500, 16]] {
+    for size in [
+        [0, 5],
+        [1, 1],
+        [127, 33],
+        [4096, 12],
+        [4500, 16],
+        [9001, 12],
+    ] {
         let [rows, width] = size;
         add_product(cases, backend, format!("linear/{rows}x{width}"), move |b| {
             linears(b, size)
@@ -61,7 +68,13 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
             tensors::<half::bf16>(b, [rows, width])
         });
     }
-    for [rows, width, k] in [[0, 5, 2], [7, 300, 300], [1100, 64, 13], [4500, 16, 4]] {
+    for [rows, width, k] in [
+        [0, 5, 2],
+        [7, 300, 300],
+        [1100, 64, 13],
+        [4500, 16, 4],
+        [9001, 64, 13],
+    ] {
         let name = format!("members/{rows}x{width}x{k}");
         add_product(cases, backend, name, move |b| members(b, [rows, width, k]));
     }
@@ -221,7 +234,8 @@ pub fn whole(n: usize, seed: u64) -> Vec<f64> {
 
 /// The result and all gradients, exactly.
 fn linears(backend: &Backend, [rows, inputs]: [usize; 2]) -> Result<(), String> {
-    let outputs = 6;
+    // As the kernels on tensor cores have them, where there are many rows.
+    let outputs = if rows > 8192 { 8 } else { 6 };
     let device = backend.device.clone().autodiff();
     let (x, weight) = (whole(rows * inputs, 1), whole(inputs * outputs, 2));
     let (bias, upstream) = (whole(outputs, 3), whole(rows * outputs, 4));
@@ -274,7 +288,7 @@ fn linears(backend: &Backend, [rows, inputs]: [usize; 2]) -> Result<(), String> 
 
 /// The layer of compressed rows is that of dense ones, exactly.
 fn members(backend: &Backend, [rows, width, k]: [usize; 3]) -> Result<(), String> {
-    let outputs = 21;
+    let outputs = if rows > 8192 { 24 } else { 21 };
     let device = backend.device.clone().autodiff();
     let x = whole(rows * width, 5);
     let weight = whole(width * outputs, 6);

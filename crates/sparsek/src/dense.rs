@@ -1,7 +1,8 @@
 //! Layers of dense rows, one for each node of a graph: very many rows of few columns.
 //!
 //! The results are those of Burn's own layers. The gradients of parameters are sums over all rows, for which general products and
-//! reductions leave most of a GPU idle; here they are cut into runs of rows.
+//! reductions leave most of a GPU idle; here they are cut into runs of rows. On tensor cores that multiply TF32 the products of many
+//! rows are kernels of our own.
 
 use burn::{
     backend::Dispatch,
@@ -23,11 +24,17 @@ use crate::{
 ///
 /// # Guarantees
 ///
-/// Those of Burn's matrix products, which may round the factors of f32 to fewer bits for tensor cores.
+/// Those of Burn's matrix products, which may round the factors of f32 to fewer bits for tensor cores. 8192 rows of f32 and more, of
+/// inputs and outputs in multiples of 4, are multiplied by own kernels where CUDA has TF32: factors rounded to 11 bits, sums in f32,
+/// deterministic on a device.
 ///
 /// # Gradient
 ///
 /// Of all three. That of the weight is a product for each 2048 rows on GPUs, then their sum.
+///
+/// # Cost
+///
+/// 2,449,029 rows of 256 with 256 outputs take 1.8 ms on an H200, so does the gradient of the rows; that of the weight 2.6.
 ///
 /// # Panics
 ///

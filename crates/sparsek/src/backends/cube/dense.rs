@@ -33,7 +33,7 @@ const TALL: usize = 1 << 13;
 /// `x · weight + bias` on tensor cores, or by Burn.
 fn linear(x: CubeTensor, weight: CubeTensor, bias: Option<CubeTensor>) -> CubeTensor {
     let [inputs, outputs] = weight.shape().dims();
-    let [x, weight] = [x, weight].map(into_contiguous);
+    let weight = into_contiguous(weight);
     let bias = bias.map(into_contiguous);
     let matrix = Weight {
         handle: &weight.handle,
@@ -47,16 +47,16 @@ fn linear(x: CubeTensor, weight: CubeTensor, bias: Option<CubeTensor>) -> CubeTe
     }
 }
 
-/// Rows of contiguous `x` times the matrix, where there are many and the device has what it takes.
+/// Rows times the matrix, where there are many and the device has what it takes.
 fn product(x: &CubeTensor, matrix: &Weight, bias: Option<&CubeTensor>) -> Option<CubeTensor> {
-    let x_rows = rows(x);
-    if x_rows.rows < TALL || !matrix.fits(&x.client, &x_rows) {
+    if x.shape()[0] < TALL || !matrix.fits(&x.client, &rows(x)) {
         return None;
     }
+    let x = into_contiguous(x.clone());
     let bias = bias.map(|bias| &bias.handle);
-    let output = dense::product(&x.client, &x_rows, matrix, bias);
-    let shape = [x_rows.rows, matrix.outputs].into();
-    Some(tensor(x, expect("linear", output), shape, x.dtype))
+    let output = dense::product(&x.client, &rows(&x), matrix, bias);
+    let shape = [x.shape()[0], matrix.outputs].into();
+    Some(tensor(&x, expect("linear", output), shape, x.dtype))
 }
 
 fn rows(x: &CubeTensor) -> Rows<'_> {
@@ -116,7 +116,7 @@ impl DenseGradientOps for CubeBackend {
         upstream: FloatTensor<Self>,
     ) -> FloatTensor<Self> {
         let [inputs, outputs] = weight.shape().dims();
-        let [upstream, weight] = [upstream, weight].map(into_contiguous);
+        let weight = into_contiguous(weight);
         let transposed = Weight {
             handle: &weight.handle,
             inputs: outputs,
@@ -135,10 +135,9 @@ impl DenseGradientOps for CubeBackend {
     ) -> FloatTensor<Self> {
         let [count, width] = x.shape().dims();
         let [_, across] = upstream.shape().dims();
-        let [x, upstream] = [x, upstream].map(into_contiguous);
-        let sides = [rows(&x), rows(&upstream)];
-        if count >= TALL && dense::inner_fits(&x.client, &sides[0], &sides[1]) {
-            let sum = dense::inner_product(&x.client, &sides[0], &sides[1]);
+        if count >= TALL && dense::inner_fits(&x.client, &rows(&x), &rows(&upstream)) {
+            let [x, upstream] = [x, upstream].map(into_contiguous);
+            let sum = dense::inner_product(&x.client, &rows(&x), &rows(&upstream));
             let sum = expect("the gradient of linear", sum);
             return tensor(&x, sum, [width, across].into(), x.dtype);
         }
@@ -148,6 +147,7 @@ impl DenseGradientOps for CubeBackend {
         let part = part(count);
         let (parts, whole) = (count / part, count - count % part);
         let sides = [(x, width), (upstream, across)];
+        let sides = sides.map(|(side, width)| (into_contiguous(side), width));
         let [x, y] = sides.clone().map(|(side, width)| {
             let shape = [parts, part, width].into();
             tensor(&side, side.handle.clone(), shape, side.dtype)
