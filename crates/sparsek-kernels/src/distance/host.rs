@@ -1,4 +1,7 @@
-//! Distances on the host, in plain Rust: an inverted index of one matrix, gone through by the rows of the other in parallel.
+//! Distances on the host, in plain Rust: an inverted index of one matrix, gone through by the rows of the other in parallel, or rows
+//! of one laid dense, gone through by the entries of the other.
+
+mod tiles;
 
 use std::marker::PhantomData;
 
@@ -9,6 +12,7 @@ use super::{
     numbers::Sums,
     semiring::{CANCELLED, HostSemiring, Needs, Real},
 };
+use tiles::LANES;
 
 /// A CSR matrix in the host's memory; columns of a row ascend.
 #[derive(Clone, Copy, Debug)]
@@ -168,6 +172,8 @@ struct Two<'a, M, S> {
     y: Ready<'a, S>,
     /// Of `y`, where products run over the columns of both only.
     columns: Option<Columns<S>>,
+    /// Whether rows are laid dense.
+    dense: bool,
     p: S,
     needs: Needs,
     semiring: PhantomData<fn() -> M>,
@@ -218,17 +224,44 @@ impl<'a, M: HostSemiring, S: Real> Two<'a, M, S> {
                 }
             }
         }
+        self.finish(i, from, output, &others);
+    }
+
+    /// Distances from their sums: of row `i` to the rows of `y` from one on.
+    fn finish(&self, i: usize, from: usize, output: &mut [S], others: &[S]) {
+        let row: Vec<(u32, S)> = self.left().row(i).collect();
         for (place, output) in output.iter_mut().enumerate() {
             let j = from + place;
             let other = others.get(place).copied().unwrap_or(S::new(0.0));
             let sums = self.sums(i, j, *output, other);
             let mut core = M::core(sums);
             let kept = core >= S::new(CANCELLED) * M::scale(sums);
-            if needs.direct && !kept {
-                core = merge::<M, S>(&row, self.y.row(j), p, needs).direct;
+            if self.needs.direct && !kept {
+                core = merge::<M, S>(&row, self.y.row(j), self.p, self.needs).direct;
             }
             *output = M::finalise(core, sums);
         }
+    }
+
+    /// Distances of all rows in `output`, from `first` on, to those of `y`; of `y` itself only those from their own on.
+    fn rows(&self, first: usize, own: bool, output: &mut [S]) {
+        let across = self.y.matrix.rows();
+        if across == 0 {
+            return;
+        }
+        if self.dense {
+            let lay = || vec![[S::new(0.0); LANES]; self.y.matrix.cols];
+            let tiles = output.par_chunks_mut(LANES * across).enumerate();
+            tiles.for_each_init(lay, |laid, (tile, output)| {
+                self.tile(first + tile * LANES, own, laid, output);
+            });
+            return;
+        }
+        let rows = output.par_chunks_mut(across).enumerate();
+        rows.for_each(|(at, output)| {
+            let i = first + at;
+            self.row(i, own, &mut output[if own { i } else { 0 }..]);
+        });
     }
 }
 
@@ -241,8 +274,7 @@ impl<M: HostSemiring, S: Real> Two<'_, M, S> {
     fn own(&self, each: &mut dyn FnMut(usize, &[S])) {
         let rows = self.y.matrix.rows();
         let mut half = vec![S::new(0.0); rows * rows];
-        let upper = half.par_chunks_mut(rows.max(1)).enumerate();
-        upper.for_each(|(i, output)| self.row(i, true, &mut output[i..]));
+        self.rows(0, true, &mut half);
         let mut stripe = vec![S::new(0.0); STRIPE.min(rows) * rows];
         for first in (0..rows).step_by(STRIPE) {
             let stripe = &mut stripe[..STRIPE.min(rows - first) * rows];
@@ -280,10 +312,13 @@ pub(super) fn pairwise<M: HostSemiring, S: Real>(
 ) {
     let (rows, across) = (x.unwrap_or(y).rows(), y.rows());
     let y = Ready::new::<M>(*y, p);
+    let x = x.map(|x| Ready::new::<M>(*x, p));
+    let dense = tiles::serves::<S>(x.as_ref().unwrap_or(&y), &y, needs);
     let two = Two::<M, S> {
-        x: x.map(|x| Ready::new::<M>(*x, p)),
-        columns: needs.annihilates.then(|| Columns::new(&y)),
+        x,
+        columns: (needs.annihilates && !dense).then(|| Columns::new(&y)),
         y,
+        dense,
         p,
         needs,
         semiring: PhantomData,
@@ -296,10 +331,7 @@ pub(super) fn pairwise<M: HostSemiring, S: Real>(
     for first in (0..rows).step_by(batch) {
         let count = batch.min(rows - first);
         let output = &mut output[..count * across];
-        if across > 0 {
-            let rows = output.par_chunks_mut(across).enumerate();
-            rows.for_each(|(i, output)| two.row(first + i, false, output));
-        }
+        two.rows(first, false, output);
         each(first, output);
     }
 }

@@ -1,0 +1,84 @@
+//! Rows of one matrix laid dense beside one another, and gone through by the entries of the other's rows.
+
+use multiversion::multiversion;
+
+use super::{Ready, Two};
+use crate::distance::{
+    Dense,
+    semiring::{HostSemiring, Needs, Real},
+};
+
+/// Rows that lie dense beside one another.
+pub(super) const LANES: usize = 32;
+/// Rows times entries, for each pair of entries in one column, up to which rows are laid dense: movielens-1m has 7.4, kos-bow 14,
+/// scrna-10x 2.6, edgar-trigrams 19.
+const SPARSEST: usize = 16;
+
+/// A column of the rows.
+pub(super) type Lanes<S> = [S; LANES];
+
+/// Whether rows of `x` are laid dense: for sums of products of finite values that are zero where a value is, where columns are full.
+pub(super) fn serves<S: Real>(x: &Ready<S>, y: &Ready<S>, needs: Needs) -> bool {
+    let mut counts = vec![[0usize; 2]; y.matrix.cols];
+    for (side, ready) in [x, y].into_iter().enumerate() {
+        for &column in ready.matrix.indices {
+            counts[column as usize][side] += 1;
+        }
+    }
+    let pairs: usize = counts.iter().map(|[x, y]| x * y).sum();
+    let sums = needs.dense == Some(Dense::Products) && !needs.other;
+    let full = x.matrix.rows() * y.values.len() <= SPARSEST * pairs;
+    let finite = |ready: &Ready<S>| {
+        let zero = S::new(0.0);
+        ready.values.iter().all(|&value| value - value == zero)
+    };
+    sums && full && finite(x) && finite(y)
+}
+
+/// The sums of a row's products with rows that lie dense.
+#[multiversion(targets("x86_64+avx2"))]
+fn sweep<M: HostSemiring, S: Real>(
+    laid: &[Lanes<S>],
+    columns: &[u32],
+    values: &[S],
+    p: S,
+) -> Lanes<S> {
+    let mut sums = [M::identity(); LANES];
+    for (&column, &b) in columns.iter().zip(values) {
+        for (sum, &a) in sums.iter_mut().zip(&laid[column as usize]) {
+            *sum = M::reduce(*sum, M::product(a, b, p));
+        }
+    }
+    sums
+}
+
+impl<M: HostSemiring, S: Real> Two<'_, M, S> {
+    /// Distances of some rows, from `first` on, at most as many as lie dense, to the rows of `y`; of `y` itself only those from its own
+    /// on. `laid` has a place for each column and is zero before and after.
+    pub(super) fn tile(&self, first: usize, own: bool, laid: &mut [Lanes<S>], output: &mut [S]) {
+        let across = self.y.matrix.rows();
+        let rows = first..first + output.len() / across;
+        for (lane, i) in rows.clone().enumerate() {
+            for (column, value) in self.left().row(i) {
+                laid[column as usize][lane] = value;
+            }
+        }
+        for j in if own { first } else { 0 }..across {
+            let entries = self.y.matrix.entries(j);
+            let columns = &self.y.matrix.indices[entries.clone()];
+            let sums = sweep::<M, S>(laid, columns, &self.y.values[entries], self.p);
+            for (row, sum) in output.chunks_exact_mut(across).zip(sums) {
+                row[j] = sum;
+            }
+        }
+        for i in rows.clone() {
+            for (column, _) in self.left().row(i) {
+                laid[column as usize] = [S::new(0.0); LANES];
+            }
+        }
+        for (i, row) in rows.zip(output.chunks_exact_mut(across)) {
+            let from = if own { i } else { 0 };
+            self.finish(i, from, &mut row[from..], &[]);
+        }
+    }
+}
