@@ -31,6 +31,8 @@ pub enum Values {
     Coarse,
     /// 1, 2 or 3: many ties.
     Counts,
+    /// 0, 3/4 or 1, of either sign: many ties, and explicit zeros.
+    Few,
     /// As `Coarse`, with every third entry an explicit zero.
     Zeros,
 }
@@ -154,6 +156,7 @@ impl Values {
             Self::Normal => f64::from(random.normal() as f32),
             Self::Positive => f64::from((1.0 - random.uniform()) as f32),
             Self::Counts => 1.0 + random.below(3) as f64,
+            Self::Few => [-1.0, -0.75, 0.0, 0.75, 1.0][random.below(5)],
             Self::Zeros if random.below(3) == 0 => 0.0,
             Self::Coarse | Self::Zeros => {
                 let magnitude = (1 + random.below(64)) as f64 / 16.0;

@@ -1,16 +1,17 @@
-//! Distances by every routine where numbers are of all sizes, and where few of them are finite.
+//! Distances by every routine where numbers are of all sizes, where few of them are finite, and where many are equal.
 
 use cubecl::prelude::*;
 use sparsek::{
-    distance::{Measure, Metric, Needs, ROUTINES, Routine, Semiring, quotient},
+    distance::{Measure, Metric, Needs, ROUTINES, Routine, Semiring, pairwise_distances, quotient},
     semiring,
 };
 use sparsek_tests::{
     backend::Backend,
     data::Random,
-    oracle::spmm::Csr,
+    element::Element,
+    oracle::{distance::distance, spmm::Csr},
     runner::{Cases, Outcome, Verdict},
-    sparse::rounded,
+    sparse::{Places, Sparse, Values, rounded, upload},
 };
 
 use crate::distance::{SINGLE, check, distances};
@@ -25,7 +26,12 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
             let case = case(&format!("{}-of-supersets", metric.name()));
             cases.add(backend, case, move |b| supersets(b, metric, routine));
         }
+        let case = case("chebyshev-of-ties");
+        cases.add(backend, case, move |b| ties::<f32>(b, routine));
     }
+    let case = |dtype: &str| format!("tensor/distance/auto/{dtype}/chebyshev-of-ties");
+    cases.add(backend, case("f64"), |b| ties::<f64>(b, None));
+    cases.add(backend, case("f16"), |b| ties::<half::f16>(b, None));
 }
 
 /// The lesser of two numbers divided by the greater.
@@ -128,4 +134,50 @@ fn supersets(backend: &Backend, metric: Metric, routine: Option<Routine>) -> Out
         SINGLE,
     )?;
     Ok(Verdict::Passed)
+}
+
+/// Rows of few columns and values, so that the greatest of a row are in the other one too: all of them, some, or none.
+fn ties<T: Element>(backend: &Backend, routine: Option<Routine>) -> Outcome {
+    if !backend.device.supports_dtype(T::dtype()) {
+        return Ok(Verdict::Skipped(format!("the device has no {}", T::NAME)));
+    }
+    let make = Sparse::new("", [70, 7], 0.5, Places::Uniform, Values::Few);
+    let (x, y) = (make.matrix(15), make.with_rows(300).matrix(16));
+    let measure = Measure::from(Metric::Chebyshev).with_routine(routine);
+    let found = match distances::<T>(backend, [&x, &y], measure)? {
+        Ok(found) => found,
+        Err(skipped) => return Ok(skipped),
+    };
+    let own = upload::<T>(&y, &backend.device);
+    let own = pairwise_distances(&own, None, measure).expect("one matrix");
+    let own: Vec<f64> = own.into_data().iter::<f64>().collect();
+    let (x, y) = (x.dense(), y.dense());
+    let mut kinds = [0; 5];
+    for (x, found) in [(&x, found), (&y, own)] {
+        let pairs = x.iter().flat_map(|x| y.iter().map(move |y| (x, y)));
+        for ((x, y), found) in pairs.zip(found) {
+            let expected = distance("chebyshev", 0.0, x, y);
+            if found != expected {
+                return Err(format!("{x:?} and {y:?}: {found} instead of {expected}"));
+            }
+            kinds[kind(x, y, expected)] += 1;
+        }
+    }
+    match kinds.contains(&0) {
+        true => Err(format!("pairs of a kind are lacking: {kinds:?}")),
+        false => Ok(Verdict::Passed),
+    }
+}
+
+/// What the distance of two rows is beside the greatest size of their elements: of zero rows, of equal ones, less, as much, more.
+fn kind(x: &[f64], y: &[f64], distance: f64) -> usize {
+    let most = x
+        .iter()
+        .chain(y)
+        .fold(0.0, |most: f64, a| most.max(a.abs()));
+    match distance.total_cmp(&most) {
+        _ if most == 0.0 => 0,
+        _ if x == y => 1,
+        order => (order as i8 + 3) as usize,
+    }
 }

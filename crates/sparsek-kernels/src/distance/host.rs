@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use super::{
     norms::BLOCK,
     numbers::Sums,
-    semiring::{CANCELLED, HostSemiring, Needs, Real},
+    semiring::{CANCELLED, HostSemiring, Needs, Real, host::max},
 };
 use tiles::LANES;
 
@@ -49,13 +49,13 @@ impl<S> HostMatrix<'_, S> {
 }
 
 impl<'a, S: Real> Ready<'a, S> {
-    fn new<M: HostSemiring>(matrix: HostMatrix<'a, S>, p: S) -> Self {
+    fn new<M: HostSemiring>(matrix: HostMatrix<'a, S>, p: S, needs: Needs) -> Self {
         let mut values = matrix.values.to_vec();
         let norms = (0..matrix.rows()).map(|row| {
             let row = &mut values[matrix.entries(row)];
-            let norm = sum(row, |a| M::norm(a, p));
+            let norm = sum(row, |a| M::norm(a, p), |a, b| joined(needs, a, b));
             row.iter_mut().for_each(|a| *a = M::prepare(*a, norm));
-            [norm, sum(row, M::second)]
+            [norm, sum(row, M::second, |a, b| a + b)]
         });
         let norms = norms.collect();
         Self {
@@ -72,14 +72,18 @@ impl<'a, S: Real> Ready<'a, S> {
     }
 }
 
+/// Two norms, or two sums of [`HostSemiring::direct`], in one.
+fn joined<S: Real>(needs: Needs, a: S, b: S) -> S {
+    if needs.maxima { max(a, b) } else { a + b }
+}
+
 /// The sum of what values add, block by block, so that rounding stays small in long rows.
-fn sum<S: Real>(values: &[S], term: impl Fn(S) -> S) -> S {
-    let add = |sum: S, part: S| sum + part;
+fn sum<S: Real>(values: &[S], term: impl Fn(S) -> S, add: impl Fn(S, S) -> S) -> S {
     let blocks = values.chunks(BLOCK).map(|block| {
         let terms = block.iter().map(|&a| term(a));
-        terms.fold(S::new(0.0), add)
+        terms.fold(S::new(0.0), &add)
     });
-    blocks.fold(S::new(0.0), add)
+    blocks.fold(S::new(0.0), &add)
 }
 
 /// The entries of each column.
@@ -132,10 +136,11 @@ struct Merged<S> {
     direct: S,
 }
 
+/// Goes through both rows, or as far as a maximum of [`HostSemiring::direct`] is as great as any can be.
 fn merge<M: HostSemiring, S: Real>(
     x: &[(u32, S)],
     y: impl Iterator<Item = (u32, S)>,
-    p: S,
+    [p, most]: [S; 2],
     needs: Needs,
 ) -> Merged<S> {
     let zero = S::new(0.0);
@@ -161,7 +166,10 @@ fn merge<M: HostSemiring, S: Real>(
             merged.total = M::reduce(merged.total, M::product(a, b, p));
             merged.other += M::other(a, b);
         }
-        merged.direct += M::direct(a, b, p);
+        merged.direct = joined(needs, merged.direct, M::direct(a, b, p));
+        if needs.maxima && merged.direct >= most {
+            return merged;
+        }
     }
 }
 
@@ -205,7 +213,7 @@ impl<'a, M: HostSemiring, S: Real> Two<'a, M, S> {
         let row: Vec<(u32, S)> = self.left().row(i).collect();
         let Some(columns) = &self.columns else {
             for (j, output) in (from..).zip(output) {
-                let merged = merge::<M, S>(&row, self.y.row(j), p, needs);
+                let merged = merge::<M, S>(&row, self.y.row(j), [p, S::new(f32::INFINITY)], needs);
                 let sums = self.sums(i, j, merged.total, merged.other);
                 *output = M::finalise(M::core(sums), sums);
             }
@@ -237,7 +245,7 @@ impl<'a, M: HostSemiring, S: Real> Two<'a, M, S> {
             let mut core = M::core(sums);
             let kept = core >= S::new(CANCELLED) * M::scale(sums);
             if self.needs.direct && !kept {
-                core = merge::<M, S>(&row, self.y.row(j), self.p, self.needs).direct;
+                core = merge::<M, S>(&row, self.y.row(j), [self.p, *output], self.needs).direct;
             }
             *output = M::finalise(core, sums);
         }
@@ -311,8 +319,8 @@ pub(super) fn pairwise<M: HostSemiring, S: Real>(
     each: &mut dyn FnMut(usize, &[S]),
 ) {
     let (rows, across) = (x.unwrap_or(y).rows(), y.rows());
-    let y = Ready::new::<M>(*y, p);
-    let x = x.map(|x| Ready::new::<M>(*x, p));
+    let y = Ready::new::<M>(*y, p, needs);
+    let x = x.map(|x| Ready::new::<M>(*x, p, needs));
     let dense = tiles::serves::<S>(x.as_ref().unwrap_or(&y), &y, needs);
     let two = Two::<M, S> {
         x,

@@ -151,10 +151,15 @@ fn join_kernel<M: Semiring, S: Float>(
             let mut distance = turned[lane * comptime!(side + 1) + line];
             if comptime!(join == Join::Both) {
                 let i = first + top + line;
-                if comptime!(M::NEEDS.dense == Some(Dense::Halves)) {
-                    distance = two.close::<M>(i, j, over_x[at] + distance, S::new(0.0));
+                let halves = comptime!(M::NEEDS.dense == Some(Dense::Halves));
+                let total = if comptime!(halves) {
+                    over_x[at] + distance
                 } else {
-                    let total = M::reduce::<S>(over_x[at], distance);
+                    M::reduce::<S>(over_x[at], distance)
+                };
+                if comptime!(halves || M::NEEDS.union) {
+                    distance = two.close::<M>(i, j, total, S::new(0.0));
+                } else {
                     distance = two.finish::<M>(i, j, total, S::new(0.0));
                 }
             }

@@ -2,7 +2,7 @@
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
-use super::{Matrix, Parameter, planes_for, semiring::Semiring};
+use super::{Matrix, Parameter, pair::joined, planes_for, semiring::Semiring};
 use crate::{
     aggregate::accumulator,
     error::KernelError,
@@ -111,13 +111,17 @@ fn norms_kernel<M: Semiring, E: Float, S: Float>(
         let stop = min(entry + block, end);
         let mut part = S::new(0.0);
         while entry < stop {
-            part += M::norm::<S>(S::cast_from(values[entry]), p);
+            part = joined::<M, S>(part, M::norm::<S>(S::cast_from(values[entry]), p));
             entry += plane as usize;
         }
-        norm += part;
+        norm = joined::<M, S>(norm, part);
     }
     if comptime!(plane > 1) {
-        norm = plane_sum(norm);
+        norm = if comptime!(M::NEEDS.maxima) {
+            plane_max(norm)
+        } else {
+            plane_sum(norm)
+        };
     }
     let mut second = S::new(0.0);
     entry = first;

@@ -132,7 +132,7 @@ impl<'a, S: Float> Two<'a, S> {
                 }
             }
             if !kept {
-                core = self.merge::<M>(i, j).direct;
+                core = self.merge::<M>(i, j, total).direct;
             }
         }
         M::finalise::<S>(core, sums)
@@ -145,7 +145,7 @@ impl<'a, S: Float> Two<'a, S> {
 
     /// The distance of rows `i` and `j`.
     pub fn distance<M: Semiring>(&self, i: usize, j: usize) -> S {
-        let merged = self.merge::<M>(i, j);
+        let merged = self.merge::<M>(i, j, S::new(f32::INFINITY));
         let sums = self.sums::<M>(i, j, merged.total, merged.other);
         let mut core = M::core::<S>(sums);
         if comptime!(M::NEEDS.direct) {
@@ -154,7 +154,8 @@ impl<'a, S: Float> Two<'a, S> {
         M::finalise::<S>(core, sums)
     }
 
-    fn merge<M: Semiring>(&self, i: usize, j: usize) -> Merged<S> {
+    /// Goes through both rows, or as far as a maximum of [`Semiring::direct`] is as great as any can be.
+    fn merge<M: Semiring>(&self, i: usize, j: usize, most: S) -> Merged<S> {
         let mut a = self.x.indptr[i];
         let a_end = self.x.indptr[i + 1];
         let mut b = self.y.indptr[j];
@@ -194,7 +195,13 @@ impl<'a, S: Float> Two<'a, S> {
                 total = M::reduce::<S>(total, M::product::<S>(value_a, value_b, self.p));
             }
             if comptime!(M::NEEDS.direct) {
-                direct += M::direct::<S>(value_a, value_b, self.p);
+                direct = joined::<M, S>(direct, M::direct::<S>(value_a, value_b, self.p));
+                if comptime!(M::NEEDS.maxima) {
+                    if direct >= most {
+                        a = a_end;
+                        b = b_end;
+                    }
+                }
             }
         }
         Merged::<S> {
@@ -202,6 +209,16 @@ impl<'a, S: Float> Two<'a, S> {
             other,
             direct,
         }
+    }
+}
+
+/// Two norms, or two sums of [`Semiring::direct`], in one.
+#[cube]
+pub(super) fn joined<M: Semiring, S: Float>(a: S, b: S) -> S {
+    if comptime!(M::NEEDS.maxima) {
+        max(a, b)
+    } else {
+        a + b
     }
 }
 

@@ -6,7 +6,7 @@ use super::{Dense, Matrix, Needs, Routine, inverted, tiled};
 
 /// NVIDIA H200, ms by tiles and by the inverted index: dot of movielens-1m (0.045) 1.72 and 1.80, of scrna-10x (0.069) 1.74 and
 /// 2.56, of kos-bow (0.015) 0.72 and 0.47; Minkowski of kos-bow 1.28 and 2.27, of edgar-trigrams (0.0019) 188 and 8.4. Chebyshev by
-/// tiles and by merging: kos-bow 1.13 and 11.4, edgar-trigrams 205 and 144.
+/// tiles and by merging: kos-bow 1.13 and 11.4, edgar-trigrams 205 and 144; by the inverted index not measured.
 ///
 /// From how many entries for each place dense tiles are faster than an inverted index: where the entries of one row of a pair
 /// are enough, and where those of both are gone through ([`Dense::Halves`]) but the inverted index had to look at near rows
@@ -16,7 +16,7 @@ const DENSE: f64 = 1.0 / 32.0;
 /// scrna-10x 2.21 and 2.65; Hamming 2.47 and 1.91, 2.55 and 2.61.
 const DENSE_UNION: f64 = 1.0 / 18.0;
 const DENSE_HALVES: f64 = 1.0 / 128.0;
-/// The same against merging.
+/// The same against merging; the inverted index merges what is undecided, many pairs of kos-bow, and few of edgar-trigrams.
 const DENSE_EITHER: f64 = 1.0 / 256.0;
 
 /// The routine for an index of this matrix where none is forced.

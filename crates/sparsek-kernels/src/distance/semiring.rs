@@ -3,7 +3,8 @@
 //! A distance of two sparse rows is `finalise(core(sums), sums)`. The sums run over the columns that both rows have, and over
 //! each row on its own: for every distance that adds up, Σ f(a, b) = F(x) + F(y) + Σ g(a, b) where F is a sum over one row
 //! and g = f(a, b) − f(a, 0) − f(0, b) is zero outside the columns that both have. Where most of the three cancels, the
-//! core is evaluated again, column by column ([`Semiring::direct`]).
+//! core is evaluated again, column by column ([`Semiring::direct`]). A maximum of f(a, b) is made of maxima in the
+//! same way ([`Needs::maxima`]): the greatest f(a, 0) of either row decides it, but where that entry may have been met.
 
 use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub};
 
@@ -39,7 +40,8 @@ pub enum Dense {
     Halves,
     /// The entries of the left row add [`Semiring::share`] to the total.
     Left,
-    /// Products with the entries of both rows, one of zeros being the identity; a column may count twice.
+    /// Products with the entries of both rows, or [`Semiring::direct`] where there is a [`Needs::union`], one of zeros being
+    /// the identity; a column may count twice.
     Either,
 }
 
@@ -58,6 +60,9 @@ pub struct Needs {
     pub covered: bool,
     /// [`Semiring::direct`] where the core is small beside [`Semiring::scale`].
     pub direct: bool,
+    /// Of what [`Semiring::norm`] and [`Semiring::direct`] give the greatest counts, not the sum; nothing is below 0. Where a pair
+    /// is evaluated again, its total is as great as the core can be.
+    pub maxima: bool,
     /// [`Semiring::direct`] is a sum over the columns of either row: what the paper calls a non-annihilating product. Routines
     /// that go through those take it instead of products.
     pub union: bool,
@@ -86,6 +91,7 @@ impl Needs {
         other: false,
         covered: false,
         direct: false,
+        maxima: false,
         union: false,
         annihilates: true,
         dense: None,

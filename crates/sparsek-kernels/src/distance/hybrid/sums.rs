@@ -2,7 +2,7 @@
 
 use cubecl::prelude::*;
 
-use crate::distance::semiring::Semiring;
+use crate::distance::{pair::joined, semiring::Semiring};
 
 /// Where sums begin.
 #[cube]
@@ -18,7 +18,7 @@ pub(super) fn identity<M: Semiring, S: Float>() -> S {
 #[cube]
 pub(super) fn join<M: Semiring, S: Float>(a: S, b: S) -> S {
     if comptime!(M::NEEDS.union) {
-        a + b
+        joined::<M, S>(a, b)
     } else {
         M::reduce::<S>(a, b)
     }

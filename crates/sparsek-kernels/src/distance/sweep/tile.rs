@@ -90,6 +90,8 @@ impl<S: Float> Tile<S> {
             out += part * M::direct::<S>(value, other, self.p);
         } else if comptime!(M::NEEDS.dense == Some(Dense::Left)) {
             out += M::share::<S>(value, aid, other);
+        } else if comptime!(M::NEEDS.dense == Some(Dense::Either) && M::NEEDS.union) {
+            out = M::reduce::<S>(sum, M::direct::<S>(value, other, self.p));
         } else {
             out = M::reduce::<S>(sum, M::product::<S>(value, other, self.p));
         }
