@@ -188,8 +188,9 @@ impl Measure {
 ///
 /// # Cost
 ///
-/// On Flex and on devices with shared memory the pairs of entries in one column, and one write of the result. Else
-/// both rows of each pair, as of pairs that cancel, or whose Chebyshev distance the greatest entries do not tell. A copy of `y` by column for the former.
+/// On Flex and on devices with shared memory the pairs of entries in one column, and one write of the result; also
+/// both rows of pairs that cancel, or whose Chebyshev distance the greatest entries do not tell. Else both rows of each pair. A copy
+/// of `y` by column for the former.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
