@@ -58,7 +58,9 @@ impl<M: NodeModel> Replicas<M> {
         if devices.len() > 1 {
             join(&devices, sum)?;
         }
-        Ok(Self { devices, each, sum })
+        let replicas = Self { devices, each, sum };
+        replicas.check_equal("before the first step")?;
+        Ok(replicas)
     }
 
     /// The last state of a run, on every device.
@@ -131,11 +133,11 @@ impl<M: NodeModel> Replicas<M> {
         Ok((Self { each, ..self }, loss))
     }
 
-    /// Whether all models are equal to the bit; reads them.
+    /// Whether all models are equal to the bit; reads them. `when` is for the message.
     ///
     /// # Errors
     /// [`TrainError::Device`] when they are not.
-    pub(super) fn check_equal(&self) -> Result<(), TrainError> {
+    pub(super) fn check_equal(&self, when: &str) -> Result<(), TrainError> {
         let mut others = self.each.iter().zip(&self.devices);
         let Some((first, _)) = others.next().filter(|_| self.each.len() > 1) else {
             return Ok(());
@@ -147,11 +149,33 @@ impl<M: NodeModel> Replicas<M> {
         let wanted = bits(&first.model)?;
         for (other, device) in others {
             if bits(&other.model)? != wanted {
-                let reason = format!("the model on {device:?} is not that of the first device");
+                let apart = apart(&first.model, &other.model);
+                let reason = format!(
+                    "the model on {device:?} is not that of the first device {when}, up to {apart:e} apart"
+                );
                 return Err(TrainError::Device(reason));
             }
         }
         Ok(())
+    }
+}
+
+/// The greatest difference between parameters of two models.
+fn apart<M: NodeModel>(one: &M, other: &M) -> f64 {
+    let [one, other] = [one, other].map(|model| {
+        let mut elements = Elements(Vec::new());
+        model.visit(&mut elements);
+        elements.0
+    });
+    let differences = one.iter().zip(&other).map(|(a, b)| (a - b).abs());
+    differences.fold(0.0, f64::max)
+}
+
+struct Elements(Vec<f64>);
+
+impl ModuleVisitor for Elements {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        self.0.extend(param.val().into_data().iter::<f64>());
     }
 }
 

@@ -301,7 +301,7 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
         {
             epochs.replicas().save(checkpoint, last, seconds)?;
         }
-        epochs.replicas().check_equal()?;
+        epochs.replicas().check_equal("after training")?;
         Ok(TrainOutcome {
             model: best_model,
             best,

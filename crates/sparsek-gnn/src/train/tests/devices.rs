@@ -75,7 +75,7 @@ fn a_step_of_two_batches_is_that_of_their_union() {
                 Replicas::new(&config, &model, &devices, add_up).unwrap()
             };
             let (mut one, mut two) = (replicas(1), replicas(2));
-            two.check_equal().unwrap();
+            two.check_equal("after training").unwrap();
 
             let [first, second] = counts.map(|count| (0..count).collect::<Vec<u32>>());
             let both = [first.clone(), second.iter().map(|at| at + 20).collect()].concat();
@@ -99,7 +99,7 @@ fn a_step_of_two_batches_is_that_of_their_union() {
                 let expected;
                 (one, expected) = one.step(0.01, &union).unwrap();
                 (two, loss) = two.step(0.01, &pair).unwrap();
-                two.check_equal().unwrap();
+                two.check_equal("after training").unwrap();
                 let [loss, expected] = [loss, expected].map(|x| x.into_scalar::<f32>());
                 let near = (loss - expected).abs() < 1e-4 * expected;
                 assert!(near, "{counts:?}: {loss} instead of {expected}");
