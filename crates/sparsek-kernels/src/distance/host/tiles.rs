@@ -14,11 +14,19 @@ pub(super) const LANES: usize = 32;
 /// scrna-10x 2.6, edgar-trigrams 19.
 const SPARSEST: usize = 16;
 
+/// Bytes of the rows that lie dense, at most: a second-level cache holds about as much.
+const ROOM: usize = 1 << 21;
+
 /// A column of the rows.
 pub(super) type Lanes<S> = [S; LANES];
 
-/// Whether rows of `x` are laid dense: for sums of products of finite values that are zero where a value is, where columns are full.
+/// Whether rows of `x` are laid dense: for sums of products of finite values that are zero where a value is, where there are not many
+/// columns, and these are full.
 pub(super) fn serves<S: Real>(x: &Ready<S>, y: &Ready<S>, needs: Needs) -> bool {
+    let sums = needs.dense == Some(Dense::Products) && !needs.other;
+    if !sums || y.matrix.cols.saturating_mul(size_of::<Lanes<S>>()) > ROOM {
+        return false;
+    }
     let mut counts = vec![[0usize; 2]; y.matrix.cols];
     for (side, ready) in [x, y].into_iter().enumerate() {
         for &column in ready.matrix.indices {
@@ -26,13 +34,12 @@ pub(super) fn serves<S: Real>(x: &Ready<S>, y: &Ready<S>, needs: Needs) -> bool 
         }
     }
     let pairs: usize = counts.iter().map(|[x, y]| x * y).sum();
-    let sums = needs.dense == Some(Dense::Products) && !needs.other;
     let full = x.matrix.rows() * y.values.len() <= SPARSEST * pairs;
     let finite = |ready: &Ready<S>| {
-        let zero = S::new(0.0);
-        ready.values.iter().all(|&value| value - value == zero)
+        let infinite = S::new(f32::INFINITY);
+        ready.values.iter().all(|value| value.abs() < infinite)
     };
-    sums && full && finite(x) && finite(y)
+    full && finite(x) && finite(y)
 }
 
 /// The sums of a row's products with rows that lie dense.
