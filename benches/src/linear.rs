@@ -12,6 +12,7 @@ use sparsek::ops::{DenseGradientOps, DenseOps};
 use sparsek_tests::backend::{Backend, Kind};
 
 use crate::{
+    aggregate::number,
     case::RowCase,
     copy,
     record::{self, Record},
@@ -78,14 +79,9 @@ struct Matrix {
 }
 
 impl Matrix {
-    fn new(backend: &Backend, [rows, cols]: [usize; 2], seed: usize) -> Self {
-        let number = |place: usize| {
-            let mut bits = (place * 3 + seed) as u32;
-            bits = (bits ^ (bits >> 16)).wrapping_mul(0x7feb_352d);
-            bits = (bits ^ (bits >> 15)).wrapping_mul(0x846c_a68b);
-            ((bits ^ (bits >> 16)) >> 8) as f32 / 8_388_608.0 - 1.0
-        };
-        let data: Vec<f32> = (0..rows * cols).into_par_iter().map(number).collect();
+    fn new(backend: &Backend, [rows, cols]: [usize; 2], seed: u32) -> Self {
+        let places = (0..rows * cols).into_par_iter();
+        let data: Vec<f32> = places.map(|place| number(place, seed)).collect();
         let tensor = TensorData::new(data.clone(), [rows, cols]);
         Self {
             data,
@@ -119,9 +115,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         let (rows, inputs, outputs) = (case.rows, case.cols, case.k);
         let problem = Problem {
             case: case.clone(),
-            x: Matrix::new(&backend, [rows, inputs], 0),
-            weight: Matrix::new(&backend, [inputs, outputs], 1),
-            upstream: Matrix::new(&backend, [rows, outputs], 2),
+            x: Matrix::new(&backend, [rows, inputs], 17),
+            weight: Matrix::new(&backend, [inputs, outputs], 19),
+            upstream: Matrix::new(&backend, [rows, outputs], 23),
         };
         for &method in &arguments.methods {
             let record = problem.time(&backend, method, arguments.burn, copy_gbps)?;

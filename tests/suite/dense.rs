@@ -1,7 +1,6 @@
 //! Layers of dense rows and their gradients, by kernels with and without planes and by tensors, against f64.
 
 use burn::tensor::{Device, Tensor, TensorData};
-use bytemuck::cast_slice;
 use cubecl::{ir::ElemType, server::Handle};
 use sparsek::dense::{layer_norm, linear, linear_compressed};
 use sparsek::sparse::sparse_topk;
@@ -14,6 +13,7 @@ use sparsek_tests::oracle::dense::{Normalisation, Scaled};
 use sparsek_tests::runner::{Cases, Outcome, Verdict, expect_panic};
 
 use crate::aggregate::normals;
+use crate::dense_products;
 use crate::kernels::{read, refusal};
 
 /// Rows and width: none, one, about a run of rows, and more than are multiplied at a time.
@@ -143,10 +143,7 @@ fn forced(backend: &Backend, planes: bool, sizes: [usize; 2]) -> Outcome {
     let client = backend.client.as_ref().expect("asked for with one");
     let [rows, width] = sizes;
     let problem = problem::<f32>(sizes);
-    let upload = |data: &[f64]| -> Handle {
-        let data: Vec<f32> = data.iter().map(|&x| x as f32).collect();
-        client.create_from_slice(cast_slice(if data.is_empty() { &[0.0] } else { &data }))
-    };
+    let upload = |data: &[f64]| dense_products::upload(backend, data);
     let download = |handle: Handle, n: usize| -> Vec<f64> {
         let data = read::<f32>(client, handle, n).into_iter();
         data.map(f64::from).collect()

@@ -80,7 +80,8 @@ fn turned(x: &[f64], [rows, cols]: [usize; 2]) -> Vec<f64> {
     (0..rows * cols).map(at).collect()
 }
 
-fn upload(backend: &Backend, data: &[f64]) -> Handle {
+/// In f32, on the device.
+pub fn upload(backend: &Backend, data: &[f64]) -> Handle {
     let client = backend.client.as_ref().expect("asked for with one");
     let data: Vec<f32> = data.iter().map(|&x| x as f32).collect();
     client.create_from_slice(cast_slice(if data.is_empty() { &[0.0] } else { &data }))

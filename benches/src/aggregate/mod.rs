@@ -18,6 +18,8 @@ use sparsek_gnn::{
 };
 use sparsek_tests::backend::{Backend, Kind};
 
+pub use device::number;
+
 use crate::{copy, timing::wall_clock};
 
 /// Checks and times products of a graph with rows of features, dense and compressed, their gradients, and whole epochs of training.

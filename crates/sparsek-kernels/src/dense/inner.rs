@@ -59,8 +59,7 @@ fn inner_refusal(client: &Client, x: &Rows, y: &Rows) -> Option<String> {
 
 /// `xᵀ · y`, f32 `[x.width, y.width]`, on tensor cores, which take factors rounded to TF32 and add in f32.
 ///
-/// Deterministic on a device: the rows are cut into as many runs as it has multiprocessors, whose sums are added in order.
-/// Scratch: a result for each run.
+/// Deterministic on a device: its multiprocessors take 16 rows in turn, and their sums are added in order. Scratch: a result for each.
 ///
 /// # Errors
 ///
@@ -126,8 +125,8 @@ fn launch(
     Ok(())
 }
 
-/// A plane multiplies 64 columns of either matrix in its cube's run of rows, which the cube rounds and keeps in shared memory, a step
-/// at a time, while those of the next are loaded.
+/// A plane multiplies 64 columns of either matrix in its cube's rows, which the cube rounds and keeps in shared memory, a step at a
+/// time, while those of the next are loaded.
 ///
 /// The order of rows and of columns is free, so a unit loads four neighbouring elements of two rows, which are what the instruction
 /// wants of two units.
