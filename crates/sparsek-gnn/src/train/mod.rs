@@ -7,6 +7,7 @@ mod data;
 mod devices;
 mod engine;
 mod epochs;
+mod lists;
 mod log;
 mod metric;
 mod optimizer;

@@ -1,29 +1,27 @@
 //! Copies of a model, one on each device, that take the same steps.
 use burn::{
-    module::{ModuleVisitor, Param},
     optim::{GradientsParams, ModuleOptimizer},
-    tensor::{DType, Device, Tensor},
+    tensor::{Device, Tensor},
 };
 
 use super::{
     CheckpointDir, EpochReport, NodeModel, NodeModelConfig, RunState, TrainConfig, TrainError,
     data::DeviceData,
-    devices::{Sum, join},
+    devices::{self, Sum},
+    lists,
     optimizer::adam,
 };
 use crate::Graph;
 
-/// A model on each of the devices, equal to the bit as long as their gradients are.
+/// A model on each of the devices, equal to the bit: the first device takes the steps, with the gradients of all, and shares its
+/// parameters. Steps taken by each for itself would not stay equal, as devices may fuse and round the same arithmetic differently.
 pub(super) struct Replicas<M> {
     /// Outside autodiff.
     devices: Vec<Device>,
-    each: Vec<Replica<M>>,
-    sum: Sum,
-}
-
-struct Replica<M> {
-    model: M,
+    models: Vec<M>,
+    /// On the first device.
     optimizer: ModuleOptimizer,
+    sum: Sum,
 }
 
 /// What a device contributes to a step.
@@ -34,7 +32,7 @@ pub(super) struct Share<'a> {
 }
 
 impl<M: NodeModel> Replicas<M> {
-    /// A model with random parameters, on the first device and copied from there.
+    /// A model with random parameters, those of the first device.
     pub(super) fn new<C: NodeModelConfig<Model = M>>(
         config: &TrainConfig,
         model: &C,
@@ -43,37 +41,29 @@ impl<M: NodeModel> Replicas<M> {
     ) -> Result<Self, TrainError> {
         let inner = |device: &Device| device.clone().without_autodiff();
         let devices: Vec<Device> = devices.iter().map(inner).collect();
-        let mut each: Vec<Replica<M>> = Vec::with_capacity(devices.len());
-        for device in &devices {
-            let mut copy = model.init(&device.clone().autodiff())?;
-            if let Some(first) = each.first() {
-                let copied = copy.try_load_record(first.model.clone().into_record());
-                copy = copied.map_err(|error| TrainError::Device(error.to_string()))?;
-            }
-            each.push(Replica {
-                model: copy,
-                optimizer: adam(config, device),
-            });
-        }
+        let init = |device: &Device| model.init(&device.clone().autodiff());
+        let models: Result<_, _> = devices.iter().map(init).collect();
         if devices.len() > 1 {
-            join(&devices, sum)?;
+            devices::join(&devices, sum)?;
         }
-        let replicas = Self { devices, each, sum };
+        let optimizer = adam(config, &devices[0]);
+        let replicas = Self {
+            models: models?,
+            optimizer,
+            sum,
+            devices,
+        };
+        let replicas = replicas.shared()?;
         replicas.check_equal("before the first step")?;
         Ok(replicas)
     }
 
     /// The last state of a run, on every device.
-    pub(super) fn restore(self, checkpoint: &CheckpointDir) -> Result<Self, TrainError> {
-        let restore = |replica: Replica<M>| {
-            let (model, optimizer) = checkpoint.load_last(replica.model, replica.optimizer)?;
-            Ok(Replica { model, optimizer })
-        };
-        let each: Result<_, TrainError> = self.each.into_iter().map(restore).collect();
-        Ok(Self {
-            each: each?,
-            ..self
-        })
+    pub(super) fn restore(mut self, checkpoint: &CheckpointDir) -> Result<Self, TrainError> {
+        let first = self.models.remove(0);
+        let (first, optimizer) = checkpoint.load_last(first, self.optimizer)?;
+        self.models.insert(0, first);
+        Self { optimizer, ..self }.shared()
     }
 
     pub(super) fn devices(&self) -> &[Device] {
@@ -82,7 +72,7 @@ impl<M: NodeModel> Replicas<M> {
 
     /// The model on the first device.
     pub(super) fn model(&self) -> &M {
-        &self.each[0].model
+        &self.models[0]
     }
 
     /// Saves what the first device has.
@@ -92,45 +82,66 @@ impl<M: NodeModel> Replicas<M> {
         last: EpochReport,
         seconds: f64,
     ) -> Result<(), TrainError> {
-        let Replica { model, optimizer } = &self.each[0];
         let state = RunState {
             last,
             seconds,
             place: 0,
         };
-        checkpoint.save_last(model.clone(), optimizer, &state)
+        checkpoint.save_last(self.model().clone(), &self.optimizer, &state)
     }
 
     /// One step, with a share for each device: that of one device on all their training nodes. Also the mean loss of these before
     /// it, [1], on the first device, outside autodiff and not read.
-    pub(super) fn step(self, lr: f64, shares: &[Share]) -> Result<(Self, Tensor<1>), TrainError> {
+    pub(super) fn step(
+        mut self,
+        lr: f64,
+        shares: &[Share],
+    ) -> Result<(Self, Tensor<1>), TrainError> {
         let several = shares.len() > 1;
-        let (mut found, mut lists) = (Vec::new(), Vec::new());
-        let places = self.each.iter().zip(&self.devices);
-        for ((replica, device), share) in places.zip(shares) {
-            let own = Found::new(&replica.model, share);
+        let (mut first, mut lists) = (None, Vec::new());
+        let places = self.models.iter().zip(&self.devices);
+        for ((model, device), share) in places.zip(shares) {
+            let own = Found::new(model, share);
             if several {
-                lists.push(own.list(&replica.model));
+                lists.push(lists::join(model, &own.gradients, Some(own.loss.clone())));
                 // Random numbers are drawn from one stream for all devices, when operations run and not when they are asked for.
                 let flushed = device.flush();
                 flushed.map_err(|error| TrainError::Device(error.to_string()))?;
             }
-            found.push(own);
+            first.get_or_insert(own);
         }
+        let mut first = first.expect("a share for each device");
+        let model = self.models.remove(0);
         if several {
             let sums = (self.sum)(same_length(lists)?, &self.devices);
-            let owned = self.each.iter().zip(found).zip(sums);
-            let replaced = owned.map(|((replica, own), sum)| own.replaced(&replica.model, sum));
-            found = replaced.collect();
+            first = first.replaced(&model, sums.into_iter().next().expect("one for each"));
         }
-        let loss = found[0].loss.clone();
-        let step = |(mut replica, found): (Replica<M>, Found)| {
-            let optimizer = &mut replica.optimizer;
-            replica.model = optimizer.step(lr, replica.model, found.gradients);
-            replica
-        };
-        let each = self.each.into_iter().zip(found).map(step).collect();
-        Ok((Self { each, ..self }, loss))
+        let model = self.optimizer.step(lr, model, first.gradients);
+        self.models.insert(0, model);
+        Ok((self.shared()?, first.loss))
+    }
+
+    /// Every model with the parameters of the first: the sum of these and of zeros.
+    fn shared(self) -> Result<Self, TrainError> {
+        if self.models.len() == 1 {
+            return Ok(self);
+        }
+        let own: Vec<GradientsParams> = self.models.iter().map(lists::parameters).collect();
+        let lists = self.models.iter().zip(&own).enumerate();
+        let lists = lists.map(|(at, (model, own))| {
+            let list = lists::join(model, own, None);
+            if at == 0 { list } else { list.zeros_like() }
+        });
+        let sums = (self.sum)(same_length(lists.collect())?, &self.devices);
+        let each = self.models.into_iter().zip(own).zip(sums);
+        let models = each.map(|((model, own), sum)| {
+            let (values, _) = lists::split(&model, own, sum);
+            lists::with_parameters(model, values)
+        });
+        Ok(Self {
+            models: models.collect(),
+            ..self
+        })
     }
 
     /// Whether all models are equal to the bit; reads them. `when` is for the message.
@@ -138,18 +149,22 @@ impl<M: NodeModel> Replicas<M> {
     /// # Errors
     /// [`TrainError::Device`] when they are not.
     pub(super) fn check_equal(&self, when: &str) -> Result<(), TrainError> {
-        let mut others = self.each.iter().zip(&self.devices);
-        let Some((first, _)) = others.next().filter(|_| self.each.len() > 1) else {
+        if self.models.len() == 1 {
             return Ok(());
+        }
+        let read = |model: &M| -> Result<Vec<f64>, TrainError> {
+            let list = lists::join(model, &lists::parameters(model), None);
+            let data = list.try_into_data();
+            let data = data.map_err(|error| TrainError::Device(error.to_string()))?;
+            Ok(data.iter::<f64>().collect())
         };
-        let bits = |model: &M| {
-            let bytes = model.clone().into_record().into_bytes();
-            bytes.map_err(|error| TrainError::Device(error.to_string()))
-        };
-        let wanted = bits(&first.model)?;
-        for (other, device) in others {
-            if bits(&other.model)? != wanted {
-                let apart = apart(&first.model, &other.model);
+        let wanted = read(&self.models[0])?;
+        for (other, device) in self.models.iter().zip(&self.devices).skip(1) {
+            let found = read(other)?;
+            let mut pairs = wanted.iter().zip(&found);
+            if pairs.any(|(a, b)| a.to_bits() != b.to_bits()) {
+                let pairs = wanted.iter().zip(&found);
+                let apart = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
                 let reason = format!(
                     "the model on {device:?} is not that of the first device {when}, up to {apart:e} apart"
                 );
@@ -157,25 +172,6 @@ impl<M: NodeModel> Replicas<M> {
             }
         }
         Ok(())
-    }
-}
-
-/// The greatest difference between parameters of two models.
-fn apart<M: NodeModel>(one: &M, other: &M) -> f64 {
-    let [one, other] = [one, other].map(|model| {
-        let mut elements = Elements(Vec::new());
-        model.visit(&mut elements);
-        elements.0
-    });
-    let differences = one.iter().zip(&other).map(|(a, b)| (a - b).abs());
-    differences.fold(0.0, f64::max)
-}
-
-struct Elements(Vec<f64>);
-
-impl ModuleVisitor for Elements {
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        self.0.extend(param.val().into_data().iter::<f64>());
     }
 }
 
@@ -206,70 +202,12 @@ impl Found {
         }
     }
 
-    /// The elements of all gradients, in the order of the parameters, and the loss: f64 where one of them is, else f32.
-    fn list<M: NodeModel>(&self, model: &M) -> Tensor<1> {
-        let mut list = List {
-            gradients: &self.gradients,
-            pieces: Vec::new(),
-        };
-        model.visit(&mut list);
-        let mut pieces = list.pieces;
-        pieces.push(self.loss.clone());
-        let wide = pieces.iter().any(|piece| piece.dtype() == DType::F64);
-        let dtype = if wide { DType::F64 } else { DType::F32 };
-        Tensor::cat(
-            pieces.into_iter().map(|piece| piece.cast(dtype)).collect(),
-            0,
-        )
-    }
-
-    /// The same with the elements of such a list.
-    fn replaced<M: NodeModel>(mut self, model: &M, list: Tensor<1>) -> Self {
-        let mut spread = Spread {
-            gradients: &mut self.gradients,
-            list,
-            taken: 0,
-        };
-        model.visit(&mut spread);
-        self.loss = spread.take(1).cast(self.loss.dtype());
-        self
-    }
-}
-
-struct List<'a> {
-    gradients: &'a GradientsParams,
-    pieces: Vec<Tensor<1>>,
-}
-
-impl ModuleVisitor for List<'_> {
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        if let Some(gradient) = self.gradients.get::<D>(param.id) {
-            let length = gradient.shape().num_elements();
-            self.pieces.push(gradient.reshape([length]));
-        }
-    }
-}
-
-struct Spread<'a> {
-    gradients: &'a mut GradientsParams,
-    list: Tensor<1>,
-    taken: usize,
-}
-
-impl Spread<'_> {
-    fn take(&mut self, length: usize) -> Tensor<1> {
-        let first = self.taken;
-        self.taken += length;
-        self.list.clone().narrow(0, first, length)
-    }
-}
-
-impl ModuleVisitor for Spread<'_> {
-    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        if let Some(own) = self.gradients.remove::<D>(param.id) {
-            let piece = self.take(own.shape().num_elements());
-            let gradient = piece.reshape(own.dims()).cast(own.dtype());
-            self.gradients.register(param.id, gradient);
-        }
+    /// The same with the elements of a list of gradients and loss.
+    fn replaced<M: NodeModel>(self, model: &M, list: Tensor<1>) -> Self {
+        let dtype = self.loss.dtype();
+        let (gradients, rest) = lists::split(model, self.gradients, list);
+        let loss = rest.expect("the loss follows").narrow(0, 0, 1);
+        let loss = loss.cast(dtype);
+        Self { gradients, loss }
     }
 }
