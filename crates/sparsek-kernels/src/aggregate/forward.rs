@@ -6,8 +6,10 @@ use super::{
     Compressed, Operand,
     entries::{Entries, Factors, row_factor},
     gather::Cut,
+    packed::{self, Layout, pack},
     partition::Item,
-    shape::{BANKS, Shape, check, fewest, padded},
+    shape::{Shape, check, fewest, room},
+    sums,
 };
 use crate::{
     error::KernelError,
@@ -19,18 +21,22 @@ use crate::{
 pub enum Routine {
     /// A plane for each row, or part of one, with sums in shared memory.
     Plane,
+    /// The same, after columns have been put behind their values: f32, values and columns of a row in 128 bytes, columns in whole
+    /// words.
+    Packed,
     /// A unit for each element of the result.
     Unit,
 }
 
 /// All routines.
-pub const ROUTINES: [Routine; 2] = [Routine::Plane, Routine::Unit];
+pub const ROUTINES: [Routine; 3] = [Routine::Plane, Routine::Packed, Routine::Unit];
 
 impl Routine {
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Plane => "plane",
+            Self::Packed => "packed",
             Self::Unit => "unit",
         }
     }
@@ -38,6 +44,9 @@ impl Routine {
 
 /// Elements of the sums of a plane, beyond which entries are gone through one after the other.
 const SUMS: usize = 1024;
+/// Elements of a unit whose loads are under way at a time: 4 took 2.34, 3.29 and 6.15 ms for k = 16, 32 and 64 of 256 on a graph of
+/// Reddit's size, 8 2.38, 3.38 and 6.16; 7.20, 7.57 and 8.87, and 7.36, 7.84 and 8.41 on one of ogbn-products' size (NVIDIA H200).
+const FLIGHT: usize = 4;
 /// Most elements of a load: columns of one byte each are a word.
 const VECTOR: usize = 4;
 /// Elements of a load: as many as leave no unit of the smallest team idle.
@@ -65,10 +74,12 @@ pub(super) fn launch(
     routine: Option<Routine>,
 ) -> Result<Handle, KernelError> {
     let sum = super::rounded(client, x.dtype)?;
+    // All units of a plane are one team where there is room for no more sums.
+    let bytes = |plane: u32| room(plane as usize, plane as usize, x.width) * sum.size();
     let planes = match routine {
         Some(Routine::Unit) => None,
-        Some(Routine::Plane) => Some(check(client, "plane", padded(x.width, BANKS) * sum.size())?),
-        None => check(client, "plane", padded(x.width, BANKS) * sum.size()).ok(),
+        Some(forced) => Some(check(client, forced.name(), bytes)?),
+        None => check(client, "plane", bytes).ok(),
     };
     let Operand { csr, partition, .. } = operand;
     let elements = csr.rows * x.width;
@@ -85,18 +96,41 @@ pub(super) fn launch(
     let partials = allocate(client, "partials", slots, sum)?;
     let arguments = operand.arguments(client, x.dtype, sum)?;
     let partials_argument = argument(&partials, "partials", sum, slots)?;
-    let values = argument(x.values, "values", x.dtype, csr.cols * x.k)?;
-    let columns = argument(x.columns, "columns", x.index, csr.cols * x.k)?;
+    let packing = match routine {
+        Some(routine) => routine == Routine::Packed,
+        None => planes.is_some() && packed::pays(csr, x),
+    };
+    let packed = packing.then(|| pack(client, csr, x)).transpose()?;
+    let layout = packed
+        .as_ref()
+        .map_or(Layout::apart(x.k), |packed| packed.layout);
+    let [(values, count), (columns, places)] = match &packed {
+        Some(packed) => [
+            (&packed.handle, csr.cols * layout.values),
+            (&packed.handle, csr.cols * layout.columns),
+        ],
+        None => [(x.values, csr.cols * x.k), (x.columns, csr.cols * x.k)],
+    };
+    let values = argument(values, "values", x.dtype, count)?;
+    let columns = argument(columns, "columns", x.index, places)?;
     let result = argument(&output, "output", x.dtype, elements)?;
     // SAFETY: `argument` checks the lengths; offsets and columns are in range by the contracts of `Csr` and `Compressed`;
     // unused buffers stand in for absent ones and are not read.
     unsafe {
         if let Some(plane) = planes {
             let vector = vector(client, plane, x);
-            let shape = Shape::new(client, plane, operand, [x.k, x.width], [vector, SUMS]);
+            let shape = Shape::new(
+                client,
+                plane,
+                operand,
+                [x.k, x.width],
+                [vector, SUMS, FLIGHT],
+            );
             let cubes = partition.items().div_ceil(shape.planes as usize);
             let dim = CubeDim::new_2d(plane, shape.planes);
-            let grid = Grid::new(client, cubes, dim, largest)?;
+            let grid = Grid::new(client, cubes, dim, largest.max(places))?;
+            let [value_stride, column_stride, offset] =
+                [layout.values, layout.columns, layout.offset].map(|elements| elements / vector);
             plane_kernel::launch_unchecked(
                 client,
                 grid.count,
@@ -115,6 +149,9 @@ pub(super) fn launch(
                 partials_argument,
                 partition.items(),
                 x.k as u32,
+                value_stride,
+                column_stride,
+                offset,
                 shape,
                 [x.dtype, sum, x.index],
             );
@@ -175,6 +212,9 @@ fn plane_kernel<E: Float, S: Float, I: Numeric, N: Size>(
     partials: &mut [S],
     items: usize,
     k: u32,
+    value_stride: usize,
+    column_stride: usize,
+    offset: usize,
     #[comptime] shape: Shape,
     #[define(E, S, I)] _dtypes: [ElemType; 3],
 ) {
@@ -187,13 +227,10 @@ fn plane_kernel<E: Float, S: Float, I: Numeric, N: Size>(
         terminate!();
     }
     let teams = comptime!(shape.teams());
-    let room = comptime!(shape.teams() * shape.stride());
-    let own = UNIT_POS_Y as usize * room;
-    let mut sums = Shared::<[S]>::new_slice(comptime!(
-        shape.planes as usize * shape.teams() * shape.stride()
-    ));
+    let own = UNIT_POS_Y as usize * comptime!(shape.room());
+    let mut sums = Shared::<[S]>::new_slice(comptime!(shape.planes as usize * shape.room()));
     let mut place = UNIT_POS_X as usize;
-    while place < room {
+    while place < comptime!(shape.room()) {
         sums[own + place] = S::new(0.0);
         place += comptime!(shape.plane as usize);
     }
@@ -202,7 +239,7 @@ fn plane_kernel<E: Float, S: Float, I: Numeric, N: Size>(
     let loads = k / comptime!(shape.vector as u32);
     let team = UNIT_POS_X / shape.team;
     let lane = UNIT_POS_X - team * shape.team;
-    let first = own + team as usize * comptime!(shape.stride());
+    let first = own + (team * shape.team) as usize;
     let source = Entries::<E, S>::new(indices, weights, entries, cols, comptime!(shape.factors));
     let stride = comptime!((shape.teams() * shape.flight) as i32);
     let mut entry = item.start + i32::cast_from(team);
@@ -218,7 +255,8 @@ fn plane_kernel<E: Float, S: Float, I: Numeric, N: Size>(
             let read = min(at, item.end - 1);
             let column = source.column(read);
             let factor = source.factor(read, column);
-            let start = column * loads as usize;
+            let of_values = column * value_stride;
+            let of_columns = column * column_stride + offset;
             #[unroll]
             for m in 0..shape.members {
                 let own = lane + comptime!(m as u32 * shape.team);
@@ -227,8 +265,8 @@ fn plane_kernel<E: Float, S: Float, I: Numeric, N: Size>(
                 } else {
                     min(own, loads - 1)
                 };
-                let value = values[start + load as usize];
-                let place = columns[start + load as usize];
+                let value = values[of_values + load as usize];
+                let place = columns[of_columns + load as usize];
                 #[unroll]
                 for v in 0..shape.vector {
                     let value = S::cast_from(value.extract(v));
@@ -239,7 +277,7 @@ fn plane_kernel<E: Float, S: Float, I: Numeric, N: Size>(
                     };
                     let slot = comptime!((i * shape.members + m) * shape.vector + v);
                     terms[slot] = select(at < item.end, term, S::new(0.0));
-                    places[slot] = u32::cast_from(place.extract(v));
+                    places[slot] = sums::place(u32::cast_from(place.extract(v)), shape);
                 }
             }
         }
@@ -248,7 +286,7 @@ fn plane_kernel<E: Float, S: Float, I: Numeric, N: Size>(
             #[unroll]
             for m in 0..shape.members {
                 if comptime!(shape.full) {
-                    add::<S>(
+                    sums::add::<S>(
                         &mut sums,
                         first,
                         &terms,
@@ -258,7 +296,7 @@ fn plane_kernel<E: Float, S: Float, I: Numeric, N: Size>(
                     );
                 } else {
                     if lane + comptime!(m as u32 * shape.team) < loads {
-                        add::<S>(
+                        sums::add::<S>(
                             &mut sums,
                             first,
                             &terms,
@@ -274,14 +312,11 @@ fn plane_kernel<E: Float, S: Float, I: Numeric, N: Size>(
         entry += stride;
     }
 
+    sums::collect::<S>(&mut sums, own, shape);
     let row = item.row as usize;
     let mut column = UNIT_POS_X as usize;
     while column < comptime!(shape.width) {
-        let mut sum = sums[own + column];
-        #[unroll]
-        for team in 1..teams {
-            sum += sums[own + comptime!(team * shape.stride()) + column];
-        }
+        let mut sum = sums[own + column + column / comptime!(shape.plane as usize)];
         if item.slot < 0 {
             if comptime!(shape.factors.rows) {
                 sum *= row_factor::<S>(rows, row, comptime!(shape.factors));
@@ -291,28 +326,6 @@ fn plane_kernel<E: Float, S: Float, I: Numeric, N: Size>(
             partials[item.slot as usize * comptime!(shape.width) + column] = sum;
         }
         column += comptime!(shape.plane as usize);
-    }
-}
-
-/// Adds the terms of a load, whose places differ.
-#[cube]
-fn add<S: Float>(
-    sums: &mut Shared<[S]>,
-    first: usize,
-    terms: &Array<S>,
-    places: &Array<u32>,
-    #[comptime] load: usize,
-    #[comptime] vector: usize,
-) {
-    let mut before = Array::<S>::new(vector);
-    #[unroll]
-    for v in 0..vector {
-        before[v] = sums[first + places[comptime!(load * vector + v)] as usize];
-    }
-    #[unroll]
-    for v in 0..vector {
-        let slot = comptime!(load * vector + v);
-        sums[first + places[slot] as usize] = before[v] + terms[slot];
     }
 }
 

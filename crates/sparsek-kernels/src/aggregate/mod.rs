@@ -9,9 +9,11 @@ mod compressed;
 mod entries;
 mod forward;
 mod gather;
+mod packed;
 mod partition;
 mod sddmm;
 mod shape;
+mod sums;
 
 use cubecl::{
     ir::{ElemType, FloatKind},
@@ -170,7 +172,8 @@ pub fn spmm(
 /// `[rows, width]`.
 ///
 /// Reads k values and columns for each entry. With planes, sums are in shared memory; else a unit looks for its column in each
-/// entry. `routine` forces one of [`ROUTINES`]. Scratch as for [`spmm`].
+/// entry. `routine` forces one of [`ROUTINES`]. Scratch as for [`spmm`], and 128 bytes for each row of `x` where these are packed: with planes,
+/// rows of f32 of more than 64 and up to 128 bytes with their columns, 2^26 bytes of them or more, and 8 entries for each.
 ///
 /// # Errors
 ///

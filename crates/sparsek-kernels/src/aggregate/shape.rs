@@ -11,15 +11,11 @@ use crate::{
 
 /// Units of a cube: 64 and 256 take the same time within 2% (NVIDIA H200).
 const UNITS: u32 = 128;
-/// Elements of a unit whose loads are under way at a time: 8 took 2.70, 4.41 and 7.90 ms for k = 16, 32 and 64 of 256 on a graph
-/// of Reddit's size, 16 took 2.79, 4.56 and 8.02, 32 2.80, 4.59 and 8.06 (NVIDIA H200).
-const FLIGHT: usize = 8;
-
-/// Units of a plane, where planes can wait for themselves and so many bytes of shared memory are there for each.
+/// Units of a plane, where planes can wait for themselves and the bytes that one of so many units needs of shared memory are there.
 pub(super) fn check(
     client: &Client,
     routine: &'static str,
-    bytes: usize,
+    bytes: impl Fn(u32) -> usize,
 ) -> Result<u32, KernelError> {
     let refuse = |reason: String| Err(KernelError::Routine { routine, reason });
     let features = &client.features().plane;
@@ -27,8 +23,9 @@ pub(super) fn check(
     let room = client.properties().hardware.max_shared_memory_size / 2;
     match plane_size(client) {
         _ if is_llvmpipe(client) => refuse(NO_LAYOUTS.into()),
-        Some(_) if bytes > room => refuse(format!(
-            "{bytes} bytes of shared memory for a row; a cube may use {room}"
+        Some(plane) if bytes(plane) > room => refuse(format!(
+            "{} bytes of shared memory for a row; a cube may use {room}",
+            bytes(plane)
         )),
         Some(plane) if able => Ok(plane),
         _ => {
@@ -57,13 +54,14 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// For entries of k elements, loaded `vector` at a time, of rows of `width`; a plane has at most `sums` sums.
+    /// For entries of k elements, loaded `vector` at a time, of rows of `width`; a plane has at most `sums` sums, and a unit about
+    /// `flight` elements under way.
     pub fn new(
         client: &Client,
         plane: u32,
         operand: &Operand,
         [k, width]: [usize; 2],
-        [vector, sums]: [usize; 2],
+        [vector, sums, flight]: [usize; 3],
     ) -> Self {
         let loads = k / vector;
         let team = loads
@@ -72,20 +70,23 @@ impl Shape {
             .min(plane as usize);
         let members = loads.div_ceil(team);
         let planes = units_per_cube(client, UNITS) / plane;
-        // Sums of f64 at most.
-        let bytes = plane as usize / team * padded(width, team) * size_of::<f64>();
-        let room = client.properties().hardware.max_shared_memory_size / 2;
-        let planes = planes.clamp(1, (room / bytes).max(1) as u32);
-        Self {
+        let shape = Self {
             plane,
             planes,
             team: team as u32,
             vector,
             members,
             full: members * team == loads,
-            flight: (FLIGHT / (members * vector)).max(1),
+            flight: (flight / (members * vector)).max(1),
             width,
             factors: operand.factors(),
+        };
+        // Sums of f64 at most.
+        let bytes = shape.room() * size_of::<f64>();
+        let room = client.properties().hardware.max_shared_memory_size / 2;
+        Self {
+            planes: planes.clamp(1, (room / bytes).max(1) as u32),
+            ..shape
         }
     }
 
@@ -93,20 +94,21 @@ impl Shape {
         (self.plane / self.team) as usize
     }
 
-    /// Distance between the sums of teams.
-    pub fn stride(&self) -> usize {
-        padded(self.width, self.team as usize)
+    /// Columns that lie in one bank, in the sums of a team: [`super::sums`].
+    pub fn group(&self) -> usize {
+        self.width.div_ceil(self.team as usize)
+    }
+
+    /// Sums of a plane.
+    pub fn room(&self) -> usize {
+        room(self.plane as usize, self.team as usize, self.width)
     }
 }
 
-/// Words of shared memory that are served at a time.
-pub(super) const BANKS: usize = 32;
-
-/// Elements between the sums of teams of so many units: the same column of all teams lies in other banks, because rows that are
-/// alike, as those of trained networks are, have members in the same columns. On a graph of Reddit's size a product took 7.4 ms
-/// in such layers without and 4.7 with (4.4 in the first; NVIDIA H200).
-pub(super) fn padded(width: usize, team: usize) -> usize {
-    width.next_multiple_of(BANKS) + team.min(BANKS)
+/// Sums of a plane whose teams have so many units: a group of columns in each bank, or all columns in a row with one left out after
+/// each plane of them.
+pub(super) fn room(plane: usize, team: usize, width: usize) -> usize {
+    (plane * width.div_ceil(team)).max(width + width.div_ceil(plane))
 }
 
 /// Fewest units that share an entry, so that there are no more than `sums` sums.
