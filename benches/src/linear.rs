@@ -16,7 +16,7 @@ use crate::{
     case::RowCase,
     copy,
     record::{self, Record},
-    timing::{measure_tensors, wall_clock},
+    timing::{measure_tensors, time_tensors},
 };
 
 /// Rows of a result that are compared with sums in f64.
@@ -216,15 +216,10 @@ impl Problem {
         copy_gbps: f64,
     ) -> anyhow::Result<Record> {
         let device = &backend.device;
-        let mut output = None;
-        let first_ms = wall_clock(|| {
-            output = Some(self.ours(method));
-            Ok(device.sync()?)
-        })?;
-        let checked = self.check(method, &output.expect("it ran"))?;
+        let run = || self.ours(method);
+        let times = time_tensors(device, run, |found| self.check(method, &found))?;
         let (rows, inputs, outputs) = (self.case.rows, self.case.cols, self.case.k);
         let bytes = 4.0 * (rows * (inputs + outputs) + inputs * outputs) as f64;
-        let ms = measure_tensors(device, || drop(self.ours(method)))?;
         let burn_ms = match burn {
             true => Some(measure_tensors(device, || drop(self.burns(method)))?),
             false => None,
@@ -238,11 +233,11 @@ impl Problem {
             method: method.name().into(),
             form: "matrix".into(),
             dist: "uniform".into(),
-            ms,
-            first_ms,
+            ms: times.ms,
+            first_ms: times.first_ms,
             floor_ms: bytes / copy_gbps / 1e6,
             copy_gbps,
-            checked,
+            checked: times.checked,
             burn_ms,
         })
     }

@@ -24,6 +24,16 @@ const AHEAD_MS: f64 = 200.0;
 /// Most runs in a sample.
 const MOST_RUNS: f64 = 64.0;
 
+/// What was measured.
+pub struct Times {
+    /// Milliseconds of one call, the median of many.
+    pub ms: f64,
+    /// Wall-clock milliseconds of the first call.
+    pub first_ms: f64,
+    /// Rows compared with the oracle.
+    pub checked: usize,
+}
+
 /// Milliseconds of device time of one run of kernels, the median of many, after a warm-up.
 pub fn measure(client: &Client, mut run: impl FnMut() + Send) -> anyhow::Result<f64> {
     warm_up(&mut run, || Ok(future::block_on(client.sync())?))?;
@@ -46,6 +56,24 @@ pub fn measure_tensors(device: &Device, mut run: impl FnMut() + Send) -> anyhow:
         let options = ProfileOptions::default().flush();
         let ((), duration) = device.profile_with(options, &mut run)?;
         milliseconds(duration)
+    })
+}
+
+/// Times the first call of tensor operations, checks the result of the second, times the others.
+pub fn time_tensors<O>(
+    device: &Device,
+    run: impl Fn() -> O + Send + Sync,
+    check: impl FnOnce(O) -> anyhow::Result<usize>,
+) -> anyhow::Result<Times> {
+    let first_ms = wall_clock(|| {
+        drop(run());
+        Ok(device.sync()?)
+    })?;
+    let checked = check(run())?;
+    Ok(Times {
+        ms: measure_tensors(device, || drop(run()))?,
+        first_ms,
+        checked,
     })
 }
 

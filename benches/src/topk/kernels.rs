@@ -8,8 +8,8 @@ use sparsek_kernels::{
 };
 use sparsek_tests::element::Element;
 
-use super::{CHECKED_ROWS, Form, Output, Problem, Times, check};
-use crate::timing::{measure, wall_clock};
+use super::{CHECKED_ROWS, Form, Output, Problem, check};
+use crate::timing::{Times, measure, wall_clock};
 
 /// Checks, then times.
 pub fn time<T: Element>(client: &Client, problem: &Problem<T>) -> anyhow::Result<Times> {

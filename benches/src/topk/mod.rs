@@ -13,7 +13,6 @@ use arguments::method;
 pub use arguments::{Arguments, distribution};
 use check::{Output, check};
 pub use kernels::checked_members;
-use problem::Times;
 pub use problem::{Form, Problem, seeded_rows};
 
 use crate::{

@@ -46,16 +46,6 @@ pub struct Problem<'a, T> {
     pub gradients: Vec<T>,
 }
 
-/// What was measured.
-pub struct Times {
-    /// Milliseconds of one call, the median of many.
-    pub ms: f64,
-    /// Wall-clock milliseconds of the first call.
-    pub first_ms: f64,
-    /// Rows compared with the oracle.
-    pub checked: usize,
-}
-
 impl<'a, T: Element> Problem<'a, T> {
     /// To be selected from exactly.
     pub fn new(case: &'a RowCase, form: Form, input: &'a [T]) -> Self {

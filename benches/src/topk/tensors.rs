@@ -12,8 +12,8 @@ use sparsek::{
 };
 use sparsek_tests::element::Element;
 
-use super::{CHECKED_ROWS, Form, Output, Problem, Times, check};
-use crate::timing::{measure_tensors, wall_clock};
+use super::{CHECKED_ROWS, Form, Output, Problem, check};
+use crate::timing::{Times, measure_tensors, time_tensors};
 
 /// Checks, then times.
 pub fn time<T: Element>(device: &Device, problem: &Problem<T>) -> anyhow::Result<Times> {
@@ -60,7 +60,7 @@ fn pairs<T: Element, K: Ordered>(device: &Device, problem: &Problem<T>) -> anyho
     let x = input::<T, K>(device, problem);
     let options = options(problem);
     let run = || topk(x.clone(), &options);
-    timed(device, run, |(values, indices)| {
+    time_tensors(device, run, |(values, indices)| {
         let values = elements::<T>(&values.into_data());
         let indices: Vec<u32> = indices.into_data().iter::<u32>().collect();
         check(problem, &Output::Pairs(&values, &indices), CHECKED_ROWS)
@@ -71,7 +71,7 @@ fn mask<T: Element>(device: &Device, problem: &Problem<T>) -> anyhow::Result<Tim
     let x = input::<T, Float>(device, problem);
     let options = options(problem);
     let run = || topk_mask(x.clone(), &options);
-    timed(device, run, |masked| dense(problem, &masked))
+    time_tensors(device, run, |masked| dense(problem, &masked))
 }
 
 /// The backward operation alone: what the gradient of the values is put through.
@@ -89,25 +89,7 @@ fn gradient<T: Element>(device: &Device, problem: &Problem<T>) -> anyhow::Result
         );
         Tensor::<2>::from_dispatch(gradient)
     };
-    timed(device, run, |found| dense(problem, &found))
-}
-
-/// Times the first call, checks the result of the second, times the others.
-fn timed<O>(
-    device: &Device,
-    run: impl Fn() -> O + Send + Sync,
-    check: impl FnOnce(O) -> anyhow::Result<usize>,
-) -> anyhow::Result<Times> {
-    let first_ms = wall_clock(|| {
-        drop(run());
-        Ok(device.sync()?)
-    })?;
-    let checked = check(run())?;
-    Ok(Times {
-        ms: measure_tensors(device, || drop(run()))?,
-        first_ms,
-        checked,
-    })
+    time_tensors(device, run, |found| dense(problem, &found))
 }
 
 fn dense<T: Element>(problem: &Problem<T>, found: &Tensor<2>) -> anyhow::Result<usize> {

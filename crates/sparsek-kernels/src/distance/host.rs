@@ -173,15 +173,22 @@ fn merge<M: HostSemiring, S: Real>(
     }
 }
 
+/// How sums are found.
+enum Way<S> {
+    /// Rows of the one are laid dense, and the entries of the other meet them.
+    Dense,
+    /// Entries of the one meet those of a column of `y`: products run over the columns of both only.
+    Columns(Columns<S>),
+    /// Both rows are gone through.
+    Merge,
+}
+
 /// Two matrices, ready for distances between their rows.
 struct Two<'a, M, S> {
     /// Nothing where both are the same.
     x: Option<Ready<'a, S>>,
     y: Ready<'a, S>,
-    /// Of `y`, where products run over the columns of both only.
-    columns: Option<Columns<S>>,
-    /// Whether rows are laid dense.
-    dense: bool,
+    way: Way<S>,
     p: S,
     needs: Needs,
     semiring: PhantomData<fn() -> M>,
@@ -211,7 +218,7 @@ impl<'a, M: HostSemiring, S: Real> Two<'a, M, S> {
         let (needs, p) = (self.needs, self.p);
         let from = if own { i } else { 0 };
         let row: Vec<(u32, S)> = self.left().row(i).collect();
-        let Some(columns) = &self.columns else {
+        let Way::Columns(columns) = &self.way else {
             for (j, output) in (from..).zip(output) {
                 let merged = merge::<M, S>(&row, self.y.row(j), [p, S::new(f32::INFINITY)], needs);
                 let sums = self.sums(i, j, merged.total, merged.other);
@@ -232,12 +239,11 @@ impl<'a, M: HostSemiring, S: Real> Two<'a, M, S> {
                 }
             }
         }
-        self.finish(i, from, output, &others);
+        self.finish((i, &row), from, output, &others);
     }
 
-    /// Distances from their sums: of row `i` to the rows of `y` from one on.
-    fn finish(&self, i: usize, from: usize, output: &mut [S], others: &[S]) {
-        let row: Vec<(u32, S)> = self.left().row(i).collect();
+    /// Distances from their sums: of row `i`, whose entries these are, to the rows of `y` from one on.
+    fn finish(&self, (i, row): (usize, &[(u32, S)]), from: usize, output: &mut [S], others: &[S]) {
         for (place, output) in output.iter_mut().enumerate() {
             let j = from + place;
             let other = others.get(place).copied().unwrap_or(S::new(0.0));
@@ -245,7 +251,7 @@ impl<'a, M: HostSemiring, S: Real> Two<'a, M, S> {
             let mut core = M::core(sums);
             let kept = core >= S::new(CANCELLED) * M::scale(sums);
             if self.needs.direct && !kept {
-                core = merge::<M, S>(&row, self.y.row(j), [self.p, *output], self.needs).direct;
+                core = merge::<M, S>(row, self.y.row(j), [self.p, *output], self.needs).direct;
             }
             *output = M::finalise(core, sums);
         }
@@ -257,7 +263,7 @@ impl<'a, M: HostSemiring, S: Real> Two<'a, M, S> {
         if across == 0 {
             return;
         }
-        if self.dense {
+        if let Way::Dense = self.way {
             let lay = || vec![[S::new(0.0); LANES]; self.y.matrix.cols];
             let tiles = output.par_chunks_mut(LANES * across).enumerate();
             tiles.for_each_init(lay, |laid, (tile, output)| {
@@ -321,12 +327,17 @@ pub(super) fn pairwise<M: HostSemiring, S: Real>(
     let (rows, across) = (x.unwrap_or(y).rows(), y.rows());
     let y = Ready::new::<M>(*y, p, needs);
     let x = x.map(|x| Ready::new::<M>(*x, p, needs));
-    let dense = tiles::serves::<S>(x.as_ref().unwrap_or(&y), &y, needs);
+    let way = if tiles::serves::<S>(x.as_ref().unwrap_or(&y), &y, needs) {
+        Way::Dense
+    } else if needs.annihilates {
+        Way::Columns(Columns::new(&y))
+    } else {
+        Way::Merge
+    };
     let two = Two::<M, S> {
         x,
-        columns: (needs.annihilates && !dense).then(|| Columns::new(&y)),
         y,
-        dense,
+        way,
         p,
         needs,
         semiring: PhantomData,

@@ -85,7 +85,8 @@ impl<M: HostSemiring, S: Real> Two<'_, M, S> {
         }
         for (i, row) in rows.zip(output.chunks_exact_mut(across)) {
             let from = if own { i } else { 0 };
-            self.finish(i, from, &mut row[from..], &[]);
+            let entries: Vec<(u32, S)> = self.left().row(i).collect();
+            self.finish((i, &entries), from, &mut row[from..], &[]);
         }
     }
 }
