@@ -34,8 +34,11 @@ const UNITS: u32 = 1024;
 const ROWS: usize = 2;
 const SHORT_ROWS: usize = 4;
 const COLUMNS: usize = 256;
-/// Cubes to begin with, so that no processor is without one.
+/// Most cubes, about. Each fills its own tile, which takes as long as so many rows on the left.
 const CUBES: usize = 1024;
+const FILL: usize = 16;
+/// Processors where the device does not tell: each has one cube at a time.
+const PROCESSORS: usize = 64;
 /// Entries that are looked at together.
 const STEP: u32 = 4;
 /// Bytes of shared memory that are not for values.
@@ -74,6 +77,26 @@ impl Blueprint {
     /// Rows of a tile.
     fn width(&self) -> usize {
         self.rows * self.plane as usize
+    }
+
+    /// Chunks of rows on the left: the most that let processors wait for no more than 2% longer than they must, where all take cubes in
+    /// turn.
+    fn chunks(&self, [rows, tiles]: [usize; 2], processors: usize) -> usize {
+        let most = CUBES
+            .div_ceil(tiles)
+            .min(rows.div_ceil(self.planes as usize));
+        let time = |chunks: &usize| {
+            let chunk = rows.div_ceil(*chunks);
+            let cubes = |tile: usize| match self.half {
+                true => rows.min((tile + 1) * self.width()).div_ceil(chunk),
+                false => rows.div_ceil(chunk),
+            };
+            let cubes: usize = (0..tiles).map(cubes).sum();
+            cubes.div_ceil(processors) * (chunk + FILL)
+        };
+        let least = (1..=most).map(|chunks| time(&chunks)).min();
+        let good = |chunks: &usize| least.is_some_and(|least| time(chunks) <= least + least / 50);
+        (1..=most).rev().find(good).unwrap_or(1)
     }
 
     /// Values of a lane's row of each lane, with a column of zeros.
@@ -152,8 +175,10 @@ impl Sweep<'_> {
         };
         let [rows, across] = [left.rows.len(), right.rows.len()];
         let tiles = across.div_ceil(blueprint.width());
-        let planes = blueprint.planes as usize;
-        let chunks = CUBES.div_ceil(tiles).min(rows.div_ceil(planes));
+        let hardware = &client.properties().hardware;
+        let processors = hardware.num_streaming_multiprocessors;
+        let processors = processors.map_or(PROCESSORS, |count| count as usize);
+        let chunks = blueprint.chunks([rows, tiles], processors);
         let chunk = rows.div_ceil(chunks);
         let noted = [rows * (blocks + 1), across * (blocks + 1)];
         let dim = CubeDim::new_2d(blueprint.plane, blueprint.planes);

@@ -25,17 +25,19 @@ use super::{expect, tensor};
 use crate::ops::{DistanceGradientOps, DistanceOps, DistanceSpec, NearestSpec, Turned};
 
 /// Most bytes of distances in memory at a time, and of the counters of an index: with what selects, and with what pools round
-/// up to, they stay within 2 GiB.
+/// up to, they stay within 2 GiB. Copies of very many entries, of 12 bytes each where they are f32, leave less for distances.
 const BATCH_BYTES: usize = 512 << 20;
 const COUNTER_BYTES: usize = 256 << 20;
+const COPIES_BYTES: usize = 1600 << 20;
+const COPY: usize = 12;
 /// Both take at most one part in so many of the memory that is free.
 const SHARE: u64 = 8;
 
 /// So many bytes of distances are not worth asking what is free.
 const FEW_BYTES: usize = 64 << 20;
 
-/// Bytes of the distances and of the counters that are in memory at a time, of so many bytes of distances in all.
-fn budget(client: &Client, all: usize) -> [usize; 2] {
+/// Bytes of the distances and of the counters that are in memory at a time, of so many bytes of distances in all, to so many entries.
+fn budget(client: &Client, all: usize, entries: usize) -> [usize; 2] {
     let memory = &client.properties().memory;
     let most = match memory.max_memory() {
         Some(all_memory) if all > FEW_BYTES => {
@@ -45,7 +47,9 @@ fn budget(client: &Client, all: usize) -> [usize; 2] {
         _ => u64::MAX,
     };
     let most = most.min(memory.max_page_size) as usize;
-    [BATCH_BYTES.min(most), COUNTER_BYTES.min(most)]
+    let left = COPIES_BYTES.saturating_sub(entries.saturating_mul(COPY));
+    let batch = BATCH_BYTES.min(left.max(FEW_BYTES));
+    [batch.min(most), COUNTER_BYTES.min(most)]
 }
 
 /// A matrix in three tensors.
@@ -315,7 +319,7 @@ impl DistanceOps for CubeBackend {
         let (matrix, by) = (y.matrix(), &spec.by);
         let pairs = x.matrix().rows.saturating_mul(matrix.rows);
         let size = output_dtype(&x.values).size();
-        let [bytes, counters] = budget(client, pairs.saturating_mul(size));
+        let [bytes, counters] = budget(client, pairs.saturating_mul(size), matrix.nnz);
         let part = index_part(client, &matrix, by.distance, by.routine, counters);
         let part = expect("kneighbors", part);
         let found = match part < matrix.rows && pairs > 0 && spec.k > 0 {
