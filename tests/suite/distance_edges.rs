@@ -29,6 +29,10 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
         let case = case("chebyshev-of-ties");
         cases.add(backend, case, move |b| ties::<f32>(b, routine));
     }
+    // Devices add up the columns of a pair one by one: docs/guarantees.md.
+    if backend.client.is_none() {
+        cases.check(backend, "tensor/distance/auto/f32/counts", counts);
+    }
     let case = |dtype: &str| format!("tensor/distance/auto/{dtype}/chebyshev-of-ties");
     cases.add(backend, case("f64"), |b| ties::<f64>(b, None));
     cases.add(backend, case("f16"), |b| ties::<half::f16>(b, None));
@@ -82,6 +86,36 @@ fn quotients(backend: &Backend, routine: Option<Routine>) -> Outcome {
         }
     }
     Ok(Verdict::Passed)
+}
+
+/// Full rows of few values, logarithms of counts, whose terms are all rounded to one side: dense rows, columns and merging.
+fn counts(backend: &Backend) -> Result<(), String> {
+    const COLS: usize = 26_000;
+    let mut random = Random::new(15);
+    let mut matrix = |rows: usize| Csr {
+        rows,
+        cols: COLS,
+        indptr: (0..=rows).map(|row| (row * COLS) as u32).collect(),
+        indices: (0..rows * COLS).map(|at| (at % COLS) as u32).collect(),
+        weights: (0..rows * COLS)
+            .map(|_| f64::from(random.below(3) as u32 + 2).ln())
+            .collect(),
+    };
+    let (x, y) = (rounded::<f32>(&matrix(2)), rounded::<f32>(&matrix(3)));
+    for metric in [
+        Metric::Dot,
+        Metric::Manhattan,
+        Metric::Canberra,
+        Metric::BrayCurtis,
+        Metric::JensenShannon,
+        Metric::Minkowski(3.0),
+    ] {
+        let found = distances::<f32>(backend, [&x, &y], metric.into())?;
+        let found = found.map_err(|refused| format!("{refused:?}"))?;
+        let rows = [&x, &y].map(Csr::dense);
+        check(metric.name(), metric, &found, [&rows[0], &rows[1]], SINGLE)?;
+    }
+    Ok(())
 }
 
 /// Rows that have all columns of another, or all but one, and some of them something else.

@@ -14,6 +14,10 @@ use super::{
 };
 use tiles::LANES;
 
+/// Entries of a row that are added up before their sum is added to that of the row: terms that are alike, as those of counts are, are
+/// all rounded the same way, and errors of a long row would add up.
+const PART: usize = 128;
+
 /// A CSR matrix in the host's memory; columns of a row ascend.
 #[derive(Clone, Copy, Debug)]
 pub struct HostMatrix<'a, S> {
@@ -136,6 +140,25 @@ struct Merged<S> {
     direct: S,
 }
 
+impl<S: Real> Merged<S> {
+    fn none<M: HostSemiring>() -> Self {
+        let zero = S::new(0.0);
+        Self {
+            total: M::identity(),
+            other: zero,
+            direct: zero,
+        }
+    }
+
+    fn and<M: HostSemiring>(self, next: Self, needs: Needs) -> Self {
+        Self {
+            total: M::reduce(self.total, next.total),
+            other: self.other + next.other,
+            direct: joined(needs, self.direct, next.direct),
+        }
+    }
+}
+
 /// Goes through both rows, or as far as a maximum of [`HostSemiring::direct`] is as great as any can be.
 fn merge<M: HostSemiring, S: Real>(
     x: &[(u32, S)],
@@ -144,32 +167,32 @@ fn merge<M: HostSemiring, S: Real>(
     needs: Needs,
 ) -> Merged<S> {
     let zero = S::new(0.0);
-    let mut merged = Merged {
-        total: M::identity(),
-        other: zero,
-        direct: zero,
-    };
+    let mut before = Merged::none::<M>();
     let mut x = x.iter().copied().peekable();
     let mut y = y.peekable();
     loop {
-        let column = match (x.peek(), y.peek()) {
-            (Some(a), Some(b)) => a.0.min(b.0),
-            (Some(a), None) => a.0,
-            (None, Some(b)) => b.0,
-            (None, None) => return merged,
-        };
-        let a = x.next_if(|entry| entry.0 == column);
-        let b = y.next_if(|entry| entry.0 == column);
-        let both = a.is_some() && b.is_some();
-        let [a, b] = [a, b].map(|entry| entry.map_or(zero, |entry| entry.1));
-        if both || !needs.annihilates {
-            merged.total = M::reduce(merged.total, M::product(a, b, p));
-            merged.other += M::other(a, b);
+        let mut merged = Merged::none::<M>();
+        for _ in 0..PART {
+            let column = match (x.peek(), y.peek()) {
+                (Some(a), Some(b)) => a.0.min(b.0),
+                (Some(a), None) => a.0,
+                (None, Some(b)) => b.0,
+                (None, None) => return before.and::<M>(merged, needs),
+            };
+            let a = x.next_if(|entry| entry.0 == column);
+            let b = y.next_if(|entry| entry.0 == column);
+            let both = a.is_some() && b.is_some();
+            let [a, b] = [a, b].map(|entry| entry.map_or(zero, |entry| entry.1));
+            if both || !needs.annihilates {
+                merged.total = M::reduce(merged.total, M::product(a, b, p));
+                merged.other += M::other(a, b);
+            }
+            merged.direct = joined(needs, merged.direct, M::direct(a, b, p));
+            if needs.maxima && merged.direct >= most {
+                return before.and::<M>(merged, needs);
+            }
         }
-        merged.direct = joined(needs, merged.direct, M::direct(a, b, p));
-        if needs.maxima && merged.direct >= most {
-            return merged;
-        }
+        before = before.and::<M>(merged, needs);
     }
 }
 
@@ -226,17 +249,33 @@ impl<'a, M: HostSemiring, S: Real> Two<'a, M, S> {
             }
             return;
         };
-        output.fill(M::identity());
-        let mut others = vec![S::new(0.0); if needs.other { output.len() } else { 0 }];
+        let none = || vec![S::new(0.0); if needs.other { output.len() } else { 0 }];
+        let (mut others, mut next_others) = (none(), none());
+        let mut next = vec![M::identity(); if row.len() > PART { output.len() } else { 0 }];
         let first = self.left().matrix.entries(i).start;
-        for (at, &(column, a)) in row.iter().enumerate() {
-            for &(j, b) in columns.column(column, own.then_some(first + at)) {
-                let place = j as usize - from;
-                let total = &mut output[place];
-                *total = M::reduce(*total, M::product(a, b, p));
-                if needs.other {
-                    others[place] += M::other(a, b);
+        let add = |at: usize, sums: &mut [S], others: &mut [S]| {
+            sums.fill(M::identity());
+            others.fill(S::new(0.0));
+            let part = at..(at + PART).min(row.len());
+            for (at, &(column, a)) in part.clone().zip(&row[part]) {
+                for &(j, b) in columns.column(column, own.then_some(first + at)) {
+                    let place = j as usize - from;
+                    let sum = &mut sums[place];
+                    *sum = M::reduce(*sum, M::product(a, b, p));
+                    if needs.other {
+                        others[place] += M::other(a, b);
+                    }
                 }
+            }
+        };
+        add(0, output, &mut others);
+        for at in (PART..row.len()).step_by(PART) {
+            add(at, &mut next, &mut next_others);
+            for (sum, &next) in output.iter_mut().zip(&next) {
+                *sum = M::reduce(*sum, next);
+            }
+            for (other, &next) in others.iter_mut().zip(&next_others) {
+                *other += next;
             }
         }
         self.finish((i, &row), from, output, &others);

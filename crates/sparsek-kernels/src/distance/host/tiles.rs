@@ -2,7 +2,7 @@
 
 use multiversion::multiversion;
 
-use super::{Ready, Two};
+use super::{PART, Ready, Two};
 use crate::distance::{
     Dense,
     semiring::{HostSemiring, Needs, Real},
@@ -50,13 +50,19 @@ fn sweep<M: HostSemiring, S: Real>(
     values: &[S],
     p: S,
 ) -> Lanes<S> {
-    let mut sums = [M::identity(); LANES];
-    for (&column, &b) in columns.iter().zip(values) {
-        for (sum, &a) in sums.iter_mut().zip(&laid[column as usize]) {
-            *sum = M::reduce(*sum, M::product(a, b, p));
+    let mut before = [M::identity(); LANES];
+    for (columns, values) in columns.chunks(PART).zip(values.chunks(PART)) {
+        let mut sums = [M::identity(); LANES];
+        for (&column, &b) in columns.iter().zip(values) {
+            for (sum, &a) in sums.iter_mut().zip(&laid[column as usize]) {
+                *sum = M::reduce(*sum, M::product(a, b, p));
+            }
+        }
+        for (before, sum) in before.iter_mut().zip(sums) {
+            *before = M::reduce(*before, sum);
         }
     }
-    sums
+    before
 }
 
 impl<M: HostSemiring, S: Real> Two<'_, M, S> {
