@@ -89,6 +89,18 @@ pub(crate) fn units_per_cube(client: &Client, wanted: u32) -> u32 {
     1 << most.ilog2()
 }
 
+/// Processors of the device, which work side by side; 64 where it does not tell.
+pub(crate) fn processors(client: &Client) -> usize {
+    let hardware = &client.properties().hardware;
+    hardware.num_streaming_multiprocessors.unwrap_or(64) as usize
+}
+
+/// Whether a buffer begins at a multiple of so many bytes, so that loads as wide can be taken from it.
+pub(crate) fn aligned(handle: &Handle, bytes: usize) -> bool {
+    let offset = handle.offset_start.unwrap_or(0) as usize;
+    offset.is_multiple_of(bytes)
+}
+
 /// Fails when the device lacks the dtype.
 pub(crate) fn require_dtype(client: &Client, dtype: ElemType) -> Result<(), KernelError> {
     if client.properties().supports_type(dtype) {

@@ -180,7 +180,7 @@ fn same_length(lists: Vec<Tensor<1>>) -> Result<Vec<Tensor<1>>, TrainError> {
     match lists.windows(2).all(|two| two[0].dims() == two[1].dims()) {
         true => Ok(lists),
         false => Err(TrainError::Device(
-            "the devices have gradients of different parameters".to_string(),
+            "the devices have lists of different parameters".to_string(),
         )),
     }
 }

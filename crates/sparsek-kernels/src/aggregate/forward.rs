@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     error::KernelError,
-    launch::{Grid, allocate, argument},
+    launch::{Grid, aligned, allocate, argument},
 };
 
 /// How products with compressed rows are mapped to units.
@@ -49,20 +49,17 @@ const SUMS: usize = 1024;
 const FLIGHT: usize = 4;
 /// Most elements of a load: columns of one byte each are a word.
 const VECTOR: usize = 4;
+
 /// Elements of a load: as many as leave no unit of the smallest team idle.
 fn vector(client: &Client, plane: u32, x: &Compressed) -> usize {
-    let aligned = |handle: &Handle, size: usize, vector: usize| {
-        let offset = handle.offset_start.unwrap_or(0) as usize;
-        offset.is_multiple_of(vector * size)
-    };
     let fitting = client
         .io_optimized_vector_sizes(x.dtype.size())
         .filter(|&vector| {
             vector <= VECTOR
                 && x.k.is_multiple_of(vector)
                 && x.k / vector >= fewest(plane, x.width, SUMS)
-                && aligned(x.values, x.dtype.size(), vector)
-                && aligned(x.columns, x.index.size(), vector)
+                && aligned(x.values, vector * x.dtype.size())
+                && aligned(x.columns, vector * x.index.size())
         });
     fitting.max().unwrap_or(1)
 }

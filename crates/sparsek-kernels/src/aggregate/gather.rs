@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     error::KernelError,
-    launch::{Grid, allocate, argument},
+    launch::{Grid, aligned, allocate, argument},
 };
 
 /// Entries whose loads are under way at a time; 4 and 16 take the same time within 1% (NVIDIA H200).
@@ -63,12 +63,9 @@ impl Gather<'_> {
             return [1, SLICE_MEMBERS.min(self.across())];
         }
         let size = self.dtype.size();
-        let offset = self.x.offset_start.unwrap_or(0) as usize;
         let vector = client
             .io_optimized_vector_sizes(size)
-            .filter(|vector| {
-                self.width.is_multiple_of(*vector) && offset.is_multiple_of(vector * size)
-            })
+            .filter(|vector| self.width.is_multiple_of(*vector) && aligned(self.x, vector * size))
             .max()
             .unwrap_or(1);
         let slice = (SLICE_BYTES / size).min(self.width);

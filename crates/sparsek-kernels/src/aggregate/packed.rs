@@ -9,7 +9,7 @@ use cubecl::{
 use super::{Compressed, Csr};
 use crate::{
     error::KernelError,
-    launch::{Grid, allocate, argument},
+    launch::{Grid, aligned, allocate, argument},
 };
 
 /// Bytes that memory gives at a time: what a row must fit into with its columns, or there is nothing to gain.
@@ -84,18 +84,14 @@ pub(super) fn pack(client: &Client, csr: &Csr, x: &Compressed) -> Result<Packed,
         offset: x.k * word / size,
     };
     let columns = x.k * size / word;
-    let fits = |handle: &Handle, vector: usize| {
-        let offset = handle.offset_start.unwrap_or(0) as usize;
-        offset.is_multiple_of(vector * word)
-    };
     let vector = client
         .io_optimized_vector_sizes(word)
         .filter(|&vector| {
             [x.k, columns, words]
                 .iter()
                 .all(|n| n.is_multiple_of(vector))
-                && fits(x.values, vector)
-                && fits(x.columns, vector)
+                && aligned(x.values, vector * word)
+                && aligned(x.columns, vector * word)
         })
         .max()
         .unwrap_or(1);

@@ -11,6 +11,7 @@ use crate::{
 
 /// Units of a cube: 64 and 256 take the same time within 2% (NVIDIA H200).
 const UNITS: u32 = 128;
+
 /// Units of a plane, where planes can wait for themselves and the bytes that one of so many units needs of shared memory are there.
 pub(super) fn check(
     client: &Client,

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     error::KernelError,
-    launch::{Grid, allocate, argument},
+    launch::{Grid, allocate, argument, processors},
 };
 
 /// Planes of a cube: 4 beside one another on the left matrix's columns, 2 on the right's.
@@ -71,8 +71,7 @@ pub fn inner_product(client: &Client, x: &Rows, y: &Rows) -> Result<Handle, Kern
             reason,
         });
     }
-    let hardware = &client.properties().hardware;
-    let cubes = hardware.num_streaming_multiprocessors.unwrap_or(64) as usize;
+    let cubes = processors(client);
     let blocks = x.width.div_ceil(LEFT) * y.width.div_ceil(RIGHT);
     let most = x.rows.div_ceil(STEP);
     let workers = if most == 0 {

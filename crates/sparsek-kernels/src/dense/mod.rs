@@ -15,6 +15,8 @@ pub use inner::{inner_fits, inner_product};
 pub use normalise::{Normalised, layer_norm, layer_norm_gradient};
 pub use product::{Weight, product};
 
+use crate::launch;
+
 /// Contiguous rows in device memory.
 #[derive(Clone, Copy, Debug)]
 pub struct Rows<'a> {
@@ -39,10 +41,7 @@ impl Rows<'_> {
         let size = self.dtype.size();
         let aligned = |vector: usize| {
             let mut all = others.iter().copied().chain([self.handle]);
-            all.all(|handle| {
-                let offset = handle.offset_start.unwrap_or(0) as usize;
-                offset.is_multiple_of(vector * size)
-            })
+            all.all(|handle| launch::aligned(handle, vector * size))
         };
         client
             .io_optimized_vector_sizes(size)

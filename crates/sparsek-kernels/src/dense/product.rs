@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     error::KernelError,
-    launch::{Grid, allocate, argument},
+    launch::{Grid, allocate, argument, processors},
 };
 
 /// Planes of a cube.
@@ -107,8 +107,7 @@ pub fn product(
     if elements == 0 {
         return Ok(output);
     }
-    let hardware = &client.properties().hardware;
-    let cubes = hardware.num_streaming_multiprocessors.unwrap_or(64) as usize;
+    let cubes = processors(client);
     let blocks = weight.outputs.div_ceil(ACROSS);
     let tiles = x.rows.div_ceil(HEIGHT * PLANES);
     let workers = (cubes / blocks).clamp(1, tiles);

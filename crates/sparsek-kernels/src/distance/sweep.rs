@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     error::KernelError,
-    launch::{Grid, allocate, argument, units_per_cube},
+    launch::{Grid, allocate, argument, processors, units_per_cube},
     topk::select::plane_or_unit,
 };
 use tile::{Block, Tile, any_finite, next_row};
@@ -37,8 +37,6 @@ const COLUMNS: usize = 256;
 /// Most cubes, about. Each fills its own tile, which takes as long as so many rows on the left.
 const CUBES: usize = 1024;
 const FILL: usize = 16;
-/// Processors where the device does not tell: each has one cube at a time.
-const PROCESSORS: usize = 64;
 /// Entries that are looked at together.
 const STEP: u32 = 4;
 /// Bytes of shared memory that are not for values.
@@ -79,8 +77,8 @@ impl Blueprint {
         self.rows * self.plane as usize
     }
 
-    /// Chunks of rows on the left: the most that let processors wait for no more than 2% longer than they must, where all take cubes in
-    /// turn.
+    /// Chunks of rows on the left: the most that let processors, which have one cube at a time, wait for no more than 2% longer than they
+    /// must.
     fn chunks(&self, [rows, tiles]: [usize; 2], processors: usize) -> usize {
         let most = CUBES
             .div_ceil(tiles)
@@ -175,10 +173,7 @@ impl Sweep<'_> {
         };
         let [rows, across] = [left.rows.len(), right.rows.len()];
         let tiles = across.div_ceil(blueprint.width());
-        let hardware = &client.properties().hardware;
-        let processors = hardware.num_streaming_multiprocessors;
-        let processors = processors.map_or(PROCESSORS, |count| count as usize);
-        let chunks = blueprint.chunks([rows, tiles], processors);
+        let chunks = blueprint.chunks([rows, tiles], processors(client));
         let chunk = rows.div_ceil(chunks);
         let noted = [rows * (blocks + 1), across * (blocks + 1)];
         let dim = CubeDim::new_2d(blueprint.plane, blueprint.planes);

@@ -22,7 +22,7 @@ use super::{
 };
 use crate::{
     error::KernelError,
-    launch::{Grid, allocate, argument, require_dtype},
+    launch::{Grid, aligned, allocate, argument, require_dtype},
 };
 
 /// The dtypes that can be selected from, where the device has them.
@@ -292,13 +292,12 @@ impl Job<'_> {
 /// Elements of a load that rows, strides and offset of an input allow.
 pub(super) fn load_widths(client: &Client, input: &Rows) -> impl Iterator<Item = usize> {
     let size = input.dtype.size();
-    let offset = input.handle.offset_start.unwrap_or(0) as usize;
     let sizes = client.io_optimized_vector_sizes(size);
     sizes.filter(move |width| {
         input.col_stride == 1
             && input.cols.is_multiple_of(*width)
             && input.row_stride.is_multiple_of(*width)
-            && offset.is_multiple_of(width * size)
+            && aligned(&input.handle, width * size)
     })
 }
 
