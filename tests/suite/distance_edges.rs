@@ -28,10 +28,10 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
         }
         let case = case("chebyshev-of-ties");
         cases.add(backend, case, move |b| ties::<f32>(b, routine));
-    }
-    // Devices add up the columns of a pair one by one: docs/guarantees.md.
-    if backend.client.is_none() {
-        cases.check(backend, "tensor/distance/auto/f32/counts", counts);
+        for metric in COUNTED {
+            let case = format!("tensor/distance/{name}/f32/{}-of-counts", metric.name());
+            cases.add(backend, case, move |b| counts(b, metric, routine));
+        }
     }
     let case = |dtype: &str| format!("tensor/distance/auto/{dtype}/chebyshev-of-ties");
     cases.add(backend, case("f64"), |b| ties::<f64>(b, None));
@@ -88,34 +88,46 @@ fn quotients(backend: &Backend, routine: Option<Routine>) -> Outcome {
     Ok(Verdict::Passed)
 }
 
-/// Full rows of few values, logarithms of counts, whose terms are all rounded to one side: dense rows, columns and merging.
-fn counts(backend: &Backend) -> Result<(), String> {
-    const COLS: usize = 26_000;
+/// Metrics whose sums grow with every column, in each of the ways in which they are added up.
+const COUNTED: [Metric; 6] = [
+    Metric::Dot,
+    Metric::Manhattan,
+    Metric::Canberra,
+    Metric::BrayCurtis,
+    Metric::JensenShannon,
+    Metric::Minkowski(3.0),
+];
+
+/// Long rows of few values, logarithms of counts, whose terms are all rounded to one side. Some are full, some are not, some are short.
+fn counts(backend: &Backend, metric: Metric, routine: Option<Routine>) -> Outcome {
+    const COLS: u32 = 26_000;
     let mut random = Random::new(15);
-    let mut matrix = |rows: usize| Csr {
-        rows,
-        cols: COLS,
-        indptr: (0..=rows).map(|row| (row * COLS) as u32).collect(),
-        indices: (0..rows * COLS).map(|at| (at % COLS) as u32).collect(),
-        weights: (0..rows * COLS)
-            .map(|_| f64::from(random.below(3) as u32 + 2).ln())
-            .collect(),
+    let mut matrix = |places: &[usize]| {
+        let (mut indptr, mut indices, mut weights) = (vec![0], Vec::new(), Vec::new());
+        for &of in places {
+            indices.extend((0..COLS).filter(|_| random.below(of) == 0));
+            indptr.push(indices.len() as u32);
+        }
+        weights.extend((0..indices.len()).map(|_| f64::from(random.below(3) as u32 + 2).ln()));
+        Csr {
+            rows: places.len(),
+            cols: COLS as usize,
+            indptr,
+            indices,
+            weights,
+        }
     };
-    let (x, y) = (rounded::<f32>(&matrix(2)), rounded::<f32>(&matrix(3)));
-    for metric in [
-        Metric::Dot,
-        Metric::Manhattan,
-        Metric::Canberra,
-        Metric::BrayCurtis,
-        Metric::JensenShannon,
-        Metric::Minkowski(3.0),
-    ] {
-        let found = distances::<f32>(backend, [&x, &y], metric.into())?;
-        let found = found.map_err(|refused| format!("{refused:?}"))?;
-        let rows = [&x, &y].map(Csr::dense);
-        check(metric.name(), metric, &found, [&rows[0], &rows[1]], SINGLE)?;
-    }
-    Ok(())
+    // One entry of so many columns.
+    let (x, y) = (matrix(&[1, 3, 500]), matrix(&[1, 1, 4, 100, 7]));
+    let (x, y) = (rounded::<f32>(&x), rounded::<f32>(&y));
+    let measure = Measure::from(metric).with_routine(routine);
+    let found = match distances::<f32>(backend, [&x, &y], measure)? {
+        Ok(found) => found,
+        Err(skipped) => return Ok(skipped),
+    };
+    let rows = [&x, &y].map(Csr::dense);
+    check(metric.name(), metric, &found, [&rows[0], &rows[1]], SINGLE)?;
+    Ok(Verdict::Passed)
 }
 
 /// Rows that have all columns of another, or all but one, and some of them something else.

@@ -6,6 +6,7 @@ use sparsek::{
 };
 use sparsek_tests::{
     backend::Backend,
+    data::Random,
     oracle::{distance, spmm::Csr},
     runner::Cases,
     sparse::{Sparse, near_duplicates, rounded, upload},
@@ -17,6 +18,8 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
         cases.check(backend, case, move |b| of_metric(b, metric));
     }
     cases.check(backend, "tensor/neighbors/batches", batches);
+    let case = "tensor/neighbors/batches-of-long-rows";
+    cases.check(backend, case, batches_of_long_rows);
     cases.check(backend, "tensor/neighbors/near-duplicates", duplicates);
     cases.check(backend, "tensor/neighbors/columns", columns);
     cases.check(backend, "tensor/neighbors/errors", errors);
@@ -124,9 +127,41 @@ fn of_metric(backend: &Backend, metric: Metric) -> Result<(), String> {
 
 /// The same bits whatever the batches, also where the last is smaller than k.
 fn batches(backend: &Backend) -> Result<(), String> {
-    let counts: Csr = Sparse::ALL[3].matrix(5);
-    let index = upload::<f32>(&counts, &backend.device);
-    for metric in [Metric::Manhattan, Metric::Dot, Metric::Cosine] {
+    in_batches(backend, &Sparse::ALL[3].matrix(5))
+}
+
+/// The same of long rows, which are added up in parts, and of others.
+fn batches_of_long_rows(backend: &Backend) -> Result<(), String> {
+    const COLS: u32 = 3000;
+    let mut random = Random::new(21);
+    let (mut indptr, mut indices) = (vec![0], Vec::new());
+    for row in 0..40usize {
+        let of = if row % 8 == 0 { 1 + row / 3 } else { 100 };
+        indices.extend((0..COLS).filter(|_| random.below(of) == 0));
+        indptr.push(indices.len() as u32);
+    }
+    let weights = indices
+        .iter()
+        .map(|_| f64::from(random.below(3) as u32 + 2).ln());
+    let weights = weights.collect();
+    let rows = Csr {
+        rows: 40,
+        cols: COLS as usize,
+        indptr,
+        indices,
+        weights,
+    };
+    in_batches(backend, &rows)
+}
+
+fn in_batches(backend: &Backend, rows: &Csr) -> Result<(), String> {
+    let index = upload::<f32>(rows, &backend.device);
+    for metric in [
+        Metric::Manhattan,
+        Metric::Dot,
+        Metric::Cosine,
+        Metric::BrayCurtis,
+    ] {
         let whole = NearestNeighbors::fit(index.clone(), metric);
         for k in [1, 6, 39] {
             let expected = neighbors(&whole, None, k)?;

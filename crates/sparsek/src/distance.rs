@@ -77,6 +77,8 @@ pub struct Measure {
     distance: &'static dyn Distance,
     p: f64,
     routine: Option<Routine>,
+    /// Of the index, if it is gone through in parts.
+    density: Option<f64>,
 }
 
 impl From<Metric> for Measure {
@@ -85,6 +87,7 @@ impl From<Metric> for Measure {
             distance: metric.distance(),
             p: metric.p(),
             routine: None,
+            density: None,
         }
     }
 }
@@ -129,12 +132,22 @@ impl Measure {
             distance: Entry::<M>::of(),
             p: 0.0,
             routine: None,
+            density: None,
         }
     }
 
     /// Forces a routine.
     pub fn with_routine(self, routine: Option<Routine>) -> Self {
         Self { routine, ..self }
+    }
+
+    /// The same to parts of an index.
+    fn to_parts_of(self, index: &Csr) -> Self {
+        let places = index.rows().max(1) as f64 * index.cols().max(1) as f64;
+        Self {
+            density: Some(index.nnz() as f64 / places),
+            ..self
+        }
     }
 
     fn check(&self) -> Result<(), DistanceError> {
@@ -151,6 +164,7 @@ impl Measure {
             p: self.p,
             cols,
             routine: self.routine,
+            density: self.density,
             own,
         }
     }

@@ -3,20 +3,17 @@
 
 mod tiles;
 
-use std::marker::PhantomData;
+use std::{marker::PhantomData, ops::Range};
 
 use rayon::prelude::*;
 
 use super::{
     norms::BLOCK,
     numbers::Sums,
+    parts::{WHOLE, part_bits},
     semiring::{CANCELLED, HostSemiring, Needs, Real, host::max},
 };
 use tiles::LANES;
-
-/// Entries of a row that are added up before their sum is added to that of the row: terms that are alike, as those of counts are, are
-/// all rounded the same way, and errors of a long row would add up.
-const PART: usize = 128;
 
 /// A CSR matrix in the host's memory; columns of a row ascend.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +36,8 @@ struct Ready<'a, S> {
     matrix: HostMatrix<'a, S>,
     values: Vec<S>,
     norms: Vec<[S; 2]>,
+    /// Columns of the parts of each row's sums, as powers of two.
+    parts: Vec<u32>,
 }
 
 impl<S> HostMatrix<'_, S> {
@@ -47,7 +46,7 @@ impl<S> HostMatrix<'_, S> {
         self.indptr.len() - 1
     }
 
-    fn entries(&self, row: usize) -> std::ops::Range<usize> {
+    fn entries(&self, row: usize) -> Range<usize> {
         self.indptr[row] as usize..self.indptr[row + 1] as usize
     }
 }
@@ -62,10 +61,13 @@ impl<'a, S: Real> Ready<'a, S> {
             [norm, sum(row, M::second, |a, b| a + b)]
         });
         let norms = norms.collect();
+        let parts = (0..matrix.rows())
+            .map(|row| part_bits(matrix.entries(row).len() as u32, matrix.cols as u32));
         Self {
             matrix,
             values,
             norms,
+            parts: parts.collect(),
         }
     }
 
@@ -159,40 +161,45 @@ impl<S: Real> Merged<S> {
     }
 }
 
-/// Goes through both rows, or as far as a maximum of [`HostSemiring::direct`] is as great as any can be.
+/// Goes through both rows, or as far as a maximum of [`HostSemiring::direct`] is as great as any can be, in parts of so many
+/// columns, as a power of two.
 fn merge<M: HostSemiring, S: Real>(
     x: &[(u32, S)],
     y: impl Iterator<Item = (u32, S)>,
+    bits: u32,
     [p, most]: [S; 2],
     needs: Needs,
 ) -> Merged<S> {
     let zero = S::new(0.0);
     let mut before = Merged::none::<M>();
+    let mut merged = Merged::none::<M>();
+    let mut part = 0;
     let mut x = x.iter().copied().peekable();
     let mut y = y.peekable();
     loop {
-        let mut merged = Merged::none::<M>();
-        for _ in 0..PART {
-            let column = match (x.peek(), y.peek()) {
-                (Some(a), Some(b)) => a.0.min(b.0),
-                (Some(a), None) => a.0,
-                (None, Some(b)) => b.0,
-                (None, None) => return before.and::<M>(merged, needs),
-            };
-            let a = x.next_if(|entry| entry.0 == column);
-            let b = y.next_if(|entry| entry.0 == column);
-            let both = a.is_some() && b.is_some();
-            let [a, b] = [a, b].map(|entry| entry.map_or(zero, |entry| entry.1));
-            if both || !needs.annihilates {
-                merged.total = M::reduce(merged.total, M::product(a, b, p));
-                merged.other += M::other(a, b);
-            }
-            merged.direct = joined(needs, merged.direct, M::direct(a, b, p));
-            if needs.maxima && merged.direct >= most {
-                return before.and::<M>(merged, needs);
-            }
+        let column = match (x.peek(), y.peek()) {
+            (Some(a), Some(b)) => a.0.min(b.0),
+            (Some(a), None) => a.0,
+            (None, Some(b)) => b.0,
+            (None, None) => return before.and::<M>(merged, needs),
+        };
+        if column >> bits != part {
+            part = column >> bits;
+            before = before.and::<M>(merged, needs);
+            merged = Merged::none::<M>();
         }
-        before = before.and::<M>(merged, needs);
+        let a = x.next_if(|entry| entry.0 == column);
+        let b = y.next_if(|entry| entry.0 == column);
+        let both = a.is_some() && b.is_some();
+        let [a, b] = [a, b].map(|entry| entry.map_or(zero, |entry| entry.1));
+        if both || !needs.annihilates {
+            merged.total = M::reduce(merged.total, M::product(a, b, p));
+            merged.other += M::other(a, b);
+        }
+        merged.direct = joined(needs, merged.direct, M::direct(a, b, p));
+        if needs.maxima && merged.direct >= most {
+            return before.and::<M>(merged, needs);
+        }
     }
 }
 
@@ -238,47 +245,77 @@ impl<'a, M: HostSemiring, S: Real> Two<'a, M, S> {
 
     /// Distances of row `i` to the rows of `y`, or of `y` itself from that row on.
     fn row(&self, i: usize, own: bool, output: &mut [S]) {
-        let (needs, p) = (self.needs, self.p);
         let from = if own { i } else { 0 };
         let row: Vec<(u32, S)> = self.left().row(i).collect();
-        let Way::Columns(columns) = &self.way else {
-            for (j, output) in (from..).zip(output) {
-                let merged = merge::<M, S>(&row, self.y.row(j), [p, S::new(f32::INFINITY)], needs);
-                let sums = self.sums(i, j, merged.total, merged.other);
-                *output = M::finalise(M::core(sums), sums);
+        let others = match &self.way {
+            Way::Columns(columns) => self.add_up((i, &row), columns, own, output),
+            _ => {
+                for (j, output) in (from..).zip(output) {
+                    let merged = self.merge((i, &row), j, S::new(f32::INFINITY));
+                    let sums = self.sums(i, j, merged.total, merged.other);
+                    *output = M::finalise(M::core(sums), sums);
+                }
+                return;
             }
-            return;
         };
-        let none = || vec![S::new(0.0); if needs.other { output.len() } else { 0 }];
-        let (mut others, mut next_others) = (none(), none());
-        let mut next = vec![M::identity(); if row.len() > PART { output.len() } else { 0 }];
+        self.finish((i, &row), from, output, &others);
+    }
+
+    fn merge(&self, (i, row): (usize, &[(u32, S)]), j: usize, most: S) -> Merged<S> {
+        let bits = self.left().parts[i].min(self.y.parts[j]);
+        merge::<M, S>(row, self.y.row(j), bits, [self.p, most], self.needs)
+    }
+
+    /// Sums of row `i`, whose entries these are, with the rows of `y`, or of `y` itself from that row on; gives the second ones.
+    fn add_up(
+        &self,
+        (i, row): (usize, &[(u32, S)]),
+        columns: &Columns<S>,
+        own: bool,
+        output: &mut [S],
+    ) -> Vec<S> {
+        let from = if own { i } else { 0 };
         let first = self.left().matrix.entries(i).start;
-        let add = |at: usize, sums: &mut [S], others: &mut [S]| {
-            sums.fill(M::identity());
-            others.fill(S::new(0.0));
-            let part = at..(at + PART).min(row.len());
-            for (at, &(column, a)) in part.clone().zip(&row[part]) {
+        let bits = self.left().parts[i];
+        let meet = |stretch: Range<usize>, sums: &mut [S], others: &mut [S]| {
+            for (at, &(column, a)) in stretch.clone().zip(&row[stretch]) {
                 for &(j, b) in columns.column(column, own.then_some(first + at)) {
                     let place = j as usize - from;
-                    let sum = &mut sums[place];
-                    *sum = M::reduce(*sum, M::product(a, b, p));
-                    if needs.other {
+                    sums[place] = M::reduce(sums[place], M::product(a, b, self.p));
+                    if self.needs.other {
                         others[place] += M::other(a, b);
                     }
                 }
             }
         };
-        add(0, output, &mut others);
-        for at in (PART..row.len()).step_by(PART) {
-            add(at, &mut next, &mut next_others);
-            for (sum, &next) in output.iter_mut().zip(&next) {
-                *sum = M::reduce(*sum, next);
-            }
-            for (other, &next) in others.iter_mut().zip(&next_others) {
-                *other += next;
-            }
+        let count = output.len();
+        let none = || vec![S::new(0.0); if self.needs.other { count } else { 0 }];
+        let mut others = none();
+        output.fill(M::identity());
+        if bits == WHOLE {
+            meet(0..row.len(), output, &mut others);
+            return others;
         }
-        self.finish((i, &row), from, output, &others);
+        let (mut part, mut part_others) = (vec![M::identity(); count], none());
+        let mut at = 0;
+        for stretch in row.chunk_by(|a, b| a.0 >> bits == b.0 >> bits) {
+            let end = at + stretch.len();
+            meet(at..end, &mut part, &mut part_others);
+            for (place, sum) in output.iter_mut().enumerate() {
+                let bits = bits.max(self.y.parts[from + place]);
+                if row
+                    .get(end)
+                    .is_none_or(|next| next.0 >> bits != row[at].0 >> bits)
+                {
+                    *sum = M::reduce(*sum, std::mem::replace(&mut part[place], M::identity()));
+                    if self.needs.other {
+                        others[place] += std::mem::replace(&mut part_others[place], S::new(0.0));
+                    }
+                }
+            }
+            at = end;
+        }
+        others
     }
 
     /// Distances from their sums: of row `i`, whose entries these are, to the rows of `y` from one on.
@@ -290,7 +327,7 @@ impl<'a, M: HostSemiring, S: Real> Two<'a, M, S> {
             let mut core = M::core(sums);
             let kept = core >= S::new(CANCELLED) * M::scale(sums);
             if self.needs.direct && !kept {
-                core = merge::<M, S>(row, self.y.row(j), [self.p, *output], self.needs).direct;
+                core = self.merge((i, row), j, *output).direct;
             }
             *output = M::finalise(core, sums);
         }

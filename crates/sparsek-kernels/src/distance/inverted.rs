@@ -2,7 +2,8 @@
 //! sums in shared memory. The work is the pairs of entries in the same column, and no more.
 //!
 //! A plane has a row of `x` and a tile of rows of `y`. Its lanes take the entries of a column, which are of different rows, so
-//! sums need no atomics and are added to in the order of the row's entries: deterministic.
+//! sums need no atomics and are added to in the order of the row's entries: deterministic. Where a part of the sums of two long rows
+//! ends ([`parts`](super::parts)) it is added to what waits in the output.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -17,15 +18,16 @@ use super::{
     columns::{self, TILE_BYTES},
     join,
     pair::{Sparse, Two},
+    parts::WHOLE,
     semiring::{Needs, Semiring},
 };
 use crate::{
     aggregate::accumulator,
     error::KernelError,
-    launch::{Grid, argument, units_per_cube},
+    launch::{Grid, allocate, argument, units_per_cube},
     topk::select::{NO_LAYOUTS, is_llvmpipe, plane_or_unit},
 };
-use tally::{Batch, Entries, Tally};
+use tally::{Batch, Entries, Tally, Waiting};
 
 /// Units of a cube: one plane, so that none waits for the longer row of another.
 const UNITS: u32 = 32;
@@ -119,6 +121,8 @@ pub(super) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelError> {
     let int = i32::elem_type_native();
     let dtype = job.x.dtype;
     let [x, y] = [job.x.arguments()?, job.y.arguments()?];
+    let noted = if M::NEEDS.two_wait() { job.pairs() } else { 1 };
+    let others = allocate(client, "sums", noted, dtype)?;
     // SAFETY: the lengths are checked; offsets, columns and rows are in range by the contract of `Matrix`.
     unsafe {
         inverted_kernel::launch_unchecked::<M>(
@@ -139,6 +143,7 @@ pub(super) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelError> {
             argument(&columns.rows, "rows", int, job.y.nnz)?,
             argument(&columns.values, "values", dtype, job.y.nnz)?,
             job.output()?,
+            argument(&others, "sums", dtype, noted)?,
             job.parameter.launch(),
             ShapeLaunch::new(
                 job.rows.start,
@@ -189,6 +194,7 @@ fn inverted_kernel<M: Semiring, S: Float>(
     entry_rows: &[i32],
     entry_values: &[S],
     output: &mut [S],
+    others: &mut [S],
     parameter: Parameter,
     shape: Shape,
     #[comptime] blueprint: Blueprint,
@@ -216,13 +222,21 @@ fn inverted_kernel<M: Semiring, S: Float>(
         }
     }
     tally.clear::<M>();
-    if comptime!(plane > 1) {
-        sync_plane();
-    }
     let i = shape.first + row;
     let begin = two.left().start(i);
     let count = two.left().start(i + 1) - begin;
+    let bits = two.left().parts(i, shape.cols as u32);
+    let across = min(shape.tile, shape.across - first);
+    let base = row * shape.across + first;
+    let mut waiting = Waiting::<S>::new(output, others, base, across, comptime!(plane as usize));
+    if bits < WHOLE {
+        waiting.clear::<M>();
+    }
+    if comptime!(plane > 1) {
+        sync_plane();
+    }
     let mut done = 0usize;
+    let mut last_column = 0u32;
     let mut norm = S::new(0.0);
     let mut batch = Batch::<S>::new(blueprint);
     let mut next = Batch::<S>::new(blueprint);
@@ -232,13 +246,23 @@ fn inverted_kernel<M: Semiring, S: Float>(
         let mut value = S::new(0.0);
         let mut start = 0i32;
         let mut end = 0i32;
+        let mut column = 0u32;
         if mine < count {
             value = two.left().value(begin + mine);
-            let counter = tile * shape.cols + two.left().column(begin + mine) as usize;
+            column = two.left().column(begin + mine) as u32;
+            let counter = tile * shape.cols + column as usize;
             start = entries.starts[counter];
             end = entries.ends[counter];
         }
-        let there = min(count - done, comptime!(plane as usize)) as u32;
+        // Those of one part.
+        let first_column = of_lane::<u32>(column, 0, plane);
+        let part = first_column >> bits;
+        let among = mine < count && column >> bits == part;
+        let there = of_plane(u32::cast_from(among), plane);
+        if done > 0 && part != last_column >> bits {
+            tally.hand_over::<M>(&two, &mut waiting, i, first, last_column, first_column);
+        }
+        last_column = first_column;
         let mut a = of_lane::<S>(value, 0, plane);
         let mut from = of_lane::<i32>(start, 0, plane);
         let mut to = of_lane::<i32>(end, 0, plane);
@@ -266,10 +290,12 @@ fn inverted_kernel<M: Semiring, S: Float>(
             to = next_to;
             batch.copy(&next);
         }
-        done += comptime!(plane as usize);
+        done += there as usize;
+    }
+    if bits < WHOLE {
+        tally.take_back::<M>(&waiting);
     }
     let mut place = lane;
-    let across = min(shape.tile, shape.across - first);
     while place < across {
         let j = first + place;
         let total = tally.total(place);
@@ -277,9 +303,19 @@ fn inverted_kernel<M: Semiring, S: Float>(
         if comptime!(M::NEEDS.other) {
             other = tally.other(place);
         }
-        output[row * shape.across + j] = two.finish::<M>(i, j, total, other);
+        waiting.totals[base + place] = two.finish::<M>(i, j, total, other);
         place += comptime!(plane as usize);
     }
+}
+
+/// The sum over the lanes of the plane.
+#[cube]
+fn of_plane(count: u32, #[comptime] plane: u32) -> u32 {
+    let mut sum = count;
+    if comptime!(plane > 1) {
+        sum = plane_sum(count);
+    }
+    sum
 }
 
 /// What a lane of the plane has.

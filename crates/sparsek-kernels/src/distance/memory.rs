@@ -2,7 +2,7 @@
 
 use cubecl::prelude::*;
 
-use super::{Distance, Matrix, Routine, columns, select};
+use super::{Distance, Matrix, Routine, columns};
 use crate::{aggregate::accumulator, error::KernelError};
 
 /// Parts begin at multiples of so many rows, so that their offsets lie where every device can bind them.
@@ -18,11 +18,10 @@ pub fn index_part(
     client: &Client,
     matrix: &Matrix,
     distance: &dyn Distance,
-    routine: Option<Routine>,
+    routine: Routine,
     bytes: usize,
 ) -> Result<usize, KernelError> {
     let needs = distance.needs();
-    let routine = routine.unwrap_or_else(|| select::choose(client, &needs, matrix));
     let counted = routine == Routine::Inverted;
     let dtype = accumulator(client, matrix.dtype)?;
     let mut part = matrix.rows;

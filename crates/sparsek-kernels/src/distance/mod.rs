@@ -17,6 +17,7 @@ mod norms;
 mod numbers;
 mod own;
 mod pair;
+mod parts;
 mod ratio;
 mod select;
 mod semiring;
@@ -39,6 +40,7 @@ pub use self::{
     numbers::{Parameter, Sums, SumsExpand},
     own::without_own,
     ratio::quotient,
+    select::choose,
     semiring::{Dense, Gradient, HostSemiring, Needs, Real, Semiring, host as formulas},
     within::{STRETCH, Within},
 };
@@ -175,7 +177,7 @@ impl Index {
             });
         }
         let routine = match routine {
-            None => select::choose(client, &needs, matrix),
+            None => choose(client, distance, matrix, None),
             Some(Routine::Inverted) => {
                 inverted::check(client, &needs, matrix)?;
                 Routine::Inverted

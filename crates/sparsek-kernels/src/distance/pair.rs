@@ -9,6 +9,7 @@ use cubecl::prelude::*;
 use super::{
     Parameter,
     numbers::Sums,
+    parts::part_bits,
     semiring::{CANCELLED, Semiring},
 };
 
@@ -29,7 +30,7 @@ pub(super) struct Sparse<'a, S: Float> {
 pub(super) struct Two<'a, S: Float> {
     x: Sparse<'a, S>,
     y: Sparse<'a, S>,
-    pub cols: S,
+    cols: u32,
     pub p: S,
     /// Both are the same.
     #[cube(comptime)]
@@ -67,6 +68,11 @@ impl<'a, S: Float> Sparse<'a, S> {
     pub fn norm(&self, row: usize) -> S {
         self.norms[2 * row]
     }
+
+    /// Columns of the parts of a row's sums, as a power of two.
+    pub fn parts(&self, row: usize, cols: u32) -> u32 {
+        part_bits((self.indptr[row + 1] - self.indptr[row]) as u32, cols)
+    }
 }
 
 #[cube]
@@ -81,7 +87,7 @@ impl<'a, S: Float> Two<'a, S> {
         Two::<'a, S> {
             x,
             y,
-            cols: S::cast_from(cols),
+            cols,
             p: parameter.value::<S>(),
             own,
         }
@@ -105,7 +111,7 @@ impl<'a, S: Float> Two<'a, S> {
             y: zero,
             second_x: zero,
             second_y: zero,
-            cols: self.cols,
+            cols: S::cast_from(self.cols),
             p: self.p,
         };
         if comptime!(M::NEEDS.norms) {
@@ -154,15 +160,21 @@ impl<'a, S: Float> Two<'a, S> {
         M::finalise::<S>(core, sums)
     }
 
+    /// Columns of the parts of sums over those of both rows, as a power of two.
+    pub fn parts(&self, i: usize, j: usize) -> u32 {
+        max(self.x.parts(i, self.cols), self.y.parts(j, self.cols))
+    }
+
     /// Goes through both rows, or as far as a maximum of [`Semiring::direct`] is as great as any can be.
     fn merge<M: Semiring>(&self, i: usize, j: usize, most: S) -> Merged<S> {
         let mut a = self.x.indptr[i];
         let a_end = self.x.indptr[i + 1];
         let mut b = self.y.indptr[j];
         let b_end = self.y.indptr[j + 1];
-        let mut total = M::identity::<S>();
-        let mut other = S::new(0.0);
-        let mut direct = S::new(0.0);
+        let bits = min(self.x.parts(i, self.cols), self.y.parts(j, self.cols));
+        let mut current = 0u32;
+        let mut before = Merged::<S>::none::<M>();
+        let mut merged = Merged::<S>::none::<M>();
         while a < a_end || b < b_end {
             let mut column_a = NONE.runtime();
             if a < a_end {
@@ -171,6 +183,11 @@ impl<'a, S: Float> Two<'a, S> {
             let mut column_b = NONE.runtime();
             if b < b_end {
                 column_b = self.y.indices[b as usize];
+            }
+            let part = (min(column_a, column_b) as u32) >> bits;
+            if part != current {
+                before.take::<M>(&mut merged);
+                current = part;
             }
             let mut value_a = S::new(0.0);
             let mut value_b = S::new(0.0);
@@ -186,29 +203,24 @@ impl<'a, S: Float> Two<'a, S> {
             }
             if comptime!(M::NEEDS.annihilates) {
                 if in_a && in_b {
-                    total = M::reduce::<S>(total, M::product::<S>(value_a, value_b, self.p));
-                    if comptime!(M::NEEDS.other) {
-                        other += M::other::<S>(value_a, value_b);
-                    }
+                    merged.meet::<M>(value_a, value_b, self.p);
                 }
             } else {
-                total = M::reduce::<S>(total, M::product::<S>(value_a, value_b, self.p));
+                merged.meet::<M>(value_a, value_b, self.p);
             }
             if comptime!(M::NEEDS.direct) {
-                direct = joined::<M, S>(direct, M::direct::<S>(value_a, value_b, self.p));
+                let direct = M::direct::<S>(value_a, value_b, self.p);
+                merged.direct = joined::<M, S>(merged.direct, direct);
                 if comptime!(M::NEEDS.maxima) {
-                    if direct >= most {
+                    if merged.direct >= most {
                         a = a_end;
                         b = b_end;
                     }
                 }
             }
         }
-        Merged::<S> {
-            total,
-            other,
-            direct,
-        }
+        before.take::<M>(&mut merged);
+        before
     }
 }
 
@@ -222,10 +234,39 @@ pub(super) fn joined<M: Semiring, S: Float>(a: S, b: S) -> S {
     }
 }
 
-/// Sums over the columns of two rows.
+/// Sums over the columns of two rows, or over a part of them.
 #[derive(CubeType)]
 struct Merged<S: Float> {
     total: S,
     other: S,
     direct: S,
+}
+
+#[cube]
+impl<S: Float> Merged<S> {
+    fn none<M: Semiring>() -> Merged<S> {
+        Merged::<S> {
+            total: M::identity::<S>(),
+            other: S::new(0.0),
+            direct: S::new(0.0),
+        }
+    }
+
+    /// Adds a product.
+    fn meet<M: Semiring>(&mut self, a: S, b: S, p: S) {
+        self.total = M::reduce::<S>(self.total, M::product::<S>(a, b, p));
+        if comptime!(M::NEEDS.other && M::NEEDS.annihilates) {
+            self.other += M::other::<S>(a, b);
+        }
+    }
+
+    /// Adds the part that follows, of which nothing is left.
+    fn take<M: Semiring>(&mut self, part: &mut Merged<S>) {
+        self.total = M::reduce::<S>(self.total, part.total);
+        self.other += part.other;
+        self.direct = joined::<M, S>(self.direct, part.direct);
+        part.total = M::identity::<S>();
+        part.other = S::new(0.0);
+        part.direct = S::new(0.0);
+    }
 }

@@ -2,7 +2,7 @@
 
 use cubecl::prelude::*;
 
-use super::{Dense, Matrix, Needs, Routine, inverted, tiled};
+use super::{Dense, Distance, Matrix, Routine, inverted, tiled};
 
 /// NVIDIA H200, ms by tiles and by the inverted index: dot of movielens-1m (0.045) 1.72 and 1.80, of scrna-10x (0.069) 1.74 and
 /// 2.56, of kos-bow (0.015) 0.72 and 0.47; Minkowski of kos-bow 1.28 and 2.27, of edgar-trigrams (0.0019) 188 and 8.4. Chebyshev by
@@ -19,9 +19,17 @@ const DENSE_HALVES: f64 = 1.0 / 128.0;
 /// The same against merging; the inverted index merges what is undecided, many pairs of kos-bow, and few of edgar-trigrams.
 const DENSE_EITHER: f64 = 1.0 / 256.0;
 
-/// The routine for an index of this matrix where none is forced.
-pub(super) fn choose(client: &Client, needs: &Needs, matrix: &Matrix) -> Routine {
-    let density = matrix.nnz as f64 / (matrix.rows.max(1) as f64 * matrix.cols.max(1) as f64);
+/// The routine for an index of this matrix where none is forced. What is given is the density of the matrix of which it is a part, if it
+/// is one: its parts have one routine, so that they do not round differently.
+pub fn choose(
+    client: &Client,
+    distance: &dyn Distance,
+    matrix: &Matrix,
+    whole: Option<f64>,
+) -> Routine {
+    let needs = distance.needs();
+    let places = matrix.rows.max(1) as f64 * matrix.cols.max(1) as f64;
+    let density = whole.unwrap_or(matrix.nnz as f64 / places);
     let least = match needs.dense {
         Some(Dense::Products | Dense::Left) if needs.union => DENSE_UNION,
         Some(Dense::Products | Dense::Left) => DENSE,
@@ -29,9 +37,9 @@ pub(super) fn choose(client: &Client, needs: &Needs, matrix: &Matrix) -> Routine
         Some(Dense::Either) => DENSE_EITHER,
         None => f64::INFINITY,
     };
-    if density >= least && tiled::check(client, needs).is_ok() {
+    if density >= least && tiled::check(client, &needs).is_ok() {
         Routine::Tiled
-    } else if inverted::check(client, needs, matrix).is_ok() {
+    } else if inverted::check(client, &needs, matrix).is_ok() {
         Routine::Inverted
     } else {
         Routine::Merge

@@ -130,6 +130,12 @@ impl Needs {
         matches!(self.dense, Some(Dense::Halves | Dense::Either))
     }
 
+    /// Whether [`Semiring::other`] waits, as totals do, while a row's columns are added up in parts. What tells whether columns are
+    /// covered are counts, which do not round, and they are looked at.
+    pub const fn two_wait(&self) -> bool {
+        self.other && !self.covered
+    }
+
     /// The same of a distance that adds up in this way where a row is dense.
     pub const fn dense(self, dense: Option<Dense>) -> Self {
         Self { dense, ..self }
@@ -189,7 +195,7 @@ pub trait Semiring: Send + Sync + 'static {
         prepare __expand_prepare (a, norm) = |scope| a;
         /// What a prepared value adds to its row's second norm; nothing.
         second __expand_second (a) = |scope| S::__expand_new(scope, 0.0);
-        /// Where all sums begin; zero.
+        /// Where all sums begin, also those of a part of the columns: [`reduce`](Self::reduce) gives the other of two sums; zero.
         identity __expand_identity () = |scope| S::__expand_new(scope, 0.0);
         /// Two sums in one; their sum.
         reduce __expand_reduce (a, b) = |scope| a.__expand_add_method(scope, b);

@@ -149,9 +149,10 @@ impl NearestNeighbors {
         if rows <= batch {
             return pairwise_distances(query, Some(&self.index), self.measure);
         }
+        let measure = self.measure.to_parts_of(&self.index);
         let parts = (0..rows).step_by(batch).map(|first| {
             let part = self.index.slice_rows(first..rows.min(first + batch));
-            pairwise_distances(query, Some(&part), self.measure)
+            pairwise_distances(query, Some(&part), measure)
         });
         let parts = parts.collect::<Result<Vec<_>, _>>()?;
         Ok(Tensor::cat(parts, 1))

@@ -97,14 +97,16 @@ impl NearestNeighbors {
         let rows = self.index.rows();
         let batch = self.index_batch.unwrap_or(MAX_COLS);
         if rows <= batch {
-            return Ok(self.nearest(query, &self.index, k, own));
+            return Ok(self.nearest(self.measure, [query, &self.index], k, own));
         }
+        let measure = self.measure.to_parts_of(&self.index);
         // The best of the parts of the index so far; the row itself is left out at the end.
         let asked = k + usize::from(own);
         let mut best = None;
         for first in (0..rows).step_by(batch) {
             let part = self.index.slice_rows(first..rows.min(first + batch));
-            let (values, places) = self.nearest(query, &part, asked.min(part.rows()), false);
+            let most = asked.min(part.rows());
+            let (values, places) = self.nearest(measure, [query, &part], most, false);
             let found = (values, places.add_scalar(first as i64));
             best = Some(match best {
                 None => found,
@@ -187,9 +189,9 @@ impl NearestNeighbors {
         (values, places.gather(1, at))
     }
 
-    fn nearest(&self, x: &Csr, y: &Csr, k: usize, own: bool) -> (Tensor<2>, Tensor<2, Int>) {
+    fn nearest(&self, measure: Measure, [x, y]: [&Csr; 2], k: usize, own: bool) -> Found {
         let spec = NearestSpec {
-            by: self.measure.spec(x.cols(), own),
+            by: measure.spec(x.cols(), own),
             k,
             exclude_self: own,
             batch: self.query_batch,

@@ -26,6 +26,8 @@ pub struct DistanceSpec {
     pub cols: usize,
     /// The routine; chosen where there is none.
     pub routine: Option<Routine>,
+    /// Entries for each place of the matrix of which the second one is a part, if it is one.
+    pub density: Option<f64>,
     /// Both matrices are the same.
     pub own: bool,
 }
@@ -37,6 +39,7 @@ impl fmt::Debug for DistanceSpec {
             .field("p", &self.p)
             .field("cols", &self.cols)
             .field("routine", &self.routine)
+            .field("density", &self.density)
             .field("own", &self.own)
             .finish()
     }

@@ -2,9 +2,10 @@
 
 use multiversion::multiversion;
 
-use super::{PART, Ready, Two};
+use super::{Ready, Two};
 use crate::distance::{
     Dense,
+    parts::WHOLE,
     semiring::{HostSemiring, Needs, Real},
 };
 
@@ -42,25 +43,43 @@ pub(super) fn serves<S: Real>(x: &Ready<S>, y: &Ready<S>, needs: Needs) -> bool 
     full && finite(x) && finite(y)
 }
 
-/// The sums of a row's products with rows that lie dense.
+/// Rows that lie dense, and the columns of the parts of each row's sums, as powers of two.
+struct Laid<'a, S> {
+    values: &'a [Lanes<S>],
+    parts: [u32; LANES],
+}
+
+/// The sums of products with a row that has these columns, values and parts.
 #[multiversion(targets("x86_64+avx2"))]
 fn sweep<M: HostSemiring, S: Real>(
-    laid: &[Lanes<S>],
-    columns: &[u32],
-    values: &[S],
+    laid: &Laid<S>,
+    (columns, values, bits): (&[u32], &[S], u32),
     p: S,
 ) -> Lanes<S> {
     let mut before = [M::identity(); LANES];
-    for (columns, values) in columns.chunks(PART).zip(values.chunks(PART)) {
-        let mut sums = [M::identity(); LANES];
-        for (&column, &b) in columns.iter().zip(values) {
-            for (sum, &a) in sums.iter_mut().zip(&laid[column as usize]) {
+    let mut sums = [M::identity(); LANES];
+    let mut at = 0;
+    for stretch in columns.chunk_by(|a, b| a >> bits == b >> bits) {
+        let end = at + stretch.len();
+        // Of its own, so that it stays in registers.
+        let mut on = sums;
+        for (&column, &b) in stretch.iter().zip(&values[at..end]) {
+            for (sum, &a) in on.iter_mut().zip(&laid.values[column as usize]) {
                 *sum = M::reduce(*sum, M::product(a, b, p));
             }
         }
-        for (before, sum) in before.iter_mut().zip(sums) {
-            *before = M::reduce(*before, sum);
+        sums = on;
+        for (lane, sum) in sums.iter_mut().enumerate() {
+            let bits = bits.max(laid.parts[lane]);
+            if columns
+                .get(end)
+                .is_none_or(|next| next >> bits != stretch[0] >> bits)
+            {
+                before[lane] = M::reduce(before[lane], *sum);
+                *sum = M::identity();
+            }
         }
+        at = end;
     }
     before
 }
@@ -76,10 +95,17 @@ impl<M: HostSemiring, S: Real> Two<'_, M, S> {
                 laid[column as usize][lane] = value;
             }
         }
+        let mut parts = [WHOLE; LANES];
+        parts[..rows.len()].copy_from_slice(&self.left().parts[rows.clone()]);
+        let dense = Laid {
+            values: laid,
+            parts,
+        };
         for j in if own { first } else { 0 }..across {
             let entries = self.y.matrix.entries(j);
             let columns = &self.y.matrix.indices[entries.clone()];
-            let sums = sweep::<M, S>(laid, columns, &self.y.values[entries], self.p);
+            let row = (columns, &self.y.values[entries], self.y.parts[j]);
+            let sums = sweep::<M, S>(&dense, row, self.p);
             for (row, sum) in output.chunks_exact_mut(across).zip(sums) {
                 row[j] = sum;
             }

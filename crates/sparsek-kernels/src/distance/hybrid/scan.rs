@@ -16,6 +16,8 @@ use crate::distance::{Parameter, pair::Sparse, semiring::Semiring};
 
 /// No row.
 const NONE: i32 = -1;
+/// Entries of a row that a unit adds up before it adds the sum to that of the row, so that rounding stays small in long rows.
+const PART: u32 = 128;
 
 /// Which columns add to the sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -270,6 +272,10 @@ pub(super) fn scan_kernel<M: Semiring, S: Float>(
         let mut current = NONE.runtime();
         let mut total = identity::<M, S>();
         let mut other = S::new(0.0);
+        // Of parts of it that are whole.
+        let mut whole_total = identity::<M, S>();
+        let mut whole_other = S::new(0.0);
+        let mut added_up = 0u32;
         let mut done = stretch.start;
         while done < stretch.stop {
             let mine = done + UNIT_POS_X as usize;
@@ -292,11 +298,25 @@ pub(super) fn scan_kernel<M: Semiring, S: Float>(
                 to = plane_shuffle(row, comptime!(blueprint.plane - 1));
             }
             let sums = Part::<S> { total, other };
+            let whole = Part::<S> {
+                total: whole_total,
+                other: whole_other,
+            };
             if from == current && to == current {
                 let sums = sums.joined::<M>(&added);
                 total = sums.total;
                 other = sums.other;
+                added_up += 1;
+                if added_up == PART {
+                    let whole = whole.joined::<M>(&sums);
+                    whole_total = whole.total;
+                    whole_other = whole.other;
+                    total = identity::<M, S>();
+                    other = S::new(0.0);
+                    added_up = 0;
+                }
             } else {
+                let sums = whole.joined::<M>(&sums);
                 let so_far = sums.of_plane::<M>(blueprint.plane);
                 if UNIT_POS_X == 0 && current != NONE && from != current {
                     sink.write::<M>(current, &so_far);
@@ -322,12 +342,20 @@ pub(super) fn scan_kernel<M: Semiring, S: Float>(
                 let is_last = UNIT_POS_X == comptime!(blueprint.plane - 1);
                 total = select(is_last, sum, identity::<M, S>());
                 other = select(is_last, second, S::new(0.0));
+                whole_total = identity::<M, S>();
+                whole_other = S::new(0.0);
+                added_up = 0;
                 current = to;
             }
             done += plane;
         }
         together(blueprint.plane);
         let sums = Part::<S> { total, other };
+        let whole = Part::<S> {
+            total: whole_total,
+            other: whole_other,
+        };
+        let sums = whole.joined::<M>(&sums);
         let so_far = sums.of_plane::<M>(blueprint.plane);
         if UNIT_POS_X == 0 && current != NONE {
             sink.write::<M>(current, &so_far);

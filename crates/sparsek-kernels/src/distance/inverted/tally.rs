@@ -3,7 +3,7 @@
 use cubecl::prelude::*;
 
 use super::{Blueprint, SPARE};
-use crate::distance::semiring::Semiring;
+use crate::distance::{pair::Two, semiring::Semiring};
 
 /// Entries of a column that a unit reads at a time, and fewer where the column ends.
 const AHEAD: u32 = 4;
@@ -74,6 +74,48 @@ impl<S: Float> Batch<S> {
         for n in 0..AHEAD as usize {
             self.rows[n] = other.rows[n];
             self.values[n] = other.values[n];
+        }
+    }
+}
+
+/// The sums of the parts of a row's columns that have ended, where distances will be.
+#[derive(CubeType)]
+pub(super) struct Waiting<'a, S: Float> {
+    pub totals: &'a mut [S],
+    others: &'a mut [S],
+    /// The plane's first, and how many there are.
+    base: usize,
+    across: usize,
+    #[cube(comptime)]
+    plane: usize,
+}
+
+#[cube]
+impl<'a, S: Float> Waiting<'a, S> {
+    pub fn new(
+        totals: &'a mut [S],
+        others: &'a mut [S],
+        base: usize,
+        across: usize,
+        #[comptime] plane: usize,
+    ) -> Waiting<'a, S> {
+        Waiting::<'a, S> {
+            totals,
+            others,
+            base,
+            across,
+            plane,
+        }
+    }
+
+    pub fn clear<M: Semiring>(&mut self) {
+        let mut place = UNIT_POS_X as usize;
+        while place < self.across {
+            self.totals[self.base + place] = M::identity::<S>();
+            if comptime!(M::NEEDS.two_wait()) {
+                self.others[self.base + place] = S::new(0.0);
+            }
+            place += comptime!(self.plane);
         }
     }
 }
@@ -178,6 +220,52 @@ impl<S: Float> Tally<S> {
             if comptime!(M::NEEDS.other) {
                 self.others[sum] = others[n as usize];
             }
+        }
+    }
+
+    /// Adds the sums of pairs of which a part ends between two columns to what waits, and begins anew. Places of a unit are its own.
+    pub fn hand_over<M: Semiring>(
+        &mut self,
+        two: &Two<S>,
+        waiting: &mut Waiting<S>,
+        i: usize,
+        first: usize,
+        before: u32,
+        column: u32,
+    ) {
+        let mut place = UNIT_POS_X as usize;
+        while place < waiting.across {
+            let bits = two.parts(i, first + place);
+            if before >> bits != column >> bits {
+                let sum = self.base + place;
+                let at = waiting.base + place;
+                let total = M::reduce::<S>(waiting.totals[at], self.totals[sum]);
+                waiting.totals[at] = total;
+                self.totals[sum] = M::identity::<S>();
+                if comptime!(M::NEEDS.two_wait()) {
+                    let other = waiting.others[at] + self.others[sum];
+                    waiting.others[at] = other;
+                    self.others[sum] = S::new(0.0);
+                }
+            }
+            place += comptime!(self.blueprint.plane as usize);
+        }
+        if comptime!(self.blueprint.plane > 1) {
+            sync_plane();
+        }
+    }
+
+    /// Adds its sums to what has waited.
+    pub fn take_back<M: Semiring>(&mut self, waiting: &Waiting<S>) {
+        let mut place = UNIT_POS_X as usize;
+        while place < waiting.across {
+            let sum = self.base + place;
+            let at = waiting.base + place;
+            self.totals[sum] = M::reduce::<S>(waiting.totals[at], self.totals[sum]);
+            if comptime!(M::NEEDS.two_wait()) {
+                self.others[sum] += waiting.others[at];
+            }
+            place += comptime!(self.blueprint.plane as usize);
         }
     }
 

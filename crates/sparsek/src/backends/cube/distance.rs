@@ -82,6 +82,12 @@ impl Tensors {
         }
     }
 
+    /// The routine that is forced, or chosen for an index of this matrix.
+    fn routine(&self, client: &Client, spec: &DistanceSpec) -> Routine {
+        let chosen = || distance::choose(client, spec.distance, &self.matrix(), spec.density);
+        spec.routine.unwrap_or_else(chosen)
+    }
+
     /// Some of the rows. Offsets stay those of all entries.
     fn rows(&self, rows: &Range<usize>) -> Self {
         let size = size_of::<i32>();
@@ -109,7 +115,8 @@ struct Ready {
 impl Ready {
     fn new(x: &Tensors, y: &Tensors, spec: &DistanceSpec) -> Result<Self, KernelError> {
         let client = &x.values.client;
-        let index = Index::new(client, &y.matrix(), spec.distance, spec.p, spec.routine)?;
+        let routine = y.routine(client, spec);
+        let index = Index::new(client, &y.matrix(), spec.distance, spec.p, Some(routine))?;
         let x = match spec.own {
             true => None,
             false => Some(index.prepare(client, &x.matrix())?),
@@ -320,7 +327,10 @@ impl DistanceOps for CubeBackend {
         let pairs = x.matrix().rows.saturating_mul(matrix.rows);
         let size = output_dtype(&x.values).size();
         let [bytes, counters] = budget(client, pairs.saturating_mul(size), matrix.nnz);
-        let part = index_part(client, &matrix, by.distance, by.routine, counters);
+        // Beside distances there may be as many second sums.
+        let bytes = bytes >> u32::from(by.distance.needs().two_wait());
+        let routine = y.routine(client, by);
+        let part = index_part(client, &matrix, by.distance, routine, counters);
         let part = expect("kneighbors", part);
         let found = match part < matrix.rows && pairs > 0 && spec.k > 0 {
             true => in_parts([&x, &y], &spec, part, bytes),

@@ -1,0 +1,49 @@
+//! Sums in parts. Terms that are alike, as those of counts are, are all rounded the same way, and the errors of a long sum add up;
+//! so the columns of long rows are added up in parts, and then the parts.
+//!
+//! Parts are stretches of columns, whole powers of two, and what a row's are depends on its entries alone: the sums of a pair of
+//! rows are the same whichever of the two is gone through, and with whatever other rows.
+
+use cubecl::prelude::*;
+
+/// Entries of a part, about, if they are spread evenly over the columns.
+const PART: u32 = 128;
+/// Every column number is less than 2 to the power of this: one part.
+pub(super) const WHOLE: u32 = 31;
+
+/// The columns of a part of a row with so many entries, as a power of two. A sum over the columns of both rows of a pair has the
+/// larger parts of the two, a sum over those of either the smaller.
+#[cube]
+pub(super) fn part_bits(entries: u32, cols: u32) -> u32 {
+    let parts = entries / PART;
+    let mut bits = WHOLE.runtime();
+    if parts > 1 {
+        bits = 31 - u32::leading_zeros(cols / parts);
+    }
+    bits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_rows_are_one_part() {
+        assert_eq!(part_bits(0, 0), WHOLE);
+        assert_eq!(part_bits(255, 1 << 30), WHOLE);
+    }
+
+    #[test]
+    fn long_rows_have_parts_of_about_as_many_entries() {
+        for cols in [256u32, 1000, 26_000, 1 << 20, i32::MAX as u32] {
+            for entries in [256u32, 300, 1000, 26_000, 1 << 20, i32::MAX as u32] {
+                if entries > cols {
+                    continue;
+                }
+                let part = 1u64 << part_bits(entries, cols);
+                let even = part * u64::from(entries) / u64::from(cols);
+                assert!((64..192).contains(&even), "{entries} of {cols}: {even}");
+            }
+        }
+    }
+}
