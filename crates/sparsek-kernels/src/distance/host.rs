@@ -1,6 +1,8 @@
 //! Distances on the host, in plain Rust: an inverted index of one matrix, gone through by the rows of the other in parallel, or rows
 //! of one laid dense, gone through by the entries of the other.
 
+mod columns;
+mod merge;
 mod tiles;
 
 use std::{marker::PhantomData, ops::Range};
@@ -13,6 +15,8 @@ use super::{
     parts::{WHOLE, part_bits},
     semiring::{CANCELLED, HostSemiring, Needs, Real, host::max},
 };
+use columns::Columns;
+use merge::{Merged, merge};
 use tiles::LANES;
 
 /// A CSR matrix in the host's memory; columns of a row ascend.
@@ -90,117 +94,6 @@ fn sum<S: Real>(values: &[S], term: impl Fn(S) -> S, add: impl Fn(S, S) -> S) ->
         terms.fold(S::new(0.0), &add)
     });
     blocks.fold(S::new(0.0), &add)
-}
-
-/// The entries of each column.
-struct Columns<S> {
-    starts: Vec<usize>,
-    entries: Vec<(u32, S)>,
-    /// Where each entry of the matrix went.
-    places: Vec<u32>,
-}
-
-impl<S: Real> Columns<S> {
-    fn new(ready: &Ready<S>) -> Self {
-        let mut starts = vec![0; ready.matrix.cols + 1];
-        for &column in ready.matrix.indices {
-            starts[column as usize + 1] += 1;
-        }
-        for column in 0..ready.matrix.cols {
-            starts[column + 1] += starts[column];
-        }
-        let mut next = starts.clone();
-        let mut entries = vec![(0, S::new(0.0)); ready.values.len()];
-        let mut places = Vec::with_capacity(entries.len());
-        for row in 0..ready.matrix.rows() {
-            for (column, value) in ready.row(row) {
-                let slot = &mut next[column as usize];
-                entries[*slot] = (row as u32, value);
-                places.push(*slot as u32);
-                *slot += 1;
-            }
-        }
-        Self {
-            starts,
-            entries,
-            places,
-        }
-    }
-
-    /// All of a column, or those from an entry of the matrix on.
-    fn column(&self, column: u32, from: Option<usize>) -> &[(u32, S)] {
-        let column = column as usize;
-        let start = from.map_or(self.starts[column], |entry| self.places[entry] as usize);
-        &self.entries[start..self.starts[column + 1]]
-    }
-}
-
-/// Sums over the columns of two rows.
-struct Merged<S> {
-    total: S,
-    other: S,
-    direct: S,
-}
-
-impl<S: Real> Merged<S> {
-    fn none<M: HostSemiring>() -> Self {
-        let zero = S::new(0.0);
-        Self {
-            total: M::identity(),
-            other: zero,
-            direct: zero,
-        }
-    }
-
-    fn and<M: HostSemiring>(self, next: Self, needs: Needs) -> Self {
-        Self {
-            total: M::reduce(self.total, next.total),
-            other: self.other + next.other,
-            direct: joined(needs, self.direct, next.direct),
-        }
-    }
-}
-
-/// Goes through both rows, or as far as a maximum of [`HostSemiring::direct`] is as great as any can be, in parts of so many
-/// columns, as a power of two.
-fn merge<M: HostSemiring, S: Real>(
-    x: &[(u32, S)],
-    y: impl Iterator<Item = (u32, S)>,
-    bits: u32,
-    [p, most]: [S; 2],
-    needs: Needs,
-) -> Merged<S> {
-    let zero = S::new(0.0);
-    let mut before = Merged::none::<M>();
-    let mut merged = Merged::none::<M>();
-    let mut part = 0;
-    let mut x = x.iter().copied().peekable();
-    let mut y = y.peekable();
-    loop {
-        let column = match (x.peek(), y.peek()) {
-            (Some(a), Some(b)) => a.0.min(b.0),
-            (Some(a), None) => a.0,
-            (None, Some(b)) => b.0,
-            (None, None) => return before.and::<M>(merged, needs),
-        };
-        if column >> bits != part {
-            part = column >> bits;
-            before = before.and::<M>(merged, needs);
-            merged = Merged::none::<M>();
-        }
-        let a = x.next_if(|entry| entry.0 == column);
-        let b = y.next_if(|entry| entry.0 == column);
-        let both = a.is_some() && b.is_some();
-        let [a, b] = [a, b].map(|entry| entry.map_or(zero, |entry| entry.1));
-        if both || !needs.annihilates {
-            merged.total = M::reduce(merged.total, M::product(a, b, p));
-            merged.other += M::other(a, b);
-        }
-        merged.direct = joined(needs, merged.direct, M::direct(a, b, p));
-        if needs.maxima && merged.direct >= most {
-            return before.and::<M>(merged, needs);
-        }
-    }
 }
 
 /// How sums are found.

@@ -7,6 +7,7 @@
 //! lies in the stretches of several planes is put together in their order, where the paper adds by atomics.
 
 mod scan;
+mod sink;
 mod sums;
 mod table;
 

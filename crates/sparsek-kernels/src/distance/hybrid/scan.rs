@@ -9,13 +9,14 @@
 use cubecl::{ir::ElemType, prelude::*};
 
 use super::{
-    sums::{Part, identity, join, term},
+    sink::Sink,
+    sums::{Part, identity, term},
     table::{ABSENT, Layout, Table},
 };
 use crate::distance::{Parameter, pair::Sparse, semiring::Semiring};
 
 /// No row.
-const NONE: i32 = -1;
+pub(super) const NONE: i32 = -1;
 /// Entries of a row that a unit adds up before it adds the sum to that of the row, so that rounding stays small in long rows.
 const PART: u32 = 128;
 
@@ -42,7 +43,7 @@ pub(super) struct Blueprint {
 
 impl Blueprint {
     /// Sums of a plane for others to see, in arrays of whole times 16 bytes.
-    fn slots(self) -> usize {
+    pub fn slots(self) -> usize {
         slots(self.planes)
     }
 }
@@ -62,10 +63,10 @@ pub(super) fn carried_bytes(planes: u32, size: usize) -> usize {
 pub(super) struct Shape {
     held: usize,
     held_rows: usize,
-    held_step: usize,
+    pub held_step: usize,
     scanned: usize,
     scanned_rows: usize,
-    scanned_step: usize,
+    pub scanned_step: usize,
     /// Units of a cube.
     units: usize,
 }
@@ -73,11 +74,11 @@ pub(super) struct Shape {
 /// The entries that a plane goes through. They begin within the row `head` and end within the row `tail`, or in neither.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
-struct Stretch {
+pub(super) struct Stretch {
     start: usize,
     stop: usize,
-    head: i32,
-    tail: i32,
+    pub head: i32,
+    pub tail: i32,
 }
 
 #[cube]
@@ -114,116 +115,6 @@ impl Stretch {
             stop,
             head,
             tail,
-        }
-    }
-}
-
-/// Where sums go; those of the rows in which the plane's stretch begins and ends wait for those of other planes.
-#[derive(CubeType)]
-struct Sink<'a, S: Float> {
-    totals: &'a mut [S],
-    others: &'a mut [S],
-    /// Total and second sum of each plane's head, then of each plane's tail.
-    waiting: Shared<[S]>,
-    /// The rows of the heads.
-    heads: Shared<[i32]>,
-    head: i32,
-    tail: i32,
-    /// Of the row that is held, and from one scanned row to the next.
-    base: usize,
-    step: usize,
-    #[cube(comptime)]
-    blueprint: Blueprint,
-}
-
-#[cube]
-impl<'a, S: Float> Sink<'a, S> {
-    fn new(
-        totals: &'a mut [S],
-        others: &'a mut [S],
-        stretch: &Stretch,
-        shape: &Shape,
-        #[comptime] blueprint: Blueprint,
-    ) -> Sink<'a, S> {
-        let slots = comptime!(blueprint.slots());
-        let mut heads = Shared::<[i32]>::new_slice(slots);
-        if UNIT_POS_X == 0 {
-            heads[UNIT_POS_Y as usize] = stretch.head;
-        }
-        Sink::<'a, S> {
-            totals,
-            others,
-            waiting: Shared::<[S]>::new_slice(comptime!(4 * slots)),
-            heads,
-            head: stretch.head,
-            tail: stretch.tail,
-            base: CUBE_POS * shape.held_step,
-            step: shape.scanned_step,
-            blueprint,
-        }
-    }
-
-    fn wait(&mut self, at: usize, part: &Part<S>) {
-        let slots = comptime!(self.blueprint.slots());
-        self.waiting[at + UNIT_POS_Y as usize] = part.total;
-        self.waiting[at + slots + UNIT_POS_Y as usize] = part.other;
-    }
-
-    fn waited(&self, at: usize) -> Part<S> {
-        Part::<S> {
-            total: self.waiting[at],
-            other: self.waiting[at + comptime!(self.blueprint.slots())],
-        }
-    }
-
-    /// Adds the sums of a row, or of the plane's part of it.
-    fn write<M: Semiring>(&mut self, row: i32, part: &Part<S>) {
-        if row == self.head {
-            self.wait(0usize, part);
-        } else {
-            if row == self.tail {
-                self.wait(comptime!(2 * self.blueprint.slots()), part);
-            } else {
-                self.add::<M>(row, part);
-            }
-        }
-    }
-
-    /// Adds to the output; always by the same unit of the cube, whichever block of the row is held.
-    fn add<M: Semiring>(&mut self, row: i32, part: &Part<S>) {
-        let at = self.base + row as usize * self.step;
-        let sum = join::<M, S>(self.totals[at], part.total);
-        self.totals[at] = sum;
-        if comptime!(M::NEEDS.other) {
-            let sum = self.others[at] + part.other;
-            self.others[at] = sum;
-        }
-    }
-
-    /// Puts the rows together that lie in several stretches, each by the plane in whose stretch it begins. Every unit must
-    /// call it.
-    fn collect<M: Semiring>(&mut self) {
-        sync_cube();
-        let slots = comptime!(self.blueprint.slots());
-        let planes = comptime!(self.blueprint.planes as usize);
-        if UNIT_POS_X == 0 && self.tail != NONE && self.tail != self.head {
-            let own = self.waited(comptime!(2 * slots) + UNIT_POS_Y as usize);
-            let mut total = own.total;
-            let mut other = own.other;
-            let mut plane = UNIT_POS_Y as usize + 1;
-            let mut open = plane < planes;
-            while open {
-                if self.heads[plane] == self.tail {
-                    let part = self.waited(plane);
-                    total = join::<M, S>(total, part.total);
-                    other += part.other;
-                    plane += 1;
-                    open = plane < planes;
-                } else {
-                    open = false;
-                }
-            }
-            self.add::<M>(self.tail, &Part::<S> { total, other });
         }
     }
 }
