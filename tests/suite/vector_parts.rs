@@ -44,11 +44,15 @@ fn workload(backend: &Backend) -> Outcome {
     let mut data = vec![0.0f32; 32];
     (data[5], data[6], data[20]) = (3.0, 2.0, 4.0);
     let input = client.create_from_slice(bytemuck::cast_slice(&data));
-    for (delegates, subranges, concatenated) in [(1, 3, 12), (2, 1, 3)] {
+    for (delegates, filter, subranges, concatenated) in [
+        (1, Filter::On, 3, 12),
+        (2, Filter::On, 1, 3),
+        (2, Filter::Off, 1, 5),
+    ] {
         let options = VectorOptions {
             subrange: Subrange::Exponent(2),
             delegates,
-            filter: Filter::On,
+            filter,
             ..VectorOptions::new(3)
         };
         let found = topk_vector_stats(client, &input, f32::elem_type(), 32, &options, I64);

@@ -53,9 +53,10 @@ impl Call<'_> {
                     dtype: self.dtype,
                     length: self.length,
                     largest: self.options.largest,
+                    filled: None,
                 };
                 let found = elements.select::<E>(*selection, self.options.k, None)?;
-                self.fetch::<E>(None, &found.members)
+                self.fetch::<E>(None, None, &found.members)
             }
             Plan::Delegates(cut) => self.by_delegates::<E>(cut),
         }
@@ -84,23 +85,36 @@ impl Call<'_> {
                 Ok(output)
             }
             (Last::Select { first, last }, _) => {
-                let best = self.select_keys::<E>(&keys, count, *first, None)?;
+                let best = self.select_keys::<E>(&keys, count, *first, None, None)?;
                 let count = self.options.k << cut.exponent;
                 let candidates = self.gather::<E>(&best.members, count, cut.exponent)?;
                 let notes = best.notes.as_ref();
-                let found = self.select_keys::<E>(&candidates, count, *last, notes)?;
-                self.fetch::<E>(Some((&best.members, cut.exponent)), &found.members)
+                let found = self.select_keys::<E>(&candidates, count, *last, notes, None)?;
+                let chosen = (&best.members, cut.exponent, 1);
+                self.fetch::<E>(Some(chosen), None, &found.members)
+            }
+            (
+                Last::Sift {
+                    first,
+                    last,
+                    blueprint,
+                },
+                _,
+            ) => {
+                let selections = [*first, *last];
+                self.sift::<E>(cut, *blueprint, selections, &keys, positions.as_ref())
             }
         }
     }
 
-    /// The k greatest of some keys.
-    fn select_keys<E: Element>(
+    /// The k greatest of some keys, of which there may be as many as the device says.
+    pub(super) fn select_keys<E: Element>(
         &self,
         handle: &Handle,
         length: usize,
         selection: Selection,
         known: Option<&Handle>,
+        filled: Option<&Handle>,
     ) -> Result<Found, KernelError> {
         let dtype = Self::key_dtype::<E>();
         let keys = Elements {
@@ -109,6 +123,7 @@ impl Call<'_> {
             dtype,
             length,
             largest: true,
+            filled,
         };
         if dtype.size() == 8 {
             keys.select::<u64>(selection, self.options.k, known)
@@ -123,7 +138,7 @@ impl Call<'_> {
         load_widths(self.client, &rows).max().unwrap_or(1)
     }
 
-    fn key_dtype<E: Element>() -> ElemType {
+    pub(super) fn key_dtype<E: Element>() -> ElemType {
         E::Key::elem_type_native()
     }
 
@@ -350,16 +365,20 @@ impl Call<'_> {
         Ok(keys)
     }
 
-    /// Values and indices of members given by their places in the vector, or by those in chosen subranges.
-    fn fetch<E: Element>(
+    /// Values and indices of members given by their places in the vector, or by their slots in the subranges of chosen delegates, or by
+    /// where these stand in a list.
+    pub(super) fn fetch<E: Element>(
         &self,
-        chosen: Option<(&Handle, u32)>,
+        chosen: Option<(&Handle, u32, u32)>,
+        listed: Option<&Handle>,
         members: &Handle,
     ) -> Result<Selected, KernelError> {
         let k = self.options.k;
         let output = self.output()?;
         let grid = Grid::elementwise(self.client, k, self.length)?;
-        let (subranges, exponent) = chosen.unwrap_or((members, 0));
+        let (subranges, exponent, delegates) = chosen.unwrap_or((members, 0, 1));
+        let slots = |listed: &Handle| listed.size_in_used() as usize / size_of::<u32>();
+        let listed = listed.map(|listed| argument(listed, "slots", U32, slots(listed)));
         // SAFETY: slots stand for elements below `length`.
         unsafe {
             fetch_members::launch_unchecked::<E>(
@@ -370,10 +389,12 @@ impl Call<'_> {
                 argument(self.input, "input", self.dtype, self.length)?,
                 argument(subranges, "subranges", U32, k)?,
                 argument(members, "members", U32, k)?,
+                listed.transpose()?.into(),
                 argument(&output.values, "values", self.dtype, k)?,
                 argument(&output.indices, "indices", self.index, k)?,
                 k,
                 exponent,
+                delegates,
                 chosen.is_none(),
                 self.index,
             );

@@ -268,7 +268,7 @@ pub(crate) fn gather_candidates<E: Element>(
     if slot >= slots {
         terminate!();
     }
-    let at = origin(chosen, slot, exponent);
+    let at = origin(chosen, slot, exponent, 1u32);
     let mut key = E::Key::min_value();
     if at < length {
         key = ordered_key::<E>(elements[at], largest);
@@ -276,24 +276,27 @@ pub(crate) fn gather_candidates<E: Element>(
     keys[slot] = key;
 }
 
-/// The element that stands in a slot.
+/// The element that stands in a slot, given the places of the best delegates, of so many of each subrange.
 #[cube]
-fn origin(chosen: &[u32], slot: usize, exponent: u32) -> usize {
+fn origin(chosen: &[u32], slot: usize, exponent: u32, delegates: u32) -> usize {
     let exponent = exponent as usize;
-    let subrange = chosen[slot >> exponent] as usize;
+    let subrange = (chosen[slot >> exponent] / delegates) as usize;
     (subrange << exponent) + (slot & ((1usize << exponent) - 1))
 }
 
-/// Values and indices of members, given by their slots, or by their places in the vector where `direct`.
+/// Values and indices of members, given by their slots, or by where these are `listed`, or by their places in the vector where
+/// `direct`.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn fetch_members<E: Element, I: Numeric>(
     elements: &[E],
     chosen: &[u32],
     slots: &[u32],
+    listed: ComptimeOption<&[u32]>,
     values: &mut [E],
     indices: &mut [I],
     members: usize,
     exponent: u32,
+    delegates: u32,
     #[comptime] direct: bool,
     #[define(I)] _index: ElemType,
 ) {
@@ -301,11 +304,16 @@ pub(crate) fn fetch_members<E: Element, I: Numeric>(
     if member >= members {
         terminate!();
     }
-    let slot = slots[member] as usize;
+    let place = slots[member] as usize;
+    let slot = #[comptime]
+    match listed {
+        ComptimeOption::Some(listed) => listed[place] as usize,
+        ComptimeOption::None => place,
+    };
     let at = if comptime!(direct) {
         slot
     } else {
-        origin(chosen, slot, exponent)
+        origin(chosen, slot, exponent, delegates)
     };
     values[member] = elements[at];
     indices[member] = I::cast_from(at);

@@ -28,6 +28,8 @@ pub(super) struct Elements<'a> {
     pub dtype: ElemType,
     pub length: usize,
     pub largest: bool,
+    /// How many there are, where the device knows it: fewer than `length`, and whole loads. Only histograms take it.
+    pub filled: Option<&'a Handle>,
 }
 
 impl Elements<'_> {
@@ -76,6 +78,7 @@ impl Elements<'_> {
                 dtype: key,
                 length,
                 largest: true,
+                filled: None,
             };
             let (keys, places) = if key.size() == 8 {
                 left.keep_runs::<u64>(k, Some(&kept))?
@@ -142,6 +145,7 @@ impl Elements<'_> {
             dtype,
             length,
             largest,
+            filled,
         } = *self;
         let key = E::Key::elem_type_native();
         let plane = plane_or_unit(client);
@@ -170,6 +174,10 @@ impl Elements<'_> {
         let elements = || argument(handle, "input", dtype, length);
         let row = Rows::contiguous(handle.clone(), dtype, 1, length);
         let width = load_widths(client, &row).max().unwrap_or(1);
+        let filled = || {
+            let filled = filled.map(|filled| argument(filled, "filled", U32, 1));
+            Ok::<_, KernelError>(filled.transpose()?.into())
+        };
         let bins_of = || argument(&histograms, "histograms", U32, bins);
         let notes_of = || argument(&notes, "notes", key, blueprint.notes());
         let (start, found) = match (selection, known) {
@@ -195,6 +203,7 @@ impl Elements<'_> {
                     elements()?,
                     bins_of()?,
                     found_of(ranges)?,
+                    filled()?,
                     length,
                     blueprint,
                 );
@@ -214,6 +223,7 @@ impl Elements<'_> {
                     bins_of()?,
                     notes_of()?,
                     found.transpose()?.into(),
+                    filled()?,
                     length,
                     k as u32,
                     pass,
@@ -232,6 +242,7 @@ impl Elements<'_> {
                 bins_of()?,
                 notes_of()?,
                 argument(&counts, "counts", U32, 2 * cubes)?,
+                filled()?,
                 length,
                 k as u32,
                 stretch,
@@ -248,6 +259,7 @@ impl Elements<'_> {
                 notes_of()?,
                 argument(&counts, "counts", U32, 2 * cubes)?,
                 argument(&members, "members", U32, k)?,
+                filled()?,
                 length,
                 k as u32,
                 stretch,

@@ -17,6 +17,8 @@ mod finish;
 mod options;
 mod plan;
 mod radix;
+mod sieve;
+mod sift;
 mod staged;
 mod stats;
 mod stream;
@@ -55,8 +57,9 @@ const U32: ElemType = ElemType::UInt(UIntKind::U32);
 /// each by histograms (nine for 64-bit dtypes), from caches where they fit. α is half of log2(n / k); below n = 16 k, and
 /// below n = 2^25 where k is above 1024, the whole vector is selected from. Scratch: the larger of β n / 2^α and
 /// k · 2^α keys of 4 bytes (8 for 64-bit dtypes), as many positions of 4 bytes where β > 1, 12 k bytes and 32 KiB, and that
-/// of a vector of all delegates, whatever the values. There is no gradient at this level: it is [`super::scatter`] of
-/// that of the values. Paper: Dr. Top-k (Gaihre et al., 2021); deviations: D1 to D6 of `docs/papers.md`.
+/// of a vector of all delegates, whatever the values; where k is above 1024 and a filter or several delegates are asked
+/// for, both of these keys and 4 k · 2^α bytes. There is no gradient at this level: it is [`super::scatter`] of that of the
+/// values. Paper: Dr. Top-k (Gaihre et al., 2021); deviations: D1 to D6 of `docs/papers.md`.
 ///
 /// ```no_run
 /// use cubecl::prelude::*;

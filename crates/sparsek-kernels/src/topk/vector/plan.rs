@@ -9,6 +9,7 @@ use super::{
     bitonic::MAX_RUN,
     finish::FinishBlueprint,
     options::{Construction, Filter, Selection, Subrange, VectorOptions},
+    sieve::{LOAD, SieveBlueprint},
     staged::{self, StagedBlueprint},
     tuning::Tuning,
 };
@@ -74,6 +75,12 @@ pub(super) enum Last {
     Finish(FinishBlueprint),
     /// The best delegates by the first selection, the members among all elements of their subranges by the last one.
     Select { first: Selection, last: Selection },
+    /// The same of fewer elements: without those that cannot be members.
+    Sift {
+        first: Selection,
+        last: Selection,
+        blueprint: SieveBlueprint,
+    },
 }
 
 /// A vector to plan for.
@@ -159,7 +166,7 @@ impl Plan {
             ..vector
         };
         let finish = match options.filter {
-            Filter::Off if options.delegates == 1 => None,
+            Filter::Off => None,
             Filter::Auto if options.delegates == 1 => {
                 let pays = k << exponent <= options.tuning.finished;
                 let pays = pays && options.selection == Selection::Auto;
@@ -167,16 +174,33 @@ impl Plan {
                     .ok()
                     .filter(|_| pays)
             }
-            _ => Some(finish(&vector, &cut, k, options.largest)?),
+            _ => finish(&vector, &cut, k, options.largest).ok(),
         };
         let Some(blueprint) = finish else {
+            let sieve = forced
+                .then(|| SieveBlueprint::new(&vector, &cut, options))
+                .transpose()?;
             let candidates = Vector {
                 length: k << exponent,
                 ..keys
             };
-            let last = Last::Select {
-                first: selection(&keys, k, options.selection)?,
-                last: selection(&candidates, k, options.selection)?,
+            let first = selection(&keys, k, options.selection)?;
+            let last = match sieve {
+                None => Last::Select {
+                    first,
+                    last: selection(&candidates, k, options.selection)?,
+                },
+                Some(blueprint) => {
+                    let candidates = Vector {
+                        length: candidates.length.next_multiple_of(LOAD),
+                        ..candidates
+                    };
+                    Last::Sift {
+                        first,
+                        last: selection(&candidates, k, options.selection)?,
+                        blueprint,
+                    }
+                }
             };
             return Ok(Self::Delegates(Cut { last, ..cut }));
         };
@@ -352,7 +376,7 @@ fn selection(vector: &Vector, k: usize, asked: Selection) -> Result<Selection, K
     }
 }
 
-fn refused(routine: &'static str, reason: String) -> KernelError {
+pub(super) fn refused(routine: &'static str, reason: String) -> KernelError {
     KernelError::Routine { routine, reason }
 }
 

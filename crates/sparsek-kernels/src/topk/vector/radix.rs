@@ -48,6 +48,43 @@ impl RadixBlueprint {
     }
 }
 
+/// Where notes of keys of so many bits hold the least key that a selection may have found.
+pub(crate) fn noted_at(bits: u32) -> usize {
+    bits.div_ceil(DIGIT) as usize * WORDS
+}
+
+/// How many elements there are, and how many of them are a cube's.
+#[derive(CubeType, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+struct Extent {
+    length: usize,
+    stretch: usize,
+}
+
+#[cube]
+impl Extent {
+    /// As the host says, or fewer, as the device does.
+    fn new(
+        filled: ComptimeOption<&[u32]>,
+        length: usize,
+        stretch: usize,
+        #[comptime] shape: Shape,
+    ) -> Extent {
+        #[comptime]
+        match filled {
+            ComptimeOption::Some(filled) => {
+                let tile = comptime!((shape.lanes * ITEMS) as usize);
+                let length = filled[0] as usize;
+                Extent {
+                    length,
+                    stretch: length.div_ceil(CUBE_COUNT).div_ceil(tile) * tile,
+                }
+            }
+            ComptimeOption::None => Extent { length, stretch },
+        }
+    }
+}
+
 /// Where the first range comes from, if it is not that of all keys there can be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Start {
@@ -139,11 +176,13 @@ pub(crate) fn find_ranges<E: Element, N: Size>(
     elements: &[Vector<E, N>],
     histograms: &[Atomic<u32>],
     ranges: &mut [E::Key],
+    filled: ComptimeOption<&[u32]>,
     length: usize,
     #[comptime] blueprint: RadixBlueprint,
 ) {
     let units = comptime!(blueprint.shape.lanes);
     let crew = Crew::new(blueprint.shape);
+    let length = Extent::new(filled, length, 0usize, blueprint.shape).length;
     let step = CUBE_COUNT * units as usize;
     let own = CUBE_POS * units as usize + UNIT_POS as usize;
     let mut bin = own;
@@ -179,6 +218,7 @@ pub(crate) fn count_digits<E: Element, N: Size>(
     histograms: &[Atomic<u32>],
     notes: &mut [E::Key],
     found: ComptimeOption<&[E::Key]>,
+    filled: ComptimeOption<&[u32]>,
     length: usize,
     k: u32,
     #[comptime] pass: usize,
@@ -209,6 +249,7 @@ pub(crate) fn count_digits<E: Element, N: Size>(
         high: note.high,
     };
     let step = CUBE_COUNT * units as usize;
+    let length = Extent::new(filled, length, 0usize, blueprint.shape).length;
     let loads = length / N::value().comptime();
     let mut at = CUBE_POS * units as usize + UNIT_POS as usize;
     while at < loads {
@@ -238,6 +279,7 @@ pub(crate) fn count_members<E: Element, N: Size>(
     histograms: &[Atomic<u32>],
     notes: &mut [E::Key],
     counts: &mut [u32],
+    filled: ComptimeOption<&[u32]>,
     length: usize,
     k: u32,
     stretch: usize,
@@ -248,7 +290,9 @@ pub(crate) fn count_members<E: Element, N: Size>(
     let bins = Shared::<[Atomic<u32>]>::new_slice(BINS);
     let note = known::<E::Key>(histograms, notes, &bins, k, &crew, blueprint.passes());
     let per_load = N::value().comptime();
-    let end = min((CUBE_POS + 1) * stretch, length) / per_load;
+    let extent = Extent::new(filled, length, stretch, blueprint.shape);
+    let stretch = extent.stretch;
+    let end = min((CUBE_POS + 1) * stretch, extent.length) / per_load;
     let mut above = 0u32;
     let mut level = 0u32;
     let mut at = CUBE_POS * stretch / per_load + UNIT_POS as usize;
@@ -278,6 +322,7 @@ pub(crate) fn list_members<E: Element, N: Size>(
     notes: &[E::Key],
     counts: &[u32],
     members: &mut [u32],
+    filled: ComptimeOption<&[u32]>,
     length: usize,
     k: u32,
     stretch: usize,
@@ -299,7 +344,9 @@ pub(crate) fn list_members<E: Element, N: Size>(
     let mut above = crew.sums(above).total;
     let mut level = crew.sums(level).total;
 
-    let end = min((CUBE_POS + 1) * stretch, length);
+    let extent = Extent::new(filled, length, stretch, blueprint.shape);
+    let stretch = extent.stretch;
+    let end = min((CUBE_POS + 1) * stretch, extent.length);
     let mut tile = CUBE_POS * stretch;
     while tile < end {
         // A tile holds at most 1024 x 16 elements, so both counts fit in 16 bits.

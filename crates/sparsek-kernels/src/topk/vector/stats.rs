@@ -41,15 +41,17 @@ impl WorkloadStats {
             concatenated: k << cut.exponent,
             ..none
         };
-        let Last::Finish(blueprint) = &cut.last else {
-            return Ok(all);
+        // More candidates than there is room for are not listed: all chosen subranges are gone through.
+        let room = match &cut.last {
+            Last::Finish(blueprint) => blueprint.room,
+            Last::Sift { .. } => usize::MAX,
+            Last::Select { .. } => return Ok(all),
         };
         let bytes = client
             .read_one(stats)
             .map_err(|error| device_failed(client, error.to_string()))?;
         let [subranges, candidates] = [0, 1].map(|at| u32::from_bytes(&bytes)[at] as usize);
-        // More candidates than there is room for are not listed: all chosen subranges are gone through.
-        let listed = candidates <= blueprint.room;
+        let listed = candidates <= room;
         Ok(Self {
             subranges,
             concatenated: if listed { candidates } else { all.concatenated },
