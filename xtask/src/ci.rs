@@ -24,13 +24,16 @@ pub fn command() -> Result {
     ]))?;
     // One backend alone, without a runtime of CubeCL: the other builds link several.
     run(&mut cargo([
-        "check",
+        "clippy",
         "--release",
         "--package",
         "sparsek-gnn",
         "--no-default-features",
         "--features",
         "sparsek-gnn/flex",
+        "--",
+        "-D",
+        "warnings",
     ]))?;
     run(cargo(plan.cargo("doc", true))
         .arg("--no-deps")

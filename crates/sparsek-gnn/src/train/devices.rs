@@ -1,6 +1,6 @@
 //! What several devices need to train together: checks, and the sum over them.
 use burn::{
-    backend::{Device as _, DispatchDevice},
+    backend::Device as _,
     tensor::{
         Device, Tensor,
         distributed::{CollectiveTensor, ReduceOperation, all_reduce},
@@ -117,7 +117,7 @@ pub(super) fn has_collectives(device: &Device) -> bool {
             feature = "metal",
             feature = "cpu"
         ))]
-        DispatchDevice::Cube(device) => device.client().has_device_transport(),
+        burn::backend::DispatchDevice::Cube(device) => device.client().has_device_transport(),
         _ => false,
     }
 }

@@ -127,12 +127,11 @@ impl<M: NodeModel> Replicas<M> {
             return Ok(self);
         }
         let own: Vec<GradientsParams> = self.models.iter().map(lists::parameters).collect();
-        let lists = self.models.iter().zip(&own).enumerate();
-        let lists = lists.map(|(at, (model, own))| {
-            let list = lists::join(model, own, None);
-            if at == 0 { list } else { list.zeros_like() }
-        });
-        let sums = (self.sum)(same_length(lists.collect())?, &self.devices);
+        let first = lists::join(&self.models[0], &own[0], None);
+        let none = |device: &Device| Tensor::zeros(first.dims(), (device, first.dtype()));
+        let others: Vec<Tensor<1>> = self.devices[1..].iter().map(none).collect();
+        let lists = [vec![first], others].concat();
+        let sums = (self.sum)(lists, &self.devices);
         let each = self.models.into_iter().zip(own).zip(sums);
         let models = each.map(|((model, own), sum)| {
             let (values, _) = lists::split(&model, own, sum);
