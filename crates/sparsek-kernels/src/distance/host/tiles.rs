@@ -59,25 +59,26 @@ fn sweep<M: HostSemiring, S: Real>(
     let mut before = [M::identity(); LANES];
     let mut sums = [M::identity(); LANES];
     let mut at = 0;
-    for stretch in columns.chunk_by(|a, b| a >> bits == b >> bits) {
-        let end = at + stretch.len();
+    while let Some(first) = columns.get(at) {
+        let rest = &columns[at..];
+        let end = match bits {
+            WHOLE => columns.len(),
+            _ => at + rest.partition_point(|column| column >> bits == first >> bits),
+        };
         // Of its own, so that it stays in registers.
         let mut on = sums;
-        for (&column, &b) in stretch.iter().zip(&values[at..end]) {
+        for (&column, &b) in columns[at..end].iter().zip(&values[at..end]) {
             for (sum, &a) in on.iter_mut().zip(&laid.values[column as usize]) {
                 *sum = M::reduce(*sum, M::product(a, b, p));
             }
         }
-        sums = on;
-        for (lane, sum) in sums.iter_mut().enumerate() {
-            let bits = bits.max(laid.parts[lane]);
-            if columns
-                .get(end)
-                .is_none_or(|next| next >> bits != stretch[0] >> bits)
-            {
-                before[lane] = M::reduce(before[lane], *sum);
-                *sum = M::identity();
-            }
+        // Behind the last column is another part, whatever its size.
+        let next = columns.get(end).copied().unwrap_or(u32::MAX);
+        for lane in 0..LANES {
+            let ends = (next ^ first) >> bits.max(laid.parts[lane]) != 0;
+            let sum = M::reduce(before[lane], on[lane]);
+            before[lane] = if ends { sum } else { before[lane] };
+            sums[lane] = if ends { M::identity() } else { on[lane] };
         }
         at = end;
     }
