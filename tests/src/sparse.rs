@@ -199,6 +199,25 @@ pub fn rounded<T: Element>(csr: &Csr) -> Csr {
     }
 }
 
+/// Rows of few values, logarithms of counts, whose sums round to one side; each has one of so many of its columns, at random.
+pub fn counts(cols: u32, one_of: &[usize], seed: u64) -> Csr {
+    let mut random = Random::new(seed);
+    let (mut indptr, mut indices) = (vec![0], Vec::new());
+    for &of in one_of {
+        indices.extend((0..cols).filter(|_| random.below(of) == 0));
+        indptr.push(indices.len() as u32);
+    }
+    let weights = indices.iter();
+    let weights = weights.map(|_| f64::from(random.below(3) as u32 + 2).ln());
+    Csr {
+        rows: one_of.len(),
+        cols: cols as usize,
+        weights: weights.collect(),
+        indptr,
+        indices,
+    }
+}
+
 /// The pattern on the host.
 ///
 /// # Panics

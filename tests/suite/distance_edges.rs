@@ -11,7 +11,7 @@ use sparsek_tests::{
     element::Element,
     oracle::{distance::distance, spmm::Csr},
     runner::{Cases, Outcome, Verdict},
-    sparse::{Places, Sparse, Values, rounded, upload},
+    sparse::{self, Places, Sparse, Values, rounded, upload},
 };
 
 use crate::distance::{SINGLE, check, distances};
@@ -100,26 +100,8 @@ const COUNTED: [Metric; 6] = [
 
 /// Long rows of few values, logarithms of counts, whose terms are all rounded to one side. Some are full, some are not, some are short.
 fn counts(backend: &Backend, metric: Metric, routine: Option<Routine>) -> Outcome {
-    const COLS: u32 = 26_000;
-    let mut random = Random::new(15);
-    let mut matrix = |places: &[usize]| {
-        let (mut indptr, mut indices, mut weights) = (vec![0], Vec::new(), Vec::new());
-        for &of in places {
-            indices.extend((0..COLS).filter(|_| random.below(of) == 0));
-            indptr.push(indices.len() as u32);
-        }
-        weights.extend((0..indices.len()).map(|_| f64::from(random.below(3) as u32 + 2).ln()));
-        Csr {
-            rows: places.len(),
-            cols: COLS as usize,
-            indptr,
-            indices,
-            weights,
-        }
-    };
-    // One entry of so many columns.
-    let (x, y) = (matrix(&[1, 3, 500]), matrix(&[1, 1, 4, 100, 7]));
-    let (x, y) = (rounded::<f32>(&x), rounded::<f32>(&y));
+    let [x, y] = [(&[1, 3, 500][..], 15), (&[1, 1, 4, 100, 7], 16)]
+        .map(|(one_of, seed)| rounded::<f32>(&sparse::counts(26_000, one_of, seed)));
     let measure = Measure::from(metric).with_routine(routine);
     let found = match distances::<f32>(backend, [&x, &y], measure)? {
         Ok(found) => found,

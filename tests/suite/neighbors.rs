@@ -6,10 +6,9 @@ use sparsek::{
 };
 use sparsek_tests::{
     backend::Backend,
-    data::Random,
     oracle::{distance, spmm::Csr},
     runner::Cases,
-    sparse::{Sparse, near_duplicates, rounded, upload},
+    sparse::{Sparse, counts, near_duplicates, rounded, upload},
 };
 
 pub fn add(cases: &mut Cases, backend: &Backend) {
@@ -132,25 +131,14 @@ fn batches(backend: &Backend) -> Result<(), String> {
 
 /// The same of long rows, which are added up in parts, and of others.
 fn batches_of_long_rows(backend: &Backend) -> Result<(), String> {
-    const COLS: u32 = 3000;
-    let mut random = Random::new(21);
-    let (mut indptr, mut indices) = (vec![0], Vec::new());
-    for row in 0..40usize {
-        let of = if row % 8 == 0 { 1 + row / 3 } else { 100 };
-        indices.extend((0..COLS).filter(|_| random.below(of) == 0));
-        indptr.push(indices.len() as u32);
-    }
-    let weights = indices
-        .iter()
-        .map(|_| f64::from(random.below(3) as u32 + 2).ln());
-    let weights = weights.collect();
-    let rows = Csr {
-        rows: 40,
-        cols: COLS as usize,
-        indptr,
-        indices,
-        weights,
+    let one_of = |row: usize| {
+        if row.is_multiple_of(8) {
+            1 + row / 3
+        } else {
+            100
+        }
     };
+    let rows = counts(3000, &(0..40).map(one_of).collect::<Vec<_>>(), 21);
     in_batches(backend, &rows, &[39])
 }
 

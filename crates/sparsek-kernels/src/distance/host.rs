@@ -140,17 +140,15 @@ impl<'a, M: HostSemiring, S: Real> Two<'a, M, S> {
     fn row(&self, i: usize, own: bool, output: &mut [S]) {
         let from = if own { i } else { 0 };
         let row: Vec<(u32, S)> = self.left().row(i).collect();
-        let others = match &self.way {
-            Way::Columns(columns) => self.add_up((i, &row), columns, own, output),
-            _ => {
-                for (j, output) in (from..).zip(output) {
-                    let merged = self.merge((i, &row), j, S::new(f32::INFINITY));
-                    let sums = self.sums(i, j, merged.total, merged.other);
-                    *output = M::finalise(M::core(sums), sums);
-                }
-                return;
+        let Way::Columns(columns) = &self.way else {
+            for (j, output) in (from..).zip(output) {
+                let merged = self.merge((i, &row), j, S::new(f32::INFINITY));
+                let sums = self.sums(i, j, merged.total, merged.other);
+                *output = M::finalise(M::core(sums), sums);
             }
+            return;
         };
+        let others = self.add_up((i, &row), columns, own, output);
         self.finish((i, &row), from, output, &others);
     }
 

@@ -225,7 +225,7 @@ fn inverted_kernel<M: Semiring, S: Float>(
     let i = shape.first + row;
     let begin = two.left().start(i);
     let count = two.left().start(i + 1) - begin;
-    let bits = two.left().parts(i, shape.cols as u32);
+    let bits = two.left_parts(i);
     let across = min(shape.tile, shape.across - first);
     let base = row * shape.across + first;
     let mut waiting = Waiting::<S>::new(output, others, base, across, comptime!(plane as usize));
@@ -254,15 +254,18 @@ fn inverted_kernel<M: Semiring, S: Float>(
             start = entries.starts[counter];
             end = entries.ends[counter];
         }
-        // Those of one part.
-        let first_column = of_lane::<u32>(column, 0, plane);
-        let part = first_column >> bits;
-        let among = mine < count && column >> bits == part;
-        let there = of_plane(u32::cast_from(among), plane);
-        if done > 0 && part != last_column >> bits {
-            tally.hand_over::<M>(&two, &mut waiting, i, first, last_column, first_column);
+        let mut there = min(count - done, comptime!(plane as usize)) as u32;
+        if bits < WHOLE {
+            // Those of one part.
+            let first_column = of_lane::<u32>(column, 0, plane);
+            let part = first_column >> bits;
+            let among = mine < count && column >> bits == part;
+            there = of_plane(u32::cast_from(among), plane);
+            if done > 0 && part != last_column >> bits {
+                tally.hand_over::<M>(&two, &mut waiting, bits, first, last_column, first_column);
+            }
+            last_column = first_column;
         }
-        last_column = first_column;
         let mut a = of_lane::<S>(value, 0, plane);
         let mut from = of_lane::<i32>(start, 0, plane);
         let mut to = of_lane::<i32>(end, 0, plane);

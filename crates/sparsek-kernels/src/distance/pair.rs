@@ -69,8 +69,7 @@ impl<'a, S: Float> Sparse<'a, S> {
         self.norms[2 * row]
     }
 
-    /// Columns of the parts of a row's sums, as a power of two.
-    pub fn parts(&self, row: usize, cols: u32) -> u32 {
+    fn parts(&self, row: usize, cols: u32) -> u32 {
         part_bits((self.indptr[row + 1] - self.indptr[row]) as u32, cols)
     }
 }
@@ -160,9 +159,14 @@ impl<'a, S: Float> Two<'a, S> {
         M::finalise::<S>(core, sums)
     }
 
-    /// Columns of the parts of sums over those of both rows, as a power of two.
-    pub fn parts(&self, i: usize, j: usize) -> u32 {
-        max(self.x.parts(i, self.cols), self.y.parts(j, self.cols))
+    /// Columns of the parts of the sums of a row of the left matrix, as a power of two.
+    pub fn left_parts(&self, row: usize) -> u32 {
+        self.x.parts(row, self.cols)
+    }
+
+    /// The same of the right one.
+    pub fn right_parts(&self, row: usize) -> u32 {
+        self.y.parts(row, self.cols)
     }
 
     /// Goes through both rows, or as far as a maximum of [`Semiring::direct`] is as great as any can be.
@@ -171,7 +175,7 @@ impl<'a, S: Float> Two<'a, S> {
         let a_end = self.x.indptr[i + 1];
         let mut b = self.y.indptr[j];
         let b_end = self.y.indptr[j + 1];
-        let bits = min(self.x.parts(i, self.cols), self.y.parts(j, self.cols));
+        let bits = min(self.left_parts(i), self.right_parts(j));
         let mut current = 0u32;
         let mut before = Merged::<S>::none::<M>();
         let mut merged = Merged::<S>::none::<M>();

@@ -7,7 +7,7 @@
 use cubecl::prelude::*;
 
 /// Entries of a part, about, if they are spread evenly over the columns.
-const PART: u32 = 128;
+const PART: u32 = 256;
 /// Every column number is less than 2 to the power of this: one part.
 pub(super) const WHOLE: u32 = 31;
 
@@ -30,19 +30,19 @@ mod tests {
     #[test]
     fn short_rows_are_one_part() {
         assert_eq!(part_bits(0, 0), WHOLE);
-        assert_eq!(part_bits(255, 1 << 30), WHOLE);
+        assert_eq!(part_bits(511, 1 << 30), WHOLE);
     }
 
     #[test]
     fn long_rows_have_parts_of_about_as_many_entries() {
-        for cols in [256u32, 1000, 26_000, 1 << 20, i32::MAX as u32] {
-            for entries in [256u32, 300, 1000, 26_000, 1 << 20, i32::MAX as u32] {
+        for cols in [512u32, 1000, 26_000, 1 << 20, i32::MAX as u32] {
+            for entries in [512u32, 700, 1000, 26_000, 1 << 20, i32::MAX as u32] {
                 if entries > cols {
                     continue;
                 }
                 let part = 1u64 << part_bits(entries, cols);
                 let even = part * u64::from(entries) / u64::from(cols);
-                assert!((64..192).contains(&even), "{entries} of {cols}: {even}");
+                assert!((128..384).contains(&even), "{entries} of {cols}: {even}");
             }
         }
     }

@@ -8,6 +8,8 @@ use crate::distance::{pair::Two, semiring::Semiring};
 /// Entries of a column that a unit reads at a time, and fewer where the column ends.
 const AHEAD: u32 = 4;
 const FEW: u32 = 2;
+/// Pairs of a unit that are looked at together where a part ends.
+const TOGETHER: usize = 8;
 
 /// Entries by column.
 #[derive(CubeType)]
@@ -223,32 +225,55 @@ impl<S: Float> Tally<S> {
         }
     }
 
-    /// Adds the sums of pairs of which a part ends between two columns to what waits, and begins anew. Places of a unit are its own.
+    /// Adds the sums of pairs of which a part ends between two columns to what waits, and begins anew, given the parts of the row and
+    /// the first row of the tile. Places of a unit are its own.
     pub fn hand_over<M: Semiring>(
         &mut self,
         two: &Two<S>,
         waiting: &mut Waiting<S>,
-        i: usize,
+        own: u32,
         first: usize,
         before: u32,
         column: u32,
     ) {
+        let plane = comptime!(self.blueprint.plane as usize);
         let mut place = UNIT_POS_X as usize;
         while place < waiting.across {
-            let bits = two.parts(i, first + place);
-            if before >> bits != column >> bits {
-                let sum = self.base + place;
-                let at = waiting.base + place;
-                let total = M::reduce::<S>(waiting.totals[at], self.totals[sum]);
-                waiting.totals[at] = total;
-                self.totals[sum] = M::identity::<S>();
-                if comptime!(M::NEEDS.two_wait()) {
-                    let other = waiting.others[at] + self.others[sum];
-                    waiting.others[at] = other;
-                    self.others[sum] = S::new(0.0);
+            // All are read before any is written, so that they overlap.
+            let mut ends = Array::<bool>::new(TOGETHER);
+            let mut totals = Array::<S>::new(TOGETHER);
+            let mut others = Array::<S>::new(TOGETHER);
+            #[unroll]
+            for n in 0..TOGETHER {
+                let at = min(place + comptime!(n * plane), waiting.across - 1);
+                let bits = max(own, two.right_parts(first + at));
+                ends[n] = before >> bits != column >> bits;
+            }
+            #[unroll]
+            for n in 0..TOGETHER {
+                let at = place + comptime!(n * plane);
+                ends[n] = ends[n] && at < waiting.across;
+                if ends[n] {
+                    totals[n] = waiting.totals[waiting.base + at];
+                    if comptime!(M::NEEDS.two_wait()) {
+                        others[n] = waiting.others[waiting.base + at];
+                    }
                 }
             }
-            place += comptime!(self.blueprint.plane as usize);
+            #[unroll]
+            for n in 0..TOGETHER {
+                if ends[n] {
+                    let at = place + comptime!(n * plane);
+                    let sum = self.base + at;
+                    waiting.totals[waiting.base + at] = M::reduce::<S>(totals[n], self.totals[sum]);
+                    self.totals[sum] = M::identity::<S>();
+                    if comptime!(M::NEEDS.two_wait()) {
+                        waiting.others[waiting.base + at] = others[n] + self.others[sum];
+                        self.others[sum] = S::new(0.0);
+                    }
+                }
+            }
+            place += comptime!(TOGETHER * plane);
         }
         if comptime!(self.blueprint.plane > 1) {
             sync_plane();

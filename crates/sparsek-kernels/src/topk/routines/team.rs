@@ -23,6 +23,17 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
+    /// The units of a cube, which share whatever there is an element at a time.
+    pub fn of_cube(units: u32, plane: u32) -> Self {
+        Self {
+            lanes: units,
+            planes: units / plane,
+            width: 1,
+            loads: 1,
+            exact_fit: true,
+        }
+    }
+
     /// Elements that a unit holds.
     pub fn items(&self) -> usize {
         self.loads * self.width

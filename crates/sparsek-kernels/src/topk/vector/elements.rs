@@ -153,13 +153,7 @@ impl Elements<'_> {
         let blueprint = RadixBlueprint {
             bits: 8 * key.size() as u32,
             largest,
-            shape: Shape {
-                lanes: units,
-                planes: units / plane,
-                width: 1,
-                loads: 1,
-                exact_fit: true,
-            },
+            shape: Shape::of_cube(units, plane),
         };
         let bins = blueprint.bins();
         let histograms = allocate(client, "histograms", bins, U32)?;

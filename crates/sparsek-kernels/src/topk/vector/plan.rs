@@ -180,27 +180,23 @@ impl Plan {
             let sieve = forced
                 .then(|| SieveBlueprint::new(&vector, &cut, options))
                 .transpose()?;
+            let slots = k << exponent;
             let candidates = Vector {
-                length: k << exponent,
+                length: match sieve {
+                    None => slots,
+                    Some(_) => slots.next_multiple_of(LOAD),
+                },
                 ..keys
             };
             let first = selection(&keys, k, options.selection)?;
+            let last = selection(&candidates, k, options.selection)?;
             let last = match sieve {
-                None => Last::Select {
+                None => Last::Select { first, last },
+                Some(blueprint) => Last::Sift {
                     first,
-                    last: selection(&candidates, k, options.selection)?,
+                    last,
+                    blueprint,
                 },
-                Some(blueprint) => {
-                    let candidates = Vector {
-                        length: candidates.length.next_multiple_of(LOAD),
-                        ..candidates
-                    };
-                    Last::Sift {
-                        first,
-                        last: selection(&candidates, k, options.selection)?,
-                        blueprint,
-                    }
-                }
             };
             return Ok(Self::Delegates(Cut { last, ..cut }));
         };
@@ -307,11 +303,8 @@ fn finish(
     let width = widths.max().unwrap_or(1);
     let blueprint = FinishBlueprint {
         shape: Shape {
-            lanes: units,
-            planes: units / plane,
             width,
-            loads: 1,
-            exact_fit: true,
+            ..Shape::of_cube(units, plane)
         },
         items: 0,
         delegates: cut.per_subrange as u32,

@@ -43,13 +43,7 @@ impl SieveBlueprint {
         let plane = plane_or_unit(client);
         let units = units_per_cube(client, CUBE_UNITS.max(plane));
         Ok(Self {
-            shape: Shape {
-                lanes: units,
-                planes: units / plane,
-                width: 1,
-                loads: 1,
-                exact_fit: true,
-            },
+            shape: Shape::of_cube(units, plane),
             delegates: cut.per_subrange as u32,
             filtered: options.filter != Filter::Off,
             largest: options.largest,
