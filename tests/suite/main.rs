@@ -6,6 +6,7 @@
 
 mod aggregate;
 mod aggregate_kernels;
+mod aggregate_resident;
 mod csr;
 mod csr_files;
 mod csr_gradients;
@@ -121,6 +122,7 @@ fn main() -> ExitCode {
         spmm::add(&mut cases, backend);
         aggregate::add(&mut cases, backend);
         aggregate_kernels::add(&mut cases, backend);
+        aggregate_resident::add(&mut cases, backend);
         csr::add(&mut cases, backend);
         dense::add(&mut cases, backend);
         dense_products::add(&mut cases, backend);

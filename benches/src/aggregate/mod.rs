@@ -46,7 +46,7 @@ pub struct Arguments {
     /// Elements of a row; epochs have 256.
     #[arg(long, default_value_t = 256)]
     width: usize,
-    /// topk, forward, backward, backward-atomic, dense, epoch, epoch-atomic or epoch-relu; may be repeated. Default: all but epochs.
+    /// topk, forward, backward, backward-gathered, backward-atomic, dense, epoch, epoch-atomic or epoch-relu; may be repeated. Default: all but epochs.
     #[arg(long = "method", value_enum, value_delimiter = ',', default_values_t = Method::PRODUCTS)]
     methods: Vec<Method>,
     /// How epochs find the elements that are kept: exact, early:ITERATIONS or precision:EPSILON; may be repeated.
@@ -69,6 +69,8 @@ enum Method {
     Forward,
     /// Its gradient.
     Backward,
+    /// Its gradient without stretches of columns, gathered or picked from the product with dense rows.
+    BackwardGathered,
     /// Its gradient by atomics, not deterministic.
     BackwardAtomic,
     /// The product with dense rows.
@@ -82,10 +84,11 @@ enum Method {
 }
 
 impl Method {
-    const PRODUCTS: [Self; 5] = [
+    const PRODUCTS: [Self; 6] = [
         Self::Topk,
         Self::Forward,
         Self::Backward,
+        Self::BackwardGathered,
         Self::BackwardAtomic,
         Self::Dense,
     ];
@@ -95,6 +98,7 @@ impl Method {
             Self::Topk => "topk",
             Self::Forward => "forward",
             Self::Backward => "backward",
+            Self::BackwardGathered => "backward-gathered",
             Self::BackwardAtomic => "backward-atomic",
             Self::Dense => "dense",
             Self::Epoch => "epoch",

@@ -4,7 +4,7 @@ use anyhow::Context;
 use cubecl::{client::Client, prelude::*, server::Handle};
 use serde::Serialize;
 use sparsek::sparse::Pattern;
-use sparsek_kernels::aggregate;
+use sparsek_kernels::aggregate::{self, Stretches};
 
 use super::{
     Bench, Method, Source,
@@ -63,6 +63,8 @@ struct Problem<'a> {
     matrix: OnDevice,
     /// The transpose, where it is another.
     turned: Option<OnDevice>,
+    /// The entries of the transpose by stretches, where that pays.
+    stretches: Option<Stretches>,
     checked: Checked<'a>,
     x: Handle,
     upstream: Handle,
@@ -81,16 +83,24 @@ pub fn run(bench: &Bench, client: &Client, source: &Source) -> anyhow::Result<()
     let transpose = (source.dist != "synthetic").then(|| graph.transpose().0);
     let elements = graph.rows() * width;
     let turned = transpose.as_ref();
+    let matrix = OnDevice::new(client, graph)?;
+    let turned_matrix = turned
+        .map(|turned| OnDevice::new(client, turned))
+        .transpose()?;
+    let csr = turned_matrix.as_ref().unwrap_or(&matrix).csr();
+    let most = Stretches::most_columns(client);
+    let stretches = Stretches::pays([csr.rows, csr.cols, csr.nnz], most)
+        .then(|| Stretches::new(client, &csr, most))
+        .transpose()?;
     let products = Products {
         bench,
         client,
         source,
         problem: Problem {
             graph,
-            matrix: OnDevice::new(client, graph)?,
-            turned: turned
-                .map(|turned| OnDevice::new(client, turned))
-                .transpose()?,
+            matrix,
+            turned: turned_matrix,
+            stretches,
             checked: Checked::new(graph, turned.unwrap_or(graph), width),
             x: numbers(client, elements, FEATURES, f32),
             upstream: numbers(client, elements, UPSTREAM, f32),
@@ -137,8 +147,10 @@ impl Products<'_> {
                     kept.compressed().values.clone()
                 }
                 Method::Forward => aggregate::spmm_compressed(client, &own, &members(), None)?,
-                Method::Backward => {
-                    aggregate::gradient(client, &turned, &problem.upstream, &members())?
+                Method::Backward | Method::BackwardGathered => {
+                    let stretches = problem.stretches.as_ref();
+                    let stretches = stretches.filter(|_| method == Method::Backward);
+                    aggregate::gradient(client, &turned, &problem.upstream, &members(), stretches)?
                 }
                 Method::BackwardAtomic => {
                     aggregate::gradient_atomic(client, &own, &problem.upstream, &members())?
@@ -160,7 +172,7 @@ impl Products<'_> {
             Method::Topk | Method::Epoch | Method::EpochAtomic | Method::EpochRelu => 0,
             Method::Forward => problem.checked.forward(client, &output, k)?,
             Method::Dense => problem.checked.forward(client, &output, width)?,
-            Method::Backward | Method::BackwardAtomic => {
+            Method::Backward | Method::BackwardGathered | Method::BackwardAtomic => {
                 problem.checked.backward(client, &output, k)?
             }
         };

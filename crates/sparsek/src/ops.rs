@@ -16,7 +16,7 @@ use burn::{
 use sparsek_kernels::topk::{Method, TopkOptions};
 
 pub use aggregate::{
-    AggregateGradientOps, AggregateOps, CompressedSpec, Factor, Factors, Operator,
+    AggregateGradientOps, AggregateOps, CompressedSpec, Factor, Factors, Operator, Stretched,
 };
 pub use dense::{DenseGradientOps, DenseOps};
 pub(crate) use distance::computed;

@@ -125,8 +125,9 @@ pub struct Problem {
     pub csr: Csr,
     /// With weights as the product has them.
     pub effective: Csr,
-    rows: Vec<f64>,
-    cols: Vec<f64>,
+    /// Factors of rows and columns.
+    pub rows: Vec<f64>,
+    pub cols: Vec<f64>,
     /// The dense rows.
     pub x: Vec<f64>,
     /// The dense rows with everything but the members set to zero.

@@ -6,6 +6,7 @@ use cubecl::{
     server::Handle,
 };
 
+use super::gather::Picked;
 use crate::{
     error::KernelError,
     launch::{Grid, allocate, argument, require_dtype},
@@ -27,6 +28,16 @@ pub struct Compressed<'a> {
     pub k: usize,
     /// Columns of the matrix.
     pub width: usize,
+}
+
+impl<'a> Compressed<'a> {
+    pub(super) fn picked(&self) -> Picked<'a> {
+        Picked {
+            columns: self.columns,
+            index: self.index,
+            k: self.k,
+        }
+    }
 }
 
 /// The narrowest dtype for columns of rows of `width` elements that the device can store: u8, u16 or u32.

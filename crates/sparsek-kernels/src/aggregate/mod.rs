@@ -9,10 +9,13 @@ mod compressed;
 mod entries;
 mod forward;
 mod gather;
+mod members;
 mod packed;
 mod partition;
+mod resident;
 mod sddmm;
 mod shape;
+mod stretches;
 mod sums;
 
 use cubecl::{
@@ -26,13 +29,15 @@ pub use forward::{ROUTINES, Routine};
 pub use partition::Partition;
 pub(crate) use sddmm::row_of;
 pub use sddmm::{sddmm, sddmm_compressed};
+pub use stretches::Stretches;
 
 use crate::{
     error::KernelError,
     launch::{argument, require_dtype, require_rounding},
 };
 use entries::Factors;
-use gather::{Gather, Picked};
+use gather::Gather;
+use resident::Resident;
 
 /// Where at least one element in so many is a member, the gradient is picked from a dense product: elements lie in 32-byte sectors, of
 /// which most are read then anyway. For k = 32 of 256 on a graph of Reddit's size members alone took 15.9 ms, the dense product
@@ -190,8 +195,9 @@ pub fn spmm_compressed(
 /// The gradient of [`spmm_compressed`] at the members of `x`, whose values are not read: `[cols, k]`.
 ///
 /// `turned` is the transpose of the product's operand, with the factors of rows and columns exchanged; `upstream` is contiguous
-/// `[turned.cols, width]` in the dtype of `x`. Deterministic: gathers k elements of a row of `upstream` for each entry, or, where k
-/// is at least an eighth of the width, picks them from the product with dense rows, `[turned.rows, width]` in scratch memory.
+/// `[turned.cols, width]` in the dtype of `x`. Deterministic: by the stretches of `turned`, where there are some and
+/// [`gradient_resident`] can; or gathers k elements of a row of `upstream` for each entry, or, where k is at least an eighth of the width,
+/// picks them from the product with dense rows, `[turned.rows, width]` in scratch memory.
 ///
 /// # Errors
 ///
@@ -201,7 +207,14 @@ pub fn gradient(
     turned: &Operand,
     upstream: &Handle,
     x: &Compressed,
+    stretches: Option<&Stretches>,
 ) -> Result<Handle, KernelError> {
+    if let Some(stretches) = stretches {
+        let resident = resident(turned, stretches, upstream, x);
+        if resident.check(client).is_ok() {
+            return resident.launch(client);
+        }
+    }
     if x.k * DENSE >= x.width {
         let dense = spmm(client, turned, upstream, x.dtype, x.width)?;
         let sizes = [turned.csr.rows, x.width, x.k];
@@ -213,13 +226,45 @@ pub fn gradient(
         dtype: x.dtype,
         sum: rounded(client, x.dtype)?,
         width: x.width,
-        picked: Some(Picked {
-            columns: x.columns,
-            index: x.index,
-            k: x.k,
-        }),
+        picked: Some(x.picked()),
     };
     gather.launch(client)
+}
+
+/// [`gradient`] with columns of `upstream` in shared memory, for each [stretch](Stretches) of the columns of `turned`, which ascend in each
+/// row. Deterministic.
+///
+/// Reads 2 bytes for each entry and member of its row. Scratch: `upstream` in f32, and 4 bytes for each member and 4 more for each
+/// stretch.
+///
+/// # Errors
+///
+/// As [`spmm`], and [`KernelError::Routine`] for f64, with weights of entries, without planes of 8 units or more of one fixed size, and where
+/// `upstream` has more columns than a cube has units.
+pub fn gradient_resident(
+    client: &Client,
+    turned: &Operand,
+    upstream: &Handle,
+    x: &Compressed,
+    stretches: &Stretches,
+) -> Result<Handle, KernelError> {
+    resident(turned, stretches, upstream, x).launch(client)
+}
+
+fn resident<'a>(
+    turned: &'a Operand,
+    stretches: &'a Stretches,
+    upstream: &'a Handle,
+    x: &'a Compressed,
+) -> Resident<'a> {
+    Resident {
+        turned,
+        stretches,
+        upstream,
+        dtype: x.dtype,
+        width: x.width,
+        picked: x.picked(),
+    }
 }
 
 /// [`gradient`] by atomic additions: reads a row of `upstream` once, and adds k values for each entry. **Not deterministic**: terms
@@ -236,12 +281,7 @@ pub fn gradient_atomic(
     upstream: &Handle,
     x: &Compressed,
 ) -> Result<Handle, KernelError> {
-    let picked = Picked {
-        columns: x.columns,
-        index: x.index,
-        k: x.k,
-    };
-    atomic::launch(client, operand, upstream, x.dtype, x.width, picked)
+    atomic::launch(client, operand, upstream, x.dtype, x.width, x.picked())
 }
 
 /// Whether [`gradient_atomic`] runs on the device for such rows.

@@ -5,6 +5,16 @@ use burn::backend::{
     tensor::{FloatTensor, IntTensor},
 };
 
+/// The entries of a pattern by stretches of columns: see [`AggregateOps::stretches`].
+#[derive(ExtensionType, Clone, Debug)]
+#[extension_type(fusion: cfg(feature = "fusion"))]
+pub enum Stretched<B: Backend> {
+    /// They are not listed so.
+    No,
+    /// They are.
+    By(IntTensor<B>),
+}
+
 /// A pattern and its transpose, and how the entries of both are shared out.
 #[derive(ExtensionType, Clone, Debug)]
 #[extension_type(fusion: cfg(feature = "fusion"))]
@@ -23,10 +33,13 @@ pub struct Operator<B: Backend> {
     pub turned_entries: IntTensor<B>,
     /// How the entries of the transpose are shared out.
     pub turned_parts: IntTensor<B>,
+    /// The entries of the transpose by stretches, where there are many.
+    #[extension_type]
+    pub turned_stretches: Stretched<B>,
 }
 
 impl<B: Backend> Operator<B> {
-    /// The transpose; its entries keep the numbers of the transpose's entries.
+    /// The transpose; its entries keep the numbers of the transpose's entries, and are not listed by stretches.
     pub(crate) fn turned(self) -> Self {
         Self {
             indptr: self.turned_indptr,
@@ -36,6 +49,7 @@ impl<B: Backend> Operator<B> {
             turned_indices: self.indices,
             turned_entries: self.turned_entries,
             turned_parts: self.parts,
+            turned_stretches: Stretched::No,
         }
     }
 }
@@ -92,6 +106,8 @@ pub struct CompressedSpec {
     pub width: usize,
     /// Whether its gradient is added up by atomics, where the device can: not deterministic.
     pub atomic: bool,
+    /// Most columns of a stretch of the transpose, where it has some.
+    pub stretch: usize,
 }
 
 #[cfg(feature = "fusion")]
@@ -110,6 +126,21 @@ mod shapes {
     pub(super) fn parts(indptr: &TensorSpec, nnz: &usize) -> TensorSpec {
         let rows = indptr.shape[0] - 1;
         let len = sparsek_kernels::aggregate::Partition::len(rows, *nnz);
+        TensorSpec::new([len].into(), DType::I32)
+    }
+
+    pub(super) fn one(_like: &TensorSpec) -> TensorSpec {
+        TensorSpec::new([1].into(), DType::I32)
+    }
+
+    pub(super) fn stretches(
+        indptr: &TensorSpec,
+        indices: &TensorSpec,
+        cols: &usize,
+        most: &usize,
+    ) -> TensorSpec {
+        let size = [indptr.shape[0] - 1, *cols, indices.shape[0]];
+        let len = sparsek_kernels::aggregate::Stretches::len(size, *most);
         TensorSpec::new([len].into(), DType::I32)
     }
 
@@ -167,6 +198,19 @@ pub trait AggregateOps: Backend {
     /// How a backend shares out the entries of a pattern; made once for each.
     #[fusion(meta = shapes::parts)]
     fn partition(indptr: IntTensor<Self>, nnz: usize) -> IntTensor<Self>;
+
+    /// Most columns of a stretch on the device of a tensor: one i32, 0 where the gradient of compressed rows is not added up so.
+    #[fusion(meta = shapes::one)]
+    fn most_columns(like: IntTensor<Self>) -> IntTensor<Self>;
+
+    /// The entries of a pattern by stretches of at most `most` columns, which ascend in each row; made once for each.
+    #[fusion(meta = shapes::stretches)]
+    fn stretches(
+        indptr: IntTensor<Self>,
+        indices: IntTensor<Self>,
+        cols: usize,
+        most: usize,
+    ) -> IntTensor<Self>;
 
     /// With a dense matrix.
     #[fusion(meta = shapes::product)]

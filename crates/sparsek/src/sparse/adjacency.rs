@@ -5,13 +5,17 @@ use burn::{
     tensor::{DType, Device, Int, Tensor, TensorData},
 };
 
+use sparsek_kernels::aggregate::Stretches;
+
 use super::Pattern;
-use crate::ops::{AggregateOps, Operator};
+use crate::ops::{AggregateOps, Operator, Stretched};
 
 /// A pattern and its transpose on a device, as the products and their gradients need them.
 ///
 /// Cloning shares the buffers. Takes `20 (rows + cols) + 12 nnz` bytes of device memory, and 3 for each 32 entries; `20 rows + 8 nnz`
-/// where the pattern is symmetric and its columns ascend.
+/// where the pattern is symmetric and its columns ascend. Where there are 2^22 entries and rows of the transpose have many (64 and more on average in each of
+/// up to eight stretches of columns that shared memory holds a value for each of, of which an NVIDIA H200 has room for 58,016) 2 more for
+/// each entry and 136 for each column and stretch, for the gradient of products with compressed rows.
 #[derive(Clone, Debug)]
 pub struct Adjacency {
     rows: usize,
@@ -23,6 +27,8 @@ pub struct Adjacency {
     pub(super) transposed_entries: Tensor<1, Int>,
     parts: Tensor<1, Int>,
     transposed_parts: Tensor<1, Int>,
+    /// Entries of the transpose by stretches of at most so many columns.
+    transposed_stretches: Option<(Tensor<1, Int>, usize)>,
 }
 
 impl Adjacency {
@@ -45,6 +51,7 @@ impl Adjacency {
         };
         let (indptr, indices, parts) = own;
         let (transposed_indptr, transposed_indices, transposed_parts) = turned;
+        let transposed_stretches = stretches(&transposed, &transposed_indptr, &transposed_indices);
         Self {
             rows: pattern.rows(),
             cols: pattern.cols(),
@@ -55,6 +62,7 @@ impl Adjacency {
             transposed_entries: upload(&entries, device),
             parts,
             transposed_parts,
+            transposed_stretches,
         }
     }
 
@@ -69,7 +77,17 @@ impl Adjacency {
             turned_indices: adjacency.transposed_indices.into_dispatch(),
             turned_entries: adjacency.transposed_entries.into_dispatch(),
             turned_parts: adjacency.transposed_parts.into_dispatch(),
+            turned_stretches: match adjacency.transposed_stretches {
+                None => Stretched::No,
+                Some((tensor, _)) => Stretched::By(tensor.into_dispatch()),
+            },
         }
+    }
+
+    /// Most columns of a stretch of the transpose, where it has some.
+    pub(super) fn stretch(&self) -> usize {
+        let stretches = self.transposed_stretches.as_ref();
+        stretches.map_or(0, |(_, most)| *most)
     }
 
     /// Rows of the matrix.
@@ -86,6 +104,27 @@ impl Adjacency {
     pub fn nnz(&self) -> usize {
         self.indices.dims()[0]
     }
+}
+
+/// The entries of a pattern by stretches of columns, which ascend in each row, and the most columns of one, where that pays on the device.
+fn stretches(
+    pattern: &Pattern,
+    indptr: &Tensor<1, Int>,
+    indices: &Tensor<1, Int>,
+) -> Option<(Tensor<1, Int>, usize)> {
+    let size = [pattern.rows(), pattern.cols(), pattern.nnz()];
+    // No device has to be asked where one stretch is too many.
+    if !Stretches::pays(size, pattern.cols().max(1)) {
+        return None;
+    }
+    let [indptr, indices] = [indptr, indices].map(|tensor| tensor.clone().into_dispatch());
+    let most = <Dispatch as AggregateOps>::most_columns(indptr.clone());
+    let most = Tensor::<1, Int>::from_dispatch(most).into_scalar::<i64>();
+    let most = usize::try_from(most).expect("a number of columns");
+    Stretches::pays(size, most).then(|| {
+        let made = <Dispatch as AggregateOps>::stretches(indptr, indices, pattern.cols(), most);
+        (Tensor::from_dispatch(made), most)
+    })
 }
 
 /// Integers below 2^31 as i32 on a device.

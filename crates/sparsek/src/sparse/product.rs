@@ -238,6 +238,7 @@ fn compressed(
         CompressedSpec {
             width: x.width(),
             atomic: x.atomic(),
+            stretch: adjacency.stretch(),
         },
     ))
 }

@@ -12,7 +12,9 @@ use burn_autodiff::{
 };
 
 use super::finish;
-use crate::ops::{AggregateGradientOps, AggregateOps, CompressedSpec, Factor, Factors, Operator};
+use crate::ops::{
+    AggregateGradientOps, AggregateOps, CompressedSpec, Factor, Factors, Operator, Stretched,
+};
 
 /// The columns of the right-hand matrix of a product, where it is compressed.
 type Columns<B> = Option<(IntTensor<B>, CompressedSpec)>;
@@ -126,6 +128,10 @@ fn inner<B: Backend, C: CheckpointStrategy>(operator: Operator<Autodiff<B, C>>) 
         turned_indices: operator.turned_indices,
         turned_entries: operator.turned_entries,
         turned_parts: operator.turned_parts,
+        turned_stretches: match operator.turned_stretches {
+            Stretched::No => Stretched::No,
+            Stretched::By(tensor) => Stretched::By(tensor),
+        },
     }
 }
 
@@ -178,6 +184,19 @@ impl<B: Backend + AggregateOps + AggregateGradientOps, C: CheckpointStrategy> Ag
 {
     fn partition(indptr: IntTensor<Self>, nnz: usize) -> IntTensor<Self> {
         B::partition(indptr, nnz)
+    }
+
+    fn most_columns(like: IntTensor<Self>) -> IntTensor<Self> {
+        B::most_columns(like)
+    }
+
+    fn stretches(
+        indptr: IntTensor<Self>,
+        indices: IntTensor<Self>,
+        cols: usize,
+        most: usize,
+    ) -> IntTensor<Self> {
+        B::stretches(indptr, indices, cols, most)
     }
 
     fn spmm(

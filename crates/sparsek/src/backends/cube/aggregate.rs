@@ -12,11 +12,13 @@ use burn_cubecl::{CubeBackend, kernel::into_contiguous, tensor::CubeTensor};
 use cubecl::server::Handle;
 use sparsek_kernels::{
     KernelError,
-    aggregate::{self, Compressed, Csr, Operand, Partition, Scales, Weights},
+    aggregate::{self, Compressed, Csr, Operand, Partition, Scales, Stretches, Weights},
 };
 
 use super::{expect, scatter, tensor};
-use crate::ops::{AggregateGradientOps, AggregateOps, CompressedSpec, Factor, Factors, Operator};
+use crate::ops::{
+    AggregateGradientOps, AggregateOps, CompressedSpec, Factor, Factors, Operator, Stretched,
+};
 
 /// A sparse operand in tensors.
 struct Sparse {
@@ -138,6 +140,32 @@ impl AggregateOps for CubeBackend {
         tensor(&indptr, partition.handle().clone(), shape, DType::I32)
     }
 
+    fn most_columns(like: IntTensor<Self>) -> IntTensor<Self> {
+        let most = Stretches::most_columns(&like.client) as i32;
+        let handle = like.client.create_from_slice(&most.to_ne_bytes());
+        tensor(&like, handle, Shape::from([1]), DType::I32)
+    }
+
+    fn stretches(
+        indptr: IntTensor<Self>,
+        indices: IntTensor<Self>,
+        cols: usize,
+        most: usize,
+    ) -> IntTensor<Self> {
+        let [indptr, indices] = [indptr, indices].map(into_contiguous);
+        let (rows, nnz) = (indptr.shape()[0] - 1, indices.shape()[0]);
+        let csr = Csr {
+            indptr: &indptr.handle,
+            indices: &indices.handle,
+            rows,
+            cols,
+            nnz,
+        };
+        let stretches = expect("stretches", Stretches::new(&indptr.client, &csr, most));
+        let shape = Shape::from([Stretches::len([rows, cols, nnz], most)]);
+        tensor(&indptr, stretches.handle().clone(), shape, DType::I32)
+    }
+
     fn spmm(
         x: FloatTensor<Self>,
         factors: Factors<Self>,
@@ -197,8 +225,17 @@ impl AggregateGradientOps for CubeBackend {
             aggregate::gradient_atomic(client, &sparse.operand(), x.values, &x)
         } else {
             let entries = operator.turned_entries.clone();
+            let stretched = operator.turned_stretches.clone();
             let sparse = Sparse::new(operator.turned(), factors.turned(), Some(entries));
-            aggregate::gradient(client, &sparse.operand(), x.values, &x)
+            let stretches = match stretched {
+                Stretched::No => None,
+                Stretched::By(tensor) => {
+                    let handle = into_contiguous(tensor).handle;
+                    Some(Stretches::from_handle(handle, sparse.size, spec.stretch))
+                }
+            };
+            let turned = sparse.operand();
+            aggregate::gradient(client, &turned, x.values, &x, stretches.as_ref())
         };
         let shape = rows.columns.shape();
         result(

@@ -184,6 +184,19 @@ impl AggregateOps for Flex {
         indptr
     }
 
+    fn most_columns(_like: IntTensor<Self>) -> IntTensor<Self> {
+        from_vec(vec![0i32], [1].into())
+    }
+
+    fn stretches(
+        _indptr: IntTensor<Self>,
+        _indices: IntTensor<Self>,
+        _cols: usize,
+        _most: usize,
+    ) -> IntTensor<Self> {
+        unreachable!("no stretch has columns")
+    }
+
     fn spmm(
         x: FloatTensor<Self>,
         factors: Factors<Self>,

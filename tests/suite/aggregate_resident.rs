@@ -1,0 +1,306 @@
+//! The gradient of compressed rows by stretches of columns: whatever their length, and the same bits on every run.
+
+use burn::tensor::Tensor;
+use bytemuck::cast_slice;
+use cubecl::{client::Client, prelude::*, server::Handle};
+use sparsek::{
+    sparse::{Adjacency, sparse_topk, spmm_compressed_with},
+    topk::Method,
+};
+use sparsek_kernels::{
+    KernelError,
+    aggregate::{self as kernel, Compressed, Csr, Operand, Partition, Scales, Stretches},
+};
+use sparsek_tests::{
+    backend::Backend,
+    data::Random,
+    element::Element,
+    oracle::spmm,
+    runner::{Cases, Outcome, Verdict},
+    sparse::{pattern, vector},
+};
+
+use crate::{
+    aggregate::{Factors, Problem, Shape},
+    kernels::refusal,
+};
+
+const REPEATS: usize = 10;
+
+pub fn add(cases: &mut Cases, backend: &Backend) {
+    cases.check(backend, "tensor/aggregate/stretches", tensors);
+    if backend.client.is_none() {
+        return;
+    }
+    for shape in [
+        Shape::Ragged,
+        Shape::Empty,
+        Shape::Hub,
+        Shape::Wide,
+        Shape::Nothing,
+        Shape::Cut,
+    ] {
+        for [width, k, most] in [
+            [1, 1, 32],
+            [7, 3, 64],
+            [33, 9, 512],
+            [256, 16, 32],
+            [300, 64, 512],
+            [130, 130, 96],
+            [64, 0, 32],
+        ] {
+            let name = format!("kernel/aggregate/resident/{shape:?}/{width}/{k}/{most}");
+            cases.add(backend, name.to_lowercase(), move |b| {
+                one::<f32>(b, &Case::new::<f32>(shape, [width, k], most))
+            });
+        }
+    }
+    let half = |b: &Backend| one::<half::f16>(b, &Case::new::<half::f16>(Shape::Cut, [96, 20], 64));
+    cases.add(backend, "kernel/aggregate/resident/f16", half);
+    let brain =
+        |b: &Backend| one::<half::bf16>(b, &Case::new::<half::bf16>(Shape::Hub, [96, 20], 64));
+    cases.add(backend, "kernel/aggregate/resident/bf16", brain);
+    cases.add(
+        backend,
+        "kernel/aggregate/resident/determinism",
+        determinism,
+    );
+    cases.check(backend, "kernel/aggregate/resident/refusals", refusals);
+}
+
+/// A problem, and the most columns of a stretch.
+struct Case {
+    problem: Problem,
+    most: usize,
+}
+
+impl Case {
+    fn new<T: Element>(shape: Shape, sizes: [usize; 2], most: usize) -> Self {
+        let problem = Problem::new::<T>(shape, sizes, Factors::Some);
+        Self { problem, most }
+    }
+}
+
+/// A problem on the device: the transpose, whose columns ascend, with the factors exchanged.
+struct OnDevice {
+    indptr: Handle,
+    indices: Handle,
+    rows: Handle,
+    cols: Handle,
+    columns: Handle,
+    upstream: Handle,
+    size: [usize; 3],
+}
+
+impl OnDevice {
+    fn new<T: Element>(client: &Client, problem: &Problem) -> Self {
+        let csr = &problem.csr;
+        let mut turned: Vec<Vec<u32>> = vec![Vec::new(); csr.cols];
+        for (row, column, _) in csr.entries() {
+            turned[column].push(row as u32);
+        }
+        let mut indptr = vec![0u32];
+        for row in &turned {
+            indptr.push(indptr[indptr.len() - 1] + row.len() as u32);
+        }
+        let words = |data: Vec<u32>| {
+            client.create_from_slice(cast_slice(if data.is_empty() { &[0] } else { &data }))
+        };
+        let floats = |data: &[f64]| {
+            let data: Vec<f32> = data.iter().map(|&x| x as f32).collect();
+            client.create_from_slice(cast_slice(&data))
+        };
+        let members = problem.members.iter().flatten();
+        let upstream: Vec<T> = problem.upstream.iter().map(|&x| T::of(x)).collect();
+        Self {
+            indptr: words(indptr),
+            indices: words(turned.concat()),
+            rows: floats(&problem.cols),
+            cols: floats(&problem.rows),
+            columns: words(members.map(|&column| column as u32).collect()),
+            upstream: client.create_from_slice(cast_slice(&upstream)),
+            size: [csr.cols, csr.rows, csr.indices.len()],
+        }
+    }
+
+    fn csr(&self) -> Csr<'_> {
+        let [rows, cols, nnz] = self.size;
+        Csr {
+            indptr: &self.indptr,
+            indices: &self.indices,
+            rows,
+            cols,
+            nnz,
+        }
+    }
+
+    fn gradient<T: Element>(
+        &self,
+        client: &Client,
+        problem: &Problem,
+        most: usize,
+    ) -> Result<Handle, KernelError> {
+        let csr = self.csr();
+        let partition = Partition::new(client, &csr)?;
+        let stretches = Stretches::new(client, &csr, most)?;
+        let turned = Operand {
+            csr,
+            partition: &partition,
+            weights: None,
+            scales: Scales {
+                rows: Some(&self.rows),
+                cols: Some(&self.cols),
+            },
+        };
+        let x = Compressed {
+            values: &self.columns,
+            columns: &self.columns,
+            dtype: T::elem_type(),
+            index: u32::elem_type_native(),
+            k: problem.k,
+            width: problem.width,
+        };
+        kernel::gradient_resident(client, &turned, &self.upstream, &x, &stretches)
+    }
+}
+
+/// Against the oracle, or a refusal.
+fn one<T: Element>(backend: &Backend, case: &Case) -> Outcome {
+    let client = backend.client.as_ref().expect("a client");
+    let problem = &case.problem;
+    let on_device = OnDevice::new::<T>(client, problem);
+    match on_device.gradient::<T>(client, problem, case.most) {
+        Ok(gradient) => {
+            let found = read::<T>(client, gradient)?;
+            let expected = problem.gradient_of_members();
+            let epsilon = match T::elem_type().size() {
+                2 => 2f64.powi(-8),
+                _ => f64::from(f32::EPSILON),
+            };
+            expected.check(&found[..expected.values.len()], epsilon)?;
+            Ok(Verdict::Passed)
+        }
+        Err(error) => refusal(&error)
+            .map(Verdict::Skipped)
+            .ok_or_else(|| error.to_string()),
+    }
+}
+
+fn read<T: Element>(client: &Client, handle: Handle) -> Result<Vec<f64>, String> {
+    let bytes = client.read_one(handle).map_err(|e| format!("{e:?}"))?;
+    let values = cast_slice::<u8, T>(&bytes).iter();
+    Ok(values.map(|x| x.wide_f64()).collect())
+}
+
+/// So many entries that devices with planes list them by stretches: forward and backward.
+fn tensors(backend: &Backend) -> Result<(), String> {
+    let (rows, cols, each) = (2100, 2050, 2000);
+    let mut random = Random::new(37);
+    let indices: Vec<u32> = (0..rows * each)
+        .map(|_| random.below(cols) as u32)
+        .collect();
+    let csr = spmm::Csr {
+        rows,
+        cols,
+        indptr: (0..=rows).map(|row| (row * each) as u32).collect(),
+        weights: vec![1.0; indices.len()],
+        indices,
+    };
+    let [width, k] = [16, 4];
+    let problem = Problem::of::<f32>(&csr, [width, k], Factors::Some);
+    let device = backend.device.clone().autodiff();
+    let adjacency = Adjacency::new(&pattern(&csr), &device);
+    let x = vector::<f32>(&problem.x, &device).reshape([cols, width]);
+    let x = x.require_grad();
+    let upstream = vector::<f32>(&problem.upstream, &device).reshape([rows, width]);
+    let weights = vector::<f32>(&[], &device);
+    let scaling = problem.scaling::<f32>(Factors::Some, weights, &device);
+    let kept = sparse_topk(x.clone(), k, Method::Exact);
+    let y = spmm_compressed_with(&adjacency, &kept, &scaling);
+    let gradients = (y.clone() * upstream).backward();
+    let dx = x.grad(&gradients).ok_or("no gradient")?;
+    let numbers = |tensor: Tensor<2>| tensor.into_data().iter::<f64>().collect::<Vec<_>>();
+    let epsilon = f64::from(f32::EPSILON);
+    let forward = problem.effective.spmm(&problem.kept, width);
+    forward.check(&numbers(y), epsilon)?;
+    problem.gradient().check(&numbers(dx), epsilon)
+}
+
+/// Many chunks of members, which units and cubes put in another order each time.
+fn determinism(backend: &Backend) -> Outcome {
+    let client = backend.client.as_ref().expect("a client");
+    let mut random = Random::new(31);
+    let (rows, cols) = (3000, 2900);
+    let (mut indptr, mut indices) = (vec![0], Vec::new());
+    for row in 0..rows {
+        let each = if row % 100 == 0 { 900 } else { 60 };
+        indices.extend((0..each).map(|_| random.below(cols) as u32));
+        indptr.push(indices.len() as u32);
+    }
+    let csr = spmm::Csr {
+        rows,
+        cols,
+        weights: vec![1.0; indices.len()],
+        indptr,
+        indices,
+    };
+    let problem = Problem::of::<f32>(&csr, [64, 32], Factors::Some);
+    let on_device = OnDevice::new::<f32>(client, &problem);
+    let mut first = None;
+    for run in 0..REPEATS {
+        let gradient = match on_device.gradient::<f32>(client, &problem, 1024) {
+            Ok(gradient) => gradient,
+            Err(error) => {
+                let refused = refusal(&error).map(Verdict::Skipped);
+                return refused.ok_or_else(|| error.to_string());
+            }
+        };
+        let bytes = client.read_one(gradient).map_err(|e| format!("{e:?}"))?;
+        match &first {
+            None => {
+                let found: Vec<f64> = cast_slice::<u8, f32>(&bytes)
+                    .iter()
+                    .map(|&x| f64::from(x))
+                    .collect();
+                let expected = problem.gradient_of_members();
+                expected.check(&found, f64::from(f32::EPSILON))?;
+                first = Some(bytes.to_vec());
+            }
+            Some(first) if first[..] == bytes[..] => {}
+            Some(_) => return Err(format!("run {run} differs from the first")),
+        }
+    }
+    Ok(Verdict::Passed)
+}
+
+/// Stretches that are too long, before anything is launched; and whether they pay.
+fn refusals(backend: &Backend) -> Result<(), String> {
+    let client = backend.client.as_ref().expect("a client");
+    let problem = Problem::new::<f32>(Shape::Ragged, [8, 2], Factors::Ones);
+    let on_device = OnDevice::new::<f32>(client, &problem);
+    let room = Stretches::most_columns(client);
+    for most in [0, room + 1] {
+        match Stretches::new(client, &on_device.csr(), most) {
+            Ok(_) => return Err(format!("stretches of {most} columns are made")),
+            Err(error) if room > 0 && refusal(&error).is_none() => return Err(error.to_string()),
+            Err(_) => {}
+        }
+    }
+    let many = 1 << 22;
+    let pays = [
+        ([many / 64, 100, many], 100, true),
+        ([many / 64, 100, many - 1], 100, false),
+        ([many / 63, 100, many], 100, false),
+        ([many / 64, 100, many], 99, false),
+        ([10, 800, many], 100, true),
+        ([10, 801, many], 100, false),
+        ([10, 100, many], 0, false),
+        ([0, 0, 0], 100, false),
+    ];
+    for (size, most, expected) in pays {
+        if Stretches::pays(size, most) != expected {
+            return Err(format!("{size:?} by {most}: not {expected}"));
+        }
+    }
+    Ok(())
+}
