@@ -79,6 +79,8 @@ pub struct Measure {
     routine: Option<Routine>,
     /// Of the index, if it is gone through in parts.
     density: Option<f64>,
+    /// Entries of the longest row of it.
+    longest: Option<usize>,
 }
 
 impl From<Metric> for Measure {
@@ -88,6 +90,7 @@ impl From<Metric> for Measure {
             p: metric.p(),
             routine: None,
             density: None,
+            longest: None,
         }
     }
 }
@@ -133,6 +136,7 @@ impl Measure {
             p: 0.0,
             routine: None,
             density: None,
+            longest: None,
         }
     }
 
@@ -146,6 +150,7 @@ impl Measure {
         let places = index.rows().max(1) as f64 * index.cols().max(1) as f64;
         Self {
             density: Some(index.nnz() as f64 / places),
+            longest: Some(index.pattern().longest()),
             ..self
         }
     }
@@ -158,13 +163,15 @@ impl Measure {
         }
     }
 
-    fn spec(&self, cols: usize, own: bool) -> DistanceSpec {
+    fn spec(&self, [x, y]: [&Csr; 2], own: bool) -> DistanceSpec {
+        let longest = || y.pattern().longest();
         DistanceSpec {
             distance: self.distance,
             p: self.p,
-            cols,
+            cols: x.cols(),
             routine: self.routine,
             density: self.density,
+            longest: [x.pattern().longest(), self.longest.unwrap_or_else(longest)],
             own,
         }
     }
@@ -227,7 +234,7 @@ pub fn pairwise_distances(
     check(x, other)?;
     let measure = measure.into();
     measure.check()?;
-    let spec = measure.spec(x.cols(), y.is_none());
+    let spec = measure.spec([x, other], y.is_none());
     let distances = <Dispatch as DistanceOps>::pairwise(
         x.indptr().clone().into_dispatch(),
         x.indices().clone().into_dispatch(),

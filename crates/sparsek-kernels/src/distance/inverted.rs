@@ -18,7 +18,7 @@ use super::{
     columns::{self, TILE_BYTES},
     join,
     pair::{Sparse, Two},
-    parts::WHOLE,
+    parts::{WHOLE, has_parts},
     semiring::{Needs, Semiring},
 };
 use crate::{
@@ -80,6 +80,8 @@ struct Blueprint {
     room: usize,
     /// Only tiles that do not end before the row.
     half: bool,
+    /// Both matrices have rows whose sums are added up in parts.
+    parts: bool,
 }
 
 impl Blueprint {
@@ -108,6 +110,7 @@ pub(super) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelError> {
         planes,
         room,
         half: job.half(&M::NEEDS),
+        parts: has_parts(job.x.longest.min(job.y.longest)),
     };
     let groups = job.rows.len().div_ceil(planes as usize);
     let dim = CubeDim::new_2d(plane, planes);
@@ -229,8 +232,10 @@ fn inverted_kernel<M: Semiring, S: Float>(
     let across = min(shape.tile, shape.across - first);
     let base = row * shape.across + first;
     let mut waiting = Waiting::<S>::new(output, others, base, across, comptime!(plane as usize));
-    if bits < WHOLE {
-        waiting.clear::<M>();
+    if comptime!(blueprint.parts) {
+        if bits < WHOLE {
+            waiting.clear::<M>();
+        }
     }
     if comptime!(plane > 1) {
         sync_plane();
@@ -255,16 +260,25 @@ fn inverted_kernel<M: Semiring, S: Float>(
             end = entries.ends[counter];
         }
         let mut there = min(count - done, comptime!(plane as usize)) as u32;
-        if bits < WHOLE {
-            // Those of one part.
-            let first_column = of_lane::<u32>(column, 0, plane);
-            let part = first_column >> bits;
-            let among = mine < count && column >> bits == part;
-            there = of_plane(u32::cast_from(among), plane);
-            if done > 0 && part != last_column >> bits {
-                tally.hand_over::<M>(&two, &mut waiting, bits, first, last_column, first_column);
+        if comptime!(blueprint.parts) {
+            if bits < WHOLE {
+                // Those of one part.
+                let first_column = of_lane::<u32>(column, 0, plane);
+                let part = first_column >> bits;
+                let among = mine < count && column >> bits == part;
+                there = of_plane(u32::cast_from(among), plane);
+                if done > 0 && part != last_column >> bits {
+                    tally.hand_over::<M>(
+                        &two,
+                        &mut waiting,
+                        bits,
+                        first,
+                        last_column,
+                        first_column,
+                    );
+                }
+                last_column = first_column;
             }
-            last_column = first_column;
         }
         let mut a = of_lane::<S>(value, 0, plane);
         let mut from = of_lane::<i32>(start, 0, plane);
@@ -295,8 +309,10 @@ fn inverted_kernel<M: Semiring, S: Float>(
         }
         done += there as usize;
     }
-    if bits < WHOLE {
-        tally.take_back::<M>(&waiting);
+    if comptime!(blueprint.parts) {
+        if bits < WHOLE {
+            tally.take_back::<M>(&waiting);
+        }
     }
     let mut place = lane;
     while place < across {

@@ -65,6 +65,8 @@ pub struct Matrix<'a> {
     pub rows: usize,
     /// Columns.
     pub cols: usize,
+    /// Entries that no row has more of; as many as columns where that is not known.
+    pub longest: usize,
     /// Entries.
     pub nnz: usize,
 }

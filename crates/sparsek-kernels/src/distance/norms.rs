@@ -29,6 +29,8 @@ pub struct Prepared {
     pub rows: usize,
     /// Columns.
     pub cols: usize,
+    /// Entries that no row has more of.
+    pub longest: usize,
     /// Entries.
     pub nnz: usize,
 }
@@ -56,6 +58,7 @@ pub(super) fn prepare<M: Semiring>(
         dtype,
         rows: matrix.rows,
         cols: matrix.cols,
+        longest: matrix.longest,
         nnz: matrix.nnz,
     };
     if matrix.rows == 0 || !(written || needs.norms) {

@@ -191,7 +191,7 @@ impl NearestNeighbors {
 
     fn nearest(&self, measure: Measure, [x, y]: [&Csr; 2], k: usize, own: bool) -> Found {
         let spec = NearestSpec {
-            by: measure.spec(x.cols(), own),
+            by: measure.spec([x, y], own),
             k,
             exclude_self: own,
             batch: self.query_batch,

@@ -28,6 +28,8 @@ pub struct DistanceSpec {
     pub routine: Option<Routine>,
     /// Entries for each place of the matrix of which the second one is a part, if it is one.
     pub density: Option<f64>,
+    /// Entries of the longest row of each matrix, of that one instead of its part.
+    pub longest: [usize; 2],
     /// Both matrices are the same.
     pub own: bool,
 }
@@ -40,6 +42,7 @@ impl fmt::Debug for DistanceSpec {
             .field("cols", &self.cols)
             .field("routine", &self.routine)
             .field("density", &self.density)
+            .field("longest", &self.longest)
             .field("own", &self.own)
             .finish()
     }

@@ -184,6 +184,14 @@ impl Pattern {
         &self.indices[self.indptr[row] as usize..self.indptr[row + 1] as usize]
     }
 
+    /// Entries of the longest row; 0 without rows. O(rows).
+    pub fn longest(&self) -> usize {
+        let ends = self.indptr.windows(2);
+        ends.map(|ends| (ends[1] - ends[0]) as usize)
+            .max()
+            .unwrap_or(0)
+    }
+
     /// The pattern of the rows in a range. O(rows and entries of the range).
     ///
     /// # Panics
@@ -284,6 +292,7 @@ mod tests {
             .collect();
         let indices: Vec<u32> = (0..indptr[rows]).map(|entry| entry * 5 % 11 % 7).collect();
         let pattern = Pattern::new(rows, cols, indptr, indices).unwrap();
+        assert_eq!(pattern.longest(), 60);
         let mut expected: Vec<(u32, u32, u32)> = (0..rows)
             .flat_map(|row| {
                 pattern

@@ -58,15 +58,21 @@ struct Tensors {
     indices: CubeTensor,
     values: CubeTensor,
     cols: usize,
+    longest: usize,
 }
 
 impl Tensors {
-    fn new(indptr: CubeTensor, indices: CubeTensor, values: CubeTensor, cols: usize) -> Self {
+    /// The one or the other of two matrices.
+    fn new<const SECOND: usize>(
+        [indptr, indices, values]: [CubeTensor; 3],
+        spec: &DistanceSpec,
+    ) -> Self {
         Self {
             indptr: into_contiguous(indptr),
             indices: into_contiguous(indices),
             values: into_contiguous(values),
-            cols,
+            cols: spec.cols,
+            longest: spec.longest[SECOND],
         }
     }
 
@@ -78,6 +84,7 @@ impl Tensors {
             dtype: dtype_to_elem_type(self.values.dtype),
             rows: self.indptr.shape()[0] - 1,
             cols: self.cols,
+            longest: self.longest,
             nnz: self.indices.shape()[0],
         }
     }
@@ -101,6 +108,7 @@ impl Tensors {
             indices: self.indices.clone(),
             values: self.values.clone(),
             cols: self.cols,
+            longest: self.longest,
         }
     }
 }
@@ -301,8 +309,8 @@ impl DistanceOps for CubeBackend {
         _turned: Turned<Self>,
         spec: DistanceSpec,
     ) -> FloatTensor<Self> {
-        let x = Tensors::new(x_indptr, x_indices, x_values, spec.cols);
-        let y = Tensors::new(y_indptr, y_indices, y_values, spec.cols);
+        let x = Tensors::new::<0>([x_indptr, x_indices, x_values], &spec);
+        let y = Tensors::new::<1>([y_indptr, y_indices, y_values], &spec);
         let ready = expect("pairwise_distances", Ready::new(&x, &y, &spec));
         let rows = ready.left().rows;
         let output = ready.distances(&x.values.client, 0..rows);
@@ -320,8 +328,8 @@ impl DistanceOps for CubeBackend {
         y_values: FloatTensor<Self>,
         spec: NearestSpec,
     ) -> (FloatTensor<Self>, IntTensor<Self>) {
-        let x = Tensors::new(x_indptr, x_indices, x_values, spec.by.cols);
-        let y = Tensors::new(y_indptr, y_indices, y_values, spec.by.cols);
+        let x = Tensors::new::<0>([x_indptr, x_indices, x_values], &spec.by);
+        let y = Tensors::new::<1>([y_indptr, y_indices, y_values], &spec.by);
         let client = &x.values.client;
         let (matrix, by) = (y.matrix(), &spec.by);
         let pairs = x.matrix().rows.saturating_mul(matrix.rows);
@@ -358,8 +366,8 @@ impl DistanceGradientOps for CubeBackend {
         distances: FloatTensor<Self>,
         spec: DistanceSpec,
     ) -> FloatTensor<Self> {
-        let x = Tensors::new(x_indptr, x_indices, x_values, spec.cols);
-        let y = Tensors::new(y_indptr, y_indices, y_values, spec.cols);
+        let x = Tensors::new::<0>([x_indptr, x_indices, x_values], &spec);
+        let y = Tensors::new::<1>([y_indptr, y_indices, y_values], &spec);
         let [indptr, rows, entries] =
             [turned_indptr, turned_rows, turned_entries].map(into_contiguous);
         let turned = distance::Turned {
