@@ -78,9 +78,16 @@ pub struct Measure {
     p: f64,
     routine: Option<Routine>,
     /// Of the index, if it is gone through in parts.
-    density: Option<f64>,
-    /// Entries of the longest row of it.
-    longest: Option<usize>,
+    whole: Option<Whole>,
+}
+
+/// What parts of an index have from the whole, so that they are gone through alike.
+#[derive(Clone, Copy)]
+struct Whole {
+    /// Entries for each place.
+    density: f64,
+    /// Entries of the longest row.
+    longest: usize,
 }
 
 impl From<Metric> for Measure {
@@ -89,8 +96,7 @@ impl From<Metric> for Measure {
             distance: metric.distance(),
             p: metric.p(),
             routine: None,
-            density: None,
-            longest: None,
+            whole: None,
         }
     }
 }
@@ -135,8 +141,7 @@ impl Measure {
             distance: Entry::<M>::of(),
             p: 0.0,
             routine: None,
-            density: None,
-            longest: None,
+            whole: None,
         }
     }
 
@@ -149,8 +154,10 @@ impl Measure {
     fn to_parts_of(self, index: &Csr) -> Self {
         let places = index.rows().max(1) as f64 * index.cols().max(1) as f64;
         Self {
-            density: Some(index.nnz() as f64 / places),
-            longest: Some(index.pattern().longest()),
+            whole: Some(Whole {
+                density: index.nnz() as f64 / places,
+                longest: index.pattern().longest(),
+            }),
             ..self
         }
     }
@@ -170,8 +177,11 @@ impl Measure {
             p: self.p,
             cols: x.cols(),
             routine: self.routine,
-            density: self.density,
-            longest: [x.pattern().longest(), self.longest.unwrap_or_else(longest)],
+            density: self.whole.map(|whole| whole.density),
+            longest: [
+                x.pattern().longest(),
+                self.whole.map_or_else(longest, |whole| whole.longest),
+            ],
             own,
         }
     }

@@ -210,9 +210,14 @@ pub fn gradient(
     stretches: Option<&Stretches>,
 ) -> Result<Handle, KernelError> {
     if let Some(stretches) = stretches {
-        let resident = resident(turned, stretches, upstream, x);
-        if resident.check(client).is_ok() {
-            return resident.launch(client);
+        let resident = Resident {
+            turned,
+            stretches,
+            upstream,
+            x,
+        };
+        if let Ok(plan) = resident.check(client) {
+            return resident.launch(client, plan);
         }
     }
     if x.k * DENSE >= x.width {
@@ -248,23 +253,13 @@ pub fn gradient_resident(
     x: &Compressed,
     stretches: &Stretches,
 ) -> Result<Handle, KernelError> {
-    resident(turned, stretches, upstream, x).launch(client)
-}
-
-fn resident<'a>(
-    turned: &'a Operand,
-    stretches: &'a Stretches,
-    upstream: &'a Handle,
-    x: &'a Compressed,
-) -> Resident<'a> {
-    Resident {
+    let resident = Resident {
         turned,
         stretches,
         upstream,
-        dtype: x.dtype,
-        width: x.width,
-        picked: x.picked(),
-    }
+        x,
+    };
+    resident.launch(client, resident.check(client)?)
 }
 
 /// [`gradient`] by atomic additions: reads a row of `upstream` once, and adds k values for each entry. **Not deterministic**: terms

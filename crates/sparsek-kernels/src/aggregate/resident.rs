@@ -18,11 +18,10 @@ use cubecl::{
 };
 
 use super::{
-    Operand,
-    gather::Picked,
+    Compressed, Operand,
     members::{Chunk, Members, RUN},
     rounded, shape,
-    stretches::{ROUTINE, Stretches, TEAM, refuse},
+    stretches::{ROUTINE, Stretches, refuse},
 };
 use crate::{
     error::KernelError,
@@ -53,11 +52,9 @@ pub(super) struct Resident<'a> {
     /// The transpose of the product's operand.
     pub turned: &'a Operand<'a>,
     pub stretches: &'a Stretches,
-    /// `[turned.cols, width]` of `dtype`.
+    /// `[turned.cols, width]` in the dtype of `x`.
     pub upstream: &'a Handle,
-    pub dtype: ElemType,
-    pub width: usize,
-    pub picked: Picked<'a>,
+    pub x: &'a Compressed<'a>,
 }
 
 impl Resident<'_> {
@@ -66,20 +63,20 @@ impl Resident<'_> {
         let Self {
             turned,
             stretches,
-            width,
-            picked,
+            x,
             ..
         } = self;
         let plane = shape::check(client, ROUTINE, |_| 0)?;
-        if self.dtype == ElemType::Float(FloatKind::F64) {
+        if x.dtype == ElemType::Float(FloatKind::F64) {
             return refuse("it adds up f32, f16 and bf16".into());
         }
-        rounded(client, self.dtype)?;
+        rounded(client, x.dtype)?;
         if turned.weights.is_some() {
             return refuse("entries have weights".into());
         }
         let units = units_per_cube(client, UNITS);
-        if *width > units as usize {
+        if x.width > units as usize {
+            let width = x.width;
             return refuse(format!(
                 "{width} columns; cubes of {units} units have one for each"
             ));
@@ -92,28 +89,31 @@ impl Resident<'_> {
             ));
         }
         let csr = &turned.csr;
-        if csr.rows * picked.k > u32::MAX as usize {
+        if csr.rows * x.k > u32::MAX as usize {
             return refuse("more than 2^32 members".into());
         }
-        match Chunk::new(client, plane, units, picked.k) {
+        match Chunk::new(client, plane, units, x.k) {
             Some(chunk) => Ok((plane, chunk)),
-            None => refuse(format!("no room for {} members of a row", picked.k)),
+            None => refuse(format!("no room for {} members of a row", x.k)),
         }
     }
 
-    pub fn launch(&self, client: &Client) -> Result<Handle, KernelError> {
-        let (plane, chunk) = self.check(client)?;
+    /// What [`Resident::check`] allows.
+    pub fn launch(
+        &self,
+        client: &Client,
+        (plane, chunk): (u32, Chunk),
+    ) -> Result<Handle, KernelError> {
         let Self {
             turned,
             stretches,
-            dtype,
-            width,
-            picked,
+            x,
             ..
         } = *self;
+        let (dtype, width, k) = (x.dtype, x.width, x.k);
         let csr = turned.csr;
         let sum = f32::elem_type_native();
-        let total = csr.rows * picked.k;
+        let total = csr.rows * k;
         let output = allocate(client, "gradient", total, dtype)?;
         if total == 0 || csr.cols == 0 {
             crate::topk::launch::zero(client, &output, dtype, total)?;
@@ -123,10 +123,9 @@ impl Resident<'_> {
         let stride = number * stretches.columns();
         let columns = allocate(client, "columns of upstream", width * stride, sum)?;
         let partials = allocate(client, "sums of stretches", total * number, sum)?;
-        let members = Members::new(client, &picked, [csr.rows, width], chunk)?;
+        let members = Members::new(client, &x.picked(), [csr.rows, width], chunk)?;
         let arguments = turned.arguments(client, dtype, sum)?;
-        let entries = 4 * stretches.loads() * TEAM as usize;
-        let largest = (width * stride).max(total * number).max(entries);
+        let largest = (width * stride).max(total * number).max(stretches.words());
         let shape = Shape {
             plane,
             units: chunk.units,
@@ -175,9 +174,9 @@ impl Resident<'_> {
                 stretches.entries()?,
                 argument(&columns, "columns of upstream", sum, width * stride)?,
                 sums()?,
-                stretches.rows(),
+                csr.rows,
                 number,
-                picked.k as u32,
+                k as u32,
                 stride,
                 width as u32,
                 shape,
@@ -197,7 +196,7 @@ impl Resident<'_> {
                 number,
                 members.chunks,
                 width,
-                picked.k,
+                k,
                 chunk,
                 turned.scales.rows.is_some(),
                 dtype,

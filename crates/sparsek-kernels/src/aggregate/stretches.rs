@@ -166,12 +166,9 @@ impl Stretches {
         self.size[1].div_ceil(self.columns)
     }
 
-    pub(super) fn rows(&self) -> usize {
-        self.size[0]
-    }
-
-    pub(super) fn loads(&self) -> usize {
-        loads(self.size, self.columns)
+    /// Words of entries.
+    pub(super) fn words(&self) -> usize {
+        loads(self.size, self.columns) * LOAD / 2
     }
 
     pub(super) fn spans(&self) -> Result<BufferArg, KernelError> {
@@ -179,10 +176,8 @@ impl Stretches {
         argument(&self.handle, "spans", U32, spans)
     }
 
-    /// Words of entries.
     pub(super) fn entries(&self) -> Result<BufferArg, KernelError> {
-        let words = self.loads() * LOAD / 2;
-        argument(&self.entries_handle(), "entries", U32, words)
+        argument(&self.entries_handle(), "entries", U32, self.words())
     }
 
     fn entries_handle(&self) -> Handle {

@@ -18,7 +18,7 @@ use super::{
     columns::{self, TILE_BYTES},
     join,
     pair::{Sparse, Two},
-    parts::{WHOLE, has_parts},
+    parts::{WHOLE, part_bits},
     semiring::{Needs, Semiring},
 };
 use crate::{
@@ -105,12 +105,13 @@ pub(super) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelError> {
     let fitting = (limit - SPARE * size) / ((room + spare) * size * sums);
     let planes = units_per_cube(client, UNITS.max(plane)) / plane;
     let planes = planes.min(1 << fitting.max(1).ilog2());
+    let longest = job.x.longest.min(job.y.longest);
     let blueprint = Blueprint {
         plane,
         planes,
         room,
         half: job.half(&M::NEEDS),
-        parts: has_parts(job.x.longest.min(job.y.longest)),
+        parts: part_bits(longest as u32, job.x.cols as u32) < WHOLE,
     };
     let groups = job.rows.len().div_ceil(planes as usize);
     let dim = CubeDim::new_2d(plane, planes);
