@@ -105,6 +105,7 @@ impl Members {
                 columns()?,
                 made.runs(width)?,
                 totals()?,
+                total,
                 chunks,
                 width,
                 chunk,
@@ -125,6 +126,7 @@ impl Members {
                 made.runs(width)?,
                 argument(&made.firsts, "firsts", U32, width + 1)?,
                 argument(&made.members, "members", U32, total)?,
+                total,
                 chunks,
                 width,
                 chunk,
@@ -166,6 +168,7 @@ fn count_kernel<I: Numeric>(
     columns: &[I],
     runs: &mut [u32],
     totals: &[Atomic<u32>],
+    all: usize,
     chunks: usize,
     width: usize,
     #[comptime] chunk: Chunk,
@@ -180,7 +183,7 @@ fn count_kernel<I: Numeric>(
     counts[unit].store(0u32);
     sync_cube();
     let mut member = number * chunk.members + unit;
-    let end = min((number + 1) * chunk.members, columns.len());
+    let end = min((number + 1) * chunk.members, all);
     while member < end {
         counts[usize::cast_from(columns[member])].fetch_add(1u32);
         member += comptime!(chunk.units as usize);
@@ -206,6 +209,7 @@ fn place_kernel<I: Numeric>(
     runs: &mut [u32],
     firsts: &mut [u32],
     members: &mut [u32],
+    all: usize,
     chunks: usize,
     width: usize,
     #[comptime] chunk: Chunk,
@@ -244,7 +248,7 @@ fn place_kernel<I: Numeric>(
     }
     sync_cube();
     let mut member = number * chunk.members + unit;
-    let end = min((number + 1) * chunk.members, columns.len());
+    let end = min((number + 1) * chunk.members, all);
     while member < end {
         let place = cursors[usize::cast_from(columns[member])].fetch_add(1u32);
         tile[place as usize] = member as u32;
