@@ -16,6 +16,7 @@ mod determinism;
 mod distance;
 mod distance_edges;
 mod distance_gradients;
+mod distance_product;
 mod gnn;
 mod gnn_devices;
 mod gnn_layers;
@@ -129,6 +130,7 @@ fn main() -> ExitCode {
         distance::add(&mut cases, backend);
         distance_edges::add(&mut cases, backend);
         distance_gradients::add(&mut cases, backend);
+        distance_product::add(&mut cases, backend);
         neighbors::add(&mut cases, backend);
         neighbors_graphs::add(&mut cases, backend);
         csr_files::add(&mut cases, backend);

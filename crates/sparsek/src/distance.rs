@@ -10,11 +10,11 @@ use burn::{
     backend::Dispatch,
     tensor::{DType, Tensor},
 };
-use sparsek_kernels::distance::Entry;
 pub use sparsek_kernels::distance::{
     Distance, HostSemiring, Metric, Needs, ROUTINES, Real, Routine, Semiring, Sums, SumsExpand,
     UnknownMetric, quotient,
 };
+use sparsek_kernels::distance::{Entry, asks_for_values};
 
 pub use self::neighbors::NearestNeighbors;
 use crate::{
@@ -150,12 +150,12 @@ impl Measure {
         Self { routine, ..self }
     }
 
-    /// The same to parts of an index.
+    /// The same to parts of an index, which have from it what is known of its values.
     fn to_parts_of(self, index: &Csr) -> Self {
-        let places = index.rows().max(1) as f64 * index.cols().max(1) as f64;
+        self.greatest([index; 2]);
         Self {
             whole: Some(Whole {
-                density: index.nnz() as f64 / places,
+                density: density(index),
                 longest: index.pattern().longest(),
             }),
             ..self
@@ -182,9 +182,27 @@ impl Measure {
                 x.pattern().longest(),
                 self.whole.map_or_else(longest, |whole| whole.longest),
             ],
+            greatest: self.greatest([x, y]),
             own,
         }
     }
+
+    /// What is known of the values of two matrices: they are looked at once for each, where it matters.
+    fn greatest(&self, [x, y]: [&Csr; 2]) -> [Option<f32>; 2] {
+        let density = self.whole.map_or_else(|| density(y), |whole| whole.density);
+        let needs = self.distance.needs();
+        let looked_at = match self.routine {
+            None => asks_for_values(&needs, density),
+            Some(forced) => forced == Routine::Product,
+        };
+        [x, y].map(|matrix| looked_at.then(|| matrix.greatest()))
+    }
+}
+
+/// Entries for each place.
+fn density(matrix: &Csr) -> f64 {
+    let places = matrix.rows().max(1) as f64 * matrix.cols().max(1) as f64;
+    matrix.nnz() as f64 / places
 }
 
 /// Distances of all rows of `x` to all rows of `y`, or to those of `x` itself.

@@ -6,7 +6,7 @@ mod columns;
 mod inner;
 mod normalise;
 mod product;
-mod tensor_cores;
+pub(crate) mod tensor_cores;
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 

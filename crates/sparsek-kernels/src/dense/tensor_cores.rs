@@ -11,12 +11,12 @@ use super::Rows;
 use crate::topk::select::plane_size;
 
 /// Units of a plane: the instruction spreads its matrices over as many.
-pub(super) const LANES: u32 = 32;
+pub(crate) const LANES: u32 = 32;
 /// Rows, columns and inner elements of the instruction.
 const SHAPE: [u32; 3] = [16, 8, 8];
 
 /// Two registers of a unit: what it holds of two neighbouring rows of a product.
-pub(super) type Sums = Array<Vector<f32, Const<2>>>;
+pub(crate) type Sums = Array<Vector<f32, Const<2>>>;
 /// Four neighbouring elements.
 pub(super) type Load = Vector<f32, Const<4>>;
 
@@ -54,7 +54,7 @@ pub(super) fn refusal(client: &Client, sides: &[&Rows]) -> Option<String> {
 
 /// Sums of a tile, all zero.
 #[cube]
-pub(super) fn zeros() -> Sums {
+pub(crate) fn zeros() -> Sums {
     let mut sums = Sums::new(2usize);
     clear(&mut sums);
     sums

@@ -7,7 +7,7 @@ use cubecl::prelude::*;
 use super::{
     Job, Matrix, Parameter, Prepared, Routine,
     host::{self, HostPair},
-    hybrid, inverted, merge, norms,
+    hybrid, inverted, merge, norms, product,
     semiring::{HostSemiring, Needs, Semiring},
     tiled,
 };
@@ -72,6 +72,7 @@ impl<M: Semiring + HostSemiring> Distance for Entry<M> {
             Routine::Merge => merge::launch::<M>(job),
             Routine::Inverted => inverted::launch::<M>(job),
             Routine::Tiled => tiled::launch::<M>(job),
+            Routine::Product => product::launch::<M>(job),
             Routine::Hybrid => hybrid::launch::<M>(job),
         }
     }

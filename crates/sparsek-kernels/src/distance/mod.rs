@@ -18,6 +18,7 @@ mod numbers;
 mod own;
 mod pair;
 mod parts;
+mod product;
 mod ratio;
 mod select;
 mod semiring;
@@ -29,7 +30,6 @@ use std::ops::Range;
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
-use self::columns::Columns;
 pub use self::{
     catalogue::{Distance, Each, Entry},
     gradient::{Turned, Upstream, gradient},
@@ -39,11 +39,13 @@ pub use self::{
     norms::Prepared,
     numbers::{Parameter, Sums, SumsExpand},
     own::without_own,
+    product::{greatest, multiplies},
     ratio::quotient,
-    select::choose,
-    semiring::{Dense, Gradient, HostSemiring, Needs, Real, Semiring, host as formulas},
+    select::{asks_for_values, choose},
+    semiring::{Dense, Gradient, HostSemiring, Inner, Needs, Real, Semiring, host as formulas},
     within::{STRETCH, Within},
 };
+use self::{columns::Columns, product::Packed};
 use crate::{
     error::KernelError,
     launch::{Grid, allocate, argument, units_per_cube},
@@ -69,6 +71,8 @@ pub struct Matrix<'a> {
     pub longest: usize,
     /// Entries.
     pub nnz: usize,
+    /// The greatest magnitude of the values, infinite if they are not whole numbers, where that is known: by [`greatest`].
+    pub greatest: Option<f32>,
 }
 
 /// How pairs of rows are gone through.
@@ -80,16 +84,19 @@ pub enum Routine {
     Inverted,
     /// A cube for each tile of rows has them dense in shared memory.
     Tiled,
+    /// Tensor cores multiply both matrices, laid out densely: inner products of whole numbers.
+    Product,
     /// A cube for each row has it in shared memory and goes through all entries of the other matrix, as in the paper. Only where
     /// forced.
     Hybrid,
 }
 
 /// All routines.
-pub const ROUTINES: [Routine; 4] = [
+pub const ROUTINES: [Routine; 5] = [
     Routine::Merge,
     Routine::Inverted,
     Routine::Tiled,
+    Routine::Product,
     Routine::Hybrid,
 ];
 
@@ -100,6 +107,7 @@ impl Routine {
             Self::Merge => "merge",
             Self::Inverted => "inverted",
             Self::Tiled => "tiled",
+            Self::Product => "product",
             Self::Hybrid => "hybrid",
         }
     }
@@ -112,6 +120,7 @@ pub struct Job<'a> {
     x: &'a Prepared,
     y: &'a Prepared,
     columns: Option<&'a Columns>,
+    laid: Option<&'a Packed>,
     rows: Range<usize>,
     /// Both matrices are the same.
     own: bool,
@@ -153,10 +162,12 @@ pub struct Index {
     routine: Routine,
     prepared: Prepared,
     columns: Option<Columns>,
+    laid: Option<Packed>,
 }
 
 impl Index {
-    /// Prepares a matrix: its norms and values, and for [`Routine::Inverted`] its entries by column.
+    /// Prepares a matrix: its norms and values, for [`Routine::Inverted`] its entries by column, and for [`Routine::Product`] its rows
+    /// laid out densely. The last is only taken where it is asked for, since rows that are compared are then to be whole numbers too.
     ///
     /// # Errors
     ///
@@ -179,7 +190,7 @@ impl Index {
             });
         }
         let routine = match routine {
-            None => choose(client, distance, matrix, None),
+            None => choose(client, distance, None, matrix, None),
             Some(Routine::Inverted) => {
                 inverted::check(client, &needs, matrix)?;
                 Routine::Inverted
@@ -192,13 +203,23 @@ impl Index {
                 hybrid::check(client)?;
                 Routine::Hybrid
             }
+            Some(Routine::Product) => {
+                product::check(client, &needs, matrix)?;
+                Routine::Product
+            }
             Some(Routine::Merge) => Routine::Merge,
         };
         let parameter = Parameter::of(p);
         let prepared = distance.prepare(client, matrix, parameter)?;
         let columns = match routine {
             Routine::Inverted => Some(Columns::new(client, &prepared, &needs)?),
-            Routine::Merge | Routine::Tiled | Routine::Hybrid => None,
+            _ => None,
+        };
+        let laid = match needs.inner {
+            Some(inner) if routine == Routine::Product => {
+                Some(Packed::new(client, &prepared, 0..matrix.rows, inner)?)
+            }
+            _ => None,
         };
         Ok(Self {
             distance,
@@ -206,6 +227,7 @@ impl Index {
             routine,
             prepared,
             columns,
+            laid,
         })
     }
 
@@ -284,12 +306,16 @@ impl Index {
                 expected: y.dtype,
             });
         }
+        if self.routine == Routine::Product {
+            product::check_values(&self.distance.needs(), [x, y])?;
+        }
         let output = allocate(client, "distances", rows.len() * y.rows, x.dtype)?;
         let job = Job {
             client,
             x,
             y,
             columns: self.columns.as_ref(),
+            laid: self.laid.as_ref(),
             rows,
             own,
             parameter: self.parameter,

@@ -33,6 +33,8 @@ pub struct Prepared {
     pub longest: usize,
     /// Entries.
     pub nnz: usize,
+    /// The greatest magnitude of the values, infinite if they are not whole numbers, where that is known.
+    pub greatest: Option<f32>,
 }
 
 pub(super) fn prepare<M: Semiring>(
@@ -60,6 +62,7 @@ pub(super) fn prepare<M: Semiring>(
         cols: matrix.cols,
         longest: matrix.longest,
         nnz: matrix.nnz,
+        greatest: matrix.greatest,
     };
     if matrix.rows == 0 || !(written || needs.norms) {
         return Ok(prepared);

@@ -2,7 +2,7 @@
 
 use cubecl::prelude::*;
 
-use super::{Dense, Distance, Matrix, Routine, inverted, tiled};
+use super::{Dense, Distance, Inner, Matrix, Needs, Routine, inverted, product, tiled};
 
 /// NVIDIA H200, ms by tiles and by the inverted index: dot of movielens-1m (0.045) 1.72 and 1.80, of scrna-10x (0.069) 1.74 and
 /// 2.56, of kos-bow (0.015) 0.72 and 0.47; Minkowski of kos-bow 1.28 and 2.27, of edgar-trigrams (0.0019) 188 and 8.4. Chebyshev by
@@ -19,17 +19,40 @@ const DENSE_HALVES: f64 = 1.0 / 128.0;
 /// The same against merging; the inverted index merges what is undecided, many pairs of kos-bow, and few of edgar-trigrams.
 const DENSE_EITHER: f64 = 1.0 / 256.0;
 
-/// The routine for an index of this matrix where none is forced. What is given is the density of the matrix of which it is a part, if it
+/// From how many entries for each place on a product of whole numbers is faster than tiles or an inverted index.
+const DENSE_PRODUCT: f64 = 1.0 / 32.0;
+
+/// Whether it matters to the choice for an index of so many entries for each place that values are whole numbers, as
+/// [`greatest`](super::greatest) tells.
+pub fn asks_for_values(needs: &Needs, density: f64) -> bool {
+    needs.inner.is_some_and(|inner| inner != Inner::Ones) && density >= DENSE_PRODUCT
+}
+
+fn suits_product(client: &Client, needs: &Needs, matrix: &Matrix, density: f64) -> bool {
+    density >= DENSE_PRODUCT && product::check(client, needs, matrix).is_ok()
+}
+
+fn density(matrix: &Matrix) -> f64 {
+    let places = matrix.rows.max(1) as f64 * matrix.cols.max(1) as f64;
+    matrix.nnz as f64 / places
+}
+
+/// The routine for an index of the second matrix where none is forced. Rows of the first one are compared, if that is known; else
+/// the product, for which they must be whole numbers, is not chosen. Given besides is the density of the matrix of which it is a part, if it
 /// is one: its parts have one routine, so that they do not round differently.
 pub fn choose(
     client: &Client,
     distance: &dyn Distance,
+    compared: Option<&Matrix>,
     matrix: &Matrix,
     whole: Option<f64>,
 ) -> Routine {
     let needs = distance.needs();
-    let places = matrix.rows.max(1) as f64 * matrix.cols.max(1) as f64;
-    let density = whole.unwrap_or(matrix.nnz as f64 / places);
+    let density = whole.unwrap_or_else(|| density(matrix));
+    let exact = compared.is_some_and(|compared| product::suits(&needs, [compared, matrix]));
+    if exact && suits_product(client, &needs, matrix, density) {
+        return Routine::Product;
+    }
     let least = match needs.dense {
         Some(Dense::Products | Dense::Left) if needs.union => DENSE_UNION,
         Some(Dense::Products | Dense::Left) => DENSE,

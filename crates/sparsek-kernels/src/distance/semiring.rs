@@ -45,6 +45,17 @@ pub enum Dense {
     Either,
 }
 
+/// What is multiplied where the total is an inner product.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Inner {
+    /// Prepared values.
+    Values,
+    /// Values that were divided by the root of their row's norm.
+    Quotients,
+    /// A one for each value that is not zero.
+    Ones,
+}
+
 /// What a distance needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Needs {
@@ -71,6 +82,8 @@ pub struct Needs {
     pub annihilates: bool,
     /// How it adds up where one of the rows is dense, if it can.
     pub dense: Option<Dense>,
+    /// What is multiplied, if the total is an inner product. Such products are of [`Dense::Products`].
+    pub inner: Option<Inner>,
     /// That of x and y is that of y and x.
     pub symmetric: bool,
     /// Logarithms or powers, which not every device has of f64.
@@ -95,6 +108,7 @@ impl Needs {
         union: false,
         annihilates: true,
         dense: None,
+        inner: None,
         symmetric: false,
         logarithms: false,
         parameter: false,
@@ -139,6 +153,14 @@ impl Needs {
     /// The same of a distance that adds up in this way where a row is dense.
     pub const fn dense(self, dense: Option<Dense>) -> Self {
         Self { dense, ..self }
+    }
+
+    /// The same of a distance whose total is an inner product.
+    pub const fn inner(self, inner: Inner) -> Self {
+        Self {
+            inner: Some(inner),
+            ..self
+        }
     }
 
     /// As [`DIRECT`](Self::DIRECT), a sum over the columns of either row.

@@ -30,6 +30,8 @@ pub struct DistanceSpec {
     pub density: Option<f64>,
     /// Entries of the longest row of each matrix, of that one instead of its part.
     pub longest: [usize; 2],
+    /// The greatest magnitude of the values of each, infinite if they are not whole numbers, where that is known.
+    pub greatest: [Option<f32>; 2],
     /// Both matrices are the same.
     pub own: bool,
 }
@@ -43,6 +45,7 @@ impl fmt::Debug for DistanceSpec {
             .field("routine", &self.routine)
             .field("density", &self.density)
             .field("longest", &self.longest)
+            .field("greatest", &self.greatest)
             .field("own", &self.own)
             .finish()
     }
@@ -116,6 +119,10 @@ mod shapes {
 
     use super::{DistanceSpec, NearestSpec, TurnedMetadata, WithinSpec, computed};
 
+    pub(super) fn one(_values: &TensorSpec) -> TensorSpec {
+        TensorSpec::new([1].into(), DType::F32)
+    }
+
     pub(super) fn counts(distances: &TensorSpec, _spec: &WithinSpec) -> TensorSpec {
         let stretches = Within::stretches(distances.shape[1]);
         TensorSpec::new([distances.shape[0], stretches].into(), DType::I32)
@@ -172,6 +179,11 @@ mod shapes {
     Autodiff
 )]
 pub trait DistanceOps: Backend {
+    /// The greatest magnitude of values, f32, `[1]`; infinity where one of them is not a whole number, and on backends where that does
+    /// not matter. Without gradient.
+    #[fusion(meta = shapes::one)]
+    fn greatest(values: FloatTensor<Self>) -> FloatTensor<Self>;
+
     /// All of them, `[rows of x, rows of y]`.
     #[fusion(meta = shapes::pairs)]
     #[allow(clippy::too_many_arguments, reason = "two matrices of three tensors")]

@@ -1,8 +1,14 @@
 //! A sparse matrix in CSR with its values on a device.
 
-use std::{ops::Range, sync::Arc};
+use std::{
+    ops::Range,
+    sync::{Arc, OnceLock},
+};
 
+use burn::backend::Dispatch;
 use burn::tensor::{DType, Device, IndexingUpdateOp, Int, Tensor, TensorData};
+
+use crate::ops::DistanceOps;
 
 use super::{Pattern, PatternError, adjacency::upload, pattern::check_size, sorted::Sorted};
 
@@ -101,6 +107,8 @@ pub struct Csr {
     indptr: Tensor<1, Int>,
     indices: Tensor<1, Int>,
     values: Tensor<1>,
+    /// What [`Csr::greatest`] found.
+    greatest: Arc<OnceLock<f32>>,
 }
 
 impl Csr {
@@ -217,6 +225,7 @@ impl Csr {
             indices: upload(pattern.indices(), &device),
             pattern,
             values,
+            greatest: Arc::default(),
         }
     }
 
@@ -277,6 +286,7 @@ impl Csr {
         }
         Ok(Self {
             values,
+            greatest: Arc::default(),
             ..self.clone()
         })
     }
@@ -333,7 +343,25 @@ impl Csr {
             true => empty(&self.values),
             false => self.values.clone().slice(first..last),
         };
-        Self::assemble(self.pattern.slice_rows(rows).into(), values)
+        let sliced = Self::assemble(self.pattern.slice_rows(rows).into(), values);
+        match self.greatest.get() {
+            // What holds for all values holds for some.
+            Some(_) => Self {
+                greatest: self.greatest.clone(),
+                ..sliced
+            },
+            None => sliced,
+        }
+    }
+
+    /// The greatest magnitude of the values, or of those of a matrix of which this one has some rows; infinity where they are not whole
+    /// numbers, and on devices where that does not matter. They are looked at once, which waits for the device.
+    pub(crate) fn greatest(&self) -> f32 {
+        *self.greatest.get_or_init(|| {
+            let values = self.values.clone().into_dispatch();
+            let greatest = <Dispatch as DistanceOps>::greatest(values);
+            Tensor::<1>::from_dispatch(greatest).into_scalar::<f32>()
+        })
     }
 }
 

@@ -4,7 +4,7 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::{Needs, Semiring, Sums},
+    distance::{Inner, Needs, Semiring, Sums},
     semiring,
 };
 
@@ -14,7 +14,7 @@ pub struct Correlation;
 semiring! {
     #[cube]
     impl Semiring for Correlation {
-        const NEEDS: Needs = Needs::NORMS.symmetric();
+        const NEEDS: Needs = Needs::NORMS.symmetric().inner(Inner::Values);
 
         fn norm<S: Float>(a: S, _p: S) -> S {
             a

@@ -4,7 +4,7 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::{Gradient, Needs, Semiring, Sums},
+    distance::{Gradient, Inner, Needs, Semiring, Sums},
     semiring,
 };
 
@@ -14,7 +14,7 @@ pub struct Cosine;
 semiring! {
     #[cube]
     impl Semiring for Cosine {
-        const NEEDS: Needs = Needs { gradient: Some(Gradient::Angle), prepared: true, ..Needs::DIRECT.symmetric() };
+        const NEEDS: Needs = Needs { gradient: Some(Gradient::Angle), prepared: true, ..Needs::DIRECT.symmetric().inner(Inner::Quotients) };
 
         fn norm<S: Float>(a: S, _p: S) -> S {
             a * a

@@ -3,7 +3,7 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::{Gradient, Needs, Semiring},
+    distance::{Gradient, Inner, Needs, Semiring},
     semiring,
 };
 
@@ -13,7 +13,7 @@ pub struct Dot;
 semiring! {
     #[cube]
     impl Semiring for Dot {
-        const NEEDS: Needs = Needs { gradient: Some(Gradient::Product), largest: true, ..Needs::SUMS.symmetric() };
+        const NEEDS: Needs = Needs { gradient: Some(Gradient::Product), largest: true, ..Needs::SUMS.symmetric().inner(Inner::Values) };
 
         fn product<S: Float>(a: S, b: S, _p: S) -> S {
             a * b

@@ -3,7 +3,7 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::{Gradient, Needs, Semiring, Sums},
+    distance::{Gradient, Inner, Needs, Semiring, Sums},
     semiring,
 };
 
@@ -13,7 +13,7 @@ pub struct Euclidean;
 semiring! {
     #[cube]
     impl Semiring for Euclidean {
-        const NEEDS: Needs = Needs { gradient: Some(Gradient::Root), ..Needs::DIRECT.symmetric() };
+        const NEEDS: Needs = Needs { gradient: Some(Gradient::Root), ..Needs::DIRECT.symmetric().inner(Inner::Values) };
 
         fn norm<S: Float>(a: S, _p: S) -> S {
             a * a

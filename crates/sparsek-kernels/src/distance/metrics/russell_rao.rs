@@ -5,7 +5,7 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::{Needs, Semiring, Sums},
+    distance::{Inner, Needs, Semiring, Sums},
     semiring,
 };
 
@@ -15,7 +15,7 @@ pub struct RussellRao;
 semiring! {
     #[cube]
     impl Semiring for RussellRao {
-        const NEEDS: Needs = Needs::SUMS.symmetric();
+        const NEEDS: Needs = Needs::SUMS.symmetric().inner(Inner::Ones);
 
         fn product<S: Float>(a: S, b: S, _p: S) -> S {
             let lone = a == S::new(0.0) || b == S::new(0.0);

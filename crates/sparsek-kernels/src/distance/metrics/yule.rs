@@ -4,7 +4,7 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::{Needs, Semiring, Sums},
+    distance::{Inner, Needs, Semiring, Sums},
     semiring,
 };
 
@@ -14,7 +14,7 @@ pub struct Yule;
 semiring! {
     #[cube]
     impl Semiring for Yule {
-        const NEEDS: Needs = Needs::NORMS.symmetric();
+        const NEEDS: Needs = Needs::NORMS.symmetric().inner(Inner::Ones);
 
         fn norm<S: Float>(a: S, _p: S) -> S {
             select(a == S::new(0.0), S::new(0.0), S::new(1.0))

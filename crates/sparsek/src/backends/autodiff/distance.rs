@@ -152,6 +152,10 @@ impl<B: Backend + DistanceOps + DistanceGradientOps, C: CheckpointStrategy> Dist
         }
     }
 
+    fn greatest(values: FloatTensor<Self>) -> FloatTensor<Self> {
+        Self::FloatTensorPrimitive::new(B::greatest(values.into_primitive()))
+    }
+
     fn nearest(
         x_indptr: IntTensor<Self>,
         x_indices: IntTensor<Self>,

@@ -16,7 +16,8 @@ use cubecl::{MemoryScope, client::Client, server::Handle};
 use sparsek_kernels::{
     KernelError,
     distance::{
-        self, Index, Matrix, Parameter, Prepared, Routine, Upstream, index_part, without_own,
+        self, Index, Matrix, Parameter, Prepared, Routine, Upstream, greatest, index_part,
+        without_own,
     },
     topk::{self, Rows, TopkOptions},
 };
@@ -59,6 +60,8 @@ struct Tensors {
     values: CubeTensor,
     cols: usize,
     longest: usize,
+    /// What is known of the values.
+    greatest: Option<f32>,
 }
 
 impl Tensors {
@@ -73,6 +76,7 @@ impl Tensors {
             values: into_contiguous(values),
             cols: spec.cols,
             longest: spec.longest[SECOND],
+            greatest: spec.greatest[SECOND],
         }
     }
 
@@ -85,14 +89,9 @@ impl Tensors {
             rows: self.indptr.shape()[0] - 1,
             cols: self.cols,
             longest: self.longest,
+            greatest: self.greatest,
             nnz: self.indices.shape()[0],
         }
-    }
-
-    /// The routine that is forced, or chosen for an index of this matrix.
-    fn routine(&self, client: &Client, spec: &DistanceSpec) -> Routine {
-        let chosen = || distance::choose(client, spec.distance, &self.matrix(), spec.density);
-        spec.routine.unwrap_or_else(chosen)
     }
 
     /// Some of the rows. Offsets stay those of all entries.
@@ -109,8 +108,16 @@ impl Tensors {
             values: self.values.clone(),
             cols: self.cols,
             longest: self.longest,
+            greatest: self.greatest,
         }
     }
+}
+
+/// The routine that is forced, or chosen for an index of the second of two matrices.
+fn routine(client: &Client, [x, y]: [&Tensors; 2], spec: &DistanceSpec) -> Routine {
+    let compared = Some(&x.matrix());
+    let chosen = || distance::choose(client, spec.distance, compared, &y.matrix(), spec.density);
+    spec.routine.unwrap_or_else(chosen)
 }
 
 /// Two matrices and the distance between their rows, prepared.
@@ -121,9 +128,12 @@ struct Ready {
 }
 
 impl Ready {
-    fn new(x: &Tensors, y: &Tensors, spec: &DistanceSpec) -> Result<Self, KernelError> {
+    fn new(
+        [x, y]: [&Tensors; 2],
+        spec: &DistanceSpec,
+        routine: Routine,
+    ) -> Result<Self, KernelError> {
         let client = &x.values.client;
-        let routine = y.routine(client, spec);
         let index = Index::new(client, &y.matrix(), spec.distance, spec.p, Some(routine))?;
         let x = match spec.own {
             true => None,
@@ -299,6 +309,18 @@ fn output_dtype(values: &CubeTensor) -> DType {
 }
 
 impl DistanceOps for CubeBackend {
+    fn greatest(values: FloatTensor<Self>) -> FloatTensor<Self> {
+        let values = into_contiguous(values);
+        let client = &values.client;
+        let dtype = dtype_to_elem_type(values.dtype);
+        let handle = match distance::multiplies(client) && dtype.size() <= 4 {
+            true => greatest(client, &values.handle, dtype, values.shape()[0]),
+            false => Ok(client.create_from_slice(&f32::INFINITY.to_ne_bytes())),
+        };
+        let handle = expect("the greatest value", handle);
+        tensor(&values, handle, Shape::from([1]), DType::F32)
+    }
+
     fn pairwise(
         x_indptr: IntTensor<Self>,
         x_indices: IntTensor<Self>,
@@ -311,9 +333,11 @@ impl DistanceOps for CubeBackend {
     ) -> FloatTensor<Self> {
         let x = Tensors::new::<0>([x_indptr, x_indices, x_values], &spec);
         let y = Tensors::new::<1>([y_indptr, y_indices, y_values], &spec);
-        let ready = expect("pairwise_distances", Ready::new(&x, &y, &spec));
+        let client = &x.values.client;
+        let routine = routine(client, [&x, &y], &spec);
+        let ready = expect("pairwise_distances", Ready::new([&x, &y], &spec, routine));
         let rows = ready.left().rows;
-        let output = ready.distances(&x.values.client, 0..rows);
+        let output = ready.distances(client, 0..rows);
         let output = expect("pairwise_distances", output);
         let shape = Shape::from([rows, ready.index.prepared().rows]);
         tensor(&x.values, output, shape, output_dtype(&x.values))
@@ -331,18 +355,19 @@ impl DistanceOps for CubeBackend {
         let x = Tensors::new::<0>([x_indptr, x_indices, x_values], &spec.by);
         let y = Tensors::new::<1>([y_indptr, y_indices, y_values], &spec.by);
         let client = &x.values.client;
-        let (matrix, by) = (y.matrix(), &spec.by);
+        let by = &spec.by;
+        let routine = routine(client, [&x, &y], by);
+        let matrix = y.matrix();
         let pairs = x.matrix().rows.saturating_mul(matrix.rows);
         let size = output_dtype(&x.values).size();
         let [bytes, counters] = budget(client, pairs.saturating_mul(size), matrix.nnz);
         // Beside distances there may be as many second sums.
         let bytes = bytes >> u32::from(by.distance.needs().two_wait());
-        let routine = y.routine(client, by);
         let part = index_part(client, &matrix, by.distance, routine, counters);
         let part = expect("kneighbors", part);
         let found = match part < matrix.rows && pairs > 0 && spec.k > 0 {
             true => in_parts([&x, &y], &spec, part, bytes),
-            false => Ready::new(&x, &y, by).and_then(|ready| {
+            false => Ready::new([&x, &y], by, routine).and_then(|ready| {
                 let k = spec.k + usize::from(spec.exclude_self);
                 among(&ready, &x.values, (k, spec.exclude_self, &spec), bytes)
             }),

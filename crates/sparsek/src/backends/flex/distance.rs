@@ -253,6 +253,10 @@ fn nearest<S: Computed>(tensors: &Tensors, spec: &NearestSpec) -> (FlexTensor, F
 }
 
 impl DistanceOps for Flex {
+    fn greatest(_values: FloatTensor<Self>) -> FloatTensor<Self> {
+        from_vec(vec![f32::INFINITY], [1].into())
+    }
+
     fn pairwise(
         x_indptr: IntTensor<Self>,
         x_indices: IntTensor<Self>,

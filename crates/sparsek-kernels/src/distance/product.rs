@@ -1,0 +1,218 @@
+//! Distances whose total is an inner product, on tensor cores: both matrices are laid out densely in f16 ([`packed`]), and planes
+//! multiply 64 rows with 64. The work is all places of both matrices, of which tensor cores do so many in the time of an entry that data
+//! need not be dense.
+//!
+//! Only for whole numbers whose sums are too: f16 holds them and f32 their sums, so that distances are those of the other routines, to
+//! the bit.
+
+mod packed;
+mod tile;
+
+use std::ops::Range;
+
+use cubecl::{
+    features::MmaConfig,
+    ir::{ElemType, FloatKind},
+    prelude::*,
+};
+
+pub(super) use self::packed::Packed;
+pub use self::packed::greatest;
+use self::tile::{LEFT, PLANES, RIGHT, ShapeLaunch, finish_kernel, product_kernel};
+use super::{
+    Job, Matrix, Prepared, join,
+    semiring::{Inner, Needs, Semiring},
+};
+use crate::{
+    aggregate::accumulator,
+    dense::tensor_cores::LANES,
+    error::KernelError,
+    launch::{Grid, argument},
+    topk::select::plane_size,
+};
+
+/// Rows, columns and inner elements of the instruction.
+const SHAPE: [u32; 3] = [16, 8, 16];
+/// f16 holds whole numbers up to this one, f32 sums of them up to that one.
+const MOST: f32 = 2048.0;
+const MOST_SUM: f64 = 16_777_216.0;
+/// Most bytes of both matrices, laid out.
+const MOST_BYTES: usize = 512 << 20;
+
+fn refused(reason: String) -> KernelError {
+    KernelError::Routine {
+        routine: "product",
+        reason,
+    }
+}
+
+/// Whether the device has the instruction.
+pub fn multiplies(client: &Client) -> bool {
+    let [m, n, k] = SHAPE;
+    let half = ElemType::Float(FloatKind::F16);
+    let instruction = MmaConfig {
+        a_type: half,
+        b_type: half,
+        cd_type: ElemType::Float(FloatKind::F32),
+        m,
+        n,
+        k,
+    };
+    let known = client.features().matmul.mma.contains(&instruction);
+    known && plane_size(client) == Some(LANES)
+}
+
+/// Whether it can run where values are as they should be.
+pub(super) fn check(client: &Client, needs: &Needs, matrix: &Matrix) -> Result<(), KernelError> {
+    if needs.inner.is_none() {
+        return Err(refused("the total is no inner product".into()));
+    }
+    let dtype = accumulator(client, matrix.dtype)?;
+    if dtype != f32::elem_type_native() {
+        return Err(refused(format!("sums are of {dtype}, not of f32")));
+    }
+    if !multiplies(client) {
+        return Err(refused(format!(
+            "the device does not multiply f16 in planes of {LANES}"
+        )));
+    }
+    let bytes = Packed::bytes(matrix.rows, matrix.cols).saturating_mul(2);
+    if bytes > MOST_BYTES {
+        return Err(refused(format!(
+            "two such matrices take {bytes} bytes laid out densely, of at most {MOST_BYTES}"
+        )));
+    }
+    Ok(())
+}
+
+/// What is known of the values of a matrix: the greatest magnitude, infinite if they are not whole numbers, and the longest row.
+type Known = (Option<f32>, usize);
+
+/// Whether all sums of products of two matrices are exact.
+fn exact(needs: &Needs, values: [Known; 2]) -> bool {
+    let [(a, long), (b, short)] = values;
+    let [a, b] = match needs.inner {
+        Some(Inner::Ones) => [1.0; 2],
+        _ => [a, b].map(|greatest| greatest.unwrap_or(f32::INFINITY)),
+    };
+    let sum = f64::from(a) * f64::from(b) * long.min(short) as f64;
+    a <= MOST && b <= MOST && sum <= MOST_SUM
+}
+
+/// Whether that is known of two matrices.
+pub(super) fn suits(needs: &Needs, matrices: [&Matrix; 2]) -> bool {
+    exact(needs, matrices.map(|one| (one.greatest, one.longest)))
+}
+
+/// Fails where it is not so.
+pub(super) fn check_values(needs: &Needs, matrices: [&Prepared; 2]) -> Result<(), KernelError> {
+    let known = matrices.map(|one| (one.greatest, one.longest));
+    match exact(needs, known) {
+        true => Ok(()),
+        false => Err(refused(format!(
+            "values are whole numbers up to {MOST}, and sums of products up to {MOST_SUM}; they are up to {} and {}, in rows of {} and \
+             {} entries",
+            known[0].0.unwrap_or(f32::INFINITY),
+            known[1].0.unwrap_or(f32::INFINITY),
+            known[0].1,
+            known[1].1,
+        ))),
+    }
+}
+
+fn inner<M: Semiring>() -> Inner {
+    M::NEEDS.inner.expect("checked with the index")
+}
+
+pub(super) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelError> {
+    let y = job.laid.expect("made with the index");
+    let own;
+    let x = match job.whole() {
+        true => y,
+        false => {
+            own = Packed::new(job.client, job.x, job.rows.clone(), inner::<M>())?;
+            &own
+        }
+    };
+    let half = job.half(&M::NEEDS);
+    multiply::<M>(job, [x, y], half)?;
+    if M::NEEDS.direct {
+        finish::<M>(job, half)?;
+    }
+    match half {
+        true => join::mirror::<M>(job),
+        false => Ok(()),
+    }
+}
+
+fn multiply<M: Semiring>(job: &Job, [x, y]: [&Packed; 2], half: bool) -> Result<(), KernelError> {
+    let client = job.client;
+    let tiles = job.y.rows.div_ceil(RIGHT);
+    let dim = CubeDim::new_2d(LANES, PLANES as u32);
+    let cubes = job.rows.len().div_ceil(LEFT) * tiles;
+    let elements = job.elements().max(x.loads()).max(y.loads());
+    let grid = Grid::new(client, cubes, dim, elements)?;
+    let word = u32::elem_type_native();
+    let [left, right] = [job.x.arguments()?, job.y.arguments()?];
+    // SAFETY: the lengths are checked; offsets and columns are in range by the contract of `Matrix`.
+    unsafe {
+        product_kernel::launch_unchecked::<M>(
+            client,
+            grid.count,
+            grid.dim,
+            grid.address,
+            argument(x.handle(), "rows", word, 4 * x.loads())?,
+            argument(y.handle(), "rows", word, 4 * y.loads())?,
+            left.indptr,
+            left.indices,
+            left.values,
+            left.norms,
+            right.indptr,
+            right.indices,
+            right.values,
+            right.norms,
+            job.output()?,
+            job.parameter.launch(),
+            shape(job, y.steps()),
+            half,
+            job.own,
+            job.x.dtype,
+        );
+    }
+    Ok(())
+}
+
+/// Makes distances of totals.
+fn finish<M: Semiring>(job: &Job, half: bool) -> Result<(), KernelError> {
+    let grid = Grid::elementwise(job.client, job.pairs(), job.elements())?;
+    let [left, right] = [job.x.arguments()?, job.y.arguments()?];
+    // SAFETY: as in `multiply`.
+    unsafe {
+        finish_kernel::launch_unchecked::<M>(
+            job.client,
+            grid.count,
+            grid.dim,
+            grid.address,
+            left.indptr,
+            left.indices,
+            left.values,
+            left.norms,
+            right.indptr,
+            right.indices,
+            right.values,
+            right.norms,
+            job.output()?,
+            job.parameter.launch(),
+            shape(job, 0),
+            half,
+            job.own,
+            job.x.dtype,
+        );
+    }
+    Ok(())
+}
+
+fn shape(job: &Job, steps: usize) -> ShapeLaunch {
+    let Range { start, end } = job.rows;
+    ShapeLaunch::new(start, end - start, job.y.rows, job.x.cols as u32, steps)
+}

@@ -1,0 +1,231 @@
+//! Inner products of whole numbers on tensor cores: the bits of other routines, and no other numbers.
+
+use cubecl::prelude::*;
+use sparsek::distance::{Measure, Metric, NearestNeighbors, Routine, pairwise_distances};
+use sparsek_kernels::distance as kernel;
+use sparsek_tests::{
+    backend::Backend,
+    element::Element,
+    oracle::spmm::Csr,
+    runner::{Cases, Outcome, Verdict, expect_panic},
+    sparse::{Places, Sparse, Values, rounded, upload},
+};
+
+use crate::{
+    distance::{SINGLE, check, distances},
+    neighbors::neighbors,
+};
+
+/// Metrics of products of values, and whether these are all that is rounded nowhere.
+const METRICS: [(Metric, bool); 5] = [
+    (Metric::Dot, true),
+    (Metric::Euclidean, true),
+    (Metric::SqEuclidean, true),
+    (Metric::Cosine, false),
+    (Metric::Correlation, false),
+];
+
+pub fn add(cases: &mut Cases, backend: &Backend) {
+    if backend.client.is_none() {
+        return;
+    }
+    for (metric, exact) in METRICS {
+        let case = |what: &str| format!("tensor/distance/product/{what}/{}", metric.name());
+        cases.add(backend, case("f32"), move |b| {
+            whole::<f32>(b, metric, exact)
+        });
+        cases.add(backend, case("f16"), move |b| {
+            whole::<half::f16>(b, metric, exact)
+        });
+        cases.add(backend, case("batches"), move |b| batches(b, metric, exact));
+    }
+    let refused = "tensor/distance/product/refused".to_string();
+    cases.add(backend, refused, refusals);
+    let greatest = "kernel/distance/greatest".to_string();
+    cases.add(backend, greatest, looked_at::<f32>);
+    let greatest = "kernel/distance/greatest/f16".to_string();
+    cases.add(backend, greatest, looked_at::<half::f16>);
+}
+
+/// Whole numbers of either sign, also zeros, in rows of any length.
+fn matrix([rows, cols]: [usize; 2], density: f64, places: Places, seed: u64) -> Csr {
+    let mut csr = Sparse::new("", [rows, cols], density, places, Values::Coarse).matrix(seed);
+    csr.weights.iter_mut().for_each(|w| *w = (*w * 4.0).round());
+    csr
+}
+
+/// Pairs of matrices whose sizes are those of tiles and steps, and are not.
+fn pairs() -> impl Iterator<Item = [Csr; 2]> {
+    let sizes = [
+        ([1, 1], 1),
+        ([64, 32], 64),
+        ([65, 33], 200),
+        ([256, 100], 129),
+        ([300, 40], 700),
+        ([40, 3000], 30),
+    ];
+    let places = [Places::Uniform, Places::EmptyRows, Places::FullRows];
+    sizes
+        .into_iter()
+        .zip(0..)
+        .flat_map(move |((size, rows), seed)| {
+            places.into_iter().map(move |places| {
+                let of = |size, seed| matrix(size, 0.2, places, seed);
+                [of(size, seed), of([rows, size[1]], seed + 50)]
+            })
+        })
+}
+
+/// The distances of all pairs of rows, and of rows with themselves, are those of the oracle, and where nothing is rounded those of merging,
+/// to the bit.
+fn whole<T: Element>(backend: &Backend, metric: Metric, exact: bool) -> Outcome {
+    let by = |routine| Measure::from(metric).with_routine(Some(routine));
+    for [x, y] in pairs() {
+        let (x, y) = (rounded::<T>(&x), rounded::<T>(&y));
+        let found = match distances::<T>(backend, [&x, &y], by(Routine::Product))? {
+            Ok(found) => found,
+            Err(skipped) => return Ok(skipped),
+        };
+        let rows = [&x, &y].map(Csr::dense);
+        let name = format!("{} x {} and {}", x.rows, x.cols, y.rows);
+        check(&name, metric, &found, [&rows[0], &rows[1]], SINGLE)?;
+        if exact {
+            same(&name, &found, &merged::<T>(backend, [&x, &y], metric)?)?;
+        }
+        let device = &backend.device;
+        let own = pairwise_distances(&upload::<T>(&x, device), None, by(Routine::Product));
+        let own = own.map_err(|error| error.to_string())?.into_data();
+        let own: Vec<f64> = own.iter::<f64>().collect();
+        check(&name, metric, &own, [&rows[0], &rows[0]], SINGLE)?;
+        if exact {
+            same(&name, &own, &merged::<T>(backend, [&x, &x], metric)?)?;
+        }
+    }
+    Ok(Verdict::Passed)
+}
+
+fn merged<T: Element>(
+    backend: &Backend,
+    pair: [&Csr; 2],
+    metric: Metric,
+) -> Result<Vec<f64>, String> {
+    let measure = Measure::from(metric).with_routine(Some(Routine::Merge));
+    match distances::<T>(backend, pair, measure)? {
+        Ok(merged) => Ok(merged),
+        Err(refused) => Err(format!("merging: {refused:?}")),
+    }
+}
+
+fn same(name: &str, found: &[f64], merged: &[f64]) -> Result<(), String> {
+    let differs = |(a, b): (&f64, &f64)| a.to_bits() != b.to_bits();
+    match found.iter().zip(merged).position(differs) {
+        _ if found.len() != merged.len() => Err(format!("{name}: {} distances", found.len())),
+        None => Ok(()),
+        Some(at) => Err(format!(
+            "{name}, pair {at}: {} instead of {}",
+            found[at], merged[at]
+        )),
+    }
+}
+
+/// Neighbours are the same whatever the batches of queries and of the index.
+fn batches(backend: &Backend, metric: Metric, exact: bool) -> Outcome {
+    let csr = upload::<f32>(&matrix([500, 90], 0.3, Places::Uniform, 3), &backend.device);
+    let by = |routine| {
+        let measure = Measure::from(metric).with_routine(Some(routine));
+        NearestNeighbors::fit(csr.clone(), measure)
+    };
+    let mut expected = None;
+    if exact {
+        expected = Some(neighbors(&by(Routine::Merge), None, 7)?);
+    }
+    let product = by(Routine::Product);
+    for index in [
+        product.clone(),
+        product.clone().with_query_batch(77),
+        product.clone().with_index_batch(130),
+        product.clone().with_index_batch(64).with_query_batch(3),
+    ] {
+        let mut found = Err("it did not return".to_string());
+        if let Ok(message) = expect_panic(|| found = neighbors(&index, None, 7)) {
+            return match message.contains("cannot run here:") {
+                true => Ok(Verdict::Skipped(message)),
+                false => Err(message),
+            };
+        }
+        let found = found?;
+        if *expected.get_or_insert_with(|| found.clone()) != found {
+            return Err("other neighbours".into());
+        }
+    }
+    Ok(Verdict::Passed)
+}
+
+/// Values that are not whole, or whose sums may not be.
+fn refusals(backend: &Backend) -> Outcome {
+    let good = matrix([3, 20], 1.0, Places::Uniform, 1);
+    let with = |value: f64| {
+        let mut csr = good.clone();
+        csr.weights[7] = value;
+        csr
+    };
+    let measure = Measure::from(Metric::Dot).with_routine(Some(Routine::Product));
+    if let Err(skipped) = distances::<f32>(backend, [&good, &good], measure)? {
+        return Ok(skipped);
+    }
+    for value in [0.5, 2049.0, 1e30, f64::INFINITY, f64::NAN, 1e-30] {
+        for pair in [[&good, &with(value)], [&with(value), &good]] {
+            match distances::<f32>(backend, pair, measure)? {
+                Err(Verdict::Skipped(message)) if message.contains("values are whole numbers") => {}
+                other => return Err(format!("{value}: {other:?}")),
+            }
+        }
+    }
+    // 20 products of 2000 and 2000.
+    let large = with(2000.0);
+    match distances::<f32>(backend, [&large, &large], measure)? {
+        Err(Verdict::Skipped(message)) if message.contains("sums of products") => {}
+        other => return Err(format!("large sums: {other:?}")),
+    }
+    Ok(Verdict::Passed)
+}
+
+fn looked_at<T: Element>(backend: &Backend) -> Outcome {
+    let Some(client) = &backend.client else {
+        return Err("there is no client".into());
+    };
+    if let Some(reason) = backend.lacks(T::dtype()).or(backend.shared_memory_defect()) {
+        return Ok(Verdict::Skipped(reason));
+    }
+    for len in [0, 1, 100, 70_000] {
+        for (value, expected) in [
+            (0.0, 3.0),
+            (-17.0, 17.0),
+            (2048.0, 2048.0),
+            (0.5, f32::INFINITY),
+            (f64::NAN, f32::INFINITY),
+            (f64::NEG_INFINITY, f32::INFINITY),
+        ] {
+            let mut values = vec![T::of(-3.0); len];
+            if let Some(last) = values.last_mut() {
+                *last = T::of(value);
+            }
+            let expected = match len {
+                0 => 0.0,
+                1 if value == 0.0 => 0.0,
+                _ => expected,
+            };
+            let values = client.create_from_slice(bytemuck::cast_slice(&values));
+            let found = kernel::greatest(client, &values, T::elem_type(), len);
+            let found = found.map_err(|error| error.to_string())?;
+            let bytes = client.read_one(found).map_err(|error| error.to_string())?;
+            let found = f32::from_bits(u32::from_bytes(&bytes)[0]);
+            if found.to_bits() != f32::to_bits(expected) {
+                return Err(format!(
+                    "{value} among {len}: {found} instead of {expected}"
+                ));
+            }
+        }
+    }
+    Ok(Verdict::Passed)
+}
