@@ -44,20 +44,34 @@ impl Routine {
 
 /// Elements of the sums of a plane, beyond which entries are gone through one after the other.
 const SUMS: usize = 1024;
+/// The same where a cube is given less shared memory than this, and so a processor few planes, unless units of a plane had no member then:
+/// by Vulkan, which gives 48 KiB, 3.61, 4.44 and 6.84 ms for k = 16, 32 and 64 of 256 on a graph of Reddit's size, 3.02, 4.91 and 8.87
+/// with 512, and 5.23, 9.48 and 8.99 with 1024 (NVIDIA H200).
+const FEW_SUMS: usize = 256;
+const LARGE: usize = 64 << 10;
 /// Elements of a unit whose loads are under way at a time: 4 took 2.34, 3.29 and 6.15 ms for k = 16, 32 and 64 of 256 on a graph of
 /// Reddit's size, 8 2.38, 3.38 and 6.16; 7.20, 7.57 and 8.87, and 7.36, 7.84 and 8.41 on one of ogbn-products' size (NVIDIA H200).
 const FLIGHT: usize = 4;
 /// Most elements of a load: columns of one byte each are a word.
 const VECTOR: usize = 4;
 
+/// Most elements of the sums of a plane.
+fn most_sums(client: &Client, plane: u32, x: &Compressed) -> usize {
+    if client.properties().hardware.max_shared_memory_size >= LARGE {
+        return SUMS;
+    }
+    let of_members = plane as usize * x.width / x.k.next_power_of_two();
+    FEW_SUMS.max(of_members).min(SUMS)
+}
+
 /// Elements of a load: as many as leave no unit of the smallest team idle.
-fn vector(client: &Client, plane: u32, x: &Compressed) -> usize {
+fn vector(client: &Client, plane: u32, x: &Compressed, sums: usize) -> usize {
     let fitting = client
         .io_optimized_vector_sizes(x.dtype.size())
         .filter(|&vector| {
             vector <= VECTOR
                 && x.k.is_multiple_of(vector)
-                && x.k / vector >= fewest(plane, x.width, SUMS)
+                && x.k / vector >= fewest(plane, x.width, sums)
                 && aligned(x.values, vector * x.dtype.size())
                 && aligned(x.columns, vector * x.index.size())
         });
@@ -115,13 +129,14 @@ pub(super) fn launch(
     // unused buffers stand in for absent ones and are not read.
     unsafe {
         if let Some(plane) = planes {
-            let vector = vector(client, plane, x);
+            let sums = most_sums(client, plane, x);
+            let vector = vector(client, plane, x, sums);
             let shape = Shape::new(
                 client,
                 plane,
                 operand,
                 [x.k, x.width],
-                [vector, SUMS, FLIGHT],
+                [vector, sums, FLIGHT],
             );
             let cubes = partition.items().div_ceil(shape.planes as usize);
             let dim = CubeDim::new_2d(plane, shape.planes);

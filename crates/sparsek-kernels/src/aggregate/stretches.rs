@@ -49,9 +49,11 @@ const SECTION: usize = 64;
 /// Fewest entries of a row in a stretch, on average, most stretches, and fewest entries in all, for the gradient to be added up so. On
 /// graphs like Reddit with so many entries by stretches and gathered, k = 16 and 64 of 256: 115 million 1.84 and 6.36 ms against 13.1 and
 /// 13.3, 57 million 0.91 and 2.80 against 4.74 and 6.09, 11.5 million 0.32 and 0.65 against 0.62 and 1.00, 2.3 million 0.18 and 0.25
-/// against 0.16 and 0.21 (NVIDIA H200). All have about 100 to 500 entries of a row in a stretch; fewer, or more stretches, were not measured.
-const ENTRIES: usize = 64;
-const MOST: usize = 8;
+/// against 0.16 and 0.21 (NVIDIA H200). All have about 100 to 500 entries of a row in a stretch. By Vulkan, whose shared
+/// memory makes 20 stretches of the first, with 25 entries of a row each: 3.78, 6.80 and 12.9 ms for k = 16, 32 and 64, gathered 13.2, 12.4
+/// and 13.1.
+const ENTRIES: usize = 24;
+const MOST: usize = 24;
 const FEWEST: usize = 1 << 22;
 
 /// The entries of a matrix by stretches of columns, in device memory: `[len(size, columns)]` u32.

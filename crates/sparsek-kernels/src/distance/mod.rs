@@ -307,7 +307,9 @@ impl Index {
             });
         }
         if self.routine == Routine::Product {
-            product::check_values(&self.distance.needs(), [x, y])?;
+            let needs = self.distance.needs();
+            product::check_values(&needs, x)?;
+            product::check_values(&needs, y)?;
         }
         let output = allocate(client, "distances", rows.len() * y.rows, x.dtype)?;
         let job = Job {

@@ -85,37 +85,29 @@ pub(super) fn check(client: &Client, needs: &Needs, matrix: &Matrix) -> Result<(
     Ok(())
 }
 
-/// What is known of the values of a matrix: the greatest magnitude, infinite if they are not whole numbers, and the longest row.
-type Known = (Option<f32>, usize);
-
-/// Whether all sums of products of two matrices are exact.
-fn exact(needs: &Needs, values: [Known; 2]) -> bool {
-    let [(a, long), (b, short)] = values;
-    let [a, b] = match needs.inner {
-        Some(Inner::Ones) => [1.0; 2],
-        _ => [a, b].map(|greatest| greatest.unwrap_or(f32::INFINITY)),
+/// Whether all sums of products of rows with such values are exact, given the greatest magnitude, infinite if they are not whole numbers, and
+/// the longest row: no sum is above the greater of both matrices' sums of squares.
+fn exact(needs: &Needs, greatest: Option<f32>, longest: usize) -> bool {
+    let greatest = match needs.inner {
+        Some(Inner::Ones) => 1.0,
+        _ => greatest.unwrap_or(f32::INFINITY),
     };
-    let sum = f64::from(a) * f64::from(b) * long.min(short) as f64;
-    a <= MOST && b <= MOST && sum <= MOST_SUM
+    greatest <= MOST && f64::from(greatest).powi(2) * longest as f64 <= MOST_SUM
 }
 
-/// Whether that is known of two matrices.
-pub(super) fn suits(needs: &Needs, matrices: [&Matrix; 2]) -> bool {
-    exact(needs, matrices.map(|one| (one.greatest, one.longest)))
+/// Whether that is known of a matrix.
+pub(super) fn suits(needs: &Needs, matrix: &Matrix) -> bool {
+    exact(needs, matrix.greatest, matrix.longest)
 }
 
 /// Fails where it is not so.
-pub(super) fn check_values(needs: &Needs, matrices: [&Prepared; 2]) -> Result<(), KernelError> {
-    let known = matrices.map(|one| (one.greatest, one.longest));
-    match exact(needs, known) {
+pub(super) fn check_values(needs: &Needs, matrix: &Prepared) -> Result<(), KernelError> {
+    let (greatest, longest) = (matrix.greatest, matrix.longest);
+    match exact(needs, greatest, longest) {
         true => Ok(()),
         false => Err(refused(format!(
-            "values are whole numbers up to {MOST}, and sums of products up to {MOST_SUM}; they are up to {} and {}, in rows of {} and \
-             {} entries",
-            known[0].0.unwrap_or(f32::INFINITY),
-            known[1].0.unwrap_or(f32::INFINITY),
-            known[0].1,
-            known[1].1,
+            "values are whole numbers up to {MOST}, and sums of squares up to {MOST_SUM}; they are up to {}, in rows of {longest} entries",
+            greatest.unwrap_or(f32::INFINITY),
         ))),
     }
 }

@@ -49,7 +49,8 @@ pub fn choose(
 ) -> Routine {
     let needs = distance.needs();
     let density = whole.unwrap_or_else(|| density(matrix));
-    let exact = compared.is_some_and(|compared| product::suits(&needs, [compared, matrix]));
+    let exact =
+        compared.is_some_and(|x| product::suits(&needs, x)) && product::suits(&needs, matrix);
     if exact && suits_product(client, &needs, matrix, density) {
         return Routine::Product;
     }
