@@ -288,12 +288,12 @@ fn refusals(backend: &Backend) -> Result<(), String> {
     }
     let many = 1 << 22;
     let pays = [
-        ([many / 64, 100, many], 100, true),
-        ([many / 64, 100, many - 1], 100, false),
-        ([many / 63, 100, many], 100, false),
-        ([many / 64, 100, many], 99, false),
-        ([10, 800, many], 100, true),
-        ([10, 801, many], 100, false),
+        ([many / 24, 100, many], 100, true),
+        ([many / 24, 100, many - 1], 100, false),
+        ([many / 23, 100, many], 100, false),
+        ([many / 24, 100, many], 99, false),
+        ([10, 2400, many], 100, true),
+        ([10, 2401, many], 100, false),
         ([10, 100, many], 0, false),
         ([0, 0, 0], 100, false),
     ];

@@ -16,6 +16,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
         let case = format!("tensor/neighbors/{}", metric.name());
         cases.check(backend, case, move |b| of_metric(b, metric));
     }
+    cases.check(backend, "tensor/neighbors/many", many);
     cases.check(backend, "tensor/neighbors/batches", batches);
     let case = "tensor/neighbors/batches-of-long-rows";
     cases.check(backend, case, batches_of_long_rows);
@@ -120,6 +121,19 @@ fn of_metric(backend: &Backend, metric: Metric) -> Result<(), String> {
             let found = neighbors(&fitted, Some(&queried), k)?;
             check(metric, &found, [&query, &index], k, false)?;
         }
+    }
+    Ok(())
+}
+
+/// Most rows of an index of more than a hundred.
+fn many(backend: &Backend) -> Result<(), String> {
+    let make = Sparse::ALL[3].with_rows(150);
+    let index = rounded::<f32>(&make.matrix(6));
+    let fitted = NearestNeighbors::fit(upload::<f32>(&index, &backend.device), Metric::Manhattan);
+    let index = index.dense();
+    for k in [64, 65, 149] {
+        let found = neighbors(&fitted, None, k)?;
+        check(Metric::Manhattan, &found, [&index, &index], k, true)?;
     }
     Ok(())
 }

@@ -7,6 +7,10 @@ use crate::{
     launch::{Grid, allocate, argument},
 };
 
+/// Up to so many neighbours each is written by a unit of its own, which looks for the row itself among those before it; of more, all of a
+/// row by one. 17 of 6040 rows took 13 µs by one unit for each row (NVIDIA H200).
+const FEW: usize = 64;
+
 /// The `k` best of `k + 1` for each of some rows, sorted: all but the row itself, or but the last where it is not among them.
 /// Row `i` is the index's row `first + i`. Values are contiguous `[rows, k + 1]` of `dtype`, indices of `index`; so is the
 /// result, `[rows, k]`.
@@ -25,7 +29,8 @@ pub fn without_own(
     let kept_indices = allocate(client, "indices", rows * k, index)?;
     if rows * k > 0 {
         let all = rows * (k + 1);
-        let grid = Grid::elementwise(client, rows, all)?;
+        let few = k <= FEW;
+        let grid = Grid::elementwise(client, if few { rows * k } else { rows }, all)?;
         // SAFETY: `argument` checks the lengths.
         unsafe {
             without_own_kernel::launch_unchecked(
@@ -40,6 +45,7 @@ pub fn without_own(
                 rows,
                 k,
                 first,
+                few,
                 [dtype, index],
             );
         }
@@ -47,7 +53,7 @@ pub fn without_own(
     Ok([kept, kept_indices])
 }
 
-/// A unit for each row.
+/// A unit for each row, or of few neighbours for each of them.
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(clippy::too_many_arguments, reason = "two buffers in, two out")]
 fn without_own_kernel<S: Numeric, I: Numeric>(
@@ -58,20 +64,35 @@ fn without_own_kernel<S: Numeric, I: Numeric>(
     rows: usize,
     k: usize,
     first: usize,
+    #[comptime] few: bool,
     #[define(S, I)] _dtypes: [ElemType; 2],
 ) {
-    if ABSOLUTE_POS >= rows {
+    let row = if comptime!(few) {
+        ABSOLUTE_POS / k
+    } else {
+        ABSOLUTE_POS
+    };
+    if row >= rows {
         terminate!();
     }
-    let own = I::cast_from(first + ABSOLUTE_POS);
-    let from = ABSOLUTE_POS * (k + 1);
-    let to = ABSOLUTE_POS * k;
+    let own = I::cast_from(first + row);
+    let from = row * (k + 1);
     let mut shift = 0usize;
-    for place in 0..k {
-        if indices[from + place] == own {
-            shift = 1usize;
+    if comptime!(few) {
+        let place = ABSOLUTE_POS - row * k;
+        for before in 0..place + 1 {
+            shift = select(indices[from + before] == own, 1usize, shift);
         }
-        kept[to + place] = values[from + place + shift];
-        kept_indices[to + place] = indices[from + place + shift];
+        kept[ABSOLUTE_POS] = values[from + place + shift];
+        kept_indices[ABSOLUTE_POS] = indices[from + place + shift];
+    } else {
+        let to = row * k;
+        for place in 0..k {
+            if indices[from + place] == own {
+                shift = 1usize;
+            }
+            kept[to + place] = values[from + place + shift];
+            kept_indices[to + place] = indices[from + place + shift];
+        }
     }
 }
