@@ -187,6 +187,15 @@ fn refusals(backend: &Backend) -> Outcome {
         Err(Verdict::Skipped(message)) if message.contains("sums of squares") => {}
         other => return Err(format!("large sums: {other:?}")),
     }
+    // 64 rows of 2^22 halves.
+    let wide = Csr {
+        cols: 1 << 22,
+        ..good.clone()
+    };
+    match distances::<f32>(backend, [&wide, &wide], measure)? {
+        Err(Verdict::Skipped(message)) if message.contains("laid out densely") => {}
+        other => return Err(format!("wide rows: {other:?}")),
+    }
     Ok(Verdict::Passed)
 }
 

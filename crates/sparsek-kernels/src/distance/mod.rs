@@ -13,6 +13,7 @@ mod join;
 mod memory;
 mod merge;
 pub mod metrics;
+mod needs;
 mod norms;
 mod numbers;
 mod own;
@@ -310,6 +311,7 @@ impl Index {
             let needs = self.distance.needs();
             product::check_values(&needs, x)?;
             product::check_values(&needs, y)?;
+            product::check_size([rows.len(), x.cols])?;
         }
         let output = allocate(client, "distances", rows.len() * y.rows, x.dtype)?;
         let job = Job {

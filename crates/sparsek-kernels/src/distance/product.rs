@@ -36,8 +36,8 @@ const SHAPE: [u32; 3] = [16, 8, 16];
 /// f16 holds whole numbers up to this one, f32 sums of them up to that one.
 const MOST: f32 = 2048.0;
 const MOST_SUM: f64 = 16_777_216.0;
-/// Most bytes of both matrices, laid out.
-const MOST_BYTES: usize = 512 << 20;
+/// Most bytes of either matrix, laid out.
+const MOST_BYTES: usize = 256 << 20;
 
 fn refused(reason: String) -> KernelError {
     KernelError::Routine {
@@ -76,13 +76,18 @@ pub(super) fn check(client: &Client, needs: &Needs, matrix: &Matrix) -> Result<(
             "the device does not multiply f16 in planes of {LANES}"
         )));
     }
-    let bytes = Packed::bytes(matrix.rows, matrix.cols).saturating_mul(2);
-    if bytes > MOST_BYTES {
-        return Err(refused(format!(
-            "two such matrices take {bytes} bytes laid out densely, of at most {MOST_BYTES}"
-        )));
+    check_size([matrix.rows, matrix.cols])
+}
+
+/// Fails where so many rows and columns are not laid out.
+pub(super) fn check_size(size: [usize; 2]) -> Result<(), KernelError> {
+    match Packed::bytes(size) {
+        bytes if bytes > MOST_BYTES => Err(refused(format!(
+            "{} rows of {} columns take {bytes} bytes laid out densely, of at most {MOST_BYTES}",
+            size[0], size[1]
+        ))),
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 /// Whether all sums of products of rows with such values are exact, given the greatest magnitude, infinite if they are not whole numbers, and
@@ -95,9 +100,10 @@ fn exact(needs: &Needs, greatest: Option<f32>, longest: usize) -> bool {
     greatest <= MOST && f64::from(greatest).powi(2) * longest as f64 <= MOST_SUM
 }
 
-/// Whether that is known of a matrix.
+/// Whether that is known of a matrix, which is not too large either.
 pub(super) fn suits(needs: &Needs, matrix: &Matrix) -> bool {
-    exact(needs, matrix.greatest, matrix.longest)
+    let small = check_size([matrix.rows, matrix.cols]).is_ok();
+    small && exact(needs, matrix.greatest, matrix.longest)
 }
 
 /// Fails where it is not so.

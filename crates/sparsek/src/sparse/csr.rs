@@ -5,12 +5,13 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use burn::backend::Dispatch;
-use burn::tensor::{DType, Device, IndexingUpdateOp, Int, Tensor, TensorData};
-
-use crate::ops::DistanceOps;
+use burn::{
+    backend::Dispatch,
+    tensor::{DType, Device, IndexingUpdateOp, Int, Tensor, TensorData},
+};
 
 use super::{Pattern, PatternError, adjacency::upload, pattern::check_size, sorted::Sorted};
+use crate::ops::DistanceOps;
 
 /// Why a CSR matrix was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -357,6 +358,10 @@ impl Csr {
     /// The greatest magnitude of the values, or of those of a matrix of which this one has some rows; infinity where they are not whole
     /// numbers, and on devices where that does not matter. They are looked at once, which waits for the device.
     pub(crate) fn greatest(&self) -> f32 {
+        // Nothing can wait for a device there.
+        if cfg!(target_family = "wasm") {
+            return f32::INFINITY;
+        }
         *self.greatest.get_or_init(|| {
             let values = self.values.clone().into_dispatch();
             let greatest = <Dispatch as DistanceOps>::greatest(values);

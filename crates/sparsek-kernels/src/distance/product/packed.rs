@@ -41,15 +41,17 @@ pub(in crate::distance) struct Packed {
 }
 
 impl Packed {
-    fn size(rows: usize, cols: usize) -> [usize; 2] {
+    fn size([rows, cols]: [usize; 2]) -> [usize; 2] {
         let steps = cols.div_ceil(STEP * STEPS).max(1) * STEPS;
         [rows.div_ceil(GROUP).max(1), steps]
     }
 
     /// Bytes for so many rows and columns.
-    pub(super) fn bytes(rows: usize, cols: usize) -> usize {
-        let [groups, steps] = Self::size(rows, cols);
-        (groups * steps).saturating_mul(GROUP * STEP * size_of::<f16>())
+    pub(super) fn bytes(size: [usize; 2]) -> usize {
+        let [groups, steps] = Self::size(size);
+        groups
+            .saturating_mul(steps)
+            .saturating_mul(GROUP * STEP * size_of::<f16>())
     }
 
     /// Lays out rows of a matrix: what is multiplied of them.
@@ -59,7 +61,7 @@ impl Packed {
         rows: Range<usize>,
         inner: Inner,
     ) -> Result<Self, KernelError> {
-        let [groups, steps] = Self::size(rows.len(), matrix.cols);
+        let [groups, steps] = Self::size([rows.len(), matrix.cols]);
         let word = u32::elem_type_native();
         let half = ElemType::Float(FloatKind::F16);
         let elements = groups * steps * GROUP * STEP;
