@@ -20,27 +20,31 @@ pub(crate) type Sums = Array<Vector<f32, Const<2>>>;
 /// Four neighbouring elements.
 pub(super) type Load = Vector<f32, Const<4>>;
 
-/// Why these rows cannot be multiplied on tensor cores, if so.
-pub(super) fn refusal(client: &Client, sides: &[&Rows]) -> Option<String> {
-    let float = |kind| ElemType::Float(kind);
-    let [m, n, k] = SHAPE;
+/// Whether planes of [`LANES`] units have the instruction that multiplies factors of a kind and adds up in f32, of so many rows, columns and
+/// inner elements.
+pub(crate) fn has_instruction(client: &Client, factors: FloatKind, [m, n, k]: [u32; 3]) -> bool {
     let instruction = MmaConfig {
-        a_type: float(FloatKind::TF32),
-        b_type: float(FloatKind::TF32),
-        cd_type: float(FloatKind::F32),
+        a_type: ElemType::Float(factors),
+        b_type: ElemType::Float(factors),
+        cd_type: ElemType::Float(FloatKind::F32),
         m,
         n,
         k,
     };
-    let planes = plane_size(client) == Some(LANES);
-    if !planes || !client.features().matmul.mma.contains(&instruction) {
+    let known = client.features().matmul.mma.contains(&instruction);
+    known && plane_size(client) == Some(LANES)
+}
+
+/// Why these rows cannot be multiplied on tensor cores, if so.
+pub(super) fn refusal(client: &Client, sides: &[&Rows]) -> Option<String> {
+    if !has_instruction(client, FloatKind::TF32, SHAPE) {
         return Some(format!(
             "the device does not multiply TF32 in planes of {LANES}"
         ));
     }
     sides.iter().find_map(|rows| {
         let (dtype, width) = (rows.dtype, rows.width);
-        if dtype != float(FloatKind::F32) {
+        if dtype != ElemType::Float(FloatKind::F32) {
             Some(format!("rows of {dtype:?}, not of f32"))
         } else if width == 0 || !width.is_multiple_of(4) || rows.vector(client, &[]) < 4 {
             Some(format!(

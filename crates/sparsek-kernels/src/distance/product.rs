@@ -10,11 +10,7 @@ mod tile;
 
 use std::ops::Range;
 
-use cubecl::{
-    features::MmaConfig,
-    ir::{ElemType, FloatKind},
-    prelude::*,
-};
+use cubecl::{ir::FloatKind, prelude::*};
 
 pub(super) use self::packed::Packed;
 pub use self::packed::greatest;
@@ -25,10 +21,9 @@ use super::{
 };
 use crate::{
     aggregate::accumulator,
-    dense::tensor_cores::LANES,
+    dense::tensor_cores::{LANES, has_instruction},
     error::KernelError,
     launch::{Grid, argument},
-    topk::select::plane_size,
 };
 
 /// Rows, columns and inner elements of the instruction.
@@ -48,18 +43,7 @@ fn refused(reason: String) -> KernelError {
 
 /// Whether the device has the instruction.
 pub fn multiplies(client: &Client) -> bool {
-    let [m, n, k] = SHAPE;
-    let half = ElemType::Float(FloatKind::F16);
-    let instruction = MmaConfig {
-        a_type: half,
-        b_type: half,
-        cd_type: ElemType::Float(FloatKind::F32),
-        m,
-        n,
-        k,
-    };
-    let known = client.features().matmul.mma.contains(&instruction);
-    known && plane_size(client) == Some(LANES)
+    has_instruction(client, FloatKind::F16, SHAPE)
 }
 
 /// Whether it can run where values are as they should be.
