@@ -3,7 +3,11 @@
 //! Columns take their room in the order in which units ask for it, and entries within a column come in the order in which
 //! they arrive: neither changes a distance, since a row has a column once.
 
-use cubecl::{ir::ElemType, prelude::*, server::Handle};
+use cubecl::{
+    ir::{ElemType, UIntKind},
+    prelude::*,
+    server::Handle,
+};
 
 use super::{norms::Prepared, planes_for, semiring::Needs};
 use crate::{
@@ -20,12 +24,23 @@ pub(super) struct Columns {
     /// Where the entries of a column of a tile begin and end: `tiles * cols` of each.
     pub starts: Handle,
     pub ends: Handle,
-    /// Row of each entry in its tile, and its value.
-    pub rows: Handle,
-    pub values: Handle,
+    /// Of each entry its row in its tile, and the bits of its value. Behind all entries there are as many as a plane has units, of
+    /// the sums that nothing reads.
+    pub entries: Handle,
+    pub length: usize,
     /// Rows of a tile, and tiles.
     pub tile: usize,
     pub tiles: usize,
+    /// Sums of a tile: few numbers for all sizes of tiles, so that there are few kernels.
+    pub room: usize,
+}
+
+/// The bits of values.
+pub(super) fn bits(dtype: ElemType) -> ElemType {
+    ElemType::UInt(match dtype.size() {
+        8 => UIntKind::U64,
+        _ => UIntKind::U32,
+    })
 }
 
 /// Rows of a tile, and tiles.
@@ -55,13 +70,16 @@ impl Columns {
         let int = i32::elem_type_native();
         let starts = allocate(client, "starts", counters, int)?;
         let ends = allocate(client, "ends", counters + 1, int)?;
+        let plane = plane_or_unit(client) as usize;
+        let length = matrix.nnz + plane;
         let columns = Self {
             starts,
             ends,
-            rows: allocate(client, "rows", matrix.nnz, int)?,
-            values: allocate(client, "values", matrix.nnz, matrix.dtype)?,
+            entries: allocate(client, "entries", 2 * length, bits(matrix.dtype))?,
+            length,
             tile,
             tiles,
+            room: tile.next_power_of_two().max(plane),
         };
         if matrix.nnz > 0 {
             columns.fill(client, matrix)?;
@@ -79,7 +97,7 @@ impl Columns {
         zero(client, &self.ends, int, counters + 1)?;
         let elements = matrix.nnz.max(counters + 1).max(matrix.rows + 1);
         let launch = |placed: bool| -> Result<(), KernelError> {
-            let (grid, _) = planes_for(client, matrix.rows, elements)?;
+            let (grid, plane) = planes_for(client, matrix.rows, elements)?;
             let x = matrix.arguments()?;
             // SAFETY: `arguments` and `argument` check the lengths; offsets, columns and so counters are in range by the
             // contract of `Matrix`, and every entry has room of its own.
@@ -93,13 +111,17 @@ impl Columns {
                     x.indices,
                     x.values,
                     argument(&self.ends, "ends", int, counters + 1)?,
-                    argument(&self.rows, "rows", int, matrix.nnz)?,
-                    argument(&self.values, "values", matrix.dtype, matrix.nnz)?,
-                    matrix.rows,
-                    self.tile,
-                    matrix.cols,
+                    self.argument(matrix.dtype)?,
+                    EntriesLaunch::new(
+                        matrix.rows,
+                        self.tile,
+                        matrix.cols,
+                        self.room as u32,
+                        matrix.nnz,
+                    ),
+                    plane,
                     placed,
-                    matrix.dtype,
+                    [matrix.dtype, bits(matrix.dtype)],
                 );
             }
             Ok(())
@@ -122,40 +144,67 @@ impl Columns {
         }
         launch(true)
     }
+
+    /// The entries, for a kernel.
+    pub fn argument(&self, dtype: ElemType) -> Result<BufferArg, KernelError> {
+        argument(&self.entries, "entries", bits(dtype), 2 * self.length)
+    }
+}
+
+/// Rows, rows of a tile, columns, sums of a tile, and where the entries end.
+#[derive(CubeType, CubeLaunch, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+struct Entries {
+    rows: usize,
+    tile: usize,
+    cols: usize,
+    room: u32,
+    end: usize,
 }
 
 /// A plane for each row: counts the entries of each column, or puts them where the column has room.
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(clippy::too_many_arguments, reason = "a matrix twice")]
-fn entries_kernel<S: Float>(
+fn entries_kernel<S: Float, P: Int>(
     indptr: &[i32],
     indices: &[i32],
     values: &[S],
     ends: &[Atomic<i32>],
-    rows: &mut [i32],
-    placed_values: &mut [S],
-    count: usize,
-    tile: usize,
-    cols: usize,
+    entries: &mut [Vector<P, Const<2>>],
+    shape: Entries,
+    #[comptime] plane: u32,
     #[comptime] placed: bool,
-    #[define(S)] _dtype: ElemType,
+    #[define(S, P)] _dtypes: [ElemType; 2],
 ) {
     let row = CUBE_POS * CUBE_DIM_Y as usize + UNIT_POS_Y as usize;
-    if row >= count {
+    if row >= shape.rows {
         terminate!();
     }
-    let part = row / tile;
+    if comptime!(placed) {
+        if row == 0 {
+            let nothing = packed::<S, P>(shape.room + UNIT_POS_X, S::new(0.0));
+            entries[shape.end + UNIT_POS_X as usize] = nothing;
+        }
+    }
+    let part = row / shape.tile;
     let mut entry = indptr[row] as usize + UNIT_POS_X as usize;
     let end = indptr[row + 1] as usize;
     while entry < end {
-        let counter = part * cols + indices[entry] as usize;
+        let counter = part * shape.cols + indices[entry] as usize;
         let place = ends[counter].fetch_add(1);
         if comptime!(placed) {
-            rows[place as usize] = i32::cast_from(row - part * tile);
-            placed_values[place as usize] = values[entry];
+            let row = (row - part * shape.tile) as u32;
+            entries[place as usize] = packed::<S, P>(row, values[entry]);
         }
-        entry += CUBE_DIM_X as usize;
+        entry += comptime!(plane as usize);
     }
+}
+
+#[cube]
+fn packed<S: Float, P: Int>(row: u32, value: S) -> Vector<P, Const<2>> {
+    let mut packed = Vector::<P, Const<2>>::zeroed();
+    packed.insert(0usize, P::cast_from(row));
+    packed.insert(1usize, P::reinterpret(value));
+    packed
 }
 
 /// A unit for each counter: gives as many entries room as it has counted.

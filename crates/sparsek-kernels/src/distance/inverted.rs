@@ -27,14 +27,14 @@ use crate::{
     launch::{Grid, allocate, argument, units_per_cube},
     topk::select::{NO_LAYOUTS, is_llvmpipe, plane_or_unit},
 };
-use tally::{Batch, Entries, Tally, Waiting};
+use tally::{Entries, Lanes, Tally, Visit, Waiting, of_lane};
 
+/// Distances of a unit that are made of sums at a time.
+const TOGETHER: usize = 4;
 /// Units of a cube: one plane, so that none waits for the longer row of another.
 const UNITS: u32 = 32;
 /// Sums that nothing reads, behind those of a plane, one for each unit; and the fewest.
 const SPARE: usize = 4;
-/// Entries of a row between two looks at whether any distance is still finite.
-const LOOK: u32 = 8;
 
 fn refused(reason: String) -> KernelError {
     KernelError::Routine {
@@ -95,8 +95,7 @@ pub(super) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelError> {
     let client = job.client;
     let columns = job.columns.expect("made with the index");
     let plane = plane_or_unit(client);
-    // Few kernels for all sizes of tiles.
-    let room = columns.tile.next_power_of_two().max(plane as usize);
+    let room = columns.room;
     let sums = if M::NEEDS.other { 2 } else { 1 };
     let limit = client.properties().hardware.max_shared_memory_size;
     // Where second sums are not needed there are the spare ones.
@@ -144,8 +143,7 @@ pub(super) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelError> {
             y.norms,
             argument(&columns.starts, "starts", int, counters)?,
             argument(&columns.ends, "ends", int, counters)?,
-            argument(&columns.rows, "rows", int, job.y.nnz)?,
-            argument(&columns.values, "values", dtype, job.y.nnz)?,
+            columns.argument(dtype)?,
             job.output()?,
             argument(&others, "sums", dtype, noted)?,
             job.parameter.launch(),
@@ -157,10 +155,11 @@ pub(super) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelError> {
                 columns.tile,
                 columns.tiles,
                 groups,
+                job.y.nnz,
             ),
             blueprint,
             job.own,
-            dtype,
+            [dtype, columns::bits(dtype)],
         );
     }
     match blueprint.half {
@@ -169,7 +168,7 @@ pub(super) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelError> {
     }
 }
 
-/// Rows of `x` from the first on, rows of `y` in tiles, groups of rows for each tile.
+/// Rows of `x` from the first on, rows of `y` in tiles, groups of rows for each tile, and where the entries by column end.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 struct Shape {
@@ -180,11 +179,12 @@ struct Shape {
     tile: usize,
     tiles: usize,
     groups: usize,
+    end: usize,
 }
 
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(clippy::too_many_arguments, reason = "three matrices of four buffers")]
-fn inverted_kernel<M: Semiring, S: Float>(
+fn inverted_kernel<M: Semiring, S: Float, P: Int>(
     x_indptr: &[i32],
     x_indices: &[i32],
     x_values: &[S],
@@ -195,22 +195,21 @@ fn inverted_kernel<M: Semiring, S: Float>(
     y_norms: &[S],
     starts: &[i32],
     ends: &[i32],
-    entry_rows: &[i32],
-    entry_values: &[S],
+    packed: &[Vector<P, Const<2>>],
     output: &mut [S],
     others: &mut [S],
     parameter: Parameter,
     shape: Shape,
     #[comptime] blueprint: Blueprint,
     #[comptime] own: bool,
-    #[define(S)] _dtype: ElemType,
+    #[define(S, P)] _dtypes: [ElemType; 2],
 ) {
     let plane = comptime!(blueprint.plane);
     let mut tally = Tally::<S>::new::<M>(parameter.value::<S>(), blueprint);
     let x = Sparse::<S>::new(x_indptr, x_indices, x_values, x_norms);
     let y = Sparse::<S>::new(y_indptr, y_indices, y_values, y_norms);
     let two = Two::<S>::new(x, y, shape.cols as u32, &parameter, own);
-    let entries = Entries::<S>::new(starts, ends, entry_rows, entry_values);
+    let entries = Entries::<P>::new(starts, ends, packed, shape.end);
     let tile = CUBE_POS / shape.groups;
     let group = CUBE_POS - tile * shape.groups;
     let row = group * comptime!(blueprint.planes as usize) + UNIT_POS_Y as usize;
@@ -243,31 +242,35 @@ fn inverted_kernel<M: Semiring, S: Float>(
     }
     let mut done = 0usize;
     let mut last_column = 0u32;
-    let mut norm = S::new(0.0);
-    let mut batch = Batch::<S>::new(blueprint);
-    let mut next = Batch::<S>::new(blueprint);
+    // What was read before it is needed.
+    let mut first_visit = Visit::<S>::new(blueprint);
+    let mut second = Visit::<S>::new(blueprint);
+    let mut third = Visit::<S>::new(blueprint);
     while done < count {
         // Each lane has an entry, and where the entries of its column are.
         let mine = done + lane;
-        let mut value = S::new(0.0);
-        let mut start = 0i32;
-        let mut end = 0i32;
+        let there = min(count - done, comptime!(plane as usize)) as u32;
+        let mut lanes = Lanes::<S> {
+            value: S::new(0.0),
+            start: 0i32,
+            end: 0i32,
+            there,
+        };
         let mut column = 0u32;
         if mine < count {
-            value = two.left().value(begin + mine);
+            lanes.value = two.left().value(begin + mine);
             column = two.left().column(begin + mine) as u32;
             let counter = tile * shape.cols + column as usize;
-            start = entries.starts[counter];
-            end = entries.ends[counter];
+            lanes.start = entries.starts[counter];
+            lanes.end = entries.ends[counter];
         }
-        let mut there = min(count - done, comptime!(plane as usize)) as u32;
         if comptime!(blueprint.parts) {
             if bits < WHOLE {
                 // Those of one part.
                 let first_column = of_lane::<u32>(column, 0, plane);
                 let part = first_column >> bits;
                 let among = mine < count && column >> bits == part;
-                there = of_plane(u32::cast_from(among), plane);
+                lanes.there = of_plane(u32::cast_from(among), plane);
                 if done > 0 && part != last_column >> bits {
                     tally.hand_over::<M>(
                         &two,
@@ -281,50 +284,69 @@ fn inverted_kernel<M: Semiring, S: Float>(
                 last_column = first_column;
             }
         }
-        let mut a = of_lane::<S>(value, 0, plane);
-        let mut from = of_lane::<i32>(start, 0, plane);
-        let mut to = of_lane::<i32>(end, 0, plane);
-        batch.read(from, to, &entries);
+        first_visit.begin::<P>(0, &lanes, &entries);
+        if comptime!(plane > 1) {
+            second.begin::<P>(1, &lanes, &entries);
+        }
         let mut turn = 0u32;
-        while turn < there {
-            turn += 1;
-            // Read before what was read is needed; there may be none.
-            let lane = min(turn, comptime!(plane - 1));
-            let next_from = of_lane::<i32>(start, lane, plane);
-            let next_to = of_lane::<i32>(end, lane, plane);
-            next.read(next_from, next_to, &entries);
-            tally.add::<M>(a, from, to, &mut batch, &entries);
+        while turn < lanes.there {
+            if comptime!(plane > 1) {
+                third.begin::<P>(turn + 2, &lanes, &entries);
+                tally.add::<M, P>(&mut first_visit, &entries);
+                first_visit.begin::<P>(turn + 3, &lanes, &entries);
+                tally.add::<M, P>(&mut second, &entries);
+                second.begin::<P>(turn + 4, &lanes, &entries);
+                tally.add::<M, P>(&mut third, &entries);
+            } else {
+                tally.add::<M, P>(&mut first_visit, &entries);
+            }
+            turn += 3;
             if comptime!(M::NEEDS.covered) {
-                norm += M::norm::<S>(a, two.p);
-                if (done as u32 + turn) & comptime!(LOOK - 1) == 0 {
-                    if !tally.reaches(norm) {
-                        turn = there;
-                        done = count;
-                    }
+                if tally.given_up() {
+                    turn = lanes.there;
+                    done = count;
                 }
             }
-            a = of_lane::<S>(value, lane, plane);
-            from = next_from;
-            to = next_to;
-            batch.copy(&next);
         }
-        done += there as usize;
+        done += lanes.there as usize;
     }
     if comptime!(blueprint.parts) {
         if bits < WHOLE {
             tally.take_back::<M>(&waiting);
         }
     }
+    // Several at a time, so that they do not wait for each other's norms; then what cancels.
+    let mut again = false.runtime();
     let mut place = lane;
     while place < across {
-        let j = first + place;
-        let total = tally.total(place);
-        let mut other = S::new(0.0);
-        if comptime!(M::NEEDS.other) {
-            other = tally.other(place);
+        let mut distances = Array::<S>::new(TOGETHER);
+        #[unroll]
+        for n in 0..TOGETHER {
+            let at = min(place + comptime!(n * plane as usize), across - 1);
+            let other = tally.second::<M>(at);
+            let draft = two.draft::<M>(i, first + at, tally.total(at), other);
+            distances[n] = draft.distance;
+            again = select(draft.kept, again, true);
         }
-        waiting.totals[base + place] = two.finish::<M>(i, j, total, other);
-        place += comptime!(plane as usize);
+        #[unroll]
+        for n in 0..TOGETHER {
+            let at = place + comptime!(n * plane as usize);
+            if at < across {
+                waiting.totals[base + at] = distances[n];
+            }
+        }
+        place += comptime!(TOGETHER * plane as usize);
+    }
+    if comptime!(M::NEEDS.direct) {
+        if again {
+            place = lane;
+            while place < across {
+                let other = tally.second::<M>(place);
+                let distance = two.finish::<M>(i, first + place, tally.total(place), other);
+                waiting.totals[base + place] = distance;
+                place += comptime!(plane as usize);
+            }
+        }
     }
 }
 
@@ -336,14 +358,4 @@ fn of_plane(count: u32, #[comptime] plane: u32) -> u32 {
         sum = plane_sum(count);
     }
     sum
-}
-
-/// What a lane of the plane has.
-#[cube]
-fn of_lane<T: CubePrimitive>(value: T, lane: u32, #[comptime] plane: u32) -> T {
-    let mut found = value;
-    if comptime!(plane > 1) {
-        found = plane_shuffle(value, lane);
-    }
-    found
 }

@@ -127,8 +127,7 @@ impl<'a, S: Float> Two<'a, S> {
         let sums = self.sums::<M>(i, j, total, other);
         let mut core = M::core::<S>(sums);
         if comptime!(M::NEEDS.direct) {
-            // Not where the core is no number either.
-            let mut kept = core >= S::new(CANCELLED) * M::scale::<S>(sums);
+            let mut kept = kept::<M, S>(core, sums);
             if comptime!(self.own) {
                 // Long rows would take long.
                 if i == j {
@@ -141,6 +140,24 @@ impl<'a, S: Float> Two<'a, S> {
             }
         }
         M::finalise::<S>(core, sums)
+    }
+
+    /// The same where it is kept, without a branch; else any number.
+    pub fn draft<M: Semiring>(&self, i: usize, j: usize, total: S, other: S) -> Draft<S> {
+        let sums = self.sums::<M>(i, j, total, other);
+        let mut core = M::core::<S>(sums);
+        let mut kept_core = true.runtime();
+        if comptime!(M::NEEDS.direct) {
+            kept_core = kept::<M, S>(core, sums);
+            if comptime!(self.own) {
+                core = select(i == j, S::new(0.0), core);
+                kept_core = select(i == j, true, kept_core);
+            }
+        }
+        Draft::<S> {
+            distance: M::finalise::<S>(core, sums),
+            kept: kept_core,
+        }
     }
 
     /// The distance of rows `i` and `j`, given its core.
@@ -226,6 +243,19 @@ impl<'a, S: Float> Two<'a, S> {
         before.take::<M>(&mut merged);
         before
     }
+}
+
+/// A distance by sums alone, and whether that is what it is.
+#[derive(CubeType)]
+pub(super) struct Draft<S: Float> {
+    pub distance: S,
+    pub kept: bool,
+}
+
+/// Whether a core is great enough beside what it is made of, so that little has cancelled. Not where it is no number.
+#[cube]
+fn kept<M: Semiring, S: Float>(core: S, sums: Sums<S>) -> bool {
+    core >= S::new(CANCELLED) * M::scale::<S>(sums)
 }
 
 /// Two norms, or two sums of [`Semiring::direct`], in one.

@@ -8,38 +8,55 @@ use crate::distance::{pair::Two, semiring::Semiring};
 /// Entries of a column that a unit reads at a time, and fewer where the column ends.
 const AHEAD: u32 = 4;
 const FEW: u32 = 2;
+/// Entries of a row between two looks at whether any distance is still finite.
+const LOOK: u32 = 8;
 /// Pairs of a unit that are looked at together where a part ends.
 const TOGETHER: usize = 8;
 
 /// Entries by column.
 #[derive(CubeType)]
-pub(super) struct Entries<'a, S: Float> {
+pub(super) struct Entries<'a, P: Int> {
     pub starts: &'a [i32],
     pub ends: &'a [i32],
-    rows: &'a [i32],
-    values: &'a [S],
+    /// Of each its row in the tile, and the bits of its value.
+    packed: &'a [Vector<P, Const<2>>],
+    /// Where they end.
+    end: usize,
 }
 
 #[cube]
-impl<'a, S: Float> Entries<'a, S> {
+impl<'a, P: Int> Entries<'a, P> {
     pub fn new(
         starts: &'a [i32],
         ends: &'a [i32],
-        rows: &'a [i32],
-        values: &'a [S],
-    ) -> Entries<'a, S> {
-        Entries::<'a, S> {
+        packed: &'a [Vector<P, Const<2>>],
+        end: usize,
+    ) -> Entries<'a, P> {
+        Entries::<'a, P> {
             starts,
             ends,
-            rows,
-            values,
+            packed,
+            end,
         }
     }
 }
 
-/// What a unit has read of a column.
+/// What the lanes of a plane have of a row: an entry each, and where the entries of its column begin and end.
 #[derive(CubeType)]
-pub(super) struct Batch<S: Float> {
+pub(super) struct Lanes<S: Float> {
+    pub value: S,
+    pub start: i32,
+    pub end: i32,
+    /// Lanes that have one; the columns of the others are empty.
+    pub there: u32,
+}
+
+/// An entry of a row, and what a unit has read of its column.
+#[derive(CubeType)]
+pub(super) struct Visit<S: Float> {
+    value: S,
+    first: i32,
+    end: i32,
     rows: Array<u32>,
     values: Array<S>,
     #[cube(comptime)]
@@ -47,35 +64,62 @@ pub(super) struct Batch<S: Float> {
 }
 
 #[cube]
-impl<S: Float> Batch<S> {
-    pub fn new(#[comptime] blueprint: Blueprint) -> Batch<S> {
-        Batch::<S> {
+impl<S: Float> Visit<S> {
+    pub fn new(#[comptime] blueprint: Blueprint) -> Visit<S> {
+        Visit::<S> {
+            value: S::new(0.0),
+            first: 0i32,
+            end: 0i32,
             rows: Array::<u32>::new(AHEAD as usize),
             values: Array::<S>::new(AHEAD as usize),
             blueprint,
         }
     }
 
-    /// Reads the entries from `first` on. What lies behind the end has the unit's spare sum for its row.
-    pub fn read(&mut self, first: i32, end: i32, entries: &Entries<S>) {
-        #[unroll]
-        for n in 0..AHEAD {
-            let before = comptime!((n * self.blueprint.plane) as i32);
-            let at = first + before + UNIT_POS_X as i32;
-            self.rows[n as usize] = comptime!(self.blueprint.room as u32) + UNIT_POS_X;
-            self.values[n as usize] = S::new(0.0);
-            if at < end {
-                self.rows[n as usize] = entries.rows[at as usize] as u32;
-                self.values[n as usize] = entries.values[at as usize];
-            }
+    /// Takes what a lane has, and reads the first entries of its column; of a turn that there is not, none.
+    pub fn begin<P: Int>(&mut self, turn: u32, lanes: &Lanes<S>, entries: &Entries<P>) {
+        let plane = comptime!(self.blueprint.plane);
+        let lane = min(turn, comptime!(plane - 1));
+        let there = turn < lanes.there;
+        let value = of_lane::<S>(lanes.value, lane, plane);
+        self.value = select(there, value, S::new(0.0));
+        self.first = of_lane::<i32>(lanes.start, lane, plane);
+        let end = of_lane::<i32>(lanes.end, lane, plane);
+        self.end = select(there, end, self.first);
+        self.read::<P>(entries);
+    }
+
+    /// Reads entries from the first on. What lies behind the end has the unit's spare sum for its row.
+    fn read<P: Int>(&mut self, entries: &Entries<P>) {
+        self.read_some::<P>(entries, 0u32, FEW);
+        if self.more() {
+            self.read_some::<P>(entries, FEW, AHEAD);
         }
     }
 
-    pub fn copy(&mut self, other: &Batch<S>) {
+    /// Whether there are more than few.
+    fn more(&self) -> bool {
+        self.first + comptime!((FEW * self.blueprint.plane) as i32) < self.end
+    }
+
+    fn read_some<P: Int>(
+        &mut self,
+        entries: &Entries<P>,
+        #[comptime] from: u32,
+        #[comptime] to: u32,
+    ) {
         #[unroll]
-        for n in 0..AHEAD as usize {
-            self.rows[n] = other.rows[n];
-            self.values[n] = other.values[n];
+        for n in from..to {
+            let before = comptime!((n * self.blueprint.plane) as i32);
+            let at = self.first + before + UNIT_POS_X as i32;
+            let at = select(
+                at < self.end,
+                at as usize,
+                entries.end + UNIT_POS_X as usize,
+            );
+            let entry = entries.packed[at];
+            self.rows[n as usize] = u32::cast_from(entry.extract(0usize));
+            self.values[n as usize] = S::reinterpret(entry.extract(1usize));
         }
     }
 }
@@ -129,6 +173,9 @@ pub(super) struct Tally<S: Float> {
     others: Shared<[S]>,
     /// The plane's first.
     base: usize,
+    /// What the entries so far add to [`Semiring::norm`], and how many there were since they were last looked at.
+    norm: S,
+    unseen: u32,
     p: S,
     #[cube(comptime)]
     blueprint: Blueprint,
@@ -142,6 +189,8 @@ impl<S: Float> Tally<S> {
             totals: Shared::<[S]>::new_slice(sums),
             others: Shared::<[S]>::new_slice(comptime!(if M::NEEDS.other { sums } else { SPARE })),
             base: UNIT_POS_Y as usize * comptime!(blueprint.stride()),
+            norm: S::new(0.0),
+            unseen: 0u32,
             p,
             blueprint,
         }
@@ -151,8 +200,13 @@ impl<S: Float> Tally<S> {
         self.totals[self.base + row]
     }
 
-    pub fn other(&self, row: usize) -> S {
-        self.others[self.base + row]
+    /// The second sum, where there are any.
+    pub fn second<M: Semiring>(&self, row: usize) -> S {
+        let mut second = S::new(0.0);
+        if comptime!(M::NEEDS.other) {
+            second = self.others[self.base + row];
+        }
+        second
     }
 
     pub fn clear<M: Semiring>(&mut self) {
@@ -167,25 +221,21 @@ impl<S: Float> Tally<S> {
     }
 
     /// Adds the pairs of a value with the entries of a column, of which the first are read.
-    pub fn add<M: Semiring>(
-        &mut self,
-        value: S,
-        start: i32,
-        end: i32,
-        batch: &mut Batch<S>,
-        entries: &Entries<S>,
-    ) {
+    pub fn add<M: Semiring, P: Int>(&mut self, visit: &mut Visit<S>, entries: &Entries<P>) {
         let plane = comptime!(self.blueprint.plane);
-        let mut first = start;
-        while first < end {
-            if first + comptime!((FEW * plane) as i32) < end {
-                self.meet::<M>(value, &*batch, AHEAD);
+        if comptime!(M::NEEDS.covered) {
+            self.norm += M::norm::<S>(visit.value, self.p);
+            self.unseen += 1;
+        }
+        while visit.first < visit.end {
+            if visit.more() {
+                self.meet::<M>(&*visit, AHEAD);
             } else {
-                self.meet::<M>(value, &*batch, FEW);
+                self.meet::<M>(&*visit, FEW);
             }
-            first += comptime!((plane * AHEAD) as i32);
-            if first < end {
-                batch.read(first, end, entries);
+            visit.first += comptime!((plane * AHEAD) as i32);
+            if visit.first < visit.end {
+                visit.read::<P>(entries);
             }
         }
         if comptime!(plane > 1) {
@@ -195,12 +245,12 @@ impl<S: Float> Tally<S> {
 
     /// Adds those of some entries for each lane, without branches, so that they overlap. All sums are read before any is
     /// written, as entries of a column are of different rows.
-    fn meet<M: Semiring>(&mut self, value: S, batch: &Batch<S>, #[comptime] ahead: u32) {
+    fn meet<M: Semiring>(&mut self, visit: &Visit<S>, #[comptime] ahead: u32) {
         let mut totals = Array::<S>::new(ahead as usize);
         let mut others = Array::<S>::new(ahead as usize);
         #[unroll]
         for n in 0..ahead {
-            let sum = self.base + batch.rows[n as usize] as usize;
+            let sum = self.base + visit.rows[n as usize] as usize;
             totals[n as usize] = self.totals[sum];
             if comptime!(M::NEEDS.other) {
                 others[n as usize] = self.others[sum];
@@ -208,16 +258,16 @@ impl<S: Float> Tally<S> {
         }
         #[unroll]
         for n in 0..ahead {
-            let other = batch.values[n as usize];
-            let product = M::product::<S>(value, other, self.p);
+            let other = visit.values[n as usize];
+            let product = M::product::<S>(visit.value, other, self.p);
             totals[n as usize] = M::reduce::<S>(totals[n as usize], product);
             if comptime!(M::NEEDS.other) {
-                others[n as usize] += M::other::<S>(value, other);
+                others[n as usize] += M::other::<S>(visit.value, other);
             }
         }
         #[unroll]
         for n in 0..ahead {
-            let sum = self.base + batch.rows[n as usize] as usize;
+            let sum = self.base + visit.rows[n as usize] as usize;
             self.totals[sum] = totals[n as usize];
             if comptime!(M::NEEDS.other) {
                 self.others[sum] = others[n as usize];
@@ -294,19 +344,34 @@ impl<S: Float> Tally<S> {
         }
     }
 
-    /// Whether a second sum is as great as this.
-    pub fn reaches(&self, norm: S) -> bool {
-        let plane = comptime!(self.blueprint.plane as usize);
-        let mut most = S::new(0.0);
-        let mut sum = UNIT_POS_X as usize;
-        while sum < comptime!(self.blueprint.room) {
-            most = max(most, self.others[self.base + sum]);
-            sum += plane;
+    /// Whether no second sum is as great as what the entries so far add to the norm, looked at now and then.
+    pub fn given_up(&mut self) -> bool {
+        let mut given_up = false.runtime();
+        if self.unseen >= LOOK {
+            self.unseen = 0u32;
+            let plane = comptime!(self.blueprint.plane as usize);
+            let mut most = S::new(0.0);
+            let mut sum = UNIT_POS_X as usize;
+            while sum < comptime!(self.blueprint.room) {
+                most = max(most, self.others[self.base + sum]);
+                sum += plane;
+            }
+            let mut reached = most >= self.norm;
+            if comptime!(plane > 1) {
+                reached = plane_any(reached);
+            }
+            given_up = !reached;
         }
-        let mut reached = most >= norm;
-        if comptime!(plane > 1) {
-            reached = plane_any(reached);
-        }
-        reached
+        given_up
     }
+}
+
+/// What a lane of the plane has.
+#[cube]
+pub(super) fn of_lane<T: CubePrimitive>(value: T, lane: u32, #[comptime] plane: u32) -> T {
+    let mut found = value;
+    if comptime!(plane > 1) {
+        found = plane_shuffle(value, lane);
+    }
+    found
 }
