@@ -30,7 +30,9 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
         cases.add(backend, case, move |b| ties::<f32>(b, routine));
         for metric in COUNTED {
             let case = format!("tensor/distance/{name}/f32/{}-of-counts", metric.name());
-            cases.add(backend, case, move |b| counts(b, metric, routine));
+            cases.add(backend, case, move |b| counts(b, metric, routine, LONG));
+            let case = format!("tensor/distance/{name}/f32/{}-of-few-counts", metric.name());
+            cases.add(backend, case, move |b| counts(b, metric, routine, SHORT));
         }
     }
     let case = |dtype: &str| format!("tensor/distance/auto/{dtype}/chebyshev-of-ties");
@@ -98,10 +100,14 @@ const COUNTED: [Metric; 6] = [
     Metric::Minkowski(3.0),
 ];
 
+/// Columns of those; and so many that rows are short, but not so short that one plane goes through each.
+const LONG: u32 = 26_000;
+const SHORT: u32 = 400;
+
 /// Long rows of few values, logarithms of counts, whose terms are all rounded to one side. Some are full, some are not, some are short.
-fn counts(backend: &Backend, metric: Metric, routine: Option<Routine>) -> Outcome {
+fn counts(backend: &Backend, metric: Metric, routine: Option<Routine>, cols: u32) -> Outcome {
     let [x, y] = [(&[1, 3, 500][..], 15), (&[1, 1, 4, 100, 7], 16)]
-        .map(|(one_of, seed)| rounded::<f32>(&sparse::counts(26_000, one_of, seed)));
+        .map(|(one_of, seed)| rounded::<f32>(&sparse::counts(cols, one_of, seed)));
     let measure = Measure::from(metric).with_routine(routine);
     let found = match distances::<f32>(backend, [&x, &y], measure)? {
         Ok(found) => found,

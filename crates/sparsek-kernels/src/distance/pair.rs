@@ -3,6 +3,10 @@
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
 )]
+#![allow(
+    clippy::identity_op,
+    reason = "a sum is a copy, while a second name is the same variable"
+)]
 
 use cubecl::prelude::*;
 
@@ -67,6 +71,26 @@ impl<'a, S: Float> Sparse<'a, S> {
 
     pub fn norm(&self, row: usize) -> S {
         self.norms[2 * row]
+    }
+
+    /// Entries of a row, from one on, whose columns are below a limit. The plane asks for so many at a time.
+    pub fn before(&self, begin: usize, count: usize, limit: u32, #[comptime] plane: u32) -> usize {
+        let mut low = 0usize;
+        let mut high = count + 0;
+        while low < high {
+            let step = (high - low - 1) / comptime!(plane as usize) + 1;
+            let at = low + UNIT_POS_X as usize * step;
+            let column = self.indices[begin + min(at, high - 1)] as u32;
+            let below = select(at < high, column < limit, false);
+            let found = plane_sum(u32::cast_from(below)) as usize;
+            if found == 0 {
+                high = low + 0;
+            } else {
+                high = min(high, low + found * step);
+                low += (found - 1) * step + 1;
+            }
+        }
+        low
     }
 
     fn parts(&self, row: usize, cols: u32) -> u32 {

@@ -196,17 +196,41 @@ impl<S: Float> Tally<S> {
         }
     }
 
-    pub fn total(&self, row: usize) -> S {
-        self.totals[self.base + row]
+    /// The sum of a row, of all planes that share the left one.
+    pub fn total<M: Semiring>(&self, row: usize) -> S {
+        let mut total = self.totals[self.first() + row];
+        #[unroll]
+        for member in 1..self.crew() {
+            let of_member = self.totals[comptime!(member * self.blueprint.stride()) + row];
+            total = M::reduce::<S>(total, of_member);
+        }
+        total
     }
 
     /// The second sum, where there are any.
     pub fn second<M: Semiring>(&self, row: usize) -> S {
         let mut second = S::new(0.0);
         if comptime!(M::NEEDS.other) {
-            second = self.others[self.base + row];
+            second = self.others[self.first() + row];
+            #[unroll]
+            for member in 1..self.crew() {
+                second += self.others[comptime!(member * self.blueprint.stride()) + row];
+            }
         }
         second
+    }
+
+    /// The sums of the plane, or of the first that shares its row.
+    fn first(&self) -> usize {
+        if comptime!(self.blueprint.crew > 1) {
+            0usize.runtime()
+        } else {
+            self.base
+        }
+    }
+
+    fn crew(&self) -> comptime_type!(usize) {
+        comptime!(self.blueprint.crew as usize)
     }
 
     pub fn clear<M: Semiring>(&mut self) {
