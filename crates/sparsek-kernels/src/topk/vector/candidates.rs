@@ -122,16 +122,23 @@ pub(super) fn order<E: Element, I: Numeric, N: Size>(
         at += units;
     }
     sync_cube();
-    let mut member = UNIT_POS;
+    let mut ordered = Shared::<[u32]>::new_slice(comptime!(elements.blueprint.members));
+    // A plane at a time, of which each unit looks at some of the others.
+    let mut member = UNIT_POS_Y;
     while member < k {
         let slot = members[member as usize];
-        let mut rank = 0u32;
-        for other in 0..k {
-            rank += select(members[other as usize] < slot, 1u32, 0u32);
+        let rank = crew.less(&members, k, slot);
+        if UNIT_POS_X == 0 {
+            ordered[rank as usize] = slot;
         }
-        let at = elements.origin(slot);
+        member += comptime!(crew.shape.planes);
+    }
+    sync_cube();
+    let mut rank = UNIT_POS;
+    while rank < k {
+        let at = elements.origin(ordered[rank as usize]);
         values[rank as usize] = elements.elements[at];
         indices[rank as usize] = I::cast_from(at);
-        member += units;
+        rank += units;
     }
 }

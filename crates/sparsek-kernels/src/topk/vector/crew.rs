@@ -25,6 +25,11 @@ pub(super) struct Sums {
     pub total: u32,
 }
 
+/// Whether a plane has a lane for each plane of the cube.
+fn of_a_lane_each(shape: Shape) -> bool {
+    shape.plane_lanes() > 1 && shape.planes <= shape.plane_lanes()
+}
+
 #[cube]
 impl Crew {
     pub fn new(#[comptime] shape: Shape) -> Crew {
@@ -50,12 +55,21 @@ impl Crew {
     pub fn sums(&self, value: u32) -> Sums {
         let through = self.team.running_sum(value);
         let slots = self.exchange::<u32>(through);
+        let planes = comptime!(self.shape.planes);
         let mut before = through - value;
         let mut total = 0u32;
-        for plane in 0..comptime!(self.shape.planes) {
-            let sum = slots[plane as usize];
-            before += select(plane < UNIT_POS_Y, sum, 0u32);
-            total += sum;
+        if comptime!(of_a_lane_each(self.shape)) {
+            let lane = self.team.lane;
+            let sum = select(lane < planes, slots[self.others()], 0u32);
+            let sums = self.team.running_sum(sum);
+            before += plane_shuffle(sums - sum, UNIT_POS_Y);
+            total = plane_shuffle(sums, comptime!(planes - 1));
+        } else {
+            for plane in 0..planes {
+                let sum = slots[plane as usize];
+                before += select(plane < UNIT_POS_Y, sum, 0u32);
+                total += sum;
+            }
         }
         Sums { before, total }
     }
@@ -66,11 +80,33 @@ impl Crew {
         let mut high = self.team.max::<K>(high);
         let lows = self.exchange::<K>(low);
         let highs = self.exchange::<K>(high);
-        for plane in 0..comptime!(self.shape.planes) {
-            low = min(low, lows[plane as usize]);
-            high = max(high, highs[plane as usize]);
+        if comptime!(of_a_lane_each(self.shape)) {
+            low = self.team.min::<K>(lows[self.others()]);
+            high = self.team.max::<K>(highs[self.others()]);
+        } else {
+            for plane in 0..comptime!(self.shape.planes) {
+                low = min(low, lows[plane as usize]);
+                high = max(high, highs[plane as usize]);
+            }
         }
         KeyRange::<K> { low, high }
+    }
+
+    /// The plane that this unit looks at for its own.
+    fn others(&self) -> usize {
+        min(self.team.lane, comptime!(self.shape.planes - 1)) as usize
+    }
+
+    /// How many of some values are less than this plane's, which all units of the plane give.
+    pub fn less(&self, values: &Shared<[u32]>, count: u32, value: u32) -> u32 {
+        let lanes = comptime!(self.shape.plane_lanes());
+        let mut less = 0u32;
+        for step in 0..count.div_ceil(lanes) {
+            let at = step * lanes + self.team.lane;
+            let other = select(at < count, values[min(at, count - 1) as usize], value);
+            less += select(other < value, 1u32, 0u32);
+        }
+        self.team.sum::<u32>(less)
     }
 }
 

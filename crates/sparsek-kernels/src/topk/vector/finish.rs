@@ -38,7 +38,7 @@ impl FinishBlueprint {
     /// Bytes of shared memory, about.
     pub fn shared(&self, key: usize) -> usize {
         let candidates = self.room * (key + size_of::<u32>());
-        let lists = 3 * self.members * size_of::<u32>();
+        let lists = 4 * self.members * size_of::<u32>();
         BINS * size_of::<u32>() + candidates + lists + 4 * self.shape.planes as usize * key
     }
 }
