@@ -142,6 +142,7 @@ pub(super) fn normal(k: u32, cols: u32) -> Normal {
         quantile: select(share < 0.5, distance, -distance),
         slope: inverse / (tail * hazard),
         inverse,
+        deviation: f32::sqrt(cols * share * (1.0 - share)),
     }
 }
 

@@ -230,6 +230,7 @@ impl<E: Element> Items<E> {
                 quantile: rough_logarithm(count / wanted) - 1.0,
                 slope: 1.0 / wanted,
                 inverse: 1.0 / count,
+                deviation: f32::sqrt(wanted - wanted * wanted / count),
             };
             let choice = self.singles().guess(params.k, &normal, self.search.largest);
             bits = choice.bits;

@@ -7,7 +7,7 @@ use super::{
     chosen::SubrangesLaunch,
     delegates::{DelegateBlueprint, fetch_members, find_delegates, gather_candidates},
     elements::{Elements, Found},
-    finish::{FinishBlueprint, finish},
+    finish::{FinishBlueprint, LOAD_BYTES, finish},
     options::Selection,
     plan::{CUBE_UNITS, Cut, FLIGHT, Last, Plan},
     staged::{self, StagedBlueprint, find_staged},
@@ -66,7 +66,8 @@ impl Call<'_> {
         let count = cut.delegates(self.length);
         let key = Self::key_dtype::<E>();
         if let (Last::Finish(blueprint), None) = (&cut.last, &cut.first) {
-            let (keys, output) = self.buffers(count, key)?;
+            let whole = count.next_multiple_of(LOAD_BYTES / key.size());
+            let (keys, output) = self.buffers(whole, key)?;
             let positions = self.delegates::<E>(cut, &keys)?;
             self.finish::<E>(cut, blueprint, &keys, None, positions.as_ref(), &output)?;
             return Ok(output);
@@ -288,9 +289,10 @@ impl Call<'_> {
         let places = best.map(|best| argument(&best.indices, "subranges", U32, k));
         let positions = positions.map(|positions| argument(positions, "positions", U32, count));
         let stats = self.stats.map(|stats| argument(stats, "stats", U32, 2));
+        let several = blueprint.delegate_width(key.size());
         let delegates = match best {
             Some(best) => argument(&best.values, "delegates", key, k)?,
-            None => argument(keys, "delegates", key, count)?,
+            None => argument(keys, "delegates", key, count.next_multiple_of(several))?,
         };
         // SAFETY: slots stand for elements below `length`; at most k members are written.
         unsafe {
@@ -300,6 +302,7 @@ impl Call<'_> {
                 grid.dim,
                 grid.address,
                 width,
+                several,
                 argument(self.input, "input", self.dtype, whole)?,
                 argument(self.input, "input", self.dtype, self.length)?,
                 delegates,

@@ -16,9 +16,6 @@ use crate::topk::{
     search::{Cursor, KeyRange, Threshold},
 };
 
-/// Loads of a unit under way at a time.
-const FLIGHT: usize = 4;
-
 /// What a vector was cut into.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
@@ -140,43 +137,71 @@ impl<'a, E: Element, N: Size> Chosen<'a, E, N> {
     pub fn collect(&self, least: E::Key, loads: u32, candidates: &Candidates<E::Key>) {
         let units = comptime!(self.blueprint.shape.lanes);
         let width = comptime!(self.blueprint.shape.width);
+        let flight = comptime!(self.blueprint.flight);
+        let last = self.cut.length / width - 1;
         let mut at = UNIT_POS;
         let mut room = true.runtime();
         while at < loads && room {
             let mut found = Sequence::<Vector<E, N>>::new();
             #[unroll]
-            for step in 0..FLIGHT {
+            for step in 0..flight {
                 let load = self.load(min(at + comptime!(step as u32 * units), loads - 1), false);
                 found.push(self.items(&load));
             }
             #[unroll]
-            for step in 0..FLIGHT {
+            for step in 0..flight {
                 let number = at + comptime!(step as u32 * units);
                 let load = self.load(min(number, loads - 1), false);
-                let items = self.rest(&load, found[step]);
-                let count = select(number < loads, load.items, 0u32);
-                let mut reaching = 0u32;
+                let items = found[step];
+                let mut greatest = E::Key::min_value();
                 #[unroll]
                 for item in 0..width {
                     let key = ordered_key::<E>(items.extract(item), self.blueprint.largest);
-                    let reaches = key >= least && comptime!(item as u32) < count;
-                    reaching += select(reaches, 1u32, 0u32);
+                    greatest = max(greatest, key);
                 }
-                if reaching > 0 {
-                    let mut place = candidates.claim(reaching);
-                    room = place <= comptime!(self.blueprint.room as u32);
-                    #[unroll]
-                    for item in 0..width {
-                        let key = ordered_key::<E>(items.extract(item), self.blueprint.largest);
-                        if key >= least && comptime!(item as u32) < count {
-                            candidates.put(place, key, load.slot + comptime!(item as u32));
-                            place += 1;
-                        }
-                    }
+                // Few loads hold a candidate; what the last elements hold is not known yet.
+                if greatest >= least || load.at / width > last {
+                    let items = self.rest(&load, items);
+                    let count = select(number < loads, load.items, 0u32);
+                    let kept = self.keep(items, count, load.slot, least, candidates);
+                    room = room && kept;
                 }
             }
-            at += comptime!(FLIGHT as u32 * units);
+            at += comptime!(flight as u32 * units);
         }
+    }
+
+    /// Notes the elements of a load that are at least `least`; whether there was room.
+    fn keep(
+        &self,
+        items: Vector<E, N>,
+        count: u32,
+        slot: u32,
+        least: E::Key,
+        candidates: &Candidates<E::Key>,
+    ) -> bool {
+        let width = comptime!(self.blueprint.shape.width);
+        let mut reaching = 0u32;
+        #[unroll]
+        for item in 0..width {
+            let key = ordered_key::<E>(items.extract(item), self.blueprint.largest);
+            let reaches = key >= least && comptime!(item as u32) < count;
+            reaching += select(reaches, 1u32, 0u32);
+        }
+        let mut room = true.runtime();
+        if reaching > 0 {
+            let mut place = candidates.claim(reaching);
+            room = place <= comptime!(self.blueprint.room as u32);
+            #[unroll]
+            for item in 0..width {
+                let key = ordered_key::<E>(items.extract(item), self.blueprint.largest);
+                if key >= least && comptime!(item as u32) < count {
+                    candidates.put(place, key, slot + comptime!(item as u32));
+                    place += 1;
+                }
+            }
+        }
+        room
     }
 
     /// Loads of `ranks` subranges.

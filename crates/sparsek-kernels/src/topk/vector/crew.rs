@@ -92,6 +92,24 @@ impl Crew {
         KeyRange::<K> { low, high }
     }
 
+    /// From no more than what `groups` keys reach, up to the greatest of all, given the greatest of each unit: the units in
+    /// at least as many groups, of the greatest of each the least.
+    pub fn best<K: Int>(&self, greatest: K, #[comptime] groups: u32) -> KeyRange<K> {
+        let lanes = comptime!((self.shape.lanes / groups).min(self.shape.plane_lanes()));
+        let mut greatest = greatest;
+        #[unroll]
+        for step in 0..comptime!(lanes.max(1).ilog2()) {
+            let other = plane_shuffle_xor(greatest, comptime!(1u32 << step));
+            greatest = max(greatest, other);
+        }
+        let low = if comptime!(groups <= self.shape.lanes) {
+            greatest
+        } else {
+            K::min_value()
+        };
+        self.range::<K>(low, greatest)
+    }
+
     /// The plane that this unit looks at for its own.
     fn others(&self) -> usize {
         min(self.team.lane, comptime!(self.shape.planes - 1)) as usize

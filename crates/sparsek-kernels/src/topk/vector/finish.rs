@@ -19,6 +19,9 @@ use crate::topk::{
     search::{Cursor, KeyRange},
 };
 
+/// Bytes of a load of delegates.
+pub(super) const LOAD_BYTES: usize = 16;
+
 /// How a cube finishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FinishBlueprint {
@@ -28,6 +31,8 @@ pub(crate) struct FinishBlueprint {
     pub items: usize,
     /// Delegates of a subrange, β.
     pub delegates: u32,
+    /// Loads of a unit under way at a time.
+    pub flight: usize,
     /// Most members, and most candidates in shared memory.
     pub members: usize,
     pub room: usize,
@@ -35,6 +40,11 @@ pub(crate) struct FinishBlueprint {
 }
 
 impl FinishBlueprint {
+    /// Delegates of a load: what a unit holds is whole ones.
+    pub fn delegate_width(&self, key: usize) -> usize {
+        self.items.clamp(1, LOAD_BYTES / key)
+    }
+
     /// Bytes of shared memory, about.
     pub fn shared(&self, key: usize) -> usize {
         let candidates = self.room * (key + size_of::<u32>());
@@ -63,8 +73,8 @@ impl<K: Int> Keys<K> for Held<K> {
 
 /// The places of the k best delegates in order, and a range of keys: no less than what they reach, up to the greatest.
 #[cube]
-fn choose<K: Int>(
-    delegates: &[K],
+fn choose<K: Int, D: Size>(
+    delegates: &[Vector<K, D>],
     places: &mut Shared<[u32]>,
     cut: &Subranges,
     bins: &Shared<[Atomic<u32>]>,
@@ -74,20 +84,24 @@ fn choose<K: Int>(
     let items = comptime!(blueprint.items);
     let first = UNIT_POS * comptime!(items as u32);
     let mut keys = Array::<K>::new(items);
-    let mut low = K::max_value();
-    let mut high = K::min_value();
+    let mut greatest = K::min_value();
+    let width = D::value().comptime();
     #[unroll]
-    for item in 0..items {
-        let at = first + comptime!(item as u32);
-        let mut key = K::min_value();
+    for load in 0..comptime!(items / width) {
+        let at = first + comptime!((load * width) as u32);
+        let mut loaded = Vector::<K, D>::new(K::min_value());
         if at < cut.count {
-            key = delegates[at as usize];
-            low = min(low, key);
-            high = max(high, key);
+            loaded = delegates[at as usize / width];
         }
-        keys[item] = key;
+        #[unroll]
+        for item in 0..width {
+            let there = at + comptime!(item as u32) < cut.count;
+            let key = select(there, loaded.extract(item), K::min_value());
+            greatest = max(greatest, key);
+            keys[comptime!(load * width + item)] = key;
+        }
     }
-    let range = crew.range::<K>(low, high);
+    let range = crew.best::<K>(greatest, comptime!(blueprint.members as u32));
     let held = Held::<K> { keys, items };
     let threshold = narrow::<K, Held<K>>(&held, &range, cut.k, bins, crew);
     let quota = cut.k - threshold.above;
@@ -120,8 +134,8 @@ fn choose<K: Int>(
 
 /// [`choose`], where the best delegates and their places have been found before.
 #[cube]
-fn take<K: Int>(
-    best: &[K],
+fn take<K: Int, D: Size>(
+    best: &[Vector<K, D>],
     chosen: &[u32],
     places: &mut Shared<[u32]>,
     cut: &Subranges,
@@ -132,7 +146,7 @@ fn take<K: Int>(
     let mut high = K::min_value();
     let mut rank = UNIT_POS;
     while rank < cut.k {
-        let key = best[rank as usize];
+        let key = best[rank as usize].extract(0usize);
         low = min(low, key);
         high = max(high, key);
         places[rank as usize] = chosen[rank as usize];
@@ -141,14 +155,14 @@ fn take<K: Int>(
     crew.range::<K>(low, high)
 }
 
-/// Values and indices of the k best elements in index order, by one cube. `delegates` holds the keys of all delegates;
-/// where `chosen` holds the places of the k best, of these. With several delegates for each subrange, `positions`
+/// Values and indices of the k best elements in index order, by one cube. `delegates` holds the keys of all delegates,
+/// in whole loads; where `chosen` holds the places of the k best, of these, one to a load. With several delegates for each subrange, `positions`
 /// holds where in their subrange they stand (Rule 3).
 #[cube(launch_unchecked, address_type = "dynamic")]
-pub(crate) fn finish<E: Element, I: Numeric, N: Size>(
+pub(crate) fn finish<E: Element, I: Numeric, N: Size, D: Size>(
     input: &[Vector<E, N>],
     elements: &[E],
-    delegates: &[E::Key],
+    delegates: &[Vector<E::Key, D>],
     chosen: ComptimeOption<&[u32]>,
     positions: ComptimeOption<&[u32]>,
     values: &mut [E],
@@ -183,10 +197,10 @@ pub(crate) fn finish<E: Element, I: Numeric, N: Size>(
     let reached = #[comptime]
     match chosen {
         ComptimeOption::Some(chosen) => {
-            take::<E::Key>(delegates, chosen, &mut places, &cut, &crew, blueprint)
+            take::<E::Key, D>(delegates, chosen, &mut places, &cut, &crew, blueprint)
         }
         ComptimeOption::None => {
-            choose::<E::Key>(delegates, &mut places, &cut, &bins, &crew, blueprint)
+            choose::<E::Key, D>(delegates, &mut places, &cut, &bins, &crew, blueprint)
         }
     };
     sync_cube();

@@ -28,6 +28,8 @@ const MEMBERS: usize = 1 << 10;
 const FINISH_UNITS: u32 = 1024;
 const HELD_BYTES: usize = 64;
 const ROOM: usize = 1 << 11;
+/// Loads that they have under way at a time.
+const FINISH_FLIGHT: usize = 4;
 /// Elements for each member from which on delegates are found.
 const SHARE: usize = 16;
 /// Units of a cube of all other kernels for vectors.
@@ -308,6 +310,7 @@ fn finish(
         },
         items: 0,
         delegates: cut.per_subrange as u32,
+        flight: ((k << cut.exponent) / (width * units as usize)).clamp(1, FINISH_FLIGHT),
         members: k.next_power_of_two().max(32),
         room: ROOM,
         largest,
