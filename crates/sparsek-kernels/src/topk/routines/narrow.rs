@@ -30,7 +30,7 @@ struct Ends {
 
 #[cube]
 impl Held<f32> {
-    /// Goes on from where the model's guesses ended.
+    /// Goes on from where the model's guesses ended, in planes all of whose rows are numbers.
     pub fn look_closer(
         &self,
         guessed: &Level,
@@ -60,7 +60,7 @@ impl Held<f32> {
             let outlier = 4.0 * span.high_count < wanted
                 && span.low_count >= cols
                 && 2.0 * steady.spread < model.spread;
-            let again = far && (outlier || !usable) && steady.usable() && model.is_number();
+            let again = far && (outlier || !usable) && steady.usable();
             let fresh = Span::new(steady.mean, steady.spread, self.team.cols);
             span.low = select(again, fresh.low, span.low);
             span.high = select(again, fresh.high, span.high);

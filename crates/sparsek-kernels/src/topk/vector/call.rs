@@ -7,7 +7,7 @@ use super::{
     chosen::SubrangesLaunch,
     delegates::{DelegateBlueprint, fetch_members, find_delegates, gather_candidates},
     elements::{Elements, Found},
-    finish::{FinishBlueprint, LOAD_BYTES, finish},
+    finish::{FinishBlueprint, finish},
     options::Selection,
     plan::{CUBE_UNITS, Cut, FLIGHT, Last, Plan},
     staged::{self, StagedBlueprint, find_staged},
@@ -66,7 +66,7 @@ impl Call<'_> {
         let count = cut.delegates(self.length);
         let key = Self::key_dtype::<E>();
         if let (Last::Finish(blueprint), None) = (&cut.last, &cut.first) {
-            let whole = count.next_multiple_of(LOAD_BYTES / key.size());
+            let whole = count.next_multiple_of(blueprint.delegate_width(key.size()));
             let (keys, output) = self.buffers(whole, key)?;
             let positions = self.delegates::<E>(cut, &keys)?;
             self.finish::<E>(cut, blueprint, &keys, None, positions.as_ref(), &output)?;

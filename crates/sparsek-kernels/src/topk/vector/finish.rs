@@ -20,7 +20,7 @@ use crate::topk::{
 };
 
 /// Bytes of a load of delegates.
-pub(super) const LOAD_BYTES: usize = 16;
+const LOAD_BYTES: usize = 16;
 
 /// How a cube finishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -156,8 +156,8 @@ fn take<K: Int, D: Size>(
 }
 
 /// Values and indices of the k best elements in index order, by one cube. `delegates` holds the keys of all delegates,
-/// in whole loads; where `chosen` holds the places of the k best, of these, one to a load. With several delegates for each subrange, `positions`
-/// holds where in their subrange they stand (Rule 3).
+/// in whole loads; where `chosen` holds the places of the k best, of these, one to a load. With several delegates for each
+/// subrange, `positions` holds where in their subrange they stand (Rule 3).
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn finish<E: Element, I: Numeric, N: Size, D: Size>(
     input: &[Vector<E, N>],
