@@ -1,6 +1,7 @@
-//! Top-k of a vector in shards against the oracle. Shards on one device stand for several devices.
+//! Top-k of a vector in shards against the oracle. They go round all devices of the backend; where it has one, shards on it stand for
+//! several.
 
-use burn::tensor::{DType, Float, Int, Tensor, TensorData, kind::Ordered};
+use burn::tensor::{DType, Device, Float, Int, Tensor, TensorData, kind::Ordered};
 use sparsek::topk::{Method, ShardedError, TopkOptions, topk_sharded};
 use sparsek_kernels::topk as kernel;
 use sparsek_tests::backend::{Backend, Kind};
@@ -38,19 +39,29 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     cases.check(backend, "tensor/sharded/errors", errors);
 }
 
+/// What shards go round.
+fn devices(backend: &Backend) -> Vec<Device> {
+    match backend.devices() {
+        several if several.len() > 1 => several,
+        _ => vec![backend.device.clone()],
+    }
+}
+
 /// The elements in shards.
 fn shards<T: Element, K: Ordered>(
     backend: &Backend,
     data: &[T],
     cut: &[usize],
 ) -> Vec<Tensor<1, K>> {
+    let devices = devices(backend);
     let mut first = 0;
-    cut.iter()
-        .map(|&length| {
+    let places = cut.iter().zip(devices.iter().cycle());
+    places
+        .map(|(&length, device)| {
             let shard = data[first..][..length].to_vec();
             first += length;
             let data = TensorData::new(shard, [length]);
-            Tensor::from_data(data, (&backend.device, T::dtype()))
+            Tensor::from_data(data, (device, T::dtype()))
         })
         .collect()
 }
@@ -131,6 +142,7 @@ fn of_dtype<T: Element>(backend: &Backend) -> Outcome {
 
 /// Every shard gets the gradient of its members. loss = Σ w (v + 1)², v selected from 2x: dx = 4 w (v + 1).
 fn gradient(backend: &Backend) -> Result<(), String> {
+    let devices = devices(backend);
     let device = backend.device.clone().autodiff();
     let mut random = Random::new(3);
     for (cut, k, sorted) in [
@@ -144,7 +156,10 @@ fn gradient(backend: &Backend) -> Result<(), String> {
         let weights = integers(k);
         let shards: Vec<Tensor<1>> = parts
             .iter()
-            .map(|part| Tensor::from_floats(&part[..], &device).require_grad())
+            .zip(devices.iter().cycle())
+            .map(|(part, device)| {
+                Tensor::from_floats(&part[..], &device.clone().autodiff()).require_grad()
+            })
             .collect();
         let doubled = shards.iter().map(|x| x.clone() * 2.0).collect();
         let options = TopkOptions::new(k).with_sorted(sorted);

@@ -81,7 +81,11 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     };
     let ms = clock(&mut || sharded().map(drop))?;
     let local_ms = clock(&mut || {
-        let best: Vec<_> = shards.iter().map(|x| topk(x.clone(), &options)).collect();
+        let mut best = Vec::with_capacity(shards.len());
+        for (shard, device) in shards.iter().zip(&devices) {
+            best.push(topk(shard.clone(), &options));
+            device.flush()?;
+        }
         for device in &devices {
             device.sync()?;
         }

@@ -3,7 +3,7 @@
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
 use super::{
-    Compressed, Operand,
+    Compressed, Csr, Operand,
     entries::{Entries, Factors, row_factor},
     gather::Cut,
     packed::{self, Layout, pack},
@@ -44,6 +44,11 @@ impl Routine {
 
 /// Elements of the sums of a plane, beyond which entries are gone through one after the other.
 const SUMS: usize = 1024;
+/// The same where rows have fewer entries than this on average: to clear sums and to put them together takes longer there than units that
+/// meet. On a graph of ogbn-products' size, 51 entries to a row, 4.54, 5.93 and 9.11 ms for k = 16, 32 and 64 of 256, 5.54, 6.58 and 9.29
+/// with 256, and 5.28, 7.59 and 9.04 with 1024 (NVIDIA H200).
+const SHORT_SUMS: usize = 512;
+const SHORT: usize = 128;
 /// The same where a cube is given less shared memory than this, and so a processor few planes, unless units of a plane had no member then:
 /// by Vulkan, which gives 48 KiB, 3.61, 4.44 and 6.84 ms for k = 16, 32 and 64 of 256 on a graph of Reddit's size, 3.02, 4.91 and 8.87
 /// with 512, and 5.23, 9.48 and 8.99 with 1024 (NVIDIA H200).
@@ -56,9 +61,10 @@ const FLIGHT: usize = 4;
 const VECTOR: usize = 4;
 
 /// Most elements of the sums of a plane.
-fn most_sums(client: &Client, plane: u32, x: &Compressed) -> usize {
+fn most_sums(client: &Client, plane: u32, csr: &Csr, x: &Compressed) -> usize {
     if client.properties().hardware.max_shared_memory_size >= LARGE {
-        return SUMS;
+        let short = csr.nnz < csr.rows * SHORT;
+        return if short { SHORT_SUMS } else { SUMS };
     }
     let of_members = plane as usize * x.width / x.k.next_power_of_two();
     FEW_SUMS.max(of_members).min(SUMS)
@@ -129,7 +135,7 @@ pub(super) fn launch(
     // unused buffers stand in for absent ones and are not read.
     unsafe {
         if let Some(plane) = planes {
-            let sums = most_sums(client, plane, x);
+            let sums = most_sums(client, plane, csr, x);
             let vector = vector(client, plane, x, sums);
             let shape = Shape::new(
                 client,

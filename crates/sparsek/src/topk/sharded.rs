@@ -2,7 +2,7 @@
 
 use burn::{
     backend::Dispatch,
-    tensor::{DType, Device, Int, IntDType, Tensor, kind::Ordered},
+    tensor::{DType, Device, ExecutionError, Int, IntDType, Tensor, kind::Ordered},
 };
 
 use super::{Method, TopkOptions, select};
@@ -10,6 +10,9 @@ use crate::ops::{Lengths, TopkSpec};
 
 /// Most lists that are merged in one step.
 const MERGED: usize = 4;
+/// Lists that go from device to device are filled up to a multiple of so many elements: collectives take as many as the buffer has, which
+/// may be longer than the tensor, and wait without end where sender and receiver do not agree.
+const BLOCK: usize = 256;
 
 /// A refused or failed [`topk_sharded`].
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -84,7 +87,7 @@ pub enum ShardedError {
 ///
 /// Every device selects from its own shards; all of these selections are launched before any is waited for. What goes
 /// from device to device are lists of at most k values and indices, which are merged in pairs until four are
-/// left, and then on the first shard's device.
+/// left, and then on the first shard's device. They go by way of the host; values on autodiff devices from device to device.
 ///
 /// # Shapes
 ///
@@ -156,8 +159,13 @@ pub fn topk_sharded<K: Ordered>(
     for shard in shards {
         let length = shard.dims()[0];
         if length > 0 {
+            let device = shard.device();
             let best = request.best(shard, options.sorted && parts == 1);
             lists.push(best.after(first));
+            // What is asked of a device may be held back until it is waited for.
+            if parts > 1 {
+                device.flush().map_err(|error| failed(&device, error))?;
+            }
         }
         first += length as i64;
     }
@@ -253,21 +261,46 @@ impl<K: Ordered> List<K> {
         Self { indices, ..self }
     }
 
-    /// The same on a device. A failure of the one that it leaves would stay there unseen.
+    /// The same on a device, by way of the host, which learns whether the one that it leaves has failed. Where gradients are to come back,
+    /// from device to device.
     fn to(self, device: &Device) -> Result<Self, ShardedError> {
         let from = self.values.device();
         if from == *device {
             return Ok(self);
         }
-        let last = self.indices.clone().slice(0..1).try_into_data();
-        last.map_err(|error| ShardedError::Device {
-            device: name(&from),
-            reason: error.to_string(),
-        })?;
+        let of_device = |error| failed(&from, error);
+        let dtypes = (self.values.dtype(), self.indices.dtype());
+        let indices = self.indices.try_into_data().map_err(of_device)?;
+        let indices = Tensor::from_data(indices, (device, dtypes.1));
+        if from.is_autodiff() {
+            let values = moved(self.values, device)?;
+            return Ok(Self { values, indices });
+        }
+        let values = self.values.try_into_data().map_err(of_device)?;
         Ok(Self {
-            values: self.values.to_device(device),
-            indices: self.indices.to_device(device),
+            values: Tensor::from_data(values, (device, dtypes.0)),
+            indices,
         })
+    }
+}
+
+/// A list that has been computed, on another device. It is there when this returns, as its old place may be written to then.
+fn moved<K: Ordered>(list: Tensor<1, K>, device: &Device) -> Result<Tensor<1, K>, ShardedError> {
+    let length = list.dims()[0];
+    // At least one, so that the list has a buffer of its own.
+    let rest = BLOCK - length % BLOCK;
+    let zeros = Tensor::zeros([rest], (&list.device(), list.dtype()));
+    let whole = Tensor::cat(vec![list, zeros], 0);
+    let moved = whole.clone().to_device(device);
+    device.sync().map_err(|error| failed(device, error))?;
+    drop(whole);
+    Ok(moved.slice(0..length))
+}
+
+fn failed(device: &Device, error: ExecutionError) -> ShardedError {
+    ShardedError::Device {
+        device: name(device),
+        reason: error.to_string(),
     }
 }
 
