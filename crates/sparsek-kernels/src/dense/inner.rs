@@ -6,7 +6,8 @@ use cubecl::{ir::ElemType, prelude::*, server::Handle};
 use super::{
     Rows,
     columns::finish,
-    tensor_cores::{LANES, Load, Sums, multiply, refusal, zeros},
+    split,
+    tensor_cores::{LANES, Load, Sums, has_tf32, multiply, refusal, zeros},
 };
 use crate::{
     error::KernelError,
@@ -48,18 +49,21 @@ fn inner_refusal(client: &Client, x: &Rows, y: &Rows) -> Option<String> {
     let limit = client.properties().hardware.max_shared_memory_size;
     if x.rows != y.rows {
         Some(format!("{} rows and {}", x.rows, y.rows))
+    } else if !has_tf32(client) {
+        refusal(&[x, y]).or_else(|| split::inner_refusal(client, x, y))
     } else if shared > limit {
         Some(format!(
             "it takes {shared} bytes of shared memory, there are {limit}"
         ))
     } else {
-        refusal(client, &[x, y])
+        refusal(&[x, y])
     }
 }
 
-/// `xᵀ · y`, f32 `[x.width, y.width]`, on tensor cores, which take factors rounded to TF32 and add in f32.
+/// `xᵀ · y`, f32 `[x.width, y.width]`, on tensor cores, which take factors as for [`product`](super::product()) and add in f32.
 ///
-/// Deterministic on a device: its multiprocessors take 16 rows in turn, and their sums are added in order. Scratch: a result for each.
+/// Deterministic on a device: its multiprocessors take 16 rows in turn, and their sums are added in order. Scratch: a result for each, or
+/// for some more where factors are sums of two.
 ///
 /// # Errors
 ///
@@ -70,6 +74,9 @@ pub fn inner_product(client: &Client, x: &Rows, y: &Rows) -> Result<Handle, Kern
             routine: "inner product",
             reason,
         });
+    }
+    if !has_tf32(client) {
+        return split::inner_product(client, x, y);
     }
     let cubes = processors(client);
     let blocks = x.width.div_ceil(LEFT) * y.width.div_ceil(RIGHT);

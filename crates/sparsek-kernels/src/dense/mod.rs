@@ -6,6 +6,7 @@ mod columns;
 mod inner;
 mod normalise;
 mod product;
+mod split;
 pub(crate) mod tensor_cores;
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};

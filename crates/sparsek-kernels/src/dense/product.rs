@@ -3,8 +3,8 @@
 use cubecl::{prelude::*, server::Handle};
 
 use super::{
-    Rows,
-    tensor_cores::{LANES, Load, Sums, clear, multiply, refusal, rounded, zeros},
+    Rows, split,
+    tensor_cores::{LANES, Load, Sums, clear, has_tf32, multiply, refusal, rounded, zeros},
 };
 use crate::{
     error::KernelError,
@@ -62,8 +62,6 @@ impl Weight<'_> {
         let Self {
             inputs, outputs, ..
         } = *self;
-        let shared = self.steps() * STEP * ACROSS * size_of::<f32>();
-        let limit = client.properties().hardware.max_shared_memory_size;
         if inputs != x.width {
             let width = x.width;
             Some(format!(
@@ -73,19 +71,24 @@ impl Weight<'_> {
             Some(format!(
                 "results of {outputs} elements that cannot be written by four"
             ))
-        } else if shared > limit {
-            Some(format!(
-                "the matrix takes {shared} bytes of shared memory, there are {limit}"
-            ))
+        } else if has_tf32(client) {
+            let shared = self.steps() * STEP * ACROSS * size_of::<f32>();
+            let limit = client.properties().hardware.max_shared_memory_size;
+            (shared > limit)
+                .then(|| {
+                    format!("the matrix takes {shared} bytes of shared memory, there are {limit}")
+                })
+                .or_else(|| refusal(&[x]))
         } else {
-            refusal(client, &[x])
+            refusal(&[x]).or_else(|| split::product_refusal(client, x, self))
         }
     }
 }
 
-/// `x · weight + bias`, f32 `[rows, outputs]`, on tensor cores, which take factors rounded to TF32 and add in f32.
+/// `x · weight + bias`, f32 `[rows, outputs]`, on tensor cores, which add in f32. They take factors rounded to TF32; where they do not, as by
+/// Vulkan, factors as sums of two bf16, whose products are rounded to about 16 bits.
 ///
-/// Deterministic. Rows are read once for each 128 outputs.
+/// Deterministic. Rows are read once for each 128 outputs. Infinite factors may give NaN where they are sums of two.
 ///
 /// # Errors
 ///
@@ -101,6 +104,9 @@ pub fn product(
             routine: "product",
             reason,
         });
+    }
+    if !has_tf32(client) {
+        return split::product(client, x, weight, bias);
     }
     let elements = x.rows * weight.outputs;
     let output = allocate(client, "output", elements, x.dtype)?;

@@ -8,7 +8,7 @@ use cubecl::{
 };
 
 use super::Rows;
-use crate::topk::select::plane_size;
+use crate::{launch::aligned, topk::select::plane_size};
 
 /// Units of a plane: the instruction spreads its matrices over as many.
 pub(crate) const LANES: u32 = 32;
@@ -35,18 +35,21 @@ pub(crate) fn has_instruction(client: &Client, factors: FloatKind, [m, n, k]: [u
     known && plane_size(client) == Some(LANES)
 }
 
+/// Whether tensor cores take f32 rounded to TF32.
+pub(super) fn has_tf32(client: &Client) -> bool {
+    has_instruction(client, FloatKind::TF32, SHAPE)
+}
+
 /// Why these rows cannot be multiplied on tensor cores, if so.
-pub(super) fn refusal(client: &Client, sides: &[&Rows]) -> Option<String> {
-    if !has_instruction(client, FloatKind::TF32, SHAPE) {
-        return Some(format!(
-            "the device does not multiply TF32 in planes of {LANES}"
-        ));
-    }
+pub(super) fn refusal(sides: &[&Rows]) -> Option<String> {
     sides.iter().find_map(|rows| {
         let (dtype, width) = (rows.dtype, rows.width);
         if dtype != ElemType::Float(FloatKind::F32) {
             Some(format!("rows of {dtype:?}, not of f32"))
-        } else if width == 0 || !width.is_multiple_of(4) || rows.vector(client, &[]) < 4 {
+        } else if width == 0
+            || !width.is_multiple_of(4)
+            || !aligned(rows.handle, 4 * size_of::<f32>())
+        {
             Some(format!(
                 "rows of {width} elements that cannot be loaded by four"
             ))
