@@ -46,7 +46,7 @@ impl Routine {
 const SUMS: usize = 1024;
 /// The same where rows have fewer entries than this on average: to clear sums and to put them together takes longer there than units that
 /// meet. On a graph of ogbn-products' size, 51 entries to a row, 4.54, 5.93 and 9.11 ms for k = 16, 32 and 64 of 256, 5.54, 6.58 and 9.29
-/// with 256, and 5.28, 7.59 and 9.04 with 1024 (NVIDIA H200).
+/// with 256, and 5.28, 7.59 and 9.04 with 1024 (NVIDIA H200). Between that and Reddit's 492 entries nothing was measured.
 const SHORT_SUMS: usize = 512;
 const SHORT: usize = 128;
 /// The same where a cube is given less shared memory than this, and so a processor few planes, unless units of a plane had no member then:

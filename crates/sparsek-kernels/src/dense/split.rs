@@ -6,14 +6,13 @@
 mod kernel;
 
 use cubecl::{
-    features::MmaConfig,
     ir::{ElemType, FloatKind},
     prelude::*,
     server::Handle,
 };
 use half::bf16;
 
-use super::{Rows, Weight, columns::finish};
+use super::{Rows, Weight, columns::finish, tensor_cores::instruction};
 use crate::{
     error::KernelError,
     launch::{Grid, aligned, allocate, argument, processors},
@@ -60,21 +59,13 @@ struct Panel<'a> {
 
 /// Why these cannot be multiplied so, if so.
 fn refusal(client: &Client, panels: [&Panel; 2]) -> Option<String> {
-    let factors = ElemType::Float(FloatKind::BF16);
-    let instruction = MmaConfig {
-        a_type: factors,
-        b_type: factors,
-        cd_type: ElemType::Float(FloatKind::F32),
-        m: TILE as u32,
-        n: TILE as u32,
-        k: TILE as u32,
-    };
+    let tile = instruction(FloatKind::BF16, [TILE as u32; 3]);
     let hardware = &client.properties().hardware;
     let plane = plane_size(client).unwrap_or(0);
     let shared = 4 * size_of::<bf16>() * LINES * LINE + PLANES * TILE * TILE * size_of::<f32>();
     let loads = LINES * TILE / WIDTH;
     let units = plane as usize * PLANES;
-    if !client.features().matmul.cmma.contains(&instruction) {
+    if !client.features().matmul.cmma.contains(&tile) {
         Some("the device multiplies neither TF32 nor tiles of bf16".into())
     } else if units == 0
         || !loads.is_multiple_of(units)
@@ -88,14 +79,13 @@ fn refusal(client: &Client, panels: [&Panel; 2]) -> Option<String> {
         ))
     } else {
         panels.iter().find_map(|panel| {
-            let lengths = [panel.lines.max(WIDTH), panel.inner.max(WIDTH), panel.pitch];
             // The other direction is gone through element by element.
             let loaded = if panel.along {
-                &lengths[1..]
+                panel.inner
             } else {
-                &[lengths[0], lengths[2]][..]
+                panel.lines
             };
-            let whole = loaded.iter().all(|length| length.is_multiple_of(WIDTH));
+            let whole = loaded.is_multiple_of(WIDTH) && panel.pitch.is_multiple_of(WIDTH);
             let bytes = WIDTH * size_of::<f32>();
             (!whole || !aligned(panel.handle, bytes)).then(|| {
                 format!(

@@ -20,19 +20,22 @@ pub(crate) type Sums = Array<Vector<f32, Const<2>>>;
 /// Four neighbouring elements.
 pub(super) type Load = Vector<f32, Const<4>>;
 
-/// Whether planes of [`LANES`] units have the instruction that multiplies factors of a kind and adds up in f32, of so many rows, columns and
-/// inner elements.
-pub(crate) fn has_instruction(client: &Client, factors: FloatKind, [m, n, k]: [u32; 3]) -> bool {
-    let instruction = MmaConfig {
+/// What multiplies factors of a kind and adds up in f32, of so many rows, columns and inner elements.
+pub(super) fn instruction(factors: FloatKind, [m, n, k]: [u32; 3]) -> MmaConfig {
+    MmaConfig {
         a_type: ElemType::Float(factors),
         b_type: ElemType::Float(factors),
         cd_type: ElemType::Float(FloatKind::F32),
         m,
         n,
         k,
-    };
-    let known = client.features().matmul.mma.contains(&instruction);
-    known && plane_size(client) == Some(LANES)
+    }
+}
+
+/// Whether planes of [`LANES`] units have such an [`instruction`].
+pub(crate) fn has_instruction(client: &Client, factors: FloatKind, size: [u32; 3]) -> bool {
+    let mma = &client.features().matmul.mma;
+    mma.contains(&instruction(factors, size)) && plane_size(client) == Some(LANES)
 }
 
 /// Whether tensor cores take f32 rounded to TF32.
