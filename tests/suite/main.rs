@@ -7,6 +7,7 @@
 mod aggregate;
 mod aggregate_kernels;
 mod aggregate_resident;
+mod aggregate_terms;
 mod csr;
 mod csr_files;
 mod csr_gradients;
@@ -124,6 +125,7 @@ fn main() -> ExitCode {
         aggregate::add(&mut cases, backend);
         aggregate_kernels::add(&mut cases, backend);
         aggregate_resident::add(&mut cases, backend);
+        aggregate_terms::add(&mut cases, backend);
         csr::add(&mut cases, backend);
         dense::add(&mut cases, backend);
         dense_products::add(&mut cases, backend);

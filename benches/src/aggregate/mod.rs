@@ -46,7 +46,7 @@ pub struct Arguments {
     /// Elements of a row; epochs have 256.
     #[arg(long, default_value_t = 256)]
     width: usize,
-    /// topk, forward, backward, backward-gathered, backward-atomic, dense, epoch, epoch-atomic or epoch-relu; may be repeated. Default: all but epochs.
+    /// topk, forward, backward, backward-terms, backward-gathered, backward-atomic, dense, epoch, epoch-atomic or epoch-relu; may be repeated. Default: all but epochs.
     #[arg(long = "method", value_enum, value_delimiter = ',', default_values_t = Method::PRODUCTS)]
     methods: Vec<Method>,
     /// How epochs find the elements that are kept: exact, early:ITERATIONS or precision:EPSILON; may be repeated.
@@ -69,7 +69,9 @@ enum Method {
     Forward,
     /// Its gradient.
     Backward,
-    /// Its gradient without stretches of columns, gathered or picked from the product with dense rows.
+    /// Its gradient by terms that are written first.
+    BackwardTerms,
+    /// Its gradient gathered, or picked from the product with dense rows.
     BackwardGathered,
     /// Its gradient by atomics, not deterministic.
     BackwardAtomic,
@@ -84,10 +86,11 @@ enum Method {
 }
 
 impl Method {
-    const PRODUCTS: [Self; 6] = [
+    const PRODUCTS: [Self; 7] = [
         Self::Topk,
         Self::Forward,
         Self::Backward,
+        Self::BackwardTerms,
         Self::BackwardGathered,
         Self::BackwardAtomic,
         Self::Dense,
@@ -98,6 +101,7 @@ impl Method {
             Self::Topk => "topk",
             Self::Forward => "forward",
             Self::Backward => "backward",
+            Self::BackwardTerms => "backward-terms",
             Self::BackwardGathered => "backward-gathered",
             Self::BackwardAtomic => "backward-atomic",
             Self::Dense => "dense",

@@ -1,10 +1,11 @@
 //! Products of a graph with dense and with compressed rows, and their gradients.
 
 use anyhow::Context;
+use bytemuck::cast_slice;
 use cubecl::{client::Client, prelude::*, server::Handle};
 use serde::Serialize;
 use sparsek::sparse::Pattern;
-use sparsek_kernels::aggregate::{self, Stretches};
+use sparsek_kernels::aggregate::{self, Product, Stretches};
 
 use super::{
     Bench, Method, Source,
@@ -63,6 +64,8 @@ struct Problem<'a> {
     matrix: OnDevice,
     /// The transpose, where it is another.
     turned: Option<OnDevice>,
+    /// Which entry each of the transpose is.
+    entries: Handle,
     /// The entries of the transpose by stretches, where that pays.
     stretches: Option<Stretches>,
     checked: Checked<'a>,
@@ -80,7 +83,8 @@ pub fn run(bench: &Bench, client: &Client, source: &Source) -> anyhow::Result<()
     }
     let f32 = f32::elem_type_native();
     let (graph, width) = (source.graph.pattern(), bench.arguments.width);
-    let transpose = (source.dist != "synthetic").then(|| graph.transpose().0);
+    let (transpose, entries) = graph.transpose();
+    let transpose = (source.dist != "synthetic").then_some(transpose);
     let elements = graph.rows() * width;
     let turned = transpose.as_ref();
     let matrix = OnDevice::new(client, graph)?;
@@ -100,6 +104,7 @@ pub fn run(bench: &Bench, client: &Client, source: &Source) -> anyhow::Result<()
             graph,
             matrix,
             turned: turned_matrix,
+            entries: client.create_from_slice(cast_slice(&entries)),
             stretches,
             checked: Checked::new(graph, turned.unwrap_or(graph), width),
             x: numbers(client, elements, FEATURES, f32),
@@ -137,6 +142,12 @@ impl Products<'_> {
         let f32 = f32::elem_type_native();
         let turned = problem.turned.as_ref().unwrap_or(&problem.matrix);
         let (own, turned) = (problem.matrix.operand(), turned.operand());
+        let product = Product {
+            operand: own,
+            turned,
+            entries: &problem.entries,
+            stretches: problem.stretches.as_ref(),
+        };
         let compressed = kept.map(Kept::compressed);
         let members = || compressed.expect("only dense rows are without");
         let run = || -> anyhow::Result<Handle> {
@@ -147,10 +158,15 @@ impl Products<'_> {
                     kept.compressed().values.clone()
                 }
                 Method::Forward => aggregate::spmm_compressed(client, &own, &members(), None)?,
-                Method::Backward | Method::BackwardGathered => {
-                    let stretches = problem.stretches.as_ref();
-                    let stretches = stretches.filter(|_| method == Method::Backward);
-                    aggregate::gradient(client, &turned, &problem.upstream, &members(), stretches)?
+                Method::Backward => {
+                    aggregate::gradient(client, &product, &problem.upstream, &members())?
+                }
+                Method::BackwardTerms => {
+                    let (product, upstream) = (&product, &problem.upstream);
+                    aggregate::gradient_terms(client, product, upstream, &members(), None)?
+                }
+                Method::BackwardGathered => {
+                    aggregate::gradient_gathered(client, &turned, &problem.upstream, &members())?
                 }
                 Method::BackwardAtomic => {
                     aggregate::gradient_atomic(client, &own, &problem.upstream, &members())?
@@ -172,9 +188,10 @@ impl Products<'_> {
             Method::Topk | Method::Epoch | Method::EpochAtomic | Method::EpochRelu => 0,
             Method::Forward => problem.checked.forward(client, &output, k)?,
             Method::Dense => problem.checked.forward(client, &output, width)?,
-            Method::Backward | Method::BackwardGathered | Method::BackwardAtomic => {
-                problem.checked.backward(client, &output, k)?
-            }
+            Method::Backward
+            | Method::BackwardTerms
+            | Method::BackwardGathered
+            | Method::BackwardAtomic => problem.checked.backward(client, &output, k)?,
         };
         drop(output);
         let ms = measure(client, || drop(run().expect("it ran before")))?;

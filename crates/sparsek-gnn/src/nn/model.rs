@@ -34,7 +34,7 @@ pub enum Architecture {
 pub enum Form {
     /// The kept elements alone.
     Compressed,
-    /// The kept elements alone, and their gradient added up by atomics: faster on GPUs where nodes have few edges, but **not deterministic**. See
+    /// The kept elements alone, and their gradient added up by atomics: a little faster on large graphs whose nodes have few edges, but **not deterministic**. See
     /// [`Compressed::with_atomic_gradient`].
     Atomic,
     /// Dense rows, zero where nothing was kept.

@@ -12,7 +12,7 @@ use super::{
     entries::{Entries, row_factor},
     gather::Picked,
     partition::Item,
-    shape::{self, Shape},
+    shape::{self, Shape, load_row},
 };
 use crate::{
     error::KernelError,
@@ -151,12 +151,7 @@ fn atomic_kernel<S: Float, I: Numeric>(
     let mut dense = Shared::<[S]>::new_slice(comptime!(shape.planes as usize * shape.width));
     let row = item.row as usize;
     let factor = row_factor::<S>(rows, row, comptime!(shape.factors));
-    let mut place = UNIT_POS_X as usize;
-    while place < width {
-        dense[own + place] = factor * upstream[row * width + place];
-        place += comptime!(shape.plane as usize);
-    }
-    sync_plane();
+    load_row::<S>(&mut dense, upstream, row, factor, shape);
 
     let teams = comptime!(shape.teams());
     let team = UNIT_POS_X / shape.team;

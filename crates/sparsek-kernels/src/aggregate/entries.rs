@@ -19,6 +19,14 @@ impl Factors {
     pub fn any(&self) -> bool {
         self.weighted || self.cols
     }
+
+    /// Those of entries, but not of columns.
+    pub fn without_cols(self) -> Self {
+        Self {
+            cols: false,
+            ..self
+        }
+    }
 }
 
 /// The entries of a matrix.

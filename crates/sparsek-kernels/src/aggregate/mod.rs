@@ -17,6 +17,7 @@ mod sddmm;
 mod shape;
 mod stretches;
 mod sums;
+mod terms;
 
 use cubecl::{
     ir::{ElemType, FloatKind},
@@ -43,6 +44,11 @@ use resident::Resident;
 /// which most are read then anyway. For k = 32 of 256 on a graph of Reddit's size members alone took 15.9 ms, the dense product
 /// 12.4; for k = 16 13.6 (NVIDIA H200).
 const DENSE: usize = 8;
+
+/// Terms are written and read again where fewer than one in so many elements is a member, and the rows that are gathered otherwise have so
+/// many bytes.
+const TERMS: usize = 4;
+const TERMS_FROM: usize = 1 << 27;
 
 /// A CSR pattern in device memory: contiguous buffers of `i32`, so at most 2^31 − 1 entries.
 #[derive(Clone, Copy, Debug)]
@@ -88,6 +94,19 @@ pub struct Operand<'a> {
     pub weights: Option<Weights<'a>>,
     /// Factors of rows and columns.
     pub scales: Scales<'a>,
+}
+
+/// A product and its transpose.
+#[derive(Clone, Copy, Debug)]
+pub struct Product<'a> {
+    /// Of the product.
+    pub operand: Operand<'a>,
+    /// Of its transpose, with the factors of rows and columns exchanged.
+    pub turned: Operand<'a>,
+    /// Contiguous `i32`: which entry of the product's operand each of the transpose is, ascending in each row of the transpose.
+    pub entries: &'a Handle,
+    /// The entries of the transpose by stretches, where there are some.
+    pub stretches: Option<&'a Stretches>,
 }
 
 /// Buffers of an operand as arguments; those that are absent are others, which are not read.
@@ -194,22 +213,21 @@ pub fn spmm_compressed(
 
 /// The gradient of [`spmm_compressed`] at the members of `x`, whose values are not read: `[cols, k]`.
 ///
-/// `turned` is the transpose of the product's operand, with the factors of rows and columns exchanged; `upstream` is contiguous
-/// `[turned.cols, width]` in the dtype of `x`. Deterministic: by the stretches of `turned`, where there are some and
-/// [`gradient_resident`] can; or gathers k elements of a row of `upstream` for each entry, or, where k is at least an eighth of the width,
-/// picks them from the product with dense rows, `[turned.rows, width]` in scratch memory.
+/// `upstream` is contiguous `[rows, width]` in the dtype of `x`. Deterministic: [by stretches](gradient_resident) where there are some,
+/// else [by terms](gradient_terms) where k is less than a quarter of the width, else [gathered](gradient_gathered); and gathered also where the
+/// first two cannot run.
 ///
 /// # Errors
 ///
 /// As [`spmm`].
 pub fn gradient(
     client: &Client,
-    turned: &Operand,
+    product: &Product,
     upstream: &Handle,
     x: &Compressed,
-    stretches: Option<&Stretches>,
 ) -> Result<Handle, KernelError> {
-    if let Some(stretches) = stretches {
+    let turned = &product.turned;
+    if let Some(stretches) = product.stretches {
         let resident = Resident {
             turned,
             stretches,
@@ -220,6 +238,46 @@ pub fn gradient(
             return resident.launch(client, plan);
         }
     }
+    let large = product.operand.csr.rows * x.width * x.dtype.size() >= TERMS_FROM;
+    if large && x.k * TERMS < x.width && terms::check(client, x.dtype, x.width).is_ok() {
+        return gradient_terms(client, product, upstream, x, None);
+    }
+    gradient_gathered(client, turned, upstream, x)
+}
+
+/// [`gradient`] in two steps: k terms for each entry are written to scratch memory, then gathered and added up. Deterministic.
+///
+/// Reads a row of `upstream` for each row of the product, or part of one, and for each entry k columns; writes and reads k terms.
+/// Scratch: `scratch` bytes at most, when absent a sixteenth of the device's memory, or as many as it gives in one piece; sums are read and
+/// written again for each time that entries fill it.
+///
+/// # Errors
+///
+/// As [`spmm`], and [`KernelError::Routine`] for other dtypes than f32 and f64, and without planes of one fixed size that can wait for
+/// themselves.
+pub fn gradient_terms(
+    client: &Client,
+    product: &Product,
+    upstream: &Handle,
+    x: &Compressed,
+    scratch: Option<usize>,
+) -> Result<Handle, KernelError> {
+    let rows = (x.dtype, x.width);
+    terms::launch(client, product, upstream, rows, x.picked(), scratch)
+}
+
+/// [`gradient`] that gathers k elements of a row of `upstream` for each entry, or, where k is at least an eighth of the width,
+/// picks them from the product with dense rows, `[turned.rows, width]` in scratch memory. Deterministic.
+///
+/// # Errors
+///
+/// As [`spmm`].
+pub fn gradient_gathered(
+    client: &Client,
+    turned: &Operand,
+    upstream: &Handle,
+    x: &Compressed,
+) -> Result<Handle, KernelError> {
     if x.k * DENSE >= x.width {
         let dense = spmm(client, turned, upstream, x.dtype, x.width)?;
         let sizes = [turned.csr.rows, x.width, x.k];

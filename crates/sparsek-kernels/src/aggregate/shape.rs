@@ -116,3 +116,21 @@ pub(super) fn room(plane: usize, team: usize, width: usize) -> usize {
 pub(super) fn fewest(plane: u32, width: usize, sums: usize) -> usize {
     (plane as usize * width).div_ceil(sums)
 }
+
+/// Puts a row times its factor into the place of the plane, for all its units to read.
+#[cube]
+pub(super) fn load_row<S: Float>(
+    dense: &mut Shared<[S]>,
+    matrix: &[S],
+    row: usize,
+    factor: S,
+    #[comptime] shape: Shape,
+) {
+    let width = comptime!(shape.width);
+    let mut place = UNIT_POS_X as usize;
+    while place < width {
+        dense[UNIT_POS_Y as usize * width + place] = factor * matrix[row * width + place];
+        place += comptime!(shape.plane as usize);
+    }
+    sync_plane();
+}

@@ -80,8 +80,8 @@ impl Compressed {
         Self { values, ..self }
     }
 
-    /// Whether the gradient of products with these rows is added up by atomics: faster, but **not deterministic**, it rounds
-    /// differently from run to run. f32 on devices that have atomic additions of f32, and planes that can wait for themselves;
+    /// Whether the gradient of products with these rows is added up by atomics: a little faster on large graphs whose nodes have few
+    /// edges, but **not deterministic**, it rounds differently from run to run. f32 on devices that have atomic additions of f32, and planes that can wait for themselves;
     /// without effect elsewhere. Default: no.
     pub fn with_atomic_gradient(self, atomic: bool) -> Self {
         Self { atomic, ..self }

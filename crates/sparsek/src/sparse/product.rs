@@ -194,7 +194,8 @@ fn product(operation: &str, adjacency: &Adjacency, x: Tensor<2>, scaling: &Scali
 ///
 /// # Cost
 ///
-/// Reads k values and columns for each entry, writes each row of the result once.
+/// Reads k values and columns for each entry, writes each row of the result once. The gradient may take a sixteenth of a device's memory for
+/// its terms.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};

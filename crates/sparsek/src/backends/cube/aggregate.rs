@@ -12,7 +12,7 @@ use burn_cubecl::{CubeBackend, kernel::into_contiguous, tensor::CubeTensor};
 use cubecl::server::Handle;
 use sparsek_kernels::{
     KernelError,
-    aggregate::{self, Compressed, Csr, Operand, Partition, Scales, Stretches, Weights},
+    aggregate::{self, Compressed, Csr, Operand, Partition, Product, Scales, Stretches, Weights},
 };
 
 use super::{expect, scatter, tensor};
@@ -224,18 +224,24 @@ impl AggregateGradientOps for CubeBackend {
             let sparse = Sparse::new(operator, factors, None);
             aggregate::gradient_atomic(client, &sparse.operand(), x.values, &x)
         } else {
-            let entries = operator.turned_entries.clone();
+            let entries = into_contiguous(operator.turned_entries.clone());
             let stretched = operator.turned_stretches.clone();
-            let sparse = Sparse::new(operator.turned(), factors.turned(), Some(entries));
+            let own = Sparse::new(operator.clone(), factors.clone(), None);
+            let turned = Sparse::new(operator.turned(), factors.turned(), Some(entries.clone()));
             let stretches = match stretched {
                 Stretched::No => None,
                 Stretched::By(tensor) => {
                     let handle = into_contiguous(tensor).handle;
-                    Some(Stretches::from_handle(handle, sparse.size, spec.stretch))
+                    Some(Stretches::from_handle(handle, turned.size, spec.stretch))
                 }
             };
-            let turned = sparse.operand();
-            aggregate::gradient(client, &turned, x.values, &x, stretches.as_ref())
+            let product = Product {
+                operand: own.operand(),
+                turned: turned.operand(),
+                entries: &entries.handle,
+                stretches: stretches.as_ref(),
+            };
+            aggregate::gradient(client, &product, x.values, &x)
         };
         let shape = rows.columns.shape();
         result(

@@ -1,0 +1,218 @@
+//! The gradient of compressed rows by terms: whatever parts they are written in, and the same bits in all of them.
+
+use bytemuck::cast_slice;
+use cubecl::{client::Client, server::Handle};
+use sparsek_kernels::{
+    KernelError,
+    aggregate::{self as kernel, Compressed, Csr, Operand, Partition, Product, Scales, Weights},
+};
+use sparsek_tests::{
+    backend::Backend,
+    element::Element,
+    runner::{Cases, Outcome, Verdict},
+};
+
+use crate::{
+    aggregate::{Factors, Problem, Shape},
+    kernels::refusal,
+};
+
+pub fn add(cases: &mut Cases, backend: &Backend) {
+    if backend.client.is_none() {
+        return;
+    }
+    for shape in [
+        Shape::Ragged,
+        Shape::Empty,
+        Shape::Hub,
+        Shape::Wide,
+        Shape::Nothing,
+        Shape::Cut,
+    ] {
+        for [width, k] in [
+            [1, 1],
+            [7, 3],
+            [33, 9],
+            [256, 16],
+            [300, 64],
+            [1024, 250],
+            [64, 0],
+        ] {
+            let name = format!("kernel/aggregate/terms/{shape:?}/{width}/{k}");
+            cases.add(backend, name.to_lowercase(), move |b| {
+                one::<f32>(b, shape, [width, k], Factors::All)
+            });
+        }
+    }
+    for factors in Factors::ALL {
+        let name = format!("kernel/aggregate/terms/factors/{factors:?}");
+        cases.add(backend, name.to_lowercase(), move |b| {
+            one::<f32>(b, Shape::Cut, [256, 32], factors)
+        });
+    }
+    cases.add(backend, "kernel/aggregate/terms/f64", |b| {
+        one::<f64>(b, Shape::Cut, [96, 20], Factors::All)
+    });
+    cases.check(backend, "kernel/aggregate/terms/f16", |b| {
+        match one::<half::f16>(b, Shape::Cut, [96, 20], Factors::Ones) {
+            Ok(Verdict::Skipped(_)) => Ok(()),
+            _ => Err("f16 is not refused".into()),
+        }
+    });
+}
+
+/// A pattern on a device, with its factors.
+struct OnDevice {
+    indptr: Handle,
+    indices: Handle,
+    entries: Handle,
+    rows: Handle,
+    cols: Handle,
+    partition: Partition,
+    size: [usize; 3],
+}
+
+impl OnDevice {
+    /// Of the columns of each row, with the number of each entry.
+    fn new<T: Element>(
+        client: &Client,
+        lines: &[Vec<[u32; 2]>],
+        [rows, cols]: [&[f64]; 2],
+    ) -> Result<Self, KernelError> {
+        let mut offsets = vec![0u32];
+        for line in lines {
+            offsets.push(offsets[offsets.len() - 1] + line.len() as u32);
+        }
+        let of_entries = |which: usize| {
+            let words = lines.iter().flatten().map(|entry| entry[which]).collect();
+            upload(client, words)
+        };
+        let mut on_device = Self {
+            indptr: upload(client, offsets),
+            indices: of_entries(0),
+            entries: of_entries(1),
+            rows: numbers::<T>(client, rows),
+            cols: numbers::<T>(client, cols),
+            partition: Partition::from_handle(client.empty(4), 0, 0),
+            size: [
+                lines.len(),
+                cols.len(),
+                lines.iter().map(Vec::len).sum::<usize>(),
+            ],
+        };
+        on_device.partition = Partition::new(client, &on_device.csr())?;
+        Ok(on_device)
+    }
+
+    fn csr(&self) -> Csr<'_> {
+        let [rows, cols, nnz] = self.size;
+        Csr {
+            indptr: &self.indptr,
+            indices: &self.indices,
+            rows,
+            cols,
+            nnz,
+        }
+    }
+
+    /// With those factors that there are.
+    fn operand<'a>(&'a self, weights: Option<Weights<'a>>, [rows, cols]: [bool; 2]) -> Operand<'a> {
+        Operand {
+            csr: self.csr(),
+            partition: &self.partition,
+            weights,
+            scales: Scales {
+                rows: rows.then_some(&self.rows),
+                cols: cols.then_some(&self.cols),
+            },
+        }
+    }
+}
+
+fn upload(client: &Client, data: Vec<u32>) -> Handle {
+    client.create_from_slice(cast_slice(if data.is_empty() { &[0] } else { &data }))
+}
+
+fn numbers<T: Element>(client: &Client, data: &[f64]) -> Handle {
+    let mut data: Vec<T> = data.iter().map(|&x| T::of(x)).collect();
+    if data.is_empty() {
+        data.push(T::of(0.0));
+    }
+    client.create_from_slice(cast_slice(&data))
+}
+
+/// In one part and in parts of few entries: against the oracle, and the same bits.
+fn one<T: Element>(
+    backend: &Backend,
+    shape: Shape,
+    sizes: [usize; 2],
+    factors: Factors,
+) -> Outcome {
+    if let Some(reason) = backend.lacks(T::dtype()) {
+        return Ok(Verdict::Skipped(reason));
+    }
+    let client = backend.client.as_ref().expect("a client");
+    let problem = Problem::new::<T>(shape, sizes, factors);
+    let csr = &problem.csr;
+    let mut lines = vec![Vec::new(); csr.rows];
+    let mut turned = vec![Vec::new(); csr.cols];
+    for (number, (row, column, _)) in csr.entries().enumerate() {
+        lines[row].push([column as u32, number as u32]);
+        turned[column].push([row as u32, number as u32]);
+    }
+    let [rows, cols] = [&problem.rows[..], &problem.cols[..]];
+    let own = OnDevice::new::<T>(client, &lines, [rows, cols]).map_err(|e| e.to_string())?;
+    let turned = OnDevice::new::<T>(client, &turned, [cols, rows]).map_err(|e| e.to_string())?;
+    let weights = numbers::<T>(client, &csr.weights);
+    let weighted = |entries| {
+        factors.weights().then_some(Weights {
+            values: &weights,
+            entries,
+        })
+    };
+    let scaled = [factors.rows(), factors.cols()];
+    let product = Product {
+        operand: own.operand(weighted(None), scaled),
+        turned: turned.operand(weighted(Some(&turned.entries)), [scaled[1], scaled[0]]),
+        entries: &turned.entries,
+        stretches: None,
+    };
+    let members = problem.members.iter().flatten();
+    let columns = upload(client, members.map(|&column| column as u32).collect());
+    let x = Compressed {
+        values: &columns,
+        columns: &columns,
+        dtype: T::elem_type(),
+        index: cubecl::ir::ElemType::UInt(cubecl::ir::UIntKind::U32),
+        k: problem.k,
+        width: problem.width,
+    };
+    let upstream = numbers::<T>(client, &problem.upstream);
+    let expected = problem.gradient_of_members();
+    let mut first: Option<Vec<f64>> = None;
+    // 97 entries at a time.
+    for scratch in [None, Some(97 * problem.k * size_of::<T>())] {
+        let gradient = match kernel::gradient_terms(client, &product, &upstream, &x, scratch) {
+            Ok(gradient) => gradient,
+            Err(error) => {
+                let refused = refusal(&error).map(Verdict::Skipped);
+                return refused.ok_or_else(|| error.to_string());
+            }
+        };
+        let bytes = client.read_one(gradient).map_err(|e| format!("{e:?}"))?;
+        let found: Vec<f64> = cast_slice::<u8, T>(&bytes)[..expected.values.len()]
+            .iter()
+            .map(|x| x.wide_f64())
+            .collect();
+        let epsilon = match size_of::<T>() {
+            8 => f64::EPSILON,
+            _ => f64::from(f32::EPSILON),
+        };
+        expected.check(&found, epsilon)?;
+        if first.as_ref().is_some_and(|first| *first != found) {
+            return Err("other bits in parts".into());
+        }
+        first = Some(found);
+    }
+    Ok(Verdict::Passed)
+}
