@@ -1,10 +1,12 @@
 //! Products with compressed rows: a plane adds the entries of an item into sums in shared memory.
 
+mod unit;
+
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
 use super::{
     Compressed, Csr, Operand,
-    entries::{Entries, Factors, row_factor},
+    entries::{Entries, row_factor},
     gather::Cut,
     packed::{self, Layout, pack},
     partition::Item,
@@ -57,6 +59,9 @@ const LARGE: usize = 64 << 10;
 /// Elements of a unit whose loads are under way at a time: 4 took 2.34, 3.29 and 6.15 ms for k = 16, 32 and 64 of 256 on a graph of
 /// Reddit's size, 8 2.38, 3.38 and 6.16; 7.20, 7.57 and 8.87, and 7.36, 7.84 and 8.41 on one of ogbn-products' size (NVIDIA H200).
 const FLIGHT: usize = 4;
+/// Entries of a team that are under way once fewer than that are left: with as many as before, checked, 4.56, 5.90 and 10.8 ms on a graph of
+/// ogbn-products' size, with 2 4.44, 5.78 and 9.00, with 1 4.48, 5.85 and 8.89 (NVIDIA H200).
+const TAIL: usize = 2;
 /// Most elements of a load: columns of one byte each are a word.
 const VECTOR: usize = 4;
 
@@ -176,7 +181,7 @@ pub(super) fn launch(
         } else {
             let units = partition.items() * x.width;
             let grid = Grid::elementwise(client, units, largest)?;
-            unit_kernel::launch_unchecked(
+            unit::unit_kernel::launch_unchecked(
                 client,
                 grid.count,
                 grid.dim,
@@ -259,61 +264,70 @@ fn plane_kernel<E: Float, S: Float, I: Numeric, N: Size>(
     let lane = UNIT_POS_X - team * shape.team;
     let first = own + (team * shape.team) as usize;
     let source = Entries::<E, S>::new(indices, weights, entries, cols, comptime!(shape.factors));
-    let stride = comptime!((shape.teams() * shape.flight) as i32);
     let mut entry = item.start + i32::cast_from(team);
-    // Teams go round together: they wait for each other.
-    let rounds = (item.end - item.start + comptime!(stride - 1)) / stride;
-    for _round in 0..rounds {
-        let mut terms = Array::<S>::new(comptime!(shape.flight * shape.members * shape.vector));
-        let mut places = Array::<u32>::new(comptime!(shape.flight * shape.members * shape.vector));
-        #[unroll]
-        for i in 0..shape.flight {
-            let at = entry + comptime!((i * teams) as i32);
-            // Past the end the last entry is read again, for nothing.
-            let read = min(at, item.end - 1);
-            let column = source.column(read);
-            let factor = source.factor(read, column);
-            let of_values = column * value_stride;
-            let of_columns = column * column_stride + offset;
+    let tail = comptime!(shape.flight.min(TAIL));
+    // First as many entries at a time as are under way, then fewer, the last perhaps for nothing.
+    #[unroll]
+    for phase in 0..comptime!(if tail < shape.flight { 2usize } else { 1usize }) {
+        let rest = comptime!(phase == 1 || tail == shape.flight);
+        let flight = comptime!(if rest { tail } else { shape.flight });
+        let stride = comptime!((shape.teams() * flight) as i32);
+        let left = item.end - (entry - i32::cast_from(team));
+        // Teams go round together: they wait for each other.
+        let rounds = if comptime!(rest) {
+            (left + comptime!(stride - 1)) / stride
+        } else {
+            left / stride
+        };
+        for _round in 0..rounds {
+            let mut terms = Array::<S>::new(comptime!(flight * shape.members * shape.vector));
+            let mut places = Array::<u32>::new(comptime!(flight * shape.members * shape.vector));
             #[unroll]
-            for m in 0..shape.members {
-                let own = lane + comptime!(m as u32 * shape.team);
-                let load = if comptime!(shape.full) {
-                    own
+            for i in 0..flight {
+                let at = entry + comptime!((i * teams) as i32);
+                // Past the end the last entry is read again, for nothing.
+                let read = if comptime!(rest) {
+                    min(at, item.end - 1)
                 } else {
-                    min(own, loads - 1)
+                    at
                 };
-                let value = values[of_values + load as usize];
-                let place = columns[of_columns + load as usize];
+                let column = source.column(read);
+                let factor = source.factor(read, column);
+                let of_values = column * value_stride;
+                let of_columns = column * column_stride + offset;
                 #[unroll]
-                for v in 0..shape.vector {
-                    let value = S::cast_from(value.extract(v));
-                    let term = if comptime!(shape.factors.any()) {
-                        factor * value
+                for m in 0..shape.members {
+                    let own = lane + comptime!(m as u32 * shape.team);
+                    let load = if comptime!(shape.full) {
+                        own
                     } else {
-                        value
+                        min(own, loads - 1)
                     };
-                    let slot = comptime!((i * shape.members + m) * shape.vector + v);
-                    terms[slot] = select(at < item.end, term, S::new(0.0));
-                    places[slot] = sums::place(u32::cast_from(place.extract(v)), shape);
+                    let value = values[of_values + load as usize];
+                    let place = columns[of_columns + load as usize];
+                    #[unroll]
+                    for v in 0..shape.vector {
+                        let value = S::cast_from(value.extract(v));
+                        let term = if comptime!(shape.factors.any()) {
+                            factor * value
+                        } else {
+                            value
+                        };
+                        let slot = comptime!((i * shape.members + m) * shape.vector + v);
+                        terms[slot] = if comptime!(rest) {
+                            select(at < item.end, term, S::new(0.0))
+                        } else {
+                            term
+                        };
+                        places[slot] = sums::place(u32::cast_from(place.extract(v)), shape);
+                    }
                 }
             }
-        }
-        #[unroll]
-        for i in 0..shape.flight {
             #[unroll]
-            for m in 0..shape.members {
-                if comptime!(shape.full) {
-                    sums::add::<S>(
-                        &mut sums,
-                        first,
-                        &terms,
-                        &places,
-                        comptime!(i * shape.members + m),
-                        shape.vector,
-                    );
-                } else {
-                    if lane + comptime!(m as u32 * shape.team) < loads {
+            for i in 0..flight {
+                #[unroll]
+                for m in 0..shape.members {
+                    if comptime!(shape.full) {
                         sums::add::<S>(
                             &mut sums,
                             first,
@@ -322,12 +336,23 @@ fn plane_kernel<E: Float, S: Float, I: Numeric, N: Size>(
                             comptime!(i * shape.members + m),
                             shape.vector,
                         );
+                    } else {
+                        if lane + comptime!(m as u32 * shape.team) < loads {
+                            sums::add::<S>(
+                                &mut sums,
+                                first,
+                                &terms,
+                                &places,
+                                comptime!(i * shape.members + m),
+                                shape.vector,
+                            );
+                        }
                     }
                 }
+                sync_plane();
             }
-            sync_plane();
+            entry += stride;
         }
-        entry += stride;
     }
 
     sums::collect::<S>(&mut sums, own, shape);
@@ -344,67 +369,5 @@ fn plane_kernel<E: Float, S: Float, I: Numeric, N: Size>(
             partials[item.slot as usize * comptime!(shape.width) + column] = sum;
         }
         column += comptime!(shape.plane as usize);
-    }
-}
-
-/// A unit for each element of an item, which looks for its column in every entry: without planes or shared memory.
-#[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(
-    clippy::too_many_arguments,
-    reason = "two matrices, one with its factors"
-)]
-fn unit_kernel<E: Float, S: Float, I: Numeric>(
-    parts: &[i32],
-    indices: &[i32],
-    weights: &[E],
-    entries: &[i32],
-    rows: &[S],
-    cols: &[S],
-    values: &[E],
-    columns: &[I],
-    output: &mut [E],
-    partials: &mut [S],
-    items: usize,
-    k: u32,
-    width: usize,
-    #[comptime] factors: Factors,
-    #[define(E, S, I)] _dtypes: [ElemType; 3],
-) {
-    let number = ABSOLUTE_POS / width;
-    let place = ABSOLUTE_POS - number * width;
-    if number >= items {
-        terminate!();
-    }
-    let item = Item::read(parts, number);
-    if item.row < 0 {
-        terminate!();
-    }
-    let source = Entries::<E, S>::new(indices, weights, entries, cols, factors);
-    let mut sum = S::new(0.0);
-    let mut entry = item.start;
-    while entry < item.end {
-        let column = source.column(entry);
-        let start = column * k as usize;
-        // The last of the columns that is not after this one.
-        let mut low = 0u32;
-        let mut high = k;
-        while high - low > 1 {
-            let middle = low + (high - low) / 2;
-            if usize::cast_from(columns[start + middle as usize]) <= place {
-                low = middle;
-            } else {
-                high = middle;
-            }
-        }
-        if usize::cast_from(columns[start + low as usize]) == place {
-            sum += source.factor(entry, column) * S::cast_from(values[start + low as usize]);
-        }
-        entry += 1;
-    }
-    let row = item.row as usize;
-    if item.slot < 0 {
-        output[row * width + place] = E::cast_from(sum * row_factor::<S>(rows, row, factors));
-    } else {
-        partials[item.slot as usize * width + place] = sum;
     }
 }
