@@ -1,7 +1,10 @@
 //! Top-k of a vector in shards against the oracle. They go round all devices of the backend; where it has one, shards on it stand for
 //! several.
 
-use burn::tensor::{DType, Device, Float, Int, Tensor, TensorData, kind::Ordered};
+use burn::tensor::{
+    DType, Device, Float, Int, Tensor, TensorData,
+    kind::{Ordered, Transaction},
+};
 use sparsek::topk::{Method, ShardedError, TopkOptions, topk_sharded};
 use sparsek_kernels::topk as kernel;
 use sparsek_tests::backend::{Backend, Kind};
@@ -66,7 +69,7 @@ fn shards<T: Element, K: Ordered>(
         .collect()
 }
 
-fn check<T: Element, K: Ordered>(
+fn check<T: Element, K: Ordered + Transaction>(
     backend: &Backend,
     matrix: &Matrix<T>,
     cut: &[usize],

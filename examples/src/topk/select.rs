@@ -1,7 +1,10 @@
 //! The selection, a chunk of the vector at a time.
 use std::error::Error;
 
-use burn::tensor::{DType, Device, Float, Int, Tensor, TensorData, kind::Ordered};
+use burn::tensor::{
+    DType, Device, Float, Int, Tensor, TensorData,
+    kind::{Ordered, Transaction},
+};
 use sparsek::topk::{TopkOptions, topk_sharded};
 
 use crate::npy::{Best, Vector};
@@ -42,7 +45,7 @@ pub fn select(
 }
 
 /// Cuts every chunk over the devices. The best so far stand before the next chunk as one more shard.
-fn by_tensors<K: Ordered>(
+fn by_tensors<K: Ordered + Transaction>(
     vector: &Vector,
     request: &Request,
     devices: &[Device],
