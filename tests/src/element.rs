@@ -3,7 +3,7 @@
 use std::cmp::Ordering;
 use std::fmt::Debug;
 
-use burn::tensor::kind::{Ordered, Transaction};
+use burn::tensor::kind::Ordered;
 use burn::tensor::{Float, Int};
 use cubecl::ir::{ElemType, FloatKind, IntKind, UIntKind};
 use half::{bf16, f16};
@@ -13,7 +13,7 @@ pub trait Element: bytemuck::Pod + Debug + Send + Sync + burn::tensor::Element {
     /// The type of thresholds: f32 for f32, f16 and bf16, f64 for f64, i128 for the integers.
     type Wide: Wide;
     /// Burn's kind of the tensors that hold it.
-    type Kind: Ordered + Transaction;
+    type Kind: Ordered;
     /// Name in case names.
     const NAME: &'static str;
     /// Whether this is a floating point type.

@@ -1,10 +1,7 @@
 //! Top-k of a vector in shards against the oracle. They go round all devices of the backend; where it has one, shards on it stand for
 //! several.
 
-use burn::tensor::{
-    DType, Device, Float, Int, Tensor, TensorData,
-    kind::{Ordered, Transaction},
-};
+use burn::tensor::{DType, Device, Float, Int, Tensor, TensorData, kind::Ordered};
 use sparsek::topk::{Method, ShardedError, TopkOptions, topk_sharded};
 use sparsek_kernels::topk as kernel;
 use sparsek_tests::backend::{Backend, Kind};
@@ -69,7 +66,7 @@ fn shards<T: Element, K: Ordered>(
         .collect()
 }
 
-fn check<T: Element, K: Ordered + Transaction>(
+fn check<T: Element, K: Ordered>(
     backend: &Backend,
     matrix: &Matrix<T>,
     cut: &[usize],

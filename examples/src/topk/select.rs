@@ -1,10 +1,7 @@
 //! The selection, a chunk of the vector at a time.
 use std::error::Error;
 
-use burn::tensor::{
-    DType, Device, Float, Int, Tensor, TensorData,
-    kind::{Ordered, Transaction},
-};
+use burn::tensor::{DType, Device, Float, Int, Tensor, TensorData, kind::Ordered};
 use sparsek::topk::{TopkOptions, topk_sharded};
 
 use crate::npy::{Best, Vector};
@@ -45,7 +42,7 @@ pub fn select(
 }
 
 /// Cuts every chunk over the devices. The best so far stand before the next chunk as one more shard.
-fn by_tensors<K: Ordered + Transaction>(
+fn by_tensors<K: Ordered>(
     vector: &Vector,
     request: &Request,
     devices: &[Device],

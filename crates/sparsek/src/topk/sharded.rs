@@ -1,26 +1,88 @@
 //! Top-k of one vector that is cut over several devices.
 
-mod error;
-mod list;
-
 use burn::{
     backend::Dispatch,
-    tensor::{
-        DType, Device, Int, IntDType, Tensor,
-        kind::{Ordered, Transaction},
-    },
+    tensor::{DType, Device, ExecutionError, Int, IntDType, Tensor, kind::Ordered},
 };
-use rayon::prelude::*;
-
-pub use error::ShardedError;
-use error::name;
-use list::{List, Part, gathered};
 
 use super::{Method, TopkOptions, select};
 use crate::ops::{Lengths, TopkSpec};
 
 /// Most lists that are merged in one step.
 const MERGED: usize = 4;
+/// Lists that go from device to device are filled up to a multiple of so many elements: collectives take as many as the buffer has, which
+/// may be longer than the tensor, and wait without end where sender and receiver do not agree.
+const BLOCK: usize = 256;
+
+/// A refused or failed [`topk_sharded`].
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ShardedError {
+    /// There is no shard, so no device for the result.
+    #[error("topk_sharded: there are no shards")]
+    NoShards,
+    /// More members asked than the shards have elements.
+    #[error("topk_sharded: k = {k} is greater than the {length} elements of all shards")]
+    KTooLarge {
+        /// Members asked.
+        k: usize,
+        /// Elements of all shards.
+        length: usize,
+    },
+    /// The shards do not have one dtype.
+    #[error("topk_sharded: shard {shard} has dtype {found:?}, the first has {first:?}")]
+    MixedDtypes {
+        /// Which shard.
+        shard: usize,
+        /// Dtype of the first shard.
+        first: DType,
+        /// Dtype of this one.
+        found: DType,
+    },
+    /// Some shards are on autodiff devices and some are not.
+    #[error("topk_sharded: shard {shard} and the first are not both on autodiff devices")]
+    MixedAutodiff {
+        /// Which shard.
+        shard: usize,
+    },
+    /// The operation does not exist for this dtype, or the device lacks it.
+    #[error("topk_sharded: dtype {dtype:?} is not supported by this operation or by {device}")]
+    Dtype {
+        /// Dtype of the shards.
+        dtype: DType,
+        /// The device of the shard.
+        device: String,
+    },
+    /// A vector in shards has no other than exact members.
+    #[error("topk_sharded: method {method:?} is not supported (supported: Exact)")]
+    Method {
+        /// Method asked.
+        method: Method,
+    },
+    /// The options name another dimension than the only one.
+    #[error("topk_sharded: dimension {dim} is out of range for a vector (expected -1 or 0)")]
+    Dimension {
+        /// Dimension asked.
+        dim: isize,
+    },
+    /// The indices need 64 bits, which a device lacks.
+    #[error("topk_sharded: {length} elements need indices of 64 bits, which {device} lacks")]
+    IndexDtype {
+        /// Elements of all shards.
+        length: usize,
+        /// The device.
+        device: String,
+    },
+    /// A device failed while it selected from its shard.
+    #[error("topk_sharded: {device} failed: {reason}")]
+    Device {
+        /// The device.
+        device: String,
+        /// What the runtime reports.
+        reason: String,
+    },
+}
+
 /// The `k` greatest (or least) elements of one vector that is cut over several devices, and their positions in it.
 ///
 /// Every device selects from its own shards; all of these selections are launched before any is waited for. What goes
@@ -81,7 +143,7 @@ const MERGED: usize = 4;
 /// # Ok(())
 /// # }
 /// ```
-pub fn topk_sharded<K: Ordered + Transaction>(
+pub fn topk_sharded<K: Ordered>(
     shards: Vec<Tensor<1, K>>,
     options: &TopkOptions,
 ) -> Result<(Tensor<1, K>, Tensor<1, Int>), ShardedError> {
@@ -92,8 +154,22 @@ pub fn topk_sharded<K: Ordered + Transaction>(
         let none = request.best(shards[0].clone().slice(0..0), false);
         return Ok((none.values, none.indices));
     }
-    let parts = request.parts(shards, &primary, parts)?;
-    let best = request.merge_all(parts, &primary)?;
+    let mut first = 0;
+    let mut lists = Vec::with_capacity(parts);
+    for shard in shards {
+        let length = shard.dims()[0];
+        if length > 0 {
+            let device = shard.device();
+            let best = request.best(shard, options.sorted && parts == 1);
+            lists.push(best.after(first));
+            // What is asked of a device may be held back until it is waited for.
+            if parts > 1 {
+                device.flush().map_err(|error| failed(&device, error))?;
+            }
+        }
+        first += length as i64;
+    }
+    let best = request.merge_all(lists, &primary)?;
     Ok((best.values, best.indices))
 }
 
@@ -106,11 +182,10 @@ struct Request {
     index: IntDType,
 }
 
-/// A shard, which of them it is, and its first place in the whole vector.
-struct Shard<K: Ordered> {
-    number: usize,
-    first: i64,
-    x: Tensor<1, K>,
+/// Members and their places in the whole vector, in the order of these.
+struct List<K: Ordered> {
+    values: Tensor<1, K>,
+    indices: Tensor<1, Int>,
 }
 
 impl Request {
@@ -127,72 +202,20 @@ impl Request {
         List { values, indices }
     }
 
-    /// The best of each shard that has elements, in their order. Every device has a thread: what is asked of it may be held back until
-    /// it is waited for, and what one thread asks of many devices they get one after the other.
-    fn parts<K: Ordered + Transaction>(
-        &self,
-        shards: Vec<Tensor<1, K>>,
-        primary: &Device,
-        count: usize,
-    ) -> Result<Vec<Part<K>>, ShardedError> {
-        let mut of_devices: Vec<(Device, Vec<Shard<K>>)> = Vec::new();
-        let mut first = 0;
-        for (number, x) in shards.into_iter().enumerate() {
-            let (device, length) = (x.device(), x.dims()[0]);
-            let shard = Shard { number, first, x };
-            first += length as i64;
-            if length == 0 {
-                continue;
-            }
-            match of_devices.iter_mut().find(|(known, _)| *known == device) {
-                Some((_, shards)) => shards.push(shard),
-                None => of_devices.push((device, vec![shard])),
-            }
-        }
-        // Lists that are merged at once are read by the threads, too.
-        let reads = count <= MERGED && !primary.is_autodiff();
-        let of_device = |(device, shards): (Device, Vec<Shard<K>>)| {
-            let select = |shard: Shard<K>| {
-                let best = self.best(shard.x, self.sorted && count == 1);
-                (shard.number, best.after(shard.first))
-            };
-            let lists: Vec<_> = shards.into_iter().map(select).collect();
-            if count > 1 {
-                let flushed = device.flush();
-                flushed.map_err(|error| ShardedError::of(&device, &error))?;
-            }
-            let part = |(number, list): (usize, List<K>)| {
-                Ok((
-                    number,
-                    match reads && device != *primary {
-                        true => Part::Read(list.read()?),
-                        false => Part::There(Box::new(list)),
-                    },
-                ))
-            };
-            lists.into_iter().map(part).collect::<Result<Vec<_>, _>>()
-        };
-        let found: Result<Vec<_>, _> = match of_devices.len() {
-            1 => of_devices.into_iter().map(of_device).collect(),
-            _ => of_devices.into_par_iter().map(of_device).collect(),
-        };
-        let mut parts: Vec<_> = found?.into_iter().flatten().collect();
-        parts.sort_unstable_by_key(|(number, _)| *number);
-        Ok(parts.into_iter().map(|(_, part)| part).collect())
-    }
-
     /// The best of neighbouring lists.
-    fn merge<K: Ordered + Transaction>(
+    fn merge<K: Ordered>(
         &self,
-        parts: Vec<Part<K>>,
+        lists: Vec<List<K>>,
         device: &Device,
         sorted: bool,
     ) -> Result<List<K>, ShardedError> {
-        let lists = gathered(parts, device)?;
-        let (values, indices) = lists
-            .into_iter()
-            .map(|list| (list.values, list.indices))
-            .unzip();
+        let mut values = Vec::with_capacity(lists.len());
+        let mut indices = Vec::with_capacity(lists.len());
+        for list in lists {
+            let list = list.to(device)?;
+            values.push(list.values);
+            indices.push(list.indices);
+        }
         // Equal values stand in the order of their indices, so that the first of them have the lowest.
         let best = self.best(Tensor::cat(values, 0), sorted);
         Ok(List {
@@ -202,30 +225,87 @@ impl Request {
     }
 
     /// The best of all lists, by pairs while there are many.
-    fn merge_all<K: Ordered + Transaction>(
+    fn merge_all<K: Ordered>(
         &self,
-        mut parts: Vec<Part<K>>,
+        mut lists: Vec<List<K>>,
         primary: &Device,
     ) -> Result<List<K>, ShardedError> {
-        while parts.len() > MERGED {
-            let mut merged = Vec::with_capacity(parts.len().div_ceil(2));
-            let mut rest = parts.into_iter();
+        while lists.len() > MERGED {
+            let mut merged = Vec::with_capacity(lists.len().div_ceil(2));
+            let mut rest = lists.into_iter();
             while let Some(left) = rest.next() {
                 merged.push(match rest.next() {
                     Some(right) => {
-                        let device = left.device_or(primary);
-                        Part::There(Box::new(self.merge(vec![left, right], &device, false)?))
+                        let device = left.values.device();
+                        self.merge(vec![left, right], &device, false)?
                     }
                     None => left,
                 });
             }
-            parts = merged;
+            lists = merged;
         }
-        match parts.len() {
-            1 => Ok(gathered(parts, primary)?.remove(0)),
-            _ => self.merge(parts, primary, self.sorted),
+        if lists.len() == 1 {
+            return lists.remove(0).to(primary);
         }
+        self.merge(lists, primary, self.sorted)
     }
+}
+
+impl<K: Ordered> List<K> {
+    /// The same, counted from the start of the whole vector.
+    fn after(self, first: i64) -> Self {
+        let indices = match first {
+            0 => self.indices,
+            first => self.indices.add_scalar(first),
+        };
+        Self { indices, ..self }
+    }
+
+    /// The same on a device, by way of the host, which learns whether the one that it leaves has failed. Where gradients are to come back,
+    /// from device to device.
+    fn to(self, device: &Device) -> Result<Self, ShardedError> {
+        let from = self.values.device();
+        if from == *device {
+            return Ok(self);
+        }
+        let of_device = |error| failed(&from, error);
+        let dtypes = (self.values.dtype(), self.indices.dtype());
+        let indices = self.indices.try_into_data().map_err(of_device)?;
+        let indices = Tensor::from_data(indices, (device, dtypes.1));
+        if from.is_autodiff() {
+            let values = moved(self.values, device)?;
+            return Ok(Self { values, indices });
+        }
+        let values = self.values.try_into_data().map_err(of_device)?;
+        Ok(Self {
+            values: Tensor::from_data(values, (device, dtypes.0)),
+            indices,
+        })
+    }
+}
+
+/// A list that has been computed, on another device. It is there when this returns, as its old place may be written to then.
+fn moved<K: Ordered>(list: Tensor<1, K>, device: &Device) -> Result<Tensor<1, K>, ShardedError> {
+    let length = list.dims()[0];
+    // At least one, so that the list has a buffer of its own.
+    let rest = BLOCK - length % BLOCK;
+    let zeros = Tensor::zeros([rest], (&list.device(), list.dtype()));
+    let whole = Tensor::cat(vec![list, zeros], 0);
+    let moved = whole.clone().to_device(device);
+    device.sync().map_err(|error| failed(device, error))?;
+    drop(whole);
+    Ok(moved.slice(0..length))
+}
+
+fn failed(device: &Device, error: ExecutionError) -> ShardedError {
+    ShardedError::Device {
+        device: name(device),
+        reason: error.to_string(),
+    }
+}
+
+fn name(device: &Device) -> String {
+    format!("{device:?}")
 }
 
 fn check<K: Ordered>(
@@ -308,7 +388,7 @@ mod tests {
         let far = (1i64 << 53) + 1;
         let lists = (0..6).map(|i| {
             let x = Tensor::<1>::from_floats([1.0, i as f32, 5.0], &device);
-            Part::There(Box::new(request.best(x, false).after(i * far)))
+            request.best(x, false).after(i * far)
         });
         let best = request.merge_all(lists.collect(), &device).unwrap();
         let found: Vec<i64> = best.indices.into_data().iter::<i64>().collect();
