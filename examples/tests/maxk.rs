@@ -46,6 +46,11 @@ fn a_run_that_is_resumed_reaches_the_figures_of_a_whole_one() {
         folder.runs(&format!("{train} --epochs 12 --log whole.jsonl"));
         let saved = format!("{train} --checkpoint {model} --log {model}.jsonl");
         folder.runs(&format!("{saved} --epochs 7"));
+        // Of a run that was killed two epochs after the last that it saved, while it wrote a line.
+        let file = folder.path.join(format!("{model}.jsonl"));
+        let mut text = fs::read_to_string(&file).unwrap();
+        text.push_str("{\"epoch\":8}\n{\"epoch\":9}\n{\"activation\":\"maxk");
+        fs::write(&file, text).unwrap();
         folder.runs(&format!("{saved} --epochs 12 --resume"));
         let (whole, mut parts) = (
             log(&folder, "whole.jsonl"),
@@ -93,6 +98,23 @@ fn a_comparison_is_a_table_and_a_figure_and_is_not_repeated() {
     };
     assert_eq!(rows(&folder.runs(&compare)), rows(&table));
     assert_eq!(log(&folder, "runs.jsonl"), runs);
+    // Whatever else the result depends on makes other runs.
+    let log_of = |options: &str| {
+        folder.runs(&format!(
+            "compare {SMALL} --models sage --early 2 --seeds 1 --epochs 3 --log other.jsonl {options}"
+        ));
+        let lines = log(&folder, "other.jsonl");
+        lines.iter().filter(|line| line["summary"] == true).count()
+    };
+    for (options, runs) in [
+        ("", 3),
+        ("--self-loops", 6),
+        ("--features rows", 9),
+        ("--batches clusters --parts 4 --together 2", 12),
+        ("", 12),
+    ] {
+        assert_eq!(log_of(options), runs, "{options}");
+    }
     // Times of other runs, here the same, and of runs of which some are missing.
     let timed = format!("{compare} --times runs.jsonl");
     assert_eq!(rows(&folder.runs(&timed)), rows(&table));

@@ -5,8 +5,10 @@ use bytemuck::cast_slice;
 use cubecl::{client::Client, ir::ElemType, prelude::*, server::Handle};
 use sparsek::sparse::{Adjacency, Scaling, sparse_topk, spmm_compressed_with, spmm_with};
 use sparsek::topk::Method;
+use sparsek_kernels::KernelError;
 use sparsek_kernels::aggregate::{
-    self as kernel, Compressed, Csr, Operand, Partition, ROUTINES, Routine, Scales, Weights,
+    self as kernel, Compressed, Csr, MAX_ENTRIES, Operand, Partition, ROUTINES, Routine, Scales,
+    Weights,
 };
 use sparsek_kernels::topk::{Rows, TopkOptions};
 use sparsek_tests::backend::Backend;
@@ -256,6 +258,16 @@ fn slices(backend: &Backend) -> Outcome {
 /// Items cover each row once, in order of length; those of a cut row are told again beside them.
 fn partition(backend: &Backend) -> Result<(), String> {
     let client = backend.client.as_ref().expect("a client");
+    let entries = MAX_ENTRIES + 1;
+    let spare = client.empty(4);
+    let many = Partition::new(client, &pattern_of(&spare, &spare, [1, 1, entries]));
+    let refused = KernelError::TooManyEntries {
+        entries,
+        limit: MAX_ENTRIES,
+    };
+    if many.as_ref().err() != Some(&refused) {
+        return Err(format!("{entries} entries: {many:?}"));
+    }
     for shape in [
         Shape::Ragged,
         Shape::Empty,

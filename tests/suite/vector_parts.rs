@@ -2,7 +2,7 @@
 
 use sparsek_kernels::KernelError;
 use sparsek_kernels::topk::{
-    Filter, Subrange, TopkOptions, TopkStream, VectorOptions, WorkloadStats, topk,
+    Filter, Subrange, TopkOptions, TopkStream, VectorOptions, WorkloadStats, topk, topk_vector,
     topk_vector_stats,
 };
 use sparsek_tests::backend::Backend;
@@ -33,6 +33,12 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
             streams(b, part)
         });
     }
+    cases.add(backend, "kernel/vector/stream/forced", forced_streams);
+    cases.add(
+        backend,
+        "kernel/vector/more-delegates-than-elements",
+        all_delegates,
+    );
     cases.check(backend, "kernel/vector/stream/errors", stream_errors);
 }
 
@@ -157,6 +163,77 @@ fn streams(backend: &Backend, part: usize) -> Outcome {
                     let values: Vec<f32> = bytemuck::pod_collect_to_vec(&best.values);
                     let places: Vec<i64> = best.indices.iter().map(|&at| at as i64).collect();
                     verify::selection(&matrix, &asked, Some(&values), &places)?;
+                    check.check.passed += 1;
+                }
+                Err(error) => check.check.refuse(error)?,
+            }
+        }
+    }
+    check.end()
+}
+
+/// Options that do for parts, but not for the best of them, which are merged.
+fn forced_streams(backend: &Backend) -> Outcome {
+    let mut check = Vectors::new(backend);
+    let client = check.check.client();
+    let (k, part) = (50, 8000);
+    let matrix = Matrix::<f32>::of(Distribution::Eight, 1, 3 * part, 3);
+    for (subrange, delegates, filter) in [
+        (Subrange::Auto, 1, Filter::On),
+        (Subrange::Auto, 2, Filter::Auto),
+        (Subrange::Exponent(4), 1, Filter::Auto),
+    ] {
+        let options = VectorOptions {
+            subrange,
+            delegates,
+            filter,
+            ..VectorOptions::new(k)
+        };
+        let mut stream = TopkStream::new(client, f32::elem_type(), options);
+        let mut parts = matrix.data.chunks(part);
+        let pushed = parts.try_for_each(|part| stream.push(bytemuck::cast_slice(part)));
+        match pushed.and_then(|()| stream.finish()) {
+            Ok(best) => {
+                let values: Vec<f32> = bytemuck::pod_collect_to_vec(&best.values);
+                let places: Vec<i64> = best.indices.iter().map(|&at| at as i64).collect();
+                verify::selection(&matrix, &TopkOptions::new(k), Some(&values), &places)?;
+                check.check.passed += 1;
+            }
+            Err(error) => check.check.refuse(error)?,
+        }
+    }
+    check.end()
+}
+
+/// More delegates asked of a subrange than it has elements, which are all as small as can be.
+fn all_delegates(backend: &Backend) -> Outcome {
+    let mut check = Vectors::new(backend);
+    let client = check.check.client();
+    for (length, exponent, delegates, k) in [
+        (10, 0, 2, 5),
+        (3, 4, 4, 3),
+        (9, 1, 3, 7),
+        (5000, 1, 4, 1500),
+        (5000, 0, 3, 1500),
+    ] {
+        let least = vec![f32::NEG_INFINITY; length];
+        let input = client.create_from_slice(bytemuck::cast_slice(&least));
+        for filter in [Filter::On, Filter::Off] {
+            let options = VectorOptions {
+                subrange: Subrange::Exponent(exponent),
+                delegates,
+                filter,
+                ..VectorOptions::new(k)
+            };
+            match topk_vector(client, &input, f32::elem_type(), length, &options, I64) {
+                Ok(selected) => {
+                    let positions = read_positions(client, selected.indices, I64, k);
+                    let first: Vec<i64> = (0..k as i64).collect();
+                    if positions != first {
+                        return Err(format!(
+                            "{length} elements, 2^{exponent}, {delegates}: {positions:?}"
+                        ));
+                    }
                     check.check.passed += 1;
                 }
                 Err(error) => check.check.refuse(error)?,

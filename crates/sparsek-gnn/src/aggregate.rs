@@ -162,6 +162,24 @@ pub fn aggregate_weighted_normalised(
     target.into_iter().fold(y, |y, factor| y * factor)
 }
 
+/// [`aggregate_weighted_normalised`] of compressed rows, which are not made dense. Differentiable in the kept values and in the weights.
+///
+/// # Panics
+/// As [`aggregate_weighted`].
+pub fn aggregate_weighted_normalised_compressed(
+    graph: &Graph,
+    norm: Norm,
+    weights: Tensor<1>,
+    x: &Compressed,
+) -> Tensor<2> {
+    let [source, target] = weighted_norm(graph, norm, &weights);
+    let x = source
+        .into_iter()
+        .fold(x.clone(), |x, factor| x.map(|values| values * factor));
+    let y = compressed(graph, &x, &Scaling::default().with_weights(weights));
+    target.into_iter().fold(y, |y, factor| y * factor)
+}
+
 /// Factors [nodes, 1] of sources and of targets, of weights on a device.
 fn weighted_norm(graph: &Graph, norm: Norm, weights: &Tensor<1>) -> [Option<Tensor<2>>; 2] {
     let device = weights.device();

@@ -82,6 +82,14 @@ pub enum KernelError {
         /// The device's limit in bytes.
         limit: u64,
     },
+    /// More entries of a sparse matrix than are supported.
+    #[error("{entries} entries are more than the limit of {limit}")]
+    TooManyEntries {
+        /// Entries of the matrix.
+        entries: usize,
+        /// The most entries supported.
+        limit: usize,
+    },
     /// More than 2^32 elements on a device without 64-bit addresses.
     #[error("{elements} elements need 64-bit addresses, which the device ({runtime}) lacks")]
     AddressWidth {

@@ -97,6 +97,19 @@ fn gcn(cases: &mut Cases, backend: &Backend) {
                 .with_improved(true)
                 .init(device)
         },
+        forward: |layer, graph, x, _| layer.forward(graph, x),
+        expected: |inputs| {
+            let looped = layers::with_loops(&inputs.edges(false), 2.0);
+            layer(inputs, &looped, layers::Norm::Both)
+        },
+    };
+    add_subject(cases, backend, "gcn/improved", subject);
+    let subject = Subject {
+        make: |device| {
+            GcnConvConfig::new(WIDTH, OUT)
+                .with_improved(true)
+                .init(device)
+        },
         forward: |layer, graph, x, weights| layer.forward_weighted(graph, x, weights),
         expected: |inputs| {
             let looped = layers::with_loops(&inputs.edges(true), 2.0);
@@ -217,12 +230,7 @@ fn compressed(cases: &mut Cases, backend: &Backend) {
             layer.forward_compressed(graph, &sparse_topk(x, KEPT, Method::Exact))
         },
         expected: |inputs| {
-            let looped = layers::with_loops(&inputs.edges(false), 1.0);
-            let weigh = |(s, t, _)| (s, t, if s == t { 2.0 } else { 1.0 });
-            let looped = Edges {
-                list: looped.list.into_iter().map(weigh).collect(),
-                ..looped
-            };
+            let looped = layers::with_loops(&inputs.edges(false), 2.0);
             let x = layers::keep(&inputs.x(), KEPT);
             let joined = layers::propagate(&looped, &x, layers::Norm::Both);
             let p = &inputs.parameters;
@@ -230,6 +238,26 @@ fn compressed(cases: &mut Cases, backend: &Backend) {
         },
     };
     add_subject(cases, backend, "gcn/compressed", subject);
+    let subject = Subject {
+        make: |device| {
+            GcnConvConfig::new(WIDTH, OUT)
+                .with_improved(true)
+                .init(device)
+        },
+        forward: |layer, graph, x, weights| {
+            let kept = sparse_topk(x, KEPT, Method::Exact);
+            layer.forward_weighted_compressed(graph, &kept, weights)
+        },
+        expected: |inputs| {
+            let looped = layers::with_loops(&inputs.edges(true), 2.0);
+            let x = layers::keep(&inputs.x(), KEPT);
+            let joined = layers::propagate(&looped, &x, layers::Norm::Both);
+            let p = &inputs.parameters;
+            layers::linear(&joined, &p[0], &p[1], OUT)
+        },
+    };
+    add_subject(cases, backend, "gcn/compressed-weighted", subject);
+    compressed_norms(cases, backend);
     let subject = Subject {
         make: |device| GinConvConfig::new().with_train_eps(true).init(device),
         forward: |layer, graph, x, _| {
@@ -242,4 +270,85 @@ fn compressed(cases: &mut Cases, backend: &Backend) {
         },
     };
     add_subject(cases, backend, "gin/compressed", subject);
+    let subject = Subject {
+        make: |device| {
+            let mlp = GinMlpConfig::new(WIDTH, 5, OUT);
+            GinConvConfig::new().with_mlp(Some(mlp)).init(device)
+        },
+        forward: |layer, graph, x, _| {
+            layer.forward_compressed(graph, &sparse_topk(x, KEPT, Method::Exact))
+        },
+        expected: |inputs| {
+            let (p, x) = (&inputs.parameters, layers::keep(&inputs.x(), KEPT));
+            let sum = layers::add(&layers::join(&inputs.edges(false), &x, Join::Sum), &x);
+            let hidden = layers::relu(&layers::linear(&sum, &p[0], &p[1], 5));
+            layers::linear(&hidden, &p[2], &p[3], OUT)
+        },
+    };
+    add_subject(cases, backend, "gin/compressed-mlp", subject);
+}
+
+/// GCN's other norms, and SAGE's other aggregators.
+fn compressed_norms(cases: &mut Cases, backend: &Backend) {
+    fn gcn(inputs: &Inputs, norm: layers::Norm) -> Matrix {
+        let (p, x) = (&inputs.parameters, layers::keep(&inputs.x(), KEPT));
+        let joined = layers::propagate(&inputs.edges(false), &x, norm);
+        layers::linear(&joined, &p[0], &p[1], OUT)
+    }
+    type Subjects<M> = (&'static str, fn(&Device) -> M, fn(&Inputs) -> Matrix);
+    let norms: [Subjects<GcnConv>; 3] = [
+        (
+            "left",
+            |device| of_norm(Norm::Left).init(device),
+            |inputs| gcn(inputs, layers::Norm::Left),
+        ),
+        (
+            "right",
+            |device| of_norm(Norm::Right).init(device),
+            |inputs| gcn(inputs, layers::Norm::Right),
+        ),
+        (
+            "none",
+            |device| of_norm(Norm::None).init(device),
+            |inputs| gcn(inputs, layers::Norm::None),
+        ),
+    ];
+    for (name, make, expected) in norms {
+        let subject = Subject {
+            make,
+            forward: |layer, graph, x, _| {
+                layer.forward_compressed(graph, &sparse_topk(x, KEPT, Method::Exact))
+            },
+            expected,
+        };
+        add_subject(cases, backend, &format!("gcn/compressed-{name}"), subject);
+    }
+    fn sage(inputs: &Inputs, how: Join) -> Matrix {
+        let (p, x) = (&inputs.parameters, layers::keep(&inputs.x(), KEPT));
+        let joined = layers::join(&inputs.edges(false), &x, how);
+        let neighbours = layers::linear(&joined, &p[0], &p[1], OUT);
+        layers::add(&neighbours, &layers::linear(&x, &p[2], &[], OUT))
+    }
+    let aggregators: [Subjects<SageConv>; 2] = [
+        (
+            "sum",
+            |device| of_aggregator(Aggregator::Sum).init(device),
+            |inputs| sage(inputs, Join::Sum),
+        ),
+        (
+            "max",
+            |device| of_aggregator(Aggregator::Max).init(device),
+            |inputs| sage(inputs, Join::Max),
+        ),
+    ];
+    for (name, make, expected) in aggregators {
+        let subject = Subject {
+            make,
+            forward: |layer, graph, x, _| {
+                layer.forward_compressed(graph, &sparse_topk(x, KEPT, Method::Exact))
+            },
+            expected,
+        };
+        add_subject(cases, backend, &format!("sage/compressed-{name}"), subject);
+    }
 }

@@ -22,6 +22,11 @@ impl Graph {
         self.looped().graph.clone().unwrap_or_else(|| self.clone())
     }
 
+    /// Whether a node has an edge to itself.
+    pub(crate) fn has_self_loops(&self) -> bool {
+        self.looped().sources.len() < self.edges() + self.nodes()
+    }
+
     /// As [`Graph::with_self_loops`]. Of several loops of one node the last stays, as in PyG.
     pub(super) fn looped(&self) -> &Looped {
         self.inner.looped.get_or_init(|| {

@@ -12,7 +12,7 @@ pub use error::GraphError;
 pub use norm::Norm;
 
 /// Most nodes and most edges that a graph may have: ids and offsets are 32 bits wide, and devices index with `i32`.
-pub const MAX_SIZE: usize = i32::MAX as usize;
+pub const MAX_SIZE: usize = sparsek::sparse::MAX_ENTRIES;
 
 /// An immutable directed graph in CSR form; a clone shares everything.
 ///

@@ -12,6 +12,7 @@ use crate::{
     Graph,
     aggregate::{
         aggregate_normalised, aggregate_normalised_compressed, aggregate_weighted_normalised,
+        aggregate_weighted_normalised_compressed,
     },
     graph::Norm,
 };
@@ -101,6 +102,10 @@ impl GcnConv {
     /// # Panics
     /// When x does not have a row for every node, or not d_input columns.
     pub fn forward(&self, graph: &Graph, x: Tensor<2>) -> Tensor<2> {
+        if self.weighs_loops(graph) {
+            let weights = Tensor::ones([graph.edges()], (&x.device(), x.dtype()));
+            return self.forward_weighted(graph, x, weights);
+        }
         let (graph, x) = (self.looped(graph), self.transform(x));
         let joined = aggregate_normalised(&graph, self.norm, self.loops(), x);
         self.add_bias(joined)
@@ -112,6 +117,10 @@ impl GcnConv {
     /// # Panics
     /// As [`GcnConv::forward`].
     pub fn forward_compressed(&self, graph: &Graph, x: &Compressed) -> Tensor<2> {
+        if self.weighs_loops(graph) {
+            let weights = Tensor::ones([graph.edges()], (&x.values().device(), x.dtype()));
+            return self.forward_weighted_compressed(graph, x, weights);
+        }
         let graph = self.looped(graph);
         let joined = aggregate_normalised_compressed(&graph, self.norm, self.loops(), x);
         self.add_bias(self.transform(joined))
@@ -122,13 +131,38 @@ impl GcnConv {
     /// # Panics
     /// As [`GcnConv::forward`], and when the weights are not as many as the edges.
     pub fn forward_weighted(&self, graph: &Graph, x: Tensor<2>, weights: Tensor<1>) -> Tensor<2> {
-        let weights = match self.self_loops {
-            true => graph.looped_weights(weights, self.loops),
-            false => weights,
-        };
+        let weights = self.looped_weights(graph, weights);
         let (graph, x) = (self.looped(graph), self.transform(x));
         let joined = aggregate_weighted_normalised(&graph, self.norm, weights, x);
         self.add_bias(joined)
+    }
+
+    /// [`GcnConv::forward_weighted`] of rows of which only some elements are kept.
+    ///
+    /// # Panics
+    /// As [`GcnConv::forward_weighted`].
+    pub fn forward_weighted_compressed(
+        &self,
+        graph: &Graph,
+        x: &Compressed,
+        weights: Tensor<1>,
+    ) -> Tensor<2> {
+        let weights = self.looped_weights(graph, weights);
+        let graph = self.looped(graph);
+        let joined = aggregate_weighted_normalised_compressed(&graph, self.norm, weights, x);
+        self.add_bias(self.transform(joined))
+    }
+
+    fn looped_weights(&self, graph: &Graph, weights: Tensor<1>) -> Tensor<1> {
+        match self.self_loops {
+            true => graph.looped_weights(weights, self.loops),
+            false => weights,
+        }
+    }
+
+    /// Whether some loops weigh 1, which the graph has, and those that are added do not.
+    fn weighs_loops(&self, graph: &Graph) -> bool {
+        self.self_loops && self.loops != 1.0 && graph.has_self_loops()
     }
 
     fn looped(&self, graph: &Graph) -> Graph {

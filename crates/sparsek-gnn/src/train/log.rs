@@ -1,6 +1,6 @@
 //! The JSON-lines log of a run.
 use std::{
-    fs::File,
+    fs::{self, File},
     io::{self, Write},
     path::Path,
 };
@@ -54,6 +54,9 @@ pub struct RunSummary {
     pub ms_per_epoch: f64,
     /// Seconds of all epochs.
     pub seconds: f64,
+    /// All that the result depends on, in one line, for runs to be told apart; empty in logs that lack it.
+    #[serde(default)]
+    pub configuration: String,
 }
 
 /// A log of one JSON object per line: a line per epoch, then a [`RunSummary`]. Each line is written out at once.
@@ -73,7 +76,7 @@ impl RunLog {
         })
     }
 
-    /// Opens the file at its end, and makes it if there is none: for a run that is resumed.
+    /// Opens the file at its end, and makes it if there is none.
     ///
     /// # Errors
     /// What the system says.
@@ -81,6 +84,38 @@ impl RunLog {
         Ok(Self {
             file: File::options().create(true).append(true).open(path)?,
         })
+    }
+
+    /// Opens the log of a run that goes on after an epoch: lines of later epochs are dropped, and a last line that was cut off.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub fn resume(path: impl AsRef<Path>, epoch: usize) -> io::Result<Self> {
+        #[derive(Deserialize)]
+        struct Line {
+            epoch: Option<usize>,
+        }
+        let path = path.as_ref();
+        if path.exists() {
+            let text = fs::read_to_string(path)?;
+            let stays = |line: &&str| match serde_json::from_str::<Line>(line) {
+                Ok(line) => line.epoch.is_none_or(|of| of <= epoch),
+                Err(_) => false,
+            };
+            let kept: String = text
+                .split_inclusive('\n')
+                .filter(|line| line.ends_with('\n'))
+                .filter(stays)
+                .collect();
+            if kept != text {
+                // Whole at any time: written under another name first.
+                let mut name = path.as_os_str().to_os_string();
+                name.push(".part");
+                fs::write(&name, kept)?;
+                fs::rename(&name, path)?;
+            }
+        }
+        Self::append(path)
     }
 
     /// Writes an epoch's line, with the activation that tells runs in one file apart.

@@ -118,8 +118,13 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
     /// [`TrainError::Checkpoint`] when it does. Nothing is written before [`Trainer::run`].
     pub fn with_checkpoint(mut self, checkpoint: CheckpointDir) -> Result<Self, TrainError> {
         if checkpoint.exists() {
-            let reason =
-                "a run is saved here already; resume it or choose another directory".to_string();
+            let reason = match checkpoint.state() {
+                Ok(_) => "a run is saved here already; resume it or choose another directory",
+                Err(_) => {
+                    "a run was begun here that cannot be resumed, as no epoch of it was saved; choose another directory or remove this one"
+                }
+            };
+            let reason = reason.to_string();
             return Err(TrainError::Checkpoint {
                 file: checkpoint.path().to_path_buf(),
                 reason,

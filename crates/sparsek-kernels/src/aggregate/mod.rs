@@ -50,7 +50,10 @@ const DENSE: usize = 8;
 const TERMS: usize = 4;
 const TERMS_FROM: usize = 1 << 27;
 
-/// A CSR pattern in device memory: contiguous buffers of `i32`, so at most 2^31 − 1 entries.
+/// Most entries of a matrix: they are numbered by i32, and units count beyond the last of a row.
+pub const MAX_ENTRIES: usize = (1 << 31) - 4096;
+
+/// A CSR pattern in device memory: contiguous buffers of `i32`, at most [`MAX_ENTRIES`] entries.
 #[derive(Clone, Copy, Debug)]
 pub struct Csr<'a> {
     /// `rows + 1` offsets into `indices`, monotone.
@@ -118,6 +121,18 @@ struct Arguments {
     cols: BufferArg,
 }
 
+impl Csr<'_> {
+    fn check(&self) -> Result<(), KernelError> {
+        match self.nnz > MAX_ENTRIES {
+            true => Err(KernelError::TooManyEntries {
+                entries: self.nnz,
+                limit: MAX_ENTRIES,
+            }),
+            false => Ok(()),
+        }
+    }
+}
+
 impl Operand<'_> {
     fn factors(&self) -> Factors {
         Factors {
@@ -138,6 +153,7 @@ impl Operand<'_> {
     ) -> Result<Arguments, KernelError> {
         let int = i32::elem_type_native();
         let csr = &self.csr;
+        csr.check()?;
         let nnz = csr.nnz.max(1);
         // What is absent.
         let spare = crate::launch::allocate(client, "spare", 1, f64::elem_type_native())?;

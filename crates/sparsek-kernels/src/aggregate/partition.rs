@@ -61,6 +61,7 @@ impl Partition {
     ///
     /// [`KernelError`] for buffers that are too short, too large or need wider addresses.
     pub fn new(client: &Client, csr: &Csr) -> Result<Self, KernelError> {
+        csr.check()?;
         let int = i32::elem_type_native();
         let (rows, nnz) = (csr.rows, csr.nnz);
         let len = Self::len(rows, nnz);

@@ -45,7 +45,7 @@ pub enum Features {
 }
 
 /// Options of the data.
-#[derive(Args, Debug)]
+#[derive(Args, Clone, Debug)]
 pub struct DataArgs {
     /// Folder of the dataset, for the formats that are files.
     #[arg(long, value_name = "DIR")]
@@ -74,6 +74,15 @@ pub struct DataArgs {
 }
 
 impl DataArgs {
+    /// All of them but where the files are, in one line.
+    pub fn settings(&self) -> String {
+        let options = Self {
+            data: None,
+            ..self.clone()
+        };
+        format!("{options:?}")
+    }
+
     /// The dataset, with a progress bar for each file if somebody looks at it.
     pub fn load(&self) -> Result<NodeDataset, Box<dyn Error>> {
         let built_in = !matches!(self.format, Format::Graphsaint | Format::Ogb | Format::Csr);

@@ -8,7 +8,7 @@ use sparsek_gnn::{
     train::{RunLog, RunSummary, Trainer},
 };
 
-use super::{Done, announce, check_output, named, run};
+use super::{Done, announce, check_output, configuration, named, run};
 use crate::{
     cli::{CompareArgs, looped, name},
     figure::{self, Panel, Point},
@@ -134,24 +134,27 @@ fn one(
 ) -> Done<RunSummary> {
     let config = args.settings.training(architecture, seed, data);
     let model = args.settings.model(architecture, activation, data);
+    let settings = args.data.settings();
+    let configuration = configuration(&config, &model, (data, &settings))?;
     let same = |run: &&RunSummary| {
-        let numbers = [run.lr, run.dropout, run.weight_decay];
-        let sizes = [run.hidden, run.layers, run.most_epochs];
         run.dataset == data.name()
-            && run.model == name(architecture)
-            && run.activation == activation.to_string()
-            && run.metric == config.metric_for(data).name()
             && run.backend == backend.choice.to_string()
-            && numbers == [config.lr, model.dropout, config.weight_decay]
-            && sizes == [model.d_hidden, model.layers, config.epochs]
-            && run.seed == seed
+            && run.configuration == configuration
     };
     if let Some(run) = earlier.iter().find(same) {
         return Ok(run.clone());
     }
     let trainer = Trainer::new(&config, &model, data)?;
     let backend = slice::from_ref(backend);
-    Ok(run(trainer, backend, &config, &model, data, Some(log))?.1)
+    Ok(run(
+        trainer,
+        backend,
+        &config,
+        &model,
+        (data, &settings),
+        Some(log),
+    )?
+    .1)
 }
 
 fn time<'a>(runs: impl IntoIterator<Item = &'a RunSummary>) -> f64 {

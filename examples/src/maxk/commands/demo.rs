@@ -37,7 +37,14 @@ pub fn demo(args: &DemoArgs) -> Done {
     let mut log = RunLog::create(&args.log).map_err(|error| named(&args.log, error))?;
     let mut results = Vec::new();
     for (trainer, model) in trainers.into_iter().zip(&models) {
-        let (outcome, _) = run(trainer, &backend, &config, model, &data, Some(&mut log))?;
+        let (outcome, _) = run(
+            trainer,
+            &backend,
+            &config,
+            model,
+            (&data, ""),
+            Some(&mut log),
+        )?;
         results.push((model.activation.to_string(), outcome.history, outcome.best));
     }
     let curves: Vec<Curves> = results

@@ -45,7 +45,7 @@ fn run(
     backends: &[Backend],
     config: &TrainConfig,
     model: &MaxKModelConfig,
-    data: &NodeDataset,
+    (data, settings): (&NodeDataset, &str),
     mut log: Option<&mut RunLog>,
 ) -> Done<(TrainOutcome<MaxKModel>, RunSummary)> {
     let activation = model.activation.to_string();
@@ -78,6 +78,7 @@ fn run(
         test,
         ms_per_epoch: outcome.ms_per_epoch,
         seconds: outcome.seconds,
+        configuration: configuration(config, model, (data, settings))?,
     };
     if let Some(log) = log {
         log.summary(&summary)?;
@@ -87,6 +88,20 @@ fn run(
         summary.model, summary.metric, summary.epochs, summary.ms_per_epoch, summary.seconds
     );
     Ok((outcome, summary))
+}
+
+/// All that a result depends on but the backend and the dataset's name.
+fn configuration(
+    config: &TrainConfig,
+    model: &MaxKModelConfig,
+    (data, settings): (&NodeDataset, &str),
+) -> Done<String> {
+    let edges = data.graph().edges();
+    let [config, model] = [
+        serde_json::to_string(config)?,
+        serde_json::to_string(model)?,
+    ];
+    Ok(format!("{config} {model} {settings} {edges} edges"))
 }
 
 /// Whether a file can be written, found without writing.

@@ -29,9 +29,11 @@ pub fn train(args: &TrainArgs) -> Done {
     let config = args.settings.training(architecture, args.seed, &data);
     let model = args.settings.model(architecture, activation, &data);
     let mut trainer = Trainer::new(&config, &model, &data)?;
+    let mut done = 0;
     if let Some(path) = &args.checkpoint {
         let checkpoint = CheckpointDir::new(path);
         trainer = if args.resume {
+            done = checkpoint.state()?.last.epoch;
             trainer.resume(checkpoint)?
         } else {
             trainer.with_checkpoint(checkpoint)?
@@ -47,14 +49,15 @@ pub fn train(args: &TrainArgs) -> Done {
 
     let open = |file: &PathBuf| {
         let log = if args.resume {
-            RunLog::append(file)
+            RunLog::resume(file, done)
         } else {
             RunLog::create(file)
         };
         log.map_err(|error| named(file, error))
     };
     let mut log = args.log.as_ref().map(open).transpose()?;
-    let (outcome, _) = run(trainer, &backends, &config, &model, &data, log.as_mut())?;
+    let data_is = (&data, &args.data.settings()[..]);
+    let (outcome, _) = run(trainer, &backends, &config, &model, data_is, log.as_mut())?;
     if let Some(file) = &args.plot {
         let label = activation.to_string();
         let curves = Curves {

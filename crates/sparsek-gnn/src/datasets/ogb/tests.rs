@@ -82,7 +82,7 @@ fn every_fault_names_its_file_and_line() {
     for (name, text, word) in [
         ("raw/num-node-list", "5\n", "4 lines"),
         ("raw/num-node-list", "3\n", "more than"),
-        ("raw/num-node-list", "99999999999\n", "2147483647"),
+        ("raw/num-node-list", "99999999999\n", "2147479552"),
         ("raw/num-edge-list", "4\n", "3 edges"),
         ("raw/edge", "0,1\n1,4\n2,1\n", "line 2"),
         ("raw/edge", "0,1\n1\n2,1\n", "line 2"),

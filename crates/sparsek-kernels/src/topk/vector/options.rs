@@ -89,7 +89,7 @@ pub struct VectorOptions {
     pub sorted: bool,
     /// How long subranges are.
     pub subrange: Subrange,
-    /// Delegates of each subrange, β, 1 to 4: of more than one, only subranges all of whose delegates are among the k
+    /// Delegates of each subrange, β, 1 to 4, or all of its elements where these are fewer: of more than one, only subranges all of whose delegates are among the k
     /// best are looked through (Rule 3).
     pub delegates: usize,
     /// How delegates are found.

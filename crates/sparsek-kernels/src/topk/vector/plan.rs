@@ -144,7 +144,8 @@ impl Plan {
         };
         let cut = Cut {
             exponent,
-            per_subrange: options.delegates,
+            // No more than elements: what is not there would come before the next subrange's.
+            per_subrange: options.delegates.min(1 << exponent),
             staged: staged(&vector, exponent, options)?,
             first: None,
             last: Last::Select {
@@ -154,7 +155,7 @@ impl Plan {
         };
         let subranges = length.div_ceil(1 << exponent);
         let short = length - ((subranges - 1) << exponent);
-        let there = (subranges - 1) * options.delegates + short.min(options.delegates);
+        let there = (subranges - 1) * cut.per_subrange + short.min(cut.per_subrange);
         if there < k {
             return Err(refused(
                 "delegates",

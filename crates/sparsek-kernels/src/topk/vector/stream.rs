@@ -26,8 +26,8 @@ const KEPT_SHARE: usize = 4;
 
 /// The k best elements of all parts pushed so far. The result is the same bit for bit, whatever the parts.
 ///
-/// Parts are copied to the device in pieces of 64 MiB (of 64 k elements where that is more, up to 512 MiB). While the device
-/// copies a piece and selects from it, the host brings the next one; up to three are on the device at a time, with
+/// Parts are copied to the device in equal pieces of up to 64 MiB (of 64 k elements where that is more, up to 512 MiB), from each of which is
+/// selected as the options say. While the device copies a piece and selects from it, the host brings the next one; up to three are on the device at a time, with
 /// the scratch memory of [`topk_vector`]. The best of the pieces are kept by the host, up to 4 k (or 2^20, where that
 /// is more) and those of one piece, 8 bytes and a value each.
 pub struct TopkStream<'a> {
@@ -111,8 +111,11 @@ impl<'a> TopkStream<'a> {
         self.require_whole(part.len())?;
         let size = self.dtype.size();
         let least = SHARE.saturating_mul(self.options.k).saturating_mul(size);
-        let piece = least.clamp(PIECES[0], PIECES[1]) / size * size;
-        part.chunks(piece)
+        let most = least.clamp(PIECES[0], PIECES[1]) / size;
+        // None much shorter than the others: options may not do for few elements.
+        let length = part.len() / size;
+        let each = length.div_ceil(length.div_ceil(most).max(1)).max(1);
+        part.chunks(each * size)
             .try_for_each(|piece| self.push_piece(&upload(self.client, piece), piece.len() / size))
     }
 
@@ -237,11 +240,17 @@ impl<'a> TopkStream<'a> {
         Ok(())
     }
 
-    /// Keeps the k best only.
+    /// Keeps the k best only, however parts are selected from: these are fewer, and not what options are asked for.
     fn reduce(&mut self, sorted: bool) -> Result<(), KernelError> {
-        let k = self.options.k;
+        let (k, length) = (self.options.k, self.best.indices.len());
         let handle = upload(self.client, &self.best.values);
-        let kept = self.select(&handle, self.best.indices.len(), k, sorted)?;
+        let options = VectorOptions {
+            largest: self.options.largest,
+            sorted,
+            tuning: self.options.tuning,
+            ..VectorOptions::new(k)
+        };
+        let kept = topk_vector(self.client, &handle, self.dtype, length, &options, I64)?;
         let reading = self.client.read_async(vec![kept.indices]);
         let [places] = self.read(reading)?;
         self.keep(&i64::from_bytes(&places)[..k]);
