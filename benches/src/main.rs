@@ -39,7 +39,7 @@ enum Command {
     RtopkStats(rtopk::Arguments),
     /// A chart of records, after RTop-K's Fig. 4.
     Plot(plot::Arguments),
-    /// A chart of records of vectors, after Dr. Top-k's Figs. 13, 14, 17, 18, 20 and 21.
+    /// A chart of records of vectors, after Dr. Top-k's Figs. 13, 14, 17, 18 and 21.
     PlotVectors(plot::VectorArguments),
     /// A Markdown table of a file of records.
     Table(table::Arguments),

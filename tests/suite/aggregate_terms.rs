@@ -2,22 +2,30 @@
 
 use bytemuck::cast_slice;
 use cubecl::{client::Client, server::Handle};
+use sparsek::{
+    sparse::{Adjacency, sparse_topk, spmm_compressed_with},
+    topk::Method,
+};
 use sparsek_kernels::{
     KernelError,
     aggregate::{self as kernel, Compressed, Csr, Operand, Partition, Product, Scales, Weights},
 };
 use sparsek_tests::{
     backend::Backend,
+    data::Random,
     element::Element,
+    oracle::spmm,
     runner::{Cases, Outcome, Verdict},
+    sparse::{pattern, vector},
 };
 
 use crate::{
-    aggregate::{Factors, Problem, Shape},
+    aggregate::{Factors, Problem, Shape, normals},
     kernels::refusal,
 };
 
 pub fn add(cases: &mut Cases, backend: &Backend) {
+    cases.check(backend, "tensor/aggregate/terms", tensors);
     if backend.client.is_none() {
         return;
     }
@@ -59,6 +67,37 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
             _ => Err("f16 is not refused".into()),
         }
     });
+}
+
+/// So large an upstream gradient that devices with planes add it up so.
+fn tensors(backend: &Backend) -> Result<(), String> {
+    let (rows, cols, each) = (1 << 17, 2000, 3);
+    let mut random = Random::new(41);
+    let indices: Vec<u32> = (0..rows * each)
+        .map(|_| random.below(cols) as u32)
+        .collect();
+    let csr = spmm::Csr {
+        rows,
+        cols,
+        indptr: (0..=rows).map(|row| (row * each) as u32).collect(),
+        weights: normals(indices.len(), 43),
+        indices,
+    };
+    let [width, k] = [256, 20];
+    let problem = Problem::of::<f32>(&csr, [width, k], Factors::All);
+    let device = backend.device.clone().autodiff();
+    let adjacency = Adjacency::new(&pattern(&csr), &device);
+    let x = vector::<f32>(&problem.x, &device).reshape([cols, width]);
+    let x = x.require_grad();
+    let upstream = vector::<f32>(&problem.upstream, &device).reshape([rows, width]);
+    let weights = vector::<f32>(&problem.csr.weights, &device);
+    let scaling = problem.scaling::<f32>(Factors::All, weights, &device);
+    let kept = sparse_topk(x.clone(), k, Method::Exact);
+    let y = spmm_compressed_with(&adjacency, &kept, &scaling);
+    let gradients = (y * upstream).backward();
+    let dx = x.grad(&gradients).ok_or("no gradient")?;
+    let found: Vec<f64> = dx.into_data().iter::<f64>().collect();
+    problem.gradient().check(&found, f64::from(f32::EPSILON))
 }
 
 /// A pattern on a device, with its factors.

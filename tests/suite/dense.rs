@@ -78,7 +78,84 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
         let name = format!("members/{rows}x{width}x{k}");
         add_product(cases, backend, name, move |b| members(b, [rows, width, k]));
     }
+    cases.add(backend, "tensor/dense/differences", differences);
     cases.check(backend, "tensor/dense/panics", panics);
+}
+
+/// Gradients of layers against differences of a loss in f64: of rows, compressed ones too, weights and biases.
+fn differences(backend: &Backend) -> Outcome {
+    let dtype = burn::tensor::DType::F64;
+    let lacking = backend.lacks(dtype);
+    if let Some(reason) = lacking.or_else(|| product_defect(backend)) {
+        return Ok(Verdict::Skipped(reason));
+    }
+    let (rows, width, out, k) = (7, 6, 4, 3);
+    let device = backend.device.clone().autodiff();
+    let sizes = [rows * width, width * out, out, out, out];
+    let numbers: Vec<Vec<f64>> = (sizes.iter().zip(51..))
+        .map(|(&size, seed)| normals(size, seed))
+        .collect();
+    let loads = normals(rows * out, 60);
+    let tensor = |data: &[f64], shape: Vec<usize>| TensorData::new(data.to_vec(), shape);
+    let parameters = |numbers: &[Vec<f64>]| {
+        let vector = |at: usize| {
+            Tensor::<1>::from_data(tensor(&numbers[at], vec![out]), (&device, dtype)).require_grad()
+        };
+        let matrix = |at: usize, shape: [usize; 2]| {
+            Tensor::<2>::from_data(tensor(&numbers[at], shape.to_vec()), (&device, dtype))
+                .require_grad()
+        };
+        let matrices = [matrix(0, [rows, width]), matrix(1, [width, out])];
+        (matrices, [vector(2), vector(3), vector(4)])
+    };
+    let loss = |[x, weight]: [Tensor<2>; 2], [bias, gamma, beta]: [Tensor<1>; 3]| {
+        let dense = linear(x.clone(), weight.clone(), Some(bias));
+        let kept = linear_compressed(&sparse_topk(x, k, Method::Exact), weight);
+        let y = layer_norm(dense + kept, gamma, beta, EPSILON);
+        let loads = Tensor::<2>::from_data(tensor(&loads, vec![rows, out]), (&device, dtype));
+        (y.clone() * y * loads).sum()
+    };
+    let (matrices, vectors) = parameters(&numbers);
+    let gradients = loss(matrices.clone(), vectors.clone()).backward();
+    let mut found: Vec<Vec<f64>> = Vec::new();
+    for matrix in &matrices {
+        let gradient = matrix.grad(&gradients).ok_or("no gradient of a matrix")?;
+        found.push(gradient.into_data().iter::<f64>().collect());
+    }
+    for vector in &vectors {
+        let gradient = vector.grad(&gradients).ok_or("no gradient of a vector")?;
+        found.push(gradient.into_data().iter::<f64>().collect());
+    }
+    let value = |numbers: &[Vec<f64>]| {
+        let (matrices, vectors) = parameters(numbers);
+        let data = loss(matrices, vectors).into_data();
+        data.iter::<f64>().sum::<f64>()
+    };
+    let step = 1e-6;
+    for (which, gradient) in found.iter().enumerate() {
+        for (at, &found) in gradient.iter().enumerate() {
+            let moved = |by: f64| {
+                let mut numbers = numbers.clone();
+                numbers[which][at] += by;
+                value(&numbers)
+            };
+            let expected = (moved(step) - moved(-step)) / (2.0 * step);
+            if (found - expected).abs() > 1e-5 * (1.0 + expected.abs()) {
+                return Err(format!(
+                    "parameter {which}, element {at}: {found}, differences say {expected}"
+                ));
+            }
+        }
+    }
+    Ok(Verdict::Passed)
+}
+
+/// Why Burn's own products are not run.
+fn product_defect(backend: &Backend) -> Option<String> {
+    match backend.kind {
+        Kind::Cpu => Some("Burn tunes a product for a minute on CubeCL's CPU runtime".into()),
+        _ => backend.shared_memory_defect(),
+    }
 }
 
 /// A case of Burn's own products, which need shared memory.
@@ -88,10 +165,7 @@ fn add_product(
     name: String,
     body: impl FnOnce(&Backend) -> Result<(), String> + Send + 'static,
 ) {
-    let defect = match backend.kind {
-        Kind::Cpu => Some("Burn tunes a product for a minute on CubeCL's CPU runtime".into()),
-        _ => backend.shared_memory_defect(),
-    };
+    let defect = product_defect(backend);
     let name = format!("tensor/dense/{name}");
     cases.add(backend, name, move |backend| match defect {
         Some(reason) => Ok(Verdict::Skipped(reason)),

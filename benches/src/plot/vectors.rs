@@ -57,7 +57,7 @@ pub enum Figure {
     Length,
     /// Fig. 18: `whole/S` over `delegates/S` for each selection S, and torch.topk over `delegates`, over k.
     Speedup,
-    /// Figs. 20 and 21: the share of the vector that both selections work on (`delegates`), over k.
+    /// Fig. 21: the share of the vector that both selections work on (`delegates`), over k.
     Workload,
 }
 

@@ -1,7 +1,7 @@
 //! Products of a sparse CSR matrix with dense and with compressed matrices: aggregation over a graph, and its gradients.
 //!
-//! The entries of a row are added up in order, rows of more than 1024 in parts that are then added up in order: deterministic,
-//! but for the one form that says otherwise. `partition` shares out the entries, `shape` those of compressed rows
+//! The entries of a row are added up in an order that depends on the matrix alone, rows of more than 1024 in parts that are then added up in
+//! order: deterministic, but for the one form that says otherwise. `partition` shares out the entries, `shape` those of compressed rows
 //! to planes; `gather` and `forward` hold the kernels.
 
 mod atomic;
@@ -230,8 +230,8 @@ pub fn spmm_compressed(
 /// The gradient of [`spmm_compressed`] at the members of `x`, whose values are not read: `[cols, k]`.
 ///
 /// `upstream` is contiguous `[rows, width]` in the dtype of `x`. Deterministic: [by stretches](gradient_resident) where there are some,
-/// else [by terms](gradient_terms) where k is less than a quarter of the width, else [gathered](gradient_gathered); and gathered also where the
-/// first two cannot run.
+/// else [by terms](gradient_terms) where k is less than a quarter of the width and `upstream` has 128 MiB or more, else
+/// [gathered](gradient_gathered); and gathered also where the first two cannot run.
 ///
 /// # Errors
 ///

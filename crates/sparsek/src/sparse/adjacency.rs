@@ -13,8 +13,8 @@ use crate::ops::{AggregateOps, Operator, Stretched};
 /// A pattern and its transpose on a device, as the products and their gradients need them.
 ///
 /// Cloning shares the buffers. Takes `20 (rows + cols) + 12 nnz` bytes of device memory, and 3 for each 32 entries; `20 rows + 8 nnz`
-/// where the pattern is symmetric and its columns ascend. Where there are 2^22 entries and rows of the transpose have many (64 and more on average in each of
-/// up to eight stretches of columns that shared memory holds a value for each of, of which an NVIDIA H200 has room for 58,016) 2 more for
+/// where the pattern is symmetric and its columns ascend. Where there are 2^22 entries and rows of the transpose have many (24 and more on average in each of
+/// up to 24 stretches of columns that shared memory holds a value for each of, of which an NVIDIA H200 has room for 58,016) 2 more for
 /// each entry and 136 for each column and stretch, for the gradient of products with compressed rows.
 #[derive(Clone, Debug)]
 pub struct Adjacency {

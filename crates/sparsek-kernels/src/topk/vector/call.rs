@@ -87,6 +87,8 @@ impl Call<'_> {
             }
             (Last::Select { first, last }, _) => {
                 let best = self.select_keys::<E>(&keys, count, *first, None, None)?;
+                // So that candidates may take their place.
+                drop(keys);
                 let count = self.options.k << cut.exponent;
                 let candidates = self.gather::<E>(&best.members, count, cut.exponent)?;
                 let notes = best.notes.as_ref();
