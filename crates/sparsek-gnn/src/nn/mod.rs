@@ -1,5 +1,6 @@
 //! Layers, one a file, and the models made of them.
 mod dense;
+mod dropout;
 mod error;
 mod gcn;
 mod gin;

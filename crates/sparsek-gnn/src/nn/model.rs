@@ -12,6 +12,7 @@ use super::{
     Activation, GcnConv, GcnConvConfig, GinConv, GinConvConfig, MaxKConfig, ModelError, SageConv,
     SageConvConfig,
     dense::{layer_norm, linear, new_layer_norm},
+    dropout::drop_elements,
 };
 use crate::{
     Graph,
@@ -187,11 +188,11 @@ impl MaxKModel {
     /// The nonlinearity, dropout and the convolution of a block.
     fn convolve(&self, block: &Block, graph: &Graph, x: Tensor<2>) -> Tensor<2> {
         let Activation::MaxK { k, method } = self.activation else {
-            let kept = block.dropout.forward(self.activation.forward(x));
+            let kept = drop_elements(&block.dropout, self.activation.forward(x));
             return block.conv.forward(graph, kept);
         };
         let kept = MaxKConfig::new(k).with_method(method).init().compress(x);
-        let kept = kept.map(|values| block.dropout.forward(values));
+        let kept = kept.map(|values| drop_elements(&block.dropout, values));
         match self.form {
             Form::Compressed => block.conv.forward_compressed(graph, &kept),
             Form::Atomic => {
