@@ -113,6 +113,25 @@ fn one<T: Element>(
     agrees::<T>(backend, &problem, factors).map(|()| Verdict::Passed)
 }
 
+/// The product through tensors, and the gradient of the dense rows.
+pub fn product_and_gradient(
+    backend: &Backend,
+    problem: &Problem,
+    factors: Factors,
+) -> Result<[Tensor<2>; 2], String> {
+    let device = backend.device.clone().autodiff();
+    let [rows, cols] = [problem.csr.rows, problem.csr.cols];
+    let adjacency = Adjacency::new(&pattern(&problem.csr), &device);
+    let x = upload::<f32>(&problem.x, [cols, problem.width], &device).require_grad();
+    let upstream = upload::<f32>(&problem.upstream, [rows, problem.width], &device);
+    let weights = vector::<f32>(&problem.csr.weights, &device);
+    let scaling = problem.scaling::<f32>(factors, weights, &device);
+    let kept = sparse_topk(x.clone(), problem.k, Method::Exact);
+    let y = spmm_compressed_with(&adjacency, &kept, &scaling);
+    let gradients = (y.clone() * upstream).backward();
+    Ok([y, x.grad(&gradients).ok_or("no gradient")?])
+}
+
 /// Members, result and gradients are those of f64.
 pub fn agrees<T: Element>(
     backend: &Backend,

@@ -3,10 +3,6 @@
 use burn::tensor::Tensor;
 use bytemuck::cast_slice;
 use cubecl::{client::Client, prelude::*, server::Handle};
-use sparsek::{
-    sparse::{Adjacency, sparse_topk, spmm_compressed_with},
-    topk::Method,
-};
 use sparsek_kernels::{
     KernelError,
     aggregate::{self as kernel, Compressed, Csr, Operand, Partition, Scales, Stretches},
@@ -17,11 +13,10 @@ use sparsek_tests::{
     element::Element,
     oracle::spmm,
     runner::{Cases, Outcome, Verdict},
-    sparse::{pattern, vector},
 };
 
 use crate::{
-    aggregate::{Factors, Problem, Shape},
+    aggregate::{Factors, Problem, Shape, product_and_gradient},
     kernels::refusal,
 };
 
@@ -208,17 +203,7 @@ fn tensors(backend: &Backend) -> Result<(), String> {
     };
     let [width, k] = [16, 4];
     let problem = Problem::of::<f32>(&csr, [width, k], Factors::Some);
-    let device = backend.device.clone().autodiff();
-    let adjacency = Adjacency::new(&pattern(&csr), &device);
-    let x = vector::<f32>(&problem.x, &device).reshape([cols, width]);
-    let x = x.require_grad();
-    let upstream = vector::<f32>(&problem.upstream, &device).reshape([rows, width]);
-    let weights = vector::<f32>(&[], &device);
-    let scaling = problem.scaling::<f32>(Factors::Some, weights, &device);
-    let kept = sparse_topk(x.clone(), k, Method::Exact);
-    let y = spmm_compressed_with(&adjacency, &kept, &scaling);
-    let gradients = (y.clone() * upstream).backward();
-    let dx = x.grad(&gradients).ok_or("no gradient")?;
+    let [y, dx] = product_and_gradient(backend, &problem, Factors::Some)?;
     let numbers = |tensor: Tensor<2>| tensor.into_data().iter::<f64>().collect::<Vec<_>>();
     let epsilon = f64::from(f32::EPSILON);
     let forward = problem.effective.spmm(&problem.kept, width);

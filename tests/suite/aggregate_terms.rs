@@ -2,10 +2,6 @@
 
 use bytemuck::cast_slice;
 use cubecl::{client::Client, server::Handle};
-use sparsek::{
-    sparse::{Adjacency, sparse_topk, spmm_compressed_with},
-    topk::Method,
-};
 use sparsek_kernels::{
     KernelError,
     aggregate::{self as kernel, Compressed, Csr, Operand, Partition, Product, Scales, Weights},
@@ -16,11 +12,10 @@ use sparsek_tests::{
     element::Element,
     oracle::spmm,
     runner::{Cases, Outcome, Verdict},
-    sparse::{pattern, vector},
 };
 
 use crate::{
-    aggregate::{Factors, Problem, Shape, normals},
+    aggregate::{Factors, Problem, Shape, normals, product_and_gradient},
     kernels::refusal,
 };
 
@@ -85,17 +80,7 @@ fn tensors(backend: &Backend) -> Result<(), String> {
     };
     let [width, k] = [256, 20];
     let problem = Problem::of::<f32>(&csr, [width, k], Factors::All);
-    let device = backend.device.clone().autodiff();
-    let adjacency = Adjacency::new(&pattern(&csr), &device);
-    let x = vector::<f32>(&problem.x, &device).reshape([cols, width]);
-    let x = x.require_grad();
-    let upstream = vector::<f32>(&problem.upstream, &device).reshape([rows, width]);
-    let weights = vector::<f32>(&problem.csr.weights, &device);
-    let scaling = problem.scaling::<f32>(Factors::All, weights, &device);
-    let kept = sparse_topk(x.clone(), k, Method::Exact);
-    let y = spmm_compressed_with(&adjacency, &kept, &scaling);
-    let gradients = (y * upstream).backward();
-    let dx = x.grad(&gradients).ok_or("no gradient")?;
+    let [_, dx] = product_and_gradient(backend, &problem, Factors::All)?;
     let found: Vec<f64> = dx.into_data().iter::<f64>().collect();
     problem.gradient().check(&found, f64::from(f32::EPSILON))
 }
