@@ -27,14 +27,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     if backend.client.is_none() {
         return;
     }
-    for shape in [
-        Shape::Ragged,
-        Shape::Empty,
-        Shape::Hub,
-        Shape::Wide,
-        Shape::Nothing,
-        Shape::Cut,
-    ] {
+    for shape in Shape::ALL {
         for [width, k, most] in [
             [1, 1, 32],
             [7, 3, 64],

@@ -66,6 +66,15 @@ pub enum Shape {
 }
 
 impl Shape {
+    pub const ALL: [Self; 6] = [
+        Self::Ragged,
+        Self::Empty,
+        Self::Hub,
+        Self::Wide,
+        Self::Nothing,
+        Self::Cut,
+    ];
+
     pub fn csr(self) -> Csr {
         let mut random = Random::new(self as u64 + 11);
         let [rows, cols] = match self {

@@ -2,8 +2,11 @@
 
 mod subject;
 
-use burn::tensor::Device;
-use sparsek::{sparse::sparse_topk, topk::Method};
+use burn::tensor::{Device, Tensor};
+use sparsek::{
+    sparse::{Compressed, sparse_topk},
+    topk::Method,
+};
 use sparsek_gnn::graph::Norm;
 use sparsek_gnn::nn::{
     Aggregator, GcnConv, GcnConvConfig, GinConvConfig, GinMlpConfig, SageConv, SageConvConfig,
@@ -92,11 +95,7 @@ fn gcn(cases: &mut Cases, backend: &Backend) {
     };
     add_subject(cases, backend, "gcn/default", subject);
     let subject = Subject {
-        make: |device| {
-            GcnConvConfig::new(WIDTH, OUT)
-                .with_improved(true)
-                .init(device)
-        },
+        make: improved,
         forward: |layer, graph, x, _| layer.forward(graph, x),
         expected: |inputs| {
             let looped = layers::with_loops(&inputs.edges(false), 2.0);
@@ -105,11 +104,7 @@ fn gcn(cases: &mut Cases, backend: &Backend) {
     };
     add_subject(cases, backend, "gcn/improved", subject);
     let subject = Subject {
-        make: |device| {
-            GcnConvConfig::new(WIDTH, OUT)
-                .with_improved(true)
-                .init(device)
-        },
+        make: improved,
         forward: |layer, graph, x, weights| layer.forward_weighted(graph, x, weights),
         expected: |inputs| {
             let looped = layers::with_loops(&inputs.edges(true), 2.0);
@@ -154,6 +149,11 @@ fn gcn(cases: &mut Cases, backend: &Backend) {
         };
         add_subject(cases, backend, &format!("gcn/{name}-weighted"), subject);
     }
+}
+
+fn improved(device: &Device) -> GcnConv {
+    let config = GcnConvConfig::new(WIDTH, OUT);
+    config.with_improved(true).init(device)
 }
 
 fn of_aggregator(aggregator: Aggregator) -> SageConvConfig {
@@ -205,13 +205,15 @@ fn gin(cases: &mut Cases, backend: &Backend) {
 /// Elements kept of each row.
 const KEPT: usize = 3;
 
+fn kept(x: Tensor<2>) -> Compressed {
+    sparse_topk(x, KEPT, Method::Exact)
+}
+
 /// Of rows of which some elements are kept, and by way of these to all.
 fn compressed(cases: &mut Cases, backend: &Backend) {
     let subject = Subject {
         make: |device| SageConvConfig::new(WIDTH, OUT).init(device),
-        forward: |layer, graph, x, _| {
-            layer.forward_compressed(graph, &sparse_topk(x, KEPT, Method::Exact))
-        },
+        forward: |layer, graph, x, _| layer.forward_compressed(graph, &kept(x)),
         expected: |inputs| {
             let (p, x) = (&inputs.parameters, layers::keep(&inputs.x(), KEPT));
             let joined = layers::join(&inputs.edges(false), &x, Join::Mean);
@@ -221,14 +223,8 @@ fn compressed(cases: &mut Cases, backend: &Backend) {
     };
     add_subject(cases, backend, "sage/compressed", subject);
     let subject = Subject {
-        make: |device| {
-            GcnConvConfig::new(WIDTH, OUT)
-                .with_improved(true)
-                .init(device)
-        },
-        forward: |layer, graph, x, _| {
-            layer.forward_compressed(graph, &sparse_topk(x, KEPT, Method::Exact))
-        },
+        make: improved,
+        forward: |layer, graph, x, _| layer.forward_compressed(graph, &kept(x)),
         expected: |inputs| {
             let looped = layers::with_loops(&inputs.edges(false), 2.0);
             let x = layers::keep(&inputs.x(), KEPT);
@@ -239,14 +235,9 @@ fn compressed(cases: &mut Cases, backend: &Backend) {
     };
     add_subject(cases, backend, "gcn/compressed", subject);
     let subject = Subject {
-        make: |device| {
-            GcnConvConfig::new(WIDTH, OUT)
-                .with_improved(true)
-                .init(device)
-        },
+        make: improved,
         forward: |layer, graph, x, weights| {
-            let kept = sparse_topk(x, KEPT, Method::Exact);
-            layer.forward_weighted_compressed(graph, &kept, weights)
+            layer.forward_weighted_compressed(graph, &kept(x), weights)
         },
         expected: |inputs| {
             let looped = layers::with_loops(&inputs.edges(true), 2.0);
@@ -260,9 +251,7 @@ fn compressed(cases: &mut Cases, backend: &Backend) {
     compressed_norms(cases, backend);
     let subject = Subject {
         make: |device| GinConvConfig::new().with_train_eps(true).init(device),
-        forward: |layer, graph, x, _| {
-            layer.forward_compressed(graph, &sparse_topk(x, KEPT, Method::Exact))
-        },
+        forward: |layer, graph, x, _| layer.forward_compressed(graph, &kept(x)),
         expected: |inputs| {
             let x = layers::keep(&inputs.x(), KEPT);
             let own = layers::scale(&x, 1.0 + inputs.parameters[0][0]);
@@ -275,9 +264,7 @@ fn compressed(cases: &mut Cases, backend: &Backend) {
             let mlp = GinMlpConfig::new(WIDTH, 5, OUT);
             GinConvConfig::new().with_mlp(Some(mlp)).init(device)
         },
-        forward: |layer, graph, x, _| {
-            layer.forward_compressed(graph, &sparse_topk(x, KEPT, Method::Exact))
-        },
+        forward: |layer, graph, x, _| layer.forward_compressed(graph, &kept(x)),
         expected: |inputs| {
             let (p, x) = (&inputs.parameters, layers::keep(&inputs.x(), KEPT));
             let sum = layers::add(&layers::join(&inputs.edges(false), &x, Join::Sum), &x);
@@ -316,9 +303,7 @@ fn compressed_norms(cases: &mut Cases, backend: &Backend) {
     for (name, make, expected) in norms {
         let subject = Subject {
             make,
-            forward: |layer, graph, x, _| {
-                layer.forward_compressed(graph, &sparse_topk(x, KEPT, Method::Exact))
-            },
+            forward: |layer, graph, x, _| layer.forward_compressed(graph, &kept(x)),
             expected,
         };
         add_subject(cases, backend, &format!("gcn/compressed-{name}"), subject);
@@ -344,9 +329,7 @@ fn compressed_norms(cases: &mut Cases, backend: &Backend) {
     for (name, make, expected) in aggregators {
         let subject = Subject {
             make,
-            forward: |layer, graph, x, _| {
-                layer.forward_compressed(graph, &sparse_topk(x, KEPT, Method::Exact))
-            },
+            forward: |layer, graph, x, _| layer.forward_compressed(graph, &kept(x)),
             expected,
         };
         add_subject(cases, backend, &format!("sage/compressed-{name}"), subject);

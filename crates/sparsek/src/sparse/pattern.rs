@@ -8,7 +8,7 @@ use std::{
 use rayon::prelude::*;
 
 /// Most entries of a pattern: offsets are `i32` on the devices, where units count beyond the last entry of a row.
-pub const MAX_ENTRIES: usize = (1 << 31) - 4096;
+pub const MAX_ENTRIES: usize = sparsek_kernels::aggregate::MAX_ENTRIES;
 
 /// Refuses what the offsets cannot count.
 pub(crate) fn check_size(what: &'static str, found: usize) -> Result<(), PatternError> {

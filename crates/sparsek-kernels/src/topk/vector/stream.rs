@@ -14,7 +14,7 @@ use cubecl::{
 
 use self::upload::{blank, upload};
 use super::{VectorOptions, topk_vector};
-use crate::{error::KernelError, launch::device_failed, topk::Selected};
+use crate::{error::KernelError, launch::device_failed};
 
 const I64: ElemType = ElemType::Int(IntKind::I64);
 /// Bytes of a piece, the least and the most, and its elements for each member.
@@ -121,7 +121,12 @@ impl<'a> TopkStream<'a> {
 
     fn push_piece(&mut self, piece: &Handle, length: usize) -> Result<(), KernelError> {
         let members = self.options.k.min(length);
-        let selected = self.select(piece, length, members, false)?;
+        let options = VectorOptions {
+            k: members,
+            sorted: false,
+            ..self.options
+        };
+        let selected = topk_vector(self.client, piece, self.dtype, length, &options, I64)?;
         let first = self.seen;
         self.seen += length as u64;
         if members == 0 {
@@ -202,21 +207,6 @@ impl<'a> TopkStream<'a> {
             self.reduce(sorted)?;
         }
         Ok(self.best)
-    }
-
-    fn select(
-        &self,
-        handle: &Handle,
-        length: usize,
-        k: usize,
-        sorted: bool,
-    ) -> Result<Selected, KernelError> {
-        let options = VectorOptions {
-            k,
-            sorted,
-            ..self.options
-        };
-        topk_vector(self.client, handle, self.dtype, length, &options, I64)
     }
 
     /// Puts a piece's best behind those so far.
