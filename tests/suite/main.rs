@@ -35,6 +35,7 @@ mod topk_ragged_tensors;
 mod topk_sharded;
 mod topk_tensors;
 mod vector;
+mod vector_finish;
 mod vector_parts;
 
 use std::path::PathBuf;
@@ -115,6 +116,7 @@ fn main() -> ExitCode {
         topk_kernels::add(&mut cases, backend);
         topk_ragged::add(&mut cases, backend);
         vector::add(&mut cases, backend);
+        vector_finish::add(&mut cases, backend);
         vector_parts::add(&mut cases, backend);
         determinism::add(&mut cases, backend);
         topk_tensors::add(&mut cases, backend);

@@ -18,7 +18,7 @@ const LENGTHS: [usize; 14] = [
 ];
 
 /// Distributions with many ties, many candidates, infinities and NaN.
-const HARD: [Distribution; 7] = [
+pub const HARD: [Distribution; 7] = [
     Distribution::Normal,
     Distribution::Equal,
     Distribution::Eight,
@@ -231,7 +231,7 @@ impl<'a> Vectors<'a> {
         self.some::<T>(&Distribution::ALL, length, ks, options)
     }
 
-    fn some<T: Element>(
+    pub fn some<T: Element>(
         &mut self,
         distributions: &[Distribution],
         length: usize,

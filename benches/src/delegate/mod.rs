@@ -15,7 +15,8 @@ use cubecl::{client::Client, future, prelude::*};
 use sparsek_kernels::{
     KernelError,
     topk::{
-        Construction, Filter, Selection, Subrange, VectorOptions, topk_vector, topk_vector_stats,
+        Construction, Filter, Finish, Selection, Subrange, VectorOptions, topk_vector,
+        topk_vector_stats,
     },
 };
 use sparsek_tests::{
@@ -36,7 +37,7 @@ use crate::{
 
 /// What a method can be.
 const METHODS: &str = "a method is delegates, alpha:N or whole, then /beta:N, /staged, /rows, /radix, /bucket, \
-                       /bitonic, /filter, /unfiltered";
+                       /bitonic, /filter, /unfiltered, /at-once, /groups, /apart";
 /// Elements that share a seed.
 const SEEDED: usize = 1 << 16;
 
@@ -50,7 +51,7 @@ pub struct Arguments {
     #[arg(long = "case", default_value = "2**24x128")]
     cases: Vec<VectorCase>,
     /// delegates (subranges by Rule 4), alpha:N (of 2^N elements) or whole (no delegates), each also with
-    /// `/beta:N` (delegates of each subrange), `/staged` (through shared memory), `/radix`, `/bucket`, `/bitonic`, `/rows`, `/filter`, `/unfiltered`; may be repeated.
+    /// `/beta:N` (delegates of each subrange), `/staged` (through shared memory), `/radix`, `/bucket`, `/bitonic`, `/rows`, `/filter`, `/unfiltered`, `/at-once`, `/groups`, `/apart`; may be repeated.
     #[arg(long = "method", default_value = "delegates")]
     methods: Vec<String>,
     /// Distribution of the input, by the suite's names; may be repeated.
@@ -216,6 +217,11 @@ fn options(text: &str, k: usize) -> anyhow::Result<VectorOptions> {
             ("staged", "") => options.construction = Construction::Staged,
             ("filter", "") => options.filter = Filter::On,
             ("unfiltered", "") => options.filter = Filter::Off,
+            (name, "") if Finish::ALL[1..].iter().any(|one| one.name() == name) => {
+                options.finish = *(Finish::ALL.iter())
+                    .find(|one| one.name() == name)
+                    .expect("one of them");
+            }
             (name, "") => {
                 let named = Selection::ALL.into_iter().find(|one| one.name() == name);
                 options.selection = named.with_context(|| format!("{text}: {METHODS}"))?;

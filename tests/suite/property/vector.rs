@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::TestCaseResult;
-use sparsek_kernels::topk::{Construction, Filter, Selection, Subrange, VectorOptions};
+use sparsek_kernels::topk::{Construction, Filter, Finish, Selection, Subrange, VectorOptions};
 use sparsek_tests::backend::Backend;
 use sparsek_tests::data::{Distribution, Matrix};
 use sparsek_tests::element::{Dtype, Element};
@@ -51,12 +51,13 @@ fn request() -> impl Strategy<Value = Request> {
         1usize..=4,
         construction,
         selection,
-        filter,
+        (filter, select(Finish::ALL.to_vec())),
         any::<(bool, bool)>(),
     );
     (length, share, what, how).prop_map(|(length, share, what, how)| {
         let (dtype, distribution, seed) = what;
-        let (subrange, delegates, construction, selection, filter, (largest, sorted)) = how;
+        let (subrange, delegates, construction, selection, ends, (largest, sorted)) = how;
+        let (filter, finish) = ends;
         let k = (share * length as f64).ceil() as usize;
         Request {
             dtype,
@@ -71,6 +72,7 @@ fn request() -> impl Strategy<Value = Request> {
                 construction,
                 selection,
                 filter,
+                finish,
                 ..VectorOptions::new(k)
             },
         }

@@ -29,7 +29,7 @@ pub use routines::{ROUTINES, Routine};
 pub use scatter::{Scatter, scatter};
 pub use select::{MAX_COLS, MAX_ROWS};
 pub use vector::{
-    Best, Construction, Filter, Selection, Subrange, TopkStream, Tuning, VectorOptions,
+    Best, Construction, Filter, Finish, Selection, Subrange, TopkStream, Tuning, VectorOptions,
     WorkloadStats, topk_vector, topk_vector_stats,
 };
 

@@ -4,21 +4,15 @@ use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
 use super::{
     U32, VectorOptions,
-    chosen::SubrangesLaunch,
-    delegates::{DelegateBlueprint, fetch_members, find_delegates, gather_candidates},
+    delegates::{fetch_members, gather_candidates},
     elements::{Elements, Found},
-    finish::{FinishBlueprint, finish},
     options::Selection,
-    plan::{CUBE_UNITS, Cut, FLIGHT, Last, Plan},
-    staged::{self, StagedBlueprint, find_staged},
+    plan::{Cut, Last, Plan},
 };
 use crate::{
     error::KernelError,
-    launch::{Grid, allocate, allocate_together, argument, units_per_cube},
-    topk::{
-        Rows, Selected, TopkOptions, element::Element, launch::load_widths, routines::team::Shape,
-        select::plane_or_unit, topk_rows,
-    },
+    launch::{Grid, allocate, argument},
+    topk::{Rows, Selected, TopkOptions, element::Element, topk_rows},
 };
 
 /// A checked call.
@@ -65,27 +59,14 @@ impl Call<'_> {
     fn by_delegates<E: Element>(&self, cut: &Cut) -> Result<Selected, KernelError> {
         let count = cut.delegates(self.length);
         let key = Self::key_dtype::<E>();
-        if let (Last::Finish(blueprint), None) = (&cut.last, &cut.first) {
-            let whole = count.next_multiple_of(blueprint.delegate_width(key.size()));
-            let (keys, output) = self.buffers(whole, key)?;
-            let positions = self.delegates::<E>(cut, &keys)?;
-            self.finish::<E>(cut, blueprint, &keys, None, positions.as_ref(), &output)?;
-            return Ok(output);
+        if let Last::Finish(blueprint, way) = &cut.last {
+            return self.by_cube::<E>(cut, blueprint, way);
         }
         let keys = allocate(self.client, "delegates", count, key)?;
         let positions = self.delegates::<E>(cut, &keys)?;
-        match (&cut.last, &cut.first) {
-            (Last::Finish(blueprint), first) => {
-                let best = match first {
-                    Some(first) => Some(self.best::<E>(first, &keys, count)?),
-                    None => None,
-                };
-                let output = self.output()?;
-                let best = best.as_ref();
-                self.finish::<E>(cut, blueprint, &keys, best, positions.as_ref(), &output)?;
-                Ok(output)
-            }
-            (Last::Select { first, last }, _) => {
+        match &cut.last {
+            Last::Finish(..) => unreachable!("has returned"),
+            Last::Select { first, last } => {
                 let best = self.select_keys::<E>(&keys, count, *first, None, None)?;
                 // So that candidates may take their place.
                 drop(keys);
@@ -96,14 +77,11 @@ impl Call<'_> {
                 let chosen = (&best.members, cut.exponent, 1);
                 self.fetch::<E>(Some(chosen), None, &found.members)
             }
-            (
-                Last::Sift {
-                    first,
-                    last,
-                    blueprint,
-                },
-                _,
-            ) => {
+            Last::Sift {
+                first,
+                last,
+                blueprint,
+            } => {
                 let selections = [*first, *last];
                 self.sift::<E>(cut, *blueprint, selections, &keys, positions.as_ref())
             }
@@ -135,18 +113,12 @@ impl Call<'_> {
         }
     }
 
-    /// Most elements of a load of which subranges have whole ones.
-    fn width(&self, cut: &Cut) -> usize {
-        let rows = Rows::contiguous(self.input.clone(), self.dtype, 1, 1 << cut.exponent);
-        load_widths(self.client, &rows).max().unwrap_or(1)
-    }
-
     pub(super) fn key_dtype<E: Element>() -> ElemType {
         E::Key::elem_type_native()
     }
 
     /// The k best delegates and their places.
-    fn best<E: Element>(
+    pub(super) fn best<E: Element>(
         &self,
         plan: &Plan,
         keys: &Handle,
@@ -170,172 +142,7 @@ impl Call<'_> {
         }
     }
 
-    /// Finds the keys of the delegates and, where there are several for each subrange, where they stand.
-    fn delegates<E: Element>(
-        &self,
-        cut: &Cut,
-        keys: &Handle,
-    ) -> Result<Option<Handle>, KernelError> {
-        if cut.staged {
-            self.staged_delegates::<E>(cut, keys)?;
-            return Ok(None);
-        }
-        let client = self.client;
-        let count = cut.delegates(self.length);
-        let key = Self::key_dtype::<E>();
-        let positions = (cut.per_subrange > 1).then(|| allocate(client, "positions", count, U32));
-        let positions = positions.transpose()?;
-        let places = positions.as_ref();
-        let places = places.map(|places| argument(places, "positions", U32, count));
-        let width = self.width(cut);
-        let loads = (1usize << cut.exponent) / width;
-        let plane = plane_or_unit(client);
-        let planes = units_per_cube(client, CUBE_UNITS.max(plane)) / plane;
-        let lanes = loads.min(plane as usize);
-        let flight = (loads / lanes).min(FLIGHT);
-        // Short subranges are taken several at a time.
-        let short = loads / lanes <= FLIGHT && cut.per_subrange == 1;
-        let several = if short { FLIGHT / flight } else { 1 };
-        let blueprint = DelegateBlueprint {
-            team: Shape {
-                lanes: lanes as u32,
-                planes: 1,
-                width,
-                loads: 1,
-                exact_fit: true,
-            },
-            flight,
-            subranges: several,
-            delegates: cut.per_subrange,
-            largest: self.options.largest,
-        };
-        let teams = (plane as usize / lanes) * planes as usize;
-        let subranges = self.length.div_ceil(1 << cut.exponent);
-        let dim = CubeDim::new_2d(plane, planes);
-        let grid = Grid::new(
-            client,
-            subranges.div_ceil(teams * several),
-            dim,
-            self.length,
-        )?;
-        let whole = self.length / width * width;
-        // SAFETY: the kernel reads below `length` only, whole loads of whole subranges only.
-        unsafe {
-            find_delegates::launch_unchecked::<E>(
-                client,
-                grid.count,
-                grid.dim,
-                grid.address,
-                width,
-                argument(self.input, "input", self.dtype, whole)?,
-                argument(self.input, "input", self.dtype, self.length)?,
-                argument(keys, "delegates", key, count)?,
-                places.transpose()?.into(),
-                self.length,
-                cut.exponent,
-                blueprint,
-            );
-        }
-        Ok(positions)
-    }
-
-    fn staged_delegates<E: Element>(&self, cut: &Cut, keys: &Handle) -> Result<(), KernelError> {
-        let client = self.client;
-        let count = cut.delegates(self.length);
-        let blueprint = StagedBlueprint {
-            exponent: cut.exponent,
-            width: self.width(cut),
-            units: units_per_cube(client, staged::UNITS),
-            largest: self.options.largest,
-        };
-        let dim = CubeDim::new_1d(blueprint.units);
-        let cubes = count.div_ceil(blueprint.units as usize);
-        let grid = Grid::new(client, cubes, dim, self.length)?;
-        let whole = self.length / blueprint.width * blueprint.width;
-        // SAFETY: the kernel reads below `length` only, whole loads of whole ones only.
-        unsafe {
-            find_staged::launch_unchecked::<E>(
-                client,
-                grid.count,
-                grid.dim,
-                grid.address,
-                blueprint.width,
-                argument(self.input, "input", self.dtype, whole)?,
-                argument(self.input, "input", self.dtype, self.length)?,
-                argument(keys, "delegates", Self::key_dtype::<E>(), count)?,
-                self.length,
-                blueprint,
-            );
-        }
-        Ok(())
-    }
-
-    /// The members in one launch of one cube.
-    fn finish<E: Element>(
-        &self,
-        cut: &Cut,
-        blueprint: &FinishBlueprint,
-        keys: &Handle,
-        best: Option<&Selected>,
-        positions: Option<&Handle>,
-        output: &Selected,
-    ) -> Result<(), KernelError> {
-        let (client, k) = (self.client, self.options.k);
-        let count = cut.delegates(self.length);
-        let key = Self::key_dtype::<E>();
-        let plane = blueprint.shape.plane_lanes();
-        let dim = CubeDim::new_2d(plane, blueprint.shape.planes);
-        let grid = Grid::new(client, 1, dim, self.length)?;
-        let width = blueprint.shape.width;
-        let whole = self.length / width * width;
-        let places = best.map(|best| argument(&best.indices, "subranges", U32, k));
-        let positions = positions.map(|positions| argument(positions, "positions", U32, count));
-        let stats = self.stats.map(|stats| argument(stats, "stats", U32, 2));
-        let several = blueprint.delegate_width(key.size());
-        let delegates = match best {
-            Some(best) => argument(&best.values, "delegates", key, k)?,
-            None => argument(keys, "delegates", key, count.next_multiple_of(several))?,
-        };
-        // SAFETY: slots stand for elements below `length`; at most k members are written.
-        unsafe {
-            finish::launch_unchecked::<E>(
-                client,
-                grid.count,
-                grid.dim,
-                grid.address,
-                width,
-                several,
-                argument(self.input, "input", self.dtype, whole)?,
-                argument(self.input, "input", self.dtype, self.length)?,
-                delegates,
-                places.transpose()?.into(),
-                positions.transpose()?.into(),
-                argument(&output.values, "values", self.dtype, k)?,
-                argument(&output.indices, "indices", self.index, k)?,
-                stats.transpose()?.into(),
-                SubrangesLaunch::new(self.length, count as u32, k as u32, cut.exponent),
-                *blueprint,
-                self.index,
-            );
-        }
-        Ok(())
-    }
-
-    /// Few delegates and the output in one allocation: with two launches, each takes its time.
-    fn buffers(&self, count: usize, key: ElemType) -> Result<(Handle, Selected), KernelError> {
-        let k = self.options.k;
-        let [keys, values, indices] = allocate_together(
-            self.client,
-            [
-                ("delegates", count, key),
-                ("values", k, self.dtype),
-                ("indices", k, self.index),
-            ],
-        )?;
-        Ok((keys, Selected { values, indices }))
-    }
-
-    fn output(&self) -> Result<Selected, KernelError> {
+    pub(super) fn output(&self) -> Result<Selected, KernelError> {
         let k = self.options.k;
         Ok(Selected {
             values: allocate(self.client, "values", k, self.dtype)?,

@@ -21,8 +21,9 @@ use crate::topk::{
 #[expand(derive(Clone, Copy))]
 pub(crate) struct Subranges {
     pub length: usize,
-    /// Delegates.
+    /// Delegates, and those of groups, or all, that a cube holds.
     pub count: u32,
+    pub held: u32,
     pub k: u32,
     /// Subranges have `2^exponent` elements.
     pub exponent: u32,

@@ -92,6 +92,21 @@ impl Crew {
         KeyRange::<K> { low, high }
     }
 
+    /// The greatest of the units' keys.
+    pub fn max<K: Int>(&self, key: K) -> K {
+        let own = self.team.max::<K>(key);
+        let others = self.exchange::<K>(own);
+        let mut greatest = own;
+        if comptime!(of_a_lane_each(self.shape)) {
+            greatest = self.team.max::<K>(others[self.others()]);
+        } else {
+            for plane in 0..comptime!(self.shape.planes) {
+                greatest = max(greatest, others[plane as usize]);
+            }
+        }
+        greatest
+    }
+
     /// From no more than what `groups` keys reach, up to the greatest of all, given the greatest of each unit: the units in
     /// at least as many groups, of the greatest of each the least.
     pub fn best<K: Int>(&self, greatest: K, #[comptime] groups: u32) -> KeyRange<K> {

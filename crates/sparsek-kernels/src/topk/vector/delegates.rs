@@ -3,6 +3,7 @@
 
 use cubecl::{ir::ElemType, prelude::*};
 
+use super::crew::Crew;
 use crate::topk::{
     element::{Element, ordered_key},
     routines::team::{Shape, Team},
@@ -11,32 +12,59 @@ use crate::topk::{
 /// How subranges lie in units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct DelegateBlueprint {
-    /// The units that share a subrange.
+    /// The units of a cube, and those that share a subrange.
+    pub cube: Shape,
     pub team: Shape,
     /// Loads of a unit that are under way at a time.
     pub flight: usize,
     /// Subranges that a team takes at a time, with all of their loads under way.
     pub subranges: usize,
+    /// How often a cube does so, where its subranges are a group.
+    pub rounds: u32,
     /// Delegates of a subrange.
     pub delegates: usize,
     pub largest: bool,
 }
 
+impl DelegateBlueprint {
+    /// Teams of a cube.
+    pub fn teams(&self) -> usize {
+        (self.cube.lanes / self.team.lanes) as usize
+    }
+
+    /// Subranges of a cube.
+    pub fn taken(&self) -> usize {
+        self.teams() * self.subranges * self.rounds as usize
+    }
+}
+
 /// The greatest keys of each subrange of `2^exponent` elements, the last of which may be shorter, best first; where there
 /// are several, also where in the subrange they stand, of equal ones the first. Where a subrange has fewer elements, the
-/// least key of all stands at the place `u32::MAX`.
+/// least key of all stands at the place `u32::MAX`. The subranges of a cube are a group, for whose greatest key there may be a place.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn find_delegates<E: Element, N: Size>(
     input: &[Vector<E, N>],
     elements: &[E],
     keys: &mut [E::Key],
     positions: ComptimeOption<&mut [u32]>,
+    groups: ComptimeOption<&mut [E::Key]>,
     length: usize,
     exponent: u32,
     #[comptime] blueprint: DelegateBlueprint,
 ) {
-    if comptime!(blueprint.subranges > 1) {
-        find_short::<E, N>(input, elements, keys, length, exponent, blueprint);
+    if comptime!(blueprint.subranges > 1 || groups.is_some()) {
+        let greatest = find_short::<E, N>(input, elements, keys, length, exponent, blueprint);
+        #[comptime]
+        match groups {
+            ComptimeOption::Some(groups) => {
+                let greatest = Crew::new(blueprint.cube).max::<E::Key>(greatest);
+                let first = CUBE_POS * comptime!(blueprint.taken());
+                if UNIT_POS == 0 && first << (exponent as usize) < length {
+                    groups[CUBE_POS] = greatest;
+                }
+            }
+            ComptimeOption::None => {}
+        }
     } else {
         find_long::<E, N>(
             input, elements, keys, positions, length, exponent, blueprint,
@@ -127,16 +155,16 @@ fn find_long<E: Element, N: Size>(
     }
 }
 
-/// [`find_delegates`] of several short subranges at a time, one delegate each.
+/// [`find_delegates`] of several short subranges at a time, one delegate each; the greatest key that a unit has seen.
 #[cube]
-fn find_short<E: Element, N: Size>(
+pub(super) fn find_short<E: Element, N: Size>(
     input: &[Vector<E, N>],
     elements: &[E],
     keys: &mut [E::Key],
     length: usize,
     exponent: u32,
     #[comptime] blueprint: DelegateBlueprint,
-) {
+) -> E::Key {
     let width = comptime!(blueprint.team.width);
     let lanes = comptime!(blueprint.team.lanes);
     let several = comptime!(blueprint.subranges);
@@ -144,57 +172,61 @@ fn find_short<E: Element, N: Size>(
     let exponent = exponent as usize;
     let team = Team::new(0u32, blueprint.team);
     // The teams of a cube take neighbouring subranges, then those behind them.
-    let teams = (CUBE_DIM_X / lanes * CUBE_DIM_Y) as usize;
+    let teams = comptime!(blueprint.teams());
     let own = UNIT_POS_Y as usize * (CUBE_DIM_X / lanes) as usize + (UNIT_POS_X / lanes) as usize;
-    let first = CUBE_POS * teams * several + own;
-    let mut best = Array::<E::Key>::new(several);
-    if (first + (several - 1) * teams + 1) << exponent <= length {
-        let mut loads = Sequence::<Vector<E, N>>::new();
-        #[unroll]
-        for subrange in 0..several {
-            let start = ((first + subrange * teams) << exponent) / width + team.lane as usize;
+    let mut first = CUBE_POS * comptime!(blueprint.taken()) + own;
+    let mut greatest = E::Key::min_value();
+    for _ in 0..comptime!(blueprint.rounds) {
+        let mut best = Array::<E::Key>::new(several);
+        if (first + (several - 1) * teams + 1) << exponent <= length {
+            let mut loads = Sequence::<Vector<E, N>>::new();
             #[unroll]
-            for step in 0..flight {
-                loads.push(input[start + comptime!(step * lanes as usize)]);
-            }
-        }
-        #[unroll]
-        for subrange in 0..several {
-            let mut greatest = E::Key::min_value();
-            #[unroll]
-            for step in 0..flight {
-                let items = loads[comptime!(subrange * flight + step)];
+            for subrange in 0..several {
+                let start = ((first + subrange * teams) << exponent) / width + team.lane as usize;
                 #[unroll]
-                for item in 0..width {
-                    let key = ordered_key::<E>(items.extract(item), blueprint.largest);
-                    greatest = max(greatest, key);
+                for step in 0..flight {
+                    loads.push(input[start + comptime!(step * lanes as usize)]);
                 }
             }
-            best[subrange] = greatest;
+            #[unroll]
+            for subrange in 0..several {
+                best[subrange] = E::Key::min_value();
+                #[unroll]
+                for step in 0..flight {
+                    let items = loads[comptime!(subrange * flight + step)];
+                    #[unroll]
+                    for item in 0..width {
+                        let key = ordered_key::<E>(items.extract(item), blueprint.largest);
+                        best[subrange] = max(best[subrange], key);
+                    }
+                }
+            }
+        } else {
+            #[unroll]
+            for subrange in 0..several {
+                let start = (first + subrange * teams) << exponent;
+                let end = min(start + (1usize << exponent), length);
+                best[subrange] = E::Key::min_value();
+                let mut at = start + team.lane as usize;
+                while at < end {
+                    let key = ordered_key::<E>(elements[at], blueprint.largest);
+                    best[subrange] = max(best[subrange], key);
+                    at += lanes as usize;
+                }
+            }
         }
-    } else {
         #[unroll]
         for subrange in 0..several {
-            let start = (first + subrange * teams) << exponent;
-            let end = min(start + (1usize << exponent), length);
-            let mut greatest = E::Key::min_value();
-            let mut at = start + team.lane as usize;
-            while at < end {
-                let key = ordered_key::<E>(elements[at], blueprint.largest);
-                greatest = max(greatest, key);
-                at += lanes as usize;
+            greatest = max(greatest, best[subrange]);
+            let of_team = team.max::<E::Key>(best[subrange]);
+            let number = first + subrange * teams;
+            if team.lane == 0 && number << exponent < length {
+                keys[number] = of_team;
             }
-            best[subrange] = greatest;
         }
+        first += comptime!(teams * several);
     }
-    #[unroll]
-    for subrange in 0..several {
-        let greatest = team.max::<E::Key>(best[subrange]);
-        let number = first + subrange * teams;
-        if team.lane == 0 && number << exponent < length {
-            keys[number] = greatest;
-        }
-    }
+    greatest
 }
 
 /// The best keys that a unit has seen, and where they stand.

@@ -5,6 +5,7 @@
 //! chosen, so that exactly k subranges are, however many elements are equal. The vector is read once; what is
 //! selected from then has n / 2^α and k · 2^α elements. The contract is that of [`super::topk`].
 
+mod at_once;
 mod bitonic;
 mod call;
 mod candidates;
@@ -13,7 +14,9 @@ mod crew;
 mod delegates;
 mod elements;
 mod few;
+mod find;
 mod finish;
+mod finishing;
 mod options;
 mod plan;
 mod radix;
@@ -31,7 +34,7 @@ use cubecl::{
 };
 
 pub(crate) use few::{takes, topk_few};
-pub use options::{Construction, Filter, Selection, Subrange, VectorOptions};
+pub use options::{Construction, Filter, Finish, Selection, Subrange, VectorOptions};
 pub use stats::WorkloadStats;
 pub use stream::{Best, TopkStream};
 pub use tuning::Tuning;

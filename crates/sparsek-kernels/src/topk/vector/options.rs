@@ -78,6 +78,36 @@ pub enum Construction {
     Staged,
 }
 
+/// How one cube that finishes comes by the best delegates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Finish {
+    /// By the first of the others that can be and pays.
+    #[default]
+    Auto,
+    /// It is the last of the cubes that find delegates, all of which it holds: one launch.
+    AtOnce,
+    /// It holds the best delegates of groups of neighbouring subranges, then all those of the best groups.
+    Groups,
+    /// It holds all delegates, or another selection finds the best ones first.
+    Apart,
+}
+
+impl Finish {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Auto, Self::AtOnce, Self::Groups, Self::Apart];
+
+    /// Its name on command lines and in records.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::AtOnce => "at-once",
+            Self::Groups => "groups",
+            Self::Apart => "apart",
+        }
+    }
+}
+
 /// What to select from a vector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VectorOptions {
@@ -98,6 +128,8 @@ pub struct VectorOptions {
     pub selection: Selection,
     /// Whether chosen subranges are filtered.
     pub filter: Filter,
+    /// How a cube that finishes comes by the best delegates; refused where it cannot.
+    pub finish: Finish,
     /// What automatic choices go by.
     pub tuning: Tuning,
 }
@@ -114,6 +146,7 @@ impl VectorOptions {
             construction: Construction::Auto,
             selection: Selection::Auto,
             filter: Filter::Auto,
+            finish: Finish::Auto,
             tuning: Tuning::default(),
         }
     }

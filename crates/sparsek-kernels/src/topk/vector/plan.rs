@@ -7,29 +7,20 @@ use cubecl::{
 
 use super::{
     bitonic::MAX_RUN,
+    find::staged,
     finish::FinishBlueprint,
-    options::{Construction, Filter, Selection, Subrange, VectorOptions},
+    finishing::{Way, finishing},
+    options::{Filter, Finish, Selection, Subrange, VectorOptions},
     sieve::{LOAD, SieveBlueprint},
-    staged::{self, StagedBlueprint},
     tuning::Tuning,
 };
 use crate::{
     error::KernelError,
-    launch::units_per_cube,
-    topk::{
-        routines::team::Shape,
-        select::{MAX_COLS, NO_LAYOUTS, is_llvmpipe, plane_or_unit},
-    },
+    topk::select::{MAX_COLS, NO_LAYOUTS, is_llvmpipe},
 };
 
 /// Most members that one cube finds among the elements of chosen subranges.
-const MEMBERS: usize = 1 << 10;
-/// Units of that cube, bytes of delegates that each of them holds, and candidates in its shared memory.
-const FINISH_UNITS: u32 = 1024;
-const HELD_BYTES: usize = 64;
-const ROOM: usize = 1 << 11;
-/// Loads that they have under way at a time.
-const FINISH_FLIGHT: usize = 4;
+pub(super) const MEMBERS: usize = 1 << 10;
 /// Elements for each member from which on delegates are found.
 const SHARE: usize = 16;
 /// Units of a cube of all other kernels for vectors.
@@ -58,8 +49,6 @@ pub(super) struct Cut {
     pub per_subrange: usize,
     /// Whether they are found through shared memory.
     pub staged: bool,
-    /// How the best delegates are found before one cube finishes, where it does not find them itself.
-    pub first: Option<Box<Plan>>,
     pub last: Last,
 }
 
@@ -74,7 +63,7 @@ impl Cut {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Last {
     /// Of the elements that reach the least delegate, by one cube.
-    Finish(FinishBlueprint),
+    Finish(FinishBlueprint, Way),
     /// The best delegates by the first selection, the members among all elements of their subranges by the last one.
     Select { first: Selection, last: Selection },
     /// The same of fewer elements: without those that cannot be members.
@@ -126,9 +115,10 @@ impl Plan {
         Self::of(vector, options)
     }
 
-    fn of(vector: Vector, options: &VectorOptions) -> Result<Self, KernelError> {
+    pub(super) fn of(vector: Vector, options: &VectorOptions) -> Result<Self, KernelError> {
         let (k, length) = (options.k, vector.length);
-        let forced = options.filter == Filter::On || options.delegates > 1;
+        let forced =
+            options.filter == Filter::On || options.delegates > 1 || options.finish != Finish::Auto;
         let exponent = match options.subrange {
             Subrange::Auto if length <= options.tuning.row && !forced => None,
             Subrange::Auto => rule4(length, k, options),
@@ -147,7 +137,6 @@ impl Plan {
             // No more than elements: what is not there would come before the next subrange's.
             per_subrange: options.delegates.min(1 << exponent),
             staged: staged(&vector, exponent, options)?,
-            first: None,
             last: Last::Select {
                 first: options.selection,
                 last: options.selection,
@@ -162,170 +151,46 @@ impl Plan {
                 format!("{length} elements have {there} in subranges of 2^{exponent}; k is {k}"),
             ));
         }
+        if let Some(cut) = finishing(&vector, &cut, options)? {
+            return Ok(Self::Delegates(cut));
+        }
+        let sieve = forced
+            .then(|| SieveBlueprint::new(&vector, &cut, options))
+            .transpose()?;
         let keys = Vector {
             dtype: key_dtype(vector.key),
             length: cut.delegates(length),
             offset: 0,
             ..vector
         };
-        let finish = match options.filter {
-            Filter::Off => None,
-            Filter::Auto if options.delegates == 1 => {
-                let pays = k << exponent <= options.tuning.finished;
-                let pays = pays && options.selection == Selection::Auto;
-                finish(&vector, &cut, k, options.largest)
-                    .ok()
-                    .filter(|_| pays)
-            }
-            _ => finish(&vector, &cut, k, options.largest).ok(),
+        let slots = k << exponent;
+        let candidates = Vector {
+            length: match sieve {
+                None => slots,
+                Some(_) => slots.next_multiple_of(LOAD),
+            },
+            ..keys
         };
-        let Some(blueprint) = finish else {
-            let sieve = forced
-                .then(|| SieveBlueprint::new(&vector, &cut, options))
-                .transpose()?;
-            let slots = k << exponent;
-            let candidates = Vector {
-                length: match sieve {
-                    None => slots,
-                    Some(_) => slots.next_multiple_of(LOAD),
-                },
-                ..keys
-            };
-            let first = selection(&keys, k, options.selection)?;
-            let last = selection(&candidates, k, options.selection)?;
-            let last = match sieve {
-                None => Last::Select { first, last },
-                Some(blueprint) => Last::Sift {
-                    first,
-                    last,
-                    blueprint,
-                },
-            };
-            return Ok(Self::Delegates(Cut { last, ..cut }));
+        let first = selection(&keys, k, options.selection)?;
+        let last = selection(&candidates, k, options.selection)?;
+        let last = match sieve {
+            None => Last::Select { first, last },
+            Some(blueprint) => Last::Sift {
+                first,
+                last,
+                blueprint,
+            },
         };
-        let auto = options.selection == Selection::Auto;
-        let units = blueprint.shape.lanes as usize;
-        let items = keys.length.div_ceil(units).next_power_of_two();
-        let cut = if auto && items * vector.key <= HELD_BYTES {
-            Cut {
-                last: Last::Finish(FinishBlueprint { items, ..blueprint }),
-                ..cut
-            }
-        } else {
-            let options = VectorOptions {
-                subrange: if auto {
-                    Subrange::Auto
-                } else {
-                    Subrange::Whole
-                },
-                selection: options.selection,
-                ..VectorOptions::new(k)
-            };
-            Cut {
-                first: Some(Box::new(Self::of(keys, &options)?)),
-                last: Last::Finish(blueprint),
-                ..cut
-            }
-        };
-        Ok(Self::Delegates(cut))
+        Ok(Self::Delegates(Cut { last, ..cut }))
     }
 }
 
-/// Whether delegates are found through shared memory.
-fn staged(vector: &Vector, exponent: u32, options: &VectorOptions) -> Result<bool, KernelError> {
-    let client = vector.client;
-    let hardware = &client.properties().hardware;
-    let blueprint = StagedBlueprint {
-        exponent,
-        width: 1,
-        units: units_per_cube(client, staged::UNITS),
-        largest: options.largest,
-    };
-    let needed = blueprint.keys() * vector.key;
-    let reason = if is_llvmpipe(client) {
-        NO_LAYOUTS.into()
-    } else if exponent > staged::MAX_EXPONENT {
-        format!(
-            "subranges of 2^{exponent}; at most 2^{} elements are staged",
-            staged::MAX_EXPONENT
-        )
-    } else if options.delegates > 1 {
-        format!("{} delegates of each subrange", options.delegates)
-    } else if needed > hardware.max_shared_memory_size {
-        let limit = hardware.max_shared_memory_size;
-        format!("{needed} bytes of shared memory; there are {limit}")
-    } else {
-        let on_gpu = hardware.max_units_per_cube >= staged::UNITS;
-        return Ok(match options.construction {
-            Construction::Auto => plane_or_unit(client) == 1 && on_gpu,
-            Construction::Planes => false,
-            Construction::Staged => true,
-        });
-    };
-    match options.construction {
-        Construction::Staged => Err(refused("staged", reason)),
-        _ => Ok(false),
-    }
-}
-
-fn key_dtype(bytes: usize) -> ElemType {
+pub(super) fn key_dtype(bytes: usize) -> ElemType {
     ElemType::UInt(if bytes == 8 {
         UIntKind::U64
     } else {
         UIntKind::U32
     })
-}
-
-/// The cube that finds k members in chosen subranges.
-fn finish(
-    vector: &Vector,
-    cut: &Cut,
-    k: usize,
-    largest: bool,
-) -> Result<FinishBlueprint, KernelError> {
-    let client = vector.client;
-    let refuse = |reason: String| Err(refused("filter", reason));
-    if is_llvmpipe(client) {
-        return refuse(NO_LAYOUTS.into());
-    }
-    if k > MEMBERS {
-        return refuse(format!("k = {k}; one cube finds at most {MEMBERS} members"));
-    }
-    if k << cut.exponent > 1 << 31 || cut.delegates(vector.length) > 1 << 31 {
-        return refuse("more than 2^31 delegates or elements of subranges".into());
-    }
-    let plane = plane_or_unit(client);
-    // Without planes, every unit reads what every other one has.
-    let wanted = if plane > 1 { FINISH_UNITS } else { CUBE_UNITS };
-    let units = units_per_cube(client, wanted.max(plane));
-    // The loads of a subrange are whole.
-    let size = vector.dtype.size();
-    let widths = client
-        .io_optimized_vector_sizes(size)
-        .filter(|width| *width <= 1 << cut.exponent && vector.offset.is_multiple_of(width * size));
-    let width = widths.max().unwrap_or(1);
-    let blueprint = FinishBlueprint {
-        shape: Shape {
-            width,
-            ..Shape::of_cube(units, plane)
-        },
-        items: 0,
-        delegates: cut.per_subrange as u32,
-        flight: ((k << cut.exponent) / (width * units as usize)).clamp(1, FINISH_FLIGHT),
-        members: k.next_power_of_two().max(32),
-        room: ROOM,
-        largest,
-    };
-    let (needed, limit) = (
-        blueprint.shared(vector.key),
-        client.properties().hardware.max_shared_memory_size,
-    );
-    if needed > limit {
-        return refuse(format!(
-            "{needed} bytes of shared memory; there are {limit}"
-        ));
-    }
-    Ok(blueprint)
 }
 
 /// The exponent by Rule 4; none where delegates and the elements of chosen subranges are as many as the vector.

@@ -43,7 +43,7 @@ impl WorkloadStats {
         };
         // More candidates than there is room for are not listed: all chosen subranges are gone through.
         let room = match &cut.last {
-            Last::Finish(blueprint) => blueprint.room,
+            Last::Finish(blueprint, _) => blueprint.room,
             Last::Sift { .. } => usize::MAX,
             Last::Select { .. } => return Ok(all),
         };

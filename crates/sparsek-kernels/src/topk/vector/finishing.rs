@@ -1,0 +1,468 @@
+//! One cube that finishes: what the host decides, and the launches.
+
+use cubecl::{
+    features::AtomicUsage,
+    ir::{ElemType, Type, UIntKind},
+    prelude::*,
+    server::Handle,
+};
+use std::{
+    hash::{BuildHasher, RandomState},
+    sync::{
+        LazyLock,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use super::{
+    U32,
+    at_once::{COUNT_BITS, select_at_once},
+    call::Call,
+    chosen::SubrangesLaunch,
+    delegates::DelegateBlueprint,
+    find::width,
+    finish::{FinishBlueprint, finish},
+    options::{Filter, Finish, Selection, Subrange, VectorOptions},
+    plan::{CUBE_UNITS, Cut, Last, MEMBERS, Plan, Vector, key_dtype, refused},
+};
+use crate::{
+    error::KernelError,
+    launch::{Grid, allocate, allocate_together, argument, processors, units_per_cube},
+    topk::{
+        Selected,
+        element::Element,
+        routines::team::Shape,
+        select::{NO_LAYOUTS, is_llvmpipe, plane_or_unit},
+    },
+};
+
+/// Units of the cube, bytes of delegates that each of them holds, and candidates in its shared memory.
+const UNITS: u32 = 1024;
+const HELD_BYTES: usize = 64;
+const ROOM: usize = 1 << 11;
+/// Loads that they have under way at a time.
+const FLIGHT: usize = 4;
+
+/// How the cube comes by the best delegates.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Way {
+    /// It holds all.
+    Held,
+    /// It holds the best of the groups that cubes take, then all of the best groups.
+    Groups(DelegateBlueprint),
+    /// It holds all, which it has found with others.
+    AtOnce(DelegateBlueprint),
+    /// They are found before.
+    Apart(Box<Plan>),
+}
+
+/// How a vector's members are found by one cube, if the device can do so and it pays.
+pub(super) fn finishing(
+    vector: &Vector,
+    cut: &Cut,
+    options: &VectorOptions,
+) -> Result<Option<Cut>, KernelError> {
+    let blueprint = match blueprint(vector, cut, options) {
+        Ok(blueprint) if options.filter != Filter::Off => blueprint,
+        Err(error) if options.finish != Finish::Auto => return Err(error),
+        _ if options.finish == Finish::Auto => return Ok(None),
+        _ => {
+            return Err(refused(
+                "finish",
+                "chosen subranges are not filtered".into(),
+            ));
+        }
+    };
+    let auto = options.selection == Selection::Auto;
+    let pays = auto && options.k << cut.exponent <= options.tuning.finished;
+    if options.filter == Filter::Auto && options.delegates == 1 && !pays {
+        return match options.finish {
+            Finish::Auto => Ok(None),
+            _ => Err(refused(
+                "finish",
+                "elements of subranges are too many".into(),
+            )),
+        };
+    }
+    let ended = |blueprint, way| Cut {
+        last: Last::Finish(blueprint, way),
+        ..cut.clone()
+    };
+    let ways = |finish| options.finish == finish || options.finish == Finish::Auto;
+    let forced = |finish, reason: String| match options.finish == finish {
+        true => Err(refused(finish.name(), reason)),
+        false => Ok(()),
+    };
+    if ways(Finish::AtOnce) {
+        match at_once(vector, cut, options, blueprint) {
+            Ok((blueprint, find)) => return Ok(Some(ended(blueprint, Way::AtOnce(find)))),
+            Err(reason) => forced(Finish::AtOnce, reason)?,
+        }
+    }
+    let held = auto.then(|| holding(&blueprint, cut.delegates(vector.length), vector.key));
+    if let Some(items) = held.flatten()
+        && ways(Finish::Apart)
+    {
+        return Ok(Some(ended(
+            FinishBlueprint { items, ..blueprint },
+            Way::Held,
+        )));
+    }
+    if ways(Finish::Groups) {
+        match groups(vector, cut, options) {
+            Ok(cut) => return Ok(Some(cut)),
+            Err(reason) => forced(Finish::Groups, reason)?,
+        }
+    }
+    let keys = Vector {
+        dtype: key_dtype(vector.key),
+        length: cut.delegates(vector.length),
+        offset: 0,
+        ..*vector
+    };
+    let options = VectorOptions {
+        subrange: if auto {
+            Subrange::Auto
+        } else {
+            Subrange::Whole
+        },
+        selection: options.selection,
+        ..VectorOptions::new(options.k)
+    };
+    let first = Box::new(Plan::of(keys, &options)?);
+    Ok(Some(ended(blueprint, Way::Apart(first))))
+}
+
+/// Delegates of a unit where all units hold so many, if they can.
+fn holding(blueprint: &FinishBlueprint, delegates: usize, key: usize) -> Option<usize> {
+    let items = delegates.div_ceil(blueprint.shape.lanes as usize);
+    let items = items.next_power_of_two();
+    (items * key <= HELD_BYTES).then_some(items)
+}
+
+/// The selection in one launch, or why there is none.
+fn at_once(
+    vector: &Vector,
+    cut: &Cut,
+    options: &VectorOptions,
+    blueprint: FinishBlueprint,
+) -> Result<(FinishBlueprint, DelegateBlueprint), String> {
+    let client = vector.client;
+    let word = Type::atomic(ElemType::UInt(UIntKind::U64));
+    let needed = AtomicUsage::LoadStore | AtomicUsage::Add | AtomicUsage::CompareExchange;
+    if !client.features().device_memory_scope {
+        return Err("cubes do not see what others have stored".into());
+    }
+    if !client
+        .properties()
+        .atomic_type_usage(word)
+        .is_superset(needed)
+    {
+        return Err("there are no atomics of 64 bits".into());
+    }
+    if options.selection != Selection::Auto || cut.per_subrange > 1 || cut.staged {
+        return Err("of other selections and constructions, and of several delegates".into());
+    }
+    let delegates = cut.delegates(vector.length);
+    let items = holding(&blueprint, delegates, vector.key)
+        .ok_or_else(|| format!("{delegates} delegates; a cube does not hold so many"))?;
+    let lanes = blueprint.shape.lanes;
+    let find = DelegateBlueprint::new(vector, cut, lanes, options.largest);
+    let cubes = processors(client);
+    // As few at a time as leave one cube for each processor.
+    let mut several = 1;
+    while delegates.div_ceil(find.teams() * several) > cubes {
+        several *= 2;
+    }
+    let find = find
+        .taking(cut.exponent, find.teams() * several)
+        .filter(|find| find.rounds == 1)
+        .ok_or_else(|| format!("more than one load after the other by {cubes} cubes"))?;
+    Ok((FinishBlueprint { items, ..blueprint }, find))
+}
+
+/// The selection by groups of subranges, or why there is none.
+fn groups(vector: &Vector, cut: &Cut, options: &VectorOptions) -> Result<Cut, String> {
+    if options.selection != Selection::Auto || cut.per_subrange > 1 || cut.staged {
+        return Err("of other selections and constructions, and of several delegates".into());
+    }
+    let (k, length) = (options.k, vector.length);
+    let exponent = match options.subrange {
+        Subrange::Auto => options.tuning.grouped(length / k),
+        _ => cut.exponent,
+    };
+    let cut = Cut {
+        exponent,
+        ..cut.clone()
+    };
+    let blueprint = blueprint(vector, &cut, options).map_err(|error| error.to_string())?;
+    let find = DelegateBlueprint::new(vector, &cut, CUBE_UNITS, options.largest);
+    let delegates = cut.delegates(length);
+    let most = HELD_BYTES / vector.key * blueprint.shape.lanes as usize;
+    // As many groups as delegates of the best ones.
+    let balanced = (delegates / k).max(1).ilog2().div_ceil(2);
+    let least = (delegates.div_ceil(most))
+        .next_power_of_two()
+        .max(find.teams());
+    let group = balanced.max(least.ilog2());
+    let count = delegates.div_ceil(1 << group);
+    if count < k || k << group > most {
+        return Err(format!(
+            "{delegates} delegates in groups of {}; k = {k} of them are chosen, and a cube holds {most} delegates",
+            1 << group
+        ));
+    }
+    let find = find
+        .taking(exponent, 1 << group)
+        .ok_or_else(|| format!("subranges of 2^{exponent} take several loads after another"))?;
+    let items = |count| holding(&blueprint, count, vector.key).ok_or("too many delegates");
+    let blueprint = FinishBlueprint {
+        items: items(count)?,
+        grouped: items(k << group)?,
+        group,
+        ..blueprint
+    };
+    Ok(Cut {
+        last: Last::Finish(blueprint, Way::Groups(find)),
+        ..cut
+    })
+}
+
+/// The cube that finds k members in chosen subranges.
+fn blueprint(
+    vector: &Vector,
+    cut: &Cut,
+    options: &VectorOptions,
+) -> Result<FinishBlueprint, KernelError> {
+    let (client, k) = (vector.client, options.k);
+    let refuse = |reason: String| Err(refused("filter", reason));
+    if is_llvmpipe(client) {
+        return refuse(NO_LAYOUTS.into());
+    }
+    if k > MEMBERS {
+        return refuse(format!("k = {k}; one cube finds at most {MEMBERS} members"));
+    }
+    if k << cut.exponent > 1 << 31 || cut.delegates(vector.length) > 1 << 31 {
+        return refuse("more than 2^31 delegates or elements of subranges".into());
+    }
+    let plane = plane_or_unit(client);
+    // Without planes, every unit reads what every other one has.
+    let wanted = if plane > 1 { UNITS } else { CUBE_UNITS };
+    let units = units_per_cube(client, wanted.max(plane));
+    let width = width(vector, cut.exponent);
+    let blueprint = FinishBlueprint {
+        shape: Shape {
+            width,
+            ..Shape::of_cube(units, plane)
+        },
+        items: 0,
+        group: 0,
+        grouped: 0,
+        delegates: cut.per_subrange as u32,
+        flight: ((k << cut.exponent) / (width * units as usize)).clamp(1, FLIGHT),
+        members: k.next_power_of_two().max(32),
+        room: ROOM,
+        largest: options.largest,
+    };
+    let (needed, limit) = (
+        blueprint.shared(vector.key),
+        client.properties().hardware.max_shared_memory_size,
+    );
+    if needed > limit {
+        return refuse(format!(
+            "{needed} bytes of shared memory; there are {limit}"
+        ));
+    }
+    Ok(blueprint)
+}
+
+/// Numbers of calls, from one that was drawn.
+static CALLS: LazyLock<AtomicU64> =
+    LazyLock::new(|| AtomicU64::new(RandomState::new().hash_one(0)));
+
+/// What the one cube is given.
+struct Given<'a> {
+    keys: &'a Handle,
+    groups: Option<(&'a Handle, usize)>,
+    best: Option<&'a Selected>,
+    positions: Option<&'a Handle>,
+}
+
+impl Call<'_> {
+    /// The members by one cube that finishes.
+    pub(super) fn by_cube<E: Element>(
+        &self,
+        cut: &Cut,
+        blueprint: &FinishBlueprint,
+        way: &Way,
+    ) -> Result<Selected, KernelError> {
+        let client = self.client;
+        let count = cut.delegates(self.length);
+        let key = Self::key_dtype::<E>();
+        // Whole loads.
+        let whole = |count: usize| count.next_multiple_of(blueprint.delegate_width(key.size()));
+        if let Way::Apart(first) = way {
+            let keys = allocate(client, "delegates", count, key)?;
+            let positions = self.delegates::<E>(cut, &keys)?;
+            let best = self.best::<E>(first, &keys, count)?;
+            let output = self.output()?;
+            let given = Given {
+                keys: &keys,
+                groups: None,
+                best: Some(&best),
+                positions: positions.as_ref(),
+            };
+            self.finish::<E>(cut, blueprint, &given, &output)?;
+            return Ok(output);
+        }
+        let cubes = match way {
+            Way::Groups(find) => count.div_ceil(find.taken()),
+            _ => 0,
+        };
+        // All in one allocation: with few launches, each takes its time.
+        let [keys, groups, arrivals, values, indices] = allocate_together(
+            client,
+            [
+                ("delegates", whole(count), key),
+                ("groups", whole(cubes), key),
+                ("arrivals", 1, ElemType::UInt(UIntKind::U64)),
+                ("values", self.options.k, self.dtype),
+                ("indices", self.options.k, self.index),
+            ],
+        )?;
+        let output = Selected { values, indices };
+        let mut given = Given {
+            keys: &keys,
+            groups: None,
+            best: None,
+            positions: None,
+        };
+        match way {
+            Way::AtOnce(find) => {
+                self.at_once::<E>(cut, (find, blueprint), &keys, &arrivals, &output)?;
+                return Ok(output);
+            }
+            Way::Groups(find) => {
+                self.find::<E>(cut, *find, &keys, None, Some(&groups))?;
+                given.groups = Some((&groups, cubes));
+                self.finish::<E>(cut, blueprint, &given, &output)?;
+            }
+            _ => {
+                let positions = self.delegates::<E>(cut, &keys)?;
+                given.positions = positions.as_ref();
+                self.finish::<E>(cut, blueprint, &given, &output)?;
+            }
+        }
+        Ok(output)
+    }
+
+    /// Delegates and members in one launch.
+    fn at_once<E: Element>(
+        &self,
+        cut: &Cut,
+        (find, blueprint): (&DelegateBlueprint, &FinishBlueprint),
+        keys: &Handle,
+        arrivals: &Handle,
+        output: &Selected,
+    ) -> Result<(), KernelError> {
+        let (client, k) = (self.client, self.options.k);
+        let count = cut.delegates(self.length);
+        let key = Self::key_dtype::<E>();
+        let dim = CubeDim::new_2d(find.cube.plane_lanes(), find.cube.planes);
+        let grid = Grid::new(client, count.div_ceil(find.taken()), dim, self.length)?;
+        let width = blueprint.shape.width;
+        let several = blueprint.delegate_width(key.size());
+        let whole = self.length / width * width;
+        let stats = self.stats.map(|stats| argument(stats, "stats", U32, 2));
+        let number = CALLS.fetch_add(1, Ordering::Relaxed) << COUNT_BITS;
+        // SAFETY: elements are read below `length`; a key for each delegate and at most k members are written.
+        unsafe {
+            select_at_once::launch_unchecked::<E>(
+                client,
+                grid.count,
+                grid.dim,
+                grid.address,
+                width,
+                argument(self.input, "input", self.dtype, whole)?,
+                argument(self.input, "input", self.dtype, self.length)?,
+                argument(keys, "delegates", key, count.next_multiple_of(several))?,
+                argument(arrivals, "arrivals", ElemType::UInt(UIntKind::U64), 1)?,
+                argument(&output.values, "values", self.dtype, k)?,
+                argument(&output.indices, "indices", self.index, k)?,
+                stats.transpose()?.into(),
+                SubrangesLaunch::new(
+                    self.length,
+                    count as u32,
+                    count as u32,
+                    k as u32,
+                    cut.exponent,
+                ),
+                number,
+                *find,
+                *blueprint,
+                several,
+                self.index,
+            );
+        }
+        Ok(())
+    }
+
+    /// The members in one launch of one cube.
+    fn finish<E: Element>(
+        &self,
+        cut: &Cut,
+        blueprint: &FinishBlueprint,
+        given: &Given,
+        output: &Selected,
+    ) -> Result<(), KernelError> {
+        let (client, k) = (self.client, self.options.k);
+        let count = cut.delegates(self.length);
+        let key = Self::key_dtype::<E>();
+        let plane = blueprint.shape.plane_lanes();
+        let dim = CubeDim::new_2d(plane, blueprint.shape.planes);
+        let grid = Grid::new(client, 1, dim, self.length)?;
+        let width = blueprint.shape.width;
+        let several = blueprint.delegate_width(key.size());
+        let whole = |count: usize, width: usize| count.next_multiple_of(width);
+        let places = (given.best).map(|best| argument(&best.indices, "subranges", U32, k));
+        let positions = (given.positions).map(|places| argument(places, "positions", U32, count));
+        let groups = (given.groups)
+            .map(|(groups, count)| argument(groups, "groups", key, whole(count, several)));
+        let stats = self.stats.map(|stats| argument(stats, "stats", U32, 2));
+        let delegates = match given.best {
+            Some(best) => argument(&best.values, "delegates", key, k)?,
+            None => argument(given.keys, "delegates", key, whole(count, several))?,
+        };
+        let held = given.groups.map_or(count, |(_, groups)| groups);
+        // SAFETY: slots stand for elements below `length`; at most k members are written.
+        unsafe {
+            finish::launch_unchecked::<E>(
+                client,
+                grid.count,
+                grid.dim,
+                grid.address,
+                width,
+                several,
+                argument(self.input, "input", self.dtype, self.length / width * width)?,
+                argument(self.input, "input", self.dtype, self.length)?,
+                delegates,
+                groups.transpose()?.into(),
+                places.transpose()?.into(),
+                positions.transpose()?.into(),
+                argument(&output.values, "values", self.dtype, k)?,
+                argument(&output.indices, "indices", self.index, k)?,
+                stats.transpose()?.into(),
+                SubrangesLaunch::new(
+                    self.length,
+                    count as u32,
+                    held as u32,
+                    k as u32,
+                    cut.exponent,
+                ),
+                *blueprint,
+                self.index,
+            );
+        }
+        Ok(())
+    }
+}

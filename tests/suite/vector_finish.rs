@@ -1,0 +1,84 @@
+//! One cube that finishes a selection from a vector: every way in which it comes by the best delegates, against the oracle.
+
+use sparsek_kernels::topk::{Finish, Subrange, VectorOptions};
+use sparsek_tests::backend::{Backend, Kind};
+use sparsek_tests::data::{Distribution, Matrix};
+use sparsek_tests::element::{Dtype, Element};
+use sparsek_tests::runner::{Cases, Outcome};
+use sparsek_tests::with_dtype;
+
+use crate::vector::{HARD, Vectors};
+
+/// Members: up to what few units hold of groups, and more.
+const KS: [usize; 5] = [1, 2, 15, 99, 600];
+
+pub fn add(cases: &mut Cases, backend: &Backend) {
+    if backend.client.is_none() {
+        return;
+    }
+    for finish in Finish::ALL.into_iter().skip(1) {
+        let at = |group: String| format!("kernel/vector/finish/{}/{group}", finish.name());
+        // On both sides of the ends of loads, subranges, groups and cubes.
+        for length in [1025, 4097, 30_001, 65_536, 65_537, 262_143, 1_100_001] {
+            if backend.kind == Kind::Cpu && length > 262_143 {
+                continue;
+            }
+            cases.add(backend, at(format!("f32/lengths/{length}")), move |b| {
+                lengths(b, finish, length)
+            });
+        }
+        for exponent in [0, 3, 5, 8] {
+            cases.add(backend, at(format!("f32/subranges/{exponent}")), move |b| {
+                let mut check = Vectors::new(b);
+                for largest in [true, false] {
+                    check.some::<f32>(&HARD, 20_001, &KS, |k| VectorOptions {
+                        largest,
+                        finish,
+                        subrange: Subrange::Exponent(exponent),
+                        ..VectorOptions::new(k)
+                    })?;
+                }
+                check.end()
+            });
+        }
+        for dtype in Dtype::ALL {
+            with_dtype!(dtype, T => cases.add(
+                backend,
+                at(format!("{}/dtype", T::NAME)),
+                move |b| dtypes::<T>(b, finish),
+            ));
+        }
+    }
+}
+
+fn lengths(backend: &Backend, finish: Finish, length: usize) -> Outcome {
+    let mut check = Vectors::new(backend);
+    for (seed, &distribution) in HARD.iter().enumerate() {
+        let matrix = Matrix::<f32>::of(distribution, 1, length, (length + seed) as u64);
+        for k in KS {
+            let options = VectorOptions {
+                finish,
+                sorted: k == 15,
+                ..VectorOptions::new(k)
+            };
+            // Twice, as what a call leaves behind is what the next one finds.
+            for _ in 0..2 {
+                check.one(&matrix, &options)?;
+            }
+        }
+    }
+    check.end()
+}
+
+fn dtypes<T: Element>(backend: &Backend, finish: Finish) -> Outcome {
+    let mut check = Vectors::new(backend);
+    for largest in [true, false] {
+        check.some::<T>(&Distribution::ALL, 40_001, &KS, |k| VectorOptions {
+            largest,
+            finish,
+            subrange: Subrange::Exponent(4),
+            ..VectorOptions::new(k)
+        })?;
+    }
+    check.end()
+}
