@@ -4,7 +4,10 @@
 //! and NaN, ±inf and ±0 follow from the map: `-0` and `+0` share a key, all NaN share the greatest
 //! key, and `-inf` of a float maps to key 0.
 
-use cubecl::prelude::*;
+use cubecl::{
+    ir::{ElemType, FloatKind},
+    prelude::*,
+};
 use half::f16;
 
 /// A dtype that can be selected from. Adding one is one implementation of this trait and one line
@@ -16,6 +19,12 @@ pub trait Element: Numeric {
 
     /// Key of a value.
     fn key(value: Self) -> Self::Key;
+
+    /// A value with this key: of zeros the positive one, of NaN any.
+    fn of(key: Self::Key) -> Self;
+
+    /// The same order in fewer bits: [`compact_bits`].
+    fn compact(key: Self::Key) -> Self::Key;
 
     /// The value as f32, exact for floats of at most 32 bits.
     fn single(value: Self) -> f32;
@@ -54,6 +63,37 @@ pub trait Element: Numeric {
 pub fn ordered_key<E: Element>(value: E, #[comptime] largest: bool) -> E::Key {
     let key = E::key(value);
     if largest { key } else { !key }
+}
+
+/// [`Element::of`] of an ordered key.
+#[cube]
+pub fn value_of<E: Element>(key: E::Key, #[comptime] largest: bool) -> E {
+    if largest { E::of(key) } else { E::of(!key) }
+}
+
+/// Bits of the compact keys of a dtype.
+pub fn compact_bits(dtype: ElemType) -> u32 {
+    match dtype {
+        // As many as f32 has with as long a mantissa.
+        ElemType::Float(FloatKind::F16) => 19,
+        ElemType::Float(FloatKind::BF16) => 16,
+        dtype => 8 * dtype.size() as u32,
+    }
+}
+
+/// The ordered key of so many bits.
+#[cube]
+pub fn compact_key<E: Element>(
+    value: E,
+    #[comptime] largest: bool,
+    #[comptime] bits: u32,
+) -> E::Key {
+    let key = E::compact(E::key(value));
+    if largest {
+        key
+    } else {
+        (!key) & E::Key::new(comptime!((u64::MAX >> (64 - bits)) as i64))
+    }
 }
 
 /// [`Element::is_finite`] of an ordered key.
@@ -95,7 +135,7 @@ pub fn ordered_within<E: Element>(
 
 macro_rules! float_element {
     ($float:ident, $bits:ident, $signed:ident, shift: $shift:literal, sign: $sign:literal,
-     minus_inf: $minus_inf:literal, plus_inf: $plus_inf:literal, nan: $nan:literal,
+     quiet: $quiet:literal, minus_inf: $minus_inf:literal, plus_inf: $plus_inf:literal, nan: $nan:literal,
      zero: $zero:literal, normal: $normal:literal, large: $large:literal, exponent: $exponent:literal) => {
         #[cube]
         impl Element for $float {
@@ -106,6 +146,15 @@ macro_rules! float_element {
                 let bits = select(bits == $sign, 0, bits);
                 let fill = $bits::reinterpret($signed::reinterpret(bits) >> $shift);
                 min((bits ^ (fill | $sign)) - $minus_inf, $nan)
+            }
+
+            fn of(key: $bits) -> Self {
+                let bits = $bits::reinterpret(float_of(key));
+                $float::reinterpret(select(key >= $nan, $quiet, bits))
+            }
+
+            fn compact(key: $bits) -> $bits {
+                key
             }
 
             fn single(value: Self) -> f32 {
@@ -184,7 +233,7 @@ macro_rules! float_element {
 mod single {
     use super::*;
     float_element!(
-        f32, u32, i32, shift: 31, sign: 0x8000_0000, minus_inf: 0x007f_ffff,
+        f32, u32, i32, shift: 31, sign: 0x8000_0000, quiet: 0x7fc0_0000, minus_inf: 0x007f_ffff,
         plus_inf: 0xff00_0001, nan: 0xff00_0002, zero: 0x7f80_0001u32,
         normal: 1.175_494_4e-38, large: 8.507_059e37, exponent: 0x0080_0000
     );
@@ -193,20 +242,31 @@ mod single {
 mod double {
     use super::*;
     float_element!(
-        f64, u64, i64, shift: 63, sign: 0x8000_0000_0000_0000, minus_inf: 0x000f_ffff_ffff_ffff,
+        f64, u64, i64, shift: 63, sign: 0x8000_0000_0000_0000,
+        quiet: 0x7ff8_0000_0000_0000, minus_inf: 0x000f_ffff_ffff_ffff,
         plus_inf: 0xffe0_0000_0000_0001, nan: 0xffe0_0000_0000_0002, zero: 0x7ff0_0000_0000_0001u64,
         normal: 2.225_073_858_507_201_4e-308, large: 4.494_232_837_155_79e307, exponent: 0x0010_0000_0000_0000
     );
 }
 
 macro_rules! half_element {
-    ($half:ident, $value:ident => $single:expr) => {
+    ($half:ident, $value:ident => $single:expr, $of:expr, lost: $lost:literal) => {
         #[cube]
         impl Element for $half {
             type Key = u32;
 
             fn key($value: Self) -> u32 {
                 <f32 as Element>::key($single)
+            }
+
+            fn of(key: u32) -> Self {
+                let $value = <f32 as Element>::of(key);
+                $of
+            }
+
+            // Without the bits of an f32 that a half lacks: in keys these are 0 or 1, 2 for NaN.
+            fn compact(key: u32) -> u32 {
+                (key + comptime!((1u32 << $lost) - 2)) >> $lost
             }
 
             fn single($value: Self) -> f32 {
@@ -236,9 +296,14 @@ macro_rules! half_element {
     };
 }
 
-half_element!(f16, value => f32::cast_from(value));
+half_element!(f16, value => f32::cast_from(value), f16::cast_from(value), lost: 13);
 // bfloat16 by its bits, the upper half of an f32: some runtimes convert it with flushed subnormals.
-half_element!(u16, value => f32::reinterpret(u32::cast_from(value) << 16));
+half_element!(
+    u16,
+    value => f32::reinterpret(u32::cast_from(value) << 16),
+    u16::cast_from(u32::reinterpret(value) >> 16),
+    lost: 16
+);
 
 macro_rules! integer_element {
     ($int:ident, $key:ident, $sign:literal) => {
@@ -248,6 +313,14 @@ macro_rules! integer_element {
 
             fn key(value: Self) -> $key {
                 $key::reinterpret(value) ^ $sign
+            }
+
+            fn of(key: $key) -> Self {
+                $int::reinterpret(key ^ $sign)
+            }
+
+            fn compact(key: $key) -> $key {
+                key
             }
 
             fn single(value: Self) -> f32 {

@@ -1,19 +1,18 @@
 //! Delegates and members in one launch: the last of the cubes that find delegates finishes.
 //!
-//! Cubes count themselves in a word that nobody has cleared. The first one to see it writes the number of the call in its
-//! high bits, so that the count begins at zero whatever was there, unless that happens to have the same 48 bits.
+//! Each cube leaves the number of the call in a word of its own, whose contents before do not matter unless they are these 64 bits;
+//! then all of them add to one word, one after the other. Who adds last sees the words of all, so that one cube at least finishes. Others
+//! may see all of them too, and write the same.
 
 use cubecl::{ir::ElemType, prelude::*};
 
 use super::{
     chosen::Subranges,
+    crew::Crew,
     delegates::{DelegateBlueprint, find_short},
     finish::{FinishBlueprint, finish_cube},
 };
 use crate::topk::element::Element;
-
-/// Bits of the count of cubes; the others number calls.
-pub(crate) const COUNT_BITS: u32 = 16;
 
 #[cube]
 #[allow(unused_variables, reason = "the type is all there is")]
@@ -21,8 +20,8 @@ fn none<T: CubeType>() -> ComptimeOption<T> {
     intrinsic!(|_| ComptimeOptionExpand::None)
 }
 
-/// Values and indices of the k best elements in index order. The keys of the delegates are left in `keys`; `call` is the number of the
-/// call above [`COUNT_BITS`] zeros.
+/// Values and indices of the k best elements in index order. The keys of the delegates are left in `keys`, the number of this `call` in
+/// the `arrivals` of the cubes; `order` has one word more than there are cubes.
 ///
 /// Needs storage that other cubes see behind [`sync_storage`].
 #[cube(launch_unchecked, address_type = "dynamic")]
@@ -32,6 +31,7 @@ pub(crate) fn select_at_once<E: Element, I: Numeric, N: Size, D: Size>(
     elements: &[E],
     keys: &mut [E::Key],
     arrivals: &[Atomic<u64>],
+    order: &[Atomic<u32>],
     values: &mut [E],
     indices: &mut [I],
     stats: ComptimeOption<&mut [u32]>,
@@ -42,22 +42,28 @@ pub(crate) fn select_at_once<E: Element, I: Numeric, N: Size, D: Size>(
     #[define(D)] _width: usize,
     #[define(I)] _index: ElemType,
 ) {
-    if UNIT_POS == 0 {
-        let mut found = arrivals[0].load();
-        while found >> comptime!(COUNT_BITS as u64) != call >> comptime!(COUNT_BITS as u64) {
-            arrivals[0].compare_exchange_weak(found, call);
-            found = arrivals[0].load();
-        }
-    }
-    find_short::<E, N>(input, elements, keys, cut.length, cut.exponent, find);
-    let mut last = Shared::<[u32]>::new_slice(4usize);
+    find_short::<E, E::Key, N>(input, elements, keys, cut.length, cut.exponent, find);
+    // Who sees that this cube has arrived sees its keys.
     sync_storage();
     if UNIT_POS == 0 {
-        let before = u32::cast_from(arrivals[0].fetch_add(1u64) - call);
-        last[0] = select(before as usize + 1 == CUBE_COUNT, 1u32, 0u32);
+        arrivals[CUBE_POS].store(call);
     }
     sync_storage();
-    if last[0] == 1 {
+    if UNIT_POS == 0 {
+        let place = order[0].fetch_add(1u32);
+        // So that what is read is of use.
+        order[CUBE_POS + 1].store(place);
+    }
+    sync_storage();
+    let mut arrived = 0u32;
+    let mut cube = UNIT_POS as usize;
+    while cube < CUBE_COUNT {
+        arrived += select(arrivals[cube].load() == call, 1u32, 0u32);
+        cube += comptime!(find.cube.lanes as usize);
+    }
+    let arrived = Crew::new(find.cube).sums(arrived).total;
+    if arrived as usize == CUBE_COUNT {
+        sync_storage();
         finish_cube::<E, I, N, D>(
             input,
             elements,

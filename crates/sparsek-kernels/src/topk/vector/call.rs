@@ -6,6 +6,7 @@ use super::{
     U32, VectorOptions,
     delegates::{fetch_members, gather_candidates},
     elements::{Elements, Found},
+    find::width,
     options::Selection,
     plan::{Cut, Last, Plan},
 };
@@ -59,21 +60,18 @@ impl Call<'_> {
     fn by_delegates<E: Element>(&self, cut: &Cut) -> Result<Selected, KernelError> {
         let count = cut.delegates(self.length);
         let key = Self::key_dtype::<E>();
-        if let Last::Finish(blueprint, way) = &cut.last {
-            return self.by_cube::<E>(cut, blueprint, way);
-        }
-        let keys = allocate(self.client, "delegates", count, key)?;
-        let positions = self.delegates::<E>(cut, &keys)?;
         match &cut.last {
-            Last::Finish(..) => unreachable!("has returned"),
+            Last::Finish(blueprint, way) => self.by_cube::<E>(cut, blueprint, way),
             Last::Select { first, last } => {
-                let best = self.select_keys::<E>(&keys, count, *first, None, None)?;
+                let delegates = allocate(self.client, "delegates", count, self.dtype)?;
+                self.delegate_values::<E>(cut, &delegates)?;
+                let best = self.select_elements::<E>(&delegates, count, *first, None)?;
                 // So that candidates may take their place.
-                drop(keys);
+                drop(delegates);
                 let count = self.options.k << cut.exponent;
                 let candidates = self.gather::<E>(&best.members, count, cut.exponent)?;
                 let notes = best.notes.as_ref();
-                let found = self.select_keys::<E>(&candidates, count, *last, notes, None)?;
+                let found = self.select_elements::<E>(&candidates, count, *last, notes)?;
                 let chosen = (&best.members, cut.exponent, 1);
                 self.fetch::<E>(Some(chosen), None, &found.members)
             }
@@ -82,10 +80,31 @@ impl Call<'_> {
                 last,
                 blueprint,
             } => {
+                let keys = allocate(self.client, "delegates", count, key)?;
+                let positions = self.delegates::<E>(cut, &keys)?;
                 let selections = [*first, *last];
                 self.sift::<E>(cut, *blueprint, selections, &keys, positions.as_ref())
             }
         }
+    }
+
+    /// The k best of some elements.
+    fn select_elements<E: Element>(
+        &self,
+        handle: &Handle,
+        length: usize,
+        selection: Selection,
+        known: Option<&Handle>,
+    ) -> Result<Found, KernelError> {
+        let elements = Elements {
+            client: self.client,
+            handle,
+            dtype: self.dtype,
+            length,
+            largest: self.options.largest,
+            filled: None,
+        };
+        elements.select::<E>(selection, self.options.k, known)
     }
 
     /// The k greatest of some keys, of which there may be as many as the device says.
@@ -156,25 +175,29 @@ impl Call<'_> {
         slots: usize,
         exponent: u32,
     ) -> Result<Handle, KernelError> {
-        let keys = allocate(self.client, "candidates", slots, Self::key_dtype::<E>())?;
-        let grid = Grid::elementwise(self.client, slots, self.length)?;
-        // SAFETY: the kernel reads below `length` and writes below `slots` only.
+        let (client, length) = (self.client, self.length);
+        let candidates = allocate(client, "candidates", slots, self.dtype)?;
+        let width = width(&self.vector::<E>(), exponent);
+        let grid = Grid::elementwise(client, slots / width, length)?;
+        // SAFETY: the kernel reads below `length`, whole loads of whole ones, and writes below `slots` only, which are whole subranges.
         unsafe {
             gather_candidates::launch_unchecked::<E>(
-                self.client,
+                client,
                 grid.count,
                 grid.dim,
                 grid.address,
-                argument(self.input, "input", self.dtype, self.length)?,
+                width,
+                argument(self.input, "input", self.dtype, length / width * width)?,
+                argument(self.input, "input", self.dtype, length)?,
                 argument(chosen, "subranges", U32, self.options.k)?,
-                argument(&keys, "candidates", Self::key_dtype::<E>(), slots)?,
-                self.length,
+                argument(&candidates, "candidates", self.dtype, slots)?,
+                length,
                 slots,
                 exponent,
                 self.options.largest,
             );
         }
-        Ok(keys)
+        Ok(candidates)
     }
 
     /// Values and indices of members given by their places in the vector, or by their slots in the subranges of chosen delegates, or by

@@ -111,11 +111,36 @@ impl<'a, E: Element, N: Size> Chosen<'a, E, N> {
         }
     }
 
+    /// What load number `load` of whole subranges holds; behind the end of the vector anything.
+    fn whole(&self, load: u32) -> Vector<E, N> {
+        let width = comptime!(self.blueprint.shape.width);
+        if comptime!(self.blueprint.delegates > 1) {
+            self.items(&self.load(load, false))
+        } else {
+            let per_subrange = self.cut.exponent - comptime!(width.ilog2() as u32);
+            let subrange = self.places[(load >> per_subrange) as usize] as usize;
+            let inside = (load & ((1u32 << per_subrange) - 1)) as usize;
+            let last = self.cut.length / width - 1;
+            self.input[min((subrange << per_subrange as usize) + inside, last)]
+        }
+    }
+
     /// What a load holds; behind the end of the vector anything.
     fn items(&self, load: &Load) -> Vector<E, N> {
         let width = comptime!(self.blueprint.shape.width);
         let last = self.cut.length / width - 1;
         self.input[min(load.at / width, last)]
+    }
+
+    /// Whether the end of the vector may lie in a load of `loads`, those of whole subranges.
+    fn may_end(&self, load: u32, loads: u32) -> bool {
+        let width = comptime!(self.blueprint.shape.width);
+        if comptime!(self.blueprint.delegates > 1) {
+            self.load(min(load, loads - 1), false).at / width >= self.cut.length / width
+        } else {
+            // Subranges are in order.
+            load + self.loads(1u32) >= loads
+        }
     }
 
     /// The last elements, where they are no whole load.
@@ -139,20 +164,17 @@ impl<'a, E: Element, N: Size> Chosen<'a, E, N> {
         let units = comptime!(self.blueprint.shape.lanes);
         let width = comptime!(self.blueprint.shape.width);
         let flight = comptime!(self.blueprint.flight);
-        let last = self.cut.length / width - 1;
         let mut at = UNIT_POS;
         let mut room = true.runtime();
         while at < loads && room {
             let mut found = Sequence::<Vector<E, N>>::new();
             #[unroll]
             for step in 0..flight {
-                let load = self.load(min(at + comptime!(step as u32 * units), loads - 1), false);
-                found.push(self.items(&load));
+                found.push(self.whole(min(at + comptime!(step as u32 * units), loads - 1)));
             }
             #[unroll]
             for step in 0..flight {
                 let number = at + comptime!(step as u32 * units);
-                let load = self.load(min(number, loads - 1), false);
                 let items = found[step];
                 let mut greatest = E::Key::min_value();
                 #[unroll]
@@ -160,8 +182,9 @@ impl<'a, E: Element, N: Size> Chosen<'a, E, N> {
                     let key = ordered_key::<E>(items.extract(item), self.blueprint.largest);
                     greatest = max(greatest, key);
                 }
-                // Few loads hold a candidate; what the last elements hold is not known yet.
-                if greatest >= least || load.at / width > last {
+                // Few loads hold a candidate; what the last elements of the vector hold is not known yet.
+                if greatest >= least || self.may_end(number, loads) {
+                    let load = self.load(min(number, loads - 1), false);
                     let items = self.rest(&load, items);
                     let count = select(number < loads, load.items, 0u32);
                     let kept = self.keep(items, count, load.slot, least, candidates);

@@ -5,7 +5,7 @@ use cubecl::{ir::ElemType, prelude::*};
 
 use super::crew::Crew;
 use crate::topk::{
-    element::{Element, ordered_key},
+    element::{Element, ordered_key, value_of},
     routines::team::{Shape, Team},
 };
 
@@ -23,6 +23,8 @@ pub(crate) struct DelegateBlueprint {
     pub rounds: u32,
     /// Delegates of a subrange.
     pub delegates: usize,
+    /// Whether they are told by their values instead of their keys.
+    pub values: bool,
     pub largest: bool,
 }
 
@@ -42,10 +44,10 @@ impl DelegateBlueprint {
 /// are several, also where in the subrange they stand, of equal ones the first. Where a subrange has fewer elements, the
 /// least key of all stands at the place `u32::MAX`. The subranges of a cube are a group, for whose greatest key there may be a place.
 #[cube(launch_unchecked, address_type = "dynamic")]
-pub(crate) fn find_delegates<E: Element, N: Size>(
+pub(crate) fn find_delegates<E: Element, W: Numeric, N: Size>(
     input: &[Vector<E, N>],
     elements: &[E],
-    keys: &mut [E::Key],
+    keys: &mut [W],
     positions: ComptimeOption<&mut [u32]>,
     groups: ComptimeOption<&mut [E::Key]>,
     length: usize,
@@ -53,7 +55,7 @@ pub(crate) fn find_delegates<E: Element, N: Size>(
     #[comptime] blueprint: DelegateBlueprint,
 ) {
     if comptime!(blueprint.subranges > 1 || groups.is_some()) {
-        let greatest = find_short::<E, N>(input, elements, keys, length, exponent, blueprint);
+        let greatest = find_short::<E, W, N>(input, elements, keys, length, exponent, blueprint);
         #[comptime]
         match groups {
             ComptimeOption::Some(groups) => {
@@ -66,7 +68,7 @@ pub(crate) fn find_delegates<E: Element, N: Size>(
             ComptimeOption::None => {}
         }
     } else {
-        find_long::<E, N>(
+        find_long::<E, W, N>(
             input, elements, keys, positions, length, exponent, blueprint,
         );
     }
@@ -74,10 +76,10 @@ pub(crate) fn find_delegates<E: Element, N: Size>(
 
 /// [`find_delegates`] of one subrange at a time.
 #[cube]
-fn find_long<E: Element, N: Size>(
+fn find_long<E: Element, W: Numeric, N: Size>(
     input: &[Vector<E, N>],
     elements: &[E],
-    keys: &mut [E::Key],
+    keys: &mut [W],
     positions: ComptimeOption<&mut [u32]>,
     length: usize,
     exponent: u32,
@@ -130,7 +132,7 @@ fn find_long<E: Element, N: Size>(
         let key = team.max::<E::Key>(best.keys[0]);
         let writes = team.lane == 0 && start < length;
         if writes {
-            keys[subrange * delegates + comptime!(rank)] = key;
+            keys[subrange * delegates + comptime!(rank)] = told::<E, W>(key, blueprint);
         }
         if comptime!(delegates > 1) {
             let own = select(best.keys[0] == key, best.positions[0], u32::MAX);
@@ -157,10 +159,10 @@ fn find_long<E: Element, N: Size>(
 
 /// [`find_delegates`] of several short subranges at a time, one delegate each; the greatest key that a unit has seen.
 #[cube]
-pub(super) fn find_short<E: Element, N: Size>(
+pub(super) fn find_short<E: Element, W: Numeric, N: Size>(
     input: &[Vector<E, N>],
     elements: &[E],
-    keys: &mut [E::Key],
+    keys: &mut [W],
     length: usize,
     exponent: u32,
     #[comptime] blueprint: DelegateBlueprint,
@@ -221,12 +223,22 @@ pub(super) fn find_short<E: Element, N: Size>(
             let of_team = team.max::<E::Key>(best[subrange]);
             let number = first + subrange * teams;
             if team.lane == 0 && number << exponent < length {
-                keys[number] = of_team;
+                keys[number] = told::<E, W>(of_team, blueprint);
             }
         }
         first += comptime!(teams * several);
     }
     greatest
+}
+
+/// What is written of a delegate.
+#[cube]
+fn told<E: Element, W: Numeric>(key: E::Key, #[comptime] blueprint: DelegateBlueprint) -> W {
+    if comptime!(blueprint.values) {
+        W::cast_from(value_of::<E>(key, blueprint.largest))
+    } else {
+        W::cast_from(key)
+    }
 }
 
 /// The best keys that a unit has seen, and where they stand.
@@ -285,27 +297,36 @@ impl<K: Int> Best<K> {
     }
 }
 
-/// Keys of the elements of chosen subranges, one after the other. Slots behind the end of the vector get the least.
+/// The elements of chosen subranges, one after the other, a load of each unit. Slots behind the end of the vector get the least.
 #[cube(launch_unchecked, address_type = "dynamic")]
-pub(crate) fn gather_candidates<E: Element>(
+pub(crate) fn gather_candidates<E: Element, N: Size>(
+    input: &[Vector<E, N>],
     elements: &[E],
     chosen: &[u32],
-    keys: &mut [E::Key],
+    candidates: &mut [Vector<E, N>],
     length: usize,
     slots: usize,
     exponent: u32,
     #[comptime] largest: bool,
 ) {
-    let slot = ABSOLUTE_POS;
+    let width = N::value().comptime();
+    let slot = ABSOLUTE_POS * width;
     if slot >= slots {
         terminate!();
     }
     let at = origin(chosen, slot, exponent, 1u32);
-    let mut key = E::Key::min_value();
-    if at < length {
-        key = ordered_key::<E>(elements[at], largest);
+    if at + width <= length {
+        candidates[ABSOLUTE_POS] = input[at / width];
+    } else {
+        let mut items = Vector::<E, N>::new(value_of::<E>(E::Key::min_value(), largest));
+        #[unroll]
+        for item in 0..width {
+            if at + item < length {
+                items.insert(item, elements[at + item]);
+            }
+        }
+        candidates[ABSOLUTE_POS] = items;
     }
-    keys[slot] = key;
 }
 
 /// The element that stands in a slot, given the places of the best delegates, of so many of each subrange.

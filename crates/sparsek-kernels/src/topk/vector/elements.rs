@@ -14,7 +14,7 @@ use crate::{
     launch::{Grid, allocate, argument, units_per_cube},
     topk::{
         Rows, TopkOptions, argtopk_rows,
-        element::Element,
+        element::{Element, compact_bits},
         launch::{load_widths, zero},
         routines::team::Shape,
         select::plane_or_unit,
@@ -151,7 +151,7 @@ impl Elements<'_> {
         let plane = plane_or_unit(client);
         let units = units_per_cube(client, HISTOGRAM_UNITS.max(plane));
         let blueprint = RadixBlueprint {
-            bits: 8 * key.size() as u32,
+            bits: compact_bits(dtype),
             largest,
             shape: Shape::of_cube(units, plane),
         };

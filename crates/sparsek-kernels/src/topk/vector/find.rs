@@ -7,7 +7,7 @@ use super::{
     call::Call,
     delegates::{DelegateBlueprint, find_delegates},
     options::{Construction, VectorOptions},
-    plan::{CUBE_UNITS, Cut, FLIGHT, Vector, refused},
+    plan::{CUBE_UNITS, Cut, FLIGHT, Last, Vector, refused},
     staged::{self, StagedBlueprint, find_staged},
 };
 use crate::{
@@ -57,6 +57,7 @@ impl DelegateBlueprint {
             subranges: several,
             rounds: 1,
             delegates: cut.per_subrange,
+            values: false,
             largest,
         }
     }
@@ -91,6 +92,7 @@ pub(super) fn staged(
         exponent,
         width: 1,
         units: units_per_cube(client, staged::UNITS),
+        values: false,
         largest: options.largest,
     };
     let needed = blueprint.keys() * vector.key;
@@ -121,7 +123,7 @@ pub(super) fn staged(
 }
 
 impl Call<'_> {
-    fn vector<E: Element>(&self) -> Vector<'_> {
+    pub(super) fn vector<E: Element>(&self) -> Vector<'_> {
         Vector {
             client: self.client,
             dtype: self.dtype,
@@ -139,31 +141,49 @@ impl Call<'_> {
         keys: &Handle,
     ) -> Result<Option<Handle>, KernelError> {
         if cut.staged {
-            self.staged_delegates::<E>(cut, keys)?;
+            self.staged_delegates::<E, E::Key>(cut, keys)?;
             return Ok(None);
         }
         let count = cut.delegates(self.length);
         let positions =
             (cut.per_subrange > 1).then(|| allocate(self.client, "positions", count, U32));
         let positions = positions.transpose()?;
-        let vector = self.vector::<E>();
-        let blueprint = DelegateBlueprint::new(&vector, cut, CUBE_UNITS, self.options.largest);
-        self.find::<E>(cut, blueprint, keys, positions.as_ref(), None)?;
+        let blueprint = self.delegate_blueprint::<E>(cut);
+        self.find::<E, E::Key>(cut, blueprint, keys, positions.as_ref(), None)?;
         Ok(positions)
     }
 
-    /// Finds keys of delegates, with the positions and the groups that there are buffers for.
-    pub(super) fn find<E: Element>(
+    /// Finds the values of the delegates, one of each subrange.
+    pub(super) fn delegate_values<E: Element>(
+        &self,
+        cut: &Cut,
+        values: &Handle,
+    ) -> Result<(), KernelError> {
+        if cut.staged {
+            return self.staged_delegates::<E, E>(cut, values);
+        }
+        let blueprint = DelegateBlueprint {
+            values: true,
+            ..self.delegate_blueprint::<E>(cut)
+        };
+        self.find::<E, E>(cut, blueprint, values, None, None)
+    }
+
+    fn delegate_blueprint<E: Element>(&self, cut: &Cut) -> DelegateBlueprint {
+        DelegateBlueprint::new(&self.vector::<E>(), cut, CUBE_UNITS, self.options.largest)
+    }
+
+    /// Finds delegates, `W` of each, with the positions and the groups that there are buffers for.
+    pub(super) fn find<E: Element, W: Numeric>(
         &self,
         cut: &Cut,
         blueprint: DelegateBlueprint,
-        keys: &Handle,
+        found: &Handle,
         positions: Option<&Handle>,
         groups: Option<&Handle>,
     ) -> Result<(), KernelError> {
         let client = self.client;
         let count = cut.delegates(self.length);
-        let key = Self::key_dtype::<E>();
         let subranges = self.length.div_ceil(1 << cut.exponent);
         let cubes = subranges.div_ceil(blueprint.taken());
         let dim = CubeDim::new_2d(blueprint.cube.plane_lanes(), blueprint.cube.planes);
@@ -171,10 +191,11 @@ impl Call<'_> {
         let width = blueprint.team.width;
         let whole = self.length / width * width;
         let positions = positions.map(|places| argument(places, "positions", U32, count));
+        let key = Self::key_dtype::<E>();
         let groups = groups.map(|groups| argument(groups, "groups", key, cubes));
         // SAFETY: the kernel reads below `length` only, whole loads of whole subranges only.
         unsafe {
-            find_delegates::launch_unchecked::<E>(
+            find_delegates::launch_unchecked::<E, W>(
                 client,
                 grid.count,
                 grid.dim,
@@ -182,7 +203,7 @@ impl Call<'_> {
                 width,
                 argument(self.input, "input", self.dtype, whole)?,
                 argument(self.input, "input", self.dtype, self.length)?,
-                argument(keys, "delegates", key, count)?,
+                argument(found, "delegates", W::elem_type_native(), count)?,
                 positions.transpose()?.into(),
                 groups.transpose()?.into(),
                 self.length,
@@ -193,13 +214,18 @@ impl Call<'_> {
         Ok(())
     }
 
-    fn staged_delegates<E: Element>(&self, cut: &Cut, keys: &Handle) -> Result<(), KernelError> {
+    fn staged_delegates<E: Element, W: Numeric>(
+        &self,
+        cut: &Cut,
+        found: &Handle,
+    ) -> Result<(), KernelError> {
         let client = self.client;
         let count = cut.delegates(self.length);
         let blueprint = StagedBlueprint {
             exponent: cut.exponent,
             width: width(&self.vector::<E>(), cut.exponent),
             units: units_per_cube(client, staged::UNITS),
+            values: matches!(cut.last, Last::Select { .. }),
             largest: self.options.largest,
         };
         let dim = CubeDim::new_1d(blueprint.units);
@@ -208,7 +234,7 @@ impl Call<'_> {
         let whole = self.length / blueprint.width * blueprint.width;
         // SAFETY: the kernel reads below `length` only, whole loads of whole ones only.
         unsafe {
-            find_staged::launch_unchecked::<E>(
+            find_staged::launch_unchecked::<E, W>(
                 client,
                 grid.count,
                 grid.dim,
@@ -216,7 +242,7 @@ impl Call<'_> {
                 blueprint.width,
                 argument(self.input, "input", self.dtype, whole)?,
                 argument(self.input, "input", self.dtype, self.length)?,
-                argument(keys, "delegates", Self::key_dtype::<E>(), count)?,
+                argument(found, "delegates", W::elem_type_native(), count)?,
                 self.length,
                 blueprint,
             );

@@ -163,10 +163,13 @@ impl Choice {
             };
             #[unroll]
             for item in 0..items {
-                let place = cursor.place::<K>(held.keys[item], &threshold, quota);
-                if place.member {
-                    let at = self.place(first + comptime!(item as u32));
-                    places[place.position as usize] = at;
+                let key = held.keys[item];
+                if key >= threshold.low {
+                    let place = cursor.place::<K>(key, &threshold, quota);
+                    if place.member {
+                        let at = self.place(first + comptime!(item as u32));
+                        places[place.position as usize] = at;
+                    }
                 }
             }
         }

@@ -16,7 +16,7 @@ use std::{
 
 use super::{
     U32,
-    at_once::{COUNT_BITS, select_at_once},
+    at_once::select_at_once,
     call::Call,
     chosen::SubrangesLaunch,
     delegates::DelegateBlueprint,
@@ -149,15 +149,11 @@ fn at_once(
 ) -> Result<(FinishBlueprint, DelegateBlueprint), String> {
     let client = vector.client;
     let word = Type::atomic(ElemType::UInt(UIntKind::U64));
-    let needed = AtomicUsage::LoadStore | AtomicUsage::Add | AtomicUsage::CompareExchange;
     if !client.features().device_memory_scope {
         return Err("cubes do not see what others have stored".into());
     }
-    if !client
-        .properties()
-        .atomic_type_usage(word)
-        .is_superset(needed)
-    {
+    let usage = client.properties().atomic_type_usage(word);
+    if !usage.contains(AtomicUsage::LoadStore) {
         return Err("there are no atomics of 64 bits".into());
     }
     if options.selection != Selection::Auto || cut.per_subrange > 1 || cut.staged {
@@ -199,12 +195,12 @@ fn groups(vector: &Vector, cut: &Cut, options: &VectorOptions) -> Result<Cut, St
     let find = DelegateBlueprint::new(vector, &cut, CUBE_UNITS, options.largest);
     let delegates = cut.delegates(length);
     let most = HELD_BYTES / vector.key * blueprint.shape.lanes as usize;
-    // As many groups as delegates of the best ones.
+    // As many groups as delegates of the best ones; no more rounds than needed, so that the last cubes do not keep others waiting.
     let balanced = (delegates / k).max(1).ilog2().div_ceil(2);
     let least = (delegates.div_ceil(most))
         .next_power_of_two()
         .max(find.teams());
-    let group = balanced.max(least.ilog2());
+    let group = balanced.min(find.taken().ilog2()).max(least.ilog2());
     let count = delegates.div_ceil(1 << group);
     if count < k || k << group > most {
         return Err(format!(
@@ -316,16 +312,17 @@ impl Call<'_> {
             return Ok(output);
         }
         let cubes = match way {
-            Way::Groups(find) => count.div_ceil(find.taken()),
+            Way::Groups(find) | Way::AtOnce(find) => count.div_ceil(find.taken()),
             _ => 0,
         };
         // All in one allocation: with few launches, each takes its time.
-        let [keys, groups, arrivals, values, indices] = allocate_together(
+        let [keys, groups, arrivals, order, values, indices] = allocate_together(
             client,
             [
                 ("delegates", whole(count), key),
                 ("groups", whole(cubes), key),
-                ("arrivals", 1, ElemType::UInt(UIntKind::U64)),
+                ("arrivals", cubes, ElemType::UInt(UIntKind::U64)),
+                ("order", cubes + 1, U32),
                 ("values", self.options.k, self.dtype),
                 ("indices", self.options.k, self.index),
             ],
@@ -339,11 +336,11 @@ impl Call<'_> {
         };
         match way {
             Way::AtOnce(find) => {
-                self.at_once::<E>(cut, (find, blueprint), &keys, &arrivals, &output)?;
+                self.at_once::<E>(cut, (find, blueprint), &keys, [&arrivals, &order], &output)?;
                 return Ok(output);
             }
             Way::Groups(find) => {
-                self.find::<E>(cut, *find, &keys, None, Some(&groups))?;
+                self.find::<E, E::Key>(cut, *find, &keys, None, Some(&groups))?;
                 given.groups = Some((&groups, cubes));
                 self.finish::<E>(cut, blueprint, &given, &output)?;
             }
@@ -362,19 +359,20 @@ impl Call<'_> {
         cut: &Cut,
         (find, blueprint): (&DelegateBlueprint, &FinishBlueprint),
         keys: &Handle,
-        arrivals: &Handle,
+        [arrivals, order]: [&Handle; 2],
         output: &Selected,
     ) -> Result<(), KernelError> {
         let (client, k) = (self.client, self.options.k);
         let count = cut.delegates(self.length);
         let key = Self::key_dtype::<E>();
         let dim = CubeDim::new_2d(find.cube.plane_lanes(), find.cube.planes);
-        let grid = Grid::new(client, count.div_ceil(find.taken()), dim, self.length)?;
+        let cubes = count.div_ceil(find.taken());
+        let grid = Grid::new(client, cubes, dim, self.length)?;
         let width = blueprint.shape.width;
         let several = blueprint.delegate_width(key.size());
         let whole = self.length / width * width;
         let stats = self.stats.map(|stats| argument(stats, "stats", U32, 2));
-        let number = CALLS.fetch_add(1, Ordering::Relaxed) << COUNT_BITS;
+        let number = CALLS.fetch_add(1, Ordering::Relaxed);
         // SAFETY: elements are read below `length`; a key for each delegate and at most k members are written.
         unsafe {
             select_at_once::launch_unchecked::<E>(
@@ -386,7 +384,8 @@ impl Call<'_> {
                 argument(self.input, "input", self.dtype, whole)?,
                 argument(self.input, "input", self.dtype, self.length)?,
                 argument(keys, "delegates", key, count.next_multiple_of(several))?,
-                argument(arrivals, "arrivals", ElemType::UInt(UIntKind::U64), 1)?,
+                argument(arrivals, "arrivals", ElemType::UInt(UIntKind::U64), cubes)?,
+                argument(order, "order", U32, cubes + 1)?,
                 argument(&output.values, "values", self.dtype, k)?,
                 argument(&output.indices, "indices", self.index, k)?,
                 stats.transpose()?.into(),

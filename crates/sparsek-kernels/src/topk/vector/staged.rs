@@ -3,7 +3,7 @@
 
 use cubecl::prelude::*;
 
-use crate::topk::element::{Element, ordered_key};
+use crate::topk::element::{Element, ordered_key, value_of};
 
 /// The longest subranges, as an exponent.
 pub(crate) const MAX_EXPONENT: u32 = 5;
@@ -19,6 +19,8 @@ pub(crate) struct StagedBlueprint {
     pub width: usize,
     /// Units of a cube.
     pub units: u32,
+    /// Whether delegates are told by their values instead of their keys.
+    pub values: bool,
     pub largest: bool,
 }
 
@@ -35,10 +37,10 @@ impl StagedBlueprint {
 
 /// The greatest key of each subrange, the last of which may be shorter.
 #[cube(launch_unchecked, address_type = "dynamic")]
-pub(crate) fn find_staged<E: Element, N: Size>(
+pub(crate) fn find_staged<E: Element, W: Numeric, N: Size>(
     input: &[Vector<E, N>],
     elements: &[E],
-    keys: &mut [E::Key],
+    keys: &mut [W],
     length: usize,
     #[comptime] blueprint: StagedBlueprint,
 ) {
@@ -82,6 +84,10 @@ pub(crate) fn find_staged<E: Element, N: Size>(
         for item in 1..comptime!(1usize << exponent) {
             best = max(best, staged[own + item]);
         }
-        keys[subrange] = best;
+        keys[subrange] = if comptime!(blueprint.values) {
+            W::cast_from(value_of::<E>(best, blueprint.largest))
+        } else {
+            W::cast_from(best)
+        };
     }
 }
