@@ -199,9 +199,16 @@ fn lengths(backend: &Backend, selection: Selection, length: usize) -> Outcome {
 
 fn dtypes<T: Element>(backend: &Backend, selection: Selection, length: usize) -> Outcome {
     let mut check = Vectors::new(backend);
-    for largest in [true, false] {
+    // Halves have keys of their own in subranges.
+    for (largest, subrange) in [
+        (true, Subrange::Auto),
+        (false, Subrange::Auto),
+        (true, Subrange::Exponent(3)),
+        (false, Subrange::Exponent(2)),
+    ] {
         check.distributions::<T>(length, &[1, 99, 1500], |k| VectorOptions {
             largest,
+            subrange,
             selection,
             ..VectorOptions::new(k)
         })?;

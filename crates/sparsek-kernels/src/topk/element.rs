@@ -4,10 +4,7 @@
 //! and NaN, ±inf and ±0 follow from the map: `-0` and `+0` share a key, all NaN share the greatest
 //! key, and `-inf` of a float maps to key 0.
 
-use cubecl::{
-    ir::{ElemType, FloatKind},
-    prelude::*,
-};
+use cubecl::prelude::*;
 use half::f16;
 
 /// A dtype that can be selected from. Adding one is one implementation of this trait and one line
@@ -20,11 +17,8 @@ pub trait Element: Numeric {
     /// Key of a value.
     fn key(value: Self) -> Self::Key;
 
-    /// A value with this key: of zeros the positive one, of NaN any.
-    fn of(key: Self::Key) -> Self;
-
-    /// The same order in fewer bits: [`compact_bits`].
-    fn compact(key: Self::Key) -> Self::Key;
+    /// A key in whose upper half a half is distinct, but for NaN: [`short_key`]. That of other dtypes.
+    fn upper(value: Self) -> Self::Key;
 
     /// The value as f32, exact for floats of at most 32 bits.
     fn single(value: Self) -> f32;
@@ -65,35 +59,21 @@ pub fn ordered_key<E: Element>(value: E, #[comptime] largest: bool) -> E::Key {
     if largest { key } else { !key }
 }
 
-/// [`Element::of`] of an ordered key.
+/// [`Element::upper`] of a value, ordered as asked for.
 #[cube]
-pub fn value_of<E: Element>(key: E::Key, #[comptime] largest: bool) -> E {
-    if largest { E::of(key) } else { E::of(!key) }
+pub fn ordered_upper<E: Element>(value: E, #[comptime] largest: bool) -> E::Key {
+    let key = E::upper(value);
+    if largest { key } else { !key }
 }
 
-/// Bits of the compact keys of a dtype.
-pub fn compact_bits(dtype: ElemType) -> u32 {
-    match dtype {
-        // As many as f32 has with as long a mantissa.
-        ElemType::Float(FloatKind::F16) => 19,
-        ElemType::Float(FloatKind::BF16) => 16,
-        dtype => 8 * dtype.size() as u32,
-    }
-}
-
-/// The ordered key of so many bits.
+/// A half's ordered key of 16 bits from its upper one, whose lower half is 1 or 0, or 2 for NaN.
 #[cube]
-pub fn compact_key<E: Element>(
-    value: E,
-    #[comptime] largest: bool,
-    #[comptime] bits: u32,
-) -> E::Key {
-    let key = E::compact(E::key(value));
-    if largest {
-        key
-    } else {
-        (!key) & E::Key::new(comptime!((u64::MAX >> (64 - bits)) as i64))
-    }
+pub fn short_key<K: Int>(upper: K, #[comptime] largest: bool) -> i16 {
+    let key = u32::cast_from(upper);
+    let key = if largest { key } else { !key };
+    let short = (key + 0xfffe) >> 16;
+    let short = if largest { short } else { 0xffff - short };
+    i16::reinterpret(u16::cast_from(short))
 }
 
 /// [`Element::is_finite`] of an ordered key.
@@ -135,7 +115,7 @@ pub fn ordered_within<E: Element>(
 
 macro_rules! float_element {
     ($float:ident, $bits:ident, $signed:ident, shift: $shift:literal, sign: $sign:literal,
-     quiet: $quiet:literal, minus_inf: $minus_inf:literal, plus_inf: $plus_inf:literal, nan: $nan:literal,
+     minus_inf: $minus_inf:literal, plus_inf: $plus_inf:literal, nan: $nan:literal,
      zero: $zero:literal, normal: $normal:literal, large: $large:literal, exponent: $exponent:literal) => {
         #[cube]
         impl Element for $float {
@@ -148,13 +128,8 @@ macro_rules! float_element {
                 min((bits ^ (fill | $sign)) - $minus_inf, $nan)
             }
 
-            fn of(key: $bits) -> Self {
-                let bits = $bits::reinterpret(float_of(key));
-                $float::reinterpret(select(key >= $nan, $quiet, bits))
-            }
-
-            fn compact(key: $bits) -> $bits {
-                key
+            fn upper(value: Self) -> $bits {
+                $float::key(value)
             }
 
             fn single(value: Self) -> f32 {
@@ -233,7 +208,7 @@ macro_rules! float_element {
 mod single {
     use super::*;
     float_element!(
-        f32, u32, i32, shift: 31, sign: 0x8000_0000, quiet: 0x7fc0_0000, minus_inf: 0x007f_ffff,
+        f32, u32, i32, shift: 31, sign: 0x8000_0000, minus_inf: 0x007f_ffff,
         plus_inf: 0xff00_0001, nan: 0xff00_0002, zero: 0x7f80_0001u32,
         normal: 1.175_494_4e-38, large: 8.507_059e37, exponent: 0x0080_0000
     );
@@ -242,15 +217,14 @@ mod single {
 mod double {
     use super::*;
     float_element!(
-        f64, u64, i64, shift: 63, sign: 0x8000_0000_0000_0000,
-        quiet: 0x7ff8_0000_0000_0000, minus_inf: 0x000f_ffff_ffff_ffff,
+        f64, u64, i64, shift: 63, sign: 0x8000_0000_0000_0000, minus_inf: 0x000f_ffff_ffff_ffff,
         plus_inf: 0xffe0_0000_0000_0001, nan: 0xffe0_0000_0000_0002, zero: 0x7ff0_0000_0000_0001u64,
         normal: 2.225_073_858_507_201_4e-308, large: 4.494_232_837_155_79e307, exponent: 0x0010_0000_0000_0000
     );
 }
 
 macro_rules! half_element {
-    ($half:ident, $value:ident => $single:expr, $of:expr, lost: $lost:literal) => {
+    ($half:ident, $value:ident => $single:expr) => {
         #[cube]
         impl Element for $half {
             type Key = u32;
@@ -259,14 +233,8 @@ macro_rules! half_element {
                 <f32 as Element>::key($single)
             }
 
-            fn of(key: u32) -> Self {
-                let $value = <f32 as Element>::of(key);
-                $of
-            }
-
-            // Without the bits of an f32 that a half lacks: in keys these are 0 or 1, 2 for NaN.
-            fn compact(key: u32) -> u32 {
-                (key + comptime!((1u32 << $lost) - 2)) >> $lost
+            fn upper(value: Self) -> u32 {
+                half_key(value)
             }
 
             fn single($value: Self) -> f32 {
@@ -296,14 +264,32 @@ macro_rules! half_element {
     };
 }
 
-half_element!(f16, value => f32::cast_from(value), f16::cast_from(value), lost: 13);
-// bfloat16 by its bits, the upper half of an f32: some runtimes convert it with flushed subnormals.
-half_element!(
-    u16,
-    value => f32::reinterpret(u32::cast_from(value) << 16),
-    u16::cast_from(u32::reinterpret(value) >> 16),
-    lost: 16
-);
+mod half16 {
+    use super::*;
+
+    /// The key of an f32 with the bits of an f16 as its upper half, if infinity and NaN were where they are in f16.
+    #[cube]
+    fn half_key(value: f16) -> u32 {
+        let bits = u32::cast_from(u16::reinterpret(value)) << 16;
+        let bits = select(bits == 0x8000_0000, 0, bits);
+        let fill = u32::reinterpret(i32::reinterpret(bits) >> 31);
+        min((bits ^ (fill | 0x8000_0000)) - 0x03ff_ffff, 0xf800_0002)
+    }
+
+    half_element!(f16, value => f32::cast_from(value));
+}
+
+mod brain16 {
+    use super::*;
+
+    #[cube]
+    fn half_key(value: u16) -> u32 {
+        <u16 as Element>::key(value)
+    }
+
+    // bfloat16 by its bits, the upper half of an f32: some runtimes convert it with flushed subnormals.
+    half_element!(u16, value => f32::reinterpret(u32::cast_from(value) << 16));
+}
 
 macro_rules! integer_element {
     ($int:ident, $key:ident, $sign:literal) => {
@@ -315,12 +301,8 @@ macro_rules! integer_element {
                 $key::reinterpret(value) ^ $sign
             }
 
-            fn of(key: $key) -> Self {
-                $int::reinterpret(key ^ $sign)
-            }
-
-            fn compact(key: $key) -> $key {
-                key
+            fn upper(value: Self) -> $key {
+                $int::key(value)
             }
 
             fn single(value: Self) -> f32 {
@@ -358,3 +340,41 @@ integer_element!(u32, u32, 0u32);
 // Keys themselves, not a dtype of the operation.
 integer_element!(u64, u64, 0u64);
 integer_element!(i64, u64, 0x8000_0000_0000_0000u64);
+
+/// Short keys themselves, not a dtype of the operation.
+#[cube]
+impl Element for i16 {
+    type Key = u32;
+
+    fn key(value: Self) -> u32 {
+        u32::cast_from(u16::reinterpret(value))
+    }
+
+    fn upper(value: Self) -> u32 {
+        i16::key(value)
+    }
+
+    fn single(value: Self) -> f32 {
+        f32::cast_from(i16::key(value))
+    }
+
+    fn midpoint(low: u32, high: u32, #[comptime] _largest: bool) -> u32 {
+        low + ((high - low) >> 1)
+    }
+
+    fn interpolate(low: u32, high: u32, ratio: f32, #[comptime] _largest: bool) -> u32 {
+        low + u32::cast_from(f32::cast_from(high - low) * ratio)
+    }
+
+    fn is_finite(_key: u32) -> bool {
+        true.runtime()
+    }
+
+    fn zero_key() -> u32 {
+        0u32.runtime()
+    }
+
+    fn within(low: u32, high: u32, _least: u32, greatest: u32, eps: f32) -> bool {
+        f32::cast_from(high - low) <= eps * f32::cast_from(greatest)
+    }
+}

@@ -2,9 +2,8 @@
 
 use burn::{
     backend::Dispatch,
-    tensor::{DType, Device, ExecutionError, Int, IntDType, StreamId, Tensor, kind::Ordered},
+    tensor::{DType, Device, ExecutionError, Int, IntDType, Tensor, kind::Ordered},
 };
-use rayon::prelude::*;
 
 use super::{Method, TopkOptions, select};
 use crate::ops::{Lengths, TopkSpec};
@@ -155,7 +154,21 @@ pub fn topk_sharded<K: Ordered>(
         let none = request.best(shards[0].clone().slice(0..0), false);
         return Ok((none.values, none.indices));
     }
-    let lists = request.select_all(shards, &primary, options.sorted && parts == 1)?;
+    let mut first = 0;
+    let mut lists = Vec::with_capacity(parts);
+    for shard in shards {
+        let length = shard.dims()[0];
+        if length > 0 {
+            let device = shard.device();
+            let best = request.best(shard, options.sorted && parts == 1);
+            lists.push(best.after(first));
+            // What is asked of a device may be held back until it is waited for.
+            if parts > 1 {
+                device.flush().map_err(|error| failed(&device, error))?;
+            }
+        }
+        first += length as i64;
+    }
     let best = request.merge_all(lists, &primary)?;
     Ok((best.values, best.indices))
 }
@@ -187,56 +200,6 @@ impl Request {
         };
         let (values, indices) = select(x, Lengths::<Dispatch>::Whole, spec);
         List { values, indices }
-    }
-
-    /// The best of each shard that has elements, in order. Devices are at work side by side: what is asked of one may be held back until it
-    /// is waited for, so that each has a thread to wait.
-    fn select_all<K: Ordered>(
-        &self,
-        shards: Vec<Tensor<1, K>>,
-        primary: &Device,
-        sorted: bool,
-    ) -> Result<Vec<List<K>>, ShardedError> {
-        let parts = shards.iter().filter(|shard| shard.dims()[0] > 0).count();
-        let mut first = 0;
-        let mut of_devices: Vec<(Device, Vec<(i64, Tensor<1, K>)>)> = Vec::new();
-        for shard in shards {
-            let (device, length) = (shard.device(), shard.dims()[0]);
-            if length > 0 {
-                let place = of_devices.iter().position(|(other, _)| *other == device);
-                let place = place.unwrap_or_else(|| {
-                    of_devices.push((device, Vec::new()));
-                    of_devices.len() - 1
-                });
-                of_devices[place].1.push((first, shard));
-            }
-            first += length as i64;
-        }
-        if of_devices.len() == 1 {
-            let shards = of_devices.remove(0).1.into_iter();
-            let best = |(first, shard)| self.best(shard, sorted).after(first);
-            return Ok(shards.map(best).collect());
-        }
-        // As if the caller's thread did it, whose work devices keep in order.
-        let stream = StreamId::current();
-        let lists = of_devices.into_par_iter().map(|(device, shards)| {
-            // All lists go to the first device at once.
-            let straight = parts <= MERGED && !device.is_autodiff();
-            stream.executes(|| {
-                let best = |(first, shard)| (first, self.best(shard, sorted).after(first));
-                let lists: Vec<_> = shards.into_iter().map(best).collect();
-                device.flush().map_err(|error| failed(&device, error))?;
-                if !straight {
-                    return Ok(lists);
-                }
-                let there = |(first, list): (i64, List<K>)| Ok((first, list.to(primary)?));
-                lists.into_iter().map(there).collect()
-            })
-        });
-        let lists: Result<Vec<Vec<_>>, ShardedError> = lists.collect();
-        let mut lists: Vec<_> = lists?.into_iter().flatten().collect();
-        lists.sort_by_key(|(first, _)| *first);
-        Ok(lists.into_iter().map(|(_, list)| list).collect())
     }
 
     /// The best of neighbouring lists.

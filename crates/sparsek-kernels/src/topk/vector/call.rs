@@ -1,12 +1,17 @@
 //! The steps of a call: delegates, the subranges that they choose, the members among their elements.
 
-use cubecl::{ir::ElemType, prelude::*, server::Handle};
+use cubecl::{
+    features::TypeUsage,
+    ir::{ElemType, FloatKind},
+    prelude::*,
+    server::Handle,
+};
 
 use super::{
-    U32, VectorOptions,
-    delegates::{fetch_members, gather_candidates},
+    SHORT, U32, VectorOptions,
     elements::{Elements, Found},
     find::width,
+    gather::{fetch_members, gather_candidates},
     options::Selection,
     plan::{Cut, Last, Plan},
 };
@@ -63,17 +68,15 @@ impl Call<'_> {
         match &cut.last {
             Last::Finish(blueprint, way) => self.by_cube::<E>(cut, blueprint, way),
             Last::Select { first, last } => {
-                let delegates = allocate(self.client, "delegates", count, self.dtype)?;
-                self.delegate_values::<E>(cut, &delegates)?;
-                let best = self.select_elements::<E>(&delegates, count, *first, None)?;
-                // So that candidates may take their place.
-                drop(delegates);
-                let count = self.options.k << cut.exponent;
-                let candidates = self.gather::<E>(&best.members, count, cut.exponent)?;
-                let notes = best.notes.as_ref();
-                let found = self.select_elements::<E>(&candidates, count, *last, notes)?;
-                let chosen = (&best.members, cut.exponent, 1);
-                self.fetch::<E>(Some(chosen), None, &found.members)
+                if self.short(cut, [*first, *last]) {
+                    let keys = allocate(self.client, "delegates", count, SHORT)?;
+                    self.short_delegates::<E>(cut, &keys)?;
+                    self.by_keys::<E, i16>(cut, keys, [*first, *last])
+                } else {
+                    let keys = allocate(self.client, "delegates", count, key)?;
+                    self.delegates::<E>(cut, &keys)?;
+                    self.by_keys::<E, E::Key>(cut, keys, [*first, *last])
+                }
             }
             Last::Sift {
                 first,
@@ -88,35 +91,48 @@ impl Call<'_> {
         }
     }
 
-    /// The k best of some elements.
-    fn select_elements<E: Element>(
+    /// Whether keys of 16 bits do.
+    fn short(&self, cut: &Cut, selections: [Selection; 2]) -> bool {
+        let histograms = selections
+            .iter()
+            .all(|one| matches!(one, Selection::Radix | Selection::Bucket));
+        let half = matches!(
+            self.dtype,
+            ElemType::Float(FloatKind::F16 | FloatKind::BF16)
+        );
+        let usage = self.client.properties().type_usage(SHORT.into());
+        half && histograms && usage.contains(TypeUsage::Buffer) && !cut.staged
+    }
+
+    /// The members, by the `W` of delegates, one of each subrange, and of the elements of the best ones.
+    fn by_keys<E: Element, W: Numeric>(
         &self,
-        handle: &Handle,
-        length: usize,
-        selection: Selection,
-        known: Option<&Handle>,
-    ) -> Result<Found, KernelError> {
-        let elements = Elements {
-            client: self.client,
-            handle,
-            dtype: self.dtype,
-            length,
-            largest: self.options.largest,
-            filled: None,
-        };
-        elements.select::<E>(selection, self.options.k, known)
+        cut: &Cut,
+        keys: Handle,
+        [first, last]: [Selection; 2],
+    ) -> Result<Selected, KernelError> {
+        let count = cut.delegates(self.length);
+        let dtype = W::elem_type_native();
+        let best = self.select_keys(&keys, (dtype, count), first, None, None)?;
+        // So that candidates may take their place.
+        drop(keys);
+        let count = self.options.k << cut.exponent;
+        let candidates = self.gather::<E, W>(&best.members, count, cut.exponent)?;
+        let notes = best.notes.as_ref();
+        let found = self.select_keys(&candidates, (dtype, count), last, notes, None)?;
+        let chosen = (&best.members, cut.exponent, 1);
+        self.fetch::<E>(Some(chosen), None, &found.members)
     }
 
     /// The k greatest of some keys, of which there may be as many as the device says.
-    pub(super) fn select_keys<E: Element>(
+    pub(super) fn select_keys(
         &self,
         handle: &Handle,
-        length: usize,
+        (dtype, length): (ElemType, usize),
         selection: Selection,
         known: Option<&Handle>,
         filled: Option<&Handle>,
     ) -> Result<Found, KernelError> {
-        let dtype = Self::key_dtype::<E>();
         let keys = Elements {
             client: self.client,
             handle,
@@ -125,10 +141,11 @@ impl Call<'_> {
             largest: true,
             filled,
         };
-        if dtype.size() == 8 {
-            keys.select::<u64>(selection, self.options.k, known)
-        } else {
-            keys.select::<u32>(selection, self.options.k, known)
+        let k = self.options.k;
+        match dtype.size() {
+            8 => keys.select::<u64>(selection, k, known),
+            2 => keys.select::<i16>(selection, k, known),
+            _ => keys.select::<u32>(selection, k, known),
         }
     }
 
@@ -169,19 +186,20 @@ impl Call<'_> {
         })
     }
 
-    fn gather<E: Element>(
+    fn gather<E: Element, W: Numeric>(
         &self,
         chosen: &Handle,
         slots: usize,
         exponent: u32,
     ) -> Result<Handle, KernelError> {
         let (client, length) = (self.client, self.length);
-        let candidates = allocate(client, "candidates", slots, self.dtype)?;
+        let dtype = W::elem_type_native();
+        let keys = allocate(client, "candidates", slots, dtype)?;
         let width = width(&self.vector::<E>(), exponent);
         let grid = Grid::elementwise(client, slots / width, length)?;
         // SAFETY: the kernel reads below `length`, whole loads of whole ones, and writes below `slots` only, which are whole subranges.
         unsafe {
-            gather_candidates::launch_unchecked::<E>(
+            gather_candidates::launch_unchecked::<E, W>(
                 client,
                 grid.count,
                 grid.dim,
@@ -190,14 +208,15 @@ impl Call<'_> {
                 argument(self.input, "input", self.dtype, length / width * width)?,
                 argument(self.input, "input", self.dtype, length)?,
                 argument(chosen, "subranges", U32, self.options.k)?,
-                argument(&candidates, "candidates", self.dtype, slots)?,
+                argument(&keys, "candidates", dtype, slots)?,
                 length,
                 slots,
                 exponent,
+                dtype == SHORT,
                 self.options.largest,
             );
         }
-        Ok(candidates)
+        Ok(keys)
     }
 
     /// Values and indices of members given by their places in the vector, or by their slots in the subranges of chosen delegates, or by

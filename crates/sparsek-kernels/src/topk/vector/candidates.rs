@@ -3,13 +3,11 @@
 use cubecl::prelude::*;
 
 use super::{
+    choice::Workplace,
     chosen::Chosen,
-    crew::{Crew, Keys, KeysExpand, between, narrow, tally},
+    crew::{Keys, KeysExpand, between, narrow, tally},
 };
-use crate::topk::{
-    element::Element,
-    search::{KeyRange, Threshold},
-};
+use crate::topk::{element::Element, search::KeyRange};
 
 /// Elements that reach the least chosen delegate: keys, and slots in the chosen subranges.
 #[derive(CubeType)]
@@ -77,21 +75,22 @@ impl<K: Int> Keys<u32> for Ties<K> {
     }
 }
 
-/// Writes the members among the candidates in index order.
+/// Writes the members among the candidates, of which none is above a range of keys, in index order.
 #[cube]
 pub(super) fn order<E: Element, I: Numeric, N: Size>(
     elements: &Chosen<E, N>,
-    candidates: &Candidates<E::Key>,
-    threshold: &Threshold<E::Key>,
+    reached: &KeyRange<E::Key>,
     values: &mut [E],
     indices: &mut [I],
-    bins: &Shared<[Atomic<u32>]>,
-    crew: &Crew,
+    with: &Workplace<E::Key>,
 ) {
+    let candidates = &with.candidates;
     let k = elements.cut.k;
+    let threshold =
+        narrow::<E::Key, Candidates<E::Key>>(candidates, reached, k, &with.bins, &with.crew);
     let quota = k - threshold.above;
     let units = candidates.units;
-    let mut members = Shared::<[u32]>::new_slice(comptime!(elements.blueprint.members));
+    let mut members = with.lists.found.clone();
     // Of those within the range the first.
     let mut last = u32::MAX.runtime();
     if quota > 0 {
@@ -106,7 +105,7 @@ pub(super) fn order<E: Element, I: Numeric, N: Size>(
             },
         };
         let all = between::<u32>(!(k << elements.cut.exponent), u32::MAX.runtime());
-        let first = narrow::<u32, Ties<E::Key>>(&ties, &all, quota, bins, crew);
+        let first = narrow::<u32, Ties<E::Key>>(&ties, &all, quota, &with.bins, &with.crew);
         last = !first.low;
     }
     let count = candidates.filled[0].load();
@@ -122,23 +121,23 @@ pub(super) fn order<E: Element, I: Numeric, N: Size>(
         at += units;
     }
     sync_cube();
-    let mut ordered = Shared::<[u32]>::new_slice(comptime!(elements.blueprint.members));
-    // A plane at a time, of which each unit looks at some of the others.
-    let mut member = UNIT_POS_Y;
-    while member < k {
-        let slot = members[member as usize];
-        let rank = crew.less(&members, k, slot);
-        if UNIT_POS_X == 0 {
-            ordered[rank as usize] = slot;
-        }
-        member += comptime!(crew.shape.planes);
-    }
-    sync_cube();
+    with.lists.arrange(k, &with.bins, &with.crew);
+    write::<E, I, N>(elements, &with.lists.ordered, values, indices);
+}
+
+/// Writes the members, given by their slots in order.
+#[cube]
+pub(super) fn write<E: Element, I: Numeric, N: Size>(
+    elements: &Chosen<E, N>,
+    ordered: &Shared<[u32]>,
+    values: &mut [E],
+    indices: &mut [I],
+) {
     let mut rank = UNIT_POS;
-    while rank < k {
+    while rank < elements.cut.k {
         let at = elements.origin(ordered[rank as usize]);
         values[rank as usize] = elements.elements[at];
         indices[rank as usize] = I::cast_from(at);
-        rank += units;
+        rank += comptime!(elements.blueprint.shape.lanes);
     }
 }

@@ -129,18 +129,6 @@ impl Crew {
     fn others(&self) -> usize {
         min(self.team.lane, comptime!(self.shape.planes - 1)) as usize
     }
-
-    /// How many of some values are less than this plane's, which all units of the plane give.
-    pub fn less(&self, values: &Shared<[u32]>, count: u32, value: u32) -> u32 {
-        let lanes = comptime!(self.shape.plane_lanes());
-        let mut less = 0u32;
-        for step in 0..count.div_ceil(lanes) {
-            let at = step * lanes + self.team.lane;
-            let other = select(at < count, values[min(at, count - 1) as usize], value);
-            less += select(other < value, 1u32, 0u32);
-        }
-        self.team.sum::<u32>(less)
-    }
 }
 
 /// Keys that the units of a cube hold between them.

@@ -1,11 +1,10 @@
-//! Delegates: the best elements of each subrange of a vector, and the elements of subranges that were chosen by
-//! theirs.
+//! Delegates: the best elements of each subrange of a vector.
 
-use cubecl::{ir::ElemType, prelude::*};
+use cubecl::prelude::*;
 
 use super::crew::Crew;
 use crate::topk::{
-    element::{Element, ordered_key, value_of},
+    element::{Element, ordered_key, ordered_upper, short_key},
     routines::team::{Shape, Team},
 };
 
@@ -23,8 +22,8 @@ pub(crate) struct DelegateBlueprint {
     pub rounds: u32,
     /// Delegates of a subrange.
     pub delegates: usize,
-    /// Whether they are told by their values instead of their keys.
-    pub values: bool,
+    /// Whether keys are short ones.
+    pub short: bool,
     pub largest: bool,
 }
 
@@ -111,7 +110,7 @@ fn find_long<E: Element, W: Numeric, N: Size>(
                 #[unroll]
                 for item in 0..width {
                     best.offer(
-                        ordered_key::<E>(items.extract(item), blueprint.largest),
+                        wide_key::<E>(items.extract(item), blueprint.short, blueprint.largest),
                         first as u32 + comptime!(item as u32),
                     );
                 }
@@ -121,7 +120,7 @@ fn find_long<E: Element, W: Numeric, N: Size>(
     } else {
         let mut at = start + team.lane as usize;
         while at < end {
-            let key = ordered_key::<E>(elements[at], blueprint.largest);
+            let key = wide_key::<E>(elements[at], blueprint.short, blueprint.largest);
             best.offer(key, (at - start) as u32);
             at += lanes as usize;
         }
@@ -132,7 +131,8 @@ fn find_long<E: Element, W: Numeric, N: Size>(
         let key = team.max::<E::Key>(best.keys[0]);
         let writes = team.lane == 0 && start < length;
         if writes {
-            keys[subrange * delegates + comptime!(rank)] = told::<E, W>(key, blueprint);
+            keys[subrange * delegates + comptime!(rank)] =
+                told::<E::Key, W>(key, blueprint.short, blueprint.largest);
         }
         if comptime!(delegates > 1) {
             let own = select(best.keys[0] == key, best.positions[0], u32::MAX);
@@ -198,7 +198,8 @@ pub(super) fn find_short<E: Element, W: Numeric, N: Size>(
                     let items = loads[comptime!(subrange * flight + step)];
                     #[unroll]
                     for item in 0..width {
-                        let key = ordered_key::<E>(items.extract(item), blueprint.largest);
+                        let key =
+                            wide_key::<E>(items.extract(item), blueprint.short, blueprint.largest);
                         best[subrange] = max(best[subrange], key);
                     }
                 }
@@ -211,7 +212,7 @@ pub(super) fn find_short<E: Element, W: Numeric, N: Size>(
                 best[subrange] = E::Key::min_value();
                 let mut at = start + team.lane as usize;
                 while at < end {
-                    let key = ordered_key::<E>(elements[at], blueprint.largest);
+                    let key = wide_key::<E>(elements[at], blueprint.short, blueprint.largest);
                     best[subrange] = max(best[subrange], key);
                     at += lanes as usize;
                 }
@@ -223,7 +224,7 @@ pub(super) fn find_short<E: Element, W: Numeric, N: Size>(
             let of_team = team.max::<E::Key>(best[subrange]);
             let number = first + subrange * teams;
             if team.lane == 0 && number << exponent < length {
-                keys[number] = told::<E, W>(of_team, blueprint);
+                keys[number] = told::<E::Key, W>(of_team, blueprint.short, blueprint.largest);
             }
         }
         first += comptime!(teams * several);
@@ -231,11 +232,29 @@ pub(super) fn find_short<E: Element, W: Numeric, N: Size>(
     greatest
 }
 
-/// What is written of a delegate.
+/// The key of an element by which delegates are found.
 #[cube]
-fn told<E: Element, W: Numeric>(key: E::Key, #[comptime] blueprint: DelegateBlueprint) -> W {
-    if comptime!(blueprint.values) {
-        W::cast_from(value_of::<E>(key, blueprint.largest))
+pub(super) fn wide_key<E: Element>(
+    value: E,
+    #[comptime] short: bool,
+    #[comptime] largest: bool,
+) -> E::Key {
+    if comptime!(short) {
+        ordered_upper::<E>(value, largest)
+    } else {
+        ordered_key::<E>(value, largest)
+    }
+}
+
+/// What is written of it.
+#[cube]
+pub(super) fn told<K: Int, W: Numeric>(
+    key: K,
+    #[comptime] short: bool,
+    #[comptime] largest: bool,
+) -> W {
+    if comptime!(short) {
+        W::cast_from(short_key::<K>(key, largest))
     } else {
         W::cast_from(key)
     }
@@ -295,79 +314,4 @@ impl<K: Int> Best<K> {
         self.keys[comptime!(self.count - 1)] = K::min_value();
         self.positions[comptime!(self.count - 1)] = u32::MAX.runtime();
     }
-}
-
-/// The elements of chosen subranges, one after the other, a load of each unit. Slots behind the end of the vector get the least.
-#[cube(launch_unchecked, address_type = "dynamic")]
-pub(crate) fn gather_candidates<E: Element, N: Size>(
-    input: &[Vector<E, N>],
-    elements: &[E],
-    chosen: &[u32],
-    candidates: &mut [Vector<E, N>],
-    length: usize,
-    slots: usize,
-    exponent: u32,
-    #[comptime] largest: bool,
-) {
-    let width = N::value().comptime();
-    let slot = ABSOLUTE_POS * width;
-    if slot >= slots {
-        terminate!();
-    }
-    let at = origin(chosen, slot, exponent, 1u32);
-    if at + width <= length {
-        candidates[ABSOLUTE_POS] = input[at / width];
-    } else {
-        let mut items = Vector::<E, N>::new(value_of::<E>(E::Key::min_value(), largest));
-        #[unroll]
-        for item in 0..width {
-            if at + item < length {
-                items.insert(item, elements[at + item]);
-            }
-        }
-        candidates[ABSOLUTE_POS] = items;
-    }
-}
-
-/// The element that stands in a slot, given the places of the best delegates, of so many of each subrange.
-#[cube]
-fn origin(chosen: &[u32], slot: usize, exponent: u32, delegates: u32) -> usize {
-    let exponent = exponent as usize;
-    let subrange = (chosen[slot >> exponent] / delegates) as usize;
-    (subrange << exponent) + (slot & ((1usize << exponent) - 1))
-}
-
-/// Values and indices of members, given by their slots, or by where these are `listed`, or by their places in the vector where
-/// `direct`.
-#[cube(launch_unchecked, address_type = "dynamic")]
-pub(crate) fn fetch_members<E: Element, I: Numeric>(
-    elements: &[E],
-    chosen: &[u32],
-    slots: &[u32],
-    listed: ComptimeOption<&[u32]>,
-    values: &mut [E],
-    indices: &mut [I],
-    members: usize,
-    exponent: u32,
-    delegates: u32,
-    #[comptime] direct: bool,
-    #[define(I)] _index: ElemType,
-) {
-    let member = ABSOLUTE_POS;
-    if member >= members {
-        terminate!();
-    }
-    let place = slots[member] as usize;
-    let slot = #[comptime]
-    match listed {
-        ComptimeOption::Some(listed) => listed[place] as usize,
-        ComptimeOption::None => place,
-    };
-    let at = if comptime!(direct) {
-        slot
-    } else {
-        origin(chosen, slot, exponent, delegates)
-    };
-    values[member] = elements[at];
-    indices[member] = I::cast_from(at);
 }

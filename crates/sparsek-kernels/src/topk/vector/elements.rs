@@ -3,7 +3,7 @@
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
 use super::{
-    U32,
+    SHORT, U32,
     bitonic::{BitonicBlueprint, TILE, keep_runs},
     options::Selection,
     plan::{CUBE_UNITS, HISTOGRAM_UNITS, MAX_CUBES},
@@ -14,7 +14,7 @@ use crate::{
     launch::{Grid, allocate, argument, units_per_cube},
     topk::{
         Rows, TopkOptions, argtopk_rows,
-        element::{Element, compact_bits},
+        element::Element,
         launch::{load_widths, zero},
         routines::team::Shape,
         select::plane_or_unit,
@@ -151,7 +151,12 @@ impl Elements<'_> {
         let plane = plane_or_unit(client);
         let units = units_per_cube(client, HISTOGRAM_UNITS.max(plane));
         let blueprint = RadixBlueprint {
-            bits: compact_bits(dtype),
+            // Of short keys as many as are stored.
+            bits: if dtype == SHORT {
+                16
+            } else {
+                8 * key.size() as u32
+            },
             largest,
             shape: Shape::of_cube(units, plane),
         };

@@ -7,7 +7,7 @@ use super::{
     call::Call,
     delegates::{DelegateBlueprint, find_delegates},
     options::{Construction, VectorOptions},
-    plan::{CUBE_UNITS, Cut, FLIGHT, Last, Vector, refused},
+    plan::{CUBE_UNITS, Cut, FLIGHT, Vector, refused},
     staged::{self, StagedBlueprint, find_staged},
 };
 use crate::{
@@ -57,7 +57,7 @@ impl DelegateBlueprint {
             subranges: several,
             rounds: 1,
             delegates: cut.per_subrange,
-            values: false,
+            short: false,
             largest,
         }
     }
@@ -92,7 +92,6 @@ pub(super) fn staged(
         exponent,
         width: 1,
         units: units_per_cube(client, staged::UNITS),
-        values: false,
         largest: options.largest,
     };
     let needed = blueprint.keys() * vector.key;
@@ -141,7 +140,7 @@ impl Call<'_> {
         keys: &Handle,
     ) -> Result<Option<Handle>, KernelError> {
         if cut.staged {
-            self.staged_delegates::<E, E::Key>(cut, keys)?;
+            self.staged_delegates::<E>(cut, keys)?;
             return Ok(None);
         }
         let count = cut.delegates(self.length);
@@ -153,20 +152,17 @@ impl Call<'_> {
         Ok(positions)
     }
 
-    /// Finds the values of the delegates, one of each subrange.
-    pub(super) fn delegate_values<E: Element>(
+    /// Finds the short keys of the delegates, one of each subrange.
+    pub(super) fn short_delegates<E: Element>(
         &self,
         cut: &Cut,
-        values: &Handle,
+        keys: &Handle,
     ) -> Result<(), KernelError> {
-        if cut.staged {
-            return self.staged_delegates::<E, E>(cut, values);
-        }
         let blueprint = DelegateBlueprint {
-            values: true,
+            short: true,
             ..self.delegate_blueprint::<E>(cut)
         };
-        self.find::<E, E>(cut, blueprint, values, None, None)
+        self.find::<E, i16>(cut, blueprint, keys, None, None)
     }
 
     fn delegate_blueprint<E: Element>(&self, cut: &Cut) -> DelegateBlueprint {
@@ -214,18 +210,13 @@ impl Call<'_> {
         Ok(())
     }
 
-    fn staged_delegates<E: Element, W: Numeric>(
-        &self,
-        cut: &Cut,
-        found: &Handle,
-    ) -> Result<(), KernelError> {
+    fn staged_delegates<E: Element>(&self, cut: &Cut, keys: &Handle) -> Result<(), KernelError> {
         let client = self.client;
         let count = cut.delegates(self.length);
         let blueprint = StagedBlueprint {
             exponent: cut.exponent,
             width: width(&self.vector::<E>(), cut.exponent),
             units: units_per_cube(client, staged::UNITS),
-            values: matches!(cut.last, Last::Select { .. }),
             largest: self.options.largest,
         };
         let dim = CubeDim::new_1d(blueprint.units);
@@ -234,7 +225,7 @@ impl Call<'_> {
         let whole = self.length / blueprint.width * blueprint.width;
         // SAFETY: the kernel reads below `length` only, whole loads of whole ones only.
         unsafe {
-            find_staged::launch_unchecked::<E, W>(
+            find_staged::launch_unchecked::<E>(
                 client,
                 grid.count,
                 grid.dim,
@@ -242,7 +233,7 @@ impl Call<'_> {
                 blueprint.width,
                 argument(self.input, "input", self.dtype, whole)?,
                 argument(self.input, "input", self.dtype, self.length)?,
-                argument(found, "delegates", W::elem_type_native(), count)?,
+                argument(keys, "delegates", Self::key_dtype::<E>(), count)?,
                 self.length,
                 blueprint,
             );

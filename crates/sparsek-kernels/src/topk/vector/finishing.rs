@@ -1,36 +1,21 @@
-//! One cube that finishes: what the host decides, and the launches.
+//! One cube that finishes: what the host decides.
 
 use cubecl::{
     features::AtomicUsage,
     ir::{ElemType, Type, UIntKind},
-    prelude::*,
-    server::Handle,
-};
-use std::{
-    hash::{BuildHasher, RandomState},
-    sync::{
-        LazyLock,
-        atomic::{AtomicU64, Ordering},
-    },
 };
 
 use super::{
-    U32,
-    at_once::select_at_once,
-    call::Call,
-    chosen::SubrangesLaunch,
     delegates::DelegateBlueprint,
     find::width,
-    finish::{FinishBlueprint, finish},
+    finish::FinishBlueprint,
     options::{Filter, Finish, Selection, Subrange, VectorOptions},
     plan::{CUBE_UNITS, Cut, Last, MEMBERS, Plan, Vector, key_dtype, refused},
 };
 use crate::{
     error::KernelError,
-    launch::{Grid, allocate, allocate_together, argument, processors, units_per_cube},
+    launch::{processors, units_per_cube},
     topk::{
-        Selected,
-        element::Element,
         routines::team::Shape,
         select::{NO_LAYOUTS, is_llvmpipe, plane_or_unit},
     },
@@ -153,7 +138,7 @@ fn at_once(
         return Err("cubes do not see what others have stored".into());
     }
     let usage = client.properties().atomic_type_usage(word);
-    if !usage.contains(AtomicUsage::LoadStore) {
+    if !usage.is_superset(AtomicUsage::Exchange | AtomicUsage::Add) {
         return Err("there are no atomics of 64 bits".into());
     }
     if options.selection != Selection::Auto || cut.per_subrange > 1 || cut.staged {
@@ -270,198 +255,4 @@ fn blueprint(
         ));
     }
     Ok(blueprint)
-}
-
-/// Numbers of calls, from one that was drawn.
-static CALLS: LazyLock<AtomicU64> =
-    LazyLock::new(|| AtomicU64::new(RandomState::new().hash_one(0)));
-
-/// What the one cube is given.
-struct Given<'a> {
-    keys: &'a Handle,
-    groups: Option<(&'a Handle, usize)>,
-    best: Option<&'a Selected>,
-    positions: Option<&'a Handle>,
-}
-
-impl Call<'_> {
-    /// The members by one cube that finishes.
-    pub(super) fn by_cube<E: Element>(
-        &self,
-        cut: &Cut,
-        blueprint: &FinishBlueprint,
-        way: &Way,
-    ) -> Result<Selected, KernelError> {
-        let client = self.client;
-        let count = cut.delegates(self.length);
-        let key = Self::key_dtype::<E>();
-        // Whole loads.
-        let whole = |count: usize| count.next_multiple_of(blueprint.delegate_width(key.size()));
-        if let Way::Apart(first) = way {
-            let keys = allocate(client, "delegates", count, key)?;
-            let positions = self.delegates::<E>(cut, &keys)?;
-            let best = self.best::<E>(first, &keys, count)?;
-            let output = self.output()?;
-            let given = Given {
-                keys: &keys,
-                groups: None,
-                best: Some(&best),
-                positions: positions.as_ref(),
-            };
-            self.finish::<E>(cut, blueprint, &given, &output)?;
-            return Ok(output);
-        }
-        let cubes = match way {
-            Way::Groups(find) | Way::AtOnce(find) => count.div_ceil(find.taken()),
-            _ => 0,
-        };
-        // All in one allocation: with few launches, each takes its time.
-        let [keys, groups, arrivals, order, values, indices] = allocate_together(
-            client,
-            [
-                ("delegates", whole(count), key),
-                ("groups", whole(cubes), key),
-                ("arrivals", cubes, ElemType::UInt(UIntKind::U64)),
-                ("order", cubes + 1, U32),
-                ("values", self.options.k, self.dtype),
-                ("indices", self.options.k, self.index),
-            ],
-        )?;
-        let output = Selected { values, indices };
-        let mut given = Given {
-            keys: &keys,
-            groups: None,
-            best: None,
-            positions: None,
-        };
-        match way {
-            Way::AtOnce(find) => {
-                self.at_once::<E>(cut, (find, blueprint), &keys, [&arrivals, &order], &output)?;
-                return Ok(output);
-            }
-            Way::Groups(find) => {
-                self.find::<E, E::Key>(cut, *find, &keys, None, Some(&groups))?;
-                given.groups = Some((&groups, cubes));
-                self.finish::<E>(cut, blueprint, &given, &output)?;
-            }
-            _ => {
-                let positions = self.delegates::<E>(cut, &keys)?;
-                given.positions = positions.as_ref();
-                self.finish::<E>(cut, blueprint, &given, &output)?;
-            }
-        }
-        Ok(output)
-    }
-
-    /// Delegates and members in one launch.
-    fn at_once<E: Element>(
-        &self,
-        cut: &Cut,
-        (find, blueprint): (&DelegateBlueprint, &FinishBlueprint),
-        keys: &Handle,
-        [arrivals, order]: [&Handle; 2],
-        output: &Selected,
-    ) -> Result<(), KernelError> {
-        let (client, k) = (self.client, self.options.k);
-        let count = cut.delegates(self.length);
-        let key = Self::key_dtype::<E>();
-        let dim = CubeDim::new_2d(find.cube.plane_lanes(), find.cube.planes);
-        let cubes = count.div_ceil(find.taken());
-        let grid = Grid::new(client, cubes, dim, self.length)?;
-        let width = blueprint.shape.width;
-        let several = blueprint.delegate_width(key.size());
-        let whole = self.length / width * width;
-        let stats = self.stats.map(|stats| argument(stats, "stats", U32, 2));
-        let number = CALLS.fetch_add(1, Ordering::Relaxed);
-        // SAFETY: elements are read below `length`; a key for each delegate and at most k members are written.
-        unsafe {
-            select_at_once::launch_unchecked::<E>(
-                client,
-                grid.count,
-                grid.dim,
-                grid.address,
-                width,
-                argument(self.input, "input", self.dtype, whole)?,
-                argument(self.input, "input", self.dtype, self.length)?,
-                argument(keys, "delegates", key, count.next_multiple_of(several))?,
-                argument(arrivals, "arrivals", ElemType::UInt(UIntKind::U64), cubes)?,
-                argument(order, "order", U32, cubes + 1)?,
-                argument(&output.values, "values", self.dtype, k)?,
-                argument(&output.indices, "indices", self.index, k)?,
-                stats.transpose()?.into(),
-                SubrangesLaunch::new(
-                    self.length,
-                    count as u32,
-                    count as u32,
-                    k as u32,
-                    cut.exponent,
-                ),
-                number,
-                *find,
-                *blueprint,
-                several,
-                self.index,
-            );
-        }
-        Ok(())
-    }
-
-    /// The members in one launch of one cube.
-    fn finish<E: Element>(
-        &self,
-        cut: &Cut,
-        blueprint: &FinishBlueprint,
-        given: &Given,
-        output: &Selected,
-    ) -> Result<(), KernelError> {
-        let (client, k) = (self.client, self.options.k);
-        let count = cut.delegates(self.length);
-        let key = Self::key_dtype::<E>();
-        let plane = blueprint.shape.plane_lanes();
-        let dim = CubeDim::new_2d(plane, blueprint.shape.planes);
-        let grid = Grid::new(client, 1, dim, self.length)?;
-        let width = blueprint.shape.width;
-        let several = blueprint.delegate_width(key.size());
-        let whole = |count: usize, width: usize| count.next_multiple_of(width);
-        let places = (given.best).map(|best| argument(&best.indices, "subranges", U32, k));
-        let positions = (given.positions).map(|places| argument(places, "positions", U32, count));
-        let groups = (given.groups)
-            .map(|(groups, count)| argument(groups, "groups", key, whole(count, several)));
-        let stats = self.stats.map(|stats| argument(stats, "stats", U32, 2));
-        let delegates = match given.best {
-            Some(best) => argument(&best.values, "delegates", key, k)?,
-            None => argument(given.keys, "delegates", key, whole(count, several))?,
-        };
-        let held = given.groups.map_or(count, |(_, groups)| groups);
-        // SAFETY: slots stand for elements below `length`; at most k members are written.
-        unsafe {
-            finish::launch_unchecked::<E>(
-                client,
-                grid.count,
-                grid.dim,
-                grid.address,
-                width,
-                several,
-                argument(self.input, "input", self.dtype, self.length / width * width)?,
-                argument(self.input, "input", self.dtype, self.length)?,
-                delegates,
-                groups.transpose()?.into(),
-                places.transpose()?.into(),
-                positions.transpose()?.into(),
-                argument(&output.values, "values", self.dtype, k)?,
-                argument(&output.indices, "indices", self.index, k)?,
-                stats.transpose()?.into(),
-                SubrangesLaunch::new(
-                    self.length,
-                    count as u32,
-                    held as u32,
-                    k as u32,
-                    cut.exponent,
-                ),
-                *blueprint,
-                self.index,
-            );
-        }
-        Ok(())
-    }
 }

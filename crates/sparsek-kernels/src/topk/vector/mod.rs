@@ -7,8 +7,10 @@
 
 mod at_once;
 mod bitonic;
+mod by_cube;
 mod call;
 mod candidates;
+mod choice;
 mod chosen;
 mod crew;
 mod delegates;
@@ -17,7 +19,9 @@ mod few;
 mod find;
 mod finish;
 mod finishing;
+mod gather;
 mod options;
+mod pick;
 mod plan;
 mod radix;
 mod sieve;
@@ -51,13 +55,16 @@ use crate::{
 };
 
 const U32: ElemType = ElemType::UInt(UIntKind::U32);
+/// Of short keys.
+const SHORT: ElemType = ElemType::Int(IntKind::I16);
 
 /// Values and indices of the k best elements of the `length` elements of a buffer. `index` is the dtype of the
 /// indices: i64, or i32 and u32 where these can number the elements.
 ///
 /// Cost: one read of the vector, and what the selections from β n / 2^α delegates and k · 2^α elements of chosen
-/// subranges take: for k up to 1024, and up to 2^18 elements of chosen subranges, a launch of one cube, or three launches where delegates are many; else six reads
-/// each by histograms (nine for 64-bit dtypes), from caches where they fit. α is half of log2(n / k); below n = 16 k, and
+/// subranges take: for k up to 1024, and up to 2^18 elements of chosen subranges, one cube, which is the last of those that find the delegates of a
+/// short vector and else has a launch of its own, or three where delegates are too many for it also by groups of subranges; else six reads
+/// each by histograms (nine for 64-bit dtypes), from caches where they fit. α is half of log2(n / k), or less with groups; below n = 16 k, and
 /// below n = 2^25 where k is above 1024, the whole vector is selected from. Scratch: the larger of β n / 2^α and
 /// k · 2^α keys of 4 bytes (8 for 64-bit dtypes), as many positions of 4 bytes where β > 1, 12 k bytes and 48 KiB, and that
 /// of a vector of all delegates, whatever the values; where k is above 1024 and a filter or several delegates are asked

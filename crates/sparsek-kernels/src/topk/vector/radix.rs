@@ -8,7 +8,7 @@ use cubecl::prelude::*;
 
 use super::crew::{Crew, Note, clear, tally};
 use crate::topk::{
-    element::{Element, compact_key},
+    element::{Element, ordered_key},
     routines::team::Shape,
     search::{Cursor, KeyRange},
 };
@@ -24,7 +24,7 @@ const WORDS: usize = 4;
 /// A selection of the greatest keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct RadixBlueprint {
-    /// Bits of a compact key.
+    /// Bits of a key.
     pub bits: u32,
     pub largest: bool,
     /// Units of a cube, a power of two.
@@ -198,7 +198,7 @@ pub(crate) fn find_ranges<E: Element, N: Size>(
         let items = elements[at];
         #[unroll]
         for item in 0..N::value().comptime() {
-            let key = compact_key::<E>(items.extract(item), blueprint.largest, blueprint.bits);
+            let key = ordered_key::<E>(items.extract(item), blueprint.largest);
             low = min(low, key);
             high = max(high, key);
         }
@@ -256,7 +256,7 @@ pub(crate) fn count_digits<E: Element, N: Size>(
         let items = elements[at];
         #[unroll]
         for item in 0..N::value().comptime() {
-            let key = compact_key::<E>(items.extract(item), blueprint.largest, blueprint.bits);
+            let key = ordered_key::<E>(items.extract(item), blueprint.largest);
             tally::<E::Key>(&bins, key, &range, note.shift);
         }
         at += step;
@@ -300,7 +300,7 @@ pub(crate) fn count_members<E: Element, N: Size>(
         let items = elements[at];
         #[unroll]
         for item in 0..per_load {
-            let key = compact_key::<E>(items.extract(item), blueprint.largest, blueprint.bits);
+            let key = ordered_key::<E>(items.extract(item), blueprint.largest);
             let better = key > note.high;
             above += select(better, 1u32, 0u32);
             level += select(key >= note.low && !better, 1u32, 0u32);
@@ -360,8 +360,7 @@ pub(crate) fn list_members<E: Element, N: Size>(
                 let items = elements[at / per_load];
                 #[unroll]
                 for item in 0..per_load {
-                    let key =
-                        compact_key::<E>(items.extract(item), blueprint.largest, blueprint.bits);
+                    let key = ordered_key::<E>(items.extract(item), blueprint.largest);
                     own.place::<E::Key>(key, &threshold, quota);
                 }
             }
@@ -379,11 +378,7 @@ pub(crate) fn list_members<E: Element, N: Size>(
                     let items = elements[at / per_load];
                     #[unroll]
                     for item in 0..per_load {
-                        let key = compact_key::<E>(
-                            items.extract(item),
-                            blueprint.largest,
-                            blueprint.bits,
-                        );
+                        let key = ordered_key::<E>(items.extract(item), blueprint.largest);
                         let place = cursor.place::<E::Key>(key, &threshold, quota);
                         if place.member {
                             members[place.position as usize] = u32::cast_from(at + comptime!(item));

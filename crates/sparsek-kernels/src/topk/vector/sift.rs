@@ -62,7 +62,8 @@ impl Call<'_> {
         positions: Option<&Handle>,
     ) -> Result<Selected, KernelError> {
         let (client, k) = (self.client, self.options.k);
-        let best = self.select_keys::<E>(keys, cut.delegates(self.length), first, None, None)?;
+        let key = Self::key_dtype::<E>();
+        let best = self.select_keys(keys, (key, cut.delegates(self.length)), first, None, None)?;
         let (least, least_at) = match &best.notes {
             // It is not looked at.
             _ if !blueprint.filtered => (keys.clone(), 0),
@@ -70,7 +71,6 @@ impl Call<'_> {
             None => (self.least::<E>(cut, &blueprint, keys, &best)?, 0),
         };
         let room = (k << cut.exponent).next_multiple_of(LOAD);
-        let key = Self::key_dtype::<E>();
         let candidates = allocate(client, "candidates", room, key)?;
         let slots = allocate(client, "slots", room, U32)?;
         let filled = allocate(client, "filled", 1, U32)?;
@@ -84,7 +84,7 @@ impl Call<'_> {
         self.list_candidates::<E>(cut, blueprint, &best.members, positions, known, found)?;
         let filled = counted.then_some(&filled);
         let notes = best.notes.as_ref();
-        let members = self.select_keys::<E>(&candidates, room, last, notes, filled)?;
+        let members = self.select_keys(&candidates, (key, room), last, notes, filled)?;
         let chosen = (&best.members, cut.exponent, blueprint.delegates);
         self.fetch::<E>(Some(chosen), Some(&slots), &members.members)
     }

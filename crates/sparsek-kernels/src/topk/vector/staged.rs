@@ -3,7 +3,7 @@
 
 use cubecl::prelude::*;
 
-use crate::topk::element::{Element, ordered_key, value_of};
+use crate::topk::element::{Element, ordered_key};
 
 /// The longest subranges, as an exponent.
 pub(crate) const MAX_EXPONENT: u32 = 5;
@@ -19,8 +19,6 @@ pub(crate) struct StagedBlueprint {
     pub width: usize,
     /// Units of a cube.
     pub units: u32,
-    /// Whether delegates are told by their values instead of their keys.
-    pub values: bool,
     pub largest: bool,
 }
 
@@ -37,10 +35,10 @@ impl StagedBlueprint {
 
 /// The greatest key of each subrange, the last of which may be shorter.
 #[cube(launch_unchecked, address_type = "dynamic")]
-pub(crate) fn find_staged<E: Element, W: Numeric, N: Size>(
+pub(crate) fn find_staged<E: Element, N: Size>(
     input: &[Vector<E, N>],
     elements: &[E],
-    keys: &mut [W],
+    keys: &mut [E::Key],
     length: usize,
     #[comptime] blueprint: StagedBlueprint,
 ) {
@@ -84,10 +82,6 @@ pub(crate) fn find_staged<E: Element, W: Numeric, N: Size>(
         for item in 1..comptime!(1usize << exponent) {
             best = max(best, staged[own + item]);
         }
-        keys[subrange] = if comptime!(blueprint.values) {
-            W::cast_from(value_of::<E>(best, blueprint.largest))
-        } else {
-            W::cast_from(best)
-        };
+        keys[subrange] = best;
     }
 }

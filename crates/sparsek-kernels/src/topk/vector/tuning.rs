@@ -6,7 +6,7 @@
 pub struct Tuning {
     /// Of Rule 4: the exponent of subranges is half the sum of this constant and log2(n / k).
     pub constant: i32,
-    /// The same where delegates are chosen by groups, of which one cube goes through the best: subranges are shorter.
+    /// Where delegates are chosen by groups of subranges, the exponent of these is three quarters of log2(n / k) and this constant.
     pub grouped: i32,
     /// Elements up to which one cube selects from a vector as from a row, in one launch.
     pub row: usize,
@@ -20,8 +20,9 @@ pub struct Tuning {
 /// to as with the best of 3 to 12, on average 1.006; with 1 1.016, with 2 1.048, with -1 1.068, with -2 1.074
 /// (benches/records/nvidia-h200/2026-11-22-delegate-3.jsonl; docs/benchmarks.md has the commands).
 const CONSTANT: i32 = 0;
-/// Not measured yet.
-const GROUPED: i32 = -5;
+/// 128 of 2^24 of f16 take 28, 21.7, 29, 30 and 26 µs with subranges of 2^5 to 2^9, 128 of 2^28 169, 161, 149 and 152 with 2^7 to 2^10, of
+/// f32 287, 285, 268 and 272.
+const GROUPED: i32 = -6;
 /// 32 of 2^14 take 0.013 ms as a row and 0.028 by delegates, of 2^15 0.011 and 0.017, of 2^16 0.021 and 0.017.
 const ROW: usize = 1 << 15;
 /// 128 of 2^28 take 0.272 ms with 2^16 elements in chosen subranges, 0.278 with 2^17, 0.288 with 2^19, 0.298 with 2^20.
@@ -41,10 +42,10 @@ impl Tuning {
         (balanced + delegates.ilog2()).clamp(EXPONENTS[0], EXPONENTS[1])
     }
 
-    /// The same of subranges in groups.
+    /// The same of subranges in groups, whose delegates cost less: it grows by three quarters.
     pub(super) fn grouped(&self, share: usize) -> u32 {
-        let balanced = (share.ilog2() as i32 + self.grouped).max(0) as u32 / 2;
-        balanced.clamp(EXPONENTS[0], EXPONENTS[1])
+        let exponent = 3 * share.ilog2() as i32 / 4 + self.grouped;
+        exponent.clamp(EXPONENTS[0] as i32, EXPONENTS[1] as i32) as u32
     }
 }
 
