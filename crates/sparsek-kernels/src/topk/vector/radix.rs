@@ -170,6 +170,15 @@ fn first<K: Int>(
     }
 }
 
+/// The greatest key of so many bits.
+#[cube]
+fn greatest<K: Int>(#[comptime] bits: u32) -> K {
+    K::max_value()
+        >> K::new(comptime!(i64::from(
+            K::elem_type_native().size() as u32 * 8 - bits
+        )))
+}
+
 /// The least and the greatest key that each cube sees, and histograms without counts.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn find_ranges<E: Element, N: Size>(
@@ -232,7 +241,9 @@ pub(crate) fn count_digits<E: Element, N: Size>(
         let note = #[comptime]
         match found {
             ComptimeOption::Some(found) => first::<E::Key>(found, &crew, blueprint.passes(), start),
-            ComptimeOption::None => Note::<E::Key>::new(E::Key::min_value(), E::Key::max_value()),
+            ComptimeOption::None => {
+                Note::<E::Key>::new(E::Key::min_value(), greatest::<E::Key>(blueprint.bits))
+            }
         };
         write_down::<E::Key>(notes, &note, pass);
         note
