@@ -62,8 +62,7 @@ pub(crate) fn select_at_once<E: Element, I: Numeric, N: Size, D: Size>(
         finish_cube::<E, I, N, D>(
             input,
             elements,
-            (&*keys)
-                .downcast::<Vector<E::Key, Const<1>>>()
+            keys.downcast::<Vector<E::Key, Const<1>>>()
                 .with_vector_size::<D>(),
             none::<&[Vector<E::Key, D>]>(),
             none::<&[u32]>(),

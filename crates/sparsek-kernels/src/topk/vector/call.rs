@@ -100,7 +100,7 @@ impl Call<'_> {
             self.dtype,
             ElemType::Float(FloatKind::F16 | FloatKind::BF16)
         );
-        let usage = self.client.properties().type_usage(SHORT.into());
+        let usage = self.client.properties().type_usage(SHORT);
         half && histograms && usage.contains(TypeUsage::Buffer) && !cut.staged
     }
 

@@ -117,7 +117,7 @@ impl<'a, E: Element, N: Size> Chosen<'a, E, N> {
         if comptime!(self.blueprint.delegates > 1) {
             self.items(&self.load(load, false))
         } else {
-            let per_subrange = self.cut.exponent - comptime!(width.ilog2() as u32);
+            let per_subrange = self.cut.exponent - comptime!(width.ilog2());
             let subrange = self.places[(load >> per_subrange) as usize] as usize;
             let inside = (load & ((1u32 << per_subrange) - 1)) as usize;
             let last = self.cut.length / width - 1;

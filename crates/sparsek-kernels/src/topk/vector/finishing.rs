@@ -38,7 +38,7 @@ pub(super) enum Way {
     /// It holds all, which it has found with others.
     AtOnce(DelegateBlueprint),
     /// They are found before.
-    Apart(Box<Plan>),
+    Apart(Plan),
 }
 
 /// How a vector's members are found by one cube, if the device can do so and it pays.
@@ -114,7 +114,7 @@ pub(super) fn finishing(
         selection: options.selection,
         ..VectorOptions::new(options.k)
     };
-    let first = Box::new(Plan::of(keys, &options)?);
+    let first = Plan::of(keys, &options)?;
     Ok(Some(ended(blueprint, Way::Apart(first))))
 }
 

@@ -37,7 +37,7 @@ pub(super) const FLIGHT: usize = 8;
 pub(super) enum Plan {
     /// One selection from the vector.
     Whole(Selection),
-    Delegates(Cut),
+    Delegates(Box<Cut>),
 }
 
 /// A vector in subranges.
@@ -152,7 +152,7 @@ impl Plan {
             ));
         }
         if let Some(cut) = finishing(&vector, &cut, options)? {
-            return Ok(Self::Delegates(cut));
+            return Ok(Self::Delegates(Box::new(cut)));
         }
         let sieve = forced
             .then(|| SieveBlueprint::new(&vector, &cut, options))
@@ -181,7 +181,7 @@ impl Plan {
                 blueprint,
             },
         };
-        Ok(Self::Delegates(Cut { last, ..cut }))
+        Ok(Self::Delegates(Box::new(Cut { last, ..cut })))
     }
 }
 
