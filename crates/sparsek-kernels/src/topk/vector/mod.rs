@@ -66,7 +66,7 @@ const SHORT: ElemType = ElemType::Int(IntKind::I16);
 /// short vector and else has a launch of its own, or three where delegates are too many for it also by groups of subranges; else six reads
 /// each by histograms (nine for 64-bit dtypes), from caches where they fit. α is half of log2(n / k), or less with groups; below n = 16 k, and
 /// below n = 2^25 where k is above 1024, the whole vector is selected from. Scratch: the larger of β n / 2^α and
-/// k · 2^α keys of 4 bytes (8 for 64-bit dtypes), as many positions of 4 bytes where β > 1, 12 k bytes and 48 KiB, and that
+/// k · 2^α keys of 4 bytes (8 for 64-bit dtypes), as many positions of 4 bytes where β > 1, 12 k bytes and 112 KiB, and that
 /// of a vector of all delegates, whatever the values; where k is above 1024 and a filter or several delegates are asked
 /// for, both of these keys and 4 k · 2^α bytes. There is no gradient at this level: it is [`super::scatter`] of that of the
 /// values. Paper: Dr. Top-k (Gaihre et al., 2021); deviations: D1 to D6 of `docs/papers.md`.
