@@ -217,14 +217,16 @@ fn options(text: &str, k: usize) -> anyhow::Result<VectorOptions> {
             ("staged", "") => options.construction = Construction::Staged,
             ("filter", "") => options.filter = Filter::On,
             ("unfiltered", "") => options.filter = Filter::Off,
-            (name, "") if Finish::ALL[1..].iter().any(|one| one.name() == name) => {
-                options.finish = *(Finish::ALL.iter())
-                    .find(|one| one.name() == name)
-                    .expect("one of them");
-            }
             (name, "") => {
-                let named = Selection::ALL.into_iter().find(|one| one.name() == name);
-                options.selection = named.with_context(|| format!("{text}: {METHODS}"))?;
+                // `auto` is a selection.
+                let mut finishes = Finish::ALL.into_iter().skip(1);
+                match finishes.find(|one| one.name() == name) {
+                    Some(finish) => options.finish = finish,
+                    None => {
+                        let named = Selection::ALL.into_iter().find(|one| one.name() == name);
+                        options.selection = named.with_context(|| format!("{text}: {METHODS}"))?;
+                    }
+                }
             }
             _ => bail!("{text}: {METHODS}"),
         }

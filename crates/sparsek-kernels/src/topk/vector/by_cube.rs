@@ -17,7 +17,6 @@ use super::{
     U32,
     at_once::{COUNT_BITS, select_at_once},
     call::Call,
-    chosen::SubrangesLaunch,
     delegates::DelegateBlueprint,
     finish::{FinishBlueprint, finish},
     finishing::Way,
@@ -144,13 +143,7 @@ impl Call<'_> {
                 argument(&output.values, "values", self.dtype, k)?,
                 argument(&output.indices, "indices", self.index, k)?,
                 stats.transpose()?.into(),
-                SubrangesLaunch::new(
-                    self.length,
-                    count as u32,
-                    count as u32,
-                    k as u32,
-                    cut.exponent,
-                ),
+                self.subranges(cut, count),
                 number,
                 *find,
                 *blueprint,
@@ -177,15 +170,15 @@ impl Call<'_> {
         let grid = Grid::new(client, 1, dim, self.length)?;
         let width = blueprint.shape.width;
         let several = blueprint.delegate_width(key.size());
-        let whole = |count: usize, width: usize| count.next_multiple_of(width);
+        let whole = |count: usize| count.next_multiple_of(several);
         let places = (given.best).map(|best| argument(&best.indices, "subranges", U32, k));
         let positions = (given.positions).map(|places| argument(places, "positions", U32, count));
-        let groups = (given.groups)
-            .map(|(groups, count)| argument(groups, "groups", key, whole(count, several)));
+        let groups =
+            (given.groups).map(|(groups, count)| argument(groups, "groups", key, whole(count)));
         let stats = self.stats.map(|stats| argument(stats, "stats", U32, 2));
         let delegates = match given.best {
             Some(best) => argument(&best.values, "delegates", key, k)?,
-            None => argument(given.keys, "delegates", key, whole(count, several))?,
+            None => argument(given.keys, "delegates", key, whole(count))?,
         };
         let held = given.groups.map_or(count, |(_, groups)| groups);
         // SAFETY: slots stand for elements below `length`; at most k members are written.
@@ -206,13 +199,7 @@ impl Call<'_> {
                 argument(&output.values, "values", self.dtype, k)?,
                 argument(&output.indices, "indices", self.index, k)?,
                 stats.transpose()?.into(),
-                SubrangesLaunch::new(
-                    self.length,
-                    count as u32,
-                    held as u32,
-                    k as u32,
-                    cut.exponent,
-                ),
+                self.subranges(cut, held),
                 *blueprint,
                 self.index,
             );

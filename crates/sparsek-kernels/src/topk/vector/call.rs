@@ -9,6 +9,7 @@ use cubecl::{
 
 use super::{
     SHORT, U32, VectorOptions,
+    chosen::SubrangesLaunch,
     elements::{Elements, Found},
     find::width,
     gather::{fetch_members, gather_candidates},
@@ -147,6 +148,17 @@ impl Call<'_> {
             2 => keys.select::<i16>(selection, k, known),
             _ => keys.select::<u32>(selection, k, known),
         }
+    }
+
+    /// What kernels are told of its subranges; of delegates, or of their groups, a cube may hold so many.
+    pub(super) fn subranges(&self, cut: &Cut, held: usize) -> SubrangesLaunch {
+        SubrangesLaunch::new(
+            self.length,
+            cut.delegates(self.length) as u32,
+            held as u32,
+            self.options.k as u32,
+            cut.exponent,
+        )
     }
 
     pub(super) fn key_dtype<E: Element>() -> ElemType {

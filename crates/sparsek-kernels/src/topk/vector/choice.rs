@@ -1,8 +1,4 @@
 //! The best delegates, as one cube comes by them.
-#![allow(
-    clippy::collapsible_if,
-    reason = "outer conditions are decided when the kernel is compiled"
-)]
 
 use cubecl::prelude::*;
 

@@ -63,7 +63,7 @@ impl DelegateBlueprint {
     }
 
     /// Whether all loads of a subrange are under way at a time.
-    pub(super) fn is_short(&self, exponent: u32) -> bool {
+    fn is_short(&self, exponent: u32) -> bool {
         let loads = (1usize << exponent) / self.team.width;
         self.delegates == 1 && loads == self.team.lanes as usize * self.flight
     }

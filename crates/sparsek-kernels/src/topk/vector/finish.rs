@@ -1,9 +1,5 @@
 //! The last steps of a selection from a vector, in one cube: the k best delegates, of their subranges the elements that
 //! reach the least of them (Rule 2), and the members among these.
-#![allow(
-    clippy::collapsible_if,
-    reason = "outer conditions are decided when the kernel is compiled"
-)]
 
 use cubecl::{ir::ElemType, prelude::*};
 

@@ -10,7 +10,7 @@ use super::{
     find::width,
     finish::FinishBlueprint,
     options::{Filter, Finish, Selection, Subrange, VectorOptions},
-    plan::{CUBE_UNITS, Cut, Last, MEMBERS, Plan, Vector, key_dtype, refused},
+    plan::{CUBE_UNITS, Cut, Last, MEMBERS, Plan, Vector, refused},
 };
 use crate::{
     error::KernelError,
@@ -99,12 +99,6 @@ pub(super) fn finishing(
             Err(reason) => forced(Finish::Groups, reason)?,
         }
     }
-    let keys = Vector {
-        dtype: key_dtype(vector.key),
-        length: cut.delegates(vector.length),
-        offset: 0,
-        ..*vector
-    };
     let options = VectorOptions {
         subrange: if auto {
             Subrange::Auto
@@ -114,7 +108,7 @@ pub(super) fn finishing(
         selection: options.selection,
         ..VectorOptions::new(options.k)
     };
-    let first = Plan::of(keys, &options)?;
+    let first = Plan::of(vector.of_delegates(cut), &options)?;
     Ok(Some(ended(blueprint, Way::Apart(first))))
 }
 
@@ -123,6 +117,14 @@ fn holding(blueprint: &FinishBlueprint, delegates: usize, key: usize) -> Option<
     let items = delegates.div_ceil(blueprint.shape.lanes as usize);
     let items = items.next_power_of_two();
     (items * key <= HELD_BYTES).then_some(items)
+}
+
+/// Whether one delegate of each subrange is found by planes, and selected from as the cube likes.
+fn plain(cut: &Cut, options: &VectorOptions) -> Result<(), String> {
+    if options.selection != Selection::Auto || cut.per_subrange > 1 || cut.staged {
+        return Err("of other selections and constructions, and of several delegates".into());
+    }
+    Ok(())
 }
 
 /// The selection in one launch, or why there is none.
@@ -141,9 +143,7 @@ fn at_once(
     if !usage.is_superset(AtomicUsage::Exchange | AtomicUsage::Add) {
         return Err("there are no atomics of 64 bits".into());
     }
-    if options.selection != Selection::Auto || cut.per_subrange > 1 || cut.staged {
-        return Err("of other selections and constructions, and of several delegates".into());
-    }
+    plain(cut, options)?;
     let delegates = cut.delegates(vector.length);
     let items = holding(&blueprint, delegates, vector.key)
         .ok_or_else(|| format!("{delegates} delegates; a cube does not hold so many"))?;
@@ -164,9 +164,7 @@ fn at_once(
 
 /// The selection by groups of subranges, or why there is none.
 fn groups(vector: &Vector, cut: &Cut, options: &VectorOptions) -> Result<Cut, String> {
-    if options.selection != Selection::Auto || cut.per_subrange > 1 || cut.staged {
-        return Err("of other selections and constructions, and of several delegates".into());
-    }
+    plain(cut, options)?;
     let (k, length) = (options.k, vector.length);
     let exponent = match options.subrange {
         Subrange::Auto => options.tuning.grouped(length / k),

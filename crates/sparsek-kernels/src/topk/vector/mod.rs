@@ -46,7 +46,6 @@ pub use tuning::Tuning;
 use self::{call::Call, plan::Plan};
 use super::{
     Rows, Selected, TopkOptions,
-    element::Element,
     launch::{Job, SUPPORTED_DTYPES, require_element, require_index, with_element},
 };
 use crate::{
@@ -154,14 +153,7 @@ fn plan(call: &Call) -> Result<Plan, KernelError> {
     require_index(index, usize::MAX)?;
     require_dtype(client, index)?;
     argument(input, "input", dtype, length)?;
-    let vector = plan::Vector {
-        client,
-        dtype,
-        key: with_element!(dtype, E => Ok(size_of::<<E as Element>::Key>()))?,
-        length,
-        offset: input.offset_start.unwrap_or(0) as usize,
-        tuning: options.tuning,
-    };
+    let vector = with_element!(dtype, E => Ok(call.vector::<E>()))?;
     Plan::new(vector, options, index)
 }
 

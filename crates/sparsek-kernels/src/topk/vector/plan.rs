@@ -87,6 +87,18 @@ pub(super) struct Vector<'a> {
     pub tuning: Tuning,
 }
 
+impl Vector<'_> {
+    /// The keys of its delegates.
+    pub fn of_delegates(&self, cut: &Cut) -> Self {
+        Self {
+            dtype: key_dtype(self.key),
+            length: cut.delegates(self.length),
+            offset: 0,
+            ..*self
+        }
+    }
+}
+
 impl Plan {
     pub fn new(
         vector: Vector,
@@ -157,12 +169,7 @@ impl Plan {
         let sieve = forced
             .then(|| SieveBlueprint::new(&vector, &cut, options))
             .transpose()?;
-        let keys = Vector {
-            dtype: key_dtype(vector.key),
-            length: cut.delegates(length),
-            offset: 0,
-            ..vector
-        };
+        let keys = vector.of_delegates(&cut);
         let slots = k << exponent;
         let candidates = Vector {
             length: match sieve {
@@ -185,7 +192,7 @@ impl Plan {
     }
 }
 
-pub(super) fn key_dtype(bytes: usize) -> ElemType {
+fn key_dtype(bytes: usize) -> ElemType {
     ElemType::UInt(if bytes == 8 {
         UIntKind::U64
     } else {

@@ -6,7 +6,6 @@ use cubecl::{prelude::*, server::Handle};
 use super::{
     U32,
     call::Call,
-    chosen::SubrangesLaunch,
     elements::Found,
     options::{Filter, Selection, VectorOptions},
     plan::{CUBE_UNITS, Cut, MAX_CUBES, Vector, refused},
@@ -142,8 +141,7 @@ impl Call<'_> {
         let counts = allocate(client, "counts", 2 * cubes, U32)?;
         let dim = CubeDim::new_2d(blueprint.shape.plane_lanes(), blueprint.shape.planes);
         let elements = self.length.max(room).max(count);
-        let subranges =
-            || SubrangesLaunch::new(self.length, count as u32, 0, k as u32, cut.exponent);
+        let subranges = || self.subranges(cut, 0);
         let input = || argument(self.input, "input", self.dtype, self.length);
         let best = || argument(chosen, "subranges", U32, k);
         // A buffer that is not read, where there is one delegate of each.
