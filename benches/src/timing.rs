@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use burn::tensor::{Device, ProfileOptions};
-use cubecl::{client::Client, future, profile::ProfileDuration};
+use cubecl::{client::Client, future, prelude::*, profile::ProfileDuration};
 
 /// Samples per measurement; fewer, but not fewer than so many, of what takes longer than so long.
 const SAMPLES: usize = 21;
@@ -34,14 +34,51 @@ pub struct Times {
     pub checked: usize,
 }
 
-/// Milliseconds of device time of one run of kernels, the median of many, after a warm-up.
+/// Steps of a unit that the device is busy with while the host launches the runs of a sample: 4 ms on an NVIDIA H200.
+const STEPS: u32 = 1 << 20;
+
+#[cube(launch_unchecked)]
+fn steps(target: &mut [u32], count: u32) {
+    let mut state = count;
+    for _ in 0..count {
+        state = state * 1_664_525 + 1_013_904_223;
+    }
+    target[0] = state;
+}
+
+/// Milliseconds of device time of one run of kernels, the median of many, after a warm-up. Before a sample the device is
+/// given something to do, so that all runs are launched when the first one begins: what the host takes to launch is not counted.
 pub fn measure(client: &Client, mut run: impl FnMut() + Send) -> anyhow::Result<f64> {
     warm_up(&mut run, || Ok(future::block_on(client.sync())?))?;
+    let target = client.empty(size_of::<u32>());
     let mut sample = |runs: usize| {
+        if std::env::var("NO_AHEAD").is_err() {
+            // SAFETY: the only unit writes the only element.
+            unsafe {
+                steps::launch_unchecked(
+                    client,
+                    CubeCount::new_single(),
+                    CubeDim::new_1d(1),
+                    BufferArg::from_raw_parts(target.clone(), 1),
+                    STEPS,
+                );
+            }
+        }
+        let start = std::time::Instant::now();
         let ((), duration) = client
             .profile(|| (0..runs).for_each(|_| run()), "bench")
             .map_err(|error| anyhow::anyhow!("{error:?}"))?;
-        Ok(milliseconds(duration)? / runs as f64)
+        let host = start.elapsed();
+        let ms = milliseconds(duration)? / runs as f64;
+        if std::env::var("SHOW_HOST").is_ok() && runs > 1 {
+            eprintln!(
+                "{runs} runs: device {:.2} us, host {:.2} us, all {:.2}",
+                ms * 1e3,
+                host.as_secs_f64() * 1e6 / runs as f64,
+                start.elapsed().as_secs_f64() * 1e6
+            );
+        }
+        Ok(ms)
     };
     let single: f64 = sample(1)?;
     let runs = (SAMPLE_MS / single).clamp(1.0, MOST_RUNS) as usize;

@@ -37,6 +37,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     cases.check(backend, "tensor/sharded/gradient", gradient);
     cases.check(backend, "tensor/sharded/nothing", nothing);
     cases.check(backend, "tensor/sharded/errors", errors);
+    cases.add(backend, "tensor/sharded/lacking-memory", lacking_memory);
 }
 
 /// What shards go round.
@@ -231,5 +232,22 @@ fn errors(backend: &Backend) -> Result<(), String> {
     match topk_sharded(mixed, &TopkOptions::new(1)) {
         Err(ShardedError::MixedDtypes { shard: 1, .. }) => Ok(()),
         found => Err(format!("{:?}", found.err())),
+    }
+}
+
+/// A device without room for its shard is named, though the result is to be on another one, whose shard is well.
+fn lacking_memory(backend: &Backend) -> Outcome {
+    let Some(client) = &backend.client else {
+        return Ok(Verdict::Skipped(
+            "what Flex has no memory for ends the process".into(),
+        ));
+    };
+    let page = client.properties().memory.max_page_size as usize;
+    let here = Tensor::<1>::from_floats([2.0, 1.0], &Device::flex());
+    let there = Tensor::<1>::empty([page / size_of::<f32>() + 1], &backend.device);
+    let failing = format!("{:?}", backend.device);
+    match topk_sharded(vec![here, there], &TopkOptions::new(1)) {
+        Err(ShardedError::Device { device, .. }) if device == failing => Ok(Verdict::Passed),
+        found => Err(format!("{:?} instead of {failing}'s", found.err())),
     }
 }

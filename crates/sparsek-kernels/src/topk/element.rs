@@ -17,8 +17,18 @@ pub trait Element: Numeric {
     /// Key of a value.
     fn key(value: Self) -> Self::Key;
 
-    /// A key in whose upper half a half is distinct, but for NaN: [`short_key`]. That of other dtypes.
+    /// What a key follows from: in its order, but for zeros and NaN, which it tells apart by their bits. Of many values the greatest takes
+    /// fewer instructions.
+    fn rough(value: Self) -> Self::Key;
+
+    /// The key that follows from a rough one.
+    fn refined(rough: Self::Key) -> Self::Key;
+
+    /// A rough key in whose upper half a half is distinct; that of other dtypes.
     fn upper(value: Self) -> Self::Key;
+
+    /// The key that follows from this, in whose upper half a half is distinct, but for NaN: [`short_key`].
+    fn refined_upper(rough: Self::Key) -> Self::Key;
 
     /// The value as f32, exact for floats of at most 32 bits.
     fn single(value: Self) -> f32;
@@ -59,10 +69,34 @@ pub fn ordered_key<E: Element>(value: E, #[comptime] largest: bool) -> E::Key {
     if largest { key } else { !key }
 }
 
-/// [`Element::upper`] of a value, ordered as asked for.
+/// The rough key of a value, for which a short key may be told, ordered as asked for.
 #[cube]
-pub fn ordered_upper<E: Element>(value: E, #[comptime] largest: bool) -> E::Key {
-    let key = E::upper(value);
+pub fn ordered_rough<E: Element>(
+    value: E,
+    #[comptime] short: bool,
+    #[comptime] largest: bool,
+) -> E::Key {
+    let rough = if short {
+        E::upper(value)
+    } else {
+        E::rough(value)
+    };
+    if largest { rough } else { !rough }
+}
+
+/// The ordered key that follows from an ordered rough one, for which a short key may be told.
+#[cube]
+pub fn ordered_refined<E: Element>(
+    rough: E::Key,
+    #[comptime] short: bool,
+    #[comptime] largest: bool,
+) -> E::Key {
+    let rough = if largest { rough } else { !rough };
+    let key = if short {
+        E::refined_upper(rough)
+    } else {
+        E::refined(rough)
+    };
     if largest { key } else { !key }
 }
 
@@ -122,14 +156,26 @@ macro_rules! float_element {
             type Key = $bits;
 
             fn key(value: Self) -> $bits {
+                $float::refined($float::rough(value))
+            }
+
+            fn rough(value: Self) -> $bits {
                 let bits = $bits::reinterpret(value);
-                let bits = select(bits == $sign, 0, bits);
                 let fill = $bits::reinterpret($signed::reinterpret(bits) >> $shift);
-                min((bits ^ (fill | $sign)) - $minus_inf, $nan)
+                // Of NaN with a sign it turns from the least to the greatest.
+                (bits ^ (fill | $sign)) - $minus_inf
+            }
+
+            fn refined(rough: $bits) -> $bits {
+                min(select(rough == $zero - 1, $zero, rough), $nan)
             }
 
             fn upper(value: Self) -> $bits {
-                $float::key(value)
+                $float::rough(value)
+            }
+
+            fn refined_upper(rough: $bits) -> $bits {
+                $float::refined(rough)
             }
 
             fn single(value: Self) -> f32 {
@@ -156,9 +202,7 @@ macro_rules! float_element {
                 let low = float_of(if largest { low } else { !low });
                 let high = float_of(if largest { high } else { !high });
                 let guess = low + (high - low) * $float::cast_from(ratio);
-                let bits = $bits::reinterpret(guess);
-                let fill = $bits::reinterpret($signed::reinterpret(bits) >> $shift);
-                let key = (bits ^ (fill | $sign)) - $minus_inf;
+                let key = $float::rough(guess);
                 if largest { key } else { !key }
             }
 
@@ -233,8 +277,20 @@ macro_rules! half_element {
                 <f32 as Element>::key($single)
             }
 
+            fn rough($value: Self) -> u32 {
+                <f32 as Element>::rough($single)
+            }
+
+            fn refined(rough: u32) -> u32 {
+                <f32 as Element>::refined(rough)
+            }
+
             fn upper(value: Self) -> u32 {
-                half_key(value)
+                half_rough(value)
+            }
+
+            fn refined_upper(rough: u32) -> u32 {
+                half_refined(rough)
             }
 
             fn single($value: Self) -> f32 {
@@ -267,13 +323,20 @@ macro_rules! half_element {
 mod half16 {
     use super::*;
 
-    /// The key of an f32 with the bits of an f16 as its upper half, if infinity and NaN were where they are in f16.
+    /// The rough key of an f32 with the bits of an f16 as its upper half, if infinity and NaN were where they are in f16.
     #[cube]
-    fn half_key(value: f16) -> u32 {
+    fn half_rough(value: f16) -> u32 {
         let bits = u32::cast_from(u16::reinterpret(value)) << 16;
-        let bits = select(bits == 0x8000_0000, 0, bits);
         let fill = u32::reinterpret(i32::reinterpret(bits) >> 31);
-        min((bits ^ (fill | 0x8000_0000)) - 0x03ff_ffff, 0xf800_0002)
+        (bits ^ (fill | 0x8000_0000)) - 0x03ff_ffff
+    }
+
+    #[cube]
+    fn half_refined(rough: u32) -> u32 {
+        min(
+            select(rough == 0x7c00_0000, 0x7c00_0001, rough),
+            0xf800_0002,
+        )
     }
 
     half_element!(f16, value => f32::cast_from(value));
@@ -283,8 +346,13 @@ mod brain16 {
     use super::*;
 
     #[cube]
-    fn half_key(value: u16) -> u32 {
-        <u16 as Element>::key(value)
+    fn half_rough(value: u16) -> u32 {
+        <u16 as Element>::rough(value)
+    }
+
+    #[cube]
+    fn half_refined(rough: u32) -> u32 {
+        <u16 as Element>::refined(rough)
     }
 
     // bfloat16 by its bits, the upper half of an f32: some runtimes convert it with flushed subnormals.
@@ -301,8 +369,20 @@ macro_rules! integer_element {
                 $key::reinterpret(value) ^ $sign
             }
 
+            fn rough(value: Self) -> $key {
+                $int::key(value)
+            }
+
+            fn refined(rough: $key) -> $key {
+                rough
+            }
+
             fn upper(value: Self) -> $key {
                 $int::key(value)
+            }
+
+            fn refined_upper(rough: $key) -> $key {
+                rough
             }
 
             fn single(value: Self) -> f32 {
@@ -350,8 +430,20 @@ impl Element for i16 {
         u32::cast_from(u16::reinterpret(value))
     }
 
+    fn rough(value: Self) -> u32 {
+        i16::key(value)
+    }
+
+    fn refined(rough: u32) -> u32 {
+        rough
+    }
+
     fn upper(value: Self) -> u32 {
         i16::key(value)
+    }
+
+    fn refined_upper(rough: u32) -> u32 {
+        rough
     }
 
     fn single(value: Self) -> f32 {

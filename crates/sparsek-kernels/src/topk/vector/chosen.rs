@@ -12,7 +12,7 @@ use super::{
     finish::FinishBlueprint,
 };
 use crate::topk::{
-    element::{Element, ordered_key},
+    element::{Element, ordered_key, ordered_refined, ordered_rough},
     search::{Cursor, KeyRange, Threshold},
 };
 
@@ -179,9 +179,11 @@ impl<'a, E: Element, N: Size> Chosen<'a, E, N> {
                 let mut greatest = E::Key::min_value();
                 #[unroll]
                 for item in 0..width {
-                    let key = ordered_key::<E>(items.extract(item), self.blueprint.largest);
+                    let item = items.extract(item);
+                    let key = ordered_rough::<E>(item, false, self.blueprint.largest);
                     greatest = max(greatest, key);
                 }
+                let greatest = ordered_refined::<E>(greatest, false, self.blueprint.largest);
                 // Few loads hold a candidate; what the last elements of the vector hold is not known yet.
                 if greatest >= least || self.may_end(number, loads) {
                     let load = self.load(min(number, loads - 1), false);

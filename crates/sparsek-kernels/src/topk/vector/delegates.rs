@@ -4,7 +4,7 @@ use cubecl::prelude::*;
 
 use super::crew::Crew;
 use crate::topk::{
-    element::{Element, ordered_key, ordered_upper, short_key},
+    element::{Element, ordered_key, ordered_refined, ordered_rough, short_key},
     routines::team::{Shape, Team},
 };
 
@@ -59,6 +59,7 @@ pub(crate) fn find_delegates<E: Element, W: Numeric, N: Size>(
         match groups {
             ComptimeOption::Some(groups) => {
                 let greatest = Crew::new(blueprint.cube).max::<E::Key>(greatest);
+                let greatest = ordered_refined::<E>(greatest, blueprint.short, blueprint.largest);
                 let first = CUBE_POS * comptime!(blueprint.taken());
                 if UNIT_POS == 0 && first << (exponent as usize) < length {
                     groups[CUBE_POS] = greatest;
@@ -110,7 +111,7 @@ fn find_long<E: Element, W: Numeric, N: Size>(
                 #[unroll]
                 for item in 0..width {
                     best.offer(
-                        wide_key::<E>(items.extract(item), blueprint.short, blueprint.largest),
+                        offered::<E>(items.extract(item), blueprint),
                         first as u32 + comptime!(item as u32),
                     );
                 }
@@ -120,8 +121,7 @@ fn find_long<E: Element, W: Numeric, N: Size>(
     } else {
         let mut at = start + team.lane as usize;
         while at < end {
-            let key = wide_key::<E>(elements[at], blueprint.short, blueprint.largest);
-            best.offer(key, (at - start) as u32);
+            best.offer(offered::<E>(elements[at], blueprint), (at - start) as u32);
             at += lanes as usize;
         }
     }
@@ -131,8 +131,11 @@ fn find_long<E: Element, W: Numeric, N: Size>(
         let key = team.max::<E::Key>(best.keys[0]);
         let writes = team.lane == 0 && start < length;
         if writes {
-            keys[subrange * delegates + comptime!(rank)] =
-                told::<E::Key, W>(key, blueprint.short, blueprint.largest);
+            keys[subrange * delegates + comptime!(rank)] = if comptime!(delegates > 1) {
+                W::cast_from(key)
+            } else {
+                told::<E, W>(key, blueprint.short, blueprint.largest)
+            };
         }
         if comptime!(delegates > 1) {
             let own = select(best.keys[0] == key, best.positions[0], u32::MAX);
@@ -157,7 +160,7 @@ fn find_long<E: Element, W: Numeric, N: Size>(
     }
 }
 
-/// [`find_delegates`] of several short subranges at a time, one delegate each; the greatest key that a unit has seen.
+/// [`find_delegates`] of several short subranges at a time, one delegate each; the greatest rough key that a unit has seen.
 #[cube]
 pub(super) fn find_short<E: Element, W: Numeric, N: Size>(
     input: &[Vector<E, N>],
@@ -198,8 +201,8 @@ pub(super) fn find_short<E: Element, W: Numeric, N: Size>(
                     let items = loads[comptime!(subrange * flight + step)];
                     #[unroll]
                     for item in 0..width {
-                        let key =
-                            wide_key::<E>(items.extract(item), blueprint.short, blueprint.largest);
+                        let item = items.extract(item);
+                        let key = ordered_rough::<E>(item, blueprint.short, blueprint.largest);
                         best[subrange] = max(best[subrange], key);
                     }
                 }
@@ -212,7 +215,7 @@ pub(super) fn find_short<E: Element, W: Numeric, N: Size>(
                 best[subrange] = E::Key::min_value();
                 let mut at = start + team.lane as usize;
                 while at < end {
-                    let key = wide_key::<E>(elements[at], blueprint.short, blueprint.largest);
+                    let key = ordered_rough::<E>(elements[at], blueprint.short, blueprint.largest);
                     best[subrange] = max(best[subrange], key);
                     at += lanes as usize;
                 }
@@ -224,7 +227,7 @@ pub(super) fn find_short<E: Element, W: Numeric, N: Size>(
             let of_team = team.max::<E::Key>(best[subrange]);
             let number = first + subrange * teams;
             if team.lane == 0 && number << exponent < length {
-                keys[number] = told::<E::Key, W>(of_team, blueprint.short, blueprint.largest);
+                keys[number] = told::<E, W>(of_team, blueprint.short, blueprint.largest);
             }
         }
         first += comptime!(teams * several);
@@ -232,29 +235,26 @@ pub(super) fn find_short<E: Element, W: Numeric, N: Size>(
     greatest
 }
 
-/// The key of an element by which delegates are found.
+/// What the delegates of a subrange are found by: keys, or rough ones where there is one, so that its place among equals does not count.
 #[cube]
-pub(super) fn wide_key<E: Element>(
-    value: E,
-    #[comptime] short: bool,
-    #[comptime] largest: bool,
-) -> E::Key {
-    if comptime!(short) {
-        ordered_upper::<E>(value, largest)
+fn offered<E: Element>(value: E, #[comptime] blueprint: DelegateBlueprint) -> E::Key {
+    if comptime!(blueprint.delegates > 1) {
+        ordered_key::<E>(value, blueprint.largest)
     } else {
-        ordered_key::<E>(value, largest)
+        ordered_rough::<E>(value, blueprint.short, blueprint.largest)
     }
 }
 
-/// What is written of it.
+/// What is written of a rough key.
 #[cube]
-pub(super) fn told<K: Int, W: Numeric>(
-    key: K,
+pub(super) fn told<E: Element, W: Numeric>(
+    rough: E::Key,
     #[comptime] short: bool,
     #[comptime] largest: bool,
 ) -> W {
+    let key = ordered_refined::<E>(rough, short, largest);
     if comptime!(short) {
-        W::cast_from(short_key::<K>(key, largest))
+        W::cast_from(short_key::<E::Key>(key, largest))
     } else {
         W::cast_from(key)
     }

@@ -2,8 +2,8 @@
 
 use cubecl::{ir::ElemType, prelude::*};
 
-use super::delegates::{told, wide_key};
-use crate::topk::element::Element;
+use super::delegates::told;
+use crate::topk::element::{Element, ordered_rough};
 
 /// Keys of the elements of chosen subranges, one after the other, a load of each unit. Slots behind the end of the vector get the least.
 #[cube(launch_unchecked, address_type = "dynamic")]
@@ -29,14 +29,14 @@ pub(crate) fn gather_candidates<E: Element, W: Numeric, N: Size>(
     let mut loaded = Vector::<W, N>::new(W::cast_from(0u32));
     #[unroll]
     for item in 0..width {
-        let mut key = wide_key::<E>(items.extract(item), short, largest);
+        let mut key = ordered_rough::<E>(items.extract(item), short, largest);
         if !whole {
             key = E::Key::min_value();
             if at + item < length {
-                key = wide_key::<E>(elements[at + item], short, largest);
+                key = ordered_rough::<E>(elements[at + item], short, largest);
             }
         }
-        loaded.insert(item, told::<E::Key, W>(key, short, largest));
+        loaded.insert(item, told::<E, W>(key, short, largest));
     }
     keys[ABSOLUTE_POS] = loaded;
 }

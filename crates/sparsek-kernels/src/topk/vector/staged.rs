@@ -3,7 +3,7 @@
 
 use cubecl::prelude::*;
 
-use crate::topk::element::{Element, ordered_key};
+use crate::topk::element::{Element, ordered_refined, ordered_rough};
 
 /// The longest subranges, as an exponent.
 pub(crate) const MAX_EXPONENT: u32 = 5;
@@ -60,14 +60,15 @@ pub(crate) fn find_staged<E: Element, N: Size>(
             let items = input[at / width];
             #[unroll]
             for item in 0..width {
-                staged[target + item] = ordered_key::<E>(items.extract(item), blueprint.largest);
+                staged[target + item] =
+                    ordered_rough::<E>(items.extract(item), false, blueprint.largest);
             }
         } else {
             #[unroll]
             for item in 0..width {
                 let mut key = E::Key::min_value();
                 if at + item < length {
-                    key = ordered_key::<E>(elements[at + item], blueprint.largest);
+                    key = ordered_rough::<E>(elements[at + item], false, blueprint.largest);
                 }
                 staged[target + item] = key;
             }
@@ -82,6 +83,6 @@ pub(crate) fn find_staged<E: Element, N: Size>(
         for item in 1..comptime!(1usize << exponent) {
             best = max(best, staged[own + item]);
         }
-        keys[subrange] = best;
+        keys[subrange] = ordered_refined::<E>(best, false, blueprint.largest);
     }
 }
