@@ -40,6 +40,9 @@ pub struct VectorRecord {
     pub method: String,
     pub dist: String,
     pub ms: f64,
+    /// Of one call by the wall clock, where many follow one another.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launched_ms: Option<f64>,
     pub first_ms: f64,
     /// One read.
     pub floor_ms: f64,

@@ -34,55 +34,48 @@ pub struct Times {
     pub checked: usize,
 }
 
-/// Steps of a unit that the device is busy with while the host launches the runs of a sample: 4 ms on an NVIDIA H200.
+/// Steps of a unit that keep the device busy while the host launches the runs of a sample: 4 ms on an NVIDIA H200.
 const STEPS: u32 = 1 << 20;
 
 #[cube(launch_unchecked)]
-fn steps(target: &mut [u32], count: u32) {
-    let mut state = count;
-    for _ in 0..count {
+fn keep_busy(target: &mut [u32], steps: u32) {
+    let mut state = steps;
+    for _ in 0..steps {
         state = state * 1_664_525 + 1_013_904_223;
     }
     target[0] = state;
 }
 
-/// Milliseconds of device time of one run of kernels, the median of many, after a warm-up. Before a sample the device is
-/// given something to do, so that all runs are launched when the first one begins: what the host takes to launch is not counted.
+/// Milliseconds of device time of one run of kernels, the median of many, after a warm-up. The device is kept busy until all runs of a
+/// sample are launched, so that it waits for the host between none of them: [`measure_launched`] tells what the host takes.
 pub fn measure(client: &Client, mut run: impl FnMut() + Send) -> anyhow::Result<f64> {
     warm_up(&mut run, || Ok(future::block_on(client.sync())?))?;
     let target = client.empty(size_of::<u32>());
     let mut sample = |runs: usize| {
-        if std::env::var("NO_AHEAD").is_err() {
-            // SAFETY: the only unit writes the only element.
-            unsafe {
-                steps::launch_unchecked(
-                    client,
-                    CubeCount::new_single(),
-                    CubeDim::new_1d(1),
-                    BufferArg::from_raw_parts(target.clone(), 1),
-                    STEPS,
-                );
-            }
+        // SAFETY: the only unit writes the only element.
+        unsafe {
+            keep_busy::launch_unchecked(
+                client,
+                CubeCount::new_single(),
+                CubeDim::new_single(),
+                BufferArg::from_raw_parts(target.clone(), 1),
+                STEPS,
+            );
         }
-        let start = std::time::Instant::now();
         let ((), duration) = client
             .profile(|| (0..runs).for_each(|_| run()), "bench")
             .map_err(|error| anyhow::anyhow!("{error:?}"))?;
-        let host = start.elapsed();
-        let ms = milliseconds(duration)? / runs as f64;
-        if std::env::var("SHOW_HOST").is_ok() && runs > 1 {
-            eprintln!(
-                "{runs} runs: device {:.2} us, host {:.2} us, all {:.2}",
-                ms * 1e3,
-                host.as_secs_f64() * 1e6 / runs as f64,
-                start.elapsed().as_secs_f64() * 1e6
-            );
-        }
-        Ok(ms)
+        Ok(milliseconds(duration)? / runs as f64)
     };
     let single: f64 = sample(1)?;
     let runs = (SAMPLE_MS / single).clamp(1.0, MOST_RUNS) as usize;
     median(|| sample(runs))
+}
+
+/// Milliseconds by the wall clock of one run of kernels that was just measured, where many follow one another: of the host, where it
+/// takes longer to launch than the device to run.
+pub fn measure_launched(client: &Client, run: impl FnMut()) -> anyhow::Result<f64> {
+    measure_waited(|| Ok(future::block_on(client.sync())?), run)
 }
 
 /// Milliseconds of one run of tensor operations, the median of many, after a warm-up: device time,
@@ -117,11 +110,19 @@ pub fn time_tensors<O>(
 /// Milliseconds by the wall clock of one run, of work that may end after its call returns: the median of many, after a warm-up. The
 /// runs of a sample are waited for together, so that the host can be ahead of the device as it is in use.
 pub fn measure_ahead(device: &Device, mut run: impl FnMut()) -> anyhow::Result<f64> {
-    warm_up(&mut run, || Ok(device.sync()?))?;
+    let wait = || Ok(device.sync()?);
+    warm_up(&mut run, wait)?;
+    measure_waited(wait, run)
+}
+
+fn measure_waited(
+    wait: impl Fn() -> anyhow::Result<()>,
+    mut run: impl FnMut(),
+) -> anyhow::Result<f64> {
     let mut sample = |runs: usize| {
         let ms = wall_clock(|| {
             (0..runs).for_each(|_| run());
-            Ok(device.sync()?)
+            wait()
         })?;
         Ok(ms / runs as f64)
     };

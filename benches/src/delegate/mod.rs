@@ -31,7 +31,7 @@ use crate::{
     case::VectorCase,
     copy,
     record::{self, VectorRecord},
-    timing::{measure, wall_clock},
+    timing::{measure, measure_launched, wall_clock},
     topk::{distribution, seeded_rows},
 };
 
@@ -164,7 +164,9 @@ impl Bench<'_> {
                 &options,
                 index,
             )?;
-            let ms = measure(self.client, || drop(launch().expect("a valid case")))?;
+            let run = || drop(launch().expect("a valid case"));
+            let ms = measure(self.client, run)?;
+            let launched_ms = measure_launched(self.client, run)?;
             let record = VectorRecord {
                 bench: "delegate".into(),
                 case: case.text.clone(),
@@ -174,6 +176,7 @@ impl Bench<'_> {
                 method: text.clone(),
                 dist: dist.name(),
                 ms,
+                launched_ms: Some(launched_ms),
                 first_ms,
                 floor_ms: (length * size_of::<T>()) as f64 / self.read_gbps / 1e6,
                 read_gbps: self.read_gbps,
@@ -183,7 +186,8 @@ impl Bench<'_> {
                 concatenated: stats.concatenated,
             };
             println!(
-                "{case} {} {text} {}: {ms:.4} ms, {:.2} x one read ({:.4} ms), first call {first_ms:.0} ms",
+                "{case} {} {text} {}: {ms:.4} ms, {:.2} x one read ({:.4} ms), \
+                 one after another {launched_ms:.4} ms, first call {first_ms:.0} ms",
                 T::NAME,
                 record.dist,
                 ms / record.floor_ms,

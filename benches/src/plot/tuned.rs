@@ -31,22 +31,23 @@ impl Sweep {
 
     /// Milliseconds of `delegates`, or where it was not measured of the exponent that it takes.
     pub fn chosen(&self) -> Option<f64> {
-        let exponent = self.exponent(Tuning::default().constant);
+        let exponent = self.exponent(Tuning::default());
         self.delegates.or(self.times.get(&exponent).copied())
     }
 
     /// How many times as long as the best the exponent takes that a constant leads to, if it was measured.
     fn ratio(&self, constant: i32) -> Option<f64> {
-        let ms = self.times.get(&self.exponent(constant))?;
+        let tuning = Tuning {
+            constant,
+            many: constant,
+            ..Tuning::default()
+        };
+        let ms = self.times.get(&self.exponent(tuning))?;
         Some(ms / self.best().1)
     }
 
-    fn exponent(&self, constant: i32) -> u32 {
-        let tuning = Tuning {
-            constant,
-            ..Tuning::default()
-        };
-        tuning.exponent(self.length / self.k.max(1), 1)
+    fn exponent(&self, tuning: Tuning) -> u32 {
+        tuning.exponent(self.length, self.k.max(1), 1)
     }
 }
 
@@ -67,7 +68,7 @@ pub fn tables(records: &[VectorRecord]) -> anyhow::Result<String> {
             sweep.dist,
             power(sweep.length),
             power(sweep.k),
-            sweep.exponent(Tuning::default().constant),
+            sweep.exponent(Tuning::default()),
         );
     }
     text += "\n| constant | mean of times the best | most | vectors |\n| --- | --- | --- | --- |\n";

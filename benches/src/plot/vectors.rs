@@ -243,6 +243,7 @@ mod tests {
             method: method.into(),
             dist: "uniform".into(),
             ms,
+            launched_ms: None,
             first_ms: 1.0,
             floor_ms: 0.5,
             read_gbps: 1.0,

@@ -86,8 +86,14 @@ pub(super) fn order<E: Element, I: Numeric, N: Size>(
 ) {
     let candidates = &with.candidates;
     let k = elements.cut.k;
-    let threshold =
-        narrow::<E::Key, Candidates<E::Key>>(candidates, reached, k, &with.bins, &with.crew);
+    let threshold = narrow::<E::Key, Candidates<E::Key>>(
+        candidates,
+        reached,
+        k,
+        &with.bins,
+        &with.crew,
+        comptime!(elements.blueprint.spacing),
+    );
     let quota = k - threshold.above;
     let units = candidates.units;
     let mut members = with.lists.found.clone();
@@ -105,7 +111,7 @@ pub(super) fn order<E: Element, I: Numeric, N: Size>(
             },
         };
         let all = between::<u32>(!(k << elements.cut.exponent), u32::MAX.runtime());
-        let first = narrow::<u32, Ties<E::Key>>(&ties, &all, quota, &with.bins, &with.crew);
+        let first = narrow::<u32, Ties<E::Key>>(&ties, &all, quota, &with.bins, &with.crew, 0u32);
         last = !first.low;
     }
     let count = candidates.filled[0].load();

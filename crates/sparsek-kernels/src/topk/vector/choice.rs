@@ -48,6 +48,8 @@ struct Choice {
     group: u32,
     #[cube(comptime)]
     items: usize,
+    #[cube(comptime)]
+    spacing: u32,
 }
 
 #[cube]
@@ -104,7 +106,8 @@ impl Choice {
             }
         };
         let held = Held::<K> { keys, items };
-        let threshold = narrow::<K, Held<K>>(&held, &range, self.k, &with.bins, &with.crew);
+        let threshold =
+            narrow::<K, Held<K>>(&held, &range, self.k, &with.bins, &with.crew, self.spacing);
         let quota = self.k - threshold.above;
         // At most 1024 x 32 delegates, so both counts fit in 16 bits.
         let mut own = Cursor { above: 0, level: 0 };
@@ -159,6 +162,7 @@ pub(super) fn choose<K: Int, D: Size>(
         k: cut.k,
         group: 0u32,
         items: blueprint.items,
+        spacing: blueprint.spacing,
     };
     #[comptime]
     match groups {
@@ -172,6 +176,7 @@ pub(super) fn choose<K: Int, D: Size>(
                 k: cut.k,
                 group: blueprint.group,
                 items: blueprint.grouped,
+                spacing: blueprint.spacing,
             };
             grouped.best::<K, D>(delegates, &known, places, with, members)
         }

@@ -9,6 +9,9 @@ use crate::topk::{
     search::{KeyRange, Threshold},
 };
 
+/// The key of infinity of floats of at most 32 bits.
+const PLUS_INF: u32 = 0xff00_0001;
+
 /// The units of a cube, in planes; in planes of one where the device has none.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
@@ -39,11 +42,10 @@ impl Crew {
         }
     }
 
-    /// A value of each plane, for all to see.
+    /// A value of each plane, for all to see. Each place in a kernel that calls this has slots of its own; one that does so again needs a
+    /// barrier before.
     fn exchange<T: Numeric>(&self, value: T) -> Shared<[T]> {
         let mut slots = Shared::<[T]>::new_slice(comptime!(self.shape.planes as usize));
-        // The last exchange has been read before its slots are written again.
-        sync_cube();
         if UNIT_POS_X == comptime!(self.shape.plane_lanes() - 1) {
             slots[UNIT_POS_Y as usize] = value;
         }
@@ -51,7 +53,7 @@ impl Crew {
         slots
     }
 
-    /// Every unit must call it, as all that follow.
+    /// Every unit must call it, as all that follow; after a barrier, where it does so again.
     pub fn sums(&self, value: u32) -> Sums {
         let through = self.team.running_sum(value);
         let slots = self.exchange::<u32>(through);
@@ -182,9 +184,16 @@ impl<K: Int> Note<K> {
         }
     }
 
-    /// Goes on to what is known once the keys of the range have been counted.
-    pub fn narrow(&mut self, bins: &Shared<[Atomic<u32>]>, k: u32, crew: &Crew) {
-        let next = self.narrower(bins, k, crew);
+    /// Goes on to what is known once the keys of the range have been counted, and empties the bins. Different keys differ by `2^spacing` or
+    /// more, but for infinity and NaN.
+    pub fn narrow(
+        &mut self,
+        bins: &Shared<[Atomic<u32>]>,
+        k: u32,
+        crew: &Crew,
+        #[comptime] spacing: u32,
+    ) {
+        let next = self.narrower(bins, k, crew, spacing);
         self.low = next.low;
         self.high = next.high;
         self.above = next.above;
@@ -192,7 +201,13 @@ impl<K: Int> Note<K> {
         self.open = next.open;
     }
 
-    fn narrower(&self, bins: &Shared<[Atomic<u32>]>, k: u32, crew: &Crew) -> Note<K> {
+    fn narrower(
+        &self,
+        bins: &Shared<[Atomic<u32>]>,
+        k: u32,
+        crew: &Crew,
+        #[comptime] spacing: u32,
+    ) -> Note<K> {
         // Of 16 bytes, as all arrays of this kernel: compilers read neighbours along with what does not begin there.
         let mut found = Shared::<[u32]>::new_slice(4usize);
         // The greatest bins first.
@@ -217,19 +232,27 @@ impl<K: Int> Note<K> {
             found[1] = passed;
             found[2] = count;
         }
+        for bin in 0..share {
+            bins[(last - (first + bin)) as usize].store(0u32);
+        }
         sync_cube();
         let low = self.low + (K::cast_from(found[0]) << K::cast_from(self.shift));
         // The last bin may reach beyond the greatest key there is.
         let width = (K::new(1) << K::cast_from(self.shift)) - K::new(1);
         let high = select(self.high - low > width, low + width, self.high);
         let all = found[2] + found[1] == wanted;
+        let mut equal = self.shift == 0;
+        if comptime!(spacing > 0) {
+            let apart = high < K::cast_from(PLUS_INF) && low > !K::cast_from(PLUS_INF);
+            equal = equal || (self.shift <= spacing && apart);
+        }
         let reached = all && low > K::new(0);
         Note::<K> {
             low,
             high: select(reached, low - K::new(1), high),
             above: select(reached, k, self.above + found[1]),
             shift: select(self.shift > DIGIT, self.shift - DIGIT, 0u32),
-            open: self.shift > 0 && !all,
+            open: !equal && !all,
         }
     }
 
@@ -252,7 +275,8 @@ pub(super) fn clear(bins: &Shared<[Atomic<u32>]>, #[comptime] units: u32) {
     }
 }
 
-/// The threshold of the `k` greatest of some keys, with at least `k` within a range and none above it.
+/// The threshold of the `k` greatest of some keys, with at least `k` within a range and none above it, apart as in [`Note::narrow`]. All
+/// units see the bins empty before and after.
 #[cube]
 pub(super) fn narrow<K: Int, S: Keys<K>>(
     keys: &S,
@@ -260,19 +284,17 @@ pub(super) fn narrow<K: Int, S: Keys<K>>(
     k: u32,
     bins: &Shared<[Atomic<u32>]>,
     crew: &Crew,
+    #[comptime] spacing: u32,
 ) -> Threshold<K> {
     let mut note = Note::<K>::new(all.low, all.high);
     while note.open {
-        sync_cube();
-        clear(bins, crew.shape.lanes);
-        sync_cube();
         let range = KeyRange::<K> {
             low: note.low,
             high: note.high,
         };
         keys.count(bins, &range, note.shift);
         sync_cube();
-        note.narrow(bins, k, crew);
+        note.narrow(bins, k, crew, spacing);
     }
     note.threshold()
 }

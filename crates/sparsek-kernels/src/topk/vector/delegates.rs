@@ -24,6 +24,8 @@ pub(crate) struct DelegateBlueprint {
     pub delegates: usize,
     /// Whether keys are short ones.
     pub short: bool,
+    /// Whether elements are two of bf16 each.
+    pub pairs: bool,
     pub largest: bool,
 }
 
@@ -134,7 +136,7 @@ fn find_long<E: Element, W: Numeric, N: Size>(
             keys[subrange * delegates + comptime!(rank)] = if comptime!(delegates > 1) {
                 W::cast_from(key)
             } else {
-                told::<E, W>(key, blueprint.short, blueprint.largest)
+                told::<E, W>(key, blueprint)
             };
         }
         if comptime!(delegates > 1) {
@@ -201,8 +203,7 @@ pub(super) fn find_short<E: Element, W: Numeric, N: Size>(
                     let items = loads[comptime!(subrange * flight + step)];
                     #[unroll]
                     for item in 0..width {
-                        let item = items.extract(item);
-                        let key = ordered_rough::<E>(item, blueprint.short, blueprint.largest);
+                        let key = rough::<E>(items.extract(item), blueprint);
                         best[subrange] = max(best[subrange], key);
                     }
                 }
@@ -215,7 +216,7 @@ pub(super) fn find_short<E: Element, W: Numeric, N: Size>(
                 best[subrange] = E::Key::min_value();
                 let mut at = start + team.lane as usize;
                 while at < end {
-                    let key = ordered_rough::<E>(elements[at], blueprint.short, blueprint.largest);
+                    let key = rough::<E>(elements[at], blueprint);
                     best[subrange] = max(best[subrange], key);
                     at += lanes as usize;
                 }
@@ -227,7 +228,7 @@ pub(super) fn find_short<E: Element, W: Numeric, N: Size>(
             let of_team = team.max::<E::Key>(best[subrange]);
             let number = first + subrange * teams;
             if team.lane == 0 && number << exponent < length {
-                keys[number] = told::<E, W>(of_team, blueprint.short, blueprint.largest);
+                keys[number] = told::<E, W>(of_team, blueprint);
             }
         }
         first += comptime!(teams * several);
@@ -241,20 +242,42 @@ fn offered<E: Element>(value: E, #[comptime] blueprint: DelegateBlueprint) -> E:
     if comptime!(blueprint.delegates > 1) {
         ordered_key::<E>(value, blueprint.largest)
     } else {
+        rough::<E>(value, blueprint)
+    }
+}
+
+/// A rough key; the greater one of two elements.
+#[cube]
+fn rough<E: Element>(value: E, #[comptime] blueprint: DelegateBlueprint) -> E::Key {
+    if comptime!(blueprint.pairs) {
+        let word = u32::cast_from(value);
+        let first = f32::reinterpret(word << 16);
+        let second = f32::reinterpret(word & 0xffff_0000);
+        let first = ordered_rough::<f32>(first, false, blueprint.largest);
+        let second = ordered_rough::<f32>(second, false, blueprint.largest);
+        E::Key::cast_from(max(first, second))
+    } else {
         ordered_rough::<E>(value, blueprint.short, blueprint.largest)
+    }
+}
+
+/// The key that follows from a rough one.
+#[cube]
+fn refined<E: Element>(rough: E::Key, #[comptime] blueprint: DelegateBlueprint) -> E::Key {
+    if comptime!(blueprint.pairs) {
+        let rough = u32::cast_from(rough);
+        E::Key::cast_from(ordered_refined::<f32>(rough, false, blueprint.largest))
+    } else {
+        ordered_refined::<E>(rough, blueprint.short, blueprint.largest)
     }
 }
 
 /// What is written of a rough key.
 #[cube]
-pub(super) fn told<E: Element, W: Numeric>(
-    rough: E::Key,
-    #[comptime] short: bool,
-    #[comptime] largest: bool,
-) -> W {
-    let key = ordered_refined::<E>(rough, short, largest);
-    if comptime!(short) {
-        W::cast_from(short_key::<E::Key>(key, largest))
+fn told<E: Element, W: Numeric>(rough: E::Key, #[comptime] blueprint: DelegateBlueprint) -> W {
+    let key = refined::<E>(rough, blueprint);
+    if comptime!(blueprint.short) {
+        W::cast_from(short_key::<E::Key>(key, blueprint.largest))
     } else {
         W::cast_from(key)
     }

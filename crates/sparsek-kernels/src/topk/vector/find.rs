@@ -1,6 +1,10 @@
 //! How delegates are found: what the host decides, and the launches.
 
-use cubecl::{prelude::*, server::Handle};
+use cubecl::{
+    ir::{ElemType, FloatKind},
+    prelude::*,
+    server::Handle,
+};
 
 use super::{
     U32,
@@ -58,6 +62,7 @@ impl DelegateBlueprint {
             rounds: 1,
             delegates: cut.per_subrange,
             short: false,
+            pairs: false,
             largest,
         }
     }
@@ -76,6 +81,39 @@ impl DelegateBlueprint {
             subranges: several,
             rounds: (share / several) as u32,
             ..self
+        })
+    }
+}
+
+/// The elements that delegates are found of.
+#[derive(Clone, Copy)]
+struct Source {
+    dtype: ElemType,
+    length: usize,
+    exponent: u32,
+    blueprint: DelegateBlueprint,
+}
+
+impl Source {
+    /// The same in words of two elements, if they are bf16.
+    fn pairs(self) -> Option<Self> {
+        let blueprint = self.blueprint;
+        let halves = self.dtype == ElemType::Float(FloatKind::BF16)
+            && blueprint.delegates == 1
+            && blueprint.team.width > 1
+            && self.length.is_multiple_of(2);
+        halves.then(|| Self {
+            dtype: U32,
+            length: self.length / 2,
+            exponent: self.exponent - 1,
+            blueprint: DelegateBlueprint {
+                team: Shape {
+                    width: blueprint.team.width / 2,
+                    ..blueprint.team
+                },
+                pairs: true,
+                ..blueprint
+            },
         })
     }
 }
@@ -178,14 +216,40 @@ impl Call<'_> {
         positions: Option<&Handle>,
         groups: Option<&Handle>,
     ) -> Result<(), KernelError> {
+        let source = Source {
+            dtype: self.dtype,
+            length: self.length,
+            exponent: cut.exponent,
+            blueprint,
+        };
+        // Two of bf16 in a word take fewer instructions: 128 of 2^24 22 µs instead of 24 (NVIDIA H200).
+        match source.pairs() {
+            Some(pairs) => self.launch_find::<u32, W>(cut, pairs, found, positions, groups),
+            None => self.launch_find::<E, W>(cut, source, found, positions, groups),
+        }
+    }
+
+    fn launch_find<E: Element, W: Numeric>(
+        &self,
+        cut: &Cut,
+        source: Source,
+        found: &Handle,
+        positions: Option<&Handle>,
+        groups: Option<&Handle>,
+    ) -> Result<(), KernelError> {
         let client = self.client;
+        let Source {
+            dtype,
+            length,
+            exponent,
+            blueprint,
+        } = source;
         let count = cut.delegates(self.length);
-        let subranges = self.length.div_ceil(1 << cut.exponent);
-        let cubes = subranges.div_ceil(blueprint.taken());
+        let cubes = length.div_ceil(1 << exponent).div_ceil(blueprint.taken());
         let dim = CubeDim::new_2d(blueprint.cube.plane_lanes(), blueprint.cube.planes);
-        let grid = Grid::new(client, cubes, dim, self.length)?;
+        let grid = Grid::new(client, cubes, dim, length)?;
         let width = blueprint.team.width;
-        let whole = self.length / width * width;
+        let whole = length / width * width;
         let positions = positions.map(|places| argument(places, "positions", U32, count));
         let key = Self::key_dtype::<E>();
         let groups = groups.map(|groups| argument(groups, "groups", key, cubes));
@@ -197,13 +261,13 @@ impl Call<'_> {
                 grid.dim,
                 grid.address,
                 width,
-                argument(self.input, "input", self.dtype, whole)?,
-                argument(self.input, "input", self.dtype, self.length)?,
+                argument(self.input, "input", dtype, whole)?,
+                argument(self.input, "input", dtype, length)?,
                 argument(found, "delegates", W::elem_type_native(), count)?,
                 positions.transpose()?.into(),
                 groups.transpose()?.into(),
-                self.length,
-                cut.exponent,
+                length,
+                exponent,
                 blueprint,
             );
         }

@@ -7,7 +7,7 @@ use super::{
     candidates::{Candidates, order, write},
     choice::{Workplace, choose, take},
     chosen::{Chosen, Subranges},
-    crew::{Crew, narrow},
+    crew::{Crew, clear, narrow},
     pick::{FEW, Lists, pick},
     radix::BINS,
 };
@@ -36,6 +36,8 @@ pub(crate) struct FinishBlueprint {
     /// Most members, and most candidates in shared memory.
     pub members: usize,
     pub room: usize,
+    /// Keys that differ do so by `2^spacing` or more, but for infinity and NaN.
+    pub spacing: u32,
     pub largest: bool,
 }
 
@@ -118,6 +120,7 @@ pub(super) fn finish_cube<E: Element, I: Numeric, N: Size, D: Size>(
         bins: Shared::<[Atomic<u32>]>::new_slice(BINS),
         crew: Crew::new(blueprint.shape),
     };
+    clear(&with.bins, units);
     if UNIT_POS == 0 {
         filled[0].store(0u32);
         filled[1].store(0u32);
@@ -191,8 +194,14 @@ pub(super) fn finish_cube<E: Element, I: Numeric, N: Size, D: Size>(
     };
     let count = filled[0].load();
     if count > comptime!(blueprint.room as u32) {
-        let threshold =
-            narrow::<E::Key, Chosen<E, N>>(&elements, &reached, cut.k, &with.bins, &with.crew);
+        let threshold = narrow::<E::Key, Chosen<E, N>>(
+            &elements,
+            &reached,
+            cut.k,
+            &with.bins,
+            &with.crew,
+            blueprint.spacing,
+        );
         elements.list::<I>(&threshold, values, indices, &with.crew);
     } else if count <= FEW {
         pick::<E::Key>(

@@ -2,7 +2,7 @@
 
 use cubecl::{
     features::AtomicUsage,
-    ir::{ElemType, Type, UIntKind},
+    ir::{ElemType, FloatKind, Type, UIntKind},
 };
 
 use super::{
@@ -110,6 +110,15 @@ pub(super) fn finishing(
     };
     let first = Plan::of(vector.of_delegates(cut), &options)?;
     Ok(Some(ended(blueprint, Way::Apart(first))))
+}
+
+/// Bits that are the same in all keys of a dtype, which are those of f32, but for the sign's: see [`Note::narrow`](super::crew::Note::narrow).
+fn spacing(dtype: ElemType) -> u32 {
+    match dtype {
+        ElemType::Float(FloatKind::F16) => 13,
+        ElemType::Float(FloatKind::BF16) => 16,
+        _ => 0,
+    }
 }
 
 /// Delegates of a unit where all units hold so many, if they can.
@@ -241,6 +250,7 @@ fn blueprint(
         flight: ((k << cut.exponent) / (width * units as usize)).clamp(1, FLIGHT),
         members: k.next_power_of_two().max(32),
         room: ROOM,
+        spacing: spacing(vector.dtype),
         largest: options.largest,
     };
     let (needed, limit) = (

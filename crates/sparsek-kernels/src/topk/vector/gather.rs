@@ -2,8 +2,7 @@
 
 use cubecl::{ir::ElemType, prelude::*};
 
-use super::delegates::told;
-use crate::topk::element::{Element, ordered_rough};
+use crate::topk::element::{Element, ordered_refined, ordered_rough, short_key};
 
 /// Keys of the elements of chosen subranges, one after the other, a load of each unit. Slots behind the end of the vector get the least.
 #[cube(launch_unchecked, address_type = "dynamic")]
@@ -36,7 +35,13 @@ pub(crate) fn gather_candidates<E: Element, W: Numeric, N: Size>(
                 key = ordered_rough::<E>(elements[at + item], short, largest);
             }
         }
-        loaded.insert(item, told::<E, W>(key, short, largest));
+        let key = ordered_refined::<E>(key, short, largest);
+        let told = if short {
+            W::cast_from(short_key::<E::Key>(key, largest))
+        } else {
+            W::cast_from(key)
+        };
+        loaded.insert(item, told);
     }
     keys[ABSOLUTE_POS] = loaded;
 }

@@ -2,10 +2,7 @@
 
 use cubecl::prelude::*;
 
-use super::{
-    candidates::Candidates,
-    crew::{Crew, clear},
-};
+use super::{candidates::Candidates, crew::Crew};
 
 /// Most candidates of which each is compared with all. Of 192 of 128 members histograms take less: the cube 11 µs instead of 13, 19 instead
 /// of 22 (`2**24x128` and `2**28x128` of f16, NVIDIA H200).
@@ -58,11 +55,9 @@ impl Lists {
         }
     }
 
-    /// Puts those that were found, which all units see, in order.
+    /// Puts those that were found, which all units see, in order. The counts are zero before.
     pub fn arrange(&self, k: u32, counts: &Shared<[Atomic<u32>]>, crew: &Crew) {
         let mut ordered = self.ordered.clone();
-        clear(counts, crew.shape.lanes);
-        sync_cube();
         let pairs = Pairs::new(k, crew);
         let mut item = pairs.item;
         while item < k {
@@ -86,7 +81,7 @@ impl Lists {
 }
 
 /// Lists the `k` best of so many candidates, at least as many, which all units see, in order: greater ones, and of equal ones those of
-/// lesser slots.
+/// lesser slots. The counts are zero before.
 #[cube]
 pub(super) fn pick<K: Int>(
     candidates: &Candidates<K>,
@@ -96,8 +91,6 @@ pub(super) fn pick<K: Int>(
     counts: &Shared<[Atomic<u32>]>,
     crew: &Crew,
 ) {
-    clear(counts, crew.shape.lanes);
-    sync_cube();
     let pairs = Pairs::new(count, crew);
     let mut item = pairs.item;
     while item < count {
@@ -117,6 +110,7 @@ pub(super) fn pick<K: Int>(
     let mut candidate = UNIT_POS;
     while candidate < count {
         let place = counts[candidate as usize].load();
+        counts[candidate as usize].store(0u32);
         if place < k {
             found[place as usize] = candidates.slots[candidate as usize];
         }

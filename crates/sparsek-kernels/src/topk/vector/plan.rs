@@ -206,7 +206,7 @@ fn rule4(length: usize, k: usize, options: &VectorOptions) -> Option<u32> {
     if share < SHARE || (k > MEMBERS && length < options.tuning.long) {
         return None;
     }
-    Some(options.tuning.exponent(share, options.delegates))
+    Some(options.tuning.exponent(length, k, options.delegates))
 }
 
 fn selection(vector: &Vector, k: usize, asked: Selection) -> Result<Selection, KernelError> {

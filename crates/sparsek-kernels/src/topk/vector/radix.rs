@@ -138,7 +138,7 @@ fn known<K: Int>(
             bin += comptime!(crew.shape.lanes);
         }
         sync_cube();
-        note.narrow(bins, k, crew);
+        note.narrow(bins, k, crew, 0u32);
         sync_cube();
     }
     write_down::<K>(notes, &note, pass);
@@ -377,6 +377,8 @@ pub(crate) fn list_members<E: Element, N: Size>(
             }
         }
         let packed = own.above + (own.level << 16);
+        // The last sums have been read.
+        sync_cube();
         let sums = crew.sums(packed);
         if packed > 0 {
             let mut cursor = Cursor {

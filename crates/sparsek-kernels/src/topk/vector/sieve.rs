@@ -245,6 +245,8 @@ pub(crate) fn list_candidates<E: Element>(
         let at = tile + UNIT_POS as usize;
         let mut found = sieve.look(min(at, end - 1) as u32);
         found.there = found.there && at < end;
+        // The last sums have been read.
+        sync_cube();
         let sums = crew.sums(select(found.there, 1u32, 0u32));
         if found.there {
             let place = (before + sums.before) as usize;

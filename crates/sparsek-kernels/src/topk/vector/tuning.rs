@@ -1,11 +1,15 @@
 //! What was measured, and chosen by it.
 
+use super::plan::MEMBERS;
+
 /// What automatic choices of a selection from a vector go by. The default was measured on an NVIDIA H200; the
 /// commands of docs/benchmarks.md measure any other card.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tuning {
     /// Of Rule 4: the exponent of subranges is half the sum of this constant and log2(n / k).
     pub constant: i32,
+    /// The same where no single cube finds all members.
+    pub many: i32,
     /// Where delegates are chosen by groups of subranges, the exponent of these is three quarters of log2(n / k) and this constant.
     pub grouped: i32,
     /// Elements up to which one cube selects from a vector as from a row, in one launch.
@@ -20,6 +24,9 @@ pub struct Tuning {
 /// to as with the best of 3 to 12, on average 1.006; with 1 1.016, with 2 1.048, with -1 1.068, with -2 1.074
 /// (benches/records/nvidia-h200/2026-11-22-delegate-3.jsonl; docs/benchmarks.md has the commands).
 const CONSTANT: i32 = 0;
+/// 2^11, 2^13, 2^15 and 2^17 of 2^28 of f32 take 0.294, 0.303, 0.328 and 0.380 ms, with 0 0.297, 0.306, 0.331 and 0.382; of f16 0.161, 0.168,
+/// 0.196 and 0.225, with 0 0.164, 0.183, 0.195 and 0.220; 2^15 of 2^30 of f16 0.564 and 0.623.
+const MANY: i32 = 1;
 /// 128 of 2^24 of f16 take 28, 21.7, 29, 30 and 26 µs with subranges of 2^5 to 2^9, 128 of 2^28 169, 161, 149 and 152 with 2^7 to 2^10, of
 /// f32 287, 285, 268 and 272.
 const GROUPED: i32 = -6;
@@ -34,11 +41,16 @@ const LONG: usize = 1 << 25;
 const EXPONENTS: [u32; 2] = [3, 16];
 
 impl Tuning {
-    /// The exponent of subranges by Rule 4, for which delegates and the elements of chosen subranges are about as many:
-    /// of a vector of `share` elements for each member, from 1 on, with so many delegates of each subrange, 1 to 4.
+    /// The exponent of subranges by Rule 4, for which delegates and the elements of chosen subranges are about as many: of a vector of
+    /// `length` elements, k of which are members, 1 or more, with so many delegates of each subrange, 1 to 4.
     #[must_use]
-    pub fn exponent(&self, share: usize, delegates: usize) -> u32 {
-        let balanced = (share.ilog2() as i32 + self.constant).max(0) as u32 / 2;
+    pub fn exponent(&self, length: usize, k: usize, delegates: usize) -> u32 {
+        let constant = if k > MEMBERS {
+            self.many
+        } else {
+            self.constant
+        };
+        let balanced = ((length / k).max(1).ilog2() as i32 + constant).max(0) as u32 / 2;
         (balanced + delegates.ilog2()).clamp(EXPONENTS[0], EXPONENTS[1])
     }
 
@@ -53,6 +65,7 @@ impl Default for Tuning {
     fn default() -> Self {
         Self {
             constant: CONSTANT,
+            many: MANY,
             grouped: GROUPED,
             row: ROW,
             finished: FINISHED,
