@@ -61,7 +61,7 @@ pub(crate) fn find_delegates<E: Element, W: Numeric, N: Size>(
         match groups {
             ComptimeOption::Some(groups) => {
                 let greatest = Crew::new(blueprint.cube).max::<E::Key>(greatest);
-                let greatest = ordered_refined::<E>(greatest, blueprint.short, blueprint.largest);
+                let greatest = refined::<E>(greatest, blueprint);
                 let first = CUBE_POS * comptime!(blueprint.taken());
                 if UNIT_POS == 0 && first << (exponent as usize) < length {
                     groups[CUBE_POS] = greatest;
