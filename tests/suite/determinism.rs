@@ -8,7 +8,7 @@ use sparsek_tests::backend::Backend;
 use sparsek_tests::data::{Distribution, Matrix, Random};
 use sparsek_tests::runner::{Cases, Outcome, Verdict};
 
-use crate::kernels::{I32, Layout, refusal, topk as launch};
+use crate::kernels::{I32, Layout, read, read_positions, refusal, topk as launch};
 
 const REPEATS: usize = 20;
 
@@ -33,6 +33,9 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
             move |b| tensors(b, method),
         );
     }
+    if backend.client.is_some() {
+        cases.check(backend, "kernel/determinism/vector", vectors);
+    }
     cases.check(backend, "tensor/determinism/spmm", spmm);
 }
 
@@ -54,6 +57,33 @@ fn repeat<R: PartialEq>(mut run: impl FnMut() -> R) -> Result<(), String> {
             Err(format!("run {n} differs from the first"))
         }
     })
+}
+
+/// One cube finishes the first selection, many the second, where the device can do so.
+fn vectors(backend: &Backend) -> Result<(), String> {
+    let client = backend.client.as_ref().expect("a client");
+    let length = if backend.is_llvmpipe() { 3000 } else { 40_000 };
+    for distribution in [
+        Distribution::Normal,
+        Distribution::Equal,
+        Distribution::Eight,
+    ] {
+        let matrix = Matrix::<f32>::of(distribution, 1, length, 3);
+        let input = Layout::Contiguous.upload(client, &matrix);
+        for k in [50, 1500] {
+            let options = kernel::VectorOptions::new(k);
+            let run =
+                || kernel::topk_vector(client, &input.handle, input.dtype, length, &options, I32);
+            run().map_err(|error| error.to_string())?;
+            repeat(|| {
+                let selected = run().expect("it ran before");
+                let values: Vec<f32> = read(client, selected.values, k);
+                let bits: Vec<u32> = values.iter().map(|x| x.to_bits()).collect();
+                (bits, read_positions(client, selected.indices, I32, k))
+            })?;
+        }
+    }
+    Ok(())
 }
 
 fn kernels(backend: &Backend, routine: kernel::Routine, method: Method) -> Outcome {
