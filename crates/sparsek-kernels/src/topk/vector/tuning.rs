@@ -27,7 +27,7 @@ const CONSTANT: i32 = 0;
 /// 2^11, 2^13, 2^15 and 2^17 of 2^28 of f32 take 0.294, 0.303, 0.328 and 0.380 ms, with 0 0.297, 0.306, 0.331 and 0.382; of f16 0.161, 0.168,
 /// 0.196 and 0.225, with 0 0.164, 0.183, 0.195 and 0.220; 2^15 of 2^30 of f16 0.564 and 0.623.
 const MANY: i32 = 1;
-/// 128 of 2^24 of f16 take 28, 21.7, 29, 30 and 26 µs with subranges of 2^5 to 2^9, 128 of 2^28 169, 161, 149 and 152 with 2^7 to 2^10, of
+/// 128 of 2^24 of f16 take 19.4, 20.0, 20.7 and 21.7 µs with subranges of 2^6 to 2^9, 128 of 2^28 169, 161, 149 and 152 with 2^7 to 2^10, of
 /// f32 287, 285, 268 and 272.
 const GROUPED: i32 = -6;
 /// 32 of 2^14 take 0.013 ms as a row and 0.028 by delegates, of 2^15 0.011 and 0.017, of 2^16 0.021 and 0.017.
