@@ -242,6 +242,9 @@ fn lacking_memory(backend: &Backend) -> Outcome {
             "what Flex has no memory for ends the process".into(),
         ));
     };
+    if let Some(reason) = backend.loop_limit(usize::MAX) {
+        return Ok(Verdict::Skipped(reason));
+    }
     let page = client.properties().memory.max_page_size as usize;
     let here = Tensor::<1>::from_floats([2.0, 1.0], &Device::flex());
     let there = Tensor::<1>::empty([page / size_of::<f32>() + 1], &backend.device);

@@ -112,7 +112,7 @@ pub(super) fn finishing(
     Ok(Some(ended(blueprint, Way::Apart(first))))
 }
 
-/// Bits that are the same in all keys of a dtype, which are those of f32, but for the sign's: see [`Note::narrow`](super::crew::Note::narrow).
+/// How far apart the keys of a dtype are at least, as an exponent: see [`Note::narrow`](super::crew::Note::narrow). Halves have those of f32.
 fn spacing(dtype: ElemType) -> u32 {
     match dtype {
         ElemType::Float(FloatKind::F16) => 13,
