@@ -9,6 +9,11 @@ mod integers;
 
 use cubecl::prelude::*;
 
+/// The keys of infinity and of every NaN, and what is subtracted to make that of -inf 0, of floats of at most 32 bits.
+pub(crate) const PLUS_INF: u32 = 0xff00_0001;
+pub(crate) const NAN: u32 = PLUS_INF + 1;
+pub(crate) const MINUS_INF: u32 = 0x007f_ffff;
+
 /// A dtype that can be selected from. Adding one is one implementation of this trait and one line
 /// in [`crate::topk::with_element!`].
 #[cube]

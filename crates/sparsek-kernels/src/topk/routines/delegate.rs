@@ -20,15 +20,12 @@ use super::{
     team::Team,
 };
 use crate::topk::{
-    element::{Element, ordered_key, ordered_zero},
+    element::{Element, MINUS_INF, NAN, ordered_key, ordered_zero},
     search::{Cursor, SearchParams, find_threshold},
 };
 
 /// Loads of a unit that the second pass waits for together.
 const AHEAD: usize = 4;
-/// The key of every NaN, and what is subtracted to make -inf the key 0, of floats of at most 32 bits.
-const NAN: u32 = 0xff00_0002;
-const MINUS_INF: u32 = 0x007f_ffff;
 
 /// As `stream_select`, with a cube of one plane; `blueprint.sample` is the shape of the delegates.
 #[cube(launch_unchecked, address_type = "dynamic")]

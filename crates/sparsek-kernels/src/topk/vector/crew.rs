@@ -5,12 +5,10 @@ use cubecl::prelude::*;
 
 use super::radix::{BINS, DIGIT};
 use crate::topk::{
+    element::PLUS_INF,
     routines::team::{Shape, Team},
     search::{KeyRange, Threshold},
 };
-
-/// The key of infinity of floats of at most 32 bits.
-const PLUS_INF: u32 = 0xff00_0001;
 
 /// The units of a cube, in planes; in planes of one where the device has none.
 #[derive(CubeType, Clone, Copy)]
