@@ -200,11 +200,14 @@ fn lengths(backend: &Backend, selection: Selection, length: usize) -> Outcome {
 fn dtypes<T: Element>(backend: &Backend, selection: Selection, length: usize) -> Outcome {
     let mut check = Vectors::new(backend);
     // Halves have keys of their own in subranges.
-    for (largest, subrange) in [
-        (true, Subrange::Auto),
-        (false, Subrange::Auto),
-        (true, Subrange::Exponent(3)),
-        (false, Subrange::Exponent(2)),
+    // The last subrange lacks elements in the last two cases.
+    for (largest, subrange, length) in [
+        (true, Subrange::Auto, length),
+        (false, Subrange::Auto, length),
+        (true, Subrange::Exponent(3), length),
+        (false, Subrange::Exponent(2), length),
+        (true, Subrange::Exponent(3), length + 2),
+        (false, Subrange::Exponent(2), length + 2),
     ] {
         check.distributions::<T>(length, &[1, 99, 1500], |k| VectorOptions {
             largest,

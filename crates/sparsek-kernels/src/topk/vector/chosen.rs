@@ -266,9 +266,9 @@ impl<'a, E: Element, N: Size> Chosen<'a, E, N> {
                     own.place::<E::Key>(key, threshold, quota);
                 }
             }
-            // A tile holds at most 1024 x 16 elements, so both counts fit in 16 bits.
             // The last sums have been read.
             sync_cube();
+            // A tile holds at most 1024 x 16 elements, so both counts fit in 16 bits.
             let sums = crew.sums(own.above + (own.level << 16));
             let mut cursor = Cursor {
                 above: above + (sums.before & 0xffff),

@@ -4,7 +4,8 @@ use cubecl::{ir::ElemType, prelude::*};
 
 use crate::topk::element::{Element, ordered_refined, ordered_rough, short_key};
 
-/// Keys of the elements of chosen subranges, one after the other, a load of each unit. Slots behind the end of the vector get the least.
+/// Keys of the elements of chosen subranges, one after the other, a load of each unit. Slots behind the end of the vector get the
+/// least, which elements may have too: these stand before them.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn gather_candidates<E: Element, W: Numeric, N: Size>(
     input: &[Vector<E, N>],
