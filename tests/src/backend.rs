@@ -87,6 +87,22 @@ impl Backend {
         }
     }
 
+    /// What stands for several devices of CubeCL's: all of CUDA's, where there are some, else the same twice.
+    pub fn clients(&self) -> Vec<Client> {
+        let Some(client) = &self.client else {
+            return Vec::new();
+        };
+        let numbers = 1..self.devices().len();
+        let mut clients = vec![client.clone()];
+        if self.kind == Kind::Cuda {
+            clients.extend(numbers.filter_map(|n| Some(cubecl::Device::cuda(n).ok()?.client())));
+        }
+        if clients.len() == 1 {
+            clients.push(client.clone());
+        }
+        clients
+    }
+
     /// Notes that a probe in another process died of a kernel with shared memory.
     pub fn without_shared_memory(self) -> Self {
         Self {

@@ -1,5 +1,6 @@
 //! Vectors in parts, long rows that are vectors, and what a selection worked on.
 
+use cubecl::client::Client;
 use sparsek_kernels::KernelError;
 use sparsek_kernels::topk::{
     Filter, Subrange, TopkOptions, TopkStream, VectorOptions, WorkloadStats, topk, topk_vector,
@@ -30,8 +31,13 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     }
     for part in [1, 7, 999, 4096, 30_000] {
         cases.add(backend, format!("kernel/vector/stream/{part}"), move |b| {
-            streams(b, part)
+            let client = b.client.clone().expect("a client");
+            streams(b, &[client], part)
         });
+    }
+    for part in [7, 999] {
+        let case = format!("kernel/vector/stream/several/{part}");
+        cases.add(backend, case, move |b| streams(b, &b.clients(), part));
     }
     cases.add(backend, "kernel/vector/stream/forced", forced_streams);
     cases.add(
@@ -115,9 +121,8 @@ fn long_rows(backend: &Backend, rows: usize, cols: usize, k: usize) -> Outcome {
 }
 
 /// A vector in parts.
-fn streams(backend: &Backend, part: usize) -> Outcome {
+fn streams(backend: &Backend, clients: &[Client], part: usize) -> Outcome {
     let mut check = Vectors::new(backend);
-    let client = check.check.client();
     let length = (40 * part).min(20_000);
     for distribution in [
         Distribution::Normal,
@@ -139,7 +144,7 @@ fn streams(backend: &Backend, part: usize) -> Outcome {
                 sorted,
                 ..VectorOptions::new(k)
             };
-            let mut stream = TopkStream::new(client, f32::elem_type(), options);
+            let mut stream = TopkStream::over(clients, f32::elem_type(), options);
             let parts = matrix
                 .data
                 .chunks(part)

@@ -3,7 +3,7 @@
 use std::{path::PathBuf, time::Instant};
 
 use anyhow::{Context, ensure};
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::{Device, Int, Tensor, TensorData, Transaction};
 use serde::Serialize;
 use sparsek::topk::{TopkOptions, topk, topk_sharded};
 use sparsek_tests::data::Distribution;
@@ -64,11 +64,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let options = TopkOptions::new(k);
     let sharded = || -> anyhow::Result<(Vec<f32>, Vec<i64>)> {
         let (values, indices) = topk_sharded(shards.clone(), &options)?;
-        let read = |error| anyhow::anyhow!("{error:?}");
-        let values = values.into_data().try_to_vec::<f32>().map_err(read)?;
-        let indices = indices.into_data().convert::<i64>();
-        let indices = indices.try_to_vec::<i64>().map_err(read)?;
-        Ok((values, indices))
+        read(values, indices)
     };
     let (values, indices) = sharded()?;
     check::<f32>(&input, &values, &indices)?;
@@ -97,9 +93,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     // As one shard, so that its indices have 64 bits as well.
     let mut one = || {
         let (values, indices) = topk_sharded(vec![whole.clone()], &options)?;
-        let found = values.into_data().try_to_vec::<f32>();
-        let found = found.map_err(|error| anyhow::anyhow!("{error:?}"))?;
-        drop(indices.into_data());
+        let (found, _) = read(values, indices)?;
         ensure!(found.len() == k, "{} members", found.len());
         Ok(())
     };
@@ -129,6 +123,19 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         record::append(path, &record)?;
     }
     Ok(())
+}
+
+/// Both in one transfer.
+fn read(values: Tensor<1>, indices: Tensor<1, Int>) -> anyhow::Result<(Vec<f32>, Vec<i64>)> {
+    let both = Transaction::default().register(values).register(indices);
+    let both = both.try_execute()?;
+    let [values, indices] = &both[..] else {
+        anyhow::bail!("{} tensors instead of 2", both.len());
+    };
+    let error = |error| anyhow::anyhow!("{error:?}");
+    let values = values.try_to_vec::<f32>().map_err(error)?;
+    let indices = indices.clone().convert::<i64>();
+    Ok((values, indices.try_to_vec::<i64>().map_err(error)?))
 }
 
 #[cfg(feature = "cuda")]

@@ -3,6 +3,7 @@
 mod aggregate;
 mod dense;
 mod distance;
+mod lists;
 mod maximum;
 mod members;
 
@@ -23,6 +24,7 @@ pub(crate) use distance::computed;
 pub use distance::{
     DistanceGradientOps, DistanceOps, DistanceSpec, NearestSpec, Turned, WithinOps, WithinSpec,
 };
+pub use lists::{Letter, ListOps, Members};
 pub use maximum::{MaximumGradientOps, MaximumOps};
 pub use members::{MemberGradientOps, MemberOps};
 

@@ -30,10 +30,8 @@ pub fn select(
         feature = "wgpu",
         feature = "cpu"
     ))]
-    if let [device] = devices
-        && let burn::backend::DispatchDevice::Cube(device) = device.as_dispatch()
-    {
-        return stream::select(vector, request, &device.client(), progress);
+    if let Some(clients) = stream::clients(devices) {
+        return stream::select(vector, request, &clients, progress);
     }
     match vector.dtype.is_float() {
         true => by_tensors::<Float>(vector, request, devices, progress),
@@ -84,7 +82,7 @@ fn shard<K: Ordered>(bytes: &[u8], dtype: DType, device: &Device) -> Tensor<1, K
     Tensor::from_data(data, (device, dtype))
 }
 
-/// On one CubeCL device: the next chunk is copied there while the last one is selected from.
+/// On CubeCL's devices: the next piece is copied to one while others are selected from.
 #[cfg(any(
     feature = "cuda",
     feature = "vulkan",
@@ -93,15 +91,26 @@ fn shard<K: Ordered>(bytes: &[u8], dtype: DType, device: &Device) -> Tensor<1, K
     feature = "cpu"
 ))]
 mod stream {
+    use burn::backend::DispatchDevice;
     use cubecl::{client::Client, ir::ElemType};
     use sparsek_kernels::topk::{TopkStream, VectorOptions};
 
     use super::*;
 
+    /// Those of the devices, if all are CubeCL's.
+    pub fn clients(devices: &[Device]) -> Option<Vec<Client>> {
+        let client = |device: &Device| match device.as_dispatch() {
+            DispatchDevice::Cube(device) => Some(device.client()),
+            #[allow(unreachable_patterns, reason = "others are features")]
+            _ => None,
+        };
+        devices.iter().map(client).collect()
+    }
+
     pub fn select(
         vector: &Vector,
         request: &Request,
-        client: &Client,
+        clients: &[Client],
         progress: &dyn Fn(usize),
     ) -> Result<Best, Box<dyn Error>> {
         let options = VectorOptions {
@@ -109,7 +118,7 @@ mod stream {
             sorted: request.sorted,
             ..VectorOptions::new(request.k)
         };
-        let mut stream = TopkStream::new(client, elem_type(vector.dtype), options);
+        let mut stream = TopkStream::over(clients, elem_type(vector.dtype), options);
         for chunk in vector.chunks(request.chunk) {
             stream.push(chunk)?;
             progress(stream.seen() as usize);

@@ -4,6 +4,7 @@
 mod aggregate;
 mod dense;
 mod distance;
+mod lists;
 mod maximum;
 mod members;
 mod within;

@@ -5,3 +5,4 @@ mod autodiff;
 mod cube;
 #[cfg(feature = "flex")]
 mod flex;
+pub(crate) mod queue;

@@ -2,7 +2,7 @@
 
 mod upload;
 
-use std::pin::Pin;
+use std::{collections::VecDeque, pin::Pin, slice};
 
 use cubecl::{
     bytes::Bytes,
@@ -28,18 +28,20 @@ const KEPT_SHARE: usize = 4;
 ///
 /// Parts are copied to the device in equal pieces of up to 64 MiB (of 64 k elements where that is more, up to 512 MiB), from each of which is
 /// selected as the options say. While the device copies a piece and selects from it, the host brings the next one; up to three are on the device at a time, with
-/// the scratch memory of [`topk_vector`]. The best of the pieces are kept by the host, up to 4 k (or 2^20, where that
-/// is more) and those of one piece, 8 bytes and a value each.
+/// the scratch memory of [`topk_vector`]. Several devices take pieces in turn. The best of the pieces are kept by the host, up to 4 k (or 2^20, where that
+/// is more) and those of a piece for each device, 8 bytes and a value each.
 pub struct TopkStream<'a> {
-    client: &'a Client,
+    clients: &'a [Client],
+    /// Which of them takes the next piece.
+    turn: usize,
     dtype: ElemType,
     options: VectorOptions,
     /// Elements pushed.
     seen: u64,
     /// Where the best are among, in index order: their bytes, and their places among all.
     best: Best,
-    /// What is selected from the last piece.
-    pending: Option<Pending<'a>>,
+    /// What is selected from the last pieces.
+    pending: VecDeque<Pending<'a>>,
     /// Why a part is missing.
     failed: Option<KernelError>,
 }
@@ -58,6 +60,7 @@ type Reading<'a> = Pin<Box<dyn Future<Output = Result<Vec<Bytes>, ServerError>> 
 
 /// A selection that may still run.
 struct Pending<'a> {
+    client: &'a Client,
     /// None once it has been waited for.
     reading: Option<Reading<'a>>,
     members: usize,
@@ -77,13 +80,24 @@ impl Drop for Pending<'_> {
 impl<'a> TopkStream<'a> {
     /// Before the first part.
     pub fn new(client: &'a Client, dtype: ElemType, options: VectorOptions) -> Self {
+        Self::over(slice::from_ref(client), dtype, options)
+    }
+
+    /// Before the first part, over several devices. The first of them merges what all have selected.
+    ///
+    /// # Panics
+    ///
+    /// If there are no devices.
+    pub fn over(clients: &'a [Client], dtype: ElemType, options: VectorOptions) -> Self {
+        assert!(!clients.is_empty(), "TopkStream: there are no devices");
         Self {
-            client,
+            clients,
+            turn: 0,
             dtype,
             options,
             seen: 0,
             best: Best::default(),
-            pending: None,
+            pending: VecDeque::new(),
             failed: None,
         }
     }
@@ -115,40 +129,46 @@ impl<'a> TopkStream<'a> {
         // None much shorter than the others: options may not do for few elements.
         let length = part.len() / size;
         let each = length.div_ceil(length.div_ceil(most).max(1)).max(1);
-        part.chunks(each * size)
-            .try_for_each(|piece| self.push_piece(&upload(self.client, piece), piece.len() / size))
+        part.chunks(each * size).try_for_each(|piece| {
+            self.push_piece(piece.len() / size, |client| upload(client, piece))
+        })
     }
 
-    fn push_piece(&mut self, piece: &Handle, length: usize) -> Result<(), KernelError> {
+    fn push_piece(
+        &mut self,
+        length: usize,
+        upload: impl FnOnce(&Client) -> Handle,
+    ) -> Result<(), KernelError> {
+        let client = &self.clients[self.turn];
+        self.turn = (self.turn + 1) % self.clients.len();
         let members = self.options.k.min(length);
         let options = VectorOptions {
             k: members,
             sorted: false,
             ..self.options
         };
-        let selected = topk_vector(self.client, piece, self.dtype, length, &options, I64)?;
+        let piece = upload(client);
+        let selected = topk_vector(client, &piece, self.dtype, length, &options, I64)?;
         let first = self.seen;
         self.seen += length as u64;
         if members == 0 {
             return Ok(());
         }
         // Asked for before the next piece is on its way, so that it need not be waited for.
-        let reading = self
-            .client
-            .read_async(vec![selected.values, selected.indices]);
-        let pending = Pending {
+        let reading = client.read_async(vec![selected.values, selected.indices]);
+        self.pending.push_back(Pending {
+            client,
             reading: Some(Box::pin(reading)),
             members,
             first,
-        };
-        let before = self.pending.replace(pending);
-        self.settle(before)
+        });
+        self.settle(self.clients.len())
     }
 
-    /// A buffer for the next part, in pinned memory where the runtime has it (CUDA): what is written there goes to
+    /// A buffer for a part, in pinned memory where the runtime has it (CUDA): what is written there goes to
     /// the device without another copy on the host. Its first contents are zeros or those of an earlier part.
     pub fn buffer(&self, bytes: usize) -> Bytes {
-        blank(self.client, bytes)
+        blank(&self.clients[self.turn], bytes)
     }
 
     /// [`push`](Self::push) of all bytes of a buffer, as one piece: without a copy on the host, if it is pinned. Buffers of
@@ -171,8 +191,7 @@ impl<'a> TopkStream<'a> {
             return Ok(());
         }
         let length = part.len() / self.dtype.size();
-        let handle = self.client.create(part);
-        self.push_piece(&handle, length)
+        self.push_piece(length, |client| client.create(part))
     }
 
     fn require_whole(&self, bytes: usize) -> Result<(), KernelError> {
@@ -193,8 +212,7 @@ impl<'a> TopkStream<'a> {
         if let Some(error) = self.failed {
             return Err(error);
         }
-        let last = self.pending.take();
-        self.settle(last)?;
+        self.settle(0)?;
         let k = self.options.k;
         if self.best.indices.len() < k {
             return Err(KernelError::KTooLarge {
@@ -209,13 +227,18 @@ impl<'a> TopkStream<'a> {
         Ok(self.best)
     }
 
-    /// Puts a piece's best behind those so far.
-    fn settle(&mut self, pending: Option<Pending>) -> Result<(), KernelError> {
-        let Some(mut pending) = pending else {
-            return Ok(());
-        };
+    /// Puts the best of pieces behind those so far, until so many pieces are left.
+    fn settle(&mut self, left: usize) -> Result<(), KernelError> {
+        while self.pending.len() > left {
+            let first = self.pending.pop_front();
+            self.take_over(first.expect("one of those that are left"))?;
+        }
+        Ok(())
+    }
+
+    fn take_over(&mut self, mut pending: Pending) -> Result<(), KernelError> {
         let reading = pending.reading.take().expect("nobody has waited");
-        let [values, places] = self.read(reading)?;
+        let [values, places] = read(pending.client, reading)?;
         let members = pending.members;
         // Those so far come first, as their places do, and so among equals.
         let values = &values[..members * self.dtype.size()];
@@ -233,16 +256,16 @@ impl<'a> TopkStream<'a> {
     /// Keeps the k best only, however parts are selected from: these are fewer, and not what options are asked for.
     fn reduce(&mut self, sorted: bool) -> Result<(), KernelError> {
         let (k, length) = (self.options.k, self.best.indices.len());
-        let handle = upload(self.client, &self.best.values);
+        let client = &self.clients[0];
+        let handle = upload(client, &self.best.values);
         let options = VectorOptions {
             largest: self.options.largest,
             sorted,
             tuning: self.options.tuning,
             ..VectorOptions::new(k)
         };
-        let kept = topk_vector(self.client, &handle, self.dtype, length, &options, I64)?;
-        let reading = self.client.read_async(vec![kept.indices]);
-        let [places] = self.read(reading)?;
+        let kept = topk_vector(client, &handle, self.dtype, length, &options, I64)?;
+        let [places] = read(client, client.read_async(vec![kept.indices]))?;
         self.keep(&i64::from_bytes(&places)[..k]);
         Ok(())
     }
@@ -260,17 +283,17 @@ impl<'a> TopkStream<'a> {
             indices: places.iter().map(|&at| indices[at as usize]).collect(),
         };
     }
+}
 
-    fn read<const N: usize>(
-        &self,
-        reading: impl Future<Output = Result<Vec<Bytes>, ServerError>> + Send,
-    ) -> Result<[Bytes; N], KernelError> {
-        let read = read_sync(reading).map_err(|error| error.to_string());
-        let read = read.and_then(|read| {
-            let count = read.len();
-            read.try_into()
-                .map_err(|_| format!("{count} buffers instead of {N}"))
-        });
-        read.map_err(|reason| device_failed(self.client, reason))
-    }
+fn read<const N: usize>(
+    client: &Client,
+    reading: impl Future<Output = Result<Vec<Bytes>, ServerError>> + Send,
+) -> Result<[Bytes; N], KernelError> {
+    let read = read_sync(reading).map_err(|error| error.to_string());
+    let read = read.and_then(|read| {
+        let count = read.len();
+        read.try_into()
+            .map_err(|_| format!("{count} buffers instead of {N}"))
+    });
+    read.map_err(|reason| device_failed(client, reason))
 }

@@ -112,6 +112,7 @@ mod count;
 mod dense;
 mod distance;
 mod keys;
+mod lists;
 mod maximum;
 mod members;
 mod select;

@@ -1,0 +1,77 @@
+//! Selections whose members come to the host, on every CubeCL runtime.
+
+use std::sync::mpsc::Sender;
+
+use burn::{
+    backend::{
+        cubecl::dtype_to_elem_type,
+        ops::IntTensorOps,
+        tensor::{FloatTensor, IntTensor},
+    },
+    tensor::{DType, TensorData},
+};
+use burn_cubecl::{CubeBackend, tensor::CubeTensor};
+use sparsek_kernels::topk;
+
+use super::{rows_of, select};
+use crate::ops::{Lengths, Letter, ListOps, Members, TopkSpec};
+
+fn list(input: CubeTensor, spec: &TopkSpec, to: &Sender<Letter>) -> CubeTensor {
+    // Nobody reads the letter where another device's has been bad news.
+    let _ = to.send(members(input.clone(), spec));
+    input
+}
+
+fn members(input: CubeTensor, spec: &TopkSpec) -> Letter {
+    let (input, rows) = rows_of(input, Lengths::Whole);
+    let client = input.client;
+    let index = dtype_to_elem_type(DType::from(spec.index));
+    let selected = topk::topk(&client, &rows, &spec.into(), index, None);
+    let selected = selected.map_err(|error| error.to_string())?;
+    // The device begins now, and not when it is waited for.
+    client.flush().map_err(|error| error.to_string())?;
+    Ok(Members::Device {
+        client,
+        values: selected.values,
+        positions: selected.indices,
+    })
+}
+
+fn placed(input: CubeTensor, places: Vec<i64>, spec: &TopkSpec) -> (CubeTensor, CubeTensor) {
+    let device = input.device.clone();
+    let (values, positions) = select(input, Lengths::Whole, spec);
+    let count = places.len();
+    let places = TensorData::new(places, [count]).convert_dtype(DType::from(spec.index));
+    let places = CubeBackend::int_from_data(places, &device);
+    (values, CubeBackend::int_select(places, 0, positions))
+}
+
+impl ListOps for CubeBackend {
+    fn list_float(
+        input: FloatTensor<Self>,
+        spec: TopkSpec,
+        to: Sender<Letter>,
+    ) -> FloatTensor<Self> {
+        list(input, &spec, &to)
+    }
+
+    fn list_int(input: IntTensor<Self>, spec: TopkSpec, to: Sender<Letter>) -> IntTensor<Self> {
+        list(input, &spec, &to)
+    }
+
+    fn placed_float(
+        input: FloatTensor<Self>,
+        places: Vec<i64>,
+        spec: TopkSpec,
+    ) -> (FloatTensor<Self>, IntTensor<Self>) {
+        placed(input, places, &spec)
+    }
+
+    fn placed_int(
+        input: IntTensor<Self>,
+        places: Vec<i64>,
+        spec: TopkSpec,
+    ) -> (IntTensor<Self>, IntTensor<Self>) {
+        placed(input, places, &spec)
+    }
+}

@@ -1,0 +1,66 @@
+//! Selections whose members come to the host, on which they are already.
+
+use std::sync::mpsc::Sender;
+
+use burn::{
+    backend::{
+        Flex,
+        ops::IntTensorOps,
+        tensor::{FloatTensor, IntTensor},
+    },
+    tensor::{DType, TensorData},
+};
+use burn_flex::FlexTensor;
+
+use super::pairs;
+use crate::ops::{Lengths, Letter, ListOps, Members, TopkSpec};
+
+fn list(input: FlexTensor, spec: &TopkSpec, to: &Sender<Letter>) -> FlexTensor {
+    let (values, positions) = pairs(input.clone(), Lengths::Whole, spec);
+    // Nobody reads the letter where another device's has been bad news.
+    let _ = to.send(Ok(Members::Host {
+        values: values.into_data(),
+        positions: positions.into_data(),
+    }));
+    input
+}
+
+fn placed(input: FlexTensor, places: Vec<i64>, spec: &TopkSpec) -> (FlexTensor, FlexTensor) {
+    let (values, positions) = pairs(input, Lengths::Whole, spec);
+    let count = places.len();
+    let places = TensorData::new(places, [count]).convert_dtype(DType::from(spec.index));
+    (
+        values,
+        Flex::int_select(FlexTensor::from_data(places), 0, positions),
+    )
+}
+
+impl ListOps for Flex {
+    fn list_float(
+        input: FloatTensor<Self>,
+        spec: TopkSpec,
+        to: Sender<Letter>,
+    ) -> FloatTensor<Self> {
+        list(input, &spec, &to)
+    }
+
+    fn list_int(input: IntTensor<Self>, spec: TopkSpec, to: Sender<Letter>) -> IntTensor<Self> {
+        list(input, &spec, &to)
+    }
+
+    fn placed_float(
+        input: FloatTensor<Self>,
+        places: Vec<i64>,
+        spec: TopkSpec,
+    ) -> (FloatTensor<Self>, IntTensor<Self>) {
+        placed(input, places, &spec)
+    }
+
+    fn placed_int(
+        input: IntTensor<Self>,
+        places: Vec<i64>,
+        spec: TopkSpec,
+    ) -> (IntTensor<Self>, IntTensor<Self>) {
+        placed(input, places, &spec)
+    }
+}
