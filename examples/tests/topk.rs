@@ -56,6 +56,21 @@ fn chunks_and_devices_give_what_the_whole_gives() {
     }
 }
 
+/// What several devices of CubeCL's take in turn, here one of them twice.
+#[test]
+#[cfg(feature = "cpu")]
+fn devices_take_pieces_in_turn() {
+    let folder = folder("turns");
+    folder.runs("generate --length 10**4 --dist normal --seed 5 --output x.npy");
+    let common = "--input x.npy --k 100 --chunk 999";
+    folder.runs(&format!("{common} --backend flex --output flex.npz"));
+    folder.runs(&format!(
+        "{common} --backend cpu --devices 0,0 --output cpu.npz"
+    ));
+    let (flex, cpu) = ("flex.npz", "cpu.npz");
+    assert_eq!(read::<f32>(&folder, cpu), read::<f32>(&folder, flex));
+}
+
 #[test]
 fn every_dtype_keeps_its_bits() {
     let folder = folder("dtypes");

@@ -24,7 +24,7 @@ pub(crate) use distance::computed;
 pub use distance::{
     DistanceGradientOps, DistanceOps, DistanceSpec, NearestSpec, Turned, WithinOps, WithinSpec,
 };
-pub use lists::{Letter, ListOps, Members};
+pub use lists::{ListOps, Members, Outcome};
 pub use maximum::{MaximumGradientOps, MaximumOps};
 pub use members::{MemberGradientOps, MemberOps};
 

@@ -38,7 +38,7 @@ pub enum Members {
 }
 
 /// What became of a selection: its members, or why there are none.
-pub type Letter = Result<Members, String>;
+pub type Outcome = Result<Members, String>;
 
 /// Selections from vectors and from the lists that these leave on the host.
 #[backend_extension(
@@ -52,12 +52,12 @@ pub trait ListOps: Backend {
     fn list_float(
         input: FloatTensor<Self>,
         spec: TopkSpec,
-        to: Sender<Letter>,
+        to: Sender<Outcome>,
     ) -> FloatTensor<Self>;
 
     /// [`list_float`](Self::list_float) of integers.
     #[fusion(dtype = input, shape = input)]
-    fn list_int(input: IntTensor<Self>, spec: TopkSpec, to: Sender<Letter>) -> IntTensor<Self>;
+    fn list_int(input: IntTensor<Self>, spec: TopkSpec, to: Sender<Outcome>) -> IntTensor<Self>;
 
     /// Members, and what stands at their positions among `places`.
     #[fusion(meta = |input, _, spec| shapes::members(input, &LengthsMetadata::Whole, spec))]

@@ -14,15 +14,15 @@ use burn_cubecl::{CubeBackend, tensor::CubeTensor};
 use sparsek_kernels::topk;
 
 use super::{rows_of, select};
-use crate::ops::{Lengths, Letter, ListOps, Members, TopkSpec};
+use crate::ops::{Lengths, ListOps, Members, Outcome, TopkSpec};
 
-fn list(input: CubeTensor, spec: &TopkSpec, to: &Sender<Letter>) -> CubeTensor {
-    // Nobody reads the letter where another device's has been bad news.
+fn list(input: CubeTensor, spec: &TopkSpec, to: &Sender<Outcome>) -> CubeTensor {
+    // Somebody waits for it, unless the caller has panicked.
     let _ = to.send(members(input.clone(), spec));
     input
 }
 
-fn members(input: CubeTensor, spec: &TopkSpec) -> Letter {
+fn members(input: CubeTensor, spec: &TopkSpec) -> Outcome {
     let (input, rows) = rows_of(input, Lengths::Whole);
     let client = input.client;
     let index = dtype_to_elem_type(DType::from(spec.index));
@@ -50,12 +50,12 @@ impl ListOps for CubeBackend {
     fn list_float(
         input: FloatTensor<Self>,
         spec: TopkSpec,
-        to: Sender<Letter>,
+        to: Sender<Outcome>,
     ) -> FloatTensor<Self> {
         list(input, &spec, &to)
     }
 
-    fn list_int(input: IntTensor<Self>, spec: TopkSpec, to: Sender<Letter>) -> IntTensor<Self> {
+    fn list_int(input: IntTensor<Self>, spec: TopkSpec, to: Sender<Outcome>) -> IntTensor<Self> {
         list(input, &spec, &to)
     }
 

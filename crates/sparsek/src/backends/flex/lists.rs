@@ -13,11 +13,11 @@ use burn::{
 use burn_flex::FlexTensor;
 
 use super::pairs;
-use crate::ops::{Lengths, Letter, ListOps, Members, TopkSpec};
+use crate::ops::{Lengths, ListOps, Members, Outcome, TopkSpec};
 
-fn list(input: FlexTensor, spec: &TopkSpec, to: &Sender<Letter>) -> FlexTensor {
+fn list(input: FlexTensor, spec: &TopkSpec, to: &Sender<Outcome>) -> FlexTensor {
     let (values, positions) = pairs(input.clone(), Lengths::Whole, spec);
-    // Nobody reads the letter where another device's has been bad news.
+    // Somebody waits for it, unless the caller has panicked.
     let _ = to.send(Ok(Members::Host {
         values: values.into_data(),
         positions: positions.into_data(),
@@ -39,12 +39,12 @@ impl ListOps for Flex {
     fn list_float(
         input: FloatTensor<Self>,
         spec: TopkSpec,
-        to: Sender<Letter>,
+        to: Sender<Outcome>,
     ) -> FloatTensor<Self> {
         list(input, &spec, &to)
     }
 
-    fn list_int(input: IntTensor<Self>, spec: TopkSpec, to: Sender<Letter>) -> IntTensor<Self> {
+    fn list_int(input: IntTensor<Self>, spec: TopkSpec, to: Sender<Outcome>) -> IntTensor<Self> {
         list(input, &spec, &to)
     }
 

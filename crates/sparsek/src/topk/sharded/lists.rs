@@ -10,7 +10,7 @@ use burn::{
 use super::{MERGED, Part, Request, Selected, ShardedError};
 use crate::{
     backends::queue,
-    ops::{Letter, ListOps, Members},
+    ops::{ListOps, Members, Outcome},
 };
 
 /// Elements of the whole vector on the host: their bytes, and where they stand in it, in ascending order.
@@ -22,7 +22,7 @@ struct List {
 /// A selection that was launched.
 struct Launched<K: Ordered> {
     device: Device,
-    letter: mpsc::Receiver<Letter>,
+    outcome: mpsc::Receiver<Outcome>,
     elements: Tensor<1, K>,
 }
 
@@ -99,7 +99,7 @@ fn select<K: Ordered>(
 fn launch<K: Ordered>(request: &Request, x: Tensor<1, K>) -> Launched<K> {
     let device = x.device();
     let spec = request.spec(x.dims()[0], false);
-    let (to, letter) = mpsc::channel();
+    let (to, outcome) = mpsc::channel();
     let float = x.dtype().is_float();
     let x = x.into_dispatch();
     let x = if float {
@@ -110,22 +110,22 @@ fn launch<K: Ordered>(request: &Request, x: Tensor<1, K>) -> Launched<K> {
     queue::begin(&device);
     Launched {
         device,
-        letter,
+        outcome,
         elements: Tensor::from_dispatch(x),
     }
 }
 
 impl<K: Ordered> Launched<K> {
-    fn members(self) -> (Device, Letter) {
-        let letter = queue::launch(&self.device).and_then(|()| match self.letter.recv() {
-            Ok(letter) => letter,
+    fn members(self) -> (Device, Outcome) {
+        let outcome = queue::launch(&self.device).and_then(|()| match self.outcome.recv() {
+            Ok(outcome) => outcome,
             // As the elements have not come about; reading one tells why.
             Err(_) => match self.elements.slice(0..1).try_into_data() {
                 Ok(_) => Err("the selection was not launched".into()),
                 Err(error) => Err(error.to_string()),
             },
         });
-        (self.device, letter)
+        (self.device, outcome)
     }
 }
 
