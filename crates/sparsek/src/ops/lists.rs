@@ -59,11 +59,11 @@ pub trait ListOps: Backend {
     #[fusion(dtype = input, shape = input)]
     fn list_int(input: IntTensor<Self>, spec: TopkSpec, to: Sender<Outcome>) -> IntTensor<Self>;
 
-    /// Members, and what stands at their positions among `places`.
+    /// Members, and what stands at their positions among `places`, which are of the indices' dtype.
     #[fusion(meta = |input, _, spec| shapes::members(input, &LengthsMetadata::Whole, spec))]
     fn placed_float(
         input: FloatTensor<Self>,
-        places: Vec<i64>,
+        places: TensorData,
         spec: TopkSpec,
     ) -> (FloatTensor<Self>, IntTensor<Self>);
 
@@ -71,7 +71,7 @@ pub trait ListOps: Backend {
     #[fusion(meta = |input, _, spec| shapes::members(input, &LengthsMetadata::Whole, spec))]
     fn placed_int(
         input: IntTensor<Self>,
-        places: Vec<i64>,
+        places: TensorData,
         spec: TopkSpec,
     ) -> (IntTensor<Self>, IntTensor<Self>);
 }

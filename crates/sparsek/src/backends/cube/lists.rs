@@ -37,11 +37,9 @@ fn members(input: CubeTensor, spec: &TopkSpec) -> Outcome {
     })
 }
 
-fn placed(input: CubeTensor, places: Vec<i64>, spec: &TopkSpec) -> (CubeTensor, CubeTensor) {
+fn placed(input: CubeTensor, places: TensorData, spec: &TopkSpec) -> (CubeTensor, CubeTensor) {
     let device = input.device.clone();
     let (values, positions) = select(input, Lengths::Whole, spec);
-    let count = places.len();
-    let places = TensorData::new(places, [count]).convert_dtype(DType::from(spec.index));
     let places = CubeBackend::int_from_data(places, &device);
     (values, CubeBackend::int_select(places, 0, positions))
 }
@@ -61,7 +59,7 @@ impl ListOps for CubeBackend {
 
     fn placed_float(
         input: FloatTensor<Self>,
-        places: Vec<i64>,
+        places: TensorData,
         spec: TopkSpec,
     ) -> (FloatTensor<Self>, IntTensor<Self>) {
         placed(input, places, &spec)
@@ -69,7 +67,7 @@ impl ListOps for CubeBackend {
 
     fn placed_int(
         input: IntTensor<Self>,
-        places: Vec<i64>,
+        places: TensorData,
         spec: TopkSpec,
     ) -> (IntTensor<Self>, IntTensor<Self>) {
         placed(input, places, &spec)

@@ -8,7 +8,7 @@ use burn::{
         ops::IntTensorOps,
         tensor::{FloatTensor, IntTensor},
     },
-    tensor::{DType, TensorData},
+    tensor::TensorData,
 };
 use burn_flex::FlexTensor;
 
@@ -25,10 +25,8 @@ fn list(input: FlexTensor, spec: &TopkSpec, to: &Sender<Outcome>) -> FlexTensor 
     input
 }
 
-fn placed(input: FlexTensor, places: Vec<i64>, spec: &TopkSpec) -> (FlexTensor, FlexTensor) {
+fn placed(input: FlexTensor, places: TensorData, spec: &TopkSpec) -> (FlexTensor, FlexTensor) {
     let (values, positions) = pairs(input, Lengths::Whole, spec);
-    let count = places.len();
-    let places = TensorData::new(places, [count]).convert_dtype(DType::from(spec.index));
     (
         values,
         Flex::int_select(FlexTensor::from_data(places), 0, positions),
@@ -50,7 +48,7 @@ impl ListOps for Flex {
 
     fn placed_float(
         input: FloatTensor<Self>,
-        places: Vec<i64>,
+        places: TensorData,
         spec: TopkSpec,
     ) -> (FloatTensor<Self>, IntTensor<Self>) {
         placed(input, places, &spec)
@@ -58,7 +56,7 @@ impl ListOps for Flex {
 
     fn placed_int(
         input: IntTensor<Self>,
-        places: Vec<i64>,
+        places: TensorData,
         spec: TopkSpec,
     ) -> (IntTensor<Self>, IntTensor<Self>) {
         placed(input, places, &spec)

@@ -54,12 +54,14 @@ pub(super) fn merge<K: Ordered>(
     let all = List::joined(&lists);
     // Equal values stand in the order of their places, so that the first of them have the lowest.
     let elements = all.elements::<K>(primary, dtype);
-    let spec = request.spec(all.places.len(), request.sorted);
+    let count = all.places.len();
+    let spec = request.spec(count, request.sorted);
+    let places = TensorData::new(all.places, [count]).convert_dtype(request.index.into());
     let x = elements.into_dispatch();
     let (values, indices) = if dtype.is_float() {
-        <Dispatch as ListOps>::placed_float(x, all.places, spec)
+        <Dispatch as ListOps>::placed_float(x, places, spec)
     } else {
-        <Dispatch as ListOps>::placed_int(x, all.places, spec)
+        <Dispatch as ListOps>::placed_int(x, places, spec)
     };
     let best = Selected {
         values: Tensor::from_dispatch(values),
