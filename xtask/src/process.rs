@@ -28,9 +28,12 @@ pub fn cargo<I: IntoIterator<Item = S>, S: Into<OsString>>(arguments: I) -> Comm
     command
 }
 
-/// The repository's root.
+/// The repository's root: that of the checkout which cargo runs this for, as a target directory that several of them share may hold
+/// this program as built in another.
 pub fn root() -> PathBuf {
-    let manifest = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let manifest =
+        env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+    let manifest = PathBuf::from(manifest);
     manifest.parent().map(PathBuf::from).unwrap_or(manifest)
 }
 
