@@ -91,6 +91,9 @@ fn moved<K: Ordered>(list: Tensor<1, K>, device: &Device) -> Result<Tensor<1, K>
     let whole = Tensor::cat(vec![list, zeros], 0);
     let moved = whole.clone().to_device(device);
     (device.sync()).map_err(|error| ShardedError::failed(device, error))?;
+    // What waits for a device does not learn that nothing has come; who reads does.
+    let first = moved.clone().slice(0..1).try_into_data();
+    first.map_err(|error| ShardedError::failed(device, error))?;
     drop(whole);
     Ok(moved.slice(0..length))
 }
