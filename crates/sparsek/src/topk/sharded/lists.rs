@@ -170,9 +170,11 @@ fn positions_of(bytes: &[u8], dtype: IntDType) -> impl Iterator<Item = i64> {
 impl List {
     /// One behind the other.
     fn joined(lists: &[Self]) -> Self {
+        let values: Vec<&[u8]> = lists.iter().map(|list| &list.values[..]).collect();
+        let places: Vec<&[i64]> = lists.iter().map(|list| &list.places[..]).collect();
         Self {
-            values: (lists.iter().flat_map(|list| &list.values).copied()).collect(),
-            places: (lists.iter().flat_map(|list| &list.places).copied()).collect(),
+            values: values.concat(),
+            places: places.concat(),
         }
     }
 
