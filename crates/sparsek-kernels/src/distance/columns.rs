@@ -20,6 +20,31 @@ use crate::{
     topk::{launch::zero, select::plane_or_unit},
 };
 
+/// Most bytes of the counters of a tile, two of i32 for each column. The bound depends on the
+/// columns alone, so that parts of a matrix go the way of the whole.
+const MOST_BYTES: usize = 256 << 20;
+
+/// Whether tables with a place for each column would take most of the memory of a matrix, or of two.
+/// Columns with entries are numbered instead then.
+pub fn is_wide(cols: usize, entries: usize) -> bool {
+    cols > entries.saturating_mul(4).saturating_add(1 << 16)
+}
+
+/// Refuses more columns than a table with a place for each may have.
+pub(super) fn check_cols(routine: &'static str, cols: usize) -> Result<(), KernelError> {
+    let bytes = cols.saturating_mul(2 * size_of::<i32>());
+    match bytes > MOST_BYTES {
+        true => Err(KernelError::Routine {
+            routine,
+            reason: format!(
+                "{cols} columns, and it has a place for each of at most {}; merge has none",
+                MOST_BYTES / (2 * size_of::<i32>())
+            ),
+        }),
+        false => Ok(()),
+    }
+}
+
 /// Bytes of shared memory for the sums of a plane.
 pub(super) const TILE_BYTES: usize = 4 << 10;
 
@@ -54,6 +79,7 @@ pub(super) fn cut(
     dtype: ElemType,
     needs: &Needs,
 ) -> Result<[usize; 2], KernelError> {
+    check_cols("inverted", cols)?;
     let sums = if needs.other { 2 } else { 1 };
     let most = TILE_BYTES / dtype.size() / sums;
     // Tiles alike, so that the last one is not a small one.

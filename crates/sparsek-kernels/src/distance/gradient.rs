@@ -16,9 +16,14 @@ use crate::{
     launch::{allocate, argument, require_rounding},
 };
 
-/// The entries of a matrix by column: its transposed pattern.
+/// The entries of a matrix by column: its transposed pattern. Columns are numbered anew where most
+/// of them have no entry in either matrix ([`is_wide`](super::is_wide)).
 #[derive(Clone, Copy, Debug)]
 pub struct Turned<'a> {
+    /// Column of each entry of the other matrix, in this numbering, i32.
+    pub places: &'a Handle,
+    /// Columns in this numbering.
+    pub cols: usize,
     /// `cols + 1` offsets of i32.
     pub indptr: &'a Handle,
     /// Row of each entry, i32.
@@ -59,6 +64,11 @@ pub fn gradient(
     let int = i32::elem_type_native();
     let weights = allocate(client, "weights", pairs, dtype)?;
     let sums = allocate(client, "sums", x.rows, dtype)?;
+    // Angles change with rows divided by their norms, whose values these are.
+    let (x_values, y_values, values_dtype) = match slope {
+        Gradient::Angle => (&x_norms.values, &y_norms.values, dtype),
+        _ => (x.values, y.values, x.dtype),
+    };
     let elements = pairs.max(x.nnz).max(y.nnz).max(2 * x.rows.max(y.rows));
     let (grid, plane) = planes_for(client, x.rows, elements)?;
     // SAFETY: `argument` checks the lengths; offsets, columns, rows and entries are in range by the contracts of `Matrix` and
@@ -88,12 +98,12 @@ pub fn gradient(
             grid.dim,
             grid.address,
             argument(x.indptr, "indptr", int, x.rows + 1)?,
-            argument(x.indices, "indices", int, x.nnz)?,
-            argument(x.values, "values", x.dtype, x.nnz)?,
-            argument(turned.indptr, "indptr", int, x.cols + 1)?,
+            argument(turned.places, "indices", int, x.nnz)?,
+            argument(x_values, "values", values_dtype, x.nnz)?,
+            argument(turned.indptr, "indptr", int, turned.cols + 1)?,
             argument(turned.rows, "rows", int, y.nnz)?,
             argument(turned.entries, "entries", int, y.nnz)?,
-            argument(y.values, "values", x.dtype, y.nnz)?,
+            argument(y_values, "values", values_dtype, y.nnz)?,
             argument(&weights, "weights", dtype, pairs)?,
             argument(&sums, "sums", dtype, x.rows)?,
             argument(&output, "gradient", x.dtype, x.nnz)?,
@@ -101,7 +111,7 @@ pub fn gradient(
             y.rows,
             plane,
             slope,
-            [x.dtype, dtype],
+            [x.dtype, values_dtype, dtype],
         );
     }
     Ok(output)
@@ -149,13 +159,12 @@ fn weights_kernel<S: Float>(
         }
         if comptime!(slope == Gradient::Angle) {
             let x = x_norms[2 * row];
-            let y = y_norms[2 * other];
-            let there = x > zero && y > zero;
+            let there = x > zero && y_norms[2 * other] > zero;
             let x = select(there, x, S::new(1.0));
-            let y = select(there, y, S::new(1.0));
-            let cosine = S::new(1.0) - distances[at];
-            share = select(there, weight * cosine / x, zero);
-            weight = select(there, -weight / (x.sqrt() * y.sqrt()), zero);
+            // By the norm: its square may be out of range.
+            let by_norm = weight / x.sqrt() * x_norms[2 * row + 1];
+            share = select(there, by_norm * (S::new(1.0) - distances[at]), zero);
+            weight = select(there, -by_norm, zero);
         }
         weights[at] = weight;
         sum += share;
@@ -182,14 +191,14 @@ fn sign<S: Float>(a: S) -> S {
     clippy::too_many_arguments,
     reason = "two matrices and what is made of their distances"
 )]
-fn entries_kernel<E: Float, S: Float>(
+fn entries_kernel<E: Float, V: Float, S: Float>(
     indptr: &[i32],
     indices: &[i32],
-    values: &[E],
+    values: &[V],
     turned_indptr: &[i32],
     turned_rows: &[i32],
     turned_entries: &[i32],
-    others: &[E],
+    others: &[V],
     weights: &[S],
     sums: &[S],
     output: &mut [E],
@@ -197,7 +206,7 @@ fn entries_kernel<E: Float, S: Float>(
     across: usize,
     #[comptime] plane: u32,
     #[comptime] slope: Gradient,
-    #[define(E, S)] _dtypes: [ElemType; 2],
+    #[define(E, V, S)] _dtypes: [ElemType; 3],
 ) {
     let at = CUBE_POS * CUBE_DIM_Y as usize + UNIT_POS_Y as usize;
     if at >= output.len() {

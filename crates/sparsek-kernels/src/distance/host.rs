@@ -2,6 +2,7 @@
 //! of one laid dense, gone through by the entries of the other.
 
 mod columns;
+mod far;
 mod merge;
 mod tiles;
 
@@ -13,7 +14,8 @@ use super::{
     norms::BLOCK,
     numbers::Sums,
     parts::{WHOLE, part_bits},
-    semiring::{CANCELLED, HostSemiring, Needs, Real, host::max},
+    range::host::row_factor,
+    semiring::{CANCELLED, HostSemiring, Needs, Real, Rescale, host::max},
 };
 use columns::Columns;
 use merge::{Merged, merge};
@@ -60,6 +62,11 @@ impl<'a, S: Real> Ready<'a, S> {
         let mut values = matrix.values.to_vec();
         let norms = (0..matrix.rows()).map(|row| {
             let row = &mut values[matrix.entries(row)];
+            if needs.rescale == Some(Rescale::Rows) {
+                let sizes = row.iter().map(|a| a.abs());
+                let factor = row_factor(sizes.fold(S::new(0.0), max));
+                row.iter_mut().for_each(|a| *a = *a * factor);
+            }
             let norm = sum(row, |a| M::norm(a, p), |a, b| joined(needs, a, b));
             row.iter_mut().for_each(|a| *a = M::prepare(*a, norm));
             [norm, sum(row, M::second, |a, b| a + b)]
@@ -80,6 +87,12 @@ impl<'a, S: Real> Ready<'a, S> {
         let columns = self.matrix.indices[entries.clone()].iter().copied();
         columns.zip(self.values[entries].iter().copied())
     }
+}
+
+/// A number of columns: exact in f64, the nearest in f32.
+fn number<S: Real>(cols: usize) -> S {
+    let low = cols % (1 << 12);
+    S::new((cols - low) as f32) + S::new(low as f32)
 }
 
 /// Two norms, or two sums of [`HostSemiring::direct`], in one.
@@ -131,7 +144,7 @@ impl<'a, M: HostSemiring, S: Real> Two<'a, M, S> {
             y,
             second_x,
             second_y,
-            cols: S::new(self.y.matrix.cols as f32),
+            cols: number(self.y.matrix.cols),
             p: self.p,
         }
     }
@@ -144,7 +157,8 @@ impl<'a, M: HostSemiring, S: Real> Two<'a, M, S> {
             for (j, output) in (from..).zip(output) {
                 let merged = self.merge((i, &row), j, S::new(f32::INFINITY));
                 let sums = self.sums(i, j, merged.total, merged.other);
-                *output = M::finalise(M::core(sums), sums);
+                let core = M::core(sums);
+                *output = far::finalise::<M, S>(&row, (&self.y, j), core, sums, self.needs);
             }
             return;
         };
@@ -220,7 +234,7 @@ impl<'a, M: HostSemiring, S: Real> Two<'a, M, S> {
             if self.needs.direct && !kept {
                 core = self.merge((i, row), j, *output).direct;
             }
-            *output = M::finalise(core, sums);
+            *output = far::finalise::<M, S>(row, (&self.y, j), core, sums, self.needs);
         }
     }
 

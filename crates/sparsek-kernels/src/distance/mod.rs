@@ -20,6 +20,7 @@ mod own;
 mod pair;
 mod parts;
 mod product;
+mod range;
 mod ratio;
 mod select;
 mod semiring;
@@ -33,6 +34,7 @@ use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
 pub use self::{
     catalogue::{Distance, Each, Entry},
+    columns::is_wide,
     gradient::{Turned, Upstream, gradient},
     host::{HostMatrix, HostPair},
     memory::index_part,
@@ -43,7 +45,9 @@ pub use self::{
     product::{greatest, multiplies},
     ratio::quotient,
     select::{asks_for_values, choose},
-    semiring::{Dense, Gradient, HostSemiring, Inner, Needs, Real, Semiring, host as formulas},
+    semiring::{
+        Dense, Gradient, HostSemiring, Inner, Needs, Real, Rescale, Semiring, host as formulas,
+    },
     within::{STRETCH, Within},
 };
 use self::{columns::Columns, product::Packed};
@@ -197,7 +201,7 @@ impl Index {
                 Routine::Inverted
             }
             Some(Routine::Tiled) => {
-                tiled::check(client, &needs)?;
+                tiled::check(client, &needs, matrix)?;
                 Routine::Tiled
             }
             Some(Routine::Hybrid) => {

@@ -44,6 +44,38 @@ pub enum Inner {
     Ones,
 }
 
+/// How a distance is computed where squares, powers or sums of values leave the range of the dtype.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Rescale {
+    /// Each row is multiplied by a power of two first, on which the distance does not depend.
+    Rows,
+    /// A pair is evaluated again with both rows divided by their greatest magnitude, on which the
+    /// distance does not depend. It is where [`Semiring::scale`] is out of range.
+    Pair,
+    /// A pair is evaluated again by [`Semiring::direct`] of its differences divided by the
+    /// greatest of them. The distance grows with this power of the differences, and `direct` of
+    /// two values depends on their difference alone. It is where the core is out of range.
+    Differences(u32),
+    /// As `Differences(1)`, where only the upper end matters: a sum of differences.
+    Sum,
+}
+
+impl Rescale {
+    /// Whether pairs are evaluated again.
+    pub(super) const fn pairs(rescale: Option<Self>) -> bool {
+        matches!(rescale, Some(Self::Pair | Self::Differences(_) | Self::Sum))
+    }
+
+    /// The power of the differences that the distance grows with.
+    pub(super) const fn degree(rescale: Option<Self>) -> u32 {
+        match rescale {
+            Some(Self::Differences(degree)) => degree,
+            Some(Self::Sum) => 1,
+            _ => 0,
+        }
+    }
+}
+
 /// What a distance needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Needs {
@@ -82,6 +114,8 @@ pub struct Needs {
     pub gradient: Option<Gradient>,
     /// The nearer, the larger.
     pub largest: bool,
+    /// What is done about values whose squares, powers or sums are out of range; nothing.
+    pub rescale: Option<Rescale>,
 }
 
 impl Needs {
@@ -102,6 +136,7 @@ impl Needs {
         parameter: false,
         gradient: None,
         largest: false,
+        rescale: None,
     };
     /// Products that add up, and are zero where a value is.
     pub const SUMS: Self = Self {
@@ -141,6 +176,14 @@ impl Needs {
     /// The same of a distance that adds up in this way where a row is dense.
     pub const fn dense(self, dense: Option<Dense>) -> Self {
         Self { dense, ..self }
+    }
+
+    /// The same of a distance that is computed in this way where values are out of range.
+    pub const fn rescale(self, rescale: Rescale) -> Self {
+        Self {
+            rescale: Some(rescale),
+            ..self
+        }
     }
 
     /// The same of a distance whose total is an inner product.

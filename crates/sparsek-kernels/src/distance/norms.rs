@@ -2,7 +2,13 @@
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
-use super::{Matrix, Parameter, pair::joined, planes_for, semiring::Semiring};
+use super::{
+    Matrix, Parameter,
+    pair::joined,
+    planes_for,
+    range::{power, row_shift, shifted},
+    semiring::{Gradient, Rescale, Semiring},
+};
 use crate::{
     aggregate::accumulator,
     error::KernelError,
@@ -21,7 +27,8 @@ pub struct Prepared {
     pub indices: Handle,
     /// Prepared values, of [`Self::dtype`].
     pub values: Handle,
-    /// Norm and second norm of each row.
+    /// Norm and second norm of each row. Where rows are multiplied by a power of two and there is a
+    /// gradient, that one takes the place of the second norm.
     pub norms: Handle,
     /// The dtype that is computed in: f64, or f32.
     pub dtype: ElemType,
@@ -44,7 +51,8 @@ pub(super) fn prepare<M: Semiring>(
 ) -> Result<Prepared, KernelError> {
     let dtype = accumulator(client, matrix.dtype)?;
     let needs = M::NEEDS;
-    let written = needs.prepared || matrix.dtype != dtype;
+    let rows = needs.rescale == Some(Rescale::Rows);
+    let written = needs.prepared || rows || matrix.dtype != dtype;
     let int = i32::elem_type_native();
     let values = if written {
         allocate(client, "values", matrix.nnz, dtype)?
@@ -111,13 +119,27 @@ fn norms_kernel<M: Semiring, E: Float, S: Float>(
     let first = indptr[row] as usize + UNIT_POS_X as usize;
     let end = indptr[row + 1] as usize;
     let block = comptime!(BLOCK * plane as usize);
-    let mut norm = S::new(0.0);
+    let mut shift = 0i32;
     let mut entry = first;
+    if comptime!(M::NEEDS.rescale == Some(Rescale::Rows)) {
+        let mut greatest = S::new(0.0);
+        while entry < end {
+            greatest = max(greatest, S::cast_from(values[entry]).abs());
+            entry += plane as usize;
+        }
+        if comptime!(plane > 1) {
+            greatest = plane_max(greatest);
+        }
+        shift = row_shift::<S>(greatest);
+    }
+    let mut norm = S::new(0.0);
+    entry = first;
     while entry < end {
         let stop = min(entry + block, end);
         let mut part = S::new(0.0);
         while entry < stop {
-            part = joined::<M, S>(part, M::norm::<S>(S::cast_from(values[entry]), p));
+            let value = scaled::<M, S>(S::cast_from(values[entry]), shift);
+            part = joined::<M, S>(part, M::norm::<S>(value, p));
             entry += plane as usize;
         }
         norm = joined::<M, S>(norm, part);
@@ -135,7 +157,8 @@ fn norms_kernel<M: Semiring, E: Float, S: Float>(
         let stop = min(entry + block, end);
         let mut part = S::new(0.0);
         while entry < stop {
-            let value = M::prepare::<S>(S::cast_from(values[entry]), norm);
+            let value = scaled::<M, S>(S::cast_from(values[entry]), shift);
+            let value = M::prepare::<S>(value, norm);
             part += M::second::<S>(value);
             if comptime!(written) {
                 prepared[entry] = value;
@@ -149,6 +172,25 @@ fn norms_kernel<M: Semiring, E: Float, S: Float>(
     }
     if UNIT_POS_X == 0 {
         norms[2 * row] = norm;
-        norms[2 * row + 1] = second;
+        if comptime!(keeps_factor(M::NEEDS.rescale, M::NEEDS.gradient)) {
+            norms[2 * row + 1] = power::<S>(shift);
+        } else {
+            norms[2 * row + 1] = second;
+        }
+    }
+}
+
+/// Whether a row's power of two takes the place of its second norm.
+const fn keeps_factor(rescale: Option<Rescale>, gradient: Option<Gradient>) -> bool {
+    matches!(rescale, Some(Rescale::Rows)) && gradient.is_some()
+}
+
+/// A value of a row with this power of two.
+#[cube]
+fn scaled<M: Semiring, S: Float>(value: S, shift: i32) -> S {
+    if comptime!(M::NEEDS.rescale == Some(Rescale::Rows)) {
+        shifted::<S>(value, shift)
+    } else {
+        value
     }
 }

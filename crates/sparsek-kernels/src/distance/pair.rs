@@ -14,7 +14,8 @@ use super::{
     Parameter,
     numbers::Sums,
     parts::part_bits,
-    semiring::{CANCELLED, Semiring},
+    range::{BLOCK, huge, power, row_shift, shifted, tiny},
+    semiring::{CANCELLED, Rescale, Semiring},
 };
 
 /// No column.
@@ -163,7 +164,113 @@ impl<'a, S: Float> Two<'a, S> {
                 core = self.merge::<M>(i, j, total).direct;
             }
         }
-        M::finalise::<S>(core, sums)
+        self.finalise::<M>(i, j, core, sums)
+    }
+
+    /// The distance of rows `i` and `j` from its core, evaluated again where sums were out of
+    /// range.
+    fn finalise<M: Semiring>(&self, i: usize, j: usize, core: S, sums: Sums<S>) -> S {
+        let mut distance = M::finalise::<S>(core, sums);
+        if comptime!(Rescale::pairs(M::NEEDS.rescale)) {
+            let mut sound = sound::<M, S>(core, sums);
+            if comptime!(self.own) {
+                if i == j {
+                    sound = true;
+                }
+            }
+            if !sound {
+                distance = self.rescaled::<M>(i, j, sums);
+            }
+        }
+        distance
+    }
+
+    /// The distance of rows `i` and `j` by differences, or elements, divided by the greatest of
+    /// them: by a power of two first, since quotients by very large and small numbers are not
+    /// exact everywhere.
+    fn rescaled<M: Semiring>(&self, i: usize, j: usize, sums: Sums<S>) -> S {
+        let greatest = self.far::<M>(i, j, 0i32, S::new(1.0), true).core;
+        let mut distance = greatest;
+        if greatest > S::new(0.0) && greatest < S::new(f32::INFINITY) {
+            let shift = row_shift::<S>(greatest);
+            let rest = shifted::<S>(greatest, shift);
+            let far = self.far::<M>(i, j, shift, rest, false);
+            let within = Sums::<S> {
+                total: sums.total,
+                other: far.other,
+                x: far.x,
+                y: far.y,
+                second_x: sums.second_x,
+                second_y: sums.second_y,
+                cols: sums.cols,
+                p: sums.p,
+            };
+            distance = M::finalise::<S>(far.core, within);
+            if comptime!(Rescale::degree(M::NEEDS.rescale) > 0) {
+                distance = distance * rest * power::<S>(-shift);
+            }
+            if comptime!(Rescale::degree(M::NEEDS.rescale) > 1) {
+                distance = distance * rest * power::<S>(-shift);
+            }
+        } else {
+            if comptime!(Rescale::degree(M::NEEDS.rescale) == 0) {
+                distance = M::finalise::<S>(greatest, sums);
+            }
+        }
+        distance
+    }
+
+    /// Merges both rows: finds the greatest difference or element, or adds those, multiplied by
+    /// 2^shift and divided by the rest.
+    fn far<M: Semiring>(
+        &self,
+        i: usize,
+        j: usize,
+        shift: i32,
+        rest: S,
+        #[comptime] greatest: bool,
+    ) -> Far<S> {
+        let mut a = self.x.indptr[i];
+        let a_end = self.x.indptr[i + 1];
+        let mut b = self.y.indptr[j];
+        let b_end = self.y.indptr[j + 1];
+        let mut before = Far::<S>::none();
+        let mut part = Far::<S>::none();
+        let mut count = 0u32;
+        while a < a_end || b < b_end {
+            let mut column_a = NONE.runtime();
+            if a < a_end {
+                column_a = self.x.indices[a as usize];
+            }
+            let mut column_b = NONE.runtime();
+            if b < b_end {
+                column_b = self.y.indices[b as usize];
+            }
+            let mut value_a = S::new(0.0);
+            let mut value_b = S::new(0.0);
+            let in_a = column_a <= column_b;
+            let in_b = column_b <= column_a;
+            if in_a {
+                value_a = self.x.values[a as usize];
+                a += 1;
+            }
+            if in_b {
+                value_b = self.y.values[b as usize];
+                b += 1;
+            }
+            if comptime!(greatest) {
+                part.reach::<M>(value_a, value_b);
+            } else {
+                part.meet::<M>(value_a, value_b, shift, rest, self.p);
+                count += 1;
+                if count == BLOCK {
+                    before.take(&mut part);
+                    count = 0u32;
+                }
+            }
+        }
+        before.take(&mut part);
+        before
     }
 
     /// The same where it is kept, without a branch; else any number.
@@ -178,6 +285,13 @@ impl<'a, S: Float> Two<'a, S> {
                 kept_core = select(i == j, true, kept_core);
             }
         }
+        if comptime!(Rescale::pairs(M::NEEDS.rescale)) {
+            let mut sound = sound::<M, S>(core, sums);
+            if comptime!(self.own) {
+                sound = select(i == j, true, sound);
+            }
+            kept_core = select(sound, kept_core, false);
+        }
         Draft::<S> {
             distance: M::finalise::<S>(core, sums),
             kept: kept_core,
@@ -186,7 +300,8 @@ impl<'a, S: Float> Two<'a, S> {
 
     /// The distance of rows `i` and `j`, given its core.
     pub fn close<M: Semiring>(&self, i: usize, j: usize, core: S, other: S) -> S {
-        M::finalise::<S>(core, self.sums::<M>(i, j, S::new(0.0), other))
+        let sums = self.sums::<M>(i, j, S::new(0.0), other);
+        self.finalise::<M>(i, j, core, sums)
     }
 
     /// The distance of rows `i` and `j`.
@@ -197,7 +312,7 @@ impl<'a, S: Float> Two<'a, S> {
         if comptime!(M::NEEDS.direct) {
             core = merged.direct;
         }
-        M::finalise::<S>(core, sums)
+        self.finalise::<M>(i, j, core, sums)
     }
 
     /// Columns of the parts of the sums of a row of the left matrix, as a power of two.
@@ -282,6 +397,22 @@ fn kept<M: Semiring, S: Float>(core: S, sums: Sums<S>) -> bool {
     core >= S::new(CANCELLED) * M::scale::<S>(sums)
 }
 
+/// Whether sums were in the range of the dtype, so that they are what they should be. Not where
+/// they are no numbers.
+#[cube]
+fn sound<M: Semiring, S: Float>(core: S, sums: Sums<S>) -> bool {
+    let size = if comptime!(M::NEEDS.rescale == Some(Rescale::Pair)) {
+        M::scale::<S>(sums)
+    } else {
+        core
+    };
+    let mut sound = size <= huge::<S>();
+    if comptime!(M::NEEDS.rescale != Some(Rescale::Sum)) {
+        sound = select(size >= tiny::<S>(), sound, false);
+    }
+    sound
+}
+
 /// Two norms, or two sums of [`Semiring::direct`], in one.
 #[cube]
 pub(super) fn joined<M: Semiring, S: Float>(a: S, b: S) -> S {
@@ -289,6 +420,64 @@ pub(super) fn joined<M: Semiring, S: Float>(a: S, b: S) -> S {
         max(a, b)
     } else {
         a + b
+    }
+}
+
+/// Sums over the columns of two rows whose elements are divided by the greatest; or that one, as
+/// the core.
+#[derive(CubeType)]
+struct Far<S: Float> {
+    core: S,
+    x: S,
+    y: S,
+    other: S,
+}
+
+#[cube]
+impl<S: Float> Far<S> {
+    fn none() -> Far<S> {
+        Far::<S> {
+            core: S::new(0.0),
+            x: S::new(0.0),
+            y: S::new(0.0),
+            other: S::new(0.0),
+        }
+    }
+
+    /// Takes the difference of two elements, or these, for the greatest.
+    fn reach<M: Semiring>(&mut self, a: S, b: S) {
+        if comptime!(M::NEEDS.rescale == Some(Rescale::Pair)) {
+            self.core = max(self.core, max(a.abs(), b.abs()));
+        } else {
+            self.core = max(self.core, (a - b).abs());
+        }
+    }
+
+    /// Adds two elements, or their difference, divided by the greatest.
+    fn meet<M: Semiring>(&mut self, a: S, b: S, shift: i32, rest: S, p: S) {
+        if comptime!(M::NEEDS.rescale == Some(Rescale::Pair)) {
+            let a = shifted::<S>(a, shift) / rest;
+            let b = shifted::<S>(b, shift) / rest;
+            self.core += M::direct::<S>(a, b, p);
+            self.x += M::norm::<S>(a, p);
+            self.y += M::norm::<S>(b, p);
+            self.other += M::other::<S>(a, b);
+        } else {
+            let apart = shifted::<S>(a - b, shift) / rest;
+            self.core += M::direct::<S>(apart, S::new(0.0), p);
+        }
+    }
+
+    /// Adds the part that follows, and empties it.
+    fn take(&mut self, part: &mut Far<S>) {
+        self.core += part.core;
+        self.x += part.x;
+        self.y += part.y;
+        self.other += part.other;
+        part.core = S::new(0.0);
+        part.x = S::new(0.0);
+        part.y = S::new(0.0);
+        part.other = S::new(0.0);
     }
 }
 

@@ -61,7 +61,7 @@ pub fn choose(
         Some(Dense::Either) => DENSE_EITHER,
         None => f64::INFINITY,
     };
-    if density >= least && tiled::check(client, &needs).is_ok() {
+    if density >= least && tiled::check(client, &needs, matrix).is_ok() {
         Routine::Tiled
     } else if inverted::check(client, &needs, matrix).is_ok() {
         Routine::Inverted

@@ -10,7 +10,7 @@ use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub};
 
 use cubecl::{prelude::*, unexpanded};
 
-pub use super::needs::{Dense, Gradient, Inner, Needs};
+pub use super::needs::{Dense, Gradient, Inner, Needs, Rescale};
 use super::numbers::{Sums, SumsExpand};
 
 /// Whether the core has lost more to cancellation than is tolerable: it is this small beside what it is the difference of.

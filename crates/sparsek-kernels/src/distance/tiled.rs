@@ -10,7 +10,9 @@
 use cubecl::{prelude::*, server::Handle};
 
 use super::{
-    Job, join,
+    Job, Matrix,
+    columns::check_cols,
+    join,
     semiring::{Dense, Needs, Semiring},
     sweep::{self, Part, Sweep},
 };
@@ -28,13 +30,14 @@ pub(super) fn refused(reason: String) -> KernelError {
 }
 
 /// Whether it can run.
-pub(super) fn check(client: &Client, needs: &Needs) -> Result<(), KernelError> {
+pub(super) fn check(client: &Client, needs: &Needs, matrix: &Matrix) -> Result<(), KernelError> {
     if needs.dense.is_none() {
         return Err(refused("it does not add up entry by entry".into()));
     }
     if is_llvmpipe(client) {
         return Err(refused(NO_LAYOUTS.into()));
     }
+    check_cols("tiled", matrix.cols)?;
     sweep::check(client)
 }
 

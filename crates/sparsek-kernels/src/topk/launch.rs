@@ -18,7 +18,7 @@ use super::{
     },
     scatter::fill_zero,
     search::SearchParamsLaunch,
-    select::{cube_units, plane_size},
+    select::{cube_units, halvings, plane_size},
 };
 use crate::{
     error::KernelError,
@@ -147,7 +147,7 @@ impl Job<'_> {
     pub(super) fn params(&self) -> SearchParamsLaunch {
         let (max_iter, eps) = match self.options.method {
             Method::Exact => (0, 0.0),
-            Method::EarlyStop(max_iter) => (max_iter, 0.0),
+            Method::EarlyStop(max_iter) => (halvings(max_iter, self.input.dtype), 0.0),
             Method::Precision(eps) => (0, eps),
         };
         SearchParamsLaunch::new(self.options.k as u32, max_iter, eps)

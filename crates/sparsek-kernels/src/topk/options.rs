@@ -10,7 +10,8 @@ pub enum Method {
     /// is at most `eps` of its greater end wide.
     Precision(f32),
     /// RTop-K's Algorithm 2: `max_iter` halvings of the interval, then the first k elements at or
-    /// above its lower end.
+    /// above its lower end. Once no value lies between its ends the interval stays as it is, so any
+    /// greater number selects the same elements in the same time.
     EarlyStop(u32),
 }
 

@@ -300,13 +300,24 @@ pub(crate) fn is_llvmpipe(client: &Client) -> bool {
     client.properties().identity.name.contains("llvmpipe")
 }
 
+/// Halvings of [`Method::EarlyStop`] that a kernel carries out: at most as many as can change the
+/// interval.
+///
+/// A range of floats is below `2^(E + 2)` wide, and no normal ones are closer than `2^-(E + P)`,
+/// where `E` is the greatest exponent and `P` the number of digits behind the leading one: 279
+/// halvings for f32, 2100 for f64. The bounds leave room for midpoints that are rounded. Integers
+/// take as many as they have bits.
+pub(crate) fn halvings(max_iter: u32, dtype: ElemType) -> u32 {
+    max_iter.min(if dtype.size() == 8 { 2_200 } else { 320 })
+}
+
 /// The most passes over a row that a search may take.
 pub(crate) fn passes(method: Method, dtype: ElemType) -> usize {
     let wide = dtype.size() == 8;
     let exact = exact_passes(if wide { 64 } else { 32 });
     let found = match method {
         Method::Exact => 0,
-        Method::EarlyStop(max_iter) => max_iter as usize,
+        Method::EarlyStop(max_iter) => halvings(max_iter, dtype) as usize,
         // From the greatest float to the least normal one, then through its digits.
         Method::Precision(_) => {
             if wide {

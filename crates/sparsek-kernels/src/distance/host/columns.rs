@@ -1,37 +1,76 @@
 //! An inverted index of a matrix.
 
 use super::Ready;
-use crate::distance::semiring::Real;
+use crate::distance::{columns::is_wide, semiring::Real};
 
 /// The entries of each column.
 pub(super) struct Columns<S> {
-    starts: Vec<usize>,
+    slots: Slots,
+    starts: Vec<u32>,
     entries: Vec<(u32, S)>,
     /// Where each entry of the matrix went.
     places: Vec<u32>,
 }
 
+/// Where the offsets of a column are.
+enum Slots {
+    /// Each column has its own.
+    Every,
+    /// Only columns with entries have some; these are they, ascending.
+    Occupied(Vec<u32>),
+}
+
+impl Slots {
+    fn new<S: Real>(ready: &Ready<S>) -> Self {
+        if !is_wide(ready.matrix.cols, ready.values.len()) {
+            return Self::Every;
+        }
+        let mut occupied = ready.matrix.indices.to_vec();
+        occupied.sort_unstable();
+        occupied.dedup();
+        Self::Occupied(occupied)
+    }
+
+    fn count(&self, cols: usize) -> usize {
+        match self {
+            Self::Every => cols,
+            Self::Occupied(columns) => columns.len(),
+        }
+    }
+
+    fn of(&self, column: u32) -> Option<usize> {
+        match self {
+            Self::Every => Some(column as usize),
+            Self::Occupied(columns) => columns.binary_search(&column).ok(),
+        }
+    }
+}
+
 impl<S: Real> Columns<S> {
     pub(super) fn new(ready: &Ready<S>) -> Self {
-        let mut starts = vec![0; ready.matrix.cols + 1];
+        let slots = Slots::new(ready);
+        let count = slots.count(ready.matrix.cols);
+        let mut starts = vec![0; count + 1];
+        let of = |column| slots.of(column).expect("a column with an entry");
         for &column in ready.matrix.indices {
-            starts[column as usize + 1] += 1;
+            starts[of(column) + 1] += 1;
         }
-        for column in 0..ready.matrix.cols {
-            starts[column + 1] += starts[column];
+        for slot in 0..count {
+            starts[slot + 1] += starts[slot];
         }
         let mut next = starts.clone();
         let mut entries = vec![(0, S::new(0.0)); ready.values.len()];
         let mut places = Vec::with_capacity(entries.len());
         for row in 0..ready.matrix.rows() {
             for (column, value) in ready.row(row) {
-                let slot = &mut next[column as usize];
-                entries[*slot] = (row as u32, value);
-                places.push(*slot as u32);
-                *slot += 1;
+                let place = &mut next[of(column)];
+                entries[*place as usize] = (row as u32, value);
+                places.push(*place);
+                *place += 1;
             }
         }
         Self {
+            slots,
             starts,
             entries,
             places,
@@ -40,8 +79,35 @@ impl<S: Real> Columns<S> {
 
     /// All of a column, or those from an entry of the matrix on.
     pub(super) fn column(&self, column: u32, from: Option<usize>) -> &[(u32, S)] {
-        let column = column as usize;
-        let start = from.map_or(self.starts[column], |entry| self.places[entry] as usize);
-        &self.entries[start..self.starts[column + 1]]
+        let Some(slot) = self.slots.of(column) else {
+            return &[];
+        };
+        let start = from.map_or(self.starts[slot], |entry| self.places[entry]);
+        &self.entries[start as usize..self.starts[slot + 1] as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::distance::{HostMatrix, Needs, metrics::Dot};
+
+    #[test]
+    fn columns_without_entries_take_no_memory() {
+        let cols = (1 << 31) - 4096;
+        let matrix = HostMatrix {
+            indptr: &[0, 2, 4],
+            indices: &[7, cols as u32 - 1, 0, 7],
+            values: &[1.0, 2.0, 3.0, 4.0f32],
+            cols,
+        };
+        let ready = Ready::new::<Dot>(matrix, 0.0, Needs::SUMS);
+        let columns = Columns::new(&ready);
+        assert_eq!(columns.starts.len(), 4);
+        assert_eq!(columns.column(0, None), [(1, 3.0)]);
+        assert_eq!(columns.column(7, None), [(0, 1.0), (1, 4.0)]);
+        assert_eq!(columns.column(7, Some(3)), [(1, 4.0)]);
+        assert_eq!(columns.column(cols as u32 - 1, None), [(0, 2.0)]);
+        assert_eq!(columns.column(8, None), []);
     }
 }

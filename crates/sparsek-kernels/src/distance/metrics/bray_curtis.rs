@@ -3,7 +3,7 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::{Needs, Semiring, Sums},
+    distance::{Needs, Rescale, Semiring, Sums},
     semiring,
 };
 
@@ -13,18 +13,24 @@ pub struct BrayCurtis;
 semiring! {
     #[cube]
     impl Semiring for BrayCurtis {
-        const NEEDS: Needs = Needs { other: true, ..Needs::UNION.dense(None).symmetric() };
+        const NEEDS: Needs = Needs {
+            other: true,
+            ..Needs::UNION
+                .dense(None)
+                .symmetric()
+                .rescale(Rescale::Pair)
+        };
 
         fn norm<S: Float>(a: S, _p: S) -> S {
             a.abs()
         }
 
         fn product<S: Float>(a: S, b: S, _p: S) -> S {
-            (a - b).abs() - a.abs() - b.abs()
+            (a - b).abs() - (a.abs() + b.abs())
         }
 
         fn other<S: Float>(a: S, b: S) -> S {
-            (a + b).abs() - a.abs() - b.abs()
+            (a + b).abs() - (a.abs() + b.abs())
         }
 
         fn core<S: Float>(sums: Sums<S>) -> S {

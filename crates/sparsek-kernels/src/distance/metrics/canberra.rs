@@ -7,6 +7,11 @@ use crate::{
     semiring,
 };
 
+/// 2^120: shader compilers divide by numbers above 2^126 as if they were infinite.
+const MOST: f32 = 1.329_228e36;
+/// 2^-10.
+const PART: f32 = 1.0 / 1024.0;
+
 /// The distance.
 pub struct Canberra;
 
@@ -21,6 +26,10 @@ semiring! {
 
         fn product<S: Float>(a: S, b: S, _p: S) -> S {
             let lone = a == S::new(0.0) || b == S::new(0.0);
+            let whole = max(a.abs(), b.abs()) < S::new(MOST);
+            let size = select(whole, S::new(1.0), S::new(PART));
+            let a = a * size;
+            let b = b * size;
             let share = quotient::<S>((a - b).abs(), a.abs() + b.abs());
             select(lone, S::new(0.0), share - S::new(2.0))
         }
@@ -34,6 +43,10 @@ semiring! {
         }
 
         fn direct<S: Float>(a: S, b: S, _p: S) -> S {
+            let whole = max(a.abs(), b.abs()) < S::new(MOST);
+            let part = select(whole, S::new(1.0), S::new(PART));
+            let a = a * part;
+            let b = b * part;
             let size = a.abs() + b.abs();
             (a - b).abs() / select(size == S::new(0.0), S::new(1.0), size)
         }

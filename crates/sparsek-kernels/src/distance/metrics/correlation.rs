@@ -4,7 +4,7 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::{Inner, Needs, Semiring, Sums},
+    distance::{Inner, Needs, Rescale, Semiring, Sums},
     semiring,
 };
 
@@ -14,7 +14,7 @@ pub struct Correlation;
 semiring! {
     #[cube]
     impl Semiring for Correlation {
-        const NEEDS: Needs = Needs::NORMS.symmetric().inner(Inner::Values);
+        const NEEDS: Needs = Needs::NORMS.symmetric().inner(Inner::Values).rescale(Rescale::Rows);
 
         fn norm<S: Float>(a: S, _p: S) -> S {
             a
@@ -31,10 +31,13 @@ semiring! {
             S::new(1.0) - covariance / (x.sqrt() * y.sqrt())
         }
 
-        fn finalise<S: Float>(core: S, _sums: Sums<S>) -> S {
+        fn finalise<S: Float>(core: S, sums: Sums<S>) -> S {
             // Comparisons that leave NaN as it is.
             let floor = select(core < S::new(0.0), S::new(0.0), core);
-            select(floor > S::new(2.0), S::new(2.0), floor)
+            let within = select(floor > S::new(2.0), S::new(2.0), floor);
+            let zero = sums.second_x == S::new(0.0) || sums.second_y == S::new(0.0);
+            // The root of a negative number, as some shader compilers take 0 / 0 for a number.
+            within + select(zero, S::new(-1.0), S::new(0.0)).sqrt()
         }
     }
 }

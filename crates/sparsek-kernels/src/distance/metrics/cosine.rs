@@ -4,7 +4,7 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::{Gradient, Inner, Needs, Semiring, Sums},
+    distance::{Gradient, Inner, Needs, Rescale, Semiring, Sums},
     semiring,
 };
 
@@ -14,14 +14,21 @@ pub struct Cosine;
 semiring! {
     #[cube]
     impl Semiring for Cosine {
-        const NEEDS: Needs = Needs { gradient: Some(Gradient::Angle), prepared: true, ..Needs::DIRECT.symmetric().inner(Inner::Quotients) };
+        const NEEDS: Needs = Needs {
+            gradient: Some(Gradient::Angle),
+            prepared: true,
+            ..Needs::DIRECT
+                .symmetric()
+                .inner(Inner::Quotients)
+                .rescale(Rescale::Rows)
+        };
 
         fn norm<S: Float>(a: S, _p: S) -> S {
             a * a
         }
 
         fn prepare<S: Float>(a: S, norm: S) -> S {
-            a / norm.sqrt()
+            a / select(norm == S::new(0.0), S::new(1.0), norm.sqrt())
         }
 
         fn core<S: Float>(sums: Sums<S>) -> S {

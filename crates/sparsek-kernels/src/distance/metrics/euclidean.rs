@@ -3,7 +3,7 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::{Gradient, Inner, Needs, Semiring, Sums},
+    distance::{Gradient, Inner, Needs, Rescale, Semiring, Sums},
     semiring,
 };
 
@@ -13,7 +13,13 @@ pub struct Euclidean;
 semiring! {
     #[cube]
     impl Semiring for Euclidean {
-        const NEEDS: Needs = Needs { gradient: Some(Gradient::Root), ..Needs::DIRECT.symmetric().inner(Inner::Values) };
+        const NEEDS: Needs = Needs {
+            gradient: Some(Gradient::Root),
+            ..Needs::DIRECT
+                .symmetric()
+                .inner(Inner::Values)
+                .rescale(Rescale::Differences(1))
+        };
 
         fn norm<S: Float>(a: S, _p: S) -> S {
             a * a

@@ -4,7 +4,7 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::{Needs, Semiring, Sums},
+    distance::{Needs, Rescale, Semiring, Sums},
     semiring,
 };
 
@@ -14,7 +14,12 @@ pub struct Hellinger;
 semiring! {
     #[cube]
     impl Semiring for Hellinger {
-        const NEEDS: Needs = Needs { prepared: true, ..Needs::DIRECT.symmetric() };
+        const NEEDS: Needs = Needs {
+            prepared: true,
+            ..Needs::DIRECT
+                .symmetric()
+                .rescale(Rescale::Rows)
+        };
 
         fn norm<S: Float>(a: S, _p: S) -> S {
             a

@@ -4,9 +4,12 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::{Needs, Semiring, Sums},
+    distance::{Needs, Rescale, Semiring, Sums},
     semiring,
 };
+
+/// 2^-100.
+const LEAST: f32 = 7.888_609e-31;
 
 /// The distance.
 pub struct JensenShannon;
@@ -14,7 +17,14 @@ pub struct JensenShannon;
 semiring! {
     #[cube]
     impl Semiring for JensenShannon {
-        const NEEDS: Needs = Needs { prepared: true, logarithms: true, ..Needs::UNION.dense(None).symmetric() };
+        const NEEDS: Needs = Needs {
+            prepared: true,
+            logarithms: true,
+            ..Needs::UNION
+                .dense(None)
+                .symmetric()
+                .rescale(Rescale::Rows)
+        };
 
         fn norm<S: Float>(a: S, _p: S) -> S {
             a
@@ -29,7 +39,8 @@ semiring! {
         }
 
         fn product<S: Float>(a: S, b: S, _p: S) -> S {
-            let lone = a <= S::new(0.0) || b <= S::new(0.0);
+            // Less does not count, and quotients would be out of range.
+            let lone = a <= S::new(LEAST) || b <= S::new(LEAST);
             let both = select(lone, S::new(1.0), a + b);
             // In order, so that rounding is the same both ways.
             let high = max(a, b);
@@ -52,11 +63,22 @@ semiring! {
             let both = a + b;
             let high = max(a, b);
             let low = min(a, b);
-            let apart = (high - low) / select(both == S::new(0.0), S::new(1.0), both);
+            let whole = select(both == S::new(0.0), S::new(1.0), both);
+            let apart = (high - low) / whole;
+            // With t apart: (1 + t) ln(1 + t) + (1 − t) ln(1 − t) = Σ t^(2n) / (n (2n − 1)).
+            let square = apart * apart;
+            let one = S::new(1.0);
+            let tail = one / S::new(45.0) + square * (one / S::new(66.0) + square / S::new(91.0));
+            let tail = one / S::new(15.0) + square * (one / S::new(28.0) + square * tail);
+            let series = square * (one + square * (one / S::new(6.0) + square * tail));
             // 0 ln 0 is 0.
             let first = high * select(high == S::new(0.0), S::new(0.0), apart).log1p();
             let last = low * select(low == S::new(0.0), S::new(0.0), -apart).log1p();
-            first + last
+            // Where 1 − apart has no digits left.
+            let share = low / whole;
+            let share = select(share == S::new(0.0), S::new(1.0), share);
+            let last = select(apart > S::new(0.5), low * (S::new(2.0) * share).ln(), last);
+            select(apart < S::new(0.125), S::new(0.5) * both * series, first + last)
         }
 
         fn finalise<S: Float>(core: S, sums: Sums<S>) -> S {

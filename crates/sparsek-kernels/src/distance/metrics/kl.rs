@@ -8,13 +8,25 @@ use crate::{
     semiring,
 };
 
+/// 2^100 and 2^-100: quotients beyond them may be out of range.
+const FAR: f32 = 1.267_650_6e30;
+const NEAR: f32 = 7.888_609e-31;
+/// 2^120: shader compilers divide by numbers above 2^126 as if they were infinite.
+const MOST: f32 = 1.329_228e36;
+
 /// The distance.
 pub struct KullbackLeibler;
 
 semiring! {
     #[cube]
     impl Semiring for KullbackLeibler {
-        const NEEDS: Needs = Needs { other: true, covered: true, logarithms: true, ..Needs::NORMS.dense(Some(Dense::Left)) };
+        const NEEDS: Needs = Needs {
+            other: true,
+            covered: true,
+            logarithms: true,
+            ..Needs::NORMS
+                .dense(Some(Dense::Left))
+        };
 
         fn norm<S: Float>(a: S, _p: S) -> S {
             select(a == S::new(0.0), S::new(0.0), S::new(1.0))
@@ -31,8 +43,14 @@ semiring! {
 
         fn product<S: Float>(a: S, b: S, _p: S) -> S {
             let lone = a <= S::new(0.0) || b <= S::new(0.0);
-            let share = select(lone, S::new(1.0), a) / select(lone, S::new(1.0), b);
-            select(lone, S::new(0.0), a * share.ln())
+            let above = select(lone, S::new(1.0), a);
+            let below = select(lone, S::new(1.0), b);
+            let share = above / below;
+            let mut log = share.ln();
+            if share > S::new(FAR) || share < S::new(NEAR) || below > S::new(MOST) {
+                log = above.ln() - below.ln();
+            }
+            select(lone, S::new(0.0), a * log)
         }
 
         fn laid<S: Float>(b: S) -> S {

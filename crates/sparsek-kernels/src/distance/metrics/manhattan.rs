@@ -3,7 +3,7 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::{Gradient, Needs, Semiring, Sums},
+    distance::{Gradient, Needs, Rescale, Semiring, Sums},
     semiring,
 };
 
@@ -13,14 +13,19 @@ pub struct Manhattan;
 semiring! {
     #[cube]
     impl Semiring for Manhattan {
-        const NEEDS: Needs = Needs { gradient: Some(Gradient::Sign), ..Needs::UNION.symmetric() };
+        const NEEDS: Needs = Needs {
+            gradient: Some(Gradient::Sign),
+            ..Needs::UNION
+                .symmetric()
+                .rescale(Rescale::Sum)
+        };
 
         fn norm<S: Float>(a: S, _p: S) -> S {
             a.abs()
         }
 
         fn product<S: Float>(a: S, b: S, _p: S) -> S {
-            (a - b).abs() - a.abs() - b.abs()
+            (a - b).abs() - (a.abs() + b.abs())
         }
 
         fn core<S: Float>(sums: Sums<S>) -> S {

@@ -3,7 +3,7 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::{Dense, Needs, Semiring, Sums},
+    distance::{Dense, Needs, Rescale, Semiring, Sums},
     semiring,
 };
 
@@ -16,7 +16,14 @@ pub struct MinkowskiCubed;
 semiring! {
     #[cube]
     impl Semiring for MinkowskiCubed {
-        const NEEDS: Needs = Needs { logarithms: true, parameter: true, ..Needs::UNION.dense(Some(Dense::Halves)).symmetric() };
+        const NEEDS: Needs = Needs {
+            logarithms: true,
+            parameter: true,
+            ..Needs::UNION
+                .dense(Some(Dense::Halves))
+                .symmetric()
+                .rescale(Rescale::Differences(1))
+        };
 
         fn norm<S: Float>(a: S, _p: S) -> S {
             (a * a * a).abs()
@@ -24,7 +31,7 @@ semiring! {
 
         fn product<S: Float>(a: S, b: S, _p: S) -> S {
             let apart = (a - b).abs();
-            apart * apart * apart - (a * a * a).abs() - (b * b * b).abs()
+            apart * apart * apart - ((a * a * a).abs() + (b * b * b).abs())
         }
 
         fn core<S: Float>(sums: Sums<S>) -> S {
@@ -49,14 +56,21 @@ semiring! {
 semiring! {
     #[cube]
     impl Semiring for Minkowski {
-        const NEEDS: Needs = Needs { logarithms: true, parameter: true, ..Needs::UNION.dense(Some(Dense::Halves)).symmetric() };
+        const NEEDS: Needs = Needs {
+            logarithms: true,
+            parameter: true,
+            ..Needs::UNION
+                .dense(Some(Dense::Halves))
+                .symmetric()
+                .rescale(Rescale::Differences(1))
+        };
 
         fn norm<S: Float>(a: S, p: S) -> S {
             a.abs().powf(p)
         }
 
         fn product<S: Float>(a: S, b: S, p: S) -> S {
-            (a - b).abs().powf(p) - a.abs().powf(p) - b.abs().powf(p)
+            (a - b).abs().powf(p) - (a.abs().powf(p) + b.abs().powf(p))
         }
 
         fn core<S: Float>(sums: Sums<S>) -> S {

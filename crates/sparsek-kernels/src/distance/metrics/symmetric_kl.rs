@@ -8,13 +8,25 @@ use crate::{
     semiring,
 };
 
+/// 2^100: quotients above it may be out of range.
+const FAR: f32 = 1.267_650_6e30;
+/// 2^120: shader compilers divide by numbers above 2^126 as if they were infinite.
+const MOST: f32 = 1.329_228e36;
+
 /// The distance.
 pub struct SymmetricKl;
 
 semiring! {
     #[cube]
     impl Semiring for SymmetricKl {
-        const NEEDS: Needs = Needs { other: true, covered: true, logarithms: true, ..Needs::NORMS.dense(None).symmetric() };
+        const NEEDS: Needs = Needs {
+            other: true,
+            covered: true,
+            logarithms: true,
+            ..Needs::NORMS
+                .dense(None)
+                .symmetric()
+        };
 
         fn norm<S: Float>(a: S, _p: S) -> S {
             select(a == S::new(0.0), S::new(0.0), S::new(1.0))
@@ -34,8 +46,14 @@ semiring! {
             // In order, so that rounding is the same both ways.
             let high = max(a, b);
             let low = min(a, b);
-            let share = select(lone, S::new(1.0), high) / select(lone, S::new(1.0), low);
-            select(lone, S::new(0.0), (high - low) * share.ln())
+            let above = select(lone, S::new(1.0), high);
+            let below = select(lone, S::new(1.0), low);
+            let share = above / below;
+            let mut log = share.ln();
+            if share > S::new(FAR) || below > S::new(MOST) {
+                log = above.ln() - below.ln();
+            }
+            select(lone, S::new(0.0), (high - low) * log)
         }
 
         fn core<S: Float>(sums: Sums<S>) -> S {

@@ -28,7 +28,7 @@ semiring! {
         fn core<S: Float>(sums: Sums<S>) -> S {
             let only_x = sums.x - sums.total;
             let only_y = sums.y - sums.total;
-            let neither = sums.cols - sums.x - only_y;
+            let neither = sums.cols - (sums.x + only_y);
             let half = only_x * only_y;
             let whole = sums.total * neither + half;
             S::new(2.0) * half / select(half == S::new(0.0), S::new(1.0), whole)

@@ -1,0 +1,127 @@
+//! Evaluates two rows again whose sums left the range of the dtype: divides their differences, or
+//! their elements, by the greatest of them.
+
+use super::Ready;
+use crate::distance::{
+    numbers::Sums,
+    range::{
+        BLOCK,
+        host::{limits, row_factor},
+    },
+    semiring::{HostSemiring, Needs, Real, Rescale, host::max},
+};
+
+/// The entries of one row in ascending columns.
+type Row<'a, S> = &'a [(u32, S)];
+
+/// The elements of two rows in each column that one of them has.
+fn pairs<S: Real>(x: Row<S>, y: impl Iterator<Item = (u32, S)>) -> impl Iterator<Item = (S, S)> {
+    let zero = S::new(0.0);
+    let mut x = x.iter().copied().peekable();
+    let mut y = y.peekable();
+    std::iter::from_fn(move || {
+        let column = match (x.peek(), y.peek()) {
+            (Some(a), Some(b)) => a.0.min(b.0),
+            (Some(a), None) => a.0,
+            (None, Some(b)) => b.0,
+            (None, None) => return None,
+        };
+        let a = x.next_if(|entry| entry.0 == column);
+        let b = y.next_if(|entry| entry.0 == column);
+        let value = |entry: Option<(u32, S)>| entry.map_or(zero, |entry| entry.1);
+        Some((value(a), value(b)))
+    })
+}
+
+/// Whether sums were in range, so that they are what they should be. Not where they are NaN.
+fn sound<M: HostSemiring, S: Real>(rescale: Rescale, core: S, sums: Sums<S>) -> bool {
+    let [tiny, huge] = limits::<S>();
+    match rescale {
+        Rescale::Rows => true,
+        Rescale::Pair => (tiny..=huge).contains(&M::scale(sums)),
+        Rescale::Differences(_) => (tiny..=huge).contains(&core),
+        Rescale::Sum => core <= huge,
+    }
+}
+
+/// The distance of two rows from its core, evaluated again where sums were out of range.
+pub(super) fn finalise<M: HostSemiring, S: Real>(
+    x: Row<S>,
+    (y, j): (&Ready<S>, usize),
+    core: S,
+    sums: Sums<S>,
+    needs: Needs,
+) -> S {
+    match needs.rescale {
+        Some(rescale) if !sound::<M, S>(rescale, core, sums) => {
+            rescaled::<M, S>(x, (y, j), sums, rescale)
+        }
+        _ => M::finalise(core, sums),
+    }
+}
+
+fn rescaled<M: HostSemiring, S: Real>(
+    x: Row<S>,
+    (y, j): (&Ready<S>, usize),
+    sums: Sums<S>,
+    rescale: Rescale,
+) -> S {
+    let zero = S::new(0.0);
+    let pair = rescale == Rescale::Pair;
+    let size = |(a, b): (S, S)| match pair {
+        true => max(a.abs(), b.abs()),
+        false => (a - b).abs(),
+    };
+    let greatest = pairs(x, y.row(j)).map(size).fold(zero, max);
+    if !(greatest > zero && greatest < S::new(f32::INFINITY)) {
+        return match pair {
+            true => M::finalise(greatest, sums),
+            false => greatest,
+        };
+    }
+    let factor = row_factor(greatest);
+    let rest = greatest * factor;
+    // Core, norms and second sum, of a part of the columns and of those before it.
+    let mut before = [zero; 4];
+    let mut part = [zero; 4];
+    let add = |sums: &mut [S; 4], more: [S; 4]| {
+        for (sum, more) in sums.iter_mut().zip(more) {
+            *sum += more;
+        }
+    };
+    for (at, (a, b)) in pairs(x, y.row(j)).enumerate() {
+        let p = sums.p;
+        let more = match pair {
+            true => {
+                let (a, b) = (a * factor / rest, b * factor / rest);
+                [
+                    M::direct(a, b, p),
+                    M::norm(a, p),
+                    M::norm(b, p),
+                    M::other(a, b),
+                ]
+            }
+            false => [
+                M::direct((a - b) * factor / rest, zero, p),
+                zero,
+                zero,
+                zero,
+            ],
+        };
+        add(&mut part, more);
+        if (at + 1).is_multiple_of(BLOCK as usize) {
+            add(&mut before, std::mem::replace(&mut part, [zero; 4]));
+        }
+    }
+    add(&mut before, part);
+    let [core, x, y, other] = before;
+    let sums = Sums {
+        x,
+        y,
+        other,
+        ..sums
+    };
+    let distance = M::finalise(core, sums);
+    let degree = Rescale::degree(Some(rescale));
+    (0..degree).fold(distance, |distance, _| distance * rest / factor)
+}
