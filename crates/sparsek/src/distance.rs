@@ -6,20 +6,22 @@
 mod graphs;
 mod neighbors;
 
+use std::sync::Arc;
+
 use burn::{
     backend::Dispatch,
     tensor::{DType, Tensor},
 };
 pub use sparsek_kernels::distance::{
-    Distance, HostSemiring, Metric, Needs, ROUTINES, Real, Routine, Semiring, Sums, SumsExpand,
-    UnknownMetric, quotient,
+    Distance, HostSemiring, Metric, Needs, ROUTINES, Real, Rescale, Routine, Semiring, Sums,
+    SumsExpand, UnknownMetric, quotient,
 };
-use sparsek_kernels::distance::{Entry, asks_for_values};
+use sparsek_kernels::distance::{Entry, asks_for_values, is_wide};
 
 pub use self::neighbors::NearestNeighbors;
 use crate::{
     ops::{DistanceOps, DistanceSpec, Turned},
-    sparse::{Csr, CsrError, upload},
+    sparse::{Csr, CsrError, Pattern, upload},
 };
 
 /// Why distances were refused.
@@ -282,13 +284,23 @@ fn turned(x: &Csr, y: &Csr, spec: &DistanceSpec) -> Turned<Dispatch> {
     if spec.distance.needs().gradient.is_none() || !device.is_autodiff() {
         return Turned::Without;
     }
-    let turn = |matrix: &Csr| {
-        let (pattern, entries) = matrix.pattern().transpose();
+    let turn = |pattern: &Pattern| {
+        let (pattern, entries) = pattern.transpose();
         let columns = [pattern.indptr(), pattern.indices(), &entries];
         columns.map(|ids| upload(ids, &device).into_dispatch())
     };
-    let ([x_indptr, x_rows, x_entries], [y_indptr, y_rows, y_entries]) = (turn(x), turn(y));
+    let [(x_places, x), (y_places, y)] = match is_wide(x.cols(), x.nnz() + y.nnz()) {
+        true => renumbered([x.pattern(), y.pattern()]).map(|pattern| {
+            let places = upload(pattern.indices(), &device);
+            (places, Arc::new(pattern))
+        }),
+        false => [x, y].map(|matrix| (matrix.indices().clone(), matrix.pattern().clone())),
+    };
+    let [x_indptr, x_rows, x_entries] = turn(&x);
+    let [y_indptr, y_rows, y_entries] = turn(&y);
     Turned::Both {
+        x_places: x_places.into_dispatch(),
+        y_places: y_places.into_dispatch(),
         x_indptr,
         x_rows,
         x_entries,
@@ -296,6 +308,24 @@ fn turned(x: &Csr, y: &Csr, spec: &DistanceSpec) -> Turned<Dispatch> {
         y_rows,
         y_entries,
     }
+}
+
+/// Two patterns with those of their columns alone that have an entry in either.
+fn renumbered(patterns: [&Pattern; 2]) -> [Pattern; 2] {
+    let mut occupied: Vec<u32> = patterns.map(Pattern::indices).concat();
+    occupied.sort_unstable();
+    occupied.dedup();
+    patterns.map(|pattern| {
+        let columns = pattern.indices().iter();
+        let places = columns.map(|column| occupied.partition_point(|other| other < column) as u32);
+        Pattern::new(
+            pattern.rows(),
+            occupied.len(),
+            pattern.indptr().to_vec(),
+            places.collect(),
+        )
+        .expect("every column is occupied")
+    })
 }
 
 fn check(x: &Csr, y: &Csr) -> Result<(), DistanceError> {

@@ -5,6 +5,7 @@
 //!   values and indices, indices only, or the dense masked tensor.
 //! - [`dense`]: linear layers and layer normalisation of very many rows.
 //! - [`distance`]: distances between the rows of sparse matrices over any semiring, and nearest neighbours.
+//! - [`io`]: the memory limit that every loader keeps.
 //! - [`sparse`]: CSR matrices, from scipy's files, coordinates or dense tensors, and their products with dense tensors.
 //!
 //! The device decides the backend at run time. Features choose what is linked: `flex` (pure Rust),
@@ -14,8 +15,7 @@
 mod backends;
 pub mod dense;
 pub mod distance;
-#[doc(hidden)]
-pub mod npy;
+pub mod io;
 pub mod ops;
 pub mod sparse;
 pub mod topk;

@@ -52,7 +52,7 @@ impl fmt::Debug for DistanceSpec {
 }
 
 /// The entries of both matrices by column, which only gradients need: transposed patterns, and for each of their entries the one it
-/// came from.
+/// came from. Columns are those of the matrices, or numbered anew where few of them have entries.
 #[derive(ExtensionType, Clone, Debug)]
 #[extension_type(fusion: cfg(feature = "fusion"))]
 pub enum Turned<B: Backend> {
@@ -60,12 +60,16 @@ pub enum Turned<B: Backend> {
     Without,
     /// Of both.
     Both {
+        /// Column of each entry of `x` in this numbering.
+        x_places: IntTensor<B>,
         /// Offsets of the columns of `x`.
         x_indptr: IntTensor<B>,
         /// Row of each of its entries.
         x_rows: IntTensor<B>,
         /// Which entry it is.
         x_entries: IntTensor<B>,
+        /// Column of each entry of `y` in this numbering.
+        y_places: IntTensor<B>,
         /// Offsets of the columns of `y`.
         y_indptr: IntTensor<B>,
         /// Row of each of its entries.
@@ -243,7 +247,7 @@ pub trait WithinOps: Backend {
 )]
 pub trait DistanceGradientOps: Backend {
     /// The gradient of [`DistanceOps::pairwise`] with respect to the values of `x`, given that of the distances and these; the
-    /// pattern of `y` transposed, as in [`Turned`].
+    /// pattern of `y` transposed, and columns numbered, as in [`Turned`].
     #[fusion(dtype = x_values, shape = x_indices)]
     #[allow(
         clippy::too_many_arguments,

@@ -1,4 +1,4 @@
-//! CSR matrices from the files of scipy's `save_npz`.
+//! Matrices from the files of scipy's `save_npz`.
 
 use std::{
     fs::File,
@@ -6,25 +6,30 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use burn::tensor::{DType, Tensor, TensorCreationOptions, TensorData};
+use burn::tensor::{DType, Element, Tensor, TensorCreationOptions, TensorData};
 
 use super::{Csr, CsrError, Pattern, csr::check_dtype};
-use crate::npy::Npz;
+use crate::io::{
+    input, memory,
+    npy::Npz,
+    scipy::{Matrix, Value, Values},
+    text,
+};
 
-/// Why a file was not read as a CSR matrix. Each is one line that names the file.
+/// Why a file was not read as a matrix. Each is one line that names the file.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NpzError {
     /// The file cannot be opened.
-    #[error("{}: {source}", file.display())]
+    #[error("{}: {source}", shown(file))]
     Io {
         /// The file.
         file: PathBuf,
         /// What the system reports.
         source: io::Error,
     },
-    /// The file is truncated, or its arrays are not those of a CSR matrix.
-    #[error("{}: {reason}", file.display())]
+    /// The file is truncated, or its arrays are not those of a matrix.
+    #[error("{}: {reason}", shown(file))]
     Format {
         /// The file.
         file: PathBuf,
@@ -32,7 +37,7 @@ pub enum NpzError {
         reason: String,
     },
     /// The arrays do not fit together, or the device lacks the dtype.
-    #[error("{}: {source}", file.display())]
+    #[error("{}: {source}", shown(file))]
     Csr {
         /// The file.
         file: PathBuf,
@@ -42,20 +47,26 @@ pub enum NpzError {
 }
 
 impl Csr {
-    /// Loads a CSR matrix that `scipy.sparse.save_npz` wrote, compressed or not.
+    /// Loads a matrix that `scipy.sparse.save_npz` wrote, compressed or not.
     ///
-    /// Columns that are out of order are sorted, and values of one place added up, as [`Csr::from_unsorted`] does; explicit
-    /// zeros are kept. The values become what the options ask for, the device's default float dtype (f32) if nothing:
+    /// Formats csr, csc, coo and bsr become CSR; a file without the array `format`, as early
+    /// versions of scipy wrote, is csr, or coo where it has an array `row`. Columns that are out of
+    /// order are sorted and values of one place summed, as [`Csr::from_unsorted`] does; explicit
+    /// zeros are kept, those of blocks too. Indices and offsets are integers of any width; values
+    /// are bool, integers or floats of any width, in either byte order, rounded where the dtype
+    /// needs it. Capacity behind the last offset is ignored, as scipy does.
+    ///
+    /// Values get the dtype of the options, or the device's default float dtype (f32):
     /// `Csr::from_npz(path, &device)`, `Csr::from_npz(path, (&device, DType::F64))`.
     ///
-    /// Read are the arrays `format` (which must say `csr`), `shape`, `indptr`, `indices` (int32 or int64) and `data`:
-    /// float32, float64, bool, or integers, rounded where the dtype needs it.
+    /// Shapes are compared before values are read. Memory follows the rows and the entries of the
+    /// matrix, not its columns, and stays within [`memory::limit`].
     ///
     /// # Errors
     ///
-    /// [`NpzError`], naming the file and the array: missing or truncated, of another format such as `csc`, of a dtype not
-    /// listed, with ids out of range, offsets that fall, or sizes that do not agree. Declared sizes are checked against the
-    /// bytes there before anything is allocated.
+    /// [`NpzError`], naming the file and the array: not a regular file, missing or truncated, of
+    /// another format such as `dia`, of a dtype not listed, with ids out of range, offsets that
+    /// fall, sizes that do not agree, or more than memory may hold.
     pub fn from_npz(
         path: impl AsRef<Path>,
         options: impl Into<TensorCreationOptions>,
@@ -68,58 +79,40 @@ impl Csr {
             source,
         };
         check_dtype(dtype, &options.device).map_err(invalid)?;
-        let file = File::open(path).map_err(|source| NpzError::Io {
+        let (file, _) = input::open(path).map_err(|source| NpzError::Io {
             file: path.to_path_buf(),
             source,
         })?;
-        let arrays = Arrays::read(file, dtype).map_err(|reason| NpzError::Format {
+        let read = match dtype {
+            DType::F64 => read::<f64>(file),
+            _ => read::<f32>(file),
+        };
+        let (pattern, values) = read.map_err(|reason| NpzError::Format {
             file: path.to_path_buf(),
             reason,
         })?;
-        let [rows, cols] = arrays.shape;
-        let pattern = Pattern::new(rows, cols, arrays.indptr, arrays.indices);
-        let pattern = pattern.map_err(|error| invalid(error.into()))?;
-        let values = Tensor::from_data(arrays.data, (&options.device, dtype));
+        let values = Tensor::from_data(values, (&options.device, dtype));
         Self::from_unsorted(&pattern, values).map_err(invalid)
     }
 }
 
-/// What a file holds.
-struct Arrays {
-    shape: [usize; 2],
-    indptr: Vec<u32>,
-    indices: Vec<u32>,
-    data: TensorData,
+/// A path on one line, without control characters.
+fn shown(path: &Path) -> String {
+    text::clean(&path.display().to_string())
 }
 
-impl Arrays {
-    fn read(file: File, dtype: DType) -> Result<Self, String> {
-        let mut npz = Npz::new(file)?;
-        let format = npz.read("format", |array| array.into_text())?;
-        if format != "csr" {
-            return Err(format!(
-                "array format: the matrix is in {format:?}, not in \"csr\" (scipy's tocsr() converts it)"
-            ));
-        }
-        let shape = npz.read("shape", |array| array.into_u32())?;
-        let &[rows, cols] = shape.as_slice() else {
-            let found = shape.len();
-            return Err(format!("array shape: {found} numbers, a matrix has 2"));
-        };
-        let indptr = npz.read("indptr", |array| array.into_u32())?;
-        let indices = npz.read("indices", |array| array.into_u32())?;
-        let data = npz.read("data", |array| {
-            let shape = [array.shape().iter().product::<usize>()];
-            Ok(match dtype {
-                DType::F64 => TensorData::new(array.into_f64()?, shape),
-                _ => TensorData::new(array.into_f32()?, shape),
-            })
-        })?;
-        Ok(Self {
-            shape: [rows as usize, cols as usize],
-            indptr,
-            indices,
-            data,
-        })
-    }
+/// The pattern and the values of the matrix in a file.
+fn read<T: Value + Element>(file: File) -> Result<(Pattern, TensorData), String> {
+    let matrix = Matrix::<T>::read(&mut Npz::new(file)?, Values::Needed)?;
+    let values = matrix.values.unwrap_or_default();
+    // The pattern as it comes, sorted and as i32; for each entry a source; the values twice.
+    let entries = memory::product(&[values.len(), 5 * size_of::<u32>() + 2 * size_of::<T>()]);
+    let rows = memory::product(&[matrix.indptr.len(), 3 * size_of::<u32>()]);
+    let what = format_args!("a matrix of {} entries", values.len());
+    memory::check(what, entries + rows).map_err(|error| error.to_string())?;
+    let shape = [values.len()];
+    let [rows, cols] = matrix.shape;
+    let pattern = Pattern::new(rows, cols, matrix.indptr, matrix.indices);
+    let pattern = pattern.map_err(|error| error.to_string())?;
+    Ok((pattern, TensorData::new(values, shape)))
 }

@@ -7,6 +7,8 @@ use std::{
 
 use rayon::prelude::*;
 
+use crate::io::memory;
+
 /// Most entries of a pattern: offsets are `i32` on the devices, where units count beyond the last entry of a row.
 pub const MAX_ENTRIES: usize = sparsek_kernels::aggregate::MAX_ENTRIES;
 
@@ -209,8 +211,21 @@ impl Pattern {
     }
 
     /// The transposed pattern, and for each of its entries the entry of `self` it came from. Columns
-    /// of its rows ascend. O(rows + cols + entries), shared by threads where rows are long.
+    /// of its rows ascend. O(rows + cols + entries), shared by threads where rows are long; where
+    /// there are more columns than entries, O(cols + entries log(entries)).
+    ///
+    /// # Panics
+    ///
+    /// If the `cols + 1` offsets of the transposed rows need more than [`memory::limit`].
     pub fn transpose(&self) -> (Self, Vec<u32>) {
+        let offsets = memory::product(&[self.cols + 1, size_of::<u32>()]);
+        let what = format_args!("the transpose of a matrix of {} columns", self.cols);
+        if let Err(error) = memory::check(what, offsets) {
+            panic!("{error}");
+        }
+        if self.cols > self.nnz() {
+            return self.transpose_by_sorting();
+        }
         // Each thread takes a stretch of rows: how often it has a column, and then where the first of these goes.
         let mut stretches: Vec<(Range<usize>, Vec<u32>)> = self
             .stretches()
@@ -254,6 +269,31 @@ impl Pattern {
             indices: plain(indices),
         };
         (transposed, plain(entries))
+    }
+
+    /// [`Pattern::transpose`] without counters of the columns.
+    fn transpose_by_sorting(&self) -> (Self, Vec<u32>) {
+        // Entries of one column stay in the order of their rows.
+        let key = |&entry: &u32| (self.indices[entry as usize], entry);
+        let mut entries: Vec<u32> = (0..self.nnz() as u32).collect();
+        entries.par_sort_unstable_by_key(key);
+        let mut row_of = Vec::with_capacity(self.nnz());
+        for (row, ends) in self.indptr.windows(2).enumerate() {
+            row_of.resize(ends[1] as usize, row as u32);
+        }
+        let mut indptr = Vec::with_capacity(self.cols + 1);
+        for (at, &entry) in entries.iter().enumerate() {
+            // Columns up to that of the entry begin here, if they have not begun.
+            indptr.resize(self.indices[entry as usize] as usize + 1, at as u32);
+        }
+        indptr.resize(self.cols + 1, self.nnz() as u32);
+        let transposed = Self {
+            rows: self.cols,
+            cols: self.rows,
+            indptr,
+            indices: entries.iter().map(|&at| row_of[at as usize]).collect(),
+        };
+        (transposed, entries)
     }
 
     fn entries(&self, rows: &Range<usize>) -> Range<usize> {
@@ -312,10 +352,23 @@ mod tests {
                 .collect();
             assert_eq!(found, expected, "{threads} threads");
         }
+        let (turned, entries) = pattern.transpose();
+        assert_eq!(pattern.transpose_by_sorting(), (turned, entries));
         let empty = Pattern::new(2, 0, vec![0; 3], Vec::new()).unwrap();
         assert_eq!(
             empty.transpose().0,
             Pattern::new(0, 2, vec![0], Vec::new()).unwrap()
         );
+    }
+
+    #[test]
+    fn wide_patterns_are_transposed_by_their_entries() {
+        let wide = Pattern::new(2, 1_000_000, vec![0, 3, 5], vec![9, 7, 9, 999_999, 9]).unwrap();
+        let (transposed, entries) = wide.transpose();
+        assert_eq!((transposed.rows(), transposed.cols()), (1_000_000, 2));
+        assert_eq!(transposed.indices(), [0, 0, 0, 1, 1]);
+        assert_eq!(entries, [1, 0, 2, 4, 3]);
+        let offsets = [0, 7, 8, 9, 10, 999_999, 1_000_000].map(|at| transposed.indptr()[at]);
+        assert_eq!(offsets, [0, 0, 1, 1, 4, 4, 5]);
     }
 }

@@ -15,11 +15,11 @@ use crate::ops::{
     DistanceGradientOps, DistanceOps, DistanceSpec, NearestSpec, Turned, WithinOps, WithinSpec,
 };
 
-/// A matrix and its transposed pattern.
+/// A matrix and its transposed pattern, columns numbered as in [`Turned`].
 #[derive(Clone)]
 struct Matrix<B: Backend> {
     indptr: IntTensor<B>,
-    indices: IntTensor<B>,
+    places: IntTensor<B>,
     values: FloatTensor<B>,
     turned: [IntTensor<B>; 3],
 }
@@ -49,7 +49,7 @@ fn gradient<B: DistanceGradientOps>(
 ) -> FloatTensor<B> {
     let [indptr, rows, entries] = y.turned;
     B::pairwise_gradient(
-        x.indptr, x.indices, x.values, y.indptr, y.indices, y.values, indptr, rows, entries,
+        x.indptr, x.places, x.values, y.indptr, y.places, y.values, indptr, rows, entries,
         upstream, distances, spec,
     )
 }
@@ -106,10 +106,10 @@ impl<B: Backend + DistanceOps + DistanceGradientOps, C: CheckpointStrategy> Dist
         let (x, y) = (x_values.into_primitive(), y_values.into_primitive());
         let distances = B::pairwise(
             x_indptr.clone(),
-            x_indices.clone(),
+            x_indices,
             x.clone(),
             y_indptr.clone(),
-            y_indices.clone(),
+            y_indices,
             y.clone(),
             Turned::Without,
             spec,
@@ -119,6 +119,8 @@ impl<B: Backend + DistanceOps + DistanceGradientOps, C: CheckpointStrategy> Dist
             OpsKind::UnTracked(prep) => prep.finish(distances),
             OpsKind::Tracked(prep) => {
                 let Turned::Both {
+                    x_places,
+                    y_places,
                     x_indptr: x_columns,
                     x_rows,
                     x_entries,
@@ -134,13 +136,13 @@ impl<B: Backend + DistanceOps + DistanceGradientOps, C: CheckpointStrategy> Dist
                 let state = State {
                     x: Matrix {
                         indptr: x_indptr,
-                        indices: x_indices,
+                        places: x_places,
                         values: x,
                         turned: [x_columns, x_rows, x_entries],
                     },
                     y: Matrix {
                         indptr: y_indptr,
-                        indices: y_indices,
+                        places: y_places,
                         values: y,
                         turned: [y_columns, y_rows, y_entries],
                     },

@@ -396,6 +396,8 @@ impl DistanceGradientOps for CubeBackend {
         let [indptr, rows, entries] =
             [turned_indptr, turned_rows, turned_entries].map(into_contiguous);
         let turned = distance::Turned {
+            places: &x.indices.handle,
+            cols: indptr.shape()[0] - 1,
             indptr: &indptr.handle,
             rows: &rows.handle,
             entries: &entries.handle,

@@ -100,20 +100,16 @@ fn gradient<S: Computed>(
     spec: &DistanceSpec,
 ) -> Vec<S> {
     let slope = (spec.distance.needs().gradient).expect("only what has a gradient is tracked");
-    let [x, y] = [arrays::<S>(x, spec.cols), arrays::<S>(y, spec.cols)];
+    let [mut x, mut y] = [arrays::<S>(x, spec.cols), arrays::<S>(y, spec.cols)];
     let [columns, rows, entries] = [ids(&turned[0]), ids(&turned[1]), ids(&turned[2])];
     let (upstream, distances) = (S::values(upstream), S::values(distances));
     let across = y.indptr.len() - 1;
     let (zero, one) = (<S as Real>::new(0.0), <S as Real>::new(1.0));
-    let norms = |matrix: &Arrays<S>| -> Vec<S> {
-        let rows = matrix.indptr.windows(2);
-        let squares = rows.map(|row| {
-            let row = &matrix.values[row[0] as usize..row[1] as usize];
-            row.iter().fold(zero, |sum, &a| sum + a * a)
-        });
-        squares.collect()
+    let angle = slope == Gradient::Angle;
+    let (x_norms, y_norms) = match angle {
+        true => (norms(&mut x), norms(&mut y)),
+        false => (Vec::new(), Vec::new()),
     };
-    let (x_norms, y_norms) = (norms(&x), norms(&y));
     let sign = |a: S| match a {
         a if a > zero => one,
         a if a < zero => -one,
@@ -141,10 +137,11 @@ fn gradient<S: Computed>(
                     Gradient::Root if distances[at] > zero => {
                         (-(weight / distances[at]), weight / distances[at])
                     }
-                    Gradient::Angle if x_norms[i] > zero && y_norms[j] > zero => (
-                        -(weight / (x_norms[i].sqrt() * y_norms[j].sqrt())),
-                        weight * (one - distances[at]) / x_norms[i],
-                    ),
+                    // Of rows divided by their norms.
+                    Gradient::Angle if x_norms[i] > zero && y_norms[j] > zero => {
+                        let by_norm = weight / x_norms[i];
+                        (-by_norm, by_norm * (one - distances[at]))
+                    }
                     Gradient::Root | Gradient::Angle => (zero, zero),
                 };
                 own += share;
@@ -169,6 +166,28 @@ fn gradient<S: Computed>(
         }
     });
     output
+}
+
+/// Divides rows by their norms, and gives these; 0 for rows of zeros, which stay.
+fn norms<S: Computed>(matrix: &mut Arrays<S>) -> Vec<S> {
+    let (zero, one) = (<S as Real>::new(0.0), <S as Real>::new(1.0));
+    let rows = matrix.indptr.windows(2).map(|row| {
+        let row = &mut matrix.values[row[0] as usize..row[1] as usize];
+        let greatest = row.iter().map(|a| a.abs());
+        let greatest = greatest.fold(zero, |most, a| if a > most { a } else { most });
+        // Squares of other numbers might be out of range.
+        let divisor = if greatest > zero { greatest } else { one };
+        let squares = row.iter().fold(zero, |sum, &a| {
+            let a = a / divisor;
+            sum + a * a
+        });
+        let root = squares.sqrt();
+        if root > zero {
+            row.iter_mut().for_each(|a| *a = *a / divisor / root);
+        }
+        root * divisor
+    });
+    rows.collect()
 }
 
 fn ids(tensor: &FlexTensor) -> Vec<u32> {

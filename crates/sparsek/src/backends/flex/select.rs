@@ -141,16 +141,20 @@ impl<E: Key> Selector<E> {
 
     /// Algorithm 2: the lower end of the interval after `max_iter` halvings.
     fn early_stop(&self, spec: &TopkSpec, max_iter: u32) -> E::Bits {
-        let (mut low, mut high) = self.finite_range(spec);
+        let mut ends = self.finite_range(spec);
         for _ in 0..max_iter {
-            let middle = E::midpoint(low, high, spec.largest);
-            if self.count(middle) < spec.k {
-                high = middle;
-            } else {
-                low = middle;
+            let middle = E::midpoint(ends.0, ends.1, spec.largest);
+            let halved = match self.count(middle) < spec.k {
+                true => (ends.0, middle),
+                false => (middle, ends.1),
+            };
+            // Each halving depends on the ends alone: all further ones would leave them too.
+            if halved == ends {
+                break;
             }
+            ends = halved;
         }
-        low
+        ends.0
     }
 
     /// The first k keys at or above `low`; when there are fewer, all of them and the best others.
@@ -212,6 +216,63 @@ fn to_keys<E: Key>(row: &[E], largest: bool, keys: &mut [E::Bits]) {
     } else {
         for (key, value) in keys.iter_mut().zip(row) {
             *key = !value.key();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::IntDType;
+
+    use super::*;
+
+    /// The lower end after `max_iter` halvings.
+    fn low<E: Key>(row: &[E], largest: bool, max_iter: u32) -> E::Bits {
+        let spec = TopkSpec {
+            k: 2,
+            largest,
+            sorted: false,
+            method: Method::EarlyStop(max_iter),
+            index: IntDType::I32,
+        };
+        let mut selector = Selector::<E>::new();
+        selector.keys.resize(row.len(), E::Bits::LEAST);
+        to_keys(row, largest, &mut selector.keys);
+        selector.early_stop(&spec, max_iter)
+    }
+
+    /// That the halvings which the kernels carry out at most change nothing any more.
+    fn ends<E: Key>(row: &[E], halvings: u32) {
+        for largest in [true, false] {
+            let found = low(row, largest, halvings);
+            assert!(found == low(row, largest, u32::MAX));
+        }
+    }
+
+    #[test]
+    fn halving_ends_where_no_interval_shrinks() {
+        let magnitudes = |least: f64, greatest: f64| {
+            let steps = (0..60).map(move |step| {
+                let exponent = (greatest.log2() - least.log2()) * f64::from(step) / 59.0;
+                least * exponent.exp2() * (1.0 + f64::from(step) / 997.0)
+            });
+            steps.flat_map(|x| [x, -x]).chain([0.0])
+        };
+        let single = magnitudes(1e-45, 1e38).map(|x| x as f32);
+        for middle in single.chain([f32::MIN_POSITIVE, 1e-38]) {
+            for (low, high) in [(f32::MIN, f32::MAX), (-1.0, f32::MAX), (0.0, f32::MAX)] {
+                ends(&[high, low, middle], 320);
+                ends(&[low, f32::INFINITY, middle, f32::NEG_INFINITY], 320);
+            }
+        }
+        for middle in magnitudes(1e-300, 1e300).chain([f64::MIN_POSITIVE]) {
+            for (low, high) in [(f64::MIN, f64::MAX), (-1e-7, f64::MAX), (0.0, f64::MAX)] {
+                ends(&[high, low, middle], 2_200);
+            }
+        }
+        for middle in [i32::MIN, -1, 0, 1, 7, i32::MAX - 1] {
+            ends(&[i32::MAX, i32::MIN, middle], 320);
+            ends(&[i64::MAX, i64::MIN, middle.into()], 2_200);
         }
     }
 }

@@ -1,0 +1,255 @@
+//! The values of an array.
+
+use std::io::{ErrorKind, Read};
+
+use half::f16;
+
+use super::{Dtype, Header, header::read_exact};
+use crate::io::{memory, text::excerpt};
+
+/// Bytes that are converted at once; a multiple of the size of every number.
+const CHUNK: usize = 1 << 20;
+
+/// Most characters of a string that is read.
+const MAX_TEXT: usize = 64;
+
+/// Reads `$array`, numbers of any type, as `$to`, and hands each to `$then`.
+macro_rules! numbers {
+    ($array:expr, $to:ty, $then:expr) => {
+        numbers!($array, $to, $then, U16 u16, U32 u32, U64 u64, I8 i8, I16 i16, I32 i32, I64 i64,
+            F32 f32, F64 f64)
+    };
+    ($array:expr, $to:ty, $then:expr, $($dtype:ident $from:ty),*) => {
+        match $array.header.dtype {
+            Dtype::Bool => $array.read(|[b]: [u8; 1]| Ok($then(<$to>::from(u8::from(b != 0))))),
+            Dtype::U8 => $array.read(|[b]: [u8; 1]| Ok($then(<$to>::from(b)))),
+            Dtype::F16 => $array.read(|b| Ok($then(<$to>::from(f16::from_le_bytes(b))))),
+            $(Dtype::$dtype => $array.read(|b| Ok($then(<$from>::from_le_bytes(b) as $to))),)*
+            other => Err(format!("values of dtype {other}, numbers are needed")),
+        }
+    };
+}
+
+/// Reads `$array`, integers of any type, and hands each to `$then` as i128.
+macro_rules! integers {
+    ($array:expr, $then:expr, $($dtype:ident $from:ty),*) => {
+        match $array.header.dtype {
+            $(Dtype::$dtype => $array.read(|b| $then(<$from>::from_le_bytes(b).into())),)*
+            other => Err(format!(
+                "values of dtype {other}, integers are needed; numpy's .astype(\"int64\") makes them"
+            )),
+        }
+    };
+}
+
+/// An array whose header has been read and checked, and whose values follow in the reader.
+#[derive(Debug)]
+pub struct Npy<R> {
+    reader: R,
+    header: Header,
+    /// Values that are kept, the first ones.
+    keep: usize,
+}
+
+impl<R: Read> Npy<R> {
+    /// Reads the header of an array in `size` bytes, which must be exactly what it declares.
+    ///
+    /// # Errors
+    ///
+    /// As [`Header::read`].
+    pub fn open(mut reader: R, size: u64) -> Result<Self, String> {
+        let header = Header::read(&mut reader, size)?;
+        Ok(Self {
+            reader,
+            keep: header.len,
+            header,
+        })
+    }
+
+    /// What the header declares.
+    pub fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// The array's shape.
+    pub fn shape(&self) -> &[usize] {
+        &self.header.shape
+    }
+
+    /// Keeps the first `count` values of a vector, or all if there are fewer. The rest is read,
+    /// which verifies the checksum of a zip entry, and forgotten.
+    pub fn first(self, count: usize) -> Self {
+        let keep = self.keep.min(count);
+        Self { keep, ..self }
+    }
+
+    /// The values as 32-bit floats, row after row, from any type of number, rounded.
+    ///
+    /// # Errors
+    ///
+    /// One line: the file cannot be read to its end, the values are no numbers or exceed the limit
+    /// on memory, or an array of more than two dimensions is in Fortran order.
+    pub fn into_f32(self) -> Result<Vec<f32>, String> {
+        numbers!(self, f32, |x| x)
+    }
+
+    /// The values as 64-bit floats, row after row, from any type of number, rounded.
+    ///
+    /// # Errors
+    ///
+    /// As [`Npy::into_f32`].
+    pub fn into_f64(self) -> Result<Vec<f64>, String> {
+        numbers!(self, f64, |x| x)
+    }
+
+    /// Whether each value is another one than 0, as NaN is.
+    ///
+    /// # Errors
+    ///
+    /// As [`Npy::into_f32`].
+    pub fn into_nonzero(self) -> Result<Vec<bool>, String> {
+        numbers!(self, f64, |x| x != 0.0)
+    }
+
+    /// The values as indices or offsets: integers of any width in 0 ..= 2^32 - 1.
+    ///
+    /// # Errors
+    ///
+    /// As [`Npy::into_f32`], and for the first value out of range.
+    pub fn into_u32(self) -> Result<Vec<u32>, String> {
+        let narrow = |x: i128| {
+            u32::try_from(x).map_err(|_| format!("{x} is not an index; indices are 0 to 2^32 - 1"))
+        };
+        integers!(self, narrow, U8 u8, U16 u16, U32 u32, U64 u64, I8 i8, I16 i16, I32 i32, I64 i64)
+    }
+
+    /// The one string that the array holds.
+    ///
+    /// # Errors
+    ///
+    /// One line: the file cannot be read to its end, or there is no such string.
+    pub fn into_text(self) -> Result<String, String> {
+        let Header {
+            dtype,
+            big_endian,
+            len,
+            ..
+        } = self.header;
+        let text: String = match dtype {
+            Dtype::Bytes(1..=MAX_TEXT) if len == 1 => {
+                self.bytes()?.into_iter().map(char::from).collect()
+            }
+            Dtype::Unicode(1..=MAX_TEXT) if len == 1 => {
+                let bytes = self.bytes()?;
+                let character = |&bytes: &[u8; 4]| {
+                    char::from_u32(match big_endian {
+                        true => u32::from_be_bytes(bytes),
+                        false => u32::from_le_bytes(bytes),
+                    })
+                };
+                let text: Option<_> = bytes.as_chunks().0.iter().map(character).collect();
+                text.ok_or("a string that is not Unicode")?
+            }
+            _ => return Err(format!("{len} values of dtype {dtype}, one word is needed")),
+        };
+        Ok(text.trim_end_matches('\0').to_string())
+    }
+
+    /// The bytes of all values, where they are known to be few.
+    fn bytes(self) -> Result<Vec<u8>, String> {
+        let len = self.header.len * self.header.dtype.size().unwrap_or(0);
+        let header = Header {
+            dtype: Dtype::U8,
+            big_endian: false,
+            fortran: false,
+            shape: vec![len],
+            len,
+            start: self.header.start,
+        };
+        Npy {
+            header,
+            keep: len,
+            ..self
+        }
+        .read(|[b]| Ok(b))
+    }
+
+    fn read<const N: usize, T: Copy + Default>(
+        mut self,
+        convert: impl Fn([u8; N]) -> Result<T, String>,
+    ) -> Result<Vec<T>, String> {
+        let what = format_args!("an array of {} {} values", self.keep, self.header.dtype);
+        let asked = memory::product(&[self.keep, size_of::<T>()]);
+        memory::check(what, asked).map_err(|error| error.to_string())?;
+        let big_endian = self.header.big_endian;
+        let convert = |bytes: &[u8; N]| {
+            let mut bytes = *bytes;
+            if big_endian {
+                bytes.reverse();
+            }
+            convert(bytes)
+        };
+        // Pages that nothing is written to take no memory, so it follows the bytes that come.
+        let mut values = Vec::new();
+        let reserved = values.try_reserve_exact(self.keep);
+        reserved.map_err(|error| format!("{what}: {error}"))?;
+
+        let mut buffer = vec![0; CHUNK.min(self.header.len * N)];
+        if self.header.fortran {
+            let &[rows, cols] = self.header.shape.as_slice() else {
+                let dimensions = self.header.shape.len();
+                return Err(format!(
+                    "{dimensions} dimensions in Fortran order; numpy's ascontiguousarray() \
+                     reorders them"
+                ));
+            };
+            values.resize(self.header.len, T::default());
+            let (mut row, mut col) = (0, 0);
+            self.chunks(&mut buffer, N, |chunk| {
+                for element in chunk.as_chunks().0 {
+                    values[row * cols + col] = convert(element)?;
+                    row += 1;
+                    if row == rows {
+                        (row, col) = (0, col + 1);
+                    }
+                }
+                Ok(())
+            })?;
+            return Ok(values);
+        }
+        let keep = self.keep;
+        self.chunks(&mut buffer, N, |chunk| {
+            for element in chunk.as_chunks().0.iter().take(keep - values.len()) {
+                values.push(convert(element)?);
+            }
+            Ok(())
+        })?;
+        Ok(values)
+    }
+
+    /// Hands all bytes of the values to `each`, and checks that none follow.
+    fn chunks(
+        &mut self,
+        buffer: &mut [u8],
+        size: usize,
+        mut each: impl FnMut(&[u8]) -> Result<(), String>,
+    ) -> Result<(), String> {
+        let mut left = self.header.len * size;
+        while left > 0 {
+            let length = left.min(buffer.len());
+            let chunk = &mut buffer[..length];
+            read_exact(&mut self.reader, chunk)?;
+            each(chunk)?;
+            left -= length;
+        }
+        // In a zip entry the end is where the checksum is verified.
+        loop {
+            return match self.reader.read(&mut [0]) {
+                Ok(0) => Ok(()),
+                Ok(_) => Err("bytes follow the last value".to_string()),
+                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
+                Err(error) => Err(excerpt(&error.to_string())),
+            };
+        }
+    }
+}

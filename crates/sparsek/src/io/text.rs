@@ -1,0 +1,53 @@
+//! Text from files and command lines, made safe to print.
+
+use std::fmt::Write;
+
+/// Characters of foreign text that a message shows.
+const EXCERPT: usize = 200;
+
+/// Foreign text as part of a message: control characters escaped, cut after 200 characters.
+pub fn excerpt(text: &str) -> String {
+    let mut shown = clean(&text.chars().take(EXCERPT).collect::<String>());
+    if text.chars().nth(EXCERPT).is_some() {
+        shown.push('…');
+    }
+    shown
+}
+
+/// Text on one line: line breaks and tabs become spaces, other control characters are escaped, so
+/// that no text of a file reaches a terminal as a command.
+pub fn clean(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '\n' | '\r' | '\t' => shown.push(' '),
+            // Marks that reorder text hide what a message says.
+            c if c.is_control()
+                || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}') =>
+            {
+                // Writing to a string cannot fail.
+                let _ = write!(shown, "{}", c.escape_unicode());
+            }
+            c => shown.push(c),
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_characters_are_escaped() {
+        assert_eq!(clean("a\x1b[2Jb\nc"), "a\\u{1b}[2Jb c");
+        assert_eq!(clean("x\u{202e}y\u{9b}"), "x\\u{202e}y\\u{9b}");
+        assert_eq!(clean("Zürich, 5 × 5"), "Zürich, 5 × 5");
+    }
+
+    #[test]
+    fn long_text_is_cut() {
+        assert_eq!(excerpt(&"ä".repeat(200)), "ä".repeat(200));
+        assert_eq!(excerpt(&"ä".repeat(201)), format!("{}…", "ä".repeat(200)));
+    }
+}
