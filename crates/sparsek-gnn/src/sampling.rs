@@ -147,8 +147,9 @@ impl Partition {
         if parting == Parting::Clusters {
             order = breadth_first(graph, &order);
         }
-        let nodes = order.len();
-        let part = |at| order[nodes * at / parts..nodes * (at + 1) / parts].to_vec();
+        // Wide, as the product of nodes and parts may not fit in a word.
+        let place = |at: usize| (order.len() as u128 * at as u128 / parts as u128) as usize;
+        let part = |at| order[place(at)..place(at + 1)].to_vec();
         Self {
             parts: (0..parts).map(part).collect(),
         }
@@ -198,6 +199,17 @@ fn breadth_first(graph: &Graph, starts: &[u32]) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn more_parts_than_nodes_leave_some_empty() {
+        let graph = graph();
+        let partition = Partition::new(&graph, 1000, Parting::Random, 0);
+        let nodes: usize = partition.parts.iter().map(Vec::len).sum();
+        assert_eq!((partition.parts(), nodes), (1000, 100));
+        // Fanouts above every degree take all neighbors.
+        let batch = NeighbourSampler::new(&graph, vec![usize::MAX]).sample(&[5], 0);
+        assert_eq!(batch.graph.edges(), graph.neighbours(5).len());
+    }
 
     fn graph() -> Graph {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(3);

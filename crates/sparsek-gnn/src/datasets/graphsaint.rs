@@ -1,9 +1,14 @@
 //! The folder format of GraphSAINT, in which Flickr, Reddit, Yelp, PPI and ogbn-products are distributed.
 mod classes;
+mod roles;
 
 use std::{io::BufReader, path::Path};
 
-use serde::{Deserialize, de::DeserializeSeed};
+use serde::de::DeserializeSeed;
+use sparsek::io::{
+    scipy::{Matrix, Values},
+    text,
+};
 
 use super::{
     DatasetError, NodeDataset, NodeDatasetParts, Part,
@@ -16,10 +21,13 @@ const HINT: &str = "the folders of Flickr, Reddit, Yelp, PPI and others are link
 
 /// Loads a dataset from a GraphSAINT folder.
 ///
-/// - `adj_full.npz`: the adjacency as `scipy.sparse.save_npz` writes a CSR matrix. `indptr`, `indices` (int32 or int64)
-///   and `shape` are read; row `i` lists the nodes that `i` aggregates from; values are ignored.
-/// - `feats.npy`: [nodes, features] of f32, f64, u8, bool, i32 or i64, made f32.
-/// - `class_map.json`: from each node's id to its class, or to a list of 0 and 1 that tells for each class whether the node is in it.
+/// - `adj_full.npz`: the adjacency as `scipy.sparse.save_npz` writes it, in csr, csc, coo or bsr;
+///   csr if it has no array `format`. Row `i` lists the nodes that `i` aggregates from. Entries of
+///   value 0 are no edges, and [`NodeDataset::notes`] says how many there were; other values are
+///   ignored, and a file without the array `data` is a graph of all its entries.
+/// - `feats.npy`: [nodes, features] of any numbers, in C or Fortran order, made f32.
+/// - `class_map.json`: from each node's id to its class, as a whole number, a truth value or a list
+///   of one; or to a list of 0 and 1 that tells for each class whether the node is in it.
 /// - `role.json`: lists `tr`, `va` and `te` of node ids.
 ///
 /// `watch` is told while files are read. Beside what it returns and the files' pieces, loading keeps nothing in memory.
@@ -28,12 +36,14 @@ const HINT: &str = "the folders of Flickr, Reddit, Yelp, PPI and others are link
 ///
 /// # Errors
 /// [`DatasetError`], naming the file: missing or truncated, of a dtype not listed, with ids out of range, offsets that
-/// fall, or sizes that do not agree. Declared sizes are checked against the bytes there before anything is allocated.
+/// fall, or sizes that do not agree; and a greatest class of 1024 or more where over half of those
+/// below are missing. Declared sizes are checked against the bytes there and against the limit of
+/// [`sparsek::io::memory`] before anything is allocated.
 pub fn load(folder: impl AsRef<Path>, watch: Watch) -> Result<NodeDataset, DatasetError> {
     let folder = files::folder(folder.as_ref(), HINT)?;
     let [adjacency_file, features_file, labels_file, roles_file] =
         ["adj_full.npz", "feats.npy", "class_map.json", "role.json"].map(|name| folder.join(name));
-    let graph = load_graph(&adjacency_file, watch)?;
+    let (graph, notes) = load_graph(&adjacency_file, watch)?;
     let (features, feature_width) = load_features(&features_file, graph.nodes(), watch)?;
     let file = Watched::open(&labels_file, watch)?;
     let map = classes::ClassMap {
@@ -42,12 +52,10 @@ pub fn load(folder: impl AsRef<Path>, watch: Watch) -> Result<NodeDataset, Datas
     };
     let (labels, classes) = read_json(&labels_file, file, map)?;
     let file = Watched::open(&roles_file, watch)?;
-    let roles: Roles = read_json(&roles_file, file, std::marker::PhantomData)?;
-    for (name, list) in [("tr", &roles.tr), ("va", &roles.va), ("te", &roles.te)] {
-        if list.is_empty() {
-            return Err(bad(&roles_file)(format!("the list {name} is empty")));
-        }
-    }
+    let roles = roles::Roles {
+        nodes: graph.nodes(),
+    };
+    let [train, val, test] = read_json(&roles_file, file, roles)?;
     let parts = NodeDatasetParts {
         name: files::name(folder),
         graph,
@@ -55,45 +63,44 @@ pub fn load(folder: impl AsRef<Path>, watch: Watch) -> Result<NodeDataset, Datas
         feature_width,
         labels,
         classes,
-        train: roles.tr,
-        val: roles.va,
-        test: roles.te,
+        train,
+        val,
+        test,
     };
-    parts.into_dataset(|part| match part {
+    let dataset = parts.into_dataset(|part| match part {
         Part::Features => features_file,
         Part::Labels => labels_file,
         Part::Splits => roles_file,
-    })
+    })?;
+    Ok(dataset.with_notes(notes))
 }
 
-#[derive(Deserialize)]
-struct Roles {
-    tr: Vec<u32>,
-    va: Vec<u32>,
-    te: Vec<u32>,
-}
-
-/// The graph of a CSR matrix from scipy's `save_npz`, whose values are not read.
-pub(super) fn load_graph(file: &Path, watch: Watch) -> Result<Graph, DatasetError> {
+/// The graph of a matrix from scipy's `save_npz`, and what is to be said of it.
+pub(super) fn load_graph(file: &Path, watch: Watch) -> Result<(Graph, Vec<String>), DatasetError> {
     let bad = bad(file);
     let mut archive = open_npz(file, watch)?;
-    let mut read_array = |name| archive.read(name, |array| array.into_u32());
-    let shape = read_array("shape").map_err(&bad)?;
-    let &[rows, cols] = shape.as_slice() else {
-        return Err(bad(format!(
-            "shape has {} entries, a matrix has 2",
-            shape.len()
-        )));
-    };
+    let matrix = Matrix::<bool>::read(&mut archive, Values::Optional);
+    let mut matrix = matrix.map_err(&bad)?;
+    let [rows, cols] = matrix.shape;
     if rows != cols {
         return Err(bad(format!("the adjacency is {rows} × {cols}, not square")));
     }
-    let indptr = read_array("indptr").map_err(&bad)?;
-    let indices = read_array("indices").map_err(&bad)?;
-    Graph::from_csr(rows as usize, indptr, indices).map_err(|source| DatasetError::Graph {
+    let notes = match matrix.drop_zeros() {
+        0 => Vec::new(),
+        count => {
+            let name = file.file_name().unwrap_or_default().to_string_lossy();
+            let name = text::excerpt(&name);
+            vec![format!(
+                "{name}: {count} stored zeros left out, they are no edges"
+            )]
+        }
+    };
+    let graph = Graph::from_csr(rows, matrix.indptr, matrix.indices);
+    let graph = graph.map_err(|source| DatasetError::Graph {
         file: file.to_path_buf(),
         source,
-    })
+    })?;
+    Ok((graph, notes))
 }
 
 /// Features and their width, a row for each node.
@@ -135,11 +142,14 @@ fn read_json<'de, S: DeserializeSeed<'de>>(
             },
             false => DatasetError::Format {
                 file,
-                reason: error.to_string(),
+                // The message may quote a string of the file.
+                reason: text::excerpt(&error.to_string()),
             },
         }
     })
 }
 
+#[cfg(test)]
+mod matrices;
 #[cfg(test)]
 mod tests;

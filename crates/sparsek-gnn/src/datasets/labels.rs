@@ -1,4 +1,12 @@
 //! What is to be predicted of each node.
+use std::str::FromStr;
+
+/// Numbers of classes up to which labels may be missing. One stray label makes as many classes as
+/// its value, and a matrix of scores that wide.
+const FEW: usize = 1024;
+
+/// What class labels must be, for messages.
+pub(super) const CLASS_NEEDED: &str = "a whole number from 0 up is needed";
 
 /// The class of each node, or whether it is in each class.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,6 +55,128 @@ impl Labels {
                 ))
             }
             Self::Sets(_) => Ok(()),
+        }
+    }
+}
+
+/// The number of classes of nodes that have one each: the greatest label plus 1. `place` names a
+/// node by its position, such as "line 4".
+///
+/// # Errors
+/// The reason, where a label is not below the number of nodes, and where the greatest label is
+/// [`FEW`] or more and over half of those below it are missing.
+pub(super) fn count_classes(
+    labels: &[u32],
+    place: impl Fn(usize) -> String,
+) -> Result<usize, String> {
+    let Some(&greatest) = labels.iter().max() else {
+        return Err("there are no nodes".to_string());
+    };
+    let (class, nodes) = (greatest as usize, labels.len());
+    let at = labels.iter().position(|&other| other == greatest);
+    let place = || place(at.unwrap_or(0));
+    if class >= nodes {
+        return Err(format!(
+            "{} has class {class} of {nodes} nodes; renumber the classes from 0",
+            place()
+        ));
+    }
+    if class >= FEW {
+        let mut different = labels.to_vec();
+        different.sort_unstable();
+        different.dedup();
+        if 2 * (different.len() - 1) < class {
+            let (place, found) = (place(), different.len());
+            return Err(format!(
+                "{place} has class {class}, but only {found} different classes occur; \
+                 renumber the classes from 0"
+            ));
+        }
+    }
+    Ok(class + 1)
+}
+
+/// A class, where a number is one.
+pub(super) fn class_of(number: f64) -> Option<u32> {
+    let whole = number.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&number);
+    whole.then_some(number as u32)
+}
+
+/// A class in a text: a whole number, also written `2.0`, or a truth value.
+pub(super) struct Class(pub u32);
+
+impl FromStr for Class {
+    type Err = ();
+
+    fn from_str(text: &str) -> Result<Self, ()> {
+        let class = match text {
+            "true" | "True" => Some(1),
+            "false" | "False" => Some(0),
+            _ => text
+                .parse()
+                .ok()
+                .or_else(|| text.parse().ok().and_then(class_of)),
+        };
+        class.map(Self).ok_or(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn count(labels: &[u32]) -> Result<usize, String> {
+        count_classes(labels, |node| format!("node {node}"))
+    }
+
+    #[test]
+    fn one_stray_label_makes_no_classes() {
+        assert_eq!(count(&[0, 2, 1, 2]), Ok(3));
+        assert_eq!(count(&[1, 1, 1]), Ok(2));
+        let mut stray = vec![0; 60_000];
+        stray[7] = 59_999;
+        stray[8] = 3;
+        let message = count(&stray).unwrap_err();
+        for word in ["node 7", "59999", "only 3 ", "renumber"] {
+            assert!(message.contains(word), "{message}");
+        }
+        stray[7] = 60_000;
+        assert!(count(&stray).unwrap_err().contains("of 60000 nodes"));
+        // Fewer classes may be missing.
+        stray[7] = FEW as u32 - 1;
+        assert_eq!(count(&stray), Ok(FEW));
+        stray[7] = FEW as u32;
+        assert!(count(&stray).is_err());
+    }
+
+    #[test]
+    fn many_classes_are_accepted_where_half_of_them_occur() {
+        let every = |step: u32| {
+            (0..5000u32)
+                .map(|node| node / step * step)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(count(&every(1)), Ok(5000));
+        assert_eq!(count(&every(2)), Ok(4999));
+        assert!(count(&every(3)).is_err());
+    }
+
+    #[test]
+    fn classes_are_read_from_any_spelling() {
+        let read = |text: &str| text.parse::<Class>().ok().map(|class| class.0);
+        for (text, class) in [
+            ("3", 3),
+            ("3.0", 3),
+            ("3e2", 300),
+            ("-0.0", 0),
+            ("true", 1),
+            ("False", 0),
+            ("4294967295", u32::MAX),
+        ] {
+            assert_eq!(read(text), Some(class), "{text}");
+        }
+        for text in ["", "-1", "0.5", "nan", "inf", "4294967296", "1,2", "x"] {
+            assert_eq!(read(text), None, "{text}");
         }
     }
 }

@@ -5,6 +5,7 @@ mod files;
 pub mod graphsaint;
 pub mod karate;
 mod labels;
+mod lines;
 pub mod noise;
 pub mod ogb;
 pub mod power_law;
@@ -47,6 +48,7 @@ pub struct NodeDatasetParts {
 #[derive(Clone, Debug)]
 pub struct NodeDataset {
     parts: NodeDatasetParts,
+    notes: Vec<String>,
 }
 
 /// A part that a check found wanting.
@@ -64,7 +66,10 @@ impl NodeDatasetParts {
         file: impl FnOnce(Part) -> PathBuf,
     ) -> Result<NodeDataset, DatasetError> {
         match self.check() {
-            Ok(()) => Ok(NodeDataset { parts: self }),
+            Ok(()) => Ok(NodeDataset {
+                parts: self,
+                notes: Vec::new(),
+            }),
             Err((part, reason)) => Err(DatasetError::Format {
                 file: file(part),
                 reason,
@@ -100,23 +105,28 @@ impl NodeDatasetParts {
         }
         let labels = self.labels.check(nodes, self.classes);
         labels.map_err(|reason| (Part::Labels, reason))?;
-        let mut split_of = vec![None; nodes];
-        for (split, list) in [
+        self.check_splits().map_err(|reason| (Part::Splits, reason))
+    }
+
+    fn check_splits(&self) -> Result<(), String> {
+        let nodes = self.graph.nodes();
+        let splits = [
             ("training", &self.train),
             ("validation", &self.val),
             ("test", &self.test),
-        ] {
+        ];
+        // A byte for each node: one more than the place of its split, or 0.
+        let mut split_of = vec![0u8; nodes];
+        for (own, (split, list)) in (1..).zip(splits) {
             for &node in list {
                 let Some(slot) = split_of.get_mut(node as usize) else {
-                    return Err((
-                        Part::Splits,
-                        format!("{split} node {node} is not below {nodes}"),
-                    ));
+                    return Err(format!("{split} node {node} is not below {nodes}"));
                 };
-                if let Some(other) = slot.replace(split) {
-                    return Err((
-                        Part::Splits,
-                        format!("node {node} is listed for {other} and again for {split}"),
+                let earlier = std::mem::replace(slot, own);
+                if earlier > 0 {
+                    let (other, _) = splits[usize::from(earlier) - 1];
+                    return Err(format!(
+                        "node {node} is listed for {other} and again for {split}"
                     ));
                 }
             }
@@ -133,9 +143,21 @@ impl NodeDataset {
     /// classes, or a node is out of range or listed twice in the splits.
     pub fn new(parts: NodeDatasetParts) -> Result<Self, DatasetError> {
         match parts.check() {
-            Ok(()) => Ok(Self { parts }),
+            Ok(()) => Ok(Self {
+                parts,
+                notes: Vec::new(),
+            }),
             Err((_, reason)) => Err(DatasetError::Invalid(format!("{}: {reason}", parts.name))),
         }
+    }
+
+    /// What its loader left out of the files, a line each, such as stored zeros of an adjacency.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    pub(crate) fn with_notes(self, notes: Vec<String>) -> Self {
+        Self { notes, ..self }
     }
 
     /// What it is called.

@@ -3,6 +3,8 @@ use rand::{SeedableRng, rngs::Xoshiro256PlusPlus, seq::SliceRandom};
 use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
 
+use sparsek::io::memory;
+
 use super::{DatasetError, Labels, NodeDataset, NodeDatasetParts};
 use crate::{Graph, random::mix};
 
@@ -31,11 +33,19 @@ impl Default for Noise {
 }
 
 impl Noise {
+    /// Bytes of the features, labels and splits of `nodes` nodes.
+    pub(super) fn bytes(&self, nodes: usize) -> u128 {
+        memory::product(&[nodes, self.features, size_of::<f32>()])
+            .saturating_add(memory::product(&[nodes, 16]))
+    }
+
     /// A dataset of a graph: features are normal, classes are drawn evenly, and of the nodes in random order three fifths are for
     /// training, a fifth is for validation and a fifth for the test. The same everywhere, however many threads there are.
     ///
     /// # Errors
-    /// [`DatasetError::Invalid`] when there are fewer than 5 nodes, no features or no classes.
+    /// [`DatasetError::Invalid`] when there are fewer than 5 nodes, no features or no classes;
+    /// [`DatasetError::TooLarge`] when the features would exceed the limit of
+    /// [`sparsek::io::memory`].
     ///
     /// ```
     /// use sparsek_gnn::datasets::{karate::karate_club, noise::Noise};
@@ -54,6 +64,8 @@ impl Noise {
             let reason = format!("{nodes} nodes, {width} features, {classes} classes");
             return Err(DatasetError::Invalid(format!("{name}: {reason}")));
         }
+        let asked = format_args!("{name}, {nodes} nodes of {width} features,");
+        memory::check(asked, self.bytes(nodes))?;
         let mut features = vec![0f32; nodes * width];
         let chunks = features.par_chunks_mut(CHUNK * width).enumerate();
         chunks.for_each(|(at, chunk)| {
@@ -142,5 +154,6 @@ mod tests {
         };
         assert!(noise(5, 1, 1));
         assert!(!noise(4, 1, 1) && !noise(5, 0, 1) && !noise(5, 1, 0));
+        assert!(!noise(5, 1 << 60, 1) && !noise(5, usize::MAX, 1));
     }
 }

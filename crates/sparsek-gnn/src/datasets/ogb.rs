@@ -4,11 +4,15 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use sparsek::io::{memory, text};
+
 use super::{
     DatasetError, Labels, NodeDataset, NodeDatasetParts, Part,
-    files::{self, Lines, Watch, bad},
+    files::{self, Watch, bad, too_much},
+    labels::{CLASS_NEEDED, Class, count_classes},
+    lines::{Lines, NUMBERS},
 };
-use crate::{Graph, graph::MAX_SIZE};
+use crate::{Graph, GraphError, graph::MAX_SIZE};
 
 /// How an OGB folder is read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -26,16 +30,20 @@ pub struct OgbOptions {
 /// - `raw/edge.csv.gz`: a source and a target on each line; as many lines as `raw/num-edge-list.csv.gz` says, if it is there.
 /// - `raw/node-feat.csv.gz`: features of a node on each line. Without it, as in proteins, a node's features are the mean of those
 ///   of its edges, `raw/edge-feat.csv.gz`.
-/// - `raw/node-label.csv.gz`: the class of a node on each line; or, where lines have several numbers, 0 or 1 for each class.
+/// - `raw/node-label.csv.gz`: the class of a node on each line, as `2`, `2.0` or a truth value; or,
+///   where lines have several numbers, 0 or 1 for each class.
 /// - `split/NAME/{train,valid,test}.csv.gz`: a node on each line.
 ///
-/// `watch` is told while files are read, line by line. Beside what it returns, loading keeps the list of edges.
+/// Calls `watch` while it reads the files line by line. Beside what it returns, loading keeps the
+/// list of edges. Lists grow with the lines that are there, each within the limit of
+/// [`sparsek::io::memory`].
 ///
 /// Hu et al., *Open Graph Benchmark*, NeurIPS 2020.
 ///
 /// # Errors
-/// [`DatasetError`], naming the file and its line: missing, truncated or corrupt, not numbers, with ids out of range, or too few or
-/// too many lines.
+/// [`DatasetError`], naming the file and its line: missing, truncated or corrupt, not numbers, with
+/// ids out of range, too few or too many lines, more than the memory limit allows, or a greatest
+/// class of 1024 or more where over half of those below are missing.
 pub fn load(
     folder: impl AsRef<Path>,
     options: &OgbOptions,
@@ -48,7 +56,13 @@ pub fn load(
     // Labels come first: they show that there are as many nodes as declared.
     let labels_file = raw("node-label");
     let (labels, classes) = load_labels(&labels_file, nodes, watch)?;
-    let edges = load_edges(&raw("edge"), nodes, watch)?;
+    let mut held = match &labels {
+        Labels::Classes(all) => memory::product(&[all.len(), size_of::<u32>()]),
+        Labels::Sets(all) => memory::product(&[all.len()]),
+    };
+    let edges = Lines::open(&raw("edge"), watch)?.beside(held);
+    let edges = load_edges(edges, nodes)?;
+    held += memory::product(&[edges.len(), size_of::<(u32, u32)>()]);
     if raw("num-edge-list").exists() {
         let count = load_count(&raw("num-edge-list"), watch)?;
         if count != edges.len() {
@@ -60,24 +74,27 @@ pub fn load(
     }
     let mut features_file = raw("node-feat");
     let (features, feature_width) = if features_file.exists() || !raw("edge-feat").exists() {
-        Lines::open(&features_file, watch)?.rows(nodes)?
+        let lines = Lines::open(&features_file, watch)?.beside(held);
+        lines.rows(nodes, NUMBERS)?
     } else {
         features_file = raw("edge-feat");
-        mean_of_edges(Lines::open(&features_file, watch)?, nodes, &edges)?
+        let lines = Lines::open(&features_file, watch)?.beside(held);
+        mean_of_edges(lines, nodes, &edges)?
     };
-    let graph = Graph::from_edges(nodes, edges).map_err(|source| DatasetError::Graph {
-        file: raw("edge"),
-        source,
-    })?;
+    held += memory::product(&[features.len(), size_of::<f32>()]);
+    let graph = build_graph(&raw("edge"), nodes, edges, held, options)?;
     let splits = split_folder(folder, options)?;
     let mut split = |name: &str| -> Result<Vec<u32>, DatasetError> {
         let mut lines = Lines::open(&splits.join(format!("{name}.csv.gz")), watch)?;
         let mut list = Vec::new();
         while let Some(line) = lines.next()? {
-            match line.parse() {
-                Ok(node) => list.push(node),
-                Err(_) => return Err(lines.wrong("is not a node")),
+            let Ok(node) = line.parse() else {
+                return Err(lines.wrong("is not a node"));
+            };
+            if list.len() == nodes {
+                return Err(lines.wrong(&format!("is one more than the {nodes} nodes")));
             }
+            list.push(node);
         }
         match list.is_empty() {
             true => Err(lines.wrong("is the last, there are no nodes")),
@@ -87,11 +104,7 @@ pub fn load(
     let (train, val, test) = (split("train")?, split("valid")?, split("test")?);
     let parts = NodeDatasetParts {
         name: files::name(folder),
-        graph: if options.directed {
-            graph
-        } else {
-            graph.symmetrised()
-        },
+        graph,
         features,
         feature_width,
         labels,
@@ -124,7 +137,7 @@ fn hint(folder: &Path) -> String {
 }
 
 fn load_count(file: &Path, watch: Watch) -> Result<usize, DatasetError> {
-    let (count, width) = Lines::open(file, watch)?.rows::<usize>(1)?;
+    let (count, width) = Lines::open(file, watch)?.rows::<usize>(1, NUMBERS)?;
     match (width, count[0]) {
         (1, count) if count <= MAX_SIZE => Ok(count),
         _ => Err(bad(file)(format!("is not a number up to {MAX_SIZE}"))),
@@ -132,36 +145,59 @@ fn load_count(file: &Path, watch: Watch) -> Result<usize, DatasetError> {
 }
 
 fn load_labels(file: &Path, nodes: usize, watch: Watch) -> Result<(Labels, usize), DatasetError> {
-    let (numbers, width) = Lines::open(file, watch)?.rows::<u32>(nodes)?;
+    let what = format!("is no class; {CLASS_NEEDED}, or 0 and 1 for each class");
+    let (numbers, width) = Lines::open(file, watch)?.rows::<Class>(nodes, &what)?;
     if width == 1 {
-        let most = numbers.iter().copied().max().unwrap_or(0) as usize;
-        return match most < nodes {
-            true => Ok((Labels::Classes(numbers), most + 1)),
-            false => Err(bad(file)(format!("class {most} of {nodes} nodes"))),
-        };
+        let classes: Vec<u32> = numbers.into_iter().map(|Class(class)| class).collect();
+        let count = count_classes(&classes, |node| format!("line {}", node + 1));
+        return Ok((Labels::Classes(classes), count.map_err(bad(file))?));
     }
-    if let Some(at) = numbers.iter().position(|&number| number > 1) {
-        let (line, number) = (at / width + 1, numbers[at]);
+    if let Some(at) = numbers.iter().position(|&Class(number)| number > 1) {
+        let (line, number) = (at / width + 1, numbers[at].0);
         return Err(bad(file)(format!(
             "line {line} has {number}, neither 0 nor 1"
         )));
     }
-    let sets = numbers.iter().map(|&number| number == 1).collect();
+    let sets = numbers.iter().map(|&Class(number)| number == 1).collect();
     Ok((Labels::Sets(sets), width))
 }
 
-fn load_edges(file: &Path, nodes: usize, watch: Watch) -> Result<Vec<(u32, u32)>, DatasetError> {
-    let mut lines = Lines::open(file, watch)?;
+fn load_edges(mut lines: Lines, nodes: usize) -> Result<Vec<(u32, u32)>, DatasetError> {
     let mut edges = Vec::new();
     while let Some(line) = lines.next()? {
         let ends = line.split_once(',');
         let ends = ends.and_then(|(a, b)| Some((a.trim().parse().ok()?, b.trim().parse().ok()?)));
         match ends {
-            Some((a, b)) if (a as usize) < nodes && (b as usize) < nodes => edges.push((a, b)),
+            Some((a, b)) if (a as usize) < nodes && (b as usize) < nodes => {
+                lines.make_room(&mut edges, 1)?;
+                edges.push((a, b));
+            }
             _ => return Err(lines.wrong(&format!("is not two nodes below {nodes}"))),
         }
     }
     Ok(edges)
+}
+
+/// The graph of a list of edges, in both directions unless options say otherwise; `held` bytes, the
+/// list among them, are in use already.
+fn build_graph(
+    file: &Path,
+    nodes: usize,
+    edges: Vec<(u32, u32)>,
+    held: u128,
+    options: &OgbOptions,
+) -> Result<Graph, DatasetError> {
+    let asked = format_args!("a graph of {nodes} nodes and {} edges", edges.len());
+    let bytes = memory::product(&[nodes, 16]) + memory::product(&[edges.len(), 24]);
+    memory::check(asked, bytes.saturating_add(held)).map_err(too_much(file))?;
+    let graph = Graph::from_edges(nodes, edges).and_then(|graph| match options.directed {
+        true => Ok(graph),
+        false => graph.try_symmetrised(),
+    });
+    graph.map_err(|source: GraphError| DatasetError::Graph {
+        file: file.to_path_buf(),
+        source,
+    })
 }
 
 /// The mean of the features of the edges at each node.
@@ -174,9 +210,12 @@ fn mean_of_edges(
     let (mut row, mut width) = (Vec::new(), 0);
     for (at, &(a, b)) in edges.iter().enumerate() {
         row.clear();
-        lines.numbers::<f32>(&mut row)?;
+        lines.numbers::<f32>(&mut row, NUMBERS)?;
         if at == 0 {
             width = row.len();
+            let bytes = memory::product(&[nodes, width, size_of::<f32>()]);
+            let asked = format_args!("a mean of {width} numbers for each of {nodes} nodes");
+            lines.check(asked, bytes)?;
             sums = vec![0.0; nodes * width];
         } else if row.len() != width {
             return Err(lines.wrong(&format!("does not have {width} numbers, as the first has")));
@@ -216,7 +255,7 @@ fn split_folder(folder: &Path, options: &OgbOptions) -> Result<PathBuf, DatasetE
             let reason = format!(
                 "{} splits ({}), one must be named",
                 names.len(),
-                names.join(", ")
+                text::excerpt(&names.join(", "))
             );
             Err(bad(&all)(reason))
         }

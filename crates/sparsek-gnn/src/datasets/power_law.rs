@@ -5,7 +5,7 @@ use std::{
 };
 
 use rayon::prelude::*;
-use sparsek::sparse::Pattern;
+use sparsek::{io::memory, sparse::Pattern};
 
 use super::{DatasetError, NodeDataset, noise::Noise};
 use crate::{Graph, graph::MAX_SIZE, random::mix};
@@ -86,14 +86,22 @@ impl PowerLawConfig {
         }
     }
 
+    /// Bytes of the graph and of what it is made with.
+    fn bytes(&self) -> u128 {
+        memory::product(&[self.nodes, 32]).saturating_add(memory::product(&[self.edges, 8]))
+    }
+
     /// The graph alone, as a symmetric pattern whose columns ascend; the same everywhere, however many threads there are.
     ///
     /// # Errors
-    /// [`DatasetError::Invalid`] when there are fewer than 2 nodes, too many nodes or edges, or `power` or `shift` is out of range.
+    /// [`DatasetError::Invalid`] when there are fewer than 2 nodes, too many nodes or edges, or
+    /// `power` or `shift` is out of range; [`DatasetError::TooLarge`] when the graph would exceed
+    /// the limit of [`sparsek::io::memory`].
     ///
     /// Cost: O(nodes + edges) draws and a sort of every row, in parallel; 8 bytes of memory for each edge.
     pub fn pattern(&self) -> Result<Pattern, DatasetError> {
         self.check()?;
+        memory::check(&self.name, self.bytes())?;
         let (nodes, seed) = (self.nodes, self.noise.seed);
         let mut order: Vec<u32> = (0..nodes as u32).collect();
         for i in (1..nodes).rev() {
@@ -180,7 +188,7 @@ impl FromStr for PowerLawConfig {
 /// Draws a power-law graph, features and classes; the same configuration gives the same dataset everywhere.
 ///
 /// # Errors
-/// [`DatasetError::Invalid`] as [`PowerLawConfig::pattern`] and [`Noise::dataset`].
+/// As [`PowerLawConfig::pattern`] and [`Noise::dataset`], before anything is drawn.
 ///
 /// ```
 /// use sparsek_gnn::datasets::power_law::{PowerLawConfig, power_law};
@@ -190,6 +198,8 @@ impl FromStr for PowerLawConfig {
 /// assert!(data.graph().is_symmetric());
 /// ```
 pub fn power_law(config: &PowerLawConfig) -> Result<NodeDataset, DatasetError> {
+    let bytes = config.noise.bytes(config.nodes);
+    memory::check(&config.name, bytes.saturating_add(config.bytes()))?;
     let graph = Graph::try_from(config.pattern()?);
     config
         .noise
@@ -295,5 +305,14 @@ mod tests {
         assert!(refused(|config| config.power = f64::NAN));
         assert!(refused(|config| config.shift = 0.5));
         assert!(refused(|config| config.shift = f64::INFINITY));
+    }
+
+    #[test]
+    fn what_does_not_fit_in_memory_is_refused_before_it_is_drawn() {
+        let mut config = small();
+        config.noise.features = 1 << 50;
+        let error = power_law(&config).unwrap_err();
+        assert!(matches!(error, DatasetError::TooLarge(_)), "{error}");
+        assert!(error.to_string().contains("products-size"), "{error}");
     }
 }

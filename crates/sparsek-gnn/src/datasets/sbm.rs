@@ -2,6 +2,8 @@
 use rand::{RngExt, SeedableRng, rngs::Xoshiro256PlusPlus, seq::SliceRandom};
 use rand_distr::{Distribution, StandardNormal};
 
+use sparsek::io::memory;
+
 use super::{DatasetError, Labels, NodeDataset, NodeDatasetParts};
 use crate::{Graph, graph::MAX_SIZE};
 
@@ -68,7 +70,7 @@ impl SbmConfig {
     fn check(&self) -> Result<(), DatasetError> {
         let invalid = |reason: String| Err(DatasetError::Invalid(format!("block model: {reason}")));
         let edges = self.nodes as f64 * self.degree;
-        if self.blocks < 2 || self.nodes < 4 * self.blocks {
+        if self.blocks < 2 || self.nodes / 4 < self.blocks {
             return invalid(format!(
                 "{} nodes in {} blocks; at least 2 blocks of 4 are needed",
                 self.nodes, self.blocks
@@ -93,14 +95,34 @@ impl SbmConfig {
                 self.features, self.signal
             ));
         }
-        Ok(())
+        self.check_memory()
+    }
+
+    /// Undirected edges that are drawn.
+    fn draws(&self) -> usize {
+        (self.nodes as f64 * self.degree / 2.0).round() as usize
+    }
+
+    /// Whether features, edges in their several forms and lists of nodes fit in memory.
+    fn check_memory(&self) -> Result<(), DatasetError> {
+        let features = memory::product(&[self.features, size_of::<f32>()]);
+        let bytes = (features.saturating_add(48)).saturating_mul(self.nodes as u128);
+        let blocks = (features.saturating_add(24)).saturating_mul(self.blocks as u128);
+        let edges = memory::product(&[self.draws(), 32]);
+        let asked = format_args!(
+            "a block model of {} nodes of degree {} with {} features",
+            self.nodes, self.degree, self.features
+        );
+        let bytes = bytes.saturating_add(blocks).saturating_add(edges);
+        Ok(memory::check(asked, bytes)?)
     }
 }
 
 /// Samples a dataset from a stochastic block model; the same configuration gives the same dataset everywhere.
 ///
 /// # Errors
-/// [`DatasetError::Invalid`] when the parameters are out of range.
+/// [`DatasetError::Invalid`] when the parameters are out of range; [`DatasetError::TooLarge`],
+/// before anything is drawn, when the dataset would exceed the limit of [`sparsek::io::memory`].
 ///
 /// Cost: O(nodes · features + edges) and a sort of every row.
 ///
@@ -128,8 +150,8 @@ pub fn block_model(config: &SbmConfig) -> Result<NodeDataset, DatasetError> {
         members[label as usize].push(node as u32);
     }
 
-    let undirected = (nodes as f64 * config.degree / 2.0).round() as usize;
-    let mut edges = Vec::with_capacity(undirected * 2);
+    let undirected = config.draws();
+    let mut edges = Vec::with_capacity(undirected);
     for _ in 0..undirected {
         let a = rng.random_range(0..nodes);
         let own = labels[a] as usize;
@@ -220,5 +242,23 @@ mod tests {
         assert!(block_model(&SbmConfig::new(1000).with_degree(f64::NAN)).is_err());
         assert!(block_model(&SbmConfig::new(1000).with_degree(1e12)).is_err());
         assert!(block_model(&SbmConfig::new(1000).with_blocks(0)).is_err());
+        assert!(block_model(&SbmConfig::new(1000).with_blocks(usize::MAX)).is_err());
+        assert!(block_model(&SbmConfig::new(usize::MAX).with_degree(0.0)).is_err());
+    }
+
+    #[test]
+    fn what_does_not_fit_in_memory_is_refused_before_it_is_drawn() {
+        for (features, degree) in [(usize::MAX, 16.0), (1 << 40, 0.0)] {
+            let config = SbmConfig {
+                features,
+                ..SbmConfig::new(1000).with_degree(degree)
+            };
+            let error = block_model(&config).unwrap_err();
+            assert!(matches!(error, DatasetError::TooLarge(_)), "{error}");
+            let message = error.to_string();
+            for word in ["block model of 1000 nodes", "at most", "SPARSEK_MAX_MEMORY"] {
+                assert!(message.contains(word), "{message}");
+            }
+        }
     }
 }

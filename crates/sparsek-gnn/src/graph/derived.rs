@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use sparsek::sparse::Pattern;
 
-use super::{Graph, MAX_SIZE};
+use super::{Graph, GraphError, MAX_SIZE};
 
 /// A graph with self-loops, and where its edges come from.
 pub(super) struct Looped {
@@ -59,8 +59,17 @@ impl Graph {
     /// # Panics
     /// When the result would have more than [`MAX_SIZE`] edges.
     pub fn symmetrised(&self) -> Self {
+        self.try_symmetrised()
+            .unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// As [`Graph::symmetrised`].
+    ///
+    /// # Errors
+    /// [`GraphError::TooManyEdges`] when the result would have more than [`MAX_SIZE`].
+    pub(crate) fn try_symmetrised(&self) -> Result<Self, GraphError> {
         let reversed = self.reversed();
-        let result = self.rebuild(|node| {
+        let row = |node: u32| {
             let mut row = [
                 self.neighbours(node as usize),
                 reversed.neighbours(node as usize),
@@ -69,9 +78,10 @@ impl Graph {
             row.sort_unstable();
             row.dedup();
             row
-        });
+        };
+        let result = Self::try_from_rows((0..self.nodes() as u32).map(row))?;
         let _ = result.inner.symmetric.set(true);
-        result
+        Ok(result)
     }
 
     /// The graph with every edge turned round.
@@ -119,18 +129,21 @@ impl Graph {
     /// # Panics
     /// When there are more than [`MAX_SIZE`] edges, or an id is no row.
     pub(crate) fn from_rows(rows: impl Iterator<Item = Vec<u32>>) -> Self {
+        Self::try_from_rows(rows).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    fn try_from_rows(rows: impl Iterator<Item = Vec<u32>>) -> Result<Self, GraphError> {
         let (mut indptr, mut indices) = (vec![0], Vec::new());
         for mut row in rows {
             indices.append(&mut row);
-            assert!(
-                indices.len() <= MAX_SIZE,
-                "the graph would have more than {MAX_SIZE} edges"
-            );
+            if indices.len() > MAX_SIZE {
+                return Err(GraphError::TooManyEdges);
+            }
             indptr.push(indices.len() as u32);
         }
         let nodes = indptr.len() - 1;
-        let pattern = Pattern::new(nodes, nodes, indptr, indices);
-        Self::from_pattern(pattern.expect("rows of valid ids are a pattern"))
+        let pattern = Pattern::new(nodes, nodes, indptr, indices)?;
+        Ok(Self::from_pattern(pattern))
     }
 
     /// Whether every edge occurs as often as its reverse; computed once.

@@ -1,5 +1,5 @@
 //! What is wrong with a graph.
-use sparsek::sparse::PatternError;
+use sparsek::{io::memory::MemoryError, sparse::PatternError};
 
 use super::MAX_SIZE;
 
@@ -36,6 +36,9 @@ pub enum GraphError {
         /// Its columns.
         cols: usize,
     },
+    /// More nodes than the memory limit allows.
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
     /// The CSR arrays are not a pattern.
     #[error(transparent)]
     Pattern(#[from] PatternError),

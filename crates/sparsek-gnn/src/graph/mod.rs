@@ -6,7 +6,10 @@ mod norm;
 
 use std::sync::{Arc, Mutex, OnceLock};
 
-use sparsek::sparse::{Csr, Pattern};
+use sparsek::{
+    io::memory,
+    sparse::{Csr, Pattern},
+};
 
 pub use error::GraphError;
 pub use norm::Norm;
@@ -47,7 +50,8 @@ impl Graph {
     /// Builds a graph of `nodes` nodes from (source, target) edges, in any order.
     ///
     /// # Errors
-    /// [`GraphError`] when an id is not below `nodes`, or when there are more than [`MAX_SIZE`] nodes or edges.
+    /// [`GraphError`] when an id is not below `nodes`, when there are more than [`MAX_SIZE`] nodes
+    /// or edges, or when the nodes' offsets exceed the limit of [`sparsek::io::memory`].
     ///
     /// Cost: O(nodes + edges), and a sort of every row.
     pub fn from_edges(
@@ -55,6 +59,8 @@ impl Graph {
         edges: impl IntoIterator<Item = (u32, u32)>,
     ) -> Result<Self, GraphError> {
         check_nodes(nodes)?;
+        let bytes = memory::product(&[nodes, 2 * size_of::<u32>()]);
+        memory::check(format_args!("a graph of {nodes} nodes"), bytes)?;
         let mut list = Vec::new();
         let mut indptr = vec![0u32; nodes + 1];
         for (edge, (source_id, target_id)) in edges.into_iter().enumerate() {

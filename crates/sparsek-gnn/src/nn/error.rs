@@ -1,4 +1,5 @@
 //! Why a model cannot be built.
+use sparsek::io::{memory::MemoryError, text::excerpt};
 
 /// Why a model's configuration was refused.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -26,16 +27,21 @@ pub enum ModelError {
     },
     /// The method of selection has a bad parameter, or none of that name exists.
     #[error(
-        "top-k method `{text}` is not exact, early:ITERATIONS or precision:EPSILON with EPSILON > 0"
+        "top-k method `{}` is not exact, early:ITERATIONS or precision:EPSILON with EPSILON > 0",
+        excerpt(text)
     )]
     Method {
         /// What was asked for.
         text: String,
     },
     /// The text names no activation.
-    #[error("activation `{text}` is not relu or maxk:K:METHOD")]
+    #[error("activation `{}` is not relu or maxk:K:METHOD", excerpt(text))]
     Activation {
         /// What was asked for.
         text: String,
     },
+    /// Its parameters, or what training keeps for them, exceed the memory limit; see
+    /// [`sparsek::io::memory`].
+    #[error(transparent)]
+    Memory(#[from] MemoryError),
 }

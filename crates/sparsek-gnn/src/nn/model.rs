@@ -6,7 +6,7 @@ use burn::{
     tensor::{Device, Tensor, activation::relu},
 };
 
-use sparsek::sparse::Compressed;
+use sparsek::{io::memory, sparse::Compressed};
 
 use super::{
     Activation, GcnConv, GcnConvConfig, GinConv, GinConvConfig, MaxKConfig, ModelError, SageConv,
@@ -121,6 +121,40 @@ impl Convolution {
     }
 }
 
+/// Copies of each parameter that training keeps: itself, its gradient and two moments of Adam.
+const COPIES: usize = 4;
+
+/// Bytes that a layer takes beside its elements: names, shapes and handles of its tensors.
+const LAYER: usize = size_of::<Block>() + 1024;
+
+impl MaxKModelConfig {
+    /// Trained numbers; saturates.
+    fn parameters(&self) -> u128 {
+        let (input, hidden, output) = (self.d_input, self.d_hidden, self.d_output);
+        let linear = |from: usize, to: usize| {
+            memory::product(&[from, to]).saturating_add(memory::product(&[to]))
+        };
+        let convolution = match self.architecture {
+            Architecture::Sage => {
+                linear(hidden, hidden).saturating_add(memory::product(&[hidden, hidden]))
+            }
+            Architecture::Gcn => linear(hidden, hidden).saturating_add(hidden as u128),
+            Architecture::Gin => linear(hidden, hidden).saturating_add(1),
+        };
+        let layer = convolution.saturating_add(memory::product(&[2, hidden]));
+        linear(input, hidden)
+            .saturating_add(layer.saturating_mul(self.layers as u128))
+            .saturating_add(linear(hidden, output))
+    }
+
+    /// Bytes that training keeps for the parameters; saturates.
+    fn parameter_bytes(&self) -> u128 {
+        self.parameters()
+            .saturating_mul((COPIES * size_of::<f32>()) as u128)
+            .saturating_add(memory::product(&[self.layers, LAYER]))
+    }
+}
+
 impl NodeModelConfig for MaxKModelConfig {
     type Model = MaxKModel;
 
@@ -140,7 +174,19 @@ impl NodeModelConfig for MaxKModelConfig {
                 dropout: self.dropout,
             });
         }
-        self.activation.validate(self.d_hidden)
+        self.activation.validate(self.d_hidden)?;
+        let asked = format_args!(
+            "a model of {} layers of width {}",
+            self.layers, self.d_hidden
+        );
+        Ok(memory::check(asked, self.parameter_bytes())?)
+    }
+
+    fn training_bytes(&self, nodes: usize) -> u128 {
+        let rows = memory::product(&[nodes, self.d_hidden, size_of::<f32>()]);
+        // The result of each layer waits for its gradient.
+        self.parameter_bytes()
+            .saturating_add(rows.saturating_mul(self.layers as u128))
     }
 
     fn init(&self, device: &Device) -> Result<MaxKModel, ModelError> {
@@ -217,5 +263,49 @@ impl NodeModel for MaxKModel {
             h = layer_norm(&block.norm, self.convolve(block, graph, h));
         }
         linear(&self.lin_out, h)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(architecture: Architecture) -> MaxKModelConfig {
+        MaxKModelConfig::new(architecture, 7, 16, 3).with_layers(2)
+    }
+
+    #[test]
+    fn what_does_not_fit_in_memory_is_refused_before_it_is_built() {
+        for architecture in [Architecture::Sage, Architecture::Gcn, Architecture::Gin] {
+            let config = config(architecture);
+            assert_eq!(config.validate(), Ok(()));
+            for (layers, hidden) in [
+                (usize::MAX, 16),
+                (1 << 50, 16),
+                (2, 1 << 30),
+                (2, usize::MAX),
+                (usize::MAX, usize::MAX),
+            ] {
+                let mut large = config.clone().with_layers(layers);
+                large.d_hidden = hidden;
+                let error = large.validate().unwrap_err();
+                assert!(matches!(error, ModelError::Memory(_)), "{error}");
+                let width = format!("a model of {layers} layers of width {hidden} needs");
+                assert!(error.to_string().starts_with(&width), "{error}");
+            }
+            let mut large = config.clone();
+            (large.d_input, large.d_output) = (usize::MAX, usize::MAX);
+            assert!(large.validate().is_err());
+        }
+    }
+
+    #[cfg(feature = "flex")]
+    #[test]
+    fn parameters_are_counted_as_burn_counts_them() {
+        for architecture in [Architecture::Sage, Architecture::Gcn, Architecture::Gin] {
+            let config = config(architecture);
+            let model = config.init(&Device::flex()).unwrap();
+            assert_eq!(config.parameters(), model.num_params() as u128);
+        }
     }
 }

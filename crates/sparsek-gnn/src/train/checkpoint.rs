@@ -1,48 +1,58 @@
-//! Checkpoints: Burn records of the parameters, with the configuration as JSON beside them.
+//! Checkpoints: a folder with a manifest, and Burn records of the parameters that it names.
+mod manifest;
+mod records;
+
 use std::{
-    fs,
+    fs::{self, File, TryLockError},
+    io::Read,
     path::{Path, PathBuf},
 };
 
 use burn::{
     module::Module,
-    optim::{ModuleOptimizer, OptimizerRecord},
-    store::ModuleRecord,
-    tensor::Device,
+    optim::ModuleOptimizer,
+    tensor::{Bytes, Device},
 };
-use serde::{Deserialize, Serialize};
+use sparsek::io::{input, memory, output, text};
 
-use super::{EpochReport, NodeModelConfig, TrainConfig, TrainError};
+pub use self::manifest::RunId;
+pub(super) use self::manifest::best_of;
+use self::manifest::{Dataset, Files, Manifest, Saved, name};
+use super::{
+    EpochReport, Fingerprint, NodeModelConfig, Preparation, TrainConfig, TrainError, fingerprint,
+};
+use crate::datasets::NodeDataset;
 
-const MODEL_CONFIG: &str = "model.json";
-const TRAIN_CONFIG: &str = "train.json";
-const BEST: &str = "best.bpk";
-const BEST_STATE: &str = "best.json";
-/// Each state is in one of two places, so that the one before stays whole while it is written.
-const LAST: [&str; 2] = ["last-0.bpk", "last-1.bpk"];
-const OPTIMIZER: [&str; 2] = ["optimizer-0.bpk", "optimizer-1.bpk"];
-const STATE: &str = "state.json";
+const MANIFEST: &str = "manifest.json";
+const LOCK: &str = ".lock";
+/// What runs of older versions left.
+const OLDER: [&str; 3] = ["model.json", "train.json", "state.json"];
+/// Kinds of numbered files.
+const KINDS: [&str; 3] = ["last", "optimizer", "best"];
+/// Bytes of the longest manifest that is read: a million epochs.
+const MAX_MANIFEST: u64 = 256 << 20;
 
-/// How far a run has come.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct RunState {
-    /// The last epoch that was saved.
-    pub last: EpochReport,
-    /// Seconds of all epochs so far.
-    pub seconds: f64,
-    /// Which of the two places holds it: `last-0.bpk` or `last-1.bpk`.
-    pub place: usize,
-}
-
-/// A directory that holds one run: `model.json` and `train.json`, the best parameters (`best.bpk`, `best.json`), and
-/// what resuming needs: `state.json`, and the `last-0.bpk` and `optimizer-0.bpk`, or `last-1.bpk` and `optimizer-1.bpk`, that it
-/// names.
+/// A directory that holds one run.
 ///
-/// Each file is written under another name and then renamed, and `state.json` comes last, so that an interruption at any time
-/// leaves a run that can be resumed, if one was saved before.
+/// `manifest.json` has the configurations of model and training, what tells the dataset apart,
+/// every epoch so far, and the length and SHA-256 of each file it names: `last-N.bpk` and
+/// `optimizer-N.bpk` of the last saved epoch, `best-N.bpk` of the best one. The manifest is
+/// replaced last and in one step, so an interruption at any time leaves the run as it was before or
+/// after that save. Files that it does not name are removed by the next save.
+///
+/// Everything is verified when it is read. While a run is trained the directory is locked.
 #[derive(Clone, Debug)]
 pub struct CheckpointDir {
     path: PathBuf,
+}
+
+/// A saved run that has been opened: its manifest is verified, and nobody else trains it meanwhile.
+#[derive(Debug)]
+pub struct SavedRun<C> {
+    dir: CheckpointDir,
+    /// None where a lock can be neither made nor needed: the directory cannot be written to.
+    _lock: Option<File>,
+    manifest: Manifest<C>,
 }
 
 impl CheckpointDir {
@@ -56,149 +66,412 @@ impl CheckpointDir {
         &self.path
     }
 
-    /// Whether a run was begun here.
+    /// Whether a run was begun here, by this or by an older version.
     pub fn exists(&self) -> bool {
-        self.file(MODEL_CONFIG).exists()
+        let mut names = OLDER.iter().chain([&MANIFEST]);
+        names.any(|name| self.file(name).exists())
     }
 
-    /// The model's configuration.
+    /// Opens a run to read it.
     ///
     /// # Errors
-    /// [`TrainError::Checkpoint`], naming the file.
-    pub fn model_config<C: NodeModelConfig>(&self) -> Result<C, TrainError> {
-        self.read_json(MODEL_CONFIG)
+    /// [`TrainError::Checkpoint`], naming the file, when there is no run, when its manifest is
+    /// damaged or of another version, or while the run is trained.
+    pub fn open<C: NodeModelConfig>(&self) -> Result<SavedRun<C>, TrainError> {
+        self.open_with(Access::Read)
     }
 
-    /// How the run is trained.
+    /// The model with the best validation metric, and its configuration.
     ///
     /// # Errors
-    /// [`TrainError::Checkpoint`], naming the file.
-    pub fn train_config(&self) -> Result<TrainConfig, TrainError> {
-        self.read_json(TRAIN_CONFIG)
-    }
-
-    /// How far the run has come.
-    ///
-    /// # Errors
-    /// [`TrainError::Checkpoint`], naming the file.
-    pub fn state(&self) -> Result<RunState, TrainError> {
-        self.read_json(STATE)
-    }
-
-    /// What was measured in the best epoch.
-    ///
-    /// # Errors
-    /// [`TrainError::Checkpoint`], naming the file.
-    pub fn best_report(&self) -> Result<EpochReport, TrainError> {
-        self.read_json(BEST_STATE)
-    }
-
-    /// The model with the best validation accuracy, and its configuration.
-    ///
-    /// # Errors
-    /// [`TrainError::Checkpoint`], naming the file, when it is missing, corrupt, or of another model.
+    /// As [`CheckpointDir::open`] and [`SavedRun::best_model`].
     pub fn best_model<C: NodeModelConfig>(
         &self,
         device: &Device,
     ) -> Result<(C, C::Model), TrainError> {
-        let config: C = self.model_config()?;
-        let model = config.init(device)?;
-        let model = self.load(BEST, model)?;
-        Ok((config, model))
+        let run = self.open::<C>()?;
+        let model = run.best_model(device)?;
+        Ok((run.manifest.model, model))
     }
 
-    pub(super) fn create(
+    /// Refuses a directory that a new run would have to share with an older one.
+    pub(super) fn check_new(&self) -> Result<(), TrainError> {
+        if self.path.exists() && !self.path.is_dir() {
+            return Err(self.failed("", "not a folder"));
+        }
+        if self.exists() {
+            let reason = "a run is saved here already; resume it or choose another directory";
+            return Err(self.failed("", reason));
+        }
+        // A run begins with its manifest, so these belong to something else.
+        match self.numbered().first() {
+            Some(name) => Err(self.failed(
+                name,
+                "belongs to a run whose manifest.json is missing; choose another directory",
+            )),
+            None => Ok(()),
+        }
+    }
+
+    /// Begins a run: makes the directory, locks it, and writes a manifest without epochs.
+    pub(super) fn begin<C: NodeModelConfig>(
         &self,
-        model: &impl NodeModelConfig,
+        id: &RunId,
+        model: &C,
         train: &TrainConfig,
-    ) -> Result<(), TrainError> {
+        (data, preparation): (&NodeDataset, &Preparation),
+    ) -> Result<SavedRun<C>, TrainError> {
         fs::create_dir_all(&self.path).map_err(|error| self.failed("", error))?;
-        self.write_json(TRAIN_CONFIG, train)?;
-        self.write_json(MODEL_CONFIG, model)
+        let lock = self.lock(Access::Train)?;
+        self.check_new()?;
+        let dataset = Dataset {
+            name: data.name().to_string(),
+            fingerprint: Fingerprint::of(data),
+            preparation: preparation.clone(),
+        };
+        let run = SavedRun {
+            dir: self.clone(),
+            _lock: lock,
+            manifest: Manifest::new(id.clone(), model.clone(), train.clone(), dataset),
+        };
+        run.commit(&run.manifest)?;
+        Ok(run)
     }
 
-    pub(super) fn save_best<M: Module>(
+    /// Opens a run to train it, and removes what an interrupted save left.
+    pub(super) fn resume<C: NodeModelConfig>(&self) -> Result<SavedRun<C>, TrainError> {
+        let run = self.open_with(Access::Train)?;
+        run.tidy();
+        Ok(run)
+    }
+
+    fn open_with<C: NodeModelConfig>(&self, access: Access) -> Result<SavedRun<C>, TrainError> {
+        if !self.file(MANIFEST).exists() {
+            if let Some(older) = OLDER.iter().find(|name| self.file(name).exists()) {
+                let reason = "saved by an older version, which this one cannot read; train anew \
+                              in another directory";
+                return Err(self.failed(older, reason));
+            }
+            return Err(self.failed(MANIFEST, "no run is saved in this directory"));
+        }
+        let lock = self.lock(access)?;
+        let bytes = self.bytes(MANIFEST, |size| match size <= MAX_MANIFEST {
+            true => Ok(()),
+            false => Err(format!(
+                "{size} bytes, a manifest has at most {MAX_MANIFEST}"
+            )),
+        })?;
+        let manifest = Manifest::parse(&bytes);
+        Ok(SavedRun {
+            dir: self.clone(),
+            _lock: lock,
+            manifest: manifest.map_err(|reason| self.failed(MANIFEST, reason))?,
+        })
+    }
+
+    fn lock(&self, access: Access) -> Result<Option<File>, TrainError> {
+        let path = self.file(LOCK);
+        let mut options = File::options();
+        let file = match options
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+        {
+            Ok(file) => file,
+            // To read, a directory need not be writable; the lock is taken where there is one.
+            Err(_) if access == Access::Read => match File::open(&path) {
+                Ok(file) => file,
+                Err(_) => return Ok(None),
+            },
+            Err(error) => return Err(self.failed(LOCK, error)),
+        };
+        let locked = match access {
+            Access::Read => file.try_lock_shared(),
+            Access::Train => file.try_lock(),
+        };
+        match locked {
+            Ok(()) => Ok(Some(file)),
+            Err(TryLockError::WouldBlock) => {
+                let reason = "another process is using the run in this directory";
+                Err(self.failed("", reason))
+            }
+            // Some file systems have no locks; reading does without.
+            Err(TryLockError::Error(_)) if access == Access::Read => Ok(None),
+            Err(TryLockError::Error(error)) => Err(self.failed(LOCK, error)),
+        }
+    }
+
+    /// Reads a file whose size passes a check. No more memory is taken than the file has bytes.
+    fn bytes(
         &self,
-        model: M,
-        report: &EpochReport,
-    ) -> Result<(), TrainError> {
-        self.save(BEST, model)?;
-        self.write_json(BEST_STATE, report)
-    }
-
-    pub(super) fn save_last<M: Module>(
-        &self,
-        model: M,
-        optimizer: &ModuleOptimizer,
-        state: &RunState,
-    ) -> Result<(), TrainError> {
-        let place = self.state().map_or(0, |before| 1 - before.place.min(1));
-        self.save(LAST[place], model)?;
-        let file = self.file(OPTIMIZER[place]);
-        optimizer
-            .save(&file)
-            .map_err(|error| TrainError::record(&file, error))?;
-        self.write_json(STATE, &RunState { place, ..*state })
-    }
-
-    pub(super) fn load_last<M: Module>(
-        &self,
-        model: M,
-        optimizer: ModuleOptimizer,
-    ) -> Result<(M, ModuleOptimizer), TrainError> {
-        let place = self.state()?.place.min(1);
-        let file = self.readable(OPTIMIZER[place])?;
-        let record =
-            OptimizerRecord::load(&file).map_err(|error| TrainError::record(&file, error))?;
-        Ok((
-            self.load(LAST[place], model)?,
-            optimizer.load_record(record),
-        ))
-    }
-
-    fn load<M: Module>(&self, name: &str, model: M) -> Result<M, TrainError> {
-        let file = self.readable(name)?;
-        let record = ModuleRecord::load(&file).map_err(|error| TrainError::record(&file, error))?;
-        model
-            .try_load_record(record)
-            .map_err(|error| TrainError::record(&file, error))
-    }
-
-    fn save<M: Module>(&self, name: &str, model: M) -> Result<(), TrainError> {
+        name: &str,
+        check: impl FnOnce(u64) -> Result<(), String>,
+    ) -> Result<Vec<u8>, TrainError> {
+        let failed = |error: String| self.failed(name, error);
         let file = self.file(name);
-        model
-            .into_record()
-            .save(&file)
-            .map_err(|error| TrainError::record(&file, error))
+        let (file, size) = input::open(&file).map_err(|error| failed(error.to_string()))?;
+        check(size).map_err(failed)?;
+        memory::check("it", u128::from(size)).map_err(|error| failed(error.to_string()))?;
+        let mut bytes = Vec::new();
+        let read = file.take(size).read_to_end(&mut bytes);
+        read.map_err(|error| failed(error.to_string()))?;
+        match bytes.len() as u64 == size {
+            true => Ok(bytes),
+            false => Err(failed("it was shortened while it was read".to_string())),
+        }
     }
 
-    fn read_json<T: serde::de::DeserializeOwned>(&self, name: &str) -> Result<T, TrainError> {
-        let text = fs::read_to_string(self.file(name)).map_err(|error| self.failed(name, error))?;
-        serde_json::from_str(&text).map_err(|error| self.failed(name, error))
-    }
-
-    fn write_json(&self, name: &str, value: &impl Serialize) -> Result<(), TrainError> {
-        let text = serde_json::to_string_pretty(value).map_err(|error| self.failed(name, error))?;
-        let part = self.path.join(format!("{name}.part"));
-        fs::write(&part, text)
-            .and_then(|()| fs::rename(part, self.file(name)))
-            .map_err(|error| self.failed(name, error))
-    }
-
-    fn readable(&self, name: &str) -> Result<PathBuf, TrainError> {
-        let file = self.file(name);
-        fs::File::open(&file).map_err(|error| self.failed(name, error))?;
-        Ok(file)
+    /// Numbered files in the directory, and what an interruption left of them.
+    fn numbered(&self) -> Vec<String> {
+        let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
+        let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
+        let numbered = |name: &str| {
+            let name = name
+                .strip_suffix(".part")
+                .map_or(name, |name| name.strip_prefix('.').unwrap_or_default());
+            let epoch = KINDS.iter().find_map(|kind| {
+                let rest = name.strip_prefix(kind)?.strip_prefix('-')?;
+                rest.strip_suffix(".bpk")
+            });
+            epoch.is_some_and(|text| {
+                !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
+            })
+        };
+        names.filter(|name| numbered(name)).collect()
     }
 
     fn failed(&self, name: &str, error: impl ToString) -> TrainError {
+        let file = match name {
+            "" => self.path.clone(),
+            name => self.file(name),
+        };
         TrainError::Checkpoint {
-            file: self.file(name),
-            reason: error.to_string(),
+            file,
+            reason: text::excerpt(&error.to_string()),
         }
     }
 
     fn file(&self, name: &str) -> PathBuf {
         self.path.join(name)
+    }
+}
+
+/// What a directory is opened for. Readers share it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Access {
+    Read,
+    Train,
+}
+
+impl<C: NodeModelConfig> SavedRun<C> {
+    /// Its directory.
+    pub fn path(&self) -> &Path {
+        &self.dir.path
+    }
+
+    /// What tells it apart in a log.
+    pub fn id(&self) -> &RunId {
+        &self.manifest.id
+    }
+
+    /// The model's configuration.
+    pub fn model_config(&self) -> &C {
+        &self.manifest.model
+    }
+
+    /// How the run is trained.
+    pub fn train_config(&self) -> &TrainConfig {
+        &self.manifest.train
+    }
+
+    /// How its dataset was prepared.
+    pub fn preparation(&self) -> &Preparation {
+        &self.manifest.dataset.preparation
+    }
+
+    /// All epochs up to the saved one, none if the run was begun and not saved.
+    pub fn history(&self) -> Vec<EpochReport> {
+        self.manifest.history()
+    }
+
+    /// What was measured in the best epoch.
+    ///
+    /// # Errors
+    /// [`TrainError::Checkpoint`] when no epoch was saved.
+    pub fn best_report(&self) -> Result<EpochReport, TrainError> {
+        best_of(&self.history()).ok_or_else(|| self.unsaved())
+    }
+
+    /// The parameters of the best epoch, on a device.
+    ///
+    /// # Errors
+    /// [`TrainError::Checkpoint`], naming the file, when no epoch was saved, or when the file is
+    /// missing, damaged, or of another model; [`TrainError::Model`] when the model cannot be built.
+    pub fn best_model(&self, device: &Device) -> Result<C::Model, TrainError> {
+        let saved = &self.files()?.best;
+        let bytes = self.verified(saved)?;
+        let model = self.manifest.model.init(device)?;
+        let model = records::load_model(bytes, model);
+        model.map_err(|reason| self.dir.failed(&saved.name, reason))
+    }
+
+    /// Whether the run was trained on this dataset, prepared in this way.
+    ///
+    /// # Errors
+    /// [`TrainError::Checkpoint`], naming what differs.
+    pub fn check_dataset(
+        &self,
+        data: &NodeDataset,
+        preparation: &Preparation,
+    ) -> Result<(), TrainError> {
+        let saved = &self.manifest.dataset;
+        let options = fingerprint::differences(&saved.preparation, preparation);
+        if !options.is_empty() {
+            let options = options.join(", ");
+            return Err(self.dir.failed(
+                "",
+                format!("the saved run prepared its dataset in another way: {options}"),
+            ));
+        }
+        let parts = saved.fingerprint.differences(&Fingerprint::of(data));
+        match parts.is_empty() {
+            true => Ok(()),
+            false => Err(self.dir.failed(
+                "",
+                format!(
+                    "the saved run is of another dataset: the {} of {:?} and of {:?} differ",
+                    parts.join(", "),
+                    text::excerpt(&saved.name),
+                    text::excerpt(data.name())
+                ),
+            )),
+        }
+    }
+
+    /// The number of saved epochs.
+    pub(super) fn epochs(&self) -> usize {
+        self.manifest.epochs()
+    }
+
+    /// The parameters and the optimizer's state after the last saved epoch.
+    pub(super) fn load_last<M: Module>(
+        &self,
+        model: M,
+        optimizer: ModuleOptimizer,
+    ) -> Result<(M, ModuleOptimizer), TrainError> {
+        let Files {
+            last,
+            optimizer: state,
+            ..
+        } = self.files()?;
+        let model = records::load_model(self.verified(last)?, model);
+        let model = model.map_err(|reason| self.dir.failed(&last.name, reason))?;
+        let optimizer = records::load_optimizer(self.verified(state)?, &model, optimizer);
+        let optimizer = optimizer.map_err(|reason| self.dir.failed(&state.name, reason))?;
+        Ok((model, optimizer))
+    }
+
+    /// Saves the state after more epochs. `best` gives the parameters of the best epoch; it is
+    /// asked only where they are not saved yet.
+    pub(super) fn save(
+        &mut self,
+        epochs: &[EpochReport],
+        (last, optimizer): (Bytes, Bytes),
+        best: impl FnOnce() -> Result<Bytes, TrainError>,
+    ) -> Result<(), TrainError> {
+        let next = match self.write(epochs, (last, optimizer), best) {
+            Ok(next) => next,
+            Err(error) => {
+                // The manifest is that of before: a full disk gets its space back.
+                self.tidy();
+                return Err(error);
+            }
+        };
+        // Where this fails, either manifest may be there, so the files of both stay.
+        self.commit(&next)?;
+        self.manifest = next;
+        self.tidy();
+        Ok(())
+    }
+
+    /// Writes the files of a state and gives the manifest that names them.
+    fn write(
+        &self,
+        epochs: &[EpochReport],
+        (last, optimizer): (Bytes, Bytes),
+        best: impl FnOnce() -> Result<Bytes, TrainError>,
+    ) -> Result<Manifest<C>, TrainError> {
+        let history = [&self.history()[..], epochs].concat();
+        let (Some(epoch), Some(best_epoch)) = (history.last(), best_of(&history)) else {
+            return Ok(self.manifest.clone());
+        };
+        let best_name = name("best", best_epoch.epoch);
+        let known = self.manifest.files.as_ref().map(|files| &files.best);
+        let best = match known.filter(|file| file.name == best_name) {
+            Some(known) => known.clone(),
+            None => self.put(best_name, &best()?)?,
+        };
+        let files = Files {
+            last: self.put(name("last", epoch.epoch), &last)?,
+            optimizer: self.put(name("optimizer", epoch.epoch), &optimizer)?,
+            best,
+        };
+        Ok(self.manifest.after(epochs, files))
+    }
+
+    fn put(&self, name: String, bytes: &[u8]) -> Result<Saved, TrainError> {
+        output::write(&self.dir.file(&name), bytes)
+            .map_err(|error| self.dir.failed(&name, error))?;
+        Ok(Saved::new(name, bytes))
+    }
+
+    /// Puts a manifest in place of the one before.
+    fn commit(&self, manifest: &Manifest<C>) -> Result<(), TrainError> {
+        let text = manifest.text();
+        let text = text.map_err(|reason| self.dir.failed(MANIFEST, reason))?;
+        output::write(&self.dir.file(MANIFEST), text.as_bytes())
+            .map_err(|error| self.dir.failed(MANIFEST, error))
+    }
+
+    /// Removes what the manifest does not name.
+    fn tidy(&self) {
+        let files = self.manifest.files.as_ref();
+        let named = files.map(|files| [&files.last, &files.optimizer, &files.best]);
+        let unfinished = format!(".{MANIFEST}.part");
+        for name in self.dir.numbered().into_iter().chain([unfinished]) {
+            let stays = named.is_some_and(|named| named.iter().any(|file| file.name == name));
+            if !stays {
+                // What cannot be removed now is tried again at the next save.
+                let _ = fs::remove_file(self.dir.file(&name));
+            }
+        }
+    }
+
+    fn files(&self) -> Result<&Files, TrainError> {
+        self.manifest.files.as_ref().ok_or_else(|| self.unsaved())
+    }
+
+    fn unsaved(&self) -> TrainError {
+        let reason = "the run was begun, but none of its epochs was saved";
+        self.dir.failed(MANIFEST, reason)
+    }
+
+    /// The bytes of a file that are those the manifest describes.
+    fn verified(&self, saved: &Saved) -> Result<Bytes, TrainError> {
+        let bytes = self
+            .dir
+            .bytes(&saved.name, |size| match size == saved.bytes {
+                true => Ok(()),
+                false => Err(format!("{size} bytes long, {} were saved", saved.bytes)),
+            })?;
+        match fingerprint::sha256(&bytes) == saved.sha256 {
+            true => Ok(Bytes::from_bytes_vec(bytes)),
+            false => Err(self.dir.failed(
+                &saved.name,
+                "changed or damaged after it was saved: its checksum does not match",
+            )),
+        }
     }
 }

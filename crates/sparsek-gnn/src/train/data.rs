@@ -4,8 +4,13 @@ use burn::tensor::{
     activation::{log_sigmoid, log_softmax},
 };
 
-use super::{Metric, TrainError};
-use crate::datasets::{Labels, NodeDataset};
+use sparsek::io::memory;
+
+use super::{Batching, Metric, NodeModelConfig, TrainConfig, TrainError};
+use crate::{
+    datasets::{Labels, NodeDataset},
+    nn::ModelError,
+};
 
 /// Constants on a device, outside autodiff.
 pub(super) struct DeviceData {
@@ -95,6 +100,35 @@ impl DeviceData {
             }
         }
     }
+}
+
+/// Whether a dataset as tensors, its scores, and a model in training fit in memory.
+///
+/// # Errors
+/// [`ModelError::Memory`] with the sizes that asked for too much.
+pub(super) fn check_memory(
+    config: &TrainConfig,
+    model: &impl NodeModelConfig,
+    data: &NodeDataset,
+) -> Result<(), TrainError> {
+    // Batches that cover a part of the graph need less, how much is not known.
+    let batched = config.batches != Batching::Full;
+    let nodes = match batched && config.evaluate_batches {
+        true => 0,
+        false => data.nodes(),
+    };
+    let (width, classes) = (data.feature_width(), data.classes());
+    // Targets, scores, their logarithms and the gradient; features as they are copied.
+    let scores = memory::product(&[nodes, classes, 4 * size_of::<f32>()]);
+    let features = memory::product(&[nodes, width, size_of::<f32>()]);
+    let trained = model.training_bytes(if batched { 0 } else { nodes });
+    let bytes = scores.saturating_add(features).saturating_add(trained);
+    let asked = format_args!(
+        "training on {} ({} nodes, {width} features, {classes} classes)",
+        data.name(),
+        data.nodes()
+    );
+    memory::check(asked, bytes).map_err(|error| ModelError::from(error).into())
 }
 
 /// The splits on a device, and how they are scored there.

@@ -1,13 +1,16 @@
-//! The JSON-lines log of a run.
+//! The JSON-lines log of runs.
 use std::{
-    fs::{self, File},
-    io::{self, Write},
-    path::Path,
+    collections::{HashMap, HashSet},
+    fs::File,
+    io::{self, BufRead, BufReader, ErrorKind, Read, Seek, SeekFrom, Write},
+    path::{Path, PathBuf},
 };
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use sparsek::io::text;
 
-use super::EpochReport;
+use super::{EpochReport, RunId};
 
 /// The last line of a run's log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -59,90 +62,229 @@ pub struct RunSummary {
     pub configuration: String,
 }
 
-/// A log of one JSON object per line: a line per epoch, then a [`RunSummary`]. Each line is written out at once.
+/// A log of one JSON object per line: a line per epoch, then a [`RunSummary`]. Every line has the
+/// id of its run, so a file may hold any number of runs.
+///
+/// The file is appended to and never rewritten. Each line goes out at once and in one piece. A line
+/// that a full disk or a kill cut short stays; the next line begins on a line of its own, and
+/// readers skip what was cut. An epoch and a summary that the log holds already are not written
+/// again, so a resumed run leaves each epoch once.
 #[derive(Debug)]
 pub struct RunLog {
     file: File,
+    path: PathBuf,
+    /// Whether it can be read: pipes and devices cannot.
+    regular: bool,
+    run: Option<String>,
+    written: HashMap<String, Written>,
+}
+
+/// What a log holds of a run.
+#[derive(Debug, Default)]
+struct Written {
+    epochs: HashSet<usize>,
+    /// The epochs that had run when each was written.
+    summaries: HashSet<usize>,
 }
 
 impl RunLog {
-    /// Creates the file, or empties the one there.
+    /// Opens a log at its end, or makes an empty one.
     ///
     /// # Errors
-    /// What the system says.
-    pub fn create(path: impl AsRef<Path>) -> io::Result<Self> {
-        Ok(Self {
-            file: File::create(path)?,
-        })
-    }
-
-    /// Opens the file at its end, and makes it if there is none.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn append(path: impl AsRef<Path>) -> io::Result<Self> {
-        Ok(Self {
-            file: File::options().create(true).append(true).open(path)?,
-        })
-    }
-
-    /// Opens the log of a run that goes on after an epoch: lines of later epochs are dropped, and a last line that was cut off.
-    ///
-    /// # Errors
-    /// What the system says.
-    pub fn resume(path: impl AsRef<Path>, epoch: usize) -> io::Result<Self> {
-        #[derive(Deserialize)]
-        struct Line {
-            epoch: Option<usize>,
+    /// What the system reports, and [`ErrorKind::InvalidData`] for a file that is no log of runs;
+    /// both name the file. Such a file stays as it is.
+    pub fn open(path: impl Into<PathBuf>) -> io::Result<Self> {
+        let path = path.into();
+        let regular = path.metadata().map_or(true, |found| found.is_file());
+        let mut options = File::options();
+        let options = options.create(true).append(true).read(regular);
+        let file = options.open(&path).map_err(|error| named(&path, error))?;
+        let mut written = HashMap::<String, Written>::new();
+        if regular {
+            read_lines(&path, &file, |line| {
+                let run = line.get("run").and_then(Value::as_str).unwrap_or_default();
+                let run = written.entry(run.to_string()).or_default();
+                let epochs = line.get("epochs").or_else(|| line.get("epoch"));
+                let epochs = epochs.and_then(Value::as_u64).unwrap_or(0) as usize;
+                match line.contains_key("summary") {
+                    true => run.summaries.insert(epochs),
+                    false => run.epochs.insert(epochs),
+                };
+                Ok(())
+            })?;
         }
+        Ok(Self {
+            file,
+            path,
+            regular,
+            run: None,
+            written,
+        })
+    }
+
+    /// The summaries that a log holds, none if there is no file.
+    ///
+    /// # Errors
+    /// As [`RunLog::open`].
+    pub fn summaries(path: impl AsRef<Path>) -> io::Result<Vec<RunSummary>> {
         let path = path.as_ref();
-        if path.exists() {
-            let text = fs::read_to_string(path)?;
-            let stays = |line: &&str| match serde_json::from_str::<Line>(line) {
-                Ok(line) => line.epoch.is_none_or(|of| of <= epoch),
-                Err(_) => false,
-            };
-            let kept: String = text
-                .split_inclusive('\n')
-                .filter(|line| line.ends_with('\n'))
-                .filter(stays)
-                .collect();
-            if kept != text {
-                // Whole at any time: written under another name first.
-                let mut name = path.as_os_str().to_os_string();
-                name.push(".part");
-                fs::write(&name, kept)?;
-                fs::rename(&name, path)?;
+        let file = match sparsek::io::input::open(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            opened => opened.map_err(|error| named(path, error))?.0,
+        };
+        let mut all = Vec::new();
+        read_lines(path, &file, |line| {
+            if line.contains_key("summary") {
+                all.push(serde_json::from_value(Value::Object(line))?);
             }
-        }
-        Self::append(path)
+            Ok(())
+        })?;
+        Ok(all)
     }
 
-    /// Writes an epoch's line, with the activation that tells runs in one file apart.
+    /// The lines that follow are of this run.
+    pub fn begin(&mut self, run: &RunId) {
+        self.run = Some(run.to_string());
+    }
+
+    /// Writes an epoch's line, unless the log has it.
     ///
     /// # Errors
-    /// What the system says.
+    /// What the system reports, naming the file.
     pub fn epoch(&mut self, activation: &str, report: &EpochReport) -> io::Result<()> {
         #[derive(Serialize)]
         struct Line<'a> {
+            run: &'a str,
             activation: &'a str,
             #[serde(flatten)]
             report: &'a EpochReport,
         }
-        self.line(&Line { activation, report })
+        let run = self.run.clone().unwrap_or_default();
+        let has = |of: &Written| of.epochs.contains(&report.epoch);
+        if self.written.get(&run).is_some_and(has) {
+            return Ok(());
+        }
+        self.line(&Line {
+            run: &run,
+            activation,
+            report,
+        })?;
+        let written = self.written.entry(run).or_default();
+        written.epochs.insert(report.epoch);
+        Ok(())
     }
 
-    /// Writes the last line.
+    /// Writes the last line, unless the log has that of as many epochs.
     ///
     /// # Errors
-    /// What the system says.
+    /// What the system reports, naming the file.
     pub fn summary(&mut self, summary: &RunSummary) -> io::Result<()> {
-        self.line(summary)
+        #[derive(Serialize)]
+        struct Line<'a> {
+            run: &'a str,
+            #[serde(flatten)]
+            summary: &'a RunSummary,
+        }
+        let run = self.run.clone().unwrap_or_default();
+        let has = |of: &Written| of.summaries.contains(&summary.epochs);
+        if self.written.get(&run).is_some_and(has) {
+            return Ok(());
+        }
+        self.line(&Line { run: &run, summary })?;
+        let written = self.written.entry(run).or_default();
+        written.summaries.insert(summary.epochs);
+        Ok(())
+    }
+
+    /// Makes the lines so far outlast a power failure.
+    ///
+    /// # Errors
+    /// What the system reports, naming the file.
+    pub fn sync(&self) -> io::Result<()> {
+        match self.regular {
+            true => self.file.sync_data().map_err(|error| self.named(error)),
+            false => Ok(()),
+        }
     }
 
     fn line(&mut self, value: &impl Serialize) -> io::Result<()> {
-        let mut line = serde_json::to_vec(value)?;
+        let mut line = Vec::new();
+        if self.cut_short().map_err(|error| self.named(error))? {
+            line.push(b'\n');
+        }
+        serde_json::to_writer(&mut line, value)?;
         line.push(b'\n');
-        self.file.write_all(&line)
+        let written = self.file.write_all(&line);
+        written.map_err(|error| self.named(error))
     }
+
+    /// Whether the last line of the file lacks its end.
+    fn cut_short(&mut self) -> io::Result<bool> {
+        if !self.regular || self.file.metadata()?.len() == 0 {
+            return Ok(false);
+        }
+        let mut last = [0];
+        // Moves the place to read from; what is written goes to the end in any case.
+        self.file.seek(SeekFrom::End(-1))?;
+        self.file.read_exact(&mut last)?;
+        Ok(last != *b"\n")
+    }
+
+    fn named(&self, error: io::Error) -> io::Error {
+        named(&self.path, error)
+    }
+}
+
+/// Bytes of the longest line that is read.
+const MAX_LINE: u64 = 1 << 20;
+
+/// How each line of a log begins.
+const BEGINNINGS: [&[u8]; 3] = [b"{\"run\":", b"{\"activation\":", b"{\"summary\":"];
+
+/// Reads the lines of a log. Lines that were cut short are skipped.
+fn read_lines(
+    path: &Path,
+    file: &File,
+    mut each: impl FnMut(Map<String, Value>) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut reader = BufReader::new(file);
+    let mut line = Vec::new();
+    for number in 1.. {
+        line.clear();
+        let read = (&mut reader).take(MAX_LINE).read_until(b'\n', &mut line);
+        if read.map_err(|error| named(path, error))? == 0 {
+            break;
+        }
+        let foreign = |reason: &str| {
+            let reason =
+                format!("line {number} is not of a log of runs{reason}; the file stays as it is");
+            named(path, io::Error::new(ErrorKind::InvalidData, reason))
+        };
+        let text = line.trim_ascii();
+        let cut = |text: &[u8]| {
+            let begins = |start: &&[u8]| text.starts_with(start) || start.starts_with(text);
+            BEGINNINGS.iter().any(begins)
+        };
+        let value = match serde_json::from_slice::<Map<String, Value>>(text) {
+            Ok(value) => value,
+            Err(error) if error.is_eof() && cut(text) => continue,
+            Err(error) => return Err(foreign(&format!(": {}", text::excerpt(&error.to_string())))),
+        };
+        let ours = match value.get("summary") {
+            Some(summary) => summary == &Value::Bool(true),
+            None => {
+                value.get("epoch").is_some_and(Value::is_u64) && value.contains_key("activation")
+            }
+        };
+        if !ours {
+            return Err(foreign(""));
+        }
+        each(value)
+            .map_err(|error| foreign(&format!(": {}", text::excerpt(&error.to_string()))))?;
+    }
+    Ok(())
+}
+
+fn named(path: &Path, error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{}: {error}", path.display()))
 }

@@ -7,6 +7,7 @@ mod data;
 mod devices;
 mod engine;
 mod epochs;
+mod fingerprint;
 mod lists;
 mod log;
 mod metric;
@@ -19,16 +20,17 @@ mod tests;
 use burn::{
     config::Config,
     module::Module,
-    store::RecordError,
     tensor::{Device, Tensor},
 };
 use serde::{Deserialize, Serialize};
+use sparsek::io::text;
 use std::path::PathBuf;
 
-pub use checkpoint::{CheckpointDir, RunState};
+pub use checkpoint::{CheckpointDir, RunId, SavedRun};
 pub use devices::DevicesError;
 pub use engine::Batching;
 pub use epochs::Epochs;
+pub use fingerprint::{Fingerprint, Preparation};
 pub use log::{RunLog, RunSummary};
 pub use metric::Metric;
 pub use run::{Evaluation, TrainOutcome, Trainer, evaluate, train, train_on};
@@ -63,6 +65,14 @@ pub trait NodeModelConfig: Config + Clone + PartialEq {
 
     /// Classes that the model scores.
     fn classes(&self) -> usize;
+
+    /// Least bytes that training on a whole graph of `nodes` nodes takes, its data apart. What
+    /// exceeds the limit of [`sparsek::io::memory`] is refused before anything is allocated.
+    /// Default: 0, for unknown.
+    fn training_bytes(&self, nodes: usize) -> u128 {
+        let _ = nodes;
+        0
+    }
 }
 
 /// How to train.
@@ -91,7 +101,7 @@ pub struct TrainConfig {
     /// estimates: batches lack edges.
     #[config(default = false)]
     pub evaluate_batches: bool,
-    /// Epochs between saves of the resumable state, when there is a checkpoint directory.
+    /// Epochs between saves, when there is a checkpoint directory. The last epoch is always saved.
     #[config(default = 25)]
     pub save_every: usize,
 }
@@ -104,7 +114,9 @@ impl TrainConfig {
     pub fn validate(&self) -> Result<(), TrainError> {
         let bad = |reason: String| Err(TrainError::Config(reason));
         if self.epochs == 0 || self.save_every == 0 {
-            return bad("the number of epochs must be at least 1".to_string());
+            return bad(
+                "the number of epochs, and of epochs between saves, must be at least 1".to_string(),
+            );
         }
         if !(self.lr > 0.0 && self.lr.is_finite()) {
             return bad(format!(
@@ -151,6 +163,20 @@ pub trait Progress {
     /// # Errors
     /// Whatever the receiver could not write.
     fn on_epoch(&mut self, report: &EpochReport) -> std::io::Result<()>;
+
+    /// Called before the state of the run is saved, after the epochs that it covers were told.
+    ///
+    /// # Errors
+    /// Whatever the receiver could not write; nothing is saved then.
+    fn before_save(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+
+    /// Whether to end after this epoch. Asked after each epoch; the run is saved where it has a
+    /// checkpoint, and [`TrainOutcome::interrupted`] is true unless it was the last epoch anyway.
+    fn stop(&self) -> bool {
+        false
+    }
 }
 
 impl<F: FnMut(&EpochReport) -> std::io::Result<()>> Progress for F {
@@ -196,7 +222,7 @@ pub enum TrainError {
         loss: f64,
     },
     /// A checkpoint file cannot be read or written.
-    #[error("{}: {reason}", file.display())]
+    #[error("{}: {reason}", text::clean(&file.display().to_string()))]
     Checkpoint {
         /// The file.
         file: PathBuf,
@@ -212,19 +238,4 @@ pub enum TrainError {
     /// The receiver of progress failed.
     #[error("cannot report progress: {0}")]
     Progress(#[from] std::io::Error),
-}
-
-impl TrainError {
-    fn record(file: impl Into<PathBuf>, error: RecordError) -> Self {
-        // A record's message may list tensors over several lines.
-        let reason = error
-            .to_string()
-            .split_whitespace()
-            .collect::<Vec<_>>()
-            .join(" ");
-        Self::Checkpoint {
-            file: file.into(),
-            reason,
-        }
-    }
 }

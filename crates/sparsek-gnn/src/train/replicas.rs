@@ -1,11 +1,11 @@
 //! Copies of a model, one on each device, that take the same steps.
 use burn::{
     optim::{GradientsParams, ModuleOptimizer},
-    tensor::{Device, Tensor},
+    tensor::{Bytes, Device, Tensor},
 };
 
 use super::{
-    CheckpointDir, EpochReport, NodeModel, NodeModelConfig, RunState, TrainConfig, TrainError,
+    NodeModel, NodeModelConfig, SavedRun, TrainConfig, TrainError,
     data::DeviceData,
     devices::{self, Sum},
     lists,
@@ -59,9 +59,12 @@ impl<M: NodeModel> Replicas<M> {
     }
 
     /// The last state of a run, on every device.
-    pub(super) fn restore(mut self, checkpoint: &CheckpointDir) -> Result<Self, TrainError> {
+    pub(super) fn restore<C: NodeModelConfig>(
+        mut self,
+        saved: &SavedRun<C>,
+    ) -> Result<Self, TrainError> {
         let first = self.models.remove(0);
-        let (first, optimizer) = checkpoint.load_last(first, self.optimizer)?;
+        let (first, optimizer) = saved.load_last(first, self.optimizer)?;
         self.models.insert(0, first);
         Self { optimizer, ..self }.shared()
     }
@@ -75,19 +78,11 @@ impl<M: NodeModel> Replicas<M> {
         &self.models[0]
     }
 
-    /// Saves what the first device has.
-    pub(super) fn save(
-        &self,
-        checkpoint: &CheckpointDir,
-        last: EpochReport,
-        seconds: f64,
-    ) -> Result<(), TrainError> {
-        let state = RunState {
-            last,
-            seconds,
-            place: 0,
-        };
-        checkpoint.save_last(self.model().clone(), &self.optimizer, &state)
+    /// The parameters and the optimizer's state of the first device, as records.
+    pub(super) fn records(&self) -> Result<(Bytes, Bytes), TrainError> {
+        let optimizer = self.optimizer.into_bytes();
+        let optimizer = optimizer.map_err(|error| TrainError::Device(error.to_string()))?;
+        Ok((record(self.model().clone())?, optimizer))
     }
 
     /// One step, with a share for each device: that of one device on all their training nodes. Also the mean loss of these before
@@ -172,6 +167,12 @@ impl<M: NodeModel> Replicas<M> {
         }
         Ok(())
     }
+}
+
+/// The parameters of a model.
+pub(super) fn record<M: NodeModel>(model: M) -> Result<Bytes, TrainError> {
+    let bytes = model.into_record().into_bytes();
+    bytes.map_err(|error| TrainError::Device(error.to_string()))
 }
 
 /// Lists of several lengths would not be summed, but waited for without end.

@@ -1,15 +1,17 @@
 //! The training loop and the evaluation.
 use std::{slice, time::Instant};
 
-use burn::{module::Module, tensor::Device};
+use burn::{config::Config, module::Module, tensor::Device};
 
 use super::{
-    Batching, CheckpointDir, EpochReport, Epochs, NodeModelConfig, Progress, RunState, TrainConfig,
-    TrainError,
+    Batching, CheckpointDir, EpochReport, Epochs, NodeModelConfig, Preparation, Progress, RunId,
+    SavedRun, TrainConfig, TrainError,
+    checkpoint::best_of,
+    data::check_memory,
     devices::{Sum, sum_over_devices},
     engine::Engine,
     epochs::seed_all,
-    replicas::Replicas,
+    replicas::{Replicas, record},
 };
 use crate::datasets::NodeDataset;
 
@@ -55,8 +57,18 @@ pub struct Trainer<'a, C> {
     config: &'a TrainConfig,
     model: &'a C,
     data: &'a NodeDataset,
-    checkpoint: Option<CheckpointDir>,
-    resumed: Option<RunState>,
+    preparation: Preparation,
+    id: RunId,
+    checkpoint: Option<Checkpoint<C>>,
+}
+
+/// Where a run is saved.
+#[derive(Debug)]
+enum Checkpoint<C> {
+    /// A run that is begun there.
+    New(CheckpointDir),
+    /// A run that goes on.
+    Resumed(Box<SavedRun<C>>),
 }
 
 /// What a training run leaves.
@@ -67,14 +79,18 @@ pub struct TrainOutcome<M> {
     pub model: M,
     /// That epoch, the first of equals; its test metric is the run's result.
     pub best: EpochReport,
+    /// The epochs before a resumption, in order.
+    pub earlier: Vec<EpochReport>,
     /// The epochs that ran now, in order.
     pub history: Vec<EpochReport>,
     /// Number of epochs that ran in all, those before a resumption included.
     pub epochs: usize,
-    /// Median wall-clock milliseconds of the epochs that ran now, 0 if none did.
+    /// Median wall-clock milliseconds of all epochs, those before a resumption included.
     pub ms_per_epoch: f64,
     /// Seconds of all epochs, those before a resumption included.
     pub seconds: f64,
+    /// Whether [`Progress::stop`] ended the run before its last epoch.
+    pub interrupted: bool,
 }
 
 /// What an evaluation found.
@@ -107,9 +123,34 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
             config,
             model,
             data,
+            preparation: Preparation::new(),
+            id: RunId::random(),
             checkpoint: None,
-            resumed: None,
         })
+    }
+
+    /// Names the way in which the dataset was prepared. The run saves it and is resumed with the
+    /// same preparation only. Call it before [`Trainer::resume`].
+    pub fn with_preparation(mut self, preparation: Preparation) -> Self {
+        self.preparation = preparation;
+        self
+    }
+
+    /// What tells the run apart in a log. A resumed run has the id that it was begun with.
+    pub fn id(&self) -> &RunId {
+        &self.id
+    }
+
+    /// The epochs that were saved before, in order; none unless a run is resumed.
+    pub fn earlier(&self) -> Vec<EpochReport> {
+        self.saved().map(SavedRun::history).unwrap_or_default()
+    }
+
+    fn saved(&self) -> Option<&SavedRun<C>> {
+        match &self.checkpoint {
+            Some(Checkpoint::Resumed(saved)) => Some(saved),
+            _ => None,
+        }
     }
 
     /// Saves into a directory that holds no run yet.
@@ -117,32 +158,20 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
     /// # Errors
     /// [`TrainError::Checkpoint`] when it does. Nothing is written before [`Trainer::run`].
     pub fn with_checkpoint(mut self, checkpoint: CheckpointDir) -> Result<Self, TrainError> {
-        if checkpoint.exists() {
-            let reason = match checkpoint.state() {
-                Ok(_) => "a run is saved here already; resume it or choose another directory",
-                Err(_) => {
-                    "a run was begun here that cannot be resumed, as no epoch of it was saved; choose another directory or remove this one"
-                }
-            };
-            let reason = reason.to_string();
-            return Err(TrainError::Checkpoint {
-                file: checkpoint.path().to_path_buf(),
-                reason,
-            });
-        }
-        self.checkpoint = Some(checkpoint);
+        checkpoint.check_new()?;
+        self.checkpoint = Some(Checkpoint::New(checkpoint));
         Ok(self)
     }
 
-    /// Goes on from the last saved epoch of a run. Epochs and patience may differ from those it was begun with.
+    /// Goes on from the last saved epoch of a run. Epochs, patience and the epochs between saves
+    /// may differ from those it was begun with. The directory stays locked until the run ends.
     ///
     /// # Errors
-    /// [`TrainError::Checkpoint`] when the run cannot be read, or was begun with another model, learning rate, penalty,
-    /// seed, batching or metric. Nothing is written before [`Trainer::run`].
+    /// [`TrainError::Checkpoint`] when the run cannot be read, is in use, or was begun with another
+    /// model, learning rate, penalty, seed, batching or metric, on another dataset, or with the
+    /// dataset prepared in another way. No state is written before [`Trainer::run`].
     pub fn resume(mut self, checkpoint: CheckpointDir) -> Result<Self, TrainError> {
-        let state = checkpoint.state()?;
-        let (model, train): (C, TrainConfig) =
-            (checkpoint.model_config()?, checkpoint.train_config()?);
+        let saved = checkpoint.resume::<C>()?;
         let differs = |what: String| {
             let reason = format!("the saved run has {what}");
             Err(TrainError::Checkpoint {
@@ -150,20 +179,23 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
                 reason,
             })
         };
-        if model != *self.model {
-            let one_line = serde_json::to_string(&model).unwrap_or_default();
+        let model = saved.model_config();
+        if *model != as_saved(self.model) {
+            let one_line = serde_json::to_string(model).unwrap_or_default();
             return differs(format!("another model: {one_line}"));
         }
+        let (train, own) = (saved.train_config(), as_saved(self.config));
         let steps = |of: &TrainConfig| (of.lr, of.weight_decay, of.seed, of.batches.clone());
         let chooses = |of: &TrainConfig| (of.metric_for(self.data), of.evaluate_batches);
-        if steps(&train) != steps(self.config) || chooses(&train) != chooses(self.config) {
+        if steps(train) != steps(&own) || chooses(train) != chooses(&own) {
             return differs(format!(
                 "lr {}, weight decay {}, seed {}, batches {:?}, metric {:?}",
                 train.lr, train.weight_decay, train.seed, train.batches, train.metric
             ));
         }
-        self.checkpoint = Some(checkpoint);
-        self.resumed = Some(state);
+        saved.check_dataset(self.data, &self.preparation)?;
+        self.id = saved.id().clone();
+        self.checkpoint = Some(Checkpoint::Resumed(Box::new(saved)));
         Ok(self)
     }
 
@@ -184,9 +216,9 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
         seed_all(devices, self.config.seed, 0);
         let mut replicas = Replicas::new(self.config, self.model, devices, sum)?;
         let mut done = 0;
-        if let (Some(state), Some(checkpoint)) = (&self.resumed, &self.checkpoint) {
-            replicas = replicas.restore(checkpoint)?;
-            done = state.last.epoch;
+        if let Some(saved) = self.saved().filter(|saved| saved.epochs() > 0) {
+            replicas = replicas.restore(saved)?;
+            done = saved.epochs();
         }
         Ok(Epochs {
             config: self.config,
@@ -231,97 +263,128 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
         progress: &mut impl Progress,
     ) -> Result<TrainOutcome<C::Model>, TrainError> {
         let mut epochs = self.start_on(devices, sum)?;
-        let (mut best, mut best_model, mut seconds) = match (&self.resumed, &self.checkpoint) {
-            (Some(state), Some(checkpoint)) => {
-                let inner = devices[0].clone().without_autodiff();
-                let (_, best_model) = checkpoint.best_model::<C>(&inner)?;
-                (
-                    Some(checkpoint.best_report()?),
-                    Some(best_model),
-                    state.seconds,
-                )
+        let inner = devices[0].clone().without_autodiff();
+        let (mut saved, earlier) = match self.checkpoint {
+            None => (None, Vec::new()),
+            Some(Checkpoint::New(dir)) => {
+                let data = (self.data, &self.preparation);
+                let saved = dir.begin(&self.id, self.model, self.config, data)?;
+                (Some(saved), Vec::new())
             }
-            _ => (None, None, 0.0),
+            Some(Checkpoint::Resumed(saved)) => {
+                let earlier = saved.history();
+                (Some(*saved), earlier)
+            }
         };
-        let first = epochs.done + 1;
-        if let (Some(checkpoint), None) = (&self.checkpoint, &self.resumed) {
-            checkpoint.create(self.model, self.config)?;
-        }
-
-        let mut history = Vec::new();
-        let mut last_saved = first - 1;
-        for epoch in first..=self.config.epochs {
-            if let (Some(patience), Some(best)) = (self.config.patience, &best)
+        let mut best = match (&saved, best_of(&earlier)) {
+            (Some(saved), Some(report)) => Some((report, saved.best_model(&inner)?)),
+            _ => None,
+        };
+        let mut history: Vec<EpochReport> = Vec::new();
+        let mut interrupted = false;
+        for epoch in epochs.done + 1..=self.config.epochs {
+            if let (Some(patience), Some((best, _))) = (self.config.patience, &best)
                 && (epoch - 1).saturating_sub(best.epoch) >= patience
             {
                 break;
             }
-            let start = Instant::now();
-            let loss = epochs.advance()?;
-            let valid = epochs.model().valid();
-            let found = epochs.engine.measure(&valid, Some(loss))?;
-            if !found.loss.is_finite() {
-                return Err(TrainError::Diverged {
-                    epoch,
-                    loss: found.loss,
-                });
-            }
-            let elapsed = start.elapsed().as_secs_f64();
-            seconds += elapsed;
-            let Evaluation {
-                loss,
-                train,
-                val,
-                test,
-            } = found;
-            let report = EpochReport {
-                epoch,
-                loss,
-                train,
-                val,
-                test,
-                ms: elapsed * 1e3,
-            };
-
-            if best.is_none_or(|best: EpochReport| val > best.val) {
-                if let Some(checkpoint) = &self.checkpoint {
-                    checkpoint.save_best(valid.clone(), &report)?;
-                }
-                (best, best_model) = (Some(report), Some(valid));
-            }
+            let (report, model) = one_epoch(&mut epochs)?;
             history.push(report);
-            if let Some(checkpoint) = &self.checkpoint
-                && (epoch.is_multiple_of(self.config.save_every) || epoch == self.config.epochs)
-            {
-                epochs.replicas().save(checkpoint, report, seconds)?;
-                last_saved = epoch;
+            if best.as_ref().is_none_or(|(best, _)| report.val > best.val) {
+                best = Some((report, model));
             }
+            // Told before it is saved: an epoch that was saved is not run again.
             progress.on_epoch(&report)?;
+            interrupted = epoch < self.config.epochs && progress.stop();
+            if epoch.is_multiple_of(self.config.save_every) {
+                save(&mut saved, &epochs, &history, &best, progress)?;
+            }
+            if interrupted {
+                break;
+            }
         }
-        let (Some(best), Some(best_model)) = (best, best_model) else {
+        save(&mut saved, &epochs, &history, &best, progress)?;
+        let Some((best, model)) = best else {
             return Err(TrainError::Config("no epoch was run".to_string()));
         };
-        if let (Some(checkpoint), Some(&last)) = (&self.checkpoint, history.last())
-            && last_saved != last.epoch
-        {
-            epochs.replicas().save(checkpoint, last, seconds)?;
-        }
         epochs.replicas().check_equal("after training")?;
+        let all = [&earlier[..], &history[..]].concat();
         Ok(TrainOutcome {
-            model: best_model,
+            model,
             best,
-            ms_per_epoch: median_ms(&history),
+            ms_per_epoch: median_ms(&all),
+            seconds: all.iter().map(|report| report.ms).sum::<f64>() / 1e3,
+            earlier,
             history,
             epochs: epochs.done,
-            seconds,
+            interrupted,
         })
     }
+}
+
+/// Runs an epoch and evaluates it; gives its model, outside autodiff, too.
+fn one_epoch<C: NodeModelConfig>(
+    epochs: &mut Epochs<C>,
+) -> Result<(EpochReport, C::Model), TrainError> {
+    let start = Instant::now();
+    let loss = epochs.advance()?;
+    let model = epochs.model().valid();
+    let found = epochs.engine.measure(&model, Some(loss))?;
+    let epoch = epochs.done;
+    let Evaluation {
+        loss,
+        train,
+        val,
+        test,
+    } = found;
+    if !loss.is_finite() {
+        return Err(TrainError::Diverged { epoch, loss });
+    }
+    let report = EpochReport {
+        epoch,
+        loss,
+        train,
+        val,
+        test,
+        ms: start.elapsed().as_secs_f64() * 1e3,
+    };
+    Ok((report, model))
+}
+
+/// Saves the epochs that are not saved yet, where the run is saved at all.
+fn save<C: NodeModelConfig>(
+    saved: &mut Option<SavedRun<C>>,
+    epochs: &Epochs<C>,
+    history: &[EpochReport],
+    best: &Option<(EpochReport, C::Model)>,
+    progress: &mut impl Progress,
+) -> Result<(), TrainError> {
+    let Some(saved) = saved else {
+        return Ok(());
+    };
+    let first = history.partition_point(|report| report.epoch <= saved.epochs());
+    let (new, Some((_, best))) = (&history[first..], best) else {
+        return Ok(());
+    };
+    if new.is_empty() {
+        return Ok(());
+    }
+    progress.before_save()?;
+    saved.save(new, epochs.replicas().records()?, || record(best.clone()))
+}
+
+/// A configuration as a manifest gives it back, since JSON may round numbers.
+fn as_saved<T: Config + Clone>(config: &T) -> T {
+    let text = serde_json::to_string(config).ok();
+    let back = text.and_then(|text| serde_json::from_str(&text).ok());
+    back.unwrap_or_else(|| config.clone())
 }
 
 /// The metric of a model on a dataset, without dropout, as [`Trainer`] with this configuration measures it.
 ///
 /// # Errors
-/// [`TrainError`] when the model does not fit the dataset, a split is empty, or the device fails.
+/// [`TrainError`] when a configuration is out of range, the model does not fit the dataset, a split is empty, or the
+/// device fails.
 pub fn evaluate<C: NodeModelConfig>(
     config: &TrainConfig,
     model_config: &C,
@@ -329,6 +392,8 @@ pub fn evaluate<C: NodeModelConfig>(
     data: &NodeDataset,
     device: &Device,
 ) -> Result<Evaluation, TrainError> {
+    config.validate()?;
+    model_config.validate()?;
     check_fit(config, model_config, data)?;
     let device = device.clone().without_autodiff();
     Engine::new(config, data, &device).measure(&model.valid(), None)
@@ -370,6 +435,7 @@ fn check_fit(
         let reason = format!("{parts} parts of {} nodes", data.nodes());
         return Err(TrainError::Config(reason));
     }
+    check_memory(config, model, data)?;
     config.metric_for(data).check(data)
 }
 

@@ -1,6 +1,8 @@
 //! Runs on the karate club and a small block model.
 mod batches;
+mod checkpoints;
 mod devices;
+mod logs;
 
 use std::{
     env::temp_dir,
@@ -127,38 +129,9 @@ fn a_resumed_run_takes_the_steps_of_the_whole_one() {
 }
 
 #[test]
-fn bad_checkpoints_and_configurations_are_named() {
-    let _alone = alone();
-    let (data, device, scratch) = (karate::karate_club(), Device::flex(), Scratch::new("bad"));
-    let (model, config) = (sage(&data), TrainConfig::new().with_epochs(3));
-    let checkpoint = CheckpointDir::new(&scratch.0);
-    let trainer = Trainer::new(&config, &model, &data).unwrap();
-    trainer
-        .with_checkpoint(checkpoint.clone())
-        .unwrap()
-        .run(&device, &mut quiet)
-        .unwrap();
-
-    let wider = model.clone().with_layers(3);
-    let error = Trainer::new(&config, &wider, &data)
-        .unwrap()
-        .resume(checkpoint.clone())
-        .unwrap_err();
-    assert!(error.to_string().contains("another model"), "{error}");
-    for file in ["best.bpk", "model.json"] {
-        let path = scratch.0.join(file);
-        let bytes = fs::read(&path).unwrap();
-        for len in [0, 1, bytes.len() / 2, bytes.len() - 1] {
-            fs::write(&path, &bytes[..len]).unwrap();
-            let error = checkpoint
-                .best_model::<MaxKModelConfig>(&device)
-                .unwrap_err()
-                .to_string();
-            assert!(error.contains(file) && !error.contains('\n'), "{error}");
-        }
-        fs::write(&path, bytes).unwrap();
-    }
-
+fn bad_configurations_are_named() {
+    let (data, config) = (karate::karate_club(), TrainConfig::new().with_epochs(3));
+    let model = sage(&data);
     let error = |model: MaxKModelConfig| {
         Trainer::new(&config, &model, &data)
             .unwrap_err()
@@ -168,84 +141,6 @@ fn bad_checkpoints_and_configurations_are_named() {
     assert!(error(model.clone().with_dropout(1.0)).contains("dropout"));
     let other = MaxKModelConfig::new(Architecture::Sage, 7, 16, 2);
     assert!(error(other).contains("34 features"));
-}
-
-#[test]
-fn a_run_killed_while_it_saves_resumes_from_the_state_before() {
-    let _alone = alone();
-    let (data, device) = (karate::karate_club(), Device::flex());
-    let scratch = Scratch::new("killed");
-    let (model, config) = (
-        sage(&data),
-        TrainConfig::new().with_epochs(18).with_save_every(5),
-    );
-    let whole = train(&config, &model, &data, &device, &mut quiet).unwrap();
-
-    let checkpoint = CheckpointDir::new(&scratch.0);
-    let state = scratch.0.join("state.json");
-    let mut kept = Vec::new();
-    // Epoch 15 is saved over epoch 5; then the state of epoch 10 comes back, as if it had not been named yet.
-    let first = Trainer::new(&config, &model, &data)
-        .unwrap()
-        .with_checkpoint(checkpoint.clone())
-        .unwrap()
-        .run(&device, &mut |report: &EpochReport| {
-            if report.epoch == 14 {
-                kept = fs::read(&state)?;
-            }
-            match report.epoch {
-                16 => Err(std::io::Error::other("killed")),
-                _ => Ok(()),
-            }
-        });
-    assert!(matches!(first, Err(TrainError::Progress(_))));
-    assert_eq!(checkpoint.state().unwrap().last.epoch, 15);
-    fs::write(&state, kept).unwrap();
-    fs::write(scratch.0.join("last-0.bpk"), "half a file").unwrap();
-
-    let trainer = Trainer::new(&config, &model, &data).unwrap();
-    let rest = trainer
-        .resume(checkpoint)
-        .unwrap()
-        .run(&device, &mut quiet)
-        .unwrap();
-    assert_eq!(curves(&rest), curves(&whole)[10..]);
-    assert_eq!(rest.best.test, whole.best.test);
-}
-
-#[test]
-fn a_broken_checkpoint_is_named_and_stays_as_it_is() {
-    let _alone = alone();
-    let (data, device) = (karate::karate_club(), Device::flex());
-    let scratch = Scratch::new("broken");
-    let (model, config) = (sage(&data), TrainConfig::new().with_epochs(3));
-    let checkpoint = CheckpointDir::new(&scratch.0);
-    let trainer = || Trainer::new(&config, &model, &data).unwrap();
-    let saved = trainer().with_checkpoint(checkpoint.clone()).unwrap();
-    saved.run(&device, &mut quiet).unwrap();
-    let files = [
-        "last-0.bpk",
-        "optimizer-0.bpk",
-        "state.json",
-        "train.json",
-        "best.json",
-    ];
-    for file in files {
-        let path = scratch.0.join(file);
-        let bytes = fs::read(&path).unwrap();
-        for len in [0, bytes.len() / 2] {
-            fs::write(&path, &bytes[..len]).unwrap();
-            let found = trainer().resume(checkpoint.clone());
-            let error = found.and_then(|trainer| trainer.run(&device, &mut quiet));
-            let error = error.unwrap_err().to_string();
-            assert!(
-                error.contains(file) && !error.contains('\n'),
-                "{file}: {error}"
-            );
-            assert_eq!(fs::read(&path).unwrap(), bytes[..len], "{file}");
-        }
-        fs::write(&path, bytes).unwrap();
-    }
 }
 
 /// A node is in a class if enough of its neighbours share a feature with it.
@@ -318,4 +213,42 @@ fn metrics_on_the_device_are_those_of_the_host() {
             assert!((a - b).abs() < 1e-6, "{metric:?}: {found:?}, {scores:?}");
         }
     }
+}
+
+#[test]
+fn what_does_not_fit_in_memory_is_refused_before_training() {
+    let karate = karate::karate_club();
+    let all: Vec<u32> = (0..5).collect();
+    let wide = NodeDatasetParts {
+        name: "wide".to_string(),
+        graph: Graph::from_edges(5, []).unwrap(),
+        features: vec![0.0; 5],
+        feature_width: 1,
+        labels: Labels::Classes(vec![0, 1, 2, 3, 4]),
+        classes: 1 << 50,
+        train: all[..3].to_vec(),
+        val: vec![3],
+        test: vec![4],
+    };
+    let wide = NodeDataset::new(wide).unwrap();
+    let config = TrainConfig::new();
+    let mut sizes = Vec::new();
+    for data in [&karate, &wide] {
+        let mut model = sage(data);
+        (model.d_hidden, model.layers) = match data.name() {
+            "wide" => (16, 2),
+            _ => (1 << 40, 1 << 20),
+        };
+        let error = Trainer::new(&config, &model, data).unwrap_err();
+        let refused = matches!(error, TrainError::Model(ModelError::Memory(_)));
+        assert!(refused, "{error}");
+        sizes.push(error.to_string());
+    }
+    assert!(
+        sizes.iter().all(|line| line.contains("SPARSEK_MAX_MEMORY")),
+        "{sizes:?}"
+    );
+    let model = sage(&karate);
+    assert!(model.training_bytes(34) > 34 * 16 * 2 * 4);
+    assert!(Trainer::new(&config, &model, &karate).is_ok());
 }

@@ -60,7 +60,13 @@ fn every_fault_names_its_file() {
         (&[3], &[1.0, 3.0, 0.0]),
         (&[3], &[-1.0, 1.0, 0.0]),
         (&[2], &[1.0, 0.0]),
-        (&[3, 1], &[1.0, 2.0, 0.0]),
+        (&[3, 1], &[1.0, 3.0, 0.0]),
+        (&[3, 1], &[1.0, f64::NAN, 0.0]),
+        (&[3, 2], &[1.0, 0.0, 2.0, 0.0, 0.0, 1.0]),
+        (&[3, 0], &[]),
+        (&[3, 1, 1], &[1.0, 0.0, 0.0]),
+        (&[1, 3], &[1.0, 0.0, 0.0]),
+        (&[], &[1.0]),
     ] {
         write_npy(bad.0.join("labels.npy"), shape, values);
         let message = read(&bad).unwrap_err().to_string();
@@ -80,4 +86,32 @@ fn every_fault_names_its_file() {
             .to_string()
             .contains("graph.npz")
     );
+}
+
+#[test]
+fn labels_of_width_1_are_classes() {
+    let folder = folder("column");
+    for (labels, classes) in [([1.0, 2.0, 0.0], 3), ([1.0, 0.0, 1.0], 2)] {
+        write_npy(folder.0.join("labels.npy"), &[3, 1], &labels);
+        let data = read(&folder).unwrap();
+        let wanted = labels.map(|label| label as u32).to_vec();
+        assert_eq!(data.labels(), &Labels::Classes(wanted));
+        assert_eq!(data.classes(), classes);
+    }
+}
+
+#[test]
+fn one_stray_class_is_named() {
+    let nodes = 60_000;
+    let folder = folder("stray");
+    let shape = [nodes as i64; 2];
+    write_npz(folder.0.join("graph.npz"), &vec![0; nodes + 1], &[], shape);
+    let mut values = vec![1.0; nodes];
+    write_npy(folder.0.join("features.npy"), &[nodes as u64, 1], &values);
+    values[41] = nodes as f64 - 1.0;
+    write_npy(folder.0.join("labels.npy"), &[nodes as u64], &values);
+    let found = read(&folder).unwrap_err().to_string();
+    for word in ["labels.npy", "node 41 ", "59999", "only 2 ", "renumber"] {
+        assert!(found.contains(word), "{found}");
+    }
 }

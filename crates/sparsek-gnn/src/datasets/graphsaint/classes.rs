@@ -5,8 +5,15 @@ use serde::{
     Deserialize, Deserializer,
     de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor},
 };
+use sparsek::io::{memory, text};
 
-use crate::datasets::Labels;
+use crate::datasets::{
+    Labels,
+    labels::{CLASS_NEEDED, class_of, count_classes},
+};
+
+/// Least bytes of an entry: a quoted digit, a colon, a digit, and a comma or a brace.
+const ENTRY: u64 = 6;
 
 /// Reads the class, or the classes, of so many nodes from a file of so many bytes.
 pub(super) struct ClassMap {
@@ -16,7 +23,9 @@ pub(super) struct ClassMap {
 
 /// The value of an entry.
 enum Entry {
-    Class(u64),
+    /// A number, also where it is the only one of a list.
+    Class(f64),
+    /// Whether the node is in each class.
     Set(Vec<bool>),
 }
 
@@ -24,6 +33,11 @@ impl<'de> DeserializeSeed<'de> for ClassMap {
     type Value = (Labels, usize);
 
     fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<Self::Value, D::Error> {
+        let (nodes, bytes) = (self.nodes, self.bytes);
+        if (nodes as u64).saturating_mul(ENTRY) > bytes {
+            let reason = format!("labels of {nodes} nodes do not fit in {bytes} bytes");
+            return Err(Error::custom(reason));
+        }
         json.deserialize_map(self)
     }
 }
@@ -42,8 +56,10 @@ impl<'de> Visitor<'de> for ClassMap {
         while let Some(key) = map.next_key::<String>()? {
             let entry: Entry = map.next_value()?;
             let node = key.parse().ok().filter(|&node: &usize| node < nodes);
-            let node = node
-                .ok_or_else(|| Error::custom(format!("node {key} is not an id below {nodes}")))?;
+            let node = node.ok_or_else(|| {
+                let key = text::excerpt(&key);
+                Error::custom(format!("node {key} is not an id below {nodes}"))
+            })?;
             if std::mem::replace(&mut seen[node], true) {
                 return Err(Error::custom(format!("node {node} is listed twice")));
             }
@@ -52,14 +68,10 @@ impl<'de> Visitor<'de> for ClassMap {
                 none => none.insert(self.empty(&entry)?),
             };
             match (labels, entry) {
-                (Labels::Classes(all), Entry::Class(class)) if class < nodes as u64 => {
-                    all[node] = class as u32;
-                    *classes = (*classes).max(class as usize + 1);
-                }
-                (Labels::Classes(_), Entry::Class(_)) => {
-                    let reason =
-                        format!("the class of node {node} is not an integer below {nodes}");
-                    return Err(Error::custom(reason));
+                (Labels::Classes(all), Entry::Class(number)) => {
+                    all[node] = class_of(number).ok_or_else(|| {
+                        Error::custom(format!("node {node} has class {number:?}; {CLASS_NEEDED}"))
+                    })?;
                 }
                 (Labels::Sets(all), Entry::Set(set)) if set.len() == *classes => {
                     all[node * *classes..][..*classes].copy_from_slice(&set);
@@ -71,34 +83,37 @@ impl<'de> Visitor<'de> for ClassMap {
                 }
             }
         }
-        match (seen.iter().position(|&seen| !seen), labels) {
-            (Some(node), _) => Err(Error::custom(format!("node {node} has no label"))),
-            (None, Some(labels)) => Ok(labels),
-            (None, None) => Err(Error::custom("there are no nodes")),
+        if let Some(node) = seen.iter().position(|&seen| !seen) {
+            return Err(Error::custom(format!("node {node} has no label")));
+        }
+        match labels {
+            Some((Labels::Classes(classes), _)) => {
+                let count = count_classes(&classes, |node| format!("node {node}"));
+                Ok((Labels::Classes(classes), count.map_err(Error::custom)?))
+            }
+            Some(sets) => Ok(sets),
+            None => Err(Error::custom("there are no nodes")),
         }
     }
 }
 
 impl ClassMap {
-    /// Labels in the form of the first.
+    /// Labels in the form of the first; the number of classes, where it is known.
     fn empty<E: Error>(&self, first: &Entry) -> Result<(Labels, usize), E> {
-        match first {
-            Entry::Class(_) => Ok((Labels::Classes(vec![0; self.nodes]), 0)),
-            Entry::Set(set) => {
-                // Each takes a digit and a comma or a bracket.
-                let least = (set.len() as u64 * 2).checked_mul(self.nodes as u64);
-                if least.is_none_or(|least| least > self.bytes) {
-                    return Err(Error::custom(format!(
-                        "{} classes for each of {} nodes do not fit in {} bytes",
-                        set.len(),
-                        self.nodes,
-                        self.bytes
-                    )));
-                }
-                let sets = vec![false; self.nodes * set.len()];
-                Ok((Labels::Sets(sets), set.len()))
-            }
+        let Entry::Set(set) = first else {
+            return Ok((Labels::Classes(vec![0; self.nodes]), 0));
+        };
+        let (nodes, classes, bytes) = (self.nodes, set.len(), self.bytes);
+        let labels = memory::product(&[nodes, classes]);
+        // Each takes a digit and a comma or a bracket.
+        if labels.saturating_mul(2) > u128::from(bytes) {
+            return Err(Error::custom(format!(
+                "{classes} classes for each of {nodes} nodes do not fit in {bytes} bytes"
+            )));
         }
+        let asked = format_args!("{classes} classes for each of {nodes} nodes");
+        memory::check(asked, labels).map_err(Error::custom)?;
+        Ok((Labels::Sets(vec![false; nodes * classes]), classes))
     }
 }
 
@@ -117,18 +132,81 @@ impl<'de> Visitor<'de> for EntryVisitor {
         f.write_str("a class, or a list of 0 and 1")
     }
 
+    fn visit_bool<E: Error>(self, class: bool) -> Result<Entry, E> {
+        Ok(Entry::Class(class.into()))
+    }
+
     fn visit_u64<E: Error>(self, class: u64) -> Result<Entry, E> {
+        Ok(Entry::Class(class as f64))
+    }
+
+    fn visit_i64<E: Error>(self, class: i64) -> Result<Entry, E> {
+        Ok(Entry::Class(class as f64))
+    }
+
+    fn visit_f64<E: Error>(self, class: f64) -> Result<Entry, E> {
         Ok(Entry::Class(class))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Entry, A::Error> {
+        let Some(Number(first)) = list.next_element()? else {
+            return Ok(Entry::Set(Vec::new()));
+        };
+        let mut last = first;
         let mut set = Vec::new();
-        while let Some(member) = list.next_element::<f64>()? {
-            if member != 0.0 && member != 1.0 {
-                return Err(Error::custom(format!("{member} is neither 0 nor 1")));
-            }
-            set.push(member == 1.0);
+        while let Some(Number(next)) = list.next_element()? {
+            set.push(member(last)?);
+            last = next;
         }
+        // The only number of a list is a class.
+        if set.is_empty() {
+            return Ok(Entry::Class(first));
+        }
+        set.push(member(last)?);
         Ok(Entry::Set(set))
+    }
+}
+
+/// Whether a node is in a class.
+fn member<E: Error>(number: f64) -> Result<bool, E> {
+    match number {
+        0.0 => Ok(false),
+        1.0 => Ok(true),
+        _ => Err(Error::custom(format!("{number:?} is neither 0 nor 1"))),
+    }
+}
+
+/// A number or a truth value of a list.
+struct Number(f64);
+
+impl<'de> Deserialize<'de> for Number {
+    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
+        json.deserialize_any(NumberVisitor)
+    }
+}
+
+struct NumberVisitor;
+
+impl Visitor<'_> for NumberVisitor {
+    type Value = Number;
+
+    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("0 or 1")
+    }
+
+    fn visit_bool<E: Error>(self, number: bool) -> Result<Number, E> {
+        Ok(Number(number.into()))
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<Number, E> {
+        Ok(Number(number as f64))
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<Number, E> {
+        Ok(Number(number as f64))
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<Number, E> {
+        Ok(Number(number))
     }
 }

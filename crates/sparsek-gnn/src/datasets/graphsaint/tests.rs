@@ -136,6 +136,18 @@ fn bad_graphs_labels_and_splits_are_named() {
         r#"{"0": [1, 0], "1": [0, 2], "2": [1, 1]}"#,
         r#"{"0": [1, 0], "1": 1, "2": [1, 1]}"#,
         r#"{"0": 1, "1": 0, "2": 1} 5"#,
+        r#"{"0": 1.5, "1": 0, "2": 1}"#,
+        r#"{"0": -1, "1": 0, "2": 1}"#,
+        r#"{"0": 1e300, "1": 0, "2": 1}"#,
+        r#"{"0": "1", "1": 0, "2": 1}"#,
+        r#"{"0": null, "1": 0, "2": 1}"#,
+        r#"{"0": [2], "1": [0, 1], "2": [1]}"#,
+        r#"{"0": [2, 1], "1": [0, 1], "2": [1, 1]}"#,
+        r#"{"0": [], "1": [], "2": [], "": 4}"#,
+        r#"{"0": [], "1": [], "2": []}"#,
+        r#"{"0": 1, "1": 0, "2": 1, "0": 1}"#,
+        "[1, 0, 1, 0, 1, 0, 1, 0, 1, 0]",
+        "{}",
     ] {
         fs::write(bad.0.join("class_map.json"), labels).unwrap();
         assert!(message(&bad).contains("class_map.json"), "{labels}");
@@ -146,6 +158,12 @@ fn bad_graphs_labels_and_splits_are_named() {
         r#"{"tr": [0], "va": [2], "te": [7]}"#,
         r#"{"tr": [0], "va": [0], "te": [1]}"#,
         r#"{"tr": [0]}"#,
+        r#"{"tr": [0], "va": [2], "te": []}"#,
+        r#"{"tr": [0], "va": [2], "te": [1], "tr": [0]}"#,
+        r#"{"tr": [0, 0, 0, 0], "va": [2], "te": [1]}"#,
+        r#"{"tr": [[[[0]]]], "va": [2], "te": [1]}"#,
+        r#"{"tr": [-1], "va": [2], "te": [1]}"#,
+        r#"{"tr": 0, "va": [2], "te": [1]}"#,
     ] {
         fs::write(bad.0.join("role.json"), roles).unwrap();
         assert!(message(&bad).contains("role.json"), "{roles}");
@@ -187,5 +205,68 @@ fn reading_is_watched_to_the_end() {
     .unwrap();
     for file in ["feats.npy", "class_map.json", "role.json"] {
         assert!(ended.iter().any(|name| name == file), "{file}");
+    }
+}
+
+#[test]
+fn classes_may_be_floats_truth_values_or_lists_of_one() {
+    let folder = folder("spellings");
+    for labels in [
+        r#"{"0": 1.0, "1": 0, "2": 1}"#,
+        r#"{"0": true, "1": false, "2": true}"#,
+        r#"{"0": [1], "1": [0], "2": [1.0]}"#,
+        r#"{"0": [true], "1": -0.0, "2": 1}"#,
+    ] {
+        fs::write(folder.0.join("class_map.json"), labels).unwrap();
+        let data = read(&folder).unwrap();
+        assert_eq!(data.labels(), &Labels::Classes(vec![1, 0, 1]), "{labels}");
+        assert_eq!(data.classes(), 2, "{labels}");
+    }
+    let sets = r#"{"0": [true, false], "1": [0, 1], "2": [1, 1]}"#;
+    fs::write(folder.0.join("class_map.json"), sets).unwrap();
+    let members = [1, 0, 0, 1, 1, 1].map(|x| x == 1);
+    let data = read(&folder).unwrap();
+    assert_eq!(data.labels(), &Labels::Sets(members.to_vec()));
+}
+
+#[test]
+fn one_stray_class_is_named() {
+    let nodes = 60_000usize;
+    let folder = folder("stray");
+    let indptr = vec![0; nodes + 1];
+    let shape = [nodes as i64; 2];
+    write_npz(folder.0.join("adj_full.npz"), &indptr, &[], shape);
+    let features = vec![1.0; nodes];
+    write_npy(folder.0.join("feats.npy"), &[nodes as u64, 1], &features);
+    let class = |node: usize| if node == 9 { nodes - 1 } else { node % 3 };
+    let labels: Vec<String> = (0..nodes)
+        .map(|node| format!("\"{node}\": {}", class(node)))
+        .collect();
+    let labels = format!("{{{}}}", labels.join(", "));
+    fs::write(folder.0.join("class_map.json"), labels).unwrap();
+    let found = message(&folder);
+    for word in ["class_map.json", "node 9 ", "59999", "only 4 ", "renumber"] {
+        assert!(found.contains(word), "{found}");
+    }
+}
+
+#[test]
+fn hostile_json_is_one_short_line() {
+    let long = "x\\u001b[2J".repeat(1 << 16);
+    let deep = "[".repeat(1 << 20);
+    for file in ["class_map.json", "role.json"] {
+        let folder = folder("hostile");
+        for text in [
+            format!(r#"{{"{long}": 1, "1": 0, "2": 1}}"#),
+            format!(r#"{{"0": "{long}", "tr": "{long}", "va": [2], "te": [1]}}"#),
+            format!(r#"{{"0": {deep}"#),
+            format!(r#"{{"tr": {deep}"#),
+            deep.clone(),
+        ] {
+            fs::write(folder.0.join(file), text).unwrap();
+            let found = message(&folder);
+            assert!(found.contains(file) && found.len() < 2000, "{found}");
+            assert!(!found.contains(char::is_control), "{found:?}");
+        }
     }
 }

@@ -92,9 +92,15 @@ fn every_fault_names_its_file_and_line() {
         ("raw/node-label", "1\n0\n9\n0\n", "class 9"),
         ("raw/node-label", "1,0\n0,1\n3,0\n0,0\n", "line 3"),
         ("raw/node-label", "1\n0\n-1\n0\n", "line 3"),
+        ("raw/node-label", "1\n0\nnan\n0\n", "line 3 is no class"),
+        ("raw/node-label", "1\n0\n0.5\n0\n", "line 3 is no class"),
+        ("raw/node-label", "1\n0\n\n0\n", "line 3 is no class"),
         ("split/first/train", "zero\n", "line 1"),
         ("split/first/train", "2\n", "again"),
         ("split/first/train", "7\n", "7"),
+        ("split/first/train", "0\n0\n0\n0\n0\n", "line 5"),
+        ("raw/num-node-list", "18446744073709551615\n", "2147479552"),
+        ("raw/num-node-list", "18446744073709551616\n", "line 1"),
     ] {
         let folder = folder("faults");
         write(&folder, name, text);
@@ -145,4 +151,70 @@ fn a_missing_folder_says_where_to_get_it() {
     let products = "http://snap.stanford.edu/ogb/data/nodeproppred/products.zip";
     assert!(error("no/ogbn_products").contains(products));
     assert!(error("no/such").contains("https://ogb.stanford.edu"));
+}
+
+#[test]
+fn classes_may_be_floats_or_truth_values() {
+    let folder = folder("spellings");
+    for labels in ["1.0\n0.0\n2.0\n0.0\n", "true\nFalse\n2\n0\n"] {
+        write(&folder, "raw/node-label", labels);
+        let data = read(&folder).unwrap();
+        assert_eq!(data.labels(), &Labels::Classes(vec![1, 0, 2, 0]));
+        assert_eq!(data.classes(), 3);
+    }
+}
+
+#[test]
+fn one_stray_class_is_named() {
+    let folder = folder("stray");
+    let mut labels = vec!["3"; 60_000];
+    labels[20] = "59999";
+    write(&folder, "raw/num-node-list", "60000\n");
+    write(&folder, "raw/node-label", &labels.join("\n"));
+    let found = message(&folder);
+    for word in ["node-label", "line 21 ", "59999", "only 2 ", "renumber"] {
+        assert!(found.contains(word), "{found}");
+    }
+}
+
+#[test]
+fn declared_sizes_are_not_allocated() {
+    // 2^31 rows as wide as a line can be: more than any machine has.
+    let folder = folder("declared");
+    write(&folder, "raw/num-node-list", "2147479552\n");
+    let wide = "1,".repeat(1 << 18) + "1\n";
+    write(&folder, "raw/node-label", &wide);
+    let found = message(&folder);
+    for word in [
+        "node-label",
+        "2147479552 rows and 262145 columns",
+        "SPARSEK_MAX_MEMORY",
+    ] {
+        assert!(found.contains(word), "{found}");
+    }
+}
+
+#[test]
+fn lists_that_the_limit_forbids_do_not_grow() {
+    let folder = folder("growth");
+    let watch = &mut |_: &Path, _, _| {};
+    let lines = Lines::open(&folder.0.join("raw/edge.csv.gz"), watch).unwrap();
+    let mut list = vec![[0u8; 64]];
+    lines.make_room(&mut list, 3).unwrap();
+    assert!(list.capacity() >= 4);
+    let before = list.capacity();
+    let error = lines.make_room(&mut list, usize::MAX).unwrap_err();
+    assert!(matches!(error, DatasetError::Memory { .. }), "{error}");
+    assert_eq!(list.capacity(), before);
+}
+
+#[test]
+fn names_reach_no_terminal_as_commands() {
+    let folder = folder("names");
+    for split in ["a\x1b[2J", "b\nc"] {
+        fs::create_dir(folder.0.join("split").join(split)).unwrap();
+    }
+    let found = message(&folder);
+    assert!(found.contains("3 splits"), "{found}");
+    assert!(!found.contains(char::is_control), "{found:?}");
 }

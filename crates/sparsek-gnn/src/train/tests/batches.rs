@@ -57,6 +57,36 @@ fn batches_learn_and_resume() {
     );
 }
 
+#[test]
+fn no_batches_are_refused_before_an_evaluation_too() {
+    let data = karate::karate_club();
+    let (model, device) = (sage(&data), Device::flex());
+    let weights = model.init(&device).unwrap();
+    let parts = |parts, together| Batching::Parts {
+        parts,
+        together,
+        clustered: true,
+    };
+    let neighbours = |fanouts, nodes| Batching::Neighbours { fanouts, nodes };
+    for batches in [
+        parts(0, 0),
+        parts(0, 1),
+        parts(4, 0),
+        parts(4, 5),
+        parts(35, 1),
+        neighbours(vec![], 8),
+        neighbours(vec![2], 0),
+    ] {
+        let config = TrainConfig::new()
+            .with_batches(batches.clone())
+            .with_evaluate_batches(true);
+        let trained = Trainer::new(&config, &model, &data).unwrap_err();
+        let error = evaluate(&config, &model, &weights, &data, &device).unwrap_err();
+        assert!(matches!(error, TrainError::Config(_)), "{batches:?}");
+        assert_eq!(error.to_string(), trained.to_string());
+    }
+}
+
 /// One part that is the whole graph gives the whole graph's loss and gradients, apart from the order of the sums.
 #[test]
 fn one_part_is_the_full_batch() {

@@ -1,0 +1,156 @@
+//! Logs of several runs, cut short, foreign, or on a full disk.
+use std::io::ErrorKind;
+
+use super::*;
+
+fn report(epoch: usize) -> EpochReport {
+    EpochReport {
+        epoch,
+        loss: 0.5,
+        train: 0.25,
+        val: 0.125,
+        test: 0.75,
+        ms: 1.0,
+    }
+}
+
+fn summary(epochs: usize) -> RunSummary {
+    RunSummary {
+        summary: true,
+        backend: "flex".to_string(),
+        device: "CPU".to_string(),
+        dataset: "karate".to_string(),
+        model: "sage".to_string(),
+        metric: "accuracy".to_string(),
+        activation: "relu".to_string(),
+        hidden: 8,
+        layers: 2,
+        dropout: 0.5,
+        lr: 0.01,
+        weight_decay: 0.0,
+        seed: 0,
+        parameters: 9,
+        most_epochs: 9,
+        epochs,
+        best_epoch: 1,
+        val: 0.5,
+        test: 0.5,
+        ms_per_epoch: 1.0,
+        seconds: 0.1,
+        configuration: String::new(),
+    }
+}
+
+fn folder(name: &str) -> Scratch {
+    let scratch = Scratch::new(name);
+    fs::create_dir_all(&scratch.0).unwrap();
+    scratch
+}
+
+#[test]
+fn an_epoch_and_a_summary_stand_once_for_each_run() {
+    let scratch = folder("log-once");
+    let path = scratch.0.join("log");
+    let (one, other) = (RunId::random(), RunId::random());
+    for last in [2, 4] {
+        let mut log = RunLog::open(&path).unwrap();
+        for id in [&one, &other] {
+            log.begin(id);
+            (1..=last).for_each(|epoch| log.epoch("relu", &report(epoch)).unwrap());
+            log.summary(&summary(last)).unwrap();
+            log.summary(&summary(last)).unwrap();
+        }
+        log.sync().unwrap();
+    }
+    let text = fs::read_to_string(&path).unwrap();
+    let of = |id: &RunId| {
+        text.lines()
+            .filter(|line| line.contains(id.as_str()))
+            .count()
+    };
+    assert_eq!((of(&one), of(&other), text.lines().count()), (6, 6, 12));
+    assert_eq!(RunLog::summaries(&path).unwrap().len(), 4);
+}
+
+#[test]
+fn a_line_cut_anywhere_is_skipped_and_written_again() {
+    let scratch = folder("log-cut");
+    let path = scratch.0.join("log");
+    let id = RunId::random();
+    let mut log = RunLog::open(&path).unwrap();
+    log.begin(&id);
+    log.epoch("maxk:4:é", &report(1)).unwrap();
+    let whole = fs::read(&path).unwrap();
+    log.epoch("maxk:4:é", &report(2)).unwrap();
+    let all = fs::read(&path).unwrap();
+    for len in whole.len()..all.len() {
+        fs::write(&path, &all[..len]).unwrap();
+        let mut log = RunLog::open(&path).unwrap();
+        log.begin(&id);
+        for epoch in 1..=3 {
+            log.epoch("maxk:4:é", &report(epoch)).unwrap();
+        }
+        // What was there stays, and the new lines are whole.
+        let text = fs::read(&path).unwrap();
+        assert!(text.starts_with(&all[..len]), "{len}");
+        let text = String::from_utf8_lossy(&text).into_owned();
+        let line = |epoch: usize| {
+            let own = |line: &&str| {
+                let value = serde_json::from_str::<serde_json::Value>(line);
+                value.is_ok_and(|value| value["epoch"] == epoch)
+            };
+            text.lines().filter(own).count()
+        };
+        assert_eq!([line(1), line(2), line(3)], [1; 3], "{len}: {text}");
+        assert!(RunLog::summaries(&path).unwrap().is_empty());
+    }
+}
+
+#[test]
+fn what_is_no_log_is_refused_and_stays() {
+    let scratch = folder("log-foreign");
+    let path = scratch.0.join("notes.txt");
+    for (text, line) in [
+        ("notes\n", "line 1"),
+        ("{}\n", "line 1"),
+        ("{\"0\": 1, \"1\": 0}", "line 1"),
+        ("{\n\"0\": 1\n}\n", "line 2"),
+        ("{\"epoch\":1,\"activation\":\"relu\"}\n[1]\n", "line 2"),
+        ("{\"epoch\":-1,\"activation\":\"relu\"}\n", "line 1"),
+        ("{\"summary\":false}\n", "line 1"),
+        ("{\"activation\":\"\u{1b}\"}\n", "line 1"),
+    ] {
+        fs::write(&path, text).unwrap();
+        let error = RunLog::open(&path).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidData, "{text}");
+        let error = error.to_string();
+        assert!(
+            error.contains(line) && error.contains("notes.txt"),
+            "{error}"
+        );
+        assert!(RunLog::summaries(&path).is_err(), "{text}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), text);
+    }
+    // A file without line breaks is not read to its end.
+    fs::write(&path, "{\"run\":\"".repeat(1 << 18)).unwrap();
+    assert!(RunLog::open(&path).is_err());
+    assert!(
+        RunLog::summaries(scratch.0.join("none"))
+            .unwrap()
+            .is_empty()
+    );
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_named() {
+    let mut log = RunLog::open("/dev/full").unwrap();
+    log.begin(&RunId::random());
+    let error = log.epoch("relu", &report(1)).unwrap_err();
+    assert!(error.to_string().contains("/dev/full"), "{error}");
+    let error = TrainError::from(error).to_string();
+    assert!(
+        error.contains("/dev/full") && error.contains("space"),
+        "{error}"
+    );
+}
