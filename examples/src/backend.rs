@@ -5,6 +5,7 @@ use burn::tensor::Device;
 #[allow(unused_imports, reason = "which are used depends on what is linked")]
 use burn::tensor::{DeviceKind, DeviceType};
 use clap::ValueEnum;
+use sparsek::io::text::excerpt;
 
 /// What to compute with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -48,6 +49,23 @@ pub struct Backend {
     pub device: Device,
     /// The device's own name.
     pub name: String,
+    /// Whether a graphics API computes on the CPU here, as Mesa's llvmpipe does.
+    pub software: bool,
+}
+
+impl Backend {
+    /// Opens a device; tells whether it is a card, too.
+    fn new(choice: Choice, device: Device) -> Result<(Self, bool), BackendError> {
+        let (name, card) = identify(&device).ok_or(BackendError::Absent(choice))?;
+        let software = is_software(&device) || (on_graphics(choice) && is_software_name(&name));
+        let backend = Self {
+            choice,
+            device,
+            name,
+            software,
+        };
+        Ok((backend, card))
+    }
 }
 
 impl fmt::Display for Backend {
@@ -57,7 +75,7 @@ impl fmt::Display for Backend {
 }
 
 /// Why there is no such device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BackendError {
     /// The program was built without the backend.
     NotLinked(Choice),
@@ -71,6 +89,13 @@ pub enum BackendError {
         number: usize,
         /// How many there are.
         count: usize,
+    },
+    /// The device is a software one, which cannot train.
+    Software {
+        /// The backend.
+        choice: Choice,
+        /// The device's own name.
+        name: String,
     },
 }
 
@@ -94,6 +119,12 @@ impl fmt::Display for BackendError {
                 f,
                 "backend {choice}: there is no device {number}, only {count} counted from 0"
             ),
+            Self::Software { choice, name } => write!(
+                f,
+                "backend {choice}: {} computes on the CPU and cannot run what training needs; \
+                 use --backend flex",
+                excerpt(name)
+            ),
         }
     }
 }
@@ -106,28 +137,17 @@ impl std::error::Error for BackendError {}
 /// [`BackendError`] when the backend is not linked or has no device here.
 pub fn open(choice: Choice) -> Result<Backend, BackendError> {
     if choice != Choice::Auto {
-        let device = devices(choice)?
-            .into_iter()
-            .next()
-            .ok_or(BackendError::Absent(choice))?;
-        let name = identify(&device).ok_or(BackendError::Absent(choice))?.0;
-        return Ok(Backend {
-            choice,
-            device,
-            name,
-        });
+        let device = devices(choice)?.into_iter().next();
+        let device = device.ok_or(BackendError::Absent(choice))?;
+        return Ok(Backend::new(choice, device)?.0);
     }
     for choice in [Choice::Cuda, Choice::Metal, Choice::Vulkan, Choice::Wgpu] {
         for device in devices(choice).unwrap_or_default() {
             if is_software(&device) {
                 continue;
             }
-            if let Some((name, true)) = identify(&device) {
-                return Ok(Backend {
-                    choice,
-                    device,
-                    name,
-                });
+            if let Ok((backend, true)) = Backend::new(choice, device) {
+                return Ok(backend);
             }
         }
     }
@@ -160,14 +180,24 @@ pub fn open_each(choice: Choice, numbers: &[usize]) -> Result<Vec<Backend>, Back
             number,
             count,
         })?;
-        let name = identify(device).ok_or(BackendError::Absent(choice))?.0;
-        Ok(Backend {
-            choice,
-            device: device.clone(),
-            name,
-        })
+        Ok(Backend::new(choice, device.clone())?.0)
     };
     numbers.iter().map(open).collect()
+}
+
+/// Refuses devices that cannot run a model: on software devices of graphics APIs, kernels with
+/// shared memory end the process, and Burn's matrix product is one.
+///
+/// # Errors
+/// [`BackendError::Software`], for the first of them.
+pub fn check_training(backends: &[Backend]) -> Result<(), BackendError> {
+    match backends.iter().find(|backend| backend.software) {
+        Some(Backend { choice, name, .. }) => Err(BackendError::Software {
+            choice: *choice,
+            name: name.clone(),
+        }),
+        None => Ok(()),
+    }
 }
 
 /// The backend's devices, best first. Listing opens none and needs no driver.
@@ -188,6 +218,18 @@ fn devices(choice: Choice) -> Result<Vec<Device>, BackendError> {
         #[allow(unreachable_patterns, reason = "reached by what is not linked")]
         other => Err(BackendError::NotLinked(other)),
     }
+}
+
+/// Whether the backend is a graphics API.
+fn on_graphics(choice: Choice) -> bool {
+    matches!(choice, Choice::Vulkan | Choice::Metal | Choice::Wgpu)
+}
+
+/// Whether a graphics API's device of this name is Mesa's or SwiftShader, which compute on the CPU.
+fn is_software_name(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    let known = ["llvmpipe", "lavapipe", "softpipe", "swiftshader"];
+    known.iter().any(|known| name.contains(known))
 }
 
 /// Whether a graphics API computes this device on the CPU, as lavapipe does; told without opening it.

@@ -1,29 +1,55 @@
 //! Arrays in .npz files, as NumPy reads them.
 use std::{
-    fs::File,
-    io::{self, BufWriter, Write},
+    cell::RefCell,
+    io::{self, Seek, SeekFrom, Write},
+    mem,
     path::Path,
+    rc::Rc,
 };
 
 use npyz::{
     AutoSerialize, WriterBuilder,
     npz::NpzWriter,
-    zip::{CompressionMethod, write::FileOptions},
+    zip::{CompressionMethod, DateTime, write::FileOptions},
 };
+use sparsek::io::output::Output;
 
-/// A file that is being written, not compressed.
-pub struct Writer {
-    npz: NpzWriter<BufWriter<File>>,
+use crate::program::{self, named};
+
+/// Begins an .npz file before the work, as [`program::create`] does.
+///
+/// # Errors
+/// One line that names the file; also where it is a pipe, as an archive is written out of order.
+pub fn create(file: &Path) -> Result<Output, String> {
+    let mut output = program::create(file)?;
+    match output.stream_position() {
+        Ok(_) => Ok(output),
+        Err(error) => Err(named(
+            file,
+            format_args!("{error}; an .npz cannot be written to a pipe"),
+        )),
+    }
 }
 
-impl Writer {
-    /// Makes the file, or empties it.
+/// A file that is being written, not compressed.
+///
+/// Where it is dropped before its end, or something fails, the output is dropped as it is.
+pub struct Writer<W: Write + Seek = Output> {
+    output: Shared<W>,
+    /// Taken by [`Writer::finish`].
+    npz: Option<NpzWriter<Shared<W>>>,
+}
+
+impl<W: Write + Seek> Writer<W> {
+    /// Begins the archive.
     ///
     /// # Errors
-    /// What the system reports.
-    pub fn create(path: &Path) -> io::Result<Self> {
-        let npz = NpzWriter::new(BufWriter::new(File::create(path)?));
-        Ok(Self { npz })
+    /// What the system reports where `output` cannot be written out of order, as a pipe cannot.
+    pub fn new(mut output: W) -> io::Result<Self> {
+        output.stream_position()?;
+        let output = Shared(Rc::new(RefCell::new(Some(output))));
+        let npz = Some(NpzWriter::new(output.clone()));
+        Ok(Self { output, npz })
     }
 
     /// Writes an array of a shape, row after row.
@@ -38,19 +64,163 @@ impl Writer {
     ) -> io::Result<()> {
         let options = FileOptions::default()
             .compression_method(CompressionMethod::Stored)
+            // The clock is no part of a result: equal arrays are equal files.
+            .last_modified_time(DateTime::default())
             .large_file(size_of_val(elements) >> 31 > 0);
         let shape: Vec<u64> = shape.iter().map(|&length| length as u64).collect();
-        let array = self.npz.array(name, options)?;
+        let array = self.npz.as_mut().ok_or_else(gone)?.array(name, options)?;
         let mut array = array.default_dtype().shape(&shape).begin_nd()?;
         array.extend(elements.iter().copied())?;
         array.finish()
     }
 
-    /// Writes what is left.
+    /// Ends the archive, and gives the output back.
     ///
     /// # Errors
     /// What the system reports.
-    pub fn finish(mut self) -> io::Result<()> {
-        self.npz.zip_writer().finish()?.flush()
+    pub fn finish(mut self) -> io::Result<W> {
+        let npz = self.npz.as_mut().ok_or_else(gone)?;
+        npz.zip_writer().finish()?;
+        // Closed, so it ends in silence.
+        self.npz = None;
+        self.output.0.take().ok_or_else(gone)
+    }
+}
+
+impl<W: Write + Seek> Drop for Writer<W> {
+    fn drop(&mut self) {
+        // An archive that is dropped before its end is ended then, and prints it where that fails.
+        // It is forgotten instead; what it wrote to is dropped.
+        mem::forget(self.npz.take());
+        drop(self.output.0.take());
+    }
+}
+
+/// An output that can be taken from the archive.
+struct Shared<W>(Rc<RefCell<Option<W>>>);
+
+impl<W> Clone for Shared<W> {
+    fn clone(&self) -> Self {
+        Self(Rc::clone(&self.0))
+    }
+}
+
+impl<W> Shared<W> {
+    fn with<T>(&self, act: impl FnOnce(&mut W) -> io::Result<T>) -> io::Result<T> {
+        act(self.0.borrow_mut().as_mut().ok_or_else(gone)?)
+    }
+}
+
+fn gone() -> io::Error {
+    io::ErrorKind::NotConnected.into()
+}
+
+impl<W: Write> Write for Shared<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.with(|output| output.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.with(W::flush)
+    }
+}
+
+impl<W: Seek> Seek for Shared<W> {
+    fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+        self.with(|output| output.seek(to))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use super::*;
+
+    /// Fails when more than `room` bytes are there.
+    struct Full {
+        file: Cursor<Vec<u8>>,
+        room: usize,
+    }
+
+    impl Write for Full {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            match self.file.position() as usize + bytes.len() <= self.room {
+                true => self.file.write(bytes),
+                false => Err(io::ErrorKind::StorageFull.into()),
+            }
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl Seek for Full {
+        fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+            self.file.seek(to)
+        }
+    }
+
+    fn write(room: usize) -> io::Result<Vec<u8>> {
+        let file = Cursor::default();
+        let mut npz = Writer::new(Full { file, room })?;
+        npz.array("a", &[2, 2], &[1.0f32, 2.0, 3.0, 4.0])?;
+        npz.array("b", &[3], &[1i64, 2, 3])?;
+        Ok(npz.finish()?.file.into_inner())
+    }
+
+    #[test]
+    fn a_full_disk_is_one_error_at_every_byte() {
+        let whole = write(usize::MAX).unwrap();
+        assert_eq!(write(whole.len()).unwrap(), whole);
+        for room in 0..whole.len() {
+            let error = write(room).unwrap_err().to_string();
+            let full = io::Error::from(io::ErrorKind::StorageFull).to_string();
+            assert!(error.contains(&full), "{room}: {error}");
+        }
+    }
+
+    /// Counts what is written to it, and tells when it is dropped.
+    struct Watched {
+        file: Cursor<Vec<u8>>,
+        dropped: Rc<RefCell<Option<usize>>>,
+    }
+
+    impl Write for Watched {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.file.write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl Seek for Watched {
+        fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+            self.file.seek(to)
+        }
+    }
+
+    impl Drop for Watched {
+        fn drop(&mut self) {
+            *self.dropped.borrow_mut() = Some(self.file.get_ref().len());
+        }
+    }
+
+    #[test]
+    fn an_archive_that_is_given_up_is_not_ended_and_its_output_is_dropped() {
+        let dropped = Rc::default();
+        let output = Watched {
+            file: Cursor::default(),
+            dropped: Rc::clone(&dropped),
+        };
+        let mut npz = Writer::new(output).unwrap();
+        npz.array("a", &[2], &[1.0f32, 2.0]).unwrap();
+        assert_eq!(*dropped.borrow(), None);
+        let written = npz.output.with(|output| output.stream_position());
+        drop(npz);
+        assert_eq!(*dropped.borrow(), written.ok().map(|at| at as usize));
     }
 }

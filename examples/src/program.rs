@@ -1,63 +1,130 @@
 //! How the programs begin and end.
+mod output;
+mod paths;
+
 use std::{
-    error::Error,
     fmt::Display,
     io::{self, IsTerminal},
-    path::Path,
     process::ExitCode,
 };
 
-use clap::Parser;
+use clap::{
+    Parser,
+    error::{ContextKind, ContextValue},
+};
 use indicatif::{ProgressBar, ProgressStyle};
+use sparsek::io::{print, text};
 
-/// Reads the command line. What is wrong with it becomes one line; help and version go to the standard output.
+pub use self::{
+    output::{commit, create, named},
+    paths::check_paths,
+};
+pub use sparsek::io::print::{note, say};
+
+/// Most characters of an error message.
+const MAX_MESSAGE: usize = 1000;
+
+/// Reads the command line. What is wrong with it becomes one line; help and version go to the
+/// standard output.
+///
+/// Call it first, while there is one thread: it also keeps drivers from printing that there is no
+/// desktop session.
 ///
 /// # Errors
 /// The exit status, when there is nothing left to do.
 pub fn arguments<P: Parser>() -> Result<P, ExitCode> {
+    quiet_wayland();
     P::try_parse().map_err(|error| match error.use_stderr() {
-        true => finish(Err(one_line(&error))),
+        true => finish(Err(one_line(error))),
         false => {
-            print!("{error}");
-            ExitCode::SUCCESS
+            say(format_args!("{}", error.to_string().trim_end()));
+            finish(Ok::<(), io::Error>(()))
         }
     })
 }
 
-/// What is wrong, without the hints that follow.
-fn one_line(error: &clap::Error) -> String {
+/// Without an absolute `XDG_RUNTIME_DIR`, libwayland prints a line whenever a graphics driver looks
+/// for a Wayland server. A folder that does not exist is as good, and quiet.
+fn quiet_wayland() {
+    #[cfg(target_os = "linux")]
+    {
+        use std::{ffi::OsString, path::Path};
+
+        const FOLDER: &str = "XDG_RUNTIME_DIR";
+        let threads = std::fs::read_dir("/proc/self/task");
+        let alone = threads.is_ok_and(|threads| threads.count() == 1);
+        let usable = |folder: OsString| Path::new(&folder).is_absolute();
+        if alone && !std::env::var_os(FOLDER).is_some_and(usable) {
+            // SAFETY: there is no other thread that could read the environment meanwhile.
+            unsafe { std::env::set_var(FOLDER, "/nonexistent") };
+        }
+    }
+}
+
+/// What is wrong, without the hints that follow. Words of the command line are cut and escaped.
+fn one_line(mut error: clap::Error) -> String {
+    let shown: Vec<(ContextKind, ContextValue)> = error.context().filter_map(excerpt).collect();
+    for (kind, value) in shown {
+        error.insert(kind, value);
+    }
     let text = error.to_string();
     let reason = text.split("\n\n").next().unwrap_or_default();
     let lines: Vec<&str> = reason.lines().map(str::trim).collect();
     lines.join(" ").trim_start_matches("error: ").to_string()
 }
 
-/// One line on the standard error and exit status 2, if something went wrong.
+/// What clap quotes of the command line, made safe to print.
+fn excerpt((kind, value): (ContextKind, &ContextValue)) -> Option<(ContextKind, ContextValue)> {
+    let quoted = [
+        ContextKind::InvalidArg,
+        ContextKind::InvalidSubcommand,
+        ContextKind::InvalidValue,
+    ];
+    match value {
+        ContextValue::String(value) if quoted.contains(&kind) => {
+            Some((kind, ContextValue::String(text::excerpt(value))))
+        }
+        _ => None,
+    }
+}
+
+/// One line on the standard error and exit status 2, if something went wrong or the standard output
+/// could not be written to.
 pub fn finish<E: Display>(done: Result<(), E>) -> ExitCode {
+    let done = done.map_err(|error| error.to_string());
+    let done = done.and_then(|()| match print::lost() {
+        Some(reason) => Err(format!("standard output: {reason}")),
+        None => Ok(()),
+    });
     match done {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            let message = error.to_string();
-            eprintln!("error: {}", message.replace('\n', " "));
+        Err(message) => {
+            note(format_args!("error: {}", cut(&message)));
             ExitCode::from(2)
         }
     }
 }
 
-/// Finds out before the work is done whether a file can be where the result shall be.
-///
-/// # Errors
-/// One line that names the file.
-pub fn check_output(file: &Path) -> Result<(), Box<dyn Error>> {
-    let folder = match file.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    if folder.is_dir() && !file.is_dir() {
-        return Ok(());
+/// A message on one line, cut after [`MAX_MESSAGE`] characters.
+fn cut(message: &str) -> String {
+    let mut shown = text::clean(&message.chars().take(MAX_MESSAGE).collect::<String>());
+    if message.chars().nth(MAX_MESSAGE).is_some() {
+        shown.push('…');
     }
-    let (file, folder) = (file.display(), folder.display());
-    Err(format!("{file}: there is no folder {folder}, or it is a folder itself").into())
+    shown
+}
+
+/// [`println!`] that never panics.
+#[macro_export]
+macro_rules! say {
+    () => { $crate::program::say(format_args!("")) };
+    ($($argument:tt)*) => { $crate::program::say(format_args!($($argument)*)) };
+}
+
+/// [`eprintln!`] that never panics.
+#[macro_export]
+macro_rules! note {
+    ($($argument:tt)*) => { $crate::program::note(format_args!($($argument)*)) };
 }
 
 /// A progress bar of so many steps, if somebody looks at it.
@@ -84,6 +151,13 @@ mod tests {
     }
 
     #[test]
+    fn messages_are_cut() {
+        assert_eq!(cut("a\nb\u{1b}"), "a b\\u{1b}");
+        assert_eq!(cut(&"ä".repeat(1000)), "ä".repeat(1000));
+        assert_eq!(cut(&"ä".repeat(1001)), format!("{}…", "ä".repeat(1000)));
+    }
+
+    #[test]
     fn wrong_arguments_are_one_line() {
         for (arguments, word) in [
             ("--k three --output x", "'three'"),
@@ -93,7 +167,7 @@ mod tests {
         ] {
             let arguments = format!("program {arguments}");
             let error = Cli::try_parse_from(arguments.split_whitespace()).unwrap_err();
-            let line = one_line(&error);
+            let line = one_line(error);
             assert!(line.contains(word) && !line.contains('\n'), "{line}");
             assert!(!line.starts_with("error"), "{line}");
         }

@@ -7,7 +7,7 @@ use std::{
     io::Write,
 };
 
-use folder::Folder;
+use folder::{Folder, fails};
 use npyz::zip::{CompressionMethod, ZipWriter, write::FileOptions};
 use sparsek::distance::Metric;
 
@@ -218,8 +218,149 @@ fn wrong_input_is_one_line() {
         "'0'",
     );
     folder.refuses("--data x.npz --k 1 --metric dot --backend abacus", "flex");
-    let output = folder.run(&format!(
-        "--data x.npz --k 1 {common} --output no/where.npz"
-    ));
-    assert_eq!(output.status.code(), Some(2));
+    folder.refuses(
+        &format!("--data x.npz --k 1 --radius 2 {common}"),
+        "--radius",
+    );
+    let most = usize::MAX;
+    folder.refuses(
+        &format!("--data x.npz --k {most} {common}"),
+        &format!("x.npz: {most} neighbours of each row, but the index has 5 rows"),
+    );
+}
+
+const COMMON: &str = "--data x.npz --metric manhattan --backend flex --k 2";
+
+#[test]
+fn the_output_is_saved_when_nobody_reads_what_is_printed() {
+    let folder = folder("unread");
+    save(&folder, "x.npz", 12, &matrix(5, 12, 1));
+    folder.runs(&format!("{COMMON} --output read.npz"));
+    let whole = fs::read(folder.path.join("read.npz")).unwrap();
+    let output = folder.unread(&format!("{COMMON} --output unread.npz"));
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && message.is_empty(), "{message}");
+    assert_eq!(fs::read(folder.path.join("unread.npz")).unwrap(), whole);
+    let status = folder.unheard(&format!("{COMMON} --output unheard.npz"));
+    assert_eq!(status, Some(0));
+    assert_eq!(fs::read(folder.path.join("unheard.npz")).unwrap(), whole);
+    for arguments in ["--help", "--version"] {
+        let output = folder.unread(arguments);
+        assert!(output.status.success() && output.stderr.is_empty());
+        assert_eq!(folder.unheard(arguments), Some(0));
+    }
+    assert_eq!(folder.unheard("--nonsense"), Some(2));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_one_line() {
+    let folder = folder("full");
+    save(&folder, "x.npz", 12, &matrix(5, 12, 1));
+    let output = folder.run_on_a_full_disk(&format!("{COMMON} --output knn.npz"));
+    fails(&output, "standard output: ");
+    assert_eq!(folder.array::<i64>("knn.npz", "indices").0, [5, 2]);
+    fails(&folder.run_on_a_full_disk("--help"), "standard output: ");
+    let output = folder.run(&format!("{COMMON} --output /dev/full"));
+    fails(&output, "/dev/full: No space left");
+}
+
+#[test]
+fn an_output_that_cannot_be_written_is_found_first() {
+    let folder = folder("unwritable");
+    save(&folder, "x.npz", 12, &matrix(5, 12, 1));
+    fs::create_dir(folder.path.join("dir.npz")).unwrap();
+    for (output, word) in [
+        ("no/where.npz", "no/where.npz: there is no folder no"),
+        ("x.npz/knn.npz", "x.npz is not a folder"),
+        ("dir.npz", "dir.npz: a folder"),
+    ] {
+        let output = folder.run(&format!("{COMMON} --output {output}"));
+        fails(&output, word);
+        assert!(output.stdout.is_empty());
+    }
+    #[cfg(target_os = "linux")]
+    {
+        let output = folder.run(&format!("{COMMON} --output /proc/knn.npz"));
+        fails(&output, "/proc/knn.npz: ");
+        assert!(output.stdout.is_empty());
+    }
+    assert_eq!(folder.names(), ["dir.npz", "x.npz"]);
+}
+
+#[test]
+fn a_run_that_fails_leaves_the_earlier_output() {
+    let folder = folder("earlier");
+    save(&folder, "x.npz", 12, &matrix(5, 12, 1));
+    save(&folder, "narrow.npz", 11, &matrix(5, 11, 1));
+    fs::write(folder.path.join("knn.npz"), "earlier").unwrap();
+    for wrong in ["--query narrow.npz", "--query none.npz"] {
+        let output = folder.run(&format!("{COMMON} {wrong} --output knn.npz"));
+        fails(&output, wrong.trim_start_matches("--query "));
+    }
+    let mut command = folder.command(&format!("{COMMON} --output knn.npz"));
+    command.env("SPARSEK_MAX_MEMORY", "64");
+    fails(&command.output().unwrap(), "SPARSEK_MAX_MEMORY");
+    let kept = fs::read(folder.path.join("knn.npz")).unwrap();
+    assert_eq!(kept, b"earlier");
+    assert_eq!(folder.names(), ["knn.npz", "narrow.npz", "x.npz"]);
+}
+
+#[test]
+fn no_input_is_overwritten() {
+    let folder = folder("overwritten");
+    save(&folder, "x.npz", 12, &matrix(5, 12, 1));
+    save(&folder, "y.npz", 12, &matrix(5, 12, 2));
+    let path = |name: &str| folder.path.join(name);
+    let before = fs::read(path("x.npz")).unwrap();
+    fs::hard_link(path("x.npz"), path("hard.npz")).unwrap();
+    let mut outputs = vec!["x.npz", "./x.npz", "hard.npz"];
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink("x.npz", path("soft.npz")).unwrap();
+        outputs.push("soft.npz");
+    }
+    for output in outputs {
+        for inputs in ["--data x.npz", "--data y.npz --query x.npz"] {
+            let arguments = COMMON.replace("--data x.npz", inputs);
+            let output = folder.run(&format!("{arguments} --output {output}"));
+            fails(&output, "would overwrite");
+        }
+    }
+    assert_eq!(fs::read(path("x.npz")).unwrap(), before);
+}
+
+#[cfg(unix)]
+#[test]
+fn pipes_and_devices_are_no_inputs() {
+    let folder = folder("pipes");
+    let made = std::process::Command::new("mkfifo")
+        .arg(folder.path.join("pipe"))
+        .status();
+    assert!(made.unwrap().success());
+    for input in ["pipe", "/dev/zero", "."] {
+        let arguments = COMMON.replace("x.npz", input);
+        folder.refuses(&arguments, "not a regular file");
+    }
+}
+
+#[test]
+fn words_of_the_command_line_are_cut_and_escaped() {
+    let folder = folder("words");
+    save(&folder, "x.npz", 12, &matrix(5, 12, 1));
+    for word in ["3\n\nfour", "\u{1b}[2J", &"9".repeat(100_000)] {
+        let wrong = [
+            format!("--data x.npz --metric dot --output bad.npz --k {word}"),
+            format!("--data x.npz --metric {word} --output bad.npz --k 1"),
+            format!("--data x.npz --metric dot --output bad.npz --radius {word}x"),
+            format!("--data {word} --metric dot --output bad.npz --k 1"),
+            format!("--data x.npz --metric dot --output bad.npz --k 1 {word}"),
+            format!("--data x.npz --metric dot --output bad.npz --k 1 --{word}"),
+            format!("--data x.npz --metric dot --output bad.npz --k 1 --backend {word}"),
+        ];
+        for arguments in wrong {
+            fails(&folder.command(&arguments).output().unwrap(), "error: ");
+        }
+    }
+    assert_eq!(folder.names(), ["x.npz"]);
 }

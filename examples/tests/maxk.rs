@@ -15,16 +15,19 @@ fn folder(name: &str) -> Folder {
     Folder::new(env!("CARGO_BIN_EXE_maxk"), name)
 }
 
-/// The lines of a log, without what depends on the clock.
+/// The whole lines of a log, without what depends on the clock or tells runs apart.
 fn log(folder: &Folder, file: &str) -> Vec<Value> {
     let text = fs::read_to_string(folder.path.join(file)).unwrap();
-    let lines = text.lines().map(|line| {
-        let mut line: Value = serde_json::from_str(line).unwrap();
+    let lines = text.lines().filter_map(|line| {
+        let mut line: Value = match serde_json::from_str(line) {
+            Err(error) if error.is_eof() => return None,
+            line => line.unwrap(),
+        };
         let fields = line.as_object_mut().unwrap();
-        for field in ["ms", "ms_per_epoch", "seconds"] {
+        for field in ["run", "ms", "ms_per_epoch", "seconds"] {
             fields.remove(field);
         }
-        line
+        Some(line)
     });
     lines.collect()
 }
@@ -43,24 +46,39 @@ fn a_run_that_is_resumed_reaches_the_figures_of_a_whole_one() {
     let folder = folder("resume");
     for model in ["sage", "gcn", "gin"] {
         let train = format!("train {SMALL} --model {model} --seed 3");
-        folder.runs(&format!("{train} --epochs 12 --log whole.jsonl"));
+        let whole = format!("whole-{model}");
+        folder.runs(&format!(
+            "{train} --epochs 12 --log {whole}.jsonl --plot {whole}.svg"
+        ));
         let saved = format!("{train} --checkpoint {model} --log {model}.jsonl");
         folder.runs(&format!("{saved} --epochs 7"));
-        // Of a run that was killed two epochs after the last that it saved, while it wrote a line.
+        // Of a run that was killed while it wrote a line.
         let file = folder.path.join(format!("{model}.jsonl"));
         let mut text = fs::read_to_string(&file).unwrap();
-        text.push_str("{\"epoch\":8}\n{\"epoch\":9}\n{\"activation\":\"maxk");
-        fs::write(&file, text).unwrap();
-        folder.runs(&format!("{saved} --epochs 12 --resume"));
+        text.push_str("{\"run\":\"0123456789abcdef\",\"activation\":\"maxk");
+        fs::write(&file, &text).unwrap();
+        let resume = format!("{saved} --epochs 12 --resume --plot {model}.svg");
+        folder.runs(&resume);
+        // What was there stays as it was.
+        let after = fs::read_to_string(&file).unwrap();
+        assert!(after.starts_with(&text));
         let (whole, mut parts) = (
-            log(&folder, "whole.jsonl"),
+            log(&folder, &format!("whole-{model}.jsonl")),
             log(&folder, &format!("{model}.jsonl")),
         );
         parts.remove(7);
         assert_eq!(parts, whole);
-        let eval = folder.runs(&format!(
-            "eval --checkpoint {model} --format karate --backend flex"
-        ));
+        // The curves are those of all epochs.
+        let plot = |name: &str| fs::read(folder.path.join(name)).unwrap();
+        let plots = [format!("{model}.svg"), format!("whole-{model}.svg")];
+        assert_eq!(plot(&plots[0]), plot(&plots[1]));
+        // Nothing is left to do, and nothing is logged twice; another log gets all of it.
+        folder.runs(&resume);
+        assert_eq!(fs::read_to_string(&file).unwrap(), after);
+        folder.runs(&resume.replace(&format!("{model}.jsonl"), "other.jsonl"));
+        assert_eq!(log(&folder, "other.jsonl"), whole);
+        fs::remove_file(folder.path.join("other.jsonl")).unwrap();
+        let eval = folder.runs(&format!("eval --checkpoint {model} --backend flex"));
         let test = format!("test {:.4}", whole[12]["test"].as_f64().unwrap());
         assert!(eval.contains(&test), "{eval} {test}");
     }
@@ -126,9 +144,22 @@ fn a_comparison_is_a_table_and_a_figure_and_is_not_repeated() {
     fs::write(folder.path.join("some.jsonl"), some.join("\n")).unwrap();
     let timed = format!("{compare} --times some.jsonl");
     refuses(&folder, &timed, "no run of gin");
-    // A log that was cut off in the middle of a run.
-    fs::write(folder.path.join("runs.jsonl"), "{\"activation\":").unwrap();
+    let drawn = timed.replace("--plot runs.svg", "--plot some.jsonl");
+    refuses(&folder, &drawn, "would overwrite");
+    // A log that a full disk cut short goes on; what is no log is refused and stays.
+    let cut = "{\"activation\":\"maxk:4:exact\",\"epoch\":";
+    fs::write(folder.path.join("runs.jsonl"), format!("{all}{cut}")).unwrap();
+    assert_eq!(rows(&folder.runs(&compare)), rows(&table));
+    assert_eq!(log(&folder, "runs.jsonl"), runs);
+    fs::write(folder.path.join("runs.jsonl"), format!("notes\n{all}")).unwrap();
     refuses(&folder, &compare, "line 1");
+    let text = fs::read_to_string(folder.path.join("runs.jsonl")).unwrap();
+    assert_eq!(text, format!("notes\n{all}"));
+    refuses(
+        &folder,
+        "compare --format karate --log x --seeds 0",
+        "0 is not in 1..",
+    );
 }
 
 #[test]
@@ -142,7 +173,7 @@ fn mistakes_are_one_line_and_leave_nothing() {
         ("--preset cora", "reddit, flickr, yelp, products, proteins"),
         ("--dropout 1", "dropout"),
         ("--topk early:x", "early:ITERATIONS"),
-        ("--resume", "state.json"),
+        ("--resume", "no run is saved"),
     ] {
         let arguments = match arguments.strip_prefix("--k ") {
             Some(k) => train.replace("--k 4", &format!("--k {k}")),

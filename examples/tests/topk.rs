@@ -4,7 +4,7 @@ mod folder;
 
 use std::fs;
 
-use folder::Folder;
+use folder::{Folder, fails};
 use npyz::{AutoSerialize, Deserialize, WriterBuilder};
 
 fn folder(name: &str) -> Folder {
@@ -112,23 +112,238 @@ fn wrong_input_is_one_line() {
     fs::write(folder.path.join("empty.npy"), "").unwrap();
     let whole = fs::read(folder.path.join("x.npy")).unwrap();
     fs::write(folder.path.join("short.npy"), &whole[..whole.len() - 1]).unwrap();
-    let mut nested = b"\x93NUMPY\x01\x00\xff\xff".to_vec();
-    nested.extend([b'('; 65_535]);
-    fs::write(folder.path.join("nested.npy"), nested).unwrap();
+    for (name, brackets) in [("nested.npy", 65_000), ("hangs.npy", 30)] {
+        let brackets = "[".repeat(brackets);
+        let header = format!("{{'descr': '<f4', 'fortran_order': False, 'shape': {brackets}");
+        save(&folder, name, &header, &[]);
+    }
+    save(&folder, "objects.npy", &header("|O", "(3,)"), &[0; 24]);
+    save(&folder, "scalar.npy", &header("<f4", "()"), &[0; 4]);
+    save(
+        &folder,
+        "huge.npy",
+        &header("<f4", "(2305843009213693952,)"),
+        &[0; 4],
+    );
 
     for (input, word) in [
         ("nowhere.npy", "nowhere.npy"),
-        ("text.npy", "not an npy file"),
+        ("text.npy", "not an npy array"),
         ("empty.npy", "empty.npy"),
         ("nested.npy", "header"),
-        ("matrix.npy", "dimensions"),
-        ("bytes.npy", "u1"),
+        ("hangs.npy", "header"),
+        (
+            "matrix.npy",
+            "2 dimensions, one is needed; numpy's a.ravel()",
+        ),
+        (
+            "scalar.npy",
+            "0 dimensions, one is needed; numpy's a.ravel()",
+        ),
+        ("bytes.npy", "dtype uint8"),
+        ("objects.npy", "pickled"),
+        ("huge.npy", "4 bytes"),
         ("short.npy", "11 bytes"),
     ] {
         folder.refuses(&format!("--input {input} --k 1 --backend flex"), word);
     }
     folder.refuses("--input x.npy --k 4 --backend flex", "k = 4");
     folder.refuses("--input x.npy --k 1 --backend flex --devices 0,7", "7");
-    let output = folder.run("--input x.npy --k 1 --backend flex --output no/where.npz");
-    assert_eq!(output.status.code(), Some(2));
+    folder.refuses("--input x.npy --k 1 --backend flex --chunk 0", "'0'");
+    folder.refuses("--input x.npy --k 2**64 --backend flex", "too great");
+    folder.refuses("--k 1 --backend flex", "--input <FILE>");
+    folder.refuses("generate --length many", "many is no count");
+    folder.refuses("generate --length 2**62", "no file holds");
+}
+
+/// A header as NumPy writes it.
+fn header(descr: &str, shape: &str) -> String {
+    format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}\n")
+}
+
+fn save(folder: &Folder, name: &str, header: &str, elements: &[u8]) {
+    let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+    bytes.extend((header.len() as u16).to_le_bytes());
+    bytes.extend(header.as_bytes());
+    bytes.extend(elements);
+    fs::write(folder.path.join(name), bytes).unwrap();
+}
+
+#[test]
+fn vectors_in_the_other_byte_order_are_converted() {
+    let folder = folder("order");
+    let best = "--k 2 --sorted --backend flex --chunk 3 --output best.npz";
+    let floats = [1.0f64, 9.5, -5.0, 3.0, 2.0];
+    let bytes: Vec<u8> = floats.iter().flat_map(|x| x.to_be_bytes()).collect();
+    save(&folder, "f8.npy", &header(">f8", "(5,)"), &bytes);
+    folder.runs(&format!("--input f8.npy {best}"));
+    let expected = (vec![9.5, 3.0], vec![1, 3]);
+    assert_eq!(read::<f64>(&folder, "best.npz"), expected);
+    let integers = [1i32, i32::MAX, -5, 3, 2];
+    let bytes: Vec<u8> = integers.iter().flat_map(|x| x.to_be_bytes()).collect();
+    save(&folder, "i4.npy", &header(">i4", "(5,)"), &bytes);
+    folder.runs(&format!("--input i4.npy {best}"));
+    let expected = (vec![i32::MAX, 3], vec![1, 3]);
+    assert_eq!(read::<i32>(&folder, "best.npz"), expected);
+}
+
+const COMMON: &str = "--input x.npy --k 2 --backend flex";
+
+#[test]
+fn a_chunk_may_be_greater_than_the_vector() {
+    let folder = folder("great");
+    write(&folder, "x.npy", &[3], &[1.0f32, 2.0, 3.0]);
+    folder.runs(&format!("{COMMON} --chunk 2**60 --output best.npz"));
+    let expected = (vec![2.0, 3.0], vec![1, 2]);
+    assert_eq!(read::<f32>(&folder, "best.npz"), expected);
+    let mut command = folder.command(&format!("{COMMON} --chunk 2**60 --output best.npz"));
+    command.env("SPARSEK_MAX_MEMORY", "11");
+    fails(&command.output().unwrap(), "SPARSEK_MAX_MEMORY");
+    assert_eq!(read::<f32>(&folder, "best.npz"), expected);
+}
+
+#[test]
+fn the_output_is_saved_when_nobody_reads_what_is_printed() {
+    let folder = folder("unread");
+    folder.runs("generate --length 100 --output x.npy");
+    folder.runs(&format!("{COMMON} --output read.npz"));
+    let whole = fs::read(folder.path.join("read.npz")).unwrap();
+    let output = folder.unread(&format!("{COMMON} --output unread.npz"));
+    assert!(output.status.success() && output.stderr.is_empty());
+    let status = folder.unheard(&format!("{COMMON} --output unheard.npz"));
+    assert_eq!(status, Some(0));
+    for name in ["unread.npz", "unheard.npz"] {
+        assert_eq!(fs::read(folder.path.join(name)).unwrap(), whole);
+    }
+    let output = folder.unread("generate --length 100 --output y.npy");
+    assert!(output.status.success() && output.stderr.is_empty());
+    let [x, y] = ["x.npy", "y.npy"].map(|name| fs::read(folder.path.join(name)).unwrap());
+    assert_eq!(x, y);
+    for arguments in ["--help", "--version", "generate --help"] {
+        let output = folder.unread(arguments);
+        assert!(output.status.success() && output.stderr.is_empty());
+    }
+    assert_eq!(folder.unheard("--nonsense"), Some(2));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_is_one_line() {
+    let folder = folder("full");
+    folder.runs("generate --length 10**5 --output x.npy");
+    let output = folder.run_on_a_full_disk(&format!("{COMMON} --output best.npz"));
+    fails(&output, "standard output: ");
+    assert_eq!(read::<f32>(&folder, "best.npz").1.len(), 2);
+    for arguments in [
+        &format!("{COMMON} --output /dev/full"),
+        "generate --length 10**5 --output /dev/full",
+        "generate --length 1 --output /dev/full",
+    ] {
+        fails(&folder.run(arguments), "/dev/full: No space left");
+    }
+}
+
+/// A limit on the size of files stands for a disk that fills up while an output is written.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_disk_that_fills_up_is_one_line_and_leaves_the_earlier_output() {
+    let folder = folder("fills");
+    folder.runs("generate --length 10**4 --output x.npy");
+    let earlier = b"earlier";
+    fs::write(folder.path.join("best.npz"), earlier).unwrap();
+    let line = "--input x.npy --k 5000 --backend flex --output best.npz";
+    let program = env!("CARGO_BIN_EXE_topk");
+    for blocks in [0, 1, 8, 30, 39, 40, 41, 79, 116, 117] {
+        let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec {program} {line}");
+        let mut command = std::process::Command::new("sh");
+        let output = command
+            .args(["-c", &script])
+            .current_dir(&folder.path)
+            .output();
+        fails(&output.unwrap(), "error: best.npz: ");
+        assert_eq!(fs::read(folder.path.join("best.npz")).unwrap(), earlier);
+        assert_eq!(folder.names(), ["best.npz", "x.npy"]);
+    }
+    folder.runs(line);
+    assert_eq!(read::<f32>(&folder, "best.npz").1.len(), 5000);
+}
+
+#[test]
+fn an_output_that_cannot_be_written_is_found_first() {
+    let folder = folder("unwritable");
+    folder.runs("generate --length 100 --output x.npy");
+    for (output, word) in [
+        ("no/where.npz", "no/where.npz: there is no folder no"),
+        ("x.npy/best.npz", "x.npy is not a folder"),
+        (".", "a folder"),
+    ] {
+        for arguments in [COMMON, "generate --length 2**60"] {
+            let output = folder.run(&format!("{arguments} --output {output}"));
+            fails(&output, word);
+            assert!(output.stdout.is_empty());
+        }
+    }
+    assert_eq!(folder.names(), ["x.npy"]);
+}
+
+#[test]
+fn no_input_is_overwritten() {
+    let folder = folder("overwritten");
+    folder.runs("generate --length 100 --output x.npy");
+    let path = |name: &str| folder.path.join(name);
+    let before = fs::read(path("x.npy")).unwrap();
+    fs::hard_link(path("x.npy"), path("hard.npz")).unwrap();
+    let mut outputs = vec!["x.npy", "./x.npy", "hard.npz"];
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink("x.npy", path("soft.npz")).unwrap();
+        outputs.push("soft.npz");
+    }
+    for output in outputs {
+        let output = folder.run(&format!("{COMMON} --output {output}"));
+        fails(&output, "would overwrite");
+    }
+    assert_eq!(fs::read(path("x.npy")).unwrap(), before);
+}
+
+#[cfg(unix)]
+#[test]
+fn pipes_and_devices_are_no_inputs() {
+    let folder = folder("pipes");
+    let made = std::process::Command::new("mkfifo")
+        .arg(folder.path.join("pipe"))
+        .status();
+    assert!(made.unwrap().success());
+    for input in ["pipe", "/dev/zero", "."] {
+        let arguments = COMMON.replace("x.npy", input);
+        folder.refuses(&arguments, "not a regular file");
+    }
+    // Archives are not written from one end to the other.
+    folder.runs("generate --length 100 --output x.npy");
+    #[cfg(target_os = "linux")]
+    {
+        let output = folder.run(&format!("{COMMON} --output /dev/stdout"));
+        fails(&output, "/dev/stdout: ");
+        assert!(output.stdout.is_empty());
+    }
+}
+
+#[test]
+fn words_of_the_command_line_are_cut_and_escaped() {
+    let folder = folder("words");
+    for word in ["3\n\nfour", "\u{1b}[2J", &"9".repeat(100_000)] {
+        let wrong = [
+            format!("--input x.npy --output bad.npz --k {word}x"),
+            format!("--input {word} --output bad.npz --k 1"),
+            format!("--input x.npy --output bad.npz --k 1 --chunk 2**{word}"),
+            format!("--input x.npy --output bad.npz --k 1 --devices 0,{word}x"),
+            format!("--input x.npy --output bad.npz --k 1 --backend {word}"),
+            format!("{word} --input x.npy"),
+            format!("generate --length {word}x --output bad.npy"),
+        ];
+        for arguments in wrong {
+            fails(&folder.command(&arguments).output().unwrap(), "error: ");
+        }
+    }
+    assert!(folder.names().is_empty());
 }

@@ -22,7 +22,7 @@ pub struct Cli {
     #[arg(long)]
     pub metric: String,
     /// Neighbours of each row.
-    #[arg(long, required_unless_present = "radius")]
+    #[arg(long, required_unless_present = "radius", conflicts_with = "radius")]
     pub k: Option<usize>,
     /// Find all rows this near instead of the k nearest. The output is then a CSR matrix in three arrays: `indptr` and
     /// `indices` (i64), `distances` (f32).

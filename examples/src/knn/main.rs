@@ -12,8 +12,9 @@ use sparsek::{
     sparse::Csr,
 };
 use sparsek_examples::{
-    backend,
-    program::{self, bar, check_output},
+    backend, npz,
+    program::{self, bar, check_paths, commit, named},
+    say,
 };
 
 use crate::{
@@ -36,7 +37,11 @@ fn knn(args: &Cli) -> Result<(), Box<dyn Error>> {
         (None, Some(k)) => Wanted::Nearest(k),
         (None, None) => return Err("--k or --radius is needed".into()),
     };
-    check_output(&args.output)?;
+    let inputs = [Some(&args.data), args.query.as_ref()]
+        .into_iter()
+        .flatten();
+    // A folder is refused when it is opened.
+    check_paths(inputs.filter(|input| !input.is_dir()), [&args.output])?;
     let backend = backend::open(args.backend)?;
     let load = |file: &Path| Csr::from_npz(file, (&backend.device, DType::F32));
     let index = load(&args.data)?;
@@ -48,21 +53,22 @@ fn knn(args: &Cli) -> Result<(), Box<dyn Error>> {
         query,
         wanted,
     };
-    println!(
+    search.check_memory()?;
+    let output = npz::create(&args.output)?;
+    say!(
         "{} rows among {rows} by {metric} on {backend}",
         search.rows()
     );
     let start = Instant::now();
-    let found = run(&search, args.query_batch).map_err(|error| {
-        let file = args.query.as_ref().unwrap_or(&args.data);
-        format!("{}: {error}", file.display())
-    })?;
+    let found = run(&search, args.query_batch)
+        .map_err(|error| named(args.query.as_ref().unwrap_or(&args.data), error))?;
     let memory = memory(&backend.device);
-    let written = search.write(&args.output, &found);
-    written.map_err(|error| format!("{}: {error}", args.output.display()))?;
+    let written = search.write(output, &found);
+    let output = written.map_err(|error| named(&args.output, error))?;
+    commit(&args.output, output)?;
     let seconds = start.elapsed().as_secs_f64();
-    println!("{} written in {seconds:.2} s", args.output.display());
-    println!("memory: {memory}");
+    say!("{} written in {seconds:.2} s", args.output.display());
+    say!("memory: {memory}");
     Ok(())
 }
 

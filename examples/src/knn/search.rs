@@ -1,7 +1,14 @@
 //! The search, a batch of queries at a time.
-use std::{error::Error, io, ops::Range, path::Path};
+use std::{error::Error, io, ops::Range};
 
-use sparsek::{distance::NearestNeighbors, sparse::Csr};
+use sparsek::{
+    distance::NearestNeighbors,
+    io::{
+        memory::{self, MemoryError},
+        output::Output,
+    },
+    sparse::Csr,
+};
 use sparsek_examples::npz::Writer;
 
 /// Distances that are computed at a time, the fewest queries that are worth it, since each batch goes through the index anew,
@@ -9,6 +16,9 @@ use sparsek_examples::npz::Writer;
 const BATCH: usize = 1 << 22;
 const LEAST_BATCH: usize = 1024;
 const MOST_BATCHES: usize = 64;
+
+/// Bytes of a neighbor that was found: its distance and its index.
+const NEIGHBOR: usize = size_of::<f32>() + size_of::<i64>();
 
 /// Which rows are wanted.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +62,19 @@ impl Search {
         starts.map(range).collect()
     }
 
+    /// Refuses a result that does not fit in the memory that may be used. More neighbors than
+    /// there are rows are refused by the search.
+    pub fn check_memory(&self) -> Result<(), MemoryError> {
+        let (Wanted::Nearest(k), rows) = (self.wanted, self.rows()) else {
+            return Ok(());
+        };
+        let k = k.min(self.index.index().rows());
+        memory::check(
+            format_args!("--k: {k} neighbors of {rows} rows"),
+            memory::product(&[rows, k, NEIGHBOR]),
+        )
+    }
+
     /// Adds what some of the queries find.
     pub fn run(&self, rows: Range<usize>, found: &mut Found) -> Result<(), Box<dyn Error>> {
         let query = self.query.as_ref().map(|all| all.slice_rows(rows.clone()));
@@ -78,14 +101,19 @@ impl Search {
                 found.distances.extend(distances.iter::<f32>());
                 let indices = near.pattern().indices().iter();
                 found.indices.extend(indices.map(|&row| i64::from(row)));
+                let count = found.indices.len();
+                memory::check(
+                    format_args!("--radius: {count} neighbors, and more to come,"),
+                    memory::product(&[count, NEIGHBOR]),
+                )?;
             }
         }
         Ok(())
     }
 
     /// Writes the arrays.
-    pub fn write(&self, file: &Path, found: &Found) -> io::Result<()> {
-        let mut npz = Writer::create(file)?;
+    pub fn write(&self, output: Output, found: &Found) -> io::Result<Output> {
+        let mut npz = Writer::new(output)?;
         let shape = match self.wanted {
             Wanted::Nearest(k) => vec![self.rows(), k],
             Wanted::Within(_) => {

@@ -2,10 +2,11 @@
 mod data;
 mod settings;
 
-use std::path::PathBuf;
+use std::{error::Error, path::PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use sparsek_examples::backend::Choice;
+use sparsek_gnn::nn::{Activation, method_from_str};
 
 pub use data::{DataArgs, looped};
 pub use settings::{ModelName, SettingArgs, name};
@@ -50,7 +51,7 @@ pub struct DemoArgs {
     /// Seed of the parameters and of dropout.
     #[arg(long, default_value_t = 0)]
     pub seed: u64,
-    /// JSON-lines log to write.
+    /// JSON-lines log to append to.
     #[arg(long, value_name = "FILE", default_value = "maxk.jsonl")]
     pub log: PathBuf,
     /// SVG of the curves to write.
@@ -80,8 +81,9 @@ pub struct TrainArgs {
     #[arg(long, visible_alias = "nonlinearity", value_enum, default_value_t = ActivationName::Maxk)]
     pub activation: ActivationName,
     /// How the elements that MaxK keeps are found: exact, early:ITERATIONS or precision:EPSILON.
-    #[arg(long, default_value = "exact", allow_hyphen_values = true)]
-    pub topk: String,
+    /// Default: exact.
+    #[arg(long, allow_hyphen_values = true)]
+    pub topk: Option<String>,
     /// What is trained, and how.
     #[command(flatten)]
     pub settings: SettingArgs,
@@ -95,7 +97,7 @@ pub struct TrainArgs {
     /// --parts must be a multiple of their number. Default: its best.
     #[arg(long, value_delimiter = ',')]
     pub devices: Vec<usize>,
-    /// JSON-lines log to write.
+    /// JSON-lines log to append to; it may hold other runs.
     #[arg(long, value_name = "FILE")]
     pub log: Option<PathBuf>,
     /// SVG of the curves to write.
@@ -104,9 +106,38 @@ pub struct TrainArgs {
     /// Directory to save the run in.
     #[arg(long, value_name = "DIR")]
     pub checkpoint: Option<PathBuf>,
-    /// Go on with the run saved there.
+    /// Epochs between saves. Default: 25. The last epoch is always saved.
+    #[arg(long, value_name = "EPOCHS", requires = "checkpoint")]
+    pub save_every: Option<usize>,
+    /// Go on with the run saved there. Its data is prepared as it was; options that contradict this
+    /// are refused.
     #[arg(long, requires = "checkpoint")]
     pub resume: bool,
+}
+
+impl TrainArgs {
+    /// The nonlinearity.
+    ///
+    /// # Errors
+    /// One line, for a method of selection that does not exist and for options of MaxK beside ReLU.
+    pub fn activation(&self) -> Result<Activation, Box<dyn Error>> {
+        let k = self.settings.k();
+        let option = match (self.settings.k, &self.topk) {
+            (Some(_), _) => "--k",
+            (_, Some(_)) => "--topk",
+            (None, None) => "",
+        };
+        match self.activation {
+            ActivationName::Relu if !option.is_empty() => {
+                Err(format!("{option} means nothing with --activation relu").into())
+            }
+            ActivationName::Relu => Ok(Activation::Relu),
+            ActivationName::Maxk => Ok(Activation::MaxK {
+                k,
+                method: method_from_str(self.topk.as_deref().unwrap_or("exact"))?,
+            }),
+        }
+    }
 }
 
 /// Options of evaluation.
@@ -115,9 +146,13 @@ pub struct EvalArgs {
     /// Directory of the saved run.
     #[arg(long, value_name = "DIR")]
     pub checkpoint: PathBuf,
-    /// The data.
+    /// The data. What is not given is as in the saved run.
     #[command(flatten)]
     pub data: DataArgs,
+    /// Measure on another dataset than the run's own. Options of the data then replace the saved
+    /// ones.
+    #[arg(long)]
+    pub other_data: bool,
     /// What to compute with.
     #[arg(long, value_enum, default_value_t = Choice::Auto)]
     pub backend: Choice,
@@ -141,7 +176,7 @@ pub struct CompareArgs {
     #[arg(long, value_delimiter = ',', default_value = "2,3,4,5,6,7,8")]
     pub early: Vec<String>,
     /// Runs of each, with seeds counted from 0.
-    #[arg(long, default_value_t = 5)]
+    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
     pub seeds: u64,
     /// What is trained, and how.
     #[command(flatten)]
@@ -158,4 +193,116 @@ pub struct CompareArgs {
     /// SVG to write.
     #[arg(long, value_name = "FILE")]
     pub plot: Option<PathBuf>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is wrong with options of training, if anything.
+    fn check(options: &str) -> Result<(), String> {
+        let arguments = format!("maxk train {options}");
+        let cli = Cli::try_parse_from(arguments.split_whitespace());
+        let cli = cli.map_err(|error| error.to_string())?;
+        let Some(Command::Train(args)) = cli.command else {
+            return Err("another command".into());
+        };
+        args.data.check()?;
+        args.settings.check()?;
+        args.activation().map(|_| ()).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn options_that_mean_nothing_are_refused() {
+        for (options, word) in [
+            (
+                "--format karate --data x",
+                "--data means nothing with --format karate",
+            ),
+            ("--format sbm --data x", "--data"),
+            ("--format reddit-size --data x", "--data"),
+            ("--format graphsaint", "needs --data DIR"),
+            ("", "--format graphsaint needs --data DIR"),
+            (
+                "--data x --split y",
+                "--split means nothing with --format graphsaint",
+            ),
+            ("--format csr --data x --directed", "--directed"),
+            ("--format karate --nodes 9", "--nodes"),
+            ("--format karate --data-seed 0", "--data-seed"),
+            ("--format ogb --data x --data-seed 0", "--data-seed"),
+            (
+                "--format karate --fanouts 2",
+                "--fanouts means nothing with --batches full",
+            ),
+            (
+                "--format karate --batch-nodes 2 --batches random",
+                "--batch-nodes",
+            ),
+            ("--format karate --parts 32", "--parts"),
+            (
+                "--format karate --together 4 --batches neighbours",
+                "--together",
+            ),
+            ("--format karate --evaluate-batches", "--evaluate-batches"),
+            (
+                "--format karate --activation relu --k 32",
+                "--k means nothing",
+            ),
+            (
+                "--format karate --activation relu --topk exact",
+                "--topk means",
+            ),
+            ("--format karate --topk early:x", "early"),
+        ] {
+            let error = check(options).unwrap_err();
+            assert!(error.contains(word), "{options}: {error}");
+        }
+    }
+
+    #[test]
+    fn options_that_are_used_are_accepted() {
+        for options in [
+            "--format karate --features rows --self-loops",
+            "--format sbm --nodes 9 --data-seed 1",
+            "--format products-size --data-seed 1",
+            "--data x",
+            "--format ogb --data x --split y --directed",
+            "--format csr --data x --data-seed 1",
+            "--format karate --batches neighbours --fanouts 2,2 --batch-nodes 9",
+            "--format karate --batches clusters --parts 9 --together 3 --evaluate-batches",
+            "--format karate --k 4 --topk early:4",
+            "--format karate --activation relu",
+        ] {
+            assert_eq!(check(options), Ok(()), "{options}");
+        }
+    }
+
+    #[test]
+    fn settings_are_the_same_whether_defaults_are_given_or_not() {
+        let settings = |options: &str| {
+            let arguments = format!("maxk eval --checkpoint x {options}");
+            match Cli::parse_from(arguments.split_whitespace()).command {
+                Some(Command::Eval(args)) => args.data.settings(),
+                _ => String::new(),
+            }
+        };
+        for (short, long) in [
+            (
+                "--data x",
+                "--data y --format graphsaint --features standard",
+            ),
+            (
+                "--format sbm",
+                "--format sbm --nodes 4096 --data-seed 0 --features raw",
+            ),
+            ("--format csr --data x", "--format csr --data-seed 0"),
+        ] {
+            assert_eq!(settings(short), settings(long));
+        }
+        assert_ne!(
+            settings("--format sbm"),
+            settings("--format sbm --nodes 4095")
+        );
+    }
 }

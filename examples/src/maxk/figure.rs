@@ -1,7 +1,8 @@
 //! Speed and accuracy of MaxK side by side, in the form of Figure 5 of the RTop-K paper.
-use std::{error::Error, fs, path::Path};
+use std::{error::Error, io::Write};
 
 use plotters::{coord::Shift, prelude::*};
+use sparsek::io::output::Output;
 
 /// The results of a model.
 pub struct Panel {
@@ -29,7 +30,7 @@ const WIDTH: u32 = 420;
 
 /// Writes a panel for each model: bars are speed-ups over ReLU, the line is the test metric with its standard deviation, dashes are
 /// that of ReLU.
-pub fn write(file: &Path, dataset: &str, panels: &[Panel]) -> Drawn {
+pub fn write(output: &mut Output, dataset: &str, panels: &[Panel]) -> Drawn {
     let mut svg = String::new();
     {
         let size = (WIDTH * panels.len().max(1) as u32, 380);
@@ -41,7 +42,7 @@ pub fn write(file: &Path, dataset: &str, panels: &[Panel]) -> Drawn {
         }
         area.present()?;
     }
-    fs::write(file, svg).map_err(|error| format!("{}: {error}", file.display()).into())
+    Ok(output.write_all(svg.as_bytes())?)
 }
 
 fn draw(area: &DrawingArea<SVGBackend, Shift>, dataset: &str, panel: &Panel) -> Drawn {

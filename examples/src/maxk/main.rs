@@ -7,6 +7,7 @@ mod commands;
 mod figure;
 mod plot;
 mod progress;
+mod stop;
 
 use std::process::ExitCode;
 
@@ -17,10 +18,16 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(status) => return status,
     };
-    program::finish(match cli.command {
+    let done = match cli.command {
         None => commands::demo(&cli.demo),
         Some(cli::Command::Train(args)) => commands::train(&args),
         Some(cli::Command::Eval(args)) => commands::eval(&args),
         Some(cli::Command::Compare(args)) => commands::compare(&args),
-    })
+    };
+    let interrupted = matches!(done, Ok(commands::Ended::Interrupted));
+    let status = program::finish(done.map(drop));
+    match interrupted {
+        true => ExitCode::from(stop::STATUS),
+        false => status,
+    }
 }

@@ -1,7 +1,8 @@
 //! An SVG of training curves.
-use std::{fs, path::Path};
+use std::io::Write;
 
 use plotters::{coord::Shift, prelude::*};
+use sparsek::io::output::Output;
 use sparsek_gnn::train::EpochReport;
 
 /// A run's curves under their label.
@@ -22,7 +23,7 @@ const COLOURS: [RGBColor; 4] = [
 ];
 
 /// Writes the loss and the accuracies of every run, side by side.
-pub fn write(file: &Path, title: &str, runs: &[Curves]) -> Drawn {
+pub fn write(output: &mut Output, title: &str, runs: &[Curves]) -> Drawn {
     let mut svg = String::new();
     {
         let area = SVGBackend::with_string(&mut svg, (1100, 460)).into_drawing_area();
@@ -61,7 +62,7 @@ pub fn write(file: &Path, title: &str, runs: &[Curves]) -> Drawn {
         draw(&right, "accuracy", &accuracy.collect::<Vec<_>>())?;
         area.present()?;
     }
-    fs::write(file, svg).map_err(|error| format!("{}: {error}", file.display()).into())
+    Ok(output.write_all(svg.as_bytes())?)
 }
 
 fn draw(area: &DrawingArea<SVGBackend, Shift>, name: &str, lines: &[Line]) -> Drawn {

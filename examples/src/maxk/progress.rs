@@ -2,7 +2,10 @@
 use std::io::{self, IsTerminal};
 
 use indicatif::{ProgressBar, ProgressStyle};
+use sparsek_examples::note;
 use sparsek_gnn::train::{EpochReport, Progress, RunLog};
+
+use crate::stop;
 
 /// A progress bar on a terminal, a line per tenth of the run elsewhere; and the log.
 pub struct Display<'a> {
@@ -47,9 +50,10 @@ impl Progress for Display<'_> {
                 bar.set_position(epoch as u64);
             }
             None if epoch == 1 || epoch.is_multiple_of(self.epochs.div_ceil(10)) => {
-                eprintln!(
+                note!(
                     "{} epoch {epoch}/{} {numbers}",
-                    self.activation, self.epochs
+                    self.activation,
+                    self.epochs
                 );
             }
             None => {}
@@ -58,6 +62,14 @@ impl Progress for Display<'_> {
             Some(log) => log.epoch(&self.activation, report),
             None => Ok(()),
         }
+    }
+
+    fn before_save(&mut self) -> io::Result<()> {
+        self.log.as_ref().map_or(Ok(()), |log| log.sync())
+    }
+
+    fn stop(&self) -> bool {
+        stop::asked()
     }
 }
 

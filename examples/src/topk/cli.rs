@@ -2,12 +2,14 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use sparsek::io::text::excerpt;
 use sparsek_examples::backend::Choice;
 
 /// Selects the k greatest or least elements of a vector in a file.
 ///
-/// The file is a one-dimensional .npy of f32, f64, f16, i32, i64 or u32, of any length. The output is an .npz with
-/// `values`, in the same dtype, and `indices`, in i64. Ties go to the lowest index, NaN is greater than all else.
+/// The file is a one-dimensional .npy of f32, f64, f16, i32, i64 or u32, in either byte order, of
+/// any length. The output is an .npz with `values`, in the same dtype, and `indices`, in i64. Ties
+/// go to the lowest index, NaN is greater than all else.
 #[derive(Parser, Debug)]
 #[command(
     name = "topk",
@@ -49,9 +51,10 @@ pub struct SelectArgs {
     /// Numbers of the backend's devices to cut the vector over, such as 0,1,2,3. Default: its best.
     #[arg(long, value_delimiter = ',')]
     pub devices: Vec<usize>,
-    /// Elements on the devices at a time.
-    #[arg(long, default_value = "2**28", value_parser = positive)]
-    pub chunk: usize,
+    /// Elements on the devices at a time. Default: 2**24, or 4 k where that is more; on GPUs 2**26
+    /// bytes, or 64 k elements where that is more, up to 2**29 bytes.
+    #[arg(long, value_parser = positive)]
+    pub chunk: Option<usize>,
     /// Select the least elements.
     #[arg(long)]
     pub smallest: bool,
@@ -88,14 +91,17 @@ pub enum Dist {
 
 /// A count such as 1000 or 2**20.
 fn count(text: &str) -> Result<usize, String> {
-    let wrong = |_| format!("{text} is no count: expected a number such as 1000 or 2**20");
+    let wrong = |_| {
+        let text = excerpt(text);
+        format!("{text} is no count: expected a number such as 1000 or 2**20")
+    };
     let Some((base, exponent)) = text.split_once("**") else {
         return text.parse().map_err(wrong);
     };
     let base: usize = base.parse().map_err(wrong)?;
     let exponent: u32 = exponent.parse().map_err(wrong)?;
     base.checked_pow(exponent)
-        .ok_or(format!("{text} is too great"))
+        .ok_or_else(|| format!("{} is too great", excerpt(text)))
 }
 
 fn positive(text: &str) -> Result<usize, String> {

@@ -1,95 +1,153 @@
-//! Vectors in .npy files, and selections in .npz files.
+//! Vectors in .npy files, read by chunks, and selections in .npz files.
 use std::{
     error::Error,
-    fmt,
     fs::File,
-    io::{self, BufWriter, Write},
-    path::Path,
+    io::{self, ErrorKind, Read, Write},
+    path::{Path, PathBuf},
+    sync::mpsc::{Receiver, SyncSender, sync_channel},
+    thread,
 };
 
 use burn::tensor::DType;
 use bytemuck::Pod;
 use half::f16;
-use memmap2::Mmap;
-use npyz::{AutoSerialize, NpyHeader, WriteOptions, WriterBuilder};
-use sparsek_examples::npz::Writer;
+use npyz::{AutoSerialize, WriteOptions, WriterBuilder};
+use sparsek::io::{
+    input, memory,
+    npy::{Dtype, Header},
+    output::Output,
+};
+use sparsek_examples::{npz::Writer, program::named};
 
-/// Most bytes of a header. That of a vector has 118.
-const MAX_HEADER: usize = 1024;
+/// Chunks in memory at a time: one is read, one waits, one is selected from.
+pub const BUFFERS: usize = 3;
 
-/// A vector in a file.
+/// A vector in a file, open behind its header.
 #[derive(Debug)]
 pub struct Vector {
-    map: Mmap,
-    /// Where the elements start.
-    start: usize,
+    path: PathBuf,
+    file: File,
+    big_endian: bool,
     pub dtype: DType,
     pub length: usize,
 }
 
 impl Vector {
     /// Opens a file of one dimension and a known dtype, all of it there.
-    pub fn open(path: &Path) -> Result<Self, Box<dyn Error>> {
-        let named = |error: &dyn fmt::Display| format!("{}: {error}", path.display());
-        let file = File::open(path).map_err(|error| named(&error))?;
-        // SAFETY: as with every mapped file, nobody may shorten it meanwhile.
-        let map = unsafe { Mmap::map(&file) }.map_err(|error| named(&error))?;
-        let (start, dtype, length) = header(&map).map_err(|error| named(&error))?;
+    ///
+    /// # Errors
+    ///
+    /// One line that names the file.
+    pub fn open(path: &Path) -> Result<Self, String> {
+        let (mut file, size) = input::open(path).map_err(|error| named(path, error))?;
+        let header = Header::read(&mut file, size).map_err(|error| named(path, error))?;
+        let [length] = header.shape[..] else {
+            let dimensions = header.shape.len();
+            return Err(named(
+                path,
+                format_args!(
+                    "{dimensions} dimensions, one is needed; numpy's a.ravel() makes a vector"
+                ),
+            ));
+        };
+        let dtype = match header.dtype {
+            Dtype::F32 => DType::F32,
+            Dtype::F64 => DType::F64,
+            Dtype::F16 => DType::F16,
+            Dtype::I32 => DType::I32,
+            Dtype::I64 => DType::I64,
+            Dtype::U32 => DType::U32,
+            other => return Err(named(path, unknown(other))),
+        };
         Ok(Self {
-            map,
-            start,
+            path: path.to_path_buf(),
+            file,
+            big_endian: header.big_endian,
             dtype,
             length,
         })
     }
 
-    /// The bytes of the elements, a chunk of so many elements at a time.
-    pub fn chunks(&self, length: usize) -> impl Iterator<Item = &[u8]> {
-        self.map[self.start..].chunks(length.saturating_mul(self.dtype.size()))
+    /// Hands the bytes of all elements to `take`, a chunk of at most `length` elements at a time,
+    /// in the machine's byte order. A thread reads the next chunk meanwhile, into buffers that are
+    /// used again.
+    ///
+    /// # Errors
+    ///
+    /// One line that names the file when it cannot be read to its end or when its chunks exceed the
+    /// limit on memory; the error of `take`.
+    pub fn for_each_chunk(
+        self,
+        length: usize,
+        mut take: impl FnMut(&[u8]) -> Result<(), Box<dyn Error>>,
+    ) -> Result<(), Box<dyn Error>> {
+        let size = self.dtype.size();
+        let length = length.clamp(1, self.length.max(1));
+        let buffers = BUFFERS.min(self.length.div_ceil(length));
+        memory::check(
+            format_args!("--chunk: {buffers} chunks of {length} elements"),
+            memory::product(&[buffers, length, size]),
+        )?;
+        let (fill, filled) = sync_channel(BUFFERS);
+        let (empty, emptied) = sync_channel(BUFFERS);
+        for _ in 0..buffers {
+            // Neither channel is ever full, and its other end is here.
+            let _ = empty.send(Vec::new());
+        }
+        thread::scope(move |scope| {
+            // On any return the reader's channels end, and so does the reader.
+            scope.spawn(move || self.read(length * size, &emptied, &fill));
+            for chunk in filled {
+                let chunk = chunk?;
+                take(&chunk)?;
+                // The reader may be at its end.
+                let _ = empty.send(chunk);
+            }
+            Ok(())
+        })
+    }
+
+    /// Reads chunks of `bytes` bytes until the end, or until nobody waits for them.
+    fn read(
+        mut self,
+        bytes: usize,
+        emptied: &Receiver<Vec<u8>>,
+        fill: &SyncSender<Result<Vec<u8>, String>>,
+    ) {
+        let mut left = self.length * self.dtype.size();
+        while left > 0 {
+            let Ok(mut chunk) = emptied.recv() else {
+                return;
+            };
+            chunk.resize(bytes.min(left), 0);
+            let read = self.file.read_exact(&mut chunk);
+            left -= chunk.len();
+            if self.big_endian != cfg!(target_endian = "big") {
+                let size = self.dtype.size();
+                chunk.chunks_exact_mut(size).for_each(<[u8]>::reverse);
+            }
+            let read = read.map_err(|error| match error.kind() {
+                ErrorKind::UnexpectedEof => named(&self.path, "truncated while it was read"),
+                _ => named(&self.path, error),
+            });
+            let failed = read.is_err();
+            if fill.send(read.map(|()| chunk)).is_err() || failed {
+                return;
+            }
+        }
     }
 }
 
-/// Where the elements start, their dtype and their number.
-fn header(file: &[u8]) -> Result<(usize, DType, usize), String> {
-    let head = &file[..file.len().min(MAX_HEADER)];
-    let mut rest = head;
-    let header = NpyHeader::from_reader(&mut rest).map_err(|error| match file.len() {
-        length if length > MAX_HEADER && error.kind() == io::ErrorKind::UnexpectedEof => {
-            format!("the header has more than {MAX_HEADER} bytes")
-        }
-        _ => format!("not an npy file: {error}"),
-    })?;
-    let [length] = header.shape()[..] else {
-        return Err(format!(
-            "shape {:?} has {} dimensions, one is needed",
-            header.shape(),
-            header.shape().len()
-        ));
+fn unknown(dtype: Dtype) -> String {
+    let other = match dtype {
+        Dtype::Bool | Dtype::U8 | Dtype::U16 | Dtype::I8 | Dtype::I16 => "int32",
+        Dtype::U64 => "int64",
+        _ => "float32",
     };
-    let descr = header.dtype().descr();
-    let dtype = match descr.trim_matches('\'') {
-        "<f4" => DType::F32,
-        "<f8" => DType::F64,
-        "<f2" => DType::F16,
-        "<i4" => DType::I32,
-        "<i8" => DType::I64,
-        "<u4" => DType::U32,
-        _ => {
-            return Err(format!(
-                "dtype {descr} is not one of <f4 <f8 <f2 <i4 <i8 <u4"
-            ));
-        }
-    };
-    let start = head.len() - rest.len();
-    let there = file.len() - start;
-    let bytes = usize::try_from(length).ok();
-    match bytes.and_then(|length| length.checked_mul(dtype.size())) {
-        Some(bytes) if bytes == there => Ok((start, dtype, length as usize)),
-        _ => Err(format!(
-            "{length} elements of {} bytes declared, but {there} bytes follow",
-            dtype.size()
-        )),
-    }
+    format!(
+        "dtype {dtype} is not float32, float64, float16, int32, int64 or uint32; \
+         numpy's a.astype(\"{other}\") converts it"
+    )
 }
 
 /// The selection.
@@ -102,22 +160,19 @@ pub struct Best {
 }
 
 /// Writes `values` and `indices`.
-pub fn write(path: &Path, dtype: DType, best: &Best) -> Result<(), Box<dyn Error>> {
-    let written = || -> Result<(), Box<dyn Error>> {
-        let mut npz = Writer::create(path)?;
-        match dtype {
-            DType::F32 => values::<f32>(&mut npz, &best.values)?,
-            DType::F64 => values::<f64>(&mut npz, &best.values)?,
-            DType::F16 => values::<f16>(&mut npz, &best.values)?,
-            DType::I32 => values::<i32>(&mut npz, &best.values)?,
-            DType::I64 => values::<i64>(&mut npz, &best.values)?,
-            DType::U32 => values::<u32>(&mut npz, &best.values)?,
-            other => return Err(format!("no arrays of {other:?}").into()),
-        }
-        npz.array("indices", &[best.indices.len()], &best.indices)?;
-        Ok(npz.finish()?)
-    };
-    written().map_err(|error| format!("{}: {error}", path.display()).into())
+pub fn write(output: Output, dtype: DType, best: &Best) -> Result<Output, Box<dyn Error>> {
+    let mut npz = Writer::new(output)?;
+    match dtype {
+        DType::F32 => values::<f32>(&mut npz, &best.values)?,
+        DType::F64 => values::<f64>(&mut npz, &best.values)?,
+        DType::F16 => values::<f16>(&mut npz, &best.values)?,
+        DType::I32 => values::<i32>(&mut npz, &best.values)?,
+        DType::I64 => values::<i64>(&mut npz, &best.values)?,
+        DType::U32 => values::<u32>(&mut npz, &best.values)?,
+        other => return Err(format!("no arrays of {other:?}").into()),
+    }
+    npz.array("indices", &[best.indices.len()], &best.indices)?;
+    Ok(npz.finish()?)
 }
 
 fn values<T: AutoSerialize + Pod>(npz: &mut Writer, bytes: &[u8]) -> io::Result<()> {
@@ -127,17 +182,83 @@ fn values<T: AutoSerialize + Pod>(npz: &mut Writer, bytes: &[u8]) -> io::Result<
 
 /// Writes a vector.
 pub fn generate(
-    path: &Path,
+    output: &mut impl Write,
     length: usize,
     elements: impl Iterator<Item = f32>,
-) -> Result<(), Box<dyn Error>> {
-    let written = || -> io::Result<()> {
-        let mut file = BufWriter::new(File::create(path)?);
-        let options = WriteOptions::new().default_dtype().writer(&mut file);
-        let mut array = options.shape(&[length as u64]).begin_nd()?;
-        array.extend(elements.take(length))?;
-        array.finish()?;
-        file.flush()
-    };
-    written().map_err(|error| format!("{}: {error}", path.display()).into())
+) -> io::Result<()> {
+    let options = WriteOptions::new().default_dtype().writer(output);
+    let mut array = options.shape(&[length as u64]).begin_nd()?;
+    array.extend(elements.take(length))?;
+    array.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// A vector of 1000 elements in a file that is removed when dropped.
+    struct Saved(PathBuf);
+
+    impl Saved {
+        fn new(name: &str) -> Self {
+            let name = format!("sparsek-vector-{}-{name}.npy", std::process::id());
+            let path = std::env::temp_dir().join(name);
+            let mut bytes = Vec::new();
+            generate(&mut bytes, 1000, (0..1000).map(|at| at as f32)).unwrap();
+            fs::write(&path, bytes).unwrap();
+            Self(path)
+        }
+    }
+
+    impl Drop for Saved {
+        fn drop(&mut self) {
+            let _ = fs::remove_file(&self.0);
+        }
+    }
+
+    #[test]
+    fn chunks_are_the_vector_in_order() {
+        let saved = Saved::new("order");
+        for length in [1, 7, 333, 500, 999, 1000, 1001, usize::MAX] {
+            let vector = Vector::open(&saved.0).unwrap();
+            let mut seen = Vec::new();
+            let take = |chunk: &[u8]| {
+                assert!(chunk.len() / 4 <= length);
+                seen.extend(bytemuck::pod_collect_to_vec::<u8, f32>(chunk));
+                Ok(())
+            };
+            vector.for_each_chunk(length, take).unwrap();
+            assert!(seen.iter().copied().eq((0..1000).map(|at| at as f32)));
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_shortened_meanwhile_is_an_error() {
+        let saved = Saved::new("shortened");
+        let vector = Vector::open(&saved.0).unwrap();
+        let file = File::options().write(true).open(&saved.0).unwrap();
+        file.set_len(1000).unwrap();
+        let mut chunks = 0;
+        let done = vector.for_each_chunk(10, |_| {
+            chunks += 1;
+            Ok(())
+        });
+        let error = done.unwrap_err().to_string();
+        assert!(error.contains("truncated while it was read"), "{error}");
+        assert!((1..100).contains(&chunks), "{chunks}");
+    }
+
+    #[test]
+    fn an_error_stops_the_reader() {
+        let saved = Saved::new("stopped");
+        let mut chunks = 0;
+        let done = Vector::open(&saved.0).unwrap().for_each_chunk(1, |_| {
+            chunks += 1;
+            Err("enough".into())
+        });
+        assert_eq!(done.unwrap_err().to_string(), "enough");
+        assert_eq!(chunks, 1);
+    }
 }

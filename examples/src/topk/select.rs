@@ -6,19 +6,32 @@ use sparsek::topk::{TopkOptions, topk_sharded};
 
 use crate::npy::{Best, Vector};
 
+/// Elements of a chunk, the fewest that are worth it, and for each element selected, since the best
+/// so far are selected from again with every chunk.
+const CHUNK: usize = 1 << 24;
+const CHUNK_SHARE: usize = 4;
+
 /// What is asked.
 #[derive(Clone, Copy, Debug)]
 pub struct Request {
     pub k: usize,
     pub largest: bool,
     pub sorted: bool,
+    /// Elements on the devices at a time; [`CHUNK`], or more where k is great, if none are given.
+    pub chunk: Option<usize>,
+}
+
+impl Request {
     /// Elements on the devices at a time.
-    pub chunk: usize,
+    pub fn chunk(&self) -> usize {
+        let fitting = || CHUNK.max(self.k.saturating_mul(CHUNK_SHARE));
+        self.chunk.unwrap_or_else(fitting)
+    }
 }
 
 /// The best elements of a vector; `progress` hears how many elements have been seen.
 pub fn select(
-    vector: &Vector,
+    vector: Vector,
     request: &Request,
     devices: &[Device],
     progress: &dyn Fn(usize),
@@ -41,23 +54,24 @@ pub fn select(
 
 /// Cuts every chunk over the devices. The best so far stand before the next chunk as one more shard.
 fn by_tensors<K: Ordered>(
-    vector: &Vector,
+    vector: Vector,
     request: &Request,
     devices: &[Device],
     progress: &dyn Fn(usize),
 ) -> Result<Best, Box<dyn Error>> {
-    let size = vector.dtype.size();
+    let (dtype, all) = (vector.dtype, vector.length);
+    let size = dtype.size();
     let mut best = Best::default();
     let mut seen = 0;
-    for chunk in vector.chunks(request.chunk) {
+    vector.for_each_chunk(request.chunk(), |chunk| {
         let length = chunk.len() / size;
         let before = best.indices.len();
-        let mut shards = vec![shard::<K>(&best.values, vector.dtype, &devices[0])];
+        let mut shards = vec![shard::<K>(&best.values, dtype, &devices[0])];
         let share = length.div_ceil(devices.len()) * size;
         for (part, device) in chunk.chunks(share).zip(devices) {
-            shards.push(shard(part, vector.dtype, device));
+            shards.push(shard(part, dtype, device));
         }
-        let last = seen + length == vector.length;
+        let last = seen + length == all;
         let options = TopkOptions::new(request.k.min(before + length))
             .with_largest(request.largest)
             .with_sorted(request.sorted && last);
@@ -72,7 +86,8 @@ fn by_tensors<K: Ordered>(
         best = Best { values, indices };
         seen += length;
         progress(seen);
-    }
+        Ok(())
+    })?;
     Ok(best)
 }
 
@@ -97,6 +112,11 @@ mod stream {
 
     use super::*;
 
+    /// Bytes that the stream selects from at a time, the least and the most, and elements for each
+    /// element selected: it cuts greater parts into such pieces.
+    const PIECES: [usize; 2] = [1 << 26, 1 << 29];
+    const PIECE_SHARE: usize = 64;
+
     /// Those of the devices, if all are CubeCL's.
     pub fn clients(devices: &[Device]) -> Option<Vec<Client>> {
         let client = |device: &Device| match device.as_dispatch() {
@@ -108,7 +128,7 @@ mod stream {
     }
 
     pub fn select(
-        vector: &Vector,
+        vector: Vector,
         request: &Request,
         clients: &[Client],
         progress: &dyn Fn(usize),
@@ -119,10 +139,17 @@ mod stream {
             ..VectorOptions::new(request.k)
         };
         let mut stream = TopkStream::over(clients, elem_type(vector.dtype), options);
-        for chunk in vector.chunks(request.chunk) {
-            stream.push(chunk)?;
+        let size = vector.dtype.size();
+        let share = request.k.saturating_mul(PIECE_SHARE).saturating_mul(size);
+        let piece = share.clamp(PIECES[0], PIECES[1]) / size;
+        let chunk = request.chunk.unwrap_or(piece).min(vector.length).max(1);
+        // Equal parts, as the stream would cut the chunk.
+        let part = chunk.div_ceil(chunk.div_ceil(piece));
+        vector.for_each_chunk(part, |part| {
+            stream.push(part)?;
             progress(stream.seen() as usize);
-        }
+            Ok(())
+        })?;
         let best = stream.finish()?;
         Ok(Best {
             values: best.values,

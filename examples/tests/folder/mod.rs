@@ -1,9 +1,10 @@
 //! A folder to run a program in.
 
 use std::{
-    fs,
+    fs::{self, File},
+    io,
     path::{Path, PathBuf},
-    process::{Command, Output},
+    process::{Command, Output, Stdio},
 };
 
 use npyz::{Deserialize, npz::NpzArchive};
@@ -24,11 +25,52 @@ impl Folder {
         Self { path, program }
     }
 
+    /// The program with words separated by spaces.
+    pub fn command(&self, arguments: &str) -> Command {
+        let mut command = Command::new(self.program);
+        command.current_dir(&self.path).args(arguments.split(' '));
+        command.stdin(Stdio::null());
+        command
+    }
+
     pub fn run(&self, arguments: &str) -> Output {
         let mut command = Command::new(self.program);
         let arguments = arguments.split_whitespace();
         command.current_dir(&self.path).args(arguments);
         command.output().unwrap()
+    }
+
+    /// Runs where the reader of the standard output has left.
+    pub fn unread(&self, arguments: &str) -> Output {
+        let (reader, writer) = io::pipe().unwrap();
+        drop(reader);
+        self.command(arguments).stdout(writer).output().unwrap()
+    }
+
+    /// Runs where the readers of the standard output and of the standard error have left; gives the
+    /// exit status.
+    pub fn unheard(&self, arguments: &str) -> Option<i32> {
+        let (reader, writer) = io::pipe().unwrap();
+        drop(reader);
+        let mut command = self.command(arguments);
+        command.stdout(writer.try_clone().unwrap()).stderr(writer);
+        command.status().unwrap().code()
+    }
+
+    /// Runs with the standard output on a disk that is full.
+    pub fn run_on_a_full_disk(&self, arguments: &str) -> Output {
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        self.command(arguments).stdout(full).output().unwrap()
+    }
+
+    /// The names of all files, hidden ones as well.
+    pub fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(&self.path).unwrap();
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
     }
 
     /// What it prints.
@@ -41,12 +83,10 @@ impl Folder {
 
     /// One line with these words, exit status 2, and no output.
     pub fn refuses(&self, arguments: &str, word: &str) {
+        let before = self.names();
         let output = self.run(&format!("{arguments} --output bad.npz"));
-        let message = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{arguments}: {message}");
-        assert_eq!(message.trim_end().lines().count(), 1, "{message}");
-        assert!(message.contains(word), "{message}");
-        assert!(!self.path.join("bad.npz").exists());
+        fails(&output, word);
+        assert_eq!(self.names(), before, "{arguments}");
     }
 
     /// The shape and the elements of an array.
@@ -61,4 +101,16 @@ impl Drop for Folder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.path);
     }
+}
+
+/// One line with these words, and exit status 2.
+pub fn fails(output: &Output, word: &str) {
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{word}: {message}");
+    assert_eq!(message.trim_end().lines().count(), 1, "{message}");
+    assert!(message.contains(word), "{word}: {message}");
+    let length = message.chars().count();
+    assert!(length < 1100, "{length} characters");
+    let escapes = message.trim_end().chars().any(char::is_control);
+    assert!(!escapes, "{message}");
 }

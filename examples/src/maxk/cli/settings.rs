@@ -75,9 +75,9 @@ pub struct SettingArgs {
     /// The settings of the MaxK-GNN paper for a dataset: reddit, flickr, yelp, products or proteins.
     #[arg(long, value_name = "DATASET", value_parser = preset)]
     pub preset: Option<Preset>,
-    /// Elements that MaxK keeps per row.
-    #[arg(long, default_value_t = 32)]
-    pub k: usize,
+    /// Elements that MaxK keeps per row. Default: 32.
+    #[arg(long)]
+    pub k: Option<usize>,
     /// Width of the hidden rows. Default: 256.
     #[arg(long)]
     pub hidden: Option<usize>,
@@ -105,24 +105,57 @@ pub struct SettingArgs {
     /// What the steps of an epoch are taken on.
     #[arg(long, value_enum, default_value_t = BatchName::Full)]
     pub batches: BatchName,
-    /// Neighbours sampled of each node, for each layer.
-    #[arg(long, value_delimiter = ',', default_value = "10,10,10")]
-    pub fanouts: Vec<usize>,
-    /// Training nodes of a step over sampled neighbours.
-    #[arg(long, default_value_t = 1024)]
-    pub batch_nodes: usize,
-    /// Parts that the graph is cut into.
-    #[arg(long, default_value_t = 32)]
-    pub parts: usize,
-    /// Parts of a step.
-    #[arg(long, default_value_t = 4)]
-    pub together: usize,
-    /// Evaluate in batches too, so that the device never holds the whole graph.
+    /// Neighbours sampled of each node, for each layer (--batches neighbours). Default: 10,10,10.
+    #[arg(long, value_delimiter = ',')]
+    pub fanouts: Option<Vec<usize>>,
+    /// Training nodes of a step (--batches neighbours). Default: 1024.
+    #[arg(long)]
+    pub batch_nodes: Option<usize>,
+    /// Parts that the graph is cut into (--batches random or clusters). Default: 32.
+    #[arg(long)]
+    pub parts: Option<usize>,
+    /// Parts of a step (--batches random or clusters). Default: 4.
+    #[arg(long)]
+    pub together: Option<usize>,
+    /// Evaluate in batches too, so that the device never holds the whole graph; not with full ones.
     #[arg(long)]
     pub evaluate_batches: bool,
 }
 
 impl SettingArgs {
+    /// Elements that MaxK keeps per row.
+    pub fn k(&self) -> usize {
+        self.k.unwrap_or(32)
+    }
+
+    /// Refuses options that the kind of batches does not use.
+    ///
+    /// # Errors
+    /// One line that names the option.
+    pub fn check(&self) -> Result<(), String> {
+        let neighbors = self.batches == BatchName::Neighbours;
+        let parts = matches!(self.batches, BatchName::Random | BatchName::Clusters);
+        let given = [
+            ("--fanouts", self.fanouts.is_some(), neighbors),
+            ("--batch-nodes", self.batch_nodes.is_some(), neighbors),
+            ("--parts", self.parts.is_some(), parts),
+            ("--together", self.together.is_some(), parts),
+            (
+                "--evaluate-batches",
+                self.evaluate_batches,
+                neighbors || parts,
+            ),
+        ];
+        match given.iter().find(|(_, given, used)| *given && !used) {
+            Some((option, ..)) => {
+                let batches = self.batches.to_possible_value();
+                let batches = batches.map_or_else(String::new, |b| b.get_name().to_string());
+                Err(format!("{option} means nothing with --batches {batches}"))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// The settings of an architecture.
     pub fn settings(&self, architecture: Architecture, data: &NodeDataset) -> Settings {
         let preset = self.preset.map(|preset| preset.settings(architecture));
@@ -189,12 +222,12 @@ impl SettingArgs {
         match self.batches {
             BatchName::Full => Batching::Full,
             BatchName::Neighbours => Batching::Neighbours {
-                fanouts: self.fanouts.clone(),
-                nodes: self.batch_nodes,
+                fanouts: self.fanouts.clone().unwrap_or_else(|| vec![10; 3]),
+                nodes: self.batch_nodes.unwrap_or(1024),
             },
             name => Batching::Parts {
-                parts: self.parts,
-                together: self.together,
+                parts: self.parts.unwrap_or(32),
+                together: self.together.unwrap_or(4),
                 clustered: name == BatchName::Clusters,
             },
         }

@@ -1,17 +1,24 @@
 //! Many runs, and what they come to.
-use std::{fs, io::ErrorKind, path::Path, slice};
+use std::{path::Path, slice};
 
-use sparsek_examples::backend::{self, Backend};
+use sparsek::io::text::clean;
+use sparsek_examples::{
+    backend::{self, Backend},
+    note,
+    program::{check_paths, commit, create},
+    say,
+};
 use sparsek_gnn::{
     datasets::NodeDataset,
     nn::{Activation, Architecture, method_from_str},
     train::{RunLog, RunSummary, Trainer},
 };
 
-use super::{Done, announce, check_output, configuration, named, run};
+use super::{Done, Ended, announce, check_output, configuration, named, run};
 use crate::{
     cli::{CompareArgs, looped, name},
     figure::{self, Panel, Point},
+    stop,
 };
 
 /// All runs of an activation.
@@ -25,6 +32,13 @@ struct Group {
 /// Trains whatever the log does not hold, then prints a table, and draws it.
 pub fn compare(args: &CompareArgs) -> Done {
     let activations = activations(args)?;
+    args.settings.check()?;
+    check_paths(
+        args.data.inputs(),
+        [Some(&args.log), args.plot.as_ref()].into_iter().flatten(),
+    )?;
+    // The log may be a source of times as well: it is read first, and appended to.
+    check_paths(&args.times, &args.plot)?;
     let data = args.data.load()?;
     let wanted: Vec<(Architecture, bool)> = args
         .models
@@ -47,7 +61,7 @@ pub fn compare(args: &CompareArgs) -> Done {
     let times = args
         .times
         .as_deref()
-        .map(|file| earlier(file).map(|runs| (file, runs)));
+        .map(|file| RunLog::summaries(file).map(|runs| (file, runs)));
     let times = times.transpose()?;
     for &(architecture, data) in &datasets {
         for &activation in &activations {
@@ -59,13 +73,13 @@ pub fn compare(args: &CompareArgs) -> Done {
             }
         }
     }
-    for file in [Some(&args.log), args.plot.as_ref()].into_iter().flatten() {
-        check_output(file)?;
-    }
-    let earlier = earlier(&args.log)?;
+    check_output(&args.log)?;
+    let drawing = args.plot.as_deref().map(create).transpose()?;
+    let earlier = RunLog::summaries(&args.log)?;
     let backend = backend::open(args.backend)?;
+    backend::check_training(slice::from_ref(&backend))?;
     announce(slice::from_ref(&backend), &data);
-    let mut log = RunLog::append(&args.log).map_err(|error| named(&args.log, error))?;
+    let mut log = RunLog::open(&args.log)?;
     let mut panels = Vec::new();
     for (architecture, data) in datasets {
         let mut groups = Vec::new();
@@ -74,7 +88,14 @@ pub fn compare(args: &CompareArgs) -> Done {
                 let of = (architecture, activation, seed);
                 one(args, of, data, &backend, (&earlier, &mut log))
             });
-            let runs = runs.collect::<Done<Vec<_>>>()?;
+            let Some(runs) = runs.collect::<Done<Option<Vec<_>>>>()? else {
+                note!(
+                    "finished runs are in {}; to go on: {}",
+                    clean(&args.log.display().to_string()),
+                    stop::command(None)
+                );
+                return Ok(Ended::Interrupted);
+            };
             groups.push(Group {
                 label: activation.to_string(),
                 ms: match &times {
@@ -86,16 +107,18 @@ pub fn compare(args: &CompareArgs) -> Done {
         }
         panels.push(table(architecture, &groups));
     }
-    if let Some(file) = &args.plot {
-        figure::write(file, data.name(), &panels)?;
+    if let (Some(file), Some(mut drawing)) = (&args.plot, drawing) {
+        let drawn = figure::write(&mut drawing, data.name(), &panels);
+        drawn.map_err(|error| named(file, error))?;
+        commit(file, drawing)?;
     }
-    Ok(())
+    Ok(Ended::Whole)
 }
 
 /// ReLU first, MaxK stopped early, MaxK exact.
 fn activations(args: &CompareArgs) -> Done<Vec<Activation>> {
     let mut all = vec![Activation::Relu];
-    let k = args.settings.k;
+    let k = args.settings.k();
     for iterations in args.early.iter().filter(|text| !text.is_empty()) {
         let method = method_from_str(&format!("early:{iterations}"))?;
         all.push(Activation::MaxK { k, method });
@@ -104,34 +127,14 @@ fn activations(args: &CompareArgs) -> Done<Vec<Activation>> {
     Ok(all)
 }
 
-/// The runs that a log holds, none if there is no log.
-fn earlier(file: &Path) -> Done<Vec<RunSummary>> {
-    let text = match fs::read_to_string(file) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-        text => text.map_err(|error| named(file, error))?,
-    };
-    let mut runs = Vec::new();
-    for (at, line) in text.lines().enumerate() {
-        let value: serde_json::Value = serde_json::from_str(line)
-            .map_err(|error| format!("{}: line {}: {error}", file.display(), at + 1))?;
-        if value.get("summary").is_some() {
-            let run = serde_json::from_value(value);
-            runs.push(
-                run.map_err(|error| format!("{}: line {}: {error}", file.display(), at + 1))?,
-            );
-        }
-    }
-    Ok(runs)
-}
-
-/// A run, from the log if it is there.
+/// A run, from the log if it is there; none if it was interrupted.
 fn one(
     args: &CompareArgs,
     (architecture, activation, seed): (Architecture, Activation, u64),
     data: &NodeDataset,
     backend: &Backend,
     (earlier, log): (&[RunSummary], &mut RunLog),
-) -> Done<RunSummary> {
+) -> Done<Option<RunSummary>> {
     let config = args.settings.training(architecture, seed, data);
     let model = args.settings.model(architecture, activation, data);
     let settings = args.data.settings();
@@ -142,7 +145,10 @@ fn one(
             && run.configuration == configuration
     };
     if let Some(run) = earlier.iter().find(same) {
-        return Ok(run.clone());
+        return Ok(Some(run.clone()));
+    }
+    if stop::asked() {
+        return Ok(None);
     }
     let trainer = Trainer::new(&config, &model, data)?;
     let backend = slice::from_ref(backend);
@@ -189,16 +195,14 @@ fn table(architecture: Architecture, groups: &[Group]) -> Panel {
     let (relu, exact) = (groups[0].ms, groups[groups.len() - 1].ms);
     let metric = groups[0].runs.first().map_or("test", |run| &run.metric);
     let title = name(architecture).to_uppercase();
-    println!(
-        "\n| {title} | test {metric} | validation | ms per epoch | ReLU / this | exact / this |"
-    );
-    println!("| --- | --- | --- | --- | --- | --- |");
+    say!("\n| {title} | test {metric} | validation | ms per epoch | ReLU / this | exact / this |");
+    say!("| --- | --- | --- | --- | --- | --- |");
     let mut points = Vec::new();
     for group in groups {
         let (test, spread) = moments(group.runs.iter().map(|run| run.test).collect());
         let (val, _) = moments(group.runs.iter().map(|run| run.val).collect());
         let ms = group.ms;
-        println!(
+        say!(
             "| {} | {test:.4} ± {spread:.4} | {val:.4} | {ms:.1} | {:.2} | {:.2} |",
             group.label,
             relu / ms,

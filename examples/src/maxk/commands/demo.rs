@@ -1,12 +1,16 @@
 //! The demonstration.
-use sparsek_examples::backend;
+use sparsek_examples::{
+    backend, note,
+    program::{check_paths, commit, create},
+    say,
+};
 use sparsek_gnn::{
     datasets::sbm::{SbmConfig, block_model},
     nn::{Activation, Architecture, MaxKModelConfig},
     train::{RunLog, TrainConfig, Trainer},
 };
 
-use super::{Done, announce, check_output, named, run};
+use super::{Done, Ended, announce, check_output, named, run};
 use crate::{
     cli::DemoArgs,
     plot::{self, Curves},
@@ -14,6 +18,7 @@ use crate::{
 
 /// MaxK and ReLU on the built-in block model.
 pub fn demo(args: &DemoArgs) -> Done {
+    check_paths([&args.log; 0], [&args.log, &args.plot])?;
     let data = block_model(&SbmConfig::new(args.nodes))?;
     let config = TrainConfig::new()
         .with_epochs(args.epochs)
@@ -30,11 +35,12 @@ pub fn demo(args: &DemoArgs) -> Done {
         .collect();
     let trainers = trainers?;
     check_output(&args.log)?;
-    check_output(&args.plot)?;
+    let mut drawing = create(&args.plot)?;
     let backend = [backend::open(args.backend)?];
+    backend::check_training(&backend)?;
     announce(&backend, &data);
 
-    let mut log = RunLog::create(&args.log).map_err(|error| named(&args.log, error))?;
+    let mut log = RunLog::open(&args.log)?;
     let mut results = Vec::new();
     for (trainer, model) in trainers.into_iter().zip(&models) {
         let (outcome, _) = run(
@@ -45,18 +51,24 @@ pub fn demo(args: &DemoArgs) -> Done {
             (&data, ""),
             Some(&mut log),
         )?;
+        if outcome.interrupted {
+            note!("nothing was saved; {} has the epochs", args.log.display());
+            return Ok(Ended::Interrupted);
+        }
         results.push((model.activation.to_string(), outcome.history, outcome.best));
     }
     let curves: Vec<Curves> = results
         .iter()
         .map(|(label, history, _)| Curves { label, history })
         .collect();
-    plot::write(&args.plot, &format!("SAGE on {}", data.name()), &curves)?;
-    println!("log {}, curves {}", args.log.display(), args.plot.display());
+    let title = format!("SAGE on {}", data.name());
+    plot::write(&mut drawing, &title, &curves).map_err(|error| named(&args.plot, error))?;
+    commit(&args.plot, drawing)?;
+    say!("log {}, curves {}", args.log.display(), args.plot.display());
     let tests: Vec<String> = results
         .iter()
         .map(|(label, _, best)| format!("{label} {:.4}", best.test))
         .collect();
-    println!("test accuracy: {}", tests.join(", "));
-    Ok(())
+    say!("test accuracy: {}", tests.join(", "));
+    Ok(Ended::Whole)
 }

@@ -1,26 +1,32 @@
 //! Evaluation of a saved model.
 use std::slice;
 
-use sparsek_examples::backend;
+use sparsek_examples::{backend, say};
 use sparsek_gnn::{
     nn::MaxKModelConfig,
     train::{CheckpointDir, evaluate},
 };
 
-use super::{Done, announce};
+use super::{Done, Ended, announce};
 use crate::cli::{EvalArgs, looped, name};
 
-/// The best model of a checkpoint on a dataset.
+/// The best model of a checkpoint on its dataset, or on another one.
 pub fn eval(args: &EvalArgs) -> Done {
-    let checkpoint = CheckpointDir::new(&args.checkpoint);
-    let training = checkpoint.train_config()?;
-    let best = checkpoint.best_report()?;
-    let data = looped(args.data.load()?, args.data.self_loops);
+    let saved = CheckpointDir::new(&args.checkpoint).open::<MaxKModelConfig>()?;
+    let (training, best) = (saved.train_config(), saved.best_report()?);
+    let options = args.data.adopt(saved.preparation(), args.other_data)?;
+    let data = looped(options.load()?, options.self_loops);
+    if !args.other_data {
+        let checked = saved.check_dataset(&data, &options.preparation(options.self_loops));
+        checked.map_err(|error| format!("{error}; --other-data measures it all the same"))?;
+    }
     let backend = backend::open(args.backend)?;
+    backend::check_training(slice::from_ref(&backend))?;
     announce(slice::from_ref(&backend), &data);
-    let (config, model) = checkpoint.best_model::<MaxKModelConfig>(&backend.device)?;
-    let found = evaluate(&training, &config, &model, &data, &backend.device)?;
-    println!(
+    let config = saved.model_config();
+    let model = saved.best_model(&backend.device)?;
+    let found = evaluate(training, config, &model, &data, &backend.device)?;
+    say!(
         "{} {}, {}: epoch {} train {:.4} val {:.4} test {:.4}",
         name(config.architecture),
         config.activation,
@@ -30,5 +36,5 @@ pub fn eval(args: &EvalArgs) -> Done {
         found.val,
         found.test
     );
-    Ok(())
+    Ok(Ended::Whole)
 }

@@ -4,10 +4,10 @@ mod demo;
 mod eval;
 mod train;
 
-use std::{error::Error, fs::OpenOptions, io, path::Path};
+use std::{error::Error, fmt, fs::OpenOptions, path::Path};
 
 use burn::{module::Module, tensor::Device};
-use sparsek_examples::backend::Backend;
+use sparsek_examples::{backend::Backend, note, program, say};
 use sparsek_gnn::{
     datasets::NodeDataset,
     nn::{MaxKModel, MaxKModelConfig},
@@ -15,19 +15,31 @@ use sparsek_gnn::{
 };
 
 pub use self::{compare::compare, demo::demo, eval::eval, train::train};
-use crate::{cli::name, progress::Display};
+use crate::{cli::name, progress::Display, stop};
 
-type Done<T = ()> = Result<T, Box<dyn Error>>;
+/// How a command ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ended {
+    /// Everything is done.
+    Whole,
+    /// An interruption ended it early.
+    Interrupted,
+}
+
+type Done<T = Ended> = Result<T, Box<dyn Error>>;
 
 fn devices(backends: &[Backend]) -> Vec<Device> {
     backends.iter().map(|b| b.device.clone()).collect()
 }
 
 fn announce(backends: &[Backend], data: &NodeDataset) {
-    for backend in backends {
-        println!("backend {backend}");
+    for line in data.notes() {
+        note!("{line}");
     }
-    println!(
+    for backend in backends {
+        say!("backend {backend}");
+    }
+    say!(
         "{}: {} nodes, {} edges, {} features, {} classes, {} / {} / {} to train, validate, test",
         data.name(),
         data.nodes(),
@@ -40,6 +52,7 @@ fn announce(backends: &[Backend], data: &NodeDataset) {
     );
 }
 
+/// Trains a model, and logs and prints what came of it: no summary where it was interrupted.
 fn run(
     trainer: Trainer<'_, MaxKModelConfig>,
     backends: &[Backend],
@@ -47,11 +60,27 @@ fn run(
     model: &MaxKModelConfig,
     (data, settings): (&NodeDataset, &str),
     mut log: Option<&mut RunLog>,
-) -> Done<(TrainOutcome<MaxKModel>, RunSummary)> {
+) -> Done<(TrainOutcome<MaxKModel>, Option<RunSummary>)> {
     let activation = model.activation.to_string();
+    if let Some(log) = &mut log {
+        log.begin(trainer.id());
+        // Of a run that is resumed, a log may lack what was saved.
+        for report in trainer.earlier() {
+            log.epoch(&activation, &report)?;
+        }
+    }
+    stop::watch();
     let mut display = Display::new(config.epochs, activation.clone(), log.as_deref_mut());
     let outcome = trainer.run_on(&devices(backends), &mut display)?;
     drop(display);
+    if outcome.interrupted {
+        note!(
+            "interrupted after epoch {} of {}",
+            outcome.epochs,
+            config.epochs
+        );
+        return Ok((outcome, None));
+    }
     let names: Vec<&str> = backends.iter().map(|b| b.name.as_str()).collect();
     let EpochReport {
         epoch, val, test, ..
@@ -83,11 +112,15 @@ fn run(
     if let Some(log) = log {
         log.summary(&summary)?;
     }
-    println!(
+    say!(
         "{} {activation}: test {} {test:.4} at best validation {val:.4} (epoch {epoch} of {}), {:.1} ms per epoch, {:.1} s",
-        summary.model, summary.metric, summary.epochs, summary.ms_per_epoch, summary.seconds
+        summary.model,
+        summary.metric,
+        summary.epochs,
+        summary.ms_per_epoch,
+        summary.seconds
     );
-    Ok((outcome, summary))
+    Ok((outcome, Some(summary)))
 }
 
 /// All that a result depends on but the backend and the dataset's name.
@@ -105,7 +138,7 @@ fn configuration(
 }
 
 /// Whether a file can be written, found without writing.
-fn check_output(file: &Path) -> Done {
+fn check_output(file: &Path) -> Done<()> {
     let folder = match file.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
@@ -127,13 +160,6 @@ fn check_output(file: &Path) -> Done {
     Ok(())
 }
 
-fn check_folder(path: &Path) -> Done {
-    match path.exists() && !path.is_dir() {
-        true => Err(format!("{}: not a folder", path.display()).into()),
-        false => Ok(()),
-    }
-}
-
-fn named(file: &Path, error: io::Error) -> Box<dyn Error> {
-    format!("{}: {error}", file.display()).into()
+fn named(file: &Path, error: impl fmt::Display) -> Box<dyn Error> {
+    program::named(file, error).into()
 }

@@ -1,71 +1,88 @@
 //! Training of one model.
-use std::path::PathBuf;
-
-use sparsek_examples::backend;
+use sparsek::io::text::clean;
+use sparsek_examples::{
+    backend, note,
+    program::{check_paths, commit, create},
+};
 use sparsek_gnn::{
-    nn::{Activation, method_from_str},
+    nn::MaxKModelConfig,
     train::{CheckpointDir, RunLog, Trainer},
 };
 
-use super::{Done, announce, check_folder, check_output, devices, named, run};
+use super::{Done, Ended, announce, check_output, devices, named, run};
 use crate::{
-    cli::{ActivationName, TrainArgs, looped, name},
+    cli::{TrainArgs, looped, name},
     plot::{self, Curves},
+    stop,
 };
 
 /// One model on a dataset.
 pub fn train(args: &TrainArgs) -> Done {
     let architecture = args.model.architecture();
-    let activation = match args.activation {
-        ActivationName::Maxk => Activation::MaxK {
-            k: args.settings.k,
-            method: method_from_str(&args.topk)?,
-        },
-        ActivationName::Relu => Activation::Relu,
+    let activation = args.activation()?;
+    args.settings.check()?;
+    let manifest = args.checkpoint.iter().map(|dir| dir.join("manifest.json"));
+    check_paths(
+        args.data.inputs().into_iter().chain(manifest),
+        args.log.iter().chain(&args.plot),
+    )?;
+    let checkpoint = args.checkpoint.as_ref().map(CheckpointDir::new);
+    let options = match &checkpoint {
+        Some(checkpoint) if args.resume => {
+            let saved = checkpoint.open::<MaxKModelConfig>()?;
+            args.data.adopt(saved.preparation(), false)?
+        }
+        _ => args.data.clone(),
     };
-    let data = args.data.load()?;
-    let loops = args.settings.settings(architecture, &data).self_loops;
-    let data = looped(data, loops || args.data.self_loops);
+    let data = options.load()?;
+    let loops = args.settings.settings(architecture, &data).self_loops || options.self_loops;
+    let data = looped(data, loops);
     let config = args.settings.training(architecture, args.seed, &data);
+    let config = match args.save_every {
+        Some(epochs) => config.with_save_every(epochs),
+        None => config,
+    };
     let model = args.settings.model(architecture, activation, &data);
-    let mut trainer = Trainer::new(&config, &model, &data)?;
-    let mut done = 0;
-    if let Some(path) = &args.checkpoint {
-        let checkpoint = CheckpointDir::new(path);
-        trainer = if args.resume {
-            done = checkpoint.state()?.last.epoch;
-            trainer.resume(checkpoint)?
-        } else {
-            trainer.with_checkpoint(checkpoint)?
-        };
-        check_folder(path)?;
-    }
-    for file in args.log.iter().chain(&args.plot) {
+    let trainer = Trainer::new(&config, &model, &data)?;
+    let trainer = trainer.with_preparation(options.preparation(loops));
+    let trainer = match checkpoint {
+        Some(checkpoint) if args.resume => trainer.resume(checkpoint)?,
+        Some(checkpoint) => trainer.with_checkpoint(checkpoint)?,
+        None => trainer,
+    };
+    if let Some(file) = &args.log {
         check_output(file)?;
     }
+    let drawing = args.plot.as_deref().map(create).transpose()?;
     let backends = backend::open_each(args.backend, &args.devices)?;
+    backend::check_training(&backends)?;
     config.check_devices(&devices(&backends))?;
     announce(&backends, &data);
 
-    let open = |file: &PathBuf| {
-        let log = if args.resume {
-            RunLog::resume(file, done)
-        } else {
-            RunLog::create(file)
-        };
-        log.map_err(|error| named(file, error))
-    };
-    let mut log = args.log.as_ref().map(open).transpose()?;
-    let data_is = (&data, &args.data.settings()[..]);
+    let mut log = args.log.as_ref().map(RunLog::open).transpose()?;
+    let data_is = (&data, &options.settings()[..]);
     let (outcome, _) = run(trainer, &backends, &config, &model, data_is, log.as_mut())?;
-    if let Some(file) = &args.plot {
+    if outcome.interrupted {
+        match &args.checkpoint {
+            Some(path) => note!(
+                "the run is saved in {}; to go on: {}",
+                clean(&path.display().to_string()),
+                stop::command(Some("--resume"))
+            ),
+            None => note!("nothing was saved; --checkpoint DIR saves a run, and --resume goes on"),
+        }
+        return Ok(Ended::Interrupted);
+    }
+    let history = [&outcome.earlier[..], &outcome.history[..]].concat();
+    if let (Some(file), Some(mut drawing)) = (&args.plot, drawing) {
         let label = activation.to_string();
         let curves = Curves {
             label: &label,
-            history: &outcome.history,
+            history: &history,
         };
         let title = format!("{} on {}", name(architecture).to_uppercase(), data.name());
-        plot::write(file, &title, &[curves])?;
+        plot::write(&mut drawing, &title, &[curves]).map_err(|error| named(file, error))?;
+        commit(file, drawing)?;
     }
-    Ok(())
+    Ok(Ended::Whole)
 }

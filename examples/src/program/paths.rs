@@ -1,0 +1,227 @@
+//! No output may be an input.
+
+use std::{
+    collections::HashSet,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use same_file::Handle;
+
+use super::named;
+
+/// Where a path leads to.
+struct Place {
+    /// With links followed, as far as it exists.
+    path: PathBuf,
+    /// The file itself, whatever its names; none where there is no file yet.
+    handle: Option<Handle>,
+}
+
+impl Place {
+    /// Devices and pipes have none: they may stand for several files.
+    fn of(path: &Path) -> Option<Self> {
+        match path.metadata() {
+            Ok(found) if !found.is_file() && !found.is_dir() => None,
+            Ok(_) => Some(Self {
+                path: path.canonicalize().unwrap_or_else(|_| path.to_path_buf()),
+                handle: Handle::from_path(path).ok(),
+            }),
+            Err(_) => {
+                let folder = match path.parent() {
+                    Some(folder) if !folder.as_os_str().is_empty() => folder,
+                    _ => Path::new("."),
+                };
+                let folder = folder.canonicalize().ok();
+                let path = match (folder, path.file_name()) {
+                    (Some(folder), Some(name)) => folder.join(name),
+                    _ => path.to_path_buf(),
+                };
+                Some(Self { path, handle: None })
+            }
+        }
+    }
+
+    fn same(&self, other: &Self) -> bool {
+        self.path == other.path || (self.handle.is_some() && self.handle == other.handle)
+    }
+}
+
+/// Checks before anything is read that no output is an input, by any name or link, lies in an input
+/// folder, or is another output. Inputs may be missing.
+///
+/// # Errors
+///
+/// One line that names the output and what it would overwrite.
+pub fn check_paths(
+    inputs: impl IntoIterator<Item = impl AsRef<Path>>,
+    outputs: impl IntoIterator<Item = impl AsRef<Path>>,
+) -> Result<(), String> {
+    let mut placed: Vec<(PathBuf, Place)> = Vec::new();
+    for output in outputs {
+        let output = output.as_ref();
+        let Some(place) = Place::of(output) else {
+            continue;
+        };
+        if let Some((other, _)) = placed.iter().find(|(_, other)| other.same(&place)) {
+            let reason = match other == output {
+                true => "asked for as two outputs".to_string(),
+                false => format!("the same file as {}, another output", other.display()),
+            };
+            return Err(named(output, reason));
+        }
+        placed.push((output.to_path_buf(), place));
+    }
+    for input in inputs {
+        let input = input.as_ref();
+        let place = Place::of(input);
+        let Some(place) = place.filter(|_| !placed.is_empty()) else {
+            continue;
+        };
+        if input.is_dir() {
+            check_folder(input, &place, &placed, &mut HashSet::new())?;
+        } else {
+            check_file(input, &place, &placed)?;
+        }
+    }
+    Ok(())
+}
+
+fn check_file(input: &Path, place: &Place, outputs: &[(PathBuf, Place)]) -> Result<(), String> {
+    match outputs.iter().find(|(_, output)| output.same(place)) {
+        Some((output, _)) if output == input => {
+            Err(named(output, "the output would overwrite this input"))
+        }
+        Some((output, _)) => {
+            let reason = format!("the output would overwrite the input {}", input.display());
+            Err(named(output, reason))
+        }
+        None => Ok(()),
+    }
+}
+
+fn check_folder(
+    folder: &Path,
+    place: &Place,
+    outputs: &[(PathBuf, Place)],
+    seen: &mut HashSet<PathBuf>,
+) -> Result<(), String> {
+    // A link may lead back to a folder above.
+    if !seen.insert(place.path.clone()) {
+        return Ok(());
+    }
+    let inside = |(_, output): &&(PathBuf, Place)| output.path.starts_with(&place.path);
+    if let Some((output, _)) = outputs.iter().find(inside) {
+        let reason = format!(
+            "lies in {}, an input; choose another folder",
+            folder.display()
+        );
+        return Err(named(output, reason));
+    }
+    // A folder that cannot be listed cannot be read either, which its reader reports.
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    for path in entries.map(|entry| entry.path()) {
+        match Place::of(&path) {
+            Some(place) if path.is_dir() => check_folder(&path, &place, outputs, seen)?,
+            Some(place) => check_file(&path, &place, outputs)?,
+            None => {}
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A folder that is removed when dropped.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let name = format!("sparsek-paths-{}-{name}", std::process::id());
+            let path = std::env::temp_dir().join(name);
+            fs::create_dir_all(path.join("raw/deep")).unwrap();
+            fs::write(path.join("a"), "a").unwrap();
+            fs::write(path.join("b"), "b").unwrap();
+            fs::write(path.join("raw/deep/c"), "c").unwrap();
+            Self(path)
+        }
+
+        /// What is wrong with these inputs and outputs.
+        fn check(&self, inputs: &[&str], outputs: &[&str]) -> Result<(), String> {
+            let paths = |names: &[&str]| -> Vec<PathBuf> {
+                names.iter().map(|name| self.0.join(name)).collect()
+            };
+            check_paths(paths(inputs), paths(outputs))
+        }
+
+        fn refuses(&self, inputs: &[&str], outputs: &[&str], word: &str) {
+            let error = self.check(inputs, outputs).unwrap_err();
+            assert!(error.contains(word), "{error}");
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn other_files_are_accepted() {
+        let folder = Folder::new("accepted");
+        folder
+            .check(&["a", "none"], &["b", "new", "newer"])
+            .unwrap();
+        folder.check(&["raw"], &["new", "no/folder/x"]).unwrap();
+        folder.check(&["a", "a"], &[]).unwrap();
+    }
+
+    #[test]
+    fn one_path_is_refused_however_it_is_written() {
+        let folder = Folder::new("written");
+        folder.refuses(&["a"], &["a"], "overwrite this input");
+        folder.refuses(&["a"], &["raw/../a"], "overwrite the input");
+        folder.refuses(&["none"], &["./none"], "overwrite this input");
+        folder.refuses(&["none"], &["raw/../none"], "overwrite the input");
+        folder.refuses(&[], &["a", "a"], "two outputs");
+        folder.refuses(&[], &["new", "raw/../new"], "another output");
+    }
+
+    #[test]
+    fn what_lies_in_an_input_folder_is_refused() {
+        let folder = Folder::new("inside");
+        folder.refuses(&["raw"], &["raw/deep/c"], "lies in");
+        folder.refuses(&["raw"], &["raw/new"], "lies in");
+        folder.refuses(&["raw"], &["raw/../raw/deep/new"], "lies in");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_are_followed() {
+        use std::os::unix::fs::symlink;
+
+        let folder = Folder::new("links");
+        symlink(folder.0.join("a"), folder.0.join("soft")).unwrap();
+        symlink(folder.0.join("raw"), folder.0.join("rough")).unwrap();
+        symlink(folder.0.join("raw"), folder.0.join("raw/loop")).unwrap();
+        fs::hard_link(folder.0.join("a"), folder.0.join("hard")).unwrap();
+        fs::hard_link(folder.0.join("raw/deep/c"), folder.0.join("out")).unwrap();
+        for other in ["soft", "hard"] {
+            folder.refuses(&["a"], &[other], "overwrite the input");
+            folder.refuses(&[other], &["a"], "overwrite the input");
+            folder.refuses(&[], &["a", other], "another output");
+        }
+        folder.refuses(&["raw"], &["rough/new"], "lies in");
+        folder.refuses(&["rough"], &["raw/new"], "lies in");
+        folder.refuses(&["raw"], &["out"], "overwrite the input");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn devices_may_be_named_twice() {
+        let null = Path::new("/dev/null");
+        check_paths([null], [null, null]).unwrap();
+    }
+}
