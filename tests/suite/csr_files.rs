@@ -15,6 +15,11 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
         ("whole", whole as fn(&Backend) -> Result<(), String>),
         ("dtypes", dtypes),
         ("disorder", disorder),
+        ("formats", formats),
+        ("spare", spare),
+        ("wide", wide),
+        ("bombs", bombs),
+        ("pipes", pipes),
         ("refusals", refusals),
         ("truncated", truncated),
     ] {
@@ -154,6 +159,19 @@ fn dtypes(backend: &Backend) -> Result<(), String> {
         (vector("|b1", &[[1], [0], [1]]), [1.0, 0.0, 1.0]),
         (vector("|u1", &[[1], [0], [255]]), [1.0, 0.0, 255.0]),
         (vector("<u2", &[[0, 1], [2, 0], [3, 0]]), [256.0, 2.0, 3.0]),
+        (
+            vector(">u2", &[[0, 1], [2, 0], [3, 0]]),
+            [1.0, 512.0, 768.0],
+        ),
+        (
+            vector("<f2", &[[0, 0x3e], [0, 0], [0, 0xc0]]),
+            [1.5, 0.0, -2.0],
+        ),
+        (
+            vector(">f4", &[1.5f32, 0.0, -2.0].map(f32::to_be_bytes)),
+            [1.5, 0.0, -2.0],
+        ),
+        (vector("|i1", &[[7], [0], [247]]), [7.0, 0.0, -9.0]),
     ] {
         let csr = load(backend, &with("data", data)).map_err(|e| e.to_string())?;
         equals(&csr, &[0, 1, 3], &[2, 0, 1], &expected)?;
@@ -190,6 +208,113 @@ fn disorder(backend: &Backend) -> Result<(), String> {
     equals(&csr, &[0, 2, 4], &[0, 2, 1, 2], &[2.0, 5.0, 0.0, 0.0])
 }
 
+/// A matrix is the same in every format that is read, and in files without `format` or of integers
+/// of other widths.
+fn formats(backend: &Backend) -> Result<(), String> {
+    let format = |text: &[u8; 3]| npy("|S3", "()", &[*text]);
+    let csc = vec![
+        ("format", format(b"csc")),
+        ("shape", i64s(&[2, 3])),
+        ("indptr", i32s(&[0, 1, 2, 3])),
+        ("indices", i32s(&[1, 1, 0])),
+        ("data", f32s(&[0.0, -2.0, 1.5])),
+    ];
+    let coo = vec![
+        ("format", format(b"coo")),
+        ("shape", i64s(&[2, 3])),
+        ("row", i64s(&[1, 1, 0])),
+        ("col", i64s(&[1, 0, 2])),
+        ("data", f32s(&[-2.0, 0.0, 1.5])),
+    ];
+    let mut old = good();
+    old.retain(|(name, _)| *name != "format");
+    let narrow = with("indices", vector("|u1", &[[2], [0], [1]]));
+    let mut large = with(
+        "indices",
+        vector(">u8", &[2u64, 0, 1].map(u64::to_be_bytes)),
+    );
+    large[1].1 = vector("<u4", &[0u32, 1, 3].map(u32::to_le_bytes));
+    for arrays in [csc, coo, old, narrow, large] {
+        let csr = load(backend, &arrays).map_err(|e| e.to_string())?;
+        equals(&csr, &[0, 1, 3], &[2, 0, 1], &[1.5, 0.0, -2.0])?;
+    }
+    // Blocks of 1 × 3, whose zeros are entries; the shape must be filled by them.
+    let values = [0.0f32, 0.0, 1.5, 0.0, -2.0, 0.0].map(f32::to_le_bytes);
+    let bsr = vec![
+        ("format", format(b"bsr")),
+        ("shape", i64s(&[2, 3])),
+        ("indptr", i32s(&[0, 1, 2])),
+        ("indices", i32s(&[0, 0])),
+        ("data", npy("<f4", "(2, 1, 3)", &values)),
+    ];
+    let csr = load(backend, &bsr).map_err(|e| e.to_string())?;
+    let expected = [0.0, 0.0, 1.5, 0.0, -2.0, 0.0];
+    equals(&csr, &[0, 3, 6], &[0, 1, 2, 0, 1, 2], &expected)
+}
+
+/// What lies behind the last offset is ignored.
+fn spare(backend: &Backend) -> Result<(), String> {
+    let mut arrays = with("indices", i32s(&[2, 0, 1, 99, -1]));
+    arrays[4].1 = f32s(&[1.5, 0.0, -2.0, 7.0, f32::NAN]);
+    let csr = load(backend, &arrays).map_err(|e| e.to_string())?;
+    equals(&csr, &[0, 1, 3], &[2, 0, 1], &[1.5, 0.0, -2.0])
+}
+
+/// Memory follows the entries, not the columns.
+fn wide(backend: &Backend) -> Result<(), String> {
+    let cols = (1 << 31) - 4096;
+    let csr = load(backend, &with("shape", i64s(&[2, cols]))).map_err(|e| e.to_string())?;
+    match csr.cols() == cols as usize {
+        true => equals(&csr, &[0, 1, 3], &[2, 0, 1], &[1.5, 0.0, -2.0]),
+        false => Err(format!("{} columns", csr.cols())),
+    }
+}
+
+/// Small files of large arrays are refused before the arrays are read: 2 × 3 has six places.
+fn bombs(backend: &Backend) -> Result<(), String> {
+    let zeros = |descr: &str, size: usize, count: usize| {
+        let mut bytes = npy::<1>(descr, &format!("({count},)"), &[]);
+        bytes.resize(bytes.len() + size * count, 0);
+        bytes
+    };
+    let large = || zeros("<i4", 4, 4 << 20);
+    let mut entries = with("indices", large());
+    entries[1].1 = i32s(&[0, 0, 4 << 20]);
+    entries[4].1 = zeros("|b1", 1, 4 << 20);
+    for (arrays, word) in [
+        (with("indices", large()), "3 values for 4194304 entries"),
+        (with("data", large()), "4194304 values for 3 entries"),
+        (with("indptr", large()), "4194304 offsets"),
+        (with("shape", large()), "a matrix has 2"),
+        (with("format", large()), "one word"),
+        (entries, "4194304 entries for the 6 places"),
+    ] {
+        let file = Temporary::new(backend, "bombs");
+        write(&file.0, &arrays, CompressionMethod::Deflated)?;
+        match Csr::from_npz(&file.0, &backend.device) {
+            Err(error) if error.to_string().contains(word) => {}
+            other => return Err(format!("{word}: {other:?}")),
+        }
+    }
+    Ok(())
+}
+
+/// A pipe is refused, not waited for.
+fn pipes(backend: &Backend) -> Result<(), String> {
+    let file = Temporary::new(backend, "pipes");
+    if !cfg!(unix) {
+        return Ok(());
+    }
+    let made = std::process::Command::new("mkfifo").arg(&file.0).status();
+    if !made.is_ok_and(|status| status.success()) {
+        return Err("mkfifo fails".to_string());
+    }
+    match Csr::from_npz(&file.0, &backend.device) {
+        Err(error) if error.to_string().contains("a pipe") => Ok(()),
+        other => Err(format!("{other:?}")),
+    }
+}
+
 /// Each error is one line that names the file and what is wrong.
 fn refusals(backend: &Backend) -> Result<(), String> {
     let without = |name: &str| -> Arrays {
@@ -198,31 +323,62 @@ fn refusals(backend: &Backend) -> Result<(), String> {
     };
     let format = |text: &[u8; 3]| npy("|S3", "()", &[*text]);
     let huge = "(4611686018427387904,)";
-    let refused: [(Arrays, &[&str]); 18] = [
-        (with("format", format(b"csc")), &["format", "csc"]),
-        (with("format", format(b"coo")), &["format", "coo"]),
-        (with("format", i32s(&[3])), &["format", "I32"]),
-        (without("format"), &["format"]),
-        (without("data"), &["data"]),
-        (without("indptr"), &["indptr"]),
-        (with("indices", f32s(&[2.0, 0.0, 1.0])), &["indices", "F32"]),
+    let refused: Vec<(Arrays, &[&str])> = vec![
+        (
+            with("format", format(b"dia")),
+            &["format", "dia", ".tocsr()"],
+        ),
+        (
+            with("format", format(b"csc")),
+            &["indptr", "3 columns need 4"],
+        ),
+        (with("format", format(b"coo")), &["row", "missing"]),
+        (with("format", format(b"\x1b[m")), &["\\u{1b}"]),
+        (with("format", i32s(&[3])), &["format", "int32"]),
+        (without("shape"), &["shape", "missing"]),
+        (without("data"), &["data", "missing"]),
+        (without("indptr"), &["indptr", "missing"]),
+        (
+            with("indices", f32s(&[2.0, 0.0, 1.0])),
+            &["indices", "float32", "astype"],
+        ),
         (with("indices", i32s(&[2, -1, 1])), &["indices", "-1"]),
         (
             with("indices", i32s(&[2, 0, 3])),
             &["column 3", "3 columns"],
         ),
-        (with("indices", i32s(&[2, 0])), &["indptr", "2"]),
-        (with("indptr", i32s(&[0, 2, 1])), &["indptr"]),
+        (with("indices", i32s(&[2, 0])), &["3 values", "2 entries"]),
+        (with("indptr", i32s(&[0, 2, 1])), &["indptr", "decreases"]),
+        (
+            with("indptr", i32s(&[1, 2, 3])),
+            &["indptr", "begins with 1"],
+        ),
+        (with("indptr", i32s(&[0, 2, 4])), &["indptr", "ends with 4"]),
         (with("indptr", i32s(&[0, 3])), &["indptr", "2 rows"]),
         (with("shape", i64s(&[2, 3, 4])), &["shape", "3 numbers"]),
         (with("shape", i64s(&[2, -3])), &["shape", "-3"]),
         (with("shape", i64s(&[1 << 31, 3])), &["rows", "2147483648"]),
         (with("data", f32s(&[1.0, 2.0])), &["2 values", "3 entries"]),
         (
+            with("data", npy("<f4", "(3, 1)", &[[0; 4]; 3])),
+            &["data", "one dimension"],
+        ),
+        (
             with("data", npy("<f4", huge, &[[0; 4]])),
             &["data", "shape"],
         ),
-        (with("data", vector("<c8", &[[0; 8]; 3])), &["data", "<c8"]),
+        (
+            with("data", npy("<f4", &"[".repeat(9000), &[[0; 4]])),
+            &["data", "tuple"],
+        ),
+        (
+            with("data", vector("<c8", &[[0; 8]; 3])),
+            &["data", "<c8", ".real"],
+        ),
+        (
+            with("data", vector("|O", &[[0; 8]; 3])),
+            &["data", "pickled"],
+        ),
     ];
     for (arrays, words) in refused {
         let error = match load(backend, &arrays) {

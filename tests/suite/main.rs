@@ -17,7 +17,9 @@ mod determinism;
 mod distance;
 mod distance_edges;
 mod distance_gradients;
+mod distance_magnitudes;
 mod distance_product;
+mod distance_wide;
 mod gnn;
 mod gnn_devices;
 mod gnn_layers;
@@ -43,6 +45,7 @@ use std::process::{Command, ExitCode};
 
 use clap::Parser;
 use libtest_mimic::Arguments;
+use sparsek::io::print::{note, say};
 use sparsek_tests::backend::{Backend, Kind};
 use sparsek_tests::runner::{self, Cases};
 
@@ -102,7 +105,7 @@ fn main() -> ExitCode {
             }
             Ok(backend) => backends.push(backend),
             Err(reason) => {
-                eprintln!("backend {kind} is missing: {reason}");
+                note(format_args!("backend {kind} is missing: {reason}"));
                 missing = true;
             }
         }
@@ -133,6 +136,8 @@ fn main() -> ExitCode {
         dense_products::add(&mut cases, backend);
         distance::add(&mut cases, backend);
         distance_edges::add(&mut cases, backend);
+        distance_magnitudes::add(&mut cases, backend);
+        distance_wide::add(&mut cases, backend);
         distance_gradients::add(&mut cases, backend);
         distance_product::add(&mut cases, backend);
         neighbors::add(&mut cases, backend);
@@ -157,7 +162,7 @@ fn main() -> ExitCode {
     if let Some(path) = &options.json
         && let Err(error) = std::fs::write(path, runner::json_lines(&backends, &counts))
     {
-        eprintln!("{}: {error}", path.display());
+        note(format_args!("{}: {error}", path.display()));
         return ExitCode::from(2);
     }
 
@@ -171,11 +176,14 @@ fn main() -> ExitCode {
         .find(|(counts, _)| counts.passed + counts.failed == 0);
     let failed = counts.iter().any(|counts| counts.failed > 0);
     if ran == 0 {
-        eprintln!("nothing ran");
+        note(format_args!("nothing ran"));
     } else if let (Some((_, kind)), false) = (idle, filtered) {
-        eprintln!("nothing ran on {kind}");
+        note(format_args!("nothing ran on {kind}"));
     }
-    print!("{}", runner::summary(&backends, &counts));
+    say(format_args!(
+        "{}",
+        runner::summary(&backends, &counts).trim_end()
+    ));
     let incomplete = ran == 0 || (idle.is_some() && !filtered);
     ExitCode::from(u8::from(failed || incomplete))
 }

@@ -11,6 +11,8 @@ use sparsek_tests::{
     sparse::{Sparse, counts, near_duplicates, rounded, upload},
 };
 
+use crate::distance_wide::spread;
+
 pub fn add(cases: &mut Cases, backend: &Backend) {
     for &metric in Metric::ALL {
         let case = format!("tensor/neighbors/{}", metric.name());
@@ -21,7 +23,10 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     let case = "tensor/neighbors/batches-of-long-rows";
     cases.check(backend, case, batches_of_long_rows);
     cases.check(backend, "tensor/neighbors/near-duplicates", duplicates);
-    cases.check(backend, "tensor/neighbors/columns", columns);
+    for cols in [30_000_000, sparse::MAX_ENTRIES] {
+        let case = format!("tensor/neighbors/{cols}-columns");
+        cases.check(backend, case, move |b| columns(b, cols));
+    }
     cases.check(backend, "tensor/neighbors/errors", errors);
 }
 
@@ -184,14 +189,11 @@ fn in_batches(backend: &Backend, rows: &Csr, neighbours: &[usize]) -> Result<(),
     Ok(())
 }
 
-/// So many columns that an index of all rows would take too much memory: the neighbours are those among the columns that have
-/// entries.
-fn columns(backend: &Backend) -> Result<(), String> {
-    const APART: u32 = 600_000;
+/// An index of all rows, or of any, would take too much memory for these columns. The neighbors are
+/// the same as among the columns that have entries.
+fn columns(backend: &Backend, cols: usize) -> Result<(), String> {
     let narrow = rounded::<f32>(&Sparse::ALL[0].with_rows(1500).matrix(6));
-    let mut wide = narrow.clone();
-    wide.cols = narrow.cols * APART as usize;
-    wide.indices.iter_mut().for_each(|column| *column *= APART);
+    let wide = spread(&narrow, cols);
     for metric in [Metric::Manhattan, Metric::Dot] {
         let fit = |csr: &Csr| NearestNeighbors::fit(upload::<f32>(csr, &backend.device), metric);
         let (narrow, wide) = (fit(&narrow), fit(&wide));

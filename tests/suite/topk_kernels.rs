@@ -16,12 +16,13 @@ const SIZES: [usize; 37] = [
     512, 513, 700, 768, 1000, 1023, 1024, 1025, 1700, 2048, 4096, 4097, 8192, 20_000, 100_000,
 ];
 
-const METHODS: [(&str, Method); 7] = [
+const METHODS: [(&str, Method); 8] = [
     ("early-0", Method::EarlyStop(0)),
     ("early-1", Method::EarlyStop(1)),
     ("early-4", Method::EarlyStop(4)),
     ("early-8", Method::EarlyStop(8)),
     ("early-40", Method::EarlyStop(40)),
+    ("early-all", Method::EarlyStop(u32::MAX)),
     ("precision-0", Method::Precision(0.0)),
     ("precision-1e-3", Method::Precision(1e-3)),
 ];

@@ -41,6 +41,7 @@ fn add_dtype<T: Element, K: Ordered>(cases: &mut Cases, backend: &Backend) {
     for (name, method) in [
         ("exact", Method::Exact),
         ("early-4", Method::EarlyStop(4)),
+        ("early-all", Method::EarlyStop(u32::MAX)),
         ("precision-1e-2", Method::Precision(1e-2)),
     ] {
         cases.add(

@@ -268,6 +268,36 @@ fn matching(x: &[f64], y: &[f64]) -> f64 {
     (tf + ft) / x.len() as f64
 }
 
+/// The distance of two rows of `cols` columns: those in `x` and `y`, and others that are 0 in both.
+///
+/// # Panics
+///
+/// As [`distance`].
+pub fn among_columns(metric: &str, p: f64, x: &[f64], y: &[f64], cols: usize) -> f64 {
+    let n = cols as f64;
+    let rest = n - x.len() as f64;
+    let [tt, tf, ft, both_zero] = counts(x, y);
+    let ff = both_zero + rest;
+    match metric {
+        "correlation" => {
+            let mean = |row: &[f64]| row.iter().sum::<f64>() / n;
+            let (of_x, of_y) = (mean(x), mean(y));
+            let product = |a: &[f64], of_a: f64, b: &[f64], of_b: f64| {
+                sum(a, b, |a, b| (a - of_a) * (b - of_b)) + rest * of_a * of_b
+            };
+            let scale = product(x, of_x, x, of_x).sqrt() * product(y, of_y, y, of_y).sqrt();
+            (1.0 - product(x, of_x, y, of_y) / scale).clamp(0.0, 2.0)
+        }
+        "russell-rao" => (n - tt) / n,
+        "hamming" => sum(x, y, |a, b| f64::from(a != b)) / n,
+        "matching" => (tf + ft) / n,
+        "rogerstanimoto" => 2.0 * (tf + ft) / (tt + ff + 2.0 * (tf + ft)),
+        "yule" if tf * ft == 0.0 => 0.0,
+        "yule" => 2.0 * tf * ft / (tt * ff + tf * ft),
+        _ => distance(metric, p, x, y),
+    }
+}
+
 /// Where one of several rows lies, and how far away.
 pub type Neighbour = (usize, f64);
 

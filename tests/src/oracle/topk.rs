@@ -163,10 +163,14 @@ impl<W: Wide> Row<W> {
         let (mut lo, mut hi) = self.extremes();
         for _ in 0..max_iter {
             let mid = lo.halfway(hi);
-            if self.count(mid) < k {
-                hi = mid
+            let end = if self.count(mid) < k {
+                &mut hi
             } else {
-                lo = mid
+                &mut lo
+            };
+            // An interval that stays as it is does so in all further steps.
+            if self.order(std::mem::replace(end, mid), mid) == Ordering::Equal {
+                break;
             }
         }
         self.fill(Vec::new(), self.at_least(lo), k)
@@ -277,6 +281,7 @@ mod tests {
         assert_eq!(take(1), [0, 2]);
         assert_eq!(take(2), [3, 4]);
         assert_eq!(take(60), [3, 4]);
+        assert_eq!(take(u32::MAX), [3, 4]);
     }
 
     #[test]

@@ -81,6 +81,21 @@ fn every_metric_as_scipy() {
 }
 
 #[test]
+fn columns_of_zeros_count() {
+    for metric in NAMES {
+        for (x, y) in PAIRS.map(|(i, j)| (ROWS[i], ROWS[j])) {
+            let pad = |row: &[f64]| [row, &[0.0; 5]].concat();
+            let expected = distance(metric, 3.0, &pad(&x), &pad(&y));
+            let found = among_columns(metric, 3.0, &x, &y, 11);
+            assert!(
+                close(found, expected, 1e-12),
+                "{metric}: {found}, not {expected}"
+            );
+        }
+    }
+}
+
+#[test]
 fn divergences_of_positive_rows() {
     let (x, y) = ([1.0, 3.0], [2.0, 1.0]);
     for (metric, expected) in [

@@ -1,0 +1,307 @@
+//! Makes one call of a program fail, or kills the program in the middle of it.
+//!
+//! Preloaded (`LD_PRELOAD`), it counts the calls that change files below a folder: opening to
+//! create, writing, flushing, renaming, removing, cutting. Environment variables say what happens:
+//!
+//! - `FAULTS_FOLDER`: the folder, an absolute path without links.
+//! - `FAULTS_AT`: the call at which it happens, counted from 1.
+//! - `FAULTS_KIND`: `fail` (this call fails, the disk is full), `full` (this call and all later
+//!   ones that need space fail) or `kill` (SIGKILL). A call that writes has written half of its
+//!   bytes.
+//! - `FAULTS_HIT`: a file that is created when it happens.
+//!
+//! The real calls are made by number, so no function of the C library is looked up.
+#![cfg(target_os = "linux")]
+
+use std::{
+    ffi::{CStr, c_char, c_int, c_void},
+    os::unix::ffi::OsStrExt,
+    sync::{
+        OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use libc::{iovec, off64_t, size_t, ssize_t};
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Fail,
+    Full,
+    Kill,
+}
+
+struct Plan {
+    folder: Vec<u8>,
+    at: u64,
+    kind: Kind,
+    hit: Vec<u8>,
+}
+
+static CALLS: AtomicU64 = AtomicU64::new(0);
+
+fn plan() -> Option<&'static Plan> {
+    static PLAN: OnceLock<Option<Plan>> = OnceLock::new();
+    let read = || {
+        let bytes = |name| Some(std::env::var_os(name)?.as_bytes().to_vec());
+        let kind = match &bytes("FAULTS_KIND")?[..] {
+            b"fail" => Kind::Fail,
+            b"full" => Kind::Full,
+            b"kill" => Kind::Kill,
+            _ => return None,
+        };
+        let mut hit = bytes("FAULTS_HIT")?;
+        hit.push(0);
+        Some(Plan {
+            folder: bytes("FAULTS_FOLDER")?,
+            at: std::env::var("FAULTS_AT").ok()?.parse().ok()?,
+            kind,
+            hit,
+        })
+    };
+    PLAN.get_or_init(read).as_ref()
+}
+
+/// What becomes of a call.
+enum Fate {
+    Pass,
+    Fail,
+    Kill,
+}
+
+/// Counts a call on a path; `space` tells whether it needs room on the disk.
+fn fate(path: Option<&[u8]>, space: bool) -> Fate {
+    let (Some(plan), Some(path)) = (plan(), path) else {
+        return Fate::Pass;
+    };
+    if !path.starts_with(&plan.folder) {
+        return Fate::Pass;
+    }
+    let call = CALLS.fetch_add(1, Ordering::SeqCst) + 1;
+    let later = plan.kind == Kind::Full && call > plan.at && space;
+    if call != plan.at && !later {
+        return Fate::Pass;
+    }
+    if call == plan.at {
+        // SAFETY: the path ends in a zero byte; the descriptor is this function's own.
+        unsafe {
+            let flags = libc::O_CREAT | libc::O_WRONLY;
+            let file = libc::syscall(
+                libc::SYS_openat,
+                libc::AT_FDCWD,
+                plan.hit.as_ptr(),
+                flags,
+                0o600,
+            );
+            libc::syscall(libc::SYS_close, file);
+        }
+    }
+    match plan.kind {
+        Kind::Kill => Fate::Kill,
+        _ => Fate::Fail,
+    }
+}
+
+fn kill() -> ! {
+    // SAFETY: the call has no arguments in memory, and does not come back.
+    unsafe {
+        libc::syscall(libc::SYS_kill, libc::getpid(), libc::SIGKILL);
+        libc::_exit(137)
+    }
+}
+
+fn full() -> c_int {
+    // SAFETY: the address of this thread's error number is valid.
+    unsafe { *libc::__errno_location() = libc::ENOSPC };
+    -1
+}
+
+/// The path of an open file.
+fn path_of(file: c_int, buffer: &mut [u8; 4096]) -> Option<&[u8]> {
+    let mut link = [0u8; 32];
+    use std::io::Write;
+    write!(&mut link[..31], "/proc/self/fd/{file}").ok()?;
+    // SAFETY: `link` ends in a zero byte, and the buffer is as long as is said.
+    let length = unsafe {
+        libc::syscall(
+            libc::SYS_readlinkat,
+            libc::AT_FDCWD,
+            link.as_ptr(),
+            buffer.as_mut_ptr(),
+            buffer.len(),
+        )
+    };
+    buffer.get(..usize::try_from(length).ok()?)
+}
+
+/// A path of the caller, absolute.
+///
+/// # Safety
+/// `path` ends in a zero byte.
+unsafe fn absolute(path: *const c_char) -> Option<Vec<u8>> {
+    // SAFETY: as the caller says.
+    let path = unsafe { CStr::from_ptr(path) }.to_bytes();
+    if path.first() == Some(&b'/') {
+        return Some(path.to_vec());
+    }
+    let folder = std::env::current_dir().ok()?;
+    Some([folder.as_os_str().as_bytes(), b"/", path].concat())
+}
+
+/// Makes a call by its number, unless it fails or kills.
+macro_rules! call {
+    ($fate:expr, $number:ident($($argument:expr),*)) => {
+        match $fate {
+            // SAFETY: the arguments are those of the caller, who vouches for them.
+            Fate::Pass => unsafe { libc::syscall(libc::$number, $($argument),*) },
+            Fate::Fail => full().into(),
+            Fate::Kill => kill(),
+        }
+    };
+}
+
+fn on_file(file: c_int, space: bool) -> Fate {
+    let mut buffer = [0; 4096];
+    fate(path_of(file, &mut buffer), space)
+}
+
+/// # Safety
+/// As `write(2)`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn write(file: c_int, bytes: *const c_void, length: size_t) -> ssize_t {
+    let fate = on_file(file, true);
+    if !matches!(fate, Fate::Pass) {
+        // SAFETY: as the caller says; half of the bytes are there too.
+        unsafe { libc::syscall(libc::SYS_write, file, bytes, length / 2) };
+    }
+    call!(fate, SYS_write(file, bytes, length)) as ssize_t
+}
+
+/// # Safety
+/// As `pwrite(2)`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pwrite64(
+    file: c_int,
+    bytes: *const c_void,
+    length: size_t,
+    at: off64_t,
+) -> ssize_t {
+    let fate = on_file(file, true);
+    if !matches!(fate, Fate::Pass) {
+        // SAFETY: as the caller says; half of the bytes are there too.
+        unsafe { libc::syscall(libc::SYS_pwrite64, file, bytes, length / 2, at) };
+    }
+    call!(fate, SYS_pwrite64(file, bytes, length, at)) as ssize_t
+}
+
+/// # Safety
+/// As `writev(2)`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn writev(file: c_int, pieces: *const iovec, count: c_int) -> ssize_t {
+    let fate = on_file(file, true);
+    if !matches!(fate, Fate::Pass) {
+        // SAFETY: as the caller says; half of the pieces are there too.
+        unsafe { libc::syscall(libc::SYS_writev, file, pieces, count / 2) };
+    }
+    call!(fate, SYS_writev(file, pieces, count)) as ssize_t
+}
+
+/// # Safety
+/// As `fsync(2)`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fsync(file: c_int) -> c_int {
+    call!(on_file(file, false), SYS_fsync(file)) as c_int
+}
+
+/// # Safety
+/// As `fdatasync(2)`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn fdatasync(file: c_int) -> c_int {
+    call!(on_file(file, false), SYS_fdatasync(file)) as c_int
+}
+
+/// # Safety
+/// As `ftruncate(2)`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn ftruncate64(file: c_int, length: off64_t) -> c_int {
+    call!(on_file(file, false), SYS_ftruncate(file, length)) as c_int
+}
+
+/// # Safety
+/// As `rename(2)`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rename(from: *const c_char, to: *const c_char) -> c_int {
+    // SAFETY: as the caller says.
+    unsafe { renameat2(libc::AT_FDCWD, from, libc::AT_FDCWD, to, 0) }
+}
+
+/// # Safety
+/// As `renameat2(2)`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn renameat2(
+    from_folder: c_int,
+    from: *const c_char,
+    to_folder: c_int,
+    to: *const c_char,
+    flags: u32,
+) -> c_int {
+    // SAFETY: as the caller says.
+    let path = unsafe { absolute(to) };
+    let fate = fate(path.as_deref(), false);
+    call!(fate, SYS_renameat2(from_folder, from, to_folder, to, flags)) as c_int
+}
+
+/// # Safety
+/// As `unlink(2)`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unlink(path: *const c_char) -> c_int {
+    // SAFETY: as the caller says.
+    unsafe { unlinkat(libc::AT_FDCWD, path, 0) }
+}
+
+/// # Safety
+/// As `unlinkat(2)`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn unlinkat(folder: c_int, path: *const c_char, flags: c_int) -> c_int {
+    // SAFETY: as the caller says.
+    let whole = unsafe { absolute(path) };
+    let fate = fate(whole.as_deref(), false);
+    call!(fate, SYS_unlinkat(folder, path, flags)) as c_int
+}
+
+/// # Safety
+/// As `mkdir(2)`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn mkdir(path: *const c_char, mode: u32) -> c_int {
+    // SAFETY: as the caller says.
+    let whole = unsafe { absolute(path) };
+    let fate = fate(whole.as_deref(), true);
+    call!(fate, SYS_mkdirat(libc::AT_FDCWD, path, mode)) as c_int
+}
+
+/// # Safety
+/// As `open(2)`. The mode is read as any third argument is, whether or not it was given.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn open64(path: *const c_char, flags: c_int, mode: u32) -> c_int {
+    let creates = flags & (libc::O_CREAT | libc::O_TRUNC) != 0;
+    let fate = match creates {
+        true => {
+            // SAFETY: as the caller says.
+            let whole = unsafe { absolute(path) };
+            fate(whole.as_deref(), true)
+        }
+        false => Fate::Pass,
+    };
+    call!(
+        fate,
+        SYS_openat(libc::AT_FDCWD, path, flags | libc::O_LARGEFILE, mode)
+    ) as c_int
+}
+
+/// # Safety
+/// As [`open64`].
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: u32) -> c_int {
+    // SAFETY: as the caller says.
+    unsafe { open64(path, flags, mode) }
+}
