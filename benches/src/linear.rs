@@ -107,9 +107,10 @@ struct Problem {
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let backend = arguments.backend.open().map_err(anyhow::Error::msg)?;
     let copy_gbps = copy::backend_rate(&backend)?;
-    println!(
+    say!(
         "{} ({}): copy {copy_gbps:.0} GB/s",
-        arguments.backend, backend.label
+        arguments.backend,
+        backend.label
     );
     for case in &arguments.cases {
         let (rows, inputs, outputs) = (case.rows, case.cols, case.k);
@@ -122,7 +123,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         for &method in &arguments.methods {
             let record = problem.time(&backend, method, arguments.burn, copy_gbps)?;
             let burn = record.burn_ms.map(|ms| format!(", Burn {ms:.3} ms"));
-            println!(
+            say!(
                 "{case} {method}: {:.3} ms, {:.2} x floor{}",
                 record.ms,
                 record.ms / record.floor_ms,

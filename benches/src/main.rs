@@ -2,6 +2,9 @@
 //!
 //! `cargo run --release -p sparsek-bench -- topk --backend cuda --case 2**20x256x32 --json out.jsonl`
 
+#[macro_use]
+mod print;
+
 mod aggregate;
 mod case;
 mod copy;
@@ -16,6 +19,7 @@ mod timing;
 mod topk;
 
 use clap::Parser;
+use sparsek::io::print::lost;
 
 /// Checks, then times.
 #[derive(Parser)]
@@ -46,7 +50,15 @@ enum Command {
 }
 
 fn main() -> anyhow::Result<()> {
-    match Command::parse() {
+    run(Command::parse())?;
+    match lost() {
+        Some(reason) => anyhow::bail!("standard output: {reason}"),
+        None => Ok(()),
+    }
+}
+
+fn run(command: Command) -> anyhow::Result<()> {
+    match command {
         Command::Topk(arguments) => topk::run(&arguments),
         Command::Delegate(arguments) => delegate::run(&arguments),
         Command::Stream(arguments) => delegate::run_stream(&arguments),

@@ -71,10 +71,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         arguments.file.display(),
         arguments.backend
     );
-    println!(
+    say!(
         "| N x M x k | dtype | form | input | floor, ms | method: ms (× floor) | first call, ms |"
     );
-    println!("| --- | --- | --- | --- | --- | --- | --- |");
+    say!("| --- | --- | --- | --- | --- | --- | --- |");
     let mut rows: Vec<String> = Vec::new();
     let mut cells: BTreeMap<String, Vec<&Record>> = BTreeMap::new();
     for record in &records {
@@ -93,7 +93,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
             .iter()
             .map(|r| format!("{}: {:.3} ({:.2})", r.method, r.ms, r.ms / r.floor_ms))
             .collect();
-        println!(
+        say!(
             "| {row} | {:.3} | {} | {:.0} |",
             records[0].floor_ms,
             times.join(", "),
@@ -105,13 +105,13 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
 
 /// Vectors, a line each.
 fn print_vectors(records: &[VectorRecord]) {
-    println!(
+    say!(
         "| n x k | dtype | input | method | one read, ms | ms (× one read) | delegates + concatenated, share of n |"
     );
-    println!("| --- | --- | --- | --- | --- | --- | --- |");
+    say!("| --- | --- | --- | --- | --- | --- | --- |");
     for record in records {
         let worked = (record.delegates + record.concatenated) as f64 / record.checked as f64;
-        println!(
+        say!(
             "| `{}` | {} | {} | {} | {:.3} | {:.3} ({:.2}) | {} + {}, {worked:.4} |",
             record.case,
             record.dtype,
@@ -142,7 +142,7 @@ fn print_neighbors(records: &[NeighborRecord]) {
         names
     };
     let (cases, methods) = (in_order(&|record| record.case.clone()), in_order(&method));
-    let line = |cells: Vec<String>| println!("| {} |", cells.join(" | "));
+    let line = |cells: Vec<String>| say!("| {} |", cells.join(" | "));
     let head = cases
         .iter()
         .map(|case| format!("{case}, ms (ps a pair of entries; × floor)"));

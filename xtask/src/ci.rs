@@ -39,13 +39,28 @@ pub fn command() -> Result {
         .arg("--no-deps")
         .env("RUSTDOCFLAGS", "-D warnings"))?;
     run(cargo(plan.cargo("test", true)).arg("--doc"))?;
-    run(cargo(plan.cargo("test", true)).args(["--test", "topk", "--test", "knn"]))?;
+    run(cargo(plan.cargo("test", true)).args([
+        "--bins",
+        "--test",
+        "topk",
+        "--test",
+        "knn",
+        "--test",
+        "maxk",
+        "--test",
+        "maxk_saved",
+    ]))?;
     // Before the suite's second build, which has no fusion.
     run(cargo(plan.cargo("build", true)).arg("--bins"))?;
+    // Calls the programs that were just built.
+    #[cfg(target_os = "linux")]
+    run(cargo(plan.cargo("test", true))
+        .args(["--test", "faults"])
+        .env("FAULTS", "all"))?;
     examples()?;
     test::run_plan(&plan, &test::Options::default())?;
     plan.print_skipped();
-    println!("\neverything passed");
+    say!("\neverything passed");
     Ok(())
 }
 
@@ -59,7 +74,7 @@ fn examples() -> Result {
 }
 
 fn smoke(folder: &Path) -> Result {
-    println!("\n== examples");
+    say!("\n== examples");
     run(&mut maxk(
         folder,
         "--backend flex --epochs 3 --log run.jsonl --plot run.svg",
@@ -109,10 +124,10 @@ fn maxk(folder: &Path, arguments: &str) -> Result<Command> {
 fn refuses(folder: &Path, arguments: &str, word: &str) -> Result {
     let before = count(folder)?;
     let mut command = maxk(folder, arguments)?;
-    println!("$ {}", show(&command));
+    say!("$ {}", show(&command));
     let output = command.output().map_err(|e| format!("maxk: {e}"))?;
     let message = String::from_utf8_lossy(&output.stderr);
-    println!("  {}", message.trim_end());
+    say!("  {}", message.trim_end());
     let lines = message.lines().filter(|line| !line.is_empty()).count();
     if output.status.code() != Some(2) || lines != 1 || !message.contains(word) {
         return Err(format!(

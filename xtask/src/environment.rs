@@ -20,7 +20,7 @@ pub fn ensure_vulkan() -> Result {
         && is_root()
         && succeeds(Command::new("apt-get").arg("--version"))
     {
-        println!("no Vulkan driver here: installing {packages}");
+        say!("no Vulkan driver here: installing {packages}");
         run(Command::new("apt-get").args(["update", "-qq"]))?;
         let install = ["install", "-y", "-qq", "--no-install-recommends"];
         run(Command::new("apt-get")

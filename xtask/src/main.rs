@@ -1,5 +1,8 @@
 //! The project's own commands: `cargo xtask test` and `cargo xtask ci`.
 
+#[macro_use]
+mod print;
+
 mod ci;
 mod environment;
 mod process;
@@ -32,7 +35,7 @@ fn main() -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(reason) => {
-            eprintln!("xtask: {reason}");
+            note!("xtask: {reason}");
             ExitCode::FAILURE
         }
     }

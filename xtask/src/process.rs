@@ -53,12 +53,12 @@ pub fn run(command: &mut Command) -> Result {
 
 /// Runs a command to its exit status.
 pub fn status(command: &mut Command) -> Result<i32> {
-    println!("$ {}", show(command));
+    say!("$ {}", show(command));
     let start = Instant::now();
     let status = command
         .status()
         .map_err(|e| format!("{}: {e}", show(command)))?;
-    println!("  {status}, {:.0} s", start.elapsed().as_secs_f64());
+    say!("  {status}, {:.0} s", start.elapsed().as_secs_f64());
     Ok(status.code().unwrap_or(-1))
 }
 
@@ -84,7 +84,7 @@ pub fn run_together(commands: Vec<Command>) -> Result {
 /// [`run`], with whole lines.
 fn run_by_lines(mut command: Command) -> Result {
     let shown = show(&command);
-    println!("$ {shown}");
+    say!("$ {shown}");
     let start = Instant::now();
     let failed = |e: std::io::Error| format!("{shown}: {e}");
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -92,14 +92,14 @@ fn run_by_lines(mut command: Command) -> Result {
     let (out, err) = (child.stdout.take(), child.stderr.take());
     thread::scope(|scope| {
         if let Some(err) = err {
-            scope.spawn(|| copy_lines(err, |line| eprintln!("{line}")));
+            scope.spawn(|| copy_lines(err, |line| note!("{line}")));
         }
         if let Some(out) = out {
-            copy_lines(out, |line| println!("{line}"));
+            copy_lines(out, |line| say!("{line}"));
         }
     });
     let status = child.wait().map_err(failed)?;
-    println!(
+    say!(
         "$ {shown}\n  {status}, {:.0} s",
         start.elapsed().as_secs_f64()
     );

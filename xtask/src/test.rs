@@ -67,7 +67,7 @@ impl Plan {
 
     /// Says what was left out, at the end, where it is seen.
     pub fn print_skipped(&self) {
-        self.skipped.iter().for_each(|line| println!("{line}"));
+        self.skipped.iter().for_each(|line| say!("{line}"));
     }
 
     /// The same arguments for every cargo command, so that they share what they build.
@@ -123,7 +123,7 @@ pub fn run_plan(plan: &Plan, options: &Options) -> Result {
         fused.retain(|b| *b != Backend::Cpu);
     }
     if fused.is_empty() {
-        println!("without fusion there is nothing to run: flex has none");
+        say!("without fusion there is nothing to run: flex has none");
         return if options.fusion_off {
             Err("nothing ran".into())
         } else {
@@ -137,7 +137,7 @@ pub fn run_plan(plan: &Plan, options: &Options) -> Result {
 }
 
 fn suite(plan: &Plan, backends: &[Backend], fusion: bool, filter: Option<&str>) -> Result {
-    println!(
+    say!(
         "\n== the suite {} fusion",
         if fusion { "with" } else { "without" }
     );

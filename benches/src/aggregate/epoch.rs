@@ -60,7 +60,7 @@ pub fn run(bench: &Bench, source: &Source) -> anyhow::Result<()> {
         };
         let record = one(source, &training, upload_ms)
             .with_context(|| format!("{}, {activation}", source.name))?;
-        println!("{}", line(&record));
+        say!("{}", line(&record));
         if let Some(path) = &arguments.json {
             record::append(path, &record)?;
         }

@@ -3,7 +3,7 @@
 use std::{fs, path::Path};
 
 use anyhow::{Context, ensure};
-use sparsek::sparse::Pattern;
+use sparsek::{io::output, sparse::Pattern};
 
 /// Reads raw int32 `PREFIX.indptr` and `PREFIX.indices` of a square matrix.
 pub fn read(prefix: &Path) -> anyhow::Result<Pattern> {
@@ -25,7 +25,7 @@ pub fn read(prefix: &Path) -> anyhow::Result<Pattern> {
 pub fn write(pattern: &Pattern, prefix: &Path) -> anyhow::Result<()> {
     for (suffix, array) in [("indptr", pattern.indptr()), ("indices", pattern.indices())] {
         let path = format!("{}.{suffix}", prefix.display());
-        fs::write(&path, bytemuck::cast_slice(array)).context(path)?;
+        output::write(path.as_ref(), bytemuck::cast_slice(array)).context(path.clone())?;
     }
     Ok(())
 }

@@ -136,7 +136,7 @@ impl Source {
             graph = Some(Graph::try_from(config.pattern()?)?);
             Ok(())
         })?;
-        println!("{} (synthetic): made in {:.1} s", config.name, ms / 1e3);
+        say!("{} (synthetic): made in {:.1} s", config.name, ms / 1e3);
         Ok(Self {
             name: config.name,
             dist: "synthetic",
@@ -196,9 +196,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         arguments.backend
     );
     let copy_gbps = copy::backend_rate(&backend)?;
-    println!(
+    say!(
         "{} ({}): copy {copy_gbps:.0} GB/s",
-        arguments.backend, backend.label
+        arguments.backend,
+        backend.label
     );
     let bench = Bench {
         backend,

@@ -230,7 +230,7 @@ impl Products<'_> {
             copy_gbps: *copy_gbps,
             checked,
         };
-        println!(
+        say!(
             "{} {}: {ms:.3} ms, {:.2} x floor ({:.3} ms), {:.0} GB/s gathered, first call {first_ms:.0} ms, {checked} rows checked",
             record.case,
             record.method,

@@ -5,12 +5,12 @@ use crate::record::EpochRecord;
 
 /// Prints a line for each record: over ReLU and over the exact selection of the same graph, where they are there.
 pub fn print(records: &[EpochRecord]) {
-    println!(
+    say!(
         "| graph | method | ms | top-k, ms | top-k, share | ReLU / this | exact / this | peak, MB |"
     );
-    println!("| --- | --- | --- | --- | --- | --- | --- | --- |");
+    say!("| --- | --- | --- | --- | --- | --- | --- | --- |");
     for row in rows(records) {
-        println!("| {} |", row.join(" | "));
+        say!("| {} |", row.join(" | "));
     }
 }
 

@@ -89,9 +89,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let elements = copy::elements(&backend);
     let copy_gbps = copy::rate(client, elements)?;
     let read_gbps = copy::read_rate(client, elements)?;
-    println!(
+    say!(
         "{} ({}): copy {copy_gbps:.0} GB/s, read {read_gbps:.0} GB/s",
-        arguments.backend, backend.label
+        arguments.backend,
+        backend.label
     );
     let bench = Bench {
         client,
@@ -142,7 +143,7 @@ impl Bench<'_> {
             });
             let first_ms = match first {
                 Err(error) if cannot_run(&error) => {
-                    println!(
+                    say!(
                         "{case} {} {text} {}: left out, {error}",
                         T::NAME,
                         dist.name()
@@ -185,7 +186,7 @@ impl Bench<'_> {
                 delegates: stats.delegates,
                 concatenated: stats.concatenated,
             };
-            println!(
+            say!(
                 "{case} {} {text} {}: {ms:.4} ms, {:.2} x one read ({:.4} ms), \
                  one after another {launched_ms:.4} ms, first call {first_ms:.0} ms",
                 T::NAME,

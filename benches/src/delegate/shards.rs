@@ -111,7 +111,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         communication_ms: ms - local_ms,
         checked: length,
     };
-    println!(
+    say!(
         "{} on {}: {ms:.3} ms, {local_ms:.3} of them the longest selection; on one {one_ms:.3}, {:.2} times as long",
         arguments.case,
         record.method,

@@ -112,7 +112,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         copy_gbps: gbps,
         checked: length,
     };
-    println!(
+    say!(
         "{}: {ms:.1} ms, {:.2} of the copy rate from pinned memory ({gbps:.1} GB/s)",
         arguments.case,
         record.floor_ms / ms

@@ -71,9 +71,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         Some(client) => copy::rate(client, copy::elements(&backend) / 4)?,
         None => 0.0,
     };
-    println!(
+    say!(
         "{} ({}): copy {copy_gbps:.0} GB/s",
-        arguments.backend, backend.label
+        arguments.backend,
+        backend.label
     );
     let metrics = match arguments.all_metrics {
         true => Metric::ALL,
@@ -81,7 +82,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     };
     for name in &arguments.data {
         let set = Set::load(name, &backend.device)?;
-        println!("{}: {}", set.case, set.size());
+        say!("{}: {}", set.case, set.size());
         for &metric in metrics {
             one(arguments, &backend, &set, metric, copy_gbps)
                 .with_context(|| format!("{name}, {metric}"))?;
@@ -199,7 +200,7 @@ fn one(
         peak_bytes,
         checked,
     };
-    println!("{}", line(&record));
+    say!("{}", line(&record));
     if let Some(path) = &arguments.json {
         record::append(path, &record)?;
     }

@@ -60,7 +60,7 @@ const CHOSEN: &str = "auto";
 /// and of the one that is chosen, the less in bold, and the paper's own.
 pub fn print(records: &[NeighborRecord]) {
     for line in lines(records) {
-        println!("{line}");
+        say!("{line}");
     }
 }
 

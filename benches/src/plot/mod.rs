@@ -7,10 +7,11 @@ mod panel;
 mod tuned;
 mod vectors;
 
-use std::{fs, path::PathBuf};
+use std::path::PathBuf;
 
 use anyhow::{Context, ensure};
 use clap::ValueEnum;
+use sparsek::io::output;
 
 use self::draw::{Axes, Scale};
 pub use self::vectors::Arguments as VectorArguments;
@@ -96,8 +97,9 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     );
     let svg =
         draw::svg(&title, &panels, arguments.axes()).map_err(|error| anyhow::anyhow!("{error}"))?;
-    fs::write(&arguments.output, svg).with_context(|| format!("{}", arguments.output.display()))?;
-    println!(
+    output::write(&arguments.output, svg.as_bytes())
+        .with_context(|| format!("{}", arguments.output.display()))?;
+    say!(
         "{}: {} panels of {} records",
         arguments.output.display(),
         panels.len(),

@@ -1,9 +1,10 @@
 //! Charts of vectors, after Dr. Top-k's figures.
 
-use std::{collections::BTreeMap, fs, path::PathBuf};
+use std::{collections::BTreeMap, path::PathBuf};
 
 use anyhow::{Context, ensure};
 use clap::ValueEnum;
+use sparsek::io::output;
 
 use super::{
     draw::{self, Axes, Scale},
@@ -106,20 +107,21 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         arguments.backend, arguments.dtype
     );
     let svg = draw::svg(&title, &panels, axes).map_err(|error| anyhow::anyhow!("{error}"))?;
-    fs::write(&arguments.output, svg).with_context(|| format!("{}", arguments.output.display()))?;
-    println!(
+    output::write(&arguments.output, svg.as_bytes())
+        .with_context(|| format!("{}", arguments.output.display()))?;
+    say!(
         "{}: {} panels of {} records",
         arguments.output.display(),
         panels.len(),
         records.len()
     );
     if arguments.figure == Figure::Tuned {
-        println!("\n{}", tuned::tables(&records)?);
+        say!("\n{}", tuned::tables(&records)?);
         return Ok(());
     }
     for panel in &panels {
-        println!("\n{} ({})\n", panel.title, axes.y);
-        print!("{}", markdown::table(panel, axes.x));
+        say!("\n{} ({})\n", panel.title, axes.y);
+        say!("{}", markdown::table(panel, axes.x).trim_end());
     }
     Ok(())
 }

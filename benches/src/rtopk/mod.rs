@@ -55,8 +55,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let Some(client) = &backend.client else {
         bail!("{} has no kernels", arguments.backend);
     };
-    println!("{} ({})", arguments.backend, backend.label);
-    println!(
+    say!("{} ({})", arguments.backend, backend.label);
+    say!(
         "Ours, then in brackets the paper's figure and how far apart chance may put them (three standard errors, rounding); ! where it is more.\n"
     );
     let tables = [
@@ -79,16 +79,17 @@ fn table_1(client: &Client, rows: usize) -> anyhow::Result<[Table; 2]> {
     for column in &paper::TABLE_1 {
         let (low, high) = exits::average_of_column(column);
         if !(low - paper::ROUNDING..=high + paper::ROUNDING).contains(&column.average) {
-            println!(
+            say!(
                 "k = {}: the paper's average exit, {:.2}, is not that of its own column, which allows {low:.2} to {high:.2}.",
-                column.k, column.average
+                column.k,
+                column.average
             );
         }
     }
-    println!(
+    say!(
         "\nThe same rows by the loop as printed: thres - min is tested against eps max, not max - min"
     );
-    println!(
+    say!(
         "against eps max(|min|, |max|) (R7, R8), so that a search that ends by width does so an iteration earlier."
     );
     tables[1].print_outside();
@@ -98,17 +99,17 @@ fn table_1(client: &Client, rows: usize) -> anyhow::Result<[Table; 2]> {
 fn table_2(client: &Client, rows: usize) -> anyhow::Result<[Table; 2]> {
     let tables = quality::tables(client, &normal(rows, paper::M))?;
     tables[0].print();
-    println!(
+    say!(
         "Algorithm 2 as printed converges to the exact selection, the paper's figures do not. The same rows"
     );
-    println!(
+    say!(
         "by a loop that ends when the count is k, as Algorithm 1's does, but still selects from min:\n"
     );
     tables[1].print();
-    println!(
+    say!(
         "E2 is relative to the greatest element of the row; relative to the k-th, which is near zero for"
     );
-    println!("k = 128, it would be far from the paper's.\n");
+    say!("k = 128, it would be far from the paper's.\n");
     Ok(tables)
 }
 
@@ -123,7 +124,7 @@ fn table_5(client: &Client, rows: usize) -> anyhow::Result<[Table; 2]> {
     }
     let tables = exits::tables(5, rows, found);
     tables[0].print();
-    println!("The same rows by the loop as printed, ended where it would run for ever (R9).");
+    say!("The same rows by the loop as printed, ended where it would run for ever (R9).");
     tables[1].print_outside();
     Ok(tables)
 }

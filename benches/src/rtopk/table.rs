@@ -77,10 +77,10 @@ impl Table {
 
     /// Prints how many cells agree, and those that do not.
     pub fn print_outside(&self) {
-        println!("{}", self.agreement());
+        say!("{}", self.agreement());
         for column in &self.columns {
             for cell in column.cells.iter().filter(|cell| !cell.within) {
-                println!(
+                say!(
                     "M = {}, k = {}, {}: {}",
                     column.m,
                     column.k,
@@ -89,13 +89,13 @@ impl Table {
                 );
             }
         }
-        println!();
+        say!();
     }
 
     /// Prints Markdown: ours, and in brackets the paper's with the error. An exclamation mark stands
     /// where they differ by more.
     pub fn print(&self) {
-        println!(
+        say!(
             "Table {}, {}, {} rows: {}\n",
             self.number,
             self.variant,
@@ -106,13 +106,13 @@ impl Table {
         for m in sizes {
             let columns: Vec<&Column> = self.columns.iter().filter(|c| c.m == m).collect();
             let names: Vec<String> = columns.iter().map(|c| format!(" k = {} |", c.k)).collect();
-            println!("| M = {m} |{}", names.concat());
-            println!("| --- |{}", " --- |".repeat(columns.len()));
+            say!("| M = {m} |{}", names.concat());
+            say!("| --- |{}", " --- |".repeat(columns.len()));
             for figure in figures(&columns) {
                 let cells: Vec<String> = columns.iter().map(|c| text(c, figure)).collect();
-                println!("| {figure} |{}", cells.concat());
+                say!("| {figure} |{}", cells.concat());
             }
-            println!();
+            say!();
         }
     }
 }

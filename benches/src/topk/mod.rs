@@ -38,9 +38,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         arguments.backend
     );
     let copy_gbps = copy::backend_rate(&backend)?;
-    println!(
+    say!(
         "{} ({}): copy {copy_gbps:.0} GB/s",
-        arguments.backend, backend.label
+        arguments.backend,
+        backend.label
     );
     let bench = Bench {
         backend,
@@ -128,7 +129,7 @@ fn print(record: &Record, bytes: usize) {
     let burn = record.burn_ms.map_or(String::new(), |burn| {
         format!(", Burn {burn:.4} ms ({:.2} x ours)", burn / ms)
     });
-    println!(
+    say!(
         "{case} {dtype} {method} {form} {dist}: {ms:.4} ms, {:.2} x floor ({floor_ms:.4} ms), {:.0} GB/s{burn}, first call {first_ms:.0} ms, {checked} rows checked",
         ms / floor_ms,
         bytes as f64 / ms / 1e6,
