@@ -23,7 +23,7 @@ use super::{
     join,
     pair::{Sparse, Two},
     parts::{WHOLE, part_bits},
-    semiring::{Needs, Semiring},
+    semiring::{Needs, Rescale, Semiring},
 };
 use crate::{
     aggregate::accumulator,
@@ -377,7 +377,7 @@ fn inverted_kernel<M: Semiring, S: Float, P: Int>(
         }
         place += comptime!(TOGETHER * spread);
     }
-    if comptime!(M::NEEDS.direct) {
+    if comptime!(M::NEEDS.direct || Rescale::pairs(M::NEEDS.rescale)) {
         if again {
             place = begin + 0;
             while place < across {

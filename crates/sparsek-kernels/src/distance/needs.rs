@@ -58,12 +58,19 @@ pub enum Rescale {
     Differences(u32),
     /// As `Differences(1)`, where only the upper end matters: a sum of differences.
     Sum,
+    /// A pair is evaluated again by [`Semiring::direct`] of its elements, which takes more care than
+    /// [`Semiring::product`], and only of columns that both rows have. It is where the total is out
+    /// of range or is no number.
+    Careful,
 }
 
 impl Rescale {
     /// Whether pairs are evaluated again.
     pub(super) const fn pairs(rescale: Option<Self>) -> bool {
-        matches!(rescale, Some(Self::Pair | Self::Differences(_) | Self::Sum))
+        matches!(
+            rescale,
+            Some(Self::Pair | Self::Differences(_) | Self::Sum | Self::Careful)
+        )
     }
 
     /// The power of the differences that the distance grows with.

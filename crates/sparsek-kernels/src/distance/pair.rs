@@ -173,16 +173,36 @@ impl<'a, S: Float> Two<'a, S> {
         let mut distance = M::finalise::<S>(core, sums);
         if comptime!(Rescale::pairs(M::NEEDS.rescale)) {
             let mut sound = sound::<M, S>(core, sums);
-            if comptime!(self.own) {
+            if comptime!(self.own && M::NEEDS.rescale != Some(Rescale::Careful)) {
                 if i == j {
                     sound = true;
                 }
             }
             if !sound {
-                distance = self.rescaled::<M>(i, j, sums);
+                if comptime!(M::NEEDS.rescale == Some(Rescale::Careful)) {
+                    distance = self.careful::<M>(i, j, sums);
+                } else {
+                    distance = self.rescaled::<M>(i, j, sums);
+                }
             }
         }
         distance
+    }
+
+    /// The distance of rows `i` and `j`, whose total is added up again by [`Semiring::direct`].
+    fn careful<M: Semiring>(&self, i: usize, j: usize, sums: Sums<S>) -> S {
+        let far = self.far::<M>(i, j, 0i32, S::new(1.0), false);
+        let again = Sums::<S> {
+            total: far.core,
+            other: sums.other,
+            x: sums.x,
+            y: sums.y,
+            second_x: sums.second_x,
+            second_y: sums.second_y,
+            cols: sums.cols,
+            p: sums.p,
+        };
+        M::finalise::<S>(M::core::<S>(again), again)
     }
 
     /// The distance of rows `i` and `j` by differences, or elements, divided by the greatest of
@@ -287,7 +307,7 @@ impl<'a, S: Float> Two<'a, S> {
         }
         if comptime!(Rescale::pairs(M::NEEDS.rescale)) {
             let mut sound = sound::<M, S>(core, sums);
-            if comptime!(self.own) {
+            if comptime!(self.own && M::NEEDS.rescale != Some(Rescale::Careful)) {
                 sound = select(i == j, true, sound);
             }
             kept_core = select(sound, kept_core, false);
@@ -403,11 +423,16 @@ fn kept<M: Semiring, S: Float>(core: S, sums: Sums<S>) -> bool {
 fn sound<M: Semiring, S: Float>(core: S, sums: Sums<S>) -> bool {
     let size = if comptime!(M::NEEDS.rescale == Some(Rescale::Pair)) {
         M::scale::<S>(sums)
+    } else if comptime!(M::NEEDS.rescale == Some(Rescale::Careful)) {
+        sums.total.abs()
     } else {
         core
     };
     let mut sound = size <= huge::<S>();
-    if comptime!(M::NEEDS.rescale != Some(Rescale::Sum)) {
+    if comptime!(matches!(
+        M::NEEDS.rescale,
+        Some(Rescale::Pair | Rescale::Differences(_))
+    )) {
         sound = select(size >= tiny::<S>(), sound, false);
     }
     sound
@@ -462,6 +487,8 @@ impl<S: Float> Far<S> {
             self.x += M::norm::<S>(a, p);
             self.y += M::norm::<S>(b, p);
             self.other += M::other::<S>(a, b);
+        } else if comptime!(M::NEEDS.rescale == Some(Rescale::Careful)) {
+            self.core += M::direct::<S>(a, b, p);
         } else {
             let apart = shifted::<S>(a - b, shift) / rest;
             self.core += M::direct::<S>(apart, S::new(0.0), p);

@@ -41,6 +41,7 @@ fn sound<M: HostSemiring, S: Real>(rescale: Rescale, core: S, sums: Sums<S>) -> 
         Rescale::Pair => (tiny..=huge).contains(&M::scale(sums)),
         Rescale::Differences(_) => (tiny..=huge).contains(&core),
         Rescale::Sum => core <= huge,
+        Rescale::Careful => sums.total.abs() <= huge,
     }
 }
 
@@ -53,11 +54,31 @@ pub(super) fn finalise<M: HostSemiring, S: Real>(
     needs: Needs,
 ) -> S {
     match needs.rescale {
-        Some(rescale) if !sound::<M, S>(rescale, core, sums) => {
-            rescaled::<M, S>(x, (y, j), sums, rescale)
-        }
+        Some(rescale) if !sound::<M, S>(rescale, core, sums) => match rescale {
+            Rescale::Careful => careful::<M, S>(x, (y, j), sums),
+            _ => rescaled::<M, S>(x, (y, j), sums, rescale),
+        },
         _ => M::finalise(core, sums),
     }
+}
+
+/// The distance of two rows, whose total is added up again by [`HostSemiring::direct`].
+fn careful<M: HostSemiring, S: Real>(x: Row<S>, (y, j): (&Ready<S>, usize), sums: Sums<S>) -> S {
+    let zero = S::new(0.0);
+    let mut before = zero;
+    let mut part = zero;
+    for (at, (a, b)) in pairs(x, y.row(j)).enumerate() {
+        part += M::direct(a, b, sums.p);
+        if (at + 1).is_multiple_of(BLOCK as usize) {
+            before += std::mem::replace(&mut part, zero);
+        }
+    }
+    before += part;
+    let sums = Sums {
+        total: before,
+        ..sums
+    };
+    M::finalise(M::core(sums), sums)
 }
 
 fn rescaled<M: HostSemiring, S: Real>(

@@ -4,14 +4,12 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::{Needs, Semiring, Sums},
+    distance::{Needs, Rescale, Semiring, Sums},
     semiring,
 };
 
-/// 2^100: quotients above it may be out of range.
-const FAR: f32 = 1.267_650_6e30;
-/// 2^120: shader compilers divide by numbers above 2^126 as if they were infinite.
-const MOST: f32 = 1.329_228e36;
+/// 2^-30.
+const DOWN: f32 = 1.0 / 1_073_741_824.0;
 
 /// The distance.
 pub struct SymmetricKl;
@@ -26,6 +24,7 @@ semiring! {
             ..Needs::NORMS
                 .dense(None)
                 .symmetric()
+                .rescale(Rescale::Careful)
         };
 
         fn norm<S: Float>(a: S, _p: S) -> S {
@@ -48,11 +47,21 @@ semiring! {
             let low = min(a, b);
             let above = select(lone, S::new(1.0), high);
             let below = select(lone, S::new(1.0), low);
-            let share = above / below;
-            let mut log = share.ln();
-            if share > S::new(FAR) || below > S::new(MOST) {
-                log = above.ln() - below.ln();
-            }
+            // A quotient out of range makes the total infinite or NaN.
+            select(lone, S::new(0.0), (high - low) * (above / below).ln())
+        }
+
+        fn direct<S: Float>(a: S, b: S, _p: S) -> S {
+            let lone = a <= S::new(0.0) || b <= S::new(0.0);
+            let high = max(a, b);
+            let low = min(a, b);
+            let above = select(lone, S::new(1.0), high);
+            let below = select(lone, S::new(1.0), low);
+            let far = above * S::new(DOWN) > below;
+            // Shader compilers divide by numbers above 2^126 as if they were infinite.
+            let size = select(above > S::new(1.0), S::new(DOWN), S::new(1.0));
+            let near = select(far, S::new(1.0), (above * size) / (below * size)).ln();
+            let log = select(far, above.ln() - below.ln(), near);
             select(lone, S::new(0.0), (high - low) * log)
         }
 
