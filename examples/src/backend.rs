@@ -136,6 +136,10 @@ impl std::error::Error for BackendError {}
 /// # Errors
 /// [`BackendError`] when the backend is not linked or has no device here.
 pub fn open(choice: Choice) -> Result<Backend, BackendError> {
+    #[cfg(feature = "cache")]
+    if choice != Choice::Flex {
+        keep_kernels();
+    }
     if choice != Choice::Auto {
         let device = devices(choice)?.into_iter().next();
         let device = device.ok_or(BackendError::Absent(choice))?;
@@ -160,6 +164,17 @@ pub fn open(choice: Choice) -> Result<Backend, BackendError> {
         BackendError::NotLinked(_) => BackendError::NotLinked(Choice::Auto),
         absent => absent,
     })
+}
+
+/// Keeps compiled kernels on disk, or says in one line why not.
+#[cfg(feature = "cache")]
+fn keep_kernels() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    ONCE.call_once(|| {
+        if let Err(error) = sparsek::cache::enable() {
+            crate::note!("{error}");
+        }
+    });
 }
 
 /// Finds several devices by their numbers in the backend's list, or its best where there are no numbers.

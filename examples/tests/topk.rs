@@ -347,3 +347,35 @@ fn words_of_the_command_line_are_cut_and_escaped() {
     }
     assert!(folder.names().is_empty());
 }
+
+/// Neither a file that is no cache nor `off` changes what a program computes.
+#[cfg(all(feature = "cache", feature = "cpu"))]
+#[test]
+fn a_cache_that_cannot_be_used_is_left_alone() {
+    let folder = folder("cache");
+    folder.runs("generate --length 1000 --output x.npy");
+    let run = |cache: &str| {
+        let mut command = folder.command("--input x.npy --k 9 --backend cpu --output best.npz");
+        let output = command.env("SPARSEK_CACHE", cache).output().unwrap();
+        let message = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{cache}: {message}");
+        (read::<f32>(&folder, "best.npz"), message)
+    };
+    let (expected, message) = run("off");
+    assert_eq!(message, "");
+    assert_eq!(folder.names(), ["best.npz", "x.npy"]);
+
+    let kept = folder.path.join("kept");
+    let letter = kept.join("sparsek.db");
+    fs::create_dir(&kept).unwrap();
+    fs::write(&letter, "a letter to my aunt").unwrap();
+    let (found, message) = run("kept");
+    assert_eq!(found, expected);
+    assert_eq!(message.trim_end().lines().count(), 1, "{message}");
+    assert!(message.contains("sparsek.db is ignored"), "{message}");
+    assert_eq!(fs::read(&letter).unwrap(), b"a letter to my aunt");
+
+    let (found, message) = run("made/anew");
+    assert_eq!((found, message.as_str()), (expected, ""));
+    assert!(folder.path.join("made/anew").is_dir());
+}

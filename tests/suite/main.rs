@@ -91,6 +91,11 @@ fn survives(kind: &Kind) -> bool {
 
 fn main() -> ExitCode {
     let options = Options::parse();
+    #[cfg(feature = "cache")]
+    if let Err(error) = sparsek::cache::enable_if_set() {
+        note(format_args!("{error}"));
+        return ExitCode::from(2);
+    }
     let kinds = if options.backend.is_empty() {
         Kind::linked()
     } else {

@@ -9,10 +9,12 @@
 //! - [`sparse`]: CSR matrices, from scipy's files, coordinates or dense tensors, and their products with dense tensors.
 //!
 //! The device decides the backend at run time. Features choose what is linked: `flex` (pure Rust),
-//! `vulkan`, `wgpu`, `metal`, `cuda`, `cpu` (CubeCL's CPU runtime) and `fusion`, which must be on
-//! exactly when Burn's is.
+//! `vulkan`, `wgpu`, `metal`, `cuda`, `cpu` (CubeCL's CPU runtime), `fusion`, which must be on
+//! exactly when Burn's is, and `cache`, which keeps compiled kernels on disk (module `cache`).
 
 mod backends;
+#[cfg(feature = "cache")]
+pub mod cache;
 pub mod dense;
 pub mod distance;
 pub mod io;

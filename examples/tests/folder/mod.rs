@@ -28,16 +28,15 @@ impl Folder {
     /// The program with words separated by spaces.
     pub fn command(&self, arguments: &str) -> Command {
         let mut command = Command::new(self.program);
-        command.current_dir(&self.path).args(arguments.split(' '));
-        command.stdin(Stdio::null());
+        command
+            .current_dir(&self.path)
+            .args(arguments.split_whitespace());
+        command.stdin(Stdio::null()).env("SPARSEK_CACHE", "off");
         command
     }
 
     pub fn run(&self, arguments: &str) -> Output {
-        let mut command = Command::new(self.program);
-        let arguments = arguments.split_whitespace();
-        command.current_dir(&self.path).args(arguments);
-        command.output().unwrap()
+        self.command(arguments).output().unwrap()
     }
 
     /// Runs where the reader of the standard output has left.

@@ -1,0 +1,241 @@
+//! A cache on disk of compiled kernels and tuning results.
+//!
+//! CubeCL compiles a kernel before its first launch, and Burn measures the candidates for each
+//! shape of matrix product. Without a cache, every process does both again. [`enable`] keeps the
+//! results in one file that all processes of a user share:
+//!
+//! | what | CUDA | other runtimes |
+//! | --- | --- | --- |
+//! | compiled kernels | kept, per architecture | kept by the graphics driver, or not at all |
+//! | tuning results | kept, per device | kept, per device |
+//!
+//! Kernels are keyed by the program's build as well: a new build compiles anew.
+//!
+//! ```no_run
+//! // First in `main`, before any tensor is made.
+//! match sparsek::cache::enable() {
+//!     Ok(Some(file)) => println!("kernels are kept in {}", file.display()),
+//!     Ok(None) => println!("SPARSEK_CACHE=off"),
+//!     Err(error) => eprintln!("{error}; kernels are compiled again in each run"),
+//! }
+//! ```
+
+use std::{
+    env,
+    ffi::{OsStr, OsString},
+    fs::{self, File},
+    io::{self, Read},
+    path::{Path, PathBuf},
+};
+
+use cubecl::config::{CubeClRuntimeConfig, RuntimeConfig, cache::CacheConfig};
+use etcetera::BaseStrategy;
+
+/// The environment variable that chooses the folder: a path, or `off`.
+pub const VARIABLE: &str = "SPARSEK_CACHE";
+/// The size above which [`enable`] deletes the file and begins a new one.
+pub const MAX_BYTES: u64 = 1 << 30;
+
+/// The name of CubeCL's environment, which names the file.
+const ENVIRONMENT: &str = "sparsek";
+/// The first bytes of a database file.
+const MAGIC: &[u8] = b"SQLite format 3\0";
+/// What the database keeps beside its file.
+const COMPANIONS: [&str; 2] = ["-wal", "-shm"];
+
+/// Why nothing is kept. The program works as without a cache.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CacheError {
+    /// A device was opened, or CubeCL configured, before.
+    #[error("the kernel cache must be enabled before the first device is opened")]
+    Late,
+    /// The user has no cache folder.
+    #[error("no cache folder for kernels is known; {VARIABLE}=DIR chooses one")]
+    NoFolder,
+    /// The folder or the file in it cannot be used.
+    #[error("the kernel cache {} is ignored: {source}", file.display())]
+    Unusable {
+        /// The file.
+        file: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// Keeps compiled kernels and tuning results in the folder that `SPARSEK_CACHE` names, or in
+/// `sparsek` in the user's cache folder. Returns the file, or none when `SPARSEK_CACHE` is `off`.
+///
+/// Call it once, before the first device is opened. A file above [`MAX_BYTES`] is begun anew.
+/// Settings in `cubecl.toml` and CubeCL's environment variables stay in force, except for where the
+/// cache is and whether it is used.
+///
+/// # Errors
+///
+/// [`CacheError`] says why nothing is kept. Everything else works.
+pub fn enable() -> Result<Option<PathBuf>, CacheError> {
+    let user = || {
+        etcetera::choose_base_strategy()
+            .ok()
+            .map(|user| user.cache_dir())
+    };
+    let place = folder(env::var_os(VARIABLE), user);
+    let prepared = place.and_then(|folder| match folder {
+        Some(folder) => prepare(&folder).map(Some),
+        None => Ok(None),
+    });
+    let kept = prepared.as_ref().ok().cloned().flatten();
+    match configure(kept.as_deref()) {
+        true => prepared,
+        false => Err(CacheError::Late),
+    }
+}
+
+/// Enables the cache when `SPARSEK_CACHE` is set, and keeps nothing otherwise: for tests and
+/// benchmarks, which begin the same way everywhere.
+///
+/// # Errors
+///
+/// As [`enable`].
+pub fn enable_if_set() -> Result<Option<PathBuf>, CacheError> {
+    match env::var_os(VARIABLE) {
+        Some(_) => enable(),
+        None => match configure(None) {
+            true => Ok(None),
+            false => Err(CacheError::Late),
+        },
+    }
+}
+
+/// The folder that holds the file; none to keep nothing.
+fn folder(
+    variable: Option<OsString>,
+    user: impl FnOnce() -> Option<PathBuf>,
+) -> Result<Option<PathBuf>, CacheError> {
+    match variable {
+        Some(value) if value.eq_ignore_ascii_case("off") || value == "0" => Ok(None),
+        Some(value) if !value.is_empty() => Ok(Some(PathBuf::from(value))),
+        _ => match user() {
+            Some(user) => Ok(Some(user.join("sparsek"))),
+            None => Err(CacheError::NoFolder),
+        },
+    }
+}
+
+/// Creates the folder, and deletes a file that has grown too large.
+fn prepare(folder: &Path) -> Result<PathBuf, CacheError> {
+    let file = folder.join(ENVIRONMENT).with_extension("db");
+    let checked = fs::create_dir_all(folder).and_then(|()| check(&file));
+    match checked {
+        Ok(()) => Ok(file),
+        Err(source) => Err(CacheError::Unusable { file, source }),
+    }
+}
+
+fn check(file: &Path) -> io::Result<()> {
+    let size = match file.metadata() {
+        Ok(found) if !found.is_file() => return Err(io::Error::other("not a file")),
+        Ok(found) => found.len(),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            // Whether the folder can be written to.
+            return tempfile(file.parent().unwrap_or(Path::new(".")));
+        }
+        Err(error) => return Err(error),
+    };
+    let mut head = [0; MAGIC.len()];
+    let opened = File::options().read(true).write(true).open(file);
+    let read = opened?.read(&mut head)?;
+    if read > 0 && head != MAGIC {
+        return Err(io::Error::other(
+            "not a kernel cache; delete it to have one",
+        ));
+    }
+    if size > MAX_BYTES {
+        remove(file)?;
+    }
+    Ok(())
+}
+
+/// Creates and deletes a file in a folder.
+fn tempfile(folder: &Path) -> io::Result<()> {
+    let file = folder.join(format!(".{ENVIRONMENT}-{}", std::process::id()));
+    File::create(&file)?;
+    fs::remove_file(&file)
+}
+
+fn remove(file: &Path) -> io::Result<()> {
+    for companion in COMPANIONS {
+        let mut name = OsString::from(file);
+        name.push(OsStr::new(companion));
+        match fs::remove_file(name) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+    }
+    fs::remove_file(file)
+}
+
+/// Whether CubeCL had no configuration before.
+fn configure(file: Option<&Path>) -> bool {
+    let mut config = CubeClRuntimeConfig::from_current_dir().override_from_env();
+    match file.and_then(Path::parent) {
+        Some(folder) => {
+            config.compilation.cache = true;
+            config.environment.name = ENVIRONMENT.into();
+            config.environment.path = CacheConfig::Directory(folder.to_path_buf());
+        }
+        None => {
+            config.compilation.cache = false;
+            config.autotune.disable_cache = true;
+            config.throughput.disable_cache = true;
+        }
+    }
+    CubeClRuntimeConfig::try_set(config)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_variable_chooses_the_folder() {
+        let user = || Some(PathBuf::from("/home/me/.cache"));
+        let place = |value: Option<&str>| folder(value.map(OsString::from), user).unwrap();
+        for off in ["off", "OFF", "0"] {
+            assert_eq!(place(Some(off)), None);
+        }
+        assert_eq!(place(Some("kept")), Some(PathBuf::from("kept")));
+        for unset in [None, Some("")] {
+            assert_eq!(place(unset), Some(PathBuf::from("/home/me/.cache/sparsek")));
+        }
+        let nowhere = folder(None, || None);
+        assert!(matches!(nowhere, Err(CacheError::NoFolder)));
+    }
+
+    #[test]
+    fn only_a_cache_is_taken_for_one() {
+        let folder = env::temp_dir().join(format!("sparsek-cache-{}", std::process::id()));
+        let file = prepare(&folder).unwrap();
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);
+
+        fs::write(&file, "a letter to my aunt").unwrap();
+        let error = prepare(&folder).unwrap_err().to_string();
+        assert!(error.contains("sparsek.db is ignored: not a"), "{error}");
+        assert_eq!(fs::read(&file).unwrap(), b"a letter to my aunt");
+
+        fs::write(&file, MAGIC).unwrap();
+        prepare(&folder).unwrap();
+        assert!(file.exists());
+
+        let grown = File::options().write(true).open(&file).unwrap();
+        grown.set_len(MAX_BYTES + 1).unwrap();
+        let log = folder.join("sparsek.db-wal");
+        fs::write(&log, "").unwrap();
+        prepare(&folder).unwrap();
+        assert!(!file.exists() && !log.exists());
+
+        fs::create_dir(&file).unwrap();
+        assert!(prepare(&folder).is_err());
+        fs::remove_dir_all(&folder).unwrap();
+    }
+}
