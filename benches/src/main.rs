@@ -10,10 +10,12 @@ mod case;
 mod copy;
 mod delegate;
 mod distance;
+mod latency;
 mod linear;
 mod plot;
 mod record;
 mod rtopk;
+mod startup;
 mod table;
 mod timing;
 mod topk;
@@ -39,6 +41,10 @@ enum Command {
     Aggregate(aggregate::Arguments),
     /// Linear layers of very many rows, and their gradients.
     Linear(linear::Arguments),
+    /// Single calls of row-wise top-k, by the wall clock.
+    Latency(latency::Arguments),
+    /// Whole programs, with a cold and with a warm cache of kernels.
+    Startup(startup::Arguments),
     /// The statistics of RTop-K's Tables 1, 2 and 5, beside the paper's.
     RtopkStats(rtopk::Arguments),
     /// A chart of records, after RTop-K's Fig. 4.
@@ -50,7 +56,10 @@ enum Command {
 }
 
 fn main() -> anyhow::Result<()> {
-    run(Command::parse())?;
+    let command = Command::parse();
+    #[cfg(feature = "cache")]
+    sparsek::cache::enable_if_set()?;
+    run(command)?;
     match lost() {
         Some(reason) => anyhow::bail!("standard output: {reason}"),
         None => Ok(()),
@@ -66,6 +75,8 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Distance(arguments) => distance::run(&arguments),
         Command::Aggregate(arguments) => aggregate::run(&arguments),
         Command::Linear(arguments) => linear::run(&arguments),
+        Command::Latency(arguments) => latency::run(&arguments),
+        Command::Startup(arguments) => startup::run(&arguments),
         Command::RtopkStats(arguments) => rtopk::run(&arguments),
         Command::Plot(arguments) => plot::run(&arguments),
         Command::PlotVectors(arguments) => plot::run_vectors(&arguments),

@@ -11,7 +11,7 @@ use sparsek_tests::{backend::Backend, data::Distribution, element::Element, with
 
 use arguments::method;
 pub use arguments::{Arguments, distribution};
-use check::{Output, check};
+pub use check::{Output, check};
 pub use kernels::checked_members;
 pub use problem::{Form, Problem, seeded_rows};
 

@@ -1,0 +1,241 @@
+//! How long whole programs take, with an empty cache of kernels and with one that is filled.
+//!
+//! Each sample is a process of its own. Caches of kernels, sparsek's and the driver's, are in a
+//! folder that the runs of a case share; a cold run begins with an empty one.
+
+use std::{
+    env,
+    ffi::OsString,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    time::Instant,
+};
+
+use anyhow::{Context, ensure};
+use clap::ValueEnum;
+use serde::{Deserialize, Serialize};
+use sparsek_tests::backend::Kind;
+
+use crate::{
+    latency::LatencyRecord,
+    record::{self, EpochRecord},
+};
+
+/// Times whole programs, which lie beside this one.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Where to run.
+    #[arg(long)]
+    backend: Kind,
+    /// What to run; may be repeated.
+    #[arg(long = "case", value_enum, value_delimiter = ',', default_values_t = [Case::Topk])]
+    cases: Vec<Case>,
+    /// The GraphSAINT folder of amazon-computers, for `maxk`.
+    #[arg(long, value_name = "DIR")]
+    graph: Option<PathBuf>,
+    /// The matrix of movielens-1m, for `knn`.
+    #[arg(long, value_name = "FILE")]
+    matrix: Option<PathBuf>,
+    /// Runs with a cold and with a warm cache each, of which the median counts.
+    #[arg(long, default_value_t = 3)]
+    runs: usize,
+    /// The device's name, for the record.
+    #[arg(long, default_value = "unnamed")]
+    device: String,
+    /// Appends one JSON line for each case and state of the cache.
+    #[arg(long)]
+    json: Option<PathBuf>,
+}
+
+/// What is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Case {
+    /// The first call of `topk` in a process, of rows of 256 and k = 32.
+    Topk,
+    /// `maxk train` on amazon-computers, 200 epochs of SAGE with MaxK, k = 32.
+    Maxk,
+    /// `knn` on movielens-1m by Manhattan distances.
+    Knn,
+    /// The first epoch on a graph of Reddit's size, with the upload of the graph.
+    Epoch,
+}
+
+impl Case {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Topk => "topk first call",
+            Self::Maxk => "maxk amazon-computers",
+            Self::Knn => "knn movielens-1m manhattan",
+            Self::Epoch => "epoch reddit-size",
+        }
+    }
+}
+
+/// One line of a record of `startup`.
+#[derive(Serialize, Deserialize)]
+pub struct StartupRecord {
+    pub bench: String,
+    pub case: String,
+    pub backend: String,
+    pub device: String,
+    /// `cold` or `warm`.
+    pub cache: String,
+    /// The median of all runs.
+    pub ms: f64,
+    pub samples_ms: Vec<f64>,
+}
+
+/// Runs every case.
+pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let folder = env::temp_dir().join(format!("sparsek-startup-{}", std::process::id()));
+    for &case in &arguments.cases {
+        let done = both(arguments, case, &folder).with_context(|| case.name());
+        fs::remove_dir_all(&folder)?;
+        done?;
+    }
+    Ok(())
+}
+
+/// Cold runs, then warm ones on what the last of them left.
+fn both(arguments: &Arguments, case: Case, folder: &Path) -> anyhow::Result<()> {
+    for cache in ["cold", "warm"] {
+        let mut samples = Vec::new();
+        for _ in 0..arguments.runs.max(1) {
+            if cache == "cold" && folder.exists() {
+                fs::remove_dir_all(folder)?;
+            }
+            fs::create_dir_all(folder)?;
+            samples.push(one(arguments, case, folder)?);
+        }
+        let mut sorted = samples.clone();
+        sorted.sort_by(f64::total_cmp);
+        let record = StartupRecord {
+            bench: "startup".into(),
+            case: case.name().into(),
+            backend: arguments.backend.to_string(),
+            device: arguments.device.clone(),
+            cache: cache.into(),
+            ms: sorted[sorted.len() / 2],
+            samples_ms: samples,
+        };
+        say!(
+            "{} on {}, {cache}: {:.0} ms {:.0?}",
+            record.case,
+            record.backend,
+            record.ms,
+            record.samples_ms
+        );
+        if let Some(path) = &arguments.json {
+            record::append(path, &record)?;
+        }
+    }
+    Ok(())
+}
+
+/// Milliseconds of a run, whose result is checked.
+fn one(arguments: &Arguments, case: Case, folder: &Path) -> anyhow::Result<f64> {
+    let backend = arguments.backend.to_string();
+    let read = |file: &Path| fs::read_to_string(file).with_context(|| file.display().to_string());
+    match case {
+        Case::Topk => {
+            let file = folder.join("latency.jsonl");
+            let _ = fs::remove_file(&file);
+            let words = ["latency", "--first", "--case", "2**16x256x32", "--json"];
+            timed(
+                own(folder)?
+                    .args(words)
+                    .arg(&file)
+                    .args(["--backend", &backend]),
+            )?;
+            let record: LatencyRecord = serde_json::from_str(read(&file)?.trim())?;
+            Ok(record.first_ms)
+        }
+        Case::Epoch => {
+            let file = folder.join("epoch.jsonl");
+            let _ = fs::remove_file(&file);
+            let words = "aggregate --graph reddit-size --method epoch --k 32 --json";
+            let mut command = own(folder)?;
+            command.args(words.split(' ')).arg(&file);
+            timed(command.args(["--backend", &backend]))?;
+            let record: EpochRecord = serde_json::from_str(read(&file)?.trim())?;
+            Ok(record.first_ms + record.upload_ms)
+        }
+        Case::Maxk => {
+            let data = arguments.graph.as_ref().context("--graph is needed")?;
+            let log = folder.join("run.jsonl");
+            let _ = fs::remove_file(&log);
+            let words = "--format graphsaint --epochs 200 --k 32 --hidden 256 --layers 3";
+            let mut command = beside("maxk", folder)?;
+            command.args(["train", "--data"]).arg(data);
+            command.args(words.split(' ')).arg("--log").arg(&log);
+            let ms = timed(command.args(["--backend", &backend]))?;
+            let text = read(&log)?;
+            let last = text.lines().last().context("an empty log")?;
+            let summary: serde_json::Value = serde_json::from_str(last)?;
+            let test = summary["test"].as_f64();
+            let test = test.with_context(|| format!("no accuracy in {last}"))?;
+            ensure!(test > 0.85, "the accuracy is {test}");
+            Ok(ms)
+        }
+        Case::Knn => {
+            let matrix = arguments.matrix.as_ref().context("--matrix is needed")?;
+            let search = |output: &Path, backend: &str| {
+                let mut command = beside("knn", folder)?;
+                command
+                    .arg("--data")
+                    .arg(matrix)
+                    .arg("--output")
+                    .arg(output);
+                let words = ["--metric", "manhattan", "--k", "16", "--backend", backend];
+                timed(command.args(words))
+            };
+            let output = folder.join("knn.npz");
+            let ms = search(&output, &backend)?;
+            // Ratings are whole numbers, so all backends find the same bits.
+            let expected = env::temp_dir().join(format!("sparsek-knn-{}.npz", std::process::id()));
+            if !expected.exists() {
+                search(&expected, "flex")?;
+            }
+            ensure!(
+                fs::read(&output)? == fs::read(&expected)?,
+                "the neighbors differ from those of Flex"
+            );
+            Ok(ms)
+        }
+    }
+}
+
+/// This program.
+fn own(folder: &Path) -> anyhow::Result<Command> {
+    Ok(with_caches(env::current_exe()?, folder))
+}
+
+/// A program in the same folder.
+fn beside(name: &str, folder: &Path) -> anyhow::Result<Command> {
+    let program = env::current_exe()?.with_file_name(format!("{name}{}", env::consts::EXE_SUFFIX));
+    ensure!(program.exists(), "{} is not there", program.display());
+    Ok(with_caches(program, folder))
+}
+
+fn with_caches(program: PathBuf, folder: &Path) -> Command {
+    let place = |name: &str| OsString::from(folder.join(name));
+    let mut command = Command::new(program);
+    command
+        .current_dir(folder)
+        .env("SPARSEK_CACHE", place("kernels"))
+        .env("CUDA_CACHE_PATH", place("cuda"))
+        .env("__GL_SHADER_DISK_CACHE_PATH", place("gl"))
+        .env("MESA_SHADER_CACHE_DIR", place("mesa"));
+    command
+}
+
+/// Milliseconds of a process, which has to succeed.
+fn timed(command: &mut Command) -> anyhow::Result<f64> {
+    let start = Instant::now();
+    let output = command.output()?;
+    let ms = start.elapsed().as_secs_f64() * 1e3;
+    let message = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{}", message.trim());
+    Ok(ms)
+}
