@@ -152,7 +152,7 @@ fn one(backend: &Backend, case: &RowCase, first_only: bool) -> anyhow::Result<La
     Ok(record)
 }
 
-/// Microseconds of each of so many calls that follow one another.
+/// Microseconds per call of `count` queued calls.
 fn calls(device: &Device, count: usize, run: impl Fn()) -> anyhow::Result<f64> {
     let start = Instant::now();
     (0..count).for_each(|_| run());
@@ -170,7 +170,8 @@ fn median(count: usize, sample: impl Fn() -> anyhow::Result<f64>) -> anyhow::Res
 fn line(record: &LatencyRecord) -> String {
     let time = |us: Option<f64>| us.map_or("-".into(), |us| format!("{us:.1} µs"));
     format!(
-        "{}: waited for {} (PyTorch {}), in a queue {} (PyTorch {}), first call {:.0} ms, {} rows checked",
+        "{}: waited for {} (PyTorch {}), in a queue {} (PyTorch {}), first call {:.0} ms, \
+         {} rows checked",
         record.case,
         time(record.single_us),
         time(record.torch_single_us),

@@ -37,7 +37,7 @@ pub struct Arguments {
     /// The matrix of movielens-1m, for `knn`.
     #[arg(long, value_name = "FILE")]
     matrix: Option<PathBuf>,
-    /// Runs with a cold and with a warm cache each, of which the median counts.
+    /// Runs with a cold cache, and as many with a warm one. The record holds their medians.
     #[arg(long, default_value_t = 3)]
     runs: usize,
     /// The device's name, for the record.

@@ -41,7 +41,7 @@ const ENVIRONMENT: &str = "sparsek";
 /// The first bytes of a database file.
 const MAGIC: &[u8] = b"SQLite format 3\0";
 /// What the database keeps beside its file.
-const COMPANIONS: [&str; 2] = ["-wal", "-shm"];
+const COMPANIONS: [&str; 3] = ["-wal", "-shm", "-tshm"];
 
 /// Why nothing is kept. The program works as without a cache.
 #[derive(Debug, thiserror::Error)]
@@ -199,14 +199,14 @@ mod tests {
 
     #[test]
     fn the_variable_chooses_the_folder() {
-        let user = || Some(PathBuf::from("/home/me/.cache"));
+        let user = || Some(PathBuf::from("user"));
         let place = |value: Option<&str>| folder(value.map(OsString::from), user).unwrap();
         for off in ["off", "OFF", "0"] {
             assert_eq!(place(Some(off)), None);
         }
         assert_eq!(place(Some("kept")), Some(PathBuf::from("kept")));
         for unset in [None, Some("")] {
-            assert_eq!(place(unset), Some(PathBuf::from("/home/me/.cache/sparsek")));
+            assert_eq!(place(unset), Some(PathBuf::from("user/sparsek")));
         }
         let nowhere = folder(None, || None);
         assert!(matches!(nowhere, Err(CacheError::NoFolder)));

@@ -58,9 +58,8 @@ pub enum Rescale {
     Differences(u32),
     /// As `Differences(1)`, where only the upper end matters: a sum of differences.
     Sum,
-    /// A pair is evaluated again by [`Semiring::direct`] of its elements, which takes more care than
-    /// [`Semiring::product`], and only of columns that both rows have. It is where the total is out
-    /// of range or is no number.
+    /// Evaluates a pair again where the total is out of range or NaN. The new total sums
+    /// [`Semiring::direct`], a slower and safer form of [`Semiring::product`].
     Careful,
 }
 

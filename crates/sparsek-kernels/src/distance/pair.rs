@@ -189,7 +189,7 @@ impl<'a, S: Float> Two<'a, S> {
         distance
     }
 
-    /// The distance of rows `i` and `j`, whose total is added up again by [`Semiring::direct`].
+    /// Computes the distance of rows `i` and `j` again, with the sum of [`Semiring::direct`] as total.
     fn careful<M: Semiring>(&self, i: usize, j: usize, sums: Sums<S>) -> S {
         let far = self.far::<M>(i, j, 0i32, S::new(1.0), false);
         let again = Sums::<S> {

@@ -62,7 +62,7 @@ pub(super) fn finalise<M: HostSemiring, S: Real>(
     }
 }
 
-/// The distance of two rows, whose total is added up again by [`HostSemiring::direct`].
+/// Computes the distance of two rows again, with the sum of [`HostSemiring::direct`] as total.
 fn careful<M: HostSemiring, S: Real>(x: Row<S>, (y, j): (&Ready<S>, usize), sums: Sums<S>) -> S {
     let zero = S::new(0.0);
     let mut before = zero;
