@@ -6,7 +6,7 @@
 use std::{
     env,
     ffi::OsString,
-    fs,
+    fs, io,
     path::{Path, PathBuf},
     process::Command,
     time::Instant,
@@ -94,7 +94,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         fs::remove_dir_all(&folder)?;
         done?;
     }
-    Ok(())
+    match fs::remove_file(expected()) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error.into()),
+        _ => Ok(()),
+    }
 }
 
 /// Cold runs, then warm ones on what the last of them left.
@@ -162,7 +165,7 @@ fn one(arguments: &Arguments, case: Case, folder: &Path) -> anyhow::Result<f64> 
             Ok(record.first_ms + record.upload_ms)
         }
         Case::Maxk => {
-            let data = arguments.graph.as_ref().context("--graph is needed")?;
+            let data = input(arguments.graph.as_deref(), "--graph")?;
             let log = folder.join("run.jsonl");
             let _ = fs::remove_file(&log);
             let words = "--format graphsaint --epochs 200 --k 32 --hidden 256 --layers 3";
@@ -179,12 +182,12 @@ fn one(arguments: &Arguments, case: Case, folder: &Path) -> anyhow::Result<f64> 
             Ok(ms)
         }
         Case::Knn => {
-            let matrix = arguments.matrix.as_ref().context("--matrix is needed")?;
+            let matrix = input(arguments.matrix.as_deref(), "--matrix")?;
             let search = |output: &Path, backend: &str| {
                 let mut command = beside("knn", folder)?;
                 command
                     .arg("--data")
-                    .arg(matrix)
+                    .arg(&matrix)
                     .arg("--output")
                     .arg(output);
                 let words = ["--metric", "manhattan", "--k", "16", "--backend", backend];
@@ -193,7 +196,7 @@ fn one(arguments: &Arguments, case: Case, folder: &Path) -> anyhow::Result<f64> 
             let output = folder.join("knn.npz");
             let ms = search(&output, &backend)?;
             // Ratings are whole numbers, so all backends find the same bits.
-            let expected = env::temp_dir().join(format!("sparsek-knn-{}.npz", std::process::id()));
+            let expected = expected();
             if !expected.exists() {
                 search(&expected, "flex")?;
             }
@@ -204,6 +207,17 @@ fn one(arguments: &Arguments, case: Case, folder: &Path) -> anyhow::Result<f64> 
             Ok(ms)
         }
     }
+}
+
+/// Where the neighbors that Flex finds are, for all runs.
+fn expected() -> PathBuf {
+    env::temp_dir().join(format!("sparsek-knn-{}.npz", std::process::id()))
+}
+
+/// The absolute path of an input, since programs run in a folder of their own.
+fn input(path: Option<&Path>, option: &str) -> anyhow::Result<PathBuf> {
+    let path = path.with_context(|| format!("{option} is needed"))?;
+    fs::canonicalize(path).with_context(|| path.display().to_string())
 }
 
 /// This program.
