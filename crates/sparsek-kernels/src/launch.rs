@@ -1,12 +1,12 @@
 //! What every launch shares: grids, address widths, checked buffers.
 
 use cubecl::{
-    ir::{AddressType, ElemType, FloatKind},
+    ir::{AddressType, ElemType},
     prelude::*,
     server::{Handle, MemoryLayoutDescriptor},
 };
 
-use crate::error::KernelError;
+use crate::{device::units_per_cube, error::KernelError};
 
 /// The most cubes put in one grid dimension before the grid is folded, whatever the device allows:
 /// the limit of WebGPU and of most Vulkan drivers.
@@ -82,64 +82,10 @@ fn address(client: &Client, elements: usize) -> Result<AddressType, KernelError>
     }
 }
 
-/// The greatest power of two of units that a cube may have, at most `wanted`.
-pub(crate) fn units_per_cube(client: &Client, wanted: u32) -> u32 {
-    let most = client.properties().hardware.max_units_per_cube.max(1);
-    let most = most.min(wanted);
-    1 << most.ilog2()
-}
-
-/// Processors of the device, which work side by side; 64 where it does not tell.
-pub(crate) fn processors(client: &Client) -> usize {
-    let hardware = &client.properties().hardware;
-    hardware.num_streaming_multiprocessors.unwrap_or(64) as usize
-}
-
 /// Whether a buffer begins at a multiple of so many bytes, so that loads as wide can be taken from it.
 pub(crate) fn aligned(handle: &Handle, bytes: usize) -> bool {
     let offset = handle.offset_start.unwrap_or(0) as usize;
     offset.is_multiple_of(bytes)
-}
-
-/// Fails when the device lacks the dtype.
-pub(crate) fn require_dtype(client: &Client, dtype: ElemType) -> Result<(), KernelError> {
-    if client.properties().supports_type(dtype) {
-        Ok(())
-    } else {
-        Err(KernelError::DtypeOnDevice {
-            dtype,
-            runtime: client.name(),
-        })
-    }
-}
-
-/// Fails when kernels cannot round to the dtype.
-pub(crate) fn require_rounding(client: &Client, dtype: ElemType) -> Result<(), KernelError> {
-    let runtime = client.name();
-    match dtype {
-        ElemType::Float(FloatKind::BF16) if runtime == "cpu" && !host_rounds() => {
-            Err(KernelError::Rounding { dtype, runtime })
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Whether code compiled on the host can round f32 to bf16: in one instruction, or by a function of the C runtime.
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-pub fn host_rounds() -> bool {
-    use std::ffi::{c_char, c_void};
-    unsafe extern "C" {
-        fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
-    }
-    // SAFETY: no library means all that are loaded; the name ends with a zero; nothing is called.
-    let symbol = || unsafe { dlsym(std::ptr::null_mut(), c"__truncsfbf2".as_ptr()) };
-    std::arch::is_x86_feature_detected!("avx512bf16") || !symbol().is_null()
-}
-
-/// Whether code compiled on the host can round f32 to bf16.
-#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
-pub fn host_rounds() -> bool {
-    true
 }
 
 /// The error of a device that reports a failure when it is waited for.
@@ -205,4 +151,46 @@ pub(crate) fn argument(
     }
     // SAFETY: the handle holds at least `needed` elements.
     Ok(unsafe { BufferArg::from_raw_parts(handle.clone(), needed) })
+}
+
+/// Fills a buffer of `elements` with zeros.
+pub(crate) fn fill_zero(
+    client: &Client,
+    output: &Handle,
+    dtype: ElemType,
+    elements: usize,
+) -> Result<(), KernelError> {
+    if elements == 0 {
+        return Ok(());
+    }
+    let width = client
+        .io_optimized_vector_sizes(dtype.size())
+        .filter(|width| elements.is_multiple_of(*width))
+        .max()
+        .unwrap_or(1);
+    let grid = Grid::elementwise(client, elements / width, elements)?;
+    // SAFETY: `argument` checks the length and the kernel checks each position against it.
+    unsafe {
+        fill_zero_kernel::launch_unchecked(
+            client,
+            grid.count,
+            grid.dim,
+            grid.address,
+            width,
+            argument(output, "output", dtype, elements)?,
+            dtype,
+        );
+    }
+    Ok(())
+}
+
+/// Fills a buffer with zeros.
+#[cube(launch_unchecked, address_type = "dynamic")]
+fn fill_zero_kernel<E: Numeric, N: Size>(
+    output: &mut [Vector<E, N>],
+    #[define(E)] _dtype: ElemType,
+) {
+    if ABSOLUTE_POS < output.len() {
+        output[ABSOLUTE_POS] = Vector::<E, N>::zeroed();
+    }
 }

@@ -12,14 +12,17 @@
 
 pub mod aggregate;
 pub mod dense;
+mod device;
 pub mod distance;
 mod error;
 mod launch;
 pub mod maximum;
+mod primitives;
 pub mod topk;
 
 #[doc(hidden)]
 pub use cubecl;
-pub use error::KernelError;
+pub use device::column_dtype;
 #[doc(hidden)]
-pub use launch::host_rounds;
+pub use device::host_rounds;
+pub use error::KernelError;

@@ -1,13 +1,14 @@
 //! The greatest of the rows of a dense matrix that a CSR pattern names, element by element: aggregation by the maximum, and its
 //! gradient. One unit for each element of the result, in the order of the entries: deterministic, no atomics.
 
+use crate::device::rounded_accumulator;
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
-use crate::{
-    aggregate::{Csr, rounded},
-    error::KernelError,
-    launch::{Grid, allocate, argument},
-};
+use crate::aggregate::Csr;
+use crate::error::KernelError;
+use crate::launch::Grid;
+use crate::launch::allocate;
+use crate::launch::argument;
 
 /// `y[i] = max x[j]` over the entries `(i, j)` of row `i`, element by element, and which entry each comes from.
 ///
@@ -25,7 +26,7 @@ pub fn maximum(
     dtype: ElemType,
     width: usize,
 ) -> Result<(Handle, Handle), KernelError> {
-    rounded(client, dtype)?;
+    rounded_accumulator(client, dtype)?;
     let int = i32::elem_type_native();
     let elements = csr.rows * width;
     let values = allocate(client, "values", elements, dtype)?;
@@ -71,7 +72,7 @@ pub fn maximum_gradient(
     dtype: ElemType,
     width: usize,
 ) -> Result<Handle, KernelError> {
-    let sum = rounded(client, dtype)?;
+    let sum = rounded_accumulator(client, dtype)?;
     let int = i32::elem_type_native();
     let elements = transposed.rows * width;
     let output = allocate(client, "output", elements, dtype)?;

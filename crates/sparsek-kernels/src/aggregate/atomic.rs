@@ -1,6 +1,7 @@
 //! The gradient of products with compressed rows by atomics: a plane has the gradient of a row of the result in shared memory
 //! and adds to those of all its entries. The order of the terms depends on the run.
 
+use crate::launch::fill_zero;
 use cubecl::{
     ir::{ElemType, FloatKind, Type, features::AtomicUsage},
     prelude::*,
@@ -14,11 +15,10 @@ use super::{
     partition::Item,
     shape::{self, Shape, load_row},
 };
-use crate::{
-    error::KernelError,
-    launch::{Grid, allocate, argument},
-    topk::launch::zero,
-};
+use crate::error::KernelError;
+use crate::launch::Grid;
+use crate::launch::allocate;
+use crate::launch::argument;
 
 /// Bytes of the gradient that are added to before the next, and fewest members of such a slice: additions are made in the cache. For
 /// k = 64 of 256 on a graph of Reddit's size 64 members at a time, 60 MB, took 12.9 ms, 32 9.3 and 16 11.6; k = 32 took 4.2, and
@@ -69,7 +69,7 @@ pub(super) fn launch(
     let Operand { csr, partition, .. } = operand;
     let elements = csr.cols * picked.k;
     let output = allocate(client, "gradient", elements, dtype)?;
-    zero(client, &output, dtype, elements)?;
+    fill_zero(client, &output, dtype, elements)?;
     if elements == 0 || csr.nnz == 0 {
         return Ok(output);
     }

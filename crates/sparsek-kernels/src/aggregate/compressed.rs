@@ -1,17 +1,12 @@
 //! Compressed rows: the members of a top-k and their columns, and what carries gradients between them and dense rows.
 
-use cubecl::{
-    ir::{ElemType, UIntKind},
-    prelude::*,
-    server::Handle,
-};
+use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
 use super::gather::Picked;
-use crate::{
-    error::KernelError,
-    launch::{Grid, allocate, argument, require_dtype},
-    topk::{self, Rows, Selected, TopkOptions},
-};
+use crate::error::KernelError;
+use crate::launch::Grid;
+use crate::launch::allocate;
+use crate::launch::argument;
 
 /// A matrix with k elements in each row, of which the columns ascend: CBSR of MaxK-GNN (Peng et al., 2024).
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +17,7 @@ pub struct Compressed<'a> {
     pub columns: &'a Handle,
     /// Dtype of the values: f32, f64, f16 or bf16.
     pub dtype: ElemType,
-    /// Dtype of the columns: see [`column_dtype`].
+    /// Dtype of the columns: see [`column_dtype`](crate::column_dtype).
     pub index: ElemType,
     /// Elements of a row.
     pub k: usize,
@@ -38,35 +33,6 @@ impl<'a> Compressed<'a> {
             k: self.k,
         }
     }
-}
-
-/// The narrowest dtype for columns of rows of `width` elements that the device can store: u8, u16 or u32.
-pub fn column_dtype(client: &Client, width: usize) -> ElemType {
-    let fitting = [(UIntKind::U8, 1 << 8), (UIntKind::U16, 1 << 16)];
-    let narrow = fitting.into_iter().find(|&(kind, limit)| {
-        width <= limit && require_dtype(client, ElemType::UInt(kind)).is_ok()
-    });
-    ElemType::UInt(narrow.map_or(UIntKind::U32, |(kind, _)| kind))
-}
-
-/// The members of each row as compressed rows, in one launch and without a dense intermediate: [`topk::topk`] in index order
-/// with columns of [`column_dtype`].
-///
-/// # Errors
-///
-/// As [`topk::topk`].
-pub fn compress(
-    client: &Client,
-    input: &Rows,
-    options: &TopkOptions,
-) -> Result<(Selected, ElemType), KernelError> {
-    let index = column_dtype(client, input.cols);
-    let options = TopkOptions {
-        sorted: false,
-        ..*options
-    };
-    let selected = topk::topk(client, input, &options, index, None)?;
-    Ok((selected, index))
 }
 
 /// `out[r, i] = source[r, columns[r, i]]`: the elements of dense `[rows, width]` at the places of compressed rows.

@@ -2,6 +2,7 @@
 
 mod unit;
 
+use crate::device::rounded_accumulator;
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
 use super::{
@@ -95,7 +96,7 @@ pub(super) fn launch(
     x: &Compressed,
     routine: Option<Routine>,
 ) -> Result<Handle, KernelError> {
-    let sum = super::rounded(client, x.dtype)?;
+    let sum = rounded_accumulator(client, x.dtype)?;
     // All units of a plane are one team where there is room for no more sums.
     let bytes = |plane: u32| room(plane as usize, plane as usize, x.width) * sum.size();
     let planes = match routine {
@@ -110,7 +111,7 @@ pub(super) fn launch(
         return Ok(output);
     }
     if x.k == 0 {
-        crate::topk::launch::zero(client, &output, x.dtype, elements)?;
+        crate::launch::fill_zero(client, &output, x.dtype, elements)?;
         return Ok(output);
     }
     let largest = elements.max(csr.cols * x.k).max(csr.nnz);

@@ -11,6 +11,7 @@
     reason = "kernels copy what changes later by an operation"
 )]
 
+use crate::launch::fill_zero;
 use cubecl::{
     ir::{ElemType, UIntKind},
     prelude::*,
@@ -18,11 +19,10 @@ use cubecl::{
 };
 
 use super::gather::Picked;
-use crate::{
-    error::KernelError,
-    launch::{Grid, allocate, argument},
-    topk::launch::zero,
-};
+use crate::error::KernelError;
+use crate::launch::Grid;
+use crate::launch::allocate;
+use crate::launch::argument;
 
 const U32: ElemType = ElemType::UInt(UIntKind::U32);
 
@@ -83,7 +83,7 @@ impl Members {
             chunks,
         };
         let totals = allocate(client, "totals", width, U32)?;
-        zero(client, &totals, U32, width)?;
+        fill_zero(client, &totals, U32, width)?;
         let grid = || {
             let dim = CubeDim::new_1d(chunk.units);
             Grid::new(client, chunks, dim, total.max(RUN * width * chunks))

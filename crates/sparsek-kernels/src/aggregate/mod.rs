@@ -19,23 +19,18 @@ mod stretches;
 mod sums;
 mod terms;
 
-use cubecl::{
-    ir::{ElemType, FloatKind},
-    prelude::*,
-    server::Handle,
-};
+use crate::device::rounded_accumulator;
+use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
-pub use compressed::{Compressed, column_dtype, compress, pick};
+pub use compressed::{Compressed, pick};
 pub use forward::{ROUTINES, Routine};
 pub use partition::Partition;
-pub(crate) use sddmm::row_of;
+
 pub use sddmm::{sddmm, sddmm_compressed};
 pub use stretches::Stretches;
 
-use crate::{
-    error::KernelError,
-    launch::{argument, require_dtype, require_rounding},
-};
+use crate::error::KernelError;
+use crate::launch::argument;
 use entries::Factors;
 use gather::Gather;
 use resident::Resident;
@@ -201,7 +196,7 @@ pub fn spmm(
         operand,
         x,
         dtype,
-        sum: rounded(client, dtype)?,
+        sum: rounded_accumulator(client, dtype)?,
         width,
         picked: None,
     };
@@ -303,7 +298,7 @@ pub fn gradient_gathered(
         operand: turned,
         x: upstream,
         dtype: x.dtype,
-        sum: rounded(client, x.dtype)?,
+        sum: rounded_accumulator(client, x.dtype)?,
         width: x.width,
         picked: Some(x.picked()),
     };
@@ -356,29 +351,4 @@ pub fn gradient_atomic(
 /// Whether [`gradient_atomic`] runs on the device for such rows.
 pub fn has_atomics(client: &Client, x: &Compressed) -> bool {
     atomic::check(client, x.dtype, x.width).is_ok()
-}
-
-/// The dtype that sums are kept in.
-pub(crate) fn accumulator(client: &Client, dtype: ElemType) -> Result<ElemType, KernelError> {
-    let sum = match dtype {
-        ElemType::Float(FloatKind::F64) => f64::elem_type_native(),
-        ElemType::Float(FloatKind::F32 | FloatKind::F16 | FloatKind::BF16) => {
-            f32::elem_type_native()
-        }
-        dtype => {
-            return Err(KernelError::Dtype {
-                dtype,
-                supported: "f32, f16, bf16, f64",
-            });
-        }
-    };
-    require_dtype(client, dtype)?;
-    Ok(sum)
-}
-
-/// The dtype that sums are kept in which are rounded to `dtype` at the end.
-pub(crate) fn rounded(client: &Client, dtype: ElemType) -> Result<ElemType, KernelError> {
-    let sum = accumulator(client, dtype)?;
-    require_rounding(client, dtype)?;
-    Ok(sum)
 }

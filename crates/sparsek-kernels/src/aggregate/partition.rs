@@ -8,14 +8,15 @@
     reason = "kernels know no `div_ceil` on runtime integers"
 )]
 
+use crate::device::is_llvmpipe;
+use crate::launch::fill_zero;
 use cubecl::{prelude::*, server::Handle};
 
 use super::Csr;
-use crate::{
-    error::KernelError,
-    launch::{Grid, allocate, argument},
-    topk::{launch::zero, select::is_llvmpipe},
-};
+use crate::error::KernelError;
+use crate::launch::Grid;
+use crate::launch::allocate;
+use crate::launch::argument;
 
 /// Most entries of an item.
 const PART: usize = 1024;
@@ -73,7 +74,7 @@ impl Partition {
         let argument_of = || argument(&partition.handle, "partition", int, len);
         let counters = COUNTERS + 2 * BUCKETS as usize;
         let counts = allocate(client, "counts", counters, int)?;
-        zero(client, &counts, int, counters)?;
+        fill_zero(client, &counts, int, counters)?;
         let grid = Grid::elementwise(client, len, len)?;
         // SAFETY: `argument` checks the lengths; there is room for all items of rows whose offsets are as `Csr` demands.
         unsafe {

@@ -11,22 +11,27 @@
 
 mod spans;
 
+use crate::device::rounded_accumulator;
+use crate::device::units_per_cube;
 use cubecl::{
     ir::{ElemType, FloatKind},
     prelude::*,
     server::Handle,
 };
 
-use super::{
-    Compressed, Operand,
-    members::{Chunk, Members, RUN},
-    rounded, shape,
-    stretches::{ROUTINE, Stretches, refuse},
-};
-use crate::{
-    error::KernelError,
-    launch::{Grid, allocate, argument, units_per_cube},
-};
+use super::Compressed;
+use super::Operand;
+use super::members::Chunk;
+use super::members::Members;
+use super::members::RUN;
+use super::shape;
+use super::stretches::ROUTINE;
+use super::stretches::Stretches;
+use super::stretches::refuse;
+use crate::error::KernelError;
+use crate::launch::Grid;
+use crate::launch::allocate;
+use crate::launch::argument;
 
 /// Units of a cube, and most columns.
 const UNITS: u32 = 1024;
@@ -70,7 +75,7 @@ impl Resident<'_> {
         if x.dtype == ElemType::Float(FloatKind::F64) {
             return refuse("it adds up f32, f16 and bf16".into());
         }
-        rounded(client, x.dtype)?;
+        rounded_accumulator(client, x.dtype)?;
         if turned.weights.is_some() {
             return refuse("entries have weights".into());
         }
@@ -116,7 +121,7 @@ impl Resident<'_> {
         let total = csr.rows * k;
         let output = allocate(client, "gradient", total, dtype)?;
         if total == 0 || csr.cols == 0 {
-            crate::topk::launch::zero(client, &output, dtype, total)?;
+            crate::launch::fill_zero(client, &output, dtype, total)?;
             return Ok(output);
         }
         let number = stretches.number();

@@ -1,12 +1,14 @@
 //! Gradients of products with respect to the weights.
 
+use crate::device::rounded_accumulator;
+use crate::primitives::csr::row_of;
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
-use super::{
-    Compressed, Operand,
-    entries::{Entries, Factors, row_factor},
-    rounded,
-};
+use super::Compressed;
+use super::Operand;
+use super::entries::Entries;
+use super::entries::Factors;
+use super::entries::row_factor;
 use crate::{
     error::KernelError,
     launch::{Grid, allocate, argument},
@@ -79,7 +81,7 @@ fn launch(
     right: &Right,
 ) -> Result<Handle, KernelError> {
     let dtype = right.dtype;
-    let sum = rounded(client, dtype)?;
+    let sum = rounded_accumulator(client, dtype)?;
     let csr = operand.csr;
     let output = allocate(client, "output", csr.nnz, dtype)?;
     if csr.nnz == 0 {
@@ -123,22 +125,6 @@ fn launch(
         );
     }
     Ok(output)
-}
-
-/// The row of an entry, by bisection: the last that starts at or before it.
-#[cube]
-pub(crate) fn row_of(indptr: &[i32], rows: u32, entry: i32) -> u32 {
-    let mut low = 0u32;
-    let mut high = rows;
-    while high - low > 1 {
-        let middle = low + (high - low) / 2;
-        if indptr[middle as usize] <= entry {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    low
 }
 
 /// One unit for each entry; its row is found by bisection of the offsets.

@@ -1,13 +1,13 @@
 //! How planes share the entries of compressed rows.
 
+use crate::device::LLVMPIPE_REFUSAL;
+use crate::device::is_llvmpipe;
+use crate::device::plane_size;
+use crate::device::units_per_cube;
 use cubecl::{features::Plane, prelude::*};
 
 use super::{Operand, entries::Factors};
-use crate::{
-    error::KernelError,
-    launch::units_per_cube,
-    topk::select::{NO_LAYOUTS, is_llvmpipe, plane_size},
-};
+use crate::error::KernelError;
 
 /// Units of a cube: 64 and 256 take the same time within 2% (NVIDIA H200).
 const UNITS: u32 = 128;
@@ -23,7 +23,7 @@ pub(super) fn check(
     let able = features.contains(Plane::Ops) && features.contains(Plane::Sync);
     let room = client.properties().hardware.max_shared_memory_size / 2;
     match plane_size(client) {
-        _ if is_llvmpipe(client) => refuse(NO_LAYOUTS.into()),
+        _ if is_llvmpipe(client) => refuse(LLVMPIPE_REFUSAL.into()),
         Some(plane) if bytes(plane) > room => refuse(format!(
             "{} bytes of shared memory for a row; a cube may use {room}",
             bytes(plane)

@@ -9,6 +9,9 @@
     reason = "kernels know no `div_ceil` on runtime integers"
 )]
 
+use crate::device::require_dtype;
+use crate::device::units_per_cube;
+use crate::launch::fill_zero;
 use cubecl::{
     ir::{ElemType, UIntKind},
     prelude::*,
@@ -16,11 +19,10 @@ use cubecl::{
 };
 
 use super::{Csr, shape};
-use crate::{
-    error::KernelError,
-    launch::{Grid, allocate, argument, require_dtype, units_per_cube},
-    topk::launch::zero,
-};
+use crate::error::KernelError;
+use crate::launch::Grid;
+use crate::launch::allocate;
+use crate::launch::argument;
 
 /// The routine that they are for.
 pub(super) const ROUTINE: &str = "resident";
@@ -126,11 +128,11 @@ impl Stretches {
         let made = Self::from_handle(allocate(client, "stretches", len, U32)?, size, most_columns);
         let rows = csr.rows * made.number();
         if rows == 0 || csr.nnz == 0 {
-            zero(client, &made.handle, U32, len)?;
+            fill_zero(client, &made.handle, U32, len)?;
             return Ok(made);
         }
         let next = allocate(client, "next load", 1, U32)?;
-        zero(client, &next, U32, 1)?;
+        fill_zero(client, &next, U32, 1)?;
         let int = i32::elem_type_native();
         let listers = units_per_cube(client, LISTERS);
         let dim = CubeDim::new_1d(listers);

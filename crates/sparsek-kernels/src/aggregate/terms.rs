@@ -4,6 +4,8 @@
 //!
 //! Entries are gone through in parts, so that there are not too many terms at a time; sums go on from part to part.
 
+use crate::device::rounded_accumulator;
+use crate::launch::fill_zero;
 use cubecl::{
     ir::{ElemType, FloatKind},
     prelude::*,
@@ -17,11 +19,11 @@ use super::{
     partition::Item,
     shape::{self, Shape, load_row},
 };
-use crate::{
-    error::KernelError,
-    launch::{Grid, aligned, allocate, argument},
-    topk::launch::zero,
-};
+use crate::error::KernelError;
+use crate::launch::Grid;
+use crate::launch::aligned;
+use crate::launch::allocate;
+use crate::launch::argument;
 
 /// The part of the device's memory that terms may take. For k = 32 and 124 million entries, 15.8 GB of terms, the gradient took 12.3 ms
 /// with all of them at a time, 14.3 in 4 parts and 22.8 in 15 (NVIDIA H200).
@@ -39,7 +41,7 @@ pub(super) fn check(client: &Client, dtype: ElemType, width: usize) -> Result<u3
             reason: "it adds f32 and f64 only".into(),
         });
     }
-    super::rounded(client, dtype)?;
+    rounded_accumulator(client, dtype)?;
     shape::check(client, "terms", |_| width * dtype.size())
 }
 
@@ -63,7 +65,7 @@ pub(super) fn launch(
     let elements = csr.cols * k;
     let output = allocate(client, "gradient", elements, dtype)?;
     if elements == 0 || csr.nnz == 0 {
-        zero(client, &output, dtype, elements)?;
+        fill_zero(client, &output, dtype, elements)?;
         return Ok(output);
     }
     let vector = client

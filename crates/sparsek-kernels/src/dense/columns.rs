@@ -1,13 +1,13 @@
 //! Sums over rows: in runs of rows, then over the runs, until one is left.
 
+use crate::device::rounded_accumulator;
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
 use super::Rows;
-use crate::{
-    aggregate::rounded,
-    error::KernelError,
-    launch::{Grid, allocate, argument},
-};
+use crate::error::KernelError;
+use crate::launch::Grid;
+use crate::launch::allocate;
+use crate::launch::argument;
 
 /// Rows that a unit adds up.
 pub(super) const RUN: usize = 128;
@@ -24,7 +24,7 @@ pub(super) const FLIGHT: usize = 8;
 /// [`KernelError`] for a dtype that is not a float or that the device lacks, and for buffers that are too short, too large or
 /// need wider addresses.
 pub fn column_sums(client: &Client, x: &Rows) -> Result<Handle, KernelError> {
-    let sum = rounded(client, x.dtype)?;
+    let sum = rounded_accumulator(client, x.dtype)?;
     finish(client, x, sum, x.dtype)
 }
 
@@ -42,7 +42,7 @@ pub(super) fn finish(
         return Ok(sums);
     }
     if x.rows == 0 {
-        crate::topk::launch::zero(client, &sums, dtype, x.width)?;
+        crate::launch::fill_zero(client, &sums, dtype, x.width)?;
         return Ok(sums);
     }
     let vector = x.vector(client, &[]);

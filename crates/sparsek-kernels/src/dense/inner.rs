@@ -1,18 +1,23 @@
 //! The product of a tall matrix, transposed, with another, on tensor cores: rows stream through shared memory, the
 //! result stays in registers.
 
+use super::refusal;
+use crate::device::multiprocessors;
+use crate::primitives::mma::LANES;
+use crate::primitives::mma::Load;
+use crate::primitives::mma::Sums;
+use crate::primitives::mma::has_tf32;
+use crate::primitives::mma::multiply;
+use crate::primitives::mma::zeros;
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
-use super::{
-    Rows,
-    columns::finish,
-    split,
-    tensor_cores::{LANES, Load, Sums, has_tf32, multiply, refusal, zeros},
-};
-use crate::{
-    error::KernelError,
-    launch::{Grid, allocate, argument, processors},
-};
+use super::Rows;
+use super::columns::finish;
+use super::split;
+use crate::error::KernelError;
+use crate::launch::Grid;
+use crate::launch::allocate;
+use crate::launch::argument;
 
 /// Planes of a cube: 4 beside one another on the left matrix's columns, 2 on the right's.
 const PLANES: usize = 8;
@@ -78,7 +83,7 @@ pub fn inner_product(client: &Client, x: &Rows, y: &Rows) -> Result<Handle, Kern
     if !has_tf32(client) {
         return split::inner_product(client, x, y);
     }
-    let cubes = processors(client);
+    let cubes = multiprocessors(client);
     let blocks = x.width.div_ceil(LEFT) * y.width.div_ceil(RIGHT);
     let most = x.rows.div_ceil(STEP);
     let workers = if most == 0 {

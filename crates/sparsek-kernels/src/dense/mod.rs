@@ -7,9 +7,12 @@ mod inner;
 mod normalise;
 mod product;
 mod split;
-pub(crate) mod tensor_cores;
 
-use cubecl::{ir::ElemType, prelude::*, server::Handle};
+use cubecl::{
+    ir::{ElemType, FloatKind},
+    prelude::*,
+    server::Handle,
+};
 
 pub use columns::column_sums;
 pub use inner::{inner_fits, inner_product};
@@ -50,4 +53,23 @@ impl Rows<'_> {
             .max()
             .unwrap_or(1)
     }
+}
+
+/// Why these rows cannot be multiplied on tensor cores, if so.
+pub(super) fn refusal(sides: &[&Rows]) -> Option<String> {
+    sides.iter().find_map(|rows| {
+        let (dtype, width) = (rows.dtype, rows.width);
+        if dtype != ElemType::Float(FloatKind::F32) {
+            Some(format!("rows of {dtype:?}, not of f32"))
+        } else if width == 0
+            || !width.is_multiple_of(4)
+            || !launch::aligned(rows.handle, 4 * size_of::<f32>())
+        {
+            Some(format!(
+                "rows of {width} elements that cannot be loaded by four"
+            ))
+        } else {
+            None
+        }
+    })
 }

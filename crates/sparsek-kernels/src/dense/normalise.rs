@@ -1,17 +1,18 @@
 //! Layer normalisation: a plane, or where there are none a unit, for each row.
 
+use crate::device::plane_or_unit;
+use crate::device::rounded_accumulator;
+use crate::device::units_per_cube;
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
 use super::{
     Rows,
     columns::{FLIGHT, RUN, finish},
 };
-use crate::{
-    aggregate::rounded,
-    error::KernelError,
-    launch::{Grid, allocate, argument, units_per_cube},
-    topk::select::plane_or_unit,
-};
+use crate::error::KernelError;
+use crate::launch::Grid;
+use crate::launch::allocate;
+use crate::launch::argument;
 
 /// Units of a cube.
 const UNITS: u32 = 128;
@@ -80,7 +81,7 @@ pub fn layer_norm(
     beta: &Handle,
 ) -> Result<Handle, KernelError> {
     let x = &request.x;
-    let sum = rounded(client, x.dtype)?;
+    let sum = rounded_accumulator(client, x.dtype)?;
     let output = allocate(client, "output", x.elements(), x.dtype)?;
     let vector = x.vector(client, &[request.gamma, beta]);
     let blueprint = request.blueprint(client, vector)?;
@@ -124,7 +125,7 @@ pub fn layer_norm_gradient(
     upstream: &Handle,
 ) -> Result<[Handle; 2], KernelError> {
     let x = &request.x;
-    let sum = rounded(client, x.dtype)?;
+    let sum = rounded_accumulator(client, x.dtype)?;
     let gradient = allocate(client, "gradient", x.elements(), x.dtype)?;
     let vector = x.vector(client, &[request.gamma, upstream]);
     let blueprint = request.blueprint(client, vector)?;

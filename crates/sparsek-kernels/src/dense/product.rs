@@ -1,15 +1,23 @@
 //! Rows times a small matrix, on tensor cores: the matrix stays in shared memory, rows stream through registers.
 
+use super::refusal;
+use crate::device::multiprocessors;
+use crate::primitives::mma::LANES;
+use crate::primitives::mma::Load;
+use crate::primitives::mma::Sums;
+use crate::primitives::mma::clear;
+use crate::primitives::mma::has_tf32;
+use crate::primitives::mma::multiply;
+use crate::primitives::mma::rounded;
+use crate::primitives::mma::zeros;
 use cubecl::{prelude::*, server::Handle};
 
-use super::{
-    Rows, split,
-    tensor_cores::{LANES, Load, Sums, clear, has_tf32, multiply, refusal, rounded, zeros},
-};
-use crate::{
-    error::KernelError,
-    launch::{Grid, allocate, argument, processors},
-};
+use super::Rows;
+use super::split;
+use crate::error::KernelError;
+use crate::launch::Grid;
+use crate::launch::allocate;
+use crate::launch::argument;
 
 /// Planes of a cube.
 const PLANES: usize = 8;
@@ -113,7 +121,7 @@ pub fn product(
     if elements == 0 {
         return Ok(output);
     }
-    let cubes = processors(client);
+    let cubes = multiprocessors(client);
     let blocks = weight.outputs.div_ceil(ACROSS);
     let tiles = x.rows.div_ceil(HEIGHT * PLANES);
     let workers = (cubes / blocks).clamp(1, tiles);

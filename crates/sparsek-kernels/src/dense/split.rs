@@ -5,6 +5,9 @@
 
 mod kernel;
 
+use crate::device::multiprocessors;
+use crate::device::plane_size;
+use crate::primitives::mma::instruction;
 use cubecl::{
     ir::{ElemType, FloatKind},
     prelude::*,
@@ -12,12 +15,14 @@ use cubecl::{
 };
 use half::bf16;
 
-use super::{Rows, Weight, columns::finish, tensor_cores::instruction};
-use crate::{
-    error::KernelError,
-    launch::{Grid, aligned, allocate, argument, processors},
-    topk::select::plane_size,
-};
+use super::Rows;
+use super::Weight;
+use super::columns::finish;
+use crate::error::KernelError;
+use crate::launch::Grid;
+use crate::launch::aligned;
+use crate::launch::allocate;
+use crate::launch::argument;
 
 /// Planes of a cube: so many beside one another on the lines of the first panel, the others on those of the second.
 const PLANES: usize = 8;
@@ -151,7 +156,7 @@ pub(super) fn product(
 pub(super) fn inner_product(client: &Client, x: &Rows, y: &Rows) -> Result<Handle, KernelError> {
     let tiles = x.width.div_ceil(LINES) * y.width.div_ceil(LINES);
     let most = x.rows.div_ceil(TILE).max(1);
-    let workers = (CUBES * processors(client) / tiles).clamp(1, most);
+    let workers = (CUBES * multiprocessors(client) / tiles).clamp(1, most);
     let panels = [&of_rows(x, false), &of_rows(y, false)];
     let sums = Rows {
         handle: &launch(client, panels, None, workers)?,
@@ -176,7 +181,7 @@ fn launch(
         return Ok(output);
     }
     if first.inner == 0 {
-        crate::topk::launch::zero(client, &output, dtype, elements)?;
+        crate::launch::fill_zero(client, &output, dtype, elements)?;
         return Ok(output);
     }
     let sizes = [first, second].map(|panel| panel.lines * panel.inner);

@@ -7,6 +7,8 @@
     reason = "outer conditions are decided when the kernel is compiled"
 )]
 
+use crate::device::plane_or_unit;
+use crate::launch::fill_zero;
 use cubecl::{
     ir::{ElemType, UIntKind},
     prelude::*,
@@ -14,11 +16,10 @@ use cubecl::{
 };
 
 use super::{norms::Prepared, planes_for, semiring::Needs};
-use crate::{
-    error::KernelError,
-    launch::{Grid, allocate, argument},
-    topk::{launch::zero, select::plane_or_unit},
-};
+use crate::error::KernelError;
+use crate::launch::Grid;
+use crate::launch::allocate;
+use crate::launch::argument;
 
 /// Most bytes of the counters of a tile, two of i32 for each column. The bound depends on the
 /// columns alone, so that parts of a matrix go the way of the whole.
@@ -114,8 +115,8 @@ impl Columns {
         if matrix.nnz > 0 {
             columns.fill(client, matrix)?;
         } else {
-            zero(client, &columns.starts, int, counters)?;
-            zero(client, &columns.ends, int, counters)?;
+            fill_zero(client, &columns.starts, int, counters)?;
+            fill_zero(client, &columns.ends, int, counters)?;
         }
         Ok(columns)
     }
@@ -124,7 +125,7 @@ impl Columns {
         let int = i32::elem_type_native();
         let counters = self.tiles * matrix.cols;
         // The last counter numbers all entries that have room.
-        zero(client, &self.ends, int, counters + 1)?;
+        fill_zero(client, &self.ends, int, counters + 1)?;
         let elements = matrix.nnz.max(counters + 1).max(matrix.rows + 1);
         let launch = |placed: bool| -> Result<(), KernelError> {
             let (grid, plane) = planes_for(client, matrix.rows, elements)?;

@@ -7,14 +7,14 @@
     reason = "outer conditions are decided when the kernel is compiled"
 )]
 
+use crate::device::require_rounding;
+use crate::primitives::csr::row_of;
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
 use super::{Matrix, norms::Prepared, planes_for, semiring::Gradient};
-use crate::{
-    aggregate::row_of,
-    error::KernelError,
-    launch::{allocate, argument, require_rounding},
-};
+use crate::error::KernelError;
+use crate::launch::allocate;
+use crate::launch::argument;
 
 /// The entries of a matrix by column: its transposed pattern. Columns are numbered anew where most
 /// of them have no entry in either matrix ([`is_wide`](super::is_wide)).

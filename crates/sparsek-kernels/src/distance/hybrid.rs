@@ -11,6 +11,11 @@ mod sink;
 mod sums;
 mod table;
 
+use crate::device::LLVMPIPE_REFUSAL;
+use crate::device::is_llvmpipe;
+use crate::device::plane_or_unit;
+use crate::device::units_per_cube;
+use crate::primitives::csr::row_of;
 use cubecl::{
     features::{AtomicUsage, Plane},
     ir::ElemType,
@@ -27,12 +32,10 @@ use super::{
     pair::{Sparse, Two},
     semiring::{Needs, Semiring},
 };
-use crate::{
-    aggregate::row_of,
-    error::KernelError,
-    launch::{Grid, allocate, argument, units_per_cube},
-    topk::select::{NO_LAYOUTS, is_llvmpipe, plane_or_unit},
-};
+use crate::error::KernelError;
+use crate::launch::Grid;
+use crate::launch::allocate;
+use crate::launch::argument;
 
 /// Units of a cube: 32 planes of 32, as in the paper.
 const UNITS: u32 = 1024;
@@ -53,7 +56,7 @@ fn refused(reason: String) -> KernelError {
 /// Whether it can run.
 pub(super) fn check(client: &Client) -> Result<(), KernelError> {
     if is_llvmpipe(client) {
-        return Err(refused(NO_LAYOUTS.into()));
+        return Err(refused(LLVMPIPE_REFUSAL.into()));
     }
     if plane_or_unit(client) > 1 && !client.features().plane.contains(Plane::Sync) {
         return Err(refused("planes cannot wait for themselves".into()));

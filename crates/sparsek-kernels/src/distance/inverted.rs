@@ -15,6 +15,11 @@
 
 mod tally;
 
+use crate::device::LLVMPIPE_REFUSAL;
+use crate::device::accumulator;
+use crate::device::is_llvmpipe;
+use crate::device::plane_or_unit;
+use crate::device::units_per_cube;
 use cubecl::{features::Plane, ir::ElemType, prelude::*};
 
 use super::{
@@ -25,12 +30,10 @@ use super::{
     parts::{WHOLE, part_bits},
     semiring::{Needs, Rescale, Semiring},
 };
-use crate::{
-    aggregate::accumulator,
-    error::KernelError,
-    launch::{Grid, allocate, argument, units_per_cube},
-    topk::select::{NO_LAYOUTS, is_llvmpipe, plane_or_unit},
-};
+use crate::error::KernelError;
+use crate::launch::Grid;
+use crate::launch::allocate;
+use crate::launch::argument;
 use tally::{Entries, Lanes, Tally, Visit, Waiting, of_lane};
 
 /// Distances of a unit that are made of sums at a time.
@@ -59,7 +62,7 @@ pub(super) fn check(client: &Client, needs: &Needs, matrix: &Matrix) -> Result<(
         return Err(refused("a column that only one row has counts".into()));
     }
     if is_llvmpipe(client) {
-        return Err(refused(NO_LAYOUTS.into()));
+        return Err(refused(LLVMPIPE_REFUSAL.into()));
     }
     if plane_or_unit(client) > 1 && !client.features().plane.contains(Plane::Sync) {
         return Err(refused("planes cannot wait for themselves".into()));

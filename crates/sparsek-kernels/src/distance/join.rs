@@ -4,6 +4,8 @@
     reason = "outer conditions are decided when the kernel is compiled"
 )]
 
+use crate::device::plane_or_unit;
+use crate::device::units_per_cube;
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
 use super::{
@@ -11,11 +13,9 @@ use super::{
     pair::{Sparse, Two},
     semiring::{Dense, Semiring},
 };
-use crate::{
-    error::KernelError,
-    launch::{Grid, argument, units_per_cube},
-    topk::select::plane_or_unit,
-};
+use crate::error::KernelError;
+use crate::launch::Grid;
+use crate::launch::argument;
 
 /// Units of a cube.
 const UNITS: u32 = 256;

@@ -1,9 +1,10 @@
 //! How much of an index is prepared at a time.
 
+use crate::device::accumulator;
 use cubecl::prelude::*;
 
 use super::{Distance, Matrix, Routine, columns};
-use crate::{aggregate::accumulator, error::KernelError};
+use crate::error::KernelError;
 
 /// Parts begin at multiples of so many rows, so that their offsets lie where every device can bind them.
 const STEP: usize = 1024;

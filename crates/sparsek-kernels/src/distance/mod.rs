@@ -28,6 +28,8 @@ mod sweep;
 mod tiled;
 mod within;
 
+use crate::device::plane_or_unit;
+use crate::device::units_per_cube;
 use std::ops::Range;
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
@@ -51,11 +53,10 @@ pub use self::{
     within::{STRETCH, Within},
 };
 use self::{columns::Columns, product::Packed};
-use crate::{
-    error::KernelError,
-    launch::{Grid, allocate, argument, units_per_cube},
-    topk::select::plane_or_unit,
-};
+use crate::error::KernelError;
+use crate::launch::Grid;
+use crate::launch::allocate;
+use crate::launch::argument;
 
 /// A sparse matrix in device memory: CSR in contiguous buffers, columns of a row ascending, none twice.
 #[derive(Clone, Copy, Debug)]

@@ -1,5 +1,6 @@
 //! The pass over a matrix before distances: norms of its rows, and values as the distance wants them.
 
+use crate::device::accumulator;
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
 use super::{
@@ -9,11 +10,9 @@ use super::{
     range::{power, row_shift, shifted},
     semiring::{Gradient, Rescale, Semiring},
 };
-use crate::{
-    aggregate::accumulator,
-    error::KernelError,
-    launch::{allocate, argument},
-};
+use crate::error::KernelError;
+use crate::launch::allocate;
+use crate::launch::argument;
 
 /// Entries that a unit adds up before it adds the sum to that of the row, so that rounding stays small in long rows.
 pub(super) const BLOCK: usize = 64;

@@ -8,6 +8,9 @@
 mod packed;
 mod tile;
 
+use crate::device::accumulator;
+use crate::primitives::mma::LANES;
+use crate::primitives::mma::has_instruction;
 use std::ops::Range;
 
 use cubecl::{ir::FloatKind, prelude::*};
@@ -19,12 +22,9 @@ use super::{
     Job, Matrix, Prepared, join,
     semiring::{Inner, Needs, Semiring},
 };
-use crate::{
-    aggregate::accumulator,
-    dense::tensor_cores::{LANES, has_instruction},
-    error::KernelError,
-    launch::{Grid, argument},
-};
+use crate::error::KernelError;
+use crate::launch::Grid;
+use crate::launch::argument;
 
 /// Rows, columns and inner elements of the instruction.
 const SHAPE: [u32; 3] = [16, 8, 16];

@@ -10,6 +10,9 @@
 
 mod tile;
 
+use crate::device::multiprocessors;
+use crate::device::plane_or_unit;
+use crate::device::units_per_cube;
 use std::ops::Range;
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
@@ -20,11 +23,10 @@ use super::{
     semiring::{Dense, Semiring},
     tiled::refused,
 };
-use crate::{
-    error::KernelError,
-    launch::{Grid, allocate, argument, processors, units_per_cube},
-    topk::select::plane_or_unit,
-};
+use crate::error::KernelError;
+use crate::launch::Grid;
+use crate::launch::allocate;
+use crate::launch::argument;
 use tile::{Block, Tile, any_finite, next_row};
 
 /// Units of a cube.
@@ -173,7 +175,7 @@ impl Sweep<'_> {
         };
         let [rows, across] = [left.rows.len(), right.rows.len()];
         let tiles = across.div_ceil(blueprint.width());
-        let chunks = blueprint.chunks([rows, tiles], processors(client));
+        let chunks = blueprint.chunks([rows, tiles], multiprocessors(client));
         let chunk = rows.div_ceil(chunks);
         let noted = [rows * (blocks + 1), across * (blocks + 1)];
         let dim = CubeDim::new_2d(blueprint.plane, blueprint.planes);

@@ -7,6 +7,8 @@
 //! [`join`]; of a matrix with itself one sweep is both. Where those of one row are enough and the distance is symmetric, a
 //! matrix with itself takes half a sweep.
 
+use crate::device::LLVMPIPE_REFUSAL;
+use crate::device::is_llvmpipe;
 use cubecl::{prelude::*, server::Handle};
 
 use super::{
@@ -16,11 +18,8 @@ use super::{
     semiring::{Dense, Needs, Semiring},
     sweep::{self, Part, Sweep},
 };
-use crate::{
-    error::KernelError,
-    launch::allocate,
-    topk::select::{NO_LAYOUTS, is_llvmpipe},
-};
+use crate::error::KernelError;
+use crate::launch::allocate;
 
 pub(super) fn refused(reason: String) -> KernelError {
     KernelError::Routine {
@@ -35,7 +34,7 @@ pub(super) fn check(client: &Client, needs: &Needs, matrix: &Matrix) -> Result<(
         return Err(refused("it does not add up entry by entry".into()));
     }
     if is_llvmpipe(client) {
-        return Err(refused(NO_LAYOUTS.into()));
+        return Err(refused(LLVMPIPE_REFUSAL.into()));
     }
     check_cols("tiled", matrix.cols)?;
     sweep::check(client)

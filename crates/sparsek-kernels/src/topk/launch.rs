@@ -1,29 +1,33 @@
 //! From a checked request to launches: one plan per routine, then the sort.
 
+use crate::device::plane_size;
+use crate::device::require_dtype;
+use crate::launch::fill_zero;
 use cubecl::{
     ir::{ElemType, FloatKind, IntKind, UIntKind},
     prelude::*,
     server::Handle,
 };
 
-use super::{
-    Rows, Selected,
-    element::Element,
-    options::{Method, Search, TopkOptions},
-    routines::{
-        Routine,
-        cube::cube_select,
-        layout::RowLayoutLaunch,
-        unit::{MemoryBlueprint, unit_select},
-    },
-    scatter::fill_zero,
-    search::SearchParamsLaunch,
-    select::{cube_units, halvings, plane_size},
-};
-use crate::{
-    error::KernelError,
-    launch::{Grid, aligned, allocate, argument, require_dtype},
-};
+use super::Rows;
+use super::Selected;
+use super::element::Element;
+use super::options::Method;
+use super::options::Search;
+use super::options::TopkOptions;
+use super::routines::Routine;
+use super::routines::cube::cube_select;
+use super::routines::layout::RowLayoutLaunch;
+use super::routines::unit::MemoryBlueprint;
+use super::routines::unit::unit_select;
+use super::search::SearchParamsLaunch;
+use super::select::cube_units;
+use super::select::halvings;
+use crate::error::KernelError;
+use crate::launch::Grid;
+use crate::launch::aligned;
+use crate::launch::allocate;
+use crate::launch::argument;
 
 /// The dtypes that can be selected from, where the device has them.
 pub const SUPPORTED_DTYPES: &str = "f32, f16, bf16, f64, i32, u32, i64";
@@ -280,7 +284,7 @@ impl Job<'_> {
 
     /// Zeros a dense result.
     pub fn zero(&self, values: &Handle) -> Result<(), KernelError> {
-        zero(
+        fill_zero(
             self.client,
             values,
             self.input.dtype,
@@ -299,35 +303,4 @@ pub(super) fn load_widths(client: &Client, input: &Rows) -> impl Iterator<Item =
             && input.row_stride.is_multiple_of(*width)
             && aligned(&input.handle, width * size)
     })
-}
-
-/// Fills a buffer of `elements` with zeros.
-pub(crate) fn zero(
-    client: &Client,
-    output: &Handle,
-    dtype: ElemType,
-    elements: usize,
-) -> Result<(), KernelError> {
-    if elements == 0 {
-        return Ok(());
-    }
-    let width = client
-        .io_optimized_vector_sizes(dtype.size())
-        .filter(|width| elements.is_multiple_of(*width))
-        .max()
-        .unwrap_or(1);
-    let grid = Grid::elementwise(client, elements / width, elements)?;
-    // SAFETY: `argument` checks the length and the kernel checks each position against it.
-    unsafe {
-        fill_zero::launch_unchecked(
-            client,
-            grid.count,
-            grid.dim,
-            grid.address,
-            width,
-            argument(output, "output", dtype, elements)?,
-            dtype,
-        );
-    }
-    Ok(())
 }

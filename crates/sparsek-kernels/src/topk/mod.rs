@@ -21,6 +21,8 @@ mod sort;
 mod subranges;
 mod vector;
 
+use crate::device::column_dtype;
+use crate::device::require_dtype;
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
 pub use launch::SUPPORTED_DTYPES;
@@ -33,10 +35,9 @@ pub use vector::{
     WorkloadStats, topk_vector, topk_vector_stats,
 };
 
-use crate::{
-    error::KernelError,
-    launch::{allocate, argument, require_dtype},
-};
+use crate::error::KernelError;
+use crate::launch::allocate;
+use crate::launch::argument;
 use launch::{Job, Target};
 
 /// A matrix to select from: a strided view of a buffer, in elements.
@@ -322,4 +323,24 @@ fn validate(
         }
         None => select::select(client, &problem),
     }
+}
+
+/// The members of each row as compressed rows, in one launch and without a dense intermediate: [`topk`] in index order
+/// with columns of [`column_dtype`].
+///
+/// # Errors
+///
+/// As [`topk`].
+pub fn compress(
+    client: &Client,
+    input: &Rows,
+    options: &TopkOptions,
+) -> Result<(Selected, ElemType), KernelError> {
+    let index = column_dtype(client, input.cols);
+    let options = TopkOptions {
+        sorted: false,
+        ..*options
+    };
+    let selected = topk(client, input, &options, index, None)?;
+    Ok((selected, index))
 }

@@ -1,5 +1,7 @@
 //! Launches of the routines that keep rows in registers.
 
+use crate::device::require_dtype;
+use crate::device::units_per_cube;
 use std::cmp::Reverse;
 
 use cubecl::{
@@ -22,10 +24,9 @@ use super::{
     },
     select::{FEW, FEW_MIDPOINTS, PLANE_CUBE_UNITS, TEAM_ITEMS, listed},
 };
-use crate::{
-    error::KernelError,
-    launch::{Grid, argument, require_dtype, units_per_cube},
-};
+use crate::error::KernelError;
+use crate::launch::Grid;
+use crate::launch::argument;
 
 /// How a cube holds rows and lists their members.
 struct Residence {

@@ -1,16 +1,18 @@
 //! The gradients of top-k: values put back at their indices, deterministic and without atomics
 //! because the indices of a row are distinct. Slots without a member give nothing.
 
+use crate::device::require_dtype;
+use crate::device::units_per_cube;
+use crate::launch::fill_zero;
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
-use super::{
-    launch::{require_index, zero},
-    select::{CUBE_UNITS, assembled},
-};
-use crate::{
-    error::KernelError,
-    launch::{Grid, allocate, argument, require_dtype, units_per_cube},
-};
+use super::launch::require_index;
+use super::select::CUBE_UNITS;
+use super::select::assembled;
+use crate::error::KernelError;
+use crate::launch::Grid;
+use crate::launch::allocate;
+use crate::launch::argument;
 
 /// Values to put back at the columns that a selection came from.
 #[derive(Clone, Debug)]
@@ -63,7 +65,7 @@ pub fn scatter(client: &Client, request: &Scatter) -> Result<Handle, KernelError
     let output = allocate(client, "output", elements, dtype)?;
     let total = rows * k;
     if total == 0 {
-        zero(client, &output, dtype, elements)?;
+        fill_zero(client, &output, dtype, elements)?;
         return Ok(output);
     }
     let needed = if dense { elements } else { total };
@@ -94,7 +96,7 @@ pub fn scatter(client: &Client, request: &Scatter) -> Result<Handle, KernelError
                 [dtype, index],
             );
         } else {
-            zero(client, &output, dtype, elements)?;
+            fill_zero(client, &output, dtype, elements)?;
             let grid = Grid::elementwise(client, total, elements)?;
             scatter_members::launch_unchecked(
                 client,
@@ -160,17 +162,6 @@ pub(crate) fn assemble_rows<E: Numeric, I: Numeric>(
     while place < own_rows * cols {
         output[start + place as usize] = tile[place as usize];
         place += units;
-    }
-}
-
-/// Fills a buffer with zeros.
-#[cube(launch_unchecked, address_type = "dynamic")]
-pub(crate) fn fill_zero<E: Numeric, N: Size>(
-    output: &mut [Vector<E, N>],
-    #[define(E)] _dtype: ElemType,
-) {
-    if ABSOLUTE_POS < output.len() {
-        output[ABSOLUTE_POS] = Vector::<E, N>::zeroed();
     }
 }
 

@@ -1,5 +1,8 @@
 //! Which routine runs a request, and all the thresholds of that choice.
 
+use crate::device::{
+    LLVMPIPE_REFUSAL, has_many_units, is_gpu, is_llvmpipe, plane_size, units_per_cube,
+};
 use cubecl::{features::Plane, ir::ElemType, prelude::*};
 
 use super::{
@@ -10,7 +13,7 @@ use super::{
     search::exact_passes,
     subranges::{SUBRANGES, most_members},
 };
-use crate::{error::KernelError, launch::units_per_cube};
+use crate::error::KernelError;
 
 /// Longest rows any routine takes: column numbers and counts stay exact in 32-bit integers and f32. One row alone may
 /// be longer, for the exact method: see [`crate::topk::topk_vector`].
@@ -58,21 +61,6 @@ const LONG_ROW: usize = 1 << 14;
 const MAX_UNIT_COLS: usize = 64;
 /// Shared memory in which a cube puts rows of a gradient together.
 const ASSEMBLED_BYTES: usize = 1 << 14;
-/// Fewest units in a cube for the cube routine to be chosen: below it the device is a CPU.
-const MIN_CUBE_UNITS: u32 = 32;
-
-/// Plane size of the device, when all its planes have the same.
-pub(crate) fn plane_size(client: &Client) -> Option<u32> {
-    let hardware = &client.properties().hardware;
-    (hardware.plane_size_min == hardware.plane_size_max && hardware.plane_size_max > 1)
-        .then_some(hardware.plane_size_max)
-}
-
-/// Units of a plane; 1 where there are no planes.
-pub(crate) fn plane_or_unit(client: &Client) -> u32 {
-    let planes = client.features().plane.contains(Plane::Ops) || is_llvmpipe(client);
-    plane_size(client).filter(|_| planes).unwrap_or(1)
-}
 
 /// Members of a row that the plane routine lists in shared memory: k, rounded up so that k does not
 /// force many kernels; 0 where planes cannot wait for themselves or shared memory fails.
@@ -120,7 +108,7 @@ pub(crate) fn cube_units(client: &Client, cols: usize) -> u32 {
 pub(crate) fn assembled(client: &Client, cols: usize, size: usize) -> usize {
     let most = ASSEMBLED_BYTES / size;
     let room = client.properties().hardware.max_shared_memory_size;
-    let small = units_per_cube(client, CUBE_UNITS) < MIN_CUBE_UNITS || room < 2 * ASSEMBLED_BYTES;
+    let small = !has_many_units(client) || room < 2 * ASSEMBLED_BYTES;
     if cols > most || small || is_llvmpipe(client) {
         0
     } else {
@@ -128,19 +116,10 @@ pub(crate) fn assembled(client: &Client, cols: usize, size: usize) -> usize {
     }
 }
 
-/// Why llvmpipe does not run kernels with shared memory.
-pub(crate) const NO_LAYOUTS: &str =
-    "llvmpipe lacks the workgroup memory layouts that it is compiled with";
-
-/// Whether cubes have many units; elsewhere the device is a CPU.
-pub(super) fn on_gpu(client: &Client) -> bool {
-    units_per_cube(client, CUBE_UNITS) >= MIN_CUBE_UNITS && !is_llvmpipe(client)
-}
-
 /// Chooses the routine for a request.
 pub(crate) fn select(client: &Client, problem: &Problem) -> Result<Routine, KernelError> {
     let has_planes = client.features().plane.contains(Plane::Ops);
-    let on_gpu = on_gpu(client);
+    let on_gpu = is_gpu(client);
     if has_planes {
         let long = problem.cols >= STREAM_COLS;
         let few = problem.cols < DELEGATE_COLS && problem.k <= DELEGATE_MEMBERS;
@@ -190,7 +169,7 @@ pub(crate) fn check(
         Routine::Block => {
             let units = units_per_cube(client, BLOCK_CUBE_UNITS) as usize;
             match plane_size(client) {
-                _ if is_llvmpipe(client) => refuse(NO_LAYOUTS.into()),
+                _ if is_llvmpipe(client) => refuse(LLVMPIPE_REFUSAL.into()),
                 None => refuse("the device has no planes of one fixed size".into()),
                 Some(plane) if 2 * plane as usize > units => {
                     refuse(format!("a cube of {units} units holds one plane only"))
@@ -204,7 +183,7 @@ pub(crate) fn check(
         }
         Routine::Delegate => check_delegate(client, problem).or_else(refuse),
         Routine::Stream => check_stream(client, problem).or_else(refuse),
-        Routine::Cube if is_llvmpipe(client) => refuse(NO_LAYOUTS.into()),
+        Routine::Cube if is_llvmpipe(client) => refuse(LLVMPIPE_REFUSAL.into()),
         Routine::Unit if is_llvmpipe(client) => {
             let jumps = cols.div_ceil(BLOCK as usize) * (problem.passes + 2) + problem.passes;
             if jumps > LLVMPIPE_JUMPS {
@@ -226,7 +205,7 @@ fn check_delegate(client: &Client, problem: &Problem) -> Result<(), String> {
     }
     let plane = plane_size(client).ok_or("the device has no planes of one fixed size")? as usize;
     if is_llvmpipe(client) {
-        return Err(NO_LAYOUTS.into());
+        return Err(LLVMPIPE_REFUSAL.into());
     }
     if !problem.exact {
         return Err("it serves the exact method only".into());
@@ -257,7 +236,7 @@ fn check_stream(client: &Client, problem: &Problem) -> Result<(), String> {
     let units = stream_units(client, cols) as usize;
     let plane = plane_size(client).ok_or("the device has no planes of one fixed size")? as usize;
     if is_llvmpipe(client) {
-        return Err(NO_LAYOUTS.into());
+        return Err(LLVMPIPE_REFUSAL.into());
     }
     if !problem.exact {
         return Err("it serves the exact method only".into());
@@ -294,11 +273,6 @@ fn check_stream(client: &Client, problem: &Problem) -> Result<(), String> {
 
 /// Loop iterations after which Mesa's software driver silently leaves a shader's loops.
 const LLVMPIPE_JUMPS: usize = 65_535;
-
-/// Whether the device is Mesa's software Vulkan driver.
-pub(crate) fn is_llvmpipe(client: &Client) -> bool {
-    client.properties().identity.name.contains("llvmpipe")
-}
 
 /// Halvings of [`Method::EarlyStop`] that a kernel carries out: at most as many as can change the
 /// interval.

@@ -1,15 +1,22 @@
 //! What a cube multiplies: lines of either panel in shared memory, two bf16 for each element.
 
+use crate::primitives::mma::Load;
 use cubecl::{
     cmma::{self, Matrix, MatrixIdent, MatrixLayout},
     prelude::*,
 };
 use half::bf16;
 
-use super::{
-    super::tensor_cores::Load, ACROSS, Blueprint, DOWN, FIRST_PLANES, INNER, LINE, LINES, PLANES,
-    TILE, WIDTH,
-};
+use super::ACROSS;
+use super::Blueprint;
+use super::DOWN;
+use super::FIRST_PLANES;
+use super::INNER;
+use super::LINE;
+use super::LINES;
+use super::PLANES;
+use super::TILE;
+use super::WIDTH;
 
 type Half = Vector<bf16, Const<4>>;
 

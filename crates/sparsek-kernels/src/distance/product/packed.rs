@@ -1,5 +1,7 @@
 //! Rows laid out densely, in the order in which the units of a plane take them.
 
+use crate::device::multiprocessors;
+use crate::launch::fill_zero;
 use std::ops::Range;
 
 use cubecl::{
@@ -9,12 +11,14 @@ use cubecl::{
 };
 use half::f16;
 
-use crate::{
-    distance::{Prepared, UNITS, planes_for, semiring::Inner},
-    error::KernelError,
-    launch::{Grid, allocate, argument, processors},
-    topk::launch::zero,
-};
+use crate::distance::Prepared;
+use crate::distance::UNITS;
+use crate::distance::planes_for;
+use crate::distance::semiring::Inner;
+use crate::error::KernelError;
+use crate::launch::Grid;
+use crate::launch::allocate;
+use crate::launch::argument;
 
 /// Rows that lie together: four times those of the instruction.
 pub(super) const GROUP: usize = 64;
@@ -70,7 +74,7 @@ impl Packed {
             groups,
             steps,
         };
-        zero(client, &packed.handle, word, 4 * packed.loads())?;
+        fill_zero(client, &packed.handle, word, 4 * packed.loads())?;
         if matrix.nnz == 0 || rows.is_empty() {
             return Ok(packed);
         }
@@ -169,11 +173,11 @@ pub fn greatest(
 ) -> Result<Handle, KernelError> {
     let word = u32::elem_type_native();
     let found = allocate(client, "greatest", 1, word)?;
-    zero(client, &found, word, 1)?;
+    fill_zero(client, &found, word, 1)?;
     if count == 0 {
         return Ok(found);
     }
-    let units = count.min(processors(client) * LOOKING * UNITS as usize);
+    let units = count.min(multiprocessors(client) * LOOKING * UNITS as usize);
     let grid = Grid::elementwise(client, units, count)?;
     // SAFETY: `argument` checks the lengths.
     unsafe {

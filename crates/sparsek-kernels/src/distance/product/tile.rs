@@ -1,17 +1,16 @@
 //! What a cube multiplies.
 
+use crate::primitives::mma::Sums;
+use crate::primitives::mma::zeros;
 use cubecl::{cmma::MmaDefinition, ir::ElemType, prelude::*};
 use half::f16;
 
 use super::packed::{BLOCK, GROUP, STEP};
-use crate::{
-    dense::tensor_cores::{Sums, zeros},
-    distance::{
-        Parameter,
-        pair::{Sparse, Two},
-        semiring::{Inner, Semiring},
-    },
-};
+use crate::distance::Parameter;
+use crate::distance::pair::Sparse;
+use crate::distance::pair::Two;
+use crate::distance::semiring::Inner;
+use crate::distance::semiring::Semiring;
 
 /// Planes of a cube: so many beside one another on the left matrix's rows, the others on the right's.
 pub(super) const PLANES: usize = 8;

@@ -1,5 +1,8 @@
 //! Elements or keys of which the k best are found, by one of the selections.
 
+use crate::device::plane_or_unit;
+use crate::device::units_per_cube;
+use crate::launch::fill_zero;
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
 use super::{
@@ -9,17 +12,16 @@ use super::{
     plan::{CUBE_UNITS, HISTOGRAM_UNITS, MAX_CUBES},
     radix::{ITEMS, RadixBlueprint, Start, count_digits, count_members, find_ranges, list_members},
 };
-use crate::{
-    error::KernelError,
-    launch::{Grid, allocate, argument, units_per_cube},
-    topk::{
-        Rows, TopkOptions, argtopk_rows,
-        element::Element,
-        launch::{load_widths, zero},
-        routines::team::Shape,
-        select::plane_or_unit,
-    },
-};
+use crate::error::KernelError;
+use crate::launch::Grid;
+use crate::launch::allocate;
+use crate::launch::argument;
+use crate::topk::Rows;
+use crate::topk::TopkOptions;
+use crate::topk::argtopk_rows;
+use crate::topk::element::Element;
+use crate::topk::launch::load_widths;
+use crate::topk::routines::team::Shape;
 
 /// Elements to select from.
 pub(super) struct Elements<'a> {
@@ -207,7 +209,7 @@ impl Elements<'_> {
                     blueprint,
                 );
             } else {
-                zero(client, &histograms, U32, bins)?;
+                fill_zero(client, &histograms, U32, bins)?;
             }
             for pass in 0..blueprint.passes() {
                 let grid = place()?;

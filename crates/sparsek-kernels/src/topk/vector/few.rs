@@ -1,21 +1,25 @@
 //! Long rows, one or a few, as vectors.
 
+use crate::device::is_gpu;
 use cubecl::{
     ir::{ElemType, FloatKind, IntKind, UIntKind},
     prelude::*,
 };
 
 use super::{VectorOptions, topk_vector, tuning::Tuning};
-use crate::{
-    error::KernelError,
-    launch::{Grid, allocate, argument},
-    topk::{
-        MAX_COLS, Method, Routine, Rows, Selected, TopkOptions,
-        element::Element,
-        launch::{SUPPORTED_DTYPES, with_element},
-        select::on_gpu,
-    },
-};
+use crate::error::KernelError;
+use crate::launch::Grid;
+use crate::launch::allocate;
+use crate::launch::argument;
+use crate::topk::MAX_COLS;
+use crate::topk::Method;
+use crate::topk::Routine;
+use crate::topk::Rows;
+use crate::topk::Selected;
+use crate::topk::TopkOptions;
+use crate::topk::element::Element;
+use crate::topk::launch::SUPPORTED_DTYPES;
+use crate::topk::launch::with_element;
 
 /// Most members for which a row that is not much longer than those of the routines for rows is a vector, and elements
 /// for each of them: then few launches suffice.
@@ -49,7 +53,7 @@ pub(crate) fn takes(
     let step = input.row_stride * input.dtype.size();
     let aligned = rows == 1 || step.is_multiple_of(client.properties().memory.alignment as usize);
     // Elsewhere the routines take any row.
-    (alone || (rows * LONG <= cols && aligned)) && on_gpu(client)
+    (alone || (rows * LONG <= cols && aligned)) && is_gpu(client)
 }
 
 /// The members of each row, one row after the other.

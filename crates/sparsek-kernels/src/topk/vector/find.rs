@@ -1,5 +1,9 @@
 //! How delegates are found: what the host decides, and the launches.
 
+use crate::device::LLVMPIPE_REFUSAL;
+use crate::device::is_llvmpipe;
+use crate::device::plane_or_unit;
+use crate::device::units_per_cube;
 use cubecl::{
     ir::{ElemType, FloatKind},
     prelude::*,
@@ -14,15 +18,12 @@ use super::{
     plan::{CUBE_UNITS, Cut, FLIGHT, Vector, refused},
     staged::{self, StagedBlueprint, find_staged},
 };
-use crate::{
-    error::KernelError,
-    launch::{Grid, allocate, argument, units_per_cube},
-    topk::{
-        element::Element,
-        routines::team::Shape,
-        select::{NO_LAYOUTS, is_llvmpipe, plane_or_unit},
-    },
-};
+use crate::error::KernelError;
+use crate::launch::Grid;
+use crate::launch::allocate;
+use crate::launch::argument;
+use crate::topk::element::Element;
+use crate::topk::routines::team::Shape;
 
 /// Elements of a load of subranges of `2^exponent`, which have whole ones.
 pub(super) fn width(vector: &Vector, exponent: u32) -> usize {
@@ -134,7 +135,7 @@ pub(super) fn staged(
     };
     let needed = blueprint.keys() * vector.key;
     let reason = if is_llvmpipe(client) {
-        NO_LAYOUTS.into()
+        LLVMPIPE_REFUSAL.into()
     } else if exponent > staged::MAX_EXPONENT {
         format!(
             "subranges of 2^{exponent}; at most 2^{} elements are staged",

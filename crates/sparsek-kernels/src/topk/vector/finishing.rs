@@ -1,5 +1,10 @@
 //! One cube that finishes: what the host decides.
 
+use crate::device::LLVMPIPE_REFUSAL;
+use crate::device::is_llvmpipe;
+use crate::device::multiprocessors;
+use crate::device::plane_or_unit;
+use crate::device::units_per_cube;
 use cubecl::{
     features::AtomicUsage,
     ir::{ElemType, FloatKind, Type, UIntKind},
@@ -12,14 +17,8 @@ use super::{
     options::{Filter, Finish, Selection, Subrange, VectorOptions},
     plan::{CUBE_UNITS, Cut, Last, MEMBERS, Plan, Vector, refused},
 };
-use crate::{
-    error::KernelError,
-    launch::{processors, units_per_cube},
-    topk::{
-        routines::team::Shape,
-        select::{NO_LAYOUTS, is_llvmpipe, plane_or_unit},
-    },
-};
+use crate::error::KernelError;
+use crate::topk::routines::team::Shape;
 
 /// Units of the cube, bytes of delegates that each of them holds, and candidates in its shared memory.
 const UNITS: u32 = 1024;
@@ -158,7 +157,7 @@ fn at_once(
         .ok_or_else(|| format!("{delegates} delegates; a cube does not hold so many"))?;
     let lanes = blueprint.shape.lanes;
     let find = DelegateBlueprint::new(vector, cut, lanes, options.largest);
-    let cubes = processors(client);
+    let cubes = multiprocessors(client);
     // As few at a time as leave one cube for each processor.
     let mut several = 1;
     while delegates.div_ceil(find.teams() * several) > cubes {
@@ -225,7 +224,7 @@ fn blueprint(
     let (client, k) = (vector.client, options.k);
     let refuse = |reason: String| Err(refused("filter", reason));
     if is_llvmpipe(client) {
-        return refuse(NO_LAYOUTS.into());
+        return refuse(LLVMPIPE_REFUSAL.into());
     }
     if k > MEMBERS {
         return refuse(format!("k = {k}; one cube finds at most {MEMBERS} members"));

@@ -31,6 +31,7 @@ mod stats;
 mod stream;
 mod tuning;
 
+use crate::device::require_dtype;
 use cubecl::{
     ir::{ElemType, FloatKind, IntKind, UIntKind},
     prelude::*,
@@ -48,10 +49,9 @@ use super::{
     Rows, Selected, TopkOptions,
     launch::{Job, SUPPORTED_DTYPES, require_element, require_index, with_element},
 };
-use crate::{
-    error::KernelError,
-    launch::{allocate, argument, require_dtype},
-};
+use crate::error::KernelError;
+use crate::launch::allocate;
+use crate::launch::argument;
 
 const U32: ElemType = ElemType::UInt(UIntKind::U32);
 /// Of short keys.

@@ -1,5 +1,7 @@
 //! What a vector is cut into, and how its parts are selected from.
 
+use crate::device::LLVMPIPE_REFUSAL;
+use crate::device::is_llvmpipe;
 use cubecl::{
     ir::{ElemType, IntKind, UIntKind},
     prelude::*,
@@ -14,10 +16,8 @@ use super::{
     sieve::{LOAD, SieveBlueprint},
     tuning::Tuning,
 };
-use crate::{
-    error::KernelError,
-    topk::select::{MAX_COLS, NO_LAYOUTS, is_llvmpipe},
-};
+use crate::error::KernelError;
+use crate::topk::select::MAX_COLS;
 
 /// Most members that one cube finds among the elements of chosen subranges.
 pub(super) const MEMBERS: usize = 1 << 10;
@@ -236,7 +236,9 @@ fn selection(vector: &Vector, k: usize, asked: Selection) -> Result<Selection, K
             "histograms",
             format!("{length} elements; they number fewer than 2^32"),
         )),
-        Selection::Bitonic if is_llvmpipe(client) => Err(refused("bitonic", NO_LAYOUTS.into())),
+        Selection::Bitonic if is_llvmpipe(client) => {
+            Err(refused("bitonic", LLVMPIPE_REFUSAL.into()))
+        }
         Selection::Bitonic if k > MAX_RUN || length >= u32::MAX as usize => Err(refused(
             "bitonic",
             format!("{k} of {length} elements; it finds at most {MAX_RUN} of fewer than 2^32"),

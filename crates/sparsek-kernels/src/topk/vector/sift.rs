@@ -1,6 +1,11 @@
 //! The steps behind the delegates where members are very many, or subranges not filtered: the best delegates, the candidates among the
 //! elements of their subranges, the members among these.
 
+use crate::device::LLVMPIPE_REFUSAL;
+use crate::device::is_llvmpipe;
+use crate::device::plane_or_unit;
+use crate::device::units_per_cube;
+use crate::launch::fill_zero;
 use cubecl::{prelude::*, server::Handle};
 
 use super::{
@@ -12,17 +17,13 @@ use super::{
     radix::noted_at,
     sieve::{LOAD, SieveBlueprint, count_candidates, find_least, list_candidates},
 };
-use crate::{
-    error::KernelError,
-    launch::{Grid, allocate, argument, units_per_cube},
-    topk::{
-        Selected,
-        element::Element,
-        launch::zero,
-        routines::team::Shape,
-        select::{NO_LAYOUTS, is_llvmpipe, plane_or_unit},
-    },
-};
+use crate::error::KernelError;
+use crate::launch::Grid;
+use crate::launch::allocate;
+use crate::launch::argument;
+use crate::topk::Selected;
+use crate::topk::element::Element;
+use crate::topk::routines::team::Shape;
 
 impl SieveBlueprint {
     /// That of a vector, if the device can sift it.
@@ -33,7 +34,7 @@ impl SieveBlueprint {
     ) -> Result<Self, KernelError> {
         let client = vector.client;
         if is_llvmpipe(client) {
-            return Err(refused("filter", NO_LAYOUTS.into()));
+            return Err(refused("filter", LLVMPIPE_REFUSAL.into()));
         }
         if options.k << cut.exponent > 1 << 31 || cut.delegates(vector.length) > 1 << 31 {
             let reason = "more than 2^31 delegates or elements of subranges";
@@ -76,7 +77,7 @@ impl Call<'_> {
         let counted = !matches!(last, Selection::Rows | Selection::Bitonic);
         if !counted {
             // These select from all there is room for.
-            zero(client, &candidates, key, room)?;
+            fill_zero(client, &candidates, key, room)?;
         }
         let found = [&candidates, &slots, &filled];
         let known = (&least, least_at);

@@ -7,8 +7,7 @@ use cubecl::{
     prelude::*,
 };
 
-use super::Rows;
-use crate::{launch::aligned, topk::select::plane_size};
+use crate::device::plane_size;
 
 /// Units of a plane: the instruction spreads its matrices over as many.
 pub(crate) const LANES: u32 = 32;
@@ -18,10 +17,10 @@ const SHAPE: [u32; 3] = [16, 8, 8];
 /// Two registers of a unit: what it holds of two neighbouring rows of a product.
 pub(crate) type Sums = Array<Vector<f32, Const<2>>>;
 /// Four neighbouring elements.
-pub(super) type Load = Vector<f32, Const<4>>;
+pub(crate) type Load = Vector<f32, Const<4>>;
 
 /// What multiplies factors of a kind and adds up in f32, of so many rows, columns and inner elements.
-pub(super) fn instruction(factors: FloatKind, [m, n, k]: [u32; 3]) -> MmaConfig {
+pub(crate) fn instruction(factors: FloatKind, [m, n, k]: [u32; 3]) -> MmaConfig {
     MmaConfig {
         a_type: ElemType::Float(factors),
         b_type: ElemType::Float(factors),
@@ -39,27 +38,8 @@ pub(crate) fn has_instruction(client: &Client, factors: FloatKind, size: [u32; 3
 }
 
 /// Whether tensor cores take f32 rounded to TF32.
-pub(super) fn has_tf32(client: &Client) -> bool {
+pub(crate) fn has_tf32(client: &Client) -> bool {
     has_instruction(client, FloatKind::TF32, SHAPE)
-}
-
-/// Why these rows cannot be multiplied on tensor cores, if so.
-pub(super) fn refusal(sides: &[&Rows]) -> Option<String> {
-    sides.iter().find_map(|rows| {
-        let (dtype, width) = (rows.dtype, rows.width);
-        if dtype != ElemType::Float(FloatKind::F32) {
-            Some(format!("rows of {dtype:?}, not of f32"))
-        } else if width == 0
-            || !width.is_multiple_of(4)
-            || !aligned(rows.handle, 4 * size_of::<f32>())
-        {
-            Some(format!(
-                "rows of {width} elements that cannot be loaded by four"
-            ))
-        } else {
-            None
-        }
-    })
 }
 
 /// Sums of a tile, all zero.
@@ -72,14 +52,14 @@ pub(crate) fn zeros() -> Sums {
 
 /// Begins anew.
 #[cube]
-pub(super) fn clear(sums: &mut Sums) {
+pub(crate) fn clear(sums: &mut Sums) {
     sums[0] = Vector::zeroed();
     sums[1] = Vector::zeroed();
 }
 
 /// A register of a factor, rounded.
 #[cube]
-pub(super) fn rounded(x: f32) -> Vector<tf32, Const<1>> {
+pub(crate) fn rounded(x: f32) -> Vector<tf32, Const<1>> {
     Vector::<tf32, Const<1>>::cast_from(Vector::<f32, Const<1>>::new(x))
 }
 
@@ -87,7 +67,7 @@ pub(super) fn rounded(x: f32) -> Vector<tf32, Const<1>> {
 /// the elements (g, t), (g + 8, t), (g, t + 4) and (g + 8, t + 4), of `b` (t, g) and (t + 4, g), and holds of the sums two from
 /// (g, 2 t) on and two from (g + 8, 2 t) on.
 #[cube]
-pub(super) fn multiply(
+pub(crate) fn multiply(
     a: &Array<Vector<tf32, Const<1>>>,
     b: &Array<Vector<tf32, Const<1>>>,
     sums: &mut Sums,

@@ -1,0 +1,4 @@
+//! Building blocks that several families share.
+
+pub(crate) mod csr;
+pub(crate) mod mma;
