@@ -38,6 +38,9 @@ pub(crate) fn has_many_units(client: &Client) -> bool {
 pub(crate) const LLVMPIPE_REFUSAL: &str =
     "llvmpipe lacks the workgroup memory layouts that it is compiled with";
 
+/// Loop iterations after which llvmpipe silently leaves the loops of a shader.
+pub(crate) const LLVMPIPE_JUMPS: usize = 65_535;
+
 /// Whether the device is Mesa's software Vulkan driver.
 pub(crate) fn is_llvmpipe(client: &Client) -> bool {
     client.properties().identity.name.contains("llvmpipe")

@@ -1,4 +1,7 @@
 //! Building blocks that several families share.
 
+pub(crate) mod approx;
+pub(crate) mod bit_set;
 pub(crate) mod csr;
 pub(crate) mod mma;
+pub(crate) mod team;

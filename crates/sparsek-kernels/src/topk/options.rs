@@ -1,4 +1,4 @@
-//! What to select: options of the operation.
+//! Options.
 
 /// How the members of a row are found.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -32,7 +32,7 @@ pub struct TopkOptions {
     pub k: usize,
     /// The greatest elements if true, else the least.
     pub largest: bool,
-    /// Output ordered by value (best first), then by index; otherwise by index.
+    /// RowOutput ordered by value (best first), then by index; otherwise by index.
     pub sorted: bool,
     /// How the members are found.
     pub method: Method,
@@ -60,7 +60,7 @@ pub(crate) enum MethodKind {
 
 /// The part of the options that a kernel is compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Search {
+pub(crate) struct SearchConfig {
     pub method: MethodKind,
     pub largest: bool,
 }

@@ -1,18 +1,16 @@
-//! The gradients of top-k: values put back at their indices, deterministic and without atomics
-//! because the indices of a row are distinct. Slots without a member give nothing.
+//! The gradients of top-k.
 
-use crate::device::require_dtype;
-use crate::device::units_per_cube;
-use crate::launch::fill_zero;
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
-use super::launch::require_index;
-use super::select::CUBE_UNITS;
-use super::select::assembled;
-use crate::error::KernelError;
-use crate::launch::Grid;
-use crate::launch::allocate;
-use crate::launch::argument;
+use super::{
+    key::require_index,
+    tuning::{ASSEMBLED_BYTES, CUBE_UNITS},
+};
+use crate::{
+    device::{has_many_units, is_llvmpipe, require_dtype, units_per_cube},
+    error::KernelError,
+    launch::{Grid, allocate, argument, fill_zero},
+};
 
 /// Values to put back at the columns that a selection came from.
 #[derive(Clone, Debug)]
@@ -30,7 +28,7 @@ pub struct Scatter<'a> {
     pub rows: usize,
     /// Columns of the result.
     pub cols: usize,
-    /// Members per row.
+    /// SelectedItems per row.
     pub k: usize,
     /// Whether the source is a dense matrix of which only the members are kept.
     pub dense: bool,
@@ -98,7 +96,7 @@ pub fn scatter(client: &Client, request: &Scatter) -> Result<Handle, KernelError
         } else {
             fill_zero(client, &output, dtype, elements)?;
             let grid = Grid::elementwise(client, total, elements)?;
-            scatter_members::launch_unchecked(
+            scatter_selected::launch_unchecked(
                 client,
                 grid.count,
                 grid.dim,
@@ -117,7 +115,7 @@ pub fn scatter(client: &Client, request: &Scatter) -> Result<Handle, KernelError
     Ok(output)
 }
 
-/// [`scatter_members`] for whole rows, that are zero elsewhere: put together in shared memory, so that each is
+/// [`scatter_selected`] for whole rows, that are zero elsewhere: put together in shared memory, so that each is
 /// written once.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn assemble_rows<E: Numeric, I: Numeric>(
@@ -146,16 +144,16 @@ pub(crate) fn assemble_rows<E: Numeric, I: Numeric>(
         place += units;
     }
     sync_cube();
-    let mut member = UNIT_POS;
-    while member < own_rows * k {
-        let from = first * k as usize + member as usize;
+    let mut slot = UNIT_POS;
+    while slot < own_rows * k {
+        let from = first * k as usize + slot as usize;
         let column = usize::cast_from(indices[from]);
         if column < cols as usize {
-            let target = (member / k * cols) as usize + column;
+            let target = (slot / k * cols) as usize + column;
             let from = if dense { start + target } else { from };
             tile[target] = source[from];
         }
-        member += units;
+        slot += units;
     }
     sync_cube();
     let mut place = UNIT_POS;
@@ -168,7 +166,7 @@ pub(crate) fn assemble_rows<E: Numeric, I: Numeric>(
 /// `output[row, indices[row, i]] = source[row, i]`, or `source[row, indices[row, i]]` when the
 /// source is dense.
 #[cube(launch_unchecked, address_type = "dynamic")]
-pub(crate) fn scatter_members<E: Numeric, I: Numeric>(
+pub(crate) fn scatter_selected<E: Numeric, I: Numeric>(
     source: &[E],
     indices: &[I],
     output: &mut [E],
@@ -188,5 +186,18 @@ pub(crate) fn scatter_members<E: Numeric, I: Numeric>(
         let target = row * cols as usize + column;
         let from = if dense { target } else { position };
         output[target] = source[from];
+    }
+}
+
+/// Elements that fit into the shared memory in which a cube puts whole rows of a gradient together; 0 where
+/// they are better put together in the output.
+pub(crate) fn assembled(client: &Client, cols: usize, size: usize) -> usize {
+    let most = ASSEMBLED_BYTES / size;
+    let room = client.properties().hardware.max_shared_memory_size;
+    let small = !has_many_units(client) || room < 2 * ASSEMBLED_BYTES;
+    if cols > most || small || is_llvmpipe(client) {
+        0
+    } else {
+        most
     }
 }

@@ -11,7 +11,7 @@ use super::{
     delegates::{DelegateBlueprint, find_short},
     finish::{FinishBlueprint, finish_cube},
 };
-use crate::topk::element::Element;
+use crate::topk::key::Element;
 
 /// Bits of the count; the others number calls.
 pub(crate) const COUNT_BITS: u32 = 16;

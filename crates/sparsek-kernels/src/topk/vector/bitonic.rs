@@ -3,7 +3,7 @@
 
 use cubecl::prelude::*;
 
-use crate::topk::element::{Element, ordered_key};
+use crate::topk::key::{Element, ordered_key};
 
 /// Elements of a tile, and most of a run.
 pub(crate) const TILE: usize = 1 << 11;

@@ -25,7 +25,7 @@ use super::{
 use crate::{
     error::KernelError,
     launch::{Grid, allocate, allocate_together, argument},
-    topk::{Selected, element::Element},
+    topk::{key::Element, types::Selected},
 };
 
 /// Numbers of calls, from one that was drawn.

@@ -19,7 +19,12 @@ use super::{
 use crate::{
     error::KernelError,
     launch::{Grid, allocate, argument},
-    topk::{Rows, Selected, TopkOptions, element::Element, topk_rows},
+    topk::{
+        key::Element,
+        options::TopkOptions,
+        row::topk_rows,
+        types::{Rows, Selected},
+    },
 };
 
 /// A checked call.

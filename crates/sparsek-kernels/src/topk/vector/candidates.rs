@@ -7,7 +7,7 @@ use super::{
     chosen::Chosen,
     crew::{Keys, KeysExpand, between, narrow, tally},
 };
-use crate::topk::{element::Element, search::KeyRange};
+use crate::topk::{key::Element, threshold::search::KeyRange};
 
 /// Elements that reach the least chosen delegate: keys, and slots in the chosen subranges.
 #[derive(CubeType)]

@@ -9,7 +9,7 @@ use super::{
     finish::FinishBlueprint,
     pick::Lists,
 };
-use crate::topk::search::{Cursor, KeyRange};
+use crate::topk::threshold::search::{Cursor, KeyRange};
 
 /// What a cube that finishes has in its shared memory, and its units.
 #[derive(CubeType)]

@@ -12,8 +12,8 @@ use super::{
     finish::FinishBlueprint,
 };
 use crate::topk::{
-    element::{Element, ordered_key, ordered_refined, ordered_rough},
-    search::{Cursor, KeyRange, Threshold},
+    key::{Element, ordered_key, ordered_refined, ordered_rough},
+    threshold::search::{Cursor, KeyRange, Threshold},
 };
 
 /// What a vector was cut into.

@@ -4,10 +4,10 @@
 use cubecl::prelude::*;
 
 use super::radix::{BINS, DIGIT};
+use crate::primitives::team::{Team, TeamShape as Shape};
 use crate::topk::{
-    element::PLUS_INF,
-    routines::team::{Shape, Team},
-    search::{KeyRange, Threshold},
+    key::PLUS_INF,
+    threshold::search::{KeyRange, Threshold},
 };
 
 /// The units of a cube, in planes; in planes of one where the device has none.

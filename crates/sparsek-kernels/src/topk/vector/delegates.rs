@@ -3,10 +3,8 @@
 use cubecl::prelude::*;
 
 use super::crew::Crew;
-use crate::topk::{
-    element::{Element, ordered_key, ordered_refined, ordered_rough, short_key},
-    routines::team::{Shape, Team},
-};
+use crate::primitives::team::{Team, TeamShape as Shape};
+use crate::topk::key::{Element, ordered_key, ordered_refined, ordered_rough, short_key};
 
 /// How subranges lie in units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

@@ -16,12 +16,12 @@ use crate::error::KernelError;
 use crate::launch::Grid;
 use crate::launch::allocate;
 use crate::launch::argument;
-use crate::topk::Rows;
-use crate::topk::TopkOptions;
-use crate::topk::argtopk_rows;
-use crate::topk::element::Element;
-use crate::topk::launch::load_widths;
-use crate::topk::routines::team::Shape;
+use crate::primitives::team::TeamShape as Shape;
+use crate::topk::key::Element;
+use crate::topk::options::TopkOptions;
+use crate::topk::plan::load_widths;
+use crate::topk::row::argtopk_rows;
+use crate::topk::types::Rows;
 
 /// Elements to select from.
 pub(super) struct Elements<'a> {

@@ -1,25 +1,21 @@
 //! Long rows, one or a few, as vectors.
 
 use crate::device::is_gpu;
-use cubecl::{
-    ir::{ElemType, FloatKind, IntKind, UIntKind},
-    prelude::*,
-};
+use cubecl::{ir::ElemType, prelude::*};
 
 use super::{VectorOptions, topk_vector, tuning::Tuning};
 use crate::error::KernelError;
 use crate::launch::Grid;
 use crate::launch::allocate;
 use crate::launch::argument;
-use crate::topk::MAX_COLS;
-use crate::topk::Method;
-use crate::topk::Routine;
-use crate::topk::Rows;
-use crate::topk::Selected;
-use crate::topk::TopkOptions;
-use crate::topk::element::Element;
-use crate::topk::launch::SUPPORTED_DTYPES;
-use crate::topk::launch::with_element;
+use crate::topk::key::Element;
+use crate::topk::key::with_element;
+use crate::topk::options::Method;
+use crate::topk::options::TopkOptions;
+use crate::topk::types::MAX_COLS;
+use crate::topk::types::Routine;
+use crate::topk::types::Rows;
+use crate::topk::types::Selected;
 
 /// Most members for which a row that is not much longer than those of the routines for rows is a vector, and elements
 /// for each of them: then few launches suffice.

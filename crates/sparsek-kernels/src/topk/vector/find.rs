@@ -22,8 +22,8 @@ use crate::error::KernelError;
 use crate::launch::Grid;
 use crate::launch::allocate;
 use crate::launch::argument;
-use crate::topk::element::Element;
-use crate::topk::routines::team::Shape;
+use crate::primitives::team::TeamShape as Shape;
+use crate::topk::key::Element;
 
 /// Elements of a load of subranges of `2^exponent`, which have whole ones.
 pub(super) fn width(vector: &Vector, exponent: u32) -> usize {

@@ -11,10 +11,8 @@ use super::{
     pick::{FEW, Lists, pick},
     radix::BINS,
 };
-use crate::topk::{
-    element::{Element, ordered_key},
-    routines::team::Shape,
-};
+use crate::primitives::team::TeamShape as Shape;
+use crate::topk::key::{Element, ordered_key};
 
 /// Bytes of a load of delegates.
 const LOAD_BYTES: usize = 16;

@@ -18,7 +18,7 @@ use super::{
     plan::{CUBE_UNITS, Cut, Last, MEMBERS, Plan, Vector, refused},
 };
 use crate::error::KernelError;
-use crate::topk::routines::team::Shape;
+use crate::primitives::team::TeamShape as Shape;
 
 /// Units of the cube, bytes of delegates that each of them holds, and candidates in its shared memory.
 const UNITS: u32 = 1024;

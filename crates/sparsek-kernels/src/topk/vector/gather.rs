@@ -2,7 +2,7 @@
 
 use cubecl::{ir::ElemType, prelude::*};
 
-use crate::topk::element::{Element, ordered_refined, ordered_rough, short_key};
+use crate::topk::key::{Element, ordered_refined, ordered_rough, short_key};
 
 /// Keys of the elements of chosen subranges, one after the other, a load of each unit. Slots behind the end of the vector get the
 /// least, which elements may have too: these stand before them.

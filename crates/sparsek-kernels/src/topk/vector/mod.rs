@@ -33,7 +33,7 @@ mod tuning;
 
 use crate::device::require_dtype;
 use cubecl::{
-    ir::{ElemType, FloatKind, IntKind, UIntKind},
+    ir::{ElemType, IntKind, UIntKind},
     prelude::*,
     server::Handle,
 };
@@ -45,13 +45,15 @@ pub use stream::{Best, TopkStream};
 pub use tuning::Tuning;
 
 use self::{call::Call, plan::Plan};
-use super::{
-    Rows, Selected, TopkOptions,
-    launch::{Job, SUPPORTED_DTYPES, require_element, require_index, with_element},
-};
 use crate::error::KernelError;
 use crate::launch::allocate;
 use crate::launch::argument;
+use crate::topk::{
+    key::{require_element, require_index, with_element},
+    options::TopkOptions,
+    row::job::Job,
+    types::{Rows, Selected},
+};
 
 const U32: ElemType = ElemType::UInt(UIntKind::U32);
 /// Of short keys.

@@ -17,7 +17,7 @@ use super::{
     tuning::Tuning,
 };
 use crate::error::KernelError;
-use crate::topk::select::MAX_COLS;
+use crate::topk::types::MAX_COLS;
 
 /// Most members that one cube finds among the elements of chosen subranges.
 pub(super) const MEMBERS: usize = 1 << 10;

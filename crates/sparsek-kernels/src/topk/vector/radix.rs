@@ -7,10 +7,10 @@
 use cubecl::prelude::*;
 
 use super::crew::{Crew, Note, clear, tally};
+use crate::primitives::team::TeamShape as Shape;
 use crate::topk::{
-    element::{Element, ordered_key},
-    routines::team::Shape,
-    search::{Cursor, KeyRange},
+    key::{Element, ordered_key},
+    threshold::search::{Cursor, KeyRange},
 };
 
 /// Bits of a bin's number, and how many bins there are.

@@ -9,10 +9,8 @@
 use cubecl::prelude::*;
 
 use super::{chosen::Subranges, crew::Crew};
-use crate::topk::{
-    element::{Element, ordered_key},
-    routines::team::Shape,
-};
+use crate::primitives::team::TeamShape as Shape;
+use crate::topk::key::{Element, ordered_key};
 
 /// Candidates are filled up with least keys to a multiple of this, whole loads of any width.
 pub(crate) const LOAD: usize = 16;

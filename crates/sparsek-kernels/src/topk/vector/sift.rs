@@ -21,9 +21,9 @@ use crate::error::KernelError;
 use crate::launch::Grid;
 use crate::launch::allocate;
 use crate::launch::argument;
-use crate::topk::Selected;
-use crate::topk::element::Element;
-use crate::topk::routines::team::Shape;
+use crate::primitives::team::TeamShape as Shape;
+use crate::topk::key::Element;
+use crate::topk::types::Selected;
 
 impl SieveBlueprint {
     /// That of a vector, if the device can sift it.

@@ -3,7 +3,7 @@
 
 use cubecl::prelude::*;
 
-use crate::topk::element::{Element, ordered_refined, ordered_rough};
+use crate::topk::key::{Element, ordered_refined, ordered_rough};
 
 /// The longest subranges, as an exponent.
 pub(crate) const MAX_EXPONENT: u32 = 5;

@@ -1,0 +1,26 @@
+//! Fast approximations, for searches whose result does not depend on them.
+
+use cubecl::prelude::*;
+
+/// Approximates the square root of a number. Monotone, and the same on every device.
+#[cube]
+pub fn approx_sqrt(x: f32) -> f32 {
+    f32::reinterpret((u32::reinterpret(x) >> 1) + 0x1fbd_1df5)
+}
+
+/// Approximates the inverse of a positive number, without a division.
+#[cube]
+pub fn approx_inverse(x: f32) -> f32 {
+    let guess = f32::reinterpret(0x7ef3_11c3u32 - u32::reinterpret(x));
+    guess * (2.0 - x * guess)
+}
+
+/// Approximates the natural logarithm of a normal number within 0.006. Some devices lack a fast
+/// one, or the library for it.
+#[cube]
+pub(crate) fn approx_ln(x: f32) -> f32 {
+    let bits = u32::reinterpret(x);
+    let exponent = f32::cast_from(bits >> 23) - 127.0;
+    let rest = f32::reinterpret((bits & 0x007f_ffffu32) | 0x3f80_0000u32) - 1.0;
+    (exponent + rest * (1.34 - 0.34 * rest)) * comptime!(std::f32::consts::LN_2)
+}

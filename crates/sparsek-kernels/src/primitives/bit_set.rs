@@ -1,0 +1,326 @@
+//! Sets of items of a row, one bit for each item, and their positions in index order.
+//!
+//! Bit 31 of the word of a unit is its first item. [`SelectedItems`] counts the set bits of each
+//! load and scans the counts, packed into the fields of words: that yields the position of each
+//! item in the output. [`ColumnBits`] is faster where a unit holds 32 items: it transposes loads
+//! and units, so that each unit holds the bits of 32 neighboring columns and needs one scan.
+
+use cubecl::prelude::*;
+
+use super::team::{Team, TeamShape, exchange};
+
+/// Items of a unit that can be transposed. Loads are rounded up to a power of two; bits of missing
+/// loads are 0.
+const ITEMS: usize = 32;
+
+/// Above this many set bits a unit visits all items: that costs 5 instructions an item, a visit to
+/// a set bit 10.
+const MANY: u32 = 16;
+
+impl TeamShape {
+    /// Bits of a field: enough for a position in the row, and for the counts of all loads in a
+    /// word.
+    fn bits(&self) -> u32 {
+        let items = self.lanes as usize * self.items();
+        if items < 256 || (items == 256 && self.loads > 4) {
+            8
+        } else {
+            16
+        }
+    }
+
+    /// Loads whose fields share a word.
+    fn fields(&self) -> usize {
+        (32 / self.bits()) as usize
+    }
+
+    /// Words that hold the fields of all loads.
+    fn words(&self) -> usize {
+        self.loads.div_ceil(self.fields())
+    }
+}
+
+/// Positions of the loads of this unit, packed into words: counts first, then positions. Neither
+/// overflows its field, because a position is less than the row length.
+#[derive(CubeType)]
+pub(crate) struct Positions {
+    words: Array<u32>,
+    team: Team,
+}
+
+#[cube]
+impl Positions {
+    pub fn new(team: Team) -> Positions {
+        let mut words = Array::<u32>::new(comptime!(team.shape.words()));
+        #[unroll]
+        for word in 0..comptime!(team.shape.words()) {
+            words[word] = 0u32;
+        }
+        Positions { words, team }
+    }
+
+    /// Sets the number of selected elements in a load of this unit.
+    pub fn put(&mut self, #[comptime] load: usize, selected: u32) {
+        let shift = comptime!(shift(self.team.shape, load));
+        self.words[comptime!(load / self.team.shape.fields())] += selected << shift;
+    }
+
+    /// Turns the counts of all units of the team into positions.
+    pub fn scan(&mut self) {
+        let lanes = comptime!(self.team.shape.plane_lanes());
+        let last = (UNIT_POS_X - UNIT_POS_X % lanes) + comptime!(lanes - 1);
+        // A word times `ones` holds in each field the sum of the fields up to it.
+        let ones = comptime!(ones(self.team.shape.bits()));
+        let mut earlier = 0u32;
+        #[unroll]
+        for word in 0..comptime!(self.team.shape.words()) {
+            let own = self.words[word];
+            let sum = self.team.running_sum(own);
+            let mut before = sum - own;
+            let mut total = plane_shuffle(sum, last);
+            if comptime!(self.team.shape.planes > 1) {
+                let slots = exchange::<u32>(total, self.team.shape);
+                total = 0u32;
+                #[unroll]
+                for plane in 0..comptime!(self.team.shape.planes as usize) {
+                    before += select(UNIT_POS_Y > comptime!(plane as u32), slots[plane], 0u32);
+                    total += slots[plane];
+                }
+            }
+            let total = total * ones;
+            let bits = comptime!(self.team.shape.bits());
+            self.words[word] = before + (total << bits) + earlier * ones;
+            earlier += total >> comptime!(32 - bits);
+        }
+    }
+
+    /// Position of the first selected item of a load.
+    pub fn of(&self, #[comptime] load: usize) -> u32 {
+        let mask = comptime!((1u32 << self.team.shape.bits()) - 1);
+        (self.words[comptime!(load / self.team.shape.fields())]
+            >> comptime!(shift(self.team.shape, load)))
+            & mask
+    }
+}
+
+/// Shift of the field of a load in its word.
+fn shift(shape: TeamShape, load: usize) -> u32 {
+    (load % shape.fields()) as u32 * shape.bits()
+}
+
+/// A one in every field of `bits` bits.
+pub(crate) fn ones(bits: u32) -> u32 {
+    u32::MAX / (u32::MAX >> (32 - bits))
+}
+
+/// The selected elements among the items of this unit, and their positions in the row.
+#[derive(CubeType)]
+pub(crate) struct SelectedItems {
+    pub bits: u32,
+    team: Team,
+    positions: Positions,
+}
+
+#[cube]
+impl SelectedItems {
+    /// `bits` has a one for each selected item of this unit. Positions are valid only if `ordered`.
+    pub fn new(bits: u32, team: Team, #[comptime] ordered: bool) -> SelectedItems {
+        let width = comptime!(team.shape.width as u32);
+        let mut positions = Positions::new(team);
+        if comptime!(ordered) {
+            #[unroll]
+            for load in 0..comptime!(team.shape.loads) {
+                let first = comptime!(load as u32 * width);
+                let group = bits & comptime!(mask(width) >> first);
+                positions.put(load, group.count_ones());
+            }
+            positions.scan();
+        }
+        SelectedItems {
+            bits,
+            team,
+            positions,
+        }
+    }
+
+    /// Position of the first selected item of a load.
+    pub fn start(&self, #[comptime] load: usize) -> u32 {
+        self.positions.of(load)
+    }
+
+    /// Whether an item of this unit is selected.
+    pub fn holds(&self, #[comptime] item: usize) -> bool {
+        self.bits & comptime!(bit(item)) != 0
+    }
+
+    /// Keeps those among the first `quota` of the row.
+    pub fn first(&self, quota: u32) -> u32 {
+        let width = comptime!(self.team.shape.width);
+        let mut kept = 0u32;
+        #[unroll]
+        for load in 0..comptime!(self.team.shape.loads) {
+            let mut position = self.start(load);
+            if plane_any(position < quota) {
+                #[unroll]
+                for i in 0..width {
+                    let item = comptime!(load * width + i);
+                    let is_selected = self.holds(item);
+                    kept |= select(is_selected && position < quota, comptime!(bit(item)), 0u32);
+                    position += select(is_selected, 1u32, 0u32);
+                }
+            }
+        }
+        kept
+    }
+}
+
+/// The bit of an item.
+pub(crate) fn bit(item: usize) -> u32 {
+    (1u32 << 31) >> item
+}
+
+/// The bits of the first `items` items.
+pub(crate) fn mask(items: u32) -> u32 {
+    u32::MAX << (32 - items)
+}
+
+impl TeamShape {
+    /// Whether a [`ColumnBits`] can hold such a row.
+    pub fn can_transpose(&self) -> bool {
+        let loads = self.loads.next_power_of_two();
+        self.planes == 1 && self.width * loads == ITEMS && self.lanes as usize >= loads
+    }
+
+    /// log2 of the number of loads.
+    fn load_bits(&self) -> u32 {
+        self.loads.next_power_of_two().ilog2()
+    }
+
+    /// log2 of the number of units that share a load.
+    fn sharers(&self) -> u32 {
+        self.lanes.ilog2() - self.load_bits()
+    }
+}
+
+/// The selected elements among 32 neighboring columns.
+#[derive(CubeType)]
+pub(crate) struct ColumnBits {
+    /// One bit for each column, the first in bit 31.
+    pub bits: u32,
+    /// The first column.
+    pub column: u32,
+    /// Selected elements of the row before it.
+    pub position: u32,
+}
+
+#[cube]
+impl ColumnBits {
+    /// Transposes the bits of the items of each unit.
+    pub fn new(selected: u32, team: &Team) -> ColumnBits {
+        let shape = comptime!(team.shape);
+        let mut bits = transpose(selected, team);
+        let sharers = comptime!(shape.sharers());
+        if comptime!(sharers > 0) {
+            // Makes the units that share a load neighbors.
+            let source = (team.lane >> sharers)
+                | ((team.lane & comptime!((1u32 << sharers) - 1)) << comptime!(shape.load_bits()));
+            bits = plane_shuffle(bits, UNIT_POS_X - team.lane + source);
+        }
+        let count = bits.count_ones();
+        ColumnBits {
+            bits,
+            column: team.lane * comptime!(ITEMS as u32),
+            position: team.running_sum(count) - count,
+        }
+    }
+
+    /// Keeps those among the first `quota` of the row, and returns the bits of each unit's own
+    /// items.
+    pub fn first(&self, quota: u32, team: &Team) -> u32 {
+        let room = quota - min(self.position, quota);
+        // Columns before the first set bit that is cut off.
+        let mut length = 0u32;
+        #[unroll]
+        for step in 0..comptime!(ITEMS.ilog2()) {
+            let longer = length + comptime!(ITEMS as u32 >> (step + 1));
+            let fits = (self.bits >> (32 - longer)).count_ones() <= room;
+            length = select(fits, longer, length);
+        }
+        let kept = self.bits & !(u32::MAX >> length);
+        let kept = select(self.bits.count_ones() <= room, self.bits, kept);
+        let shape = comptime!(team.shape);
+        let mut bits = kept;
+        if comptime!(shape.sharers() > 0) {
+            let loads = comptime!(shape.load_bits());
+            let source = (team.lane >> loads)
+                | ((team.lane & comptime!((1u32 << loads) - 1)) << comptime!(shape.sharers()));
+            bits = plane_shuffle(bits, UNIT_POS_X - team.lane + source);
+        }
+        transpose(bits, team)
+    }
+
+    /// Lists the selected columns; with `cut`, only those among the first `end` of the row.
+    pub fn list(&self, columns: &mut Shared<[u32]>, start: u32, end: u32, #[comptime] cut: bool) {
+        let mut position = start + self.position;
+        let end = start + end;
+        if plane_any(self.bits.count_ones() > MANY) {
+            #[unroll]
+            for item in 0..ITEMS {
+                let is_selected = self.bits & comptime!(bit(item)) != 0;
+                if is_selected && (!comptime!(cut).runtime() || position < end) {
+                    columns[position as usize] = self.column + comptime!(item as u32);
+                    position += 1;
+                }
+            }
+        } else {
+            let mut rest = self.bits;
+            while rest != 0 {
+                let item = rest.leading_zeros();
+                if !comptime!(cut).runtime() || position < end {
+                    columns[position as usize] = self.column + item;
+                }
+                rest &= 0x7fff_ffffu32 >> item;
+                position += 1;
+            }
+        }
+    }
+}
+
+/// Swaps the bits of the load number with those of the unit number, a butterfly step for each. It
+/// is its own inverse.
+#[cube]
+fn transpose(selected: u32, team: &Team) -> u32 {
+    let shape = comptime!(team.shape);
+    let mut bits = selected;
+    #[unroll]
+    for step in 0..comptime!(shape.load_bits()) {
+        let distance = comptime!((shape.width as u32) << step);
+        let odd = (team.lane >> step) & 1;
+        let other = plane_shuffle_xor(bits, comptime!(1u32 << step));
+        let kept = comptime!(evens(shape.width << step)) ^ (0 - odd);
+        let amount = select(odd == 1, distance, 32 - distance);
+        let up = other << amount;
+        let down = other >> (32 - amount);
+        bits = (bits & kept) | ((up | down) & !kept);
+    }
+    bits
+}
+
+/// The items whose number, divided by `length`, is even.
+fn evens(length: usize) -> u32 {
+    (0..ITEMS)
+        .filter(|item| (item / length).is_multiple_of(2))
+        .fold(0, |bits, item| bits | bit(item))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_one_in_each_field() {
+        assert_eq!(ones(16), 0x0001_0001);
+        assert_eq!(ones(8), 0x0101_0101);
+        assert_eq!(ones(4), 0x1111_1111);
+    }
+}

@@ -1,0 +1,198 @@
+//! A team: the units that share a row, with their reductions and scans.
+//!
+//! A plane holds `PLANE_DIM / lanes` teams of `lanes` neighboring units, a power of two. Or all
+//! units of a cube form one team. Neighboring units read neighboring loads, so load, unit and
+//! element, in this order, are the index order. Planes reduce by shuffles; teams of several planes
+//! then exchange one value per plane through shared memory.
+
+use cubecl::prelude::*;
+
+/// How a row lies in the registers of its team.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct TeamShape {
+    /// Units that share a row.
+    pub lanes: u32,
+    /// Planes that share a row: 1, or all of the cube.
+    pub planes: u32,
+    /// Elements of a load.
+    pub width: usize,
+    /// Loads of a unit.
+    pub loads: usize,
+    /// Whether the items of the units cover the row exactly.
+    pub exact_fit: bool,
+}
+
+impl TeamShape {
+    /// Makes one team of a cube, with one element for each unit.
+    pub fn of_cube(units: u32, plane: u32) -> Self {
+        Self {
+            lanes: units,
+            planes: units / plane,
+            width: 1,
+            loads: 1,
+            exact_fit: true,
+        }
+    }
+
+    /// Elements that a unit holds.
+    pub fn items(&self) -> usize {
+        self.loads * self.width
+    }
+
+    /// Units of one plane that share a row.
+    pub fn plane_lanes(&self) -> u32 {
+        self.lanes / self.planes
+    }
+
+    /// The part of the team in one plane.
+    pub fn of_a_plane(self) -> TeamShape {
+        TeamShape {
+            lanes: self.plane_lanes(),
+            planes: 1,
+            ..self
+        }
+    }
+}
+
+/// The place of this unit in its team.
+#[derive(CubeType, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+pub(crate) struct Team {
+    pub lane: u32,
+    pub cols: u32,
+    #[cube(comptime)]
+    pub shape: TeamShape,
+    /// Whether the row may end within a load.
+    #[cube(comptime)]
+    pub ragged: bool,
+}
+
+#[cube]
+impl Team {
+    pub fn new(cols: u32, #[comptime] shape: TeamShape) -> Team {
+        Team::of(cols, shape, false)
+    }
+
+    pub fn of(cols: u32, #[comptime] shape: TeamShape, #[comptime] ragged: bool) -> Team {
+        let lane = if comptime!(shape.planes > 1) {
+            UNIT_POS
+        } else {
+            UNIT_POS_X % comptime!(shape.lanes)
+        };
+        Team {
+            lane,
+            cols,
+            shape,
+            ragged,
+        }
+    }
+
+    /// First column of a load.
+    pub fn column(&self, #[comptime] load: usize) -> u32 {
+        let skipped = comptime!(load as u32 * self.shape.lanes);
+        (self.lane + skipped) * comptime!(self.shape.width as u32)
+    }
+
+    /// Column of an item.
+    pub fn item_column(&self, #[comptime] item: usize) -> u32 {
+        self.column(comptime!(item / self.shape.width))
+            + comptime!((item % self.shape.width) as u32)
+    }
+
+    /// Whether a load of this unit lies in the row. A row ends with a load unless it is ragged.
+    pub fn loads(&self, #[comptime] load: usize) -> bool {
+        if comptime!(self.shape.exact_fit) {
+            true.runtime()
+        } else {
+            self.column(load) < self.cols
+        }
+    }
+
+    /// Whether an item of this unit lies in the row.
+    pub fn holds(&self, #[comptime] item: usize) -> bool {
+        if comptime!(self.ragged) {
+            self.item_column(item) < self.cols
+        } else {
+            self.loads(comptime!(item / self.shape.width))
+        }
+    }
+
+    pub fn sum<T: Numeric>(&self, value: T) -> T {
+        let mut total = value;
+        #[unroll]
+        for step in 0..comptime!(self.shape.plane_lanes().ilog2()) {
+            total += plane_shuffle_xor(total, comptime!(1u32 << step));
+        }
+        if comptime!(self.shape.planes > 1) {
+            let slots = exchange::<T>(total, self.shape);
+            total = slots[0];
+            #[unroll]
+            for plane in 1..comptime!(self.shape.planes as usize) {
+                total += slots[plane];
+            }
+        }
+        total
+    }
+
+    /// Inclusive prefix sum over the units of this plane.
+    pub fn running_sum(&self, value: u32) -> u32 {
+        let lanes = comptime!(self.shape.plane_lanes());
+        let lane = UNIT_POS_X % lanes;
+        let mut sum = value;
+        #[unroll]
+        for step in 0..comptime!(lanes.ilog2()) {
+            let distance = comptime!(1u32 << step);
+            let other = plane_shuffle_up(sum, distance);
+            sum += select(lane >= distance, other, 0u32);
+        }
+        sum
+    }
+
+    pub fn max<T: Numeric>(&self, value: T) -> T {
+        let mut greatest = value;
+        #[unroll]
+        for step in 0..comptime!(self.shape.plane_lanes().ilog2()) {
+            greatest = max(
+                greatest,
+                plane_shuffle_xor(greatest, comptime!(1u32 << step)),
+            );
+        }
+        if comptime!(self.shape.planes > 1) {
+            let slots = exchange::<T>(greatest, self.shape);
+            #[unroll]
+            for plane in 0..comptime!(self.shape.planes as usize) {
+                greatest = max(greatest, slots[plane]);
+            }
+        }
+        greatest
+    }
+
+    pub fn min<T: Numeric>(&self, value: T) -> T {
+        let mut least = value;
+        #[unroll]
+        for step in 0..comptime!(self.shape.plane_lanes().ilog2()) {
+            least = min(least, plane_shuffle_xor(least, comptime!(1u32 << step)));
+        }
+        if comptime!(self.shape.planes > 1) {
+            let slots = exchange::<T>(least, self.shape);
+            #[unroll]
+            for plane in 0..comptime!(self.shape.planes as usize) {
+                least = min(least, slots[plane]);
+            }
+        }
+        least
+    }
+}
+
+/// Shares one value of each plane with the whole cube.
+#[cube]
+pub(crate) fn exchange<T: Numeric>(value: T, #[comptime] shape: TeamShape) -> Shared<[T]> {
+    let mut slots = Shared::<[T]>::new_slice(shape.planes as usize);
+    // The slots of the last exchange must be read before they are overwritten.
+    sync_cube();
+    if UNIT_POS_X == 0 {
+        slots[UNIT_POS_Y as usize] = value;
+    }
+    sync_cube();
+    slots
+}

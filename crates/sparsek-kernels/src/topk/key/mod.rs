@@ -1,0 +1,17 @@
+//! Order-preserving keys: every dtype is compared as unsigned integers.
+//!
+//! One search serves all dtypes. The rules for special values follow from the map to keys: `-0` and
+//! `+0` share a key, all NaN share the greatest key, and `-inf` has key 0. Where the least elements
+//! are wanted, keys are inverted ("ordered keys").
+
+mod dtype;
+mod element;
+mod float;
+mod integer;
+
+pub use dtype::SUPPORTED_DTYPES;
+pub(crate) use dtype::{is_single, require_element, require_index, with_element};
+pub(crate) use element::{
+    Element, MINUS_INF, NAN, PLUS_INF, ordered_is_finite, ordered_key, ordered_refined,
+    ordered_rough, ordered_within, ordered_zero, short_key,
+};

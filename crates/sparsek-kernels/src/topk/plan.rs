@@ -1,0 +1,399 @@
+//! SamplePlan.
+
+use cubecl::{features::Plane, ir::ElemType, prelude::*};
+
+use super::{
+    key::{require_element, require_index},
+    options::{Method, TopkOptions},
+    threshold::search::exact_passes,
+    tuning::{
+        BLOCK_CUBE_UNITS, CUBE_UNITS, DELEGATE_COLS, DELEGATE_SELECTED, DELEGATE_SUBRANGES,
+        LIST_ITEMS, LONG_CUBE_UNITS, LONG_ROW, LONG_SAMPLE, LONG_SAMPLE_ITEMS, MAX_LISTED,
+        MAX_UNIT_COLS, REGISTER_ITEMS, SAMPLE_ITEMS, SAMPLE_MARGIN, SAMPLE_SLACK, SAMPLED_COLS,
+        TILE_ITEMS, UNIT_BLOCK,
+    },
+    types::{MAX_COLS, MAX_ROWS, Routine, Rows},
+};
+use crate::{
+    device::{
+        LLVMPIPE_JUMPS, LLVMPIPE_REFUSAL, is_gpu, is_llvmpipe, plane_size, require_dtype,
+        units_per_cube,
+    },
+    error::KernelError,
+    launch::aligned,
+};
+
+/// What routine selection looks at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RowProblem {
+    pub k: usize,
+    pub cols: usize,
+    pub exact: bool,
+    /// Most elements of a load.
+    pub width: usize,
+    /// Whether rows have lengths of their own.
+    pub ragged: bool,
+    /// Most passes that the search may take over a row.
+    pub passes: usize,
+}
+
+pub(crate) fn plan_rows(
+    client: &Client,
+    input: &Rows,
+    options: &TopkOptions,
+    index: ElemType,
+    routine: Option<Routine>,
+) -> Result<Routine, KernelError> {
+    if options.k > input.cols {
+        return Err(KernelError::KTooLarge {
+            k: options.k,
+            cols: input.cols,
+        });
+    }
+    if input.cols > MAX_COLS {
+        return Err(KernelError::RowTooLong {
+            cols: input.cols,
+            limit: MAX_COLS,
+        });
+    }
+    if input.rows > MAX_ROWS {
+        return Err(KernelError::TooManyRows {
+            rows: input.rows,
+            limit: MAX_ROWS,
+        });
+    }
+    if let Method::Precision(eps) = options.method
+        && !(eps.is_finite() && eps >= 0.0)
+    {
+        return Err(KernelError::Precision { eps });
+    }
+    require_element(client, input.dtype)?;
+    require_index(index, input.cols)?;
+    require_dtype(client, index)?;
+    input.lengths_argument()?;
+    let problem = RowProblem {
+        k: options.k,
+        cols: input.cols,
+        exact: options.method == Method::Exact,
+        width: load_widths(client, input).max().unwrap_or(1),
+        ragged: input.lengths.is_some(),
+        passes: passes(options.method, input.dtype),
+    };
+    match routine {
+        Some(routine) => {
+            check(routine, client, &problem)?;
+            Ok(routine)
+        }
+        None => select(client, &problem),
+    }
+}
+
+/// SelectedItems of a row that the plane routine lists in shared memory: k, rounded up so that k does not
+/// force many kernels; 0 where planes cannot wait for themselves or shared memory fails.
+pub(crate) fn listed(client: &Client, k: usize, cols: usize, rows: usize) -> usize {
+    if !client.features().plane.contains(Plane::Sync) || is_llvmpipe(client) {
+        return 0;
+    }
+    // A quarter of the row, half of it, or all.
+    let quarter = cols.div_ceil(4);
+    let listed = [quarter, 2 * quarter].into_iter().find(|&some| k <= some);
+    let listed = listed.unwrap_or(cols);
+    let room = client.properties().hardware.max_shared_memory_size / (2 * size_of::<u32>());
+    if listed * rows <= room.min(MAX_LISTED) {
+        listed
+    } else {
+        0
+    }
+}
+
+/// Units in a cube of the stream routine: the more, the fewer cubes a chip holds, and the more each search
+/// in sample and list costs. 64 read 2^16 rows of 4096 in 0.363 ms, 128 in 0.423; 128 those of 8192 in 0.710, 64
+/// and 256 in 0.809 and 0.899; 256 read 2^14 rows of 32,768 in 0.697 ms, 128 in 0.742; 512 read 2^10 rows of
+/// 2^20 in 1.38 ms, 256, which must list twice as much each, in 1.95 (NVIDIA H200).
+pub(crate) fn sampled_units(client: &Client, cols: usize) -> u32 {
+    let wanted = if cols < LONG_SAMPLE {
+        (cols / 64).clamp(64, 256).next_power_of_two() as u32
+    } else {
+        512
+    };
+    units_per_cube(client, wanted.max(2 * plane_size(client).unwrap_or(1)))
+}
+
+/// Units in a cube of the cube routine.
+pub(crate) fn cube_units(client: &Client, cols: usize) -> u32 {
+    let wanted = if cols >= LONG_ROW {
+        LONG_CUBE_UNITS
+    } else {
+        CUBE_UNITS
+    };
+    units_per_cube(client, wanted)
+}
+
+/// Chooses the routine for a request.
+pub(crate) fn select(client: &Client, problem: &RowProblem) -> Result<Routine, KernelError> {
+    let has_planes = client.features().plane.contains(Plane::Ops);
+    let on_gpu = is_gpu(client);
+    if has_planes {
+        let long = problem.cols >= SAMPLED_COLS;
+        let few = problem.cols < DELEGATE_COLS && problem.k <= DELEGATE_SELECTED;
+        let order: &[Routine] = match (few, long) {
+            (true, _) => &[Routine::Plane, Routine::Delegate, Routine::Block],
+            (false, true) => &[Routine::Plane, Routine::Sampled, Routine::Block],
+            (false, false) => &[Routine::Plane, Routine::Block, Routine::Sampled],
+        };
+        for &routine in order {
+            if check(routine, client, problem).is_ok() {
+                return Ok(routine);
+            }
+        }
+    }
+    let routine = if on_gpu && problem.cols > MAX_UNIT_COLS {
+        Routine::Cube
+    } else {
+        Routine::Unit
+    };
+    check(routine, client, problem)?;
+    Ok(routine)
+}
+
+/// Whether a routine can run the request. The feature `Plane::Ops` is not asked for here: a forced
+/// plane routine may run on devices that do not list it.
+pub(crate) fn check(
+    routine: Routine,
+    client: &Client,
+    problem: &RowProblem,
+) -> Result<(), KernelError> {
+    let refuse = |reason: String| {
+        Err(KernelError::Routine {
+            routine: routine.name(),
+            reason,
+        })
+    };
+    let cols = problem.cols;
+    match routine {
+        Routine::Plane => match plane_size(client) {
+            None => refuse("the device has no planes of one fixed size".into()),
+            Some(plane) if cols > plane as usize * REGISTER_ITEMS => refuse(format!(
+                "rows of {cols} elements exceed the {} that a plane of {plane} units holds",
+                plane as usize * REGISTER_ITEMS
+            )),
+            Some(_) => Ok(()),
+        },
+        Routine::Block => {
+            let units = units_per_cube(client, BLOCK_CUBE_UNITS) as usize;
+            match plane_size(client) {
+                _ if is_llvmpipe(client) => refuse(LLVMPIPE_REFUSAL.into()),
+                None => refuse("the device has no planes of one fixed size".into()),
+                Some(plane) if 2 * plane as usize > units => {
+                    refuse(format!("a cube of {units} units holds one plane only"))
+                }
+                Some(_) if cols > units * REGISTER_ITEMS => refuse(format!(
+                    "rows of {cols} elements exceed the {} that a cube of {units} units holds",
+                    units * REGISTER_ITEMS
+                )),
+                Some(_) => Ok(()),
+            }
+        }
+        Routine::Delegate => check_delegate(client, problem).or_else(refuse),
+        Routine::Sampled => check_sampled(client, problem).or_else(refuse),
+        Routine::Cube if is_llvmpipe(client) => refuse(LLVMPIPE_REFUSAL.into()),
+        Routine::Unit if is_llvmpipe(client) => {
+            let jumps = cols.div_ceil(UNIT_BLOCK as usize) * (problem.passes + 2) + problem.passes;
+            if jumps > LLVMPIPE_JUMPS {
+                refuse(format!(
+                    "rows of {cols} elements may take {jumps} loop iterations, llvmpipe stops after {LLVMPIPE_JUMPS}"
+                ))
+            } else {
+                Ok(())
+            }
+        }
+        Routine::Cube | Routine::Unit => Ok(()),
+    }
+}
+
+/// Why the delegate routine cannot run a request.
+fn check_delegate(client: &Client, problem: &RowProblem) -> Result<(), String> {
+    if problem.ragged {
+        return Err("it serves rows without lengths of their own only".into());
+    }
+    let plane = plane_size(client).ok_or("the device has no planes of one fixed size")? as usize;
+    if is_llvmpipe(client) {
+        return Err(LLVMPIPE_REFUSAL.into());
+    }
+    if !problem.exact {
+        return Err("it serves the exact method only".into());
+    }
+    let least = plane * DELEGATE_SUBRANGES * problem.width;
+    if problem.cols < least {
+        return Err(format!(
+            "rows of {} elements are shorter than the {least} that a plane of {plane} units reads at a time",
+            problem.cols
+        ));
+    }
+    let most = most_selected(plane);
+    if problem.k > most {
+        return Err(format!(
+            "k = {} exceeds {most}, a quarter of its delegates",
+            problem.k
+        ));
+    }
+    Ok(())
+}
+
+/// Why the stream routine cannot run a request.
+fn check_sampled(client: &Client, problem: &RowProblem) -> Result<(), String> {
+    if problem.ragged {
+        return Err("it serves rows without lengths of their own only".into());
+    }
+    let cols = problem.cols;
+    let units = sampled_units(client, cols) as usize;
+    let plane = plane_size(client).ok_or("the device has no planes of one fixed size")? as usize;
+    if is_llvmpipe(client) {
+        return Err(LLVMPIPE_REFUSAL.into());
+    }
+    if !problem.exact {
+        return Err("it serves the exact method only".into());
+    }
+    if 2 * plane > units {
+        return Err(format!("a cube of {units} units holds one plane only"));
+    }
+    if cols < units * TILE_ITEMS {
+        return Err(format!(
+            "rows of {cols} elements are shorter than the {} that a cube of {units} units reads at a time",
+            units * TILE_ITEMS
+        ));
+    }
+    if problem.width * plane < TILE_ITEMS {
+        return Err(format!(
+            "a plane of {plane} units, {} elements a load, reads less than the {TILE_ITEMS} that a unit lists",
+            problem.width
+        ));
+    }
+    let room = client.properties().hardware.max_shared_memory_size / (2 * size_of::<u32>());
+    match sample_plan(problem.k, cols, units) {
+        Ok(plan) if plan.list_items * units <= room => Ok(()),
+        Ok(SamplePlan { list_items, .. }) => Err(format!(
+            "its list of {} columns exceeds half of the shared memory, {room}",
+            list_items * units
+        )),
+        Err(needed) => Err(format!(
+            "k = {} of {cols} needs a list of {needed} columns, it holds {}",
+            problem.k,
+            units * LIST_ITEMS[LIST_ITEMS.len() - 1]
+        )),
+    }
+}
+
+/// Halvings of [`Method::EarlyStop`] that a kernel carries out: at most as many as can change the
+/// interval.
+///
+/// A range of floats is below `2^(E + 2)` wide, and no normal ones are closer than `2^-(E + P)`,
+/// where `E` is the greatest exponent and `P` the number of digits behind the leading one: 279
+/// halvings for f32, 2100 for f64. The bounds leave room for midpoints that are rounded. Integers
+/// take as many as they have bits.
+pub(crate) fn halvings(max_iter: u32, dtype: ElemType) -> u32 {
+    max_iter.min(if dtype.size() == 8 { 2_200 } else { 320 })
+}
+
+/// The most passes over a row that a search may take.
+pub(crate) fn passes(method: Method, dtype: ElemType) -> usize {
+    let wide = dtype.size() == 8;
+    let exact = exact_passes(if wide { 64 } else { 32 });
+    let found = match method {
+        Method::Exact => 0,
+        Method::EarlyStop(max_iter) => halvings(max_iter, dtype) as usize,
+        // From the greatest float to the least normal one, then through its digits.
+        Method::Precision(_) => {
+            if wide {
+                2 * 1024 + 53
+            } else {
+                2 * 128 + 24
+            }
+        }
+    };
+    exact + found + 2
+}
+
+/// How many elements are sampled and listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SamplePlan {
+    /// Sampled elements of a unit.
+    pub sample_items: usize,
+    /// The element of the sample that is the threshold, counted from the greatest, from 1, ...
+    pub rank: usize,
+    /// ... or one of so many after it.
+    pub slack: usize,
+    /// Listed columns of a unit.
+    pub list_items: usize,
+}
+
+/// The plan for k of `cols` elements with `units` in a cube; the length of the list that it would need
+/// where that is too long.
+pub(crate) fn sample_plan(k: usize, cols: usize, units: usize) -> Result<SamplePlan, usize> {
+    let sample_items = if cols < LONG_SAMPLE {
+        SAMPLE_ITEMS
+    } else {
+        LONG_SAMPLE_ITEMS
+    };
+    let sampled = (units * sample_items) as f64;
+    let weight = cols as f64 / sampled;
+    // Among so many of the sample at least k of the row are found, ...
+    let expected = k as f64 / weight;
+    let rank = (expected + SAMPLE_MARGIN * expected.sqrt() + SAMPLE_MARGIN).ceil();
+    let slack = (rank / SAMPLE_SLACK).ceil();
+    // ... and no more than so many.
+    let most = rank + slack;
+    let needed = ((most + SAMPLE_MARGIN * most.sqrt()) * weight).ceil() as usize;
+    let fits = LIST_ITEMS.into_iter().find(|items| items * units >= needed);
+    match fits {
+        Some(list_items) if most <= sampled => Ok(SamplePlan {
+            sample_items,
+            rank: rank as usize,
+            slack: slack as usize,
+            list_items,
+        }),
+        _ => Err(needed),
+    }
+}
+
+/// The greatest k: of so many random elements, a quarter of the delegates, 1.15 k reach the kth delegate.
+pub(crate) fn most_selected(plane: usize) -> usize {
+    plane * DELEGATE_SUBRANGES / 4
+}
+
+/// Elements of a load that rows, strides and offset of an input allow.
+pub(crate) fn load_widths(client: &Client, input: &Rows) -> impl Iterator<Item = usize> {
+    let size = input.dtype.size();
+    let sizes = client.io_optimized_vector_sizes(size);
+    sizes.filter(move |width| {
+        input.col_stride == 1
+            && input.cols.is_multiple_of(*width)
+            && input.row_stride.is_multiple_of(*width)
+            && aligned(&input.handle, width * size)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_list_holds_more_than_k() {
+        for (k, cols, units) in [
+            (1, 1 << 13, 128),
+            (256, 1 << 15, 256),
+            (1024, 1 << 20, 512),
+            (64, 1 << 22, 512),
+        ] {
+            let plan = sample_plan(k, cols, units).expect("a plan");
+            assert!(plan.list_items * units > k);
+            assert!(plan.rank * cols > k * plan.sample_items * units);
+        }
+    }
+
+    #[test]
+    fn large_k_has_no_plan() {
+        assert!(sample_plan(1 << 13, 1 << 15, 256).is_err());
+        assert!(sample_plan(1 << 14, 1 << 24, 256).is_err());
+    }
+}

@@ -1,0 +1,302 @@
+//! Delegate.
+#![allow(
+    clippy::collapsible_if,
+    clippy::manual_div_ceil,
+    reason = "outer conditions are decided when the kernel is compiled, and kernels know no `div_ceil` on runtime integers"
+)]
+
+use cubecl::{ir::ElemType, prelude::*};
+
+use super::{
+    candidates::select_from_candidates,
+    config::CandidateConfig,
+    layout::{RowLayout, element_offset},
+};
+use crate::{
+    primitives::team::Team,
+    topk::{
+        key::{Element, MINUS_INF, NAN, ordered_key, ordered_zero},
+        threshold::{
+            register_row::{KeyRow, RegisterRow},
+            search::{Cursor, SearchParams, find_threshold},
+        },
+        tuning::DELEGATE_AHEAD,
+    },
+};
+
+/// As `stream_select`, with a cube of one plane; `config.sample` is the shape of the delegates.
+#[cube(launch_unchecked, address_type = "dynamic")]
+pub(crate) fn delegate_select<E: Element, I: Numeric, N: Size>(
+    input: &[Vector<E, N>],
+    elements: &[E],
+    values: &mut [E],
+    indices: &mut [I],
+    layout: RowLayout,
+    params: SearchParams,
+    #[comptime] config: CandidateConfig,
+    #[define(I)] _index: ElemType,
+) {
+    let row = CUBE_POS;
+    if row >= layout.rows {
+        terminate!();
+    }
+    let start = row * layout.row_stride;
+    let delegates = delegates::<E, N>(input, start, &layout, config);
+    let floor = find_threshold::<E, KeyRow<E>>(&delegates, &params, config.memory.search).low;
+    let mut columns = Shared::<[u32]>::new_slice(comptime!(config.capacity()));
+    // A variable of its own, which the list raises.
+    let mut bound = E::Key::min_value();
+    bound = max(bound, loosened::<E>(floor, config));
+    let mut reaching = CandidateLister::<E> {
+        floor,
+        bound,
+        k: params.k,
+        totals: Cursor {
+            above: 0u32.runtime(),
+            level: 0u32.runtime(),
+        },
+        config,
+    };
+    reaching.list::<N>(input, start, &layout, &mut columns);
+    sync_cube();
+    let listed = reaching.listed();
+    select_from_candidates::<E, I>(
+        elements, values, indices, row, layout, &params, &columns, listed, config,
+    );
+}
+
+/// The ordered key but that, of floats, NaN are any keys at their end and -0 lies just before 0.
+#[cube]
+fn quick_key<E: Element>(value: E, #[comptime] config: CandidateConfig) -> E::Key {
+    if comptime!(config.floats) {
+        let bits = u32::reinterpret(E::single(value));
+        let fill = u32::reinterpret(i32::reinterpret(bits) >> 31);
+        let key = E::Key::cast_from((bits ^ (fill | 0x8000_0000u32)) - MINUS_INF);
+        if comptime!(config.memory.search.largest) {
+            key
+        } else {
+            !key
+        }
+    } else {
+        ordered_key::<E>(value, config.memory.search.largest)
+    }
+}
+
+/// The ordered key of what has a quick one.
+#[cube]
+fn settled<E: Element>(quick: E::Key, #[comptime] config: CandidateConfig) -> E::Key {
+    if comptime!(config.floats) {
+        let largest = comptime!(config.memory.search.largest);
+        let key = if comptime!(largest) { quick } else { !quick };
+        let zero = E::zero_key();
+        let key = select(key + E::Key::new(1) == zero, zero, key);
+        let key = min(key, E::Key::cast_from(NAN));
+        if comptime!(largest) { key } else { !key }
+    } else {
+        quick
+    }
+}
+
+/// A bound for quick keys that all with an ordered key from `floor` on reach.
+#[cube]
+fn loosened<E: Element>(floor: E::Key, #[comptime] config: CandidateConfig) -> E::Key {
+    if comptime!(config.floats) {
+        let largest = comptime!(config.memory.search.largest);
+        let zero = ordered_zero::<E>(largest);
+        let bound = select(floor == zero, floor - E::Key::new(1), floor);
+        if comptime!(largest) {
+            bound
+        } else {
+            // NaN come last, by any keys.
+            select(floor <= !E::Key::cast_from(NAN), E::Key::min_value(), bound)
+        }
+    } else {
+        floor
+    }
+}
+
+/// The greatest key of each subrange: those of a unit are parts of the row one behind the other, of which it reads every load
+/// that is its own.
+#[cube]
+fn delegates<E: Element, N: Size>(
+    input: &[Vector<E, N>],
+    start: usize,
+    layout: &RowLayout,
+    #[comptime] config: CandidateConfig,
+) -> KeyRow<E> {
+    let width = N::value().comptime();
+    let parts = comptime!(config.sample.loads);
+    let stride = comptime!(config.part.lanes * width as u32);
+    let steps =
+        (layout.cols + comptime!(stride * parts as u32 - 1)) / comptime!(stride * parts as u32);
+    let mut best = Array::<E::Key>::new(parts);
+    #[unroll]
+    for part in 0..parts {
+        best[part] = E::Key::min_value();
+    }
+    let mut step = 0u32;
+    while step < steps {
+        let mut vectors = Sequence::<Vector<E, N>>::new();
+        #[unroll]
+        for part in 0..parts {
+            let column = (comptime!(part as u32) * steps + step) * stride
+                + UNIT_POS_X * comptime!(width as u32);
+            let mut vector = Vector::<E, N>::zeroed();
+            if column < layout.cols {
+                let offset = start + element_offset(column, layout, config.memory.strided);
+                vector = input[offset / width];
+            }
+            vectors.push(vector);
+        }
+        #[unroll]
+        for part in 0..parts {
+            let column = (comptime!(part as u32) * steps + step) * stride
+                + UNIT_POS_X * comptime!(width as u32);
+            let mut greatest = E::Key::min_value();
+            #[unroll]
+            for i in 0..width {
+                let key = quick_key::<E>(vectors[part].extract(i), config);
+                greatest = max(greatest, key);
+            }
+            let known = best[part];
+            best[part] = select(column < layout.cols, max(known, greatest), known);
+        }
+        step += 1;
+    }
+    let mut keys = Sequence::<E::Key>::new();
+    #[unroll]
+    for part in 0..parts {
+        let key = best[part];
+        keys.push(settled::<E>(key, config));
+    }
+    let count = comptime!(config.sample.lanes * parts as u32);
+    KeyRow::<E> {
+        row: RegisterRow::<E::Key>::new(keys, Team::new(count.runtime(), config.sample)),
+        search: config.memory.search,
+    }
+}
+
+/// What reaches a threshold.
+#[derive(CubeType)]
+struct CandidateLister<E: Element> {
+    floor: E::Key,
+    /// Quick keys below it need not be looked at.
+    bound: E::Key,
+    k: u32,
+    totals: Cursor,
+    #[cube(comptime)]
+    config: CandidateConfig,
+}
+
+#[cube]
+impl<E: Element> CandidateLister<E> {
+    /// Lists all elements above the threshold and the first k level with it, in index order.
+    fn list<N: Size>(
+        &mut self,
+        input: &[Vector<E, N>],
+        start: usize,
+        layout: &RowLayout,
+        columns: &mut Shared<[u32]>,
+    ) {
+        let width = N::value().comptime();
+        let stride = comptime!(self.config.part.lanes * width as u32);
+        let mut first = 0u32;
+        while first < layout.cols {
+            let mut vectors = Sequence::<Vector<E, N>>::new();
+            let mut reaches = Sequence::<bool>::new();
+            #[unroll]
+            for load in 0..DELEGATE_AHEAD {
+                let column =
+                    first + comptime!(load as u32) * stride + UNIT_POS_X * comptime!(width as u32);
+                let mut vector = Vector::<E, N>::zeroed();
+                if column < layout.cols {
+                    let strided = comptime!(self.config.memory.strided);
+                    let offset = start + element_offset(column, layout, strided);
+                    vector = input[offset / width];
+                }
+                vectors.push(vector);
+            }
+            let mut most = E::Key::min_value();
+            #[unroll]
+            for load in 0..DELEGATE_AHEAD {
+                let column =
+                    first + comptime!(load as u32) * stride + UNIT_POS_X * comptime!(width as u32);
+                let mut greatest = E::Key::min_value();
+                #[unroll]
+                for i in 0..width {
+                    let key = quick_key::<E>(vectors[load].extract(i), self.config);
+                    greatest = max(greatest, key);
+                }
+                most = max(most, greatest);
+                reaches.push(column < layout.cols && greatest >= self.bound);
+            }
+            if plane_any(most >= self.bound) {
+                #[unroll]
+                for load in 0..DELEGATE_AHEAD {
+                    if plane_any(reaches[load]) {
+                        let column = first
+                            + comptime!(load as u32) * stride
+                            + UNIT_POS_X * comptime!(width as u32);
+                        self.take::<N>(vectors[load], column, reaches[load], columns);
+                    }
+                }
+            }
+            first += comptime!(DELEGATE_AHEAD as u32) * stride;
+        }
+    }
+
+    /// Lists what reaches the threshold of a load of the plane.
+    fn take<N: Size>(
+        &mut self,
+        vector: Vector<E, N>,
+        column: u32,
+        reaches: bool,
+        columns: &mut Shared<[u32]>,
+    ) {
+        let width = N::value().comptime();
+        let capacity = comptime!(self.config.capacity() as u32);
+        let mut above = 0u32;
+        let mut level = 0u32;
+        #[unroll]
+        for i in 0..width {
+            let key = ordered_key::<E>(vector.extract(i), self.config.memory.search.largest);
+            above |= select(key > self.floor, comptime!(1u32 << i), 0u32);
+            level |= select(key == self.floor, comptime!(1u32 << i), 0u32);
+        }
+        above = select(reaches, above, 0u32);
+        level = select(reaches, level, 0u32);
+        // Both in one word, 16 bits each.
+        let counts = above.count_ones() + (level.count_ones() << 16);
+        let team = Team::new(0u32.runtime(), self.config.list);
+        let sums = team.running_sum(counts);
+        let all = plane_shuffle(sums, comptime!(self.config.list.lanes - 1));
+        let before = sums - counts;
+        let mut cursor = Cursor {
+            above: self.totals.above + (before & 0xffff),
+            level: self.totals.level + (before >> 16),
+        };
+        #[unroll]
+        for i in 0..width {
+            let is_above = above & comptime!(1u32 << i) != 0;
+            let is_level = level & comptime!(1u32 << i) != 0;
+            let slot = cursor.above + min(cursor.level, self.k);
+            let wanted = is_above || (is_level && cursor.level < self.k);
+            if wanted && slot < capacity {
+                columns[slot as usize] = column + comptime!(i as u32);
+            }
+            cursor.above += select(is_above, 1u32, 0u32);
+            cursor.level += select(is_level, 1u32, 0u32);
+        }
+        self.totals.above += all & 0xffff;
+        self.totals.level += all >> 16;
+        // Enough that are level: from here on they need not be looked at, however many there are.
+        let next = loosened::<E>(self.floor + E::Key::new(1), self.config);
+        let full = self.totals.level >= self.k && next > self.bound;
+        self.bound = select(full, next, self.bound);
+    }
+
+    /// How many are listed, also where there is no room for them.
+    fn listed(&self) -> u32 {
+        self.totals.above + min(self.totals.level, self.k)
+    }
+}

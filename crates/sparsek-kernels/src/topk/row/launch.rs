@@ -1,0 +1,456 @@
+//! Launches.
+
+use std::cmp::Reverse;
+
+use cubecl::{
+    ir::{ElemType, FloatKind, UIntKind},
+    prelude::*,
+};
+
+use super::{
+    config::{CandidateConfig, RegisterConfig, SortConfig, SortKeys},
+    cube::cube_select,
+    delegate::delegate_select,
+    job::{Job, Target},
+    packed_f16::packed_select,
+    register::register_select,
+    sampled::{SamplingLaunch, sampled_select},
+    unit::unit_select,
+};
+use crate::{
+    device::{require_dtype, units_per_cube},
+    error::KernelError,
+    launch::{Grid, argument},
+    primitives::team::TeamShape,
+    topk::{
+        key::{Element, is_single, with_element},
+        options::{Method, MethodKind},
+        plan::{cube_units, listed, load_widths, sample_plan, sampled_units},
+        threshold::{early_stop::CODE_BITS, normal::normal_launch},
+        tuning::{
+            BITWISE_SHARE, COUNTED_MIDPOINTS, DELEGATE_LIST_ITEMS, DELEGATE_SUBRANGES,
+            PLANE_CUBE_UNITS, REGISTER_ITEMS, TILE_ITEMS,
+        },
+        types::Routine,
+    },
+};
+
+/// How a cube holds rows and lists their members.
+struct RegisterPlan {
+    shape: TeamShape,
+    /// Rows of a plane.
+    rows: u32,
+    planes: u32,
+    cube_rows: usize,
+    /// SelectedItems of a row that are listed in shared memory.
+    listed: usize,
+    order: Option<SortConfig>,
+    /// SelectedItems that a unit writes at a time.
+    per_write: usize,
+}
+
+impl Job<'_> {
+    /// Launches the selection in index order.
+    pub fn select(&self, routine: Routine, target: Target) -> Result<(), KernelError> {
+        with_element!(self.input.dtype, E => match routine {
+            Routine::Plane | Routine::Block => self.registers::<E>(routine, target),
+            Routine::Delegate => self.delegate::<E>(target),
+            Routine::Sampled => self.sampled::<E>(target),
+            Routine::Cube | Routine::Unit => self.unit_or_cube::<E>(routine, target),
+        })
+    }
+
+    /// Whether the routine writes members in the order asked for.
+    pub fn orders(&self, routine: Routine) -> bool {
+        let in_registers = matches!(routine, Routine::Plane | Routine::Block);
+        !self.options.sorted || (in_registers && self.register_plan(routine).order.is_some())
+    }
+
+    fn register_plan(&self, routine: Routine) -> RegisterPlan {
+        let plane = self.plane_size();
+        let shape = if routine == Routine::Plane {
+            self.plane_shape()
+        } else {
+            self.block_shape()
+        };
+        let rows = (plane / shape.lanes).max(1);
+        let planes = if shape.planes > 1 {
+            shape.planes
+        } else {
+            (units_per_cube(self.client, PLANE_CUBE_UNITS) / plane).max(1)
+        };
+        let cube_rows = (rows * planes / shape.planes) as usize;
+        let k = self.options.k;
+        let listed = listed(self.client, k, self.input.cols, cube_rows);
+        let order = (self.options.sorted && listed > 0)
+            .then(|| {
+                let ragged = self.input.lengths.is_some();
+                SortConfig::new(k, shape.plane_lanes(), ragged, self.keys()?)
+            })
+            .flatten();
+        let whole = listed > 0 && self.input.lengths.is_none();
+        let narrow = self.input.dtype.size().max(self.index.size()) <= 4;
+        let per_write = [4, 2]
+            .into_iter()
+            .find(|per_write| {
+                whole
+                    && narrow
+                    && k.is_multiple_of(*per_write)
+                    && k >= per_write * shape.lanes as usize
+            })
+            .unwrap_or(1);
+        RegisterPlan {
+            shape,
+            rows,
+            planes,
+            cube_rows,
+            listed,
+            order,
+            per_write,
+        }
+    }
+
+    /// Launches one of the routines.
+    pub(super) fn registers<E: Element>(
+        &self,
+        routine: Routine,
+        target: Target,
+    ) -> Result<(), KernelError> {
+        let input = self.input;
+        let plan = self.register_plan(routine);
+        let RegisterPlan {
+            shape, cube_rows, ..
+        } = plan;
+        let (values, indices) = self.outputs(&target)?;
+        let dense = matches!(target, Target::Dense(..));
+        let config = RegisterConfig {
+            search: self.search(),
+            shape,
+            floats: !matches!(self.options.method, Method::Precision(_)) && is_single(input.dtype),
+            strided: input.col_stride != 1,
+            ragged: input.lengths.is_some(),
+            values: matches!(target, Target::Both(..)),
+            indices: !matches!(target, Target::Dense(_, None)),
+            dense,
+            listed: if dense { 0 } else { plan.listed },
+            quantized_midpoints: self.quantized_midpoints(),
+            order: if dense { None } else { plan.order },
+            rows: plan.rows as usize,
+            cube_rows,
+        };
+        let grid = Grid::new(
+            self.client,
+            input.rows.div_ceil(cube_rows),
+            CubeDim::new_2d(self.plane_size(), plan.planes),
+            self.elements(),
+        )?;
+        let source = || argument(&input.handle, "input", input.dtype, input.extent());
+        if self.packs_f16(&config) {
+            return match input.dtype {
+                ElemType::Float(FloatKind::F16) => {
+                    self.packed_f16::<E, half::f16>(&plan, config, values, indices)
+                }
+                _ => self.packed_f16::<E, half::bf16>(&plan, config, values, indices),
+            };
+        }
+        // SAFETY: rows, strides and lengths were checked against the buffers by `argument`; the
+        // kernel reads vectors inside rows only and writes at most k members or cols elements a row.
+        unsafe {
+            register_select::launch_unchecked::<E>(
+                self.client,
+                grid.count,
+                grid.dim,
+                grid.address,
+                shape.width,
+                if dense { shape.width } else { plan.per_write },
+                if dense { 1 } else { plan.per_write },
+                source()?,
+                source()?,
+                values,
+                indices,
+                input.lengths_argument()?,
+                self.layout(),
+                self.params(),
+                normal_launch(self.options.k, input.cols),
+                config,
+                self.index,
+            );
+        }
+        Ok(())
+    }
+
+    /// Midpoints of early stop that are compared by codes: of many, all but the last, as far as codes tell them apart.
+    fn quantized_midpoints(&self) -> u32 {
+        match self.options.method {
+            Method::EarlyStop(midpoints) if midpoints > COUNTED_MIDPOINTS => {
+                CODE_BITS.min(midpoints - 1)
+            }
+            _ => 0,
+        }
+    }
+
+    /// Whether rows of halves are selected from two to a register.
+    fn packs_f16(&self, config: &RegisterConfig) -> bool {
+        let dtype = self.input.dtype;
+        dtype.size() == 2
+            && config.floats
+            && config.search.method == MethodKind::Exact
+            && config.shape.can_pack()
+            && config.listed > 0
+            && config.order.is_none()
+            && !config.strided
+            && require_dtype(self.client, dtype).is_ok()
+    }
+
+    /// Launches the selection from pairs of halves.
+    fn packed_f16<E: Element, H: Float>(
+        &self,
+        plan: &RegisterPlan,
+        config: RegisterConfig,
+        values: BufferArg,
+        indices: BufferArg,
+    ) -> Result<(), KernelError> {
+        let input = self.input;
+        let grid = Grid::new(
+            self.client,
+            input.rows.div_ceil(2 * config.cube_rows),
+            CubeDim::new_2d(self.plane_size(), plan.planes),
+            self.elements(),
+        )?;
+        let source = || argument(&input.handle, "input", input.dtype, input.extent());
+        let words = argument(
+            &input.handle,
+            "input",
+            ElemType::UInt(UIntKind::U32),
+            input.extent() / 2,
+        )?;
+        // SAFETY: as in `registers`; loads of eight halves are loads of four words.
+        unsafe {
+            packed_select::launch_unchecked::<E, H>(
+                self.client,
+                grid.count,
+                grid.dim,
+                grid.address,
+                plan.shape.width,
+                plan.per_write,
+                plan.per_write,
+                words,
+                source()?,
+                source()?,
+                values,
+                indices,
+                input.lengths_argument()?,
+                self.layout(),
+                self.params(),
+                normal_launch(self.options.k, input.cols),
+                config,
+                self.index,
+            );
+        }
+        Ok(())
+    }
+
+    /// Units that hold a row, `REGISTER_ITEMS` elements each.
+    fn team_units(&self) -> u32 {
+        self.input.cols.div_ceil(REGISTER_ITEMS).next_power_of_two() as u32
+    }
+
+    fn plane_shape(&self) -> TeamShape {
+        self.shape(self.team_units().min(self.plane_size()), 1)
+    }
+
+    fn block_shape(&self) -> TeamShape {
+        let plane = self.plane_size();
+        let lanes = self.team_units().max(2 * plane);
+        self.shape(lanes, lanes / plane)
+    }
+
+    /// How rows lie in `lanes` units: the fewest items, then the widest loads.
+    fn shape(&self, lanes: u32, planes: u32) -> TeamShape {
+        let cols = self.input.cols;
+        let loads = |width: usize| cols.div_ceil(lanes as usize * width);
+        let width = load_widths(self.client, self.input)
+            .min_by_key(|width| (loads(*width) * width, Reverse(*width)))
+            .unwrap_or(1);
+        TeamShape {
+            lanes,
+            planes,
+            width,
+            loads: loads(width),
+            exact_fit: loads(width) * lanes as usize * width == cols
+                && self.input.lengths.is_none(),
+        }
+    }
+
+    /// What tells members apart when they are put in order in registers, for dtypes with keys of 32 bits.
+    fn keys(&self) -> Option<SortKeys> {
+        match self.input.dtype {
+            ElemType::Float(FloatKind::F32) => Some(SortKeys::Float {
+                bitwise: self.options.k * BITWISE_SHARE <= self.input.cols,
+            }),
+            ElemType::Float(FloatKind::F16) => Some(SortKeys::Half { zeros: 13 }),
+            ElemType::Float(FloatKind::BF16) => Some(SortKeys::Half { zeros: 16 }),
+            dtype if dtype.size() == 4 => Some(SortKeys::Word),
+            _ => None,
+        }
+    }
+
+    /// Launches the stream routine.
+    pub(super) fn sampled<E: Element>(&self, target: Target) -> Result<(), KernelError> {
+        let input = self.input;
+        let plane = self.plane_size();
+        let units = sampled_units(self.client, input.cols);
+        let plan =
+            sample_plan(self.options.k, input.cols, units as usize).expect("checked by select");
+        let width = load_widths(self.client, self.input).max().unwrap_or(1);
+        let shape = |lanes: u32, width: usize, items: usize, exact_fit: bool| TeamShape {
+            lanes,
+            planes: (lanes / plane).max(1),
+            width,
+            loads: (items / width).max(1),
+            exact_fit,
+        };
+        let (values, indices) = self.cleared_outputs(&target)?;
+        let config = CandidateConfig {
+            memory: self.memory_config(&target),
+            sample: shape(units, width, plan.sample_items, true),
+            floats: is_single(input.dtype),
+            part: shape(plane, width, TILE_ITEMS, false),
+            list: shape(units, 1, plan.list_items, false),
+        };
+        debug_assert_eq!(config.memory.search.method, MethodKind::Exact);
+        let samples = config.sample.loads * units as usize;
+        let spacing = input.cols / samples / width * width;
+        let grid = Grid::new(
+            self.client,
+            input.rows,
+            CubeDim::new_2d(plane, units / plane),
+            self.elements(),
+        )?;
+        let source = || argument(&input.handle, "input", input.dtype, input.extent());
+        // SAFETY: as in `registers`; sampled and listed columns lie inside the row.
+        unsafe {
+            sampled_select::launch_unchecked::<E>(
+                self.client,
+                grid.count,
+                grid.dim,
+                grid.address,
+                width,
+                source()?,
+                source()?,
+                values,
+                indices,
+                self.layout(),
+                self.params(),
+                SamplingLaunch::new(
+                    plan.rank as u32,
+                    plan.slack as u32,
+                    normal_launch(
+                        plan.rank + plan.slack / 2,
+                        units as usize * plan.sample_items,
+                    ),
+                    spacing as u32,
+                ),
+                config,
+                self.index,
+            );
+        }
+        Ok(())
+    }
+
+    /// Launches the delegate routine.
+    pub(super) fn delegate<E: Element>(&self, target: Target) -> Result<(), KernelError> {
+        let input = self.input;
+        let plane = self.plane_size();
+        let width = load_widths(self.client, self.input).max().unwrap_or(1);
+        let shape = |width: usize, loads: usize, exact_fit: bool| TeamShape {
+            lanes: plane,
+            planes: 1,
+            width,
+            loads,
+            exact_fit,
+        };
+        let (values, indices) = self.cleared_outputs(&target)?;
+        let config = CandidateConfig {
+            memory: self.memory_config(&target),
+            floats: is_single(input.dtype),
+            sample: shape(1, DELEGATE_SUBRANGES, true),
+            part: shape(width, 1, false),
+            list: shape(1, DELEGATE_LIST_ITEMS, false),
+        };
+        debug_assert_eq!(config.memory.search.method, MethodKind::Exact);
+        let dim = CubeDim::new_2d(plane, 1);
+        let grid = Grid::new(self.client, input.rows, dim, self.elements())?;
+        let source = || argument(&input.handle, "input", input.dtype, input.extent());
+        // SAFETY: as in `registers`; listed columns lie inside the row.
+        unsafe {
+            delegate_select::launch_unchecked::<E>(
+                self.client,
+                grid.count,
+                grid.dim,
+                grid.address,
+                width,
+                source()?,
+                source()?,
+                values,
+                indices,
+                self.layout(),
+                self.params(),
+                config,
+                self.index,
+            );
+        }
+        Ok(())
+    }
+
+    fn unit_or_cube<E: Element>(
+        &self,
+        routine: Routine,
+        target: Target,
+    ) -> Result<(), KernelError> {
+        let input = self.input;
+        let (values, indices) = self.outputs(&target)?;
+        let config = self.memory_config(&target);
+        let source = argument(&input.handle, "input", input.dtype, input.extent())?;
+        // SAFETY: as in `plane`.
+        unsafe {
+            if routine == Routine::Unit {
+                let grid = Grid::elementwise(self.client, input.rows, self.elements())?;
+                unit_select::launch_unchecked::<E>(
+                    self.client,
+                    grid.count,
+                    grid.dim,
+                    grid.address,
+                    source,
+                    values,
+                    indices,
+                    input.lengths_argument()?,
+                    self.layout(),
+                    self.params(),
+                    config,
+                    self.index,
+                );
+            } else {
+                let units = cube_units(self.client, input.cols);
+                let dim = CubeDim::new_1d(units);
+                let grid = Grid::new(self.client, input.rows, dim, self.elements())?;
+                cube_select::launch_unchecked::<E>(
+                    self.client,
+                    grid.count,
+                    grid.dim,
+                    grid.address,
+                    source,
+                    values,
+                    indices,
+                    input.lengths_argument()?,
+                    self.layout(),
+                    self.params(),
+                    config,
+                    units,
+                    self.index,
+                );
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,258 @@
+//! RowOutput.
+#![allow(
+    clippy::collapsible_if,
+    reason = "outer conditions are decided when the kernel is compiled"
+)]
+
+use cubecl::prelude::*;
+
+use super::{
+    config::RegisterConfig,
+    layout::{RowLayout, RowRequest, element_offset, missing_index},
+    loaded::LoadedRow,
+    sort_in_registers::{SelectedList, spaced},
+};
+use crate::{
+    primitives::{
+        bit_set::{ColumnBits, SelectedItems},
+        team::Team,
+    },
+    topk::{key::Element, options::MethodKind},
+};
+
+/// What is written of a row. Both slices begin at the row.
+#[derive(CubeType)]
+pub(super) struct RowOutput<'a, E: Element, I: Numeric, V: Size, W: Size> {
+    /// The members, or the dense row.
+    values: &'a mut [Vector<E, V>],
+    indices: &'a mut [Vector<I, W>],
+    k: u32,
+    /// Elements of a dense row.
+    cols: u32,
+    #[cube(comptime)]
+    config: RegisterConfig,
+}
+
+#[cube]
+impl<'a, E: Element, I: Numeric, V: Size, W: Size> RowOutput<'a, E, I, V, W> {
+    pub fn new(
+        values: &'a mut [Vector<E, V>],
+        indices: &'a mut [Vector<I, W>],
+        row: usize,
+        request: &RowRequest,
+        #[comptime] config: RegisterConfig,
+    ) -> RowOutput<'a, E, I, V, W> {
+        let selected = request.slots as usize / W::value().comptime();
+        let length = if comptime!(config.dense) {
+            request.cols as usize / comptime!(config.shape.width)
+        } else {
+            selected
+        };
+        RowOutput::<'a, E, I, V, W> {
+            values: &mut values[row * length..row * length + length],
+            indices: &mut indices[row * selected..row * selected + selected],
+            k: request.params.k,
+            cols: request.cols,
+            config,
+        }
+    }
+
+    /// Whether an item is written. Of those that reach a threshold of Algorithm 2 only the first k are.
+    fn is_written(
+        &self,
+        selected: &SelectedItems,
+        #[comptime] item: usize,
+        position: u32,
+        end: u32,
+    ) -> bool {
+        let is_selected = selected.holds(item);
+        if comptime!(self.config.search.method == MethodKind::EarlyStop) {
+            is_selected && position < end
+        } else {
+            is_selected
+        }
+    }
+
+    /// Marks the slots that get no member.
+    pub fn pad(&mut self, team: &Team, slots: u32) {
+        let mut slot = self.k + team.lane;
+        while slot < slots {
+            if comptime!(self.config.values) {
+                self.values[slot as usize] = Vector::<E, V>::zeroed();
+            }
+            if comptime!(self.config.indices) {
+                self.indices[slot as usize] = Vector::<I, W>::new(missing_index::<I>());
+            }
+            slot += comptime!(self.config.shape.lanes);
+        }
+    }
+
+    /// Whether a load of this unit lies in the dense row.
+    fn covers(&self, team: &Team, #[comptime] load: usize) -> bool {
+        if comptime!(self.config.ragged) {
+            team.column(load) < self.cols
+        } else {
+            team.loads(load)
+        }
+    }
+
+    /// Writes the members straight from the registers, each unit its own.
+    pub fn write_from_registers<N: Size>(
+        &mut self,
+        loaded: &LoadedRow<E, N>,
+        selected: &SelectedItems,
+    ) {
+        let width = comptime!(self.config.shape.width);
+        #[unroll]
+        for load in 0..comptime!(self.config.shape.loads) {
+            let mut position = selected.start(load);
+            #[unroll]
+            for i in 0..width {
+                let item = comptime!(load * width + i);
+                if self.is_written(selected, item, position, self.k) {
+                    let target = position as usize;
+                    if comptime!(self.config.values) {
+                        self.values[target] = Vector::<E, V>::new(loaded.value(item));
+                    }
+                    self.indices[target] =
+                        Vector::<I, W>::new(I::cast_from(loaded.team.item_column(item)));
+                    position += 1;
+                }
+            }
+        }
+    }
+
+    /// Writes the dense row, and the members' columns if they are wanted.
+    pub fn write_dense<N: Size>(&mut self, loaded: &LoadedRow<E, N>, selected: &SelectedItems) {
+        let width = comptime!(self.config.shape.width);
+        #[unroll]
+        for load in 0..comptime!(self.config.shape.loads) {
+            let mut position = selected.start(load);
+            let mut kept = Vector::<E, V>::zeroed();
+            #[unroll]
+            for i in 0..width {
+                let item = comptime!(load * width + i);
+                let taken = self.is_written(selected, item, position, self.k);
+                kept.insert(i, select(taken, loaded.value(item), E::from_int(0)));
+                if taken {
+                    if comptime!(self.config.indices) {
+                        self.indices[position as usize] =
+                            Vector::<I, W>::new(I::cast_from(loaded.team.item_column(item)));
+                    }
+                    position += 1;
+                }
+            }
+            if self.covers(&loaded.team, load) {
+                self.values[loaded.team.column(load) as usize / width] = kept;
+            }
+        }
+    }
+
+    /// Lists the members' columns in shared memory, then fetches their values: writes of neighbours.
+    pub fn write_listed(
+        &mut self,
+        elements: &[E],
+        row: usize,
+        layout: &RowLayout,
+        team: &Team,
+        selected: &SelectedItems,
+        columns: &mut Shared<[u32]>,
+    ) {
+        let list = self.list(team, selected, columns);
+        self.write_list(elements, row, layout, team, list, columns);
+    }
+
+    /// Where the list of this row begins.
+    pub fn list_start(&self, team: &Team) -> u32 {
+        let own = (UNIT_POS - team.lane) / comptime!(self.config.shape.lanes);
+        own * comptime!(self.config.list_length() as u32)
+    }
+
+    fn list(&self, team: &Team, selected: &SelectedItems, columns: &mut Shared<[u32]>) -> u32 {
+        let width = comptime!(self.config.shape.width);
+        let list = self.list_start(team);
+        if comptime!(self.config.shape.can_transpose()) {
+            let cut = comptime!(self.config.search.method == MethodKind::EarlyStop);
+            ColumnBits::new(selected.bits, team).list(columns, list, self.k, cut);
+        } else {
+            #[unroll]
+            for load in 0..comptime!(self.config.shape.loads) {
+                let mut position = selected.start(load) + list;
+                #[unroll]
+                for i in 0..width {
+                    let item = comptime!(load * width + i);
+                    if self.is_written(selected, item, position, list + self.k) {
+                        columns[position as usize] = team.item_column(item);
+                        position += 1;
+                    }
+                }
+            }
+        }
+        list
+    }
+
+    /// Fetches the values of listed members.
+    pub fn write_list(
+        &mut self,
+        elements: &[E],
+        row: usize,
+        layout: &RowLayout,
+        team: &Team,
+        list: u32,
+        columns: &mut Shared<[u32]>,
+    ) {
+        let start = row * layout.row_stride;
+        if comptime!(self.config.shape.planes > 1) {
+            sync_cube();
+        } else {
+            sync_plane();
+        }
+        let order = comptime!(self.config.order);
+        if comptime!(order.is_some()) {
+            let selected = SelectedList::new(
+                list,
+                self.k,
+                start,
+                layout,
+                self.config,
+                comptime!(order.unwrap()),
+            );
+            if comptime!(self.config.shape.planes > 1) {
+                if UNIT_POS_Y == 0 {
+                    selected.sort(elements, columns);
+                }
+                sync_cube();
+            } else {
+                selected.sort(elements, columns);
+            }
+        }
+        // Neighbouring slots at a time.
+        let per_write = W::value().comptime();
+        let mut first = team.lane * comptime!(per_write as u32);
+        while first < self.k {
+            let mut values = Vector::<E, V>::zeroed();
+            let mut indices = Vector::<I, W>::zeroed();
+            #[unroll]
+            for i in 0..per_write {
+                let slot = first + comptime!(i as u32);
+                let place = if comptime!(order.is_some()) {
+                    spaced(slot, comptime!(order.unwrap()))
+                } else {
+                    slot
+                };
+                let column = columns[(list + place) as usize];
+                if comptime!(self.config.values) {
+                    let offset = start + element_offset(column, layout, self.config.strided);
+                    values.insert(i, elements[offset]);
+                }
+                indices.insert(i, I::cast_from(column));
+            }
+            let target = first as usize / per_write;
+            if comptime!(self.config.values) {
+                self.values[target] = values;
+            }
+            self.indices[target] = indices;
+            first += comptime!(per_write as u32 * self.config.shape.lanes);
+        }
+    }
+}

@@ -1,0 +1,485 @@
+//! Packed.
+
+use cubecl::{ir::ElemType, prelude::*};
+
+use super::{
+    config::RegisterConfig,
+    layout::{RowLayout, RowRequest},
+    output::RowOutput,
+    register::select_register_row,
+};
+use crate::{
+    primitives::{
+        bit_set::ColumnBits,
+        team::{Team, TeamShape},
+    },
+    topk::{
+        key::Element,
+        threshold::{
+            normal::{Model, Normal, UNCOUNTED, ValueBracket},
+            search::SearchParams,
+        },
+        tuning::{PACKED_COUNTS, PACKED_TIES},
+    },
+};
+
+impl TeamShape {
+    /// How a row lies in half of the units, for each of two strips of it.
+    pub fn of_packed(self) -> TeamShape {
+        TeamShape {
+            lanes: self.lanes / 2,
+            ..self
+        }
+    }
+
+    /// Whether rows of halves in this shape can be packed as paired.
+    pub fn can_pack(&self) -> bool {
+        self.exact_fit && self.of_packed().can_transpose() && self.width == 8 && self.loads == 4
+    }
+}
+
+impl RegisterConfig {
+    fn of_packed(self) -> RegisterConfig {
+        RegisterConfig {
+            shape: self.shape.of_packed(),
+            rows: 2 * self.rows,
+            cube_rows: 2 * self.cube_rows,
+            ..self
+        }
+    }
+}
+
+/// Values and indices of the members in index order, or by value. `words` are the elements, `F` their dtype.
+#[cube(launch_unchecked, address_type = "dynamic")]
+pub(crate) fn packed_select<E: Element, F: Float, I: Numeric, N: Size, V: Size, W: Size>(
+    words: &[Vector<u32, Const<4>>],
+    input: &[Vector<E, N>],
+    elements: &[E],
+    values: &mut [Vector<E, V>],
+    indices: &mut [Vector<I, W>],
+    lengths: ComptimeOption<&[u32]>,
+    layout: RowLayout,
+    params: SearchParams,
+    normal: Normal,
+    #[comptime] config: RegisterConfig,
+    #[define(I)] _index: ElemType,
+) {
+    let paired = comptime!(config.of_packed());
+    let plane = CUBE_POS * CUBE_DIM_Y as usize + UNIT_POS_Y as usize;
+    let first = plane * comptime!(paired.rows);
+    let row = first + (UNIT_POS_X / comptime!(paired.shape.lanes)) as usize;
+    // Whole planes leave, never a part of one; spare teams search the last row and write it again.
+    if plane_all(row >= layout.rows) {
+        terminate!();
+    }
+    let row = min(row, layout.rows - 1);
+    let team = Team::new(layout.cols, comptime!(paired.shape));
+    let packed = PackedRow::<F>::new(
+        words,
+        row * layout.row_stride / 8,
+        team,
+        comptime!(config.search.largest),
+    );
+    let choice = packed.guess(params.k, &normal);
+    if plane_all(choice.valid) {
+        let request = RowRequest::whole(layout, &params);
+        let mut output =
+            RowOutput::<E, I, V, W>::new(values, indices, row, &request, comptime!(paired));
+        let length = comptime!(paired.list_length() * paired.cube_rows);
+        let mut columns = Shared::<[u32]>::new_slice(length);
+        let list = output.list_start(&team);
+        let strip = ColumnBits::new(choice.bits.first, &team);
+        strip.list(&mut columns, list, params.k, false);
+        let before = team.sum::<u32>(choice.bits.first.count_ones());
+        let strip = ColumnBits::new(choice.bits.second, &team);
+        let strip = ColumnBits {
+            bits: strip.bits,
+            column: strip.column + comptime!(paired.shape.lanes * 32),
+            position: strip.position + before,
+        };
+        strip.list(&mut columns, list, params.k, false);
+        output.write_list(elements, row, &request.layout, &team, list, &mut columns);
+    } else {
+        for half in 0..2usize {
+            let row = first
+                + half * comptime!(config.rows)
+                + (UNIT_POS_X / comptime!(config.shape.lanes)) as usize;
+            select_register_row::<E, I, N, V, W>(
+                input,
+                elements,
+                values,
+                indices,
+                lengths,
+                min(row, layout.rows - 1),
+                layout,
+                params,
+                normal,
+                config,
+            );
+        }
+    }
+}
+
+/// Two items.
+type PackedPair<H> = Vector<H, Const<2>>;
+
+/// Words of a unit, and of each of its two strips of 32 items.
+const WORDS: usize = 32;
+const HALF_WORDS: usize = WORDS / 2;
+/// The bytes of two items.
+type Bytes = Vector<u8, Const<4>>;
+
+/// The first bit of each byte of a word.
+const BYTE_SIGNS: u32 = 0x8080_8080;
+/// The signs of both halves of a word.
+const SIGNS: u32 = 0x8000_8000;
+/// Deviations from the mean for each mean absolute deviation of normal values.
+const DEVIATION: f32 = 1.253_314_1;
+
+/// The items of this unit, greater ones wanted.
+#[derive(CubeType)]
+pub(super) struct PackedRow<H: Float> {
+    words: Sequence<PackedPair<H>>,
+    /// With the shape of one of the strips.
+    team: Team,
+}
+
+/// SelectedItems among the items of this unit, a bit each, for each of its strips the first item's the highest.
+#[derive(CubeType, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+pub(super) struct PackedBits {
+    pub first: u32,
+    pub second: u32,
+}
+
+/// SelectedItems that were counted.
+#[derive(CubeType, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+struct PackedReach {
+    bits: PackedBits,
+    total: u32,
+}
+
+#[derive(CubeType, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+pub(super) struct PackedGuess {
+    pub bits: PackedBits,
+    pub valid: bool,
+}
+
+#[cube]
+impl<H: Float> PackedRow<H> {
+    /// Reads a row that begins with the load `start`, in loads of eight items.
+    pub fn new(
+        input: &[Vector<u32, Const<4>>],
+        start: usize,
+        team: Team,
+        #[comptime] largest: bool,
+    ) -> PackedRow<H> {
+        let mut loads = Sequence::<Vector<u32, Const<4>>>::new();
+        #[unroll]
+        for load in 0..8usize {
+            loads.push(input[start + team.column(load) as usize / 8]);
+        }
+        let mut words = Sequence::<PackedPair<H>>::new();
+        #[unroll]
+        for word in 0..WORDS {
+            let load = comptime!(word / HALF_WORDS * 4 + word % HALF_WORDS / 8);
+            let place = comptime!(word % 8 / 2);
+            let upper = Bytes::reinterpret(loads[load].extract(place));
+            let lower = Bytes::reinterpret(loads[comptime!(load + 2)].extract(place));
+            let byte = comptime!(word % 2 * 2);
+            let mut both = Bytes::zeroed();
+            both.insert(0usize, lower.extract(byte));
+            both.insert(1usize, lower.extract(comptime!(byte + 1)));
+            both.insert(2usize, upper.extract(byte));
+            both.insert(3usize, upper.extract(comptime!(byte + 1)));
+            let both = u32::reinterpret(both);
+            let both = if comptime!(largest) {
+                both
+            } else {
+                both ^ SIGNS
+            };
+            words.push(PackedPair::<H>::reinterpret(both));
+        }
+        PackedRow::<H> { words, team }
+    }
+
+    /// The k greatest of the row, valid where they were found.
+    pub fn guess(&self, k: u32, normal: &Normal) -> PackedGuess {
+        let wanted = f32::cast_from(k);
+        let model = self.model(normal);
+        let usable = model.usable();
+        let slope = normal.slope * model.spread;
+        let mut bracket = ValueBracket::new(model.mean, model.spread, self.team.cols);
+        let mut value = H::cast_from(model.value(normal));
+        let mut reach = PackedReach {
+            bits: PackedBits {
+                first: 0u32.runtime(),
+                second: 0u32.runtime(),
+            },
+            total: 0u32.runtime(),
+        };
+        let mut settled = false.runtime();
+        let mut step = 0u32;
+        let mut running = plane_any(usable);
+        while running {
+            let reached = self.reach(value);
+            reach.bits.first = reached.bits.first;
+            reach.bits.second = reached.bits.second;
+            reach.total = reached.total;
+            let missed = f32::cast_from(reached.total) - wanted;
+            let single = f32::cast_from(value);
+            settled = settled || (usable && f32::abs(missed) <= 1.0);
+            bracket.narrow(single, f32::cast_from(reached.total), missed >= 0.0);
+            let near = bracket.inside(single + missed * slope);
+            let mut next = H::cast_from(select(step == 0, near, bracket.rooted(wanted)));
+            if step >= PACKED_TIES {
+                // Many equal values: the ends may be neighbours, both counted.
+                let middle = H::cast_from(0.5 * bracket.low + 0.5 * bracket.high);
+                let single = f32::cast_from(middle);
+                let counted = bracket.low_count < f32::cast_from(self.team.cols)
+                    && bracket.high_count != UNCOUNTED;
+                let none = single == bracket.low || single == bracket.high;
+                settled = settled || (usable && counted && none);
+                let single = f32::cast_from(next);
+                let end = single == bracket.low || single == bracket.high;
+                next = select(end, middle, next);
+            }
+            value = select(settled, value, next);
+            step += 1;
+            running = plane_any(usable && !settled) && step < PACKED_COUNTS;
+        }
+        self.select_exactly(value, &reach, &bracket, k, settled)
+    }
+
+    /// Mean and deviation, in the arithmetic of halves.
+    fn model(&self, normal: &Normal) -> Model {
+        let mean = self.team.sum::<f32>(self.sum()) * normal.inverse;
+        let centered = self.away(H::cast_from(mean));
+        let spread = DEVIATION * self.team.sum::<f32>(centered) * normal.inverse;
+        let number = spread < f32::INFINITY;
+        Model {
+            mean,
+            spread: select(number, spread, f32::INFINITY),
+        }
+    }
+
+    fn sum(&self) -> f32 {
+        let mut sums = Array::<PackedPair<H>>::new(4usize);
+        #[unroll]
+        for chain in 0..4usize {
+            sums[chain] = self.words[chain];
+        }
+        #[unroll]
+        for word in 4..WORDS {
+            sums[comptime!(word % 4)] += self.words[word];
+        }
+        both::<H>(sums[0usize] + sums[1usize]) + both::<H>(sums[2usize] + sums[3usize])
+    }
+
+    /// The sum of the distances from a value.
+    fn away(&self, value: H) -> f32 {
+        let offset = PackedPair::<H>::new(H::from_int(0) - value);
+        let mut sums = Array::<PackedPair<H>>::new(4usize);
+        #[unroll]
+        for word in 0..WORDS {
+            let distance = PackedPair::<H>::abs(self.words[word] + offset);
+            if comptime!(word < 4) {
+                sums[word] = distance;
+            } else {
+                sums[comptime!(word % 4)] += distance;
+            }
+        }
+        both::<H>(sums[0usize] + sums[1usize]) + both::<H>(sums[2usize] + sums[3usize])
+    }
+
+    /// The items that reach `value`, and how many they are.
+    fn reach(&self, value: H) -> PackedReach {
+        let bits = self.bits(value);
+        PackedReach {
+            bits,
+            total: self.total(&bits),
+        }
+    }
+
+    fn bits(&self, value: H) -> PackedBits {
+        // Not `-value`: minus zero would take the sign of zeros for that of a difference.
+        let offset = PackedPair::<H>::new(H::from_int(0) - value);
+        let first = self.misses(offset, 0usize);
+        let second = self.misses(offset, 1usize);
+        PackedBits {
+            first: !first,
+            second: !second,
+        }
+    }
+
+    fn misses(&self, offset: PackedPair<H>, #[comptime] strip: usize) -> u32 {
+        let mut bits = 0u32;
+        #[unroll]
+        for step in 0..comptime!(HALF_WORDS / 2) {
+            let word = comptime!(strip * HALF_WORDS + HALF_WORDS / 2 - 1 - step);
+            let first = Bytes::reinterpret(self.words[word] + offset);
+            let second = Bytes::reinterpret(self.words[comptime!(word + HALF_WORDS / 2)] + offset);
+            let mut signs = Bytes::zeroed();
+            signs.insert(0usize, second.extract(1usize));
+            signs.insert(1usize, first.extract(1usize));
+            signs.insert(2usize, second.extract(3usize));
+            signs.insert(3usize, first.extract(3usize));
+            bits = (bits >> 1) | (u32::reinterpret(signs) & BYTE_SIGNS);
+        }
+        bits
+    }
+
+    fn total(&self, bits: &PackedBits) -> u32 {
+        self.team
+            .sum::<u32>(bits.first.count_ones() + bits.second.count_ones())
+    }
+
+    /// The members, from a value that they reach, or one too few or too many do, or one of two neighbours between
+    /// which the last of them lie.
+    fn select_exactly(
+        &self,
+        value: H,
+        reach: &PackedReach,
+        bracket: &ValueBracket,
+        k: u32,
+        settled: bool,
+    ) -> PackedGuess {
+        let mut bits = PackedBits {
+            first: reach.bits.first,
+            second: reach.bits.second,
+        };
+        let mut valid = settled && reach.total == k;
+        let missed = settled && reach.total != k;
+        if plane_any(missed) {
+            // Too few: the first of the greatest of the others are members. Too many: the last of the least are none.
+            let few = reach.total < k;
+            let room = max(reach.total, k) - min(reach.total, k);
+            let single = room == 1;
+            let own = bits_of::<H>(value);
+            let from = half::<H>(select(few, next_below(own), own));
+            let sign = select(few, H::from_int(-1), H::from_int(1));
+            let distance = self.nearest(from, sign);
+            let nearest = from + distance * sign;
+            // Such differences are exact. Others may take some of the next values for the nearest.
+            let exact = distance <= H::abs(from) * H::new(0.5);
+            let next = half::<H>(next_above(bits_of::<H>(nearest)));
+            let next = select(few, nearest, next);
+            let end = H::cast_from(select(few, bracket.low, bracket.high));
+            let other = self.bits(select(single, next, end));
+            let level = PackedBits {
+                first: reach.bits.first ^ other.first,
+                second: reach.bits.second ^ other.second,
+            };
+            let levels = self.total(&level);
+            let sure = exact || levels == 1;
+            let one = self.outermost(&level, few);
+            let alone = missed && single && sure && one.valid;
+            bits.first ^= select(alone, one.bits.first, 0);
+            bits.second ^= select(alone, one.bits.second, 0);
+            let several = missed && !single;
+            valid = valid || alone || several;
+            if plane_any(several) {
+                let cut = self.take_first(&reach.bits, &other, few, k);
+                bits.first = select(several, cut.first, bits.first);
+                bits.second = select(several, cut.second, bits.second);
+            }
+        }
+        PackedGuess { bits, valid }
+    }
+
+    /// The first of some items of the row, or the last of them, valid where there is one.
+    fn outermost(&self, items: &PackedBits, first: bool) -> PackedGuess {
+        let second = select(first, items.first == 0, items.second != 0);
+        let word = select(second, items.second, items.first);
+        let least = word & (0 - word);
+        let item = select(first, word, least).leading_zeros();
+        // Columns are in the order of loads, units and items of a load.
+        let load = (item >> 3) + select(second, 4u32, 0u32);
+        let lanes = comptime!(self.team.shape.lanes);
+        let column = (load * lanes + self.team.lane) * 8 + (item & 7);
+        let place = select(first, column, !column);
+        let place = select(word != 0, place, u32::MAX);
+        let outer = self.team.min::<u32>(place);
+        let chosen = place == outer && word != 0;
+        let bit = select(chosen, 0x8000_0000u32 >> (item & 31), 0);
+        PackedGuess {
+            bits: PackedBits {
+                first: select(second, 0, bit),
+                second: select(second, bit, 0),
+            },
+            valid: outer != u32::MAX,
+        }
+    }
+
+    /// Where `few`, those that reach a threshold, then the first of the others that reach the next one; otherwise the
+    /// other way round. k in all.
+    fn take_first(
+        &self,
+        reached: &PackedBits,
+        others: &PackedBits,
+        few: bool,
+        k: u32,
+    ) -> PackedBits {
+        let above_first = select(few, reached.first, others.first);
+        let above_second = select(few, reached.second, others.second);
+        let level_first = reached.first ^ others.first;
+        let level_second = reached.second ^ others.second;
+        let over = self
+            .team
+            .sum::<u32>(above_first.count_ones() + above_second.count_ones());
+        let levels = self.team.sum::<u32>(level_first.count_ones());
+        let quota = k - min(over, k);
+        let first = ColumnBits::new(level_first, &self.team).first(quota, &self.team);
+        let rest = quota - min(levels, quota);
+        let second = ColumnBits::new(level_second, &self.team).first(rest, &self.team);
+        PackedBits {
+            first: above_first | first,
+            second: above_second | second,
+        }
+    }
+
+    /// The least distance of an item from a value, in the direction of `sign`.
+    fn nearest(&self, from: H, sign: H) -> H {
+        let signs = PackedPair::<H>::new(sign);
+        let offset = PackedPair::<H>::new(H::from_int(0) - from * sign);
+        // As integers, distances to the other side are greater than all others.
+        let mut least = Vector::<u16, Const<2>>::new(u16::MAX);
+        #[unroll]
+        for word in 0..WORDS {
+            let distance = fma(self.words[word], signs, offset);
+            least = min(least, Vector::<u16, Const<2>>::reinterpret(distance));
+        }
+        let least = u32::cast_from(min(least.extract(0usize), least.extract(1usize)));
+        half::<H>(self.team.min::<u32>(least))
+    }
+}
+
+#[cube]
+fn both<H: Float>(pair: PackedPair<H>) -> f32 {
+    f32::cast_from(pair.extract(0usize)) + f32::cast_from(pair.extract(1usize))
+}
+
+#[cube]
+fn bits_of<H: Float>(value: H) -> u32 {
+    u32::cast_from(u16::reinterpret(value))
+}
+
+#[cube]
+fn half<H: Float>(bits: u32) -> H {
+    H::reinterpret(u16::cast_from(bits))
+}
+
+/// The bits of the half above a finite one that is not the greatest.
+#[cube]
+fn next_above(bits: u32) -> u32 {
+    let negative = bits >> 15 == 1;
+    select(negative, select(bits == 0x8000, 1u32, bits - 1), bits + 1)
+}
+
+/// The bits of the half below a finite one that is not the least.
+#[cube]
+fn next_below(bits: u32) -> u32 {
+    next_above(bits ^ 0x8000) ^ 0x8000
+}

@@ -1,0 +1,235 @@
+//! Register.
+
+use cubecl::{ir::ElemType, prelude::*};
+
+use super::{
+    config::RegisterConfig,
+    layout::{RowLayout, RowRequest},
+    loaded::LoadedRow,
+    output::RowOutput,
+};
+use crate::{
+    primitives::{bit_set::SelectedItems, team::Team},
+    topk::{
+        key::Element,
+        options::MethodKind,
+        threshold::{
+            normal::{Normal, normal_on_device},
+            register_row::{Guess, KeyRow},
+            search::{SearchParams, find_threshold},
+        },
+    },
+};
+
+/// Values and indices of the members in index order, or by value, or the dense row. Of members, `V` values and `W`
+/// indices are written at a time; `V` is `N` and `W` is 1 for the dense row; `elements` are those of `input`.
+#[cube(launch_unchecked, address_type = "dynamic")]
+pub(crate) fn register_select<E: Element, I: Numeric, N: Size, V: Size, W: Size>(
+    input: &[Vector<E, N>],
+    elements: &[E],
+    values: &mut [Vector<E, V>],
+    indices: &mut [Vector<I, W>],
+    lengths: ComptimeOption<&[u32]>,
+    layout: RowLayout,
+    params: SearchParams,
+    normal: Normal,
+    #[comptime] config: RegisterConfig,
+    #[define(I)] _index: ElemType,
+) {
+    let plane = CUBE_POS * CUBE_DIM_Y as usize + UNIT_POS_Y as usize;
+    let own = UNIT_POS_X / comptime!(config.shape.lanes);
+    let row = if comptime!(config.shape.planes > 1) {
+        CUBE_POS
+    } else {
+        plane * comptime!(config.rows) + own as usize
+    };
+    // Whole planes leave, never a part of one; spare teams search the last row and write it again.
+    if plane_all(row >= layout.rows) {
+        terminate!();
+    }
+    let row = min(row, layout.rows - 1);
+    select_register_row::<E, I, N, V, W>(
+        input, elements, values, indices, lengths, row, layout, params, normal, config,
+    );
+}
+
+/// Selects from a row and writes its members.
+#[cube]
+#[allow(clippy::too_many_arguments)]
+pub(super) fn select_register_row<E: Element, I: Numeric, N: Size, V: Size, W: Size>(
+    input: &[Vector<E, N>],
+    elements: &[E],
+    values: &mut [Vector<E, V>],
+    indices: &mut [Vector<I, W>],
+    lengths: ComptimeOption<&[u32]>,
+    row: usize,
+    layout: RowLayout,
+    params: SearchParams,
+    normal: Normal,
+    #[comptime] config: RegisterConfig,
+) {
+    let request = RowRequest::new(lengths, row, layout, params);
+    let team = Team::of(request.layout.cols, config.shape, config.ragged);
+    let loaded = LoadedRow::<E, N>::new(
+        input,
+        row * layout.row_stride,
+        &layout,
+        team,
+        config.strided,
+        config.search,
+    );
+
+    // Rows without elements search like the others of their plane, for nothing.
+    let params = if comptime!(config.ragged) {
+        request.search()
+    } else {
+        params
+    };
+    let choice = if comptime!(config.floats) {
+        let singles = loaded.singles();
+        let choice = if comptime!(config.search.method == MethodKind::Exact) {
+            let normal = if comptime!(config.ragged) {
+                normal_on_device(params.k, max(team.cols, 1))
+            } else {
+                normal
+            };
+            singles.guess(params.k, &normal, config.search.largest)
+        } else {
+            singles.early_stop(params.k, params.max_iter, config.quantized_midpoints)
+        };
+        let mut valid = choice.valid;
+        if plane_any(choice.near_zero) {
+            // Halves are read again: their bits would take registers until here.
+            let unsure = if comptime!(size_of::<E>() < size_of::<f32>()) {
+                let again = reload(input, row, &layout, team, config);
+                again.singles().has_unsure()
+            } else {
+                singles.has_unsure()
+            };
+            valid = valid && !(choice.near_zero && unsure);
+        }
+        Guess {
+            bits: choice.bits,
+            valid,
+            near_zero: choice.near_zero,
+        }
+    } else {
+        Guess {
+            bits: 0u32.runtime(),
+            valid: false.runtime(),
+            near_zero: false.runtime(),
+        }
+    };
+    // Shuffled with itself: a compiler would keep what it knows of each item until it is written.
+    let bits = plane_shuffle(choice.bits, UNIT_POS_X);
+    let found = if comptime!(config.ragged) {
+        plane_all(choice.valid || team.cols == 0)
+    } else {
+        plane_all(choice.valid)
+    };
+    if comptime!(config.listed > 0) {
+        let mut bits = bits;
+        if !found {
+            bits = if comptime!(config.floats) {
+                let again = reload(input, row, &layout, team, config);
+                by_keys(&again, &params, config)
+            } else {
+                by_keys(&loaded, &params, config)
+            };
+        }
+        write::<E, I, N, V, W>(
+            elements, values, indices, &loaded, bits, row, &request, config,
+        );
+    } else if found {
+        write::<E, I, N, V, W>(
+            elements, values, indices, &loaded, bits, row, &request, config,
+        );
+    } else {
+        let bits = by_keys(&loaded, &params, config);
+        // Not before: elements would lie in registers beside their keys.
+        let again = reload(input, row, &layout, team, config);
+        write::<E, I, N, V, W>(
+            elements, values, indices, &again, bits, row, &request, config,
+        );
+    }
+}
+
+/// Reads the row again: a shuffled row number keeps the compiler from holding the elements in registers
+/// beside what is made of them.
+#[cube]
+fn reload<E: Element, N: Size>(
+    input: &[Vector<E, N>],
+    row: usize,
+    layout: &RowLayout,
+    team: Team,
+    #[comptime] config: RegisterConfig,
+) -> LoadedRow<E, N> {
+    let low = plane_shuffle(row as u32, UNIT_POS_X) as usize;
+    LoadedRow::<E, N>::new(
+        input,
+        ((row - row as u32 as usize) + low) * layout.row_stride,
+        layout,
+        team,
+        config.strided,
+        config.search,
+    )
+}
+
+/// The members by the search on keys.
+#[cube]
+fn by_keys<E: Element, N: Size>(
+    loaded: &LoadedRow<E, N>,
+    params: &SearchParams,
+    #[comptime] config: RegisterConfig,
+) -> u32 {
+    let keys = loaded.keys(config.floats);
+    let threshold = find_threshold::<E, KeyRow<E>>(&keys, params, config.search);
+    keys.row
+        .select_between(threshold.low, threshold.high, params.k)
+}
+
+/// Writes what the config asks for.
+#[cube]
+#[allow(clippy::too_many_arguments)]
+fn write<E: Element, I: Numeric, N: Size, V: Size, W: Size>(
+    elements: &[E],
+    values: &mut [Vector<E, V>],
+    indices: &mut [Vector<I, W>],
+    loaded: &LoadedRow<E, N>,
+    bits: u32,
+    row: usize,
+    request: &RowRequest,
+    #[comptime] config: RegisterConfig,
+) {
+    // Whoever writes all members whole rows at a time need not know their places.
+    let ordered = comptime!(
+        !(config.listed > 0 && config.shape.can_transpose())
+            && (config.indices || !config.dense || config.search.method == MethodKind::EarlyStop)
+    );
+    let bits = if comptime!(config.ragged) {
+        select(loaded.team.cols == 0, 0u32, bits)
+    } else {
+        bits
+    };
+    let selected = SelectedItems::new(bits, loaded.team, ordered);
+    let mut output = RowOutput::new(values, indices, row, request, config);
+    if comptime!(config.ragged) {
+        output.pad(&loaded.team, request.slots);
+    }
+    if comptime!(config.dense) {
+        output.write_dense::<N>(loaded, &selected);
+    } else if comptime!(config.listed > 0) {
+        let length = comptime!(config.list_length() * config.cube_rows);
+        let mut columns = Shared::<[u32]>::new_slice(length);
+        output.write_listed(
+            elements,
+            row,
+            &request.layout,
+            &loaded.team,
+            &selected,
+            &mut columns,
+        );
+    } else {
+        output.write_from_registers::<N>(loaded, &selected);
+    }
+}

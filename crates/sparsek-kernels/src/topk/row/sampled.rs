@@ -1,0 +1,329 @@
+//! Sampled.
+#![allow(
+    clippy::collapsible_if,
+    reason = "outer conditions are decided when the kernel is compiled"
+)]
+
+use cubecl::{ir::ElemType, prelude::*};
+
+use super::{
+    candidates::{RegisterItems, select_from_candidates},
+    config::CandidateConfig,
+    layout::{RowLayout, element_offset},
+    loaded::LoadedRow,
+};
+use crate::{
+    primitives::team::{Team, TeamShape},
+    topk::{
+        key::{Element, ordered_key},
+        options::SearchConfig,
+        threshold::{
+            normal::Normal,
+            register_row::KeyRow,
+            search::{Cursor, SearchParams, find_threshold},
+        },
+        tuning::TILE_ITEMS,
+    },
+};
+
+/// How a row is sampled.
+#[derive(CubeType, CubeLaunch, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+pub(crate) struct Sampling {
+    /// The element of the sample that is the threshold, counted from the greatest, from 1, ...
+    pub rank: u32,
+    /// ... or one of so many after it.
+    pub slack: u32,
+    /// What normal values would do in the sample.
+    pub normal: Normal,
+    /// Columns from a load of the sample to the next one.
+    pub spacing: u32,
+}
+
+/// A threshold from the sample.
+#[derive(CubeType, Clone, Copy)]
+pub(super) struct SampledThreshold<E: Element> {
+    /// As a float, where one was found.
+    pub value: f32,
+    pub found: bool,
+    /// Otherwise as a key.
+    pub key: E::Key,
+}
+
+/// Values and indices of the members in index order; or the members in their places of a dense row that
+/// is zero. `elements` is the input again.
+#[cube(launch_unchecked, address_type = "dynamic")]
+pub(crate) fn sampled_select<E: Element, I: Numeric, N: Size>(
+    input: &[Vector<E, N>],
+    elements: &[E],
+    values: &mut [E],
+    indices: &mut [I],
+    layout: RowLayout,
+    params: SearchParams,
+    sampling: Sampling,
+    #[comptime] config: CandidateConfig,
+    #[define(I)] _index: ElemType,
+) {
+    let row = CUBE_POS;
+    if row >= layout.rows {
+        terminate!();
+    }
+    let start = row * layout.row_stride;
+    let floor = sampled_floor::<E, N>(input, start, &layout, &sampling, config);
+    let mut columns = Shared::<[u32]>::new_slice(comptime!(config.capacity()));
+    let mut listed = 0u32;
+    if comptime!(config.floats) {
+        if floor.found {
+            listed = list_candidates::<E, N>(
+                input,
+                start,
+                &layout,
+                &floor,
+                params.k,
+                &mut columns,
+                true,
+                config,
+            );
+        }
+    }
+    if !floor.found {
+        listed = list_candidates::<E, N>(
+            input,
+            start,
+            &layout,
+            &floor,
+            params.k,
+            &mut columns,
+            false,
+            config,
+        );
+    }
+    select_from_candidates::<E, I>(
+        elements, values, indices, row, layout, &params, &columns, listed, config,
+    );
+}
+
+/// What about as many elements of the row reach as the list has room for.
+#[cube]
+fn sampled_floor<E: Element, N: Size>(
+    input: &[Vector<E, N>],
+    start: usize,
+    layout: &RowLayout,
+    sampling: &Sampling,
+    #[comptime] config: CandidateConfig,
+) -> SampledThreshold<E> {
+    let width = N::value().comptime();
+    let shape = comptime!(config.sample);
+    let mut values = Sequence::<E>::new();
+    #[unroll]
+    for load in 0..comptime!(shape.loads) {
+        // Far from each other: elements of neighbouring columns may be much alike.
+        let place = UNIT_POS + comptime!(load as u32 * shape.lanes);
+        let column = place * sampling.spacing;
+        let offset = start + element_offset(column, layout, config.memory.strided);
+        let vector = input[offset / width];
+        #[unroll]
+        for i in 0..width {
+            values.push(vector.extract(i));
+        }
+    }
+    let sample = RegisterItems::<E> {
+        values,
+        team: Team::new(comptime!(shape.lanes * shape.items() as u32), shape),
+        search: config.memory.search,
+    };
+    let mut floor = SampledThreshold::<E> {
+        value: 0.0f32.runtime(),
+        found: false.runtime(),
+        key: E::Key::min_value(),
+    };
+    if comptime!(config.floats) {
+        let wanted = f32::cast_from(sampling.rank);
+        let slack = f32::cast_from(sampling.slack);
+        let level = sample
+            .singles()
+            .approximate(wanted, slack, &sampling.normal);
+        floor.value = level.value;
+        floor.found = plane_all(level.settled);
+    }
+    if !floor.found {
+        let params = SearchParams {
+            k: sampling.rank,
+            max_iter: 0u32.runtime(),
+            eps: 0.0f32.runtime(),
+        };
+        let keys = sample.keys();
+        floor.key = find_threshold::<E, KeyRow<E>>(&keys, &params, config.memory.search).low;
+    }
+    floor
+}
+
+/// Elements above the threshold and level with it, a bit each.
+#[derive(CubeType, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+struct ReachedBits {
+    above: u32,
+    level: u32,
+}
+
+#[cube]
+impl ReachedBits {
+    /// Of the elements that this unit holds.
+    fn new<E: Element, N: Size>(
+        loaded: &LoadedRow<E, N>,
+        floor: &SampledThreshold<E>,
+        #[comptime] floats: bool,
+        #[comptime] search: SearchConfig,
+    ) -> ReachedBits {
+        let width = comptime!(loaded.team.shape.width);
+        let mut above = 0u32;
+        let mut level = 0u32;
+        #[unroll]
+        for load in 0..comptime!(loaded.team.shape.loads) {
+            let mut load_above = 0u32;
+            let mut load_level = 0u32;
+            #[unroll]
+            for i in 0..width {
+                let item = comptime!(load * width + i);
+                let value = loaded.value(item);
+                let bit = comptime!(1u32 << item);
+                if comptime!(floats) {
+                    let over = is_above::<E>(value, floor.value, search.largest);
+                    load_above |= select(over, bit, 0u32);
+                } else {
+                    let key = ordered_key::<E>(value, search.largest);
+                    load_above |= select(key > floor.key, bit, 0u32);
+                    load_level |= select(key == floor.key, bit, 0u32);
+                }
+            }
+            let inside = loaded.team.loads(load);
+            above |= select(inside, load_above, 0u32);
+            level |= select(inside, load_level, 0u32);
+        }
+        ReachedBits { above, level }
+    }
+
+    /// Both counts in one word, 16 bits each.
+    fn counts(&self) -> u32 {
+        self.above.count_ones() + (self.level.count_ones() << 16)
+    }
+}
+
+/// Whether a float is above a normal one, NaN as the greatest of all.
+#[cube]
+fn is_above<E: Element>(value: E, floor: f32, #[comptime] largest: bool) -> bool {
+    let single = E::single(value);
+    if comptime!(largest) {
+        // By its bits: shader compilers may take comparisons of NaN for anything.
+        single > floor || (u32::reinterpret(single) & 0x7fff_ffffu32) > 0x7f80_0000u32
+    } else {
+        -single > floor
+    }
+}
+
+/// The words of a plane's part, turned from the order of units, loads and elements to that of columns.
+#[cube]
+fn to_column_order(words: &Shared<[u32]>, #[comptime] part: TeamShape) -> u32 {
+    let width = comptime!(part.width as u32);
+    let group = comptime!(TILE_ITEMS as u32 / width);
+    let groups = comptime!(part.lanes / group);
+    let first = UNIT_POS_Y * part.lanes + UNIT_POS_X % groups * group;
+    let shift = UNIT_POS_X / groups * width;
+    let mut word = 0u32;
+    #[unroll]
+    for unit in 0..group {
+        let own = words[(first + unit) as usize] >> shift;
+        word |= (own & comptime!(u32::MAX >> (32 - width))) << comptime!(unit * width);
+    }
+    word
+}
+
+/// Lists all elements above `floor` and, but for floats, the first `k` level with it; says how many these
+/// are, also where there is no room for them.
+#[cube]
+#[allow(clippy::too_many_arguments)]
+pub(super) fn list_candidates<E: Element, N: Size>(
+    input: &[Vector<E, N>],
+    start: usize,
+    layout: &RowLayout,
+    floor: &SampledThreshold<E>,
+    k: u32,
+    columns: &mut Shared<[u32]>,
+    #[comptime] floats: bool,
+    #[comptime] config: CandidateConfig,
+) -> u32 {
+    let part = comptime!(config.part);
+    let units = comptime!(config.list.lanes);
+    let part_cols = comptime!(part.lanes * TILE_ITEMS as u32);
+    let capacity = comptime!(config.capacity() as u32);
+    let mut above_words = Shared::<[u32]>::new_slice(units as usize);
+    let mut level_words =
+        Shared::<[u32]>::new_slice(comptime!(if floats { 4 } else { units as usize }));
+    let mut slots = Shared::<[u32]>::new_slice(config.list.planes as usize);
+    let mut totals = Cursor { above: 0, level: 0 };
+    let mut tile = 0u32;
+    while tile < layout.cols {
+        let first = tile + UNIT_POS_Y * part_cols;
+        let team = Team::new(layout.cols - min(first, layout.cols), part);
+        let from = start + element_offset(first, layout, config.memory.strided);
+        let loaded = LoadedRow::<E, N>::new(
+            input,
+            from,
+            layout,
+            team,
+            config.memory.strided,
+            config.memory.search,
+        );
+        let own = ReachedBits::new::<E, N>(&loaded, floor, floats, config.memory.search);
+        above_words[UNIT_POS as usize] = own.above;
+        if comptime!(!floats) {
+            level_words[UNIT_POS as usize] = own.level;
+        }
+        sync_cube();
+        let mut level = 0u32;
+        if comptime!(!floats) {
+            level = to_column_order(&level_words, part);
+        }
+        let reached = ReachedBits {
+            above: to_column_order(&above_words, part),
+            level,
+        };
+        let counts = reached.counts();
+        let sums = team.running_sum(counts);
+        if UNIT_POS_X == comptime!(part.lanes - 1) {
+            slots[UNIT_POS_Y as usize] = sums;
+        }
+        // Words are not written again, nor slots, before all have come here and there.
+        sync_cube();
+        let mut before = sums - counts;
+        let mut all = 0u32;
+        #[unroll]
+        for plane in 0..comptime!(config.list.planes) {
+            let count = slots[plane as usize];
+            before += select(plane < UNIT_POS_Y, count, 0u32);
+            all += count;
+        }
+        let mut cursor = Cursor {
+            above: totals.above + (before & 0xffff),
+            level: totals.level + (before >> 16),
+        };
+        let mut rest = reached.above | reached.level;
+        while rest != 0 {
+            let lowest = rest & (!rest + 1);
+            let is_above = reached.above & lowest != 0;
+            let slot = cursor.above + min(cursor.level, k);
+            if (is_above || cursor.level < k) && slot < capacity {
+                let place = (lowest - 1).count_ones();
+                columns[slot as usize] = tile + UNIT_POS * comptime!(TILE_ITEMS as u32) + place;
+            }
+            cursor.above += select(is_above, 1u32, 0u32);
+            cursor.level += select(is_above, 0u32, 1u32);
+            rest ^= lowest;
+        }
+        totals.above += all & 0xffff;
+        totals.level += all >> 16;
+        tile += comptime!(units * TILE_ITEMS as u32);
+    }
+    sync_cube();
+    totals.above + min(totals.level, k)
+}

@@ -1,0 +1,220 @@
+//! The normal model of a row, and the bracket of its threshold.
+
+use cubecl::prelude::*;
+
+use super::register_row::{RegisterRow, RegisterRowExpand};
+use crate::primitives::approx::{approx_inverse, approx_ln, approx_sqrt};
+
+/// What normal values would do.
+#[derive(CubeType, CubeLaunch, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+pub(crate) struct Normal {
+    /// Standard deviations from the mean above which a share k / cols of them lies.
+    pub quantile: f32,
+    /// Standard deviations to go for each value that is counted too many there.
+    pub slope: f32,
+    /// 1 / cols.
+    pub inverse: f32,
+    /// The standard deviation of how many values reach the true threshold.
+    pub deviation: f32,
+}
+
+/// [`Normal`] for k of `cols` values: the quantile of Abramowitz and Stegun, 26.2.23.
+pub(crate) fn normal_launch(k: usize, cols: usize) -> NormalLaunch {
+    let cols = cols.max(1) as f64;
+    let share = ((k as f64 - 0.5) / cols).clamp(0.25 / cols, 1.0 - 0.25 / cols);
+    let tail = share.min(1.0 - share);
+    let t = (-2.0 * tail.ln()).sqrt();
+    let above = 2.515_517 + t * (0.802_853 + t * 0.010_328);
+    let below = 1.0 + t * (1.432_788 + t * (0.189_269 + t * 0.001_308));
+    let distance = t - above / below;
+    let quantile = if share < 0.5 { distance } else { -distance };
+    let density = (-0.5 * quantile * quantile).exp() / (2.0 * std::f64::consts::PI).sqrt();
+    NormalLaunch::new(
+        quantile as f32,
+        (1.0 / (cols * density)) as f32,
+        (1.0 / cols) as f32,
+        (cols * share * (1.0 - share)).sqrt() as f32,
+    )
+}
+
+/// [`Normal`] for k of `cols` values, both at least 1: as on the host, but with a rough logarithm, and the
+/// density from the tail.
+#[cube]
+pub(crate) fn normal_on_device(k: u32, cols: u32) -> Normal {
+    let cols = f32::cast_from(cols);
+    let inverse = 1.0 / cols;
+    let least = 0.25 * inverse;
+    let share = max(min((f32::cast_from(k) - 0.5) * inverse, 1.0 - least), least);
+    let tail = min(share, 1.0 - share);
+    let t = f32::sqrt(2.0 * approx_ln(1.0 / tail));
+    let above = 2.515_517 + t * (0.802_853 + t * 0.010_328);
+    let below = 1.0 + t * (1.432_788 + t * (0.189_269 + t * 0.001_308));
+    let distance = t - above / below;
+    // The density over the tail: exact in the middle and far out.
+    let hazard = 0.5 * (distance + f32::sqrt(distance * distance + 2.546_479));
+    Normal {
+        quantile: select(share < 0.5, distance, -distance),
+        slope: inverse / (tail * hazard),
+        inverse,
+        deviation: f32::sqrt(cols * share * (1.0 - share)),
+    }
+}
+
+/// Sums of the values of a unit.
+#[derive(CubeType, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+pub(crate) struct Moments {
+    pub sum: f32,
+    pub squares: f32,
+}
+
+/// Mean and deviation of a row, as good as they are known.
+#[derive(CubeType, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+pub(crate) struct Model {
+    pub mean: f32,
+    /// Infinite where the values are not finite or their squares are not.
+    pub spread: f32,
+}
+
+#[cube]
+impl Model {
+    pub fn finite(&self) -> bool {
+        self.spread < f32::INFINITY
+    }
+
+    /// Whether the row can be guessed by it.
+    pub fn usable(&self) -> bool {
+        self.finite() && self.spread > 0.0
+    }
+
+    /// Whether the row has no NaN, nor infinities of both signs.
+    pub fn is_number(&self) -> bool {
+        f32::abs(self.mean) <= f32::INFINITY
+    }
+
+    /// The threshold of normal values.
+    pub fn value(&self, normal: &Normal) -> f32 {
+        self.mean + normal.quantile * self.spread
+    }
+}
+
+#[cube]
+impl RegisterRow<f32> {
+    pub fn moments(&self) -> Moments {
+        let mut sum = 0.0f32;
+        let mut squares = 0.0f32;
+        let mut others = 0.0f32;
+        let mut other_squares = 0.0f32;
+        #[unroll]
+        for item in 0..self.items.len() {
+            let value = select(self.team.holds(item), self.items[item], 0.0f32);
+            if comptime!(item % 2 == 0) {
+                sum += value;
+                squares += value * value;
+            } else {
+                others += value;
+                other_squares += value * value;
+            }
+        }
+        Moments {
+            sum: sum + others,
+            squares: squares + other_squares,
+        }
+    }
+
+    /// Mean and deviation by the sums of all units.
+    pub fn model(&self, own: &Moments, normal: &Normal) -> Model {
+        let mean = self.team.sum::<f32>(own.sum) * normal.inverse;
+        let square = self.team.sum::<f32>(own.squares) * normal.inverse;
+        let spread = f32::sqrt(max(square - mean * mean, 0.0));
+        Model {
+            mean,
+            // Not for NaN either.
+            spread: select(square < f32::MAX, spread, f32::INFINITY),
+        }
+    }
+}
+
+/// Standard deviations from the mean within which the threshold is looked for.
+const WIDTH: f32 = 3.5;
+/// Stands for the count at a high end that has not been counted.
+pub(crate) const UNCOUNTED: f32 = 0.5;
+/// Stands for no values at a high end that has been counted.
+const NONE: f32 = 0.25;
+
+/// At least k values reach `low`, fewer reach `high`. Ends that have not been counted are guesses.
+#[derive(CubeType, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+pub(crate) struct ValueBracket {
+    pub low: f32,
+    pub high: f32,
+    /// How many values reach `low`: all of them where that has not been counted.
+    pub low_count: f32,
+    pub high_count: f32,
+}
+
+#[cube]
+impl ValueBracket {
+    /// Where the thresholds of `cols` normal values lie.
+    pub fn new(mean: f32, spread: f32, cols: u32) -> ValueBracket {
+        ValueBracket {
+            low: mean - WIDTH * spread,
+            high: mean + WIDTH * spread,
+            low_count: f32::cast_from(cols),
+            high_count: UNCOUNTED.runtime(),
+        }
+    }
+
+    /// Moves an end to a value that `count` values reach.
+    pub fn narrow(&mut self, value: f32, count: f32, enough: bool) {
+        self.low = select(enough, value, self.low);
+        self.low_count = select(enough, count, self.low_count);
+        self.high = select(enough, self.high, value);
+        self.high_count = select(enough, self.high_count, max(count, NONE));
+    }
+
+    /// Values between the ends.
+    pub fn gap(&self) -> f32 {
+        self.low_count - self.high_count
+    }
+
+    /// The values lie at or above this as far as is known.
+    pub fn floor(&self, cols: u32) -> f32 {
+        let counted = self.low_count < f32::cast_from(cols);
+        select(counted, self.low, f32::NEG_INFINITY)
+    }
+
+    /// Fewer than k values are known to reach this.
+    pub fn ceiling(&self) -> f32 {
+        select(self.high_count == UNCOUNTED, f32::INFINITY, self.high)
+    }
+
+    /// Whether one value at the high end would be the last one wanted.
+    pub fn lacks_one(&self, wanted: f32) -> bool {
+        self.high_count + 1.0 >= wanted
+    }
+
+    /// Where `wanted` values would reach, linear in the count.
+    pub fn linear(&self, wanted: f32) -> f32 {
+        self.at((self.low_count - wanted) * approx_inverse(self.gap()))
+    }
+
+    /// Where they would, linear in the root of the count, as in the tail of normal values.
+    pub fn rooted(&self, wanted: f32) -> f32 {
+        let low = approx_sqrt(self.low_count);
+        let high = approx_sqrt(self.high_count);
+        self.at((low - approx_sqrt(wanted)) * approx_inverse(low - high))
+    }
+
+    fn at(&self, share: f32) -> f32 {
+        self.low + (self.high - self.low) * max(min(share, 0.95), 0.05)
+    }
+
+    /// A value moved inside.
+    pub fn inside(&self, value: f32) -> f32 {
+        let margin = 0.02 * (self.high - self.low);
+        max(min(value, self.high - margin), self.low + margin)
+    }
+}

@@ -1,0 +1,243 @@
+//! A row in the registers of a team, as values that compare: floats or keys, greater ones wanted.
+//!
+//! Floats are compared by the signs of differences: an addition and a shift for each value yield
+//! one bit for each. Keys are compared directly; [`KeyRow`] searches them.
+
+use cubecl::prelude::*;
+
+use super::search::{KeyBracket, KeyRange, SearchRow, SearchRowExpand, counts_as_finite};
+use crate::{
+    primitives::{
+        bit_set::{ColumnBits, SelectedItems, bit, mask},
+        team::Team,
+    },
+    topk::{key::Element, options::SearchConfig},
+};
+
+/// 2^-100. Floats at least this large differ by normal floats, whose signs all devices agree on.
+pub(crate) const LEAST_SURE: f32 = 7.888_609e-31;
+/// Replaces zero of either sign.
+const NEAR_ZERO: f32 = 0.5 * LEAST_SURE;
+
+/// The items of this unit; those past the end of the row are the least value of all.
+#[derive(CubeType)]
+pub(crate) struct RegisterRow<T: Numeric> {
+    pub items: Sequence<T>,
+    pub team: Team,
+}
+
+/// A selection that may have to be rejected: one bit for each item of this unit, the first in bit
+/// 31.
+#[derive(CubeType, Clone, Copy)]
+pub(crate) struct Guess {
+    pub bits: u32,
+    /// Whether the bits are the k elements wanted.
+    pub valid: bool,
+    /// Whether the bits are right only if the row has no [unsure](RegisterRow::has_unsure) values.
+    pub near_zero: bool,
+}
+
+/// The items at or above a value.
+#[derive(CubeType, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+pub(crate) struct Reach {
+    pub bits: u32,
+    /// Number of them in the row.
+    pub total: u32,
+}
+
+#[cube]
+impl<T: Numeric> RegisterRow<T> {
+    pub fn new(items: Sequence<T>, team: Team) -> RegisterRow<T> {
+        RegisterRow::<T> { items, team }
+    }
+
+    /// Number of items of the row at or above `value`, as a float.
+    pub fn count(&self, value: T) -> f32 {
+        let mut counts = 0.0f32;
+        let mut others = 0.0f32;
+        #[unroll]
+        for item in 0..self.items.len() {
+            let count = select(self.items[item] >= value, 1.0f32, 0.0f32);
+            // Two independent sums.
+            if comptime!(item % 2 == 0) {
+                counts += count;
+            } else {
+                others += count;
+            }
+        }
+        self.team.sum::<f32>(counts + others)
+    }
+
+    /// The items of this unit at or above `value`.
+    pub fn reaching(&self, value: T) -> u32 {
+        let mut bits = 0u32;
+        #[unroll]
+        for item in 0..self.items.len() {
+            bits |= select(self.items[item] >= value, comptime!(bit(item)), 0u32);
+        }
+        bits
+    }
+
+    /// Number of set bits in the row.
+    pub fn total(&self, bits: u32) -> u32 {
+        self.team.sum::<u32>(bits.count_ones())
+    }
+
+    /// Takes all items in `above`, then the first others in `reach`, k in all.
+    pub fn take_first(&self, reach: u32, above: u32, k: u32) -> Guess {
+        let over = self.total(above);
+        let quota = k - min(over, k);
+        let level = reach ^ above;
+        let levels = self.total(level);
+        let first = if comptime!(self.team.shape.can_transpose()) {
+            ColumnBits::new(level, &self.team).first(quota, &self.team)
+        } else {
+            SelectedItems::new(level, self.team, true).first(quota)
+        };
+        Guess {
+            bits: above | first,
+            valid: over < k && over + levels >= k,
+            near_zero: false.runtime(),
+        }
+    }
+
+    /// Takes all items above `high`, then the first from `low` on, k in all.
+    pub fn select_between(&self, low: T, high: T, k: u32) -> u32 {
+        let mut above = 0u32;
+        #[unroll]
+        for item in 0..self.items.len() {
+            above |= select(self.items[item] > high, comptime!(bit(item)), 0u32);
+        }
+        self.take_first(self.reaching(low), above, k).bits
+    }
+}
+
+#[cube]
+impl RegisterRow<f32> {
+    /// The items at or above `value`. Uncertain for values below [`LEAST_SURE`], except zero in
+    /// rows without other values so small; also for infinities and rows with NaN.
+    pub fn sign_compare(&self, value: f32) -> u32 {
+        let offset = select(value == 0.0, NEAR_ZERO, -value);
+        let mut misses = 0u32;
+        #[unroll]
+        for item in 0..self.items.len() {
+            misses = (misses << 1) | (u32::reinterpret(self.items[item] + offset) >> 31);
+        }
+        let items = comptime!(self.items.len() as u32);
+        (misses << comptime!(32 - items)) ^ comptime!(mask(items))
+    }
+
+    /// The items above `value`, as certain as [`Self::sign_compare`].
+    pub fn above(&self, value: f32) -> u32 {
+        let value = select(value == 0.0, NEAR_ZERO, value);
+        let mut signs = 0u32;
+        #[unroll]
+        for item in 0..self.items.len() {
+            signs = (signs << 1) | (u32::reinterpret(value - self.items[item]) >> 31);
+        }
+        signs << comptime!(32 - self.items.len() as u32)
+    }
+
+    /// Whether the row has nonzero values so small that comparing them with zero is uncertain.
+    pub fn has_unsure(&self) -> bool {
+        let mut found = 0.0f32;
+        #[unroll]
+        for item in 0..self.items.len() {
+            let value = self.items[item];
+            // Some devices flush subnormals to zero.
+            let unsure = f32::abs(value) < LEAST_SURE && u32::reinterpret(value) << 1 != 0;
+            found = select(unsure, 1.0f32, found);
+        }
+        self.team.max::<f32>(found) > 0.0f32
+    }
+
+    /// The items at or above `value`, and their number.
+    pub fn reach(&self, value: f32) -> Reach {
+        let bits = self.sign_compare(value);
+        Reach {
+            bits,
+            total: self.total(bits),
+        }
+    }
+}
+
+/// A row as keys.
+#[derive(CubeType)]
+pub(crate) struct KeyRow<E: Element> {
+    pub row: RegisterRow<E::Key>,
+    #[cube(comptime)]
+    pub search: SearchConfig,
+}
+
+#[cube]
+impl<E: Element> SearchRow<E> for KeyRow<E> {
+    fn bracket(&self, k: u32) -> KeyBracket<E::Key> {
+        let mut high = E::Key::min_value();
+        #[unroll]
+        for item in 0..self.row.items.len() {
+            high = max(high, self.row.items[item]);
+        }
+        // Each unit has a key at or above its greatest. So for k up to the number of units, the
+        // least of these is a lower bound, closer than the least key of all.
+        let items = self.row.items.len();
+        let lanes = comptime!(self.row.team.shape.lanes);
+        let mut low = high;
+        let mut expected = f32::cast_from(self.row.team.cols) * comptime!(expected_share(items));
+        if k > lanes {
+            #[unroll]
+            for item in 0..self.row.items.len() {
+                let key = self.row.items[item];
+                low = min(
+                    low,
+                    select(self.row.team.holds(item), key, E::Key::max_value()),
+                );
+            }
+            expected = f32::cast_from(self.row.team.cols);
+        }
+        KeyBracket::<E::Key> {
+            low: self.row.team.min::<E::Key>(low),
+            high: self.row.team.max::<E::Key>(high),
+            expected,
+        }
+    }
+
+    fn finite_range(&self) -> KeyRange<E::Key> {
+        let mut low = E::Key::max_value();
+        let mut high = E::Key::min_value();
+        #[unroll]
+        for item in 0..self.row.items.len() {
+            let key = self.row.items[item];
+            let counts = counts_as_finite::<E>(key, self.search) && self.row.team.holds(item);
+            low = min(low, select(counts, key, E::Key::max_value()));
+            high = max(high, select(counts, key, E::Key::min_value()));
+        }
+        KeyRange::<E::Key> {
+            low: self.row.team.min::<E::Key>(low),
+            high: self.row.team.max::<E::Key>(high),
+        }
+    }
+
+    fn count(&self, key: E::Key) -> u32 {
+        u32::cast_from(self.row.count(key))
+    }
+
+    fn greatest(&self, key: E::Key) -> E::Key {
+        let mut greatest = E::Key::min_value();
+        #[unroll]
+        for item in 0..self.row.items.len() {
+            let other = self.row.items[item];
+            greatest = max(greatest, select(other <= key, other, E::Key::min_value()));
+        }
+        self.row.team.max::<E::Key>(greatest)
+    }
+
+    fn agreed(&self, condition: bool) -> bool {
+        plane_any(condition)
+    }
+}
+
+/// Share of normal values above the least of the units' greatest, for `items` items a unit.
+fn expected_share(items: usize) -> f32 {
+    1.0 - (1.0f32 / 33.0).powf(1.0 / items as f32)
+}
