@@ -1,15 +1,15 @@
-//! Why a request was refused before anything was launched.
+//! Reasons to refuse a request before anything is launched.
 
 use cubecl::ir::ElemType;
 
-/// A refused kernel request: each variant carries the limit and what was asked.
+/// A refused request. Each variant carries the limit and what was asked for.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KernelError {
-    /// More members asked than a row has elements.
+    /// More elements are to be selected than a row has.
     #[error("k = {k} is greater than the row length {cols}")]
     KTooLarge {
-        /// Members asked.
+        /// Elements to select.
         k: usize,
         /// Elements of a row.
         cols: usize,
@@ -19,23 +19,23 @@ pub enum KernelError {
     RowTooLong {
         /// Elements of a row.
         cols: usize,
-        /// The longest row supported.
+        /// Longest row supported.
         limit: usize,
     },
     /// More rows than any routine supports.
     #[error("{rows} rows are more than the limit of {limit}")]
     TooManyRows {
-        /// Rows asked.
+        /// Rows of the input.
         rows: usize,
-        /// The most rows supported.
+        /// Most rows supported.
         limit: usize,
     },
-    /// The operation does not exist for this dtype.
+    /// The operation does not support this dtype.
     #[error("dtype {dtype} is not supported by this operation (supported: {supported})")]
     Dtype {
-        /// Dtype asked.
+        /// The dtype.
         dtype: ElemType,
-        /// What is supported.
+        /// The dtypes supported.
         supported: &'static str,
     },
     /// The device lacks a dtype that the operation needs.
@@ -46,7 +46,8 @@ pub enum KernelError {
         /// Name of the runtime.
         runtime: &'static str,
     },
-    /// CubeCL's CPU runtime cannot round to bf16: that takes AVX512-BF16, or a C runtime that has `__truncsfbf2`.
+    /// CubeCL's CPU runtime cannot round to bf16: that takes AVX512-BF16 or a C runtime with
+    /// `__truncsfbf2`.
     #[error("the host cannot round f32 to {dtype} for {runtime}")]
     Rounding {
         /// The dtype.
@@ -54,7 +55,7 @@ pub enum KernelError {
         /// Name of the runtime.
         runtime: &'static str,
     },
-    /// A routine was forced that cannot run this request on this device.
+    /// A forced routine cannot run this request on this device.
     #[error("routine {routine} cannot run here: {reason}")]
     Routine {
         /// Name of the routine.
@@ -65,7 +66,7 @@ pub enum KernelError {
     /// A buffer is shorter than its shape and strides need.
     #[error("the {name} buffer holds {found} elements, its shape and strides need {needed}")]
     BufferTooShort {
-        /// Which buffer.
+        /// Name of the buffer.
         name: &'static str,
         /// Elements needed.
         needed: usize,
@@ -75,19 +76,19 @@ pub enum KernelError {
     /// A buffer is larger than the device can bind or allocate.
     #[error("the {name} buffer of {bytes} bytes is larger than the device's limit of {limit}")]
     BufferTooLarge {
-        /// Which buffer.
+        /// Name of the buffer.
         name: &'static str,
         /// Bytes needed.
         bytes: u64,
-        /// The device's limit in bytes.
+        /// Limit of the device in bytes.
         limit: u64,
     },
-    /// More entries of a sparse matrix than are supported.
+    /// A sparse matrix has more entries than supported.
     #[error("{entries} entries are more than the limit of {limit}")]
     TooManyEntries {
         /// Entries of the matrix.
         entries: usize,
-        /// The most entries supported.
+        /// Most entries supported.
         limit: usize,
     },
     /// More than 2^32 elements on a device without 64-bit addresses.
@@ -98,7 +99,7 @@ pub enum KernelError {
         /// Name of the runtime.
         runtime: &'static str,
     },
-    /// A launch grid larger than the device allows.
+    /// The launch grid is larger than the device allows.
     #[error("a grid of {cubes} cubes exceeds the device's limit of {limit}")]
     GridTooLarge {
         /// Cubes needed.
@@ -106,43 +107,43 @@ pub enum KernelError {
         /// Cubes allowed over the three dimensions.
         limit: usize,
     },
-    /// Two matrices of different widths.
+    /// Two matrices differ in their number of columns.
     #[error("a matrix of {found} columns where the other has {expected}")]
     Columns {
-        /// Columns of the one.
+        /// Columns of one matrix.
         found: usize,
         /// Columns of the other.
         expected: usize,
     },
-    /// Rows that a matrix does not have.
+    /// A range of rows exceeds the matrix.
     #[error("rows {first} to {end} of a matrix of {rows}")]
     Rows {
-        /// The first asked for.
+        /// First row of the range.
         first: usize,
-        /// The one after the last.
+        /// End of the range, exclusive.
         end: usize,
-        /// How many there are.
+        /// Rows of the matrix.
         rows: usize,
     },
-    /// Two matrices of different dtypes.
+    /// Two matrices differ in dtype.
     #[error("a matrix of {found} where the other has {expected}")]
     DtypesDiffer {
-        /// Dtype of the one.
+        /// Dtype of one matrix.
         found: ElemType,
         /// Dtype of the other.
         expected: ElemType,
     },
-    /// Functions that a runtime gets wrong or lacks for a dtype.
+    /// The runtime lacks functions for a dtype, or gets them wrong.
     #[error("the device ({runtime}) has no {functions} of {dtype}")]
     Functions {
-        /// Which.
+        /// The functions.
         functions: &'static str,
-        /// Of what.
+        /// The dtype.
         dtype: ElemType,
         /// Name of the runtime.
         runtime: &'static str,
     },
-    /// A part of a stream that ends within an element.
+    /// A part of a stream ends within an element.
     #[error("a part of {bytes} bytes is no whole number of elements of {size} bytes")]
     Part {
         /// Bytes of the part.
@@ -150,18 +151,19 @@ pub enum KernelError {
         /// Bytes of an element.
         size: usize,
     },
-    /// The device failed while it ran what was launched before: the one error that does not come before a launch.
+    /// The device failed while it ran earlier launches. The only error that may come after a
+    /// launch.
     #[error("{device} failed: {reason}")]
     Device {
         /// Name of the device.
         device: String,
-        /// What the runtime reports.
+        /// Reason that the runtime reports.
         reason: String,
     },
-    /// An early stop or precision parameter out of range.
+    /// The precision parameter is out of range.
     #[error("precision eps = {eps} is not a finite number at or above 0")]
     Precision {
-        /// The eps asked.
+        /// The `eps` asked for.
         eps: f32,
     },
 }

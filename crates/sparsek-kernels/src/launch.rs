@@ -1,4 +1,4 @@
-//! What every launch shares: grids, address widths, checked buffers.
+//! Building blocks of every launch: grids, address widths, checked buffers.
 
 use cubecl::{
     ir::{AddressType, ElemType},
@@ -8,11 +8,11 @@ use cubecl::{
 
 use crate::{device::units_per_cube, error::KernelError};
 
-/// The most cubes put in one grid dimension before the grid is folded, whatever the device allows:
-/// the limit of WebGPU and of most Vulkan drivers.
+/// Most cubes in one grid dimension, whatever the device allows: the limit of WebGPU and of most
+/// Vulkan drivers.
 const FOLD: u32 = 65_535;
 
-/// Grid and block of a launch, with the address width its buffers need.
+/// Grid and cube size of a launch, with the address width that its buffers need.
 pub(crate) struct Grid {
     pub count: CubeCount,
     pub dim: CubeDim,
@@ -20,8 +20,8 @@ pub(crate) struct Grid {
 }
 
 impl Grid {
-    /// `cubes` cubes of `dim`, folded into two or three dimensions, for buffers of at most
-    /// `elements` elements.
+    /// Folds `cubes` cubes of `dim` into up to three dimensions, for buffers of at most `elements`
+    /// elements.
     pub fn new(
         client: &Client,
         cubes: usize,
@@ -32,7 +32,7 @@ impl Grid {
         let x = (x.min(FOLD)) as usize;
         let y = (y.min(FOLD)) as usize;
         let z = (z.min(FOLD)) as usize;
-        // Layers of one size, so that few cubes are launched for nothing.
+        // Layers of equal size waste few cubes.
         let rows = cubes.div_ceil(x).max(1);
         let layers = rows.div_ceil(y);
         if layers > z {
@@ -44,7 +44,7 @@ impl Grid {
         let rows = rows.div_ceil(layers);
         let length = cubes.div_ceil(rows * layers);
         let count = CubeCount::Static(length as u32, rows as u32, layers as u32);
-        // Positions may run past the end of the buffers by a folded row of cubes.
+        // Positions may exceed the buffers by a folded row of cubes.
         let launched = length * rows * layers * dim.num_elems() as usize;
         Ok(Self {
             count,
@@ -82,13 +82,13 @@ fn address(client: &Client, elements: usize) -> Result<AddressType, KernelError>
     }
 }
 
-/// Whether a buffer begins at a multiple of so many bytes, so that loads as wide can be taken from it.
+/// Whether a buffer starts at a multiple of `bytes`, so that loads of that size are aligned.
 pub(crate) fn aligned(handle: &Handle, bytes: usize) -> bool {
     let offset = handle.offset_start.unwrap_or(0) as usize;
     offset.is_multiple_of(bytes)
 }
 
-/// The error of a device that reports a failure when it is waited for.
+/// Error of a device that reports a failure on synchronization.
 pub(crate) fn device_failed(client: &Client, reason: String) -> KernelError {
     KernelError::Device {
         device: client.properties().identity.name.clone(),
@@ -96,7 +96,7 @@ pub(crate) fn device_failed(client: &Client, reason: String) -> KernelError {
     }
 }
 
-/// An uninitialised contiguous buffer.
+/// Allocates an uninitialized contiguous buffer.
 pub(crate) fn allocate(
     client: &Client,
     name: &'static str,
@@ -108,11 +108,11 @@ pub(crate) fn allocate(
     if bytes > limit {
         return Err(KernelError::BufferTooLarge { name, bytes, limit });
     }
-    // Runtimes dislike empty buffers; nothing is launched for them.
+    // Some runtimes reject empty buffers.
     Ok(client.empty(bytes.max(dtype.size() as u64) as usize))
 }
 
-/// Several uninitialised contiguous buffers in one allocation, which the host asks for at once; they are freed together.
+/// Allocates several uninitialized contiguous buffers with one call; they are freed together.
 pub(crate) fn allocate_together<const N: usize>(
     client: &Client,
     buffers: [(&'static str, usize, ElemType); N],
@@ -121,7 +121,7 @@ pub(crate) fn allocate_together<const N: usize>(
     let mut layouts = Vec::with_capacity(N);
     for (name, elements, dtype) in buffers {
         let bytes = elements as u64 * dtype.size() as u64;
-        // All of them shall find room in one page.
+        // All of them must fit into one page.
         if bytes > limit / (2 * N as u64) {
             let limit = limit / (2 * N as u64);
             return Err(KernelError::BufferTooLarge { name, bytes, limit });
@@ -134,7 +134,7 @@ pub(crate) fn allocate_together<const N: usize>(
     Ok(handles.try_into().expect("a buffer for each layout"))
 }
 
-/// A handle as a kernel argument, after checking that it holds `needed` elements.
+/// Makes a handle a kernel argument, after checking that it holds `needed` elements.
 pub(crate) fn argument(
     handle: &Handle,
     name: &'static str,
@@ -153,7 +153,7 @@ pub(crate) fn argument(
     Ok(unsafe { BufferArg::from_raw_parts(handle.clone(), needed) })
 }
 
-/// Fills a buffer of `elements` with zeros.
+/// Fills a buffer of `elements` elements with zeros.
 pub(crate) fn fill_zero(
     client: &Client,
     output: &Handle,
@@ -169,7 +169,7 @@ pub(crate) fn fill_zero(
         .max()
         .unwrap_or(1);
     let grid = Grid::elementwise(client, elements / width, elements)?;
-    // SAFETY: `argument` checks the length and the kernel checks each position against it.
+    // SAFETY: `argument` checks the length; the kernel checks each position against it.
     unsafe {
         fill_zero_kernel::launch_unchecked(
             client,
@@ -184,7 +184,6 @@ pub(crate) fn fill_zero(
     Ok(())
 }
 
-/// Fills a buffer with zeros.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn fill_zero_kernel<E: Numeric, N: Size>(
     output: &mut [Vector<E, N>],

@@ -1,13 +1,13 @@
 //! Selection and sparse kernels written once in CubeCL, for every CubeCL runtime.
 //!
-//! This crate knows nothing of Burn: it takes a [`cubecl::client::Client`] and buffer handles, checks
-//! the request, chooses a routine and launches it. The crate `sparsek` wraps it as Burn tensor
-//! operations.
+//! This crate does not depend on Burn. It takes a [`cubecl::client::Client`] and buffer handles,
+//! checks the request, chooses a routine and launches it. The crate `sparsek` wraps it as Burn
+//! tensor operations.
 //!
 //! - [`topk`]: the k greatest or least elements of rows, and of one long vector.
 //! - [`aggregate`]: products of CSR matrices with dense ones.
 //! - [`maximum`]: the greatest of the rows that a CSR pattern names.
-//! - [`dense`]: layer normalisation and sums over very many rows.
+//! - [`dense`]: layer normalization and sums over very many rows.
 //! - [`distance`]: distances between the rows of two CSR matrices, over any semiring.
 
 pub mod aggregate;

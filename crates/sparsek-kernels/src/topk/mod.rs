@@ -1,4 +1,18 @@
-//! Row-wise top-k.
+//! Row-wise top-k: the k greatest or least elements of each row of a matrix.
+//!
+//! Contract, for every routine and runtime:
+//!
+//! - exactly k distinct elements of each row are selected; of ragged rows, only elements that
+//!   exist;
+//! - IEEE order with `-0 = +0`; NaN is greatest when the largest are asked for, and last when the
+//!   smallest are;
+//! - ties go to the lowest index;
+//! - the output is in index order, or sorted by value, then index;
+//! - every run yields the same bits.
+//!
+//! A call passes `plan`, which checks the request and chooses a [`Routine`], and a kernel in
+//! `row`. Kernels compare `key`s and share the searches in `threshold`. Long rows, one or a
+//! few, go to `vector`.
 
 mod key;
 mod options;
@@ -31,18 +45,21 @@ use self::{
 };
 use crate::{device::column_dtype, error::KernelError, launch::allocate};
 
-/// Values and columns of the members of each row. `index` is the dtype of the columns (i32, u32 or i64, or u16 and u8 for rows
-/// of at most 2^16 and 2^8 elements without lengths of their own); `routine` forces one of [`ROUTINES`].
+/// Selects values and columns of the k best elements of each row.
 ///
-/// Cost: the plane, block and stream routines read the input once, and the members once more from a cache,
-/// and write k values and indices per row (the stream routine reads a row again where its sample misled
-/// it); the delegate routine reads it twice, the second time from a cache where rows in work fit there; the others read
-/// each row once per search step (4 to 8 for the exact method on smooth data, at most 138, or 266 for 64-bit dtypes) and
-/// twice more. With `sorted`, plane and
-/// block put members in order before they write them, where keys have at most 32 bits, shared memory can be used and
-/// no unit that shares the row gets more than 16 (k up to 128 for rows of 256 elements, to 512 above 512); elsewhere
-/// a second kernel rewrites the members once, or log²k times above 512 of them. Scratch: none, or as much as the
-/// result for that kernel. One long row, or a few, are selected from as by [`topk_vector`], one after the other.
+/// `index` is the dtype of the columns: i32, u32 or i64; or, for rows without lengths of at most
+/// 2^16 and 2^8 elements, u16 or u8. `routine` forces one of [`ROUTINES`].
+///
+/// Cost: `plane`, `block` and `sampled` read the input once and the selected elements again from a
+/// cache; `sampled` reads a row again if its sample misled it. `delegate` reads the input twice.
+/// `cube` and `unit` read each row once for every search step and twice more. The exact method
+/// takes 4 to 8 steps on smooth data, at most 138, or 266 for 64-bit dtypes.
+///
+/// With `sorted`, `plane` and `block` sort before they write, for keys of at most 32 bits and up to
+/// 16 selected elements for each unit that shares the row: k up to 128 for rows of 256 elements, up
+/// to 512 above 512. Otherwise a second kernel rewrites the result once, or log²k times for k above
+/// 512, and needs as much scratch as the result. One long row, or a few, go through
+/// [`topk_vector`], one after the other.
 ///
 /// # Errors
 ///
@@ -61,8 +78,8 @@ pub fn topk(
     topk_rows(client, input, options, index, routine)
 }
 
-/// Columns of the members of each row: [`topk`] without the values, which are then not written
-/// (unless members that are to be in order by value are put so by a second kernel).
+/// Selects the columns of the k best elements of each row. Unlike [`topk`], writes no values,
+/// unless a second kernel must sort.
 ///
 /// # Errors
 ///
@@ -80,8 +97,9 @@ pub fn argtopk(
     argtopk_rows(client, input, options, index, routine)
 }
 
-/// The matrix with everything but the members of each row set to zero. With `index`, the columns of
-/// the members beside it, in index order, as the gradient needs them. `options.sorted` has no effect.
+/// Returns the matrix with all but the selected elements of each row set to zero. With `index`,
+/// also returns the selected columns in index order, as the gradient needs them. `options.sorted`
+/// has no effect.
 ///
 /// # Errors
 ///
@@ -113,8 +131,8 @@ pub fn topk_mask(
     Ok(Masked { values, indices })
 }
 
-/// The members of each row as compressed rows, in one launch and without a dense intermediate: [`topk`] in index order
-/// with columns of [`column_dtype`].
+/// Returns the selected elements of each row as compressed rows, in one launch and without a dense
+/// intermediate: [`topk`] in index order, with columns of [`column_dtype`].
 ///
 /// # Errors
 ///

@@ -1,17 +1,17 @@
-//! Options.
+//! What to select: the options of top-k.
 
-/// How the members of a row are found.
+/// How the selected elements of a row are found.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Method {
     /// The k greatest (or least) elements, ties to the lowest index.
     #[default]
     Exact,
-    /// RTop-K's Algorithm 1: bisection until exactly k elements reach the threshold or the interval
-    /// is at most `eps` of its greater end wide.
+    /// RTop-K's Algorithm 1: bisects until exactly k elements reach the threshold, or the interval
+    /// is at most `eps` times its greater end wide.
     Precision(f32),
-    /// RTop-K's Algorithm 2: `max_iter` halvings of the interval, then the first k elements at or
-    /// above its lower end. Once no value lies between its ends the interval stays as it is, so any
-    /// greater number selects the same elements in the same time.
+    /// RTop-K's Algorithm 2: halves the interval `max_iter` times, then takes the first k elements
+    /// at or above its lower end. Once no value lies between the ends, further halvings change
+    /// neither result nor time.
     EarlyStop(u32),
 }
 
@@ -28,13 +28,13 @@ impl Method {
 /// What to select from each row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TopkOptions {
-    /// Elements kept per row.
+    /// Elements selected from each row.
     pub k: usize,
-    /// The greatest elements if true, else the least.
+    /// Selects the greatest elements if true, else the least.
     pub largest: bool,
-    /// RowOutput ordered by value (best first), then by index; otherwise by index.
+    /// Sorts by value (best first), then by index; otherwise the output is in index order.
     pub sorted: bool,
-    /// How the members are found.
+    /// How the selected elements are found.
     pub method: Method,
 }
 

@@ -1,4 +1,7 @@
-//! SamplePlan.
+//! Host-side checks, and the choice of the routine.
+//!
+//! [`plan_rows`] checks a request, [`select`] is the table of which routine runs when, and
+//! [`check`] says why a routine cannot run. The numbers are in [`super::tuning`].
 
 use cubecl::{features::Plane, ir::ElemType, prelude::*};
 
@@ -8,9 +11,10 @@ use super::{
     threshold::search::exact_passes,
     tuning::{
         BLOCK_CUBE_UNITS, CUBE_UNITS, DELEGATE_COLS, DELEGATE_SELECTED, DELEGATE_SUBRANGES,
-        LIST_ITEMS, LONG_CUBE_UNITS, LONG_ROW, LONG_SAMPLE, LONG_SAMPLE_ITEMS, MAX_LISTED,
-        MAX_UNIT_COLS, REGISTER_ITEMS, SAMPLE_ITEMS, SAMPLE_MARGIN, SAMPLE_SLACK, SAMPLED_COLS,
-        TILE_ITEMS, UNIT_BLOCK,
+        LIST_ITEMS, LONG_CUBE_UNITS, LONG_ROW, LONG_SAMPLE, LONG_SAMPLE_ITEMS, LONG_SAMPLED_UNITS,
+        MAX_LISTED, MAX_UNIT_COLS, REGISTER_ITEMS, SAMPLE_ITEMS, SAMPLE_MARGIN, SAMPLE_SLACK,
+        SAMPLED_COLS, SAMPLED_COLS_PER_UNIT, SAMPLED_MAX_UNITS, SAMPLED_MIN_UNITS, TILE_ITEMS,
+        UNIT_BLOCK,
     },
     types::{MAX_COLS, MAX_ROWS, Routine, Rows},
 };
@@ -23,7 +27,7 @@ use crate::{
     launch::aligned,
 };
 
-/// What routine selection looks at.
+/// What the choice depends on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RowProblem {
     pub k: usize,
@@ -31,7 +35,7 @@ pub(crate) struct RowProblem {
     pub exact: bool,
     /// Most elements of a load.
     pub width: usize,
-    /// Whether rows have lengths of their own.
+    /// Whether each row has its own length.
     pub ragged: bool,
     /// Most passes that the search may take over a row.
     pub passes: usize,
@@ -88,8 +92,8 @@ pub(crate) fn plan_rows(
     }
 }
 
-/// SelectedItems of a row that the plane routine lists in shared memory: k, rounded up so that k does not
-/// force many kernels; 0 where planes cannot wait for themselves or shared memory fails.
+/// Capacity of the list of a row in shared memory, at least k. Rounded up, so that k compiles few
+/// kernels. 0 if planes cannot synchronize or shared memory fails.
 pub(crate) fn listed(client: &Client, k: usize, cols: usize, rows: usize) -> usize {
     if !client.features().plane.contains(Plane::Sync) || is_llvmpipe(client) {
         return 0;
@@ -106,20 +110,20 @@ pub(crate) fn listed(client: &Client, k: usize, cols: usize, rows: usize) -> usi
     }
 }
 
-/// Units in a cube of the stream routine: the more, the fewer cubes a chip holds, and the more each search
-/// in sample and list costs. 64 read 2^16 rows of 4096 in 0.363 ms, 128 in 0.423; 128 those of 8192 in 0.710, 64
-/// and 256 in 0.809 and 0.899; 256 read 2^14 rows of 32,768 in 0.697 ms, 128 in 0.742; 512 read 2^10 rows of
-/// 2^20 in 1.38 ms, 256, which must list twice as much each, in 1.95 (NVIDIA H200).
+/// Units in a cube of `sampled`. With more, a chip holds fewer cubes and each search costs more;
+/// with fewer, each unit lists more.
 pub(crate) fn sampled_units(client: &Client, cols: usize) -> u32 {
     let wanted = if cols < LONG_SAMPLE {
-        (cols / 64).clamp(64, 256).next_power_of_two() as u32
+        (cols / SAMPLED_COLS_PER_UNIT)
+            .clamp(SAMPLED_MIN_UNITS, SAMPLED_MAX_UNITS)
+            .next_power_of_two() as u32
     } else {
-        512
+        LONG_SAMPLED_UNITS
     };
     units_per_cube(client, wanted.max(2 * plane_size(client).unwrap_or(1)))
 }
 
-/// Units in a cube of the cube routine.
+/// Units in a cube of `cube`.
 pub(crate) fn cube_units(client: &Client, cols: usize) -> u32 {
     let wanted = if cols >= LONG_ROW {
         LONG_CUBE_UNITS
@@ -129,25 +133,30 @@ pub(crate) fn cube_units(client: &Client, cols: usize) -> u32 {
     units_per_cube(client, wanted)
 }
 
-/// Chooses the routine for a request.
+/// Chooses the first routine that can run, in the order of this table.
+///
+/// | device | rows | routines |
+/// | --- | --- | --- |
+/// | planes | `k <= DELEGATE_SELECTED` and `cols < DELEGATE_COLS` | plane, delegate, block |
+/// | planes | else `cols >= SAMPLED_COLS` | plane, sampled, block |
+/// | planes | else | plane, block, sampled |
+/// | GPU | `cols > MAX_UNIT_COLS` | cube |
+/// | any | any | unit |
 pub(crate) fn select(client: &Client, problem: &RowProblem) -> Result<Routine, KernelError> {
-    let has_planes = client.features().plane.contains(Plane::Ops);
-    let on_gpu = is_gpu(client);
-    if has_planes {
-        let long = problem.cols >= SAMPLED_COLS;
-        let few = problem.cols < DELEGATE_COLS && problem.k <= DELEGATE_SELECTED;
-        let order: &[Routine] = match (few, long) {
-            (true, _) => &[Routine::Plane, Routine::Delegate, Routine::Block],
-            (false, true) => &[Routine::Plane, Routine::Sampled, Routine::Block],
-            (false, false) => &[Routine::Plane, Routine::Block, Routine::Sampled],
-        };
-        for &routine in order {
-            if check(routine, client, problem).is_ok() {
-                return Ok(routine);
-            }
-        }
+    let planes = client.features().plane.contains(Plane::Ops);
+    let few = problem.cols < DELEGATE_COLS && problem.k <= DELEGATE_SELECTED;
+    let long = problem.cols >= SAMPLED_COLS;
+    let preferred: &[Routine] = match (planes, few, long) {
+        (true, true, _) => &[Routine::Plane, Routine::Delegate, Routine::Block],
+        (true, false, true) => &[Routine::Plane, Routine::Sampled, Routine::Block],
+        (true, false, false) => &[Routine::Plane, Routine::Block, Routine::Sampled],
+        (false, _, _) => &[],
+    };
+    let runs = |routine: &&Routine| check(**routine, client, problem).is_ok();
+    if let Some(&routine) = preferred.iter().find(runs) {
+        return Ok(routine);
     }
-    let routine = if on_gpu && problem.cols > MAX_UNIT_COLS {
+    let routine = if is_gpu(client) && problem.cols > MAX_UNIT_COLS {
         Routine::Cube
     } else {
         Routine::Unit
@@ -156,8 +165,8 @@ pub(crate) fn select(client: &Client, problem: &RowProblem) -> Result<Routine, K
     Ok(routine)
 }
 
-/// Whether a routine can run the request. The feature `Plane::Ops` is not asked for here: a forced
-/// plane routine may run on devices that do not list it.
+/// Checks that a routine can run the request. Ignores the feature `Plane::Ops`: a forced `plane`
+/// may run on devices that do not list it.
 pub(crate) fn check(
     routine: Routine,
     client: &Client,
@@ -201,7 +210,8 @@ pub(crate) fn check(
             let jumps = cols.div_ceil(UNIT_BLOCK as usize) * (problem.passes + 2) + problem.passes;
             if jumps > LLVMPIPE_JUMPS {
                 refuse(format!(
-                    "rows of {cols} elements may take {jumps} loop iterations, llvmpipe stops after {LLVMPIPE_JUMPS}"
+                    "rows of {cols} elements may take {jumps} loop iterations, \
+                     llvmpipe stops after {LLVMPIPE_JUMPS}"
                 ))
             } else {
                 Ok(())
@@ -211,10 +221,10 @@ pub(crate) fn check(
     }
 }
 
-/// Why the delegate routine cannot run a request.
+/// Returns why `delegate` cannot run a request.
 fn check_delegate(client: &Client, problem: &RowProblem) -> Result<(), String> {
     if problem.ragged {
-        return Err("it serves rows without lengths of their own only".into());
+        return Err("it serves only rows without lengths of their own".into());
     }
     let plane = plane_size(client).ok_or("the device has no planes of one fixed size")? as usize;
     if is_llvmpipe(client) {
@@ -226,7 +236,8 @@ fn check_delegate(client: &Client, problem: &RowProblem) -> Result<(), String> {
     let least = plane * DELEGATE_SUBRANGES * problem.width;
     if problem.cols < least {
         return Err(format!(
-            "rows of {} elements are shorter than the {least} that a plane of {plane} units reads at a time",
+            "rows of {} elements are shorter than the {least} \
+             that a plane of {plane} units reads at a time",
             problem.cols
         ));
     }
@@ -240,10 +251,10 @@ fn check_delegate(client: &Client, problem: &RowProblem) -> Result<(), String> {
     Ok(())
 }
 
-/// Why the stream routine cannot run a request.
+/// Returns why `sampled` cannot run a request.
 fn check_sampled(client: &Client, problem: &RowProblem) -> Result<(), String> {
     if problem.ragged {
-        return Err("it serves rows without lengths of their own only".into());
+        return Err("it serves only rows without lengths of their own".into());
     }
     let cols = problem.cols;
     let units = sampled_units(client, cols) as usize;
@@ -259,13 +270,15 @@ fn check_sampled(client: &Client, problem: &RowProblem) -> Result<(), String> {
     }
     if cols < units * TILE_ITEMS {
         return Err(format!(
-            "rows of {cols} elements are shorter than the {} that a cube of {units} units reads at a time",
+            "rows of {cols} elements are shorter than the {} \
+             that a cube of {units} units reads at a time",
             units * TILE_ITEMS
         ));
     }
     if problem.width * plane < TILE_ITEMS {
         return Err(format!(
-            "a plane of {plane} units, {} elements a load, reads less than the {TILE_ITEMS} that a unit lists",
+            "a plane of {plane} units, {} elements a load, \
+             reads less than the {TILE_ITEMS} that a unit lists",
             problem.width
         ));
     }
@@ -284,18 +297,17 @@ fn check_sampled(client: &Client, problem: &RowProblem) -> Result<(), String> {
     }
 }
 
-/// Halvings of [`Method::EarlyStop`] that a kernel carries out: at most as many as can change the
-/// interval.
+/// Caps the halvings of [`Method::EarlyStop`] at those that can change the interval.
 ///
-/// A range of floats is below `2^(E + 2)` wide, and no normal ones are closer than `2^-(E + P)`,
-/// where `E` is the greatest exponent and `P` the number of digits behind the leading one: 279
-/// halvings for f32, 2100 for f64. The bounds leave room for midpoints that are rounded. Integers
-/// take as many as they have bits.
+/// A range of floats is below `2^(E + 2)` wide and normal floats are at least `2^-(E + P)` apart,
+/// with greatest exponent `E` and `P` digits behind the leading one. That makes 279 halvings for
+/// f32 and 2100 for f64; the caps leave room for rounded midpoints. Integers take as many as they
+/// have bits.
 pub(crate) fn halvings(max_iter: u32, dtype: ElemType) -> u32 {
     max_iter.min(if dtype.size() == 8 { 2_200 } else { 320 })
 }
 
-/// The most passes over a row that a search may take.
+/// Most passes over a row that a search may take.
 pub(crate) fn passes(method: Method, dtype: ElemType) -> usize {
     let wide = dtype.size() == 8;
     let exact = exact_passes(if wide { 64 } else { 32 });
@@ -314,21 +326,21 @@ pub(crate) fn passes(method: Method, dtype: ElemType) -> usize {
     exact + found + 2
 }
 
-/// How many elements are sampled and listed.
+/// Sizes of sample and list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SamplePlan {
     /// Sampled elements of a unit.
     pub sample_items: usize,
-    /// The element of the sample that is the threshold, counted from the greatest, from 1, ...
+    /// Rank of the threshold in the sample, from the greatest, from 1.
     pub rank: usize,
-    /// ... or one of so many after it.
+    /// How far the rank of the threshold may exceed it.
     pub slack: usize,
     /// Listed columns of a unit.
     pub list_items: usize,
 }
 
-/// The plan for k of `cols` elements with `units` in a cube; the length of the list that it would need
-/// where that is too long.
+/// Plans for k of `cols` elements with `units` in a cube. If no list suffices, returns the length
+/// needed.
 pub(crate) fn sample_plan(k: usize, cols: usize, units: usize) -> Result<SamplePlan, usize> {
     let sample_items = if cols < LONG_SAMPLE {
         SAMPLE_ITEMS
@@ -337,11 +349,11 @@ pub(crate) fn sample_plan(k: usize, cols: usize, units: usize) -> Result<SampleP
     };
     let sampled = (units * sample_items) as f64;
     let weight = cols as f64 / sampled;
-    // Among so many of the sample at least k of the row are found, ...
+    // At least k elements of the row reach this rank of the sample ...
     let expected = k as f64 / weight;
     let rank = (expected + SAMPLE_MARGIN * expected.sqrt() + SAMPLE_MARGIN).ceil();
     let slack = (rank / SAMPLE_SLACK).ceil();
-    // ... and no more than so many.
+    // ... and no more than the list holds.
     let most = rank + slack;
     let needed = ((most + SAMPLE_MARGIN * most.sqrt()) * weight).ceil() as usize;
     let fits = LIST_ITEMS.into_iter().find(|items| items * units >= needed);
@@ -356,12 +368,12 @@ pub(crate) fn sample_plan(k: usize, cols: usize, units: usize) -> Result<SampleP
     }
 }
 
-/// The greatest k: of so many random elements, a quarter of the delegates, 1.15 k reach the kth delegate.
+/// The greatest k of `delegate`: of random elements, 1.15 k then reach the kth delegate.
 pub(crate) fn most_selected(plane: usize) -> usize {
     plane * DELEGATE_SUBRANGES / 4
 }
 
-/// Elements of a load that rows, strides and offset of an input allow.
+/// Vector sizes that rows, strides and offset of an input allow.
 pub(crate) fn load_widths(client: &Client, input: &Rows) -> impl Iterator<Item = usize> {
     let size = input.dtype.size();
     let sizes = client.io_optimized_vector_sizes(size);

@@ -1,4 +1,6 @@
-//! The gradients of top-k.
+//! The gradient of top-k: values put back at their columns.
+//!
+//! Deterministic and without atomics, because the columns of a row are distinct.
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
@@ -12,35 +14,37 @@ use crate::{
     launch::{Grid, allocate, argument, fill_zero},
 };
 
-/// Values to put back at the columns that a selection came from.
+/// Values to put back at the columns of a selection.
 #[derive(Clone, Debug)]
 pub struct Scatter<'a> {
     /// Contiguous `[rows, k]`, or `[rows, cols]` when `dense`.
     pub source: &'a Handle,
     /// Dtype of source and result.
     pub dtype: ElemType,
-    /// Contiguous `[rows, k]` columns, distinct in each row; those that are not below `cols`, such as
-    /// -1, are skipped.
+    /// Contiguous `[rows, k]` columns, distinct in each row. Columns not below `cols`, such as -1,
+    /// are skipped.
     pub indices: &'a Handle,
-    /// Dtype of the columns: i32, u32, i64, or u16 and u8 where all columns fit.
+    /// Dtype of the columns: i32, u32 or i64; u16 or u8 if all columns fit.
     pub index: ElemType,
     /// Rows of the result.
     pub rows: usize,
     /// Columns of the result.
     pub cols: usize,
-    /// SelectedItems per row.
+    /// Selected elements of a row.
     pub k: usize,
-    /// Whether the source is a dense matrix of which only the members are kept.
+    /// Whether the source is a dense matrix, of which only the selected elements are kept.
     pub dense: bool,
 }
 
-/// A contiguous `[rows, cols]` matrix that is zero but at the given columns. Deterministic, without
-/// atomics: columns of a row are distinct. Writes the result once; rows above 16 KiB twice, at the members.
+/// Returns a contiguous `[rows, cols]` matrix that is zero except at the given columns.
+///
+/// Deterministic, without atomics. Writes the result once; rows above 16 KiB are zeroed first, then
+/// written at the selected columns.
 ///
 /// # Errors
 ///
-/// [`KernelError`] when the device lacks a dtype or a buffer is too short, too large or needs wider
-/// addresses.
+/// [`KernelError`] when the device lacks a dtype, or a buffer is too short, too large or needs
+/// wider addresses.
 pub fn scatter(client: &Client, request: &Scatter) -> Result<Handle, KernelError> {
     let Scatter {
         dtype,
@@ -115,8 +119,7 @@ pub fn scatter(client: &Client, request: &Scatter) -> Result<Handle, KernelError
     Ok(output)
 }
 
-/// [`scatter_selected`] for whole rows, that are zero elsewhere: put together in shared memory, so that each is
-/// written once.
+/// [`scatter_selected`] of whole rows, assembled in shared memory so that each is written once.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn assemble_rows<E: Numeric, I: Numeric>(
     source: &[E],
@@ -189,8 +192,8 @@ pub(crate) fn scatter_selected<E: Numeric, I: Numeric>(
     }
 }
 
-/// Elements that fit into the shared memory in which a cube puts whole rows of a gradient together; 0 where
-/// they are better put together in the output.
+/// Elements of the shared memory in which a cube assembles rows; 0 if rows must be written in the
+/// output.
 pub(crate) fn assembled(client: &Client, cols: usize, size: usize) -> usize {
     let most = ASSEMBLED_BYTES / size;
     let room = client.properties().hardware.max_shared_memory_size;

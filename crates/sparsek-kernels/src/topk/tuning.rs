@@ -30,6 +30,15 @@ pub(crate) const LONG_CUBE_UNITS: u32 = 1024;
 /// Row length from which `cube` takes [`LONG_CUBE_UNITS`].
 pub(crate) const LONG_ROW: usize = 1 << 14;
 
+/// Elements of a row for each unit of `sampled`, between the following two numbers of units.
+pub(crate) const SAMPLED_COLS_PER_UNIT: usize = 64;
+/// Least units of `sampled`.
+pub(crate) const SAMPLED_MIN_UNITS: usize = 64;
+/// Most units of `sampled`.
+pub(crate) const SAMPLED_MAX_UNITS: usize = 256;
+/// Units of `sampled` for rows from [`LONG_SAMPLE`] on.
+pub(crate) const LONG_SAMPLED_UNITS: u32 = 512;
+
 // Rows in registers.
 
 /// Most selected elements that a cube lists in shared memory, 4 bytes each. The list never takes

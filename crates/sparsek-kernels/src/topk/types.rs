@@ -1,11 +1,11 @@
-//! Types.
+//! The matrix to select from, the results, and the routines.
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
 use crate::{error::KernelError, launch::argument};
 
-/// Longest rows any routine takes: column numbers and counts stay exact in 32-bit integers and f32. One row alone may
-/// be longer, for the exact method: see [`crate::topk::topk_vector`].
+/// Longest rows that any routine takes: columns and counts stay exact in 32-bit integers and f32. A
+/// single row may be longer with the exact method: see [`crate::topk::topk_vector`].
 pub const MAX_COLS: usize = 1 << 24;
 
 /// Most rows in one call.
@@ -16,22 +16,23 @@ pub const MAX_ROWS: usize = 1 << 31;
 pub struct Rows {
     /// The buffer; its offset is the first element of the first row.
     pub handle: Handle,
-    /// Its dtype, one of [`SUPPORTED_DTYPES`].
+    /// Its dtype, one of [`SUPPORTED_DTYPES`](crate::topk::SUPPORTED_DTYPES).
     pub dtype: ElemType,
     /// Number of rows, up to [`MAX_ROWS`].
     pub rows: usize,
-    /// Elements of a row, up to [`MAX_COLS`]; more for the exact method where there is one row without gaps.
+    /// Elements of a row, up to [`MAX_COLS`]. The exact method takes more if there is one row
+    /// without gaps.
     pub cols: usize,
-    /// Distance between the same element of neighbouring rows.
+    /// Distance between the same element of neighboring rows.
     pub row_stride: usize,
-    /// Distance between neighbouring elements of a row.
+    /// Distance between neighboring elements of a row.
     pub col_stride: usize,
-    /// How many elements of each row exist, when not all do: see [`with_lengths`](Self::with_lengths).
+    /// Lengths of ragged rows: see [`with_lengths`](Self::with_lengths).
     pub lengths: Option<Handle>,
 }
 
 impl Rows {
-    /// A row-major matrix without gaps.
+    /// Makes a row-major matrix without gaps.
     pub fn contiguous(handle: Handle, dtype: ElemType, rows: usize, cols: usize) -> Self {
         Self {
             handle,
@@ -44,10 +45,10 @@ impl Rows {
         }
     }
 
-    /// Ragged rows: of row r only the first `lengths[r]` elements exist; what lies behind them has no
-    /// influence. One u32 for each row; lengths above `cols` count as `cols`.
+    /// Makes the rows ragged: only the first `lengths[r]` elements of row r exist, the others have
+    /// no influence. Takes one u32 for each row; lengths above `cols` count as `cols`.
     ///
-    /// A row shorter than k has as many members as elements. The slots of the output that are left come
+    /// From a row shorter than k, all elements are selected. The remaining slots of the output come
     /// last, sorted or not: their index has all bits set (-1, or `u32::MAX`), their value is zero.
     pub fn with_lengths(self, lengths: Handle) -> Self {
         Self {
@@ -56,7 +57,7 @@ impl Rows {
         }
     }
 
-    /// The lengths as a kernel takes them.
+    /// The lengths as a kernel argument.
     pub(crate) fn lengths_argument(
         &self,
     ) -> Result<ComptimeOptionArgs<&'static [u32]>, KernelError> {
@@ -75,22 +76,22 @@ impl Rows {
     }
 }
 
-/// The members of each row, two contiguous `[rows, k]` buffers.
+/// The selected elements of each row, in two contiguous `[rows, k]` buffers.
 #[derive(Clone, Debug)]
 pub struct Selected {
-    /// Their values, in the dtype of the input.
+    /// Values, in the dtype of the input.
     pub values: Handle,
-    /// Their columns, in the index dtype asked. Slots without a member: [`Rows::with_lengths`].
+    /// Columns, in the index dtype asked for. Empty slots: see [`Rows::with_lengths`].
     pub indices: Handle,
 }
 
 /// The dense form of a selection.
 #[derive(Clone, Debug)]
 pub struct Masked {
-    /// Contiguous `[rows, cols]`: members keep their value, all else is `+0`.
+    /// Contiguous `[rows, cols]`: selected elements keep their value, all else is `+0`.
     pub values: Handle,
-    /// Contiguous `[rows, k]` columns of the members in index order, when asked for; those of slots
-    /// without a member as in [`Selected`].
+    /// Contiguous `[rows, k]` selected columns in index order, if asked for. Empty slots as in
+    /// [`Selected`].
     pub indices: Option<Handle>,
 }
 
@@ -98,21 +99,22 @@ pub struct Masked {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Routine {
-    /// One row or several per plane, the rows in registers.
+    /// One or several rows per plane, in registers.
     Plane,
     /// One row per cube, in the registers of all its planes.
     Block,
-    /// One plane per row, the row read twice: what reaches the kth of the greatest of subranges is listed.
+    /// One plane per row, which it reads twice: the kth of the delegates of subranges is the
+    /// threshold of a list of candidates.
     Delegate,
-    /// One cube per row, the row read once: what reaches a threshold from a sample is listed.
+    /// One cube per row, which it reads once: a sample gives the threshold of a list of candidates.
     Sampled,
-    /// One cube per row, the row read from memory in each pass.
+    /// One cube per row, which it reads from memory in each pass.
     Cube,
-    /// One unit per row, the row read from memory in each pass.
+    /// One unit per row, which it reads from memory in each pass.
     Unit,
 }
 
-/// All routines, in the order in which [`crate::topk::select`] prefers them.
+/// All routines, in the order of the documentation.
 pub const ROUTINES: &[Routine] = &[
     Routine::Plane,
     Routine::Block,
@@ -123,7 +125,7 @@ pub const ROUTINES: &[Routine] = &[
 ];
 
 impl Routine {
-    /// Its name on command lines and in records.
+    /// Name on command lines and in records.
     pub fn name(self) -> &'static str {
         match self {
             Self::Plane => "plane",

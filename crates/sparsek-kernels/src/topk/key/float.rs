@@ -10,7 +10,8 @@ use super::element::Element;
 macro_rules! float_element {
     ($float:ident, $bits:ident, $signed:ident, shift: $shift:literal, sign: $sign:literal,
      minus_inf: $minus_inf:literal, plus_inf: $plus_inf:literal, nan: $nan:literal,
-     zero: $zero:literal, normal: $normal:literal, large: $large:literal, exponent: $exponent:literal) => {
+     zero: $zero:literal, normal: $normal:literal, large: $large:literal,
+     exponent: $exponent:literal) => {
         #[cube]
         impl Element for $float {
             type Key = $bits;
@@ -123,7 +124,8 @@ mod double {
     float_element!(
         f64, u64, i64, shift: 63, sign: 0x8000_0000_0000_0000, minus_inf: 0x000f_ffff_ffff_ffff,
         plus_inf: 0xffe0_0000_0000_0001, nan: 0xffe0_0000_0000_0002, zero: 0x7ff0_0000_0000_0001u64,
-        normal: 2.225_073_858_507_201_4e-308, large: 4.494_232_837_155_79e307, exponent: 0x0010_0000_0000_0000
+        normal: 2.225_073_858_507_201_4e-308, large: 4.494_232_837_155_79e307,
+        exponent: 0x0010_0000_0000_0000
     );
 }
 

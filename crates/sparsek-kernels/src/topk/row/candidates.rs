@@ -1,4 +1,6 @@
-//! Candidates.
+//! Selects from a list of candidates: the columns of a row at or above a threshold. Where the list
+//! has fewer than k columns, or too many for its capacity, selects from the row as routine `cube`
+//! does.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -24,7 +26,7 @@ use crate::{
     },
 };
 
-/// Elements in registers, of the sample or the list.
+/// The elements of the sample or of the list, in registers.
 #[derive(CubeType)]
 pub(super) struct RegisterItems<E: Element> {
     pub values: Sequence<E>,
@@ -63,12 +65,12 @@ impl<E: Element> RegisterItems<E> {
         }
     }
 
-    /// The k greatest, a bit each.
+    /// Selects the k greatest; one bit for each item.
     fn select(&self, params: &SearchParams, #[comptime] floats: bool) -> u32 {
         let mut bits = 0u32;
         let mut found = false.runtime();
         if comptime!(floats) {
-            // What reaches a threshold in the tail thins out as exponential values do.
+            // Above a threshold in the tail, values thin out like exponential ones.
             let count = f32::cast_from(self.team.cols);
             let wanted = f32::cast_from(params.k);
             let normal = Normal {
@@ -77,10 +79,10 @@ impl<E: Element> RegisterItems<E> {
                 inverse: 1.0 / count,
                 deviation: f32::sqrt(wanted - wanted * wanted / count),
             };
-            let choice = self.singles().guess(params.k, &normal, self.search.largest);
-            bits = choice.bits;
-            found = plane_all(choice.valid);
-            if plane_any(choice.near_zero) {
+            let guess = self.singles().guess(params.k, &normal, self.search.largest);
+            bits = guess.bits;
+            found = plane_all(guess.valid);
+            if plane_any(guess.near_zero) {
                 found = found && !self.singles().has_unsure();
             }
         }
@@ -95,7 +97,7 @@ impl<E: Element> RegisterItems<E> {
     }
 }
 
-/// Selects the members from the list; where it has fewer than k columns, or has no room for all, from the row.
+/// Selects from the list if it holds at least k columns and all candidates, else from the row.
 #[cube]
 #[allow(clippy::too_many_arguments)]
 pub(super) fn select_from_candidates<E: Element, I: Numeric>(
@@ -127,7 +129,7 @@ pub(super) fn select_from_candidates<E: Element, I: Numeric>(
     }
 }
 
-/// Selects the members from the list and writes them.
+/// Selects from the list and writes the selected elements.
 #[cube]
 #[allow(clippy::too_many_arguments)]
 fn write_selected<E: Element, I: Numeric>(

@@ -1,47 +1,47 @@
-//! What the kernels are compiled for.
+//! Comptime configurations: what each kernel is compiled for, besides dtypes and vector sizes.
 
 use crate::{
     primitives::team::TeamShape,
     topk::{options::SearchConfig, tuning::SORTED_ITEMS},
 };
 
-/// What a kernel that reads rows from memory is compiled for, besides the dtypes.
+/// Configuration of kernels that read a row from memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct MemoryConfig {
     pub search: SearchConfig,
-    /// Whether neighbouring elements of a row are `col_stride` apart instead of 1.
+    /// Whether the elements of a row are `col_stride` apart instead of 1.
     pub strided: bool,
     pub values: bool,
     pub indices: bool,
-    /// Whether `values` is the dense row with everything but the members set to zero.
+    /// Whether `values` is the dense row, zero except at selected elements.
     pub dense: bool,
-    /// Whether rows have lengths of their own.
+    /// Whether each row has its own length.
     pub ragged: bool,
 }
 
-/// What a plane kernel is compiled for, besides the dtypes and the vector sizes.
+/// Configuration of kernels that hold rows in registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct RegisterConfig {
     pub search: SearchConfig,
     pub shape: TeamShape,
-    /// Whether rows are searched as floats first: all methods but `Precision`, floats of at most 32
-    /// bits.
+    /// Whether rows are searched as floats first: floats of at most 32 bits, all methods but
+    /// `Precision`.
     pub floats: bool,
-    /// Whether neighbouring elements of a row are `col_stride` apart instead of 1.
+    /// Whether the elements of a row are `col_stride` apart instead of 1.
     pub strided: bool,
     pub values: bool,
     pub indices: bool,
-    /// Whether the dense row is written, with everything but the members set to zero.
+    /// Whether `values` is the dense row, zero except at selected elements.
     pub dense: bool,
-    /// Whether rows have lengths of their own.
+    /// Whether each row has its own length.
     pub ragged: bool,
-    /// SelectedItems of a row listed in shared memory before they are written, 0 to write from registers.
+    /// Capacity of the list of a row in shared memory; 0 to write from registers.
     pub listed: usize,
-    /// Midpoints of early stop that are compared by codes.
+    /// Midpoints of early stop that are compared quantized.
     pub quantized_midpoints: u32,
-    /// How listed members are put in order, none for index order.
+    /// Sorts the list; none for index order.
     pub order: Option<SortConfig>,
-    /// Rows of a plane, 1 where a row takes several planes.
+    /// Rows of a plane; 1 if a row takes several planes.
     pub rows: usize,
     /// Rows of a cube.
     pub cube_rows: usize,
@@ -55,51 +55,52 @@ impl RegisterConfig {
     }
 }
 
-/// What a kernel that lists what reaches a threshold is compiled for, besides the dtypes and the vector size.
+/// Configuration of kernels that list candidates, the columns at or above a threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct CandidateConfig {
     pub memory: MemoryConfig,
     /// Whether sample and list are searched as floats first: floats of at most 32 bits.
     pub floats: bool,
-    /// The sample, or the delegates, in the registers of the cube.
+    /// The sample or the delegates, in the registers of the cube.
     pub sample: TeamShape,
     /// The part of the row that a plane reads at a time.
     pub part: TeamShape,
-    /// The list in the registers of the cube.
+    /// The list, in the registers of the cube.
     pub list: TeamShape,
 }
 
 impl CandidateConfig {
-    /// Columns that the list holds.
+    /// Capacity of the list, in columns.
     pub fn capacity(&self) -> usize {
         self.list.lanes as usize * self.list.loads
     }
 }
 
-/// How members are put in order.
+/// How the list of a row is sorted in registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct SortConfig {
-    /// SelectedItems of a row that a unit sorts.
+    /// Selected elements that a unit sorts.
     pub items: usize,
-    /// Whether all of them exist.
+    /// Whether all slots are filled.
     pub full: bool,
     pub keys: SortKeys,
 }
 
-/// What tells members apart.
+/// The value that sorts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum SortKeys {
-    /// f32: the distance from the least member, where few of a row are wanted in its bits, else as a number.
+    /// f32: its distance from the least selected value, between their bits if `bitwise`, else as
+    /// numbers.
     Float { bitwise: bool },
-    /// Floats of 16 bits, as f32 of which so many lower bits are zero: the key.
+    /// 16-bit floats: the key, whose `zeros` lower bits as f32 are zero.
     Half { zeros: u32 },
-    /// Integers of 32 bits: the lower digit of the key, then the upper one.
+    /// 32-bit integers: the lower digit of the key, then the upper one.
     Word,
 }
 
 impl SortConfig {
-    /// The order of k members of a row that `lanes` units share, or fewer where it is ragged, unless there are too
-    /// many.
+    /// Sorts k selected elements of a row that `lanes` units share, fewer if ragged. None if there
+    /// are too many.
     pub fn new(k: usize, lanes: u32, ragged: bool, keys: SortKeys) -> Option<SortConfig> {
         let items = k.next_power_of_two().div_ceil(lanes as usize);
         (items <= SORTED_ITEMS).then_some(SortConfig {
@@ -109,7 +110,7 @@ impl SortConfig {
         })
     }
 
-    /// Lower bits of the keys that tell nothing.
+    /// Lower bits of the keys that are always equal.
     pub fn zeros(&self) -> u32 {
         match self.keys {
             SortKeys::Half { zeros } => zeros,
@@ -117,17 +118,18 @@ impl SortConfig {
         }
     }
 
-    /// Digits of the keys that tell members apart.
+    /// Digits of the keys to sort by.
     pub fn digits(&self) -> u32 {
         if self.zeros() > 0 { 1 } else { 2 }
     }
 
-    /// Bits that hold a slot of the list.
+    /// Bits of a slot number.
     pub fn bits(&self, lanes: u32) -> u32 {
         lanes.ilog2() + self.items.ilog2()
     }
 
-    /// Distances between bits that fit beside the slot; no more than what leaves floats below, since NaN have none.
+    /// Bound of the distances between bits that fit beside a slot number. Capped so that all
+    /// distances lie below infinity: NaN have none.
     pub fn room(&self, lanes: u32) -> u32 {
         1 << (32 - self.bits(lanes)).min(30)
     }

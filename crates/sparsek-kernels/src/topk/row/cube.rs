@@ -1,4 +1,5 @@
-//! Cube.
+//! Routine `cube`: one cube per row, which reads the row from memory in each pass. For rows too
+//! long for registers, and for GPUs without planes. Reduces and scans through shared memory.
 
 use cubecl::{ir::ElemType, prelude::*};
 
@@ -55,7 +56,7 @@ impl<'a, E: Element> CubeRow<'a, E> {
         ordered_key::<E>(self.input[self.start + offset], self.config.search.largest)
     }
 
-    /// The least (or greatest) of one key per unit.
+    /// The least, or the greatest, of one key for each unit.
     fn reduce(&self, key: E::Key, #[comptime] least: bool) -> E::Key {
         let mut keys = self.keys.clone();
         sync_cube();
@@ -145,7 +146,7 @@ impl<'a, E: Element> SearchRow<E> for CubeRow<'a, E> {
     }
 }
 
-/// Inclusive prefix sum of one count per unit, left in `counts`. Every unit must call it.
+/// Inclusive prefix sum of one count for each unit, in `counts`. Every unit must call it.
 #[cube]
 fn scan(counts: &mut Shared<[u32]>, count: u32, #[comptime] units: u32) {
     let unit = UNIT_POS as usize;
@@ -165,8 +166,8 @@ fn scan(counts: &mut Shared<[u32]>, count: u32, #[comptime] units: u32) {
     }
 }
 
-/// Values and indices of the members in index order, or the dense row. `units` is the cube's size,
-/// a power of two.
+/// Writes values and indices of the selected elements in index order, or the dense row. `units` is
+/// the size of the cube, a power of two.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn cube_select<E: Element, I: Numeric>(
     input: &[E],
@@ -193,7 +194,7 @@ pub(crate) fn cube_select<E: Element, I: Numeric>(
     select_requested::<E, I>(input, values, indices, index, &request, config, units);
 }
 
-/// [`cube_select`] for one whole row.
+/// [`cube_select`] of one whole row.
 #[cube]
 #[allow(clippy::too_many_arguments)]
 pub(super) fn select_whole_row<E: Element, I: Numeric>(
@@ -210,7 +211,7 @@ pub(super) fn select_whole_row<E: Element, I: Numeric>(
     select_requested::<E, I>(input, values, indices, index, &request, config, units);
 }
 
-/// [`cube_select`] for the part of one row that exists.
+/// [`cube_select`] of the part of a row that exists.
 #[cube]
 #[allow(clippy::too_many_arguments)]
 fn select_requested<E: Element, I: Numeric>(

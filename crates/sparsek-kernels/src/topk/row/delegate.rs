@@ -1,8 +1,19 @@
-//! Delegate.
+//! Routine `delegate`: one plane per row, which reads the row twice.
+//!
+//! ```text
+//! delegates <- the greatest element of each subrange
+//! floor <- the kth of the delegates
+//! list the columns at or above it, in index order; select from the list
+//! ```
+//!
+//! At least k elements reach the kth delegate. Hardly more do, whatever the distribution: only a
+//! subrange with two of the k greatest adds one. The elements of a subrange are far apart, so
+//! sorted rows do no harm. If the list overflows, the row is searched as by routine `cube`. Chosen
+//! for few selected elements of rows of medium length.
 #![allow(
     clippy::collapsible_if,
     clippy::manual_div_ceil,
-    reason = "outer conditions are decided when the kernel is compiled, and kernels know no `div_ceil` on runtime integers"
+    reason = "outer conditions are comptime; kernels have no `div_ceil` on runtime integers"
 )]
 
 use cubecl::{ir::ElemType, prelude::*};
@@ -24,7 +35,8 @@ use crate::{
     },
 };
 
-/// As `stream_select`, with a cube of one plane; `config.sample` is the shape of the delegates.
+/// As [`sampled_select`](super::sampled::sampled_select), with cubes of one plane. `config.sample`
+/// is the shape of the delegates.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn delegate_select<E: Element, I: Numeric, N: Size>(
     input: &[Vector<E, N>],
@@ -44,7 +56,7 @@ pub(crate) fn delegate_select<E: Element, I: Numeric, N: Size>(
     let delegates = delegates::<E, N>(input, start, &layout, config);
     let floor = find_threshold::<E, KeyRow<E>>(&delegates, &params, config.memory.search).low;
     let mut columns = Shared::<[u32]>::new_slice(comptime!(config.capacity()));
-    // A variable of its own, which the list raises.
+    // A separate variable, because the list raises it.
     let mut bound = E::Key::min_value();
     bound = max(bound, loosened::<E>(floor, config));
     let mut reaching = CandidateLister::<E> {
@@ -65,7 +77,8 @@ pub(crate) fn delegate_select<E: Element, I: Numeric, N: Size>(
     );
 }
 
-/// The ordered key but that, of floats, NaN are any keys at their end and -0 lies just before 0.
+/// Quick key: the ordered key, except that the NaN of floats get any keys at their end and -0 comes
+/// just before 0.
 #[cube]
 fn quick_key<E: Element>(value: E, #[comptime] config: CandidateConfig) -> E::Key {
     if comptime!(config.floats) {
@@ -82,7 +95,7 @@ fn quick_key<E: Element>(value: E, #[comptime] config: CandidateConfig) -> E::Ke
     }
 }
 
-/// The ordered key of what has a quick one.
+/// The ordered key of a quick key.
 #[cube]
 fn settled<E: Element>(quick: E::Key, #[comptime] config: CandidateConfig) -> E::Key {
     if comptime!(config.floats) {
@@ -97,7 +110,7 @@ fn settled<E: Element>(quick: E::Key, #[comptime] config: CandidateConfig) -> E:
     }
 }
 
-/// A bound for quick keys that all with an ordered key from `floor` on reach.
+/// A bound of quick keys that every element with an ordered key from `floor` on reaches.
 #[cube]
 fn loosened<E: Element>(floor: E::Key, #[comptime] config: CandidateConfig) -> E::Key {
     if comptime!(config.floats) {
@@ -107,7 +120,7 @@ fn loosened<E: Element>(floor: E::Key, #[comptime] config: CandidateConfig) -> E
         if comptime!(largest) {
             bound
         } else {
-            // NaN come last, by any keys.
+            // NaN come last, with any keys.
             select(floor <= !E::Key::cast_from(NAN), E::Key::min_value(), bound)
         }
     } else {
@@ -115,8 +128,8 @@ fn loosened<E: Element>(floor: E::Key, #[comptime] config: CandidateConfig) -> E
     }
 }
 
-/// The greatest key of each subrange: those of a unit are parts of the row one behind the other, of which it reads every load
-/// that is its own.
+/// The greatest key of each subrange. The subranges of a unit follow each other; the units of a
+/// plane interleave their loads within them.
 #[cube]
 fn delegates<E: Element, N: Size>(
     input: &[Vector<E, N>],
@@ -176,11 +189,11 @@ fn delegates<E: Element, N: Size>(
     }
 }
 
-/// What reaches a threshold.
+/// Lists the elements at or above a threshold.
 #[derive(CubeType)]
 struct CandidateLister<E: Element> {
     floor: E::Key,
-    /// Quick keys below it need not be looked at.
+    /// Quick keys below it are skipped.
     bound: E::Key,
     k: u32,
     totals: Cursor,
@@ -245,7 +258,7 @@ impl<E: Element> CandidateLister<E> {
         }
     }
 
-    /// Lists what reaches the threshold of a load of the plane.
+    /// Lists the elements of a load of the plane.
     fn take<N: Size>(
         &mut self,
         vector: Vector<E, N>,
@@ -265,7 +278,7 @@ impl<E: Element> CandidateLister<E> {
         }
         above = select(reaches, above, 0u32);
         level = select(reaches, level, 0u32);
-        // Both in one word, 16 bits each.
+        // Both counts in one word, 16 bits each.
         let counts = above.count_ones() + (level.count_ones() << 16);
         let team = Team::new(0u32.runtime(), self.config.list);
         let sums = team.running_sum(counts);
@@ -289,13 +302,13 @@ impl<E: Element> CandidateLister<E> {
         }
         self.totals.above += all & 0xffff;
         self.totals.level += all >> 16;
-        // Enough that are level: from here on they need not be looked at, however many there are.
+        // Enough are level with the threshold: skip further ones.
         let next = loosened::<E>(self.floor + E::Key::new(1), self.config);
         let full = self.totals.level >= self.k && next > self.bound;
         self.bound = select(full, next, self.bound);
     }
 
-    /// How many are listed, also where there is no room for them.
+    /// Number of listed elements, even if it exceeds the capacity.
     fn listed(&self) -> u32 {
         self.totals.above + min(self.totals.level, self.k)
     }

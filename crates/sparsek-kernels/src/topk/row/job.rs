@@ -1,4 +1,4 @@
-//! A checked request.
+//! A checked request and its kernel arguments.
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
@@ -15,7 +15,7 @@ use crate::{
     },
 };
 
-/// Where the members go.
+/// The buffers that a routine writes.
 pub(crate) enum Target<'a> {
     Both(&'a Handle, &'a Handle),
     Indices(&'a Handle),
@@ -65,7 +65,7 @@ impl Job<'_> {
         self.input.rows * self.options.k
     }
 
-    /// Value and index arguments; a buffer that is not asked for is a dummy that is never written.
+    /// Value and index arguments. A buffer that was not asked for is a dummy that is never written.
     pub(super) fn outputs(&self, target: &Target) -> Result<(BufferArg, BufferArg), KernelError> {
         let dtype = self.input.dtype;
         let indices = |handle: Option<&Handle>| match handle {
@@ -98,7 +98,7 @@ impl Job<'_> {
         })
     }
 
-    /// [`Job::outputs`]; a dense result is made zero first.
+    /// [`Job::outputs`], with a dense result set to zero first.
     pub(super) fn cleared_outputs(
         &self,
         target: &Target,
@@ -113,7 +113,7 @@ impl Job<'_> {
         plane_size(self.client).expect("checked by select")
     }
 
-    /// Zeros a dense result.
+    /// Sets a dense result to zero.
     pub fn zero(&self, values: &Handle) -> Result<(), KernelError> {
         fill_zero(
             self.client,
@@ -123,7 +123,7 @@ impl Job<'_> {
         )
     }
 
-    /// What is asked of a kernel that reads rows from memory.
+    /// Configuration of a kernel that reads rows from memory.
     pub(super) fn memory_config(&self, target: &Target) -> MemoryConfig {
         MemoryConfig {
             search: self.search(),

@@ -1,4 +1,4 @@
-//! Launches.
+//! Launches: shapes, grids and arguments of each routine.
 
 use std::cmp::Reverse;
 
@@ -35,22 +35,22 @@ use crate::{
     },
 };
 
-/// How a cube holds rows and lists their members.
+/// How a cube holds rows in registers and lists the selected elements.
 struct RegisterPlan {
     shape: TeamShape,
     /// Rows of a plane.
     rows: u32,
     planes: u32,
     cube_rows: usize,
-    /// SelectedItems of a row that are listed in shared memory.
+    /// Capacity of the list of a row in shared memory.
     listed: usize,
     order: Option<SortConfig>,
-    /// SelectedItems that a unit writes at a time.
+    /// Selected elements that a unit writes at a time.
     per_write: usize,
 }
 
 impl Job<'_> {
-    /// Launches the selection in index order.
+    /// Launches a routine; its output is in index order unless [`Job::orders`].
     pub fn select(&self, routine: Routine, target: Target) -> Result<(), KernelError> {
         with_element!(self.input.dtype, E => match routine {
             Routine::Plane | Routine::Block => self.registers::<E>(routine, target),
@@ -60,7 +60,7 @@ impl Job<'_> {
         })
     }
 
-    /// Whether the routine writes members in the order asked for.
+    /// Whether the routine itself writes the order asked for.
     pub fn orders(&self, routine: Routine) -> bool {
         let in_registers = matches!(routine, Routine::Plane | Routine::Block);
         !self.options.sorted || (in_registers && self.register_plan(routine).order.is_some())
@@ -110,7 +110,7 @@ impl Job<'_> {
         }
     }
 
-    /// Launches one of the routines.
+    /// Launches `plane` or `block`.
     pub(super) fn registers<E: Element>(
         &self,
         routine: Routine,
@@ -153,8 +153,8 @@ impl Job<'_> {
                 _ => self.packed_f16::<E, half::bf16>(&plan, config, values, indices),
             };
         }
-        // SAFETY: rows, strides and lengths were checked against the buffers by `argument`; the
-        // kernel reads vectors inside rows only and writes at most k members or cols elements a row.
+        // SAFETY: `argument` checks rows, strides and lengths against the buffers. The kernel reads
+        // vectors inside rows only and writes at most k selected or cols elements a row.
         unsafe {
             register_select::launch_unchecked::<E>(
                 self.client,
@@ -179,7 +179,8 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// Midpoints of early stop that are compared by codes: of many, all but the last, as far as codes tell them apart.
+    /// Midpoints of early stop that are compared quantized: if there are many, all but the last, as
+    /// far as codes distinguish them.
     fn quantized_midpoints(&self) -> u32 {
         match self.options.method {
             Method::EarlyStop(midpoints) if midpoints > COUNTED_MIDPOINTS => {
@@ -189,7 +190,7 @@ impl Job<'_> {
         }
     }
 
-    /// Whether rows of halves are selected from two to a register.
+    /// Whether rows of 16-bit floats are packed two to a register.
     fn packs_f16(&self, config: &RegisterConfig) -> bool {
         let dtype = self.input.dtype;
         dtype.size() == 2
@@ -202,7 +203,7 @@ impl Job<'_> {
             && require_dtype(self.client, dtype).is_ok()
     }
 
-    /// Launches the selection from pairs of halves.
+    /// Launches `plane` on packed rows.
     fn packed_f16<E: Element, H: Float>(
         &self,
         plan: &RegisterPlan,
@@ -224,7 +225,7 @@ impl Job<'_> {
             ElemType::UInt(UIntKind::U32),
             input.extent() / 2,
         )?;
-        // SAFETY: as in `registers`; loads of eight halves are loads of four words.
+        // SAFETY: as in `registers`; a load of eight 16-bit floats is a load of four words.
         unsafe {
             packed_select::launch_unchecked::<E, H>(
                 self.client,
@@ -250,7 +251,7 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// Units that hold a row, `REGISTER_ITEMS` elements each.
+    /// Units that hold a row, [`REGISTER_ITEMS`] elements each.
     fn team_units(&self) -> u32 {
         self.input.cols.div_ceil(REGISTER_ITEMS).next_power_of_two() as u32
     }
@@ -265,7 +266,7 @@ impl Job<'_> {
         self.shape(lanes, lanes / plane)
     }
 
-    /// How rows lie in `lanes` units: the fewest items, then the widest loads.
+    /// Spreads a row over `lanes` units: the fewest items, then the widest loads.
     fn shape(&self, lanes: u32, planes: u32) -> TeamShape {
         let cols = self.input.cols;
         let loads = |width: usize| cols.div_ceil(lanes as usize * width);
@@ -282,7 +283,7 @@ impl Job<'_> {
         }
     }
 
-    /// What tells members apart when they are put in order in registers, for dtypes with keys of 32 bits.
+    /// Sort keys for dtypes whose keys have 32 bits.
     fn keys(&self) -> Option<SortKeys> {
         match self.input.dtype {
             ElemType::Float(FloatKind::F32) => Some(SortKeys::Float {
@@ -295,7 +296,7 @@ impl Job<'_> {
         }
     }
 
-    /// Launches the stream routine.
+    /// Launches `sampled`.
     pub(super) fn sampled<E: Element>(&self, target: Target) -> Result<(), KernelError> {
         let input = self.input;
         let plane = self.plane_size();
@@ -358,7 +359,7 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// Launches the delegate routine.
+    /// Launches `delegate`.
     pub(super) fn delegate<E: Element>(&self, target: Target) -> Result<(), KernelError> {
         let input = self.input;
         let plane = self.plane_size();
@@ -412,7 +413,7 @@ impl Job<'_> {
         let (values, indices) = self.outputs(&target)?;
         let config = self.memory_config(&target);
         let source = argument(&input.handle, "input", input.dtype, input.extent())?;
-        // SAFETY: as in `plane`.
+        // SAFETY: as in `registers`.
         unsafe {
             if routine == Routine::Unit {
                 let grid = Grid::elementwise(self.client, input.rows, self.elements())?;

@@ -1,11 +1,11 @@
-//! Where rows lie, and how much of them exists.
+//! Where rows lie in memory, and which part of a ragged row exists.
 
 use cubecl::prelude::*;
 
 use super::config::MemoryConfig;
 use crate::topk::threshold::search::SearchParams;
 
-/// Where a row lies.
+/// Where the rows lie.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(crate) struct RowLayout {
@@ -25,23 +25,23 @@ pub(super) fn element_offset(column: u32, layout: &RowLayout, #[comptime] stride
     }
 }
 
-/// What is taken from one row.
+/// The selection from one row.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(super) struct RowRequest {
-    /// Where the row lies; `cols` of its elements exist.
+    /// Layout with the number of elements that exist as `cols`.
     pub layout: RowLayout,
-    /// `k` is the number of its members.
+    /// Parameters with the number of elements to select as `k`.
     pub params: SearchParams,
     /// Elements of a dense row.
     pub cols: u32,
-    /// Slots of the output, members or not.
+    /// Output slots of the row, filled or not.
     pub slots: u32,
 }
 
 #[cube]
 impl RowRequest {
-    /// All of a row.
+    /// Selects from a whole row.
     pub fn whole(layout: RowLayout, params: &SearchParams) -> RowRequest {
         RowRequest {
             layout,
@@ -55,7 +55,7 @@ impl RowRequest {
         }
     }
 
-    /// The part of a row that exists.
+    /// Selects from the part of a row that exists.
     pub fn new(
         lengths: ComptimeOption<&[u32]>,
         row: usize,
@@ -86,7 +86,8 @@ impl RowRequest {
         }
     }
 
-    /// The request to a search that wants a member at least, of no matter what.
+    /// Parameters for a search, with `k` at least 1: for a row without elements it searches in
+    /// vain.
     pub fn search(&self) -> SearchParams {
         SearchParams {
             k: max(self.params.k, 1),
@@ -95,7 +96,8 @@ impl RowRequest {
         }
     }
 
-    /// Zeros behind the elements and the members of row `index`; unit `unit` of `units` writes its share.
+    /// Fills the dense row past its elements, and the slots past the selected elements of row
+    /// `index`. Unit `unit` of `units` writes its share.
     pub fn pad<E: Numeric, I: Numeric>(
         &self,
         values: &mut [E],
@@ -126,13 +128,13 @@ impl RowRequest {
     }
 }
 
-/// The index of a slot without a member: all bits set.
+/// Index of an empty slot: all bits set.
 #[cube]
 pub(super) fn missing_index<I: Numeric>() -> I {
     I::from_int(-1)
 }
 
-/// How many of `k` slots of a row have a member.
+/// Number of filled slots of a row.
 #[cube]
 pub(crate) fn selected_count(lengths: ComptimeOption<&[u32]>, row: usize, k: u32) -> u32 {
     #[comptime]

@@ -1,4 +1,4 @@
-//! Elements of a row in registers.
+//! The elements of a row, or of a part of one, in the registers of a team.
 
 use cubecl::prelude::*;
 
@@ -60,9 +60,11 @@ impl<E: Element, N: Size> LoadedRow<E, N> {
         self.vectors[comptime!(item / width)].extract(comptime!(item % width))
     }
 
-    /// The row as keys. Items past the end get the least key; they also come last, so they are never
-    /// taken. `opaque` keys are shuffled with themselves: a compiler would hold their values from before the last
-    /// step beside them, for comparisons where that makes no difference.
+    /// The row as keys. Items past the end get the least key and come last, so they are never
+    /// selected.
+    ///
+    /// `opaque` shuffles keys with themselves: else a compiler keeps the values from before the
+    /// last step of the key, for comparisons where that makes no difference.
     pub fn keys(&self, #[comptime] opaque: bool) -> KeyRow<E> {
         let mut keys = Sequence::<E::Key>::new();
         #[unroll]
@@ -84,7 +86,7 @@ impl<E: Element, N: Size> LoadedRow<E, N> {
         }
     }
 
-    /// The row as floats, for dtypes that are floats of at most 32 bits.
+    /// The row as floats, for floats of at most 32 bits.
     pub fn singles(&self) -> RegisterRow<f32> {
         let mut items = Sequence::<f32>::new();
         #[unroll]

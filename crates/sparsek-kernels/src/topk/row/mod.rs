@@ -1,4 +1,16 @@
-//! Rows.
+//! Selection from rows by one of the routines.
+//!
+//! | routine | who works on a row | where it is | reads of the row |
+//! | --- | --- | --- | --- |
+//! | `plane` | a plane or a part of one | [`register`]s, [`packed_f16`] | 1 |
+//! | `block` | all planes of a cube | [`register`]s | 1 |
+//! | `delegate` | a plane | [`delegate`]: memory | 2 |
+//! | `sampled` | a cube | [`sampled`]: memory | 1 |
+//! | `cube` | a cube | [`cube`]: memory | one for every count |
+//! | `unit` | a unit | [`unit`]: memory | one for every count |
+//!
+//! [`crate::topk::plan`] chooses, [`launch`] launches, and [`config`] is what kernels are compiled
+//! for.
 
 mod candidates;
 mod config;
@@ -29,7 +41,7 @@ use crate::{
     },
 };
 
-/// [`topk`] by a routine for rows.
+/// [`topk`](crate::topk::topk) by a routine for rows.
 pub(crate) fn topk_rows(
     client: &Client,
     input: &Rows,
@@ -58,7 +70,7 @@ pub(crate) fn topk_rows(
     }
 }
 
-/// [`argtopk`] by a routine for rows.
+/// [`argtopk`](crate::topk::argtopk) by a routine for rows.
 pub(crate) fn argtopk_rows(
     client: &Client,
     input: &Rows,

@@ -1,4 +1,5 @@
-//! RowOutput.
+//! Writes the selected elements of a row in registers: straight, as a dense row, or by way of a
+//! list in shared memory that makes neighboring units write neighboring slots.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -20,10 +21,10 @@ use crate::{
     topk::{key::Element, options::MethodKind},
 };
 
-/// What is written of a row. Both slices begin at the row.
+/// The output of a row. Both slices begin at the row.
 #[derive(CubeType)]
 pub(super) struct RowOutput<'a, E: Element, I: Numeric, V: Size, W: Size> {
-    /// The members, or the dense row.
+    /// The values of the selected elements, or the dense row.
     values: &'a mut [Vector<E, V>],
     indices: &'a mut [Vector<I, W>],
     k: u32,
@@ -57,7 +58,7 @@ impl<'a, E: Element, I: Numeric, V: Size, W: Size> RowOutput<'a, E, I, V, W> {
         }
     }
 
-    /// Whether an item is written. Of those that reach a threshold of Algorithm 2 only the first k are.
+    /// Whether an item is written. Early stop writes only the first k at or above the threshold.
     fn is_written(
         &self,
         selected: &SelectedItems,
@@ -73,7 +74,7 @@ impl<'a, E: Element, I: Numeric, V: Size, W: Size> RowOutput<'a, E, I, V, W> {
         }
     }
 
-    /// Marks the slots that get no member.
+    /// Fills the empty slots.
     pub fn pad(&mut self, team: &Team, slots: u32) {
         let mut slot = self.k + team.lane;
         while slot < slots {
@@ -96,7 +97,7 @@ impl<'a, E: Element, I: Numeric, V: Size, W: Size> RowOutput<'a, E, I, V, W> {
         }
     }
 
-    /// Writes the members straight from the registers, each unit its own.
+    /// Writes the selected elements from the registers of each unit.
     pub fn write_from_registers<N: Size>(
         &mut self,
         loaded: &LoadedRow<E, N>,
@@ -122,7 +123,7 @@ impl<'a, E: Element, I: Numeric, V: Size, W: Size> RowOutput<'a, E, I, V, W> {
         }
     }
 
-    /// Writes the dense row, and the members' columns if they are wanted.
+    /// Writes the dense row, and the selected columns if asked for.
     pub fn write_dense<N: Size>(&mut self, loaded: &LoadedRow<E, N>, selected: &SelectedItems) {
         let width = comptime!(self.config.shape.width);
         #[unroll]
@@ -148,7 +149,7 @@ impl<'a, E: Element, I: Numeric, V: Size, W: Size> RowOutput<'a, E, I, V, W> {
         }
     }
 
-    /// Lists the members' columns in shared memory, then fetches their values: writes of neighbours.
+    /// Lists the selected columns in shared memory, then writes the list.
     pub fn write_listed(
         &mut self,
         elements: &[E],
@@ -162,7 +163,7 @@ impl<'a, E: Element, I: Numeric, V: Size, W: Size> RowOutput<'a, E, I, V, W> {
         self.write_list(elements, row, layout, team, list, columns);
     }
 
-    /// Where the list of this row begins.
+    /// Start of the list of this row.
     pub fn list_start(&self, team: &Team) -> u32 {
         let own = (UNIT_POS - team.lane) / comptime!(self.config.shape.lanes);
         own * comptime!(self.config.list_length() as u32)
@@ -191,7 +192,7 @@ impl<'a, E: Element, I: Numeric, V: Size, W: Size> RowOutput<'a, E, I, V, W> {
         list
     }
 
-    /// Fetches the values of listed members.
+    /// Sorts the list if asked for, then gathers the values and writes both.
     pub fn write_list(
         &mut self,
         elements: &[E],
@@ -226,7 +227,7 @@ impl<'a, E: Element, I: Numeric, V: Size, W: Size> RowOutput<'a, E, I, V, W> {
                 selected.sort(elements, columns);
             }
         }
-        // Neighbouring slots at a time.
+        // Each unit writes neighboring slots at a time.
         let per_write = W::value().comptime();
         let mut first = team.lane * comptime!(per_write as u32);
         while first < self.k {

@@ -1,4 +1,11 @@
-//! Packed.
+//! Rows of 16-bit floats packed two to a register: twice as many rows to a plane as
+//! [`super::register`] holds, and half of its instructions.
+//!
+//! A unit holds 64 items, two halves of 32. Item i of a half lies in the upper half of a word and
+//! item i + 16 in the lower one, so that the signs of differences, shifted together, are in index
+//! order. The threshold is guessed as in [`gaussian`](crate::topk::threshold::gaussian), in the
+//! arithmetic of the dtype. If any row of a plane stays unsettled, its rows are selected from as in
+//! [`super::register`].
 
 use cubecl::{ir::ElemType, prelude::*};
 
@@ -24,7 +31,7 @@ use crate::{
 };
 
 impl TeamShape {
-    /// How a row lies in half of the units, for each of two strips of it.
+    /// Shape of one half of the items, with half of the units.
     pub fn of_packed(self) -> TeamShape {
         TeamShape {
             lanes: self.lanes / 2,
@@ -32,7 +39,7 @@ impl TeamShape {
         }
     }
 
-    /// Whether rows of halves in this shape can be packed as paired.
+    /// Whether rows of 16-bit floats in this shape can be packed.
     pub fn can_pack(&self) -> bool {
         self.exact_fit && self.of_packed().can_transpose() && self.width == 8 && self.loads == 4
     }
@@ -49,7 +56,8 @@ impl RegisterConfig {
     }
 }
 
-/// Values and indices of the members in index order, or by value. `words` are the elements, `F` their dtype.
+/// Writes values and indices of the selected elements in index order or sorted. `words` are the
+/// elements two at a time, `F` their dtype.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn packed_select<E: Element, F: Float, I: Numeric, N: Size, V: Size, W: Size>(
     words: &[Vector<u32, Const<4>>],
@@ -68,7 +76,8 @@ pub(crate) fn packed_select<E: Element, F: Float, I: Numeric, N: Size, V: Size, 
     let plane = CUBE_POS * CUBE_DIM_Y as usize + UNIT_POS_Y as usize;
     let first = plane * comptime!(paired.rows);
     let row = first + (UNIT_POS_X / comptime!(paired.shape.lanes)) as usize;
-    // Whole planes leave, never a part of one; spare teams search the last row and write it again.
+    // Whole planes leave, never a part of one. Spare teams select from the last row and write it
+    // again.
     if plane_all(row >= layout.rows) {
         terminate!();
     }
@@ -80,18 +89,18 @@ pub(crate) fn packed_select<E: Element, F: Float, I: Numeric, N: Size, V: Size, 
         team,
         comptime!(config.search.largest),
     );
-    let choice = packed.guess(params.k, &normal);
-    if plane_all(choice.valid) {
+    let guess = packed.guess(params.k, &normal);
+    if plane_all(guess.valid) {
         let request = RowRequest::whole(layout, &params);
         let mut output =
             RowOutput::<E, I, V, W>::new(values, indices, row, &request, comptime!(paired));
         let length = comptime!(paired.list_length() * paired.cube_rows);
         let mut columns = Shared::<[u32]>::new_slice(length);
         let list = output.list_start(&team);
-        let strip = ColumnBits::new(choice.bits.first, &team);
+        let strip = ColumnBits::new(guess.bits.first, &team);
         strip.list(&mut columns, list, params.k, false);
-        let before = team.sum::<u32>(choice.bits.first.count_ones());
-        let strip = ColumnBits::new(choice.bits.second, &team);
+        let before = team.sum::<u32>(guess.bits.first.count_ones());
+        let strip = ColumnBits::new(guess.bits.second, &team);
         let strip = ColumnBits {
             bits: strip.bits,
             column: strip.column + comptime!(paired.shape.lanes * 32),
@@ -123,7 +132,7 @@ pub(crate) fn packed_select<E: Element, F: Float, I: Numeric, N: Size, V: Size, 
 /// Two items.
 type PackedPair<H> = Vector<H, Const<2>>;
 
-/// Words of a unit, and of each of its two strips of 32 items.
+/// Words of a unit, and of each half of its items.
 const WORDS: usize = 32;
 const HALF_WORDS: usize = WORDS / 2;
 /// The bytes of two items.
@@ -131,20 +140,20 @@ type Bytes = Vector<u8, Const<4>>;
 
 /// The first bit of each byte of a word.
 const BYTE_SIGNS: u32 = 0x8080_8080;
-/// The signs of both halves of a word.
+/// The signs of both items of a word.
 const SIGNS: u32 = 0x8000_8000;
-/// Deviations from the mean for each mean absolute deviation of normal values.
+/// Standard deviations in the mean absolute deviation of normal values, inverted.
 const DEVIATION: f32 = 1.253_314_1;
 
-/// The items of this unit, greater ones wanted.
+/// The items of this unit; greater ones are wanted.
 #[derive(CubeType)]
 pub(super) struct PackedRow<H: Float> {
     words: Sequence<PackedPair<H>>,
-    /// With the shape of one of the strips.
+    /// With the shape of one half of the items.
     team: Team,
 }
 
-/// SelectedItems among the items of this unit, a bit each, for each of its strips the first item's the highest.
+/// One bit for each item of this unit, the first item of each half in bit 31.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(super) struct PackedBits {
@@ -152,7 +161,7 @@ pub(super) struct PackedBits {
     pub second: u32,
 }
 
-/// SelectedItems that were counted.
+/// Counted items.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 struct PackedReach {
@@ -169,7 +178,7 @@ pub(super) struct PackedGuess {
 
 #[cube]
 impl<H: Float> PackedRow<H> {
-    /// Reads a row that begins with the load `start`, in loads of eight items.
+    /// Reads a row from load `start` on, in loads of eight items.
     pub fn new(
         input: &[Vector<u32, Const<4>>],
         start: usize,
@@ -205,7 +214,7 @@ impl<H: Float> PackedRow<H> {
         PackedRow::<H> { words, team }
     }
 
-    /// The k greatest of the row, valid where they were found.
+    /// Guesses the k greatest of the row; valid if they were found.
     pub fn guess(&self, k: u32, normal: &Normal) -> PackedGuess {
         let wanted = f32::cast_from(k);
         let model = self.model(normal);
@@ -235,7 +244,7 @@ impl<H: Float> PackedRow<H> {
             let near = bracket.inside(single + missed * slope);
             let mut next = H::cast_from(select(step == 0, near, bracket.rooted(wanted)));
             if step >= PACKED_TIES {
-                // Many equal values: the ends may be neighbours, both counted.
+                // Many values are equal: the ends may be neighbors, both counted.
                 let middle = H::cast_from(0.5 * bracket.low + 0.5 * bracket.high);
                 let single = f32::cast_from(middle);
                 let counted = bracket.low_count < f32::cast_from(self.team.cols)
@@ -253,7 +262,7 @@ impl<H: Float> PackedRow<H> {
         self.select_exactly(value, &reach, &bracket, k, settled)
     }
 
-    /// Mean and deviation, in the arithmetic of halves.
+    /// Mean and deviation, in the arithmetic of the dtype.
     fn model(&self, normal: &Normal) -> Model {
         let mean = self.team.sum::<f32>(self.sum()) * normal.inverse;
         let centered = self.away(H::cast_from(mean));
@@ -278,7 +287,7 @@ impl<H: Float> PackedRow<H> {
         both::<H>(sums[0usize] + sums[1usize]) + both::<H>(sums[2usize] + sums[3usize])
     }
 
-    /// The sum of the distances from a value.
+    /// Sum of the distances from a value.
     fn away(&self, value: H) -> f32 {
         let offset = PackedPair::<H>::new(H::from_int(0) - value);
         let mut sums = Array::<PackedPair<H>>::new(4usize);
@@ -294,7 +303,7 @@ impl<H: Float> PackedRow<H> {
         both::<H>(sums[0usize] + sums[1usize]) + both::<H>(sums[2usize] + sums[3usize])
     }
 
-    /// The items that reach `value`, and how many they are.
+    /// The items at or above `value`, and their number.
     fn reach(&self, value: H) -> PackedReach {
         let bits = self.bits(value);
         PackedReach {
@@ -304,7 +313,7 @@ impl<H: Float> PackedRow<H> {
     }
 
     fn bits(&self, value: H) -> PackedBits {
-        // Not `-value`: minus zero would take the sign of zeros for that of a difference.
+        // Not `-value`: for minus zero the sign of a zero would pass for that of a difference.
         let offset = PackedPair::<H>::new(H::from_int(0) - value);
         let first = self.misses(offset, 0usize);
         let second = self.misses(offset, 1usize);
@@ -336,8 +345,8 @@ impl<H: Float> PackedRow<H> {
             .sum::<u32>(bits.first.count_ones() + bits.second.count_ones())
     }
 
-    /// The members, from a value that they reach, or one too few or too many do, or one of two neighbours between
-    /// which the last of them lie.
+    /// Selects k items from a value that is at most one element off, or from one of two neighboring
+    /// values that enclose the threshold.
     fn select_exactly(
         &self,
         value: H,
@@ -353,7 +362,7 @@ impl<H: Float> PackedRow<H> {
         let mut valid = settled && reach.total == k;
         let missed = settled && reach.total != k;
         if plane_any(missed) {
-            // Too few: the first of the greatest of the others are members. Too many: the last of the least are none.
+            // Too few: take the first of the greatest others. Too many: drop the last of the least.
             let few = reach.total < k;
             let room = max(reach.total, k) - min(reach.total, k);
             let single = room == 1;
@@ -362,7 +371,8 @@ impl<H: Float> PackedRow<H> {
             let sign = select(few, H::from_int(-1), H::from_int(1));
             let distance = self.nearest(from, sign);
             let nearest = from + distance * sign;
-            // Such differences are exact. Others may take some of the next values for the nearest.
+            // Such differences are exact. Otherwise some of the next values may pass for the
+            // nearest.
             let exact = distance <= H::abs(from) * H::new(0.5);
             let next = half::<H>(next_above(bits_of::<H>(nearest)));
             let next = select(few, nearest, next);
@@ -389,13 +399,13 @@ impl<H: Float> PackedRow<H> {
         PackedGuess { bits, valid }
     }
 
-    /// The first of some items of the row, or the last of them, valid where there is one.
+    /// The first or the last of some items of the row; valid if there are any.
     fn outermost(&self, items: &PackedBits, first: bool) -> PackedGuess {
         let second = select(first, items.first == 0, items.second != 0);
         let word = select(second, items.second, items.first);
         let least = word & (0 - word);
         let item = select(first, word, least).leading_zeros();
-        // Columns are in the order of loads, units and items of a load.
+        // Columns are ordered by load, unit and item of a load.
         let load = (item >> 3) + select(second, 4u32, 0u32);
         let lanes = comptime!(self.team.shape.lanes);
         let column = (load * lanes + self.team.lane) * 8 + (item & 7);
@@ -413,8 +423,8 @@ impl<H: Float> PackedRow<H> {
         }
     }
 
-    /// Where `few`, those that reach a threshold, then the first of the others that reach the next one; otherwise the
-    /// other way round. k in all.
+    /// If `few`, takes `reached`, then the first others of `others`; else the other way round.
+    /// Takes k in all.
     fn take_first(
         &self,
         reached: &PackedBits,
@@ -444,7 +454,7 @@ impl<H: Float> PackedRow<H> {
     fn nearest(&self, from: H, sign: H) -> H {
         let signs = PackedPair::<H>::new(sign);
         let offset = PackedPair::<H>::new(H::from_int(0) - from * sign);
-        // As integers, distances to the other side are greater than all others.
+        // As integers, distances to the other side exceed all others.
         let mut least = Vector::<u16, Const<2>>::new(u16::MAX);
         #[unroll]
         for word in 0..WORDS {
@@ -471,14 +481,14 @@ fn half<H: Float>(bits: u32) -> H {
     H::reinterpret(u16::cast_from(bits))
 }
 
-/// The bits of the half above a finite one that is not the greatest.
+/// Bits of the next float above a finite one that is not the greatest.
 #[cube]
 fn next_above(bits: u32) -> u32 {
     let negative = bits >> 15 == 1;
     select(negative, select(bits == 0x8000, 1u32, bits - 1), bits + 1)
 }
 
-/// The bits of the half below a finite one that is not the least.
+/// Bits of the next float below a finite one that is not the least.
 #[cube]
 fn next_below(bits: u32) -> u32 {
     next_above(bits ^ 0x8000) ^ 0x8000

@@ -1,4 +1,16 @@
-//! Register.
+//! Routines `plane` and `block`: rows in the registers of a plane, or of all planes of a cube
+//! (RTop-K, Fig. 3).
+//!
+//! ```text
+//! load the row with vector loads; several short rows share a plane
+//! floats: guess the threshold, or bisect for early stop
+//! no valid guess: search on keys
+//! list the selected columns in shared memory; sort the list if asked
+//! gather the values of the list, so that writes are coalesced
+//! ```
+//!
+//! Reads the row once, and the selected elements again from a cache. Chosen for rows up to 32
+//! elements for each unit of a plane (`plane`) or of a cube (`block`).
 
 use cubecl::{ir::ElemType, prelude::*};
 
@@ -21,8 +33,10 @@ use crate::{
     },
 };
 
-/// Values and indices of the members in index order, or by value, or the dense row. Of members, `V` values and `W`
-/// indices are written at a time; `V` is `N` and `W` is 1 for the dense row; `elements` are those of `input`.
+/// Writes values and indices of the selected elements, in index order or sorted, or the dense row.
+///
+/// A write has `V` values and `W` indices; for the dense row `V` is `N` and `W` is 1. `elements` is
+/// `input` by elements.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn register_select<E: Element, I: Numeric, N: Size, V: Size, W: Size>(
     input: &[Vector<E, N>],
@@ -43,7 +57,8 @@ pub(crate) fn register_select<E: Element, I: Numeric, N: Size, V: Size, W: Size>
     } else {
         plane * comptime!(config.rows) + own as usize
     };
-    // Whole planes leave, never a part of one; spare teams search the last row and write it again.
+    // Whole planes leave, never a part of one. Spare teams select from the last row and write it
+    // again.
     if plane_all(row >= layout.rows) {
         terminate!();
     }
@@ -53,7 +68,7 @@ pub(crate) fn register_select<E: Element, I: Numeric, N: Size, V: Size, W: Size>
     );
 }
 
-/// Selects from a row and writes its members.
+/// Selects from a row and writes the selected elements.
 #[cube]
 #[allow(clippy::too_many_arguments)]
 pub(super) fn select_register_row<E: Element, I: Numeric, N: Size, V: Size, W: Size>(
@@ -79,15 +94,15 @@ pub(super) fn select_register_row<E: Element, I: Numeric, N: Size, V: Size, W: S
         config.search,
     );
 
-    // Rows without elements search like the others of their plane, for nothing.
+    // Empty rows search in vain, in step with the other rows of their plane.
     let params = if comptime!(config.ragged) {
         request.search()
     } else {
         params
     };
-    let choice = if comptime!(config.floats) {
+    let guess = if comptime!(config.floats) {
         let singles = loaded.singles();
-        let choice = if comptime!(config.search.method == MethodKind::Exact) {
+        let guess = if comptime!(config.search.method == MethodKind::Exact) {
             let normal = if comptime!(config.ragged) {
                 normal_on_device(params.k, max(team.cols, 1))
             } else {
@@ -97,21 +112,21 @@ pub(super) fn select_register_row<E: Element, I: Numeric, N: Size, V: Size, W: S
         } else {
             singles.early_stop(params.k, params.max_iter, config.quantized_midpoints)
         };
-        let mut valid = choice.valid;
-        if plane_any(choice.near_zero) {
-            // Halves are read again: their bits would take registers until here.
+        let mut valid = guess.valid;
+        if plane_any(guess.near_zero) {
+            // Read 16-bit floats again: their bits would occupy registers until here.
             let unsure = if comptime!(size_of::<E>() < size_of::<f32>()) {
                 let again = reload(input, row, &layout, team, config);
                 again.singles().has_unsure()
             } else {
                 singles.has_unsure()
             };
-            valid = valid && !(choice.near_zero && unsure);
+            valid = valid && !(guess.near_zero && unsure);
         }
         Guess {
-            bits: choice.bits,
+            bits: guess.bits,
             valid,
-            near_zero: choice.near_zero,
+            near_zero: guess.near_zero,
         }
     } else {
         Guess {
@@ -120,12 +135,12 @@ pub(super) fn select_register_row<E: Element, I: Numeric, N: Size, V: Size, W: S
             near_zero: false.runtime(),
         }
     };
-    // Shuffled with itself: a compiler would keep what it knows of each item until it is written.
-    let bits = plane_shuffle(choice.bits, UNIT_POS_X);
+    // A shuffle with itself: else a compiler keeps the comparison of each item until it is written.
+    let bits = plane_shuffle(guess.bits, UNIT_POS_X);
     let found = if comptime!(config.ragged) {
-        plane_all(choice.valid || team.cols == 0)
+        plane_all(guess.valid || team.cols == 0)
     } else {
-        plane_all(choice.valid)
+        plane_all(guess.valid)
     };
     if comptime!(config.listed > 0) {
         let mut bits = bits;
@@ -146,7 +161,7 @@ pub(super) fn select_register_row<E: Element, I: Numeric, N: Size, V: Size, W: S
         );
     } else {
         let bits = by_keys(&loaded, &params, config);
-        // Not before: elements would lie in registers beside their keys.
+        // Reload only here: else the elements would occupy registers beside their keys.
         let again = reload(input, row, &layout, team, config);
         write::<E, I, N, V, W>(
             elements, values, indices, &again, bits, row, &request, config,
@@ -154,8 +169,8 @@ pub(super) fn select_register_row<E: Element, I: Numeric, N: Size, V: Size, W: S
     }
 }
 
-/// Reads the row again: a shuffled row number keeps the compiler from holding the elements in registers
-/// beside what is made of them.
+/// Reads the row again. The shuffled row number keeps the compiler from holding the elements in
+/// registers meanwhile.
 #[cube]
 fn reload<E: Element, N: Size>(
     input: &[Vector<E, N>],
@@ -175,7 +190,7 @@ fn reload<E: Element, N: Size>(
     )
 }
 
-/// The members by the search on keys.
+/// Selects by the search on keys.
 #[cube]
 fn by_keys<E: Element, N: Size>(
     loaded: &LoadedRow<E, N>,
@@ -188,7 +203,7 @@ fn by_keys<E: Element, N: Size>(
         .select_between(threshold.low, threshold.high, params.k)
 }
 
-/// Writes what the config asks for.
+/// Writes what the configuration asks for.
 #[cube]
 #[allow(clippy::too_many_arguments)]
 fn write<E: Element, I: Numeric, N: Size, V: Size, W: Size>(
@@ -201,7 +216,7 @@ fn write<E: Element, I: Numeric, N: Size, V: Size, W: Size>(
     request: &RowRequest,
     #[comptime] config: RegisterConfig,
 ) {
-    // Whoever writes all members whole rows at a time need not know their places.
+    // Lists of transposed bits and dense rows without indices need no positions.
     let ordered = comptime!(
         !(config.listed > 0 && config.shape.can_transpose())
             && (config.indices || !config.dense || config.search.method == MethodKind::EarlyStop)

@@ -1,4 +1,15 @@
-//! Sampled.
+//! Routine `sampled`: one cube per row, which reads the row once.
+//!
+//! ```text
+//! floor <- a threshold of a sample of the row, with a margin
+//! one pass lists the columns at or above it, in index order
+//! select from the list; if it is too long or too short, from the row as routine `cube` does
+//! ```
+//!
+//! The sample affects only the length of the list. In the pass, units note candidates as bits in
+//! shared memory; then each unit lists a run of neighboring columns. So planes synchronize twice a
+//! tile, wherever the candidates lie. Chosen for rows longer than the registers of a cube hold, or
+//! from [`SAMPLED_COLS`](crate::topk::tuning::SAMPLED_COLS) on.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -30,28 +41,28 @@ use crate::{
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(crate) struct Sampling {
-    /// The element of the sample that is the threshold, counted from the greatest, from 1, ...
+    /// Rank of the threshold in the sample, from the greatest, from 1.
     pub rank: u32,
-    /// ... or one of so many after it.
+    /// How far the rank of the threshold may exceed it.
     pub slack: u32,
-    /// What normal values would do in the sample.
+    /// Normal order statistics of the sample.
     pub normal: Normal,
-    /// Columns from a load of the sample to the next one.
+    /// Columns from one load of the sample to the next.
     pub spacing: u32,
 }
 
 /// A threshold from the sample.
 #[derive(CubeType, Clone, Copy)]
 pub(super) struct SampledThreshold<E: Element> {
-    /// As a float, where one was found.
+    /// As a float, if `found`.
     pub value: f32,
     pub found: bool,
     /// Otherwise as a key.
     pub key: E::Key,
 }
 
-/// Values and indices of the members in index order; or the members in their places of a dense row that
-/// is zero. `elements` is the input again.
+/// Writes values and indices of the selected elements in index order; or the selected elements of a
+/// dense row that is already zero. `elements` is `input` by elements.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn sampled_select<E: Element, I: Numeric, N: Size>(
     input: &[Vector<E, N>],
@@ -103,7 +114,7 @@ pub(crate) fn sampled_select<E: Element, I: Numeric, N: Size>(
     );
 }
 
-/// What about as many elements of the row reach as the list has room for.
+/// Finds a threshold that about as many elements reach as the list holds.
 #[cube]
 fn sampled_floor<E: Element, N: Size>(
     input: &[Vector<E, N>],
@@ -117,7 +128,7 @@ fn sampled_floor<E: Element, N: Size>(
     let mut values = Sequence::<E>::new();
     #[unroll]
     for load in 0..comptime!(shape.loads) {
-        // Far from each other: elements of neighbouring columns may be much alike.
+        // Sample far apart: neighboring elements may be alike.
         let place = UNIT_POS + comptime!(load as u32 * shape.lanes);
         let column = place * sampling.spacing;
         let offset = start + element_offset(column, layout, config.memory.strided);
@@ -158,7 +169,7 @@ fn sampled_floor<E: Element, N: Size>(
     floor
 }
 
-/// Elements above the threshold and level with it, a bit each.
+/// The elements above the threshold and level with it, as bits.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 struct ReachedBits {
@@ -168,7 +179,7 @@ struct ReachedBits {
 
 #[cube]
 impl ReachedBits {
-    /// Of the elements that this unit holds.
+    /// Compares the elements that this unit holds.
     fn new<E: Element, N: Size>(
         loaded: &LoadedRow<E, N>,
         floor: &SampledThreshold<E>,
@@ -209,19 +220,19 @@ impl ReachedBits {
     }
 }
 
-/// Whether a float is above a normal one, NaN as the greatest of all.
+/// Whether a float is above a normal one; NaN is above all.
 #[cube]
 fn is_above<E: Element>(value: E, floor: f32, #[comptime] largest: bool) -> bool {
     let single = E::single(value);
     if comptime!(largest) {
-        // By its bits: shader compilers may take comparisons of NaN for anything.
+        // Tests NaN by its bits: shader compilers may assume that comparisons have none.
         single > floor || (u32::reinterpret(single) & 0x7fff_ffffu32) > 0x7f80_0000u32
     } else {
         -single > floor
     }
 }
 
-/// The words of a plane's part, turned from the order of units, loads and elements to that of columns.
+/// Reorders the words of a plane from units, loads and elements to columns.
 #[cube]
 fn to_column_order(words: &Shared<[u32]>, #[comptime] part: TeamShape) -> u32 {
     let width = comptime!(part.width as u32);
@@ -238,8 +249,8 @@ fn to_column_order(words: &Shared<[u32]>, #[comptime] part: TeamShape) -> u32 {
     word
 }
 
-/// Lists all elements above `floor` and, but for floats, the first `k` level with it; says how many these
-/// are, also where there is no room for them.
+/// Lists all elements above `floor` and, unless `floats`, the first `k` level with it. Returns
+/// their number, even if it exceeds the capacity.
 #[cube]
 #[allow(clippy::too_many_arguments)]
 pub(super) fn list_candidates<E: Element, N: Size>(
@@ -293,7 +304,7 @@ pub(super) fn list_candidates<E: Element, N: Size>(
         if UNIT_POS_X == comptime!(part.lanes - 1) {
             slots[UNIT_POS_Y as usize] = sums;
         }
-        // Words are not written again, nor slots, before all have come here and there.
+        // No unit may overwrite words or slots that others still read.
         sync_cube();
         let mut before = sums - counts;
         let mut all = 0u32;

@@ -1,4 +1,8 @@
-//! Sorted by a second kernel.
+//! Sorts the selected elements of each row by value, then index, with further kernels.
+//!
+//! Runs where the routine did not sort in registers. Up to [`MAX_RANKED`] elements are ranked
+//! against each other, k² comparisons in one launch; above, a bitonic network takes log²k launches
+//! in place.
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
@@ -13,8 +17,8 @@ use crate::{
     },
 };
 
-/// Each unit finds the rank of one member by comparing it with the others of its row. The members
-/// come in index order, so that equal values keep it.
+/// Moves each selected element to its rank among those of its row. They come in index order, so
+/// equal values keep it.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn rank_sort<E: Element, I: Numeric>(
     values: &[E],
@@ -45,7 +49,7 @@ fn rank_sort<E: Element, I: Numeric>(
         rank += select(precedes, 1u32, 0u32);
     }
     if comptime!(ragged) {
-        // Slots without a member stay last.
+        // Empty slots stay last.
         rank = select(own < selected, rank, own);
     }
     sorted_values[start + rank as usize] = value;
@@ -53,8 +57,8 @@ fn rank_sort<E: Element, I: Numeric>(
 }
 
 /// One exchange step of a bitonic network over each row, in place. `flip` steps compare mirrored
-/// positions of a block of `2 * distance`, the others positions `distance` apart; all exchanges
-/// point the same way, so that rows of any length need no padding.
+/// positions of a block of `2 * distance`, the others positions `distance` apart. All exchanges
+/// point the same way, so rows of any length need no padding.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn bitonic_step<E: Element, I: Int>(
     values: &mut [E],
@@ -101,12 +105,12 @@ fn bitonic_step<E: Element, I: Int>(
 }
 
 impl Job<'_> {
-    /// Orders members that stand in index order by value, then index.
+    /// Sorts selected elements that are in index order by value, then index.
     pub fn order(&self, values: Handle, indices: Handle) -> Result<Selected, KernelError> {
         with_element!(self.input.dtype, E => self.sort::<E>(values, indices))
     }
 
-    /// Orders members that stand in index order by value, then index.
+    /// [`Job::order`] for a known element type.
     pub fn sort<E: Element>(
         &self,
         values: Handle,
@@ -127,7 +131,7 @@ impl Job<'_> {
             indices: allocate(self.client, "indices", total, self.index)?,
         };
         let grid = Grid::elementwise(self.client, total, total)?;
-        // SAFETY: all four buffers hold `total` elements and units past it leave at once.
+        // SAFETY: all four buffers hold `total` elements; units past it leave at once.
         unsafe {
             rank_sort::launch_unchecked::<E>(
                 self.client,
@@ -156,7 +160,8 @@ impl Job<'_> {
         let step = |distance: u32, flip: bool| -> Result<(), KernelError> {
             let units = self.input.rows * pairs as usize;
             let grid = Grid::elementwise(self.client, units, total.max(units))?;
-            // SAFETY: both buffers hold `total` elements; partners past the end of a row are skipped.
+            // SAFETY: both buffers hold `total` elements; partners past the end of a row are
+            // skipped.
             unsafe {
                 bitonic_step::launch_unchecked::<E>(
                     self.client,

@@ -1,4 +1,13 @@
-//! Sorted.
+//! Sorts the list of selected columns by value, then index, before it is written.
+//!
+//! Each selected element becomes a word: a digit of its value above its distance from the last
+//! slot. Each unit sorts its words by Batcher's odd-even merge sort; then units merge bitonically.
+//!
+//! Floats are sorted by their distance from the least selected value, in the bits that the slot
+//! leaves: between their bits where k is a small part of the row, so that values are hardly ever
+//! near zero, else as numbers. If neighbors then have equal distances, their keys are compared. If
+//! those are out of order, or a distance does not fit, the row is sorted by the digits of the keys
+//! instead, the lower one first.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -15,7 +24,7 @@ use crate::{
     topk::key::{Element, ordered_key},
 };
 
-/// Distances, and what makes floats of them whose lower bits are an integer.
+/// Distances as numbers, and the float that moves their integer part to the lower bits.
 const LEVELS: f32 = 4_194_304.0;
 const TO_BITS: f32 = 8_388_608.0;
 /// Bits of infinity.
@@ -23,14 +32,14 @@ const INFINITY: u32 = 0x7f80_0000;
 /// Bits of a key that a pass sorts by.
 const DIGIT: u32 = 16;
 
-/// The list of a row's members.
+/// The list of the selected columns of a row.
 #[derive(CubeType)]
 pub(super) struct SelectedList {
-    /// Where it begins in shared memory.
+    /// Start in shared memory.
     pub start: u32,
     pub k: u32,
     pub team: Team,
-    /// Where the row begins, and how it lies.
+    /// Start of the row, and its layout.
     pub row: usize,
     pub layout: RowLayout,
     #[cube(comptime)]
@@ -39,8 +48,8 @@ pub(super) struct SelectedList {
     pub order: SortConfig,
 }
 
-/// Where in the list the member of a place stands once in order: units write runs of places, and leave a word out
-/// after each, so that they do not meet in the same bank.
+/// Position of a sorted place in the list. Units write runs of places and skip a word after each,
+/// so that they hit different banks.
 #[cube]
 pub(super) fn spaced(place: u32, #[comptime] order: SortConfig) -> u32 {
     place + place / comptime!(order.items as u32)
@@ -48,7 +57,7 @@ pub(super) fn spaced(place: u32, #[comptime] order: SortConfig) -> u32 {
 
 #[cube]
 impl SelectedList {
-    /// The list of a row, for the units of one plane. It begins at `start`.
+    /// The list of a row that starts at `start`, for the units of one plane.
     pub fn new(
         start: u32,
         k: u32,
@@ -73,7 +82,7 @@ impl SelectedList {
         }
     }
 
-    /// Puts the columns in order, each where [`spaced`] says.
+    /// Sorts the columns; each goes to its [`spaced`] position.
     pub fn sort<E: Element>(&self, elements: &[E], columns: &mut Shared<[u32]>) {
         let mut sorted = false.runtime();
         if comptime!(self.order.is_float()) {
@@ -86,7 +95,7 @@ impl SelectedList {
         }
     }
 
-    /// The same list. Shuffled with itself: a compiler would keep what it has read and computed.
+    /// The same list, shuffled with itself: else a compiler keeps what it read and computed.
     fn again(&self) -> SelectedList {
         SelectedList {
             start: plane_shuffle(self.start, UNIT_POS_X),
@@ -105,23 +114,23 @@ impl SelectedList {
     }
 
     fn sort_by_digit<E: Element>(&self, elements: &[E], columns: &mut Shared<[u32]>, digit: u32) {
-        let mut codes = SortWords::new(&self.team, self.order);
+        let mut words = SortWords::new(&self.team, self.order);
         #[unroll]
         for item in 0..comptime!(self.order.items) {
-            let slot = codes.slot(item);
+            let slot = words.slot(item);
             let key = self.key(elements, &*columns, slot);
-            codes.put(item, self.digit(key, digit), self.exists(slot));
+            words.put(item, self.digit(key, digit), self.exists(slot));
         }
-        codes.sort();
-        self.permute(columns, &codes, digit + 1 == comptime!(self.order.digits()));
+        words.sort();
+        self.permute(columns, &words, digit + 1 == comptime!(self.order.digits()));
     }
 
     /// The digit of a key that a pass sorts by.
     fn digit(&self, key: u32, digit: u32) -> u32 {
         let zeros = comptime!(self.order.zeros());
         if comptime!(zeros > 0) {
-            // Before they are inverted, keys of positive numbers end in a one; that of NaN is the one after
-            // infinity's.
+            // Before inversion, keys of positive numbers end in a one; the key of NaN follows that
+            // of infinity.
             let inverted = comptime!(if self.config.search.largest {
                 0u32
             } else {
@@ -133,7 +142,7 @@ impl SelectedList {
         }
     }
 
-    /// A slot with a member: this one, or the last. Ragged rows may have none.
+    /// The slot if filled, else the last filled one. Ragged rows may have none.
     fn clamped(&self, slot: u32) -> u32 {
         if comptime!(self.order.full) {
             slot
@@ -144,12 +153,12 @@ impl SelectedList {
         }
     }
 
-    /// Whether a slot has a member.
+    /// Whether a slot is filled.
     fn exists(&self, slot: u32) -> bool {
         comptime!(self.order.full).runtime() || slot < self.k
     }
 
-    /// Where in the row a member stands, or an element for places without one.
+    /// Offset of a selected element; of any element for an empty slot.
     fn offset(&self, columns: &Shared<[u32]>, slot: u32) -> usize {
         let column = columns[(self.start + self.clamped(slot)) as usize];
         let column = if comptime!(self.config.ragged) {
@@ -160,38 +169,38 @@ impl SelectedList {
         self.row + element_offset(column, &self.layout, self.config.strided)
     }
 
-    /// Puts floats in order by their distances from the least. Returns whether that is the order of all rows
-    /// of the plane; otherwise nothing has changed.
+    /// Sorts floats by their distances from the least. Returns whether all rows of the plane are
+    /// then in order; if not, nothing has changed.
     fn sort_by_distance<E: Element>(&self, elements: &[E], columns: &mut Shared<[u32]>) -> bool {
-        let mut codes = SortWords::new(&self.team, self.order);
+        let mut words = SortWords::new(&self.team, self.order);
         let mut values = Array::<f32>::new(comptime!(self.order.items));
         #[unroll]
         for item in 0..comptime!(self.order.items) {
-            values[item] = E::single(elements[self.offset(&*columns, codes.slot(item))]);
+            values[item] = E::single(elements[self.offset(&*columns, words.slot(item))]);
         }
         let distinct = if comptime!(self.order.by_bits()) {
-            self.put_bits(&values, &mut codes)
+            self.put_bits(&values, &mut words)
         } else {
-            self.put_numbers(&values, &mut codes)
+            self.put_numbers(&values, &mut words)
         };
         let mut sorted = false.runtime();
         if plane_all(distinct) {
-            codes.sort();
+            words.sort();
             sorted = true.runtime();
             if comptime!(!self.order.by_bits()) {
-                if plane_any(codes.any_close(self.k)) {
-                    sorted = plane_all(self.is_ordered(elements, &*columns, &codes));
+                if plane_any(words.any_close(self.k)) {
+                    sorted = plane_all(self.is_ordered(elements, &*columns, &words));
                 }
             }
             if sorted {
-                self.permute(columns, &codes, true);
+                self.permute(columns, &words, true);
             }
         }
         sorted
     }
 
-    /// Distances between the bits of positive floats. Returns whether they fit.
-    fn put_bits(&self, values: &Array<f32>, codes: &mut SortWords) -> bool {
+    /// Puts distances between the bits of positive floats. Returns whether they fit.
+    fn put_bits(&self, values: &Array<f32>, words: &mut SortWords) -> bool {
         let mut least = f32::INFINITY.runtime();
         #[unroll]
         for item in 0..comptime!(self.order.items) {
@@ -199,7 +208,7 @@ impl SelectedList {
         }
         let room = comptime!(self.order.room(self.team.shape.lanes));
         let base = u32::reinterpret(self.team.min::<f32>(least));
-        // On the bits: devices may negate a small float to zero.
+        // Flip the sign bit: devices may flush a small float to zero when negating it.
         let sign = comptime!(if self.config.search.largest {
             0u32
         } else {
@@ -210,15 +219,15 @@ impl SelectedList {
         for item in 0..comptime!(self.order.items) {
             let distance = (u32::reinterpret(values[item]) ^ sign) - base;
             distances |= distance;
-            codes.put(item, distance, self.exists(codes.slot(item)));
+            words.put(item, distance, self.exists(words.slot(item)));
         }
-        // Neither negative floats nor NaN are so far below infinity and so near.
+        // Neither negative floats nor NaN are that far below infinity and that near.
         base <= comptime!(INFINITY - room) && distances < room
     }
 
-    /// Distances as numbers, from which bits are lost. Returns whether all members have one: NaN and infinities
-    /// have none.
-    fn put_numbers(&self, values: &Array<f32>, codes: &mut SortWords) -> bool {
+    /// Puts distances as numbers, which loses bits. Returns whether all have one: NaN and
+    /// infinities have none.
+    fn put_numbers(&self, values: &Array<f32>, words: &mut SortWords) -> bool {
         let mut least = f32::INFINITY.runtime();
         let mut greatest = f32::NEG_INFINITY.runtime();
         #[unroll]
@@ -235,13 +244,13 @@ impl SelectedList {
         for item in 0..comptime!(self.order.items) {
             let distance = fma(self.wanted(values[item]) - least, scale, TO_BITS);
             finite = finite && distance >= TO_BITS;
-            let exists = self.exists(codes.slot(item));
-            codes.put(item, u32::reinterpret(distance), exists);
+            let exists = self.exists(words.slot(item));
+            words.put(item, u32::reinterpret(distance), exists);
         }
         finite
     }
 
-    /// The value, greater ones wanted.
+    /// The value, negated if the least are wanted.
     fn wanted(&self, value: f32) -> f32 {
         if comptime!(self.config.search.largest) {
             value
@@ -250,26 +259,26 @@ impl SelectedList {
         }
     }
 
-    /// Whether no value is greater than the one before it: by keys, because devices may take small values for
-    /// equal.
+    /// Whether no value exceeds the one before it. Compares keys, because devices may take small
+    /// values for equal.
     fn is_ordered<E: Element>(
         &self,
         elements: &[E],
         columns: &Shared<[u32]>,
-        codes: &SortWords,
+        words: &SortWords,
     ) -> bool {
         let items = comptime!(self.order.items);
-        let first = self.key(elements, columns, codes.source(0usize));
+        let first = self.key(elements, columns, words.source(0usize));
         let mut key = first;
         let mut ordered = true.runtime();
         #[unroll]
         for item in 1..items {
-            let next = self.key(elements, columns, codes.source(item));
-            ordered = ordered && (next <= key || codes.place(item) >= self.k);
+            let next = self.key(elements, columns, words.source(item));
+            ordered = ordered && (next <= key || words.place(item) >= self.k);
             key = next;
         }
         let next = plane_shuffle_down(first, 1);
-        ordered && (next <= key || codes.place(items) >= self.k || codes.is_last())
+        ordered && (next <= key || words.place(items) >= self.k || words.is_last())
     }
 
     fn key<E: Element>(&self, elements: &[E], columns: &Shared<[u32]>, slot: u32) -> u32 {
@@ -278,18 +287,18 @@ impl SelectedList {
     }
 
     /// Moves the columns to their places.
-    fn permute(&self, columns: &mut Shared<[u32]>, codes: &SortWords, last: bool) {
+    fn permute(&self, columns: &mut Shared<[u32]>, words: &SortWords, last: bool) {
         let items = comptime!(self.order.items);
         let mut moved = Array::<u32>::new(items);
         #[unroll]
         for item in 0..items {
-            let source = self.clamped(codes.source(item));
+            let source = self.clamped(words.source(item));
             moved[item] = columns[(self.start + source) as usize];
         }
         sync_plane();
         #[unroll]
         for item in 0..items {
-            let place = codes.place(item);
+            let place = words.place(item);
             if self.exists(place) {
                 let target = self.start + select(last, spaced(place, self.order), place);
                 columns[target as usize] = moved[item];
@@ -299,8 +308,8 @@ impl SelectedList {
     }
 }
 
-/// A word for each member: a digit of its value, and below it how far its slot is from the last. Greater ones come
-/// first, and those without a member last.
+/// One word for each selected element: a digit of its value, above the distance of its slot from
+/// the last. Greater words come first, empty slots last.
 #[derive(CubeType)]
 pub(super) struct SortWords {
     words: Array<u32>,
@@ -322,17 +331,18 @@ impl SortWords {
         }
     }
 
-    /// The slot of the list from which an item comes: neighbouring units read neighbouring slots.
+    /// Slot of the list that an item comes from: neighboring units read neighboring slots.
     pub fn slot(&self, #[comptime] item: usize) -> u32 {
         self.lane + comptime!(item as u32 * self.lanes)
     }
 
-    /// The place to which an item goes once sorted.
+    /// Place of an item once sorted.
     pub fn place(&self, #[comptime] item: usize) -> u32 {
         self.lane * comptime!(self.order.items as u32) + comptime!(item as u32)
     }
 
-    /// Takes a digit, of which bits that do not fit must be the same for all. Slots without a member come last anyway.
+    /// Sets the digit of an item. Bits that do not fit must be equal for all. Empty slots come last
+    /// anyway.
     pub fn put(&mut self, #[comptime] item: usize, digit: u32, exists: bool) {
         let bits = comptime!(self.order.bits(self.lanes));
         let digit = if comptime!(self.order.full) {
@@ -340,13 +350,13 @@ impl SortWords {
         } else {
             select(exists, digit, 0u32)
         };
-        // How far the slot is from the last one.
+        // Distance of the slot from the last one.
         let lane = comptime!(self.lanes - 1) - self.lane;
         let rest = lane | comptime!((self.order.items - 1 - item) as u32 * self.lanes);
         self.words[item] = (digit << bits) | rest;
     }
 
-    /// The slot of the item that came to a place.
+    /// Slot of the item that was sorted to this place.
     pub fn source(&self, #[comptime] item: usize) -> u32 {
         comptime!((1u32 << self.order.bits(self.lanes)) - 1)
             - (self.words[item] & comptime!((1u32 << self.order.bits(self.lanes)) - 1))
@@ -357,7 +367,7 @@ impl SortWords {
         self.lane == comptime!(self.lanes - 1)
     }
 
-    /// Whether the digits of two neighbours among the first k may be the same.
+    /// Whether the digits of two neighbors among the first k may be equal.
     pub fn any_close(&self, k: u32) -> bool {
         let items = comptime!(self.order.items);
         let least = comptime!(1u32 << self.order.bits(self.lanes));
@@ -373,7 +383,7 @@ impl SortWords {
         close || (step < least && (full || self.place(items) < k) && !self.is_last())
     }
 
-    /// Sorts the words, the greatest first: each unit its own, then units with units.
+    /// Sorts the words, greatest first: within each unit, then across units.
     pub fn sort(&mut self) {
         let items = comptime!(self.order.items);
         #[unroll]
@@ -400,7 +410,7 @@ impl SortWords {
         }
     }
 
-    /// The greater of two words of this unit comes first.
+    /// Puts the greater of two words of this unit first.
     fn exchange(&mut self, #[comptime] first: usize, #[comptime] second: usize) {
         let a = self.words[first];
         let b = self.words[second];
@@ -408,7 +418,7 @@ impl SortWords {
         self.words[second] = min(a, b);
     }
 
-    /// Each place with the same place of another unit.
+    /// Merges each place with the same place of another unit.
     fn trade(&mut self, #[comptime] distance: u32) {
         #[unroll]
         for item in 0..comptime!(self.order.items) {
@@ -418,7 +428,7 @@ impl SortWords {
         }
     }
 
-    /// Each place with the mirrored place of another unit, the last with the first.
+    /// Merges each place with the mirrored place of another unit, the last with the first.
     fn trade_mirrored(&mut self, #[comptime] mask: u32) {
         let items = comptime!(self.order.items);
         let bit = comptime!(mask.div_ceil(2));
@@ -436,13 +446,13 @@ impl SortWords {
         }
     }
 
-    /// The greater of two words for the first of two units, the less for the other.
+    /// The greater word for the first of two units, the less for the other.
     fn better(&self, own: u32, other: u32, #[comptime] bit: u32) -> u32 {
         select(self.lane & bit == 0, max(own, other), min(own, other))
     }
 }
 
-/// Batcher's odd-even merge sort: the pairs to compare, in order.
+/// Batcher's odd-even merge sort, as pairs to compare in order.
 fn network(items: usize) -> Vec<(usize, usize)> {
     let mut pairs = Vec::new();
     let mut run = 1;
@@ -467,7 +477,7 @@ fn network(items: usize) -> Vec<(usize, usize)> {
 mod tests {
     use super::*;
 
-    /// A network that sorts all sequences of zeros and ones sorts all.
+    /// A network that sorts every sequence of zeros and ones sorts everything.
     #[test]
     fn the_network_sorts() {
         for (items, length) in [(1, 0), (2, 1), (4, 5), (8, 19), (16, 63)] {

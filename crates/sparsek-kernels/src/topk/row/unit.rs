@@ -1,4 +1,5 @@
-//! Unit.
+//! Routine `unit`: one unit per row, which reads the row from memory in each pass. For runtimes
+//! without planes.
 #![allow(
     clippy::manual_div_ceil,
     reason = "kernels know no `div_ceil` on runtime integers"
@@ -45,7 +46,7 @@ impl<'a, E: Element> UnitRow<'a, E> {
         }
     }
 
-    /// Blocks of a row, the last perhaps not full.
+    /// Blocks of a row; the last may not be full.
     fn blocks(&self) -> u32 {
         (self.layout.cols + UNIT_BLOCK - 1) / UNIT_BLOCK
     }
@@ -64,7 +65,7 @@ impl<'a, E: Element> SearchRow<E> for UnitRow<'a, E> {
         for block in 0..self.blocks() {
             #[unroll]
             for i in 0..UNIT_BLOCK {
-                // Past the end the last element is seen again, which changes neither end.
+                // Past the end, read the last element again: that changes neither end.
                 let key = self.key(min(block * UNIT_BLOCK + i, self.layout.cols - 1));
                 low = min(low, key);
                 high = max(high, key);
@@ -123,7 +124,7 @@ impl<'a, E: Element> SearchRow<E> for UnitRow<'a, E> {
     }
 }
 
-/// Values and indices of the members in index order, or the dense row.
+/// Writes values and indices of the selected elements in index order, or the dense row.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn unit_select<E: Element, I: Numeric>(
     input: &[E],

@@ -1,4 +1,15 @@
-//! Algorithm 2.
+//! Early stop, RTop-K's Algorithm 2, on a row of floats in registers.
+//!
+//! ```text
+//! [low, high] <- range of the row
+//! repeat max_iter times: middle <- (low + high) / 2
+//!                        if count(middle) >= k: low <- middle else: high <- middle
+//! ```
+//!
+//! With many midpoints the first ones are compared quantized: each value becomes a code of 7 bits,
+//! four to a word, so that four comparisons take an addition, a mask and a shift. The first three
+//! midpoints take codes of 3 bits, eight to a word. The ends that remain are then counted on the
+//! values; if the kth does not lie between them, all midpoints are counted again.
 #![allow(clippy::manual_rotate, reason = "CubeCL has no rotation")]
 
 use cubecl::prelude::*;
@@ -10,15 +21,15 @@ use crate::primitives::{
     team::Team,
 };
 
-/// Bits of a code, and how many of them tell when eight are in a word.
+/// Bits of a code; `FIRST_CODE_BITS` if eight share a word.
 pub(crate) const CODE_BITS: u32 = 7;
 
 pub(crate) const FIRST_CODE_BITS: u32 = 3;
 
-/// 2^127. The sum of two floats that are closer to zero is finite.
+/// 2^127. Sums of two floats closer to zero are finite.
 const GREATEST: f32 = 1.701_411_8e38;
 
-/// Where the bisection stands.
+/// State of the bisection.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 struct Bisection {
@@ -27,7 +38,8 @@ struct Bisection {
     /// Whether the ends were counted, or are those of the row.
     low_sure: bool,
     high_sure: bool,
-    /// Whether the row is finite and no midpoint was so close to zero that comparisons are a guess.
+    /// Whether the row is finite and no midpoint is so close to zero that comparisons are
+    /// uncertain.
     far: bool,
 }
 
@@ -37,7 +49,7 @@ impl Bisection {
         (self.low + self.high) * 0.5
     }
 
-    /// Goes to the half in which the kth value lies, which `sure` says whether it was counted.
+    /// Moves to the half that holds the kth value; `sure` tells whether the midpoint was counted.
     fn narrow(&mut self, enough: bool, sure: bool) {
         let middle = self.middle();
         self.far = self.far && f32::abs(middle) >= LEAST_SURE;
@@ -47,8 +59,9 @@ impl Bisection {
         self.high_sure = select(enough, self.high_sure, sure);
     }
 
-    /// Halves by the bits of codes from `level` up to `end`. A code of n bits that is 2^n - i or more reaches the next bit
-    /// once i is added: `addend` and what is returned hold that i for the low end, in each field.
+    /// Bisects by the bits of codes from `level` up to `end`. A code of n bits that is at least 2^n
+    /// - i reaches the next bit once i is added. `addend` and the result hold that i for the low
+    /// end, in each field.
     fn bisect(
         &mut self,
         codes: &QuantizedRow,
@@ -70,7 +83,7 @@ impl Bisection {
     }
 }
 
-/// The range of a row, and whether all of it is finite and sums of two are.
+/// The range of a row; `finite` if its values and sums of two of them are.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 struct ValueRange {
@@ -94,8 +107,8 @@ impl ValueRange {
 
 #[cube]
 impl RegisterRow<f32> {
-    /// The range, by bits: as signed integers positive floats are the greatest of all and in order, as unsigned ones
-    /// negative floats are, the least one last. NaN and infinities would be past both ends.
+    /// The range, by bits. As signed integers, positive floats are greatest and in order; as
+    /// unsigned ones, negative floats are, the least one last. NaN and infinities exceed both ends.
     fn range(&self) -> ValueRange {
         let mut greatest = i32::MIN.runtime();
         let mut least = 0u32;
@@ -135,12 +148,12 @@ impl RegisterRow<f32> {
         self.team.min::<u32>(closest)
     }
 
-    /// The values that reach the threshold of Algorithm 2, where the row is finite and its midpoints are
-    /// far from zero.
+    /// Selects the values at or above the threshold of Algorithm 2. Valid if the row is finite and
+    /// no midpoint is near zero.
     ///
-    /// Of `max_iter` midpoints the first `quantized` are decided by [codes](RegisterRow::quantize). Then the ends of what is left are
-    /// counted: if the kth value lies between them, all midpoints have been decided as they should; if not, all are
-    /// counted.
+    /// Decides the first `quantized` of `max_iter` midpoints by [codes](RegisterRow::quantize),
+    /// then counts the ends that remain. If the kth value lies between them, all midpoints were
+    /// decided correctly; if not, counts all of them.
     pub fn early_stop(&self, k: u32, max_iter: u32, #[comptime] quantized: u32) -> Guess {
         let range = self.range();
         let mut bisection = range.whole();
@@ -149,7 +162,7 @@ impl RegisterRow<f32> {
         }
         let mut bits = self.bisect_counted(&mut bisection, k, max_iter - quantized);
         if comptime!(quantized > 0) {
-            // One of them was counted last.
+            // One of the ends was counted last.
             let reach = self.reach(select(bisection.low_sure, bisection.high, bisection.low));
             let enough = reach.total >= k;
             bits = select(bisection.low_sure, bits, reach.bits);
@@ -168,7 +181,7 @@ impl RegisterRow<f32> {
         }
     }
 
-    /// The first midpoints, by codes.
+    /// Decides the first midpoints by codes.
     fn bisect_quantized(
         &self,
         bisection: &mut Bisection,
@@ -186,7 +199,8 @@ impl RegisterRow<f32> {
         bisection.bisect(&codes, addend, k, FIRST_CODE_BITS, midpoints);
     }
 
-    /// Halves so many times. Returns the items that reach the last midpoint that enough do, or all of the row.
+    /// Bisects `midpoints` times by counts. Returns the items at or above the last midpoint that
+    /// enough reach, or the whole row.
     fn bisect_counted(&self, bisection: &mut Bisection, k: u32, midpoints: u32) -> u32 {
         let mut bits = self.items_in_row();
         for _ in 0..midpoints {
@@ -198,7 +212,7 @@ impl RegisterRow<f32> {
         bits
     }
 
-    /// The items of this unit that lie in the row, a bit each.
+    /// The items of this unit that lie in the row.
     fn items_in_row(&self) -> u32 {
         let mut bits = comptime!(mask(self.items.len() as u32)).runtime();
         if comptime!(self.team.ragged || !self.team.shape.exact_fit) {
@@ -212,13 +226,14 @@ impl RegisterRow<f32> {
     }
 }
 
-/// Steps that a range is cut into.
+/// Steps in the range of a row.
 const STEPS: f32 = 128.0;
-/// Added to a number of steps, these leave the whole ones in bits 16 to 22 of the float, or in bits 8 to 14.
+/// Added to a number of steps, these move its integer part to bits 16 to 22, or 8 to 14, of the
+/// float.
 const TO_THIRD_BYTE: f32 = 128.0;
 const TO_SECOND_BYTE: f32 = 32_768.0;
 
-/// The codes of a row, of so many bits each, in fields one bit wider.
+/// The codes of a row, of `bits` bits each, in fields one bit wider.
 #[derive(CubeType)]
 pub(crate) struct QuantizedRow {
     words: Sequence<u32>,
@@ -227,22 +242,22 @@ pub(crate) struct QuantizedRow {
     pub bits: u32,
 }
 
-/// How values are cut into steps.
+/// Maps values to steps.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 struct Quantizer {
     low: f32,
     scale: f32,
     offset: f32,
-    /// The upper half of a word, and its middle.
+    /// Masks of the upper half of a word and of its middle.
     upper: u32,
     middle: u32,
 }
 
 #[cube]
 impl RegisterRow<f32> {
-    /// How many steps of `high - low` / 128 the values are above `low`, rounded down, but for errors of about 1/512 of
-    /// a step. Where all values are equal, all are as high as can be.
+    /// Quantizes the values to steps of `(high - low) / 128` above `low`, rounded down, with errors
+    /// of about 1/512 of a step. If all values are equal, all get the greatest code.
     pub fn quantize(&self, low: f32, high: f32) -> QuantizedRow {
         let width = high - low;
         let inverse = approx_inverse(width);
@@ -272,14 +287,14 @@ impl RegisterRow<f32> {
         }
     }
 
-    /// The codes of two neighbouring items in the middle bytes of a word.
+    /// The codes of two neighboring items, in the middle bytes of a word.
     fn pair(&self, #[comptime] item: usize, quantizer: &Quantizer) -> u32 {
         let third = self.placed(item, TO_THIRD_BYTE, quantizer);
         let second = self.placed(comptime!(item + 1), TO_SECOND_BYTE, quantizer);
         either(third, second, quantizer.upper)
     }
 
-    /// The code of an item, where `place` puts it.
+    /// The code of an item, in the byte of `place`.
     fn placed(
         &self,
         #[comptime] item: usize,
@@ -295,13 +310,13 @@ impl RegisterRow<f32> {
     }
 }
 
-/// `one` where the mask is set, else `other`.
+/// Selects bits of `one` where the mask is set, else of `other`.
 #[cube]
 fn either(one: u32, other: u32, mask: u32) -> u32 {
     other ^ ((one ^ other) & mask)
 }
 
-/// A mask that compilers do not know: of one that they do, they would take each byte by itself.
+/// Hides a mask from compilers: with a known mask they would handle each byte by itself.
 #[cube]
 fn unknown(#[comptime] mask: u32) -> u32 {
     plane_shuffle(mask | (UNIT_POS_X >> 16), UNIT_POS_X)
@@ -334,7 +349,7 @@ impl QuantizedRow {
         }
     }
 
-    /// How many of the row have a code that reaches the highest bit of its field when `addend` is added.
+    /// Number of codes in the row that reach the highest bit of their field when `addend` is added.
     pub fn count(&self, addend: u32) -> u32 {
         let highest = comptime!(ones(self.bits + 1) << self.bits);
         let mut bits = 0u32;

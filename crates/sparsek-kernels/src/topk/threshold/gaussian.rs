@@ -1,4 +1,16 @@
-//! The guess.
+//! The exact threshold of a row of floats by guesses: about two counts for normal rows.
+//!
+//! ```text
+//! value <- mean + quantile * deviation
+//! repeat: count the values at or above it; narrow the bracket
+//!         value <- first a step of slope * (count - k), then interpolation in sqrt(count)
+//! until |count - k| <= 1, or the row is far from normal
+//! refine: outliers, ties and steep steps, with the values at the ends of the bracket
+//! select exactly: shift by one element where the count is off by one; cut ties in index order
+//! ```
+//!
+//! A threshold is used only if counts prove it right, so guesses affect speed only. Rows that stay
+//! unsettled, and rows with NaN, are left to the search on keys.
 
 use cubecl::prelude::*;
 
@@ -11,18 +23,18 @@ use crate::topk::tuning::{
     REFINE_PAUSE, REFINE_STEPS, REFINE_SUSPICIOUS,
 };
 
-/// A distance is rounded once, and once more when it is added to where it was measured from.
+/// A distance is rounded once, and once more when added to its origin.
 const ROUNDED: f32 = 1.0 / 4_194_304.0;
 
-/// A threshold of a row, or near it.
+/// A threshold of a row, or a value near it.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(crate) struct FloatThreshold {
     pub value: f32,
-    /// How many values reach it.
+    /// Number of values at or above it.
     pub count: f32,
-    /// Whether it is at most one value away from the kth. Where it is the kth itself, of several that are
-    /// equal, `count` says k.
+    /// Whether it is at most one element off. If it is the kth value itself and others are equal to
+    /// it, `count` is k.
     pub settled: bool,
 }
 
@@ -31,11 +43,11 @@ pub(crate) struct FloatThreshold {
 #[expand(derive(Clone, Copy))]
 struct Nearest {
     value: f32,
-    /// How far it may be off.
+    /// Bound of its rounding error.
     error: f32,
 }
 
-/// The values at the ends of a bracket.
+/// The values of the row at the ends of a bracket.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 struct Ends {
@@ -45,14 +57,15 @@ struct Ends {
 
 #[cube]
 impl RegisterRow<f32> {
-    /// The k greatest of the row, valid where they were found and all devices agree on comparisons.
+    /// Guesses the k greatest of the row. Valid if they were found and all devices agree on the
+    /// comparisons.
     pub fn guess(&self, k: u32, normal: &Normal, #[comptime] largest: bool) -> Guess {
         let wanted = f32::cast_from(k);
         let own = self.moments();
         let model = self.model(&own, normal);
         let finite = model.finite();
         let cols = f32::cast_from(self.team.cols);
-        // Where the row is not finite nothing comes of it.
+        // Rows that are not finite stay unsettled.
         let slope = normal.slope * model.spread;
         let far = max(
             normal.deviation * comptime!(GUESS_FAR[0]),
@@ -70,7 +83,7 @@ impl RegisterRow<f32> {
         let mut count = 0.0f32.runtime();
         let mut settled = false.runtime();
         let mut step = 1u32;
-        // Rows that are none are left to the search on keys, and all others of their plane with them.
+        // Planes with a row that has no finite mean are left to the search on keys.
         let numbers = plane_all(model.is_number());
         let mut running = plane_any(finite);
         running = running && numbers;
@@ -96,7 +109,7 @@ impl RegisterRow<f32> {
             settled = finite && f32::abs(missed) <= 1.0;
             bracket.narrow(value, count, missed >= 0.0);
             value = select(settled, value, bracket.rooted(wanted));
-            // Ties or outliers: guessing on is of no use.
+            // Ties or outliers: give up guessing.
             let lost = f32::abs(missed) > far
                 || (missed < -few && bracket.low_count >= cols)
                 || (step >= GUESS_CLOSE && bracket.gap() > far);
@@ -127,7 +140,7 @@ impl RegisterRow<f32> {
         self.select_exactly(&level, &reach, k, largest)
     }
 
-    /// The members, from a value that they reach, or one too few or too many do.
+    /// Selects k elements from a value whose count is at most one off.
     fn select_exactly(
         &self,
         level: &FloatThreshold,
@@ -143,7 +156,7 @@ impl RegisterRow<f32> {
         let settled = level.settled;
         let one_off = settled && level.count != f32::cast_from(k);
         if plane_any(one_off) {
-            // One too few: the greatest of the others is the last. One too many: the least goes.
+            // One too few: the greatest of the others is the last. One too many: drop the least.
             let few = level.count < f32::cast_from(k);
             let nearest = self.nearest(value, few);
             last = select(one_off, nearest.value, value);
@@ -164,14 +177,14 @@ impl RegisterRow<f32> {
                 value = select(tied, last, value);
                 bits = self.sign_compare(value);
             }
-            let choice = self.take_first(bits, self.above(value), k);
-            bits = select(tied, choice.bits, bits);
-            valid = valid || (tied && choice.valid);
+            let guess = self.take_first(bits, self.above(value), k);
+            bits = select(tied, guess.bits, bits);
+            valid = valid || (tied && guess.valid);
         }
         let magnitude = f32::abs(value);
         let finite = magnitude < f32::INFINITY;
         let sure = finite && magnitude >= LEAST_SURE;
-        // For the smallest, subnormals may have become zeros when they were negated.
+        // If the least are wanted, negation may have flushed subnormals to zero.
         let near_zero = comptime!(largest).runtime() && u32::reinterpret(value) << 1 == 0;
         Guess {
             bits,
@@ -180,12 +193,12 @@ impl RegisterRow<f32> {
         }
     }
 
-    /// The greatest value of the row below one, or the least from it on.
+    /// The greatest value below `value`, or the least one from it on.
     fn nearest(&self, value: f32, below: bool) -> Nearest {
         let sign = select(below, -1.0f32, 1.0f32);
         let from = select(below, -next_above(-value), value);
         let offset = -from * sign;
-        // As integers, distances to the other side are greater than all others.
+        // As integers, distances to the other side exceed all others.
         let mut least = u32::MAX.runtime();
         #[unroll]
         for item in 0..self.items.len() {
@@ -199,7 +212,7 @@ impl RegisterRow<f32> {
         }
     }
 
-    /// Goes on from where the model's guesses ended, in planes all of whose rows are numbers.
+    /// Refines a guess, in planes whose rows all have a finite mean.
     pub fn refine(
         &self,
         guessed: &FloatThreshold,
@@ -225,7 +238,8 @@ impl RegisterRow<f32> {
         let far = !settled && (!usable || bracket.gap() > REFINE_SUSPICIOUS);
         if plane_any(far) {
             let steady = self.steady(own, normal);
-            // Few values far above all others: a high end above most of the row, a low end unseen.
+            // Few values far above all others: a high end above most of the row, a low end not
+            // counted.
             let outlier = 4.0 * bracket.high_count < wanted
                 && bracket.low_count >= cols
                 && 2.0 * steady.spread < model.spread;
@@ -257,7 +271,7 @@ impl RegisterRow<f32> {
                 high_is_value = high_is_value || look;
                 looked = looked || look;
                 next_look = select(look, step + REFINE_PAUSE, next_look);
-                // Half of the row in between: many equal to the least, perhaps.
+                // Half of the row lies in between: many may equal the least.
                 let above = next_above(ends.least);
                 let guess = select(2.0 * bracket.gap() > cols, above, bracket.linear(wanted));
                 value = select(look, guess, value);
@@ -277,7 +291,7 @@ impl RegisterRow<f32> {
 
             let gap = bracket.gap();
             bracket.narrow(value, reached, enough);
-            // Little was cut off: the others are close to the end that stayed, or equal to it.
+            // Little was cut off: the rest is close or equal to the end that stayed.
             let stuck = looked && 2.0 * bracket.gap() > gap;
             let guess = select(looked, bracket.linear(wanted), bracket.rooted(wanted));
             let guess = select(
@@ -301,7 +315,7 @@ impl RegisterRow<f32> {
         }
     }
 
-    /// Mean and deviation by the unit with the least squares: the others may hold outliers.
+    /// Mean and deviation from the unit with the least sum of squares: others may hold outliers.
     fn steady(&self, own: &Moments, normal: &Normal) -> Model {
         let share = normal.inverse * comptime!(self.team.shape.lanes as f32);
         let squares = select(own.squares < f32::MAX, own.squares, f32::MAX);
@@ -334,8 +348,8 @@ impl RegisterRow<f32> {
         }
     }
 
-    /// A value that at least `wanted` and at most `slack` more of the row reach, where the row is finite and
-    /// such a value is soon found. All devices agree on comparisons with it.
+    /// Finds a value that at least `wanted` and at most `wanted + slack` elements reach, if the row
+    /// is finite and a few counts suffice. All devices agree on comparisons with it.
     pub fn approximate(&self, wanted: f32, slack: f32, normal: &Normal) -> FloatThreshold {
         let middle = wanted + 0.5 * slack;
         let own = self.moments();
@@ -366,7 +380,7 @@ impl RegisterRow<f32> {
     }
 }
 
-/// The least float above a value that compares surely.
+/// The least float above a value on which all devices agree.
 #[cube]
 pub(crate) fn next_above(value: f32) -> f32 {
     let bits = u32::reinterpret(value);

@@ -1,25 +1,30 @@
-//! The normal model of a row, and the bracket of its threshold.
+//! The normal model of a row, and the bracket in which its threshold is searched.
+//!
+//! If the values of a row were normal, the k-th of `cols` would lie `quantile` standard deviations
+//! above the mean, and each element counted too many there would move it by `slope` deviations.
+//! [`Normal`] holds these numbers, [`Model`] the mean and deviation of one row, [`ValueBracket`]
+//! the interval left after some counts.
 
 use cubecl::prelude::*;
 
 use super::register_row::{RegisterRow, RegisterRowExpand};
 use crate::primitives::approx::{approx_inverse, approx_ln, approx_sqrt};
 
-/// What normal values would do.
+/// Order statistics of normal values.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(crate) struct Normal {
-    /// Standard deviations from the mean above which a share k / cols of them lies.
+    /// Standard deviations above the mean that a share k / cols of them exceeds.
     pub quantile: f32,
-    /// Standard deviations to go for each value that is counted too many there.
+    /// Standard deviations to move for each element counted too many.
     pub slope: f32,
     /// 1 / cols.
     pub inverse: f32,
-    /// The standard deviation of how many values reach the true threshold.
+    /// Standard deviation of the count at the true threshold.
     pub deviation: f32,
 }
 
-/// [`Normal`] for k of `cols` values: the quantile of Abramowitz and Stegun, 26.2.23.
+/// Returns [`Normal`] for k of `cols` values: Abramowitz and Stegun, 26.2.23.
 pub(crate) fn normal_launch(k: usize, cols: usize) -> NormalLaunch {
     let cols = cols.max(1) as f64;
     let share = ((k as f64 - 0.5) / cols).clamp(0.25 / cols, 1.0 - 0.25 / cols);
@@ -38,8 +43,8 @@ pub(crate) fn normal_launch(k: usize, cols: usize) -> NormalLaunch {
     )
 }
 
-/// [`Normal`] for k of `cols` values, both at least 1: as on the host, but with a rough logarithm, and the
-/// density from the tail.
+/// Computes [`Normal`] for k of `cols` values on the device, both at least 1. Uses an approximate
+/// logarithm, and the density from the tail.
 #[cube]
 pub(crate) fn normal_on_device(k: u32, cols: u32) -> Normal {
     let cols = f32::cast_from(cols);
@@ -51,7 +56,7 @@ pub(crate) fn normal_on_device(k: u32, cols: u32) -> Normal {
     let above = 2.515_517 + t * (0.802_853 + t * 0.010_328);
     let below = 1.0 + t * (1.432_788 + t * (0.189_269 + t * 0.001_308));
     let distance = t - above / below;
-    // The density over the tail: exact in the middle and far out.
+    // Density over the tail: exact in the middle and far out.
     let hazard = 0.5 * (distance + f32::sqrt(distance * distance + 2.546_479));
     Normal {
         quantile: select(share < 0.5, distance, -distance),
@@ -61,7 +66,7 @@ pub(crate) fn normal_on_device(k: u32, cols: u32) -> Normal {
     }
 }
 
-/// Sums of the values of a unit.
+/// Sums over the values of a unit.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(crate) struct Moments {
@@ -69,12 +74,12 @@ pub(crate) struct Moments {
     pub squares: f32,
 }
 
-/// Mean and deviation of a row, as good as they are known.
+/// Estimated mean and standard deviation of a row.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(crate) struct Model {
     pub mean: f32,
-    /// Infinite where the values are not finite or their squares are not.
+    /// Infinite if the values or their squares are not finite.
     pub spread: f32,
 }
 
@@ -84,7 +89,7 @@ impl Model {
         self.spread < f32::INFINITY
     }
 
-    /// Whether the row can be guessed by it.
+    /// Whether the model can guess a threshold.
     pub fn usable(&self) -> bool {
         self.finite() && self.spread > 0.0
     }
@@ -94,7 +99,7 @@ impl Model {
         f32::abs(self.mean) <= f32::INFINITY
     }
 
-    /// The threshold of normal values.
+    /// The threshold if the values are normal.
     pub fn value(&self, normal: &Normal) -> f32 {
         self.mean + normal.quantile * self.spread
     }
@@ -124,40 +129,40 @@ impl RegisterRow<f32> {
         }
     }
 
-    /// Mean and deviation by the sums of all units.
+    /// Mean and deviation from the sums of all units.
     pub fn model(&self, own: &Moments, normal: &Normal) -> Model {
         let mean = self.team.sum::<f32>(own.sum) * normal.inverse;
         let square = self.team.sum::<f32>(own.squares) * normal.inverse;
         let spread = f32::sqrt(max(square - mean * mean, 0.0));
         Model {
             mean,
-            // Not for NaN either.
+            // Also infinite for NaN.
             spread: select(square < f32::MAX, spread, f32::INFINITY),
         }
     }
 }
 
-/// Standard deviations from the mean within which the threshold is looked for.
+/// Standard deviations from the mean within which the threshold is searched.
 const WIDTH: f32 = 3.5;
-/// Stands for the count at a high end that has not been counted.
+/// Count at a high end that was not counted.
 pub(crate) const UNCOUNTED: f32 = 0.5;
-/// Stands for no values at a high end that has been counted.
+/// Count at a high end that no values reach.
 const NONE: f32 = 0.25;
 
-/// At least k values reach `low`, fewer reach `high`. Ends that have not been counted are guesses.
+/// At least k values reach `low`, fewer reach `high`. Ends that were not counted are guesses.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(crate) struct ValueBracket {
     pub low: f32,
     pub high: f32,
-    /// How many values reach `low`: all of them where that has not been counted.
+    /// Values at or above `low`: all of them if it was not counted.
     pub low_count: f32,
     pub high_count: f32,
 }
 
 #[cube]
 impl ValueBracket {
-    /// Where the thresholds of `cols` normal values lie.
+    /// The bracket of the threshold of `cols` normal values.
     pub fn new(mean: f32, spread: f32, cols: u32) -> ValueBracket {
         ValueBracket {
             low: mean - WIDTH * spread,
@@ -180,13 +185,13 @@ impl ValueBracket {
         self.low_count - self.high_count
     }
 
-    /// The values lie at or above this as far as is known.
+    /// A lower bound of the threshold; -inf if none is known.
     pub fn floor(&self, cols: u32) -> f32 {
         let counted = self.low_count < f32::cast_from(cols);
         select(counted, self.low, f32::NEG_INFINITY)
     }
 
-    /// Fewer than k values are known to reach this.
+    /// An upper bound of the threshold; inf if none is known.
     pub fn ceiling(&self) -> f32 {
         select(self.high_count == UNCOUNTED, f32::INFINITY, self.high)
     }
@@ -196,12 +201,12 @@ impl ValueBracket {
         self.high_count + 1.0 >= wanted
     }
 
-    /// Where `wanted` values would reach, linear in the count.
+    /// Interpolates the value that `wanted` elements reach, linear in the count.
     pub fn linear(&self, wanted: f32) -> f32 {
         self.at((self.low_count - wanted) * approx_inverse(self.gap()))
     }
 
-    /// Where they would, linear in the root of the count, as in the tail of normal values.
+    /// Interpolates linear in the square root of the count, as in the tail of normal values.
     pub fn rooted(&self, wanted: f32) -> f32 {
         let low = approx_sqrt(self.low_count);
         let high = approx_sqrt(self.high_count);
@@ -212,7 +217,7 @@ impl ValueBracket {
         self.low + (self.high - self.low) * max(min(share, 0.95), 0.05)
     }
 
-    /// A value moved inside.
+    /// Clamps a value into the bracket.
     pub fn inside(&self, value: f32) -> f32 {
         let margin = 0.02 * (self.high - self.low);
         max(min(value, self.high - margin), self.low + margin)
