@@ -1,25 +1,21 @@
-//! Sets of items of a row, one bit for each item, and their positions in index order.
+//! Sets of items of a row, one bit for each, and their positions in index order.
 //!
-//! Bit 31 of the word of a unit is its first item. [`SelectedItems`] counts the set bits of each
-//! load and scans the counts, packed into the fields of words: that yields the position of each
-//! item in the output. [`ColumnBits`] is faster where a unit holds 32 items: it transposes loads
-//! and units, so that each unit holds the bits of 32 neighboring columns and needs one scan.
+//! [`SelectedItems`] scans the number of set bits in each load. [`ColumnBits`] is faster where a
+//! unit holds 32 items: it transposes loads and units, so that a unit holds the bits of 32
+//! neighboring columns and needs one scan. The first item is in bit 31.
 
 use cubecl::prelude::*;
 
 use super::team::{Team, TeamShape, exchange};
 
-/// Items of a unit that can be transposed. Loads are rounded up to a power of two; bits of missing
-/// loads are 0.
+/// Items of a unit that can be transposed; loads are padded to a power of two.
 const ITEMS: usize = 32;
 
-/// Above this many set bits a unit visits all items: that costs 5 instructions an item, a visit to
-/// a set bit 10.
+/// Above this many set bits, visiting all items is cheaper than visiting the set bits.
 const MANY: u32 = 16;
 
 impl TeamShape {
-    /// Bits of a field: enough for a position in the row, and for the counts of all loads in a
-    /// word.
+    /// Bits of a field: they hold a position in the row, and the counts of all loads in a word.
     fn bits(&self) -> u32 {
         let items = self.lanes as usize * self.items();
         if items < 256 || (items == 256 && self.loads > 4) {
@@ -29,19 +25,17 @@ impl TeamShape {
         }
     }
 
-    /// Loads whose fields share a word.
     fn fields(&self) -> usize {
         (32 / self.bits()) as usize
     }
 
-    /// Words that hold the fields of all loads.
     fn words(&self) -> usize {
         self.loads.div_ceil(self.fields())
     }
 }
 
-/// Positions of the loads of this unit, packed into words: counts first, then positions. Neither
-/// overflows its field, because a position is less than the row length.
+/// Positions of the loads of this unit, packed into words: counts first, then positions. No field
+/// overflows, because a position is less than the row length.
 #[derive(CubeType)]
 pub(crate) struct Positions {
     words: Array<u32>,
@@ -59,13 +53,12 @@ impl Positions {
         Positions { words, team }
     }
 
-    /// Sets the number of selected elements in a load of this unit.
     pub fn put(&mut self, #[comptime] load: usize, selected: u32) {
         let shift = comptime!(shift(self.team.shape, load));
         self.words[comptime!(load / self.team.shape.fields())] += selected << shift;
     }
 
-    /// Turns the counts of all units of the team into positions.
+    /// Turns the counts of all units into positions.
     pub fn scan(&mut self) {
         let lanes = comptime!(self.team.shape.plane_lanes());
         let last = (UNIT_POS_X - UNIT_POS_X % lanes) + comptime!(lanes - 1);
@@ -94,7 +87,6 @@ impl Positions {
         }
     }
 
-    /// Position of the first selected item of a load.
     pub fn of(&self, #[comptime] load: usize) -> u32 {
         let mask = comptime!((1u32 << self.team.shape.bits()) - 1);
         (self.words[comptime!(load / self.team.shape.fields())]
@@ -103,7 +95,6 @@ impl Positions {
     }
 }
 
-/// Shift of the field of a load in its word.
 fn shift(shape: TeamShape, load: usize) -> u32 {
     (load % shape.fields()) as u32 * shape.bits()
 }
@@ -113,7 +104,7 @@ pub(crate) fn ones(bits: u32) -> u32 {
     u32::MAX / (u32::MAX >> (32 - bits))
 }
 
-/// The selected elements among the items of this unit, and their positions in the row.
+/// The selected elements among the items of this unit.
 #[derive(CubeType)]
 pub(crate) struct SelectedItems {
     pub bits: u32,
@@ -123,7 +114,7 @@ pub(crate) struct SelectedItems {
 
 #[cube]
 impl SelectedItems {
-    /// `bits` has a one for each selected item of this unit. Positions are valid only if `ordered`.
+    /// Positions are valid only if `ordered`.
     pub fn new(bits: u32, team: Team, #[comptime] ordered: bool) -> SelectedItems {
         let width = comptime!(team.shape.width as u32);
         let mut positions = Positions::new(team);
@@ -148,12 +139,11 @@ impl SelectedItems {
         self.positions.of(load)
     }
 
-    /// Whether an item of this unit is selected.
     pub fn holds(&self, #[comptime] item: usize) -> bool {
         self.bits & comptime!(bit(item)) != 0
     }
 
-    /// Keeps those among the first `quota` of the row.
+    /// Keeps the first `quota` of the row.
     pub fn first(&self, quota: u32) -> u32 {
         let width = comptime!(self.team.shape.width);
         let mut kept = 0u32;
@@ -174,12 +164,10 @@ impl SelectedItems {
     }
 }
 
-/// The bit of an item.
 pub(crate) fn bit(item: usize) -> u32 {
     (1u32 << 31) >> item
 }
 
-/// The bits of the first `items` items.
 pub(crate) fn mask(items: u32) -> u32 {
     u32::MAX << (32 - items)
 }
@@ -191,12 +179,11 @@ impl TeamShape {
         self.planes == 1 && self.width * loads == ITEMS && self.lanes as usize >= loads
     }
 
-    /// log2 of the number of loads.
     fn load_bits(&self) -> u32 {
         self.loads.next_power_of_two().ilog2()
     }
 
-    /// log2 of the number of units that share a load.
+    /// log2 of the units that share a load.
     fn sharers(&self) -> u32 {
         self.lanes.ilog2() - self.load_bits()
     }
@@ -205,23 +192,20 @@ impl TeamShape {
 /// The selected elements among 32 neighboring columns.
 #[derive(CubeType)]
 pub(crate) struct ColumnBits {
-    /// One bit for each column, the first in bit 31.
+    /// The first column is in bit 31.
     pub bits: u32,
-    /// The first column.
     pub column: u32,
-    /// Selected elements of the row before it.
+    /// Selected elements of the row before them.
     pub position: u32,
 }
 
 #[cube]
 impl ColumnBits {
-    /// Transposes the bits of the items of each unit.
     pub fn new(selected: u32, team: &Team) -> ColumnBits {
         let shape = comptime!(team.shape);
         let mut bits = transpose(selected, team);
         let sharers = comptime!(shape.sharers());
         if comptime!(sharers > 0) {
-            // Makes the units that share a load neighbors.
             let source = (team.lane >> sharers)
                 | ((team.lane & comptime!((1u32 << sharers) - 1)) << comptime!(shape.load_bits()));
             bits = plane_shuffle(bits, UNIT_POS_X - team.lane + source);
@@ -234,11 +218,10 @@ impl ColumnBits {
         }
     }
 
-    /// Keeps those among the first `quota` of the row, and returns the bits of each unit's own
-    /// items.
+    /// Keeps the first `quota` of the row; returns bits of items, not of columns.
     pub fn first(&self, quota: u32, team: &Team) -> u32 {
         let room = quota - min(self.position, quota);
-        // Columns before the first set bit that is cut off.
+        // Columns before the first bit that is dropped.
         let mut length = 0u32;
         #[unroll]
         for step in 0..comptime!(ITEMS.ilog2()) {
@@ -259,7 +242,7 @@ impl ColumnBits {
         transpose(bits, team)
     }
 
-    /// Lists the selected columns; with `cut`, only those among the first `end` of the row.
+    /// Lists the columns; with `cut`, only the first `end` of the row.
     pub fn list(&self, columns: &mut Shared<[u32]>, start: u32, end: u32, #[comptime] cut: bool) {
         let mut position = start + self.position;
         let end = start + end;
@@ -286,8 +269,7 @@ impl ColumnBits {
     }
 }
 
-/// Swaps the bits of the load number with those of the unit number, a butterfly step for each. It
-/// is its own inverse.
+/// Swaps load number and unit number, one butterfly step for each bit. Its own inverse.
 #[cube]
 fn transpose(selected: u32, team: &Team) -> u32 {
     let shape = comptime!(team.shape);
@@ -306,7 +288,7 @@ fn transpose(selected: u32, team: &Team) -> u32 {
     bits
 }
 
-/// The items whose number, divided by `length`, is even.
+/// The items whose number over `length` is even.
 fn evens(length: usize) -> u32 {
     (0..ITEMS)
         .filter(|item| (item / length).is_multiple_of(2))

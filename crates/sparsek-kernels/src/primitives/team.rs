@@ -1,9 +1,8 @@
 //! A team: the units that share a row, with their reductions and scans.
 //!
-//! A plane holds `PLANE_DIM / lanes` teams of `lanes` neighboring units, a power of two. Or all
-//! units of a cube form one team. Neighboring units read neighboring loads, so load, unit and
-//! element, in this order, are the index order. Planes reduce by shuffles; teams of several planes
-//! then exchange one value per plane through shared memory.
+//! A plane holds several teams of `lanes` neighboring units, a power of two; or a cube is one team.
+//! Load, unit and element, in this order, are the index order. Teams of several planes exchange one
+//! value per plane through shared memory.
 
 use cubecl::prelude::*;
 
@@ -34,7 +33,6 @@ impl TeamShape {
         }
     }
 
-    /// Elements that a unit holds.
     pub fn items(&self) -> usize {
         self.loads * self.width
     }
@@ -87,19 +85,17 @@ impl Team {
         }
     }
 
-    /// First column of a load.
     pub fn column(&self, #[comptime] load: usize) -> u32 {
         let skipped = comptime!(load as u32 * self.shape.lanes);
         (self.lane + skipped) * comptime!(self.shape.width as u32)
     }
 
-    /// Column of an item.
     pub fn item_column(&self, #[comptime] item: usize) -> u32 {
         self.column(comptime!(item / self.shape.width))
             + comptime!((item % self.shape.width) as u32)
     }
 
-    /// Whether a load of this unit lies in the row. A row ends with a load unless it is ragged.
+    /// Whether a load of this unit lies in the row, which ends with a load unless it is ragged.
     pub fn loads(&self, #[comptime] load: usize) -> bool {
         if comptime!(self.shape.exact_fit) {
             true.runtime()
@@ -108,7 +104,6 @@ impl Team {
         }
     }
 
-    /// Whether an item of this unit lies in the row.
     pub fn holds(&self, #[comptime] item: usize) -> bool {
         if comptime!(self.ragged) {
             self.item_column(item) < self.cols

@@ -1,18 +1,16 @@
 //! Row-wise top-k: the k greatest or least elements of each row of a matrix.
 //!
-//! Contract, for every routine and runtime:
+//! Every routine and runtime keeps this contract:
 //!
-//! - exactly k distinct elements of each row are selected; of ragged rows, only elements that
-//!   exist;
+//! - exactly k distinct elements of each row; of ragged rows, only elements that exist;
 //! - IEEE order with `-0 = +0`; NaN is greatest when the largest are asked for, and last when the
 //!   smallest are;
 //! - ties go to the lowest index;
-//! - the output is in index order, or sorted by value, then index;
-//! - every run yields the same bits.
+//! - index order, or sorted by value, then index;
+//! - the same bits in every run.
 //!
-//! A call passes `plan`, which checks the request and chooses a [`Routine`], and a kernel in
-//! `row`. Kernels compare `key`s and share the searches in `threshold`. Long rows, one or a
-//! few, go to `vector`.
+//! `plan` checks a request and chooses a [`Routine`], `row` holds the kernels, `threshold` their
+//! searches on `key`s. Long rows, one or a few, go to `vector`.
 
 mod key;
 mod options;
@@ -47,19 +45,18 @@ use crate::{device::column_dtype, error::KernelError, launch::allocate};
 
 /// Selects values and columns of the k best elements of each row.
 ///
-/// `index` is the dtype of the columns: i32, u32 or i64; or, for rows without lengths of at most
-/// 2^16 and 2^8 elements, u16 or u8. `routine` forces one of [`ROUTINES`].
+/// `index` is the dtype of the columns: i32, u32 or i64; for rows without lengths also u16 up to
+/// 2^16 columns and u8 up to 2^8. `routine` forces one of [`ROUTINES`].
 ///
 /// Cost: `plane`, `block` and `sampled` read the input once and the selected elements again from a
-/// cache; `sampled` reads a row again if its sample misled it. `delegate` reads the input twice.
-/// `cube` and `unit` read each row once for every search step and twice more. The exact method
-/// takes 4 to 8 steps on smooth data, at most 138, or 266 for 64-bit dtypes.
+/// cache (`sampled` a row again if its sample misled it), `delegate` reads it twice. `cube` and
+/// `unit` read each row twice and once for every search step: 4 to 8 of the exact method on smooth
+/// data, at most 138, or 266 for 64-bit dtypes.
 ///
-/// With `sorted`, `plane` and `block` sort before they write, for keys of at most 32 bits and up to
-/// 16 selected elements for each unit that shares the row: k up to 128 for rows of 256 elements, up
-/// to 512 above 512. Otherwise a second kernel rewrites the result once, or log²k times for k above
-/// 512, and needs as much scratch as the result. One long row, or a few, go through
-/// [`topk_vector`], one after the other.
+/// `plane` and `block` sort before they write, for keys of at most 32 bits and up to 16 elements
+/// for each unit of a row: k up to 128 for rows of 256, up to 512 above 512. Otherwise a second
+/// kernel rewrites the result once, or log²k times for k above 512, with as much scratch. Long
+/// rows, one or a few, go through [`topk_vector`], one after the other.
 ///
 /// # Errors
 ///
@@ -78,8 +75,8 @@ pub fn topk(
     topk_rows(client, input, options, index, routine)
 }
 
-/// Selects the columns of the k best elements of each row. Unlike [`topk`], writes no values,
-/// unless a second kernel must sort.
+/// Selects the columns of the k best elements of each row. Writes no values, unless a second kernel
+/// must sort.
 ///
 /// # Errors
 ///
@@ -131,8 +128,8 @@ pub fn topk_mask(
     Ok(Masked { values, indices })
 }
 
-/// Returns the selected elements of each row as compressed rows, in one launch and without a dense
-/// intermediate: [`topk`] in index order, with columns of [`column_dtype`].
+/// Returns the selected elements as compressed rows, without a dense intermediate: [`topk`] in
+/// index order, with columns of [`column_dtype`].
 ///
 /// # Errors
 ///

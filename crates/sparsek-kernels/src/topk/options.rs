@@ -10,8 +10,8 @@ pub enum Method {
     /// is at most `eps` times its greater end wide.
     Precision(f32),
     /// RTop-K's Algorithm 2: halves the interval `max_iter` times, then takes the first k elements
-    /// at or above its lower end. Once no value lies between the ends, further halvings change
-    /// neither result nor time.
+    /// at or above its lower end. Halvings of an interval without values change neither result nor
+    /// time.
     EarlyStop(u32),
 }
 
@@ -58,7 +58,7 @@ pub(crate) enum MethodKind {
     EarlyStop,
 }
 
-/// The part of the options that a kernel is compiled for.
+/// The options that a kernel is compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct SearchConfig {
     pub method: MethodKind,

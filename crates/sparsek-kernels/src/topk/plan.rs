@@ -1,7 +1,4 @@
-//! Host-side checks, and the choice of the routine.
-//!
-//! [`plan_rows`] checks a request, [`select`] is the table of which routine runs when, and
-//! [`check`] says why a routine cannot run. The numbers are in [`super::tuning`].
+//! Host-side checks, and the choice of the routine: [`select`] is the table.
 
 use cubecl::{features::Plane, ir::ElemType, prelude::*};
 
@@ -27,17 +24,13 @@ use crate::{
     launch::aligned,
 };
 
-/// What the choice depends on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RowProblem {
     pub k: usize,
     pub cols: usize,
     pub exact: bool,
-    /// Most elements of a load.
     pub width: usize,
-    /// Whether each row has its own length.
     pub ragged: bool,
-    /// Most passes that the search may take over a row.
     pub passes: usize,
 }
 
@@ -92,13 +85,12 @@ pub(crate) fn plan_rows(
     }
 }
 
-/// Capacity of the list of a row in shared memory, at least k. Rounded up, so that k compiles few
-/// kernels. 0 if planes cannot synchronize or shared memory fails.
+/// Capacity of the list of a row in shared memory. Rounded up, so that k compiles few kernels; 0 if
+/// planes cannot synchronize or shared memory fails.
 pub(crate) fn listed(client: &Client, k: usize, cols: usize, rows: usize) -> usize {
     if !client.features().plane.contains(Plane::Sync) || is_llvmpipe(client) {
         return 0;
     }
-    // A quarter of the row, half of it, or all.
     let quarter = cols.div_ceil(4);
     let listed = [quarter, 2 * quarter].into_iter().find(|&some| k <= some);
     let listed = listed.unwrap_or(cols);
@@ -110,8 +102,7 @@ pub(crate) fn listed(client: &Client, k: usize, cols: usize, rows: usize) -> usi
     }
 }
 
-/// Units in a cube of `sampled`. With more, a chip holds fewer cubes and each search costs more;
-/// with fewer, each unit lists more.
+/// With more units a chip holds fewer cubes and searches cost more; with fewer, each lists more.
 pub(crate) fn sampled_units(client: &Client, cols: usize) -> u32 {
     let wanted = if cols < LONG_SAMPLE {
         (cols / SAMPLED_COLS_PER_UNIT)
@@ -123,7 +114,6 @@ pub(crate) fn sampled_units(client: &Client, cols: usize) -> u32 {
     units_per_cube(client, wanted.max(2 * plane_size(client).unwrap_or(1)))
 }
 
-/// Units in a cube of `cube`.
 pub(crate) fn cube_units(client: &Client, cols: usize) -> u32 {
     let wanted = if cols >= LONG_ROW {
         LONG_CUBE_UNITS
@@ -165,8 +155,7 @@ pub(crate) fn select(client: &Client, problem: &RowProblem) -> Result<Routine, K
     Ok(routine)
 }
 
-/// Checks that a routine can run the request. Ignores the feature `Plane::Ops`: a forced `plane`
-/// may run on devices that do not list it.
+/// Ignores the feature `Plane::Ops`: a forced `plane` may run on devices that do not list it.
 pub(crate) fn check(
     routine: Routine,
     client: &Client,
@@ -221,7 +210,6 @@ pub(crate) fn check(
     }
 }
 
-/// Returns why `delegate` cannot run a request.
 fn check_delegate(client: &Client, problem: &RowProblem) -> Result<(), String> {
     if problem.ragged {
         return Err("it serves only rows without lengths of their own".into());
@@ -251,7 +239,6 @@ fn check_delegate(client: &Client, problem: &RowProblem) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns why `sampled` cannot run a request.
 fn check_sampled(client: &Client, problem: &RowProblem) -> Result<(), String> {
     if problem.ragged {
         return Err("it serves only rows without lengths of their own".into());
@@ -300,14 +287,13 @@ fn check_sampled(client: &Client, problem: &RowProblem) -> Result<(), String> {
 /// Caps the halvings of [`Method::EarlyStop`] at those that can change the interval.
 ///
 /// A range of floats is below `2^(E + 2)` wide and normal floats are at least `2^-(E + P)` apart,
-/// with greatest exponent `E` and `P` digits behind the leading one. That makes 279 halvings for
-/// f32 and 2100 for f64; the caps leave room for rounded midpoints. Integers take as many as they
-/// have bits.
+/// with greatest exponent `E` and `P` digits: 279 halvings for f32, 2100 for f64, plus room for
+/// rounding. Integers take as many as they have bits.
 pub(crate) fn halvings(max_iter: u32, dtype: ElemType) -> u32 {
     max_iter.min(if dtype.size() == 8 { 2_200 } else { 320 })
 }
 
-/// Most passes over a row that a search may take.
+/// Most passes over a row of a search.
 pub(crate) fn passes(method: Method, dtype: ElemType) -> usize {
     let wide = dtype.size() == 8;
     let exact = exact_passes(if wide { 64 } else { 32 });
@@ -329,18 +315,15 @@ pub(crate) fn passes(method: Method, dtype: ElemType) -> usize {
 /// Sizes of sample and list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SamplePlan {
-    /// Sampled elements of a unit.
     pub sample_items: usize,
-    /// Rank of the threshold in the sample, from the greatest, from 1.
+    /// Rank of the threshold in the sample, from 1, the greatest.
     pub rank: usize,
-    /// How far the rank of the threshold may exceed it.
+    /// How much greater the rank may be.
     pub slack: usize,
-    /// Listed columns of a unit.
     pub list_items: usize,
 }
 
-/// Plans for k of `cols` elements with `units` in a cube. If no list suffices, returns the length
-/// needed.
+/// If no list suffices, returns the length needed.
 pub(crate) fn sample_plan(k: usize, cols: usize, units: usize) -> Result<SamplePlan, usize> {
     let sample_items = if cols < LONG_SAMPLE {
         SAMPLE_ITEMS
@@ -368,12 +351,12 @@ pub(crate) fn sample_plan(k: usize, cols: usize, units: usize) -> Result<SampleP
     }
 }
 
-/// The greatest k of `delegate`: of random elements, 1.15 k then reach the kth delegate.
+/// Greatest k of `delegate`: for random elements, 1.15 k reach the kth delegate.
 pub(crate) fn most_selected(plane: usize) -> usize {
     plane * DELEGATE_SUBRANGES / 4
 }
 
-/// Vector sizes that rows, strides and offset of an input allow.
+/// Vector sizes that rows, strides and offset allow.
 pub(crate) fn load_widths(client: &Client, input: &Rows) -> impl Iterator<Item = usize> {
     let size = input.dtype.size();
     let sizes = client.io_optimized_vector_sizes(size);

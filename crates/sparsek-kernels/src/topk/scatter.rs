@@ -1,6 +1,4 @@
 //! The gradient of top-k: values put back at their columns.
-//!
-//! Deterministic and without atomics, because the columns of a row are distinct.
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
@@ -21,10 +19,10 @@ pub struct Scatter<'a> {
     pub source: &'a Handle,
     /// Dtype of source and result.
     pub dtype: ElemType,
-    /// Contiguous `[rows, k]` columns, distinct in each row. Columns not below `cols`, such as -1,
+    /// Contiguous `[rows, k]` columns, distinct in each row; those not below `cols`, such as -1,
     /// are skipped.
     pub indices: &'a Handle,
-    /// Dtype of the columns: i32, u32 or i64; u16 or u8 if all columns fit.
+    /// i32, u32 or i64; u16 or u8 if all columns fit.
     pub index: ElemType,
     /// Rows of the result.
     pub rows: usize,
@@ -32,14 +30,14 @@ pub struct Scatter<'a> {
     pub cols: usize,
     /// Selected elements of a row.
     pub k: usize,
-    /// Whether the source is a dense matrix, of which only the selected elements are kept.
+    /// Whether `source` is dense, to be kept at the selected columns only.
     pub dense: bool,
 }
 
 /// Returns a contiguous `[rows, cols]` matrix that is zero except at the given columns.
 ///
-/// Deterministic, without atomics. Writes the result once; rows above 16 KiB are zeroed first, then
-/// written at the selected columns.
+/// Deterministic, without atomics: columns are distinct. Writes the result once; rows above 16 KiB
+/// are zeroed first.
 ///
 /// # Errors
 ///
@@ -119,7 +117,7 @@ pub fn scatter(client: &Client, request: &Scatter) -> Result<Handle, KernelError
     Ok(output)
 }
 
-/// [`scatter_selected`] of whole rows, assembled in shared memory so that each is written once.
+/// Assembles whole rows in shared memory, so that each is written once.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn assemble_rows<E: Numeric, I: Numeric>(
     source: &[E],
@@ -192,8 +190,7 @@ pub(crate) fn scatter_selected<E: Numeric, I: Numeric>(
     }
 }
 
-/// Elements of the shared memory in which a cube assembles rows; 0 if rows must be written in the
-/// output.
+/// Elements of the assembled rows; 0 to write them in the output.
 pub(crate) fn assembled(client: &Client, cols: usize, size: usize) -> usize {
     let most = ASSEMBLED_BYTES / size;
     let room = client.properties().hardware.max_shared_memory_size;

@@ -4,8 +4,8 @@ use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
 use crate::{error::KernelError, launch::argument};
 
-/// Longest rows that any routine takes: columns and counts stay exact in 32-bit integers and f32. A
-/// single row may be longer with the exact method: see [`crate::topk::topk_vector`].
+/// Longest rows of the routines: columns and counts stay exact in 32-bit integers and f32. A single
+/// row may be longer with the exact method: see [`crate::topk::topk_vector`].
 pub const MAX_COLS: usize = 1 << 24;
 
 /// Most rows in one call.
@@ -20,8 +20,8 @@ pub struct Rows {
     pub dtype: ElemType,
     /// Number of rows, up to [`MAX_ROWS`].
     pub rows: usize,
-    /// Elements of a row, up to [`MAX_COLS`]. The exact method takes more if there is one row
-    /// without gaps.
+    /// Elements of a row, up to [`MAX_COLS`]; one row without gaps may be longer for the exact
+    /// method.
     pub cols: usize,
     /// Distance between the same element of neighboring rows.
     pub row_stride: usize,
@@ -45,11 +45,11 @@ impl Rows {
         }
     }
 
-    /// Makes the rows ragged: only the first `lengths[r]` elements of row r exist, the others have
-    /// no influence. Takes one u32 for each row; lengths above `cols` count as `cols`.
+    /// Makes the rows ragged: only the first `lengths[r]` elements of row r exist. Takes one u32
+    /// for each row; lengths above `cols` count as `cols`.
     ///
-    /// From a row shorter than k, all elements are selected. The remaining slots of the output come
-    /// last, sorted or not: their index has all bits set (-1, or `u32::MAX`), their value is zero.
+    /// From a row shorter than k, all elements are selected. The remaining slots come last, sorted
+    /// or not, with all bits of the index set (-1, or `u32::MAX`) and value zero.
     pub fn with_lengths(self, lengths: Handle) -> Self {
         Self {
             lengths: Some(lengths),
@@ -57,7 +57,6 @@ impl Rows {
         }
     }
 
-    /// The lengths as a kernel argument.
     pub(crate) fn lengths_argument(
         &self,
     ) -> Result<ComptimeOptionArgs<&'static [u32]>, KernelError> {
@@ -67,7 +66,7 @@ impl Rows {
         Ok(lengths.transpose()?.into())
     }
 
-    /// Elements of the buffer from the first to the last of the view.
+    /// Elements from the first to the last of the view.
     pub(crate) fn extent(&self) -> usize {
         if self.rows == 0 || self.cols == 0 {
             return 0;
@@ -103,18 +102,17 @@ pub enum Routine {
     Plane,
     /// One row per cube, in the registers of all its planes.
     Block,
-    /// One plane per row, which it reads twice: the kth of the delegates of subranges is the
-    /// threshold of a list of candidates.
+    /// One plane per row, read twice: candidates reach the kth delegate of subranges.
     Delegate,
-    /// One cube per row, which it reads once: a sample gives the threshold of a list of candidates.
+    /// One cube per row, read once: candidates reach a threshold from a sample.
     Sampled,
-    /// One cube per row, which it reads from memory in each pass.
+    /// One cube per row, read from memory in each pass.
     Cube,
-    /// One unit per row, which it reads from memory in each pass.
+    /// One unit per row, read from memory in each pass.
     Unit,
 }
 
-/// All routines, in the order of the documentation.
+/// All routines.
 pub const ROUTINES: &[Routine] = &[
     Routine::Plane,
     Routine::Block,

@@ -11,7 +11,7 @@ use crate::{device::require_dtype, error::KernelError};
 /// The dtypes that can be selected from, where the device has them.
 pub const SUPPORTED_DTYPES: &str = "f32, f16, bf16, f64, i32, u32, i64";
 
-/// Evaluates an expression with the type `$element` set to the [`Element`] of a dtype.
+/// Evaluates an expression with `$element` set to the [`Element`] of a dtype.
 macro_rules! with_element {
     ($dtype:expr, $element:ident => $body:expr) => {
         match $dtype {
@@ -53,7 +53,7 @@ macro_rules! with_element {
 
 pub(crate) use with_element;
 
-/// Refuses a dtype that has no [`Element`], or that the device lacks.
+/// Refuses a dtype without [`Element`], or that the device lacks.
 pub(crate) fn require_element(client: &Client, dtype: ElemType) -> Result<(), KernelError> {
     with_element!(dtype, E => {
         require_dtype(client, dtype)?;
@@ -70,7 +70,7 @@ pub(crate) fn is_single(dtype: ElemType) -> bool {
     )
 }
 
-/// Refuses an index dtype that cannot hold the columns of rows of `cols` elements.
+/// Refuses an index dtype too narrow for `cols` columns.
 pub(crate) fn require_index(dtype: ElemType, cols: usize) -> Result<(), KernelError> {
     let limit = match dtype {
         ElemType::Int(IntKind::I32 | IntKind::I64) | ElemType::UInt(UIntKind::U32) => usize::MAX,

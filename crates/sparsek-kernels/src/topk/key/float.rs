@@ -1,7 +1,4 @@
 //! Floats: keys from their bits. A 16-bit float has the key of the f32 of the same value.
-//!
-//! Negative floats are inverted, positive ones get the sign bit; then the key of -inf is
-//! subtracted.
 
 use cubecl::prelude::*;
 
@@ -23,7 +20,7 @@ macro_rules! float_element {
             fn rough(value: Self) -> $bits {
                 let bits = $bits::reinterpret(value);
                 let fill = $bits::reinterpret($signed::reinterpret(bits) >> $shift);
-                // This also moves NaN with a sign from the least to the greatest key.
+                // Also moves NaN with a sign from the least to the greatest key.
                 (bits ^ (fill | $sign)) - $minus_inf
             }
 
@@ -46,8 +43,8 @@ macro_rules! float_element {
             fn midpoint(low: $bits, high: $bits, #[comptime] largest: bool) -> $bits {
                 let low = normal_of(if largest { low } else { !low });
                 let high = normal_of(if largest { high } else { !high });
-                // Where the sum may overflow, halve the ends first; the result is the same. Halve
-                // their bits, because shader compilers turn a/2 + b/2 into (a + b)/2.
+                // Halve the ends first where the sum may overflow. Halve bits: shader compilers
+                // turn a/2 + b/2 into (a + b)/2.
                 let large = max(low.abs(), high.abs()) >= $large;
                 let middle = select(large, halved(low) + halved(high), (low + high) * 0.5);
                 let key = $float::key(flushed(middle));
@@ -93,7 +90,6 @@ macro_rules! float_element {
             flushed(float_of(key))
         }
 
-        /// Half of a float, or zero where that would be subnormal.
         #[cube]
         fn halved(value: $float) -> $float {
             let bits = $bits::reinterpret(value);
@@ -187,8 +183,7 @@ mod half16 {
 
     use super::*;
 
-    /// Rough key of an f32 whose upper half holds the bits of the f16, with infinity and NaN where
-    /// f16 has them.
+    /// Rough key of an f32 with the f16's bits as its upper half.
     #[cube]
     fn half_rough(value: f16) -> u32 {
         let bits = u32::cast_from(u16::reinterpret(value)) << 16;
@@ -220,7 +215,6 @@ mod brain16 {
         <u16 as Element>::refined(rough)
     }
 
-    // bfloat16 by its bits, the upper half of an f32: some runtimes flush subnormals when
-    // converting it.
+    // bfloat16 by its bits: some runtimes flush subnormals when converting it.
     half_element!(u16, value => f32::reinterpret(u32::cast_from(value) << 16));
 }

@@ -1,4 +1,4 @@
-//! Integers, and the keys `u64` and `i16` as elements of their own.
+//! Integers, and the keys `u64` and `i16` as elements.
 
 use cubecl::prelude::*;
 

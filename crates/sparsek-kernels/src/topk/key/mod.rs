@@ -1,8 +1,7 @@
 //! Order-preserving keys: every dtype is compared as unsigned integers.
 //!
-//! One search serves all dtypes. The rules for special values follow from the map to keys: `-0` and
-//! `+0` share a key, all NaN share the greatest key, and `-inf` has key 0. Where the least elements
-//! are wanted, keys are inverted ("ordered keys").
+//! `-0` and `+0` share a key, all NaN share the greatest, and `-inf` has key 0. "Ordered" keys are
+//! inverted where the least elements are wanted.
 
 mod dtype;
 mod element;

@@ -1,6 +1,5 @@
-//! Selects from a list of candidates: the columns of a row at or above a threshold. Where the list
-//! has fewer than k columns, or too many for its capacity, selects from the row as routine `cube`
-//! does.
+//! Selects from a list of candidates, the columns of a row at or above a threshold; from the row as
+//! routine `cube` does if the list is too short or overflows.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -26,7 +25,7 @@ use crate::{
     },
 };
 
-/// The elements of the sample or of the list, in registers.
+/// Elements of the sample or the list, in registers.
 #[derive(CubeType)]
 pub(super) struct RegisterItems<E: Element> {
     pub values: Sequence<E>,
@@ -65,7 +64,6 @@ impl<E: Element> RegisterItems<E> {
         }
     }
 
-    /// Selects the k greatest; one bit for each item.
     fn select(&self, params: &SearchParams, #[comptime] floats: bool) -> u32 {
         let mut bits = 0u32;
         let mut found = false.runtime();
@@ -97,7 +95,6 @@ impl<E: Element> RegisterItems<E> {
     }
 }
 
-/// Selects from the list if it holds at least k columns and all candidates, else from the row.
 #[cube]
 #[allow(clippy::too_many_arguments)]
 pub(super) fn select_from_candidates<E: Element, I: Numeric>(
@@ -129,7 +126,6 @@ pub(super) fn select_from_candidates<E: Element, I: Numeric>(
     }
 }
 
-/// Selects from the list and writes the selected elements.
 #[cube]
 #[allow(clippy::too_many_arguments)]
 fn write_selected<E: Element, I: Numeric>(

@@ -1,76 +1,67 @@
-//! Comptime configurations: what each kernel is compiled for, besides dtypes and vector sizes.
+//! What each kernel is compiled for, besides dtypes and vector sizes.
 
 use crate::{
     primitives::team::TeamShape,
     topk::{options::SearchConfig, tuning::SORTED_ITEMS},
 };
 
-/// Configuration of kernels that read a row from memory.
+/// Kernels that read a row from memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct MemoryConfig {
     pub search: SearchConfig,
-    /// Whether the elements of a row are `col_stride` apart instead of 1.
+    /// Whether elements are `col_stride` apart instead of 1.
     pub strided: bool,
     pub values: bool,
     pub indices: bool,
-    /// Whether `values` is the dense row, zero except at selected elements.
+    /// Whether `values` is the dense row.
     pub dense: bool,
-    /// Whether each row has its own length.
     pub ragged: bool,
 }
 
-/// Configuration of kernels that hold rows in registers.
+/// Kernels that hold rows in registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct RegisterConfig {
     pub search: SearchConfig,
     pub shape: TeamShape,
-    /// Whether rows are searched as floats first: floats of at most 32 bits, all methods but
-    /// `Precision`.
+    /// Whether rows are searched as floats first.
     pub floats: bool,
-    /// Whether the elements of a row are `col_stride` apart instead of 1.
     pub strided: bool,
     pub values: bool,
     pub indices: bool,
-    /// Whether `values` is the dense row, zero except at selected elements.
     pub dense: bool,
-    /// Whether each row has its own length.
     pub ragged: bool,
     /// Capacity of the list of a row in shared memory; 0 to write from registers.
     pub listed: usize,
-    /// Midpoints of early stop that are compared quantized.
+    /// Midpoints of early stop compared quantized.
     pub quantized_midpoints: u32,
-    /// Sorts the list; none for index order.
+    /// None for index order.
     pub order: Option<SortConfig>,
     /// Rows of a plane; 1 if a row takes several planes.
     pub rows: usize,
-    /// Rows of a cube.
     pub cube_rows: usize,
 }
 
 impl RegisterConfig {
-    /// Words of the list of a row.
     pub fn list_length(&self) -> usize {
         let spaces = self.order.map_or(0, |_| self.shape.plane_lanes() as usize);
         self.listed + spaces
     }
 }
 
-/// Configuration of kernels that list candidates, the columns at or above a threshold.
+/// Kernels that list candidates: the columns at or above a threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct CandidateConfig {
     pub memory: MemoryConfig,
-    /// Whether sample and list are searched as floats first: floats of at most 32 bits.
+    /// Whether sample and list are searched as floats first.
     pub floats: bool,
-    /// The sample or the delegates, in the registers of the cube.
+    /// The sample or the delegates.
     pub sample: TeamShape,
-    /// The part of the row that a plane reads at a time.
+    /// What a plane reads at a time.
     pub part: TeamShape,
-    /// The list, in the registers of the cube.
     pub list: TeamShape,
 }
 
 impl CandidateConfig {
-    /// Capacity of the list, in columns.
     pub fn capacity(&self) -> usize {
         self.list.lanes as usize * self.list.loads
     }
@@ -79,28 +70,25 @@ impl CandidateConfig {
 /// How the list of a row is sorted in registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct SortConfig {
-    /// Selected elements that a unit sorts.
+    /// Elements that a unit sorts.
     pub items: usize,
-    /// Whether all slots are filled.
     pub full: bool,
     pub keys: SortKeys,
 }
 
-/// The value that sorts.
+/// What sorts the elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum SortKeys {
-    /// f32: its distance from the least selected value, between their bits if `bitwise`, else as
-    /// numbers.
+    /// f32: distance from the least selected value, between bits if `bitwise`, else as numbers.
     Float { bitwise: bool },
-    /// 16-bit floats: the key, whose `zeros` lower bits as f32 are zero.
+    /// The key of a 16-bit float, whose `zeros` lower bits as f32 are zero.
     Half { zeros: u32 },
-    /// 32-bit integers: the lower digit of the key, then the upper one.
+    /// Two digits of an integer key.
     Word,
 }
 
 impl SortConfig {
-    /// Sorts k selected elements of a row that `lanes` units share, fewer if ragged. None if there
-    /// are too many.
+    /// None if k elements are too many for `lanes` units.
     pub fn new(k: usize, lanes: u32, ragged: bool, keys: SortKeys) -> Option<SortConfig> {
         let items = k.next_power_of_two().div_ceil(lanes as usize);
         (items <= SORTED_ITEMS).then_some(SortConfig {
@@ -110,7 +98,6 @@ impl SortConfig {
         })
     }
 
-    /// Lower bits of the keys that are always equal.
     pub fn zeros(&self) -> u32 {
         match self.keys {
             SortKeys::Half { zeros } => zeros,
@@ -118,18 +105,16 @@ impl SortConfig {
         }
     }
 
-    /// Digits of the keys to sort by.
     pub fn digits(&self) -> u32 {
         if self.zeros() > 0 { 1 } else { 2 }
     }
 
-    /// Bits of a slot number.
     pub fn bits(&self, lanes: u32) -> u32 {
         lanes.ilog2() + self.items.ilog2()
     }
 
-    /// Bound of the distances between bits that fit beside a slot number. Capped so that all
-    /// distances lie below infinity: NaN have none.
+    /// Bound of the distances that fit beside a slot number, capped so that they end below
+    /// infinity.
     pub fn room(&self, lanes: u32) -> u32 {
         1 << (32 - self.bits(lanes)).min(30)
     }

@@ -1,5 +1,5 @@
-//! Routine `cube`: one cube per row, which reads the row from memory in each pass. For rows too
-//! long for registers, and for GPUs without planes. Reduces and scans through shared memory.
+//! Routine `cube`: one cube per row, read from memory in each pass. For rows too long for
+//! registers, and GPUs without planes.
 
 use cubecl::{ir::ElemType, prelude::*};
 
@@ -16,7 +16,6 @@ use crate::topk::{
     tuning::CUBE_ITEMS,
 };
 
-/// A row in memory, read by all units of a cube.
 #[derive(CubeType)]
 struct CubeRow<'a, E: Element> {
     input: &'a [E],
@@ -56,7 +55,6 @@ impl<'a, E: Element> CubeRow<'a, E> {
         ordered_key::<E>(self.input[self.start + offset], self.config.search.largest)
     }
 
-    /// The least, or the greatest, of one key for each unit.
     fn reduce(&self, key: E::Key, #[comptime] least: bool) -> E::Key {
         let mut keys = self.keys.clone();
         sync_cube();
@@ -146,7 +144,7 @@ impl<'a, E: Element> SearchRow<E> for CubeRow<'a, E> {
     }
 }
 
-/// Inclusive prefix sum of one count for each unit, in `counts`. Every unit must call it.
+/// Inclusive prefix sum over the units. Every unit must call it.
 #[cube]
 fn scan(counts: &mut Shared<[u32]>, count: u32, #[comptime] units: u32) {
     let unit = UNIT_POS as usize;
@@ -166,8 +164,8 @@ fn scan(counts: &mut Shared<[u32]>, count: u32, #[comptime] units: u32) {
     }
 }
 
-/// Writes values and indices of the selected elements in index order, or the dense row. `units` is
-/// the size of the cube, a power of two.
+/// Writes the selected elements in index order, or the dense row. `units`, a power of two, is the
+/// size of the cube.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn cube_select<E: Element, I: Numeric>(
     input: &[E],
@@ -211,7 +209,6 @@ pub(super) fn select_whole_row<E: Element, I: Numeric>(
     select_requested::<E, I>(input, values, indices, index, &request, config, units);
 }
 
-/// [`cube_select`] of the part of a row that exists.
 #[cube]
 #[allow(clippy::too_many_arguments)]
 fn select_requested<E: Element, I: Numeric>(

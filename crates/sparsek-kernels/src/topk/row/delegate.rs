@@ -6,10 +6,8 @@
 //! list the columns at or above it, in index order; select from the list
 //! ```
 //!
-//! At least k elements reach the kth delegate. Hardly more do, whatever the distribution: only a
-//! subrange with two of the k greatest adds one. The elements of a subrange are far apart, so
-//! sorted rows do no harm. If the list overflows, the row is searched as by routine `cube`. Chosen
-//! for few selected elements of rows of medium length.
+//! At least k elements reach the kth delegate, and hardly more: only a subrange with two of the k
+//! greatest adds one. Elements of a subrange are far apart, so sorted rows do no harm.
 #![allow(
     clippy::collapsible_if,
     clippy::manual_div_ceil,
@@ -35,7 +33,7 @@ use crate::{
     },
 };
 
-/// As [`sampled_select`](super::sampled::sampled_select), with cubes of one plane. `config.sample`
+/// As [`sampled_select`](super::sampled::sampled_select), with cubes of one plane; `config.sample`
 /// is the shape of the delegates.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn delegate_select<E: Element, I: Numeric, N: Size>(
@@ -77,8 +75,7 @@ pub(crate) fn delegate_select<E: Element, I: Numeric, N: Size>(
     );
 }
 
-/// Quick key: the ordered key, except that the NaN of floats get any keys at their end and -0 comes
-/// just before 0.
+/// The ordered key, except that NaN get any keys at their end and -0 comes before 0.
 #[cube]
 fn quick_key<E: Element>(value: E, #[comptime] config: CandidateConfig) -> E::Key {
     if comptime!(config.floats) {
@@ -95,7 +92,6 @@ fn quick_key<E: Element>(value: E, #[comptime] config: CandidateConfig) -> E::Ke
     }
 }
 
-/// The ordered key of a quick key.
 #[cube]
 fn settled<E: Element>(quick: E::Key, #[comptime] config: CandidateConfig) -> E::Key {
     if comptime!(config.floats) {
@@ -110,7 +106,7 @@ fn settled<E: Element>(quick: E::Key, #[comptime] config: CandidateConfig) -> E:
     }
 }
 
-/// A bound of quick keys that every element with an ordered key from `floor` on reaches.
+/// A bound of quick keys that every element from `floor` on reaches.
 #[cube]
 fn loosened<E: Element>(floor: E::Key, #[comptime] config: CandidateConfig) -> E::Key {
     if comptime!(config.floats) {
@@ -128,8 +124,7 @@ fn loosened<E: Element>(floor: E::Key, #[comptime] config: CandidateConfig) -> E
     }
 }
 
-/// The greatest key of each subrange. The subranges of a unit follow each other; the units of a
-/// plane interleave their loads within them.
+/// The subranges of a unit follow each other; units interleave their loads within them.
 #[cube]
 fn delegates<E: Element, N: Size>(
     input: &[Vector<E, N>],
@@ -189,7 +184,6 @@ fn delegates<E: Element, N: Size>(
     }
 }
 
-/// Lists the elements at or above a threshold.
 #[derive(CubeType)]
 struct CandidateLister<E: Element> {
     floor: E::Key,
@@ -203,7 +197,7 @@ struct CandidateLister<E: Element> {
 
 #[cube]
 impl<E: Element> CandidateLister<E> {
-    /// Lists all elements above the threshold and the first k level with it, in index order.
+    /// All elements above the threshold and the first k level with it, in index order.
     fn list<N: Size>(
         &mut self,
         input: &[Vector<E, N>],
@@ -258,7 +252,6 @@ impl<E: Element> CandidateLister<E> {
         }
     }
 
-    /// Lists the elements of a load of the plane.
     fn take<N: Size>(
         &mut self,
         vector: Vector<E, N>,
@@ -278,7 +271,6 @@ impl<E: Element> CandidateLister<E> {
         }
         above = select(reaches, above, 0u32);
         level = select(reaches, level, 0u32);
-        // Both counts in one word, 16 bits each.
         let counts = above.count_ones() + (level.count_ones() << 16);
         let team = Team::new(0u32.runtime(), self.config.list);
         let sums = team.running_sum(counts);
@@ -302,13 +294,13 @@ impl<E: Element> CandidateLister<E> {
         }
         self.totals.above += all & 0xffff;
         self.totals.level += all >> 16;
-        // Enough are level with the threshold: skip further ones.
+        // Enough are level: skip further ones.
         let next = loosened::<E>(self.floor + E::Key::new(1), self.config);
         let full = self.totals.level >= self.k && next > self.bound;
         self.bound = select(full, next, self.bound);
     }
 
-    /// Number of listed elements, even if it exceeds the capacity.
+    /// May exceed the capacity.
     fn listed(&self) -> u32 {
         self.totals.above + min(self.totals.level, self.k)
     }

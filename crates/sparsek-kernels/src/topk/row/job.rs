@@ -15,14 +15,12 @@ use crate::{
     },
 };
 
-/// The buffers that a routine writes.
 pub(crate) enum Target<'a> {
     Both(&'a Handle, &'a Handle),
     Indices(&'a Handle),
     Dense(&'a Handle, Option<&'a Handle>),
 }
 
-/// A checked request.
 pub(crate) struct Job<'a> {
     pub client: &'a Client,
     pub input: &'a Rows,
@@ -65,7 +63,7 @@ impl Job<'_> {
         self.input.rows * self.options.k
     }
 
-    /// Value and index arguments. A buffer that was not asked for is a dummy that is never written.
+    /// Buffers not asked for are dummies that are never written.
     pub(super) fn outputs(&self, target: &Target) -> Result<(BufferArg, BufferArg), KernelError> {
         let dtype = self.input.dtype;
         let indices = |handle: Option<&Handle>| match handle {
@@ -98,7 +96,7 @@ impl Job<'_> {
         })
     }
 
-    /// [`Job::outputs`], with a dense result set to zero first.
+    /// With a dense result set to zero.
     pub(super) fn cleared_outputs(
         &self,
         target: &Target,
@@ -113,7 +111,6 @@ impl Job<'_> {
         plane_size(self.client).expect("checked by select")
     }
 
-    /// Sets a dense result to zero.
     pub fn zero(&self, values: &Handle) -> Result<(), KernelError> {
         fill_zero(
             self.client,
@@ -123,7 +120,6 @@ impl Job<'_> {
         )
     }
 
-    /// Configuration of a kernel that reads rows from memory.
     pub(super) fn memory_config(&self, target: &Target) -> MemoryConfig {
         MemoryConfig {
             search: self.search(),

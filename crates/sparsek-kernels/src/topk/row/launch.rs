@@ -42,10 +42,9 @@ struct RegisterPlan {
     rows: u32,
     planes: u32,
     cube_rows: usize,
-    /// Capacity of the list of a row in shared memory.
     listed: usize,
     order: Option<SortConfig>,
-    /// Selected elements that a unit writes at a time.
+    /// Elements that a unit writes at a time.
     per_write: usize,
 }
 
@@ -60,7 +59,7 @@ impl Job<'_> {
         })
     }
 
-    /// Whether the routine itself writes the order asked for.
+    /// Whether the routine itself sorts as asked.
     pub fn orders(&self, routine: Routine) -> bool {
         let in_registers = matches!(routine, Routine::Plane | Routine::Block);
         !self.options.sorted || (in_registers && self.register_plan(routine).order.is_some())
@@ -110,7 +109,6 @@ impl Job<'_> {
         }
     }
 
-    /// Launches `plane` or `block`.
     pub(super) fn registers<E: Element>(
         &self,
         routine: Routine,
@@ -153,8 +151,8 @@ impl Job<'_> {
                 _ => self.packed_f16::<E, half::bf16>(&plan, config, values, indices),
             };
         }
-        // SAFETY: `argument` checks rows, strides and lengths against the buffers. The kernel reads
-        // vectors inside rows only and writes at most k selected or cols elements a row.
+        // SAFETY: `argument` checks rows, strides and lengths against the buffers; the kernel reads
+        // vectors inside rows and writes at most k or cols elements a row.
         unsafe {
             register_select::launch_unchecked::<E>(
                 self.client,
@@ -179,8 +177,7 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// Midpoints of early stop that are compared quantized: if there are many, all but the last, as
-    /// far as codes distinguish them.
+    /// All midpoints but the last, if there are many and codes can distinguish them.
     fn quantized_midpoints(&self) -> u32 {
         match self.options.method {
             Method::EarlyStop(midpoints) if midpoints > COUNTED_MIDPOINTS => {
@@ -190,7 +187,6 @@ impl Job<'_> {
         }
     }
 
-    /// Whether rows of 16-bit floats are packed two to a register.
     fn packs_f16(&self, config: &RegisterConfig) -> bool {
         let dtype = self.input.dtype;
         dtype.size() == 2
@@ -203,7 +199,6 @@ impl Job<'_> {
             && require_dtype(self.client, dtype).is_ok()
     }
 
-    /// Launches `plane` on packed rows.
     fn packed_f16<E: Element, H: Float>(
         &self,
         plan: &RegisterPlan,
@@ -251,7 +246,6 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// Units that hold a row, [`REGISTER_ITEMS`] elements each.
     fn team_units(&self) -> u32 {
         self.input.cols.div_ceil(REGISTER_ITEMS).next_power_of_two() as u32
     }
@@ -266,7 +260,7 @@ impl Job<'_> {
         self.shape(lanes, lanes / plane)
     }
 
-    /// Spreads a row over `lanes` units: the fewest items, then the widest loads.
+    /// The fewest items, then the widest loads.
     fn shape(&self, lanes: u32, planes: u32) -> TeamShape {
         let cols = self.input.cols;
         let loads = |width: usize| cols.div_ceil(lanes as usize * width);
@@ -283,7 +277,7 @@ impl Job<'_> {
         }
     }
 
-    /// Sort keys for dtypes whose keys have 32 bits.
+    /// For dtypes whose keys have 32 bits.
     fn keys(&self) -> Option<SortKeys> {
         match self.input.dtype {
             ElemType::Float(FloatKind::F32) => Some(SortKeys::Float {
@@ -296,7 +290,6 @@ impl Job<'_> {
         }
     }
 
-    /// Launches `sampled`.
     pub(super) fn sampled<E: Element>(&self, target: Target) -> Result<(), KernelError> {
         let input = self.input;
         let plane = self.plane_size();
@@ -359,7 +352,6 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// Launches `delegate`.
     pub(super) fn delegate<E: Element>(&self, target: Target) -> Result<(), KernelError> {
         let input = self.input;
         let plane = self.plane_size();

@@ -5,7 +5,6 @@ use cubecl::prelude::*;
 use super::config::MemoryConfig;
 use crate::topk::threshold::search::SearchParams;
 
-/// Where the rows lie.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(crate) struct RowLayout {
@@ -25,23 +24,20 @@ pub(super) fn element_offset(column: u32, layout: &RowLayout, #[comptime] stride
     }
 }
 
-/// The selection from one row.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(super) struct RowRequest {
-    /// Layout with the number of elements that exist as `cols`.
+    /// With the number of elements that exist as `cols`.
     pub layout: RowLayout,
-    /// Parameters with the number of elements to select as `k`.
+    /// With the number of elements to select as `k`.
     pub params: SearchParams,
     /// Elements of a dense row.
     pub cols: u32,
-    /// Output slots of the row, filled or not.
     pub slots: u32,
 }
 
 #[cube]
 impl RowRequest {
-    /// Selects from a whole row.
     pub fn whole(layout: RowLayout, params: &SearchParams) -> RowRequest {
         RowRequest {
             layout,
@@ -55,7 +51,6 @@ impl RowRequest {
         }
     }
 
-    /// Selects from the part of a row that exists.
     pub fn new(
         lengths: ComptimeOption<&[u32]>,
         row: usize,
@@ -86,8 +81,7 @@ impl RowRequest {
         }
     }
 
-    /// Parameters for a search, with `k` at least 1: for a row without elements it searches in
-    /// vain.
+    /// With `k` at least 1, for rows without elements.
     pub fn search(&self) -> SearchParams {
         SearchParams {
             k: max(self.params.k, 1),
@@ -96,8 +90,7 @@ impl RowRequest {
         }
     }
 
-    /// Fills the dense row past its elements, and the slots past the selected elements of row
-    /// `index`. Unit `unit` of `units` writes its share.
+    /// Fills the dense row past its elements and the empty slots; each unit writes a share.
     pub fn pad<E: Numeric, I: Numeric>(
         &self,
         values: &mut [E],
@@ -134,7 +127,6 @@ pub(super) fn missing_index<I: Numeric>() -> I {
     I::from_int(-1)
 }
 
-/// Number of filled slots of a row.
 #[cube]
 pub(crate) fn selected_count(lengths: ComptimeOption<&[u32]>, row: usize, k: u32) -> u32 {
     #[comptime]

@@ -12,7 +12,6 @@ use crate::{
     },
 };
 
-/// The elements of a row that this unit holds.
 #[derive(CubeType)]
 pub(super) struct LoadedRow<E: Element, N: Size> {
     vectors: Sequence<Vector<E, N>>,
@@ -23,7 +22,7 @@ pub(super) struct LoadedRow<E: Element, N: Size> {
 
 #[cube]
 impl<E: Element, N: Size> LoadedRow<E, N> {
-    /// Reads the row, or the part of one, that begins at `start`.
+    /// Reads the row, or part, that begins at `start`.
     pub fn new(
         input: &[Vector<E, N>],
         start: usize,
@@ -60,11 +59,9 @@ impl<E: Element, N: Size> LoadedRow<E, N> {
         self.vectors[comptime!(item / width)].extract(comptime!(item % width))
     }
 
-    /// The row as keys. Items past the end get the least key and come last, so they are never
-    /// selected.
-    ///
-    /// `opaque` shuffles keys with themselves: else a compiler keeps the values from before the
-    /// last step of the key, for comparisons where that makes no difference.
+    /// Items past the end get the least key and come last, so they are never selected. `opaque`
+    /// shuffles keys with themselves: else compilers keep values from before the last step of a
+    /// key.
     pub fn keys(&self, #[comptime] opaque: bool) -> KeyRow<E> {
         let mut keys = Sequence::<E::Key>::new();
         #[unroll]
@@ -86,7 +83,7 @@ impl<E: Element, N: Size> LoadedRow<E, N> {
         }
     }
 
-    /// The row as floats, for floats of at most 32 bits.
+    /// For floats of at most 32 bits.
     pub fn singles(&self) -> RegisterRow<f32> {
         let mut items = Sequence::<f32>::new();
         #[unroll]

@@ -1,5 +1,5 @@
-//! Writes the selected elements of a row in registers: straight, as a dense row, or by way of a
-//! list in shared memory that makes neighboring units write neighboring slots.
+//! Writes the selected elements of a row in registers: directly, as a dense row, or through a list
+//! in shared memory, which coalesces writes.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -21,14 +21,12 @@ use crate::{
     topk::{key::Element, options::MethodKind},
 };
 
-/// The output of a row. Both slices begin at the row.
+/// Both slices begin at the row.
 #[derive(CubeType)]
 pub(super) struct RowOutput<'a, E: Element, I: Numeric, V: Size, W: Size> {
-    /// The values of the selected elements, or the dense row.
     values: &'a mut [Vector<E, V>],
     indices: &'a mut [Vector<I, W>],
     k: u32,
-    /// Elements of a dense row.
     cols: u32,
     #[cube(comptime)]
     config: RegisterConfig,
@@ -58,7 +56,7 @@ impl<'a, E: Element, I: Numeric, V: Size, W: Size> RowOutput<'a, E, I, V, W> {
         }
     }
 
-    /// Whether an item is written. Early stop writes only the first k at or above the threshold.
+    /// Early stop writes only the first k at or above the threshold.
     fn is_written(
         &self,
         selected: &SelectedItems,
@@ -74,7 +72,6 @@ impl<'a, E: Element, I: Numeric, V: Size, W: Size> RowOutput<'a, E, I, V, W> {
         }
     }
 
-    /// Fills the empty slots.
     pub fn pad(&mut self, team: &Team, slots: u32) {
         let mut slot = self.k + team.lane;
         while slot < slots {
@@ -88,7 +85,6 @@ impl<'a, E: Element, I: Numeric, V: Size, W: Size> RowOutput<'a, E, I, V, W> {
         }
     }
 
-    /// Whether a load of this unit lies in the dense row.
     fn covers(&self, team: &Team, #[comptime] load: usize) -> bool {
         if comptime!(self.config.ragged) {
             team.column(load) < self.cols
@@ -97,7 +93,6 @@ impl<'a, E: Element, I: Numeric, V: Size, W: Size> RowOutput<'a, E, I, V, W> {
         }
     }
 
-    /// Writes the selected elements from the registers of each unit.
     pub fn write_from_registers<N: Size>(
         &mut self,
         loaded: &LoadedRow<E, N>,
@@ -123,7 +118,6 @@ impl<'a, E: Element, I: Numeric, V: Size, W: Size> RowOutput<'a, E, I, V, W> {
         }
     }
 
-    /// Writes the dense row, and the selected columns if asked for.
     pub fn write_dense<N: Size>(&mut self, loaded: &LoadedRow<E, N>, selected: &SelectedItems) {
         let width = comptime!(self.config.shape.width);
         #[unroll]
@@ -149,7 +143,6 @@ impl<'a, E: Element, I: Numeric, V: Size, W: Size> RowOutput<'a, E, I, V, W> {
         }
     }
 
-    /// Lists the selected columns in shared memory, then writes the list.
     pub fn write_listed(
         &mut self,
         elements: &[E],
@@ -163,7 +156,6 @@ impl<'a, E: Element, I: Numeric, V: Size, W: Size> RowOutput<'a, E, I, V, W> {
         self.write_list(elements, row, layout, team, list, columns);
     }
 
-    /// Start of the list of this row.
     pub fn list_start(&self, team: &Team) -> u32 {
         let own = (UNIT_POS - team.lane) / comptime!(self.config.shape.lanes);
         own * comptime!(self.config.list_length() as u32)
@@ -192,7 +184,7 @@ impl<'a, E: Element, I: Numeric, V: Size, W: Size> RowOutput<'a, E, I, V, W> {
         list
     }
 
-    /// Sorts the list if asked for, then gathers the values and writes both.
+    /// Sorts the list if asked, then writes it with its values.
     pub fn write_list(
         &mut self,
         elements: &[E],
@@ -227,7 +219,6 @@ impl<'a, E: Element, I: Numeric, V: Size, W: Size> RowOutput<'a, E, I, V, W> {
                 selected.sort(elements, columns);
             }
         }
-        // Each unit writes neighboring slots at a time.
         let per_write = W::value().comptime();
         let mut first = team.lane * comptime!(per_write as u32);
         while first < self.k {

@@ -1,11 +1,10 @@
-//! Rows of 16-bit floats packed two to a register: twice as many rows to a plane as
-//! [`super::register`] holds, and half of its instructions.
+//! Rows of 16-bit floats, two to a register: half of the instructions of [`super::register`], twice
+//! as many rows to a plane.
 //!
-//! A unit holds 64 items, two halves of 32. Item i of a half lies in the upper half of a word and
-//! item i + 16 in the lower one, so that the signs of differences, shifted together, are in index
-//! order. The threshold is guessed as in [`gaussian`](crate::topk::threshold::gaussian), in the
-//! arithmetic of the dtype. If any row of a plane stays unsettled, its rows are selected from as in
-//! [`super::register`].
+//! A unit holds 64 items in two halves. Item i of a half is in the upper half of a word, item i +
+//! 16 in the lower, so that the signs of differences, shifted together, are in index order. The
+//! threshold is guessed as in [`gaussian`](crate::topk::threshold::gaussian); planes with an
+//! unsettled row fall back to [`super::register`].
 
 use cubecl::{ir::ElemType, prelude::*};
 
@@ -31,7 +30,7 @@ use crate::{
 };
 
 impl TeamShape {
-    /// Shape of one half of the items, with half of the units.
+    /// Shape of one half of the items.
     pub fn of_packed(self) -> TeamShape {
         TeamShape {
             lanes: self.lanes / 2,
@@ -39,7 +38,6 @@ impl TeamShape {
         }
     }
 
-    /// Whether rows of 16-bit floats in this shape can be packed.
     pub fn can_pack(&self) -> bool {
         self.exact_fit && self.of_packed().can_transpose() && self.width == 8 && self.loads == 4
     }
@@ -56,8 +54,7 @@ impl RegisterConfig {
     }
 }
 
-/// Writes values and indices of the selected elements in index order or sorted. `words` are the
-/// elements two at a time, `F` their dtype.
+/// Writes the selected elements. `words` are the elements two at a time, `F` their dtype.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn packed_select<E: Element, F: Float, I: Numeric, N: Size, V: Size, W: Size>(
     words: &[Vector<u32, Const<4>>],
@@ -76,8 +73,7 @@ pub(crate) fn packed_select<E: Element, F: Float, I: Numeric, N: Size, V: Size, 
     let plane = CUBE_POS * CUBE_DIM_Y as usize + UNIT_POS_Y as usize;
     let first = plane * comptime!(paired.rows);
     let row = first + (UNIT_POS_X / comptime!(paired.shape.lanes)) as usize;
-    // Whole planes leave, never a part of one. Spare teams select from the last row and write it
-    // again.
+    // Whole planes leave, never a part. Spare teams write the last row again.
     if plane_all(row >= layout.rows) {
         terminate!();
     }
@@ -129,23 +125,17 @@ pub(crate) fn packed_select<E: Element, F: Float, I: Numeric, N: Size, V: Size, 
     }
 }
 
-/// Two items.
 type PackedPair<H> = Vector<H, Const<2>>;
 
-/// Words of a unit, and of each half of its items.
 const WORDS: usize = 32;
 const HALF_WORDS: usize = WORDS / 2;
-/// The bytes of two items.
 type Bytes = Vector<u8, Const<4>>;
 
-/// The first bit of each byte of a word.
 const BYTE_SIGNS: u32 = 0x8080_8080;
-/// The signs of both items of a word.
 const SIGNS: u32 = 0x8000_8000;
-/// Standard deviations in the mean absolute deviation of normal values, inverted.
+/// Standard deviation over mean absolute deviation, for normal values.
 const DEVIATION: f32 = 1.253_314_1;
 
-/// The items of this unit; greater ones are wanted.
 #[derive(CubeType)]
 pub(super) struct PackedRow<H: Float> {
     words: Sequence<PackedPair<H>>,
@@ -153,7 +143,7 @@ pub(super) struct PackedRow<H: Float> {
     team: Team,
 }
 
-/// One bit for each item of this unit, the first item of each half in bit 31.
+/// The first item of each half is in bit 31.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(super) struct PackedBits {
@@ -161,7 +151,6 @@ pub(super) struct PackedBits {
     pub second: u32,
 }
 
-/// Counted items.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 struct PackedReach {
@@ -178,7 +167,7 @@ pub(super) struct PackedGuess {
 
 #[cube]
 impl<H: Float> PackedRow<H> {
-    /// Reads a row from load `start` on, in loads of eight items.
+    /// Reads loads of eight items from load `start` on.
     pub fn new(
         input: &[Vector<u32, Const<4>>],
         start: usize,
@@ -214,7 +203,7 @@ impl<H: Float> PackedRow<H> {
         PackedRow::<H> { words, team }
     }
 
-    /// Guesses the k greatest of the row; valid if they were found.
+    /// The k greatest, valid if found.
     pub fn guess(&self, k: u32, normal: &Normal) -> PackedGuess {
         let wanted = f32::cast_from(k);
         let model = self.model(normal);
@@ -244,7 +233,7 @@ impl<H: Float> PackedRow<H> {
             let near = bracket.inside(single + missed * slope);
             let mut next = H::cast_from(select(step == 0, near, bracket.rooted(wanted)));
             if step >= PACKED_TIES {
-                // Many values are equal: the ends may be neighbors, both counted.
+                // Ties: the ends may be neighbors, both counted.
                 let middle = H::cast_from(0.5 * bracket.low + 0.5 * bracket.high);
                 let single = f32::cast_from(middle);
                 let counted = bracket.low_count < f32::cast_from(self.team.cols)
@@ -262,7 +251,6 @@ impl<H: Float> PackedRow<H> {
         self.select_exactly(value, &reach, &bracket, k, settled)
     }
 
-    /// Mean and deviation, in the arithmetic of the dtype.
     fn model(&self, normal: &Normal) -> Model {
         let mean = self.team.sum::<f32>(self.sum()) * normal.inverse;
         let centered = self.away(H::cast_from(mean));
@@ -287,7 +275,6 @@ impl<H: Float> PackedRow<H> {
         both::<H>(sums[0usize] + sums[1usize]) + both::<H>(sums[2usize] + sums[3usize])
     }
 
-    /// Sum of the distances from a value.
     fn away(&self, value: H) -> f32 {
         let offset = PackedPair::<H>::new(H::from_int(0) - value);
         let mut sums = Array::<PackedPair<H>>::new(4usize);
@@ -303,7 +290,6 @@ impl<H: Float> PackedRow<H> {
         both::<H>(sums[0usize] + sums[1usize]) + both::<H>(sums[2usize] + sums[3usize])
     }
 
-    /// The items at or above `value`, and their number.
     fn reach(&self, value: H) -> PackedReach {
         let bits = self.bits(value);
         PackedReach {
@@ -313,7 +299,7 @@ impl<H: Float> PackedRow<H> {
     }
 
     fn bits(&self, value: H) -> PackedBits {
-        // Not `-value`: for minus zero the sign of a zero would pass for that of a difference.
+        // Not `-value`: for minus zero, the sign of a zero would pass for that of a difference.
         let offset = PackedPair::<H>::new(H::from_int(0) - value);
         let first = self.misses(offset, 0usize);
         let second = self.misses(offset, 1usize);
@@ -345,8 +331,8 @@ impl<H: Float> PackedRow<H> {
             .sum::<u32>(bits.first.count_ones() + bits.second.count_ones())
     }
 
-    /// Selects k items from a value that is at most one element off, or from one of two neighboring
-    /// values that enclose the threshold.
+    /// Selects k items from a value at most one element off, or from two neighboring values that
+    /// enclose the threshold.
     fn select_exactly(
         &self,
         value: H,
@@ -371,8 +357,7 @@ impl<H: Float> PackedRow<H> {
             let sign = select(few, H::from_int(-1), H::from_int(1));
             let distance = self.nearest(from, sign);
             let nearest = from + distance * sign;
-            // Such differences are exact. Otherwise some of the next values may pass for the
-            // nearest.
+            // Such differences are exact; others may take the next values for the nearest.
             let exact = distance <= H::abs(from) * H::new(0.5);
             let next = half::<H>(next_above(bits_of::<H>(nearest)));
             let next = select(few, nearest, next);
@@ -399,13 +384,13 @@ impl<H: Float> PackedRow<H> {
         PackedGuess { bits, valid }
     }
 
-    /// The first or the last of some items of the row; valid if there are any.
+    /// The first or last of some items of the row, valid if there are any.
     fn outermost(&self, items: &PackedBits, first: bool) -> PackedGuess {
         let second = select(first, items.first == 0, items.second != 0);
         let word = select(second, items.second, items.first);
         let least = word & (0 - word);
         let item = select(first, word, least).leading_zeros();
-        // Columns are ordered by load, unit and item of a load.
+        // Columns are ordered by load, unit and item.
         let load = (item >> 3) + select(second, 4u32, 0u32);
         let lanes = comptime!(self.team.shape.lanes);
         let column = (load * lanes + self.team.lane) * 8 + (item & 7);
@@ -423,8 +408,7 @@ impl<H: Float> PackedRow<H> {
         }
     }
 
-    /// If `few`, takes `reached`, then the first others of `others`; else the other way round.
-    /// Takes k in all.
+    /// Takes `reached`, then the first of `others`; the other way round unless `few`. k in all.
     fn take_first(
         &self,
         reached: &PackedBits,
@@ -450,7 +434,7 @@ impl<H: Float> PackedRow<H> {
         }
     }
 
-    /// The least distance of an item from a value, in the direction of `sign`.
+    /// The least distance of an item in the direction of `sign`.
     fn nearest(&self, from: H, sign: H) -> H {
         let signs = PackedPair::<H>::new(sign);
         let offset = PackedPair::<H>::new(H::from_int(0) - from * sign);
@@ -481,14 +465,14 @@ fn half<H: Float>(bits: u32) -> H {
     H::reinterpret(u16::cast_from(bits))
 }
 
-/// Bits of the next float above a finite one that is not the greatest.
+/// The next float above a finite one that is not the greatest.
 #[cube]
 fn next_above(bits: u32) -> u32 {
     let negative = bits >> 15 == 1;
     select(negative, select(bits == 0x8000, 1u32, bits - 1), bits + 1)
 }
 
-/// Bits of the next float below a finite one that is not the least.
+/// The next float below a finite one that is not the least.
 #[cube]
 fn next_below(bits: u32) -> u32 {
     next_above(bits ^ 0x8000) ^ 0x8000

@@ -2,15 +2,12 @@
 //! (RTop-K, Fig. 3).
 //!
 //! ```text
-//! load the row with vector loads; several short rows share a plane
+//! load the row; several short rows share a plane
 //! floats: guess the threshold, or bisect for early stop
 //! no valid guess: search on keys
 //! list the selected columns in shared memory; sort the list if asked
-//! gather the values of the list, so that writes are coalesced
+//! gather their values, so that writes are coalesced
 //! ```
-//!
-//! Reads the row once, and the selected elements again from a cache. Chosen for rows up to 32
-//! elements for each unit of a plane (`plane`) or of a cube (`block`).
 
 use cubecl::{ir::ElemType, prelude::*};
 
@@ -33,10 +30,8 @@ use crate::{
     },
 };
 
-/// Writes values and indices of the selected elements, in index order or sorted, or the dense row.
-///
-/// A write has `V` values and `W` indices; for the dense row `V` is `N` and `W` is 1. `elements` is
-/// `input` by elements.
+/// Writes the selected elements, `V` values and `W` indices at a time, or the dense row with `V =
+/// N` and `W = 1`. `elements` is `input` by elements.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn register_select<E: Element, I: Numeric, N: Size, V: Size, W: Size>(
     input: &[Vector<E, N>],
@@ -57,8 +52,7 @@ pub(crate) fn register_select<E: Element, I: Numeric, N: Size, V: Size, W: Size>
     } else {
         plane * comptime!(config.rows) + own as usize
     };
-    // Whole planes leave, never a part of one. Spare teams select from the last row and write it
-    // again.
+    // Whole planes leave, never a part. Spare teams write the last row again.
     if plane_all(row >= layout.rows) {
         terminate!();
     }
@@ -68,7 +62,6 @@ pub(crate) fn register_select<E: Element, I: Numeric, N: Size, V: Size, W: Size>
     );
 }
 
-/// Selects from a row and writes the selected elements.
 #[cube]
 #[allow(clippy::too_many_arguments)]
 pub(super) fn select_register_row<E: Element, I: Numeric, N: Size, V: Size, W: Size>(
@@ -94,7 +87,7 @@ pub(super) fn select_register_row<E: Element, I: Numeric, N: Size, V: Size, W: S
         config.search,
     );
 
-    // Empty rows search in vain, in step with the other rows of their plane.
+    // Empty rows search in vain, in step with their plane.
     let params = if comptime!(config.ragged) {
         request.search()
     } else {
@@ -135,7 +128,7 @@ pub(super) fn select_register_row<E: Element, I: Numeric, N: Size, V: Size, W: S
             near_zero: false.runtime(),
         }
     };
-    // A shuffle with itself: else a compiler keeps the comparison of each item until it is written.
+    // A shuffle with itself: else compilers keep each comparison until it is written.
     let bits = plane_shuffle(guess.bits, UNIT_POS_X);
     let found = if comptime!(config.ragged) {
         plane_all(guess.valid || team.cols == 0)
@@ -161,7 +154,7 @@ pub(super) fn select_register_row<E: Element, I: Numeric, N: Size, V: Size, W: S
         );
     } else {
         let bits = by_keys(&loaded, &params, config);
-        // Reload only here: else the elements would occupy registers beside their keys.
+        // Reload only here: else elements would occupy registers beside their keys.
         let again = reload(input, row, &layout, team, config);
         write::<E, I, N, V, W>(
             elements, values, indices, &again, bits, row, &request, config,
@@ -169,8 +162,8 @@ pub(super) fn select_register_row<E: Element, I: Numeric, N: Size, V: Size, W: S
     }
 }
 
-/// Reads the row again. The shuffled row number keeps the compiler from holding the elements in
-/// registers meanwhile.
+/// Reads the row again. The shuffled row number stops compilers from keeping the elements
+/// meanwhile.
 #[cube]
 fn reload<E: Element, N: Size>(
     input: &[Vector<E, N>],
@@ -190,7 +183,6 @@ fn reload<E: Element, N: Size>(
     )
 }
 
-/// Selects by the search on keys.
 #[cube]
 fn by_keys<E: Element, N: Size>(
     loaded: &LoadedRow<E, N>,
@@ -203,7 +195,6 @@ fn by_keys<E: Element, N: Size>(
         .select_between(threshold.low, threshold.high, params.k)
 }
 
-/// Writes what the configuration asks for.
 #[cube]
 #[allow(clippy::too_many_arguments)]
 fn write<E: Element, I: Numeric, N: Size, V: Size, W: Size>(
@@ -216,7 +207,7 @@ fn write<E: Element, I: Numeric, N: Size, V: Size, W: Size>(
     request: &RowRequest,
     #[comptime] config: RegisterConfig,
 ) {
-    // Lists of transposed bits and dense rows without indices need no positions.
+    // Transposed lists and dense rows without indices need no positions.
     let ordered = comptime!(
         !(config.listed > 0 && config.shape.can_transpose())
             && (config.indices || !config.dense || config.search.method == MethodKind::EarlyStop)

@@ -3,13 +3,11 @@
 //! ```text
 //! floor <- a threshold of a sample of the row, with a margin
 //! one pass lists the columns at or above it, in index order
-//! select from the list; if it is too long or too short, from the row as routine `cube` does
+//! select from the list
 //! ```
 //!
-//! The sample affects only the length of the list. In the pass, units note candidates as bits in
-//! shared memory; then each unit lists a run of neighboring columns. So planes synchronize twice a
-//! tile, wherever the candidates lie. Chosen for rows longer than the registers of a cube hold, or
-//! from [`SAMPLED_COLS`](crate::topk::tuning::SAMPLED_COLS) on.
+//! The sample affects only the length of the list. Units note candidates as bits in shared memory,
+//! then each lists a run of neighboring columns: planes synchronize twice a tile.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -37,32 +35,28 @@ use crate::{
     },
 };
 
-/// How a row is sampled.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(crate) struct Sampling {
-    /// Rank of the threshold in the sample, from the greatest, from 1.
+    /// Rank of the threshold in the sample, from 1, the greatest.
     pub rank: u32,
-    /// How far the rank of the threshold may exceed it.
+    /// How much greater the rank may be.
     pub slack: u32,
-    /// Normal order statistics of the sample.
     pub normal: Normal,
     /// Columns from one load of the sample to the next.
     pub spacing: u32,
 }
 
-/// A threshold from the sample.
 #[derive(CubeType, Clone, Copy)]
 pub(super) struct SampledThreshold<E: Element> {
-    /// As a float, if `found`.
     pub value: f32,
     pub found: bool,
-    /// Otherwise as a key.
+    /// If not `found`.
     pub key: E::Key,
 }
 
-/// Writes values and indices of the selected elements in index order; or the selected elements of a
-/// dense row that is already zero. `elements` is `input` by elements.
+/// Writes the selected elements in index order, or those of a dense row that is zero. `elements` is
+/// `input` by elements.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn sampled_select<E: Element, I: Numeric, N: Size>(
     input: &[Vector<E, N>],
@@ -114,7 +108,6 @@ pub(crate) fn sampled_select<E: Element, I: Numeric, N: Size>(
     );
 }
 
-/// Finds a threshold that about as many elements reach as the list holds.
 #[cube]
 fn sampled_floor<E: Element, N: Size>(
     input: &[Vector<E, N>],
@@ -128,7 +121,7 @@ fn sampled_floor<E: Element, N: Size>(
     let mut values = Sequence::<E>::new();
     #[unroll]
     for load in 0..comptime!(shape.loads) {
-        // Sample far apart: neighboring elements may be alike.
+        // Sample far apart: neighbors may be alike.
         let place = UNIT_POS + comptime!(load as u32 * shape.lanes);
         let column = place * sampling.spacing;
         let offset = start + element_offset(column, layout, config.memory.strided);
@@ -169,7 +162,6 @@ fn sampled_floor<E: Element, N: Size>(
     floor
 }
 
-/// The elements above the threshold and level with it, as bits.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 struct ReachedBits {
@@ -179,7 +171,6 @@ struct ReachedBits {
 
 #[cube]
 impl ReachedBits {
-    /// Compares the elements that this unit holds.
     fn new<E: Element, N: Size>(
         loaded: &LoadedRow<E, N>,
         floor: &SampledThreshold<E>,
@@ -225,14 +216,14 @@ impl ReachedBits {
 fn is_above<E: Element>(value: E, floor: f32, #[comptime] largest: bool) -> bool {
     let single = E::single(value);
     if comptime!(largest) {
-        // Tests NaN by its bits: shader compilers may assume that comparisons have none.
+        // NaN by its bits: shader compilers may assume that comparisons have none.
         single > floor || (u32::reinterpret(single) & 0x7fff_ffffu32) > 0x7f80_0000u32
     } else {
         -single > floor
     }
 }
 
-/// Reorders the words of a plane from units, loads and elements to columns.
+/// Reorders words from units, loads and elements to columns.
 #[cube]
 fn to_column_order(words: &Shared<[u32]>, #[comptime] part: TeamShape) -> u32 {
     let width = comptime!(part.width as u32);
@@ -250,7 +241,7 @@ fn to_column_order(words: &Shared<[u32]>, #[comptime] part: TeamShape) -> u32 {
 }
 
 /// Lists all elements above `floor` and, unless `floats`, the first `k` level with it. Returns
-/// their number, even if it exceeds the capacity.
+/// their number, which may exceed the capacity.
 #[cube]
 #[allow(clippy::too_many_arguments)]
 pub(super) fn list_candidates<E: Element, N: Size>(

@@ -1,8 +1,8 @@
-//! Sorts the selected elements of each row by value, then index, with further kernels.
+//! Sorts the selected elements by value, then index, with further kernels, where the routine did
+//! not.
 //!
-//! Runs where the routine did not sort in registers. Up to [`MAX_RANKED`] elements are ranked
-//! against each other, k² comparisons in one launch; above, a bitonic network takes log²k launches
-//! in place.
+//! Up to [`MAX_RANKED`] elements are ranked, k² comparisons in one launch; above, a bitonic network
+//! takes log²k launches in place.
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
@@ -17,8 +17,7 @@ use crate::{
     },
 };
 
-/// Moves each selected element to its rank among those of its row. They come in index order, so
-/// equal values keep it.
+/// Moves each element to its rank. They come in index order, so equal values keep it.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn rank_sort<E: Element, I: Numeric>(
     values: &[E],
@@ -56,9 +55,9 @@ fn rank_sort<E: Element, I: Numeric>(
     sorted_indices[start + rank as usize] = indices[position];
 }
 
-/// One exchange step of a bitonic network over each row, in place. `flip` steps compare mirrored
-/// positions of a block of `2 * distance`, the others positions `distance` apart. All exchanges
-/// point the same way, so rows of any length need no padding.
+/// One exchange step over each row. `flip` compares mirrored positions of a block of `2 *
+/// distance`, else positions `distance` apart. All exchanges point the same way, so rows need no
+/// padding.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn bitonic_step<E: Element, I: Int>(
     values: &mut [E],
@@ -105,12 +104,11 @@ fn bitonic_step<E: Element, I: Int>(
 }
 
 impl Job<'_> {
-    /// Sorts selected elements that are in index order by value, then index.
+    /// Sorts elements that are in index order.
     pub fn order(&self, values: Handle, indices: Handle) -> Result<Selected, KernelError> {
         with_element!(self.input.dtype, E => self.sort::<E>(values, indices))
     }
 
-    /// [`Job::order`] for a known element type.
     pub fn sort<E: Element>(
         &self,
         values: Handle,

@@ -1,13 +1,11 @@
 //! Sorts the list of selected columns by value, then index, before it is written.
 //!
-//! Each selected element becomes a word: a digit of its value above its distance from the last
-//! slot. Each unit sorts its words by Batcher's odd-even merge sort; then units merge bitonically.
+//! Each element becomes a word, a digit of its value above its distance from the last slot. Units
+//! sort their words by Batcher's odd-even merge sort, then merge bitonically.
 //!
-//! Floats are sorted by their distance from the least selected value, in the bits that the slot
-//! leaves: between their bits where k is a small part of the row, so that values are hardly ever
-//! near zero, else as numbers. If neighbors then have equal distances, their keys are compared. If
-//! those are out of order, or a distance does not fit, the row is sorted by the digits of the keys
-//! instead, the lower one first.
+//! The digit of a float is its distance from the least selected value: between their bits where k
+//! is a small part of the row, else as numbers. If equal distances hide a wrong order, or a
+//! distance does not fit, the row is sorted by the digits of the keys, the lower one first.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -27,19 +25,14 @@ use crate::{
 /// Distances as numbers, and the float that moves their integer part to the lower bits.
 const LEVELS: f32 = 4_194_304.0;
 const TO_BITS: f32 = 8_388_608.0;
-/// Bits of infinity.
 const INFINITY: u32 = 0x7f80_0000;
-/// Bits of a key that a pass sorts by.
 const DIGIT: u32 = 16;
 
-/// The list of the selected columns of a row.
 #[derive(CubeType)]
 pub(super) struct SelectedList {
-    /// Start in shared memory.
     pub start: u32,
     pub k: u32,
     pub team: Team,
-    /// Start of the row, and its layout.
     pub row: usize,
     pub layout: RowLayout,
     #[cube(comptime)]
@@ -48,8 +41,8 @@ pub(super) struct SelectedList {
     pub order: SortConfig,
 }
 
-/// Position of a sorted place in the list. Units write runs of places and skip a word after each,
-/// so that they hit different banks.
+/// Position of a place in the list. Units write runs and skip a word after each, to hit different
+/// banks.
 #[cube]
 pub(super) fn spaced(place: u32, #[comptime] order: SortConfig) -> u32 {
     place + place / comptime!(order.items as u32)
@@ -57,7 +50,6 @@ pub(super) fn spaced(place: u32, #[comptime] order: SortConfig) -> u32 {
 
 #[cube]
 impl SelectedList {
-    /// The list of a row that starts at `start`, for the units of one plane.
     pub fn new(
         start: u32,
         k: u32,
@@ -82,7 +74,7 @@ impl SelectedList {
         }
     }
 
-    /// Sorts the columns; each goes to its [`spaced`] position.
+    /// Each column goes to its [`spaced`] position.
     pub fn sort<E: Element>(&self, elements: &[E], columns: &mut Shared<[u32]>) {
         let mut sorted = false.runtime();
         if comptime!(self.order.is_float()) {
@@ -95,7 +87,7 @@ impl SelectedList {
         }
     }
 
-    /// The same list, shuffled with itself: else a compiler keeps what it read and computed.
+    /// Shuffled with itself: else compilers keep what they read and computed.
     fn again(&self) -> SelectedList {
         SelectedList {
             start: plane_shuffle(self.start, UNIT_POS_X),
@@ -125,12 +117,10 @@ impl SelectedList {
         self.permute(columns, &words, digit + 1 == comptime!(self.order.digits()));
     }
 
-    /// The digit of a key that a pass sorts by.
     fn digit(&self, key: u32, digit: u32) -> u32 {
         let zeros = comptime!(self.order.zeros());
         if comptime!(zeros > 0) {
-            // Before inversion, keys of positive numbers end in a one; the key of NaN follows that
-            // of infinity.
+            // Before inversion, keys of positive numbers end in a one; NaN follows infinity.
             let inverted = comptime!(if self.config.search.largest {
                 0u32
             } else {
@@ -142,7 +132,7 @@ impl SelectedList {
         }
     }
 
-    /// The slot if filled, else the last filled one. Ragged rows may have none.
+    /// The last filled slot for empty ones. Ragged rows may have none.
     fn clamped(&self, slot: u32) -> u32 {
         if comptime!(self.order.full) {
             slot
@@ -153,12 +143,11 @@ impl SelectedList {
         }
     }
 
-    /// Whether a slot is filled.
     fn exists(&self, slot: u32) -> bool {
         comptime!(self.order.full).runtime() || slot < self.k
     }
 
-    /// Offset of a selected element; of any element for an empty slot.
+    /// Any element for an empty slot.
     fn offset(&self, columns: &Shared<[u32]>, slot: u32) -> usize {
         let column = columns[(self.start + self.clamped(slot)) as usize];
         let column = if comptime!(self.config.ragged) {
@@ -169,8 +158,7 @@ impl SelectedList {
         self.row + element_offset(column, &self.layout, self.config.strided)
     }
 
-    /// Sorts floats by their distances from the least. Returns whether all rows of the plane are
-    /// then in order; if not, nothing has changed.
+    /// Returns whether all rows of the plane are in order; if not, nothing has changed.
     fn sort_by_distance<E: Element>(&self, elements: &[E], columns: &mut Shared<[u32]>) -> bool {
         let mut words = SortWords::new(&self.team, self.order);
         let mut values = Array::<f32>::new(comptime!(self.order.items));
@@ -199,7 +187,7 @@ impl SelectedList {
         sorted
     }
 
-    /// Puts distances between the bits of positive floats. Returns whether they fit.
+    /// Returns whether the distances fit.
     fn put_bits(&self, values: &Array<f32>, words: &mut SortWords) -> bool {
         let mut least = f32::INFINITY.runtime();
         #[unroll]
@@ -208,7 +196,7 @@ impl SelectedList {
         }
         let room = comptime!(self.order.room(self.team.shape.lanes));
         let base = u32::reinterpret(self.team.min::<f32>(least));
-        // Flip the sign bit: devices may flush a small float to zero when negating it.
+        // Flip the sign bit: devices may flush a small float when negating it.
         let sign = comptime!(if self.config.search.largest {
             0u32
         } else {
@@ -221,12 +209,11 @@ impl SelectedList {
             distances |= distance;
             words.put(item, distance, self.exists(words.slot(item)));
         }
-        // Neither negative floats nor NaN are that far below infinity and that near.
+        // Neither negative floats nor NaN are that near below infinity.
         base <= comptime!(INFINITY - room) && distances < room
     }
 
-    /// Puts distances as numbers, which loses bits. Returns whether all have one: NaN and
-    /// infinities have none.
+    /// Loses bits. Returns whether all have one: NaN and infinities have none.
     fn put_numbers(&self, values: &Array<f32>, words: &mut SortWords) -> bool {
         let mut least = f32::INFINITY.runtime();
         let mut greatest = f32::NEG_INFINITY.runtime();
@@ -250,7 +237,6 @@ impl SelectedList {
         finite
     }
 
-    /// The value, negated if the least are wanted.
     fn wanted(&self, value: f32) -> f32 {
         if comptime!(self.config.search.largest) {
             value
@@ -259,8 +245,7 @@ impl SelectedList {
         }
     }
 
-    /// Whether no value exceeds the one before it. Compares keys, because devices may take small
-    /// values for equal.
+    /// Compares keys, because devices may take small values for equal.
     fn is_ordered<E: Element>(
         &self,
         elements: &[E],
@@ -286,7 +271,6 @@ impl SelectedList {
         u32::cast_from(ordered_key::<E>(value, self.config.search.largest))
     }
 
-    /// Moves the columns to their places.
     fn permute(&self, columns: &mut Shared<[u32]>, words: &SortWords, last: bool) {
         let items = comptime!(self.order.items);
         let mut moved = Array::<u32>::new(items);
@@ -308,8 +292,7 @@ impl SelectedList {
     }
 }
 
-/// One word for each selected element: a digit of its value, above the distance of its slot from
-/// the last. Greater words come first, empty slots last.
+/// Greater words come first, empty slots last.
 #[derive(CubeType)]
 pub(super) struct SortWords {
     words: Array<u32>,
@@ -331,7 +314,7 @@ impl SortWords {
         }
     }
 
-    /// Slot of the list that an item comes from: neighboring units read neighboring slots.
+    /// Neighboring units read neighboring slots.
     pub fn slot(&self, #[comptime] item: usize) -> u32 {
         self.lane + comptime!(item as u32 * self.lanes)
     }
@@ -341,8 +324,7 @@ impl SortWords {
         self.lane * comptime!(self.order.items as u32) + comptime!(item as u32)
     }
 
-    /// Sets the digit of an item. Bits that do not fit must be equal for all. Empty slots come last
-    /// anyway.
+    /// Bits of `digit` that do not fit must be equal for all. Empty slots come last anyway.
     pub fn put(&mut self, #[comptime] item: usize, digit: u32, exists: bool) {
         let bits = comptime!(self.order.bits(self.lanes));
         let digit = if comptime!(self.order.full) {
@@ -350,7 +332,6 @@ impl SortWords {
         } else {
             select(exists, digit, 0u32)
         };
-        // Distance of the slot from the last one.
         let lane = comptime!(self.lanes - 1) - self.lane;
         let rest = lane | comptime!((self.order.items - 1 - item) as u32 * self.lanes);
         self.words[item] = (digit << bits) | rest;
@@ -362,12 +343,11 @@ impl SortWords {
             - (self.words[item] & comptime!((1u32 << self.order.bits(self.lanes)) - 1))
     }
 
-    /// Whether this unit has the last places.
     pub fn is_last(&self) -> bool {
         self.lane == comptime!(self.lanes - 1)
     }
 
-    /// Whether the digits of two neighbors among the first k may be equal.
+    /// Whether digits of neighbors among the first k may be equal.
     pub fn any_close(&self, k: u32) -> bool {
         let items = comptime!(self.order.items);
         let least = comptime!(1u32 << self.order.bits(self.lanes));
@@ -383,7 +363,7 @@ impl SortWords {
         close || (step < least && (full || self.place(items) < k) && !self.is_last())
     }
 
-    /// Sorts the words, greatest first: within each unit, then across units.
+    /// Greatest first: within each unit, then across units.
     pub fn sort(&mut self) {
         let items = comptime!(self.order.items);
         #[unroll]
@@ -410,7 +390,6 @@ impl SortWords {
         }
     }
 
-    /// Puts the greater of two words of this unit first.
     fn exchange(&mut self, #[comptime] first: usize, #[comptime] second: usize) {
         let a = self.words[first];
         let b = self.words[second];
@@ -418,7 +397,6 @@ impl SortWords {
         self.words[second] = min(a, b);
     }
 
-    /// Merges each place with the same place of another unit.
     fn trade(&mut self, #[comptime] distance: u32) {
         #[unroll]
         for item in 0..comptime!(self.order.items) {
@@ -428,7 +406,7 @@ impl SortWords {
         }
     }
 
-    /// Merges each place with the mirrored place of another unit, the last with the first.
+    /// With the mirrored place of another unit, the last with the first.
     fn trade_mirrored(&mut self, #[comptime] mask: u32) {
         let items = comptime!(self.order.items);
         let bit = comptime!(mask.div_ceil(2));
@@ -446,13 +424,12 @@ impl SortWords {
         }
     }
 
-    /// The greater word for the first of two units, the less for the other.
     fn better(&self, own: u32, other: u32, #[comptime] bit: u32) -> u32 {
         select(self.lane & bit == 0, max(own, other), min(own, other))
     }
 }
 
-/// Batcher's odd-even merge sort, as pairs to compare in order.
+/// Batcher's odd-even merge sort, as pairs to compare.
 fn network(items: usize) -> Vec<(usize, usize)> {
     let mut pairs = Vec::new();
     let mut run = 1;
@@ -477,7 +454,7 @@ fn network(items: usize) -> Vec<(usize, usize)> {
 mod tests {
     use super::*;
 
-    /// A network that sorts every sequence of zeros and ones sorts everything.
+    /// A network that sorts zeros and ones sorts everything.
     #[test]
     fn the_network_sorts() {
         for (items, length) in [(1, 0), (2, 1), (4, 5), (8, 19), (16, 63)] {

@@ -1,5 +1,4 @@
-//! Routine `unit`: one unit per row, which reads the row from memory in each pass. For runtimes
-//! without planes.
+//! Routine `unit`: one unit per row, read from memory in each pass. For runtimes without planes.
 #![allow(
     clippy::manual_div_ceil,
     reason = "kernels know no `div_ceil` on runtime integers"
@@ -20,7 +19,6 @@ use crate::topk::{
     tuning::UNIT_BLOCK,
 };
 
-/// A row in memory, read by one unit.
 #[derive(CubeType)]
 struct UnitRow<'a, E: Element> {
     input: &'a [E],
@@ -46,7 +44,6 @@ impl<'a, E: Element> UnitRow<'a, E> {
         }
     }
 
-    /// Blocks of a row; the last may not be full.
     fn blocks(&self) -> u32 {
         (self.layout.cols + UNIT_BLOCK - 1) / UNIT_BLOCK
     }
@@ -65,7 +62,7 @@ impl<'a, E: Element> SearchRow<E> for UnitRow<'a, E> {
         for block in 0..self.blocks() {
             #[unroll]
             for i in 0..UNIT_BLOCK {
-                // Past the end, read the last element again: that changes neither end.
+                // Past the end, read the last element again.
                 let key = self.key(min(block * UNIT_BLOCK + i, self.layout.cols - 1));
                 low = min(low, key);
                 high = max(high, key);
@@ -124,7 +121,7 @@ impl<'a, E: Element> SearchRow<E> for UnitRow<'a, E> {
     }
 }
 
-/// Writes values and indices of the selected elements in index order, or the dense row.
+/// Writes the selected elements in index order, or the dense row.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn unit_select<E: Element, I: Numeric>(
     input: &[E],

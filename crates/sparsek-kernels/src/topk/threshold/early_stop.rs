@@ -6,10 +6,10 @@
 //!                        if count(middle) >= k: low <- middle else: high <- middle
 //! ```
 //!
-//! With many midpoints the first ones are compared quantized: each value becomes a code of 7 bits,
-//! four to a word, so that four comparisons take an addition, a mask and a shift. The first three
-//! midpoints take codes of 3 bits, eight to a word. The ends that remain are then counted on the
-//! values; if the kth does not lie between them, all midpoints are counted again.
+//! The first of many midpoints are compared quantized: codes of 7 bits, four to a word, so that
+//! four comparisons take an addition, a mask and a shift; the first three with codes of 3 bits,
+//! eight to a word. Counts of the remaining ends prove these decisions, or all midpoints are
+//! counted.
 #![allow(clippy::manual_rotate, reason = "CubeCL has no rotation")]
 
 use cubecl::prelude::*;
@@ -29,7 +29,6 @@ pub(crate) const FIRST_CODE_BITS: u32 = 3;
 /// 2^127. Sums of two floats closer to zero are finite.
 const GREATEST: f32 = 1.701_411_8e38;
 
-/// State of the bisection.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 struct Bisection {
@@ -38,8 +37,7 @@ struct Bisection {
     /// Whether the ends were counted, or are those of the row.
     low_sure: bool,
     high_sure: bool,
-    /// Whether the row is finite and no midpoint is so close to zero that comparisons are
-    /// uncertain.
+    /// Whether the row is finite and no midpoint is too near zero to compare.
     far: bool,
 }
 
@@ -49,7 +47,7 @@ impl Bisection {
         (self.low + self.high) * 0.5
     }
 
-    /// Moves to the half that holds the kth value; `sure` tells whether the midpoint was counted.
+    /// `sure` tells whether the midpoint was counted.
     fn narrow(&mut self, enough: bool, sure: bool) {
         let middle = self.middle();
         self.far = self.far && f32::abs(middle) >= LEAST_SURE;
@@ -59,9 +57,8 @@ impl Bisection {
         self.high_sure = select(enough, self.high_sure, sure);
     }
 
-    /// Bisects by the bits of codes from `level` up to `end`. A code of n bits that is at least 2^n
-    /// - i reaches the next bit once i is added. `addend` and the result hold that i for the low
-    /// end, in each field.
+    /// Bisects by the bits of codes from `level` to `end`. A code of n bits that is at least 2^n -
+    /// i reaches the next bit once i is added; `addend` holds the i of the low end in each field.
     fn bisect(
         &mut self,
         codes: &QuantizedRow,
@@ -83,7 +80,7 @@ impl Bisection {
     }
 }
 
-/// The range of a row; `finite` if its values and sums of two of them are.
+/// `finite` if the values and sums of two are.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 struct ValueRange {
@@ -107,8 +104,8 @@ impl ValueRange {
 
 #[cube]
 impl RegisterRow<f32> {
-    /// The range, by bits. As signed integers, positive floats are greatest and in order; as
-    /// unsigned ones, negative floats are, the least one last. NaN and infinities exceed both ends.
+    /// The range, by bits. As signed integers, positive floats are greatest; as unsigned ones,
+    /// negative floats are, the least one last. NaN and infinities exceed both ends.
     fn range(&self) -> ValueRange {
         let mut greatest = i32::MIN.runtime();
         let mut least = 0u32;
@@ -137,7 +134,6 @@ impl RegisterRow<f32> {
         }
     }
 
-    /// The least bits.
     fn closest_to_zero(&self) -> u32 {
         let mut closest = u32::MAX.runtime();
         #[unroll]
@@ -148,12 +144,9 @@ impl RegisterRow<f32> {
         self.team.min::<u32>(closest)
     }
 
-    /// Selects the values at or above the threshold of Algorithm 2. Valid if the row is finite and
-    /// no midpoint is near zero.
-    ///
-    /// Decides the first `quantized` of `max_iter` midpoints by [codes](RegisterRow::quantize),
-    /// then counts the ends that remain. If the kth value lies between them, all midpoints were
-    /// decided correctly; if not, counts all of them.
+    /// The values at or above the threshold, valid if the row is finite and no midpoint is near
+    /// zero. The first `quantized` of `max_iter` midpoints are decided by
+    /// [codes](RegisterRow::quantize).
     pub fn early_stop(&self, k: u32, max_iter: u32, #[comptime] quantized: u32) -> Guess {
         let range = self.range();
         let mut bisection = range.whole();
@@ -162,7 +155,6 @@ impl RegisterRow<f32> {
         }
         let mut bits = self.bisect_counted(&mut bisection, k, max_iter - quantized);
         if comptime!(quantized > 0) {
-            // One of the ends was counted last.
             let reach = self.reach(select(bisection.low_sure, bisection.high, bisection.low));
             let enough = reach.total >= k;
             bits = select(bisection.low_sure, bits, reach.bits);
@@ -181,7 +173,6 @@ impl RegisterRow<f32> {
         }
     }
 
-    /// Decides the first midpoints by codes.
     fn bisect_quantized(
         &self,
         bisection: &mut Bisection,
@@ -199,8 +190,7 @@ impl RegisterRow<f32> {
         bisection.bisect(&codes, addend, k, FIRST_CODE_BITS, midpoints);
     }
 
-    /// Bisects `midpoints` times by counts. Returns the items at or above the last midpoint that
-    /// enough reach, or the whole row.
+    /// Returns the items at or above the last midpoint that enough reach, or the whole row.
     fn bisect_counted(&self, bisection: &mut Bisection, k: u32, midpoints: u32) -> u32 {
         let mut bits = self.items_in_row();
         for _ in 0..midpoints {
@@ -212,7 +202,6 @@ impl RegisterRow<f32> {
         bits
     }
 
-    /// The items of this unit that lie in the row.
     fn items_in_row(&self) -> u32 {
         let mut bits = comptime!(mask(self.items.len() as u32)).runtime();
         if comptime!(self.team.ragged || !self.team.shape.exact_fit) {
@@ -226,14 +215,12 @@ impl RegisterRow<f32> {
     }
 }
 
-/// Steps in the range of a row.
 const STEPS: f32 = 128.0;
-/// Added to a number of steps, these move its integer part to bits 16 to 22, or 8 to 14, of the
-/// float.
+/// Added to steps, these move the integer part to bits 16 to 22, or 8 to 14, of the float.
 const TO_THIRD_BYTE: f32 = 128.0;
 const TO_SECOND_BYTE: f32 = 32_768.0;
 
-/// The codes of a row, of `bits` bits each, in fields one bit wider.
+/// Codes of `bits` bits, in fields one bit wider.
 #[derive(CubeType)]
 pub(crate) struct QuantizedRow {
     words: Sequence<u32>,
@@ -242,7 +229,6 @@ pub(crate) struct QuantizedRow {
     pub bits: u32,
 }
 
-/// Maps values to steps.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 struct Quantizer {
@@ -256,8 +242,8 @@ struct Quantizer {
 
 #[cube]
 impl RegisterRow<f32> {
-    /// Quantizes the values to steps of `(high - low) / 128` above `low`, rounded down, with errors
-    /// of about 1/512 of a step. If all values are equal, all get the greatest code.
+    /// Steps of `(high - low) / 128` above `low`, rounded down within 1/512. The greatest code if
+    /// all values are equal.
     pub fn quantize(&self, low: f32, high: f32) -> QuantizedRow {
         let width = high - low;
         let inverse = approx_inverse(width);
@@ -287,14 +273,13 @@ impl RegisterRow<f32> {
         }
     }
 
-    /// The codes of two neighboring items, in the middle bytes of a word.
+    /// The codes of two items, in the middle bytes of a word.
     fn pair(&self, #[comptime] item: usize, quantizer: &Quantizer) -> u32 {
         let third = self.placed(item, TO_THIRD_BYTE, quantizer);
         let second = self.placed(comptime!(item + 1), TO_SECOND_BYTE, quantizer);
         either(third, second, quantizer.upper)
     }
 
-    /// The code of an item, in the byte of `place`.
     fn placed(
         &self,
         #[comptime] item: usize,
@@ -310,13 +295,12 @@ impl RegisterRow<f32> {
     }
 }
 
-/// Selects bits of `one` where the mask is set, else of `other`.
 #[cube]
 fn either(one: u32, other: u32, mask: u32) -> u32 {
     other ^ ((one ^ other) & mask)
 }
 
-/// Hides a mask from compilers: with a known mask they would handle each byte by itself.
+/// Hides a mask: with a known one, compilers handle each byte by itself.
 #[cube]
 fn unknown(#[comptime] mask: u32) -> u32 {
     plane_shuffle(mask | (UNIT_POS_X >> 16), UNIT_POS_X)
@@ -324,7 +308,6 @@ fn unknown(#[comptime] mask: u32) -> u32 {
 
 #[cube]
 impl QuantizedRow {
-    /// The first bits of each code.
     pub fn first_levels(&self) -> QuantizedRow {
         let upper = unknown(0xf0f0_f0f0u32);
         let mut words = Sequence::<u32>::new();
@@ -349,7 +332,7 @@ impl QuantizedRow {
         }
     }
 
-    /// Number of codes in the row that reach the highest bit of their field when `addend` is added.
+    /// Number of codes that reach the highest bit of their field when `addend` is added.
     pub fn count(&self, addend: u32) -> u32 {
         let highest = comptime!(ones(self.bits + 1) << self.bits);
         let mut bits = 0u32;

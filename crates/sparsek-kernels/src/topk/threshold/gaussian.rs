@@ -3,14 +3,14 @@
 //! ```text
 //! value <- mean + quantile * deviation
 //! repeat: count the values at or above it; narrow the bracket
-//!         value <- first a step of slope * (count - k), then interpolation in sqrt(count)
+//!         value <- first slope * (count - k), then interpolation in sqrt(count)
 //! until |count - k| <= 1, or the row is far from normal
 //! refine: outliers, ties and steep steps, with the values at the ends of the bracket
-//! select exactly: shift by one element where the count is off by one; cut ties in index order
+//! select: shift by one element if the count is one off; cut ties in index order
 //! ```
 //!
-//! A threshold is used only if counts prove it right, so guesses affect speed only. Rows that stay
-//! unsettled, and rows with NaN, are left to the search on keys.
+//! Counts prove every threshold, so guesses affect speed only. Unsettled rows, and rows with NaN,
+//! are left to the search on keys.
 
 use cubecl::prelude::*;
 
@@ -26,19 +26,16 @@ use crate::topk::tuning::{
 /// A distance is rounded once, and once more when added to its origin.
 const ROUNDED: f32 = 1.0 / 4_194_304.0;
 
-/// A threshold of a row, or a value near it.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(crate) struct FloatThreshold {
     pub value: f32,
     /// Number of values at or above it.
     pub count: f32,
-    /// Whether it is at most one element off. If it is the kth value itself and others are equal to
-    /// it, `count` is k.
+    /// Whether it is at most one element off. `count` is k if it is the kth of equal values.
     pub settled: bool,
 }
 
-/// A value of the row.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 struct Nearest {
@@ -47,7 +44,6 @@ struct Nearest {
     error: f32,
 }
 
-/// The values of the row at the ends of a bracket.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 struct Ends {
@@ -57,15 +53,13 @@ struct Ends {
 
 #[cube]
 impl RegisterRow<f32> {
-    /// Guesses the k greatest of the row. Valid if they were found and all devices agree on the
-    /// comparisons.
+    /// The k greatest, valid if found and devices agree on the comparisons.
     pub fn guess(&self, k: u32, normal: &Normal, #[comptime] largest: bool) -> Guess {
         let wanted = f32::cast_from(k);
         let own = self.moments();
         let model = self.model(&own, normal);
         let finite = model.finite();
         let cols = f32::cast_from(self.team.cols);
-        // Rows that are not finite stay unsettled.
         let slope = normal.slope * model.spread;
         let far = max(
             normal.deviation * comptime!(GUESS_FAR[0]),
@@ -83,7 +77,6 @@ impl RegisterRow<f32> {
         let mut count = 0.0f32.runtime();
         let mut settled = false.runtime();
         let mut step = 1u32;
-        // Planes with a row that has no finite mean are left to the search on keys.
         let numbers = plane_all(model.is_number());
         let mut running = plane_any(finite);
         running = running && numbers;
@@ -109,7 +102,7 @@ impl RegisterRow<f32> {
             settled = finite && f32::abs(missed) <= 1.0;
             bracket.narrow(value, count, missed >= 0.0);
             value = select(settled, value, bracket.rooted(wanted));
-            // Ties or outliers: give up guessing.
+            // Ties or outliers.
             let lost = f32::abs(missed) > far
                 || (missed < -few && bracket.low_count >= cols)
                 || (step >= GUESS_CLOSE && bracket.gap() > far);
@@ -151,12 +144,12 @@ impl RegisterRow<f32> {
         let mut value = level.value;
         let mut bits = reach.bits;
         let mut total = reach.total;
-        // The kth value, if several are equal to it.
+        // The kth value, if others equal it.
         let mut last = value;
         let settled = level.settled;
         let one_off = settled && level.count != f32::cast_from(k);
         if plane_any(one_off) {
-            // One too few: the greatest of the others is the last. One too many: drop the least.
+            // One too few: add the greatest other. One too many: drop the least.
             let few = level.count < f32::cast_from(k);
             let nearest = self.nearest(value, few);
             last = select(one_off, nearest.value, value);
@@ -184,7 +177,7 @@ impl RegisterRow<f32> {
         let magnitude = f32::abs(value);
         let finite = magnitude < f32::INFINITY;
         let sure = finite && magnitude >= LEAST_SURE;
-        // If the least are wanted, negation may have flushed subnormals to zero.
+        // Negation may have flushed subnormals to zero.
         let near_zero = comptime!(largest).runtime() && u32::reinterpret(value) << 1 == 0;
         Guess {
             bits,
@@ -193,7 +186,7 @@ impl RegisterRow<f32> {
         }
     }
 
-    /// The greatest value below `value`, or the least one from it on.
+    /// The greatest value below `value`, or the least from it on.
     fn nearest(&self, value: f32, below: bool) -> Nearest {
         let sign = select(below, -1.0f32, 1.0f32);
         let from = select(below, -next_above(-value), value);
@@ -212,7 +205,6 @@ impl RegisterRow<f32> {
         }
     }
 
-    /// Refines a guess, in planes whose rows all have a finite mean.
     pub fn refine(
         &self,
         guessed: &FloatThreshold,
@@ -238,8 +230,7 @@ impl RegisterRow<f32> {
         let far = !settled && (!usable || bracket.gap() > REFINE_SUSPICIOUS);
         if plane_any(far) {
             let steady = self.steady(own, normal);
-            // Few values far above all others: a high end above most of the row, a low end not
-            // counted.
+            // Few values far above all others.
             let outlier = 4.0 * bracket.high_count < wanted
                 && bracket.low_count >= cols
                 && 2.0 * steady.spread < model.spread;
@@ -254,7 +245,6 @@ impl RegisterRow<f32> {
             next_look = select(again, REFINE_PAUSE, 0u32);
         }
 
-        // Whether the ends are values of the row.
         let mut low_is_value = false.runtime();
         let mut high_is_value = false.runtime();
         let mut looked = false.runtime();
@@ -291,7 +281,7 @@ impl RegisterRow<f32> {
 
             let gap = bracket.gap();
             bracket.narrow(value, reached, enough);
-            // Little was cut off: the rest is close or equal to the end that stayed.
+            // Little was cut off: the rest is near the end that stayed.
             let stuck = looked && 2.0 * bracket.gap() > gap;
             let guess = select(looked, bracket.linear(wanted), bracket.rooted(wanted));
             let guess = select(
@@ -315,7 +305,7 @@ impl RegisterRow<f32> {
         }
     }
 
-    /// Mean and deviation from the unit with the least sum of squares: others may hold outliers.
+    /// Statistics of the unit with the least sum of squares: others may hold outliers.
     fn steady(&self, own: &Moments, normal: &Normal) -> Model {
         let share = normal.inverse * comptime!(self.team.shape.lanes as f32);
         let squares = select(own.squares < f32::MAX, own.squares, f32::MAX);
@@ -348,8 +338,8 @@ impl RegisterRow<f32> {
         }
     }
 
-    /// Finds a value that at least `wanted` and at most `wanted + slack` elements reach, if the row
-    /// is finite and a few counts suffice. All devices agree on comparisons with it.
+    /// A value that `wanted` to `wanted + slack` elements reach, if a few counts find one. Devices
+    /// agree on comparisons with it.
     pub fn approximate(&self, wanted: f32, slack: f32, normal: &Normal) -> FloatThreshold {
         let middle = wanted + 0.5 * slack;
         let own = self.moments();
@@ -380,7 +370,7 @@ impl RegisterRow<f32> {
     }
 }
 
-/// The least float above a value on which all devices agree.
+/// The least float above a value on which devices agree.
 #[cube]
 pub(crate) fn next_above(value: f32) -> f32 {
     let bits = u32::reinterpret(value);

@@ -1,13 +1,9 @@
-//! How the threshold of a row is found.
+//! How the threshold of a row is found: fewer than k elements lie above it, those level with it
+//! fill up in index order.
 //!
 //! - [`search`]: on keys, for every method and dtype; always right.
-//! - [`gaussian`]: exact, on floats in registers; guesses that counts verify.
-//! - [`early_stop`]: RTop-K's Algorithm 2, on floats in registers.
-//! - [`normal`]: the model and the bracket that guesses use.
-//! - [`register_row`]: a row in registers, as both see it.
-//!
-//! Above the threshold lie fewer than k elements; those level with it fill up the selection in
-//! index order. Floats are tried first; a row without a valid result is searched on keys.
+//! - [`gaussian`]: exact, on floats in registers; falls back to [`search`].
+//! - [`early_stop`]: Algorithm 2 of RTop-K, on floats in registers; falls back to [`search`].
 
 pub(crate) mod early_stop;
 pub(crate) mod gaussian;

@@ -1,22 +1,17 @@
-//! The normal model of a row, and the bracket in which its threshold is searched.
+//! The normal model of a row, and the bracket of its threshold.
 //!
-//! If the values of a row were normal, the k-th of `cols` would lie `quantile` standard deviations
-//! above the mean, and each element counted too many there would move it by `slope` deviations.
-//! [`Normal`] holds these numbers, [`Model`] the mean and deviation of one row, [`ValueBracket`]
-//! the interval left after some counts.
+//! If values were normal, the kth of `cols` would lie `quantile` deviations above the mean, and
+//! each element counted too many there would move it by `slope` deviations.
 
 use cubecl::prelude::*;
 
 use super::register_row::{RegisterRow, RegisterRowExpand};
 use crate::primitives::approx::{approx_inverse, approx_ln, approx_sqrt};
 
-/// Order statistics of normal values.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(crate) struct Normal {
-    /// Standard deviations above the mean that a share k / cols of them exceeds.
     pub quantile: f32,
-    /// Standard deviations to move for each element counted too many.
     pub slope: f32,
     /// 1 / cols.
     pub inverse: f32,
@@ -24,7 +19,7 @@ pub(crate) struct Normal {
     pub deviation: f32,
 }
 
-/// Returns [`Normal`] for k of `cols` values: Abramowitz and Stegun, 26.2.23.
+/// The quantile is Abramowitz and Stegun, 26.2.23.
 pub(crate) fn normal_launch(k: usize, cols: usize) -> NormalLaunch {
     let cols = cols.max(1) as f64;
     let share = ((k as f64 - 0.5) / cols).clamp(0.25 / cols, 1.0 - 0.25 / cols);
@@ -43,8 +38,8 @@ pub(crate) fn normal_launch(k: usize, cols: usize) -> NormalLaunch {
     )
 }
 
-/// Computes [`Normal`] for k of `cols` values on the device, both at least 1. Uses an approximate
-/// logarithm, and the density from the tail.
+/// As [`normal_launch`], for k and `cols` of at least 1, with an approximate logarithm and the
+/// density from the tail.
 #[cube]
 pub(crate) fn normal_on_device(k: u32, cols: u32) -> Normal {
     let cols = f32::cast_from(cols);
@@ -66,7 +61,6 @@ pub(crate) fn normal_on_device(k: u32, cols: u32) -> Normal {
     }
 }
 
-/// Sums over the values of a unit.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(crate) struct Moments {
@@ -74,7 +68,6 @@ pub(crate) struct Moments {
     pub squares: f32,
 }
 
-/// Estimated mean and standard deviation of a row.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(crate) struct Model {
@@ -89,7 +82,6 @@ impl Model {
         self.spread < f32::INFINITY
     }
 
-    /// Whether the model can guess a threshold.
     pub fn usable(&self) -> bool {
         self.finite() && self.spread > 0.0
     }
@@ -99,7 +91,6 @@ impl Model {
         f32::abs(self.mean) <= f32::INFINITY
     }
 
-    /// The threshold if the values are normal.
     pub fn value(&self, normal: &Normal) -> f32 {
         self.mean + normal.quantile * self.spread
     }
@@ -129,40 +120,38 @@ impl RegisterRow<f32> {
         }
     }
 
-    /// Mean and deviation from the sums of all units.
     pub fn model(&self, own: &Moments, normal: &Normal) -> Model {
         let mean = self.team.sum::<f32>(own.sum) * normal.inverse;
         let square = self.team.sum::<f32>(own.squares) * normal.inverse;
         let spread = f32::sqrt(max(square - mean * mean, 0.0));
         Model {
             mean,
-            // Also infinite for NaN.
+            // Also for NaN.
             spread: select(square < f32::MAX, spread, f32::INFINITY),
         }
     }
 }
 
-/// Standard deviations from the mean within which the threshold is searched.
+/// Half width of the first bracket, in standard deviations.
 const WIDTH: f32 = 3.5;
 /// Count at a high end that was not counted.
 pub(crate) const UNCOUNTED: f32 = 0.5;
 /// Count at a high end that no values reach.
 const NONE: f32 = 0.25;
 
-/// At least k values reach `low`, fewer reach `high`. Ends that were not counted are guesses.
+/// At least k values reach `low`, fewer reach `high`; ends not counted are guesses.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(crate) struct ValueBracket {
     pub low: f32,
     pub high: f32,
-    /// Values at or above `low`: all of them if it was not counted.
+    /// All values if not counted.
     pub low_count: f32,
     pub high_count: f32,
 }
 
 #[cube]
 impl ValueBracket {
-    /// The bracket of the threshold of `cols` normal values.
     pub fn new(mean: f32, spread: f32, cols: u32) -> ValueBracket {
         ValueBracket {
             low: mean - WIDTH * spread,
@@ -172,7 +161,6 @@ impl ValueBracket {
         }
     }
 
-    /// Moves an end to a value that `count` values reach.
     pub fn narrow(&mut self, value: f32, count: f32, enough: bool) {
         self.low = select(enough, value, self.low);
         self.low_count = select(enough, count, self.low_count);
@@ -180,18 +168,15 @@ impl ValueBracket {
         self.high_count = select(enough, self.high_count, max(count, NONE));
     }
 
-    /// Values between the ends.
     pub fn gap(&self) -> f32 {
         self.low_count - self.high_count
     }
 
-    /// A lower bound of the threshold; -inf if none is known.
     pub fn floor(&self, cols: u32) -> f32 {
         let counted = self.low_count < f32::cast_from(cols);
         select(counted, self.low, f32::NEG_INFINITY)
     }
 
-    /// An upper bound of the threshold; inf if none is known.
     pub fn ceiling(&self) -> f32 {
         select(self.high_count == UNCOUNTED, f32::INFINITY, self.high)
     }
@@ -201,12 +186,11 @@ impl ValueBracket {
         self.high_count + 1.0 >= wanted
     }
 
-    /// Interpolates the value that `wanted` elements reach, linear in the count.
     pub fn linear(&self, wanted: f32) -> f32 {
         self.at((self.low_count - wanted) * approx_inverse(self.gap()))
     }
 
-    /// Interpolates linear in the square root of the count, as in the tail of normal values.
+    /// Linear in the square root of the count, as in the tail of normal values.
     pub fn rooted(&self, wanted: f32) -> f32 {
         let low = approx_sqrt(self.low_count);
         let high = approx_sqrt(self.high_count);
@@ -217,7 +201,6 @@ impl ValueBracket {
         self.low + (self.high - self.low) * max(min(share, 0.95), 0.05)
     }
 
-    /// Clamps a value into the bracket.
     pub fn inside(&self, value: f32) -> f32 {
         let margin = 0.02 * (self.high - self.low);
         max(min(value, self.high - margin), self.low + margin)

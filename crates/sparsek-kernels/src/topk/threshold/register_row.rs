@@ -1,7 +1,7 @@
-//! A row in the registers of a team, as values that compare: floats or keys, greater ones wanted.
+//! A row in the registers of a team, as floats or keys, greater ones wanted.
 //!
-//! Floats are compared by the signs of differences: an addition and a shift for each value yield
-//! one bit for each. Keys are compared directly; [`KeyRow`] searches them.
+//! Floats are compared by the signs of differences, an addition and a shift each; [`KeyRow`]
+//! compares keys.
 
 use cubecl::prelude::*;
 
@@ -14,26 +14,25 @@ use crate::{
     topk::{key::Element, options::SearchConfig},
 };
 
-/// 2^-100. Floats at least this large differ by normal floats, whose signs all devices agree on.
+/// 2^-100. The differences of floats at least this large are normal, so devices agree on their
+/// signs.
 pub(crate) const LEAST_SURE: f32 = 7.888_609e-31;
 /// Replaces zero of either sign.
 const NEAR_ZERO: f32 = 0.5 * LEAST_SURE;
 
-/// The items of this unit; those past the end of the row are the least value of all.
+/// Items past the end of the row are the least value of all.
 #[derive(CubeType)]
 pub(crate) struct RegisterRow<T: Numeric> {
     pub items: Sequence<T>,
     pub team: Team,
 }
 
-/// A selection that may have to be rejected: one bit for each item of this unit, the first in bit
-/// 31.
+/// A selection that may be wrong; the first item is in bit 31.
 #[derive(CubeType, Clone, Copy)]
 pub(crate) struct Guess {
     pub bits: u32,
-    /// Whether the bits are the k elements wanted.
     pub valid: bool,
-    /// Whether the bits are right only if the row has no [unsure](RegisterRow::has_unsure) values.
+    /// Whether it is right only without [unsure](RegisterRow::has_unsure) values.
     pub near_zero: bool,
 }
 
@@ -42,7 +41,6 @@ pub(crate) struct Guess {
 #[expand(derive(Clone, Copy))]
 pub(crate) struct Reach {
     pub bits: u32,
-    /// Number of them in the row.
     pub total: u32,
 }
 
@@ -52,14 +50,13 @@ impl<T: Numeric> RegisterRow<T> {
         RegisterRow::<T> { items, team }
     }
 
-    /// Number of items of the row at or above `value`, as a float.
+    /// Number of items at or above `value`, as a float.
     pub fn count(&self, value: T) -> f32 {
         let mut counts = 0.0f32;
         let mut others = 0.0f32;
         #[unroll]
         for item in 0..self.items.len() {
             let count = select(self.items[item] >= value, 1.0f32, 0.0f32);
-            // Two independent sums.
             if comptime!(item % 2 == 0) {
                 counts += count;
             } else {
@@ -69,7 +66,6 @@ impl<T: Numeric> RegisterRow<T> {
         self.team.sum::<f32>(counts + others)
     }
 
-    /// The items of this unit at or above `value`.
     pub fn reaching(&self, value: T) -> u32 {
         let mut bits = 0u32;
         #[unroll]
@@ -84,7 +80,7 @@ impl<T: Numeric> RegisterRow<T> {
         self.team.sum::<u32>(bits.count_ones())
     }
 
-    /// Takes all items in `above`, then the first others in `reach`, k in all.
+    /// All items in `above`, then the first others in `reach`, k in all.
     pub fn take_first(&self, reach: u32, above: u32, k: u32) -> Guess {
         let over = self.total(above);
         let quota = k - min(over, k);
@@ -102,7 +98,7 @@ impl<T: Numeric> RegisterRow<T> {
         }
     }
 
-    /// Takes all items above `high`, then the first from `low` on, k in all.
+    /// All items above `high`, then the first from `low` on, k in all.
     pub fn select_between(&self, low: T, high: T, k: u32) -> u32 {
         let mut above = 0u32;
         #[unroll]
@@ -115,8 +111,8 @@ impl<T: Numeric> RegisterRow<T> {
 
 #[cube]
 impl RegisterRow<f32> {
-    /// The items at or above `value`. Uncertain for values below [`LEAST_SURE`], except zero in
-    /// rows without other values so small; also for infinities and rows with NaN.
+    /// The items at or above `value`. Uncertain below [`LEAST_SURE`], except for zero in rows
+    /// without other values so small; also for infinities and NaN.
     pub fn sign_compare(&self, value: f32) -> u32 {
         let offset = select(value == 0.0, NEAR_ZERO, -value);
         let mut misses = 0u32;
@@ -128,7 +124,7 @@ impl RegisterRow<f32> {
         (misses << comptime!(32 - items)) ^ comptime!(mask(items))
     }
 
-    /// The items above `value`, as certain as [`Self::sign_compare`].
+    /// As certain as [`Self::sign_compare`].
     pub fn above(&self, value: f32) -> u32 {
         let value = select(value == 0.0, NEAR_ZERO, value);
         let mut signs = 0u32;
@@ -139,7 +135,7 @@ impl RegisterRow<f32> {
         signs << comptime!(32 - self.items.len() as u32)
     }
 
-    /// Whether the row has nonzero values so small that comparing them with zero is uncertain.
+    /// Whether nonzero values are so small that comparing them with zero is uncertain.
     pub fn has_unsure(&self) -> bool {
         let mut found = 0.0f32;
         #[unroll]
@@ -152,7 +148,6 @@ impl RegisterRow<f32> {
         self.team.max::<f32>(found) > 0.0f32
     }
 
-    /// The items at or above `value`, and their number.
     pub fn reach(&self, value: f32) -> Reach {
         let bits = self.sign_compare(value);
         Reach {
@@ -162,7 +157,6 @@ impl RegisterRow<f32> {
     }
 }
 
-/// A row as keys.
 #[derive(CubeType)]
 pub(crate) struct KeyRow<E: Element> {
     pub row: RegisterRow<E::Key>,
@@ -178,8 +172,8 @@ impl<E: Element> SearchRow<E> for KeyRow<E> {
         for item in 0..self.row.items.len() {
             high = max(high, self.row.items[item]);
         }
-        // Each unit has a key at or above its greatest. So for k up to the number of units, the
-        // least of these is a lower bound, closer than the least key of all.
+        // Each unit has a key at or above its greatest. For k up to the number of units, the least
+        // of these bounds the kth.
         let items = self.row.items.len();
         let lanes = comptime!(self.row.team.shape.lanes);
         let mut low = high;
@@ -237,7 +231,7 @@ impl<E: Element> SearchRow<E> for KeyRow<E> {
     }
 }
 
-/// Share of normal values above the least of the units' greatest, for `items` items a unit.
+/// Share of normal values above the least of the units' greatest of `items`.
 fn expected_share(items: usize) -> f32 {
     1.0 - (1.0f32 / 33.0).powf(1.0 / items as f32)
 }

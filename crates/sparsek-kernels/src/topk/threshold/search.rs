@@ -2,16 +2,16 @@
 //!
 //! ```text
 //! exact:      [low, high] <- bracket of the kth key
-//!             repeat: guess by interpolation in the square root of the counts,
-//!                     in turns with halving [low, high] and snapping high to the next key present
+//!             repeat: interpolate in the square root of the counts,
+//!                     in turns with halving and snapping high to the next key present
 //!             until count(low) = k or low = high
-//! precision:  halve the finite range by value until count = k or the range is within eps
+//! precision:  halve the finite range by value until count = k or it is within eps
 //! early stop: halve it max_iter times
 //! ```
 //!
-//! Precision and early stop are Algorithms 1 and 2 of RTop-K. Where too few elements are finite,
-//! the exact search fills up the selection. Interpolation takes three to five counts on smooth
-//! data; halving bounds the search on any data; snapping ends it where many keys are equal.
+//! Precision and early stop are Algorithms 1 and 2 of RTop-K; where too few elements are finite,
+//! the exact search fills up. Interpolation takes three to five counts on smooth data, halving
+//! bounds it on any, snapping ends it at ties.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -28,25 +28,23 @@ use crate::{
     },
 };
 
-/// Most passes over a row that the exact search takes, for keys of `bits` bits.
+/// Most passes over a row of the exact search, for keys of `bits` bits.
 pub(crate) fn exact_passes(bits: usize) -> usize {
     // One step in three halves the range, one makes two passes; the bracket is a pass.
     INTERPOLATIONS as usize + 4 * (bits + 1) + 1
 }
 
-/// The least and the greatest of a set of keys.
 #[derive(CubeType, Clone, Copy)]
 pub struct KeyRange<K: Int> {
     pub low: K,
     pub high: K,
 }
 
-/// Where the search for the kth key begins.
 #[derive(CubeType, Clone, Copy)]
 pub struct KeyBracket<K: Int> {
     pub low: K,
     pub high: K,
-    /// Estimate of the number of keys at or above `low`; affects speed only.
+    /// Estimated number of keys at or above `low`; affects speed only.
     pub expected: f32,
 }
 
@@ -59,24 +57,22 @@ pub struct Threshold<K: Int> {
     pub above: u32,
 }
 
-/// A row as the search sees it, in registers or memory. Results must be the same in every unit that
-/// works on the row.
+/// A row as the search sees it. Results must be the same in every unit of the row.
 #[cube]
 pub trait SearchRow<E: Element>: CubeType {
-    /// Bounds the kth greatest key: at least `k` keys are at or above `low`, none is above `high`.
+    /// At least `k` keys are at or above `low`, none is above `high`.
     fn bracket(&self, k: u32) -> KeyBracket<E::Key>;
-    /// Least and greatest key of the finite elements; `low > high` if there are none.
+    /// Finite keys only; `low > high` if there are none.
     fn finite_range(&self) -> KeyRange<E::Key>;
-    /// Number of keys at or above `key`. May also count padding if `key` is the least key of all.
+    /// Number of keys at or above `key`; may include padding if `key` is the least of all.
     fn count(&self, key: E::Key) -> u32;
     /// The greatest key at or below `key`.
     fn greatest(&self, key: E::Key) -> E::Key;
-    /// Whether the condition holds for this row or one that is searched in step with it. It must be
-    /// the same in every unit of a row; the result is visibly uniform to a compiler.
+    /// Whether the uniform `condition` holds for this row or one searched in step with it, in a
+    /// form that compilers see is uniform.
     fn agreed(&self, condition: bool) -> bool;
 }
 
-/// Runtime parameters of the search.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub struct SearchParams {
@@ -85,7 +81,7 @@ pub struct SearchParams {
     pub eps: f32,
 }
 
-/// Finds the threshold of a row with at least `params.k > 0` elements.
+/// Finds the threshold of a row of at least `params.k > 0` elements.
 #[cube]
 pub fn find_threshold<E: Element, R: SearchRow<E>>(
     row: &R,
@@ -120,7 +116,6 @@ pub fn find_threshold<E: Element, R: SearchRow<E>>(
     }
 }
 
-/// Result of Algorithms 1 and 2.
 #[derive(CubeType, Clone, Copy)]
 struct Found<K: Int> {
     low: K,
@@ -130,7 +125,7 @@ struct Found<K: Int> {
     reached: u32,
 }
 
-/// Algorithms 1 and 2 of RTop-K: halves the finite range by value.
+/// Algorithms 1 and 2.
 #[cube]
 fn find_finite<E: Element, R: SearchRow<E>>(
     row: &R,
@@ -141,9 +136,8 @@ fn find_finite<E: Element, R: SearchRow<E>>(
     let finite = finite_or_zero::<E, R>(row, search);
     let mut lower = finite.low;
     let mut upper = finite.high;
-    // Keys at or above `lower`; 0 until counted.
+    // 0 until counted.
     let mut reached = 0u32;
-    // Keys at or above `upper`, once a count there fell below k.
     let mut upper_count = 0u32;
     let mut capped = false;
 
@@ -158,7 +152,6 @@ fn find_finite<E: Element, R: SearchRow<E>>(
         }
     } else {
         let mut middle = upper;
-        // This row is still searched; other rows of the plane may be too.
         let mut open = true.runtime();
         let mut running = row.agreed(open);
         while running {
@@ -199,8 +192,8 @@ fn find_finite<E: Element, R: SearchRow<E>>(
     }
 }
 
-/// Finds the kth key inside a bracket that `above_start < k` keys exceed. Searches only if
-/// `open_start`, which needs `low < high`.
+/// Finds the kth key inside a bracket that `above_start < k` keys exceed. `open_start` needs `low <
+/// high`.
 #[cube]
 fn find_exact<E: Element, R: SearchRow<E>>(
     row: &R,
@@ -221,8 +214,7 @@ fn find_exact<E: Element, R: SearchRow<E>>(
     let mut step = 0u32;
     let mut running = row.agreed(open);
     while running {
-        // Snap to the greatest key left where it is the last one wanted, and at every third late
-        // step: that ends the search where keys are equal.
+        // Snap where the greatest key left is the last one wanted, and at every third late step.
         let turn = (step + 1) % 3;
         let late = step >= INTERPOLATIONS;
         let snap = open && (above + 1 == k || (late && turn == 0));
@@ -259,7 +251,7 @@ fn find_exact<E: Element, R: SearchRow<E>>(
     }
 }
 
-/// The range that Algorithms 1 and 2 halve: the finite elements, or zero if there are none.
+/// Zero if no element is finite.
 #[cube]
 fn finite_or_zero<E: Element, R: SearchRow<E>>(
     row: &R,
@@ -274,20 +266,18 @@ fn finite_or_zero<E: Element, R: SearchRow<E>>(
     }
 }
 
-/// Whether a key counts for [`SearchRow::finite_range`].
 #[cube]
 pub fn counts_as_finite<E: Element>(key: E::Key, #[comptime] search: SearchConfig) -> bool {
     ordered_is_finite::<E>(key, search.largest)
 }
 
-/// Counts of the elements so far that are above the threshold and level with it.
+/// Elements so far above the threshold, and level with it.
 #[derive(CubeType, Clone, Copy)]
 pub struct Cursor {
     pub above: u32,
     pub level: u32,
 }
 
-/// Whether an element is selected, and its position in index order.
 #[derive(CubeType, Clone, Copy)]
 pub struct Placement {
     pub member: bool,
