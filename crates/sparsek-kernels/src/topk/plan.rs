@@ -94,12 +94,17 @@ pub(crate) fn listed(client: &Client, k: usize, cols: usize, rows: usize) -> usi
     let quarter = cols.div_ceil(4);
     let listed = [quarter, 2 * quarter].into_iter().find(|&some| k <= some);
     let listed = listed.unwrap_or(cols);
-    let room = client.properties().hardware.max_shared_memory_size / (2 * size_of::<u32>());
+    let room = list_room(client);
     if listed * rows <= room.min(MAX_LISTED) {
         listed
     } else {
         0
     }
+}
+
+/// Columns that fit in half of the shared memory.
+fn list_room(client: &Client) -> usize {
+    client.properties().hardware.max_shared_memory_size / (2 * size_of::<u32>())
 }
 
 /// With more units a chip holds fewer cubes and searches cost more; with fewer, each lists more.
@@ -155,7 +160,7 @@ pub(crate) fn select(client: &Client, problem: &RowProblem) -> Result<Routine, K
     Ok(routine)
 }
 
-/// Ignores the feature `Plane::Ops`: a forced `plane` may run on devices that do not list it.
+/// Checks that a routine can run. Ignores the feature `Plane::Ops`: a forced `plane` may run on devices that do not list it.
 pub(crate) fn check(
     routine: Routine,
     client: &Client,
@@ -269,7 +274,7 @@ fn check_sampled(client: &Client, problem: &RowProblem) -> Result<(), String> {
             problem.width
         ));
     }
-    let room = client.properties().hardware.max_shared_memory_size / (2 * size_of::<u32>());
+    let room = list_room(client);
     match sample_plan(problem.k, cols, units) {
         Ok(plan) if plan.list_items * units <= room => Ok(()),
         Ok(SamplePlan { list_items, .. }) => Err(format!(
