@@ -114,7 +114,7 @@ pub(crate) struct SelectedItems {
 
 #[cube]
 impl SelectedItems {
-    /// Positions are valid only if `ordered`.
+    /// `bits` are the selected items of this unit; positions are valid only if `ordered`.
     pub fn new(bits: u32, team: Team, #[comptime] ordered: bool) -> SelectedItems {
         let width = comptime!(team.shape.width as u32);
         let mut positions = Positions::new(team);

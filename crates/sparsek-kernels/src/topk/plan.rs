@@ -107,7 +107,8 @@ fn list_room(client: &Client) -> usize {
     client.properties().hardware.max_shared_memory_size / (2 * size_of::<u32>())
 }
 
-/// With more units a chip holds fewer cubes and searches cost more; with fewer, each lists more.
+/// Units of `sampled`. With more, a chip holds fewer cubes and searches cost more; with fewer, each
+/// lists more.
 pub(crate) fn sampled_units(client: &Client, cols: usize) -> u32 {
     let wanted = if cols < LONG_SAMPLE {
         (cols / SAMPLED_COLS_PER_UNIT)
@@ -328,7 +329,7 @@ pub(crate) struct SamplePlan {
     pub list_items: usize,
 }
 
-/// If no list suffices, returns the length needed.
+/// Plans sample and list. If no list suffices, returns the length needed.
 pub(crate) fn sample_plan(k: usize, cols: usize, units: usize) -> Result<SamplePlan, usize> {
     let sample_items = if cols < LONG_SAMPLE {
         SAMPLE_ITEMS

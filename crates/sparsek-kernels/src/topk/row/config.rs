@@ -5,7 +5,7 @@ use crate::{
     topk::{options::SearchConfig, tuning::SORTED_ITEMS},
 };
 
-/// Kernels that read a row from memory.
+/// For kernels that read a row from memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct MemoryConfig {
     pub search: SearchConfig,
@@ -18,12 +18,13 @@ pub(crate) struct MemoryConfig {
     pub ragged: bool,
 }
 
-/// Kernels that hold rows in registers.
+/// For kernels that hold rows in registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct RegisterConfig {
     pub search: SearchConfig,
     pub shape: TeamShape,
-    /// Whether rows are searched as floats first.
+    /// Whether rows are searched as floats first: floats of at most 32 bits, all methods but
+    /// `Precision`.
     pub floats: bool,
     pub strided: bool,
     pub values: bool,
@@ -34,7 +35,7 @@ pub(crate) struct RegisterConfig {
     pub listed: usize,
     /// Midpoints of early stop compared quantized.
     pub quantized_midpoints: u32,
-    /// None for index order.
+    /// How the list is sorted; none for index order.
     pub order: Option<SortConfig>,
     /// Rows of a plane; 1 if a row takes several planes.
     pub rows: usize,
@@ -48,7 +49,7 @@ impl RegisterConfig {
     }
 }
 
-/// Kernels that list candidates: the columns at or above a threshold.
+/// For kernels that list candidates, the columns at or above a threshold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct CandidateConfig {
     pub memory: MemoryConfig,
@@ -56,7 +57,7 @@ pub(crate) struct CandidateConfig {
     pub floats: bool,
     /// The sample or the delegates.
     pub sample: TeamShape,
-    /// What a plane reads at a time.
+    /// The part of a row that a plane reads at a time.
     pub part: TeamShape,
     pub list: TeamShape,
 }
@@ -76,19 +77,19 @@ pub(crate) struct SortConfig {
     pub keys: SortKeys,
 }
 
-/// What sorts the elements.
+/// The values that a list is sorted by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum SortKeys {
     /// f32: distance from the least selected value, between bits if `bitwise`, else as numbers.
     Float { bitwise: bool },
     /// The key of a 16-bit float, whose `zeros` lower bits as f32 are zero.
     Half { zeros: u32 },
-    /// Two digits of an integer key.
+    /// The two digits of an integer key.
     Word,
 }
 
 impl SortConfig {
-    /// None if k elements are too many for `lanes` units.
+    /// Sorts k elements with `lanes` units; none if there are too many.
     pub fn new(k: usize, lanes: u32, ragged: bool, keys: SortKeys) -> Option<SortConfig> {
         let items = k.next_power_of_two().div_ceil(lanes as usize);
         (items <= SORTED_ITEMS).then_some(SortConfig {

@@ -75,7 +75,7 @@ pub(crate) fn delegate_select<E: Element, I: Numeric, N: Size>(
     );
 }
 
-/// The ordered key, except that NaN get any keys at their end and -0 comes before 0.
+/// Quick key: the ordered key, except that NaN get any keys at their end and -0 comes before 0.
 #[cube]
 fn quick_key<E: Element>(value: E, #[comptime] config: CandidateConfig) -> E::Key {
     if comptime!(config.floats) {
@@ -124,7 +124,8 @@ fn loosened<E: Element>(floor: E::Key, #[comptime] config: CandidateConfig) -> E
     }
 }
 
-/// The subranges of a unit follow each other; units interleave their loads within them.
+/// The greatest key of each subrange. The subranges of a unit follow each other; units interleave
+/// their loads within them.
 #[cube]
 fn delegates<E: Element, N: Size>(
     input: &[Vector<E, N>],
@@ -197,7 +198,7 @@ struct CandidateLister<E: Element> {
 
 #[cube]
 impl<E: Element> CandidateLister<E> {
-    /// All elements above the threshold and the first k level with it, in index order.
+    /// Lists all elements above the threshold and the first k level with it, in index order.
     fn list<N: Size>(
         &mut self,
         input: &[Vector<E, N>],
@@ -294,13 +295,13 @@ impl<E: Element> CandidateLister<E> {
         }
         self.totals.above += all & 0xffff;
         self.totals.level += all >> 16;
-        // Enough are level: skip further ones.
+        // Enough are level with the floor: skip further ones.
         let next = loosened::<E>(self.floor + E::Key::new(1), self.config);
         let full = self.totals.level >= self.k && next > self.bound;
         self.bound = select(full, next, self.bound);
     }
 
-    /// May exceed the capacity.
+    /// Number of listed elements; may exceed the capacity.
     fn listed(&self) -> u32 {
         self.totals.above + min(self.totals.level, self.k)
     }

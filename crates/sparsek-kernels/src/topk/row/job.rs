@@ -63,7 +63,7 @@ impl Job<'_> {
         self.input.rows * self.options.k
     }
 
-    /// Buffers not asked for are dummies that are never written.
+    /// Value and index arguments. Buffers not asked for are dummies that are never written.
     pub(super) fn outputs(&self, target: &Target) -> Result<(BufferArg, BufferArg), KernelError> {
         let dtype = self.input.dtype;
         let indices = |handle: Option<&Handle>| match handle {
@@ -96,7 +96,7 @@ impl Job<'_> {
         })
     }
 
-    /// With a dense result set to zero.
+    /// [`Job::outputs`], with a dense result set to zero.
     pub(super) fn cleared_outputs(
         &self,
         target: &Target,

@@ -59,7 +59,7 @@ impl Job<'_> {
         })
     }
 
-    /// Whether the routine itself sorts as asked.
+    /// Whether the routine itself writes the order asked for.
     pub fn orders(&self, routine: Routine) -> bool {
         let in_registers = matches!(routine, Routine::Plane | Routine::Block);
         !self.options.sorted || (in_registers && self.register_plan(routine).order.is_some())
@@ -177,7 +177,8 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// All midpoints but the last, if there are many and codes can distinguish them.
+    /// Midpoints compared quantized: all but the last, if there are many and codes can distinguish
+    /// them.
     fn quantized_midpoints(&self) -> u32 {
         match self.options.method {
             Method::EarlyStop(midpoints) if midpoints > COUNTED_MIDPOINTS => {
@@ -260,7 +261,7 @@ impl Job<'_> {
         self.shape(lanes, lanes / plane)
     }
 
-    /// The fewest items, then the widest loads.
+    /// Shapes a row for `lanes` units: the fewest items, then the widest loads.
     fn shape(&self, lanes: u32, planes: u32) -> TeamShape {
         let cols = self.input.cols;
         let loads = |width: usize| cols.div_ceil(lanes as usize * width);
@@ -277,7 +278,7 @@ impl Job<'_> {
         }
     }
 
-    /// For dtypes whose keys have 32 bits.
+    /// Sort keys of dtypes whose keys have 32 bits.
     fn keys(&self) -> Option<SortKeys> {
         match self.input.dtype {
             ElemType::Float(FloatKind::F32) => Some(SortKeys::Float {

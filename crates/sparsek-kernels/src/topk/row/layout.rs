@@ -27,9 +27,9 @@ pub(super) fn element_offset(column: u32, layout: &RowLayout, #[comptime] stride
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(super) struct RowRequest {
-    /// With the number of elements that exist as `cols`.
+    /// Its `cols` is the number of elements that exist.
     pub layout: RowLayout,
-    /// With the number of elements to select as `k`.
+    /// Its `k` is the number of elements to select.
     pub params: SearchParams,
     /// Elements of a dense row.
     pub cols: u32,
@@ -81,7 +81,7 @@ impl RowRequest {
         }
     }
 
-    /// With `k` at least 1, for rows without elements.
+    /// Parameters of a search, with `k` at least 1 even for rows without elements.
     pub fn search(&self) -> SearchParams {
         SearchParams {
             k: max(self.params.k, 1),

@@ -59,9 +59,11 @@ impl<E: Element, N: Size> LoadedRow<E, N> {
         self.vectors[comptime!(item / width)].extract(comptime!(item % width))
     }
 
-    /// Items past the end get the least key and come last, so they are never selected. `opaque`
-    /// shuffles keys with themselves: else compilers keep values from before the last step of a
-    /// key.
+    /// The row as keys. Items past the end get the least key and come last, so they are never
+    /// selected.
+    ///
+    /// `opaque` shuffles keys with themselves: else compilers keep values from before the last step
+    /// of a key.
     pub fn keys(&self, #[comptime] opaque: bool) -> KeyRow<E> {
         let mut keys = Sequence::<E::Key>::new();
         #[unroll]
@@ -83,7 +85,7 @@ impl<E: Element, N: Size> LoadedRow<E, N> {
         }
     }
 
-    /// For floats of at most 32 bits.
+    /// The row as floats, for floats of at most 32 bits.
     pub fn singles(&self) -> RegisterRow<f32> {
         let mut items = Sequence::<f32>::new();
         #[unroll]

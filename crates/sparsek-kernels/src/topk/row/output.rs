@@ -21,7 +21,7 @@ use crate::{
     topk::{key::Element, options::MethodKind},
 };
 
-/// Both slices begin at the row.
+/// The output of a row; both slices begin at the row.
 #[derive(CubeType)]
 pub(super) struct RowOutput<'a, E: Element, I: Numeric, V: Size, W: Size> {
     values: &'a mut [Vector<E, V>],
@@ -56,7 +56,7 @@ impl<'a, E: Element, I: Numeric, V: Size, W: Size> RowOutput<'a, E, I, V, W> {
         }
     }
 
-    /// Early stop writes only the first k at or above the threshold.
+    /// Whether an item is written: early stop writes only the first k at or above the threshold.
     fn is_written(
         &self,
         selected: &SelectedItems,

@@ -203,7 +203,7 @@ impl<H: Float> PackedRow<H> {
         PackedRow::<H> { words, team }
     }
 
-    /// The k greatest, valid if found.
+    /// Selects the k greatest; valid if found.
     pub fn guess(&self, k: u32, normal: &Normal) -> PackedGuess {
         let wanted = f32::cast_from(k);
         let model = self.model(normal);

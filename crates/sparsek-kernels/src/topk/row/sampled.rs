@@ -51,7 +51,7 @@ pub(crate) struct Sampling {
 pub(super) struct SampledThreshold<E: Element> {
     pub value: f32,
     pub found: bool,
-    /// If not `found`.
+    /// The threshold if not `found`.
     pub key: E::Key,
 }
 
@@ -216,7 +216,7 @@ impl ReachedBits {
 fn is_above<E: Element>(value: E, floor: f32, #[comptime] largest: bool) -> bool {
     let single = E::single(value);
     if comptime!(largest) {
-        // NaN by its bits: shader compilers may assume that comparisons have none.
+        // Tests NaN by its bits: shader compilers may assume that comparisons have none.
         single > floor || (u32::reinterpret(single) & 0x7fff_ffffu32) > 0x7f80_0000u32
     } else {
         -single > floor

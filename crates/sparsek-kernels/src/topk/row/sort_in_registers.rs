@@ -74,7 +74,7 @@ impl SelectedList {
         }
     }
 
-    /// Each column goes to its [`spaced`] position.
+    /// Sorts the columns in place, each to its [`spaced`] position.
     pub fn sort<E: Element>(&self, elements: &[E], columns: &mut Shared<[u32]>) {
         let mut sorted = false.runtime();
         if comptime!(self.order.is_float()) {
@@ -87,7 +87,7 @@ impl SelectedList {
         }
     }
 
-    /// Shuffled with itself: else compilers keep what they read and computed.
+    /// The list, shuffled with itself: else compilers keep what they read and computed.
     fn again(&self) -> SelectedList {
         SelectedList {
             start: plane_shuffle(self.start, UNIT_POS_X),
@@ -132,7 +132,7 @@ impl SelectedList {
         }
     }
 
-    /// The last filled slot for empty ones. Ragged rows may have none.
+    /// The slot, or the last filled one if it is empty. Ragged rows may have none.
     fn clamped(&self, slot: u32) -> u32 {
         if comptime!(self.order.full) {
             slot
@@ -147,7 +147,7 @@ impl SelectedList {
         comptime!(self.order.full).runtime() || slot < self.k
     }
 
-    /// Any element for an empty slot.
+    /// Offset of the element of a slot; of any element if the slot is empty.
     fn offset(&self, columns: &Shared<[u32]>, slot: u32) -> usize {
         let column = columns[(self.start + self.clamped(slot)) as usize];
         let column = if comptime!(self.config.ragged) {
@@ -158,7 +158,8 @@ impl SelectedList {
         self.row + element_offset(column, &self.layout, self.config.strided)
     }
 
-    /// Returns whether all rows of the plane are in order; if not, nothing has changed.
+    /// Sorts by distances from the least value. Returns whether all rows of the plane are then in
+    /// order; if not, nothing has changed.
     fn sort_by_distance<E: Element>(&self, elements: &[E], columns: &mut Shared<[u32]>) -> bool {
         let mut words = SortWords::new(&self.team, self.order);
         let mut values = Array::<f32>::new(comptime!(self.order.items));
@@ -187,7 +188,7 @@ impl SelectedList {
         sorted
     }
 
-    /// Returns whether the distances fit.
+    /// Puts distances between the bits of positive floats. Returns whether they fit.
     fn put_bits(&self, values: &Array<f32>, words: &mut SortWords) -> bool {
         let mut least = f32::INFINITY.runtime();
         #[unroll]
@@ -213,7 +214,8 @@ impl SelectedList {
         base <= comptime!(INFINITY - room) && distances < room
     }
 
-    /// Loses bits. Returns whether all have one: NaN and infinities have none.
+    /// Puts distances as numbers, rounded. Returns whether all have one: NaN and infinities have
+    /// none.
     fn put_numbers(&self, values: &Array<f32>, words: &mut SortWords) -> bool {
         let mut least = f32::INFINITY.runtime();
         let mut greatest = f32::NEG_INFINITY.runtime();
@@ -245,7 +247,8 @@ impl SelectedList {
         }
     }
 
-    /// Compares keys, because devices may take small values for equal.
+    /// Whether the sorted values descend. Compares keys, because devices may take small values for
+    /// equal.
     fn is_ordered<E: Element>(
         &self,
         elements: &[E],
@@ -292,7 +295,7 @@ impl SelectedList {
     }
 }
 
-/// Greater words come first, empty slots last.
+/// One word for each element. Greater words come first, empty slots last.
 #[derive(CubeType)]
 pub(super) struct SortWords {
     words: Array<u32>,
@@ -314,7 +317,7 @@ impl SortWords {
         }
     }
 
-    /// Neighboring units read neighboring slots.
+    /// Slot that an item comes from: neighboring units read neighboring slots.
     pub fn slot(&self, #[comptime] item: usize) -> u32 {
         self.lane + comptime!(item as u32 * self.lanes)
     }
@@ -324,7 +327,8 @@ impl SortWords {
         self.lane * comptime!(self.order.items as u32) + comptime!(item as u32)
     }
 
-    /// Bits of `digit` that do not fit must be equal for all. Empty slots come last anyway.
+    /// Sets the word of an item. Bits of `digit` that do not fit must be equal for all. Empty slots
+    /// come last anyway.
     pub fn put(&mut self, #[comptime] item: usize, digit: u32, exists: bool) {
         let bits = comptime!(self.order.bits(self.lanes));
         let digit = if comptime!(self.order.full) {
@@ -363,7 +367,7 @@ impl SortWords {
         close || (step < least && (full || self.place(items) < k) && !self.is_last())
     }
 
-    /// Greatest first: within each unit, then across units.
+    /// Sorts the words, greatest first: within each unit, then across units.
     pub fn sort(&mut self) {
         let items = comptime!(self.order.items);
         #[unroll]
@@ -406,7 +410,7 @@ impl SortWords {
         }
     }
 
-    /// With the mirrored place of another unit, the last with the first.
+    /// Merges each place with the mirrored place of another unit, the last with the first.
     fn trade_mirrored(&mut self, #[comptime] mask: u32) {
         let items = comptime!(self.order.items);
         let bit = comptime!(mask.div_ceil(2));

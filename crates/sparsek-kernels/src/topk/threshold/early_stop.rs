@@ -47,7 +47,7 @@ impl Bisection {
         (self.low + self.high) * 0.5
     }
 
-    /// `sure` tells whether the midpoint was counted.
+    /// Moves to one half; `sure` tells whether the midpoint was counted.
     fn narrow(&mut self, enough: bool, sure: bool) {
         let middle = self.middle();
         self.far = self.far && f32::abs(middle) >= LEAST_SURE;
@@ -80,7 +80,7 @@ impl Bisection {
     }
 }
 
-/// `finite` if the values and sums of two are.
+/// The range of a row; `finite` if the values and sums of two are.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 struct ValueRange {
@@ -144,8 +144,8 @@ impl RegisterRow<f32> {
         self.team.min::<u32>(closest)
     }
 
-    /// The values at or above the threshold, valid if the row is finite and no midpoint is near
-    /// zero. The first `quantized` of `max_iter` midpoints are decided by
+    /// Selects the values at or above the threshold; valid if the row is finite and no midpoint is
+    /// near zero. The first `quantized` of `max_iter` midpoints are decided by
     /// [codes](RegisterRow::quantize).
     pub fn early_stop(&self, k: u32, max_iter: u32, #[comptime] quantized: u32) -> Guess {
         let range = self.range();
@@ -190,7 +190,8 @@ impl RegisterRow<f32> {
         bisection.bisect(&codes, addend, k, FIRST_CODE_BITS, midpoints);
     }
 
-    /// Returns the items at or above the last midpoint that enough reach, or the whole row.
+    /// Bisects by counts. Returns the items at or above the last midpoint that enough reach, or the
+    /// whole row.
     fn bisect_counted(&self, bisection: &mut Bisection, k: u32, midpoints: u32) -> u32 {
         let mut bits = self.items_in_row();
         for _ in 0..midpoints {
@@ -242,8 +243,8 @@ struct Quantizer {
 
 #[cube]
 impl RegisterRow<f32> {
-    /// Steps of `(high - low) / 128` above `low`, rounded down within 1/512. The greatest code if
-    /// all values are equal.
+    /// Quantizes to steps of `(high - low) / 128` above `low`, rounded down within 1/512; to the
+    /// greatest code if all values are equal.
     pub fn quantize(&self, low: f32, high: f32) -> QuantizedRow {
         let width = high - low;
         let inverse = approx_inverse(width);

@@ -53,7 +53,7 @@ struct Ends {
 
 #[cube]
 impl RegisterRow<f32> {
-    /// The k greatest, valid if found and devices agree on the comparisons.
+    /// Selects the k greatest; valid if found and devices agree on the comparisons.
     pub fn guess(&self, k: u32, normal: &Normal, #[comptime] largest: bool) -> Guess {
         let wanted = f32::cast_from(k);
         let own = self.moments();
@@ -305,7 +305,7 @@ impl RegisterRow<f32> {
         }
     }
 
-    /// Statistics of the unit with the least sum of squares: others may hold outliers.
+    /// The model from the unit with the least sum of squares: others may hold outliers.
     fn steady(&self, own: &Moments, normal: &Normal) -> Model {
         let share = normal.inverse * comptime!(self.team.shape.lanes as f32);
         let squares = select(own.squares < f32::MAX, own.squares, f32::MAX);
@@ -338,8 +338,8 @@ impl RegisterRow<f32> {
         }
     }
 
-    /// A value that `wanted` to `wanted + slack` elements reach, if a few counts find one. Devices
-    /// agree on comparisons with it.
+    /// Finds a value that `wanted` to `wanted + slack` elements reach, if a few counts suffice.
+    /// Devices agree on comparisons with it.
     pub fn approximate(&self, wanted: f32, slack: f32, normal: &Normal) -> FloatThreshold {
         let middle = wanted + 0.5 * slack;
         let own = self.moments();

@@ -19,7 +19,7 @@ pub(crate) struct Normal {
     pub deviation: f32,
 }
 
-/// The quantile is Abramowitz and Stegun, 26.2.23.
+/// Returns [`Normal`] for k of `cols`. The quantile is Abramowitz and Stegun, 26.2.23.
 pub(crate) fn normal_launch(k: usize, cols: usize) -> NormalLaunch {
     let cols = cols.max(1) as f64;
     let share = ((k as f64 - 0.5) / cols).clamp(0.25 / cols, 1.0 - 0.25 / cols);
@@ -190,7 +190,7 @@ impl ValueBracket {
         self.at((self.low_count - wanted) * approx_inverse(self.gap()))
     }
 
-    /// Linear in the square root of the count, as in the tail of normal values.
+    /// Interpolates linear in the square root of the count, as suits the tail of normal values.
     pub fn rooted(&self, wanted: f32) -> f32 {
         let low = approx_sqrt(self.low_count);
         let high = approx_sqrt(self.high_count);

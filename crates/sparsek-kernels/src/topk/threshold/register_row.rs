@@ -20,7 +20,7 @@ pub(crate) const LEAST_SURE: f32 = 7.888_609e-31;
 /// Replaces zero of either sign.
 const NEAR_ZERO: f32 = 0.5 * LEAST_SURE;
 
-/// Items past the end of the row are the least value of all.
+/// The items of this unit. Those past the end of the row are the least value of all.
 #[derive(CubeType)]
 pub(crate) struct RegisterRow<T: Numeric> {
     pub items: Sequence<T>,
@@ -80,7 +80,7 @@ impl<T: Numeric> RegisterRow<T> {
         self.team.sum::<u32>(bits.count_ones())
     }
 
-    /// All items in `above`, then the first others in `reach`, k in all.
+    /// Takes all items in `above`, then the first others in `reach`, k in all.
     pub fn take_first(&self, reach: u32, above: u32, k: u32) -> Guess {
         let over = self.total(above);
         let quota = k - min(over, k);
@@ -98,7 +98,7 @@ impl<T: Numeric> RegisterRow<T> {
         }
     }
 
-    /// All items above `high`, then the first from `low` on, k in all.
+    /// Takes all items above `high`, then the first from `low` on, k in all.
     pub fn select_between(&self, low: T, high: T, k: u32) -> u32 {
         let mut above = 0u32;
         #[unroll]
@@ -124,7 +124,7 @@ impl RegisterRow<f32> {
         (misses << comptime!(32 - items)) ^ comptime!(mask(items))
     }
 
-    /// As certain as [`Self::sign_compare`].
+    /// The items above `value`, as certain as [`Self::sign_compare`].
     pub fn above(&self, value: f32) -> u32 {
         let value = select(value == 0.0, NEAR_ZERO, value);
         let mut signs = 0u32;

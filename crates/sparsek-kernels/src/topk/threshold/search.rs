@@ -62,7 +62,7 @@ pub struct Threshold<K: Int> {
 pub trait SearchRow<E: Element>: CubeType {
     /// At least `k` keys are at or above `low`, none is above `high`.
     fn bracket(&self, k: u32) -> KeyBracket<E::Key>;
-    /// Finite keys only; `low > high` if there are none.
+    /// Least and greatest finite key; `low > high` if there are none.
     fn finite_range(&self) -> KeyRange<E::Key>;
     /// Number of keys at or above `key`; may include padding if `key` is the least of all.
     fn count(&self, key: E::Key) -> u32;
@@ -125,7 +125,7 @@ struct Found<K: Int> {
     reached: u32,
 }
 
-/// Algorithms 1 and 2.
+/// Algorithms 1 and 2: halves the finite range by value.
 #[cube]
 fn find_finite<E: Element, R: SearchRow<E>>(
     row: &R,
@@ -136,7 +136,7 @@ fn find_finite<E: Element, R: SearchRow<E>>(
     let finite = finite_or_zero::<E, R>(row, search);
     let mut lower = finite.low;
     let mut upper = finite.high;
-    // 0 until counted.
+    // Keys at or above `lower`; 0 until counted.
     let mut reached = 0u32;
     let mut upper_count = 0u32;
     let mut capped = false;
@@ -251,7 +251,7 @@ fn find_exact<E: Element, R: SearchRow<E>>(
     }
 }
 
-/// Zero if no element is finite.
+/// Range of the finite elements; zero if there are none.
 #[cube]
 fn finite_or_zero<E: Element, R: SearchRow<E>>(
     row: &R,
