@@ -201,6 +201,7 @@ pub(crate) struct ColumnBits {
 
 #[cube]
 impl ColumnBits {
+    /// Transposes the bits of the items of each unit.
     pub fn new(selected: u32, team: &Team) -> ColumnBits {
         let shape = comptime!(team.shape);
         let mut bits = transpose(selected, team);

@@ -13,16 +13,13 @@ pub(crate) struct TeamShape {
     pub lanes: u32,
     /// Planes that share a row: 1, or all of the cube.
     pub planes: u32,
-    /// Elements of a load.
     pub width: usize,
-    /// Loads of a unit.
     pub loads: usize,
     /// Whether the items of the units cover the row exactly.
     pub exact_fit: bool,
 }
 
 impl TeamShape {
-    /// Makes one team of a cube, with one element for each unit.
     pub fn of_cube(units: u32, plane: u32) -> Self {
         Self {
             lanes: units,

@@ -34,6 +34,7 @@ pub(crate) struct RowProblem {
     pub passes: usize,
 }
 
+/// Checks a request and chooses its routine, or checks the forced one.
 pub(crate) fn plan_rows(
     client: &Client,
     input: &Rows,
@@ -161,7 +162,8 @@ pub(crate) fn select(client: &Client, problem: &RowProblem) -> Result<Routine, K
     Ok(routine)
 }
 
-/// Checks that a routine can run. Ignores the feature `Plane::Ops`: a forced `plane` may run on devices that do not list it.
+/// Checks that a routine can run. Ignores the feature `Plane::Ops`: a forced `plane` may run on
+/// devices that do not list it.
 pub(crate) fn check(
     routine: Routine,
     client: &Client,
@@ -318,7 +320,6 @@ pub(crate) fn passes(method: Method, dtype: ElemType) -> usize {
     exact + found + 2
 }
 
-/// Sizes of sample and list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SamplePlan {
     pub sample_items: usize,

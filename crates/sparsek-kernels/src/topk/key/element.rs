@@ -20,6 +20,7 @@ pub trait Element: Numeric {
     /// A cheaper key in the same order, except that -0 and +0, and all NaN, differ.
     fn rough(value: Self) -> Self::Key;
 
+    /// Key of a rough key.
     fn refined(rough: Self::Key) -> Self::Key;
 
     /// A rough key whose upper 16 bits alone identify a 16-bit float; else the rough key.

@@ -95,6 +95,7 @@ impl<E: Element> RegisterItems<E> {
     }
 }
 
+/// Selects from the list if it is complete and holds enough, else from the row.
 #[cube]
 #[allow(clippy::too_many_arguments)]
 pub(super) fn select_from_candidates<E: Element, I: Numeric>(

@@ -71,7 +71,6 @@ impl CandidateConfig {
 /// How the list of a row is sorted in registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct SortConfig {
-    /// Elements that a unit sorts.
     pub items: usize,
     pub full: bool,
     pub keys: SortKeys,

@@ -55,6 +55,7 @@ impl<'a, E: Element> CubeRow<'a, E> {
         ordered_key::<E>(self.input[self.start + offset], self.config.search.largest)
     }
 
+    /// The least, or the greatest, of one key for each unit.
     fn reduce(&self, key: E::Key, #[comptime] least: bool) -> E::Key {
         let mut keys = self.keys.clone();
         sync_cube();
@@ -209,6 +210,7 @@ pub(super) fn select_whole_row<E: Element, I: Numeric>(
     select_requested::<E, I>(input, values, indices, index, &request, config, units);
 }
 
+/// [`cube_select`] of the part of a row that exists.
 #[cube]
 #[allow(clippy::too_many_arguments)]
 fn select_requested<E: Element, I: Numeric>(

@@ -92,6 +92,7 @@ fn quick_key<E: Element>(value: E, #[comptime] config: CandidateConfig) -> E::Ke
     }
 }
 
+/// The ordered key of a quick key.
 #[cube]
 fn settled<E: Element>(quick: E::Key, #[comptime] config: CandidateConfig) -> E::Key {
     if comptime!(config.floats) {
@@ -185,6 +186,7 @@ fn delegates<E: Element, N: Size>(
     }
 }
 
+/// Lists the elements at or above `floor`.
 #[derive(CubeType)]
 struct CandidateLister<E: Element> {
     floor: E::Key,

@@ -21,6 +21,7 @@ pub(crate) enum Target<'a> {
     Dense(&'a Handle, Option<&'a Handle>),
 }
 
+/// A checked request.
 pub(crate) struct Job<'a> {
     pub client: &'a Client,
     pub input: &'a Rows,

@@ -38,13 +38,11 @@ use crate::{
 /// How a cube holds rows in registers and lists the selected elements.
 struct RegisterPlan {
     shape: TeamShape,
-    /// Rows of a plane.
     rows: u32,
     planes: u32,
     cube_rows: usize,
     listed: usize,
     order: Option<SortConfig>,
-    /// Elements that a unit writes at a time.
     per_write: usize,
 }
 

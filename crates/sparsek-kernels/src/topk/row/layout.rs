@@ -24,6 +24,7 @@ pub(super) fn element_offset(column: u32, layout: &RowLayout, #[comptime] stride
     }
 }
 
+/// What to select from one row.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(super) struct RowRequest {
@@ -31,7 +32,6 @@ pub(super) struct RowRequest {
     pub layout: RowLayout,
     /// Its `k` is the number of elements to select.
     pub params: SearchParams,
-    /// Elements of a dense row.
     pub cols: u32,
     pub slots: u32,
 }
@@ -51,6 +51,7 @@ impl RowRequest {
         }
     }
 
+    /// The part of a row that exists.
     pub fn new(
         lengths: ComptimeOption<&[u32]>,
         row: usize,
@@ -127,6 +128,7 @@ pub(super) fn missing_index<I: Numeric>() -> I {
     I::from_int(-1)
 }
 
+/// Number of filled slots of a row.
 #[cube]
 pub(crate) fn selected_count(lengths: ComptimeOption<&[u32]>, row: usize, k: u32) -> u32 {
     #[comptime]

@@ -93,6 +93,7 @@ impl<'a, E: Element, I: Numeric, V: Size, W: Size> RowOutput<'a, E, I, V, W> {
         }
     }
 
+    /// Each unit writes its own selected elements.
     pub fn write_from_registers<N: Size>(
         &mut self,
         loaded: &LoadedRow<E, N>,
@@ -118,6 +119,7 @@ impl<'a, E: Element, I: Numeric, V: Size, W: Size> RowOutput<'a, E, I, V, W> {
         }
     }
 
+    /// Writes the dense row, and the selected columns if asked.
     pub fn write_dense<N: Size>(&mut self, loaded: &LoadedRow<E, N>, selected: &SelectedItems) {
         let width = comptime!(self.config.shape.width);
         #[unroll]
@@ -143,6 +145,7 @@ impl<'a, E: Element, I: Numeric, V: Size, W: Size> RowOutput<'a, E, I, V, W> {
         }
     }
 
+    /// Lists the selected columns in shared memory and writes the list.
     pub fn write_listed(
         &mut self,
         elements: &[E],

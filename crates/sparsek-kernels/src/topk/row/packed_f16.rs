@@ -136,6 +136,7 @@ const SIGNS: u32 = 0x8000_8000;
 /// Standard deviation over mean absolute deviation, for normal values.
 const DEVIATION: f32 = 1.253_314_1;
 
+/// The items of this unit, greater ones wanted.
 #[derive(CubeType)]
 pub(super) struct PackedRow<H: Float> {
     words: Sequence<PackedPair<H>>,
@@ -275,6 +276,7 @@ impl<H: Float> PackedRow<H> {
         both::<H>(sums[0usize] + sums[1usize]) + both::<H>(sums[2usize] + sums[3usize])
     }
 
+    /// Sum of the distances from a value.
     fn away(&self, value: H) -> f32 {
         let offset = PackedPair::<H>::new(H::from_int(0) - value);
         let mut sums = Array::<PackedPair<H>>::new(4usize);
@@ -472,7 +474,6 @@ fn next_above(bits: u32) -> u32 {
     select(negative, select(bits == 0x8000, 1u32, bits - 1), bits + 1)
 }
 
-/// The next float below a finite one that is not the least.
 #[cube]
 fn next_below(bits: u32) -> u32 {
     next_above(bits ^ 0x8000) ^ 0x8000

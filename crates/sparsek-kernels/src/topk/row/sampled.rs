@@ -47,6 +47,7 @@ pub(crate) struct Sampling {
     pub spacing: u32,
 }
 
+/// A threshold from the sample, as a float if `found`, else as a key.
 #[derive(CubeType, Clone, Copy)]
 pub(super) struct SampledThreshold<E: Element> {
     pub value: f32,
@@ -108,6 +109,7 @@ pub(crate) fn sampled_select<E: Element, I: Numeric, N: Size>(
     );
 }
 
+/// Finds a threshold that about as many elements reach as the list holds.
 #[cube]
 fn sampled_floor<E: Element, N: Size>(
     input: &[Vector<E, N>],
@@ -162,6 +164,7 @@ fn sampled_floor<E: Element, N: Size>(
     floor
 }
 
+/// Elements above the threshold and level with it, as bits.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 struct ReachedBits {
@@ -205,7 +208,6 @@ impl ReachedBits {
         ReachedBits { above, level }
     }
 
-    /// Both counts in one word, 16 bits each.
     fn counts(&self) -> u32 {
         self.above.count_ones() + (self.level.count_ones() << 16)
     }

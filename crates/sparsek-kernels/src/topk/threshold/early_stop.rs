@@ -173,6 +173,7 @@ impl RegisterRow<f32> {
         }
     }
 
+    /// Decides the first midpoints by codes.
     fn bisect_quantized(
         &self,
         bisection: &mut Bisection,
@@ -296,6 +297,7 @@ impl RegisterRow<f32> {
     }
 }
 
+/// Takes bits of `one` where the mask is set, else of `other`.
 #[cube]
 fn either(one: u32, other: u32, mask: u32) -> u32 {
     other ^ ((one ^ other) & mask)
@@ -309,6 +311,7 @@ fn unknown(#[comptime] mask: u32) -> u32 {
 
 #[cube]
 impl QuantizedRow {
+    /// The first bits of each code.
     pub fn first_levels(&self) -> QuantizedRow {
         let upper = unknown(0xf0f0_f0f0u32);
         let mut words = Sequence::<u32>::new();

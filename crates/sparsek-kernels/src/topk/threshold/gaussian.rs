@@ -205,6 +205,7 @@ impl RegisterRow<f32> {
         }
     }
 
+    /// Refines a guess, in planes whose rows all have a mean.
     pub fn refine(
         &self,
         guessed: &FloatThreshold,

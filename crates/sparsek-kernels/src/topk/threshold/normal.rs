@@ -8,12 +8,19 @@ use cubecl::prelude::*;
 use super::register_row::{RegisterRow, RegisterRowExpand};
 use crate::primitives::approx::{approx_inverse, approx_ln, approx_sqrt};
 
+/// Half width of the first bracket, in standard deviations.
+const WIDTH: f32 = 3.5;
+/// Count at a high end that was not counted.
+pub(crate) const UNCOUNTED: f32 = 0.5;
+/// Count at a high end that no values reach.
+const NONE: f32 = 0.25;
+
+/// Order statistics of normal values, in standard deviations.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(crate) struct Normal {
     pub quantile: f32,
     pub slope: f32,
-    /// 1 / cols.
     pub inverse: f32,
     /// Standard deviation of the count at the true threshold.
     pub deviation: f32,
@@ -68,6 +75,7 @@ pub(crate) struct Moments {
     pub squares: f32,
 }
 
+/// Estimated mean and standard deviation of a row.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(crate) struct Model {
@@ -82,6 +90,7 @@ impl Model {
         self.spread < f32::INFINITY
     }
 
+    /// Whether the model can guess a threshold.
     pub fn usable(&self) -> bool {
         self.finite() && self.spread > 0.0
     }
@@ -91,6 +100,7 @@ impl Model {
         f32::abs(self.mean) <= f32::INFINITY
     }
 
+    /// The threshold if values are normal.
     pub fn value(&self, normal: &Normal) -> f32 {
         self.mean + normal.quantile * self.spread
     }
@@ -132,13 +142,6 @@ impl RegisterRow<f32> {
     }
 }
 
-/// Half width of the first bracket, in standard deviations.
-const WIDTH: f32 = 3.5;
-/// Count at a high end that was not counted.
-pub(crate) const UNCOUNTED: f32 = 0.5;
-/// Count at a high end that no values reach.
-const NONE: f32 = 0.25;
-
 /// At least k values reach `low`, fewer reach `high`; ends not counted are guesses.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
@@ -161,6 +164,7 @@ impl ValueBracket {
         }
     }
 
+    /// Moves an end to a value that `count` values reach.
     pub fn narrow(&mut self, value: f32, count: f32, enough: bool) {
         self.low = select(enough, value, self.low);
         self.low_count = select(enough, count, self.low_count);
@@ -172,11 +176,13 @@ impl ValueBracket {
         self.low_count - self.high_count
     }
 
+    /// A lower bound of the threshold, -inf if none is known.
     pub fn floor(&self, cols: u32) -> f32 {
         let counted = self.low_count < f32::cast_from(cols);
         select(counted, self.low, f32::NEG_INFINITY)
     }
 
+    /// An upper bound of the threshold, inf if none is known.
     pub fn ceiling(&self) -> f32 {
         select(self.high_count == UNCOUNTED, f32::INFINITY, self.high)
     }
@@ -186,6 +192,7 @@ impl ValueBracket {
         self.high_count + 1.0 >= wanted
     }
 
+    /// Interpolates linear in the count.
     pub fn linear(&self, wanted: f32) -> f32 {
         self.at((self.low_count - wanted) * approx_inverse(self.gap()))
     }
@@ -201,6 +208,7 @@ impl ValueBracket {
         self.low + (self.high - self.low) * max(min(share, 0.95), 0.05)
     }
 
+    /// Clamps a value into the bracket.
     pub fn inside(&self, value: f32) -> f32 {
         let margin = 0.02 * (self.high - self.low);
         max(min(value, self.high - margin), self.low + margin)

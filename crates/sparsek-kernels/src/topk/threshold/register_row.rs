@@ -66,6 +66,7 @@ impl<T: Numeric> RegisterRow<T> {
         self.team.sum::<f32>(counts + others)
     }
 
+    /// The items of this unit at or above `value`.
     pub fn reaching(&self, value: T) -> u32 {
         let mut bits = 0u32;
         #[unroll]

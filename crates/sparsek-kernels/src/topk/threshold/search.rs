@@ -266,6 +266,7 @@ fn finite_or_zero<E: Element, R: SearchRow<E>>(
     }
 }
 
+/// Whether a key counts for [`SearchRow::finite_range`].
 #[cube]
 pub fn counts_as_finite<E: Element>(key: E::Key, #[comptime] search: SearchConfig) -> bool {
     ordered_is_finite::<E>(key, search.largest)
