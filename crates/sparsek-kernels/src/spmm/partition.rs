@@ -1,38 +1,44 @@
-//! How the entries of a CSR matrix are shared out: rows of similar length next to each other, the longest first, and rows
-//! that are too long in parts of their own. Made on the device, once for each matrix.
+//! How the entries of a CSR matrix are shared out. Made on the device, once for each matrix.
 //!
-//! Items take their place in the order in which units ask for it. No sum depends on that: the parts of a row are cut by its
-//! length alone, and added up in order.
+//! Items are rows, or parts of rows with more than 1024 entries. Items of similar length are
+//! neighbors, the longest first, so that the planes of a cube finish together:
+//!
+//! ```text
+//! for each row: count[bucket(length of a part)] += number of parts
+//! for each row: place its parts behind the items of longer buckets
+//! ```
+//!
+//! Units claim places within a bucket by atomics, so the order of items varies. No sum depends on it:
+//! the length of a row alone decides how it is cut, and parts are added in order.
 #![allow(
     clippy::manual_div_ceil,
     reason = "kernels know no `div_ceil` on runtime integers"
 )]
 
-use crate::device::is_llvmpipe;
-use crate::launch::fill_zero;
 use cubecl::{prelude::*, server::Handle};
 
-use super::Csr;
-use crate::error::KernelError;
-use crate::launch::Grid;
-use crate::launch::allocate;
-use crate::launch::argument;
+use super::{
+    tuning::{LENGTH_STEPS, PART},
+    types::Csr,
+};
+use crate::{
+    device::is_llvmpipe,
+    error::KernelError,
+    launch::{Grid, allocate, argument, fill_zero},
+};
 
-/// Most entries of an item.
-const PART: usize = 1024;
-/// Items are told apart by their length, four times within each power of two.
-const STEPS: u32 = 4;
-const BUCKETS: u32 = STEPS * 11 + 2;
-/// Words of an item, and of a row that was cut.
-const WORDS: usize = 4;
-/// Counters beside those of the buckets: slots, and rows that were cut.
+/// Buckets of items by length: [`LENGTH_STEPS`] for each power of two up to [`PART`].
+const BUCKETS: u32 = LENGTH_STEPS * 11 + 2;
+/// Words of an item, and of a cut row.
+pub(super) const ITEM_WORDS: usize = 4;
+/// Counters before those of the buckets: slots and cut rows.
 const COUNTERS: usize = 2;
 
 /// The items of a matrix in device memory: `[len(rows, nnz)]` i32.
 ///
-/// An item is a row, or a part of at most 1024 entries of a longer one: first entry, end, row, and the slot of its sum or −1
-/// where it is that of the row. After the items come the rows that were cut: row, first slot, number of slots. The row is −1
-/// where there are no more.
+/// An item is a row, or a part of at most 1024 entries of a longer row, in 4 words: first entry, end
+/// of the entries, row, slot of its partial sum. The slot of a whole row is −1. The rows that were
+/// cut follow, in 4 words each: row, first slot, number of slots. Unused records have row −1.
 #[derive(Clone, Debug)]
 pub struct Partition {
     handle: Handle,
@@ -41,26 +47,29 @@ pub struct Partition {
 }
 
 impl Partition {
-    /// Elements of the buffer.
+    /// Returns the number of elements of the buffer.
     pub fn len(rows: usize, nnz: usize) -> usize {
-        WORDS * (items(rows, nnz) + cut_rows(nnz))
+        ITEM_WORDS * (items(rows, nnz) + cut_rows(nnz))
     }
 
-    /// The buffer of [`Partition::handle`], computed before for a matrix of this size.
+    /// Wraps the [`Partition::handle`] of an earlier partition of a matrix of this size.
     pub fn from_handle(handle: Handle, rows: usize, nnz: usize) -> Self {
         Self { handle, rows, nnz }
     }
 
-    /// The buffer.
+    /// Returns the buffer.
     pub fn handle(&self) -> &Handle {
         &self.handle
     }
 
-    /// Shares out the entries of a matrix. O(rows) work; takes 16 bytes for each row, and 48 for each 1024 entries.
+    /// Shares out the entries of a matrix.
+    ///
+    /// O(rows) work. Takes 16 bytes for each row and 48 bytes for each 1024 entries.
     ///
     /// # Errors
     ///
-    /// [`KernelError`] for buffers that are too short, too large or need wider addresses.
+    /// [`KernelError`] for too many entries, and for buffers that are too short, too large or need
+    /// wider addresses.
     pub fn new(client: &Client, csr: &Csr) -> Result<Self, KernelError> {
         csr.check()?;
         let int = i32::elem_type_native();
@@ -76,7 +85,8 @@ impl Partition {
         let counts = allocate(client, "counts", counters, int)?;
         fill_zero(client, &counts, int, counters)?;
         let grid = Grid::elementwise(client, len, len)?;
-        // SAFETY: `argument` checks the lengths; there is room for all items of rows whose offsets are as `Csr` demands.
+        // SAFETY: `argument` checks the lengths; the buffer has room for all items, since offsets are
+        // monotone by the contract of `Csr`.
         unsafe {
             clear_kernel::launch_unchecked(
                 client,
@@ -91,18 +101,21 @@ impl Partition {
             let rows_grid = || Grid::elementwise(client, rows, len.max(rows + 1));
             let indptr = || argument(csr.indptr, "indptr", int, rows + 1);
             if is_llvmpipe(client) {
-                let Grid {
-                    count,
-                    dim,
-                    address,
-                } = rows_grid()?;
-                let (indptr, parts) = (indptr()?, argument_of()?);
-                whole_kernel::launch_unchecked(client, count, dim, address, indptr, parts, rows);
+                let grid = rows_grid()?;
+                whole_rows_kernel::launch_unchecked(
+                    client,
+                    grid.count,
+                    grid.dim,
+                    grid.address,
+                    indptr()?,
+                    argument_of()?,
+                    rows,
+                );
                 return Ok(partition);
             }
             for place in [false, true] {
                 let grid = rows_grid()?;
-                share_kernel::launch_unchecked(
+                partition_kernel::launch_unchecked(
                     client,
                     grid.count,
                     grid.dim,
@@ -119,17 +132,17 @@ impl Partition {
         Ok(partition)
     }
 
-    /// Most items.
+    /// The most items.
     pub(super) fn items(&self) -> usize {
         items(self.rows, self.nnz)
     }
 
-    /// Most rows that were cut.
+    /// The most rows that were cut.
     pub(super) fn cut_rows(&self) -> usize {
         cut_rows(self.nnz)
     }
 
-    /// Most slots.
+    /// The most slots.
     pub(super) fn slots(&self) -> usize {
         2 * cut_rows(self.nnz)
     }
@@ -140,7 +153,7 @@ impl Partition {
     }
 }
 
-/// Rows longer than an item has entries; each has at most twice as many slots as full items.
+/// The most rows longer than [`PART`]. Each has at most twice as many slots as full items.
 fn cut_rows(nnz: usize) -> usize {
     nnz / (PART + 1)
 }
@@ -149,21 +162,21 @@ fn items(rows: usize, nnz: usize) -> usize {
     rows + 2 * cut_rows(nnz)
 }
 
-/// What is added up by those that share an item.
+/// A row or a part of one.
 #[derive(CubeType)]
 pub(super) struct Item {
     pub start: i32,
     pub end: i32,
-    /// Its row; -1 where there is no such item.
+    /// The row; −1 if the item is unused.
     pub row: i32,
-    /// Where its sum goes, or -1 for the row itself.
+    /// The slot of the partial sum; −1 if the item is the whole row.
     pub slot: i32,
 }
 
 #[cube]
 impl Item {
     pub fn read(parts: &[i32], item: usize) -> Item {
-        let first = item * comptime!(WORDS);
+        let first = item * comptime!(ITEM_WORDS);
         Item {
             start: parts[first],
             end: parts[first + 1],
@@ -173,7 +186,7 @@ impl Item {
     }
 }
 
-/// No items.
+/// Marks all items as unused.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn clear_kernel(parts: &mut [i32]) {
     if ABSOLUTE_POS < parts.len() {
@@ -181,21 +194,21 @@ fn clear_kernel(parts: &mut [i32]) {
     }
 }
 
-/// The bucket of a length: the longest first.
+/// Returns the bucket of a length; the longest rows come first.
 #[cube]
 fn bucket(length: u32) -> u32 {
     let mut step = 0u32;
     if length > 0 {
         let power = 31 - u32::leading_zeros(length);
         let above = length - (1u32 << power);
-        step = 1 + power * STEPS + ((above * STEPS) >> power);
+        step = 1 + power * LENGTH_STEPS + ((above * LENGTH_STEPS) >> power);
     }
     BUCKETS - 1 - step
 }
 
-/// A unit for each row: counts its items, or puts them where their bucket has room.
+/// A unit for each row counts its items, or, if `place`, writes them to their bucket.
 #[cube(launch_unchecked, address_type = "dynamic")]
-fn share_kernel(
+fn partition_kernel(
     indptr: &[i32],
     parts: &mut [i32],
     counts: &[Atomic<i32>],
@@ -226,13 +239,13 @@ fn share_kernel(
         if number > 1 {
             slot = counts[0].fetch_add(i32::cast_from(number));
             let cut = counts[1].fetch_add(1);
-            let word = (items + cut as usize) * comptime!(WORDS);
+            let word = (items + cut as usize) * comptime!(ITEM_WORDS);
             parts[word] = i32::cast_from(row);
             parts[word + 1] = slot;
             parts[word + 2] = i32::cast_from(number);
         }
         for i in 0..number {
-            let word = (at as usize + i as usize) * comptime!(WORDS);
+            let word = (at as usize + i as usize) * comptime!(ITEM_WORDS);
             parts[word] = start + i32::cast_from(min(i * each, length));
             parts[word + 1] = start + i32::cast_from(min((i + 1) * each, length));
             parts[word + 2] = i32::cast_from(row);
@@ -241,11 +254,11 @@ fn share_kernel(
     }
 }
 
-/// Each row as an item where it stands, whatever its length: on llvmpipe, where counting fails.
+/// Makes each row one item, in order, of any length: for llvmpipe, which fails to count.
 #[cube(launch_unchecked, address_type = "dynamic")]
-fn whole_kernel(indptr: &[i32], parts: &mut [i32], rows: usize) {
+fn whole_rows_kernel(indptr: &[i32], parts: &mut [i32], rows: usize) {
     if ABSOLUTE_POS < rows {
-        let word = ABSOLUTE_POS * comptime!(WORDS);
+        let word = ABSOLUTE_POS * comptime!(ITEM_WORDS);
         parts[word] = indptr[ABSOLUTE_POS];
         parts[word + 1] = indptr[ABSOLUTE_POS + 1];
         parts[word + 2] = i32::cast_from(ABSOLUTE_POS);

@@ -1,14 +1,13 @@
-//! Compressed rows: the members of a top-k and their columns, and what carries gradients between them and dense rows.
+//! Compressed rows: the selected elements of a top-k and their columns.
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
-use super::gather::Picked;
-use crate::error::KernelError;
-use crate::launch::Grid;
-use crate::launch::allocate;
-use crate::launch::argument;
+use crate::{
+    error::KernelError,
+    launch::{Grid, allocate, argument},
+};
 
-/// A matrix with k elements in each row, of which the columns ascend: CBSR of MaxK-GNN (Peng et al., 2024).
+/// A matrix of k elements in each row, whose columns ascend: CBSR of MaxK-GNN (Peng et al., 2024).
 #[derive(Clone, Copy, Debug)]
 pub struct Compressed<'a> {
     /// Contiguous `[rows, k]` of `dtype`.
@@ -25,9 +24,18 @@ pub struct Compressed<'a> {
     pub width: usize,
 }
 
+/// The columns of compressed rows without their values.
+#[derive(Clone, Copy)]
+pub(super) struct SelectedColumns<'a> {
+    /// `[rows, k]`.
+    pub columns: &'a Handle,
+    pub index: ElemType,
+    pub k: usize,
+}
+
 impl<'a> Compressed<'a> {
-    pub(super) fn picked(&self) -> Picked<'a> {
-        Picked {
+    pub(super) fn selected(&self) -> SelectedColumns<'a> {
+        SelectedColumns {
             columns: self.columns,
             index: self.index,
             k: self.k,
@@ -35,12 +43,14 @@ impl<'a> Compressed<'a> {
     }
 }
 
-/// `out[r, i] = source[r, columns[r, i]]`: the elements of dense `[rows, width]` at the places of compressed rows.
+/// Gathers the columns of compressed rows: `out[r, i] = source[r, columns[r, i]]`.
+///
+/// `source` is contiguous `[rows, width]`, `columns` and the result `[rows, k]`.
 ///
 /// # Errors
 ///
-/// [`KernelError`] when a buffer is too short, too large or needs wider addresses.
-pub fn pick(
+/// [`KernelError`] for buffers that are too short, too large or need wider addresses.
+pub fn gather_columns(
     client: &Client,
     source: &Handle,
     columns: &Handle,
@@ -53,9 +63,10 @@ pub fn pick(
         return Ok(output);
     }
     let grid = Grid::elementwise(client, elements, rows * width)?;
-    // SAFETY: `argument` checks the lengths; columns are below `width` by the contract of `Compressed`.
+    // SAFETY: `argument` checks the lengths; columns are below `width` by the contract of
+    // `Compressed`.
     unsafe {
-        pick_kernel::launch_unchecked(
+        gather_columns_kernel::launch_unchecked(
             client,
             grid.count,
             grid.dim,
@@ -72,7 +83,7 @@ pub fn pick(
 }
 
 #[cube(launch_unchecked, address_type = "dynamic")]
-fn pick_kernel<E: Numeric, I: Numeric>(
+fn gather_columns_kernel<E: Numeric, I: Numeric>(
     source: &[E],
     columns: &[I],
     output: &mut [E],

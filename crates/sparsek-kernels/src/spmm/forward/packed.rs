@@ -1,4 +1,6 @@
-//! Compressed rows with their columns right behind their values, so that an entry touches one line of memory instead of two.
+//! Packed rows: the columns of a compressed row directly behind its values.
+//!
+//! An entry then touches one line of memory instead of two.
 
 use cubecl::{
     ir::{ElemType, FloatKind, UIntKind},
@@ -6,31 +8,33 @@ use cubecl::{
     server::Handle,
 };
 
-use super::{Compressed, Csr};
 use crate::{
     error::KernelError,
     launch::{Grid, aligned, allocate, argument},
+    spmm::{
+        compressed::Compressed,
+        tuning::{PACKED_MIN_BYTES, PACKED_MIN_ENTRIES},
+        types::Csr,
+    },
 };
 
-/// Bytes that memory gives at a time: what a row must fit into with its columns, or there is nothing to gain.
+/// Bytes of a line of device memory: the most that a packed row may take.
 const LINE: usize = 128;
-/// Bytes of all rows that a cache is expected to hold, which needs no packing. For k = 16 of 256 a product with a graph of
-/// ogbn-products' size took 7.4 ms, packed 5.2, packing included (NVIDIA H200, whose cache has 50 MB).
-const CACHE: usize = 1 << 26;
-/// Fewest entries for each row, so that packing pays.
-const ENTRIES: usize = 8;
 
-/// Where rows are: elements between the starts of two rows' values and columns, and columns before the first.
+/// Positions of the values and columns of rows, in elements of each.
 #[derive(Clone, Copy)]
-pub(super) struct Layout {
+pub(super) struct RowLayout {
+    /// Elements from the values of a row to those of the next.
     pub values: usize,
+    /// Elements from the columns of a row to those of the next.
     pub columns: usize,
+    /// Elements before the first columns.
     pub offset: usize,
 }
 
-impl Layout {
-    /// Values and columns in matrices of their own.
-    pub fn apart(k: usize) -> Self {
+impl RowLayout {
+    /// Values and columns in separate matrices.
+    pub fn separate(k: usize) -> Self {
         Self {
             values: k,
             columns: k,
@@ -39,13 +43,13 @@ impl Layout {
     }
 }
 
-/// Rows in one buffer.
+/// Values and columns in one buffer.
 pub(super) struct Packed {
     pub handle: Handle,
-    pub layout: Layout,
+    pub layout: RowLayout,
 }
 
-/// Bytes of a row with its columns, where they can be packed.
+/// Returns the bytes of a row with its columns, if it can be packed.
 fn check(x: &Compressed) -> Result<usize, KernelError> {
     let refuse = |reason: String| {
         Err(KernelError::Routine {
@@ -59,26 +63,27 @@ fn check(x: &Compressed) -> Result<usize, KernelError> {
         return refuse("it packs f32 only".into());
     }
     if !(x.k * size).is_multiple_of(size_of::<u32>()) {
-        return refuse("columns of a row do not fill words".into());
+        return refuse("the columns of a row do not fill whole words".into());
     }
     match row {
         ..=LINE => Ok(row),
-        _ => refuse(format!("{row} bytes for a row; it has room for {LINE}")),
+        _ => refuse(format!("a row has {row} bytes; the limit is {LINE}")),
     }
 }
 
-/// Whether packing is faster: many entries for each row, more rows than a cache holds, and each more than half of a line.
-pub(super) fn pays(csr: &Csr, x: &Compressed) -> bool {
-    let large = |row| row > LINE / 2 && csr.cols * row >= CACHE;
-    check(x).is_ok_and(large) && csr.nnz >= csr.cols * ENTRIES
+/// Whether packing is faster: many entries for each row, rows that exceed the cache, and each of more
+/// than half a line.
+pub(crate) fn pays(csr: &Csr, x: &Compressed) -> bool {
+    let large = |row| row > LINE / 2 && csr.cols * row >= PACKED_MIN_BYTES;
+    check(x).is_ok_and(large) && csr.nnz >= csr.cols * PACKED_MIN_ENTRIES
 }
 
-/// Packs the rows.
+/// Packs all rows: [`LINE`] bytes each.
 pub(super) fn pack(client: &Client, csr: &Csr, x: &Compressed) -> Result<Packed, KernelError> {
     check(x)?;
     let (size, word) = (x.index.size(), size_of::<u32>());
     let words = LINE / word;
-    let layout = Layout {
+    let layout = RowLayout {
         values: words,
         columns: LINE / size,
         offset: x.k * word / size,
@@ -99,7 +104,8 @@ pub(super) fn pack(client: &Client, csr: &Csr, x: &Compressed) -> Result<Packed,
     let dtype = ElemType::UInt(UIntKind::U32);
     let handle = allocate(client, "packed rows", total, dtype)?;
     let grid = Grid::elementwise(client, total / vector, total)?;
-    // SAFETY: `argument` checks the lengths, and the kernel each position against them. Values and columns are copied as words.
+    // SAFETY: `argument` checks the lengths, and the kernel checks each position against them. Values
+    // and columns are copied as words.
     unsafe {
         pack_kernel::launch_unchecked(
             client,
@@ -118,27 +124,27 @@ pub(super) fn pack(client: &Client, csr: &Csr, x: &Compressed) -> Result<Packed,
     Ok(Packed { handle, layout })
 }
 
-/// A unit for each load: of values, of columns, or nothing.
+/// A unit for each vector of the result copies values or columns, or leaves padding unwritten.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn pack_kernel<N: Size>(
     values: &[Vector<u32, N>],
     columns: &[Vector<u32, N>],
     packed: &mut [Vector<u32, N>],
-    of_values: u32,
-    of_columns: u32,
-    of_row: u32,
+    value_loads: u32,
+    column_loads: u32,
+    row_loads: u32,
 ) {
     if ABSOLUTE_POS >= packed.len() {
         terminate!();
     }
-    let row = ABSOLUTE_POS / of_row as usize;
-    let place = (ABSOLUTE_POS - row * of_row as usize) as u32;
-    if place < of_values {
-        packed[ABSOLUTE_POS] = values[row * of_values as usize + place as usize];
+    let row = ABSOLUTE_POS / row_loads as usize;
+    let place = (ABSOLUTE_POS - row * row_loads as usize) as u32;
+    if place < value_loads {
+        packed[ABSOLUTE_POS] = values[row * value_loads as usize + place as usize];
     } else {
-        if place < of_values + of_columns {
+        if place < value_loads + column_loads {
             packed[ABSOLUTE_POS] =
-                columns[row * of_columns as usize + (place - of_values) as usize];
+                columns[row * column_loads as usize + (place - value_loads) as usize];
         }
     }
 }

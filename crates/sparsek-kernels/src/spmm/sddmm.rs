@@ -1,35 +1,34 @@
-//! Gradients of products with respect to the weights.
+//! Gradients of products for the weights of entries: sampled products of dense matrices (SDDMM).
 
-use crate::device::rounded_accumulator;
-use crate::primitives::csr::row_of;
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
-use super::Compressed;
-use super::Operand;
-use super::entries::Entries;
-use super::entries::Factors;
-use super::entries::row_factor;
+use super::{
+    compressed::Compressed,
+    operand::{Entries, Factors, Operand, row_factor},
+};
 use crate::{
+    device::rounded_accumulator,
     error::KernelError,
     launch::{Grid, allocate, argument},
+    primitives::csr::row_of,
 };
 
 /// The right-hand matrix.
 struct Right<'a> {
     /// `[cols, k]`.
     values: &'a Handle,
-    /// Columns of compressed rows.
+    /// Columns of compressed rows; dense when absent.
     columns: Option<(&'a Handle, ElemType)>,
     dtype: ElemType,
     k: usize,
     width: usize,
 }
 
-/// `out[e] = rows[i] cols[j] Σ left[i] right[j]` for each entry `e = (i, j)`, both dense: the gradient of
-/// [`spmm`](super::spmm) with respect to the weights, which are not read here.
+/// Computes the gradient of [`spmm`](super::spmm) for the weights:
+/// `out[e] = rows[i] cols[j] Σ left[i] right[j]` for each entry `e = (i, j)`. Deterministic.
 ///
-/// `left` is contiguous `[rows, width]`, `right` contiguous `[cols, width]`, both of `dtype`; the result has one element for
-/// each entry.
+/// `left` is contiguous `[rows, width]`, `right` contiguous `[cols, width]`, both of `dtype`; the
+/// result is `[nnz]`. The weights of `operand` are not read.
 ///
 /// # Errors
 ///
@@ -52,8 +51,8 @@ pub fn sddmm(
     launch(client, operand, left, &right)
 }
 
-/// [`sddmm`] with compressed rows on the right: the gradient of [`spmm_compressed`](super::spmm_compressed) with respect to the
-/// weights.
+/// Computes [`sddmm`] with compressed rows on the right: the gradient of
+/// [`spmm_compressed`](super::spmm_compressed) for the weights.
 ///
 /// # Errors
 ///
@@ -99,7 +98,8 @@ fn launch(
         Some((columns, index)) => (columns, index, csr.cols * right.k),
         None => (csr.indptr, int, 1),
     };
-    // SAFETY: as in `Gather::launch`.
+    // SAFETY: `argument` checks the lengths; offsets and columns are in range by the contracts of
+    // `Csr` and `Compressed`; placeholders of absent buffers are not read.
     unsafe {
         sddmm_kernel::launch_unchecked(
             client,
@@ -127,12 +127,9 @@ fn launch(
     Ok(output)
 }
 
-/// One unit for each entry; its row is found by bisection of the offsets.
+/// A unit for each entry; it finds its row by bisecting the offsets.
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(
-    clippy::too_many_arguments,
-    reason = "three matrices, one with its factors"
-)]
+#[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
 fn sddmm_kernel<E: Float, S: Float, I: Numeric>(
     indptr: &[i32],
     indices: &[i32],
@@ -147,7 +144,7 @@ fn sddmm_kernel<E: Float, S: Float, I: Numeric>(
     rows: u32,
     k: usize,
     width: usize,
-    #[comptime] picked: bool,
+    #[comptime] compressed: bool,
     #[comptime] factors: Factors,
     #[define(E, S, I)] _dtypes: [ElemType; 3],
 ) {
@@ -160,7 +157,7 @@ fn sddmm_kernel<E: Float, S: Float, I: Numeric>(
     let column = source.column(entry);
     let mut sum = S::new(0.0);
     for i in 0..k {
-        let from = if comptime!(picked) {
+        let from = if comptime!(compressed) {
             usize::cast_from(columns[column * k + i])
         } else {
             i

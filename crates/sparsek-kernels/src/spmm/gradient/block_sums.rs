@@ -1,98 +1,110 @@
-//! The sums of members over a stretch: planes take members as they come, teams of their units the loads of a row.
+//! The sums of selected elements over one column block, for [`shared`](super::shared).
+//!
+//! ```text
+//! for each column c of the share of a cube:
+//!     load dy[rows of the block, c] into shared memory
+//!     for each selected element (j, c), planes claiming as many as they have units:
+//!         sum = Σ values[entry]  over the loads of the extent (block, j), by a team of 8 units
+//! ```
 #![allow(
     clippy::manual_div_ceil,
     reason = "kernels know no `div_ceil` on runtime integers"
 )]
 #![allow(
     clippy::identity_op,
-    reason = "kernels copy what changes later by an operation"
+    reason = "kernels copy a variable that changes later by an operation"
 )]
 
 use cubecl::prelude::*;
 
-use super::{
-    super::stretches::{BANKS, LOADS_BITS, LONG, SPAN, TEAM},
-    CUBES, Shape, WORDS,
-};
+use super::column_blocks::{BANKS, EXTENT, LOADS_BITS, LONG, TEAM};
+use crate::spmm::tuning::{BLOCK_FLIGHT, CUBES_PER_BLOCK};
 
-/// Loads of a team under way at a time: 1 took 2.24 ms for k = 16 on a graph of Reddit's size, 2 1.87, 3 1.89 and 4 1.95 (NVIDIA H200).
-const FLIGHT: u32 = 2;
+/// Words of a vector of entries or values.
+pub(super) const WORDS: usize = 4;
 
-/// A cube has a share of the members for a stretch, and loads their columns one after the other.
+/// What the kernel is compiled for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct BlockConfig {
+    pub plane: u32,
+    /// Units of a cube.
+    pub units: u32,
+    /// Columns of a block.
+    pub columns: usize,
+}
+
+/// A cube takes a share of the selected elements for one block, and their columns one after another.
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(
-    clippy::too_many_arguments,
-    reason = "members, entries, values and sizes"
-)]
+#[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
 pub(super) fn sums_kernel<N: Size>(
-    members: &[u32],
+    selected: &[u32],
     firsts: &[u32],
-    spans: &[u32],
+    extents: &[u32],
     entries: &[Vector<u32, N>],
     columns: &[Vector<f32, N>],
     partials: &mut [f32],
     rows: usize,
-    stretches: usize,
+    blocks: usize,
     k: u32,
     stride: usize,
     width: u32,
-    #[comptime] shape: Shape,
+    #[comptime] config: BlockConfig,
 ) {
-    let cubes = CUBES;
-    let stretch = CUBE_POS / cubes;
-    let share = CUBE_POS - stretch * cubes;
-    if stretch >= stretches {
+    let cubes = CUBES_PER_BLOCK;
+    let block = CUBE_POS / cubes;
+    let share = CUBE_POS - block * cubes;
+    if block >= blocks {
         terminate!();
     }
-    let total = members.len();
+    let total = selected.len();
     let each = (total + cubes - 1) / cubes;
     let mut from = min(share * each, total);
     let end = min(from + each, total);
-    let mut values = Shared::<[f32]>::new_slice(comptime!(shape.columns + BANKS));
+    let mut values = Shared::<[f32]>::new_slice(comptime!(config.columns + BANKS));
     let taken = Shared::<[Atomic<u32>]>::new_slice(4usize);
     let mut number = column_of(firsts, from, width);
     while from < end {
         let upto = min(end, firsts[(number + 1) as usize] as usize);
         if from < upto {
-            let first = number as usize * stride + stretch * comptime!(shape.columns);
+            let first = number as usize * stride + block * comptime!(config.columns);
             let mut load = UNIT_POS as usize;
-            while load < comptime!(shape.columns / WORDS) {
+            while load < comptime!(config.columns / WORDS) {
                 let loaded = columns[first / WORDS + load];
                 #[unroll]
                 for i in 0..WORDS {
                     values[load * WORDS + i] = loaded.extract(i);
                 }
-                load += comptime!(shape.units as usize);
+                load += comptime!(config.units as usize);
             }
             if UNIT_POS < comptime!(BANKS as u32) {
-                values[comptime!(shape.columns) + UNIT_POS as usize] = 0.0f32;
+                values[comptime!(config.columns) + UNIT_POS as usize] = 0.0f32;
             }
             if UNIT_POS == 0 {
                 taken[0].store(0u32);
             }
             sync_cube();
-            let mut begin = from + claim(&taken, shape.plane);
+            let mut begin = from + claim(&taken, config.plane);
             while begin < upto {
                 let place = begin + UNIT_POS_X as usize;
-                let mut span = SPAN * stretch * rows;
+                let mut extent = EXTENT * block * rows;
                 let mut packed = 0u32;
                 if place < upto {
-                    span += SPAN * (members[place] / k) as usize;
-                    packed = spans[span];
+                    extent += EXTENT * (selected[place] / k) as usize;
+                    packed = extents[extent];
                 }
-                let mut sum = of_plane::<N>(&values, entries, packed, shape.plane);
+                let mut sum = sum_extents::<N>(&values, entries, packed, config.plane);
                 if plane_any(packed & LONG == LONG) {
                     let mut loads = 0u32;
                     if place < upto {
-                        loads = spans[span + 1];
+                        loads = extents[extent + 1];
                     }
                     sync_plane();
-                    sum += of_long::<N>(&values, entries, packed, loads, shape.plane);
+                    sum += sum_long_extents::<N>(&values, entries, packed, loads, config.plane);
                 }
                 if place < upto {
-                    partials[stretch * total + place] = sum;
+                    partials[block * total + place] = sum;
                 }
-                begin = from + claim(&taken, shape.plane);
+                begin = from + claim(&taken, config.plane);
             }
             sync_cube();
         }
@@ -101,7 +113,7 @@ pub(super) fn sums_kernel<N: Size>(
     }
 }
 
-/// The number of the column that a place among the members belongs to.
+/// Returns the column of a place among the sorted elements.
 #[cube]
 fn column_of(firsts: &[u32], place: usize, width: u32) -> u32 {
     let mut low = 0u32.runtime();
@@ -117,7 +129,7 @@ fn column_of(firsts: &[u32], place: usize, width: u32) -> u32 {
     low
 }
 
-/// The next members for a plane, one for each unit.
+/// Claims the next elements for a plane, one for each unit.
 #[cube]
 fn claim(taken: &Shared<[Atomic<u32>]>, #[comptime] plane: u32) -> usize {
     let mut claimed = 0u32;
@@ -128,10 +140,12 @@ fn claim(taken: &Shared<[Atomic<u32>]>, #[comptime] plane: u32) -> usize {
     plane_shuffle(claimed, 0u32) as usize
 }
 
-/// The sums over the loads of a span for each unit, fewer than [`LONG`] or the first of them. Teams go through the spans of their
-/// units without waiting for each other, and read the next loads before they add up these.
+/// Returns the sum over the extent of each unit, up to its first [`LONG`] loads.
+///
+/// A team takes the extents of its units one after another, without waiting for other teams. It
+/// issues the next loads before it adds the current ones.
 #[cube]
-fn of_plane<N: Size>(
+fn sum_extents<N: Size>(
     values: &Shared<[f32]>,
     entries: &[Vector<u32, N>],
     packed: u32,
@@ -140,7 +154,10 @@ fn of_plane<N: Size>(
     let turn = UNIT_POS_X / TEAM;
     let team = turn * TEAM;
     let lane = UNIT_POS_X - team;
-    let mut steps = max(((packed & LONG) + comptime!(FLIGHT - 1)) / FLIGHT, 1u32);
+    let mut steps = max(
+        ((packed & LONG) + comptime!(BLOCK_FLIGHT - 1)) / BLOCK_FLIGHT,
+        1u32,
+    );
     let mut mask = 1u32.runtime();
     while mask < TEAM {
         steps += plane_shuffle_xor(steps, mask);
@@ -155,25 +172,25 @@ fn of_plane<N: Size>(
     let mut unit = 0u32.runtime();
     let mut at = 0u32.runtime();
     let mut current = plane_shuffle(packed, team);
-    let mut next = Array::<Vector<u32, N>>::new(FLIGHT as usize);
+    let mut next = Array::<Vector<u32, N>>::new(BLOCK_FLIGHT as usize);
     read::<N>(&mut next, entries, current, at, lane);
     for _ in 0..steps {
-        let mut now = Array::<Vector<u32, N>>::new(FLIGHT as usize);
+        let mut now = Array::<Vector<u32, N>>::new(BLOCK_FLIGHT as usize);
         #[unroll]
-        for n in 0..FLIGHT as usize {
+        for n in 0..BLOCK_FLIGHT as usize {
             now[n] = next[n];
         }
-        let (before, loads, whose) = (at + 0, current & LONG, unit + 0);
-        let last = at + FLIGHT >= loads;
-        at = select(last, 0u32, at + FLIGHT);
+        let (before, loads, owner) = (at + 0, current & LONG, unit + 0);
+        let last = at + BLOCK_FLIGHT >= loads;
+        at = select(last, 0u32, at + BLOCK_FLIGHT);
         unit += u32::cast_from(last);
         current = plane_shuffle(packed, team + min(unit, comptime!(TEAM - 1)));
         current = select(unit < TEAM, current, 0u32);
         read::<N>(&mut next, entries, current, at, lane);
         #[unroll]
-        for n in 0..FLIGHT {
+        for n in 0..BLOCK_FLIGHT {
             if before + n < loads {
-                sum += add_up::<N>(values, now[n as usize], turn);
+                sum += sum_load::<N>(values, now[n as usize], turn);
             }
         }
         sync_plane();
@@ -181,13 +198,13 @@ fn of_plane<N: Size>(
         all += plane_shuffle_xor(all, 4u32);
         all += plane_shuffle_xor(all, 2u32);
         all += plane_shuffle_xor(all, 1u32);
-        own = select(last && lane == whose, all, own);
+        own = select(last && lane == owner, all, own);
         sum = select(last, 0.0f32, sum);
     }
     own
 }
 
-/// Reads what a unit has of the next loads of a span.
+/// Reads a unit's part of the next loads of an extent.
 #[cube]
 fn read<N: Size>(
     next: &mut Array<Vector<u32, N>>,
@@ -198,16 +215,16 @@ fn read<N: Size>(
 ) {
     let first = (packed >> LOADS_BITS) as usize * comptime!(TEAM as usize) + lane as usize;
     #[unroll]
-    for n in 0..FLIGHT {
+    for n in 0..BLOCK_FLIGHT {
         if at + n < packed & LONG {
             next[n as usize] = entries[first + (at + n) as usize * comptime!(TEAM as usize)];
         }
     }
 }
 
-/// The sums over what [`of_plane`] leaves of long spans, each by the whole plane.
+/// Returns the sum over the loads that [`sum_extents`] leaves of long extents, by the whole plane.
 #[cube]
-fn of_long<N: Size>(
+fn sum_long_extents<N: Size>(
     values: &Shared<[f32]>,
     entries: &[Vector<u32, N>],
     packed: u32,
@@ -226,7 +243,7 @@ fn of_long<N: Size>(
             let mut load = LONG + turn;
             while load < theirs {
                 let words = entries[first + load as usize * comptime!(TEAM as usize)];
-                sum += add_up::<N>(values, words, turn);
+                sum += sum_load::<N>(values, words, turn);
                 load += comptime!(plane / TEAM);
             }
             sync_plane();
@@ -237,10 +254,12 @@ fn of_long<N: Size>(
     own
 }
 
-/// The sum of the values that a unit's part of a load names. Teams begin with words of their own, which are of other banks; the sum is the
-/// same whichever is first.
+/// Returns the sum of the values that a unit's part of a load names.
+///
+/// Neighboring teams begin with different words, which are of different banks. The order of additions
+/// is the same for all.
 #[cube]
-fn add_up<N: Size>(column: &Shared<[f32]>, load: Vector<u32, N>, turn: u32) -> f32 {
+fn sum_load<N: Size>(column: &Shared<[f32]>, load: Vector<u32, N>, turn: u32) -> f32 {
     let odd = turn & 1 == 1;
     let far = turn & 2 == 2;
     let first = load.extract(0usize);
@@ -251,14 +270,14 @@ fn add_up<N: Size>(column: &Shared<[f32]>, load: Vector<u32, N>, turn: u32) -> f
     let b = select(odd, third, second);
     let c = select(odd, fourth, third);
     let d = select(odd, first, fourth);
-    let e = two_of(column, select(far, c, a));
-    let f = two_of(column, select(far, d, b));
-    let g = two_of(column, select(far, a, c));
-    let h = two_of(column, select(far, b, d));
+    let e = sum_word(column, select(far, c, a));
+    let f = sum_word(column, select(far, d, b));
+    let g = sum_word(column, select(far, a, c));
+    let h = sum_word(column, select(far, b, d));
     (e + g) + (f + h)
 }
 
 #[cube]
-fn two_of(column: &Shared<[f32]>, word: u32) -> f32 {
+fn sum_word(column: &Shared<[f32]>, word: u32) -> f32 {
     column[(word & 0xffff) as usize] + column[(word >> 16) as usize]
 }

@@ -1,83 +1,86 @@
-//! The members of compressed rows by column: which they are, so that those of a column stand together.
+//! Selected elements sorted by column, for [`shared`](super::shared).
 //!
-//! A cube has a chunk of rows, and of each column the run of those members that are in the chunk. Runs of a column follow each other as
-//! cubes ask for their place, and members of a run as units do; what is computed for a member does not depend on where it stands.
+//! ```text
+//! for each chunk of rows, by a cube: count its elements of each column; claim a run in the column
+//! for each chunk of rows, by a cube: sort its elements by column; write them to their runs
+//! ```
+//!
+//! Atomics order the runs of a column and the elements of a run, so places vary from run to run. The
+//! sum of an element does not depend on its place.
 #![allow(
     clippy::manual_div_ceil,
     reason = "kernels know no `div_ceil` on runtime integers"
 )]
 #![allow(
     clippy::identity_op,
-    reason = "kernels copy what changes later by an operation"
+    reason = "kernels copy a variable that changes later by an operation"
 )]
 
-use crate::launch::fill_zero;
 use cubecl::{
     ir::{ElemType, UIntKind},
     prelude::*,
     server::Handle,
 };
 
-use super::gather::Picked;
-use crate::error::KernelError;
-use crate::launch::Grid;
-use crate::launch::allocate;
-use crate::launch::argument;
+use crate::{
+    error::KernelError,
+    launch::{Grid, allocate, argument, fill_zero},
+    spmm::{compressed::SelectedColumns, tuning::CHUNK},
+};
 
 const U32: ElemType = ElemType::UInt(UIntKind::U32);
 
-/// Most members of a chunk.
-const CHUNK: usize = 16_384;
-/// Words of shared memory beside a chunk, for each unit: three counters, and those of two [`scan`]s.
+/// Words of shared memory for each unit, besides the chunk: three counters and two [`scan`]s.
 const COUNTERS: usize = 7;
-/// Words of a run: where it begins, and members.
+/// Words of a run: its first place and its length.
 pub(super) const RUN: usize = 2;
 
-/// How rows are shared out to cubes.
+/// How a cube takes a chunk of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Chunk {
     pub units: u32,
     pub plane: u32,
-    /// Members of a chunk, of whole rows.
-    pub members: usize,
+    /// Selected elements of a chunk, of whole rows.
+    pub selected: usize,
 }
 
 impl Chunk {
-    /// Where a unit for each column and the members of a row find room.
+    /// Returns the largest chunk that fits shared memory, if one row does.
     pub fn new(client: &Client, plane: u32, units: u32, k: usize) -> Option<Self> {
         let words = client.properties().hardware.max_shared_memory_size / size_of::<u32>();
         let room = words.checked_sub(COUNTERS * units as usize + 64)?;
-        let members = room.min(CHUNK) / k.max(1) * k.max(1);
-        (members > 0).then_some(Self {
+        let selected = room.min(CHUNK) / k.max(1) * k.max(1);
+        (selected > 0).then_some(Self {
             units,
             plane,
-            members,
+            selected,
         })
     }
 }
 
-/// Members by column.
-pub(super) struct Members {
-    /// `[total]`: row · k + place.
-    pub members: Handle,
-    /// `[width + 1]`: where those of a column begin.
+/// Selected elements sorted by column.
+pub(super) struct ByColumn {
+    /// `[total]`: row · k + position in the row.
+    pub selected: Handle,
+    /// `[width + 1]`: the first place of each column.
     pub firsts: Handle,
-    /// `[chunks, width, RUN]`.
+    /// `[chunks, width, RUN]`: the run of each column in each chunk.
     pub runs: Handle,
     pub chunks: usize,
 }
 
-impl Members {
+impl ByColumn {
+    /// Sorts the selected elements of `rows` rows.
     pub fn new(
         client: &Client,
-        picked: &Picked,
+        selected: &SelectedColumns,
         [rows, width]: [usize; 2],
         chunk: Chunk,
     ) -> Result<Self, KernelError> {
-        let total = rows * picked.k;
-        let chunks = total.div_ceil(chunk.members);
-        let made = Self {
-            members: allocate(client, "members", total, U32)?,
+        let total = rows * selected.k;
+        let chunks = total.div_ceil(chunk.selected);
+        let sorted = Self {
+            selected: allocate(client, "selected elements", total, U32)?,
             firsts: allocate(client, "firsts", width + 1, U32)?,
             runs: allocate(client, "runs", RUN * width * chunks, U32)?,
             chunks,
@@ -88,60 +91,54 @@ impl Members {
             let dim = CubeDim::new_1d(chunk.units);
             Grid::new(client, chunks, dim, total.max(RUN * width * chunks))
         };
-        let columns = || argument(picked.columns, "columns", picked.index, total);
+        let columns = || argument(selected.columns, "columns", selected.index, total);
         let totals = || argument(&totals, "totals", U32, width);
-        // SAFETY: `argument` checks the lengths; columns are below `width` by the contract of `Compressed`.
+        // SAFETY: `argument` checks the lengths; columns are below `width` by the contract of
+        // `Compressed`, and `width` is at most the units of a cube.
         unsafe {
-            let Grid {
-                count,
-                dim,
-                address,
-            } = grid()?;
+            let launch = grid()?;
             count_kernel::launch_unchecked(
                 client,
-                count,
-                dim,
-                address,
+                launch.count,
+                launch.dim,
+                launch.address,
                 columns()?,
-                made.runs(width)?,
+                sorted.runs(width)?,
                 totals()?,
                 total,
                 chunks,
                 width,
                 chunk,
-                picked.index,
+                selected.index,
             );
-            let Grid {
-                count,
-                dim,
-                address,
-            } = grid()?;
+            let launch = grid()?;
             place_kernel::launch_unchecked(
                 client,
-                count,
-                dim,
-                address,
+                launch.count,
+                launch.dim,
+                launch.address,
                 columns()?,
                 totals()?,
-                made.runs(width)?,
-                argument(&made.firsts, "firsts", U32, width + 1)?,
-                argument(&made.members, "members", U32, total)?,
+                sorted.runs(width)?,
+                argument(&sorted.firsts, "firsts", U32, width + 1)?,
+                argument(&sorted.selected, "selected elements", U32, total)?,
                 total,
                 chunks,
                 width,
                 chunk,
-                picked.index,
+                selected.index,
             );
         }
-        Ok(made)
+        Ok(sorted)
     }
 
+    /// The runs as a kernel argument.
     pub fn runs(&self, width: usize) -> Result<BufferArg, KernelError> {
         argument(&self.runs, "runs", U32, RUN * width * self.chunks)
     }
 }
 
-/// What the units of a cube up to this one have together.
+/// Inclusive prefix sum over the units of a cube.
 #[cube]
 fn scan(own: u32, #[comptime] units: u32) -> u32 {
     let mut sums = Shared::<[u32]>::new_slice(comptime!(2 * units as usize));
@@ -162,7 +159,7 @@ fn scan(own: u32, #[comptime] units: u32) -> u32 {
     sum
 }
 
-/// Counts the members of each column in a chunk, and asks for their place among those of the column.
+/// Counts the selected elements of each column in a chunk and claims their places in the column.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn count_kernel<I: Numeric>(
     columns: &[I],
@@ -182,11 +179,11 @@ fn count_kernel<I: Numeric>(
     let counts = Shared::<[Atomic<u32>]>::new_slice(chunk.units as usize);
     counts[unit].store(0u32);
     sync_cube();
-    let mut member = number * chunk.members + unit;
-    let end = min((number + 1) * chunk.members, all);
-    while member < end {
-        counts[usize::cast_from(columns[member])].fetch_add(1u32);
-        member += comptime!(chunk.units as usize);
+    let mut element = number * chunk.selected + unit;
+    let end = min((number + 1) * chunk.selected, all);
+    while element < end {
+        counts[usize::cast_from(columns[element])].fetch_add(1u32);
+        element += comptime!(chunk.units as usize);
     }
     sync_cube();
     if unit < width {
@@ -197,18 +194,17 @@ fn count_kernel<I: Numeric>(
     }
 }
 
-/// Puts the members of a chunk where those of their column are; in shared memory first, so that runs are written in one go.
+/// Moves the selected elements of a chunk to their columns.
+///
+/// Sorts them in shared memory first, so that each run is written contiguously.
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(
-    clippy::too_many_arguments,
-    reason = "what is read, what is made and sizes"
-)]
+#[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
 fn place_kernel<I: Numeric>(
     columns: &[I],
     totals: &[u32],
     runs: &mut [u32],
     firsts: &mut [u32],
-    members: &mut [u32],
+    sorted: &mut [u32],
     all: usize,
     chunks: usize,
     width: usize,
@@ -221,7 +217,7 @@ fn place_kernel<I: Numeric>(
     }
     let units = comptime!(chunk.units as usize);
     let unit = UNIT_POS as usize;
-    let mut tile = Shared::<[u32]>::new_slice(chunk.members);
+    let mut tile = Shared::<[u32]>::new_slice(chunk.selected);
     let cursors = Shared::<[Atomic<u32>]>::new_slice(units);
     let mut counts = Shared::<[u32]>::new_slice(units);
     let mut targets = Shared::<[u32]>::new_slice(units);
@@ -247,22 +243,22 @@ fn place_kernel<I: Numeric>(
         }
     }
     sync_cube();
-    let mut member = number * chunk.members + unit;
-    let end = min((number + 1) * chunk.members, all);
-    while member < end {
-        let place = cursors[usize::cast_from(columns[member])].fetch_add(1u32);
-        tile[place as usize] = member as u32;
-        member += units;
+    let mut element = number * chunk.selected + unit;
+    let end = min((number + 1) * chunk.selected, all);
+    while element < end {
+        let place = cursors[usize::cast_from(columns[element])].fetch_add(1u32);
+        tile[place as usize] = element as u32;
+        element += units;
     }
     sync_cube();
     let mut column = unit / comptime!(chunk.plane as usize);
     while column < width {
         let count = counts[column];
-        // Where the cursor has come to is the end.
+        // The cursor has reached the end of the run.
         let from = cursors[column].load() - count;
         let mut at = UNIT_POS % chunk.plane;
         while at < count {
-            members[(targets[column] + at) as usize] = tile[(from + at) as usize];
+            sorted[(targets[column] + at) as usize] = tile[(from + at) as usize];
             at += chunk.plane;
         }
         column += comptime!((chunk.units / chunk.plane) as usize);

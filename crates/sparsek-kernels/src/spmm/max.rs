@@ -1,24 +1,29 @@
-//! The greatest of the rows of a dense matrix that a CSR pattern names, element by element: aggregation by the maximum, and its
-//! gradient. One unit for each element of the result, in the order of the entries: deterministic, no atomics.
+//! Aggregation by the maximum, and its gradient.
+//!
+//! A unit for each element of the result visits the entries of its row in order: deterministic,
+//! without atomics.
 
-use crate::device::rounded_accumulator;
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
-use crate::aggregate::Csr;
-use crate::error::KernelError;
-use crate::launch::Grid;
-use crate::launch::allocate;
-use crate::launch::argument;
+use super::types::Csr;
+use crate::{
+    device::rounded_accumulator,
+    error::KernelError,
+    launch::{Grid, allocate, argument},
+};
 
-/// `y[i] = max x[j]` over the entries `(i, j)` of row `i`, element by element, and which entry each comes from.
+/// Computes `y[i] = max x[j]` over the entries `(i, j)` of row `i`, for each column.
 ///
-/// `x` is contiguous `[cols, width]` of `dtype` (f32, f64, f16 or bf16); values and entries (`i32`) are contiguous
-/// `[rows, width]`. The first of equals is taken. A row without entries has 0 and -1. With NaN the result is not specified.
+/// Returns the values and the winning entries (`i32`), both contiguous `[rows, width]`. `x` is
+/// contiguous `[cols, width]` of `dtype`: f32, f64, f16 or bf16.
+///
+/// The first of equal values wins. A row without entries has value 0 and entry −1. With NaN the result
+/// is unspecified.
 ///
 /// # Errors
 ///
-/// [`KernelError`] for a dtype that is not a float or that the device lacks, and for buffers that are too short, too large or
-/// need wider addresses.
+/// [`KernelError`] for a dtype that is not a float or that the device lacks, and for buffers that
+/// are too short, too large or need wider addresses.
 pub fn maximum(
     client: &Client,
     csr: &Csr,
@@ -35,7 +40,8 @@ pub fn maximum(
         return Ok((values, winners));
     }
     let grid = Grid::elementwise(client, elements, elements.max(csr.cols * width))?;
-    // SAFETY: `argument` checks the lengths; offsets and columns are in range by the contract of `Csr`.
+    // SAFETY: `argument` checks the lengths; offsets and columns are in range by the contract of
+    // `Csr`.
     unsafe {
         maximum_kernel::launch_unchecked(
             client,
@@ -55,10 +61,12 @@ pub fn maximum(
     Ok((values, winners))
 }
 
-/// The gradient of [`maximum`]: `dx[j] = Σ dy[i]` over the entries `(i, j)` that won, element by element.
+/// Computes the gradient of [`maximum`]: `dx[j] = Σ dy[i]` over the entries `(i, j)` that won, for each
+/// column.
 ///
-/// `transposed` is the transposed pattern, `entries` tells which entry of the pattern each of its entries is; `winners` is what
-/// [`maximum`] gave, and `upstream` has its shape. The result is contiguous `[rows of transposed, width]`.
+/// `transposed` is the transposed pattern; `entries` maps each of its entries to the entry of the
+/// pattern. `winners` are the entries that [`maximum`] returned, and `upstream` has the same shape.
+/// The result is contiguous `[transposed.rows, width]`.
 ///
 /// # Errors
 ///
