@@ -6,7 +6,7 @@
 //!
 //! - [`topk`]: the k greatest or least elements of rows, and of one long vector.
 //! - [`spmm`]: products of CSR matrices with dense and compressed rows, and aggregation by the maximum.
-//! - [`dense`]: layer normalisation and sums over very many rows.
+//! - [`dense`]: layer normalization, products and sums of very many dense rows.
 //! - [`distance`]: distances between the rows of two CSR matrices, over any semiring.
 
 pub mod dense;

@@ -1,38 +1,34 @@
-//! Layer normalisation: a plane, or where there are none a unit, for each row.
+//! Layer normalization and its gradient: a plane for each row, or a unit on devices without planes.
 
-use crate::device::plane_or_unit;
-use crate::device::rounded_accumulator;
-use crate::device::units_per_cube;
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
 use super::{
-    Rows,
-    columns::{FLIGHT, RUN, finish},
+    column_sum::reduce_rows,
+    tuning::{FLIGHT, NORM_UNITS, RUN},
+    types::DenseRows,
 };
-use crate::error::KernelError;
-use crate::launch::Grid;
-use crate::launch::allocate;
-use crate::launch::argument;
+use crate::{
+    device::{plane_or_unit, rounded_accumulator, units_per_cube},
+    error::KernelError,
+    launch::{Grid, allocate, argument},
+};
 
-/// Units of a cube.
-const UNITS: u32 = 128;
-
-/// Rows to be normalised, and how.
+/// Rows to normalize, and how.
 #[derive(Clone, Copy, Debug)]
-pub struct Normalised<'a> {
+pub struct Normalized<'a> {
     /// The rows.
-    pub x: Rows<'a>,
-    /// Contiguous `[width]` factors of the columns, in the dtype of the rows.
+    pub x: DenseRows<'a>,
+    /// Contiguous `[width]` factors of columns, in the dtype of the rows.
     pub gamma: &'a Handle,
-    /// What is added to the variance.
+    /// Added to the variance.
     pub epsilon: f32,
-    /// Whether rows are shared by the units of a plane: where there are planes when absent.
+    /// Whether the units of a plane share a row. By default, if the device has planes.
     pub planes: Option<bool>,
 }
 
-/// How kernels are compiled.
+/// What the kernels are compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Blueprint {
+struct LayerNormConfig {
     /// Units that share a row.
     team: u32,
     /// Teams of a cube.
@@ -41,8 +37,8 @@ struct Blueprint {
     vector: usize,
 }
 
-impl Normalised<'_> {
-    fn blueprint(&self, client: &Client, vector: usize) -> Result<Blueprint, KernelError> {
+impl Normalized<'_> {
+    fn config(&self, client: &Client, vector: usize) -> Result<LayerNormConfig, KernelError> {
         let team = match (self.planes, plane_or_unit(client)) {
             (Some(true), 1) => {
                 return Err(KernelError::Routine {
@@ -53,45 +49,49 @@ impl Normalised<'_> {
             (Some(false), _) => 1,
             (_, team) => team,
         };
-        Ok(Blueprint {
+        Ok(LayerNormConfig {
             team,
-            teams: (units_per_cube(client, UNITS) / team).max(1),
+            teams: (units_per_cube(client, NORM_UNITS) / team).max(1),
             vector,
         })
     }
 
-    fn grid(&self, client: &Client, blueprint: &Blueprint) -> Result<Grid, KernelError> {
-        let cubes = self.x.rows.div_ceil(blueprint.teams as usize);
-        let dim = CubeDim::new_2d(blueprint.team, blueprint.teams);
+    fn grid(&self, client: &Client, config: &LayerNormConfig) -> Result<Grid, KernelError> {
+        let cubes = self.x.rows.div_ceil(config.teams as usize);
+        let dim = CubeDim::new_2d(config.team, config.teams);
         Grid::new(client, cubes, dim, self.x.elements())
     }
 }
 
-/// `y = (x - mean) / sqrt(var + epsilon) * gamma + beta`, mean and biased variance over each row: `[rows, width]`.
+/// Normalizes each row: `y = (x - mean) / sqrt(var + epsilon) * gamma + beta`.
 ///
-/// Sums are kept in f32, or f64 where the rows are; the variance is of the differences from the mean. Rows are read from memory once.
+/// Mean and biased variance are over each row. `beta` is contiguous `[width]` in the dtype of the
+/// rows; the result is contiguous `[rows, width]`.
+///
+/// Accumulates in f32, or in f64 for f64 rows. The variance is computed from differences to the mean.
+/// Reads rows from device memory once. Deterministic.
 ///
 /// # Errors
 ///
-/// [`KernelError`] for a dtype that is not a float or that the device lacks, for buffers that are too short, too large or
-/// need wider addresses, and for planes that are asked for where there are none.
+/// [`KernelError`] for a dtype that is not a float or that the device lacks, for buffers that are too
+/// short, too large or need wider addresses, and for planes on a device without them.
 pub fn layer_norm(
     client: &Client,
-    request: &Normalised,
+    request: &Normalized,
     beta: &Handle,
 ) -> Result<Handle, KernelError> {
     let x = &request.x;
     let sum = rounded_accumulator(client, x.dtype)?;
     let output = allocate(client, "output", x.elements(), x.dtype)?;
     let vector = x.vector(client, &[request.gamma, beta]);
-    let blueprint = request.blueprint(client, vector)?;
+    let config = request.config(client, vector)?;
     if x.elements() == 0 {
         return Ok(output);
     }
-    let grid = request.grid(client, &blueprint)?;
+    let grid = request.grid(client, &config)?;
     // SAFETY: `argument` checks the lengths.
     unsafe {
-        normalise_kernel::launch_unchecked(
+        normalize_kernel::launch_unchecked(
             client,
             grid.count,
             grid.dim,
@@ -104,43 +104,46 @@ pub fn layer_norm(
             x.rows,
             x.width / vector,
             request.epsilon,
-            blueprint,
+            config,
             [x.dtype, sum],
         );
     }
     Ok(output)
 }
 
-/// The gradients of [`layer_norm`]: that of the rows, `[rows, width]`, and in one buffer `[2, width]` those of gamma and of beta.
+/// Computes the gradients of [`layer_norm`].
 ///
-/// `upstream` is contiguous `[rows, width]`. Deterministic. Reads the rows and `upstream` twice. Scratch: two numbers for each row, two
-/// rows of sums for each 128.
+/// Returns the gradient of the rows, `[rows, width]`, and those of gamma and beta in one buffer,
+/// `[2, width]`. `upstream` is contiguous `[rows, width]`. Deterministic.
+///
+/// Reads the rows and `upstream` twice. Scratch: two numbers for each row, and two rows of sums for
+/// each 128 rows.
 ///
 /// # Errors
 ///
 /// As [`layer_norm`].
 pub fn layer_norm_gradient(
     client: &Client,
-    request: &Normalised,
+    request: &Normalized,
     upstream: &Handle,
 ) -> Result<[Handle; 2], KernelError> {
     let x = &request.x;
     let sum = rounded_accumulator(client, x.dtype)?;
     let gradient = allocate(client, "gradient", x.elements(), x.dtype)?;
     let vector = x.vector(client, &[request.gamma, upstream]);
-    let blueprint = request.blueprint(client, vector)?;
+    let config = request.config(client, vector)?;
     let runs = x.rows.div_ceil(RUN);
-    let sums = Rows {
+    let sums = DenseRows {
         handle: &allocate(client, "sums", (runs * 2 * x.width).max(1), sum)?,
         dtype: sum,
         rows: runs,
         width: 2 * x.width,
     };
     if x.elements() == 0 {
-        return Ok([gradient, finish(client, &sums, sum, x.dtype)?]);
+        return Ok([gradient, reduce_rows(client, &sums, sum, x.dtype)?]);
     }
     let moments = allocate(client, "moments", 2 * x.rows, sum)?;
-    let grid = request.grid(client, &blueprint)?;
+    let grid = request.grid(client, &config)?;
     let rows = || argument(x.handle, "rows", x.dtype, x.elements());
     let upstream = || argument(upstream, "upstream", x.dtype, x.elements());
     let moments = || argument(&moments, "moments", sum, 2 * x.rows);
@@ -160,7 +163,7 @@ pub fn layer_norm_gradient(
             x.rows,
             x.width / vector,
             request.epsilon,
-            blueprint,
+            config,
             [x.dtype, sum],
         );
         let units = runs * (x.width / vector);
@@ -180,20 +183,20 @@ pub fn layer_norm_gradient(
             [x.dtype, sum],
         );
     }
-    Ok([gradient, finish(client, &sums, sum, x.dtype)?])
+    Ok([gradient, reduce_rows(client, &sums, sum, x.dtype)?])
 }
 
-/// A row, shared by the units of a team.
+/// The part of a unit in the row of its team.
 #[derive(CubeType, Clone, Copy)]
-struct Share {
-    /// Where the row begins, in vectors.
+struct TeamRow {
+    /// The first vector of the row.
     start: usize,
-    /// Vectors of it.
+    /// Vectors of the row.
     across: usize,
-    /// This unit's place in the team.
+    /// Position of the unit in its team.
     lane: usize,
     #[cube(comptime)]
-    blueprint: Blueprint,
+    config: LayerNormConfig,
 }
 
 /// The mean of a row and the inverse of its standard deviation.
@@ -204,26 +207,27 @@ struct Moments<S: Float> {
 }
 
 #[cube]
-impl Share {
-    /// The mean over the row of a number of each element, given their sums in each unit.
+impl TeamRow {
+    /// Returns the mean over the row, from the sums of each unit.
     fn mean<S: Float, N: Size>(&self, own: Vector<S, N>) -> S {
         let mut sum = own.extract(0usize);
         #[unroll]
-        for v in 1..self.blueprint.vector {
+        for v in 1..self.config.vector {
             sum += own.extract(v);
         }
-        if comptime!(self.blueprint.team > 1) {
+        if comptime!(self.config.team > 1) {
             sum = plane_sum(sum);
         }
-        sum / S::cast_from(self.across * comptime!(self.blueprint.vector))
+        sum / S::cast_from(self.across * comptime!(self.config.vector))
     }
 
+    /// Returns the moments of the row.
     fn moments<E: Float, S: Float, N: Size>(&self, x: &[Vector<E, N>], epsilon: f32) -> Moments<S> {
         let mut sum = Vector::<S, N>::zeroed();
         let mut at = self.lane;
         while at < self.across {
             sum += Vector::<S, N>::cast_from(x[self.start + at]);
-            at += comptime!(self.blueprint.team as usize);
+            at += comptime!(self.config.team as usize);
         }
         let mean = self.mean::<S, N>(sum);
         let mut squares = Vector::<S, N>::zeroed();
@@ -231,7 +235,7 @@ impl Share {
         while at < self.across {
             let own = Vector::<S, N>::cast_from(x[self.start + at]) - Vector::<S, N>::new(mean);
             squares += own * own;
-            at += comptime!(self.blueprint.team as usize);
+            at += comptime!(self.config.team as usize);
         }
         let variance = self.mean::<S, N>(squares);
         let deviation = S::sqrt(variance + S::cast_from(epsilon));
@@ -242,25 +246,25 @@ impl Share {
     }
 }
 
-/// The number of a team's row.
+/// Returns the row of a team.
 #[cube]
-fn row_of_team(#[comptime] blueprint: Blueprint) -> usize {
-    CUBE_POS * comptime!(blueprint.teams as usize) + UNIT_POS_Y as usize
+fn row_of_team(#[comptime] config: LayerNormConfig) -> usize {
+    CUBE_POS * comptime!(config.teams as usize) + UNIT_POS_Y as usize
 }
 
-/// The elements of a vector that are normalised.
+/// Normalizes a vector of elements.
 #[cube]
-fn normalised<E: Float, S: Float, N: Size>(
+fn normalized<E: Float, S: Float, N: Size>(
     value: Vector<E, N>,
     moments: &Moments<S>,
 ) -> Vector<S, N> {
-    let centred = Vector::<S, N>::cast_from(value) - Vector::<S, N>::new(moments.mean);
-    centred * Vector::<S, N>::new(moments.inverse)
+    let centered = Vector::<S, N>::cast_from(value) - Vector::<S, N>::new(moments.mean);
+    centered * Vector::<S, N>::new(moments.inverse)
 }
 
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(clippy::too_many_arguments, reason = "rows and parameters")]
-fn normalise_kernel<E: Float, S: Float, N: Size>(
+#[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
+fn normalize_kernel<E: Float, S: Float, N: Size>(
     x: &[Vector<E, N>],
     gamma: &[Vector<E, N>],
     beta: &[Vector<E, N>],
@@ -268,33 +272,33 @@ fn normalise_kernel<E: Float, S: Float, N: Size>(
     rows: usize,
     across: usize,
     epsilon: f32,
-    #[comptime] blueprint: Blueprint,
+    #[comptime] config: LayerNormConfig,
     #[define(E, S)] _dtypes: [ElemType; 2],
 ) {
-    let row = row_of_team(blueprint);
+    let row = row_of_team(config);
     if row >= rows {
         terminate!();
     }
-    let share = Share {
+    let team = TeamRow {
         start: row * across,
         across,
         lane: UNIT_POS_X as usize,
-        blueprint,
+        config,
     };
-    let moments = share.moments::<E, S, N>(x, epsilon);
-    let mut at = share.lane;
+    let moments = team.moments::<E, S, N>(x, epsilon);
+    let mut at = team.lane;
     while at < across {
         let factor = Vector::<S, N>::cast_from(gamma[at]);
         let offset = Vector::<S, N>::cast_from(beta[at]);
-        let value = normalised::<E, S, N>(x[share.start + at], &moments);
-        output[share.start + at] = Vector::cast_from(value * factor + offset);
-        at += comptime!(blueprint.team as usize);
+        let value = normalized::<E, S, N>(x[team.start + at], &moments);
+        output[team.start + at] = Vector::cast_from(value * factor + offset);
+        at += comptime!(config.team as usize);
     }
 }
 
-/// `dx = inverse (g - mean(g) - n mean(g n))`, where `n` is the normalised row and `g` the upstream gradient times gamma.
+/// `dx = inverse (g - mean(g) - n mean(g n))`, where `n` is the normalized row and `g` the upstream gradient times gamma.
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(clippy::too_many_arguments, reason = "rows and parameters")]
+#[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
 fn gradient_kernel<E: Float, S: Float, N: Size>(
     x: &[Vector<E, N>],
     gamma: &[Vector<E, N>],
@@ -304,49 +308,50 @@ fn gradient_kernel<E: Float, S: Float, N: Size>(
     rows: usize,
     across: usize,
     epsilon: f32,
-    #[comptime] blueprint: Blueprint,
+    #[comptime] config: LayerNormConfig,
     #[define(E, S)] _dtypes: [ElemType; 2],
 ) {
-    let row = row_of_team(blueprint);
+    let row = row_of_team(config);
     if row >= rows {
         terminate!();
     }
-    let share = Share {
+    let team = TeamRow {
         start: row * across,
         across,
         lane: UNIT_POS_X as usize,
-        blueprint,
+        config,
     };
-    let moments = share.moments::<E, S, N>(x, epsilon);
-    if share.lane == 0 {
+    let moments = team.moments::<E, S, N>(x, epsilon);
+    if team.lane == 0 {
         all_moments[2 * row] = moments.mean;
         all_moments[2 * row + 1] = moments.inverse;
     }
     let mut plain = Vector::<S, N>::zeroed();
     let mut along = Vector::<S, N>::zeroed();
-    let mut at = share.lane;
+    let mut at = team.lane;
     while at < across {
-        let value = normalised::<E, S, N>(x[share.start + at], &moments);
-        let own = Vector::<S, N>::cast_from(upstream[share.start + at])
+        let value = normalized::<E, S, N>(x[team.start + at], &moments);
+        let own = Vector::<S, N>::cast_from(upstream[team.start + at])
             * Vector::<S, N>::cast_from(gamma[at]);
         plain += own;
         along += own * value;
-        at += comptime!(blueprint.team as usize);
+        at += comptime!(config.team as usize);
     }
-    let plain = share.mean::<S, N>(plain);
-    let along = share.mean::<S, N>(along);
-    let mut at = share.lane;
+    let plain = team.mean::<S, N>(plain);
+    let along = team.mean::<S, N>(along);
+    let mut at = team.lane;
     while at < across {
-        let value = normalised::<E, S, N>(x[share.start + at], &moments);
-        let own = Vector::<S, N>::cast_from(upstream[share.start + at])
+        let value = normalized::<E, S, N>(x[team.start + at], &moments);
+        let own = Vector::<S, N>::cast_from(upstream[team.start + at])
             * Vector::<S, N>::cast_from(gamma[at]);
         let rest = own - Vector::<S, N>::new(plain) - value * Vector::<S, N>::new(along);
-        gradient[share.start + at] = Vector::cast_from(rest * Vector::<S, N>::new(moments.inverse));
-        at += comptime!(blueprint.team as usize);
+        gradient[team.start + at] = Vector::cast_from(rest * Vector::<S, N>::new(moments.inverse));
+        at += comptime!(config.team as usize);
     }
 }
 
-/// Sums over a run of rows: of the upstream gradient times the normalised rows, then of itself. A unit for each vector.
+/// A unit for each vector of each run: adds the upstream gradient times the normalized rows, and the
+/// upstream gradient.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn parameter_kernel<E: Float, S: Float, N: Size>(
     x: &[Vector<E, N>],
@@ -372,7 +377,7 @@ fn parameter_kernel<E: Float, S: Float, N: Size>(
         let mut gradients = Array::<Vector<E, N>>::new(FLIGHT);
         #[unroll]
         for i in 0..FLIGHT {
-            // Past the end the last row is read again, for nothing.
+            // Past the end, loads the last row again and ignores it.
             let own = min(row + comptime!(i), end - 1);
             values[i] = x[own * across + column];
             gradients[i] = upstream[own * across + column];
@@ -386,7 +391,7 @@ fn parameter_kernel<E: Float, S: Float, N: Size>(
                     inverse: all_moments[2 * own + 1],
                 };
                 let gradient = Vector::<S, N>::cast_from(gradients[i]);
-                scales += gradient * normalised::<E, S, N>(values[i], &moments);
+                scales += gradient * normalized::<E, S, N>(values[i], &moments);
                 offsets += gradient;
             }
         }

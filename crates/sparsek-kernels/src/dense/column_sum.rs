@@ -1,37 +1,38 @@
-//! Sums over rows: in runs of rows, then over the runs, until one is left.
+//! Sums over rows.
+//!
+//! A unit adds a run of 128 rows of one vector of columns; the sums of runs are reduced likewise
+//! until one row is left.
 
-use crate::device::rounded_accumulator;
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
-use super::Rows;
-use crate::error::KernelError;
-use crate::launch::Grid;
-use crate::launch::allocate;
-use crate::launch::argument;
+use super::{
+    tuning::{FLIGHT, RUN},
+    types::DenseRows,
+};
+use crate::{
+    device::rounded_accumulator,
+    error::KernelError,
+    launch::{Grid, allocate, argument, fill_zero},
+};
 
-/// Rows that a unit adds up.
-pub(super) const RUN: usize = 128;
-/// Rows whose loads are under way at a time.
-pub(super) const FLIGHT: usize = 8;
-
-/// The sums of all rows: `[width]` in the dtype of the rows, zero where there are none.
+/// Adds all rows: `[width]` in the dtype of the rows, zero if there are none.
 ///
-/// Deterministic: added in an order that depends on the number of rows only; in f32, or f64 where the rows are. Scratch: a row of sums
-/// for each 128 rows.
+/// Deterministic: the number of rows alone decides the order of additions. Accumulates in f32, or in
+/// f64 for f64 rows. Scratch: a row of sums for each 128 rows.
 ///
 /// # Errors
 ///
-/// [`KernelError`] for a dtype that is not a float or that the device lacks, and for buffers that are too short, too large or
-/// need wider addresses.
-pub fn column_sums(client: &Client, x: &Rows) -> Result<Handle, KernelError> {
+/// [`KernelError`] for a dtype that is not a float or that the device lacks, and for buffers that
+/// are too short, too large or need wider addresses.
+pub fn column_sums(client: &Client, x: &DenseRows) -> Result<Handle, KernelError> {
     let sum = rounded_accumulator(client, x.dtype)?;
-    finish(client, x, sum, x.dtype)
+    reduce_rows(client, x, sum, x.dtype)
 }
 
-/// The sums of rows that may be sums themselves, kept in `sum` and at the end in `output`.
-pub(super) fn finish(
+/// Adds rows, which may be partial sums: intermediate sums are of `sum`, the last of `output`.
+pub(super) fn reduce_rows(
     client: &Client,
-    x: &Rows,
+    x: &DenseRows,
     sum: ElemType,
     output: ElemType,
 ) -> Result<Handle, KernelError> {
@@ -42,7 +43,7 @@ pub(super) fn finish(
         return Ok(sums);
     }
     if x.rows == 0 {
-        crate::launch::fill_zero(client, &sums, dtype, x.width)?;
+        fill_zero(client, &sums, dtype, x.width)?;
         return Ok(sums);
     }
     let vector = x.vector(client, &[]);
@@ -66,13 +67,13 @@ pub(super) fn finish(
     if runs == 1 {
         return Ok(sums);
     }
-    let rest = Rows {
+    let rest = DenseRows {
         handle: &sums,
         dtype: sum,
         rows: runs,
         width: x.width,
     };
-    finish(client, &rest, sum, output)
+    reduce_rows(client, &rest, sum, output)
 }
 
 /// A unit for each vector of each run.
@@ -97,7 +98,7 @@ fn column_kernel<E: Float, S: Float, O: Float, N: Size>(
         let mut values = Array::<Vector<E, N>>::new(FLIGHT);
         #[unroll]
         for i in 0..FLIGHT {
-            // Past the end the last row is read again, for nothing.
+            // Past the end, loads the last row again and ignores it.
             let own = min(row + comptime!(i), end - 1);
             values[i] = x[own * across + column];
         }

@@ -1,79 +1,66 @@
-//! Rows times a small matrix, on tensor cores: the matrix stays in shared memory, rows stream through registers.
+//! Rows times a small matrix: the matrix stays in shared memory, rows stream through registers.
+//!
+//! ```text
+//! each cube: load 128 columns of the matrix, rounded to TF32, into shared memory
+//! each plane, 32 rows at a time, striding over all rows:
+//!     for each step of 16 inner elements: prefetch 2 steps ahead; sums += rows · matrix
+//!     write sums + bias
+//! ```
 
-use super::refusal;
-use crate::device::multiprocessors;
-use crate::primitives::mma::LANES;
-use crate::primitives::mma::Load;
-use crate::primitives::mma::Sums;
-use crate::primitives::mma::clear;
-use crate::primitives::mma::has_tf32;
-use crate::primitives::mma::multiply;
-use crate::primitives::mma::rounded;
-use crate::primitives::mma::zeros;
 use cubecl::{prelude::*, server::Handle};
 
-use super::Rows;
 use super::split;
-use crate::error::KernelError;
-use crate::launch::Grid;
-use crate::launch::allocate;
-use crate::launch::argument;
+use crate::{
+    dense::{
+        tuning::{PRODUCT_AHEAD, PRODUCT_GROUP},
+        types::{DenseRows, Weight, tensor_core_refusal},
+    },
+    device::multiprocessors,
+    error::KernelError,
+    launch::{Grid, allocate, argument},
+    primitives::mma::{LANES, Load, Sums, clear, has_tf32, multiply, rounded, zeros},
+};
 
 /// Planes of a cube.
 const PLANES: usize = 8;
-/// Rows that a plane multiplies at a time: two tiles of 16, so that an element from shared memory serves both.
+/// Rows of a plane: two tiles of 16, so that each element from shared memory serves both.
 const HEIGHT: usize = 32;
 /// Columns of the result that a cube computes, in tiles of 8.
 const ACROSS: usize = 128;
 const TILES: usize = ACROSS / 8;
-/// Inner elements of a step: a load of 4 for each of four units that share a row.
+/// Inner elements of a step: 4 for each of the four units that share a row.
 const STEP: usize = 16;
-/// Steps whose loads are under way.
-const AHEAD: usize = 2;
-/// Tiles whose columns of the matrix are in registers.
-const GROUP: usize = 4;
 
-/// A matrix that rows are multiplied with, read with strides.
-#[derive(Clone, Copy, Debug)]
-pub struct Weight<'a> {
-    /// f32.
-    pub handle: &'a Handle,
-    /// Rows: elements of the rows that it is multiplied with.
-    pub inputs: usize,
-    /// Columns: elements of a result.
-    pub outputs: usize,
-    /// Elements from a row, and from a column, to the next.
-    pub strides: [usize; 2],
-}
-
-/// What a kernel is compiled for.
+/// What the kernel is compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Blueprint {
+struct ProductConfig {
     inputs: usize,
     outputs: usize,
-    /// Steps over the inner elements, a multiple of those that are under way.
+    /// Steps over the inner elements, a multiple of [`PRODUCT_AHEAD`].
     steps: usize,
     biased: bool,
 }
 
 impl Weight<'_> {
+    /// Steps over the inner elements.
     fn steps(&self) -> usize {
-        self.inputs.div_ceil(STEP).next_multiple_of(AHEAD)
+        self.inputs.div_ceil(STEP).next_multiple_of(PRODUCT_AHEAD)
     }
 
-    /// Whether [`product`] serves these.
-    pub fn fits(&self, client: &Client, x: &Rows) -> bool {
+    /// Whether [`product`] can multiply these rows with this matrix.
+    pub fn fits(&self, client: &Client, x: &DenseRows) -> bool {
         self.refusal(client, x).is_none()
     }
 
-    fn refusal(&self, client: &Client, x: &Rows) -> Option<String> {
+    /// Returns why [`product`] cannot run, if so.
+    fn refusal(&self, client: &Client, x: &DenseRows) -> Option<String> {
         let Self {
             inputs, outputs, ..
         } = *self;
         if inputs != x.width {
             let width = x.width;
             Some(format!(
-                "rows of {width} elements, a matrix of {inputs} rows"
+                "rows of {width} elements and a matrix of {inputs} rows"
             ))
         } else if outputs == 0 || !outputs.is_multiple_of(4) {
             Some(format!(
@@ -84,26 +71,30 @@ impl Weight<'_> {
             let limit = client.properties().hardware.max_shared_memory_size;
             (shared > limit)
                 .then(|| {
-                    format!("the matrix takes {shared} bytes of shared memory, there are {limit}")
+                    format!(
+                        "the matrix needs {shared} bytes of shared memory; the limit is {limit}"
+                    )
                 })
-                .or_else(|| refusal(&[x]))
+                .or_else(|| tensor_core_refusal(&[x]))
         } else {
-            refusal(&[x]).or_else(|| split::product_refusal(client, x, self))
+            tensor_core_refusal(&[x]).or_else(|| split::product_refusal(client, x, self))
         }
     }
 }
 
-/// `x · weight + bias`, f32 `[rows, outputs]`, on tensor cores, which add in f32. They take factors rounded to TF32; where they do not, as by
-/// Vulkan, factors as sums of two bf16, whose products are rounded to about 16 bits.
+/// Multiplies rows with a matrix on tensor cores: `x · weight + bias`, f32 `[rows, outputs]`.
 ///
-/// Deterministic. Rows are read once for each 128 outputs. Infinite factors may give NaN where they are sums of two.
+/// Accumulates in f32. Factors are rounded to TF32. Without TF32, as on Vulkan, a factor is the sum of
+/// two bf16, and products have about 16 bits; an infinite factor may then give NaN.
+///
+/// Deterministic. Reads rows once for each 128 outputs.
 ///
 /// # Errors
 ///
 /// [`KernelError`] where [`Weight::fits`] is false, and for buffers that are too short, too large or need wider addresses.
 pub fn product(
     client: &Client,
-    x: &Rows,
+    x: &DenseRows,
     weight: &Weight,
     bias: Option<&Handle>,
 ) -> Result<Handle, KernelError> {
@@ -125,7 +116,7 @@ pub fn product(
     let blocks = weight.outputs.div_ceil(ACROSS);
     let tiles = x.rows.div_ceil(HEIGHT * PLANES);
     let workers = (cubes / blocks).clamp(1, tiles);
-    let blueprint = Blueprint {
+    let config = ProductConfig {
         inputs: weight.inputs,
         outputs: weight.outputs,
         steps: weight.steps(),
@@ -153,16 +144,16 @@ pub fn product(
             workers,
             weight.strides[0],
             weight.strides[1],
-            blueprint,
+            config,
         );
     }
     Ok(output)
 }
 
-/// A plane takes 32 rows at a time, and of each product 128 columns.
+/// A plane computes 32 rows and 128 columns at a time.
 ///
-/// The order of inner elements and of columns is free, so a unit loads four neighbouring elements of a row, which are its places in two
-/// instructions, and the columns of the matrix are laid so that it holds four neighbouring elements of the result.
+/// The order of inner elements and of columns is free. So a unit loads four neighboring elements of a
+/// row for two instructions, and columns are permuted so that it holds four neighboring results.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn product_kernel(
     x: &[Load],
@@ -173,15 +164,15 @@ fn product_kernel(
     workers: usize,
     down: usize,
     along: usize,
-    #[comptime] blueprint: Blueprint,
+    #[comptime] config: ProductConfig,
 ) {
-    let blocks = comptime!(blueprint.outputs.div_ceil(ACROSS));
+    let blocks = comptime!(config.outputs.div_ceil(ACROSS));
     let worker = CUBE_POS / blocks;
     let first = (CUBE_POS - worker * blocks) * ACROSS;
     if worker >= workers {
         terminate!();
     }
-    let matrix = load_matrix(weight, first, down, along, blueprint);
+    let matrix = load_matrix(weight, first, down, along, config);
     let lane = UNIT_POS_X as usize;
     let stride = workers * comptime!(PLANES * HEIGHT);
     let mut row = (worker * PLANES + UNIT_POS_Y as usize) * HEIGHT;
@@ -191,16 +182,16 @@ fn product_kernel(
     for _ in 0..2 * TILES {
         sums.push(zeros());
     }
-    let mut loads = Array::<Load>::new(comptime!(AHEAD * 4));
+    let mut loads = Array::<Load>::new(comptime!(PRODUCT_AHEAD * 4));
     #[unroll]
-    for stage in 0..AHEAD {
-        read_rows(x, &mut loads, row, stage, rows, stage, blueprint);
+    for stage in 0..PRODUCT_AHEAD {
+        read_rows(x, &mut loads, row, stage, rows, stage, config);
     }
     while row < rows {
         let mut step = 0usize;
-        while step < blueprint.steps {
+        while step < config.steps {
             #[unroll]
-            for stage in 0..AHEAD {
+            for stage in 0..PRODUCT_AHEAD {
                 let place = (step + stage) * comptime!(TILES * LANES as usize) + lane;
                 let mut factors = Sequence::<Array<Vector<tf32, Const<1>>>>::new();
                 #[unroll]
@@ -215,51 +206,54 @@ fn product_kernel(
                     factor[3] = rounded(lower.extract(comptime!(2 * half + 1)));
                     factors.push(factor);
                 }
-                // The rest of these rows, or the first elements of the next.
-                let ahead = step + comptime!(stage + AHEAD);
-                let turn = ahead >= blueprint.steps;
+                // Prefetches the rest of these rows, or the beginning of the next.
+                let ahead = step + comptime!(stage + PRODUCT_AHEAD);
+                let turn = ahead >= config.steps;
                 let next = select(turn, row + stride, row);
-                let ahead = select(turn, ahead - blueprint.steps, ahead);
-                read_rows(x, &mut loads, next, ahead, rows, stage, blueprint);
-                // The same sum comes again after as many others as its instruction takes.
+                let ahead = select(turn, ahead - config.steps, ahead);
+                read_rows(x, &mut loads, next, ahead, rows, stage, config);
+                // Interleaves sums, so that none waits for its previous instruction.
                 #[unroll]
-                for group in 0..TILES / GROUP {
+                for group in 0..TILES / PRODUCT_GROUP {
                     let mut fours = Sequence::<Vector<tf32, Const<4>>>::new();
                     #[unroll]
-                    for tile in 0..GROUP {
-                        let tile = comptime!((group * GROUP + tile) * LANES as usize);
+                    for tile in 0..PRODUCT_GROUP {
+                        let tile = comptime!((group * PRODUCT_GROUP + tile) * LANES as usize);
                         fours.push(matrix[place + tile]);
                     }
                     #[unroll]
-                    for part in 0..4 * GROUP {
-                        let (half, tile) = comptime!((part / (2 * GROUP), part / 2 % GROUP));
+                    for part in 0..4 * PRODUCT_GROUP {
+                        let (half, tile) =
+                            comptime!((part / (2 * PRODUCT_GROUP), part / 2 % PRODUCT_GROUP));
                         let four = fours[tile];
                         let mut other = Array::<Vector<tf32, Const<1>>>::new(2usize);
                         other[0] = Vector::new(four.extract(comptime!(2 * half)));
                         other[1] = Vector::new(four.extract(comptime!(2 * half + 1)));
                         let row = comptime!(part % 2);
-                        let sum = comptime!(row * TILES + group * GROUP + tile);
+                        let sum = comptime!(row * TILES + group * PRODUCT_GROUP + tile);
                         multiply(&factors[comptime!(2 * half + row)], &other, &mut sums[sum]);
                     }
                 }
             }
-            step += AHEAD;
+            step += PRODUCT_AHEAD;
         }
-        write_rows(output, bias, &mut sums, row, first, rows, blueprint);
+        write_rows(output, bias, &mut sums, row, first, rows, config);
         row += stride;
     }
 }
 
-/// 128 columns of the matrix, rounded: for each step and tile, the four elements of each unit beside one another.
+/// Loads and rounds 128 columns of the matrix.
+///
+/// For each step and tile, the four elements of each unit are neighbors.
 #[cube]
 fn load_matrix(
     weight: &[f32],
     first: usize,
     down: usize,
     along: usize,
-    #[comptime] blueprint: Blueprint,
+    #[comptime] config: ProductConfig,
 ) -> Shared<[Vector<tf32, Const<4>>]> {
-    let length = comptime!(blueprint.steps * TILES * LANES as usize);
+    let length = comptime!(config.steps * TILES * LANES as usize);
     let mut matrix = Shared::<[Vector<tf32, Const<4>>]>::new_slice(length);
     let mut place = UNIT_POS as usize;
     while place < length {
@@ -272,7 +266,7 @@ fn load_matrix(
         let mut four = Load::zeroed();
         #[unroll]
         for i in 0..4usize {
-            if inner + i < blueprint.inputs && column < blueprint.outputs {
+            if inner + i < config.inputs && column < config.outputs {
                 four.insert(i, weight[(inner + i) * down + column * along]);
             }
         }
@@ -283,7 +277,7 @@ fn load_matrix(
     matrix
 }
 
-/// A step's elements of 32 rows, four rows to a unit; of rows past the end those of the last.
+/// Loads a step of 32 rows, four rows to a unit. Past the end, loads the last row again.
 #[cube]
 fn read_rows(
     x: &[Load],
@@ -292,12 +286,12 @@ fn read_rows(
     step: usize,
     rows: usize,
     #[comptime] stage: usize,
-    #[comptime] blueprint: Blueprint,
+    #[comptime] config: ProductConfig,
 ) {
     let lane = UNIT_POS_X as usize;
-    let across = comptime!(blueprint.inputs / 4);
+    let across = comptime!(config.inputs / 4);
     let column = step * comptime!(STEP / 4) + lane % 4;
-    let whole = comptime!(blueprint.steps * STEP == blueprint.inputs);
+    let whole = comptime!(config.steps * STEP == config.inputs);
     #[unroll]
     for part in 0..4usize {
         let own = min(row + comptime!(part * 8) + lane / 4, rows - 1);
@@ -309,7 +303,7 @@ fn read_rows(
     }
 }
 
-/// Writes what 32 rows have come to, and begins anew.
+/// Writes the sums of 32 rows and clears them.
 #[cube]
 fn write_rows(
     output: &mut [Load],
@@ -318,17 +312,17 @@ fn write_rows(
     row: usize,
     first: usize,
     rows: usize,
-    #[comptime] blueprint: Blueprint,
+    #[comptime] config: ProductConfig,
 ) {
     let lane = UNIT_POS_X as usize;
-    let across = comptime!(blueprint.outputs / 4);
+    let across = comptime!(config.outputs / 4);
     #[unroll]
     for pair in 0..TILES / 2 {
         let column = first / 4 + comptime!(pair * 4) + lane % 4;
-        let whole = comptime!(blueprint.outputs.is_multiple_of(ACROSS));
+        let whole = comptime!(config.outputs.is_multiple_of(ACROSS));
         if whole || column < across {
             let mut shift = Load::zeroed();
-            if comptime!(blueprint.biased) {
+            if comptime!(config.biased) {
                 #[unroll]
                 for i in 0..4usize {
                     shift.insert(i, bias[column * 4 + i]);

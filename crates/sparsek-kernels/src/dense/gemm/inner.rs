@@ -1,79 +1,82 @@
-//! The product of a tall matrix, transposed, with another, on tensor cores: rows stream through shared memory, the
-//! result stays in registers.
+//! The product of a tall matrix, transposed, with another: rows stream, the result stays in registers.
+//!
+//! ```text
+//! each cube: a block of the result, and every n-th step of 16 rows:
+//!     prefetch the next step; round this one to TF32 in shared memory; sums += xᵀ · y
+//! add the sums of all cubes of a block in order
+//! ```
 
-use super::refusal;
-use crate::device::multiprocessors;
-use crate::primitives::mma::LANES;
-use crate::primitives::mma::Load;
-use crate::primitives::mma::Sums;
-use crate::primitives::mma::has_tf32;
-use crate::primitives::mma::multiply;
-use crate::primitives::mma::zeros;
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
-use super::Rows;
-use super::columns::finish;
 use super::split;
-use crate::error::KernelError;
-use crate::launch::Grid;
-use crate::launch::allocate;
-use crate::launch::argument;
+use crate::{
+    dense::{
+        column_sum::reduce_rows,
+        tuning::INNER_AHEAD,
+        types::{DenseRows, tensor_core_refusal},
+    },
+    device::multiprocessors,
+    error::KernelError,
+    launch::{Grid, allocate, argument},
+    primitives::mma::{LANES, Load, Sums, has_tf32, multiply, zeros},
+};
 
-/// Planes of a cube: 4 beside one another on the left matrix's columns, 2 on the right's.
+/// Planes of a cube: 4 along the columns of the left matrix, 2 along those of the right.
 const PLANES: usize = 8;
 const LEFT_PLANES: usize = 4;
-/// Columns of either matrix that a plane multiplies.
+/// Columns of each matrix that a plane multiplies.
 const SIDE: usize = 64;
 const LEFT: usize = SIDE * LEFT_PLANES;
 const RIGHT: usize = SIDE * PLANES / LEFT_PLANES;
-/// Tiles of the instruction along either side.
+/// Tiles of the instruction along each side.
 const LEFT_TILES: usize = SIDE / 16;
 const RIGHT_TILES: usize = SIDE / 8;
 const UNITS: usize = LANES as usize * PLANES;
 /// Rows of a step.
 const STEP: usize = 16;
-/// Steps whose loads are under way, or that are in shared memory.
-const AHEAD: usize = 2;
 /// Columns that a plane loads at a time.
 const BLOCK: usize = 32;
 
-/// What a kernel is compiled for.
+/// What the kernel is compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-struct Blueprint {
+struct InnerProductConfig {
     left: usize,
     right: usize,
 }
 
-/// Whether [`inner_product`] serves these.
-pub fn inner_fits(client: &Client, x: &Rows, y: &Rows) -> bool {
+/// Whether [`inner_product`] can multiply these.
+pub fn inner_fits(client: &Client, x: &DenseRows, y: &DenseRows) -> bool {
     inner_refusal(client, x, y).is_none()
 }
 
-fn inner_refusal(client: &Client, x: &Rows, y: &Rows) -> Option<String> {
-    let shared = AHEAD * STEP * (LEFT + RIGHT) * size_of::<f32>();
+/// Returns why [`inner_product`] cannot run, if so.
+fn inner_refusal(client: &Client, x: &DenseRows, y: &DenseRows) -> Option<String> {
+    let shared = INNER_AHEAD * STEP * (LEFT + RIGHT) * size_of::<f32>();
     let limit = client.properties().hardware.max_shared_memory_size;
     if x.rows != y.rows {
-        Some(format!("{} rows and {}", x.rows, y.rows))
+        Some(format!("{} rows and {} rows", x.rows, y.rows))
     } else if !has_tf32(client) {
-        refusal(&[x, y]).or_else(|| split::inner_refusal(client, x, y))
+        tensor_core_refusal(&[x, y]).or_else(|| split::inner_refusal(client, x, y))
     } else if shared > limit {
         Some(format!(
-            "it takes {shared} bytes of shared memory, there are {limit}"
+            "it needs {shared} bytes of shared memory; the limit is {limit}"
         ))
     } else {
-        refusal(&[x, y])
+        tensor_core_refusal(&[x, y])
     }
 }
 
-/// `xᵀ · y`, f32 `[x.width, y.width]`, on tensor cores, which take factors as for [`product`](super::product()) and add in f32.
+/// Multiplies two tall matrices on tensor cores: `xᵀ · y`, f32 `[x.width, y.width]`.
 ///
-/// Deterministic on a device: its multiprocessors take 16 rows in turn, and their sums are added in order. Scratch: a result for each, or
-/// for some more where factors are sums of two.
+/// Accumulates in f32; factors are as for [`product`](crate::dense::product()).
+///
+/// Deterministic on a device: multiprocessors take 16 rows in turn, and their sums are added in order.
+/// Scratch: a result for each multiprocessor, or up to four without TF32.
 ///
 /// # Errors
 ///
 /// [`KernelError`] where [`inner_fits`] is false, and for buffers that are too short, too large or need wider addresses.
-pub fn inner_product(client: &Client, x: &Rows, y: &Rows) -> Result<Handle, KernelError> {
+pub fn inner_product(client: &Client, x: &DenseRows, y: &DenseRows) -> Result<Handle, KernelError> {
     if let Some(reason) = inner_refusal(client, x, y) {
         return Err(KernelError::Routine {
             routine: "inner product",
@@ -92,7 +95,7 @@ pub fn inner_product(client: &Client, x: &Rows, y: &Rows) -> Result<Handle, Kern
         (cubes / blocks).clamp(1, most)
     };
     let elements = x.width * y.width;
-    let sums = Rows {
+    let sums = DenseRows {
         handle: &allocate(client, "sums", workers * elements, x.dtype)?,
         dtype: x.dtype,
         rows: workers,
@@ -101,16 +104,16 @@ pub fn inner_product(client: &Client, x: &Rows, y: &Rows) -> Result<Handle, Kern
     if workers > 0 {
         launch(client, [x, y], &sums, blocks)?;
     }
-    finish(client, &sums, x.dtype, x.dtype)
+    reduce_rows(client, &sums, x.dtype, x.dtype)
 }
 
 fn launch(
     client: &Client,
-    [x, y]: [&Rows; 2],
-    sums: &Rows,
+    [x, y]: [&DenseRows; 2],
+    sums: &DenseRows,
     blocks: usize,
 ) -> Result<(), KernelError> {
-    let blueprint = Blueprint {
+    let config = InnerProductConfig {
         left: x.width,
         right: y.width,
     };
@@ -130,17 +133,16 @@ fn launch(
             argument(sums.handle, "sums", dtype, sums.elements())?,
             x.rows,
             sums.rows,
-            blueprint,
+            config,
         );
     }
     Ok(())
 }
 
-/// A plane multiplies 64 columns of either matrix in its cube's rows, which the cube rounds and keeps in shared memory, a step at a
-/// time, while those of the next are loaded.
+/// A plane multiplies 64 columns of each matrix in the rows of its cube.
 ///
-/// The order of rows and of columns is free, so a unit loads four neighbouring elements of two rows, which are what the instruction
-/// wants of two units.
+/// The order of rows and of columns is free. So a unit loads four neighboring elements of two rows,
+/// which are operands of two units.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn inner_kernel(
     x: &[Load],
@@ -148,10 +150,10 @@ fn inner_kernel(
     sums: &mut [Vector<f32, Const<2>>],
     rows: usize,
     workers: usize,
-    #[comptime] blueprint: Blueprint,
+    #[comptime] config: InnerProductConfig,
 ) {
-    let across = comptime!(blueprint.left.div_ceil(LEFT));
-    let blocks = comptime!(across * blueprint.right.div_ceil(RIGHT));
+    let across = comptime!(config.left.div_ceil(LEFT));
+    let blocks = comptime!(across * config.right.div_ceil(RIGHT));
     let worker = CUBE_POS / blocks;
     if worker >= workers {
         terminate!();
@@ -159,7 +161,7 @@ fn inner_kernel(
     let block = CUBE_POS - worker * blocks;
     let left = block % across * LEFT;
     let right = block / across * RIGHT;
-    // All cubes read rows that lie close to one another.
+    // Cubes take neighboring rows, so that all read close to each other.
     let stride = workers * STEP;
     let mut row = worker * STEP;
 
@@ -168,10 +170,10 @@ fn inner_kernel(
     for _ in 0..LEFT_TILES * RIGHT_TILES {
         tiles.push(zeros());
     }
-    let mut x_step = Side::new(left, LEFT, blueprint.left, true);
-    let mut y_step = Side::new(right, RIGHT, blueprint.right, false);
+    let mut x_step = Side::new(left, LEFT, config.left, true);
+    let mut y_step = Side::new(right, RIGHT, config.right, false);
     #[unroll]
-    for turn in 0..AHEAD {
+    for turn in 0..INNER_AHEAD {
         x_step.read(x, row + turn * stride, rows, turn);
         y_step.read(y, row + turn * stride, rows, turn);
     }
@@ -180,38 +182,38 @@ fn inner_kernel(
     sync_cube();
     while row < rows {
         #[unroll]
-        for turn in 0..AHEAD {
-            let ahead = row + stride * AHEAD;
+        for turn in 0..INNER_AHEAD {
+            let ahead = row + stride * INNER_AHEAD;
             x_step.read(x, ahead, rows, turn);
             y_step.read(y, ahead, rows, turn);
             #[unroll]
             for part in 0..STEP / 8 {
                 multiply_part(&x_step, &y_step, &mut tiles, turn, part);
             }
-            x_step.keep(comptime!((turn + 1) % AHEAD));
-            y_step.keep(comptime!((turn + 1) % AHEAD));
+            x_step.keep(comptime!((turn + 1) % INNER_AHEAD));
+            y_step.keep(comptime!((turn + 1) % INNER_AHEAD));
             sync_cube();
             row += stride;
         }
     }
-    write_tiles(sums, &tiles, worker, left, right, blueprint);
+    write_tiles(sums, &tiles, worker, left, right, config);
 }
 
-/// The columns of a matrix that a cube multiplies: a step of their rows in shared memory, the next under way.
+/// The columns of a matrix that a cube multiplies: one step in shared memory, the next in flight.
 #[derive(CubeType)]
 struct Side {
-    /// Two steps, rounded: for each 8 rows and 16 columns the elements of each unit beside one another, as [`multiply`] wants them.
+    /// Two rounded steps. For each 8 rows and 16 columns, the operands of each unit are neighbors.
     kept: Shared<[Vector<tf32, Const<4>>]>,
     loads: Array<Load>,
-    /// The first of the columns.
+    /// The first column.
     first: usize,
-    /// How many there are.
+    /// The number of columns of the cube.
     #[cube(comptime)]
     columns: usize,
     /// Columns of the matrix.
     #[cube(comptime)]
     width: usize,
-    /// Whether two elements of a row come before those of another row, as the left factor has them.
+    /// Whether this is the left factor, whose operands are ordered by row first.
     #[cube(comptime)]
     left: bool,
 }
@@ -226,9 +228,9 @@ impl Side {
     ) -> Side {
         Side {
             kept: Shared::<[Vector<tf32, Const<4>>]>::new_slice(comptime!(
-                AHEAD * STEP * columns / 4
+                INNER_AHEAD * STEP * columns / 4
             )),
-            loads: Array::<Load>::new(comptime!(AHEAD * STEP * columns / 4 / UNITS)),
+            loads: Array::<Load>::new(comptime!(INNER_AHEAD * STEP * columns / 4 / UNITS)),
             first,
             columns,
             width,
@@ -236,7 +238,7 @@ impl Side {
         }
     }
 
-    /// Begins to read a step: rows t and t + 4 of 8, four columns. Zero past the end.
+    /// Issues the loads of a step: rows t and t + 4 of 8, four columns. Zero past the end.
     fn read(&mut self, matrix: &[Load], row: usize, end: usize, #[comptime] turn: usize) {
         let (lane, plane) = (UNIT_POS_X as usize, UNIT_POS_Y as usize);
         let across = comptime!(self.width / 4);
@@ -255,7 +257,7 @@ impl Side {
         }
     }
 
-    /// Rounds what has been read into one of both places.
+    /// Rounds the loads of a step and stores them in shared memory.
     fn keep(&mut self, #[comptime] turn: usize) {
         let first = comptime!(turn * STEP * self.columns / 4 / UNITS);
         let (lane, plane) = (UNIT_POS_X as usize, UNIT_POS_Y as usize);
@@ -281,7 +283,7 @@ impl Side {
         }
     }
 
-    /// A unit's elements of 8 rows and 16 columns.
+    /// Returns the operands of a unit in 8 rows and 16 columns.
     fn four(
         &self,
         tile: usize,
@@ -336,8 +338,10 @@ fn multiply_part(
     }
 }
 
-/// Writes the sums of a plane. Of 16 columns, the unit that [`Side::keep`] gives four to holds the first two, that four quarters on the
-/// others.
+/// Writes the sums of a plane.
+///
+/// Of the four columns that [`Side::keep`] assigns to a unit, that unit holds the first two; the unit
+/// 16 lanes on holds the others.
 #[cube]
 fn write_tiles(
     sums: &mut [Vector<f32, Const<2>>],
@@ -345,13 +349,13 @@ fn write_tiles(
     worker: usize,
     left: usize,
     right: usize,
-    #[comptime] blueprint: Blueprint,
+    #[comptime] config: InnerProductConfig,
 ) {
     let (lane, plane) = (UNIT_POS_X as usize, UNIT_POS_Y as usize);
     let (quarter, rest) = (lane / 4, lane % 4);
     let left = left + plane % LEFT_PLANES * SIDE + quarter % 4 * 4 + quarter / 4 * 2;
     let right = right + plane / LEFT_PLANES * SIDE + rest % 2 * 8 + rest / 2 * 2;
-    let across = comptime!(blueprint.right / 2);
+    let across = comptime!(config.right / 2);
     #[unroll]
     for tile in 0..LEFT_TILES * RIGHT_TILES / 2 {
         let (one, pair) = comptime!((tile / (RIGHT_TILES / 2), tile % (RIGHT_TILES / 2)));
@@ -366,8 +370,8 @@ fn write_tiles(
                 let tile = comptime!(one * RIGHT_TILES + 2 * pair + i);
                 two.insert(i, tiles[tile][half].extract(place));
             }
-            if row < blueprint.left && column < across {
-                sums[(worker * blueprint.left + row) * across + column] = two;
+            if row < config.left && column < across {
+                sums[(worker * config.left + row) * across + column] = two;
             }
         }
     }
