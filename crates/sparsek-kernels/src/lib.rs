@@ -1,11 +1,12 @@
 //! Selection and sparse kernels written once in CubeCL, for every CubeCL runtime.
 //!
-//! This crate knows nothing of Burn: it takes a [`cubecl::client::Client`] and buffer handles, checks
-//! the request, chooses a routine and launches it. The crate `sparsek` wraps it as Burn tensor
-//! operations.
+//! This crate knows nothing of Burn: it takes a [`cubecl::client::Client`] and buffer handles,
+//! checks the request, chooses a routine and launches it. The crate `sparsek` wraps it as Burn
+//! tensor operations.
 //!
 //! - [`topk`]: the k greatest or least elements of rows, and of one long vector.
-//! - [`spmm`]: products of CSR matrices with dense and compressed rows, and aggregation by the maximum.
+//! - [`spmm`]: products of CSR matrices with dense and compressed rows, and aggregation by the
+//!   maximum.
 //! - [`dense`]: layer normalization, products and sums of very many dense rows.
 //! - [`distance`]: distances between the rows of two CSR matrices, over any semiring.
 

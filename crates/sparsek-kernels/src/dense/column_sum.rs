@@ -17,8 +17,8 @@ use crate::{
 
 /// Adds all rows: `[width]` in the dtype of the rows, zero if there are none.
 ///
-/// Deterministic: the number of rows alone decides the order of additions. Accumulates in f32, or in
-/// f64 for f64 rows. Scratch: a row of sums for each 128 rows.
+/// Deterministic: the number of rows alone decides the order of additions. Accumulates in f32, or
+/// in f64 for f64 rows. Scratch: a row of sums for each 128 rows.
 ///
 /// # Errors
 ///
@@ -49,7 +49,7 @@ pub(super) fn reduce_rows(
     let vector = x.vector(client, &[]);
     let units = runs * (x.width / vector);
     let grid = Grid::elementwise(client, units, x.elements())?;
-    // SAFETY: `argument` checks the lengths.
+    // SAFETY: `argument` checks lengths.
     unsafe {
         column_kernel::launch_unchecked(
             client,

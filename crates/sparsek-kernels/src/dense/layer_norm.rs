@@ -1,4 +1,5 @@
-//! Layer normalization and its gradient: a plane for each row, or a unit on devices without planes.
+//! Layer normalization and its gradient: a plane for each row, or a unit on devices without
+//! planes.
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
@@ -26,14 +27,12 @@ pub struct Normalized<'a> {
     pub planes: Option<bool>,
 }
 
-/// What the kernels are compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct LayerNormConfig {
     /// Units that share a row.
     team: u32,
     /// Teams of a cube.
     teams: u32,
-    /// Elements of a load.
     vector: usize,
 }
 
@@ -68,13 +67,12 @@ impl Normalized<'_> {
 /// Mean and biased variance are over each row. `beta` is contiguous `[width]` in the dtype of the
 /// rows; the result is contiguous `[rows, width]`.
 ///
-/// Accumulates in f32, or in f64 for f64 rows. The variance is computed from differences to the mean.
-/// Reads rows from device memory once. Deterministic.
+/// Accumulates in f32, or in f64 for f64 rows, squares of differences to the mean. Reads rows
+/// from device memory once. Deterministic.
 ///
 /// # Errors
 ///
-/// [`KernelError`] for a dtype that is not a float or that the device lacks, for buffers that are too
-/// short, too large or need wider addresses, and for planes on a device without them.
+/// As [`column_sums`](super::column_sums), and for planes on a device without them.
 pub fn layer_norm(
     client: &Client,
     request: &Normalized,
@@ -89,7 +87,7 @@ pub fn layer_norm(
         return Ok(output);
     }
     let grid = request.grid(client, &config)?;
-    // SAFETY: `argument` checks the lengths.
+    // SAFETY: `argument` checks lengths.
     unsafe {
         normalize_kernel::launch_unchecked(
             client,
@@ -116,8 +114,8 @@ pub fn layer_norm(
 /// Returns the gradient of the rows, `[rows, width]`, and those of gamma and beta in one buffer,
 /// `[2, width]`. `upstream` is contiguous `[rows, width]`. Deterministic.
 ///
-/// Reads the rows and `upstream` twice. Scratch: two numbers for each row, and two rows of sums for
-/// each 128 rows.
+/// Reads the rows and `upstream` twice. Scratch: two numbers for each row, and two rows of sums
+/// for each 128 rows.
 ///
 /// # Errors
 ///
@@ -147,7 +145,7 @@ pub fn layer_norm_gradient(
     let rows = || argument(x.handle, "rows", x.dtype, x.elements());
     let upstream = || argument(upstream, "upstream", x.dtype, x.elements());
     let moments = || argument(&moments, "moments", sum, 2 * x.rows);
-    // SAFETY: `argument` checks the lengths.
+    // SAFETY: `argument` checks lengths.
     unsafe {
         gradient_kernel::launch_unchecked(
             client,
@@ -191,7 +189,6 @@ pub fn layer_norm_gradient(
 struct TeamRow {
     /// The first vector of the row.
     start: usize,
-    /// Vectors of the row.
     across: usize,
     /// Position of the unit in its team.
     lane: usize,
@@ -221,7 +218,6 @@ impl TeamRow {
         sum / S::cast_from(self.across * comptime!(self.config.vector))
     }
 
-    /// Returns the moments of the row.
     fn moments<E: Float, S: Float, N: Size>(&self, x: &[Vector<E, N>], epsilon: f32) -> Moments<S> {
         let mut sum = Vector::<S, N>::zeroed();
         let mut at = self.lane;
@@ -246,13 +242,11 @@ impl TeamRow {
     }
 }
 
-/// Returns the row of a team.
 #[cube]
 fn row_of_team(#[comptime] config: LayerNormConfig) -> usize {
     CUBE_POS * comptime!(config.teams as usize) + UNIT_POS_Y as usize
 }
 
-/// Normalizes a vector of elements.
 #[cube]
 fn normalized<E: Float, S: Float, N: Size>(
     value: Vector<E, N>,
@@ -296,7 +290,8 @@ fn normalize_kernel<E: Float, S: Float, N: Size>(
     }
 }
 
-/// `dx = inverse (g - mean(g) - n mean(g n))`, where `n` is the normalized row and `g` the upstream gradient times gamma.
+/// `dx = inverse (g - mean(g) - n mean(g n))`, with the normalized row `n` and `g = upstream
+/// gamma`.
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
 fn gradient_kernel<E: Float, S: Float, N: Size>(
@@ -350,8 +345,7 @@ fn gradient_kernel<E: Float, S: Float, N: Size>(
     }
 }
 
-/// A unit for each vector of each run: adds the upstream gradient times the normalized rows, and the
-/// upstream gradient.
+/// A unit for each vector of each run adds `upstream n`, for gamma, and `upstream`, for beta.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn parameter_kernel<E: Float, S: Float, N: Size>(
     x: &[Vector<E, N>],

@@ -1,6 +1,7 @@
 //! Operations on dense rows, one for each node of a graph.
 //!
-//! Matrices have few columns and very many rows, where general reductions leave most of a GPU idle.
+//! Matrices have few columns and very many rows, where general reductions leave most of a GPU
+//! idle.
 //!
 //! - [`layer_norm`] and [`layer_norm_gradient`]: normalization of each row.
 //! - [`column_sums`]: sums over all rows.

@@ -22,7 +22,6 @@ pub struct DenseRows<'a> {
 }
 
 impl DenseRows<'_> {
-    /// The number of elements.
     pub(super) fn elements(&self) -> usize {
         self.rows * self.width
     }

@@ -7,7 +7,8 @@ use crate::{
     launch::{Grid, allocate, argument},
 };
 
-/// A matrix of k elements in each row, whose columns ascend: CBSR of MaxK-GNN (Peng et al., 2024).
+/// A matrix of k elements in each row, whose columns ascend: CBSR of MaxK-GNN (Peng et al.,
+/// 2024).
 #[derive(Clone, Copy, Debug)]
 pub struct Compressed<'a> {
     /// Contiguous `[rows, k]` of `dtype`.
@@ -63,8 +64,7 @@ pub fn gather_columns(
         return Ok(output);
     }
     let grid = Grid::elementwise(client, elements, rows * width)?;
-    // SAFETY: `argument` checks the lengths; columns are below `width` by the contract of
-    // `Compressed`.
+    // SAFETY: `argument` checks lengths; `Compressed` promises columns below `width`.
     unsafe {
         gather_columns_kernel::launch_unchecked(
             client,

@@ -1,7 +1,6 @@
 //! Aggregation by the maximum, and its gradient.
 //!
-//! A unit for each element of the result visits the entries of its row in order: deterministic,
-//! without atomics.
+//! A unit for each element of the result visits the entries of its row in order: deterministic.
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
@@ -17,13 +16,12 @@ use crate::{
 /// Returns the values and the winning entries (`i32`), both contiguous `[rows, width]`. `x` is
 /// contiguous `[cols, width]` of `dtype`: f32, f64, f16 or bf16.
 ///
-/// The first of equal values wins. A row without entries has value 0 and entry −1. With NaN the result
-/// is unspecified.
+/// The first of equal values wins. A row without entries has value 0 and entry −1. With NaN the
+/// result is unspecified.
 ///
 /// # Errors
 ///
-/// [`KernelError`] for a dtype that is not a float or that the device lacks, and for buffers that
-/// are too short, too large or need wider addresses.
+/// As [`spmm`](super::spmm).
 pub fn maximum(
     client: &Client,
     csr: &Csr,
@@ -40,8 +38,7 @@ pub fn maximum(
         return Ok((values, winners));
     }
     let grid = Grid::elementwise(client, elements, elements.max(csr.cols * width))?;
-    // SAFETY: `argument` checks the lengths; offsets and columns are in range by the contract of
-    // `Csr`.
+    // SAFETY: `argument` checks lengths; `Csr` promises offsets and columns in range.
     unsafe {
         maximum_kernel::launch_unchecked(
             client,
@@ -61,12 +58,12 @@ pub fn maximum(
     Ok((values, winners))
 }
 
-/// Computes the gradient of [`maximum`]: `dx[j] = Σ dy[i]` over the entries `(i, j)` that won, for each
-/// column.
+/// Computes the gradient of [`maximum`]: `dx[j] = Σ dy[i]` over the entries `(i, j)` that won,
+/// for each column.
 ///
-/// `transposed` is the transposed pattern; `entries` maps each of its entries to the entry of the
-/// pattern. `winners` are the entries that [`maximum`] returned, and `upstream` has the same shape.
-/// The result is contiguous `[transposed.rows, width]`.
+/// `entries` maps the entries of `transposed` to those of the pattern; `winners` is the second
+/// result of [`maximum`], and `upstream` has its shape. The result is contiguous
+/// `[transposed.rows, width]`.
 ///
 /// # Errors
 ///

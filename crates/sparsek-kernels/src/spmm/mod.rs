@@ -1,14 +1,15 @@
-//! Products of a CSR matrix with dense or compressed rows: aggregation over a graph, and gradients.
+//! Products of a CSR matrix with dense or compressed rows: aggregation over a graph, and
+//! gradients.
 //!
 //! ```text
 //! y[i] = rows[i] Σ w[e] cols[j] x[j]     over the entries e = (i, j) of row i
 //! ```
 //!
-//! [`Compressed`] rows keep k of `width` elements: the CBSR format of MaxK-GNN (Peng et al., 2024).
-//! Its forward SpGEMM is [`spmm_compressed`], its backward SSpMM is [`gradient`].
+//! [`Compressed`] rows keep k of `width` elements: the CBSR format of MaxK-GNN (Peng et al.,
+//! 2024). Its forward SpGEMM is [`spmm_compressed`], its backward SSpMM is [`gradient`].
 //!
-//! Every result is deterministic. The matrix alone decides the order of additions: a row with more
-//! than 1024 entries is cut into parts, and the sums of parts are added in order.
+//! Every result is deterministic. The matrix alone decides the order of additions: a row with
+//! more than 1024 entries is cut into parts, and the sums of parts are added in order.
 //!
 //! - `types`, `operand`, `compressed`: the matrices, on the host and in kernels.
 //! - `partition`, `partial_sums`: how entries are shared out, and how sums of parts combine.
@@ -48,8 +49,8 @@ use plan::GradientRoutine;
 ///
 /// # Shapes
 ///
-/// `x` is contiguous `[cols, width]` of `dtype`: f32, f64, f16 or bf16. The last two accumulate in
-/// f32. The result is contiguous `[rows, width]`.
+/// `x` is contiguous `[cols, width]` of `dtype`: f32, f64, f16 or bf16. The last two accumulate
+/// in f32. The result is contiguous `[rows, width]`.
 ///
 /// Reads a row of `x` for each entry. Scratch: up to 2 `width` sums for each 1024 entries.
 ///
@@ -97,9 +98,9 @@ pub fn spmm_compressed(
 /// `upstream` is contiguous `[rows, width]` in the dtype of `x`. The values of `x` are not read.
 /// Deterministic.
 ///
-/// Runs [`gradient_shared`] if the product has column blocks, else [`gradient_two_pass`] if
-/// k / width < 1 / 4 and `upstream` has at least 128 MiB, else [`gradient_gathered`]. A routine
-/// that cannot run on the device leaves the request to the next.
+/// Runs [`gradient_shared`] if the product has column blocks, else [`gradient_two_pass`] if k /
+/// width < 1 / 4 and `upstream` has at least 128 MiB, else [`gradient_gathered`]. A routine that
+/// cannot run on the device leaves the request to the next.
 ///
 /// # Errors
 ///

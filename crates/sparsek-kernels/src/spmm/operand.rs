@@ -83,19 +83,15 @@ pub(super) struct Factors {
     pub weighted: bool,
     /// Whether the weight of an entry is found through its number.
     pub permuted: bool,
-    /// Whether rows have factors.
     pub rows: bool,
-    /// Whether columns have factors.
     pub cols: bool,
 }
 
 impl Factors {
-    /// Whether entries are multiplied with anything.
     pub fn any(&self) -> bool {
         self.weighted || self.cols
     }
 
-    /// The same without factors of columns.
     pub fn without_cols(self) -> Self {
         Self {
             cols: false,
@@ -133,7 +129,6 @@ impl<'a, E: Float, S: Float> Entries<'a, E, S> {
         }
     }
 
-    /// The column of an entry.
     pub fn column(&self, entry: i32) -> usize {
         self.indices[entry as usize] as usize
     }

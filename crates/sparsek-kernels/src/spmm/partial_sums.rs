@@ -38,7 +38,7 @@ impl PartialSums<'_> {
         let units = (cut * self.width).min(COMBINE_UNITS);
         let grid = Grid::elementwise(client, units, elements.max(partials))?;
         let arguments = self.operand.arguments(client, self.dtype, self.sum)?;
-        // SAFETY: `argument` checks the lengths; the partition holds rows and slots in range.
+        // SAFETY: `argument` checks lengths; partitions hold rows and slots in range.
         unsafe {
             combine_kernel::launch_unchecked(
                 client,

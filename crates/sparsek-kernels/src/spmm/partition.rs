@@ -1,15 +1,15 @@
-//! How the entries of a CSR matrix are shared out. Made on the device, once for each matrix.
+//! Shares out the entries of a CSR matrix, on the device, once for each matrix.
 //!
-//! Items are rows, or parts of rows with more than 1024 entries. Items of similar length are
-//! neighbors, the longest first, so that the planes of a cube finish together:
+//! Items are rows, or parts of long rows. The longest come first, so that planes of a cube finish
+//! together:
 //!
 //! ```text
 //! for each row: count[bucket(length of a part)] += number of parts
 //! for each row: place its parts behind the items of longer buckets
 //! ```
 //!
-//! Units claim places within a bucket by atomics, so the order of items varies. No sum depends on it:
-//! the length of a row alone decides how it is cut, and parts are added in order.
+//! Atomics order the items of a bucket. No sum depends on it: the length of a row decides its
+//! cuts, and parts are added in order.
 #![allow(
     clippy::manual_div_ceil,
     reason = "kernels know no `div_ceil` on runtime integers"
@@ -36,9 +36,9 @@ const COUNTERS: usize = 2;
 
 /// The items of a matrix in device memory: `[len(rows, nnz)]` i32.
 ///
-/// An item is a row, or a part of at most 1024 entries of a longer row, in 4 words: first entry, end
-/// of the entries, row, slot of its partial sum. The slot of a whole row is −1. The rows that were
-/// cut follow, in 4 words each: row, first slot, number of slots. Unused records have row −1.
+/// Items of 4 words come first: first entry, end, row, slot of the partial sum. An item is a row,
+/// with slot −1, or a part of at most 1024 entries. Records of cut rows follow: row, first slot,
+/// number of slots, padding. Unused records have row −1.
 #[derive(Clone, Debug)]
 pub struct Partition {
     handle: Handle,
@@ -68,8 +68,8 @@ impl Partition {
     ///
     /// # Errors
     ///
-    /// [`KernelError`] for too many entries, and for buffers that are too short, too large or need
-    /// wider addresses.
+    /// [`KernelError`] for too many entries, and for buffers that are too short, too large or
+    /// need wider addresses.
     pub fn new(client: &Client, csr: &Csr) -> Result<Self, KernelError> {
         csr.check()?;
         let int = i32::elem_type_native();
@@ -85,8 +85,7 @@ impl Partition {
         let counts = allocate(client, "counts", counters, int)?;
         fill_zero(client, &counts, int, counters)?;
         let grid = Grid::elementwise(client, len, len)?;
-        // SAFETY: `argument` checks the lengths; the buffer has room for all items, since offsets are
-        // monotone by the contract of `Csr`.
+        // SAFETY: `argument` checks lengths; `Csr` promises monotone offsets, whose items fit.
         unsafe {
             clear_kernel::launch_unchecked(
                 client,
@@ -132,17 +131,15 @@ impl Partition {
         Ok(partition)
     }
 
-    /// The most items.
+    /// The most items; cut rows and slots are bounds, too.
     pub(super) fn items(&self) -> usize {
         items(self.rows, self.nnz)
     }
 
-    /// The most rows that were cut.
     pub(super) fn cut_rows(&self) -> usize {
         cut_rows(self.nnz)
     }
 
-    /// The most slots.
     pub(super) fn slots(&self) -> usize {
         2 * cut_rows(self.nnz)
     }

@@ -1,8 +1,7 @@
 //! How planes share the entries of compressed rows.
 //!
-//! A plane is divided into teams. A team takes one entry at a time; each of its units loads
-//! `vector` elements of the entry, `loads` times. Small teams read several entries at once, but each
-//! team needs sums of its own.
+//! The units of a team share an entry. Small teams read more entries at once, but each team needs
+//! sums of its own.
 
 use cubecl::{features::Plane, prelude::*};
 
@@ -15,9 +14,9 @@ use crate::{
     error::KernelError,
 };
 
-/// Returns the plane size, if planes can synchronize and a cube has room for one plane.
+/// Returns the plane size, if planes can synchronize and a cube has room for one.
 ///
-/// `bytes` tells the shared memory of a plane from its size.
+/// `bytes` maps the plane size to its shared memory.
 pub(super) fn require_planes(
     client: &Client,
     routine: &'static str,
@@ -38,7 +37,7 @@ pub(super) fn require_planes(
     }
 }
 
-/// How planes share entries; kernels are compiled for it.
+/// How planes share entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct PlaneLayout {
     pub plane: u32,
@@ -54,12 +53,10 @@ pub(super) struct PlaneLayout {
     pub full: bool,
     /// Entries that a team loads before it adds them.
     pub flight: usize,
-    /// Elements of a dense row.
     pub width: usize,
     pub factors: Factors,
 }
 
-/// Limits of a [`PlaneLayout`].
 pub(super) struct Limits {
     /// Elements of a load.
     pub vector: usize,
@@ -110,7 +107,6 @@ impl PlaneLayout {
         }
     }
 
-    /// Teams of a plane.
     pub fn teams(&self) -> usize {
         (self.plane / self.team) as usize
     }
@@ -120,19 +116,18 @@ impl PlaneLayout {
         self.width.div_ceil(self.team as usize)
     }
 
-    /// Elements of the sums of a plane.
     pub fn sums_len(&self) -> usize {
         sums_len(self.plane as usize, self.team as usize, self.width)
     }
 }
 
-/// Elements of the sums of a plane: room for the sums of all teams, and for one row of sums with a
-/// padding slot after each `plane` columns.
+/// Elements for the sums of all teams, and for one row with a padding slot after each `plane`
+/// columns.
 pub(super) fn sums_len(plane: usize, team: usize, width: usize) -> usize {
     (plane * width.div_ceil(team)).max(width + width.div_ceil(plane))
 }
 
-/// The fewest units of a team for which a plane has at most `sums` sums.
+/// The smallest team for which a plane has at most `sums` sums.
 pub(super) fn min_team(plane: u32, width: usize, sums: usize) -> usize {
     (plane as usize * width).div_ceil(sums)
 }

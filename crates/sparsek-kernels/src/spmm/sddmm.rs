@@ -24,8 +24,8 @@ struct Right<'a> {
     width: usize,
 }
 
-/// Computes the gradient of [`spmm`](super::spmm) for the weights:
-/// `out[e] = rows[i] cols[j] Σ left[i] right[j]` for each entry `e = (i, j)`. Deterministic.
+/// Computes the gradient of [`spmm`](super::spmm) for the weights: `out[e] = rows[i] cols[j] Σ
+/// left[i] right[j]` for each entry `e = (i, j)`. Deterministic.
 ///
 /// `left` is contiguous `[rows, width]`, `right` contiguous `[cols, width]`, both of `dtype`; the
 /// result is `[nnz]`. The weights of `operand` are not read.
@@ -98,8 +98,8 @@ fn launch(
         Some((columns, index)) => (columns, index, csr.cols * right.k),
         None => (csr.indptr, int, 1),
     };
-    // SAFETY: `argument` checks the lengths; offsets and columns are in range by the contracts of
-    // `Csr` and `Compressed`; placeholders of absent buffers are not read.
+    // SAFETY: `argument` checks lengths; `Csr` and `Compressed` promise offsets and columns in
+    // range.
     unsafe {
         sddmm_kernel::launch_unchecked(
             client,

@@ -36,7 +36,8 @@ pub(super) const PACKED_MIN_BYTES: usize = 1 << 26;
 /// Fewest entries for each row of `x` for which packing pays.
 pub(super) const PACKED_MIN_ENTRIES: usize = 8;
 
-/// The gathered gradient computes all columns if k / width >= 1 / 8: a 32-byte sector holds 8 f32.
+/// The gathered gradient computes all columns if k / width >= 1 / 8: a 32-byte sector holds 8
+/// f32.
 pub(super) const DENSE_GRADIENT_RATIO: usize = 8;
 /// The two-pass gradient runs if k / width < 1 / 4.
 pub(super) const TWO_PASS_RATIO: usize = 4;

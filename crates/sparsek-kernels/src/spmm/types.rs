@@ -23,7 +23,6 @@ pub struct Csr<'a> {
 }
 
 impl Csr<'_> {
-    /// Refuses more than [`MAX_ENTRIES`] entries.
     pub(super) fn check(&self) -> Result<(), KernelError> {
         match self.nnz > MAX_ENTRIES {
             true => Err(KernelError::TooManyEntries {

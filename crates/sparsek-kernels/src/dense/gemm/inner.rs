@@ -1,4 +1,5 @@
-//! The product of a tall matrix, transposed, with another: rows stream, the result stays in registers.
+//! The product of a tall matrix, transposed, with another: rows stream, the result stays in
+//! registers.
 //!
 //! ```text
 //! each cube: a block of the result, and every n-th step of 16 rows:
@@ -32,12 +33,10 @@ const RIGHT: usize = SIDE * PLANES / LEFT_PLANES;
 const LEFT_TILES: usize = SIDE / 16;
 const RIGHT_TILES: usize = SIDE / 8;
 const UNITS: usize = LANES as usize * PLANES;
-/// Rows of a step.
 const STEP: usize = 16;
 /// Columns that a plane loads at a time.
 const BLOCK: usize = 32;
 
-/// What the kernel is compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct InnerProductConfig {
     left: usize,
@@ -49,7 +48,6 @@ pub fn inner_fits(client: &Client, x: &DenseRows, y: &DenseRows) -> bool {
     inner_refusal(client, x, y).is_none()
 }
 
-/// Returns why [`inner_product`] cannot run, if so.
 fn inner_refusal(client: &Client, x: &DenseRows, y: &DenseRows) -> Option<String> {
     let shared = INNER_AHEAD * STEP * (LEFT + RIGHT) * size_of::<f32>();
     let limit = client.properties().hardware.max_shared_memory_size;
@@ -70,12 +68,13 @@ fn inner_refusal(client: &Client, x: &DenseRows, y: &DenseRows) -> Option<String
 ///
 /// Accumulates in f32; factors are as for [`product`](crate::dense::product()).
 ///
-/// Deterministic on a device: multiprocessors take 16 rows in turn, and their sums are added in order.
-/// Scratch: a result for each multiprocessor, or up to four without TF32.
+/// Deterministic on a device: multiprocessors take 16 rows in turn, and their sums are added in
+/// order. Scratch: a result for each multiprocessor, or up to four without TF32.
 ///
 /// # Errors
 ///
-/// [`KernelError`] where [`inner_fits`] is false, and for buffers that are too short, too large or need wider addresses.
+/// [`KernelError`] if [`inner_fits`] is false, and for buffers that are too short, too large or
+/// need wider addresses.
 pub fn inner_product(client: &Client, x: &DenseRows, y: &DenseRows) -> Result<Handle, KernelError> {
     if let Some(reason) = inner_refusal(client, x, y) {
         return Err(KernelError::Routine {
@@ -121,7 +120,7 @@ fn launch(
     let elements = x.elements().max(y.elements()).max(sums.elements());
     let grid = Grid::new(client, blocks * sums.rows, dim, elements)?;
     let dtype: ElemType = x.dtype;
-    // SAFETY: `argument` checks the lengths.
+    // SAFETY: `argument` checks lengths.
     unsafe {
         inner_kernel::launch_unchecked(
             client,
@@ -139,10 +138,10 @@ fn launch(
     Ok(())
 }
 
-/// A plane multiplies 64 columns of each matrix in the rows of its cube.
+/// A plane multiplies 64 columns of each matrix.
 ///
-/// The order of rows and of columns is free. So a unit loads four neighboring elements of two rows,
-/// which are operands of two units.
+/// Rows and columns may be permuted: a unit loads four neighboring elements of two rows, which
+/// are operands of two units.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn inner_kernel(
     x: &[Load],
@@ -161,7 +160,7 @@ fn inner_kernel(
     let block = CUBE_POS - worker * blocks;
     let left = block % across * LEFT;
     let right = block / across * RIGHT;
-    // Cubes take neighboring rows, so that all read close to each other.
+    // Cubes read neighboring rows at a time.
     let stride = workers * STEP;
     let mut row = worker * STEP;
 
@@ -202,15 +201,13 @@ fn inner_kernel(
 /// The columns of a matrix that a cube multiplies: one step in shared memory, the next in flight.
 #[derive(CubeType)]
 struct Side {
-    /// Two rounded steps. For each 8 rows and 16 columns, the operands of each unit are neighbors.
+    /// Two rounded steps; the operands of a unit in 8 rows and 16 columns are neighbors.
     kept: Shared<[Vector<tf32, Const<4>>]>,
     loads: Array<Load>,
-    /// The first column.
     first: usize,
     /// The number of columns of the cube.
     #[cube(comptime)]
     columns: usize,
-    /// Columns of the matrix.
     #[cube(comptime)]
     width: usize,
     /// Whether this is the left factor, whose operands are ordered by row first.
@@ -296,7 +293,6 @@ impl Side {
     }
 }
 
-/// Adds the products of 8 rows.
 #[cube]
 fn multiply_part(
     x: &Side,
@@ -340,8 +336,8 @@ fn multiply_part(
 
 /// Writes the sums of a plane.
 ///
-/// Of the four columns that [`Side::keep`] assigns to a unit, that unit holds the first two; the unit
-/// 16 lanes on holds the others.
+/// Of the four columns of a load, [`Side::keep`] gives two to a unit and two to the unit 16 lanes
+/// on.
 #[cube]
 fn write_tiles(
     sums: &mut [Vector<f32, Const<2>>],

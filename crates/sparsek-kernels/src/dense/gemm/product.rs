@@ -21,7 +21,6 @@ use crate::{
     primitives::mma::{LANES, Load, Sums, clear, has_tf32, multiply, rounded, zeros},
 };
 
-/// Planes of a cube.
 const PLANES: usize = 8;
 /// Rows of a plane: two tiles of 16, so that each element from shared memory serves both.
 const HEIGHT: usize = 32;
@@ -31,7 +30,6 @@ const TILES: usize = ACROSS / 8;
 /// Inner elements of a step: 4 for each of the four units that share a row.
 const STEP: usize = 16;
 
-/// What the kernel is compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct ProductConfig {
     inputs: usize,
@@ -42,7 +40,6 @@ struct ProductConfig {
 }
 
 impl Weight<'_> {
-    /// Steps over the inner elements.
     fn steps(&self) -> usize {
         self.inputs.div_ceil(STEP).next_multiple_of(PRODUCT_AHEAD)
     }
@@ -52,7 +49,6 @@ impl Weight<'_> {
         self.refusal(client, x).is_none()
     }
 
-    /// Returns why [`product`] cannot run, if so.
     fn refusal(&self, client: &Client, x: &DenseRows) -> Option<String> {
         let Self {
             inputs, outputs, ..
@@ -84,14 +80,15 @@ impl Weight<'_> {
 
 /// Multiplies rows with a matrix on tensor cores: `x · weight + bias`, f32 `[rows, outputs]`.
 ///
-/// Accumulates in f32. Factors are rounded to TF32. Without TF32, as on Vulkan, a factor is the sum of
-/// two bf16, and products have about 16 bits; an infinite factor may then give NaN.
+/// Accumulates in f32. Factors are rounded to TF32. Without TF32, as on Vulkan, a factor is the
+/// sum of two bf16, and products have about 16 bits; an infinite factor may then give NaN.
 ///
 /// Deterministic. Reads rows once for each 128 outputs.
 ///
 /// # Errors
 ///
-/// [`KernelError`] where [`Weight::fits`] is false, and for buffers that are too short, too large or need wider addresses.
+/// [`KernelError`] if [`Weight::fits`] is false, and for buffers that are too short, too large or
+/// need wider addresses.
 pub fn product(
     client: &Client,
     x: &DenseRows,
@@ -129,7 +126,7 @@ pub fn product(
         Some(bias) => argument(bias, "bias", x.dtype, weight.outputs)?,
         None => argument(weight.handle, "weight", x.dtype, matrix)?,
     };
-    // SAFETY: `argument` checks the lengths.
+    // SAFETY: `argument` checks lengths.
     unsafe {
         product_kernel::launch_unchecked(
             client,
@@ -152,8 +149,8 @@ pub fn product(
 
 /// A plane computes 32 rows and 128 columns at a time.
 ///
-/// The order of inner elements and of columns is free. So a unit loads four neighboring elements of a
-/// row for two instructions, and columns are permuted so that it holds four neighboring results.
+/// Inner elements and columns are permuted: a unit loads four neighboring elements of a row for
+/// two instructions, and holds four neighboring results.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn product_kernel(
     x: &[Load],
@@ -242,9 +239,7 @@ fn product_kernel(
     }
 }
 
-/// Loads and rounds 128 columns of the matrix.
-///
-/// For each step and tile, the four elements of each unit are neighbors.
+/// Loads and rounds 128 columns; the four elements of a unit in a step and tile are neighbors.
 #[cube]
 fn load_matrix(
     weight: &[f32],

@@ -1,6 +1,6 @@
 //! Products on tensor cores without TF32, as on Vulkan: an f32 is the sum of two bf16.
 //!
-//! A factor is rounded to bf16, and so is its rounding error; together they hold 16 bits:
+//! The second bf16 is the rounding error of the first:
 //!
 //! ```text
 //! a · b = a_high · b_high + a_high · b_low + a_low · b_high        (a_low · b_low is dropped)
@@ -28,24 +28,22 @@ use crate::{
     primitives::mma::{Load, instruction},
 };
 
-/// Planes of a cube: [`FIRST_PLANES`] along the lines of the first panel, the rest along the second.
+/// Planes of a cube: [`FIRST_PLANES`] along the lines of the first panel, the rest along the
+/// second.
 const PLANES: usize = 8;
 const FIRST_PLANES: usize = 4;
 /// Lines of each panel that a cube multiplies.
 const LINES: usize = 128;
-/// Rows, columns and inner elements of the instruction; also inner elements of a step.
+/// Rows, columns and inner elements of the instruction, and of a step.
 const TILE: usize = 16;
-/// Tiles of a plane.
 const DOWN: usize = LINES / FIRST_PLANES / TILE;
 const ACROSS: usize = LINES * FIRST_PLANES / PLANES / TILE;
-/// Elements of a load.
 const WIDTH: usize = 4;
-/// Elements from a line to the next, and from an inner element to the next if lines are contiguous.
-/// No powers of two, so that neighbors are in different banks of shared memory.
+/// Strides of lines, and of inner elements if lines are contiguous; padded against bank
+/// conflicts.
 const LINE: usize = TILE + 8;
 const INNER: usize = LINES + 8;
 
-/// What the kernel is compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct SplitConfig {
     plane: usize,
@@ -54,18 +52,17 @@ struct SplitConfig {
     biased: bool,
 }
 
-/// A matrix of lines; the result is the products of lines of two panels over the inner elements.
+/// A matrix of lines; results are inner products of the lines of two panels.
 struct Panel<'a> {
     handle: &'a Handle,
     lines: usize,
     inner: usize,
-    /// Elements from a line to the next, or from an inner element if lines are contiguous.
+    /// Stride of lines, or of inner elements if lines are contiguous.
     pitch: usize,
     /// Whether inner elements are contiguous; else lines are.
     along: bool,
 }
 
-/// Returns why these panels cannot be multiplied, if so.
 fn refusal(client: &Client, panels: [&Panel; 2]) -> Option<String> {
     let tile = instruction(FloatKind::BF16, [TILE as u32; 3]);
     let hardware = &client.properties().hardware;
@@ -133,7 +130,6 @@ fn panel_of_weight<'a>(weight: &Weight<'a>) -> Panel<'a> {
     }
 }
 
-/// Returns why [`product`] cannot run, if so.
 pub(super) fn product_refusal(client: &Client, x: &DenseRows, weight: &Weight) -> Option<String> {
     let [down, along] = weight.strides;
     if down != 1 && along != 1 {
@@ -142,12 +138,10 @@ pub(super) fn product_refusal(client: &Client, x: &DenseRows, weight: &Weight) -
     refusal(client, [&panel_of_rows(x, true), &panel_of_weight(weight)])
 }
 
-/// Returns why [`inner_product`] cannot run, if so.
 pub(super) fn inner_refusal(client: &Client, x: &DenseRows, y: &DenseRows) -> Option<String> {
     refusal(client, [&panel_of_rows(x, false), &panel_of_rows(y, false)])
 }
 
-/// Computes `x · weight + bias`.
 pub(super) fn product(
     client: &Client,
     x: &DenseRows,
@@ -181,7 +175,7 @@ pub(super) fn inner_product(
     reduce_rows(client, &sums, x.dtype, x.dtype)
 }
 
-/// Computes the products of all lines, one result for each worker. Workers share the inner elements.
+/// Multiplies all lines; each worker takes a share of the inner elements and writes a result.
 fn launch(
     client: &Client,
     [first, second]: [&Panel; 2],
@@ -213,7 +207,7 @@ fn launch(
         Some(bias) => argument(bias, "bias", dtype, second.lines)?,
         None => argument(first.handle, "first factor", dtype, 1)?,
     };
-    // SAFETY: `argument` checks the lengths.
+    // SAFETY: `argument` checks lengths.
     unsafe {
         split_kernel::launch_unchecked(
             client,
@@ -238,7 +232,7 @@ fn launch(
 
 type Half = Vector<bf16, Const<4>>;
 
-/// A cube multiplies 128 lines with 128 others, 16 inner elements at a time, and loads one step ahead.
+/// A cube multiplies 128 lines with 128 others, and loads one step ahead.
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
 fn split_kernel(
@@ -386,7 +380,6 @@ impl Stage {
     }
 }
 
-/// Adds the products of a step.
 #[cube]
 fn multiply(a: &Stage, b: &Stage, sums: &Sequence<Matrix<f32>>) {
     let plane = UNIT_POS_Y as usize;

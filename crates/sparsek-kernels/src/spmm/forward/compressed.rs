@@ -1,7 +1,6 @@
 //! Products with compressed rows: one launch of the chosen routine.
 //!
-//! [`plan`](crate::spmm::plan) chooses. `plane` adds entries in shared memory, of packed rows where
-//! packing pays. The unit routine below needs neither planes nor shared memory.
+//! The unit routine below needs neither planes nor shared memory.
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
@@ -53,7 +52,6 @@ fn vector(client: &Client, plane: u32, x: &Compressed, sums: usize) -> usize {
     fitting.max().unwrap_or(1)
 }
 
-/// Computes `[rows, width]`.
 pub(crate) fn launch(
     client: &Client,
     operand: &Operand,
@@ -89,8 +87,8 @@ pub(crate) fn launch(
     let values = argument(values, "values", x.dtype, csr.cols * layout.values)?;
     let columns = argument(columns, "columns", x.index, column_count)?;
     let result = argument(&output, "output", x.dtype, elements)?;
-    // SAFETY: `argument` checks the lengths; offsets and columns are in range by the contracts of
-    // `Csr` and `Compressed`; placeholders of absent buffers are not read.
+    // SAFETY: `argument` checks lengths; `Csr` and `Compressed` promise offsets and columns in
+    // range.
     unsafe {
         match plan {
             CompressedPlan::Packed(plane) | CompressedPlan::Plane(plane) => {

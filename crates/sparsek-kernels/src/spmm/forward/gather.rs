@@ -1,14 +1,12 @@
 //! Gathered sums: a unit for each vector of the result adds the entries of an item in order.
 //!
-//! Serves products with dense rows, and gradients at selected elements of compressed rows:
+//! Serves products with dense rows and gradients at selected elements:
 //!
 //! ```text
 //! for each slice of columns:                     the rows of a slice fit the cache
 //!     for each item, for each vector of the slice, in parallel:
 //!         for FLIGHT entries at a time: load, then add in order
 //! ```
-//!
-//! Reads `width` elements, or k of them, for each entry.
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
@@ -25,7 +23,6 @@ use crate::{
     },
 };
 
-/// A product whose rows are gathered.
 pub(crate) struct Gather<'a> {
     pub operand: &'a Operand<'a>,
     /// `[cols, width]` of `dtype`.
@@ -37,7 +34,6 @@ pub(crate) struct Gather<'a> {
     pub selected: Option<SelectedColumns<'a>>,
 }
 
-/// What the kernel is compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct GatherConfig {
     factors: Factors,
@@ -46,7 +42,6 @@ struct GatherConfig {
 }
 
 impl<'a> Gather<'a> {
-    /// The product with dense rows.
     pub fn dense(
         client: &Client,
         operand: &'a Operand<'a>,
@@ -110,8 +105,8 @@ impl<'a> Gather<'a> {
             selected: self.selected.is_some(),
             flight: GATHER_FLIGHT,
         };
-        // SAFETY: `argument` checks the lengths; offsets and columns are in range by the contracts of
-        // `Csr` and `Compressed`; placeholders of absent buffers are not read.
+        // SAFETY: `argument` checks lengths; `Csr` and `Compressed` promise offsets and columns
+        // in range.
         unsafe {
             gather_kernel::launch_unchecked(
                 client,

@@ -1,4 +1,5 @@
-//! Products with dense rows (`gather`) and with compressed rows (`compressed`, `plane`, `packed`).
+//! Products with dense rows (`gather`) and with compressed rows (`compressed`, `plane`,
+//! `packed`).
 
 pub(crate) mod compressed;
 pub(crate) mod gather;

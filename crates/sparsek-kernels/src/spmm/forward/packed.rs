@@ -1,6 +1,5 @@
-//! Packed rows: the columns of a compressed row directly behind its values.
-//!
-//! An entry then touches one line of memory instead of two.
+//! Packed rows: columns directly behind values, so that an entry touches one line of memory, not
+//! two.
 
 use cubecl::{
     ir::{ElemType, FloatKind, UIntKind},
@@ -21,19 +20,18 @@ use crate::{
 /// Bytes of a line of device memory: the most that a packed row may take.
 const LINE: usize = 128;
 
-/// Positions of the values and columns of rows, in elements of each.
+/// Strides of rows, in elements.
 #[derive(Clone, Copy)]
 pub(super) struct RowLayout {
-    /// Elements from the values of a row to those of the next.
+    /// Stride of values.
     pub values: usize,
-    /// Elements from the columns of a row to those of the next.
+    /// Stride of columns.
     pub columns: usize,
-    /// Elements before the first columns.
+    /// Offset of the first columns.
     pub offset: usize,
 }
 
 impl RowLayout {
-    /// Values and columns in separate matrices.
     pub fn separate(k: usize) -> Self {
         Self {
             values: k,
@@ -43,7 +41,6 @@ impl RowLayout {
     }
 }
 
-/// Values and columns in one buffer.
 pub(super) struct Packed {
     pub handle: Handle,
     pub layout: RowLayout,
@@ -71,8 +68,7 @@ fn check(x: &Compressed) -> Result<usize, KernelError> {
     }
 }
 
-/// Whether packing is faster: many entries for each row, rows that exceed the cache, and each of more
-/// than half a line.
+/// Whether packing pays: many entries for each row, rows over half a line, all beyond the cache.
 pub(crate) fn pays(csr: &Csr, x: &Compressed) -> bool {
     let large = |row| row > LINE / 2 && csr.cols * row >= PACKED_MIN_BYTES;
     check(x).is_ok_and(large) && csr.nnz >= csr.cols * PACKED_MIN_ENTRIES
@@ -104,8 +100,8 @@ pub(super) fn pack(client: &Client, csr: &Csr, x: &Compressed) -> Result<Packed,
     let dtype = ElemType::UInt(UIntKind::U32);
     let handle = allocate(client, "packed rows", total, dtype)?;
     let grid = Grid::elementwise(client, total / vector, total)?;
-    // SAFETY: `argument` checks the lengths, and the kernel checks each position against them. Values
-    // and columns are copied as words.
+    // SAFETY: `argument` checks lengths; the kernel checks positions. It copies words of any
+    // dtype.
     unsafe {
         pack_kernel::launch_unchecked(
             client,

@@ -9,13 +9,11 @@
 //!     y[row] = rows[row] Σ sums[team]              (or a partial sum, if the row was cut)
 //! ```
 //!
-//! Only one team writes its sums, and the columns of an entry differ, so no addition needs atomics.
-//! O(k) work for each entry, against O(width) with dense rows: the forward SpGEMM of MaxK-GNN.
+//! The forward SpGEMM of MaxK-GNN: O(k) work for each entry. No addition needs atomics, since the
+//! columns of an entry differ and teams have sums of their own.
 //!
-//! Bank conflicts: each of the L units of a team has a bank that holds a group of neighboring
-//! columns. The columns of an entry ascend, and the units of a team load evenly spaced ones, so most
-//! fall into different banks. Teams have banks of their own, so similar entries, as of trained
-//! networks, do not collide.
+//! Each unit of a team has a bank with a group of neighboring columns. The units load evenly
+//! spaced columns of an entry, and columns ascend, so most additions fall into different banks.
 
 use cubecl::{ir::ElemType, prelude::*};
 
@@ -212,8 +210,9 @@ fn add_load<S: Float>(
     }
 }
 
-/// Adds the sums of all teams and stores them by column, with a padding slot after each `plane`
-/// columns. Units read different teams at a time, hence different banks.
+/// Adds the sums of all teams, and pads one slot after each `plane` columns.
+///
+/// Units read different teams at a time, hence different banks.
 #[cube]
 fn collect<S: Float>(sums: &mut Shared<[S]>, own: usize, #[comptime] layout: PlaneLayout) {
     let teams = comptime!(layout.teams() as u32);

@@ -23,17 +23,14 @@ use crate::spmm::tuning::{BLOCK_FLIGHT, CUBES_PER_BLOCK};
 /// Words of a vector of entries or values.
 pub(super) const WORDS: usize = 4;
 
-/// What the kernel is compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct BlockConfig {
     pub plane: u32,
-    /// Units of a cube.
     pub units: u32,
-    /// Columns of a block.
     pub columns: usize,
 }
 
-/// A cube takes a share of the selected elements for one block, and their columns one after another.
+/// A cube takes a share of the selected elements for one block.
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
 pub(super) fn sums_kernel<N: Size>(
@@ -142,8 +139,7 @@ fn claim(taken: &Shared<[Atomic<u32>]>, #[comptime] plane: u32) -> usize {
 
 /// Returns the sum over the extent of each unit, up to its first [`LONG`] loads.
 ///
-/// A team takes the extents of its units one after another, without waiting for other teams. It
-/// issues the next loads before it adds the current ones.
+/// A team takes the extents of its units in turn, and issues the next loads before it adds.
 #[cube]
 fn sum_extents<N: Size>(
     values: &Shared<[f32]>,
@@ -222,7 +218,8 @@ fn read<N: Size>(
     }
 }
 
-/// Returns the sum over the loads that [`sum_extents`] leaves of long extents, by the whole plane.
+/// Returns the sum over the loads that [`sum_extents`] leaves of long extents, by the whole
+/// plane.
 #[cube]
 fn sum_long_extents<N: Size>(
     values: &Shared<[f32]>,
@@ -256,8 +253,7 @@ fn sum_long_extents<N: Size>(
 
 /// Returns the sum of the values that a unit's part of a load names.
 ///
-/// Neighboring teams begin with different words, which are of different banks. The order of additions
-/// is the same for all.
+/// Neighboring teams begin with different words, hence banks; all add in the same order.
 #[cube]
 fn sum_load<N: Size>(column: &Shared<[f32]>, load: Vector<u32, N>, turn: u32) -> f32 {
     let odd = turn & 1 == 1;

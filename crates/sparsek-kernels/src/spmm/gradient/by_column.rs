@@ -5,8 +5,7 @@
 //! for each chunk of rows, by a cube: sort its elements by column; write them to their runs
 //! ```
 //!
-//! Atomics order the runs of a column and the elements of a run, so places vary from run to run. The
-//! sum of an element does not depend on its place.
+//! Atomics order runs and their elements; the sum of an element does not depend on its place.
 #![allow(
     clippy::manual_div_ceil,
     reason = "kernels know no `div_ceil` on runtime integers"
@@ -58,7 +57,6 @@ impl Chunk {
     }
 }
 
-/// Selected elements sorted by column.
 pub(super) struct ByColumn {
     /// `[total]`: row · k + position in the row.
     pub selected: Handle,
@@ -93,8 +91,8 @@ impl ByColumn {
         };
         let columns = || argument(selected.columns, "columns", selected.index, total);
         let totals = || argument(&totals, "totals", U32, width);
-        // SAFETY: `argument` checks the lengths; columns are below `width` by the contract of
-        // `Compressed`, and `width` is at most the units of a cube.
+        // SAFETY: `argument` checks lengths; columns are below `width`, as `Compressed` promises,
+        // and `width` is at most the units of a cube.
         unsafe {
             let launch = grid()?;
             count_kernel::launch_unchecked(
@@ -132,7 +130,6 @@ impl ByColumn {
         Ok(sorted)
     }
 
-    /// The runs as a kernel argument.
     pub fn runs(&self, width: usize) -> Result<BufferArg, KernelError> {
         argument(&self.runs, "runs", U32, RUN * width * self.chunks)
     }
@@ -159,7 +156,7 @@ fn scan(own: u32, #[comptime] units: u32) -> u32 {
     sum
 }
 
-/// Counts the selected elements of each column in a chunk and claims their places in the column.
+/// Counts the elements of each column in a chunk and claims their places.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn count_kernel<I: Numeric>(
     columns: &[I],
@@ -194,9 +191,7 @@ fn count_kernel<I: Numeric>(
     }
 }
 
-/// Moves the selected elements of a chunk to their columns.
-///
-/// Sorts them in shared memory first, so that each run is written contiguously.
+/// Sorts a chunk by column in shared memory, then writes each run contiguously.
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
 fn place_kernel<I: Numeric>(

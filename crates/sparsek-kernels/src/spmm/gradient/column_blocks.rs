@@ -1,16 +1,16 @@
 //! The entries of a matrix by blocks of columns, for [`shared`](super::shared).
 //!
-//! A block is short enough that a cube holds one value for each of its columns in shared memory. The
-//! layout is made on the device, once for each matrix:
+//! Shared memory holds a value for each column of a block. Made on the device, once for each
+//! matrix:
 //!
 //! ```text
 //! extents: for each block and row, the first load and the number of loads
 //! entries: loads of 64 u16 columns within the block, 8 for each unit of a team
 //! ```
 //!
-//! Shared memory has 32 banks that units read side by side. Entries are placed so that the units of a
-//! team, and teams that begin with different words, read different banks, as far as there is room.
-//! Entries without such a place fill holes. The remaining holes name zeros behind the block.
+//! Entries are placed so that units, and teams that begin with different words, read different
+//! banks of shared memory. Entries beyond the room of their bank fill holes; other holes name
+//! zeros behind the block.
 #![allow(
     clippy::manual_div_ceil,
     reason = "kernels know no `div_ceil` on runtime integers"
@@ -33,7 +33,6 @@ use crate::{
     },
 };
 
-/// Name of the routine in errors.
 pub(super) const ROUTINE: &str = "shared";
 
 const U16: ElemType = ElemType::UInt(UIntKind::U16);
@@ -45,7 +44,7 @@ pub(super) const TEAM: u32 = 8;
 pub(super) const LOAD: usize = 64;
 /// Banks of shared memory. One zero for each follows a block.
 pub(super) const BANKS: usize = 32;
-/// From this number of loads on, only the second word of an extent tells the number.
+/// Extents of this many loads or more keep their number in the second word only.
 pub(super) const LONG: u32 = 255;
 /// Bits of the number of loads in the first word of an extent.
 pub(super) const LOADS_BITS: u32 = 8;
@@ -69,16 +68,13 @@ pub struct ColumnBlocks {
 impl ColumnBlocks {
     /// Returns the most columns of a block that shared memory holds.
     ///
-    /// 0 if [`gradient_shared`](crate::spmm::gradient_shared) cannot run: without planes of one fixed
-    /// size of at least 8 units, or without 16-bit integers.
+    /// 0 without planes of one fixed size of at least 8 units, or without 16-bit integers.
     pub fn max_columns(client: &Client) -> usize {
         check(client).unwrap_or(0)
     }
 
-    /// Whether column blocks make the gradient faster, for a matrix of `[rows, columns, entries]` and
-    /// blocks of at most `max_columns`.
-    ///
-    /// They need many entries, and many of each row in each block.
+    /// Whether blocks make the gradient of a matrix of `[rows, columns, entries]` faster: it has
+    /// many entries, and many of each row in each block.
     pub fn pays([rows, cols, nnz]: [usize; 3], max_columns: usize) -> bool {
         let blocks = cols.div_ceil(max_columns.max(1));
         let many = nnz >= BLOCKS_MIN_NNZ && rows > 0 && nnz / rows >= BLOCK_MIN_ENTRIES * blocks;
@@ -106,12 +102,14 @@ impl ColumnBlocks {
 
     /// Lists the entries of a matrix by blocks of at most `max_columns` columns.
     ///
-    /// Columns ascend in each row. Takes 2 bytes for each entry, and 136 bytes for each row and block.
+    /// Columns ascend in each row. Takes 2 bytes for each entry, and 136 bytes for each row and
+    /// block.
     ///
     /// # Errors
     ///
-    /// [`KernelError`] for buffers that are too short or too large, and [`KernelError::Routine`] for
-    /// blocks longer than [`ColumnBlocks::max_columns`] or more entries than extents can address.
+    /// [`KernelError`] for buffers that are too short or too large, and [`KernelError::Routine`]
+    /// for blocks longer than [`ColumnBlocks::max_columns`] or more entries than extents can
+    /// address.
     pub fn new(client: &Client, csr: &Csr, max_columns: usize) -> Result<Self, KernelError> {
         let room = check(client)?;
         let size = [csr.rows, csr.cols, csr.nnz];
@@ -140,8 +138,8 @@ impl ColumnBlocks {
         let dim = CubeDim::new_1d(units);
         let cubes = extents.div_ceil(units as usize);
         let grid = Grid::new(client, cubes, dim, (loads * LOAD).max(csr.nnz))?;
-        // SAFETY: `argument` checks the lengths; offsets and columns are in range by the contract of
-        // `Csr`; the buffer has room for the loads of all rows.
+        // SAFETY: `argument` checks lengths; `Csr` promises offsets and columns in range, and
+        // `max_loads` bounds the loads.
         unsafe {
             list_kernel::launch_unchecked(
                 client,
@@ -167,23 +165,19 @@ impl ColumnBlocks {
         self.columns
     }
 
-    /// The number of blocks.
     pub(super) fn count(&self) -> usize {
         self.size[1].div_ceil(self.columns)
     }
 
-    /// Words of entries.
     pub(super) fn words(&self) -> usize {
         max_loads(self.size, self.columns) * LOAD / 2
     }
 
-    /// The extents as a kernel argument.
     pub(super) fn extents(&self) -> Result<BufferArg, KernelError> {
         let words = EXTENT * self.size[0] * self.count();
         argument(&self.handle, "extents", U32, words)
     }
 
-    /// The entries as a kernel argument.
     pub(super) fn entries(&self) -> Result<BufferArg, KernelError> {
         argument(&self.entries_handle(), "entries", U32, self.words())
     }
@@ -194,7 +188,6 @@ impl ColumnBlocks {
     }
 }
 
-/// Refuses column blocks or their gradient.
 pub(super) fn refuse<T>(reason: String) -> Result<T, KernelError> {
     Err(KernelError::Routine {
         routine: ROUTINE,
@@ -213,7 +206,7 @@ fn check(client: &Client) -> Result<usize, KernelError> {
     Ok(words.saturating_sub(3 * BANKS).min(MAX_COLUMNS) / BANKS * BANKS)
 }
 
-/// Returns the columns of a block: the fewest that need no more blocks, so that all are of similar
+/// Returns the fewest columns of a block that need no more blocks, so that all are of similar
 /// length.
 fn block_columns(cols: usize, max_columns: usize) -> usize {
     let most = (max_columns / BANKS * BANKS).max(BANKS);
@@ -249,17 +242,15 @@ fn first_from(indices: &[i32], from: i32, to: i32, column: i32) -> i32 {
     low
 }
 
-/// Returns the place of the nth entry of a bank: each of the four words of a unit has two entries of
-/// one bank.
+/// Returns the place of the nth entry of a bank; each word of a unit has two entries of one bank.
 #[cube]
 fn place(start: u32, bank: u32, nth: u32) -> usize {
     let unit = (start + nth / 2) as usize * comptime!(TEAM as usize) + (bank / 4) as usize;
     unit * comptime!(LOAD / TEAM as usize) + ((bank % 4) * 2 + nth % 2) as usize
 }
 
-/// A unit for each row of each block lists its entries.
-///
-/// Units claim loads by an atomic, so their order varies; no sum depends on it.
+/// A unit for each row of each block lists its entries. No sum depends on the order of claimed
+/// loads.
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
 fn list_kernel(
@@ -274,7 +265,7 @@ fn list_kernel(
     #[comptime] units: u32,
 ) {
     let banks = comptime!(BANKS as u32);
-    // Entries of each bank in the first and in the second run over the entries.
+    // Entries of each bank, in the first and the second visit.
     let mut placed = Shared::<[u32]>::new_slice(comptime!(BANKS * units as usize));
     let mut again = Shared::<[u32]>::new_slice(comptime!(BANKS * units as usize));
     if ABSOLUTE_POS >= rows * blocks {

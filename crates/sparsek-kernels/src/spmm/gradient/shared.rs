@@ -9,9 +9,8 @@
 //! dx[j, s] = cols[j] Σ sums[block, (j, columns[j, s])]              in order of blocks
 //! ```
 //!
-//! Reads 2 bytes for each entry and selected element, instead of gathering from device memory. The
-//! entries alone decide the order of each sum: deterministic. Not in MaxK-GNN, whose SSpMM keeps a
-//! row of `dy` in shared memory and adds by atomics.
+//! Deterministic: the entries alone decide the order of each sum. MaxK-GNN's SSpMM instead keeps
+//! a row of `dy` in shared memory and adds by atomics.
 #![allow(
     clippy::manual_div_ceil,
     reason = "kernels know no `div_ceil` on runtime integers"
@@ -43,7 +42,6 @@ use crate::{
 /// Rows and columns of a tile that is transposed.
 const TILE: u32 = 32;
 
-/// How planes and cubes share the work.
 #[derive(Clone, Copy)]
 pub(crate) struct SharedPlan {
     plane: u32,
@@ -90,14 +88,13 @@ pub(crate) fn plan(
 /// `upstream` is contiguous `[transposed.cols, width]` in the dtype of `x`; the columns of
 /// `transposed` ascend in each row.
 ///
-/// Reads 2 bytes for each entry and selected element of its row. Scratch: `upstream` in f32, and for
-/// each selected element 4 bytes and 4 more for each block.
+/// Reads 2 bytes for each entry and selected element of its row. Scratch: `upstream` in f32, and
+/// for each selected element 4 bytes and 4 more for each block.
 ///
 /// # Errors
 ///
-/// As [`spmm`](crate::spmm::spmm), and [`KernelError::Routine`] for f64, for weighted entries, for
-/// more columns than a cube has units, and on devices without planes of one fixed size of at least 8
-/// units.
+/// As [`spmm`](crate::spmm::spmm), and [`KernelError::Routine`] for f64, weighted entries, more
+/// columns than a cube has units, and without planes of one fixed size of at least 8 units.
 pub fn gradient_shared(
     client: &Client,
     transposed: &Operand,
@@ -130,8 +127,7 @@ pub fn gradient_shared(
     };
     let selected = || argument(&sorted.selected, "selected elements", index, total);
     let sums = || argument(&partials, "sums of blocks", sum, total * count);
-    // SAFETY: `argument` checks the lengths; entries, columns and selected elements are in range as
-    // they were made here or by `ColumnBlocks::new`; placeholders of absent factors are not read.
+    // SAFETY: `argument` checks lengths; `ByColumn` and `ColumnBlocks` make indices in range.
     unsafe {
         let across = width.div_ceil(TILE as usize);
         let tiles = csr.cols.div_ceil(TILE as usize) * across;
@@ -197,7 +193,7 @@ pub fn gradient_shared(
     Ok(output)
 }
 
-/// Transposes a matrix through tiles in shared memory, and multiplies each row with its factor.
+/// Transposes a matrix through tiles in shared memory, times the factors of its rows.
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
 fn transpose_kernel<E: Float>(
@@ -241,9 +237,7 @@ fn transpose_kernel<E: Float>(
     }
 }
 
-/// Adds the sums of blocks in order and writes the gradient.
-///
-/// A cube collects a chunk of rows in shared memory, so that it writes them contiguously.
+/// Adds the sums of blocks in order; collects a chunk of rows to write them contiguously.
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
 fn combine_kernel<E: Float>(

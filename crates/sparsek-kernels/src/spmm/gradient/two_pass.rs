@@ -1,4 +1,5 @@
-//! The two-pass gradient: rows of the upstream gradient in shared memory, products in device memory.
+//! The two-pass gradient: rows of the upstream gradient in shared memory, products in device
+//! memory.
 //!
 //! ```text
 //! for each part of the entries:
@@ -7,9 +8,8 @@
 //! scale dx[j] by cols[j]
 //! ```
 //!
-//! Pass 1 reads each row of `dy` once, where [`gathered`](super::gathered) reads k scattered elements
-//! for each entry. Both passes move k products for each entry, sequentially. Parts bound the scratch
-//! memory; sums continue from part to part, so their order does not depend on it.
+//! Pass 1 reads each row of `dy` once, not k scattered elements for each entry. Parts bound
+//! scratch memory; sums continue from part to part, so that their order does not depend on it.
 
 use cubecl::{
     ir::{ElemType, FloatKind},
@@ -32,7 +32,6 @@ use crate::{
     },
 };
 
-/// Name of the routine in errors.
 const ROUTINE: &str = "two_pass";
 
 /// Returns the plane size, if the routine runs on the device for this dtype and width.
@@ -47,18 +46,16 @@ pub(crate) fn check(client: &Client, dtype: ElemType, width: usize) -> Result<u3
     require_planes(client, ROUTINE, |_| width * dtype.size())
 }
 
-/// Computes [`gradient`](crate::spmm::gradient) in two passes: writes k products for each entry to
-/// scratch memory, then gathers and adds them. Deterministic.
+/// Computes [`gradient`](crate::spmm::gradient) in two passes: writes k products for each entry
+/// to scratch memory, then gathers and adds them. Deterministic.
 ///
-/// Reads each row of `upstream` once, or each part of a cut row, and k columns for each entry; writes
-/// and reads k products. `scratch` limits the bytes of products: by default a sixteenth of the
-/// device's memory, or the largest allocation. Each time that entries fill it, sums are written and
-/// read again.
+/// `scratch` limits the bytes of products: by default a sixteenth of the device's memory, or the
+/// largest allocation. Sums are written and read again each time that products fill it.
 ///
 /// # Errors
 ///
-/// As [`spmm`](crate::spmm::spmm), and [`KernelError::Routine`] for dtypes other than f32 and f64,
-/// and on devices without planes of one fixed size that can synchronize.
+/// As [`spmm`](crate::spmm::spmm), and [`KernelError::Routine`] for dtypes other than f32 and
+/// f64, and without planes of one fixed size that can synchronize.
 pub fn gradient_two_pass(
     client: &Client,
     product: &Product,
@@ -109,9 +106,8 @@ pub fn gradient_two_pass(
         let dim = CubeDim::new_2d(plane, layout.planes);
         let grid = Grid::new(client, items.div_ceil(layout.planes as usize), dim, largest)?;
         let arguments = operand.arguments(client, dtype, dtype)?;
-        // SAFETY: `argument` checks the lengths; offsets, columns and numbers of entries are in range
-        // by the contracts of `Csr`, `Compressed` and `Product`; placeholders of absent buffers are
-        // not read.
+        // SAFETY: `argument` checks lengths; `Csr`, `Compressed` and `Product` promise offsets,
+        // columns and numbers of entries in range.
         unsafe {
             write_kernel::launch_unchecked(
                 client,
@@ -179,8 +175,7 @@ fn default_scratch(client: &Client) -> usize {
     fraction.min(memory.max_page_size) as usize
 }
 
-/// Pass 1: a plane for each item writes the products of its entries from `first` to `end`, without
-/// the factors of columns.
+/// Pass 1: a plane for each item writes the products of entries `first..end`.
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
 fn write_kernel<S: Float, I: Numeric, N: Size>(
@@ -221,7 +216,7 @@ fn write_kernel<S: Float, I: Numeric, N: Size>(
     let team = UNIT_POS_X / layout.team;
     let lane = UNIT_POS_X - team * layout.team;
     let factors = comptime!(layout.factors);
-    // Pass 2 applies the factors of columns: they are factors of rows of the transpose.
+    // Pass 2 applies the factors of columns: rows of the transpose.
     let source = Entries::<S, S>::new(indices, weights, entries, cols, factors.without_cols());
     let mut entry = start + i32::cast_from(team);
     while entry < stop {
@@ -265,8 +260,8 @@ fn write_kernel<S: Float, I: Numeric, N: Size>(
     }
 }
 
-/// Pass 2: a unit for each vector of each item of the transpose adds the products of its entries whose
-/// numbers are from `first` to `end`, in order.
+/// Pass 2: a unit for each vector of each item of the transpose adds its products in
+/// `first..end`.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn add_kernel<S: Float, N: Size>(
     parts: &[i32],
