@@ -41,7 +41,7 @@ pub use partition::Partition;
 pub use sddmm::{sddmm, sddmm_compressed};
 pub use types::{Csr, MAX_ENTRIES, ROUTINES, Routine, Scales, Weights};
 
-use crate::error::KernelError;
+use crate::{device::rounded_accumulator, error::KernelError};
 use forward::gather::Gather;
 use plan::GradientRoutine;
 
@@ -90,7 +90,9 @@ pub fn spmm_compressed(
     x: &Compressed,
     routine: Option<Routine>,
 ) -> Result<Handle, KernelError> {
-    forward::compressed::launch(client, operand, x, routine)
+    let sum = rounded_accumulator(client, x.dtype)?;
+    let plan = plan::spmm_compressed(client, &operand.csr, x, sum, routine)?;
+    forward::compressed::launch(client, operand, x, sum, plan)
 }
 
 /// Computes the gradient of [`spmm_compressed`] at the selected elements of `x`: `[cols, k]`.

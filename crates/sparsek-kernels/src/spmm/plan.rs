@@ -17,17 +17,9 @@ use super::{
     gradient::{column_blocks::ColumnBlocks, shared, two_pass, types::Product},
     plane_layout::{require_planes, sums_len},
     tuning::{TWO_PASS_MIN_BYTES, TWO_PASS_RATIO},
-    types::{Csr, Routine},
+    types::{CompressedPlan, Csr, Routine},
 };
 use crate::error::KernelError;
-
-/// Routine of a product with compressed rows, with the plane size if it uses planes.
-#[derive(Clone, Copy)]
-pub(super) enum CompressedPlan {
-    Packed(u32),
-    Plane(u32),
-    Unit,
-}
 
 /// Routine of a gradient at selected elements.
 pub(super) enum GradientRoutine<'a> {

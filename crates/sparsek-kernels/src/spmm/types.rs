@@ -80,3 +80,11 @@ impl Routine {
         }
     }
 }
+
+/// Routine of a product with compressed rows, with the plane size if it uses planes.
+#[derive(Clone, Copy)]
+pub(super) enum CompressedPlan {
+    Packed(u32),
+    Plane(u32),
+    Unit,
+}

@@ -1,4 +1,4 @@
-//! Products with compressed rows: one launch of the chosen routine.
+//! Products with compressed rows: launches the chosen routine.
 //!
 //! The unit routine below needs neither planes nor shared memory.
 
@@ -9,7 +9,6 @@ use super::{
     plane::plane_kernel,
 };
 use crate::{
-    device::rounded_accumulator,
     error::KernelError,
     launch::{Grid, aligned, allocate, argument, fill_zero},
     spmm::{
@@ -17,10 +16,9 @@ use crate::{
         operand::{Entries, Factors, Operand, row_factor},
         partial_sums::PartialSums,
         partition::Item,
-        plan::{self, CompressedPlan},
         plane_layout::{Limits, PlaneLayout, min_team},
         tuning::{LARGE_MEMORY, MAX_SUMS, MAX_SUMS_SHORT, MAX_SUMS_SMALL, PLANE_FLIGHT, SHORT_ROW},
-        types::{Csr, Routine},
+        types::{CompressedPlan, Csr},
     },
 };
 
@@ -52,15 +50,15 @@ fn vector(client: &Client, plane: u32, x: &Compressed, sums: usize) -> usize {
     fitting.max().unwrap_or(1)
 }
 
+/// Computes `[rows, width]` by `plan`, with accumulators of `sum`.
 pub(crate) fn launch(
     client: &Client,
     operand: &Operand,
     x: &Compressed,
-    routine: Option<Routine>,
+    sum: ElemType,
+    plan: CompressedPlan,
 ) -> Result<Handle, KernelError> {
-    let sum = rounded_accumulator(client, x.dtype)?;
     let Operand { csr, partition, .. } = operand;
-    let plan = plan::spmm_compressed(client, csr, x, sum, routine)?;
     let elements = csr.rows * x.width;
     let output = allocate(client, "output", elements, x.dtype)?;
     if elements == 0 {

@@ -49,8 +49,8 @@ pub(crate) fn check(client: &Client, dtype: ElemType, width: usize) -> Result<u3
 /// Computes [`gradient`](crate::spmm::gradient) in two passes: writes k products for each entry
 /// to scratch memory, then gathers and adds them. Deterministic.
 ///
-/// `scratch` limits the bytes of products: by default a sixteenth of the device's memory, or the
-/// largest allocation. Sums are written and read again each time that products fill it.
+/// `scratch` limits the bytes of products: by default a sixteenth of the device's memory, at most
+/// the largest allocation. Sums are written and read again each time that products fill it.
 ///
 /// # Errors
 ///
