@@ -184,13 +184,10 @@ pub fn layer_norm_gradient(
     Ok([gradient, reduce_rows(client, &sums, sum, x.dtype)?])
 }
 
-/// The part of a unit in the row of its team.
 #[derive(CubeType, Clone, Copy)]
 struct TeamRow {
-    /// The first vector of the row.
     start: usize,
     across: usize,
-    /// Position of the unit in its team.
     lane: usize,
     #[cube(comptime)]
     config: LayerNormConfig,

@@ -11,10 +11,8 @@
 //! Every result is deterministic. The matrix alone decides the order of additions: a row with
 //! more than 1024 entries is cut into parts, and the sums of parts are added in order.
 //!
-//! - `types`, `operand`, `compressed`: the matrices, on the host and in kernels.
-//! - `partition`, `partial_sums`: how entries are shared out, and how sums of parts combine.
-//! - `plan`, `tuning`: which routine runs when.
-//! - `forward`, `gradient`, `sddmm`, `max`: the operations.
+//! `plan` chooses routines by `tuning`; `partition` shares out entries; `forward`, `gradient`,
+//! `sddmm` and `max` are the operations.
 
 mod compressed;
 mod forward;

@@ -24,7 +24,7 @@ pub struct Operand<'a> {
     pub scales: Scales<'a>,
 }
 
-/// Buffers of an operand as kernel arguments. Kernels do not read placeholders of absent buffers.
+/// Buffers as kernel arguments. Kernels do not read the placeholders of absent ones.
 pub(super) struct Arguments {
     pub indices: BufferArg,
     pub weights: BufferArg,
@@ -77,11 +77,11 @@ impl Operand<'_> {
     }
 }
 
-/// Which factors entries and rows have; kernels are compiled for them.
+/// Which factors exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Factors {
     pub weighted: bool,
-    /// Whether the weight of an entry is found through its number.
+    /// Whether weights are indirect.
     pub permuted: bool,
     pub rows: bool,
     pub cols: bool,

@@ -29,7 +29,7 @@ use crate::{
 
 /// Buckets of items by length: [`LENGTH_STEPS`] for each power of two up to [`PART`].
 const BUCKETS: u32 = LENGTH_STEPS * 11 + 2;
-/// Words of an item, and of a cut row.
+/// Words of a record.
 pub(super) const ITEM_WORDS: usize = 4;
 /// Counters before those of the buckets: slots and cut rows.
 const COUNTERS: usize = 2;
@@ -131,7 +131,7 @@ impl Partition {
         Ok(partition)
     }
 
-    /// The most items; cut rows and slots are bounds, too.
+    /// Upper bound, as for cut rows and slots.
     pub(super) fn items(&self) -> usize {
         items(self.rows, self.nnz)
     }
@@ -150,7 +150,7 @@ impl Partition {
     }
 }
 
-/// The most rows longer than [`PART`]. Each has at most twice as many slots as full items.
+/// Each cut row has at most twice as many slots as full parts.
 fn cut_rows(nnz: usize) -> usize {
     nnz / (PART + 1)
 }
@@ -251,7 +251,7 @@ fn partition_kernel(
     }
 }
 
-/// Makes each row one item, in order, of any length: for llvmpipe, which fails to count.
+/// Makes each row an item, of any length: for llvmpipe, which fails to count.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn whole_rows_kernel(indptr: &[i32], parts: &mut [i32], rows: usize) {
     if ABSOLUTE_POS < rows {

@@ -45,29 +45,26 @@ pub(super) struct PlaneLayout {
     pub planes: u32,
     /// Units that share an entry.
     pub team: u32,
-    /// Elements of a load.
     pub vector: usize,
     /// Loads of a unit for an entry.
     pub loads: usize,
     /// Whether every unit of a team has all its loads.
     pub full: bool,
-    /// Entries that a team loads before it adds them.
+    /// Entries that a team loads at a time.
     pub flight: usize,
     pub width: usize,
     pub factors: Factors,
 }
 
 pub(super) struct Limits {
-    /// Elements of a load.
     pub vector: usize,
     /// Most sums of a plane.
     pub sums: usize,
-    /// Elements that a unit loads before it adds them, about.
+    /// Elements that a unit loads at a time, about.
     pub flight: usize,
 }
 
 impl PlaneLayout {
-    /// Lays out planes for entries of k elements in rows of `width`.
     pub fn new(
         client: &Client,
         plane: u32,

@@ -25,7 +25,7 @@ use crate::{
 /// Planes of a cube: 4 along the columns of the left matrix, 2 along those of the right.
 const PLANES: usize = 8;
 const LEFT_PLANES: usize = 4;
-/// Columns of each matrix that a plane multiplies.
+/// Columns of a plane.
 const SIDE: usize = 64;
 const LEFT: usize = SIDE * LEFT_PLANES;
 const RIGHT: usize = SIDE * PLANES / LEFT_PLANES;
@@ -198,14 +198,13 @@ fn inner_kernel(
     write_tiles(sums, &tiles, worker, left, right, config);
 }
 
-/// The columns of a matrix that a cube multiplies: one step in shared memory, the next in flight.
+/// The columns of a cube: one step in shared memory, the next in flight.
 #[derive(CubeType)]
 struct Side {
     /// Two rounded steps; the operands of a unit in 8 rows and 16 columns are neighbors.
     kept: Shared<[Vector<tf32, Const<4>>]>,
     loads: Array<Load>,
     first: usize,
-    /// The number of columns of the cube.
     #[cube(comptime)]
     columns: usize,
     #[cube(comptime)]
@@ -334,10 +333,8 @@ fn multiply_part(
     }
 }
 
-/// Writes the sums of a plane.
-///
-/// Of the four columns of a load, [`Side::keep`] gives two to a unit and two to the unit 16 lanes
-/// on.
+/// Writes the sums of a plane: [`Side::keep`] gives two columns of a load to a unit, two to the
+/// unit 16 lanes on.
 #[cube]
 fn write_tiles(
     sums: &mut [Vector<f32, Const<2>>],

@@ -28,8 +28,7 @@ use crate::{
     primitives::mma::{Load, instruction},
 };
 
-/// Planes of a cube: [`FIRST_PLANES`] along the lines of the first panel, the rest along the
-/// second.
+/// Planes of a cube; [`FIRST_PLANES`] lie along the first panel.
 const PLANES: usize = 8;
 const FIRST_PLANES: usize = 4;
 /// Lines of each panel that a cube multiplies.
@@ -118,7 +117,6 @@ fn panel_of_rows<'a>(x: &DenseRows<'a>, along: bool) -> Panel<'a> {
     }
 }
 
-/// The columns of a matrix as a panel.
 fn panel_of_weight<'a>(weight: &Weight<'a>) -> Panel<'a> {
     let [down, along] = weight.strides;
     Panel {
@@ -294,7 +292,7 @@ fn split_kernel(
     write(output, bias, &sums, &a, &b, worker, config);
 }
 
-/// The lines of a panel that a cube multiplies: one step in shared memory, the next in flight.
+/// The lines of a cube: one step in shared memory, the next in flight.
 #[derive(CubeType)]
 struct Stage {
     /// Elements rounded to bf16, and their rounding errors.

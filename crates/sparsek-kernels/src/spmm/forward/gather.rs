@@ -64,7 +64,7 @@ impl<'a> Gather<'a> {
         self.selected.map_or(self.width, |selected| selected.k)
     }
 
-    /// Returns the elements of a load and of a slice.
+    /// Elements of a load, and of a slice.
     fn widths(&self, client: &Client) -> [usize; 2] {
         if self.selected.is_some() {
             return [1, SLICE_SELECTED.min(self.across())];
@@ -79,7 +79,7 @@ impl<'a> Gather<'a> {
         [vector, slice.next_multiple_of(vector)]
     }
 
-    /// Computes the product: `[rows, width]`, or `[rows, k]` at selected columns.
+    /// Computes `[rows, width]`, or `[rows, k]` at selected columns.
     pub fn launch(&self, client: &Client) -> Result<Handle, KernelError> {
         let Operand { csr, partition, .. } = self.operand;
         let across = self.across();

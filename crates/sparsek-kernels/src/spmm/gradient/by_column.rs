@@ -34,7 +34,6 @@ const COUNTERS: usize = 7;
 /// Words of a run: its first place and its length.
 pub(super) const RUN: usize = 2;
 
-/// How a cube takes a chunk of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Chunk {
     pub units: u32,
@@ -68,7 +67,6 @@ pub(super) struct ByColumn {
 }
 
 impl ByColumn {
-    /// Sorts the selected elements of `rows` rows.
     pub fn new(
         client: &Client,
         selected: &SelectedColumns,

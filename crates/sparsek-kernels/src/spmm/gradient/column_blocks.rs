@@ -40,11 +40,11 @@ const U32: ElemType = ElemType::UInt(UIntKind::U32);
 
 /// Units of a team; each takes 8 entries of a load.
 pub(super) const TEAM: u32 = 8;
-/// Entries that a team loads at once.
+/// Entries of a load.
 pub(super) const LOAD: usize = 64;
 /// Banks of shared memory. One zero for each follows a block.
 pub(super) const BANKS: usize = 32;
-/// Extents of this many loads or more keep their number in the second word only.
+/// Only the second word of an extent holds this many loads or more.
 pub(super) const LONG: u32 = 255;
 /// Bits of the number of loads in the first word of an extent.
 pub(super) const LOADS_BITS: u32 = 8;
@@ -52,7 +52,7 @@ pub(super) const LOADS_BITS: u32 = 8;
 pub(super) const EXTENT: usize = 2;
 /// Most columns of a block: 16 bits address them and the zeros.
 const MAX_COLUMNS: usize = (1 << 16) - BANKS;
-/// Sections of the buffer are multiples of this many words, so that each can be bound alone.
+/// Words that sections are aligned to, so that each can be bound alone.
 const SECTION: usize = 64;
 
 /// The entries of a matrix by blocks of columns, in device memory: `[len(size, columns)]` u32.
@@ -214,13 +214,11 @@ fn block_columns(cols: usize, max_columns: usize) -> usize {
     cols.div_ceil(blocks).next_multiple_of(BANKS).max(BANKS)
 }
 
-/// Returns the words of all extents, padded to a section.
 fn extent_words([rows, cols, _]: [usize; 3], max_columns: usize) -> usize {
     let blocks = cols.div_ceil(block_columns(cols, max_columns));
     (EXTENT * rows * blocks).next_multiple_of(SECTION)
 }
 
-/// Returns the most loads of all rows and blocks.
 fn max_loads([rows, cols, nnz]: [usize; 3], max_columns: usize) -> usize {
     let blocks = cols.div_ceil(block_columns(cols, max_columns));
     nnz / LOAD + (rows * blocks).min(nnz).max(1)
@@ -265,7 +263,6 @@ fn list_kernel(
     #[comptime] units: u32,
 ) {
     let banks = comptime!(BANKS as u32);
-    // Entries of each bank, in the first and the second visit.
     let mut placed = Shared::<[u32]>::new_slice(comptime!(BANKS * units as usize));
     let mut again = Shared::<[u32]>::new_slice(comptime!(BANKS * units as usize));
     if ABSOLUTE_POS >= rows * blocks {

@@ -166,7 +166,6 @@ pub fn gradient_two_pass(
     Ok(output)
 }
 
-/// Returns the bytes that products may take when the caller sets no limit.
 fn default_scratch(client: &Client) -> usize {
     let memory = &client.properties().memory;
     let fraction = memory.max_memory().map_or(memory.max_page_size, |bytes| {
