@@ -287,8 +287,8 @@ fn normalize_kernel<E: Float, S: Float, N: Size>(
     }
 }
 
-/// `dx = inverse (g - mean(g) - n mean(g n))`, with the normalized row `n` and `g = upstream
-/// gamma`.
+/// `dx = inverse (g - mean(g) - n mean(g n))`, with the normalized row `n` and
+/// `g = upstream gamma`.
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
 fn gradient_kernel<E: Float, S: Float, N: Size>(

@@ -98,9 +98,9 @@ pub fn spmm_compressed(
 /// `upstream` is contiguous `[rows, width]` in the dtype of `x`. The values of `x` are not read.
 /// Deterministic.
 ///
-/// Runs [`gradient_shared`] if the product has column blocks, else [`gradient_two_pass`] if k /
-/// width < 1 / 4 and `upstream` has at least 128 MiB, else [`gradient_gathered`]. A routine that
-/// cannot run on the device leaves the request to the next.
+/// Runs [`gradient_shared`] if the product has column blocks, else [`gradient_two_pass`] if
+/// k / width < 1 / 4 and `upstream` has at least 128 MiB, else [`gradient_gathered`]. A routine
+/// that cannot run on the device leaves the request to the next.
 ///
 /// # Errors
 ///

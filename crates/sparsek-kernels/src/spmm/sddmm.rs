@@ -24,8 +24,8 @@ struct Right<'a> {
     width: usize,
 }
 
-/// Computes the gradient of [`spmm`](super::spmm) for the weights: `out[e] = rows[i] cols[j] Σ
-/// left[i] right[j]` for each entry `e = (i, j)`. Deterministic.
+/// Computes the gradient of [`spmm`](super::spmm) for the weights:
+/// `out[e] = rows[i] cols[j] Σ left[i] right[j]` for each entry `e = (i, j)`. Deterministic.
 ///
 /// `left` is contiguous `[rows, width]`, `right` contiguous `[cols, width]`, both of `dtype`; the
 /// result is `[nnz]`. The weights of `operand` are not read.
