@@ -1,7 +1,4 @@
-//! Sums over rows.
-//!
-//! A unit adds a run of 128 rows of one vector of columns; the sums of runs are reduced likewise
-//! until one row is left.
+//! Sums over rows: units add runs of 128 rows, then runs of the sums, until one row is left.
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 

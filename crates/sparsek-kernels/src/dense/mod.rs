@@ -7,7 +7,7 @@
 //! - [`column_sums`]: sums over all rows.
 //! - [`product`] and [`inner_product`]: `x · w` and `xᵀ · y` on tensor cores, for f32.
 //!
-//! All are deterministic on a device. Constants that measurement chose are in `tuning`.
+//! All are deterministic on a device.
 
 mod column_sum;
 mod gemm;

@@ -100,7 +100,6 @@ impl Factors {
     }
 }
 
-/// The entries of an operand inside a kernel.
 #[derive(CubeType)]
 pub(super) struct Entries<'a, E: Float, S: Float> {
     indices: &'a [i32],

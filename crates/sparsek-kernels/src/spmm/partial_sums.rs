@@ -12,7 +12,6 @@ use crate::{
     launch::{Grid, argument},
 };
 
-/// Sums of parts of rows, and the result that they belong to.
 pub(super) struct PartialSums<'a> {
     pub operand: &'a Operand<'a>,
     /// `[slots, width]`.
@@ -21,7 +20,6 @@ pub(super) struct PartialSums<'a> {
     pub output: &'a Handle,
     pub dtype: ElemType,
     pub sum: ElemType,
-    /// Elements of a row of the result.
     pub width: usize,
 }
 

@@ -29,7 +29,6 @@ use crate::{
 
 /// Buckets of items by length: [`LENGTH_STEPS`] for each power of two up to [`PART`].
 const BUCKETS: u32 = LENGTH_STEPS * 11 + 2;
-/// Words of a record.
 pub(super) const ITEM_WORDS: usize = 4;
 /// Counters before those of the buckets: slots and cut rows.
 const COUNTERS: usize = 2;
@@ -183,7 +182,6 @@ impl Item {
     }
 }
 
-/// Marks all items as unused.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn clear_kernel(parts: &mut [i32]) {
     if ABSOLUTE_POS < parts.len() {

@@ -1,13 +1,4 @@
-//! Host-side choice of routines. The first that fits runs:
-//!
-//! | operation | routine | runs if |
-//! | --- | --- | --- |
-//! | `spmm_compressed` | packed | planes, and packing pays |
-//! | | plane | planes with enough shared memory |
-//! | | unit | always |
-//! | `gradient` | shared | column blocks were made, and the device and dtype allow |
-//! | | two pass | few selected elements, a large upstream gradient, f32 or f64 |
-//! | | gathered | always |
+//! Host-side choice of routines: in each `match`, the first row that fits runs.
 
 use cubecl::{ir::ElemType, prelude::*};
 
@@ -21,14 +12,14 @@ use super::{
 };
 use crate::error::KernelError;
 
-/// Routine of a gradient at selected elements.
 pub(super) enum GradientRoutine<'a> {
     Shared(&'a ColumnBlocks),
     TwoPass,
     Gathered,
 }
 
-/// Chooses the routine of a product with compressed rows that accumulates in `sum`.
+/// Chooses the routine of [`spmm_compressed`](super::spmm_compressed), which accumulates in
+/// `sum`.
 pub(super) fn spmm_compressed(
     client: &Client,
     csr: &Csr,

@@ -37,7 +37,6 @@ pub(super) fn require_planes(
     }
 }
 
-/// How planes share entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct PlaneLayout {
     pub plane: u32,

@@ -13,7 +13,6 @@ use crate::{
     primitives::csr::row_of,
 };
 
-/// The right-hand matrix.
 struct Right<'a> {
     /// `[cols, k]`.
     values: &'a Handle,

@@ -25,7 +25,6 @@ use crate::{
 /// Most elements of a load: four columns of one byte are a word.
 const MAX_VECTOR: usize = 4;
 
-/// Returns the most sums of a plane.
 fn max_sums(client: &Client, plane: u32, csr: &Csr, x: &Compressed) -> usize {
     if client.properties().hardware.max_shared_memory_size >= LARGE_MEMORY {
         let short = csr.nnz < csr.rows * SHORT_ROW;

@@ -23,9 +23,7 @@ const LINE: usize = 128;
 /// Strides of rows, in elements.
 #[derive(Clone, Copy)]
 pub(super) struct RowLayout {
-    /// Stride of values.
     pub values: usize,
-    /// Stride of columns.
     pub columns: usize,
     /// Offset of the first columns.
     pub offset: usize,

@@ -200,7 +200,6 @@ fn sum_extents<N: Size>(
     own
 }
 
-/// Reads a unit's part of the next loads of an extent.
 #[cube]
 fn read<N: Size>(
     next: &mut Array<Vector<u32, N>>,

@@ -40,7 +40,6 @@ const U32: ElemType = ElemType::UInt(UIntKind::U32);
 
 /// Units of a team; each takes 8 entries of a load.
 pub(super) const TEAM: u32 = 8;
-/// Entries of a load.
 pub(super) const LOAD: usize = 64;
 /// Banks of shared memory. One zero for each follows a block.
 pub(super) const BANKS: usize = 32;
