@@ -5,19 +5,18 @@
 //! tensor operations.
 //!
 //! - [`topk`]: the k greatest or least elements of rows, and of one long vector.
-//! - [`aggregate`]: products of CSR matrices with dense ones.
-//! - [`maximum`]: the greatest of the rows that a CSR pattern names.
-//! - [`dense`]: layer normalization and sums over very many rows.
+//! - [`spmm`]: products of CSR matrices with dense and compressed rows, and aggregation by the
+//!   maximum.
+//! - [`dense`]: layer normalization, products and sums of very many dense rows.
 //! - [`distance`]: distances between the rows of two CSR matrices, over any semiring.
 
-pub mod aggregate;
 pub mod dense;
 mod device;
 pub mod distance;
 mod error;
 mod launch;
-pub mod maximum;
 mod primitives;
+pub mod spmm;
 pub mod topk;
 
 #[doc(hidden)]

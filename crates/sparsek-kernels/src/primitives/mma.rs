@@ -1,5 +1,5 @@
-//! One tensor core instruction, `16 × 8 × 8` on TF32 with f32 sums, and the test whether a device
-//! has it.
+//! Tensor-core instructions: which a device has, and the TF32 product of 16 × 8 by 8 × 8
+//! elements.
 
 use cubecl::{
     cmma::MmaDefinition,
@@ -10,17 +10,17 @@ use cubecl::{
 
 use crate::device::plane_size;
 
-/// Units of the plane that the matrices of the instruction are spread over.
+/// Units of the plane that an instruction spreads its matrices over.
 pub(crate) const LANES: u32 = 32;
-/// Rows, columns and inner elements of the instruction.
+/// Rows, columns and inner elements of [`multiply`].
 const SHAPE: [u32; 3] = [16, 8, 8];
 
-/// Two registers of a unit: its part of two adjacent rows of a product.
+/// The sums that a unit holds: two elements in each of two rows.
 pub(crate) type Sums = Array<Vector<f32, Const<2>>>;
-/// Four adjacent elements.
+/// Four neighboring elements.
 pub(crate) type Load = Vector<f32, Const<4>>;
 
-/// An instruction for factors of a kind and f32 sums, of m rows, n columns and k inner elements.
+/// Returns the instruction of `[m, n, k]` that multiplies `factors` and accumulates in f32.
 pub(crate) fn instruction(factors: FloatKind, [m, n, k]: [u32; 3]) -> MmaConfig {
     MmaConfig {
         a_type: ElemType::Float(factors),
@@ -32,18 +32,18 @@ pub(crate) fn instruction(factors: FloatKind, [m, n, k]: [u32; 3]) -> MmaConfig 
     }
 }
 
-/// Whether the device has this [`instruction`], for planes of [`LANES`] units.
+/// Whether planes of [`LANES`] units have such an [`instruction`].
 pub(crate) fn has_instruction(client: &Client, factors: FloatKind, size: [u32; 3]) -> bool {
     let mma = &client.features().matmul.mma;
     mma.contains(&instruction(factors, size)) && plane_size(client) == Some(LANES)
 }
 
-/// Whether tensor cores take f32 rounded to TF32.
+/// Whether tensor cores multiply TF32.
 pub(crate) fn has_tf32(client: &Client) -> bool {
     has_instruction(client, FloatKind::TF32, SHAPE)
 }
 
-/// Zero sums of a tile.
+/// Returns sums of zero.
 #[cube]
 pub(crate) fn zeros() -> Sums {
     let mut sums = Sums::new(2usize);
@@ -51,26 +51,26 @@ pub(crate) fn zeros() -> Sums {
     sums
 }
 
-/// Sets the sums to zero.
+/// Sets sums to zero.
 #[cube]
 pub(crate) fn clear(sums: &mut Sums) {
     sums[0] = Vector::zeroed();
     sums[1] = Vector::zeroed();
 }
 
-/// A register of a factor, rounded.
+/// Rounds an element of a factor to TF32.
 #[cube]
 pub(crate) fn rounded(x: f32) -> Vector<tf32, Const<1>> {
     Vector::<tf32, Const<1>>::cast_from(Vector::<f32, Const<1>>::new(x))
 }
 
-/// `sums += a · b`, of 16 × 8 and 8 × 8 elements.
+/// Computes `sums += a · b`, of 16 × 8 and 8 × 8 elements.
 ///
-/// With `g` a quarter of its place in the plane and `t` the remainder, a unit passes
-/// - of `a` the elements (g, t), (g + 8, t), (g, t + 4) and (g + 8, t + 4),
-/// - of `b` the elements (t, g) and (t + 4, g),
+/// With g = lane / 4 and t = lane % 4, a unit passes:
 ///
-/// and holds two sums from (g, 2 t) on and two from (g + 8, 2 t) on.
+/// - of `a`: (g, t), (g + 8, t), (g, t + 4), (g + 8, t + 4);
+/// - of `b`: (t, g), (t + 4, g);
+/// - of `sums`: (g, 2 t), (g, 2 t + 1), then (g + 8, 2 t), (g + 8, 2 t + 1).
 #[cube]
 pub(crate) fn multiply(
     a: &Array<Vector<tf32, Const<1>>>,

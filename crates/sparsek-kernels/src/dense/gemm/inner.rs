@@ -1,0 +1,371 @@
+//! The product of a tall matrix, transposed, with another: rows stream, the result stays in
+//! registers.
+//!
+//! ```text
+//! each cube: a block of the result, and every n-th step of 16 rows:
+//!     prefetch the next step; round this one to TF32 in shared memory; sums += xᵀ · y
+//! add the sums of all cubes of a block in order
+//! ```
+
+use cubecl::{ir::ElemType, prelude::*, server::Handle};
+
+use super::split;
+use crate::{
+    dense::{
+        column_sum::reduce_rows,
+        tuning::INNER_AHEAD,
+        types::{DenseRows, tensor_core_refusal},
+    },
+    device::multiprocessors,
+    error::KernelError,
+    launch::{Grid, allocate, argument},
+    primitives::mma::{LANES, Load, Sums, has_tf32, multiply, zeros},
+};
+
+/// Planes of a cube: 4 along the columns of the left matrix, 2 along those of the right.
+const PLANES: usize = 8;
+const LEFT_PLANES: usize = 4;
+/// Columns of a plane.
+const SIDE: usize = 64;
+const LEFT: usize = SIDE * LEFT_PLANES;
+const RIGHT: usize = SIDE * PLANES / LEFT_PLANES;
+/// Tiles of the instruction along each side.
+const LEFT_TILES: usize = SIDE / 16;
+const RIGHT_TILES: usize = SIDE / 8;
+const UNITS: usize = LANES as usize * PLANES;
+const STEP: usize = 16;
+/// Columns that a plane loads at a time.
+const BLOCK: usize = 32;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct InnerProductConfig {
+    left: usize,
+    right: usize,
+}
+
+/// Whether [`inner_product`] can multiply these.
+pub fn inner_fits(client: &Client, x: &DenseRows, y: &DenseRows) -> bool {
+    inner_refusal(client, x, y).is_none()
+}
+
+fn inner_refusal(client: &Client, x: &DenseRows, y: &DenseRows) -> Option<String> {
+    let shared = INNER_AHEAD * STEP * (LEFT + RIGHT) * size_of::<f32>();
+    let limit = client.properties().hardware.max_shared_memory_size;
+    if x.rows != y.rows {
+        Some(format!("{} rows and {} rows", x.rows, y.rows))
+    } else if !has_tf32(client) {
+        tensor_core_refusal(&[x, y]).or_else(|| split::inner_refusal(client, x, y))
+    } else if shared > limit {
+        Some(format!(
+            "it needs {shared} bytes of shared memory; the limit is {limit}"
+        ))
+    } else {
+        tensor_core_refusal(&[x, y])
+    }
+}
+
+/// Multiplies two tall matrices on tensor cores: `xᵀ · y`, f32 `[x.width, y.width]`.
+///
+/// Accumulates in f32; factors are as for [`product`](crate::dense::product()).
+///
+/// Deterministic on a device: multiprocessors take 16 rows in turn, and their sums are added in
+/// order. Scratch: a result for each multiprocessor, or up to four without TF32.
+///
+/// # Errors
+///
+/// [`KernelError`] if [`inner_fits`] is false, and for buffers that are too short, too large or
+/// need wider addresses.
+pub fn inner_product(client: &Client, x: &DenseRows, y: &DenseRows) -> Result<Handle, KernelError> {
+    if let Some(reason) = inner_refusal(client, x, y) {
+        return Err(KernelError::Routine {
+            routine: "inner product",
+            reason,
+        });
+    }
+    if !has_tf32(client) {
+        return split::inner_product(client, x, y);
+    }
+    let cubes = multiprocessors(client);
+    let blocks = x.width.div_ceil(LEFT) * y.width.div_ceil(RIGHT);
+    let most = x.rows.div_ceil(STEP);
+    let workers = if most == 0 {
+        0
+    } else {
+        (cubes / blocks).clamp(1, most)
+    };
+    let elements = x.width * y.width;
+    let sums = DenseRows {
+        handle: &allocate(client, "sums", workers * elements, x.dtype)?,
+        dtype: x.dtype,
+        rows: workers,
+        width: elements,
+    };
+    if workers > 0 {
+        launch(client, [x, y], &sums, blocks)?;
+    }
+    reduce_rows(client, &sums, x.dtype, x.dtype)
+}
+
+fn launch(
+    client: &Client,
+    [x, y]: [&DenseRows; 2],
+    sums: &DenseRows,
+    blocks: usize,
+) -> Result<(), KernelError> {
+    let config = InnerProductConfig {
+        left: x.width,
+        right: y.width,
+    };
+    let dim = CubeDim::new_2d(LANES, PLANES as u32);
+    let elements = x.elements().max(y.elements()).max(sums.elements());
+    let grid = Grid::new(client, blocks * sums.rows, dim, elements)?;
+    let dtype: ElemType = x.dtype;
+    // SAFETY: `argument` checks lengths.
+    unsafe {
+        inner_kernel::launch_unchecked(
+            client,
+            grid.count,
+            grid.dim,
+            grid.address,
+            argument(x.handle, "x", dtype, x.elements())?,
+            argument(y.handle, "y", dtype, y.elements())?,
+            argument(sums.handle, "sums", dtype, sums.elements())?,
+            x.rows,
+            sums.rows,
+            config,
+        );
+    }
+    Ok(())
+}
+
+/// A plane multiplies 64 columns of each matrix.
+///
+/// Rows and columns may be permuted: a unit loads four neighboring elements of two rows, which
+/// are operands of two units.
+#[cube(launch_unchecked, address_type = "dynamic")]
+fn inner_kernel(
+    x: &[Load],
+    y: &[Load],
+    sums: &mut [Vector<f32, Const<2>>],
+    rows: usize,
+    workers: usize,
+    #[comptime] config: InnerProductConfig,
+) {
+    let across = comptime!(config.left.div_ceil(LEFT));
+    let blocks = comptime!(across * config.right.div_ceil(RIGHT));
+    let worker = CUBE_POS / blocks;
+    if worker >= workers {
+        terminate!();
+    }
+    let block = CUBE_POS - worker * blocks;
+    let left = block % across * LEFT;
+    let right = block / across * RIGHT;
+    // Cubes read neighboring rows at a time.
+    let stride = workers * STEP;
+    let mut row = worker * STEP;
+
+    let mut tiles = Sequence::<Sums>::new();
+    #[unroll]
+    for _ in 0..LEFT_TILES * RIGHT_TILES {
+        tiles.push(zeros());
+    }
+    let mut x_step = Side::new(left, LEFT, config.left, true);
+    let mut y_step = Side::new(right, RIGHT, config.right, false);
+    #[unroll]
+    for turn in 0..INNER_AHEAD {
+        x_step.read(x, row + turn * stride, rows, turn);
+        y_step.read(y, row + turn * stride, rows, turn);
+    }
+    x_step.keep(0usize);
+    y_step.keep(0usize);
+    sync_cube();
+    while row < rows {
+        #[unroll]
+        for turn in 0..INNER_AHEAD {
+            let ahead = row + stride * INNER_AHEAD;
+            x_step.read(x, ahead, rows, turn);
+            y_step.read(y, ahead, rows, turn);
+            #[unroll]
+            for part in 0..STEP / 8 {
+                multiply_part(&x_step, &y_step, &mut tiles, turn, part);
+            }
+            x_step.keep(comptime!((turn + 1) % INNER_AHEAD));
+            y_step.keep(comptime!((turn + 1) % INNER_AHEAD));
+            sync_cube();
+            row += stride;
+        }
+    }
+    write_tiles(sums, &tiles, worker, left, right, config);
+}
+
+/// The columns of a cube: one step in shared memory, the next in flight.
+#[derive(CubeType)]
+struct Side {
+    /// Two rounded steps; the operands of a unit in 8 rows and 16 columns are neighbors.
+    kept: Shared<[Vector<tf32, Const<4>>]>,
+    loads: Array<Load>,
+    first: usize,
+    #[cube(comptime)]
+    columns: usize,
+    #[cube(comptime)]
+    width: usize,
+    /// Whether this is the left factor, whose operands are ordered by row first.
+    #[cube(comptime)]
+    left: bool,
+}
+
+#[cube]
+impl Side {
+    fn new(
+        first: usize,
+        #[comptime] columns: usize,
+        #[comptime] width: usize,
+        #[comptime] left: bool,
+    ) -> Side {
+        Side {
+            kept: Shared::<[Vector<tf32, Const<4>>]>::new_slice(comptime!(
+                INNER_AHEAD * STEP * columns / 4
+            )),
+            loads: Array::<Load>::new(comptime!(INNER_AHEAD * STEP * columns / 4 / UNITS)),
+            first,
+            columns,
+            width,
+            left,
+        }
+    }
+
+    /// Issues the loads of a step: rows t and t + 4 of 8, four columns. Zero past the end.
+    fn read(&mut self, matrix: &[Load], row: usize, end: usize, #[comptime] turn: usize) {
+        let (lane, plane) = (UNIT_POS_X as usize, UNIT_POS_Y as usize);
+        let across = comptime!(self.width / 4);
+        let whole = comptime!(self.width.is_multiple_of(self.columns));
+        let blocks = comptime!(self.columns / BLOCK);
+        #[unroll]
+        for load in 0..comptime!(STEP * self.columns / 4 / UNITS) {
+            let block = plane + comptime!(load / 2 * PLANES);
+            let own = row + block / blocks * 8 + comptime!(load % 2 * 4) + lane % 4;
+            let column = self.first / 4 + block % blocks * (BLOCK / 4) + lane / 4;
+            let mut four = Load::zeroed();
+            if own < end && (whole || column < across) {
+                four = matrix[own * across + column];
+            }
+            self.loads[comptime!(turn * STEP * self.columns / 4 / UNITS + load)] = four;
+        }
+    }
+
+    /// Rounds the loads of a step and stores them in shared memory.
+    fn keep(&mut self, #[comptime] turn: usize) {
+        let first = comptime!(turn * STEP * self.columns / 4 / UNITS);
+        let (lane, plane) = (UNIT_POS_X as usize, UNIT_POS_Y as usize);
+        #[unroll]
+        for item in 0..comptime!(STEP * self.columns / 8 / UNITS) {
+            let block = plane + comptime!(item * PLANES);
+            let upper = self.loads[comptime!(first + 2 * item)];
+            let lower = self.loads[comptime!(first + 2 * item + 1)];
+            #[unroll]
+            for half in 0..2usize {
+                let mut four = Load::zeroed();
+                four.insert(0usize, upper.extract(comptime!(2 * half)));
+                four.insert(3usize, lower.extract(comptime!(2 * half + 1)));
+                let others = comptime!(if self.left { [1usize, 2usize] } else { [2, 1] });
+                four.insert(comptime!(others[0]), upper.extract(comptime!(2 * half + 1)));
+                four.insert(comptime!(others[1]), lower.extract(comptime!(2 * half)));
+                // Two tiles of 16 columns to a block, four loads to a tile.
+                let tile = 2 * block + lane / 16;
+                let unit = (lane / 4 % 4 + comptime!(4 * half)) * 4 + lane % 4;
+                let at = (comptime!(turn * STEP * self.columns / 128) + tile) * LANES as usize;
+                self.kept[at + unit] = Vector::cast_from(four);
+            }
+        }
+    }
+
+    /// Returns the operands of a unit in 8 rows and 16 columns.
+    fn four(
+        &self,
+        tile: usize,
+        #[comptime] turn: usize,
+        #[comptime] part: usize,
+    ) -> Vector<tf32, Const<4>> {
+        let tiles = comptime!(self.columns / 16);
+        let tile = comptime!((turn * STEP / 8 + part) * tiles) + tile;
+        self.kept[tile * LANES as usize + UNIT_POS_X as usize]
+    }
+}
+
+#[cube]
+fn multiply_part(
+    x: &Side,
+    y: &Side,
+    tiles: &mut Sequence<Sums>,
+    #[comptime] turn: usize,
+    #[comptime] part: usize,
+) {
+    let plane = UNIT_POS_Y as usize;
+    let mut others = Sequence::<Array<Vector<tf32, Const<1>>>>::new();
+    #[unroll]
+    for pair in 0..RIGHT_TILES / 2 {
+        let tile = plane / LEFT_PLANES * comptime!(RIGHT_TILES / 2) + pair;
+        let four = y.four(tile, turn, part);
+        #[unroll]
+        for half in 0..2usize {
+            let mut other = Array::<Vector<tf32, Const<1>>>::new(2usize);
+            other[0] = Vector::new(four.extract(comptime!(2 * half)));
+            other[1] = Vector::new(four.extract(comptime!(2 * half + 1)));
+            others.push(other);
+        }
+    }
+    #[unroll]
+    for one in 0..LEFT_TILES {
+        let four = x.four(plane % LEFT_PLANES * LEFT_TILES + one, turn, part);
+        let mut factor = Array::<Vector<tf32, Const<1>>>::new(4usize);
+        #[unroll]
+        for place in 0..4usize {
+            factor[place] = Vector::new(four.extract(place));
+        }
+        #[unroll]
+        for tile in 0..RIGHT_TILES {
+            multiply(
+                &factor,
+                &others[tile],
+                &mut tiles[comptime!(one * RIGHT_TILES + tile)],
+            );
+        }
+    }
+}
+
+/// Writes the sums of a plane: [`Side::keep`] gives two columns of a load to a unit, two to the
+/// unit 16 lanes on.
+#[cube]
+fn write_tiles(
+    sums: &mut [Vector<f32, Const<2>>],
+    tiles: &Sequence<Sums>,
+    worker: usize,
+    left: usize,
+    right: usize,
+    #[comptime] config: InnerProductConfig,
+) {
+    let (lane, plane) = (UNIT_POS_X as usize, UNIT_POS_Y as usize);
+    let (quarter, rest) = (lane / 4, lane % 4);
+    let left = left + plane % LEFT_PLANES * SIDE + quarter % 4 * 4 + quarter / 4 * 2;
+    let right = right + plane / LEFT_PLANES * SIDE + rest % 2 * 8 + rest / 2 * 2;
+    let across = comptime!(config.right / 2);
+    #[unroll]
+    for tile in 0..LEFT_TILES * RIGHT_TILES / 2 {
+        let (one, pair) = comptime!((tile / (RIGHT_TILES / 2), tile % (RIGHT_TILES / 2)));
+        #[unroll]
+        for part in 0..4usize {
+            let (half, place) = comptime!((part / 2, part % 2));
+            let row = left + comptime!(one * 16 + half);
+            let column = right / 2 + comptime!(pair * 8 + place * 2);
+            let mut two = Vector::<f32, Const<2>>::zeroed();
+            #[unroll]
+            for i in 0..2usize {
+                let tile = comptime!(one * RIGHT_TILES + 2 * pair + i);
+                two.insert(i, tiles[tile][half].extract(place));
+            }
+            if row < config.left && column < across {
+                sums[(worker * config.left + row) * across + column] = two;
+            }
+        }
+    }
+}

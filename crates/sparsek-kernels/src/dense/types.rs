@@ -1,0 +1,76 @@
+//! Matrices that the operations take.
+
+use cubecl::{
+    ir::{ElemType, FloatKind},
+    prelude::*,
+    server::Handle,
+};
+
+use crate::launch::aligned;
+
+/// Contiguous rows in device memory.
+#[derive(Clone, Copy, Debug)]
+pub struct DenseRows<'a> {
+    /// `[rows, width]` of `dtype`.
+    pub handle: &'a Handle,
+    /// f32, f64, f16 or bf16.
+    pub dtype: ElemType,
+    /// Number of rows.
+    pub rows: usize,
+    /// Elements of a row.
+    pub width: usize,
+}
+
+impl DenseRows<'_> {
+    pub(super) fn elements(&self) -> usize {
+        self.rows * self.width
+    }
+
+    /// Returns the elements of a load, for these rows and `others` of the same width.
+    ///
+    /// Buffers that kernels allocate are aligned and need not be named.
+    pub(super) fn vector(&self, client: &Client, others: &[&Handle]) -> usize {
+        let size = self.dtype.size();
+        let all_aligned = |vector: usize| {
+            let mut all = others.iter().copied().chain([self.handle]);
+            all.all(|handle| aligned(handle, vector * size))
+        };
+        client
+            .io_optimized_vector_sizes(size)
+            .filter(|&vector| self.width.is_multiple_of(vector) && all_aligned(vector))
+            .max()
+            .unwrap_or(1)
+    }
+}
+
+/// A matrix that rows are multiplied with, read with strides.
+#[derive(Clone, Copy, Debug)]
+pub struct Weight<'a> {
+    /// f32.
+    pub handle: &'a Handle,
+    /// Rows of the matrix: elements of a row that is multiplied.
+    pub inputs: usize,
+    /// Columns of the matrix: elements of a row of the result.
+    pub outputs: usize,
+    /// Elements from a row, and from a column, to the next.
+    pub strides: [usize; 2],
+}
+
+/// Returns why tensor cores cannot multiply these rows, if so.
+pub(super) fn tensor_core_refusal(sides: &[&DenseRows]) -> Option<String> {
+    sides.iter().find_map(|rows| {
+        let (dtype, width) = (rows.dtype, rows.width);
+        if dtype != ElemType::Float(FloatKind::F32) {
+            Some(format!("rows of {dtype:?}, not of f32"))
+        } else if width == 0
+            || !width.is_multiple_of(4)
+            || !aligned(rows.handle, 4 * size_of::<f32>())
+        {
+            Some(format!(
+                "rows of {width} elements that cannot be loaded by four"
+            ))
+        } else {
+            None
+        }
+    })
+}

@@ -1,0 +1,98 @@
+//! Compressed rows: the selected elements of a top-k and their columns.
+
+use cubecl::{ir::ElemType, prelude::*, server::Handle};
+
+use crate::{
+    error::KernelError,
+    launch::{Grid, allocate, argument},
+};
+
+/// A matrix of k elements in each row, whose columns ascend: CBSR of MaxK-GNN (Peng et al.,
+/// 2024).
+#[derive(Clone, Copy, Debug)]
+pub struct Compressed<'a> {
+    /// Contiguous `[rows, k]` of `dtype`.
+    pub values: &'a Handle,
+    /// Contiguous `[rows, k]` columns below `width`, ascending in each row.
+    pub columns: &'a Handle,
+    /// Dtype of the values: f32, f64, f16 or bf16.
+    pub dtype: ElemType,
+    /// Dtype of the columns: see [`column_dtype`](crate::column_dtype).
+    pub index: ElemType,
+    /// Elements of a row.
+    pub k: usize,
+    /// Columns of the matrix.
+    pub width: usize,
+}
+
+/// The columns of compressed rows without their values.
+#[derive(Clone, Copy)]
+pub(super) struct SelectedColumns<'a> {
+    /// `[rows, k]`.
+    pub columns: &'a Handle,
+    pub index: ElemType,
+    pub k: usize,
+}
+
+impl<'a> Compressed<'a> {
+    pub(super) fn selected(&self) -> SelectedColumns<'a> {
+        SelectedColumns {
+            columns: self.columns,
+            index: self.index,
+            k: self.k,
+        }
+    }
+}
+
+/// Gathers the columns of compressed rows: `out[r, i] = source[r, columns[r, i]]`.
+///
+/// `source` is contiguous `[rows, width]`, `columns` and the result `[rows, k]`.
+///
+/// # Errors
+///
+/// [`KernelError`] for buffers that are too short, too large or need wider addresses.
+pub fn gather_columns(
+    client: &Client,
+    source: &Handle,
+    columns: &Handle,
+    [rows, width, k]: [usize; 3],
+    [dtype, index]: [ElemType; 2],
+) -> Result<Handle, KernelError> {
+    let elements = rows * k;
+    let output = allocate(client, "output", elements, dtype)?;
+    if elements == 0 {
+        return Ok(output);
+    }
+    let grid = Grid::elementwise(client, elements, rows * width)?;
+    // SAFETY: `argument` checks lengths; `Compressed` promises columns below `width`.
+    unsafe {
+        gather_columns_kernel::launch_unchecked(
+            client,
+            grid.count,
+            grid.dim,
+            grid.address,
+            argument(source, "source", dtype, rows * width)?,
+            argument(columns, "columns", index, elements)?,
+            argument(&output, "output", dtype, elements)?,
+            k,
+            width,
+            [dtype, index],
+        );
+    }
+    Ok(output)
+}
+
+#[cube(launch_unchecked, address_type = "dynamic")]
+fn gather_columns_kernel<E: Numeric, I: Numeric>(
+    source: &[E],
+    columns: &[I],
+    output: &mut [E],
+    k: usize,
+    width: usize,
+    #[define(E, I)] _dtypes: [ElemType; 2],
+) {
+    if ABSOLUTE_POS < output.len() {
+        let row = ABSOLUTE_POS / k;
+        output[ABSOLUTE_POS] = source[row * width + usize::cast_from(columns[ABSOLUTE_POS])];
+    }
+}

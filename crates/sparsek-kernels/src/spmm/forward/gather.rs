@@ -1,0 +1,225 @@
+//! Gathered sums: a unit for each vector of the result adds the entries of an item in order.
+//!
+//! Serves products with dense rows and gradients at selected elements:
+//!
+//! ```text
+//! for each slice of columns:                     the rows of a slice fit the cache
+//!     for each item, for each vector of the slice, in parallel:
+//!         for FLIGHT entries at a time: load, then add in order
+//! ```
+
+use cubecl::{ir::ElemType, prelude::*, server::Handle};
+
+use crate::{
+    device::rounded_accumulator,
+    error::KernelError,
+    launch::{Grid, aligned, allocate, argument},
+    spmm::{
+        compressed::SelectedColumns,
+        operand::{Entries, Factors, Operand, row_factor},
+        partial_sums::PartialSums,
+        partition::Item,
+        tuning::{GATHER_FLIGHT, SLICE_BYTES, SLICE_SELECTED},
+    },
+};
+
+pub(crate) struct Gather<'a> {
+    pub operand: &'a Operand<'a>,
+    /// `[cols, width]` of `dtype`.
+    pub x: &'a Handle,
+    pub dtype: ElemType,
+    pub sum: ElemType,
+    pub width: usize,
+    /// Columns of `x` for each row of the result; all when absent.
+    pub selected: Option<SelectedColumns<'a>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct GatherConfig {
+    factors: Factors,
+    selected: bool,
+    flight: usize,
+}
+
+impl<'a> Gather<'a> {
+    pub fn dense(
+        client: &Client,
+        operand: &'a Operand<'a>,
+        x: &'a Handle,
+        dtype: ElemType,
+        width: usize,
+    ) -> Result<Self, KernelError> {
+        Ok(Self {
+            operand,
+            x,
+            dtype,
+            sum: rounded_accumulator(client, dtype)?,
+            width,
+            selected: None,
+        })
+    }
+
+    /// Elements of a row of the result.
+    fn across(&self) -> usize {
+        self.selected.map_or(self.width, |selected| selected.k)
+    }
+
+    /// Elements of a load, and of a slice.
+    fn widths(&self, client: &Client) -> [usize; 2] {
+        if self.selected.is_some() {
+            return [1, SLICE_SELECTED.min(self.across())];
+        }
+        let size = self.dtype.size();
+        let vector = client
+            .io_optimized_vector_sizes(size)
+            .filter(|vector| self.width.is_multiple_of(*vector) && aligned(self.x, vector * size))
+            .max()
+            .unwrap_or(1);
+        let slice = (SLICE_BYTES / size).min(self.width);
+        [vector, slice.next_multiple_of(vector)]
+    }
+
+    /// Computes `[rows, width]`, or `[rows, k]` at selected columns.
+    pub fn launch(&self, client: &Client) -> Result<Handle, KernelError> {
+        let Operand { csr, partition, .. } = self.operand;
+        let across = self.across();
+        let elements = csr.rows * across;
+        let output = allocate(client, "output", elements, self.dtype)?;
+        if elements == 0 {
+            return Ok(output);
+        }
+        let [vector, slice] = self.widths(client);
+        let slices = across.div_ceil(slice);
+        let slots = (partition.slots() * across).max(1);
+        let partials = allocate(client, "partials", slots, self.sum)?;
+        let units = partition.items() * (slice / vector) * slices;
+        let largest = elements.max(csr.cols * self.width).max(csr.nnz);
+        let grid = Grid::elementwise(client, units, largest)?;
+        let arguments = self.operand.arguments(client, self.dtype, self.sum)?;
+        let (columns, index, needed) = match self.selected {
+            Some(selected) => (selected.columns, selected.index, csr.rows * selected.k),
+            None => (csr.indptr, i32::elem_type_native(), 1),
+        };
+        let config = GatherConfig {
+            factors: self.operand.factors(),
+            selected: self.selected.is_some(),
+            flight: GATHER_FLIGHT,
+        };
+        // SAFETY: `argument` checks lengths; `Csr` and `Compressed` promise offsets and columns
+        // in range.
+        unsafe {
+            gather_kernel::launch_unchecked(
+                client,
+                grid.count,
+                grid.dim,
+                grid.address,
+                vector,
+                partition.argument()?,
+                arguments.indices,
+                arguments.weights,
+                arguments.entries,
+                arguments.rows,
+                arguments.cols,
+                argument(self.x, "x", self.dtype, csr.cols * self.width)?,
+                argument(columns, "columns", index, needed)?,
+                argument(&output, "output", self.dtype, elements)?,
+                argument(&partials, "partials", self.sum, slots)?,
+                partition.items(),
+                (across / vector) as u32,
+                (slice / vector) as u32,
+                self.width / vector,
+                config,
+                [self.dtype, self.sum, index],
+            );
+        }
+        let sums = PartialSums {
+            operand: self.operand,
+            partials: &partials,
+            output: &output,
+            dtype: self.dtype,
+            sum: self.sum,
+            width: across,
+        };
+        sums.combine(client)?;
+        Ok(output)
+    }
+}
+
+/// A unit for each vector of each item, slice by slice.
+#[cube(launch_unchecked, address_type = "dynamic")]
+#[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
+fn gather_kernel<E: Float, S: Float, I: Numeric, N: Size>(
+    parts: &[i32],
+    indices: &[i32],
+    weights: &[E],
+    entries: &[i32],
+    rows: &[S],
+    cols: &[S],
+    x: &[Vector<E, N>],
+    columns: &[I],
+    output: &mut [Vector<E, N>],
+    partials: &mut [Vector<S, N>],
+    items: usize,
+    across: u32,
+    slice: u32,
+    stride: usize,
+    #[comptime] config: GatherConfig,
+    #[define(E, S, I)] _dtypes: [ElemType; 3],
+) {
+    let wide = slice as usize;
+    let number = ABSOLUTE_POS / wide;
+    let part = number / items;
+    let place = ABSOLUTE_POS - number * wide + part * wide;
+    let across = across as usize;
+    if part * wide >= across || place >= across {
+        terminate!();
+    }
+    let item = Item::read(parts, number - part * items);
+    if item.row < 0 {
+        terminate!();
+    }
+    let row = item.row as usize;
+    let place_of_row = row * across + place;
+    let from = if comptime!(config.selected) {
+        usize::cast_from(columns[place_of_row])
+    } else {
+        place
+    };
+    let factors = comptime!(config.factors);
+    let source = Entries::<E, S>::new(indices, weights, entries, cols, factors);
+    let flight = comptime!(config.flight as i32);
+    let mut sum = Vector::<S, N>::zeroed();
+    let mut entry = item.start;
+    while entry < item.end {
+        let mut values = Array::<Vector<E, N>>::new(config.flight);
+        let mut weights = Array::<S>::new(config.flight);
+        #[unroll]
+        for i in 0..config.flight {
+            // Past the end, loads the last entry again and ignores it.
+            let own = min(entry + comptime!(i as i32), item.end - 1);
+            let column = source.column(own);
+            weights[i] = source.factor(own, column);
+            values[i] = x[column * stride + from];
+        }
+        #[unroll]
+        for i in 0..config.flight {
+            if entry + comptime!(i as i32) < item.end {
+                let value = Vector::<S, N>::cast_from(values[i]);
+                if comptime!(factors.any()) {
+                    sum += Vector::<S, N>::new(weights[i]) * value;
+                } else {
+                    sum += value;
+                }
+            }
+        }
+        entry += flight;
+    }
+    if item.slot < 0 {
+        if comptime!(factors.rows) {
+            sum *= Vector::<S, N>::new(row_factor::<S>(rows, row, factors));
+        }
+        output[place_of_row] = Vector::cast_from(sum);
+    } else {
+        partials[item.slot as usize * across + place] = sum;
+    }
+}

@@ -1,0 +1,7 @@
+//! Products with dense rows (`gather`) and with compressed rows (`compressed`, `plane`,
+//! `packed`).
+
+pub(crate) mod compressed;
+pub(crate) mod gather;
+pub(crate) mod packed;
+pub(crate) mod plane;

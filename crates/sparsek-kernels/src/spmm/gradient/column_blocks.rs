@@ -1,0 +1,355 @@
+//! The entries of a matrix by blocks of columns, for [`shared`](super::shared).
+//!
+//! Shared memory holds a value for each column of a block. Made on the device, once for each
+//! matrix:
+//!
+//! ```text
+//! extents: for each block and row, the first load and the number of loads
+//! entries: loads of 64 u16 columns within the block, 8 for each unit of a team
+//! ```
+//!
+//! Entries are placed so that units, and teams that begin with different words, read different
+//! banks of shared memory. Entries beyond the room of their bank fill holes; other holes name
+//! zeros behind the block.
+#![allow(
+    clippy::manual_div_ceil,
+    reason = "kernels know no `div_ceil` on runtime integers"
+)]
+
+use cubecl::{
+    ir::{ElemType, UIntKind},
+    prelude::*,
+    server::Handle,
+};
+
+use crate::{
+    device::{require_dtype, units_per_cube},
+    error::KernelError,
+    launch::{Grid, allocate, argument, fill_zero},
+    spmm::{
+        plane_layout::require_planes,
+        tuning::{BLOCK_MIN_ENTRIES, BLOCKS_MIN_NNZ, LIST_UNITS, MAX_BLOCKS},
+        types::Csr,
+    },
+};
+
+pub(super) const ROUTINE: &str = "shared";
+
+const U16: ElemType = ElemType::UInt(UIntKind::U16);
+const U32: ElemType = ElemType::UInt(UIntKind::U32);
+
+/// Units of a team; each takes 8 entries of a load.
+pub(super) const TEAM: u32 = 8;
+pub(super) const LOAD: usize = 64;
+/// Banks of shared memory. One zero for each follows a block.
+pub(super) const BANKS: usize = 32;
+/// Only the second word of an extent holds this many loads or more.
+pub(super) const LONG: u32 = 255;
+/// Bits of the number of loads in the first word of an extent.
+pub(super) const LOADS_BITS: u32 = 8;
+/// Words of an extent: first load and number of loads packed, then the number of loads.
+pub(super) const EXTENT: usize = 2;
+/// Most columns of a block: 16 bits address them and the zeros.
+const MAX_COLUMNS: usize = (1 << 16) - BANKS;
+/// Words that sections are aligned to, so that each can be bound alone.
+const SECTION: usize = 64;
+
+/// The entries of a matrix by blocks of columns, in device memory: `[len(size, columns)]` u32.
+///
+/// Holds an extent for each block and row, then the entries.
+#[derive(Clone, Debug)]
+pub struct ColumnBlocks {
+    handle: Handle,
+    size: [usize; 3],
+    columns: usize,
+}
+
+impl ColumnBlocks {
+    /// Returns the most columns of a block that shared memory holds.
+    ///
+    /// 0 without planes of one fixed size of at least 8 units, or without 16-bit integers.
+    pub fn max_columns(client: &Client) -> usize {
+        check(client).unwrap_or(0)
+    }
+
+    /// Whether blocks make the gradient of a matrix of `[rows, columns, entries]` faster: it has
+    /// many entries, and many of each row in each block.
+    pub fn pays([rows, cols, nnz]: [usize; 3], max_columns: usize) -> bool {
+        let blocks = cols.div_ceil(max_columns.max(1));
+        let many = nnz >= BLOCKS_MIN_NNZ && rows > 0 && nnz / rows >= BLOCK_MIN_ENTRIES * blocks;
+        max_columns > 0 && blocks <= MAX_BLOCKS && many
+    }
+
+    /// Returns the elements of the buffer for a matrix of `[rows, columns, entries]`.
+    pub fn len(size: [usize; 3], max_columns: usize) -> usize {
+        extent_words(size, max_columns) + max_loads(size, max_columns) * LOAD / 2
+    }
+
+    /// Wraps the [`ColumnBlocks::handle`] of earlier blocks of a matrix of this size.
+    pub fn from_handle(handle: Handle, size: [usize; 3], max_columns: usize) -> Self {
+        Self {
+            handle,
+            size,
+            columns: block_columns(size[1], max_columns),
+        }
+    }
+
+    /// Returns the buffer.
+    pub fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
+    /// Lists the entries of a matrix by blocks of at most `max_columns` columns.
+    ///
+    /// Columns ascend in each row. Takes 2 bytes for each entry, and 136 bytes for each row and
+    /// block.
+    ///
+    /// # Errors
+    ///
+    /// [`KernelError`] for buffers that are too short or too large, and [`KernelError::Routine`]
+    /// for blocks longer than [`ColumnBlocks::max_columns`] or more entries than extents can
+    /// address.
+    pub fn new(client: &Client, csr: &Csr, max_columns: usize) -> Result<Self, KernelError> {
+        let room = check(client)?;
+        let size = [csr.rows, csr.cols, csr.nnz];
+        if max_columns == 0 || max_columns > room {
+            return refuse(format!(
+                "blocks of {max_columns} columns; the limits are 1 and {room}"
+            ));
+        }
+        let loads = max_loads(size, max_columns);
+        let limit = 1 << (u32::BITS - LOADS_BITS);
+        if loads > limit {
+            return refuse(format!("{loads} loads of entries; the limit is {limit}"));
+        }
+        let len = Self::len(size, max_columns);
+        let handle = allocate(client, "column blocks", len, U32)?;
+        let blocks = Self::from_handle(handle, size, max_columns);
+        let extents = csr.rows * blocks.count();
+        if extents == 0 || csr.nnz == 0 {
+            fill_zero(client, &blocks.handle, U32, len)?;
+            return Ok(blocks);
+        }
+        let next = allocate(client, "next load", 1, U32)?;
+        fill_zero(client, &next, U32, 1)?;
+        let int = i32::elem_type_native();
+        let units = units_per_cube(client, LIST_UNITS);
+        let dim = CubeDim::new_1d(units);
+        let cubes = extents.div_ceil(units as usize);
+        let grid = Grid::new(client, cubes, dim, (loads * LOAD).max(csr.nnz))?;
+        // SAFETY: `argument` checks lengths; `Csr` promises offsets and columns in range, and
+        // `max_loads` bounds the loads.
+        unsafe {
+            list_kernel::launch_unchecked(
+                client,
+                grid.count,
+                grid.dim,
+                grid.address,
+                argument(csr.indptr, "indptr", int, csr.rows + 1)?,
+                argument(csr.indices, "indices", int, csr.nnz)?,
+                blocks.extents()?,
+                argument(&blocks.entries_handle(), "entries", U16, loads * LOAD)?,
+                argument(&next, "next load", U32, 1)?,
+                csr.rows,
+                blocks.count(),
+                blocks.columns as u32,
+                units,
+            );
+        }
+        Ok(blocks)
+    }
+
+    /// Columns of a block; the last block may have fewer.
+    pub(super) fn columns(&self) -> usize {
+        self.columns
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.size[1].div_ceil(self.columns)
+    }
+
+    pub(super) fn words(&self) -> usize {
+        max_loads(self.size, self.columns) * LOAD / 2
+    }
+
+    pub(super) fn extents(&self) -> Result<BufferArg, KernelError> {
+        let words = EXTENT * self.size[0] * self.count();
+        argument(&self.handle, "extents", U32, words)
+    }
+
+    pub(super) fn entries(&self) -> Result<BufferArg, KernelError> {
+        argument(&self.entries_handle(), "entries", U32, self.words())
+    }
+
+    fn entries_handle(&self) -> Handle {
+        let before = extent_words(self.size, self.columns) * size_of::<u32>();
+        self.handle.clone().offset_start(before as u64)
+    }
+}
+
+pub(super) fn refuse<T>(reason: String) -> Result<T, KernelError> {
+    Err(KernelError::Routine {
+        routine: ROUTINE,
+        reason,
+    })
+}
+
+/// Returns the most columns of a block, if the device can run the gradient.
+fn check(client: &Client) -> Result<usize, KernelError> {
+    let plane = require_planes(client, ROUTINE, |_| 0)?;
+    require_dtype(client, U16)?;
+    if plane < TEAM {
+        return refuse(format!("planes have {plane} units; it needs {TEAM}"));
+    }
+    let words = client.properties().hardware.max_shared_memory_size / size_of::<f32>();
+    Ok(words.saturating_sub(3 * BANKS).min(MAX_COLUMNS) / BANKS * BANKS)
+}
+
+/// Returns the fewest columns of a block that need no more blocks, so that all are of similar
+/// length.
+fn block_columns(cols: usize, max_columns: usize) -> usize {
+    let most = (max_columns / BANKS * BANKS).max(BANKS);
+    let blocks = cols.div_ceil(most).max(1);
+    cols.div_ceil(blocks).next_multiple_of(BANKS).max(BANKS)
+}
+
+fn extent_words([rows, cols, _]: [usize; 3], max_columns: usize) -> usize {
+    let blocks = cols.div_ceil(block_columns(cols, max_columns));
+    (EXTENT * rows * blocks).next_multiple_of(SECTION)
+}
+
+fn max_loads([rows, cols, nnz]: [usize; 3], max_columns: usize) -> usize {
+    let blocks = cols.div_ceil(block_columns(cols, max_columns));
+    nnz / LOAD + (rows * blocks).min(nnz).max(1)
+}
+
+/// Returns the first entry from `from` to `to` whose column is at least `column`.
+#[cube]
+fn first_from(indices: &[i32], from: i32, to: i32, column: i32) -> i32 {
+    let mut low = from;
+    let mut high = to;
+    while low < high {
+        let middle = low + (high - low) / 2;
+        if indices[middle as usize] < column {
+            low = middle + 1;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}
+
+/// Returns the place of the nth entry of a bank; each word of a unit has two entries of one bank.
+#[cube]
+fn place(start: u32, bank: u32, nth: u32) -> usize {
+    let unit = (start + nth / 2) as usize * comptime!(TEAM as usize) + (bank / 4) as usize;
+    unit * comptime!(LOAD / TEAM as usize) + ((bank % 4) * 2 + nth % 2) as usize
+}
+
+/// A unit for each row of each block lists its entries. No sum depends on the order of claimed
+/// loads.
+#[cube(launch_unchecked, address_type = "dynamic")]
+#[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
+fn list_kernel(
+    indptr: &[i32],
+    indices: &[i32],
+    extents: &mut [u32],
+    entries: &mut [u16],
+    next: &[Atomic<u32>],
+    rows: usize,
+    blocks: usize,
+    columns: u32,
+    #[comptime] units: u32,
+) {
+    let banks = comptime!(BANKS as u32);
+    let mut placed = Shared::<[u32]>::new_slice(comptime!(BANKS * units as usize));
+    let mut again = Shared::<[u32]>::new_slice(comptime!(BANKS * units as usize));
+    if ABSOLUTE_POS >= rows * blocks {
+        terminate!();
+    }
+    for bank in 0..banks {
+        placed[(bank * units + UNIT_POS) as usize] = 0u32;
+        again[(bank * units + UNIT_POS) as usize] = 0u32;
+    }
+    let block = ABSOLUTE_POS / rows;
+    let row = ABSOLUTE_POS - block * rows;
+    let first = i32::cast_from(block) * i32::cast_from(columns);
+    let begin = first_from(indices, indptr[row], indptr[row + 1], first);
+    let end = first_from(
+        indices,
+        begin,
+        indptr[row + 1],
+        first + i32::cast_from(columns),
+    );
+    let loads = (u32::cast_from(end - begin) + comptime!(LOAD as u32 - 1)) / comptime!(LOAD as u32);
+    let start = next[0].fetch_add(loads);
+    extents[ABSOLUTE_POS * EXTENT] = (start << LOADS_BITS) | min(loads, LONG);
+    extents[ABSOLUTE_POS * EXTENT + 1] = loads;
+    let room = 2 * loads;
+    let mut left_over = false;
+    let mut entry = begin;
+    while entry < end {
+        let column = u32::cast_from(indices[entry as usize] - first);
+        let bank = column % banks;
+        let nth = placed[(bank * units + UNIT_POS) as usize];
+        placed[(bank * units + UNIT_POS) as usize] = nth + 1;
+        if nth < room {
+            entries[place(start, bank, nth)] = u16::cast_from(column);
+        } else {
+            left_over = true;
+        }
+        entry += 1;
+    }
+    if left_over {
+        // Visits the entries again, and moves those beyond the room of their bank to holes.
+        let mut hole = 0u32.runtime();
+        entry = begin;
+        while entry < end {
+            let column = u32::cast_from(indices[entry as usize] - first);
+            let own = (column % banks * units + UNIT_POS) as usize;
+            let nth = again[own];
+            again[own] = nth + 1;
+            if nth >= room {
+                while placed[(hole * units + UNIT_POS) as usize] >= room {
+                    hole += 1;
+                }
+                let nth = placed[(hole * units + UNIT_POS) as usize];
+                placed[(hole * units + UNIT_POS) as usize] = nth + 1;
+                entries[place(start, hole, nth)] = u16::cast_from(column);
+            }
+            entry += 1;
+        }
+    }
+    for bank in 0..banks {
+        let mut nth = placed[(bank * units + UNIT_POS) as usize];
+        while nth < room {
+            entries[place(start, bank, nth)] = u16::cast_from(columns + bank);
+            nth += 1;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_have_similar_lengths() {
+        for (cols, most) in [
+            (0, 32),
+            (1, 32),
+            (33, 32),
+            (100, 64),
+            (232_965, 58_016),
+            (65_536, 65_504),
+        ] {
+            let columns = block_columns(cols, most);
+            assert!(
+                columns.is_multiple_of(BANKS) && columns <= most,
+                "{cols} {most}: {columns}"
+            );
+            assert_eq!(cols.div_ceil(columns), cols.div_ceil(most), "{cols} {most}");
+            assert_eq!(columns, block_columns(cols, columns));
+        }
+    }
+}

@@ -1,0 +1,41 @@
+//! The gathered gradient: a unit for each selected element adds the entries of its row in order.
+
+use cubecl::{prelude::*, server::Handle};
+
+use crate::{
+    error::KernelError,
+    spmm::{
+        compressed::{Compressed, gather_columns},
+        forward::gather::Gather,
+        operand::Operand,
+        tuning::DENSE_GRADIENT_RATIO,
+    },
+};
+
+/// Computes [`gradient`](crate::spmm::gradient) by gathering k elements of `upstream` for each
+/// entry. Deterministic.
+///
+/// If k / width >= 1 / 8, computes the product with dense rows instead and gathers its columns.
+/// Scratch then: `[transposed.rows, width]`.
+///
+/// # Errors
+///
+/// As [`spmm`](crate::spmm::spmm).
+pub fn gradient_gathered(
+    client: &Client,
+    transposed: &Operand,
+    upstream: &Handle,
+    x: &Compressed,
+) -> Result<Handle, KernelError> {
+    if x.k * DENSE_GRADIENT_RATIO >= x.width {
+        let gather = Gather::dense(client, transposed, upstream, x.dtype, x.width)?;
+        let dense = gather.launch(client)?;
+        let sizes = [transposed.csr.rows, x.width, x.k];
+        return gather_columns(client, &dense, x.columns, sizes, [x.dtype, x.index]);
+    }
+    let gather = Gather {
+        selected: Some(x.selected()),
+        ..Gather::dense(client, transposed, upstream, x.dtype, x.width)?
+    };
+    gather.launch(client)
+}

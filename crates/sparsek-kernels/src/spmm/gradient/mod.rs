@@ -1,0 +1,19 @@
+//! Gradients at the selected elements of compressed rows: SSpMM of MaxK-GNN.
+//!
+//! ```text
+//! dx[j, s] = cols[j] Σ w[e] rows[i] dy[i, columns[j, s]]     over the entries e = (i, j)
+//! ```
+//!
+//! Three routines, all deterministic; [`gradient`](super::gradient) chooses:
+//!
+//! - `shared`: columns of `dy` in shared memory, one column block of the matrix at a time.
+//! - `two_pass`: rows of `dy` in shared memory; products go through device memory.
+//! - `gathered`: each selected element gathers from `dy`.
+
+pub(crate) mod block_sums;
+pub(crate) mod by_column;
+pub(crate) mod column_blocks;
+pub(crate) mod gathered;
+pub(crate) mod shared;
+pub(crate) mod two_pass;
+pub(crate) mod types;

@@ -1,0 +1,161 @@
+//! The sparse operand: its buffers as kernel arguments, and its entries inside kernels.
+
+use cubecl::{ir::ElemType, prelude::*, server::Handle};
+
+use super::{
+    partition::Partition,
+    types::{Csr, Scales, Weights},
+};
+use crate::{
+    error::KernelError,
+    launch::{allocate, argument},
+};
+
+/// The sparse operand: `a(i, j) = rows[i] w[e] cols[j]` for the entry `e = (i, j)`.
+#[derive(Clone, Copy, Debug)]
+pub struct Operand<'a> {
+    /// Positions of the entries.
+    pub csr: Csr<'a>,
+    /// How the entries are shared out.
+    pub partition: &'a Partition,
+    /// Weights of the entries; 1 when absent.
+    pub weights: Option<Weights<'a>>,
+    /// Factors of rows and columns.
+    pub scales: Scales<'a>,
+}
+
+/// Buffers as kernel arguments. Kernels do not read the placeholders of absent ones.
+pub(super) struct Arguments {
+    pub indices: BufferArg,
+    pub weights: BufferArg,
+    pub entries: BufferArg,
+    pub rows: BufferArg,
+    pub cols: BufferArg,
+}
+
+impl Operand<'_> {
+    pub(super) fn factors(&self) -> Factors {
+        Factors {
+            weighted: self.weights.is_some(),
+            permuted: self
+                .weights
+                .is_some_and(|weights| weights.entries.is_some()),
+            rows: self.scales.rows.is_some(),
+            cols: self.scales.cols.is_some(),
+        }
+    }
+
+    /// The buffers, with weights of `dtype` and factors of `sum`.
+    pub(super) fn arguments(
+        &self,
+        client: &Client,
+        dtype: ElemType,
+        sum: ElemType,
+    ) -> Result<Arguments, KernelError> {
+        let int = i32::elem_type_native();
+        let csr = &self.csr;
+        csr.check()?;
+        let nnz = csr.nnz.max(1);
+        let placeholder = allocate(client, "placeholder", 1, f64::elem_type_native())?;
+        let or_placeholder = |handle: Option<&Handle>, name, dtype, needed| match handle {
+            Some(handle) => argument(handle, name, dtype, needed),
+            None => argument(&placeholder, name, dtype, 1),
+        };
+        let weights = self.weights.map(|weights| weights.values);
+        let entries = self.weights.and_then(|weights| weights.entries);
+        let cols = self.scales.cols.filter(|_| csr.cols > 0);
+        Ok(Arguments {
+            indices: match csr.nnz {
+                0 => argument(&placeholder, "indices", int, 1)?,
+                _ => argument(csr.indices, "indices", int, csr.nnz)?,
+            },
+            weights: or_placeholder(weights.filter(|_| csr.nnz > 0), "weights", dtype, nnz)?,
+            entries: or_placeholder(entries.filter(|_| csr.nnz > 0), "entries", int, nnz)?,
+            rows: or_placeholder(self.scales.rows, "row factors", sum, csr.rows)?,
+            cols: or_placeholder(cols, "column factors", sum, csr.cols)?,
+        })
+    }
+}
+
+/// Which factors exist.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Factors {
+    pub weighted: bool,
+    /// Whether weights are indirect.
+    pub permuted: bool,
+    pub rows: bool,
+    pub cols: bool,
+}
+
+impl Factors {
+    pub fn any(&self) -> bool {
+        self.weighted || self.cols
+    }
+
+    pub fn without_cols(self) -> Self {
+        Self {
+            cols: false,
+            ..self
+        }
+    }
+}
+
+#[derive(CubeType)]
+pub(super) struct Entries<'a, E: Float, S: Float> {
+    indices: &'a [i32],
+    weights: &'a [E],
+    entries: &'a [i32],
+    cols: &'a [S],
+    #[cube(comptime)]
+    factors: Factors,
+}
+
+#[cube]
+impl<'a, E: Float, S: Float> Entries<'a, E, S> {
+    pub fn new(
+        indices: &'a [i32],
+        weights: &'a [E],
+        entries: &'a [i32],
+        cols: &'a [S],
+        #[comptime] factors: Factors,
+    ) -> Entries<'a, E, S> {
+        Entries::<'a, E, S> {
+            indices,
+            weights,
+            entries,
+            cols,
+            factors,
+        }
+    }
+
+    pub fn column(&self, entry: i32) -> usize {
+        self.indices[entry as usize] as usize
+    }
+
+    /// The weight of an entry times the factor of its column.
+    pub fn factor(&self, entry: i32, column: usize) -> S {
+        let mut factor = S::new(1.0);
+        if comptime!(self.factors.weighted) {
+            let from = if comptime!(self.factors.permuted) {
+                self.entries[entry as usize]
+            } else {
+                entry
+            };
+            factor = S::cast_from(self.weights[from as usize]);
+        }
+        if comptime!(self.factors.cols) {
+            factor *= self.cols[column];
+        }
+        factor
+    }
+}
+
+/// The factor of a row; 1 if rows have none.
+#[cube]
+pub(super) fn row_factor<S: Float>(rows: &[S], row: usize, #[comptime] factors: Factors) -> S {
+    let mut factor = S::new(1.0);
+    if comptime!(factors.rows) {
+        factor = rows[row];
+    }
+    factor
+}

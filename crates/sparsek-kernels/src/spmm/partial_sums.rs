@@ -1,0 +1,102 @@
+//! Combines the partial sums of rows that a [`Partition`](super::Partition) cut into parts.
+
+use cubecl::{ir::ElemType, prelude::*, server::Handle};
+
+use super::{
+    operand::{Factors, Operand, row_factor},
+    partition::ITEM_WORDS,
+    tuning::COMBINE_UNITS,
+};
+use crate::{
+    error::KernelError,
+    launch::{Grid, argument},
+};
+
+pub(super) struct PartialSums<'a> {
+    pub operand: &'a Operand<'a>,
+    /// `[slots, width]`.
+    pub partials: &'a Handle,
+    /// `[rows, width]`.
+    pub output: &'a Handle,
+    pub dtype: ElemType,
+    pub sum: ElemType,
+    pub width: usize,
+}
+
+impl PartialSums<'_> {
+    /// Adds the parts of each cut row in order and writes the row.
+    pub fn combine(&self, client: &Client) -> Result<(), KernelError> {
+        let Operand { csr, partition, .. } = self.operand;
+        let cut = partition.cut_rows();
+        if cut == 0 || self.width == 0 {
+            return Ok(());
+        }
+        let elements = csr.rows * self.width;
+        let partials = partition.slots() * self.width;
+        let units = (cut * self.width).min(COMBINE_UNITS);
+        let grid = Grid::elementwise(client, units, elements.max(partials))?;
+        let arguments = self.operand.arguments(client, self.dtype, self.sum)?;
+        // SAFETY: `argument` checks lengths; partitions hold rows and slots in range.
+        unsafe {
+            combine_kernel::launch_unchecked(
+                client,
+                grid.count,
+                grid.dim,
+                grid.address,
+                partition.argument()?,
+                argument(self.partials, "partials", self.sum, partials)?,
+                arguments.rows,
+                argument(self.output, "output", self.dtype, elements)?,
+                partition.items(),
+                cut,
+                self.width,
+                units,
+                self.operand.factors(),
+                [self.dtype, self.sum],
+            );
+        }
+        Ok(())
+    }
+}
+
+#[cube(launch_unchecked, address_type = "dynamic")]
+fn combine_kernel<E: Float, S: Float>(
+    parts: &[i32],
+    partials: &[S],
+    rows: &[S],
+    output: &mut [E],
+    items: usize,
+    cut: usize,
+    width: usize,
+    units: usize,
+    #[comptime] factors: Factors,
+    #[define(E, S)] _dtypes: [ElemType; 2],
+) {
+    let mut position = ABSOLUTE_POS;
+    if position >= units {
+        position = cut * width;
+    }
+    while position < cut * width {
+        let number = position / width;
+        let column = position - number * width;
+        let word = (items + number) * comptime!(ITEM_WORDS);
+        let row = parts[word];
+        if row < 0 {
+            // No more rows were cut.
+            position = cut * width;
+        } else {
+            let first = parts[word + 1] as usize;
+            let slots = parts[word + 2] as usize;
+            let mut sum = S::new(0.0);
+            for slot in 0..slots {
+                sum += partials[(first + slot) * width + column];
+            }
+            let row = row as usize;
+            if comptime!(factors.rows) {
+                sum *= row_factor::<S>(rows, row, factors);
+            }
+            output[row * width + column] = E::cast_from(sum);
+            position += units;
+        }
+    }
+}

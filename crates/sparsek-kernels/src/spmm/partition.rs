@@ -1,0 +1,261 @@
+//! Shares out the entries of a CSR matrix, on the device, once for each matrix.
+//!
+//! Items are rows, or parts of long rows. The longest come first, so that planes of a cube finish
+//! together:
+//!
+//! ```text
+//! for each row: count[bucket(length of a part)] += number of parts
+//! for each row: place its parts behind the items of longer buckets
+//! ```
+//!
+//! Atomics order the items of a bucket. No sum depends on it: the length of a row decides its
+//! cuts, and parts are added in order.
+#![allow(
+    clippy::manual_div_ceil,
+    reason = "kernels know no `div_ceil` on runtime integers"
+)]
+
+use cubecl::{prelude::*, server::Handle};
+
+use super::{
+    tuning::{LENGTH_STEPS, PART},
+    types::Csr,
+};
+use crate::{
+    device::is_llvmpipe,
+    error::KernelError,
+    launch::{Grid, allocate, argument, fill_zero},
+};
+
+/// Buckets of items by length: [`LENGTH_STEPS`] for each power of two up to [`PART`].
+const BUCKETS: u32 = LENGTH_STEPS * 11 + 2;
+pub(super) const ITEM_WORDS: usize = 4;
+/// Counters before those of the buckets: slots and cut rows.
+const COUNTERS: usize = 2;
+
+/// The items of a matrix in device memory: `[len(rows, nnz)]` i32.
+///
+/// Items of 4 words come first: first entry, end, row, slot of the partial sum. An item is a row,
+/// with slot −1, or a part of at most 1024 entries. Records of cut rows follow: row, first slot,
+/// number of slots, padding. Unused records have row −1.
+#[derive(Clone, Debug)]
+pub struct Partition {
+    handle: Handle,
+    rows: usize,
+    nnz: usize,
+}
+
+impl Partition {
+    /// Returns the number of elements of the buffer.
+    pub fn len(rows: usize, nnz: usize) -> usize {
+        ITEM_WORDS * (items(rows, nnz) + cut_rows(nnz))
+    }
+
+    /// Wraps the [`Partition::handle`] of an earlier partition of a matrix of this size.
+    pub fn from_handle(handle: Handle, rows: usize, nnz: usize) -> Self {
+        Self { handle, rows, nnz }
+    }
+
+    /// Returns the buffer.
+    pub fn handle(&self) -> &Handle {
+        &self.handle
+    }
+
+    /// Shares out the entries of a matrix.
+    ///
+    /// O(rows) work. Takes 16 bytes for each row and 48 bytes for each 1024 entries.
+    ///
+    /// # Errors
+    ///
+    /// [`KernelError`] for too many entries, and for buffers that are too short, too large or
+    /// need wider addresses.
+    pub fn new(client: &Client, csr: &Csr) -> Result<Self, KernelError> {
+        csr.check()?;
+        let int = i32::elem_type_native();
+        let (rows, nnz) = (csr.rows, csr.nnz);
+        let len = Self::len(rows, nnz);
+        let partition = Self {
+            handle: allocate(client, "partition", len, int)?,
+            rows,
+            nnz,
+        };
+        let argument_of = || argument(&partition.handle, "partition", int, len);
+        let counters = COUNTERS + 2 * BUCKETS as usize;
+        let counts = allocate(client, "counts", counters, int)?;
+        fill_zero(client, &counts, int, counters)?;
+        let grid = Grid::elementwise(client, len, len)?;
+        // SAFETY: `argument` checks lengths; `Csr` promises monotone offsets, whose items fit.
+        unsafe {
+            clear_kernel::launch_unchecked(
+                client,
+                grid.count,
+                grid.dim,
+                grid.address,
+                argument_of()?,
+            );
+            if rows == 0 {
+                return Ok(partition);
+            }
+            let rows_grid = || Grid::elementwise(client, rows, len.max(rows + 1));
+            let indptr = || argument(csr.indptr, "indptr", int, rows + 1);
+            if is_llvmpipe(client) {
+                let grid = rows_grid()?;
+                whole_rows_kernel::launch_unchecked(
+                    client,
+                    grid.count,
+                    grid.dim,
+                    grid.address,
+                    indptr()?,
+                    argument_of()?,
+                    rows,
+                );
+                return Ok(partition);
+            }
+            for place in [false, true] {
+                let grid = rows_grid()?;
+                partition_kernel::launch_unchecked(
+                    client,
+                    grid.count,
+                    grid.dim,
+                    grid.address,
+                    indptr()?,
+                    argument_of()?,
+                    argument(&counts, "counts", int, counters)?,
+                    rows,
+                    items(rows, nnz),
+                    place,
+                );
+            }
+        }
+        Ok(partition)
+    }
+
+    /// Upper bound, as for cut rows and slots.
+    pub(super) fn items(&self) -> usize {
+        items(self.rows, self.nnz)
+    }
+
+    pub(super) fn cut_rows(&self) -> usize {
+        cut_rows(self.nnz)
+    }
+
+    pub(super) fn slots(&self) -> usize {
+        2 * cut_rows(self.nnz)
+    }
+
+    pub(super) fn argument(&self) -> Result<BufferArg, KernelError> {
+        let len = Self::len(self.rows, self.nnz);
+        argument(&self.handle, "partition", i32::elem_type_native(), len)
+    }
+}
+
+/// Each cut row has at most twice as many slots as full parts.
+fn cut_rows(nnz: usize) -> usize {
+    nnz / (PART + 1)
+}
+
+fn items(rows: usize, nnz: usize) -> usize {
+    rows + 2 * cut_rows(nnz)
+}
+
+/// A row or a part of one.
+#[derive(CubeType)]
+pub(super) struct Item {
+    pub start: i32,
+    pub end: i32,
+    /// The row; −1 if the item is unused.
+    pub row: i32,
+    /// The slot of the partial sum; −1 if the item is the whole row.
+    pub slot: i32,
+}
+
+#[cube]
+impl Item {
+    pub fn read(parts: &[i32], item: usize) -> Item {
+        let first = item * comptime!(ITEM_WORDS);
+        Item {
+            start: parts[first],
+            end: parts[first + 1],
+            row: parts[first + 2],
+            slot: parts[first + 3],
+        }
+    }
+}
+
+#[cube(launch_unchecked, address_type = "dynamic")]
+fn clear_kernel(parts: &mut [i32]) {
+    if ABSOLUTE_POS < parts.len() {
+        parts[ABSOLUTE_POS] = -1;
+    }
+}
+
+/// Returns the bucket of a length; the longest rows come first.
+#[cube]
+fn bucket(length: u32) -> u32 {
+    let mut step = 0u32;
+    if length > 0 {
+        let power = 31 - u32::leading_zeros(length);
+        let above = length - (1u32 << power);
+        step = 1 + power * LENGTH_STEPS + ((above * LENGTH_STEPS) >> power);
+    }
+    BUCKETS - 1 - step
+}
+
+/// A unit for each row counts its items, or, if `place`, writes them to their bucket.
+#[cube(launch_unchecked, address_type = "dynamic")]
+fn partition_kernel(
+    indptr: &[i32],
+    parts: &mut [i32],
+    counts: &[Atomic<i32>],
+    rows: usize,
+    items: usize,
+    #[comptime] place: bool,
+) {
+    let row = ABSOLUTE_POS;
+    if row >= rows {
+        terminate!();
+    }
+    let start = indptr[row];
+    let length = u32::cast_from(indptr[row + 1] - start);
+    let part = comptime!(PART as u32);
+    let number = max((length + part - 1) / part, 1);
+    let each = (length + number - 1) / number;
+    let bucket = bucket(each);
+    let own_count = comptime!(COUNTERS) + bucket as usize;
+    if comptime!(!place) {
+        counts[own_count].fetch_add(i32::cast_from(number));
+    } else {
+        let mut at =
+            counts[own_count + comptime!(BUCKETS as usize)].fetch_add(i32::cast_from(number));
+        for before in 0..bucket {
+            at += counts[comptime!(COUNTERS) + before as usize].load();
+        }
+        let mut slot = i32::from_int(-1);
+        if number > 1 {
+            slot = counts[0].fetch_add(i32::cast_from(number));
+            let cut = counts[1].fetch_add(1);
+            let word = (items + cut as usize) * comptime!(ITEM_WORDS);
+            parts[word] = i32::cast_from(row);
+            parts[word + 1] = slot;
+            parts[word + 2] = i32::cast_from(number);
+        }
+        for i in 0..number {
+            let word = (at as usize + i as usize) * comptime!(ITEM_WORDS);
+            parts[word] = start + i32::cast_from(min(i * each, length));
+            parts[word + 1] = start + i32::cast_from(min((i + 1) * each, length));
+            parts[word + 2] = i32::cast_from(row);
+            parts[word + 3] = select(number > 1, slot + i32::cast_from(i), i32::from_int(-1));
+        }
+    }
+}
+
+/// Makes each row an item, of any length: for llvmpipe, which fails to count.
+#[cube(launch_unchecked, address_type = "dynamic")]
+fn whole_rows_kernel(indptr: &[i32], parts: &mut [i32], rows: usize) {
+    if ABSOLUTE_POS < rows {
+        let word = ABSOLUTE_POS * comptime!(ITEM_WORDS);
+        parts[word] = indptr[ABSOLUTE_POS];
+        parts[word + 1] = indptr[ABSOLUTE_POS + 1];
+        parts[word + 2] = i32::cast_from(ABSOLUTE_POS);
+    }
+}

@@ -1,0 +1,168 @@
+//! Gradients of products for the weights of entries: sampled products of dense matrices (SDDMM).
+
+use cubecl::{ir::ElemType, prelude::*, server::Handle};
+
+use super::{
+    compressed::Compressed,
+    operand::{Entries, Factors, Operand, row_factor},
+};
+use crate::{
+    device::rounded_accumulator,
+    error::KernelError,
+    launch::{Grid, allocate, argument},
+    primitives::csr::row_of,
+};
+
+struct Right<'a> {
+    /// `[cols, k]`.
+    values: &'a Handle,
+    /// Columns of compressed rows; dense when absent.
+    columns: Option<(&'a Handle, ElemType)>,
+    dtype: ElemType,
+    k: usize,
+    width: usize,
+}
+
+/// Computes the gradient of [`spmm`](super::spmm) for the weights:
+/// `out[e] = rows[i] cols[j] Σ left[i] right[j]` for each entry `e = (i, j)`. Deterministic.
+///
+/// `left` is contiguous `[rows, width]`, `right` contiguous `[cols, width]`, both of `dtype`; the
+/// result is `[nnz]`. The weights of `operand` are not read.
+///
+/// # Errors
+///
+/// As [`spmm`](super::spmm).
+pub fn sddmm(
+    client: &Client,
+    operand: &Operand,
+    left: &Handle,
+    right: &Handle,
+    dtype: ElemType,
+    width: usize,
+) -> Result<Handle, KernelError> {
+    let right = Right {
+        values: right,
+        columns: None,
+        dtype,
+        k: width,
+        width,
+    };
+    launch(client, operand, left, &right)
+}
+
+/// Computes [`sddmm`] with compressed rows on the right: the gradient of
+/// [`spmm_compressed`](super::spmm_compressed) for the weights.
+///
+/// # Errors
+///
+/// As [`spmm`](super::spmm).
+pub fn sddmm_compressed(
+    client: &Client,
+    operand: &Operand,
+    left: &Handle,
+    right: &Compressed,
+) -> Result<Handle, KernelError> {
+    let right = Right {
+        values: right.values,
+        columns: Some((right.columns, right.index)),
+        dtype: right.dtype,
+        k: right.k,
+        width: right.width,
+    };
+    launch(client, operand, left, &right)
+}
+
+fn launch(
+    client: &Client,
+    operand: &Operand,
+    left: &Handle,
+    right: &Right,
+) -> Result<Handle, KernelError> {
+    let dtype = right.dtype;
+    let sum = rounded_accumulator(client, dtype)?;
+    let csr = operand.csr;
+    let output = allocate(client, "output", csr.nnz, dtype)?;
+    if csr.nnz == 0 {
+        return Ok(output);
+    }
+    let elements = csr.nnz.max(csr.rows * right.width).max(csr.cols * right.k);
+    let grid = Grid::elementwise(client, csr.nnz, elements)?;
+    let int = i32::elem_type_native();
+    let unweighted = Operand {
+        weights: None,
+        ..*operand
+    };
+    let arguments = unweighted.arguments(client, dtype, sum)?;
+    let (columns, index, needed) = match right.columns {
+        Some((columns, index)) => (columns, index, csr.cols * right.k),
+        None => (csr.indptr, int, 1),
+    };
+    // SAFETY: `argument` checks lengths; `Csr` and `Compressed` promise offsets and columns in
+    // range.
+    unsafe {
+        sddmm_kernel::launch_unchecked(
+            client,
+            grid.count,
+            grid.dim,
+            grid.address,
+            argument(csr.indptr, "indptr", int, csr.rows + 1)?,
+            arguments.indices,
+            arguments.weights,
+            arguments.entries,
+            arguments.rows,
+            arguments.cols,
+            argument(left, "left", dtype, csr.rows * right.width)?,
+            argument(right.values, "right", dtype, csr.cols * right.k)?,
+            argument(columns, "columns", index, needed)?,
+            argument(&output, "output", dtype, csr.nnz)?,
+            csr.rows as u32,
+            right.k,
+            right.width,
+            right.columns.is_some(),
+            unweighted.factors(),
+            [dtype, sum, index],
+        );
+    }
+    Ok(output)
+}
+
+/// A unit for each entry; it finds its row by bisecting the offsets.
+#[cube(launch_unchecked, address_type = "dynamic")]
+#[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
+fn sddmm_kernel<E: Float, S: Float, I: Numeric>(
+    indptr: &[i32],
+    indices: &[i32],
+    weights: &[E],
+    entries: &[i32],
+    row_factors: &[S],
+    cols: &[S],
+    left: &[E],
+    right: &[E],
+    columns: &[I],
+    output: &mut [E],
+    rows: u32,
+    k: usize,
+    width: usize,
+    #[comptime] compressed: bool,
+    #[comptime] factors: Factors,
+    #[define(E, S, I)] _dtypes: [ElemType; 3],
+) {
+    if ABSOLUTE_POS >= output.len() {
+        terminate!();
+    }
+    let entry = i32::cast_from(ABSOLUTE_POS);
+    let source = Entries::<E, S>::new(indices, weights, entries, cols, factors);
+    let row = row_of(indptr, rows, entry) as usize;
+    let column = source.column(entry);
+    let mut sum = S::new(0.0);
+    for i in 0..k {
+        let from = if comptime!(compressed) {
+            usize::cast_from(columns[column * k + i])
+        } else {
+            i
+        };
+        sum += S::cast_from(left[row * width + from]) * S::cast_from(right[column * k + i]);
+    }
+    let factor = source.factor(entry, column) * row_factor::<S>(row_factors, row, factors);
+    output[ABSOLUTE_POS] = E::cast_from(sum * factor);
+}
