@@ -1,25 +1,27 @@
-//! The gradient of distances with respect to the values of one matrix: a number for each of its entries.
-//!
-//! For entry `e = (i, c)` with value a it is Σ_j w_ij (f(a, b_j) − f(a, 0)) + t_i f'(a), the sum over the rows j of the other
-//! matrix that have column c, with weights and row sums made of the distances and of what comes from behind.
+//! HEAD
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
 )]
 
-use crate::device::require_rounding;
-use crate::primitives::csr::row_of;
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
-use super::{Matrix, norms::Prepared, planes_for, semiring::Gradient};
-use crate::error::KernelError;
-use crate::launch::allocate;
-use crate::launch::argument;
+use super::{
+    launch::planes_for,
+    semiring::Gradient,
+    types::{Matrix, Prepared},
+};
+use crate::{
+    device::require_rounding,
+    error::KernelError,
+    launch::{allocate, argument},
+    primitives::csr::row_of,
+};
 
 /// The entries of a matrix by column: its transposed pattern. Columns are numbered anew where most
-/// of them have no entry in either matrix ([`is_wide`](super::is_wide)).
+/// of them have no entry in either matrix ([`is_wide`](crate::distance::is_wide)).
 #[derive(Clone, Copy, Debug)]
-pub struct Turned<'a> {
+pub struct Transposed<'a> {
     /// Column of each entry of the other matrix, in this numbering, i32.
     pub places: &'a Handle,
     /// Columns in this numbering.
@@ -50,7 +52,7 @@ pub fn gradient(
     client: &Client,
     [x, y]: [&Matrix; 2],
     [x_norms, y_norms]: [&Prepared; 2],
-    turned: &Turned,
+    transposed: &Transposed,
     upstream: &Upstream,
     slope: Gradient,
 ) -> Result<Handle, KernelError> {
@@ -72,7 +74,7 @@ pub fn gradient(
     let elements = pairs.max(x.nnz).max(y.nnz).max(2 * x.rows.max(y.rows));
     let (grid, plane) = planes_for(client, x.rows, elements)?;
     // SAFETY: `argument` checks the lengths; offsets, columns, rows and entries are in range by the contracts of `Matrix` and
-    // `Turned`.
+    // `Transposed`.
     unsafe {
         weights_kernel::launch_unchecked(
             client,
@@ -98,11 +100,11 @@ pub fn gradient(
             grid.dim,
             grid.address,
             argument(x.indptr, "indptr", int, x.rows + 1)?,
-            argument(turned.places, "indices", int, x.nnz)?,
+            argument(transposed.places, "indices", int, x.nnz)?,
             argument(x_values, "values", values_dtype, x.nnz)?,
-            argument(turned.indptr, "indptr", int, turned.cols + 1)?,
-            argument(turned.rows, "rows", int, y.nnz)?,
-            argument(turned.entries, "entries", int, y.nnz)?,
+            argument(transposed.indptr, "indptr", int, transposed.cols + 1)?,
+            argument(transposed.rows, "rows", int, y.nnz)?,
+            argument(transposed.entries, "entries", int, y.nnz)?,
             argument(y_values, "values", values_dtype, y.nnz)?,
             argument(&weights, "weights", dtype, pairs)?,
             argument(&sums, "sums", dtype, x.rows)?,
@@ -143,19 +145,23 @@ fn weights_kernel<S: Float>(
     while other < across {
         let at = row * across + other;
         let mut weight = upstream[at];
-        let mut share = weight;
+        let mut row_term = weight;
         if comptime!(slope == Gradient::Product) {
-            share = zero;
+            row_term = zero;
         }
         if comptime!(slope == Gradient::Square) {
-            share = S::new(2.0) * weight;
-            weight = -share;
+            row_term = S::new(2.0) * weight;
+            weight = -row_term;
         }
         if comptime!(slope == Gradient::Root) {
             let distance = distances[at];
-            let apart = distance > zero;
-            share = select(apart, weight / select(apart, distance, S::new(1.0)), zero);
-            weight = -share;
+            let distinct = distance > zero;
+            row_term = select(
+                distinct,
+                weight / select(distinct, distance, S::new(1.0)),
+                zero,
+            );
+            weight = -row_term;
         }
         if comptime!(slope == Gradient::Angle) {
             let x = x_norms[2 * row];
@@ -163,11 +169,11 @@ fn weights_kernel<S: Float>(
             let x = select(there, x, S::new(1.0));
             // By the norm: its square may be out of range.
             let by_norm = weight / x.sqrt() * x_norms[2 * row + 1];
-            share = select(there, by_norm * (S::new(1.0) - distances[at]), zero);
+            row_term = select(there, by_norm * (S::new(1.0) - distances[at]), zero);
             weight = select(there, -by_norm, zero);
         }
         weights[at] = weight;
-        sum += share;
+        sum += row_term;
         other += plane as usize;
     }
     if comptime!(plane > 1) {
@@ -195,9 +201,9 @@ fn entries_kernel<E: Float, V: Float, S: Float>(
     indptr: &[i32],
     indices: &[i32],
     values: &[V],
-    turned_indptr: &[i32],
-    turned_rows: &[i32],
-    turned_entries: &[i32],
+    transposed_indptr: &[i32],
+    transposed_rows: &[i32],
+    transposed_entries: &[i32],
     others: &[V],
     weights: &[S],
     sums: &[S],
@@ -214,16 +220,16 @@ fn entries_kernel<E: Float, V: Float, S: Float>(
     }
     let entry = i32::cast_from(at);
     let row = row_of(indptr, rows, entry) as usize;
-    let own = S::cast_from(values[at]);
+    let left = S::cast_from(values[at]);
     let column = indices[at] as usize;
-    let mut place = turned_indptr[column] as usize + UNIT_POS_X as usize;
-    let end = turned_indptr[column + 1] as usize;
+    let mut place = transposed_indptr[column] as usize + UNIT_POS_X as usize;
+    let end = transposed_indptr[column + 1] as usize;
     let mut sum = S::new(0.0);
     while place < end {
-        let other = S::cast_from(others[turned_entries[place] as usize]);
-        let weight = weights[row * across + turned_rows[place] as usize];
+        let other = S::cast_from(others[transposed_entries[place] as usize]);
+        let weight = weights[row * across + transposed_rows[place] as usize];
         if comptime!(slope == Gradient::Sign) {
-            sum += weight * (sign::<S>(own - other) - sign::<S>(own));
+            sum += weight * (sign::<S>(left - other) - sign::<S>(left));
         } else {
             sum += weight * other;
         }
@@ -233,11 +239,11 @@ fn entries_kernel<E: Float, V: Float, S: Float>(
         sum = plane_sum(sum);
     }
     if UNIT_POS_X == 0 {
-        let slope_of_own = if comptime!(slope == Gradient::Sign) {
-            sign::<S>(own)
+        let slope_of_left = if comptime!(slope == Gradient::Sign) {
+            sign::<S>(left)
         } else {
-            own
+            left
         };
-        output[at] = E::cast_from(sum + slope_of_own * sums[row]);
+        output[at] = E::cast_from(sum + slope_of_left * sums[row]);
     }
 }

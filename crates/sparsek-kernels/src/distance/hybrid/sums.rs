@@ -1,8 +1,13 @@
-//! Sums of a row's entries, and those of a plane's units in one.
+//! HEAD
+#![allow(
+    clippy::collapsible_else_if,
+    reason = "outer conditions are decided when the kernel is compiled"
+)]
 
 use cubecl::prelude::*;
 
-use crate::distance::{pair::joined, semiring::Semiring};
+use super::types::{HybridConfig, HybridShape, NONE, PlaneRange};
+use crate::distance::semiring::{Semiring, combine};
 
 /// Where sums begin.
 #[cube]
@@ -18,7 +23,7 @@ pub(super) fn identity<M: Semiring, S: Float>() -> S {
 #[cube]
 pub(super) fn join<M: Semiring, S: Float>(a: S, b: S) -> S {
     if comptime!(M::NEEDS.union) {
-        joined::<M, S>(a, b)
+        combine::<M, S>(a, b)
     } else {
         M::reduce::<S>(a, b)
     }
@@ -45,10 +50,10 @@ pub(super) struct Part<S: Float> {
 #[cube]
 impl<S: Float> Part<S> {
     /// With what comes after.
-    pub fn joined<M: Semiring>(&self, with: &Part<S>) -> Part<S> {
+    pub fn with<M: Semiring>(&self, next: &Part<S>) -> Part<S> {
         Part::<S> {
-            total: join::<M, S>(self.total, with.total),
-            other: self.other + with.other,
+            total: join::<M, S>(self.total, next.total),
+            other: self.other + next.other,
         }
     }
 
@@ -85,5 +90,115 @@ impl<S: Float> Part<S> {
             }
         }
         Part::<S> { total, other }
+    }
+}
+
+/// Where sums go; those of the rows in which the plane's range begins and ends wait for those of other planes.
+#[derive(CubeType)]
+pub(super) struct Sink<'a, S: Float> {
+    totals: &'a mut [S],
+    others: &'a mut [S],
+    /// Total and second sum of each plane's head, then of each plane's tail.
+    waiting: Shared<[S]>,
+    /// The rows of the heads.
+    heads: Shared<[i32]>,
+    head: i32,
+    tail: i32,
+    /// Of the row that is held, and from one scanned row to the next.
+    base: usize,
+    step: usize,
+    #[cube(comptime)]
+    config: HybridConfig,
+}
+
+#[cube]
+impl<'a, S: Float> Sink<'a, S> {
+    pub fn new(
+        totals: &'a mut [S],
+        others: &'a mut [S],
+        range: &PlaneRange,
+        shape: &HybridShape,
+        #[comptime] config: HybridConfig,
+    ) -> Sink<'a, S> {
+        let slots = comptime!(config.slots());
+        let mut heads = Shared::<[i32]>::new_slice(slots);
+        if UNIT_POS_X == 0 {
+            heads[UNIT_POS_Y as usize] = range.head;
+        }
+        Sink::<'a, S> {
+            totals,
+            others,
+            waiting: Shared::<[S]>::new_slice(comptime!(4 * slots)),
+            heads,
+            head: range.head,
+            tail: range.tail,
+            base: CUBE_POS * shape.held_step,
+            step: shape.scanned_step,
+            config,
+        }
+    }
+
+    fn wait(&mut self, at: usize, part: &Part<S>) {
+        let slots = comptime!(self.config.slots());
+        self.waiting[at + UNIT_POS_Y as usize] = part.total;
+        self.waiting[at + slots + UNIT_POS_Y as usize] = part.other;
+    }
+
+    fn waited(&self, at: usize) -> Part<S> {
+        Part::<S> {
+            total: self.waiting[at],
+            other: self.waiting[at + comptime!(self.config.slots())],
+        }
+    }
+
+    /// Adds the sums of a row, or of the plane's part of it.
+    pub fn write<M: Semiring>(&mut self, row: i32, part: &Part<S>) {
+        if row == self.head {
+            self.wait(0usize, part);
+        } else {
+            if row == self.tail {
+                self.wait(comptime!(2 * self.config.slots()), part);
+            } else {
+                self.add::<M>(row, part);
+            }
+        }
+    }
+
+    /// Adds to the output; always by the same unit of the cube, whichever block of the row is held.
+    fn add<M: Semiring>(&mut self, row: i32, part: &Part<S>) {
+        let at = self.base + row as usize * self.step;
+        let sum = join::<M, S>(self.totals[at], part.total);
+        self.totals[at] = sum;
+        if comptime!(M::NEEDS.other) {
+            let sum = self.others[at] + part.other;
+            self.others[at] = sum;
+        }
+    }
+
+    /// Puts the rows together that lie in several stretches, each by the plane in whose range it begins. Every unit must
+    /// call it.
+    pub fn collect<M: Semiring>(&mut self) {
+        sync_cube();
+        let slots = comptime!(self.config.slots());
+        let planes = comptime!(self.config.planes as usize);
+        if UNIT_POS_X == 0 && self.tail != NONE && self.tail != self.head {
+            let tail = self.waited(comptime!(2 * slots) + UNIT_POS_Y as usize);
+            let mut total = tail.total;
+            let mut other = tail.other;
+            let mut plane = UNIT_POS_Y as usize + 1;
+            let mut open = plane < planes;
+            while open {
+                if self.heads[plane] == self.tail {
+                    let part = self.waited(plane);
+                    total = join::<M, S>(total, part.total);
+                    other += part.other;
+                    plane += 1;
+                    open = plane < planes;
+                } else {
+                    open = false;
+                }
+            }
+            self.add::<M>(self.tail, &Part::<S> { total, other });
+        }
     }
 }

@@ -1,8 +1,8 @@
-//! A row in shared memory: dense where all columns have room, else a hash table of some of its entries.
+//! HEAD
 
 use cubecl::{ir::ElemType, prelude::*};
 
-use crate::distance::pair::Sparse;
+use crate::distance::merge::pair::Sparse;
 
 /// No place.
 pub(super) const ABSENT: u32 = u32::MAX;

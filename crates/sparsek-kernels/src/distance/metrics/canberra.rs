@@ -3,7 +3,7 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::{Needs, Semiring, Sums, quotient},
+    distance::semiring::{Needs, Semiring, Sums, quotient},
     semiring,
 };
 

@@ -8,7 +8,7 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::{Dense, Needs, Semiring, Sums},
+    distance::semiring::{Dense, Needs, Semiring, Sums},
     semiring,
 };
 

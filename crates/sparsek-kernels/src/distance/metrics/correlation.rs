@@ -4,7 +4,7 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::{Inner, Needs, Rescale, Semiring, Sums},
+    distance::semiring::{Inner, Needs, Rescale, Semiring, Sums},
     semiring,
 };
 
@@ -31,7 +31,7 @@ semiring! {
             S::new(1.0) - covariance / (x.sqrt() * y.sqrt())
         }
 
-        fn finalise<S: Float>(core: S, sums: Sums<S>) -> S {
+        fn finalize<S: Float>(core: S, sums: Sums<S>) -> S {
             // Comparisons that leave NaN as it is.
             let floor = select(core < S::new(0.0), S::new(0.0), core);
             let within = select(floor > S::new(2.0), S::new(2.0), floor);

@@ -4,7 +4,7 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::{Gradient, Inner, Needs, Rescale, Semiring, Sums},
+    distance::semiring::{Gradient, Inner, Needs, Rescale, Semiring, Sums},
     semiring,
 };
 
@@ -43,7 +43,7 @@ semiring! {
             S::new(0.5) * (a - b) * (a - b)
         }
 
-        fn finalise<S: Float>(core: S, sums: Sums<S>) -> S {
+        fn finalize<S: Float>(core: S, sums: Sums<S>) -> S {
             let zero = sums.x == S::new(0.0) || sums.y == S::new(0.0);
             // The root of a negative number: shader compilers take a quotient of equal numbers for 1.
             core + select(zero, S::new(-1.0), S::new(0.0)).sqrt()

@@ -3,7 +3,7 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::{Gradient, Inner, Needs, Semiring},
+    distance::semiring::{Gradient, Inner, Needs, Semiring},
     semiring,
 };
 

@@ -3,7 +3,7 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::{Needs, Semiring, Sums},
+    distance::semiring::{Needs, Semiring, Sums},
     semiring,
 };
 
@@ -34,7 +34,7 @@ semiring! {
             select(a == b, S::new(0.0), S::new(1.0))
         }
 
-        fn finalise<S: Float>(core: S, sums: Sums<S>) -> S {
+        fn finalize<S: Float>(core: S, sums: Sums<S>) -> S {
             core / sums.cols
         }
     }

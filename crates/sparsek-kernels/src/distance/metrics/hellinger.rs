@@ -4,7 +4,7 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::{Needs, Rescale, Semiring, Sums},
+    distance::semiring::{Needs, Rescale, Semiring, Sums},
     semiring,
 };
 
@@ -46,7 +46,7 @@ semiring! {
             S::new(0.5) * (a - b) * (a - b)
         }
 
-        fn finalise<S: Float>(core: S, sums: Sums<S>) -> S {
+        fn finalize<S: Float>(core: S, sums: Sums<S>) -> S {
             let lacking = sums.x <= S::new(0.0) || sums.y <= S::new(0.0);
             let refused = lacking || sums.second_x + sums.second_y > S::new(0.0);
             let root = select(core < S::new(0.0), S::new(0.0), core);

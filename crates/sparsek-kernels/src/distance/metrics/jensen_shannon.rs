@@ -4,7 +4,7 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::{Needs, Rescale, Semiring, Sums},
+    distance::semiring::{Needs, Rescale, Semiring, Sums},
     semiring,
 };
 
@@ -81,7 +81,7 @@ semiring! {
             select(apart < S::new(0.125), S::new(0.5) * both * series, first + last)
         }
 
-        fn finalise<S: Float>(core: S, sums: Sums<S>) -> S {
+        fn finalize<S: Float>(core: S, sums: Sums<S>) -> S {
             let lacking = sums.x <= S::new(0.0) || sums.y <= S::new(0.0);
             let refused = lacking || sums.second_x + sums.second_y > S::new(0.0);
             let none = refused || core < S::new(0.0);

@@ -4,7 +4,7 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::{Dense, Needs, Semiring, Sums},
+    distance::semiring::{Dense, Needs, Semiring, Sums},
     semiring,
 };
 
@@ -53,7 +53,7 @@ semiring! {
             select(lone, S::new(0.0), a * log)
         }
 
-        fn laid<S: Float>(b: S) -> S {
+        fn dense_value<S: Float>(b: S) -> S {
             select(b > S::new(0.0), b, S::new(0.0)).ln()
         }
 
@@ -61,12 +61,12 @@ semiring! {
             S::new(0.0).ln()
         }
 
-        fn aid<S: Float>(a: S) -> S {
+        fn left_value<S: Float>(a: S) -> S {
             select(a > S::new(0.0), a, S::new(1.0)).ln()
         }
 
-        fn share<S: Float>(a: S, aid: S, laid: S) -> S {
-            a * (aid - laid)
+        fn contribution<S: Float>(a: S, left_value: S, dense_value: S) -> S {
+            a * (left_value - dense_value)
         }
 
         fn core<S: Float>(sums: Sums<S>) -> S {

@@ -3,7 +3,7 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::{Gradient, Needs, Rescale, Semiring, Sums},
+    distance::semiring::{Gradient, Needs, Rescale, Semiring, Sums},
     semiring,
 };
 

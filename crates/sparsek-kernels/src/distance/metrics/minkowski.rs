@@ -3,7 +3,7 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::{Dense, Needs, Rescale, Semiring, Sums},
+    distance::semiring::{Dense, Needs, Rescale, Semiring, Sums},
     semiring,
 };
 
@@ -47,7 +47,7 @@ semiring! {
             apart * apart * apart
         }
 
-        fn finalise<S: Float>(core: S, _sums: Sums<S>) -> S {
+        fn finalize<S: Float>(core: S, _sums: Sums<S>) -> S {
             select(core < S::new(0.0), S::new(0.0), core).powf(S::new(1.0) / S::new(3.0))
         }
     }
@@ -85,7 +85,7 @@ semiring! {
             (a - b).abs().powf(p)
         }
 
-        fn finalise<S: Float>(core: S, sums: Sums<S>) -> S {
+        fn finalize<S: Float>(core: S, sums: Sums<S>) -> S {
             select(core < S::new(0.0), S::new(0.0), core).powf(S::new(1.0) / sums.p)
         }
     }

@@ -1,13 +1,46 @@
-//! The distances, one file each.
+//! HEAD
+
+mod bray_curtis;
+mod canberra;
+mod chebyshev;
+mod correlation;
+mod cosine;
+mod dot;
+mod euclidean;
+mod hamming;
+mod hellinger;
+mod jensen_shannon;
+mod kl;
+mod manhattan;
+mod minkowski;
+mod patterns;
+mod sqeuclidean;
+mod symmetric_kl;
 
 use std::{fmt, str::FromStr};
 
-use super::catalogue::{Distance, Entry};
+pub use self::{
+    bray_curtis::BrayCurtis,
+    canberra::Canberra,
+    chebyshev::Chebyshev,
+    correlation::Correlation,
+    cosine::Cosine,
+    dot::Dot,
+    euclidean::Euclidean,
+    hamming::Hamming,
+    hellinger::Hellinger,
+    jensen_shannon::JensenShannon,
+    kl::KullbackLeibler,
+    manhattan::Manhattan,
+    minkowski::{Minkowski, MinkowskiCubed},
+    patterns::{Dice, Jaccard, Matching, RogersTanimoto, RussellRao, SokalSneath, Yule},
+    sqeuclidean::SqEuclidean,
+    symmetric_kl::SymmetricKl,
+};
+use super::metric::{Distance, DynMetric};
 
 macro_rules! metrics {
-    ($($(#[$doc:meta])* $module:ident::$name:ident = $text:literal;)*) => {
-        $(mod $module; pub use $module::$name;)*
-
+    ($($(#[$doc:meta])* $name:ident = $text:literal;)*) => {
         /// A distance by name.
         #[derive(Clone, Copy, Debug, PartialEq)]
         #[non_exhaustive]
@@ -32,61 +65,58 @@ macro_rules! metrics {
             /// What evaluates it.
             pub fn distance(self) -> &'static dyn Distance {
                 match self {
-                    $(Self::$name => Entry::<$name>::of(),)*
-                    Self::Minkowski(3.0) => Entry::<MinkowskiCubed>::of(),
-                    Self::Minkowski(_) => Entry::<Minkowski>::of(),
+                    $(Self::$name => DynMetric::<$name>::of(),)*
+                    Self::Minkowski(3.0) => DynMetric::<MinkowskiCubed>::of(),
+                    Self::Minkowski(_) => DynMetric::<Minkowski>::of(),
                 }
             }
         }
     };
 }
 
-mod minkowski;
-pub use minkowski::{Minkowski, MinkowskiCubed};
-
 metrics! {
     /// Σ x y; larger is nearer.
-    dot::Dot = "dot";
+    Dot = "dot";
     /// √Σ (x − y)².
-    euclidean::Euclidean = "euclidean";
+    Euclidean = "euclidean";
     /// Σ (x − y)².
-    sqeuclidean::SqEuclidean = "sqeuclidean";
+    SqEuclidean = "sqeuclidean";
     /// 1 − Σ x y / (‖x‖ ‖y‖).
-    cosine::Cosine = "cosine";
+    Cosine = "cosine";
     /// 1 − Pearson's correlation.
-    correlation::Correlation = "correlation";
+    Correlation = "correlation";
     /// |x ≠ y| / |x ∪ y| of patterns.
-    jaccard::Jaccard = "jaccard";
+    Jaccard = "jaccard";
     /// 1 − 2 |x ∩ y| / (|x| + |y|) of patterns.
-    dice::Dice = "dice";
+    Dice = "dice";
     /// (N − |x ∩ y|) / N of patterns.
-    russell_rao::RussellRao = "russell-rao";
+    RussellRao = "russell-rao";
     /// The share of columns that differ.
-    hamming::Hamming = "hamming";
+    Hamming = "hamming";
     /// The share of columns that are in one pattern only.
-    matching::Matching = "matching";
+    Matching = "matching";
     /// 2 d / (N + d) of patterns that differ in d columns.
-    rogers_tanimoto::RogersTanimoto = "rogerstanimoto";
+    RogersTanimoto = "rogerstanimoto";
     /// 2 d / (|x ∩ y| + 2 d) of patterns that differ in d columns.
-    sokal_sneath::SokalSneath = "sokalsneath";
+    SokalSneath = "sokalsneath";
     /// 2 r s / (t f + r s) of patterns.
-    yule::Yule = "yule";
+    Yule = "yule";
     /// Σ |x − y|.
-    manhattan::Manhattan = "manhattan";
+    Manhattan = "manhattan";
     /// Σ |x − y| / (|x| + |y|).
-    canberra::Canberra = "canberra";
+    Canberra = "canberra";
     /// Σ |x − y| / Σ |x + y|.
-    bray_curtis::BrayCurtis = "braycurtis";
+    BrayCurtis = "braycurtis";
     /// max |x − y|.
-    chebyshev::Chebyshev = "chebyshev";
+    Chebyshev = "chebyshev";
     /// √(1 − Σ √x √y) of rows divided by their sums.
-    hellinger::Hellinger = "hellinger";
+    Hellinger = "hellinger";
     /// √ of the Jensen-Shannon divergence of rows divided by their sums.
-    jensen_shannon::JensenShannon = "jensen-shannon";
+    JensenShannon = "jensen-shannon";
     /// Σ x ln(x / y).
-    kl::KullbackLeibler = "kl";
+    KullbackLeibler = "kl";
     /// Σ (x − y) ln(x / y).
-    symmetric_kl::SymmetricKl = "symmetric-kl";
+    SymmetricKl = "symmetric-kl";
 }
 
 impl Metric {

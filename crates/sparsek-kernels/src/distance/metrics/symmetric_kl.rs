@@ -4,7 +4,7 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::{Needs, Rescale, Semiring, Sums},
+    distance::semiring::{Needs, Rescale, Semiring, Sums},
     semiring,
 };
 

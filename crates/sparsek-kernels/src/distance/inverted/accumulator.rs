@@ -1,0 +1,423 @@
+//! HEAD
+
+use cubecl::prelude::*;
+
+use crate::distance::{
+    merge::pair::RowPair,
+    semiring::Semiring,
+    tuning::{COLUMN_READS, FINITE_CHECK_ENTRIES, FLUSHED_TOGETHER, SHORT_COLUMN_READS},
+};
+
+/// Sums that nothing reads, behind those of a plane, one for each unit; and the fewest.
+pub(super) const SPARE: usize = 4;
+
+/// How sums lie in shared memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct InvertedConfig {
+    /// Units of a plane, and planes of a cube.
+    pub plane: u32,
+    pub planes: u32,
+    /// Rows of a tile that shared memory has room for.
+    pub room: usize,
+    /// Only tiles that do not end before the row.
+    pub half: bool,
+    /// Both matrices have rows whose sums are added up in parts.
+    pub parts: bool,
+    /// Planes that share a row, which are then those of the cube.
+    pub planes_per_row: u32,
+}
+
+impl InvertedConfig {
+    /// From the sums of a plane to those of the next.
+    pub fn stride(&self) -> usize {
+        self.room + SPARE.max(self.plane as usize)
+    }
+}
+
+/// Entries by column.
+#[derive(CubeType)]
+pub(super) struct Entries<'a, P: Int> {
+    pub starts: &'a [i32],
+    pub ends: &'a [i32],
+    /// Of each its row in the tile, and the bits of its value.
+    packed: &'a [Vector<P, Const<2>>],
+    /// Where they end.
+    end: usize,
+}
+
+#[cube]
+impl<'a, P: Int> Entries<'a, P> {
+    pub fn new(
+        starts: &'a [i32],
+        ends: &'a [i32],
+        packed: &'a [Vector<P, Const<2>>],
+        end: usize,
+    ) -> Entries<'a, P> {
+        Entries::<'a, P> {
+            starts,
+            ends,
+            packed,
+            end,
+        }
+    }
+}
+
+/// What the lanes of a plane have of a row: an entry each, and where the entries of its column begin and end.
+#[derive(CubeType)]
+pub(super) struct LaneEntries<S: Float> {
+    pub value: S,
+    pub start: i32,
+    pub end: i32,
+    /// LaneEntries that have one; the columns of the others are empty.
+    pub there: u32,
+}
+
+/// An entry of a row, and what a unit has read of its column.
+#[derive(CubeType)]
+pub(super) struct Visit<S: Float> {
+    value: S,
+    first: i32,
+    end: i32,
+    rows: Array<u32>,
+    values: Array<S>,
+    #[cube(comptime)]
+    config: InvertedConfig,
+}
+
+#[cube]
+impl<S: Float> Visit<S> {
+    pub fn new(#[comptime] config: InvertedConfig) -> Visit<S> {
+        Visit::<S> {
+            value: S::new(0.0),
+            first: 0i32,
+            end: 0i32,
+            rows: Array::<u32>::new(COLUMN_READS as usize),
+            values: Array::<S>::new(COLUMN_READS as usize),
+            config,
+        }
+    }
+
+    /// Takes what a lane has, and reads the first entries of its column; of a turn that there is not, none.
+    pub fn begin<P: Int>(&mut self, turn: u32, lanes: &LaneEntries<S>, entries: &Entries<P>) {
+        let plane = comptime!(self.config.plane);
+        let lane = min(turn, comptime!(plane - 1));
+        let there = turn < lanes.there;
+        let value = broadcast::<S>(lanes.value, lane, plane);
+        self.value = select(there, value, S::new(0.0));
+        self.first = broadcast::<i32>(lanes.start, lane, plane);
+        let end = broadcast::<i32>(lanes.end, lane, plane);
+        self.end = select(there, end, self.first);
+        self.read::<P>(entries);
+    }
+
+    /// Reads entries from the first on. What lies behind the end has the unit's spare sum for its row.
+    fn read<P: Int>(&mut self, entries: &Entries<P>) {
+        self.read_some::<P>(entries, 0u32, SHORT_COLUMN_READS);
+        if self.more() {
+            self.read_some::<P>(entries, SHORT_COLUMN_READS, COLUMN_READS);
+        }
+    }
+
+    /// Whether there are more than few.
+    fn more(&self) -> bool {
+        self.first + comptime!((SHORT_COLUMN_READS * self.config.plane) as i32) < self.end
+    }
+
+    fn read_some<P: Int>(
+        &mut self,
+        entries: &Entries<P>,
+        #[comptime] from: u32,
+        #[comptime] to: u32,
+    ) {
+        #[unroll]
+        for n in from..to {
+            let before = comptime!((n * self.config.plane) as i32);
+            let at = self.first + before + UNIT_POS_X as i32;
+            let at = select(
+                at < self.end,
+                at as usize,
+                entries.end + UNIT_POS_X as usize,
+            );
+            let entry = entries.packed[at];
+            self.rows[n as usize] = u32::cast_from(entry.extract(0usize));
+            self.values[n as usize] = S::reinterpret(entry.extract(1usize));
+        }
+    }
+}
+
+/// The sums of the parts of a row's columns that have ended, where distances will be.
+#[derive(CubeType)]
+pub(super) struct FinishedParts<'a, S: Float> {
+    pub totals: &'a mut [S],
+    others: &'a mut [S],
+    /// The plane's first, and how many there are.
+    base: usize,
+    across: usize,
+    #[cube(comptime)]
+    plane: usize,
+}
+
+#[cube]
+impl<'a, S: Float> FinishedParts<'a, S> {
+    pub fn new(
+        totals: &'a mut [S],
+        others: &'a mut [S],
+        base: usize,
+        across: usize,
+        #[comptime] plane: usize,
+    ) -> FinishedParts<'a, S> {
+        FinishedParts::<'a, S> {
+            totals,
+            others,
+            base,
+            across,
+            plane,
+        }
+    }
+
+    pub fn clear<M: Semiring>(&mut self) {
+        let mut place = UNIT_POS_X as usize;
+        while place < self.across {
+            self.totals[self.base + place] = M::identity::<S>();
+            if comptime!(M::NEEDS.other_waits()) {
+                self.others[self.base + place] = S::new(0.0);
+            }
+            place += comptime!(self.plane);
+        }
+    }
+}
+
+/// The sums of a plane.
+#[derive(CubeType)]
+pub(super) struct Accumulator<S: Float> {
+    totals: Shared<[S]>,
+    others: Shared<[S]>,
+    /// The plane's first.
+    base: usize,
+    /// What the entries so far add to [`Semiring::norm`], and how many there were since they were last looked at.
+    norm: S,
+    unseen: u32,
+    p: S,
+    #[cube(comptime)]
+    config: InvertedConfig,
+}
+
+#[cube]
+impl<S: Float> Accumulator<S> {
+    pub fn new<M: Semiring>(p: S, #[comptime] config: InvertedConfig) -> Accumulator<S> {
+        let sums = comptime!(config.planes as usize * config.stride());
+        Accumulator::<S> {
+            totals: Shared::<[S]>::new_slice(sums),
+            others: Shared::<[S]>::new_slice(comptime!(if M::NEEDS.other { sums } else { SPARE })),
+            base: UNIT_POS_Y as usize * comptime!(config.stride()),
+            norm: S::new(0.0),
+            unseen: 0u32,
+            p,
+            config,
+        }
+    }
+
+    /// The sum of a row, of all planes that share the left one.
+    pub fn total<M: Semiring>(&self, row: usize) -> S {
+        let mut total = self.totals[self.first() + row];
+        #[unroll]
+        for slice in 1..self.slices() {
+            let of_slice = self.totals[comptime!(slice * self.config.stride()) + row];
+            total = M::reduce::<S>(total, of_slice);
+        }
+        total
+    }
+
+    /// The second sum, where there are any.
+    pub fn second<M: Semiring>(&self, row: usize) -> S {
+        let mut second = S::new(0.0);
+        if comptime!(M::NEEDS.other) {
+            second = self.others[self.first() + row];
+            #[unroll]
+            for slice in 1..self.slices() {
+                second += self.others[comptime!(slice * self.config.stride()) + row];
+            }
+        }
+        second
+    }
+
+    /// The sums of the plane, or of the first that shares its row.
+    fn first(&self) -> usize {
+        if comptime!(self.config.planes_per_row > 1) {
+            0usize.runtime()
+        } else {
+            self.base
+        }
+    }
+
+    fn slices(&self) -> comptime_type!(usize) {
+        comptime!(self.config.planes_per_row as usize)
+    }
+
+    pub fn clear<M: Semiring>(&mut self) {
+        let mut sum = UNIT_POS_X as usize;
+        while sum < comptime!(self.config.stride()) {
+            self.totals[self.base + sum] = M::identity::<S>();
+            if comptime!(M::NEEDS.other) {
+                self.others[self.base + sum] = S::new(0.0);
+            }
+            sum += comptime!(self.config.plane as usize);
+        }
+    }
+
+    /// Adds the pairs of a value with the entries of a column, of which the first are read.
+    pub fn add<M: Semiring, P: Int>(&mut self, visit: &mut Visit<S>, entries: &Entries<P>) {
+        let plane = comptime!(self.config.plane);
+        if comptime!(M::NEEDS.covered) {
+            self.norm += M::norm::<S>(visit.value, self.p);
+            self.unseen += 1;
+        }
+        while visit.first < visit.end {
+            if visit.more() {
+                self.add_entries::<M>(&*visit, COLUMN_READS);
+            } else {
+                self.add_entries::<M>(&*visit, SHORT_COLUMN_READS);
+            }
+            visit.first += comptime!((plane * COLUMN_READS) as i32);
+            if visit.first < visit.end {
+                visit.read::<P>(entries);
+            }
+        }
+        if comptime!(plane > 1) {
+            sync_plane();
+        }
+    }
+
+    /// Adds those of some entries for each lane, without branches, so that they overlap. All sums are read before any is
+    /// written, as entries of a column are of different rows.
+    fn add_entries<M: Semiring>(&mut self, visit: &Visit<S>, #[comptime] ahead: u32) {
+        let mut totals = Array::<S>::new(ahead as usize);
+        let mut others = Array::<S>::new(ahead as usize);
+        #[unroll]
+        for n in 0..ahead {
+            let sum = self.base + visit.rows[n as usize] as usize;
+            totals[n as usize] = self.totals[sum];
+            if comptime!(M::NEEDS.other) {
+                others[n as usize] = self.others[sum];
+            }
+        }
+        #[unroll]
+        for n in 0..ahead {
+            let other = visit.values[n as usize];
+            let product = M::product::<S>(visit.value, other, self.p);
+            totals[n as usize] = M::reduce::<S>(totals[n as usize], product);
+            if comptime!(M::NEEDS.other) {
+                others[n as usize] += M::other::<S>(visit.value, other);
+            }
+        }
+        #[unroll]
+        for n in 0..ahead {
+            let sum = self.base + visit.rows[n as usize] as usize;
+            self.totals[sum] = totals[n as usize];
+            if comptime!(M::NEEDS.other) {
+                self.others[sum] = others[n as usize];
+            }
+        }
+    }
+
+    /// Adds the sums of pairs of which a part ends between pair columns to what waits, and begins anew, given the parts of the row and
+    /// the first row of the tile. Places of a unit are its own.
+    pub fn flush_parts<M: Semiring>(
+        &mut self,
+        pair: &RowPair<S>,
+        finished: &mut FinishedParts<S>,
+        left_bits: u32,
+        first: usize,
+        before: u32,
+        column: u32,
+    ) {
+        let plane = comptime!(self.config.plane as usize);
+        let mut place = UNIT_POS_X as usize;
+        while place < finished.across {
+            // All are read before any is written, so that they overlap.
+            let mut ends = Array::<bool>::new(FLUSHED_TOGETHER);
+            let mut totals = Array::<S>::new(FLUSHED_TOGETHER);
+            let mut others = Array::<S>::new(FLUSHED_TOGETHER);
+            #[unroll]
+            for n in 0..FLUSHED_TOGETHER {
+                let at = min(place + comptime!(n * plane), finished.across - 1);
+                let bits = max(left_bits, pair.right_parts(first + at));
+                ends[n] = before >> bits != column >> bits;
+            }
+            #[unroll]
+            for n in 0..FLUSHED_TOGETHER {
+                let at = place + comptime!(n * plane);
+                ends[n] = ends[n] && at < finished.across;
+                if ends[n] {
+                    totals[n] = finished.totals[finished.base + at];
+                    if comptime!(M::NEEDS.other_waits()) {
+                        others[n] = finished.others[finished.base + at];
+                    }
+                }
+            }
+            #[unroll]
+            for n in 0..FLUSHED_TOGETHER {
+                if ends[n] {
+                    let at = place + comptime!(n * plane);
+                    let sum = self.base + at;
+                    finished.totals[finished.base + at] =
+                        M::reduce::<S>(totals[n], self.totals[sum]);
+                    self.totals[sum] = M::identity::<S>();
+                    if comptime!(M::NEEDS.other_waits()) {
+                        finished.others[finished.base + at] = others[n] + self.others[sum];
+                        self.others[sum] = S::new(0.0);
+                    }
+                }
+            }
+            place += comptime!(FLUSHED_TOGETHER * plane);
+        }
+        if comptime!(self.config.plane > 1) {
+            sync_plane();
+        }
+    }
+
+    /// Adds its sums to what has waited.
+    pub fn add_finished<M: Semiring>(&mut self, finished: &FinishedParts<S>) {
+        let mut place = UNIT_POS_X as usize;
+        while place < finished.across {
+            let sum = self.base + place;
+            let at = finished.base + place;
+            self.totals[sum] = M::reduce::<S>(finished.totals[at], self.totals[sum]);
+            if comptime!(M::NEEDS.other_waits()) {
+                self.others[sum] += finished.others[at];
+            }
+            place += comptime!(self.config.plane as usize);
+        }
+    }
+
+    /// Whether no second sum is as great as what the entries so far add to the norm, looked at now and then.
+    pub fn none_finite(&mut self) -> bool {
+        let mut none_finite = false.runtime();
+        if self.unseen >= FINITE_CHECK_ENTRIES {
+            self.unseen = 0u32;
+            let plane = comptime!(self.config.plane as usize);
+            let mut most = S::new(0.0);
+            let mut sum = UNIT_POS_X as usize;
+            while sum < comptime!(self.config.room) {
+                most = max(most, self.others[self.base + sum]);
+                sum += plane;
+            }
+            let mut reached = most >= self.norm;
+            if comptime!(plane > 1) {
+                reached = plane_any(reached);
+            }
+            none_finite = !reached;
+        }
+        none_finite
+    }
+}
+
+/// What a lane of the plane has.
+#[cube]
+pub(super) fn broadcast<T: CubePrimitive>(value: T, lane: u32, #[comptime] plane: u32) -> T {
+    let mut found = value;
+    if comptime!(plane > 1) {
+        found = plane_shuffle(value, lane);
+    }
+    found
+}

@@ -1,0 +1,91 @@
+//! HEAD
+
+use std::marker::PhantomData;
+
+use cubecl::prelude::*;
+
+use super::{
+    dense_tile,
+    host::{self, HostPair},
+    hybrid, inverted,
+    job::Job,
+    merge,
+    prepare::norms,
+    semiring::{HostSemiring, Needs, Parameter, Semiring},
+    tensor_core,
+    types::{Matrix, Prepared, Routine},
+};
+use crate::error::KernelError;
+
+/// What takes the distances of a batch of rows.
+pub type Each<'a, S> = &'a mut dyn FnMut(usize, &[S]);
+
+/// A distance as a value; got from [`Metric::distance`](crate::distance::Metric::distance) or, for semirings of one's own, from
+/// [`DynMetric::of`].
+pub trait Distance: Send + Sync {
+    /// What it needs.
+    fn needs(&self) -> Needs;
+
+    /// Norms and prepared values of a matrix.
+    #[doc(hidden)]
+    fn prepare(
+        &self,
+        client: &Client,
+        matrix: &Matrix,
+        parameter: Parameter,
+    ) -> Result<Prepared, KernelError>;
+
+    /// Writes distances by a routine that has been checked.
+    #[doc(hidden)]
+    fn launch(&self, job: &Job, routine: Routine) -> Result<(), KernelError>;
+
+    /// Distances of the rows of the first matrix, or of the second itself, to all of the second on the host, `batch` rows at a
+    /// time: `each` gets the first row of a batch and its distances, row after row.
+    fn host_f32(&self, matrices: HostPair<f32>, p: f64, batch: usize, each: Each<f32>);
+
+    /// [`host_f32`](Self::host_f32) in f64.
+    fn host_f64(&self, matrices: HostPair<f64>, p: f64, batch: usize, each: Each<f64>);
+}
+
+/// The [`Distance`] of a type.
+pub struct DynMetric<M>(PhantomData<fn() -> M>);
+
+impl<M: Semiring + HostSemiring> DynMetric<M> {
+    /// A distance that lasts.
+    pub const fn of() -> &'static dyn Distance {
+        const { &Self(PhantomData) }
+    }
+}
+
+impl<M: Semiring + HostSemiring> Distance for DynMetric<M> {
+    fn needs(&self) -> Needs {
+        M::NEEDS
+    }
+
+    fn prepare(
+        &self,
+        client: &Client,
+        matrix: &Matrix,
+        parameter: Parameter,
+    ) -> Result<Prepared, KernelError> {
+        norms::prepare::<M>(client, matrix, parameter)
+    }
+
+    fn launch(&self, job: &Job, routine: Routine) -> Result<(), KernelError> {
+        match routine {
+            Routine::Merge => merge::launch::<M>(job),
+            Routine::Inverted => inverted::launch::<M>(job),
+            Routine::DenseTile => dense_tile::launch::<M>(job),
+            Routine::TensorCore => tensor_core::launch::<M>(job),
+            Routine::Hybrid => hybrid::launch::<M>(job),
+        }
+    }
+
+    fn host_f32(&self, matrices: HostPair<f32>, p: f64, batch: usize, each: Each<f32>) {
+        host::pairwise::<M, f32>(matrices, p as f32, M::NEEDS, batch, each);
+    }
+
+    fn host_f64(&self, matrices: HostPair<f64>, p: f64, batch: usize, each: Each<f64>) {
+        host::pairwise::<M, f64>(matrices, p, M::NEEDS, batch, each);
+    }
+}

@@ -1,0 +1,175 @@
+//! HEAD
+
+use cubecl::prelude::*;
+
+use crate::{
+    distance::semiring::{Inner, Needs, Semiring, Sums},
+    semiring,
+};
+
+/// The distance.
+pub struct Dice;
+
+semiring! {
+    #[cube]
+    impl Semiring for Dice {
+        const NEEDS: Needs = Needs::NORMS.symmetric().inner(Inner::Ones);
+
+        fn norm<S: Float>(a: S, _p: S) -> S {
+            select(a == S::new(0.0), S::new(0.0), S::new(1.0))
+        }
+
+        fn product<S: Float>(a: S, b: S, _p: S) -> S {
+            let lone = a == S::new(0.0) || b == S::new(0.0);
+            select(lone, S::new(0.0), S::new(1.0))
+        }
+
+        fn core<S: Float>(sums: Sums<S>) -> S {
+            let both = sums.x + sums.y;
+            (both - S::new(2.0) * sums.total) / both
+        }
+    }
+}
+
+/// The distance.
+pub struct Jaccard;
+
+semiring! {
+    #[cube]
+    impl Semiring for Jaccard {
+        const NEEDS: Needs = Needs::NORMS.symmetric().inner(Inner::Ones);
+
+        fn norm<S: Float>(a: S, _p: S) -> S {
+            select(a == S::new(0.0), S::new(0.0), S::new(1.0))
+        }
+
+        fn product<S: Float>(a: S, b: S, _p: S) -> S {
+            let lone = a == S::new(0.0) || b == S::new(0.0);
+            select(lone, S::new(0.0), S::new(1.0))
+        }
+
+        fn core<S: Float>(sums: Sums<S>) -> S {
+            let either = sums.x + sums.y - sums.total;
+            let none = either == S::new(0.0);
+            (either - sums.total) / select(none, S::new(1.0), either)
+        }
+    }
+}
+
+/// The distance.
+pub struct RussellRao;
+
+semiring! {
+    #[cube]
+    impl Semiring for RussellRao {
+        const NEEDS: Needs = Needs::SUMS.symmetric().inner(Inner::Ones);
+
+        fn product<S: Float>(a: S, b: S, _p: S) -> S {
+            let lone = a == S::new(0.0) || b == S::new(0.0);
+            select(lone, S::new(0.0), S::new(1.0))
+        }
+
+        fn core<S: Float>(sums: Sums<S>) -> S {
+            (sums.cols - sums.total) / sums.cols
+        }
+    }
+}
+
+/// The distance.
+pub struct SokalSneath;
+
+semiring! {
+    #[cube]
+    impl Semiring for SokalSneath {
+        const NEEDS: Needs = Needs::NORMS.symmetric().inner(Inner::Ones);
+
+        fn norm<S: Float>(a: S, _p: S) -> S {
+            select(a == S::new(0.0), S::new(0.0), S::new(1.0))
+        }
+
+        fn product<S: Float>(a: S, b: S, _p: S) -> S {
+            let lone = a == S::new(0.0) || b == S::new(0.0);
+            select(lone, S::new(0.0), S::new(1.0))
+        }
+
+        fn core<S: Float>(sums: Sums<S>) -> S {
+            let twice = S::new(2.0) * (sums.x + sums.y - S::new(2.0) * sums.total);
+            twice / (sums.total + twice)
+        }
+    }
+}
+
+/// The distance.
+pub struct RogersTanimoto;
+
+semiring! {
+    #[cube]
+    impl Semiring for RogersTanimoto {
+        const NEEDS: Needs = Needs::NORMS.symmetric().inner(Inner::Ones);
+
+        fn norm<S: Float>(a: S, _p: S) -> S {
+            select(a == S::new(0.0), S::new(0.0), S::new(1.0))
+        }
+
+        fn product<S: Float>(a: S, b: S, _p: S) -> S {
+            let lone = a == S::new(0.0) || b == S::new(0.0);
+            select(lone, S::new(0.0), S::new(1.0))
+        }
+
+        fn core<S: Float>(sums: Sums<S>) -> S {
+            let differing = sums.x + sums.y - S::new(2.0) * sums.total;
+            S::new(2.0) * differing / (sums.cols + differing)
+        }
+    }
+}
+
+/// The distance.
+pub struct Yule;
+
+semiring! {
+    #[cube]
+    impl Semiring for Yule {
+        const NEEDS: Needs = Needs::NORMS.symmetric().inner(Inner::Ones);
+
+        fn norm<S: Float>(a: S, _p: S) -> S {
+            select(a == S::new(0.0), S::new(0.0), S::new(1.0))
+        }
+
+        fn product<S: Float>(a: S, b: S, _p: S) -> S {
+            let lone = a == S::new(0.0) || b == S::new(0.0);
+            select(lone, S::new(0.0), S::new(1.0))
+        }
+
+        fn core<S: Float>(sums: Sums<S>) -> S {
+            let only_x = sums.x - sums.total;
+            let only_y = sums.y - sums.total;
+            let neither = sums.cols - (sums.x + only_y);
+            let half = only_x * only_y;
+            let whole = sums.total * neither + half;
+            S::new(2.0) * half / select(half == S::new(0.0), S::new(1.0), whole)
+        }
+    }
+}
+
+/// The distance.
+pub struct Matching;
+
+semiring! {
+    #[cube]
+    impl Semiring for Matching {
+        const NEEDS: Needs = Needs::NORMS.symmetric().inner(Inner::Ones);
+
+        fn norm<S: Float>(a: S, _p: S) -> S {
+            select(a == S::new(0.0), S::new(0.0), S::new(1.0))
+        }
+
+        fn product<S: Float>(a: S, b: S, _p: S) -> S {
+            let lone = a == S::new(0.0) || b == S::new(0.0);
+            select(lone, S::new(0.0), S::new(1.0))
+        }
+
+        fn core<S: Float>(sums: Sums<S>) -> S {
+            (sums.x + sums.y - S::new(2.0) * sums.total) / sums.cols
+        }
+    }
+}

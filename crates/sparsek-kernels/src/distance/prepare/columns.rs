@@ -1,0 +1,268 @@
+//! HEAD
+#![allow(
+    clippy::collapsible_if,
+    reason = "outer conditions are decided when the kernel is compiled"
+)]
+
+use cubecl::{
+    ir::{ElemType, UIntKind},
+    prelude::*,
+    server::Handle,
+};
+
+use crate::{
+    device::plane_or_unit,
+    distance::{launch::planes_for, semiring::Needs, tuning::TILE_BYTES, types::Prepared},
+    error::KernelError,
+    launch::{Grid, allocate, argument, fill_zero},
+};
+
+/// Most bytes of the counters of a tile, two of i32 for each column. The bound depends on the
+/// columns alone, so that parts of a matrix go the way of the whole.
+const MOST_BYTES: usize = 256 << 20;
+
+/// Whether tables with a place for each column would take most of the memory of a matrix, or of two.
+/// Columns with entries are numbered instead then.
+pub fn is_wide(cols: usize, entries: usize) -> bool {
+    cols > entries.saturating_mul(4).saturating_add(1 << 16)
+}
+
+/// Refuses more columns than a table with a place for each may have.
+pub(in crate::distance) fn check_cols(
+    routine: &'static str,
+    cols: usize,
+) -> Result<(), KernelError> {
+    let bytes = cols.saturating_mul(2 * size_of::<i32>());
+    match bytes > MOST_BYTES {
+        true => Err(KernelError::Routine {
+            routine,
+            reason: format!(
+                "{cols} columns, and it has a place for each of at most {}; merge has none",
+                MOST_BYTES / (2 * size_of::<i32>())
+            ),
+        }),
+        false => Ok(()),
+    }
+}
+
+/// ColumnsShape by tile and column.
+pub(in crate::distance) struct Columns {
+    /// Where the entries of a column of a tile begin and end: `tiles * cols` of each.
+    pub starts: Handle,
+    pub ends: Handle,
+    /// Of each entry its row in its tile, and the bits of its value. Behind all entries there are as many as a plane has units, of
+    /// the sums that nothing reads.
+    pub entries: Handle,
+    pub length: usize,
+    /// Rows of a tile, and tiles.
+    pub tile: usize,
+    pub tiles: usize,
+    /// Sums of a tile: few numbers for all sizes of tiles, so that there are few kernels.
+    pub room: usize,
+}
+
+/// The bits of values.
+pub(in crate::distance) fn bits(dtype: ElemType) -> ElemType {
+    ElemType::UInt(match dtype.size() {
+        8 => UIntKind::U64,
+        _ => UIntKind::U32,
+    })
+}
+
+/// Rows of a tile, and tiles.
+pub(in crate::distance) fn row_tiles(
+    rows: usize,
+    cols: usize,
+    dtype: ElemType,
+    needs: &Needs,
+) -> Result<[usize; 2], KernelError> {
+    check_cols("inverted", cols)?;
+    let sums = if needs.other { 2 } else { 1 };
+    let most = TILE_BYTES / dtype.size() / sums;
+    // Tiles alike, so that the last one is not a small one.
+    let tiles = rows.div_ceil(most).max(1);
+    if tiles * cols >= i32::MAX as usize {
+        return Err(KernelError::Routine {
+            routine: "inverted",
+            reason: format!("{tiles} tiles of {cols} columns; they number fewer than 2^31"),
+        });
+    }
+    Ok([rows.div_ceil(tiles).max(1), tiles])
+}
+
+impl Columns {
+    pub fn new(client: &Client, matrix: &Prepared, needs: &Needs) -> Result<Self, KernelError> {
+        let [tile, tiles] = row_tiles(matrix.rows, matrix.cols, matrix.dtype, needs)?;
+        let counters = tiles * matrix.cols;
+        let int = i32::elem_type_native();
+        let starts = allocate(client, "starts", counters, int)?;
+        let ends = allocate(client, "ends", counters + 1, int)?;
+        let plane = plane_or_unit(client) as usize;
+        let length = matrix.nnz + plane;
+        let columns = Self {
+            starts,
+            ends,
+            entries: allocate(client, "entries", 2 * length, bits(matrix.dtype))?,
+            length,
+            tile,
+            tiles,
+            room: tile.next_power_of_two().max(plane),
+        };
+        if matrix.nnz > 0 {
+            columns.fill(client, matrix)?;
+        } else {
+            fill_zero(client, &columns.starts, int, counters)?;
+            fill_zero(client, &columns.ends, int, counters)?;
+        }
+        Ok(columns)
+    }
+
+    fn fill(&self, client: &Client, matrix: &Prepared) -> Result<(), KernelError> {
+        let int = i32::elem_type_native();
+        let counters = self.tiles * matrix.cols;
+        // The last counter numbers all entries that have room.
+        fill_zero(client, &self.ends, int, counters + 1)?;
+        let elements = matrix.nnz.max(counters + 1).max(matrix.rows + 1);
+        let launch = |placed: bool| -> Result<(), KernelError> {
+            let (grid, plane) = planes_for(client, matrix.rows, elements)?;
+            let x = matrix.arguments()?;
+            // SAFETY: `arguments` and `argument` check the lengths; offsets, columns and so counters are in range by the
+            // contract of `Matrix`, and every entry has room of its own.
+            unsafe {
+                columns_kernel::launch_unchecked(
+                    client,
+                    grid.count,
+                    grid.dim,
+                    grid.address,
+                    x.indptr,
+                    x.indices,
+                    x.values,
+                    argument(&self.ends, "ends", int, counters + 1)?,
+                    self.argument(matrix.dtype)?,
+                    ColumnsShapeLaunch::new(
+                        matrix.rows,
+                        self.tile,
+                        matrix.cols,
+                        self.room as u32,
+                        matrix.nnz,
+                    ),
+                    plane,
+                    placed,
+                    [matrix.dtype, bits(matrix.dtype)],
+                );
+            }
+            Ok(())
+        };
+        launch(false)?;
+        let grid = Grid::elementwise(client, counters, elements)?;
+        let planes = plane_or_unit(client) > 1;
+        // SAFETY: as above.
+        unsafe {
+            room_kernel::launch_unchecked(
+                client,
+                grid.count,
+                grid.dim,
+                grid.address,
+                argument(&self.starts, "starts", int, counters)?,
+                argument(&self.ends, "ends", int, counters + 1)?,
+                counters,
+                planes,
+            );
+        }
+        launch(true)
+    }
+
+    /// The entries, for a kernel.
+    pub fn argument(&self, dtype: ElemType) -> Result<BufferArg, KernelError> {
+        argument(&self.entries, "entries", bits(dtype), 2 * self.length)
+    }
+}
+
+/// Rows, rows of a tile, columns, sums of a tile, and where the entries end.
+#[derive(CubeType, CubeLaunch, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+struct ColumnsShape {
+    rows: usize,
+    tile: usize,
+    cols: usize,
+    room: u32,
+    end: usize,
+}
+
+/// A plane for each row: counts the entries of each column, or puts them where the column has room.
+#[cube(launch_unchecked, address_type = "dynamic")]
+fn columns_kernel<S: Float, P: Int>(
+    indptr: &[i32],
+    indices: &[i32],
+    values: &[S],
+    ends: &[Atomic<i32>],
+    entries: &mut [Vector<P, Const<2>>],
+    shape: ColumnsShape,
+    #[comptime] plane: u32,
+    #[comptime] placed: bool,
+    #[define(S, P)] _dtypes: [ElemType; 2],
+) {
+    let row = CUBE_POS * CUBE_DIM_Y as usize + UNIT_POS_Y as usize;
+    if row >= shape.rows {
+        terminate!();
+    }
+    if comptime!(placed) {
+        if row == 0 {
+            let nothing = packed::<S, P>(shape.room + UNIT_POS_X, S::new(0.0));
+            entries[shape.end + UNIT_POS_X as usize] = nothing;
+        }
+    }
+    let part = row / shape.tile;
+    let mut entry = indptr[row] as usize + UNIT_POS_X as usize;
+    let end = indptr[row + 1] as usize;
+    while entry < end {
+        let counter = part * shape.cols + indices[entry] as usize;
+        let place = ends[counter].fetch_add(1);
+        if comptime!(placed) {
+            let row = (row - part * shape.tile) as u32;
+            entries[place as usize] = packed::<S, P>(row, values[entry]);
+        }
+        entry += comptime!(plane as usize);
+    }
+}
+
+#[cube]
+fn packed<S: Float, P: Int>(row: u32, value: S) -> Vector<P, Const<2>> {
+    let mut packed = Vector::<P, Const<2>>::zeroed();
+    packed.insert(0usize, P::cast_from(row));
+    packed.insert(1usize, P::reinterpret(value));
+    packed
+}
+
+/// A unit for each counter: gives as many entries room as it has counted.
+#[cube(launch_unchecked, address_type = "dynamic")]
+fn room_kernel(
+    starts: &mut [i32],
+    ends: &[Atomic<i32>],
+    counters: usize,
+    #[comptime] planes: bool,
+) {
+    let mut count = 0i32;
+    if ABSOLUTE_POS < counters {
+        count = ends[ABSOLUTE_POS].load();
+    }
+    let mut start = 0i32;
+    if comptime!(planes) {
+        // One request for a plane.
+        let through = plane_inclusive_sum(count);
+        let last = PLANE_DIM - 1;
+        let mut first = 0i32;
+        if UNIT_POS_PLANE == last {
+            first = ends[counters].fetch_add(through);
+        }
+        start = plane_shuffle(first, last) + through - count;
+    } else {
+        if count > 0 {
+            start = ends[counters].fetch_add(count);
+        }
+    }
+    if ABSOLUTE_POS < counters {
+        starts[ABSOLUTE_POS] = start;
+        ends[ABSOLUTE_POS].store(start);
+    }
+}
