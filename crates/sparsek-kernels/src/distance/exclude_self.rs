@@ -1,4 +1,4 @@
-//! HEAD
+//! Nearest neighbors of an index's own rows, without the row itself.
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
@@ -8,9 +8,10 @@ use crate::{
     launch::{Grid, allocate, argument},
 };
 
-/// The `k` best of `k + 1` for each of some rows, sorted: all but the row itself, or but the last where it is not among them.
-/// Row `i` is the index's row `first + i`. Values are contiguous `[rows, k + 1]` of `dtype`, indices of `index`; so is the
-/// result, `[rows, k]`.
+/// Drops each row from its own `k + 1` nearest, or the last neighbor if the row is not among them.
+///
+/// Row `i` is row `first + i` of the index. `values`, of `dtype`, and `indices`, of `index`, are
+/// contiguous `[rows, k + 1]` and sorted; the results are `[rows, k]`.
 ///
 /// # Errors
 ///
@@ -50,7 +51,7 @@ pub fn exclude_self(
     Ok([kept, kept_indices])
 }
 
-/// A unit for each row, or of unit_each neighbors for each of them.
+/// A unit for each neighbor (`unit_each`), or for each row.
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(clippy::too_many_arguments, reason = "two buffers in, two out")]
 fn exclude_self_kernel<S: Numeric, I: Numeric>(

@@ -1,4 +1,14 @@
-//! HEAD
+//! The gradient of distances with respect to the values of one matrix.
+//!
+//! Let g be the upstream gradient. For the entry (i, c) of value a it is
+//!
+//! ```text
+//! Σ_j w_ij (f(a, b_jc) − f(a, 0)) + t_i f'(a)
+//! ```
+//!
+//! over the rows j of the other matrix with an entry b_jc in column c. A first kernel makes the
+//! weights w and the row sums t from g and the distances. A second one sums over the columns of the
+//! transposed matrix, in a fixed order.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -18,23 +28,26 @@ use crate::{
     primitives::csr::row_of,
 };
 
-/// The entries of a matrix by column: its transposed pattern. Columns are numbered anew where most
-/// of them have no entry in either matrix ([`is_wide`](crate::distance::is_wide)).
+/// The entries of a matrix by column.
+///
+/// Columns are renumbered if most have no entry in either matrix
+/// ([`is_wide`](crate::distance::is_wide)).
 #[derive(Clone, Copy, Debug)]
 pub struct Transposed<'a> {
     /// Column of each entry of the other matrix, in this numbering, i32.
     pub places: &'a Handle,
-    /// Columns in this numbering.
+    /// Number of columns in this numbering.
     pub cols: usize,
-    /// `cols + 1` offsets of i32.
+    /// `cols + 1` offsets, i32.
     pub indptr: &'a Handle,
     /// Row of each entry, i32.
     pub rows: &'a Handle,
-    /// Which value belongs to each, i32.
+    /// Position of the value of each entry, i32.
     pub entries: &'a Handle,
 }
 
-/// What comes from behind, and the distances: contiguous `[rows of x, rows of y]` of the dtype that is computed in.
+/// The upstream gradient and the distances: contiguous `[rows of x, rows of y]`, of
+/// [`Prepared::dtype`].
 #[derive(Clone, Copy, Debug)]
 pub struct Upstream<'a> {
     /// The gradient of the distances.
@@ -43,11 +56,12 @@ pub struct Upstream<'a> {
     pub distances: &'a Handle,
 }
 
-/// The gradient with respect to the values of `x`, in their dtype.
+/// Returns the gradient with respect to the values of `x`, in their dtype.
 ///
 /// # Errors
 ///
-/// [`KernelError`] for buffers that are too short or too large.
+/// [`KernelError`] for buffers that are too short or too large, and for a dtype that kernels cannot
+/// round to.
 pub fn gradient(
     client: &Client,
     [x, y]: [&Matrix; 2],
@@ -66,15 +80,15 @@ pub fn gradient(
     let int = i32::elem_type_native();
     let weights = allocate(client, "weights", pairs, dtype)?;
     let sums = allocate(client, "sums", x.rows, dtype)?;
-    // Angles change with rows divided by their norms, whose values these are.
+    // The gradient of angles uses the normalized rows.
     let (x_values, y_values, values_dtype) = match slope {
         Gradient::Angle => (&x_norms.values, &y_norms.values, dtype),
         _ => (x.values, y.values, x.dtype),
     };
     let elements = pairs.max(x.nnz).max(y.nnz).max(2 * x.rows.max(y.rows));
     let (grid, plane) = planes_for(client, x.rows, elements)?;
-    // SAFETY: `argument` checks the lengths; offsets, columns, rows and entries are in range by the contracts of `Matrix` and
-    // `Transposed`.
+    // SAFETY: `argument` checks the lengths; the contracts of `Matrix` and `Transposed` keep
+    // offsets, columns, rows and entries in range.
     unsafe {
         weights_kernel::launch_unchecked(
             client,
@@ -119,7 +133,7 @@ pub fn gradient(
     Ok(output)
 }
 
-/// A plane for each row of `x`: the weights of all pairs, and their sum over the row.
+/// A plane for each row of `x`: the weights of its pairs and their sum.
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(clippy::too_many_arguments, reason = "four buffers in, two out")]
 fn weights_kernel<S: Float>(
@@ -167,7 +181,7 @@ fn weights_kernel<S: Float>(
             let x = x_norms[2 * row];
             let there = x > zero && y_norms[2 * other] > zero;
             let x = select(there, x, S::new(1.0));
-            // By the norm: its square may be out of range.
+            // Multiplies by the inverse norm, since its square may overflow.
             let by_norm = weight / x.sqrt() * x_norms[2 * row + 1];
             row_term = select(there, by_norm * (S::new(1.0) - distances[at]), zero);
             weight = select(there, -by_norm, zero);
@@ -184,14 +198,14 @@ fn weights_kernel<S: Float>(
     }
 }
 
-/// 1, 0 or −1.
+/// Returns 1, 0 or −1.
 #[cube]
 fn sign<S: Float>(a: S) -> S {
     let positive = select(a > S::new(0.0), S::new(1.0), S::new(0.0));
     select(a < S::new(0.0), S::new(-1.0), positive)
 }
 
-/// A plane for each entry of `x`; its row is found by bisection of the offsets.
+/// A plane for each entry of `x`.
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(
     clippy::too_many_arguments,

@@ -1,4 +1,4 @@
-//! HEAD
+//! One checked launch, as routines receive it.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{error::KernelError, launch::argument};
 
-/// A checked launch: distances of some rows of `x` to all of `y`.
+/// Distances of some rows of `x` to all rows of `y`.
 #[doc(hidden)]
 pub struct Job<'a> {
     pub(super) client: &'a Client,
@@ -20,7 +20,7 @@ pub struct Job<'a> {
     pub(super) columns: Option<&'a Columns>,
     pub(super) packed: Option<&'a Packed>,
     pub(super) rows: Range<usize>,
-    /// Both matrices are the same.
+    /// Whether `x` and `y` are the same matrix.
     pub(super) same: bool,
     pub(super) parameter: Parameter,
     pub(super) output: &'a Handle,
@@ -31,17 +31,17 @@ impl Job<'_> {
         self.rows.len() * self.y.rows
     }
 
-    /// A matrix with itself, all of its rows.
+    /// Whether all rows of a matrix are compared with themselves.
     pub(super) fn whole(&self) -> bool {
         self.same && self.rows.len() == self.y.rows
     }
 
-    /// Half of the distances are the others.
+    /// Whether only the pairs on and above the diagonal are computed.
     pub(super) fn half(&self, needs: &Needs) -> bool {
         self.whole() && needs.symmetric
     }
 
-    /// Elements of the largest buffer.
+    /// Returns the number of elements of the largest buffer.
     pub(super) fn elements(&self) -> usize {
         let entries = self.x.nnz.max(self.y.nnz);
         let rows = 2 * self.x.rows.max(self.y.rows);

@@ -1,4 +1,4 @@
-//! HEAD
+//! Grids and bindings that several routines use.
 
 use cubecl::prelude::*;
 
@@ -9,7 +9,7 @@ use crate::{
     launch::{Grid, argument},
 };
 
-/// A grid with a plane for each of `items`, and the units of a plane.
+/// Returns a grid with a plane for each of `items`, and the units of a plane.
 pub(super) fn planes_for(
     client: &Client,
     items: usize,
@@ -22,7 +22,7 @@ pub(super) fn planes_for(
     Ok((grid, plane))
 }
 
-/// The buffers of a matrix as arguments.
+/// The buffers of a matrix as kernel arguments.
 pub(super) struct Arguments {
     pub indptr: BufferArg,
     pub indices: BufferArg,

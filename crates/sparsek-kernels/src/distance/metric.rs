@@ -1,4 +1,6 @@
-//! HEAD
+//! Type-erased distances: a [`Semiring`] as a value.
+//!
+//! [`Distance::launch`] maps each routine to its code.
 
 use std::marker::PhantomData;
 
@@ -17,16 +19,18 @@ use super::{
 };
 use crate::error::KernelError;
 
-/// What takes the distances of a batch of rows.
+/// Receives the first row of a batch, and the distances of the batch, row after row.
 pub type Each<'a, S> = &'a mut dyn FnMut(usize, &[S]);
 
-/// A distance as a value; got from [`Metric::distance`](crate::distance::Metric::distance) or, for semirings of one's own, from
-/// [`DynMetric::of`].
+/// A distance as a value.
+///
+/// [`Metric::distance`](crate::distance::Metric::distance) returns the named ones,
+/// [`DynMetric::of`] that of any semiring.
 pub trait Distance: Send + Sync {
-    /// What it needs.
+    /// Returns the properties of the distance.
     fn needs(&self) -> Needs;
 
-    /// Norms and prepared values of a matrix.
+    /// Computes the norms and prepared values of a matrix.
     #[doc(hidden)]
     fn prepare(
         &self,
@@ -35,23 +39,25 @@ pub trait Distance: Send + Sync {
         parameter: Parameter,
     ) -> Result<Prepared, KernelError>;
 
-    /// Writes distances by a routine that has been checked.
+    /// Writes distances by a routine that was checked.
     #[doc(hidden)]
     fn launch(&self, job: &Job, routine: Routine) -> Result<(), KernelError>;
 
-    /// Distances of the rows of the first matrix, or of the second itself, to all of the second on the host, `batch` rows at a
-    /// time: `each` gets the first row of a batch and its distances, row after row.
+    /// Computes distances on the host, `batch` rows at a time, and hands each batch to `each`.
+    ///
+    /// Compares the rows of the first matrix, or of the second if there is none, with all of the
+    /// second.
     fn host_f32(&self, matrices: HostPair<f32>, p: f64, batch: usize, each: Each<f32>);
 
-    /// [`host_f32`](Self::host_f32) in f64.
+    /// As [`host_f32`](Self::host_f32), in f64.
     fn host_f64(&self, matrices: HostPair<f64>, p: f64, batch: usize, each: Each<f64>);
 }
 
-/// The [`Distance`] of a type.
+/// The [`Distance`] of the semiring `M`.
 pub struct DynMetric<M>(PhantomData<fn() -> M>);
 
 impl<M: Semiring + HostSemiring> DynMetric<M> {
-    /// A distance that lasts.
+    /// Returns the distance of `M`.
     pub const fn of() -> &'static dyn Distance {
         const { &Self(PhantomData) }
     }

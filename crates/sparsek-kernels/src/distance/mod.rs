@@ -1,4 +1,16 @@
-//! HEAD
+//! Distances between the rows of two sparse matrices, over any semiring. [`Index`] prepares one
+//! matrix once. [`Index::distances`] then returns the distances of rows of another matrix to all of
+//! its rows, as a dense matrix. A distance is a [`Semiring`]; [`Metric`] lists the named ones.
+//!
+//! ```text
+//! x, y (Matrix) ─ prepare: norms, values ─ routine: sums of all pairs ─ core, finalize ─ distances
+//! ```
+//!
+//! `plan::choose` says which [`Routine`] runs: `merge`, `inverted`, `dense_tile`, `tensor_core`,
+//! or, only if forced, `hybrid`. `host` computes the same on the CPU. Every routine is
+//! deterministic, and routines agree up to rounding.
+//!
+//! Paper: Nolet et al., "GPU Semiring Primitives for Sparse Neighborhood Methods" (2022).
 
 mod dense_tile;
 mod exclude_self;
@@ -44,7 +56,7 @@ pub use self::{
 };
 use crate::{error::KernelError, launch::allocate};
 
-/// A matrix to whose rows there are distances, prepared for one distance.
+/// One matrix, prepared for the distances to its rows.
 pub struct Index {
     distance: &'static dyn Distance,
     parameter: Parameter,
@@ -55,13 +67,15 @@ pub struct Index {
 }
 
 impl Index {
-    /// Prepares a matrix: its norms and values, for [`Routine::Inverted`] its entries by column, and for [`Routine::TensorCore`] its rows
-    /// packed out densely. The last is only taken where it is asked for, since rows that are compared are then to be whole numbers too.
+    /// Prepares a matrix: norms, values, and what the routine needs.
+    ///
+    /// Without a forced routine, [`Routine::TensorCore`] is not chosen: it also needs whole numbers
+    /// in the rows to compare.
     ///
     /// # Errors
     ///
-    /// [`KernelError`] for a dtype that is not a float or that the device lacks, for a routine that cannot run here, and
-    /// for buffers that are too short or too large.
+    /// [`KernelError`] for a dtype that is no float or that the device lacks, a routine that cannot
+    /// run here, and buffers that are too short or too large.
     pub fn new(
         client: &Client,
         matrix: &Matrix,
@@ -120,7 +134,7 @@ impl Index {
         })
     }
 
-    /// A matrix as the left side of [`distances`](Self::distances).
+    /// Prepares a matrix as the left side of [`distances`](Self::distances).
     ///
     /// # Errors
     ///
@@ -129,22 +143,24 @@ impl Index {
         self.distance.prepare(client, matrix, self.parameter)
     }
 
-    /// The index's same matrix as the left side.
+    /// Returns the index's own matrix, for the left side.
     pub fn prepared(&self) -> &Prepared {
         &self.prepared
     }
 
-    /// The routine that was chosen.
+    /// Returns the chosen routine.
     pub fn routine(&self) -> Routine {
         self.routine
     }
 
-    /// Distances of some rows of `x` to all rows of the index, contiguous `[rows.len(), index rows]`, of [`Prepared::dtype`].
+    /// Returns the distances of some rows of `x` to all rows of the index.
+    ///
+    /// The result is contiguous, `[rows.len(), index rows]`, of [`Prepared::dtype`].
     ///
     /// # Errors
     ///
-    /// [`KernelError`] for rows that there are not, for another dtype or number of columns than the index has, and for an
-    /// output that is too large.
+    /// [`KernelError`] for rows out of range, a dtype or number of columns that differs from the
+    /// index's, and an output that is too large.
     pub fn distances(
         &self,
         client: &Client,
@@ -154,8 +170,9 @@ impl Index {
         self.between(client, x, rows, false)
     }
 
-    /// Distances of some rows of the index to all of its rows, as [`distances`](Self::distances). Of all rows at once, half of
-    /// them are computed where the distance is symmetric.
+    /// Returns the distances of some rows of the index to all of its rows.
+    ///
+    /// For all rows at once, a symmetric distance takes half of the work.
     ///
     /// # Errors
     ///

@@ -1,4 +1,13 @@
-//! HEAD
+//! Chooses the routine of an index, and how many rows an index takes.
+//!
+//! ```text
+//! density ≥ DENSE_TENSOR_CORE, whole numbers, tensor cores  → tensor_core
+//! density ≥ the threshold of the distance's `Dense` kind    → dense_tile
+//! columns of one row add nothing                            → inverted
+//! otherwise                                                 → merge
+//! ```
+//!
+//! A routine is skipped if the device, the distance or the size rules it out.
 
 use cubecl::prelude::*;
 
@@ -13,8 +22,9 @@ use super::{
 };
 use crate::{device::accumulator, error::KernelError};
 
-/// Whether it matters to the choice for an index of so many entries for each place that values are whole numbers, as
-/// [`greatest`](crate::distance::greatest) tells.
+/// Whether the choice for an index of this density depends on whether its values are whole numbers.
+///
+/// If so, call [`greatest`](crate::distance::greatest) first.
 pub fn needs_values(needs: &Needs, density: f64) -> bool {
     needs.inner.is_some_and(|inner| inner != Inner::Ones) && density >= DENSE_TENSOR_CORE
 }
@@ -24,9 +34,11 @@ fn density(matrix: &Matrix) -> f64 {
     matrix.nnz as f64 / places
 }
 
-/// The routine for an index of the second matrix where none is forced. Rows of the first one are compared, if that is known; else
-/// the product, for which they must be whole numbers, is not chosen. Given besides is the density of the matrix of which it is a part, if it
-/// is one: its parts have one routine, so that they do not round differently.
+/// Chooses the routine for an index of `matrix`.
+///
+/// `compared` is the left matrix, if known; without it, the tensor cores are not chosen. `whole` is
+/// the density of the whole matrix if `matrix` is a part of one. All parts then take one routine
+/// and round alike.
 pub fn choose(
     client: &Client,
     distance: &dyn Distance,
@@ -60,15 +72,17 @@ pub fn choose(
     }
 }
 
-/// Parts begin at multiples of so many rows, so that their offsets lie where every device can bind them.
+/// Parts begin at multiples of this many rows, so that every device can bind their offsets.
 const STEP: usize = 1024;
 
-/// Rows of a matrix that one [`Index`](crate::distance::Index) should have so that its counters by column take at most so many bytes: all,
-/// or a multiple of 1024. Only [`Routine::Inverted`] has counters, one for each column of each tile of rows.
+/// Returns how many rows of a matrix one [`Index`](crate::distance::Index) should hold.
+///
+/// That is all rows, or a multiple of 1024 for which the counters take at most `bytes`. Only
+/// [`Routine::Inverted`] has counters: one for each column of each tile of rows.
 ///
 /// # Errors
 ///
-/// [`KernelError`] for a dtype that is not a float or that the device lacks.
+/// [`KernelError`] for a dtype that is no float or that the device lacks.
 pub fn index_part(
     client: &Client,
     matrix: &Matrix,
@@ -81,7 +95,7 @@ pub fn index_part(
     let dtype = accumulator(client, matrix.dtype)?;
     let mut part = matrix.rows;
     let mut parts = 1;
-    // A first counter and a last one, of i32.
+    // Each column has a first and a last counter, i32.
     let fits = |rows: usize| match row_tiles(rows, matrix.cols, dtype, &needs) {
         Ok([_, tiles]) => tiles == 1 || 2 * size_of::<i32>() * tiles * matrix.cols <= bytes,
         Err(_) => false,

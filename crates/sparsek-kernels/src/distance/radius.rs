@@ -1,4 +1,6 @@
-//! HEAD
+//! Lists the distances within a radius.
+//!
+//! The output size is unknown, so a first pass counts and a second fills.
 
 use cubecl::{features::Plane, ir::ElemType, prelude::*, server::Handle};
 
@@ -8,32 +10,32 @@ use crate::{
     launch::{allocate, argument},
 };
 
-/// Distances of some rows to all of an index, and how near is near.
+/// Distances of some rows to all rows of an index, and a radius.
 #[derive(Clone, Copy, Debug)]
 pub struct Radius<'a> {
     /// Contiguous `[rows, across]`.
     pub distances: &'a Handle,
     /// f32 or f64.
     pub dtype: ElemType,
-    /// Rows.
+    /// Number of rows.
     pub rows: usize,
     /// Rows of the index.
     pub across: usize,
-    /// The radius, of which f32 distances take the nearest f32. NaN is near nothing, and no distance that is NaN is near.
+    /// The radius, rounded to the nearest f32 for f32 distances. NaN never matches.
     pub radius: f64,
-    /// Near is at least the radius, not at most.
+    /// Whether to list distances of at least the radius, instead of at most.
     pub largest: bool,
-    /// The index's row that the first row is, where rows are the index's exclude_self: none is near itself.
+    /// If the rows are the index's own: the index row of the first. No row then lists itself.
     pub exclude_self: Option<usize>,
 }
 
 impl Radius<'_> {
-    /// Stretches of a row.
+    /// Returns the number of blocks of a row of `across` distances.
     pub fn blocks(across: usize) -> usize {
         across.div_ceil(RADIUS_BLOCK)
     }
 
-    /// How many are near in each block of each row: i32, `[rows, blocks]`.
+    /// Counts the matches in each block of each row: i32, `[rows, blocks]`.
     ///
     /// # Errors
     ///
@@ -45,8 +47,10 @@ impl Radius<'_> {
         Ok(output)
     }
 
-    /// The distances that are near and their places in their row, i32, both `[total]`: row after row, places ascending. `offsets`
-    /// are where those of each block begin, i32, `[rows, blocks]`, by what [`count`](Self::count) has found.
+    /// Returns the matching distances and their positions in their rows, i32, both `[total]`.
+    ///
+    /// They are in the order of rows, then of positions. `offsets`, i32, `[rows, blocks]`, holds
+    /// the exclusive prefix sums of [`count`](Self::count), and `total` their sum.
     ///
     /// # Errors
     ///
@@ -82,7 +86,8 @@ impl Radius<'_> {
         });
         let (values, places, total) = listed.unwrap_or((&radius, &radius, 1));
         let (grid, plane) = planes_for(client, items, pairs)?;
-        // SAFETY: `argument` checks the lengths; offsets are sums of what was counted of the same distances.
+        // SAFETY: `argument` checks the lengths; the offsets are sums of counts of the same
+        // distances.
         unsafe {
             radius_kernel::launch_unchecked(
                 client,
@@ -112,11 +117,11 @@ impl Radius<'_> {
     }
 }
 
-/// What a kernel is compiled for.
+/// Compile-time parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct RadiusConfig {
     plane: u32,
-    /// Whether planes can wait for themselves.
+    /// Whether planes can synchronize.
     sync: bool,
     largest: bool,
     exclude_self: bool,
@@ -155,7 +160,7 @@ fn radius_kernel<S: Float>(
     let mut done = first;
     while done < end {
         let place = done + UNIT_POS_X as usize;
-        // Units do not part, so that all see each other's values.
+        // No lane leaves, since plane operations need all of them.
         let distance = distances[row * across + min(place, end - 1)];
         let within = if comptime!(config.largest) {
             distance >= limit

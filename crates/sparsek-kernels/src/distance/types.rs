@@ -1,11 +1,11 @@
-//! HEAD
+//! Matrices and routines, as all of the family uses them.
 
 use cubecl::{ir::ElemType, server::Handle};
 
-/// A sparse matrix in device memory: CSR in contiguous buffers, columns of a row ascending, none twice.
+/// A sparse matrix in device memory: contiguous CSR, columns strictly ascending in each row.
 #[derive(Clone, Copy, Debug)]
 pub struct Matrix<'a> {
-    /// `rows + 1` offsets of i32, monotone.
+    /// `rows + 1` monotone offsets, i32.
     pub indptr: &'a Handle,
     /// Column of each entry, i32, below `cols`.
     pub indices: &'a Handle,
@@ -13,31 +13,32 @@ pub struct Matrix<'a> {
     pub values: &'a Handle,
     /// Dtype of the values: f32, f64, f16 or bf16.
     pub dtype: ElemType,
-    /// Rows.
+    /// Number of rows.
     pub rows: usize,
-    /// Columns.
+    /// Number of columns.
     pub cols: usize,
-    /// Entries that no row has more of; as many as columns where that is not known.
+    /// Length of the longest row; `cols` if unknown.
     pub longest: usize,
-    /// Entries.
+    /// Number of entries.
     pub nnz: usize,
-    /// The greatest magnitude of the values, infinite if they are not whole numbers, where that is known: by [`greatest`](crate::distance::greatest).
+    /// Greatest magnitude of the values, or infinity if one is no whole number, as
+    /// [`greatest`](crate::distance::greatest) finds it. `None` if unknown.
     pub greatest: Option<f32>,
 }
 
-/// How pairs of rows are gone through.
+/// How pairs of rows are processed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Routine {
-    /// A unit for each pair merges both rows.
+    /// A unit merges each pair of rows.
     Merge,
-    /// A plane for each row and tile of the other matrix's rows adds up in shared memory, by the columns of the tile.
+    /// A plane takes a row and a tile of the other matrix, and sums in shared memory by column.
     Inverted,
-    /// A cube for each tile of rows has them dense in shared memory.
+    /// A cube keeps a tile of rows dense in shared memory.
     DenseTile,
-    /// Tensor cores multiply both matrices, laid out densely: inner products of whole numbers.
+    /// Tensor cores multiply dense f16 copies: inner products of whole numbers only.
     TensorCore,
-    /// A cube for each row has it in shared memory and goes through all entries of the other matrix, as in the paper. Only where
-    /// forced.
+    /// The paper's routine: a cube keeps a row in shared memory and scans all entries of the other
+    /// matrix. Runs only if forced.
     Hybrid,
 }
 
@@ -51,7 +52,7 @@ pub const ROUTINES: [Routine; 5] = [
 ];
 
 impl Routine {
-    /// Its name.
+    /// Returns the name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Merge => "merge",
@@ -63,28 +64,29 @@ impl Routine {
     }
 }
 
-/// A matrix as kernels of distances take it.
+/// A matrix with its norms and prepared values.
 #[derive(Clone, Debug)]
 pub struct Prepared {
-    /// `rows + 1` offsets of i32.
+    /// `rows + 1` offsets, i32.
     pub indptr: Handle,
-    /// Columns of i32.
+    /// Column of each entry, i32.
     pub indices: Handle,
     /// Prepared values, of [`Self::dtype`].
     pub values: Handle,
-    /// Norm and second norm of each row. Where rows are multiplied by a power of two and there is a
-    /// gradient, that one takes the place of the second norm.
+    /// Norm and second norm of each row, interleaved. With
+    /// [`Rescale::Rows`](crate::distance::Rescale::Rows) and a gradient, the row's power of two
+    /// replaces the second norm.
     pub norms: Handle,
-    /// The dtype that is computed in: f64, or f32.
+    /// Dtype of the computation: f64 for f64, else f32.
     pub dtype: ElemType,
-    /// Rows.
+    /// Number of rows.
     pub rows: usize,
-    /// Columns.
+    /// Number of columns.
     pub cols: usize,
-    /// Entries that no row has more of.
+    /// Length of the longest row.
     pub longest: usize,
-    /// Entries.
+    /// Number of entries.
     pub nnz: usize,
-    /// The greatest magnitude of the values, infinite if they are not whole numbers, where that is known.
+    /// As [`Matrix::greatest`].
     pub greatest: Option<f32>,
 }

@@ -1,4 +1,4 @@
-//! HEAD
+//! The kernels of dense tiles.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -12,16 +12,16 @@ use crate::distance::{
     semiring::{Dense, Parameter, Semiring},
 };
 
-/// What is gone through.
+/// Sizes of a pass.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(super) struct DenseTileShape {
-    /// Rows on the left, from the first on, and of each chunk of them.
+    /// Left rows from `first` on; rows of a chunk; chunks.
     first: usize,
     rows: usize,
     chunk: usize,
     chunks: usize,
-    /// Rows on the right.
+    /// Right rows from `from` on.
     from: usize,
     across: usize,
     cols: usize,
@@ -139,7 +139,7 @@ pub(super) fn dense_tile_kernel<M: Semiring, S: Float>(
                             let i = shape.first + row;
                             let mut other = S::new(0.0);
                             if comptime!(M::NEEDS.dense == Some(Dense::Left)) {
-                                // Columns that are lacking are in the sum.
+                                // The total includes the columns that the right row lacks.
                                 other = pair.left().norm(i);
                             }
                             sum = pair.finish::<M>(i, shape.from + j, sum, other);
@@ -153,7 +153,7 @@ pub(super) fn dense_tile_kernel<M: Semiring, S: Float>(
     }
 }
 
-/// Whether any of a row's sums with the rows of a tile is finite so far.
+/// Whether any sum of a row with the tile is finite so far.
 #[cube]
 fn any_sum_finite<S: Float>(
     output: &[S],
@@ -165,7 +165,7 @@ fn any_sum_finite<S: Float>(
     let mut least = S::new(f32::INFINITY);
     #[unroll]
     for r in 0..comptime!(config.rows) {
-        // Of the last row again behind it, so that all are read at once.
+        // Clamps to the last row, so that all loads are unconditional.
         let j = first + comptime!(r * config.plane as usize) + UNIT_POS_X as usize;
         let j = min(j, shape.across - 1);
         least = min(least, output[row * shape.across + j]);

@@ -1,4 +1,4 @@
-//! HEAD
+//! Checks and launches the passes of dense tiles.
 
 use std::ops::Range;
 
@@ -24,7 +24,7 @@ use crate::{
     launch::{Grid, allocate, argument},
 };
 
-/// Bytes of shared memory that are not for values.
+/// Bytes of shared memory that hold no values.
 const SPARE: usize = 64;
 
 fn refused(reason: String) -> KernelError {
@@ -34,7 +34,7 @@ fn refused(reason: String) -> KernelError {
     }
 }
 
-/// Whether it can run.
+/// Refuses devices, distances and sizes that the routine cannot run.
 pub(in crate::distance) fn check(
     client: &Client,
     needs: &Needs,
@@ -50,7 +50,7 @@ pub(in crate::distance) fn check(
     check_shared_memory(client)
 }
 
-/// Whether shared memory has room for a column.
+/// Refuses devices whose shared memory has no room for a column.
 fn check_shared_memory(client: &Client) -> Result<(), KernelError> {
     let wanted = 2 * plane_or_unit(client) as usize * size_of::<f64>() + SPARE;
     let limit = client.properties().hardware.max_shared_memory_size;
@@ -106,25 +106,25 @@ pub(in crate::distance) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelEr
     }
 }
 
-/// Rows of a matrix.
+/// Some rows of a matrix.
 struct RowRange<'a> {
     pub matrix: &'a Prepared,
     pub rows: Range<usize>,
 }
 
-/// The entries of rows on the left against dense rows on the right.
+/// Entries of left rows times dense right rows.
 struct Pass<'a> {
     pub left: &'a RowRange<'a>,
     pub right: &'a RowRange<'a>,
     /// `[left rows, right rows]`.
     pub output: &'a Handle,
-    /// Only pairs in which the row on the right is not before that on the left, and some others.
+    /// Whether pairs whose right row precedes the left one may be skipped.
     pub half: bool,
 }
 
 impl DenseTileConfig {
-    /// Chunks of rows on the left: the most that let processors, which have one cube at a time, wait for no more than 2% longer than they
-    /// must.
+    /// Returns the number of chunks of left rows: the most within 2% of the shortest estimated
+    /// time. A multiprocessor runs one cube at a time.
     fn chunks(&self, [rows, tiles]: [usize; 2], processors: usize) -> usize {
         let most = TILE_CUBES
             .div_ceil(tiles)
@@ -161,7 +161,7 @@ impl Pass<'_> {
         let most = limit / (rows * lane) - 1;
         let cols = self.right.matrix.cols;
         let blocks = cols.div_ceil(most).max(1);
-        // Few kernels for all numbers of columns.
+        // Rounded, so that few kernels are compiled.
         let block = cols.div_ceil(blocks).max(1);
         DenseTileConfig {
             plane,
@@ -197,7 +197,8 @@ impl Pass<'_> {
             job.elements().max(starts_len[0]).max(starts_len[1]),
         )?;
         let [x, y] = [left.matrix.arguments()?, right.matrix.arguments()?];
-        // SAFETY: the lengths are checked; offsets and columns are in range by the contract of `Matrix`.
+        // SAFETY: the lengths are checked; the contract of `Matrix` keeps offsets and columns in
+        // range.
         unsafe {
             dense_tile_kernel::launch_unchecked::<M>(
                 client,
@@ -236,7 +237,7 @@ impl Pass<'_> {
 }
 
 impl RowRange<'_> {
-    /// The first entry of each block of columns in each row, and the end of the row.
+    /// Finds the first entry of each block of columns in each row, and the end of the row.
     fn block_starts(&self, job: &Job, block: usize, blocks: usize) -> Result<Handle, KernelError> {
         let client = job.client;
         let int = i32::elem_type_native();

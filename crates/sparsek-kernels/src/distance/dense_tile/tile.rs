@@ -1,4 +1,4 @@
-//! HEAD
+//! Dense rows in shared memory, and the sums of a row's entries with them.
 
 use cubecl::prelude::*;
 
@@ -8,7 +8,7 @@ use crate::distance::{
     tuning::TILE_STEP,
 };
 
-/// How a tile lies in shared memory.
+/// Layout of a tile in shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct DenseTileConfig {
     /// Units of a plane, and planes of a cube.
@@ -22,12 +22,12 @@ pub(super) struct DenseTileConfig {
 }
 
 impl DenseTileConfig {
-    /// Rows of a tile.
+    /// Returns the rows of a tile.
     pub fn width(&self) -> usize {
         self.rows * self.plane as usize
     }
 
-    /// Values of a lane's row of each lane, with a column of zeros.
+    /// Returns the values of one row for each lane, with a zero column.
     pub fn room(&self) -> usize {
         (self.block + 1) * self.plane as usize
     }
@@ -36,9 +36,9 @@ impl DenseTileConfig {
 /// A tile of dense rows.
 #[derive(CubeType)]
 pub(super) struct Tile<S: Float> {
-    /// Column by column, apart for each row of a lane.
+    /// Column by column; one slice for each row of a lane.
     values: Sequence<Shared<[S]>>,
-    /// The first column of the block.
+    /// First column of the block.
     pub column: usize,
     p: S,
     #[cube(comptime)]
@@ -61,7 +61,9 @@ impl<S: Float> Tile<S> {
         }
     }
 
-    /// Makes all values absent ones, and those of the column behind the block zeros.
+    /// Sets all values to [`Semiring::absent`], and the column behind the block to 0.
+    ///
+    /// Lanes without an entry multiply that column.
     pub fn clear<M: Semiring>(&mut self) {
         let plane = comptime!(self.config.plane as usize);
         let units = comptime!((self.config.plane * self.config.planes) as usize);
@@ -77,7 +79,7 @@ impl<S: Float> Tile<S> {
         }
     }
 
-    /// Lays out the block of columns of the rows from `first` on, `across` of the matrix in all.
+    /// Writes a block of columns of the rows from `first` on. The matrix has `across` rows.
     pub fn fill<M: Semiring>(
         &mut self,
         y: &Sparse<S>,
@@ -107,7 +109,7 @@ impl<S: Float> Tile<S> {
         }
     }
 
-    /// A sum and what an entry adds to it, given what the row has in its column.
+    /// Returns `sum` with the contribution of an entry and the dense value of its column.
     fn add<M: Semiring>(&self, sum: S, value: S, left_value: S, other: S) -> S {
         let mut out = sum;
         if comptime!(M::NEEDS.dense == Some(Dense::Halves)) {
@@ -123,7 +125,7 @@ impl<S: Float> Tile<S> {
         out
     }
 
-    /// Goes through the entries of a row, from `begin` to before `end`: what each of the lane's rows adds up to.
+    /// Returns the sums of the entries from `begin` to `end` with the lane's rows.
     pub fn multiply_row<M: Semiring>(&self, x: &Sparse<S>, begin: usize, end: usize) -> Array<S> {
         let plane = comptime!(self.config.plane as usize);
         let lane = UNIT_POS_X as usize;
@@ -134,7 +136,7 @@ impl<S: Float> Tile<S> {
         }
         let mut done = begin;
         while done < end {
-            // Each lane has an entry, which all of them look at in turn.
+            // Each lane loads an entry; all lanes process them in turn.
             let mine = done + lane;
             let mut place =
                 comptime!((self.config.block * self.config.plane as usize) as u32).runtime();
@@ -194,7 +196,7 @@ impl<S: Float> Tile<S> {
     }
 }
 
-/// One of the blocks of columns.
+/// A block of columns.
 #[derive(CubeType)]
 pub(super) struct Block {
     pub number: usize,
@@ -203,13 +205,13 @@ pub(super) struct Block {
 
 #[cube]
 impl Block {
-    /// Where the first entry of the block in a row is start_index; behind it that of the next.
+    /// Returns the position of the first entry of the block in `row`; the next one holds its end.
     pub fn start_index(&self, row: usize) -> usize {
         row * (self.of + 1) + self.number
     }
 }
 
-/// Whether a number of any lane of the plane is below infinity.
+/// Whether a number of any lane is finite.
 #[cube]
 pub(super) fn any_finite<S: Float>(least: S, #[comptime] plane: u32) -> bool {
     let mut found = least <= S::max_value();
@@ -219,7 +221,7 @@ pub(super) fn any_finite<S: Float>(least: S, #[comptime] plane: u32) -> bool {
     found
 }
 
-/// The next row of a chunk for each plane.
+/// Takes the next row of a chunk for each plane.
 #[cube]
 pub(super) fn next_row(taken: &Shared<[Atomic<u32>]>, #[comptime] plane: u32) -> usize {
     let mut row = 0u32;

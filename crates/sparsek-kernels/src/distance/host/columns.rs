@@ -1,4 +1,4 @@
-//! HEAD
+//! An inverted index of a matrix.
 
 use super::types::PreparedRows;
 use crate::distance::{prepare::columns::is_wide, semiring::Real};
@@ -8,15 +8,15 @@ pub(super) struct HostColumns<S> {
     slots: Slots,
     starts: Vec<u32>,
     entries: Vec<(u32, S)>,
-    /// Where each entry of the matrix went.
+    /// Position of each entry of the matrix in `entries`.
     places: Vec<u32>,
 }
 
 /// Where the offsets of a column are.
 enum Slots {
-    /// Each column has its own.
+    /// Each column has a slot.
     Every,
-    /// Only columns with entries have some; these are they, ascending.
+    /// Only these ascending columns, which have entries, have slots.
     Occupied(Vec<u32>),
 }
 
@@ -77,7 +77,7 @@ impl<S: Real> HostColumns<S> {
         }
     }
 
-    /// All of a column, or those from an entry of the matrix on.
+    /// Returns the entries of a column, or those from an entry of the matrix on.
     pub(super) fn column(&self, column: u32, from: Option<usize>) -> &[(u32, S)] {
         let Some(slot) = self.slots.of(column) else {
             return &[];

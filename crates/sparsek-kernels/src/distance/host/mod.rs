@@ -1,4 +1,8 @@
-//! HEAD
+//! Distances on the host, in parallel over rows, in plain Rust.
+//!
+//! As on devices, a [`HostSemiring`] defines the distance, and long rows are summed in the same
+//! parts. `pairwise` chooses one of three methods: dense tiles for products of finite values on
+//! full data, an inverted index where columns of one row add nothing, else merging.
 
 mod columns;
 mod pair;
@@ -21,25 +25,25 @@ use super::{
     tuning::{HOST_LANES as LANES, HOST_STRIPE, HOST_STRIPE_PART},
 };
 
-/// A number of columns: exact in f64, the nearest in f32.
+/// Converts a number of columns: exact in f64, nearest in f32.
 fn number<S: Real>(cols: usize) -> S {
     let low = cols % (1 << 12);
     S::new((cols - low) as f32) + S::new(low as f32)
 }
 
-/// How sums are found.
+/// How sums are computed.
 enum Method<S> {
-    /// Rows of the one are dense dense, and the entries of the other meet them.
+    /// Rows of `x` are dense; the entries of `y` are multiplied with them.
     Dense,
-    /// Entries of the one meet those of a column of `y`: products run over the columns of both only.
+    /// An inverted index of `y`, for products over common columns.
     Columns(HostColumns<S>),
-    /// Both rows are gone through.
+    /// Both rows are merged.
     Merge,
 }
 
-/// MatrixPair matrices, ready for distances between their rows.
+/// Two matrices, ready for distances between their rows.
 struct MatrixPair<'a, M, S> {
-    /// Nothing where both are the same.
+    /// `None` if it is `y`.
     x: Option<PreparedRows<'a, S>>,
     y: PreparedRows<'a, S>,
     method: Method<S>,
@@ -67,7 +71,7 @@ impl<'a, M: HostSemiring, S: Real> MatrixPair<'a, M, S> {
         }
     }
 
-    /// Distances of row `i` to the rows of `y`, or of `y` itself from that row on.
+    /// Computes the distances of row `i` to the rows of `y`; with `same`, from row `i` on.
     fn row(&self, i: usize, same: bool, output: &mut [S]) {
         let from = if same { i } else { 0 };
         let row: Vec<(u32, S)> = self.left().row(i).collect();
@@ -89,7 +93,8 @@ impl<'a, M: HostSemiring, S: Real> MatrixPair<'a, M, S> {
         merge::<M, S>(row, self.y.row(j), bits, [self.p, most], self.needs)
     }
 
-    /// Sums of row `i`, whose entries these are, with the rows of `y`, or of `y` itself from that row on; gives the second ones.
+    /// Sums the columns of row `i` with the rows of `y`; with `same`, from row `i` on. Returns the
+    /// second sums.
     fn add_columns(
         &self,
         (i, row): (usize, &[(u32, S)]),
@@ -141,7 +146,7 @@ impl<'a, M: HostSemiring, S: Real> MatrixPair<'a, M, S> {
         others
     }
 
-    /// Distances from their sums: of row `i`, whose entries these are, to the rows of `y` from one on.
+    /// Makes the distances of row `i` to the rows of `y` from `from` on from their sums.
     fn finish(&self, (i, row): (usize, &[(u32, S)]), from: usize, output: &mut [S], others: &[S]) {
         for (place, output) in output.iter_mut().enumerate() {
             let j = from + place;
@@ -156,7 +161,7 @@ impl<'a, M: HostSemiring, S: Real> MatrixPair<'a, M, S> {
         }
     }
 
-    /// Distances of up to [`LANES`] rows by a dense tile.
+    /// Computes the distances of up to [`LANES`] rows by a dense tile.
     fn dense_tile(
         &self,
         first: usize,
@@ -173,7 +178,8 @@ impl<'a, M: HostSemiring, S: Real> MatrixPair<'a, M, S> {
         }
     }
 
-    /// Distances of all rows in `output`, from `first` on, to those of `y`; of `y` itself only those from their same on.
+    /// Computes the distances of the rows of `output`, from `first` on; with `same`, of each row
+    /// from itself on.
     fn rows(&self, first: usize, same: bool, output: &mut [S]) {
         let across = self.y.matrix.rows();
         if across == 0 {
@@ -196,7 +202,7 @@ impl<'a, M: HostSemiring, S: Real> MatrixPair<'a, M, S> {
 }
 
 impl<M: HostSemiring, S: Real> MatrixPair<'_, M, S> {
-    /// Distances of a matrix to itself: half of them are computed.
+    /// Computes the distances of a matrix to itself: half of the pairs, then mirrors.
     fn distances_to_itself(&self, each: &mut dyn FnMut(usize, &[S])) {
         let rows = self.y.matrix.rows();
         let mut half = vec![S::new(0.0); rows * rows];
@@ -213,7 +219,7 @@ impl<M: HostSemiring, S: Real> MatrixPair<'_, M, S> {
     }
 }
 
-/// Whole rows, from the first on, of a symmetric matrix of which the upper half is known.
+/// Writes whole rows of a symmetric matrix from its upper half.
 fn mirrored<S: Real>(upper: &[S], [first, rows]: [usize; 2], output: &mut [S]) {
     let count = output.len() / rows;
     for i in 0..count {
@@ -229,8 +235,10 @@ fn mirrored<S: Real>(upper: &[S], [first, rows]: [usize; 2], output: &mut [S]) {
     }
 }
 
-/// Distances of the rows of `x`, or of `y` itself, to all of `y`, `batch` rows at a time: `each` gets the first row of a batch and
-/// its distances, row after row. Where all rows are a batch, a matrix with itself costs half.
+/// Computes the distances of the rows of `x`, or of `y` if there is none, to all rows of `y`.
+///
+/// `each` receives the first row of each batch and its distances, row after row. If one batch holds
+/// all rows, a symmetric distance of `y` to itself takes half of the work.
 pub(super) fn pairwise<M: HostSemiring, S: Real>(
     (x, y): HostPair<S>,
     p: S,

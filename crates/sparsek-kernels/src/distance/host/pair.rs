@@ -1,4 +1,4 @@
-//! HEAD
+//! Walks two rows in step: their sums, and their distance if sums left the range of the dtype.
 
 use super::types::{PreparedRows, combine};
 use crate::distance::{
@@ -35,8 +35,8 @@ impl<S: Real> MergedSums<S> {
     }
 }
 
-/// Goes through both rows, or as far as a maximum of [`HostSemiring::direct`] is as great as any can be, in parts of so many
-/// columns, as a power of two.
+/// Walks both rows, in parts of 2^`bits` columns. Stops early once a maximum of
+/// [`HostSemiring::direct`] reaches `most`.
 pub(super) fn merge<M: HostSemiring, S: Real>(
     x: &[(u32, S)],
     y: impl Iterator<Item = (u32, S)>,
@@ -77,10 +77,10 @@ pub(super) fn merge<M: HostSemiring, S: Real>(
     }
 }
 
-/// The entries of one row in ascending columns.
+/// The entries of a row in ascending columns.
 type Row<'a, S> = &'a [(u32, S)];
 
-/// The elements of two rows in each column that one of them has.
+/// Returns the elements of two rows in each column of either.
 fn pairs<S: Real>(x: Row<S>, y: impl Iterator<Item = (u32, S)>) -> impl Iterator<Item = (S, S)> {
     let zero = S::new(0.0);
     let mut x = x.iter().copied().peekable();
@@ -99,7 +99,7 @@ fn pairs<S: Real>(x: Row<S>, y: impl Iterator<Item = (u32, S)>) -> impl Iterator
     })
 }
 
-/// Whether sums were in range, so that they are what they should be. Not where they are NaN.
+/// Whether sums were in range. False for NaN.
 fn in_range<M: HostSemiring, S: Real>(rescale: Rescale, core: S, sums: Sums<S>) -> bool {
     let [tiny, huge] = limits::<S>();
     match rescale {
@@ -111,7 +111,7 @@ fn in_range<M: HostSemiring, S: Real>(rescale: Rescale, core: S, sums: Sums<S>) 
     }
 }
 
-/// The distance of two rows from its core, evaluated again where sums were out of range.
+/// Returns the distance from its core. Evaluates the pair again if sums were out of range.
 pub(super) fn finalize<M: HostSemiring, S: Real>(
     x: Row<S>,
     (y, j): (&PreparedRows<S>, usize),
@@ -128,7 +128,7 @@ pub(super) fn finalize<M: HostSemiring, S: Real>(
     }
 }
 
-/// Computes the distance of two rows again, with the sum of [`HostSemiring::direct`] as total.
+/// Evaluates the pair again, with the sum of [`HostSemiring::direct`] as total.
 fn careful<M: HostSemiring, S: Real>(
     x: Row<S>,
     (y, j): (&PreparedRows<S>, usize),
@@ -172,7 +172,7 @@ fn rescaled<M: HostSemiring, S: Real>(
     }
     let factor = row_factor(greatest);
     let rest = greatest * factor;
-    // Core, norms and second sum, of a part of the columns and of those before it.
+    // Core, norms and second sum: of the part, and of the parts before it.
     let mut before = [zero; 4];
     let mut part = [zero; 4];
     let add = |sums: &mut [S; 4], more: [S; 4]| {

@@ -1,4 +1,4 @@
-//! HEAD
+//! Dense rows of one matrix, multiplied by the entries of the other's rows.
 
 use multiversion::multiversion;
 
@@ -9,11 +9,10 @@ use crate::distance::{
     tuning::{HOST_DENSE_BYTES, HOST_DENSE_WORK, HOST_LANES as LANES},
 };
 
-/// A column of the rows.
+/// One column of the rows.
 pub(super) type Lanes<S> = [S; LANES];
 
-/// Whether rows of `x` are dense dense: for sums of products of finite values that are zero where a value is, where there are not many
-/// columns, and these are full.
+/// Whether dense tiles suit: sums of products of finite values, few columns, and full ones.
 pub(super) fn serves<S: Real>(x: &PreparedRows<S>, y: &PreparedRows<S>, needs: Needs) -> bool {
     let sums = needs.dense == Some(Dense::Products) && !needs.other;
     if !sums || y.matrix.cols.saturating_mul(size_of::<Lanes<S>>()) > HOST_DENSE_BYTES {
@@ -34,13 +33,13 @@ pub(super) fn serves<S: Real>(x: &PreparedRows<S>, y: &PreparedRows<S>, needs: N
     full && finite(x) && finite(y)
 }
 
-/// Rows that lie dense, and the columns of the parts of each row's sums, as powers of two.
+/// Dense rows, and the `part_bits` of each.
 struct DenseRows<'a, S> {
     values: &'a [Lanes<S>],
     parts: [u32; LANES],
 }
 
-/// The sums of products with a row that has these columns, values and parts.
+/// Returns the sums of a sparse row with all dense rows.
 #[multiversion(targets("x86_64+avx2"))]
 fn multiply<M: HostSemiring, S: Real>(
     dense: &DenseRows<S>,
@@ -56,14 +55,14 @@ fn multiply<M: HostSemiring, S: Real>(
             ONE_PART => columns.len(),
             _ => at + rest.partition_point(|column| column >> bits == first >> bits),
         };
-        // Of its own, so that it stays in registers.
+        // A local copy, which stays in registers.
         let mut current = sums;
         for (&column, &b) in columns[at..end].iter().zip(&values[at..end]) {
             for (sum, &a) in current.iter_mut().zip(&dense.values[column as usize]) {
                 *sum = M::reduce(*sum, M::product(a, b, p));
             }
         }
-        // Behind the last column is another part, whatever its size.
+        // The end of the row ends every part.
         let next = columns.get(end).copied().unwrap_or(u32::MAX);
         for lane in 0..LANES {
             let ends = (next ^ first) >> bits.max(dense.parts[lane]) != 0;
@@ -76,9 +75,10 @@ fn multiply<M: HostSemiring, S: Real>(
     before
 }
 
-/// Writes the totals of the pairs of some rows of `x`, from `first` current, with the rows of `y`.
+/// Writes the totals of rows of `x`, from `first` on, with the rows of `y`.
 ///
-/// With `same`, skips rows of `y` before `first`. `dense` has a place for each column and is zero before and after.
+/// With `same`, skips rows of `y` before `first`. `dense` has a slot for each column, zero on entry
+/// and on return.
 pub(super) fn tile<M: HostSemiring, S: Real>(
     [x, y]: [&PreparedRows<S>; 2],
     p: S,

@@ -1,4 +1,4 @@
-//! HEAD
+//! Matrices on the host, and their norms.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use crate::distance::{
     semiring::{HostSemiring, Needs, Real, Rescale, host::max},
 };
 
-/// A CSR matrix in the host's memory; columns of a row ascend.
+/// A CSR matrix in host memory, columns ascending in each row.
 #[derive(Clone, Copy, Debug)]
 pub struct HostMatrix<'a, S> {
     /// `rows + 1` offsets.
@@ -16,24 +16,24 @@ pub struct HostMatrix<'a, S> {
     pub indices: &'a [u32],
     /// Value of each entry.
     pub values: &'a [S],
-    /// Columns.
+    /// Number of columns.
     pub cols: usize,
 }
 
-/// Two matrices, the first nothing where both are the same.
+/// Two matrices; the first is `None` if both are the same.
 pub type HostPair<'a, S> = (Option<&'a HostMatrix<'a, S>>, &'a HostMatrix<'a, S>);
 
-/// A matrix with its norms, values prepared.
+/// A matrix with its norms and prepared values.
 pub(super) struct PreparedRows<'a, S> {
     pub matrix: HostMatrix<'a, S>,
     pub values: Vec<S>,
     pub norms: Vec<[S; 2]>,
-    /// Columns of the parts of each row's sums, as powers of two.
+    /// `part_bits` of each row.
     pub parts: Vec<u32>,
 }
 
 impl<S> HostMatrix<'_, S> {
-    /// Rows.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.indptr.len() - 1
     }
@@ -75,12 +75,12 @@ impl<'a, S: Real> PreparedRows<'a, S> {
     }
 }
 
-/// Two norms, or two sums of [`HostSemiring::direct`], in one.
+/// Combines two norms, or two sums of [`HostSemiring::direct`].
 pub(super) fn combine<S: Real>(needs: Needs, a: S, b: S) -> S {
     if needs.maxima { max(a, b) } else { a + b }
 }
 
-/// The sum of what values add, block by block, so that rounding stays small in long rows.
+/// Sums the terms of values block by block, which bounds rounding in long rows.
 fn sum<S: Real>(values: &[S], term: impl Fn(S) -> S, add: impl Fn(S, S) -> S) -> S {
     let blocks = values.chunks(BLOCK).map(|block| {
         let terms = block.iter().map(|&a| term(a));

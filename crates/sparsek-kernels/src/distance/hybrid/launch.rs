@@ -1,4 +1,4 @@
-//! HEAD
+//! Checks and launches the hybrid routine.
 
 use cubecl::{
     features::{AtomicUsage, Plane},
@@ -30,7 +30,7 @@ fn refused(reason: String) -> KernelError {
     }
 }
 
-/// Whether it can run.
+/// Refuses devices that cannot run the routine.
 pub(in crate::distance) fn check(client: &Client) -> Result<(), KernelError> {
     if is_llvmpipe(client) {
         return Err(refused(LLVMPIPE_REFUSAL.into()));
@@ -88,7 +88,7 @@ pub(in crate::distance) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelEr
     }
     let grid = Grid::elementwise(client, pairs, job.elements())?;
     let [x, y] = [job.x.arguments()?, job.y.arguments()?];
-    // SAFETY: as above; offsets and columns are in range by the contract of `Matrix`.
+    // SAFETY: as above; the contract of `Matrix` keeps offsets and columns in range.
     unsafe {
         finish_kernel::launch_unchecked::<M>(
             client,
@@ -116,12 +116,12 @@ pub(in crate::distance) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelEr
     Ok(())
 }
 
-/// One pass over the entries of one matrix by the rows of the other.
+/// Scans the entries of one matrix by the rows of the other.
 fn scan<M: Semiring>(job: &Job, others: &Handle, pass: Pass) -> Result<(), KernelError> {
     let client = job.client;
     let (dtype, int) = (job.x.dtype, i32::elem_type_native());
     let (count, across) = (job.rows.len(), job.y.rows);
-    // What is held, what is scanned: the first row, how many, and how far they are apart in the output.
+    // For the held and the scanned side: first row, number of rows, and row stride in the output.
     let x = (job.x, [job.rows.start, count, across]);
     let y = (job.y, [0, across, 1]);
     let (held, scanned) = if pass == Pass::Lacking {
@@ -152,7 +152,7 @@ fn scan<M: Semiring>(job: &Job, others: &Handle, pass: Pass) -> Result<(), Kerne
     let grid = Grid::new(client, held.1[1], dim, job.elements())?;
     let others_len = if M::NEEDS.other { job.pairs() } else { 1 };
     let [held_buffers, scanned_buffers] = [held.0.arguments()?, scanned.0.arguments()?];
-    // SAFETY: the lengths are checked; offsets and columns are in range by the contract of `Matrix`.
+    // SAFETY: the lengths are checked; the contract of `Matrix` keeps offsets and columns in range.
     unsafe {
         scan_kernel::launch_unchecked::<M>(
             client,
@@ -187,12 +187,12 @@ fn scan<M: Semiring>(job: &Job, others: &Handle, pass: Pass) -> Result<(), Kerne
     Ok(())
 }
 
-/// The row of each entry: what COO has beyond CSR.
+/// Finds the row of each entry, which COO stores and CSR does not.
 fn entry_rows(client: &Client, matrix: &Prepared) -> Result<Handle, KernelError> {
     let int = i32::elem_type_native();
     let rows = allocate(client, "rows", matrix.nnz, int)?;
     let grid = Grid::elementwise(client, matrix.nnz, matrix.nnz.max(matrix.rows + 1))?;
-    // SAFETY: `argument` checks the lengths; offsets are in range by the contract of `Matrix`.
+    // SAFETY: `argument` checks the lengths; the contract of `Matrix` keeps offsets in range.
     unsafe {
         rows_kernel::launch_unchecked(
             client,

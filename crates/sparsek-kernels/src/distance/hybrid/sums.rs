@@ -1,4 +1,4 @@
-//! HEAD
+//! Sums of rows: within a plane, across planes, and into the output.
 #![allow(
     clippy::collapsible_else_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -9,7 +9,7 @@ use cubecl::prelude::*;
 use super::types::{HybridConfig, HybridShape, NONE, PlaneRange};
 use crate::distance::semiring::{Semiring, combine};
 
-/// Where sums begin.
+/// Returns the identity of sums.
 #[cube]
 pub(super) fn identity<M: Semiring, S: Float>() -> S {
     if comptime!(M::NEEDS.union) {
@@ -19,7 +19,7 @@ pub(super) fn identity<M: Semiring, S: Float>() -> S {
     }
 }
 
-/// Two sums in one.
+/// Combines two sums.
 #[cube]
 pub(super) fn join<M: Semiring, S: Float>(a: S, b: S) -> S {
     if comptime!(M::NEEDS.union) {
@@ -29,7 +29,7 @@ pub(super) fn join<M: Semiring, S: Float>(a: S, b: S) -> S {
     }
 }
 
-/// What a column adds.
+/// Returns what a column adds.
 #[cube]
 pub(super) fn term<M: Semiring, S: Float>(a: S, b: S, p: S) -> S {
     if comptime!(M::NEEDS.union) {
@@ -39,7 +39,7 @@ pub(super) fn term<M: Semiring, S: Float>(a: S, b: S, p: S) -> S {
     }
 }
 
-/// The sums of some entries of one row.
+/// Sums of some entries of one row.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(super) struct Part<S: Float> {
@@ -49,7 +49,7 @@ pub(super) struct Part<S: Float> {
 
 #[cube]
 impl<S: Float> Part<S> {
-    /// With what comes after.
+    /// Combines with the following part.
     pub fn with<M: Semiring>(&self, next: &Part<S>) -> Part<S> {
         Part::<S> {
             total: join::<M, S>(self.total, next.total),
@@ -57,7 +57,7 @@ impl<S: Float> Part<S> {
         }
     }
 
-    /// The sums of all units of the plane.
+    /// Combines the parts of all lanes.
     pub fn of_plane<M: Semiring>(&self, #[comptime] plane: u32) -> Part<S> {
         let mut total = self.total;
         let mut other = self.other;
@@ -72,7 +72,7 @@ impl<S: Float> Part<S> {
         Part::<S> { total, other }
     }
 
-    /// The sums of the units of the same row, up to this one.
+    /// Returns the inclusive scan over the lanes of the same row.
     pub fn running<M: Semiring>(&self, row: i32, #[comptime] plane: u32) -> Part<S> {
         let mut total = self.total;
         let mut other = self.other;
@@ -80,7 +80,7 @@ impl<S: Float> Part<S> {
         for step in 0..comptime!(plane.ilog2()) {
             let distance = comptime!(1u32 << step);
             let before = plane_shuffle_up(row, distance);
-            // No row where no unit is so far before.
+            // Lanes without such a predecessor compare with a different row.
             let same = select(UNIT_POS_X >= distance, before, row - 1) == row;
             let sum = plane_shuffle_up(total, distance);
             total = select(same, join::<M, S>(sum, total), total);
@@ -93,18 +93,18 @@ impl<S: Float> Part<S> {
     }
 }
 
-/// Where sums go; those of the rows in which the plane's range begins and ends wait for those of other planes.
+/// Writes sums. The first and last row of a plane's range wait for those of other planes.
 #[derive(CubeType)]
 pub(super) struct Sink<'a, S: Float> {
     totals: &'a mut [S],
     others: &'a mut [S],
     /// Total and second sum of each plane's head, then of each plane's tail.
     waiting: Shared<[S]>,
-    /// The rows of the heads.
+    /// Row of each head.
     heads: Shared<[i32]>,
     head: i32,
     tail: i32,
-    /// Of the row that is held, and from one scanned row to the next.
+    /// Output position of the held row, and stride of scanned rows.
     base: usize,
     step: usize,
     #[cube(comptime)]
@@ -164,7 +164,7 @@ impl<'a, S: Float> Sink<'a, S> {
         }
     }
 
-    /// Adds to the output; always by the same unit of the cube, whichever block of the row is held.
+    /// Adds to the output. The same unit adds to a row in every block, so this needs no atomics.
     fn add<M: Semiring>(&mut self, row: i32, part: &Part<S>) {
         let at = self.base + row as usize * self.step;
         let sum = join::<M, S>(self.totals[at], part.total);
@@ -175,7 +175,7 @@ impl<'a, S: Float> Sink<'a, S> {
         }
     }
 
-    /// Puts the rows together that lie in several stretches, each by the plane in whose range it begins. Every unit must
+    /// Combines the rows that span planes; the plane where a row begins does so. Every unit must
     /// call it.
     pub fn collect<M: Semiring>(&mut self) {
         sync_cube();

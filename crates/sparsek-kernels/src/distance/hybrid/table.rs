@@ -1,27 +1,27 @@
-//! HEAD
+//! A row in shared memory: dense if all columns fit, else a hash table of a block of its entries.
 
 use cubecl::{ir::ElemType, prelude::*};
 
 use crate::distance::merge::pair::Sparse;
 
-/// No place.
+/// Result of a failed lookup.
 pub(super) const ABSENT: u32 = u32::MAX;
-/// What a slot without an entry has for a column.
+/// Key of an empty slot.
 const EMPTY: u32 = u32::MAX;
-/// Columns of a word of bits.
+/// Bits of a word.
 const BITS: usize = 32;
 
-/// How the row lies.
+/// Layout of the row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Layout {
-    /// A place for each column, and a bit for whether there is an entry; else slots that columns are hashed to.
+    /// Whether there is a slot and a bit for each column; else columns are hashed.
     dense: bool,
-    /// Columns, or slots.
+    /// Number of columns, or of slots.
     room: usize,
 }
 
 impl Layout {
-    /// What so many bytes have room for. Arrays are whole times 16 bytes long.
+    /// Returns the layout for `bytes` of shared memory. Arrays take multiples of 16 bytes.
     pub fn new(bytes: usize, dtype: ElemType, cols: usize) -> Self {
         let dense = 8 * bytes / (8 * dtype.size() + 1);
         let dense = dense - dense % (4 * BITS);
@@ -45,7 +45,8 @@ impl Layout {
         }
     }
 
-    /// Entries that are held at a time. Beyond half of the slots lookups take long; ascending columns tell which are held.
+    /// Returns the entries held at a time. Hash tables are at most half full, as lookups slow down
+    /// beyond.
     fn entries(self) -> usize {
         match self.dense {
             true => self.room,
@@ -54,7 +55,7 @@ impl Layout {
     }
 }
 
-/// A row, or the entries of it with columns from one to before another.
+/// A row, or its entries with columns from `low` to below `high`.
 #[derive(CubeType)]
 pub(super) struct Table<S: Float> {
     /// The column of each slot, or the bits.
@@ -78,13 +79,13 @@ impl<S: Float> Table<S> {
         }
     }
 
-    /// How many times it takes to hold all of a row; once without entries.
+    /// Returns the number of blocks of a row of `count` entries, at least 1.
     pub fn blocks(&self, count: usize) -> usize {
         let entries = comptime!(self.layout.entries());
         max((count + comptime!(entries - 1)) / entries, 1usize)
     }
 
-    /// Holds a block of the entries from `begin` to `end`, of one row. Every unit must call it.
+    /// Holds a block of the entries from `begin` to `end` of one row. Every unit must call it.
     pub fn fill(&mut self, row: &Sparse<S>, begin: usize, end: usize, block: usize, units: usize) {
         let entries = comptime!(self.layout.entries());
         let words = comptime!(self.layout.words());
@@ -103,7 +104,7 @@ impl<S: Float> Table<S> {
         } else {
             EMPTY
         };
-        // What was held before has been looked at.
+        // Waits until the previous block has been read.
         sync_cube();
         let mut word = UNIT_POS as usize;
         while word < words {
@@ -129,7 +130,7 @@ impl<S: Float> Table<S> {
         } else {
             let mut slot = self.slot(column);
             let mut found = self.keys[slot as usize].compare_exchange_weak(EMPTY, column);
-            // A weak exchange may fail of a free slot: only the column itself says that it has been made.
+            // A weak exchange may fail on an empty slot. Only the stored column proves success.
             while self.keys[slot as usize].load() != column {
                 if found != EMPTY {
                     slot = self.next(slot);
@@ -140,12 +141,12 @@ impl<S: Float> Table<S> {
         }
     }
 
-    /// Whether a column is among those that are held, if the row has it.
+    /// Whether the block holds the column, if the row has it.
     pub fn covers(&self, column: u32) -> bool {
         column >= self.low && column < self.high
     }
 
-    /// Where a column that it covers lies, or `ABSENT`.
+    /// Returns the slot of a covered column, or [`ABSENT`].
     pub fn find(&self, column: u32) -> u32 {
         let mut found = ABSENT.runtime();
         if comptime!(self.layout.dense) {
@@ -171,7 +172,7 @@ impl<S: Float> Table<S> {
         self.values[place as usize]
     }
 
-    /// Where a column is looked for first: the last step of MurmurHash3.
+    /// Returns the first slot to probe, by the finalizer of MurmurHash3.
     fn slot(&self, column: u32) -> u32 {
         let mut hash = column ^ (column >> 16u32);
         hash *= 0x85eb_ca6b_u32;
@@ -181,7 +182,7 @@ impl<S: Float> Table<S> {
         hash % comptime!(self.layout.room as u32)
     }
 
-    /// The slot after this one.
+    /// Returns the next slot.
     fn next(&self, slot: u32) -> u32 {
         let after = slot + 1u32;
         select(after == comptime!(self.layout.room as u32), 0u32, after)

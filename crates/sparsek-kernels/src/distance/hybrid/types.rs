@@ -1,4 +1,4 @@
-//! HEAD
+//! Parameters of the hybrid routine, and the entries of each plane.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -15,15 +15,15 @@ pub(super) const NONE: i32 = -1;
 /// Which columns add to the sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Pass {
-    /// Those of both rows.
+    /// Columns of both rows.
     Both,
-    /// All of the row that is scanned, zero being what the other lacks.
+    /// All columns of the scanned row; the held row has 0 where it lacks one.
     Either,
-    /// Those that the row that is held lacks, the matrices being exchanged.
+    /// Columns that the held row lacks, with the matrices exchanged.
     Lacking,
 }
 
-/// What a kernel is compiled for.
+/// Compile-time parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct HybridConfig {
     /// Units of a plane, and planes of a cube.
@@ -34,7 +34,7 @@ pub(super) struct HybridConfig {
 }
 
 impl HybridConfig {
-    /// Sums of a plane for others to see, in arrays of whole times 16 bytes.
+    /// Slots for one number a plane, padded to 16 bytes.
     pub fn slots(self) -> usize {
         slots(self.planes)
     }
@@ -44,12 +44,12 @@ fn slots(planes: u32) -> usize {
     planes.next_multiple_of(4) as usize
 }
 
-/// Shared memory for the sums of rows that lie in several stretches.
+/// Returns the bytes of shared memory for the sums of rows that span planes.
 pub(super) fn carried_bytes(planes: u32, size: usize) -> usize {
     slots(planes) * (4 * size + size_of::<i32>())
 }
 
-/// Rows that are held and rows that are scanned: the first, how many, and how far they are apart in the output.
+/// Held and scanned rows: first, number, and stride in the output.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(super) struct HybridShape {
@@ -63,7 +63,7 @@ pub(super) struct HybridShape {
     pub units: usize,
 }
 
-/// The entries that a plane goes through. They begin within the row `head` and end within the row `tail`, or in neither.
+/// The entries of a plane. They begin inside row `head` and end inside row `tail`, or are [`NONE`].
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(super) struct PlaneRange {
@@ -75,7 +75,7 @@ pub(super) struct PlaneRange {
 
 #[cube]
 impl PlaneRange {
-    /// The share of the plane of the entries from `first` to `last`.
+    /// Returns the plane's range of the entries from `first` to `last`.
     pub fn new(
         rows: &[i32],
         first: usize,

@@ -1,4 +1,4 @@
-//! HEAD
+//! The sums of a plane in shared memory, and the entries that add to them.
 
 use cubecl::prelude::*;
 
@@ -8,27 +8,27 @@ use crate::distance::{
     tuning::{COLUMN_READS, FINITE_CHECK_ENTRIES, FLUSHED_TOGETHER, SHORT_COLUMN_READS},
 };
 
-/// Sums that nothing reads, behind those of a plane, one for each unit; and the fewest.
+/// Least number of padding slots behind the sums of a plane, which absorb masked-off writes.
 pub(super) const SPARE: usize = 4;
 
-/// How sums lie in shared memory.
+/// Layout of the sums in shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct InvertedConfig {
     /// Units of a plane, and planes of a cube.
     pub plane: u32,
     pub planes: u32,
-    /// Rows of a tile that shared memory has room for.
+    /// Sums of a tile.
     pub room: usize,
-    /// Only tiles that do not end before the row.
+    /// Whether tiles that end before the row are skipped.
     pub half: bool,
-    /// Both matrices have rows whose sums are added up in parts.
+    /// Whether both matrices have rows that are summed in parts.
     pub parts: bool,
-    /// Planes that share a row, which are then those of the cube.
+    /// Planes that split the columns of a row: all of the cube, or 1.
     pub planes_per_row: u32,
 }
 
 impl InvertedConfig {
-    /// From the sums of a plane to those of the next.
+    /// Returns the distance between the sums of two planes.
     pub fn stride(&self) -> usize {
         self.room + SPARE.max(self.plane as usize)
     }
@@ -39,9 +39,9 @@ impl InvertedConfig {
 pub(super) struct Entries<'a, P: Int> {
     pub starts: &'a [i32],
     pub ends: &'a [i32],
-    /// Of each its row in the tile, and the bits of its value.
+    /// Row in the tile and bits of the value of each entry.
     packed: &'a [Vector<P, Const<2>>],
-    /// Where they end.
+    /// Position of the padding behind the entries.
     end: usize,
 }
 
@@ -62,17 +62,17 @@ impl<'a, P: Int> Entries<'a, P> {
     }
 }
 
-/// What the lanes of a plane have of a row: an entry each, and where the entries of its column begin and end.
+/// The entries that the lanes of a plane hold, and the bounds of their columns.
 #[derive(CubeType)]
 pub(super) struct LaneEntries<S: Float> {
     pub value: S,
     pub start: i32,
     pub end: i32,
-    /// LaneEntries that have one; the columns of the others are empty.
+    /// Lanes with an entry.
     pub there: u32,
 }
 
-/// An entry of a row, and what a unit has read of its column.
+/// One entry of a row, and the loaded entries of its column.
 #[derive(CubeType)]
 pub(super) struct Visit<S: Float> {
     value: S,
@@ -97,7 +97,8 @@ impl<S: Float> Visit<S> {
         }
     }
 
-    /// Takes what a lane has, and reads the first entries of its column; of a turn that there is not, none.
+    /// Takes the entry of a lane and loads the first entries of its column; none if `turn` is past
+    /// the last lane.
     pub fn begin<P: Int>(&mut self, turn: u32, lanes: &LaneEntries<S>, entries: &Entries<P>) {
         let plane = comptime!(self.config.plane);
         let lane = min(turn, comptime!(plane - 1));
@@ -110,7 +111,7 @@ impl<S: Float> Visit<S> {
         self.read::<P>(entries);
     }
 
-    /// Reads entries from the first on. What lies behind the end has the unit's spare sum for its row.
+    /// Loads entries from `first` on. Lanes past the end load padding.
     fn read<P: Int>(&mut self, entries: &Entries<P>) {
         self.read_some::<P>(entries, 0u32, SHORT_COLUMN_READS);
         if self.more() {
@@ -118,7 +119,7 @@ impl<S: Float> Visit<S> {
         }
     }
 
-    /// Whether there are more than few.
+    /// Whether more than the short read remains.
     fn more(&self) -> bool {
         self.first + comptime!((SHORT_COLUMN_READS * self.config.plane) as i32) < self.end
     }
@@ -145,12 +146,12 @@ impl<S: Float> Visit<S> {
     }
 }
 
-/// The sums of the parts of a row's columns that have ended, where distances will be.
+/// Sums of finished parts, kept in the output.
 #[derive(CubeType)]
 pub(super) struct FinishedParts<'a, S: Float> {
     pub totals: &'a mut [S],
     others: &'a mut [S],
-    /// The plane's first, and how many there are.
+    /// First position of the plane, and number of positions.
     base: usize,
     across: usize,
     #[cube(comptime)]
@@ -192,9 +193,9 @@ impl<'a, S: Float> FinishedParts<'a, S> {
 pub(super) struct Accumulator<S: Float> {
     totals: Shared<[S]>,
     others: Shared<[S]>,
-    /// The plane's first.
+    /// First sum of the plane.
     base: usize,
-    /// What the entries so far add to [`Semiring::norm`], and how many there were since they were last looked at.
+    /// [`Semiring::norm`] of the entries so far, and entries since the last check.
     norm: S,
     unseen: u32,
     p: S,
@@ -217,7 +218,7 @@ impl<S: Float> Accumulator<S> {
         }
     }
 
-    /// The sum of a row, of all planes that share the left one.
+    /// Returns the sum of a row over all planes that split the left row.
     pub fn total<M: Semiring>(&self, row: usize) -> S {
         let mut total = self.totals[self.first() + row];
         #[unroll]
@@ -228,7 +229,7 @@ impl<S: Float> Accumulator<S> {
         total
     }
 
-    /// The second sum, where there are any.
+    /// Returns the second sum, or 0 if there is none.
     pub fn second<M: Semiring>(&self, row: usize) -> S {
         let mut second = S::new(0.0);
         if comptime!(M::NEEDS.other) {
@@ -241,7 +242,7 @@ impl<S: Float> Accumulator<S> {
         second
     }
 
-    /// The sums of the plane, or of the first that shares its row.
+    /// Returns the first sum of the plane, or of the first plane that splits the row.
     fn first(&self) -> usize {
         if comptime!(self.config.planes_per_row > 1) {
             0usize.runtime()
@@ -265,7 +266,7 @@ impl<S: Float> Accumulator<S> {
         }
     }
 
-    /// Adds the pairs of a value with the entries of a column, of which the first are read.
+    /// Adds the products of an entry with the entries of its column.
     pub fn add<M: Semiring, P: Int>(&mut self, visit: &mut Visit<S>, entries: &Entries<P>) {
         let plane = comptime!(self.config.plane);
         if comptime!(M::NEEDS.covered) {
@@ -288,8 +289,8 @@ impl<S: Float> Accumulator<S> {
         }
     }
 
-    /// Adds those of some entries for each lane, without branches, so that they overlap. All sums are read before any is
-    /// written, as entries of a column are of different rows.
+    /// Adds the loaded entries without branches. All sums are read before any is written: entries
+    /// of a column have different rows.
     fn add_entries<M: Semiring>(&mut self, visit: &Visit<S>, #[comptime] ahead: u32) {
         let mut totals = Array::<S>::new(ahead as usize);
         let mut others = Array::<S>::new(ahead as usize);
@@ -320,8 +321,10 @@ impl<S: Float> Accumulator<S> {
         }
     }
 
-    /// Adds the sums of pairs of which a part ends between pair columns to what waits, and begins anew, given the parts of the row and
-    /// the first row of the tile. Places of a unit are its own.
+    /// Moves the sums of pairs whose part ends between two columns to the finished ones.
+    ///
+    /// `left_bits` are the `part_bits` of the left row, `first` the first row of the tile. Each
+    /// lane handles positions of its own.
     pub fn flush_parts<M: Semiring>(
         &mut self,
         pair: &RowPair<S>,
@@ -334,7 +337,7 @@ impl<S: Float> Accumulator<S> {
         let plane = comptime!(self.config.plane as usize);
         let mut place = UNIT_POS_X as usize;
         while place < finished.across {
-            // All are read before any is written, so that they overlap.
+            // All are read before any is written, so that loads overlap.
             let mut ends = Array::<bool>::new(FLUSHED_TOGETHER);
             let mut totals = Array::<S>::new(FLUSHED_TOGETHER);
             let mut others = Array::<S>::new(FLUSHED_TOGETHER);
@@ -376,7 +379,7 @@ impl<S: Float> Accumulator<S> {
         }
     }
 
-    /// Adds its sums to what has waited.
+    /// Adds the finished parts to the sums.
     pub fn add_finished<M: Semiring>(&mut self, finished: &FinishedParts<S>) {
         let mut place = UNIT_POS_X as usize;
         while place < finished.across {
@@ -390,7 +393,8 @@ impl<S: Float> Accumulator<S> {
         }
     }
 
-    /// Whether no second sum is as great as what the entries so far add to the norm, looked at now and then.
+    /// Whether no distance can be finite anymore: every second sum is below the norm so far.
+    /// Checked only every few entries.
     pub fn none_finite(&mut self) -> bool {
         let mut none_finite = false.runtime();
         if self.unseen >= FINITE_CHECK_ENTRIES {
@@ -412,7 +416,7 @@ impl<S: Float> Accumulator<S> {
     }
 }
 
-/// What a lane of the plane has.
+/// Returns the value of a lane to all lanes of the plane.
 #[cube]
 pub(super) fn broadcast<T: CubePrimitive>(value: T, lane: u32, #[comptime] plane: u32) -> T {
     let mut found = value;

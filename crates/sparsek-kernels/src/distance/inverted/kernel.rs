@@ -1,4 +1,4 @@
-//! HEAD
+//! The kernel of the inverted index.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -20,7 +20,8 @@ use crate::distance::{
     tuning::FINISHED_TOGETHER,
 };
 
-/// Rows of `x` from the first on, rows of `y` in tiles, groups of rows for each tile, and where the entries by column end.
+/// Rows of `x` from `first` on, rows of `y` in tiles, groups of rows for each tile, and the end of
+/// the entries by column.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(super) struct InvertedShape {
@@ -72,7 +73,7 @@ pub(super) fn inverted_kernel<M: Semiring, S: Float, P: Int>(
     }
     let lane = UNIT_POS_X as usize;
     let first = tile * shape.tile;
-    // No cube waits for another plane, so planes may end.
+    // Planes may leave alone: nothing below synchronizes the cube for one that is absent.
     if tile >= shape.tiles || row >= shape.rows {
         terminate!();
     }
@@ -86,7 +87,7 @@ pub(super) fn inverted_kernel<M: Semiring, S: Float, P: Int>(
     let mut begin = pair.left().start(i);
     let mut count = pair.left().start(i + 1) - begin;
     if comptime!(config.planes_per_row > 1) {
-        // Those of the slice's columns.
+        // Takes the entries in the plane's slice of the columns.
         let width = shape.cols as u32 / comptime!(config.planes_per_row) + 1;
         let before = pair
             .left()
@@ -112,12 +113,12 @@ pub(super) fn inverted_kernel<M: Semiring, S: Float, P: Int>(
     }
     let mut done = 0usize;
     let mut last_column = 0u32;
-    // What was read before it is needed.
+    // Three reads are in flight.
     let mut first_visit = Visit::<S>::new(config);
     let mut second = Visit::<S>::new(config);
     let mut third = Visit::<S>::new(config);
     while done < count {
-        // Each lane has an entry, and where the entries of its column are.
+        // Each lane loads an entry and the bounds of its column.
         let mine = done + lane;
         let there = min(count - done, comptime!(plane as usize)) as u32;
         let mut lanes = LaneEntries::<S> {
@@ -136,7 +137,7 @@ pub(super) fn inverted_kernel<M: Semiring, S: Float, P: Int>(
         }
         if comptime!(config.parts) {
             if bits < ONE_PART {
-                // Those of one part.
+                // Only the entries of one part are processed.
                 let first_column = broadcast::<u32>(column, 0, plane);
                 let part = first_column >> bits;
                 let among = mine < count && column >> bits == part;
@@ -185,7 +186,8 @@ pub(super) fn inverted_kernel<M: Semiring, S: Float, P: Int>(
             accumulator.add_finished::<M>(&finished);
         }
     }
-    // Several at a time, so that they do not wait for each other's norms; then what cancels.
+    // Drafts several distances at a time, so that their loads overlap. Then re-evaluates those that
+    // are not decided.
     if comptime!(config.planes_per_row > 1) {
         sync_cube();
     }
@@ -225,7 +227,7 @@ pub(super) fn inverted_kernel<M: Semiring, S: Float, P: Int>(
     }
 }
 
-/// The sum over the lanes of the plane.
+/// Returns the sum over the plane.
 #[cube]
 fn plane_total(count: u32, #[comptime] plane: u32) -> u32 {
     let mut sum = count;

@@ -1,4 +1,4 @@
-//! HEAD
+//! Checks and launches the inverted index.
 
 use cubecl::{features::Plane, prelude::*};
 
@@ -30,7 +30,7 @@ fn refused(reason: String) -> KernelError {
     }
 }
 
-/// Whether it can run.
+/// Refuses devices, distances and sizes that the routine cannot run.
 pub(in crate::distance) fn check(
     client: &Client,
     needs: &Needs,
@@ -68,7 +68,7 @@ pub(in crate::distance) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelEr
     let room = columns.room;
     let sums = if M::NEEDS.other { 2 } else { 1 };
     let limit = client.properties().hardware.max_shared_memory_size;
-    // Where second sums are not needed there are the spare ones.
+    // Without second sums, only the spare ones are allocated.
     let size = job.x.dtype.size();
     let spare = SPARE.max(plane as usize);
     let fitting = (limit - SPARE * size) / ((room + spare) * size * sums);
@@ -115,7 +115,8 @@ pub(in crate::distance) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelEr
         1
     };
     let others = allocate(client, "sums", waiting, dtype)?;
-    // SAFETY: the lengths are checked; offsets, columns and rows are in range by the contract of `Matrix`.
+    // SAFETY: the lengths are checked; the contract of `Matrix` keeps offsets, columns and rows in
+    // range.
     unsafe {
         inverted_kernel::launch_unchecked::<M>(
             client,

@@ -1,4 +1,4 @@
-//! HEAD
+//! Combines results that lie on both sides of the diagonal, through shared memory.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -18,22 +18,23 @@ use crate::{
     launch::{Grid, argument},
 };
 
-/// What is joined.
+/// How results are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Join {
-    /// Distances below the diagonal are those above.
+    /// Copies the distances above the diagonal below it.
     Mirror,
-    /// Sums over the entries of `x`, and sums over those of `y` transposed, become distances.
+    /// Adds sums over the entries of `x` and transposed sums over those of `y`, and finishes.
     Passes,
 }
 
-/// Mirrors the distances of a matrix with itself, of which there are those above the diagonal.
+/// Copies the distances above the diagonal of a symmetric result below it.
 pub(in crate::distance) fn mirror<M: Semiring>(job: &Job) -> Result<(), KernelError> {
-    // Buffers that are not read.
+    // The sums are not read.
     launch::<M>(job, Join::Mirror, [&job.x.norms, &job.x.norms], 1)
 }
 
-/// Joins sums over the entries of `x`, `[rows of x, rows of y]`, and over those of `y`, `[rows of y, rows of x]`.
+/// Makes distances from sums over the entries of `x`, `[rows of x, rows of y]`, and of `y`, `[rows
+/// of y, rows of x]`.
 pub(in crate::distance) fn join_passes<M: Semiring>(
     job: &Job,
     sums: [&Handle; 2],
@@ -57,7 +58,7 @@ fn launch<M: Semiring>(
     let grid = Grid::new(client, rows.div_ceil(side) * tiles, dim, job.elements())?;
     let [x, y] = [job.x.arguments()?, job.y.arguments()?];
     let dtype = job.x.dtype;
-    // SAFETY: the lengths are checked; offsets and columns are in range by the contract of `Matrix`.
+    // SAFETY: the lengths are checked; the contract of `Matrix` keeps offsets and columns in range.
     unsafe {
         join_kernel::launch_unchecked::<M>(
             client,
@@ -90,7 +91,7 @@ fn launch<M: Semiring>(
     Ok(())
 }
 
-/// A cube for each square with a plane's units to a side.
+/// A cube for each square tile as wide as a plane.
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(clippy::too_many_arguments, reason = "pair matrices of four buffers")]
 fn join_kernel<M: Semiring, S: Float>(
@@ -120,11 +121,11 @@ fn join_kernel<M: Semiring, S: Float>(
     let tiles = across.div_ceil(side);
     let top = CUBE_POS / tiles * side;
     let left = CUBE_POS % tiles * side;
-    // The whole cube, which waits for itself below.
+    // The whole cube leaves together, as it synchronizes below.
     if top >= rows || (comptime!(join == Join::Mirror) && top < left) {
         terminate!();
     }
-    // One more to a row, so that a column lies in many banks.
+    // Padding of one avoids bank conflicts.
     let mut transposed = Shared::<[S]>::new_slice(comptime!(side * (side + 1)));
     let lane = UNIT_POS_X as usize;
     let mut line = UNIT_POS_Y as usize;

@@ -1,4 +1,8 @@
-//! HEAD
+//! Distances by merging, as in the paper's Algorithm 2: a unit walks both rows of a pair.
+//!
+//! Works for every distance and needs no scratch memory. O(nnz(x_i) + nnz(y_j)) for each pair.
+//! Chosen if neither dense tiles nor the inverted index can run. `pair` evaluates pairs for all
+//! routines, and `join` combines results across the diagonal.
 
 pub(super) mod join;
 pub(super) mod pair;
@@ -16,7 +20,7 @@ pub(super) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelError> {
     let elements = job.elements();
     let grid = Grid::elementwise(job.client, job.pairs(), elements)?;
     let [x, y] = [job.x.arguments()?, job.y.arguments()?];
-    // SAFETY: the lengths are checked; offsets and columns are in range by the contract of `Matrix`.
+    // SAFETY: the lengths are checked; the contract of `Matrix` keeps offsets and columns in range.
     unsafe {
         merge_kernel::launch_unchecked::<M>(
             job.client,

@@ -1,4 +1,7 @@
-//! HEAD
+//! The distance of two rows in a kernel.
+//!
+//! Routines sum over the columns of both rows. [`RowPair::finish`] makes the distance from such
+//! sums. It walks both rows again only where the sums cancelled or left the range of the dtype.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -18,7 +21,7 @@ use crate::distance::{
     semiring::{CANCELLED, Parameter, Rescale, Semiring, Sums, combine},
 };
 
-/// No column.
+/// Column after the end of a row.
 const NONE: i32 = i32::MAX;
 
 /// A matrix in a kernel.
@@ -30,14 +33,14 @@ pub(in crate::distance) struct Sparse<'a, S: Float> {
     norms: &'a [S],
 }
 
-/// RowPair matrices in a kernel, and what a distance takes besides.
+/// Two matrices in a kernel, with the parameters of the distance.
 #[derive(CubeType)]
 pub(in crate::distance) struct RowPair<'a, S: Float> {
     x: Sparse<'a, S>,
     y: Sparse<'a, S>,
     cols: u32,
     pub p: S,
-    /// Both are the same.
+    /// Whether both are the same matrix.
     #[cube(comptime)]
     same: bool,
 }
@@ -74,7 +77,8 @@ impl<'a, S: Float> Sparse<'a, S> {
         self.norms[2 * row]
     }
 
-    /// Entries of a row, from one on, whose columns are below a limit. The plane asks for so many at a time.
+    /// Counts the entries of a row, from `begin` on, with columns below `limit`. The plane searches
+    /// together.
     pub fn entries_below(
         &self,
         begin: usize,
@@ -131,7 +135,7 @@ impl<'a, S: Float> RowPair<'a, S> {
         &self.x
     }
 
-    /// What two rows add up to, but for the sums over the columns of both.
+    /// Collects the sums and norms of two rows.
     fn sums<M: Semiring>(&self, i: usize, j: usize, total: S, other: S) -> Sums<S> {
         let zero = S::new(0.0);
         let mut sums = Sums::<S> {
@@ -153,14 +157,14 @@ impl<'a, S: Float> RowPair<'a, S> {
         sums
     }
 
-    /// The distance of rows `i` and `j`, given the sums over the columns of both.
+    /// Returns the distance of rows `i` and `j` from the sums over their common columns.
     pub fn finish<M: Semiring>(&self, i: usize, j: usize, total: S, other: S) -> S {
         let sums = self.sums::<M>(i, j, total, other);
         let mut core = M::core::<S>(sums);
         if comptime!(M::NEEDS.direct) {
             let mut decided = accurate::<M, S>(core, sums);
             if comptime!(self.same) {
-                // Long rows would add_part long.
+                // Exactly 0, and long rows would take long.
                 if i == j {
                     core = S::new(0.0);
                     decided = true;
@@ -173,8 +177,7 @@ impl<'a, S: Float> RowPair<'a, S> {
         self.finalize::<M>(i, j, core, sums)
     }
 
-    /// The distance of rows `i` and `j` from its core, evaluated again where sums were out of
-    /// range.
+    /// Returns the distance from its core. Evaluates the pair again if sums were out of range.
     fn finalize<M: Semiring>(&self, i: usize, j: usize, core: S, sums: Sums<S>) -> S {
         let mut distance = M::finalize::<S>(core, sums);
         if comptime!(Rescale::pairs(M::NEEDS.rescale)) {
@@ -195,7 +198,7 @@ impl<'a, S: Float> RowPair<'a, S> {
         distance
     }
 
-    /// Computes the distance of rows `i` and `j` again, with the sum of [`Semiring::direct`] as total.
+    /// Evaluates the pair again, with the sum of [`Semiring::direct`] as total.
     fn careful<M: Semiring>(&self, i: usize, j: usize, sums: Sums<S>) -> S {
         let far = self.merge_rescaled::<M>(i, j, 0i32, S::new(1.0), false);
         let again = Sums::<S> {
@@ -211,9 +214,9 @@ impl<'a, S: Float> RowPair<'a, S> {
         M::finalize::<S>(M::core::<S>(again), again)
     }
 
-    /// The distance of rows `i` and `j` by differences, or elements, divided by the greatest of
-    /// them: by a power of two first, since quotients by very large and small numbers are not
-    /// exact everywhere.
+    /// Evaluates the pair again with its differences, or elements, divided by the greatest.
+    ///
+    /// A power of two divides first, since quotients of extreme numbers are not exact everywhere.
     fn rescaled<M: Semiring>(&self, i: usize, j: usize, sums: Sums<S>) -> S {
         let greatest = self.merge_rescaled::<M>(i, j, 0i32, S::new(1.0), true).core;
         let mut distance = greatest;
@@ -246,8 +249,8 @@ impl<'a, S: Float> RowPair<'a, S> {
         distance
     }
 
-    /// Merges both rows: finds the greatest difference or element, or adds those, multiplied by
-    /// 2^shift and divided by the rest.
+    /// Walks both rows for the greatest difference or element, or sums these, times 2^shift and
+    /// divided by `rest`.
     fn merge_rescaled<M: Semiring>(
         &self,
         i: usize,
@@ -299,7 +302,7 @@ impl<'a, S: Float> RowPair<'a, S> {
         before
     }
 
-    /// The same where it is kept, without a branch; else any number.
+    /// As [`finish`](Self::finish), without branches. The distance is valid only if `decided`.
     pub fn draft<M: Semiring>(&self, i: usize, j: usize, total: S, other: S) -> Draft<S> {
         let sums = self.sums::<M>(i, j, total, other);
         let mut core = M::core::<S>(sums);
@@ -324,13 +327,13 @@ impl<'a, S: Float> RowPair<'a, S> {
         }
     }
 
-    /// The distance of rows `i` and `j`, given its core.
+    /// Returns the distance of rows `i` and `j` from its core.
     pub fn finish_core<M: Semiring>(&self, i: usize, j: usize, core: S, other: S) -> S {
         let sums = self.sums::<M>(i, j, S::new(0.0), other);
         self.finalize::<M>(i, j, core, sums)
     }
 
-    /// The distance of rows `i` and `j`.
+    /// Returns the distance of rows `i` and `j`.
     pub fn distance<M: Semiring>(&self, i: usize, j: usize) -> S {
         let merged = self.merge::<M>(i, j, S::new(f32::INFINITY));
         let sums = self.sums::<M>(i, j, merged.total, merged.other);
@@ -341,17 +344,17 @@ impl<'a, S: Float> RowPair<'a, S> {
         self.finalize::<M>(i, j, core, sums)
     }
 
-    /// Columns of the parts of the sums of a row of the left matrix, as a power of two.
+    /// Returns the `part_bits` of a left row.
     pub fn left_parts(&self, row: usize) -> u32 {
         self.x.parts(row, self.cols)
     }
 
-    /// The same of the right one.
+    /// Returns the `part_bits` of a right row.
     pub fn right_parts(&self, row: usize) -> u32 {
         self.y.parts(row, self.cols)
     }
 
-    /// Goes through both rows, or as far as a maximum of [`Semiring::direct`] is as great as any can be.
+    /// Walks both rows. Stops early once a maximum of [`Semiring::direct`] reaches `most`.
     fn merge<M: Semiring>(&self, i: usize, j: usize, most: S) -> MergedSums<S> {
         let mut a = self.x.indptr[i];
         let a_end = self.x.indptr[i + 1];
@@ -410,21 +413,20 @@ impl<'a, S: Float> RowPair<'a, S> {
     }
 }
 
-/// A distance by sums alone, and whether that is what it is.
+/// A distance from sums alone, and whether it is final.
 #[derive(CubeType)]
 pub(in crate::distance) struct Draft<S: Float> {
     pub distance: S,
     pub decided: bool,
 }
 
-/// Whether a core is great enough beside what it is made of, so that little has cancelled. Not where it is no number.
+/// Whether cancellation has left enough digits of a core. False for NaN.
 #[cube]
 fn accurate<M: Semiring, S: Float>(core: S, sums: Sums<S>) -> bool {
     core >= S::new(CANCELLED) * M::scale::<S>(sums)
 }
 
-/// Whether sums were in the range of the dtype, so that they are what they should be. Not where
-/// they are no numbers.
+/// Whether all sums were in the range of the dtype. False for NaN.
 #[cube]
 fn in_range<M: Semiring, S: Float>(core: S, sums: Sums<S>) -> bool {
     let size = if comptime!(M::NEEDS.rescale == Some(Rescale::Pair)) {
@@ -444,8 +446,7 @@ fn in_range<M: Semiring, S: Float>(core: S, sums: Sums<S>) -> bool {
     sound
 }
 
-/// Sums over the columns of two rows whose elements are divided by the greatest; or that one, as
-/// the core.
+/// Sums over the columns of two rows, elements divided by the greatest; or the greatest, as core.
 #[derive(CubeType)]
 struct RescaledSums<S: Float> {
     core: S,
@@ -465,7 +466,7 @@ impl<S: Float> RescaledSums<S> {
         }
     }
 
-    /// Takes the difference of two elements, or these, for the greatest.
+    /// Raises the greatest by the difference of two elements, or by the elements.
     fn raise<M: Semiring>(&mut self, a: S, b: S) {
         if comptime!(M::NEEDS.rescale == Some(Rescale::Pair)) {
             self.core = max(self.core, max(a.abs(), b.abs()));
@@ -491,7 +492,7 @@ impl<S: Float> RescaledSums<S> {
         }
     }
 
-    /// Adds the part that follows, and empties it.
+    /// Adds the next part and clears it.
     fn add_part(&mut self, part: &mut RescaledSums<S>) {
         self.core += part.core;
         self.x += part.x;
@@ -530,7 +531,7 @@ impl<S: Float> MergedSums<S> {
         }
     }
 
-    /// Adds the part that follows, of which nothing is left.
+    /// Adds the next part and resets it.
     fn add_part<M: Semiring>(&mut self, part: &mut MergedSums<S>) {
         self.total = M::reduce::<S>(self.total, part.total);
         self.other += part.other;

@@ -7,7 +7,7 @@ use crate::{
     semiring,
 };
 
-/// The distance.
+/// Bray-Curtis distance.
 pub struct BrayCurtis;
 
 semiring! {

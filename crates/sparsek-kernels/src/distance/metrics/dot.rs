@@ -7,7 +7,7 @@ use crate::{
     semiring,
 };
 
-/// The distance.
+/// Inner product.
 pub struct Dot;
 
 semiring! {

@@ -1,4 +1,4 @@
-//! Euclidean distance: √Σ (x − y)², the sum as ‖x‖² + ‖y‖² − 2 Σ x y.
+//! Euclidean distance: √Σ (x − y)², with the sum as ‖x‖² + ‖y‖² − 2 Σ x y.
 
 use cubecl::prelude::*;
 
@@ -7,7 +7,7 @@ use crate::{
     semiring,
 };
 
-/// The distance.
+/// Euclidean distance.
 pub struct Euclidean;
 
 semiring! {

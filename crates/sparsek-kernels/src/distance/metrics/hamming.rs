@@ -7,7 +7,7 @@ use crate::{
     semiring,
 };
 
-/// The distance.
+/// Hamming distance.
 pub struct Hamming;
 
 semiring! {
@@ -20,7 +20,8 @@ semiring! {
         }
 
         fn product<S: Float>(a: S, b: S, _p: S) -> S {
-            // Differing pairs count twice among the norms, equal ones should not count at all.
+            // The norms count a common column twice: unequal values should count once, equal ones
+            // not at all.
             let lone = a == S::new(0.0) || b == S::new(0.0);
             let both = select(a == b, S::new(-2.0), S::new(-1.0));
             select(lone, S::new(0.0), both)

@@ -1,5 +1,6 @@
-//! Hellinger distance of rows divided by their sums: √(1 − Σ √x √y). NaN where a row is zero or has a negative value. RAFT
-//! takes rows as they are.
+//! Hellinger distance: √(1 − Σ √x √y) of rows divided by their sums.
+//!
+//! NaN for a zero row and for negative values. RAFT does not divide the rows.
 
 use cubecl::prelude::*;
 
@@ -8,7 +9,7 @@ use crate::{
     semiring,
 };
 
-/// The distance.
+/// Hellinger distance.
 pub struct Hellinger;
 
 semiring! {
@@ -30,7 +31,7 @@ semiring! {
         }
 
         fn second<S: Float>(a: S) -> S {
-            // Roots of negative shares are no numbers.
+            // The root of a negative share is NaN.
             select(a >= S::new(0.0), S::new(0.0), S::new(1.0))
         }
 

@@ -1,4 +1,5 @@
-//! Manhattan distance: Σ |x − y| = Σ |x| + Σ |y| + Σ (|x − y| − |x| − |y|), the last over the columns of both.
+//! Manhattan distance: Σ |x − y| = Σ |x| + Σ |y| + Σ (|x − y| − |x| − |y|), the last over the
+//! common columns.
 
 use cubecl::prelude::*;
 
@@ -7,7 +8,7 @@ use crate::{
     semiring,
 };
 
-/// The distance.
+/// Manhattan distance.
 pub struct Manhattan;
 
 semiring! {

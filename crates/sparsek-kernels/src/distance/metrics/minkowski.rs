@@ -7,10 +7,10 @@ use crate::{
     semiring,
 };
 
-/// The distance.
+/// Minkowski distance.
 pub struct Minkowski;
 
-/// The distance for p = 3, by products.
+/// Minkowski distance with p = 3, by products.
 pub struct MinkowskiCubed;
 
 semiring! {

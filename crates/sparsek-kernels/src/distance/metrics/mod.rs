@@ -1,4 +1,6 @@
-//! HEAD
+//! The named distances. Each file gives the formula, and how zero rows and negative values behave.
+//!
+//! Where definitions differ, SciPy's holds.
 
 mod bray_curtis;
 mod canberra;
@@ -51,10 +53,10 @@ macro_rules! metrics {
         }
 
         impl Metric {
-            /// All of them; of Minkowski's that with p = 3.
+            /// All metrics; Minkowski with p = 3.
             pub const ALL: &[Self] = &[$(Self::$name,)* Self::Minkowski(3.0)];
 
-            /// Its name.
+            /// Returns the name.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$name => $text,)*
@@ -62,7 +64,7 @@ macro_rules! metrics {
                 }
             }
 
-            /// What evaluates it.
+            /// Returns the implementation.
             pub fn distance(self) -> &'static dyn Distance {
                 match self {
                     $(Self::$name => DynMetric::<$name>::of(),)*
@@ -91,11 +93,11 @@ metrics! {
     Dice = "dice";
     /// (N − |x ∩ y|) / N of patterns.
     RussellRao = "russell-rao";
-    /// The share of columns that differ.
+    /// Share of the columns that differ.
     Hamming = "hamming";
-    /// The share of columns that are in one pattern only.
+    /// Share of the columns in one pattern only.
     Matching = "matching";
-    /// 2 d / (N + d) of patterns that differ in d columns.
+    /// 2 d / (N + d) of patterns that differ in d of N columns.
     RogersTanimoto = "rogerstanimoto";
     /// 2 d / (|x ∩ y| + 2 d) of patterns that differ in d columns.
     SokalSneath = "sokalsneath";
@@ -120,7 +122,7 @@ metrics! {
 }
 
 impl Metric {
-    /// The parameter; 0 where there is none.
+    /// Returns the parameter, or 0 if there is none.
     pub fn p(self) -> f64 {
         match self {
             Self::Minkowski(p) => p,
@@ -143,7 +145,7 @@ impl fmt::Display for Metric {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no metric is called {name}; there are {}, and minkowski:P", names())]
 pub struct UnknownMetric {
-    /// What was asked for.
+    /// The name.
     pub name: String,
 }
 
@@ -156,7 +158,7 @@ fn names() -> String {
 impl FromStr for Metric {
     type Err = UnknownMetric;
 
-    /// A name, of Minkowski's with its p: `manhattan`, `minkowski:3`.
+    /// Parses a name, for Minkowski with its p: `manhattan`, `minkowski:3`.
     fn from_str(text: &str) -> Result<Self, UnknownMetric> {
         let unknown = || UnknownMetric { name: text.into() };
         if let Some(p) = text.strip_prefix("minkowski:") {

@@ -1,4 +1,7 @@
-//! HEAD
+//! Distances of patterns: a value counts as true if it is nonzero.
+//!
+//! The total is |x ∩ y|, and the norms are |x| and |y|. No macro writes the common formulas, as
+//! `#[cube]` does not see the names in functions that mix tokens of a macro and of its caller.
 
 use cubecl::prelude::*;
 
@@ -7,7 +10,7 @@ use crate::{
     semiring,
 };
 
-/// The distance.
+/// Dice distance: 1 − 2 |x ∩ y| / (|x| + |y|). NaN for two zero rows, as in SciPy.
 pub struct Dice;
 
 semiring! {
@@ -31,7 +34,7 @@ semiring! {
     }
 }
 
-/// The distance.
+/// Jaccard distance: |x ≠ y| / |x ∪ y|. 0 for two zero rows, as in SciPy.
 pub struct Jaccard;
 
 semiring! {
@@ -56,7 +59,9 @@ semiring! {
     }
 }
 
-/// The distance.
+/// Russell-Rao distance: (N − |x ∩ y|) / N over N columns.
+///
+/// A row has distance 0 to itself only if it is full, as in SciPy; RAFT forces 0.
 pub struct RussellRao;
 
 semiring! {
@@ -75,7 +80,8 @@ semiring! {
     }
 }
 
-/// The distance.
+/// Sokal-Sneath distance: 2 d / (|x ∩ y| + 2 d), with d columns in one row only. NaN for two zero
+/// rows.
 pub struct SokalSneath;
 
 semiring! {
@@ -99,7 +105,7 @@ semiring! {
     }
 }
 
-/// The distance.
+/// Rogers-Tanimoto distance: 2 d / (N + d), with d of N columns in one row only.
 pub struct RogersTanimoto;
 
 semiring! {
@@ -123,7 +129,9 @@ semiring! {
     }
 }
 
-/// The distance.
+/// Yule distance: 2 r s / (t f + r s); 0 if r s is 0.
+///
+/// r and s columns are in one row only, t in both, f in neither.
 pub struct Yule;
 
 semiring! {
@@ -151,7 +159,7 @@ semiring! {
     }
 }
 
-/// The distance.
+/// Matching distance: the share of columns in one row only.
 pub struct Matching;
 
 semiring! {

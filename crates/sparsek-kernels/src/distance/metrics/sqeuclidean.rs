@@ -7,7 +7,7 @@ use crate::{
     semiring,
 };
 
-/// The distance.
+/// Squared Euclidean distance.
 pub struct SqEuclidean;
 
 semiring! {

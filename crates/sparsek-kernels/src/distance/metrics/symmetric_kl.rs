@@ -1,5 +1,6 @@
-//! Symmetric Kullback-Leibler divergence, after Jeffreys: Σ (x − y) ln(x / y); infinite where one row has a column that the
-//! other lacks, or a value is negative.
+//! Symmetric Kullback-Leibler divergence, after Jeffreys: Σ (x − y) ln(x / y).
+//!
+//! Infinite if a row has a column that the other lacks, or a value is negative.
 
 use cubecl::prelude::*;
 
@@ -11,7 +12,7 @@ use crate::{
 /// 2^-30.
 const DOWN: f32 = 1.0 / 1_073_741_824.0;
 
-/// The distance.
+/// Symmetric Kullback-Leibler divergence.
 pub struct SymmetricKl;
 
 semiring! {
@@ -42,12 +43,12 @@ semiring! {
 
         fn product<S: Float>(a: S, b: S, _p: S) -> S {
             let lone = a <= S::new(0.0) || b <= S::new(0.0);
-            // In order, so that rounding is the same both ways.
+            // The greater first, so that rounding is symmetric.
             let high = max(a, b);
             let low = min(a, b);
             let above = select(lone, S::new(1.0), high);
             let below = select(lone, S::new(1.0), low);
-            // A quotient out of range makes the total infinite or NaN.
+            // If the quotient is out of range, the total is infinite or NaN and evaluated again.
             select(lone, S::new(0.0), (high - low) * (above / below).ln())
         }
 

@@ -1,4 +1,13 @@
-//! HEAD
+//! The entries of a matrix by column, for each tile of rows.
+//!
+//! ```text
+//! count the entries of each (tile, column)        atomics
+//! reserve room for each counter, plane by plane   one atomic a plane
+//! place (row in tile, value) of each entry        atomics
+//! ```
+//!
+//! The order of columns and of entries within a column varies between runs. No distance depends on
+//! it, since a row has a column at most once.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -17,17 +26,17 @@ use crate::{
     launch::{Grid, allocate, argument, fill_zero},
 };
 
-/// Most bytes of the counters of a tile, two of i32 for each column. The bound depends on the
-/// columns alone, so that parts of a matrix go the way of the whole.
+/// Limit for the bytes of a tile's counters, two i32 a column. It depends on the columns alone, so
+/// that parts of a matrix take the routine of the whole.
 const MOST_BYTES: usize = 256 << 20;
 
-/// Whether tables with a place for each column would take most of the memory of a matrix, or of two.
-/// Columns with entries are numbered instead then.
+/// Whether tables with a slot for each column would dominate the memory of a matrix. If so, only
+/// columns with entries are numbered.
 pub fn is_wide(cols: usize, entries: usize) -> bool {
     cols > entries.saturating_mul(4).saturating_add(1 << 16)
 }
 
-/// Refuses more columns than a table with a place for each may have.
+/// Refuses more columns than a table with a slot for each may have.
 pub(in crate::distance) fn check_cols(
     routine: &'static str,
     cols: usize,
@@ -45,23 +54,23 @@ pub(in crate::distance) fn check_cols(
     }
 }
 
-/// ColumnsShape by tile and column.
+/// Entries by tile and column.
 pub(in crate::distance) struct Columns {
-    /// Where the entries of a column of a tile begin and end: `tiles * cols` of each.
+    /// First and end of the entries of each column: `tiles * cols` each.
     pub starts: Handle,
     pub ends: Handle,
-    /// Of each entry its row in its tile, and the bits of its value. Behind all entries there are as many as a plane has units, of
-    /// the sums that nothing reads.
+    /// Row in the tile and bits of the value of each entry. A plane's worth of padding follows,
+    /// which points at spare sums.
     pub entries: Handle,
     pub length: usize,
-    /// Rows of a tile, and tiles.
+    /// Rows of a tile, and number of tiles.
     pub tile: usize,
     pub tiles: usize,
-    /// Sums of a tile: few numbers for all sizes of tiles, so that there are few kernels.
+    /// Sums of a tile, a power of two, so that few kernels are compiled.
     pub room: usize,
 }
 
-/// The bits of values.
+/// Returns the dtype of the bits of values.
 pub(in crate::distance) fn bits(dtype: ElemType) -> ElemType {
     ElemType::UInt(match dtype.size() {
         8 => UIntKind::U64,
@@ -69,7 +78,7 @@ pub(in crate::distance) fn bits(dtype: ElemType) -> ElemType {
     })
 }
 
-/// Rows of a tile, and tiles.
+/// Returns the rows of a tile and the number of tiles.
 pub(in crate::distance) fn row_tiles(
     rows: usize,
     cols: usize,
@@ -79,7 +88,7 @@ pub(in crate::distance) fn row_tiles(
     check_cols("inverted", cols)?;
     let sums = if needs.other { 2 } else { 1 };
     let most = TILE_BYTES / dtype.size() / sums;
-    // Tiles alike, so that the last one is not a small one.
+    // Tiles of equal size, so that the last is not small.
     let tiles = rows.div_ceil(most).max(1);
     if tiles * cols >= i32::MAX as usize {
         return Err(KernelError::Routine {
@@ -120,14 +129,14 @@ impl Columns {
     fn fill(&self, client: &Client, matrix: &Prepared) -> Result<(), KernelError> {
         let int = i32::elem_type_native();
         let counters = self.tiles * matrix.cols;
-        // The last counter numbers all entries that have room.
+        // The last counter numbers the reserved entries.
         fill_zero(client, &self.ends, int, counters + 1)?;
         let elements = matrix.nnz.max(counters + 1).max(matrix.rows + 1);
         let launch = |placed: bool| -> Result<(), KernelError> {
             let (grid, plane) = planes_for(client, matrix.rows, elements)?;
             let x = matrix.arguments()?;
-            // SAFETY: `arguments` and `argument` check the lengths; offsets, columns and so counters are in range by the
-            // contract of `Matrix`, and every entry has room of its own.
+            // SAFETY: `arguments` and `argument` check the lengths; the contract of `Matrix` keeps
+            // offsets, columns and so counters in range, and each entry has its own room.
             unsafe {
                 columns_kernel::launch_unchecked(
                     client,
@@ -172,13 +181,13 @@ impl Columns {
         launch(true)
     }
 
-    /// The entries, for a kernel.
+    /// Returns the entries as a kernel argument.
     pub fn argument(&self, dtype: ElemType) -> Result<BufferArg, KernelError> {
         argument(&self.entries, "entries", bits(dtype), 2 * self.length)
     }
 }
 
-/// Rows, rows of a tile, columns, sums of a tile, and where the entries end.
+/// Rows, rows of a tile, columns, sums of a tile, and the end of the entries.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 struct ColumnsShape {
@@ -189,7 +198,7 @@ struct ColumnsShape {
     end: usize,
 }
 
-/// A plane for each row: counts the entries of each column, or puts them where the column has room.
+/// A plane for each row: counts the entries of columns, or places them.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn columns_kernel<S: Float, P: Int>(
     indptr: &[i32],
@@ -234,7 +243,7 @@ fn packed<S: Float, P: Int>(row: u32, value: S) -> Vector<P, Const<2>> {
     packed
 }
 
-/// A unit for each counter: gives as many entries room as it has counted.
+/// A unit for each counter: reserves room for the counted entries.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn room_kernel(
     starts: &mut [i32],
@@ -248,7 +257,7 @@ fn room_kernel(
     }
     let mut start = 0i32;
     if comptime!(planes) {
-        // One request for a plane.
+        // One request a plane.
         let through = plane_inclusive_sum(count);
         let last = PLANE_DIM - 1;
         let mut first = 0i32;

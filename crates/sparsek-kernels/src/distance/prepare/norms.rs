@@ -1,4 +1,4 @@
-//! HEAD
+//! Computes the norms of rows, and values as the distance needs them. O(nnz).
 
 use cubecl::{ir::ElemType, prelude::*};
 
@@ -14,7 +14,7 @@ use crate::{
     launch::{allocate, argument},
 };
 
-/// Entries that a unit adds up before it adds the sum to that of the row, so that rounding stays small in long rows.
+/// Entries that a unit sums separately, which bounds rounding in long rows.
 pub(in crate::distance) const BLOCK: usize = 64;
 
 pub(in crate::distance) fn prepare<M: Semiring>(
@@ -50,7 +50,7 @@ pub(in crate::distance) fn prepare<M: Semiring>(
     }
     let elements = matrix.nnz.max(2 * matrix.rows);
     let (grid, plane) = planes_for(client, matrix.rows, elements)?;
-    // SAFETY: `argument` checks the lengths; offsets are in range by the contract of `Matrix`.
+    // SAFETY: `argument` checks the lengths; the contract of `Matrix` keeps offsets in range.
     unsafe {
         norms_kernel::launch_unchecked::<M>(
             client,
@@ -153,12 +153,12 @@ fn norms_kernel<M: Semiring, E: Float, S: Float>(
     }
 }
 
-/// Whether a row's power of two takes the place of its second norm.
+/// Whether a row's power of two replaces its second norm.
 const fn keeps_factor(rescale: Option<Rescale>, gradient: Option<Gradient>) -> bool {
     matches!(rescale, Some(Rescale::Rows)) && gradient.is_some()
 }
 
-/// A value of a row with this power of two.
+/// Scales a value by its row's power of two.
 #[cube]
 fn scaled<M: Semiring, S: Float>(value: S, shift: i32) -> S {
     if comptime!(M::NEEDS.rescale == Some(Rescale::Rows)) {

@@ -1,4 +1,4 @@
-//! HEAD
+//! Dense f16 rows in the order in which the lanes of a plane load them.
 
 use std::ops::Range;
 
@@ -21,20 +21,21 @@ use crate::{
     launch::{Grid, allocate, argument, fill_zero},
 };
 
-/// Rows that lie together: four times those of the instruction.
+/// Rows of a group: four times those of the instruction.
 pub(in crate::distance) const GROUP: usize = 64;
-/// Columns of a step, which are inner elements of the instruction.
+/// Columns of a step: the inner size of the instruction.
 pub(in crate::distance) const STEP: usize = 16;
-/// Steps are even in number.
+/// The number of steps is even.
 const STEPS: usize = 2;
-/// Loads of four words, one for each unit of a plane, for 16 rows and 16 columns.
+/// Loads of a block of 16 rows and 16 columns: one for each lane, of four words.
 pub(in crate::distance) const BLOCK: usize = 32;
 /// Elements of a load.
 const WIDTH: usize = 8;
 
-/// Rows in groups of 64, of each group step after step, of each step four blocks of 16 rows. Of a block, with `g` and `t` as in
-/// `multiply`, a unit has the elements (g, 2 t), (g + 8, 2 t), (g, 2 t + 8) and (g + 8, 2 t + 8), and behind each
-/// its neighbor in the row.
+/// Rows packed by groups of 64, steps of 16 columns, and blocks of 16 rows.
+///
+/// The lane `4 g + t` of a block holds the elements (g, 2 t), (g + 8, 2 t), (g, 2 t + 8) and (g +
+/// 8, 2 t + 8), each with its right neighbor: the operand of the instruction.
 pub(in crate::distance) struct Packed {
     handle: Handle,
     groups: usize,
@@ -47,7 +48,7 @@ impl Packed {
         [rows.div_ceil(GROUP).max(1), steps]
     }
 
-    /// Bytes for so many rows and columns.
+    /// Returns the bytes for `[rows, cols]`.
     pub(in crate::distance) fn bytes(size: [usize; 2]) -> usize {
         let [groups, steps] = Self::size(size);
         groups
@@ -55,7 +56,7 @@ impl Packed {
             .saturating_mul(GROUP * STEP * size_of::<f16>())
     }
 
-    /// Lays out rows of a matrix: what is multiplied of them.
+    /// Packs rows of a matrix.
     pub fn new(
         client: &Client,
         matrix: &Prepared,
@@ -77,7 +78,8 @@ impl Packed {
         }
         let (grid, plane) = planes_for(client, rows.len() * PACK_PLANES, elements.max(matrix.nnz))?;
         let arguments = matrix.arguments()?;
-        // SAFETY: the lengths are checked; offsets and columns are in range by the contract of `Matrix`.
+        // SAFETY: the lengths are checked; the contract of `Matrix` keeps offsets and columns in
+        // range.
         unsafe {
             pack_kernel::launch_unchecked(
                 client,
@@ -104,7 +106,7 @@ impl Packed {
         &self.handle
     }
 
-    /// Loads of four words.
+    /// Returns the number of loads of four words.
     pub(in crate::distance) fn loads(&self) -> usize {
         self.groups * self.steps * GROUP * STEP / WIDTH
     }
@@ -144,7 +146,7 @@ fn pack_kernel<S: Float>(
         if comptime!(inner == Inner::Ones) {
             value = select(value == S::new(0.0), S::new(0.0), S::new(1.0));
         } else if comptime!(inner == Inner::Quotients) {
-            // The whole number that it was.
+            // Recovers the whole number from its quotient.
             value = (value * norms[2 * (first + row)].sqrt()).round();
         }
         let step = row / GROUP * steps + column / STEP;
@@ -157,7 +159,9 @@ fn pack_kernel<S: Float>(
     }
 }
 
-/// The greatest magnitude of values, or infinity where one of them is not a whole number: one f32 on the device.
+/// Finds the greatest magnitude of values, or infinity if one is no whole number.
+///
+/// Returns one f32 on the device.
 ///
 /// # Errors
 ///
@@ -192,7 +196,7 @@ pub fn greatest(
     Ok(found)
 }
 
-/// Bits of floats without a sign are in order. A buffer may be longer than what is in it.
+/// The bits of non-negative floats are in order. A buffer may be longer than its contents.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn greatest_kernel<E: Float>(
     values: &[E],

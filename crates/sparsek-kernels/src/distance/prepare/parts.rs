@@ -1,14 +1,21 @@
-//! HEAD
+//! Long sums in parts.
+//!
+//! Equal terms, as those of counts, all round the same way, so the error of a long sum grows.
+//! Columns of long rows are therefore summed in parts. A part is an aligned range of columns, a
+//! power of two wide. The width depends on the two rows alone, so a pair has the same sum in every
+//! batch and order.
 
 use cubecl::prelude::*;
 
-/// Entries of a part, about, if they are spread evenly over the columns.
+/// Approximate number of entries of a part, if the row is uniform.
 const PART: u32 = 256;
-/// Every column number is less than 2 to the power of this: one part.
+/// `part_bits` of a row that is one part: all columns are below 2^31.
 pub(in crate::distance) const ONE_PART: u32 = 31;
 
-/// The columns of a part of a row with so many entries, as a power of two. A sum over the columns of both rows of a pair has the
-/// larger parts of the two, a sum over those of either the smaller.
+/// Returns log2 of the columns of a part, for a row of `entries`.
+///
+/// A pair takes the wider parts for sums over common columns, the narrower for sums over either
+/// row.
 #[cube]
 pub(in crate::distance) fn part_bits(entries: u32, cols: u32) -> u32 {
     let parts = entries / PART;

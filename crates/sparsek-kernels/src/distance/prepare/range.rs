@@ -1,4 +1,8 @@
-//! HEAD
+//! Values whose squares, powers or sums leave the range of the dtype.
+//!
+//! [`row_shift`] brings the greatest magnitude of a row between 2^-30 and 2^30. Powers of two
+//! change no other bit. Pairs whose sums are below [`tiny`] or above [`huge`] are evaluated again
+//! ([`Rescale`](crate::distance::Rescale)); all other sums stay unchanged.
 #![allow(
     missing_docs,
     reason = "the macro writes modules of its own beside the functions"
@@ -11,13 +15,14 @@ pub(in crate::distance) const STEP_UP: f32 = 1_073_741_824.0;
 pub(in crate::distance) const STEP_DOWN: f32 = 1.0 / STEP_UP;
 const HUGE: f32 = 1.267_650_6e30;
 const TINY: f32 = 7.888_609e-31;
-/// Steps that the exponents of f64 take; 2^30 to the power of this is finite there.
+/// Steps that cover the exponents of f64; 2^30 to this power is finite there.
 pub(in crate::distance) const STEPS: u32 = 34;
-/// Columns of a part of a sum, so that rounding stays small in long rows.
+/// Columns that are summed separately, which bounds rounding in long rows.
 pub(in crate::distance) const BLOCK: u32 = 256;
 
-/// The exponent of the power of two by which a row with this greatest magnitude is multiplied; 0 for
-/// a magnitude in range, for a row of zeros, and where the greatest is no number.
+/// Returns the exponent that brings a row with this greatest magnitude into range.
+///
+/// 0 if it is in range, zero, infinite or NaN.
 #[cube]
 pub(in crate::distance) fn row_shift<S: Float>(greatest: S) -> i32 {
     let bits = S::size_bits().comptime();
@@ -29,8 +34,9 @@ pub(in crate::distance) fn row_shift<S: Float>(greatest: S) -> i32 {
     select(number, (below - above) * 30, 0)
 }
 
-/// `value · 2^shift`, by its bits: shader compilers would cancel a factor against others, and so
-/// bring back what is out of range. Subnormal numbers and results are 0.
+/// Returns `value · 2^shift`, by its bits; subnormal inputs and results are 0.
+///
+/// Shader compilers would cancel a factor against others and so undo the scaling.
 #[cube]
 pub(in crate::distance) fn shifted<S: Float>(value: S, shift: i32) -> S {
     let bits = S::size_bits().comptime();
@@ -48,7 +54,7 @@ pub(in crate::distance) fn shifted<S: Float>(value: S, shift: i32) -> S {
     select(before == last, value, moved)
 }
 
-/// 2^shift, of an exponent of [`row_shift`] or its opposite.
+/// Returns 2^shift, for the result of [`row_shift`] or its negation.
 #[cube]
 pub(in crate::distance) fn power<S: Float>(shift: i32) -> S {
     let bits = S::size_bits().comptime();
@@ -59,7 +65,7 @@ pub(in crate::distance) fn power<S: Float>(shift: i32) -> S {
     }
 }
 
-/// The bits of the exponent.
+/// Returns the exponent bits.
 #[cube]
 fn field<S: Float>(value: S) -> i32 {
     let bits = S::size_bits().comptime();
@@ -70,7 +76,7 @@ fn field<S: Float>(value: S) -> i32 {
     }
 }
 
-/// Sums below it may lack terms: 2^-100, of f64 2^-800.
+/// Sums below it may lack terms: 2^-100, for f64 2^-800.
 #[cube]
 pub(in crate::distance) fn tiny<S: Float>() -> S {
     let bits = S::size_bits().comptime();
@@ -84,7 +90,7 @@ pub(in crate::distance) fn tiny<S: Float>() -> S {
     }
 }
 
-/// Sums above it may be differences of greater ones: 2^100, of f64 2^800.
+/// Sums above it may be differences of larger ones: 2^100, for f64 2^800.
 #[cube]
 pub(in crate::distance) fn huge<S: Float>() -> S {
     let bits = S::size_bits().comptime();
@@ -103,7 +109,7 @@ pub(in crate::distance) mod host {
     use super::{HUGE, STEP_DOWN, STEP_UP, STEPS, TINY};
     use crate::distance::semiring::Real;
 
-    /// The power of two by which a row with this greatest magnitude is multiplied.
+    /// Returns the power of two for a row with this greatest magnitude.
     pub fn row_factor<S: Real>(greatest: S) -> S {
         let mut factor = S::new(1.0);
         let mut steps = 0;
@@ -119,7 +125,7 @@ pub(in crate::distance) mod host {
         factor
     }
 
-    /// The least and the greatest sum that are kept.
+    /// Returns [`tiny`](super::tiny) and [`huge`](super::huge).
     pub fn limits<S: Real>() -> [S; 2] {
         [TINY, HUGE].map(|limit| {
             let one = S::new(limit);
@@ -152,7 +158,7 @@ mod tests {
             }
         }
         for exponent in (-1074..=1023).step_by(7) {
-            // In two parts: `powi` takes the reciprocal of a power that overflows.
+            // In two factors: `powi` inverts a power that overflows.
             let half = exponent / 2;
             let greatest = 2f64.powi(half) * 2f64.powi(exponent - half);
             let scaled = greatest * row_factor(greatest);

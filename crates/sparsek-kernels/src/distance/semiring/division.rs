@@ -1,4 +1,4 @@
-//! Quotients by multiplication.
+//! Quotients without a division.
 #![allow(
     missing_docs,
     reason = "the macro writes a module of its own beside the function"
@@ -6,15 +6,18 @@
 
 use cubecl::prelude::*;
 
-/// 2^64 and 2^-64, by which divisors are brought between 2^-85 and 2^64: inverses are neither subnormal nor infinite there.
+/// 2^64 and 2^-64. They bring divisors between 2^-85 and 2^64, where inverses are neither subnormal
+/// nor infinite.
 const LARGER: f32 = 1.844_674_4e19;
 const SMALLER: f32 = 5.421_011e-20;
 
-/// `dividend / divisor` to within 3e-7 of it and 2^-60, where the divisor is finite, above 0 and not less than the dividend; where it is
-/// infinite or 0, any number or NaN. f64 is divided.
+/// Returns `dividend / divisor` to within a relative 3e-7 and 2^-60, for a finite positive divisor
+/// of at least the dividend.
 ///
-/// Of f32, an inverse by Newton's method, a cubic step and a square one, from a guess by the bits that is off by 0.051 at most.
-/// NVIDIA's division is longer, and has a branch for rare cases that keeps others from going on beside it.
+/// For a divisor of 0 or infinity it is any number or NaN. f64 is divided exactly.
+///
+/// The f32 inverse takes a cubic and a square Newton step from a guess by the bits, which is off by
+/// at most 0.051. NVIDIA's division is longer and branches for rare cases.
 #[cube]
 pub fn quotient<S: Float>(dividend: S, divisor: S) -> S {
     let bits = S::size_bits().comptime();

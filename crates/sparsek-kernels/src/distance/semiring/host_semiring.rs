@@ -1,4 +1,4 @@
-//! HEAD
+//! The host's side of a distance: [`HostSemiring`], and the functions that formulas call.
 
 use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub};
 
@@ -6,7 +6,7 @@ use cubecl::prelude::*;
 
 use super::sums::Sums;
 
-/// Numbers of the host, with the names that numbers have in kernels.
+/// Numbers of the host, with the method names of kernels.
 pub trait Real:
     CubePrimitive
     + Copy
@@ -20,17 +20,17 @@ pub trait Real:
     + Send
     + Sync
 {
-    /// The number nearest to this one.
+    /// Returns the nearest number.
     fn new(value: f32) -> Self;
-    /// The absolute value.
+    /// Returns the absolute value.
     fn abs(self) -> Self;
-    /// The square root.
+    /// Returns the square root.
     fn sqrt(self) -> Self;
-    /// The natural logarithm.
+    /// Returns the natural logarithm.
     fn ln(self) -> Self;
-    /// The natural logarithm of 1 + self.
+    /// Returns the natural logarithm of 1 + self.
     fn log1p(self) -> Self;
-    /// A power.
+    /// Returns a power.
     fn powf(self, exponent: Self) -> Self;
 }
 
@@ -61,7 +61,8 @@ macro_rules! real {
 
 real!(f32, f64);
 
-/// The distance on the host: [`Semiring`](crate::distance::Semiring) in plain Rust, with the same defaults.
+/// A distance on the host: [`Semiring`](crate::distance::Semiring) in plain Rust, with the same
+/// defaults.
 pub trait HostSemiring: Send + Sync + 'static {
     /// [`Semiring::norm`](crate::distance::Semiring::norm).
     fn norm<S: Real>(_a: S, _p: S) -> S {
@@ -125,27 +126,28 @@ pub trait HostSemiring: Send + Sync + 'static {
     }
 }
 
-/// What formulas call on the host, by the names that it has in kernels.
+/// Functions that formulas call, by their names in kernels.
 pub mod host {
     pub use super::Real as Float;
     use super::Real;
 
-    /// One of two values.
+    /// Returns one of two values.
     pub fn select<S>(condition: bool, then: S, otherwise: S) -> S {
         if condition { then } else { otherwise }
     }
 
-    /// A quotient; in kernels to within 3e-7 where the divisor is above 0 and not less than the dividend.
+    /// Returns a quotient. In kernels it is within 3e-7 for a positive divisor of at least the
+    /// dividend.
     pub fn quotient<S: Real>(dividend: S, divisor: S) -> S {
         dividend / divisor
     }
 
-    /// The greater number.
+    /// Returns the greater number.
     pub fn max<S: Real>(a: S, b: S) -> S {
         if a > b { a } else { b }
     }
 
-    /// The lesser number.
+    /// Returns the lesser number.
     pub fn min<S: Real>(a: S, b: S) -> S {
         if a < b { a } else { b }
     }

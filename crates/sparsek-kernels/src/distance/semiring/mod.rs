@@ -1,4 +1,18 @@
-//! HEAD
+//! What defines a distance, for devices ([`Semiring`]) and for the host ([`HostSemiring`]).
+//!
+//! A distance of two sparse rows is
+//!
+//! ```text
+//! finalize(core(sums), sums)     sums: total = Σ product(a, b) over common columns, and
+//!                                Σ norm(a), Σ norm(b), each over one row
+//! ```
+//!
+//! Any sum expands so: Σ f(a, b) = F(x) + F(y) + Σ g(a, b), where F(x) = Σ f(a, 0) and g = f(a, b)
+//! − f(a, 0) − f(0, b) is zero outside the common columns (paper, Sections 2.2 and 3.4). If the
+//! three cancel, the core is evaluated again by [`Semiring::direct`], column by column.
+//!
+//! Maxima expand alike ([`Needs::maxima`]): the greatest f(a, 0) decides, unless its entry may lie
+//! in a common column.
 
 mod division;
 mod host_semiring;
@@ -14,10 +28,10 @@ pub use self::{
     sums::{Parameter, Sums, SumsExpand},
 };
 
-/// Whether the core has lost more to cancellation than is tolerable: it is this small beside what it is the difference of.
+/// A core this small relative to its scale has lost too many digits to cancellation.
 pub(super) const CANCELLED: f32 = 1.0 / 64.0;
 
-/// Functions of numbers, for kernels, with what they are where they are not implemented.
+/// Declares functions of numbers for kernels, with defaults.
 macro_rules! functions {
     ($($(#[$doc:meta])* $name:ident $expand:ident ($($arg:ident),*) = |$scope:ident| $default:expr;)*) => {$(
         $(#[$doc])*
@@ -34,7 +48,7 @@ macro_rules! functions {
     )*};
 }
 
-/// The same of what was summed.
+/// Declares functions of sums for kernels, with defaults.
 macro_rules! of_sums {
     ($($(#[$doc:meta])* $name:ident $expand:ident ($($arg:ident),*) = |$sums:ident, $scope:ident| $default:expr;)*) => {$(
         $(#[$doc])*
@@ -52,50 +66,53 @@ macro_rules! of_sums {
     )*};
 }
 
-/// A distance in kernels. Implement it with `#[cube]`; what is not implemented has the default named.
+/// A distance in kernels. Implement it with `#[cube]`, or with [`semiring!`](crate::semiring) for
+/// devices and host.
 pub trait Semiring: Send + Sync + 'static {
-    /// What it needs; the rest is never called.
+    /// Properties of the distance. Functions that it does not name are never called.
     const NEEDS: Needs;
 
     functions! {
-        /// What a stored value adds to its row's norm; nothing.
+        /// Adds to the row's norm. Default: 0.
         norm __expand_norm (a, p) = |scope| S::__expand_new(scope, 0.0);
-        /// What a stored value is replaced by in everything that follows, given its row's norm; itself.
+        /// Replaces a stored value before all later steps, given its row's norm. Default: the
+        /// value.
         prepare __expand_prepare (a, norm) = |scope| a;
-        /// What a prepared value adds to its row's second norm; nothing.
+        /// Adds to the row's second norm, for a prepared value. Default: 0.
         second __expand_second (a) = |scope| S::__expand_new(scope, 0.0);
-        /// Where all sums begin, also those of a part of the columns: [`reduce`](Self::reduce) gives the other of two sums; zero.
+        /// Returns the identity of [`reduce`](Self::reduce), where all sums begin. Default: 0.
         identity __expand_identity () = |scope| S::__expand_new(scope, 0.0);
-        /// Two sums in one; their sum.
+        /// Combines two sums. Default: their sum.
         reduce __expand_reduce (a, b) = |scope| a.__expand_add_method(scope, b);
-        /// What a column that both rows have adds to the total; the product.
+        /// Adds to the total for a common column. Default: the product.
         product __expand_product (a, b, p) = |scope| a.__expand_mul_method(scope, b);
-        /// What it adds to a second total; nothing.
+        /// Adds to a second total for a common column. Default: 0.
         other __expand_other (a, b) = |scope| S::__expand_new(scope, 0.0);
-        /// What a column adds to the core, zeros being whatever is absent; nothing.
+        /// Adds to the core for a column of either row, with 0 for an absent value. Default: 0.
         direct __expand_direct (a, b, p) = |scope| S::__expand_new(scope, 0.0);
-        /// What a row that is dense has in place of a value; the value.
+        /// Replaces a value in a dense row. Default: the value.
         dense_value __expand_dense_value (b) = |scope| b;
-        /// What it has in place of an absent value; zero.
+        /// Replaces an absent value in a dense row. Default: 0.
         absent __expand_absent () = |scope| S::__expand_new(scope, 0.0);
-        /// What [`contribution`](Self::contribution) takes beside a value, made once; the value.
+        /// Computes what [`contribution`](Self::contribution) needs from the left value, once for
+        /// each entry. Default: the value.
         left_value __expand_left_value (a) = |scope| a;
-        /// What an entry adds to the total by [`Dense::Left`], given what the dense row has in its column; zero. Zeros add
-        /// nothing.
+        /// Adds to the total by [`Dense::Left`], given the dense row's value. Zeros must add 0.
+        /// Default: 0.
         contribution __expand_contribution (a, left_value, dense_value) = |scope| S::__expand_new(scope, 0.0);
     }
 
     of_sums! {
-        /// The distance before its last function; the total.
+        /// Returns the distance before its last function. Default: the total.
         core __expand_core () = |sums, scope| sums.total;
-        /// The size of that of which the core is a difference; zero.
+        /// Returns the magnitude of the terms whose difference is the core. Default: 0.
         scale __expand_scale () = |sums, scope| S::__expand_new(scope, 0.0);
-        /// The distance from its core; the core.
+        /// Returns the distance from its core. Default: the core.
         finalize __expand_finalize (core) = |sums, scope| core;
     }
 }
 
-/// Two norms, or two sums of [`Semiring::direct`], in one.
+/// Combines two norms, or two sums of [`Semiring::direct`].
 #[cube]
 pub(super) fn combine<M: Semiring, S: Float>(a: S, b: S) -> S {
     if comptime!(M::NEEDS.maxima) {
@@ -105,7 +122,8 @@ pub(super) fn combine<M: Semiring, S: Float>(a: S, b: S) -> S {
     }
 }
 
-/// An implementation of [`Semiring`] whose formulas hold on the host as well ([`HostSemiring`]).
+/// Implements [`Semiring`](crate::distance::Semiring) and, by the same formulas,
+/// [`HostSemiring`](crate::distance::HostSemiring).
 #[macro_export]
 macro_rules! semiring {
     (@host

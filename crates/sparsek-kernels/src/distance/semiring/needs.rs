@@ -1,62 +1,71 @@
-//! HEAD
+//! Properties of a distance, by which routines are chosen and compiled.
 
-/// How distances change with the values of a row.
+/// The gradient of a distance with respect to the values of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Gradient {
-    /// Of Σ a b.
+    /// Σ a b.
     Product,
-    /// Of Σ (a − b)².
+    /// Σ (a − b)².
     Square,
-    /// Of √Σ (a − b)².
+    /// √Σ (a − b)².
     Root,
-    /// Of 1 − Σ a b / (‖a‖ ‖b‖), given squared norms.
+    /// 1 − Σ a b / (‖a‖ ‖b‖), with squared norms.
     Angle,
-    /// Of Σ |a − b|.
+    /// Σ |a − b|.
     Sign,
 }
 
-/// How a distance adds up where rows of one of the matrices lie dense, absent values being [`Semiring::absent`](crate::distance::Semiring::absent).
+/// How a distance sums against dense rows, whose absent values are
+/// [`Semiring::absent`](crate::distance::Semiring::absent).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dense {
-    /// Products are zero where either value is, and add up: those of the entries of one row are all there are.
+    /// Products are sums and zero where either value is, so the entries of one row suffice.
     Products,
-    /// Of both rows the entries add half of [`Semiring::direct`](crate::distance::Semiring::direct) where the other row has the column, all of it elsewhere, to
-    /// the core. `direct` is the same both ways.
+    /// The entries of both rows add to the core: half of
+    /// [`Semiring::direct`](crate::distance::Semiring::direct) if the other row has the column,
+    /// else all of it. `direct` is symmetric.
     Halves,
-    /// The entries of the left row add [`Semiring::contribution`](crate::distance::Semiring::contribution) to the total.
+    /// The entries of the left row add
+    /// [`Semiring::contribution`](crate::distance::Semiring::contribution) to the total.
     Left,
-    /// Products with the entries of both rows, or [`Semiring::direct`](crate::distance::Semiring::direct) where there is a [`Needs::union`], one of zeros being
-    /// the identity; a column may count twice.
+    /// The entries of both rows add products, or
+    /// [`Semiring::direct`](crate::distance::Semiring::direct) with [`Needs::union`]. A pair of
+    /// zeros gives the identity, and a column may count twice.
     Either,
 }
 
-/// What is multiplied where the total is an inner product.
+/// The factors of a total that is an inner product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Inner {
     /// Prepared values.
     Values,
-    /// Values that were divided by the root of their row's norm.
+    /// Values divided by the root of their row's norm.
     Quotients,
-    /// A one for each value that is not zero.
+    /// 1 for each nonzero value.
     Ones,
 }
 
-/// How a distance is computed where squares, powers or sums of values leave the range of the dtype.
+/// What to do if squares, powers or sums leave the range of the dtype.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rescale {
-    /// Each row is multiplied by a power of two first, on which the distance does not depend.
+    /// Multiplies each row by a power of two first. The distance must not depend on it.
     Rows,
-    /// A pair is evaluated again with both rows divided by their greatest magnitude, on which the
-    /// distance does not depend. It is where [`Semiring::scale`](crate::distance::Semiring::scale) is out of range.
+    /// Evaluates a pair again if [`Semiring::scale`](crate::distance::Semiring::scale) is out of
+    /// range, with both rows divided by their greatest magnitude. The distance must not depend on
+    /// it.
     Pair,
-    /// A pair is evaluated again by [`Semiring::direct`](crate::distance::Semiring::direct) of its differences divided by the
-    /// greatest of them. The distance grows with this power of the differences, and `direct` of
-    /// two values depends on their difference alone. It is where the core is out of range.
+    /// Evaluates a pair again if the core is out of range, by
+    /// [`Semiring::direct`](crate::distance::Semiring::direct) of differences divided by the
+    /// greatest.
+    ///
+    /// The distance grows with this power of the differences, and `direct` depends on the
+    /// difference alone.
     Differences(u32),
-    /// As `Differences(1)`, where only the upper end matters: a sum of differences.
+    /// As `Differences(1)`, but only for cores that are too large: a sum of differences.
     Sum,
-    /// Evaluates a pair again where the total is out of range or NaN. The new total sums
-    /// [`Semiring::direct`](crate::distance::Semiring::direct), a slower and safer form of [`Semiring::product`](crate::distance::Semiring::product).
+    /// Evaluates a pair again if the total is out of range or NaN.
+    /// [`Semiring::direct`](crate::distance::Semiring::direct), a slower and safer form of
+    /// [`Semiring::product`](crate::distance::Semiring::product), then replaces it.
     Careful,
 }
 
@@ -69,7 +78,7 @@ impl Rescale {
         )
     }
 
-    /// The power of the differences that the distance grows with.
+    /// Returns the power with which the distance grows.
     pub(in crate::distance) const fn degree(rescale: Option<Self>) -> u32 {
         match rescale {
             Some(Self::Differences(degree)) => degree,
@@ -79,50 +88,59 @@ impl Rescale {
     }
 }
 
-/// What a distance needs.
+/// The properties of a distance.
+///
+/// The first fields state its algebra, the last ones how routines use it. Begin with a constant,
+/// such as [`Needs::SUMS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Needs {
-    /// [`Semiring::norm`](crate::distance::Semiring::norm) or [`Semiring::second`](crate::distance::Semiring::second).
+    /// Uses [`Semiring::norm`](crate::distance::Semiring::norm) or
+    /// [`Semiring::second`](crate::distance::Semiring::second).
     pub norms: bool,
-    /// [`Semiring::prepare`](crate::distance::Semiring::prepare).
+    /// Uses [`Semiring::prepare`](crate::distance::Semiring::prepare).
     pub prepared: bool,
-    /// [`Semiring::other`](crate::distance::Semiring::other).
+    /// Uses [`Semiring::other`](crate::distance::Semiring::other).
     pub other: bool,
-    /// The distance is infinite unless [`Semiring::other`](crate::distance::Semiring::other) adds up to the left row's [`Semiring::norm`](crate::distance::Semiring::norm), of which no column adds
-    /// less: the right row has all columns that the left one has. Rows are given up where that can be no longer. By
-    /// [`Dense::Left`] sums are infinite then.
+    /// Is infinite unless the right row has all columns of the left.
+    ///
+    /// That is, unless [`Semiring::other`](crate::distance::Semiring::other) sums to the left row's
+    /// [`Semiring::norm`](crate::distance::Semiring::norm), and no column adds less to it. Rows are
+    /// left early once no distance can be finite. With [`Dense::Left`], sums are infinite then.
     pub covered: bool,
-    /// [`Semiring::direct`](crate::distance::Semiring::direct) where the core is small beside [`Semiring::scale`](crate::distance::Semiring::scale).
+    /// Evaluates [`Semiring::direct`](crate::distance::Semiring::direct) again if the core is small
+    /// relative to [`Semiring::scale`](crate::distance::Semiring::scale).
     pub direct: bool,
-    /// Of what [`Semiring::norm`](crate::distance::Semiring::norm) and [`Semiring::direct`](crate::distance::Semiring::direct) give the greatest counts, not the sum; nothing is below 0. Where a pair
-    /// is evaluated again, its total is as great as the core can be.
+    /// [`Semiring::norm`](crate::distance::Semiring::norm) and
+    /// [`Semiring::direct`](crate::distance::Semiring::direct) have maxima instead of sums; nothing
+    /// is below 0. If a pair is evaluated again, its total is the greatest possible core.
     pub maxima: bool,
-    /// [`Semiring::direct`](crate::distance::Semiring::direct) is a sum over the columns of either row: what the paper calls a non-annihilating product. Routines
-    /// that go through those take it instead of products.
+    /// [`Semiring::direct`](crate::distance::Semiring::direct) sums over the columns of either row,
+    /// by the paper's non-annihilating product. Routines that walk those columns use it instead of
+    /// products.
     pub union: bool,
-    /// A column that only one of the rows has adds nothing; else products run over the columns of either, absent values being
-    /// zero.
+    /// A column of one row only adds nothing. Otherwise products run over the columns of either
+    /// row, with 0 for absent values.
     pub annihilates: bool,
-    /// How it adds up where one of the rows is dense, if it can.
+    /// How it sums against dense rows, if it can.
     pub dense: Option<Dense>,
-    /// What is multiplied, if the total is an inner product. Such products are of [`Dense::Products`].
+    /// The factors, if the total is an inner product. Requires [`Dense::Products`].
     pub inner: Option<Inner>,
-    /// That of x and y is that of y and x.
+    /// d(x, y) = d(y, x), rounding included.
     pub symmetric: bool,
-    /// Logarithms or powers, which not every device has of f64.
+    /// Uses logarithms or powers, which some devices lack for f64.
     pub logarithms: bool,
-    /// A parameter that is greater than 0.
+    /// Has a parameter greater than 0.
     pub parameter: bool,
     /// Its gradient, if it has one.
     pub gradient: Option<Gradient>,
-    /// The nearer, the larger.
+    /// Larger is nearer.
     pub largest: bool,
-    /// What is done about values whose squares, powers or sums are out of range; nothing.
+    /// What to do if values leave the range; `None` lets them overflow.
     pub rescale: Option<Rescale>,
 }
 
 impl Needs {
-    /// Products of columns that both rows have, without anything else.
+    /// Products over common columns, nothing else.
     pub const PRODUCTS: Self = Self {
         norms: false,
         prepared: false,
@@ -141,23 +159,23 @@ impl Needs {
         largest: false,
         rescale: None,
     };
-    /// Products that add up, and are zero where a value is.
+    /// Products that sum, and are zero where a value is.
     pub const SUMS: Self = Self {
         dense: Some(Dense::Products),
         ..Self::PRODUCTS
     };
-    /// As [`SUMS`](Self::SUMS), with norms.
+    /// [`SUMS`](Self::SUMS) with norms.
     pub const NORMS: Self = Self {
         norms: true,
         ..Self::SUMS
     };
-    /// As [`NORMS`](Self::NORMS), evaluated again where most cancels.
+    /// [`NORMS`](Self::NORMS), evaluated again after cancellation.
     pub const DIRECT: Self = Self {
         direct: true,
         ..Self::NORMS
     };
 
-    /// The same of a distance that is the same both ways.
+    /// Marks the distance as symmetric.
     pub const fn symmetric(self) -> Self {
         Self {
             symmetric: true,
@@ -165,23 +183,24 @@ impl Needs {
         }
     }
 
-    /// Whether the entries of both rows add up where a row is dense.
+    /// Whether dense tiles need the entries of both rows.
     pub(in crate::distance) const fn two_passes(&self) -> bool {
         matches!(self.dense, Some(Dense::Halves | Dense::Either))
     }
 
-    /// Whether [`Semiring::other`](crate::distance::Semiring::other) waits, as totals do, while a row's columns are added up in parts. What tells whether columns are
-    /// covered are counts, which do not round, and they are looked at.
+    /// Whether [`Semiring::other`](crate::distance::Semiring::other) is kept aside while a row is
+    /// summed in parts. Counts for [`covered`](Self::covered) are not: they do not round, and are
+    /// read meanwhile.
     pub const fn other_waits(&self) -> bool {
         self.other && !self.covered
     }
 
-    /// The same of a distance that adds up in this way where a row is dense.
+    /// Sets how it sums against dense rows.
     pub const fn dense(self, dense: Option<Dense>) -> Self {
         Self { dense, ..self }
     }
 
-    /// The same of a distance that is computed in this way where values are out of range.
+    /// Sets what to do if values leave the range.
     pub const fn rescale(self, rescale: Rescale) -> Self {
         Self {
             rescale: Some(rescale),
@@ -189,7 +208,7 @@ impl Needs {
         }
     }
 
-    /// The same of a distance whose total is an inner product.
+    /// Marks the total as an inner product.
     pub const fn inner(self, inner: Inner) -> Self {
         Self {
             inner: Some(inner),
@@ -197,7 +216,7 @@ impl Needs {
         }
     }
 
-    /// As [`DIRECT`](Self::DIRECT), a sum over the columns of either row.
+    /// [`DIRECT`](Self::DIRECT), with sums over the columns of either row.
     pub const UNION: Self = Self {
         union: true,
         ..Self::DIRECT

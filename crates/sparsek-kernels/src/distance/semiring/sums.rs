@@ -1,4 +1,4 @@
-//! HEAD
+//! The numbers that formulas receive.
 #![allow(
     missing_docs,
     reason = "the derives write types of their own beside these"
@@ -6,29 +6,29 @@
 
 use cubecl::prelude::*;
 
-/// What two rows add up to.
+/// Sums of two rows x and y.
 #[derive(CubeType, Clone, Copy, Debug)]
 #[expand(derive(Clone, Copy))]
 pub struct Sums<S: CubePrimitive> {
-    /// [`Semiring::product`](crate::distance::Semiring::product) over the columns of both.
+    /// [`Semiring::product`](crate::distance::Semiring::product) over the common columns.
     pub total: S,
-    /// [`Semiring::other`](crate::distance::Semiring::other) over the columns of both.
+    /// [`Semiring::other`](crate::distance::Semiring::other) over the common columns.
     pub other: S,
-    /// [`Semiring::norm`](crate::distance::Semiring::norm) of the one row.
+    /// [`Semiring::norm`](crate::distance::Semiring::norm) of x.
     pub x: S,
-    /// [`Semiring::norm`](crate::distance::Semiring::norm) of the other.
+    /// [`Semiring::norm`](crate::distance::Semiring::norm) of y.
     pub y: S,
-    /// [`Semiring::second`](crate::distance::Semiring::second) of the one row.
+    /// [`Semiring::second`](crate::distance::Semiring::second) of x.
     pub second_x: S,
-    /// [`Semiring::second`](crate::distance::Semiring::second) of the other.
+    /// [`Semiring::second`](crate::distance::Semiring::second) of y.
     pub second_y: S,
-    /// Columns of the matrices.
+    /// Number of columns.
     pub cols: S,
-    /// The parameter of the distance, if it has one.
+    /// The parameter of the distance, if any.
     pub p: S,
 }
 
-/// The parameter of a distance as the sum of two numbers, so that f64 has at least 48 bits of it.
+/// The parameter of a distance, as a sum of two f32: at least 48 bits for f64.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub struct Parameter {
@@ -44,7 +44,7 @@ impl Parameter {
 }
 
 impl Parameter {
-    /// That of a distance.
+    /// Splits a parameter.
     pub fn of(p: f64) -> Self {
         let high = p as f32;
         let low = (p - f64::from(high)) as f32;

@@ -1,4 +1,4 @@
-//! HEAD
+//! The kernels of products on tensor cores.
 
 use cubecl::{cmma::MmaDefinition, ir::ElemType, prelude::*};
 use half::f16;
@@ -13,7 +13,7 @@ use crate::{
     primitives::mma::{Sums, zeros},
 };
 
-/// Planes of a cube: so many beside one another on the left matrix's rows, the others on the right's.
+/// Planes of a cube, and how many of them share the left matrix's side.
 pub(super) const PLANES: usize = 8;
 const LEFT_PLANES: usize = 4;
 /// Rows of either matrix that a cube multiplies.
@@ -22,38 +22,40 @@ pub(super) const RIGHT: usize = GROUP * PLANES / LEFT_PLANES;
 /// Blocks of a group.
 const BLOCKS: usize = GROUP / 16;
 
-/// Four words, of pair elements each.
+/// Four words, of two elements each.
 type Load = Vector<u32, Const<4>>;
 /// Two neighboring elements of a row.
 type Pair = Vector<f16, Const<2>>;
 
-/// What is multiplied.
+/// Sizes of a product.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(super) struct TensorCoreShape {
-    /// Rows on the left, from the first on.
+    /// Left rows from `first` on.
     first: usize,
     rows: usize,
-    /// Rows on the right.
+    /// Right rows.
     across: usize,
     cols: u32,
     /// Steps of 16 columns.
     steps: usize,
 }
 
-/// `sums += a · bᵀ`, of 16 and 8 rows of 16 elements. With `g` the quarter of its place in the plane and `t` the rest, a unit passes of
-/// `a` the elements from (g, 2 t), (g + 8, 2 t), (g, 2 t + 8) and (g + 8, 2 t + 8) on, of `b` those from (g, 2 t) and (g, 2 t + 8) on,
-/// and holds of the sums pair from (g, 2 t) on and pair from (g + 8, 2 t) on.
+/// `sums += a · bᵀ` for 16 and 8 rows of 16 elements.
+///
+/// The lane `4 g + t` passes the pairs of `a` at (g, 2 t), (g + 8, 2 t), (g, 2 t + 8) and (g + 8, 2
+/// t + 8), and those of `b` at (g, 2 t) and (g, 2 t + 8). It holds the pairs of the sums at (g, 2
+/// t) and (g + 8, 2 t).
 #[cube]
 fn multiply(a: &Array<Pair>, b: &Array<Pair>, sums: &mut Sums) {
     let definition = MmaDefinition::<f16, f16, f32>::new(16usize, 8usize, 16usize);
     definition.execute_inplace(a, b, sums);
 }
 
-/// A group of rows: steps under way.
+/// A group of rows, with the loads in flight.
 #[derive(CubeType)]
 struct Side {
-    /// This unit's first load.
+    /// First load of this lane.
     first: usize,
     loads: Array<Load>,
 }
@@ -67,7 +69,7 @@ impl Side {
         }
     }
 
-    /// Begins to read a step.
+    /// Starts loading a step.
     fn read(&mut self, rows: &[Load], step: usize, #[comptime] turn: usize) {
         let at = self.first + step * comptime!(BLOCKS * BLOCK);
         #[unroll]
@@ -115,7 +117,8 @@ fn multiply_step(x: &Side, y: &Side, tiles: &mut Sequence<Sums>, #[comptime] tur
     }
 }
 
-/// A plane multiplies 64 rows of either matrix, which come from memory to its registers pair steps ahead: nothing waits for other planes.
+/// A plane multiplies 64 rows of either matrix. Loads run ahead in registers; planes never
+/// synchronize.
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(clippy::too_many_arguments, reason = "pair matrices of four buffers")]
 pub(super) fn tensor_core_kernel<M: Semiring, S: Float>(
@@ -140,7 +143,7 @@ pub(super) fn tensor_core_kernel<M: Semiring, S: Float>(
     let plane = UNIT_POS_Y as usize;
     let top = CUBE_POS / across * LEFT + plane % LEFT_PLANES * GROUP;
     let side = CUBE_POS % across * RIGHT + plane / LEFT_PLANES * GROUP;
-    // Planes do not wait for one another.
+    // Planes leave alone: none waits for another.
     if top >= shape.rows || side >= shape.across || (half && top > side) {
         terminate!();
     }
@@ -159,7 +162,7 @@ pub(super) fn tensor_core_kernel<M: Semiring, S: Float>(
     let last = shape.steps - STEPS_AHEAD;
     let mut step = 0usize;
     while step < shape.steps {
-        // Nothing follows the last steps.
+        // The last steps load themselves again.
         let next = select(step < last, step + STEPS_AHEAD, step);
         #[unroll]
         for turn in 0..STEPS_AHEAD {
@@ -196,7 +199,7 @@ pub(super) fn tensor_core_kernel<M: Semiring, S: Float>(
     }
 }
 
-/// A unit for each pair, or each on and above the diagonal.
+/// A unit for each pair, or for each on and above the diagonal.
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(clippy::too_many_arguments, reason = "pair matrices of four buffers")]
 pub(super) fn finish_kernel<M: Semiring, S: Float>(

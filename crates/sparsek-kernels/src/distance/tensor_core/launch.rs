@@ -1,4 +1,4 @@
-//! HEAD
+//! Checks and launches the products on tensor cores.
 
 use std::ops::Range;
 
@@ -23,10 +23,10 @@ use crate::{
 
 /// Rows, columns and inner elements of the instruction.
 const INSTRUCTION: [u32; 3] = [16, 8, 16];
-/// f16 holds whole numbers up to this one, f32 sums of them up to that one.
+/// Greatest whole numbers up to which f16 values and f32 sums are exact.
 const MOST: f32 = 2048.0;
 const MOST_SUM: f64 = 16_777_216.0;
-/// Most bytes of either matrix, laid out.
+/// Limit for the bytes of either packed matrix.
 const MOST_BYTES: usize = 256 << 20;
 
 fn refused(reason: String) -> KernelError {
@@ -41,7 +41,7 @@ pub fn multiplies(client: &Client) -> bool {
     has_instruction(client, FloatKind::F16, INSTRUCTION)
 }
 
-/// Whether it can run where values are as they should be.
+/// Refuses devices, distances and sizes that the routine cannot run. Values are checked later.
 pub(in crate::distance) fn check(
     client: &Client,
     needs: &Needs,
@@ -62,7 +62,7 @@ pub(in crate::distance) fn check(
     check_size([matrix.rows, matrix.cols])
 }
 
-/// Fails where so many rows and columns are not laid out.
+/// Refuses `[rows, cols]` whose packed form is too large.
 pub(in crate::distance) fn check_size(size: [usize; 2]) -> Result<(), KernelError> {
     match Packed::bytes(size) {
         bytes if bytes > MOST_BYTES => Err(refused(format!(
@@ -73,8 +73,10 @@ pub(in crate::distance) fn check_size(size: [usize; 2]) -> Result<(), KernelErro
     }
 }
 
-/// Whether all sums of products of rows with such values are exact, given the greatest magnitude, infinite if they are not whole numbers, and
-/// the longest row: no sum is above the greater of both matrices' sums of squares.
+/// Whether all sums of products are exact.
+///
+/// No sum exceeds the greater sum of squares of two rows, hence `greatest² · longest`. `greatest`
+/// is infinite if a value is no whole number.
 fn exact(needs: &Needs, greatest: Option<f32>, longest: usize) -> bool {
     let greatest = match needs.inner {
         Some(Inner::Ones) => 1.0,
@@ -83,13 +85,13 @@ fn exact(needs: &Needs, greatest: Option<f32>, longest: usize) -> bool {
     greatest <= MOST && f64::from(greatest).powi(2) * longest as f64 <= MOST_SUM
 }
 
-/// Whether that is known of a matrix, which is not too large either.
+/// Whether a matrix is known to be exact and is not too large.
 pub(in crate::distance) fn suits(needs: &Needs, matrix: &Matrix) -> bool {
     let small = check_size([matrix.rows, matrix.cols]).is_ok();
     small && exact(needs, matrix.greatest, matrix.longest)
 }
 
-/// Fails where it is not so.
+/// Refuses values whose sums may round.
 pub(in crate::distance) fn check_values(
     needs: &Needs,
     matrix: &Prepared,
@@ -138,7 +140,7 @@ fn multiply<M: Semiring>(job: &Job, [x, y]: [&Packed; 2], half: bool) -> Result<
     let grid = Grid::new(client, cubes, dim, elements)?;
     let word = u32::elem_type_native();
     let [left, right] = [job.x.arguments()?, job.y.arguments()?];
-    // SAFETY: the lengths are checked; offsets and columns are in range by the contract of `Matrix`.
+    // SAFETY: the lengths are checked; the contract of `Matrix` keeps offsets and columns in range.
     unsafe {
         tensor_core_kernel::launch_unchecked::<M>(
             client,
@@ -166,7 +168,7 @@ fn multiply<M: Semiring>(job: &Job, [x, y]: [&Packed; 2], half: bool) -> Result<
     Ok(())
 }
 
-/// Makes distances of totals.
+/// Makes distances from totals.
 fn finish<M: Semiring>(job: &Job, half: bool) -> Result<(), KernelError> {
     let grid = Grid::elementwise(job.client, job.pairs(), job.elements())?;
     let [left, right] = [job.x.arguments()?, job.y.arguments()?];
