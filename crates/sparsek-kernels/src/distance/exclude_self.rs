@@ -51,7 +51,6 @@ pub fn exclude_self(
     Ok([kept, kept_indices])
 }
 
-/// A unit for each neighbor (`unit_each`), or for each row.
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(clippy::too_many_arguments, reason = "two buffers in, two out")]
 fn exclude_self_kernel<S: Numeric, I: Numeric>(

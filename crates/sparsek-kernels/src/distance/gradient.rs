@@ -1,14 +1,14 @@
 //! The gradient of distances with respect to the values of one matrix.
 //!
-//! Let g be the upstream gradient. For the entry (i, c) of value a it is
+//! For an entry (i, c) of value a it is
 //!
 //! ```text
 //! Σ_j w_ij (f(a, b_jc) − f(a, 0)) + t_i f'(a)
 //! ```
 //!
-//! over the rows j of the other matrix with an entry b_jc in column c. A first kernel makes the
-//! weights w and the row sums t from g and the distances. A second one sums over the columns of the
-//! transposed matrix, in a fixed order.
+//! over the rows j of the other matrix with column c. A first kernel makes the weights w and row
+//! sums t from the upstream gradient and the distances. A second one sums over the transposed
+//! columns, in a fixed order.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -133,7 +133,6 @@ pub fn gradient(
     Ok(output)
 }
 
-/// A plane for each row of `x`: the weights of its pairs and their sum.
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(clippy::too_many_arguments, reason = "four buffers in, two out")]
 fn weights_kernel<S: Float>(
@@ -198,14 +197,12 @@ fn weights_kernel<S: Float>(
     }
 }
 
-/// Returns 1, 0 or −1.
 #[cube]
 fn sign<S: Float>(a: S) -> S {
     let positive = select(a > S::new(0.0), S::new(1.0), S::new(0.0));
     select(a < S::new(0.0), S::new(-1.0), positive)
 }
 
-/// A plane for each entry of `x`.
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(
     clippy::too_many_arguments,

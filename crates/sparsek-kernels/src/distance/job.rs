@@ -31,17 +31,17 @@ impl Job<'_> {
         self.rows.len() * self.y.rows
     }
 
-    /// Whether all rows of a matrix are compared with themselves.
+    /// Whether a matrix is compared with all of itself.
     pub(super) fn whole(&self) -> bool {
         self.same && self.rows.len() == self.y.rows
     }
 
-    /// Whether only the pairs on and above the diagonal are computed.
+    /// Whether only pairs on and above the diagonal are computed.
     pub(super) fn half(&self, needs: &Needs) -> bool {
         self.whole() && needs.symmetric
     }
 
-    /// Returns the number of elements of the largest buffer.
+    /// Elements of the largest buffer.
     pub(super) fn elements(&self) -> usize {
         let entries = self.x.nnz.max(self.y.nnz);
         let rows = 2 * self.x.rows.max(self.y.rows);

@@ -1,4 +1,4 @@
-//! Grids and bindings that several routines use.
+//! Grids and bindings.
 
 use cubecl::prelude::*;
 
@@ -9,7 +9,7 @@ use crate::{
     launch::{Grid, argument},
 };
 
-/// Returns a grid with a plane for each of `items`, and the units of a plane.
+/// A plane for each of `items`; also returns the units of a plane.
 pub(super) fn planes_for(
     client: &Client,
     items: usize,
@@ -22,7 +22,6 @@ pub(super) fn planes_for(
     Ok((grid, plane))
 }
 
-/// The buffers of a matrix as kernel arguments.
 pub(super) struct Arguments {
     pub indptr: BufferArg,
     pub indices: BufferArg,

@@ -1,6 +1,4 @@
 //! Type-erased distances: a [`Semiring`] as a value.
-//!
-//! [`Distance::launch`] maps each routine to its code.
 
 use std::marker::PhantomData;
 

@@ -1,14 +1,16 @@
-//! Distances between the rows of two sparse matrices, over any semiring. [`Index`] prepares one
-//! matrix once. [`Index::distances`] then returns the distances of rows of another matrix to all of
-//! its rows, as a dense matrix. A distance is a [`Semiring`]; [`Metric`] lists the named ones.
+//! Distances between the rows of two sparse matrices, over any semiring.
+//!
+//! [`Index`] prepares one matrix; [`Index::distances`] returns the distances of rows of another to
+//! all of its rows, as a dense matrix. A distance is a [`Semiring`]; [`Metric`] lists the named
+//! ones.
 //!
 //! ```text
-//! x, y (Matrix) ─ prepare: norms, values ─ routine: sums of all pairs ─ core, finalize ─ distances
+//! x, y: Matrix → prepare: norms, values → routine: sums of pairs → core, finalize: distances
 //! ```
 //!
-//! `plan::choose` says which [`Routine`] runs: `merge`, `inverted`, `dense_tile`, `tensor_core`,
-//! or, only if forced, `hybrid`. `host` computes the same on the CPU. Every routine is
-//! deterministic, and routines agree up to rounding.
+//! `plan` chooses the [`Routine`]: `merge`, `inverted`, `dense_tile` or `tensor_core`; `hybrid`
+//! only runs if forced. `host` computes the same on the CPU. Routines are deterministic, and agree
+//! up to rounding.
 //!
 //! Paper: Nolet et al., "GPU Semiring Primitives for Sparse Neighborhood Methods" (2022).
 

@@ -95,7 +95,6 @@ pub fn index_part(
     let dtype = accumulator(client, matrix.dtype)?;
     let mut part = matrix.rows;
     let mut parts = 1;
-    // Each column has a first and a last counter, i32.
     let fits = |rows: usize| match row_tiles(rows, matrix.cols, dtype, &needs) {
         Ok([_, tiles]) => tiles == 1 || 2 * size_of::<i32>() * tiles * matrix.cols <= bytes,
         Err(_) => false,

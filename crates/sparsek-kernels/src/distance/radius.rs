@@ -117,18 +117,15 @@ impl Radius<'_> {
     }
 }
 
-/// Compile-time parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct RadiusConfig {
     plane: u32,
-    /// Whether planes can synchronize.
     sync: bool,
     largest: bool,
     exclude_self: bool,
     listed: bool,
 }
 
-/// A plane for each block of a row.
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(clippy::too_many_arguments, reason = "three buffers in, two out")]
 fn radius_kernel<S: Float>(

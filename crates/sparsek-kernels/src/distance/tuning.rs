@@ -1,23 +1,23 @@
-//! Constants that measurements chose, on an NVIDIA H200. The records lie under `benches/records/`.
+//! Constants chosen by measurement on an NVIDIA H200; records lie under `benches/records/`.
 //!
-//! Densities are entries divided by rows times columns of the index.
+//! A density is entries / (rows · columns) of the index.
 
 // Choice of the routine.
 
-/// Density from which dense tiles beat the inverted index in one pass.
+/// Least density for dense tiles in one pass.
 pub(super) const DENSE_ONE_PASS: f64 = 1.0 / 32.0;
-/// As [`DENSE_ONE_PASS`], for sums over the columns of either row.
+/// As [`DENSE_ONE_PASS`], for [`Needs::union`](super::Needs::union).
 pub(super) const DENSE_UNION: f64 = 1.0 / 18.0;
-/// Density from which two dense passes beat an inverted index that re-evaluates near rows.
+/// Least density for [`Dense::Halves`](super::Dense::Halves).
 pub(super) const DENSE_HALVES: f64 = 1.0 / 128.0;
-/// Density from which two dense passes beat merging, also within the inverted index.
+/// Least density for [`Dense::Either`](super::Dense::Either).
 pub(super) const DENSE_EITHER: f64 = 1.0 / 256.0;
-/// Density from which tensor cores beat every other routine on whole numbers.
+/// Least density for tensor cores.
 pub(super) const DENSE_TENSOR_CORE: f64 = 1.0 / 32.0;
 
 // Passes over rows.
 
-/// Units of a cube whose planes each take an item.
+/// Units of a cube whose planes take an item each.
 pub(super) const ROW_UNITS: u32 = 256;
 /// Units of a cube that transposes a square of results.
 pub(super) const JOIN_UNITS: u32 = 256;
@@ -26,24 +26,22 @@ pub(super) const JOIN_UNITS: u32 = 256;
 
 /// Bytes of shared memory for the sums of a plane.
 pub(super) const TILE_BYTES: usize = 4 << 10;
-/// Units of a cube: one plane, so that no plane waits for the longer row of another.
+/// Units of a cube: one plane, which waits for no longer row.
 pub(super) const INVERTED_UNITS: u32 = 32;
 /// Planes that split the columns of a row.
 pub(super) const PLANES_PER_ROW: u32 = 4;
-/// Length of the longest indexed row from which planes split rows.
-///
-/// It depends on the index alone, so that sums do not vary with the rows compared. Distances that
-/// leave rows early ([`Needs::covered`](super::Needs::covered)) do not split.
+/// Length of the longest indexed row from which planes split rows. It depends on the index alone,
+/// so that sums do not vary with the rows compared.
 pub(super) const PLANES_PER_ROW_FROM: u32 = 256;
 /// Entries of a column that a unit reads at a time.
 pub(super) const COLUMN_READS: u32 = 4;
 /// Entries that a unit reads at the end of a column.
 pub(super) const SHORT_COLUMN_READS: u32 = 2;
-/// Entries of a row between two checks whether any distance can be finite.
+/// Entries between two checks whether any distance can be finite.
 pub(super) const FINITE_CHECK_ENTRIES: u32 = 8;
-/// Sums that a unit flushes at a time where a part ends.
+/// Sums that a unit flushes at a time.
 pub(super) const FLUSHED_TOGETHER: usize = 8;
-/// Distances that a unit computes at a time from sums.
+/// Distances that a unit finishes at a time.
 pub(super) const FINISHED_TOGETHER: usize = 4;
 
 // Dense tiles.
@@ -54,9 +52,9 @@ pub(super) const TILE_UNITS: u32 = 1024;
 pub(super) const TILE_ROWS: usize = 2;
 /// Rows of a tile for each lane, with one pass.
 pub(super) const TILE_ROWS_ONE_PASS: usize = 4;
-/// Columns that must fit into shared memory, else each lane has one row.
+/// Columns that must fit; otherwise each lane has one row.
 pub(super) const TILE_COLUMNS: usize = 256;
-/// Approximate upper bound on the number of cubes.
+/// Approximate limit for cubes.
 pub(super) const TILE_CUBES: usize = 1024;
 /// Left rows that cost as much as filling a tile.
 pub(super) const TILE_FILL_ROWS: usize = 16;
@@ -69,36 +67,36 @@ pub(super) const TILE_STEP: u32 = 4;
 pub(super) const STEPS_AHEAD: usize = 2;
 /// Planes that pack one row.
 pub(super) const PACK_PLANES: usize = 8;
-/// Cubes for each multiprocessor that search for the greatest value.
+/// Cubes for each multiprocessor that find the greatest value.
 pub(super) const SCAN_CUBES: usize = 4;
 
 // Hybrid: the paper's values.
 
 /// Units of a cube: 32 planes of 32.
 pub(super) const HYBRID_UNITS: u32 = 1024;
-/// Units of a cube without planes, where each unit has its own sums in shared memory.
+/// Units of a cube without planes.
 pub(super) const HYBRID_LONE_UNITS: u32 = 256;
-/// Bytes of shared memory of a cube.
+/// Shared memory of a cube.
 pub(super) const HYBRID_SHARED_BYTES: usize = 48 << 10;
-/// Bytes of shared memory below which the routine refuses.
+/// Least shared memory.
 pub(super) const HYBRID_LEAST_BYTES: usize = 16 << 10;
 
 // Neighbors.
 
 /// Distances of a row that one plane counts and lists.
 pub const RADIUS_BLOCK: usize = 4096;
-/// Neighbors up to which each is written by its own unit; beyond, a unit writes a row.
+/// Most neighbors that are written by a unit each; beyond, a unit writes a row.
 pub(super) const EXCLUDE_SELF_UNIT_EACH: usize = 64;
 
 // Host.
 
 /// Rows of a dense tile.
 pub(super) const HOST_LANES: usize = 32;
-/// Rows times entries for each pair of entries in one column, up to which dense tiles are used.
+/// Most rows · entries for each pair of entries in one column, for dense tiles.
 pub(super) const HOST_DENSE_WORK: usize = 16;
-/// Bytes of a dense tile, at most: about a second-level cache.
+/// Most bytes of a dense tile: about a second-level cache.
 pub(super) const HOST_DENSE_BYTES: usize = 1 << 21;
-/// Rows of a matrix compared with itself that are handed out at a time.
+/// Rows handed out at a time, for a matrix with itself.
 pub(super) const HOST_STRIPE: usize = 512;
 /// Rows of a stripe that a thread fills.
 pub(super) const HOST_STRIPE_PART: usize = 64;

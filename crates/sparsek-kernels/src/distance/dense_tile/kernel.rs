@@ -12,23 +12,22 @@ use crate::distance::{
     semiring::{Dense, Parameter, Semiring},
 };
 
-/// Sizes of a pass.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(super) struct DenseTileShape {
-    /// Left rows from `first` on; rows of a chunk; chunks.
+    /// Left rows, in chunks.
     first: usize,
     rows: usize,
     chunk: usize,
     chunks: usize,
-    /// Right rows from `from` on.
+    /// Right rows.
     from: usize,
     across: usize,
     cols: usize,
     blocks: usize,
 }
 
-/// A unit for each row and block, by bisection.
+/// A unit for each row and block.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(super) fn starts_kernel(
     indptr: &[i32],
@@ -153,7 +152,6 @@ pub(super) fn dense_tile_kernel<M: Semiring, S: Float>(
     }
 }
 
-/// Whether any sum of a row with the tile is finite so far.
 #[cube]
 fn any_sum_finite<S: Float>(
     output: &[S],
@@ -165,7 +163,7 @@ fn any_sum_finite<S: Float>(
     let mut least = S::new(f32::INFINITY);
     #[unroll]
     for r in 0..comptime!(config.rows) {
-        // Clamps to the last row, so that all loads are unconditional.
+        // Clamped, so that loads are unconditional.
         let j = first + comptime!(r * config.plane as usize) + UNIT_POS_X as usize;
         let j = min(j, shape.across - 1);
         least = min(least, output[row * shape.across + j]);

@@ -34,7 +34,6 @@ fn refused(reason: String) -> KernelError {
     }
 }
 
-/// Refuses devices, distances and sizes that the routine cannot run.
 pub(in crate::distance) fn check(
     client: &Client,
     needs: &Needs,
@@ -50,7 +49,6 @@ pub(in crate::distance) fn check(
     check_shared_memory(client)
 }
 
-/// Refuses devices whose shared memory has no room for a column.
 fn check_shared_memory(client: &Client) -> Result<(), KernelError> {
     let wanted = 2 * plane_or_unit(client) as usize * size_of::<f64>() + SPARE;
     let limit = client.properties().hardware.max_shared_memory_size;
@@ -106,25 +104,23 @@ pub(in crate::distance) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelEr
     }
 }
 
-/// Some rows of a matrix.
 struct RowRange<'a> {
     pub matrix: &'a Prepared,
     pub rows: Range<usize>,
 }
 
-/// Entries of left rows times dense right rows.
 struct Pass<'a> {
     pub left: &'a RowRange<'a>,
     pub right: &'a RowRange<'a>,
     /// `[left rows, right rows]`.
     pub output: &'a Handle,
-    /// Whether pairs whose right row precedes the left one may be skipped.
+    /// Whether pairs whose right row comes first may be skipped.
     pub half: bool,
 }
 
 impl DenseTileConfig {
-    /// Returns the number of chunks of left rows: the most within 2% of the shortest estimated
-    /// time. A multiprocessor runs one cube at a time.
+    /// Returns the most chunks of left rows within 2% of the shortest estimated time, with one cube
+    /// at a time on a multiprocessor.
     fn chunks(&self, [rows, tiles]: [usize; 2], processors: usize) -> usize {
         let most = TILE_CUBES
             .div_ceil(tiles)
@@ -237,7 +233,7 @@ impl Pass<'_> {
 }
 
 impl RowRange<'_> {
-    /// Finds the first entry of each block of columns in each row, and the end of the row.
+    /// Finds where each block of columns begins in each row.
     fn block_starts(&self, job: &Job, block: usize, blocks: usize) -> Result<Handle, KernelError> {
         let client = job.client;
         let int = i32::elem_type_native();

@@ -1,4 +1,4 @@
-//! Dense rows in shared memory, and the sums of a row's entries with them.
+//! Dense rows in shared memory.
 
 use cubecl::prelude::*;
 
@@ -8,10 +8,8 @@ use crate::distance::{
     tuning::TILE_STEP,
 };
 
-/// Layout of a tile in shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct DenseTileConfig {
-    /// Units of a plane, and planes of a cube.
     pub plane: u32,
     pub planes: u32,
     /// Rows of a tile for each lane.
@@ -22,7 +20,6 @@ pub(super) struct DenseTileConfig {
 }
 
 impl DenseTileConfig {
-    /// Returns the rows of a tile.
     pub fn width(&self) -> usize {
         self.rows * self.plane as usize
     }
@@ -33,7 +30,6 @@ impl DenseTileConfig {
     }
 }
 
-/// A tile of dense rows.
 #[derive(CubeType)]
 pub(super) struct Tile<S: Float> {
     /// Column by column; one slice for each row of a lane.
@@ -61,9 +57,7 @@ impl<S: Float> Tile<S> {
         }
     }
 
-    /// Sets all values to [`Semiring::absent`], and the column behind the block to 0.
-    ///
-    /// Lanes without an entry multiply that column.
+    /// Clears the tile; the column behind it is 0, for lanes without an entry.
     pub fn clear<M: Semiring>(&mut self) {
         let plane = comptime!(self.config.plane as usize);
         let units = comptime!((self.config.plane * self.config.planes) as usize);
@@ -79,7 +73,7 @@ impl<S: Float> Tile<S> {
         }
     }
 
-    /// Writes a block of columns of the rows from `first` on. The matrix has `across` rows.
+    /// Writes a block of columns of the rows from `first` on.
     pub fn fill<M: Semiring>(
         &mut self,
         y: &Sparse<S>,
@@ -109,7 +103,7 @@ impl<S: Float> Tile<S> {
         }
     }
 
-    /// Returns `sum` with the contribution of an entry and the dense value of its column.
+    /// Adds an entry's contribution.
     fn add<M: Semiring>(&self, sum: S, value: S, left_value: S, other: S) -> S {
         let mut out = sum;
         if comptime!(M::NEEDS.dense == Some(Dense::Halves)) {
@@ -125,7 +119,7 @@ impl<S: Float> Tile<S> {
         out
     }
 
-    /// Returns the sums of the entries from `begin` to `end` with the lane's rows.
+    /// Returns the sums of entries with the lane's rows.
     pub fn multiply_row<M: Semiring>(&self, x: &Sparse<S>, begin: usize, end: usize) -> Array<S> {
         let plane = comptime!(self.config.plane as usize);
         let lane = UNIT_POS_X as usize;
@@ -136,7 +130,6 @@ impl<S: Float> Tile<S> {
         }
         let mut done = begin;
         while done < end {
-            // Each lane loads an entry; all lanes process them in turn.
             let mine = done + lane;
             let mut place =
                 comptime!((self.config.block * self.config.plane as usize) as u32).runtime();
@@ -196,7 +189,6 @@ impl<S: Float> Tile<S> {
     }
 }
 
-/// A block of columns.
 #[derive(CubeType)]
 pub(super) struct Block {
     pub number: usize,
@@ -205,13 +197,12 @@ pub(super) struct Block {
 
 #[cube]
 impl Block {
-    /// Returns the position of the first entry of the block in `row`; the next one holds its end.
+    /// Returns where the block begins in `row`; the next position holds its end.
     pub fn start_index(&self, row: usize) -> usize {
         row * (self.of + 1) + self.number
     }
 }
 
-/// Whether a number of any lane is finite.
 #[cube]
 pub(super) fn any_finite<S: Float>(least: S, #[comptime] plane: u32) -> bool {
     let mut found = least <= S::max_value();
@@ -221,7 +212,7 @@ pub(super) fn any_finite<S: Float>(least: S, #[comptime] plane: u32) -> bool {
     found
 }
 
-/// Takes the next row of a chunk for each plane.
+/// Takes the next row for each plane.
 #[cube]
 pub(super) fn next_row(taken: &Shared<[Atomic<u32>]>, #[comptime] plane: u32) -> usize {
     let mut row = 0u32;

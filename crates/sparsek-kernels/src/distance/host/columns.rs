@@ -3,7 +3,6 @@
 use super::types::PreparedRows;
 use crate::distance::{prepare::columns::is_wide, semiring::Real};
 
-/// The entries of each column.
 pub(super) struct HostColumns<S> {
     slots: Slots,
     starts: Vec<u32>,
@@ -12,11 +11,10 @@ pub(super) struct HostColumns<S> {
     places: Vec<u32>,
 }
 
-/// Where the offsets of a column are.
 enum Slots {
     /// Each column has a slot.
     Every,
-    /// Only these ascending columns, which have entries, have slots.
+    /// Only these columns have slots, ascending.
     Occupied(Vec<u32>),
 }
 
@@ -77,7 +75,7 @@ impl<S: Real> HostColumns<S> {
         }
     }
 
-    /// Returns the entries of a column, or those from an entry of the matrix on.
+    /// Returns a column, or the part from an entry of the matrix on.
     pub(super) fn column(&self, column: u32, from: Option<usize>) -> &[(u32, S)] {
         let Some(slot) = self.slots.of(column) else {
             return &[];

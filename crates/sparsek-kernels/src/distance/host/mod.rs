@@ -1,8 +1,8 @@
-//! Distances on the host, in parallel over rows, in plain Rust.
+//! Distances on the host, in parallel over rows.
 //!
-//! As on devices, a [`HostSemiring`] defines the distance, and long rows are summed in the same
-//! parts. `pairwise` chooses one of three methods: dense tiles for products of finite values on
-//! full data, an inverted index where columns of one row add nothing, else merging.
+//! Three methods: dense tiles for products of finite values on full data, an inverted index if
+//! columns of one row add nothing, else merging. Long rows are summed in the same parts as on
+//! devices.
 
 mod columns;
 mod pair;
@@ -25,23 +25,20 @@ use super::{
     tuning::{HOST_LANES as LANES, HOST_STRIPE, HOST_STRIPE_PART},
 };
 
-/// Converts a number of columns: exact in f64, nearest in f32.
+/// Exact in f64, nearest in f32.
 fn number<S: Real>(cols: usize) -> S {
     let low = cols % (1 << 12);
     S::new((cols - low) as f32) + S::new(low as f32)
 }
 
-/// How sums are computed.
 enum Method<S> {
-    /// Rows of `x` are dense; the entries of `y` are multiplied with them.
+    /// Rows of `x` are dense; the entries of `y` multiply them.
     Dense,
-    /// An inverted index of `y`, for products over common columns.
+    /// An inverted index of `y`.
     Columns(HostColumns<S>),
-    /// Both rows are merged.
     Merge,
 }
 
-/// Two matrices, ready for distances between their rows.
 struct MatrixPair<'a, M, S> {
     /// `None` if it is `y`.
     x: Option<PreparedRows<'a, S>>,
@@ -71,7 +68,7 @@ impl<'a, M: HostSemiring, S: Real> MatrixPair<'a, M, S> {
         }
     }
 
-    /// Computes the distances of row `i` to the rows of `y`; with `same`, from row `i` on.
+    /// Computes the distances of row `i`; with `same`, to the rows from `i` on.
     fn row(&self, i: usize, same: bool, output: &mut [S]) {
         let from = if same { i } else { 0 };
         let row: Vec<(u32, S)> = self.left().row(i).collect();
@@ -93,8 +90,7 @@ impl<'a, M: HostSemiring, S: Real> MatrixPair<'a, M, S> {
         merge::<M, S>(row, self.y.row(j), bits, [self.p, most], self.needs)
     }
 
-    /// Sums the columns of row `i` with the rows of `y`; with `same`, from row `i` on. Returns the
-    /// second sums.
+    /// Sums row `i`; with `same`, with the rows from `i` on. Returns the second sums.
     fn add_columns(
         &self,
         (i, row): (usize, &[(u32, S)]),
@@ -146,7 +142,7 @@ impl<'a, M: HostSemiring, S: Real> MatrixPair<'a, M, S> {
         others
     }
 
-    /// Makes the distances of row `i` to the rows of `y` from `from` on from their sums.
+    /// Makes distances from sums.
     fn finish(&self, (i, row): (usize, &[(u32, S)]), from: usize, output: &mut [S], others: &[S]) {
         for (place, output) in output.iter_mut().enumerate() {
             let j = from + place;
@@ -161,7 +157,6 @@ impl<'a, M: HostSemiring, S: Real> MatrixPair<'a, M, S> {
         }
     }
 
-    /// Computes the distances of up to [`LANES`] rows by a dense tile.
     fn dense_tile(
         &self,
         first: usize,
@@ -178,8 +173,7 @@ impl<'a, M: HostSemiring, S: Real> MatrixPair<'a, M, S> {
         }
     }
 
-    /// Computes the distances of the rows of `output`, from `first` on; with `same`, of each row
-    /// from itself on.
+    /// With `same`, computes the distances of each row from itself on.
     fn rows(&self, first: usize, same: bool, output: &mut [S]) {
         let across = self.y.matrix.rows();
         if across == 0 {
@@ -202,7 +196,7 @@ impl<'a, M: HostSemiring, S: Real> MatrixPair<'a, M, S> {
 }
 
 impl<M: HostSemiring, S: Real> MatrixPair<'_, M, S> {
-    /// Computes the distances of a matrix to itself: half of the pairs, then mirrors.
+    /// Computes half of the distances of a matrix to itself, and mirrors them.
     fn distances_to_itself(&self, each: &mut dyn FnMut(usize, &[S])) {
         let rows = self.y.matrix.rows();
         let mut half = vec![S::new(0.0); rows * rows];
@@ -219,7 +213,6 @@ impl<M: HostSemiring, S: Real> MatrixPair<'_, M, S> {
     }
 }
 
-/// Writes whole rows of a symmetric matrix from its upper half.
 fn mirrored<S: Real>(upper: &[S], [first, rows]: [usize; 2], output: &mut [S]) {
     let count = output.len() / rows;
     for i in 0..count {
@@ -235,7 +228,7 @@ fn mirrored<S: Real>(upper: &[S], [first, rows]: [usize; 2], output: &mut [S]) {
     }
 }
 
-/// Computes the distances of the rows of `x`, or of `y` if there is none, to all rows of `y`.
+/// Computes the distances of the rows of `x`, or of `y`, to all of `y`.
 ///
 /// `each` receives the first row of each batch and its distances, row after row. If one batch holds
 /// all rows, a symmetric distance of `y` to itself takes half of the work.

@@ -1,4 +1,4 @@
-//! Walks two rows in step: their sums, and their distance if sums left the range of the dtype.
+//! Walks two rows: their sums, and their distance if sums were out of range.
 
 use super::types::{PreparedRows, combine};
 use crate::distance::{
@@ -9,7 +9,6 @@ use crate::distance::{
     semiring::{HostSemiring, Needs, Real, Rescale, Sums, host::max},
 };
 
-/// Sums over the columns of two rows.
 pub(super) struct MergedSums<S> {
     pub total: S,
     pub other: S,
@@ -35,8 +34,8 @@ impl<S: Real> MergedSums<S> {
     }
 }
 
-/// Walks both rows, in parts of 2^`bits` columns. Stops early once a maximum of
-/// [`HostSemiring::direct`] reaches `most`.
+/// Walks both rows, in parts of 2^`bits` columns, or until a maximum of [`HostSemiring::direct`]
+/// reaches `most`.
 pub(super) fn merge<M: HostSemiring, S: Real>(
     x: &[(u32, S)],
     y: impl Iterator<Item = (u32, S)>,
@@ -77,10 +76,9 @@ pub(super) fn merge<M: HostSemiring, S: Real>(
     }
 }
 
-/// The entries of a row in ascending columns.
 type Row<'a, S> = &'a [(u32, S)];
 
-/// Returns the elements of two rows in each column of either.
+/// Returns the elements in each column of either row.
 fn pairs<S: Real>(x: Row<S>, y: impl Iterator<Item = (u32, S)>) -> impl Iterator<Item = (S, S)> {
     let zero = S::new(0.0);
     let mut x = x.iter().copied().peekable();
@@ -99,7 +97,6 @@ fn pairs<S: Real>(x: Row<S>, y: impl Iterator<Item = (u32, S)>) -> impl Iterator
     })
 }
 
-/// Whether sums were in range. False for NaN.
 fn in_range<M: HostSemiring, S: Real>(rescale: Rescale, core: S, sums: Sums<S>) -> bool {
     let [tiny, huge] = limits::<S>();
     match rescale {
@@ -111,7 +108,7 @@ fn in_range<M: HostSemiring, S: Real>(rescale: Rescale, core: S, sums: Sums<S>) 
     }
 }
 
-/// Returns the distance from its core. Evaluates the pair again if sums were out of range.
+/// Returns the distance from its core, again if sums were out of range.
 pub(super) fn finalize<M: HostSemiring, S: Real>(
     x: Row<S>,
     (y, j): (&PreparedRows<S>, usize),
@@ -128,7 +125,7 @@ pub(super) fn finalize<M: HostSemiring, S: Real>(
     }
 }
 
-/// Evaluates the pair again, with the sum of [`HostSemiring::direct`] as total.
+/// As in kernels: the sum of [`HostSemiring::direct`] replaces the total.
 fn careful<M: HostSemiring, S: Real>(
     x: Row<S>,
     (y, j): (&PreparedRows<S>, usize),
@@ -172,7 +169,7 @@ fn rescaled<M: HostSemiring, S: Real>(
     }
     let factor = row_factor(greatest);
     let rest = greatest * factor;
-    // Core, norms and second sum: of the part, and of the parts before it.
+    // Core, norms and second sum: of the part, and of those before it.
     let mut before = [zero; 4];
     let mut part = [zero; 4];
     let add = |sums: &mut [S; 4], more: [S; 4]| {

@@ -9,7 +9,6 @@ use crate::distance::{
     tuning::{HOST_DENSE_BYTES, HOST_DENSE_WORK, HOST_LANES as LANES},
 };
 
-/// One column of the rows.
 pub(super) type Lanes<S> = [S; LANES];
 
 /// Whether dense tiles suit: sums of products of finite values, few columns, and full ones.
@@ -33,13 +32,11 @@ pub(super) fn serves<S: Real>(x: &PreparedRows<S>, y: &PreparedRows<S>, needs: N
     full && finite(x) && finite(y)
 }
 
-/// Dense rows, and the `part_bits` of each.
 struct DenseRows<'a, S> {
     values: &'a [Lanes<S>],
     parts: [u32; LANES],
 }
 
-/// Returns the sums of a sparse row with all dense rows.
 #[multiversion(targets("x86_64+avx2"))]
 fn multiply<M: HostSemiring, S: Real>(
     dense: &DenseRows<S>,
@@ -55,7 +52,7 @@ fn multiply<M: HostSemiring, S: Real>(
             ONE_PART => columns.len(),
             _ => at + rest.partition_point(|column| column >> bits == first >> bits),
         };
-        // A local copy, which stays in registers.
+        // A local copy stays in registers.
         let mut current = sums;
         for (&column, &b) in columns[at..end].iter().zip(&values[at..end]) {
             for (sum, &a) in current.iter_mut().zip(&dense.values[column as usize]) {
@@ -75,10 +72,10 @@ fn multiply<M: HostSemiring, S: Real>(
     before
 }
 
-/// Writes the totals of rows of `x`, from `first` on, with the rows of `y`.
+/// Writes the totals of rows of `x`, from `first` on, with the rows of `y`; with `same`, those from
+/// `first` on.
 ///
-/// With `same`, skips rows of `y` before `first`. `dense` has a slot for each column, zero on entry
-/// and on return.
+/// `dense` has a slot for each column, zero on entry and on return.
 pub(super) fn tile<M: HostSemiring, S: Real>(
     [x, y]: [&PreparedRows<S>; 2],
     p: S,

@@ -23,12 +23,10 @@ pub struct HostMatrix<'a, S> {
 /// Two matrices; the first is `None` if both are the same.
 pub type HostPair<'a, S> = (Option<&'a HostMatrix<'a, S>>, &'a HostMatrix<'a, S>);
 
-/// A matrix with its norms and prepared values.
 pub(super) struct PreparedRows<'a, S> {
     pub matrix: HostMatrix<'a, S>,
     pub values: Vec<S>,
     pub norms: Vec<[S; 2]>,
-    /// `part_bits` of each row.
     pub parts: Vec<u32>,
 }
 
@@ -75,12 +73,11 @@ impl<'a, S: Real> PreparedRows<'a, S> {
     }
 }
 
-/// Combines two norms, or two sums of [`HostSemiring::direct`].
 pub(super) fn combine<S: Real>(needs: Needs, a: S, b: S) -> S {
     if needs.maxima { max(a, b) } else { a + b }
 }
 
-/// Sums the terms of values block by block, which bounds rounding in long rows.
+/// Sums block by block, against rounding in long rows.
 fn sum<S: Real>(values: &[S], term: impl Fn(S) -> S, add: impl Fn(S, S) -> S) -> S {
     let blocks = values.chunks(BLOCK).map(|block| {
         let terms = block.iter().map(|&a| term(a));

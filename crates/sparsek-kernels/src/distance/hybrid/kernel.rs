@@ -20,7 +20,7 @@ use crate::{
     primitives::csr::row_of,
 };
 
-/// Entries that a lane sums separately, which bounds rounding in long rows.
+/// Entries that a lane sums separately, against rounding in long rows.
 const LANE_PART: u32 = 128;
 
 #[cube(launch_unchecked, address_type = "dynamic")]
@@ -63,11 +63,9 @@ pub(super) fn scan_kernel<M: Semiring, S: Float>(
     let mut table = Table::<S>::new(config.layout);
     for block in 0..table.blocks(end - begin) {
         table.fill(&held, begin, end, block, shape.units);
-        // The row that the lanes' sums belong to.
         let mut current = NONE.runtime();
         let mut total = identity::<M, S>();
         let mut other = S::new(0.0);
-        // Sums of completed parts of that row.
         let mut whole_total = identity::<M, S>();
         let mut whole_other = S::new(0.0);
         let mut added_up = 0u32;
@@ -167,7 +165,6 @@ fn together(#[comptime] plane: u32) {
     }
 }
 
-/// Returns what an entry adds to the sums of its row.
 #[cube]
 fn visit<M: Semiring, S: Float>(
     table: &Table<S>,
@@ -214,7 +211,6 @@ pub(super) fn rows_kernel(indptr: &[i32], rows: &mut [i32], count: u32) {
     rows[ABSOLUTE_POS] = i32::cast_from(row);
 }
 
-/// Sets all sums to their identities.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(super) fn begin_kernel<M: Semiring, S: Float>(
     totals: &mut [S],
@@ -230,7 +226,6 @@ pub(super) fn begin_kernel<M: Semiring, S: Float>(
     }
 }
 
-/// Makes distances from sums.
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(clippy::too_many_arguments, reason = "pair matrices of four buffers")]
 pub(super) fn finish_kernel<M: Semiring, S: Float>(

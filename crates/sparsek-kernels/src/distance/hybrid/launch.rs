@@ -30,7 +30,6 @@ fn refused(reason: String) -> KernelError {
     }
 }
 
-/// Refuses devices that cannot run the routine.
 pub(in crate::distance) fn check(client: &Client) -> Result<(), KernelError> {
     if is_llvmpipe(client) {
         return Err(refused(LLVMPIPE_REFUSAL.into()));
@@ -116,12 +115,11 @@ pub(in crate::distance) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelEr
     Ok(())
 }
 
-/// Scans the entries of one matrix by the rows of the other.
 fn scan<M: Semiring>(job: &Job, others: &Handle, pass: Pass) -> Result<(), KernelError> {
     let client = job.client;
     let (dtype, int) = (job.x.dtype, i32::elem_type_native());
     let (count, across) = (job.rows.len(), job.y.rows);
-    // For the held and the scanned side: first row, number of rows, and row stride in the output.
+    // First row, number of rows, and row stride in the output.
     let x = (job.x, [job.rows.start, count, across]);
     let y = (job.y, [0, across, 1]);
     let (held, scanned) = if pass == Pass::Lacking {
@@ -187,7 +185,7 @@ fn scan<M: Semiring>(job: &Job, others: &Handle, pass: Pass) -> Result<(), Kerne
     Ok(())
 }
 
-/// Finds the row of each entry, which COO stores and CSR does not.
+/// Finds the row of each entry, as in COO.
 fn entry_rows(client: &Client, matrix: &Prepared) -> Result<Handle, KernelError> {
     let int = i32::elem_type_native();
     let rows = allocate(client, "rows", matrix.nnz, int)?;

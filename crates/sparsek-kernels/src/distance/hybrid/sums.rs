@@ -9,7 +9,6 @@ use cubecl::prelude::*;
 use super::types::{HybridConfig, HybridShape, NONE, PlaneRange};
 use crate::distance::semiring::{Semiring, combine};
 
-/// Returns the identity of sums.
 #[cube]
 pub(super) fn identity<M: Semiring, S: Float>() -> S {
     if comptime!(M::NEEDS.union) {
@@ -19,7 +18,6 @@ pub(super) fn identity<M: Semiring, S: Float>() -> S {
     }
 }
 
-/// Combines two sums.
 #[cube]
 pub(super) fn join<M: Semiring, S: Float>(a: S, b: S) -> S {
     if comptime!(M::NEEDS.union) {
@@ -29,7 +27,6 @@ pub(super) fn join<M: Semiring, S: Float>(a: S, b: S) -> S {
     }
 }
 
-/// Returns what a column adds.
 #[cube]
 pub(super) fn term<M: Semiring, S: Float>(a: S, b: S, p: S) -> S {
     if comptime!(M::NEEDS.union) {
@@ -49,7 +46,6 @@ pub(super) struct Part<S: Float> {
 
 #[cube]
 impl<S: Float> Part<S> {
-    /// Combines with the following part.
     pub fn with<M: Semiring>(&self, next: &Part<S>) -> Part<S> {
         Part::<S> {
             total: join::<M, S>(self.total, next.total),
@@ -57,7 +53,7 @@ impl<S: Float> Part<S> {
         }
     }
 
-    /// Combines the parts of all lanes.
+    /// Combines all lanes.
     pub fn of_plane<M: Semiring>(&self, #[comptime] plane: u32) -> Part<S> {
         let mut total = self.total;
         let mut other = self.other;
@@ -72,7 +68,7 @@ impl<S: Float> Part<S> {
         Part::<S> { total, other }
     }
 
-    /// Returns the inclusive scan over the lanes of the same row.
+    /// Scans the lanes of the same row, inclusively.
     pub fn running<M: Semiring>(&self, row: i32, #[comptime] plane: u32) -> Part<S> {
         let mut total = self.total;
         let mut other = self.other;
@@ -93,18 +89,18 @@ impl<S: Float> Part<S> {
     }
 }
 
-/// Writes sums. The first and last row of a plane's range wait for those of other planes.
+/// Writes sums. The first and last row of a plane's range wait for other planes.
 #[derive(CubeType)]
 pub(super) struct Sink<'a, S: Float> {
     totals: &'a mut [S],
     others: &'a mut [S],
-    /// Total and second sum of each plane's head, then of each plane's tail.
+    /// Total and second sum of each head, then of each tail.
     waiting: Shared<[S]>,
     /// Row of each head.
     heads: Shared<[i32]>,
     head: i32,
     tail: i32,
-    /// Output position of the held row, and stride of scanned rows.
+    /// Position of the held row, and stride of scanned rows.
     base: usize,
     step: usize,
     #[cube(comptime)]
@@ -151,7 +147,6 @@ impl<'a, S: Float> Sink<'a, S> {
         }
     }
 
-    /// Adds the sums of a row, or of the plane's part of it.
     pub fn write<M: Semiring>(&mut self, row: i32, part: &Part<S>) {
         if row == self.head {
             self.wait(0usize, part);
@@ -164,7 +159,7 @@ impl<'a, S: Float> Sink<'a, S> {
         }
     }
 
-    /// Adds to the output. The same unit adds to a row in every block, so this needs no atomics.
+    /// Adds to the output, without atomics: the same unit adds to a row in every block.
     fn add<M: Semiring>(&mut self, row: i32, part: &Part<S>) {
         let at = self.base + row as usize * self.step;
         let sum = join::<M, S>(self.totals[at], part.total);
@@ -175,8 +170,7 @@ impl<'a, S: Float> Sink<'a, S> {
         }
     }
 
-    /// Combines the rows that span planes; the plane where a row begins does so. Every unit must
-    /// call it.
+    /// Combines rows that span planes. Every unit must call it.
     pub fn collect<M: Semiring>(&mut self) {
         sync_cube();
         let slots = comptime!(self.config.slots());

@@ -11,17 +11,16 @@ const EMPTY: u32 = u32::MAX;
 /// Bits of a word.
 const BITS: usize = 32;
 
-/// Layout of the row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Layout {
-    /// Whether there is a slot and a bit for each column; else columns are hashed.
+    /// Whether each column has a slot and a bit; else columns are hashed.
     dense: bool,
     /// Number of columns, or of slots.
     room: usize,
 }
 
 impl Layout {
-    /// Returns the layout for `bytes` of shared memory. Arrays take multiples of 16 bytes.
+    /// Fits the layout into `bytes`. Arrays take multiples of 16 bytes.
     pub fn new(bytes: usize, dtype: ElemType, cols: usize) -> Self {
         let dense = 8 * bytes / (8 * dtype.size() + 1);
         let dense = dense - dense % (4 * BITS);
@@ -45,8 +44,7 @@ impl Layout {
         }
     }
 
-    /// Returns the entries held at a time. Hash tables are at most half full, as lookups slow down
-    /// beyond.
+    /// Entries held at a time: lookups slow down in tables more than half full.
     fn entries(self) -> usize {
         match self.dense {
             true => self.room,
@@ -79,13 +77,12 @@ impl<S: Float> Table<S> {
         }
     }
 
-    /// Returns the number of blocks of a row of `count` entries, at least 1.
     pub fn blocks(&self, count: usize) -> usize {
         let entries = comptime!(self.layout.entries());
         max((count + comptime!(entries - 1)) / entries, 1usize)
     }
 
-    /// Holds a block of the entries from `begin` to `end` of one row. Every unit must call it.
+    /// Holds a block of the entries of a row. Every unit must call it.
     pub fn fill(&mut self, row: &Sparse<S>, begin: usize, end: usize, block: usize, units: usize) {
         let entries = comptime!(self.layout.entries());
         let words = comptime!(self.layout.words());
@@ -104,7 +101,7 @@ impl<S: Float> Table<S> {
         } else {
             EMPTY
         };
-        // Waits until the previous block has been read.
+        // The previous block has been read.
         sync_cube();
         let mut word = UNIT_POS as usize;
         while word < words {
@@ -141,7 +138,6 @@ impl<S: Float> Table<S> {
         }
     }
 
-    /// Whether the block holds the column, if the row has it.
     pub fn covers(&self, column: u32) -> bool {
         column >= self.low && column < self.high
     }
@@ -172,7 +168,7 @@ impl<S: Float> Table<S> {
         self.values[place as usize]
     }
 
-    /// Returns the first slot to probe, by the finalizer of MurmurHash3.
+    /// The finalizer of MurmurHash3.
     fn slot(&self, column: u32) -> u32 {
         let mut hash = column ^ (column >> 16u32);
         hash *= 0x85eb_ca6b_u32;
@@ -182,7 +178,6 @@ impl<S: Float> Table<S> {
         hash % comptime!(self.layout.room as u32)
     }
 
-    /// Returns the next slot.
     fn next(&self, slot: u32) -> u32 {
         let after = slot + 1u32;
         select(after == comptime!(self.layout.room as u32), 0u32, after)

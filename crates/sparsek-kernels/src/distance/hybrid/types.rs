@@ -17,16 +17,14 @@ pub(super) const NONE: i32 = -1;
 pub(super) enum Pass {
     /// Columns of both rows.
     Both,
-    /// All columns of the scanned row; the held row has 0 where it lacks one.
+    /// All columns of the scanned row.
     Either,
     /// Columns that the held row lacks, with the matrices exchanged.
     Lacking,
 }
 
-/// Compile-time parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct HybridConfig {
-    /// Units of a plane, and planes of a cube.
     pub plane: u32,
     pub planes: u32,
     pub pass: Pass,
@@ -34,7 +32,7 @@ pub(super) struct HybridConfig {
 }
 
 impl HybridConfig {
-    /// Slots for one number a plane, padded to 16 bytes.
+    /// Slots for a number a plane, padded to 16 bytes.
     pub fn slots(self) -> usize {
         slots(self.planes)
     }
@@ -44,7 +42,7 @@ fn slots(planes: u32) -> usize {
     planes.next_multiple_of(4) as usize
 }
 
-/// Returns the bytes of shared memory for the sums of rows that span planes.
+/// Bytes for the sums of rows that span planes.
 pub(super) fn carried_bytes(planes: u32, size: usize) -> usize {
     slots(planes) * (4 * size + size_of::<i32>())
 }
@@ -59,11 +57,10 @@ pub(super) struct HybridShape {
     pub scanned: usize,
     pub scanned_rows: usize,
     pub scanned_step: usize,
-    /// Units of a cube.
     pub units: usize,
 }
 
-/// The entries of a plane. They begin inside row `head` and end inside row `tail`, or are [`NONE`].
+/// The entries of a plane, which begin inside row `head` and end inside row `tail`.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(super) struct PlaneRange {
@@ -75,7 +72,6 @@ pub(super) struct PlaneRange {
 
 #[cube]
 impl PlaneRange {
-    /// Returns the plane's range of the entries from `first` to `last`.
     pub fn new(
         rows: &[i32],
         first: usize,

@@ -8,40 +8,36 @@ use crate::distance::{
     tuning::{COLUMN_READS, FINITE_CHECK_ENTRIES, FLUSHED_TOGETHER, SHORT_COLUMN_READS},
 };
 
-/// Least number of padding slots behind the sums of a plane, which absorb masked-off writes.
+/// Padding slots behind the sums of a plane, at least, which absorb masked-off writes.
 pub(super) const SPARE: usize = 4;
 
-/// Layout of the sums in shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct InvertedConfig {
-    /// Units of a plane, and planes of a cube.
     pub plane: u32,
     pub planes: u32,
     /// Sums of a tile.
     pub room: usize,
     /// Whether tiles that end before the row are skipped.
     pub half: bool,
-    /// Whether both matrices have rows that are summed in parts.
+    /// Whether rows are summed in parts.
     pub parts: bool,
     /// Planes that split the columns of a row: all of the cube, or 1.
     pub planes_per_row: u32,
 }
 
 impl InvertedConfig {
-    /// Returns the distance between the sums of two planes.
     pub fn stride(&self) -> usize {
         self.room + SPARE.max(self.plane as usize)
     }
 }
 
-/// Entries by column.
 #[derive(CubeType)]
 pub(super) struct Entries<'a, P: Int> {
     pub starts: &'a [i32],
     pub ends: &'a [i32],
-    /// Row in the tile and bits of the value of each entry.
+    /// Row in the tile, and bits of the value.
     packed: &'a [Vector<P, Const<2>>],
-    /// Position of the padding behind the entries.
+    /// Start of the padding.
     end: usize,
 }
 
@@ -62,7 +58,7 @@ impl<'a, P: Int> Entries<'a, P> {
     }
 }
 
-/// The entries that the lanes of a plane hold, and the bounds of their columns.
+/// An entry for each lane, and the bounds of its column.
 #[derive(CubeType)]
 pub(super) struct LaneEntries<S: Float> {
     pub value: S,
@@ -72,7 +68,7 @@ pub(super) struct LaneEntries<S: Float> {
     pub there: u32,
 }
 
-/// One entry of a row, and the loaded entries of its column.
+/// An entry, and the loaded entries of its column.
 #[derive(CubeType)]
 pub(super) struct Visit<S: Float> {
     value: S,
@@ -97,8 +93,7 @@ impl<S: Float> Visit<S> {
         }
     }
 
-    /// Takes the entry of a lane and loads the first entries of its column; none if `turn` is past
-    /// the last lane.
+    /// Takes a lane's entry and loads its column; nothing if `turn` is past the last lane.
     pub fn begin<P: Int>(&mut self, turn: u32, lanes: &LaneEntries<S>, entries: &Entries<P>) {
         let plane = comptime!(self.config.plane);
         let lane = min(turn, comptime!(plane - 1));
@@ -111,7 +106,7 @@ impl<S: Float> Visit<S> {
         self.read::<P>(entries);
     }
 
-    /// Loads entries from `first` on. Lanes past the end load padding.
+    /// Lanes past the end load padding.
     fn read<P: Int>(&mut self, entries: &Entries<P>) {
         self.read_some::<P>(entries, 0u32, SHORT_COLUMN_READS);
         if self.more() {
@@ -119,7 +114,6 @@ impl<S: Float> Visit<S> {
         }
     }
 
-    /// Whether more than the short read remains.
     fn more(&self) -> bool {
         self.first + comptime!((SHORT_COLUMN_READS * self.config.plane) as i32) < self.end
     }
@@ -151,7 +145,7 @@ impl<S: Float> Visit<S> {
 pub(super) struct FinishedParts<'a, S: Float> {
     pub totals: &'a mut [S],
     others: &'a mut [S],
-    /// First position of the plane, and number of positions.
+    /// First position of the plane, and their number.
     base: usize,
     across: usize,
     #[cube(comptime)]
@@ -193,7 +187,6 @@ impl<'a, S: Float> FinishedParts<'a, S> {
 pub(super) struct Accumulator<S: Float> {
     totals: Shared<[S]>,
     others: Shared<[S]>,
-    /// First sum of the plane.
     base: usize,
     /// [`Semiring::norm`] of the entries so far, and entries since the last check.
     norm: S,
@@ -229,7 +222,6 @@ impl<S: Float> Accumulator<S> {
         total
     }
 
-    /// Returns the second sum, or 0 if there is none.
     pub fn second<M: Semiring>(&self, row: usize) -> S {
         let mut second = S::new(0.0);
         if comptime!(M::NEEDS.other) {
@@ -242,7 +234,6 @@ impl<S: Float> Accumulator<S> {
         second
     }
 
-    /// Returns the first sum of the plane, or of the first plane that splits the row.
     fn first(&self) -> usize {
         if comptime!(self.config.planes_per_row > 1) {
             0usize.runtime()
@@ -266,7 +257,7 @@ impl<S: Float> Accumulator<S> {
         }
     }
 
-    /// Adds the products of an entry with the entries of its column.
+    /// Adds the products of an entry with its column.
     pub fn add<M: Semiring, P: Int>(&mut self, visit: &mut Visit<S>, entries: &Entries<P>) {
         let plane = comptime!(self.config.plane);
         if comptime!(M::NEEDS.covered) {
@@ -289,8 +280,8 @@ impl<S: Float> Accumulator<S> {
         }
     }
 
-    /// Adds the loaded entries without branches. All sums are read before any is written: entries
-    /// of a column have different rows.
+    /// Adds without branches, and reads all sums before it writes any: entries of a column have
+    /// different rows.
     fn add_entries<M: Semiring>(&mut self, visit: &Visit<S>, #[comptime] ahead: u32) {
         let mut totals = Array::<S>::new(ahead as usize);
         let mut others = Array::<S>::new(ahead as usize);
@@ -321,10 +312,8 @@ impl<S: Float> Accumulator<S> {
         }
     }
 
-    /// Moves the sums of pairs whose part ends between two columns to the finished ones.
-    ///
-    /// `left_bits` are the `part_bits` of the left row, `first` the first row of the tile. Each
-    /// lane handles positions of its own.
+    /// Moves sums whose part ends between two columns to the finished ones. `left_bits` are the
+    /// left row's `part_bits`; each lane has positions of its own.
     pub fn flush_parts<M: Semiring>(
         &mut self,
         pair: &RowPair<S>,
@@ -337,7 +326,6 @@ impl<S: Float> Accumulator<S> {
         let plane = comptime!(self.config.plane as usize);
         let mut place = UNIT_POS_X as usize;
         while place < finished.across {
-            // All are read before any is written, so that loads overlap.
             let mut ends = Array::<bool>::new(FLUSHED_TOGETHER);
             let mut totals = Array::<S>::new(FLUSHED_TOGETHER);
             let mut others = Array::<S>::new(FLUSHED_TOGETHER);
@@ -379,7 +367,6 @@ impl<S: Float> Accumulator<S> {
         }
     }
 
-    /// Adds the finished parts to the sums.
     pub fn add_finished<M: Semiring>(&mut self, finished: &FinishedParts<S>) {
         let mut place = UNIT_POS_X as usize;
         while place < finished.across {
@@ -393,8 +380,7 @@ impl<S: Float> Accumulator<S> {
         }
     }
 
-    /// Whether no distance can be finite anymore: every second sum is below the norm so far.
-    /// Checked only every few entries.
+    /// Whether all second sums are below the norm so far, checked every few entries.
     pub fn none_finite(&mut self) -> bool {
         let mut none_finite = false.runtime();
         if self.unseen >= FINITE_CHECK_ENTRIES {
@@ -416,7 +402,6 @@ impl<S: Float> Accumulator<S> {
     }
 }
 
-/// Returns the value of a lane to all lanes of the plane.
 #[cube]
 pub(super) fn broadcast<T: CubePrimitive>(value: T, lane: u32, #[comptime] plane: u32) -> T {
     let mut found = value;

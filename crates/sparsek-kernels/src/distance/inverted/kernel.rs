@@ -20,8 +20,8 @@ use crate::distance::{
     tuning::FINISHED_TOGETHER,
 };
 
-/// Rows of `x` from `first` on, rows of `y` in tiles, groups of rows for each tile, and the end of
-/// the entries by column.
+/// Rows of `x` from `first` on, rows of `y` in tiles, groups of rows for each tile, end of the
+/// entries.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(super) struct InvertedShape {
@@ -73,7 +73,8 @@ pub(super) fn inverted_kernel<M: Semiring, S: Float, P: Int>(
     }
     let lane = UNIT_POS_X as usize;
     let first = tile * shape.tile;
-    // Planes may leave alone: nothing below synchronizes the cube for one that is absent.
+    // Planes may leave alone: only planes that share a row synchronize the cube,
+    // and they leave together.
     if tile >= shape.tiles || row >= shape.rows {
         terminate!();
     }
@@ -87,7 +88,6 @@ pub(super) fn inverted_kernel<M: Semiring, S: Float, P: Int>(
     let mut begin = pair.left().start(i);
     let mut count = pair.left().start(i + 1) - begin;
     if comptime!(config.planes_per_row > 1) {
-        // Takes the entries in the plane's slice of the columns.
         let width = shape.cols as u32 / comptime!(config.planes_per_row) + 1;
         let before = pair
             .left()
@@ -113,12 +113,11 @@ pub(super) fn inverted_kernel<M: Semiring, S: Float, P: Int>(
     }
     let mut done = 0usize;
     let mut last_column = 0u32;
-    // Three reads are in flight.
+    // Three reads in flight.
     let mut first_visit = Visit::<S>::new(config);
     let mut second = Visit::<S>::new(config);
     let mut third = Visit::<S>::new(config);
     while done < count {
-        // Each lane loads an entry and the bounds of its column.
         let mine = done + lane;
         let there = min(count - done, comptime!(plane as usize)) as u32;
         let mut lanes = LaneEntries::<S> {
@@ -137,7 +136,6 @@ pub(super) fn inverted_kernel<M: Semiring, S: Float, P: Int>(
         }
         if comptime!(config.parts) {
             if bits < ONE_PART {
-                // Only the entries of one part are processed.
                 let first_column = broadcast::<u32>(column, 0, plane);
                 let part = first_column >> bits;
                 let among = mine < count && column >> bits == part;
@@ -186,8 +184,7 @@ pub(super) fn inverted_kernel<M: Semiring, S: Float, P: Int>(
             accumulator.add_finished::<M>(&finished);
         }
     }
-    // Drafts several distances at a time, so that their loads overlap. Then re-evaluates those that
-    // are not decided.
+    // Several at a time, so that loads overlap; undecided ones again afterwards.
     if comptime!(config.planes_per_row > 1) {
         sync_cube();
     }
@@ -227,7 +224,6 @@ pub(super) fn inverted_kernel<M: Semiring, S: Float, P: Int>(
     }
 }
 
-/// Returns the sum over the plane.
 #[cube]
 fn plane_total(count: u32, #[comptime] plane: u32) -> u32 {
     let mut sum = count;

@@ -30,7 +30,6 @@ fn refused(reason: String) -> KernelError {
     }
 }
 
-/// Refuses devices, distances and sizes that the routine cannot run.
 pub(in crate::distance) fn check(
     client: &Client,
     needs: &Needs,

@@ -1,4 +1,4 @@
-//! Combines results that lie on both sides of the diagonal, through shared memory.
+//! Combines results across the diagonal, through shared memory.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -18,23 +18,21 @@ use crate::{
     launch::{Grid, argument},
 };
 
-/// How results are combined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Join {
-    /// Copies the distances above the diagonal below it.
+    /// Copies distances above the diagonal below it.
     Mirror,
-    /// Adds sums over the entries of `x` and transposed sums over those of `y`, and finishes.
+    /// Adds sums over `x` and transposed sums over `y`, and finishes.
     Passes,
 }
 
-/// Copies the distances above the diagonal of a symmetric result below it.
+/// Copies the distances above the diagonal below it.
 pub(in crate::distance) fn mirror<M: Semiring>(job: &Job) -> Result<(), KernelError> {
-    // The sums are not read.
+    // Not read.
     launch::<M>(job, Join::Mirror, [&job.x.norms, &job.x.norms], 1)
 }
 
-/// Makes distances from sums over the entries of `x`, `[rows of x, rows of y]`, and of `y`, `[rows
-/// of y, rows of x]`.
+/// Makes distances from sums over the entries of `x` and of `y`, each `[own rows, other rows]`.
 pub(in crate::distance) fn join_passes<M: Semiring>(
     job: &Job,
     sums: [&Handle; 2],
@@ -91,7 +89,7 @@ fn launch<M: Semiring>(
     Ok(())
 }
 
-/// A cube for each square tile as wide as a plane.
+/// A cube for each square as wide as a plane.
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(clippy::too_many_arguments, reason = "pair matrices of four buffers")]
 fn join_kernel<M: Semiring, S: Float>(

@@ -1,8 +1,7 @@
-//! Distances by merging, as in the paper's Algorithm 2: a unit walks both rows of a pair.
+//! Distances by merging (the paper's Algorithm 2): a unit walks both rows of a pair.
 //!
-//! Works for every distance and needs no scratch memory. O(nnz(x_i) + nnz(y_j)) for each pair.
-//! Chosen if neither dense tiles nor the inverted index can run. `pair` evaluates pairs for all
-//! routines, and `join` combines results across the diagonal.
+//! Works for every distance, without scratch memory, in O(nnz(x_i) + nnz(y_j)) a pair. Chosen if no
+//! other routine can run.
 
 pub(super) mod join;
 pub(super) mod pair;

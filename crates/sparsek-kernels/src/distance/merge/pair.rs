@@ -1,7 +1,7 @@
 //! The distance of two rows in a kernel.
 //!
-//! Routines sum over the columns of both rows. [`RowPair::finish`] makes the distance from such
-//! sums. It walks both rows again only where the sums cancelled or left the range of the dtype.
+//! Routines sum over common columns, and [`RowPair::finish`] makes the distance. It walks both rows
+//! only if the sums cancelled or left the range of the dtype.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -21,10 +21,8 @@ use crate::distance::{
     semiring::{CANCELLED, Parameter, Rescale, Semiring, Sums, combine},
 };
 
-/// Column after the end of a row.
 const NONE: i32 = i32::MAX;
 
-/// A matrix in a kernel.
 #[derive(CubeType)]
 pub(in crate::distance) struct Sparse<'a, S: Float> {
     indptr: &'a [i32],
@@ -33,14 +31,13 @@ pub(in crate::distance) struct Sparse<'a, S: Float> {
     norms: &'a [S],
 }
 
-/// Two matrices in a kernel, with the parameters of the distance.
+/// Two matrices, with the parameters of the distance.
 #[derive(CubeType)]
 pub(in crate::distance) struct RowPair<'a, S: Float> {
     x: Sparse<'a, S>,
     y: Sparse<'a, S>,
     cols: u32,
     pub p: S,
-    /// Whether both are the same matrix.
     #[cube(comptime)]
     same: bool,
 }
@@ -77,8 +74,7 @@ impl<'a, S: Float> Sparse<'a, S> {
         self.norms[2 * row]
     }
 
-    /// Counts the entries of a row, from `begin` on, with columns below `limit`. The plane searches
-    /// together.
+    /// Counts entries from `begin` on with columns below `limit`; the plane searches together.
     pub fn entries_below(
         &self,
         begin: usize,
@@ -135,7 +131,6 @@ impl<'a, S: Float> RowPair<'a, S> {
         &self.x
     }
 
-    /// Collects the sums and norms of two rows.
     fn sums<M: Semiring>(&self, i: usize, j: usize, total: S, other: S) -> Sums<S> {
         let zero = S::new(0.0);
         let mut sums = Sums::<S> {
@@ -157,7 +152,7 @@ impl<'a, S: Float> RowPair<'a, S> {
         sums
     }
 
-    /// Returns the distance of rows `i` and `j` from the sums over their common columns.
+    /// Returns the distance from sums over common columns.
     pub fn finish<M: Semiring>(&self, i: usize, j: usize, total: S, other: S) -> S {
         let sums = self.sums::<M>(i, j, total, other);
         let mut core = M::core::<S>(sums);
@@ -177,7 +172,7 @@ impl<'a, S: Float> RowPair<'a, S> {
         self.finalize::<M>(i, j, core, sums)
     }
 
-    /// Returns the distance from its core. Evaluates the pair again if sums were out of range.
+    /// Returns the distance from its core, again if sums were out of range.
     fn finalize<M: Semiring>(&self, i: usize, j: usize, core: S, sums: Sums<S>) -> S {
         let mut distance = M::finalize::<S>(core, sums);
         if comptime!(Rescale::pairs(M::NEEDS.rescale)) {
@@ -214,9 +209,9 @@ impl<'a, S: Float> RowPair<'a, S> {
         M::finalize::<S>(M::core::<S>(again), again)
     }
 
-    /// Evaluates the pair again with its differences, or elements, divided by the greatest.
+    /// Evaluates the pair again, with differences or elements divided by the greatest.
     ///
-    /// A power of two divides first, since quotients of extreme numbers are not exact everywhere.
+    /// A power of two divides first: quotients of extreme numbers are not exact everywhere.
     fn rescaled<M: Semiring>(&self, i: usize, j: usize, sums: Sums<S>) -> S {
         let greatest = self.merge_rescaled::<M>(i, j, 0i32, S::new(1.0), true).core;
         let mut distance = greatest;
@@ -249,8 +244,7 @@ impl<'a, S: Float> RowPair<'a, S> {
         distance
     }
 
-    /// Walks both rows for the greatest difference or element, or sums these, times 2^shift and
-    /// divided by `rest`.
+    /// Finds the greatest difference or element, or sums them, times 2^shift and divided by `rest`.
     fn merge_rescaled<M: Semiring>(
         &self,
         i: usize,
@@ -302,7 +296,7 @@ impl<'a, S: Float> RowPair<'a, S> {
         before
     }
 
-    /// As [`finish`](Self::finish), without branches. The distance is valid only if `decided`.
+    /// As [`finish`](Self::finish), without branches; valid only if `decided`.
     pub fn draft<M: Semiring>(&self, i: usize, j: usize, total: S, other: S) -> Draft<S> {
         let sums = self.sums::<M>(i, j, total, other);
         let mut core = M::core::<S>(sums);
@@ -327,13 +321,11 @@ impl<'a, S: Float> RowPair<'a, S> {
         }
     }
 
-    /// Returns the distance of rows `i` and `j` from its core.
     pub fn finish_core<M: Semiring>(&self, i: usize, j: usize, core: S, other: S) -> S {
         let sums = self.sums::<M>(i, j, S::new(0.0), other);
         self.finalize::<M>(i, j, core, sums)
     }
 
-    /// Returns the distance of rows `i` and `j`.
     pub fn distance<M: Semiring>(&self, i: usize, j: usize) -> S {
         let merged = self.merge::<M>(i, j, S::new(f32::INFINITY));
         let sums = self.sums::<M>(i, j, merged.total, merged.other);
@@ -344,17 +336,15 @@ impl<'a, S: Float> RowPair<'a, S> {
         self.finalize::<M>(i, j, core, sums)
     }
 
-    /// Returns the `part_bits` of a left row.
     pub fn left_parts(&self, row: usize) -> u32 {
         self.x.parts(row, self.cols)
     }
 
-    /// Returns the `part_bits` of a right row.
     pub fn right_parts(&self, row: usize) -> u32 {
         self.y.parts(row, self.cols)
     }
 
-    /// Walks both rows. Stops early once a maximum of [`Semiring::direct`] reaches `most`.
+    /// Walks both rows, or until a maximum of [`Semiring::direct`] reaches `most`.
     fn merge<M: Semiring>(&self, i: usize, j: usize, most: S) -> MergedSums<S> {
         let mut a = self.x.indptr[i];
         let a_end = self.x.indptr[i + 1];
@@ -420,13 +410,13 @@ pub(in crate::distance) struct Draft<S: Float> {
     pub decided: bool,
 }
 
-/// Whether cancellation has left enough digits of a core. False for NaN.
+/// Whether cancellation left enough digits. False for NaN.
 #[cube]
 fn accurate<M: Semiring, S: Float>(core: S, sums: Sums<S>) -> bool {
     core >= S::new(CANCELLED) * M::scale::<S>(sums)
 }
 
-/// Whether all sums were in the range of the dtype. False for NaN.
+/// Whether all sums were in range. False for NaN.
 #[cube]
 fn in_range<M: Semiring, S: Float>(core: S, sums: Sums<S>) -> bool {
     let size = if comptime!(M::NEEDS.rescale == Some(Rescale::Pair)) {
@@ -446,7 +436,7 @@ fn in_range<M: Semiring, S: Float>(core: S, sums: Sums<S>) -> bool {
     sound
 }
 
-/// Sums over the columns of two rows, elements divided by the greatest; or the greatest, as core.
+/// Sums of elements divided by the greatest; or the greatest, as core.
 #[derive(CubeType)]
 struct RescaledSums<S: Float> {
     core: S,
@@ -466,7 +456,6 @@ impl<S: Float> RescaledSums<S> {
         }
     }
 
-    /// Raises the greatest by the difference of two elements, or by the elements.
     fn raise<M: Semiring>(&mut self, a: S, b: S) {
         if comptime!(M::NEEDS.rescale == Some(Rescale::Pair)) {
             self.core = max(self.core, max(a.abs(), b.abs()));
@@ -475,7 +464,6 @@ impl<S: Float> RescaledSums<S> {
         }
     }
 
-    /// Adds two elements, or their difference, divided by the greatest.
     fn add<M: Semiring>(&mut self, a: S, b: S, shift: i32, rest: S, p: S) {
         if comptime!(M::NEEDS.rescale == Some(Rescale::Pair)) {
             let a = shifted::<S>(a, shift) / rest;
@@ -492,7 +480,6 @@ impl<S: Float> RescaledSums<S> {
         }
     }
 
-    /// Adds the next part and clears it.
     fn add_part(&mut self, part: &mut RescaledSums<S>) {
         self.core += part.core;
         self.x += part.x;
@@ -505,7 +492,6 @@ impl<S: Float> RescaledSums<S> {
     }
 }
 
-/// Sums over the columns of two rows, or over a part of them.
 #[derive(CubeType)]
 struct MergedSums<S: Float> {
     total: S,
@@ -523,7 +509,6 @@ impl<S: Float> MergedSums<S> {
         }
     }
 
-    /// Adds a product.
     fn add<M: Semiring>(&mut self, a: S, b: S, p: S) {
         self.total = M::reduce::<S>(self.total, M::product::<S>(a, b, p));
         if comptime!(M::NEEDS.other && M::NEEDS.annihilates) {
@@ -531,7 +516,6 @@ impl<S: Float> MergedSums<S> {
         }
     }
 
-    /// Adds the next part and resets it.
     fn add_part<M: Semiring>(&mut self, part: &mut MergedSums<S>) {
         self.total = M::reduce::<S>(self.total, part.total);
         self.other += part.other;

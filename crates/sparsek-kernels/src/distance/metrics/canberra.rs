@@ -9,7 +9,6 @@ use crate::{
 
 /// 2^120. Shader compilers divide by numbers above 2^126 as if they were infinite.
 const MOST: f32 = 1.329_228e36;
-/// 2^-10.
 const PART: f32 = 1.0 / 1024.0;
 
 /// Canberra distance.

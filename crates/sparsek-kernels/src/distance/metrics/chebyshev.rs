@@ -18,7 +18,12 @@ pub struct Chebyshev;
 semiring! {
     #[cube]
     impl Semiring for Chebyshev {
-        const NEEDS: Needs = Needs { maxima: true, ..Needs::UNION.dense(Some(Dense::Either)).symmetric() };
+        const NEEDS: Needs = Needs {
+            maxima: true,
+            ..Needs::UNION
+                .dense(Some(Dense::Either))
+                .symmetric()
+        };
 
         fn norm<S: Float>(a: S, _p: S) -> S {
             a.abs()

@@ -13,7 +13,13 @@ pub struct Dot;
 semiring! {
     #[cube]
     impl Semiring for Dot {
-        const NEEDS: Needs = Needs { gradient: Some(Gradient::Product), largest: true, ..Needs::SUMS.symmetric().inner(Inner::Values) };
+        const NEEDS: Needs = Needs {
+            gradient: Some(Gradient::Product),
+            largest: true,
+            ..Needs::SUMS
+                .symmetric()
+                .inner(Inner::Values)
+        };
 
         fn product<S: Float>(a: S, b: S, _p: S) -> S {
             a * b

@@ -1,7 +1,7 @@
 //! Distances of patterns: a value counts as true if it is nonzero.
 //!
-//! The total is |x ∩ y|, and the norms are |x| and |y|. No macro writes the common formulas, as
-//! `#[cube]` does not see the names in functions that mix tokens of a macro and of its caller.
+//! The total is |x ∩ y|, the norms are |x| and |y|. `#[cube]` cannot take functions that mix tokens
+//! of a macro and of its caller, so each repeats the common formulas.
 
 use cubecl::prelude::*;
 

@@ -1,13 +1,12 @@
 //! The entries of a matrix by column, for each tile of rows.
 //!
 //! ```text
-//! count the entries of each (tile, column)        atomics
-//! reserve room for each counter, plane by plane   one atomic a plane
-//! place (row in tile, value) of each entry        atomics
+//! count the entries of each (tile, column)    atomics
+//! reserve room for each counter               one atomic a plane
+//! place the entries
 //! ```
 //!
-//! The order of columns and of entries within a column varies between runs. No distance depends on
-//! it, since a row has a column at most once.
+//! The order of columns and of their entries varies between runs; distances do not depend on it.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -26,17 +25,16 @@ use crate::{
     launch::{Grid, allocate, argument, fill_zero},
 };
 
-/// Limit for the bytes of a tile's counters, two i32 a column. It depends on the columns alone, so
-/// that parts of a matrix take the routine of the whole.
+/// Limit for the bytes of a tile's counters. It depends on the columns alone, so that parts of a
+/// matrix take the whole's routine.
 const MOST_BYTES: usize = 256 << 20;
 
-/// Whether tables with a slot for each column would dominate the memory of a matrix. If so, only
-/// columns with entries are numbered.
+/// Whether tables with a slot for each column would dominate memory. If so, only columns with
+/// entries are numbered.
 pub fn is_wide(cols: usize, entries: usize) -> bool {
     cols > entries.saturating_mul(4).saturating_add(1 << 16)
 }
 
-/// Refuses more columns than a table with a slot for each may have.
 pub(in crate::distance) fn check_cols(
     routine: &'static str,
     cols: usize,
@@ -54,23 +52,19 @@ pub(in crate::distance) fn check_cols(
     }
 }
 
-/// Entries by tile and column.
 pub(in crate::distance) struct Columns {
     /// First and end of the entries of each column: `tiles * cols` each.
     pub starts: Handle,
     pub ends: Handle,
-    /// Row in the tile and bits of the value of each entry. A plane's worth of padding follows,
-    /// which points at spare sums.
+    /// Row in the tile and bits of the value, then padding for a plane, which points at spare sums.
     pub entries: Handle,
     pub length: usize,
-    /// Rows of a tile, and number of tiles.
     pub tile: usize,
     pub tiles: usize,
     /// Sums of a tile, a power of two, so that few kernels are compiled.
     pub room: usize,
 }
 
-/// Returns the dtype of the bits of values.
 pub(in crate::distance) fn bits(dtype: ElemType) -> ElemType {
     ElemType::UInt(match dtype.size() {
         8 => UIntKind::U64,
@@ -88,7 +82,7 @@ pub(in crate::distance) fn row_tiles(
     check_cols("inverted", cols)?;
     let sums = if needs.other { 2 } else { 1 };
     let most = TILE_BYTES / dtype.size() / sums;
-    // Tiles of equal size, so that the last is not small.
+    // Equal tiles, so that the last is not small.
     let tiles = rows.div_ceil(most).max(1);
     if tiles * cols >= i32::MAX as usize {
         return Err(KernelError::Routine {
@@ -129,7 +123,7 @@ impl Columns {
     fn fill(&self, client: &Client, matrix: &Prepared) -> Result<(), KernelError> {
         let int = i32::elem_type_native();
         let counters = self.tiles * matrix.cols;
-        // The last counter numbers the reserved entries.
+        // The last counter counts reserved entries.
         fill_zero(client, &self.ends, int, counters + 1)?;
         let elements = matrix.nnz.max(counters + 1).max(matrix.rows + 1);
         let launch = |placed: bool| -> Result<(), KernelError> {
@@ -181,13 +175,11 @@ impl Columns {
         launch(true)
     }
 
-    /// Returns the entries as a kernel argument.
     pub fn argument(&self, dtype: ElemType) -> Result<BufferArg, KernelError> {
         argument(&self.entries, "entries", bits(dtype), 2 * self.length)
     }
 }
 
-/// Rows, rows of a tile, columns, sums of a tile, and the end of the entries.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 struct ColumnsShape {
@@ -198,7 +190,7 @@ struct ColumnsShape {
     end: usize,
 }
 
-/// A plane for each row: counts the entries of columns, or places them.
+/// A plane for each row: counts entries, or places them.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn columns_kernel<S: Float, P: Int>(
     indptr: &[i32],
@@ -243,7 +235,7 @@ fn packed<S: Float, P: Int>(row: u32, value: S) -> Vector<P, Const<2>> {
     packed
 }
 
-/// A unit for each counter: reserves room for the counted entries.
+/// A unit for each counter.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn room_kernel(
     starts: &mut [i32],
@@ -257,7 +249,6 @@ fn room_kernel(
     }
     let mut start = 0i32;
     if comptime!(planes) {
-        // One request a plane.
         let through = plane_inclusive_sum(count);
         let last = PLANE_DIM - 1;
         let mut first = 0i32;

@@ -14,7 +14,7 @@ use crate::{
     launch::{allocate, argument},
 };
 
-/// Entries that a unit sums separately, which bounds rounding in long rows.
+/// Entries that a unit sums separately, against rounding in long rows.
 pub(in crate::distance) const BLOCK: usize = 64;
 
 pub(in crate::distance) fn prepare<M: Semiring>(
@@ -71,7 +71,6 @@ pub(in crate::distance) fn prepare<M: Semiring>(
     Ok(prepared)
 }
 
-/// A plane for each row.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn norms_kernel<M: Semiring, E: Float, S: Float>(
     indptr: &[i32],
@@ -153,12 +152,10 @@ fn norms_kernel<M: Semiring, E: Float, S: Float>(
     }
 }
 
-/// Whether a row's power of two replaces its second norm.
 const fn keeps_factor(rescale: Option<Rescale>, gradient: Option<Gradient>) -> bool {
     matches!(rescale, Some(Rescale::Rows)) && gradient.is_some()
 }
 
-/// Scales a value by its row's power of two.
 #[cube]
 fn scaled<M: Semiring, S: Float>(value: S, shift: i32) -> S {
     if comptime!(M::NEEDS.rescale == Some(Rescale::Rows)) {

@@ -1,4 +1,4 @@
-//! Dense f16 rows in the order in which the lanes of a plane load them.
+//! Dense f16 rows in the order in which lanes load them.
 
 use std::ops::Range;
 
@@ -25,17 +25,16 @@ use crate::{
 pub(in crate::distance) const GROUP: usize = 64;
 /// Columns of a step: the inner size of the instruction.
 pub(in crate::distance) const STEP: usize = 16;
-/// The number of steps is even.
 const STEPS: usize = 2;
-/// Loads of a block of 16 rows and 16 columns: one for each lane, of four words.
+/// Loads of a block of 16 rows and 16 columns, one for each lane.
 pub(in crate::distance) const BLOCK: usize = 32;
 /// Elements of a load.
 const WIDTH: usize = 8;
 
-/// Rows packed by groups of 64, steps of 16 columns, and blocks of 16 rows.
+/// Rows by groups of 64, steps of 16 columns, and blocks of 16 rows.
 ///
-/// The lane `4 g + t` of a block holds the elements (g, 2 t), (g + 8, 2 t), (g, 2 t + 8) and (g +
-/// 8, 2 t + 8), each with its right neighbor: the operand of the instruction.
+/// Lane `4 g + t` of a block holds the elements (g, 2 t), (g + 8, 2 t), (g, 2 t + 8) and (g + 8, 2
+/// t + 8), each with its right neighbor: the operand of the instruction.
 pub(in crate::distance) struct Packed {
     handle: Handle,
     groups: usize,
@@ -48,7 +47,6 @@ impl Packed {
         [rows.div_ceil(GROUP).max(1), steps]
     }
 
-    /// Returns the bytes for `[rows, cols]`.
     pub(in crate::distance) fn bytes(size: [usize; 2]) -> usize {
         let [groups, steps] = Self::size(size);
         groups
@@ -56,7 +54,6 @@ impl Packed {
             .saturating_mul(GROUP * STEP * size_of::<f16>())
     }
 
-    /// Packs rows of a matrix.
     pub fn new(
         client: &Client,
         matrix: &Prepared,
@@ -106,7 +103,6 @@ impl Packed {
         &self.handle
     }
 
-    /// Returns the number of loads of four words.
     pub(in crate::distance) fn loads(&self) -> usize {
         self.groups * self.steps * GROUP * STEP / WIDTH
     }
@@ -116,7 +112,6 @@ impl Packed {
     }
 }
 
-/// Several planes for each row.
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(clippy::too_many_arguments, reason = "a matrix of four buffers")]
 fn pack_kernel<S: Float>(
@@ -159,9 +154,8 @@ fn pack_kernel<S: Float>(
     }
 }
 
-/// Finds the greatest magnitude of values, or infinity if one is no whole number.
-///
-/// Returns one f32 on the device.
+/// Returns one f32 on the device: the greatest magnitude, or infinity if a value is no whole
+/// number.
 ///
 /// # Errors
 ///

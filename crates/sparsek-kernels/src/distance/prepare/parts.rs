@@ -1,21 +1,19 @@
 //! Long sums in parts.
 //!
-//! Equal terms, as those of counts, all round the same way, so the error of a long sum grows.
-//! Columns of long rows are therefore summed in parts. A part is an aligned range of columns, a
-//! power of two wide. The width depends on the two rows alone, so a pair has the same sum in every
-//! batch and order.
+//! Equal terms, such as counts, all round alike, so the error of a long sum grows. Columns of long
+//! rows are summed in parts: aligned ranges, a power of two wide. The width depends on the two rows
+//! alone, so a pair has the same sum in every batch and order.
 
 use cubecl::prelude::*;
 
-/// Approximate number of entries of a part, if the row is uniform.
+/// Approximate entries of a part.
 const PART: u32 = 256;
-/// `part_bits` of a row that is one part: all columns are below 2^31.
+/// `part_bits` of a row that is one part: columns are below 2^31.
 pub(in crate::distance) const ONE_PART: u32 = 31;
 
-/// Returns log2 of the columns of a part, for a row of `entries`.
+/// Returns log2 of the columns of a part.
 ///
-/// A pair takes the wider parts for sums over common columns, the narrower for sums over either
-/// row.
+/// A pair takes the wider parts for common columns, the narrower for the columns of either row.
 #[cube]
 pub(in crate::distance) fn part_bits(entries: u32, cols: u32) -> u32 {
     let parts = entries / PART;

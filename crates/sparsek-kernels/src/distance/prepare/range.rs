@@ -1,8 +1,8 @@
 //! Values whose squares, powers or sums leave the range of the dtype.
 //!
-//! [`row_shift`] brings the greatest magnitude of a row between 2^-30 and 2^30. Powers of two
-//! change no other bit. Pairs whose sums are below [`tiny`] or above [`huge`] are evaluated again
-//! ([`Rescale`](crate::distance::Rescale)); all other sums stay unchanged.
+//! [`row_shift`] brings a row's greatest magnitude between 2^-30 and 2^30; powers of two change no
+//! other bit. Pairs with sums below [`tiny`] or above [`huge`] are evaluated again
+//! ([`Rescale`](crate::distance::Rescale)).
 #![allow(
     missing_docs,
     reason = "the macro writes modules of its own beside the functions"
@@ -15,14 +15,13 @@ pub(in crate::distance) const STEP_UP: f32 = 1_073_741_824.0;
 pub(in crate::distance) const STEP_DOWN: f32 = 1.0 / STEP_UP;
 const HUGE: f32 = 1.267_650_6e30;
 const TINY: f32 = 7.888_609e-31;
-/// Steps that cover the exponents of f64; 2^30 to this power is finite there.
+/// Steps that cover the exponents of f64.
 pub(in crate::distance) const STEPS: u32 = 34;
-/// Columns that are summed separately, which bounds rounding in long rows.
+/// Columns that are summed separately, against rounding in long rows.
 pub(in crate::distance) const BLOCK: u32 = 256;
 
-/// Returns the exponent that brings a row with this greatest magnitude into range.
-///
-/// 0 if it is in range, zero, infinite or NaN.
+/// Returns the exponent that scales a row; 0 if its greatest magnitude is in range, zero or not
+/// finite.
 #[cube]
 pub(in crate::distance) fn row_shift<S: Float>(greatest: S) -> i32 {
     let bits = S::size_bits().comptime();
@@ -34,9 +33,9 @@ pub(in crate::distance) fn row_shift<S: Float>(greatest: S) -> i32 {
     select(number, (below - above) * 30, 0)
 }
 
-/// Returns `value · 2^shift`, by its bits; subnormal inputs and results are 0.
+/// Returns `value · 2^shift` by its bits; subnormal inputs and results are 0.
 ///
-/// Shader compilers would cancel a factor against others and so undo the scaling.
+/// Shader compilers would cancel a factor against others.
 #[cube]
 pub(in crate::distance) fn shifted<S: Float>(value: S, shift: i32) -> S {
     let bits = S::size_bits().comptime();
@@ -54,7 +53,6 @@ pub(in crate::distance) fn shifted<S: Float>(value: S, shift: i32) -> S {
     select(before == last, value, moved)
 }
 
-/// Returns 2^shift, for the result of [`row_shift`] or its negation.
 #[cube]
 pub(in crate::distance) fn power<S: Float>(shift: i32) -> S {
     let bits = S::size_bits().comptime();
@@ -65,7 +63,6 @@ pub(in crate::distance) fn power<S: Float>(shift: i32) -> S {
     }
 }
 
-/// Returns the exponent bits.
 #[cube]
 fn field<S: Float>(value: S) -> i32 {
     let bits = S::size_bits().comptime();
@@ -76,7 +73,7 @@ fn field<S: Float>(value: S) -> i32 {
     }
 }
 
-/// Sums below it may lack terms: 2^-100, for f64 2^-800.
+/// 2^-100, for f64 2^-800: smaller sums may lack terms.
 #[cube]
 pub(in crate::distance) fn tiny<S: Float>() -> S {
     let bits = S::size_bits().comptime();
@@ -90,7 +87,7 @@ pub(in crate::distance) fn tiny<S: Float>() -> S {
     }
 }
 
-/// Sums above it may be differences of larger ones: 2^100, for f64 2^800.
+/// 2^100, for f64 2^800: larger sums may be differences of larger terms.
 #[cube]
 pub(in crate::distance) fn huge<S: Float>() -> S {
     let bits = S::size_bits().comptime();
@@ -104,12 +101,10 @@ pub(in crate::distance) fn huge<S: Float>() -> S {
     }
 }
 
-/// The same on the host.
 pub(in crate::distance) mod host {
     use super::{HUGE, STEP_DOWN, STEP_UP, STEPS, TINY};
     use crate::distance::semiring::Real;
 
-    /// Returns the power of two for a row with this greatest magnitude.
     pub fn row_factor<S: Real>(greatest: S) -> S {
         let mut factor = S::new(1.0);
         let mut steps = 0;
@@ -125,7 +120,6 @@ pub(in crate::distance) mod host {
         factor
     }
 
-    /// Returns [`tiny`](super::tiny) and [`huge`](super::huge).
     pub fn limits<S: Real>() -> [S; 2] {
         [TINY, HUGE].map(|limit| {
             let one = S::new(limit);

@@ -28,12 +28,15 @@ pub use self::{
     sums::{Parameter, Sums, SumsExpand},
 };
 
-/// A core this small relative to its scale has lost too many digits to cancellation.
+/// Smallest core relative to its scale that cancellation leaves exact enough.
 pub(super) const CANCELLED: f32 = 1.0 / 64.0;
 
-/// Declares functions of numbers for kernels, with defaults.
+/// Functions of numbers, with defaults.
 macro_rules! functions {
-    ($($(#[$doc:meta])* $name:ident $expand:ident ($($arg:ident),*) = |$scope:ident| $default:expr;)*) => {$(
+    ($(
+        $(#[$doc:meta])*
+        $name:ident $expand:ident ($($arg:ident),*) = |$scope:ident| $default:expr;
+    )*) => {$(
         $(#[$doc])*
         fn $name<S: Float>($($arg: S),*) -> S {
             $(let _ = $arg;)*
@@ -48,9 +51,12 @@ macro_rules! functions {
     )*};
 }
 
-/// Declares functions of sums for kernels, with defaults.
+/// Functions of sums, with defaults.
 macro_rules! of_sums {
-    ($($(#[$doc:meta])* $name:ident $expand:ident ($($arg:ident),*) = |$sums:ident, $scope:ident| $default:expr;)*) => {$(
+    ($(
+        $(#[$doc:meta])*
+        $name:ident $expand:ident ($($arg:ident),*) = |$sums:ident, $scope:ident| $default:expr;
+    )*) => {$(
         $(#[$doc])*
         fn $name<S: Float>($($arg: S,)* sums: Sums<S>) -> S {
             $(let _ = $arg;)*
@@ -60,7 +66,11 @@ macro_rules! of_sums {
 
         #[doc(hidden)]
         #[allow(unused_variables, reason = "a default may be a constant")]
-        fn $expand<S: Float>($scope: &Scope, $($arg: NativeExpand<S>,)* $sums: SumsExpand<S>) -> NativeExpand<S> {
+        fn $expand<S: Float>(
+            $scope: &Scope,
+            $($arg: NativeExpand<S>,)*
+            $sums: SumsExpand<S>
+        ) -> NativeExpand<S> {
             $default
         }
     )*};
@@ -99,7 +109,8 @@ pub trait Semiring: Send + Sync + 'static {
         left_value __expand_left_value (a) = |scope| a;
         /// Adds to the total by [`Dense::Left`], given the dense row's value. Zeros must add 0.
         /// Default: 0.
-        contribution __expand_contribution (a, left_value, dense_value) = |scope| S::__expand_new(scope, 0.0);
+        contribution __expand_contribution (a, left_value, dense_value) =
+            |scope| S::__expand_new(scope, 0.0);
     }
 
     of_sums! {
@@ -112,7 +123,6 @@ pub trait Semiring: Send + Sync + 'static {
     }
 }
 
-/// Combines two norms, or two sums of [`Semiring::direct`].
 #[cube]
 pub(super) fn combine<M: Semiring, S: Float>(a: S, b: S) -> S {
     if comptime!(M::NEEDS.maxima) {

@@ -15,22 +15,21 @@ pub enum Gradient {
     Sign,
 }
 
-/// How a distance sums against dense rows, whose absent values are
-/// [`Semiring::absent`](crate::distance::Semiring::absent).
+/// How a distance sums against dense rows, with
+/// [`Semiring::absent`](crate::distance::Semiring::absent) for absent values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dense {
-    /// Products are sums and zero where either value is, so the entries of one row suffice.
+    /// Products are zero where either value is, and sum: the entries of one row suffice.
     Products,
-    /// The entries of both rows add to the core: half of
-    /// [`Semiring::direct`](crate::distance::Semiring::direct) if the other row has the column,
-    /// else all of it. `direct` is symmetric.
+    /// The entries of both rows add half of [`Semiring::direct`](crate::distance::Semiring::direct)
+    /// to the core if the other row has the column, else all. `direct` is symmetric.
     Halves,
     /// The entries of the left row add
     /// [`Semiring::contribution`](crate::distance::Semiring::contribution) to the total.
     Left,
     /// The entries of both rows add products, or
-    /// [`Semiring::direct`](crate::distance::Semiring::direct) with [`Needs::union`]. A pair of
-    /// zeros gives the identity, and a column may count twice.
+    /// [`Semiring::direct`](crate::distance::Semiring::direct) with [`Needs::union`]. Two zeros
+    /// give the identity, and a column may count twice.
     Either,
 }
 
@@ -45,32 +44,28 @@ pub enum Inner {
     Ones,
 }
 
-/// What to do if squares, powers or sums leave the range of the dtype.
+/// What to do if sums leave the range of the dtype.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rescale {
-    /// Multiplies each row by a power of two first. The distance must not depend on it.
+    /// Multiplies each row by a power of two, on which the distance must not depend.
     Rows,
-    /// Evaluates a pair again if [`Semiring::scale`](crate::distance::Semiring::scale) is out of
-    /// range, with both rows divided by their greatest magnitude. The distance must not depend on
-    /// it.
+    /// If [`Semiring::scale`](crate::distance::Semiring::scale) is out of range, divides both rows
+    /// by their greatest magnitude, on which the distance must not depend.
     Pair,
-    /// Evaluates a pair again if the core is out of range, by
-    /// [`Semiring::direct`](crate::distance::Semiring::direct) of differences divided by the
-    /// greatest.
+    /// If the core is out of range, sums [`Semiring::direct`](crate::distance::Semiring::direct) of
+    /// differences divided by the greatest.
     ///
-    /// The distance grows with this power of the differences, and `direct` depends on the
-    /// difference alone.
+    /// The distance grows with this power of differences, on which alone `direct` depends.
     Differences(u32),
-    /// As `Differences(1)`, but only for cores that are too large: a sum of differences.
+    /// As `Differences(1)`, only for cores that are too large: a sum of differences.
     Sum,
-    /// Evaluates a pair again if the total is out of range or NaN.
+    /// If the total is out of range or NaN, sums
     /// [`Semiring::direct`](crate::distance::Semiring::direct), a slower and safer form of
-    /// [`Semiring::product`](crate::distance::Semiring::product), then replaces it.
+    /// [`Semiring::product`](crate::distance::Semiring::product).
     Careful,
 }
 
 impl Rescale {
-    /// Whether pairs are evaluated again.
     pub(in crate::distance) const fn pairs(rescale: Option<Self>) -> bool {
         matches!(
             rescale,
@@ -78,7 +73,6 @@ impl Rescale {
         )
     }
 
-    /// Returns the power with which the distance grows.
     pub(in crate::distance) const fn degree(rescale: Option<Self>) -> u32 {
         match rescale {
             Some(Self::Differences(degree)) => degree,
@@ -88,12 +82,12 @@ impl Rescale {
     }
 }
 
-/// The properties of a distance.
+/// The properties of a distance: first its algebra, then how routines use it.
 ///
-/// The first fields state its algebra, the last ones how routines use it. Begin with a constant,
-/// such as [`Needs::SUMS`].
+/// Begin with a constant, such as [`Needs::SUMS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Needs {
+    // Algebra.
     /// Uses [`Semiring::norm`](crate::distance::Semiring::norm) or
     /// [`Semiring::second`](crate::distance::Semiring::second).
     pub norms: bool,
@@ -101,40 +95,42 @@ pub struct Needs {
     pub prepared: bool,
     /// Uses [`Semiring::other`](crate::distance::Semiring::other).
     pub other: bool,
-    /// Is infinite unless the right row has all columns of the left.
+    /// Infinite unless the right row has all columns of the left.
     ///
     /// That is, unless [`Semiring::other`](crate::distance::Semiring::other) sums to the left row's
-    /// [`Semiring::norm`](crate::distance::Semiring::norm), and no column adds less to it. Rows are
-    /// left early once no distance can be finite. With [`Dense::Left`], sums are infinite then.
+    /// [`Semiring::norm`](crate::distance::Semiring::norm). Each column adds at most as much to `other` as to
+    /// `norm`, so rows are left once no distance can be finite. With [`Dense::Left`], sums are
+    /// infinite then.
     pub covered: bool,
-    /// Evaluates [`Semiring::direct`](crate::distance::Semiring::direct) again if the core is small
-    /// relative to [`Semiring::scale`](crate::distance::Semiring::scale).
-    pub direct: bool,
     /// [`Semiring::norm`](crate::distance::Semiring::norm) and
-    /// [`Semiring::direct`](crate::distance::Semiring::direct) have maxima instead of sums; nothing
-    /// is below 0. If a pair is evaluated again, its total is the greatest possible core.
+    /// [`Semiring::direct`](crate::distance::Semiring::direct) have maxima, not sums, of values of
+    /// at least 0. A total that forces another evaluation is the greatest possible core.
     pub maxima: bool,
-    /// [`Semiring::direct`](crate::distance::Semiring::direct) sums over the columns of either row,
-    /// by the paper's non-annihilating product. Routines that walk those columns use it instead of
+    /// [`Semiring::direct`](crate::distance::Semiring::direct) sums over the columns of either row:
+    /// the paper's non-annihilating product. Routines that walk those columns use it instead of
     /// products.
     pub union: bool,
     /// A column of one row only adds nothing. Otherwise products run over the columns of either
-    /// row, with 0 for absent values.
+    /// row.
     pub annihilates: bool,
-    /// How it sums against dense rows, if it can.
-    pub dense: Option<Dense>,
     /// The factors, if the total is an inner product. Requires [`Dense::Products`].
     pub inner: Option<Inner>,
     /// d(x, y) = d(y, x), rounding included.
     pub symmetric: bool,
-    /// Uses logarithms or powers, which some devices lack for f64.
-    pub logarithms: bool,
-    /// Has a parameter greater than 0.
-    pub parameter: bool,
     /// Its gradient, if it has one.
     pub gradient: Option<Gradient>,
     /// Larger is nearer.
     pub largest: bool,
+    /// Uses logarithms or powers, which some devices lack for f64.
+    pub logarithms: bool,
+    /// Has a parameter greater than 0.
+    pub parameter: bool,
+    // How routines use it.
+    /// Evaluates [`Semiring::direct`](crate::distance::Semiring::direct) if the core is small
+    /// relative to [`Semiring::scale`](crate::distance::Semiring::scale).
+    pub direct: bool,
+    /// How it sums against dense rows, if it can.
+    pub dense: Option<Dense>,
     /// What to do if values leave the range; `None` lets them overflow.
     pub rescale: Option<Rescale>,
 }
@@ -183,14 +179,12 @@ impl Needs {
         }
     }
 
-    /// Whether dense tiles need the entries of both rows.
     pub(in crate::distance) const fn two_passes(&self) -> bool {
         matches!(self.dense, Some(Dense::Halves | Dense::Either))
     }
 
-    /// Whether [`Semiring::other`](crate::distance::Semiring::other) is kept aside while a row is
-    /// summed in parts. Counts for [`covered`](Self::covered) are not: they do not round, and are
-    /// read meanwhile.
+    /// Whether [`Semiring::other`](crate::distance::Semiring::other) waits while a row is summed in
+    /// parts. Counts for [`covered`](Self::covered) do not: they never round.
     pub const fn other_waits(&self) -> bool {
         self.other && !self.covered
     }
@@ -208,7 +202,7 @@ impl Needs {
         }
     }
 
-    /// Marks the total as an inner product.
+    /// Sets the factors of its inner product.
     pub const fn inner(self, inner: Inner) -> Self {
         Self {
             inner: Some(inner),

@@ -13,39 +13,35 @@ use crate::{
     primitives::mma::{Sums, zeros},
 };
 
-/// Planes of a cube, and how many of them share the left matrix's side.
+/// Planes of a cube, and how many split its left rows.
 pub(super) const PLANES: usize = 8;
 const LEFT_PLANES: usize = 4;
-/// Rows of either matrix that a cube multiplies.
+/// Rows of a cube.
 pub(super) const LEFT: usize = GROUP * LEFT_PLANES;
 pub(super) const RIGHT: usize = GROUP * PLANES / LEFT_PLANES;
-/// Blocks of a group.
 const BLOCKS: usize = GROUP / 16;
 
 /// Four words, of two elements each.
 type Load = Vector<u32, Const<4>>;
-/// Two neighboring elements of a row.
+/// Two neighbors in a row.
 type Pair = Vector<f16, Const<2>>;
 
-/// Sizes of a product.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(super) struct TensorCoreShape {
-    /// Left rows from `first` on.
     first: usize,
     rows: usize,
-    /// Right rows.
     across: usize,
     cols: u32,
     /// Steps of 16 columns.
     steps: usize,
 }
 
-/// `sums += a · bᵀ` for 16 and 8 rows of 16 elements.
+/// Adds `a · bᵀ` for 16 and 8 rows of 16 elements.
 ///
 /// The lane `4 g + t` passes the pairs of `a` at (g, 2 t), (g + 8, 2 t), (g, 2 t + 8) and (g + 8, 2
-/// t + 8), and those of `b` at (g, 2 t) and (g, 2 t + 8). It holds the pairs of the sums at (g, 2
-/// t) and (g + 8, 2 t).
+/// t + 8), and of `b` at (g, 2 t) and (g, 2 t + 8). It holds the sums at (g, 2 t) and (g + 8, 2 t),
+/// in pairs.
 #[cube]
 fn multiply(a: &Array<Pair>, b: &Array<Pair>, sums: &mut Sums) {
     let definition = MmaDefinition::<f16, f16, f32>::new(16usize, 8usize, 16usize);
@@ -55,7 +51,6 @@ fn multiply(a: &Array<Pair>, b: &Array<Pair>, sums: &mut Sums) {
 /// A group of rows, with the loads in flight.
 #[derive(CubeType)]
 struct Side {
-    /// First load of this lane.
     first: usize,
     loads: Array<Load>,
 }
@@ -69,7 +64,6 @@ impl Side {
         }
     }
 
-    /// Starts loading a step.
     fn read(&mut self, rows: &[Load], step: usize, #[comptime] turn: usize) {
         let at = self.first + step * comptime!(BLOCKS * BLOCK);
         #[unroll]
@@ -88,7 +82,6 @@ impl Side {
     }
 }
 
-/// Adds the products of a step.
 #[cube]
 fn multiply_step(x: &Side, y: &Side, tiles: &mut Sequence<Sums>, #[comptime] turn: usize) {
     let mut others = Sequence::<Array<Pair>>::new();
@@ -117,8 +110,7 @@ fn multiply_step(x: &Side, y: &Side, tiles: &mut Sequence<Sums>, #[comptime] tur
     }
 }
 
-/// A plane multiplies 64 rows of either matrix. Loads run ahead in registers; planes never
-/// synchronize.
+/// A plane multiplies 64 rows of either matrix. Loads run ahead in registers.
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(clippy::too_many_arguments, reason = "pair matrices of four buffers")]
 pub(super) fn tensor_core_kernel<M: Semiring, S: Float>(
@@ -143,7 +135,7 @@ pub(super) fn tensor_core_kernel<M: Semiring, S: Float>(
     let plane = UNIT_POS_Y as usize;
     let top = CUBE_POS / across * LEFT + plane % LEFT_PLANES * GROUP;
     let side = CUBE_POS % across * RIGHT + plane / LEFT_PLANES * GROUP;
-    // Planes leave alone: none waits for another.
+    // Planes never synchronize.
     if top >= shape.rows || side >= shape.across || (half && top > side) {
         terminate!();
     }
@@ -199,7 +191,7 @@ pub(super) fn tensor_core_kernel<M: Semiring, S: Float>(
     }
 }
 
-/// A unit for each pair, or for each on and above the diagonal.
+/// A unit for each pair.
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(clippy::too_many_arguments, reason = "pair matrices of four buffers")]
 pub(super) fn finish_kernel<M: Semiring, S: Float>(

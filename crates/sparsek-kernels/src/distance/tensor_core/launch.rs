@@ -21,12 +21,12 @@ use crate::{
     primitives::mma::{LANES, has_instruction},
 };
 
-/// Rows, columns and inner elements of the instruction.
+/// Rows, columns and inner elements.
 const INSTRUCTION: [u32; 3] = [16, 8, 16];
-/// Greatest whole numbers up to which f16 values and f32 sums are exact.
+/// Whole numbers up to which f16 values and f32 sums are exact.
 const MOST: f32 = 2048.0;
 const MOST_SUM: f64 = 16_777_216.0;
-/// Limit for the bytes of either packed matrix.
+/// Limit for the bytes of a packed matrix.
 const MOST_BYTES: usize = 256 << 20;
 
 fn refused(reason: String) -> KernelError {
@@ -41,7 +41,6 @@ pub fn multiplies(client: &Client) -> bool {
     has_instruction(client, FloatKind::F16, INSTRUCTION)
 }
 
-/// Refuses devices, distances and sizes that the routine cannot run. Values are checked later.
 pub(in crate::distance) fn check(
     client: &Client,
     needs: &Needs,
@@ -62,7 +61,6 @@ pub(in crate::distance) fn check(
     check_size([matrix.rows, matrix.cols])
 }
 
-/// Refuses `[rows, cols]` whose packed form is too large.
 pub(in crate::distance) fn check_size(size: [usize; 2]) -> Result<(), KernelError> {
     match Packed::bytes(size) {
         bytes if bytes > MOST_BYTES => Err(refused(format!(
@@ -73,10 +71,8 @@ pub(in crate::distance) fn check_size(size: [usize; 2]) -> Result<(), KernelErro
     }
 }
 
-/// Whether all sums of products are exact.
-///
-/// No sum exceeds the greater sum of squares of two rows, hence `greatest² · longest`. `greatest`
-/// is infinite if a value is no whole number.
+/// Whether all sums of products are exact: none exceeds the greater sum of squares of two rows, so
+/// neither `greatest² · longest`.
 fn exact(needs: &Needs, greatest: Option<f32>, longest: usize) -> bool {
     let greatest = match needs.inner {
         Some(Inner::Ones) => 1.0,
@@ -85,13 +81,11 @@ fn exact(needs: &Needs, greatest: Option<f32>, longest: usize) -> bool {
     greatest <= MOST && f64::from(greatest).powi(2) * longest as f64 <= MOST_SUM
 }
 
-/// Whether a matrix is known to be exact and is not too large.
 pub(in crate::distance) fn suits(needs: &Needs, matrix: &Matrix) -> bool {
     let small = check_size([matrix.rows, matrix.cols]).is_ok();
     small && exact(needs, matrix.greatest, matrix.longest)
 }
 
-/// Refuses values whose sums may round.
 pub(in crate::distance) fn check_values(
     needs: &Needs,
     matrix: &Prepared,
@@ -100,7 +94,8 @@ pub(in crate::distance) fn check_values(
     match exact(needs, greatest, longest) {
         true => Ok(()),
         false => Err(refused(format!(
-            "values are whole numbers up to {MOST}, and sums of squares up to {MOST_SUM}; they are up to {}, in rows of {longest} entries",
+            "values are whole numbers up to {MOST}, and sums of squares up to {MOST_SUM}; \
+             they are up to {}, in rows of {longest} entries",
             greatest.unwrap_or(f32::INFINITY),
         ))),
     }
@@ -168,7 +163,6 @@ fn multiply<M: Semiring>(job: &Job, [x, y]: [&Packed; 2], half: bool) -> Result<
     Ok(())
 }
 
-/// Makes distances from totals.
 fn finish<M: Semiring>(job: &Job, half: bool) -> Result<(), KernelError> {
     let grid = Grid::elementwise(job.client, job.pairs(), job.elements())?;
     let [left, right] = [job.x.arguments()?, job.y.arguments()?];
