@@ -178,12 +178,12 @@ fn weights_kernel<S: Float>(
         }
         if comptime!(slope == Gradient::Angle) {
             let x = x_norms[2 * row];
-            let there = x > zero && y_norms[2 * other] > zero;
-            let x = select(there, x, S::new(1.0));
+            let nonzero = x > zero && y_norms[2 * other] > zero;
+            let x = select(nonzero, x, S::new(1.0));
             // Multiplies by the inverse norm, since its square may overflow.
             let by_norm = weight / x.sqrt() * x_norms[2 * row + 1];
-            row_term = select(there, by_norm * (S::new(1.0) - distances[at]), zero);
-            weight = select(there, -by_norm, zero);
+            row_term = select(nonzero, by_norm * (S::new(1.0) - distances[at]), zero);
+            weight = select(nonzero, -by_norm, zero);
         }
         weights[at] = weight;
         sum += row_term;

@@ -40,7 +40,9 @@ pub(in crate::distance) fn check(
     matrix: &Matrix,
 ) -> Result<(), KernelError> {
     if needs.dense.is_none() {
-        return Err(refused("it does not add up entry by entry".into()));
+        return Err(refused(
+            "the distance does not sum against dense rows".into(),
+        ));
     }
     if is_llvmpipe(client) {
         return Err(refused(LLVMPIPE_REFUSAL.into()));
@@ -54,7 +56,7 @@ fn check_shared_memory(client: &Client) -> Result<(), KernelError> {
     let limit = client.properties().hardware.max_shared_memory_size;
     if limit < wanted {
         return Err(refused(format!(
-            "{wanted} bytes of shared memory for a column; there are {limit}"
+            "a column needs {wanted} bytes of shared memory; the device has {limit}"
         )));
     }
     Ok(())

@@ -130,29 +130,29 @@ impl<S: Float> Tile<S> {
         }
         let mut done = begin;
         while done < end {
-            let mine = done + lane;
+            let position = done + lane;
             let mut place =
                 comptime!((self.config.block * self.config.plane as usize) as u32).runtime();
             let mut value = S::new(0.0);
-            if mine < end {
-                value = x.value(mine);
+            if position < end {
+                value = x.value(position);
                 if value != S::new(0.0) {
-                    place =
-                        (x.column(mine) as u32 - self.column as u32) * comptime!(self.config.plane);
+                    place = (x.column(position) as u32 - self.column as u32)
+                        * comptime!(self.config.plane);
                 }
             }
             let mut left_value = value;
             if comptime!(M::NEEDS.dense == Some(Dense::Left)) {
                 left_value = M::left_value::<S>(value);
             }
-            let there = min(end - done, plane) as u32;
+            let active = min(end - done, plane) as u32;
             let step = comptime!(if plane > TILE_STEP as usize {
                 TILE_STEP
             } else {
                 1
             });
             let mut turn = 0u32;
-            while turn < there {
+            while turn < active {
                 #[unroll]
                 for t in 0..step {
                     let mut at = place;

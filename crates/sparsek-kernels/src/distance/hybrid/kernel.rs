@@ -68,22 +68,22 @@ pub(super) fn scan_kernel<M: Semiring, S: Float>(
         let mut other = S::new(0.0);
         let mut whole_total = identity::<M, S>();
         let mut whole_other = S::new(0.0);
-        let mut added_up = 0u32;
+        let mut added_count = 0u32;
         let mut done = range.start;
         while done < range.stop {
-            let mine = done + UNIT_POS_X as usize;
+            let position = done + UNIT_POS_X as usize;
             let mut row = NONE.runtime();
             let mut added = Part::<S> {
                 total: identity::<M, S>(),
                 other: S::new(0.0),
             };
-            if mine < range.stop {
-                row = rows[mine] - shape.scanned as i32;
-                let entry = visit::<M, S>(&table, &scanned, mine, p, config.pass);
+            if position < range.stop {
+                row = rows[position] - shape.scanned as i32;
+                let entry = visit::<M, S>(&table, &scanned, position, p, config.pass);
                 added.total = entry.total;
                 added.other = entry.other;
             }
-            together(config.plane);
+            reconverge(config.plane);
             let mut from = row;
             let mut to = row;
             if comptime!(plane > 1) {
@@ -99,14 +99,14 @@ pub(super) fn scan_kernel<M: Semiring, S: Float>(
                 let sums = sums.with::<M>(&added);
                 total = sums.total;
                 other = sums.other;
-                added_up += 1;
-                if added_up == LANE_PART {
+                added_count += 1;
+                if added_count == LANE_PART {
                     let whole = whole.with::<M>(&sums);
                     whole_total = whole.total;
                     whole_other = whole.other;
                     total = identity::<M, S>();
                     other = S::new(0.0);
-                    added_up = 0;
+                    added_count = 0;
                 }
             } else {
                 let sums = whole.with::<M>(&sums);
@@ -114,7 +114,7 @@ pub(super) fn scan_kernel<M: Semiring, S: Float>(
                 if UNIT_POS_X == 0 && current != NONE && from != current {
                     sink.write::<M>(current, &so_far);
                 }
-                together(config.plane);
+                reconverge(config.plane);
                 let running = added.running::<M>(row, config.plane);
                 let goes_on = row == current;
                 let joined = so_far.with::<M>(&running);
@@ -130,19 +130,19 @@ pub(super) fn scan_kernel<M: Semiring, S: Float>(
                         };
                         sink.write::<M>(row, &part);
                     }
-                    together(config.plane);
+                    reconverge(config.plane);
                 }
                 let is_last = UNIT_POS_X == comptime!(config.plane - 1);
                 total = select(is_last, sum, identity::<M, S>());
                 other = select(is_last, second, S::new(0.0));
                 whole_total = identity::<M, S>();
                 whole_other = S::new(0.0);
-                added_up = 0;
+                added_count = 0;
                 current = to;
             }
             done += plane;
         }
-        together(config.plane);
+        reconverge(config.plane);
         let sums = Part::<S> { total, other };
         let whole = Part::<S> {
             total: whole_total,
@@ -159,7 +159,7 @@ pub(super) fn scan_kernel<M: Semiring, S: Float>(
 
 /// Reconverges the plane, so that lanes see each other's values.
 #[cube]
-fn together(#[comptime] plane: u32) {
+fn reconverge(#[comptime] plane: u32) {
     if comptime!(plane > 1) {
         sync_plane();
     }

@@ -35,19 +35,19 @@ pub(in crate::distance) fn check(client: &Client) -> Result<(), KernelError> {
         return Err(refused(LLVMPIPE_REFUSAL.into()));
     }
     if plane_or_unit(client) > 1 && !client.features().plane.contains(Plane::Sync) {
-        return Err(refused("planes cannot wait for themselves".into()));
+        return Err(refused("planes cannot synchronize".into()));
     }
     let atomic = Type::atomic(u32::elem_type_native());
     let has = client.properties().atomic_type_usage(atomic);
     if !has.is_superset(AtomicUsage::CompareExchange | AtomicUsage::Bitwise) {
         return Err(refused(
-            "32-bit words cannot be compared and exchanged".into(),
+            "there is no atomic compare-exchange of 32-bit words".into(),
         ));
     }
     let limit = client.properties().hardware.max_shared_memory_size;
     if limit < HYBRID_LEAST_BYTES {
         return Err(refused(format!(
-            "{HYBRID_LEAST_BYTES} bytes of shared memory; there are {limit}"
+            "{HYBRID_LEAST_BYTES} bytes of shared memory are required; the device has {limit}"
         )));
     }
     Ok(())

@@ -65,7 +65,7 @@ pub(super) struct LaneEntries<S: Float> {
     pub start: i32,
     pub end: i32,
     /// Lanes with an entry.
-    pub there: u32,
+    pub active: u32,
 }
 
 /// An entry, and the loaded entries of its column.
@@ -97,12 +97,12 @@ impl<S: Float> Visit<S> {
     pub fn begin<P: Int>(&mut self, turn: u32, lanes: &LaneEntries<S>, entries: &Entries<P>) {
         let plane = comptime!(self.config.plane);
         let lane = min(turn, comptime!(plane - 1));
-        let there = turn < lanes.there;
+        let active = turn < lanes.active;
         let value = broadcast::<S>(lanes.value, lane, plane);
-        self.value = select(there, value, S::new(0.0));
+        self.value = select(active, value, S::new(0.0));
         self.first = broadcast::<i32>(lanes.start, lane, plane);
         let end = broadcast::<i32>(lanes.end, lane, plane);
-        self.end = select(there, end, self.first);
+        self.end = select(active, end, self.first);
         self.read::<P>(entries);
     }
 

@@ -118,18 +118,18 @@ pub(super) fn inverted_kernel<M: Semiring, S: Float, P: Int>(
     let mut second = Visit::<S>::new(config);
     let mut third = Visit::<S>::new(config);
     while done < count {
-        let mine = done + lane;
-        let there = min(count - done, comptime!(plane as usize)) as u32;
+        let position = done + lane;
+        let active = min(count - done, comptime!(plane as usize)) as u32;
         let mut lanes = LaneEntries::<S> {
             value: S::new(0.0),
             start: 0i32,
             end: 0i32,
-            there,
+            active,
         };
         let mut column = 0u32;
-        if mine < count {
-            lanes.value = pair.left().value(begin + mine);
-            column = pair.left().column(begin + mine) as u32;
+        if position < count {
+            lanes.value = pair.left().value(begin + position);
+            column = pair.left().column(begin + position) as u32;
             let counter = tile * shape.cols + column as usize;
             lanes.start = entries.starts[counter];
             lanes.end = entries.ends[counter];
@@ -138,8 +138,8 @@ pub(super) fn inverted_kernel<M: Semiring, S: Float, P: Int>(
             if bits < ONE_PART {
                 let first_column = broadcast::<u32>(column, 0, plane);
                 let part = first_column >> bits;
-                let among = mine < count && column >> bits == part;
-                lanes.there = plane_total(u32::cast_from(among), plane);
+                let among = position < count && column >> bits == part;
+                lanes.active = plane_total(u32::cast_from(among), plane);
                 if done > 0 && part != last_column >> bits {
                     accumulator.flush_parts::<M>(
                         &pair,
@@ -158,7 +158,7 @@ pub(super) fn inverted_kernel<M: Semiring, S: Float, P: Int>(
             second.begin::<P>(1, &lanes, &entries);
         }
         let mut turn = 0u32;
-        while turn < lanes.there {
+        while turn < lanes.active {
             if comptime!(plane > 1) {
                 third.begin::<P>(turn + 2, &lanes, &entries);
                 accumulator.add::<M, P>(&mut first_visit, &entries);
@@ -172,12 +172,12 @@ pub(super) fn inverted_kernel<M: Semiring, S: Float, P: Int>(
             turn += 3;
             if comptime!(M::NEEDS.covered) {
                 if accumulator.none_finite() {
-                    turn = lanes.there;
+                    turn = lanes.active;
                     done = count;
                 }
             }
         }
-        done += lanes.there as usize;
+        done += lanes.active as usize;
     }
     if comptime!(config.parts) {
         if bits < ONE_PART {

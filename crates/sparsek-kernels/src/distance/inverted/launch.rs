@@ -36,19 +36,19 @@ pub(in crate::distance) fn check(
     matrix: &Matrix,
 ) -> Result<(), KernelError> {
     if !needs.annihilates {
-        return Err(refused("a column that only one row has counts".into()));
+        return Err(refused("columns of only one row count".into()));
     }
     if is_llvmpipe(client) {
         return Err(refused(LLVMPIPE_REFUSAL.into()));
     }
     if plane_or_unit(client) > 1 && !client.features().plane.contains(Plane::Sync) {
-        return Err(refused("planes cannot wait for themselves".into()));
+        return Err(refused("planes cannot synchronize".into()));
     }
     let limit = client.properties().hardware.max_shared_memory_size;
     if limit < 2 * TILE_BYTES {
         let wanted = 2 * TILE_BYTES;
         return Err(refused(format!(
-            "{wanted} bytes of shared memory; there are {limit}"
+            "it needs {wanted} bytes of shared memory; the device has {limit}"
         )));
     }
     row_tiles(

@@ -1,7 +1,7 @@
 //! Distances by merging (the paper's Algorithm 2): a unit walks both rows of a pair.
 //!
-//! Works for every distance, without scratch memory, in O(nnz(x_i) + nnz(y_j)) a pair. Chosen if no
-//! other routine can run.
+//! Works for every distance, without scratch memory, in O(nnz(x_i) + nnz(y_j)) a pair. Chosen where
+//! the inverted index cannot run, and dense tiles cannot or the data is too sparse for them.
 
 pub(super) mod join;
 pub(super) mod pair;

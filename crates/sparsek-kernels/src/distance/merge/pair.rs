@@ -475,8 +475,8 @@ impl<S: Float> RescaledSums<S> {
         } else if comptime!(M::NEEDS.rescale == Some(Rescale::Careful)) {
             self.core += M::direct::<S>(a, b, p);
         } else {
-            let apart = shifted::<S>(a - b, shift) / rest;
-            self.core += M::direct::<S>(apart, S::new(0.0), p);
+            let difference = shifted::<S>(a - b, shift) / rest;
+            self.core += M::direct::<S>(difference, S::new(0.0), p);
         }
     }
 

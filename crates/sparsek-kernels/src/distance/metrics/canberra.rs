@@ -24,13 +24,13 @@ semiring! {
         }
 
         fn product<S: Float>(a: S, b: S, _p: S) -> S {
-            let lone = a == S::new(0.0) || b == S::new(0.0);
+            let missing = a == S::new(0.0) || b == S::new(0.0);
             let whole = max(a.abs(), b.abs()) < S::new(MOST);
             let size = select(whole, S::new(1.0), S::new(PART));
             let a = a * size;
             let b = b * size;
             let share = quotient::<S>((a - b).abs(), a.abs() + b.abs());
-            select(lone, S::new(0.0), share - S::new(2.0))
+            select(missing, S::new(0.0), share - S::new(2.0))
         }
 
         fn core<S: Float>(sums: Sums<S>) -> S {

@@ -22,9 +22,9 @@ semiring! {
         fn product<S: Float>(a: S, b: S, _p: S) -> S {
             // The norms count a common column twice: unequal values should count once, equal ones
             // not at all.
-            let lone = a == S::new(0.0) || b == S::new(0.0);
+            let missing = a == S::new(0.0) || b == S::new(0.0);
             let both = select(a == b, S::new(-2.0), S::new(-1.0));
-            select(lone, S::new(0.0), both)
+            select(missing, S::new(0.0), both)
         }
 
         fn core<S: Float>(sums: Sums<S>) -> S {

@@ -42,14 +42,14 @@ semiring! {
 
         fn product<S: Float>(a: S, b: S, _p: S) -> S {
             // Smaller shares do not matter, and their quotients would be out of range.
-            let lone = a <= S::new(LEAST) || b <= S::new(LEAST);
-            let both = select(lone, S::new(1.0), a + b);
+            let missing = a <= S::new(LEAST) || b <= S::new(LEAST);
+            let both = select(missing, S::new(1.0), a + b);
             // The greater first, so that rounding is symmetric.
             let high = max(a, b);
             let low = min(a, b);
-            let first = high * (select(lone, S::new(1.0), high) / both).ln();
-            let last = low * (select(lone, S::new(1.0), low) / both).ln();
-            select(lone, S::new(0.0), first + last)
+            let first = high * (select(missing, S::new(1.0), high) / both).ln();
+            let last = low * (select(missing, S::new(1.0), low) / both).ln();
+            select(missing, S::new(0.0), first + last)
         }
 
         fn core<S: Float>(sums: Sums<S>) -> S {
@@ -66,21 +66,21 @@ semiring! {
             let high = max(a, b);
             let low = min(a, b);
             let whole = select(both == S::new(0.0), S::new(1.0), both);
-            let apart = (high - low) / whole;
-            // With t = apart: (1 + t) ln(1 + t) + (1 − t) ln(1 − t) = Σ t^(2n) / (n (2n − 1)).
-            let square = apart * apart;
+            let ratio = (high - low) / whole;
+            // With t = ratio: (1 + t) ln(1 + t) + (1 − t) ln(1 − t) = Σ t^(2n) / (n (2n − 1)).
+            let square = ratio * ratio;
             let one = S::new(1.0);
             let tail = one / S::new(45.0) + square * (one / S::new(66.0) + square / S::new(91.0));
             let tail = one / S::new(15.0) + square * (one / S::new(28.0) + square * tail);
             let series = square * (one + square * (one / S::new(6.0) + square * tail));
             // 0 ln 0 is 0.
-            let first = high * select(high == S::new(0.0), S::new(0.0), apart).log1p();
-            let last = low * select(low == S::new(0.0), S::new(0.0), -apart).log1p();
-            // For the case that 1 − apart has no digits left.
+            let first = high * select(high == S::new(0.0), S::new(0.0), ratio).log1p();
+            let last = low * select(low == S::new(0.0), S::new(0.0), -ratio).log1p();
+            // For the case that 1 − ratio has no digits left.
             let share = low / whole;
             let share = select(share == S::new(0.0), S::new(1.0), share);
-            let last = select(apart > S::new(0.5), low * (S::new(2.0) * share).ln(), last);
-            select(apart < S::new(0.125), S::new(0.5) * both * series, first + last)
+            let last = select(ratio > S::new(0.5), low * (S::new(2.0) * share).ln(), last);
+            select(ratio < S::new(0.125), S::new(0.5) * both * series, first + last)
         }
 
         fn finalize<S: Float>(core: S, sums: Sums<S>) -> S {

@@ -39,20 +39,20 @@ semiring! {
         }
 
         fn other<S: Float>(a: S, b: S) -> S {
-            let lone = a <= S::new(0.0) || b <= S::new(0.0);
-            select(lone, S::new(0.0), S::new(1.0))
+            let missing = a <= S::new(0.0) || b <= S::new(0.0);
+            select(missing, S::new(0.0), S::new(1.0))
         }
 
         fn product<S: Float>(a: S, b: S, _p: S) -> S {
-            let lone = a <= S::new(0.0) || b <= S::new(0.0);
-            let above = select(lone, S::new(1.0), a);
-            let below = select(lone, S::new(1.0), b);
+            let missing = a <= S::new(0.0) || b <= S::new(0.0);
+            let above = select(missing, S::new(1.0), a);
+            let below = select(missing, S::new(1.0), b);
             let share = above / below;
             let mut log = share.ln();
             if share > S::new(FAR) || share < S::new(NEAR) || below > S::new(MOST) {
                 log = above.ln() - below.ln();
             }
-            select(lone, S::new(0.0), a * log)
+            select(missing, S::new(0.0), a * log)
         }
 
         fn dense_value<S: Float>(b: S) -> S {
@@ -73,9 +73,9 @@ semiring! {
 
         fn core<S: Float>(sums: Sums<S>) -> S {
             let negative = sums.second_x + sums.second_y > S::new(0.0);
-            let there = sums.other == sums.x && !negative;
+            let covered = sums.other == sums.x && !negative;
             // − ln 0 is infinite.
-            select(there, sums.total, -S::new(0.0).ln())
+            select(covered, sums.total, -S::new(0.0).ln())
         }
     }
 }

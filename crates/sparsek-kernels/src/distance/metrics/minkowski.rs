@@ -30,8 +30,8 @@ semiring! {
         }
 
         fn product<S: Float>(a: S, b: S, _p: S) -> S {
-            let apart = (a - b).abs();
-            apart * apart * apart - ((a * a * a).abs() + (b * b * b).abs())
+            let difference = (a - b).abs();
+            difference * difference * difference - ((a * a * a).abs() + (b * b * b).abs())
         }
 
         fn core<S: Float>(sums: Sums<S>) -> S {
@@ -43,8 +43,8 @@ semiring! {
         }
 
         fn direct<S: Float>(a: S, b: S, _p: S) -> S {
-            let apart = (a - b).abs();
-            apart * apart * apart
+            let difference = (a - b).abs();
+            difference * difference * difference
         }
 
         fn finalize<S: Float>(core: S, _sums: Sums<S>) -> S {

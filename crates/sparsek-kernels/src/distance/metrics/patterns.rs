@@ -23,8 +23,8 @@ semiring! {
         }
 
         fn product<S: Float>(a: S, b: S, _p: S) -> S {
-            let lone = a == S::new(0.0) || b == S::new(0.0);
-            select(lone, S::new(0.0), S::new(1.0))
+            let missing = a == S::new(0.0) || b == S::new(0.0);
+            select(missing, S::new(0.0), S::new(1.0))
         }
 
         fn core<S: Float>(sums: Sums<S>) -> S {
@@ -47,8 +47,8 @@ semiring! {
         }
 
         fn product<S: Float>(a: S, b: S, _p: S) -> S {
-            let lone = a == S::new(0.0) || b == S::new(0.0);
-            select(lone, S::new(0.0), S::new(1.0))
+            let missing = a == S::new(0.0) || b == S::new(0.0);
+            select(missing, S::new(0.0), S::new(1.0))
         }
 
         fn core<S: Float>(sums: Sums<S>) -> S {
@@ -70,8 +70,8 @@ semiring! {
         const NEEDS: Needs = Needs::SUMS.symmetric().inner(Inner::Ones);
 
         fn product<S: Float>(a: S, b: S, _p: S) -> S {
-            let lone = a == S::new(0.0) || b == S::new(0.0);
-            select(lone, S::new(0.0), S::new(1.0))
+            let missing = a == S::new(0.0) || b == S::new(0.0);
+            select(missing, S::new(0.0), S::new(1.0))
         }
 
         fn core<S: Float>(sums: Sums<S>) -> S {
@@ -94,8 +94,8 @@ semiring! {
         }
 
         fn product<S: Float>(a: S, b: S, _p: S) -> S {
-            let lone = a == S::new(0.0) || b == S::new(0.0);
-            select(lone, S::new(0.0), S::new(1.0))
+            let missing = a == S::new(0.0) || b == S::new(0.0);
+            select(missing, S::new(0.0), S::new(1.0))
         }
 
         fn core<S: Float>(sums: Sums<S>) -> S {
@@ -118,8 +118,8 @@ semiring! {
         }
 
         fn product<S: Float>(a: S, b: S, _p: S) -> S {
-            let lone = a == S::new(0.0) || b == S::new(0.0);
-            select(lone, S::new(0.0), S::new(1.0))
+            let missing = a == S::new(0.0) || b == S::new(0.0);
+            select(missing, S::new(0.0), S::new(1.0))
         }
 
         fn core<S: Float>(sums: Sums<S>) -> S {
@@ -144,8 +144,8 @@ semiring! {
         }
 
         fn product<S: Float>(a: S, b: S, _p: S) -> S {
-            let lone = a == S::new(0.0) || b == S::new(0.0);
-            select(lone, S::new(0.0), S::new(1.0))
+            let missing = a == S::new(0.0) || b == S::new(0.0);
+            select(missing, S::new(0.0), S::new(1.0))
         }
 
         fn core<S: Float>(sums: Sums<S>) -> S {
@@ -172,8 +172,8 @@ semiring! {
         }
 
         fn product<S: Float>(a: S, b: S, _p: S) -> S {
-            let lone = a == S::new(0.0) || b == S::new(0.0);
-            select(lone, S::new(0.0), S::new(1.0))
+            let missing = a == S::new(0.0) || b == S::new(0.0);
+            select(missing, S::new(0.0), S::new(1.0))
         }
 
         fn core<S: Float>(sums: Sums<S>) -> S {

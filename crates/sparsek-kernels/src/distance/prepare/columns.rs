@@ -44,7 +44,7 @@ pub(in crate::distance) fn check_cols(
         true => Err(KernelError::Routine {
             routine,
             reason: format!(
-                "{cols} columns, and it has a place for each of at most {}; merge has none",
+                "it has a slot for each of at most {} columns, not {cols}; merge has none",
                 MOST_BYTES / (2 * size_of::<i32>())
             ),
         }),
@@ -87,7 +87,7 @@ pub(in crate::distance) fn row_tiles(
     if tiles * cols >= i32::MAX as usize {
         return Err(KernelError::Routine {
             routine: "inverted",
-            reason: format!("{tiles} tiles of {cols} columns; they number fewer than 2^31"),
+            reason: format!("{tiles} tiles of {cols} columns exceed 2^31 counters"),
         });
     }
     Ok([rows.div_ceil(tiles).max(1), tiles])

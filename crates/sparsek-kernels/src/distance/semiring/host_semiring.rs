@@ -109,7 +109,7 @@ pub trait HostSemiring: Send + Sync + 'static {
         a
     }
     /// [`Semiring::contribution`](crate::distance::Semiring::contribution).
-    fn contribution<S: Real>(_a: S, _aid: S, _laid: S) -> S {
+    fn contribution<S: Real>(_a: S, _left_value: S, _dense_value: S) -> S {
         S::new(0.0)
     }
     /// [`Semiring::core`](crate::distance::Semiring::core).

@@ -98,9 +98,9 @@ pub struct Needs {
     /// Infinite unless the right row has all columns of the left.
     ///
     /// That is, unless [`Semiring::other`](crate::distance::Semiring::other) sums to the left row's
-    /// [`Semiring::norm`](crate::distance::Semiring::norm). Each column adds at most as much to `other` as to
-    /// `norm`, so rows are left once no distance can be finite. With [`Dense::Left`], sums are
-    /// infinite then.
+    /// [`Semiring::norm`](crate::distance::Semiring::norm). Each column adds at most as much to
+    /// `other` as to `norm`, so rows are left once no distance can be finite. With
+    /// [`Dense::Left`], sums are infinite then.
     pub covered: bool,
     /// [`Semiring::norm`](crate::distance::Semiring::norm) and
     /// [`Semiring::direct`](crate::distance::Semiring::direct) have maxima, not sums, of values of

@@ -47,15 +47,15 @@ pub(in crate::distance) fn check(
     matrix: &Matrix,
 ) -> Result<(), KernelError> {
     if needs.inner.is_none() {
-        return Err(refused("the total is no inner product".into()));
+        return Err(refused("the total is not an inner product".into()));
     }
     let dtype = accumulator(client, matrix.dtype)?;
     if dtype != f32::elem_type_native() {
-        return Err(refused(format!("sums are of {dtype}, not of f32")));
+        return Err(refused(format!("sums are {dtype}, not f32")));
     }
     if !multiplies(client) {
         return Err(refused(format!(
-            "the device does not multiply f16 in planes of {LANES}"
+            "the device lacks f16 matrix instructions for planes of {LANES}"
         )));
     }
     check_size([matrix.rows, matrix.cols])
@@ -64,15 +64,15 @@ pub(in crate::distance) fn check(
 pub(in crate::distance) fn check_size(size: [usize; 2]) -> Result<(), KernelError> {
     match Packed::bytes(size) {
         bytes if bytes > MOST_BYTES => Err(refused(format!(
-            "{} rows of {} columns take {bytes} bytes laid out densely, of at most {MOST_BYTES}",
+            "{} rows of {} columns take {bytes} bytes laid out densely; the limit is {MOST_BYTES}",
             size[0], size[1]
         ))),
         _ => Ok(()),
     }
 }
 
-/// Whether all sums of products are exact: none exceeds the greater sum of squares of two rows, so
-/// neither `greatest² · longest`.
+/// Whether all sums of products are exact. No sum exceeds the greater sum of squares of two rows,
+/// which is at most `greatest² · longest`.
 fn exact(needs: &Needs, greatest: Option<f32>, longest: usize) -> bool {
     let greatest = match needs.inner {
         Some(Inner::Ones) => 1.0,
@@ -94,8 +94,8 @@ pub(in crate::distance) fn check_values(
     match exact(needs, greatest, longest) {
         true => Ok(()),
         false => Err(refused(format!(
-            "values are whole numbers up to {MOST}, and sums of squares up to {MOST_SUM}; \
-             they are up to {}, in rows of {longest} entries",
+            "it requires that values are whole numbers up to {MOST}, and sums of squares up to \
+             {MOST_SUM}; values are up to {}, in rows of {longest} entries",
             greatest.unwrap_or(f32::INFINITY),
         ))),
     }
