@@ -28,7 +28,7 @@ enum Join {
 
 /// Copies the distances above the diagonal below it.
 pub(in crate::distance) fn mirror<M: Semiring>(job: &Job) -> Result<(), KernelError> {
-    // Not read.
+    // The kernel reads no sums here.
     launch::<M>(job, Join::Mirror, [&job.x.norms, &job.x.norms], 1)
 }
 
