@@ -1,3 +1,4 @@
+//! Quotients without a division.
 #![allow(
     missing_docs,
     reason = "the macro writes a module of its own beside the function"
@@ -14,7 +15,8 @@ const SMALLER: f32 = 5.421_011e-20;
 /// of at least the dividend.
 ///
 /// For a divisor of 0 or infinity it is any number or NaN. f64 is divided exactly. The f32 inverse
-/// takes two Newton steps from a guess by the bits, faster than NVIDIA's division.
+/// takes a cubic and a square Newton step from a guess by the bits, off by at most 0.051. NVIDIA's
+/// division is longer and branches.
 #[cube]
 pub fn quotient<S: Float>(dividend: S, divisor: S) -> S {
     let bits = S::size_bits().comptime();
