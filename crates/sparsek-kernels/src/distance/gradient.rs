@@ -1,38 +1,53 @@
-//! The gradient of distances with respect to the values of one matrix: a number for each of its entries.
+//! The gradient of distances with respect to the values of one matrix.
 //!
-//! For entry `e = (i, c)` with value a it is Σ_j w_ij (f(a, b_j) − f(a, 0)) + t_i f'(a), the sum over the rows j of the other
-//! matrix that have column c, with weights and row sums made of the distances and of what comes from behind.
+//! For an entry (i, c) of value a it is
+//!
+//! ```text
+//! Σ_j w_ij (f(a, b_jc) − f(a, 0)) + t_i f'(a)
+//! ```
+//!
+//! over the rows j of the other matrix with column c. A first kernel makes the weights w and row
+//! sums t from the upstream gradient and the distances. A second one sums over the transposed
+//! columns, in a fixed order.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
 )]
 
-use crate::device::require_rounding;
-use crate::primitives::csr::row_of;
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
-use super::{Matrix, norms::Prepared, planes_for, semiring::Gradient};
-use crate::error::KernelError;
-use crate::launch::allocate;
-use crate::launch::argument;
+use super::{
+    launch::planes_for,
+    semiring::Gradient,
+    types::{Matrix, Prepared},
+};
+use crate::{
+    device::require_rounding,
+    error::KernelError,
+    launch::{allocate, argument},
+    primitives::csr::row_of,
+};
 
-/// The entries of a matrix by column: its transposed pattern. Columns are numbered anew where most
-/// of them have no entry in either matrix ([`is_wide`](super::is_wide)).
+/// The entries of a matrix by column.
+///
+/// Columns are renumbered if most have no entry in either matrix
+/// ([`is_wide`](crate::distance::is_wide)).
 #[derive(Clone, Copy, Debug)]
-pub struct Turned<'a> {
+pub struct Transposed<'a> {
     /// Column of each entry of the other matrix, in this numbering, i32.
     pub places: &'a Handle,
-    /// Columns in this numbering.
+    /// Number of columns in this numbering.
     pub cols: usize,
-    /// `cols + 1` offsets of i32.
+    /// `cols + 1` offsets, i32.
     pub indptr: &'a Handle,
     /// Row of each entry, i32.
     pub rows: &'a Handle,
-    /// Which value belongs to each, i32.
+    /// Position of the value of each entry, i32.
     pub entries: &'a Handle,
 }
 
-/// What comes from behind, and the distances: contiguous `[rows of x, rows of y]` of the dtype that is computed in.
+/// The upstream gradient and the distances: contiguous `[rows of x, rows of y]`, of
+/// [`Prepared::dtype`].
 #[derive(Clone, Copy, Debug)]
 pub struct Upstream<'a> {
     /// The gradient of the distances.
@@ -41,16 +56,17 @@ pub struct Upstream<'a> {
     pub distances: &'a Handle,
 }
 
-/// The gradient with respect to the values of `x`, in their dtype.
+/// Returns the gradient with respect to the values of `x`, in their dtype.
 ///
 /// # Errors
 ///
-/// [`KernelError`] for buffers that are too short or too large.
+/// [`KernelError`] for buffers that are too short or too large, and for a dtype that kernels cannot
+/// round to.
 pub fn gradient(
     client: &Client,
     [x, y]: [&Matrix; 2],
     [x_norms, y_norms]: [&Prepared; 2],
-    turned: &Turned,
+    transposed: &Transposed,
     upstream: &Upstream,
     slope: Gradient,
 ) -> Result<Handle, KernelError> {
@@ -64,15 +80,15 @@ pub fn gradient(
     let int = i32::elem_type_native();
     let weights = allocate(client, "weights", pairs, dtype)?;
     let sums = allocate(client, "sums", x.rows, dtype)?;
-    // Angles change with rows divided by their norms, whose values these are.
+    // The gradient of angles uses the normalized rows.
     let (x_values, y_values, values_dtype) = match slope {
         Gradient::Angle => (&x_norms.values, &y_norms.values, dtype),
         _ => (x.values, y.values, x.dtype),
     };
     let elements = pairs.max(x.nnz).max(y.nnz).max(2 * x.rows.max(y.rows));
     let (grid, plane) = planes_for(client, x.rows, elements)?;
-    // SAFETY: `argument` checks the lengths; offsets, columns, rows and entries are in range by the contracts of `Matrix` and
-    // `Turned`.
+    // SAFETY: `argument` checks the lengths; the contracts of `Matrix` and `Transposed` keep
+    // offsets, columns, rows and entries in range.
     unsafe {
         weights_kernel::launch_unchecked(
             client,
@@ -98,11 +114,11 @@ pub fn gradient(
             grid.dim,
             grid.address,
             argument(x.indptr, "indptr", int, x.rows + 1)?,
-            argument(turned.places, "indices", int, x.nnz)?,
+            argument(transposed.places, "indices", int, x.nnz)?,
             argument(x_values, "values", values_dtype, x.nnz)?,
-            argument(turned.indptr, "indptr", int, turned.cols + 1)?,
-            argument(turned.rows, "rows", int, y.nnz)?,
-            argument(turned.entries, "entries", int, y.nnz)?,
+            argument(transposed.indptr, "indptr", int, transposed.cols + 1)?,
+            argument(transposed.rows, "rows", int, y.nnz)?,
+            argument(transposed.entries, "entries", int, y.nnz)?,
             argument(y_values, "values", values_dtype, y.nnz)?,
             argument(&weights, "weights", dtype, pairs)?,
             argument(&sums, "sums", dtype, x.rows)?,
@@ -117,7 +133,6 @@ pub fn gradient(
     Ok(output)
 }
 
-/// A plane for each row of `x`: the weights of all pairs, and their sum over the row.
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(clippy::too_many_arguments, reason = "four buffers in, two out")]
 fn weights_kernel<S: Float>(
@@ -143,31 +158,35 @@ fn weights_kernel<S: Float>(
     while other < across {
         let at = row * across + other;
         let mut weight = upstream[at];
-        let mut share = weight;
+        let mut row_term = weight;
         if comptime!(slope == Gradient::Product) {
-            share = zero;
+            row_term = zero;
         }
         if comptime!(slope == Gradient::Square) {
-            share = S::new(2.0) * weight;
-            weight = -share;
+            row_term = S::new(2.0) * weight;
+            weight = -row_term;
         }
         if comptime!(slope == Gradient::Root) {
             let distance = distances[at];
-            let apart = distance > zero;
-            share = select(apart, weight / select(apart, distance, S::new(1.0)), zero);
-            weight = -share;
+            let distinct = distance > zero;
+            row_term = select(
+                distinct,
+                weight / select(distinct, distance, S::new(1.0)),
+                zero,
+            );
+            weight = -row_term;
         }
         if comptime!(slope == Gradient::Angle) {
             let x = x_norms[2 * row];
-            let there = x > zero && y_norms[2 * other] > zero;
-            let x = select(there, x, S::new(1.0));
-            // By the norm: its square may be out of range.
+            let nonzero = x > zero && y_norms[2 * other] > zero;
+            let x = select(nonzero, x, S::new(1.0));
+            // Multiplies by the inverse norm, since its square may overflow.
             let by_norm = weight / x.sqrt() * x_norms[2 * row + 1];
-            share = select(there, by_norm * (S::new(1.0) - distances[at]), zero);
-            weight = select(there, -by_norm, zero);
+            row_term = select(nonzero, by_norm * (S::new(1.0) - distances[at]), zero);
+            weight = select(nonzero, -by_norm, zero);
         }
         weights[at] = weight;
-        sum += share;
+        sum += row_term;
         other += plane as usize;
     }
     if comptime!(plane > 1) {
@@ -178,14 +197,12 @@ fn weights_kernel<S: Float>(
     }
 }
 
-/// 1, 0 or −1.
 #[cube]
 fn sign<S: Float>(a: S) -> S {
     let positive = select(a > S::new(0.0), S::new(1.0), S::new(0.0));
     select(a < S::new(0.0), S::new(-1.0), positive)
 }
 
-/// A plane for each entry of `x`; its row is found by bisection of the offsets.
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(
     clippy::too_many_arguments,
@@ -195,9 +212,9 @@ fn entries_kernel<E: Float, V: Float, S: Float>(
     indptr: &[i32],
     indices: &[i32],
     values: &[V],
-    turned_indptr: &[i32],
-    turned_rows: &[i32],
-    turned_entries: &[i32],
+    transposed_indptr: &[i32],
+    transposed_rows: &[i32],
+    transposed_entries: &[i32],
     others: &[V],
     weights: &[S],
     sums: &[S],
@@ -214,16 +231,16 @@ fn entries_kernel<E: Float, V: Float, S: Float>(
     }
     let entry = i32::cast_from(at);
     let row = row_of(indptr, rows, entry) as usize;
-    let own = S::cast_from(values[at]);
+    let left = S::cast_from(values[at]);
     let column = indices[at] as usize;
-    let mut place = turned_indptr[column] as usize + UNIT_POS_X as usize;
-    let end = turned_indptr[column + 1] as usize;
+    let mut place = transposed_indptr[column] as usize + UNIT_POS_X as usize;
+    let end = transposed_indptr[column + 1] as usize;
     let mut sum = S::new(0.0);
     while place < end {
-        let other = S::cast_from(others[turned_entries[place] as usize]);
-        let weight = weights[row * across + turned_rows[place] as usize];
+        let other = S::cast_from(others[transposed_entries[place] as usize]);
+        let weight = weights[row * across + transposed_rows[place] as usize];
         if comptime!(slope == Gradient::Sign) {
-            sum += weight * (sign::<S>(own - other) - sign::<S>(own));
+            sum += weight * (sign::<S>(left - other) - sign::<S>(left));
         } else {
             sum += weight * other;
         }
@@ -233,11 +250,11 @@ fn entries_kernel<E: Float, V: Float, S: Float>(
         sum = plane_sum(sum);
     }
     if UNIT_POS_X == 0 {
-        let slope_of_own = if comptime!(slope == Gradient::Sign) {
-            sign::<S>(own)
+        let slope_of_left = if comptime!(slope == Gradient::Sign) {
+            sign::<S>(left)
         } else {
-            own
+            left
         };
-        output[at] = E::cast_from(sum + slope_of_own * sums[row]);
+        output[at] = E::cast_from(sum + slope_of_left * sums[row]);
     }
 }

@@ -1,31 +1,29 @@
 //! An inverted index of a matrix.
 
-use super::Ready;
-use crate::distance::{columns::is_wide, semiring::Real};
+use super::types::PreparedRows;
+use crate::distance::{prepare::columns::is_wide, semiring::Real};
 
-/// The entries of each column.
-pub(super) struct Columns<S> {
+pub(super) struct HostColumns<S> {
     slots: Slots,
     starts: Vec<u32>,
     entries: Vec<(u32, S)>,
-    /// Where each entry of the matrix went.
+    /// Position of each entry of the matrix in `entries`.
     places: Vec<u32>,
 }
 
-/// Where the offsets of a column are.
 enum Slots {
-    /// Each column has its own.
+    /// Each column has a slot.
     Every,
-    /// Only columns with entries have some; these are they, ascending.
+    /// Only these columns have slots, ascending.
     Occupied(Vec<u32>),
 }
 
 impl Slots {
-    fn new<S: Real>(ready: &Ready<S>) -> Self {
-        if !is_wide(ready.matrix.cols, ready.values.len()) {
+    fn new<S: Real>(rows: &PreparedRows<S>) -> Self {
+        if !is_wide(rows.matrix.cols, rows.values.len()) {
             return Self::Every;
         }
-        let mut occupied = ready.matrix.indices.to_vec();
+        let mut occupied = rows.matrix.indices.to_vec();
         occupied.sort_unstable();
         occupied.dedup();
         Self::Occupied(occupied)
@@ -46,23 +44,23 @@ impl Slots {
     }
 }
 
-impl<S: Real> Columns<S> {
-    pub(super) fn new(ready: &Ready<S>) -> Self {
-        let slots = Slots::new(ready);
-        let count = slots.count(ready.matrix.cols);
+impl<S: Real> HostColumns<S> {
+    pub(super) fn new(rows: &PreparedRows<S>) -> Self {
+        let slots = Slots::new(rows);
+        let count = slots.count(rows.matrix.cols);
         let mut starts = vec![0; count + 1];
         let of = |column| slots.of(column).expect("a column with an entry");
-        for &column in ready.matrix.indices {
+        for &column in rows.matrix.indices {
             starts[of(column) + 1] += 1;
         }
         for slot in 0..count {
             starts[slot + 1] += starts[slot];
         }
         let mut next = starts.clone();
-        let mut entries = vec![(0, S::new(0.0)); ready.values.len()];
+        let mut entries = vec![(0, S::new(0.0)); rows.values.len()];
         let mut places = Vec::with_capacity(entries.len());
-        for row in 0..ready.matrix.rows() {
-            for (column, value) in ready.row(row) {
+        for row in 0..rows.matrix.rows() {
+            for (column, value) in rows.row(row) {
                 let place = &mut next[of(column)];
                 entries[*place as usize] = (row as u32, value);
                 places.push(*place);
@@ -77,7 +75,7 @@ impl<S: Real> Columns<S> {
         }
     }
 
-    /// All of a column, or those from an entry of the matrix on.
+    /// Returns a column, or the part from an entry of the matrix on.
     pub(super) fn column(&self, column: u32, from: Option<usize>) -> &[(u32, S)] {
         let Some(slot) = self.slots.of(column) else {
             return &[];
@@ -89,8 +87,9 @@ impl<S: Real> Columns<S> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::types::HostMatrix;
     use super::*;
-    use crate::distance::{HostMatrix, Needs, metrics::Dot};
+    use crate::distance::{metrics::Dot, semiring::Needs};
 
     #[test]
     fn columns_without_entries_take_no_memory() {
@@ -101,8 +100,8 @@ mod tests {
             values: &[1.0, 2.0, 3.0, 4.0f32],
             cols,
         };
-        let ready = Ready::new::<Dot>(matrix, 0.0, Needs::SUMS);
-        let columns = Columns::new(&ready);
+        let rows = PreparedRows::new::<Dot>(matrix, 0.0, Needs::SUMS);
+        let columns = HostColumns::new(&rows);
         assert_eq!(columns.starts.len(), 4);
         assert_eq!(columns.column(0, None), [(1, 3.0)]);
         assert_eq!(columns.column(7, None), [(0, 1.0), (1, 4.0)]);

@@ -1,10 +1,14 @@
-//! Sums of a row's entries, and those of a plane's units in one.
+//! Sums of rows: within a plane, across planes, and into the output.
+#![allow(
+    clippy::collapsible_else_if,
+    reason = "outer conditions are decided when the kernel is compiled"
+)]
 
 use cubecl::prelude::*;
 
-use crate::distance::{pair::joined, semiring::Semiring};
+use super::types::{HybridConfig, HybridShape, NONE, PlaneRange};
+use crate::distance::semiring::{Semiring, combine};
 
-/// Where sums begin.
 #[cube]
 pub(super) fn identity<M: Semiring, S: Float>() -> S {
     if comptime!(M::NEEDS.union) {
@@ -14,17 +18,15 @@ pub(super) fn identity<M: Semiring, S: Float>() -> S {
     }
 }
 
-/// Two sums in one.
 #[cube]
 pub(super) fn join<M: Semiring, S: Float>(a: S, b: S) -> S {
     if comptime!(M::NEEDS.union) {
-        joined::<M, S>(a, b)
+        combine::<M, S>(a, b)
     } else {
         M::reduce::<S>(a, b)
     }
 }
 
-/// What a column adds.
 #[cube]
 pub(super) fn term<M: Semiring, S: Float>(a: S, b: S, p: S) -> S {
     if comptime!(M::NEEDS.union) {
@@ -34,7 +36,7 @@ pub(super) fn term<M: Semiring, S: Float>(a: S, b: S, p: S) -> S {
     }
 }
 
-/// The sums of some entries of one row.
+/// Sums of some entries of one row.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(super) struct Part<S: Float> {
@@ -44,15 +46,14 @@ pub(super) struct Part<S: Float> {
 
 #[cube]
 impl<S: Float> Part<S> {
-    /// With what comes after.
-    pub fn joined<M: Semiring>(&self, with: &Part<S>) -> Part<S> {
+    pub fn with<M: Semiring>(&self, next: &Part<S>) -> Part<S> {
         Part::<S> {
-            total: join::<M, S>(self.total, with.total),
-            other: self.other + with.other,
+            total: join::<M, S>(self.total, next.total),
+            other: self.other + next.other,
         }
     }
 
-    /// The sums of all units of the plane.
+    /// Combines all lanes.
     pub fn of_plane<M: Semiring>(&self, #[comptime] plane: u32) -> Part<S> {
         let mut total = self.total;
         let mut other = self.other;
@@ -67,7 +68,7 @@ impl<S: Float> Part<S> {
         Part::<S> { total, other }
     }
 
-    /// The sums of the units of the same row, up to this one.
+    /// Scans the lanes of the same row, inclusively.
     pub fn running<M: Semiring>(&self, row: i32, #[comptime] plane: u32) -> Part<S> {
         let mut total = self.total;
         let mut other = self.other;
@@ -75,7 +76,7 @@ impl<S: Float> Part<S> {
         for step in 0..comptime!(plane.ilog2()) {
             let distance = comptime!(1u32 << step);
             let before = plane_shuffle_up(row, distance);
-            // No row where no unit is so far before.
+            // Lanes without such a predecessor compare with a different row.
             let same = select(UNIT_POS_X >= distance, before, row - 1) == row;
             let sum = plane_shuffle_up(total, distance);
             total = select(same, join::<M, S>(sum, total), total);
@@ -85,5 +86,113 @@ impl<S: Float> Part<S> {
             }
         }
         Part::<S> { total, other }
+    }
+}
+
+/// Writes sums. The first and last row of a plane's range wait for other planes.
+#[derive(CubeType)]
+pub(super) struct Sink<'a, S: Float> {
+    totals: &'a mut [S],
+    others: &'a mut [S],
+    /// Total and second sum of each head, then of each tail.
+    waiting: Shared<[S]>,
+    /// Row of each head.
+    heads: Shared<[i32]>,
+    head: i32,
+    tail: i32,
+    /// Position of the held row, and stride of scanned rows.
+    base: usize,
+    step: usize,
+    #[cube(comptime)]
+    config: HybridConfig,
+}
+
+#[cube]
+impl<'a, S: Float> Sink<'a, S> {
+    pub fn new(
+        totals: &'a mut [S],
+        others: &'a mut [S],
+        range: &PlaneRange,
+        shape: &HybridShape,
+        #[comptime] config: HybridConfig,
+    ) -> Sink<'a, S> {
+        let slots = comptime!(config.slots());
+        let mut heads = Shared::<[i32]>::new_slice(slots);
+        if UNIT_POS_X == 0 {
+            heads[UNIT_POS_Y as usize] = range.head;
+        }
+        Sink::<'a, S> {
+            totals,
+            others,
+            waiting: Shared::<[S]>::new_slice(comptime!(4 * slots)),
+            heads,
+            head: range.head,
+            tail: range.tail,
+            base: CUBE_POS * shape.held_step,
+            step: shape.scanned_step,
+            config,
+        }
+    }
+
+    fn wait(&mut self, at: usize, part: &Part<S>) {
+        let slots = comptime!(self.config.slots());
+        self.waiting[at + UNIT_POS_Y as usize] = part.total;
+        self.waiting[at + slots + UNIT_POS_Y as usize] = part.other;
+    }
+
+    fn waited(&self, at: usize) -> Part<S> {
+        Part::<S> {
+            total: self.waiting[at],
+            other: self.waiting[at + comptime!(self.config.slots())],
+        }
+    }
+
+    pub fn write<M: Semiring>(&mut self, row: i32, part: &Part<S>) {
+        if row == self.head {
+            self.wait(0usize, part);
+        } else {
+            if row == self.tail {
+                self.wait(comptime!(2 * self.config.slots()), part);
+            } else {
+                self.add::<M>(row, part);
+            }
+        }
+    }
+
+    /// Adds to the output, without atomics: the same unit adds to a row in every block.
+    fn add<M: Semiring>(&mut self, row: i32, part: &Part<S>) {
+        let at = self.base + row as usize * self.step;
+        let sum = join::<M, S>(self.totals[at], part.total);
+        self.totals[at] = sum;
+        if comptime!(M::NEEDS.other) {
+            let sum = self.others[at] + part.other;
+            self.others[at] = sum;
+        }
+    }
+
+    /// Combines rows that span planes. Every unit must call it.
+    pub fn collect<M: Semiring>(&mut self) {
+        sync_cube();
+        let slots = comptime!(self.config.slots());
+        let planes = comptime!(self.config.planes as usize);
+        if UNIT_POS_X == 0 && self.tail != NONE && self.tail != self.head {
+            let tail = self.waited(comptime!(2 * slots) + UNIT_POS_Y as usize);
+            let mut total = tail.total;
+            let mut other = tail.other;
+            let mut plane = UNIT_POS_Y as usize + 1;
+            let mut open = plane < planes;
+            while open {
+                if self.heads[plane] == self.tail {
+                    let part = self.waited(plane);
+                    total = join::<M, S>(total, part.total);
+                    other += part.other;
+                    plane += 1;
+                    open = plane < planes;
+                } else {
+                    open = false;
+                }
+            }
+            self.add::<M>(self.tail, &Part::<S> { total, other });
+        }
     }
 }

@@ -1,27 +1,26 @@
-//! A row in shared memory: dense where all columns have room, else a hash table of some of its entries.
+//! A row in shared memory: dense if all columns fit, else a hash table of a block of its entries.
 
 use cubecl::{ir::ElemType, prelude::*};
 
-use crate::distance::pair::Sparse;
+use crate::distance::merge::pair::Sparse;
 
-/// No place.
+/// Result of a failed lookup.
 pub(super) const ABSENT: u32 = u32::MAX;
-/// What a slot without an entry has for a column.
+/// Key of an empty slot.
 const EMPTY: u32 = u32::MAX;
-/// Columns of a word of bits.
+/// Bits of a word.
 const BITS: usize = 32;
 
-/// How the row lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Layout {
-    /// A place for each column, and a bit for whether there is an entry; else slots that columns are hashed to.
+    /// Whether each column has a slot and a bit; else columns are hashed.
     dense: bool,
-    /// Columns, or slots.
+    /// Number of columns, or of slots.
     room: usize,
 }
 
 impl Layout {
-    /// What so many bytes have room for. Arrays are whole times 16 bytes long.
+    /// Fits the layout into `bytes`. Arrays take multiples of 16 bytes.
     pub fn new(bytes: usize, dtype: ElemType, cols: usize) -> Self {
         let dense = 8 * bytes / (8 * dtype.size() + 1);
         let dense = dense - dense % (4 * BITS);
@@ -45,7 +44,7 @@ impl Layout {
         }
     }
 
-    /// Entries that are held at a time. Beyond half of the slots lookups take long; ascending columns tell which are held.
+    /// Entries held at a time: lookups slow down in tables more than half full.
     fn entries(self) -> usize {
         match self.dense {
             true => self.room,
@@ -54,7 +53,7 @@ impl Layout {
     }
 }
 
-/// A row, or the entries of it with columns from one to before another.
+/// A row, or its entries with columns from `low` to below `high`.
 #[derive(CubeType)]
 pub(super) struct Table<S: Float> {
     /// The column of each slot, or the bits.
@@ -78,13 +77,12 @@ impl<S: Float> Table<S> {
         }
     }
 
-    /// How many times it takes to hold all of a row; once without entries.
     pub fn blocks(&self, count: usize) -> usize {
         let entries = comptime!(self.layout.entries());
         max((count + comptime!(entries - 1)) / entries, 1usize)
     }
 
-    /// Holds a block of the entries from `begin` to `end`, of one row. Every unit must call it.
+    /// Holds a block of the entries of a row. Every unit must call it.
     pub fn fill(&mut self, row: &Sparse<S>, begin: usize, end: usize, block: usize, units: usize) {
         let entries = comptime!(self.layout.entries());
         let words = comptime!(self.layout.words());
@@ -103,7 +101,7 @@ impl<S: Float> Table<S> {
         } else {
             EMPTY
         };
-        // What was held before has been looked at.
+        // The previous block has been read.
         sync_cube();
         let mut word = UNIT_POS as usize;
         while word < words {
@@ -129,7 +127,7 @@ impl<S: Float> Table<S> {
         } else {
             let mut slot = self.slot(column);
             let mut found = self.keys[slot as usize].compare_exchange_weak(EMPTY, column);
-            // A weak exchange may fail of a free slot: only the column itself says that it has been made.
+            // A weak exchange may fail on an empty slot. Only the stored column proves success.
             while self.keys[slot as usize].load() != column {
                 if found != EMPTY {
                     slot = self.next(slot);
@@ -140,12 +138,11 @@ impl<S: Float> Table<S> {
         }
     }
 
-    /// Whether a column is among those that are held, if the row has it.
     pub fn covers(&self, column: u32) -> bool {
         column >= self.low && column < self.high
     }
 
-    /// Where a column that it covers lies, or `ABSENT`.
+    /// Returns the slot of a covered column, or [`ABSENT`].
     pub fn find(&self, column: u32) -> u32 {
         let mut found = ABSENT.runtime();
         if comptime!(self.layout.dense) {
@@ -171,7 +168,7 @@ impl<S: Float> Table<S> {
         self.values[place as usize]
     }
 
-    /// Where a column is looked for first: the last step of MurmurHash3.
+    /// The finalizer of MurmurHash3.
     fn slot(&self, column: u32) -> u32 {
         let mut hash = column ^ (column >> 16u32);
         hash *= 0x85eb_ca6b_u32;
@@ -181,7 +178,6 @@ impl<S: Float> Table<S> {
         hash % comptime!(self.layout.room as u32)
     }
 
-    /// The slot after this one.
     fn next(&self, slot: u32) -> u32 {
         let after = slot + 1u32;
         select(after == comptime!(self.layout.room as u32), 0u32, after)

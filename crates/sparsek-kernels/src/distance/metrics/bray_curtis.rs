@@ -3,11 +3,11 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::{Needs, Rescale, Semiring, Sums},
+    distance::semiring::{Needs, Rescale, Semiring, Sums},
     semiring,
 };
 
-/// The distance.
+/// Bray-Curtis distance.
 pub struct BrayCurtis;
 
 semiring! {
@@ -45,7 +45,7 @@ semiring! {
             (a - b).abs()
         }
 
-        fn finalise<S: Float>(core: S, sums: Sums<S>) -> S {
+        fn finalize<S: Float>(core: S, sums: Sums<S>) -> S {
             core / (sums.x + sums.y + sums.other)
         }
     }

@@ -3,16 +3,15 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::{Needs, Semiring, Sums, quotient},
+    distance::semiring::{Needs, Semiring, Sums, quotient},
     semiring,
 };
 
-/// 2^120: shader compilers divide by numbers above 2^126 as if they were infinite.
+/// 2^120. Shader compilers divide by numbers above 2^126 as if they were infinite.
 const MOST: f32 = 1.329_228e36;
-/// 2^-10.
 const PART: f32 = 1.0 / 1024.0;
 
-/// The distance.
+/// Canberra distance.
 pub struct Canberra;
 
 semiring! {
@@ -25,13 +24,13 @@ semiring! {
         }
 
         fn product<S: Float>(a: S, b: S, _p: S) -> S {
-            let lone = a == S::new(0.0) || b == S::new(0.0);
+            let missing = a == S::new(0.0) || b == S::new(0.0);
             let whole = max(a.abs(), b.abs()) < S::new(MOST);
             let size = select(whole, S::new(1.0), S::new(PART));
             let a = a * size;
             let b = b * size;
             let share = quotient::<S>((a - b).abs(), a.abs() + b.abs());
-            select(lone, S::new(0.0), share - S::new(2.0))
+            select(missing, S::new(0.0), share - S::new(2.0))
         }
 
         fn core<S: Float>(sums: Sums<S>) -> S {

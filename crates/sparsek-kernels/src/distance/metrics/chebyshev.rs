@@ -1,24 +1,29 @@
-//! Chebyshev distance: max |x − y|, over the columns that either row has.
+//! Chebyshev distance: max |x − y|, over the columns of either row.
 //!
-//! Let Z be the greatest |x| and |y| of the two rows, and w the greatest |x|, |y| and |x − y| over the columns of both. Where w < Z,
-//! what is as great as Z stands in a column of one row only, and the distance is Z. Where w > Z, it is a difference that no other
-//! exceeds, and so the distance. Where w = Z, both rows are gone through: of 0.2% of the pairs of edgar-trigrams, of 18% of those of
-//! kos-bow.
+//! Let Z be the greatest |x| and |y| of the two rows, and w the greatest |x|, |y| and |x − y| over
+//! the common columns. If w < Z, the entry of magnitude Z has a column of its own, and the distance
+//! is Z. If w > Z, w is a difference that no other exceeds, and so the distance. If w = Z, both
+//! rows are walked.
 
 use cubecl::prelude::*;
 
 use crate::{
-    distance::{Dense, Needs, Semiring, Sums},
+    distance::semiring::{Dense, Needs, Semiring, Sums},
     semiring,
 };
 
-/// The distance.
+/// Chebyshev distance.
 pub struct Chebyshev;
 
 semiring! {
     #[cube]
     impl Semiring for Chebyshev {
-        const NEEDS: Needs = Needs { maxima: true, ..Needs::UNION.dense(Some(Dense::Either)).symmetric() };
+        const NEEDS: Needs = Needs {
+            maxima: true,
+            ..Needs::UNION
+                .dense(Some(Dense::Either))
+                .symmetric()
+        };
 
         fn norm<S: Float>(a: S, _p: S) -> S {
             a.abs()
@@ -34,7 +39,7 @@ semiring! {
 
         fn core<S: Float>(sums: Sums<S>) -> S {
             let most = max(sums.x, sums.y);
-            // Less than nothing where it is evaluated again.
+            // A negative core forces another evaluation.
             select(sums.total == most, S::new(-1.0), max(sums.total, most))
         }
 

@@ -1,14 +1,15 @@
-//! Correlation distance: 1 − cov(x, y) / (σ(x) σ(y)) over all columns, by N Σ x y − Σ x Σ y; within [0, 2]. NaN where a row
-//! is constant and its sums do not round, as a zero row is.
+//! Correlation distance: 1 − cov(x, y) / (σ(x) σ(y)) over all columns, from N Σ x y − Σ x Σ y.
+//!
+//! Clamped to [0, 2]. NaN for a constant row whose sums do not round, such as a zero row.
 
 use cubecl::prelude::*;
 
 use crate::{
-    distance::{Inner, Needs, Rescale, Semiring, Sums},
+    distance::semiring::{Inner, Needs, Rescale, Semiring, Sums},
     semiring,
 };
 
-/// The distance.
+/// Correlation distance.
 pub struct Correlation;
 
 semiring! {
@@ -31,12 +32,12 @@ semiring! {
             S::new(1.0) - covariance / (x.sqrt() * y.sqrt())
         }
 
-        fn finalise<S: Float>(core: S, sums: Sums<S>) -> S {
-            // Comparisons that leave NaN as it is.
+        fn finalize<S: Float>(core: S, sums: Sums<S>) -> S {
+            // These comparisons keep NaN.
             let floor = select(core < S::new(0.0), S::new(0.0), core);
             let within = select(floor > S::new(2.0), S::new(2.0), floor);
             let zero = sums.second_x == S::new(0.0) || sums.second_y == S::new(0.0);
-            // The root of a negative number, as some shader compilers take 0 / 0 for a number.
+            // The root of −1 gives NaN; some shader compilers take 0 / 0 for a number.
             within + select(zero, S::new(-1.0), S::new(0.0)).sqrt()
         }
     }

@@ -1,14 +1,16 @@
-//! Cosine distance: 1 − Σ x y / (‖x‖ ‖y‖). NaN where a row is zero, as SciPy has it; RAFT has 0 for two zero rows and 1 for
-//! one. Rows are divided by their norms first; near 0 it is ½ ‖x − y‖² of these.
+//! Cosine distance: 1 − Σ x y / (‖x‖ ‖y‖).
+//!
+//! NaN for a zero row, as in SciPy; RAFT has 0 for two zero rows and 1 for one. Rows are normalized
+//! first. Near 0, it is evaluated as ½ ‖x − y‖² of the normalized rows.
 
 use cubecl::prelude::*;
 
 use crate::{
-    distance::{Gradient, Inner, Needs, Rescale, Semiring, Sums},
+    distance::semiring::{Gradient, Inner, Needs, Rescale, Semiring, Sums},
     semiring,
 };
 
-/// The distance.
+/// Cosine distance.
 pub struct Cosine;
 
 semiring! {
@@ -43,9 +45,9 @@ semiring! {
             S::new(0.5) * (a - b) * (a - b)
         }
 
-        fn finalise<S: Float>(core: S, sums: Sums<S>) -> S {
+        fn finalize<S: Float>(core: S, sums: Sums<S>) -> S {
             let zero = sums.x == S::new(0.0) || sums.y == S::new(0.0);
-            // The root of a negative number: shader compilers take a quotient of equal numbers for 1.
+            // The root of −1 gives NaN; shader compilers take a quotient of equal numbers for 1.
             core + select(zero, S::new(-1.0), S::new(0.0)).sqrt()
         }
     }

@@ -3,17 +3,23 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::{Gradient, Inner, Needs, Semiring},
+    distance::semiring::{Gradient, Inner, Needs, Semiring},
     semiring,
 };
 
-/// The distance.
+/// Inner product.
 pub struct Dot;
 
 semiring! {
     #[cube]
     impl Semiring for Dot {
-        const NEEDS: Needs = Needs { gradient: Some(Gradient::Product), largest: true, ..Needs::SUMS.symmetric().inner(Inner::Values) };
+        const NEEDS: Needs = Needs {
+            gradient: Some(Gradient::Product),
+            largest: true,
+            ..Needs::SUMS
+                .symmetric()
+                .inner(Inner::Values)
+        };
 
         fn product<S: Float>(a: S, b: S, _p: S) -> S {
             a * b

@@ -1,13 +1,13 @@
-//! Euclidean distance: √Σ (x − y)², the sum as ‖x‖² + ‖y‖² − 2 Σ x y.
+//! Euclidean distance: √Σ (x − y)², with the sum as ‖x‖² + ‖y‖² − 2 Σ x y.
 
 use cubecl::prelude::*;
 
 use crate::{
-    distance::{Gradient, Inner, Needs, Rescale, Semiring, Sums},
+    distance::semiring::{Gradient, Inner, Needs, Rescale, Semiring, Sums},
     semiring,
 };
 
-/// The distance.
+/// Euclidean distance.
 pub struct Euclidean;
 
 semiring! {
@@ -37,7 +37,7 @@ semiring! {
             (a - b) * (a - b)
         }
 
-        fn finalise<S: Float>(core: S, _sums: Sums<S>) -> S {
+        fn finalize<S: Float>(core: S, _sums: Sums<S>) -> S {
             select(core < S::new(0.0), S::new(0.0), core).sqrt()
         }
     }

@@ -3,11 +3,11 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::{Needs, Semiring, Sums},
+    distance::semiring::{Needs, Semiring, Sums},
     semiring,
 };
 
-/// The distance.
+/// Hamming distance.
 pub struct Hamming;
 
 semiring! {
@@ -20,10 +20,11 @@ semiring! {
         }
 
         fn product<S: Float>(a: S, b: S, _p: S) -> S {
-            // Differing pairs count twice among the norms, equal ones should not count at all.
-            let lone = a == S::new(0.0) || b == S::new(0.0);
+            // The norms count a common column twice: unequal values should count once, equal ones
+            // not at all.
+            let missing = a == S::new(0.0) || b == S::new(0.0);
             let both = select(a == b, S::new(-2.0), S::new(-1.0));
-            select(lone, S::new(0.0), both)
+            select(missing, S::new(0.0), both)
         }
 
         fn core<S: Float>(sums: Sums<S>) -> S {
@@ -34,7 +35,7 @@ semiring! {
             select(a == b, S::new(0.0), S::new(1.0))
         }
 
-        fn finalise<S: Float>(core: S, sums: Sums<S>) -> S {
+        fn finalize<S: Float>(core: S, sums: Sums<S>) -> S {
             core / sums.cols
         }
     }

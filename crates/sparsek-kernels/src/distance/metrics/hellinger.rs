@@ -1,14 +1,15 @@
-//! Hellinger distance of rows divided by their sums: √(1 − Σ √x √y). NaN where a row is zero or has a negative value. RAFT
-//! takes rows as they are.
+//! Hellinger distance: √(1 − Σ √x √y) of rows divided by their sums.
+//!
+//! NaN for a zero row and for negative values. RAFT does not divide the rows.
 
 use cubecl::prelude::*;
 
 use crate::{
-    distance::{Needs, Rescale, Semiring, Sums},
+    distance::semiring::{Needs, Rescale, Semiring, Sums},
     semiring,
 };
 
-/// The distance.
+/// Hellinger distance.
 pub struct Hellinger;
 
 semiring! {
@@ -30,7 +31,7 @@ semiring! {
         }
 
         fn second<S: Float>(a: S) -> S {
-            // Roots of negative shares are no numbers.
+            // The root of a negative share is NaN.
             select(a >= S::new(0.0), S::new(0.0), S::new(1.0))
         }
 
@@ -46,7 +47,7 @@ semiring! {
             S::new(0.5) * (a - b) * (a - b)
         }
 
-        fn finalise<S: Float>(core: S, sums: Sums<S>) -> S {
+        fn finalize<S: Float>(core: S, sums: Sums<S>) -> S {
             let lacking = sums.x <= S::new(0.0) || sums.y <= S::new(0.0);
             let refused = lacking || sums.second_x + sums.second_y > S::new(0.0);
             let root = select(core < S::new(0.0), S::new(0.0), core);

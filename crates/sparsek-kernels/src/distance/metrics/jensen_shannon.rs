@@ -1,17 +1,19 @@
-//! Jensen-Shannon distance of rows divided by their sums: √(½ Σ x ln(x / m) + ½ Σ y ln(y / m)) with m = (x + y) / 2. Infinite
-//! where a row is zero or has a negative value. RAFT takes rows as they are.
+//! Jensen-Shannon distance: √(½ Σ x ln(x / m) + ½ Σ y ln(y / m)), m = (x + y) / 2, of rows divided
+//! by their sums.
+//!
+//! Infinite for a zero row and for negative values. RAFT does not divide the rows.
 
 use cubecl::prelude::*;
 
 use crate::{
-    distance::{Needs, Rescale, Semiring, Sums},
+    distance::semiring::{Needs, Rescale, Semiring, Sums},
     semiring,
 };
 
 /// 2^-100.
 const LEAST: f32 = 7.888_609e-31;
 
-/// The distance.
+/// Jensen-Shannon distance.
 pub struct JensenShannon;
 
 semiring! {
@@ -39,19 +41,19 @@ semiring! {
         }
 
         fn product<S: Float>(a: S, b: S, _p: S) -> S {
-            // Less does not count, and quotients would be out of range.
-            let lone = a <= S::new(LEAST) || b <= S::new(LEAST);
-            let both = select(lone, S::new(1.0), a + b);
-            // In order, so that rounding is the same both ways.
+            // Smaller shares do not matter, and their quotients would be out of range.
+            let missing = a <= S::new(LEAST) || b <= S::new(LEAST);
+            let both = select(missing, S::new(1.0), a + b);
+            // The greater first, so that rounding is symmetric.
             let high = max(a, b);
             let low = min(a, b);
-            let first = high * (select(lone, S::new(1.0), high) / both).ln();
-            let last = low * (select(lone, S::new(1.0), low) / both).ln();
-            select(lone, S::new(0.0), first + last)
+            let first = high * (select(missing, S::new(1.0), high) / both).ln();
+            let last = low * (select(missing, S::new(1.0), low) / both).ln();
+            select(missing, S::new(0.0), first + last)
         }
 
         fn core<S: Float>(sums: Sums<S>) -> S {
-            // 2 ln 2, what two rows without a common column have.
+            // 2 ln 2 is the core of two rows without a common column.
             S::new(2.0) * S::new(2.0).ln() + sums.total
         }
 
@@ -64,24 +66,24 @@ semiring! {
             let high = max(a, b);
             let low = min(a, b);
             let whole = select(both == S::new(0.0), S::new(1.0), both);
-            let apart = (high - low) / whole;
-            // With t apart: (1 + t) ln(1 + t) + (1 − t) ln(1 − t) = Σ t^(2n) / (n (2n − 1)).
-            let square = apart * apart;
+            let ratio = (high - low) / whole;
+            // With t = ratio: (1 + t) ln(1 + t) + (1 − t) ln(1 − t) = Σ t^(2n) / (n (2n − 1)).
+            let square = ratio * ratio;
             let one = S::new(1.0);
             let tail = one / S::new(45.0) + square * (one / S::new(66.0) + square / S::new(91.0));
             let tail = one / S::new(15.0) + square * (one / S::new(28.0) + square * tail);
             let series = square * (one + square * (one / S::new(6.0) + square * tail));
             // 0 ln 0 is 0.
-            let first = high * select(high == S::new(0.0), S::new(0.0), apart).log1p();
-            let last = low * select(low == S::new(0.0), S::new(0.0), -apart).log1p();
-            // Where 1 − apart has no digits left.
+            let first = high * select(high == S::new(0.0), S::new(0.0), ratio).log1p();
+            let last = low * select(low == S::new(0.0), S::new(0.0), -ratio).log1p();
+            // For the case that 1 − ratio has no digits left.
             let share = low / whole;
             let share = select(share == S::new(0.0), S::new(1.0), share);
-            let last = select(apart > S::new(0.5), low * (S::new(2.0) * share).ln(), last);
-            select(apart < S::new(0.125), S::new(0.5) * both * series, first + last)
+            let last = select(ratio > S::new(0.5), low * (S::new(2.0) * share).ln(), last);
+            select(ratio < S::new(0.125), S::new(0.5) * both * series, first + last)
         }
 
-        fn finalise<S: Float>(core: S, sums: Sums<S>) -> S {
+        fn finalize<S: Float>(core: S, sums: Sums<S>) -> S {
             let lacking = sums.x <= S::new(0.0) || sums.y <= S::new(0.0);
             let refused = lacking || sums.second_x + sums.second_y > S::new(0.0);
             let none = refused || core < S::new(0.0);

@@ -1,20 +1,22 @@
-//! Kullback-Leibler divergence: Σ x ln(x / y), where 0 ln 0 is 0; infinite where x has a column that y lacks, or a value is
-//! negative. Not symmetric; rows are taken as they are. RAFT halves it and leaves out the columns that y lacks.
+//! Kullback-Leibler divergence: Σ x ln(x / y), where 0 ln 0 is 0. Not symmetric.
+//!
+//! Infinite if x has a column that y lacks, or a value is negative. Rows are not divided by their
+//! sums. RAFT halves it and ignores the columns that y lacks.
 
 use cubecl::prelude::*;
 
 use crate::{
-    distance::{Dense, Needs, Semiring, Sums},
+    distance::semiring::{Dense, Needs, Semiring, Sums},
     semiring,
 };
 
-/// 2^100 and 2^-100: quotients beyond them may be out of range.
+/// 2^100 and 2^-100. Quotients beyond may be out of range.
 const FAR: f32 = 1.267_650_6e30;
 const NEAR: f32 = 7.888_609e-31;
-/// 2^120: shader compilers divide by numbers above 2^126 as if they were infinite.
+/// 2^120. Shader compilers divide by numbers above 2^126 as if they were infinite.
 const MOST: f32 = 1.329_228e36;
 
-/// The distance.
+/// Kullback-Leibler divergence.
 pub struct KullbackLeibler;
 
 semiring! {
@@ -37,23 +39,23 @@ semiring! {
         }
 
         fn other<S: Float>(a: S, b: S) -> S {
-            let lone = a <= S::new(0.0) || b <= S::new(0.0);
-            select(lone, S::new(0.0), S::new(1.0))
+            let missing = a <= S::new(0.0) || b <= S::new(0.0);
+            select(missing, S::new(0.0), S::new(1.0))
         }
 
         fn product<S: Float>(a: S, b: S, _p: S) -> S {
-            let lone = a <= S::new(0.0) || b <= S::new(0.0);
-            let above = select(lone, S::new(1.0), a);
-            let below = select(lone, S::new(1.0), b);
+            let missing = a <= S::new(0.0) || b <= S::new(0.0);
+            let above = select(missing, S::new(1.0), a);
+            let below = select(missing, S::new(1.0), b);
             let share = above / below;
             let mut log = share.ln();
             if share > S::new(FAR) || share < S::new(NEAR) || below > S::new(MOST) {
                 log = above.ln() - below.ln();
             }
-            select(lone, S::new(0.0), a * log)
+            select(missing, S::new(0.0), a * log)
         }
 
-        fn laid<S: Float>(b: S) -> S {
+        fn dense_value<S: Float>(b: S) -> S {
             select(b > S::new(0.0), b, S::new(0.0)).ln()
         }
 
@@ -61,19 +63,19 @@ semiring! {
             S::new(0.0).ln()
         }
 
-        fn aid<S: Float>(a: S) -> S {
+        fn left_value<S: Float>(a: S) -> S {
             select(a > S::new(0.0), a, S::new(1.0)).ln()
         }
 
-        fn share<S: Float>(a: S, aid: S, laid: S) -> S {
-            a * (aid - laid)
+        fn contribution<S: Float>(a: S, left_value: S, dense_value: S) -> S {
+            a * (left_value - dense_value)
         }
 
         fn core<S: Float>(sums: Sums<S>) -> S {
             let negative = sums.second_x + sums.second_y > S::new(0.0);
-            let there = sums.other == sums.x && !negative;
+            let covered = sums.other == sums.x && !negative;
             // − ln 0 is infinite.
-            select(there, sums.total, -S::new(0.0).ln())
+            select(covered, sums.total, -S::new(0.0).ln())
         }
     }
 }

@@ -1,13 +1,14 @@
-//! Manhattan distance: Σ |x − y| = Σ |x| + Σ |y| + Σ (|x − y| − |x| − |y|), the last over the columns of both.
+//! Manhattan distance: Σ |x − y| = Σ |x| + Σ |y| + Σ (|x − y| − |x| − |y|), the last over the
+//! common columns.
 
 use cubecl::prelude::*;
 
 use crate::{
-    distance::{Gradient, Needs, Rescale, Semiring, Sums},
+    distance::semiring::{Gradient, Needs, Rescale, Semiring, Sums},
     semiring,
 };
 
-/// The distance.
+/// Manhattan distance.
 pub struct Manhattan;
 
 semiring! {

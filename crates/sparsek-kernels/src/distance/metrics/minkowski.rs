@@ -3,14 +3,14 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::{Dense, Needs, Rescale, Semiring, Sums},
+    distance::semiring::{Dense, Needs, Rescale, Semiring, Sums},
     semiring,
 };
 
-/// The distance.
+/// Minkowski distance.
 pub struct Minkowski;
 
-/// The distance for p = 3, by products.
+/// Minkowski distance with p = 3, by products.
 pub struct MinkowskiCubed;
 
 semiring! {
@@ -30,8 +30,8 @@ semiring! {
         }
 
         fn product<S: Float>(a: S, b: S, _p: S) -> S {
-            let apart = (a - b).abs();
-            apart * apart * apart - ((a * a * a).abs() + (b * b * b).abs())
+            let difference = (a - b).abs();
+            difference * difference * difference - ((a * a * a).abs() + (b * b * b).abs())
         }
 
         fn core<S: Float>(sums: Sums<S>) -> S {
@@ -43,11 +43,11 @@ semiring! {
         }
 
         fn direct<S: Float>(a: S, b: S, _p: S) -> S {
-            let apart = (a - b).abs();
-            apart * apart * apart
+            let difference = (a - b).abs();
+            difference * difference * difference
         }
 
-        fn finalise<S: Float>(core: S, _sums: Sums<S>) -> S {
+        fn finalize<S: Float>(core: S, _sums: Sums<S>) -> S {
             select(core < S::new(0.0), S::new(0.0), core).powf(S::new(1.0) / S::new(3.0))
         }
     }
@@ -85,7 +85,7 @@ semiring! {
             (a - b).abs().powf(p)
         }
 
-        fn finalise<S: Float>(core: S, sums: Sums<S>) -> S {
+        fn finalize<S: Float>(core: S, sums: Sums<S>) -> S {
             select(core < S::new(0.0), S::new(0.0), core).powf(S::new(1.0) / sums.p)
         }
     }

@@ -1,13 +1,48 @@
-//! The distances, one file each.
+//! The named distances. Each file gives the formula, and how zero rows and negative values behave.
+//!
+//! Where definitions differ, SciPy's holds.
+
+mod bray_curtis;
+mod canberra;
+mod chebyshev;
+mod correlation;
+mod cosine;
+mod dot;
+mod euclidean;
+mod hamming;
+mod hellinger;
+mod jensen_shannon;
+mod kl;
+mod manhattan;
+mod minkowski;
+mod patterns;
+mod sqeuclidean;
+mod symmetric_kl;
 
 use std::{fmt, str::FromStr};
 
-use super::catalogue::{Distance, Entry};
+pub use self::{
+    bray_curtis::BrayCurtis,
+    canberra::Canberra,
+    chebyshev::Chebyshev,
+    correlation::Correlation,
+    cosine::Cosine,
+    dot::Dot,
+    euclidean::Euclidean,
+    hamming::Hamming,
+    hellinger::Hellinger,
+    jensen_shannon::JensenShannon,
+    kl::KullbackLeibler,
+    manhattan::Manhattan,
+    minkowski::{Minkowski, MinkowskiCubed},
+    patterns::{Dice, Jaccard, Matching, RogersTanimoto, RussellRao, SokalSneath, Yule},
+    sqeuclidean::SqEuclidean,
+    symmetric_kl::SymmetricKl,
+};
+use super::metric::{Distance, DynMetric};
 
 macro_rules! metrics {
-    ($($(#[$doc:meta])* $module:ident::$name:ident = $text:literal;)*) => {
-        $(mod $module; pub use $module::$name;)*
-
+    ($($(#[$doc:meta])* $name:ident = $text:literal;)*) => {
         /// A distance by name.
         #[derive(Clone, Copy, Debug, PartialEq)]
         #[non_exhaustive]
@@ -18,10 +53,10 @@ macro_rules! metrics {
         }
 
         impl Metric {
-            /// All of them; of Minkowski's that with p = 3.
+            /// All metrics; Minkowski with p = 3.
             pub const ALL: &[Self] = &[$(Self::$name,)* Self::Minkowski(3.0)];
 
-            /// Its name.
+            /// Returns the name.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$name => $text,)*
@@ -29,68 +64,65 @@ macro_rules! metrics {
                 }
             }
 
-            /// What evaluates it.
+            /// Returns the implementation.
             pub fn distance(self) -> &'static dyn Distance {
                 match self {
-                    $(Self::$name => Entry::<$name>::of(),)*
-                    Self::Minkowski(3.0) => Entry::<MinkowskiCubed>::of(),
-                    Self::Minkowski(_) => Entry::<Minkowski>::of(),
+                    $(Self::$name => DynMetric::<$name>::of(),)*
+                    Self::Minkowski(3.0) => DynMetric::<MinkowskiCubed>::of(),
+                    Self::Minkowski(_) => DynMetric::<Minkowski>::of(),
                 }
             }
         }
     };
 }
 
-mod minkowski;
-pub use minkowski::{Minkowski, MinkowskiCubed};
-
 metrics! {
     /// Σ x y; larger is nearer.
-    dot::Dot = "dot";
+    Dot = "dot";
     /// √Σ (x − y)².
-    euclidean::Euclidean = "euclidean";
+    Euclidean = "euclidean";
     /// Σ (x − y)².
-    sqeuclidean::SqEuclidean = "sqeuclidean";
+    SqEuclidean = "sqeuclidean";
     /// 1 − Σ x y / (‖x‖ ‖y‖).
-    cosine::Cosine = "cosine";
+    Cosine = "cosine";
     /// 1 − Pearson's correlation.
-    correlation::Correlation = "correlation";
+    Correlation = "correlation";
     /// |x ≠ y| / |x ∪ y| of patterns.
-    jaccard::Jaccard = "jaccard";
+    Jaccard = "jaccard";
     /// 1 − 2 |x ∩ y| / (|x| + |y|) of patterns.
-    dice::Dice = "dice";
+    Dice = "dice";
     /// (N − |x ∩ y|) / N of patterns.
-    russell_rao::RussellRao = "russell-rao";
-    /// The share of columns that differ.
-    hamming::Hamming = "hamming";
-    /// The share of columns that are in one pattern only.
-    matching::Matching = "matching";
-    /// 2 d / (N + d) of patterns that differ in d columns.
-    rogers_tanimoto::RogersTanimoto = "rogerstanimoto";
+    RussellRao = "russell-rao";
+    /// Share of the columns that differ.
+    Hamming = "hamming";
+    /// Share of the columns in one pattern only.
+    Matching = "matching";
+    /// 2 d / (N + d) of patterns that differ in d of N columns.
+    RogersTanimoto = "rogerstanimoto";
     /// 2 d / (|x ∩ y| + 2 d) of patterns that differ in d columns.
-    sokal_sneath::SokalSneath = "sokalsneath";
+    SokalSneath = "sokalsneath";
     /// 2 r s / (t f + r s) of patterns.
-    yule::Yule = "yule";
+    Yule = "yule";
     /// Σ |x − y|.
-    manhattan::Manhattan = "manhattan";
+    Manhattan = "manhattan";
     /// Σ |x − y| / (|x| + |y|).
-    canberra::Canberra = "canberra";
+    Canberra = "canberra";
     /// Σ |x − y| / Σ |x + y|.
-    bray_curtis::BrayCurtis = "braycurtis";
+    BrayCurtis = "braycurtis";
     /// max |x − y|.
-    chebyshev::Chebyshev = "chebyshev";
+    Chebyshev = "chebyshev";
     /// √(1 − Σ √x √y) of rows divided by their sums.
-    hellinger::Hellinger = "hellinger";
+    Hellinger = "hellinger";
     /// √ of the Jensen-Shannon divergence of rows divided by their sums.
-    jensen_shannon::JensenShannon = "jensen-shannon";
+    JensenShannon = "jensen-shannon";
     /// Σ x ln(x / y).
-    kl::KullbackLeibler = "kl";
+    KullbackLeibler = "kl";
     /// Σ (x − y) ln(x / y).
-    symmetric_kl::SymmetricKl = "symmetric-kl";
+    SymmetricKl = "symmetric-kl";
 }
 
 impl Metric {
-    /// The parameter; 0 where there is none.
+    /// Returns the parameter, or 0 if there is none.
     pub fn p(self) -> f64 {
         match self {
             Self::Minkowski(p) => p,
@@ -113,7 +145,7 @@ impl fmt::Display for Metric {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no metric is called {name}; there are {}, and minkowski:P", names())]
 pub struct UnknownMetric {
-    /// What was asked for.
+    /// The name.
     pub name: String,
 }
 
@@ -126,7 +158,7 @@ fn names() -> String {
 impl FromStr for Metric {
     type Err = UnknownMetric;
 
-    /// A name, of Minkowski's with its p: `manhattan`, `minkowski:3`.
+    /// Parses a name, for Minkowski with its p: `manhattan`, `minkowski:3`.
     fn from_str(text: &str) -> Result<Self, UnknownMetric> {
         let unknown = || UnknownMetric { name: text.into() };
         if let Some(p) = text.strip_prefix("minkowski:") {

@@ -3,11 +3,11 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::{Gradient, Inner, Needs, Rescale, Semiring, Sums},
+    distance::semiring::{Gradient, Inner, Needs, Rescale, Semiring, Sums},
     semiring,
 };
 
-/// The distance.
+/// Squared Euclidean distance.
 pub struct SqEuclidean;
 
 semiring! {
@@ -37,7 +37,7 @@ semiring! {
             (a - b) * (a - b)
         }
 
-        fn finalise<S: Float>(core: S, _sums: Sums<S>) -> S {
+        fn finalize<S: Float>(core: S, _sums: Sums<S>) -> S {
             select(core < S::new(0.0), S::new(0.0), core)
         }
     }

@@ -1,17 +1,18 @@
-//! Symmetric Kullback-Leibler divergence, after Jeffreys: Σ (x − y) ln(x / y); infinite where one row has a column that the
-//! other lacks, or a value is negative.
+//! Symmetric Kullback-Leibler divergence, after Jeffreys: Σ (x − y) ln(x / y).
+//!
+//! Infinite if a row has a column that the other lacks, or a value is negative.
 
 use cubecl::prelude::*;
 
 use crate::{
-    distance::{Needs, Rescale, Semiring, Sums},
+    distance::semiring::{Needs, Rescale, Semiring, Sums},
     semiring,
 };
 
 /// 2^-30.
 const DOWN: f32 = 1.0 / 1_073_741_824.0;
 
-/// The distance.
+/// Symmetric Kullback-Leibler divergence.
 pub struct SymmetricKl;
 
 semiring! {
@@ -36,39 +37,39 @@ semiring! {
         }
 
         fn other<S: Float>(a: S, b: S) -> S {
-            let lone = a <= S::new(0.0) || b <= S::new(0.0);
-            select(lone, S::new(0.0), S::new(1.0))
+            let missing = a <= S::new(0.0) || b <= S::new(0.0);
+            select(missing, S::new(0.0), S::new(1.0))
         }
 
         fn product<S: Float>(a: S, b: S, _p: S) -> S {
-            let lone = a <= S::new(0.0) || b <= S::new(0.0);
-            // In order, so that rounding is the same both ways.
+            let missing = a <= S::new(0.0) || b <= S::new(0.0);
+            // The greater first, so that rounding is symmetric.
             let high = max(a, b);
             let low = min(a, b);
-            let above = select(lone, S::new(1.0), high);
-            let below = select(lone, S::new(1.0), low);
-            // A quotient out of range makes the total infinite or NaN.
-            select(lone, S::new(0.0), (high - low) * (above / below).ln())
+            let above = select(missing, S::new(1.0), high);
+            let below = select(missing, S::new(1.0), low);
+            // If the quotient is out of range, the total is infinite or NaN and evaluated again.
+            select(missing, S::new(0.0), (high - low) * (above / below).ln())
         }
 
         fn direct<S: Float>(a: S, b: S, _p: S) -> S {
-            let lone = a <= S::new(0.0) || b <= S::new(0.0);
+            let missing = a <= S::new(0.0) || b <= S::new(0.0);
             let high = max(a, b);
             let low = min(a, b);
-            let above = select(lone, S::new(1.0), high);
-            let below = select(lone, S::new(1.0), low);
+            let above = select(missing, S::new(1.0), high);
+            let below = select(missing, S::new(1.0), low);
             let far = above * S::new(DOWN) > below;
             // Shader compilers divide by numbers above 2^126 as if they were infinite.
             let size = select(above > S::new(1.0), S::new(DOWN), S::new(1.0));
             let near = select(far, S::new(1.0), (above * size) / (below * size)).ln();
             let log = select(far, above.ln() - below.ln(), near);
-            select(lone, S::new(0.0), (high - low) * log)
+            select(missing, S::new(0.0), (high - low) * log)
         }
 
         fn core<S: Float>(sums: Sums<S>) -> S {
-            let there = sums.other == sums.x && sums.other == sums.y;
+            let covered = sums.other == sums.x && sums.other == sums.y;
             // − ln 0 is infinite.
-            sums.total - select(there, S::new(1.0), S::new(0.0)).ln()
+            sums.total - select(covered, S::new(1.0), S::new(0.0)).ln()
         }
     }
 }

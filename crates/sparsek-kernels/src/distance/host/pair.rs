@@ -1,0 +1,215 @@
+//! Walks two rows: their sums, and their distance if sums were out of range.
+
+use super::types::{PreparedRows, combine};
+use crate::distance::{
+    prepare::range::{
+        BLOCK,
+        host::{limits, row_factor},
+    },
+    semiring::{HostSemiring, Needs, Real, Rescale, Sums, host::max},
+};
+
+pub(super) struct MergedSums<S> {
+    pub total: S,
+    pub other: S,
+    pub direct: S,
+}
+
+impl<S: Real> MergedSums<S> {
+    fn none<M: HostSemiring>() -> Self {
+        let zero = S::new(0.0);
+        Self {
+            total: M::identity(),
+            other: zero,
+            direct: zero,
+        }
+    }
+
+    fn with<M: HostSemiring>(self, next: Self, needs: Needs) -> Self {
+        Self {
+            total: M::reduce(self.total, next.total),
+            other: self.other + next.other,
+            direct: combine(needs, self.direct, next.direct),
+        }
+    }
+}
+
+/// Walks both rows, in parts of 2^`bits` columns, or until a maximum of [`HostSemiring::direct`]
+/// reaches `most`.
+pub(super) fn merge<M: HostSemiring, S: Real>(
+    x: &[(u32, S)],
+    y: impl Iterator<Item = (u32, S)>,
+    bits: u32,
+    [p, most]: [S; 2],
+    needs: Needs,
+) -> MergedSums<S> {
+    let zero = S::new(0.0);
+    let mut before = MergedSums::none::<M>();
+    let mut merged = MergedSums::none::<M>();
+    let mut part = 0;
+    let mut x = x.iter().copied().peekable();
+    let mut y = y.peekable();
+    loop {
+        let column = match (x.peek(), y.peek()) {
+            (Some(a), Some(b)) => a.0.min(b.0),
+            (Some(a), None) => a.0,
+            (None, Some(b)) => b.0,
+            (None, None) => return before.with::<M>(merged, needs),
+        };
+        if column >> bits != part {
+            part = column >> bits;
+            before = before.with::<M>(merged, needs);
+            merged = MergedSums::none::<M>();
+        }
+        let a = x.next_if(|entry| entry.0 == column);
+        let b = y.next_if(|entry| entry.0 == column);
+        let both = a.is_some() && b.is_some();
+        let [a, b] = [a, b].map(|entry| entry.map_or(zero, |entry| entry.1));
+        if both || !needs.annihilates {
+            merged.total = M::reduce(merged.total, M::product(a, b, p));
+            merged.other += M::other(a, b);
+        }
+        merged.direct = combine(needs, merged.direct, M::direct(a, b, p));
+        if needs.maxima && merged.direct >= most {
+            return before.with::<M>(merged, needs);
+        }
+    }
+}
+
+type Row<'a, S> = &'a [(u32, S)];
+
+/// Returns the elements in each column of either row.
+fn pairs<S: Real>(x: Row<S>, y: impl Iterator<Item = (u32, S)>) -> impl Iterator<Item = (S, S)> {
+    let zero = S::new(0.0);
+    let mut x = x.iter().copied().peekable();
+    let mut y = y.peekable();
+    std::iter::from_fn(move || {
+        let column = match (x.peek(), y.peek()) {
+            (Some(a), Some(b)) => a.0.min(b.0),
+            (Some(a), None) => a.0,
+            (None, Some(b)) => b.0,
+            (None, None) => return None,
+        };
+        let a = x.next_if(|entry| entry.0 == column);
+        let b = y.next_if(|entry| entry.0 == column);
+        let value = |entry: Option<(u32, S)>| entry.map_or(zero, |entry| entry.1);
+        Some((value(a), value(b)))
+    })
+}
+
+fn in_range<M: HostSemiring, S: Real>(rescale: Rescale, core: S, sums: Sums<S>) -> bool {
+    let [tiny, huge] = limits::<S>();
+    match rescale {
+        Rescale::Rows => true,
+        Rescale::Pair => (tiny..=huge).contains(&M::scale(sums)),
+        Rescale::Differences(_) => (tiny..=huge).contains(&core),
+        Rescale::Sum => core <= huge,
+        Rescale::Careful => sums.total.abs() <= huge,
+    }
+}
+
+/// Returns the distance from its core, again if sums were out of range.
+pub(super) fn finalize<M: HostSemiring, S: Real>(
+    x: Row<S>,
+    (y, j): (&PreparedRows<S>, usize),
+    core: S,
+    sums: Sums<S>,
+    needs: Needs,
+) -> S {
+    match needs.rescale {
+        Some(rescale) if !in_range::<M, S>(rescale, core, sums) => match rescale {
+            Rescale::Careful => careful::<M, S>(x, (y, j), sums),
+            _ => rescaled::<M, S>(x, (y, j), sums, rescale),
+        },
+        _ => M::finalize(core, sums),
+    }
+}
+
+/// As in kernels: the sum of [`HostSemiring::direct`] replaces the total.
+fn careful<M: HostSemiring, S: Real>(
+    x: Row<S>,
+    (y, j): (&PreparedRows<S>, usize),
+    sums: Sums<S>,
+) -> S {
+    let zero = S::new(0.0);
+    let mut before = zero;
+    let mut part = zero;
+    for (at, (a, b)) in pairs(x, y.row(j)).enumerate() {
+        part += M::direct(a, b, sums.p);
+        if (at + 1).is_multiple_of(BLOCK as usize) {
+            before += std::mem::replace(&mut part, zero);
+        }
+    }
+    before += part;
+    let sums = Sums {
+        total: before,
+        ..sums
+    };
+    M::finalize(M::core(sums), sums)
+}
+
+fn rescaled<M: HostSemiring, S: Real>(
+    x: Row<S>,
+    (y, j): (&PreparedRows<S>, usize),
+    sums: Sums<S>,
+    rescale: Rescale,
+) -> S {
+    let zero = S::new(0.0);
+    let pair = rescale == Rescale::Pair;
+    let size = |(a, b): (S, S)| match pair {
+        true => max(a.abs(), b.abs()),
+        false => (a - b).abs(),
+    };
+    let greatest = pairs(x, y.row(j)).map(size).fold(zero, max);
+    if !(greatest > zero && greatest < S::new(f32::INFINITY)) {
+        return match pair {
+            true => M::finalize(greatest, sums),
+            false => greatest,
+        };
+    }
+    let factor = row_factor(greatest);
+    let rest = greatest * factor;
+    // Core, norms and second sum: of the part, and of those before it.
+    let mut before = [zero; 4];
+    let mut part = [zero; 4];
+    let add = |sums: &mut [S; 4], more: [S; 4]| {
+        for (sum, more) in sums.iter_mut().zip(more) {
+            *sum += more;
+        }
+    };
+    for (at, (a, b)) in pairs(x, y.row(j)).enumerate() {
+        let p = sums.p;
+        let more = match pair {
+            true => {
+                let (a, b) = (a * factor / rest, b * factor / rest);
+                [
+                    M::direct(a, b, p),
+                    M::norm(a, p),
+                    M::norm(b, p),
+                    M::other(a, b),
+                ]
+            }
+            false => [
+                M::direct((a - b) * factor / rest, zero, p),
+                zero,
+                zero,
+                zero,
+            ],
+        };
+        add(&mut part, more);
+        if (at + 1).is_multiple_of(BLOCK as usize) {
+            add(&mut before, std::mem::replace(&mut part, [zero; 4]));
+        }
+    }
+    add(&mut before, part);
+    let [core, x, y, other] = before;
+    let sums = Sums {
+        x,
+        y,
+        other,
+        ..sums
+    };
+    let distance = M::finalize(core, sums);
+    let degree = Rescale::degree(Some(rescale));
+    (0..degree).fold(distance, |distance, _| distance * rest / factor)
+}

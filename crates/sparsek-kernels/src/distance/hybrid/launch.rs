@@ -1,0 +1,206 @@
+//! Checks and launches the hybrid routine.
+
+use cubecl::{
+    features::{AtomicUsage, Plane},
+    prelude::*,
+    server::Handle,
+};
+
+use super::{
+    kernel::{begin_kernel, finish_kernel, rows_kernel, scan_kernel},
+    table::Layout,
+    types::{HybridConfig, HybridShapeLaunch, Pass, carried_bytes},
+};
+use crate::{
+    device::{LLVMPIPE_REFUSAL, is_llvmpipe, plane_or_unit, units_per_cube},
+    distance::{
+        job::Job,
+        semiring::{Needs, Semiring},
+        tuning::{HYBRID_LEAST_BYTES, HYBRID_LONE_UNITS, HYBRID_SHARED_BYTES, HYBRID_UNITS},
+        types::Prepared,
+    },
+    error::KernelError,
+    launch::{Grid, allocate, argument},
+};
+
+fn refused(reason: String) -> KernelError {
+    KernelError::Routine {
+        routine: "hybrid",
+        reason,
+    }
+}
+
+pub(in crate::distance) fn check(client: &Client) -> Result<(), KernelError> {
+    if is_llvmpipe(client) {
+        return Err(refused(LLVMPIPE_REFUSAL.into()));
+    }
+    if plane_or_unit(client) > 1 && !client.features().plane.contains(Plane::Sync) {
+        return Err(refused("planes cannot synchronize".into()));
+    }
+    let atomic = Type::atomic(u32::elem_type_native());
+    let has = client.properties().atomic_type_usage(atomic);
+    if !has.is_superset(AtomicUsage::CompareExchange | AtomicUsage::Bitwise) {
+        return Err(refused(
+            "there is no atomic compare-exchange of 32-bit words".into(),
+        ));
+    }
+    let limit = client.properties().hardware.max_shared_memory_size;
+    if limit < HYBRID_LEAST_BYTES {
+        return Err(refused(format!(
+            "{HYBRID_LEAST_BYTES} bytes of shared memory are required; the device has {limit}"
+        )));
+    }
+    Ok(())
+}
+
+/// Whether products run over the columns of either row, in two passes.
+fn of_union(needs: &Needs) -> bool {
+    needs.union || !needs.annihilates
+}
+
+pub(in crate::distance) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelError> {
+    let (client, pairs) = (job.client, job.pairs());
+    let dtype = job.x.dtype;
+    let others_len = if M::NEEDS.other { pairs } else { 1 };
+    let others = allocate(client, "sums", others_len, dtype)?;
+    let grid = Grid::elementwise(client, pairs, job.elements())?;
+    // SAFETY: `job.output` and `argument` check the lengths.
+    unsafe {
+        begin_kernel::launch_unchecked::<M>(
+            client,
+            grid.count,
+            grid.dim,
+            grid.address,
+            job.output()?,
+            argument(&others, "sums", dtype, others_len)?,
+            dtype,
+        );
+    }
+    let first = if of_union(&M::NEEDS) {
+        Pass::Either
+    } else {
+        Pass::Both
+    };
+    scan::<M>(job, &others, first)?;
+    if of_union(&M::NEEDS) {
+        scan::<M>(job, &others, Pass::Lacking)?;
+    }
+    let grid = Grid::elementwise(client, pairs, job.elements())?;
+    let [x, y] = [job.x.arguments()?, job.y.arguments()?];
+    // SAFETY: as above; the contract of `Matrix` keeps offsets and columns in range.
+    unsafe {
+        finish_kernel::launch_unchecked::<M>(
+            client,
+            grid.count,
+            grid.dim,
+            grid.address,
+            x.indptr,
+            x.indices,
+            x.values,
+            x.norms,
+            y.indptr,
+            y.indices,
+            y.values,
+            y.norms,
+            job.output()?,
+            argument(&others, "sums", dtype, others_len)?,
+            job.parameter.launch(),
+            job.rows.start,
+            job.y.rows,
+            job.x.cols as u32,
+            job.same,
+            dtype,
+        );
+    }
+    Ok(())
+}
+
+fn scan<M: Semiring>(job: &Job, others: &Handle, pass: Pass) -> Result<(), KernelError> {
+    let client = job.client;
+    let (dtype, int) = (job.x.dtype, i32::elem_type_native());
+    let (count, across) = (job.rows.len(), job.y.rows);
+    // First row, number of rows, and row stride in the output.
+    let x = (job.x, [job.rows.start, count, across]);
+    let y = (job.y, [0, across, 1]);
+    let (held, scanned) = if pass == Pass::Lacking {
+        (y, x)
+    } else {
+        (x, y)
+    };
+    if scanned.0.nnz == 0 {
+        return Ok(());
+    }
+    let rows = entry_rows(client, scanned.0)?;
+    let plane = plane_or_unit(client);
+    let most = if plane > 1 {
+        HYBRID_UNITS.max(plane)
+    } else {
+        HYBRID_LONE_UNITS
+    };
+    let planes = units_per_cube(client, most) / plane;
+    let limit = client.properties().hardware.max_shared_memory_size;
+    let carried = carried_bytes(planes, dtype.size());
+    let config = HybridConfig {
+        plane,
+        planes,
+        pass,
+        layout: Layout::new(HYBRID_SHARED_BYTES.min(limit) - carried, dtype, job.x.cols),
+    };
+    let dim = CubeDim::new_2d(plane, planes);
+    let grid = Grid::new(client, held.1[1], dim, job.elements())?;
+    let others_len = if M::NEEDS.other { job.pairs() } else { 1 };
+    let [held_buffers, scanned_buffers] = [held.0.arguments()?, scanned.0.arguments()?];
+    // SAFETY: the lengths are checked; the contract of `Matrix` keeps offsets and columns in range.
+    unsafe {
+        scan_kernel::launch_unchecked::<M>(
+            client,
+            grid.count,
+            grid.dim,
+            grid.address,
+            held_buffers.indptr,
+            held_buffers.indices,
+            held_buffers.values,
+            held_buffers.norms,
+            scanned_buffers.indptr,
+            scanned_buffers.indices,
+            scanned_buffers.values,
+            scanned_buffers.norms,
+            argument(&rows, "rows", int, scanned.0.nnz)?,
+            job.output()?,
+            argument(others, "sums", dtype, others_len)?,
+            job.parameter.launch(),
+            HybridShapeLaunch::new(
+                held.1[0],
+                held.1[1],
+                held.1[2],
+                scanned.1[0],
+                scanned.1[1],
+                scanned.1[2],
+                (plane * planes) as usize,
+            ),
+            config,
+            dtype,
+        );
+    }
+    Ok(())
+}
+
+/// Finds the row of each entry, as in COO.
+fn entry_rows(client: &Client, matrix: &Prepared) -> Result<Handle, KernelError> {
+    let int = i32::elem_type_native();
+    let rows = allocate(client, "rows", matrix.nnz, int)?;
+    let grid = Grid::elementwise(client, matrix.nnz, matrix.nnz.max(matrix.rows + 1))?;
+    // SAFETY: `argument` checks the lengths; the contract of `Matrix` keeps offsets in range.
+    unsafe {
+        rows_kernel::launch_unchecked(
+            client,
+            grid.count,
+            grid.dim,
+            grid.address,
+            argument(&matrix.indptr, "indptr", int, matrix.rows + 1)?,
+            argument(&rows, "rows", int, matrix.nnz)?,
+            matrix.rows as u32,
+        );
+    }
+    Ok(rows)
+}

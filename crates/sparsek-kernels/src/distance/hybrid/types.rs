@@ -1,0 +1,108 @@
+//! Parameters of the hybrid routine, and the entries of each plane.
+#![allow(
+    clippy::collapsible_if,
+    reason = "outer conditions are decided when the kernel is compiled"
+)]
+#![allow(clippy::manual_div_ceil, reason = "kernels round up by hand")]
+
+use cubecl::prelude::*;
+
+use super::table::Layout;
+
+/// No row.
+pub(super) const NONE: i32 = -1;
+
+/// Which columns add to the sums.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Pass {
+    /// Columns of both rows.
+    Both,
+    /// All columns of the scanned row.
+    Either,
+    /// Columns that the held row lacks, with the matrices exchanged.
+    Lacking,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct HybridConfig {
+    pub plane: u32,
+    pub planes: u32,
+    pub pass: Pass,
+    pub layout: Layout,
+}
+
+impl HybridConfig {
+    /// Slots for a number a plane, padded to 16 bytes.
+    pub fn slots(self) -> usize {
+        slots(self.planes)
+    }
+}
+
+fn slots(planes: u32) -> usize {
+    planes.next_multiple_of(4) as usize
+}
+
+/// Bytes for the sums of rows that span planes.
+pub(super) fn carried_bytes(planes: u32, size: usize) -> usize {
+    slots(planes) * (4 * size + size_of::<i32>())
+}
+
+/// Held and scanned rows: first, number, and stride in the output.
+#[derive(CubeType, CubeLaunch, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+pub(super) struct HybridShape {
+    pub held: usize,
+    pub held_rows: usize,
+    pub held_step: usize,
+    pub scanned: usize,
+    pub scanned_rows: usize,
+    pub scanned_step: usize,
+    pub units: usize,
+}
+
+/// The entries of a plane, which begin inside row `head` and end inside row `tail`.
+#[derive(CubeType, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+pub(super) struct PlaneRange {
+    pub start: usize,
+    pub stop: usize,
+    pub head: i32,
+    pub tail: i32,
+}
+
+#[cube]
+impl PlaneRange {
+    pub fn new(
+        rows: &[i32],
+        first: usize,
+        last: usize,
+        shape: &HybridShape,
+        #[comptime] plane: u32,
+    ) -> PlaneRange {
+        let windows = (last - first + shape.units - 1) / shape.units;
+        let entries = windows * comptime!(plane as usize);
+        let start = min(first + UNIT_POS_Y as usize * entries, last);
+        let stop = min(start + entries, last);
+        let offset = shape.scanned as i32;
+        let mut head = NONE.runtime();
+        let mut tail = NONE.runtime();
+        if start < stop {
+            if start > first {
+                if rows[start - 1] == rows[start] {
+                    head = rows[start] - offset;
+                }
+            }
+            if stop < last {
+                if rows[stop - 1] == rows[stop] {
+                    tail = rows[stop] - offset;
+                }
+            }
+        }
+        PlaneRange {
+            start,
+            stop,
+            head,
+            tail,
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Checks and launches the inverted index.
+
+use cubecl::{features::Plane, prelude::*};
+
+use super::{
+    accumulator::{InvertedConfig, SPARE},
+    kernel::{InvertedShapeLaunch, inverted_kernel},
+};
+use crate::{
+    device::{LLVMPIPE_REFUSAL, accumulator, is_llvmpipe, plane_or_unit, units_per_cube},
+    distance::{
+        job::Job,
+        merge::join,
+        prepare::{
+            columns::{bits, row_tiles},
+            parts::{ONE_PART, part_bits},
+        },
+        semiring::{Needs, Semiring},
+        tuning::{INVERTED_UNITS, PLANES_PER_ROW, PLANES_PER_ROW_FROM, TILE_BYTES},
+        types::Matrix,
+    },
+    error::KernelError,
+    launch::{Grid, allocate, argument},
+};
+
+fn refused(reason: String) -> KernelError {
+    KernelError::Routine {
+        routine: "inverted",
+        reason,
+    }
+}
+
+pub(in crate::distance) fn check(
+    client: &Client,
+    needs: &Needs,
+    matrix: &Matrix,
+) -> Result<(), KernelError> {
+    if !needs.annihilates {
+        return Err(refused("columns of only one row count".into()));
+    }
+    if is_llvmpipe(client) {
+        return Err(refused(LLVMPIPE_REFUSAL.into()));
+    }
+    if plane_or_unit(client) > 1 && !client.features().plane.contains(Plane::Sync) {
+        return Err(refused("planes cannot synchronize".into()));
+    }
+    let limit = client.properties().hardware.max_shared_memory_size;
+    if limit < 2 * TILE_BYTES {
+        let wanted = 2 * TILE_BYTES;
+        return Err(refused(format!(
+            "it needs {wanted} bytes of shared memory; the device has {limit}"
+        )));
+    }
+    row_tiles(
+        matrix.rows,
+        matrix.cols,
+        accumulator(client, matrix.dtype)?,
+        needs,
+    )
+    .map(drop)
+}
+
+pub(in crate::distance) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelError> {
+    let client = job.client;
+    let columns = job.columns.expect("made with the index");
+    let plane = plane_or_unit(client);
+    let room = columns.room;
+    let sums = if M::NEEDS.other { 2 } else { 1 };
+    let limit = client.properties().hardware.max_shared_memory_size;
+    // Without second sums, only the spare ones are allocated.
+    let size = job.x.dtype.size();
+    let spare = SPARE.max(plane as usize);
+    let fitting = (limit - SPARE * size) / ((room + spare) * size * sums);
+    let planes_of = |units: u32| {
+        let planes = units_per_cube(client, units.max(plane)) / plane;
+        planes.min(1 << fitting.max(1).ilog2())
+    };
+    let longest = job.y.longest as u32;
+    let one_part = part_bits(longest, job.x.cols as u32) == ONE_PART;
+    let shared = longest >= PLANES_PER_ROW_FROM && one_part && !M::NEEDS.covered;
+    let planes_per_row = match plane > 1 && shared {
+        true if planes_of(PLANES_PER_ROW * plane) == PLANES_PER_ROW => PLANES_PER_ROW,
+        _ => 1,
+    };
+    let planes = if planes_per_row > 1 {
+        planes_per_row
+    } else {
+        planes_of(INVERTED_UNITS)
+    };
+    let longest = job.x.longest.min(job.y.longest);
+    let config = InvertedConfig {
+        plane,
+        planes,
+        room,
+        half: job.half(&M::NEEDS),
+        parts: part_bits(longest as u32, job.x.cols as u32) < ONE_PART,
+        planes_per_row,
+    };
+    let groups = job.rows.len().div_ceil((planes / planes_per_row) as usize);
+    let dim = CubeDim::new_2d(plane, planes);
+    let counters = columns.tiles * job.y.cols;
+    let grid = Grid::new(
+        client,
+        groups * columns.tiles,
+        dim,
+        job.elements().max(counters),
+    )?;
+    let int = i32::elem_type_native();
+    let dtype = job.x.dtype;
+    let [x, y] = [job.x.arguments()?, job.y.arguments()?];
+    let waiting = if M::NEEDS.other_waits() {
+        job.pairs()
+    } else {
+        1
+    };
+    let others = allocate(client, "sums", waiting, dtype)?;
+    // SAFETY: the lengths are checked; the contract of `Matrix` keeps offsets, columns and rows in
+    // range.
+    unsafe {
+        inverted_kernel::launch_unchecked::<M>(
+            client,
+            grid.count,
+            grid.dim,
+            grid.address,
+            x.indptr,
+            x.indices,
+            x.values,
+            x.norms,
+            y.indptr,
+            y.indices,
+            y.values,
+            y.norms,
+            argument(&columns.starts, "starts", int, counters)?,
+            argument(&columns.ends, "ends", int, counters)?,
+            columns.argument(dtype)?,
+            job.output()?,
+            argument(&others, "sums", dtype, waiting)?,
+            job.parameter.launch(),
+            InvertedShapeLaunch::new(
+                job.rows.start,
+                job.rows.len(),
+                job.y.rows,
+                job.x.cols,
+                columns.tile,
+                columns.tiles,
+                groups,
+                job.y.nnz,
+            ),
+            config,
+            job.same,
+            [dtype, bits(dtype)],
+        );
+    }
+    match config.half {
+        true => join::mirror::<M>(job),
+        false => Ok(()),
+    }
+}

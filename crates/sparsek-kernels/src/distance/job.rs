@@ -1,0 +1,54 @@
+//! One checked launch, as routines receive it.
+
+use std::ops::Range;
+
+use cubecl::{prelude::*, server::Handle};
+
+use super::{
+    prepare::{columns::Columns, packed::Packed},
+    semiring::{Needs, Parameter},
+    types::Prepared,
+};
+use crate::{error::KernelError, launch::argument};
+
+/// Distances of some rows of `x` to all rows of `y`.
+#[doc(hidden)]
+pub struct Job<'a> {
+    pub(super) client: &'a Client,
+    pub(super) x: &'a Prepared,
+    pub(super) y: &'a Prepared,
+    pub(super) columns: Option<&'a Columns>,
+    pub(super) packed: Option<&'a Packed>,
+    pub(super) rows: Range<usize>,
+    /// Whether `x` and `y` are the same matrix.
+    pub(super) same: bool,
+    pub(super) parameter: Parameter,
+    pub(super) output: &'a Handle,
+}
+
+impl Job<'_> {
+    pub(super) fn pairs(&self) -> usize {
+        self.rows.len() * self.y.rows
+    }
+
+    /// Whether a matrix is compared with all of itself.
+    pub(super) fn whole(&self) -> bool {
+        self.same && self.rows.len() == self.y.rows
+    }
+
+    /// Whether only pairs on and above the diagonal are computed.
+    pub(super) fn half(&self, needs: &Needs) -> bool {
+        self.whole() && needs.symmetric
+    }
+
+    /// Elements of the largest buffer.
+    pub(super) fn elements(&self) -> usize {
+        let entries = self.x.nnz.max(self.y.nnz);
+        let rows = 2 * self.x.rows.max(self.y.rows);
+        self.pairs().max(entries).max(rows)
+    }
+
+    pub(super) fn output(&self) -> Result<BufferArg, KernelError> {
+        argument(self.output, "distances", self.x.dtype, self.pairs())
+    }
+}

@@ -1,0 +1,42 @@
+//! Grids and bindings.
+
+use cubecl::prelude::*;
+
+use super::{tuning::ROW_UNITS, types::Prepared};
+use crate::{
+    device::{plane_or_unit, units_per_cube},
+    error::KernelError,
+    launch::{Grid, argument},
+};
+
+/// A plane for each of `items`; also returns the units of a plane.
+pub(super) fn planes_for(
+    client: &Client,
+    items: usize,
+    elements: usize,
+) -> Result<(Grid, u32), KernelError> {
+    let plane = plane_or_unit(client);
+    let planes = units_per_cube(client, ROW_UNITS.max(plane)) / plane;
+    let dim = CubeDim::new_2d(plane, planes);
+    let grid = Grid::new(client, items.div_ceil(planes as usize), dim, elements)?;
+    Ok((grid, plane))
+}
+
+pub(super) struct Arguments {
+    pub indptr: BufferArg,
+    pub indices: BufferArg,
+    pub values: BufferArg,
+    pub norms: BufferArg,
+}
+
+impl Prepared {
+    pub(super) fn arguments(&self) -> Result<Arguments, KernelError> {
+        let int = i32::elem_type_native();
+        Ok(Arguments {
+            indptr: argument(&self.indptr, "indptr", int, self.rows + 1)?,
+            indices: argument(&self.indices, "indices", int, self.nnz)?,
+            values: argument(&self.values, "values", self.dtype, self.nnz)?,
+            norms: argument(&self.norms, "norms", self.dtype, 2 * self.rows)?,
+        })
+    }
+}

@@ -1,0 +1,172 @@
+//! Combines results across the diagonal, through shared memory.
+#![allow(
+    clippy::collapsible_if,
+    reason = "outer conditions are decided when the kernel is compiled"
+)]
+
+use cubecl::{ir::ElemType, prelude::*, server::Handle};
+
+use super::pair::{RowPair, Sparse};
+use crate::{
+    device::{plane_or_unit, units_per_cube},
+    distance::{
+        job::Job,
+        semiring::{Dense, Parameter, Semiring},
+        tuning::JOIN_UNITS,
+    },
+    error::KernelError,
+    launch::{Grid, argument},
+};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Join {
+    /// Copies distances above the diagonal below it.
+    Mirror,
+    /// Adds sums over `x` and transposed sums over `y`, and finishes.
+    Passes,
+}
+
+/// Copies the distances above the diagonal below it.
+pub(in crate::distance) fn mirror<M: Semiring>(job: &Job) -> Result<(), KernelError> {
+    // The kernel reads no sums here.
+    launch::<M>(job, Join::Mirror, [&job.x.norms, &job.x.norms], 1)
+}
+
+/// Makes distances from sums over the entries of `x` and of `y`, each `[own rows, other rows]`.
+pub(in crate::distance) fn join_passes<M: Semiring>(
+    job: &Job,
+    sums: [&Handle; 2],
+) -> Result<(), KernelError> {
+    launch::<M>(job, Join::Passes, sums, job.pairs())
+}
+
+fn launch<M: Semiring>(
+    job: &Job,
+    join: Join,
+    [over_x, over_y]: [&Handle; 2],
+    needed: usize,
+) -> Result<(), KernelError> {
+    let client = job.client;
+    let plane = plane_or_unit(client);
+    let planes = units_per_cube(client, JOIN_UNITS.max(plane)) / plane;
+    let side = plane as usize;
+    let [rows, across] = [job.rows.len(), job.y.rows];
+    let tiles = across.div_ceil(side);
+    let dim = CubeDim::new_2d(plane, planes);
+    let grid = Grid::new(client, rows.div_ceil(side) * tiles, dim, job.elements())?;
+    let [x, y] = [job.x.arguments()?, job.y.arguments()?];
+    let dtype = job.x.dtype;
+    // SAFETY: the lengths are checked; the contract of `Matrix` keeps offsets and columns in range.
+    unsafe {
+        join_kernel::launch_unchecked::<M>(
+            client,
+            grid.count,
+            grid.dim,
+            grid.address,
+            x.indptr,
+            x.indices,
+            x.values,
+            x.norms,
+            y.indptr,
+            y.indices,
+            y.values,
+            y.norms,
+            argument(over_x, "sums", dtype, needed)?,
+            argument(over_y, "sums", dtype, needed)?,
+            job.output()?,
+            job.parameter.launch(),
+            job.rows.start,
+            rows,
+            across,
+            job.x.cols as u32,
+            plane,
+            planes,
+            join,
+            job.same,
+            dtype,
+        );
+    }
+    Ok(())
+}
+
+/// A cube for each square as wide as a plane.
+#[cube(launch_unchecked, address_type = "dynamic")]
+#[allow(clippy::too_many_arguments, reason = "pair matrices of four buffers")]
+fn join_kernel<M: Semiring, S: Float>(
+    x_indptr: &[i32],
+    x_indices: &[i32],
+    x_values: &[S],
+    x_norms: &[S],
+    y_indptr: &[i32],
+    y_indices: &[i32],
+    y_values: &[S],
+    y_norms: &[S],
+    over_x: &[S],
+    over_y: &[S],
+    output: &mut [S],
+    parameter: Parameter,
+    first: usize,
+    rows: usize,
+    across: usize,
+    cols: u32,
+    #[comptime] plane: u32,
+    #[comptime] planes: u32,
+    #[comptime] join: Join,
+    #[comptime] same: bool,
+    #[define(S)] _dtype: ElemType,
+) {
+    let side = comptime!(plane as usize);
+    let tiles = across.div_ceil(side);
+    let top = CUBE_POS / tiles * side;
+    let left = CUBE_POS % tiles * side;
+    // The whole cube leaves together, as it synchronizes below.
+    if top >= rows || (comptime!(join == Join::Mirror) && top < left) {
+        terminate!();
+    }
+    // Padding of one avoids bank conflicts.
+    let mut transposed = Shared::<[S]>::new_slice(comptime!(side * (side + 1)));
+    let lane = UNIT_POS_X as usize;
+    let mut line = UNIT_POS_Y as usize;
+    while line < side {
+        if left + line < across && top + lane < rows {
+            let from = (left + line) * rows + top + lane;
+            let to = line * comptime!(side + 1) + lane;
+            if comptime!(join == Join::Mirror) {
+                transposed[to] = output[from];
+            } else {
+                transposed[to] = over_y[from];
+            }
+        }
+        line += comptime!(planes as usize);
+    }
+    sync_cube();
+    let x = Sparse::<S>::new(x_indptr, x_indices, x_values, x_norms);
+    let y = Sparse::<S>::new(y_indptr, y_indices, y_values, y_norms);
+    let pair = RowPair::<S>::new(x, y, cols, &parameter, same);
+    line = UNIT_POS_Y as usize;
+    while line < side {
+        let j = left + lane;
+        if top + line < rows && j < across {
+            let at = (top + line) * across + j;
+            let mut distance = transposed[lane * comptime!(side + 1) + line];
+            if comptime!(join == Join::Passes) {
+                let i = first + top + line;
+                let halves = comptime!(M::NEEDS.dense == Some(Dense::Halves));
+                let total = if comptime!(halves) {
+                    over_x[at] + distance
+                } else {
+                    M::reduce::<S>(over_x[at], distance)
+                };
+                if comptime!(halves || M::NEEDS.union) {
+                    distance = pair.finish_core::<M>(i, j, total, S::new(0.0));
+                } else {
+                    distance = pair.finish::<M>(i, j, total, S::new(0.0));
+                }
+            }
+            if comptime!(join == Join::Passes) || top + line > j {
+                output[at] = distance;
+            }
+        }
+        line += comptime!(planes as usize);
+    }
+}

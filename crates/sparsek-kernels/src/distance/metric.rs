@@ -1,0 +1,95 @@
+//! Type-erased distances: a [`Semiring`] as a value.
+
+use std::marker::PhantomData;
+
+use cubecl::prelude::*;
+
+use super::{
+    dense_tile,
+    host::{self, HostPair},
+    hybrid, inverted,
+    job::Job,
+    merge,
+    prepare::norms,
+    semiring::{HostSemiring, Needs, Parameter, Semiring},
+    tensor_core,
+    types::{Matrix, Prepared, Routine},
+};
+use crate::error::KernelError;
+
+/// Receives the first row of a batch, and the distances of the batch, row after row.
+pub type Each<'a, S> = &'a mut dyn FnMut(usize, &[S]);
+
+/// A distance as a value.
+///
+/// [`Metric::distance`](crate::distance::Metric::distance) returns the named ones,
+/// [`DynMetric::of`] that of any semiring.
+pub trait Distance: Send + Sync {
+    /// Returns the properties of the distance.
+    fn needs(&self) -> Needs;
+
+    /// Computes the norms and prepared values of a matrix.
+    #[doc(hidden)]
+    fn prepare(
+        &self,
+        client: &Client,
+        matrix: &Matrix,
+        parameter: Parameter,
+    ) -> Result<Prepared, KernelError>;
+
+    /// Writes distances by a routine that was checked.
+    #[doc(hidden)]
+    fn launch(&self, job: &Job, routine: Routine) -> Result<(), KernelError>;
+
+    /// Computes distances on the host, `batch` rows at a time, and hands each batch to `each`.
+    ///
+    /// Compares the rows of the first matrix, or of the second if there is none, with all of the
+    /// second.
+    fn host_f32(&self, matrices: HostPair<f32>, p: f64, batch: usize, each: Each<f32>);
+
+    /// As [`host_f32`](Self::host_f32), in f64.
+    fn host_f64(&self, matrices: HostPair<f64>, p: f64, batch: usize, each: Each<f64>);
+}
+
+/// The [`Distance`] of the semiring `M`.
+pub struct DynMetric<M>(PhantomData<fn() -> M>);
+
+impl<M: Semiring + HostSemiring> DynMetric<M> {
+    /// Returns the distance of `M`.
+    pub const fn of() -> &'static dyn Distance {
+        const { &Self(PhantomData) }
+    }
+}
+
+impl<M: Semiring + HostSemiring> Distance for DynMetric<M> {
+    fn needs(&self) -> Needs {
+        M::NEEDS
+    }
+
+    fn prepare(
+        &self,
+        client: &Client,
+        matrix: &Matrix,
+        parameter: Parameter,
+    ) -> Result<Prepared, KernelError> {
+        norms::prepare::<M>(client, matrix, parameter)
+    }
+
+    fn launch(&self, job: &Job, routine: Routine) -> Result<(), KernelError> {
+        match routine {
+            Routine::Merge => merge::launch::<M>(job),
+            Routine::Inverted => inverted::launch::<M>(job),
+            Routine::DenseTile => dense_tile::launch::<M>(job),
+            Routine::TensorCore => tensor_core::launch::<M>(job),
+            Routine::Hybrid => hybrid::launch::<M>(job),
+        }
+    }
+
+    fn host_f32(&self, matrices: HostPair<f32>, p: f64, batch: usize, each: Each<f32>) {
+        host::pairwise::<M, f32>(matrices, p as f32, M::NEEDS, batch, each);
+    }
+
+    fn host_f64(&self, matrices: HostPair<f64>, p: f64, batch: usize, each: Each<f64>) {
+        host::pairwise::<M, f64>(matrices, p, M::NEEDS, batch, each);
+    }
+}

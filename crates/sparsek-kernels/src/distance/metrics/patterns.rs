@@ -1,0 +1,183 @@
+//! Distances of patterns: a value counts as true if it is nonzero.
+//!
+//! The total is |x ∩ y|, the norms are |x| and |y|. `#[cube]` cannot take functions that mix tokens
+//! of a macro and of its caller, so each repeats the common formulas.
+
+use cubecl::prelude::*;
+
+use crate::{
+    distance::semiring::{Inner, Needs, Semiring, Sums},
+    semiring,
+};
+
+/// Dice distance: 1 − 2 |x ∩ y| / (|x| + |y|). NaN for two zero rows, as in SciPy.
+pub struct Dice;
+
+semiring! {
+    #[cube]
+    impl Semiring for Dice {
+        const NEEDS: Needs = Needs::NORMS.symmetric().inner(Inner::Ones);
+
+        fn norm<S: Float>(a: S, _p: S) -> S {
+            select(a == S::new(0.0), S::new(0.0), S::new(1.0))
+        }
+
+        fn product<S: Float>(a: S, b: S, _p: S) -> S {
+            let missing = a == S::new(0.0) || b == S::new(0.0);
+            select(missing, S::new(0.0), S::new(1.0))
+        }
+
+        fn core<S: Float>(sums: Sums<S>) -> S {
+            let both = sums.x + sums.y;
+            (both - S::new(2.0) * sums.total) / both
+        }
+    }
+}
+
+/// Jaccard distance: |x ≠ y| / |x ∪ y|. 0 for two zero rows, as in SciPy.
+pub struct Jaccard;
+
+semiring! {
+    #[cube]
+    impl Semiring for Jaccard {
+        const NEEDS: Needs = Needs::NORMS.symmetric().inner(Inner::Ones);
+
+        fn norm<S: Float>(a: S, _p: S) -> S {
+            select(a == S::new(0.0), S::new(0.0), S::new(1.0))
+        }
+
+        fn product<S: Float>(a: S, b: S, _p: S) -> S {
+            let missing = a == S::new(0.0) || b == S::new(0.0);
+            select(missing, S::new(0.0), S::new(1.0))
+        }
+
+        fn core<S: Float>(sums: Sums<S>) -> S {
+            let either = sums.x + sums.y - sums.total;
+            let none = either == S::new(0.0);
+            (either - sums.total) / select(none, S::new(1.0), either)
+        }
+    }
+}
+
+/// Russell-Rao distance: (N − |x ∩ y|) / N over N columns.
+///
+/// A row has distance 0 to itself only if it is full, as in SciPy; RAFT forces 0.
+pub struct RussellRao;
+
+semiring! {
+    #[cube]
+    impl Semiring for RussellRao {
+        const NEEDS: Needs = Needs::SUMS.symmetric().inner(Inner::Ones);
+
+        fn product<S: Float>(a: S, b: S, _p: S) -> S {
+            let missing = a == S::new(0.0) || b == S::new(0.0);
+            select(missing, S::new(0.0), S::new(1.0))
+        }
+
+        fn core<S: Float>(sums: Sums<S>) -> S {
+            (sums.cols - sums.total) / sums.cols
+        }
+    }
+}
+
+/// Sokal-Sneath distance: 2 d / (|x ∩ y| + 2 d), with d columns in one row only. NaN for two zero
+/// rows.
+pub struct SokalSneath;
+
+semiring! {
+    #[cube]
+    impl Semiring for SokalSneath {
+        const NEEDS: Needs = Needs::NORMS.symmetric().inner(Inner::Ones);
+
+        fn norm<S: Float>(a: S, _p: S) -> S {
+            select(a == S::new(0.0), S::new(0.0), S::new(1.0))
+        }
+
+        fn product<S: Float>(a: S, b: S, _p: S) -> S {
+            let missing = a == S::new(0.0) || b == S::new(0.0);
+            select(missing, S::new(0.0), S::new(1.0))
+        }
+
+        fn core<S: Float>(sums: Sums<S>) -> S {
+            let twice = S::new(2.0) * (sums.x + sums.y - S::new(2.0) * sums.total);
+            twice / (sums.total + twice)
+        }
+    }
+}
+
+/// Rogers-Tanimoto distance: 2 d / (N + d), with d of N columns in one row only.
+pub struct RogersTanimoto;
+
+semiring! {
+    #[cube]
+    impl Semiring for RogersTanimoto {
+        const NEEDS: Needs = Needs::NORMS.symmetric().inner(Inner::Ones);
+
+        fn norm<S: Float>(a: S, _p: S) -> S {
+            select(a == S::new(0.0), S::new(0.0), S::new(1.0))
+        }
+
+        fn product<S: Float>(a: S, b: S, _p: S) -> S {
+            let missing = a == S::new(0.0) || b == S::new(0.0);
+            select(missing, S::new(0.0), S::new(1.0))
+        }
+
+        fn core<S: Float>(sums: Sums<S>) -> S {
+            let differing = sums.x + sums.y - S::new(2.0) * sums.total;
+            S::new(2.0) * differing / (sums.cols + differing)
+        }
+    }
+}
+
+/// Yule distance: 2 r s / (t f + r s); 0 if r s is 0.
+///
+/// r and s columns are in one row only, t in both, f in neither.
+pub struct Yule;
+
+semiring! {
+    #[cube]
+    impl Semiring for Yule {
+        const NEEDS: Needs = Needs::NORMS.symmetric().inner(Inner::Ones);
+
+        fn norm<S: Float>(a: S, _p: S) -> S {
+            select(a == S::new(0.0), S::new(0.0), S::new(1.0))
+        }
+
+        fn product<S: Float>(a: S, b: S, _p: S) -> S {
+            let missing = a == S::new(0.0) || b == S::new(0.0);
+            select(missing, S::new(0.0), S::new(1.0))
+        }
+
+        fn core<S: Float>(sums: Sums<S>) -> S {
+            let only_x = sums.x - sums.total;
+            let only_y = sums.y - sums.total;
+            let neither = sums.cols - (sums.x + only_y);
+            let half = only_x * only_y;
+            let whole = sums.total * neither + half;
+            S::new(2.0) * half / select(half == S::new(0.0), S::new(1.0), whole)
+        }
+    }
+}
+
+/// Matching distance: the share of columns in one row only.
+pub struct Matching;
+
+semiring! {
+    #[cube]
+    impl Semiring for Matching {
+        const NEEDS: Needs = Needs::NORMS.symmetric().inner(Inner::Ones);
+
+        fn norm<S: Float>(a: S, _p: S) -> S {
+            select(a == S::new(0.0), S::new(0.0), S::new(1.0))
+        }
+
+        fn product<S: Float>(a: S, b: S, _p: S) -> S {
+            let missing = a == S::new(0.0) || b == S::new(0.0);
+            select(missing, S::new(0.0), S::new(1.0))
+        }
+
+        fn core<S: Float>(sums: Sums<S>) -> S {
+            (sums.x + sums.y - S::new(2.0) * sums.total) / sums.cols
+        }
+    }
+}

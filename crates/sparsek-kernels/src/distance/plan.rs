@@ -1,0 +1,107 @@
+//! Chooses the routine of an index, and how many rows an index takes.
+//!
+//! ```text
+//! density ≥ DENSE_TENSOR_CORE, whole numbers, tensor cores  → tensor_core
+//! density ≥ the threshold of the distance's `Dense` kind    → dense_tile
+//! columns of one row add nothing                            → inverted
+//! otherwise                                                 → merge
+//! ```
+//!
+//! A routine is skipped if the device, the distance or the size rules it out.
+
+use cubecl::prelude::*;
+
+use super::{
+    dense_tile, inverted,
+    metric::Distance,
+    prepare::columns::row_tiles,
+    semiring::{Dense, Inner, Needs},
+    tensor_core,
+    tuning::{DENSE_EITHER, DENSE_HALVES, DENSE_ONE_PASS, DENSE_TENSOR_CORE, DENSE_UNION},
+    types::{Matrix, Routine},
+};
+use crate::{device::accumulator, error::KernelError};
+
+/// Whether the choice for an index of this density depends on whether its values are whole numbers.
+///
+/// If so, call [`greatest`](crate::distance::greatest) first.
+pub fn needs_values(needs: &Needs, density: f64) -> bool {
+    needs.inner.is_some_and(|inner| inner != Inner::Ones) && density >= DENSE_TENSOR_CORE
+}
+
+fn density(matrix: &Matrix) -> f64 {
+    let places = matrix.rows.max(1) as f64 * matrix.cols.max(1) as f64;
+    matrix.nnz as f64 / places
+}
+
+/// Chooses the routine for an index of `matrix`.
+///
+/// `compared` is the left matrix, if known; without it, the tensor cores are not chosen. `whole` is
+/// the density of the whole matrix if `matrix` is a part of one. All parts then take one routine
+/// and round alike.
+pub fn choose(
+    client: &Client,
+    distance: &dyn Distance,
+    compared: Option<&Matrix>,
+    matrix: &Matrix,
+    whole: Option<f64>,
+) -> Routine {
+    let needs = distance.needs();
+    let density = whole.unwrap_or_else(|| density(matrix));
+    let suits = |matrix| tensor_core::suits(&needs, matrix);
+    if density >= DENSE_TENSOR_CORE
+        && compared.is_some_and(suits)
+        && suits(matrix)
+        && tensor_core::check(client, &needs, matrix).is_ok()
+    {
+        return Routine::TensorCore;
+    }
+    let least = match needs.dense {
+        Some(Dense::Products | Dense::Left) if needs.union => DENSE_UNION,
+        Some(Dense::Products | Dense::Left) => DENSE_ONE_PASS,
+        Some(Dense::Halves) => DENSE_HALVES,
+        Some(Dense::Either) => DENSE_EITHER,
+        None => f64::INFINITY,
+    };
+    if density >= least && dense_tile::check(client, &needs, matrix).is_ok() {
+        Routine::DenseTile
+    } else if inverted::check(client, &needs, matrix).is_ok() {
+        Routine::Inverted
+    } else {
+        Routine::Merge
+    }
+}
+
+/// Parts begin at multiples of this many rows, so that every device can bind their offsets.
+const STEP: usize = 1024;
+
+/// Returns how many rows of a matrix one [`Index`](crate::distance::Index) should hold.
+///
+/// That is all rows, or a multiple of 1024 for which the counters take at most `bytes`. Only
+/// [`Routine::Inverted`] has counters: one for each column of each tile of rows.
+///
+/// # Errors
+///
+/// [`KernelError`] for a dtype that is no float or that the device lacks.
+pub fn index_part(
+    client: &Client,
+    matrix: &Matrix,
+    distance: &dyn Distance,
+    routine: Routine,
+    bytes: usize,
+) -> Result<usize, KernelError> {
+    let needs = distance.needs();
+    let counted = routine == Routine::Inverted;
+    let dtype = accumulator(client, matrix.dtype)?;
+    let mut part = matrix.rows;
+    let mut parts = 1;
+    let fits = |rows: usize| match row_tiles(rows, matrix.cols, dtype, &needs) {
+        Ok([_, tiles]) => tiles == 1 || 2 * size_of::<i32>() * tiles * matrix.cols <= bytes,
+        Err(_) => false,
+    };
+    while counted && part > STEP && !fits(part) {
+        parts += 1;
+        part = matrix.rows.div_ceil(parts).next_multiple_of(STEP);
+    }
+    Ok(part)
+}

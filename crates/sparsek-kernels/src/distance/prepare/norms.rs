@@ -1,0 +1,166 @@
+//! Computes the norms of rows, and values as the distance needs them. O(nnz).
+
+use cubecl::{ir::ElemType, prelude::*};
+
+use super::range::{power, row_shift, shifted};
+use crate::{
+    device::accumulator,
+    distance::{
+        launch::planes_for,
+        semiring::{Gradient, Parameter, Rescale, Semiring, combine},
+        types::{Matrix, Prepared},
+    },
+    error::KernelError,
+    launch::{allocate, argument},
+};
+
+/// Entries that a unit sums separately, against rounding in long rows.
+pub(in crate::distance) const BLOCK: usize = 64;
+
+pub(in crate::distance) fn prepare<M: Semiring>(
+    client: &Client,
+    matrix: &Matrix,
+    parameter: Parameter,
+) -> Result<Prepared, KernelError> {
+    let dtype = accumulator(client, matrix.dtype)?;
+    let needs = M::NEEDS;
+    let rows = needs.rescale == Some(Rescale::Rows);
+    let written = needs.prepared || rows || matrix.dtype != dtype;
+    let int = i32::elem_type_native();
+    let values = if written {
+        allocate(client, "values", matrix.nnz, dtype)?
+    } else {
+        matrix.values.clone()
+    };
+    let norms = allocate(client, "norms", 2 * matrix.rows, dtype)?;
+    let prepared = Prepared {
+        indptr: matrix.indptr.clone(),
+        indices: matrix.indices.clone(),
+        values,
+        norms,
+        dtype,
+        rows: matrix.rows,
+        cols: matrix.cols,
+        longest: matrix.longest,
+        nnz: matrix.nnz,
+        greatest: matrix.greatest,
+    };
+    if matrix.rows == 0 || !(written || needs.norms) {
+        return Ok(prepared);
+    }
+    let elements = matrix.nnz.max(2 * matrix.rows);
+    let (grid, plane) = planes_for(client, matrix.rows, elements)?;
+    // SAFETY: `argument` checks the lengths; the contract of `Matrix` keeps offsets in range.
+    unsafe {
+        norms_kernel::launch_unchecked::<M>(
+            client,
+            grid.count,
+            grid.dim,
+            grid.address,
+            argument(matrix.indptr, "indptr", int, matrix.rows + 1)?,
+            argument(matrix.values, "values", matrix.dtype, matrix.nnz)?,
+            argument(&prepared.values, "prepared", dtype, matrix.nnz)?,
+            argument(&prepared.norms, "norms", dtype, 2 * matrix.rows)?,
+            parameter.launch(),
+            matrix.rows,
+            plane,
+            written,
+            [matrix.dtype, dtype],
+        );
+    }
+    Ok(prepared)
+}
+
+#[cube(launch_unchecked, address_type = "dynamic")]
+fn norms_kernel<M: Semiring, E: Float, S: Float>(
+    indptr: &[i32],
+    values: &[E],
+    prepared: &mut [S],
+    norms: &mut [S],
+    parameter: Parameter,
+    rows: usize,
+    #[comptime] plane: u32,
+    #[comptime] written: bool,
+    #[define(E, S)] _dtypes: [ElemType; 2],
+) {
+    let row = CUBE_POS * CUBE_DIM_Y as usize + UNIT_POS_Y as usize;
+    if row >= rows {
+        terminate!();
+    }
+    let p = parameter.value::<S>();
+    let first = indptr[row] as usize + UNIT_POS_X as usize;
+    let end = indptr[row + 1] as usize;
+    let block = comptime!(BLOCK * plane as usize);
+    let mut shift = 0i32;
+    let mut entry = first;
+    if comptime!(M::NEEDS.rescale == Some(Rescale::Rows)) {
+        let mut greatest = S::new(0.0);
+        while entry < end {
+            greatest = max(greatest, S::cast_from(values[entry]).abs());
+            entry += plane as usize;
+        }
+        if comptime!(plane > 1) {
+            greatest = plane_max(greatest);
+        }
+        shift = row_shift::<S>(greatest);
+    }
+    let mut norm = S::new(0.0);
+    entry = first;
+    while entry < end {
+        let stop = min(entry + block, end);
+        let mut part = S::new(0.0);
+        while entry < stop {
+            let value = scaled::<M, S>(S::cast_from(values[entry]), shift);
+            part = combine::<M, S>(part, M::norm::<S>(value, p));
+            entry += plane as usize;
+        }
+        norm = combine::<M, S>(norm, part);
+    }
+    if comptime!(plane > 1) {
+        norm = if comptime!(M::NEEDS.maxima) {
+            plane_max(norm)
+        } else {
+            plane_sum(norm)
+        };
+    }
+    let mut second = S::new(0.0);
+    entry = first;
+    while entry < end {
+        let stop = min(entry + block, end);
+        let mut part = S::new(0.0);
+        while entry < stop {
+            let value = scaled::<M, S>(S::cast_from(values[entry]), shift);
+            let value = M::prepare::<S>(value, norm);
+            part += M::second::<S>(value);
+            if comptime!(written) {
+                prepared[entry] = value;
+            }
+            entry += plane as usize;
+        }
+        second += part;
+    }
+    if comptime!(plane > 1) {
+        second = plane_sum(second);
+    }
+    if UNIT_POS_X == 0 {
+        norms[2 * row] = norm;
+        if comptime!(keeps_factor(M::NEEDS.rescale, M::NEEDS.gradient)) {
+            norms[2 * row + 1] = power::<S>(shift);
+        } else {
+            norms[2 * row + 1] = second;
+        }
+    }
+}
+
+const fn keeps_factor(rescale: Option<Rescale>, gradient: Option<Gradient>) -> bool {
+    matches!(rescale, Some(Rescale::Rows)) && gradient.is_some()
+}
+
+#[cube]
+fn scaled<M: Semiring, S: Float>(value: S, shift: i32) -> S {
+    if comptime!(M::NEEDS.rescale == Some(Rescale::Rows)) {
+        shifted::<S>(value, shift)
+    } else {
+        value
+    }
+}

@@ -1,0 +1,51 @@
+//! Long sums in parts.
+//!
+//! Equal terms, such as counts, all round alike, so the error of a long sum grows. Columns of long
+//! rows are summed in parts: aligned ranges, a power of two wide. The width depends on the two rows
+//! alone, so a pair has the same sum in every batch and order.
+
+use cubecl::prelude::*;
+
+/// Approximate entries of a part.
+const PART: u32 = 256;
+/// `part_bits` of a row that is one part: columns are below 2^31.
+pub(in crate::distance) const ONE_PART: u32 = 31;
+
+/// Returns log2 of the columns of a part.
+///
+/// A pair takes the wider parts for common columns, the narrower for the columns of either row.
+#[cube]
+pub(in crate::distance) fn part_bits(entries: u32, cols: u32) -> u32 {
+    let parts = entries / PART;
+    let mut bits = ONE_PART.runtime();
+    if parts > 1 {
+        bits = 31 - u32::leading_zeros(cols / parts);
+    }
+    bits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_rows_are_one_part() {
+        assert_eq!(part_bits(0, 0), ONE_PART);
+        assert_eq!(part_bits(511, 1 << 30), ONE_PART);
+        assert!(part_bits(512, 1 << 30) < ONE_PART);
+    }
+
+    #[test]
+    fn long_rows_have_parts_of_about_as_many_entries() {
+        for cols in [512u32, 1000, 26_000, 1 << 20, i32::MAX as u32] {
+            for entries in [512u32, 700, 1000, 26_000, 1 << 20, i32::MAX as u32] {
+                if entries > cols {
+                    continue;
+                }
+                let part = 1u64 << part_bits(entries, cols);
+                let even = part * u64::from(entries) / u64::from(cols);
+                assert!((128..384).contains(&even), "{entries} of {cols}: {even}");
+            }
+        }
+    }
+}

@@ -1,0 +1,201 @@
+//! Lists the distances within a radius.
+//!
+//! The output size is unknown, so a first pass counts and a second fills.
+
+use cubecl::{features::Plane, ir::ElemType, prelude::*, server::Handle};
+
+use super::{launch::planes_for, tuning::RADIUS_BLOCK};
+use crate::{
+    error::KernelError,
+    launch::{allocate, argument},
+};
+
+/// Distances of some rows to all rows of an index, and a radius.
+#[derive(Clone, Copy, Debug)]
+pub struct Radius<'a> {
+    /// Contiguous `[rows, across]`.
+    pub distances: &'a Handle,
+    /// f32 or f64.
+    pub dtype: ElemType,
+    /// Number of rows.
+    pub rows: usize,
+    /// Rows of the index.
+    pub across: usize,
+    /// The radius, rounded to the nearest f32 for f32 distances. NaN never matches.
+    pub radius: f64,
+    /// Whether to list distances of at least the radius, instead of at most.
+    pub largest: bool,
+    /// If the rows are the index's own: the index row of the first. No row then lists itself.
+    pub exclude_self: Option<usize>,
+}
+
+impl Radius<'_> {
+    /// Returns the number of blocks of a row of `across` distances.
+    pub fn blocks(across: usize) -> usize {
+        across.div_ceil(RADIUS_BLOCK)
+    }
+
+    /// Counts the matches in each block of each row: i32, `[rows, blocks]`.
+    ///
+    /// # Errors
+    ///
+    /// [`KernelError`] for buffers that are too short or too large.
+    pub fn count(&self, client: &Client) -> Result<Handle, KernelError> {
+        let counts = self.rows * Self::blocks(self.across);
+        let output = allocate(client, "counts", counts, i32::elem_type_native())?;
+        self.launch(client, &output, None)?;
+        Ok(output)
+    }
+
+    /// Returns the matching distances and their positions in their rows, i32, both `[total]`.
+    ///
+    /// They are in the order of rows, then of positions. `offsets`, i32, `[rows, blocks]`, holds
+    /// the exclusive prefix sums of [`count`](Self::count), and `total` their sum.
+    ///
+    /// # Errors
+    ///
+    /// [`KernelError`] for buffers that are too short or too large.
+    pub fn list(
+        &self,
+        client: &Client,
+        offsets: &Handle,
+        total: usize,
+    ) -> Result<[Handle; 2], KernelError> {
+        let values = allocate(client, "distances", total, self.dtype)?;
+        let places = allocate(client, "places", total, i32::elem_type_native())?;
+        self.launch(client, offsets, Some((&values, &places, total)))?;
+        Ok([values, places])
+    }
+
+    fn launch(
+        &self,
+        client: &Client,
+        counts: &Handle,
+        listed: Option<(&Handle, &Handle, usize)>,
+    ) -> Result<(), KernelError> {
+        let int = i32::elem_type_native();
+        let pairs = self.rows * self.across;
+        if pairs == 0 {
+            return Ok(());
+        }
+        let blocks = Self::blocks(self.across);
+        let items = self.rows * blocks;
+        let radius = client.create_from_slice(&match self.dtype.size() {
+            8 => self.radius.to_le_bytes().to_vec(),
+            _ => (self.radius as f32).to_le_bytes().to_vec(),
+        });
+        let (values, places, total) = listed.unwrap_or((&radius, &radius, 1));
+        let (grid, plane) = planes_for(client, items, pairs)?;
+        // SAFETY: `argument` checks the lengths; the offsets are sums of counts of the same
+        // distances.
+        unsafe {
+            radius_kernel::launch_unchecked(
+                client,
+                grid.count,
+                grid.dim,
+                grid.address,
+                argument(self.distances, "distances", self.dtype, pairs)?,
+                argument(&radius, "radius", self.dtype, 1)?,
+                argument(counts, "counts", int, items)?,
+                argument(values, "near distances", self.dtype, total)?,
+                argument(places, "places", int, total)?,
+                self.rows,
+                self.across,
+                blocks,
+                self.exclude_self.unwrap_or(0),
+                RadiusConfig {
+                    plane,
+                    sync: plane > 1 && client.features().plane.contains(Plane::Sync),
+                    largest: self.largest,
+                    exclude_self: self.exclude_self.is_some(),
+                    listed: listed.is_some(),
+                },
+                self.dtype,
+            );
+        }
+        Ok(())
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+struct RadiusConfig {
+    plane: u32,
+    sync: bool,
+    largest: bool,
+    exclude_self: bool,
+    listed: bool,
+}
+
+#[cube(launch_unchecked, address_type = "dynamic")]
+#[allow(clippy::too_many_arguments, reason = "three buffers in, two out")]
+fn radius_kernel<S: Float>(
+    distances: &[S],
+    radius: &[S],
+    counts: &mut [i32],
+    values: &mut [S],
+    places: &mut [i32],
+    rows: usize,
+    across: usize,
+    blocks: usize,
+    exclude_self: usize,
+    #[comptime] config: RadiusConfig,
+    #[define(S)] _dtype: ElemType,
+) {
+    let item = CUBE_POS * CUBE_DIM_Y as usize + UNIT_POS_Y as usize;
+    if item >= rows * blocks {
+        terminate!();
+    }
+    let plane = comptime!(config.plane as usize);
+    let row = item / blocks;
+    let first = (item - row * blocks) * comptime!(RADIUS_BLOCK);
+    let end = min(first + comptime!(RADIUS_BLOCK), across);
+    let limit = radius[0];
+    let mut found = 0i32;
+    if comptime!(config.listed) {
+        found = counts[item];
+    }
+    let mut done = first;
+    while done < end {
+        let place = done + UNIT_POS_X as usize;
+        // No lane leaves, since plane operations need all of them.
+        let distance = distances[row * across + min(place, end - 1)];
+        let within = if comptime!(config.largest) {
+            distance >= limit
+        } else {
+            distance <= limit
+        };
+        let mut near = select(within, 1i32, 0i32);
+        near = select(place < end, near, 0i32);
+        if comptime!(config.exclude_self) {
+            near = select(place == exclude_self + row, 0i32, near);
+        }
+        if comptime!(config.listed) {
+            let mut through = near;
+            let mut all = near;
+            if comptime!(plane > 1) {
+                through = plane_inclusive_sum(near);
+                all = plane_shuffle(through, comptime!(config.plane - 1));
+            }
+            if near == 1 {
+                let slot = (found + through - 1) as usize;
+                values[slot] = distance;
+                places[slot] = i32::cast_from(place);
+            }
+            if comptime!(config.sync) {
+                sync_plane();
+            }
+            found += all;
+        } else {
+            found += near;
+        }
+        done += plane;
+    }
+    if comptime!(!config.listed) {
+        if comptime!(plane > 1) {
+            found = plane_sum(found);
+        }
+        if UNIT_POS_X == 0 {
+            counts[item] = found;
+        }
+    }
+}

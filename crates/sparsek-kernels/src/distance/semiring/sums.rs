@@ -1,0 +1,57 @@
+//! The numbers that formulas receive.
+#![allow(
+    missing_docs,
+    reason = "the derives write types of their own beside these"
+)]
+
+use cubecl::prelude::*;
+
+/// Sums of two rows x and y.
+#[derive(CubeType, Clone, Copy, Debug)]
+#[expand(derive(Clone, Copy))]
+pub struct Sums<S: CubePrimitive> {
+    /// [`Semiring::product`](crate::distance::Semiring::product) over the common columns.
+    pub total: S,
+    /// [`Semiring::other`](crate::distance::Semiring::other) over the common columns.
+    pub other: S,
+    /// [`Semiring::norm`](crate::distance::Semiring::norm) of x.
+    pub x: S,
+    /// [`Semiring::norm`](crate::distance::Semiring::norm) of y.
+    pub y: S,
+    /// [`Semiring::second`](crate::distance::Semiring::second) of x.
+    pub second_x: S,
+    /// [`Semiring::second`](crate::distance::Semiring::second) of y.
+    pub second_y: S,
+    /// Number of columns.
+    pub cols: S,
+    /// The parameter of the distance, if any.
+    pub p: S,
+}
+
+/// The parameter of a distance, as a sum of two f32: at least 48 bits for f64.
+#[derive(CubeType, CubeLaunch, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+pub struct Parameter {
+    high: f32,
+    low: f32,
+}
+
+#[cube]
+impl Parameter {
+    pub(crate) fn value<S: Float>(&self) -> S {
+        S::cast_from(self.high) + S::cast_from(self.low)
+    }
+}
+
+impl Parameter {
+    /// Splits a parameter.
+    pub fn of(p: f64) -> Self {
+        let high = p as f32;
+        let low = (p - f64::from(high)) as f32;
+        Self { high, low }
+    }
+
+    pub(in crate::distance) fn launch(self) -> ParameterLaunch {
+        ParameterLaunch::new(self.high, self.low)
+    }
+}

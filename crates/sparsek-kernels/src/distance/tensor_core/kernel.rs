@@ -1,0 +1,222 @@
+//! The kernels of products on tensor cores.
+
+use cubecl::{cmma::MmaDefinition, ir::ElemType, prelude::*};
+use half::f16;
+
+use crate::{
+    distance::{
+        merge::pair::{RowPair, Sparse},
+        prepare::packed::{BLOCK, GROUP, STEP},
+        semiring::{Inner, Parameter, Semiring},
+        tuning::STEPS_AHEAD,
+    },
+    primitives::mma::{Sums, zeros},
+};
+
+/// Planes of a cube, and how many split its left rows.
+pub(super) const PLANES: usize = 8;
+const LEFT_PLANES: usize = 4;
+/// Rows of a cube.
+pub(super) const LEFT: usize = GROUP * LEFT_PLANES;
+pub(super) const RIGHT: usize = GROUP * PLANES / LEFT_PLANES;
+const BLOCKS: usize = GROUP / 16;
+
+/// Four words, of two elements each.
+type Load = Vector<u32, Const<4>>;
+/// Two neighbors in a row.
+type Pair = Vector<f16, Const<2>>;
+
+#[derive(CubeType, CubeLaunch, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+pub(super) struct TensorCoreShape {
+    first: usize,
+    rows: usize,
+    across: usize,
+    cols: u32,
+    /// Steps of 16 columns.
+    steps: usize,
+}
+
+/// Adds `a · bᵀ` for 16 and 8 rows of 16 elements.
+///
+/// The lane `4 g + t` passes the pairs of `a` at (g, 2 t), (g + 8, 2 t), (g, 2 t + 8) and (g + 8, 2
+/// t + 8), and of `b` at (g, 2 t) and (g, 2 t + 8). It holds the sums at (g, 2 t) and (g + 8, 2 t),
+/// in pairs.
+#[cube]
+fn multiply(a: &Array<Pair>, b: &Array<Pair>, sums: &mut Sums) {
+    let definition = MmaDefinition::<f16, f16, f32>::new(16usize, 8usize, 16usize);
+    definition.execute_inplace(a, b, sums);
+}
+
+/// A group of rows, with the loads in flight.
+#[derive(CubeType)]
+struct Side {
+    first: usize,
+    loads: Array<Load>,
+}
+
+#[cube]
+impl Side {
+    fn new(group: usize, steps: usize) -> Side {
+        Side {
+            first: group * steps * comptime!(BLOCKS * BLOCK) + UNIT_POS_X as usize,
+            loads: Array::<Load>::new(comptime!(STEPS_AHEAD * BLOCKS)),
+        }
+    }
+
+    fn read(&mut self, rows: &[Load], step: usize, #[comptime] turn: usize) {
+        let at = self.first + step * comptime!(BLOCKS * BLOCK);
+        #[unroll]
+        for block in 0..BLOCKS {
+            self.loads[comptime!(turn * BLOCKS + block)] = rows[at + comptime!(block * BLOCK)];
+        }
+    }
+
+    fn pair(
+        &self,
+        #[comptime] turn: usize,
+        #[comptime] block: usize,
+        #[comptime] word: usize,
+    ) -> Pair {
+        Pair::reinterpret(self.loads[comptime!(turn * BLOCKS + block)].extract(word))
+    }
+}
+
+#[cube]
+fn multiply_step(x: &Side, y: &Side, tiles: &mut Sequence<Sums>, #[comptime] turn: usize) {
+    let mut others = Sequence::<Array<Pair>>::new();
+    #[unroll]
+    for tile in 0..2 * BLOCKS {
+        let mut other = Array::<Pair>::new(2usize);
+        other[0] = y.pair(turn, comptime!(tile / 2), comptime!(tile % 2));
+        other[1] = y.pair(turn, comptime!(tile / 2), comptime!(tile % 2 + 2));
+        others.push(other);
+    }
+    #[unroll]
+    for block in 0..BLOCKS {
+        let mut factor = Array::<Pair>::new(4usize);
+        #[unroll]
+        for word in 0..4usize {
+            factor[word] = x.pair(turn, block, word);
+        }
+        #[unroll]
+        for tile in 0..2 * BLOCKS {
+            multiply(
+                &factor,
+                &others[tile],
+                &mut tiles[comptime!(block * 2 * BLOCKS + tile)],
+            );
+        }
+    }
+}
+
+/// A plane multiplies 64 rows of either matrix. Loads run ahead in registers.
+#[cube(launch_unchecked, address_type = "dynamic")]
+#[allow(clippy::too_many_arguments, reason = "pair matrices of four buffers")]
+pub(super) fn tensor_core_kernel<M: Semiring, S: Float>(
+    left: &[Load],
+    right: &[Load],
+    x_indptr: &[i32],
+    x_indices: &[i32],
+    x_values: &[S],
+    x_norms: &[S],
+    y_indptr: &[i32],
+    y_indices: &[i32],
+    y_values: &[S],
+    y_norms: &[S],
+    output: &mut [S],
+    parameter: Parameter,
+    shape: TensorCoreShape,
+    #[comptime] half: bool,
+    #[comptime] same: bool,
+    #[define(S)] _dtype: ElemType,
+) {
+    let across = shape.across.div_ceil(RIGHT);
+    let plane = UNIT_POS_Y as usize;
+    let top = CUBE_POS / across * LEFT + plane % LEFT_PLANES * GROUP;
+    let side = CUBE_POS % across * RIGHT + plane / LEFT_PLANES * GROUP;
+    // Planes never synchronize.
+    if top >= shape.rows || side >= shape.across || (half && top > side) {
+        terminate!();
+    }
+    let mut tiles = Sequence::<Sums>::new();
+    #[unroll]
+    for _ in 0..2 * BLOCKS * BLOCKS {
+        tiles.push(zeros());
+    }
+    let mut x = Side::new(top / GROUP, shape.steps);
+    let mut y = Side::new(side / GROUP, shape.steps);
+    #[unroll]
+    for turn in 0..STEPS_AHEAD {
+        x.read(left, turn, turn);
+        y.read(right, turn, turn);
+    }
+    let last = shape.steps - STEPS_AHEAD;
+    let mut step = 0usize;
+    while step < shape.steps {
+        // The last steps load themselves again.
+        let next = select(step < last, step + STEPS_AHEAD, step);
+        #[unroll]
+        for turn in 0..STEPS_AHEAD {
+            multiply_step(&x, &y, &mut tiles, turn);
+            x.read(left, next + turn, turn);
+            y.read(right, next + turn, turn);
+        }
+        step += STEPS_AHEAD;
+    }
+
+    let x = Sparse::<S>::new(x_indptr, x_indices, x_values, x_norms);
+    let y = Sparse::<S>::new(y_indptr, y_indices, y_values, y_norms);
+    let pair = RowPair::<S>::new(x, y, shape.cols, &parameter, same);
+    let (quarter, rest) = (UNIT_POS_X as usize / 4, UNIT_POS_X as usize % 4);
+    #[unroll]
+    for tile in 0..2 * BLOCKS * BLOCKS {
+        #[unroll]
+        for part in 0..4usize {
+            let (down, beside) = comptime!((part / 2, part % 2));
+            let i = top + quarter + comptime!(tile / (2 * BLOCKS) * STEP + down * 8);
+            let j = side + rest * 2 + comptime!(tile % (2 * BLOCKS) * 8 + beside);
+            if i < shape.rows && j < shape.across {
+                let mut total = S::cast_from(tiles[tile][down].extract(beside));
+                if comptime!(M::NEEDS.inner == Some(Inner::Quotients)) {
+                    let norms = pair.left().norm(shape.first + i) * pair.right().norm(j);
+                    total /= norms.sqrt();
+                }
+                if comptime!(!M::NEEDS.direct) {
+                    total = pair.finish::<M>(shape.first + i, j, total, S::new(0.0));
+                }
+                output[i * shape.across + j] = total;
+            }
+        }
+    }
+}
+
+/// A unit for each pair.
+#[cube(launch_unchecked, address_type = "dynamic")]
+#[allow(clippy::too_many_arguments, reason = "pair matrices of four buffers")]
+pub(super) fn finish_kernel<M: Semiring, S: Float>(
+    x_indptr: &[i32],
+    x_indices: &[i32],
+    x_values: &[S],
+    x_norms: &[S],
+    y_indptr: &[i32],
+    y_indices: &[i32],
+    y_values: &[S],
+    y_norms: &[S],
+    output: &mut [S],
+    parameter: Parameter,
+    shape: TensorCoreShape,
+    #[comptime] half: bool,
+    #[comptime] same: bool,
+    #[define(S)] _dtype: ElemType,
+) {
+    let i = ABSOLUTE_POS / shape.across;
+    let j = ABSOLUTE_POS - i * shape.across;
+    if i >= shape.rows || (half && i > j) {
+        terminate!();
+    }
+    let x = Sparse::<S>::new(x_indptr, x_indices, x_values, x_norms);
+    let y = Sparse::<S>::new(y_indptr, y_indices, y_values, y_norms);
+    let pair = RowPair::<S>::new(x, y, shape.cols, &parameter, same);
+    output[ABSOLUTE_POS] = pair.finish::<M>(shape.first + i, j, output[ABSOLUTE_POS], S::new(0.0));
+}

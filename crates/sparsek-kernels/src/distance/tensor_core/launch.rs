@@ -1,0 +1,198 @@
+//! Checks and launches the products on tensor cores.
+
+use std::ops::Range;
+
+use cubecl::{ir::FloatKind, prelude::*};
+
+use super::kernel::{
+    LEFT, PLANES, RIGHT, TensorCoreShapeLaunch, finish_kernel, tensor_core_kernel,
+};
+use crate::{
+    device::accumulator,
+    distance::{
+        job::Job,
+        merge::join,
+        prepare::packed::Packed,
+        semiring::{Inner, Needs, Semiring},
+        types::{Matrix, Prepared},
+    },
+    error::KernelError,
+    launch::{Grid, argument},
+    primitives::mma::{LANES, has_instruction},
+};
+
+/// Rows, columns and inner elements.
+const INSTRUCTION: [u32; 3] = [16, 8, 16];
+/// Whole numbers up to which f16 values and f32 sums are exact.
+const MOST: f32 = 2048.0;
+const MOST_SUM: f64 = 16_777_216.0;
+/// Limit for the bytes of a packed matrix.
+const MOST_BYTES: usize = 256 << 20;
+
+fn refused(reason: String) -> KernelError {
+    KernelError::Routine {
+        routine: "tensor_core",
+        reason,
+    }
+}
+
+/// Whether the device has the instruction.
+pub fn multiplies(client: &Client) -> bool {
+    has_instruction(client, FloatKind::F16, INSTRUCTION)
+}
+
+pub(in crate::distance) fn check(
+    client: &Client,
+    needs: &Needs,
+    matrix: &Matrix,
+) -> Result<(), KernelError> {
+    if needs.inner.is_none() {
+        return Err(refused("the total is not an inner product".into()));
+    }
+    let dtype = accumulator(client, matrix.dtype)?;
+    if dtype != f32::elem_type_native() {
+        return Err(refused(format!("sums are {dtype}, not f32")));
+    }
+    if !multiplies(client) {
+        return Err(refused(format!(
+            "the device lacks f16 matrix instructions for planes of {LANES}"
+        )));
+    }
+    check_size([matrix.rows, matrix.cols])
+}
+
+pub(in crate::distance) fn check_size(size: [usize; 2]) -> Result<(), KernelError> {
+    match Packed::bytes(size) {
+        bytes if bytes > MOST_BYTES => Err(refused(format!(
+            "{} rows of {} columns take {bytes} bytes laid out densely; the limit is {MOST_BYTES}",
+            size[0], size[1]
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Whether all sums of products are exact. No sum exceeds the greater sum of squares of two rows,
+/// which is at most `greatest² · longest`.
+fn exact(needs: &Needs, greatest: Option<f32>, longest: usize) -> bool {
+    let greatest = match needs.inner {
+        Some(Inner::Ones) => 1.0,
+        _ => greatest.unwrap_or(f32::INFINITY),
+    };
+    greatest <= MOST && f64::from(greatest).powi(2) * longest as f64 <= MOST_SUM
+}
+
+pub(in crate::distance) fn suits(needs: &Needs, matrix: &Matrix) -> bool {
+    let small = check_size([matrix.rows, matrix.cols]).is_ok();
+    small && exact(needs, matrix.greatest, matrix.longest)
+}
+
+pub(in crate::distance) fn check_values(
+    needs: &Needs,
+    matrix: &Prepared,
+) -> Result<(), KernelError> {
+    let (greatest, longest) = (matrix.greatest, matrix.longest);
+    match exact(needs, greatest, longest) {
+        true => Ok(()),
+        false => Err(refused(format!(
+            "it requires that values are whole numbers up to {MOST}, and sums of squares up to \
+             {MOST_SUM}; values are up to {}, in rows of {longest} entries",
+            greatest.unwrap_or(f32::INFINITY),
+        ))),
+    }
+}
+
+fn inner<M: Semiring>() -> Inner {
+    M::NEEDS.inner.expect("checked with the index")
+}
+
+pub(in crate::distance) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelError> {
+    let y = job.packed.expect("made with the index");
+    let packed;
+    let x = match job.whole() {
+        true => y,
+        false => {
+            packed = Packed::new(job.client, job.x, job.rows.clone(), inner::<M>())?;
+            &packed
+        }
+    };
+    let half = job.half(&M::NEEDS);
+    multiply::<M>(job, [x, y], half)?;
+    if M::NEEDS.direct {
+        finish::<M>(job, half)?;
+    }
+    match half {
+        true => join::mirror::<M>(job),
+        false => Ok(()),
+    }
+}
+
+fn multiply<M: Semiring>(job: &Job, [x, y]: [&Packed; 2], half: bool) -> Result<(), KernelError> {
+    let client = job.client;
+    let tiles = job.y.rows.div_ceil(RIGHT);
+    let dim = CubeDim::new_2d(LANES, PLANES as u32);
+    let cubes = job.rows.len().div_ceil(LEFT) * tiles;
+    let elements = job.elements().max(x.loads()).max(y.loads());
+    let grid = Grid::new(client, cubes, dim, elements)?;
+    let word = u32::elem_type_native();
+    let [left, right] = [job.x.arguments()?, job.y.arguments()?];
+    // SAFETY: the lengths are checked; the contract of `Matrix` keeps offsets and columns in range.
+    unsafe {
+        tensor_core_kernel::launch_unchecked::<M>(
+            client,
+            grid.count,
+            grid.dim,
+            grid.address,
+            argument(x.handle(), "rows", word, 4 * x.loads())?,
+            argument(y.handle(), "rows", word, 4 * y.loads())?,
+            left.indptr,
+            left.indices,
+            left.values,
+            left.norms,
+            right.indptr,
+            right.indices,
+            right.values,
+            right.norms,
+            job.output()?,
+            job.parameter.launch(),
+            shape(job, y.steps()),
+            half,
+            job.same,
+            job.x.dtype,
+        );
+    }
+    Ok(())
+}
+
+fn finish<M: Semiring>(job: &Job, half: bool) -> Result<(), KernelError> {
+    let grid = Grid::elementwise(job.client, job.pairs(), job.elements())?;
+    let [left, right] = [job.x.arguments()?, job.y.arguments()?];
+    // SAFETY: as in `multiply`.
+    unsafe {
+        finish_kernel::launch_unchecked::<M>(
+            job.client,
+            grid.count,
+            grid.dim,
+            grid.address,
+            left.indptr,
+            left.indices,
+            left.values,
+            left.norms,
+            right.indptr,
+            right.indices,
+            right.values,
+            right.norms,
+            job.output()?,
+            job.parameter.launch(),
+            shape(job, 0),
+            half,
+            job.same,
+            job.x.dtype,
+        );
+    }
+    Ok(())
+}
+
+fn shape(job: &Job, steps: usize) -> TensorCoreShapeLaunch {
+    let Range { start, end } = job.rows;
+    TensorCoreShapeLaunch::new(start, end - start, job.y.rows, job.x.cols as u32, steps)
+}
