@@ -1,18 +1,15 @@
-//! Layers of dense rows, one for each node of a graph: very many rows of few columns.
+//! Layers of many dense rows, such as one per node of a graph.
 //!
-//! The results are those of Burn's own layers. The gradients of parameters are sums over all rows, for which general products and
-//! reductions leave most of a GPU idle; here they are cut into runs of rows. On tensor cores that multiply TF32 the products of many
-//! rows are kernels of our own.
+//! Results equal those of Burn's layers. Gradients of parameters sum over all rows, which leaves
+//! most of a GPU idle in general products and reductions; here they run over slices of rows. With
+//! TF32 tensor cores, products of many rows use this crate's kernels.
 
 use burn::{
     backend::Dispatch,
     tensor::{DType, Tensor},
 };
 
-use crate::{
-    ops::{DenseOps, MemberOps},
-    sparse::Compressed,
-};
+use crate::{ops::DenseOps, sparse::Compressed};
 
 /// `x · weight + bias`.
 ///
@@ -24,21 +21,17 @@ use crate::{
 ///
 /// # Guarantees
 ///
-/// Those of Burn's matrix products, which may round the factors of f32 to fewer bits for tensor cores. 8192 rows of f32 and more, of
-/// inputs and outputs in multiples of 4, are multiplied by own kernels where CUDA has TF32: factors rounded to 11 bits, sums in f32,
-/// deterministic on a device.
+/// As Burn's matrix products, which may round f32 factors for tensor cores. On CUDA with TF32,
+/// products of at least 8192 f32 rows, with inputs and outputs in multiples of 4, use this crate's
+/// kernels: factors rounded to 11 bits, sums in f32, deterministic per device.
 ///
 /// # Gradient
 ///
-/// Of all three. That of the weight is a product for each 2048 rows on GPUs, then their sum.
-///
-/// # Cost
-///
-/// 2,449,029 rows of 256 with 256 outputs take 1.8 ms on an H200, so does the gradient of the rows; that of the weight 2.6.
+/// With respect to all three. On GPUs, that of the weight sums products of at most 2048 rows.
 ///
 /// # Panics
 ///
-/// If the shapes or dtypes do not fit.
+/// If shapes or dtypes do not fit.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -72,29 +65,31 @@ pub fn linear(x: Tensor<2>, weight: Tensor<2>, bias: Option<Tensor<1>>) -> Tenso
     })
 }
 
-/// `x · weight` of compressed rows: [`linear`] of `x.to_dense()`, which is not kept for the gradient, and on Flex not made.
+/// `x · weight` of compressed rows: [`linear`] of `x.to_dense()`. The dense matrix is not kept for
+/// the gradient, and not built on Flex.
 ///
 /// # Shapes
 ///
-/// - `x`: `[rows, inputs]` compressed to k elements a row, f32, f64, f16 or bf16.
+/// - `x`: `[rows, inputs]` compressed to k elements per row, f32, f64, f16 or bf16.
 /// - `weight`: `[inputs, outputs]` in the dtype of `x`.
 /// - result: `[rows, outputs]`.
 ///
 /// # Guarantees
 ///
-/// As [`linear`]; on Flex deterministic, halves are summed in f32.
+/// As [`linear`]. On Flex deterministic, with 16-bit floats summed in f32.
 ///
 /// # Gradient
 ///
-/// Of the values and of the weight.
+/// With respect to the values and the weight.
 ///
 /// # Panics
 ///
-/// If the shapes or dtypes do not fit.
+/// If shapes or dtypes do not fit.
 ///
 /// # Cost
 ///
-/// On GPUs that of the dense product, which tensor cores take, and two passes over dense rows; on Flex k of `inputs` of it.
+/// On GPUs the dense product and two passes over dense rows; on Flex the fraction k / `inputs` of
+/// the dense product.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -112,14 +107,15 @@ pub fn linear_compressed(x: &Compressed, weight: Tensor<2>) -> Tensor<2> {
         "linear_compressed: rows of {width} elements, but the weight has {inputs} rows"
     );
     check("linear_compressed", "the weight", x.dtype(), weight.dtype());
-    Tensor::from_dispatch(<Dispatch as MemberOps>::linear_members(
+    Tensor::from_dispatch(<Dispatch as DenseOps>::linear_compressed(
         x.values().clone().into_dispatch(),
         x.columns().clone().into_dispatch(),
         weight.into_dispatch(),
     ))
 }
 
-/// `(x - mean) / sqrt(var + epsilon) * gamma + beta`, with mean and biased variance of each row.
+/// `(x - mean) / sqrt(var + epsilon) * gamma + beta`, with the mean and biased variance of each
+/// row.
 ///
 /// # Shapes
 ///
@@ -128,15 +124,16 @@ pub fn linear_compressed(x: &Compressed, weight: Tensor<2>) -> Tensor<2> {
 ///
 /// # Guarantees
 ///
-/// Deterministic. Sums are kept in f32, or f64 where `x` is; the variance is of the differences from the mean.
+/// Deterministic. Sums are f64 if `x` is, else f32. The variance sums squared differences from the
+/// mean.
 ///
 /// # Gradient
 ///
-/// Of all three, deterministic. Only `x` and `gamma` are kept for it.
+/// With respect to all three, deterministic. Keeps only `x` and `gamma`.
 ///
 /// # Panics
 ///
-/// If the shapes or dtypes do not fit, or the device lacks the dtype.
+/// If shapes or dtypes do not fit, or the device lacks the dtype.
 ///
 /// # Cost
 ///

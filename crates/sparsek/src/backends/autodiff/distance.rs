@@ -1,4 +1,4 @@
-//! The gradient of distances, with respect to the values of both matrices.
+//! Gradients of distances with respect to the values of both matrices.
 
 use burn::backend::{
     Backend,
@@ -12,19 +12,18 @@ use burn_autodiff::{
 };
 
 use crate::ops::{
-    DistanceGradientOps, DistanceOps, DistanceSpec, NearestSpec, Turned, WithinOps, WithinSpec,
+    DistanceGradientOps, DistanceOps, DistanceSpec, NearestSpec, RadiusSpec, Transposed,
 };
 
-/// A matrix and its transposed pattern, columns numbered as in [`Turned`].
+/// A matrix and its transposed pattern, with columns numbered as in [`Transposed`].
 #[derive(Clone)]
 struct Matrix<B: Backend> {
     indptr: IntTensor<B>,
     places: IntTensor<B>,
     values: FloatTensor<B>,
-    turned: [IntTensor<B>; 3],
+    transposed: [IntTensor<B>; 3],
 }
 
-/// What the gradient needs.
 #[derive(Clone)]
 struct State<B: Backend> {
     x: Matrix<B>,
@@ -39,7 +38,7 @@ impl<B: Backend> std::fmt::Debug for State<B> {
     }
 }
 
-/// The gradient with respect to the values of `x`.
+/// Gradient with respect to the values of `x`.
 fn gradient<B: DistanceGradientOps>(
     x: Matrix<B>,
     y: Matrix<B>,
@@ -47,7 +46,7 @@ fn gradient<B: DistanceGradientOps>(
     distances: FloatTensor<B>,
     spec: DistanceSpec,
 ) -> FloatTensor<B> {
-    let [indptr, rows, entries] = y.turned;
+    let [indptr, rows, entries] = y.transposed;
     B::pairwise_gradient(
         x.indptr, x.places, x.values, y.indptr, y.places, y.values, indptr, rows, entries,
         upstream, distances, spec,
@@ -80,7 +79,7 @@ impl<B: Backend + DistanceGradientOps> Backward<B, 2> for PairwiseGradient {
             grads.register::<B>(node.id, grad);
         }
         if let Some(node) = node_y {
-            // Distances that have a gradient are symmetric.
+            // Every distance with a gradient is symmetric.
             let upstream = B::float_swap_dims(upstream, 0, 1);
             let distances = B::float_swap_dims(distances, 0, 1);
             let grad = gradient::<B>(y, x, upstream, distances, spec);
@@ -99,7 +98,7 @@ impl<B: Backend + DistanceOps + DistanceGradientOps, C: CheckpointStrategy> Dist
         y_indptr: IntTensor<Self>,
         y_indices: IntTensor<Self>,
         y_values: FloatTensor<Self>,
-        turned: Turned<Self>,
+        transposed: Transposed<Self>,
         spec: DistanceSpec,
     ) -> FloatTensor<Self> {
         let nodes = [x_values.node(), y_values.node()];
@@ -111,14 +110,14 @@ impl<B: Backend + DistanceOps + DistanceGradientOps, C: CheckpointStrategy> Dist
             y_indptr.clone(),
             y_indices,
             y.clone(),
-            Turned::Without,
+            Transposed::Without,
             spec,
         );
         let prepared = PairwiseGradient.prepare::<C>(nodes).compute_bound();
         match prepared.stateful() {
             OpsKind::UnTracked(prep) => prep.finish(distances),
             OpsKind::Tracked(prep) => {
-                let Turned::Both {
+                let Transposed::Both {
                     x_places,
                     y_places,
                     x_indptr: x_columns,
@@ -127,7 +126,7 @@ impl<B: Backend + DistanceOps + DistanceGradientOps, C: CheckpointStrategy> Dist
                     y_indptr: y_columns,
                     y_rows,
                     y_entries,
-                } = turned
+                } = transposed
                 else {
                     panic!(
                         "pairwise_distances: this distance has no gradient; detach the values or take dot, euclidean, sqeuclidean, cosine or manhattan"
@@ -138,13 +137,13 @@ impl<B: Backend + DistanceOps + DistanceGradientOps, C: CheckpointStrategy> Dist
                         indptr: x_indptr,
                         places: x_places,
                         values: x,
-                        turned: [x_columns, x_rows, x_entries],
+                        transposed: [x_columns, x_rows, x_entries],
                     },
                     y: Matrix {
                         indptr: y_indptr,
                         places: y_places,
                         values: y,
-                        turned: [y_columns, y_rows, y_entries],
+                        transposed: [y_columns, y_rows, y_entries],
                     },
                     distances: distances.clone(),
                     spec,
@@ -171,17 +170,15 @@ impl<B: Backend + DistanceOps + DistanceGradientOps, C: CheckpointStrategy> Dist
         let (values, indices) = B::nearest(x_indptr, x_indices, x, y_indptr, y_indices, y, spec);
         (Self::FloatTensorPrimitive::new(values), indices)
     }
-}
 
-impl<B: Backend + WithinOps, C: CheckpointStrategy> WithinOps for Autodiff<B, C> {
-    fn count_within(distances: FloatTensor<Self>, spec: WithinSpec) -> IntTensor<Self> {
+    fn count_within(distances: FloatTensor<Self>, spec: RadiusSpec) -> IntTensor<Self> {
         B::count_within(distances.into_primitive(), spec)
     }
 
     fn list_within(
         distances: FloatTensor<Self>,
         offsets: IntTensor<Self>,
-        spec: WithinSpec,
+        spec: RadiusSpec,
     ) -> (FloatTensor<Self>, IntTensor<Self>) {
         let (values, places) = B::list_within(distances.into_primitive(), offsets, spec);
         (Self::FloatTensorPrimitive::new(values), places)

@@ -4,7 +4,7 @@ use burn::backend::{
     TensorMetadata,
     cubecl::dtype_to_elem_type,
     ops::{FloatTensorOps, ModuleOps},
-    tensor::FloatTensor,
+    tensor::{FloatTensor, IntTensor},
 };
 use burn_cubecl::{
     CubeBackend,
@@ -13,21 +13,20 @@ use burn_cubecl::{
 };
 use sparsek_kernels::dense::{self, Normalised, Rows, Weight};
 
-use super::{expect, tensor};
-use crate::ops::{DenseGradientOps, DenseOps};
+use super::tensor::{expect, tensor};
+use crate::ops::{DenseGradientOps, DenseOps, SpmmGradientOps, SpmmOps};
 
-/// Rows that are multiplied at a time in a product of two tall matrices, at most: Burn's products do not cut their inner dimension, so
-/// that on a graph of Reddit's size 4 of 132 multiprocessors worked, 8.15 ms for two matrices of 256 columns; 0.41 in parts, and 0.11
-/// for a rest of 1541 rows (NVIDIA H200).
+/// Most rows per slice of a product of two tall matrices. Burn does not split the inner dimension,
+/// which leaves most of a GPU idle.
 const CUT: usize = 2048;
 
-/// Rows of a part, so that few are left.
+/// Rows per slice, chosen so that few rows are left over.
 fn part(count: usize) -> usize {
     let parts = (CUT / 2..=CUT).rev().step_by(8);
     parts.min_by_key(|part| count % part).unwrap_or(CUT)
 }
 
-/// Rows from which on our own products are used where there are tensor cores for them.
+/// Fewest rows for this crate's tensor-core products.
 const TALL: usize = 1 << 13;
 
 /// `x · weight + bias` on tensor cores, or by Burn.
@@ -47,7 +46,7 @@ fn linear(x: CubeTensor, weight: CubeTensor, bias: Option<CubeTensor>) -> CubeTe
     }
 }
 
-/// Rows times the matrix, where there are many and the device has what it takes.
+/// Rows times the matrix, if there are enough rows and the device has fitting tensor cores.
 fn product(x: &CubeTensor, matrix: &Weight, bias: Option<&CubeTensor>) -> Option<CubeTensor> {
     if x.shape()[0] < TALL || !matrix.fits(&x.client, &rows(x)) {
         return None;
@@ -107,6 +106,15 @@ impl DenseOps for CubeBackend {
         let request = normalised(&x, &gamma, epsilon);
         let output = dense::layer_norm(&x.client, &request, &beta.handle);
         tensor(&x, expect("layer_norm", output), x.shape(), x.dtype)
+    }
+
+    fn linear_compressed(
+        values: FloatTensor<Self>,
+        columns: IntTensor<Self>,
+        weight: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        let width = weight.shape()[0];
+        Self::linear_rows(Self::expand(values, columns, width), weight)
     }
 }
 
@@ -182,5 +190,22 @@ impl DenseGradientOps for CubeBackend {
             tensor(&x, gradient, x.shape(), x.dtype),
             tensor(&x, parameters, [2, width].into(), x.dtype),
         )
+    }
+
+    fn linear_compressed_gradient(
+        columns: IntTensor<Self>,
+        weight: FloatTensor<Self>,
+        upstream: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        Self::gather_columns(Self::linear_rows_backward(weight, upstream), columns)
+    }
+
+    fn linear_compressed_weight_gradient(
+        values: FloatTensor<Self>,
+        columns: IntTensor<Self>,
+        upstream: FloatTensor<Self>,
+        width: usize,
+    ) -> FloatTensor<Self> {
+        Self::linear_rows_gradient(Self::expand(values, columns, width), upstream)
     }
 }

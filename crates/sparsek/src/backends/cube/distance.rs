@@ -16,28 +16,32 @@ use cubecl::{MemoryScope, client::Client, server::Handle};
 use sparsek_kernels::{
     KernelError,
     distance::{
-        self, Index, Matrix, Parameter, Prepared, Routine, Upstream, greatest, index_part,
+        self, Index, Matrix, Parameter, Prepared, Routine, Upstream, Within, greatest, index_part,
         without_own,
     },
     topk::{self, Rows, TopkOptions},
 };
 
-use super::{expect, tensor};
-use crate::ops::{DistanceGradientOps, DistanceOps, DistanceSpec, NearestSpec, Turned};
+use super::tensor::{expect, tensor};
+use crate::ops::{
+    DistanceGradientOps, DistanceOps, DistanceSpec, NearestSpec, RadiusSpec, Transposed,
+    distance_dtype,
+};
 
-/// Most bytes of distances in memory at a time, and of the counters of an index: with what selects, and with what pools round
-/// up to, they stay within 2 GiB. Copies of very many entries, of 12 bytes each where they are f32, leave less for distances.
+/// Memory limits of a search: distances per batch, index counters, and copies of the entries
+/// ([`COPY`] bytes each). Together with selection buffers and pool rounding they stay below 2 GiB.
 const BATCH_BYTES: usize = 512 << 20;
 const COUNTER_BYTES: usize = 256 << 20;
 const COPIES_BYTES: usize = 1600 << 20;
 const COPY: usize = 12;
-/// Both take at most one part in so many of the memory that is free.
+/// Distances and counters each take at most 1 / `SHARE` of the free memory.
 const SHARE: u64 = 8;
 
-/// So many bytes of distances are not worth asking what is free.
+/// Smaller outputs skip the query for free memory.
 const FEW_BYTES: usize = 64 << 20;
 
-/// Bytes of the distances and of the counters that are in memory at a time, of so many bytes of distances in all, to so many entries.
+/// Bytes for distances and for counters, given the bytes of all distances and the entries of the
+/// index.
 fn budget(client: &Client, all: usize, entries: usize) -> [usize; 2] {
     let memory = &client.properties().memory;
     let most = match memory.max_memory() {
@@ -53,19 +57,19 @@ fn budget(client: &Client, all: usize, entries: usize) -> [usize; 2] {
     [batch.min(most), COUNTER_BYTES.min(most)]
 }
 
-/// A matrix in three tensors.
+/// A CSR matrix as three tensors.
 struct Tensors {
     indptr: CubeTensor,
     indices: CubeTensor,
     values: CubeTensor,
     cols: usize,
     longest: usize,
-    /// What is known of the values.
+    /// Largest magnitude of the values, if known.
     greatest: Option<f32>,
 }
 
 impl Tensors {
-    /// The one or the other of two matrices.
+    /// Takes the first (`SECOND = 0`) or the second matrix of a spec.
     fn new<const SECOND: usize>(
         [indptr, indices, values]: [CubeTensor; 3],
         spec: &DistanceSpec,
@@ -94,7 +98,7 @@ impl Tensors {
         }
     }
 
-    /// Some of the rows. Offsets stay those of all entries.
+    /// A range of rows. Offsets still count from the first entry of the whole matrix.
     fn rows(&self, rows: &Range<usize>) -> Self {
         let size = size_of::<i32>();
         let count = self.indptr.shape()[0];
@@ -113,17 +117,17 @@ impl Tensors {
     }
 }
 
-/// The routine that is forced, or chosen for an index of the second of two matrices.
+/// The forced routine, or the dispatch's choice.
 fn routine(client: &Client, [x, y]: [&Tensors; 2], spec: &DistanceSpec) -> Routine {
     let compared = Some(&x.matrix());
     let chosen = || distance::choose(client, spec.distance, compared, &y.matrix(), spec.density);
     spec.routine.unwrap_or_else(chosen)
 }
 
-/// Two matrices and the distance between their rows, prepared.
+/// Two prepared matrices.
 struct Ready {
     index: Index,
-    /// Nothing where both are the same.
+    /// `None` if both matrices are the same.
     x: Option<Prepared>,
 }
 
@@ -135,7 +139,7 @@ impl Ready {
     ) -> Result<Self, KernelError> {
         let client = &x.values.client;
         let index = Index::new(client, &y.matrix(), spec.distance, spec.p, Some(routine))?;
-        let x = match spec.own {
+        let x = match spec.same_matrix {
             true => None,
             false => Some(index.prepare(client, &x.matrix())?),
         };
@@ -154,7 +158,7 @@ impl Ready {
     }
 }
 
-/// The nearest of a range of rows, the nearest first; the row itself is one of them.
+/// Nearest index rows of a range of query rows, nearest first, the row itself included.
 fn nearest(
     ready: &Ready,
     like: &CubeTensor,
@@ -168,10 +172,10 @@ fn nearest(
     select(like, distances, [count, across], (k, spec))
 }
 
-/// Values and indices, `[rows, k]`.
+/// Values and indices, each `[rows, k]`.
 type Found = (CubeTensor, CubeTensor);
 
-/// The `k` best of each row of distances.
+/// Selects the `k` best of each row of distances.
 fn select(
     like: &CubeTensor,
     distances: Handle,
@@ -200,7 +204,7 @@ fn select(
     ))
 }
 
-/// The neighbours without the row itself; the first row is the index's row `first`.
+/// Removes the row itself from its neighbors; the first query is index row `first`.
 fn without(
     (values, indices): Found,
     first: usize,
@@ -223,21 +227,21 @@ fn without(
     ))
 }
 
-/// The nearest of all rows among those of an index, a batch at a time, without the row itself where `own` says so.
+/// Searches all query rows, a batch at a time.
 fn among(
     ready: &Ready,
     like: &CubeTensor,
-    (k, own, spec): (usize, bool, &NearestSpec),
+    (k, exclude_self, spec): (usize, bool, &NearestSpec),
     bytes: usize,
 ) -> Result<Found, KernelError> {
     let rows = ready.left().rows;
     let row = ready.index.prepared().rows * ready.left().dtype.size();
     let batch = spec.batch.unwrap_or(bytes / row.max(1)).max(1);
     let (mut values, mut indices) = (Vec::new(), Vec::new());
-    // Without rows as well there is one batch.
+    // Without query rows there is still one, empty, batch.
     for start in (0..rows.max(1)).step_by(batch) {
         let mut found = nearest(ready, like, start..rows.min(start + batch), (k, spec))?;
-        if own {
+        if exclude_self {
             found = without(found, start, spec)?;
         }
         values.push(found.0);
@@ -252,7 +256,7 @@ fn among(
     ))
 }
 
-/// The nearest of all rows, the index being gone through in parts whose counters have room.
+/// Searches the index part by part, so that its counters fit in memory.
 fn in_parts(
     [x, y]: [&Tensors; 2],
     spec: &NearestSpec,
@@ -267,7 +271,7 @@ fn in_parts(
         let some = first..rows.min(first + part);
         let y = y.rows(&some);
         let by = &spec.by;
-        // There are parts of no other routine; what a part has is not known, and so it must not be chosen by that.
+        // Only the inverted routine splits its index; its choice must not depend on the part.
         let routine = Some(Routine::Inverted);
         let index = Index::new(client, &y.matrix(), by.distance, by.p, routine)?;
         let x_ready = index.prepare(client, &x.matrix())?;
@@ -289,7 +293,7 @@ fn in_parts(
     }
 }
 
-/// The best of two lists, the second of later rows.
+/// Merges two result lists; the second holds later rows.
 fn best_of(
     one: Found,
     other: Found,
@@ -305,7 +309,20 @@ fn best_of(
 }
 
 fn output_dtype(values: &CubeTensor) -> DType {
-    crate::ops::computed(values.dtype)
+    distance_dtype(values.dtype)
+}
+
+/// Distances and the radius as the kernel takes them.
+fn radius<'a>(distances: &'a CubeTensor, spec: &RadiusSpec) -> Within<'a> {
+    Within {
+        distances: &distances.handle,
+        dtype: dtype_to_elem_type(distances.dtype),
+        rows: distances.shape()[0],
+        across: distances.shape()[1],
+        radius: spec.radius,
+        largest: spec.largest,
+        own: spec.exclude_self,
+    }
 }
 
 impl DistanceOps for CubeBackend {
@@ -328,7 +345,7 @@ impl DistanceOps for CubeBackend {
         y_indptr: IntTensor<Self>,
         y_indices: IntTensor<Self>,
         y_values: FloatTensor<Self>,
-        _turned: Turned<Self>,
+        _transposed: Transposed<Self>,
         spec: DistanceSpec,
     ) -> FloatTensor<Self> {
         let x = Tensors::new::<0>([x_indptr, x_indices, x_values], &spec);
@@ -361,7 +378,7 @@ impl DistanceOps for CubeBackend {
         let pairs = x.matrix().rows.saturating_mul(matrix.rows);
         let size = output_dtype(&x.values).size();
         let [bytes, counters] = budget(client, pairs.saturating_mul(size), matrix.nnz);
-        // Beside distances there may be as many second sums.
+        // Some distances keep a second sum per pair.
         let bytes = bytes >> u32::from(by.distance.needs().two_wait());
         let part = index_part(client, &matrix, by.distance, routine, counters);
         let part = expect("kneighbors", part);
@@ -374,6 +391,29 @@ impl DistanceOps for CubeBackend {
         };
         expect("kneighbors", found)
     }
+
+    fn count_within(distances: FloatTensor<Self>, spec: RadiusSpec) -> IntTensor<Self> {
+        let distances = into_contiguous(distances);
+        let within = radius(&distances, &spec);
+        let counts = expect("radius_neighbors", within.count(&distances.client));
+        let shape = Shape::from([within.rows, Within::stretches(within.across)]);
+        tensor(&distances, counts, shape, DType::I32)
+    }
+
+    fn list_within(
+        distances: FloatTensor<Self>,
+        offsets: IntTensor<Self>,
+        spec: RadiusSpec,
+    ) -> (FloatTensor<Self>, IntTensor<Self>) {
+        let (distances, offsets) = (into_contiguous(distances), into_contiguous(offsets));
+        let listed = radius(&distances, &spec).list(&distances.client, &offsets.handle, spec.total);
+        let [values, places] = expect("radius_neighbors", listed);
+        let shape = Shape::from([spec.total]);
+        (
+            tensor(&distances, values, shape.clone(), distances.dtype),
+            tensor(&distances, places, shape, DType::I32),
+        )
+    }
 }
 
 impl DistanceGradientOps for CubeBackend {
@@ -384,9 +424,9 @@ impl DistanceGradientOps for CubeBackend {
         y_indptr: IntTensor<Self>,
         y_indices: IntTensor<Self>,
         y_values: FloatTensor<Self>,
-        turned_indptr: IntTensor<Self>,
-        turned_rows: IntTensor<Self>,
-        turned_entries: IntTensor<Self>,
+        transposed_indptr: IntTensor<Self>,
+        transposed_rows: IntTensor<Self>,
+        transposed_entries: IntTensor<Self>,
         upstream: FloatTensor<Self>,
         distances: FloatTensor<Self>,
         spec: DistanceSpec,
@@ -394,8 +434,8 @@ impl DistanceGradientOps for CubeBackend {
         let x = Tensors::new::<0>([x_indptr, x_indices, x_values], &spec);
         let y = Tensors::new::<1>([y_indptr, y_indices, y_values], &spec);
         let [indptr, rows, entries] =
-            [turned_indptr, turned_rows, turned_entries].map(into_contiguous);
-        let turned = distance::Turned {
+            [transposed_indptr, transposed_rows, transposed_entries].map(into_contiguous);
+        let transposed = distance::Turned {
             places: &x.indices.handle,
             cols: indptr.shape()[0] - 1,
             indptr: &indptr.handle,
@@ -417,7 +457,7 @@ impl DistanceGradientOps for CubeBackend {
             client,
             [&x.matrix(), &y.matrix()],
             [&norms(&x), &norms(&y)],
-            &turned,
+            &transposed,
             &upstream,
             (spec.distance.needs().gradient).expect("only what has a gradient is tracked"),
         );

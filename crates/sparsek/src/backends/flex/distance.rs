@@ -14,29 +14,36 @@ use sparsek_kernels::{
     topk::Method,
 };
 
-use super::{Selector, from_vec, keys::Key};
+use super::{
+    element::{from_vec, with_index},
+    select::{Key, Selector},
+};
 use crate::ops::{
-    DistanceGradientOps, DistanceOps, DistanceSpec, NearestSpec, TopkSpec, Turned, WithinOps,
-    WithinSpec,
+    DistanceGradientOps, DistanceOps, DistanceSpec, NearestSpec, RadiusSpec, TopkSpec, Transposed,
 };
 
-/// Bytes of distances that are made at a time, and of those of rows to themselves: where all fit, half of them are computed.
+/// Bytes of distances per batch: in general, and for a matrix to itself. In the latter case half of
+/// the distances are mirrored, if all fit.
 const BATCH_BYTES: usize = 64 << 20;
 const OWN_BYTES: usize = 512 << 20;
 
-/// Rows of a batch.
+/// Rows per batch.
 fn batch<S>(spec: &DistanceSpec, across: usize) -> usize {
-    let bytes = if spec.own { OWN_BYTES } else { BATCH_BYTES };
+    let bytes = if spec.same_matrix {
+        OWN_BYTES
+    } else {
+        BATCH_BYTES
+    };
     let row = across * size_of::<S>();
     let fitting = bytes / row.max(1);
-    // What does not fit is not kept in memory for nothing.
+    // Below that size the larger batch saves no work.
     match fitting >= across {
         true => fitting,
         false => BATCH_BYTES / row,
     }
 }
 
-/// A matrix in the host's memory.
+/// A CSR matrix on the host.
 struct Arrays<S> {
     indptr: Vec<u32>,
     indices: Vec<u32>,
@@ -55,7 +62,7 @@ impl<S> Arrays<S> {
     }
 }
 
-/// A number that distances are computed in.
+/// A number type that distances are computed in.
 trait Computed: Key + Real + burn::tensor::Element {
     fn values(values: &FlexTensor) -> Vec<Self>;
     fn run(spec: &DistanceSpec, matrices: HostPair<Self>, batch: usize, each: Each<Self>);
@@ -92,16 +99,20 @@ impl Computed for f64 {
     }
 }
 
-/// The gradient with respect to the values of `x`, as `sparsek_kernels::distance::gradient` has it.
+/// Gradient with respect to the values of `x`; see `sparsek_kernels::distance::gradient`.
 fn gradient<S: Computed>(
     [x, y]: &Tensors,
-    turned: &[FlexTensor; 3],
+    transposed: &[FlexTensor; 3],
     [upstream, distances]: [&FlexTensor; 2],
     spec: &DistanceSpec,
 ) -> Vec<S> {
     let slope = (spec.distance.needs().gradient).expect("only what has a gradient is tracked");
     let [mut x, mut y] = [arrays::<S>(x, spec.cols), arrays::<S>(y, spec.cols)];
-    let [columns, rows, entries] = [ids(&turned[0]), ids(&turned[1]), ids(&turned[2])];
+    let [columns, rows, entries] = [
+        ids(&transposed[0]),
+        ids(&transposed[1]),
+        ids(&transposed[2]),
+    ];
     let (upstream, distances) = (S::values(upstream), S::values(distances));
     let across = y.indptr.len() - 1;
     let (zero, one) = (<S as Real>::new(0.0), <S as Real>::new(1.0));
@@ -124,7 +135,7 @@ fn gradient<S: Computed>(
         rest = after;
     }
     parts.into_par_iter().enumerate().for_each(|(i, part)| {
-        // A weight for each row of the other matrix, and the share of the entry's own value.
+        // One weight per row of `y`, and the contribution of the entry's own value.
         let mut own = zero;
         let weights: Vec<S> = (0..across)
             .map(|j| {
@@ -137,7 +148,7 @@ fn gradient<S: Computed>(
                     Gradient::Root if distances[at] > zero => {
                         (-(weight / distances[at]), weight / distances[at])
                     }
-                    // Of rows divided by their norms.
+                    // Rows are normalized here.
                     Gradient::Angle if x_norms[i] > zero && y_norms[j] > zero => {
                         let by_norm = weight / x_norms[i];
                         (-by_norm, by_norm * (one - distances[at]))
@@ -168,14 +179,14 @@ fn gradient<S: Computed>(
     output
 }
 
-/// Divides rows by their norms, and gives these; 0 for rows of zeros, which stay.
+/// Normalizes the rows and returns their norms. Rows of zeros stay, with norm 0.
 fn norms<S: Computed>(matrix: &mut Arrays<S>) -> Vec<S> {
     let (zero, one) = (<S as Real>::new(0.0), <S as Real>::new(1.0));
     let rows = matrix.indptr.windows(2).map(|row| {
         let row = &mut matrix.values[row[0] as usize..row[1] as usize];
         let greatest = row.iter().map(|a| a.abs());
         let greatest = greatest.fold(zero, |most, a| if a > most { a } else { most });
-        // Squares of other numbers might be out of range.
+        // Scaling keeps the squares in range.
         let divisor = if greatest > zero { greatest } else { one };
         let squares = row.iter().fold(zero, |sum, &a| {
             let a = a / divisor;
@@ -196,7 +207,7 @@ fn ids(tensor: &FlexTensor) -> Vec<u32> {
     ids.iter().map(|&id| id as u32).collect()
 }
 
-/// Two matrices, each in three tensors.
+/// Two matrices of three tensors.
 type Tensors = [[FlexTensor; 3]; 2];
 
 fn arrays<S: Computed>([indptr, indices, values]: &[FlexTensor; 3], cols: usize) -> Arrays<S> {
@@ -208,9 +219,9 @@ fn arrays<S: Computed>([indptr, indices, values]: &[FlexTensor; 3], cols: usize)
     }
 }
 
-/// Both matrices, the first nothing where it is the second.
+/// Both matrices; the first is `None` if it equals the second.
 fn pair<S: Computed>([x, y]: &Tensors, spec: &DistanceSpec) -> (Option<Arrays<S>>, Arrays<S>) {
-    let x = (!spec.own).then(|| arrays::<S>(x, spec.cols));
+    let x = (!spec.same_matrix).then(|| arrays::<S>(x, spec.cols));
     (x, arrays::<S>(y, spec.cols))
 }
 
@@ -252,9 +263,9 @@ fn nearest<S: Computed>(tensors: &Tensors, spec: &NearestSpec) -> (FlexTensor, F
                     .zip(distances.par_chunks_exact(across))
                     .enumerate()
                     .for_each_init(Selector::new, |selector, (i, ((values, places), row))| {
-                        let own = spec.exclude_self.then_some(first + i);
+                        let itself = spec.exclude_self.then_some(first + i);
                         let found = selector.select(row, &select).iter();
-                        let found = found.filter(|&&j| own != Some(j));
+                        let found = found.filter(|&&j| itself != Some(j));
                         for (slot, &j) in found.take(k).enumerate() {
                             values[slot] = row[j];
                             places[slot] = j as i64;
@@ -271,6 +282,55 @@ fn nearest<S: Computed>(tensors: &Tensors, spec: &NearestSpec) -> (FlexTensor, F
     (from_vec(values, shape), places)
 }
 
+/// Tests whether a distance is accepted, given its row and column.
+fn is_near<S: Computed>(spec: &RadiusSpec, radius: S) -> impl Fn(usize, usize, S) -> bool {
+    let (largest, first) = (spec.largest, spec.exclude_self);
+    move |row, place, distance| {
+        let near = match largest {
+            true => distance >= radius,
+            false => distance <= radius,
+        };
+        near && first.map(|first| first + row) != Some(place)
+    }
+}
+
+fn count_within<S: Computed>(distances: &FlexTensor, spec: &RadiusSpec, radius: S) -> FlexTensor {
+    let across = distances.shape()[1];
+    let shape = Shape::from([distances.shape()[0], Within::stretches(across)]);
+    let near = is_near(spec, radius);
+    let values = S::values(distances);
+    let rows = values.par_chunks_exact(across.max(1)).enumerate();
+    let counts = rows.flat_map_iter(|(i, row)| {
+        let near = &near;
+        row.chunks(STRETCH).enumerate().map(move |(number, part)| {
+            let places = number * STRETCH..;
+            let near = places.zip(part).filter(|&(j, &d)| near(i, j, d));
+            near.count() as i32
+        })
+    });
+    from_vec(counts.collect::<Vec<i32>>(), shape)
+}
+
+fn list_within<S: Computed>(
+    distances: &FlexTensor,
+    spec: &RadiusSpec,
+    radius: S,
+) -> (FlexTensor, FlexTensor) {
+    let across = distances.shape()[1];
+    let near = is_near(spec, radius);
+    let values = S::values(distances);
+    let rows = values.par_chunks_exact(across.max(1)).enumerate();
+    let found = rows.flat_map_iter(|(i, row)| {
+        let near = &near;
+        let places = row.iter().enumerate();
+        let places = places.filter(move |&(j, &d)| near(i, j, d));
+        places.map(|(j, &d)| (d, j as i32))
+    });
+    let (values, places): (Vec<S>, Vec<i32>) = found.unzip();
+    let shape = Shape::from([spec.total]);
+    (from_vec(values, shape.clone()), from_vec(places, shape))
+}
+
 impl DistanceOps for Flex {
     fn greatest(_values: FloatTensor<Self>) -> FloatTensor<Self> {
         from_vec(vec![f32::INFINITY], [1].into())
@@ -283,7 +343,7 @@ impl DistanceOps for Flex {
         y_indptr: IntTensor<Self>,
         y_indices: IntTensor<Self>,
         y_values: FloatTensor<Self>,
-        _turned: Turned<Self>,
+        _transposed: Transposed<Self>,
         spec: DistanceSpec,
     ) -> FloatTensor<Self> {
         let wide = x_values.dtype() == DType::F64;
@@ -316,59 +376,8 @@ impl DistanceOps for Flex {
             false => nearest::<f32>(&tensors, &spec),
         }
     }
-}
 
-/// Whether a distance is near, by its row and its place there.
-fn is_near<S: Computed>(spec: &WithinSpec, radius: S) -> impl Fn(usize, usize, S) -> bool {
-    let (largest, own) = (spec.largest, spec.own);
-    move |row, place, distance| {
-        let near = match largest {
-            true => distance >= radius,
-            false => distance <= radius,
-        };
-        near && own.map(|own| own + row) != Some(place)
-    }
-}
-
-fn count_within<S: Computed>(distances: &FlexTensor, spec: &WithinSpec, radius: S) -> FlexTensor {
-    let across = distances.shape()[1];
-    let shape = Shape::from([distances.shape()[0], Within::stretches(across)]);
-    let near = is_near(spec, radius);
-    let values = S::values(distances);
-    let rows = values.par_chunks_exact(across.max(1)).enumerate();
-    let counts = rows.flat_map_iter(|(i, row)| {
-        let near = &near;
-        row.chunks(STRETCH).enumerate().map(move |(stretch, part)| {
-            let places = stretch * STRETCH..;
-            let near = places.zip(part).filter(|&(j, &d)| near(i, j, d));
-            near.count() as i32
-        })
-    });
-    from_vec(counts.collect::<Vec<i32>>(), shape)
-}
-
-fn list_within<S: Computed>(
-    distances: &FlexTensor,
-    spec: &WithinSpec,
-    radius: S,
-) -> (FlexTensor, FlexTensor) {
-    let across = distances.shape()[1];
-    let near = is_near(spec, radius);
-    let values = S::values(distances);
-    let rows = values.par_chunks_exact(across.max(1)).enumerate();
-    let found = rows.flat_map_iter(|(i, row)| {
-        let near = &near;
-        let places = row.iter().enumerate();
-        let places = places.filter(move |&(j, &d)| near(i, j, d));
-        places.map(|(j, &d)| (d, j as i32))
-    });
-    let (values, places): (Vec<S>, Vec<i32>) = found.unzip();
-    let shape = Shape::from([spec.total]);
-    (from_vec(values, shape.clone()), from_vec(places, shape))
-}
-
-impl WithinOps for Flex {
-    fn count_within(distances: FloatTensor<Self>, spec: WithinSpec) -> IntTensor<Self> {
+    fn count_within(distances: FloatTensor<Self>, spec: RadiusSpec) -> IntTensor<Self> {
         match distances.dtype() {
             DType::F64 => count_within(&distances, &spec, spec.radius),
             _ => count_within(&distances, &spec, spec.radius as f32),
@@ -378,7 +387,7 @@ impl WithinOps for Flex {
     fn list_within(
         distances: FloatTensor<Self>,
         _offsets: IntTensor<Self>,
-        spec: WithinSpec,
+        spec: RadiusSpec,
     ) -> (FloatTensor<Self>, IntTensor<Self>) {
         match distances.dtype() {
             DType::F64 => list_within(&distances, &spec, spec.radius),
@@ -395,9 +404,9 @@ impl DistanceGradientOps for Flex {
         y_indptr: IntTensor<Self>,
         y_indices: IntTensor<Self>,
         y_values: FloatTensor<Self>,
-        turned_indptr: IntTensor<Self>,
-        turned_rows: IntTensor<Self>,
-        turned_entries: IntTensor<Self>,
+        transposed_indptr: IntTensor<Self>,
+        transposed_rows: IntTensor<Self>,
+        transposed_entries: IntTensor<Self>,
         upstream: FloatTensor<Self>,
         distances: FloatTensor<Self>,
         spec: DistanceSpec,
@@ -407,14 +416,14 @@ impl DistanceGradientOps for Flex {
             [x_indptr, x_indices, x_values],
             [y_indptr, y_indices, y_values],
         ];
-        let turned = [turned_indptr, turned_rows, turned_entries];
+        let transposed = [transposed_indptr, transposed_rows, transposed_entries];
         let behind = [&upstream, &distances];
         if dtype == DType::F64 {
-            let gradient = gradient::<f64>(&tensors, &turned, behind, &spec);
+            let gradient = gradient::<f64>(&tensors, &transposed, behind, &spec);
             let shape = Shape::from([gradient.len()]);
             return from_vec(gradient, shape);
         }
-        let gradient = gradient::<f32>(&tensors, &turned, behind, &spec);
+        let gradient = gradient::<f32>(&tensors, &transposed, behind, &spec);
         let shape = Shape::from([gradient.len()]);
         match dtype {
             DType::F16 => from_vec(gradient.into_iter().map(f16::from_f32).collect(), shape),

@@ -1,40 +1,21 @@
-//! The operations on every CubeCL runtime: adapts Burn's tensors to the kernels of
-//! `sparsek-kernels`.
+//! Selections on every CubeCL runtime.
 
-mod aggregate;
-mod dense;
-mod distance;
-mod lists;
-mod maximum;
-mod members;
-mod within;
+use std::sync::mpsc::Sender;
 
 use burn::{
     backend::{
         TensorMetadata,
         cubecl::dtype_to_elem_type,
+        ops::IntTensorOps,
         tensor::{FloatTensor, IntTensor},
     },
-    tensor::{DType, Shape},
+    tensor::{DType, Shape, TensorData},
 };
 use burn_cubecl::{CubeBackend, kernel::into_contiguous, tensor::CubeTensor};
-use cubecl::server::Handle;
-use sparsek_kernels::{
-    KernelError,
-    topk::{self, Rows, Scatter},
-};
+use sparsek_kernels::topk::{self, Rows, Scatter};
 
-use crate::ops::{GradientOps, Lengths, SparsekOps, TopkSpec};
-
-/// The result of a kernel, or a panic in the manner of Burn's own operations.
-fn expect<T>(operation: &str, result: Result<T, KernelError>) -> T {
-    result.unwrap_or_else(|error| panic!("{operation}: {error}"))
-}
-
-fn tensor(like: &CubeTensor, handle: Handle, shape: Shape, dtype: DType) -> CubeTensor {
-    let (client, device) = (like.client.clone(), like.device.clone());
-    CubeTensor::new_contiguous(client, device, shape, handle, dtype)
-}
+use super::tensor::{expect, tensor};
+use crate::ops::{Lengths, Outcome, SelectedBuffers, TopkGradientOps, TopkOps, TopkSpec};
 
 fn with_last(shape: &Shape, last: usize) -> Shape {
     let mut shape = shape.clone();
@@ -43,8 +24,8 @@ fn with_last(shape: &Shape, last: usize) -> Shape {
     shape
 }
 
-/// Views a tensor as rows along its last dimension: in place when its other dimensions lie at even
-/// distances, and the elements of rows that are too long for the routines side by side; else copied.
+/// Views a tensor as rows along its last dimension. Copies it unless the rows have a constant
+/// stride and, if longer than `MAX_COLS`, contiguous elements.
 fn rows_of(input: CubeTensor, lengths: Lengths<CubeBackend>) -> (CubeTensor, Rows) {
     let last = input.meta.num_dims() - 1;
     let dense = input.meta.shape()[last] <= topk::MAX_COLS || input.meta.strides()[last] == 1;
@@ -73,7 +54,7 @@ fn rows_of(input: CubeTensor, lengths: Lengths<CubeBackend>) -> (CubeTensor, Row
     (input, rows)
 }
 
-/// Distance between neighbouring rows, when it is the same throughout.
+/// Stride between rows, if it is constant.
 fn row_stride(input: &CubeTensor) -> Option<usize> {
     let shape = input.meta.shape();
     let strides = input.meta.strides();
@@ -151,8 +132,13 @@ fn mask(
     )
 }
 
-/// Puts members back into rows of `cols` zeros; the source holds only them, or is dense.
-fn scatter(source: CubeTensor, indices: CubeTensor, cols: usize, dense: bool) -> CubeTensor {
+/// Scatters selected elements into rows of `cols` zeros. The source holds only them, or is dense.
+pub(super) fn scatter(
+    source: CubeTensor,
+    indices: CubeTensor,
+    cols: usize,
+    dense: bool,
+) -> CubeTensor {
     let source = into_contiguous(source);
     let indices = into_contiguous(indices);
     let shape = indices.shape();
@@ -172,7 +158,35 @@ fn scatter(source: CubeTensor, indices: CubeTensor, cols: usize, dense: bool) ->
     tensor(&source, output, full, source.dtype)
 }
 
-impl SparsekOps for CubeBackend {
+fn send(input: CubeTensor, spec: &TopkSpec, to: &Sender<Outcome>) -> CubeTensor {
+    // Sending fails only if the receiver has panicked.
+    let _ = to.send(launch(input.clone(), spec));
+    input
+}
+
+fn launch(input: CubeTensor, spec: &TopkSpec) -> Outcome {
+    let (input, rows) = rows_of(input, Lengths::Whole);
+    let client = input.client;
+    let index = dtype_to_elem_type(DType::from(spec.index));
+    let selected = topk::topk(&client, &rows, &spec.into(), index, None);
+    let selected = selected.map_err(|error| error.to_string())?;
+    // Starts the device now, not at the first wait.
+    client.flush().map_err(|error| error.to_string())?;
+    Ok(SelectedBuffers::Device {
+        client,
+        values: selected.values,
+        positions: selected.indices,
+    })
+}
+
+fn gather(input: CubeTensor, places: TensorData, spec: &TopkSpec) -> (CubeTensor, CubeTensor) {
+    let device = input.device.clone();
+    let (values, positions) = select(input, Lengths::Whole, spec);
+    let places = CubeBackend::int_from_data(places, &device);
+    (values, CubeBackend::int_select(places, 0, positions))
+}
+
+impl TopkOps for CubeBackend {
     fn topk_float(
         input: FloatTensor<Self>,
         lengths: Lengths<Self>,
@@ -214,7 +228,7 @@ impl SparsekOps for CubeBackend {
     }
 }
 
-impl GradientOps for CubeBackend {
+impl TopkGradientOps for CubeBackend {
     fn topk_mask_indices(
         input: FloatTensor<Self>,
         lengths: Lengths<Self>,
@@ -224,7 +238,7 @@ impl GradientOps for CubeBackend {
         (values, indices.expect("asked for"))
     }
 
-    fn scatter_members(
+    fn scatter_selected(
         source: FloatTensor<Self>,
         indices: IntTensor<Self>,
         cols: usize,
@@ -232,9 +246,41 @@ impl GradientOps for CubeBackend {
         scatter(source, indices, cols, false)
     }
 
-    fn keep_members(source: FloatTensor<Self>, indices: IntTensor<Self>) -> FloatTensor<Self> {
+    fn keep_selected(source: FloatTensor<Self>, indices: IntTensor<Self>) -> FloatTensor<Self> {
         let shape = source.shape();
         let cols = shape[shape.num_dims() - 1];
         scatter(source, indices, cols, true)
+    }
+
+    fn topk_send_float(
+        input: FloatTensor<Self>,
+        spec: TopkSpec,
+        to: Sender<Outcome>,
+    ) -> FloatTensor<Self> {
+        send(input, &spec, &to)
+    }
+
+    fn topk_send_int(
+        input: IntTensor<Self>,
+        spec: TopkSpec,
+        to: Sender<Outcome>,
+    ) -> IntTensor<Self> {
+        send(input, &spec, &to)
+    }
+
+    fn topk_gather_float(
+        input: FloatTensor<Self>,
+        places: TensorData,
+        spec: TopkSpec,
+    ) -> (FloatTensor<Self>, IntTensor<Self>) {
+        gather(input, places, &spec)
+    }
+
+    fn topk_gather_int(
+        input: IntTensor<Self>,
+        places: TensorData,
+        spec: TopkSpec,
+    ) -> (IntTensor<Self>, IntTensor<Self>) {
+        gather(input, places, &spec)
     }
 }

@@ -1,4 +1,5 @@
-//! Gradients of sparse products: by the transposed pattern, at the places of the members where rows are compressed.
+//! Gradients of sparse products. They run over the transposed pattern; for compressed rows only at
+//! the selected columns.
 
 use burn::backend::{
     Backend,
@@ -8,24 +9,23 @@ use burn_autodiff::{
     Autodiff,
     checkpoint::{base::Checkpointer, strategy::CheckpointStrategy},
     grads::Gradients,
-    ops::{Backward, Ops, unary},
+    ops::{Backward, Ops, OpsKind, unary},
 };
 
-use super::finish;
+use super::tracking::finish;
 use crate::ops::{
-    AggregateGradientOps, AggregateOps, CompressedSpec, Factor, Factors, Operator, Stretched,
+    BlockedEntries, CompressedSpec, Factor, Factors, Operator, SpmmGradientOps, SpmmOps,
 };
 
-/// The columns of the right-hand matrix of a product, where it is compressed.
+/// Columns and parameters of a compressed right-hand matrix.
 type Columns<B> = Option<(IntTensor<B>, CompressedSpec)>;
 
-/// What the gradient of a product needs.
 #[derive(Clone)]
 struct State<B: Backend> {
     operator: Operator<B>,
     factors: Factors<B>,
     columns: Columns<B>,
-    /// The right-hand matrix, or the values of its members, where there are weights.
+    /// Right-hand values, kept only if there are weights.
     values: Option<FloatTensor<B>>,
 }
 
@@ -35,18 +35,22 @@ impl<B: Backend> std::fmt::Debug for State<B> {
     }
 }
 
-impl<B: Backend + AggregateGradientOps> State<B> {
-    /// With respect to the right-hand matrix, or to the values of its members.
+impl<B: Backend + SpmmGradientOps> State<B> {
+    /// Gradient with respect to the right-hand values.
     fn right(self, upstream: FloatTensor<B>) -> FloatTensor<B> {
         match self.columns {
-            None => B::spmm_turned(upstream, self.factors.turned(), self.operator.turned()),
+            None => B::spmm_transposed(
+                upstream,
+                self.factors.transposed(),
+                self.operator.transposed(),
+            ),
             Some((columns, spec)) => {
                 B::compressed_gradient(upstream, columns, self.factors, self.operator, spec)
             }
         }
     }
 
-    /// With respect to the weights.
+    /// Gradient with respect to the weights.
     fn weights(self, upstream: FloatTensor<B>) -> FloatTensor<B> {
         let values = self.values.expect("kept where there are weights");
         match self.columns {
@@ -58,11 +62,11 @@ impl<B: Backend + AggregateGradientOps> State<B> {
     }
 }
 
-/// Of a product without weights.
+/// Gradient of a product without weights.
 #[derive(Debug)]
 struct ProductGradient;
 
-impl<B: Backend + AggregateGradientOps> Backward<B, 1> for ProductGradient {
+impl<B: Backend + SpmmGradientOps> Backward<B, 1> for ProductGradient {
     type State = State<B>;
 
     fn backward(
@@ -75,11 +79,11 @@ impl<B: Backend + AggregateGradientOps> Backward<B, 1> for ProductGradient {
     }
 }
 
-/// Of a product with weights.
+/// Gradient of a product with weights.
 #[derive(Debug)]
 struct WeightedGradient;
 
-impl<B: Backend + AggregateGradientOps> Backward<B, 2> for WeightedGradient {
+impl<B: Backend + SpmmGradientOps> Backward<B, 2> for WeightedGradient {
     type State = State<B>;
 
     fn backward(
@@ -103,7 +107,7 @@ impl<B: Backend + AggregateGradientOps> Backward<B, 2> for WeightedGradient {
 #[derive(Debug)]
 struct ExpandGradient;
 
-impl<B: Backend + AggregateGradientOps> Backward<B, 1> for ExpandGradient {
+impl<B: Backend + SpmmGradientOps> Backward<B, 1> for ExpandGradient {
     type State = IntTensor<B>;
 
     fn backward(
@@ -113,24 +117,44 @@ impl<B: Backend + AggregateGradientOps> Backward<B, 1> for ExpandGradient {
         _checkpointer: &mut Checkpointer,
     ) {
         unary::<B, _>(ops.parents, ops.node, grads, |grad| {
-            B::pick(grad, ops.state)
+            B::gather_columns(grad, ops.state)
         });
     }
 }
 
-/// The operator on the backend beneath: integers have no gradient.
+#[derive(Debug)]
+struct MaximumGradient;
+
+impl<B: Backend + SpmmGradientOps> Backward<B, 1> for MaximumGradient {
+    /// Winners, and the transposed pattern with its entries.
+    type State = (IntTensor<B>, [IntTensor<B>; 3]);
+
+    fn backward(
+        self,
+        ops: Ops<Self::State, 1>,
+        grads: &mut Gradients,
+        _checkpointer: &mut Checkpointer,
+    ) {
+        let (winners, [indptr, indices, entries]) = ops.state;
+        unary::<B, _>(ops.parents, ops.node, grads, |grad| {
+            B::spmm_max_gradient(grad, winners, indptr, indices, entries)
+        });
+    }
+}
+
+/// Unwraps an operator; integers have no gradient.
 fn inner<B: Backend, C: CheckpointStrategy>(operator: Operator<Autodiff<B, C>>) -> Operator<B> {
     Operator {
         indptr: operator.indptr,
         indices: operator.indices,
         parts: operator.parts,
-        turned_indptr: operator.turned_indptr,
-        turned_indices: operator.turned_indices,
-        turned_entries: operator.turned_entries,
-        turned_parts: operator.turned_parts,
-        turned_stretches: match operator.turned_stretches {
-            Stretched::No => Stretched::No,
-            Stretched::By(tensor) => Stretched::By(tensor),
+        transposed_indptr: operator.transposed_indptr,
+        transposed_indices: operator.transposed_indices,
+        transposed_entries: operator.transposed_entries,
+        transposed_parts: operator.transposed_parts,
+        transposed_blocks: match operator.transposed_blocks {
+            BlockedEntries::Absent => BlockedEntries::Absent,
+            BlockedEntries::Present(tensor) => BlockedEntries::Present(tensor),
         },
     }
 }
@@ -142,8 +166,8 @@ fn constant<B: Backend, C: CheckpointStrategy>(factor: Factor<Autodiff<B, C>>) -
     }
 }
 
-/// A product with `values`, dense or of members, tracked with respect to these and to the weights, if it has some.
-fn product<B: Backend + AggregateGradientOps, C: CheckpointStrategy>(
+/// Runs a product and tracks it with respect to `values` and, if present, the weights.
+fn product<B: Backend + SpmmGradientOps, C: CheckpointStrategy>(
     values: FloatTensor<Autodiff<B, C>>,
     columns: Columns<B>,
     factors: Factors<Autodiff<B, C>>,
@@ -179,24 +203,22 @@ fn product<B: Backend + AggregateGradientOps, C: CheckpointStrategy>(
     }
 }
 
-impl<B: Backend + AggregateOps + AggregateGradientOps, C: CheckpointStrategy> AggregateOps
-    for Autodiff<B, C>
-{
+impl<B: Backend + SpmmOps + SpmmGradientOps, C: CheckpointStrategy> SpmmOps for Autodiff<B, C> {
     fn partition(indptr: IntTensor<Self>, nnz: usize) -> IntTensor<Self> {
         B::partition(indptr, nnz)
     }
 
-    fn most_columns(like: IntTensor<Self>) -> IntTensor<Self> {
-        B::most_columns(like)
+    fn block_columns(like: IntTensor<Self>) -> IntTensor<Self> {
+        B::block_columns(like)
     }
 
-    fn stretches(
+    fn column_blocks(
         indptr: IntTensor<Self>,
         indices: IntTensor<Self>,
         cols: usize,
         most: usize,
     ) -> IntTensor<Self> {
-        B::stretches(indptr, indices, cols, most)
+        B::column_blocks(indptr, indices, cols, most)
     }
 
     fn spmm(
@@ -238,5 +260,28 @@ impl<B: Backend + AggregateOps + AggregateGradientOps, C: CheckpointStrategy> Ag
             .compute_bound()
             .stateful();
         finish(kind, columns, output)
+    }
+
+    fn spmm_max(
+        x: FloatTensor<Self>,
+        indptr: IntTensor<Self>,
+        indices: IntTensor<Self>,
+        transposed_indptr: IntTensor<Self>,
+        transposed_indices: IntTensor<Self>,
+        transposed_entries: IntTensor<Self>,
+    ) -> FloatTensor<Self> {
+        let node = x.node();
+        let (y, winners) = B::spmm_max_winners(x.into_primitive(), indptr, indices);
+        match MaximumGradient
+            .prepare::<C>([node])
+            .compute_bound()
+            .stateful()
+        {
+            OpsKind::Tracked(prep) => {
+                let transposed = [transposed_indptr, transposed_indices, transposed_entries];
+                prep.finish((winners, transposed), y)
+            }
+            OpsKind::UnTracked(prep) => prep.finish(y),
+        }
     }
 }

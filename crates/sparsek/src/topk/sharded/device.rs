@@ -1,14 +1,18 @@
-//! Members of shards on autodiff devices, which come together from device to device, as their gradients go back.
+//! Merges shards of autodiff devices. Values move from device to device, so that their gradients
+//! move back.
 
 use burn::tensor::{Device, Int, Tensor, Transaction, kind::Ordered};
 
-use super::{MERGED, Part, Request, Selected, ShardedError};
+use super::{
+    error::ShardedError,
+    types::{MERGED, Part, Request, Selected},
+};
 
-/// Lists that go from device to device are filled up to a multiple of so many elements: collectives take as many as the buffer has, which
-/// may be longer than the tensor, and wait without end where sender and receiver do not agree.
+/// Moved lists are padded to a multiple of this many elements. Collectives transfer the whole
+/// buffer, which may be longer than the tensor, and deadlock if sender and receiver disagree.
 const BLOCK: usize = 256;
 
-/// The best of all parts, on the primary device.
+/// Selects from all parts, on the primary device.
 pub(super) fn merge<K: Ordered>(
     request: &Request,
     parts: Vec<Part<K>>,
@@ -22,7 +26,7 @@ pub(super) fn merge<K: Ordered>(
             indices: best.indices.add_scalar(first),
             ..best
         });
-        // What is asked of a device may be held back until it is waited for.
+        // Fusion may hold operations back until a flush.
         (device.flush()).map_err(|error| ShardedError::failed(&device, error))?;
     }
     while lists.len() > MERGED {
@@ -42,7 +46,7 @@ pub(super) fn merge<K: Ordered>(
     join(request, lists, primary, request.sorted)
 }
 
-/// The best of neighbouring lists.
+/// Selects from adjacent lists.
 fn join<K: Ordered>(
     request: &Request,
     lists: Vec<Selected<K>>,
@@ -56,7 +60,7 @@ fn join<K: Ordered>(
         values.push(list.values);
         indices.push(list.indices);
     }
-    // Equal values stand in the order of their indices, so that the first of them have the lowest.
+    // Equal values are in index order, so ties go to the lowest index.
     let best = request.best(Tensor::cat(values, 0), sorted);
     Ok(Selected {
         values: best.values,
@@ -65,8 +69,8 @@ fn join<K: Ordered>(
 }
 
 impl<K: Ordered> Selected<K> {
-    /// The same on a device: values from device to device, indices by way of the host, which learns whether the one that they leave has
-    /// failed.
+    /// Moves to a device: values directly, indices through the host. Reading them reports a failure
+    /// of the source device.
     fn to(self, device: &Device) -> Result<Self, ShardedError> {
         let from = self.values.device();
         if from == *device {
@@ -82,16 +86,17 @@ impl<K: Ordered> Selected<K> {
     }
 }
 
-/// A list that has been computed, on another device. It is there when this returns, as its old place may be written to then.
+/// Copies a computed list to another device. Waits for the copy, since the source may be
+/// overwritten afterwards.
 fn moved<K: Ordered>(list: Tensor<1, K>, device: &Device) -> Result<Tensor<1, K>, ShardedError> {
     let length = list.dims()[0];
-    // At least one, so that the list has a buffer of its own.
+    // At least one element, so that the list has its own buffer.
     let rest = BLOCK - length % BLOCK;
     let zeros = Tensor::zeros([rest], (&list.device(), list.dtype()));
     let whole = Tensor::cat(vec![list, zeros], 0);
     let moved = whole.clone().to_device(device);
     (device.sync()).map_err(|error| ShardedError::failed(device, error))?;
-    // What waits for a device does not learn that nothing has come; who reads does.
+    // Only a read reports a failed transfer; a sync does not.
     let first = moved.clone().slice(0..1).try_into_data();
     first.map_err(|error| ShardedError::failed(device, error))?;
     drop(whole);

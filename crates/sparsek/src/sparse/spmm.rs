@@ -1,15 +1,15 @@
-//! Products of patterns with dense and with compressed matrices.
+//! Products and maxima of patterns with dense tensors and compressed rows.
 
 use burn::{
     backend::Dispatch,
     tensor::{DType, Tensor},
 };
 
-use super::{Adjacency, Compressed};
-use crate::ops::{AggregateOps, CompressedSpec, Factor, Factors};
+use super::{adjacency::Adjacency, compressed::Compressed};
+use crate::ops::{CompressedSpec, Factor, Factors, SpmmOps};
 
-/// What the entries of a pattern are in a product: `a(i, j) = rows[i] weights[e] cols[j]` for the entry `e = (i, j)`; what is not
-/// set is 1.
+/// Factors of the entries in a product: `a(i, j) = rows[i] weights[e] cols[j]` for entry `e = (i,
+/// j)`. Unset factors are 1.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -31,7 +31,8 @@ pub struct Scaling {
 }
 
 impl Scaling {
-    /// Weights of the entries: `[nnz]`, in the order of the pattern's entries and in the dtype of the other operand. Differentiable.
+    /// Sets weights of the entries: `[nnz]`, in pattern order and in the dtype of the other
+    /// operand. Differentiable.
     pub fn with_weights(self, weights: Tensor<1>) -> Self {
         Self {
             weights: Some(weights),
@@ -39,7 +40,7 @@ impl Scaling {
         }
     }
 
-    /// Factors of the rows, such as 1 / degree: `[rows]`. Constant: they have no gradient.
+    /// Sets factors of the rows, such as 1 / degree: `[rows]`. Constant, without gradient.
     pub fn with_rows(self, rows: Tensor<1>) -> Self {
         Self {
             rows: Some(rows),
@@ -47,7 +48,7 @@ impl Scaling {
         }
     }
 
-    /// Factors of the columns: `[cols]`. Constant.
+    /// Sets factors of the columns: `[cols]`. Constant, without gradient.
     pub fn with_cols(self, cols: Tensor<1>) -> Self {
         Self {
             cols: Some(cols),
@@ -55,7 +56,7 @@ impl Scaling {
         }
     }
 
-    /// As the operations take it, checked.
+    /// Checks and converts the factors.
     fn factors(&self, operation: &str, adjacency: &Adjacency, dtype: DType) -> Factors<Dispatch> {
         if let Some(weights) = &self.weights {
             let (found, nnz) = (weights.dims()[0], adjacency.nnz());
@@ -96,29 +97,29 @@ impl Scaling {
 }
 
 /// Product of a 0/1 sparse matrix and a dense one: `y[i] = Σ x[j]` over the entries `(i, j)` of row
-/// `i`, the sum aggregation of a graph network.
+/// `i`. The sum aggregation of a graph network.
 ///
 /// # Shapes
 ///
-/// - `x`: `[cols, d]` of f32, f64, f16 or bf16 (the last two are summed in f32).
+/// - `x`: `[cols, d]` of f32, f64, f16 or bf16; 16-bit floats are summed in f32.
 /// - result: `[rows, d]` in the dtype of `x`. Rows without entries are 0.
 ///
 /// # Guarantees
 ///
-/// Deterministic: each element is summed in the order of the entries of its row, on devices in parts where they are more than
-/// 1024.
+/// Deterministic: each element is summed in entry order. On devices, rows above 1024 entries are
+/// summed in parts.
 ///
 /// # Gradient
 ///
-/// `dx = Aᵀ dy`, by the transposed pattern, as deterministic as the product.
+/// `dx = Aᵀ dy`, by the transposed pattern, equally deterministic.
 ///
 /// # Panics
 ///
-/// If `x` has another number of rows than the pattern has columns, or the device lacks the dtype.
+/// If the rows of `x` do not match the columns of the pattern, or the device lacks the dtype.
 ///
 /// # Cost
 ///
-/// One row of `x` is read for each entry; on devices 2 d sums of scratch memory for each 1024 entries.
+/// Reads one row of `x` per entry. Devices use 2 d sums of scratch memory per 1024 entries.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -135,26 +136,26 @@ pub fn spmm(adjacency: &Adjacency, x: Tensor<2>) -> Tensor<2> {
     product("spmm", adjacency, x, &Scaling::default())
 }
 
-/// Product of a sparse matrix with values and a dense one: `y[i] = Σ weights[e] x[j]` over the
-/// entries `e = (i, j)` of row `i`.
+/// Product of a weighted sparse matrix and a dense one: `y[i] = Σ weights[e] x[j]` over the entries
+/// `e = (i, j)` of row `i`.
 ///
-/// As [`spmm`], with `weights` of shape `[nnz]` in the dtype of `x`, in the order of the pattern's
-/// entries. Differentiable in both: `dx = Aᵀ dy`, `dweights[e] = dy[i] · x[j]`.
+/// As [`spmm`], with `weights`: `[nnz]` in the dtype of `x`, in pattern order. Differentiable in
+/// both: `dx = Aᵀ dy`, `dweights[e] = dy[i] · x[j]`.
 ///
 /// # Panics
 ///
-/// As [`spmm`], and if `weights` does not have one element for each entry or has another dtype.
+/// As [`spmm`], and if `weights` has another length or dtype.
 pub fn spmm_weighted(adjacency: &Adjacency, weights: Tensor<1>, x: Tensor<2>) -> Tensor<2> {
     let scaling = Scaling::default().with_weights(weights);
     product("spmm_weighted", adjacency, x, &scaling)
 }
 
-/// Product of a sparse matrix and a dense one, `y[i] = rows[i] Σ weights[e] cols[j] x[j]` over the entries `e = (i, j)` of row `i`:
-/// [`spmm`] with factors that are applied on the fly.
+/// [`spmm`] with factors: `y[i] = rows[i] Σ weights[e] cols[j] x[j]` over the entries `e = (i, j)`
+/// of row `i`. Factors are applied on the fly.
 ///
 /// # Panics
 ///
-/// As [`spmm`], and if there are not as many factors as rows, columns or entries, or the weights have another dtype than `x`.
+/// As [`spmm`], and if a factor has another length, or the weights have another dtype than `x`.
 pub fn spmm_with(adjacency: &Adjacency, x: Tensor<2>, scaling: &Scaling) -> Tensor<2> {
     product("spmm_with", adjacency, x, scaling)
 }
@@ -163,30 +164,32 @@ fn product(operation: &str, adjacency: &Adjacency, x: Tensor<2>, scaling: &Scali
     check(operation, adjacency, &x);
     let factors = scaling.factors(operation, adjacency, x.dtype());
     let x = x.into_dispatch();
-    Tensor::from_dispatch(<Dispatch as AggregateOps>::spmm(
+    Tensor::from_dispatch(<Dispatch as SpmmOps>::spmm(
         x,
         factors,
         adjacency.operator(),
     ))
 }
 
-/// Product of a 0/1 sparse matrix and compressed rows: [`spmm`] of `x.to_dense()`, which is not made. The forward SpGEMM of MaxK-GNN
-/// (Peng et al., 2024).
+/// Product of a 0/1 sparse matrix and compressed rows: [`spmm`] of `x.to_dense()`, without building
+/// it. The forward SpGEMM of MaxK-GNN (Peng et al., 2024).
 ///
 /// # Shapes
 ///
-/// - `x`: `[cols, d]` compressed to k elements a row, f32, f64, f16 or bf16 (the last two are summed in f32).
+/// - `x`: `[cols, d]` compressed to k elements per row, f32, f64, f16 or bf16; 16-bit floats are
+///   summed in f32.
 /// - result: `[rows, d]` in the dtype of `x`. Rows without entries are 0.
 ///
 /// # Guarantees
 ///
-/// Deterministic: the terms of each element are added up in an order that depends on the pattern, k, d and the device only. Rows of
-/// any length.
+/// Deterministic: the summation order depends only on the pattern, k, d and the device. Rows may
+/// have any length.
 ///
 /// # Gradient
 ///
-/// Of the values: `dy` of all rows that a row goes into, at its members only (the paper's backward SSpMM). Deterministic, unless
-/// [`Compressed::with_atomic_gradient`] says otherwise. To the dense input of [`sparse_topk`](super::sparse_topk) it goes on through that.
+/// With respect to the values: sums `dy` over the entries of a column, at the selected columns only
+/// (the paper's backward SSpMM). Deterministic. [`sparse_topk`](super::sparse_topk) passes it on to
+/// its dense input.
 ///
 /// # Panics
 ///
@@ -194,8 +197,8 @@ fn product(operation: &str, adjacency: &Adjacency, x: Tensor<2>, scaling: &Scali
 ///
 /// # Cost
 ///
-/// Reads k values and columns for each entry, writes each row of the result once. The gradient may take a sixteenth of a device's memory for
-/// its terms.
+/// Reads k values and columns per entry and writes the result once. The gradient may use a
+/// sixteenth of the device memory.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -214,7 +217,8 @@ pub fn spmm_compressed(adjacency: &Adjacency, x: &Compressed) -> Tensor<2> {
     compressed("spmm_compressed", adjacency, x, &Scaling::default())
 }
 
-/// [`spmm_compressed`] with factors: `y[i] = rows[i] Σ weights[e] cols[j] x[j]` over the entries `e = (i, j)` of row `i`.
+/// [`spmm_compressed`] with factors: `y[i] = rows[i] Σ weights[e] cols[j] x[j]` over the entries `e
+/// = (i, j)` of row `i`.
 ///
 /// # Panics
 ///
@@ -231,20 +235,66 @@ fn compressed(
 ) -> Tensor<2> {
     check(operation, adjacency, x.values());
     let factors = scaling.factors(operation, adjacency, x.dtype());
-    Tensor::from_dispatch(<Dispatch as AggregateOps>::spmm_compressed(
+    Tensor::from_dispatch(<Dispatch as SpmmOps>::spmm_compressed(
         x.values().clone().into_dispatch(),
         x.columns().clone().into_dispatch(),
         factors,
         adjacency.operator(),
         CompressedSpec {
             width: x.width(),
-            atomic: x.atomic(),
-            stretch: adjacency.stretch(),
+            block_columns: adjacency.block_columns(),
         },
     ))
 }
 
-pub(super) fn check(operation: &str, adjacency: &Adjacency, x: &Tensor<2>) {
+/// Maximum over the rows of a dense matrix: `y[i] = max x[j]` over the entries `(i, j)` of row `i`,
+/// element by element. The maximum aggregation of a graph network.
+///
+/// # Shapes
+///
+/// - `x`: `[cols, d]` of f32, f64, f16 or bf16.
+/// - result: `[rows, d]` in the dtype of `x`. Rows without entries are 0.
+///
+/// # Guarantees
+///
+/// Deterministic. Ties go to the first entry. Results with NaN are unspecified.
+///
+/// # Gradient
+///
+/// Goes to the winning element; all others get zero.
+///
+/// # Panics
+///
+/// As [`spmm`].
+///
+/// # Cost
+///
+/// Reads one row of `x` per entry. A gradient keeps 4 bytes per element of the result.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor, TensorData};
+/// use sparsek::sparse::{Adjacency, Pattern, spmm_max};
+///
+/// let device = Device::flex();
+/// let pattern = Pattern::new(2, 3, vec![0, 1, 3], vec![1, 0, 2]).unwrap();
+/// let x = Tensor::<2>::from_data([[1.0], [2.0], [4.0]], &device);
+/// let y = spmm_max(&Adjacency::new(&pattern, &device), x);
+/// y.into_data().assert_eq(&TensorData::from([[2.0], [4.0]]), false);
+/// ```
+pub fn spmm_max(adjacency: &Adjacency, x: Tensor<2>) -> Tensor<2> {
+    check("spmm_max", adjacency, &x);
+    let adjacency = adjacency.clone();
+    Tensor::from_dispatch(<Dispatch as SpmmOps>::spmm_max(
+        x.into_dispatch(),
+        adjacency.indptr.into_dispatch(),
+        adjacency.indices.into_dispatch(),
+        adjacency.transposed_indptr.into_dispatch(),
+        adjacency.transposed_indices.into_dispatch(),
+        adjacency.transposed_entries.into_dispatch(),
+    ))
+}
+
+fn check(operation: &str, adjacency: &Adjacency, x: &Tensor<2>) {
     let [rows, _] = x.dims();
     assert!(
         rows == adjacency.cols(),

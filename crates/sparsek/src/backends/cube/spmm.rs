@@ -13,14 +13,18 @@ use cubecl::server::Handle;
 use sparsek_kernels::{
     KernelError,
     aggregate::{self, Compressed, Csr, Operand, Partition, Product, Scales, Stretches, Weights},
+    maximum,
 };
 
-use super::{expect, scatter, tensor};
+use super::{
+    tensor::{expect, tensor},
+    topk::scatter,
+};
 use crate::ops::{
-    AggregateGradientOps, AggregateOps, CompressedSpec, Factor, Factors, Operator, Stretched,
+    BlockedEntries, CompressedSpec, Factor, Factors, Operator, SpmmGradientOps, SpmmOps,
 };
 
-/// A sparse operand in tensors.
+/// A sparse operand as tensors.
 struct Sparse {
     indptr: CubeTensor,
     indices: CubeTensor,
@@ -33,7 +37,7 @@ struct Sparse {
 }
 
 impl Sparse {
-    /// `entries` tell which weight is that of an entry.
+    /// `entries` maps each entry to its weight.
     fn new(
         operator: Operator<CubeBackend>,
         factors: Factors<CubeBackend>,
@@ -41,7 +45,7 @@ impl Sparse {
     ) -> Self {
         let contiguous = |factor: Factor<CubeBackend>| factor.tensor().map(into_contiguous);
         let rows = operator.indptr.shape()[0] - 1;
-        let cols = operator.turned_indptr.shape()[0] - 1;
+        let cols = operator.transposed_indptr.shape()[0] - 1;
         let nnz = operator.indices.shape()[0];
         let parts = into_contiguous(operator.parts);
         Self {
@@ -79,7 +83,7 @@ impl Sparse {
     }
 }
 
-/// Compressed rows in tensors.
+/// Compressed rows as tensors.
 struct Rows {
     values: CubeTensor,
     columns: CubeTensor,
@@ -124,7 +128,17 @@ fn product(x: CubeTensor, sparse: &Sparse) -> CubeTensor {
     result("spmm", output, &x, [sparse.size[0], width])
 }
 
-impl AggregateOps for CubeBackend {
+fn csr<'a>(indptr: &'a CubeTensor, indices: &'a CubeTensor, cols: usize) -> Csr<'a> {
+    Csr {
+        indptr: &indptr.handle,
+        indices: &indices.handle,
+        rows: indptr.shape()[0] - 1,
+        cols,
+        nnz: indices.shape()[0],
+    }
+}
+
+impl SpmmOps for CubeBackend {
     fn partition(indptr: IntTensor<Self>, nnz: usize) -> IntTensor<Self> {
         let indptr = into_contiguous(indptr);
         let rows = indptr.shape()[0] - 1;
@@ -140,13 +154,13 @@ impl AggregateOps for CubeBackend {
         tensor(&indptr, partition.handle().clone(), shape, DType::I32)
     }
 
-    fn most_columns(like: IntTensor<Self>) -> IntTensor<Self> {
+    fn block_columns(like: IntTensor<Self>) -> IntTensor<Self> {
         let most = Stretches::most_columns(&like.client) as i32;
         let handle = like.client.create_from_slice(&most.to_ne_bytes());
         tensor(&like, handle, Shape::from([1]), DType::I32)
     }
 
-    fn stretches(
+    fn column_blocks(
         indptr: IntTensor<Self>,
         indices: IntTensor<Self>,
         cols: usize,
@@ -161,9 +175,9 @@ impl AggregateOps for CubeBackend {
             cols,
             nnz,
         };
-        let stretches = expect("stretches", Stretches::new(&indptr.client, &csr, most));
+        let blocks = expect("column_blocks", Stretches::new(&indptr.client, &csr, most));
         let shape = Shape::from([Stretches::len([rows, cols, nnz], most)]);
-        tensor(&indptr, stretches.handle().clone(), shape, DType::I32)
+        tensor(&indptr, blocks.handle().clone(), shape, DType::I32)
     }
 
     fn spmm(
@@ -197,16 +211,27 @@ impl AggregateOps for CubeBackend {
     ) -> FloatTensor<Self> {
         scatter(values, columns, width, false)
     }
+
+    fn spmm_max(
+        x: FloatTensor<Self>,
+        indptr: IntTensor<Self>,
+        indices: IntTensor<Self>,
+        _transposed_indptr: IntTensor<Self>,
+        _transposed_indices: IntTensor<Self>,
+        _transposed_entries: IntTensor<Self>,
+    ) -> FloatTensor<Self> {
+        Self::spmm_max_winners(x, indptr, indices).0
+    }
 }
 
-impl AggregateGradientOps for CubeBackend {
-    fn spmm_turned(
+impl SpmmGradientOps for CubeBackend {
+    fn spmm_transposed(
         x: FloatTensor<Self>,
         factors: Factors<Self>,
-        turned: Operator<Self>,
+        transposed: Operator<Self>,
     ) -> FloatTensor<Self> {
-        let entries = turned.turned_entries.clone();
-        product(x, &Sparse::new(turned, factors, Some(entries)))
+        let entries = transposed.transposed_entries.clone();
+        product(x, &Sparse::new(transposed, factors, Some(entries)))
     }
 
     fn compressed_gradient(
@@ -216,33 +241,33 @@ impl AggregateGradientOps for CubeBackend {
         operator: Operator<Self>,
         spec: CompressedSpec,
     ) -> FloatTensor<Self> {
-        // The values are not read.
+        // The gradient reads no values, so `upstream` fills the slot.
         let rows = Rows::new(upstream, columns, spec.width);
         let client = &rows.values.client;
         let x = rows.compressed();
-        let output = if spec.atomic && aggregate::has_atomics(client, &x) {
-            let sparse = Sparse::new(operator, factors, None);
-            aggregate::gradient_atomic(client, &sparse.operand(), x.values, &x)
-        } else {
-            let entries = into_contiguous(operator.turned_entries.clone());
-            let stretched = operator.turned_stretches.clone();
-            let own = Sparse::new(operator.clone(), factors.clone(), None);
-            let turned = Sparse::new(operator.turned(), factors.turned(), Some(entries.clone()));
-            let stretches = match stretched {
-                Stretched::No => None,
-                Stretched::By(tensor) => {
-                    let handle = into_contiguous(tensor).handle;
-                    Some(Stretches::from_handle(handle, turned.size, spec.stretch))
-                }
-            };
-            let product = Product {
-                operand: own.operand(),
-                turned: turned.operand(),
-                entries: &entries.handle,
-                stretches: stretches.as_ref(),
-            };
-            aggregate::gradient(client, &product, x.values, &x)
+        let entries = into_contiguous(operator.transposed_entries.clone());
+        let blocked = operator.transposed_blocks.clone();
+        let forward = Sparse::new(operator.clone(), factors.clone(), None);
+        let transposed = Sparse::new(
+            operator.transposed(),
+            factors.transposed(),
+            Some(entries.clone()),
+        );
+        let blocks = match blocked {
+            BlockedEntries::Absent => None,
+            BlockedEntries::Present(tensor) => {
+                let handle = into_contiguous(tensor).handle;
+                let size = transposed.size;
+                Some(Stretches::from_handle(handle, size, spec.block_columns))
+            }
         };
+        let product = Product {
+            operand: forward.operand(),
+            turned: transposed.operand(),
+            entries: &entries.handle,
+            stretches: blocks.as_ref(),
+        };
+        let output = aggregate::gradient(client, &product, x.values, &x);
         let shape = rows.columns.shape();
         result(
             "the gradient of spmm_compressed",
@@ -286,7 +311,7 @@ impl AggregateGradientOps for CubeBackend {
         result("sddmm_compressed", output, &left, [sparse.size[2]])
     }
 
-    fn pick(source: FloatTensor<Self>, columns: IntTensor<Self>) -> FloatTensor<Self> {
+    fn gather_columns(source: FloatTensor<Self>, columns: IntTensor<Self>) -> FloatTensor<Self> {
         let rows = Rows::new(source, columns, 0);
         let source = &rows.values;
         let [count, width] = source.shape().dims();
@@ -299,6 +324,50 @@ impl AggregateGradientOps for CubeBackend {
             sizes,
             [x.dtype, x.index],
         );
-        result("pick", output, source, rows.columns.shape())
+        result("gather_columns", output, source, rows.columns.shape())
+    }
+
+    fn spmm_max_winners(
+        x: FloatTensor<Self>,
+        indptr: IntTensor<Self>,
+        indices: IntTensor<Self>,
+    ) -> (FloatTensor<Self>, IntTensor<Self>) {
+        let [x, indptr, indices] = [x, indptr, indices].map(into_contiguous);
+        let [cols, width] = x.shape().dims();
+        let csr = csr(&indptr, &indices, cols);
+        let dtype = dtype_to_elem_type(x.dtype);
+        let found = maximum::maximum(&x.client, &csr, &x.handle, dtype, width);
+        let (values, winners) = expect("spmm_max", found);
+        let shape = Shape::from([csr.rows, width]);
+        (
+            tensor(&x, values, shape.clone(), x.dtype),
+            tensor(&x, winners, shape, DType::I32),
+        )
+    }
+
+    fn spmm_max_gradient(
+        upstream: FloatTensor<Self>,
+        winners: IntTensor<Self>,
+        transposed_indptr: IntTensor<Self>,
+        transposed_indices: IntTensor<Self>,
+        transposed_entries: IntTensor<Self>,
+    ) -> FloatTensor<Self> {
+        let [upstream, winners] = [upstream, winners].map(into_contiguous);
+        let [indptr, indices, entries] =
+            [transposed_indptr, transposed_indices, transposed_entries].map(into_contiguous);
+        let [cols, width] = upstream.shape().dims();
+        let transposed = csr(&indptr, &indices, cols);
+        let gradient = maximum::maximum_gradient(
+            &upstream.client,
+            &transposed,
+            &entries.handle,
+            &winners.handle,
+            &upstream.handle,
+            dtype_to_elem_type(upstream.dtype),
+            width,
+        );
+        let shape = Shape::from([transposed.rows, width]);
+        let gradient = expect("spmm_max", gradient);
+        tensor(&upstream, gradient, shape, upstream.dtype)
     }
 }

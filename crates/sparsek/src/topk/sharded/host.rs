@@ -1,4 +1,4 @@
-//! Members of shards, which come together on the host.
+//! Merges shards through the host: every device sends the values and positions that it selected.
 
 use std::sync::mpsc;
 
@@ -7,29 +7,29 @@ use burn::{
     tensor::{DType, Device, IntDType, Tensor, TensorData, kind::Ordered},
 };
 
-use super::{MERGED, Part, Request, Selected, ShardedError};
-use crate::{
-    backends::queue,
-    ops::{ListOps, Members, Outcome},
+use super::{
+    error::ShardedError,
+    types::{MERGED, Part, Request, Selected},
 };
+use crate::ops::{Outcome, SelectedBuffers, TopkGradientOps};
 
-/// Elements of the whole vector on the host: their bytes, and where they stand in it, in ascending order.
+/// Elements of the whole vector on the host: bytes and ascending positions.
 struct List {
     values: Vec<u8>,
     places: Vec<i64>,
 }
 
-/// A selection that was launched.
+/// A queued selection.
 struct Launched<K: Ordered> {
     device: Device,
     outcome: mpsc::Receiver<Outcome>,
     elements: Tensor<1, K>,
 }
 
-/// Waits for the bytes of members and of their positions.
+/// Waits for the bytes of values and positions.
 type Reading<'a> = Box<dyn FnOnce() -> Result<[Vec<u8>; 2], String> + 'a>;
 
-/// The best of all parts, on the primary device.
+/// Selects from all parts, on the primary device.
 pub(super) fn merge<K: Ordered>(
     request: &Request,
     parts: Vec<Part<K>>,
@@ -52,26 +52,27 @@ pub(super) fn merge<K: Ordered>(
         })?;
     }
     let all = List::joined(&lists);
-    // Equal values stand in the order of their places, so that the first of them have the lowest.
+    // Equal values are in index order, so ties go to the lowest index.
     let elements = all.elements::<K>(primary, dtype);
     let count = all.places.len();
     let spec = request.spec(count, request.sorted);
     let places = TensorData::new(all.places, [count]).convert_dtype(request.index.into());
     let x = elements.into_dispatch();
     let (values, indices) = if dtype.is_float() {
-        <Dispatch as ListOps>::placed_float(x, places, spec)
+        <Dispatch as TopkGradientOps>::topk_gather_float(x, places, spec)
     } else {
-        <Dispatch as ListOps>::placed_int(x, places, spec)
+        <Dispatch as TopkGradientOps>::topk_gather_int(x, places, spec)
     };
     let best = Selected {
         values: Tensor::from_dispatch(values),
         indices: Tensor::from_dispatch(indices),
     };
-    queue::begin(primary);
+    flush(primary);
     Ok(best)
 }
 
-/// The best of each vector, with the places that its positions stand for. All devices are told before any is waited for.
+/// Selects from each vector and maps positions with `place`. Queues all devices before it waits for
+/// any.
 fn select<K: Ordered>(
     request: &Request,
     vectors: Vec<Tensor<1, K>>,
@@ -79,7 +80,8 @@ fn select<K: Ordered>(
 ) -> Result<Vec<List>, ShardedError> {
     let launched: Vec<_> = vectors.into_iter().map(|x| launch(request, x)).collect();
     let members: Vec<_> = launched.into_iter().map(Launched::members).collect();
-    // Also where one has failed the others are waited for, as what nobody waits for stays mapped.
+    // After a failure the others are still awaited, because buffers that nobody waits for stay
+    // mapped.
     let readings: Vec<_> = (members.iter())
         .map(|(_, members)| members.as_ref().map(read))
         .collect();
@@ -105,11 +107,11 @@ fn launch<K: Ordered>(request: &Request, x: Tensor<1, K>) -> Launched<K> {
     let float = x.dtype().is_float();
     let x = x.into_dispatch();
     let x = if float {
-        <Dispatch as ListOps>::list_float(x, spec, to)
+        <Dispatch as TopkGradientOps>::topk_send_float(x, spec, to)
     } else {
-        <Dispatch as ListOps>::list_int(x, spec, to)
+        <Dispatch as TopkGradientOps>::topk_send_int(x, spec, to)
     };
-    queue::begin(&device);
+    flush(&device);
     Launched {
         device,
         outcome,
@@ -119,9 +121,9 @@ fn launch<K: Ordered>(request: &Request, x: Tensor<1, K>) -> Launched<K> {
 
 impl<K: Ordered> Launched<K> {
     fn members(self) -> (Device, Outcome) {
-        let outcome = queue::launch(&self.device).and_then(|()| match self.outcome.recv() {
+        let outcome = launch_queued(&self.device).and_then(|()| match self.outcome.recv() {
             Ok(outcome) => outcome,
-            // As the elements have not come about; reading one tells why.
+            // The elements were never computed; reading one reports why.
             Err(_) => match self.elements.slice(0..1).try_into_data() {
                 Ok(_) => Err("the selection was not launched".into()),
                 Err(error) => Err(error.to_string()),
@@ -131,11 +133,11 @@ impl<K: Ordered> Launched<K> {
     }
 }
 
-/// Asks for members; the device copies them once it has them.
-fn read(members: &Members) -> Reading<'_> {
+/// Requests the buffers; the device copies them once they are computed.
+fn read(members: &SelectedBuffers) -> Reading<'_> {
     match members {
         #[cfg(feature = "cubecl")]
-        Members::Device {
+        SelectedBuffers::Device {
             client,
             values,
             positions,
@@ -149,13 +151,13 @@ fn read(members: &Members) -> Reading<'_> {
                     .map_err(|read: Vec<_>| format!("{} buffers instead of 2", read.len()))
             })
         }
-        Members::Host { values, positions } => {
+        SelectedBuffers::Host { values, positions } => {
             Box::new(move || Ok([values, positions].map(|data| data.as_bytes().to_vec())))
         }
     }
 }
 
-/// Positions of a dtype, by their bytes.
+/// Decodes positions.
 fn positions_of(bytes: &[u8], dtype: IntDType) -> impl Iterator<Item = i64> {
     let positions: Vec<i64> = match dtype {
         IntDType::I32 => {
@@ -168,7 +170,7 @@ fn positions_of(bytes: &[u8], dtype: IntDType) -> impl Iterator<Item = i64> {
 }
 
 impl List {
-    /// One behind the other.
+    /// Concatenates lists.
     fn joined(lists: &[Self]) -> Self {
         let values: Vec<&[u8]> = lists.iter().map(|list| &list.values[..]).collect();
         let places: Vec<&[i64]> = lists.iter().map(|list| &list.places[..]).collect();
@@ -181,5 +183,43 @@ impl List {
     fn elements<K: Ordered>(&self, device: &Device, dtype: DType) -> Tensor<1, K> {
         let values = TensorData::from_bytes_vec(self.values.clone(), [self.places.len()], dtype);
         Tensor::from_data(values, (device, dtype))
+    }
+}
+
+/// Flushes the operations that fusion has queued, without waiting.
+fn flush(device: &Device) {
+    #[cfg(all(feature = "cubecl", feature = "fusion"))]
+    if let Some(client) = fusion_client(device) {
+        client.flush_queue();
+    }
+    #[cfg(not(all(feature = "cubecl", feature = "fusion")))]
+    let _ = device;
+}
+
+/// Waits until all queued operations are launched or have failed. Unlike `Device::flush`, it does
+/// not wait for the device itself: a second such flush would block CubeCL's thread, to reuse host
+/// memory.
+fn launch_queued(device: &Device) -> Result<(), String> {
+    #[cfg(all(feature = "cubecl", feature = "fusion"))]
+    if let Some(client) = fusion_client(device) {
+        return client.try_sync(|| ()).map_err(|error| format!("{error:?}"));
+    }
+    #[cfg(not(all(feature = "cubecl", feature = "fusion")))]
+    let _ = device;
+    Ok(())
+}
+
+#[cfg(all(feature = "cubecl", feature = "fusion"))]
+fn fusion_client(
+    device: &Device,
+) -> Option<burn_fusion::Client<burn_cubecl::fusion::FusionCubeRuntime>> {
+    use burn::backend::DispatchDevice;
+
+    match device.as_dispatch() {
+        DispatchDevice::Cube(device) => {
+            Some(burn_fusion::get_client::<burn_cubecl::CubeBackend>(device))
+        }
+        #[allow(unreachable_patterns, reason = "others are features")]
+        _ => None,
     }
 }

@@ -1,4 +1,4 @@
-//! Products of sparse matrices with dense and compressed ones, parallel over rows; the entries of a row are added up in order.
+//! Sparse products and maxima, parallel over rows. Entries of a row are summed in order.
 
 use std::ops::Range;
 
@@ -7,26 +7,61 @@ use burn::{
         Flex,
         tensor::{FloatTensor, IntTensor},
     },
-    tensor::{DType, Element, ElementConversion, Shape, bf16, f16},
+    tensor::{Element, ElementConversion, Shape},
 };
 use burn_flex::FlexTensor;
 use multiversion::multiversion;
 use rayon::prelude::*;
 
 use super::{
-    from_vec, scatter,
-    sparse::{Float, Pattern, ints},
+    element::{Float, filled, from_vec, with_float, with_index},
+    topk::scatter,
 };
-use crate::ops::{AggregateGradientOps, AggregateOps, CompressedSpec, Factors, Operator};
+use crate::ops::{CompressedSpec, Factors, Operator, SpmmGradientOps, SpmmOps};
 
-/// Rows that are added to sums together.
+/// Rows added to the sums in one pass.
 const TOGETHER: usize = 4;
 
-/// A sparse operand in contiguous tensors.
+/// A CSR pattern.
+struct Pattern<'a> {
+    indptr: &'a [i32],
+    indices: &'a [i32],
+}
+
+impl<'a> Pattern<'a> {
+    pub fn new(indptr: &'a FlexTensor, indices: &'a FlexTensor) -> Self {
+        Self {
+            indptr: ints(indptr),
+            indices: ints(indices),
+        }
+    }
+
+    pub fn rows(&self) -> usize {
+        self.indptr.len() - 1
+    }
+
+    /// The column of an entry.
+    pub fn column(&self, entry: usize) -> usize {
+        self.indices[entry] as usize
+    }
+
+    /// Entries of a row.
+    pub fn row(&self, row: usize) -> Range<usize> {
+        self.indptr[row] as usize..self.indptr[row + 1] as usize
+    }
+}
+
+fn ints(tensor: &FlexTensor) -> &[i32] {
+    tensor
+        .as_slice()
+        .expect("patterns are contiguous i32 tensors")
+}
+
+/// A sparse operand as contiguous tensors.
 struct Sparse {
     operator: Operator<Flex>,
     weights: Option<FlexTensor>,
-    /// Which weight is that of an entry.
+    /// Maps each entry to its weight.
     entries: Option<FlexTensor>,
     rows: Option<FlexTensor>,
     cols: Option<FlexTensor>,
@@ -58,7 +93,7 @@ impl Sparse {
     }
 }
 
-/// The same as slices.
+/// A [`Sparse`] as slices.
 struct Entries<'a, E: Float> {
     pattern: Pattern<'a>,
     weights: Option<&'a [E]>,
@@ -72,7 +107,7 @@ impl<E: Float> Entries<'_, E> {
         self.pattern.row(row)
     }
 
-    /// The weight of an entry times the factor of its column, if there are any.
+    /// Weight times column factor, if any.
     fn factor(&self, entry: usize) -> Option<E::Sum> {
         let number = self
             .numbers
@@ -90,14 +125,14 @@ impl<E: Float> Entries<'_, E> {
     }
 }
 
-/// A matrix of `width` columns: for each row `add` puts its entries into sums.
+/// Output of `width` columns; `add` accumulates the entries of one row into sums.
 fn sums<E: Float>(
     entries: &Entries<E>,
     width: usize,
     add: impl Fn(usize, Range<usize>, &mut [E::Sum]) + Sync,
 ) -> FlexTensor {
     let rows = entries.pattern.rows();
-    let mut output = super::filled(E::narrow(Default::default()), rows * width);
+    let mut output = filled(E::narrow(Default::default()), rows * width);
     if width > 0 {
         output
             .par_chunks_exact_mut(width)
@@ -117,7 +152,7 @@ fn sums<E: Float>(
     from_vec(output, Shape::from([rows, width]))
 }
 
-/// Adds terms, each times a factor if there is one.
+/// Adds terms, times a factor if given.
 fn add_all<E: Float>(
     sums: &mut [E::Sum],
     terms: impl Iterator<Item = (usize, E)>,
@@ -129,7 +164,7 @@ fn add_all<E: Float>(
     }
 }
 
-/// Adds rows, each times a factor, one after another.
+/// Adds N rows in order, each times a factor.
 #[multiversion(targets("x86_64+avx2"))]
 pub(super) fn add_rows<E: Float, const N: usize>(
     sums: &mut [E::Sum],
@@ -149,7 +184,7 @@ pub(super) fn add_rows<E: Float, const N: usize>(
     }
 }
 
-/// Adds the rows of all that a range counts, each times its factor, some at a time.
+/// Adds the rows of a range in order, [`TOGETHER`] at a time.
 pub(super) fn add_range<'a, E: Float>(
     sums: &mut [E::Sum],
     range: Range<usize>,
@@ -178,23 +213,23 @@ fn product(x: FlexTensor, sparse: &Sparse) -> FlexTensor {
     })
 }
 
-impl AggregateOps for Flex {
+impl SpmmOps for Flex {
     fn partition(indptr: IntTensor<Self>, _nnz: usize) -> IntTensor<Self> {
-        // Threads take rows as they come.
+        // Rayon balances the rows.
         indptr
     }
 
-    fn most_columns(_like: IntTensor<Self>) -> IntTensor<Self> {
+    fn block_columns(_like: IntTensor<Self>) -> IntTensor<Self> {
         from_vec(vec![0i32], [1].into())
     }
 
-    fn stretches(
+    fn column_blocks(
         _indptr: IntTensor<Self>,
         _indices: IntTensor<Self>,
         _cols: usize,
         _most: usize,
     ) -> IntTensor<Self> {
-        unreachable!("no stretch has columns")
+        unreachable!("block_columns is 0 on Flex")
     }
 
     fn spmm(
@@ -237,16 +272,27 @@ impl AggregateOps for Flex {
     ) -> FloatTensor<Self> {
         scatter(values, columns, width, false)
     }
+
+    fn spmm_max(
+        x: FloatTensor<Self>,
+        indptr: IntTensor<Self>,
+        indices: IntTensor<Self>,
+        _transposed_indptr: IntTensor<Self>,
+        _transposed_indices: IntTensor<Self>,
+        _transposed_entries: IntTensor<Self>,
+    ) -> FloatTensor<Self> {
+        Self::spmm_max_winners(x, indptr, indices).0
+    }
 }
 
-impl AggregateGradientOps for Flex {
-    fn spmm_turned(
+impl SpmmGradientOps for Flex {
+    fn spmm_transposed(
         x: FloatTensor<Self>,
         factors: Factors<Self>,
-        turned: Operator<Self>,
+        transposed: Operator<Self>,
     ) -> FloatTensor<Self> {
-        let entries = turned.turned_entries.clone();
-        product(x, &Sparse::new(turned, factors, Some(entries)))
+        let entries = transposed.transposed_entries.clone();
+        product(x, &Sparse::new(transposed, factors, Some(entries)))
     }
 
     fn compressed_gradient(
@@ -258,8 +304,8 @@ impl AggregateGradientOps for Flex {
     ) -> FloatTensor<Self> {
         let [upstream, columns] = [upstream, columns].map(|tensor| tensor.to_contiguous());
         let k = columns.layout().shape()[1];
-        let entries = operator.turned_entries.clone();
-        let sparse = Sparse::new(operator.turned(), factors.turned(), Some(entries));
+        let entries = operator.transposed_entries.clone();
+        let sparse = Sparse::new(operator.transposed(), factors.transposed(), Some(entries));
         with_float!(upstream.dtype(), E => with_index!(columns.dtype(), I => {
             let source: &[E] = upstream.as_slice().expect("contiguous");
             let places: &[I] = columns.as_slice().expect("contiguous");
@@ -318,7 +364,7 @@ impl AggregateGradientOps for Flex {
         }))
     }
 
-    fn pick(source: FloatTensor<Self>, columns: IntTensor<Self>) -> FloatTensor<Self> {
+    fn gather_columns(source: FloatTensor<Self>, columns: IntTensor<Self>) -> FloatTensor<Self> {
         let [source, columns] = [source, columns].map(|tensor| tensor.to_contiguous());
         let shape = columns.layout().shape().clone();
         let (k, width) = (shape[1], source.layout().shape()[1]);
@@ -330,9 +376,75 @@ impl AggregateGradientOps for Flex {
             from_vec(picked.collect::<Vec<E>>(), shape)
         }))
     }
+
+    fn spmm_max_winners(
+        x: FloatTensor<Self>,
+        indptr: IntTensor<Self>,
+        indices: IntTensor<Self>,
+    ) -> (FloatTensor<Self>, IntTensor<Self>) {
+        let x = x.to_contiguous();
+        let width = x.layout().shape()[1];
+        let pattern = Pattern::new(&indptr, &indices);
+        let shape = Shape::from([pattern.rows(), width]);
+        with_float!(x.dtype(), E => {
+            let source: &[E] = x.as_slice().expect("contiguous");
+            let zero = E::narrow(Default::default());
+            let mut values = vec![zero; pattern.rows() * width];
+            let mut winners = vec![-1i32; values.len()];
+            if width > 0 {
+                let rows = values.par_chunks_exact_mut(width);
+                let rows = rows.zip(winners.par_chunks_exact_mut(width));
+                rows.enumerate().for_each(|(row, (values, winners))| {
+                    let entries = pattern.row(row);
+                    let first = entries.start;
+                    for entry in entries {
+                        let start = pattern.column(entry) * width;
+                        let slots = values.iter_mut().zip(winners.iter_mut());
+                        for ((value, winner), &x) in slots.zip(&source[start..start + width]) {
+                            if entry == first || x > *value {
+                                (*value, *winner) = (x, entry as i32);
+                            }
+                        }
+                    }
+                });
+            }
+            (from_vec(values, shape.clone()), from_vec(winners, shape))
+        })
+    }
+
+    fn spmm_max_gradient(
+        upstream: FloatTensor<Self>,
+        winners: IntTensor<Self>,
+        transposed_indptr: IntTensor<Self>,
+        transposed_indices: IntTensor<Self>,
+        transposed_entries: IntTensor<Self>,
+    ) -> FloatTensor<Self> {
+        let (upstream, winners) = (upstream.to_contiguous(), winners.to_contiguous());
+        let width = upstream.layout().shape()[1];
+        let pattern = Pattern::new(&transposed_indptr, &transposed_indices);
+        let ids: &[i32] = transposed_entries.as_slice().expect("contiguous");
+        let winners: &[i32] = winners.as_slice().expect("contiguous");
+        let shape = Shape::from([pattern.rows(), width]);
+        with_float!(upstream.dtype(), E => {
+            let upstream: &[E] = upstream.as_slice().expect("contiguous");
+            let sum = |row: usize, column: usize| {
+                let mut sum = <E as Float>::Sum::default();
+                for entry in pattern.row(row) {
+                    let at = pattern.column(entry) * width + column;
+                    if winners[at] == ids[entry] {
+                        sum += upstream[at].widen();
+                    }
+                }
+                E::narrow(sum)
+            };
+            let sums = (0..pattern.rows() * width).into_par_iter();
+            let sums: Vec<E> = sums.map(|at| sum(at / width, at % width)).collect();
+            from_vec(sums, shape)
+        })
+    }
 }
 
-/// `rows[i] cols[j]` times what `dot` makes of `j` and a row of `left`, for each entry `(i, j)`.
+/// `rows[i] cols[j] dot(j, left[i])` for each entry `(i, j)`.
 fn dots<E: Float>(
     left: FlexTensor,
     width: usize,

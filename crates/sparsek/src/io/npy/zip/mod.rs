@@ -1,8 +1,8 @@
-//! Zip containers, as NumPy writes them: members stored or deflated, none encrypted.
+//! Zip containers as NumPy writes them: stored or deflated, unencrypted.
 //!
-//! The crate `zip` reads them. This module refuses what no program writes and what would take time
-//! or memory by numbers that a file declares: bytes before the first member or behind the last one,
-//! two members of one name, and members that declare more bytes than theirs can hold.
+//! Reads through the crate `zip`, and refuses what no program writes and what could waste time or
+//! memory: bytes before the first member or after the last, repeated names, and members that
+//! declare more bytes than theirs can hold.
 
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 
@@ -15,10 +15,10 @@ use zip::{
 use super::header::read_exact;
 use crate::io::text::excerpt;
 
-/// No deflate stream expands by more than this, so a member that declares more is corrupt.
+/// Deflate never expands further, so a larger declared size is corrupt.
 const MAX_EXPANSION: u64 = 1032;
 
-/// The files of a container.
+/// A container.
 pub(super) struct Archive<R> {
     archive: ZipArchive<BufReader<R>>,
 }
@@ -28,7 +28,7 @@ impl<R: Read + Seek> Archive<R> {
     ///
     /// # Errors
     ///
-    /// One line that says what is wrong with the container.
+    /// One line about the container.
     pub fn open(reader: R) -> Result<Self, String> {
         let mut reader = BufReader::new(reader);
         let seek = |error: io::Error| excerpt(&error.to_string());
@@ -42,7 +42,7 @@ impl<R: Read + Seek> Archive<R> {
             _ => return Err("not an npz file".to_string()),
         }
         check_end(&mut reader, size)?;
-        // Nothing precedes the first member, so the directory is not searched for.
+        // Nothing precedes the first member, so no search for the directory.
         let config = Config {
             archive_offset: ArchiveOffset::Known(0),
         };
@@ -53,16 +53,16 @@ impl<R: Read + Seek> Archive<R> {
         }
     }
 
-    /// Whether there is a file of this name.
+    /// Whether a member of this name exists.
     pub fn contains(&self, name: &str) -> bool {
         self.archive.index_for_name(name).is_some()
     }
 
-    /// A file's bytes, and how many there are. Its checksum is verified where it ends.
+    /// Bytes and size of a member. Its end verifies the checksum.
     ///
     /// # Errors
     ///
-    /// One line that says why it cannot be read.
+    /// One line with the reason.
     pub fn member(&mut self, name: &str) -> Result<(impl Read + use<'_, R>, u64), String> {
         let member = self.archive.by_name(name).map_err(|error| match error {
             ZipError::FileNotFound => "it is missing from the file".to_string(),
@@ -82,8 +82,8 @@ impl<R: Read + Seek> Archive<R> {
     }
 }
 
-/// Checks that the list of files ends where the container's last record begins. Of two containers
-/// in one file, others read the second, and the crate the first.
+/// Checks that the directory ends at the final record. With two containers in one file, this crate
+/// reads the first and other programs the second.
 fn check_end<R: Read + Seek>(reader: &mut R, size: u64) -> Result<(), String> {
     const RECORD: usize = 22;
     let length = size.min(RECORD as u64 + u64::from(u16::MAX));
@@ -104,7 +104,7 @@ fn check_end<R: Read + Seek>(reader: &mut R, size: u64) -> Result<(), String> {
         bytes.fold(0, |sum, &byte| (sum << 8) | u64::from(byte))
     };
     let (listed, start) = (number(8), number(12));
-    // Numbers too large for this record stand in another one, which the crate checks.
+    // Larger numbers are in the zip64 record, which the crate checks.
     let large = record[6..8] == [0xff; 2] || [listed, start].contains(&u64::from(u32::MAX));
     match large || start + listed + (tail.len() - at) as u64 == size {
         true => Ok(()),
@@ -112,7 +112,7 @@ fn check_end<R: Read + Seek>(reader: &mut R, size: u64) -> Result<(), String> {
     }
 }
 
-/// Refuses a compression that NumPy does not write.
+/// Refuses compressions that NumPy does not write.
 fn unknown(compression: &str) -> String {
     format!(
         "compression {compression}; numpy's savez() and savez_compressed() write the two that are \
@@ -120,7 +120,7 @@ fn unknown(compression: &str) -> String {
     )
 }
 
-/// The reason for which a container cannot be read.
+/// Why a container cannot be read.
 fn broken(error: &ZipError) -> String {
     match error {
         ZipError::UnsupportedArchive(ZipError::PASSWORD_REQUIRED) => "it is encrypted".to_string(),

@@ -1,9 +1,8 @@
-//! Sparse matrices of scipy's `save_npz`, whatever their format, as rows.
+//! Matrices of scipy's `save_npz` in csr, csc, coo or bsr, as rows.
 //!
-//! Reads csr, csc, coo and bsr. First come the headers of all arrays: their shapes must agree, and
-//! the limit on memory must hold what they ask for. Then come the offsets, which say how many
-//! entries there are, and then these. Memory follows the entries of the matrix: arrays that go on
-//! behind the last offset, which scipy ignores, are read past.
+//! All headers come first: shapes must agree and fit the memory limit. Then offsets, which give the
+//! number of entries, and then the entries. Memory follows the entries; capacity behind the last
+//! offset is skipped, as in scipy.
 
 use std::io::{Read, Seek};
 
@@ -15,26 +14,26 @@ use super::{
     text::excerpt,
 };
 
-/// Entries that every matrix may have. Beyond it, there are at most as many as the matrix has
-/// places, so that a small matrix cannot take much memory.
+/// Entries allowed in any matrix. Larger counts must not exceed the elements of the matrix, which
+/// bounds the memory of small ones.
 const REPEATED: usize = 1 << 20;
 
-/// Whether a matrix must have values.
+/// Whether values are required.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Values {
-    /// They are needed.
+    /// Required.
     Needed,
-    /// A pattern without values will do.
+    /// A pattern is enough.
     Optional,
 }
 
-/// A type that values are read as.
+/// A type to read values as.
 pub trait Value: Copy + Default {
-    /// The values of an array of numbers.
+    /// Values of an array of numbers.
     ///
     /// # Errors
     ///
-    /// One line, as [`Npy::into_f32`].
+    /// As [`Npy::into_f32`].
     fn read(array: Npy<impl Read>) -> Result<Vec<Self>, String>;
 }
 
@@ -50,37 +49,37 @@ impl Value for f64 {
     }
 }
 
-/// Whether a value is another one than 0.
+/// Whether each value differs from 0.
 impl Value for bool {
     fn read(array: Npy<impl Read>) -> Result<Vec<Self>, String> {
         array.into_nonzero()
     }
 }
 
-/// A sparse matrix in rows: row `i` has the entries `indptr[i]..indptr[i + 1]`.
+/// A sparse matrix by rows: row `i` has entries `indptr[i]..indptr[i + 1]`.
 ///
-/// Offsets rise from 0 to the number of entries, and columns are below `shape[1]`. The columns of a
-/// row are in the order of the file and may repeat; explicit zeros are entries.
+/// Offsets rise from 0 to the number of entries, and columns are below `shape[1]`. Columns keep the
+/// file's order and may repeat; explicit zeros are entries.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Matrix<T> {
     /// Rows and columns.
     pub shape: [usize; 2],
-    /// Offsets of the rows.
+    /// Row offsets.
     pub indptr: Vec<u32>,
     /// Column of each entry.
     pub indices: Vec<u32>,
-    /// Value of each entry; none if the file has none.
+    /// Value of each entry, if the file has any.
     pub values: Option<Vec<T>>,
 }
 
 impl<T: Value> Matrix<T> {
-    /// Reads a matrix. A file without the array `format`, as early versions of scipy and GraphSAINT
-    /// wrote, is read as csr, or as coo where it has an array `row`.
+    /// Reads a matrix. Without the array `format` (early scipy, GraphSAINT), the file is coo if it
+    /// has an array `row`, else csr.
     ///
     /// # Errors
     ///
-    /// One line that names the array: missing or truncated, of a format or a type that is not read,
-    /// with ids out of range, offsets that fall, or sizes that do not agree or exceed the limit.
+    /// One line that names the array: missing, truncated, of an unknown format or type, with ids
+    /// out of range, falling offsets, or sizes that disagree or exceed the limit.
     pub fn read<R: Read + Seek>(npz: &mut Npz<R>, values: Values) -> Result<Self, String> {
         let mut file = Source { npz, values };
         match file.format()?.as_str() {
@@ -98,7 +97,7 @@ impl<T: Value> Matrix<T> {
 }
 
 impl Matrix<bool> {
-    /// Removes the entries whose value is 0, and counts them.
+    /// Removes entries of value 0 and returns their count.
     pub fn drop_zeros(&mut self) -> usize {
         let Some(values) = self.values.take() else {
             return 0;
@@ -120,7 +119,7 @@ impl Matrix<bool> {
     }
 }
 
-/// A file, and what is asked of it.
+/// A file and its requirements.
 struct Source<'a, R: Read + Seek> {
     npz: &'a mut Npz<R>,
     values: Values,
@@ -181,7 +180,7 @@ impl<R: Read + Seek> Source<'_, R> {
         Ok(in_rows(shape, &rows, columns.into_iter(), values))
     }
 
-    /// Blocks of `height` × `width`, whose zeros are entries like others.
+    /// Blocks of `height` × `width`; their zeros are entries.
     fn bsr<T: Value>(&mut self) -> Result<Matrix<T>, String> {
         let shape = self.shape()?;
         let data = self.npz.header("data")?;
@@ -251,7 +250,7 @@ impl<R: Read + Seek> Source<'_, R> {
         Ok(shape)
     }
 
-    /// The length of an array of one dimension, which may exceed what is read of it.
+    /// Length of a one-dimensional array.
     fn vector(&mut self, name: &str) -> Result<usize, String> {
         let header = self.npz.header(name)?;
         match header.shape.as_slice() {
@@ -263,7 +262,7 @@ impl<R: Read + Seek> Source<'_, R> {
         }
     }
 
-    /// The length of the array of ids, and whether there are values, which must be as many.
+    /// Length of the id array, and whether values of equal length exist.
     fn vectors(&mut self, ids: &str) -> Result<(usize, bool), String> {
         let entries = self.vector(ids)?;
         if self.values == Values::Optional && !self.npz.contains("data") {
@@ -341,7 +340,7 @@ impl<R: Read + Seek> Source<'_, R> {
         .map_err(|error| error.to_string())
     }
 
-    /// The first `entries` ids of an array, all below `limit`.
+    /// The first `entries` ids, all below `limit`.
     fn ids(
         &mut self,
         name: &str,
@@ -372,7 +371,7 @@ impl<R: Read + Seek> Source<'_, R> {
     }
 }
 
-/// Sorts entries by row, those of one row in the order given.
+/// Sorts entries by row, stably.
 fn in_rows<T: Value>(
     shape: [usize; 2],
     rows: &[u32],
@@ -391,7 +390,7 @@ fn in_rows<T: Value>(
         .as_ref()
         .map(|values| vec![T::default(); values.len()]);
     for ((entry, &row), column) in rows.iter().enumerate().zip(columns) {
-        // What begins a row moves to where its next entry goes.
+        // The row's start moves to its next free slot.
         let slot = &mut indptr[row as usize];
         indices[*slot as usize] = column;
         if let (Some(sorted), Some(values)) = (&mut sorted, &values) {
@@ -399,7 +398,7 @@ fn in_rows<T: Value>(
         }
         *slot += 1;
     }
-    // Now each offset is the end of its row, which is where the next one begins.
+    // Each offset is now its row's end, the next row's start.
     indptr.copy_within(..shape[0], 1);
     indptr[0] = 0;
     Matrix {
@@ -410,7 +409,7 @@ fn in_rows<T: Value>(
     }
 }
 
-/// Refuses more offsets than memory holds.
+/// Refuses offsets beyond the memory limit.
 fn check_offsets(count: usize, each: &str) -> Result<(), String> {
     let asked = memory::product(&[count, size_of::<u32>()]);
     memory::check(format_args!("a matrix of {count} {each}"), asked)

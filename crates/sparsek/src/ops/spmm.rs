@@ -1,66 +1,67 @@
-//! Products of sparse matrices with dense and compressed ones.
+//! Products and maxima over sparse patterns.
 
 use burn::backend::{
     Backend, ExtensionType, backend_extension,
     tensor::{FloatTensor, IntTensor},
 };
 
-/// The entries of a pattern by stretches of columns: see [`AggregateOps::stretches`].
+/// Entries of a pattern grouped by column blocks; see [`SpmmOps::column_blocks`].
 #[derive(ExtensionType, Clone, Debug)]
 #[extension_type(fusion: cfg(feature = "fusion"))]
-pub enum Stretched<B: Backend> {
-    /// They are not listed so.
-    No,
-    /// They are.
-    By(IntTensor<B>),
+pub enum BlockedEntries<B: Backend> {
+    /// Not grouped.
+    Absent,
+    /// Grouped.
+    Present(IntTensor<B>),
 }
 
-/// A pattern and its transpose, and how the entries of both are shared out.
+/// A pattern, its transpose, and the work partition of both.
 #[derive(ExtensionType, Clone, Debug)]
 #[extension_type(fusion: cfg(feature = "fusion"))]
 pub struct Operator<B: Backend> {
-    /// Offsets of the rows.
+    /// Row offsets.
     pub indptr: IntTensor<B>,
     /// Column of each entry.
     pub indices: IntTensor<B>,
-    /// How the entries are shared out: see [`AggregateOps::partition`].
+    /// Work partition; see [`SpmmOps::partition`].
     pub parts: IntTensor<B>,
-    /// Offsets of the columns.
-    pub turned_indptr: IntTensor<B>,
-    /// Row of each entry of the transpose.
-    pub turned_indices: IntTensor<B>,
-    /// Which entry it is.
-    pub turned_entries: IntTensor<B>,
-    /// How the entries of the transpose are shared out.
-    pub turned_parts: IntTensor<B>,
-    /// The entries of the transpose by stretches, where there are many.
+    /// Column offsets.
+    pub transposed_indptr: IntTensor<B>,
+    /// Row of each transposed entry.
+    pub transposed_indices: IntTensor<B>,
+    /// Position in the pattern of each transposed entry.
+    pub transposed_entries: IntTensor<B>,
+    /// Work partition of the transpose.
+    pub transposed_parts: IntTensor<B>,
+    /// Transposed entries grouped by column blocks, for large patterns.
     #[extension_type]
-    pub turned_stretches: Stretched<B>,
+    pub transposed_blocks: BlockedEntries<B>,
 }
 
 impl<B: Backend> Operator<B> {
-    /// The transpose; its entries keep the numbers of the transpose's entries, and are not listed by stretches.
-    pub(crate) fn turned(self) -> Self {
+    /// Swaps the pattern and its transpose. Column blocks are dropped; `transposed_entries` still
+    /// counts in the original order.
+    pub(crate) fn transposed(self) -> Self {
         Self {
-            indptr: self.turned_indptr,
-            indices: self.turned_indices,
-            parts: self.turned_parts,
-            turned_indptr: self.indptr,
-            turned_indices: self.indices,
-            turned_entries: self.turned_entries,
-            turned_parts: self.parts,
-            turned_stretches: Stretched::No,
+            indptr: self.transposed_indptr,
+            indices: self.transposed_indices,
+            parts: self.transposed_parts,
+            transposed_indptr: self.indptr,
+            transposed_indices: self.indices,
+            transposed_entries: self.transposed_entries,
+            transposed_parts: self.parts,
+            transposed_blocks: BlockedEntries::Absent,
         }
     }
 }
 
-/// A factor of each of some things.
+/// A factor per element, or none.
 #[derive(ExtensionType, Clone, Debug)]
 #[extension_type(fusion: cfg(feature = "fusion"))]
 pub enum Factor<B: Backend> {
     /// All are 1.
     One,
-    /// One for each.
+    /// One factor per element.
     Each(FloatTensor<B>),
 }
 
@@ -73,24 +74,24 @@ impl<B: Backend> Factor<B> {
     }
 }
 
-/// What the entries of an operator are: `a(i, j) = rows[i] weights[e] cols[j]`.
+/// Entries of an operator: `a(i, j) = rows[i] weights[e] cols[j]`.
 #[derive(ExtensionType, Clone, Debug)]
 #[extension_type(fusion: cfg(feature = "fusion"))]
 pub struct Factors<B: Backend> {
-    /// Of each entry, in the dtype of the other operand.
+    /// Per entry, in the dtype of the other operand.
     #[extension_type]
     pub weights: Factor<B>,
-    /// Of each row, f32, or f64 where the other operand is.
+    /// Per row: f64 if the other operand is f64, else f32.
     #[extension_type]
     pub rows: Factor<B>,
-    /// Of each column.
+    /// Per column, in the dtype of `rows`.
     #[extension_type]
     pub cols: Factor<B>,
 }
 
 impl<B: Backend> Factors<B> {
-    /// Those of the transpose.
-    pub(crate) fn turned(self) -> Self {
+    /// Factors of the transpose.
+    pub(crate) fn transposed(self) -> Self {
         Self {
             weights: self.weights,
             rows: self.cols,
@@ -99,15 +100,13 @@ impl<B: Backend> Factors<B> {
     }
 }
 
-/// How compressed rows are multiplied.
+/// Parameters of a product with compressed rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompressedSpec {
-    /// Columns of the matrix that is compressed.
+    /// Columns of the compressed matrix.
     pub width: usize,
-    /// Whether its gradient is added up by atomics, where the device can: not deterministic.
-    pub atomic: bool,
-    /// Most columns of a stretch of the transpose, where it has some.
-    pub stretch: usize,
+    /// Most columns per block of the transpose; 0 without blocks.
+    pub block_columns: usize,
 }
 
 #[cfg(feature = "fusion")]
@@ -133,7 +132,7 @@ mod shapes {
         TensorSpec::new([1].into(), DType::I32)
     }
 
-    pub(super) fn stretches(
+    pub(super) fn column_blocks(
         indptr: &TensorSpec,
         indices: &TensorSpec,
         cols: &usize,
@@ -184,35 +183,49 @@ mod shapes {
     pub(super) fn with_last(shape: &Shape, last: usize) -> Shape {
         [shape[0], last].into()
     }
+
+    pub(super) fn winners(
+        x: &TensorSpec,
+        indptr: &TensorSpec,
+        _indices: &TensorSpec,
+    ) -> (TensorSpec, TensorSpec) {
+        let shape = [indptr.shape[0] - 1, x.shape[1]];
+        (
+            TensorSpec::new(shape.into(), x.dtype),
+            TensorSpec::new(shape.into(), DType::I32),
+        )
+    }
 }
 
-/// Products `y[i] = rows[i] Σ weights[e] cols[j] x[j]` over the entries `e = (i, j)` of row `i`; factors of rows and columns
-/// have no gradient.
+/// Products `y[i] = rows[i] Σ weights[e] cols[j] x[j]` over the entries `e = (i, j)` of row `i`,
+/// and maxima. Row and column factors have no gradient.
 #[backend_extension(
     Flex: cfg(feature = "flex"),
     Cube: cfg(feature = "cubecl"),
     Fusion: cfg(feature = "fusion"),
     Autodiff
 )]
-pub trait AggregateOps: Backend {
-    /// How a backend shares out the entries of a pattern; made once for each.
+pub trait SpmmOps: Backend {
+    /// Computes the work partition of a pattern, once per pattern.
     #[fusion(meta = shapes::parts)]
     fn partition(indptr: IntTensor<Self>, nnz: usize) -> IntTensor<Self>;
 
-    /// Most columns of a stretch on the device of a tensor: one i32, 0 where the gradient of compressed rows is not added up so.
+    /// Most columns per block on the device of the tensor, one i32; 0 if the backend uses no
+    /// blocks.
     #[fusion(meta = shapes::one)]
-    fn most_columns(like: IntTensor<Self>) -> IntTensor<Self>;
+    fn block_columns(like: IntTensor<Self>) -> IntTensor<Self>;
 
-    /// The entries of a pattern by stretches of at most `most` columns, which ascend in each row; made once for each.
-    #[fusion(meta = shapes::stretches)]
-    fn stretches(
+    /// Groups the entries of a pattern by blocks of at most `most` columns, once per pattern.
+    /// Columns must ascend in each row.
+    #[fusion(meta = shapes::column_blocks)]
+    fn column_blocks(
         indptr: IntTensor<Self>,
         indices: IntTensor<Self>,
         cols: usize,
         most: usize,
     ) -> IntTensor<Self>;
 
-    /// With a dense matrix.
+    /// Product with a dense matrix.
     #[fusion(meta = shapes::product)]
     fn spmm(
         x: FloatTensor<Self>,
@@ -220,7 +233,7 @@ pub trait AggregateOps: Backend {
         #[extension_type] operator: Operator<Self>,
     ) -> FloatTensor<Self>;
 
-    /// With compressed rows: `[cols, k]` values and their columns, ascending in each row.
+    /// Product with compressed rows: `[cols, k]` values and their columns, ascending in each row.
     #[fusion(meta = shapes::compressed)]
     fn spmm_compressed(
         values: FloatTensor<Self>,
@@ -230,31 +243,45 @@ pub trait AggregateOps: Backend {
         spec: CompressedSpec,
     ) -> FloatTensor<Self>;
 
-    /// Compressed rows as dense ones, `width` columns.
+    /// Expands compressed rows to dense ones of `width` columns.
     #[fusion(dtype = values, shape = shapes::with_last(values, *width))]
     fn expand(
         values: FloatTensor<Self>,
         columns: IntTensor<Self>,
         width: usize,
     ) -> FloatTensor<Self>;
+
+    /// Elementwise maximum over the rows of `x` that each row of the pattern names. Only the
+    /// gradient uses the transposed pattern.
+    #[fusion(dtype = x, shape = [indptr[0] - 1, x[1]].into())]
+    fn spmm_max(
+        x: FloatTensor<Self>,
+        indptr: IntTensor<Self>,
+        indices: IntTensor<Self>,
+        transposed_indptr: IntTensor<Self>,
+        transposed_indices: IntTensor<Self>,
+        transposed_entries: IntTensor<Self>,
+    ) -> FloatTensor<Self>;
 }
 
-/// What the gradients of [`AggregateOps`] are made of; not differentiable themselves.
+/// Parts of the gradients of [`SpmmOps`]. Not differentiable.
 #[backend_extension(
     Flex: cfg(feature = "flex"),
     Cube: cfg(feature = "cubecl"),
     Fusion: cfg(feature = "fusion")
 )]
-pub trait AggregateGradientOps: Backend {
-    /// [`AggregateOps::spmm`] with the transpose: its operator, and the weights of the entries that those of it came from.
+pub trait SpmmGradientOps: Backend {
+    /// [`SpmmOps::spmm`] with a transposed operator; weights keep the order of the original
+    /// entries.
     #[fusion(meta = shapes::product)]
-    fn spmm_turned(
+    fn spmm_transposed(
         x: FloatTensor<Self>,
         #[extension_type] factors: Factors<Self>,
-        #[extension_type] turned: Operator<Self>,
+        #[extension_type] transposed: Operator<Self>,
     ) -> FloatTensor<Self>;
 
-    /// The gradient of [`AggregateOps::spmm_compressed`] with respect to the values; its own factors and operator.
+    /// Gradient of [`SpmmOps::spmm_compressed`] with respect to the values. Takes the factors and
+    /// operator of the forward product.
     #[fusion(dtype = upstream, shape = columns)]
     fn compressed_gradient(
         upstream: FloatTensor<Self>,
@@ -264,7 +291,8 @@ pub trait AggregateGradientOps: Backend {
         spec: CompressedSpec,
     ) -> FloatTensor<Self>;
 
-    /// The gradient of [`AggregateOps::spmm`] with respect to the weights: `rows[i] cols[j] left[i] · right[j]`.
+    /// Gradient of [`SpmmOps::spmm`] with respect to the weights: `rows[i] cols[j] left[i] ·
+    /// right[j]`.
     #[fusion(meta = shapes::entries)]
     fn sddmm(
         left: FloatTensor<Self>,
@@ -273,7 +301,7 @@ pub trait AggregateGradientOps: Backend {
         #[extension_type] operator: Operator<Self>,
     ) -> FloatTensor<Self>;
 
-    /// The gradient of [`AggregateOps::spmm_compressed`] with respect to the weights.
+    /// The gradient of [`SpmmOps::spmm_compressed`] with respect to the weights.
     #[fusion(meta = shapes::compressed_entries)]
     fn sddmm_compressed(
         left: FloatTensor<Self>,
@@ -283,7 +311,25 @@ pub trait AggregateGradientOps: Backend {
         #[extension_type] operator: Operator<Self>,
     ) -> FloatTensor<Self>;
 
-    /// The elements of dense rows at the columns of compressed ones.
+    /// Gathers from dense rows the elements at the columns of compressed rows.
     #[fusion(dtype = source, shape = columns)]
-    fn pick(source: FloatTensor<Self>, columns: IntTensor<Self>) -> FloatTensor<Self>;
+    fn gather_columns(source: FloatTensor<Self>, columns: IntTensor<Self>) -> FloatTensor<Self>;
+
+    /// [`SpmmOps::spmm_max`] and the winning entry of each element (i32, -1 for none).
+    #[fusion(meta = shapes::winners)]
+    fn spmm_max_winners(
+        x: FloatTensor<Self>,
+        indptr: IntTensor<Self>,
+        indices: IntTensor<Self>,
+    ) -> (FloatTensor<Self>, IntTensor<Self>);
+
+    /// Sums `upstream` over the winning entries, by the transposed pattern.
+    #[fusion(dtype = upstream, shape = [transposed_indptr[0] - 1, upstream[1]].into())]
+    fn spmm_max_gradient(
+        upstream: FloatTensor<Self>,
+        winners: IntTensor<Self>,
+        transposed_indptr: IntTensor<Self>,
+        transposed_indices: IntTensor<Self>,
+        transposed_entries: IntTensor<Self>,
+    ) -> FloatTensor<Self>;
 }

@@ -1,43 +1,28 @@
-//! The backend operations behind the tensor API, routed by device.
+//! Row-wise selection.
 
-mod aggregate;
-mod dense;
-mod distance;
-mod lists;
-mod maximum;
-mod members;
+use std::sync::mpsc::Sender;
 
 use burn::{
     backend::{
         Backend, ExtensionType, backend_extension,
         tensor::{FloatTensor, IntTensor},
     },
-    tensor::IntDType,
+    tensor::{IntDType, TensorData},
 };
+#[cfg(feature = "cubecl")]
+use cubecl::{client::Client, server::Handle};
 use sparsek_kernels::topk::{Method, TopkOptions};
 
-pub use aggregate::{
-    AggregateGradientOps, AggregateOps, CompressedSpec, Factor, Factors, Operator, Stretched,
-};
-pub use dense::{DenseGradientOps, DenseOps};
-pub(crate) use distance::computed;
-pub use distance::{
-    DistanceGradientOps, DistanceOps, DistanceSpec, NearestSpec, Turned, WithinOps, WithinSpec,
-};
-pub use lists::{ListOps, Members, Outcome};
-pub use maximum::{MaximumGradientOps, MaximumOps};
-pub use members::{MemberGradientOps, MemberOps};
-
-/// What a backend selects along the last dimension.
+/// A selection along the last dimension.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TopkSpec {
     /// Elements kept per row.
     pub k: usize,
-    /// The greatest elements if true, else the least.
+    /// Select the greatest elements, else the least.
     pub largest: bool,
-    /// Output ordered by value, then index; otherwise by index.
+    /// Order by value, then index; else by index.
     pub sorted: bool,
-    /// How the members are found.
+    /// Selection method.
     pub method: Method,
     /// Dtype of the indices.
     pub index: IntDType,
@@ -54,15 +39,39 @@ impl From<&TopkSpec> for TopkOptions {
     }
 }
 
-/// How much of each row exists.
+/// Valid length of each row.
 #[derive(ExtensionType, Clone, Debug)]
 #[extension_type(fusion: cfg(feature = "fusion"))]
 pub enum Lengths<B: Backend> {
-    /// All of it.
+    /// All elements are valid.
     Whole,
-    /// Its first elements, as many as this tells: a u32 for each row, at most its length.
+    /// The first elements of each row are valid: one u32 count per row, at most its length.
     Each(IntTensor<B>),
 }
+
+/// Selected elements of a vector and their positions.
+pub enum SelectedBuffers {
+    /// Device memory, valid once the queued kernels have run.
+    #[cfg(feature = "cubecl")]
+    Device {
+        /// Client of the device.
+        client: Client,
+        /// Selected elements.
+        values: Handle,
+        /// Their positions.
+        positions: Handle,
+    },
+    /// Host memory.
+    Host {
+        /// Selected elements.
+        values: TensorData,
+        /// Their positions.
+        positions: TensorData,
+    },
+}
+
+/// Selected elements, or the reason of a failure.
+pub type Outcome = Result<SelectedBuffers, String>;
 
 #[cfg(feature = "fusion")]
 mod shapes {
@@ -97,15 +106,15 @@ mod shapes {
     }
 }
 
-/// Operations with a gradient. The tensor functions of this crate check their arguments and call them.
+/// Selections with a gradient.
 #[backend_extension(
     Flex: cfg(feature = "flex"),
     Cube: cfg(feature = "cubecl"),
     Fusion: cfg(feature = "fusion"),
     Autodiff
 )]
-pub trait SparsekOps: Backend {
-    /// Values and indices of the members of each row.
+pub trait TopkOps: Backend {
+    /// Values and indices of the selected elements of each row.
     #[fusion(meta = shapes::members)]
     fn topk_float(
         input: FloatTensor<Self>,
@@ -113,7 +122,7 @@ pub trait SparsekOps: Backend {
         spec: TopkSpec,
     ) -> (FloatTensor<Self>, IntTensor<Self>);
 
-    /// Values and indices of the members of each row.
+    /// [`topk_float`](Self::topk_float) of integers.
     #[fusion(meta = shapes::members)]
     fn topk_int(
         input: IntTensor<Self>,
@@ -121,7 +130,7 @@ pub trait SparsekOps: Backend {
         spec: TopkSpec,
     ) -> (IntTensor<Self>, IntTensor<Self>);
 
-    /// Indices of the members of each row.
+    /// Indices of the selected elements of each row.
     #[fusion(meta = shapes::indices)]
     fn argtopk_float(
         input: FloatTensor<Self>,
@@ -129,7 +138,7 @@ pub trait SparsekOps: Backend {
         spec: TopkSpec,
     ) -> IntTensor<Self>;
 
-    /// Indices of the members of each row.
+    /// [`argtopk_float`](Self::argtopk_float) of integers.
     #[fusion(meta = shapes::indices)]
     fn argtopk_int(
         input: IntTensor<Self>,
@@ -137,7 +146,7 @@ pub trait SparsekOps: Backend {
         spec: TopkSpec,
     ) -> IntTensor<Self>;
 
-    /// The input with everything but the members set to zero.
+    /// Sets everything but the selected elements to zero.
     #[fusion(dtype = input, shape = input)]
     fn topk_mask(
         input: FloatTensor<Self>,
@@ -146,14 +155,14 @@ pub trait SparsekOps: Backend {
     ) -> FloatTensor<Self>;
 }
 
-/// What the gradients of [`SparsekOps`] are made of; not differentiable themselves.
+/// Parts of the gradients of [`TopkOps`] and of sharded selections. Not differentiable.
 #[backend_extension(
     Flex: cfg(feature = "flex"),
     Cube: cfg(feature = "cubecl"),
     Fusion: cfg(feature = "fusion")
 )]
-pub trait GradientOps: Backend {
-    /// [`SparsekOps::topk_mask`] and the indices of the members, in index order.
+pub trait TopkGradientOps: Backend {
+    /// [`TopkOps::topk_mask`] and the selected indices, ascending.
     #[fusion(meta = |input, lengths, spec| (input.clone(), shapes::indices(input, lengths, spec)))]
     fn topk_mask_indices(
         input: FloatTensor<Self>,
@@ -161,15 +170,48 @@ pub trait GradientOps: Backend {
         spec: TopkSpec,
     ) -> (FloatTensor<Self>, IntTensor<Self>);
 
-    /// Puts `source[.., i]` at `indices[.., i]` of rows of `cols` zeros; nothing where the index is -1.
+    /// Scatters `source[.., i]` to `indices[.., i]` in rows of `cols` zeros; skips index -1.
     #[fusion(dtype = source, shape = shapes::with_last(source, *cols))]
-    fn scatter_members(
+    fn scatter_selected(
         source: FloatTensor<Self>,
         indices: IntTensor<Self>,
         cols: usize,
     ) -> FloatTensor<Self>;
 
-    /// `source` with everything but the elements at `indices` set to zero.
+    /// Sets everything but the elements at `indices` to zero.
     #[fusion(dtype = source, shape = source)]
-    fn keep_members(source: FloatTensor<Self>, indices: IntTensor<Self>) -> FloatTensor<Self>;
+    fn keep_selected(source: FloatTensor<Self>, indices: IntTensor<Self>) -> FloatTensor<Self>;
+
+    /// Launches a selection and sends its buffers through the channel. Returns the input, since
+    /// Burn's operations must return a tensor.
+    #[fusion(dtype = input, shape = input)]
+    fn topk_send_float(
+        input: FloatTensor<Self>,
+        spec: TopkSpec,
+        to: Sender<Outcome>,
+    ) -> FloatTensor<Self>;
+
+    /// [`topk_send_float`](Self::topk_send_float) of integers.
+    #[fusion(dtype = input, shape = input)]
+    fn topk_send_int(
+        input: IntTensor<Self>,
+        spec: TopkSpec,
+        to: Sender<Outcome>,
+    ) -> IntTensor<Self>;
+
+    /// Selects, and gathers `places` (in the index dtype) at the selected positions.
+    #[fusion(meta = |input, _, spec| shapes::members(input, &LengthsMetadata::Whole, spec))]
+    fn topk_gather_float(
+        input: FloatTensor<Self>,
+        places: TensorData,
+        spec: TopkSpec,
+    ) -> (FloatTensor<Self>, IntTensor<Self>);
+
+    /// [`topk_gather_float`](Self::topk_gather_float) of integers.
+    #[fusion(meta = |input, _, spec| shapes::members(input, &LengthsMetadata::Whole, spec))]
+    fn topk_gather_int(
+        input: IntTensor<Self>,
+        places: TensorData,
+        spec: TopkSpec,
+    ) -> (IntTensor<Self>, IntTensor<Self>);
 }

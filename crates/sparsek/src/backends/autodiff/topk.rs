@@ -1,11 +1,4 @@
-//! Gradients: the backward pass of a selection scatters the gradient of the members to where they
-//! came from.
-
-mod aggregate;
-mod dense;
-mod distance;
-mod maximum;
-mod members;
+//! Gradients of selections: scatter to the selected positions.
 
 use burn::backend::{
     Backend, TensorMetadata,
@@ -18,13 +11,14 @@ use burn_autodiff::{
     ops::{Backward, Ops, OpsKind, unary},
 };
 
-use crate::ops::{GradientOps, Lengths, SparsekOps, TopkSpec};
+use super::tracking::finish;
+use crate::ops::{Lengths, TopkGradientOps, TopkOps, TopkSpec};
 
-/// `(indices, row length)` of a selection.
+/// State: indices and row length.
 #[derive(Debug)]
 struct TopkGradient;
 
-impl<B: Backend + GradientOps> Backward<B, 1> for TopkGradient {
+impl<B: Backend + TopkGradientOps> Backward<B, 1> for TopkGradient {
     type State = (IntTensor<B>, usize);
 
     fn backward(
@@ -35,7 +29,7 @@ impl<B: Backend + GradientOps> Backward<B, 1> for TopkGradient {
     ) {
         let (indices, cols) = ops.state;
         unary::<B, _>(ops.parents, ops.node, grads, |grad| {
-            B::scatter_members(grad, indices, cols)
+            B::scatter_selected(grad, indices, cols)
         });
     }
 }
@@ -43,7 +37,7 @@ impl<B: Backend + GradientOps> Backward<B, 1> for TopkGradient {
 #[derive(Debug)]
 struct MaskGradient;
 
-impl<B: Backend + GradientOps> Backward<B, 1> for MaskGradient {
+impl<B: Backend + TopkGradientOps> Backward<B, 1> for MaskGradient {
     type State = IntTensor<B>;
 
     fn backward(
@@ -53,12 +47,12 @@ impl<B: Backend + GradientOps> Backward<B, 1> for MaskGradient {
         _checkpointer: &mut Checkpointer,
     ) {
         unary::<B, _>(ops.parents, ops.node, grads, |grad| {
-            B::keep_members(grad, ops.state)
+            B::keep_selected(grad, ops.state)
         });
     }
 }
 
-/// The lengths on the backend beneath: integers have no gradient.
+/// Unwraps lengths; integers have no gradient.
 fn inner<B: Backend, C: CheckpointStrategy>(lengths: Lengths<Autodiff<B, C>>) -> Lengths<B> {
     match lengths {
         Lengths::Whole => Lengths::Whole,
@@ -66,28 +60,11 @@ fn inner<B: Backend, C: CheckpointStrategy>(lengths: Lengths<Autodiff<B, C>>) ->
     }
 }
 
-/// The output of an operation, tracked with what its gradient needs where any of its parents is.
-fn finish<G, B, C, const N: usize>(
-    kind: OpsKind<G, B, G::State, C, N>,
-    state: G::State,
-    output: FloatTensor<B>,
-) -> FloatTensor<Autodiff<B, C>>
-where
-    G: Backward<B, N>,
-    B: Backend,
-    C: CheckpointStrategy,
-{
-    match kind {
-        OpsKind::Tracked(prep) => prep.finish(state, output),
-        OpsKind::UnTracked(prep) => prep.finish(output),
-    }
-}
-
 fn last_dim(shape: &burn::tensor::Shape) -> usize {
     shape[shape.num_dims() - 1]
 }
 
-impl<B: Backend + SparsekOps + GradientOps, C: CheckpointStrategy> SparsekOps for Autodiff<B, C> {
+impl<B: Backend + TopkOps + TopkGradientOps, C: CheckpointStrategy> TopkOps for Autodiff<B, C> {
     fn topk_float(
         input: FloatTensor<Self>,
         lengths: Lengths<Self>,

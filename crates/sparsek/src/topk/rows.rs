@@ -1,102 +1,51 @@
-//! Row-wise top-k: the k greatest or least elements along one dimension of a tensor.
-
-mod ragged;
-mod sharded;
+//! Top-k of whole rows.
 
 use burn::{
     backend::Dispatch,
     tensor::{DType, Int, Tensor, kind::Ordered},
 };
-pub use sparsek_kernels::topk::{MAX_COLS, Method};
+use sparsek_kernels::topk::{MAX_COLS, Method, SUPPORTED_DTYPES};
 
-use crate::ops::{Lengths, SparsekOps, TopkSpec};
-pub use ragged::{argtopk_ragged, topk_mask_ragged, topk_ragged};
-pub use sharded::{ShardedError, topk_sharded};
-
-/// What the row-wise top-k operations select.
-///
-/// A "row" is a line of the tensor along [`dim`](Self::dim).
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct TopkOptions {
-    /// Elements kept of each row, from 0 to its length.
-    pub k: usize,
-    /// Dimension to select along; negative values count from the end. Default: the last.
-    pub dim: isize,
-    /// The greatest elements (default), or the least.
-    pub largest: bool,
-    /// Output ordered by value, best first, then by index; or (default) by index.
-    pub sorted: bool,
-    /// How the members are found. Default: [`Method::Exact`].
-    pub method: Method,
-}
-
-impl TopkOptions {
-    /// The `k` greatest elements along the last dimension, exact, in index order.
-    pub fn new(k: usize) -> Self {
-        Self {
-            k,
-            dim: -1,
-            largest: true,
-            sorted: false,
-            method: Method::Exact,
-        }
-    }
-
-    /// Sets the dimension to select along; negative values count from the end.
-    pub fn with_dim(self, dim: isize) -> Self {
-        Self { dim, ..self }
-    }
-
-    /// Selects the greatest (true) or the least elements.
-    pub fn with_largest(self, largest: bool) -> Self {
-        Self { largest, ..self }
-    }
-
-    /// Orders the output by value (true) or by index.
-    pub fn with_sorted(self, sorted: bool) -> Self {
-        Self { sorted, ..self }
-    }
-
-    /// Sets how the members are found.
-    pub fn with_method(self, method: Method) -> Self {
-        Self { method, ..self }
-    }
-}
+use super::options::TopkOptions;
+use crate::ops::{Lengths, TopkOps, TopkSpec};
 
 /// The `k` greatest (or least) elements of each row, and their positions.
 ///
-/// Algorithm 1 and 2 of RTop-K (Xie et al., 2025) or an exact search of the same kind; the deviations
-/// are listed in `docs/papers.md`.
+/// Exact search, or Algorithm 1 or 2 of RTop-K (Xie et al., 2025); `docs/papers.md` lists
+/// deviations.
 ///
 /// # Shapes
 ///
-/// - `x`: `[.., M, ..]`, M along `options.dim`, at most [`MAX_COLS`], or any that the indices can number where the
-///   method is exact and there is but one row; f32, f16, bf16, f64, i32, u32 or i64 where the device has it.
+/// - `x`: `[.., M, ..]` with M along `options.dim`; f32, f16, bf16, f64, i32, u32 or i64 if the
+///   device has it. M is at most [`MAX_COLS`]; a single row may be as long as indices can count
+///   with the exact method.
 /// - values and indices: `[.., k, ..]`; values in the dtype of `x`, indices in the device's default
 ///   integer dtype.
 ///
 /// # Guarantees
 ///
-/// Exactly k distinct members. Order: IEEE with `-0 = +0`; NaN is greatest when the largest are asked
-/// and last when the smallest are; ties go to the lowest index. Output in index order, or sorted by
-/// value, then index. The same input gives the same bits on every run. See `docs/guarantees.md`.
+/// Selects exactly k distinct elements. Order: IEEE with `-0 = +0`. NaN counts as greatest for the
+/// largest, and comes last for the smallest. Ties go to the lowest index. Output is in index order,
+/// or sorted by value, then index. The same input gives the same bits on every run. See
+/// `docs/guarantees.md`.
 ///
 /// # Gradient
 ///
-/// The gradient of the values is scattered to the positions they came from; all else gets zero. It
-/// stays on the device.
+/// Scatters the gradient of the values to their positions, on the device; all other elements get
+/// zero.
 ///
 /// # Cost
 ///
-/// On devices with planes and rows of at most 32 elements per unit of a plane (1024 on CUDA): one
-/// read of `x` and one write of the result. Longer rows are read once per search step; on
-/// GPUs one row of more than 2^15 elements, and a few of more than 2^20 each, once, then about as many elements more as
-/// the square root of k M (Dr. Top-k: Gaihre et al., 2021).
+/// On devices with planes, rows of at most 32 elements per unit of a plane (1024 on CUDA): one read
+/// of `x` and one write of the result. Longer rows are read once per search step. On GPUs, one row
+/// above 2^15 elements, or a few above 2^20, are read once, plus about sqrt(k M) elements (Dr.
+/// Top-k: Gaihre et al., 2021).
 ///
 /// # Panics
 ///
-/// If `k > M`, `dim` is out of range, M is greater than [`MAX_COLS`] and there are several rows or the method is not
-/// exact, the device lacks the dtype, or the eps of [`Method::Precision`] is negative or not finite.
+/// If `k > M`, `dim` is out of range, M exceeds [`MAX_COLS`] and there are several rows or the
+/// method is not exact, the device lacks the dtype, or the eps of [`Method::Precision`] is negative
+/// or not finite.
 ///
 /// # Example
 ///
@@ -117,7 +66,7 @@ pub fn topk<const D: usize, K: Ordered>(
     pairs("topk", x, Lengths::Whole, options)
 }
 
-fn pairs<const D: usize, K: Ordered>(
+pub(super) fn pairs<const D: usize, K: Ordered>(
     operation: &str,
     x: Tensor<D, K>,
     lengths: Lengths<Dispatch>,
@@ -128,8 +77,8 @@ fn pairs<const D: usize, K: Ordered>(
     (values.swap_dims(dim, D - 1), indices.swap_dims(dim, D - 1))
 }
 
-/// Values and indices along the last dimension, as checked.
-fn select<const D: usize, K: Ordered>(
+/// Selects along the last dimension; arguments are checked.
+pub(super) fn select<const D: usize, K: Ordered>(
     x: Tensor<D, K>,
     lengths: Lengths<Dispatch>,
     spec: TopkSpec,
@@ -137,9 +86,9 @@ fn select<const D: usize, K: Ordered>(
     let float = x.dtype().is_float();
     let x = x.into_dispatch();
     let (values, indices) = if float {
-        <Dispatch as SparsekOps>::topk_float(x, lengths, spec)
+        <Dispatch as TopkOps>::topk_float(x, lengths, spec)
     } else {
-        <Dispatch as SparsekOps>::topk_int(x, lengths, spec)
+        <Dispatch as TopkOps>::topk_int(x, lengths, spec)
     };
     (
         Tensor::<D, K>::from_dispatch(values),
@@ -147,9 +96,9 @@ fn select<const D: usize, K: Ordered>(
     )
 }
 
-/// The positions of the `k` greatest (or least) elements of each row: [`topk`] without the values.
+/// Positions of the `k` greatest (or least) elements of each row: [`topk`] without values.
 ///
-/// Shapes, guarantees, cost and panics are those of [`topk`]; integers have no gradient.
+/// Shapes, guarantees, cost and panics as [`topk`]. No gradient.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -166,7 +115,7 @@ pub fn argtopk<const D: usize, K: Ordered>(
     positions("argtopk", x, Lengths::Whole, options)
 }
 
-fn positions<const D: usize, K: Ordered>(
+pub(super) fn positions<const D: usize, K: Ordered>(
     operation: &str,
     x: Tensor<D, K>,
     lengths: Lengths<Dispatch>,
@@ -176,19 +125,19 @@ fn positions<const D: usize, K: Ordered>(
     let float = x.dtype().is_float();
     let x = x.into_dispatch();
     let indices = if float {
-        <Dispatch as SparsekOps>::argtopk_float(x, lengths, spec)
+        <Dispatch as TopkOps>::argtopk_float(x, lengths, spec)
     } else {
-        <Dispatch as SparsekOps>::argtopk_int(x, lengths, spec)
+        <Dispatch as TopkOps>::argtopk_int(x, lengths, spec)
     };
     Tensor::<D, Int>::from_dispatch(indices).swap_dims(dim, D - 1)
 }
 
-/// The tensor with everything but the `k` greatest (or least) elements of each row set to `+0`: the
-/// nonlinearity of MaxK-GNN (Peng et al., 2024). [`sorted`](TopkOptions::sorted) has no effect.
+/// Sets all but the `k` greatest (or least) elements of each row to `+0`: the nonlinearity of
+/// MaxK-GNN (Peng et al., 2024). Ignores [`sorted`](TopkOptions::sorted).
 ///
-/// The result has the shape of `x`. Members, panics and ties are those of [`topk`]. The gradient of
-/// the members passes unchanged (also where their value is 0), that of all else is zero. Saves the
-/// scatter after [`topk`]: one read of `x` and one write of the result.
+/// The result has the shape of `x`. Selection, panics and ties as [`topk`], but M never exceeds
+/// [`MAX_COLS`]. The gradient passes unchanged to selected elements, even to those of value 0; all
+/// others get zero. One read of `x` and one write of the result.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -202,7 +151,7 @@ pub fn topk_mask<const D: usize>(x: Tensor<D>, options: &TopkOptions) -> Tensor<
     masked("topk_mask", x, Lengths::Whole, options)
 }
 
-fn masked<const D: usize>(
+pub(super) fn masked<const D: usize>(
     operation: &str,
     x: Tensor<D>,
     lengths: Lengths<Dispatch>,
@@ -214,12 +163,12 @@ fn masked<const D: usize>(
         cols <= MAX_COLS,
         "{operation}: rows of {cols} elements are longer than the limit of {MAX_COLS}",
     );
-    let masked = <Dispatch as SparsekOps>::topk_mask(x.into_dispatch(), lengths, spec);
+    let masked = <Dispatch as TopkOps>::topk_mask(x.into_dispatch(), lengths, spec);
     Tensor::<D>::from_dispatch(masked).swap_dims(dim, D - 1)
 }
 
-/// The dimension selected along, counted from the start.
-fn dimension<const D: usize>(operation: &str, options: &TopkOptions) -> usize {
+/// The selected dimension, counted from the start.
+pub(super) fn dimension<const D: usize>(operation: &str, options: &TopkOptions) -> usize {
     let rank = D as isize;
     assert!(
         (-rank..rank).contains(&options.dim),
@@ -231,14 +180,14 @@ fn dimension<const D: usize>(operation: &str, options: &TopkOptions) -> usize {
     options.dim.rem_euclid(rank) as usize
 }
 
-fn is_supported(dtype: DType) -> bool {
+pub(super) fn is_supported(dtype: DType) -> bool {
     matches!(
         dtype,
         DType::F32 | DType::F16 | DType::BF16 | DType::F64 | DType::I32 | DType::U32 | DType::I64
     )
 }
 
-/// Checks the request and moves the dimension to the end.
+/// Checks the arguments and moves the dimension to the end.
 fn prepare<const D: usize, K: Ordered>(
     operation: &str,
     x: Tensor<D, K>,
@@ -268,7 +217,7 @@ fn prepare<const D: usize, K: Ordered>(
     assert!(
         is_supported(dtype),
         "{operation}: dtype {dtype:?} is not supported (supported: {})",
-        sparsek_kernels::topk::SUPPORTED_DTYPES,
+        SUPPORTED_DTYPES,
     );
     let device = x.device();
     assert!(

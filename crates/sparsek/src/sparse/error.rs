@@ -1,0 +1,120 @@
+//! Errors of patterns and matrices.
+
+use burn::tensor::DType;
+
+/// Why a CSR pattern was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PatternError {
+    /// indptr does not have rows + 1 offsets.
+    #[error("indptr has {found} entries, but {rows} rows need {}", rows + 1)]
+    IndptrLength {
+        /// Rows of the matrix.
+        rows: usize,
+        /// Number of offsets.
+        found: usize,
+    },
+    /// The offsets do not run from 0 to the number of entries.
+    #[error("indptr runs from {first} to {last}, but must run from 0 to the {entries} entries")]
+    IndptrEnds {
+        /// First offset.
+        first: u32,
+        /// Last offset.
+        last: u32,
+        /// Number of entries.
+        entries: usize,
+    },
+    /// An offset is less than its predecessor.
+    #[error("indptr decreases at row {row}: from {before} to {after}")]
+    IndptrOrder {
+        /// Row of the decrease.
+        row: usize,
+        /// Its start.
+        before: u32,
+        /// Its end.
+        after: u32,
+    },
+    /// A column id is out of range.
+    #[error("column {column} of entry {entry} is out of range: the matrix has {cols} columns")]
+    Column {
+        /// Position of the entry.
+        entry: usize,
+        /// Its column.
+        column: u32,
+        /// Columns of the matrix.
+        cols: usize,
+    },
+    /// A size exceeds what 32-bit offsets address.
+    #[error("{what}: {found} exceed the limit of {limit}")]
+    TooLarge {
+        /// Rows, columns or entries.
+        what: &'static str,
+        /// Their number.
+        found: usize,
+        /// The limit.
+        limit: usize,
+    },
+}
+
+/// Why a CSR matrix was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CsrError {
+    /// The arrays are not a valid pattern.
+    #[error(transparent)]
+    Pattern(#[from] PatternError),
+    /// Columns of a row do not ascend.
+    #[error("row {row} is not sorted: column {column} comes after column {before}")]
+    Unsorted {
+        /// The row.
+        row: usize,
+        /// The first column out of order.
+        column: u32,
+        /// The column before it.
+        before: u32,
+    },
+    /// A row has two entries in one column.
+    #[error("row {row} has column {column} twice")]
+    Duplicate {
+        /// The row.
+        row: usize,
+        /// The column.
+        column: u32,
+    },
+    /// A row id is out of range.
+    #[error("row {row} of entry {entry} is out of range: the matrix has {rows} rows")]
+    Row {
+        /// Position of the entry.
+        entry: usize,
+        /// Its row.
+        row: u32,
+        /// Rows of the matrix.
+        rows: usize,
+    },
+    /// The numbers of row ids and column ids differ.
+    #[error("{rows} row ids, but {cols} column ids")]
+    Ids {
+        /// Row ids.
+        rows: usize,
+        /// Column ids.
+        cols: usize,
+    },
+    /// The numbers of values and entries differ.
+    #[error("{found} values for {entries} entries")]
+    Values {
+        /// Entries of the pattern.
+        entries: usize,
+        /// Values found.
+        found: usize,
+    },
+    /// The operation or the device does not support the dtype.
+    #[error(
+        "values of {dtype:?} are not supported on {device} (supported: F32, F16, BF16, F64 where the device has it)"
+    )]
+    Dtype {
+        /// The dtype.
+        dtype: DType,
+        /// The device.
+        device: String,
+    },
+}
