@@ -39,7 +39,10 @@ pub enum DistanceError {
         p: f64,
     },
     /// More neighbors than rows.
-    #[error("{k} neighbors of each row, but the index has {rows} rows{}", if *.exclude_self { ", one of which is the row itself" } else { "" })]
+    #[error(
+        "{k} neighbors of each row, but the index has {rows} rows{}",
+        if *.exclude_self { ", one of which is the row itself" } else { "" }
+    )]
     Neighbors {
         /// Requested neighbors.
         k: usize,

@@ -21,7 +21,12 @@ static LIMIT: AtomicU64 = AtomicU64::new(0);
 #[non_exhaustive]
 pub enum MemoryError {
     /// The request exceeds the limit.
-    #[error("{what} needs {}, but at most {} may be used; {VARIABLE}=64G, for example, raises the limit", Bytes(*asked), Bytes(u128::from(*allowed)))]
+    #[error(
+        "{what} needs {}, but at most {} may be used; {VARIABLE}=64G, for example, raises \
+         the limit",
+        Bytes(*asked),
+        Bytes(u128::from(*allowed))
+    )]
     TooMuch {
         /// Name of the request.
         what: String,

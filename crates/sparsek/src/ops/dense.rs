@@ -48,7 +48,7 @@ pub trait DenseOps: Backend {
 mod shapes {
     use burn::backend::fusion::custom::TensorSpec;
 
-    pub(super) fn normalised(
+    pub(super) fn normalized(
         x: &TensorSpec,
         gamma: &TensorSpec,
         _upstream: &TensorSpec,
@@ -84,7 +84,7 @@ pub trait DenseGradientOps: Backend {
 
     /// Gradients of [`DenseOps::layer_norm_rows`]: with respect to the rows, and to gamma and beta
     /// as the two rows of a matrix.
-    #[fusion(meta = shapes::normalised)]
+    #[fusion(meta = shapes::normalized)]
     fn layer_norm_rows_gradient(
         x: FloatTensor<Self>,
         gamma: FloatTensor<Self>,

@@ -81,7 +81,7 @@ mod shapes {
         tensor::{DType, Shape},
     };
 
-    pub(super) fn members(
+    pub(super) fn selected(
         input: &TensorSpec,
         lengths: &LengthsMetadata,
         spec: &TopkSpec,
@@ -115,7 +115,7 @@ mod shapes {
 )]
 pub trait TopkOps: Backend {
     /// Values and indices of the selected elements of each row.
-    #[fusion(meta = shapes::members)]
+    #[fusion(meta = shapes::selected)]
     fn topk_float(
         input: FloatTensor<Self>,
         #[extension_type] lengths: Lengths<Self>,
@@ -123,7 +123,7 @@ pub trait TopkOps: Backend {
     ) -> (FloatTensor<Self>, IntTensor<Self>);
 
     /// [`topk_float`](Self::topk_float) of integers.
-    #[fusion(meta = shapes::members)]
+    #[fusion(meta = shapes::selected)]
     fn topk_int(
         input: IntTensor<Self>,
         #[extension_type] lengths: Lengths<Self>,
@@ -200,7 +200,7 @@ pub trait TopkGradientOps: Backend {
     ) -> IntTensor<Self>;
 
     /// Selects, and gathers `places` (in the index dtype) at the selected positions.
-    #[fusion(meta = |input, _, spec| shapes::members(input, &LengthsMetadata::Whole, spec))]
+    #[fusion(meta = |input, _, spec| shapes::selected(input, &LengthsMetadata::Whole, spec))]
     fn topk_gather_float(
         input: FloatTensor<Self>,
         places: TensorData,
@@ -208,7 +208,7 @@ pub trait TopkGradientOps: Backend {
     ) -> (FloatTensor<Self>, IntTensor<Self>);
 
     /// [`topk_gather_float`](Self::topk_gather_float) of integers.
-    #[fusion(meta = |input, _, spec| shapes::members(input, &LengthsMetadata::Whole, spec))]
+    #[fusion(meta = |input, _, spec| shapes::selected(input, &LengthsMetadata::Whole, spec))]
     fn topk_gather_int(
         input: IntTensor<Self>,
         places: TensorData,

@@ -122,7 +122,8 @@ pub fn sparse_topk(x: Tensor<2>, k: usize, method: Method) -> Compressed {
     }
     assert!(
         dtype.is_float() && x.device().supports_dtype(dtype),
-        "sparse_topk: dtype {dtype:?} is not supported here (supported: f32, f16, bf16, f64 where the device has it)",
+        "sparse_topk: dtype {dtype:?} is not supported here (supported: f32, f16, bf16, f64 \
+         where the device has it)",
     );
     let spec = TopkSpec {
         k,

@@ -109,7 +109,8 @@ pub enum CsrError {
     },
     /// The operation or the device does not support the dtype.
     #[error(
-        "values of {dtype:?} are not supported on {device} (supported: F32, F16, BF16, F64 where the device has it)"
+        "values of {dtype:?} are not supported on {device} (supported: F32, F16, BF16, F64 \
+         where the device has it)"
     )]
     Dtype {
         /// The dtype.

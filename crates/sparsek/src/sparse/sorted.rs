@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_columns_of_neighbouring_rows_stay_apart() {
+    fn equal_columns_of_neighboring_rows_stay_apart() {
         let pattern = Pattern::new(3, 2, vec![0, 2, 2, 3], vec![1, 0, 1]).unwrap();
         let sorted = Sorted::from_pattern(&pattern);
         assert_eq!(sorted.pattern.indices(), [0, 1, 1]);

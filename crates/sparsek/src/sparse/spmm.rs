@@ -305,6 +305,7 @@ fn check(operation: &str, adjacency: &Adjacency, x: &Tensor<2>) {
     assert!(
         matches!(dtype, DType::F32 | DType::F64 | DType::F16 | DType::BF16)
             && x.device().supports_dtype(dtype),
-        "{operation}: dtype {dtype:?} is not supported here (supported: f32, f16, bf16, f64 where the device has it)",
+        "{operation}: dtype {dtype:?} is not supported here (supported: f32, f16, bf16, f64 where \
+         the device has it)",
     );
 }

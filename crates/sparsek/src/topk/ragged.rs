@@ -129,7 +129,8 @@ fn each<const D: usize, const L: usize, K: Ordered>(
     }
     assert!(
         lengths.dims()[..] == expected,
-        "{operation}: the lengths have shape {:?} instead of {expected:?}, for dimension {dim} of shape {:?}",
+        "{operation}: the lengths have shape {:?} instead of {expected:?}, for dimension {dim} of \
+         shape {:?}",
         lengths.dims(),
         x.dims(),
     );

@@ -197,15 +197,16 @@ fn prepare<const D: usize, K: Ordered>(
     let cols = x.dims()[dim];
     assert!(
         options.k <= cols,
-        "{operation}: k = {} is greater than the {cols} elements along dimension {dim} of shape {:?}",
+        "{operation}: k = {} is greater than the {cols} elements along dimension {dim} of shape \
+         {:?}",
         options.k,
         x.dims(),
     );
     let alone = x.dims().iter().product::<usize>() == cols;
     assert!(
         cols <= MAX_COLS || (alone && options.method == Method::Exact),
-        "{operation}: {cols} elements along dimension {dim} are more than the limit of {MAX_COLS}, which one row alone may \
-         exceed, for the exact method",
+        "{operation}: {cols} elements along dimension {dim} are more than the limit of {MAX_COLS}, \
+         which one row alone may exceed, for the exact method",
     );
     if let Method::Precision(eps) = options.method {
         assert!(

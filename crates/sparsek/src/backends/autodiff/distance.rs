@@ -129,7 +129,8 @@ impl<B: Backend + DistanceOps + DistanceGradientOps, C: CheckpointStrategy> Dist
                 } = transposed
                 else {
                     panic!(
-                        "pairwise_distances: this distance has no gradient; detach the values or take dot, euclidean, sqeuclidean, cosine or manhattan"
+                        "pairwise_distances: this distance has no gradient; detach the values \
+                         or take dot, euclidean, sqeuclidean, cosine or manhattan"
                     );
                 };
                 let state = State {

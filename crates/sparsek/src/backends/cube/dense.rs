@@ -68,7 +68,7 @@ fn rows(x: &CubeTensor) -> Rows<'_> {
     }
 }
 
-fn normalised<'a>(x: &'a CubeTensor, gamma: &'a CubeTensor, epsilon: f32) -> Normalised<'a> {
+fn normalized<'a>(x: &'a CubeTensor, gamma: &'a CubeTensor, epsilon: f32) -> Normalised<'a> {
     Normalised {
         x: rows(x),
         gamma: &gamma.handle,
@@ -103,7 +103,7 @@ impl DenseOps for CubeBackend {
         epsilon: f32,
     ) -> FloatTensor<Self> {
         let [x, gamma, beta] = [x, gamma, beta].map(into_contiguous);
-        let request = normalised(&x, &gamma, epsilon);
+        let request = normalized(&x, &gamma, epsilon);
         let output = dense::layer_norm(&x.client, &request, &beta.handle);
         tensor(&x, expect("layer_norm", output), x.shape(), x.dtype)
     }
@@ -182,7 +182,7 @@ impl DenseGradientOps for CubeBackend {
         epsilon: f32,
     ) -> (FloatTensor<Self>, FloatTensor<Self>) {
         let [x, gamma, upstream] = [x, gamma, upstream].map(into_contiguous);
-        let request = normalised(&x, &gamma, epsilon);
+        let request = normalized(&x, &gamma, epsilon);
         let gradients = dense::layer_norm_gradient(&x.client, &request, &upstream.handle);
         let [gradient, parameters] = expect("the gradient of layer_norm", gradients);
         let width = x.shape()[1];

@@ -125,8 +125,8 @@ impl DenseOps for Flex {
                 || vec![<E as Float>::Sum::default(); across],
                 |sums, (row, output)| {
                     sums.fill(Default::default());
-                    let members = row * k..row * k + k;
-                    add_range(sums, members, row_of, |at| values[at].widen());
+                    let slots = row * k..row * k + k;
+                    add_range(sums, slots, row_of, |at| values[at].widen());
                     for (output, &sum) in output.iter_mut().zip(sums.iter()) {
                         *output = E::narrow(sum);
                     }

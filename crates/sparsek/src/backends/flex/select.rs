@@ -258,7 +258,7 @@ pub(super) trait Key: Copy + Send + Sync + Sized {
 }
 
 /// An unsigned key.
-trait Bits: Ordered + Ord + Send + Sync + std::ops::Not<Output = Self> {}
+pub(super) trait Bits: Ordered + Ord + Send + Sync + std::ops::Not<Output = Self> {}
 
 impl Bits for u32 {}
 impl Bits for u64 {}
@@ -421,7 +421,7 @@ const WEIGHT: f64 = 0.25;
 const CHUNK: usize = u32::BITS as usize;
 
 /// Compares directly: keys, and floats that are not NaN.
-trait Ordered: Copy + PartialOrd {
+pub(super) trait Ordered: Copy + PartialOrd {
     const LEAST: Self;
     const GREATEST: Self;
     /// Approximate distance to a lower value.
@@ -486,7 +486,7 @@ ordered_float!(f64);
 
 /// Threshold of the last row, as the first guess for the next one.
 #[derive(Clone, Copy)]
-struct Guess<T> {
+pub(super) struct Guess<T> {
     pub value: T,
     /// Average distance between values near the threshold.
     pub spacing: f64,

@@ -36,7 +36,8 @@ macro_rules! integers {
         match $array.header.dtype {
             $(Dtype::$dtype => $array.read(|b| $then(<$from>::from_le_bytes(b).into())),)*
             other => Err(format!(
-                "values of dtype {other}, integers are needed; numpy's .astype(\"int64\") makes them"
+                "values of dtype {other}, integers are needed; numpy's .astype(\"int64\") makes \
+                 them"
             )),
         }
     };

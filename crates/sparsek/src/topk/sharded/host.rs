@@ -79,16 +79,16 @@ fn select<K: Ordered>(
     place: impl Fn(usize, i64) -> i64,
 ) -> Result<Vec<List>, ShardedError> {
     let launched: Vec<_> = vectors.into_iter().map(|x| launch(request, x)).collect();
-    let members: Vec<_> = launched.into_iter().map(Launched::members).collect();
+    let selected: Vec<_> = launched.into_iter().map(Launched::wait).collect();
     // After a failure the others are still awaited, because buffers that nobody waits for stay
     // mapped.
-    let readings: Vec<_> = (members.iter())
-        .map(|(_, members)| members.as_ref().map(read))
+    let readings: Vec<_> = (selected.iter())
+        .map(|(_, buffers)| buffers.as_ref().map(read))
         .collect();
     let read: Vec<_> = (readings.into_iter())
         .map(|reading| reading.map_err(Clone::clone).and_then(|wait| wait()))
         .collect();
-    (read.into_iter().zip(&members).enumerate())
+    (read.into_iter().zip(&selected).enumerate())
         .map(|(vector, (read, (device, _)))| {
             let [values, positions] =
                 read.map_err(|reason| ShardedError::failed(device, reason))?;
@@ -120,7 +120,7 @@ fn launch<K: Ordered>(request: &Request, x: Tensor<1, K>) -> Launched<K> {
 }
 
 impl<K: Ordered> Launched<K> {
-    fn members(self) -> (Device, Outcome) {
+    fn wait(self) -> (Device, Outcome) {
         let outcome = launch_queued(&self.device).and_then(|()| match self.outcome.recv() {
             Ok(outcome) => outcome,
             // The elements were never computed; reading one reports why.
@@ -134,8 +134,8 @@ impl<K: Ordered> Launched<K> {
 }
 
 /// Requests the buffers; the device copies them once they are computed.
-fn read(members: &SelectedBuffers) -> Reading<'_> {
-    match members {
+fn read(buffers: &SelectedBuffers) -> Reading<'_> {
+    match buffers {
         #[cfg(feature = "cubecl")]
         SelectedBuffers::Device {
             client,
