@@ -201,15 +201,7 @@ impl NearestNeighbors {
             batch: self.query_batch,
             index: x.device().settings().int_dtype,
         };
-        let (values, indices) = <Dispatch as DistanceOps>::nearest(
-            x.indptr().clone().into_dispatch(),
-            x.indices().clone().into_dispatch(),
-            x.values().clone().into_dispatch(),
-            y.indptr().clone().into_dispatch(),
-            y.indices().clone().into_dispatch(),
-            y.values().clone().into_dispatch(),
-            spec,
-        );
+        let (values, indices) = <Dispatch as DistanceOps>::nearest(x.tensors(), y.tensors(), spec);
         (
             Tensor::from_dispatch(values),
             Tensor::from_dispatch(indices),

@@ -7,7 +7,7 @@ use sparsek_kernels::distance::is_wide;
 
 use super::{error::DistanceError, measure::Measure};
 use crate::{
-    ops::{DistanceOps, DistanceSpec, Transposed},
+    ops::{DistanceOps, DistanceSpec, Transposed, TransposedPattern},
     sparse::{Csr, Pattern, upload},
 };
 
@@ -73,12 +73,8 @@ pub fn pairwise_distances(
     measure.check()?;
     let spec = measure.spec([x, other], y.is_none());
     let distances = <Dispatch as DistanceOps>::pairwise(
-        x.indptr().clone().into_dispatch(),
-        x.indices().clone().into_dispatch(),
-        x.values().clone().into_dispatch(),
-        other.indptr().clone().into_dispatch(),
-        other.indices().clone().into_dispatch(),
-        other.values().clone().into_dispatch(),
+        x.tensors(),
+        other.tensors(),
         transposed(x, other, &spec),
         spec,
     );
@@ -93,27 +89,26 @@ fn transposed(x: &Csr, y: &Csr, spec: &DistanceSpec) -> Transposed<Dispatch> {
     }
     let transpose = |pattern: &Pattern| {
         let (pattern, entries) = pattern.transpose();
-        let columns = [pattern.indptr(), pattern.indices(), &entries];
-        columns.map(|ids| upload(ids, &device).into_dispatch())
+        let ids = [pattern.indptr(), pattern.indices(), &entries];
+        let [indptr, rows, entries] = ids.map(|ids| upload(ids, &device).into_dispatch());
+        TransposedPattern {
+            indptr,
+            rows,
+            entries,
+        }
     };
-    let [(x_places, x), (y_places, y)] = match is_wide(x.cols(), x.nnz() + y.nnz()) {
+    let [(x_columns, x), (y_columns, y)] = match is_wide(x.cols(), x.nnz() + y.nnz()) {
         true => renumbered([x.pattern(), y.pattern()]).map(|pattern| {
-            let places = upload(pattern.indices(), &device);
-            (places, Arc::new(pattern))
+            let columns = upload(pattern.indices(), &device);
+            (columns, Arc::new(pattern))
         }),
         false => [x, y].map(|matrix| (matrix.indices().clone(), matrix.pattern().clone())),
     };
-    let [x_indptr, x_rows, x_entries] = transpose(&x);
-    let [y_indptr, y_rows, y_entries] = transpose(&y);
     Transposed::Both {
-        x_places: x_places.into_dispatch(),
-        y_places: y_places.into_dispatch(),
-        x_indptr,
-        x_rows,
-        x_entries,
-        y_indptr,
-        y_rows,
-        y_entries,
+        x_columns: x_columns.into_dispatch(),
+        x: transpose(&x),
+        y_columns: y_columns.into_dispatch(),
+        y: transpose(&y),
     }
 }
 

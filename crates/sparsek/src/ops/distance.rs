@@ -51,31 +51,49 @@ impl fmt::Debug for DistanceSpec {
     }
 }
 
-/// Transposed patterns of both matrices, for gradients. Columns keep their numbers, or are
-/// renumbered without the empty ones in wide matrices.
+/// A CSR matrix with ascending columns.
+#[derive(ExtensionType, Clone, Debug)]
+#[extension_type(fusion: cfg(feature = "fusion"))]
+pub struct CsrTensors<B: Backend> {
+    /// Row offsets.
+    pub indptr: IntTensor<B>,
+    /// Column of each entry.
+    pub indices: IntTensor<B>,
+    /// Value of each entry.
+    pub values: FloatTensor<B>,
+}
+
+/// A transposed pattern.
+#[derive(ExtensionType, Clone, Debug)]
+#[extension_type(fusion: cfg(feature = "fusion"))]
+pub struct TransposedPattern<B: Backend> {
+    /// Column offsets.
+    pub indptr: IntTensor<B>,
+    /// Row of each transposed entry.
+    pub rows: IntTensor<B>,
+    /// Position in the matrix of each transposed entry.
+    pub entries: IntTensor<B>,
+}
+
+/// Transposed patterns of both matrices, for gradients. Wide matrices renumber their columns without
+/// the empty ones.
 #[derive(ExtensionType, Clone, Debug)]
 #[extension_type(fusion: cfg(feature = "fusion"))]
 pub enum Transposed<B: Backend> {
     /// No gradient is needed.
     Without,
-    /// Both transposed patterns.
+    /// Both patterns.
     Both {
-        /// Renumbered column of each entry of `x`.
-        x_places: IntTensor<B>,
-        /// Offsets of the columns of `x`.
-        x_indptr: IntTensor<B>,
-        /// Row of each entry of transposed `x`.
-        x_rows: IntTensor<B>,
-        /// Position in `x` of each entry of transposed `x`.
-        x_entries: IntTensor<B>,
-        /// Renumbered column of each entry of `y`.
-        y_places: IntTensor<B>,
-        /// Offsets of the columns of `y`.
-        y_indptr: IntTensor<B>,
-        /// Row of each entry of transposed `y`.
-        y_rows: IntTensor<B>,
-        /// Position in `y` of each entry of transposed `y`.
-        y_entries: IntTensor<B>,
+        /// Column of each entry of `x`, as numbered in the transpose.
+        x_columns: IntTensor<B>,
+        /// Transpose of `x`.
+        #[extension_type]
+        x: TransposedPattern<B>,
+        /// Column of each entry of `y`, as numbered in the transpose.
+        y_columns: IntTensor<B>,
+        /// Transpose of `y`.
+        #[extension_type]
+        y: TransposedPattern<B>,
     },
 }
 
@@ -121,7 +139,10 @@ mod shapes {
 
     use sparsek_kernels::distance::Within;
 
-    use super::{DistanceSpec, NearestSpec, RadiusSpec, TransposedMetadata, distance_dtype};
+    use super::{
+        CsrTensorsMetadata, DistanceSpec, NearestSpec, RadiusSpec, TransposedMetadata,
+        TransposedPatternMetadata, distance_dtype,
+    };
 
     pub(super) fn one(_values: &TensorSpec) -> TensorSpec {
         TensorSpec::new([1].into(), DType::F32)
@@ -143,39 +164,41 @@ mod shapes {
         )
     }
 
-    #[allow(clippy::too_many_arguments, reason = "those of the operation")]
     pub(super) fn pairs(
-        x_indptr: &TensorSpec,
-        _x_indices: &TensorSpec,
-        x_values: &TensorSpec,
-        y_indptr: &TensorSpec,
-        _y_indices: &TensorSpec,
-        _y_values: &TensorSpec,
+        x: &CsrTensorsMetadata,
+        y: &CsrTensorsMetadata,
         _transposed: &TransposedMetadata,
         _spec: &DistanceSpec,
     ) -> TensorSpec {
-        let shape = [x_indptr.shape[0] - 1, y_indptr.shape[0] - 1];
-        TensorSpec::new(shape.into(), distance_dtype(x_values.dtype))
+        let shape = [x.indptr.shape[0] - 1, y.indptr.shape[0] - 1];
+        TensorSpec::new(shape.into(), distance_dtype(x.values.dtype))
     }
 
     pub(super) fn nearest(
-        x_indptr: &TensorSpec,
-        _x_indices: &TensorSpec,
-        x_values: &TensorSpec,
-        _y_indptr: &TensorSpec,
-        _y_indices: &TensorSpec,
-        _y_values: &TensorSpec,
+        x: &CsrTensorsMetadata,
+        _y: &CsrTensorsMetadata,
         spec: &NearestSpec,
     ) -> (TensorSpec, TensorSpec) {
-        let shape = [x_indptr.shape[0] - 1, spec.k];
+        let shape = [x.indptr.shape[0] - 1, spec.k];
         (
-            TensorSpec::new(shape.into(), distance_dtype(x_values.dtype)),
+            TensorSpec::new(shape.into(), distance_dtype(x.values.dtype)),
             TensorSpec::new(shape.into(), DType::from(spec.index)),
         )
     }
+
+    pub(super) fn gradient(
+        x: &CsrTensorsMetadata,
+        _y: &CsrTensorsMetadata,
+        _y_transposed: &TransposedPatternMetadata,
+        _upstream: &TensorSpec,
+        _distances: &TensorSpec,
+        _spec: &DistanceSpec,
+    ) -> TensorSpec {
+        x.values.clone()
+    }
 }
 
-/// Distances between the rows of `x` and `y`, both CSR with ascending columns.
+/// Distances between the rows of `x` and `y`.
 #[backend_extension(
     Flex: cfg(feature = "flex"),
     Cube: cfg(feature = "cubecl"),
@@ -190,28 +213,18 @@ pub trait DistanceOps: Backend {
 
     /// All distances, `[rows of x, rows of y]`.
     #[fusion(meta = shapes::pairs)]
-    #[allow(clippy::too_many_arguments, reason = "two matrices of three tensors")]
     fn pairwise(
-        x_indptr: IntTensor<Self>,
-        x_indices: IntTensor<Self>,
-        x_values: FloatTensor<Self>,
-        y_indptr: IntTensor<Self>,
-        y_indices: IntTensor<Self>,
-        y_values: FloatTensor<Self>,
+        #[extension_type] x: CsrTensors<Self>,
+        #[extension_type] y: CsrTensors<Self>,
         #[extension_type] transposed: Transposed<Self>,
         spec: DistanceSpec,
     ) -> FloatTensor<Self>;
 
     /// Distances and indices of the `k` nearest rows, nearest first: `[rows of x, k]`. No gradient.
     #[fusion(meta = shapes::nearest)]
-    #[allow(clippy::too_many_arguments, reason = "two matrices of three tensors")]
     fn nearest(
-        x_indptr: IntTensor<Self>,
-        x_indices: IntTensor<Self>,
-        x_values: FloatTensor<Self>,
-        y_indptr: IntTensor<Self>,
-        y_indices: IntTensor<Self>,
-        y_values: FloatTensor<Self>,
+        #[extension_type] x: CsrTensors<Self>,
+        #[extension_type] y: CsrTensors<Self>,
         spec: NearestSpec,
     ) -> (FloatTensor<Self>, IntTensor<Self>);
 
@@ -240,21 +253,11 @@ pub trait DistanceOps: Backend {
 pub trait DistanceGradientOps: Backend {
     /// Gradient of [`DistanceOps::pairwise`] with respect to the values of `x`. Takes `y`
     /// transposed, with columns numbered as in [`Transposed`].
-    #[fusion(dtype = x_values, shape = x_indices)]
-    #[allow(
-        clippy::too_many_arguments,
-        reason = "two matrices, one of them transposed as well"
-    )]
+    #[fusion(meta = shapes::gradient)]
     fn pairwise_gradient(
-        x_indptr: IntTensor<Self>,
-        x_indices: IntTensor<Self>,
-        x_values: FloatTensor<Self>,
-        y_indptr: IntTensor<Self>,
-        y_indices: IntTensor<Self>,
-        y_values: FloatTensor<Self>,
-        transposed_indptr: IntTensor<Self>,
-        transposed_rows: IntTensor<Self>,
-        transposed_entries: IntTensor<Self>,
+        #[extension_type] x: CsrTensors<Self>,
+        #[extension_type] y: CsrTensors<Self>,
+        #[extension_type] y_transposed: TransposedPattern<Self>,
         upstream: FloatTensor<Self>,
         distances: FloatTensor<Self>,
         spec: DistanceSpec,

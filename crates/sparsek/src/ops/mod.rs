@@ -12,7 +12,8 @@ mod topk;
 pub use dense::{DenseGradientOps, DenseOps};
 pub(crate) use distance::distance_dtype;
 pub use distance::{
-    DistanceGradientOps, DistanceOps, DistanceSpec, NearestSpec, RadiusSpec, Transposed,
+    CsrTensors, DistanceGradientOps, DistanceOps, DistanceSpec, NearestSpec, RadiusSpec,
+    Transposed, TransposedPattern,
 };
 pub use spmm::{
     BlockedEntries, CompressedSpec, Factor, Factors, Operator, SpmmGradientOps, SpmmOps,

@@ -184,16 +184,21 @@ mod shapes {
         [shape[0], last].into()
     }
 
-    pub(super) fn winners(
-        x: &TensorSpec,
-        indptr: &TensorSpec,
-        _indices: &TensorSpec,
-    ) -> (TensorSpec, TensorSpec) {
-        let shape = [indptr.shape[0] - 1, x.shape[1]];
+    pub(super) fn maxima(x: &TensorSpec, operator: &OperatorMetadata) -> (TensorSpec, TensorSpec) {
+        let width = x.shape[1];
         (
-            TensorSpec::new(shape.into(), x.dtype),
-            TensorSpec::new(shape.into(), DType::I32),
+            product_of(operator, width, x.dtype),
+            product_of(operator, width, DType::I32),
         )
+    }
+
+    pub(super) fn max_gradient(
+        upstream: &TensorSpec,
+        _winners: &TensorSpec,
+        operator: &OperatorMetadata,
+    ) -> TensorSpec {
+        let shape = [operator.transposed_indptr.shape[0] - 1, upstream.shape[1]];
+        TensorSpec::new(shape.into(), upstream.dtype)
     }
 }
 
@@ -253,14 +258,10 @@ pub trait SpmmOps: Backend {
 
     /// Elementwise maximum over the rows of `x` that each row of the pattern names. Only the
     /// gradient uses the transposed pattern.
-    #[fusion(dtype = x, shape = [indptr[0] - 1, x[1]].into())]
+    #[fusion(meta = |x, operator| shapes::maxima(x, operator).0)]
     fn spmm_max(
         x: FloatTensor<Self>,
-        indptr: IntTensor<Self>,
-        indices: IntTensor<Self>,
-        transposed_indptr: IntTensor<Self>,
-        transposed_indices: IntTensor<Self>,
-        transposed_entries: IntTensor<Self>,
+        #[extension_type] operator: Operator<Self>,
     ) -> FloatTensor<Self>;
 }
 
@@ -316,20 +317,17 @@ pub trait SpmmGradientOps: Backend {
     fn gather_columns(source: FloatTensor<Self>, columns: IntTensor<Self>) -> FloatTensor<Self>;
 
     /// [`SpmmOps::spmm_max`] and the winning entry of each element (i32, -1 for none).
-    #[fusion(meta = shapes::winners)]
+    #[fusion(meta = shapes::maxima)]
     fn spmm_max_winners(
         x: FloatTensor<Self>,
-        indptr: IntTensor<Self>,
-        indices: IntTensor<Self>,
+        #[extension_type] operator: Operator<Self>,
     ) -> (FloatTensor<Self>, IntTensor<Self>);
 
     /// Sums `upstream` over the winning entries, by the transposed pattern.
-    #[fusion(dtype = upstream, shape = [transposed_indptr[0] - 1, upstream[1]].into())]
+    #[fusion(meta = shapes::max_gradient)]
     fn spmm_max_gradient(
         upstream: FloatTensor<Self>,
         winners: IntTensor<Self>,
-        transposed_indptr: IntTensor<Self>,
-        transposed_indices: IntTensor<Self>,
-        transposed_entries: IntTensor<Self>,
+        #[extension_type] operator: Operator<Self>,
     ) -> FloatTensor<Self>;
 }

@@ -22,11 +22,11 @@ use crate::ops::{BlockedEntries, Operator, SpmmOps};
 pub struct Adjacency {
     rows: usize,
     cols: usize,
-    pub(super) indptr: Tensor<1, Int>,
-    pub(super) indices: Tensor<1, Int>,
-    pub(super) transposed_indptr: Tensor<1, Int>,
-    pub(super) transposed_indices: Tensor<1, Int>,
-    pub(super) transposed_entries: Tensor<1, Int>,
+    indptr: Tensor<1, Int>,
+    indices: Tensor<1, Int>,
+    transposed_indptr: Tensor<1, Int>,
+    transposed_indices: Tensor<1, Int>,
+    transposed_entries: Tensor<1, Int>,
     parts: Tensor<1, Int>,
     transposed_parts: Tensor<1, Int>,
     /// Transposed entries by blocks, and the most columns per block.

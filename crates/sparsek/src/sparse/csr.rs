@@ -16,7 +16,7 @@ use super::{
     sorted::Sorted,
     tensor::{empty, gather, upload},
 };
-use crate::ops::DistanceOps;
+use crate::ops::{CsrTensors, DistanceOps};
 
 /// A CSR matrix: a checked [`Pattern`] on the host, its copy on a device, and the values there.
 ///
@@ -301,6 +301,15 @@ impl Csr {
                 ..sliced
             },
             None => sliced,
+        }
+    }
+
+    /// The operand of the operations.
+    pub(crate) fn tensors(&self) -> CsrTensors<Dispatch> {
+        CsrTensors {
+            indptr: self.indptr.clone().into_dispatch(),
+            indices: self.indices.clone().into_dispatch(),
+            values: self.values.clone().into_dispatch(),
         }
     }
 

@@ -283,14 +283,9 @@ fn compressed(
 /// ```
 pub fn spmm_max(adjacency: &Adjacency, x: Tensor<2>) -> Tensor<2> {
     check("spmm_max", adjacency, &x);
-    let adjacency = adjacency.clone();
     Tensor::from_dispatch(<Dispatch as SpmmOps>::spmm_max(
         x.into_dispatch(),
-        adjacency.indptr.into_dispatch(),
-        adjacency.indices.into_dispatch(),
-        adjacency.transposed_indptr.into_dispatch(),
-        adjacency.transposed_indices.into_dispatch(),
-        adjacency.transposed_entries.into_dispatch(),
+        adjacency.operator(),
     ))
 }
 

@@ -12,16 +12,15 @@ use burn_autodiff::{
 };
 
 use crate::ops::{
-    DistanceGradientOps, DistanceOps, DistanceSpec, NearestSpec, RadiusSpec, Transposed,
+    CsrTensors, DistanceGradientOps, DistanceOps, DistanceSpec, NearestSpec, RadiusSpec,
+    Transposed, TransposedPattern,
 };
 
-/// A matrix and its transposed pattern, with columns numbered as in [`Transposed`].
+/// A matrix with columns numbered as in [`Transposed`], and its transpose.
 #[derive(Clone)]
 struct Matrix<B: Backend> {
-    indptr: IntTensor<B>,
-    places: IntTensor<B>,
-    values: FloatTensor<B>,
-    transposed: [IntTensor<B>; 3],
+    csr: CsrTensors<B>,
+    transposed: TransposedPattern<B>,
 }
 
 #[derive(Clone)]
@@ -46,11 +45,27 @@ fn gradient<B: DistanceGradientOps>(
     distances: FloatTensor<B>,
     spec: DistanceSpec,
 ) -> FloatTensor<B> {
-    let [indptr, rows, entries] = y.transposed;
-    B::pairwise_gradient(
-        x.indptr, x.places, x.values, y.indptr, y.places, y.values, indptr, rows, entries,
-        upstream, distances, spec,
-    )
+    B::pairwise_gradient(x.csr, y.csr, y.transposed, upstream, distances, spec)
+}
+
+/// Unwraps a matrix; integers have no gradient.
+fn inner<B: Backend, C: CheckpointStrategy>(csr: CsrTensors<Autodiff<B, C>>) -> CsrTensors<B> {
+    CsrTensors {
+        indptr: csr.indptr,
+        indices: csr.indices,
+        values: csr.values.into_primitive(),
+    }
+}
+
+/// Unwraps a transposed pattern.
+fn inner_pattern<B: Backend, C: CheckpointStrategy>(
+    pattern: TransposedPattern<Autodiff<B, C>>,
+) -> TransposedPattern<B> {
+    TransposedPattern {
+        indptr: pattern.indptr,
+        rows: pattern.rows,
+        entries: pattern.entries,
+    }
 }
 
 #[derive(Debug)]
@@ -92,40 +107,23 @@ impl<B: Backend + DistanceOps + DistanceGradientOps, C: CheckpointStrategy> Dist
     for Autodiff<B, C>
 {
     fn pairwise(
-        x_indptr: IntTensor<Self>,
-        x_indices: IntTensor<Self>,
-        x_values: FloatTensor<Self>,
-        y_indptr: IntTensor<Self>,
-        y_indices: IntTensor<Self>,
-        y_values: FloatTensor<Self>,
+        x: CsrTensors<Self>,
+        y: CsrTensors<Self>,
         transposed: Transposed<Self>,
         spec: DistanceSpec,
     ) -> FloatTensor<Self> {
-        let nodes = [x_values.node(), y_values.node()];
-        let (x, y) = (x_values.into_primitive(), y_values.into_primitive());
-        let distances = B::pairwise(
-            x_indptr.clone(),
-            x_indices,
-            x.clone(),
-            y_indptr.clone(),
-            y_indices,
-            y.clone(),
-            Transposed::Without,
-            spec,
-        );
+        let nodes = [x.values.node(), y.values.node()];
+        let (x, y) = (inner(x), inner(y));
+        let distances = B::pairwise(x.clone(), y.clone(), Transposed::Without, spec);
         let prepared = PairwiseGradient.prepare::<C>(nodes).compute_bound();
         match prepared.stateful() {
             OpsKind::UnTracked(prep) => prep.finish(distances),
             OpsKind::Tracked(prep) => {
                 let Transposed::Both {
-                    x_places,
-                    y_places,
-                    x_indptr: x_columns,
-                    x_rows,
-                    x_entries,
-                    y_indptr: y_columns,
-                    y_rows,
-                    y_entries,
+                    x_columns,
+                    x: x_transposed,
+                    y_columns,
+                    y: y_transposed,
                 } = transposed
                 else {
                     panic!(
@@ -135,16 +133,18 @@ impl<B: Backend + DistanceOps + DistanceGradientOps, C: CheckpointStrategy> Dist
                 };
                 let state = State {
                     x: Matrix {
-                        indptr: x_indptr,
-                        places: x_places,
-                        values: x,
-                        transposed: [x_columns, x_rows, x_entries],
+                        csr: CsrTensors {
+                            indices: x_columns,
+                            ..x
+                        },
+                        transposed: inner_pattern(x_transposed),
                     },
                     y: Matrix {
-                        indptr: y_indptr,
-                        places: y_places,
-                        values: y,
-                        transposed: [y_columns, y_rows, y_entries],
+                        csr: CsrTensors {
+                            indices: y_columns,
+                            ..y
+                        },
+                        transposed: inner_pattern(y_transposed),
                     },
                     distances: distances.clone(),
                     spec,
@@ -159,16 +159,11 @@ impl<B: Backend + DistanceOps + DistanceGradientOps, C: CheckpointStrategy> Dist
     }
 
     fn nearest(
-        x_indptr: IntTensor<Self>,
-        x_indices: IntTensor<Self>,
-        x_values: FloatTensor<Self>,
-        y_indptr: IntTensor<Self>,
-        y_indices: IntTensor<Self>,
-        y_values: FloatTensor<Self>,
+        x: CsrTensors<Self>,
+        y: CsrTensors<Self>,
         spec: NearestSpec,
     ) -> (FloatTensor<Self>, IntTensor<Self>) {
-        let (x, y) = (x_values.into_primitive(), y_values.into_primitive());
-        let (values, indices) = B::nearest(x_indptr, x_indices, x, y_indptr, y_indices, y, spec);
+        let (values, indices) = B::nearest(inner(x), inner(y), spec);
         (Self::FloatTensorPrimitive::new(values), indices)
     }
 

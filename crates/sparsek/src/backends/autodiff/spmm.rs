@@ -9,7 +9,7 @@ use burn_autodiff::{
     Autodiff,
     checkpoint::{base::Checkpointer, strategy::CheckpointStrategy},
     grads::Gradients,
-    ops::{Backward, Ops, OpsKind, unary},
+    ops::{Backward, Ops, unary},
 };
 
 use super::tracking::finish;
@@ -126,8 +126,8 @@ impl<B: Backend + SpmmGradientOps> Backward<B, 1> for ExpandGradient {
 struct MaximumGradient;
 
 impl<B: Backend + SpmmGradientOps> Backward<B, 1> for MaximumGradient {
-    /// Winners, and the transposed pattern with its entries.
-    type State = (IntTensor<B>, [IntTensor<B>; 3]);
+    /// Winners and operator.
+    type State = (IntTensor<B>, Operator<B>);
 
     fn backward(
         self,
@@ -135,9 +135,9 @@ impl<B: Backend + SpmmGradientOps> Backward<B, 1> for MaximumGradient {
         grads: &mut Gradients,
         _checkpointer: &mut Checkpointer,
     ) {
-        let (winners, [indptr, indices, entries]) = ops.state;
+        let (winners, operator) = ops.state;
         unary::<B, _>(ops.parents, ops.node, grads, |grad| {
-            B::spmm_max_gradient(grad, winners, indptr, indices, entries)
+            B::spmm_max_gradient(grad, winners, operator)
         });
     }
 }
@@ -262,26 +262,14 @@ impl<B: Backend + SpmmOps + SpmmGradientOps, C: CheckpointStrategy> SpmmOps for 
         finish(kind, columns, output)
     }
 
-    fn spmm_max(
-        x: FloatTensor<Self>,
-        indptr: IntTensor<Self>,
-        indices: IntTensor<Self>,
-        transposed_indptr: IntTensor<Self>,
-        transposed_indices: IntTensor<Self>,
-        transposed_entries: IntTensor<Self>,
-    ) -> FloatTensor<Self> {
+    fn spmm_max(x: FloatTensor<Self>, operator: Operator<Self>) -> FloatTensor<Self> {
         let node = x.node();
-        let (y, winners) = B::spmm_max_winners(x.into_primitive(), indptr, indices);
-        match MaximumGradient
+        let operator = inner(operator);
+        let (y, winners) = B::spmm_max_winners(x.into_primitive(), operator.clone());
+        let kind = MaximumGradient
             .prepare::<C>([node])
             .compute_bound()
-            .stateful()
-        {
-            OpsKind::Tracked(prep) => {
-                let transposed = [transposed_indptr, transposed_indices, transposed_entries];
-                prep.finish((winners, transposed), y)
-            }
-            OpsKind::UnTracked(prep) => prep.finish(y),
-        }
+            .stateful();
+        finish(kind, (winners, operator), y)
     }
 }

@@ -24,8 +24,8 @@ use sparsek_kernels::{
 
 use super::tensor::{expect, tensor};
 use crate::ops::{
-    DistanceGradientOps, DistanceOps, DistanceSpec, NearestSpec, RadiusSpec, Transposed,
-    distance_dtype,
+    CsrTensors, DistanceGradientOps, DistanceOps, DistanceSpec, NearestSpec, RadiusSpec,
+    Transposed, TransposedPattern, distance_dtype,
 };
 
 /// Memory limits of a search: distances per batch, index counters, and copies of the entries
@@ -70,14 +70,11 @@ struct Tensors {
 
 impl Tensors {
     /// Takes the first (`SECOND = 0`) or the second matrix of a spec.
-    fn new<const SECOND: usize>(
-        [indptr, indices, values]: [CubeTensor; 3],
-        spec: &DistanceSpec,
-    ) -> Self {
+    fn new<const SECOND: usize>(csr: CsrTensors<CubeBackend>, spec: &DistanceSpec) -> Self {
         Self {
-            indptr: into_contiguous(indptr),
-            indices: into_contiguous(indices),
-            values: into_contiguous(values),
+            indptr: into_contiguous(csr.indptr),
+            indices: into_contiguous(csr.indices),
+            values: into_contiguous(csr.values),
             cols: spec.cols,
             longest: spec.longest[SECOND],
             greatest: spec.greatest[SECOND],
@@ -339,17 +336,13 @@ impl DistanceOps for CubeBackend {
     }
 
     fn pairwise(
-        x_indptr: IntTensor<Self>,
-        x_indices: IntTensor<Self>,
-        x_values: FloatTensor<Self>,
-        y_indptr: IntTensor<Self>,
-        y_indices: IntTensor<Self>,
-        y_values: FloatTensor<Self>,
+        x: CsrTensors<Self>,
+        y: CsrTensors<Self>,
         _transposed: Transposed<Self>,
         spec: DistanceSpec,
     ) -> FloatTensor<Self> {
-        let x = Tensors::new::<0>([x_indptr, x_indices, x_values], &spec);
-        let y = Tensors::new::<1>([y_indptr, y_indices, y_values], &spec);
+        let x = Tensors::new::<0>(x, &spec);
+        let y = Tensors::new::<1>(y, &spec);
         let client = &x.values.client;
         let routine = routine(client, [&x, &y], &spec);
         let ready = expect("pairwise_distances", Ready::new([&x, &y], &spec, routine));
@@ -361,16 +354,12 @@ impl DistanceOps for CubeBackend {
     }
 
     fn nearest(
-        x_indptr: IntTensor<Self>,
-        x_indices: IntTensor<Self>,
-        x_values: FloatTensor<Self>,
-        y_indptr: IntTensor<Self>,
-        y_indices: IntTensor<Self>,
-        y_values: FloatTensor<Self>,
+        x: CsrTensors<Self>,
+        y: CsrTensors<Self>,
         spec: NearestSpec,
     ) -> (FloatTensor<Self>, IntTensor<Self>) {
-        let x = Tensors::new::<0>([x_indptr, x_indices, x_values], &spec.by);
-        let y = Tensors::new::<1>([y_indptr, y_indices, y_values], &spec.by);
+        let x = Tensors::new::<0>(x, &spec.by);
+        let y = Tensors::new::<1>(y, &spec.by);
         let client = &x.values.client;
         let by = &spec.by;
         let routine = routine(client, [&x, &y], by);
@@ -418,23 +407,17 @@ impl DistanceOps for CubeBackend {
 
 impl DistanceGradientOps for CubeBackend {
     fn pairwise_gradient(
-        x_indptr: IntTensor<Self>,
-        x_indices: IntTensor<Self>,
-        x_values: FloatTensor<Self>,
-        y_indptr: IntTensor<Self>,
-        y_indices: IntTensor<Self>,
-        y_values: FloatTensor<Self>,
-        transposed_indptr: IntTensor<Self>,
-        transposed_rows: IntTensor<Self>,
-        transposed_entries: IntTensor<Self>,
+        x: CsrTensors<Self>,
+        y: CsrTensors<Self>,
+        y_transposed: TransposedPattern<Self>,
         upstream: FloatTensor<Self>,
         distances: FloatTensor<Self>,
         spec: DistanceSpec,
     ) -> FloatTensor<Self> {
-        let x = Tensors::new::<0>([x_indptr, x_indices, x_values], &spec);
-        let y = Tensors::new::<1>([y_indptr, y_indices, y_values], &spec);
+        let x = Tensors::new::<0>(x, &spec);
+        let y = Tensors::new::<1>(y, &spec);
         let [indptr, rows, entries] =
-            [transposed_indptr, transposed_rows, transposed_entries].map(into_contiguous);
+            [y_transposed.indptr, y_transposed.rows, y_transposed.entries].map(into_contiguous);
         let transposed = distance::Turned {
             places: &x.indices.handle,
             cols: indptr.shape()[0] - 1,

@@ -212,15 +212,8 @@ impl SpmmOps for CubeBackend {
         scatter(values, columns, width, false)
     }
 
-    fn spmm_max(
-        x: FloatTensor<Self>,
-        indptr: IntTensor<Self>,
-        indices: IntTensor<Self>,
-        _transposed_indptr: IntTensor<Self>,
-        _transposed_indices: IntTensor<Self>,
-        _transposed_entries: IntTensor<Self>,
-    ) -> FloatTensor<Self> {
-        Self::spmm_max_winners(x, indptr, indices).0
+    fn spmm_max(x: FloatTensor<Self>, operator: Operator<Self>) -> FloatTensor<Self> {
+        Self::spmm_max_winners(x, operator).0
     }
 }
 
@@ -329,10 +322,9 @@ impl SpmmGradientOps for CubeBackend {
 
     fn spmm_max_winners(
         x: FloatTensor<Self>,
-        indptr: IntTensor<Self>,
-        indices: IntTensor<Self>,
+        operator: Operator<Self>,
     ) -> (FloatTensor<Self>, IntTensor<Self>) {
-        let [x, indptr, indices] = [x, indptr, indices].map(into_contiguous);
+        let [x, indptr, indices] = [x, operator.indptr, operator.indices].map(into_contiguous);
         let [cols, width] = x.shape().dims();
         let csr = csr(&indptr, &indices, cols);
         let dtype = dtype_to_elem_type(x.dtype);
@@ -348,13 +340,15 @@ impl SpmmGradientOps for CubeBackend {
     fn spmm_max_gradient(
         upstream: FloatTensor<Self>,
         winners: IntTensor<Self>,
-        transposed_indptr: IntTensor<Self>,
-        transposed_indices: IntTensor<Self>,
-        transposed_entries: IntTensor<Self>,
+        operator: Operator<Self>,
     ) -> FloatTensor<Self> {
         let [upstream, winners] = [upstream, winners].map(into_contiguous);
-        let [indptr, indices, entries] =
-            [transposed_indptr, transposed_indices, transposed_entries].map(into_contiguous);
+        let [indptr, indices, entries] = [
+            operator.transposed_indptr,
+            operator.transposed_indices,
+            operator.transposed_entries,
+        ]
+        .map(into_contiguous);
         let [cols, width] = upstream.shape().dims();
         let transposed = csr(&indptr, &indices, cols);
         let gradient = maximum::maximum_gradient(

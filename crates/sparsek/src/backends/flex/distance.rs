@@ -19,7 +19,8 @@ use super::{
     select::{Key, Selector},
 };
 use crate::ops::{
-    DistanceGradientOps, DistanceOps, DistanceSpec, NearestSpec, RadiusSpec, TopkSpec, Transposed,
+    CsrTensors, DistanceGradientOps, DistanceOps, DistanceSpec, NearestSpec, RadiusSpec, TopkSpec,
+    Transposed, TransposedPattern,
 };
 
 /// Bytes of distances per batch: in general, and for a matrix to itself. In the latter case half of
@@ -101,17 +102,17 @@ impl Computed for f64 {
 
 /// Gradient with respect to the values of `x`; see `sparsek_kernels::distance::gradient`.
 fn gradient<S: Computed>(
-    [x, y]: &Tensors,
-    transposed: &[FlexTensor; 3],
+    [x, y]: [&Matrix; 2],
+    y_transposed: &TransposedPattern<Flex>,
     [upstream, distances]: [&FlexTensor; 2],
     spec: &DistanceSpec,
 ) -> Vec<S> {
     let slope = (spec.distance.needs().gradient).expect("only what has a gradient is tracked");
     let [mut x, mut y] = [arrays::<S>(x, spec.cols), arrays::<S>(y, spec.cols)];
     let [columns, rows, entries] = [
-        ids(&transposed[0]),
-        ids(&transposed[1]),
-        ids(&transposed[2]),
+        ids(&y_transposed.indptr),
+        ids(&y_transposed.rows),
+        ids(&y_transposed.entries),
     ];
     let (upstream, distances) = (S::values(upstream), S::values(distances));
     let across = y.indptr.len() - 1;
@@ -207,26 +208,25 @@ fn ids(tensor: &FlexTensor) -> Vec<u32> {
     ids.iter().map(|&id| id as u32).collect()
 }
 
-/// Two matrices of three tensors.
-type Tensors = [[FlexTensor; 3]; 2];
+type Matrix = CsrTensors<Flex>;
 
-fn arrays<S: Computed>([indptr, indices, values]: &[FlexTensor; 3], cols: usize) -> Arrays<S> {
+fn arrays<S: Computed>(matrix: &Matrix, cols: usize) -> Arrays<S> {
     Arrays {
-        indptr: ids(indptr),
-        indices: ids(indices),
-        values: S::values(values),
+        indptr: ids(&matrix.indptr),
+        indices: ids(&matrix.indices),
+        values: S::values(&matrix.values),
         cols,
     }
 }
 
 /// Both matrices; the first is `None` if it equals the second.
-fn pair<S: Computed>([x, y]: &Tensors, spec: &DistanceSpec) -> (Option<Arrays<S>>, Arrays<S>) {
+fn pair<S: Computed>([x, y]: [&Matrix; 2], spec: &DistanceSpec) -> (Option<Arrays<S>>, Arrays<S>) {
     let x = (!spec.same_matrix).then(|| arrays::<S>(x, spec.cols));
     (x, arrays::<S>(y, spec.cols))
 }
 
-fn pairwise<S: Computed>(tensors: &Tensors, spec: &DistanceSpec) -> FlexTensor {
-    let (x, y) = pair::<S>(tensors, spec);
+fn pairwise<S: Computed>(matrices: [&Matrix; 2], spec: &DistanceSpec) -> FlexTensor {
+    let (x, y) = pair::<S>(matrices, spec);
     let (x, y) = (x.as_ref().map(Arrays::matrix), y.matrix());
     let (rows, across) = (x.as_ref().unwrap_or(&y).rows(), y.rows());
     let mut output = Vec::with_capacity(rows * across);
@@ -237,8 +237,8 @@ fn pairwise<S: Computed>(tensors: &Tensors, spec: &DistanceSpec) -> FlexTensor {
     from_vec(output, Shape::from([rows, across]))
 }
 
-fn nearest<S: Computed>(tensors: &Tensors, spec: &NearestSpec) -> (FlexTensor, FlexTensor) {
-    let (x, y) = pair::<S>(tensors, &spec.by);
+fn nearest<S: Computed>(matrices: [&Matrix; 2], spec: &NearestSpec) -> (FlexTensor, FlexTensor) {
+    let (x, y) = pair::<S>(matrices, &spec.by);
     let (x, y) = (x.as_ref().map(Arrays::matrix), y.matrix());
     let (k, rows, across) = (spec.k, x.as_ref().unwrap_or(&y).rows(), y.rows());
     let select = TopkSpec {
@@ -337,43 +337,27 @@ impl DistanceOps for Flex {
     }
 
     fn pairwise(
-        x_indptr: IntTensor<Self>,
-        x_indices: IntTensor<Self>,
-        x_values: FloatTensor<Self>,
-        y_indptr: IntTensor<Self>,
-        y_indices: IntTensor<Self>,
-        y_values: FloatTensor<Self>,
+        x: CsrTensors<Self>,
+        y: CsrTensors<Self>,
         _transposed: Transposed<Self>,
         spec: DistanceSpec,
     ) -> FloatTensor<Self> {
-        let wide = x_values.dtype() == DType::F64;
-        let tensors = [
-            [x_indptr, x_indices, x_values],
-            [y_indptr, y_indices, y_values],
-        ];
+        let wide = x.values.dtype() == DType::F64;
         match wide {
-            true => pairwise::<f64>(&tensors, &spec),
-            false => pairwise::<f32>(&tensors, &spec),
+            true => pairwise::<f64>([&x, &y], &spec),
+            false => pairwise::<f32>([&x, &y], &spec),
         }
     }
 
     fn nearest(
-        x_indptr: IntTensor<Self>,
-        x_indices: IntTensor<Self>,
-        x_values: FloatTensor<Self>,
-        y_indptr: IntTensor<Self>,
-        y_indices: IntTensor<Self>,
-        y_values: FloatTensor<Self>,
+        x: CsrTensors<Self>,
+        y: CsrTensors<Self>,
         spec: NearestSpec,
     ) -> (FloatTensor<Self>, IntTensor<Self>) {
-        let wide = x_values.dtype() == DType::F64;
-        let tensors = [
-            [x_indptr, x_indices, x_values],
-            [y_indptr, y_indices, y_values],
-        ];
+        let wide = x.values.dtype() == DType::F64;
         match wide {
-            true => nearest::<f64>(&tensors, &spec),
-            false => nearest::<f32>(&tensors, &spec),
+            true => nearest::<f64>([&x, &y], &spec),
+            false => nearest::<f32>([&x, &y], &spec),
         }
     }
 
@@ -398,32 +382,21 @@ impl DistanceOps for Flex {
 
 impl DistanceGradientOps for Flex {
     fn pairwise_gradient(
-        x_indptr: IntTensor<Self>,
-        x_indices: IntTensor<Self>,
-        x_values: FloatTensor<Self>,
-        y_indptr: IntTensor<Self>,
-        y_indices: IntTensor<Self>,
-        y_values: FloatTensor<Self>,
-        transposed_indptr: IntTensor<Self>,
-        transposed_rows: IntTensor<Self>,
-        transposed_entries: IntTensor<Self>,
+        x: CsrTensors<Self>,
+        y: CsrTensors<Self>,
+        y_transposed: TransposedPattern<Self>,
         upstream: FloatTensor<Self>,
         distances: FloatTensor<Self>,
         spec: DistanceSpec,
     ) -> FloatTensor<Self> {
-        let dtype = x_values.dtype();
-        let tensors = [
-            [x_indptr, x_indices, x_values],
-            [y_indptr, y_indices, y_values],
-        ];
-        let transposed = [transposed_indptr, transposed_rows, transposed_entries];
+        let dtype = x.values.dtype();
         let behind = [&upstream, &distances];
         if dtype == DType::F64 {
-            let gradient = gradient::<f64>(&tensors, &transposed, behind, &spec);
+            let gradient = gradient::<f64>([&x, &y], &y_transposed, behind, &spec);
             let shape = Shape::from([gradient.len()]);
             return from_vec(gradient, shape);
         }
-        let gradient = gradient::<f32>(&tensors, &transposed, behind, &spec);
+        let gradient = gradient::<f32>([&x, &y], &y_transposed, behind, &spec);
         let shape = Shape::from([gradient.len()]);
         match dtype {
             DType::F16 => from_vec(gradient.into_iter().map(f16::from_f32).collect(), shape),

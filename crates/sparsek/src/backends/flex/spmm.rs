@@ -273,15 +273,8 @@ impl SpmmOps for Flex {
         scatter(values, columns, width, false)
     }
 
-    fn spmm_max(
-        x: FloatTensor<Self>,
-        indptr: IntTensor<Self>,
-        indices: IntTensor<Self>,
-        _transposed_indptr: IntTensor<Self>,
-        _transposed_indices: IntTensor<Self>,
-        _transposed_entries: IntTensor<Self>,
-    ) -> FloatTensor<Self> {
-        Self::spmm_max_winners(x, indptr, indices).0
+    fn spmm_max(x: FloatTensor<Self>, operator: Operator<Self>) -> FloatTensor<Self> {
+        Self::spmm_max_winners(x, operator).0
     }
 }
 
@@ -379,12 +372,11 @@ impl SpmmGradientOps for Flex {
 
     fn spmm_max_winners(
         x: FloatTensor<Self>,
-        indptr: IntTensor<Self>,
-        indices: IntTensor<Self>,
+        operator: Operator<Self>,
     ) -> (FloatTensor<Self>, IntTensor<Self>) {
         let x = x.to_contiguous();
         let width = x.layout().shape()[1];
-        let pattern = Pattern::new(&indptr, &indices);
+        let pattern = Pattern::new(&operator.indptr, &operator.indices);
         let shape = Shape::from([pattern.rows(), width]);
         with_float!(x.dtype(), E => {
             let source: &[E] = x.as_slice().expect("contiguous");
@@ -415,14 +407,12 @@ impl SpmmGradientOps for Flex {
     fn spmm_max_gradient(
         upstream: FloatTensor<Self>,
         winners: IntTensor<Self>,
-        transposed_indptr: IntTensor<Self>,
-        transposed_indices: IntTensor<Self>,
-        transposed_entries: IntTensor<Self>,
+        operator: Operator<Self>,
     ) -> FloatTensor<Self> {
         let (upstream, winners) = (upstream.to_contiguous(), winners.to_contiguous());
         let width = upstream.layout().shape()[1];
-        let pattern = Pattern::new(&transposed_indptr, &transposed_indices);
-        let ids: &[i32] = transposed_entries.as_slice().expect("contiguous");
+        let pattern = Pattern::new(&operator.transposed_indptr, &operator.transposed_indices);
+        let ids: &[i32] = operator.transposed_entries.as_slice().expect("contiguous");
         let winners: &[i32] = winners.as_slice().expect("contiguous");
         let shape = Shape::from([pattern.rows(), width]);
         with_float!(upstream.dtype(), E => {
