@@ -1,14 +1,14 @@
 //! A disk cache of compiled kernels and tuning results.
 //!
-//! CubeCL compiles each kernel before its first launch, and Burn measures candidates for each shape
-//! of matrix product. [`enable`] keeps both in one file that all processes of a user share:
+//! Without it, every process compiles its kernels and measures matrix products again. [`enable`]
+//! keeps the results in one file per user:
 //!
 //! | what | CUDA | other runtimes |
 //! | --- | --- | --- |
-//! | compiled kernels | kept per architecture | kept by the graphics driver, or not at all |
-//! | tuning results | kept per device | kept per device |
+//! | compiled kernels | per architecture | by the graphics driver, or not at all |
+//! | tuning results | per device | per device |
 //!
-//! Keys include the program's build: a new build compiles again.
+//! A new build of the program compiles again.
 //!
 //! ```no_run
 //! // First in `main`, before any tensor is made.
@@ -32,7 +32,7 @@ use etcetera::BaseStrategy;
 
 /// Environment variable that chooses the folder: a path, or `off`.
 pub const VARIABLE: &str = "SPARSEK_CACHE";
-/// Size above which [`enable`] deletes the file and starts over.
+/// File size above which [`enable`] starts over.
 pub const MAX_BYTES: u64 = 1 << 30;
 
 /// Name of CubeCL's environment, and of the file.
@@ -62,16 +62,16 @@ pub enum CacheError {
     },
 }
 
-/// Keeps compiled kernels and tuning results in the folder that `SPARSEK_CACHE` names, or in
-/// `sparsek` in the user's cache folder. Returns the file, or none if `SPARSEK_CACHE` is `off`.
+/// Enables the cache in the folder `SPARSEK_CACHE`, or in `sparsek` in the user's cache folder.
+/// Returns the file, or none if `SPARSEK_CACHE` is `off`.
 ///
-/// Call it once, before the first device is opened. It deletes a file above [`MAX_BYTES`].
-/// `cubecl.toml` and CubeCL's environment variables keep their effect, except on the location and
-/// the use of the cache.
+/// Call it once, before the first device is opened. A file above [`MAX_BYTES`] is deleted.
+/// `cubecl.toml` and CubeCL's environment variables stay in force, except for location and use of
+/// the cache.
 ///
 /// # Errors
 ///
-/// [`CacheError`]; everything but the cache still works.
+/// [`CacheError`]; the program works without the cache.
 pub fn enable() -> Result<Option<PathBuf>, CacheError> {
     let user = || {
         etcetera::choose_base_strategy()

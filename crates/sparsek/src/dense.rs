@@ -1,8 +1,11 @@
 //! Layers of many dense rows, such as one per node of a graph.
 //!
-//! Results equal those of Burn's layers. Gradients of parameters sum over all rows, which leaves
-//! most of a GPU idle in general products and reductions; here they run over slices of rows. With
-//! TF32 tensor cores, products of many rows use this crate's kernels.
+//! Results equal those of Burn's layers. Sums over all rows, in gradients of parameters, run over
+//! slices of rows to fill a GPU. On TF32 tensor cores, products of many rows use this crate's
+//! kernels.
+//!
+//! `x` is f32, f64, f16 or bf16; parameters have its dtype. All functions panic if shapes or dtypes
+//! do not fit, or the device lacks the dtype.
 
 use burn::{
     backend::Dispatch,
@@ -15,15 +18,14 @@ use crate::{ops::DenseOps, sparse::Compressed};
 ///
 /// # Shapes
 ///
-/// - `x`: `[rows, inputs]` of f32, f64, f16 or bf16.
-/// - `weight`: `[inputs, outputs]`, `bias`: `[outputs]`, in the dtype of `x`.
+/// - `x`: `[rows, inputs]`, `weight`: `[inputs, outputs]`, `bias`: `[outputs]`.
 /// - result: `[rows, outputs]`.
 ///
 /// # Guarantees
 ///
-/// As Burn's matrix products, which may round f32 factors for tensor cores. On CUDA with TF32,
-/// products of at least 8192 f32 rows, with inputs and outputs in multiples of 4, use this crate's
-/// kernels: factors rounded to 11 bits, sums in f32, deterministic per device.
+/// As Burn's matrix products, which may round f32 factors for tensor cores. On CUDA with TF32, at
+/// least 8192 rows of f32, with inputs and outputs in multiples of 4, use this crate's kernels:
+/// factors rounded to 11 bits, sums in f32, deterministic per device.
 ///
 /// # Gradient
 ///
@@ -65,22 +67,21 @@ pub fn linear(x: Tensor<2>, weight: Tensor<2>, bias: Option<Tensor<1>>) -> Tenso
     })
 }
 
-/// `x · weight` of compressed rows: [`linear`] of `x.to_dense()`. The dense matrix is not kept for
-/// the gradient, and not built on Flex.
+/// `x · weight` of compressed rows: [`linear`] of `x.to_dense()`, which is not kept for the
+/// gradient, nor built on Flex.
 ///
 /// # Shapes
 ///
-/// - `x`: `[rows, inputs]` compressed to k elements per row, f32, f64, f16 or bf16.
-/// - `weight`: `[inputs, outputs]` in the dtype of `x`.
+/// - `x`: `[rows, inputs]` compressed, `weight`: `[inputs, outputs]`.
 /// - result: `[rows, outputs]`.
 ///
 /// # Guarantees
 ///
-/// As [`linear`]. On Flex deterministic, with 16-bit floats summed in f32.
+/// As [`linear`]. On Flex deterministic, 16-bit floats summed in f32.
 ///
 /// # Gradient
 ///
-/// With respect to the values and the weight.
+/// With respect to values and weight.
 ///
 /// # Panics
 ///
@@ -88,8 +89,7 @@ pub fn linear(x: Tensor<2>, weight: Tensor<2>, bias: Option<Tensor<1>>) -> Tenso
 ///
 /// # Cost
 ///
-/// On GPUs the dense product and two passes over dense rows; on Flex the fraction k / `inputs` of
-/// the dense product.
+/// GPUs: the dense product and two passes over dense rows. Flex: k / `inputs` of the dense product.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -119,8 +119,7 @@ pub fn linear_compressed(x: &Compressed, weight: Tensor<2>) -> Tensor<2> {
 ///
 /// # Shapes
 ///
-/// - `x` and the result: `[rows, width]` of f32, f64, f16 or bf16.
-/// - `gamma`, `beta`: `[width]` in the dtype of `x`.
+/// - `x`, result: `[rows, width]`; `gamma`, `beta`: `[width]`.
 ///
 /// # Guarantees
 ///
@@ -129,15 +128,12 @@ pub fn linear_compressed(x: &Compressed, weight: Tensor<2>) -> Tensor<2> {
 ///
 /// # Gradient
 ///
-/// With respect to all three, deterministic. Keeps only `x` and `gamma`.
+/// With respect to all three, deterministic. Keeps only `x` and `gamma`; reads `x` and the upstream
+/// gradient twice.
 ///
 /// # Panics
 ///
 /// If shapes or dtypes do not fit, or the device lacks the dtype.
-///
-/// # Cost
-///
-/// Reads and writes each row once; the gradient reads `x` and the upstream gradient twice.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};

@@ -20,17 +20,17 @@ use sparsek_kernels::distance::{Distance, Routine};
 pub struct DistanceSpec {
     /// The distance.
     pub distance: &'static dyn Distance,
-    /// Parameter of the distance, such as the exponent of Minkowski.
+    /// Parameter, such as Minkowski's exponent.
     pub p: f64,
     /// Columns of both matrices.
     pub cols: usize,
-    /// Forced routine; `None` lets the dispatch choose.
+    /// Forced routine.
     pub routine: Option<Routine>,
-    /// Fraction of stored entries in the whole second matrix, if only a part of its rows is given.
+    /// Fraction of stored entries of the whole second matrix, if this is a part of it.
     pub density: Option<f64>,
-    /// Entries of the longest row of each matrix, or of the matrix that a part comes from.
+    /// Entries of the longest row of each matrix, or of the matrix it is a part of.
     pub longest: [usize; 2],
-    /// Largest magnitude in each matrix if known: infinity if any value is not a whole number.
+    /// Largest magnitude of each matrix, if known; infinity if any value is not a whole number.
     pub greatest: [Option<f32>; 2],
     /// Both matrices are the same one.
     pub same_matrix: bool,
@@ -75,8 +75,8 @@ pub struct TransposedPattern<B: Backend> {
     pub entries: IntTensor<B>,
 }
 
-/// Transposed patterns of both matrices, for gradients. Wide matrices renumber their columns without
-/// the empty ones.
+/// Transposed patterns for gradients. Wide matrices drop and renumber columns that are empty in
+/// both.
 #[derive(ExtensionType, Clone, Debug)]
 #[extension_type(fusion: cfg(feature = "fusion"))]
 pub enum Transposed<B: Backend> {
@@ -84,12 +84,12 @@ pub enum Transposed<B: Backend> {
     Without,
     /// Both patterns.
     Both {
-        /// Column of each entry of `x`, as numbered in the transpose.
+        /// Column of each entry of `x` in this numbering.
         x_columns: IntTensor<B>,
         /// Transpose of `x`.
         #[extension_type]
         x: TransposedPattern<B>,
-        /// Column of each entry of `y`, as numbered in the transpose.
+        /// Column of each entry of `y` in this numbering.
         y_columns: IntTensor<B>,
         /// Transpose of `y`.
         #[extension_type]
@@ -104,9 +104,9 @@ pub struct NearestSpec {
     pub by: DistanceSpec,
     /// Neighbors per row.
     pub k: usize,
-    /// Skip the row itself; requires that both matrices are the same.
+    /// Skip the row itself, if both matrices are the same.
     pub exclude_self: bool,
-    /// Rows of distances in memory at a time; `None` lets the backend choose.
+    /// Queries per batch; the backend's choice if `None`.
     pub batch: Option<usize>,
     /// Dtype of the indices.
     pub index: IntDType,
@@ -115,13 +115,13 @@ pub struct NearestSpec {
 /// A search for all distances within a radius.
 #[derive(Clone, Copy, Debug)]
 pub struct RadiusSpec {
-    /// Radius, inclusive, rounded to the dtype of the distances.
+    /// Inclusive radius, rounded to the dtype of the distances.
     pub radius: f64,
-    /// Accept distances of at least the radius instead of at most.
+    /// Accept distances of at least the radius, not at most.
     pub largest: bool,
-    /// Index row of the first query, if queries are rows of the index. Excludes each row itself.
+    /// Index row of the first query, to exclude each row itself.
     pub exclude_self: Option<usize>,
-    /// Accepted distances in total, known when they are listed.
+    /// Accepted distances in total; used by the second pass.
     pub total: usize,
 }
 
@@ -206,7 +206,7 @@ mod shapes {
     Autodiff
 )]
 pub trait DistanceOps: Backend {
-    /// Largest magnitude of the values, f32 `[1]`; infinity if any is not a whole number, or if the
+    /// Largest magnitude of the values, f32 `[1]`; infinity if any is not a whole number, or the
     /// backend does not use it. No gradient.
     #[fusion(meta = shapes::one)]
     fn greatest(values: FloatTensor<Self>) -> FloatTensor<Self>;
@@ -228,14 +228,14 @@ pub trait DistanceOps: Backend {
         spec: NearestSpec,
     ) -> (FloatTensor<Self>, IntTensor<Self>);
 
-    /// Counts the accepted distances in each part of each row, i32.
-    /// [`Within`](sparsek_kernels::distance::Within) defines the parts. The output size of a radius
-    /// search is unknown, so this first pass counts and [`list_within`](Self::list_within) fills.
+    /// Counts accepted distances in each part of each row, i32;
+    /// [`Within`](sparsek_kernels::distance::Within) defines the parts. The output size is unknown,
+    /// so one pass counts and [`list_within`](Self::list_within) fills.
     #[fusion(meta = shapes::counts)]
     fn count_within(distances: FloatTensor<Self>, spec: RadiusSpec) -> IntTensor<Self>;
 
-    /// Lists the accepted distances row by row, and their ascending columns, i32. `offsets` holds
-    /// the first slot of each part. No gradient.
+    /// Lists accepted distances row by row, and their ascending columns, i32. `offsets` holds the
+    /// first slot of each part. No gradient.
     #[fusion(meta = shapes::listed)]
     fn list_within(
         distances: FloatTensor<Self>,
@@ -251,8 +251,8 @@ pub trait DistanceOps: Backend {
     Fusion: cfg(feature = "fusion")
 )]
 pub trait DistanceGradientOps: Backend {
-    /// Gradient of [`DistanceOps::pairwise`] with respect to the values of `x`. Takes `y`
-    /// transposed, with columns numbered as in [`Transposed`].
+    /// Gradient of [`DistanceOps::pairwise`] for the values of `x`, with columns numbered as in
+    /// [`Transposed`].
     #[fusion(meta = shapes::gradient)]
     fn pairwise_gradient(
         #[extension_type] x: CsrTensors<Self>,

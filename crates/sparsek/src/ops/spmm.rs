@@ -39,8 +39,8 @@ pub struct Operator<B: Backend> {
 }
 
 impl<B: Backend> Operator<B> {
-    /// Swaps the pattern and its transpose. Column blocks are dropped; `transposed_entries` still
-    /// counts in the original order.
+    /// Swaps pattern and transpose, without column blocks. `transposed_entries` still maps the same
+    /// entries.
     pub(crate) fn transposed(self) -> Self {
         Self {
             indptr: self.transposed_indptr,
@@ -215,13 +215,12 @@ pub trait SpmmOps: Backend {
     #[fusion(meta = shapes::parts)]
     fn partition(indptr: IntTensor<Self>, nnz: usize) -> IntTensor<Self>;
 
-    /// Most columns per block on the device of the tensor, one i32; 0 if the backend uses no
-    /// blocks.
+    /// Most columns per block on this device, one i32; 0 without blocks.
     #[fusion(meta = shapes::one)]
     fn block_columns(like: IntTensor<Self>) -> IntTensor<Self>;
 
-    /// Groups the entries of a pattern by blocks of at most `most` columns, once per pattern.
-    /// Columns must ascend in each row.
+    /// Groups entries by blocks of at most `most` columns, once per pattern. Columns must ascend in
+    /// each row.
     #[fusion(meta = shapes::column_blocks)]
     fn column_blocks(
         indptr: IntTensor<Self>,
@@ -256,8 +255,7 @@ pub trait SpmmOps: Backend {
         width: usize,
     ) -> FloatTensor<Self>;
 
-    /// Elementwise maximum over the rows of `x` that each row of the pattern names. Only the
-    /// gradient uses the transposed pattern.
+    /// Elementwise maximum over the rows of `x` named by each row of the pattern.
     #[fusion(meta = |x, operator| shapes::maxima(x, operator).0)]
     fn spmm_max(
         x: FloatTensor<Self>,
@@ -272,8 +270,7 @@ pub trait SpmmOps: Backend {
     Fusion: cfg(feature = "fusion")
 )]
 pub trait SpmmGradientOps: Backend {
-    /// [`SpmmOps::spmm`] with a transposed operator; weights keep the order of the original
-    /// entries.
+    /// [`SpmmOps::spmm`] with a transposed operator; weights keep their order.
     #[fusion(meta = shapes::product)]
     fn spmm_transposed(
         x: FloatTensor<Self>,
@@ -281,8 +278,8 @@ pub trait SpmmGradientOps: Backend {
         #[extension_type] transposed: Operator<Self>,
     ) -> FloatTensor<Self>;
 
-    /// Gradient of [`SpmmOps::spmm_compressed`] with respect to the values. Takes the factors and
-    /// operator of the forward product.
+    /// Gradient of [`SpmmOps::spmm_compressed`] for the values; factors and operator of the forward
+    /// product.
     #[fusion(dtype = upstream, shape = columns)]
     fn compressed_gradient(
         upstream: FloatTensor<Self>,
@@ -292,8 +289,7 @@ pub trait SpmmGradientOps: Backend {
         spec: CompressedSpec,
     ) -> FloatTensor<Self>;
 
-    /// Gradient of [`SpmmOps::spmm`] with respect to the weights: `rows[i] cols[j] left[i] ·
-    /// right[j]`.
+    /// Gradient of [`SpmmOps::spmm`] for the weights: `rows[i] cols[j] left[i] · right[j]`.
     #[fusion(meta = shapes::entries)]
     fn sddmm(
         left: FloatTensor<Self>,
@@ -302,7 +298,7 @@ pub trait SpmmGradientOps: Backend {
         #[extension_type] operator: Operator<Self>,
     ) -> FloatTensor<Self>;
 
-    /// The gradient of [`SpmmOps::spmm_compressed`] with respect to the weights.
+    /// Gradient of [`SpmmOps::spmm_compressed`] for the weights.
     #[fusion(meta = shapes::compressed_entries)]
     fn sddmm_compressed(
         left: FloatTensor<Self>,
@@ -312,7 +308,7 @@ pub trait SpmmGradientOps: Backend {
         #[extension_type] operator: Operator<Self>,
     ) -> FloatTensor<Self>;
 
-    /// Gathers from dense rows the elements at the columns of compressed rows.
+    /// Elements of dense rows at the columns of compressed rows.
     #[fusion(dtype = source, shape = columns)]
     fn gather_columns(source: FloatTensor<Self>, columns: IntTensor<Self>) -> FloatTensor<Self>;
 

@@ -9,15 +9,14 @@ use sparsek_kernels::aggregate::Stretches;
 use super::{pattern::Pattern, tensor::upload};
 use crate::ops::{BlockedEntries, Operator, SpmmOps};
 
-/// A pattern and its transpose on a device, as products and their gradients need them.
-///
-/// Cloning shares the buffers.
+/// A pattern and its transpose on a device, as products and their gradients need them. Cloning
+/// shares the buffers.
 ///
 /// Device memory: `20 (rows + cols) + 12 nnz` bytes, and 3 per 32 entries; `20 rows + 8 nnz` if the
-/// pattern is symmetric with ascending columns. Large patterns also keep column blocks for the
-/// gradient of compressed rows: 2 bytes per entry, and 136 per column and block. These need 2^22
-/// entries, and at least 24 entries per transposed row and block on average, in at most 24 blocks.
-/// A block has as many columns as shared memory holds values.
+/// pattern is symmetric with ascending columns. Large patterns add column blocks for the gradient
+/// of compressed rows: 2 bytes per entry, and 136 per column and block. They need 2^22 entries, and
+/// on average 24 entries per transposed row and block, in at most 24 blocks. Shared memory holds
+/// one value per column of a block.
 #[derive(Clone, Debug)]
 pub struct Adjacency {
     rows: usize,

@@ -11,11 +11,9 @@ use crate::ops::{Lengths, SpmmOps, TopkOps, TopkSpec};
 /// A matrix `[rows, width]` that keeps k elements per row: the CBSR format of MaxK-GNN (Peng et
 /// al., 2024). Built by [`sparse_topk`].
 ///
-/// - `values`: `[rows, k]`. May be tracked by autodiff.
-/// - `columns`: `[rows, k]`, ascending in each row, constant. u8 up to 256 columns, u16 up to
-///   65,536, else u32; wider if the device does not store these.
-///
-/// Cloning shares the buffers.
+/// Values, `[rows, k]`, may be tracked by autodiff. Columns, `[rows, k]`, ascend in each row: u8 up
+/// to 256 columns, u16 up to 65,536, else u32; wider if the device does not store these. Cloning
+/// shares the buffers.
 #[derive(Clone, Debug)]
 pub struct Compressed {
     values: Tensor<2>,
@@ -90,14 +88,11 @@ impl Compressed {
     }
 }
 
-/// Compresses each row to its `k` greatest elements, in one pass and without a dense intermediate.
+/// Compresses each row of `x`, `[rows, width]`, to its `k` greatest elements, in one pass and
+/// without a dense intermediate.
 ///
 /// Selection, ties, NaN and cost as [`topk`](crate::topk::topk) in index order. The gradient is
 /// scattered to the selected columns.
-///
-/// # Shapes
-///
-/// - `x`: `[rows, width]` of f32, f64, f16 or bf16, `width` at most [`MAX_COLS`].
 ///
 /// # Panics
 ///

@@ -20,18 +20,14 @@ use crate::ops::{CsrTensors, DistanceOps};
 
 /// A CSR matrix: a checked [`Pattern`] on the host, its copy on a device, and the values there.
 ///
-/// Columns ascend strictly in each row. Explicit zeros are entries and are kept. Values may be
-/// tracked by autodiff; the pattern is constant.
-///
-/// Cloning shares everything. Besides the values takes `4 (rows + 1 + nnz)` bytes on the device,
-/// and as many on the host.
+/// Columns ascend strictly in each row. Explicit zeros are kept. Values may be tracked by autodiff;
+/// the pattern is constant. Cloning shares everything. The pattern takes `4 (rows + 1 + nnz)` bytes
+/// on host and device.
 ///
 /// # Shapes and dtypes
 ///
-/// - `indptr`: `[rows + 1]`, `indices`: `[nnz]`, i32.
-/// - `values`: `[nnz]`, f32, f64, f16 or bf16 if the device has it.
-///
-/// At most [`MAX_ENTRIES`](super::MAX_ENTRIES) rows, columns and entries.
+/// `indptr`: `[rows + 1]`, `indices`: `[nnz]`, i32. `values`: `[nnz]`, f32, f64, f16 or bf16. At
+/// most [`MAX_ENTRIES`](super::MAX_ENTRIES) rows, columns and entries.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -59,14 +55,13 @@ pub struct Csr {
 
 impl Csr {
     /// Combines a pattern with strictly ascending columns and its values, `[nnz]`, in entry order.
-    /// The matrix is on the device of the values. For other column orders see
-    /// [`Csr::from_unsorted`].
+    /// The matrix is on their device. Other column orders: [`Csr::from_unsorted`].
     ///
     /// # Errors
     ///
-    /// [`CsrError::Unsorted`] and [`CsrError::Duplicate`] name the first row and column out of
-    /// order; [`CsrError::Values`] for a wrong number of values; [`CsrError::Dtype`] if the device
-    /// lacks the dtype.
+    /// [`CsrError::Unsorted`] and [`CsrError::Duplicate`] name the first column out of order;
+    /// [`CsrError::Values`] for another number of values; [`CsrError::Dtype`] if the device lacks
+    /// the dtype.
     pub fn new(pattern: impl Into<Arc<Pattern>>, values: Tensor<1>) -> Result<Self, CsrError> {
         let pattern = pattern.into();
         check_values(&values, pattern.nnz())?;
@@ -75,26 +70,24 @@ impl Csr {
     }
 
     /// Sorts a pattern whose columns have any order and may repeat. Sums repeated entries on the
-    /// device, in pattern order, f16 and bf16 in f32; a sum of 0 stays an entry.
-    ///
-    /// Differentiable in the values.
+    /// device in pattern order, f16 and bf16 in f32; a sum of 0 stays an entry. Differentiable in
+    /// the values.
     ///
     /// # Errors
     ///
-    /// [`CsrError::Values`] and [`CsrError::Dtype`], as [`Csr::new`].
+    /// [`CsrError::Values`] and [`CsrError::Dtype`].
     pub fn from_unsorted(pattern: &Pattern, values: Tensor<1>) -> Result<Self, CsrError> {
         check_values(&values, pattern.nnz())?;
         Ok(Self::from_sorted(Sorted::from_pattern(pattern), values))
     }
 
-    /// Builds a matrix from the row, column and value of each entry, in any order. Sums repeated
-    /// entries on the device, in the given order, f16 and bf16 in f32; a sum of 0 stays an entry.
-    ///
-    /// Differentiable in the values. O(rows + entries) plus a sort of every row, on the host.
+    /// Builds a matrix from row, column and value of each entry, in any order. Sums repeated
+    /// entries as [`Csr::from_unsorted`]. Differentiable in the values. O(rows + entries) plus a
+    /// sort of every row, on the host.
     ///
     /// # Errors
     ///
-    /// [`CsrError`] if lengths differ, an id is out of range, rows, columns or entries exceed
+    /// [`CsrError`] if lengths differ, an id is out of range, a size exceeds
     /// [`MAX_ENTRIES`](super::MAX_ENTRIES), or the device lacks the dtype.
     ///
     /// ```
@@ -125,13 +118,13 @@ impl Csr {
 
     /// Takes the nonzero elements of a matrix, NaN included.
     ///
-    /// The host reads all elements once to find the pattern. Values are gathered from `x` on the
-    /// device, so that their gradient goes back to `x`.
+    /// The host reads `x` once to find the pattern. Values are gathered from `x` on the device, so
+    /// their gradient goes back to `x`.
     ///
     /// # Errors
     ///
-    /// [`CsrError`] if rows, columns or nonzero elements exceed
-    /// [`MAX_ENTRIES`](super::MAX_ENTRIES), or the device lacks the dtype.
+    /// [`CsrError`] if a size exceeds [`MAX_ENTRIES`](super::MAX_ENTRIES), or the device lacks the
+    /// dtype.
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor};
@@ -223,11 +216,11 @@ impl Csr {
         self.values.device()
     }
 
-    /// Replaces the values, possibly with another dtype; the matrix moves to their device.
+    /// Replaces the values; dtype and device may change.
     ///
     /// # Errors
     ///
-    /// [`CsrError::Values`] and [`CsrError::Dtype`], as [`Csr::new`].
+    /// [`CsrError::Values`] and [`CsrError::Dtype`].
     pub fn with_values(&self, values: Tensor<1>) -> Result<Self, CsrError> {
         check_values(&values, self.nnz())?;
         if values.device() != self.device() {
@@ -250,8 +243,7 @@ impl Csr {
         self.with_values(self.values.clone().to_device(device))
     }
 
-    /// The dense matrix, `[rows, cols]`, 0 without an entry. Differentiable. Writes the result and
-    /// each entry once.
+    /// The dense matrix, `[rows, cols]`, 0 without an entry. Differentiable.
     pub fn to_dense(&self) -> Tensor<2> {
         let shape = [self.rows(), self.cols()];
         let options = (&self.device(), self.dtype());
@@ -280,7 +272,7 @@ impl Csr {
     ///
     /// # Panics
     ///
-    /// If the range is decreasing or exceeds the rows.
+    /// If the range is decreasing or out of bounds.
     pub fn slice_rows(&self, rows: Range<usize>) -> Self {
         assert!(
             rows.start <= rows.end && rows.end <= self.rows(),
@@ -313,9 +305,9 @@ impl Csr {
         }
     }
 
-    /// Largest magnitude of the values, or of the matrix that these rows were sliced from. Infinity
-    /// if any is not a whole number, or if the device does not use it. Computed once, which waits
-    /// for the device.
+    /// Largest magnitude of the values, or of the matrix they were sliced from. Infinity if any is
+    /// not a whole number, or the device does not use it. Computed once, which waits for the
+    /// device.
     pub(crate) fn greatest(&self) -> f32 {
         // WebAssembly cannot wait for a device.
         if cfg!(target_family = "wasm") {

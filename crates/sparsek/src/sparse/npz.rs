@@ -51,27 +51,27 @@ pub enum NpzError {
 }
 
 impl Csr {
-    /// Loads a matrix that `scipy.sparse.save_npz` wrote, compressed or not.
+    /// Loads a matrix that `scipy.sparse.save_npz` wrote.
     ///
-    /// - Formats csr, csc, coo and bsr become CSR. Without the array `format`, as early versions of
-    ///   scipy wrote, the file is coo if it has an array `row`, else csr.
-    /// - Columns are sorted and repeated entries summed, as in [`Csr::from_unsorted`]. Explicit
-    ///   zeros are kept, those of blocks too.
+    /// - Reads csr, csc, coo and bsr. Without the array `format` (early scipy), the file is coo if
+    ///   it has an array `row`, else csr.
+    /// - Sorts columns and sums repeated entries as [`Csr::from_unsorted`]. Keeps explicit zeros,
+    ///   those of blocks too.
     /// - Indices and offsets are integers of any width. Values are bool, integers or floats of any
-    ///   width and byte order, rounded if the dtype requires it.
-    /// - Capacity behind the last offset is ignored, as in scipy.
+    ///   width and byte order, rounded if needed.
+    /// - Ignores capacity behind the last offset, as scipy does.
     ///
     /// Values get the dtype of the options, or the device's default float dtype (f32):
     /// `Csr::from_npz(path, &device)`, `Csr::from_npz(path, (&device, DType::F64))`.
     ///
-    /// Shapes are compared before values are read. Host memory is proportional to rows and entries,
-    /// not columns, and stays within [`memory::limit`].
+    /// Shapes are compared before values are read. Host memory follows rows and entries, not
+    /// columns, within [`memory::limit`].
     ///
     /// # Errors
     ///
     /// [`NpzError`] names the file and the array: not a regular file, missing or truncated, of
-    /// another format such as `dia` or another dtype, ids out of range, decreasing offsets, sizes
-    /// that disagree, or more than the memory limit.
+    /// another format (`dia`) or dtype, ids out of range, decreasing offsets, sizes that disagree,
+    /// or above the memory limit.
     pub fn from_npz(
         path: impl AsRef<Path>,
         options: impl Into<TensorCreationOptions>,

@@ -145,7 +145,7 @@ impl Pattern {
     ///
     /// # Panics
     ///
-    /// If the range is decreasing or exceeds the rows.
+    /// If the range is decreasing or out of bounds.
     pub fn slice_rows(&self, rows: Range<usize>) -> Self {
         let offsets = &self.indptr[rows.start..=rows.end];
         let (first, last) = (offsets[0], offsets[rows.len()]);
@@ -157,8 +157,8 @@ impl Pattern {
         }
     }
 
-    /// The transposed pattern, and the original entry of each of its entries. Columns of its rows
-    /// ascend. O(rows + cols + entries), parallel if rows are long; O(cols + entries log(entries))
+    /// The transposed pattern, with ascending columns, and the original entry of each of its
+    /// entries. O(rows + cols + entries), parallel if rows are long; O(cols + entries log(entries))
     /// if columns outnumber entries.
     ///
     /// # Panics
@@ -173,9 +173,8 @@ impl Pattern {
         if self.cols > self.nnz() {
             return self.transpose_by_sorting();
         }
-        // A counting sort: each thread counts the columns of its share of rows, prefix sums turn
-        // counts into first slots, and each thread fills its slots. The slots of different threads
-        // do not overlap, so relaxed stores are enough.
+        // Counting sort: threads count the columns of their shares of rows, prefix sums give first
+        // slots, threads fill them. Slots do not overlap, so relaxed stores suffice.
         let mut shares: Vec<(Range<usize>, Vec<u32>)> = self
             .shares()
             .into_par_iter()
@@ -249,8 +248,8 @@ impl Pattern {
         self.indptr[rows.start] as usize..self.indptr[rows.end] as usize
     }
 
-    /// Splits the rows into shares of similar entry counts, at most one per thread; fewer if a
-    /// share would have fewer entries than columns.
+    /// Splits rows into shares of similar entry counts, at most one per thread; fewer if a share
+    /// would have fewer entries than columns.
     fn shares(&self) -> Vec<Range<usize>> {
         let most = self.nnz() / self.cols.max(1);
         let count = rayon::current_num_threads().min(most).max(1);

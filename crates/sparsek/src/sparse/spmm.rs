@@ -101,13 +101,11 @@ impl Scaling {
 ///
 /// # Shapes
 ///
-/// - `x`: `[cols, d]` of f32, f64, f16 or bf16; 16-bit floats are summed in f32.
-/// - result: `[rows, d]` in the dtype of `x`. Rows without entries are 0.
+/// - `x`: `[cols, d]`; result: `[rows, d]`, 0 in rows without entries.
 ///
 /// # Guarantees
 ///
-/// Deterministic: each element is summed in entry order. On devices, rows above 1024 entries are
-/// summed in parts.
+/// Deterministic: sums in entry order; on devices in parts of 1024 entries.
 ///
 /// # Gradient
 ///
@@ -119,7 +117,7 @@ impl Scaling {
 ///
 /// # Cost
 ///
-/// Reads one row of `x` per entry. Devices use 2 d sums of scratch memory per 1024 entries.
+/// Reads one row of `x` per entry. Devices need 2 d sums of scratch memory per 1024 entries.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -136,11 +134,10 @@ pub fn spmm(adjacency: &Adjacency, x: Tensor<2>) -> Tensor<2> {
     product("spmm", adjacency, x, &Scaling::default())
 }
 
-/// Product of a weighted sparse matrix and a dense one: `y[i] = Σ weights[e] x[j]` over the entries
-/// `e = (i, j)` of row `i`.
+/// [`spmm`] with weights: `y[i] = Σ weights[e] x[j]` over the entries `e = (i, j)` of row `i`.
 ///
-/// As [`spmm`], with `weights`: `[nnz]` in the dtype of `x`, in pattern order. Differentiable in
-/// both: `dx = Aᵀ dy`, `dweights[e] = dy[i] · x[j]`.
+/// `weights`: `[nnz]` in pattern order and in the dtype of `x`. Differentiable in both: `dx = Aᵀ
+/// dy`, `dweights[e] = dy[i] · x[j]`.
 ///
 /// # Panics
 ///
@@ -176,20 +173,16 @@ fn product(operation: &str, adjacency: &Adjacency, x: Tensor<2>, scaling: &Scali
 ///
 /// # Shapes
 ///
-/// - `x`: `[cols, d]` compressed to k elements per row, f32, f64, f16 or bf16; 16-bit floats are
-///   summed in f32.
-/// - result: `[rows, d]` in the dtype of `x`. Rows without entries are 0.
+/// - `x`: `[cols, d]` compressed; result: `[rows, d]`, 0 in rows without entries.
 ///
 /// # Guarantees
 ///
-/// Deterministic: the summation order depends only on the pattern, k, d and the device. Rows may
-/// have any length.
+/// Deterministic: the summation order depends only on the pattern, k, d and the device.
 ///
 /// # Gradient
 ///
-/// With respect to the values: sums `dy` over the entries of a column, at the selected columns only
-/// (the paper's backward SSpMM). Deterministic. [`sparse_topk`](super::sparse_topk) passes it on to
-/// its dense input.
+/// Sums `dy` over the entries of each column, at the selected columns only (the paper's backward
+/// SSpMM). Deterministic. [`sparse_topk`](super::sparse_topk) passes it on to its dense input.
 ///
 /// # Panics
 ///
@@ -197,8 +190,8 @@ fn product(operation: &str, adjacency: &Adjacency, x: Tensor<2>, scaling: &Scali
 ///
 /// # Cost
 ///
-/// Reads k values and columns per entry and writes the result once. The gradient may use a
-/// sixteenth of the device memory.
+/// Reads k values and columns per entry, writes the result once. The gradient may use a sixteenth
+/// of the device memory.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -252,8 +245,7 @@ fn compressed(
 ///
 /// # Shapes
 ///
-/// - `x`: `[cols, d]` of f32, f64, f16 or bf16.
-/// - result: `[rows, d]` in the dtype of `x`. Rows without entries are 0.
+/// - `x`: `[cols, d]`; result: `[rows, d]`, 0 in rows without entries.
 ///
 /// # Guarantees
 ///
@@ -261,7 +253,7 @@ fn compressed(
 ///
 /// # Gradient
 ///
-/// Goes to the winning element; all others get zero.
+/// Goes to the winning element; others get zero.
 ///
 /// # Panics
 ///

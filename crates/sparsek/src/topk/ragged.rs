@@ -12,34 +12,32 @@ use super::{
 use crate::ops::Lengths;
 
 /// [`topk`](super::topk) of ragged rows. `lengths` counts the valid elements at the start of each
-/// row; the others have no influence, even if they are NaN or infinite.
+/// row. The others have no influence, even if NaN or infinite.
 ///
 /// # Shapes
 ///
-/// - `x`: `[.., M, ..]`, as in [`topk`](super::topk).
+/// - `x`, values, indices: as [`topk`](super::topk).
 /// - `lengths`: the shape of `x` without `options.dim`, or `[1]` if `x` has rank 1; i32, u32 or
-///   i64. Clamped to 0..=M.
-/// - values and indices: `[.., k, ..]`, as in [`topk`](super::topk).
+///   i64, clamped to 0..=M.
 ///
 /// # Guarantees
 ///
-/// A row of length L has min(k, L) selected elements: with every method, those of a row of just L
-/// elements. The remaining slots come last, sorted or not, with value 0 and index -1 (`u32::MAX`
-/// for u32 indices). Otherwise as [`topk`](super::topk), including ties and repetition.
+/// A row of length L selects min(k, L) elements, as a row of just L elements would. Remaining slots
+/// come last, sorted or not, with value 0 and index -1 (`u32::MAX` for u32). Otherwise as
+/// [`topk`](super::topk).
 ///
 /// # Gradient
 ///
-/// As [`topk`](super::topk). Unused slots contribute nothing and invalid elements get zero. Lengths
-/// have no gradient.
+/// As [`topk`](super::topk). Unused slots contribute nothing, invalid elements get zero, lengths
+/// have none.
 ///
 /// # Cost
 ///
-/// As [`topk`](super::topk) plus a pass over the lengths. Rows too long for registers are read once
-/// per search step.
+/// As [`topk`](super::topk) plus a pass over the lengths.
 ///
 /// # Panics
 ///
-/// As [`topk`](super::topk): `k > M` panics even if every row is shorter. Also if `lengths` has
+/// As [`topk`](super::topk), even if `k > M` and every row is shorter; also if `lengths` has
 /// another shape or dtype.
 ///
 /// # Example

@@ -11,41 +11,36 @@ use crate::ops::{Lengths, TopkOps, TopkSpec};
 
 /// The `k` greatest (or least) elements of each row, and their positions.
 ///
-/// Exact search, or Algorithm 1 or 2 of RTop-K (Xie et al., 2025); `docs/papers.md` lists
-/// deviations.
+/// Exact search, or Algorithm 1 or 2 of RTop-K (Xie et al., 2025; deviations in `docs/papers.md`).
 ///
 /// # Shapes
 ///
-/// - `x`: `[.., M, ..]` with M along `options.dim`; f32, f16, bf16, f64, i32, u32 or i64 if the
-///   device has it. M is at most [`MAX_COLS`]; a single row may be as long as indices can count
-///   with the exact method.
-/// - values and indices: `[.., k, ..]`; values in the dtype of `x`, indices in the device's default
+/// - `x`: `[.., M, ..]` with M along `options.dim`; f32, f16, bf16, f64, i32, u32 or i64. M is at
+///   most [`MAX_COLS`]; with the exact method, a single row may be as long as indices can count.
+/// - values, indices: `[.., k, ..]`; values in the dtype of `x`, indices in the device's default
 ///   integer dtype.
 ///
 /// # Guarantees
 ///
-/// Selects exactly k distinct elements. Order: IEEE with `-0 = +0`. NaN counts as greatest for the
-/// largest, and comes last for the smallest. Ties go to the lowest index. Output is in index order,
-/// or sorted by value, then index. The same input gives the same bits on every run. See
-/// `docs/guarantees.md`.
+/// Exactly k distinct elements. Order: IEEE with `-0 = +0`; NaN is greatest for the largest and
+/// last for the smallest; ties go to the lowest index. Output in index order, or sorted by value,
+/// then index. Deterministic to the bit. See `docs/guarantees.md`.
 ///
 /// # Gradient
 ///
-/// Scatters the gradient of the values to their positions, on the device; all other elements get
-/// zero.
+/// Scatters the gradient of the values to their positions; other elements get zero.
 ///
 /// # Cost
 ///
-/// On devices with planes, rows of at most 32 elements per unit of a plane (1024 on CUDA): one read
-/// of `x` and one write of the result. Longer rows are read once per search step. On GPUs, one row
-/// above 2^15 elements, or a few above 2^20, are read once, plus about sqrt(k M) elements (Dr.
-/// Top-k: Gaihre et al., 2021).
+/// With planes, rows up to 32 elements per unit (1024 on CUDA): one read of `x`, one write of the
+/// result. Longer rows are read once per search step. On GPUs, one row above 2^15 elements, or a
+/// few above 2^20, are read once, plus about sqrt(k M) elements (Dr. Top-k: Gaihre et al., 2021).
 ///
 /// # Panics
 ///
-/// If `k > M`, `dim` is out of range, M exceeds [`MAX_COLS`] and there are several rows or the
-/// method is not exact, the device lacks the dtype, or the eps of [`Method::Precision`] is negative
-/// or not finite.
+/// If `k > M`, `dim` is out of range, M exceeds [`MAX_COLS`] with several rows or another method
+/// than exact, the device lacks the dtype, or the eps of [`Method::Precision`] is negative or not
+/// finite.
 ///
 /// # Example
 ///
@@ -135,9 +130,9 @@ pub(super) fn positions<const D: usize, K: Ordered>(
 /// Sets all but the `k` greatest (or least) elements of each row to `+0`: the nonlinearity of
 /// MaxK-GNN (Peng et al., 2024). Ignores [`sorted`](TopkOptions::sorted).
 ///
-/// The result has the shape of `x`. Selection, panics and ties as [`topk`], but M never exceeds
-/// [`MAX_COLS`]. The gradient passes unchanged to selected elements, even to those of value 0; all
-/// others get zero. One read of `x` and one write of the result.
+/// Selection, panics and ties as [`topk`], but M never exceeds [`MAX_COLS`]. The gradient passes
+/// unchanged to selected elements, even of value 0; others get zero. One read of `x`, one write of
+/// the result.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};

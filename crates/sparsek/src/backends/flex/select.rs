@@ -1,9 +1,9 @@
 //! The selection in one row.
 //!
-//! Floats first try to find a threshold by counting: guess a value, count the elements at or above
-//! it, and interpolate until exactly `k` remain. The threshold of the last row is the first guess
-//! for the next. If counting fails within a few rounds, elements become order-preserving keys and
-//! the standard library selects the kth one. The result never depends on the guess.
+//! A threshold is first sought by counting: guess a value, count the elements above it, interpolate
+//! until exactly `k` remain. The last row's threshold is the next row's first guess. If a few
+//! rounds fail, the standard library selects the kth order-preserving key. The result never depends
+//! on the guess.
 
 use burn::tensor::{bf16, f16};
 use multiversion::multiversion;
@@ -18,7 +18,7 @@ struct Threshold<B> {
     above: usize,
 }
 
-/// Selects from row after row and reuses its buffers. The result depends on the row alone.
+/// Selects row by row and reuses its buffers. Results depend on the row alone.
 pub(super) struct Selector<E: Key> {
     keys: Vec<E::Bits>,
     scratch: Vec<E::Bits>,
@@ -38,8 +38,7 @@ impl<E: Key> Selector<E> {
         }
     }
 
-    /// Columns of the selected elements in the requested order; all columns if the row has fewer
-    /// than k.
+    /// Columns of the selected elements in the requested order; all if fewer than k.
     pub fn select(&mut self, row: &[E], spec: &TopkSpec) -> &[usize] {
         let spec = &TopkSpec {
             k: spec.k.min(row.len()),
@@ -101,7 +100,7 @@ impl<E: Key> Selector<E> {
         &self.selected
     }
 
-    /// Takes the `k` elements of at least `least`; there must be exactly `k`.
+    /// Takes the elements of at least `least`; exactly `k`.
     fn take<T: Ordered>(&mut self, row: &[T], least: T, k: usize) -> &[usize] {
         self.selected.resize(k, 0);
         take_at_least(row, least, &mut self.selected);
@@ -142,7 +141,7 @@ impl<E: Key> Selector<E> {
         }
     }
 
-    /// Algorithm 2 of RTop-K: the lower end of the interval after `max_iter` halvings.
+    /// Algorithm 2 of RTop-K: the lower end after `max_iter` halvings.
     fn early_stop(&self, spec: &TopkSpec, max_iter: u32) -> E::Bits {
         let mut ends = self.finite_range(spec);
         for _ in 0..max_iter {
@@ -151,7 +150,7 @@ impl<E: Key> Selector<E> {
                 true => (ends.0, middle),
                 false => (middle, ends.1),
             };
-            // A halving depends only on the ends, so later ones change nothing.
+            // A halving depends only on the ends.
             if halved == ends {
                 break;
             }
@@ -160,7 +159,7 @@ impl<E: Key> Selector<E> {
         ends.0
     }
 
-    /// The first k keys of at least `low`; if there are fewer, the exact selection.
+    /// The first k keys of at least `low`, or the exact selection if fewer.
     fn at_least(&mut self, low: E::Bits, k: usize) -> Threshold<E::Bits> {
         if self.count(low) >= k {
             Threshold {
@@ -223,22 +222,22 @@ fn to_keys<E: Key>(row: &[E], largest: bool, keys: &mut [E::Bits]) {
     }
 }
 
-/// A dtype to select from. Keys order as in the kernels: `-0 = +0`, all NaN equal and greatest.
+/// A selectable dtype. Keys order as in the kernels: `-0 = +0`, all NaN equal and greatest.
 pub(super) trait Key: Copy + Send + Sync + Sized {
     /// Unsigned integer in the order of the values.
     type Bits: Bits;
 
-    /// Type that compares without conversion to a key.
+    /// Type compared without conversion.
     type Direct: Ordered;
 
     const ZERO: Self;
 
-    /// The row itself, if it can be compared directly (no NaN).
+    /// The row itself, if it has no NaN.
     fn direct(_row: &[Self]) -> Option<&[Self::Direct]> {
         None
     }
 
-    /// Converts a guess on keys to one on values.
+    /// A guess on values from one on keys.
     fn direct_guess(_guess: &Guess<Self::Bits>) -> Option<Guess<Self::Direct>> {
         None
     }
@@ -246,14 +245,14 @@ pub(super) trait Key: Copy + Send + Sync + Sized {
     /// Order-preserving key.
     fn key(self) -> Self::Bits;
 
-    /// Key of the midpoint of two finite values given by keys. Rounds as the dtype does (f32 for
-    /// 16-bit floats, toward the less wanted end for integers). Subnormals count as zero.
+    /// Key of the midpoint of two finite keys. Rounds as the dtype does (f32 for 16-bit floats,
+    /// toward the less wanted end for integers). Subnormals count as zero.
     fn midpoint(low: Self::Bits, high: Self::Bits, largest: bool) -> Self::Bits;
 
     /// Whether the key belongs to a finite value.
     fn is_finite(key: Self::Bits) -> bool;
 
-    /// Whether `|high - low| <= eps * max(|ends|)`, all given by keys that ignore the direction.
+    /// Whether `|high - low| <= eps * max(|ends|)`, given by keys of the largest.
     fn within(low: Self::Bits, high: Self::Bits, ends: (Self::Bits, Self::Bits), eps: f32) -> bool;
 }
 
@@ -285,7 +284,7 @@ macro_rules! float_key {
 
             fn key(self) -> $bits {
                 const SIGN: $bits = 1 << ($bits::BITS - 1);
-                // Signed comparison without branches, so that it vectorizes.
+                // Signed and without branches, to vectorize.
                 let bits = self.to_bits();
                 let magnitude = (bits & !SIGN) as $signed;
                 let fill = ((bits as $signed) >> ($bits::BITS - 1)) as $bits | SIGN;
@@ -407,15 +406,14 @@ integer_key!(i32, u32, 1 << 31);
 integer_key!(u32, u32, 0);
 integer_key!(i64, u64, 1 << 63);
 
-/// Counting rounds before the standard library's selection takes over.
+/// Counting rounds before the fallback.
 const COUNTS: u32 = 16;
-/// Every `HALVING`-th round bisects, since counts may be far from evenly spread.
+/// Every `HALVING`-th round bisects, since values may be unevenly spread.
 const HALVING: u32 = 4;
-/// After `STUCK` useless bisections with more than `CLOSE` elements in between, the row probably
-/// has many equal values.
+/// After `STUCK` useless bisections with over `CLOSE` elements in between, many are probably equal.
 const STUCK: u32 = 4;
 const CLOSE: usize = 8;
-/// Weight of one row in the running estimate of the spacing.
+/// Weight of one row in the running spacing.
 const WEIGHT: f64 = 0.25;
 /// Elements per bit mask when columns are collected.
 const CHUNK: usize = u32::BITS as usize;
@@ -492,7 +490,7 @@ pub(super) struct Guess<T> {
     pub spacing: f64,
 }
 
-/// A value that exactly `k` elements reach, if counting finds one soon.
+/// A value that exactly `k` elements reach, if found soon.
 fn counted<T: Ordered>(row: &[T], k: usize, guess: &mut Option<Guess<T>>) -> Option<T> {
     let (mut low, mut low_count, mut low_seen) = (T::LEAST, row.len(), false);
     let (mut high, mut high_count, mut high_seen) = (T::GREATEST, 0, false);
@@ -541,7 +539,7 @@ fn counted<T: Ordered>(row: &[T], k: usize, guess: &mut Option<Guess<T>>) -> Opt
         if low.next() >= high {
             return None;
         }
-        // Narrower brackets underestimate the spacing, because values gather at their ends.
+        // Narrower brackets underestimate the spacing.
         if fresh && low_count - high_count > CLOSE {
             spacing = high.above(low) / (low_count - high_count) as f64;
         }
@@ -580,7 +578,7 @@ fn ends<T: Ordered>(row: &[T]) -> (T, T) {
     ends
 }
 
-// Plain loops: `multiversion` does not carry its target features into closures of iterators.
+// Plain loops: `multiversion` does not reach into closures of iterators.
 
 /// Counts the elements of at least `least`.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+popcnt"))]
@@ -597,7 +595,7 @@ fn count_at_least<T: Ordered>(row: &[T], least: T) -> usize {
     total
 }
 
-/// Writes the columns of all elements of at least `least`; `columns` must be long enough.
+/// Columns of the elements of at least `least`; `columns` must have room.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+popcnt"))]
 fn take_at_least<T: Ordered>(row: &[T], least: T, columns: &mut [usize]) {
     let (chunks, rest) = row.as_chunks::<CHUNK>();
@@ -649,7 +647,7 @@ mod tests {
         selector.early_stop(&spec, max_iter)
     }
 
-    /// The number of halvings that the kernels run at most reaches the fixed point.
+    /// The kernels' largest number of halvings reaches the fixed point.
     fn ends<E: Key>(row: &[E], halvings: u32) {
         for largest in [true, false] {
             let found = low(row, largest, halvings);

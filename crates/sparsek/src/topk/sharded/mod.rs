@@ -19,42 +19,40 @@ use super::{options::TopkOptions, rows::is_supported};
 /// positions in it.
 ///
 /// Each device selects from its shards and sends at most k values and indices; all are queued
-/// before any is awaited. The host collects the lists, and devices merge them: in pairs until four
-/// are left, then all on the device of the first shard. On autodiff devices, values move directly
+/// before any is awaited. The host collects the lists. Devices merge them in pairs until four are
+/// left, and then all on the first shard's device. On autodiff devices, values move directly
 /// between devices.
 ///
 /// # Shapes
 ///
-/// - `shards`: consecutive vectors of any length, even empty; several may share a device. All of
-///   one dtype: f32, f16, bf16, f64, i32, u32 or i64 if the devices have it.
-/// - values and indices: `[k]`, on the device of the first shard. Indices count from the start of
-///   the first shard. They are i64, or i32 if a device has no i64 and i32 can number the elements.
+/// - `shards`: consecutive vectors of any length, even empty; several may share a device. One
+///   dtype: f32, f16, bf16, f64, i32, u32 or i64.
+/// - values, indices: `[k]` on the first shard's device. Indices count from the start of the first
+///   shard, in i64, or in i32 if a device has no i64 and i32 is enough.
 /// - `options.k` counts elements of the whole vector, `options.dim` is -1 or 0, `options.method` is
 ///   exact.
 ///
 /// # Guarantees
 ///
-/// Same values and indices as [`topk`](super::topk) of the whole vector, bit for bit, for every
-/// split. Ties go to the lowest index of the whole vector. Exception: on autodiff devices of
-/// CubeCL's CPU runtime, Burn's `cat` flushes bf16 subnormals to zero.
+/// As [`topk`](super::topk) of the whole vector, bit for bit, for every split. Exception: on
+/// autodiff devices of CubeCL's CPU runtime, Burn's `cat` flushes bf16 subnormals to zero.
 ///
 /// # Gradient
 ///
-/// The gradient of the values moves back through the devices and is scattered to their positions in
-/// the shards; all other elements get zero. Empty shards take no part.
+/// Moves back through the devices and is scattered to the positions in the shards; other elements
+/// get zero. Empty shards take no part.
 ///
 /// # Errors
 ///
-/// [`ShardedError`]. All but [`ShardedError::Device`] are returned before anything is launched. A
-/// device that refuses its shard, lacks memory or fails is named, since its list is read before the
-/// result is built. Later failures of the first device appear when the result is read, as for
-/// [`topk`](super::topk).
+/// [`ShardedError`]. All but [`ShardedError::Device`] come before anything is launched. A device
+/// that refuses its shard, lacks memory or fails is named. Later failures of the first device
+/// appear when the result is read.
 ///
 /// # Cost
 ///
-/// Each device reads its shards as [`topk`](super::topk) does. s shards take log2(s) - 1 merge
-/// steps of 2 k elements and a last one of up to 4 k. Each step moves the lists to the host and
-/// back: 12 bytes per selected f32.
+/// Each device reads its shards as [`topk`](super::topk) does. s shards take log2(s) - 1 merges of
+/// 2 k elements and a last one of up to 4 k. Each moves its lists to the host and back, 12 bytes
+/// per selected f32.
 ///
 /// # Example
 ///
