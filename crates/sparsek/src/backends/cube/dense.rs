@@ -13,21 +13,17 @@ use burn_cubecl::{
 };
 use sparsek_kernels::dense::{self, Normalised, Rows, Weight};
 
-use super::tensor::{expect, tensor};
+use super::{
+    tensor::{expect, tensor},
+    tuning::{SLICE_ROWS, TALL_ROWS},
+};
 use crate::ops::{DenseGradientOps, DenseOps, SpmmGradientOps, SpmmOps};
-
-/// Most rows per slice of a product of two tall matrices. Burn does not split the inner dimension,
-/// which leaves most of a GPU idle.
-const CUT: usize = 2048;
 
 /// Rows per slice, chosen so that few rows are left over.
 fn part(count: usize) -> usize {
-    let parts = (CUT / 2..=CUT).rev().step_by(8);
-    parts.min_by_key(|part| count % part).unwrap_or(CUT)
+    let parts = (SLICE_ROWS / 2..=SLICE_ROWS).rev().step_by(8);
+    parts.min_by_key(|part| count % part).unwrap_or(SLICE_ROWS)
 }
-
-/// Fewest rows for this crate's tensor-core products.
-const TALL: usize = 1 << 13;
 
 /// `x · weight + bias` on tensor cores, or by Burn.
 fn linear(x: CubeTensor, weight: CubeTensor, bias: Option<CubeTensor>) -> CubeTensor {
@@ -48,7 +44,7 @@ fn linear(x: CubeTensor, weight: CubeTensor, bias: Option<CubeTensor>) -> CubeTe
 
 /// Rows times the matrix, if there are enough rows and the device has fitting tensor cores.
 fn product(x: &CubeTensor, matrix: &Weight, bias: Option<&CubeTensor>) -> Option<CubeTensor> {
-    if x.shape()[0] < TALL || !matrix.fits(&x.client, &rows(x)) {
+    if x.shape()[0] < TALL_ROWS || !matrix.fits(&x.client, &rows(x)) {
         return None;
     }
     let x = into_contiguous(x.clone());
@@ -143,13 +139,13 @@ impl DenseGradientOps for CubeBackend {
     ) -> FloatTensor<Self> {
         let [count, width] = x.shape().dims();
         let [_, across] = upstream.shape().dims();
-        if count >= TALL && dense::inner_fits(&x.client, &rows(&x), &rows(&upstream)) {
+        if count >= TALL_ROWS && dense::inner_fits(&x.client, &rows(&x), &rows(&upstream)) {
             let [x, upstream] = [x, upstream].map(into_contiguous);
             let sum = dense::inner_product(&x.client, &rows(&x), &rows(&upstream));
             let sum = expect("the gradient of linear", sum);
             return tensor(&x, sum, [width, across].into(), x.dtype);
         }
-        if count < 2 * CUT {
+        if count < 2 * SLICE_ROWS {
             return inner(x, upstream);
         }
         let part = part(count);

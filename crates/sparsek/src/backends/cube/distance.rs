@@ -22,38 +22,29 @@ use sparsek_kernels::{
     topk::{self, Rows, TopkOptions},
 };
 
-use super::tensor::{expect, tensor};
+use super::{
+    tensor::{expect, tensor},
+    tuning::{BATCH_BYTES, COPIES_BYTES, COPY_BYTES, COUNTER_BYTES, FREE_FRACTION, SMALL_BYTES},
+};
 use crate::ops::{
     CsrTensors, DistanceGradientOps, DistanceOps, DistanceSpec, NearestSpec, RadiusSpec,
     Transposed, TransposedPattern, distance_dtype,
 };
-
-/// Memory limits of a search: distances per batch, index counters, and copies of the entries
-/// ([`COPY`] bytes each). Together with selection buffers and pool rounding they stay below 2 GiB.
-const BATCH_BYTES: usize = 512 << 20;
-const COUNTER_BYTES: usize = 256 << 20;
-const COPIES_BYTES: usize = 1600 << 20;
-const COPY: usize = 12;
-/// Distances and counters each take at most 1 / `SHARE` of the free memory.
-const SHARE: u64 = 8;
-
-/// Smaller outputs skip the query for free memory.
-const FEW_BYTES: usize = 64 << 20;
 
 /// Bytes for distances and for counters, given the bytes of all distances and the entries of the
 /// index.
 fn budget(client: &Client, all: usize, entries: usize) -> [usize; 2] {
     let memory = &client.properties().memory;
     let most = match memory.max_memory() {
-        Some(all_memory) if all > FEW_BYTES => {
+        Some(all_memory) if all > SMALL_BYTES => {
             let used = client.memory_report(MemoryScope::Device).usage();
-            all_memory.saturating_sub(used.bytes_in_use) / SHARE
+            all_memory.saturating_sub(used.bytes_in_use) / FREE_FRACTION
         }
         _ => u64::MAX,
     };
     let most = most.min(memory.max_page_size) as usize;
-    let left = COPIES_BYTES.saturating_sub(entries.saturating_mul(COPY));
-    let batch = BATCH_BYTES.min(left.max(FEW_BYTES));
+    let left = COPIES_BYTES.saturating_sub(entries.saturating_mul(COPY_BYTES));
+    let batch = BATCH_BYTES.min(left.max(SMALL_BYTES));
     [batch.min(most), COUNTER_BYTES.min(most)]
 }
 
@@ -122,13 +113,13 @@ fn routine(client: &Client, [x, y]: [&Tensors; 2], spec: &DistanceSpec) -> Routi
 }
 
 /// Two prepared matrices.
-struct Ready {
+struct Pair {
     index: Index,
     /// `None` if both matrices are the same.
     x: Option<Prepared>,
 }
 
-impl Ready {
+impl Pair {
     fn new(
         [x, y]: [&Tensors; 2],
         spec: &DistanceSpec,
@@ -155,154 +146,136 @@ impl Ready {
     }
 }
 
-/// Nearest index rows of a range of query rows, nearest first, the row itself included.
-fn nearest(
-    ready: &Ready,
-    like: &CubeTensor,
-    rows: Range<usize>,
-    (k, spec): (usize, &NearestSpec),
-) -> Result<Found, KernelError> {
-    let client = &like.client;
-    let count = rows.len();
-    let distances = ready.distances(client, rows)?;
-    let across = ready.index.prepared().rows;
-    select(like, distances, [count, across], (k, spec))
-}
-
-/// Values and indices, each `[rows, k]`.
+/// Values and indices, each `[rows, k]`, nearest first.
 type Found = (CubeTensor, CubeTensor);
 
-/// Selects the `k` best of each row of distances.
-fn select(
-    like: &CubeTensor,
-    distances: Handle,
-    [count, across]: [usize; 2],
-    (k, spec): (usize, &NearestSpec),
-) -> Result<Found, KernelError> {
-    let options = TopkOptions {
-        largest: spec.by.distance.needs().largest,
-        sorted: true,
-        ..TopkOptions::new(k)
-    };
-    let dtype = output_dtype(like);
-    let rows = Rows::contiguous(distances, dtype_to_elem_type(dtype), count, across);
-    let index = DType::from(spec.index);
-    let found = topk::topk(
-        &like.client,
-        &rows,
-        &options,
-        dtype_to_elem_type(index),
-        None,
-    )?;
-    let shape = Shape::from([count, k]);
-    Ok((
-        tensor(like, found.values, shape.clone(), dtype),
-        tensor(like, found.indices, shape, index),
-    ))
-}
-
-/// Removes the row itself from its neighbors; the first query is index row `first`.
-fn without(
-    (values, indices): Found,
-    first: usize,
-    spec: &NearestSpec,
-) -> Result<Found, KernelError> {
-    let (values, indices) = (into_contiguous(values), into_contiguous(indices));
-    let count = values.shape()[0];
-    let [dtype, index] = [values.dtype, indices.dtype];
-    let [kept, kept_indices] = without_own(
-        &values.client,
-        [&values.handle, &indices.handle],
-        [count, spec.k, first],
-        dtype_to_elem_type(dtype),
-        dtype_to_elem_type(index),
-    )?;
-    let shape = Shape::from([count, spec.k]);
-    Ok((
-        tensor(&values, kept, shape.clone(), dtype),
-        tensor(&values, kept_indices, shape, index),
-    ))
-}
-
-/// Searches all query rows, a batch at a time.
-fn among(
-    ready: &Ready,
-    like: &CubeTensor,
-    (k, exclude_self, spec): (usize, bool, &NearestSpec),
+/// A search for nearest rows, in batches of at most `bytes` of distances.
+struct Search<'a> {
+    /// Any tensor of the device, with the dtype of the values.
+    like: &'a CubeTensor,
+    spec: &'a NearestSpec,
     bytes: usize,
-) -> Result<Found, KernelError> {
-    let rows = ready.left().rows;
-    let row = ready.index.prepared().rows * ready.left().dtype.size();
-    let batch = spec.batch.unwrap_or(bytes / row.max(1)).max(1);
-    let (mut values, mut indices) = (Vec::new(), Vec::new());
-    // Without query rows there is still one, empty, batch.
-    for start in (0..rows.max(1)).step_by(batch) {
-        let mut found = nearest(ready, like, start..rows.min(start + batch), (k, spec))?;
-        if exclude_self {
-            found = without(found, start, spec)?;
+}
+
+impl Search<'_> {
+    /// Neighbors to select: one more if the row itself is removed later.
+    fn selected(&self) -> usize {
+        self.spec.k + usize::from(self.spec.exclude_self)
+    }
+
+    /// Searches all query rows for `k` neighbors, a batch at a time.
+    fn run(&self, pair: &Pair, k: usize, exclude_self: bool) -> Result<Found, KernelError> {
+        let client = &self.like.client;
+        let (rows, across) = (pair.left().rows, pair.index.prepared().rows);
+        let row = across * pair.left().dtype.size();
+        let batch = self.spec.batch.unwrap_or(self.bytes / row.max(1)).max(1);
+        let (mut values, mut indices) = (Vec::new(), Vec::new());
+        // Without query rows there is still one, empty, batch.
+        for start in (0..rows.max(1)).step_by(batch) {
+            let queries = start..rows.min(start + batch);
+            let count = queries.len();
+            let distances = pair.distances(client, queries)?;
+            let mut found = self.select(distances, [count, across], k)?;
+            if exclude_self {
+                found = self.exclude_self(found, start)?;
+            }
+            values.push(found.0);
+            indices.push(found.1);
         }
-        values.push(found.0);
-        indices.push(found.1);
+        if values.len() == 1 {
+            return Ok((values.remove(0), indices.remove(0)));
+        }
+        Ok((
+            CubeBackend::float_cat(values, 0),
+            CubeBackend::int_cat(indices, 0),
+        ))
     }
-    if values.len() == 1 {
-        return Ok((values.remove(0), indices.remove(0)));
-    }
-    Ok((
-        CubeBackend::float_cat(values, 0),
-        CubeBackend::int_cat(indices, 0),
-    ))
-}
 
-/// Searches the index part by part, so that its counters fit in memory.
-fn in_parts(
-    [x, y]: [&Tensors; 2],
-    spec: &NearestSpec,
-    part: usize,
-    bytes: usize,
-) -> Result<Found, KernelError> {
-    let client = &x.values.client;
-    let rows = y.matrix().rows;
-    let k = spec.k + usize::from(spec.exclude_self);
-    let mut best: Option<Found> = None;
-    for first in (0..rows).step_by(part) {
-        let some = first..rows.min(first + part);
-        let y = y.rows(&some);
-        let by = &spec.by;
-        // Only the inverted routine splits its index; its choice must not depend on the part.
-        let routine = Some(Routine::Inverted);
-        let index = Index::new(client, &y.matrix(), by.distance, by.p, routine)?;
-        let x_ready = index.prepare(client, &x.matrix())?;
-        let ready = Ready {
-            index,
-            x: Some(x_ready),
+    /// Searches the index part by part, so that its counters fit in memory.
+    fn run_in_parts(&self, [x, y]: [&Tensors; 2], part: usize) -> Result<Found, KernelError> {
+        let client = &self.like.client;
+        let by = &self.spec.by;
+        let rows = y.matrix().rows;
+        let k = self.selected();
+        let mut best: Option<Found> = None;
+        for first in (0..rows).step_by(part) {
+            let some = first..rows.min(first + part);
+            let y = y.rows(&some);
+            // Only the inverted routine splits its index; its choice must not depend on the part.
+            let routine = Some(Routine::Inverted);
+            let index = Index::new(client, &y.matrix(), by.distance, by.p, routine)?;
+            let x = Some(index.prepare(client, &x.matrix())?);
+            let (values, places) = self.run(&Pair { index, x }, k.min(some.len()), false)?;
+            let places = CubeBackend::int_add_scalar(places, (first as i64).into());
+            best = Some(match best {
+                None => (values, places),
+                Some(best) => self.merge(best, (values, places), k)?,
+            });
+        }
+        let found = best.expect("a part has rows");
+        match self.spec.exclude_self {
+            true => self.exclude_self(found, 0),
+            false => Ok(found),
+        }
+    }
+
+    /// Selects the `k` best of each row of distances.
+    fn select(
+        &self,
+        distances: Handle,
+        [count, across]: [usize; 2],
+        k: usize,
+    ) -> Result<Found, KernelError> {
+        let options = TopkOptions {
+            largest: self.spec.by.distance.needs().largest,
+            sorted: true,
+            ..TopkOptions::new(k)
         };
-        let (values, places) = among(&ready, &x.values, (k.min(some.len()), false, spec), bytes)?;
-        let places = CubeBackend::int_add_scalar(places, (first as i64).into());
-        best = Some(match best {
-            None => (values, places),
-            Some(best) => best_of(best, (values, places), &x.values, (k, spec))?,
-        });
+        let dtype = output_dtype(self.like);
+        let rows = Rows::contiguous(distances, dtype_to_elem_type(dtype), count, across);
+        let index = DType::from(self.spec.index);
+        let found = topk::topk(
+            &self.like.client,
+            &rows,
+            &options,
+            dtype_to_elem_type(index),
+            None,
+        )?;
+        let shape = Shape::from([count, k]);
+        Ok((
+            tensor(self.like, found.values, shape.clone(), dtype),
+            tensor(self.like, found.indices, shape, index),
+        ))
     }
-    let found = best.expect("a part has rows");
-    match spec.exclude_self {
-        true => without(found, 0, spec),
-        false => Ok(found),
-    }
-}
 
-/// Merges two result lists; the second holds later rows.
-fn best_of(
-    one: Found,
-    other: Found,
-    like: &CubeTensor,
-    (k, spec): (usize, &NearestSpec),
-) -> Result<Found, KernelError> {
-    let values = into_contiguous(CubeBackend::float_cat(vec![one.0, other.0], 1));
-    let places = CubeBackend::int_cat(vec![one.1, other.1], 1);
-    let [rows, across] = [values.shape()[0], values.shape()[1]];
-    let handle = values.handle.clone();
-    let (values, at) = select(like, handle, [rows, across], (k.min(across), spec))?;
-    Ok((values, CubeBackend::int_gather(1, places, at)))
+    /// Removes the row itself from its neighbors; the first query is index row `first`.
+    fn exclude_self(&self, (values, indices): Found, first: usize) -> Result<Found, KernelError> {
+        let (values, indices) = (into_contiguous(values), into_contiguous(indices));
+        let (count, k) = (values.shape()[0], self.spec.k);
+        let [dtype, index] = [values.dtype, indices.dtype];
+        let [kept, kept_indices] = without_own(
+            &values.client,
+            [&values.handle, &indices.handle],
+            [count, k, first],
+            dtype_to_elem_type(dtype),
+            dtype_to_elem_type(index),
+        )?;
+        let shape = Shape::from([count, k]);
+        Ok((
+            tensor(&values, kept, shape.clone(), dtype),
+            tensor(&values, kept_indices, shape, index),
+        ))
+    }
+
+    /// Merges two results into the `k` best; the second holds later index rows.
+    fn merge(&self, one: Found, other: Found, k: usize) -> Result<Found, KernelError> {
+        let values = into_contiguous(CubeBackend::float_cat(vec![one.0, other.0], 1));
+        let places = CubeBackend::int_cat(vec![one.1, other.1], 1);
+        let [rows, across] = [values.shape()[0], values.shape()[1]];
+        let handle = values.handle.clone();
+        let (values, at) = self.select(handle, [rows, across], k.min(across))?;
+        Ok((values, CubeBackend::int_gather(1, places, at)))
+    }
 }
 
 fn output_dtype(values: &CubeTensor) -> DType {
@@ -345,11 +318,11 @@ impl DistanceOps for CubeBackend {
         let y = Tensors::new::<1>(y, &spec);
         let client = &x.values.client;
         let routine = routine(client, [&x, &y], &spec);
-        let ready = expect("pairwise_distances", Ready::new([&x, &y], &spec, routine));
-        let rows = ready.left().rows;
-        let output = ready.distances(client, 0..rows);
+        let pair = expect("pairwise_distances", Pair::new([&x, &y], &spec, routine));
+        let rows = pair.left().rows;
+        let output = pair.distances(client, 0..rows);
         let output = expect("pairwise_distances", output);
-        let shape = Shape::from([rows, ready.index.prepared().rows]);
+        let shape = Shape::from([rows, pair.index.prepared().rows]);
         tensor(&x.values, output, shape, output_dtype(&x.values))
     }
 
@@ -371,12 +344,15 @@ impl DistanceOps for CubeBackend {
         let bytes = bytes >> u32::from(by.distance.needs().two_wait());
         let part = index_part(client, &matrix, by.distance, routine, counters);
         let part = expect("kneighbors", part);
+        let search = Search {
+            like: &x.values,
+            spec: &spec,
+            bytes,
+        };
         let found = match part < matrix.rows && pairs > 0 && spec.k > 0 {
-            true => in_parts([&x, &y], &spec, part, bytes),
-            false => Ready::new([&x, &y], by, routine).and_then(|ready| {
-                let k = spec.k + usize::from(spec.exclude_self);
-                among(&ready, &x.values, (k, spec.exclude_self, &spec), bytes)
-            }),
+            true => search.run_in_parts([&x, &y], part),
+            false => Pair::new([&x, &y], by, routine)
+                .and_then(|pair| search.run(&pair, search.selected(), spec.exclude_self)),
         };
         expect("kneighbors", found)
     }

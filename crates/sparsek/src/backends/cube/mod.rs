@@ -6,3 +6,4 @@ mod distance;
 mod spmm;
 mod tensor;
 mod topk;
+mod tuning;

@@ -16,16 +16,9 @@ use rayon::prelude::*;
 use super::{
     element::{Float, filled, from_vec, with_float, with_index},
     spmm::{add_range, add_rows},
+    tuning::{ACCUMULATORS, MAX_SHARES, MIN_SHARE_ROWS, SUM_ROWS},
 };
 use crate::ops::{DenseGradientOps, DenseOps};
-
-/// Most shares of the rows, each with its own sums, and fewest rows per share.
-const SHARES: usize = 64;
-const FEWEST: usize = 512;
-/// Accumulators of a dot product.
-const SIDE: usize = 16;
-/// Rows per share of the parameter sums. Fixed, so that sums do not depend on the threads.
-const RUN: usize = 128;
 
 /// Mean and inverse standard deviation of a row.
 fn moments<E: Float>(row: &[E], epsilon: f32) -> [E::Sum; 2] {
@@ -56,8 +49,11 @@ fn widened<E: Float>(tensor: &FlexTensor) -> Vec<E::Sum> {
 /// Dot product of two rows of equal length.
 #[multiversion(targets("x86_64+avx2"))]
 fn dot<E: Float>(left: &[E], right: &[E]) -> E::Sum {
-    let mut sums = [<E as Float>::Sum::default(); SIDE];
-    let (lefts, rights) = (left.chunks_exact(SIDE), right.chunks_exact(SIDE));
+    let mut sums = [<E as Float>::Sum::default(); ACCUMULATORS];
+    let (lefts, rights) = (
+        left.chunks_exact(ACCUMULATORS),
+        right.chunks_exact(ACCUMULATORS),
+    );
     let mut rest = <E as Float>::Sum::default();
     for (a, b) in lefts.remainder().iter().zip(rights.remainder()) {
         rest += a.widen() * b.widen();
@@ -170,7 +166,7 @@ impl DenseGradientOps for Flex {
             let source: &[E] = x.as_slice().expect("contiguous");
             let upstream: &[E] = upstream.as_slice().expect("contiguous");
             let mut gradient = upstream.to_vec();
-            let run = RUN * width.max(1);
+            let run = SUM_ROWS * width.max(1);
             let sums = gradient.par_chunks_mut(run).zip(source.par_chunks(run)).map(|(rows, x)| {
                 let mut sums = vec![<E as Float>::Sum::default(); 2 * width];
                 for (row, x) in rows.chunks_exact_mut(width).zip(x.chunks_exact(width)) {
@@ -200,7 +196,7 @@ impl DenseGradientOps for Flex {
             let places: &[I] = columns.as_slice().expect("contiguous");
             let weight: &[E] = weight.as_slice().expect("contiguous");
             let upstream: &[E] = upstream.as_slice().expect("contiguous");
-            let gradient = places.par_iter().enumerate().with_min_len(FEWEST).map(|(at, &place)| {
+            let gradient = places.par_iter().enumerate().with_min_len(MIN_SHARE_ROWS).map(|(at, &place)| {
                 let upstream = &upstream[at / shape[1] * across..][..across];
                 E::narrow(dot(upstream, &weight[place as usize * across..][..across]))
             });
@@ -217,7 +213,7 @@ impl DenseGradientOps for Flex {
         let [values, columns, upstream] = [values, columns, upstream].map(|t| t.to_contiguous());
         let [rows, k] = values.layout().shape().dims();
         let [_, across] = upstream.layout().shape().dims();
-        let share = rows.div_ceil(SHARES).max(FEWEST);
+        let share = rows.div_ceil(MAX_SHARES).max(MIN_SHARE_ROWS);
         with_float!(values.dtype(), E => with_index!(columns.dtype(), I => {
             let values: &[E] = values.as_slice().expect("contiguous");
             let places: &[I] = columns.as_slice().expect("contiguous");

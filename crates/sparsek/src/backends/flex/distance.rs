@@ -17,21 +17,17 @@ use sparsek_kernels::{
 use super::{
     element::{from_vec, with_index},
     select::{Key, Selector},
+    tuning::{BATCH_BYTES, MIRROR_BYTES},
 };
 use crate::ops::{
     CsrTensors, DistanceGradientOps, DistanceOps, DistanceSpec, NearestSpec, RadiusSpec, TopkSpec,
     Transposed, TransposedPattern,
 };
 
-/// Bytes of distances per batch: in general, and for a matrix to itself. In the latter case half of
-/// the distances are mirrored, if all fit.
-const BATCH_BYTES: usize = 64 << 20;
-const OWN_BYTES: usize = 512 << 20;
-
 /// Rows per batch.
 fn batch<S>(spec: &DistanceSpec, across: usize) -> usize {
     let bytes = if spec.same_matrix {
-        OWN_BYTES
+        MIRROR_BYTES
     } else {
         BATCH_BYTES
     };

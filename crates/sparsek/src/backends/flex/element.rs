@@ -6,6 +6,8 @@ use bytemuck::Pod;
 use rayon::prelude::*;
 use sparsek_kernels::topk::SUPPORTED_DTYPES;
 
+use super::tuning::MIN_FILL;
+
 /// Runs an expression with `$name` as the Rust type of a dtype in the list.
 macro_rules! with_type {
     ($dtype:expr, $name:ident => $body:expr, $refuse:path, $($variant:ident $rust:ty),*) => {
@@ -98,7 +100,7 @@ float!(bf16, f32, bf16::to_f32, bf16::from_f32);
 /// `len` copies of a value, written by all threads so that each one faults its own pages.
 pub(super) fn filled<T: Copy + Send + Sync>(value: T, len: usize) -> Vec<T> {
     let values = rayon::iter::repeat_n(value, len);
-    values.with_min_len(1 << 14).collect()
+    values.with_min_len(MIN_FILL).collect()
 }
 
 pub(super) fn from_vec<E: Element>(values: Vec<E>, shape: Shape) -> FlexTensor {

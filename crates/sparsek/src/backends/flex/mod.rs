@@ -1,9 +1,9 @@
 //! The operations in plain Rust, parallel over rows.
 
-mod element;
-
 mod dense;
 mod distance;
+mod element;
 mod select;
 mod spmm;
 mod topk;
+mod tuning;

@@ -9,6 +9,7 @@ use burn::tensor::{bf16, f16};
 use multiversion::multiversion;
 use sparsek_kernels::topk::Method;
 
+use super::tuning::{BISECT_EVERY, CLOSE_COUNT, COUNT_ROUNDS, SPACING_WEIGHT, STUCK_BISECTIONS};
 use crate::ops::TopkSpec;
 
 /// Keys that are taken: all above `high`, then the first with `low <= key <= high`.
@@ -52,7 +53,7 @@ impl<E: Key> Selector<E> {
         let direct = exact && spec.largest && !spec.sorted && self.direct_guess.is_some();
         if direct
             && let Some(values) = E::direct(row)
-            && let Some(least) = counted(values, spec.k, &mut self.direct_guess)
+            && let Some(least) = find_threshold(values, spec.k, &mut self.direct_guess)
         {
             return self.take(values, least, spec.k);
         }
@@ -60,7 +61,7 @@ impl<E: Key> Selector<E> {
         to_keys(row, spec.largest, &mut self.keys);
         if exact
             && !direct
-            && let Some(least) = counted(&self.keys, spec.k, &mut self.guess)
+            && let Some(least) = find_threshold(&self.keys, spec.k, &mut self.guess)
         {
             self.direct_guess = self.guess.as_ref().and_then(E::direct_guess);
             let keys = std::mem::take(&mut self.keys);
@@ -146,15 +147,15 @@ impl<E: Key> Selector<E> {
         let mut ends = self.finite_range(spec);
         for _ in 0..max_iter {
             let middle = E::midpoint(ends.0, ends.1, spec.largest);
-            let halved = match self.count(middle) < spec.k {
+            let bisected = match self.count(middle) < spec.k {
                 true => (ends.0, middle),
                 false => (middle, ends.1),
             };
             // A halving depends only on the ends.
-            if halved == ends {
+            if bisected == ends {
                 break;
             }
-            ends = halved;
+            ends = bisected;
         }
         ends.0
     }
@@ -406,15 +407,6 @@ integer_key!(i32, u32, 1 << 31);
 integer_key!(u32, u32, 0);
 integer_key!(i64, u64, 1 << 63);
 
-/// Counting rounds before the fallback.
-const COUNTS: u32 = 16;
-/// Every `HALVING`-th round bisects, since values may be unevenly spread.
-const HALVING: u32 = 4;
-/// After `STUCK` useless bisections with over `CLOSE` elements in between, many are probably equal.
-const STUCK: u32 = 4;
-const CLOSE: usize = 8;
-/// Weight of one row in the running spacing.
-const WEIGHT: f64 = 0.25;
 /// Elements per bit mask when columns are collected.
 const CHUNK: usize = u32::BITS as usize;
 
@@ -491,7 +483,7 @@ pub(super) struct Guess<T> {
 }
 
 /// A value that exactly `k` elements reach, if found soon.
-fn counted<T: Ordered>(row: &[T], k: usize, guess: &mut Option<Guess<T>>) -> Option<T> {
+fn find_threshold<T: Ordered>(row: &[T], k: usize, guess: &mut Option<Guess<T>>) -> Option<T> {
     let (mut low, mut low_count, mut low_seen) = (T::LEAST, row.len(), false);
     let (mut high, mut high_count, mut high_seen) = (T::GREATEST, 0, false);
     let start = guess.unwrap_or_else(|| {
@@ -507,8 +499,8 @@ fn counted<T: Ordered>(row: &[T], k: usize, guess: &mut Option<Guess<T>>) -> Opt
     let mut spacing = start.spacing;
     let mut value = start.value;
     let mut first_count = k;
-    let (mut stuck, mut halved) = (0, false);
-    for step in 1..=COUNTS {
+    let (mut stuck, mut bisected) = (0, false);
+    for step in 1..=COUNT_ROUNDS {
         let count = count_at_least(row, value);
         if step == 1 {
             first_count = count;
@@ -520,15 +512,15 @@ fn counted<T: Ordered>(row: &[T], k: usize, guess: &mut Option<Guess<T>>) -> Opt
                 } else {
                     start.value.above(value)
                 };
-                spacing += WEIGHT * (way / first_count.abs_diff(k) as f64 - spacing);
+                spacing += SPACING_WEIGHT * (way / first_count.abs_diff(k) as f64 - spacing);
             }
             *guess = (spacing > 0.0).then_some(Guess { value, spacing });
             return Some(value);
         }
         let known = count == low_count || count == high_count;
-        let far = known && low_count - high_count > CLOSE;
-        stuck += u32::from(far && halved);
-        if stuck == STUCK {
+        let far = known && low_count - high_count > CLOSE_COUNT;
+        stuck += u32::from(far && bisected);
+        if stuck == STUCK_BISECTIONS {
             return None;
         }
         if count > k {
@@ -540,14 +532,14 @@ fn counted<T: Ordered>(row: &[T], k: usize, guess: &mut Option<Guess<T>>) -> Opt
             return None;
         }
         // Narrower brackets underestimate the spacing.
-        if fresh && low_count - high_count > CLOSE {
+        if fresh && low_count - high_count > CLOSE_COUNT {
             spacing = high.above(low) / (low_count - high_count) as f64;
         }
-        halved = false;
+        bisected = false;
         let target = if !low_seen || !high_seen {
             value.moved((count as f64 - k as f64) * start.spacing)
-        } else if far || step % HALVING == 0 {
-            halved = true;
+        } else if far || step % BISECT_EVERY == 0 {
+            bisected = true;
             low.moved(0.5 * high.above(low))
         } else {
             let share = (low_count - k) as f64 / (low_count - high_count) as f64;

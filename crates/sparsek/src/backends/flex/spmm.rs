@@ -16,11 +16,9 @@ use rayon::prelude::*;
 use super::{
     element::{Float, filled, from_vec, with_float, with_index},
     topk::scatter,
+    tuning::ROWS_AT_ONCE,
 };
 use crate::ops::{CompressedSpec, Factors, Operator, SpmmGradientOps, SpmmOps};
-
-/// Rows added to the sums in one pass.
-const TOGETHER: usize = 4;
 
 /// A CSR pattern.
 struct Pattern<'a> {
@@ -184,16 +182,16 @@ pub(super) fn add_rows<E: Float, const N: usize>(
     }
 }
 
-/// Adds the rows of a range in order, [`TOGETHER`] at a time.
+/// Adds the rows of a range in order, [`ROWS_AT_ONCE`] at a time.
 pub(super) fn add_range<'a, E: Float>(
     sums: &mut [E::Sum],
     range: Range<usize>,
     row: impl Fn(usize) -> &'a [E],
     factor: impl Fn(usize) -> E::Sum,
 ) {
-    let last = range.end - range.len() % TOGETHER;
-    for first in (range.start..last).step_by(TOGETHER) {
-        let together: [usize; TOGETHER] = std::array::from_fn(|at| first + at);
+    let last = range.end - range.len() % ROWS_AT_ONCE;
+    for first in (range.start..last).step_by(ROWS_AT_ONCE) {
+        let together: [usize; ROWS_AT_ONCE] = std::array::from_fn(|at| first + at);
         add_rows(sums, together.map(&row), together.map(&factor));
     }
     for at in last..range.end {
