@@ -132,21 +132,21 @@ impl NearestNeighbors {
     ) -> Result<Csr, DistanceError> {
         check(query, &self.index)?;
         let (rows, across) = (query.rows(), self.index.rows());
-        let mut found = Found::new(self.measure.distance.needs().largest, radius);
+        let mut graph = GraphBuilder::new(self.measure.distance.needs().largest, radius);
         for first in (0..rows).step_by(self.batch(across)) {
             let part = first..rows.min(first + self.batch(across));
             let distances = self.distances(&query.slice_rows(part))?;
-            found.push(distances, exclude_self.map(|row| row + first))?;
+            graph.push(distances, exclude_self.map(|row| row + first))?;
         }
         let device = self.index.device();
-        let values = match found.values.is_empty() {
+        let values = match graph.values.is_empty() {
             true => {
                 let none = TensorData::new(Vec::<f32>::new(), [0]);
                 Tensor::from_data(none, (&device, distance_dtype(query.dtype())))
             }
-            false => Tensor::cat(found.values, 0),
+            false => Tensor::cat(graph.values, 0),
         };
-        let pattern = Pattern::new(rows, across, found.indptr, found.indices);
+        let pattern = Pattern::new(rows, across, graph.indptr, graph.indices);
         let pattern = pattern.map_err(CsrError::from)?;
         Ok(Csr::new(pattern, values)?)
     }
@@ -169,7 +169,7 @@ impl NearestNeighbors {
 }
 
 /// A sparse matrix under construction.
-struct Found {
+struct GraphBuilder {
     largest: bool,
     radius: f64,
     indptr: Vec<u32>,
@@ -177,7 +177,7 @@ struct Found {
     values: Vec<Tensor<1>>,
 }
 
-impl Found {
+impl GraphBuilder {
     fn new(largest: bool, radius: f64) -> Self {
         Self {
             largest,
@@ -220,9 +220,9 @@ impl Found {
             return Ok(());
         }
         let offsets = upload(&offsets, &device).into_dispatch();
-        let (values, places) = <Dispatch as DistanceOps>::list_within(distances, offsets, spec);
-        let places = Tensor::<1, Int>::from_dispatch(places).into_data();
-        self.indices.extend(places.iter::<u32>());
+        let (values, columns) = <Dispatch as DistanceOps>::list_within(distances, offsets, spec);
+        let columns = Tensor::<1, Int>::from_dispatch(columns).into_data();
+        self.indices.extend(columns.iter::<u32>());
         self.values.push(Tensor::from_dispatch(values));
         Ok(())
     }

@@ -102,22 +102,22 @@ impl NearestNeighbors {
         }
         let measure = self.measure.to_parts_of(&self.index);
         // The row itself is removed after the last part.
-        let asked = k + usize::from(exclude_self);
+        let requested = k + usize::from(exclude_self);
         let mut best = None;
         for first in (0..rows).step_by(batch) {
             let part = self.index.slice_rows(first..rows.min(first + batch));
-            let most = asked.min(part.rows());
-            let (values, places) = self.nearest(measure, [query, &part], most, false);
-            let found = (values, places.add_scalar(first as i64));
+            let most = requested.min(part.rows());
+            let (values, indices) = self.nearest(measure, [query, &part], most, false);
+            let found = (values, indices.add_scalar(first as i64));
             best = Some(match best {
                 None => found,
-                Some(best) => self.best_of(best, found, asked),
+                Some(best) => self.merge(best, found, requested),
             });
         }
-        let (values, places) = best.expect("there are more rows than in a part");
+        let (values, indices) = best.expect("there are more rows than in a part");
         Ok(match exclude_self {
-            true => without_self(values, places, 0),
-            false => (values, places),
+            true => without_self(values, indices, 0),
+            false => (values, indices),
         })
     }
 
@@ -158,8 +158,8 @@ impl NearestNeighbors {
         if k == 0 || rows.is_empty() {
             return self.kneighbors(Some(&query), k);
         }
-        let (values, places) = self.kneighbors(Some(&query), k + 1)?;
-        Ok(without_self(values, places, rows.start))
+        let (values, indices) = self.kneighbors(Some(&query), k + 1)?;
+        Ok(without_self(values, indices, rows.start))
     }
 
     fn check_k(&self, k: usize, exclude_self: bool) -> Result<(), DistanceError> {
@@ -183,17 +183,23 @@ impl NearestNeighbors {
     }
 
     /// Merges two results; the second holds later rows.
-    fn best_of(&self, one: Found, other: Found, k: usize) -> Found {
+    fn merge(&self, one: Nearest, other: Nearest, k: usize) -> Nearest {
         let values = Tensor::cat(vec![one.0, other.0], 1);
-        let places = Tensor::cat(vec![one.1, other.1], 1);
+        let indices = Tensor::cat(vec![one.1, other.1], 1);
         let options = TopkOptions::new(k.min(values.dims()[1]))
             .with_largest(self.measure.distance.needs().largest)
             .with_sorted(true);
         let (values, at) = topk(values, &options);
-        (values, places.gather(1, at))
+        (values, indices.gather(1, at))
     }
 
-    fn nearest(&self, measure: Measure, [x, y]: [&Csr; 2], k: usize, exclude_self: bool) -> Found {
+    fn nearest(
+        &self,
+        measure: Measure,
+        [x, y]: [&Csr; 2],
+        k: usize,
+        exclude_self: bool,
+    ) -> Nearest {
         let spec = NearestSpec {
             by: measure.spec([x, y], exclude_self),
             k,
@@ -210,20 +216,20 @@ impl NearestNeighbors {
 }
 
 /// Distances and indices, nearest first.
-type Found = (Tensor<2>, Tensor<2, Int>);
+type Nearest = (Tensor<2>, Tensor<2, Int>);
 
 /// Removes each row itself from its neighbors, or the last neighbor. The first query is index row
 /// `first`.
 fn without_self(
     values: Tensor<2>,
-    places: Tensor<2, Int>,
+    indices: Tensor<2, Int>,
     first: usize,
 ) -> (Tensor<2>, Tensor<2, Int>) {
-    let [rows, asked] = places.dims();
+    let [rows, requested] = indices.dims();
     let numbers = first as i64..(first + rows) as i64;
-    let numbers = Tensor::<1, Int>::arange(numbers, &places.device());
-    let numbers = numbers.reshape([rows, 1]).repeat_dim(1, asked);
-    let other = places.clone().not_equal(numbers).int();
-    let kept = argtopk(other, &TopkOptions::new(asked - 1));
-    (values.gather(1, kept.clone()), places.gather(1, kept))
+    let numbers = Tensor::<1, Int>::arange(numbers, &indices.device());
+    let numbers = numbers.reshape([rows, 1]).repeat_dim(1, requested);
+    let other = indices.clone().not_equal(numbers).int();
+    let kept = argtopk(other, &TopkOptions::new(requested - 1));
+    (values.gather(1, kept.clone()), indices.gather(1, kept))
 }

@@ -136,7 +136,6 @@ pub(crate) fn distance_dtype(values: DType) -> DType {
 #[cfg(feature = "fusion")]
 mod shapes {
     use burn::{backend::fusion::custom::TensorSpec, tensor::DType};
-
     use sparsek_kernels::distance::Within;
 
     use super::{
@@ -228,9 +227,8 @@ pub trait DistanceOps: Backend {
         spec: NearestSpec,
     ) -> (FloatTensor<Self>, IntTensor<Self>);
 
-    /// Counts accepted distances in each part of each row, i32;
-    /// [`Within`](sparsek_kernels::distance::Within) defines the parts. The output size is unknown,
-    /// so one pass counts and [`list_within`](Self::list_within) fills.
+    /// Counts accepted distances in each part of each row, i32, split as the kernels do. The output
+    /// size is unknown, so this pass counts and [`list_within`](Self::list_within) fills.
     #[fusion(meta = shapes::counts)]
     fn count_within(distances: FloatTensor<Self>, spec: RadiusSpec) -> IntTensor<Self>;
 

@@ -115,6 +115,7 @@ mod shapes {
         backend::fusion::custom::TensorSpec,
         tensor::{DType, Shape},
     };
+    use sparsek_kernels::aggregate::{Partition, Stretches};
 
     use super::{CompressedSpec, FactorsMetadata, OperatorMetadata};
 
@@ -124,7 +125,7 @@ mod shapes {
 
     pub(super) fn parts(indptr: &TensorSpec, nnz: &usize) -> TensorSpec {
         let rows = indptr.shape[0] - 1;
-        let len = sparsek_kernels::aggregate::Partition::len(rows, *nnz);
+        let len = Partition::len(rows, *nnz);
         TensorSpec::new([len].into(), DType::I32)
     }
 
@@ -139,7 +140,7 @@ mod shapes {
         most: &usize,
     ) -> TensorSpec {
         let size = [indptr.shape[0] - 1, *cols, indices.shape[0]];
-        let len = sparsek_kernels::aggregate::Stretches::len(size, *most);
+        let len = Stretches::len(size, *most);
         TensorSpec::new([len].into(), DType::I32)
     }
 
