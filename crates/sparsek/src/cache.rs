@@ -105,7 +105,6 @@ pub fn enable_if_set() -> Result<Option<PathBuf>, CacheError> {
     }
 }
 
-/// The folder of the file; none if the cache is off.
 fn folder(
     variable: Option<OsString>,
     user: impl FnOnce() -> Option<PathBuf>,
@@ -154,7 +153,6 @@ fn check(file: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Creates and deletes a file.
 fn tempfile(folder: &Path) -> io::Result<()> {
     let file = folder.join(format!(".{ENVIRONMENT}-{}", std::process::id()));
     File::create(&file)?;

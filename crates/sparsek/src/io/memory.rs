@@ -1,9 +1,9 @@
 //! A limit on host memory per request.
 //!
-//! Files and options declare sizes. Code calls [`check`] before it allocates such a size, so that a
-//! wrong number gives an error instead of a killed process. The default limit is three quarters of
-//! the memory that machine, control group and process have left at the first request.
-//! `SPARSEK_MAX_MEMORY` (`512M`, `64G`, or bytes) or [`set_limit`] replaces it.
+//! Code calls [`check`] before it allocates a size that a file or option declares, so that a wrong
+//! number gives an error instead of a killed process. The default is three quarters of the memory
+//! that machine, control group and process have left at the first request. `SPARSEK_MAX_MEMORY`
+//! (`512M`, `64G`, or bytes) or [`set_limit`] replaces it.
 
 use std::{
     env, fmt, fs,
@@ -106,7 +106,6 @@ fn initial() -> Result<u64, MemoryError> {
     }
 }
 
-/// Parses `1048576`, `512M`, `64G` or `64GiB`.
 fn parse(text: &str) -> Option<u64> {
     let text = text.trim();
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
@@ -146,7 +145,6 @@ fn address_space() -> Option<u64> {
     Some(soft.saturating_sub(pages * 4096))
 }
 
-/// A size with a unit.
 struct Bytes(u128);
 
 impl fmt::Display for Bytes {

@@ -20,7 +20,6 @@ pub struct Output {
     target: PathBuf,
     /// Part file; `None` for devices and pipes, which are written in place.
     part: Option<PathBuf>,
-    /// Taken by [`Output::commit`].
     file: Option<BufWriter<File>>,
 }
 
@@ -94,7 +93,6 @@ impl Output {
 
 impl Drop for Output {
     fn drop(&mut self) {
-        // Not committed.
         if let Some(part) = self.part.take() {
             let _ = fs::remove_file(part);
         }
@@ -158,10 +156,9 @@ fn part_of(target: &Path) -> io::Result<PathBuf> {
     Ok(target.with_file_name(part))
 }
 
-/// Opens, locks and truncates a part file.
+/// Opens, locks and then truncates a part file.
 fn lock(part: &Path) -> io::Result<File> {
     loop {
-        // Truncate only after locking: another process may be writing.
         let options = File::options()
             .read(true)
             .write(true)

@@ -22,7 +22,6 @@ pub fn say(line: fmt::Arguments) {
 
 /// Prints a line to standard error. Never fails.
 pub fn note(line: fmt::Arguments) {
-    // A failure cannot be reported anywhere.
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
 

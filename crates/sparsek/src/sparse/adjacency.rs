@@ -65,7 +65,6 @@ impl Adjacency {
         }
     }
 
-    /// The operand of the operations.
     pub(super) fn operator(&self) -> Operator<Dispatch> {
         let adjacency = self.clone();
         Operator {

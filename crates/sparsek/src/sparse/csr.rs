@@ -296,7 +296,6 @@ impl Csr {
         }
     }
 
-    /// The operand of the operations.
     pub(crate) fn tensors(&self) -> CsrTensors<Dispatch> {
         CsrTensors {
             indptr: self.indptr.clone().into_dispatch(),

@@ -20,7 +20,7 @@ use crate::io::{
     text,
 };
 
-/// Why a file was not loaded. Each message is one line that names the file.
+/// Why a file was not loaded, in one line that names it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NpzError {
@@ -101,12 +101,10 @@ impl Csr {
     }
 }
 
-/// A path on one line, without control characters.
 fn shown(path: &Path) -> String {
     text::clean(&path.display().to_string())
 }
 
-/// The pattern and the values of the matrix in a file.
 fn read<T: Value + Element>(file: File) -> Result<(Pattern, TensorData), String> {
     let matrix = Matrix::<T>::read(&mut Npz::new(file)?, Values::Needed)?;
     let values = matrix.values.unwrap_or_default();

@@ -38,7 +38,6 @@ impl<'a> Pattern<'a> {
         self.indptr.len() - 1
     }
 
-    /// The column of an entry.
     pub fn column(&self, entry: usize) -> usize {
         self.indices[entry] as usize
     }

@@ -30,7 +30,6 @@ fn last(shape: &Shape) -> usize {
     shape[shape.num_dims() - 1]
 }
 
-/// Contiguous input, and the shapes of a selection from it.
 struct Rows {
     input: FlexTensor,
     /// Valid elements per row; `None` for all.
@@ -74,7 +73,6 @@ impl Rows {
     }
 }
 
-/// Values and indices of the selected elements.
 fn pairs(input: FlexTensor, lengths: Lengths<Flex>, spec: &TopkSpec) -> (FlexTensor, FlexTensor) {
     let rows = Rows::new(&input, lengths, spec);
     with_element!(rows.input.dtype(), E => with_index!(DType::from(spec.index), I => {
@@ -97,7 +95,6 @@ fn pairs(input: FlexTensor, lengths: Lengths<Flex>, spec: &TopkSpec) -> (FlexTen
     }))
 }
 
-/// Indices of the selected elements.
 fn indices(input: FlexTensor, lengths: Lengths<Flex>, spec: &TopkSpec) -> FlexTensor {
     let rows = Rows::new(&input, lengths, spec);
     with_element!(rows.input.dtype(), E => with_index!(DType::from(spec.index), I => {

@@ -156,7 +156,6 @@ impl<R: Read> Npy<R> {
         Ok(text.trim_end_matches('\0').to_string())
     }
 
-    /// Bytes of all values; only for short arrays.
     fn bytes(self) -> Result<Vec<u8>, String> {
         let len = self.header.len * self.header.dtype.size().unwrap_or(0);
         let header = Header {

@@ -209,7 +209,6 @@ fn unknown(descr: &str) -> String {
     format!("dtype {descr} is not bool, int, uint, float16, float32 or float64; {hint}")
 }
 
-/// `read_exact` with a one-line error.
 pub(super) fn read_exact(reader: &mut impl Read, buffer: &mut [u8]) -> Result<(), String> {
     let read = reader.read_exact(buffer);
     read.map_err(|error| match error.kind() {
@@ -218,7 +217,6 @@ pub(super) fn read_exact(reader: &mut impl Read, buffer: &mut [u8]) -> Result<()
     })
 }
 
-/// Fields of the dictionary.
 struct Fields {
     descr: String,
     fortran: bool,
@@ -283,7 +281,6 @@ impl Literal<'_> {
         found
     }
 
-    /// A string without escapes.
     fn string(&mut self) -> Option<String> {
         let quote = [b'\'', b'"']
             .into_iter()

@@ -55,7 +55,6 @@ impl<R: Read + Seek> Npz<R> {
     }
 }
 
-/// Name of an array's member.
 fn member(name: &str) -> String {
     format!("{name}.npy")
 }

@@ -15,7 +15,6 @@ pub fn header(descr: &str, order: &str, shape: &str) -> String {
     format!("{{'descr': '{descr}', 'fortran_order': {order}, 'shape': {shape}, }}   \n")
 }
 
-/// A vector.
 pub fn vector<const N: usize>(descr: &str, values: &[[u8; N]]) -> Vec<u8> {
     let shape = format!("({},)", values.len());
     array(&header(descr, "False", &shape), &values.concat())
@@ -136,7 +135,6 @@ fn fortran_order_is_transposed() {
     for (row, col) in [(0, 0), (1, 0), (0, 1), (77_777, 2), (rows - 1, cols - 1)] {
         assert_eq!(transposed[row * cols + col] as usize, col * rows + row);
     }
-    // A vector has both orders.
     let vector = array(&header("|u1", "True", "(2,)"), &[3, 4]);
     assert!(!open(&vector).unwrap().header().fortran);
     assert_eq!(f64s(&vector), [3.0, 4.0]);
@@ -230,7 +228,6 @@ fn hostile_headers_are_refused() {
         (plain("(True,)"), "shape"),
         (plain("(2"), "shape"),
         (plain(&format!("({})", "1, ".repeat(65))), "shape"),
-        // Nesting.
         (deep("["), "dictionary"),
         (deep("{'descr': "), "string"),
         (plain(&deep("[")), "shape"),

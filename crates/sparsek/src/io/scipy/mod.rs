@@ -119,7 +119,6 @@ impl Matrix<bool> {
     }
 }
 
-/// A file and its requirements.
 struct Source<'a, R: Read + Seek> {
     npz: &'a mut Npz<R>,
     values: Values,
@@ -276,8 +275,8 @@ impl<R: Read + Seek> Source<'_, R> {
         }
     }
 
-    /// The offsets of `count` rows or the like, which rise from 0 to at most `stored`. As many as
-    /// there are `rows` will be needed beside them.
+    /// Reads `count` offsets, which rise from 0 to at most `stored`. The memory check adds `rows`
+    /// numbers for the caller.
     fn offsets(
         &mut self,
         [count, stored]: [usize; 2],
@@ -313,7 +312,7 @@ impl<R: Read + Seek> Source<'_, R> {
         }
     }
 
-    /// Refuses more entries than a matrix may have, and than memory holds `copies` times.
+    /// Refuses more entries than the matrix may have, or than memory holds `copies` times.
     fn check_entries<T>(
         &self,
         entries: usize,
@@ -409,7 +408,6 @@ fn in_rows<T: Value>(
     }
 }
 
-/// Refuses offsets beyond the memory limit.
 fn check_offsets(count: usize, each: &str) -> Result<(), String> {
     let asked = memory::product(&[count, size_of::<u32>()]);
     memory::check(format_args!("a matrix of {count} {each}"), asked)

@@ -19,7 +19,6 @@ struct List {
     places: Vec<i64>,
 }
 
-/// A queued selection.
 struct Launched<K: Ordered> {
     device: Device,
     outcome: mpsc::Receiver<Outcome>,
@@ -157,7 +156,6 @@ fn read(buffers: &SelectedBuffers) -> Reading<'_> {
     }
 }
 
-/// Decodes positions.
 fn positions_of(bytes: &[u8], dtype: IntDType) -> impl Iterator<Item = i64> {
     let positions: Vec<i64> = match dtype {
         IntDType::I32 => {
@@ -170,7 +168,6 @@ fn positions_of(bytes: &[u8], dtype: IntDType) -> impl Iterator<Item = i64> {
 }
 
 impl List {
-    /// Concatenates lists.
     fn joined(lists: &[Self]) -> Self {
         let values: Vec<&[u8]> = lists.iter().map(|list| &list.values[..]).collect();
         let places: Vec<&[i64]> = lists.iter().map(|list| &list.places[..]).collect();

@@ -18,7 +18,6 @@ use crate::io::text::excerpt;
 /// Deflate never expands further, so a larger declared size is corrupt.
 const MAX_EXPANSION: u64 = 1032;
 
-/// A container.
 pub(super) struct Archive<R> {
     archive: ZipArchive<BufReader<R>>,
 }
@@ -42,7 +41,7 @@ impl<R: Read + Seek> Archive<R> {
             _ => return Err("not an npz file".to_string()),
         }
         check_end(&mut reader, size)?;
-        // Nothing precedes the first member, so no search for the directory.
+        // Nothing precedes the first member.
         let config = Config {
             archive_offset: ArchiveOffset::Known(0),
         };
@@ -112,7 +111,6 @@ fn check_end<R: Read + Seek>(reader: &mut R, size: u64) -> Result<(), String> {
     }
 }
 
-/// Refuses compressions that NumPy does not write.
 fn unknown(compression: &str) -> String {
     format!(
         "compression {compression}; numpy's savez() and savez_compressed() write the two that are \
@@ -120,7 +118,6 @@ fn unknown(compression: &str) -> String {
     )
 }
 
-/// Why a container cannot be read.
 fn broken(error: &ZipError) -> String {
     match error {
         ZipError::UnsupportedArchive(ZipError::PASSWORD_REQUIRED) => "it is encrypted".to_string(),
