@@ -82,8 +82,8 @@ pub trait DenseGradientOps: Backend {
     #[fusion(dtype = x, shape = [x[1]].into())]
     fn column_sums(x: FloatTensor<Self>) -> FloatTensor<Self>;
 
-    /// Gradients of [`DenseOps::layer_norm_rows`]: with respect to the rows, and to gamma and beta
-    /// as the two rows of a matrix.
+    /// Gradients of [`DenseOps::layer_norm_rows`] for the rows, and for gamma and beta as a matrix
+    /// of two rows.
     #[fusion(meta = shapes::normalized)]
     fn layer_norm_rows_gradient(
         x: FloatTensor<Self>,
@@ -92,7 +92,7 @@ pub trait DenseGradientOps: Backend {
         epsilon: f32,
     ) -> (FloatTensor<Self>, FloatTensor<Self>);
 
-    /// The gradient with respect to the values: `upstream · weightᵀ` at the columns.
+    /// Gradient for the values: `upstream · weightᵀ` at the columns.
     #[fusion(dtype = upstream, shape = columns)]
     fn linear_compressed_gradient(
         columns: IntTensor<Self>,
@@ -100,7 +100,7 @@ pub trait DenseGradientOps: Backend {
         upstream: FloatTensor<Self>,
     ) -> FloatTensor<Self>;
 
-    /// The gradient with respect to the weight, which has `width` rows.
+    /// Gradient for the weight of `width` rows.
     #[fusion(dtype = upstream, shape = [*width, upstream[1]].into())]
     fn linear_compressed_weight_gradient(
         values: FloatTensor<Self>,

@@ -1,4 +1,4 @@
-//! Row-wise selection.
+//! Row-wise selections.
 
 use std::sync::mpsc::Sender;
 
@@ -182,8 +182,8 @@ pub trait TopkGradientOps: Backend {
     #[fusion(dtype = source, shape = source)]
     fn keep_selected(source: FloatTensor<Self>, indices: IntTensor<Self>) -> FloatTensor<Self>;
 
-    /// Launches a selection and sends its buffers through the channel. Returns the input, since
-    /// Burn's operations must return a tensor.
+    /// Launches a selection and sends its buffers through the channel. Returns the input, since an
+    /// operation must return a tensor.
     #[fusion(dtype = input, shape = input)]
     fn topk_send_float(
         input: FloatTensor<Self>,

@@ -9,19 +9,19 @@ pub enum PatternError {
     /// indptr does not have rows + 1 offsets.
     #[error("indptr has {found} entries, but {rows} rows need {}", rows + 1)]
     IndptrLength {
-        /// Rows of the matrix.
+        /// Rows.
         rows: usize,
-        /// Number of offsets.
+        /// Offsets.
         found: usize,
     },
     /// The offsets do not run from 0 to the number of entries.
     #[error("indptr runs from {first} to {last}, but must run from 0 to the {entries} entries")]
     IndptrEnds {
-        /// First offset.
+        /// The first.
         first: u32,
-        /// Last offset.
+        /// The last.
         last: u32,
-        /// Number of entries.
+        /// Entries.
         entries: usize,
     },
     /// An offset is less than its predecessor.
@@ -37,11 +37,11 @@ pub enum PatternError {
     /// A column id is out of range.
     #[error("column {column} of entry {entry} is out of range: the matrix has {cols} columns")]
     Column {
-        /// Position of the entry.
+        /// Its position.
         entry: usize,
         /// Its column.
         column: u32,
-        /// Columns of the matrix.
+        /// Columns in total.
         cols: usize,
     },
     /// A size exceeds what 32-bit offsets address.
@@ -66,29 +66,29 @@ pub enum CsrError {
     /// Columns of a row do not ascend.
     #[error("row {row} is not sorted: column {column} comes after column {before}")]
     Unsorted {
-        /// The row.
+        /// Row.
         row: usize,
-        /// The first column out of order.
+        /// First column out of order.
         column: u32,
-        /// The column before it.
+        /// Its predecessor.
         before: u32,
     },
     /// A row has two entries in one column.
     #[error("row {row} has column {column} twice")]
     Duplicate {
-        /// The row.
+        /// Row.
         row: usize,
-        /// The column.
+        /// Column.
         column: u32,
     },
     /// A row id is out of range.
     #[error("row {row} of entry {entry} is out of range: the matrix has {rows} rows")]
     Row {
-        /// Position of the entry.
+        /// Its position.
         entry: usize,
         /// Its row.
         row: u32,
-        /// Rows of the matrix.
+        /// Rows in total.
         rows: usize,
     },
     /// The numbers of row ids and column ids differ.
@@ -102,9 +102,9 @@ pub enum CsrError {
     /// The numbers of values and entries differ.
     #[error("{found} values for {entries} entries")]
     Values {
-        /// Entries of the pattern.
+        /// Entries.
         entries: usize,
-        /// Values found.
+        /// Values.
         found: usize,
     },
     /// The operation or the device does not support the dtype.

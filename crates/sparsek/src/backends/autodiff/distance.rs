@@ -37,7 +37,6 @@ impl<B: Backend> std::fmt::Debug for State<B> {
     }
 }
 
-/// Gradient with respect to the values of `x`.
 fn gradient<B: DistanceGradientOps>(
     x: Matrix<B>,
     y: Matrix<B>,
@@ -57,7 +56,6 @@ fn inner<B: Backend, C: CheckpointStrategy>(csr: CsrTensors<Autodiff<B, C>>) -> 
     }
 }
 
-/// Unwraps a transposed pattern.
 fn inner_pattern<B: Backend, C: CheckpointStrategy>(
     pattern: TransposedPattern<Autodiff<B, C>>,
 ) -> TransposedPattern<B> {

@@ -62,7 +62,6 @@ impl<B: Backend + SpmmGradientOps> State<B> {
     }
 }
 
-/// Gradient of a product without weights.
 #[derive(Debug)]
 struct ProductGradient;
 
@@ -79,7 +78,6 @@ impl<B: Backend + SpmmGradientOps> Backward<B, 1> for ProductGradient {
     }
 }
 
-/// Gradient of a product with weights.
 #[derive(Debug)]
 struct WeightedGradient;
 

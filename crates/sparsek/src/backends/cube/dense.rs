@@ -20,7 +20,7 @@ use super::{
 use crate::ops::{DenseGradientOps, DenseOps, SpmmGradientOps, SpmmOps};
 
 /// Rows per slice, chosen so that few rows are left over.
-fn part(count: usize) -> usize {
+fn slice_rows(count: usize) -> usize {
     let parts = (SLICE_ROWS / 2..=SLICE_ROWS).rev().step_by(8);
     parts.min_by_key(|part| count % part).unwrap_or(SLICE_ROWS)
 }
@@ -42,7 +42,7 @@ fn linear(x: CubeTensor, weight: CubeTensor, bias: Option<CubeTensor>) -> CubeTe
     }
 }
 
-/// Rows times the matrix, if there are enough rows and the device has fitting tensor cores.
+/// The tensor-core product, if there are enough rows and the device supports it.
 fn product(x: &CubeTensor, matrix: &Weight, bias: Option<&CubeTensor>) -> Option<CubeTensor> {
     if x.shape()[0] < TALL_ROWS || !matrix.fits(&x.client, &rows(x)) {
         return None;
@@ -74,7 +74,7 @@ fn normalized<'a>(x: &'a CubeTensor, gamma: &'a CubeTensor, epsilon: f32) -> Nor
 }
 
 /// `xᵀ · y`.
-fn inner(x: CubeTensor, y: CubeTensor) -> CubeTensor {
+fn transposed_product(x: CubeTensor, y: CubeTensor) -> CubeTensor {
     let last = x.meta.num_dims() - 1;
     CubeBackend::float_matmul(CubeBackend::float_swap_dims(x, last - 1, last), y)
 }
@@ -146,23 +146,24 @@ impl DenseGradientOps for CubeBackend {
             return tensor(&x, sum, [width, across].into(), x.dtype);
         }
         if count < 2 * SLICE_ROWS {
-            return inner(x, upstream);
+            return transposed_product(x, upstream);
         }
-        let part = part(count);
-        let (parts, whole) = (count / part, count - count % part);
+        let rows_per_slice = slice_rows(count);
+        let slices = count / rows_per_slice;
+        let whole = slices * rows_per_slice;
         let sides = [(x, width), (upstream, across)];
         let sides = sides.map(|(side, width)| (into_contiguous(side), width));
         let [x, y] = sides.clone().map(|(side, width)| {
-            let shape = [parts, part, width].into();
+            let shape = [slices, rows_per_slice, width].into();
             tensor(&side, side.handle.clone(), shape, side.dtype)
         });
-        let sum = Self::float_sum_dim(inner(x, y), 0);
+        let sum = Self::float_sum_dim(transposed_product(x, y), 0);
         let sum = Self::float_reshape(sum, [width, across].into());
         if whole == count {
             return sum;
         }
         let [x, y] = sides.map(|(side, width)| slice(side, &[whole..count, 0..width]));
-        Self::float_add(sum, inner(x, y))
+        Self::float_add(sum, transposed_product(x, y))
     }
 
     fn column_sums(x: FloatTensor<Self>) -> FloatTensor<Self> {

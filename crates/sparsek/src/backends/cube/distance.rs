@@ -48,7 +48,6 @@ fn budget(client: &Client, all: usize, entries: usize) -> [usize; 2] {
     [batch.min(most), COUNTER_BYTES.min(most)]
 }
 
-/// A CSR matrix as three tensors.
 struct Tensors {
     indptr: CubeTensor,
     indices: CubeTensor,
@@ -105,7 +104,6 @@ impl Tensors {
     }
 }
 
-/// The forced routine, or the dispatch's choice.
 fn routine(client: &Client, [x, y]: [&Tensors; 2], spec: &DistanceSpec) -> Routine {
     let compared = Some(&x.matrix());
     let chosen = || distance::choose(client, spec.distance, compared, &y.matrix(), spec.density);
@@ -219,7 +217,6 @@ impl Search<'_> {
         }
     }
 
-    /// Selects the `k` best of each row of distances.
     fn select(
         &self,
         distances: Handle,

@@ -24,7 +24,6 @@ use crate::ops::{
     BlockedEntries, CompressedSpec, Factor, Factors, Operator, SpmmGradientOps, SpmmOps,
 };
 
-/// A sparse operand as tensors.
 struct Sparse {
     indptr: CubeTensor,
     indices: CubeTensor,
@@ -83,7 +82,6 @@ impl Sparse {
     }
 }
 
-/// Compressed rows as tensors.
 struct Rows {
     values: CubeTensor,
     columns: CubeTensor,

@@ -46,7 +46,6 @@ fn widened<E: Float>(tensor: &FlexTensor) -> Vec<E::Sum> {
     elements.iter().map(|&x| x.widen()).collect()
 }
 
-/// Dot product of two rows of equal length.
 #[multiversion(targets("x86_64+avx2"))]
 fn dot<E: Float>(left: &[E], right: &[E]) -> E::Sum {
     let mut sums = [<E as Float>::Sum::default(); ACCUMULATORS];

@@ -24,7 +24,6 @@ use crate::ops::{
     Transposed, TransposedPattern,
 };
 
-/// Rows per batch.
 fn batch<S>(spec: &DistanceSpec, across: usize) -> usize {
     let bytes = if spec.same_matrix {
         MIRROR_BYTES
@@ -40,7 +39,6 @@ fn batch<S>(spec: &DistanceSpec, across: usize) -> usize {
     }
 }
 
-/// A CSR matrix on the host.
 struct Arrays<S> {
     indptr: Vec<u32>,
     indices: Vec<u32>,

@@ -23,7 +23,7 @@ macro_rules! with_type {
     };
 }
 
-/// Runs an expression with `$element` as the Rust type of a dtype that can be selected from.
+/// [`with_type`] for selectable dtypes.
 macro_rules! with_element {
     ($dtype:expr, $element:ident => $body:expr) => {
         $crate::backends::flex::element::with_type!(
@@ -34,7 +34,7 @@ macro_rules! with_element {
     };
 }
 
-/// Runs an expression with `$float` as the Rust type of a float dtype.
+/// [`with_type`] for float dtypes.
 macro_rules! with_float {
     ($dtype:expr, $float:ident => $body:expr) => {
         $crate::backends::flex::element::with_type!(
@@ -44,7 +44,7 @@ macro_rules! with_float {
     };
 }
 
-/// Runs an expression with `$int` as the Rust type of an index dtype.
+/// [`with_type`] for index dtypes.
 macro_rules! with_index {
     ($dtype:expr, $int:ident => $body:expr) => {
         $crate::backends::flex::element::with_type!(

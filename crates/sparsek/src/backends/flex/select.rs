@@ -1,9 +1,9 @@
 //! The selection in one row.
 //!
-//! A threshold is first sought by counting: guess a value, count the elements above it, interpolate
-//! until exactly `k` remain. The last row's threshold is the next row's first guess. If a few
-//! rounds fail, the standard library selects the kth order-preserving key. The result never depends
-//! on the guess.
+//! A threshold is first sought by counting: guess a value, count the elements that reach it,
+//! interpolate until exactly `k` do. The last row's threshold is the next row's first guess. If a
+//! few rounds fail, the standard library selects the kth order-preserving key. The result never
+//! depends on the guess.
 
 use burn::tensor::{bf16, f16};
 use multiversion::multiversion;
@@ -209,7 +209,6 @@ impl<E: Key> Selector<E> {
     }
 }
 
-/// Writes the order-preserving keys of a row.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+popcnt"))]
 fn to_keys<E: Key>(row: &[E], largest: bool, keys: &mut [E::Bits]) {
     if largest {
@@ -225,7 +224,6 @@ fn to_keys<E: Key>(row: &[E], largest: bool, keys: &mut [E::Bits]) {
 
 /// A selectable dtype. Keys order as in the kernels: `-0 = +0`, all NaN equal and greatest.
 pub(super) trait Key: Copy + Send + Sync + Sized {
-    /// Unsigned integer in the order of the values.
     type Bits: Bits;
 
     /// Type compared without conversion.
@@ -243,21 +241,18 @@ pub(super) trait Key: Copy + Send + Sync + Sized {
         None
     }
 
-    /// Order-preserving key.
     fn key(self) -> Self::Bits;
 
     /// Key of the midpoint of two finite keys. Rounds as the dtype does (f32 for 16-bit floats,
     /// toward the less wanted end for integers). Subnormals count as zero.
     fn midpoint(low: Self::Bits, high: Self::Bits, largest: bool) -> Self::Bits;
 
-    /// Whether the key belongs to a finite value.
     fn is_finite(key: Self::Bits) -> bool;
 
     /// Whether `|high - low| <= eps * max(|ends|)`, given by keys of the largest.
     fn within(low: Self::Bits, high: Self::Bits, ends: (Self::Bits, Self::Bits), eps: f32) -> bool;
 }
 
-/// An unsigned key.
 pub(super) trait Bits: Ordered + Ord + Send + Sync + std::ops::Not<Output = Self> {}
 
 impl Bits for u32 {}
@@ -327,7 +322,6 @@ macro_rules! float_key {
             }
         }
 
-        /// Zero for a subnormal.
         fn flush(x: $float) -> $float {
             if x.abs() < $float::MIN_POSITIVE {
                 0.0
@@ -556,7 +550,6 @@ fn find_threshold<T: Ordered>(row: &[T], k: usize, guess: &mut Option<Guess<T>>)
     None
 }
 
-/// Least and greatest of a row.
 fn ends<T: Ordered>(row: &[T]) -> (T, T) {
     let mut ends = (row[0], row[0]);
     for &value in row {
@@ -572,7 +565,6 @@ fn ends<T: Ordered>(row: &[T]) -> (T, T) {
 
 // Plain loops: `multiversion` does not reach into closures of iterators.
 
-/// Counts the elements of at least `least`.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+popcnt"))]
 fn count_at_least<T: Ordered>(row: &[T], least: T) -> usize {
     let mut total = 0;
@@ -612,7 +604,6 @@ fn take_at_least<T: Ordered>(row: &[T], least: T, columns: &mut [usize]) {
     }
 }
 
-/// Whether a row has no NaN.
 fn all_ordered<T: Ordered>(row: &[T]) -> bool {
     // Comparisons with NaN are false.
     count_at_least(row, T::LEAST) == row.len()

@@ -20,7 +20,6 @@ use super::{
 };
 use crate::ops::{CompressedSpec, Factors, Operator, SpmmGradientOps, SpmmOps};
 
-/// A CSR pattern.
 struct Pattern<'a> {
     indptr: &'a [i32],
     indices: &'a [i32],
@@ -42,7 +41,6 @@ impl<'a> Pattern<'a> {
         self.indices[entry] as usize
     }
 
-    /// Entries of a row.
     pub fn row(&self, row: usize) -> Range<usize> {
         self.indptr[row] as usize..self.indptr[row + 1] as usize
     }
@@ -54,7 +52,6 @@ fn ints(tensor: &FlexTensor) -> &[i32] {
         .expect("patterns are contiguous i32 tensors")
 }
 
-/// A sparse operand as contiguous tensors.
 struct Sparse {
     operator: Operator<Flex>,
     weights: Option<FlexTensor>,
@@ -149,7 +146,6 @@ fn sums<E: Float>(
     from_vec(output, Shape::from([rows, width]))
 }
 
-/// Adds terms, times a factor if given.
 fn add_all<E: Float>(
     sums: &mut [E::Sum],
     terms: impl Iterator<Item = (usize, E)>,

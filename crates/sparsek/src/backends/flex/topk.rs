@@ -58,7 +58,6 @@ impl Rows {
         }
     }
 
-    /// Valid elements of each row.
     fn existing<'a, E: Sync>(
         &'a self,
         source: &'a [E],
@@ -114,7 +113,6 @@ fn indices(input: FlexTensor, lengths: Lengths<Flex>, spec: &TopkSpec) -> FlexTe
     }))
 }
 
-/// Sets everything but the selected elements to zero.
 fn mask(input: FlexTensor, lengths: Lengths<Flex>, spec: &TopkSpec) -> FlexTensor {
     let rows = Rows::new(&input, lengths, spec);
     with_element!(rows.input.dtype(), E => {

@@ -21,7 +21,7 @@ pub enum ShardedError {
     /// The shards differ in dtype.
     #[error("topk_sharded: shard {shard} has dtype {found:?}, the first has {first:?}")]
     MixedDtypes {
-        /// Position of the shard.
+        /// Its position.
         shard: usize,
         /// Dtype of the first shard.
         first: DType,
@@ -31,27 +31,27 @@ pub enum ShardedError {
     /// Only some shards are on autodiff devices.
     #[error("topk_sharded: shard {shard} and the first are not both on autodiff devices")]
     MixedAutodiff {
-        /// Position of the shard.
+        /// Its position.
         shard: usize,
     },
-    /// The operation or the device does not support the dtype.
+    /// The operation or a device does not support the dtype.
     #[error("topk_sharded: dtype {dtype:?} is not supported by this operation or by {device}")]
     Dtype {
-        /// Dtype of the shards.
+        /// Dtype.
         dtype: DType,
-        /// Device of the shard.
+        /// Device.
         device: String,
     },
-    /// Only the exact method is supported.
+    /// Only the exact method works.
     #[error("topk_sharded: method {method:?} is not supported (supported: Exact)")]
     Method {
-        /// Requested method.
+        /// Method.
         method: Method,
     },
     /// A vector has only one dimension.
     #[error("topk_sharded: dimension {dim} is out of range for a vector (expected -1 or 0)")]
     Dimension {
-        /// Requested dimension.
+        /// Dimension.
         dim: isize,
     },
     /// Indices need 64 bits, which a device lacks.
@@ -59,13 +59,13 @@ pub enum ShardedError {
     IndexDtype {
         /// Elements of all shards.
         length: usize,
-        /// The device.
+        /// Device.
         device: String,
     },
     /// A device refused its shard, or failed.
     #[error("topk_sharded: {device} failed: {reason}")]
     Device {
-        /// The device.
+        /// Device.
         device: String,
         /// Report of the runtime.
         reason: String,
