@@ -1,15 +1,14 @@
-//! A cache on disk of compiled kernels and tuning results.
+//! A disk cache of compiled kernels and tuning results.
 //!
-//! CubeCL compiles a kernel before its first launch, and Burn measures the candidates for each
-//! shape of matrix product. Without a cache, every process does both again. [`enable`] keeps the
-//! results in one file that all processes of a user share:
+//! Without it, every process compiles its kernels and measures matrix products again. [`enable`]
+//! keeps the results in one file per user:
 //!
 //! | what | CUDA | other runtimes |
 //! | --- | --- | --- |
-//! | compiled kernels | kept, per architecture | kept by the graphics driver, or not at all |
-//! | tuning results | kept, per device | kept, per device |
+//! | compiled kernels | per architecture | by the graphics driver, or not at all |
+//! | tuning results | per device | per device |
 //!
-//! Kernels are keyed by the program's build as well: a new build compiles anew.
+//! A new build of the program compiles again.
 //!
 //! ```no_run
 //! // First in `main`, before any tensor is made.
@@ -31,48 +30,48 @@ use std::{
 use cubecl::config::{CubeClRuntimeConfig, RuntimeConfig, cache::CacheConfig};
 use etcetera::BaseStrategy;
 
-/// The environment variable that chooses the folder: a path, or `off`.
+/// Environment variable that chooses the folder: a path, or `off`.
 pub const VARIABLE: &str = "SPARSEK_CACHE";
-/// The size above which [`enable`] deletes the file and begins a new one.
+/// File size above which [`enable`] starts over.
 pub const MAX_BYTES: u64 = 1 << 30;
 
-/// The name of CubeCL's environment, which names the file.
+/// Name of CubeCL's environment, and of the file.
 const ENVIRONMENT: &str = "sparsek";
-/// The first bytes of a database file.
+/// First bytes of a database file.
 const MAGIC: &[u8] = b"SQLite format 3\0";
-/// What the database keeps beside its file.
+/// Suffixes of the files beside the database.
 const COMPANIONS: [&str; 3] = ["-wal", "-shm", "-tshm"];
 
-/// Why nothing is kept. The program works as without a cache.
+/// Why there is no cache. The program works without one.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CacheError {
-    /// A device was opened, or CubeCL configured, before.
+    /// A device was opened, or CubeCL configured, earlier.
     #[error("the kernel cache must be enabled before the first device is opened")]
     Late,
     /// The user has no cache folder.
     #[error("no cache folder for kernels is known; {VARIABLE}=DIR chooses one")]
     NoFolder,
-    /// The folder or the file in it cannot be used.
+    /// The folder or its file cannot be used.
     #[error("the kernel cache {} is ignored: {source}", file.display())]
     Unusable {
         /// The file.
         file: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
 }
 
-/// Keeps compiled kernels and tuning results in the folder that `SPARSEK_CACHE` names, or in
-/// `sparsek` in the user's cache folder. Returns the file, or none when `SPARSEK_CACHE` is `off`.
+/// Enables the cache in the folder `SPARSEK_CACHE`, or in `sparsek` in the user's cache folder.
+/// Returns the file, or none if `SPARSEK_CACHE` is `off`.
 ///
-/// Call it once, before the first device is opened. A file above [`MAX_BYTES`] is begun anew.
-/// Settings in `cubecl.toml` and CubeCL's environment variables stay in force, except for where the
-/// cache is and whether it is used.
+/// Call it once, before the first device is opened. A file above [`MAX_BYTES`] is deleted.
+/// `cubecl.toml` and CubeCL's environment variables stay in force, except for location and use of
+/// the cache.
 ///
 /// # Errors
 ///
-/// [`CacheError`] says why nothing is kept. Everything else works.
+/// [`CacheError`]; the program works without the cache.
 pub fn enable() -> Result<Option<PathBuf>, CacheError> {
     let user = || {
         etcetera::choose_base_strategy()
@@ -91,8 +90,7 @@ pub fn enable() -> Result<Option<PathBuf>, CacheError> {
     }
 }
 
-/// Enables the cache when `SPARSEK_CACHE` is set, and keeps nothing otherwise: for tests and
-/// benchmarks, which begin the same way everywhere.
+/// Enables the cache if `SPARSEK_CACHE` is set, else switches it off. For tests and benchmarks.
 ///
 /// # Errors
 ///
@@ -107,7 +105,6 @@ pub fn enable_if_set() -> Result<Option<PathBuf>, CacheError> {
     }
 }
 
-/// The folder that holds the file; none to keep nothing.
 fn folder(
     variable: Option<OsString>,
     user: impl FnOnce() -> Option<PathBuf>,
@@ -122,7 +119,7 @@ fn folder(
     }
 }
 
-/// Creates the folder, and deletes a file that has grown too large.
+/// Creates the folder, and deletes a file above the limit.
 fn prepare(folder: &Path) -> Result<PathBuf, CacheError> {
     let file = folder.join(ENVIRONMENT).with_extension("db");
     let checked = fs::create_dir_all(folder).and_then(|()| check(&file));
@@ -137,7 +134,7 @@ fn check(file: &Path) -> io::Result<()> {
         Ok(found) if !found.is_file() => return Err(io::Error::other("not a file")),
         Ok(found) => found.len(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            // Whether the folder can be written to.
+            // No file yet: test whether the folder is writable.
             return tempfile(file.parent().unwrap_or(Path::new(".")));
         }
         Err(error) => return Err(error),
@@ -156,7 +153,6 @@ fn check(file: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Creates and deletes a file in a folder.
 fn tempfile(folder: &Path) -> io::Result<()> {
     let file = folder.join(format!(".{ENVIRONMENT}-{}", std::process::id()));
     File::create(&file)?;
@@ -175,7 +171,7 @@ fn remove(file: &Path) -> io::Result<()> {
     fs::remove_file(file)
 }
 
-/// Whether CubeCL had no configuration before.
+/// Configures CubeCL; false if that happened before.
 fn configure(file: Option<&Path>) -> bool {
     let mut config = CubeClRuntimeConfig::from_current_dir().override_from_env();
     match file.and_then(Path::parent) {

@@ -1,16 +1,35 @@
-//! Keep k of each row: row-wise top-k, sparse aggregation and sparse distances for [Burn](https://burn.dev) tensors,
+//! Row-wise top-k, sparse aggregation and sparse distances for [Burn](https://burn.dev) tensors:
 //! differentiable, on CUDA, Vulkan, Metal, WebGPU and the CPU.
 //!
-//! - [`topk`]: the k greatest or least elements along a dimension, exact or with early stop; as
-//!   values and indices, indices only, or the dense masked tensor.
-//! - [`dense`]: linear layers and layer normalisation of very many rows.
-//! - [`distance`]: distances between the rows of sparse matrices over any semiring, and nearest neighbours.
-//! - [`io`]: the memory limit that every loader keeps.
-//! - [`sparse`]: CSR matrices, from scipy's files, coordinates or dense tensors, and their products with dense tensors.
+//! - [`topk`]: the k greatest or least elements along a dimension, exact or with early stop.
+//! - [`sparse`]: CSR matrices, compressed rows, and their products with dense tensors.
+//! - [`distance`]: distances between sparse rows over any semiring, and nearest neighbors.
+//! - [`dense`]: linear layers and layer normalization of many rows.
+//! - [`io`]: the memory limit of every loader.
+//! - [`ops`]: the backend operations.
 //!
-//! The device decides the backend at run time. Features choose what is linked: `flex` (pure Rust),
-//! `vulkan`, `wgpu`, `metal`, `cuda`, `cpu` (CubeCL's CPU runtime), `fusion`, which must be on
-//! exactly when Burn's is, and `cache`, which keeps compiled kernels on disk (module `cache`).
+//! # Errors and panics
+//!
+//! Operations on tensors panic with a clear message if shapes, dtypes or options do not fit, as
+//! Burn's do. These return typed errors instead:
+//!
+//! - [`Pattern::new`](sparse::Pattern::new): [`PatternError`](sparse::PatternError)
+//! - [`Csr`](sparse::Csr): [`CsrError`](sparse::CsrError), or [`NpzError`](sparse::NpzError) for
+//!   files
+//! - [`pairwise_distances`](distance::pairwise_distances),
+//!   [`NearestNeighbors`](distance::NearestNeighbors): [`DistanceError`](distance::DistanceError)
+//! - [`topk_sharded`](topk::topk_sharded): [`ShardedError`](topk::ShardedError)
+//! - [`io::memory`]: [`MemoryError`](io::memory::MemoryError)
+//! - `cache::enable`: `CacheError`
+//!
+//! A device that fails at run time panics when a result is read, as in Burn; only `topk_sharded`
+//! reports it.
+//!
+//! # Features
+//!
+//! The device chooses the backend at run time. Features link backends: `flex` (pure Rust),
+//! `vulkan`, `wgpu`, `metal`, `cuda`, `cpu` (CubeCL's CPU runtime). `fusion` must be on exactly if
+//! Burn's is. `cache` keeps compiled kernels on disk.
 
 mod backends;
 #[cfg(feature = "cache")]

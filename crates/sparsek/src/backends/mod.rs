@@ -1,8 +1,7 @@
-//! The operations on each backend.
+//! Implementations of [`ops`](crate::ops), one folder per backend and one file per family.
 
 mod autodiff;
 #[cfg(feature = "cubecl")]
 mod cube;
 #[cfg(feature = "flex")]
 mod flex;
-pub(crate) mod queue;

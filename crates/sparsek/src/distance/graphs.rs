@@ -1,4 +1,4 @@
-//! Neighbours as sparse matrices.
+//! Neighbor graphs as sparse matrices.
 
 use std::ops::Range;
 
@@ -7,29 +7,33 @@ use burn::{
     tensor::{Int, Tensor, TensorData},
 };
 
-use super::{DistanceError, NearestNeighbors, check, pairwise_distances};
+use super::{
+    error::DistanceError,
+    neighbors::NearestNeighbors,
+    pairwise::{check, pairwise_distances},
+};
 use crate::{
-    ops::{WithinOps, WithinSpec, computed},
+    ops::{DistanceOps, RadiusSpec, distance_dtype},
     sparse::{Csr, CsrError, Pattern, check_size, upload},
 };
 
 impl NearestNeighbors {
-    /// The `k` nearest rows of the index as a matrix: row i has an entry for each neighbour of query i, in the neighbour's
-    /// column, and its value is the distance. The neighbours are those of [`kneighbors`](NearestNeighbors::kneighbors); without
-    /// a query, no row is its own.
+    /// The `k` nearest rows as a matrix: entry (i, j) is the distance from query i to its neighbor
+    /// j. Neighbors as in [`kneighbors`](NearestNeighbors::kneighbors).
     ///
     /// # Shapes and dtypes
     ///
-    /// As many rows as queries, as many columns as the index has rows, `k` entries in each row, columns ascending; the values are
-    /// of f64 for matrices of f64 and of f32 for all others, and on the device of the index. Distances of 0 are entries too.
+    /// `[queries, index rows]` with `k` entries per row, columns ascending, on the device of the
+    /// index. Values are f64 for f64 matrices, else f32. Distances of 0 are entries.
     ///
     /// # Errors
     ///
-    /// [`DistanceError`] as for [`kneighbors`](NearestNeighbors::kneighbors), and for more than [`MAX_ENTRIES`](crate::sparse::MAX_ENTRIES) neighbours.
+    /// [`DistanceError`] as [`kneighbors`](NearestNeighbors::kneighbors), or above
+    /// [`MAX_ENTRIES`](crate::sparse::MAX_ENTRIES) neighbors.
     ///
     /// # Cost
     ///
-    /// That of `kneighbors`; the indices are read by the host once and sorted there, the distances stay on the device.
+    /// As `kneighbors`; the host reads and sorts the indices once, distances stay on the device.
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor, TensorData};
@@ -56,28 +60,28 @@ impl NearestNeighbors {
         Ok(Csr::from_unsorted(&pattern, distances.flatten(0, 1))?)
     }
 
-    /// All rows of the index at most `radius` away, as a matrix: row i has an entry for each of those of query i, in its column,
-    /// and its value is the distance. For inner products and other measures where larger is nearer, all that are at least
-    /// `radius`.
+    /// All index rows within `radius` as a matrix: entry (i, j) is the distance from query i to row
+    /// j. For measures where larger is nearer, all rows of at least `radius`.
     ///
-    /// Queries default to the index itself; then no row is its own neighbour. The radius is rounded to the dtype of the distances
-    /// and is itself within. An infinite one takes every distance that is not NaN. NaN is within no radius, and nothing is within
-    /// a radius of NaN.
+    /// Without a query, the index queries itself, and no row is its own neighbor. The radius is
+    /// inclusive and rounded to the dtype of the distances. An infinite radius accepts everything
+    /// but NaN; a NaN radius accepts nothing.
     ///
     /// # Shapes and dtypes
     ///
-    /// As many rows as queries, as many columns as the index has rows, columns ascending; the values are of f64 for matrices of
-    /// f64 and of f32 for all others, and on the device of the index. Distances of 0 are entries too. Without gradient.
+    /// `[queries, index rows]`, columns ascending, on the device of the index. Values are f64 for
+    /// f64 matrices, else f32. Distances of 0 are entries. No gradient.
     ///
     /// # Errors
     ///
-    /// [`DistanceError`] for matrices of different widths, dtypes or devices, and for more than [`MAX_ENTRIES`](crate::sparse::MAX_ENTRIES) neighbours.
+    /// [`DistanceError`] if widths, dtypes or devices differ, or above
+    /// [`MAX_ENTRIES`](crate::sparse::MAX_ENTRIES) neighbors.
     ///
     /// # Cost
     ///
-    /// That of [`pairwise_distances`], a batch of queries at a time: 512 MiB of distances unless a batch is set. They are counted
-    /// and listed on the device, each read twice; a count for each 4096 distances and the columns of what is found cross to the
-    /// host, and these back.
+    /// As [`pairwise_distances`], a batch of queries at a time (512 MiB of distances unless set).
+    /// The device reads each distance twice, to count and to list. The host receives a count per
+    /// 4096 distances and the columns, which it uploads again.
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor, TensorData};
@@ -95,54 +99,59 @@ impl NearestNeighbors {
     /// ```
     pub fn radius_neighbors(&self, query: Option<&Csr>, radius: f64) -> Result<Csr, DistanceError> {
         match query {
-            Some(query) => self.within(query, None, radius),
-            None => self.within(&self.index, Some(0), radius),
+            Some(query) => self.radius_graph(query, None, radius),
+            None => self.radius_graph(&self.index, Some(0), radius),
         }
     }
 
-    /// Neighbours within a radius of some rows of the index, none of which is its own: those rows of what
-    /// [`radius_neighbors`](NearestNeighbors::radius_neighbors) gives without a query.
+    /// [`radius_neighbors`](NearestNeighbors::radius_neighbors) without a query, for a range of
+    /// index rows.
     ///
     /// # Errors
     ///
-    /// [`DistanceError::Csr`] for more than [`MAX_ENTRIES`](crate::sparse::MAX_ENTRIES) neighbours.
+    /// [`DistanceError::Csr`] above [`MAX_ENTRIES`](crate::sparse::MAX_ENTRIES) neighbors.
     ///
     /// # Panics
     ///
-    /// If the range ends before it begins or beyond the last row.
+    /// If the range is decreasing or exceeds the rows.
     pub fn radius_neighbors_of(
         &self,
         rows: Range<usize>,
         radius: f64,
     ) -> Result<Csr, DistanceError> {
         let first = rows.start;
-        self.within(&self.index.slice_rows(rows), Some(first), radius)
+        self.radius_graph(&self.index.slice_rows(rows), Some(first), radius)
     }
 
-    /// Of queries that are rows of the index, `own` is the first.
-    fn within(&self, query: &Csr, own: Option<usize>, radius: f64) -> Result<Csr, DistanceError> {
+    /// `exclude_self` is the index row of the first query, if queries are index rows.
+    fn radius_graph(
+        &self,
+        query: &Csr,
+        exclude_self: Option<usize>,
+        radius: f64,
+    ) -> Result<Csr, DistanceError> {
         check(query, &self.index)?;
         let (rows, across) = (query.rows(), self.index.rows());
-        let mut found = Found::new(self.measure.distance.needs().largest, radius);
+        let mut graph = GraphBuilder::new(self.measure.distance.needs().largest, radius);
         for first in (0..rows).step_by(self.batch(across)) {
             let part = first..rows.min(first + self.batch(across));
             let distances = self.distances(&query.slice_rows(part))?;
-            found.push(distances, own.map(|own| own + first))?;
+            graph.push(distances, exclude_self.map(|row| row + first))?;
         }
         let device = self.index.device();
-        let values = match found.values.is_empty() {
+        let values = match graph.values.is_empty() {
             true => {
                 let none = TensorData::new(Vec::<f32>::new(), [0]);
-                Tensor::from_data(none, (&device, computed(query.dtype())))
+                Tensor::from_data(none, (&device, distance_dtype(query.dtype())))
             }
-            false => Tensor::cat(found.values, 0),
+            false => Tensor::cat(graph.values, 0),
         };
-        let pattern = Pattern::new(rows, across, found.indptr, found.indices);
+        let pattern = Pattern::new(rows, across, graph.indptr, graph.indices);
         let pattern = pattern.map_err(CsrError::from)?;
         Ok(Csr::new(pattern, values)?)
     }
 
-    /// Distances to all rows of the index, a part of it at a time where a batch is set.
+    /// Distances to all index rows, in batches if set.
     fn distances(&self, query: &Csr) -> Result<Tensor<2>, DistanceError> {
         let rows = self.index.rows();
         let batch = self.index_batch.unwrap_or(rows).max(1);
@@ -159,8 +168,8 @@ impl NearestNeighbors {
     }
 }
 
-/// Rows of a sparse matrix, so far, and what is near.
-struct Found {
+/// A sparse matrix under construction.
+struct GraphBuilder {
     largest: bool,
     radius: f64,
     indptr: Vec<u32>,
@@ -168,7 +177,7 @@ struct Found {
     values: Vec<Tensor<1>>,
 }
 
-impl Found {
+impl GraphBuilder {
     fn new(largest: bool, radius: f64) -> Self {
         Self {
             largest,
@@ -179,14 +188,14 @@ impl Found {
         }
     }
 
-    /// Takes what is near of some rows of distances; the first of them is the index's row `own`.
-    fn push(&mut self, distances: Tensor<2>, own: Option<usize>) -> Result<(), CsrError> {
+    /// Appends the accepted entries of rows of distances.
+    fn push(&mut self, distances: Tensor<2>, exclude_self: Option<usize>) -> Result<(), CsrError> {
         let [rows, across] = distances.dims();
         let before = self.indices.len();
-        let mut spec = WithinSpec {
+        let mut spec = RadiusSpec {
             radius: self.radius,
             largest: self.largest,
-            own,
+            exclude_self,
             total: 0,
         };
         if rows * across == 0 {
@@ -195,14 +204,14 @@ impl Found {
         }
         let device = distances.device();
         let distances = distances.into_dispatch();
-        let counts = <Dispatch as WithinOps>::count_within(distances.clone(), spec);
+        let counts = <Dispatch as DistanceOps>::count_within(distances.clone(), spec);
         let counts = Tensor::<2, Int>::from_dispatch(counts);
-        let [_, stretches] = counts.dims();
-        let mut offsets = Vec::with_capacity(rows * stretches);
+        let [_, parts] = counts.dims();
+        let mut offsets = Vec::with_capacity(rows * parts);
         for (item, count) in counts.into_data().iter::<u32>().enumerate() {
             offsets.push(spec.total as u32);
             spec.total += count as usize;
-            if (item + 1).is_multiple_of(stretches) {
+            if (item + 1).is_multiple_of(parts) {
                 check_size("entries", before + spec.total)?;
                 self.indptr.push((before + spec.total) as u32);
             }
@@ -211,9 +220,9 @@ impl Found {
             return Ok(());
         }
         let offsets = upload(&offsets, &device).into_dispatch();
-        let (values, places) = <Dispatch as WithinOps>::list_within(distances, offsets, spec);
-        let places = Tensor::<1, Int>::from_dispatch(places).into_data();
-        self.indices.extend(places.iter::<u32>());
+        let (values, columns) = <Dispatch as DistanceOps>::list_within(distances, offsets, spec);
+        let columns = Tensor::<1, Int>::from_dispatch(columns).into_data();
+        self.indices.extend(columns.iter::<u32>());
         self.values.push(Tensor::from_dispatch(values));
         Ok(())
     }

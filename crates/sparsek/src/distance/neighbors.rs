@@ -1,4 +1,4 @@
-//! The nearest rows, by brute force.
+//! Brute-force nearest neighbors.
 
 use std::ops::Range;
 
@@ -7,21 +7,21 @@ use burn::{
     tensor::{Int, Tensor},
 };
 
-use super::{DistanceError, Measure, check};
+use super::{error::DistanceError, measure::Measure, pairwise::check};
 use crate::{
-    ops::{DistanceOps, NearestSpec, computed},
+    ops::{DistanceOps, NearestSpec, distance_dtype},
     sparse::Csr,
     topk::{MAX_COLS, TopkOptions, argtopk, topk},
 };
 
-/// Bytes of distances of which those within a radius are found at a time.
+/// Bytes of distances per batch of a radius search.
 const BATCH_BYTES: usize = 512 << 20;
 
-/// Brute-force nearest neighbours among the rows of a sparse matrix.
+/// Brute-force nearest neighbors among the rows of a sparse matrix.
 ///
-/// Distances of a batch of queries to all rows of the index are in memory at a time, never the whole matrix: 512 MiB of them, or an
-/// eighth of the memory that is free where that is less, unless a batch is set. The index is gone through in parts where counters of
-/// its columns would take more than 256 MiB. The result is the same whatever the batches.
+/// Never stores the whole distance matrix: a batch holds at most 512 MiB or an eighth of the free
+/// memory, unless set. If column counters of the index exceed 256 MiB, it is searched in parts.
+/// Results do not depend on batches.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -45,7 +45,7 @@ pub struct NearestNeighbors {
 }
 
 impl NearestNeighbors {
-    /// Takes the rows among which neighbours are found.
+    /// Takes the rows to search.
     pub fn fit(index: Csr, measure: impl Into<Measure>) -> Self {
         Self {
             index,
@@ -55,7 +55,7 @@ impl NearestNeighbors {
         }
     }
 
-    /// Sets how many queries are compared at a time.
+    /// Sets the queries per batch.
     pub fn with_query_batch(self, rows: usize) -> Self {
         Self {
             query_batch: Some(rows.max(1)),
@@ -63,7 +63,7 @@ impl NearestNeighbors {
         }
     }
 
-    /// Sets how many rows of the index are compared at a time, at most [`MAX_COLS`].
+    /// Sets the index rows per batch, at most [`MAX_COLS`].
     pub fn with_index_batch(self, rows: usize) -> Self {
         Self {
             index_batch: Some(rows.clamp(1, MAX_COLS)),
@@ -71,70 +71,70 @@ impl NearestNeighbors {
         }
     }
 
-    /// The rows among which neighbours are found.
+    /// The rows to search.
     pub fn index(&self) -> &Csr {
         &self.index
     }
 
-    /// Distances to the `k` nearest rows of the index and which these are, the nearest first, ties to the lowest index: both
-    /// `[m, k]`. Queries default to the index itself; then no row is its own neighbour. For inner products and other measures
-    /// where larger is nearer, the largest. NaN comes last, or first where larger is nearer.
+    /// Distances and indices of the `k` nearest index rows, nearest first, ties to the lowest
+    /// index: both `[m, k]`. Without a query, the index queries itself, and no row is its own
+    /// neighbor. For measures where larger is nearer (inner products), the largest. NaN comes last,
+    /// or first if larger is nearer.
     ///
-    /// Distances are not differentiable here; those of [`pairwise_distances`](super::pairwise_distances) are.
+    /// No gradient; use [`pairwise_distances`](super::pairwise_distances) for one.
     ///
     /// # Errors
     ///
-    /// [`DistanceError`] for more neighbours than there are rows, and for matrices of different widths, dtypes or devices.
+    /// [`DistanceError`] if `k` exceeds the rows, or widths, dtypes or devices differ.
     pub fn kneighbors(
         &self,
         query: Option<&Csr>,
         k: usize,
     ) -> Result<(Tensor<2>, Tensor<2, Int>), DistanceError> {
-        let own = query.is_none();
+        let exclude_self = query.is_none();
         let query = query.unwrap_or(&self.index);
         check(query, &self.index)?;
-        self.check_k(k, own)?;
+        self.check_k(k, exclude_self)?;
         let rows = self.index.rows();
         let batch = self.index_batch.unwrap_or(MAX_COLS);
         if rows <= batch {
-            return Ok(self.nearest(self.measure, [query, &self.index], k, own));
+            return Ok(self.nearest(self.measure, [query, &self.index], k, exclude_self));
         }
         let measure = self.measure.to_parts_of(&self.index);
-        // The best of the parts of the index so far; the row itself is left out at the end.
-        let asked = k + usize::from(own);
+        // The row itself is removed after the last part.
+        let requested = k + usize::from(exclude_self);
         let mut best = None;
         for first in (0..rows).step_by(batch) {
             let part = self.index.slice_rows(first..rows.min(first + batch));
-            let most = asked.min(part.rows());
-            let (values, places) = self.nearest(measure, [query, &part], most, false);
-            let found = (values, places.add_scalar(first as i64));
+            let most = requested.min(part.rows());
+            let (values, indices) = self.nearest(measure, [query, &part], most, false);
+            let found = (values, indices.add_scalar(first as i64));
             best = Some(match best {
                 None => found,
-                Some(best) => self.best_of(best, found, asked),
+                Some(best) => self.merge(best, found, requested),
             });
         }
-        let (values, places) = best.expect("there are more rows than in a part");
-        Ok(match own {
-            true => without_own(values, places, 0),
-            false => (values, places),
+        let (values, indices) = best.expect("there are more rows than in a part");
+        Ok(match exclude_self {
+            true => without_self(values, indices, 0),
+            false => (values, indices),
         })
     }
 
-    /// Neighbours of some rows of the index, none of which is its own: those rows of what
-    /// [`kneighbors`](NearestNeighbors::kneighbors) gives without a query, bit for bit. For a caller that goes through the index
-    /// in batches of its own, to show its progress or to write each batch away.
+    /// [`kneighbors`](NearestNeighbors::kneighbors) without a query, for a range of index rows, bit
+    /// for bit. For callers that report progress or write each batch.
     ///
     /// # Errors
     ///
-    /// [`DistanceError::Neighbors`] for more neighbours than there are other rows.
+    /// [`DistanceError::Neighbors`] if `k` exceeds the other rows.
     ///
     /// # Panics
     ///
-    /// If the range ends before it begins or beyond the last row.
+    /// If the range is decreasing or exceeds the rows.
     ///
     /// # Cost
     ///
-    /// What does not depend on the queries is done for each call: O(rows, columns and entries of the index).
+    /// Each call repeats the preparation of the index: O(rows + columns + entries).
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor, TensorData};
@@ -158,54 +158,56 @@ impl NearestNeighbors {
         if k == 0 || rows.is_empty() {
             return self.kneighbors(Some(&query), k);
         }
-        let (values, places) = self.kneighbors(Some(&query), k + 1)?;
-        Ok(without_own(values, places, rows.start))
+        let (values, indices) = self.kneighbors(Some(&query), k + 1)?;
+        Ok(without_self(values, indices, rows.start))
     }
 
-    fn check_k(&self, k: usize, own: bool) -> Result<(), DistanceError> {
+    fn check_k(&self, k: usize, exclude_self: bool) -> Result<(), DistanceError> {
         self.measure.check()?;
         let rows = self.index.rows();
-        match k > rows.saturating_sub(usize::from(own)) {
-            true => Err(DistanceError::Neighbors { k, rows, own }),
+        match k > rows.saturating_sub(usize::from(exclude_self)) {
+            true => Err(DistanceError::Neighbors {
+                k,
+                rows,
+                exclude_self,
+            }),
             false => Ok(()),
         }
     }
 
-    /// Queries whose distances are in memory at a time.
+    /// Queries per batch.
     pub(super) fn batch(&self, across: usize) -> usize {
-        let size = computed(self.index.dtype()).size();
+        let size = distance_dtype(self.index.dtype()).size();
         let fitting = BATCH_BYTES / (size * across.max(1));
         self.query_batch.unwrap_or(fitting.max(1))
     }
 
-    /// The best `k` of two lists, the second of later rows.
-    fn best_of(&self, one: Found, other: Found, k: usize) -> Found {
+    /// Merges two results; the second holds later rows.
+    fn merge(&self, one: Nearest, other: Nearest, k: usize) -> Nearest {
         let values = Tensor::cat(vec![one.0, other.0], 1);
-        let places = Tensor::cat(vec![one.1, other.1], 1);
+        let indices = Tensor::cat(vec![one.1, other.1], 1);
         let options = TopkOptions::new(k.min(values.dims()[1]))
             .with_largest(self.measure.distance.needs().largest)
             .with_sorted(true);
         let (values, at) = topk(values, &options);
-        (values, places.gather(1, at))
+        (values, indices.gather(1, at))
     }
 
-    fn nearest(&self, measure: Measure, [x, y]: [&Csr; 2], k: usize, own: bool) -> Found {
+    fn nearest(
+        &self,
+        measure: Measure,
+        [x, y]: [&Csr; 2],
+        k: usize,
+        exclude_self: bool,
+    ) -> Nearest {
         let spec = NearestSpec {
-            by: measure.spec([x, y], own),
+            by: measure.spec([x, y], exclude_self),
             k,
-            exclude_self: own,
+            exclude_self,
             batch: self.query_batch,
             index: x.device().settings().int_dtype,
         };
-        let (values, indices) = <Dispatch as DistanceOps>::nearest(
-            x.indptr().clone().into_dispatch(),
-            x.indices().clone().into_dispatch(),
-            x.values().clone().into_dispatch(),
-            y.indptr().clone().into_dispatch(),
-            y.indices().clone().into_dispatch(),
-            y.values().clone().into_dispatch(),
-            spec,
-        );
+        let (values, indices) = <Dispatch as DistanceOps>::nearest(x.tensors(), y.tensors(), spec);
         (
             Tensor::from_dispatch(values),
             Tensor::from_dispatch(indices),
@@ -213,20 +215,21 @@ impl NearestNeighbors {
     }
 }
 
-/// Distances and where they are, the nearest first.
-type Found = (Tensor<2>, Tensor<2, Int>);
+/// Distances and indices, nearest first.
+type Nearest = (Tensor<2>, Tensor<2, Int>);
 
-/// All but one of the neighbours of rows from `first` on: without the row itself, else without the last.
-fn without_own(
+/// Removes each row itself from its neighbors, or the last neighbor. The first query is index row
+/// `first`.
+fn without_self(
     values: Tensor<2>,
-    places: Tensor<2, Int>,
+    indices: Tensor<2, Int>,
     first: usize,
 ) -> (Tensor<2>, Tensor<2, Int>) {
-    let [rows, asked] = places.dims();
+    let [rows, requested] = indices.dims();
     let numbers = first as i64..(first + rows) as i64;
-    let numbers = Tensor::<1, Int>::arange(numbers, &places.device());
-    let numbers = numbers.reshape([rows, 1]).repeat_dim(1, asked);
-    let other = places.clone().not_equal(numbers).int();
-    let kept = argtopk(other, &TopkOptions::new(asked - 1));
-    (values.gather(1, kept.clone()), places.gather(1, kept))
+    let numbers = Tensor::<1, Int>::arange(numbers, &indices.device());
+    let numbers = numbers.reshape([rows, 1]).repeat_dim(1, requested);
+    let other = indices.clone().not_equal(numbers).int();
+    let kept = argtopk(other, &TopkOptions::new(requested - 1));
+    (values.gather(1, kept.clone()), indices.gather(1, kept))
 }

@@ -2,12 +2,12 @@
 
 use std::{fs::File, io, path::Path};
 
-/// Opens a regular file; gives its size too.
+/// Opens a regular file and returns its size.
 ///
 /// # Errors
 ///
-/// What the system reports. Pipes, sockets, devices and folders are refused without being opened,
-/// since opening a pipe waits for its writer.
+/// System errors. Pipes, sockets, devices and folders are refused unopened, since opening a pipe
+/// waits for its writer.
 pub fn open(path: &Path) -> io::Result<(File, u64)> {
     let refuse = |kind: &str| {
         let reason = format!("{kind}, not a regular file");

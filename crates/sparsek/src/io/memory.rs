@@ -1,54 +1,58 @@
-//! A limit on the memory that one request may take on the host.
+//! A limit on host memory per request.
 //!
-//! Files and options declare sizes. Code that allocates by such a size calls [`check`] first, so
-//! that a wrong number ends in an error and not in a killed process. The limit is three quarters
-//! of the memory that the machine, the control group and the process have left when the first
-//! request asks. The environment variable `SPARSEK_MAX_MEMORY` (`512M`, `64G`, a plain number of
-//! bytes) or [`set_limit`] replaces it.
+//! Code calls [`check`] before it allocates a size that a file or option declares, so that a wrong
+//! number gives an error instead of a killed process. The default is three quarters of the memory
+//! that machine, control group and process have left at the first request. `SPARSEK_MAX_MEMORY`
+//! (`512M`, `64G`, or bytes) or [`set_limit`] replaces it.
 
 use std::{
     env, fmt, fs,
     sync::atomic::{AtomicU64, Ordering},
 };
 
-/// The environment variable that sets the limit.
+/// Environment variable of the limit.
 pub const VARIABLE: &str = "SPARSEK_MAX_MEMORY";
 
-/// 0: not read yet.
+/// 0 until first read.
 static LIMIT: AtomicU64 = AtomicU64::new(0);
 
-/// Why a request was refused before it allocated anything.
+/// Why a request was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MemoryError {
     /// The request exceeds the limit.
-    #[error("{what} needs {}, but at most {} may be used; {VARIABLE}=64G, for example, raises the limit", Bytes(*asked), Bytes(u128::from(*allowed)))]
+    #[error(
+        "{what} needs {}, but at most {} may be used; {VARIABLE}=64G, for example, raises \
+         the limit",
+        Bytes(*asked),
+        Bytes(u128::from(*allowed))
+    )]
     TooMuch {
-        /// What asks for the memory.
+        /// Name of the request.
         what: String,
-        /// Bytes that it needs. `u128::MAX` where the product of its sizes overflows.
+        /// Requested bytes; `u128::MAX` on overflow.
         asked: u128,
-        /// Bytes that it may use.
+        /// Allowed bytes.
         allowed: u64,
     },
     /// `SPARSEK_MAX_MEMORY` is not a size.
     #[error("{VARIABLE} is {value:?}; a size such as 512M or 64G is needed")]
     Variable {
-        /// Its value.
+        /// Value of the variable.
         value: String,
     },
 }
 
-/// Bytes that one request may take.
+/// Bytes allowed per request.
 ///
 /// # Errors
 ///
-/// [`MemoryError::Variable`] when `SPARSEK_MAX_MEMORY` is set and is not a size.
+/// [`MemoryError::Variable`] if `SPARSEK_MAX_MEMORY` is not a size.
 pub fn limit() -> Result<u64, MemoryError> {
     match LIMIT.load(Ordering::Relaxed) {
         0 => {
             let found = initial()?;
-            // Another thread may have stored one meanwhile; the first one stays.
+            // If another thread stored one first, that one stays.
             let stored = LIMIT.compare_exchange(0, found, Ordering::Relaxed, Ordering::Relaxed);
             Ok(stored.map_or_else(|other| other, |_| found))
         }
@@ -56,13 +60,12 @@ pub fn limit() -> Result<u64, MemoryError> {
     }
 }
 
-/// Replaces the limit for this process. At least one byte is allowed.
+/// Replaces the limit of this process; at least one byte.
 pub fn set_limit(bytes: u64) {
     LIMIT.store(bytes.max(1), Ordering::Relaxed);
 }
 
-/// Refuses `asked` bytes above the limit. `what` names the request, such as
-/// `"40 rows of 10 columns"`.
+/// Refuses more bytes than the limit. `what` names the request, such as `"40 rows of 10 columns"`.
 ///
 /// ```
 /// use sparsek::io::memory;
@@ -74,7 +77,7 @@ pub fn set_limit(bytes: u64) {
 ///
 /// # Errors
 ///
-/// [`MemoryError`], with what was asked, what is allowed and how to raise it.
+/// [`MemoryError`] with the request, the limit and how to raise it.
 pub fn check(what: impl fmt::Display, asked: u128) -> Result<(), MemoryError> {
     let allowed = limit()?;
     match asked <= u128::from(allowed) {
@@ -87,7 +90,7 @@ pub fn check(what: impl fmt::Display, asked: u128) -> Result<(), MemoryError> {
     }
 }
 
-/// The product of sizes; `u128::MAX` where it overflows.
+/// Product of sizes; `u128::MAX` on overflow.
 pub fn product(sizes: &[usize]) -> u128 {
     let product = |all: u128, &size: &usize| all.saturating_mul(size as u128);
     sizes.iter().fold(1, product)
@@ -103,7 +106,6 @@ fn initial() -> Result<u64, MemoryError> {
     }
 }
 
-/// `1048576`, `512M`, `64G` or `64GiB`.
 fn parse(text: &str) -> Option<u64> {
     let text = text.trim();
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
@@ -119,7 +121,7 @@ fn parse(text: &str) -> Option<u64> {
     number.checked_mul(1 << shift).filter(|&bytes| bytes > 0)
 }
 
-/// Bytes that the machine, the control group and the process have left.
+/// Bytes left to the machine, control group and process.
 fn available() -> u64 {
     let mut system = sysinfo::System::new();
     system.refresh_memory();
@@ -131,7 +133,7 @@ fn available() -> u64 {
     least.min(address_space().unwrap_or(u64::MAX))
 }
 
-/// What `ulimit -v` leaves of the address space, on Linux.
+/// Rest of the address space under `ulimit -v`, on Linux.
 fn address_space() -> Option<u64> {
     let limits = fs::read_to_string("/proc/self/limits").ok()?;
     let line = limits
@@ -143,7 +145,6 @@ fn address_space() -> Option<u64> {
     Some(soft.saturating_sub(pages * 4096))
 }
 
-/// A size with a unit.
 struct Bytes(u128);
 
 impl fmt::Display for Bytes {

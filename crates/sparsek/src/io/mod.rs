@@ -1,9 +1,9 @@
-//! Files and memory: what every loader and every program of the workspace shares.
+//! Files and memory.
 //!
-//! - [`memory`]: a limit on what one request may allocate on the host, checked before it allocates.
+//! - [`memory`]: a limit on host allocations.
 //!
-//! The other modules are shared with `sparsek-gnn` and the example programs. They are no part of
-//! the public interface and may change in any release.
+//! The hidden modules serve `sparsek-gnn` and the examples. They are not public API and may change
+//! in any release.
 
 #[doc(hidden)]
 pub mod input;

@@ -1,9 +1,8 @@
-//! Output files that appear whole or not at all.
+//! Atomic output files.
 //!
-//! The bytes go to `.NAME.part` in the same folder. [`Output::commit`] flushes it to the disk and
-//! renames it over `NAME`. A full disk, a panic or a kill leaves the file of before as it was. The
-//! part file is locked while it is written and emptied by the next writer, so a kill leaves no more
-//! than one.
+//! Bytes go to `.NAME.part` in the same folder; [`Output::commit`] syncs it and renames it to
+//! `NAME`. A full disk, panic or kill leaves the old file intact. The part file is locked while
+//! written, and truncated by the next writer.
 
 use std::{
     ffi::OsString,
@@ -14,24 +13,22 @@ use std::{
 
 use same_file::Handle;
 
-/// A file in the making.
+/// An output file before its commit.
 #[derive(Debug)]
 pub struct Output {
-    /// Where the file goes, symbolic links followed.
+    /// Final path, with symbolic links resolved.
     target: PathBuf,
-    /// The part file; none where the target is a device or a pipe, which is written in place.
+    /// Part file; `None` for devices and pipes, which are written in place.
     part: Option<PathBuf>,
-    /// Taken by [`Output::commit`].
     file: Option<BufWriter<File>>,
 }
 
 impl Output {
-    /// Begins a file. Nothing at `path` changes before [`Output::commit`].
+    /// Starts a file. `path` is unchanged until [`Output::commit`].
     ///
     /// # Errors
     ///
-    /// What the system reports, when the folder cannot be written to or the file may not be;
-    /// [`io::ErrorKind::ResourceBusy`] when another process is writing the same file.
+    /// System errors; [`io::ErrorKind::ResourceBusy`] if another process is writing the file.
     pub fn create(path: &Path) -> io::Result<Self> {
         let target = match path.canonicalize() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_path_buf(),
@@ -45,7 +42,7 @@ impl Output {
             if before.is_dir() {
                 return Err(io::ErrorKind::IsADirectory.into());
             }
-            // A file that may not be written to is not replaced either.
+            // Do not replace a file without write permission.
             let file = File::options().append(true).open(&target)?;
             if !before.is_file() {
                 return Ok(Self {
@@ -68,11 +65,11 @@ impl Output {
         Ok(output)
     }
 
-    /// Writes what is left to the disk and puts the file in its place.
+    /// Syncs the file and moves it into place.
     ///
     /// # Errors
     ///
-    /// What the system reports; the file of before is as it was then.
+    /// System errors; the old file stays.
     pub fn commit(mut self) -> io::Result<()> {
         let Some(file) = self.file.take() else {
             return Ok(());
@@ -96,7 +93,6 @@ impl Output {
 
 impl Drop for Output {
     fn drop(&mut self) {
-        // Without a commit: nothing is kept.
         if let Some(part) = self.part.take() {
             let _ = fs::remove_file(part);
         }
@@ -119,7 +115,7 @@ impl Seek for Output {
     }
 }
 
-/// Writes a whole file, or leaves the one there.
+/// Writes a whole file, or leaves the old one.
 ///
 /// # Errors
 ///
@@ -130,11 +126,11 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     output.commit()
 }
 
-/// Makes renames in a file's folder last, where the system can.
+/// Makes renames in a file's folder durable, if the system can.
 ///
 /// # Errors
 ///
-/// What the system reports.
+/// System errors.
 pub fn sync_folder(file: &Path) -> io::Result<()> {
     #[cfg(unix)]
     {
@@ -143,7 +139,7 @@ pub fn sync_folder(file: &Path) -> io::Result<()> {
             _ => Path::new("."),
         };
         match File::open(folder)?.sync_all() {
-            // Some file systems cannot flush a folder.
+            // Some file systems cannot sync a folder.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => {}
             done => return done,
         }
@@ -160,10 +156,9 @@ fn part_of(target: &Path) -> io::Result<PathBuf> {
     Ok(target.with_file_name(part))
 }
 
-/// Opens, locks and empties a part file.
+/// Opens, locks and then truncates a part file.
 fn lock(part: &Path) -> io::Result<File> {
     loop {
-        // Not emptied before it is locked: another process may be writing it.
         let options = File::options()
             .read(true)
             .write(true)
@@ -179,7 +174,7 @@ fn lock(part: &Path) -> io::Result<File> {
             }
             Err(TryLockError::Error(error)) => return Err(error),
         }
-        // Its last writer may have renamed it between opening and locking.
+        // Another writer may have renamed it between open and lock.
         let own = Handle::from_file(file.try_clone()?)?;
         if Handle::from_path(part).is_ok_and(|there| there == own) {
             file.set_len(0)?;
@@ -192,7 +187,7 @@ fn lock(part: &Path) -> io::Result<File> {
 mod tests {
     use super::*;
 
-    /// A folder that is removed when dropped.
+    /// A folder deleted on drop.
     struct Folder(PathBuf);
 
     impl Folder {

@@ -1,4 +1,4 @@
-//! Lines for the standard output and the standard error that never end a program.
+//! Printing that never ends a program.
 
 use std::{
     fmt,
@@ -6,11 +6,11 @@ use std::{
     sync::OnceLock,
 };
 
-/// Why lines were lost on the standard output, unless its reader left.
+/// Why standard output lost lines, unless its reader left.
 static LOST: OnceLock<String> = OnceLock::new();
 
-/// Prints a line on the standard output. Never fails: a reader that has left wants no more, and
-/// [`lost`] tells of any other failure once the work is saved.
+/// Prints a line to standard output. Never fails: a closed pipe is ignored, and [`lost`] reports
+/// other failures later.
 pub fn say(line: fmt::Arguments) {
     let written = writeln!(io::stdout().lock(), "{line}");
     if let Err(error) = written
@@ -20,13 +20,12 @@ pub fn say(line: fmt::Arguments) {
     }
 }
 
-/// Prints a line on the standard error. Never fails.
+/// Prints a line to standard error. Never fails.
 pub fn note(line: fmt::Arguments) {
-    // There is no other place to say that this one is gone.
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
-/// Why [`say`] lost lines, if it did. A reader that has left loses none.
+/// Why [`say`] lost lines, if it did. A closed pipe does not count.
 pub fn lost() -> Option<&'static str> {
     LOST.get().map(String::as_str)
 }

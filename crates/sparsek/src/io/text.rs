@@ -1,11 +1,11 @@
-//! Text from files and command lines, made safe to print.
+//! Untrusted text, made safe to print.
 
 use std::fmt::Write;
 
-/// Characters of foreign text that a message shows.
+/// Characters shown of untrusted text.
 const EXCERPT: usize = 200;
 
-/// Foreign text as part of a message: control characters escaped, cut after 200 characters.
+/// Untrusted text in a message: escapes control characters, cuts after 200 characters.
 pub fn excerpt(text: &str) -> String {
     let mut shown = clean(&text.chars().take(EXCERPT).collect::<String>());
     if text.chars().nth(EXCERPT).is_some() {
@@ -14,18 +14,16 @@ pub fn excerpt(text: &str) -> String {
     shown
 }
 
-/// Text on one line: line breaks and tabs become spaces, other control characters are escaped, so
-/// that no text of a file reaches a terminal as a command.
+/// Text on one line: line breaks and tabs become spaces, other control characters are escaped.
 pub fn clean(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {
         match character {
             '\n' | '\r' | '\t' => shown.push(' '),
-            // Marks that reorder text hide what a message says.
+            // Bidirectional marks could disguise a message.
             c if c.is_control()
                 || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}') =>
             {
-                // Writing to a string cannot fail.
                 let _ = write!(shown, "{}", c.escape_unicode());
             }
             c => shown.push(c),

@@ -1,8 +1,12 @@
-//! What trains dense rows: linear layers and layer normalisation whose gradients sum over very many rows.
+//! Layers of many dense or compressed rows.
 
-use burn::backend::{Backend, backend_extension, tensor::FloatTensor};
+use burn::backend::{
+    Backend, backend_extension,
+    tensor::{FloatTensor, IntTensor},
+};
 
-/// Layers of dense rows, `[rows, width]`.
+/// Layers of dense rows `[rows, width]`, and of compressed rows: `[rows, k]` values with their
+/// columns, ascending in each row.
 #[backend_extension(
     Flex: cfg(feature = "flex"),
     Cube: cfg(feature = "cubecl"),
@@ -22,7 +26,7 @@ pub trait DenseOps: Backend {
         bias: FloatTensor<Self>,
     ) -> FloatTensor<Self>;
 
-    /// Each row less its mean, divided by its deviation, times gamma, plus beta.
+    /// Normalizes each row, then scales by gamma and adds beta.
     #[fusion(dtype = x, shape = x)]
     fn layer_norm_rows(
         x: FloatTensor<Self>,
@@ -30,13 +34,21 @@ pub trait DenseOps: Backend {
         beta: FloatTensor<Self>,
         epsilon: f32,
     ) -> FloatTensor<Self>;
+
+    /// `x · weight` for compressed `x`.
+    #[fusion(dtype = values, shape = [values[0], weight[1]].into())]
+    fn linear_compressed(
+        values: FloatTensor<Self>,
+        columns: IntTensor<Self>,
+        weight: FloatTensor<Self>,
+    ) -> FloatTensor<Self>;
 }
 
 #[cfg(feature = "fusion")]
 mod shapes {
     use burn::backend::fusion::custom::TensorSpec;
 
-    pub(super) fn normalised(
+    pub(super) fn normalized(
         x: &TensorSpec,
         gamma: &TensorSpec,
         _upstream: &TensorSpec,
@@ -47,7 +59,7 @@ mod shapes {
     }
 }
 
-/// What the gradients of [`DenseOps`] are made of; not differentiable themselves.
+/// Parts of the gradients of [`DenseOps`]. Not differentiable.
 #[backend_extension(
     Flex: cfg(feature = "flex"),
     Cube: cfg(feature = "cubecl"),
@@ -70,12 +82,30 @@ pub trait DenseGradientOps: Backend {
     #[fusion(dtype = x, shape = [x[1]].into())]
     fn column_sums(x: FloatTensor<Self>) -> FloatTensor<Self>;
 
-    /// The gradients of [`DenseOps::layer_norm_rows`]: of the rows, and of gamma and beta as the rows of a matrix.
-    #[fusion(meta = shapes::normalised)]
+    /// Gradients of [`DenseOps::layer_norm_rows`] for the rows, and for gamma and beta as a matrix
+    /// of two rows.
+    #[fusion(meta = shapes::normalized)]
     fn layer_norm_rows_gradient(
         x: FloatTensor<Self>,
         gamma: FloatTensor<Self>,
         upstream: FloatTensor<Self>,
         epsilon: f32,
     ) -> (FloatTensor<Self>, FloatTensor<Self>);
+
+    /// Gradient for the values: `upstream · weightᵀ` at the columns.
+    #[fusion(dtype = upstream, shape = columns)]
+    fn linear_compressed_gradient(
+        columns: IntTensor<Self>,
+        weight: FloatTensor<Self>,
+        upstream: FloatTensor<Self>,
+    ) -> FloatTensor<Self>;
+
+    /// Gradient for the weight of `width` rows.
+    #[fusion(dtype = upstream, shape = [*width, upstream[1]].into())]
+    fn linear_compressed_weight_gradient(
+        values: FloatTensor<Self>,
+        columns: IntTensor<Self>,
+        upstream: FloatTensor<Self>,
+        width: usize,
+    ) -> FloatTensor<Self>;
 }

@@ -15,25 +15,25 @@ use burn::{
 };
 use sparsek_kernels::distance::{Distance, Routine};
 
-/// Which distance, between what.
+/// A distance between two matrices, and what is known about them.
 #[derive(Clone, Copy)]
 pub struct DistanceSpec {
     /// The distance.
     pub distance: &'static dyn Distance,
-    /// Its parameter.
+    /// Parameter, such as Minkowski's exponent.
     pub p: f64,
     /// Columns of both matrices.
     pub cols: usize,
-    /// The routine; chosen where there is none.
+    /// Forced routine.
     pub routine: Option<Routine>,
-    /// Entries for each place of the matrix of which the second one is a part, if it is one.
+    /// Fraction of stored entries of the whole second matrix, if this is a part of it.
     pub density: Option<f64>,
-    /// Entries of the longest row of each matrix, of that one instead of its part.
+    /// Entries of the longest row of each matrix, or of the matrix it is a part of.
     pub longest: [usize; 2],
-    /// The greatest magnitude of the values of each, infinite if they are not whole numbers, where that is known.
+    /// Largest magnitude of each matrix, if known; infinity if any value is not a whole number.
     pub greatest: [Option<f32>; 2],
-    /// Both matrices are the same.
-    pub own: bool,
+    /// Both matrices are the same one.
+    pub same_matrix: bool,
 }
 
 impl fmt::Debug for DistanceSpec {
@@ -46,69 +46,87 @@ impl fmt::Debug for DistanceSpec {
             .field("density", &self.density)
             .field("longest", &self.longest)
             .field("greatest", &self.greatest)
-            .field("own", &self.own)
+            .field("same_matrix", &self.same_matrix)
             .finish()
     }
 }
 
-/// The entries of both matrices by column, which only gradients need: transposed patterns, and for each of their entries the one it
-/// came from. Columns are those of the matrices, or numbered anew where few of them have entries.
+/// A CSR matrix with ascending columns.
 #[derive(ExtensionType, Clone, Debug)]
 #[extension_type(fusion: cfg(feature = "fusion"))]
-pub enum Turned<B: Backend> {
-    /// No gradient is asked for.
+pub struct CsrTensors<B: Backend> {
+    /// Row offsets.
+    pub indptr: IntTensor<B>,
+    /// Column of each entry.
+    pub indices: IntTensor<B>,
+    /// Value of each entry.
+    pub values: FloatTensor<B>,
+}
+
+/// A transposed pattern.
+#[derive(ExtensionType, Clone, Debug)]
+#[extension_type(fusion: cfg(feature = "fusion"))]
+pub struct TransposedPattern<B: Backend> {
+    /// Column offsets.
+    pub indptr: IntTensor<B>,
+    /// Row of each transposed entry.
+    pub rows: IntTensor<B>,
+    /// Position in the matrix of each transposed entry.
+    pub entries: IntTensor<B>,
+}
+
+/// Transposed patterns for gradients. Wide matrices drop and renumber columns that are empty in
+/// both.
+#[derive(ExtensionType, Clone, Debug)]
+#[extension_type(fusion: cfg(feature = "fusion"))]
+pub enum Transposed<B: Backend> {
+    /// No gradient is needed.
     Without,
-    /// Of both.
+    /// Both patterns.
     Both {
         /// Column of each entry of `x` in this numbering.
-        x_places: IntTensor<B>,
-        /// Offsets of the columns of `x`.
-        x_indptr: IntTensor<B>,
-        /// Row of each of its entries.
-        x_rows: IntTensor<B>,
-        /// Which entry it is.
-        x_entries: IntTensor<B>,
+        x_columns: IntTensor<B>,
+        /// Transpose of `x`.
+        #[extension_type]
+        x: TransposedPattern<B>,
         /// Column of each entry of `y` in this numbering.
-        y_places: IntTensor<B>,
-        /// Offsets of the columns of `y`.
-        y_indptr: IntTensor<B>,
-        /// Row of each of its entries.
-        y_rows: IntTensor<B>,
-        /// Which entry it is.
-        y_entries: IntTensor<B>,
+        y_columns: IntTensor<B>,
+        /// Transpose of `y`.
+        #[extension_type]
+        y: TransposedPattern<B>,
     },
 }
 
-/// Which rows are the nearest.
+/// A search for the nearest rows.
 #[derive(Clone, Copy, Debug)]
 pub struct NearestSpec {
-    /// By which distance.
+    /// The distance.
     pub by: DistanceSpec,
-    /// How many.
+    /// Neighbors per row.
     pub k: usize,
-    /// Without the row itself, where both matrices are the same.
+    /// Skip the row itself, if both matrices are the same.
     pub exclude_self: bool,
-    /// Rows whose distances are in memory at a time, if not as many as the backend chooses.
+    /// Queries per batch; the backend's choice if `None`.
     pub batch: Option<usize>,
     /// Dtype of the indices.
     pub index: IntDType,
 }
 
-/// Which distances are within a radius.
+/// A search for all distances within a radius.
 #[derive(Clone, Copy, Debug)]
-pub struct WithinSpec {
-    /// How near is near; distances of f32 take the nearest f32.
+pub struct RadiusSpec {
+    /// Inclusive radius, rounded to the dtype of the distances.
     pub radius: f64,
-    /// Near is at least the radius, not at most.
+    /// Accept distances of at least the radius, not at most.
     pub largest: bool,
-    /// The index's row that the first row is, where rows are the index's own: none is near itself.
-    pub own: Option<usize>,
-    /// How many are near, where they are listed.
+    /// Index row of the first query, to exclude each row itself.
+    pub exclude_self: Option<usize>,
+    /// Accepted distances in total; used by the second pass.
     pub total: usize,
 }
 
-/// The dtype of distances of values of a dtype.
-pub(crate) fn computed(values: DType) -> DType {
+/// Dtype of distances between values of a dtype.
+pub(crate) fn distance_dtype(values: DType) -> DType {
     match values {
         DType::F64 => DType::F64,
         _ => DType::F32,
@@ -118,24 +136,26 @@ pub(crate) fn computed(values: DType) -> DType {
 #[cfg(feature = "fusion")]
 mod shapes {
     use burn::{backend::fusion::custom::TensorSpec, tensor::DType};
-
     use sparsek_kernels::distance::Within;
 
-    use super::{DistanceSpec, NearestSpec, TurnedMetadata, WithinSpec, computed};
+    use super::{
+        CsrTensorsMetadata, DistanceSpec, NearestSpec, RadiusSpec, TransposedMetadata,
+        TransposedPatternMetadata, distance_dtype,
+    };
 
     pub(super) fn one(_values: &TensorSpec) -> TensorSpec {
         TensorSpec::new([1].into(), DType::F32)
     }
 
-    pub(super) fn counts(distances: &TensorSpec, _spec: &WithinSpec) -> TensorSpec {
-        let stretches = Within::stretches(distances.shape[1]);
-        TensorSpec::new([distances.shape[0], stretches].into(), DType::I32)
+    pub(super) fn counts(distances: &TensorSpec, _spec: &RadiusSpec) -> TensorSpec {
+        let parts = Within::stretches(distances.shape[1]);
+        TensorSpec::new([distances.shape[0], parts].into(), DType::I32)
     }
 
     pub(super) fn listed(
         distances: &TensorSpec,
         _offsets: &TensorSpec,
-        spec: &WithinSpec,
+        spec: &RadiusSpec,
     ) -> (TensorSpec, TensorSpec) {
         (
             TensorSpec::new([spec.total].into(), distances.dtype),
@@ -143,39 +163,41 @@ mod shapes {
         )
     }
 
-    #[allow(clippy::too_many_arguments, reason = "those of the operation")]
     pub(super) fn pairs(
-        x_indptr: &TensorSpec,
-        _x_indices: &TensorSpec,
-        x_values: &TensorSpec,
-        y_indptr: &TensorSpec,
-        _y_indices: &TensorSpec,
-        _y_values: &TensorSpec,
-        _turned: &TurnedMetadata,
+        x: &CsrTensorsMetadata,
+        y: &CsrTensorsMetadata,
+        _transposed: &TransposedMetadata,
         _spec: &DistanceSpec,
     ) -> TensorSpec {
-        let shape = [x_indptr.shape[0] - 1, y_indptr.shape[0] - 1];
-        TensorSpec::new(shape.into(), computed(x_values.dtype))
+        let shape = [x.indptr.shape[0] - 1, y.indptr.shape[0] - 1];
+        TensorSpec::new(shape.into(), distance_dtype(x.values.dtype))
     }
 
     pub(super) fn nearest(
-        x_indptr: &TensorSpec,
-        _x_indices: &TensorSpec,
-        x_values: &TensorSpec,
-        _y_indptr: &TensorSpec,
-        _y_indices: &TensorSpec,
-        _y_values: &TensorSpec,
+        x: &CsrTensorsMetadata,
+        _y: &CsrTensorsMetadata,
         spec: &NearestSpec,
     ) -> (TensorSpec, TensorSpec) {
-        let shape = [x_indptr.shape[0] - 1, spec.k];
+        let shape = [x.indptr.shape[0] - 1, spec.k];
         (
-            TensorSpec::new(shape.into(), computed(x_values.dtype)),
+            TensorSpec::new(shape.into(), distance_dtype(x.values.dtype)),
             TensorSpec::new(shape.into(), DType::from(spec.index)),
         )
     }
+
+    pub(super) fn gradient(
+        x: &CsrTensorsMetadata,
+        _y: &CsrTensorsMetadata,
+        _y_transposed: &TransposedPatternMetadata,
+        _upstream: &TensorSpec,
+        _distances: &TensorSpec,
+        _spec: &DistanceSpec,
+    ) -> TensorSpec {
+        x.values.clone()
+    }
 }
 
-/// Distances of the rows of `x` to the rows of `y`, both in CSR with ascending columns.
+/// Distances between the rows of `x` and `y`.
 #[backend_extension(
     Flex: cfg(feature = "flex"),
     Cube: cfg(feature = "cubecl"),
@@ -183,86 +205,57 @@ mod shapes {
     Autodiff
 )]
 pub trait DistanceOps: Backend {
-    /// The greatest magnitude of values, f32, `[1]`; infinity where one of them is not a whole number, and on backends where that does
-    /// not matter. Without gradient.
+    /// Largest magnitude of the values, f32 `[1]`; infinity if any is not a whole number, or the
+    /// backend does not use it. No gradient.
     #[fusion(meta = shapes::one)]
     fn greatest(values: FloatTensor<Self>) -> FloatTensor<Self>;
 
-    /// All of them, `[rows of x, rows of y]`.
+    /// All distances, `[rows of x, rows of y]`.
     #[fusion(meta = shapes::pairs)]
-    #[allow(clippy::too_many_arguments, reason = "two matrices of three tensors")]
     fn pairwise(
-        x_indptr: IntTensor<Self>,
-        x_indices: IntTensor<Self>,
-        x_values: FloatTensor<Self>,
-        y_indptr: IntTensor<Self>,
-        y_indices: IntTensor<Self>,
-        y_values: FloatTensor<Self>,
-        #[extension_type] turned: Turned<Self>,
+        #[extension_type] x: CsrTensors<Self>,
+        #[extension_type] y: CsrTensors<Self>,
+        #[extension_type] transposed: Transposed<Self>,
         spec: DistanceSpec,
     ) -> FloatTensor<Self>;
 
-    /// Those to the `k` nearest rows, the nearest first, and which these are: `[rows of x, k]`. Without gradient.
+    /// Distances and indices of the `k` nearest rows, nearest first: `[rows of x, k]`. No gradient.
     #[fusion(meta = shapes::nearest)]
-    #[allow(clippy::too_many_arguments, reason = "two matrices of three tensors")]
     fn nearest(
-        x_indptr: IntTensor<Self>,
-        x_indices: IntTensor<Self>,
-        x_values: FloatTensor<Self>,
-        y_indptr: IntTensor<Self>,
-        y_indices: IntTensor<Self>,
-        y_values: FloatTensor<Self>,
+        #[extension_type] x: CsrTensors<Self>,
+        #[extension_type] y: CsrTensors<Self>,
         spec: NearestSpec,
     ) -> (FloatTensor<Self>, IntTensor<Self>);
-}
 
-/// Which distances are within a radius, in two steps: how many there are is known to nobody before.
-#[backend_extension(
-    Flex: cfg(feature = "flex"),
-    Cube: cfg(feature = "cubecl"),
-    Fusion: cfg(feature = "fusion"),
-    Autodiff
-)]
-pub trait WithinOps: Backend {
-    /// How many of `[rows, across]` distances are near in each stretch of each row, as
-    /// [`Within`](sparsek_kernels::distance::Within) has it: i32.
+    /// Counts accepted distances in each part of each row, i32, split as the kernels do. The output
+    /// size is unknown, so this pass counts and [`list_within`](Self::list_within) fills.
     #[fusion(meta = shapes::counts)]
-    fn count_within(distances: FloatTensor<Self>, spec: WithinSpec) -> IntTensor<Self>;
+    fn count_within(distances: FloatTensor<Self>, spec: RadiusSpec) -> IntTensor<Self>;
 
-    /// Those distances, row after row, and their places in their row, i32, ascending; `offsets` are where those of each stretch
-    /// begin. Without gradient.
+    /// Lists accepted distances row by row, and their ascending columns, i32. `offsets` holds the
+    /// first slot of each part. No gradient.
     #[fusion(meta = shapes::listed)]
     fn list_within(
         distances: FloatTensor<Self>,
         offsets: IntTensor<Self>,
-        spec: WithinSpec,
+        spec: RadiusSpec,
     ) -> (FloatTensor<Self>, IntTensor<Self>);
 }
 
-/// What the gradients of [`DistanceOps`] are made of; not differentiable themselves.
+/// Parts of the gradients of [`DistanceOps`]. Not differentiable.
 #[backend_extension(
     Flex: cfg(feature = "flex"),
     Cube: cfg(feature = "cubecl"),
     Fusion: cfg(feature = "fusion")
 )]
 pub trait DistanceGradientOps: Backend {
-    /// The gradient of [`DistanceOps::pairwise`] with respect to the values of `x`, given that of the distances and these; the
-    /// pattern of `y` transposed, and columns numbered, as in [`Turned`].
-    #[fusion(dtype = x_values, shape = x_indices)]
-    #[allow(
-        clippy::too_many_arguments,
-        reason = "two matrices, one of them transposed as well"
-    )]
+    /// Gradient of [`DistanceOps::pairwise`] for the values of `x`, with columns numbered as in
+    /// [`Transposed`].
+    #[fusion(meta = shapes::gradient)]
     fn pairwise_gradient(
-        x_indptr: IntTensor<Self>,
-        x_indices: IntTensor<Self>,
-        x_values: FloatTensor<Self>,
-        y_indptr: IntTensor<Self>,
-        y_indices: IntTensor<Self>,
-        y_values: FloatTensor<Self>,
-        turned_indptr: IntTensor<Self>,
-        turned_rows: IntTensor<Self>,
-        turned_entries: IntTensor<Self>,
+        #[extension_type] x: CsrTensors<Self>,
+        #[extension_type] y: CsrTensors<Self>,
+        #[extension_type] y_transposed: TransposedPattern<Self>,
         upstream: FloatTensor<Self>,
         distances: FloatTensor<Self>,
         spec: DistanceSpec,

@@ -1,27 +1,24 @@
-//! Rows of which k elements are kept.
+//! Rows compressed to k elements.
 
 use burn::{
     backend::Dispatch,
     tensor::{DType, Device, Int, IntDType, Tensor},
 };
+use sparsek_kernels::topk::{MAX_COLS, Method};
 
-use crate::{
-    ops::{AggregateOps, Lengths, SparsekOps, TopkSpec},
-    topk::{MAX_COLS, Method},
-};
+use crate::ops::{Lengths, SpmmOps, TopkOps, TopkSpec};
 
-/// A matrix `[rows, width]` of which k elements of each row are kept: the CBSR of MaxK-GNN (Peng et al., 2024).
+/// A matrix `[rows, width]` that keeps k elements per row: the CBSR format of MaxK-GNN (Peng et
+/// al., 2024). Built by [`sparse_topk`].
 ///
-/// `values`: `[rows, k]`; `columns`: `[rows, k]`, ascending in each row, u8 up to 256 columns, u16 up to 65,536, else u32; wider
-/// where the device does not store these. Made by [`sparse_topk`]. Values may be tracked by autodiff; columns are constant.
-///
-/// Cloning shares everything.
+/// Values, `[rows, k]`, may be tracked by autodiff. Columns, `[rows, k]`, ascend in each row: u8 up
+/// to 256 columns, u16 up to 65,536, else u32; wider if the device does not store these. Cloning
+/// shares the buffers.
 #[derive(Clone, Debug)]
 pub struct Compressed {
     values: Tensor<2>,
     columns: Tensor<2, Int>,
     width: usize,
-    atomic: bool,
 }
 
 impl Compressed {
@@ -30,7 +27,7 @@ impl Compressed {
         self.values.dims()[0]
     }
 
-    /// Elements kept of each row.
+    /// Elements per row.
     pub fn k(&self) -> usize {
         self.values.dims()[1]
     }
@@ -40,7 +37,7 @@ impl Compressed {
         self.width
     }
 
-    /// The elements kept: `[rows, k]`.
+    /// The kept elements: `[rows, k]`.
     pub fn values(&self) -> &Tensor<2> {
         &self.values
     }
@@ -55,7 +52,7 @@ impl Compressed {
         self.values.dtype()
     }
 
-    /// The same places with other values, made of these, such as by dropout.
+    /// Replaces the values, for example by dropout; columns stay.
     ///
     /// # Panics
     ///
@@ -80,21 +77,10 @@ impl Compressed {
         Self { values, ..self }
     }
 
-    /// Whether the gradient of products with these rows is added up by atomics: a little faster on large graphs whose nodes have few
-    /// edges, but **not deterministic**, it rounds differently from run to run. f32 on devices that have atomic additions of f32, and planes that can wait for themselves;
-    /// without effect elsewhere. Default: no.
-    pub fn with_atomic_gradient(self, atomic: bool) -> Self {
-        Self { atomic, ..self }
-    }
-
-    /// What was said to [`Compressed::with_atomic_gradient`].
-    pub(super) fn atomic(&self) -> bool {
-        self.atomic
-    }
-
-    /// The dense matrix, `+0` where nothing was kept. Differentiable: the gradient at the kept places goes to the values.
+    /// The dense matrix, with `+0` elsewhere. Differentiable: the gradient at the kept columns goes
+    /// to the values.
     pub fn to_dense(&self) -> Tensor<2> {
-        Tensor::from_dispatch(<Dispatch as AggregateOps>::expand(
+        Tensor::from_dispatch(<Dispatch as SpmmOps>::expand(
             self.values.clone().into_dispatch(),
             self.columns.clone().into_dispatch(),
             self.width,
@@ -102,18 +88,16 @@ impl Compressed {
     }
 }
 
-/// The `k` greatest elements of each row as compressed rows, in one pass and without a dense intermediate.
+/// Compresses each row of `x`, `[rows, width]`, to its `k` greatest elements, in one pass and
+/// without a dense intermediate.
 ///
-/// Members, ties, NaN and cost are those of [`topk`](crate::topk::topk) in index order; the gradient goes back to the places they
-/// came from.
-///
-/// # Shapes
-///
-/// - `x`: `[rows, width]` of f32, f64, f16 or bf16, `width` at most [`MAX_COLS`].
+/// Selection, ties, NaN and cost as [`topk`](crate::topk::topk) in index order. The gradient is
+/// scattered to the selected columns.
 ///
 /// # Panics
 ///
-/// If `k > width`, `width > MAX_COLS`, the device lacks the dtype, or the eps of [`Method::Precision`] is negative or not finite.
+/// If `k > width`, `width > MAX_COLS`, the device lacks the dtype, or the eps of
+/// [`Method::Precision`] is negative or not finite.
 pub fn sparse_topk(x: Tensor<2>, k: usize, method: Method) -> Compressed {
     let [_, width] = x.dims();
     let dtype = x.dtype();
@@ -133,7 +117,8 @@ pub fn sparse_topk(x: Tensor<2>, k: usize, method: Method) -> Compressed {
     }
     assert!(
         dtype.is_float() && x.device().supports_dtype(dtype),
-        "sparse_topk: dtype {dtype:?} is not supported here (supported: f32, f16, bf16, f64 where the device has it)",
+        "sparse_topk: dtype {dtype:?} is not supported here (supported: f32, f16, bf16, f64 \
+         where the device has it)",
     );
     let spec = TopkSpec {
         k,
@@ -143,16 +128,15 @@ pub fn sparse_topk(x: Tensor<2>, k: usize, method: Method) -> Compressed {
         index: column_dtype(&x.device(), width),
     };
     let (values, columns) =
-        <Dispatch as SparsekOps>::topk_float(x.into_dispatch(), Lengths::Whole, spec);
+        <Dispatch as TopkOps>::topk_float(x.into_dispatch(), Lengths::Whole, spec);
     Compressed {
         values: Tensor::from_dispatch(values),
         columns: Tensor::from_dispatch(columns),
         width,
-        atomic: false,
     }
 }
 
-/// The narrowest dtype for columns of rows of `width` elements that the device stores.
+/// Narrowest column dtype for `width` columns that the device stores.
 fn column_dtype(device: &Device, width: usize) -> IntDType {
     let fitting = [(IntDType::U8, 1 << 8), (IntDType::U16, 1 << 16)];
     let narrow = fitting

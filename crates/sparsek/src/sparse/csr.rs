@@ -1,4 +1,4 @@
-//! A sparse matrix in CSR with its values on a device.
+//! A CSR matrix with its values on a device.
 
 use std::{
     ops::Range,
@@ -10,83 +10,24 @@ use burn::{
     tensor::{DType, Device, IndexingUpdateOp, Int, Tensor, TensorData},
 };
 
-use super::{Pattern, PatternError, adjacency::upload, pattern::check_size, sorted::Sorted};
-use crate::ops::DistanceOps;
+use super::{
+    error::CsrError,
+    pattern::{Pattern, check_size},
+    sorted::Sorted,
+    tensor::{empty, gather, upload},
+};
+use crate::ops::{CsrTensors, DistanceOps};
 
-/// Why a CSR matrix was refused.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum CsrError {
-    /// The arrays are not a pattern.
-    #[error(transparent)]
-    Pattern(#[from] PatternError),
-    /// A row's columns do not ascend.
-    #[error("row {row} is not sorted: column {column} comes after column {before}")]
-    Unsorted {
-        /// The row.
-        row: usize,
-        /// The column that comes too late.
-        column: u32,
-        /// The column before it.
-        before: u32,
-    },
-    /// A row has two entries in one column.
-    #[error("row {row} has column {column} twice")]
-    Duplicate {
-        /// The row.
-        row: usize,
-        /// The column.
-        column: u32,
-    },
-    /// A row id is not below the number of rows.
-    #[error("row {row} of entry {entry} is out of range: the matrix has {rows} rows")]
-    Row {
-        /// Position of the entry.
-        entry: usize,
-        /// Its row.
-        row: u32,
-        /// Rows of the matrix.
-        rows: usize,
-    },
-    /// Row ids and column ids are not as many.
-    #[error("{rows} row ids, but {cols} column ids")]
-    Ids {
-        /// Row ids.
-        rows: usize,
-        /// Column ids.
-        cols: usize,
-    },
-    /// The values are not as many as the entries.
-    #[error("{found} values for {entries} entries")]
-    Values {
-        /// Entries of the pattern.
-        entries: usize,
-        /// Values found.
-        found: usize,
-    },
-    /// Values of this dtype are not supported, or the device lacks it.
-    #[error(
-        "values of {dtype:?} are not supported on {device} (supported: F32, F16, BF16, F64 where the device has it)"
-    )]
-    Dtype {
-        /// The dtype.
-        dtype: DType,
-        /// The device.
-        device: String,
-    },
-}
-
-/// A sparse matrix in CSR: a checked [`Pattern`] on the host, the same on a device, and the values there, apart from it.
+/// A CSR matrix: a checked [`Pattern`] on the host, its copy on a device, and the values there.
 ///
-/// The columns of each row ascend strictly. Entries may have the value 0: an explicit zero is an entry like any other,
-/// and is kept. Values may be tracked by autodiff; the pattern is constant.
-///
-/// Cloning shares everything. Takes `4 (rows + 1 + nnz)` bytes of the device beside the values, and as much of the host.
+/// Columns ascend strictly in each row. Explicit zeros are kept. Values may be tracked by autodiff;
+/// the pattern is constant. Cloning shares everything. The pattern takes `4 (rows + 1 + nnz)` bytes
+/// on host and device.
 ///
 /// # Shapes and dtypes
 ///
-/// `indptr`: `[rows + 1]` and `indices`: `[nnz]`, i32; `values`: `[nnz]`, f32, f64, f16 or bf16 where the device has it.
-/// At most [`MAX_ENTRIES`](super::MAX_ENTRIES) rows, columns and entries.
+/// `indptr`: `[rows + 1]`, `indices`: `[nnz]`, i32. `values`: `[nnz]`, f32, f64, f16 or bf16. At
+/// most [`MAX_ENTRIES`](super::MAX_ENTRIES) rows, columns and entries.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -108,18 +49,19 @@ pub struct Csr {
     indptr: Tensor<1, Int>,
     indices: Tensor<1, Int>,
     values: Tensor<1>,
-    /// What [`Csr::greatest`] found.
+    /// Result of [`Csr::greatest`].
     greatest: Arc<OnceLock<f32>>,
 }
 
 impl Csr {
-    /// Takes a pattern whose columns ascend strictly, and its values, `[nnz]`, in the order of its entries. The matrix is
-    /// on the device of the values. Columns in another order: [`Csr::from_unsorted`].
+    /// Combines a pattern with strictly ascending columns and its values, `[nnz]`, in entry order.
+    /// The matrix is on their device. Other column orders: [`Csr::from_unsorted`].
     ///
     /// # Errors
     ///
-    /// [`CsrError::Unsorted`] and [`CsrError::Duplicate`] name the first row and column out of order,
-    /// [`CsrError::Values`] another number of values than entries, [`CsrError::Dtype`] a dtype that the device lacks.
+    /// [`CsrError::Unsorted`] and [`CsrError::Duplicate`] name the first column out of order;
+    /// [`CsrError::Values`] for another number of values; [`CsrError::Dtype`] if the device lacks
+    /// the dtype.
     pub fn new(pattern: impl Into<Arc<Pattern>>, values: Tensor<1>) -> Result<Self, CsrError> {
         let pattern = pattern.into();
         check_values(&values, pattern.nnz())?;
@@ -127,28 +69,26 @@ impl Csr {
         Ok(Self::assemble(pattern, values))
     }
 
-    /// Takes a pattern whose columns come in any order and may repeat, and puts it in order. Values of one place are added
-    /// up in the order of the pattern, f16 and bf16 in f32, on the device; a sum of 0 stays an entry.
-    ///
-    /// Differentiable in the values.
+    /// Sorts a pattern whose columns have any order and may repeat. Sums repeated entries on the
+    /// device in pattern order, f16 and bf16 in f32; a sum of 0 stays an entry. Differentiable in
+    /// the values.
     ///
     /// # Errors
     ///
-    /// [`CsrError::Values`] and [`CsrError::Dtype`], as [`Csr::new`].
+    /// [`CsrError::Values`] and [`CsrError::Dtype`].
     pub fn from_unsorted(pattern: &Pattern, values: Tensor<1>) -> Result<Self, CsrError> {
         check_values(&values, pattern.nnz())?;
         Ok(Self::from_sorted(Sorted::from_pattern(pattern), values))
     }
 
-    /// Takes the row, the column and the value of each entry, in any order. Values of one place are added up in the order
-    /// given, f16 and bf16 in f32, on the device; a sum of 0 stays an entry.
-    ///
-    /// Differentiable in the values. O(rows + entries), and a sort of every row, on the host.
+    /// Builds a matrix from row, column and value of each entry, in any order. Sums repeated
+    /// entries as [`Csr::from_unsorted`]. Differentiable in the values. O(rows + entries) plus a
+    /// sort of every row, on the host.
     ///
     /// # Errors
     ///
-    /// [`CsrError`] when the three do not have one length, an id is out of range, there are more rows, columns or entries
-    /// than [`MAX_ENTRIES`](super::MAX_ENTRIES), or the device lacks the dtype.
+    /// [`CsrError`] if lengths differ, an id is out of range, a size exceeds
+    /// [`MAX_ENTRIES`](super::MAX_ENTRIES), or the device lacks the dtype.
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor, TensorData};
@@ -176,14 +116,15 @@ impl Csr {
         ))
     }
 
-    /// The elements of a matrix that are not 0, NaN included.
+    /// Takes the nonzero elements of a matrix, NaN included.
     ///
-    /// The elements are read by the host, once, to find the pattern; the values are picked from `x` on the device, so that
-    /// their gradient goes back to where they came from.
+    /// The host reads `x` once to find the pattern. Values are gathered from `x` on the device, so
+    /// their gradient goes back to `x`.
     ///
     /// # Errors
     ///
-    /// [`CsrError`] when there are more rows, columns or such elements than [`MAX_ENTRIES`](super::MAX_ENTRIES), or the device lacks the dtype.
+    /// [`CsrError`] if a size exceeds [`MAX_ENTRIES`](super::MAX_ENTRIES), or the device lacks the
+    /// dtype.
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor};
@@ -210,7 +151,7 @@ impl Csr {
             indptr.push(indices.len() as u32);
         }
         let pattern = Pattern::new(rows, cols, indptr, indices)?;
-        Ok(Self::assemble(pattern.into(), pick(x, &places)))
+        Ok(Self::assemble(pattern.into(), gather(x, &places)))
     }
 
     fn from_sorted(sorted: Sorted, values: Tensor<1>) -> Self {
@@ -218,7 +159,7 @@ impl Csr {
         Self::assemble(sorted.pattern.into(), values)
     }
 
-    /// Uploads a checked pattern to where its values are.
+    /// Uploads a checked pattern to the device of its values.
     fn assemble(pattern: Arc<Pattern>, values: Tensor<1>) -> Self {
         let device = values.device();
         Self {
@@ -245,17 +186,17 @@ impl Csr {
         self.pattern.nnz()
     }
 
-    /// The pattern, on the host.
+    /// The pattern on the host.
     pub fn pattern(&self) -> &Arc<Pattern> {
         &self.pattern
     }
 
-    /// Offsets of the rows on the device: `[rows + 1]`, i32.
+    /// Row offsets on the device: `[rows + 1]`, i32.
     pub fn indptr(&self) -> &Tensor<1, Int> {
         &self.indptr
     }
 
-    /// Column of each entry on the device, row after row: `[nnz]`, i32, ascending in each row.
+    /// Column of each entry on the device: `[nnz]`, i32, ascending in each row.
     pub fn indices(&self) -> &Tensor<1, Int> {
         &self.indices
     }
@@ -270,16 +211,16 @@ impl Csr {
         self.values.dtype()
     }
 
-    /// Where the matrix is.
+    /// Device of the matrix.
     pub fn device(&self) -> Device {
         self.values.device()
     }
 
-    /// The same pattern with other values, such as those of another dtype; it moves to their device.
+    /// Replaces the values; dtype and device may change.
     ///
     /// # Errors
     ///
-    /// [`CsrError::Values`] and [`CsrError::Dtype`], as [`Csr::new`].
+    /// [`CsrError::Values`] and [`CsrError::Dtype`].
     pub fn with_values(&self, values: Tensor<1>) -> Result<Self, CsrError> {
         check_values(&values, self.nnz())?;
         if values.device() != self.device() {
@@ -292,18 +233,17 @@ impl Csr {
         })
     }
 
-    /// The matrix on another device. The pattern is uploaded from the host. Differentiable.
+    /// Copies the matrix to another device; the pattern comes from the host. Differentiable.
     ///
     /// # Errors
     ///
-    /// [`CsrError::Dtype`] when the device lacks the dtype of the values.
+    /// [`CsrError::Dtype`] if the device lacks the dtype.
     pub fn to_device(&self, device: &Device) -> Result<Self, CsrError> {
         check_dtype(self.dtype(), device)?;
         self.with_values(self.values.clone().to_device(device))
     }
 
-    /// The dense matrix, `[rows, cols]`: 0 where there is no entry. Differentiable: the gradient of an entry is that of its
-    /// element. Work: one write of the result and one of each entry.
+    /// The dense matrix, `[rows, cols]`, 0 without an entry. Differentiable.
     pub fn to_dense(&self) -> Tensor<2> {
         let shape = [self.rows(), self.cols()];
         let options = (&self.device(), self.dtype());
@@ -321,17 +261,18 @@ impl Csr {
         zeros.scatter_nd(places, self.values.clone(), IndexingUpdateOp::Assign)
     }
 
-    /// The transposed matrix. Differentiable. O(rows + cols + nnz) on the host, and one read of each value.
+    /// The transposed matrix. Differentiable. O(rows + cols + nnz) on the host, and one read of
+    /// each value.
     pub fn transpose(&self) -> Self {
         let (pattern, entries) = self.pattern.transpose();
-        Self::assemble(pattern.into(), pick(self.values.clone(), &entries))
+        Self::assemble(pattern.into(), gather(self.values.clone(), &entries))
     }
 
-    /// The rows in a range. Differentiable. O(rows and entries of the range).
+    /// A range of rows. Differentiable. O(rows and entries of the range).
     ///
     /// # Panics
     ///
-    /// If the range ends before it begins or beyond the last row.
+    /// If the range is decreasing or out of bounds.
     pub fn slice_rows(&self, rows: Range<usize>) -> Self {
         assert!(
             rows.start <= rows.end && rows.end <= self.rows(),
@@ -346,7 +287,7 @@ impl Csr {
         };
         let sliced = Self::assemble(self.pattern.slice_rows(rows).into(), values);
         match self.greatest.get() {
-            // What holds for all values holds for some.
+            // A bound for all values also bounds a part of them.
             Some(_) => Self {
                 greatest: self.greatest.clone(),
                 ..sliced
@@ -355,10 +296,19 @@ impl Csr {
         }
     }
 
-    /// The greatest magnitude of the values, or of those of a matrix of which this one has some rows; infinity where they are not whole
-    /// numbers, and on devices where that does not matter. They are looked at once, which waits for the device.
+    pub(crate) fn tensors(&self) -> CsrTensors<Dispatch> {
+        CsrTensors {
+            indptr: self.indptr.clone().into_dispatch(),
+            indices: self.indices.clone().into_dispatch(),
+            values: self.values.clone().into_dispatch(),
+        }
+    }
+
+    /// Largest magnitude of the values, or of the matrix they were sliced from. Infinity if any is
+    /// not a whole number, or the device does not use it. Computed once, which waits for the
+    /// device.
     pub(crate) fn greatest(&self) -> f32 {
-        // Nothing can wait for a device there.
+        // WebAssembly cannot wait for a device.
         if cfg!(target_family = "wasm") {
             return f32::INFINITY;
         }
@@ -370,23 +320,7 @@ impl Csr {
     }
 }
 
-/// The elements of `x` at distinct places, D numbers each. Its gradient is put back in parallel, which Burn's `select`
-/// does not do.
-pub(super) fn pick<const D: usize>(x: Tensor<D>, places: &[u32]) -> Tensor<1> {
-    if places.is_empty() {
-        return empty(&x);
-    }
-    let places = upload(places, &x.device()).reshape([places.len() / D, D]);
-    x.gather_nd(places)
-}
-
-/// No elements, of the dtype and on the device of `x`.
-fn empty<const D: usize>(x: &Tensor<D>) -> Tensor<1> {
-    let none = TensorData::new(Vec::<f32>::new(), [0]);
-    Tensor::from_data(none, (&x.device(), x.dtype()))
-}
-
-/// Whether an element has other bits than those of a zero.
+/// Whether an element is not `+0` or `-0`, by its bits.
 fn is_entry(elements: &TensorData, at: usize) -> bool {
     let size = elements.dtype().size();
     let (sign, rest) = elements.as_bytes()[at * size..(at + 1) * size]

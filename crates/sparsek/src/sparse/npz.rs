@@ -1,4 +1,4 @@
-//! Matrices from the files of scipy's `save_npz`.
+//! Loads matrices from files of scipy's `save_npz`.
 
 use std::{
     fs::File,
@@ -8,7 +8,11 @@ use std::{
 
 use burn::tensor::{DType, Element, Tensor, TensorCreationOptions, TensorData};
 
-use super::{Csr, CsrError, Pattern, csr::check_dtype};
+use super::{
+    csr::{Csr, check_dtype},
+    error::CsrError,
+    pattern::Pattern,
+};
 use crate::io::{
     input, memory,
     npy::Npz,
@@ -16,7 +20,7 @@ use crate::io::{
     text,
 };
 
-/// Why a file was not read as a matrix. Each is one line that names the file.
+/// Why a file was not loaded, in one line that names it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NpzError {
@@ -28,12 +32,12 @@ pub enum NpzError {
         /// What the system reports.
         source: io::Error,
     },
-    /// The file is truncated, or its arrays are not those of a matrix.
+    /// The file is truncated or is not a matrix.
     #[error("{}: {reason}", shown(file))]
     Format {
         /// The file.
         file: PathBuf,
-        /// What is wrong with it, and in which array.
+        /// The reason and the array.
         reason: String,
     },
     /// The arrays do not fit together, or the device lacks the dtype.
@@ -41,32 +45,33 @@ pub enum NpzError {
     Csr {
         /// The file.
         file: PathBuf,
-        /// What is wrong.
+        /// The cause.
         source: CsrError,
     },
 }
 
 impl Csr {
-    /// Loads a matrix that `scipy.sparse.save_npz` wrote, compressed or not.
+    /// Loads a matrix that `scipy.sparse.save_npz` wrote.
     ///
-    /// Formats csr, csc, coo and bsr become CSR; a file without the array `format`, as early
-    /// versions of scipy wrote, is csr, or coo where it has an array `row`. Columns that are out of
-    /// order are sorted and values of one place summed, as [`Csr::from_unsorted`] does; explicit
-    /// zeros are kept, those of blocks too. Indices and offsets are integers of any width; values
-    /// are bool, integers or floats of any width, in either byte order, rounded where the dtype
-    /// needs it. Capacity behind the last offset is ignored, as scipy does.
+    /// - Reads csr, csc, coo and bsr. Without the array `format` (early scipy), the file is coo if
+    ///   it has an array `row`, else csr.
+    /// - Sorts columns and sums repeated entries as [`Csr::from_unsorted`]. Keeps explicit zeros,
+    ///   those of blocks too.
+    /// - Indices and offsets are integers of any width. Values are bool, integers or floats of any
+    ///   width and byte order, rounded if needed.
+    /// - Ignores capacity behind the last offset, as scipy does.
     ///
     /// Values get the dtype of the options, or the device's default float dtype (f32):
     /// `Csr::from_npz(path, &device)`, `Csr::from_npz(path, (&device, DType::F64))`.
     ///
-    /// Shapes are compared before values are read. Memory follows the rows and the entries of the
-    /// matrix, not its columns, and stays within [`memory::limit`].
+    /// Shapes are compared before values are read. Host memory follows rows and entries, not
+    /// columns, within [`memory::limit`].
     ///
     /// # Errors
     ///
-    /// [`NpzError`], naming the file and the array: not a regular file, missing or truncated, of
-    /// another format such as `dia`, of a dtype not listed, with ids out of range, offsets that
-    /// fall, sizes that do not agree, or more than memory may hold.
+    /// [`NpzError`] names the file and the array: not a regular file, missing or truncated, of
+    /// another format (`dia`) or dtype, ids out of range, decreasing offsets, sizes that disagree,
+    /// or above the memory limit.
     pub fn from_npz(
         path: impl AsRef<Path>,
         options: impl Into<TensorCreationOptions>,
@@ -96,16 +101,14 @@ impl Csr {
     }
 }
 
-/// A path on one line, without control characters.
 fn shown(path: &Path) -> String {
     text::clean(&path.display().to_string())
 }
 
-/// The pattern and the values of the matrix in a file.
 fn read<T: Value + Element>(file: File) -> Result<(Pattern, TensorData), String> {
     let matrix = Matrix::<T>::read(&mut Npz::new(file)?, Values::Needed)?;
     let values = matrix.values.unwrap_or_default();
-    // The pattern as it comes, sorted and as i32; for each entry a source; the values twice.
+    // Pattern as read, sorted and as i32; a source per entry; values twice.
     let entries = memory::product(&[values.len(), 5 * size_of::<u32>() + 2 * size_of::<T>()]);
     let rows = memory::product(&[matrix.indptr.len(), 3 * size_of::<u32>()]);
     let what = format_args!("a matrix of {} entries", values.len());

@@ -7,12 +7,14 @@ use std::{
 
 use rayon::prelude::*;
 
+use super::error::PatternError;
 use crate::io::memory;
 
-/// Most entries of a pattern: offsets are `i32` on the devices, where units count beyond the last entry of a row.
+/// Most entries of a pattern. Device offsets are i32, and units count beyond the last entry of a
+/// row.
 pub const MAX_ENTRIES: usize = sparsek_kernels::aggregate::MAX_ENTRIES;
 
-/// Refuses what the offsets cannot count.
+/// Refuses sizes that offsets cannot count.
 pub(crate) fn check_size(what: &'static str, found: usize) -> Result<(), PatternError> {
     let limit = MAX_ENTRIES;
     match found > limit {
@@ -21,63 +23,9 @@ pub(crate) fn check_size(what: &'static str, found: usize) -> Result<(), Pattern
     }
 }
 
-/// Why a CSR pattern was refused.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum PatternError {
-    /// The offsets do not number one more than the rows.
-    #[error("indptr has {found} entries, but {rows} rows need {}", rows + 1)]
-    IndptrLength {
-        /// Rows of the matrix.
-        rows: usize,
-        /// Offsets found.
-        found: usize,
-    },
-    /// The first offset is not 0 or the last is not the number of entries.
-    #[error("indptr runs from {first} to {last}, but must run from 0 to the {entries} entries")]
-    IndptrEnds {
-        /// First offset.
-        first: u32,
-        /// Last offset.
-        last: u32,
-        /// Number of entries.
-        entries: usize,
-    },
-    /// An offset is less than the one before it.
-    #[error("indptr decreases at row {row}: from {before} to {after}")]
-    IndptrOrder {
-        /// The row that ends before it begins.
-        row: usize,
-        /// Where it begins.
-        before: u32,
-        /// Where it ends.
-        after: u32,
-    },
-    /// A column id is not below the number of columns.
-    #[error("column {column} of entry {entry} is out of range: the matrix has {cols} columns")]
-    Column {
-        /// Position of the entry.
-        entry: usize,
-        /// Its column.
-        column: u32,
-        /// Columns of the matrix.
-        cols: usize,
-    },
-    /// More rows, columns or entries than 32-bit offsets address.
-    #[error("{what}: {found} exceed the limit of {limit}")]
-    TooLarge {
-        /// Rows, columns or entries.
-        what: &'static str,
-        /// How many there are.
-        found: usize,
-        /// The most supported.
-        limit: usize,
-    },
-}
-
-/// The pattern of a sparse matrix in CSR, checked; values live apart from it.
+/// A checked CSR pattern without values.
 ///
-/// Columns of a row may come in any order and may repeat (their entries add up in products).
+/// Columns of a row may have any order and may repeat; products sum repeated entries.
 ///
 /// ```
 /// use sparsek::sparse::Pattern;
@@ -100,13 +48,12 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// Checks and takes a CSR pattern: `rows + 1` monotone offsets from 0 to the number of entries,
-    /// and a column below `cols` for each entry.
+    /// Checks a CSR pattern: `rows + 1` monotone offsets from 0 to the number of entries, and a
+    /// column below `cols` per entry.
     ///
     /// # Errors
     ///
-    /// [`PatternError`] naming what is out of place, with the limit. At most [`MAX_ENTRIES`] entries,
-    /// rows and columns.
+    /// [`PatternError`] names the violation. At most [`MAX_ENTRIES`] entries, rows and columns.
     pub fn new(
         rows: usize,
         cols: usize,
@@ -167,7 +114,7 @@ impl Pattern {
         self.indices.len()
     }
 
-    /// Offsets of the rows, `rows + 1` of them.
+    /// Row offsets, `rows + 1` of them.
     pub fn indptr(&self) -> &[u32] {
         &self.indptr
     }
@@ -194,11 +141,11 @@ impl Pattern {
             .unwrap_or(0)
     }
 
-    /// The pattern of the rows in a range. O(rows and entries of the range).
+    /// A range of rows. O(rows and entries of the range).
     ///
     /// # Panics
     ///
-    /// If the range ends before it begins or beyond the last row.
+    /// If the range is decreasing or out of bounds.
     pub fn slice_rows(&self, rows: Range<usize>) -> Self {
         let offsets = &self.indptr[rows.start..=rows.end];
         let (first, last) = (offsets[0], offsets[rows.len()]);
@@ -210,13 +157,13 @@ impl Pattern {
         }
     }
 
-    /// The transposed pattern, and for each of its entries the entry of `self` it came from. Columns
-    /// of its rows ascend. O(rows + cols + entries), shared by threads where rows are long; where
-    /// there are more columns than entries, O(cols + entries log(entries)).
+    /// The transposed pattern, with ascending columns, and the original entry of each of its
+    /// entries. O(rows + cols + entries), parallel if rows are long; O(cols + entries log(entries))
+    /// if columns outnumber entries.
     ///
     /// # Panics
     ///
-    /// If the `cols + 1` offsets of the transposed rows need more than [`memory::limit`].
+    /// If the `cols + 1` offsets need more than [`memory::limit`].
     pub fn transpose(&self) -> (Self, Vec<u32>) {
         let offsets = memory::product(&[self.cols + 1, size_of::<u32>()]);
         let what = format_args!("the transpose of a matrix of {} columns", self.cols);
@@ -226,9 +173,10 @@ impl Pattern {
         if self.cols > self.nnz() {
             return self.transpose_by_sorting();
         }
-        // Each thread takes a stretch of rows: how often it has a column, and then where the first of these goes.
-        let mut stretches: Vec<(Range<usize>, Vec<u32>)> = self
-            .stretches()
+        // Counting sort: threads count the columns of their shares of rows, prefix sums give first
+        // slots, threads fill them. Slots do not overlap, so relaxed stores suffice.
+        let mut shares: Vec<(Range<usize>, Vec<u32>)> = self
+            .shares()
             .into_par_iter()
             .map(|rows| {
                 let mut counts = vec![0u32; self.cols];
@@ -242,7 +190,7 @@ impl Pattern {
         let mut total = 0;
         for column in 0..self.cols {
             indptr.push(total);
-            for (_, counts) in &mut stretches {
+            for (_, counts) in &mut shares {
                 let count = std::mem::replace(&mut counts[column], total);
                 total += count;
             }
@@ -250,7 +198,7 @@ impl Pattern {
         indptr.push(total);
         let zeros = || -> Vec<AtomicU32> { (0..self.nnz()).map(|_| AtomicU32::new(0)).collect() };
         let (indices, entries) = (zeros(), zeros());
-        stretches.into_par_iter().for_each(|(rows, mut next)| {
+        shares.into_par_iter().for_each(|(rows, mut next)| {
             for row in rows {
                 for entry in self.entries(&(row..row + 1)) {
                     let slot = &mut next[self.indices[entry] as usize];
@@ -271,9 +219,9 @@ impl Pattern {
         (transposed, plain(entries))
     }
 
-    /// [`Pattern::transpose`] without counters of the columns.
+    /// [`Pattern::transpose`] without counters per column.
     fn transpose_by_sorting(&self) -> (Self, Vec<u32>) {
-        // Entries of one column stay in the order of their rows.
+        // The entry as second key keeps row order within a column.
         let key = |&entry: &u32| (self.indices[entry as usize], entry);
         let mut entries: Vec<u32> = (0..self.nnz() as u32).collect();
         entries.par_sort_unstable_by_key(key);
@@ -283,7 +231,7 @@ impl Pattern {
         }
         let mut indptr = Vec::with_capacity(self.cols + 1);
         for (at, &entry) in entries.iter().enumerate() {
-            // Columns up to that of the entry begin here, if they have not begun.
+            // Columns up to this one start here, unless they already have.
             indptr.resize(self.indices[entry as usize] as usize + 1, at as u32);
         }
         indptr.resize(self.cols + 1, self.nnz() as u32);
@@ -300,8 +248,9 @@ impl Pattern {
         self.indptr[rows.start] as usize..self.indptr[rows.end] as usize
     }
 
-    /// The rows in a stretch for each thread, of about as many entries; fewer where they would have fewer entries than columns.
-    fn stretches(&self) -> Vec<Range<usize>> {
+    /// Splits rows into shares of similar entry counts, at most one per thread; fewer if a share
+    /// would have fewer entries than columns.
+    fn shares(&self) -> Vec<Range<usize>> {
         let most = self.nnz() / self.cols.max(1);
         let count = rayon::current_num_threads().min(most).max(1);
         let end = |at: usize| match at == count {
@@ -321,7 +270,7 @@ mod tests {
 
     #[test]
     fn threads_transpose_as_one_does() {
-        // Rows of 0 to 60 entries, columns in no order, some of them twice.
+        // Rows of 0 to 60 entries, columns unordered and repeated.
         let (rows, cols) = (40usize, 7usize);
         let lengths = (0..rows).map(|row| (row * row % 61) as u32);
         let indptr: Vec<u32> = std::iter::once(0)
@@ -344,16 +293,16 @@ mod tests {
         expected.sort_unstable();
         for threads in [1, 2, 3, 16] {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
-            let (turned, entries) = pool.build().unwrap().install(|| pattern.transpose());
-            assert_eq!((turned.rows(), turned.cols()), (cols, rows));
+            let (transposed, entries) = pool.build().unwrap().install(|| pattern.transpose());
+            assert_eq!((transposed.rows(), transposed.cols()), (cols, rows));
             let found: Vec<(u32, u32, u32)> = (0..cols)
-                .flat_map(|row| turned.entries(&(row..row + 1)).map(move |at| (row, at)))
-                .map(|(row, at)| (row as u32, turned.indices[at], entries[at]))
+                .flat_map(|row| transposed.entries(&(row..row + 1)).map(move |at| (row, at)))
+                .map(|(row, at)| (row as u32, transposed.indices[at], entries[at]))
                 .collect();
             assert_eq!(found, expected, "{threads} threads");
         }
-        let (turned, entries) = pattern.transpose();
-        assert_eq!(pattern.transpose_by_sorting(), (turned, entries));
+        let (transposed, entries) = pattern.transpose();
+        assert_eq!(pattern.transpose_by_sorting(), (transposed, entries));
         let empty = Pattern::new(2, 0, vec![0; 3], Vec::new()).unwrap();
         assert_eq!(
             empty.transpose().0,

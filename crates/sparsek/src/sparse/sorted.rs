@@ -1,21 +1,28 @@
-//! Entries in any order, put in order, with those of one place found.
+//! Sorts entries, and finds those that share a place.
 
 use burn::tensor::Tensor;
 
-use super::{Adjacency, CsrError, Pattern, csr::pick, pattern::check_size, spmm};
+use super::{
+    adjacency::Adjacency,
+    error::CsrError,
+    pattern::{Pattern, check_size},
+    spmm::spmm,
+    tensor::gather,
+};
 
-/// A pattern whose columns ascend, and where its entries come from.
+/// A pattern with ascending columns, and the sources of its entries.
 #[derive(Debug)]
 pub(super) struct Sorted {
     pub pattern: Pattern,
-    /// Positions of the given entries, in the order of the pattern; those of one place in the order given.
+    /// Given entries in pattern order; those of one place in the given order.
     sources: Vec<u32>,
-    /// Where the sources of each entry begin, and where the last end; none if each has one.
+    /// First source of each entry, and the end; `None` if each entry has one.
     starts: Option<Vec<u32>>,
 }
 
 impl Sorted {
-    /// From the row and the column of each entry, as many of both. O(rows + entries), and a sort of every row.
+    /// From the row and column of each entry; the slices have equal lengths. O(rows + entries) plus
+    /// a sort of every row.
     pub fn from_coo(shape: [usize; 2], rows: &[u32], cols: &[u32]) -> Result<Self, CsrError> {
         check_size("rows", shape[0])?;
         check_size("columns", shape[1])?;
@@ -42,14 +49,14 @@ impl Sorted {
         Self::sort(shape, &indptr, sources, cols)
     }
 
-    /// From a pattern whose columns come in any order. O(rows + entries), and a sort of every row that is out of order.
+    /// From a pattern with any column order. O(rows + entries) plus a sort of every unordered row.
     pub fn from_pattern(pattern: &Pattern) -> Self {
         let sources = (0..pattern.nnz() as u32).collect();
         let shape = [pattern.rows(), pattern.cols()];
         Self::sort(shape, pattern.indptr(), sources, pattern.indices()).expect("checked")
     }
 
-    /// Sorts the sources of each row by column, and makes one entry of those that agree.
+    /// Sorts the sources of each row by column, and merges equal columns.
     fn sort(
         [rows, cols]: [usize; 2],
         indptr: &[u32],
@@ -59,12 +66,12 @@ impl Sorted {
         let column = |&source: &u32| columns[source as usize];
         let (mut starts, mut indices, mut offsets) = (Vec::new(), Vec::new(), vec![0]);
         for row in indptr.windows(2) {
-            let own = &mut sources[row[0] as usize..row[1] as usize];
-            if !own.is_sorted_by_key(column) {
-                own.sort_by_key(column);
+            let entries = &mut sources[row[0] as usize..row[1] as usize];
+            if !entries.is_sorted_by_key(column) {
+                entries.sort_by_key(column);
             }
             let first = indices.len();
-            for (at, source) in (row[0]..).zip(own.iter()) {
+            for (at, source) in (row[0]..).zip(entries.iter()) {
                 let column = column(source);
                 if indices.len() == first || indices.last() != Some(&column) {
                     starts.push(at);
@@ -82,14 +89,14 @@ impl Sorted {
         })
     }
 
-    /// The values of the pattern's entries, from those of the given ones: sums in the order given where there are several.
+    /// Values of the pattern's entries. Sums sources of one place in the given order.
     pub fn collect(&self, values: Tensor<1>) -> Tensor<1> {
         let Some(starts) = &self.starts else {
             let in_order = self.sources.is_sorted();
             return if in_order {
                 values
             } else {
-                pick(values, &self.sources)
+                gather(values, &self.sources)
             };
         };
         let (entries, given) = (self.pattern.nnz(), self.sources.len());
@@ -113,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_columns_of_neighbouring_rows_stay_apart() {
+    fn equal_columns_of_neighboring_rows_stay_apart() {
         let pattern = Pattern::new(3, 2, vec![0, 2, 2, 3], vec![1, 0, 1]).unwrap();
         let sorted = Sorted::from_pattern(&pattern);
         assert_eq!(sorted.pattern.indices(), [0, 1, 1]);

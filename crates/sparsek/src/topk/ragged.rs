@@ -1,44 +1,44 @@
-//! Top-k of ragged rows, of each of which only the first elements exist.
+//! Top-k of ragged rows: only the first elements of each row are valid.
 
 use burn::{
     backend::Dispatch,
     tensor::{DType, Int, IntDType, Tensor, kind::Ordered},
 };
 
-use super::{TopkOptions, dimension, masked, pairs, positions};
+use super::{
+    options::TopkOptions,
+    rows::{dimension, masked, pairs, positions},
+};
 use crate::ops::Lengths;
 
-/// [`topk`](super::topk) of ragged rows: of each row only as many of its first elements exist as `lengths`
-/// tells. What lies behind them, NaN and infinities included, has no influence.
+/// [`topk`](super::topk) of ragged rows. `lengths` counts the valid elements at the start of each
+/// row. The others have no influence, even if NaN or infinite.
 ///
 /// # Shapes
 ///
-/// - `x`: as in [`topk`](super::topk), `[.., M, ..]`.
-/// - `lengths`: the shape of `x` without `options.dim`, or `[1]` where `x` has rank 1; i32, u32 or i64. A
-///   negative length counts as 0, one above M as M.
-/// - values and indices: `[.., k, ..]`, as in [`topk`](super::topk).
+/// - `x`, values, indices: as [`topk`](super::topk).
+/// - `lengths`: the shape of `x` without `options.dim`, or `[1]` if `x` has rank 1; i32, u32 or
+///   i64, clamped to 0..=M.
 ///
 /// # Guarantees
 ///
-/// A row of length L has min(k, L) members, by every method those of a row of just its L elements. The
-/// k - min(k, L) slots that are left come last, sorted or not; their index is -1 (all bits set, `u32::MAX`
-/// where indices are u32), their value 0. All else is as in [`topk`](super::topk), ties and repetition
-/// included.
+/// A row of length L selects min(k, L) elements, as a row of just L elements would. Remaining slots
+/// come last, sorted or not, with value 0 and index -1 (`u32::MAX` for u32). Otherwise as
+/// [`topk`](super::topk).
 ///
 /// # Gradient
 ///
-/// As of [`topk`](super::topk). Slots without a member give nothing, elements that do not exist get zero.
-/// The lengths have no gradient.
+/// As [`topk`](super::topk). Unused slots contribute nothing, invalid elements get zero, lengths
+/// have none.
 ///
 /// # Cost
 ///
-/// As of [`topk`](super::topk), with a pass over the lengths; rows too long for registers are read once
-/// per search step.
+/// As [`topk`](super::topk) plus a pass over the lengths.
 ///
 /// # Panics
 ///
-/// As [`topk`](super::topk), also if `k > M` and every row is shorter; if the shape or the dtype of `lengths`
-/// is another.
+/// As [`topk`](super::topk), even if `k > M` and every row is shorter; also if `lengths` has
+/// another shape or dtype.
 ///
 /// # Example
 ///
@@ -62,9 +62,9 @@ pub fn topk_ragged<const D: usize, const L: usize, K: Ordered>(
     pairs("topk_ragged", x, lengths, options)
 }
 
-/// The positions of the members of ragged rows: [`topk_ragged`] without the values.
+/// Positions of the selected elements of ragged rows: [`topk_ragged`] without values.
 ///
-/// Shapes, guarantees, cost and panics are those of [`topk_ragged`]; integers have no gradient.
+/// Shapes, guarantees, cost and panics as [`topk_ragged`]. No gradient.
 ///
 /// ```
 /// use burn::tensor::{Device, Int, Tensor, TensorData};
@@ -85,11 +85,11 @@ pub fn argtopk_ragged<const D: usize, const L: usize, K: Ordered>(
     positions("argtopk_ragged", x, lengths, options)
 }
 
-/// [`topk_mask`](super::topk_mask) of ragged rows: everything but their members set to `+0`, also what does
-/// not exist.
+/// [`topk_mask`](super::topk_mask) of ragged rows: sets all but the selected elements to `+0`,
+/// including invalid ones.
 ///
-/// Members, `lengths` and panics are those of [`topk_ragged`], all else is as in
-/// [`topk_mask`](super::topk_mask). The gradient of the members passes unchanged, that of all else is zero.
+/// Selection, `lengths` and panics as [`topk_ragged`]; otherwise as
+/// [`topk_mask`](super::topk_mask).
 ///
 /// ```
 /// use burn::tensor::{Device, Int, Tensor, TensorData};
@@ -110,7 +110,7 @@ pub fn topk_mask_ragged<const D: usize, const L: usize>(
     masked("topk_mask_ragged", x, lengths, options)
 }
 
-/// Checks the lengths, clamps them, and puts them in the order of the rows once the dimension is the last.
+/// Checks and clamps the lengths, and orders them as the rows once `dim` is last.
 fn each<const D: usize, const L: usize, K: Ordered>(
     operation: &str,
     x: &Tensor<D, K>,
@@ -127,7 +127,8 @@ fn each<const D: usize, const L: usize, K: Ordered>(
     }
     assert!(
         lengths.dims()[..] == expected,
-        "{operation}: the lengths have shape {:?} instead of {expected:?}, for dimension {dim} of shape {:?}",
+        "{operation}: the lengths have shape {:?} instead of {expected:?}, for dimension {dim} of \
+         shape {:?}",
         lengths.dims(),
         x.dims(),
     );

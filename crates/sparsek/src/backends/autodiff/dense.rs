@@ -1,7 +1,11 @@
-//! Gradients of layers of dense rows: their own, because sums over very many rows are slow as general reductions.
+//! Gradients of layers of many rows. General reductions over that many rows leave a GPU idle, so
+//! parameters have their own gradient operations.
 
 use burn::{
-    backend::{Backend, TensorMetadata, tensor::FloatTensor},
+    backend::{
+        Backend, TensorMetadata,
+        tensor::{FloatTensor, IntTensor},
+    },
     tensor::Slice,
 };
 use burn_autodiff::{
@@ -11,10 +15,10 @@ use burn_autodiff::{
     ops::{Backward, Ops},
 };
 
-use super::finish;
+use super::tracking::finish;
 use crate::ops::{DenseGradientOps, DenseOps};
 
-/// Of a linear layer with N parents: rows, weight, and bias where there is one.
+/// Gradient of a linear layer with N parents: rows, weight, and optionally bias.
 #[derive(Debug)]
 struct LinearGradient;
 
@@ -40,6 +44,44 @@ impl<B: Backend + DenseGradientOps, const N: usize> Backward<B, N> for LinearGra
         }
         if let Some(node) = parents.next().flatten() {
             grads.register::<B>(node.id, B::column_sums(upstream));
+        }
+    }
+}
+
+#[derive(Debug)]
+struct CompressedLinearGradient;
+
+#[derive(Clone, Debug)]
+struct CompressedState<B: Backend> {
+    values: FloatTensor<B>,
+    columns: IntTensor<B>,
+    weight: FloatTensor<B>,
+}
+
+impl<B: Backend + DenseGradientOps> Backward<B, 2> for CompressedLinearGradient {
+    type State = CompressedState<B>;
+
+    fn backward(
+        self,
+        ops: Ops<Self::State, 2>,
+        grads: &mut Gradients,
+        _checkpointer: &mut Checkpointer,
+    ) {
+        let upstream = grads.consume::<B>(&ops.node);
+        let [node_values, node_weight] = ops.parents;
+        let CompressedState {
+            values,
+            columns,
+            weight,
+        } = ops.state;
+        let width = weight.shape()[0];
+        if let Some(node) = node_values {
+            let gradient = B::linear_compressed_gradient(columns.clone(), weight, upstream.clone());
+            grads.register::<B>(node.id, gradient);
+        }
+        if let Some(node) = node_weight {
+            let gradient = B::linear_compressed_weight_gradient(values, columns, upstream, width);
+            grads.register::<B>(node.id, gradient);
         }
     }
 }
@@ -114,5 +156,25 @@ impl<B: Backend + DenseOps + DenseGradientOps, C: CheckpointStrategy> DenseOps f
             .compute_bound()
             .stateful();
         finish(kind, (x, gamma, epsilon), output)
+    }
+
+    fn linear_compressed(
+        values: FloatTensor<Self>,
+        columns: IntTensor<Self>,
+        weight: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        let nodes = [values.node(), weight.node()];
+        let state = CompressedState::<B> {
+            values: values.into_primitive(),
+            columns,
+            weight: weight.into_primitive(),
+        };
+        let kept = state.clone();
+        let output = B::linear_compressed(kept.values, kept.columns, kept.weight);
+        let kind = CompressedLinearGradient
+            .prepare::<C>(nodes)
+            .compute_bound()
+            .stateful();
+        finish(kind, state, output)
     }
 }

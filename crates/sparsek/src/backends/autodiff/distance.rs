@@ -1,4 +1,4 @@
-//! The gradient of distances, with respect to the values of both matrices.
+//! Gradients of distances with respect to the values of both matrices.
 
 use burn::backend::{
     Backend,
@@ -12,19 +12,17 @@ use burn_autodiff::{
 };
 
 use crate::ops::{
-    DistanceGradientOps, DistanceOps, DistanceSpec, NearestSpec, Turned, WithinOps, WithinSpec,
+    CsrTensors, DistanceGradientOps, DistanceOps, DistanceSpec, NearestSpec, RadiusSpec,
+    Transposed, TransposedPattern,
 };
 
-/// A matrix and its transposed pattern, columns numbered as in [`Turned`].
+/// A matrix with columns numbered as in [`Transposed`], and its transpose.
 #[derive(Clone)]
 struct Matrix<B: Backend> {
-    indptr: IntTensor<B>,
-    places: IntTensor<B>,
-    values: FloatTensor<B>,
-    turned: [IntTensor<B>; 3],
+    csr: CsrTensors<B>,
+    transposed: TransposedPattern<B>,
 }
 
-/// What the gradient needs.
 #[derive(Clone)]
 struct State<B: Backend> {
     x: Matrix<B>,
@@ -39,7 +37,6 @@ impl<B: Backend> std::fmt::Debug for State<B> {
     }
 }
 
-/// The gradient with respect to the values of `x`.
 fn gradient<B: DistanceGradientOps>(
     x: Matrix<B>,
     y: Matrix<B>,
@@ -47,11 +44,26 @@ fn gradient<B: DistanceGradientOps>(
     distances: FloatTensor<B>,
     spec: DistanceSpec,
 ) -> FloatTensor<B> {
-    let [indptr, rows, entries] = y.turned;
-    B::pairwise_gradient(
-        x.indptr, x.places, x.values, y.indptr, y.places, y.values, indptr, rows, entries,
-        upstream, distances, spec,
-    )
+    B::pairwise_gradient(x.csr, y.csr, y.transposed, upstream, distances, spec)
+}
+
+/// Unwraps a matrix; integers have no gradient.
+fn inner<B: Backend, C: CheckpointStrategy>(csr: CsrTensors<Autodiff<B, C>>) -> CsrTensors<B> {
+    CsrTensors {
+        indptr: csr.indptr,
+        indices: csr.indices,
+        values: csr.values.into_primitive(),
+    }
+}
+
+fn inner_pattern<B: Backend, C: CheckpointStrategy>(
+    pattern: TransposedPattern<Autodiff<B, C>>,
+) -> TransposedPattern<B> {
+    TransposedPattern {
+        indptr: pattern.indptr,
+        rows: pattern.rows,
+        entries: pattern.entries,
+    }
 }
 
 #[derive(Debug)]
@@ -80,7 +92,7 @@ impl<B: Backend + DistanceGradientOps> Backward<B, 2> for PairwiseGradient {
             grads.register::<B>(node.id, grad);
         }
         if let Some(node) = node_y {
-            // Distances that have a gradient are symmetric.
+            // Every distance with a gradient is symmetric.
             let upstream = B::float_swap_dims(upstream, 0, 1);
             let distances = B::float_swap_dims(distances, 0, 1);
             let grad = gradient::<B>(y, x, upstream, distances, spec);
@@ -93,58 +105,44 @@ impl<B: Backend + DistanceOps + DistanceGradientOps, C: CheckpointStrategy> Dist
     for Autodiff<B, C>
 {
     fn pairwise(
-        x_indptr: IntTensor<Self>,
-        x_indices: IntTensor<Self>,
-        x_values: FloatTensor<Self>,
-        y_indptr: IntTensor<Self>,
-        y_indices: IntTensor<Self>,
-        y_values: FloatTensor<Self>,
-        turned: Turned<Self>,
+        x: CsrTensors<Self>,
+        y: CsrTensors<Self>,
+        transposed: Transposed<Self>,
         spec: DistanceSpec,
     ) -> FloatTensor<Self> {
-        let nodes = [x_values.node(), y_values.node()];
-        let (x, y) = (x_values.into_primitive(), y_values.into_primitive());
-        let distances = B::pairwise(
-            x_indptr.clone(),
-            x_indices,
-            x.clone(),
-            y_indptr.clone(),
-            y_indices,
-            y.clone(),
-            Turned::Without,
-            spec,
-        );
+        let nodes = [x.values.node(), y.values.node()];
+        let (x, y) = (inner(x), inner(y));
+        let distances = B::pairwise(x.clone(), y.clone(), Transposed::Without, spec);
         let prepared = PairwiseGradient.prepare::<C>(nodes).compute_bound();
         match prepared.stateful() {
             OpsKind::UnTracked(prep) => prep.finish(distances),
             OpsKind::Tracked(prep) => {
-                let Turned::Both {
-                    x_places,
-                    y_places,
-                    x_indptr: x_columns,
-                    x_rows,
-                    x_entries,
-                    y_indptr: y_columns,
-                    y_rows,
-                    y_entries,
-                } = turned
+                let Transposed::Both {
+                    x_columns,
+                    x: x_transposed,
+                    y_columns,
+                    y: y_transposed,
+                } = transposed
                 else {
                     panic!(
-                        "pairwise_distances: this distance has no gradient; detach the values or take dot, euclidean, sqeuclidean, cosine or manhattan"
+                        "pairwise_distances: this distance has no gradient; detach the values \
+                         or take dot, euclidean, sqeuclidean, cosine or manhattan"
                     );
                 };
                 let state = State {
                     x: Matrix {
-                        indptr: x_indptr,
-                        places: x_places,
-                        values: x,
-                        turned: [x_columns, x_rows, x_entries],
+                        csr: CsrTensors {
+                            indices: x_columns,
+                            ..x
+                        },
+                        transposed: inner_pattern(x_transposed),
                     },
                     y: Matrix {
-                        indptr: y_indptr,
-                        places: y_places,
-                        values: y,
-                        turned: [y_columns, y_rows, y_entries],
+                        csr: CsrTensors {
+                            indices: y_columns,
+                            ..y
+                        },
+                        transposed: inner_pattern(y_transposed),
                     },
                     distances: distances.clone(),
                     spec,
@@ -159,29 +157,22 @@ impl<B: Backend + DistanceOps + DistanceGradientOps, C: CheckpointStrategy> Dist
     }
 
     fn nearest(
-        x_indptr: IntTensor<Self>,
-        x_indices: IntTensor<Self>,
-        x_values: FloatTensor<Self>,
-        y_indptr: IntTensor<Self>,
-        y_indices: IntTensor<Self>,
-        y_values: FloatTensor<Self>,
+        x: CsrTensors<Self>,
+        y: CsrTensors<Self>,
         spec: NearestSpec,
     ) -> (FloatTensor<Self>, IntTensor<Self>) {
-        let (x, y) = (x_values.into_primitive(), y_values.into_primitive());
-        let (values, indices) = B::nearest(x_indptr, x_indices, x, y_indptr, y_indices, y, spec);
+        let (values, indices) = B::nearest(inner(x), inner(y), spec);
         (Self::FloatTensorPrimitive::new(values), indices)
     }
-}
 
-impl<B: Backend + WithinOps, C: CheckpointStrategy> WithinOps for Autodiff<B, C> {
-    fn count_within(distances: FloatTensor<Self>, spec: WithinSpec) -> IntTensor<Self> {
+    fn count_within(distances: FloatTensor<Self>, spec: RadiusSpec) -> IntTensor<Self> {
         B::count_within(distances.into_primitive(), spec)
     }
 
     fn list_within(
         distances: FloatTensor<Self>,
         offsets: IntTensor<Self>,
-        spec: WithinSpec,
+        spec: RadiusSpec,
     ) -> (FloatTensor<Self>, IntTensor<Self>) {
         let (values, places) = B::list_within(distances.into_primitive(), offsets, spec);
         (Self::FloatTensorPrimitive::new(values), places)

@@ -4,7 +4,7 @@ use burn::backend::{
     TensorMetadata,
     cubecl::dtype_to_elem_type,
     ops::{FloatTensorOps, ModuleOps},
-    tensor::FloatTensor,
+    tensor::{FloatTensor, IntTensor},
 };
 use burn_cubecl::{
     CubeBackend,
@@ -13,22 +13,17 @@ use burn_cubecl::{
 };
 use sparsek_kernels::dense::{self, Normalised, Rows, Weight};
 
-use super::{expect, tensor};
-use crate::ops::{DenseGradientOps, DenseOps};
+use super::{
+    tensor::{expect, tensor},
+    tuning::{SLICE_ROWS, TALL_ROWS},
+};
+use crate::ops::{DenseGradientOps, DenseOps, SpmmGradientOps, SpmmOps};
 
-/// Rows that are multiplied at a time in a product of two tall matrices, at most: Burn's products do not cut their inner dimension, so
-/// that on a graph of Reddit's size 4 of 132 multiprocessors worked, 8.15 ms for two matrices of 256 columns; 0.41 in parts, and 0.11
-/// for a rest of 1541 rows (NVIDIA H200).
-const CUT: usize = 2048;
-
-/// Rows of a part, so that few are left.
-fn part(count: usize) -> usize {
-    let parts = (CUT / 2..=CUT).rev().step_by(8);
-    parts.min_by_key(|part| count % part).unwrap_or(CUT)
+/// Rows per slice, chosen so that few rows are left over.
+fn slice_rows(count: usize) -> usize {
+    let parts = (SLICE_ROWS / 2..=SLICE_ROWS).rev().step_by(8);
+    parts.min_by_key(|part| count % part).unwrap_or(SLICE_ROWS)
 }
-
-/// Rows from which on our own products are used where there are tensor cores for them.
-const TALL: usize = 1 << 13;
 
 /// `x · weight + bias` on tensor cores, or by Burn.
 fn linear(x: CubeTensor, weight: CubeTensor, bias: Option<CubeTensor>) -> CubeTensor {
@@ -47,9 +42,9 @@ fn linear(x: CubeTensor, weight: CubeTensor, bias: Option<CubeTensor>) -> CubeTe
     }
 }
 
-/// Rows times the matrix, where there are many and the device has what it takes.
+/// The tensor-core product, if there are enough rows and the device supports it.
 fn product(x: &CubeTensor, matrix: &Weight, bias: Option<&CubeTensor>) -> Option<CubeTensor> {
-    if x.shape()[0] < TALL || !matrix.fits(&x.client, &rows(x)) {
+    if x.shape()[0] < TALL_ROWS || !matrix.fits(&x.client, &rows(x)) {
         return None;
     }
     let x = into_contiguous(x.clone());
@@ -69,7 +64,7 @@ fn rows(x: &CubeTensor) -> Rows<'_> {
     }
 }
 
-fn normalised<'a>(x: &'a CubeTensor, gamma: &'a CubeTensor, epsilon: f32) -> Normalised<'a> {
+fn normalized<'a>(x: &'a CubeTensor, gamma: &'a CubeTensor, epsilon: f32) -> Normalised<'a> {
     Normalised {
         x: rows(x),
         gamma: &gamma.handle,
@@ -79,7 +74,7 @@ fn normalised<'a>(x: &'a CubeTensor, gamma: &'a CubeTensor, epsilon: f32) -> Nor
 }
 
 /// `xᵀ · y`.
-fn inner(x: CubeTensor, y: CubeTensor) -> CubeTensor {
+fn transposed_product(x: CubeTensor, y: CubeTensor) -> CubeTensor {
     let last = x.meta.num_dims() - 1;
     CubeBackend::float_matmul(CubeBackend::float_swap_dims(x, last - 1, last), y)
 }
@@ -104,9 +99,18 @@ impl DenseOps for CubeBackend {
         epsilon: f32,
     ) -> FloatTensor<Self> {
         let [x, gamma, beta] = [x, gamma, beta].map(into_contiguous);
-        let request = normalised(&x, &gamma, epsilon);
+        let request = normalized(&x, &gamma, epsilon);
         let output = dense::layer_norm(&x.client, &request, &beta.handle);
         tensor(&x, expect("layer_norm", output), x.shape(), x.dtype)
+    }
+
+    fn linear_compressed(
+        values: FloatTensor<Self>,
+        columns: IntTensor<Self>,
+        weight: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        let width = weight.shape()[0];
+        Self::linear_rows(Self::expand(values, columns, width), weight)
     }
 }
 
@@ -135,30 +139,31 @@ impl DenseGradientOps for CubeBackend {
     ) -> FloatTensor<Self> {
         let [count, width] = x.shape().dims();
         let [_, across] = upstream.shape().dims();
-        if count >= TALL && dense::inner_fits(&x.client, &rows(&x), &rows(&upstream)) {
+        if count >= TALL_ROWS && dense::inner_fits(&x.client, &rows(&x), &rows(&upstream)) {
             let [x, upstream] = [x, upstream].map(into_contiguous);
             let sum = dense::inner_product(&x.client, &rows(&x), &rows(&upstream));
             let sum = expect("the gradient of linear", sum);
             return tensor(&x, sum, [width, across].into(), x.dtype);
         }
-        if count < 2 * CUT {
-            return inner(x, upstream);
+        if count < 2 * SLICE_ROWS {
+            return transposed_product(x, upstream);
         }
-        let part = part(count);
-        let (parts, whole) = (count / part, count - count % part);
+        let rows_per_slice = slice_rows(count);
+        let slices = count / rows_per_slice;
+        let whole = slices * rows_per_slice;
         let sides = [(x, width), (upstream, across)];
         let sides = sides.map(|(side, width)| (into_contiguous(side), width));
         let [x, y] = sides.clone().map(|(side, width)| {
-            let shape = [parts, part, width].into();
+            let shape = [slices, rows_per_slice, width].into();
             tensor(&side, side.handle.clone(), shape, side.dtype)
         });
-        let sum = Self::float_sum_dim(inner(x, y), 0);
+        let sum = Self::float_sum_dim(transposed_product(x, y), 0);
         let sum = Self::float_reshape(sum, [width, across].into());
         if whole == count {
             return sum;
         }
         let [x, y] = sides.map(|(side, width)| slice(side, &[whole..count, 0..width]));
-        Self::float_add(sum, inner(x, y))
+        Self::float_add(sum, transposed_product(x, y))
     }
 
     fn column_sums(x: FloatTensor<Self>) -> FloatTensor<Self> {
@@ -174,7 +179,7 @@ impl DenseGradientOps for CubeBackend {
         epsilon: f32,
     ) -> (FloatTensor<Self>, FloatTensor<Self>) {
         let [x, gamma, upstream] = [x, gamma, upstream].map(into_contiguous);
-        let request = normalised(&x, &gamma, epsilon);
+        let request = normalized(&x, &gamma, epsilon);
         let gradients = dense::layer_norm_gradient(&x.client, &request, &upstream.handle);
         let [gradient, parameters] = expect("the gradient of layer_norm", gradients);
         let width = x.shape()[1];
@@ -182,5 +187,22 @@ impl DenseGradientOps for CubeBackend {
             tensor(&x, gradient, x.shape(), x.dtype),
             tensor(&x, parameters, [2, width].into(), x.dtype),
         )
+    }
+
+    fn linear_compressed_gradient(
+        columns: IntTensor<Self>,
+        weight: FloatTensor<Self>,
+        upstream: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        Self::gather_columns(Self::linear_rows_backward(weight, upstream), columns)
+    }
+
+    fn linear_compressed_weight_gradient(
+        values: FloatTensor<Self>,
+        columns: IntTensor<Self>,
+        upstream: FloatTensor<Self>,
+        width: usize,
+    ) -> FloatTensor<Self> {
+        Self::linear_rows_gradient(Self::expand(values, columns, width), upstream)
     }
 }

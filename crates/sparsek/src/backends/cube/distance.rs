@@ -16,64 +16,55 @@ use cubecl::{MemoryScope, client::Client, server::Handle};
 use sparsek_kernels::{
     KernelError,
     distance::{
-        self, Index, Matrix, Parameter, Prepared, Routine, Upstream, greatest, index_part,
+        self, Index, Matrix, Parameter, Prepared, Routine, Upstream, Within, greatest, index_part,
         without_own,
     },
     topk::{self, Rows, TopkOptions},
 };
 
-use super::{expect, tensor};
-use crate::ops::{DistanceGradientOps, DistanceOps, DistanceSpec, NearestSpec, Turned};
+use super::{
+    tensor::{expect, tensor},
+    tuning::{BATCH_BYTES, COPIES_BYTES, COPY_BYTES, COUNTER_BYTES, FREE_FRACTION, SMALL_BYTES},
+};
+use crate::ops::{
+    CsrTensors, DistanceGradientOps, DistanceOps, DistanceSpec, NearestSpec, RadiusSpec,
+    Transposed, TransposedPattern, distance_dtype,
+};
 
-/// Most bytes of distances in memory at a time, and of the counters of an index: with what selects, and with what pools round
-/// up to, they stay within 2 GiB. Copies of very many entries, of 12 bytes each where they are f32, leave less for distances.
-const BATCH_BYTES: usize = 512 << 20;
-const COUNTER_BYTES: usize = 256 << 20;
-const COPIES_BYTES: usize = 1600 << 20;
-const COPY: usize = 12;
-/// Both take at most one part in so many of the memory that is free.
-const SHARE: u64 = 8;
-
-/// So many bytes of distances are not worth asking what is free.
-const FEW_BYTES: usize = 64 << 20;
-
-/// Bytes of the distances and of the counters that are in memory at a time, of so many bytes of distances in all, to so many entries.
+/// Bytes for distances and for counters, given the bytes of all distances and the entries of the
+/// index.
 fn budget(client: &Client, all: usize, entries: usize) -> [usize; 2] {
     let memory = &client.properties().memory;
     let most = match memory.max_memory() {
-        Some(all_memory) if all > FEW_BYTES => {
+        Some(all_memory) if all > SMALL_BYTES => {
             let used = client.memory_report(MemoryScope::Device).usage();
-            all_memory.saturating_sub(used.bytes_in_use) / SHARE
+            all_memory.saturating_sub(used.bytes_in_use) / FREE_FRACTION
         }
         _ => u64::MAX,
     };
     let most = most.min(memory.max_page_size) as usize;
-    let left = COPIES_BYTES.saturating_sub(entries.saturating_mul(COPY));
-    let batch = BATCH_BYTES.min(left.max(FEW_BYTES));
+    let left = COPIES_BYTES.saturating_sub(entries.saturating_mul(COPY_BYTES));
+    let batch = BATCH_BYTES.min(left.max(SMALL_BYTES));
     [batch.min(most), COUNTER_BYTES.min(most)]
 }
 
-/// A matrix in three tensors.
 struct Tensors {
     indptr: CubeTensor,
     indices: CubeTensor,
     values: CubeTensor,
     cols: usize,
     longest: usize,
-    /// What is known of the values.
+    /// Largest magnitude of the values, if known.
     greatest: Option<f32>,
 }
 
 impl Tensors {
-    /// The one or the other of two matrices.
-    fn new<const SECOND: usize>(
-        [indptr, indices, values]: [CubeTensor; 3],
-        spec: &DistanceSpec,
-    ) -> Self {
+    /// Takes the first (`SECOND = 0`) or the second matrix of a spec.
+    fn new<const SECOND: usize>(csr: CsrTensors<CubeBackend>, spec: &DistanceSpec) -> Self {
         Self {
-            indptr: into_contiguous(indptr),
-            indices: into_contiguous(indices),
-            values: into_contiguous(values),
+            indptr: into_contiguous(csr.indptr),
+            indices: into_contiguous(csr.indices),
+            values: into_contiguous(csr.values),
             cols: spec.cols,
             longest: spec.longest[SECOND],
             greatest: spec.greatest[SECOND],
@@ -94,7 +85,7 @@ impl Tensors {
         }
     }
 
-    /// Some of the rows. Offsets stay those of all entries.
+    /// A range of rows. Offsets still count from the first entry of the whole matrix.
     fn rows(&self, rows: &Range<usize>) -> Self {
         let size = size_of::<i32>();
         let count = self.indptr.shape()[0];
@@ -113,21 +104,20 @@ impl Tensors {
     }
 }
 
-/// The routine that is forced, or chosen for an index of the second of two matrices.
 fn routine(client: &Client, [x, y]: [&Tensors; 2], spec: &DistanceSpec) -> Routine {
     let compared = Some(&x.matrix());
     let chosen = || distance::choose(client, spec.distance, compared, &y.matrix(), spec.density);
     spec.routine.unwrap_or_else(chosen)
 }
 
-/// Two matrices and the distance between their rows, prepared.
-struct Ready {
+/// Two prepared matrices.
+struct Pair {
     index: Index,
-    /// Nothing where both are the same.
+    /// `None` if both matrices are the same.
     x: Option<Prepared>,
 }
 
-impl Ready {
+impl Pair {
     fn new(
         [x, y]: [&Tensors; 2],
         spec: &DistanceSpec,
@@ -135,7 +125,7 @@ impl Ready {
     ) -> Result<Self, KernelError> {
         let client = &x.values.client;
         let index = Index::new(client, &y.matrix(), spec.distance, spec.p, Some(routine))?;
-        let x = match spec.own {
+        let x = match spec.same_matrix {
             true => None,
             false => Some(index.prepare(client, &x.matrix())?),
         };
@@ -154,158 +144,152 @@ impl Ready {
     }
 }
 
-/// The nearest of a range of rows, the nearest first; the row itself is one of them.
-fn nearest(
-    ready: &Ready,
-    like: &CubeTensor,
-    rows: Range<usize>,
-    (k, spec): (usize, &NearestSpec),
-) -> Result<Found, KernelError> {
-    let client = &like.client;
-    let count = rows.len();
-    let distances = ready.distances(client, rows)?;
-    let across = ready.index.prepared().rows;
-    select(like, distances, [count, across], (k, spec))
-}
-
-/// Values and indices, `[rows, k]`.
+/// Values and indices, each `[rows, k]`, nearest first.
 type Found = (CubeTensor, CubeTensor);
 
-/// The `k` best of each row of distances.
-fn select(
-    like: &CubeTensor,
-    distances: Handle,
-    [count, across]: [usize; 2],
-    (k, spec): (usize, &NearestSpec),
-) -> Result<Found, KernelError> {
-    let options = TopkOptions {
-        largest: spec.by.distance.needs().largest,
-        sorted: true,
-        ..TopkOptions::new(k)
-    };
-    let dtype = output_dtype(like);
-    let rows = Rows::contiguous(distances, dtype_to_elem_type(dtype), count, across);
-    let index = DType::from(spec.index);
-    let found = topk::topk(
-        &like.client,
-        &rows,
-        &options,
-        dtype_to_elem_type(index),
-        None,
-    )?;
-    let shape = Shape::from([count, k]);
-    Ok((
-        tensor(like, found.values, shape.clone(), dtype),
-        tensor(like, found.indices, shape, index),
-    ))
-}
-
-/// The neighbours without the row itself; the first row is the index's row `first`.
-fn without(
-    (values, indices): Found,
-    first: usize,
-    spec: &NearestSpec,
-) -> Result<Found, KernelError> {
-    let (values, indices) = (into_contiguous(values), into_contiguous(indices));
-    let count = values.shape()[0];
-    let [dtype, index] = [values.dtype, indices.dtype];
-    let [kept, kept_indices] = without_own(
-        &values.client,
-        [&values.handle, &indices.handle],
-        [count, spec.k, first],
-        dtype_to_elem_type(dtype),
-        dtype_to_elem_type(index),
-    )?;
-    let shape = Shape::from([count, spec.k]);
-    Ok((
-        tensor(&values, kept, shape.clone(), dtype),
-        tensor(&values, kept_indices, shape, index),
-    ))
-}
-
-/// The nearest of all rows among those of an index, a batch at a time, without the row itself where `own` says so.
-fn among(
-    ready: &Ready,
-    like: &CubeTensor,
-    (k, own, spec): (usize, bool, &NearestSpec),
+/// A search for nearest rows, in batches of at most `bytes` of distances.
+struct Search<'a> {
+    /// Any tensor of the device, with the dtype of the values.
+    like: &'a CubeTensor,
+    spec: &'a NearestSpec,
     bytes: usize,
-) -> Result<Found, KernelError> {
-    let rows = ready.left().rows;
-    let row = ready.index.prepared().rows * ready.left().dtype.size();
-    let batch = spec.batch.unwrap_or(bytes / row.max(1)).max(1);
-    let (mut values, mut indices) = (Vec::new(), Vec::new());
-    // Without rows as well there is one batch.
-    for start in (0..rows.max(1)).step_by(batch) {
-        let mut found = nearest(ready, like, start..rows.min(start + batch), (k, spec))?;
-        if own {
-            found = without(found, start, spec)?;
+}
+
+impl Search<'_> {
+    /// Neighbors to select: one more if the row itself is removed later.
+    fn selected(&self) -> usize {
+        self.spec.k + usize::from(self.spec.exclude_self)
+    }
+
+    /// Searches all query rows for `k` neighbors, a batch at a time.
+    fn run(&self, pair: &Pair, k: usize, exclude_self: bool) -> Result<Found, KernelError> {
+        let client = &self.like.client;
+        let (rows, across) = (pair.left().rows, pair.index.prepared().rows);
+        let row = across * pair.left().dtype.size();
+        let batch = self.spec.batch.unwrap_or(self.bytes / row.max(1)).max(1);
+        let (mut values, mut indices) = (Vec::new(), Vec::new());
+        // Without query rows there is still one, empty, batch.
+        for start in (0..rows.max(1)).step_by(batch) {
+            let queries = start..rows.min(start + batch);
+            let count = queries.len();
+            let distances = pair.distances(client, queries)?;
+            let mut found = self.select(distances, [count, across], k)?;
+            if exclude_self {
+                found = self.exclude_self(found, start)?;
+            }
+            values.push(found.0);
+            indices.push(found.1);
         }
-        values.push(found.0);
-        indices.push(found.1);
+        if values.len() == 1 {
+            return Ok((values.remove(0), indices.remove(0)));
+        }
+        Ok((
+            CubeBackend::float_cat(values, 0),
+            CubeBackend::int_cat(indices, 0),
+        ))
     }
-    if values.len() == 1 {
-        return Ok((values.remove(0), indices.remove(0)));
-    }
-    Ok((
-        CubeBackend::float_cat(values, 0),
-        CubeBackend::int_cat(indices, 0),
-    ))
-}
 
-/// The nearest of all rows, the index being gone through in parts whose counters have room.
-fn in_parts(
-    [x, y]: [&Tensors; 2],
-    spec: &NearestSpec,
-    part: usize,
-    bytes: usize,
-) -> Result<Found, KernelError> {
-    let client = &x.values.client;
-    let rows = y.matrix().rows;
-    let k = spec.k + usize::from(spec.exclude_self);
-    let mut best: Option<Found> = None;
-    for first in (0..rows).step_by(part) {
-        let some = first..rows.min(first + part);
-        let y = y.rows(&some);
-        let by = &spec.by;
-        // There are parts of no other routine; what a part has is not known, and so it must not be chosen by that.
-        let routine = Some(Routine::Inverted);
-        let index = Index::new(client, &y.matrix(), by.distance, by.p, routine)?;
-        let x_ready = index.prepare(client, &x.matrix())?;
-        let ready = Ready {
-            index,
-            x: Some(x_ready),
+    /// Searches the index part by part, so that its counters fit in memory.
+    fn run_in_parts(&self, [x, y]: [&Tensors; 2], part: usize) -> Result<Found, KernelError> {
+        let client = &self.like.client;
+        let by = &self.spec.by;
+        let rows = y.matrix().rows;
+        let k = self.selected();
+        let mut best: Option<Found> = None;
+        for first in (0..rows).step_by(part) {
+            let some = first..rows.min(first + part);
+            let y = y.rows(&some);
+            // Only the inverted routine splits its index; its choice must not depend on the part.
+            let routine = Some(Routine::Inverted);
+            let index = Index::new(client, &y.matrix(), by.distance, by.p, routine)?;
+            let x = Some(index.prepare(client, &x.matrix())?);
+            let (values, places) = self.run(&Pair { index, x }, k.min(some.len()), false)?;
+            let places = CubeBackend::int_add_scalar(places, (first as i64).into());
+            best = Some(match best {
+                None => (values, places),
+                Some(best) => self.merge(best, (values, places), k)?,
+            });
+        }
+        let found = best.expect("a part has rows");
+        match self.spec.exclude_self {
+            true => self.exclude_self(found, 0),
+            false => Ok(found),
+        }
+    }
+
+    fn select(
+        &self,
+        distances: Handle,
+        [count, across]: [usize; 2],
+        k: usize,
+    ) -> Result<Found, KernelError> {
+        let options = TopkOptions {
+            largest: self.spec.by.distance.needs().largest,
+            sorted: true,
+            ..TopkOptions::new(k)
         };
-        let (values, places) = among(&ready, &x.values, (k.min(some.len()), false, spec), bytes)?;
-        let places = CubeBackend::int_add_scalar(places, (first as i64).into());
-        best = Some(match best {
-            None => (values, places),
-            Some(best) => best_of(best, (values, places), &x.values, (k, spec))?,
-        });
+        let dtype = output_dtype(self.like);
+        let rows = Rows::contiguous(distances, dtype_to_elem_type(dtype), count, across);
+        let index = DType::from(self.spec.index);
+        let found = topk::topk(
+            &self.like.client,
+            &rows,
+            &options,
+            dtype_to_elem_type(index),
+            None,
+        )?;
+        let shape = Shape::from([count, k]);
+        Ok((
+            tensor(self.like, found.values, shape.clone(), dtype),
+            tensor(self.like, found.indices, shape, index),
+        ))
     }
-    let found = best.expect("a part has rows");
-    match spec.exclude_self {
-        true => without(found, 0, spec),
-        false => Ok(found),
-    }
-}
 
-/// The best of two lists, the second of later rows.
-fn best_of(
-    one: Found,
-    other: Found,
-    like: &CubeTensor,
-    (k, spec): (usize, &NearestSpec),
-) -> Result<Found, KernelError> {
-    let values = into_contiguous(CubeBackend::float_cat(vec![one.0, other.0], 1));
-    let places = CubeBackend::int_cat(vec![one.1, other.1], 1);
-    let [rows, across] = [values.shape()[0], values.shape()[1]];
-    let handle = values.handle.clone();
-    let (values, at) = select(like, handle, [rows, across], (k.min(across), spec))?;
-    Ok((values, CubeBackend::int_gather(1, places, at)))
+    /// Removes the row itself from its neighbors; the first query is index row `first`.
+    fn exclude_self(&self, (values, indices): Found, first: usize) -> Result<Found, KernelError> {
+        let (values, indices) = (into_contiguous(values), into_contiguous(indices));
+        let (count, k) = (values.shape()[0], self.spec.k);
+        let [dtype, index] = [values.dtype, indices.dtype];
+        let [kept, kept_indices] = without_own(
+            &values.client,
+            [&values.handle, &indices.handle],
+            [count, k, first],
+            dtype_to_elem_type(dtype),
+            dtype_to_elem_type(index),
+        )?;
+        let shape = Shape::from([count, k]);
+        Ok((
+            tensor(&values, kept, shape.clone(), dtype),
+            tensor(&values, kept_indices, shape, index),
+        ))
+    }
+
+    /// Merges two results into the `k` best; the second holds later index rows.
+    fn merge(&self, one: Found, other: Found, k: usize) -> Result<Found, KernelError> {
+        let values = into_contiguous(CubeBackend::float_cat(vec![one.0, other.0], 1));
+        let places = CubeBackend::int_cat(vec![one.1, other.1], 1);
+        let [rows, across] = [values.shape()[0], values.shape()[1]];
+        let handle = values.handle.clone();
+        let (values, at) = self.select(handle, [rows, across], k.min(across))?;
+        Ok((values, CubeBackend::int_gather(1, places, at)))
+    }
 }
 
 fn output_dtype(values: &CubeTensor) -> DType {
-    crate::ops::computed(values.dtype)
+    distance_dtype(values.dtype)
+}
+
+/// Distances and the radius as the kernel takes them.
+fn radius<'a>(distances: &'a CubeTensor, spec: &RadiusSpec) -> Within<'a> {
+    Within {
+        distances: &distances.handle,
+        dtype: dtype_to_elem_type(distances.dtype),
+        rows: distances.shape()[0],
+        across: distances.shape()[1],
+        radius: spec.radius,
+        largest: spec.largest,
+        own: spec.exclude_self,
+    }
 }
 
 impl DistanceOps for CubeBackend {
@@ -322,38 +306,30 @@ impl DistanceOps for CubeBackend {
     }
 
     fn pairwise(
-        x_indptr: IntTensor<Self>,
-        x_indices: IntTensor<Self>,
-        x_values: FloatTensor<Self>,
-        y_indptr: IntTensor<Self>,
-        y_indices: IntTensor<Self>,
-        y_values: FloatTensor<Self>,
-        _turned: Turned<Self>,
+        x: CsrTensors<Self>,
+        y: CsrTensors<Self>,
+        _transposed: Transposed<Self>,
         spec: DistanceSpec,
     ) -> FloatTensor<Self> {
-        let x = Tensors::new::<0>([x_indptr, x_indices, x_values], &spec);
-        let y = Tensors::new::<1>([y_indptr, y_indices, y_values], &spec);
+        let x = Tensors::new::<0>(x, &spec);
+        let y = Tensors::new::<1>(y, &spec);
         let client = &x.values.client;
         let routine = routine(client, [&x, &y], &spec);
-        let ready = expect("pairwise_distances", Ready::new([&x, &y], &spec, routine));
-        let rows = ready.left().rows;
-        let output = ready.distances(client, 0..rows);
+        let pair = expect("pairwise_distances", Pair::new([&x, &y], &spec, routine));
+        let rows = pair.left().rows;
+        let output = pair.distances(client, 0..rows);
         let output = expect("pairwise_distances", output);
-        let shape = Shape::from([rows, ready.index.prepared().rows]);
+        let shape = Shape::from([rows, pair.index.prepared().rows]);
         tensor(&x.values, output, shape, output_dtype(&x.values))
     }
 
     fn nearest(
-        x_indptr: IntTensor<Self>,
-        x_indices: IntTensor<Self>,
-        x_values: FloatTensor<Self>,
-        y_indptr: IntTensor<Self>,
-        y_indices: IntTensor<Self>,
-        y_values: FloatTensor<Self>,
+        x: CsrTensors<Self>,
+        y: CsrTensors<Self>,
         spec: NearestSpec,
     ) -> (FloatTensor<Self>, IntTensor<Self>) {
-        let x = Tensors::new::<0>([x_indptr, x_indices, x_values], &spec.by);
-        let y = Tensors::new::<1>([y_indptr, y_indices, y_values], &spec.by);
+        let x = Tensors::new::<0>(x, &spec.by);
+        let y = Tensors::new::<1>(y, &spec.by);
         let client = &x.values.client;
         let by = &spec.by;
         let routine = routine(client, [&x, &y], by);
@@ -361,41 +337,61 @@ impl DistanceOps for CubeBackend {
         let pairs = x.matrix().rows.saturating_mul(matrix.rows);
         let size = output_dtype(&x.values).size();
         let [bytes, counters] = budget(client, pairs.saturating_mul(size), matrix.nnz);
-        // Beside distances there may be as many second sums.
+        // Some distances keep a second sum per pair.
         let bytes = bytes >> u32::from(by.distance.needs().two_wait());
         let part = index_part(client, &matrix, by.distance, routine, counters);
         let part = expect("kneighbors", part);
+        let search = Search {
+            like: &x.values,
+            spec: &spec,
+            bytes,
+        };
         let found = match part < matrix.rows && pairs > 0 && spec.k > 0 {
-            true => in_parts([&x, &y], &spec, part, bytes),
-            false => Ready::new([&x, &y], by, routine).and_then(|ready| {
-                let k = spec.k + usize::from(spec.exclude_self);
-                among(&ready, &x.values, (k, spec.exclude_self, &spec), bytes)
-            }),
+            true => search.run_in_parts([&x, &y], part),
+            false => Pair::new([&x, &y], by, routine)
+                .and_then(|pair| search.run(&pair, search.selected(), spec.exclude_self)),
         };
         expect("kneighbors", found)
+    }
+
+    fn count_within(distances: FloatTensor<Self>, spec: RadiusSpec) -> IntTensor<Self> {
+        let distances = into_contiguous(distances);
+        let within = radius(&distances, &spec);
+        let counts = expect("radius_neighbors", within.count(&distances.client));
+        let shape = Shape::from([within.rows, Within::stretches(within.across)]);
+        tensor(&distances, counts, shape, DType::I32)
+    }
+
+    fn list_within(
+        distances: FloatTensor<Self>,
+        offsets: IntTensor<Self>,
+        spec: RadiusSpec,
+    ) -> (FloatTensor<Self>, IntTensor<Self>) {
+        let (distances, offsets) = (into_contiguous(distances), into_contiguous(offsets));
+        let listed = radius(&distances, &spec).list(&distances.client, &offsets.handle, spec.total);
+        let [values, places] = expect("radius_neighbors", listed);
+        let shape = Shape::from([spec.total]);
+        (
+            tensor(&distances, values, shape.clone(), distances.dtype),
+            tensor(&distances, places, shape, DType::I32),
+        )
     }
 }
 
 impl DistanceGradientOps for CubeBackend {
     fn pairwise_gradient(
-        x_indptr: IntTensor<Self>,
-        x_indices: IntTensor<Self>,
-        x_values: FloatTensor<Self>,
-        y_indptr: IntTensor<Self>,
-        y_indices: IntTensor<Self>,
-        y_values: FloatTensor<Self>,
-        turned_indptr: IntTensor<Self>,
-        turned_rows: IntTensor<Self>,
-        turned_entries: IntTensor<Self>,
+        x: CsrTensors<Self>,
+        y: CsrTensors<Self>,
+        y_transposed: TransposedPattern<Self>,
         upstream: FloatTensor<Self>,
         distances: FloatTensor<Self>,
         spec: DistanceSpec,
     ) -> FloatTensor<Self> {
-        let x = Tensors::new::<0>([x_indptr, x_indices, x_values], &spec);
-        let y = Tensors::new::<1>([y_indptr, y_indices, y_values], &spec);
+        let x = Tensors::new::<0>(x, &spec);
+        let y = Tensors::new::<1>(y, &spec);
         let [indptr, rows, entries] =
-            [turned_indptr, turned_rows, turned_entries].map(into_contiguous);
-        let turned = distance::Turned {
+            [y_transposed.indptr, y_transposed.rows, y_transposed.entries].map(into_contiguous);
+        let transposed = distance::Turned {
             places: &x.indices.handle,
             cols: indptr.shape()[0] - 1,
             indptr: &indptr.handle,
@@ -417,7 +413,7 @@ impl DistanceGradientOps for CubeBackend {
             client,
             [&x.matrix(), &y.matrix()],
             [&norms(&x), &norms(&y)],
-            &turned,
+            &transposed,
             &upstream,
             (spec.distance.needs().gradient).expect("only what has a gradient is tracked"),
         );

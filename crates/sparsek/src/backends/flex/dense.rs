@@ -1,20 +1,26 @@
 //! Layers of dense rows in plain Rust, parallel over rows.
 
 use burn::{
-    backend::{Flex, ops::ModuleOps, tensor::FloatTensor},
-    tensor::{DType, Shape, bf16, f16},
+    backend::{
+        Flex,
+        ops::ModuleOps,
+        tensor::{FloatTensor, IntTensor},
+    },
+    tensor::Shape,
 };
 use burn_flex::FlexTensor;
+use multiversion::multiversion;
 use num_traits::Float as _;
 use rayon::prelude::*;
 
-use super::{from_vec, sparse::Float};
+use super::{
+    element::{Float, filled, from_vec, with_float, with_index},
+    spmm::{add_range, add_rows},
+    tuning::{ACCUMULATORS, MAX_SHARES, MIN_SHARE_ROWS, SUM_ROWS},
+};
 use crate::ops::{DenseGradientOps, DenseOps};
 
-/// Rows of a share of the work.
-const RUN: usize = 128;
-
-/// The mean of a row and the inverse of its standard deviation.
+/// Mean and inverse standard deviation of a row.
 fn moments<E: Float>(row: &[E], epsilon: f32) -> [E::Sum; 2] {
     let count = number::<E>(row.len() as f64);
     let sum = |numbers: &dyn Fn(E::Sum) -> E::Sum| {
@@ -38,6 +44,26 @@ fn widened<E: Float>(tensor: &FlexTensor) -> Vec<E::Sum> {
     let tensor = tensor.to_contiguous();
     let elements: &[E] = tensor.as_slice().expect("contiguous");
     elements.iter().map(|&x| x.widen()).collect()
+}
+
+#[multiversion(targets("x86_64+avx2"))]
+fn dot<E: Float>(left: &[E], right: &[E]) -> E::Sum {
+    let mut sums = [<E as Float>::Sum::default(); ACCUMULATORS];
+    let (lefts, rights) = (
+        left.chunks_exact(ACCUMULATORS),
+        right.chunks_exact(ACCUMULATORS),
+    );
+    let mut rest = <E as Float>::Sum::default();
+    for (a, b) in lefts.remainder().iter().zip(rights.remainder()) {
+        rest += a.widen() * b.widen();
+    }
+    for (left, right) in lefts.zip(rights) {
+        for (sum, (a, b)) in sums.iter_mut().zip(left.iter().zip(right)) {
+            *sum += a.widen() * b.widen();
+        }
+    }
+    sums.into_iter().for_each(|sum| rest += sum);
+    rest
 }
 
 impl DenseOps for Flex {
@@ -75,6 +101,35 @@ impl DenseOps for Flex {
             from_vec(output, shape)
         })
     }
+
+    fn linear_compressed(
+        values: FloatTensor<Self>,
+        columns: IntTensor<Self>,
+        weight: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        let [values, columns, weight] = [values, columns, weight].map(|t| t.to_contiguous());
+        let [rows, k] = values.layout().shape().dims();
+        let [_, across] = weight.layout().shape().dims();
+        with_float!(values.dtype(), E => with_index!(columns.dtype(), I => {
+            let values: &[E] = values.as_slice().expect("contiguous");
+            let places: &[I] = columns.as_slice().expect("contiguous");
+            let weight: &[E] = weight.as_slice().expect("contiguous");
+            let row_of = |at: usize| &weight[places[at] as usize * across..][..across];
+            let mut output = filled(E::narrow(Default::default()), rows * across);
+            output.par_chunks_exact_mut(across.max(1)).enumerate().for_each_init(
+                || vec![<E as Float>::Sum::default(); across],
+                |sums, (row, output)| {
+                    sums.fill(Default::default());
+                    let slots = row * k..row * k + k;
+                    add_range(sums, slots, row_of, |at| values[at].widen());
+                    for (output, &sum) in output.iter_mut().zip(sums.iter()) {
+                        *output = E::narrow(sum);
+                    }
+                },
+            );
+            from_vec(output, Shape::from([rows, across]))
+        }))
+    }
 }
 
 impl DenseGradientOps for Flex {
@@ -110,7 +165,7 @@ impl DenseGradientOps for Flex {
             let source: &[E] = x.as_slice().expect("contiguous");
             let upstream: &[E] = upstream.as_slice().expect("contiguous");
             let mut gradient = upstream.to_vec();
-            let run = RUN * width.max(1);
+            let run = SUM_ROWS * width.max(1);
             let sums = gradient.par_chunks_mut(run).zip(source.par_chunks(run)).map(|(rows, x)| {
                 let mut sums = vec![<E as Float>::Sum::default(); 2 * width];
                 for (row, x) in rows.chunks_exact_mut(width).zip(x.chunks_exact(width)) {
@@ -121,15 +176,70 @@ impl DenseGradientOps for Flex {
             let sums: Vec<_> = sums.collect();
             let mut parameters = vec![<E as Float>::Sum::default(); 2 * width];
             for sums in sums {
-                parameters.iter_mut().zip(sums).for_each(|(all, own)| *all += own);
+                parameters.iter_mut().zip(sums).for_each(|(all, part)| *all += part);
             }
             let parameters: Vec<E> = parameters.into_iter().map(E::narrow).collect();
             (from_vec(gradient, shape), from_vec(parameters, Shape::from([2, width])))
         })
     }
+
+    fn linear_compressed_gradient(
+        columns: IntTensor<Self>,
+        weight: FloatTensor<Self>,
+        upstream: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        let [columns, weight, upstream] = [columns, weight, upstream].map(|t| t.to_contiguous());
+        let shape = columns.layout().shape().clone();
+        let [_, across] = weight.layout().shape().dims();
+        with_float!(weight.dtype(), E => with_index!(columns.dtype(), I => {
+            let places: &[I] = columns.as_slice().expect("contiguous");
+            let weight: &[E] = weight.as_slice().expect("contiguous");
+            let upstream: &[E] = upstream.as_slice().expect("contiguous");
+            let gradient = places.par_iter().enumerate().with_min_len(MIN_SHARE_ROWS).map(|(at, &place)| {
+                let upstream = &upstream[at / shape[1] * across..][..across];
+                E::narrow(dot(upstream, &weight[place as usize * across..][..across]))
+            });
+            from_vec(gradient.collect::<Vec<E>>(), shape)
+        }))
+    }
+
+    fn linear_compressed_weight_gradient(
+        values: FloatTensor<Self>,
+        columns: IntTensor<Self>,
+        upstream: FloatTensor<Self>,
+        width: usize,
+    ) -> FloatTensor<Self> {
+        let [values, columns, upstream] = [values, columns, upstream].map(|t| t.to_contiguous());
+        let [rows, k] = values.layout().shape().dims();
+        let [_, across] = upstream.layout().shape().dims();
+        let share = rows.div_ceil(MAX_SHARES).max(MIN_SHARE_ROWS);
+        with_float!(values.dtype(), E => with_index!(columns.dtype(), I => {
+            let values: &[E] = values.as_slice().expect("contiguous");
+            let places: &[I] = columns.as_slice().expect("contiguous");
+            let upstream: &[E] = upstream.as_slice().expect("contiguous");
+            let shares: Vec<_> = (0..rows.div_ceil(share)).into_par_iter().map(|number| {
+                let mut sums = vec![<E as Float>::Sum::default(); width * across];
+                for row in number * share..rows.min(number * share + share) {
+                    let upstream = &upstream[row * across..][..across];
+                    for at in row * k..row * k + k {
+                        let sums = &mut sums[places[at] as usize * across..][..across];
+                        add_rows(sums, [upstream], [values[at].widen()]);
+                    }
+                }
+                sums
+            }).collect();
+            let mut gradient = vec![<E as Float>::Sum::default(); width * across];
+            for sums in shares {
+                gradient.iter_mut().zip(sums).for_each(|(all, part)| *all += part);
+            }
+            let gradient: Vec<E> = gradient.into_iter().map(E::narrow).collect();
+            from_vec(gradient, Shape::from([width, across]))
+        }))
+    }
 }
 
-/// Makes the upstream gradient of a row that of the row, and adds to the sums of gamma's and beta's.
+/// Turns the upstream gradient of a row into its input gradient, and adds to the sums for gamma and
+/// beta.
 fn row_gradient<E: Float>(
     x: &[E],
     row: &mut [E],

@@ -14,29 +14,31 @@ use sparsek_kernels::{
     topk::Method,
 };
 
-use super::{Selector, from_vec, keys::Key};
+use super::{
+    element::{from_vec, with_index},
+    select::{Key, Selector},
+    tuning::{BATCH_BYTES, MIRROR_BYTES},
+};
 use crate::ops::{
-    DistanceGradientOps, DistanceOps, DistanceSpec, NearestSpec, TopkSpec, Turned, WithinOps,
-    WithinSpec,
+    CsrTensors, DistanceGradientOps, DistanceOps, DistanceSpec, NearestSpec, RadiusSpec, TopkSpec,
+    Transposed, TransposedPattern,
 };
 
-/// Bytes of distances that are made at a time, and of those of rows to themselves: where all fit, half of them are computed.
-const BATCH_BYTES: usize = 64 << 20;
-const OWN_BYTES: usize = 512 << 20;
-
-/// Rows of a batch.
 fn batch<S>(spec: &DistanceSpec, across: usize) -> usize {
-    let bytes = if spec.own { OWN_BYTES } else { BATCH_BYTES };
+    let bytes = if spec.same_matrix {
+        MIRROR_BYTES
+    } else {
+        BATCH_BYTES
+    };
     let row = across * size_of::<S>();
     let fitting = bytes / row.max(1);
-    // What does not fit is not kept in memory for nothing.
+    // Below that size the larger batch saves no work.
     match fitting >= across {
         true => fitting,
         false => BATCH_BYTES / row,
     }
 }
 
-/// A matrix in the host's memory.
 struct Arrays<S> {
     indptr: Vec<u32>,
     indices: Vec<u32>,
@@ -55,7 +57,7 @@ impl<S> Arrays<S> {
     }
 }
 
-/// A number that distances are computed in.
+/// A number type that distances are computed in.
 trait Computed: Key + Real + burn::tensor::Element {
     fn values(values: &FlexTensor) -> Vec<Self>;
     fn run(spec: &DistanceSpec, matrices: HostPair<Self>, batch: usize, each: Each<Self>);
@@ -92,16 +94,20 @@ impl Computed for f64 {
     }
 }
 
-/// The gradient with respect to the values of `x`, as `sparsek_kernels::distance::gradient` has it.
+/// Gradient with respect to the values of `x`; see `sparsek_kernels::distance::gradient`.
 fn gradient<S: Computed>(
-    [x, y]: &Tensors,
-    turned: &[FlexTensor; 3],
+    [x, y]: [&Matrix; 2],
+    y_transposed: &TransposedPattern<Flex>,
     [upstream, distances]: [&FlexTensor; 2],
     spec: &DistanceSpec,
 ) -> Vec<S> {
     let slope = (spec.distance.needs().gradient).expect("only what has a gradient is tracked");
     let [mut x, mut y] = [arrays::<S>(x, spec.cols), arrays::<S>(y, spec.cols)];
-    let [columns, rows, entries] = [ids(&turned[0]), ids(&turned[1]), ids(&turned[2])];
+    let [columns, rows, entries] = [
+        ids(&y_transposed.indptr),
+        ids(&y_transposed.rows),
+        ids(&y_transposed.entries),
+    ];
     let (upstream, distances) = (S::values(upstream), S::values(distances));
     let across = y.indptr.len() - 1;
     let (zero, one) = (<S as Real>::new(0.0), <S as Real>::new(1.0));
@@ -124,7 +130,7 @@ fn gradient<S: Computed>(
         rest = after;
     }
     parts.into_par_iter().enumerate().for_each(|(i, part)| {
-        // A weight for each row of the other matrix, and the share of the entry's own value.
+        // One weight per row of `y`, and the contribution of the entry's own value.
         let mut own = zero;
         let weights: Vec<S> = (0..across)
             .map(|j| {
@@ -137,7 +143,7 @@ fn gradient<S: Computed>(
                     Gradient::Root if distances[at] > zero => {
                         (-(weight / distances[at]), weight / distances[at])
                     }
-                    // Of rows divided by their norms.
+                    // Rows are normalized here.
                     Gradient::Angle if x_norms[i] > zero && y_norms[j] > zero => {
                         let by_norm = weight / x_norms[i];
                         (-by_norm, by_norm * (one - distances[at]))
@@ -168,14 +174,14 @@ fn gradient<S: Computed>(
     output
 }
 
-/// Divides rows by their norms, and gives these; 0 for rows of zeros, which stay.
+/// Normalizes the rows and returns their norms. Rows of zeros stay, with norm 0.
 fn norms<S: Computed>(matrix: &mut Arrays<S>) -> Vec<S> {
     let (zero, one) = (<S as Real>::new(0.0), <S as Real>::new(1.0));
     let rows = matrix.indptr.windows(2).map(|row| {
         let row = &mut matrix.values[row[0] as usize..row[1] as usize];
         let greatest = row.iter().map(|a| a.abs());
         let greatest = greatest.fold(zero, |most, a| if a > most { a } else { most });
-        // Squares of other numbers might be out of range.
+        // Scaling keeps the squares in range.
         let divisor = if greatest > zero { greatest } else { one };
         let squares = row.iter().fold(zero, |sum, &a| {
             let a = a / divisor;
@@ -196,26 +202,25 @@ fn ids(tensor: &FlexTensor) -> Vec<u32> {
     ids.iter().map(|&id| id as u32).collect()
 }
 
-/// Two matrices, each in three tensors.
-type Tensors = [[FlexTensor; 3]; 2];
+type Matrix = CsrTensors<Flex>;
 
-fn arrays<S: Computed>([indptr, indices, values]: &[FlexTensor; 3], cols: usize) -> Arrays<S> {
+fn arrays<S: Computed>(matrix: &Matrix, cols: usize) -> Arrays<S> {
     Arrays {
-        indptr: ids(indptr),
-        indices: ids(indices),
-        values: S::values(values),
+        indptr: ids(&matrix.indptr),
+        indices: ids(&matrix.indices),
+        values: S::values(&matrix.values),
         cols,
     }
 }
 
-/// Both matrices, the first nothing where it is the second.
-fn pair<S: Computed>([x, y]: &Tensors, spec: &DistanceSpec) -> (Option<Arrays<S>>, Arrays<S>) {
-    let x = (!spec.own).then(|| arrays::<S>(x, spec.cols));
+/// Both matrices; the first is `None` if it equals the second.
+fn pair<S: Computed>([x, y]: [&Matrix; 2], spec: &DistanceSpec) -> (Option<Arrays<S>>, Arrays<S>) {
+    let x = (!spec.same_matrix).then(|| arrays::<S>(x, spec.cols));
     (x, arrays::<S>(y, spec.cols))
 }
 
-fn pairwise<S: Computed>(tensors: &Tensors, spec: &DistanceSpec) -> FlexTensor {
-    let (x, y) = pair::<S>(tensors, spec);
+fn pairwise<S: Computed>(matrices: [&Matrix; 2], spec: &DistanceSpec) -> FlexTensor {
+    let (x, y) = pair::<S>(matrices, spec);
     let (x, y) = (x.as_ref().map(Arrays::matrix), y.matrix());
     let (rows, across) = (x.as_ref().unwrap_or(&y).rows(), y.rows());
     let mut output = Vec::with_capacity(rows * across);
@@ -226,8 +231,8 @@ fn pairwise<S: Computed>(tensors: &Tensors, spec: &DistanceSpec) -> FlexTensor {
     from_vec(output, Shape::from([rows, across]))
 }
 
-fn nearest<S: Computed>(tensors: &Tensors, spec: &NearestSpec) -> (FlexTensor, FlexTensor) {
-    let (x, y) = pair::<S>(tensors, &spec.by);
+fn nearest<S: Computed>(matrices: [&Matrix; 2], spec: &NearestSpec) -> (FlexTensor, FlexTensor) {
+    let (x, y) = pair::<S>(matrices, &spec.by);
     let (x, y) = (x.as_ref().map(Arrays::matrix), y.matrix());
     let (k, rows, across) = (spec.k, x.as_ref().unwrap_or(&y).rows(), y.rows());
     let select = TopkSpec {
@@ -252,9 +257,9 @@ fn nearest<S: Computed>(tensors: &Tensors, spec: &NearestSpec) -> (FlexTensor, F
                     .zip(distances.par_chunks_exact(across))
                     .enumerate()
                     .for_each_init(Selector::new, |selector, (i, ((values, places), row))| {
-                        let own = spec.exclude_self.then_some(first + i);
+                        let itself = spec.exclude_self.then_some(first + i);
                         let found = selector.select(row, &select).iter();
-                        let found = found.filter(|&&j| own != Some(j));
+                        let found = found.filter(|&&j| itself != Some(j));
                         for (slot, &j) in found.take(k).enumerate() {
                             values[slot] = row[j];
                             places[slot] = j as i64;
@@ -271,66 +276,19 @@ fn nearest<S: Computed>(tensors: &Tensors, spec: &NearestSpec) -> (FlexTensor, F
     (from_vec(values, shape), places)
 }
 
-impl DistanceOps for Flex {
-    fn greatest(_values: FloatTensor<Self>) -> FloatTensor<Self> {
-        from_vec(vec![f32::INFINITY], [1].into())
-    }
-
-    fn pairwise(
-        x_indptr: IntTensor<Self>,
-        x_indices: IntTensor<Self>,
-        x_values: FloatTensor<Self>,
-        y_indptr: IntTensor<Self>,
-        y_indices: IntTensor<Self>,
-        y_values: FloatTensor<Self>,
-        _turned: Turned<Self>,
-        spec: DistanceSpec,
-    ) -> FloatTensor<Self> {
-        let wide = x_values.dtype() == DType::F64;
-        let tensors = [
-            [x_indptr, x_indices, x_values],
-            [y_indptr, y_indices, y_values],
-        ];
-        match wide {
-            true => pairwise::<f64>(&tensors, &spec),
-            false => pairwise::<f32>(&tensors, &spec),
-        }
-    }
-
-    fn nearest(
-        x_indptr: IntTensor<Self>,
-        x_indices: IntTensor<Self>,
-        x_values: FloatTensor<Self>,
-        y_indptr: IntTensor<Self>,
-        y_indices: IntTensor<Self>,
-        y_values: FloatTensor<Self>,
-        spec: NearestSpec,
-    ) -> (FloatTensor<Self>, IntTensor<Self>) {
-        let wide = x_values.dtype() == DType::F64;
-        let tensors = [
-            [x_indptr, x_indices, x_values],
-            [y_indptr, y_indices, y_values],
-        ];
-        match wide {
-            true => nearest::<f64>(&tensors, &spec),
-            false => nearest::<f32>(&tensors, &spec),
-        }
-    }
-}
-
-/// Whether a distance is near, by its row and its place there.
-fn is_near<S: Computed>(spec: &WithinSpec, radius: S) -> impl Fn(usize, usize, S) -> bool {
-    let (largest, own) = (spec.largest, spec.own);
+/// Tests whether a distance is accepted, given its row and column.
+fn is_near<S: Computed>(spec: &RadiusSpec, radius: S) -> impl Fn(usize, usize, S) -> bool {
+    let (largest, first) = (spec.largest, spec.exclude_self);
     move |row, place, distance| {
         let near = match largest {
             true => distance >= radius,
             false => distance <= radius,
         };
-        near && own.map(|own| own + row) != Some(place)
+        near && first.map(|first| first + row) != Some(place)
     }
 }
 
-fn count_within<S: Computed>(distances: &FlexTensor, spec: &WithinSpec, radius: S) -> FlexTensor {
+fn count_within<S: Computed>(distances: &FlexTensor, spec: &RadiusSpec, radius: S) -> FlexTensor {
     let across = distances.shape()[1];
     let shape = Shape::from([distances.shape()[0], Within::stretches(across)]);
     let near = is_near(spec, radius);
@@ -338,8 +296,8 @@ fn count_within<S: Computed>(distances: &FlexTensor, spec: &WithinSpec, radius: 
     let rows = values.par_chunks_exact(across.max(1)).enumerate();
     let counts = rows.flat_map_iter(|(i, row)| {
         let near = &near;
-        row.chunks(STRETCH).enumerate().map(move |(stretch, part)| {
-            let places = stretch * STRETCH..;
+        row.chunks(STRETCH).enumerate().map(move |(number, part)| {
+            let places = number * STRETCH..;
             let near = places.zip(part).filter(|&(j, &d)| near(i, j, d));
             near.count() as i32
         })
@@ -349,7 +307,7 @@ fn count_within<S: Computed>(distances: &FlexTensor, spec: &WithinSpec, radius: 
 
 fn list_within<S: Computed>(
     distances: &FlexTensor,
-    spec: &WithinSpec,
+    spec: &RadiusSpec,
     radius: S,
 ) -> (FlexTensor, FlexTensor) {
     let across = distances.shape()[1];
@@ -367,8 +325,37 @@ fn list_within<S: Computed>(
     (from_vec(values, shape.clone()), from_vec(places, shape))
 }
 
-impl WithinOps for Flex {
-    fn count_within(distances: FloatTensor<Self>, spec: WithinSpec) -> IntTensor<Self> {
+impl DistanceOps for Flex {
+    fn greatest(_values: FloatTensor<Self>) -> FloatTensor<Self> {
+        from_vec(vec![f32::INFINITY], [1].into())
+    }
+
+    fn pairwise(
+        x: CsrTensors<Self>,
+        y: CsrTensors<Self>,
+        _transposed: Transposed<Self>,
+        spec: DistanceSpec,
+    ) -> FloatTensor<Self> {
+        let wide = x.values.dtype() == DType::F64;
+        match wide {
+            true => pairwise::<f64>([&x, &y], &spec),
+            false => pairwise::<f32>([&x, &y], &spec),
+        }
+    }
+
+    fn nearest(
+        x: CsrTensors<Self>,
+        y: CsrTensors<Self>,
+        spec: NearestSpec,
+    ) -> (FloatTensor<Self>, IntTensor<Self>) {
+        let wide = x.values.dtype() == DType::F64;
+        match wide {
+            true => nearest::<f64>([&x, &y], &spec),
+            false => nearest::<f32>([&x, &y], &spec),
+        }
+    }
+
+    fn count_within(distances: FloatTensor<Self>, spec: RadiusSpec) -> IntTensor<Self> {
         match distances.dtype() {
             DType::F64 => count_within(&distances, &spec, spec.radius),
             _ => count_within(&distances, &spec, spec.radius as f32),
@@ -378,7 +365,7 @@ impl WithinOps for Flex {
     fn list_within(
         distances: FloatTensor<Self>,
         _offsets: IntTensor<Self>,
-        spec: WithinSpec,
+        spec: RadiusSpec,
     ) -> (FloatTensor<Self>, IntTensor<Self>) {
         match distances.dtype() {
             DType::F64 => list_within(&distances, &spec, spec.radius),
@@ -389,32 +376,21 @@ impl WithinOps for Flex {
 
 impl DistanceGradientOps for Flex {
     fn pairwise_gradient(
-        x_indptr: IntTensor<Self>,
-        x_indices: IntTensor<Self>,
-        x_values: FloatTensor<Self>,
-        y_indptr: IntTensor<Self>,
-        y_indices: IntTensor<Self>,
-        y_values: FloatTensor<Self>,
-        turned_indptr: IntTensor<Self>,
-        turned_rows: IntTensor<Self>,
-        turned_entries: IntTensor<Self>,
+        x: CsrTensors<Self>,
+        y: CsrTensors<Self>,
+        y_transposed: TransposedPattern<Self>,
         upstream: FloatTensor<Self>,
         distances: FloatTensor<Self>,
         spec: DistanceSpec,
     ) -> FloatTensor<Self> {
-        let dtype = x_values.dtype();
-        let tensors = [
-            [x_indptr, x_indices, x_values],
-            [y_indptr, y_indices, y_values],
-        ];
-        let turned = [turned_indptr, turned_rows, turned_entries];
+        let dtype = x.values.dtype();
         let behind = [&upstream, &distances];
         if dtype == DType::F64 {
-            let gradient = gradient::<f64>(&tensors, &turned, behind, &spec);
+            let gradient = gradient::<f64>([&x, &y], &y_transposed, behind, &spec);
             let shape = Shape::from([gradient.len()]);
             return from_vec(gradient, shape);
         }
-        let gradient = gradient::<f32>(&tensors, &turned, behind, &spec);
+        let gradient = gradient::<f32>([&x, &y], &y_transposed, behind, &spec);
         let shape = Shape::from([gradient.len()]);
         match dtype {
             DType::F16 => from_vec(gradient.into_iter().map(f16::from_f32).collect(), shape),

@@ -1,26 +1,29 @@
 //! The selection in one row.
+//!
+//! A threshold is first sought by counting: guess a value, count the elements that reach it,
+//! interpolate until exactly `k` do. The last row's threshold is the next row's first guess. If a
+//! few rounds fail, the standard library selects the kth order-preserving key. The result never
+//! depends on the guess.
 
+use burn::tensor::{bf16, f16};
 use multiversion::multiversion;
 use sparsek_kernels::topk::Method;
 
-use super::{
-    count::{Guess, Ordered, count_reaching, counted, take_reaching},
-    keys::Key,
-};
+use super::tuning::{BISECT_EVERY, CLOSE_COUNT, COUNT_ROUNDS, SPACING_WEIGHT, STUCK_BISECTIONS};
 use crate::ops::TopkSpec;
 
-/// Which keys of a row are taken: all above `high`, then the first with `low <= key <= high`.
+/// Keys that are taken: all above `high`, then the first with `low <= key <= high`.
 struct Threshold<B> {
     low: B,
     high: B,
     above: usize,
 }
 
-/// Selects row after row, reusing its buffers. Members depend on the row alone.
+/// Selects row by row and reuses its buffers. Results depend on the row alone.
 pub(super) struct Selector<E: Key> {
     keys: Vec<E::Bits>,
     scratch: Vec<E::Bits>,
-    members: Vec<usize>,
+    selected: Vec<usize>,
     guess: Option<Guess<E::Bits>>,
     direct_guess: Option<Guess<E::Direct>>,
 }
@@ -30,27 +33,27 @@ impl<E: Key> Selector<E> {
         Self {
             keys: Vec::new(),
             scratch: Vec::new(),
-            members: Vec::new(),
+            selected: Vec::new(),
             guess: None,
             direct_guess: None,
         }
     }
 
-    /// Columns of the members of a row, in the order asked: all elements where they are fewer than k.
+    /// Columns of the selected elements in the requested order; all if fewer than k.
     pub fn select(&mut self, row: &[E], spec: &TopkSpec) -> &[usize] {
         let spec = &TopkSpec {
             k: spec.k.min(row.len()),
             ..*spec
         };
-        self.members.clear();
+        self.selected.clear();
         if spec.k == 0 {
-            return &self.members;
+            return &self.selected;
         }
         let exact = matches!(spec.method, Method::Exact);
         let direct = exact && spec.largest && !spec.sorted && self.direct_guess.is_some();
         if direct
             && let Some(values) = E::direct(row)
-            && let Some(least) = counted(values, spec.k, &mut self.direct_guess)
+            && let Some(least) = find_threshold(values, spec.k, &mut self.direct_guess)
         {
             return self.take(values, least, spec.k);
         }
@@ -58,7 +61,7 @@ impl<E: Key> Selector<E> {
         to_keys(row, spec.largest, &mut self.keys);
         if exact
             && !direct
-            && let Some(least) = counted(&self.keys, spec.k, &mut self.guess)
+            && let Some(least) = find_threshold(&self.keys, spec.k, &mut self.guess)
         {
             self.direct_guess = self.guess.as_ref().and_then(E::direct_guess);
             let keys = std::mem::take(&mut self.keys);
@@ -77,12 +80,12 @@ impl<E: Key> Selector<E> {
         let mut quota = spec.k - threshold.above;
         for (column, key) in self.keys.iter().enumerate() {
             if *key > threshold.high {
-                self.members.push(column);
+                self.selected.push(column);
             } else if *key >= threshold.low && quota > 0 {
                 quota -= 1;
-                self.members.push(column);
+                self.selected.push(column);
             }
-            if self.members.len() == spec.k {
+            if self.selected.len() == spec.k {
                 break;
             }
         }
@@ -92,20 +95,20 @@ impl<E: Key> Selector<E> {
     fn ordered(&mut self, spec: &TopkSpec) -> &[usize] {
         if spec.sorted {
             let keys = &self.keys;
-            self.members
+            self.selected
                 .sort_unstable_by(|&a, &b| keys[b].cmp(&keys[a]).then(a.cmp(&b)));
         }
-        &self.members
+        &self.selected
     }
 
-    /// Takes the `k` that are at least `least`, of which there are so many.
+    /// Takes the elements of at least `least`; exactly `k`.
     fn take<T: Ordered>(&mut self, row: &[T], least: T, k: usize) -> &[usize] {
-        self.members.resize(k, 0);
-        take_reaching(row, least, &mut self.members);
-        &self.members
+        self.selected.resize(k, 0);
+        take_at_least(row, least, &mut self.selected);
+        &self.selected
     }
 
-    /// The kth key and how many are above it.
+    /// The kth key, and the count of keys above it.
     fn exact(&mut self, k: usize) -> Threshold<E::Bits> {
         self.scratch.clone_from(&self.keys);
         let position = self.keys.len() - k;
@@ -119,10 +122,10 @@ impl<E: Key> Selector<E> {
     }
 
     fn count(&self, at_least: E::Bits) -> usize {
-        count_reaching(&self.keys, at_least)
+        count_at_least(&self.keys, at_least)
     }
 
-    /// Least and greatest finite key, or twice zero.
+    /// Least and greatest finite key, or zero twice.
     fn finite_range(&self, spec: &TopkSpec) -> (E::Bits, E::Bits) {
         let ordered = |key: E::Bits| if spec.largest { key } else { !key };
         let mut range = (E::Bits::GREATEST, E::Bits::LEAST);
@@ -139,25 +142,25 @@ impl<E: Key> Selector<E> {
         }
     }
 
-    /// Algorithm 2: the lower end of the interval after `max_iter` halvings.
+    /// Algorithm 2 of RTop-K: the lower end after `max_iter` halvings.
     fn early_stop(&self, spec: &TopkSpec, max_iter: u32) -> E::Bits {
         let mut ends = self.finite_range(spec);
         for _ in 0..max_iter {
             let middle = E::midpoint(ends.0, ends.1, spec.largest);
-            let halved = match self.count(middle) < spec.k {
+            let bisected = match self.count(middle) < spec.k {
                 true => (ends.0, middle),
                 false => (middle, ends.1),
             };
-            // Each halving depends on the ends alone: all further ones would leave them too.
-            if halved == ends {
+            // A halving depends only on the ends.
+            if bisected == ends {
                 break;
             }
-            ends = halved;
+            ends = bisected;
         }
         ends.0
     }
 
-    /// The first k keys at or above `low`; when there are fewer, all of them and the best others.
+    /// The first k keys of at least `low`, or the exact selection if fewer.
     fn at_least(&mut self, low: E::Bits, k: usize) -> Threshold<E::Bits> {
         if self.count(low) >= k {
             Threshold {
@@ -170,7 +173,7 @@ impl<E: Key> Selector<E> {
         }
     }
 
-    /// Algorithm 1.
+    /// Algorithm 1 of RTop-K.
     fn precision(&mut self, spec: &TopkSpec, eps: f32) -> Threshold<E::Bits> {
         let ordered = |key: E::Bits| if spec.largest { key } else { !key };
         let ends = self.finite_range(spec);
@@ -206,7 +209,6 @@ impl<E: Key> Selector<E> {
     }
 }
 
-/// Ordered keys of a row.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+popcnt"))]
 fn to_keys<E: Key>(row: &[E], largest: bool, keys: &mut [E::Bits]) {
     if largest {
@@ -218,6 +220,393 @@ fn to_keys<E: Key>(row: &[E], largest: bool, keys: &mut [E::Bits]) {
             *key = !value.key();
         }
     }
+}
+
+/// A selectable dtype. Keys order as in the kernels: `-0 = +0`, all NaN equal and greatest.
+pub(super) trait Key: Copy + Send + Sync + Sized {
+    type Bits: Bits;
+
+    /// Type compared without conversion.
+    type Direct: Ordered;
+
+    const ZERO: Self;
+
+    /// The row itself, if it has no NaN.
+    fn direct(_row: &[Self]) -> Option<&[Self::Direct]> {
+        None
+    }
+
+    /// A guess on values from one on keys.
+    fn direct_guess(_guess: &Guess<Self::Bits>) -> Option<Guess<Self::Direct>> {
+        None
+    }
+
+    fn key(self) -> Self::Bits;
+
+    /// Key of the midpoint of two finite keys. Rounds as the dtype does (f32 for 16-bit floats,
+    /// toward the less wanted end for integers). Subnormals count as zero.
+    fn midpoint(low: Self::Bits, high: Self::Bits, largest: bool) -> Self::Bits;
+
+    fn is_finite(key: Self::Bits) -> bool;
+
+    /// Whether `|high - low| <= eps * max(|ends|)`, given by keys of the largest.
+    fn within(low: Self::Bits, high: Self::Bits, ends: (Self::Bits, Self::Bits), eps: f32) -> bool;
+}
+
+pub(super) trait Bits: Ordered + Ord + Send + Sync + std::ops::Not<Output = Self> {}
+
+impl Bits for u32 {}
+impl Bits for u64 {}
+
+macro_rules! float_key {
+    ($float:ident, $bits:ident, $signed:ident) => {
+        impl Key for $float {
+            type Bits = $bits;
+            type Direct = Self;
+            const ZERO: Self = 0.0;
+
+            fn direct(row: &[Self]) -> Option<&[Self]> {
+                all_ordered(row).then_some(row)
+            }
+
+            fn direct_guess(guess: &Guess<$bits>) -> Option<Guess<Self>> {
+                let found = value(guess.value);
+                let spacing = value(guess.value.moved(guess.spacing)).above(found);
+                (spacing > 0.0 && spacing.is_finite()).then_some(Guess {
+                    value: found,
+                    spacing,
+                })
+            }
+
+            fn key(self) -> $bits {
+                const SIGN: $bits = 1 << ($bits::BITS - 1);
+                // Signed and without branches, to vectorize.
+                let bits = self.to_bits();
+                let magnitude = (bits & !SIGN) as $signed;
+                let fill = ((bits as $signed) >> ($bits::BITS - 1)) as $bits | SIGN;
+                let key = if magnitude == 0 { SIGN } else { bits ^ fill };
+                if magnitude > $float::INFINITY.to_bits() as $signed {
+                    $bits::MAX
+                } else {
+                    key
+                }
+            }
+
+            fn midpoint(low: $bits, high: $bits, largest: bool) -> $bits {
+                let flush = |x: $float| {
+                    if x.abs() < $float::MIN_POSITIVE {
+                        0.0
+                    } else {
+                        x
+                    }
+                };
+                let ordered = |key: $bits| if largest { key } else { !key };
+                let (low, high) = (flush(value(ordered(low))), flush(value(ordered(high))));
+                let sum = low + high;
+                let middle = if sum.is_finite() {
+                    sum * 0.5
+                } else {
+                    low * 0.5 + high * 0.5
+                };
+                ordered(flush(middle).key())
+            }
+
+            fn is_finite(key: $bits) -> bool {
+                key > $float::NEG_INFINITY.key() && key < $float::INFINITY.key()
+            }
+
+            fn within(low: $bits, high: $bits, ends: ($bits, $bits), eps: f32) -> bool {
+                let scale = flush(value(ends.0)).abs().max(flush(value(ends.1)).abs());
+                let width = (flush(value(high)) - flush(value(low))).abs();
+                flush(width) <= flush($float::from(eps) * scale)
+            }
+        }
+
+        fn flush(x: $float) -> $float {
+            if x.abs() < $float::MIN_POSITIVE {
+                0.0
+            } else {
+                x
+            }
+        }
+
+        fn value(key: $bits) -> $float {
+            const SIGN: $bits = 1 << ($bits::BITS - 1);
+            $float::from_bits(if key & SIGN == 0 { !key } else { key ^ SIGN })
+        }
+    };
+}
+
+mod single {
+    use super::{Guess, Key, Ordered, all_ordered};
+    float_key!(f32, u32, i32);
+}
+
+mod double {
+    use super::{Guess, Key, Ordered, all_ordered};
+    float_key!(f64, u64, i64);
+}
+
+macro_rules! half_key {
+    ($half:ident) => {
+        impl Key for $half {
+            type Bits = u32;
+            type Direct = u32;
+            const ZERO: Self = $half::from_bits(0);
+
+            fn key(self) -> u32 {
+                self.to_f32().key()
+            }
+            fn midpoint(low: u32, high: u32, largest: bool) -> u32 {
+                <f32 as Key>::midpoint(low, high, largest)
+            }
+            fn is_finite(key: u32) -> bool {
+                <f32 as Key>::is_finite(key)
+            }
+            fn within(low: u32, high: u32, ends: (u32, u32), eps: f32) -> bool {
+                <f32 as Key>::within(low, high, ends, eps)
+            }
+        }
+    };
+}
+
+half_key!(f16);
+half_key!(bf16);
+
+macro_rules! integer_key {
+    ($int:ident, $bits:ident, $sign:expr) => {
+        impl Key for $int {
+            type Bits = $bits;
+            type Direct = $bits;
+            const ZERO: Self = 0;
+
+            fn key(self) -> $bits {
+                self as $bits ^ $sign
+            }
+            fn midpoint(low: $bits, high: $bits, _: bool) -> $bits {
+                low + (high - low) / 2
+            }
+            fn is_finite(_: $bits) -> bool {
+                true
+            }
+            fn within(low: $bits, high: $bits, ends: ($bits, $bits), eps: f32) -> bool {
+                let size = |key: $bits| ((key ^ $sign) as $int as f32).abs();
+                high.abs_diff(low) as f32 <= eps * size(ends.0).max(size(ends.1))
+            }
+        }
+    };
+}
+
+integer_key!(i32, u32, 1 << 31);
+integer_key!(u32, u32, 0);
+integer_key!(i64, u64, 1 << 63);
+
+/// Elements per bit mask when columns are collected.
+const CHUNK: usize = u32::BITS as usize;
+
+/// Compares directly: keys, and floats that are not NaN.
+pub(super) trait Ordered: Copy + PartialOrd {
+    const LEAST: Self;
+    const GREATEST: Self;
+    /// Approximate distance to a lower value.
+    fn above(self, low: Self) -> f64;
+    /// The value at about this distance, saturating.
+    fn moved(self, distance: f64) -> Self;
+    fn next(self) -> Self;
+    fn previous(self) -> Self;
+}
+
+macro_rules! ordered_bits {
+    ($bits:ident) => {
+        impl Ordered for $bits {
+            const LEAST: Self = Self::MIN;
+            const GREATEST: Self = Self::MAX;
+            fn above(self, low: Self) -> f64 {
+                (self - low) as f64
+            }
+            fn moved(self, distance: f64) -> Self {
+                // Float-to-integer casts saturate.
+                if distance < 0.0 {
+                    self.saturating_sub(-distance as Self)
+                } else {
+                    self.saturating_add(distance as Self)
+                }
+            }
+            fn next(self) -> Self {
+                self.saturating_add(1)
+            }
+            fn previous(self) -> Self {
+                self.saturating_sub(1)
+            }
+        }
+    };
+}
+
+macro_rules! ordered_float {
+    ($float:ident) => {
+        impl Ordered for $float {
+            const LEAST: Self = Self::NEG_INFINITY;
+            const GREATEST: Self = Self::INFINITY;
+            fn above(self, low: Self) -> f64 {
+                f64::from(self) - f64::from(low)
+            }
+            fn moved(self, distance: f64) -> Self {
+                (f64::from(self) + distance) as Self
+            }
+            fn next(self) -> Self {
+                self.next_up()
+            }
+            fn previous(self) -> Self {
+                self.next_down()
+            }
+        }
+    };
+}
+
+ordered_bits!(u32);
+ordered_bits!(u64);
+ordered_float!(f32);
+ordered_float!(f64);
+
+/// Threshold of the last row, as the first guess for the next one.
+#[derive(Clone, Copy)]
+pub(super) struct Guess<T> {
+    pub value: T,
+    /// Average distance between values near the threshold.
+    pub spacing: f64,
+}
+
+/// A value that exactly `k` elements reach, if found soon.
+fn find_threshold<T: Ordered>(row: &[T], k: usize, guess: &mut Option<Guess<T>>) -> Option<T> {
+    let (mut low, mut low_count, mut low_seen) = (T::LEAST, row.len(), false);
+    let (mut high, mut high_count, mut high_seen) = (T::GREATEST, 0, false);
+    let start = guess.unwrap_or_else(|| {
+        (low, high) = ends(row);
+        (low_seen, high_seen) = (true, true);
+        let range = high.above(low);
+        Guess {
+            value: low.moved(0.5 * range),
+            spacing: range / row.len() as f64,
+        }
+    });
+    let fresh = guess.is_none();
+    let mut spacing = start.spacing;
+    let mut value = start.value;
+    let mut first_count = k;
+    let (mut stuck, mut bisected) = (0, false);
+    for step in 1..=COUNT_ROUNDS {
+        let count = count_at_least(row, value);
+        if step == 1 {
+            first_count = count;
+        }
+        if count == k {
+            if !fresh && first_count != k {
+                let way = if value > start.value {
+                    value.above(start.value)
+                } else {
+                    start.value.above(value)
+                };
+                spacing += SPACING_WEIGHT * (way / first_count.abs_diff(k) as f64 - spacing);
+            }
+            *guess = (spacing > 0.0).then_some(Guess { value, spacing });
+            return Some(value);
+        }
+        let known = count == low_count || count == high_count;
+        let far = known && low_count - high_count > CLOSE_COUNT;
+        stuck += u32::from(far && bisected);
+        if stuck == STUCK_BISECTIONS {
+            return None;
+        }
+        if count > k {
+            (low, low_count, low_seen) = (value, count, true);
+        } else {
+            (high, high_count, high_seen) = (value, count, true);
+        }
+        if low.next() >= high {
+            return None;
+        }
+        // Narrower brackets underestimate the spacing.
+        if fresh && low_count - high_count > CLOSE_COUNT {
+            spacing = high.above(low) / (low_count - high_count) as f64;
+        }
+        bisected = false;
+        let target = if !low_seen || !high_seen {
+            value.moved((count as f64 - k as f64) * start.spacing)
+        } else if far || step % BISECT_EVERY == 0 {
+            bisected = true;
+            low.moved(0.5 * high.above(low))
+        } else {
+            let share = (low_count - k) as f64 / (low_count - high_count) as f64;
+            low.moved(share * high.above(low))
+        };
+        let inside = if target >= high {
+            high.previous()
+        } else {
+            target
+        };
+        value = if inside > low { inside } else { low.next() };
+    }
+    *guess = None;
+    None
+}
+
+fn ends<T: Ordered>(row: &[T]) -> (T, T) {
+    let mut ends = (row[0], row[0]);
+    for &value in row {
+        if value < ends.0 {
+            ends.0 = value;
+        }
+        if value > ends.1 {
+            ends.1 = value;
+        }
+    }
+    ends
+}
+
+// Plain loops: `multiversion` does not reach into closures of iterators.
+
+#[multiversion(targets("x86_64+avx2+bmi1+bmi2+popcnt"))]
+fn count_at_least<T: Ordered>(row: &[T], least: T) -> usize {
+    let mut total = 0;
+    for values in row.chunks(1 << 16) {
+        // 32-bit sums vectorize as wide as the comparisons.
+        let mut sum = 0u32;
+        for value in values {
+            sum += u32::from(*value >= least);
+        }
+        total += sum as usize;
+    }
+    total
+}
+
+/// Columns of the elements of at least `least`; `columns` must have room.
+#[multiversion(targets("x86_64+avx2+bmi1+bmi2+popcnt"))]
+fn take_at_least<T: Ordered>(row: &[T], least: T, columns: &mut [usize]) {
+    let (chunks, rest) = row.as_chunks::<CHUNK>();
+    let mut taken = 0;
+    for (chunk, values) in chunks.iter().enumerate() {
+        // One bit per element.
+        let mut reach = 0u32;
+        for (i, value) in values.iter().enumerate() {
+            reach |= u32::from(*value >= least) << i;
+        }
+        while reach != 0 {
+            columns[taken] = chunk * CHUNK + reach.trailing_zeros() as usize;
+            taken += 1;
+            reach &= reach - 1;
+        }
+    }
+    for (i, value) in rest.iter().enumerate() {
+        if *value >= least {
+            columns[taken] = chunks.len() * CHUNK + i;
+            taken += 1;
+        }
+    }
+}
+
+fn all_ordered<T: Ordered>(row: &[T]) -> bool {
+    // Comparisons with NaN are false.
+    count_at_least(row, T::LEAST) == row.len()
 }
 
 #[cfg(test)]
@@ -241,7 +630,7 @@ mod tests {
         selector.early_stop(&spec, max_iter)
     }
 
-    /// That the halvings which the kernels carry out at most change nothing any more.
+    /// The kernels' largest number of halvings reaches the fixed point.
     fn ends<E: Key>(row: &[E], halvings: u32) {
         for largest in [true, false] {
             let found = low(row, largest, halvings);

@@ -1,19 +1,19 @@
-//! The values of an array.
+//! Values of an array.
 
 use std::io::{ErrorKind, Read};
 
 use half::f16;
 
-use super::{Dtype, Header, header::read_exact};
+use super::header::{Dtype, Header, read_exact};
 use crate::io::{memory, text::excerpt};
 
-/// Bytes that are converted at once; a multiple of the size of every number.
+/// Bytes converted at once; a multiple of every number's size.
 const CHUNK: usize = 1 << 20;
 
-/// Most characters of a string that is read.
+/// Longest string read.
 const MAX_TEXT: usize = 64;
 
-/// Reads `$array`, numbers of any type, as `$to`, and hands each to `$then`.
+/// Reads numbers of any type as `$to` and passes each to `$then`.
 macro_rules! numbers {
     ($array:expr, $to:ty, $then:expr) => {
         numbers!($array, $to, $then, U16 u16, U32 u32, U64 u64, I8 i8, I16 i16, I32 i32, I64 i64,
@@ -30,29 +30,30 @@ macro_rules! numbers {
     };
 }
 
-/// Reads `$array`, integers of any type, and hands each to `$then` as i128.
+/// Reads integers of any type and passes each to `$then` as i128.
 macro_rules! integers {
     ($array:expr, $then:expr, $($dtype:ident $from:ty),*) => {
         match $array.header.dtype {
             $(Dtype::$dtype => $array.read(|b| $then(<$from>::from_le_bytes(b).into())),)*
             other => Err(format!(
-                "values of dtype {other}, integers are needed; numpy's .astype(\"int64\") makes them"
+                "values of dtype {other}, integers are needed; numpy's .astype(\"int64\") makes \
+                 them"
             )),
         }
     };
 }
 
-/// An array whose header has been read and checked, and whose values follow in the reader.
+/// An array with a checked header; the values follow in the reader.
 #[derive(Debug)]
 pub struct Npy<R> {
     reader: R,
     header: Header,
-    /// Values that are kept, the first ones.
+    /// Number of leading values to keep.
     keep: usize,
 }
 
 impl<R: Read> Npy<R> {
-    /// Reads the header of an array in `size` bytes, which must be exactly what it declares.
+    /// Reads the header of an array of exactly `size` bytes.
     ///
     /// # Errors
     ///
@@ -66,34 +67,34 @@ impl<R: Read> Npy<R> {
         })
     }
 
-    /// What the header declares.
+    /// The header.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// The array's shape.
+    /// The shape.
     pub fn shape(&self) -> &[usize] {
         &self.header.shape
     }
 
-    /// Keeps the first `count` values of a vector, or all if there are fewer. The rest is read,
-    /// which verifies the checksum of a zip entry, and forgotten.
+    /// Keeps at most the first `count` values of a vector. The rest is read, to verify the zip
+    /// checksum, and dropped.
     pub fn first(self, count: usize) -> Self {
         let keep = self.keep.min(count);
         Self { keep, ..self }
     }
 
-    /// The values as 32-bit floats, row after row, from any type of number, rounded.
+    /// Values of any number type as f32, rounded, in row-major order.
     ///
     /// # Errors
     ///
-    /// One line: the file cannot be read to its end, the values are no numbers or exceed the limit
-    /// on memory, or an array of more than two dimensions is in Fortran order.
+    /// One line: a truncated file, values that are not numbers or exceed the memory limit, or
+    /// Fortran order with more than two dimensions.
     pub fn into_f32(self) -> Result<Vec<f32>, String> {
         numbers!(self, f32, |x| x)
     }
 
-    /// The values as 64-bit floats, row after row, from any type of number, rounded.
+    /// Values of any number type as f64, rounded, in row-major order.
     ///
     /// # Errors
     ///
@@ -102,7 +103,7 @@ impl<R: Read> Npy<R> {
         numbers!(self, f64, |x| x)
     }
 
-    /// Whether each value is another one than 0, as NaN is.
+    /// Whether each value differs from 0; true for NaN.
     ///
     /// # Errors
     ///
@@ -111,11 +112,11 @@ impl<R: Read> Npy<R> {
         numbers!(self, f64, |x| x != 0.0)
     }
 
-    /// The values as indices or offsets: integers of any width in 0 ..= 2^32 - 1.
+    /// Integers of any width within 0 ..= 2^32 - 1, as indices or offsets.
     ///
     /// # Errors
     ///
-    /// As [`Npy::into_f32`], and for the first value out of range.
+    /// As [`Npy::into_f32`], and for a value out of range.
     pub fn into_u32(self) -> Result<Vec<u32>, String> {
         let narrow = |x: i128| {
             u32::try_from(x).map_err(|_| format!("{x} is not an index; indices are 0 to 2^32 - 1"))
@@ -123,11 +124,11 @@ impl<R: Read> Npy<R> {
         integers!(self, narrow, U8 u8, U16 u16, U32 u32, U64 u64, I8 i8, I16 i16, I32 i32, I64 i64)
     }
 
-    /// The one string that the array holds.
+    /// The single string of the array.
     ///
     /// # Errors
     ///
-    /// One line: the file cannot be read to its end, or there is no such string.
+    /// One line: a truncated file, or no such string.
     pub fn into_text(self) -> Result<String, String> {
         let Header {
             dtype,
@@ -155,7 +156,6 @@ impl<R: Read> Npy<R> {
         Ok(text.trim_end_matches('\0').to_string())
     }
 
-    /// The bytes of all values, where they are known to be few.
     fn bytes(self) -> Result<Vec<u8>, String> {
         let len = self.header.len * self.header.dtype.size().unwrap_or(0);
         let header = Header {
@@ -189,7 +189,7 @@ impl<R: Read> Npy<R> {
             }
             convert(bytes)
         };
-        // Pages that nothing is written to take no memory, so it follows the bytes that come.
+        // Untouched pages take no memory, so use follows the bytes read.
         let mut values = Vec::new();
         let reserved = values.try_reserve_exact(self.keep);
         reserved.map_err(|error| format!("{what}: {error}"))?;
@@ -227,7 +227,7 @@ impl<R: Read> Npy<R> {
         Ok(values)
     }
 
-    /// Hands all bytes of the values to `each`, and checks that none follow.
+    /// Passes all value bytes to `each`, and checks that none follow.
     fn chunks(
         &mut self,
         buffer: &mut [u8],
@@ -242,7 +242,7 @@ impl<R: Read> Npy<R> {
             each(chunk)?;
             left -= length;
         }
-        // In a zip entry the end is where the checksum is verified.
+        // A zip entry verifies its checksum at the end.
         loop {
             return match self.reader.read(&mut [0]) {
                 Ok(0) => Ok(()),

@@ -1,30 +1,30 @@
-//! Containers written by hand, for tests.
+//! Hand-written containers for tests.
 
 use std::io::Write;
 
 use flate2::{Compression, Crc, write::DeflateEncoder};
 
-/// How a member is written, and what its headers say of it.
+/// A member and what its headers declare.
 #[derive(Clone, Debug)]
 pub struct Member {
-    /// Its name, with `.npy`.
+    /// Name with `.npy`.
     pub name: Vec<u8>,
-    /// The bytes that are written.
+    /// Stored bytes.
     pub bytes: Vec<u8>,
     /// 0 stored, 8 deflated.
     pub method: u16,
     /// Bit 0: encrypted.
     pub flags: u16,
-    /// What is declared of it.
+    /// Declared size.
     pub size: u64,
-    /// Of the bytes before they are compressed.
+    /// Checksum of the uncompressed bytes.
     pub checksum: u32,
-    /// Sizes and places of 64 bits.
+    /// 64-bit sizes and offsets.
     pub large: bool,
 }
 
 impl Member {
-    /// An array that is not compressed.
+    /// A stored array.
     pub fn stored(name: &str, bytes: Vec<u8>) -> Self {
         let mut crc = Crc::new();
         crc.update(&bytes);
@@ -39,7 +39,7 @@ impl Member {
         }
     }
 
-    /// An array that is compressed.
+    /// A deflated array.
     pub fn deflated(name: &str, bytes: Vec<u8>) -> Self {
         let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
         encoder.write_all(&bytes).unwrap();
@@ -84,7 +84,7 @@ impl Member {
     }
 }
 
-/// A whole container, with the record of large files where a member is large.
+/// A container, with a zip64 record if a member is large.
 pub fn container(members: &[Member]) -> Vec<u8> {
     let (mut file, mut directory) = (Vec::new(), Vec::new());
     for member in members {

@@ -4,17 +4,17 @@
 //! \x93NUMPY 1 0 <length> {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }
 //! ```
 //!
-//! NumPy reads the dictionary as a Python literal. Here it is read as three fields in any order,
-//! without recursion, and at most [`MAX_HEADER`] bytes of it.
+//! NumPy parses the dictionary as a Python literal. This parser accepts three fields in any order,
+//! without recursion, in at most [`MAX_HEADER`] bytes.
 
 use std::{fmt, io::Read};
 
 use crate::io::text::excerpt;
 
-/// Most bytes of a header; NumPy's own limit.
+/// Longest header, as in NumPy.
 pub const MAX_HEADER: usize = 10_000;
 
-/// Most dimensions of an array; NumPy's own limit.
+/// Most dimensions, as in NumPy.
 const MAX_DIMENSIONS: usize = 64;
 
 /// An element type.
@@ -22,36 +22,36 @@ const MAX_DIMENSIONS: usize = 64;
 pub enum Dtype {
     /// One byte, 0 is false.
     Bool,
-    /// Unsigned integers of 8 bits.
+    /// u8.
     U8,
-    /// Unsigned integers of 16 bits.
+    /// u16.
     U16,
-    /// Unsigned integers of 32 bits.
+    /// u32.
     U32,
-    /// Unsigned integers of 64 bits.
+    /// u64.
     U64,
-    /// Integers of 8 bits.
+    /// i8.
     I8,
-    /// Integers of 16 bits.
+    /// i16.
     I16,
-    /// Integers of 32 bits.
+    /// i32.
     I32,
-    /// Integers of 64 bits.
+    /// i64.
     I64,
-    /// Floats of 16 bits.
+    /// f16.
     F16,
-    /// Floats of 32 bits.
+    /// f32.
     F32,
-    /// Floats of 64 bits.
+    /// f64.
     F64,
-    /// Strings of a number of bytes.
+    /// Byte strings of this length.
     Bytes(usize),
-    /// Strings of a number of characters, four bytes each.
+    /// Strings of this many 4-byte characters.
     Unicode(usize),
 }
 
 impl Dtype {
-    /// The dtype of a `descr` such as `<f4`, and whether its bytes are in big-endian order.
+    /// Parses a `descr` such as `<f4`: dtype, and whether it is big-endian.
     fn parse(descr: &str) -> Option<(Self, bool)> {
         let native = cfg!(target_endian = "big");
         let (big_endian, kind) = match descr.as_bytes().first()? {
@@ -87,7 +87,7 @@ impl Dtype {
         Some((dtype, big_endian))
     }
 
-    /// Bytes of an element; none where they cannot be counted.
+    /// Bytes per element; `None` on overflow.
     pub fn size(self) -> Option<usize> {
         Some(match self {
             Self::Bool | Self::U8 | Self::I8 => 1,
@@ -121,30 +121,30 @@ impl fmt::Display for Dtype {
     }
 }
 
-/// What a header declares, checked against the bytes of the file.
+/// A header, checked against the size of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Element type.
     pub dtype: Dtype,
-    /// Whether the bytes of an element are in big-endian order.
+    /// Big-endian elements.
     pub big_endian: bool,
-    /// Whether the first index varies fastest. False where there are fewer than two dimensions.
+    /// Fortran order. False below two dimensions.
     pub fortran: bool,
     /// Dimensions.
     pub shape: Vec<usize>,
     /// Elements.
     pub len: usize,
-    /// Bytes before the first element.
+    /// Offset of the first element.
     pub start: usize,
 }
 
 impl Header {
-    /// Reads the header of an array of `size` bytes in all, header included, and leaves the reader
-    /// at the first element. The elements fill the rest of these bytes exactly.
+    /// Reads the header of an array of `size` bytes, header included, and stops at the first
+    /// element. Elements must fill the rest exactly.
     ///
     /// # Errors
     ///
-    /// One line that says what is wrong with the header, without the name of the file.
+    /// One line that says what is wrong, without the file name.
     pub fn read(reader: &mut impl Read, size: u64) -> Result<Self, String> {
         let mut magic = [0; 8];
         read_exact(reader, &mut magic)?;
@@ -209,7 +209,6 @@ fn unknown(descr: &str) -> String {
     format!("dtype {descr} is not bool, int, uint, float16, float32 or float64; {hint}")
 }
 
-/// `read_exact` with an error of one line.
 pub(super) fn read_exact(reader: &mut impl Read, buffer: &mut [u8]) -> Result<(), String> {
     let read = reader.read_exact(buffer);
     read.map_err(|error| match error.kind() {
@@ -218,7 +217,6 @@ pub(super) fn read_exact(reader: &mut impl Read, buffer: &mut [u8]) -> Result<()
     })
 }
 
-/// The three fields of the dictionary.
 struct Fields {
     descr: String,
     fortran: bool,
@@ -226,7 +224,7 @@ struct Fields {
 }
 
 impl Fields {
-    /// Reads `{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }`.
+    /// Parses `{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }`.
     fn parse(text: &[u8]) -> Result<Self, String> {
         let mut rest = Literal(text);
         let (mut descr, mut fortran, mut shape) = (None, None, None);
@@ -262,7 +260,7 @@ impl Fields {
     }
 }
 
-/// What is left of a header. Every method skips white space first.
+/// The unread header. Every method skips white space first.
 struct Literal<'a>(&'a [u8]);
 
 impl Literal<'_> {
@@ -283,7 +281,6 @@ impl Literal<'_> {
         found
     }
 
-    /// A string without escapes.
     fn string(&mut self) -> Option<String> {
         let quote = [b'\'', b'"']
             .into_iter()
@@ -312,7 +309,7 @@ impl Literal<'_> {
         }
     }
 
-    /// `()`, `(3,)`, `(2, 3)`; Python 2 wrote `(2L, 3L)`.
+    /// Parses `()`, `(3,)`, `(2, 3)`, and Python 2's `(2L, 3L)`.
     fn shape(&mut self) -> Result<Vec<usize>, String> {
         let broken = || "the npy header's shape is not a tuple of sizes".to_string();
         if !self.eat(b"(") {
@@ -327,7 +324,7 @@ impl Literal<'_> {
             comma = self.eat(b",");
         }
         match shape.len() == 1 && !comma {
-            // A number in parentheses is no tuple.
+            // A number in parentheses is not a tuple.
             true => Err(broken()),
             false => Ok(shape),
         }

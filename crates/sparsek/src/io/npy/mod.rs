@@ -1,15 +1,12 @@
 //! Arrays of NumPy's npy and npz files.
 //!
-//! Files declare sizes. A header is read first and checked against the bytes that follow it, then
-//! the request is checked against [`memory`](crate::io::memory), and only then are values read.
-//! Memory follows the bytes that are there.
+//! A header is first checked against the bytes that follow, then against
+//! [`memory`](crate::io::memory); only then are values read. Numbers of any width, byte order and
+//! memory order convert to the requested type. Errors are one line without the file name.
 //!
-//! Numbers of every width, in both byte orders and in C or Fortran order, become what the caller
-//! asks for. Errors are one line without the name of the file; the caller adds it.
-//!
-//! - [`Header`]: what an npy file declares, and where its elements start.
+//! - [`Header`]: shape, dtype and offset of an npy array.
 //! - [`Npy`]: an array in a reader.
-//! - [`Npz`]: a file of several arrays.
+//! - [`Npz`]: a file of arrays.
 
 mod array;
 mod header;

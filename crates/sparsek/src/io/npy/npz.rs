@@ -5,7 +5,7 @@ use std::{
     io::{Read, Seek},
 };
 
-use super::{Header, Npy, zip::Archive};
+use super::{array::Npy, header::Header, zip::Archive};
 
 /// An npz file.
 pub struct Npz<R: Read + Seek = File> {
@@ -13,36 +13,35 @@ pub struct Npz<R: Read + Seek = File> {
 }
 
 impl<R: Read + Seek> Npz<R> {
-    /// Reads the list of the arrays in a file.
+    /// Reads the list of arrays.
     ///
     /// # Errors
     ///
-    /// One line that says what is wrong with the container.
+    /// One line about the container.
     pub fn new(file: R) -> Result<Self, String> {
         let archive = Archive::open(file)?;
         Ok(Self { archive })
     }
 
-    /// Whether there is an array of this name.
+    /// Whether an array of this name exists.
     pub fn contains(&self, name: &str) -> bool {
         self.archive.contains(&member(name))
     }
 
-    /// What an array declares. Reads its header only.
+    /// Reads the header of an array.
     ///
     /// # Errors
     ///
-    /// One line that names the array: it is missing or its header is broken.
+    /// One line that names the array: missing, or with a broken header.
     pub fn header(&mut self, name: &str) -> Result<Header, String> {
         self.read(name, |array| Ok(array.header().clone()))
     }
 
-    /// What `convert` makes of an array.
+    /// Reads an array with `convert`.
     ///
     /// # Errors
     ///
-    /// One line that names the array: it is missing, it cannot have the size that it declares, or
-    /// `convert` fails.
+    /// One line that names the array: missing, of an impossible size, or refused by `convert`.
     pub fn read<T>(
         &mut self,
         name: &str,
@@ -56,7 +55,6 @@ impl<R: Read + Seek> Npz<R> {
     }
 }
 
-/// The file in the container that holds an array.
 fn member(name: &str) -> String {
     format!("{name}.npy")
 }

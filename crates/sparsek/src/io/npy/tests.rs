@@ -1,7 +1,7 @@
-//! Arrays written by hand, whole and broken.
+//! Hand-written arrays, valid and broken.
 use super::*;
 
-/// An npy file of version 1.0.
+/// An npy file, version 1.0.
 pub fn array(header: &str, values: &[u8]) -> Vec<u8> {
     let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
     bytes.extend((header.len() as u16).to_le_bytes());
@@ -15,7 +15,6 @@ pub fn header(descr: &str, order: &str, shape: &str) -> String {
     format!("{{'descr': '{descr}', 'fortran_order': {order}, 'shape': {shape}, }}   \n")
 }
 
-/// A vector.
 pub fn vector<const N: usize>(descr: &str, values: &[[u8; N]]) -> Vec<u8> {
     let shape = format!("({},)", values.len());
     array(&header(descr, "False", &shape), &values.concat())
@@ -124,7 +123,7 @@ fn fortran_order_is_transposed() {
         .concat();
     let file = array(&header("<f4", "True", "(2, 3)"), &values);
     assert_eq!(f64s(&file), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
-    // More than one chunk of bytes.
+    // Spans several chunks.
     let (rows, cols) = (100_003usize, 3usize);
     let values: Vec<u8> = (0..(rows * cols) as u32)
         .flat_map(u32::to_be_bytes)
@@ -136,7 +135,6 @@ fn fortran_order_is_transposed() {
     for (row, col) in [(0, 0), (1, 0), (0, 1), (77_777, 2), (rows - 1, cols - 1)] {
         assert_eq!(transposed[row * cols + col] as usize, col * rows + row);
     }
-    // A vector is in both orders at once.
     let vector = array(&header("|u1", "True", "(2,)"), &[3, 4]);
     assert!(!open(&vector).unwrap().header().fortran);
     assert_eq!(f64s(&vector), [3.0, 4.0]);
@@ -204,14 +202,14 @@ fn words() {
     assert!(read("<f4", &[0; 4]).is_err());
 }
 
-/// Each is refused in one short line, at once.
+/// Each gives a short one-line error, quickly.
 #[test]
 fn hostile_headers_are_refused() {
     let deep = |token: &str| token.repeat(9_000 / token.len());
     let plain = |shape: &str| header("<f4", "False", shape);
     let descr = |descr: &str| header(descr, "False", "(2,)");
     for (text, word) in [
-        // Sizes that do not fit what follows.
+        // Sizes that disagree with the file.
         (plain("(3,)"), "shape [3] of float32, but 8 bytes"),
         (plain("(1,)"), "8 bytes"),
         (plain("(18446744073709551615, 2)"), "shape"),
@@ -219,7 +217,7 @@ fn hostile_headers_are_refused() {
         (plain("(1000000000000,)"), "shape"),
         (plain("(99999999999999999999999,)"), "shape"),
         (plain("(-1,)"), "shape"),
-        // Shapes that are no tuples of sizes.
+        // Invalid shapes.
         (plain("3"), "shape"),
         (plain("(3)"), "shape"),
         (plain("[2]"), "shape"),
@@ -230,7 +228,6 @@ fn hostile_headers_are_refused() {
         (plain("(True,)"), "shape"),
         (plain("(2"), "shape"),
         (plain(&format!("({})", "1, ".repeat(65))), "shape"),
-        // Depth.
         (deep("["), "dictionary"),
         (deep("{'descr': "), "string"),
         (plain(&deep("[")), "shape"),
@@ -240,7 +237,7 @@ fn hostile_headers_are_refused() {
             format!("{{'descr': {}, 'fortran_order': False}}", deep("[")),
             "structured",
         ),
-        // Dictionaries with other or missing fields.
+        // Wrong or missing fields.
         (String::new(), "dictionary"),
         ("{".to_string(), "key"),
         ("{}".to_string(), "descr"),
@@ -259,7 +256,7 @@ fn hostile_headers_are_refused() {
         (format!("{} 7", plain("(2,)")), "goes on"),
         (header("<f4", "1", "(2,)"), "fortran_order"),
         (header("<f4", "TrueFalse", "(2,)"), "fortran_order"),
-        // Types that are no numbers.
+        // Types other than numbers.
         (descr("<c8"), "dtype <c8"),
         (descr("|O"), "pickled"),
         (descr("<M8[ns]"), "dtype <M8[ns]"),
@@ -296,7 +293,7 @@ fn hostile_headers_are_refused() {
     }
 }
 
-/// A reader that claims more than it has is found out before memory is filled.
+/// A false size is detected before memory is filled.
 #[test]
 fn declared_sizes_take_no_memory() {
     let text = header("<f4", "False", "(250000000000000,)");

@@ -1,4 +1,4 @@
-//! Matrices in files written by hand: each format, whole and broken.
+//! Hand-written matrices of each format, valid and broken.
 
 use std::io::Cursor;
 
@@ -8,7 +8,7 @@ use crate::io::npy::{
     tests::{array, header, vector},
 };
 
-/// The arrays of a file, by name.
+/// Arrays by name.
 type Arrays = Vec<(&'static str, Vec<u8>)>;
 
 fn i32s(values: &[i32]) -> Vec<u8> {
@@ -172,7 +172,7 @@ fn stored_zeros_are_dropped_and_counted() {
             assert_eq!(matrix.indices, [1, 0, 0, 1]);
         }
     }
-    // NaN and what f32 cannot hold are no zeros.
+    // NaN and values beyond f32 are not zeros.
     let small = vec![("data", f64s(&[1e-300, -0.0, f64::NAN, 1.0, f64::INFINITY]))];
     let mut matrix = read::<bool>(&with(csr(), small), Values::Needed).unwrap();
     assert_eq!(matrix.drop_zeros(), 1);
@@ -253,7 +253,7 @@ fn matrices_without_rows_columns_or_entries() {
     }
 }
 
-/// Columns that nothing is in take no memory.
+/// Empty columns take no memory.
 #[test]
 fn memory_does_not_follow_columns() {
     let wide = vec![("shape", i32s(&[4, i32::MAX - 4095]))];
@@ -263,7 +263,7 @@ fn memory_does_not_follow_columns() {
     }
 }
 
-/// Each is refused in one short line.
+/// Each gives a short one-line error.
 #[test]
 fn hostile_matrices_are_refused() {
     let huge = zeros("<i4", 4, 3 << 20);
@@ -397,7 +397,7 @@ fn hostile_matrices_are_refused() {
             ),
             "blocks of 0 × 3",
         ),
-        // A few kilobytes that become megabytes: nothing is read before lengths agree.
+        // Kilobytes that expand to megabytes are refused before they are read.
         (
             with(csr(), vec![("data", huge_data.clone())]),
             "3145728 values for 5",

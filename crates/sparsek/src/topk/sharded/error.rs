@@ -1,74 +1,73 @@
-//! What can be wrong with shards.
+//! Errors of sharded selections.
 
 use burn::tensor::{DType, Device};
+use sparsek_kernels::topk::Method;
 
-use super::super::Method;
-
-/// A refused or failed [`topk_sharded`](super::topk_sharded).
+/// Why [`topk_sharded`](super::topk_sharded) was refused or failed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ShardedError {
-    /// There is no shard, so no device for the result.
+    /// No shards, and so no device for the result.
     #[error("topk_sharded: there are no shards")]
     NoShards,
-    /// More members asked than the shards have elements.
+    /// k exceeds the elements of all shards.
     #[error("topk_sharded: k = {k} is greater than the {length} elements of all shards")]
     KTooLarge {
-        /// Members asked.
+        /// Requested elements.
         k: usize,
         /// Elements of all shards.
         length: usize,
     },
-    /// The shards do not have one dtype.
+    /// The shards differ in dtype.
     #[error("topk_sharded: shard {shard} has dtype {found:?}, the first has {first:?}")]
     MixedDtypes {
-        /// Which shard.
+        /// Its position.
         shard: usize,
         /// Dtype of the first shard.
         first: DType,
-        /// Dtype of this one.
+        /// Its dtype.
         found: DType,
     },
-    /// Some shards are on autodiff devices and some are not.
+    /// Only some shards are on autodiff devices.
     #[error("topk_sharded: shard {shard} and the first are not both on autodiff devices")]
     MixedAutodiff {
-        /// Which shard.
+        /// Its position.
         shard: usize,
     },
-    /// The operation does not exist for this dtype, or the device lacks it.
+    /// The operation or a device does not support the dtype.
     #[error("topk_sharded: dtype {dtype:?} is not supported by this operation or by {device}")]
     Dtype {
-        /// Dtype of the shards.
+        /// Dtype.
         dtype: DType,
-        /// The device of the shard.
+        /// Device.
         device: String,
     },
-    /// A vector in shards has no other than exact members.
+    /// Only the exact method works.
     #[error("topk_sharded: method {method:?} is not supported (supported: Exact)")]
     Method {
-        /// Method asked.
+        /// Method.
         method: Method,
     },
-    /// The options name another dimension than the only one.
+    /// A vector has only one dimension.
     #[error("topk_sharded: dimension {dim} is out of range for a vector (expected -1 or 0)")]
     Dimension {
-        /// Dimension asked.
+        /// Dimension.
         dim: isize,
     },
-    /// The indices need 64 bits, which a device lacks.
+    /// Indices need 64 bits, which a device lacks.
     #[error("topk_sharded: {length} elements need indices of 64 bits, which {device} lacks")]
     IndexDtype {
         /// Elements of all shards.
         length: usize,
-        /// The device.
+        /// Device.
         device: String,
     },
-    /// A device refused its shard, or failed while it selected from it.
+    /// A device refused its shard, or failed.
     #[error("topk_sharded: {device} failed: {reason}")]
     Device {
-        /// The device.
+        /// Device.
         device: String,
-        /// What the runtime reports.
+        /// Report of the runtime.
         reason: String,
     },
 }
@@ -76,12 +75,12 @@ pub enum ShardedError {
 impl ShardedError {
     pub(super) fn failed(device: &Device, reason: impl ToString) -> Self {
         Self::Device {
-            device: name(device),
+            device: device_name(device),
             reason: reason.to_string(),
         }
     }
 }
 
-pub(super) fn name(device: &Device) -> String {
+pub(super) fn device_name(device: &Device) -> String {
     format!("{device:?}")
 }

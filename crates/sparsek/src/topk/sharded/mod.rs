@@ -1,58 +1,58 @@
-//! Top-k of one vector that is cut over several devices.
+//! Top-k of one vector in shards on several devices.
 
+mod device;
 mod error;
-mod lists;
-mod tracked;
+mod host;
+mod types;
 
-use burn::{
-    backend::Dispatch,
-    tensor::{DType, Device, Int, IntDType, Tensor, kind::Ordered},
-};
+use burn::tensor::{DType, Device, Int, IntDType, Tensor, kind::Ordered};
+use sparsek_kernels::topk::Method;
 
 pub use self::error::ShardedError;
-use self::error::name;
-use super::{Method, TopkOptions, select};
-use crate::ops::{Lengths, TopkSpec};
+use self::{
+    error::device_name,
+    types::{Part, Request},
+};
+use super::{options::TopkOptions, rows::is_supported};
 
-/// Most lists that are merged in one step.
-const MERGED: usize = 4;
-
-/// The `k` greatest (or least) elements of one vector that is cut over several devices, and their positions in it.
+/// The `k` greatest (or least) elements of one vector in shards on several devices, and their
+/// positions in it.
 ///
-/// Every device selects from its own shards; all are told so before any is waited for. What leaves a device is a list of at most k values and
-/// indices. Lists come together on the host and are merged on the devices, in pairs until four are left, and then on the first shard's;
-/// on autodiff devices values go from device to device.
+/// Each device selects from its shards and sends at most k values and indices; all are queued
+/// before any is awaited. The host collects the lists. Devices merge them in pairs until four are
+/// left, and then all on the first shard's device. On autodiff devices, values move directly
+/// between devices.
 ///
 /// # Shapes
 ///
-/// - `shards`: vectors of any length, empty ones included, in the order in which they make up the whole; several
-///   may be on one device. All of one dtype: f32, f16, bf16, f64, i32, u32 or i64 where the devices have it.
-/// - values and indices: `[k]`, on the device of the first shard. Indices count from the start of the first shard. They
-///   are i64; where a device has no i64, they are i32 if this can number the elements.
-/// - `options.k` counts members of the whole vector, `options.dim` is -1 or 0, `options.method` is exact.
+/// - `shards`: consecutive vectors of any length, even empty; several may share a device. One
+///   dtype: f32, f16, bf16, f64, i32, u32 or i64.
+/// - values, indices: `[k]` on the first shard's device. Indices count from the start of the first
+///   shard, in i64, or in i32 if a device has no i64 and i32 is enough.
+/// - `options.k` counts elements of the whole vector, `options.dim` is -1 or 0, `options.method` is
+///   exact.
 ///
 /// # Guarantees
 ///
-/// Those of [`topk`](super::topk) of the whole vector: the same values and indices, bit for bit, however it is cut. Ties
-/// go to the lowest index of the whole vector. Except on autodiff devices of CubeCL's CPU runtime, where Burn's `cat` sets subnormals of
-/// bf16 to zero.
+/// As [`topk`](super::topk) of the whole vector, bit for bit, for every split. Exception: on
+/// autodiff devices of CubeCL's CPU runtime, Burn's `cat` flushes bf16 subnormals to zero.
 ///
 /// # Gradient
 ///
-/// The gradient of the values goes back through the devices and is scattered to the positions that they came from in
-/// every shard; all else gets zero. An empty shard takes no part.
+/// Moves back through the devices and is scattered to the positions in the shards; other elements
+/// get zero. Empty shards take no part.
 ///
 /// # Errors
 ///
-/// [`ShardedError`]. All but [`ShardedError::Device`] come before anything is launched. A device that refuses its shard, lacks memory or fails
-/// is named, as its list is read before the result is made; what happens on the first device later is told, as by [`topk`](super::topk),
-/// when the result is read.
+/// [`ShardedError`]. All but [`ShardedError::Device`] come before anything is launched. A device
+/// that refuses its shard, lacks memory or fails is named. Later failures of the first device
+/// appear when the result is read.
 ///
 /// # Cost
 ///
-/// Each device reads its shards as in [`topk`](super::topk). With s shards, log2(s) - 1 merges follow one another, of 2 k elements and at last of
-/// up to 4 k; for each, lists go to the host and back, 12 bytes for each member of f32. Up to four shards of short vectors take 0.2 to 0.3 ms more than one
-/// selection, of which part passes while devices read long ones (NVIDIA H200).
+/// Each device reads its shards as [`topk`](super::topk) does. s shards take log2(s) - 1 merges of
+/// 2 k elements and a last one of up to 4 k. Each moves its lists to the host and back, 12 bytes
+/// per selected f32.
 ///
 /// # Example
 ///
@@ -97,50 +97,10 @@ pub fn topk_sharded<K: Ordered>(
         [only] if only.elements.device() == primary => {
             request.best(only.elements.clone(), options.sorted)
         }
-        _ if primary.is_autodiff() => tracked::merge(&request, parts, &primary)?,
-        _ => lists::merge(&request, parts, &primary, dtype)?,
+        _ if primary.is_autodiff() => device::merge(&request, parts, &primary)?,
+        _ => host::merge(&request, parts, &primary, dtype)?,
     };
     Ok((best.values, best.indices))
-}
-
-/// Elements of the whole vector that are on one device, and the place of the first of them.
-struct Part<K: Ordered> {
-    elements: Tensor<1, K>,
-    first: i64,
-}
-
-/// What is selected from every list.
-#[derive(Clone, Copy, Debug)]
-struct Request {
-    k: usize,
-    largest: bool,
-    sorted: bool,
-    index: IntDType,
-}
-
-/// Members and their places in the whole vector, or in what was selected from, in the order of these or of the members.
-struct Selected<K: Ordered> {
-    values: Tensor<1, K>,
-    indices: Tensor<1, Int>,
-}
-
-impl Request {
-    /// The best of so many elements, all of them where they are fewer than k.
-    fn spec(&self, length: usize, sorted: bool) -> TopkSpec {
-        TopkSpec {
-            k: self.k.min(length),
-            largest: self.largest,
-            sorted,
-            method: Method::Exact,
-            index: self.index,
-        }
-    }
-
-    fn best<K: Ordered>(&self, x: Tensor<1, K>, sorted: bool) -> Selected<K> {
-        let spec = self.spec(x.dims()[0], sorted);
-        let (values, indices) = select(x, Lengths::<Dispatch>::Whole, spec);
-        Selected { values, indices }
-    }
 }
 
 fn check<K: Ordered>(
@@ -170,8 +130,8 @@ fn check<K: Ordered>(
         if device.is_autodiff() != autodiff {
             return Err(ShardedError::MixedAutodiff { shard });
         }
-        if !super::is_supported(dtype) || !device.supports_dtype(dtype) {
-            let device = name(&device);
+        if !is_supported(dtype) || !device.supports_dtype(dtype) {
+            let device = device_name(&device);
             return Err(ShardedError::Dtype { dtype, device });
         }
         length += x.dims()[0];
@@ -194,14 +154,14 @@ fn check<K: Ordered>(
     })
 }
 
-/// The dtype of the indices, given a device that has no i64, if there is one.
+/// The index dtype, given a device without i64, if any.
 fn index_dtype(length: usize, lacking: Option<&Device>) -> Result<IntDType, ShardedError> {
     match lacking {
         None => Ok(IntDType::I64),
         Some(_) if i32::try_from(length).is_ok() => Ok(IntDType::I32),
         Some(device) => Err(ShardedError::IndexDtype {
             length,
-            device: name(device),
+            device: device_name(device),
         }),
     }
 }
@@ -210,7 +170,7 @@ fn index_dtype(length: usize, lacking: Option<&Device>) -> Result<IntDType, Shar
 mod tests {
     use super::*;
 
-    /// Places that need 64 bits survive offsets and merges.
+    /// Positions of more than 32 bits survive offsets and merges.
     #[test]
     fn indices_beyond_32_bits_are_exact() {
         let device = Device::flex();
@@ -228,7 +188,7 @@ mod tests {
                 first: i as i64 * far,
             })
             .collect();
-        let best = lists::merge(&request, parts, &device, DType::F32).unwrap();
+        let best = host::merge(&request, parts, &device, DType::F32).unwrap();
         let found: Vec<i64> = best.indices.into_data().iter::<i64>().collect();
         assert_eq!(found, [2, far + 2, 2 * far + 2]);
     }

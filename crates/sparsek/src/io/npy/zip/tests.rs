@@ -1,4 +1,4 @@
-//! Containers written by hand, whole and broken.
+//! Hand-written containers, valid and broken.
 
 use std::{io::Cursor, time::Instant};
 
@@ -20,7 +20,7 @@ fn read(file: &[u8], name: &str) -> Result<Vec<u32>, String> {
     npz.read(name, |array| array.into_u32())
 }
 
-/// The reason, one short line.
+/// A short one-line error.
 fn refusal(file: &[u8], name: &str) -> String {
     let error = read(file, name).unwrap_err();
     assert!(
@@ -41,7 +41,7 @@ fn members_are_stored_or_deflated_small_or_large() {
         assert!(npz.contains("a") && !npz.contains("c") && !npz.contains("a.npy"));
         assert!(refusal(&file, "c").contains("array c: it is missing"));
         if large {
-            // As Python writes more than 65,535 members: only their number is in the other record.
+            // As Python writes above 65,535 members: only the count is in the zip64 record.
             let mut many = file.clone();
             let (end, record) = (file.len(), file.len() - 98);
             many.copy_within(record + 40..record + 44, end - 10);
@@ -49,7 +49,7 @@ fn members_are_stored_or_deflated_small_or_large() {
             assert_ne!(many, file);
             assert_eq!(read(&many, "a").unwrap(), [1, 2, 3]);
         }
-        // A comment, as long as it may be.
+        // The longest comment.
         let mut with_comment = file.clone();
         let at = with_comment.len() - 2;
         with_comment[at..].fill(0xff);
@@ -100,7 +100,7 @@ fn broken_members_are_refused() {
     let hostile = Member::stored(&name, Vec::new());
     let twice = container(&[a.clone(), hostile.clone(), hostile]);
     assert!(refusal(&twice, "a").contains("there twice"));
-    // Its own header has another name, method or length than the list says.
+    // The local header disagrees with the directory in name, method or length.
     let whole = file(&a, &b);
     let second = whole
         .windows(4)
@@ -141,7 +141,7 @@ fn other_files_are_refused() {
     for length in 0..whole.len() {
         refusal(&whole[..length], "a");
     }
-    // Whatever byte is changed, nothing panics, and what is read is what was written.
+    // No flipped bit panics or changes what is read.
     for large in [false, true] {
         let whole = container(&two().map(|member| Member { large, ..member }));
         for at in 0..whole.len() {
@@ -156,7 +156,7 @@ fn other_files_are_refused() {
     }
 }
 
-/// 50 MB before the record of a file take no longer than the record does.
+/// 50 MB of padding before the record is not searched.
 #[test]
 fn padding_is_not_searched() {
     let large = two().map(|member| Member {

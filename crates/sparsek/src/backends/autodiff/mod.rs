@@ -1,0 +1,7 @@
+//! Gradients of the operations, on top of any backend.
+
+mod dense;
+mod distance;
+mod spmm;
+mod topk;
+mod tracking;

@@ -1,0 +1,121 @@
+//! Gradients of selections: scatter to the selected positions.
+
+use burn::backend::{
+    Backend, TensorMetadata,
+    tensor::{FloatTensor, IntTensor},
+};
+use burn_autodiff::{
+    Autodiff,
+    checkpoint::{base::Checkpointer, strategy::CheckpointStrategy},
+    grads::Gradients,
+    ops::{Backward, Ops, OpsKind, unary},
+};
+
+use super::tracking::finish;
+use crate::ops::{Lengths, TopkGradientOps, TopkOps, TopkSpec};
+
+/// State: indices and row length.
+#[derive(Debug)]
+struct TopkGradient;
+
+impl<B: Backend + TopkGradientOps> Backward<B, 1> for TopkGradient {
+    type State = (IntTensor<B>, usize);
+
+    fn backward(
+        self,
+        ops: Ops<Self::State, 1>,
+        grads: &mut Gradients,
+        _checkpointer: &mut Checkpointer,
+    ) {
+        let (indices, cols) = ops.state;
+        unary::<B, _>(ops.parents, ops.node, grads, |grad| {
+            B::scatter_selected(grad, indices, cols)
+        });
+    }
+}
+
+#[derive(Debug)]
+struct MaskGradient;
+
+impl<B: Backend + TopkGradientOps> Backward<B, 1> for MaskGradient {
+    type State = IntTensor<B>;
+
+    fn backward(
+        self,
+        ops: Ops<Self::State, 1>,
+        grads: &mut Gradients,
+        _checkpointer: &mut Checkpointer,
+    ) {
+        unary::<B, _>(ops.parents, ops.node, grads, |grad| {
+            B::keep_selected(grad, ops.state)
+        });
+    }
+}
+
+/// Unwraps lengths; integers have no gradient.
+fn inner<B: Backend, C: CheckpointStrategy>(lengths: Lengths<Autodiff<B, C>>) -> Lengths<B> {
+    match lengths {
+        Lengths::Whole => Lengths::Whole,
+        Lengths::Each(lengths) => Lengths::Each(lengths),
+    }
+}
+
+fn last_dim(shape: &burn::tensor::Shape) -> usize {
+    shape[shape.num_dims() - 1]
+}
+
+impl<B: Backend + TopkOps + TopkGradientOps, C: CheckpointStrategy> TopkOps for Autodiff<B, C> {
+    fn topk_float(
+        input: FloatTensor<Self>,
+        lengths: Lengths<Self>,
+        spec: TopkSpec,
+    ) -> (FloatTensor<Self>, IntTensor<Self>) {
+        let cols = last_dim(&input.shape());
+        let node = input.node();
+        let (values, indices) = B::topk_float(input.into_primitive(), inner(lengths), spec);
+        let kind = TopkGradient.prepare::<C>([node]).compute_bound().stateful();
+        let values = finish(kind, (indices.clone(), cols), values);
+        (values, indices)
+    }
+
+    fn topk_int(
+        input: IntTensor<Self>,
+        lengths: Lengths<Self>,
+        spec: TopkSpec,
+    ) -> (IntTensor<Self>, IntTensor<Self>) {
+        B::topk_int(input, inner(lengths), spec)
+    }
+
+    fn argtopk_float(
+        input: FloatTensor<Self>,
+        lengths: Lengths<Self>,
+        spec: TopkSpec,
+    ) -> IntTensor<Self> {
+        B::argtopk_float(input.into_primitive(), inner(lengths), spec)
+    }
+
+    fn argtopk_int(
+        input: IntTensor<Self>,
+        lengths: Lengths<Self>,
+        spec: TopkSpec,
+    ) -> IntTensor<Self> {
+        B::argtopk_int(input, inner(lengths), spec)
+    }
+
+    fn topk_mask(
+        input: FloatTensor<Self>,
+        lengths: Lengths<Self>,
+        spec: TopkSpec,
+    ) -> FloatTensor<Self> {
+        let node = input.node();
+        let input = input.into_primitive();
+        let lengths = inner(lengths);
+        match MaskGradient.prepare::<C>([node]).compute_bound().stateful() {
+            OpsKind::Tracked(prep) => {
+                let (output, indices) = B::topk_mask_indices(input, lengths, spec);
+                prep.finish(indices, output)
+            }
+            OpsKind::UnTracked(prep) => prep.finish(B::topk_mask(input, lengths, spec)),
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! The operations on every CubeCL runtime: adapts Burn's tensors to the kernels of
+//! `sparsek-kernels`.
+
+mod dense;
+mod distance;
+mod spmm;
+mod tensor;
+mod topk;
+mod tuning;

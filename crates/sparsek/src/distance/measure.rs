@@ -1,0 +1,142 @@
+//! Measures: a distance with its parameter and routine.
+
+use sparsek_kernels::distance::{
+    Distance, Entry, HostSemiring, Metric, Routine, Semiring, asks_for_values,
+};
+
+use super::error::DistanceError;
+use crate::{ops::DistanceSpec, sparse::Csr};
+
+/// A distance between rows: a [`Metric`] or a custom [`Semiring`].
+#[derive(Clone, Copy)]
+pub struct Measure {
+    pub(super) distance: &'static dyn Distance,
+    p: f64,
+    routine: Option<Routine>,
+    /// Facts of the whole index, if this measures a part of it.
+    whole: Option<Whole>,
+}
+
+/// Facts that every part takes from the whole index, so that all parts use the same routine.
+#[derive(Clone, Copy)]
+struct Whole {
+    /// Fraction of stored entries.
+    density: f64,
+    /// Entries of the longest row.
+    longest: usize,
+}
+
+impl From<Metric> for Measure {
+    fn from(metric: Metric) -> Self {
+        Self {
+            distance: metric.distance(),
+            p: metric.p(),
+            routine: None,
+            whole: None,
+        }
+    }
+}
+
+impl Measure {
+    /// A custom semiring, written with [`semiring!`](crate::semiring), for every device.
+    ///
+    /// ```
+    /// use burn::tensor::{Device, Tensor, TensorData};
+    /// use cubecl::prelude::*;
+    /// use sparsek::{
+    ///     distance::{Measure, Needs, Semiring, pairwise_distances},
+    ///     semiring,
+    ///     sparse::Csr,
+    /// };
+    ///
+    /// /// The best product of all columns that both rows have, or 0 where none is greater.
+    /// struct MaxTimes;
+    ///
+    /// semiring! {
+    ///     #[cube]
+    ///     impl Semiring for MaxTimes {
+    ///         const NEEDS: Needs = Needs { largest: true, ..Needs::PRODUCTS };
+    ///
+    ///         fn reduce<S: Float>(a: S, b: S) -> S {
+    ///             max(a, b)
+    ///         }
+    ///
+    ///         fn product<S: Float>(a: S, b: S, _p: S) -> S {
+    ///             a * b
+    ///         }
+    ///     }
+    /// }
+    ///
+    /// let x = Tensor::<2>::from_data([[1.0, 2.0, 0.0], [0.0, 3.0, 4.0]], &Device::flex());
+    /// let x = Csr::from_dense(x).unwrap();
+    /// let best = pairwise_distances(&x, None, Measure::semiring::<MaxTimes>()).unwrap();
+    /// best.into_data().assert_eq(&TensorData::from([[4.0, 6.0], [6.0, 16.0]]), false);
+    /// ```
+    pub fn semiring<M: Semiring + HostSemiring>() -> Self {
+        Self {
+            distance: Entry::<M>::of(),
+            p: 0.0,
+            routine: None,
+            whole: None,
+        }
+    }
+
+    /// Forces a routine; `None` restores the choice.
+    pub fn with_routine(self, routine: Option<Routine>) -> Self {
+        Self { routine, ..self }
+    }
+
+    /// The measure for parts of an index.
+    pub(super) fn to_parts_of(self, index: &Csr) -> Self {
+        self.greatest([index; 2]);
+        Self {
+            whole: Some(Whole {
+                density: density(index),
+                longest: index.pattern().longest(),
+            }),
+            ..self
+        }
+    }
+
+    pub(super) fn check(&self) -> Result<(), DistanceError> {
+        let p = self.p;
+        match self.distance.needs().parameter && !(p.is_finite() && p > 0.0) {
+            true => Err(DistanceError::Parameter { p }),
+            false => Ok(()),
+        }
+    }
+
+    pub(super) fn spec(&self, [x, y]: [&Csr; 2], same_matrix: bool) -> DistanceSpec {
+        let longest = || y.pattern().longest();
+        DistanceSpec {
+            distance: self.distance,
+            p: self.p,
+            cols: x.cols(),
+            routine: self.routine,
+            density: self.whole.map(|whole| whole.density),
+            longest: [
+                x.pattern().longest(),
+                self.whole.map_or_else(longest, |whole| whole.longest),
+            ],
+            greatest: self.greatest([x, y]),
+            same_matrix,
+        }
+    }
+
+    /// Largest magnitudes of both matrices, if the choice of the routine depends on them.
+    fn greatest(&self, [x, y]: [&Csr; 2]) -> [Option<f32>; 2] {
+        let density = self.whole.map_or_else(|| density(y), |whole| whole.density);
+        let needs = self.distance.needs();
+        let looked_at = match self.routine {
+            None => asks_for_values(&needs, density),
+            Some(forced) => forced == Routine::Product,
+        };
+        [x, y].map(|matrix| looked_at.then(|| matrix.greatest()))
+    }
+}
+
+/// Fraction of stored entries.
+fn density(matrix: &Csr) -> f64 {
+    let places = matrix.rows().max(1) as f64 * matrix.cols().max(1) as f64;
+    matrix.nnz() as f64 / places
+}

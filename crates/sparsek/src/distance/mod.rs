@@ -1,0 +1,19 @@
+//! Distances between the rows of sparse matrices, and nearest neighbors.
+//!
+//! After Nolet et al., "GPU Semiring Primitives for Sparse Neighborhood Methods" (2022);
+//! `docs/papers.md` lists deviations. Functions return [`DistanceError`] if matrices do not fit.
+
+mod error;
+mod graphs;
+mod measure;
+mod neighbors;
+mod pairwise;
+
+pub use error::DistanceError;
+pub use measure::Measure;
+pub use neighbors::NearestNeighbors;
+pub use pairwise::pairwise_distances;
+pub use sparsek_kernels::distance::{
+    Distance, HostSemiring, Metric, Needs, ROUTINES, Real, Rescale, Routine, Semiring, Sums,
+    SumsExpand, UnknownMetric, quotient,
+};

@@ -1,0 +1,150 @@
+//! Distances between all rows.
+
+use std::sync::Arc;
+
+use burn::{backend::Dispatch, tensor::Tensor};
+use sparsek_kernels::distance::is_wide;
+
+use super::{error::DistanceError, measure::Measure};
+use crate::{
+    ops::{DistanceOps, DistanceSpec, Transposed, TransposedPattern},
+    sparse::{Csr, Pattern, upload},
+};
+
+/// Distances of all rows of `x` to all rows of `y`, or of `x` itself.
+///
+/// # Shapes and dtypes
+///
+/// `x`: m rows, `y`: n rows, equal columns, dtype and device. Result: `[m, n]`, f64 for f64 values,
+/// else f32.
+///
+/// # Guarantees
+///
+/// Deterministic. Routines agree up to rounding. Explicit zeros do not affect metrics; for custom
+/// semirings they are entries. Metrics follow SciPy, also for empty rows, unless their docs say
+/// otherwise. If a difference of large sums cancels, all but correlation, KL and symmetric KL are
+/// recomputed column by column. NaN and infinities count as nonzero in patterns; otherwise see
+/// `docs/guarantees.md`.
+///
+/// # Gradient
+///
+/// For the values of both matrices, with [`Metric::Dot`](super::Metric::Dot), `Euclidean`, `SqEuclidean`, `Cosine` and
+/// `Manhattan`. Deterministic; 0 where the distance has no slope (equal rows or values). Takes
+/// another `[m, n]` and the pairs of entries per column. On autodiff devices, the host transposes
+/// the patterns.
+///
+/// # Errors
+///
+/// [`DistanceError`] if widths, dtypes or devices differ, or the parameter is out of range.
+///
+/// # Panics
+///
+/// If values are tracked and the distance has no gradient, or the device cannot run a forced
+/// routine, runs out of memory, or lacks f64 logarithms and powers (Vulkan, WebGPU) that the metric
+/// needs.
+///
+/// # Cost
+///
+/// On Flex and devices with shared memory: the pairs of entries per column, one write of the
+/// result, and a copy of `y` by column. Both rows of a pair are read again if sums cancel, or if
+/// the greatest entries do not determine a Chebyshev distance. On other devices, both rows of each
+/// pair.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor, TensorData};
+/// use sparsek::{
+///     distance::{Metric, pairwise_distances},
+///     sparse::Csr,
+/// };
+///
+/// let x = Tensor::<2>::from_data([[1.0, 0.0, 2.0], [0.0, 4.0, 2.0]], &Device::flex());
+/// let x = Csr::from_dense(x).unwrap();
+/// let d = pairwise_distances(&x, None, Metric::Manhattan).unwrap();
+/// d.into_data().assert_eq(&TensorData::from([[0.0, 5.0], [5.0, 0.0]]), false);
+/// ```
+pub fn pairwise_distances(
+    x: &Csr,
+    y: Option<&Csr>,
+    measure: impl Into<Measure>,
+) -> Result<Tensor<2>, DistanceError> {
+    let other = y.unwrap_or(x);
+    check(x, other)?;
+    let measure = measure.into();
+    measure.check()?;
+    let spec = measure.spec([x, other], y.is_none());
+    let distances = <Dispatch as DistanceOps>::pairwise(
+        x.tensors(),
+        other.tensors(),
+        transposed(x, other, &spec),
+        spec,
+    );
+    Ok(Tensor::from_dispatch(distances))
+}
+
+/// The transposed patterns, if there may be a gradient.
+fn transposed(x: &Csr, y: &Csr, spec: &DistanceSpec) -> Transposed<Dispatch> {
+    let device = x.device();
+    if spec.distance.needs().gradient.is_none() || !device.is_autodiff() {
+        return Transposed::Without;
+    }
+    let transpose = |pattern: &Pattern| {
+        let (pattern, entries) = pattern.transpose();
+        let ids = [pattern.indptr(), pattern.indices(), &entries];
+        let [indptr, rows, entries] = ids.map(|ids| upload(ids, &device).into_dispatch());
+        TransposedPattern {
+            indptr,
+            rows,
+            entries,
+        }
+    };
+    let [(x_columns, x), (y_columns, y)] = match is_wide(x.cols(), x.nnz() + y.nnz()) {
+        true => renumbered([x.pattern(), y.pattern()]).map(|pattern| {
+            let columns = upload(pattern.indices(), &device);
+            (columns, Arc::new(pattern))
+        }),
+        false => [x, y].map(|matrix| (matrix.indices().clone(), matrix.pattern().clone())),
+    };
+    Transposed::Both {
+        x_columns: x_columns.into_dispatch(),
+        x: transpose(&x),
+        y_columns: y_columns.into_dispatch(),
+        y: transpose(&y),
+    }
+}
+
+/// Both patterns without columns that are empty in both.
+fn renumbered(patterns: [&Pattern; 2]) -> [Pattern; 2] {
+    let mut occupied: Vec<u32> = patterns.map(Pattern::indices).concat();
+    occupied.sort_unstable();
+    occupied.dedup();
+    patterns.map(|pattern| {
+        let columns = pattern.indices().iter();
+        let places = columns.map(|column| occupied.partition_point(|other| other < column) as u32);
+        Pattern::new(
+            pattern.rows(),
+            occupied.len(),
+            pattern.indptr().to_vec(),
+            places.collect(),
+        )
+        .expect("every column is occupied")
+    })
+}
+
+pub(super) fn check(x: &Csr, y: &Csr) -> Result<(), DistanceError> {
+    if x.cols() != y.cols() {
+        let (x, y) = (x.cols(), y.cols());
+        return Err(DistanceError::Columns { x, y });
+    }
+    if x.dtype() != y.dtype() {
+        let (x, y) = (x.dtype(), y.dtype());
+        return Err(DistanceError::Dtypes { x, y });
+    }
+    let (x, y) = (x.device(), y.device());
+    if x != y {
+        return Err(DistanceError::Devices {
+            x: format!("{x:?}"),
+            y: format!("{y:?}"),
+        });
+    }
+    Ok(())
+}

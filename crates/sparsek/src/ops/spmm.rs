@@ -1,0 +1,330 @@
+//! Products and maxima over sparse patterns.
+
+use burn::backend::{
+    Backend, ExtensionType, backend_extension,
+    tensor::{FloatTensor, IntTensor},
+};
+
+/// Entries of a pattern grouped by column blocks; see [`SpmmOps::column_blocks`].
+#[derive(ExtensionType, Clone, Debug)]
+#[extension_type(fusion: cfg(feature = "fusion"))]
+pub enum BlockedEntries<B: Backend> {
+    /// Not grouped.
+    Absent,
+    /// Grouped.
+    Present(IntTensor<B>),
+}
+
+/// A pattern, its transpose, and the work partition of both.
+#[derive(ExtensionType, Clone, Debug)]
+#[extension_type(fusion: cfg(feature = "fusion"))]
+pub struct Operator<B: Backend> {
+    /// Row offsets.
+    pub indptr: IntTensor<B>,
+    /// Column of each entry.
+    pub indices: IntTensor<B>,
+    /// Work partition; see [`SpmmOps::partition`].
+    pub parts: IntTensor<B>,
+    /// Column offsets.
+    pub transposed_indptr: IntTensor<B>,
+    /// Row of each transposed entry.
+    pub transposed_indices: IntTensor<B>,
+    /// Position in the pattern of each transposed entry.
+    pub transposed_entries: IntTensor<B>,
+    /// Work partition of the transpose.
+    pub transposed_parts: IntTensor<B>,
+    /// Transposed entries grouped by column blocks, for large patterns.
+    #[extension_type]
+    pub transposed_blocks: BlockedEntries<B>,
+}
+
+impl<B: Backend> Operator<B> {
+    /// Swaps pattern and transpose, without column blocks. `transposed_entries` still maps the same
+    /// entries.
+    pub(crate) fn transposed(self) -> Self {
+        Self {
+            indptr: self.transposed_indptr,
+            indices: self.transposed_indices,
+            parts: self.transposed_parts,
+            transposed_indptr: self.indptr,
+            transposed_indices: self.indices,
+            transposed_entries: self.transposed_entries,
+            transposed_parts: self.parts,
+            transposed_blocks: BlockedEntries::Absent,
+        }
+    }
+}
+
+/// A factor per element, or none.
+#[derive(ExtensionType, Clone, Debug)]
+#[extension_type(fusion: cfg(feature = "fusion"))]
+pub enum Factor<B: Backend> {
+    /// All are 1.
+    One,
+    /// One factor per element.
+    Each(FloatTensor<B>),
+}
+
+impl<B: Backend> Factor<B> {
+    pub(crate) fn tensor(self) -> Option<FloatTensor<B>> {
+        match self {
+            Self::One => None,
+            Self::Each(tensor) => Some(tensor),
+        }
+    }
+}
+
+/// Entries of an operator: `a(i, j) = rows[i] weights[e] cols[j]`.
+#[derive(ExtensionType, Clone, Debug)]
+#[extension_type(fusion: cfg(feature = "fusion"))]
+pub struct Factors<B: Backend> {
+    /// Per entry, in the dtype of the other operand.
+    #[extension_type]
+    pub weights: Factor<B>,
+    /// Per row: f64 if the other operand is f64, else f32.
+    #[extension_type]
+    pub rows: Factor<B>,
+    /// Per column, in the dtype of `rows`.
+    #[extension_type]
+    pub cols: Factor<B>,
+}
+
+impl<B: Backend> Factors<B> {
+    /// Factors of the transpose.
+    pub(crate) fn transposed(self) -> Self {
+        Self {
+            weights: self.weights,
+            rows: self.cols,
+            cols: self.rows,
+        }
+    }
+}
+
+/// Parameters of a product with compressed rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CompressedSpec {
+    /// Columns of the compressed matrix.
+    pub width: usize,
+    /// Most columns per block of the transpose; 0 without blocks.
+    pub block_columns: usize,
+}
+
+#[cfg(feature = "fusion")]
+mod shapes {
+    use burn::{
+        backend::fusion::custom::TensorSpec,
+        tensor::{DType, Shape},
+    };
+    use sparsek_kernels::aggregate::{Partition, Stretches};
+
+    use super::{CompressedSpec, FactorsMetadata, OperatorMetadata};
+
+    fn product_of(operator: &OperatorMetadata, width: usize, dtype: DType) -> TensorSpec {
+        TensorSpec::new([operator.indptr.shape[0] - 1, width].into(), dtype)
+    }
+
+    pub(super) fn parts(indptr: &TensorSpec, nnz: &usize) -> TensorSpec {
+        let rows = indptr.shape[0] - 1;
+        let len = Partition::len(rows, *nnz);
+        TensorSpec::new([len].into(), DType::I32)
+    }
+
+    pub(super) fn one(_like: &TensorSpec) -> TensorSpec {
+        TensorSpec::new([1].into(), DType::I32)
+    }
+
+    pub(super) fn column_blocks(
+        indptr: &TensorSpec,
+        indices: &TensorSpec,
+        cols: &usize,
+        most: &usize,
+    ) -> TensorSpec {
+        let size = [indptr.shape[0] - 1, *cols, indices.shape[0]];
+        let len = Stretches::len(size, *most);
+        TensorSpec::new([len].into(), DType::I32)
+    }
+
+    pub(super) fn product(
+        x: &TensorSpec,
+        _factors: &FactorsMetadata,
+        operator: &OperatorMetadata,
+    ) -> TensorSpec {
+        product_of(operator, x.shape[1], x.dtype)
+    }
+
+    pub(super) fn compressed(
+        values: &TensorSpec,
+        _columns: &TensorSpec,
+        _factors: &FactorsMetadata,
+        operator: &OperatorMetadata,
+        spec: &CompressedSpec,
+    ) -> TensorSpec {
+        product_of(operator, spec.width, values.dtype)
+    }
+
+    pub(super) fn entries(
+        left: &TensorSpec,
+        _right: &TensorSpec,
+        _factors: &FactorsMetadata,
+        operator: &OperatorMetadata,
+    ) -> TensorSpec {
+        TensorSpec::new(operator.indices.shape.clone(), left.dtype)
+    }
+
+    pub(super) fn compressed_entries(
+        left: &TensorSpec,
+        _values: &TensorSpec,
+        _columns: &TensorSpec,
+        _factors: &FactorsMetadata,
+        operator: &OperatorMetadata,
+    ) -> TensorSpec {
+        TensorSpec::new(operator.indices.shape.clone(), left.dtype)
+    }
+
+    pub(super) fn with_last(shape: &Shape, last: usize) -> Shape {
+        [shape[0], last].into()
+    }
+
+    pub(super) fn maxima(x: &TensorSpec, operator: &OperatorMetadata) -> (TensorSpec, TensorSpec) {
+        let width = x.shape[1];
+        (
+            product_of(operator, width, x.dtype),
+            product_of(operator, width, DType::I32),
+        )
+    }
+
+    pub(super) fn max_gradient(
+        upstream: &TensorSpec,
+        _winners: &TensorSpec,
+        operator: &OperatorMetadata,
+    ) -> TensorSpec {
+        let shape = [operator.transposed_indptr.shape[0] - 1, upstream.shape[1]];
+        TensorSpec::new(shape.into(), upstream.dtype)
+    }
+}
+
+/// Products `y[i] = rows[i] Σ weights[e] cols[j] x[j]` over the entries `e = (i, j)` of row `i`,
+/// and maxima. Row and column factors have no gradient.
+#[backend_extension(
+    Flex: cfg(feature = "flex"),
+    Cube: cfg(feature = "cubecl"),
+    Fusion: cfg(feature = "fusion"),
+    Autodiff
+)]
+pub trait SpmmOps: Backend {
+    /// Computes the work partition of a pattern, once per pattern.
+    #[fusion(meta = shapes::parts)]
+    fn partition(indptr: IntTensor<Self>, nnz: usize) -> IntTensor<Self>;
+
+    /// Most columns per block on this device, one i32; 0 without blocks.
+    #[fusion(meta = shapes::one)]
+    fn block_columns(like: IntTensor<Self>) -> IntTensor<Self>;
+
+    /// Groups entries by blocks of at most `most` columns, once per pattern. Columns must ascend in
+    /// each row.
+    #[fusion(meta = shapes::column_blocks)]
+    fn column_blocks(
+        indptr: IntTensor<Self>,
+        indices: IntTensor<Self>,
+        cols: usize,
+        most: usize,
+    ) -> IntTensor<Self>;
+
+    /// Product with a dense matrix.
+    #[fusion(meta = shapes::product)]
+    fn spmm(
+        x: FloatTensor<Self>,
+        #[extension_type] factors: Factors<Self>,
+        #[extension_type] operator: Operator<Self>,
+    ) -> FloatTensor<Self>;
+
+    /// Product with compressed rows: `[cols, k]` values and their columns, ascending in each row.
+    #[fusion(meta = shapes::compressed)]
+    fn spmm_compressed(
+        values: FloatTensor<Self>,
+        columns: IntTensor<Self>,
+        #[extension_type] factors: Factors<Self>,
+        #[extension_type] operator: Operator<Self>,
+        spec: CompressedSpec,
+    ) -> FloatTensor<Self>;
+
+    /// Expands compressed rows to dense ones of `width` columns.
+    #[fusion(dtype = values, shape = shapes::with_last(values, *width))]
+    fn expand(
+        values: FloatTensor<Self>,
+        columns: IntTensor<Self>,
+        width: usize,
+    ) -> FloatTensor<Self>;
+
+    /// Elementwise maximum over the rows of `x` named by each row of the pattern.
+    #[fusion(meta = |x, operator| shapes::maxima(x, operator).0)]
+    fn spmm_max(
+        x: FloatTensor<Self>,
+        #[extension_type] operator: Operator<Self>,
+    ) -> FloatTensor<Self>;
+}
+
+/// Parts of the gradients of [`SpmmOps`]. Not differentiable.
+#[backend_extension(
+    Flex: cfg(feature = "flex"),
+    Cube: cfg(feature = "cubecl"),
+    Fusion: cfg(feature = "fusion")
+)]
+pub trait SpmmGradientOps: Backend {
+    /// [`SpmmOps::spmm`] with a transposed operator; weights keep their order.
+    #[fusion(meta = shapes::product)]
+    fn spmm_transposed(
+        x: FloatTensor<Self>,
+        #[extension_type] factors: Factors<Self>,
+        #[extension_type] transposed: Operator<Self>,
+    ) -> FloatTensor<Self>;
+
+    /// Gradient of [`SpmmOps::spmm_compressed`] for the values; factors and operator of the forward
+    /// product.
+    #[fusion(dtype = upstream, shape = columns)]
+    fn compressed_gradient(
+        upstream: FloatTensor<Self>,
+        columns: IntTensor<Self>,
+        #[extension_type] factors: Factors<Self>,
+        #[extension_type] operator: Operator<Self>,
+        spec: CompressedSpec,
+    ) -> FloatTensor<Self>;
+
+    /// Gradient of [`SpmmOps::spmm`] for the weights: `rows[i] cols[j] left[i] · right[j]`.
+    #[fusion(meta = shapes::entries)]
+    fn sddmm(
+        left: FloatTensor<Self>,
+        right: FloatTensor<Self>,
+        #[extension_type] factors: Factors<Self>,
+        #[extension_type] operator: Operator<Self>,
+    ) -> FloatTensor<Self>;
+
+    /// Gradient of [`SpmmOps::spmm_compressed`] for the weights.
+    #[fusion(meta = shapes::compressed_entries)]
+    fn sddmm_compressed(
+        left: FloatTensor<Self>,
+        values: FloatTensor<Self>,
+        columns: IntTensor<Self>,
+        #[extension_type] factors: Factors<Self>,
+        #[extension_type] operator: Operator<Self>,
+    ) -> FloatTensor<Self>;
+
+    /// Elements of dense rows at the columns of compressed rows.
+    #[fusion(dtype = source, shape = columns)]
+    fn gather_columns(source: FloatTensor<Self>, columns: IntTensor<Self>) -> FloatTensor<Self>;
+
+    /// [`SpmmOps::spmm_max`] and the winning entry of each element (i32, -1 for none).
+    #[fusion(meta = shapes::maxima)]
+    fn spmm_max_winners(
+        x: FloatTensor<Self>,
+        #[extension_type] operator: Operator<Self>,
+    ) -> (FloatTensor<Self>, IntTensor<Self>);
+
+    /// Sums `upstream` over the winning entries, by the transposed pattern.
+    #[fusion(meta = shapes::max_gradient)]
+    fn spmm_max_gradient(
+        upstream: FloatTensor<Self>,
+        winners: IntTensor<Self>,
+        #[extension_type] operator: Operator<Self>,
+    ) -> FloatTensor<Self>;
+}

@@ -1,0 +1,121 @@
+//! Errors of patterns and matrices.
+
+use burn::tensor::DType;
+
+/// Why a CSR pattern was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PatternError {
+    /// indptr does not have rows + 1 offsets.
+    #[error("indptr has {found} entries, but {rows} rows need {}", rows + 1)]
+    IndptrLength {
+        /// Rows.
+        rows: usize,
+        /// Offsets.
+        found: usize,
+    },
+    /// The offsets do not run from 0 to the number of entries.
+    #[error("indptr runs from {first} to {last}, but must run from 0 to the {entries} entries")]
+    IndptrEnds {
+        /// The first.
+        first: u32,
+        /// The last.
+        last: u32,
+        /// Entries.
+        entries: usize,
+    },
+    /// An offset is less than its predecessor.
+    #[error("indptr decreases at row {row}: from {before} to {after}")]
+    IndptrOrder {
+        /// Row of the decrease.
+        row: usize,
+        /// Its start.
+        before: u32,
+        /// Its end.
+        after: u32,
+    },
+    /// A column id is out of range.
+    #[error("column {column} of entry {entry} is out of range: the matrix has {cols} columns")]
+    Column {
+        /// Its position.
+        entry: usize,
+        /// Its column.
+        column: u32,
+        /// Columns in total.
+        cols: usize,
+    },
+    /// A size exceeds what 32-bit offsets address.
+    #[error("{what}: {found} exceed the limit of {limit}")]
+    TooLarge {
+        /// Rows, columns or entries.
+        what: &'static str,
+        /// Their number.
+        found: usize,
+        /// The limit.
+        limit: usize,
+    },
+}
+
+/// Why a CSR matrix was refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum CsrError {
+    /// The arrays are not a valid pattern.
+    #[error(transparent)]
+    Pattern(#[from] PatternError),
+    /// Columns of a row do not ascend.
+    #[error("row {row} is not sorted: column {column} comes after column {before}")]
+    Unsorted {
+        /// Row.
+        row: usize,
+        /// First column out of order.
+        column: u32,
+        /// Its predecessor.
+        before: u32,
+    },
+    /// A row has two entries in one column.
+    #[error("row {row} has column {column} twice")]
+    Duplicate {
+        /// Row.
+        row: usize,
+        /// Column.
+        column: u32,
+    },
+    /// A row id is out of range.
+    #[error("row {row} of entry {entry} is out of range: the matrix has {rows} rows")]
+    Row {
+        /// Its position.
+        entry: usize,
+        /// Its row.
+        row: u32,
+        /// Rows in total.
+        rows: usize,
+    },
+    /// The numbers of row ids and column ids differ.
+    #[error("{rows} row ids, but {cols} column ids")]
+    Ids {
+        /// Row ids.
+        rows: usize,
+        /// Column ids.
+        cols: usize,
+    },
+    /// The numbers of values and entries differ.
+    #[error("{found} values for {entries} entries")]
+    Values {
+        /// Entries.
+        entries: usize,
+        /// Values.
+        found: usize,
+    },
+    /// The operation or the device does not support the dtype.
+    #[error(
+        "values of {dtype:?} are not supported on {device} (supported: F32, F16, BF16, F64 \
+         where the device has it)"
+    )]
+    Dtype {
+        /// The dtype.
+        dtype: DType,
+        /// The device.
+        device: String,
+    },
+}

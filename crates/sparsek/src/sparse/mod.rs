@@ -1,0 +1,32 @@
+//! Sparse matrices and their products.
+//!
+//! - [`Pattern`]: a checked CSR pattern on the host.
+//! - [`Adjacency`]: a pattern and its transpose on a device, for products.
+//! - [`Csr`]: a matrix with values on a device.
+//! - [`Compressed`]: rows that keep k elements.
+//! - [`spmm()`] and variants: products with dense tensors and compressed rows; [`spmm_max`].
+//!
+//! Values are f32, f64, f16 or bf16, if the device has the dtype. 16-bit floats are summed in f32.
+//! Constructors return typed errors; products panic if shapes or dtypes do not fit.
+
+mod adjacency;
+mod compressed;
+mod csr;
+mod error;
+mod npz;
+mod pattern;
+mod sorted;
+mod spmm;
+mod tensor;
+
+pub use adjacency::Adjacency;
+pub use compressed::{Compressed, sparse_topk};
+pub use csr::Csr;
+pub use error::{CsrError, PatternError};
+pub use npz::NpzError;
+pub(crate) use pattern::check_size;
+pub use pattern::{MAX_ENTRIES, Pattern};
+pub use spmm::{
+    Scaling, spmm, spmm_compressed, spmm_compressed_with, spmm_max, spmm_weighted, spmm_with,
+};
+pub(crate) use tensor::upload;

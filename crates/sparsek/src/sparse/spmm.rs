@@ -1,0 +1,298 @@
+//! Products and maxima of patterns with dense tensors and compressed rows.
+
+use burn::{
+    backend::Dispatch,
+    tensor::{DType, Tensor},
+};
+
+use super::{adjacency::Adjacency, compressed::Compressed};
+use crate::ops::{CompressedSpec, Factor, Factors, SpmmOps};
+
+/// Factors of the entries in a product: `a(i, j) = rows[i] weights[e] cols[j]` for entry `e = (i,
+/// j)`. Unset factors are 1.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor, TensorData};
+/// use sparsek::sparse::{Adjacency, Pattern, Scaling, spmm_with};
+///
+/// let device = Device::flex();
+/// let pattern = Pattern::new(2, 3, vec![0, 1, 3], vec![1, 0, 2]).unwrap();
+/// let adjacency = Adjacency::new(&pattern, &device);
+/// let x = Tensor::<2>::from_data([[1.0], [2.0], [4.0]], &device);
+/// let mean = Scaling::default().with_rows(Tensor::from_data([1.0, 0.5], &device));
+/// let y = spmm_with(&adjacency, x, &mean);
+/// y.into_data().assert_eq(&TensorData::from([[2.0], [2.5]]), false);
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Scaling {
+    weights: Option<Tensor<1>>,
+    rows: Option<Tensor<1>>,
+    cols: Option<Tensor<1>>,
+}
+
+impl Scaling {
+    /// Sets weights of the entries: `[nnz]`, in pattern order and in the dtype of the other
+    /// operand. Differentiable.
+    pub fn with_weights(self, weights: Tensor<1>) -> Self {
+        Self {
+            weights: Some(weights),
+            ..self
+        }
+    }
+
+    /// Sets factors of the rows, such as 1 / degree: `[rows]`. Constant, without gradient.
+    pub fn with_rows(self, rows: Tensor<1>) -> Self {
+        Self {
+            rows: Some(rows),
+            ..self
+        }
+    }
+
+    /// Sets factors of the columns: `[cols]`. Constant, without gradient.
+    pub fn with_cols(self, cols: Tensor<1>) -> Self {
+        Self {
+            cols: Some(cols),
+            ..self
+        }
+    }
+
+    /// Checks and converts the factors.
+    fn factors(&self, operation: &str, adjacency: &Adjacency, dtype: DType) -> Factors<Dispatch> {
+        if let Some(weights) = &self.weights {
+            let (found, nnz) = (weights.dims()[0], adjacency.nnz());
+            assert!(
+                found == nnz,
+                "{operation}: {found} weights for {nnz} entries"
+            );
+            assert!(
+                weights.dtype() == dtype,
+                "{operation}: the weights are {:?}, but x is {dtype:?}",
+                weights.dtype(),
+            );
+        }
+        let sum = match dtype {
+            DType::F64 => DType::F64,
+            _ => DType::F32,
+        };
+        let constant = |factors: &Option<Tensor<1>>, what: &str, count: usize| match factors {
+            None => Factor::One,
+            Some(factors) => {
+                let found = factors.dims()[0];
+                assert!(
+                    found == count,
+                    "{operation}: {found} factors for {count} {what}"
+                );
+                Factor::Each(factors.clone().detach().cast(sum).into_dispatch())
+            }
+        };
+        Factors {
+            weights: match &self.weights {
+                None => Factor::One,
+                Some(weights) => Factor::Each(weights.clone().into_dispatch()),
+            },
+            rows: constant(&self.rows, "rows", adjacency.rows()),
+            cols: constant(&self.cols, "columns", adjacency.cols()),
+        }
+    }
+}
+
+/// Product of a 0/1 sparse matrix and a dense one: `y[i] = Σ x[j]` over the entries `(i, j)` of row
+/// `i`. The sum aggregation of a graph network.
+///
+/// # Shapes
+///
+/// - `x`: `[cols, d]`; result: `[rows, d]`, 0 in rows without entries.
+///
+/// # Guarantees
+///
+/// Deterministic: sums in entry order; on devices in parts of 1024 entries.
+///
+/// # Gradient
+///
+/// `dx = Aᵀ dy`, by the transposed pattern, equally deterministic.
+///
+/// # Panics
+///
+/// If the rows of `x` do not match the columns of the pattern, or the device lacks the dtype.
+///
+/// # Cost
+///
+/// Reads one row of `x` per entry. Devices need 2 d sums of scratch memory per 1024 entries.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor, TensorData};
+/// use sparsek::sparse::{Adjacency, Pattern, spmm};
+///
+/// let device = Device::flex();
+/// let pattern = Pattern::new(2, 3, vec![0, 1, 3], vec![1, 0, 2]).unwrap();
+/// let adjacency = Adjacency::new(&pattern, &device);
+/// let x = Tensor::<2>::from_data([[1.0], [2.0], [4.0]], &device);
+/// let y = spmm(&adjacency, x);
+/// y.into_data().assert_eq(&TensorData::from([[2.0], [5.0]]), false);
+/// ```
+pub fn spmm(adjacency: &Adjacency, x: Tensor<2>) -> Tensor<2> {
+    product("spmm", adjacency, x, &Scaling::default())
+}
+
+/// [`spmm`] with weights: `y[i] = Σ weights[e] x[j]` over the entries `e = (i, j)` of row `i`.
+///
+/// `weights`: `[nnz]` in pattern order and in the dtype of `x`. Differentiable in both: `dx = Aᵀ
+/// dy`, `dweights[e] = dy[i] · x[j]`.
+///
+/// # Panics
+///
+/// As [`spmm`], and if `weights` has another length or dtype.
+pub fn spmm_weighted(adjacency: &Adjacency, weights: Tensor<1>, x: Tensor<2>) -> Tensor<2> {
+    let scaling = Scaling::default().with_weights(weights);
+    product("spmm_weighted", adjacency, x, &scaling)
+}
+
+/// [`spmm`] with factors: `y[i] = rows[i] Σ weights[e] cols[j] x[j]` over the entries `e = (i, j)`
+/// of row `i`. Factors are applied on the fly.
+///
+/// # Panics
+///
+/// As [`spmm`], and if a factor has another length, or the weights have another dtype than `x`.
+pub fn spmm_with(adjacency: &Adjacency, x: Tensor<2>, scaling: &Scaling) -> Tensor<2> {
+    product("spmm_with", adjacency, x, scaling)
+}
+
+fn product(operation: &str, adjacency: &Adjacency, x: Tensor<2>, scaling: &Scaling) -> Tensor<2> {
+    check(operation, adjacency, &x);
+    let factors = scaling.factors(operation, adjacency, x.dtype());
+    let x = x.into_dispatch();
+    Tensor::from_dispatch(<Dispatch as SpmmOps>::spmm(
+        x,
+        factors,
+        adjacency.operator(),
+    ))
+}
+
+/// Product of a 0/1 sparse matrix and compressed rows: [`spmm`] of `x.to_dense()`, without building
+/// it. The forward SpGEMM of MaxK-GNN (Peng et al., 2024).
+///
+/// # Shapes
+///
+/// - `x`: `[cols, d]` compressed; result: `[rows, d]`, 0 in rows without entries.
+///
+/// # Guarantees
+///
+/// Deterministic: the summation order depends only on the pattern, k, d and the device.
+///
+/// # Gradient
+///
+/// Sums `dy` over the entries of each column, at the selected columns only (the paper's backward
+/// SSpMM). Deterministic. [`sparse_topk`](super::sparse_topk) passes it on to its dense input.
+///
+/// # Panics
+///
+/// As [`spmm`].
+///
+/// # Cost
+///
+/// Reads k values and columns per entry, writes the result once. The gradient may use a sixteenth
+/// of the device memory.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor, TensorData};
+/// use sparsek::sparse::{Adjacency, Pattern, sparse_topk, spmm_compressed};
+/// use sparsek::topk::Method;
+///
+/// let device = Device::flex();
+/// let pattern = Pattern::new(2, 2, vec![0, 2, 3], vec![0, 1, 0]).unwrap();
+/// let adjacency = Adjacency::new(&pattern, &device);
+/// let x = Tensor::<2>::from_data([[1.0, 5.0, 3.0], [4.0, 2.0, 1.0]], &device);
+/// let y = spmm_compressed(&adjacency, &sparse_topk(x, 1, Method::Exact));
+/// let expected = TensorData::from([[4.0, 5.0, 0.0], [0.0, 5.0, 0.0]]);
+/// y.into_data().assert_eq(&expected, false);
+/// ```
+pub fn spmm_compressed(adjacency: &Adjacency, x: &Compressed) -> Tensor<2> {
+    compressed("spmm_compressed", adjacency, x, &Scaling::default())
+}
+
+/// [`spmm_compressed`] with factors: `y[i] = rows[i] Σ weights[e] cols[j] x[j]` over the entries `e
+/// = (i, j)` of row `i`.
+///
+/// # Panics
+///
+/// As [`spmm_with`].
+pub fn spmm_compressed_with(adjacency: &Adjacency, x: &Compressed, scaling: &Scaling) -> Tensor<2> {
+    compressed("spmm_compressed_with", adjacency, x, scaling)
+}
+
+fn compressed(
+    operation: &str,
+    adjacency: &Adjacency,
+    x: &Compressed,
+    scaling: &Scaling,
+) -> Tensor<2> {
+    check(operation, adjacency, x.values());
+    let factors = scaling.factors(operation, adjacency, x.dtype());
+    Tensor::from_dispatch(<Dispatch as SpmmOps>::spmm_compressed(
+        x.values().clone().into_dispatch(),
+        x.columns().clone().into_dispatch(),
+        factors,
+        adjacency.operator(),
+        CompressedSpec {
+            width: x.width(),
+            block_columns: adjacency.block_columns(),
+        },
+    ))
+}
+
+/// Maximum over the rows of a dense matrix: `y[i] = max x[j]` over the entries `(i, j)` of row `i`,
+/// element by element. The maximum aggregation of a graph network.
+///
+/// # Shapes
+///
+/// - `x`: `[cols, d]`; result: `[rows, d]`, 0 in rows without entries.
+///
+/// # Guarantees
+///
+/// Deterministic. Ties go to the first entry. Results with NaN are unspecified.
+///
+/// # Gradient
+///
+/// Goes to the winning element; others get zero.
+///
+/// # Panics
+///
+/// As [`spmm`].
+///
+/// # Cost
+///
+/// Reads one row of `x` per entry. A gradient keeps 4 bytes per element of the result.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor, TensorData};
+/// use sparsek::sparse::{Adjacency, Pattern, spmm_max};
+///
+/// let device = Device::flex();
+/// let pattern = Pattern::new(2, 3, vec![0, 1, 3], vec![1, 0, 2]).unwrap();
+/// let x = Tensor::<2>::from_data([[1.0], [2.0], [4.0]], &device);
+/// let y = spmm_max(&Adjacency::new(&pattern, &device), x);
+/// y.into_data().assert_eq(&TensorData::from([[2.0], [4.0]]), false);
+/// ```
+pub fn spmm_max(adjacency: &Adjacency, x: Tensor<2>) -> Tensor<2> {
+    check("spmm_max", adjacency, &x);
+    Tensor::from_dispatch(<Dispatch as SpmmOps>::spmm_max(
+        x.into_dispatch(),
+        adjacency.operator(),
+    ))
+}
+
+fn check(operation: &str, adjacency: &Adjacency, x: &Tensor<2>) {
+    let [rows, _] = x.dims();
+    assert!(
+        rows == adjacency.cols(),
+        "{operation}: x has {rows} rows, but the sparse matrix has {} columns",
+        adjacency.cols(),
+    );
+    let dtype = x.dtype();
+    assert!(
+        matches!(dtype, DType::F32 | DType::F64 | DType::F16 | DType::BF16)
+            && x.device().supports_dtype(dtype),
+        "{operation}: dtype {dtype:?} is not supported here (supported: f32, f16, bf16, f64 where \
+         the device has it)",
+    );
+}
