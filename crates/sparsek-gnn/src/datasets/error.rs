@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 
 use sparsek::io::{memory::MemoryError, text};
 
-use crate::GraphError;
+use crate::graph::GraphError;
 
 /// Why a dataset cannot be loaded or generated. Each is one line that names the file, if any.
 #[derive(Debug, thiserror::Error)]

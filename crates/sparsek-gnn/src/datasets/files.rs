@@ -117,7 +117,7 @@ pub(super) fn read_npy<T>(
     array.and_then(convert).map_err(bad(path))
 }
 
-/// An npz file.
+/// Opens an npz file.
 pub(super) fn open_npz<'a>(
     path: &Path,
     watch: Watch<'a>,

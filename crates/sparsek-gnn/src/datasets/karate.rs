@@ -3,7 +3,7 @@ use super::{
     labels::Labels,
     node_dataset::{NodeDataset, NodeDatasetParts},
 };
-use crate::Graph;
+use crate::graph::Graph;
 
 /// The 78 friendships; people count from 0.
 const FRIENDSHIPS: [(u32, u32); 78] = [

@@ -5,7 +5,6 @@ use std::str::FromStr;
 /// set the width of the score matrix.
 const FEW: usize = 1024;
 
-/// What a class must be, for messages.
 pub(super) const CLASS_NEEDED: &str = "expected a whole number of at least 0";
 
 /// One class per node, or a set of classes per node.
@@ -26,7 +25,6 @@ impl Labels {
         }
     }
 
-    /// The labels of some nodes.
     pub(crate) fn of(&self, nodes: &[u32], classes: usize) -> Self {
         match self {
             Self::Classes(all) => {

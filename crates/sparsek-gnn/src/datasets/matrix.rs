@@ -10,7 +10,7 @@ use super::{
     error::DatasetError,
     files::{Watch, bad, open_npz, read_npy},
 };
-use crate::Graph;
+use crate::graph::Graph;
 
 /// Reads a `save_npz` matrix as a graph, with notes for the user.
 pub(super) fn load_graph(file: &Path, watch: Watch) -> Result<(Graph, Vec<String>), DatasetError> {
@@ -99,7 +99,6 @@ mod tests {
         npy("|S3", "False", "()", &[*name])
     }
 
-    /// Arrays of a file by name.
     type Arrays = Vec<(&'static str, Vec<u8>)>;
 
     fn write(file: PathBuf, arrays: &Arrays) {

@@ -2,7 +2,7 @@
 use std::path::PathBuf;
 
 use super::{error::DatasetError, labels::Labels};
-use crate::Graph;
+use crate::graph::Graph;
 
 /// The unchecked parts of a [`NodeDataset`].
 #[derive(Clone, Debug)]

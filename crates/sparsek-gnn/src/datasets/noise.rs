@@ -9,7 +9,7 @@ use super::{
     labels::Labels,
     node_dataset::{NodeDataset, NodeDatasetParts},
 };
-use crate::{Graph, random::mix};
+use crate::{graph::Graph, random::mix};
 
 /// Nodes per random stream.
 const CHUNK: usize = 4096;
@@ -36,7 +36,6 @@ impl Default for Noise {
 }
 
 impl Noise {
-    /// Bytes of features, labels and splits.
     pub(super) fn bytes(&self, nodes: usize) -> u128 {
         memory::product(&[nodes, self.features, size_of::<f32>()])
             .saturating_add(memory::product(&[nodes, 16]))

@@ -12,7 +12,7 @@ use super::{
     labels::{CLASS_NEEDED, Class, Labels, count_classes},
     node_dataset::{NodeDataset, NodeDatasetParts, Part},
 };
-use crate::{Graph, GraphError, graph::MAX_SIZE};
+use crate::graph::{Graph, GraphError, MAX_SIZE};
 
 /// How to read an OGB folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

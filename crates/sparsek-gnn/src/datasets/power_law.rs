@@ -8,7 +8,10 @@ use rayon::prelude::*;
 use sparsek::{io::memory, sparse::Pattern};
 
 use super::{error::DatasetError, node_dataset::NodeDataset, noise::Noise};
-use crate::{Graph, graph::MAX_SIZE, random::mix};
+use crate::{
+    graph::{Graph, MAX_SIZE},
+    random::mix,
+};
 
 /// Parameters of a power-law graph.
 ///
@@ -87,7 +90,6 @@ impl PowerLawConfig {
         }
     }
 
-    /// Bytes of the graph and its construction.
     fn bytes(&self) -> u128 {
         memory::product(&[self.nodes, 32]).saturating_add(memory::product(&[self.edges, 8]))
     }

@@ -8,7 +8,7 @@ use super::{
     labels::Labels,
     node_dataset::{NodeDataset, NodeDatasetParts},
 };
-use crate::{Graph, graph::MAX_SIZE};
+use crate::graph::{Graph, MAX_SIZE};
 
 /// Parameters of a stochastic block model.
 ///
@@ -100,7 +100,6 @@ impl SbmConfig {
         self.check_memory()
     }
 
-    /// Number of undirected edges drawn.
     fn draws(&self) -> usize {
         (self.nodes as f64 * self.degree / 2.0).round() as usize
     }

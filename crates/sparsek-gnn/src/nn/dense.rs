@@ -8,7 +8,6 @@ use sparsek::sparse::Compressed;
 /// Added to variances.
 const EPSILON: f32 = 1e-5;
 
-/// Applies a linear layer.
 pub(super) fn linear(layer: &Linear, x: Tensor<2>) -> Tensor<2> {
     let bias = layer.bias.as_ref().map(|bias| bias.val());
     sparsek::dense::linear(x, layer.weight.val(), bias)

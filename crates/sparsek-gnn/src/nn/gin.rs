@@ -11,7 +11,7 @@ use super::{
     aggregate::{aggregate_sum, aggregate_sum_compressed},
     dense::linear,
 };
-use crate::Graph;
+use crate::graph::Graph;
 
 /// Configuration of a [`GinConv`]'s network: Linear → ReLU → Linear.
 #[derive(Config, Debug, PartialEq)]

@@ -18,7 +18,7 @@ use super::{
     node_model::{NodeModel, NodeModelConfig},
     sage::{SageConv, SageConvConfig},
 };
-use crate::Graph;
+use crate::graph::Graph;
 
 /// The convolution of a model.
 #[derive(Config, Copy, Debug, PartialEq, Eq)]
@@ -127,7 +127,7 @@ const COPIES: usize = 4;
 const LAYER: usize = size_of::<Block>() + 1024;
 
 impl MaxKModelConfig {
-    /// Trained numbers; saturates.
+    /// Number of trained elements; saturates.
     fn parameters(&self) -> u128 {
         let (input, hidden, output) = (self.d_input, self.d_hidden, self.d_output);
         let linear = |from: usize, to: usize| {

@@ -6,7 +6,7 @@ use burn::{
 };
 
 use super::error::ModelError;
-use crate::Graph;
+use crate::graph::Graph;
 
 /// A model that scores classes per node.
 pub trait NodeModel: Module {

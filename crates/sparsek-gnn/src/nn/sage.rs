@@ -14,7 +14,7 @@ use super::{
     },
     dense::{linear, linear_compressed},
 };
-use crate::Graph;
+use crate::graph::Graph;
 
 /// How neighbor features are combined.
 #[derive(Config, Copy, Debug, PartialEq, Eq)]

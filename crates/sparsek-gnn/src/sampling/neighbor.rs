@@ -2,7 +2,7 @@
 use rand::{RngExt, SeedableRng, rngs::Xoshiro256PlusPlus};
 
 use super::types::Batch;
-use crate::Graph;
+use crate::graph::Graph;
 
 /// Samples the nodes that a few seed nodes depend on, hop by hop.
 ///

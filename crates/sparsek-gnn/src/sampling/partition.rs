@@ -2,7 +2,7 @@
 use rand::{SeedableRng, rngs::Xoshiro256PlusPlus, seq::SliceRandom};
 
 use super::types::Batch;
-use crate::Graph;
+use crate::graph::Graph;
 
 /// How nodes are assigned to parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

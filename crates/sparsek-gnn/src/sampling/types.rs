@@ -1,5 +1,5 @@
 //! A part of a graph.
-use crate::Graph;
+use crate::graph::Graph;
 
 /// Some nodes of a graph and edges between them.
 #[derive(Clone, Debug)]

@@ -200,7 +200,6 @@ impl Splits {
     }
 }
 
-/// Copies a tensor to the host.
 pub(super) fn read(tensor: Tensor<1>) -> Result<Vec<f32>, TrainError> {
     let numbers = tensor.try_into_vec_as::<f32>();
     numbers.map_err(|error| TrainError::Device(error.to_string()))

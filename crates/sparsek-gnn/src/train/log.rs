@@ -78,7 +78,6 @@ pub struct RunLog {
     written: HashMap<String, Written>,
 }
 
-/// Logged lines of a run.
 #[derive(Debug, Default)]
 struct Written {
     epochs: HashSet<usize>,

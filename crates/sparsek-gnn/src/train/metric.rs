@@ -143,7 +143,7 @@ fn roc_auc(mut scored: Vec<(f32, bool)>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Graph, datasets::NodeDatasetParts};
+    use crate::{datasets::NodeDatasetParts, graph::Graph};
 
     fn dataset(labels: Labels, classes: usize, nodes: usize) -> NodeDataset {
         let all: Vec<u32> = (0..nodes as u32).collect();

@@ -14,7 +14,7 @@ use super::{
     optimizer::adam,
 };
 use crate::{
-    Graph,
+    graph::Graph,
     nn::{NodeModel, NodeModelConfig},
 };
 
@@ -79,7 +79,6 @@ impl<M: NodeModel> Replicas<M> {
         &self.devices
     }
 
-    /// The model on the first device.
     pub(super) fn model(&self) -> &M {
         &self.models[0]
     }
@@ -193,7 +192,6 @@ fn same_length(lists: Vec<Tensor<1>>) -> Result<Vec<Tensor<1>>, TrainError> {
     }
 }
 
-/// Result of one device's step.
 struct StepResult {
     gradients: GradientsParams,
     /// [1], outside autodiff.

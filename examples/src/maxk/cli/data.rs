@@ -84,13 +84,11 @@ impl Format {
         matches!(self, Self::Graphsaint | Self::Ogb | Self::Csr)
     }
 
-    /// Its name on the command line.
     fn name(self) -> String {
         value_name(self)
     }
 }
 
-/// A value's name on the command line.
 fn value_name(value: impl ValueEnum) -> String {
     let value = value.to_possible_value();
     value.map_or_else(String::new, |value| value.get_name().to_string())

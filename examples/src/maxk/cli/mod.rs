@@ -108,7 +108,6 @@ pub enum ActivationName {
 
 #[derive(Args, Debug)]
 pub struct TrainArgs {
-    /// The data.
     #[command(flatten)]
     pub data: DataArgs,
     /// Model.
@@ -126,7 +125,6 @@ pub struct TrainArgs {
     /// Selection of MaxK: exact, early:ITERATIONS or precision:EPSILON. Default: exact.
     #[arg(help_heading = "Model", long, allow_hyphen_values = true)]
     pub topk: Option<String>,
-    /// What is trained, and how.
     #[command(flatten)]
     pub settings: SettingArgs,
     /// Seed of parameters, dropout and batches.
@@ -204,7 +202,6 @@ pub struct EvalArgs {
 
 #[derive(Args, Debug)]
 pub struct CompareArgs {
-    /// The data.
     #[command(flatten)]
     pub data: DataArgs,
     /// Models to compare.
@@ -232,7 +229,6 @@ pub struct CompareArgs {
         value_parser = clap::value_parser!(u64).range(1..)
     )]
     pub seeds: u64,
-    /// What is trained, and how.
     #[command(flatten)]
     pub settings: SettingArgs,
     /// Backend.
@@ -253,7 +249,6 @@ pub struct CompareArgs {
 mod tests {
     use super::*;
 
-    /// What is wrong with training options.
     fn check(options: &str) -> Result<(), String> {
         let arguments = format!("maxk train {options}");
         let cli = Cli::try_parse_from(arguments.split_whitespace());

@@ -110,19 +110,19 @@ pub struct SettingArgs {
     /// What each step trains on.
     #[arg(help_heading = "Batches", long, value_enum, default_value_t = BatchName::Full)]
     pub batches: BatchName,
-    /// Neighbors sampled per node and layer (neighbors). Default: 10,10,10.
+    /// Neighbors per node and layer (with neighbors). Default: 10,10,10.
     #[arg(help_heading = "Batches", long, value_delimiter = ',')]
     pub fanouts: Option<Vec<usize>>,
-    /// Training nodes per step (neighbors). Default: 1024.
+    /// Training nodes per step (with neighbors). Default: 1024.
     #[arg(help_heading = "Batches", long)]
     pub batch_nodes: Option<usize>,
-    /// Parts of the graph (random, clusters). Default: 32.
+    /// Parts of the graph (with random or clusters). Default: 32.
     #[arg(help_heading = "Batches", long)]
     pub parts: Option<usize>,
-    /// Parts per step (random, clusters). Default: 4.
+    /// Parts per step (with random or clusters). Default: 4.
     #[arg(help_heading = "Batches", long)]
     pub together: Option<usize>,
-    /// Evaluate in batches too, so that the device never holds the whole graph.
+    /// Evaluate in batches too, so that the device never holds the whole graph; not with full.
     #[arg(help_heading = "Batches", long)]
     pub evaluate_batches: bool,
 }

@@ -21,7 +21,6 @@ use crate::{
     stop,
 };
 
-/// Runs of an activation.
 struct Group {
     label: String,
     runs: Vec<RunSummary>,
@@ -167,7 +166,7 @@ fn time<'a>(runs: impl IntoIterator<Item = &'a RunSummary>) -> f64 {
     median(runs.into_iter().map(|run| run.ms_per_epoch).collect())
 }
 
-/// That of other runs.
+/// Median epoch time in other runs.
 fn time_of(
     (architecture, activation): (Architecture, Activation),
     data: &NodeDataset,

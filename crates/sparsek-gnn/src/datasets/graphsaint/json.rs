@@ -165,7 +165,6 @@ impl<'de> Visitor<'de> for EntryVisitor {
     }
 }
 
-/// Parses 0 or 1.
 fn truth<E: Error>(number: f64) -> Result<bool, E> {
     match number {
         0.0 => Ok(false),
@@ -214,7 +213,6 @@ pub(super) struct Roles {
     pub nodes: usize,
 }
 
-/// Names in the file.
 const NAMES: [&str; 3] = ["tr", "va", "te"];
 
 impl<'de> DeserializeSeed<'de> for Roles {

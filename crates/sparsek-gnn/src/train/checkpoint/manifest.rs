@@ -113,7 +113,6 @@ impl Saved {
 }
 
 impl<C: NodeModelConfig> Manifest<C> {
-    /// A run without epochs.
     pub(super) fn new(id: RunId, model: C, train: TrainConfig, dataset: Dataset) -> Self {
         Self {
             id,
@@ -133,12 +132,10 @@ impl<C: NodeModelConfig> Manifest<C> {
         next
     }
 
-    /// The number of epochs.
     pub(super) fn epochs(&self) -> usize {
         self.history.len()
     }
 
-    /// All epochs.
     pub(super) fn history(&self) -> Vec<EpochReport> {
         self.history.iter().map(EpochReport::from).collect()
     }

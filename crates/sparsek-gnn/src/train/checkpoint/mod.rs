@@ -30,7 +30,6 @@ const MANIFEST: &str = "manifest.json";
 const LOCK: &str = ".lock";
 /// Files of older versions.
 const OLDER: [&str; 3] = ["model.json", "train.json", "state.json"];
-/// Kinds of numbered files.
 const KINDS: [&str; 3] = ["last", "optimizer", "best"];
 /// Longest manifest: about a million epochs.
 const MAX_MANIFEST: u64 = 256 << 20;
@@ -427,7 +426,6 @@ impl<C: NodeModelConfig> SavedRun<C> {
         Ok(Saved::new(name, bytes))
     }
 
-    /// Replaces the manifest.
     fn commit(&self, manifest: &Manifest<C>) -> Result<(), TrainError> {
         let text = manifest.text();
         let text = text.map_err(|reason| self.dir.failed(MANIFEST, reason))?;

@@ -20,11 +20,11 @@ use burn::{
 
 use super::*;
 use crate::{
-    Graph,
     datasets::{
         Labels, NodeDataset, NodeDatasetParts, karate,
         sbm::{SbmConfig, block_model},
     },
+    graph::Graph,
     nn::{Activation, Architecture, MaxKModel, MaxKModelConfig, ModelError},
 };
 
