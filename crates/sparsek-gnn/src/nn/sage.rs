@@ -89,6 +89,7 @@ impl SageConvConfig {
 #[derive(Module, Debug)]
 pub struct SageConv {
     project: Option<Linear>,
+    /// Saved runs name this parameter `neighbours`.
     neighbours: Linear,
     root: Option<Linear>,
     #[module(skip)]
