@@ -1,4 +1,4 @@
-//! From `--backend` to a device.
+//! Opens the device that `--backend` names.
 use std::fmt;
 
 use burn::tensor::Device;
@@ -7,18 +7,18 @@ use burn::tensor::{DeviceKind, DeviceType};
 use clap::ValueEnum;
 use sparsek::io::text::excerpt;
 
-/// What to compute with.
+/// A backend to compute with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Choice {
     /// A GPU if there is one, else Flex.
     Auto,
     /// An NVIDIA GPU through CUDA.
     Cuda,
-    /// A Vulkan device, a software one if there is no other.
+    /// A Vulkan device, a software one if no other.
     Vulkan,
     /// An Apple GPU.
     Metal,
-    /// A device of whichever graphics API the platform has.
+    /// The platform's graphics API.
     Wgpu,
     /// CubeCL's CPU runtime.
     Cpu,
@@ -40,21 +40,21 @@ impl fmt::Display for Choice {
     }
 }
 
-/// A device that is there.
+/// An open device.
 #[derive(Clone, Debug)]
 pub struct Backend {
-    /// What was chosen, never [`Choice::Auto`].
+    /// Its backend, never [`Choice::Auto`].
     pub choice: Choice,
     /// The device.
     pub device: Device,
-    /// The device's own name.
+    /// The device's name.
     pub name: String,
-    /// Whether a graphics API computes on the CPU here, as Mesa's llvmpipe does.
+    /// Whether a graphics API computes on the CPU, as Mesa's llvmpipe.
     pub software: bool,
 }
 
 impl Backend {
-    /// Opens a device; tells whether it is a card, too.
+    /// Opens a device; also returns whether it is a card.
     fn new(choice: Choice, device: Device) -> Result<(Self, bool), BackendError> {
         let (name, card) = identify(&device).ok_or(BackendError::Absent(choice))?;
         let software = is_software(&device) || (on_graphics(choice) && is_software_name(&name));
@@ -74,14 +74,14 @@ impl fmt::Display for Backend {
     }
 }
 
-/// Why there is no such device.
+/// Why a device cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BackendError {
     /// The program was built without the backend.
     NotLinked(Choice),
-    /// The machine has no such device, or its driver is missing.
+    /// No such device or driver.
     Absent(Choice),
-    /// The machine has fewer such devices.
+    /// A device number out of range.
     Number {
         /// The backend.
         choice: Choice,
@@ -90,7 +90,7 @@ pub enum BackendError {
         /// How many there are.
         count: usize,
     },
-    /// The device is a software one, which cannot train.
+    /// A software device, which cannot train.
     Software {
         /// The backend.
         choice: Choice,
@@ -109,7 +109,7 @@ impl fmt::Display for BackendError {
             ),
             Self::Absent(choice) => write!(
                 f,
-                "backend {choice}: no such device, or no driver for it, on this machine"
+                "backend {choice}: no such device or driver on this machine"
             ),
             Self::Number {
                 choice,
@@ -117,11 +117,11 @@ impl fmt::Display for BackendError {
                 count,
             } => write!(
                 f,
-                "backend {choice}: there is no device {number}, only {count} counted from 0"
+                "backend {choice}: no device {number}; there are {count}, counted from 0"
             ),
             Self::Software { choice, name } => write!(
                 f,
-                "backend {choice}: {} computes on the CPU and cannot run what training needs; \
+                "backend {choice}: {} computes on the CPU and cannot train; \
                  use --backend flex",
                 excerpt(name)
             ),
@@ -131,10 +131,10 @@ impl fmt::Display for BackendError {
 
 impl std::error::Error for BackendError {}
 
-/// Finds the device. `Auto` takes the first real GPU of CUDA, Metal, Vulkan and wgpu, and Flex where there is none.
+/// Opens a device. `Auto` takes the first real GPU of CUDA, Metal, Vulkan and wgpu, else Flex.
 ///
 /// # Errors
-/// [`BackendError`] when the backend is not linked or has no device here.
+/// [`BackendError`] when the backend is not linked or has no device.
 pub fn open(choice: Choice) -> Result<Backend, BackendError> {
     #[cfg(feature = "cache")]
     if choice != Choice::Flex {
@@ -166,7 +166,7 @@ pub fn open(choice: Choice) -> Result<Backend, BackendError> {
     })
 }
 
-/// Keeps compiled kernels on disk, or says in one line why not.
+/// Enables the kernel cache, or prints why not.
 #[cfg(feature = "cache")]
 fn keep_kernels() {
     static ONCE: std::sync::Once = std::sync::Once::new();
@@ -177,10 +177,10 @@ fn keep_kernels() {
     });
 }
 
-/// Finds several devices by their numbers in the backend's list, or its best where there are no numbers.
+/// Opens devices by number, or the best one without numbers.
 ///
 /// # Errors
-/// [`BackendError`] as for [`open`], and when there is no device of such a number.
+/// [`BackendError`] as [`open`], and for a number out of range.
 pub fn open_each(choice: Choice, numbers: &[usize]) -> Result<Vec<Backend>, BackendError> {
     let best = open(choice)?;
     if numbers.is_empty() {
@@ -200,11 +200,11 @@ pub fn open_each(choice: Choice, numbers: &[usize]) -> Result<Vec<Backend>, Back
     numbers.iter().map(open).collect()
 }
 
-/// Refuses devices that cannot run a model: on software devices of graphics APIs, kernels with
-/// shared memory end the process, and Burn's matrix product is one.
+/// Refuses software devices for training: there, shared-memory kernels such as Burn's matrix
+/// product crash the process.
 ///
 /// # Errors
-/// [`BackendError::Software`], for the first of them.
+/// [`BackendError::Software`] for the first one.
 pub fn check_training(backends: &[Backend]) -> Result<(), BackendError> {
     match backends.iter().find(|backend| backend.software) {
         Some(Backend { choice, name, .. }) => Err(BackendError::Software {
@@ -215,7 +215,7 @@ pub fn check_training(backends: &[Backend]) -> Result<(), BackendError> {
     }
 }
 
-/// The backend's devices, best first. Listing opens none and needs no driver.
+/// Lists devices, best first, without opening them.
 fn devices(choice: Choice) -> Result<Vec<Device>, BackendError> {
     match choice {
         #[cfg(feature = "cuda")]
@@ -235,19 +235,19 @@ fn devices(choice: Choice) -> Result<Vec<Device>, BackendError> {
     }
 }
 
-/// Whether the backend is a graphics API.
+/// Whether it is a graphics API.
 fn on_graphics(choice: Choice) -> bool {
     matches!(choice, Choice::Vulkan | Choice::Metal | Choice::Wgpu)
 }
 
-/// Whether a graphics API's device of this name is Mesa's or SwiftShader, which compute on the CPU.
+/// Whether Mesa or SwiftShader computes on the CPU under this name.
 fn is_software_name(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     let known = ["llvmpipe", "lavapipe", "softpipe", "swiftshader"];
     known.iter().any(|known| name.contains(known))
 }
 
-/// Whether a graphics API computes this device on the CPU, as lavapipe does; told without opening it.
+/// Whether a graphics API computes on the CPU, without opening the device.
 fn is_software(device: &Device) -> bool {
     let software: &[Device] = &[
         #[cfg(feature = "vulkan")]
@@ -260,7 +260,7 @@ fn is_software(device: &Device) -> bool {
     software.contains(device)
 }
 
-/// The device's name and whether it is a card; opens it. `None` when it cannot be opened.
+/// Opens the device; returns its name and whether it is a card.
 fn identify(device: &Device) -> Option<(String, bool)> {
     #[cfg(any(
         feature = "cuda",
@@ -270,7 +270,7 @@ fn identify(device: &Device) -> Option<(String, bool)> {
         feature = "cpu"
     ))]
     {
-        // A runtime panics where its driver is broken; that is an absent device here.
+        // A broken driver panics; treat it as absent.
         let opened = std::panic::catch_unwind(|| device.identity()).ok()?;
         if let Some(identity) = opened {
             return Some((identity.name, identity.physical.is_some()));

@@ -1,4 +1,4 @@
-//! What the example programs share.
+//! Shared code of the example programs.
 pub mod backend;
 pub mod npz;
 pub mod program;

@@ -1,4 +1,4 @@
-//! Arrays in .npz files, as NumPy reads them.
+//! Writes .npz files.
 use std::{
     cell::RefCell,
     io::{self, Seek, SeekFrom, Write},
@@ -16,10 +16,10 @@ use sparsek::io::output::Output;
 
 use crate::program::{self, named};
 
-/// Begins an .npz file before the work, as [`program::create`] does.
+/// Opens an .npz file before the work, as [`program::create`].
 ///
 /// # Errors
-/// One line that names the file; also where it is a pipe, as an archive is written out of order.
+/// One line that names the file; also for a pipe, since archives are written out of order.
 pub fn create(file: &Path) -> Result<Output, String> {
     let mut output = program::create(file)?;
     match output.stream_position() {
@@ -31,9 +31,7 @@ pub fn create(file: &Path) -> Result<Output, String> {
     }
 }
 
-/// A file that is being written, not compressed.
-///
-/// Where it is dropped before its end, or something fails, the output is dropped as it is.
+/// An uncompressed archive. Dropped before [`Writer::finish`], it drops its output unfinished.
 pub struct Writer<W: Write + Seek = Output> {
     output: Shared<W>,
     /// Taken by [`Writer::finish`].
@@ -41,10 +39,10 @@ pub struct Writer<W: Write + Seek = Output> {
 }
 
 impl<W: Write + Seek> Writer<W> {
-    /// Begins the archive.
+    /// Starts the archive.
     ///
     /// # Errors
-    /// What the system reports where `output` cannot be written out of order, as a pipe cannot.
+    /// System errors, also when `output` cannot seek.
     pub fn new(mut output: W) -> io::Result<Self> {
         output.stream_position()?;
         let output = Shared(Rc::new(RefCell::new(Some(output))));
@@ -52,10 +50,10 @@ impl<W: Write + Seek> Writer<W> {
         Ok(Self { output, npz })
     }
 
-    /// Writes an array of a shape, row after row.
+    /// Writes a row-major array.
     ///
     /// # Errors
-    /// What the system reports, and elements that do not fill the shape.
+    /// System errors, and elements that do not fill the shape.
     pub fn array<T: AutoSerialize + Copy>(
         &mut self,
         name: &str,
@@ -64,7 +62,7 @@ impl<W: Write + Seek> Writer<W> {
     ) -> io::Result<()> {
         let options = FileOptions::default()
             .compression_method(CompressionMethod::Stored)
-            // The clock is no part of a result: equal arrays are equal files.
+            // A fixed time, so equal arrays give equal files.
             .last_modified_time(DateTime::default())
             .large_file(size_of_val(elements) >> 31 > 0);
         let shape: Vec<u64> = shape.iter().map(|&length| length as u64).collect();
@@ -74,14 +72,14 @@ impl<W: Write + Seek> Writer<W> {
         array.finish()
     }
 
-    /// Ends the archive, and gives the output back.
+    /// Ends the archive and returns the output.
     ///
     /// # Errors
-    /// What the system reports.
+    /// System errors.
     pub fn finish(mut self) -> io::Result<W> {
         let npz = self.npz.as_mut().ok_or_else(gone)?;
         npz.zip_writer().finish()?;
-        // Closed, so it ends in silence.
+        // A closed archive drops silently.
         self.npz = None;
         self.output.0.take().ok_or_else(gone)
     }
@@ -89,14 +87,13 @@ impl<W: Write + Seek> Writer<W> {
 
 impl<W: Write + Seek> Drop for Writer<W> {
     fn drop(&mut self) {
-        // An archive that is dropped before its end is ended then, and prints it where that fails.
-        // It is forgotten instead; what it wrote to is dropped.
+        // Dropping an open archive would try to end it and print failures, so it is forgotten.
         mem::forget(self.npz.take());
         drop(self.output.0.take());
     }
 }
 
-/// An output that can be taken from the archive.
+/// An output that can be taken back.
 struct Shared<W>(Rc<RefCell<Option<W>>>);
 
 impl<W> Clone for Shared<W> {
@@ -137,7 +134,7 @@ mod tests {
 
     use super::*;
 
-    /// Fails when more than `room` bytes are there.
+    /// Fails after `room` bytes.
     struct Full {
         file: Cursor<Vec<u8>>,
         room: usize,
@@ -181,7 +178,7 @@ mod tests {
         }
     }
 
-    /// Counts what is written to it, and tells when it is dropped.
+    /// Records how many bytes it had when dropped.
     struct Watched {
         file: Cursor<Vec<u8>>,
         dropped: Rc<RefCell<Option<usize>>>,

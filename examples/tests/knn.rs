@@ -15,7 +15,7 @@ fn folder(name: &str) -> Folder {
     Folder::new(env!("CARGO_BIN_EXE_knn"), name)
 }
 
-/// An array as NumPy writes it.
+/// An array in NumPy's format.
 fn npy(descr: &str, shape: &str, bytes: Vec<u8>) -> Vec<u8> {
     let header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}\n");
     let mut array = b"\x93NUMPY\x01\x00".to_vec();
@@ -30,7 +30,7 @@ fn integers(values: &[i64]) -> Vec<u8> {
     npy("<i8", &format!("({},)", values.len()), bytes)
 }
 
-/// Writes rows of so many elements as scipy's `save_npz` would write the CSR matrix.
+/// Writes dense rows as scipy's `save_npz` writes CSR.
 fn save(folder: &Folder, name: &str, cols: usize, rows: &[Vec<f32>]) {
     let (mut indptr, mut indices, mut data) = (vec![0], Vec::new(), Vec::new());
     for row in rows {
@@ -56,7 +56,7 @@ fn save(folder: &Folder, name: &str, cols: usize, rows: &[Vec<f32>]) {
     zip.finish().unwrap();
 }
 
-/// Small integers, two in three of them 0: distances are exact and often tie.
+/// Small integers, 2/3 zeros: exact distances with many ties.
 fn matrix(rows: usize, cols: usize, seed: u64) -> Vec<Vec<f32>> {
     let mut state = seed;
     let mut draw = || {
@@ -77,7 +77,7 @@ fn manhattan(a: &[f32], b: &[f32]) -> f32 {
     a.iter().zip(b).map(|(a, b)| (a - b).abs()).sum()
 }
 
-/// The distances to all rows but the row itself, and where these are, the nearest first.
+/// Distances to all other rows with their indices, nearest first.
 fn sorted(query: &[f32], index: &[Vec<f32>], own: Option<usize>) -> Vec<(f32, i64)> {
     let each = index.iter().enumerate().filter(|&(j, _)| Some(j) != own);
     let each = each.map(|(j, row)| (manhattan(query, row), j as i64));
@@ -198,7 +198,7 @@ fn wrong_input_is_one_line() {
     }
     for query in ["", "--query x.npz"] {
         let k = 5 + usize::from(!query.is_empty());
-        let words = format!("x.npz: {k} neighbours of each row, but the index has 5 rows");
+        let words = format!("x.npz: {k} neighbors of each row, but the index has 5 rows");
         folder.refuses(&format!("--data x.npz {query} --k {k} {common}"), &words);
     }
     folder.refuses(
@@ -225,7 +225,7 @@ fn wrong_input_is_one_line() {
     let most = usize::MAX;
     folder.refuses(
         &format!("--data x.npz --k {most} {common}"),
-        &format!("x.npz: {most} neighbours of each row, but the index has 5 rows"),
+        &format!("x.npz: {most} neighbors of each row, but the index has 5 rows"),
     );
 }
 

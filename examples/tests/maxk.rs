@@ -1,4 +1,4 @@
-//! The program `maxk`, run as a user would.
+//! The program `maxk`, as a user runs it.
 #![cfg(feature = "flex")]
 
 #[allow(dead_code, reason = "shared with the tests of other programs")]
@@ -15,7 +15,7 @@ fn folder(name: &str) -> Folder {
     Folder::new(env!("CARGO_BIN_EXE_maxk"), name)
 }
 
-/// The whole lines of a log, without what depends on the clock or tells runs apart.
+/// Complete log lines without times and run ids.
 fn log(folder: &Folder, file: &str) -> Vec<Value> {
     let text = fs::read_to_string(folder.path.join(file)).unwrap();
     let lines = text.lines().filter_map(|line| {
@@ -32,7 +32,7 @@ fn log(folder: &Folder, file: &str) -> Vec<Value> {
     lines.collect()
 }
 
-/// One line with these words, exit status 2.
+/// Expects one line with this word and exit status 2.
 fn refuses(folder: &Folder, arguments: &str, word: &str) {
     let output = folder.run(arguments);
     let message = String::from_utf8_lossy(&output.stderr);
@@ -52,14 +52,13 @@ fn a_run_that_is_resumed_reaches_the_figures_of_a_whole_one() {
         ));
         let saved = format!("{train} --checkpoint {model} --log {model}.jsonl");
         folder.runs(&format!("{saved} --epochs 7"));
-        // Of a run that was killed while it wrote a line.
+        // A line cut short by a kill.
         let file = folder.path.join(format!("{model}.jsonl"));
         let mut text = fs::read_to_string(&file).unwrap();
         text.push_str("{\"run\":\"0123456789abcdef\",\"activation\":\"maxk");
         fs::write(&file, &text).unwrap();
         let resume = format!("{saved} --epochs 12 --resume --plot {model}.svg");
         folder.runs(&resume);
-        // What was there stays as it was.
         let after = fs::read_to_string(&file).unwrap();
         assert!(after.starts_with(&text));
         let (whole, mut parts) = (
@@ -68,11 +67,10 @@ fn a_run_that_is_resumed_reaches_the_figures_of_a_whole_one() {
         );
         parts.remove(7);
         assert_eq!(parts, whole);
-        // The curves are those of all epochs.
         let plot = |name: &str| fs::read(folder.path.join(name)).unwrap();
         let plots = [format!("{model}.svg"), format!("whole-{model}.svg")];
         assert_eq!(plot(&plots[0]), plot(&plots[1]));
-        // Nothing is left to do, and nothing is logged twice; another log gets all of it.
+        // A finished run logs nothing twice; a new log gets everything.
         folder.runs(&resume);
         assert_eq!(fs::read_to_string(&file).unwrap(), after);
         folder.runs(&resume.replace(&format!("{model}.jsonl"), "other.jsonl"));
@@ -88,7 +86,8 @@ fn a_run_that_is_resumed_reaches_the_figures_of_a_whole_one() {
 fn a_comparison_is_a_table_and_a_figure_and_is_not_repeated() {
     let folder = folder("compare");
     let compare = format!(
-        "compare {SMALL} --models sage,gin --early 2,4 --seeds 2 --epochs 3 --log runs.jsonl --plot runs.svg"
+        "compare {SMALL} --models sage,gin --early 2,4 --seeds 2 --epochs 3 \
+         --log runs.jsonl --plot runs.svg"
     );
     let table = folder.runs(&compare);
     for row in [
@@ -116,10 +115,11 @@ fn a_comparison_is_a_table_and_a_figure_and_is_not_repeated() {
     };
     assert_eq!(rows(&folder.runs(&compare)), rows(&table));
     assert_eq!(log(&folder, "runs.jsonl"), runs);
-    // Whatever else the result depends on makes other runs.
+    // Other options make other runs.
     let log_of = |options: &str| {
         folder.runs(&format!(
-            "compare {SMALL} --models sage --early 2 --seeds 1 --epochs 3 --log other.jsonl {options}"
+            "compare {SMALL} --models sage --early 2 --seeds 1 --epochs 3 \
+             --log other.jsonl {options}"
         ));
         let lines = log(&folder, "other.jsonl");
         lines.iter().filter(|line| line["summary"] == true).count()
@@ -133,7 +133,7 @@ fn a_comparison_is_a_table_and_a_figure_and_is_not_repeated() {
     ] {
         assert_eq!(log_of(options), runs, "{options}");
     }
-    // Times of other runs, here the same, and of runs of which some are missing.
+    // Times of the same runs, and of a log that lacks some.
     let timed = format!("{compare} --times runs.jsonl");
     assert_eq!(rows(&folder.runs(&timed)), rows(&table));
     let all = fs::read_to_string(folder.path.join("runs.jsonl")).unwrap();
@@ -146,7 +146,7 @@ fn a_comparison_is_a_table_and_a_figure_and_is_not_repeated() {
     refuses(&folder, &timed, "no run of gin");
     let drawn = timed.replace("--plot runs.svg", "--plot some.jsonl");
     refuses(&folder, &drawn, "would overwrite");
-    // A log that a full disk cut short goes on; what is no log is refused and stays.
+    // A truncated log continues; a foreign file is refused unchanged.
     let cut = "{\"activation\":\"maxk:4:exact\",\"epoch\":";
     fs::write(folder.path.join("runs.jsonl"), format!("{all}{cut}")).unwrap();
     assert_eq!(rows(&folder.runs(&compare)), rows(&table));

@@ -1,4 +1,4 @@
-//! Runs of `maxk` that are saved, interrupted, and asked for in another way.
+//! Saved and interrupted runs of `maxk`.
 #![cfg(feature = "flex")]
 
 #[allow(dead_code, reason = "shared with the tests of other programs")]
@@ -20,7 +20,7 @@ fn folder(name: &str) -> Folder {
     Folder::new(env!("CARGO_BIN_EXE_maxk"), name)
 }
 
-/// One line with these words, exit status 2.
+/// Expects one line with this word and exit status 2.
 fn refuses(folder: &Folder, arguments: &str, word: &str) {
     let output = folder.run(arguments);
     let message = String::from_utf8_lossy(&output.stderr);
@@ -29,7 +29,7 @@ fn refuses(folder: &Folder, arguments: &str, word: &str) {
     assert!(message.contains(word), "{arguments}: {message}");
 }
 
-/// The last number of a program's output after a word.
+/// The last number after `test`.
 fn test_of(output: &str) -> &str {
     let words: Vec<&str> = output.split_whitespace().collect();
     let at = words.iter().rposition(|&word| word == "test").unwrap();
@@ -63,10 +63,9 @@ fn a_saved_run_keeps_the_way_its_data_was_prepared() {
         );
     }
     folder.runs(&format!("{eval} --other-data --features raw"));
-    // What is not given is as it was, so the run goes on.
+    // Omitted options are the saved ones.
     folder.runs(&format!("{train} --resume").replace("--epochs 4", "--epochs 6"));
 
-    // A preset's edges of nodes to themselves are not forgotten either.
     let plain = "train --backend flex --format karate --hidden 8 --layers 2 --k 4 --epochs 2";
     folder.runs(&format!("{plain} --checkpoint plain"));
     refuses(
@@ -184,7 +183,7 @@ fn a_closed_pipe_loses_nothing() {
     assert!(plot.trim_end().ends_with("</svg>"));
 }
 
-/// A ring of 40 nodes, as scipy and NumPy write it, with 40 stored zeros between other nodes.
+/// A ring of 40 nodes with 40 stored zeros.
 fn ring(folder: &Folder) {
     let (graph, nodes) = (folder.path.join("ring"), 40);
     fs::create_dir(&graph).unwrap();
@@ -218,7 +217,7 @@ fn array<T: AutoSerialize>(file: &Path, shape: &[u64], elements: impl Iterator<I
 fn what_was_left_out_of_a_dataset_is_said_once() {
     let folder = folder("zeros");
     ring(&folder);
-    let line = "graph.npz: 40 stored zeros left out, they are no edges";
+    let line = "graph.npz: 40 stored zeros skipped, since they are not edges";
     for command in [
         "train --hidden 8 --layers 2 --k 4 --epochs 2 --format csr --checkpoint run",
         "train --hidden 8 --layers 2 --k 4 --epochs 3 --format csr --checkpoint run --resume",
@@ -242,7 +241,7 @@ fn an_interruption_saves_the_run_and_says_how_to_go_on() {
     use std::{thread::sleep, time::Duration};
 
     let folder = folder("interrupt");
-    // Begins a run, and signals once its log has lines.
+    // Starts a run, and signals once its log has lines.
     let interrupt = |line: &str, signal: &str| {
         let log = folder.path.join("run.jsonl");
         let _ = fs::remove_file(&log);

@@ -56,7 +56,7 @@ fn chunks_and_devices_give_what_the_whole_gives() {
     }
 }
 
-/// What several devices of CubeCL's take in turn, here one of them twice.
+/// One CubeCL device, listed twice.
 #[test]
 #[cfg(feature = "cpu")]
 fn devices_take_pieces_in_turn() {
@@ -134,11 +134,11 @@ fn wrong_input_is_one_line() {
         ("hangs.npy", "header"),
         (
             "matrix.npy",
-            "2 dimensions, one is needed; numpy's a.ravel()",
+            "2 dimensions, expected one; numpy's a.ravel()",
         ),
         (
             "scalar.npy",
-            "0 dimensions, one is needed; numpy's a.ravel()",
+            "0 dimensions, expected one; numpy's a.ravel()",
         ),
         ("bytes.npy", "dtype uint8"),
         ("objects.npy", "pickled"),
@@ -150,13 +150,13 @@ fn wrong_input_is_one_line() {
     folder.refuses("--input x.npy --k 4 --backend flex", "k = 4");
     folder.refuses("--input x.npy --k 1 --backend flex --devices 0,7", "7");
     folder.refuses("--input x.npy --k 1 --backend flex --chunk 0", "'0'");
-    folder.refuses("--input x.npy --k 2**64 --backend flex", "too great");
+    folder.refuses("--input x.npy --k 2**64 --backend flex", "too large");
     folder.refuses("--k 1 --backend flex", "--input <FILE>");
-    folder.refuses("generate --length many", "many is no count");
+    folder.refuses("generate --length many", "many is not a count");
     folder.refuses("generate --length 2**62", "no file holds");
 }
 
-/// A header as NumPy writes it.
+/// A header in NumPy's format.
 fn header(descr: &str, shape: &str) -> String {
     format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}\n")
 }
@@ -243,7 +243,7 @@ fn a_full_disk_is_one_line() {
     }
 }
 
-/// A limit on the size of files stands for a disk that fills up while an output is written.
+/// A file-size limit acts as a full disk.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_disk_that_fills_up_is_one_line_and_leaves_the_earlier_output() {
@@ -318,7 +318,7 @@ fn pipes_and_devices_are_no_inputs() {
         let arguments = COMMON.replace("x.npy", input);
         folder.refuses(&arguments, "not a regular file");
     }
-    // Archives are not written from one end to the other.
+    // Archives need to seek.
     folder.runs("generate --length 100 --output x.npy");
     #[cfg(target_os = "linux")]
     {
@@ -348,7 +348,7 @@ fn words_of_the_command_line_are_cut_and_escaped() {
     assert!(folder.names().is_empty());
 }
 
-/// Neither a file that is no cache nor `off` changes what a program computes.
+/// Neither a foreign file nor `off` changes results.
 #[cfg(all(feature = "cache", feature = "cpu"))]
 #[test]
 fn a_cache_that_cannot_be_used_is_left_alone() {

@@ -1,13 +1,20 @@
-//! MaxK-GNN on Burn: graphs, layers, datasets and a trainer over sparsek's top-k and sparse aggregation.
+//! MaxK-GNN on Burn, over sparsek's top-k and sparse aggregation.
 //!
-//! A [`Graph`] is immutable and shared; layers ([`nn`]) take it as an argument of `forward`. Node datasets come from
-//! [`datasets`], and [`train`] fits a model, full batch or in batches, on one device or several, with best-validation checkpoints.
+//! - [`graph`]: an immutable, shared [`Graph`].
+//! - [`nn`]: layers and models; `forward` takes the graph as an argument.
+//! - [`datasets`]: loaders and generators of node datasets.
+//! - [`sampling`]: parts of graphs that do not fit on a device.
+//! - [`train`]: full-batch and batched training on one or several devices, with checkpoints.
 //!
 //! # Example
 //!
 //! ```
 //! use burn::tensor::Device;
-//! use sparsek_gnn::{datasets::karate, nn::{Activation, Architecture, MaxKModelConfig}, train::{NodeModelConfig, TrainConfig, train}};
+//! use sparsek_gnn::{
+//!     datasets::karate,
+//!     nn::{Activation, Architecture, MaxKModelConfig, NodeModelConfig},
+//!     train::{TrainConfig, train},
+//! };
 //!
 //! let data = karate::karate_club();
 //! let model = MaxKModelConfig::new(Architecture::Sage, data.feature_width(), 16, data.classes())
@@ -22,16 +29,15 @@
 //! # }
 //! ```
 
-pub mod aggregate;
 pub mod datasets;
 pub mod graph;
 pub mod nn;
-pub mod preset;
 mod random;
 pub mod sampling;
 pub mod train;
 
 pub use graph::{Graph, GraphError};
+pub use nn::aggregate;
 
 /// The README's examples, run as doctests.
 #[cfg(all(doctest, feature = "flex"))]

@@ -4,44 +4,55 @@ use std::{num::NonZeroUsize, path::PathBuf};
 use clap::Parser;
 use sparsek_examples::backend::Choice;
 
-/// Finds the nearest rows of a sparse matrix in a file, by brute force.
+const EXAMPLES: &str = "\
+Examples:
+  knn --data ratings.npz --metric cosine --k 16 --output knn.npz
+  knn --data ratings.npz --query new.npz --metric minkowski:3 --k 16 --output knn.npz
+  knn --data ratings.npz --metric manhattan --radius 2.5 --output near.npz";
+
+/// Find the nearest rows of a sparse matrix, by brute force.
 ///
-/// The files are CSR matrices as scipy's save_npz writes them; values are read as f32. The output is an .npz with `distances`
-/// (f32) and `indices` (i64) of shape [rows, k], the nearest first, ties by index. Without --query the matrix is compared with
-/// itself, and no row is its own neighbour.
+/// Files are CSR matrices from scipy's save_npz; values are read as f32. The output is an .npz with
+/// `distances` (f32) and `indices` (i64) of shape [rows, k], nearest first, ties by index. Without
+/// --query the matrix is compared with itself, and no row is its own neighbor.
 #[derive(Parser, Debug)]
-#[command(name = "knn", version)]
+#[command(name = "knn", version, after_help = EXAMPLES)]
 pub struct Cli {
-    /// The matrix among whose rows neighbours are found.
-    #[arg(long, value_name = "FILE")]
+    /// Matrix to search.
+    #[arg(help_heading = "Input", long, value_name = "FILE")]
     pub data: PathBuf,
-    /// The matrix whose rows are asked for. Default: the data itself.
-    #[arg(long, value_name = "FILE")]
+    /// Matrix of query rows. Default: the data.
+    #[arg(help_heading = "Input", long, value_name = "FILE")]
     pub query: Option<PathBuf>,
-    /// How far rows are apart: a name such as manhattan, or minkowski:3. An unknown one is answered with the list.
-    #[arg(long)]
+    /// Distance, such as cosine or minkowski:3. An unknown name prints the list.
+    #[arg(help_heading = "Search", long)]
     pub metric: String,
-    /// Neighbours of each row.
-    #[arg(long, required_unless_present = "radius", conflicts_with = "radius")]
+    /// Neighbors per row.
+    #[arg(
+        help_heading = "Search",
+        long,
+        required_unless_present = "radius",
+        conflicts_with = "radius"
+    )]
     pub k: Option<usize>,
-    /// Find all rows this near instead of the k nearest. The output is then a CSR matrix in three arrays: `indptr` and
-    /// `indices` (i64), `distances` (f32).
-    #[arg(long, allow_negative_numbers = true, value_parser = radius)]
+    /// Find all rows within this distance instead. The output is a CSR matrix: `indptr`, `indices`
+    /// (i64) and `distances` (f32).
+    #[arg(help_heading = "Search", long, allow_negative_numbers = true, value_parser = radius)]
     pub radius: Option<f64>,
-    /// The file to write.
-    #[arg(long, value_name = "FILE")]
+    /// File to write.
+    #[arg(help_heading = "Output", long, value_name = "FILE")]
     pub output: PathBuf,
-    /// What to compute with.
-    #[arg(long, value_enum, default_value_t = Choice::Auto)]
+    /// Backend.
+    #[arg(help_heading = "Device", long, value_enum, default_value_t = Choice::Auto)]
     pub backend: Choice,
-    /// Rows asked for at a time. Default: for 4,194,304 distances, at least 1024 and at least a 64th of all.
-    #[arg(long, value_name = "ROWS")]
+    /// Query rows per batch. Default: 4,194,304 distances, at least 1024 rows and a 64th of all.
+    #[arg(help_heading = "Device", long, value_name = "ROWS")]
     pub query_batch: Option<NonZeroUsize>,
 }
 
 fn radius(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(radius) if !f64::is_nan(radius) => Ok(radius),
-        _ => Err("a number is needed".into()),
+        _ => Err("expected a number".into()),
     }
 }

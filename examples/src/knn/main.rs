@@ -1,6 +1,4 @@
-//! Finds the nearest rows of a sparse matrix in a file, by any metric, on any backend.
-//!
-//! `knn --data ratings.npz --metric cosine --k 16 --output knn.npz`; see `--help`.
+//! Finds the nearest rows of a sparse matrix by any metric, on any backend; see `--help`.
 mod cli;
 mod search;
 
@@ -19,7 +17,7 @@ use sparsek_examples::{
 
 use crate::{
     cli::Cli,
-    search::{Found, Search, Wanted},
+    search::{Neighbors, Search, Target},
 };
 
 fn main() -> ExitCode {
@@ -29,18 +27,18 @@ fn main() -> ExitCode {
     }
 }
 
-/// Everything that can be wrong with the input is found before a file is written.
+/// Checks the whole input before writing a file.
 fn knn(args: &Cli) -> Result<(), Box<dyn Error>> {
     let metric: Metric = args.metric.parse()?;
-    let wanted = match (args.radius, args.k) {
-        (Some(radius), _) => Wanted::Within(radius),
-        (None, Some(k)) => Wanted::Nearest(k),
+    let target = match (args.radius, args.k) {
+        (Some(radius), _) => Target::Radius(radius),
+        (None, Some(k)) => Target::Nearest(k),
         (None, None) => return Err("--k or --radius is needed".into()),
     };
     let inputs = [Some(&args.data), args.query.as_ref()]
         .into_iter()
         .flatten();
-    // A folder is refused when it is opened.
+    // Opening refuses folders.
     check_paths(inputs.filter(|input| !input.is_dir()), [&args.output])?;
     let backend = backend::open(args.backend)?;
     let load = |file: &Path| Csr::from_npz(file, (&backend.device, DType::F32));
@@ -51,7 +49,7 @@ fn knn(args: &Cli) -> Result<(), Box<dyn Error>> {
     let search = Search {
         index,
         query,
-        wanted,
+        target,
     };
     search.check_memory()?;
     let output = npz::create(&args.output)?;
@@ -72,10 +70,10 @@ fn knn(args: &Cli) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn run(search: &Search, batch: Option<NonZeroUsize>) -> Result<Found, Box<dyn Error>> {
+fn run(search: &Search, batch: Option<NonZeroUsize>) -> Result<Neighbors, Box<dyn Error>> {
     let batches = search.batches(batch.map(NonZeroUsize::get));
     let bar = bar(batches.len());
-    let mut found = Found::default();
+    let mut found = Neighbors::default();
     for rows in batches {
         search.run(rows, &mut found)?;
         if let Some(bar) = &bar {
@@ -88,8 +86,7 @@ fn run(search: &Search, batch: Option<NonZeroUsize>) -> Result<Found, Box<dyn Er
     Ok(found)
 }
 
-/// The most that the process had in the host's memory, where the system tells, and what the device's pools hold, where it has
-/// any.
+/// Peak host memory, if known, and the device's pools, if any.
 fn memory(device: &Device) -> String {
     let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
     let host = match peak_resident() {
@@ -99,7 +96,7 @@ fn memory(device: &Device) -> String {
     match device.memory_pool_usage() {
         Some(pools) => format!(
             "{host}; at most {:.0} MiB in the device's pools, {:.0} MiB of them in use at the end",
-            // Pools keep what they once had.
+            // Pools keep their peak.
             mib(pools.bytes_reserved),
             mib(pools.bytes_in_use),
         ),

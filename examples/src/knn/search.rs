@@ -1,4 +1,4 @@
-//! The search, a batch of queries at a time.
+//! The search, one batch of queries at a time.
 use std::{error::Error, io, ops::Range};
 
 use sparsek::{
@@ -11,48 +11,48 @@ use sparsek::{
 };
 use sparsek_examples::npz::Writer;
 
-/// Distances that are computed at a time, the fewest queries that are worth it, since each batch goes through the index anew,
-/// and the most batches.
+/// Distances per batch, the fewest queries of a batch, since each rereads the index, and the most
+/// batches.
 const BATCH: usize = 1 << 22;
 const LEAST_BATCH: usize = 1024;
 const MOST_BATCHES: usize = 64;
 
-/// Bytes of a neighbor that was found: its distance and its index.
+/// Bytes of a result: distance and index.
 const NEIGHBOR: usize = size_of::<f32>() + size_of::<i64>();
 
-/// Which rows are wanted.
+/// Which rows to find.
 #[derive(Clone, Copy, Debug)]
-pub enum Wanted {
-    /// So many, the nearest.
+pub enum Target {
+    /// The k nearest.
     Nearest(usize),
-    /// All this near.
-    Within(f64),
+    /// All within a distance.
+    Radius(f64),
 }
 
-/// Which rows of which others are wanted.
+/// A search.
 pub struct Search {
     pub index: NearestNeighbors,
-    /// None where the index is compared with itself.
+    /// None compares the index with itself.
     pub query: Option<Csr>,
-    pub wanted: Wanted,
+    pub target: Target,
 }
 
-/// What was found, query after query.
+/// Results, query after query.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Found {
+pub struct Neighbors {
     pub distances: Vec<f32>,
     pub indices: Vec<i64>,
-    /// How many were found up to the end of each query.
+    /// Results up to the end of each query.
     pub ends: Vec<i64>,
 }
 
 impl Search {
-    /// Queries.
+    /// Number of queries.
     pub fn rows(&self) -> usize {
         self.query.as_ref().unwrap_or(self.index.index()).rows()
     }
 
-    /// The batches of queries; one at least, so that what is wrong is found without any.
+    /// Batches of queries; at least one, so that errors are found.
     pub fn batches(&self, rows: Option<usize>) -> Vec<Range<usize>> {
         let fitting = BATCH / self.index.index().rows().max(1);
         let least = LEAST_BATCH.max(self.rows().div_ceil(MOST_BATCHES));
@@ -62,10 +62,9 @@ impl Search {
         starts.map(range).collect()
     }
 
-    /// Refuses a result that does not fit in the memory that may be used. More neighbors than
-    /// there are rows are refused by the search.
+    /// Refuses results beyond the memory limit. The search itself refuses k above the rows.
     pub fn check_memory(&self) -> Result<(), MemoryError> {
-        let (Wanted::Nearest(k), rows) = (self.wanted, self.rows()) else {
+        let (Target::Nearest(k), rows) = (self.target, self.rows()) else {
             return Ok(());
         };
         let k = k.min(self.index.index().rows());
@@ -75,11 +74,11 @@ impl Search {
         )
     }
 
-    /// Adds what some of the queries find.
-    pub fn run(&self, rows: Range<usize>, found: &mut Found) -> Result<(), Box<dyn Error>> {
+    /// Runs a batch and appends its results.
+    pub fn run(&self, rows: Range<usize>, found: &mut Neighbors) -> Result<(), Box<dyn Error>> {
         let query = self.query.as_ref().map(|all| all.slice_rows(rows.clone()));
-        match self.wanted {
-            Wanted::Nearest(k) => {
+        match self.target {
+            Target::Nearest(k) => {
                 let (distances, indices) = match &query {
                     Some(query) => self.index.kneighbors(Some(query), k)?,
                     None => self.index.kneighbors_of(rows, k)?,
@@ -89,7 +88,7 @@ impl Search {
                     .extend(distances.try_into_data()?.iter::<f32>());
                 found.indices.extend(indices.try_into_data()?.iter::<i64>());
             }
-            Wanted::Within(radius) => {
+            Target::Radius(radius) => {
                 let near = match &query {
                     Some(query) => self.index.radius_neighbors(Some(query), radius)?,
                     None => self.index.radius_neighbors_of(rows, radius)?,
@@ -111,12 +110,11 @@ impl Search {
         Ok(())
     }
 
-    /// Writes the arrays.
-    pub fn write(&self, output: Output, found: &Found) -> io::Result<Output> {
+    pub fn write(&self, output: Output, found: &Neighbors) -> io::Result<Output> {
         let mut npz = Writer::new(output)?;
-        let shape = match self.wanted {
-            Wanted::Nearest(k) => vec![self.rows(), k],
-            Wanted::Within(_) => {
+        let shape = match self.target {
+            Target::Nearest(k) => vec![self.rows(), k],
+            Target::Radius(_) => {
                 let indptr: Vec<i64> = [0].into_iter().chain(found.ends.iter().copied()).collect();
                 npz.array("indptr", &[indptr.len()], &indptr)?;
                 vec![found.indices.len()]

@@ -1,10 +1,10 @@
-//! Speed and accuracy of MaxK side by side, in the form of Figure 5 of the RTop-K paper.
+//! Speed and accuracy of MaxK, as Figure 5 of the RTop-K paper.
 use std::{error::Error, io::Write};
 
 use plotters::{coord::Shift, prelude::*};
 use sparsek::io::output::Output;
 
-/// The results of a model.
+/// Results of a model.
 pub struct Panel {
     pub title: String,
     pub metric: String,
@@ -12,12 +12,12 @@ pub struct Panel {
     pub points: Vec<Point>,
 }
 
-/// Of all runs with an activation.
+/// Mean of an activation's runs.
 pub struct Point {
     pub label: String,
     pub test: f64,
     pub spread: f64,
-    /// Time of an epoch with ReLU over time of an epoch with this.
+    /// Epoch time of ReLU over this one.
     pub speed_up: f64,
 }
 
@@ -28,8 +28,8 @@ const LINE: RGBColor = RGBColor(214, 39, 40);
 const BASE: RGBColor = RGBColor(90, 90, 90);
 const WIDTH: u32 = 420;
 
-/// Writes a panel for each model: bars are speed-ups over ReLU, the line is the test metric with its standard deviation, dashes are
-/// that of ReLU.
+/// Draws a panel per model: bars are speed-ups over ReLU, the line is the test metric with its
+/// deviation, dashes are ReLU's.
 pub fn write(output: &mut Output, dataset: &str, panels: &[Panel]) -> Drawn {
     let mut svg = String::new();
     {

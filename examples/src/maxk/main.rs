@@ -1,7 +1,4 @@
-//! Trains graph networks with the MaxK nonlinearity.
-//!
-//! Without arguments it trains MaxK-SAGE, then the same model with ReLU, on a built-in block model, and leaves
-//! `maxk.jsonl` and `maxk.svg`. `train`, `eval` and `compare` work on datasets; see `--help`.
+//! Trains graph networks with MaxK; see `--help`.
 mod cli;
 mod commands;
 mod figure;

@@ -5,7 +5,7 @@ use plotters::{coord::Shift, prelude::*};
 use sparsek::io::output::Output;
 use sparsek_gnn::train::EpochReport;
 
-/// A run's curves under their label.
+/// A run's curves.
 pub struct Curves<'a> {
     pub label: &'a str,
     pub history: &'a [EpochReport],
@@ -15,14 +15,14 @@ type Drawn = Result<(), Box<dyn std::error::Error>>;
 type Value = fn(&EpochReport) -> f64;
 type Line<'a> = (String, &'a [EpochReport], Value, ShapeStyle);
 
-const COLOURS: [RGBColor; 4] = [
+const COLORS: [RGBColor; 4] = [
     RGBColor(31, 119, 180),
     RGBColor(214, 39, 40),
     RGBColor(44, 160, 44),
     RGBColor(148, 103, 189),
 ];
 
-/// Writes the loss and the accuracies of every run, side by side.
+/// Draws loss and accuracy of every run.
 pub fn write(output: &mut Output, title: &str, runs: &[Curves]) -> Drawn {
     let mut svg = String::new();
     {
@@ -31,13 +31,13 @@ pub fn write(output: &mut Output, title: &str, runs: &[Curves]) -> Drawn {
         let (left, right) = area
             .titled(title, ("sans-serif", 20))?
             .split_horizontally(550);
-        let colour = |at: usize| COLOURS[at % COLOURS.len()];
+        let color = |at: usize| COLORS[at % COLORS.len()];
         let loss = runs.iter().enumerate().map(|(at, run)| -> Line {
             (
                 format!("{} training loss", run.label),
                 run.history,
                 |report| report.loss,
-                colour(at).stroke_width(2),
+                color(at).stroke_width(2),
             )
         });
         draw(&left, "loss", &loss.collect::<Vec<_>>())?;
@@ -49,14 +49,14 @@ pub fn write(output: &mut Output, title: &str, runs: &[Curves]) -> Drawn {
                 line(
                     "training",
                     |report| report.train,
-                    colour(at).mix(0.25).stroke_width(1),
+                    color(at).mix(0.25).stroke_width(1),
                 ),
                 line(
                     "validation",
                     |report| report.val,
-                    colour(at).mix(0.5).stroke_width(1),
+                    color(at).mix(0.5).stroke_width(1),
                 ),
-                line("test", |report| report.test, colour(at).stroke_width(2)),
+                line("test", |report| report.test, color(at).stroke_width(2)),
             ]
         });
         draw(&right, "accuracy", &accuracy.collect::<Vec<_>>())?;

@@ -1,4 +1,4 @@
-//! What a run shows and logs of each epoch.
+//! Displays and logs epochs.
 use std::io::{self, IsTerminal};
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -7,7 +7,7 @@ use sparsek_gnn::train::{EpochReport, Progress, RunLog};
 
 use crate::stop;
 
-/// A progress bar on a terminal, a line per tenth of the run elsewhere; and the log.
+/// A progress bar on terminals, else ten lines per run; and the log.
 pub struct Display<'a> {
     bar: Option<ProgressBar>,
     epochs: usize,

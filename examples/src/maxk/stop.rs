@@ -1,4 +1,4 @@
-//! Ends a run after its epoch when the user or the system asks for it.
+//! Stops a run after the current epoch on SIGINT or SIGTERM.
 use std::{
     env,
     sync::{
@@ -13,19 +13,18 @@ use signal_hook::{
 };
 use sparsek::io::text;
 
-/// Exit status of a program that an interruption ended.
+/// Exit status after an interruption.
 pub const STATUS: u8 = 130;
 
 static ASKED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
 
-/// From now on, the first SIGINT or SIGTERM ends the run after its epoch, and the second one ends
-/// the program at once.
+/// Lets the first signal stop the run after its epoch, and the second end the program.
 pub fn watch() {
     ASKED.get_or_init(|| {
         let asked = Arc::new(AtomicBool::new(false));
         for signal in [SIGINT, SIGTERM] {
-            // The second handler is asked first, and acts once the flag is set. Where a signal
-            // cannot be handled, it ends the program as it did before.
+            // The shutdown handler runs first and acts once the flag is set. If a signal cannot be
+            // handled, it ends the program as by default.
             let second =
                 flag::register_conditional_shutdown(signal, i32::from(STATUS), asked.clone());
             if second.is_ok() {
@@ -36,14 +35,14 @@ pub fn watch() {
     });
 }
 
-/// Whether an interruption came.
+/// Whether a signal came.
 pub fn asked() -> bool {
     ASKED
         .get()
         .is_some_and(|asked| asked.load(Ordering::SeqCst))
 }
 
-/// The command line of this program, as a shell takes it, with another option if one is given.
+/// This command line, quoted for a shell, with an option added.
 pub fn command(option: Option<&str>) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "_-./,:=+@%".contains(c);
     let quoted = |word: String| match !word.is_empty() && word.chars().all(plain) {

@@ -1,14 +1,12 @@
-//! Output files, with errors that name them.
+//! Output files with errors that name them.
 
 use std::{fmt::Display, io, path::Path};
 
 use sparsek::io::output::Output;
 
-/// Begins an output file, before the work, so that a folder that cannot be written to is found
-/// first. Nothing changes at `file` before [`commit`].
+/// Opens an output before the work, to find bad folders first. `file` changes only in [`commit`].
 ///
 /// # Errors
-///
 /// One line that names the file.
 pub fn create(file: &Path) -> Result<Output, String> {
     Output::create(file).map_err(|error| {
@@ -17,7 +15,7 @@ pub fn create(file: &Path) -> Result<Output, String> {
             _ => Path::new("."),
         };
         match error.kind() {
-            io::ErrorKind::IsADirectory => named(file, "a folder, a file is needed"),
+            io::ErrorKind::IsADirectory => named(file, "a folder, expected a file"),
             _ if !folder.exists() => named(
                 file,
                 format_args!("there is no folder {}", folder.display()),
@@ -30,16 +28,15 @@ pub fn create(file: &Path) -> Result<Output, String> {
     })
 }
 
-/// Puts a file that was written into its place.
+/// Moves a finished file into place.
 ///
 /// # Errors
-///
 /// One line that names the file.
 pub fn commit(file: &Path, output: Output) -> Result<(), String> {
     output.commit().map_err(|error| named(file, error))
 }
 
-/// An error, with the file that it is about.
+/// Prefixes an error with its file.
 pub fn named(file: &Path, error: impl Display) -> String {
     format!("{}: {error}", file.display())
 }

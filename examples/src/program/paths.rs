@@ -1,4 +1,4 @@
-//! No output may be an input.
+//! Keeps outputs from overwriting inputs.
 
 use std::{
     collections::HashSet,
@@ -8,18 +8,18 @@ use std::{
 
 use same_file::Handle;
 
-use super::named;
+use super::output::named;
 
-/// Where a path leads to.
+/// A resolved path.
 struct Place {
-    /// With links followed, as far as it exists.
+    /// Links followed as far as it exists.
     path: PathBuf,
-    /// The file itself, whatever its names; none where there is no file yet.
+    /// Identity of an existing file.
     handle: Option<Handle>,
 }
 
 impl Place {
-    /// Devices and pipes have none: they may stand for several files.
+    /// Devices and pipes may stand for several files, so they have none.
     fn of(path: &Path) -> Option<Self> {
         match path.metadata() {
             Ok(found) if !found.is_file() && !found.is_dir() => None,
@@ -47,11 +47,10 @@ impl Place {
     }
 }
 
-/// Checks before anything is read that no output is an input, by any name or link, lies in an input
-/// folder, or is another output. Inputs may be missing.
+/// Checks that no output is an input by any name or link, lies in an input folder, or equals
+/// another output. Inputs may be missing.
 ///
 /// # Errors
-///
 /// One line that names the output and what it would overwrite.
 pub fn check_paths(
     inputs: impl IntoIterator<Item = impl AsRef<Path>>,
@@ -106,7 +105,7 @@ fn check_folder(
     outputs: &[(PathBuf, Place)],
     seen: &mut HashSet<PathBuf>,
 ) -> Result<(), String> {
-    // A link may lead back to a folder above.
+    // Links may form loops.
     if !seen.insert(place.path.clone()) {
         return Ok(());
     }
@@ -118,7 +117,7 @@ fn check_folder(
         );
         return Err(named(output, reason));
     }
-    // A folder that cannot be listed cannot be read either, which its reader reports.
+    // The reader reports unreadable folders.
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     for path in entries.map(|entry| entry.path()) {
         match Place::of(&path) {
@@ -148,7 +147,7 @@ mod tests {
             Self(path)
         }
 
-        /// What is wrong with these inputs and outputs.
+        /// Checks paths in this folder.
         fn check(&self, inputs: &[&str], outputs: &[&str]) -> Result<(), String> {
             let paths = |names: &[&str]| -> Vec<PathBuf> {
                 names.iter().map(|name| self.0.join(name)).collect()

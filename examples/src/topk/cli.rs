@@ -5,82 +5,85 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use sparsek::io::text::excerpt;
 use sparsek_examples::backend::Choice;
 
-/// Selects the k greatest or least elements of a vector in a file.
+const EXAMPLES: &str = "\
+Examples:
+  topk generate --length 2**24 --output scores.npy
+  topk --input scores.npy --k 100 --sorted --output top.npz
+  topk --input scores.npy --k 2**20 --backend cuda --devices 0,1 --output top.npz";
+
+/// Select the k greatest or least elements of a vector.
 ///
-/// The file is a one-dimensional .npy of f32, f64, f16, i32, i64 or u32, in either byte order, of
-/// any length. The output is an .npz with `values`, in the same dtype, and `indices`, in i64. Ties
-/// go to the lowest index, NaN is greater than all else.
+/// The input is a one-dimensional .npy of f32, f64, f16, i32, i64 or u32, in either byte order, of
+/// any length. The output is an .npz with `values` in the same dtype and `indices` in i64. Ties go
+/// to the lowest index; NaN is greatest.
 #[derive(Parser, Debug)]
 #[command(
     name = "topk",
     version,
+    after_help = EXAMPLES,
     args_conflicts_with_subcommands = true,
     subcommand_negates_reqs = true
 )]
 pub struct Cli {
-    /// What else to do.
+    /// Command.
     #[command(subcommand)]
     pub command: Option<Command>,
-    /// Options of the selection.
     #[command(flatten)]
     pub select: SelectArgs,
 }
 
-/// What else to do.
+/// Commands.
 #[derive(Subcommand, Debug)]
 pub enum Command {
     /// Write a vector of random f32.
     Generate(GenerateArgs),
 }
 
-/// Options of the selection.
 #[derive(Args, Debug)]
 pub struct SelectArgs {
-    /// The vector.
-    #[arg(long, value_name = "FILE", required = true)]
+    /// Vector to read.
+    #[arg(help_heading = "Selection", long, value_name = "FILE", required = true)]
     pub input: Option<PathBuf>,
     /// Elements to select.
-    #[arg(long, required = true, value_parser = count)]
+    #[arg(help_heading = "Selection", long, required = true, value_parser = count)]
     pub k: Option<usize>,
-    /// The file to write.
-    #[arg(long, value_name = "FILE", required = true)]
+    /// File to write.
+    #[arg(help_heading = "Output", long, value_name = "FILE", required = true)]
     pub output: Option<PathBuf>,
-    /// What to compute with.
-    #[arg(long, value_enum, default_value_t = Choice::Auto)]
+    /// Backend.
+    #[arg(help_heading = "Device", long, value_enum, default_value_t = Choice::Auto)]
     pub backend: Choice,
-    /// Numbers of the backend's devices to cut the vector over, such as 0,1,2,3. Default: its best.
-    #[arg(long, value_delimiter = ',')]
+    /// Device numbers to share the vector, such as 0,1,2,3. Default: the best.
+    #[arg(help_heading = "Device", long, value_delimiter = ',')]
     pub devices: Vec<usize>,
-    /// Elements on the devices at a time. Default: 2**24, or 4 k where that is more; on GPUs 2**26
-    /// bytes, or 64 k elements where that is more, up to 2**29 bytes.
-    #[arg(long, value_parser = positive)]
+    /// Elements per chunk. Default: 2**24, or 4 k if greater; on GPUs 2**26 bytes, or 64 k elements
+    /// if greater, up to 2**29 bytes.
+    #[arg(help_heading = "Device", long, value_parser = positive)]
     pub chunk: Option<usize>,
-    /// Select the least elements.
-    #[arg(long)]
+    /// Select the least.
+    #[arg(help_heading = "Selection", long)]
     pub smallest: bool,
-    /// Order the output by value, best first. Default: by index.
-    #[arg(long)]
+    /// Sort by value, best first. Default: by index.
+    #[arg(help_heading = "Selection", long)]
     pub sorted: bool,
 }
 
-/// Options of generated vectors.
 #[derive(Args, Debug)]
 pub struct GenerateArgs {
     /// Elements.
-    #[arg(long, value_parser = count)]
+    #[arg(help_heading = "Vector", long, value_parser = count)]
     pub length: usize,
-    /// How they are drawn.
-    #[arg(long, value_enum, default_value_t = Dist::Normal)]
+    /// Distribution.
+    #[arg(help_heading = "Vector", long, value_enum, default_value_t = Dist::Normal)]
     pub dist: Dist,
-    /// Seed of the elements.
-    #[arg(long, default_value_t = 0)]
+    /// Seed.
+    #[arg(help_heading = "Vector", long, default_value_t = 0)]
     pub seed: u64,
-    /// The file to write.
-    #[arg(long, value_name = "FILE")]
+    /// File to write.
+    #[arg(help_heading = "Output", long, value_name = "FILE")]
     pub output: PathBuf,
 }
 
-/// How elements are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Dist {
     /// Standard normal.
@@ -89,11 +92,11 @@ pub enum Dist {
     Uniform,
 }
 
-/// A count such as 1000 or 2**20.
+/// Parses a count such as 1000 or 2**20.
 fn count(text: &str) -> Result<usize, String> {
     let wrong = |_| {
         let text = excerpt(text);
-        format!("{text} is no count: expected a number such as 1000 or 2**20")
+        format!("{text} is not a count such as 1000 or 2**20")
     };
     let Some((base, exponent)) = text.split_once("**") else {
         return text.parse().map_err(wrong);
@@ -101,7 +104,7 @@ fn count(text: &str) -> Result<usize, String> {
     let base: usize = base.parse().map_err(wrong)?;
     let exponent: u32 = exponent.parse().map_err(wrong)?;
     base.checked_pow(exponent)
-        .ok_or_else(|| format!("{} is too great", excerpt(text)))
+        .ok_or_else(|| format!("{} is too large", excerpt(text)))
 }
 
 fn positive(text: &str) -> Result<usize, String> {

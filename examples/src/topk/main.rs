@@ -1,7 +1,4 @@
-//! Selects the k greatest or least elements of a vector in a file, of any length, on any backend.
-//!
-//! `topk --input scores.npy --k 100 --output top.npz` selects; `topk generate` writes a vector to try it on.
-//! See `--help`.
+//! Selects the k greatest or least elements of a vector in a file; see `--help`.
 mod cli;
 mod npy;
 mod select;
@@ -34,12 +31,12 @@ fn main() -> ExitCode {
     })
 }
 
-/// Everything that can be wrong with the input is found before a file is written.
+/// Checks the whole input before writing a file.
 fn select(args: &SelectArgs) -> Result<(), Box<dyn Error>> {
     let (Some(input), Some(k), Some(output)) = (&args.input, args.k, &args.output) else {
         return Err("--input, --k and --output are needed".into());
     };
-    // A folder is refused when it is opened.
+    // Opening refuses folders.
     check_paths([input].iter().filter(|input| !input.is_dir()), [output])?;
     let vector = Vector::open(input)?;
     let (length, dtype) = (vector.length, vector.dtype);

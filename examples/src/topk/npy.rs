@@ -1,4 +1,4 @@
-//! Vectors in .npy files, read by chunks, and selections in .npz files.
+//! Vectors in .npy files, read in chunks, and selections in .npz files.
 use std::{
     error::Error,
     fs::File,
@@ -19,10 +19,10 @@ use sparsek::io::{
 };
 use sparsek_examples::{npz::Writer, program::named};
 
-/// Chunks in memory at a time: one is read, one waits, one is selected from.
+/// Chunks in memory: one is read, one waits, one is selected from.
 pub const BUFFERS: usize = 3;
 
-/// A vector in a file, open behind its header.
+/// An open vector, behind its header.
 #[derive(Debug)]
 pub struct Vector {
     path: PathBuf,
@@ -33,10 +33,9 @@ pub struct Vector {
 }
 
 impl Vector {
-    /// Opens a file of one dimension and a known dtype, all of it there.
+    /// Opens a complete one-dimensional file of a known dtype.
     ///
     /// # Errors
-    ///
     /// One line that names the file.
     pub fn open(path: &Path) -> Result<Self, String> {
         let (mut file, size) = input::open(path).map_err(|error| named(path, error))?;
@@ -46,7 +45,7 @@ impl Vector {
             return Err(named(
                 path,
                 format_args!(
-                    "{dimensions} dimensions, one is needed; numpy's a.ravel() makes a vector"
+                    "{dimensions} dimensions, expected one; numpy's a.ravel() makes a vector"
                 ),
             ));
         };
@@ -68,14 +67,12 @@ impl Vector {
         })
     }
 
-    /// Hands the bytes of all elements to `take`, a chunk of at most `length` elements at a time,
-    /// in the machine's byte order. A thread reads the next chunk meanwhile, into buffers that are
-    /// used again.
+    /// Passes chunks of at most `length` elements to `take`, in native byte order. A thread reads
+    /// ahead into recycled buffers.
     ///
     /// # Errors
-    ///
-    /// One line that names the file when it cannot be read to its end or when its chunks exceed the
-    /// limit on memory; the error of `take`.
+    /// One line that names a file that cannot be read or chunks beyond the memory limit; errors of
+    /// `take`.
     pub fn for_each_chunk(
         self,
         length: usize,
@@ -91,23 +88,23 @@ impl Vector {
         let (fill, filled) = sync_channel(BUFFERS);
         let (empty, emptied) = sync_channel(BUFFERS);
         for _ in 0..buffers {
-            // Neither channel is ever full, and its other end is here.
+            // The channels never fill up.
             let _ = empty.send(Vec::new());
         }
         thread::scope(move |scope| {
-            // On any return the reader's channels end, and so does the reader.
+            // Returning closes the reader's channels, which ends it.
             scope.spawn(move || self.read(length * size, &emptied, &fill));
             for chunk in filled {
                 let chunk = chunk?;
                 take(&chunk)?;
-                // The reader may be at its end.
+                // The reader may have ended.
                 let _ = empty.send(chunk);
             }
             Ok(())
         })
     }
 
-    /// Reads chunks of `bytes` bytes until the end, or until nobody waits for them.
+    /// Reads chunks until the end, or until nobody receives.
     fn read(
         mut self,
         bytes: usize,
@@ -150,17 +147,17 @@ fn unknown(dtype: Dtype) -> String {
     )
 }
 
-/// The selection.
+/// A selection.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Best {
-    /// The values' bytes.
+pub struct Selection {
+    /// Bytes of the values.
     pub values: Vec<u8>,
-    /// Their places in the vector.
+    /// Positions in the vector.
     pub indices: Vec<i64>,
 }
 
 /// Writes `values` and `indices`.
-pub fn write(output: Output, dtype: DType, best: &Best) -> Result<Output, Box<dyn Error>> {
+pub fn write(output: Output, dtype: DType, best: &Selection) -> Result<Output, Box<dyn Error>> {
     let mut npz = Writer::new(output)?;
     match dtype {
         DType::F32 => values::<f32>(&mut npz, &best.values)?,
@@ -198,7 +195,7 @@ mod tests {
 
     use super::*;
 
-    /// A vector of 1000 elements in a file that is removed when dropped.
+    /// 1000 elements in a temporary file.
     struct Saved(PathBuf);
 
     impl Saved {

@@ -1,41 +1,41 @@
-//! The selection, a chunk of the vector at a time.
+//! The selection, one chunk at a time.
 use std::error::Error;
 
 use burn::tensor::{DType, Device, Float, Int, Tensor, TensorData, kind::Ordered};
 use sparsek::topk::{TopkOptions, topk_sharded};
 
-use crate::npy::{Best, Vector};
+use crate::npy::{Selection, Vector};
 
-/// Elements of a chunk, the fewest that are worth it, and for each element selected, since the best
-/// so far are selected from again with every chunk.
+/// Least elements of a chunk, and least per selected element: each chunk selects from the best so
+/// far again.
 const CHUNK: usize = 1 << 24;
 const CHUNK_SHARE: usize = 4;
 
-/// What is asked.
+/// What to select.
 #[derive(Clone, Copy, Debug)]
 pub struct Request {
     pub k: usize,
     pub largest: bool,
     pub sorted: bool,
-    /// Elements on the devices at a time; [`CHUNK`], or more where k is great, if none are given.
+    /// Elements per chunk; chosen from k by default.
     pub chunk: Option<usize>,
 }
 
 impl Request {
-    /// Elements on the devices at a time.
+    /// Elements per chunk.
     pub fn chunk(&self) -> usize {
         let fitting = || CHUNK.max(self.k.saturating_mul(CHUNK_SHARE));
         self.chunk.unwrap_or_else(fitting)
     }
 }
 
-/// The best elements of a vector; `progress` hears how many elements have been seen.
+/// Selects from a vector; `progress` receives the elements seen.
 pub fn select(
     vector: Vector,
     request: &Request,
     devices: &[Device],
     progress: &dyn Fn(usize),
-) -> Result<Best, Box<dyn Error>> {
+) -> Result<Selection, Box<dyn Error>> {
     #[cfg(any(
         feature = "cuda",
         feature = "vulkan",
@@ -52,16 +52,16 @@ pub fn select(
     }
 }
 
-/// Cuts every chunk over the devices. The best so far stand before the next chunk as one more shard.
+/// Divides every chunk among the devices. The best so far are one more shard, in front.
 fn by_tensors<K: Ordered>(
     vector: Vector,
     request: &Request,
     devices: &[Device],
     progress: &dyn Fn(usize),
-) -> Result<Best, Box<dyn Error>> {
+) -> Result<Selection, Box<dyn Error>> {
     let (dtype, all) = (vector.dtype, vector.length);
     let size = dtype.size();
-    let mut best = Best::default();
+    let mut best = Selection::default();
     let mut seen = 0;
     vector.for_each_chunk(request.chunk(), |chunk| {
         let length = chunk.len() / size;
@@ -83,7 +83,7 @@ fn by_tensors<K: Ordered>(
         };
         let indices = places.iter::<i64>().map(place).collect();
         let values = values.try_into_data()?.as_bytes().to_vec();
-        best = Best { values, indices };
+        best = Selection { values, indices };
         seen += length;
         progress(seen);
         Ok(())
@@ -97,7 +97,7 @@ fn shard<K: Ordered>(bytes: &[u8], dtype: DType, device: &Device) -> Tensor<1, K
     Tensor::from_data(data, (device, dtype))
 }
 
-/// On CubeCL's devices: the next piece is copied to one while others are selected from.
+/// CubeCL devices copy the next piece while selecting from others.
 #[cfg(any(
     feature = "cuda",
     feature = "vulkan",
@@ -112,12 +112,11 @@ mod stream {
 
     use super::*;
 
-    /// Bytes that the stream selects from at a time, the least and the most, and elements for each
-    /// element selected: it cuts greater parts into such pieces.
+    /// Least and most bytes of a piece, and elements per selected element.
     const PIECES: [usize; 2] = [1 << 26, 1 << 29];
     const PIECE_SHARE: usize = 64;
 
-    /// Those of the devices, if all are CubeCL's.
+    /// Clients, if all devices are CubeCL's.
     pub fn clients(devices: &[Device]) -> Option<Vec<Client>> {
         let client = |device: &Device| match device.as_dispatch() {
             DispatchDevice::Cube(device) => Some(device.client()),
@@ -132,7 +131,7 @@ mod stream {
         request: &Request,
         clients: &[Client],
         progress: &dyn Fn(usize),
-    ) -> Result<Best, Box<dyn Error>> {
+    ) -> Result<Selection, Box<dyn Error>> {
         let options = VectorOptions {
             largest: request.largest,
             sorted: request.sorted,
@@ -143,7 +142,7 @@ mod stream {
         let share = request.k.saturating_mul(PIECE_SHARE).saturating_mul(size);
         let piece = share.clamp(PIECES[0], PIECES[1]) / size;
         let chunk = request.chunk.unwrap_or(piece).min(vector.length).max(1);
-        // Equal parts, as the stream would cut the chunk.
+        // Equal parts, as the stream cuts.
         let part = chunk.div_ceil(chunk.div_ceil(piece));
         vector.for_each_chunk(part, |part| {
             stream.push(part)?;
@@ -151,7 +150,7 @@ mod stream {
             Ok(())
         })?;
         let best = stream.finish()?;
-        Ok(Best {
+        Ok(Selection {
             values: best.values,
             indices: best.indices.into_iter().map(|at| at as i64).collect(),
         })

@@ -9,14 +9,14 @@ use std::{
 
 use npyz::{Deserialize, npz::NpzArchive};
 
-/// A folder that is removed at the end, and a program.
+/// A temporary folder and a program.
 pub struct Folder {
     pub path: PathBuf,
     program: &'static str,
 }
 
 impl Folder {
-    /// Of the executable at `program`; `name` tells tests apart.
+    /// `program` is the executable's path; `name` separates tests.
     pub fn new(program: &'static str, name: &str) -> Self {
         let stem = Path::new(program).file_stem().unwrap().to_string_lossy();
         let name = format!("sparsek-{stem}-{}-{name}", std::process::id());
@@ -25,7 +25,7 @@ impl Folder {
         Self { path, program }
     }
 
-    /// The program with words separated by spaces.
+    /// The program with space-separated arguments.
     pub fn command(&self, arguments: &str) -> Command {
         let mut command = Command::new(self.program);
         command
@@ -39,15 +39,14 @@ impl Folder {
         self.command(arguments).output().unwrap()
     }
 
-    /// Runs where the reader of the standard output has left.
+    /// Runs with a closed standard output.
     pub fn unread(&self, arguments: &str) -> Output {
         let (reader, writer) = io::pipe().unwrap();
         drop(reader);
         self.command(arguments).stdout(writer).output().unwrap()
     }
 
-    /// Runs where the readers of the standard output and of the standard error have left; gives the
-    /// exit status.
+    /// Runs with closed standard output and error; returns the status.
     pub fn unheard(&self, arguments: &str) -> Option<i32> {
         let (reader, writer) = io::pipe().unwrap();
         drop(reader);
@@ -56,13 +55,13 @@ impl Folder {
         command.status().unwrap().code()
     }
 
-    /// Runs with the standard output on a disk that is full.
+    /// Runs with standard output on a full disk.
     pub fn run_on_a_full_disk(&self, arguments: &str) -> Output {
         let full = File::options().write(true).open("/dev/full").unwrap();
         self.command(arguments).stdout(full).output().unwrap()
     }
 
-    /// The names of all files, hidden ones as well.
+    /// All file names, sorted.
     pub fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(&self.path).unwrap();
         let mut names: Vec<String> = entries
@@ -72,7 +71,7 @@ impl Folder {
         names
     }
 
-    /// What it prints.
+    /// Runs and returns the standard output.
     pub fn runs(&self, arguments: &str) -> String {
         let output = self.run(arguments);
         let message = String::from_utf8_lossy(&output.stderr);
@@ -80,7 +79,7 @@ impl Folder {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// One line with these words, exit status 2, and no output.
+    /// Expects one line with this word, status 2 and no output.
     pub fn refuses(&self, arguments: &str, word: &str) {
         let before = self.names();
         let output = self.run(&format!("{arguments} --output bad.npz"));
@@ -88,7 +87,7 @@ impl Folder {
         assert_eq!(self.names(), before, "{arguments}");
     }
 
-    /// The shape and the elements of an array.
+    /// Shape and elements of an array.
     pub fn array<T: Deserialize>(&self, file: &str, name: &str) -> (Vec<u64>, Vec<T>) {
         let mut npz = NpzArchive::open(self.path.join(file)).unwrap();
         let array = npz.by_name(name).unwrap().unwrap();
@@ -102,7 +101,7 @@ impl Drop for Folder {
     }
 }
 
-/// One line with these words, and exit status 2.
+/// Expects one line with this word and status 2.
 pub fn fails(output: &Output, word: &str) {
     let message = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{word}: {message}");

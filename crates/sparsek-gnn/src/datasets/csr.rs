@@ -1,28 +1,29 @@
-//! A graph from scipy's `save_npz`, with features and labels from NumPy's `save` beside it.
+//! A scipy `save_npz` graph with NumPy features and labels.
 use std::{io::Read, path::Path};
 
 use rand::{SeedableRng, rngs::Xoshiro256PlusPlus, seq::SliceRandom};
 use sparsek::io::npy::Npy;
 
 use super::{
-    DatasetError, Labels, NodeDataset, NodeDatasetParts, Part,
+    error::DatasetError,
     files::{self, Watch, bad, open_npz, read_npy},
-    graphsaint::{load_features, load_graph},
-    labels::{CLASS_NEEDED, class_of, count_classes},
+    labels::{CLASS_NEEDED, Labels, class_of, count_classes},
+    matrix::{load_features, load_graph},
+    node_dataset::{NodeDataset, NodeDatasetParts, Part},
 };
 
-const HINT: &str = "a folder of graph.npz (scipy.sparse.save_npz of a matrix), features.npy, labels.npy and, if \
-                    wanted, split.npz";
+const HINT: &str = "expected a folder with graph.npz (scipy.sparse.save_npz), features.npy, \
+                    labels.npy and optionally split.npz";
 
 /// Loads a dataset from a folder.
 ///
-/// - `graph.npz`: a square matrix as `scipy.sparse.save_npz` writes it, read as
+/// - `graph.npz`: a square matrix from `scipy.sparse.save_npz`, read as
 ///   [`graphsaint::load`](super::graphsaint::load) reads `adj_full.npz`.
-/// - `features.npy`: [nodes, features] of any numbers, in C or Fortran order, made f32.
-/// - `labels.npy`: `[nodes]` or [nodes, 1], a class of each as whole numbers of any type or truth
-///   values; or [nodes, classes] of 0 and 1.
-/// - `split.npz`: ids of nodes (integers of any width) in `train`, `val` and `test`. Without it,
-///   `seed` draws 60, 20 and 20 of a hundred.
+/// - `features.npy`: [nodes, features] of any number type, converted to f32.
+/// - `labels.npy`: `[nodes]` or [nodes, 1] of whole numbers or booleans, one class per node; or
+///   [nodes, classes] of 0 and 1.
+/// - `split.npz`: integer node ids in `train`, `val` and `test`. Without it, `seed` draws 60, 20
+///   and 20 %.
 ///
 /// # Errors
 /// [`DatasetError`], as [`graphsaint::load`](super::graphsaint::load).
@@ -67,7 +68,7 @@ pub fn load(
     Ok(dataset.with_notes(notes))
 }
 
-/// Ids of nodes; no more than there are, before they are read.
+/// Reads node ids; refuses more ids than nodes before reading them.
 fn node_list(array: Npy<impl Read>, nodes: usize) -> Result<Vec<u32>, String> {
     match array.header().len {
         count if count > nodes => Err(format!("{count} ids, but the graph has {nodes} nodes")),
@@ -75,7 +76,7 @@ fn node_list(array: Npy<impl Read>, nodes: usize) -> Result<Vec<u32>, String> {
     }
 }
 
-/// 60, 20 and 20 of a hundred nodes.
+/// Splits the nodes 60 : 20 : 20.
 fn drawn(nodes: usize, seed: u64) -> [Vec<u32>; 3] {
     let mut train: Vec<u32> = (0..nodes as u32).collect();
     train.shuffle(&mut Xoshiro256PlusPlus::seed_from_u64(seed));
@@ -92,7 +93,7 @@ fn load_labels(file: &Path, nodes: usize, watch: Watch) -> Result<(Labels, usize
             [rows, width] if rows == nodes => width,
             _ => {
                 return Err(format!(
-                    "labels of shape {shape:?}, [{nodes}] or [{nodes}, classes] is needed"
+                    "labels have shape {shape:?}, expected [{nodes}] or [{nodes}, classes]"
                 ));
             }
         };
@@ -117,5 +118,123 @@ fn load_labels(file: &Path, nodes: usize, watch: Watch) -> Result<(Labels, usize
     })
 }
 
+/// Small folders, whole and broken.
 #[cfg(test)]
-mod tests;
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::datasets::scratch::{Folder, write_npy, write_npz};
+
+    fn folder(name: &str) -> Folder {
+        let folder = Folder::new(&format!("csr-{name}"));
+        write_npz(
+            folder.0.join("graph.npz"),
+            &[0, 1, 3, 4],
+            &[1, 0, 2, 1],
+            [3, 3],
+        );
+        write_npy(folder.0.join("features.npy"), &[3, 1], &[1.0, 2.0, 3.0]);
+        write_npy(folder.0.join("labels.npy"), &[3], &[1.0, 0.0, 1.0]);
+        folder
+    }
+
+    fn read(folder: &Folder) -> Result<NodeDataset, DatasetError> {
+        load(&folder.0, 4, &mut |_, _, _| {})
+    }
+
+    #[test]
+    fn a_whole_folder_loads() {
+        let folder = folder("whole");
+        let data = read(&folder).unwrap();
+        assert_eq!(
+            (data.nodes(), data.graph().edges(), data.classes()),
+            (3, 4, 2)
+        );
+        assert_eq!(data.labels(), &Labels::Classes(vec![1, 0, 1]));
+        assert_eq!(
+            (data.train().len(), data.val().len(), data.test().len()),
+            (1, 1, 1)
+        );
+        assert_eq!(data.train(), read(&folder).unwrap().train());
+        write_npy(
+            folder.0.join("labels.npy"),
+            &[3, 2],
+            &[1.0, 0.0, 1.0, 1.0, 0.0, 0.0],
+        );
+        assert_eq!(read(&folder).unwrap().classes(), 2);
+    }
+
+    #[test]
+    fn splits_are_drawn_in_parts() {
+        let lists = drawn(1000, 3);
+        assert_eq!(lists.each_ref().map(Vec::len), [600, 200, 200]);
+        let mut all = lists.concat();
+        all.sort_unstable();
+        assert_eq!(all, (0..1000).collect::<Vec<u32>>());
+    }
+
+    #[test]
+    fn every_fault_names_its_file() {
+        let bad = folder("faults");
+        for (shape, values) in [
+            (&[3][..], &[1.0, 0.5, 0.0][..]),
+            (&[3], &[1.0, 3.0, 0.0]),
+            (&[3], &[-1.0, 1.0, 0.0]),
+            (&[2], &[1.0, 0.0]),
+            (&[3, 1], &[1.0, 3.0, 0.0]),
+            (&[3, 1], &[1.0, f64::NAN, 0.0]),
+            (&[3, 2], &[1.0, 0.0, 2.0, 0.0, 0.0, 1.0]),
+            (&[3, 0], &[]),
+            (&[3, 1, 1], &[1.0, 0.0, 0.0]),
+            (&[1, 3], &[1.0, 0.0, 0.0]),
+            (&[], &[1.0]),
+        ] {
+            write_npy(bad.0.join("labels.npy"), shape, values);
+            let message = read(&bad).unwrap_err().to_string();
+            assert!(
+                message.contains("labels.npy") && !message.contains('\n'),
+                "{message}"
+            );
+        }
+        for file in ["graph.npz", "features.npy", "labels.npy"] {
+            let folder = folder("missing");
+            fs::remove_file(folder.0.join(file)).unwrap();
+            assert!(read(&folder).unwrap_err().to_string().contains(file));
+        }
+        assert!(
+            load("no/such", 0, &mut |_, _, _| {})
+                .unwrap_err()
+                .to_string()
+                .contains("graph.npz")
+        );
+    }
+
+    #[test]
+    fn labels_of_width_1_are_classes() {
+        let folder = folder("column");
+        for (labels, classes) in [([1.0, 2.0, 0.0], 3), ([1.0, 0.0, 1.0], 2)] {
+            write_npy(folder.0.join("labels.npy"), &[3, 1], &labels);
+            let data = read(&folder).unwrap();
+            let wanted = labels.map(|label| label as u32).to_vec();
+            assert_eq!(data.labels(), &Labels::Classes(wanted));
+            assert_eq!(data.classes(), classes);
+        }
+    }
+
+    #[test]
+    fn one_stray_class_is_named() {
+        let nodes = 60_000;
+        let folder = folder("stray");
+        let shape = [nodes as i64; 2];
+        write_npz(folder.0.join("graph.npz"), &vec![0; nodes + 1], &[], shape);
+        let mut values = vec![1.0; nodes];
+        write_npy(folder.0.join("features.npy"), &[nodes as u64, 1], &values);
+        values[41] = nodes as f64 - 1.0;
+        write_npy(folder.0.join("labels.npy"), &[nodes as u64], &values);
+        let found = read(&folder).unwrap_err().to_string();
+        for word in ["labels.npy", "node 41 ", "59999", "only 2 ", "renumber"] {
+            assert!(found.contains(word), "{found}");
+        }
+    }
+}

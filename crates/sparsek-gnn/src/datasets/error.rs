@@ -1,12 +1,11 @@
-//! Why there is no dataset.
+//! Errors of datasets.
 use std::path::{Path, PathBuf};
 
 use sparsek::io::{memory::MemoryError, text};
 
-use crate::GraphError;
+use crate::graph::GraphError;
 
-/// Why a dataset could not be had. Each is one line that names the file, where there is one, and
-/// the reason.
+/// Why a dataset cannot be loaded or generated. Each is one line that names the file, if any.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DatasetError {
@@ -18,7 +17,7 @@ pub enum DatasetError {
         /// What the system said.
         source: std::io::Error,
     },
-    /// A file is truncated, or not of its format.
+    /// A file is truncated or malformed.
     #[error("{}: {}", shown(file), text::clean(reason))]
     Format {
         /// The file.
@@ -26,7 +25,7 @@ pub enum DatasetError {
         /// What is wrong with it.
         reason: String,
     },
-    /// A file's arrays do not describe a graph.
+    /// A file's arrays are not a graph.
     #[error("{}: {source}", shown(file))]
     Graph {
         /// The file.
@@ -34,15 +33,15 @@ pub enum DatasetError {
         /// What is wrong with the graph.
         source: GraphError,
     },
-    /// A file declares or holds more than the memory limit allows; see [`sparsek::io::memory`].
+    /// A file exceeds the limit of [`sparsek::io::memory`].
     #[error("{}: {source}", shown(file))]
     Memory {
         /// The file.
         file: PathBuf,
-        /// What was asked, what is allowed, and how to raise it.
+        /// Requested and allowed bytes, and how to raise the limit.
         source: MemoryError,
     },
-    /// There is no such folder.
+    /// The folder does not exist.
     #[error("{}: no such folder; {hint}", shown(folder))]
     Missing {
         /// The folder.
@@ -50,15 +49,15 @@ pub enum DatasetError {
         /// What to get, and where.
         hint: String,
     },
-    /// The parts do not fit together, or a generator's parameters make no graph.
+    /// The parts are inconsistent, or a generator's parameters are out of range.
     #[error("{0}")]
     Invalid(String),
-    /// A generator's parameters ask for more than the memory limit allows.
+    /// A generator's parameters exceed the memory limit.
     #[error(transparent)]
     TooLarge(#[from] MemoryError),
 }
 
-/// A path on one line, without control characters.
+/// A path on one line without control characters.
 fn shown(path: &Path) -> String {
     text::clean(&path.display().to_string())
 }

@@ -1,26 +1,29 @@
-//! Files that are read bit by bit, and told of.
+//! Files read in pieces, with progress: arrays, archives and gzip lines.
 use std::{
+    fmt,
     fs::File,
-    io::{self, BufReader, Read, Seek, SeekFrom},
+    io::{self, BufRead, BufReader, Read, Seek, SeekFrom},
     path::{Path, PathBuf},
+    str::FromStr,
 };
 
+use flate2::bufread::MultiGzDecoder;
 use sparsek::io::{
     input,
-    memory::MemoryError,
+    memory::{self, MemoryError},
     npy::{Npy, Npz},
     text,
 };
 
-use super::DatasetError;
+use super::error::DatasetError;
 
-/// Is told while a file is read: which, bytes so far, and bytes in all.
+/// Progress callback: file, bytes so far, total bytes.
 pub type Watch<'a> = &'a mut dyn FnMut(&Path, u64, u64);
 
-/// Bytes between two calls of a watch.
+/// Bytes between two progress calls.
 const STEP: u64 = 1 << 20;
 
-/// A folder, or what to get and where.
+/// Checks that a folder exists; the error gives `hint`.
 pub(super) fn folder<'a>(folder: &'a Path, hint: &str) -> Result<&'a Path, DatasetError> {
     match folder.is_dir() {
         true => Ok(folder),
@@ -31,7 +34,7 @@ pub(super) fn folder<'a>(folder: &'a Path, hint: &str) -> Result<&'a Path, Datas
     }
 }
 
-/// The name of a folder, made safe to print.
+/// The folder's name, safe to print.
 pub(super) fn name(folder: &Path) -> String {
     let full = folder.canonicalize();
     let full = full.unwrap_or_else(|_| folder.to_path_buf());
@@ -41,7 +44,7 @@ pub(super) fn name(folder: &Path) -> String {
     )
 }
 
-/// The error of a file with a reason.
+/// Makes a format error for a file.
 pub(super) fn bad(file: &Path) -> impl Fn(String) -> DatasetError + '_ {
     |reason| DatasetError::Format {
         file: file.to_path_buf(),
@@ -49,7 +52,7 @@ pub(super) fn bad(file: &Path) -> impl Fn(String) -> DatasetError + '_ {
     }
 }
 
-/// The error of a file that asks for too much memory.
+/// Makes a memory error for a file.
 pub(super) fn too_much(file: &Path) -> impl Fn(MemoryError) -> DatasetError + '_ {
     |source| DatasetError::Memory {
         file: file.to_path_buf(),
@@ -57,12 +60,12 @@ pub(super) fn too_much(file: &Path) -> impl Fn(MemoryError) -> DatasetError + '_
     }
 }
 
-/// A file whose reading is watched.
+/// A file that reports its progress.
 pub(super) struct Watched<'a> {
     file: File,
     path: PathBuf,
     done: u64,
-    told: u64,
+    reported: u64,
     pub size: u64,
     watch: Watch<'a>,
 }
@@ -77,7 +80,7 @@ impl<'a> Watched<'a> {
             file,
             path: path.to_path_buf(),
             done: 0,
-            told: 0,
+            reported: 0,
             size,
             watch,
         })
@@ -88,8 +91,8 @@ impl Read for Watched<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.file.read(buffer)?;
         self.done += count as u64;
-        if self.done >= self.told + STEP || (count > 0 && self.done == self.size) {
-            self.told = self.done;
+        if self.done >= self.reported + STEP || (count > 0 && self.done == self.size) {
+            self.reported = self.done;
             (self.watch)(&self.path, self.done.min(self.size), self.size);
         }
         Ok(count)
@@ -102,7 +105,7 @@ impl Seek for Watched<'_> {
     }
 }
 
-/// What `convert` makes of an npy file.
+/// Opens an npy file and converts it.
 pub(super) fn read_npy<T>(
     path: &Path,
     watch: Watch,
@@ -114,10 +117,160 @@ pub(super) fn read_npy<T>(
     array.and_then(convert).map_err(bad(path))
 }
 
-/// An npz file.
+/// Opens an npz file.
 pub(super) fn open_npz<'a>(
     path: &Path,
     watch: Watch<'a>,
 ) -> Result<Npz<Watched<'a>>, DatasetError> {
     Npz::new(Watched::open(path, watch)?).map_err(bad(path))
+}
+
+/// Longest line in bytes.
+const MAX_LINE: usize = 1 << 20;
+
+/// The reason for a line that does not parse as numbers.
+pub(super) const NUMBERS: &str = "is not a list of comma-separated numbers";
+
+/// Reads a gzip file line by line.
+///
+/// A small file may expand a thousandfold, so lists grow with the lines read, within the memory
+/// limit.
+pub(super) struct Lines<'a> {
+    reader: BufReader<MultiGzDecoder<BufReader<Watched<'a>>>>,
+    path: PathBuf,
+    line: Vec<u8>,
+    /// Bytes that the dataset's other files occupy.
+    reserved: u128,
+    /// Lines read so far.
+    pub count: usize,
+}
+
+impl<'a> Lines<'a> {
+    pub fn open(path: &Path, watch: Watch<'a>) -> Result<Self, DatasetError> {
+        let file = Watched::open(path, watch)?;
+        if file.size == 0 {
+            return Err(bad(path)("is empty".to_string()));
+        }
+        let file = BufReader::new(file);
+        Ok(Self {
+            reader: BufReader::with_capacity(1 << 16, MultiGzDecoder::new(file)),
+            path: path.to_path_buf(),
+            line: Vec::new(),
+            reserved: 0,
+            count: 0,
+        })
+    }
+
+    /// Counts `reserved` bytes of other files against the limit.
+    pub fn beside(self, reserved: u128) -> Self {
+        Self { reserved, ..self }
+    }
+
+    /// Returns the next line, if any.
+    pub fn next(&mut self) -> Result<Option<&str>, DatasetError> {
+        self.line.clear();
+        let mut limited = (&mut self.reader).take(MAX_LINE as u64);
+        let read = limited.read_until(b'\n', &mut self.line);
+        let error = match read {
+            Err(error) => error.to_string(),
+            Ok(0) => return Ok(None),
+            Ok(MAX_LINE) => format!("line {} has {MAX_LINE} bytes or more", self.count + 1),
+            Ok(_) => {
+                self.count += 1;
+                return match std::str::from_utf8(&self.line) {
+                    Ok(line) => Ok(Some(line.trim_end())),
+                    Err(_) => Err(self.wrong("is not text")),
+                };
+            }
+        };
+        Err(bad(&self.path)(error))
+    }
+
+    /// Appends the numbers of the next line. `what` is the reason when one does not parse.
+    pub fn numbers<T: FromStr>(
+        &mut self,
+        into: &mut Vec<T>,
+        what: &str,
+    ) -> Result<(), DatasetError> {
+        let Some(line) = self.next()? else {
+            return Err(bad(&self.path)(format!("ends after {} lines", self.count)));
+        };
+        let fields = line.split(',').count();
+        self.make_room(into, fields)?;
+        let line = std::str::from_utf8(&self.line).unwrap_or_default();
+        for field in line.trim_end().split(',') {
+            match field.trim().parse() {
+                Ok(number) => into.push(number),
+                Err(_) => return Err(self.wrong(what)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads exactly `rows` rows of numbers and returns them with their width.
+    pub fn rows<T: FromStr>(
+        mut self,
+        rows: usize,
+        what: &str,
+    ) -> Result<(Vec<T>, usize), DatasetError> {
+        let (mut all, mut width) = (Vec::new(), 0);
+        for row in 0..rows {
+            self.numbers(&mut all, what)?;
+            if row == 0 {
+                width = all.len();
+                let bytes = memory::product(&[rows, width, size_of::<T>()]);
+                self.check(
+                    format_args!("a table of {rows} rows and {width} columns"),
+                    bytes,
+                )?;
+            } else if all.len() != (row + 1) * width {
+                return Err(self.wrong(&format!("does not have {width} numbers like the first")));
+            }
+        }
+        self.ends()?;
+        Ok((all, width))
+    }
+
+    /// Reserves space for `more` elements: doubles the capacity as far as the limit allows.
+    pub fn make_room<T>(&self, list: &mut Vec<T>, more: usize) -> Result<(), DatasetError> {
+        let needed = list.len().saturating_add(more);
+        if needed <= list.capacity() {
+            return Ok(());
+        }
+        let size = size_of::<T>().max(1);
+        let read = format_args!("its text up to line {}", self.count);
+        self.check(read, memory::product(&[needed, size]))?;
+        let limit = memory::limit().map_err(too_much(&self.path))?;
+        let allowed = u128::from(limit).saturating_sub(self.reserved) / size as u128;
+        let allowed = usize::try_from(allowed).unwrap_or(usize::MAX);
+        let room = list.capacity().saturating_mul(2).min(allowed).max(needed);
+        list.reserve_exact(room - list.len());
+        Ok(())
+    }
+
+    /// Checks `bytes`, plus reserved bytes, against the limit.
+    pub fn check(&self, what: fmt::Arguments, bytes: u128) -> Result<(), DatasetError> {
+        let bytes = bytes.saturating_add(self.reserved);
+        let found = match self.reserved {
+            0 => memory::check(what, bytes),
+            _ => memory::check(format_args!("{what} with the files before it"), bytes),
+        };
+        found.map_err(too_much(&self.path))
+    }
+
+    /// Checks that no line is left.
+    pub fn ends(mut self) -> Result<(), DatasetError> {
+        let count = self.count;
+        match self.next()? {
+            None => Ok(()),
+            Some(_) => Err(bad(&self.path)(format!(
+                "more than the {count} lines expected"
+            ))),
+        }
+    }
+
+    /// Makes an error for the last line read.
+    pub fn wrong(&self, what: &str) -> DatasetError {
+        bad(&self.path)(format!("line {} {what}", self.count))
+    }
 }

@@ -1,8 +1,11 @@
 //! Zachary's karate club.
-use super::{Labels, NodeDataset, NodeDatasetParts};
-use crate::Graph;
+use super::{
+    labels::Labels,
+    node_dataset::{NodeDataset, NodeDatasetParts},
+};
+use crate::graph::Graph;
 
-/// The 78 friendships, members counted from 0.
+/// The 78 friendships; people count from 0.
 const FRIENDSHIPS: [(u32, u32); 78] = [
     (0, 1),
     (0, 2),
@@ -84,13 +87,14 @@ const FRIENDSHIPS: [(u32, u32); 78] = [
     (32, 33),
 ];
 
-/// The members who followed Mr. Hi when the club split; the others stayed with the officers.
+/// Those who followed Mr. Hi when the club split.
 const MR_HI: [u32; 17] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 16, 17, 19, 21];
 
-/// Zachary's karate club: 34 members, 78 friendships in both directions, and the faction that each joined.
+/// Zachary's karate club: 34 people, 78 friendships in both directions, and the faction each
+/// joined.
 ///
-/// Features are the identity. Training sees the two leaders (0 and 33) and two members of each faction, validation four
-/// of each; the others are the test. No randomness.
+/// Features are the identity. The split is fixed: training has the two leaders (0 and 33) and two
+/// people of each faction, validation four of each, the test the others.
 ///
 /// Zachary, *An Information Flow Model for Conflict and Fission in Small Groups*, 1977.
 ///

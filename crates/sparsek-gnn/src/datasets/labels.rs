@@ -1,24 +1,23 @@
-//! What is to be predicted of each node.
+//! Node labels.
 use std::str::FromStr;
 
-/// Numbers of classes up to which labels may be missing. One stray label makes as many classes as
-/// its value, and a matrix of scores that wide.
+/// From this class on, over half of the smaller classes must occur. A stray label would otherwise
+/// set the width of the score matrix.
 const FEW: usize = 1024;
 
-/// What class labels must be, for messages.
-pub(super) const CLASS_NEEDED: &str = "a whole number from 0 up is needed";
+pub(super) const CLASS_NEEDED: &str = "expected a whole number of at least 0";
 
-/// The class of each node, or whether it is in each class.
+/// One class per node, or a set of classes per node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Labels {
-    /// One class of each node.
+    /// One class per node.
     Classes(Vec<u32>),
-    /// Any number of classes of each node: whether it is in each, row after row, [nodes, classes].
+    /// Any number of classes per node: [nodes, classes], row-major.
     Sets(Vec<bool>),
 }
 
 impl Labels {
-    /// The class of each node, where it has one.
+    /// The class of each node, unless nodes have sets.
     pub fn classes(&self) -> Option<&[u32]> {
         match self {
             Self::Classes(classes) => Some(classes),
@@ -26,7 +25,6 @@ impl Labels {
         }
     }
 
-    /// Those of some nodes.
     pub(crate) fn of(&self, nodes: &[u32], classes: usize) -> Self {
         match self {
             Self::Classes(all) => {
@@ -45,7 +43,7 @@ impl Labels {
                 Err(format!("{} labels for {nodes} nodes", all.len()))
             }
             Self::Classes(all) => match all.iter().position(|&class| class as usize >= classes) {
-                Some(node) => Err(format!("node {node} has class {}, of {classes}", all[node])),
+                Some(node) => Err(format!("node {node} has class {} of {classes}", all[node])),
                 None => Ok(()),
             },
             Self::Sets(all) if classes == 0 || Some(all.len()) != nodes.checked_mul(classes) => {
@@ -59,12 +57,11 @@ impl Labels {
     }
 }
 
-/// The number of classes of nodes that have one each: the greatest label plus 1. `place` names a
-/// node by its position, such as "line 4".
+/// Counts classes: the greatest label plus 1. `place` names a node by position, such as "line 4".
 ///
 /// # Errors
-/// The reason, where a label is not below the number of nodes, and where the greatest label is
-/// [`FEW`] or more and over half of those below it are missing.
+/// The reason, when a label is not below the number of nodes, or the greatest is at least [`FEW`]
+/// and over half of those below it are missing.
 pub(super) fn count_classes(
     labels: &[u32],
     place: impl Fn(usize) -> String,
@@ -96,13 +93,13 @@ pub(super) fn count_classes(
     Ok(class + 1)
 }
 
-/// A class, where a number is one.
+/// Converts a whole number to a class.
 pub(super) fn class_of(number: f64) -> Option<u32> {
     let whole = number.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&number);
     whole.then_some(number as u32)
 }
 
-/// A class in a text: a whole number, also written `2.0`, or a truth value.
+/// Parses a class: a whole number, also written `2.0`, or a boolean.
 pub(super) struct Class(pub u32);
 
 impl FromStr for Class {
@@ -142,7 +139,6 @@ mod tests {
         }
         stray[7] = 60_000;
         assert!(count(&stray).unwrap_err().contains("of 60000 nodes"));
-        // Fewer classes may be missing.
         stray[7] = FEW as u32 - 1;
         assert_eq!(count(&stray), Ok(FEW));
         stray[7] = FEW as u32;

@@ -1,4 +1,4 @@
-//! The raw folder format of the Open Graph Benchmark, in which ogbn-products, ogbn-proteins and ogbn-arxiv are distributed.
+//! The Open Graph Benchmark's raw folders: ogbn-products, ogbn-proteins, ogbn-arxiv.
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -7,43 +7,42 @@ use std::{
 use sparsek::io::{memory, text};
 
 use super::{
-    DatasetError, Labels, NodeDataset, NodeDatasetParts, Part,
-    files::{self, Watch, bad, too_much},
-    labels::{CLASS_NEEDED, Class, count_classes},
-    lines::{Lines, NUMBERS},
+    error::DatasetError,
+    files::{self, Lines, NUMBERS, Watch, bad, too_much},
+    labels::{CLASS_NEEDED, Class, Labels, count_classes},
+    node_dataset::{NodeDataset, NodeDatasetParts, Part},
 };
-use crate::{Graph, GraphError, graph::MAX_SIZE};
+use crate::graph::{Graph, GraphError, MAX_SIZE};
 
-/// How an OGB folder is read.
+/// How to read an OGB folder.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OgbOptions {
-    /// Edges go only from the first node of a line to the second. Otherwise (default) each pair is an edge in both directions, once:
-    /// products and proteins store one of them.
+    /// Keep edges in their stored direction. Default: symmetrize, since products and proteins store
+    /// one direction.
     pub directed: bool,
-    /// Which of the folders under `split`; the only one if not given.
+    /// Folder under `split`. Default: the only one.
     pub split: Option<String>,
 }
 
-/// Loads a dataset from a folder of the Open Graph Benchmark.
+/// Loads a dataset from an OGB folder.
 ///
 /// - `raw/num-node-list.csv.gz`: the number of nodes.
-/// - `raw/edge.csv.gz`: a source and a target on each line; as many lines as `raw/num-edge-list.csv.gz` says, if it is there.
-/// - `raw/node-feat.csv.gz`: features of a node on each line. Without it, as in proteins, a node's features are the mean of those
-///   of its edges, `raw/edge-feat.csv.gz`.
-/// - `raw/node-label.csv.gz`: the class of a node on each line, as `2`, `2.0` or a truth value; or,
-///   where lines have several numbers, 0 or 1 for each class.
-/// - `split/NAME/{train,valid,test}.csv.gz`: a node on each line.
+/// - `raw/edge.csv.gz`: a source and a target per line; their number must match
+///   `raw/num-edge-list.csv.gz`, if present.
+/// - `raw/node-feat.csv.gz`: a node's features per line. Without it, as in proteins, a node gets
+///   the mean features of its edges, from `raw/edge-feat.csv.gz`.
+/// - `raw/node-label.csv.gz`: a class per line, as `2`, `2.0` or a boolean; or a 0 or 1 per class.
+/// - `split/NAME/{train,valid,test}.csv.gz`: a node per line.
 ///
-/// Calls `watch` while it reads the files line by line. Beside what it returns, loading keeps the
-/// list of edges. Lists grow with the lines that are there, each within the limit of
-/// [`sparsek::io::memory`].
+/// Besides its result, loading keeps the edge list. Every list stays within the limit of
+/// [`sparsek::io::memory`]. `watch` receives progress.
 ///
 /// Hu et al., *Open Graph Benchmark*, NeurIPS 2020.
 ///
 /// # Errors
-/// [`DatasetError`], naming the file and its line: missing, truncated or corrupt, not numbers, with
-/// ids out of range, too few or too many lines, more than the memory limit allows, or a greatest
-/// class of 1024 or more where over half of those below are missing.
+/// [`DatasetError`], naming the file and line: missing, truncated, corrupt or not numeric files,
+/// ids out of range, wrong line counts, too much memory, or a class of 1024 or more when over half
+/// of the smaller ones are missing.
 pub fn load(
     folder: impl AsRef<Path>,
     options: &OgbOptions,
@@ -53,16 +52,16 @@ pub fn load(
     let folder = files::folder(folder, &hint(folder))?;
     let raw = |name: &str| folder.join("raw").join(format!("{name}.csv.gz"));
     let nodes = load_count(&raw("num-node-list"), watch)?;
-    // Labels come first: they show that there are as many nodes as declared.
+    // Labels first: they prove the declared number of nodes.
     let labels_file = raw("node-label");
     let (labels, classes) = load_labels(&labels_file, nodes, watch)?;
-    let mut held = match &labels {
+    let mut reserved = match &labels {
         Labels::Classes(all) => memory::product(&[all.len(), size_of::<u32>()]),
         Labels::Sets(all) => memory::product(&[all.len()]),
     };
-    let edges = Lines::open(&raw("edge"), watch)?.beside(held);
+    let edges = Lines::open(&raw("edge"), watch)?.beside(reserved);
     let edges = load_edges(edges, nodes)?;
-    held += memory::product(&[edges.len(), size_of::<(u32, u32)>()]);
+    reserved += memory::product(&[edges.len(), size_of::<(u32, u32)>()]);
     if raw("num-edge-list").exists() {
         let count = load_count(&raw("num-edge-list"), watch)?;
         if count != edges.len() {
@@ -74,15 +73,15 @@ pub fn load(
     }
     let mut features_file = raw("node-feat");
     let (features, feature_width) = if features_file.exists() || !raw("edge-feat").exists() {
-        let lines = Lines::open(&features_file, watch)?.beside(held);
+        let lines = Lines::open(&features_file, watch)?.beside(reserved);
         lines.rows(nodes, NUMBERS)?
     } else {
         features_file = raw("edge-feat");
-        let lines = Lines::open(&features_file, watch)?.beside(held);
+        let lines = Lines::open(&features_file, watch)?.beside(reserved);
         mean_of_edges(lines, nodes, &edges)?
     };
-    held += memory::product(&[features.len(), size_of::<f32>()]);
-    let graph = build_graph(&raw("edge"), nodes, edges, held, options)?;
+    reserved += memory::product(&[features.len(), size_of::<f32>()]);
+    let graph = build_graph(&raw("edge"), nodes, edges, reserved, options)?;
     let splits = split_folder(folder, options)?;
     let mut split = |name: &str| -> Result<Vec<u32>, DatasetError> {
         let mut lines = Lines::open(&splits.join(format!("{name}.csv.gz")), watch)?;
@@ -92,12 +91,12 @@ pub fn load(
                 return Err(lines.wrong("is not a node"));
             };
             if list.len() == nodes {
-                return Err(lines.wrong(&format!("is one more than the {nodes} nodes")));
+                return Err(lines.wrong(&format!("exceeds the {nodes} nodes")));
             }
             list.push(node);
         }
         match list.is_empty() {
-            true => Err(lines.wrong("is the last, there are no nodes")),
+            true => Err(lines.wrong("is the last, but the split is empty")),
             false => Ok(list),
         }
     };
@@ -120,7 +119,7 @@ pub fn load(
     })
 }
 
-/// Where to get what is missing.
+/// Where to download the dataset.
 fn hint(folder: &Path) -> String {
     let name = files::name(folder).to_lowercase();
     let short = name
@@ -128,11 +127,9 @@ fn hint(folder: &Path) -> String {
         .trim_start_matches(['_', '-']);
     match short {
         "products" | "proteins" | "arxiv" => format!(
-            "ogbn-{short} is http://snap.stanford.edu/ogb/data/nodeproppred/{short}.zip, to be unpacked there"
+            "download and unpack http://snap.stanford.edu/ogb/data/nodeproppred/{short}.zip"
         ),
-        _ => {
-            "OGB's node datasets are listed at https://ogb.stanford.edu/docs/nodeprop/".to_string()
-        }
+        _ => "see https://ogb.stanford.edu/docs/nodeprop/".to_string(),
     }
 }
 
@@ -145,7 +142,7 @@ fn load_count(file: &Path, watch: Watch) -> Result<usize, DatasetError> {
 }
 
 fn load_labels(file: &Path, nodes: usize, watch: Watch) -> Result<(Labels, usize), DatasetError> {
-    let what = format!("is no class; {CLASS_NEEDED}, or 0 and 1 for each class");
+    let what = format!("is no class; {CLASS_NEEDED}, or a 0 or 1 per class");
     let (numbers, width) = Lines::open(file, watch)?.rows::<Class>(nodes, &what)?;
     if width == 1 {
         let classes: Vec<u32> = numbers.into_iter().map(|Class(class)| class).collect();
@@ -172,27 +169,27 @@ fn load_edges(mut lines: Lines, nodes: usize) -> Result<Vec<(u32, u32)>, Dataset
                 lines.make_room(&mut edges, 1)?;
                 edges.push((a, b));
             }
-            _ => return Err(lines.wrong(&format!("is not two nodes below {nodes}"))),
+            _ => return Err(lines.wrong(&format!("is not a pair of nodes below {nodes}"))),
         }
     }
     Ok(edges)
 }
 
-/// The graph of a list of edges, in both directions unless options say otherwise; `held` bytes, the
-/// list among them, are in use already.
+/// Builds the graph, in both directions unless directed. `reserved` bytes, with the list, are in
+/// use.
 fn build_graph(
     file: &Path,
     nodes: usize,
     edges: Vec<(u32, u32)>,
-    held: u128,
+    reserved: u128,
     options: &OgbOptions,
 ) -> Result<Graph, DatasetError> {
     let asked = format_args!("a graph of {nodes} nodes and {} edges", edges.len());
     let bytes = memory::product(&[nodes, 16]) + memory::product(&[edges.len(), 24]);
-    memory::check(asked, bytes.saturating_add(held)).map_err(too_much(file))?;
+    memory::check(asked, bytes.saturating_add(reserved)).map_err(too_much(file))?;
     let graph = Graph::from_edges(nodes, edges).and_then(|graph| match options.directed {
         true => Ok(graph),
-        false => graph.try_symmetrised(),
+        false => graph.try_symmetrized(),
     });
     graph.map_err(|source: GraphError| DatasetError::Graph {
         file: file.to_path_buf(),
@@ -200,7 +197,7 @@ fn build_graph(
     })
 }
 
-/// The mean of the features of the edges at each node.
+/// Averages edge features at each node.
 fn mean_of_edges(
     mut lines: Lines,
     nodes: usize,
@@ -218,7 +215,7 @@ fn mean_of_edges(
             lines.check(asked, bytes)?;
             sums = vec![0.0; nodes * width];
         } else if row.len() != width {
-            return Err(lines.wrong(&format!("does not have {width} numbers, as the first has")));
+            return Err(lines.wrong(&format!("does not have {width} numbers like the first")));
         }
         for end in [a as usize, b as usize] {
             counts[end] += 1.0;
@@ -233,7 +230,7 @@ fn mean_of_edges(
     Ok((sums, width))
 }
 
-/// The folder of the split that was asked for, or the only one.
+/// The requested split folder, or the only one.
 fn split_folder(folder: &Path, options: &OgbOptions) -> Result<PathBuf, DatasetError> {
     let all = folder.join("split");
     if let Some(name) = &options.split {
@@ -253,7 +250,7 @@ fn split_folder(folder: &Path, options: &OgbOptions) -> Result<PathBuf, DatasetE
         several => {
             let names: Vec<String> = several.iter().map(|path| files::name(path)).collect();
             let reason = format!(
-                "{} splits ({}), one must be named",
+                "{} splits ({}); name one",
                 names.len(),
                 text::excerpt(&names.join(", "))
             );
@@ -262,5 +259,226 @@ fn split_folder(folder: &Path, options: &OgbOptions) -> Result<PathBuf, DatasetE
     }
 }
 
+/// Small folders, whole and broken.
 #[cfg(test)]
-mod tests;
+mod tests {
+    use super::*;
+    use crate::datasets::scratch::{Folder, write_gz};
+
+    const FILES: [(&str, &str); 8] = [
+        ("raw/num-node-list", "4\n"),
+        ("raw/num-edge-list", "3\n"),
+        ("raw/edge", "0,1\n1,2\n2,1\n"),
+        ("raw/node-feat", "1.0,2.5\n-3,4e-1\n5,6\n7,8\n"),
+        ("raw/node-label", "1\n0\n2\n0\n"),
+        ("split/first/train", "0\n"),
+        ("split/first/valid", "2\n"),
+        ("split/first/test", "1\n3\n"),
+    ];
+
+    fn folder(name: &str) -> Folder {
+        let folder = Folder::new(&format!("ogb-{name}"));
+        for (name, text) in FILES {
+            write(&folder, name, text);
+        }
+        folder
+    }
+
+    fn write(folder: &Folder, name: &str, text: &str) {
+        write_gz(folder.0.join(format!("{name}.csv.gz")), text);
+    }
+
+    fn read(folder: &Folder) -> Result<NodeDataset, DatasetError> {
+        load(&folder.0, &OgbOptions::default(), &mut |_, _, _| {})
+    }
+
+    fn message(folder: &Folder) -> String {
+        let message = read(folder).unwrap_err().to_string();
+        assert!(!message.contains('\n'), "{message}");
+        message
+    }
+
+    #[test]
+    fn a_whole_folder_loads() {
+        let folder = folder("whole");
+        let data = read(&folder).unwrap();
+        assert_eq!(
+            (data.nodes(), data.graph().edges(), data.classes()),
+            (4, 4, 3)
+        );
+        assert_eq!(data.graph().neighbors(1), [0, 2]);
+        assert_eq!(data.features(), [1.0, 2.5, -3.0, 0.4, 5.0, 6.0, 7.0, 8.0]);
+        assert_eq!(data.labels(), &Labels::Classes(vec![1, 0, 2, 0]));
+        assert_eq!(
+            (data.train(), data.val(), data.test()),
+            (&[0][..], &[2][..], &[1, 3][..])
+        );
+
+        let options = OgbOptions {
+            directed: true,
+            split: Some("first".to_string()),
+        };
+        let data = load(&folder.0, &options, &mut |_, _, _| {}).unwrap();
+        assert_eq!(data.graph().neighbors(0), [0u32; 0]);
+        assert_eq!(data.graph().neighbors(1), [0, 2]);
+    }
+
+    #[test]
+    fn features_of_edges_stand_in_for_those_of_nodes() {
+        let folder = folder("edge-features");
+        fs::remove_file(folder.0.join("raw/node-feat.csv.gz")).unwrap();
+        write(&folder, "raw/edge-feat", "1,2\n4,0\n7,1\n");
+        write(&folder, "raw/node-label", "1,0\n0,0\n1,1\n0,1\n");
+        let data = read(&folder).unwrap();
+        assert_eq!(data.features(), [1.0, 2.0, 4.0, 1.0, 5.5, 0.5, 0.0, 0.0]);
+        let sets = [1, 0, 0, 0, 1, 1, 0, 1].map(|x| x == 1);
+        assert_eq!(
+            (data.labels(), data.classes()),
+            (&Labels::Sets(sets.to_vec()), 2)
+        );
+        write(&folder, "raw/edge-feat", "1,2\n4,0\n7\n");
+        assert!(message(&folder).contains("line 3"));
+    }
+
+    #[test]
+    fn every_fault_names_its_file_and_line() {
+        for (name, text, word) in [
+            ("raw/num-node-list", "5\n", "4 lines"),
+            ("raw/num-node-list", "3\n", "more than"),
+            ("raw/num-node-list", "99999999999\n", "2147479552"),
+            ("raw/num-edge-list", "4\n", "3 edges"),
+            ("raw/edge", "0,1\n1,4\n2,1\n", "line 2"),
+            ("raw/edge", "0,1\n1\n2,1\n", "line 2"),
+            ("raw/node-feat", "1,2\n3,4\n5,x\n7,8\n", "line 3"),
+            ("raw/node-feat", "1,2\n3,4\n5\n7,8\n", "line 3"),
+            ("raw/node-feat", "1,2\n3,4\n5,nan\n7,8\n", "finite"),
+            ("raw/node-label", "1\n0\n9\n0\n", "class 9"),
+            ("raw/node-label", "1,0\n0,1\n3,0\n0,0\n", "line 3"),
+            ("raw/node-label", "1\n0\n-1\n0\n", "line 3"),
+            ("raw/node-label", "1\n0\nnan\n0\n", "line 3 is no class"),
+            ("raw/node-label", "1\n0\n0.5\n0\n", "line 3 is no class"),
+            ("raw/node-label", "1\n0\n\n0\n", "line 3 is no class"),
+            ("split/first/train", "zero\n", "line 1"),
+            ("split/first/train", "2\n", "again"),
+            ("split/first/train", "7\n", "7"),
+            ("split/first/train", "0\n0\n0\n0\n0\n", "line 5"),
+            ("raw/num-node-list", "18446744073709551615\n", "2147479552"),
+            ("raw/num-node-list", "18446744073709551616\n", "line 1"),
+        ] {
+            let folder = folder("faults");
+            write(&folder, name, text);
+            let found = message(&folder);
+            assert!(found.contains(word), "{name} {text:?}: {found}");
+        }
+    }
+
+    #[test]
+    fn every_missing_file_is_named() {
+        for (name, _) in FILES
+            .iter()
+            .filter(|(name, _)| *name != "raw/num-edge-list")
+        {
+            let folder = folder("missing");
+            fs::remove_file(folder.0.join(format!("{name}.csv.gz"))).unwrap();
+            let found = message(&folder);
+            assert!(found.contains(name), "{name}: {found}");
+        }
+        let folder = folder("splits");
+        write(&folder, "split/second/train", "0\n");
+        assert!(message(&folder).contains("first, second"));
+    }
+
+    #[test]
+    fn every_truncation_is_an_error() {
+        for (name, _) in FILES {
+            let folder = folder("truncated");
+            let file = folder.0.join(format!("{name}.csv.gz"));
+            let bytes = fs::read(&file).unwrap();
+            for len in 0..bytes.len() {
+                fs::write(&file, &bytes[..len]).unwrap();
+                let found = message(&folder);
+                assert!(
+                    found.contains(".csv.gz") || found.contains("split"),
+                    "{found}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_missing_folder_says_where_to_get_it() {
+        let error = |path| {
+            let found = load(path, &OgbOptions::default(), &mut |_, _, _| {});
+            found.unwrap_err().to_string()
+        };
+        let products = "http://snap.stanford.edu/ogb/data/nodeproppred/products.zip";
+        assert!(error("no/ogbn_products").contains(products));
+        assert!(error("no/such").contains("https://ogb.stanford.edu"));
+    }
+
+    #[test]
+    fn classes_may_be_floats_or_truth_values() {
+        let folder = folder("spellings");
+        for labels in ["1.0\n0.0\n2.0\n0.0\n", "true\nFalse\n2\n0\n"] {
+            write(&folder, "raw/node-label", labels);
+            let data = read(&folder).unwrap();
+            assert_eq!(data.labels(), &Labels::Classes(vec![1, 0, 2, 0]));
+            assert_eq!(data.classes(), 3);
+        }
+    }
+
+    #[test]
+    fn one_stray_class_is_named() {
+        let folder = folder("stray");
+        let mut labels = vec!["3"; 60_000];
+        labels[20] = "59999";
+        write(&folder, "raw/num-node-list", "60000\n");
+        write(&folder, "raw/node-label", &labels.join("\n"));
+        let found = message(&folder);
+        for word in ["node-label", "line 21 ", "59999", "only 2 ", "renumber"] {
+            assert!(found.contains(word), "{found}");
+        }
+    }
+
+    #[test]
+    fn declared_sizes_are_not_allocated() {
+        // 2^31 rows of the greatest width.
+        let folder = folder("declared");
+        write(&folder, "raw/num-node-list", "2147479552\n");
+        let wide = "1,".repeat(1 << 18) + "1\n";
+        write(&folder, "raw/node-label", &wide);
+        let found = message(&folder);
+        for word in [
+            "node-label",
+            "2147479552 rows and 262145 columns",
+            "SPARSEK_MAX_MEMORY",
+        ] {
+            assert!(found.contains(word), "{found}");
+        }
+    }
+
+    #[test]
+    fn lists_that_the_limit_forbids_do_not_grow() {
+        let folder = folder("growth");
+        let watch = &mut |_: &Path, _, _| {};
+        let lines = Lines::open(&folder.0.join("raw/edge.csv.gz"), watch).unwrap();
+        let mut list = vec![[0u8; 64]];
+        lines.make_room(&mut list, 3).unwrap();
+        assert!(list.capacity() >= 4);
+        let before = list.capacity();
+        let error = lines.make_room(&mut list, usize::MAX).unwrap_err();
+        assert!(matches!(error, DatasetError::Memory { .. }), "{error}");
+        assert_eq!(list.capacity(), before);
+    }
+
+    #[test]
+    fn names_reach_no_terminal_as_commands() {
+        let folder = folder("names");
+        for split in ["a\x1b[2J", "b\nc"] {
+            fs::create_dir(folder.0.join("split").join(split)).unwrap();
+        }
+        let found = message(&folder);
+        assert!(found.contains("3 splits"), "{found}");
+        assert!(!found.contains(char::is_control), "{found:?}");
+    }
+}

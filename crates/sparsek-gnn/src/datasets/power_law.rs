@@ -1,4 +1,4 @@
-//! Seeded graphs with a few nodes of many edges, as large as those that speed is measured on.
+//! Seeded power-law graphs of realistic size, for timing.
 use std::{
     str::FromStr,
     sync::atomic::{AtomicU32, Ordering::Relaxed},
@@ -7,38 +7,42 @@ use std::{
 use rayon::prelude::*;
 use sparsek::{io::memory, sparse::Pattern};
 
-use super::{DatasetError, NodeDataset, noise::Noise};
-use crate::{Graph, graph::MAX_SIZE, random::mix};
+use super::{error::DatasetError, node_dataset::NodeDataset, noise::Noise};
+use crate::{
+    graph::{Graph, MAX_SIZE},
+    random::mix,
+};
 
 /// Parameters of a power-law graph.
 ///
-/// The expected degree of the i-th of n nodes, before they are put in random order, is proportional to `(i + n / shift)^-power`: that of
-/// the first is `(shift + 1)^power` times that of the last, and degrees d in between occur in proportion to `d^(-1 - 1 / power)`. Both
-/// ends of each edge are drawn independently, and every edge goes in both directions. So edges may repeat, nodes may have loops, each of
-/// them twice, or no edges at all; there are exactly as many edges as asked for.
+/// Node i of n has an expected degree proportional to `(i + n / shift)^-power`; nodes are then
+/// shuffled. Degrees range over a factor of `(shift + 1)^power`, and degree d occurs in proportion
+/// to `d^(-1 - 1 / power)`. Both ends of each edge are drawn independently and stored in both
+/// directions. The number of edges is exact; edges may repeat, loops occur twice, and nodes may be
+/// isolated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PowerLawConfig {
     /// What to call it.
     pub name: String,
     /// Nodes.
     pub nodes: usize,
-    /// Directed edges; an odd one is left out.
+    /// Directed edges, rounded down to even.
     pub edges: usize,
-    /// How fast expected degrees fall off: above 0 and below 1.
+    /// Decay of expected degrees, in (0, 1).
     pub power: f64,
-    /// Where they begin to: the greater, the more edges the first node has. At least 1.
+    /// Where the decay starts: greater values give the first node more edges. At least 1.
     pub shift: f64,
-    /// Features, classes and the seed of all.
+    /// Features, classes and the seed.
     pub noise: Noise,
 }
 
 impl PowerLawConfig {
-    /// As many nodes and edges as Reddit has, 232,965 and 114.6 million, and hubs of about its degrees.
+    /// Reddit's size: 232,965 nodes, 114.6 million edges, similar hubs.
     pub fn reddit_size() -> Self {
         Self::sized("reddit-size", [232_965, 114_600_000], 0.6, 2_000.0)
     }
 
-    /// As many nodes and edges as ogbn-products has, 2,449,029 and 123.7 million, and hubs of about its degrees.
+    /// The size of ogbn-products: 2,449,029 nodes, 123.7 million edges, similar hubs.
     pub fn products_size() -> Self {
         Self::sized("products-size", [2_449_029, 123_700_000], 0.75, 20_000.0)
     }
@@ -54,7 +58,7 @@ impl PowerLawConfig {
         }
     }
 
-    /// With so many times fewer nodes and edges.
+    /// Divides the numbers of nodes and edges.
     ///
     /// # Panics
     /// When `parts` is 0.
@@ -86,19 +90,17 @@ impl PowerLawConfig {
         }
     }
 
-    /// Bytes of the graph and of what it is made with.
     fn bytes(&self) -> u128 {
         memory::product(&[self.nodes, 32]).saturating_add(memory::product(&[self.edges, 8]))
     }
 
-    /// The graph alone, as a symmetric pattern whose columns ascend; the same everywhere, however many threads there are.
+    /// Generates a symmetric pattern with ascending columns, independent of the number of threads.
+    ///
+    /// Cost: O(nodes + edges) draws and a sort of every row, in parallel; 8 bytes per edge.
     ///
     /// # Errors
-    /// [`DatasetError::Invalid`] when there are fewer than 2 nodes, too many nodes or edges, or
-    /// `power` or `shift` is out of range; [`DatasetError::TooLarge`] when the graph would exceed
-    /// the limit of [`sparsek::io::memory`].
-    ///
-    /// Cost: O(nodes + edges) draws and a sort of every row, in parallel; 8 bytes of memory for each edge.
+    /// [`DatasetError::Invalid`] when a parameter is out of range; [`DatasetError::TooLarge`] when
+    /// the graph exceeds the limit of [`sparsek::io::memory`].
     pub fn pattern(&self) -> Result<Pattern, DatasetError> {
         self.check()?;
         memory::check(&self.name, self.bytes())?;
@@ -140,7 +142,7 @@ impl PowerLawConfig {
                 indices[place].store(to as u32, Relaxed);
             }
         });
-        // Places depend on the threads, and rows do not once they are sorted.
+        // Positions depend on scheduling; sorted rows do not.
         let mut indices: Vec<u32> = indices.into_iter().map(AtomicU32::into_inner).collect();
         let mut rows = Vec::with_capacity(nodes);
         let mut rest = indices.as_mut_slice();
@@ -154,7 +156,7 @@ impl PowerLawConfig {
         Ok(pattern.expect("rows of nodes are a pattern"))
     }
 
-    /// The node at a share of the sum of all expected degrees.
+    /// The node at a share of the total expected degree.
     fn node(&self, share: f64) -> usize {
         let nodes = self.nodes as f64;
         let first = nodes / self.shift;
@@ -168,7 +170,7 @@ impl PowerLawConfig {
 impl FromStr for PowerLawConfig {
     type Err = DatasetError;
 
-    /// `reddit-size` or `products-size`, perhaps divided by a number: `reddit-size/100`.
+    /// Parses `reddit-size`, `products-size`, or a fraction such as `reddit-size/100`.
     fn from_str(text: &str) -> Result<Self, DatasetError> {
         let (name, parts) = text
             .split_once('/')
@@ -179,13 +181,13 @@ impl FromStr for PowerLawConfig {
             (Some(size), Some(1)) => Ok(size),
             (Some(size), Some(parts)) if parts > 0 => Ok(size.divided(parts)),
             _ => Err(DatasetError::Invalid(format!(
-                "{text}: there are reddit-size and products-size, and reddit-size/100 with a hundredth of the nodes and edges"
+                "{text}: expected reddit-size, products-size, or a part such as reddit-size/100"
             ))),
         }
     }
 }
 
-/// Draws a power-law graph, features and classes; the same configuration gives the same dataset everywhere.
+/// Generates a power-law graph with random features and classes, reproducibly.
 ///
 /// # Errors
 /// As [`PowerLawConfig::pattern`] and [`Noise::dataset`], before anything is drawn.
@@ -218,7 +220,6 @@ mod tests {
         }
     }
 
-    /// FNV-1a.
     fn digest(numbers: &[u32]) -> u64 {
         let bytes = numbers.iter().flat_map(|number| number.to_le_bytes());
         bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
@@ -275,7 +276,7 @@ mod tests {
             .unwrap();
         assert_eq!(one.install(|| small().pattern().unwrap()), pattern);
         assert_ne!(small().with_seed(1).pattern().unwrap(), pattern);
-        // Records refer to these.
+        // Benchmark records refer to these.
         let config: PowerLawConfig = "products-size/1000".parse().unwrap();
         let pattern = config.pattern().unwrap();
         let found = [pattern.indptr(), pattern.indices()].map(digest);

@@ -1,22 +1,24 @@
 //! Seeded stochastic block models.
 use rand::{RngExt, SeedableRng, rngs::Xoshiro256PlusPlus, seq::SliceRandom};
 use rand_distr::{Distribution, StandardNormal};
-
 use sparsek::io::memory;
 
-use super::{DatasetError, Labels, NodeDataset, NodeDatasetParts};
-use crate::{Graph, graph::MAX_SIZE};
+use super::{
+    error::DatasetError,
+    labels::Labels,
+    node_dataset::{NodeDataset, NodeDatasetParts},
+};
+use crate::graph::{Graph, MAX_SIZE};
 
 /// Parameters of a stochastic block model.
 ///
-/// Blocks are as equal in size as can be, in random order of nodes. Each of about `nodes · degree / 2` undirected edges
-/// picks a node, then with probability `homophily` another node of its block, else a node of another block: the
-/// sparse limit of the model with a fixed number of edges, sampled in O(edges). Loops and repetitions are dropped.
+/// Blocks differ in size by at most one node. Each of about `nodes · degree / 2` edges picks a
+/// node, then with probability `homophily` another node of its block, else one of another block.
+/// Loops and repetitions are dropped.
 ///
-/// Features are normal noise of standard deviation 1 plus, per block, one random direction of length `signal`. With
-/// the defaults the best classifier of features alone is right for about half of the nodes; the mean
-/// over neighbours averages the
-/// noise away.
+/// Features are standard normal noise plus a random direction of length `signal` per block. With
+/// the defaults, features alone classify about half of the nodes; averaging neighbors removes the
+/// noise.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SbmConfig {
     /// Nodes.
@@ -25,15 +27,15 @@ pub struct SbmConfig {
     pub blocks: usize,
     /// Mean degree. Default 16.
     pub degree: f64,
-    /// Part of the edges that stay within a block. Default 0.6.
+    /// Share of edges within a block. Default 0.6.
     pub homophily: f64,
     /// Features per node. Default 32.
     pub features: usize,
-    /// Length of a block's direction, in standard deviations of the noise. Default 1.5.
+    /// Length of a block's direction, in noise deviations. Default 1.5.
     pub signal: f64,
-    /// Part of the nodes to train on; half of the rest validates. Default 0.5.
+    /// Share of training nodes; half of the rest validates. Default 0.5.
     pub train: f64,
-    /// The only source of randomness. Default 0.
+    /// Seed. Default 0.
     pub seed: u64,
 }
 
@@ -98,12 +100,11 @@ impl SbmConfig {
         self.check_memory()
     }
 
-    /// Undirected edges that are drawn.
     fn draws(&self) -> usize {
         (self.nodes as f64 * self.degree / 2.0).round() as usize
     }
 
-    /// Whether features, edges in their several forms and lists of nodes fit in memory.
+    /// Checks features, edge lists and node lists against the memory limit.
     fn check_memory(&self) -> Result<(), DatasetError> {
         let features = memory::product(&[self.features, size_of::<f32>()]);
         let bytes = (features.saturating_add(48)).saturating_mul(self.nodes as u128);
@@ -118,13 +119,13 @@ impl SbmConfig {
     }
 }
 
-/// Samples a dataset from a stochastic block model; the same configuration gives the same dataset everywhere.
-///
-/// # Errors
-/// [`DatasetError::Invalid`] when the parameters are out of range; [`DatasetError::TooLarge`],
-/// before anything is drawn, when the dataset would exceed the limit of [`sparsek::io::memory`].
+/// Samples a block model, reproducibly.
 ///
 /// Cost: O(nodes · features + edges) and a sort of every row.
+///
+/// # Errors
+/// [`DatasetError::Invalid`] when a parameter is out of range; [`DatasetError::TooLarge`], before
+/// anything is drawn, when the dataset exceeds the limit of [`sparsek::io::memory`].
 ///
 /// ```
 /// use sparsek_gnn::datasets::sbm::{SbmConfig, block_model};
@@ -145,9 +146,9 @@ pub fn block_model(config: &SbmConfig) -> Result<NodeDataset, DatasetError> {
 
     let mut labels: Vec<u32> = (0..nodes).map(|node| (node % blocks) as u32).collect();
     labels.shuffle(&mut rng);
-    let mut members = vec![Vec::new(); blocks];
+    let mut block_nodes = vec![Vec::new(); blocks];
     for (node, &label) in labels.iter().enumerate() {
-        members[label as usize].push(node as u32);
+        block_nodes[label as usize].push(node as u32);
     }
 
     let undirected = config.draws();
@@ -159,7 +160,7 @@ pub fn block_model(config: &SbmConfig) -> Result<NodeDataset, DatasetError> {
             true => own,
             false => (own + rng.random_range(1..blocks)) % blocks,
         };
-        let b = members[block][rng.random_range(0..members[block].len())];
+        let b = block_nodes[block][rng.random_range(0..block_nodes[block].len())];
         if b as usize != a {
             edges.push((a as u32, b));
         }
@@ -168,7 +169,7 @@ pub fn block_model(config: &SbmConfig) -> Result<NodeDataset, DatasetError> {
         .map_err(|error| DatasetError::Invalid(error.to_string()))?;
 
     let normal = |rng: &mut Xoshiro256PlusPlus| -> f32 { StandardNormal.sample(rng) };
-    let mut centres = Vec::with_capacity(blocks * width);
+    let mut centers = Vec::with_capacity(blocks * width);
     for _ in 0..blocks {
         let direction: Vec<f32> = (0..width).map(|_| normal(&mut rng)).collect();
         let length = direction
@@ -177,12 +178,12 @@ pub fn block_model(config: &SbmConfig) -> Result<NodeDataset, DatasetError> {
             .sum::<f32>()
             .sqrt()
             .max(f32::MIN_POSITIVE);
-        centres.extend(direction.iter().map(|x| x / length * config.signal as f32));
+        centers.extend(direction.iter().map(|x| x / length * config.signal as f32));
     }
     let mut features = Vec::with_capacity(nodes * width);
     for &label in &labels {
-        let centre = &centres[label as usize * width..][..width];
-        features.extend(centre.iter().map(|x| x + normal(&mut rng)));
+        let center = &centers[label as usize * width..][..width];
+        features.extend(center.iter().map(|x| x + normal(&mut rng)));
     }
 
     let mut order: Vec<u32> = (0..nodes as u32).collect();
@@ -191,7 +192,7 @@ pub fn block_model(config: &SbmConfig) -> Result<NodeDataset, DatasetError> {
     let val = ((nodes - train) / 2).max(1);
     NodeDataset::new(NodeDatasetParts {
         name: format!("sbm-{nodes}"),
-        graph: graph.symmetrised(),
+        graph: graph.symmetrized(),
         features,
         feature_width: width,
         labels: Labels::Classes(labels),
@@ -223,7 +224,7 @@ mod tests {
         let labels = data.labels().classes().unwrap();
         let within = |i: usize| {
             data.graph()
-                .neighbours(i)
+                .neighbors(i)
                 .iter()
                 .filter(|&&j| labels[i] == labels[j as usize])
                 .count()

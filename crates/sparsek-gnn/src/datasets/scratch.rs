@@ -54,7 +54,7 @@ pub fn write_npy(file: PathBuf, shape: &[u64], values: &[f64]) {
     writer.finish().unwrap();
 }
 
-/// A gzip file of a text, in a folder that is made.
+/// Writes a gzip file and its folder.
 pub fn write_gz(file: PathBuf, text: &str) {
     fs::create_dir_all(file.parent().unwrap()).unwrap();
     let mut encoder = GzEncoder::new(fs::File::create(file).unwrap(), Compression::default());

@@ -1,44 +1,24 @@
-//! What of a graph is kept on devices. Tensors here are outside autodiff, where they act as constants.
+//! Device copies of a graph. They are outside autodiff and act as constants.
 use std::sync::PoisonError;
 
 use burn::tensor::{DType, Device, Tensor, TensorData};
 use sparsek::sparse::{Adjacency, Pattern, Scaling};
 
-use super::{Graph, Norm};
-
-/// What is kept for a device.
-pub(super) struct OnDevice {
-    device: Device,
-    adjacency: Adjacency,
-    /// Sums over the edges out of each node.
-    departures: Option<Adjacency>,
-    /// From the weights of the edges and of new loops to those of the graph with self-loops.
-    looped: Option<Adjacency>,
-    constants: Vec<(Constant, DType, Tensor<1>)>,
-}
-
-/// Numbers that depend on the graph alone.
-#[derive(Clone, Copy, PartialEq)]
-enum Constant {
-    Mean,
-    Targets { norm: Norm, loops: f64 },
-    Sources { norm: Norm, loops: f64 },
-    Loops { weight: f64 },
-}
+use super::types::{Constant, DeviceCache, Graph, Norm};
 
 impl Graph {
-    /// The pattern and its transpose on the device, uploaded on first use; autodiff of the device plays no part.
+    /// Uploads the pattern and its transpose on first use.
     pub fn adjacency(&self, device: &Device) -> Adjacency {
         self.on_device(device, |slot| slot.adjacency.clone())
     }
 
-    /// What turns sums into means, made on first use.
+    /// Row scaling that turns sums into means; cached.
     pub fn mean_scaling(&self, device: &Device, dtype: DType) -> Scaling {
         let mean = self.constant(device, summed(dtype), Constant::Mean, || self.mean_norm());
         Scaling::default().with_rows(mean)
     }
 
-    /// What makes a sum the one that a norm asks for, where loops weigh `loops`, made on first use.
+    /// Scaling of a [`Norm`] where self-loops weigh `loops`; cached.
     pub fn scaling(&self, device: &Device, dtype: DType, norm: Norm, loops: f64) -> Scaling {
         let mut scaling = Scaling::default();
         if matches!(norm, Norm::Both | Norm::Right) {
@@ -63,11 +43,11 @@ impl Graph {
     fn side(&self, norm: Norm, loops: f64, side: usize) -> Vec<f64> {
         let [targets, sources] = self.node_norm(norm, loops);
         let factors = if side == 0 { targets } else { sources };
-        factors.expect("asked for where the norm has them")
+        factors.expect("the caller matches on the norm")
     }
 
-    /// The matrix of nodes and edges that sums weights of edges over those out of each node.
-    pub(crate) fn departures(&self, device: &Device) -> Adjacency {
+    /// The [nodes, edges] matrix that sums edge weights by source node.
+    pub(crate) fn outgoing(&self, device: &Device) -> Adjacency {
         self.on_device(device, |slot| {
             let make = || {
                 let (transposed, entries) = self.inner.pattern.transpose();
@@ -75,27 +55,27 @@ impl Graph {
                 let sums = Pattern::new(self.nodes(), self.edges(), indptr, entries);
                 Adjacency::new(&sums.expect("every edge leaves a node"), &slot.device)
             };
-            slot.departures.get_or_insert_with(make).clone()
+            slot.outgoing.get_or_insert_with(make).clone()
         })
     }
 
-    /// The weights of [`Graph::with_self_loops`]: those of the edges, `loops` for loops that are added.
+    /// Edge weights of [`Graph::with_self_loops`]; added loops weigh `loops`.
     pub(crate) fn looped_weights(&self, weights: Tensor<1>, loops: f64) -> Tensor<1> {
         let device = weights.device();
         let (edges, nodes) = (self.edges(), self.nodes());
         let sources = self.looped().sources.clone();
-        let picks = self.on_device(&device, |slot| {
+        let gather = self.on_device(&device, |slot| {
             let make = || {
                 let (rows, cols) = (sources.len(), edges + nodes);
                 let indptr = (0..=rows as u32).collect();
-                let picks = Pattern::new(rows, cols, indptr, sources.to_vec());
-                Adjacency::new(&picks.expect("every loop has a source"), &slot.device)
+                let gather = Pattern::new(rows, cols, indptr, sources.to_vec());
+                Adjacency::new(&gather.expect("every loop has a source"), &slot.device)
             };
             slot.looped.get_or_insert_with(make).clone()
         });
         let added = Tensor::full([nodes], loops, (&device, weights.dtype()));
         let all = Tensor::cat(vec![weights, added], 0).reshape([edges + nodes, 1]);
-        sparsek::sparse::spmm(&picks, all).reshape([sources.len()])
+        sparsek::sparse::spmm(&gather, all).reshape([sources.len()])
     }
 
     fn constant(
@@ -118,17 +98,17 @@ impl Graph {
         })
     }
 
-    fn on_device<T>(&self, device: &Device, get: impl FnOnce(&mut OnDevice) -> T) -> T {
+    fn on_device<T>(&self, device: &Device, get: impl FnOnce(&mut DeviceCache) -> T) -> T {
         let device = device.clone().without_autodiff();
         let slots = self.inner.devices.lock();
         let mut slots = slots.unwrap_or_else(PoisonError::into_inner);
         let found = slots.iter().position(|slot| slot.device == device);
         let at = found.unwrap_or_else(|| {
             let adjacency = Adjacency::new(&self.inner.pattern, &device);
-            slots.push(OnDevice {
+            slots.push(DeviceCache {
                 device,
                 adjacency,
-                departures: None,
+                outgoing: None,
                 looped: None,
                 constants: Vec::new(),
             });
@@ -138,7 +118,7 @@ impl Graph {
     }
 }
 
-/// What products of a dtype are summed in.
+/// Accumulator dtype of products.
 fn summed(dtype: DType) -> DType {
     match dtype {
         DType::F64 => DType::F64,

@@ -1,22 +1,22 @@
-//! What is wrong with a graph.
+//! Errors of graphs.
 use sparsek::{io::memory::MemoryError, sparse::PatternError};
 
-use super::MAX_SIZE;
+use super::types::MAX_SIZE;
 
-/// Why a graph was refused.
+/// Why a graph is refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GraphError {
     /// More nodes than ids can name.
-    #[error("{nodes} nodes asked for, at most {MAX_SIZE} are supported")]
+    #[error("{nodes} nodes, but at most {MAX_SIZE} are supported")]
     TooManyNodes {
         /// Nodes asked for.
         nodes: usize,
     },
     /// More edges than offsets can count.
-    #[error("more than {MAX_SIZE} edges, the most that are supported")]
+    #[error("more than the supported {MAX_SIZE} edges")]
     TooManyEdges,
-    /// An edge names a node that the graph does not have.
+    /// An edge names a node out of range.
     #[error("edge {edge} is ({source_id}, {target_id}), ids must be below {nodes}")]
     NodeOutOfRange {
         /// Position of the edge in the list.
@@ -28,8 +28,8 @@ pub enum GraphError {
         /// Nodes of the graph.
         nodes: usize,
     },
-    /// A matrix that relates rows to something else than rows.
-    #[error("a matrix of {rows} rows and {cols} columns is no graph, it must be square")]
+    /// The matrix is not square.
+    #[error("a graph needs a square matrix, not {rows} × {cols}")]
     NotSquare {
         /// Rows of the matrix.
         rows: usize,

@@ -1,31 +1,15 @@
-//! How the edges of a graph are weighed.
-use burn::config::Config;
-
-use super::Graph;
-
-/// What a message from `j` to `i` is multiplied with. `d(i)` is the sum of the weights of the edges into `i`, their number
-/// where they have no weights; an infinite factor becomes 0.
-#[derive(Config, Copy, Debug, PartialEq, Eq)]
-pub enum Norm {
-    /// `1 / √(d(i) d(j))`: Kipf and Welling, 2017, as PyG has it.
-    Both,
-    /// `1 / d'(j)`, with the weights of the edges out of `j`: what a node sends adds up to 1.
-    Left,
-    /// `1 / d(i)`: the mean over what a node receives.
-    Right,
-    /// 1.
-    None,
-}
+//! Normalization factors, on the host.
+use super::types::{Graph, Norm};
 
 impl Graph {
-    /// The factors that turn sums into means: 1 / in-degree, and 0 for a node without incoming edges.
+    /// Factors that turn sums into means: 1 / in-degree, 0 for a node without incoming edges.
     pub fn mean_norm(&self) -> Vec<f64> {
         let inverse = |d| if d == 0 { 0.0 } else { f64::from(d).recip() };
         self.in_degrees().into_iter().map(inverse).collect()
     }
 
-    /// The factors of a norm, where all edges weigh 1 but loops, which weigh `loops`: those of targets and those of sources, whose
-    /// products are `c(i, j)`.
+    /// Target and source factors of a norm; `c(i, j)` is their product. Self-loops weigh `loops`,
+    /// other edges 1.
     pub fn node_norm(&self, norm: Norm, loops: f64) -> [Option<Vec<f64>>; 2] {
         let (mut into, mut out) = (vec![0.0; self.nodes()], vec![0.0; self.nodes()]);
         for (target, source) in self.pairs() {
@@ -49,9 +33,9 @@ impl Graph {
         }
     }
 
-    /// Target and source of each edge in CSR order.
+    /// (target, source) of each edge in CSR order.
     pub(crate) fn pairs(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
-        let row = move |target| self.neighbours(target).iter().map(move |&j| (target, j));
+        let row = move |target| self.neighbors(target).iter().map(move |&j| (target, j));
         let pairs = (0..self.nodes()).flat_map(row);
         pairs.map(|(target, source)| (target, source as usize))
     }

@@ -1,14 +1,13 @@
-//! Burn's layers of dense rows, with gradients that suit very many rows.
+//! Burn's dense layers with sparsek's gradients, which suit tall inputs.
 use burn::{
     nn::{LayerNorm, LayerNormConfig, Linear},
     tensor::{Device, Tensor},
 };
 use sparsek::sparse::Compressed;
 
-/// What is added to variances.
+/// Added to variances.
 const EPSILON: f32 = 1e-5;
 
-/// Applies a linear layer.
 pub(super) fn linear(layer: &Linear, x: Tensor<2>) -> Tensor<2> {
     let bias = layer.bias.as_ref().map(|bias| bias.val());
     sparsek::dense::linear(x, layer.weight.val(), bias)
@@ -28,6 +27,6 @@ pub(super) fn new_layer_norm(width: usize, device: &Device) -> LayerNorm {
 
 /// Applies a layer of [`new_layer_norm`].
 pub(super) fn layer_norm(layer: &LayerNorm, x: Tensor<2>) -> Tensor<2> {
-    let beta = layer.beta.as_ref().expect("made with one");
+    let beta = layer.beta.as_ref().expect("new_layer_norm makes beta");
     sparsek::dense::layer_norm(x, layer.gamma.val(), beta.val(), EPSILON)
 }

@@ -1,4 +1,4 @@
-//! Dropout, whose numbers threads draw where Burn has one thread draw them all: on Flex.
+//! Dropout that draws in parallel on Flex, where Burn draws on one thread.
 use burn::{nn::Dropout, tensor::Tensor};
 
 /// [`Dropout::forward`].
@@ -20,7 +20,7 @@ mod flex {
 
     use crate::random::nth;
 
-    /// Elements that a thread draws at a time.
+    /// Elements drawn per task.
     const RUN: usize = 1 << 14;
 
     pub fn drop_elements(dropout: &Dropout, x: Tensor<2>) -> Tensor<2> {
@@ -28,7 +28,7 @@ mod flex {
         if !dropout.training.is_enabled() || !device.is_autodiff() || dropout.prob == 0.0 {
             return x;
         }
-        // Two numbers of the device's own, so that its seed decides all.
+        // The state comes from the device's own stream, so its seed decides everything.
         let range = Distribution::Uniform(0.0, f64::from(i32::MAX));
         let drawn = Tensor::<1, Int>::random([2], range, &device.clone().without_autodiff());
         let state = drawn
@@ -42,7 +42,7 @@ mod flex {
         x * factors
     }
 
-    /// `1 / keep` with that probability, else 0.
+    /// `1 / keep` with probability `keep`, else 0.
     pub fn factors(count: usize, keep: f64, state: u64) -> Vec<f32> {
         let kept = (1.0 / keep) as f32;
         let below = (keep * f64::from(u32::MAX)) as u32;
@@ -76,7 +76,7 @@ mod tests {
             let kept = drawn.iter().filter(|&&factor| factor != 0.0).count() as f64;
             let deviation = (count as f64 * keep * (1.0 - keep)).sqrt();
             assert!((kept - count as f64 * keep).abs() < 4.0 * deviation);
-            // Neighbours, and both halves of a number, are as good as independent.
+            // Adjacent draws, and both halves of a number, look independent.
             let both = drawn
                 .windows(2)
                 .filter(|two| two[0] * two[1] != 0.0)

@@ -1,19 +1,19 @@
-//! Why a model cannot be built.
+//! Errors of models.
 use sparsek::io::{memory::MemoryError, text::excerpt};
 
-/// Why a model's configuration was refused.
+/// Why a model configuration is refused.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ModelError {
-    /// The nonlinearity keeps more elements than a row has.
-    #[error("k = {k} is larger than the width {width} of the rows it selects from")]
+    /// k exceeds the row width.
+    #[error("k = {k} exceeds the row width {width}")]
     KAboveWidth {
         /// Elements to keep.
         k: usize,
         /// Elements of a row.
         width: usize,
     },
-    /// A size that must be positive is zero.
+    /// A size is zero.
     #[error("{name} must be at least 1")]
     Zero {
         /// What is zero.
@@ -25,9 +25,9 @@ pub enum ModelError {
         /// Probability asked for.
         dropout: f64,
     },
-    /// The method of selection has a bad parameter, or none of that name exists.
+    /// The selection method is unknown or its parameter out of range.
     #[error(
-        "top-k method `{}` is not exact, early:ITERATIONS or precision:EPSILON with EPSILON > 0",
+        "top-k method `{}` must be exact, early:ITERATIONS or precision:EPSILON (above 0)",
         excerpt(text)
     )]
     Method {
@@ -35,13 +35,12 @@ pub enum ModelError {
         text: String,
     },
     /// The text names no activation.
-    #[error("activation `{}` is not relu or maxk:K:METHOD", excerpt(text))]
+    #[error("activation `{}` must be relu or maxk:K:METHOD", excerpt(text))]
     Activation {
         /// What was asked for.
         text: String,
     },
-    /// Its parameters, or what training keeps for them, exceed the memory limit; see
-    /// [`sparsek::io::memory`].
+    /// The parameters and their training state exceed the limit of [`sparsek::io::memory`].
     #[error(transparent)]
     Memory(#[from] MemoryError),
 }

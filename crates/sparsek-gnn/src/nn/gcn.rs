@@ -1,4 +1,4 @@
-//! The graph convolution of Kipf and Welling.
+//! GCN, PyG's `GCNConv`: `Y = D̂^-1/2 Â D̂^-1/2 X W + b`.
 use burn::{
     config::Config,
     module::{Module, Param},
@@ -7,17 +7,16 @@ use burn::{
 };
 use sparsek::sparse::Compressed;
 
-use super::dense::linear;
-use crate::{
-    Graph,
+use super::{
     aggregate::{
-        aggregate_normalised, aggregate_normalised_compressed, aggregate_weighted_normalised,
-        aggregate_weighted_normalised_compressed,
+        aggregate_normalized, aggregate_normalized_compressed, aggregate_weighted_normalized,
+        aggregate_weighted_normalized_compressed,
     },
-    graph::Norm,
+    dense::linear,
 };
+use crate::graph::{Graph, Norm};
 
-/// Configuration of a [`GcnConv`] layer. The defaults are PyG's.
+/// Configuration of a [`GcnConv`] layer, with PyG's defaults.
 #[derive(Config, Debug, PartialEq)]
 pub struct GcnConvConfig {
     /// Width of the input rows.
@@ -27,13 +26,13 @@ pub struct GcnConvConfig {
     /// How messages are weighed.
     #[config(default = "Norm::Both")]
     pub norm: Norm,
-    /// Whether every node has an edge to itself, beside those of the graph.
+    /// Whether every node gets one edge to itself.
     #[config(default = true)]
     pub self_loops: bool,
-    /// Whether loops that are added weigh 2 instead of 1.
+    /// Whether added loops weigh 2 instead of 1.
     #[config(default = false)]
     pub improved: bool,
-    /// Whether there is a weight; without it d_input must be d_output.
+    /// Whether there is a weight; without it d_input must equal d_output.
     #[config(default = true)]
     pub weight: bool,
     /// Whether a bias is added.
@@ -42,15 +41,15 @@ pub struct GcnConvConfig {
 }
 
 impl GcnConvConfig {
-    /// Initialises the layer's parameters on the device: the weight as Glorot and Bengio have it, the bias zero.
+    /// Initializes the parameters on the device: Glorot-uniform weight, zero bias.
     ///
     /// # Panics
-    /// When there is no weight, and the widths differ.
+    /// When there is no weight and the widths differ.
     pub fn init(&self, device: &Device) -> GcnConv {
         let (d_input, d_output) = (self.d_input, self.d_output);
         assert!(
             self.weight || d_input == d_output,
-            "a layer without a weight turns {d_input} columns into as many, not into {d_output}"
+            "without a weight, d_output must be d_input: {d_output} is not {d_input}"
         );
         let linear = LinearConfig::new(d_input, d_output)
             .with_bias(false)
@@ -67,11 +66,12 @@ impl GcnConvConfig {
     }
 }
 
-/// GCN: `y[i] = Σ_{e = (j → i)} w[e] c(i, j) W x[j] + b`, over the edges and, by default, one loop of every node; `c` is a [`Norm`].
+/// GCN: `y[i] = Σ_{e = (j → i)} w[e] c(i, j) W x[j] + b`, with one self-loop per node by default;
+/// `c` is a [`Norm`].
 ///
-/// Kipf and Welling, *Semi-Supervised Classification with Graph Convolutional Networks*, ICLR 2017; as PyG's `GCNConv`, and the
-/// norms `left`, `right` and `none` of DGL's `GraphConv`. Loops that the graph has keep their weight; of several of one node the
-/// last does.
+/// Kipf and Welling, *Semi-Supervised Classification with Graph Convolutional Networks*, ICLR 2017.
+/// `left`, `right` and `none` are the norms of DGL's `GraphConv`. Loops of the graph keep their
+/// weight; of several at one node the last stays.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -100,19 +100,19 @@ impl GcnConv {
     /// Applies the layer. Shapes: x is [nodes, d_input], the result [nodes, d_output].
     ///
     /// # Panics
-    /// When x does not have a row for every node, or not d_input columns.
+    /// When x does not have one row per node, or not d_input columns.
     pub fn forward(&self, graph: &Graph, x: Tensor<2>) -> Tensor<2> {
         if self.weighs_loops(graph) {
             let weights = Tensor::ones([graph.edges()], (&x.device(), x.dtype()));
             return self.forward_weighted(graph, x, weights);
         }
         let (graph, x) = (self.looped(graph), self.transform(x));
-        let joined = aggregate_normalised(&graph, self.norm, self.loops(), x);
-        self.add_bias(joined)
+        let aggregated = aggregate_normalized(&graph, self.norm, self.loops(), x);
+        self.add_bias(aggregated)
     }
 
-    /// [`GcnConv::forward`] of rows of which only some elements are kept. The weight comes after the sum, which is the same but for
-    /// rounding.
+    /// [`GcnConv::forward`] of compressed rows. The weight is applied after the sum, so rounding
+    /// differs.
     ///
     /// # Panics
     /// As [`GcnConv::forward`].
@@ -122,22 +122,22 @@ impl GcnConv {
             return self.forward_weighted_compressed(graph, x, weights);
         }
         let graph = self.looped(graph);
-        let joined = aggregate_normalised_compressed(&graph, self.norm, self.loops(), x);
-        self.add_bias(self.transform(joined))
+        let aggregated = aggregate_normalized_compressed(&graph, self.norm, self.loops(), x);
+        self.add_bias(self.transform(aggregated))
     }
 
-    /// Applies the layer to a graph whose edges have weights, `[edges]` in CSR order and in the dtype of x.
+    /// Applies the layer with edge weights: `[edges]` in CSR order, in the dtype of x.
     ///
     /// # Panics
-    /// As [`GcnConv::forward`], and when the weights are not as many as the edges.
+    /// As [`GcnConv::forward`], and when there is not one weight per edge.
     pub fn forward_weighted(&self, graph: &Graph, x: Tensor<2>, weights: Tensor<1>) -> Tensor<2> {
         let weights = self.looped_weights(graph, weights);
         let (graph, x) = (self.looped(graph), self.transform(x));
-        let joined = aggregate_weighted_normalised(&graph, self.norm, weights, x);
-        self.add_bias(joined)
+        let aggregated = aggregate_weighted_normalized(&graph, self.norm, weights, x);
+        self.add_bias(aggregated)
     }
 
-    /// [`GcnConv::forward_weighted`] of rows of which only some elements are kept.
+    /// [`GcnConv::forward_weighted`] of compressed rows.
     ///
     /// # Panics
     /// As [`GcnConv::forward_weighted`].
@@ -149,8 +149,8 @@ impl GcnConv {
     ) -> Tensor<2> {
         let weights = self.looped_weights(graph, weights);
         let graph = self.looped(graph);
-        let joined = aggregate_weighted_normalised_compressed(&graph, self.norm, weights, x);
-        self.add_bias(self.transform(joined))
+        let aggregated = aggregate_weighted_normalized_compressed(&graph, self.norm, weights, x);
+        self.add_bias(self.transform(aggregated))
     }
 
     fn looped_weights(&self, graph: &Graph, weights: Tensor<1>) -> Tensor<1> {
@@ -160,7 +160,7 @@ impl GcnConv {
         }
     }
 
-    /// Whether some loops weigh 1, which the graph has, and those that are added do not.
+    /// Whether loops of the graph and added loops differ in weight.
     fn weighs_loops(&self, graph: &Graph) -> bool {
         self.self_loops && self.loops != 1.0 && graph.has_self_loops()
     }
@@ -172,7 +172,7 @@ impl GcnConv {
         }
     }
 
-    /// The weight of a loop, of a graph without weights.
+    /// Weight of a loop in an unweighted graph.
     fn loops(&self) -> f64 {
         if self.self_loops { self.loops } else { 1.0 }
     }

@@ -1,4 +1,4 @@
-//! The graph isomorphism convolution.
+//! GIN, PyG's `GINConv`: `Y = MLP((1 + ε) X + A X)`.
 use burn::{
     config::Config,
     module::{Module, Param},
@@ -7,13 +7,13 @@ use burn::{
 };
 use sparsek::sparse::Compressed;
 
-use super::dense::linear;
-use crate::{
-    Graph,
+use super::{
     aggregate::{aggregate_sum, aggregate_sum_compressed},
+    dense::linear,
 };
+use crate::graph::Graph;
 
-/// Configuration of the network that a [`GinConv`] applies to its sums: Linear → ReLU → Linear.
+/// Configuration of a [`GinConv`]'s network: Linear → ReLU → Linear.
 #[derive(Config, Debug, PartialEq)]
 pub struct GinMlpConfig {
     /// Width of the input rows.
@@ -24,21 +24,21 @@ pub struct GinMlpConfig {
     pub d_output: usize,
 }
 
-/// Configuration of a [`GinConv`] layer. The defaults are PyG's, apart from the network, which PyG always asks for.
+/// Configuration of a [`GinConv`] layer. Defaults are PyG's, except that the network is optional.
 #[derive(Config, Debug, PartialEq)]
 pub struct GinConvConfig {
-    /// How much more a node counts than one of its neighbours; where it starts, if it is trained.
+    /// Extra weight ε of the node itself; the initial value if trained.
     #[config(default = 0.0)]
     pub eps: f64,
     /// Whether eps is trained.
     #[config(default = false)]
     pub train_eps: bool,
-    /// What is applied to the sums, if anything.
+    /// The network applied to the sums, if any.
     pub mlp: Option<GinMlpConfig>,
 }
 
 impl GinConvConfig {
-    /// Initialises the layer's parameters on the device.
+    /// Initializes the parameters on the device.
     pub fn init(&self, device: &Device) -> GinConv {
         let start = Initializer::Constant { value: self.eps };
         let linear = |from, to| LinearConfig::new(from, to).init(device);
@@ -53,9 +53,9 @@ impl GinConvConfig {
     }
 }
 
-/// GIN: `y[i] = f((1 + ε) x[i] + Σ_{j ∈ N(i)} x[j])`, f being a small network, or nothing.
+/// GIN: `y[i] = f((1 + ε) x[i] + Σ_{j ∈ N(i)} x[j])`, where f is a small network or the identity.
 ///
-/// Xu, Hu, Leskovec and Jegelka, *How Powerful are Graph Neural Networks?*, ICLR 2019; as PyG's `GINConv`.
+/// Xu, Hu, Leskovec and Jegelka, *How Powerful are Graph Neural Networks?*, ICLR 2019.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -84,31 +84,32 @@ struct GinMlp {
 }
 
 impl GinConv {
-    /// Applies the layer. Shapes: x is [nodes, d_input], the result [nodes, d_output], d_input without a network.
+    /// Applies the layer. Shapes: x is [nodes, d_input], the result [nodes, d_output]; [nodes,
+    /// d_input] without a network.
     ///
     /// # Panics
-    /// When x does not have a row for every node, or not the columns that the network takes.
+    /// When x does not have one row per node, or not the network's input width.
     pub fn forward(&self, graph: &Graph, x: Tensor<2>) -> Tensor<2> {
-        let joined = aggregate_sum(graph, x.clone());
-        self.finish(joined, x)
+        let aggregated = aggregate_sum(graph, x.clone());
+        self.finish(aggregated, x)
     }
 
-    /// [`GinConv::forward`] of rows of which only some elements are kept.
+    /// [`GinConv::forward`] of compressed rows.
     ///
     /// # Panics
     /// As [`GinConv::forward`].
     pub fn forward_compressed(&self, graph: &Graph, x: &Compressed) -> Tensor<2> {
-        let joined = aggregate_sum_compressed(graph, x);
-        self.finish(joined, x.to_dense())
+        let aggregated = aggregate_sum_compressed(graph, x);
+        self.finish(aggregated, x.to_dense())
     }
 
-    fn finish(&self, joined: Tensor<2>, x: Tensor<2>) -> Tensor<2> {
-        let own = match &self.trained {
+    fn finish(&self, aggregated: Tensor<2>, x: Tensor<2>) -> Tensor<2> {
+        let root = match &self.trained {
             Some(eps) => x.clone() + x * eps.val().unsqueeze(),
             None if self.eps == 0.0 => x,
             None => x * (1.0 + self.eps),
         };
-        let y = joined + own;
+        let y = aggregated + root;
         match &self.mlp {
             Some(mlp) => linear(&mlp.second, relu(linear(&mlp.first, y))),
             None => y,

@@ -1,4 +1,6 @@
-//! Layers, one a file, and the models made of them.
+//! Layers, one per file, and the models made of them.
+mod activation;
+pub mod aggregate;
 mod dense;
 mod dropout;
 mod error;
@@ -6,11 +8,16 @@ mod gcn;
 mod gin;
 mod maxk;
 mod model;
+mod node_model;
 mod sage;
 
-pub use error::ModelError;
-pub use gcn::{GcnConv, GcnConvConfig};
-pub use gin::{GinConv, GinConvConfig, GinMlpConfig};
-pub use maxk::{Activation, MaxK, MaxKConfig, method_from_str, method_to_string};
-pub use model::{Architecture, Form, MaxKModel, MaxKModelConfig};
-pub use sage::{Aggregator, SageConv, SageConvConfig};
+pub use self::{
+    activation::{Activation, method_from_str, method_to_string},
+    error::ModelError,
+    gcn::{GcnConv, GcnConvConfig},
+    gin::{GinConv, GinConvConfig, GinMlpConfig},
+    maxk::{MaxK, MaxKConfig},
+    model::{Architecture, MaxKModel, MaxKModelConfig, Representation},
+    node_model::{NodeModel, NodeModelConfig},
+    sage::{Aggregator, SageConv, SageConvConfig},
+};

@@ -1,44 +1,42 @@
-//! The three models of the MaxK-GNN paper.
+//! The models of the MaxK-GNN paper: SAGE, GCN and GIN.
 use burn::{
     config::Config,
     module::Module,
     nn::{Dropout, DropoutConfig, LayerNorm, Linear, LinearConfig},
     tensor::{Device, Tensor, activation::relu},
 };
-
 use sparsek::{io::memory, sparse::Compressed};
 
 use super::{
-    Activation, GcnConv, GcnConvConfig, GinConv, GinConvConfig, MaxKConfig, ModelError, SageConv,
-    SageConvConfig,
+    activation::Activation,
     dense::{layer_norm, linear, new_layer_norm},
     dropout::drop_elements,
+    error::ModelError,
+    gcn::{GcnConv, GcnConvConfig},
+    gin::{GinConv, GinConvConfig},
+    maxk::MaxKConfig,
+    node_model::{NodeModel, NodeModelConfig},
+    sage::{SageConv, SageConvConfig},
 };
-use crate::{
-    Graph,
-    train::{NodeModel, NodeModelConfig},
-};
+use crate::graph::Graph;
 
-/// Which convolution the layers are made of.
+/// The convolution of a model.
 #[derive(Config, Copy, Debug, PartialEq, Eq)]
 pub enum Architecture {
-    /// GraphSAGE with the mean of neighbours.
+    /// GraphSAGE with the mean.
     Sage,
-    /// GCN with the norm of both degrees.
+    /// GCN with both degrees.
     Gcn,
-    /// GIN with a trained eps and no network within.
+    /// GIN with trained eps and no inner network.
     Gin,
 }
 
-/// What convolutions are applied to after MaxK. Results agree up to rounding, ReLU is dense always.
+/// Input of convolutions after MaxK. Results agree up to rounding. ReLU is always dense.
 #[derive(Config, Copy, Debug, PartialEq, Eq)]
-pub enum Form {
+pub enum Representation {
     /// The kept elements alone.
     Compressed,
-    /// The kept elements alone, and their gradient added up by atomics: a little faster on large graphs whose nodes have few edges, but **not deterministic**. See
-    /// [`Compressed::with_atomic_gradient`].
-    Atomic,
-    /// Dense rows, zero where nothing was kept.
+    /// Dense rows with zeros.
     Masked,
 }
 
@@ -56,26 +54,27 @@ pub struct MaxKModelConfig {
     /// Convolutions.
     #[config(default = 3)]
     pub layers: usize,
-    /// The nonlinearity before each convolution.
+    /// Nonlinearity before each convolution.
     #[config(default = "Activation::Relu")]
     pub activation: Activation,
-    /// Probability of dropping an element before each convolution.
+    /// Dropout probability before each convolution.
     #[config(default = 0.5)]
     pub dropout: f64,
-    /// What convolutions are applied to after MaxK.
-    #[config(default = "Form::Compressed")]
-    pub form: Form,
+    /// Input of convolutions after MaxK. Saved runs name the field `form`.
+    #[config(default = "Representation::Compressed")]
+    pub form: Representation,
 }
 
 /// A graph network with MaxK or ReLU, as in the paper's release.
 ///
 /// - SAGE: lin_in → layers × [activation → dropout → [`SageConv`] → LayerNorm] → lin_out
-/// - GCN: lin_in → ReLU → layers × [linear → activation → dropout → [`GcnConv`] → LayerNorm] → lin_out, the convolution
-///   having a bias, no weight, and no loops but those of the graph
+/// - GCN: lin_in → ReLU → layers × [linear → activation → dropout → [`GcnConv`] → LayerNorm] →
+///   lin_out; the convolution has a bias, no weight, and adds no loops
 /// - GIN: as GCN, with [`GinConv`]
 ///
-/// Peng et al., *MaxK-GNN*, ASPLOS 2024. Dropout follows the selection and is drawn for the kept values only, in both
-/// forms alike.
+/// Dropout is drawn for the kept values only, in both representations.
+///
+/// Peng et al., *MaxK-GNN*, ASPLOS 2024.
 #[derive(Module, Debug)]
 pub struct MaxKModel {
     lin_in: Linear,
@@ -84,7 +83,7 @@ pub struct MaxKModel {
     #[module(skip)]
     activation: Activation,
     #[module(skip)]
-    form: Form,
+    form: Representation,
 }
 
 #[derive(Module, Debug)]
@@ -121,14 +120,14 @@ impl Convolution {
     }
 }
 
-/// Copies of each parameter that training keeps: itself, its gradient and two moments of Adam.
+/// Copies per parameter: value, gradient and two moments of Adam.
 const COPIES: usize = 4;
 
-/// Bytes that a layer takes beside its elements: names, shapes and handles of its tensors.
+/// Bytes of a layer besides its elements: names, shapes and handles.
 const LAYER: usize = size_of::<Block>() + 1024;
 
 impl MaxKModelConfig {
-    /// Trained numbers; saturates.
+    /// Number of trained elements; saturates.
     fn parameters(&self) -> u128 {
         let (input, hidden, output) = (self.d_input, self.d_hidden, self.d_output);
         let linear = |from: usize, to: usize| {
@@ -147,7 +146,7 @@ impl MaxKModelConfig {
             .saturating_add(linear(hidden, output))
     }
 
-    /// Bytes that training keeps for the parameters; saturates.
+    /// Bytes of parameters and their training state; saturates.
     fn parameter_bytes(&self) -> u128 {
         self.parameters()
             .saturating_mul((COPIES * size_of::<f32>()) as u128)
@@ -184,7 +183,7 @@ impl NodeModelConfig for MaxKModelConfig {
 
     fn training_bytes(&self, nodes: usize) -> u128 {
         let rows = memory::product(&[nodes, self.d_hidden, size_of::<f32>()]);
-        // The result of each layer waits for its gradient.
+        // Each layer's result is kept for the backward pass.
         self.parameter_bytes()
             .saturating_add(rows.saturating_mul(self.layers as u128))
     }
@@ -231,7 +230,7 @@ impl NodeModelConfig for MaxKModelConfig {
 }
 
 impl MaxKModel {
-    /// The nonlinearity, dropout and the convolution of a block.
+    /// Nonlinearity, dropout and convolution of a block.
     fn convolve(&self, block: &Block, graph: &Graph, x: Tensor<2>) -> Tensor<2> {
         let Activation::MaxK { k, method } = self.activation else {
             let kept = drop_elements(&block.dropout, self.activation.forward(x));
@@ -240,12 +239,8 @@ impl MaxKModel {
         let kept = MaxKConfig::new(k).with_method(method).init().compress(x);
         let kept = kept.map(|values| drop_elements(&block.dropout, values));
         match self.form {
-            Form::Compressed => block.conv.forward_compressed(graph, &kept),
-            Form::Atomic => {
-                let kept = kept.with_atomic_gradient(true);
-                block.conv.forward_compressed(graph, &kept)
-            }
-            Form::Masked => block.conv.forward(graph, kept.to_dense()),
+            Representation::Compressed => block.conv.forward_compressed(graph, &kept),
+            Representation::Masked => block.conv.forward(graph, kept.to_dense()),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The GraphSAGE convolution.
+//! GraphSAGE, PyG's `SAGEConv`: `Y = agg(X) W₁ + X W₂ + b`.
 use burn::{
     config::Config,
     module::Module,
@@ -7,43 +7,43 @@ use burn::{
 };
 use sparsek::sparse::Compressed;
 
-use super::dense::{linear, linear_compressed};
-use crate::{
-    Graph,
+use super::{
     aggregate::{
         aggregate_max, aggregate_mean, aggregate_mean_compressed, aggregate_sum,
         aggregate_sum_compressed,
     },
+    dense::{linear, linear_compressed},
 };
+use crate::graph::Graph;
 
-/// How the features of neighbours are joined.
+/// How neighbor features are combined.
 #[derive(Config, Copy, Debug, PartialEq, Eq)]
 pub enum Aggregator {
-    /// Their mean, zero for a node without incoming edges.
+    /// Mean; zero without incoming edges.
     Mean,
     /// Their sum.
     Sum,
-    /// Their maximum, element by element, zero for a node without incoming edges.
+    /// Elementwise maximum; zero without incoming edges.
     Max,
 }
 
-/// Configuration of a [`SageConv`] layer. The defaults are PyG's.
+/// Configuration of a [`SageConv`] layer, with PyG's defaults.
 #[derive(Config, Debug, PartialEq)]
 pub struct SageConvConfig {
     /// Width of the input rows.
     pub d_input: usize,
     /// Width of the output rows.
     pub d_output: usize,
-    /// How neighbours are joined.
+    /// How neighbors are combined.
     #[config(default = "Aggregator::Mean")]
     pub aggregator: Aggregator,
     /// Whether output rows are divided by their Euclidean norm.
     #[config(default = false)]
     pub normalize: bool,
-    /// Whether a node's own features are added through a weight of their own.
+    /// Whether the node's own features are added with their own weight.
     #[config(default = true)]
     pub root_weight: bool,
-    /// Whether neighbours' features first pass a linear layer and ReLU.
+    /// Whether neighbors first pass a linear layer and ReLU.
     #[config(default = false)]
     pub project: bool,
     /// Whether a bias is added.
@@ -52,7 +52,7 @@ pub struct SageConvConfig {
 }
 
 impl SageConvConfig {
-    /// Initialises the layer's parameters on the device.
+    /// Initializes the parameters on the device.
     pub fn init(&self, device: &Device) -> SageConv {
         let linear = |width, bias| {
             let config = LinearConfig::new(self.d_input, width);
@@ -70,9 +70,10 @@ impl SageConvConfig {
 
 /// GraphSAGE: `y[i] = W₁ · agg_{j ∈ N(i)} x[j] + W₂ x[i] + b`.
 ///
-/// With `project`, neighbours are joined after `relu(W₃ x[j] + b₃)`; with `normalize`, `y[i]` is divided by `max(‖y[i]‖, 1e-12)`.
+/// `project` aggregates `relu(W₃ x[j] + b₃)` instead; `normalize` divides `y[i]` by `max(‖y[i]‖,
+/// 1e-12)`.
 ///
-/// Hamilton, Ying and Leskovec, *Inductive Representation Learning on Large Graphs*, NeurIPS 2017; as PyG's `SAGEConv`.
+/// Hamilton, Ying and Leskovec, *Inductive Representation Learning on Large Graphs*, NeurIPS 2017.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -88,6 +89,7 @@ impl SageConvConfig {
 #[derive(Module, Debug)]
 pub struct SageConv {
     project: Option<Linear>,
+    /// Saved runs name this parameter `neighbours`.
     neighbours: Linear,
     root: Option<Linear>,
     #[module(skip)]
@@ -100,29 +102,28 @@ impl SageConv {
     /// Applies the layer. Shapes: x is [nodes, d_input], the result [nodes, d_output].
     ///
     /// # Panics
-    /// When x does not have a row for every node, or not d_input columns.
+    /// When x does not have one row per node, or not d_input columns.
     pub fn forward(&self, graph: &Graph, x: Tensor<2>) -> Tensor<2> {
-        let root = self.root.as_ref();
-        let own = root.map(|root| linear(root, x.clone()));
-        self.finish(self.join(graph, x), own)
+        let layer = self.root.as_ref();
+        let root = layer.map(|layer| linear(layer, x.clone()));
+        self.finish(self.aggregate(graph, x), root)
     }
 
-    /// [`SageConv::forward`] of rows of which only some elements are kept. Sums and means are taken of the kept elements; the maximum, and
-    /// what `project` makes of rows, need them dense.
+    /// [`SageConv::forward`] of compressed rows. The maximum and `project` make them dense.
     ///
     /// # Panics
     /// As [`SageConv::forward`].
     pub fn forward_compressed(&self, graph: &Graph, x: &Compressed) -> Tensor<2> {
-        let joined = match (&self.project, self.aggregator) {
+        let aggregated = match (&self.project, self.aggregator) {
             (None, Aggregator::Mean) => aggregate_mean_compressed(graph, x),
             (None, Aggregator::Sum) => aggregate_sum_compressed(graph, x),
-            _ => self.join(graph, x.to_dense()),
+            _ => self.aggregate(graph, x.to_dense()),
         };
-        let root = self.root.as_ref();
-        self.finish(joined, root.map(|root| linear_compressed(root, x)))
+        let layer = self.root.as_ref();
+        self.finish(aggregated, layer.map(|layer| linear_compressed(layer, x)))
     }
 
-    fn join(&self, graph: &Graph, x: Tensor<2>) -> Tensor<2> {
+    fn aggregate(&self, graph: &Graph, x: Tensor<2>) -> Tensor<2> {
         let x = match &self.project {
             Some(project) => relu(linear(project, x)),
             None => x,
@@ -134,14 +135,14 @@ impl SageConv {
         }
     }
 
-    /// `own` is there where there is a root weight.
-    fn finish(&self, joined: Tensor<2>, own: Option<Tensor<2>>) -> Tensor<2> {
-        let mut y = linear(&self.neighbours, joined);
-        if let Some(own) = own {
-            y = y + own;
+    /// `root` is present with a root weight.
+    fn finish(&self, aggregated: Tensor<2>, root: Option<Tensor<2>>) -> Tensor<2> {
+        let mut y = linear(&self.neighbours, aggregated);
+        if let Some(root) = root {
+            y = y + root;
         }
         if self.normalize {
-            // Bounded under the root, whose slope at 0 is infinite.
+            // Clamped under the root, whose slope at 0 is infinite.
             let square = y.clone().square().sum_dim(1);
             y = y / square.clamp_min(1e-24).sqrt();
         }

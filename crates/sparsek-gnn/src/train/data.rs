@@ -1,15 +1,18 @@
-//! Nodes as tensors: features, targets, and what turns scores into a loss and a metric.
+//! Device tensors of a dataset: features, loss targets and split masks.
 use burn::tensor::{
     Device, Int, Tensor, TensorData,
     activation::{log_sigmoid, log_softmax},
 };
-
 use sparsek::io::memory;
 
-use super::{Batching, Metric, NodeModelConfig, TrainConfig, TrainError};
+use super::{
+    config::{Batching, TrainConfig},
+    error::TrainError,
+    metric::Metric,
+};
 use crate::{
     datasets::{Labels, NodeDataset},
-    nn::ModelError,
+    nn::{ModelError, NodeModelConfig},
 };
 
 /// Constants on a device, outside autodiff.
@@ -18,26 +21,27 @@ pub(super) struct DeviceData {
     goal: Goal,
 }
 
-/// What is to be predicted, and for which nodes.
+/// Targets of the loss.
 enum Goal {
-    /// One class of each node.
+    /// One class per node.
     Classes {
         /// [nodes, classes]: −1 / count at the class of each training node.
         targets: Tensor<2>,
         /// [nodes, 1].
         labels: Tensor<2, Int>,
     },
-    /// Any number of classes of each node.
+    /// Any number of classes per node.
     Sets {
-        /// [nodes, classes]: 1 where the node is in the class.
+        /// [nodes, classes] of 0 and 1.
         targets: Tensor<2>,
-        /// [nodes, 1]: 1 / (count · classes) at the training nodes.
+        /// [nodes, 1]: 1 / (count · classes) at training nodes.
         weights: Tensor<2>,
     },
 }
 
 impl DeviceData {
-    /// Some nodes of a dataset, or all of them in order; the loss is the sum over the places in `train`, divided by `count`.
+    /// Uploads some nodes, or all in order. The loss sums the positions in `train` and divides by
+    /// `count`.
     pub(super) fn new(
         data: &NodeDataset,
         nodes: Option<&[u32]>,
@@ -75,7 +79,7 @@ impl DeviceData {
                 for &at in train {
                     weights[at as usize] = 1.0 / (count * classes) as f32;
                 }
-                let targets = sets.iter().map(|&member| f32::from(member)).collect();
+                let targets = sets.iter().map(|&set| f32::from(set)).collect();
                 Goal::Sets {
                     targets: floats(targets, classes),
                     weights: floats(weights, 1),
@@ -88,8 +92,9 @@ impl DeviceData {
         }
     }
 
-    /// Loss of the training nodes over `count`, their mean if that is their number, [1]: cross-entropy, or binary cross-entropy of each class. Products with constants, so that
-    /// their gradient scatters nothing.
+    /// Loss of the training nodes, [1]: cross-entropy, or binary cross-entropy per class.
+    ///
+    /// Products with constants avoid a scatter in the backward pass.
     pub(super) fn loss(&self, logits: Tensor<2>) -> Tensor<1> {
         match &self.goal {
             Goal::Classes { targets, .. } => (log_softmax(logits, 1) * targets.clone()).sum(),
@@ -102,23 +107,23 @@ impl DeviceData {
     }
 }
 
-/// Whether a dataset as tensors, its scores, and a model in training fit in memory.
+/// Checks dataset tensors, scores and a model in training against the memory limit.
 ///
 /// # Errors
-/// [`ModelError::Memory`] with the sizes that asked for too much.
+/// [`ModelError::Memory`] with the sizes.
 pub(super) fn check_memory(
     config: &TrainConfig,
     model: &impl NodeModelConfig,
     data: &NodeDataset,
 ) -> Result<(), TrainError> {
-    // Batches that cover a part of the graph need less, how much is not known.
+    // Batches need less; how much is unknown.
     let batched = config.batches != Batching::Full;
     let nodes = match batched && config.evaluate_batches {
         true => 0,
         false => data.nodes(),
     };
     let (width, classes) = (data.feature_width(), data.classes());
-    // Targets, scores, their logarithms and the gradient; features as they are copied.
+    // Targets, scores, their logarithms and the gradient.
     let scores = memory::product(&[nodes, classes, 4 * size_of::<f32>()]);
     let features = memory::product(&[nodes, width, size_of::<f32>()]);
     let trained = model.training_bytes(if batched { 0 } else { nodes });
@@ -131,34 +136,35 @@ pub(super) fn check_memory(
     memory::check(asked, bytes).map_err(|error| ModelError::from(error).into())
 }
 
-/// The splits on a device, and how they are scored there.
+/// Splits on a device, for scoring there.
 pub(super) struct Splits {
     metric: Metric,
-    /// [nodes, 3]: 1 at the nodes of the training, validation and test splits.
-    members: Tensor<2>,
+    /// [nodes, 3]: 1 in the column of the node's split.
+    masks: Tensor<2>,
     sizes: [usize; 3],
 }
 
 impl Splits {
     pub(super) fn new(data: &NodeDataset, metric: Metric, device: &Device) -> Self {
         let lists = [data.train(), data.val(), data.test()];
-        let mut members = vec![0f32; data.nodes() * 3];
+        let mut masks = vec![0f32; data.nodes() * 3];
         for (column, list) in lists.into_iter().enumerate() {
             for &node in list {
-                members[node as usize * 3 + column] = 1.0;
+                masks[node as usize * 3 + column] = 1.0;
             }
         }
         let device = &device.clone().without_autodiff();
-        let members = TensorData::new(members, [data.nodes(), 3]);
+        let masks = TensorData::new(masks, [data.nodes(), 3]);
         Self {
             metric,
-            members: Tensor::from_data(members, device),
+            masks: Tensor::from_data(masks, device),
             sizes: lists.map(<[u32]>::len),
         }
     }
 
-    /// The loss, if it is there, else that of the logits, and the metric of each split. One read, of a few numbers, but for ROC-AUC,
-    /// which reads the logits. Counts are exact below 2^24.
+    /// Returns the loss and each split's metric with one small read. ROC-AUC reads all logits.
+    ///
+    /// Counts are exact below 2^24.
     pub(super) fn measure(
         &self,
         host: &NodeDataset,
@@ -167,7 +173,7 @@ impl Splits {
         loss: Option<Tensor<1>>,
     ) -> Result<(f64, [f64; 3]), TrainError> {
         let loss = loss.unwrap_or_else(|| data.loss(logits.clone()));
-        let count = |rows: Tensor<2>| (self.members.clone() * rows).sum_dim(0).reshape([3]);
+        let count = |rows: Tensor<2>| (self.masks.clone() * rows).sum_dim(0).reshape([3]);
         let counts = match (&data.goal, self.metric) {
             (_, Metric::RocAuc) => {
                 let logits = read(logits.reshape([-1]))?;
@@ -194,7 +200,6 @@ impl Splits {
     }
 }
 
-/// The elements, on the host.
 pub(super) fn read(tensor: Tensor<1>) -> Result<Vec<f32>, TrainError> {
     let numbers = tensor.try_into_vec_as::<f32>();
     numbers.map_err(|error| TrainError::Device(error.to_string()))

@@ -1,70 +1,30 @@
-//! Epochs and evaluations on a device, full batch or in batches.
+//! Epochs and evaluation, full batch or batched.
 use std::thread;
 
-use burn::{
-    config::Config,
-    tensor::{Device, Tensor},
-};
+use burn::tensor::{Device, Tensor};
 use rand::{SeedableRng, rngs::Xoshiro256PlusPlus, seq::SliceRandom};
 
 use super::{
-    Evaluation, Metric, NodeModel, TrainConfig, TrainError,
+    config::{Batching, TrainConfig},
     data::{DeviceData, Splits, read},
+    error::TrainError,
+    metric::Metric,
     replicas::{Replicas, Share},
+    types::Evaluation,
 };
 use crate::{
     datasets::NodeDataset,
-    sampling::{Batch, NeighbourSampler, Parting, Partition},
+    nn::NodeModel,
+    sampling::{Batch, NeighborSampler, Partition, PartitionMethod},
 };
 
-/// What an epoch takes its steps on.
-#[derive(Config, Debug, PartialEq, Eq)]
-pub enum Batching {
-    /// The whole graph, one step an epoch.
-    Full,
-    /// Some training nodes and what they depend on, in an order that is drawn anew for each epoch.
-    Neighbours {
-        /// Neighbours sampled of each node, for each hop.
-        fanouts: Vec<usize>,
-        /// Training nodes of a step.
-        nodes: usize,
-    },
-    /// Some parts of the graph and the edges between them, those that go together drawn anew for each epoch.
-    Parts {
-        /// Parts that the graph is cut into.
-        parts: usize,
-        /// Parts of a step.
-        together: usize,
-        /// Whether parts are clusters; else they are drawn at random.
-        clustered: bool,
-    },
-}
-
-impl Batching {
-    pub(super) fn check(&self) -> Result<(), TrainError> {
-        let bad = match self {
-            Self::Full => false,
-            Self::Neighbours { fanouts, nodes } => fanouts.is_empty() || *nodes == 0,
-            Self::Parts {
-                parts, together, ..
-            } => *together == 0 || together > parts,
-        };
-        match bad {
-            true => Err(TrainError::Config(format!(
-                "{self:?} makes no batches: at least a hop, a node, a part is needed"
-            ))),
-            false => Ok(()),
-        }
-    }
-}
-
-/// A dataset on a device, and its batches on any number of devices.
+/// A dataset on a device, and its batches.
 pub(super) struct Engine<'a> {
     host: &'a NodeDataset,
     config: &'a TrainConfig,
     metric: Metric,
     device: Device,
-    /// All nodes, unless neither training nor evaluation needs them at once.
+    /// All nodes, unless both training and evaluation are batched.
     whole: Option<DeviceData>,
     splits: Option<Splits>,
     partition: Option<Partition>,
@@ -78,12 +38,12 @@ impl<'a> Engine<'a> {
             Batching::Parts {
                 parts, clustered, ..
             } => {
-                let parting = if clustered {
-                    Parting::Clusters
+                let method = if clustered {
+                    PartitionMethod::Clusters
                 } else {
-                    Parting::Random
+                    PartitionMethod::Random
                 };
-                Some(Partition::new(host.graph(), parts, parting, config.seed))
+                Some(Partition::new(host.graph(), parts, method, config.seed))
             }
             _ => None,
         };
@@ -99,7 +59,8 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// The steps of an epoch; also the mean loss of the training nodes before them, [1], outside autodiff and not read.
+    /// Takes the steps of an epoch. Also returns the mean training loss [1], outside autodiff and
+    /// unread.
     pub(super) fn epoch<M: NodeModel>(
         &self,
         replicas: Replicas<M>,
@@ -115,8 +76,8 @@ impl<'a> Engine<'a> {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let mut running = (replicas, Tensor::<1>::zeros([1], &self.device));
         match &self.config.batches {
-            Batching::Neighbours { fanouts, nodes } => {
-                let mut sampler = NeighbourSampler::new(self.host.graph(), fanouts.clone());
+            Batching::Neighbors { fanouts, nodes } => {
+                let mut sampler = NeighborSampler::new(self.host.graph(), fanouts.clone());
                 let mut order = self.host.train().to_vec();
                 order.shuffle(&mut rng);
                 for (at, seeds) in order.chunks(*nodes).enumerate() {
@@ -146,8 +107,8 @@ impl<'a> Engine<'a> {
         Ok(running)
     }
 
-    /// One step on a batch and the places of its training nodes for each device, where there is such a node; and its part of the
-    /// epoch's loss.
+    /// Takes a step on one batch per device, given positions of training nodes; adds its share of
+    /// the loss.
     fn step<M: NodeModel>(
         &self,
         (replicas, sum): (Replicas<M>, Tensor<1>),
@@ -175,7 +136,7 @@ impl<'a> Engine<'a> {
         Ok((replicas, sum + loss * part))
     }
 
-    /// The parts of each step of an epoch, shared out evenly; in order, or in one that is drawn.
+    /// Parts of each step, divided among devices; shuffled with `rng`.
     fn groups(&self, devices: usize, rng: Option<&mut Xoshiro256PlusPlus>) -> Vec<Vec<Vec<usize>>> {
         let parts = self.partition.as_ref().map_or(0, Partition::parts);
         let mut order: Vec<usize> = (0..parts).collect();
@@ -193,7 +154,7 @@ impl<'a> Engine<'a> {
         order.chunks(together * devices).map(share).collect()
     }
 
-    /// The graphs of some groups of parts, at the same time.
+    /// Induces the graphs of several groups in parallel.
     fn induced(&self, groups: &[Vec<usize>]) -> Vec<Batch> {
         let Some(partition) = &self.partition else {
             return Vec::new();
@@ -209,12 +170,12 @@ impl<'a> Engine<'a> {
                 .collect();
             let batches = running.into_iter().map(|batch| batch.join());
             batches
-                .map(|batch| batch.expect("a batch of parts that are there"))
+                .map(|batch| batch.expect("every part exists"))
                 .collect()
         })
     }
 
-    /// The metric of each split, without dropout; the loss is that of this pass where none is given, and the whole graph is there.
+    /// Metric of each split without dropout. Without `loss`, full-graph evaluation computes it.
     pub(super) fn measure<M: NodeModel>(
         &self,
         model: &M,
@@ -241,7 +202,7 @@ impl<'a> Engine<'a> {
         })
     }
 
-    /// Scores of all nodes of the splits, from batches like those of training.
+    /// Scores of the split nodes, from batches as in training.
     fn logits_by_batches<M: NodeModel>(&self, model: &M) -> Result<Vec<f32>, TrainError> {
         let classes = self.host.classes();
         let mut all = vec![0f32; self.host.nodes() * classes];
@@ -257,8 +218,8 @@ impl<'a> Engine<'a> {
             Ok::<_, TrainError>(())
         };
         match &self.config.batches {
-            Batching::Neighbours { fanouts, nodes } => {
-                let mut sampler = NeighbourSampler::new(self.host.graph(), fanouts.clone());
+            Batching::Neighbors { fanouts, nodes } => {
+                let mut sampler = NeighborSampler::new(self.host.graph(), fanouts.clone());
                 let splits = [self.host.train(), self.host.val(), self.host.test()].concat();
                 for (at, seeds) in splits.chunks(*nodes).enumerate() {
                     batch(sampler.sample(seeds, at as u64), seeds.len())?;

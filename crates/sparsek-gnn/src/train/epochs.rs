@@ -1,23 +1,27 @@
-//! Training an epoch at a time.
+//! Training one epoch at a time.
 use burn::{
     module::Module,
     tensor::{Device, Tensor},
 };
 
 use super::{
-    Evaluation, NodeModelConfig, TrainConfig, TrainError, engine::Engine, replicas::Replicas,
+    config::TrainConfig, engine::Engine, error::TrainError, replicas::Replicas, types::Evaluation,
 };
-use crate::random;
+use crate::{nn::NodeModelConfig, random};
 
-/// A model in training: what [`Trainer`](super::Trainer) repeats, for loops of one's own.
+/// A model in training, for custom loops; made by [`Trainer::start`](super::Trainer::start).
 ///
-/// Made by [`Trainer::start`](super::Trainer::start). The dataset lies on the device; the graph goes there in the first epoch, unless it
-/// was there before ([`Graph::adjacency`](crate::Graph::adjacency)).
+/// The dataset is on the device; the graph is uploaded in the first epoch
+/// ([`Graph::adjacency`](crate::Graph::adjacency)).
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
 /// use burn::tensor::Device;
-/// use sparsek_gnn::{datasets::karate, nn::{Activation, Architecture, MaxKModelConfig}, train::{TrainConfig, Trainer}};
+/// use sparsek_gnn::{
+///     datasets::karate,
+///     nn::{Activation, Architecture, MaxKModelConfig},
+///     train::{TrainConfig, Trainer},
+/// };
 ///
 /// let data = karate::karate_club();
 /// let model = MaxKModelConfig::new(Architecture::Sage, data.feature_width(), 16, data.classes())
@@ -35,13 +39,15 @@ pub struct Epochs<'a, C: NodeModelConfig> {
     pub(super) config: &'a TrainConfig,
     pub(super) engine: Engine<'a>,
     pub(super) replicas: Option<Replicas<C::Model>>,
-    /// Epochs that have been run, those before a resumption included.
+    /// Epochs run, including those before a resumption.
     pub(super) done: usize,
 }
 
 impl<C: NodeModelConfig> Epochs<'_, C> {
-    /// Takes the steps of the next epoch, as often as one likes. Returns the mean loss of the training nodes, each before the step that it
-    /// led to, `[1]` and outside autodiff. Of a full batch nothing is read from the device: the epoch may still be running there.
+    /// Runs the next epoch. Returns the mean training loss before each step, `[1]`, outside
+    /// autodiff.
+    ///
+    /// A full batch reads nothing from the device, so the epoch may still be running.
     pub fn step(&mut self) -> Tensor<1> {
         self.advance().expect("one device waits for no other")
     }
@@ -60,12 +66,12 @@ impl<C: NodeModelConfig> Epochs<'_, C> {
         self.replicas.as_ref().expect(KEPT)
     }
 
-    /// The model as it is now, with autodiff.
+    /// The current model, with autodiff.
     pub fn model(&self) -> &C::Model {
         self.replicas().model()
     }
 
-    /// Its loss and metrics without dropout.
+    /// Loss and metrics without dropout.
     ///
     /// # Errors
     /// [`TrainError::Device`] when they cannot be read.
@@ -76,7 +82,7 @@ impl<C: NodeModelConfig> Epochs<'_, C> {
 
 const KEPT: &str = "put back after each epoch";
 
-/// Seeds the devices for an epoch; gives the seed.
+/// Seeds the devices for an epoch and returns the seed.
 pub(super) fn seed_all(devices: &[Device], seed: u64, epoch: usize) -> u64 {
     let seed = random::nth(seed, epoch as u64);
     devices.iter().for_each(|device| device.seed(seed));

@@ -1,4 +1,4 @@
-//! What tells datasets apart.
+//! Dataset fingerprints.
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -6,12 +6,12 @@ use sha2::{Digest, Sha256};
 
 use crate::datasets::{Labels, NodeDataset};
 
-/// How a dataset was made ready for training: the names of options and their values, such as
-/// `features` and `standard`. A program chooses the names; [`Trainer`](super::Trainer) compares
-/// them with those of the run that it resumes.
+/// How a dataset was prepared: option names and values, such as `features` and `standard`.
+///
+/// The program chooses the names; [`Trainer`](super::Trainer) compares them on resumption.
 pub type Preparation = BTreeMap<String, String>;
 
-/// Hashes of all that a training run takes from a dataset. The name of the dataset is left out.
+/// Hashes of everything training uses of a dataset; its name does not count.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fingerprint {
@@ -22,7 +22,7 @@ pub struct Fingerprint {
 }
 
 impl Fingerprint {
-    /// Reads the whole dataset.
+    /// Hashes the whole dataset.
     pub fn of(data: &NodeDataset) -> Self {
         let pattern = data.graph().pattern();
         let graph = Hash::new()
@@ -48,7 +48,7 @@ impl Fingerprint {
         }
     }
 
-    /// The parts that differ, none where both are of the same data.
+    /// The parts that differ.
     pub fn differences(&self, other: &Self) -> Vec<&'static str> {
         [
             ("graph", &self.graph, &other.graph),
@@ -63,7 +63,7 @@ impl Fingerprint {
     }
 }
 
-/// Options that differ between a saved preparation and another one, in words.
+/// Differing options, in words.
 pub(super) fn differences(saved: &Preparation, found: &Preparation) -> Vec<String> {
     let value = |of: &Preparation, name: &str| {
         of.get(name)
@@ -76,12 +76,12 @@ pub(super) fn differences(saved: &Preparation, found: &Preparation) -> Vec<Strin
         .filter(|name| saved.get(*name) != found.get(*name))
         .map(|name| {
             let (saved, found) = (value(saved, name), value(found, name));
-            format!("{name} is {saved} there and {found} here")
+            format!("{name} was {saved} and is {found}")
         })
         .collect()
 }
 
-/// SHA-256 of arrays, each preceded by its length.
+/// SHA-256 of length-prefixed arrays.
 struct Hash(Sha256);
 
 impl Hash {
@@ -110,7 +110,7 @@ impl Hash {
     }
 }
 
-/// SHA-256 of bytes, as text.
+/// SHA-256 in hexadecimal.
 pub(super) fn sha256(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(own, Fingerprint::of(&data.clone()));
         let looped = data.clone().with_graph(data.graph().with_self_loops());
         assert_eq!(own.differences(&Fingerprint::of(&looped)), ["graph"]);
-        let scaled = data.clone().with_standardised_features();
+        let scaled = data.clone().with_standardized_features();
         assert_eq!(own.differences(&Fingerprint::of(&scaled)), ["features"]);
     }
 
@@ -148,10 +148,7 @@ mod tests {
         assert!(differences(&saved, &saved).is_empty());
         assert_eq!(
             differences(&saved, &found),
-            [
-                "features is raw there and rows here",
-                "split is not set there and a here"
-            ]
+            ["features was raw and is rows", "split was not set and is a"]
         );
     }
 }

@@ -10,30 +10,30 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use sparsek::io::text;
 
-use super::{EpochReport, RunId};
+use super::{checkpoint::RunId, types::EpochReport};
 
 /// The last line of a run's log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunSummary {
-    /// Always true; epochs' lines lack it.
+    /// Always true; epoch lines lack it.
     pub summary: bool,
-    /// What ran it, such as `flex`.
+    /// Backend, such as `flex`.
     pub backend: String,
-    /// The device's own name.
+    /// Name of the device.
     pub device: String,
     /// The dataset.
     pub dataset: String,
-    /// The model, such as `sage`.
+    /// Model, such as `sage`.
     pub model: String,
-    /// What was measured, such as `accuracy`.
+    /// Metric, such as `accuracy`.
     pub metric: String,
-    /// The nonlinearity, such as `maxk:32:exact`.
+    /// Nonlinearity, such as `maxk:32:exact`.
     pub activation: String,
     /// Width of the hidden rows.
     pub hidden: usize,
     /// Layers.
     pub layers: usize,
-    /// Probability of dropping an element.
+    /// Dropout probability.
     pub dropout: f64,
     /// Learning rate.
     pub lr: f64,
@@ -47,52 +47,50 @@ pub struct RunSummary {
     pub most_epochs: usize,
     /// Epochs that ran.
     pub epochs: usize,
-    /// The epoch with the best validation metric.
+    /// Epoch with the best validation metric.
     pub best_epoch: usize,
     /// Its validation metric.
     pub val: f64,
-    /// Its test metric: the run's result.
+    /// Its test metric, the run's result.
     pub test: f64,
-    /// Median milliseconds of an epoch, the evaluation included.
+    /// Median milliseconds per epoch, with evaluation.
     pub ms_per_epoch: f64,
     /// Seconds of all epochs.
     pub seconds: f64,
-    /// All that the result depends on, in one line, for runs to be told apart; empty in logs that lack it.
+    /// Everything that the result depends on, in one line; may be empty.
     #[serde(default)]
     pub configuration: String,
 }
 
-/// A log of one JSON object per line: a line per epoch, then a [`RunSummary`]. Every line has the
-/// id of its run, so a file may hold any number of runs.
+/// A JSON-lines log: one line per epoch, then a [`RunSummary`]. Lines carry the run's id, so a file
+/// may hold several runs.
 ///
-/// The file is appended to and never rewritten. Each line goes out at once and in one piece. A line
-/// that a full disk or a kill cut short stays; the next line begins on a line of its own, and
-/// readers skip what was cut. An epoch and a summary that the log holds already are not written
-/// again, so a resumed run leaves each epoch once.
+/// The file is only appended to, one write per line. A line cut short by a full disk or a kill
+/// stays; the next line starts fresh and readers skip the fragment. Epochs and summaries already
+/// logged are not repeated, so a resumed run logs each epoch once.
 #[derive(Debug)]
 pub struct RunLog {
     file: File,
     path: PathBuf,
-    /// Whether it can be read: pipes and devices cannot.
+    /// Whether it can be read; pipes and devices cannot.
     regular: bool,
     run: Option<String>,
     written: HashMap<String, Written>,
 }
 
-/// What a log holds of a run.
 #[derive(Debug, Default)]
 struct Written {
     epochs: HashSet<usize>,
-    /// The epochs that had run when each was written.
+    /// Epoch counts of the summaries.
     summaries: HashSet<usize>,
 }
 
 impl RunLog {
-    /// Opens a log at its end, or makes an empty one.
+    /// Opens a log at its end, or creates it.
     ///
     /// # Errors
-    /// What the system reports, and [`ErrorKind::InvalidData`] for a file that is no log of runs;
-    /// both name the file. Such a file stays as it is.
+    /// System errors, and [`ErrorKind::InvalidData`] for a file that is not a log, which stays
+    /// unchanged. Both name the file.
     pub fn open(path: impl Into<PathBuf>) -> io::Result<Self> {
         let path = path.into();
         let regular = path.metadata().map_or(true, |found| found.is_file());
@@ -122,7 +120,7 @@ impl RunLog {
         })
     }
 
-    /// The summaries that a log holds, none if there is no file.
+    /// Reads the summaries of a log; none if the file does not exist.
     ///
     /// # Errors
     /// As [`RunLog::open`].
@@ -142,15 +140,15 @@ impl RunLog {
         Ok(all)
     }
 
-    /// The lines that follow are of this run.
+    /// Attributes the following lines to a run.
     pub fn begin(&mut self, run: &RunId) {
         self.run = Some(run.to_string());
     }
 
-    /// Writes an epoch's line, unless the log has it.
+    /// Logs an epoch unless already present.
     ///
     /// # Errors
-    /// What the system reports, naming the file.
+    /// System errors, naming the file.
     pub fn epoch(&mut self, activation: &str, report: &EpochReport) -> io::Result<()> {
         #[derive(Serialize)]
         struct Line<'a> {
@@ -174,10 +172,10 @@ impl RunLog {
         Ok(())
     }
 
-    /// Writes the last line, unless the log has that of as many epochs.
+    /// Logs the summary unless one of as many epochs is present.
     ///
     /// # Errors
-    /// What the system reports, naming the file.
+    /// System errors, naming the file.
     pub fn summary(&mut self, summary: &RunSummary) -> io::Result<()> {
         #[derive(Serialize)]
         struct Line<'a> {
@@ -196,10 +194,10 @@ impl RunLog {
         Ok(())
     }
 
-    /// Makes the lines so far outlast a power failure.
+    /// Flushes to disk, to survive a power failure.
     ///
     /// # Errors
-    /// What the system reports, naming the file.
+    /// System errors, naming the file.
     pub fn sync(&self) -> io::Result<()> {
         match self.regular {
             true => self.file.sync_data().map_err(|error| self.named(error)),
@@ -218,13 +216,13 @@ impl RunLog {
         written.map_err(|error| self.named(error))
     }
 
-    /// Whether the last line of the file lacks its end.
+    /// Whether the last line lacks its newline.
     fn cut_short(&mut self) -> io::Result<bool> {
         if !self.regular || self.file.metadata()?.len() == 0 {
             return Ok(false);
         }
         let mut last = [0];
-        // Moves the place to read from; what is written goes to the end in any case.
+        // Moves the read position only; writes always append.
         self.file.seek(SeekFrom::End(-1))?;
         self.file.read_exact(&mut last)?;
         Ok(last != *b"\n")
@@ -235,13 +233,13 @@ impl RunLog {
     }
 }
 
-/// Bytes of the longest line that is read.
+/// Longest line in bytes.
 const MAX_LINE: u64 = 1 << 20;
 
-/// How each line of a log begins.
+/// How every line begins.
 const BEGINNINGS: [&[u8]; 3] = [b"{\"run\":", b"{\"activation\":", b"{\"summary\":"];
 
-/// Reads the lines of a log. Lines that were cut short are skipped.
+/// Reads a log and skips truncated lines.
 fn read_lines(
     path: &Path,
     file: &File,
@@ -257,7 +255,7 @@ fn read_lines(
         }
         let foreign = |reason: &str| {
             let reason =
-                format!("line {number} is not of a log of runs{reason}; the file stays as it is");
+                format!("line {number} is not part of a run log{reason}; the file is unchanged");
             named(path, io::Error::new(ErrorKind::InvalidData, reason))
         };
         let text = line.trim_ascii();

@@ -1,25 +1,25 @@
-//! How good scores are.
+//! Metrics of class scores.
 use burn::config::Config;
 
-use super::TrainError;
+use super::error::TrainError;
 use crate::datasets::{Labels, NodeDataset};
 
-/// What is measured on each split; larger is better.
+/// A metric of each split; larger is better.
 #[derive(Config, Copy, Debug, PartialEq, Eq)]
 pub enum Metric {
-    /// Part of the nodes whose class has the greatest score. For one class of each node.
+    /// Share of nodes whose class has the greatest score. For one class per node.
     Accuracy,
-    /// 2 TP / (2 TP + FP + FN) over all nodes and classes, a class being predicted where its score is above 0. For any number
-    /// of classes of each node.
+    /// 2 TP / (2 TP + FP + FN) over all nodes and classes; scores above 0 predict. For sets of
+    /// classes.
     MicroF1,
-    /// Area under the ROC curve: the probability that a node of a class is scored above one that is not of it, equal scores
-    /// counting one half; the mean over the classes that have both kinds of nodes. Of two classes of which each node has
-    /// one: that of the difference of scores, for the second class.
+    /// Area under the ROC curve: the probability that a node of a class outscores one outside it,
+    /// ties counting half, averaged over classes that have both. Two exclusive classes use the
+    /// score difference.
     RocAuc,
 }
 
 impl Metric {
-    /// Accuracy where each node has one class, else micro-F1.
+    /// Accuracy for one class per node, else micro-F1.
     pub fn default_for(data: &NodeDataset) -> Self {
         match data.labels() {
             Labels::Classes(_) => Self::Accuracy,
@@ -27,7 +27,7 @@ impl Metric {
         }
     }
 
-    /// What it is called in a sentence.
+    /// Its name in prose.
     pub fn name(self) -> &'static str {
         match self {
             Self::Accuracy => "accuracy",
@@ -36,7 +36,7 @@ impl Metric {
         }
     }
 
-    /// Whether it can be measured on every split of the dataset.
+    /// Checks that every split of the dataset defines it.
     pub(super) fn check(self, data: &NodeDataset) -> Result<(), TrainError> {
         let fits = match (self, data.labels()) {
             (Self::Accuracy, labels) => labels.classes().is_some(),
@@ -59,14 +59,15 @@ impl Metric {
             let logits = || vec![0.0; data.nodes() * data.classes()];
             if self == Self::RocAuc && self.score(&logits(), data, nodes).is_nan() {
                 return Err(TrainError::Config(format!(
-                    "{name} needs nodes of a class and others in the {split} split of {dataset}"
+                    "{name} needs nodes inside and outside a class in the {split} split \
+                     of {dataset}"
                 )));
             }
         }
         Ok(())
     }
 
-    /// Of some nodes; `logits` has a row for every node of the dataset. NaN where it is not defined.
+    /// Scores some nodes; `logits` has one row per node of the dataset. NaN when undefined.
     pub(super) fn score(self, logits: &[f32], data: &NodeDataset, nodes: &[u32]) -> f64 {
         let classes = data.classes();
         let row = |node: u32| &logits[node as usize * classes..][..classes];
@@ -99,10 +100,10 @@ impl Metric {
                 let (mut right, mut all) = (0u64, 0u64);
                 for &node in nodes {
                     let sets = &sets[node as usize * classes..][..classes];
-                    for (&score, &member) in row(node).iter().zip(sets) {
+                    for (&score, &label) in row(node).iter().zip(sets) {
                         let found = score > 0.0;
-                        right += u64::from(found && member);
-                        all += u64::from(found) + u64::from(member);
+                        right += u64::from(found && label);
+                        all += u64::from(found) + u64::from(label);
                     }
                 }
                 2.0 * right as f64 / all.max(1) as f64
@@ -112,7 +113,7 @@ impl Metric {
     }
 }
 
-/// Where the greatest is, the first of equals.
+/// Position of the maximum, the first on ties.
 fn greatest(row: &[f32]) -> usize {
     let mut best = 0;
     for (at, &score) in row.iter().enumerate() {
@@ -123,17 +124,17 @@ fn greatest(row: &[f32]) -> usize {
     best
 }
 
-/// From ranks, equal scores having the mean of theirs: Mann and Whitney.
+/// Mann-Whitney: from ranks, averaged over ties.
 fn roc_auc(mut scored: Vec<(f32, bool)>) -> f64 {
     scored.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
     let (mut ranks, mut positive, mut before) = (0.0, 0.0, 0.0);
     for equal in scored.chunk_by(|a, b| a.0 == b.0) {
-        let (count, members) = (
+        let (count, positives) = (
             equal.len() as f64,
             equal.iter().filter(|e| e.1).count() as f64,
         );
-        ranks += members * (before + (count + 1.0) / 2.0);
-        positive += members;
+        ranks += positives * (before + (count + 1.0) / 2.0);
+        positive += positives;
         before += count;
     }
     (ranks - positive * (positive + 1.0) / 2.0) / (positive * (before - positive))
@@ -142,7 +143,7 @@ fn roc_auc(mut scored: Vec<(f32, bool)>) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Graph, datasets::NodeDatasetParts};
+    use crate::{datasets::NodeDatasetParts, graph::Graph};
 
     fn dataset(labels: Labels, classes: usize, nodes: usize) -> NodeDataset {
         let all: Vec<u32> = (0..nodes as u32).collect();

@@ -1,4 +1,4 @@
-//! Adam whose saved state comes back on the device that it is for.
+//! Adam that restores its state on a given device.
 use burn::{
     module::ParamGroup,
     optim::{
@@ -8,7 +8,7 @@ use burn::{
     tensor::{Device, kind::BridgeTensor},
 };
 
-use super::TrainConfig;
+use super::config::TrainConfig;
 
 /// Builds Adam for parameters on `device`.
 pub(super) fn adam(config: &TrainConfig, device: &Device) -> ModuleOptimizer {
@@ -24,8 +24,8 @@ pub(super) fn adam(config: &TrainConfig, device: &Device) -> ModuleOptimizer {
     adam.init().with_group(ParamGroup::all(), located, None)
 }
 
-/// Burn 0.22.1 restores an optimizer's state on `Device::default()`, which is the first linked backend and may not
-/// exist on the machine. This restores it on a given device; all else is Adam's.
+/// Burn 0.22.1 restores state on `Device::default()`, which may not exist. This wrapper replaces
+/// the device.
 struct Located {
     adam: Adam,
     device: Device,

@@ -1,38 +1,44 @@
-//! Copies of a model, one on each device, that take the same steps.
+//! Identical copies of a model, one per device.
 use burn::{
+    module::{Module, ModuleMapper, ModuleVisitor, Param},
     optim::{GradientsParams, ModuleOptimizer},
-    tensor::{Bytes, Device, Tensor},
+    tensor::{Bytes, DType, Device, Tensor},
 };
 
 use super::{
-    NodeModel, NodeModelConfig, SavedRun, TrainConfig, TrainError,
+    checkpoint::SavedRun,
+    config::TrainConfig,
     data::DeviceData,
     devices::{self, Sum},
-    lists,
+    error::TrainError,
     optimizer::adam,
 };
-use crate::Graph;
+use crate::{
+    graph::Graph,
+    nn::{NodeModel, NodeModelConfig},
+};
 
-/// A model on each of the devices, equal to the bit: the first device takes the steps, with the gradients of all, and shares its
-/// parameters. Steps taken by each for itself would not stay equal, as devices may fuse and round the same arithmetic differently.
+/// Models that stay bitwise equal: the first device steps with all gradients and shares its
+/// parameters.
+///
+/// Independent steps would drift, since devices may fuse and round differently.
 pub(super) struct Replicas<M> {
     /// Outside autodiff.
     devices: Vec<Device>,
     models: Vec<M>,
-    /// On the first device.
     optimizer: ModuleOptimizer,
     sum: Sum,
 }
 
-/// What a device contributes to a step.
+/// A device's part of a step.
 pub(super) struct Share<'a> {
     pub(super) graph: &'a Graph,
-    /// Its loss counts as much as its training nodes among those of the whole step.
+    /// Its loss weighs its share of the step's training nodes.
     pub(super) data: &'a DeviceData,
 }
 
 impl<M: NodeModel> Replicas<M> {
-    /// A model with random parameters, those of the first device.
+    /// Builds the models with the first device's random parameters.
     pub(super) fn new<C: NodeModelConfig<Model = M>>(
         config: &TrainConfig,
         model: &C,
@@ -58,7 +64,7 @@ impl<M: NodeModel> Replicas<M> {
         Ok(replicas)
     }
 
-    /// The last state of a run, on every device.
+    /// Loads a run's last state on every device.
     pub(super) fn restore<C: NodeModelConfig>(
         mut self,
         saved: &SavedRun<C>,
@@ -73,20 +79,19 @@ impl<M: NodeModel> Replicas<M> {
         &self.devices
     }
 
-    /// The model on the first device.
     pub(super) fn model(&self) -> &M {
         &self.models[0]
     }
 
-    /// The parameters and the optimizer's state of the first device, as records.
+    /// Parameters and optimizer state of the first device, as records.
     pub(super) fn records(&self) -> Result<(Bytes, Bytes), TrainError> {
         let optimizer = self.optimizer.into_bytes();
         let optimizer = optimizer.map_err(|error| TrainError::Device(error.to_string()))?;
         Ok((record(self.model().clone())?, optimizer))
     }
 
-    /// One step, with a share for each device: that of one device on all their training nodes. Also the mean loss of these before
-    /// it, [1], on the first device, outside autodiff and not read.
+    /// Takes a step with one share per device. Also returns the mean loss [1] before it, on the
+    /// first device, outside autodiff and unread.
     pub(super) fn step(
         mut self,
         lr: f64,
@@ -96,10 +101,11 @@ impl<M: NodeModel> Replicas<M> {
         let (mut first, mut lists) = (None, Vec::new());
         let places = self.models.iter().zip(&self.devices);
         for ((model, device), share) in places.zip(shares) {
-            let own = Found::new(model, share);
+            let own = StepResult::new(model, share);
             if several {
-                lists.push(lists::join(model, &own.gradients, Some(own.loss.clone())));
-                // Random numbers are drawn from one stream for all devices, when operations run and not when they are asked for.
+                lists.push(flatten(model, &own.gradients, Some(own.loss.clone())));
+                // Devices draw from one random stream when operations run, so each is flushed in
+                // turn.
                 let flushed = device.flush();
                 flushed.map_err(|error| TrainError::Device(error.to_string()))?;
             }
@@ -116,21 +122,21 @@ impl<M: NodeModel> Replicas<M> {
         Ok((self.shared()?, first.loss))
     }
 
-    /// Every model with the parameters of the first: the sum of these and of zeros.
+    /// Copies the first model's parameters to all: a sum with zeros elsewhere.
     fn shared(self) -> Result<Self, TrainError> {
         if self.models.len() == 1 {
             return Ok(self);
         }
-        let own: Vec<GradientsParams> = self.models.iter().map(lists::parameters).collect();
-        let first = lists::join(&self.models[0], &own[0], None);
+        let own: Vec<GradientsParams> = self.models.iter().map(parameters).collect();
+        let first = flatten(&self.models[0], &own[0], None);
         let none = |device: &Device| Tensor::zeros(first.dims(), (device, first.dtype()));
         let others: Vec<Tensor<1>> = self.devices[1..].iter().map(none).collect();
         let lists = [vec![first], others].concat();
         let sums = (self.sum)(lists, &self.devices);
         let each = self.models.into_iter().zip(own).zip(sums);
         let models = each.map(|((model, own), sum)| {
-            let (values, _) = lists::split(&model, own, sum);
-            lists::with_parameters(model, values)
+            let (values, _) = unflatten(&model, own, sum);
+            with_parameters(model, values)
         });
         Ok(Self {
             models: models.collect(),
@@ -138,16 +144,16 @@ impl<M: NodeModel> Replicas<M> {
         })
     }
 
-    /// Whether all models are equal to the bit; reads them. `when` is for the message.
+    /// Checks that all models are bitwise equal. `when` completes the message.
     ///
     /// # Errors
-    /// [`TrainError::Device`] when they are not.
+    /// [`TrainError::Device`] when they differ.
     pub(super) fn check_equal(&self, when: &str) -> Result<(), TrainError> {
         if self.models.len() == 1 {
             return Ok(());
         }
         let read = |model: &M| -> Result<Vec<f64>, TrainError> {
-            let list = lists::join(model, &lists::parameters(model), None);
+            let list = flatten(model, &parameters(model), None);
             let data = list.try_into_data();
             let data = data.map_err(|error| TrainError::Device(error.to_string()))?;
             Ok(data.iter::<f64>().collect())
@@ -160,7 +166,8 @@ impl<M: NodeModel> Replicas<M> {
                 let pairs = wanted.iter().zip(&found);
                 let apart = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
                 let reason = format!(
-                    "the model on {device:?} is not that of the first device {when}, up to {apart:e} apart"
+                    "{when}, the model on {device:?} is not that of the first device: \
+                     values differ by up to {apart:e}"
                 );
                 return Err(TrainError::Device(reason));
             }
@@ -169,30 +176,29 @@ impl<M: NodeModel> Replicas<M> {
     }
 }
 
-/// The parameters of a model.
+/// Serializes a model's parameters.
 pub(super) fn record<M: NodeModel>(model: M) -> Result<Bytes, TrainError> {
     let bytes = model.into_record().into_bytes();
     bytes.map_err(|error| TrainError::Device(error.to_string()))
 }
 
-/// Lists of several lengths would not be summed, but waited for without end.
+/// The collective would wait forever for lists of different length.
 fn same_length(lists: Vec<Tensor<1>>) -> Result<Vec<Tensor<1>>, TrainError> {
     match lists.windows(2).all(|two| two[0].dims() == two[1].dims()) {
         true => Ok(lists),
         false => Err(TrainError::Device(
-            "the devices have lists of different parameters".to_string(),
+            "the devices have different parameters".to_string(),
         )),
     }
 }
 
-/// What a step of one device gives.
-struct Found {
+struct StepResult {
     gradients: GradientsParams,
     /// [1], outside autodiff.
     loss: Tensor<1>,
 }
 
-impl Found {
+impl StepResult {
     fn new<M: NodeModel>(model: &M, share: &Share) -> Self {
         let logits = model.forward(share.graph, share.data.features.clone());
         let loss = share.data.loss(logits);
@@ -202,12 +208,130 @@ impl Found {
         }
     }
 
-    /// The same with the elements of a list of gradients and loss.
+    /// Replaces gradients and loss by those in a flat list.
     fn replaced<M: NodeModel>(self, model: &M, list: Tensor<1>) -> Self {
         let dtype = self.loss.dtype();
-        let (gradients, rest) = lists::split(model, self.gradients, list);
+        let (gradients, rest) = unflatten(model, self.gradients, list);
         let loss = rest.expect("the loss follows").narrow(0, 0, 1);
         let loss = loss.cast(dtype);
         Self { gradients, loss }
+    }
+}
+
+/// Parameters by id, outside autodiff.
+fn parameters<M: Module>(model: &M) -> GradientsParams {
+    let mut taken = ParameterReader(GradientsParams::new());
+    model.visit(&mut taken);
+    taken.0
+}
+
+/// Replaces a model's parameters.
+fn with_parameters<M: Module>(model: M, values: GradientsParams) -> M {
+    model.map(&mut ParameterWriter(values))
+}
+
+/// Flat lists are padded to a multiple of this many elements.
+///
+/// Burn's `all_reduce` sums the whole buffer, which may be longer than the tensor; buffers of
+/// unequal length mix up or hang.
+const BLOCK: usize = 256;
+
+/// Concatenates all values in parameter order, then `last` and padding. f64 if any is, else f32,
+/// which holds smaller types exactly.
+fn flatten<M: Module>(model: &M, values: &GradientsParams, last: Option<Tensor<1>>) -> Tensor<1> {
+    let mut pieces = GradientPieces {
+        values,
+        found: Vec::new(),
+    };
+    model.visit(&mut pieces);
+    let found: Vec<Tensor<1>> = pieces.found.into_iter().chain(last).collect();
+    let wide = found.iter().any(|piece| piece.dtype() == DType::F64);
+    let dtype = if wide { DType::F64 } else { DType::F32 };
+    let mut found: Vec<Tensor<1>> = found.into_iter().map(|piece| piece.cast(dtype)).collect();
+    let length: usize = found.iter().map(|piece| piece.dims()[0]).sum();
+    let rest = length.next_multiple_of(BLOCK) - length;
+    if let Some(piece) = found.first().filter(|_| rest > 0) {
+        found.push(Tensor::zeros([rest], (&piece.device(), dtype)));
+    }
+    Tensor::cat(found, 0)
+}
+
+/// Splits a flat list into values and what follows them.
+fn unflatten<M: Module>(
+    model: &M,
+    values: GradientsParams,
+    list: Tensor<1>,
+) -> (GradientsParams, Option<Tensor<1>>) {
+    let mut spread = ListReader {
+        values,
+        list,
+        taken: 0,
+    };
+    model.visit(&mut spread);
+    let left = spread.list.dims()[0] - spread.taken;
+    let rest = (left > 0).then(|| spread.take(left));
+    (spread.values, rest)
+}
+
+struct ParameterReader(GradientsParams);
+
+impl ModuleVisitor for ParameterReader {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        self.0.register(param.id, param.val().without_autodiff());
+    }
+}
+
+struct ParameterWriter(GradientsParams);
+
+impl ModuleMapper for ParameterWriter {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let Some(value) = self.0.remove::<D>(param.id) else {
+            return param;
+        };
+        param.map(|before| {
+            let mut value = Tensor::from_inner(value);
+            if let Some(strategy) = before.gradient_checkpointing_strategy() {
+                value = value.with_gradient_checkpointing_strategy(strategy);
+            }
+            value.set_require_grad(before.is_require_grad())
+        })
+    }
+}
+
+struct GradientPieces<'a> {
+    values: &'a GradientsParams,
+    found: Vec<Tensor<1>>,
+}
+
+impl ModuleVisitor for GradientPieces<'_> {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        if let Some(value) = self.values.get::<D>(param.id) {
+            let length = value.shape().num_elements();
+            self.found.push(value.reshape([length]));
+        }
+    }
+}
+
+struct ListReader {
+    values: GradientsParams,
+    list: Tensor<1>,
+    taken: usize,
+}
+
+impl ListReader {
+    fn take(&mut self, length: usize) -> Tensor<1> {
+        let first = self.taken;
+        self.taken += length;
+        self.list.clone().narrow(0, first, length)
+    }
+}
+
+impl ModuleVisitor for ListReader {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        if let Some(own) = self.values.remove::<D>(param.id) {
+            let piece = self.take(own.shape().num_elements());
+            let value = piece.reshape(own.dims()).cast(own.dtype());
+            self.values.register(param.id, value);
+        }
     }
 }

@@ -4,18 +4,20 @@ use std::{slice, time::Instant};
 use burn::{config::Config, module::Module, tensor::Device};
 
 use super::{
-    Batching, CheckpointDir, EpochReport, Epochs, NodeModelConfig, Preparation, Progress, RunId,
-    SavedRun, TrainConfig, TrainError,
-    checkpoint::best_of,
+    checkpoint::{CheckpointDir, RunId, SavedRun, best_of},
+    config::{Batching, TrainConfig},
     data::check_memory,
     devices::{Sum, sum_over_devices},
     engine::Engine,
-    epochs::seed_all,
+    epochs::{Epochs, seed_all},
+    error::TrainError,
+    fingerprint::Preparation,
     replicas::{Replicas, record},
+    types::{EpochReport, Evaluation, Progress, TrainOutcome},
 };
-use crate::datasets::NodeDataset;
+use crate::{datasets::NodeDataset, nn::NodeModelConfig};
 
-/// Trains a model from random parameters: [`Trainer`] without a checkpoint.
+/// Trains from random parameters, without a checkpoint.
 ///
 /// # Errors
 /// [`TrainError`].
@@ -29,7 +31,7 @@ pub fn train<C: NodeModelConfig>(
     Trainer::new(config, model, data)?.run(device, progress)
 }
 
-/// As [`train`], on several devices of one host: [`Trainer::run_on`].
+/// [`train`] on several devices of one host; see [`Trainer::run_on`].
 ///
 /// # Errors
 /// [`TrainError`].
@@ -43,15 +45,15 @@ pub fn train_on<C: NodeModelConfig>(
     Trainer::new(config, model, data)?.run_on(devices, progress)
 }
 
-/// A training run that has been checked and not begun.
+/// A validated training run, ready to start.
 ///
-/// The loss is the mean over the training nodes of the cross-entropy, or where a node may have any number of classes of the binary
-/// cross-entropy of each. Each epoch takes one step of Adam, or one for each batch, and evaluates all nodes once, reading a few
-/// numbers back from the device. Kingma and Ba, *Adam*, ICLR 2015, with an L2 penalty if asked.
+/// The loss is the mean cross-entropy of the training nodes, or binary cross-entropy per class for
+/// sets. Each epoch takes one Adam step, or one per batch, then evaluates all nodes with a small
+/// read. Kingma and Ba, *Adam*, ICLR 2015, with an optional L2 penalty.
 ///
-/// The device is seeded anew from (seed, epoch) in every epoch, so that a resumed run takes the steps that the
-/// uninterrupted run would have taken. On Flex equal configurations give equal runs, as long as no other
-/// thread draws random numbers: Flex has one stream per process.
+/// Every epoch seeds the device with (seed, epoch), so a resumed run takes the steps of an
+/// uninterrupted one. On Flex equal configurations give equal runs, unless another thread draws
+/// random numbers: Flex has one stream per process.
 #[derive(Debug)]
 pub struct Trainer<'a, C> {
     config: &'a TrainConfig,
@@ -62,55 +64,19 @@ pub struct Trainer<'a, C> {
     checkpoint: Option<Checkpoint<C>>,
 }
 
-/// Where a run is saved.
 #[derive(Debug)]
 enum Checkpoint<C> {
-    /// A run that is begun there.
+    /// Starts a run there.
     New(CheckpointDir),
-    /// A run that goes on.
+    /// Continues a run.
     Resumed(Box<SavedRun<C>>),
 }
 
-/// What a training run leaves.
-#[derive(Clone, Debug)]
-pub struct TrainOutcome<M> {
-    /// The model of the epoch with the best validation metric, outside autodiff. When a resumed run found no better
-    /// epoch, it is the one that was saved.
-    pub model: M,
-    /// That epoch, the first of equals; its test metric is the run's result.
-    pub best: EpochReport,
-    /// The epochs before a resumption, in order.
-    pub earlier: Vec<EpochReport>,
-    /// The epochs that ran now, in order.
-    pub history: Vec<EpochReport>,
-    /// Number of epochs that ran in all, those before a resumption included.
-    pub epochs: usize,
-    /// Median wall-clock milliseconds of all epochs, those before a resumption included.
-    pub ms_per_epoch: f64,
-    /// Seconds of all epochs, those before a resumption included.
-    pub seconds: f64,
-    /// Whether [`Progress::stop`] ended the run before its last epoch.
-    pub interrupted: bool,
-}
-
-/// What an evaluation found.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Evaluation {
-    /// Mean loss of the training nodes, without dropout; NaN where it was evaluated in batches.
-    pub loss: f64,
-    /// The metric on the training nodes.
-    pub train: f64,
-    /// The metric on the validation nodes.
-    pub val: f64,
-    /// The metric on the test nodes.
-    pub test: f64,
-}
-
 impl<'a, C: NodeModelConfig> Trainer<'a, C> {
-    /// Checks that the configurations are in range and fit the dataset.
+    /// Validates the configurations against the dataset.
     ///
     /// # Errors
-    /// [`TrainError`] when they do not, or when a split is empty.
+    /// [`TrainError`] when they are out of range or do not fit, or a split is empty.
     pub fn new(
         config: &'a TrainConfig,
         model: &'a C,
@@ -129,19 +95,19 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
         })
     }
 
-    /// Names the way in which the dataset was prepared. The run saves it and is resumed with the
-    /// same preparation only. Call it before [`Trainer::resume`].
+    /// Records how the dataset was prepared; resumption requires the same. Call it before
+    /// [`Trainer::resume`].
     pub fn with_preparation(mut self, preparation: Preparation) -> Self {
         self.preparation = preparation;
         self
     }
 
-    /// What tells the run apart in a log. A resumed run has the id that it was begun with.
+    /// Identifies the run in a log; kept on resumption.
     pub fn id(&self) -> &RunId {
         &self.id
     }
 
-    /// The epochs that were saved before, in order; none unless a run is resumed.
+    /// Epochs saved before a resumption, in order.
     pub fn earlier(&self) -> Vec<EpochReport> {
         self.saved().map(SavedRun::history).unwrap_or_default()
     }
@@ -153,23 +119,22 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
         }
     }
 
-    /// Saves into a directory that holds no run yet.
+    /// Saves into a new directory; nothing is written before [`Trainer::run`].
     ///
     /// # Errors
-    /// [`TrainError::Checkpoint`] when it does. Nothing is written before [`Trainer::run`].
+    /// [`TrainError::Checkpoint`] when the directory holds a run.
     pub fn with_checkpoint(mut self, checkpoint: CheckpointDir) -> Result<Self, TrainError> {
         checkpoint.check_new()?;
         self.checkpoint = Some(Checkpoint::New(checkpoint));
         Ok(self)
     }
 
-    /// Goes on from the last saved epoch of a run. Epochs, patience and the epochs between saves
-    /// may differ from those it was begun with. The directory stays locked until the run ends.
+    /// Continues from the last saved epoch. Epochs, patience and save interval may change. The
+    /// directory stays locked until the run ends.
     ///
     /// # Errors
-    /// [`TrainError::Checkpoint`] when the run cannot be read, is in use, or was begun with another
-    /// model, learning rate, penalty, seed, batching or metric, on another dataset, or with the
-    /// dataset prepared in another way. No state is written before [`Trainer::run`].
+    /// [`TrainError::Checkpoint`] when the run cannot be read, is in use, or differs in model,
+    /// learning rate, penalty, seed, batching, metric, dataset or preparation.
     pub fn resume(mut self, checkpoint: CheckpointDir) -> Result<Self, TrainError> {
         let saved = checkpoint.resume::<C>()?;
         let differs = |what: String| {
@@ -199,10 +164,10 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
         Ok(self)
     }
 
-    /// Puts the dataset and the model, that of the run if one is resumed, on the device, with or without autodiff.
+    /// Uploads the dataset and the model, with or without autodiff on the device.
     ///
     /// # Errors
-    /// [`TrainError`] when the model cannot be built, or a checkpoint cannot be read.
+    /// [`TrainError`] when the model cannot be built or a checkpoint not read.
     pub fn start(&self, device: &Device) -> Result<Epochs<'a, C>, TrainError> {
         self.start_on(slice::from_ref(device), sum_over_devices)
     }
@@ -228,10 +193,11 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
         })
     }
 
-    /// Trains on the device, with or without autodiff.
+    /// Trains on one device, with or without autodiff.
     ///
     /// # Errors
-    /// [`TrainError`] when the loss is no longer a number, a checkpoint cannot be written or read, or the device fails.
+    /// [`TrainError`] when the loss is not finite, a checkpoint cannot be written or read, or the
+    /// device fails.
     pub fn run(
         self,
         device: &Device,
@@ -240,13 +206,16 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
         self.run_on(slice::from_ref(device), progress)
     }
 
-    /// Trains on several devices of one host, each with the model, its optimizer's state, and as many parts of the graph
-    /// ([`Batching::Parts`]) at a time as `together` says. A step is that of one device on the training nodes of all its parts; edges
-    /// between parts on different devices are left out of it. Gradients are summed by Burn's collectives, so the models stay equal,
-    /// which is checked at the end. Evaluation and checkpoints are those of the first device.
+    /// Trains on several devices of one host. Each holds the model and `together` parts
+    /// ([`Batching::Parts`]) at a time.
+    ///
+    /// A step uses the training nodes of all parts; edges between devices are left out. Collectives
+    /// sum the gradients, and models are checked to be equal at the end. The first device evaluates
+    /// and saves.
     ///
     /// # Errors
-    /// As [`Trainer::run`]; [`TrainError::Devices`] as [`TrainConfig::check_devices`], before anything is written.
+    /// As [`Trainer::run`]; [`TrainError::Devices`] as [`TrainConfig::check_devices`], before
+    /// anything is written.
     pub fn run_on(
         self,
         devices: &[Device],
@@ -293,7 +262,7 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
             if best.as_ref().is_none_or(|(best, _)| report.val > best.val) {
                 best = Some((report, model));
             }
-            // Told before it is saved: an epoch that was saved is not run again.
+            // Reported before it is saved: a saved epoch is not run again.
             progress.on_epoch(&report)?;
             interrupted = epoch < self.config.epochs && progress.stop();
             if epoch.is_multiple_of(self.config.save_every) {
@@ -305,7 +274,7 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
         }
         save(&mut saved, &epochs, &history, &best, progress)?;
         let Some((best, model)) = best else {
-            return Err(TrainError::Config("no epoch was run".to_string()));
+            return Err(TrainError::Config("no epoch ran".to_string()));
         };
         epochs.replicas().check_equal("after training")?;
         let all = [&earlier[..], &history[..]].concat();
@@ -322,7 +291,7 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
     }
 }
 
-/// Runs an epoch and evaluates it; gives its model, outside autodiff, too.
+/// Runs and evaluates an epoch. Also returns the model, outside autodiff.
 fn one_epoch<C: NodeModelConfig>(
     epochs: &mut Epochs<C>,
 ) -> Result<(EpochReport, C::Model), TrainError> {
@@ -351,7 +320,7 @@ fn one_epoch<C: NodeModelConfig>(
     Ok((report, model))
 }
 
-/// Saves the epochs that are not saved yet, where the run is saved at all.
+/// Saves epochs not yet saved, if there is a checkpoint.
 fn save<C: NodeModelConfig>(
     saved: &mut Option<SavedRun<C>>,
     epochs: &Epochs<C>,
@@ -373,18 +342,18 @@ fn save<C: NodeModelConfig>(
     saved.save(new, epochs.replicas().records()?, || record(best.clone()))
 }
 
-/// A configuration as a manifest gives it back, since JSON may round numbers.
+/// A configuration after a JSON round trip, which may round numbers.
 fn as_saved<T: Config + Clone>(config: &T) -> T {
     let text = serde_json::to_string(config).ok();
     let back = text.and_then(|text| serde_json::from_str(&text).ok());
     back.unwrap_or_else(|| config.clone())
 }
 
-/// The metric of a model on a dataset, without dropout, as [`Trainer`] with this configuration measures it.
+/// Evaluates a model without dropout, as [`Trainer`] does.
 ///
 /// # Errors
-/// [`TrainError`] when a configuration is out of range, the model does not fit the dataset, a split is empty, or the
-/// device fails.
+/// [`TrainError`] when a configuration is out of range, the model does not fit, a split is empty,
+/// or the device fails.
 pub fn evaluate<C: NodeModelConfig>(
     config: &TrainConfig,
     model_config: &C,

@@ -1,4 +1,4 @@
-//! Options of the data.
+//! Data options.
 use std::{
     cell::RefCell,
     error::Error,
@@ -16,94 +16,91 @@ use sparsek_gnn::datasets::{
 };
 use sparsek_gnn::train::Preparation;
 
-/// Nodes of the block model, if not given.
+/// Default nodes of the block model.
 const NODES: usize = 4096;
 
-/// Where the data comes from.
+/// Source of the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// A folder of adj_full.npz, feats.npy, class_map.json and role.json.
+    /// Folder: adj_full.npz, feats.npy, class_map.json, role.json.
     Graphsaint,
-    /// A raw folder of the Open Graph Benchmark: raw/edge.csv.gz and so on, split/NAME/train.csv.gz and so on.
+    /// Open Graph Benchmark folder: raw/edge.csv.gz, split/NAME/train.csv.gz, ...
     Ogb,
-    /// A folder of graph.npz (scipy's save_npz), features.npy, labels.npy and, if wanted, split.npz.
+    /// Folder: graph.npz (scipy's save_npz), features.npy, labels.npy, optional split.npz.
     Csr,
-    /// A seeded stochastic block model.
+    /// Seeded stochastic block model.
     Sbm,
     /// Zachary's karate club.
     Karate,
-    /// A seeded power-law graph with the nodes and edges of Reddit, for speed.
+    /// Seeded power-law graph of Reddit's size, for timing.
     RedditSize,
-    /// A seeded power-law graph with the nodes and edges of ogbn-products, for speed.
+    /// Seeded power-law graph of ogbn-products' size, for timing.
     ProductsSize,
 }
 
-/// What is done to the features first.
+/// Feature scaling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Features {
-    /// Nothing.
+    /// None.
     Raw,
-    /// Mean 0 and variance 1 over the training nodes, as GraphSAINT does.
+    /// Mean 0 and variance 1 over training nodes, as GraphSAINT.
     Standard,
-    /// Each node's divided by the sum of their magnitudes.
+    /// Each row divided by its sum of magnitudes.
     Rows,
 }
 
-/// Options of the data. What is not given is none or false here, so that options which the format
-/// does not use can be refused.
+/// Data options. Absent ones stay unset, so that unused options can be refused.
 #[derive(Args, Clone, Debug)]
 pub struct DataArgs {
-    /// Folder of the dataset, for the formats that are files.
-    #[arg(long, value_name = "DIR")]
+    /// Folder of the dataset, for file formats.
+    #[arg(help_heading = "Data", long, value_name = "DIR")]
     pub data: Option<PathBuf>,
-    /// Format of the dataset. Default: graphsaint.
-    #[arg(long, value_enum)]
+    /// Format. Default: graphsaint.
+    #[arg(help_heading = "Data", long, value_enum)]
     pub format: Option<Format>,
-    /// Split of an OGB folder, if it has several.
-    #[arg(long, value_name = "NAME")]
+    /// Split of an OGB folder with several.
+    #[arg(help_heading = "Data", long, value_name = "NAME")]
     pub split: Option<String>,
-    /// Take the edges of an OGB folder in the direction stored only, not in both.
-    #[arg(long)]
+    /// Do not symmetrize the edges of an OGB folder.
+    #[arg(help_heading = "Data", long)]
     pub directed: bool,
-    /// Nodes of the block model (--format sbm). Default: 4096.
-    #[arg(long)]
+    /// Nodes of the block model. Default: 4096.
+    #[arg(help_heading = "Data", long)]
     pub nodes: Option<usize>,
-    /// Seed of what is generated, or of the split where a CSR folder has none. Default: 0.
-    #[arg(long)]
+    /// Seed of generated data, or of a CSR folder's missing split. Default: 0.
+    #[arg(help_heading = "Data", long)]
     pub data_seed: Option<u64>,
-    /// Give every node an edge to itself.
-    #[arg(long)]
+    /// Add a self-loop to every node.
+    #[arg(help_heading = "Data", long)]
     pub self_loops: bool,
-    /// What is done to the features first. Default: standard for files, raw for what is built in.
-    #[arg(long, value_enum)]
+    /// Feature scaling. Default: standard for files, else raw.
+    #[arg(help_heading = "Data", long, value_enum)]
     pub features: Option<Features>,
 }
 
 impl Format {
-    /// Whether the dataset is a folder of files.
+    /// Whether it reads files.
     pub fn is_files(self) -> bool {
         matches!(self, Self::Graphsaint | Self::Ogb | Self::Csr)
     }
 
-    /// As it is written on the command line.
     fn name(self) -> String {
         value_name(self)
     }
 }
 
-/// A value as it is written on the command line.
 fn value_name(value: impl ValueEnum) -> String {
     let value = value.to_possible_value();
     value.map_or_else(String::new, |value| value.get_name().to_string())
 }
 
 impl DataArgs {
-    /// The format, the default one if none is given.
+    /// The format, or its default.
     pub fn format(&self) -> Format {
         self.format.unwrap_or(Format::Graphsaint)
     }
 
-    /// What the options come to: defaults filled in where the format uses them.
+    /// Fills in the defaults that the format uses.
     pub fn resolved(&self) -> Self {
         let format = self.format();
         let seeded = !matches!(format, Format::Graphsaint | Format::Ogb | Format::Karate);
@@ -120,7 +117,7 @@ impl DataArgs {
         }
     }
 
-    /// All of them but where the files are, in one line.
+    /// All options but the folder, in one line.
     pub fn settings(&self) -> String {
         let options = Self {
             data: None,
@@ -129,8 +126,7 @@ impl DataArgs {
         format!("{options:?}")
     }
 
-    /// How the data is prepared, for a checkpoint to hold. `loops`: whether nodes get edges to
-    /// themselves.
+    /// The preparation that a checkpoint records; `loops`: whether nodes get self-loops.
     pub fn preparation(&self, loops: bool) -> Preparation {
         let options = self.resolved();
         let folder = self.data.as_deref().unwrap_or(Path::new(""));
@@ -151,9 +147,9 @@ impl DataArgs {
         pairs.filter_map(named).collect()
     }
 
-    /// Fills in the options of a saved run where none is given, and refuses options that contradict
-    /// it, unless `other` data is wanted. Of data in another format it takes over only the scaling
-    /// of the features and the edges of nodes to themselves.
+    /// Fills in a saved run's options, and refuses contradictions unless `other` data is wanted.
+    ///
+    /// Other data in another format takes over only feature scaling and self-loops.
     ///
     /// # Errors
     /// One line that names the option.
@@ -200,7 +196,7 @@ impl DataArgs {
         Ok(options)
     }
 
-    /// The options of a saved run.
+    /// Parses a saved run's options.
     fn saved(saved: &Preparation) -> Result<Self, String> {
         let mut options = Self {
             data: None,
@@ -215,7 +211,7 @@ impl DataArgs {
         for (name, value) in saved {
             let unknown = || {
                 let (name, value) = (excerpt(name), excerpt(value));
-                format!("the saved run has the option {name} {value}, which is not known here")
+                format!("the saved run has the option {name} {value}, which is unknown here")
             };
             match name.as_str() {
                 "format" => {
@@ -236,7 +232,7 @@ impl DataArgs {
         Ok(options)
     }
 
-    /// The files and folders that [`load`](Self::load) reads.
+    /// Files and folders that [`load`](Self::load) reads.
     pub fn inputs(&self) -> Vec<PathBuf> {
         let Some(folder) = &self.data else {
             return Vec::new();
@@ -278,7 +274,7 @@ impl DataArgs {
         let split = self.data.as_ref().map(|folder| folder.join("split.npz"));
         match split {
             Some(split) if self.data_seed.is_some() && split.exists() => Err(format!(
-                "{}: gives the split, so --data-seed means nothing",
+                "{}: sets the split, so --data-seed means nothing",
                 split.display()
             )),
             None if format.is_files() => {
@@ -288,7 +284,7 @@ impl DataArgs {
         }
     }
 
-    /// The dataset, with a progress bar for each file if somebody looks at it.
+    /// Loads the dataset, with a progress bar per file on terminals.
     pub fn load(&self) -> Result<NodeDataset, Box<dyn Error>> {
         self.check()?;
         let format = self.format();
@@ -329,13 +325,13 @@ impl DataArgs {
         };
         Ok(match self.resolved().features.unwrap_or(Features::Raw) {
             Features::Raw => data,
-            Features::Standard => data.with_standardised_features(),
-            Features::Rows => data.with_normalised_rows(),
+            Features::Standard => data.with_standardized_features(),
+            Features::Rows => data.with_normalized_rows(),
         })
     }
 }
 
-/// The dataset, every node with an edge to itself if so wanted.
+/// Adds self-loops if wanted.
 pub fn looped(data: NodeDataset, wanted: bool) -> NodeDataset {
     match wanted {
         true => {

@@ -1,20 +1,19 @@
-//! Options of models and of training.
+//! Model and training options.
 use clap::{Args, ValueEnum};
 use sparsek_gnn::{
     datasets::NodeDataset,
     nn::{Activation, Architecture, MaxKModelConfig},
-    preset::{Preset, Settings},
-    train::{Batching, Metric, TrainConfig},
+    train::{Batching, Metric, Preset, PresetSettings, TrainConfig},
 };
 
-/// Models that can be trained.
+/// Trainable models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ModelName {
-    /// GraphSAGE with the mean of neighbours.
+    /// GraphSAGE with the mean.
     Sage,
-    /// The graph convolution of Kipf and Welling.
+    /// Kipf and Welling's convolution.
     Gcn,
-    /// The graph isomorphism network.
+    /// Graph isomorphism network.
     Gin,
 }
 
@@ -28,7 +27,7 @@ impl ModelName {
     }
 }
 
-/// What a model is called.
+/// The model's name.
 pub fn name(architecture: Architecture) -> &'static str {
     match architecture {
         Architecture::Sage => "sage",
@@ -37,27 +36,28 @@ pub fn name(architecture: Architecture) -> &'static str {
     }
 }
 
-/// What is measured.
+/// Metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum MetricName {
-    /// Part of the nodes whose class is right.
+    /// Share of correct nodes.
     Accuracy,
-    /// F1 over all nodes and classes together.
+    /// F1 over all nodes and classes.
     MicroF1,
     /// Area under the ROC curve.
     RocAuc,
 }
 
-/// What the steps of an epoch are taken on.
+/// Kinds of batches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum BatchName {
     /// The whole graph.
     Full,
-    /// Sampled neighbours of some training nodes.
-    Neighbours,
-    /// Parts of the graph that are drawn at random.
+    /// Training nodes and sampled neighbors.
+    #[value(alias = "neighbours")]
+    Neighbors,
+    /// Random parts of the graph.
     Random,
-    /// Parts of the graph that are clusters.
+    /// Clusters of the graph.
     Clusters,
 }
 
@@ -69,71 +69,76 @@ fn preset(text: &str) -> Result<Preset, String> {
     })
 }
 
-/// What is trained, and how. What is not given is the preset's.
+/// Model and training options, by default the preset's.
 #[derive(Args, Debug)]
 pub struct SettingArgs {
-    /// The settings of the MaxK-GNN paper for a dataset: reddit, flickr, yelp, products or proteins.
-    #[arg(long, value_name = "DATASET", value_parser = preset)]
+    /// Hyperparameters of the MaxK-GNN paper: reddit, flickr, yelp, products or proteins.
+    #[arg(help_heading = "Model", long, value_name = "DATASET", value_parser = preset)]
     pub preset: Option<Preset>,
-    /// Elements that MaxK keeps per row. Default: 32.
-    #[arg(long)]
+    /// Elements kept per row. Default: 32.
+    #[arg(help_heading = "Model", long)]
     pub k: Option<usize>,
-    /// Width of the hidden rows. Default: 256.
-    #[arg(long)]
+    /// Hidden width. Default: 256.
+    #[arg(help_heading = "Model", long)]
     pub hidden: Option<usize>,
     /// Layers. Default: 3.
-    #[arg(long)]
+    #[arg(help_heading = "Model", long)]
     pub layers: Option<usize>,
-    /// Most epochs to run. Default: 200.
-    #[arg(long)]
+    /// Most epochs. Default: 200.
+    #[arg(help_heading = "Training", long)]
     pub epochs: Option<usize>,
-    /// Learning rate of Adam. Default: 0.003.
-    #[arg(long, allow_negative_numbers = true)]
+    /// Learning rate. Default: 0.003.
+    #[arg(help_heading = "Training", long, allow_negative_numbers = true)]
     pub lr: Option<f64>,
-    /// Probability of dropping an element. Default: 0.5.
-    #[arg(long, allow_negative_numbers = true)]
+    /// Dropout probability. Default: 0.5.
+    #[arg(help_heading = "Model", long, allow_negative_numbers = true)]
     pub dropout: Option<f64>,
     /// L2 penalty.
-    #[arg(long, default_value_t = 0.0, allow_negative_numbers = true)]
+    #[arg(
+        help_heading = "Training",
+        long,
+        default_value_t = 0.0,
+        allow_negative_numbers = true
+    )]
     pub weight_decay: f64,
-    /// Stop after so many epochs without a better validation metric.
-    #[arg(long, value_name = "EPOCHS")]
+    /// Stop after this many epochs without improvement.
+    #[arg(help_heading = "Training", long, value_name = "EPOCHS")]
     pub patience: Option<usize>,
-    /// What is measured. Default: accuracy, or micro-F1 where nodes have any number of classes.
-    #[arg(long, value_enum)]
+    /// Metric. Default: accuracy, or micro-F1 for sets of classes.
+    #[arg(help_heading = "Training", long, value_enum)]
     pub metric: Option<MetricName>,
-    /// What the steps of an epoch are taken on.
-    #[arg(long, value_enum, default_value_t = BatchName::Full)]
+    /// What each step trains on.
+    #[arg(help_heading = "Batches", long, value_enum, default_value_t = BatchName::Full)]
     pub batches: BatchName,
-    /// Neighbours sampled of each node, for each layer (--batches neighbours). Default: 10,10,10.
-    #[arg(long, value_delimiter = ',')]
+    /// Neighbors per node and layer (with neighbors). Default: 10,10,10.
+    #[arg(help_heading = "Batches", long, value_delimiter = ',')]
     pub fanouts: Option<Vec<usize>>,
-    /// Training nodes of a step (--batches neighbours). Default: 1024.
-    #[arg(long)]
+    /// Training nodes per step (with neighbors). Default: 1024.
+    #[arg(help_heading = "Batches", long)]
     pub batch_nodes: Option<usize>,
-    /// Parts that the graph is cut into (--batches random or clusters). Default: 32.
-    #[arg(long)]
+    /// Parts of the graph (with random or clusters). Default: 32.
+    #[arg(help_heading = "Batches", long)]
     pub parts: Option<usize>,
-    /// Parts of a step (--batches random or clusters). Default: 4.
-    #[arg(long)]
+    /// Parts per step (with random or clusters). Default: 4.
+    #[arg(help_heading = "Batches", long)]
     pub together: Option<usize>,
-    /// Evaluate in batches too, so that the device never holds the whole graph; not with full ones.
-    #[arg(long)]
+    /// Evaluate in batches too, so that the device never holds the whole graph; not with full.
+    #[arg(help_heading = "Batches", long)]
     pub evaluate_batches: bool,
 }
 
 impl SettingArgs {
-    /// Elements that MaxK keeps per row.
+    /// Elements kept per row.
     pub fn k(&self) -> usize {
         self.k.unwrap_or(32)
     }
 
-    /// Refuses options that the kind of batches does not use.
+    /// Refuses options that the batches do not use.
     ///
     /// # Errors
     /// One line that names the option.
     pub fn check(&self) -> Result<(), String> {
-        let neighbors = self.batches == BatchName::Neighbours;
+        let neighbors = self.batches == BatchName::Neighbors;
         let parts = matches!(self.batches, BatchName::Random | BatchName::Clusters);
         let given = [
             ("--fanouts", self.fanouts.is_some(), neighbors),
@@ -156,10 +161,10 @@ impl SettingArgs {
         }
     }
 
-    /// The settings of an architecture.
-    pub fn settings(&self, architecture: Architecture, data: &NodeDataset) -> Settings {
+    /// Preset and options combined.
+    pub fn settings(&self, architecture: Architecture, data: &NodeDataset) -> PresetSettings {
         let preset = self.preset.map(|preset| preset.settings(architecture));
-        let base = preset.unwrap_or(Settings {
+        let base = preset.unwrap_or(PresetSettings {
             layers: 3,
             hidden: 256,
             lr: 0.003,
@@ -168,7 +173,7 @@ impl SettingArgs {
             self_loops: false,
             metric: Metric::default_for(data),
         });
-        Settings {
+        PresetSettings {
             layers: self.layers.unwrap_or(base.layers),
             hidden: self.hidden.unwrap_or(base.hidden),
             lr: self.lr.unwrap_or(base.lr),
@@ -184,7 +189,7 @@ impl SettingArgs {
         }
     }
 
-    /// The model of an architecture for a dataset.
+    /// The model configuration.
     pub fn model(
         &self,
         architecture: Architecture,
@@ -199,7 +204,7 @@ impl SettingArgs {
             .with_dropout(settings.dropout)
     }
 
-    /// How it is trained.
+    /// The training configuration.
     pub fn training(
         &self,
         architecture: Architecture,
@@ -221,7 +226,7 @@ impl SettingArgs {
     fn batching(&self) -> Batching {
         match self.batches {
             BatchName::Full => Batching::Full,
-            BatchName::Neighbours => Batching::Neighbours {
+            BatchName::Neighbors => Batching::Neighbors {
                 fanouts: self.fanouts.clone().unwrap_or_else(|| vec![10; 3]),
                 nodes: self.batch_nodes.unwrap_or(1024),
             },

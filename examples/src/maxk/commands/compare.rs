@@ -1,4 +1,4 @@
-//! Many runs, and what they come to.
+//! Comparison of many runs.
 use std::{path::Path, slice};
 
 use sparsek::io::text::clean;
@@ -14,22 +14,21 @@ use sparsek_gnn::{
     train::{RunLog, RunSummary, Trainer},
 };
 
-use super::{Done, Ended, announce, check_output, configuration, named, run};
+use super::common::{Done, Ended, announce, check_output, configuration, named, run};
 use crate::{
     cli::{CompareArgs, looped, name},
     figure::{self, Panel, Point},
     stop,
 };
 
-/// All runs of an activation.
 struct Group {
     label: String,
     runs: Vec<RunSummary>,
-    /// Of an epoch, in milliseconds.
+    /// Milliseconds per epoch.
     ms: f64,
 }
 
-/// Trains whatever the log does not hold, then prints a table, and draws it.
+/// Trains runs missing from the log, prints tables and draws them.
 pub fn compare(args: &CompareArgs) -> Done {
     let activations = activations(args)?;
     args.settings.check()?;
@@ -37,7 +36,7 @@ pub fn compare(args: &CompareArgs) -> Done {
         args.data.inputs(),
         [Some(&args.log), args.plot.as_ref()].into_iter().flatten(),
     )?;
-    // The log may be a source of times as well: it is read first, and appended to.
+    // The log may also be the source of times.
     check_paths(&args.times, &args.plot)?;
     let data = args.data.load()?;
     let wanted: Vec<(Architecture, bool)> = args
@@ -127,7 +126,7 @@ fn activations(args: &CompareArgs) -> Done<Vec<Activation>> {
     Ok(all)
 }
 
-/// A run, from the log if it is there; none if it was interrupted.
+/// A run, logged or new; none if interrupted.
 fn one(
     args: &CompareArgs,
     (architecture, activation, seed): (Architecture, Activation, u64),
@@ -167,7 +166,7 @@ fn time<'a>(runs: impl IntoIterator<Item = &'a RunSummary>) -> f64 {
     median(runs.into_iter().map(|run| run.ms_per_epoch).collect())
 }
 
-/// That of other runs.
+/// Median epoch time in other runs.
 fn time_of(
     (architecture, activation): (Architecture, Activation),
     data: &NodeDataset,
@@ -190,7 +189,7 @@ fn time_of(
     }
 }
 
-/// Prints the results of a model, and returns what is drawn.
+/// Prints a model's table and returns its panel.
 fn table(architecture: Architecture, groups: &[Group]) -> Panel {
     let (relu, exact) = (groups[0].ms, groups[groups.len() - 1].ms);
     let metric = groups[0].runs.first().map_or("test", |run| &run.metric);
@@ -222,7 +221,7 @@ fn table(architecture: Architecture, groups: &[Group]) -> Panel {
     }
 }
 
-/// Mean and standard deviation of the sample, which is 0 for one run.
+/// Mean and sample standard deviation.
 fn moments(values: Vec<f64>) -> (f64, f64) {
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;

@@ -10,13 +10,13 @@ use sparsek_gnn::{
     train::{RunLog, TrainConfig, Trainer},
 };
 
-use super::{Done, Ended, announce, check_output, named, run};
+use super::common::{Done, Ended, announce, check_output, named, run};
 use crate::{
     cli::DemoArgs,
     plot::{self, Curves},
 };
 
-/// MaxK and ReLU on the built-in block model.
+/// Compares MaxK and ReLU on the block model.
 pub fn demo(args: &DemoArgs) -> Done {
     check_paths([&args.log; 0], [&args.log, &args.plot])?;
     let data = block_model(&SbmConfig::new(args.nodes))?;

@@ -7,10 +7,10 @@ use sparsek_gnn::{
     train::{CheckpointDir, evaluate},
 };
 
-use super::{Done, Ended, announce};
+use super::common::{Done, Ended, announce};
 use crate::cli::{EvalArgs, looped, name};
 
-/// The best model of a checkpoint on its dataset, or on another one.
+/// Evaluates a checkpoint's best model.
 pub fn eval(args: &EvalArgs) -> Done {
     let saved = CheckpointDir::new(&args.checkpoint).open::<MaxKModelConfig>()?;
     let (training, best) = (saved.train_config(), saved.best_report()?);

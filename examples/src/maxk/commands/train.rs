@@ -9,14 +9,14 @@ use sparsek_gnn::{
     train::{CheckpointDir, RunLog, Trainer},
 };
 
-use super::{Done, Ended, announce, check_output, devices, named, run};
+use super::common::{Done, Ended, announce, check_output, devices, named, run};
 use crate::{
     cli::{TrainArgs, looped, name},
     plot::{self, Curves},
     stop,
 };
 
-/// One model on a dataset.
+/// Trains one model.
 pub fn train(args: &TrainArgs) -> Done {
     let architecture = args.model.architecture();
     let activation = args.activation()?;

@@ -1,4 +1,4 @@
-//! Small folders written by hand, whole and broken.
+//! Small folders, whole and broken.
 use std::fs;
 
 use super::*;
@@ -54,7 +54,7 @@ fn a_whole_folder_loads() {
         ),
         (3, 4, 2, 2)
     );
-    assert_eq!(data.graph().neighbours(1), [0, 2]);
+    assert_eq!(data.graph().neighbors(1), [0, 2]);
     assert_eq!(data.features(), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
     assert_eq!(data.labels(), &Labels::Classes(vec![1, 0, 1]));
     assert_eq!(data.test(), [1]);
@@ -176,9 +176,9 @@ fn nodes_may_have_several_classes() {
     let sets = r#"{"2": [1, 0, 1], "0": [0, 0, 0], "1": [0, 1.0, 0]}"#;
     fs::write(folder.0.join("class_map.json"), sets).unwrap();
     let data = read(&folder).unwrap();
-    let members = [0, 0, 0, 0, 1, 0, 1, 0, 1].map(|x| x == 1);
+    let sets = [0, 0, 0, 0, 1, 0, 1, 0, 1].map(|x| x == 1);
     assert_eq!(data.classes(), 3);
-    assert_eq!(data.labels(), &Labels::Sets(members.to_vec()));
+    assert_eq!(data.labels(), &Labels::Sets(sets.to_vec()));
 }
 
 #[test]
@@ -224,9 +224,9 @@ fn classes_may_be_floats_truth_values_or_lists_of_one() {
     }
     let sets = r#"{"0": [true, false], "1": [0, 1], "2": [1, 1]}"#;
     fs::write(folder.0.join("class_map.json"), sets).unwrap();
-    let members = [1, 0, 0, 1, 1, 1].map(|x| x == 1);
+    let sets = [1, 0, 0, 1, 1, 1].map(|x| x == 1);
     let data = read(&folder).unwrap();
-    assert_eq!(data.labels(), &Labels::Sets(members.to_vec()));
+    assert_eq!(data.labels(), &Labels::Sets(sets.to_vec()));
 }
 
 #[test]

@@ -1,6 +1,6 @@
-//! The file that describes a saved run.
+//! The manifest of a saved run.
 //!
-//! `manifest.json` is one JSON object. Its first line has the format, its version, and the SHA-256
+//! `manifest.json` is one JSON object. Its first line has the format, the version, and the SHA-256
 //! of the run that follows, byte for byte:
 //!
 //! ```text
@@ -8,7 +8,7 @@
 //! "run":{"id":"…","model":{…},"train":{…},"dataset":{…},"history":[…],"files":{…}}}
 //! ```
 //!
-//! Floating-point numbers of the history are text, since a JSON reader may round them.
+//! Floats of the history are text, since JSON readers may round.
 use std::{
     collections::hash_map::RandomState,
     fmt,
@@ -17,20 +17,25 @@ use std::{
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::DeserializeOwned, de::Error};
 
-use super::super::{
-    EpochReport, Fingerprint, NodeModelConfig, Preparation, TrainConfig, fingerprint::sha256,
+use crate::{
+    nn::NodeModelConfig,
+    train::{
+        config::TrainConfig,
+        fingerprint::{Fingerprint, Preparation, sha256},
+        types::EpochReport,
+    },
 };
 
 const FORMAT: &str = "sparsek checkpoint";
 const VERSION: u64 = 1;
 
-/// Tells runs in one log apart: 16 hexadecimal digits, drawn at random.
+/// Identifies a run in a log: 16 random hexadecimal digits.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct RunId(String);
 
 impl RunId {
-    pub(in super::super) fn random() -> Self {
-        // Each state is seeded by the system.
+    pub(in crate::train) fn random() -> Self {
+        // The system seeds each state.
         let number = RandomState::new().build_hasher().finish();
         Self(format!("{number:016x}"))
     }
@@ -66,13 +71,12 @@ pub(super) struct Manifest<C> {
     pub(super) model: C,
     pub(super) train: TrainConfig,
     pub(super) dataset: Dataset,
-    /// All epochs up to the saved one.
+    /// Epochs up to the save.
     history: Vec<Row>,
     /// None before the first save.
     pub(super) files: Option<Files>,
 }
 
-/// The data of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Dataset {
@@ -81,7 +85,7 @@ pub(super) struct Dataset {
     pub(super) preparation: Preparation,
 }
 
-/// The parameters after the last and after the best epoch, and the optimizer's state.
+/// Parameters of the last and best epoch, and the optimizer state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Files {
@@ -90,7 +94,6 @@ pub(super) struct Files {
     pub(super) best: Saved,
 }
 
-/// A file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Saved {
@@ -110,7 +113,6 @@ impl Saved {
 }
 
 impl<C: NodeModelConfig> Manifest<C> {
-    /// A run without epochs.
     pub(super) fn new(id: RunId, model: C, train: TrainConfig, dataset: Dataset) -> Self {
         Self {
             id,
@@ -122,7 +124,7 @@ impl<C: NodeModelConfig> Manifest<C> {
         }
     }
 
-    /// The same run after more epochs.
+    /// The run after more epochs.
     pub(super) fn after(&self, epochs: &[EpochReport], files: Files) -> Self {
         let mut next = self.clone();
         next.history.extend(epochs.iter().map(Row::from));
@@ -130,24 +132,21 @@ impl<C: NodeModelConfig> Manifest<C> {
         next
     }
 
-    /// The number of epochs.
     pub(super) fn epochs(&self) -> usize {
         self.history.len()
     }
 
-    /// All epochs.
     pub(super) fn history(&self) -> Vec<EpochReport> {
         self.history.iter().map(EpochReport::from).collect()
     }
 
-    /// The text of the file.
     pub(super) fn text(&self) -> Result<String, String> {
         let run = serde_json::to_string(self).map_err(|error| error.to_string())?;
         let head = head(&sha256(run.as_bytes()));
         Ok(format!("{head}{run}}}\n"))
     }
 
-    /// Reads the file and checks all that does not need the files it names.
+    /// Parses and checks everything but the named files.
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, String> {
         #[derive(Deserialize)]
         struct Head {
@@ -178,7 +177,7 @@ impl<C: NodeModelConfig> Manifest<C> {
     }
 
     fn check(&self) -> Result<(), String> {
-        // The sizes first: nothing is built by a configuration that has not been checked.
+        // Sizes first: an unchecked configuration builds nothing.
         self.model.validate().map_err(|error| error.to_string())?;
         self.train.validate().map_err(|error| error.to_string())?;
         let counted = |(at, row): (usize, &Row)| row.epoch == at + 1;
@@ -206,8 +205,8 @@ impl<C: NodeModelConfig> Manifest<C> {
     }
 }
 
-/// The epoch with the greatest validation metric, the first of equals.
-pub(in super::super) fn best_of(history: &[EpochReport]) -> Option<EpochReport> {
+/// Epoch with the greatest validation metric, the first on ties.
+pub(in crate::train) fn best_of(history: &[EpochReport]) -> Option<EpochReport> {
     history.iter().copied().fold(None, |best, report| {
         match best.is_none_or(|best: EpochReport| report.val > best.val) {
             true => Some(report),
@@ -216,7 +215,7 @@ pub(in super::super) fn best_of(history: &[EpochReport]) -> Option<EpochReport> 
     })
 }
 
-/// What the parameters of an epoch are stored as.
+/// File name of an epoch's record.
 pub(super) fn name(kind: &str, epoch: usize) -> String {
     format!("{kind}-{epoch}.bpk")
 }
@@ -229,7 +228,7 @@ fn parsed<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
     serde_json::from_slice(bytes).map_err(|error| error.to_string())
 }
 
-/// An [`EpochReport`] to the last bit.
+/// An exact [`EpochReport`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Row {
@@ -288,7 +287,7 @@ impl From<&Row> for EpochReport {
     }
 }
 
-/// Numbers as text that gives the same number back, not-a-number and infinity included.
+/// Floats as round-trip text, with NaN and infinity.
 mod exact {
     use super::*;
 

@@ -1,8 +1,7 @@
-//! Burn's records, compared with the model before Burn loads them.
+//! Burn records, checked against the model before loading.
 //!
-//! Burn adopts the element type of a record, and `burn-optim` panics on state whose shape or rank
-//! is not that of its parameter. So names, shapes and types are compared first, in bytes that are
-//! in memory: what is checked is what is loaded.
+//! Burn adopts a record's element type, and `burn-optim` panics on state of the wrong shape or
+//! rank. Names, shapes and types are therefore compared first, in the bytes that are then loaded.
 use std::collections::{BTreeMap, BTreeSet};
 
 use burn::{
@@ -13,10 +12,10 @@ use burn::{
 };
 use burn_pack::{Reader, Scalar};
 
-/// Loads a model's parameters.
+/// Loads parameters.
 ///
 /// # Errors
-/// What differs from the model.
+/// The difference from the model.
 pub(super) fn load_model<M: Module>(bytes: Bytes, model: M) -> Result<M, String> {
     let bytes = bytes.shared();
     let mut wanted = Parameters::default();
@@ -44,10 +43,10 @@ pub(super) fn load_model<M: Module>(bytes: Bytes, model: M) -> Result<M, String>
     model.map_err(|error| error.to_string())
 }
 
-/// Loads Adam's state for the parameters of a loaded model.
+/// Loads Adam's state for a loaded model.
 ///
 /// # Errors
-/// What differs from the model.
+/// The difference from the model.
 pub(super) fn load_optimizer<M: Module>(
     bytes: Bytes,
     model: &M,
@@ -64,7 +63,7 @@ pub(super) fn load_optimizer<M: Module>(
     let (scalars, paths) = (reader.scalars().clone(), reader.metadata().clone());
     let tensors = reader.into_tensors().map_err(|error| error.to_string())?;
 
-    // What a parameter's state consists of, as the version of Burn that is used names it.
+    // Entries per parameter, as this version of Burn names them.
     let mut missing: BTreeSet<String> = BTreeSet::new();
     for id in tensors.iter().filter_map(|tensor| tensor.param_id) {
         for part in [FIRST, SECOND, TIME, RANK] {
@@ -135,10 +134,10 @@ struct Parameter {
     dtype: DType,
 }
 
-/// The parameters of a model by their paths.
+/// Parameters by path.
 #[derive(Default)]
 struct Parameters {
-    /// As the model uses them, instead of as a record holds them.
+    /// Types in use, instead of those in records.
     live: bool,
     path: Vec<String>,
     found: BTreeMap<String, Parameter>,

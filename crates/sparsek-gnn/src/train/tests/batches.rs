@@ -11,13 +11,13 @@ fn batches_learn_and_resume() {
         together: 2,
         clustered,
     };
-    let neighbours = Batching::Neighbours {
+    let neighbors = Batching::Neighbors {
         fanouts: vec![8, 8],
         nodes: 100,
     };
     for (batches, evaluate_batches) in [
-        (neighbours.clone(), false),
-        (neighbours, true),
+        (neighbors.clone(), false),
+        (neighbors, true),
         (parts(false), false),
         (parts(true), true),
     ] {
@@ -27,7 +27,7 @@ fn batches_learn_and_resume() {
             .with_batches(batches)
             .with_evaluate_batches(evaluate_batches);
         let whole = train(&config, &model, &data, &device, &mut quiet).unwrap();
-        // An eighth is guessing; clusters lose most edges of such a graph.
+        // Guessing gives 1/8; clusters lose most edges here.
         assert!(whole.best.test > 0.3, "{config:?}: {:?}", whole.best);
 
         let scratch = Scratch::new("batches");
@@ -67,15 +67,15 @@ fn no_batches_are_refused_before_an_evaluation_too() {
         together,
         clustered: true,
     };
-    let neighbours = |fanouts, nodes| Batching::Neighbours { fanouts, nodes };
+    let neighbors = |fanouts, nodes| Batching::Neighbors { fanouts, nodes };
     for batches in [
         parts(0, 0),
         parts(0, 1),
         parts(4, 0),
         parts(4, 5),
         parts(35, 1),
-        neighbours(vec![], 8),
-        neighbours(vec![2], 0),
+        neighbors(vec![], 8),
+        neighbors(vec![2], 0),
     ] {
         let config = TrainConfig::new()
             .with_batches(batches.clone())
@@ -87,7 +87,7 @@ fn no_batches_are_refused_before_an_evaluation_too() {
     }
 }
 
-/// One part that is the whole graph gives the whole graph's loss and gradients, apart from the order of the sums.
+/// One part equals the full batch, apart from the order of sums.
 #[test]
 fn one_part_is_the_full_batch() {
     let _alone = alone();

@@ -1,9 +1,9 @@
-//! Checkpoints that are interrupted, damaged, exchanged or forged.
+//! Checkpoints interrupted, damaged, exchanged or forged.
 use std::{collections::BTreeMap, io};
 
 use super::{super::fingerprint::sha256, *};
 
-/// Three epochs, saved in a directory.
+/// Three saved epochs.
 struct Run {
     data: NodeDataset,
     model: MaxKModelConfig,
@@ -40,7 +40,7 @@ impl Run {
         self.scratch.0.join(name.unwrap())
     }
 
-    /// What resuming and evaluating say, if both fail; both must give one line.
+    /// Errors of resuming and evaluating, each one line.
     fn errors(&self) -> [String; 2] {
         let resumed = self.trainer().resume(self.dir());
         let resumed = resumed.and_then(|trainer| trainer.run(&Device::flex(), &mut quiet));
@@ -55,7 +55,7 @@ impl Run {
         })
     }
 
-    /// Whether resuming or evaluating is refused with this word, and the directory stays.
+    /// Checks that an error contains the word, and nothing changes.
     fn refuses(&self, word: &str) {
         let before = contents(&self.scratch.0);
         let errors = self.errors();
@@ -64,7 +64,7 @@ impl Run {
         assert_eq!(contents(&self.scratch.0), before, "{word}");
     }
 
-    /// Changes the manifest, and its checksum with it.
+    /// Changes the manifest and its checksum.
     fn forge(&self, change: impl FnOnce(String) -> String) {
         let path = self.scratch.0.join("manifest.json");
         let text = fs::read_to_string(&path).unwrap();
@@ -77,7 +77,7 @@ impl Run {
         fs::write(path, format!("{head}{run}}}\n")).unwrap();
     }
 
-    /// Puts other bytes in place of a file and describes them in the manifest.
+    /// Replaces a file, and its manifest entry.
     fn exchange(&self, kind: &str, bytes: &[u8]) {
         let path = self.file(kind);
         let before = fs::read(&path).unwrap();
@@ -161,10 +161,10 @@ fn files_of_another_run_are_refused() {
     let wider = Run::new("wider", |model| model.with_layers(3));
     let own = contents(&run.scratch.0);
     for kind in ["best", "optimizer", "last"] {
-        // As they are: the checksum tells.
+        // The checksum differs.
         fs::write(run.file(kind), fs::read(wider.file(kind)).unwrap()).unwrap();
         run.refuses(kind);
-        // With a manifest that describes them: names, shapes and ids tell.
+        // With a matching manifest, names, shapes and ids differ.
         let path = run.file(kind);
         fs::write(&path, &own[path.file_name().unwrap().to_str().unwrap()]).unwrap();
         run.exchange(kind, &fs::read(wider.file(kind)).unwrap());
@@ -173,13 +173,13 @@ fn files_of_another_run_are_refused() {
             fs::write(run.scratch.0.join(name), bytes).unwrap();
         }
     }
-    // An optimizer's state belongs to the parameters by their ids.
+    // Optimizer state belongs to parameter ids.
     run.exchange("optimizer", &fs::read(same.file("optimizer")).unwrap());
     run.refuses("belongs to no parameter");
     for (name, bytes) in &own {
         fs::write(run.scratch.0.join(name), bytes).unwrap();
     }
-    // A key that another version of Burn, or somebody, changed.
+    // A renamed key.
     for (from, to) in [
         ("__rank", "__rang"),
         ("moment_1", "moment_3"),
@@ -243,7 +243,7 @@ fn forged_manifests_are_refused() {
     run.refuses("not a checkpoint");
     fs::remove_file(&path).unwrap();
     run.refuses("no run is saved");
-    // Files of a run whose manifest is gone are nobody's to overwrite.
+    // Files without a manifest are not overwritten.
     let error = run.trainer().with_checkpoint(run.dir()).unwrap_err();
     assert!(error.to_string().contains("missing"), "{error}");
     for name in ["model.json", "train.json", "state.json"] {
@@ -263,11 +263,11 @@ fn a_run_is_resumed_on_its_own_data_only() {
     };
     let data = &run.data;
     let raw = || Preparation::from([("features".to_string(), "raw".to_string())]);
-    let standard = data.clone().with_standardised_features();
+    let standard = data.clone().with_standardized_features();
     let looped = data.clone().with_graph(data.graph().with_self_loops());
     resume(data, Preparation::new()).unwrap();
     for (data, preparation, words) in [
-        (data, raw(), "features is not set there and raw here"),
+        (data, raw(), "features was not set and is raw"),
         (&standard, Preparation::new(), "the features of"),
         (&looped, Preparation::new(), "the graph of"),
     ] {
@@ -372,7 +372,6 @@ fn a_run_that_is_stopped_is_saved_and_goes_on() {
     let first = trainer().with_checkpoint(CheckpointDir::new(&scratch.0));
     let first = first.unwrap().run(&device, &mut Stop(0)).unwrap();
     assert!(first.interrupted && first.epochs == 4);
-    // The last epoch ends the run anyway.
     let rest = trainer().resume(CheckpointDir::new(&scratch.0)).unwrap();
     let rest = rest.run(&device, &mut Stop(0)).unwrap();
     assert!(!rest.interrupted && rest.epochs == 8);

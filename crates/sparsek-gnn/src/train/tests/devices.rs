@@ -1,21 +1,18 @@
-//! Several devices. One device in several roles stands for them, and sums are taken there.
+//! One device stands for several.
 use super::*;
-use crate::{
-    Graph,
-    train::{
-        data::DeviceData,
-        devices::{check_batches, has_collectives, join},
-        replicas::{Replicas, Share},
-    },
+use crate::train::{
+    data::DeviceData,
+    devices::{check_batches, has_collectives, join},
+    replicas::{Replicas, Share},
 };
 
-/// What a collective gives, of tensors on one device.
+/// A collective of tensors on one device.
 fn add_up(each: Vec<Tensor<1>>, devices: &[Device]) -> Vec<Tensor<1>> {
     let sum = Tensor::stack::<2>(each, 0).sum_dim(0).reshape([-1]);
     vec![sum; devices.len()]
 }
 
-/// A model whose parameters are drawn when it is built, and so in one order.
+/// Draws its parameters when built, in order.
 #[derive(Config, Debug, PartialEq)]
 struct Drawn {
     model: MaxKModelConfig,
@@ -47,7 +44,7 @@ fn drawn(data: &NodeDataset) -> Drawn {
     Drawn::new(sage(data).with_dropout(0.0))
 }
 
-/// No edges but loops, so that parts lose none.
+/// Loops only, so parts lose no edges.
 fn lonely(nodes: usize) -> Graph {
     Graph::from_edges(nodes, []).unwrap().with_self_loops()
 }
@@ -60,7 +57,7 @@ fn parts(parts: usize, together: usize) -> Batching {
     }
 }
 
-/// Two batches of different numbers of training nodes, also of none, make the steps that their union makes.
+/// Two batches of any number of training nodes step like their union.
 #[test]
 fn a_step_of_two_batches_is_that_of_their_union() {
     let _alone = alone();
@@ -166,7 +163,7 @@ fn replicas_that_differ_are_noticed() {
     let found = join(&devices, alone).unwrap_err().to_string();
     assert!(found.contains("counted themselves"), "{found}");
 
-    /// Counts as told, but sums nothing else.
+    /// Sums counts, but nothing else.
     fn careless(each: Vec<Tensor<1>>, devices: &[Device]) -> Vec<Tensor<1>> {
         match each[0].dims() {
             [1] => add_up(each, devices),
@@ -202,11 +199,11 @@ fn devices_that_cannot_train_together_are_told() {
     assert!(repeated.to_string().contains("twice"));
 
     let devices = 3;
-    let neighbours = Batching::Neighbours {
+    let neighbors = Batching::Neighbors {
         fanouts: vec![2],
         nodes: 4,
     };
-    for batches in [Batching::Full, neighbours] {
+    for batches in [Batching::Full, neighbors] {
         let found = check_batches(&batches, devices);
         assert_eq!(found, Err(DevicesError::Batching { devices }));
     }

@@ -1,4 +1,4 @@
-//! Logs of several runs, cut short, foreign, or on a full disk.
+//! Several runs, truncated lines, foreign files, full disks.
 use std::io::ErrorKind;
 
 use super::*;
@@ -90,7 +90,6 @@ fn a_line_cut_anywhere_is_skipped_and_written_again() {
         for epoch in 1..=3 {
             log.epoch("maxk:4:é", &report(epoch)).unwrap();
         }
-        // What was there stays, and the new lines are whole.
         let text = fs::read(&path).unwrap();
         assert!(text.starts_with(&all[..len]), "{len}");
         let text = String::from_utf8_lossy(&text).into_owned();
@@ -131,7 +130,7 @@ fn what_is_no_log_is_refused_and_stays() {
         assert!(RunLog::summaries(&path).is_err(), "{text}");
         assert_eq!(fs::read_to_string(&path).unwrap(), text);
     }
-    // A file without line breaks is not read to its end.
+    // A file without newlines is not read to its end.
     fs::write(&path, "{\"run\":\"".repeat(1 << 18)).unwrap();
     assert!(RunLog::open(&path).is_err());
     assert!(

@@ -11,107 +11,151 @@ use sparsek_gnn::nn::{Activation, method_from_str};
 pub use data::{DataArgs, looped};
 pub use settings::{ModelName, SettingArgs, name};
 
-/// Trains graph networks with the MaxK nonlinearity.
+const EXAMPLES: &str = "\
+Examples:
+  maxk
+  maxk train --data flickr --preset flickr --checkpoint run
+  maxk eval --checkpoint run --data flickr";
+
+const TRAIN_EXAMPLES: &str = "\
+Examples:
+  maxk train --format karate --hidden 16 --k 4 --epochs 100 --plot karate.svg
+  maxk train --data reddit --preset reddit --model gcn --k 16 --checkpoint run --log run.jsonl
+  maxk train --data reddit --batches clusters --parts 64 --together 4 --devices 0,1";
+
+const EVAL_EXAMPLES: &str = "\
+Examples:
+  maxk eval --checkpoint run --data flickr
+  maxk eval --checkpoint run --format sbm --data-seed 2 --other-data";
+
+const COMPARE_EXAMPLES: &str = "\
+Examples:
+  maxk compare --format sbm --models sage --early 2,4 --seeds 2 --log runs.jsonl
+  maxk compare --data flickr --preset flickr --log runs.jsonl --plot runs.svg";
+
+/// Train graph networks with the MaxK nonlinearity.
 ///
-/// Without a command: MaxK-SAGE and the same model with ReLU on a built-in stochastic block model.
+/// Without a command: compare MaxK-SAGE with ReLU on a built-in block model.
 #[derive(Parser, Debug)]
-#[command(name = "maxk", version, args_conflicts_with_subcommands = true)]
+#[command(
+    name = "maxk",
+    version,
+    args_conflicts_with_subcommands = true,
+    after_help = EXAMPLES
+)]
 pub struct Cli {
-    /// What to do.
+    /// Command.
     #[command(subcommand)]
     pub command: Option<Command>,
-    /// Options of the demonstration.
     #[command(flatten)]
     pub demo: DemoArgs,
 }
 
-/// What to do.
+/// Commands.
 #[derive(Subcommand, Debug)]
 pub enum Command {
     /// Train a model on a dataset.
+    #[command(after_help = TRAIN_EXAMPLES)]
     Train(TrainArgs),
-    /// Measure the best model of a checkpoint on a dataset.
+    /// Evaluate the best model of a checkpoint.
+    #[command(after_help = EVAL_EXAMPLES)]
     Eval(EvalArgs),
-    /// Train models with MaxK, exact and stopped early, and with ReLU, over several seeds; print a table and draw it.
+    /// Compare MaxK, exact and stopped early, with ReLU over several seeds; print a table and a
+    /// figure.
+    #[command(after_help = COMPARE_EXAMPLES)]
     Compare(CompareArgs),
 }
 
-/// Options of the demonstration.
 #[derive(Args, Debug)]
 pub struct DemoArgs {
-    /// What to compute with.
-    #[arg(long, value_enum, default_value_t = Choice::Auto)]
+    /// Backend.
+    #[arg(help_heading = "Device", long, value_enum, default_value_t = Choice::Auto)]
     pub backend: Choice,
     /// Nodes of the block model.
-    #[arg(long, default_value_t = 4096)]
+    #[arg(help_heading = "Training", long, default_value_t = 4096)]
     pub nodes: usize,
-    /// Epochs of each model.
-    #[arg(long, default_value_t = 60)]
+    /// Epochs per model.
+    #[arg(help_heading = "Training", long, default_value_t = 60)]
     pub epochs: usize,
-    /// Seed of the parameters and of dropout.
-    #[arg(long, default_value_t = 0)]
+    /// Seed of parameters and dropout.
+    #[arg(help_heading = "Training", long, default_value_t = 0)]
     pub seed: u64,
     /// JSON-lines log to append to.
-    #[arg(long, value_name = "FILE", default_value = "maxk.jsonl")]
+    #[arg(
+        help_heading = "Output",
+        long,
+        value_name = "FILE",
+        default_value = "maxk.jsonl"
+    )]
     pub log: PathBuf,
-    /// SVG of the curves to write.
-    #[arg(long, value_name = "FILE", default_value = "maxk.svg")]
+    /// SVG to write.
+    #[arg(
+        help_heading = "Output",
+        long,
+        value_name = "FILE",
+        default_value = "maxk.svg"
+    )]
     pub plot: PathBuf,
 }
 
-/// Nonlinearities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ActivationName {
-    /// The k greatest elements of each row.
+    /// Keep the k greatest elements of each row.
     Maxk,
     /// max(x, 0).
     Relu,
 }
 
-/// Options of training.
 #[derive(Args, Debug)]
 pub struct TrainArgs {
-    /// The data.
     #[command(flatten)]
     pub data: DataArgs,
     /// Model.
-    #[arg(long, value_enum, default_value_t = ModelName::Sage)]
+    #[arg(help_heading = "Model", long, value_enum, default_value_t = ModelName::Sage)]
     pub model: ModelName,
     /// Nonlinearity.
-    #[arg(long, visible_alias = "nonlinearity", value_enum, default_value_t = ActivationName::Maxk)]
+    #[arg(
+        help_heading = "Model",
+        long,
+        visible_alias = "nonlinearity",
+        value_enum,
+        default_value_t = ActivationName::Maxk
+    )]
     pub activation: ActivationName,
-    /// How the elements that MaxK keeps are found: exact, early:ITERATIONS or precision:EPSILON.
-    /// Default: exact.
-    #[arg(long, allow_hyphen_values = true)]
+    /// Selection of MaxK: exact, early:ITERATIONS or precision:EPSILON. Default: exact.
+    #[arg(help_heading = "Model", long, allow_hyphen_values = true)]
     pub topk: Option<String>,
-    /// What is trained, and how.
     #[command(flatten)]
     pub settings: SettingArgs,
-    /// Seed of the parameters, of dropout and of batches.
-    #[arg(long, default_value_t = 0)]
+    /// Seed of parameters, dropout and batches.
+    #[arg(help_heading = "Training", long, default_value_t = 0)]
     pub seed: u64,
-    /// What to compute with.
-    #[arg(long, value_enum, default_value_t = Choice::Auto)]
+    /// Backend.
+    #[arg(help_heading = "Device", long, value_enum, default_value_t = Choice::Auto)]
     pub backend: Choice,
-    /// Numbers of the backend's devices to train on, such as 0,1: each takes parts of the graph (--batches random or clusters), so
-    /// --parts must be a multiple of their number. Default: its best.
-    #[arg(long, value_delimiter = ',')]
+    /// Device numbers, such as 0,1. Several need --batches random or clusters, and --parts a
+    /// multiple of their number. Default: the best.
+    #[arg(help_heading = "Device", long, value_delimiter = ',')]
     pub devices: Vec<usize>,
-    /// JSON-lines log to append to; it may hold other runs.
-    #[arg(long, value_name = "FILE")]
+    /// JSON-lines log to append to; may hold other runs.
+    #[arg(help_heading = "Output", long, value_name = "FILE")]
     pub log: Option<PathBuf>,
-    /// SVG of the curves to write.
-    #[arg(long, value_name = "FILE")]
+    /// SVG to write.
+    #[arg(help_heading = "Output", long, value_name = "FILE")]
     pub plot: Option<PathBuf>,
     /// Directory to save the run in.
-    #[arg(long, value_name = "DIR")]
+    #[arg(help_heading = "Checkpoint", long, value_name = "DIR")]
     pub checkpoint: Option<PathBuf>,
-    /// Epochs between saves. Default: 25. The last epoch is always saved.
-    #[arg(long, value_name = "EPOCHS", requires = "checkpoint")]
+    /// Epochs between saves; the last is always saved. Default: 25.
+    #[arg(
+        help_heading = "Checkpoint",
+        long,
+        value_name = "EPOCHS",
+        requires = "checkpoint"
+    )]
     pub save_every: Option<usize>,
-    /// Go on with the run saved there. Its data is prepared as it was; options that contradict this
-    /// are refused.
-    #[arg(long, requires = "checkpoint")]
+    /// Resume the saved run. Data options may not contradict it.
+    #[arg(help_heading = "Checkpoint", long, requires = "checkpoint")]
     pub resume: bool,
 }
 
@@ -119,7 +163,7 @@ impl TrainArgs {
     /// The nonlinearity.
     ///
     /// # Errors
-    /// One line, for a method of selection that does not exist and for options of MaxK beside ReLU.
+    /// One line for an unknown method, or MaxK options with ReLU.
     pub fn activation(&self) -> Result<Activation, Box<dyn Error>> {
         let k = self.settings.k();
         let option = match (self.settings.k, &self.topk) {
@@ -140,58 +184,64 @@ impl TrainArgs {
     }
 }
 
-/// Options of evaluation.
 #[derive(Args, Debug)]
 pub struct EvalArgs {
     /// Directory of the saved run.
-    #[arg(long, value_name = "DIR")]
+    #[arg(help_heading = "Checkpoint", long, value_name = "DIR")]
     pub checkpoint: PathBuf,
-    /// The data. What is not given is as in the saved run.
+    /// Data options; the saved run's by default.
     #[command(flatten)]
     pub data: DataArgs,
-    /// Measure on another dataset than the run's own. Options of the data then replace the saved
-    /// ones.
-    #[arg(long)]
+    /// Evaluate on other data; data options then override the saved ones.
+    #[arg(help_heading = "Data", long)]
     pub other_data: bool,
-    /// What to compute with.
-    #[arg(long, value_enum, default_value_t = Choice::Auto)]
+    /// Backend.
+    #[arg(help_heading = "Device", long, value_enum, default_value_t = Choice::Auto)]
     pub backend: Choice,
 }
 
-/// Options of a comparison.
 #[derive(Args, Debug)]
 pub struct CompareArgs {
-    /// The data.
     #[command(flatten)]
     pub data: DataArgs,
-    /// Models.
+    /// Models to compare.
     #[arg(
+        help_heading = "Model",
         long,
         value_enum,
         value_delimiter = ',',
         default_value = "sage,gcn,gin"
     )]
     pub models: Vec<ModelName>,
-    /// Midpoints after which the selection stops early, beside the exact one; none if empty.
-    #[arg(long, value_delimiter = ',', default_value = "2,3,4,5,6,7,8")]
+    /// Early-stop iterations to compare; may be empty.
+    #[arg(
+        help_heading = "Model",
+        long,
+        value_delimiter = ',',
+        default_value = "2,3,4,5,6,7,8"
+    )]
     pub early: Vec<String>,
-    /// Runs of each, with seeds counted from 0.
-    #[arg(long, default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..))]
+    /// Runs per model, seeded from 0.
+    #[arg(
+        help_heading = "Training",
+        long,
+        default_value_t = 5,
+        value_parser = clap::value_parser!(u64).range(1..)
+    )]
     pub seeds: u64,
-    /// What is trained, and how.
     #[command(flatten)]
     pub settings: SettingArgs,
-    /// What to compute with.
-    #[arg(long, value_enum, default_value_t = Choice::Auto)]
+    /// Backend.
+    #[arg(help_heading = "Device", long, value_enum, default_value_t = Choice::Auto)]
     pub backend: Choice,
-    /// JSON-lines log of the runs. Runs that it holds are not repeated, others are added to it.
-    #[arg(long, value_name = "FILE")]
+    /// JSON-lines log. Runs that it holds are not repeated.
+    #[arg(help_heading = "Output", long, value_name = "FILE")]
     pub log: PathBuf,
-    /// JSON-lines log of other runs, on the same data, that give the times: runs that had the device to themselves.
-    #[arg(long, value_name = "FILE")]
+    /// Log with the times to report, of runs that had the device to themselves.
+    #[arg(help_heading = "Output", long, value_name = "FILE")]
     pub times: Option<PathBuf>,
     /// SVG to write.
-    #[arg(long, value_name = "FILE")]
+    #[arg(help_heading = "Output", long, value_name = "FILE")]
     pub plot: Option<PathBuf>,
 }
 
@@ -199,7 +249,6 @@ pub struct CompareArgs {
 mod tests {
     use super::*;
 
-    /// What is wrong with options of training, if anything.
     fn check(options: &str) -> Result<(), String> {
         let arguments = format!("maxk train {options}");
         let cli = Cli::try_parse_from(arguments.split_whitespace());
@@ -241,7 +290,7 @@ mod tests {
             ),
             ("--format karate --parts 32", "--parts"),
             (
-                "--format karate --together 4 --batches neighbours",
+                "--format karate --together 4 --batches neighbors",
                 "--together",
             ),
             ("--format karate --evaluate-batches", "--evaluate-batches"),
@@ -269,7 +318,8 @@ mod tests {
             "--data x",
             "--format ogb --data x --split y --directed",
             "--format csr --data x --data-seed 1",
-            "--format karate --batches neighbours --fanouts 2,2 --batch-nodes 9",
+            "--format karate --batches neighbors --fanouts 2,2 --batch-nodes 9",
+            "--format karate --batches neighbours",
             "--format karate --batches clusters --parts 9 --together 3 --evaluate-batches",
             "--format karate --k 4 --topk early:4",
             "--format karate --activation relu",

@@ -1,4 +1,4 @@
-//! How the programs begin and end.
+//! Arguments, messages and exit status.
 mod output;
 mod paths;
 
@@ -21,17 +21,13 @@ pub use self::{
 };
 pub use sparsek::io::print::{note, say};
 
-/// Most characters of an error message.
+/// Longest error message in characters.
 const MAX_MESSAGE: usize = 1000;
 
-/// Reads the command line. What is wrong with it becomes one line; help and version go to the
-/// standard output.
-///
-/// Call it first, while there is one thread: it also keeps drivers from printing that there is no
-/// desktop session.
+/// Parses the command line; mistakes become one line. Call it first, on a single thread.
 ///
 /// # Errors
-/// The exit status, when there is nothing left to do.
+/// The exit status, after a mistake, help or version.
 pub fn arguments<P: Parser>() -> Result<P, ExitCode> {
     quiet_wayland();
     P::try_parse().map_err(|error| match error.use_stderr() {
@@ -43,8 +39,8 @@ pub fn arguments<P: Parser>() -> Result<P, ExitCode> {
     })
 }
 
-/// Without an absolute `XDG_RUNTIME_DIR`, libwayland prints a line whenever a graphics driver looks
-/// for a Wayland server. A folder that does not exist is as good, and quiet.
+/// libwayland complains without an absolute `XDG_RUNTIME_DIR` when graphics drivers look for a
+/// server; a missing folder silences it.
 fn quiet_wayland() {
     #[cfg(target_os = "linux")]
     {
@@ -55,13 +51,13 @@ fn quiet_wayland() {
         let alone = threads.is_ok_and(|threads| threads.count() == 1);
         let usable = |folder: OsString| Path::new(&folder).is_absolute();
         if alone && !std::env::var_os(FOLDER).is_some_and(usable) {
-            // SAFETY: there is no other thread that could read the environment meanwhile.
+            // SAFETY: no other thread runs that could read the environment.
             unsafe { std::env::set_var(FOLDER, "/nonexistent") };
         }
     }
 }
 
-/// What is wrong, without the hints that follow. Words of the command line are cut and escaped.
+/// The first paragraph of clap's message, on one line, with quoted words cut and escaped.
 fn one_line(mut error: clap::Error) -> String {
     let shown: Vec<(ContextKind, ContextValue)> = error.context().filter_map(excerpt).collect();
     for (kind, value) in shown {
@@ -73,7 +69,7 @@ fn one_line(mut error: clap::Error) -> String {
     lines.join(" ").trim_start_matches("error: ").to_string()
 }
 
-/// What clap quotes of the command line, made safe to print.
+/// Makes clap's quotes safe to print.
 fn excerpt((kind, value): (ContextKind, &ContextValue)) -> Option<(ContextKind, ContextValue)> {
     let quoted = [
         ContextKind::InvalidArg,
@@ -88,8 +84,7 @@ fn excerpt((kind, value): (ContextKind, &ContextValue)) -> Option<(ContextKind, 
     }
 }
 
-/// One line on the standard error and exit status 2, if something went wrong or the standard output
-/// could not be written to.
+/// Prints an error, if any or if standard output failed, and returns exit status 2.
 pub fn finish<E: Display>(done: Result<(), E>) -> ExitCode {
     let done = done.map_err(|error| error.to_string());
     let done = done.and_then(|()| match print::lost() {
@@ -105,7 +100,7 @@ pub fn finish<E: Display>(done: Result<(), E>) -> ExitCode {
     }
 }
 
-/// A message on one line, cut after [`MAX_MESSAGE`] characters.
+/// One line of at most [`MAX_MESSAGE`] characters.
 fn cut(message: &str) -> String {
     let mut shown = text::clean(&message.chars().take(MAX_MESSAGE).collect::<String>());
     if message.chars().nth(MAX_MESSAGE).is_some() {
@@ -127,7 +122,7 @@ macro_rules! note {
     ($($argument:tt)*) => { $crate::program::note(format_args!($($argument)*)) };
 }
 
-/// A progress bar of so many steps, if somebody looks at it.
+/// A progress bar, on terminals.
 pub fn bar(length: usize) -> Option<ProgressBar> {
     let style = ProgressStyle::with_template("[{bar:24}] {human_pos}/{human_len} eta {eta}");
     let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());

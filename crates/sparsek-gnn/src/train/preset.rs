@@ -1,37 +1,38 @@
-//! The hyper-parameters of the MaxK-GNN paper's release.
-use crate::{nn::Architecture, train::Metric};
+//! Hyperparameters of the MaxK-GNN paper's release.
+use super::metric::Metric;
+use crate::nn::Architecture;
 
-/// A dataset that the paper has settings for.
+/// A dataset with settings in the paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preset {
     /// Reddit.
     Reddit,
     /// Flickr.
     Flickr,
-    /// Yelp, whose nodes have any number of classes.
+    /// Yelp; nodes have sets of classes.
     Yelp,
     /// ogbn-products.
     Products,
-    /// ogbn-proteins, whose nodes have any number of classes.
+    /// ogbn-proteins; nodes have sets of classes.
     Proteins,
 }
 
-/// What is trained, and how: Adam without a penalty, evaluated in every epoch.
+/// Hyperparameters for Adam without weight decay, evaluated every epoch.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Settings {
+pub struct PresetSettings {
     /// Convolutions.
     pub layers: usize,
     /// Width of the hidden rows.
     pub hidden: usize,
     /// Learning rate.
     pub lr: f64,
-    /// Probability of dropping an element.
+    /// Dropout probability.
     pub dropout: f64,
     /// Epochs.
     pub epochs: usize,
-    /// Whether every node gets an edge to itself.
+    /// Whether every node gets a self-loop.
     pub self_loops: bool,
-    /// What is measured.
+    /// The metric.
     pub metric: Metric,
 }
 
@@ -47,15 +48,15 @@ impl Preset {
 
     /// The settings of an architecture.
     ///
-    /// Peng et al., *MaxK-GNN*, ASPLOS 2024, as in the authors' release.
+    /// Peng et al., *MaxK-GNN*, ASPLOS 2024, from the authors' release.
     ///
     /// ```
-    /// use sparsek_gnn::{nn::Architecture, preset::Preset};
+    /// use sparsek_gnn::{nn::Architecture, train::Preset};
     ///
     /// let settings = Preset::Products.settings(Architecture::Gcn);
     /// assert!(settings.self_loops && settings.epochs == 500);
     /// ```
-    pub fn settings(self, architecture: Architecture) -> Settings {
+    pub fn settings(self, architecture: Architecture) -> PresetSettings {
         let (layers, hidden, lr, dropout, epochs) = match self {
             Self::Reddit => (4, 256, 0.01, 0.5, 3000),
             Self::Flickr => (3, 256, 0.001, 0.2, 400),
@@ -73,7 +74,7 @@ impl Preset {
             Self::Yelp => Metric::MicroF1,
             Self::Proteins => Metric::RocAuc,
         };
-        Settings {
+        PresetSettings {
             layers,
             hidden,
             lr,
@@ -84,7 +85,7 @@ impl Preset {
         }
     }
 
-    /// What it is called.
+    /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Reddit => "reddit",

@@ -1,9 +1,9 @@
-//! `class_map.json`, one entry at a time.
+//! `class_map.json` and `role.json`, read entry by entry.
 use std::fmt;
 
 use serde::{
     Deserialize, Deserializer,
-    de::{DeserializeSeed, Error, MapAccess, SeqAccess, Visitor},
+    de::{DeserializeSeed, Error, IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
 use sparsek::io::{memory, text};
 
@@ -12,20 +12,19 @@ use crate::datasets::{
     labels::{CLASS_NEEDED, class_of, count_classes},
 };
 
-/// Least bytes of an entry: a quoted digit, a colon, a digit, and a comma or a brace.
+/// Shortest entry in bytes: `"0":0,`.
 const ENTRY: u64 = 6;
 
-/// Reads the class, or the classes, of so many nodes from a file of so many bytes.
+/// Reads the classes of `nodes` nodes from a file of `bytes` bytes.
 pub(super) struct ClassMap {
     pub nodes: usize,
     pub bytes: u64,
 }
 
-/// The value of an entry.
 enum Entry {
-    /// A number, also where it is the only one of a list.
+    /// A number, or a list of one.
     Class(f64),
-    /// Whether the node is in each class.
+    /// Membership in each class.
     Set(Vec<bool>),
 }
 
@@ -78,7 +77,7 @@ impl<'de> Visitor<'de> for ClassMap {
                 }
                 _ => {
                     let reason =
-                        format!("the classes of node {node} differ in form from the first");
+                        format!("the classes of node {node} are not of the first node's kind");
                     return Err(Error::custom(reason));
                 }
             }
@@ -98,14 +97,14 @@ impl<'de> Visitor<'de> for ClassMap {
 }
 
 impl ClassMap {
-    /// Labels in the form of the first; the number of classes, where it is known.
+    /// Empty labels of the first entry's kind, with the number of classes if known.
     fn empty<E: Error>(&self, first: &Entry) -> Result<(Labels, usize), E> {
         let Entry::Set(set) = first else {
             return Ok((Labels::Classes(vec![0; self.nodes]), 0));
         };
         let (nodes, classes, bytes) = (self.nodes, set.len(), self.bytes);
         let labels = memory::product(&[nodes, classes]);
-        // Each takes a digit and a comma or a bracket.
+        // Each takes a digit and a comma or bracket.
         if labels.saturating_mul(2) > u128::from(bytes) {
             return Err(Error::custom(format!(
                 "{classes} classes for each of {nodes} nodes do not fit in {bytes} bytes"
@@ -155,20 +154,18 @@ impl<'de> Visitor<'de> for EntryVisitor {
         let mut last = first;
         let mut set = Vec::new();
         while let Some(Number(next)) = list.next_element()? {
-            set.push(member(last)?);
+            set.push(truth(last)?);
             last = next;
         }
-        // The only number of a list is a class.
         if set.is_empty() {
             return Ok(Entry::Class(first));
         }
-        set.push(member(last)?);
+        set.push(truth(last)?);
         Ok(Entry::Set(set))
     }
 }
 
-/// Whether a node is in a class.
-fn member<E: Error>(number: f64) -> Result<bool, E> {
+fn truth<E: Error>(number: f64) -> Result<bool, E> {
     match number {
         0.0 => Ok(false),
         1.0 => Ok(true),
@@ -176,7 +173,7 @@ fn member<E: Error>(number: f64) -> Result<bool, E> {
     }
 }
 
-/// A number or a truth value of a list.
+/// A number or boolean of a list.
 struct Number(f64);
 
 impl<'de> Deserialize<'de> for Number {
@@ -208,5 +205,89 @@ impl Visitor<'_> for NumberVisitor {
 
     fn visit_f64<E: Error>(self, number: f64) -> Result<Number, E> {
         Ok(Number(number))
+    }
+}
+
+/// Reads the three splits of `nodes` nodes.
+pub(super) struct Roles {
+    pub nodes: usize,
+}
+
+const NAMES: [&str; 3] = ["tr", "va", "te"];
+
+impl<'de> DeserializeSeed<'de> for Roles {
+    /// Training, validation and test nodes; none is empty.
+    type Value = [Vec<u32>; 3];
+
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<Self::Value, D::Error> {
+        json.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Roles {
+    type Value = [Vec<u32>; 3];
+
+    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("a map of the lists tr, va and te")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut lists = [const { None }; 3];
+        while let Some(key) = map.next_key::<String>()? {
+            let Some(at) = NAMES.iter().position(|name| *name == key) else {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            };
+            let list = map.next_value_seed(List { nodes: self.nodes })?;
+            if lists[at].replace(list).is_some() {
+                return Err(Error::custom(format!("there are two lists {key}")));
+            }
+        }
+        for (name, list) in NAMES.iter().zip(&lists) {
+            match list {
+                None => return Err(Error::custom(format!("there is no list {name}"))),
+                Some(list) if list.is_empty() => {
+                    return Err(Error::custom(format!("the list {name} is empty")));
+                }
+                Some(_) => {}
+            }
+        }
+        Ok(lists.map(Option::unwrap_or_default))
+    }
+}
+
+/// Reads one list, no longer than the number of nodes.
+struct List {
+    nodes: usize,
+}
+
+impl<'de> DeserializeSeed<'de> for List {
+    type Value = Vec<u32>;
+
+    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<Self::Value, D::Error> {
+        json.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for List {
+    type Value = Vec<u32>;
+
+    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("a list of nodes")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+        let nodes = self.nodes;
+        let mut found = Vec::new();
+        while let Some(node) = list.next_element::<u32>()? {
+            if node as usize >= nodes {
+                return Err(Error::custom(format!("node {node} is not below {nodes}")));
+            }
+            if found.len() == nodes {
+                return Err(Error::custom(format!("a list of more than {nodes} nodes")));
+            }
+            found.push(node);
+        }
+        Ok(found)
     }
 }

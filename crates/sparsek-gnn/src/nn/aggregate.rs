@@ -1,22 +1,25 @@
-//! Aggregation of neighbours' features: one sparse-dense product each, differentiable.
+//! Differentiable aggregation of neighbor features: one sparse-dense product each.
+//!
+//! Every function panics when x does not have one row per node. A node without incoming edges gets
+//! zeros. Compressed rows are never made dense.
 use burn::tensor::Tensor;
 use sparsek::sparse::{
     Compressed, Scaling, spmm, spmm_compressed_with, spmm_max, spmm_weighted, spmm_with,
 };
 
-use crate::{Graph, graph::Norm};
+use crate::graph::{Graph, Norm};
 
-/// Sum over the nodes that each node aggregates from: `y[i] = Σ_{j ∈ N(i)} x[j]`.
+/// Sum over incoming edges: `y[i] = Σ_{j ∈ N(i)} x[j]`.
 ///
-/// Shapes: x and y are [nodes, width]. A node without incoming edges gets zeros. Differentiable in x.
+/// Shapes: x and y are [nodes, width]. Differentiable in x.
 ///
 /// # Panics
-/// When x does not have a row for every node.
+/// When x does not have one row per node.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
 /// use burn::tensor::{Device, Tensor};
-/// use sparsek_gnn::{Graph, aggregate::aggregate_sum};
+/// use sparsek_gnn::{Graph, nn::aggregate::aggregate_sum};
 ///
 /// let graph = Graph::from_edges(3, [(0, 2), (1, 2)]).unwrap();
 /// let x = Tensor::<2>::from_floats([[1.0], [2.0], [4.0]], &Device::flex());
@@ -28,17 +31,17 @@ pub fn aggregate_sum(graph: &Graph, x: Tensor<2>) -> Tensor<2> {
     spmm(&graph.adjacency(&x.device()), x)
 }
 
-/// Mean over the nodes that each node aggregates from: `y[i] = 1/|N(i)| Σ_{j ∈ N(i)} x[j]`.
+/// Mean over incoming edges: `y[i] = 1/|N(i)| Σ_{j ∈ N(i)} x[j]`.
 ///
-/// Shapes: x and y are [nodes, width]. A node without incoming edges gets zeros. Differentiable in x.
+/// Shapes: x and y are [nodes, width]. Differentiable in x.
 ///
 /// # Panics
-/// When x does not have a row for every node.
+/// When x does not have one row per node.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
 /// use burn::tensor::{Device, Tensor};
-/// use sparsek_gnn::{Graph, aggregate::aggregate_mean};
+/// use sparsek_gnn::{Graph, nn::aggregate::aggregate_mean};
 ///
 /// let graph = Graph::from_edges(3, [(0, 2), (1, 2)]).unwrap();
 /// let x = Tensor::<2>::from_floats([[1.0], [2.0], [4.0]], &Device::flex());
@@ -53,26 +56,27 @@ pub fn aggregate_mean(graph: &Graph, x: Tensor<2>) -> Tensor<2> {
 
 /// Weighted sum over incoming edges: `y[i] = Σ_{e = (j → i)} w[e] x[j]`.
 ///
-/// Shapes: weights is `[edges]` in CSR order ([`Graph::pattern`]), x and y are `[nodes, width]`. Differentiable in both.
+/// Shapes: weights is `[edges]` in CSR order ([`Graph::pattern`]), x and y are `[nodes, width]`.
+/// Differentiable in both.
 ///
 /// # Panics
-/// When x does not have a row for every node, or weights an element for every edge.
+/// When x does not have one row per node, or weights one element per edge.
 pub fn aggregate_weighted(graph: &Graph, weights: Tensor<1>, x: Tensor<2>) -> Tensor<2> {
     spmm_weighted(&graph.adjacency(&x.device()), weights, x)
 }
 
-/// Maximum over the nodes that each node aggregates from: `y[i] = max_{j ∈ N(i)} x[j]`, element by element.
+/// Elementwise maximum over incoming edges: `y[i] = max_{j ∈ N(i)} x[j]`.
 ///
-/// Shapes: x and y are [nodes, width]. A node without incoming edges gets zeros. Differentiable in x; of equal elements the
-/// first in CSR order has the gradient.
+/// Shapes: x and y are [nodes, width]. Differentiable in x; on ties the first in CSR order gets the
+/// gradient.
 ///
 /// # Panics
-/// When x does not have a row for every node.
+/// When x does not have one row per node.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
 /// use burn::tensor::{Device, Tensor};
-/// use sparsek_gnn::{Graph, aggregate::aggregate_max};
+/// use sparsek_gnn::{Graph, nn::aggregate::aggregate_max};
 ///
 /// let graph = Graph::from_edges(3, [(0, 2), (1, 2)]).unwrap();
 /// let x = Tensor::<2>::from_floats([[-1.0], [-2.0], [4.0]], &Device::flex());
@@ -84,27 +88,28 @@ pub fn aggregate_max(graph: &Graph, x: Tensor<2>) -> Tensor<2> {
     spmm_max(&graph.adjacency(&x.device()), x)
 }
 
-/// The sum that a [`Norm`] asks for: `y[i] = Σ_{e = (j → i)} w[e] c(i, j) x[j]`, where loops weigh `loops`, and all else 1.
+/// Normalized sum: `y[i] = Σ_{e = (j → i)} w[e] c(i, j) x[j]`, where self-loops weigh `loops` and
+/// other edges 1.
 ///
 /// Shapes: x and y are `[nodes, width]`. Differentiable in x.
 ///
 /// # Panics
-/// When x does not have a row for every node.
-pub fn aggregate_normalised(graph: &Graph, norm: Norm, loops: f64, x: Tensor<2>) -> Tensor<2> {
+/// When x does not have one row per node.
+pub fn aggregate_normalized(graph: &Graph, norm: Norm, loops: f64, x: Tensor<2>) -> Tensor<2> {
     let scaling = graph.scaling(&x.device(), x.dtype(), norm, loops);
     spmm_with(&graph.adjacency(&x.device()), x, &scaling)
 }
 
-/// [`aggregate_sum`] of compressed rows, which are not made dense. Differentiable in the kept values.
+/// [`aggregate_sum`] of compressed rows. Differentiable in the kept values.
 ///
 /// # Panics
-/// When x does not have a row for every node.
+/// When x does not have one row per node.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
 /// use burn::tensor::{Device, Tensor};
 /// use sparsek::{sparse::sparse_topk, topk::Method};
-/// use sparsek_gnn::{Graph, aggregate::aggregate_sum_compressed};
+/// use sparsek_gnn::{Graph, nn::aggregate::aggregate_sum_compressed};
 ///
 /// let graph = Graph::from_edges(3, [(0, 2), (1, 2)]).unwrap();
 /// let x = Tensor::<2>::from_floats([[1.0, 0.5], [2.0, 3.0], [4.0, 5.0]], &Device::flex());
@@ -117,20 +122,20 @@ pub fn aggregate_sum_compressed(graph: &Graph, x: &Compressed) -> Tensor<2> {
     compressed(graph, x, &Scaling::default())
 }
 
-/// [`aggregate_mean`] of compressed rows, which are not made dense. Differentiable in the kept values.
+/// [`aggregate_mean`] of compressed rows. Differentiable in the kept values.
 ///
 /// # Panics
-/// When x does not have a row for every node.
+/// When x does not have one row per node.
 pub fn aggregate_mean_compressed(graph: &Graph, x: &Compressed) -> Tensor<2> {
     let mean = graph.mean_scaling(&x.values().device(), x.dtype());
     compressed(graph, x, &mean)
 }
 
-/// [`aggregate_normalised`] of compressed rows, which are not made dense. Differentiable in the kept values.
+/// [`aggregate_normalized`] of compressed rows. Differentiable in the kept values.
 ///
 /// # Panics
-/// When x does not have a row for every node.
-pub fn aggregate_normalised_compressed(
+/// When x does not have one row per node.
+pub fn aggregate_normalized_compressed(
     graph: &Graph,
     norm: Norm,
     loops: f64,
@@ -144,13 +149,14 @@ fn compressed(graph: &Graph, x: &Compressed, scaling: &Scaling) -> Tensor<2> {
     spmm_compressed_with(&graph.adjacency(&x.values().device()), x, scaling)
 }
 
-/// As [`aggregate_normalised`], of a graph whose edges have weights.
+/// [`aggregate_normalized`] with edge weights.
 ///
-/// Shapes: weights is `[edges]` in CSR order, x and y are `[nodes, width]`. Differentiable in both, also by way of the norm.
+/// Shapes: weights is `[edges]` in CSR order, x and y are `[nodes, width]`. Differentiable in both,
+/// through the norm too.
 ///
 /// # Panics
 /// As [`aggregate_weighted`].
-pub fn aggregate_weighted_normalised(
+pub fn aggregate_weighted_normalized(
     graph: &Graph,
     norm: Norm,
     weights: Tensor<1>,
@@ -162,11 +168,11 @@ pub fn aggregate_weighted_normalised(
     target.into_iter().fold(y, |y, factor| y * factor)
 }
 
-/// [`aggregate_weighted_normalised`] of compressed rows, which are not made dense. Differentiable in the kept values and in the weights.
+/// [`aggregate_weighted_normalized`] of compressed rows. Differentiable in values and weights.
 ///
 /// # Panics
 /// As [`aggregate_weighted`].
-pub fn aggregate_weighted_normalised_compressed(
+pub fn aggregate_weighted_normalized_compressed(
     graph: &Graph,
     norm: Norm,
     weights: Tensor<1>,
@@ -180,14 +186,14 @@ pub fn aggregate_weighted_normalised_compressed(
     target.into_iter().fold(y, |y, factor| y * factor)
 }
 
-/// Factors [nodes, 1] of sources and of targets, of weights on a device.
+/// Source and target factors [nodes, 1].
 fn weighted_norm(graph: &Graph, norm: Norm, weights: &Tensor<1>) -> [Option<Tensor<2>>; 2] {
     let device = weights.device();
     let ones = || Tensor::<2>::ones([graph.nodes(), 1], (&device, weights.dtype()));
     let into = || spmm_weighted(&graph.adjacency(&device), weights.clone(), ones());
     let out = || {
         let each = weights.clone().reshape([graph.edges(), 1]);
-        spmm(&graph.departures(&device), each)
+        spmm(&graph.outgoing(&device), each)
     };
     match norm {
         Norm::Both => {
@@ -200,7 +206,7 @@ fn weighted_norm(graph: &Graph, norm: Norm, weights: &Tensor<1>) -> [Option<Tens
     }
 }
 
-/// x to an exponent below 0, and 0 where that is infinite; there the gradient is 0 too.
+/// `x^exponent` for a negative exponent. Where that is infinite, value and gradient are 0.
 fn power(x: Tensor<2>, exponent: f64) -> Tensor<2> {
     let zero = x.clone().equal_elem(0.0);
     let finite = x.mask_fill(zero.clone(), 1.0);

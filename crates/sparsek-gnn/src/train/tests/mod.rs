@@ -12,7 +12,11 @@ use std::{
     sync::{Mutex, MutexGuard, PoisonError},
 };
 
-use burn::tensor::TensorData;
+use burn::{
+    config::Config,
+    module::Module,
+    tensor::{Device, Tensor, TensorData},
+};
 
 use super::*;
 use crate::{
@@ -20,10 +24,11 @@ use crate::{
         Labels, NodeDataset, NodeDatasetParts, karate,
         sbm::{SbmConfig, block_model},
     },
-    nn::{Activation, Architecture, MaxKModel, MaxKModelConfig},
+    graph::Graph,
+    nn::{Activation, Architecture, MaxKModel, MaxKModelConfig, ModelError},
 };
 
-/// Flex has one random stream per process, so runs that are compared must not overlap.
+/// Flex has one random stream per process, so compared runs must not overlap.
 static STREAM: Mutex<()> = Mutex::new(());
 
 fn alone() -> MutexGuard<'static, ()> {
@@ -143,11 +148,11 @@ fn bad_configurations_are_named() {
     assert!(error(other).contains("34 features"));
 }
 
-/// A node is in a class if enough of its neighbours share a feature with it.
+/// A node's sets follow from its block.
 fn sets() -> NodeDataset {
     let base = block_model(&SbmConfig::new(600).with_blocks(3)).unwrap();
     let classes = base.labels().classes().unwrap();
-    let members = classes
+    let sets = classes
         .iter()
         .flat_map(|&class| [class == 0, class != 1, class == 2, class < 2]);
     NodeDataset::new(NodeDatasetParts {
@@ -155,7 +160,7 @@ fn sets() -> NodeDataset {
         graph: base.graph().clone(),
         features: base.features().to_vec(),
         feature_width: base.feature_width(),
-        labels: Labels::Sets(members.collect()),
+        labels: Labels::Sets(sets.collect()),
         classes: 4,
         train: base.train().to_vec(),
         val: base.val().to_vec(),

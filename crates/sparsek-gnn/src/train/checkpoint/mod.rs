@@ -1,4 +1,4 @@
-//! Checkpoints: a folder with a manifest, and Burn records of the parameters that it names.
+//! Checkpoints: a manifest and the Burn records it names.
 mod manifest;
 mod records;
 
@@ -19,44 +19,45 @@ pub use self::manifest::RunId;
 pub(super) use self::manifest::best_of;
 use self::manifest::{Dataset, Files, Manifest, Saved, name};
 use super::{
-    EpochReport, Fingerprint, NodeModelConfig, Preparation, TrainConfig, TrainError, fingerprint,
+    config::TrainConfig,
+    error::TrainError,
+    fingerprint::{self, Fingerprint, Preparation},
+    types::EpochReport,
 };
-use crate::datasets::NodeDataset;
+use crate::{datasets::NodeDataset, nn::NodeModelConfig};
 
 const MANIFEST: &str = "manifest.json";
 const LOCK: &str = ".lock";
-/// What runs of older versions left.
+/// Files of older versions.
 const OLDER: [&str; 3] = ["model.json", "train.json", "state.json"];
-/// Kinds of numbered files.
 const KINDS: [&str; 3] = ["last", "optimizer", "best"];
-/// Bytes of the longest manifest that is read: a million epochs.
+/// Longest manifest: about a million epochs.
 const MAX_MANIFEST: u64 = 256 << 20;
 
 /// A directory that holds one run.
 ///
-/// `manifest.json` has the configurations of model and training, what tells the dataset apart,
-/// every epoch so far, and the length and SHA-256 of each file it names: `last-N.bpk` and
-/// `optimizer-N.bpk` of the last saved epoch, `best-N.bpk` of the best one. The manifest is
-/// replaced last and in one step, so an interruption at any time leaves the run as it was before or
-/// after that save. Files that it does not name are removed by the next save.
+/// `manifest.json` has the configurations, the dataset's fingerprint, every epoch, and length and
+/// SHA-256 of each file: `last-N.bpk`, `optimizer-N.bpk` and `best-N.bpk`. It is replaced last and
+/// atomically, so an interruption leaves the run as before or after the save. The next save removes
+/// files that it does not name.
 ///
-/// Everything is verified when it is read. While a run is trained the directory is locked.
+/// Everything is verified when read. Training locks the directory.
 #[derive(Clone, Debug)]
 pub struct CheckpointDir {
     path: PathBuf,
 }
 
-/// A saved run that has been opened: its manifest is verified, and nobody else trains it meanwhile.
+/// An open saved run: the manifest is verified and the directory locked.
 #[derive(Debug)]
 pub struct SavedRun<C> {
     dir: CheckpointDir,
-    /// None where a lock can be neither made nor needed: the directory cannot be written to.
+    /// `None` for a read-only directory without a lock.
     _lock: Option<File>,
     manifest: Manifest<C>,
 }
 
 impl CheckpointDir {
-    /// Names a directory; nothing is read or made.
+    /// Names a directory without touching it.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into() }
     }
@@ -66,22 +67,22 @@ impl CheckpointDir {
         &self.path
     }
 
-    /// Whether a run was begun here, by this or by an older version.
+    /// Whether it holds a run of this or an older version.
     pub fn exists(&self) -> bool {
         let mut names = OLDER.iter().chain([&MANIFEST]);
         names.any(|name| self.file(name).exists())
     }
 
-    /// Opens a run to read it.
+    /// Opens a run for reading.
     ///
     /// # Errors
-    /// [`TrainError::Checkpoint`], naming the file, when there is no run, when its manifest is
-    /// damaged or of another version, or while the run is trained.
+    /// [`TrainError::Checkpoint`], naming the file, when there is no run, when the manifest is
+    /// damaged or of another version, or during training.
     pub fn open<C: NodeModelConfig>(&self) -> Result<SavedRun<C>, TrainError> {
         self.open_with(Access::Read)
     }
 
-    /// The model with the best validation metric, and its configuration.
+    /// The configuration and the best model.
     ///
     /// # Errors
     /// As [`CheckpointDir::open`] and [`SavedRun::best_model`].
@@ -94,7 +95,7 @@ impl CheckpointDir {
         Ok((run.manifest.model, model))
     }
 
-    /// Refuses a directory that a new run would have to share with an older one.
+    /// Refuses a directory with an older run.
     pub(super) fn check_new(&self) -> Result<(), TrainError> {
         if self.path.exists() && !self.path.is_dir() {
             return Err(self.failed("", "not a folder"));
@@ -103,7 +104,7 @@ impl CheckpointDir {
             let reason = "a run is saved here already; resume it or choose another directory";
             return Err(self.failed("", reason));
         }
-        // A run begins with its manifest, so these belong to something else.
+        // A run starts with its manifest, so these files belong to another.
         match self.numbered().first() {
             Some(name) => Err(self.failed(
                 name,
@@ -113,7 +114,7 @@ impl CheckpointDir {
         }
     }
 
-    /// Begins a run: makes the directory, locks it, and writes a manifest without epochs.
+    /// Starts a run: creates and locks the directory, and writes a manifest without epochs.
     pub(super) fn begin<C: NodeModelConfig>(
         &self,
         id: &RunId,
@@ -138,7 +139,7 @@ impl CheckpointDir {
         Ok(run)
     }
 
-    /// Opens a run to train it, and removes what an interrupted save left.
+    /// Opens a run for training, and removes leftovers of an interrupted save.
     pub(super) fn resume<C: NodeModelConfig>(&self) -> Result<SavedRun<C>, TrainError> {
         let run = self.open_with(Access::Train)?;
         run.tidy();
@@ -180,7 +181,7 @@ impl CheckpointDir {
             .open(&path)
         {
             Ok(file) => file,
-            // To read, a directory need not be writable; the lock is taken where there is one.
+            // Reading works in read-only directories; the lock is taken where it exists.
             Err(_) if access == Access::Read => match File::open(&path) {
                 Ok(file) => file,
                 Err(_) => return Ok(None),
@@ -197,13 +198,13 @@ impl CheckpointDir {
                 let reason = "another process is using the run in this directory";
                 Err(self.failed("", reason))
             }
-            // Some file systems have no locks; reading does without.
+            // Reading works on file systems without locks.
             Err(TryLockError::Error(_)) if access == Access::Read => Ok(None),
             Err(TryLockError::Error(error)) => Err(self.failed(LOCK, error)),
         }
     }
 
-    /// Reads a file whose size passes a check. No more memory is taken than the file has bytes.
+    /// Reads a file whose size passes `check`, with no more memory than its bytes.
     fn bytes(
         &self,
         name: &str,
@@ -219,11 +220,11 @@ impl CheckpointDir {
         read.map_err(|error| failed(error.to_string()))?;
         match bytes.len() as u64 == size {
             true => Ok(bytes),
-            false => Err(failed("it was shortened while it was read".to_string())),
+            false => Err(failed("truncated while it was read".to_string())),
         }
     }
 
-    /// Numbered files in the directory, and what an interruption left of them.
+    /// Numbered files and leftovers of their writing.
     fn numbered(&self) -> Vec<String> {
         let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
@@ -258,7 +259,7 @@ impl CheckpointDir {
     }
 }
 
-/// What a directory is opened for. Readers share it.
+/// Purpose of opening. Readers share the lock.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Access {
     Read,
@@ -271,7 +272,7 @@ impl<C: NodeModelConfig> SavedRun<C> {
         &self.dir.path
     }
 
-    /// What tells it apart in a log.
+    /// Identifies the run in a log.
     pub fn id(&self) -> &RunId {
         &self.manifest.id
     }
@@ -281,22 +282,22 @@ impl<C: NodeModelConfig> SavedRun<C> {
         &self.manifest.model
     }
 
-    /// How the run is trained.
+    /// Training configuration.
     pub fn train_config(&self) -> &TrainConfig {
         &self.manifest.train
     }
 
-    /// How its dataset was prepared.
+    /// How the dataset was prepared.
     pub fn preparation(&self) -> &Preparation {
         &self.manifest.dataset.preparation
     }
 
-    /// All epochs up to the saved one, none if the run was begun and not saved.
+    /// Saved epochs; none before the first save.
     pub fn history(&self) -> Vec<EpochReport> {
         self.manifest.history()
     }
 
-    /// What was measured in the best epoch.
+    /// Report of the best epoch.
     ///
     /// # Errors
     /// [`TrainError::Checkpoint`] when no epoch was saved.
@@ -304,11 +305,11 @@ impl<C: NodeModelConfig> SavedRun<C> {
         best_of(&self.history()).ok_or_else(|| self.unsaved())
     }
 
-    /// The parameters of the best epoch, on a device.
+    /// Loads the best model on a device.
     ///
     /// # Errors
-    /// [`TrainError::Checkpoint`], naming the file, when no epoch was saved, or when the file is
-    /// missing, damaged, or of another model; [`TrainError::Model`] when the model cannot be built.
+    /// [`TrainError::Checkpoint`], naming the file, when no epoch was saved or the file is missing,
+    /// damaged or of another model; [`TrainError::Model`] when the model cannot be built.
     pub fn best_model(&self, device: &Device) -> Result<C::Model, TrainError> {
         let saved = &self.files()?.best;
         let bytes = self.verified(saved)?;
@@ -317,10 +318,10 @@ impl<C: NodeModelConfig> SavedRun<C> {
         model.map_err(|reason| self.dir.failed(&saved.name, reason))
     }
 
-    /// Whether the run was trained on this dataset, prepared in this way.
+    /// Checks that the run was trained on this dataset, prepared this way.
     ///
     /// # Errors
-    /// [`TrainError::Checkpoint`], naming what differs.
+    /// [`TrainError::Checkpoint`], naming the difference.
     pub fn check_dataset(
         &self,
         data: &NodeDataset,
@@ -332,7 +333,7 @@ impl<C: NodeModelConfig> SavedRun<C> {
             let options = options.join(", ");
             return Err(self.dir.failed(
                 "",
-                format!("the saved run prepared its dataset in another way: {options}"),
+                format!("the saved run prepared its dataset differently: {options}"),
             ));
         }
         let parts = saved.fingerprint.differences(&Fingerprint::of(data));
@@ -350,12 +351,11 @@ impl<C: NodeModelConfig> SavedRun<C> {
         }
     }
 
-    /// The number of saved epochs.
     pub(super) fn epochs(&self) -> usize {
         self.manifest.epochs()
     }
 
-    /// The parameters and the optimizer's state after the last saved epoch.
+    /// Loads the last parameters and optimizer state.
     pub(super) fn load_last<M: Module>(
         &self,
         model: M,
@@ -373,8 +373,7 @@ impl<C: NodeModelConfig> SavedRun<C> {
         Ok((model, optimizer))
     }
 
-    /// Saves the state after more epochs. `best` gives the parameters of the best epoch; it is
-    /// asked only where they are not saved yet.
+    /// Saves further epochs. `best` is called only when the best epoch is not saved yet.
     pub(super) fn save(
         &mut self,
         epochs: &[EpochReport],
@@ -384,19 +383,19 @@ impl<C: NodeModelConfig> SavedRun<C> {
         let next = match self.write(epochs, (last, optimizer), best) {
             Ok(next) => next,
             Err(error) => {
-                // The manifest is that of before: a full disk gets its space back.
+                // The old manifest still holds: free the disk space.
                 self.tidy();
                 return Err(error);
             }
         };
-        // Where this fails, either manifest may be there, so the files of both stay.
+        // On failure either manifest may be in place, so both sets of files stay.
         self.commit(&next)?;
         self.manifest = next;
         self.tidy();
         Ok(())
     }
 
-    /// Writes the files of a state and gives the manifest that names them.
+    /// Writes the files and returns the manifest that names them.
     fn write(
         &self,
         epochs: &[EpochReport],
@@ -427,7 +426,6 @@ impl<C: NodeModelConfig> SavedRun<C> {
         Ok(Saved::new(name, bytes))
     }
 
-    /// Puts a manifest in place of the one before.
     fn commit(&self, manifest: &Manifest<C>) -> Result<(), TrainError> {
         let text = manifest.text();
         let text = text.map_err(|reason| self.dir.failed(MANIFEST, reason))?;
@@ -435,7 +433,7 @@ impl<C: NodeModelConfig> SavedRun<C> {
             .map_err(|error| self.dir.failed(MANIFEST, error))
     }
 
-    /// Removes what the manifest does not name.
+    /// Removes files that the manifest does not name.
     fn tidy(&self) {
         let files = self.manifest.files.as_ref();
         let named = files.map(|files| [&files.last, &files.optimizer, &files.best]);
@@ -443,7 +441,7 @@ impl<C: NodeModelConfig> SavedRun<C> {
         for name in self.dir.numbered().into_iter().chain([unfinished]) {
             let stays = named.is_some_and(|named| named.iter().any(|file| file.name == name));
             if !stays {
-                // What cannot be removed now is tried again at the next save.
+                // The next save tries again.
                 let _ = fs::remove_file(self.dir.file(&name));
             }
         }
@@ -454,11 +452,11 @@ impl<C: NodeModelConfig> SavedRun<C> {
     }
 
     fn unsaved(&self) -> TrainError {
-        let reason = "the run was begun, but none of its epochs was saved";
+        let reason = "the run has no saved epoch";
         self.dir.failed(MANIFEST, reason)
     }
 
-    /// The bytes of a file that are those the manifest describes.
+    /// Reads a file and compares its checksum.
     fn verified(&self, saved: &Saved) -> Result<Bytes, TrainError> {
         let bytes = self
             .dir

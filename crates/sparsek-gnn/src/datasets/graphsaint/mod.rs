@@ -1,0 +1,98 @@
+//! GraphSAINT's folders: Flickr, Reddit, Yelp, PPI and ogbn-products.
+mod json;
+#[cfg(test)]
+mod tests;
+
+use std::{io::BufReader, path::Path};
+
+use serde::de::DeserializeSeed;
+use sparsek::io::text;
+
+use super::{
+    error::DatasetError,
+    files::{self, Watch, Watched},
+    matrix::{load_features, load_graph},
+    node_dataset::{NodeDataset, NodeDatasetParts, Part},
+};
+
+const HINT: &str = "download Flickr, Reddit, Yelp, PPI and others from \
+                    https://github.com/GraphSAINT/GraphSAINT (Google Drive, 0.1 to 2 GB each)";
+
+/// Loads a dataset from a GraphSAINT folder.
+///
+/// - `adj_full.npz`: the adjacency from `scipy.sparse.save_npz`, in csr, csc, coo or bsr; csr
+///   without an array `format`. Node `i` aggregates from row `i`. Stored zeros are no edges, and
+///   [`NodeDataset::notes`] counts them; other values are ignored, and `data` may be missing.
+/// - `feats.npy`: [nodes, features] of any number type, converted to f32.
+/// - `class_map.json`: maps each node id to a class (whole number, boolean or a list of one), or to
+///   a list with a 0 or 1 per class.
+/// - `role.json`: lists `tr`, `va` and `te` of node ids.
+///
+/// `watch` receives progress. Files are read in pieces; nothing but the result stays in memory.
+///
+/// Zeng et al., *GraphSAINT*, ICLR 2020.
+///
+/// # Errors
+/// [`DatasetError`], naming the file: missing, truncated or malformed files, ids out of range,
+/// sizes that disagree, or a class of 1024 or more when over half of the smaller ones are missing.
+/// Declared sizes are checked against the file and the limit of [`sparsek::io::memory`] before
+/// allocation.
+pub fn load(folder: impl AsRef<Path>, watch: Watch) -> Result<NodeDataset, DatasetError> {
+    let folder = files::folder(folder.as_ref(), HINT)?;
+    let [adjacency_file, features_file, labels_file, roles_file] =
+        ["adj_full.npz", "feats.npy", "class_map.json", "role.json"].map(|name| folder.join(name));
+    let (graph, notes) = load_graph(&adjacency_file, watch)?;
+    let (features, feature_width) = load_features(&features_file, graph.nodes(), watch)?;
+    let file = Watched::open(&labels_file, watch)?;
+    let map = json::ClassMap {
+        nodes: graph.nodes(),
+        bytes: file.size,
+    };
+    let (labels, classes) = read_json(&labels_file, file, map)?;
+    let file = Watched::open(&roles_file, watch)?;
+    let roles = json::Roles {
+        nodes: graph.nodes(),
+    };
+    let [train, val, test] = read_json(&roles_file, file, roles)?;
+    let parts = NodeDatasetParts {
+        name: files::name(folder),
+        graph,
+        features,
+        feature_width,
+        labels,
+        classes,
+        train,
+        val,
+        test,
+    };
+    let dataset = parts.into_dataset(|part| match part {
+        Part::Features => features_file,
+        Part::Labels => labels_file,
+        Part::Splits => roles_file,
+    })?;
+    Ok(dataset.with_notes(notes))
+}
+
+fn read_json<'de, S: DeserializeSeed<'de>>(
+    file: &Path,
+    reader: Watched,
+    seed: S,
+) -> Result<S::Value, DatasetError> {
+    let mut json = serde_json::Deserializer::from_reader(BufReader::new(reader));
+    let value = seed.deserialize(&mut json);
+    let value = value.and_then(|value| json.end().map(|()| value));
+    value.map_err(|error| {
+        let file = file.to_path_buf();
+        match error.is_io() {
+            true => DatasetError::Io {
+                file,
+                source: error.into(),
+            },
+            false => DatasetError::Format {
+                file,
+                // The message may quote the file.
+                reason: text::excerpt(&error.to_string()),
+            },
+        }
+    })
+}

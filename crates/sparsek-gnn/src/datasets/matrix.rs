@@ -1,0 +1,341 @@
+//! Graphs and features from NumPy and scipy files.
+use std::path::Path;
+
+use sparsek::io::{
+    scipy::{Matrix, Values},
+    text,
+};
+
+use super::{
+    error::DatasetError,
+    files::{Watch, bad, open_npz, read_npy},
+};
+use crate::graph::Graph;
+
+/// Reads a `save_npz` matrix as a graph, with notes for the user.
+pub(super) fn load_graph(file: &Path, watch: Watch) -> Result<(Graph, Vec<String>), DatasetError> {
+    let bad = bad(file);
+    let mut archive = open_npz(file, watch)?;
+    let matrix = Matrix::<bool>::read(&mut archive, Values::Optional);
+    let mut matrix = matrix.map_err(&bad)?;
+    let [rows, cols] = matrix.shape;
+    if rows != cols {
+        return Err(bad(format!("the adjacency is {rows} × {cols}, not square")));
+    }
+    let notes = match matrix.drop_zeros() {
+        0 => Vec::new(),
+        count => {
+            let name = file.file_name().unwrap_or_default().to_string_lossy();
+            let name = text::excerpt(&name);
+            vec![format!(
+                "{name}: {count} stored zeros skipped, since they are not edges"
+            )]
+        }
+    };
+    let graph = Graph::from_csr(rows, matrix.indptr, matrix.indices);
+    let graph = graph.map_err(|source| DatasetError::Graph {
+        file: file.to_path_buf(),
+        source,
+    })?;
+    Ok((graph, notes))
+}
+
+/// Reads features, one row per node, and their width.
+pub(super) fn load_features(
+    file: &Path,
+    nodes: usize,
+    watch: Watch,
+) -> Result<(Vec<f32>, usize), DatasetError> {
+    read_npy(file, watch, |array| {
+        let &[rows, width] = array.shape() else {
+            return Err(format!(
+                "features have shape {:?}, expected [nodes, features]",
+                array.shape()
+            ));
+        };
+        if rows != nodes {
+            return Err(format!("{rows} feature rows for {nodes} nodes"));
+        }
+        Ok((array.into_f32()?, width))
+    })
+}
+
+/// Every format that scipy and NumPy write.
+#[cfg(test)]
+mod tests {
+    use std::{
+        fs::{self, File},
+        io::Write,
+        path::PathBuf,
+    };
+
+    use npyz::zip::{CompressionMethod, ZipWriter, write::FileOptions};
+
+    use super::*;
+    use crate::datasets::{NodeDataset, csr, graphsaint, scratch::Folder};
+
+    /// An array in NumPy's format.
+    fn npy<const N: usize>(descr: &str, order: &str, shape: &str, values: &[[u8; N]]) -> Vec<u8> {
+        let header =
+            format!("{{'descr': '{descr}', 'fortran_order': {order}, 'shape': {shape}, }}\n");
+        let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
+        bytes.extend((header.len() as u16).to_le_bytes());
+        bytes.extend(header.as_bytes());
+        bytes.extend(values.concat());
+        bytes
+    }
+
+    fn ids(values: &[i32]) -> Vec<u8> {
+        let bytes: Vec<_> = values.iter().map(|x| x.to_le_bytes()).collect();
+        npy("<i4", "False", &format!("({},)", values.len()), &bytes)
+    }
+
+    fn weights(shape: &str, values: &[f64]) -> Vec<u8> {
+        let bytes: Vec<_> = values.iter().map(|x| x.to_le_bytes()).collect();
+        npy("<f8", "False", shape, &bytes)
+    }
+
+    fn format(name: &[u8; 3]) -> Vec<u8> {
+        npy("|S3", "False", "()", &[*name])
+    }
+
+    type Arrays = Vec<(&'static str, Vec<u8>)>;
+
+    fn write(file: PathBuf, arrays: &Arrays) {
+        let mut zip = ZipWriter::new(File::create(file).unwrap());
+        let options = FileOptions::default().compression_method(CompressionMethod::Deflated);
+        for (name, bytes) in arrays {
+            zip.start_file(format!("{name}.npy"), options).unwrap();
+            zip.write_all(bytes).unwrap();
+        }
+        zip.finish().unwrap();
+    }
+
+    /// Three nodes in both loaders' formats, without the graph.
+    fn folder(name: &str) -> Folder {
+        let folder = Folder::new(&format!("matrices-{name}"));
+        let features = weights("(3, 2)", &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+        for file in ["feats.npy", "features.npy"] {
+            fs::write(folder.0.join(file), &features).unwrap();
+        }
+        fs::write(folder.0.join("labels.npy"), ids(&[1, 0, 1])).unwrap();
+        for (file, text) in [
+            ("class_map.json", r#"{"0": 1, "1": 0, "2": 1}"#),
+            ("role.json", r#"{"tr": [0], "va": [2], "te": [1]}"#),
+        ] {
+            fs::write(folder.0.join(file), text).unwrap();
+        }
+        folder
+    }
+
+    /// Loads an adjacency with both loaders.
+    fn both(folder: &Folder, arrays: &Arrays) -> [Result<NodeDataset, DatasetError>; 2] {
+        for file in ["adj_full.npz", "graph.npz"] {
+            write(folder.0.join(file), arrays);
+        }
+        [
+            graphsaint::load(&folder.0, &mut |_, _, _| {}),
+            csr::load(&folder.0, 0, &mut |_, _, _| {}),
+        ]
+    }
+
+    /// Node 0 aggregates from 1 and 2, node 1 from 2. (2, 0) is a stored zero.
+    fn every_format() -> [Arrays; 4] {
+        let shape = || ("shape", ids(&[3, 3]));
+        [
+            vec![
+                ("format", format(b"csr")),
+                shape(),
+                ("indptr", ids(&[0, 2, 3, 4])),
+                ("indices", ids(&[1, 2, 2, 0])),
+                ("data", weights("(4,)", &[1.0, 1.0, 0.5, 0.0])),
+            ],
+            vec![
+                ("format", format(b"csc")),
+                shape(),
+                ("indptr", ids(&[0, 1, 2, 4])),
+                ("indices", ids(&[2, 0, 0, 1])),
+                ("data", weights("(4,)", &[0.0, 1.0, 1.0, 0.5])),
+            ],
+            vec![
+                ("format", format(b"coo")),
+                shape(),
+                ("row", ids(&[2, 0, 1, 0])),
+                ("col", ids(&[0, 1, 2, 2])),
+                ("data", weights("(4,)", &[0.0, 1.0, 0.5, 1.0])),
+            ],
+            vec![
+                ("format", format(b"bsr")),
+                shape(),
+                ("indptr", ids(&[0, 1])),
+                ("indices", ids(&[0])),
+                (
+                    "data",
+                    weights("(1, 3, 3)", &[0.0, 1.0, 1.0, 0.0, 0.0, 0.5, 0.0, 0.0, 0.0]),
+                ),
+            ],
+        ]
+    }
+
+    fn is_expected(dataset: &NodeDataset) {
+        let graph = dataset.graph();
+        let rows = [0, 1, 2].map(|node| graph.neighbors(node).to_vec());
+        assert_eq!(rows, [vec![1, 2], vec![2], vec![]]);
+    }
+
+    #[test]
+    fn a_directed_graph_is_the_same_in_every_format() {
+        let folder = folder("formats");
+        for (arrays, zeros) in every_format().iter().zip([1, 1, 1, 6]) {
+            for (dataset, file) in both(&folder, arrays).iter().zip(["adj_full", "graph"]) {
+                let dataset = dataset.as_ref().unwrap();
+                is_expected(dataset);
+                let note =
+                    format!("{file}.npz: {zeros} stored zeros skipped, since they are not edges");
+                assert_eq!(dataset.notes(), [note]);
+            }
+        }
+    }
+
+    #[test]
+    fn patterns_without_values_and_without_a_format_are_graphs() {
+        let folder = folder("patterns");
+        let [csr, _, coo, _] = every_format();
+        for mut arrays in [csr, coo] {
+            arrays.retain(|(name, _)| !["data", "format"].contains(name));
+            for dataset in both(&folder, &arrays) {
+                let dataset = dataset.unwrap();
+                assert_eq!(dataset.graph().neighbors(2), [0]);
+                assert!(dataset.notes().is_empty());
+            }
+        }
+    }
+
+    #[test]
+    fn spare_capacity_and_integers_of_every_width_are_read() {
+        let folder = folder("spare");
+        let wide = [1u64, 2, 2, 0, 77].map(u64::to_le_bytes);
+        let arrays = vec![
+            ("format", format(b"csr")),
+            ("shape", npy("|u1", "False", "(2,)", &[[3], [3]])),
+            (
+                "indptr",
+                npy(">u2", "False", "(4,)", &[[0, 0], [0, 2], [0, 3], [0, 3]]),
+            ),
+            ("indices", npy("<u8", "False", "(5,)", &wide)),
+            ("data", npy("|b1", "False", "(5,)", &[[1]; 5])),
+        ];
+        for dataset in both(&folder, &arrays) {
+            is_expected(&dataset.unwrap());
+        }
+    }
+
+    #[test]
+    fn other_formats_and_broken_matrices_are_refused_by_name() {
+        let folder = folder("refused");
+        let [csr, ..] = every_format();
+        let with = |name: &'static str, bytes: Vec<u8>| {
+            let mut arrays = csr.clone();
+            arrays.retain(|(other, _)| *other != name);
+            arrays.push((name, bytes));
+            arrays
+        };
+        for (arrays, word) in [
+            (with("format", format(b"dia")), ".tocsr()"),
+            (with("format", format(b"\x1b[m")), "\\u{1b}"),
+            (with("shape", ids(&[3, 4])), "not square"),
+            (with("shape", ids(&[4, 4])), "4 rows need 5"),
+            (with("indices", ids(&[1, 2, 3, 0])), "column 3 of entry 2"),
+            (with("indptr", ids(&[0, 2, 3, 5])), "ends with 5"),
+            (
+                with("data", weights("(3,)", &[1.0; 3])),
+                "3 values for 4 entries",
+            ),
+            (
+                with("data", npy("|O", "False", "(4,)", &[[0]; 4])),
+                "pickled",
+            ),
+        ] {
+            for (dataset, file) in both(&folder, &arrays).iter().zip(["adj_full", "graph"]) {
+                let error = dataset.as_ref().unwrap_err().to_string();
+                assert!(error.contains(file) && error.contains(word), "{error}");
+                assert!(
+                    error.len() < 500 && !error.contains(char::is_control),
+                    "{error}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn features_of_every_layout_are_the_same() {
+        let folder = folder("features");
+        let [csr, ..] = every_format();
+        let rows = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
+        let columns = [1.0, 3.0, 5.0, 2.0, 4.0, 6.0];
+        let halves = rows.map(|x: f64| (x as u16).to_be_bytes());
+        for bytes in [
+            npy(">f8", "False", "(3, 2)", &rows.map(f64::to_be_bytes)),
+            npy("<f8", "True", "(3, 2)", &columns.map(f64::to_le_bytes)),
+            npy(">u2", "False", "(3, 2)", &halves),
+            npy("|i1", "True", "(3, 2)", &columns.map(|x| [x as u8])),
+        ] {
+            for file in ["feats.npy", "features.npy"] {
+                fs::write(folder.0.join(file), &bytes).unwrap();
+            }
+            for dataset in both(&folder, &csr) {
+                assert_eq!(dataset.unwrap().features(), rows.map(|x| x as f32));
+            }
+        }
+        // 1.0, 1.5 and so on.
+        let f16s = [0x3c00u16, 0x3e00, 0x4000, 0x4100, 0x4200, 0x4300].map(u16::to_le_bytes);
+        let bytes = npy("<f2", "False", "(3, 2)", &f16s);
+        fs::write(folder.0.join("feats.npy"), bytes).unwrap();
+        let [dataset, _] = both(&folder, &csr);
+        assert_eq!(dataset.unwrap().features(), [1.0, 1.5, 2.0, 2.5, 3.0, 3.5]);
+    }
+
+    #[test]
+    fn splits_are_no_longer_than_the_graph() {
+        let folder = folder("splits");
+        let [matrix, ..] = every_format();
+        let split = |train: &[i32]| {
+            let lists = vec![
+                ("train", ids(train)),
+                ("val", ids(&[1])),
+                ("test", ids(&[2])),
+            ];
+            write(folder.0.join("split.npz"), &lists);
+            let [_, dataset] = both(&folder, &matrix);
+            dataset
+        };
+        assert_eq!(split(&[0]).unwrap().train(), [0]);
+        let error = split(&[0; 100_000]).unwrap_err().to_string();
+        assert!(
+            error.contains("split.npz: array train: 100000 ids"),
+            "{error}"
+        );
+    }
+
+    /// Opening a pipe would block until a writer comes.
+    #[cfg(unix)]
+    #[test]
+    fn pipes_are_refused() {
+        let folder = folder("pipes");
+        let [csr, ..] = every_format();
+        let _ = both(&folder, &csr);
+        for file in ["adj_full.npz", "feats.npy", "class_map.json", "role.json"] {
+            let path = folder.0.join(file);
+            let whole = fs::read(&path).unwrap();
+            fs::remove_file(&path).unwrap();
+            let made = std::process::Command::new("mkfifo").arg(&path).status();
+            assert!(made.unwrap().success());
+            let error = graphsaint::load(&folder.0, &mut |_, _, _| {})
+                .unwrap_err()
+                .to_string();
+            assert!(error.contains(file) && error.contains("a pipe"), "{error}");
+            fs::remove_file(&path).unwrap();
+            fs::write(&path, whole).unwrap();
+        }
+    }
+}

@@ -1,0 +1,256 @@
+//! The dataset and its consistency checks.
+use std::path::PathBuf;
+
+use super::{error::DatasetError, labels::Labels};
+use crate::graph::Graph;
+
+/// The unchecked parts of a [`NodeDataset`].
+#[derive(Clone, Debug)]
+pub struct NodeDatasetParts {
+    /// What to call it.
+    pub name: String,
+    /// The graph.
+    pub graph: Graph,
+    /// Node features, row-major.
+    pub features: Vec<f32>,
+    /// Features per node.
+    pub feature_width: usize,
+    /// Classes of each node.
+    pub labels: Labels,
+    /// Number of classes.
+    pub classes: usize,
+    /// Nodes to train on.
+    pub train: Vec<u32>,
+    /// Validation nodes, which choose the best epoch.
+    pub val: Vec<u32>,
+    /// Nodes to report on.
+    pub test: Vec<u32>,
+}
+
+/// A checked dataset on the host: a graph, node features, labels and three splits.
+#[derive(Clone, Debug)]
+pub struct NodeDataset {
+    parts: NodeDatasetParts,
+    notes: Vec<String>,
+}
+
+/// A part that fails a check.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    Features,
+    Labels,
+    Splits,
+}
+
+impl NodeDatasetParts {
+    /// Checks the parts; an error names the file of the bad part.
+    pub(crate) fn into_dataset(
+        self,
+        file: impl FnOnce(Part) -> PathBuf,
+    ) -> Result<NodeDataset, DatasetError> {
+        match self.check() {
+            Ok(()) => Ok(NodeDataset {
+                parts: self,
+                notes: Vec::new(),
+            }),
+            Err((part, reason)) => Err(DatasetError::Format {
+                file: file(part),
+                reason,
+            }),
+        }
+    }
+
+    /// Checks the parts; an error names the bad part and the reason.
+    pub(crate) fn check(&self) -> Result<(), (Part, String)> {
+        let (nodes, width) = (self.graph.nodes(), self.feature_width);
+        let found = self.features.len();
+        if nodes == 0 || width == 0 {
+            return Err((
+                Part::Features,
+                format!("{nodes} nodes of {width} features; both must be at least 1"),
+            ));
+        }
+        if Some(found) != nodes.checked_mul(width) {
+            return Err((
+                Part::Features,
+                format!("{found} feature values for {nodes} nodes of {width}"),
+            ));
+        }
+        if let Some(at) = self.features.iter().position(|x| !x.is_finite()) {
+            return Err((
+                Part::Features,
+                format!(
+                    "feature {} of node {} is not finite",
+                    at % width,
+                    at / width
+                ),
+            ));
+        }
+        let labels = self.labels.check(nodes, self.classes);
+        labels.map_err(|reason| (Part::Labels, reason))?;
+        self.check_splits().map_err(|reason| (Part::Splits, reason))
+    }
+
+    fn check_splits(&self) -> Result<(), String> {
+        let nodes = self.graph.nodes();
+        let splits = [
+            ("training", &self.train),
+            ("validation", &self.val),
+            ("test", &self.test),
+        ];
+        // Per node: 1 + index of its split, or 0.
+        let mut split_of = vec![0u8; nodes];
+        for (own, (split, list)) in (1..).zip(splits) {
+            for &node in list {
+                let Some(slot) = split_of.get_mut(node as usize) else {
+                    return Err(format!("{split} node {node} is not below {nodes}"));
+                };
+                let earlier = std::mem::replace(slot, own);
+                if earlier > 0 {
+                    let (other, _) = splits[usize::from(earlier) - 1];
+                    return Err(format!(
+                        "node {node} is in the {other} split and again in the {split} split"
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl NodeDataset {
+    /// Checks the parts.
+    ///
+    /// # Errors
+    /// [`DatasetError::Invalid`] when sizes differ, a feature is not finite, a label is not below
+    /// `classes`, or a split node is out of range or listed twice.
+    pub fn new(parts: NodeDatasetParts) -> Result<Self, DatasetError> {
+        match parts.check() {
+            Ok(()) => Ok(Self {
+                parts,
+                notes: Vec::new(),
+            }),
+            Err((_, reason)) => Err(DatasetError::Invalid(format!("{}: {reason}", parts.name))),
+        }
+    }
+
+    /// What the loader left out, one line each, such as stored zeros.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    pub(crate) fn with_notes(self, notes: Vec<String>) -> Self {
+        Self { notes, ..self }
+    }
+
+    /// What it is called.
+    pub fn name(&self) -> &str {
+        &self.parts.name
+    }
+
+    /// The graph.
+    pub fn graph(&self) -> &Graph {
+        &self.parts.graph
+    }
+
+    /// Replaces the graph by one with as many nodes, such as one with self-loops.
+    ///
+    /// # Panics
+    /// When the number of nodes differs.
+    pub fn with_graph(mut self, graph: Graph) -> Self {
+        assert_eq!(
+            graph.nodes(),
+            self.nodes(),
+            "the graph must have the dataset's number of nodes"
+        );
+        self.parts.graph = graph;
+        self
+    }
+
+    /// Number of nodes.
+    pub fn nodes(&self) -> usize {
+        self.parts.graph.nodes()
+    }
+
+    /// Node features, row-major: [nodes, feature_width].
+    pub fn features(&self) -> &[f32] {
+        &self.parts.features
+    }
+
+    /// Features per node.
+    pub fn feature_width(&self) -> usize {
+        self.parts.feature_width
+    }
+
+    /// Scales each feature to mean 0 and variance 1 over the training nodes, as GraphSAINT does.
+    ///
+    /// A feature that is constant over the training nodes is only shifted.
+    pub fn with_standardized_features(mut self) -> Self {
+        let width = self.parts.feature_width;
+        let count = self.parts.train.len().max(1) as f64;
+        let mut mean = vec![0f64; width];
+        let mut square = vec![0f64; width];
+        for &node in &self.parts.train {
+            let row = &self.parts.features[node as usize * width..][..width];
+            for ((mean, square), &x) in mean.iter_mut().zip(&mut square).zip(row) {
+                *mean += f64::from(x) / count;
+                *square += f64::from(x) * f64::from(x) / count;
+            }
+        }
+        let deviation = mean.iter().zip(&square).map(|(mean, square)| {
+            let variance = square - mean * mean;
+            if variance > 1e-9 * square {
+                variance.sqrt()
+            } else {
+                1.0
+            }
+        });
+        let deviation: Vec<f64> = deviation.collect();
+        for row in self.parts.features.chunks_exact_mut(width) {
+            for ((x, mean), deviation) in row.iter_mut().zip(&mean).zip(&deviation) {
+                *x = ((f64::from(*x) - mean) / deviation) as f32;
+            }
+        }
+        self
+    }
+
+    /// Divides each row by its sum of magnitudes, as PyG's `NormalizeFeatures` does.
+    pub fn with_normalized_rows(mut self) -> Self {
+        for row in self
+            .parts
+            .features
+            .chunks_exact_mut(self.parts.feature_width)
+        {
+            let sum: f32 = row.iter().map(|x| x.abs()).sum();
+            if sum > 0.0 {
+                row.iter_mut().for_each(|x| *x /= sum);
+            }
+        }
+        self
+    }
+
+    /// Classes of each node.
+    pub fn labels(&self) -> &Labels {
+        &self.parts.labels
+    }
+
+    /// Number of classes.
+    pub fn classes(&self) -> usize {
+        self.parts.classes
+    }
+
+    /// Nodes to train on.
+    pub fn train(&self) -> &[u32] {
+        &self.parts.train
+    }
+
+    /// Validation nodes, which choose the best epoch.
+    pub fn val(&self) -> &[u32] {
+        &self.parts.val
+    }
+
+    /// Nodes to report on.
+    pub fn test(&self) -> &[u32] {
+        &self.parts.test
+    }
+}

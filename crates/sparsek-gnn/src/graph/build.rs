@@ -1,0 +1,176 @@
+//! Constructors of graphs.
+use sparsek::{
+    io::memory,
+    sparse::{Csr, Pattern},
+};
+
+use super::{
+    error::GraphError,
+    types::{Graph, MAX_SIZE},
+};
+
+impl Graph {
+    /// Builds a graph of `nodes` nodes from (source, target) edges in any order.
+    ///
+    /// Cost: O(nodes + edges) and a sort of every row.
+    ///
+    /// # Errors
+    /// [`GraphError`] when an id is not below `nodes`, when there are more than [`MAX_SIZE`] nodes
+    /// or edges, or when the offsets exceed the limit of [`sparsek::io::memory`].
+    pub fn from_edges(
+        nodes: usize,
+        edges: impl IntoIterator<Item = (u32, u32)>,
+    ) -> Result<Self, GraphError> {
+        check_nodes(nodes)?;
+        let bytes = memory::product(&[nodes, 2 * size_of::<u32>()]);
+        memory::check(format_args!("a graph of {nodes} nodes"), bytes)?;
+        let mut list = Vec::new();
+        let mut indptr = vec![0u32; nodes + 1];
+        for (edge, (source_id, target_id)) in edges.into_iter().enumerate() {
+            if edge >= MAX_SIZE {
+                return Err(GraphError::TooManyEdges);
+            }
+            if source_id as usize >= nodes || target_id as usize >= nodes {
+                return Err(GraphError::NodeOutOfRange {
+                    edge,
+                    source_id,
+                    target_id,
+                    nodes,
+                });
+            }
+            indptr[target_id as usize + 1] += 1;
+            list.push((source_id, target_id));
+        }
+        for i in 0..nodes {
+            indptr[i + 1] += indptr[i];
+        }
+        let mut next = indptr.clone();
+        let mut indices = vec![0u32; list.len()];
+        for (source, target) in list {
+            let slot = &mut next[target as usize];
+            indices[*slot as usize] = source;
+            *slot += 1;
+        }
+        for row in indptr.windows(2) {
+            indices[row[0] as usize..row[1] as usize].sort_unstable();
+        }
+        Self::from_csr(nodes, indptr, indices)
+    }
+
+    /// Takes a CSR pattern: node `i` aggregates from `indices[indptr[i]..indptr[i + 1]]`.
+    ///
+    /// # Errors
+    /// [`GraphError`] when `indptr` does not rise from 0 to the number of indices in `nodes + 1`
+    /// entries, when an id is not below `nodes`, or when there are more than [`MAX_SIZE`] nodes or
+    /// edges.
+    pub fn from_csr(nodes: usize, indptr: Vec<u32>, indices: Vec<u32>) -> Result<Self, GraphError> {
+        check_nodes(nodes)?;
+        if indices.len() > MAX_SIZE {
+            return Err(GraphError::TooManyEdges);
+        }
+        let pattern = Pattern::new(nodes, nodes, indptr, indices)?;
+        Ok(Self::from_pattern(pattern))
+    }
+
+    /// Makes a graph of a square neighbor matrix, such as
+    /// [`kneighbors_graph`](sparsek::distance::NearestNeighbors::kneighbors_graph) without a query.
+    ///
+    /// Every row aggregates from its neighbors. Every entry is an edge, an explicit zero too.
+    /// Distances are dropped and no edge is reversed; see [`Graph::symmetrized`]. Cost: a host copy
+    /// of the pattern.
+    ///
+    /// # Errors
+    /// [`GraphError::NotSquare`] for neighbors found with a query.
+    ///
+    /// ```
+    /// use burn::tensor::{Device, Tensor};
+    /// use sparsek::{distance::{Metric, NearestNeighbors}, sparse::Csr};
+    /// use sparsek_gnn::Graph;
+    ///
+    /// # #[cfg(feature = "flex")]
+    /// # {
+    /// let x = Tensor::<2>::from_data([[1.0, 0.0], [0.0, 4.0], [2.0, 0.0]], &Device::flex());
+    /// let index = NearestNeighbors::fit(Csr::from_dense(x).unwrap(), Metric::Cosine);
+    /// let graph = Graph::from_neighbors(&index.kneighbors_graph(None, 1).unwrap()).unwrap();
+    /// assert_eq!(graph.neighbors(0), [2]);
+    /// assert_eq!(graph.symmetrized().with_self_loops().edges(), 7);
+    /// # }
+    /// ```
+    pub fn from_neighbors(neighbors: &Csr) -> Result<Self, GraphError> {
+        neighbors.pattern().as_ref().clone().try_into()
+    }
+
+    /// Builds a graph from the list that each node aggregates from.
+    ///
+    /// # Panics
+    /// When there are more than [`MAX_SIZE`] edges, or an id is out of range.
+    pub(crate) fn from_rows(rows: impl Iterator<Item = Vec<u32>>) -> Self {
+        Self::try_from_rows(rows).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    pub(super) fn try_from_rows(rows: impl Iterator<Item = Vec<u32>>) -> Result<Self, GraphError> {
+        let (mut indptr, mut indices) = (vec![0], Vec::new());
+        for mut row in rows {
+            indices.append(&mut row);
+            if indices.len() > MAX_SIZE {
+                return Err(GraphError::TooManyEdges);
+            }
+            indptr.push(indices.len() as u32);
+        }
+        let nodes = indptr.len() - 1;
+        let pattern = Pattern::new(nodes, nodes, indptr, indices)?;
+        Ok(Self::from_pattern(pattern))
+    }
+}
+
+impl TryFrom<Pattern> for Graph {
+    type Error = GraphError;
+
+    /// Node `i` aggregates from row `i` of a square pattern.
+    fn try_from(pattern: Pattern) -> Result<Self, GraphError> {
+        let (rows, cols) = (pattern.rows(), pattern.cols());
+        match rows == cols {
+            true => Ok(Self::from_pattern(pattern)),
+            false => Err(GraphError::NotSquare { rows, cols }),
+        }
+    }
+}
+
+fn check_nodes(nodes: usize) -> Result<(), GraphError> {
+    if nodes > MAX_SIZE {
+        Err(GraphError::TooManyNodes { nodes })
+    } else {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn edges_become_sorted_rows_of_sources() {
+        let graph = Graph::from_edges(4, [(3, 0), (1, 0), (1, 2), (1, 2)]).unwrap();
+        assert_eq!((graph.nodes(), graph.edges()), (4, 4));
+        assert_eq!(graph.neighbors(0), [1, 3]);
+        assert_eq!(graph.neighbors(2), [1, 1]);
+        assert_eq!(graph.mean_norm(), [0.5, 0.0, 0.5, 0.0]);
+    }
+
+    #[test]
+    fn ids_are_checked() {
+        let error = Graph::from_edges(2, [(0, 1), (2, 0)]).unwrap_err();
+        assert_eq!(
+            error,
+            GraphError::NodeOutOfRange {
+                edge: 1,
+                source_id: 2,
+                target_id: 0,
+                nodes: 2
+            }
+        );
+        assert!(Graph::from_csr(2, vec![0, 2, 1], vec![0]).is_err());
+        assert!(Graph::from_csr(2, vec![0, 1], vec![0]).is_err());
+        assert!(Graph::from_csr(2, vec![0, 1, 1], vec![2]).is_err());
+    }
+}

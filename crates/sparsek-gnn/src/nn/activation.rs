@@ -1,0 +1,145 @@
+//! The nonlinearity between layers and its text form.
+use std::{fmt, str::FromStr};
+
+use burn::tensor::{Tensor, activation::relu};
+use serde::{Deserialize, Serialize};
+use sparsek::topk::Method;
+
+use super::{error::ModelError, maxk::MaxKConfig};
+
+/// The nonlinearity between layers, written `relu` or `maxk:K:METHOD` in configurations.
+///
+/// ```
+/// use sparsek_gnn::nn::Activation;
+///
+/// let text = Activation::maxk(32).to_string();
+/// assert_eq!(text, "maxk:32:exact");
+/// assert_eq!(text.parse(), Ok(Activation::maxk(32)));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Activation {
+    /// Keeps the k greatest elements of each row.
+    MaxK {
+        /// Elements kept per row.
+        k: usize,
+        /// How they are found.
+        method: Method,
+    },
+    /// max(x, 0).
+    Relu,
+}
+
+impl Activation {
+    /// MaxK with the exact method.
+    pub fn maxk(k: usize) -> Self {
+        Self::MaxK {
+            k,
+            method: Method::Exact,
+        }
+    }
+
+    /// Checks the activation against the row width.
+    ///
+    /// # Errors
+    /// [`ModelError`] when k is 0 or above the width, or the method's parameter is out of range.
+    pub fn validate(&self, width: usize) -> Result<(), ModelError> {
+        match *self {
+            Self::MaxK { k: 0, .. } => Err(ModelError::Zero { name: "k" }),
+            Self::MaxK { k, .. } if k > width => Err(ModelError::KAboveWidth { k, width }),
+            Self::MaxK { method, .. } => method_from_str(&method_to_string(method)).map(|_| ()),
+            Self::Relu => Ok(()),
+        }
+    }
+
+    /// Applies the activation along the last dimension. Shapes: [.., width] → [.., width].
+    ///
+    /// # Panics
+    /// When k exceeds the last dimension.
+    pub fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
+        match *self {
+            Self::MaxK { k, method } => MaxKConfig::new(k).with_method(method).init().forward(x),
+            Self::Relu => relu(x),
+        }
+    }
+}
+
+impl fmt::Display for Activation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::MaxK { k, method } => write!(f, "maxk:{k}:{}", method_to_string(*method)),
+            Self::Relu => f.write_str("relu"),
+        }
+    }
+}
+
+impl FromStr for Activation {
+    type Err = ModelError;
+
+    fn from_str(text: &str) -> Result<Self, ModelError> {
+        if text == "relu" {
+            return Ok(Self::Relu);
+        }
+        let bad = || ModelError::Activation {
+            text: text.to_string(),
+        };
+        let (k, method) = text
+            .strip_prefix("maxk:")
+            .and_then(|rest| rest.split_once(':'))
+            .ok_or_else(bad)?;
+        Ok(Self::MaxK {
+            k: k.parse().map_err(|_| bad())?,
+            method: method_from_str(method)?,
+        })
+    }
+}
+
+impl TryFrom<String> for Activation {
+    type Error = ModelError;
+
+    fn try_from(text: String) -> Result<Self, ModelError> {
+        text.parse()
+    }
+}
+
+impl From<Activation> for String {
+    fn from(activation: Activation) -> Self {
+        activation.to_string()
+    }
+}
+
+/// Parses a selection method: `exact`, `early:ITERATIONS` or `precision:EPSILON`.
+///
+/// # Errors
+/// [`ModelError::Method`] for any other text, or an epsilon that is not positive and finite.
+///
+/// ```
+/// use sparsek::topk::Method;
+/// use sparsek_gnn::nn::method_from_str;
+///
+/// assert_eq!(method_from_str("early:4"), Ok(Method::EarlyStop(4)));
+/// assert!(method_from_str("precision:-1").is_err());
+/// ```
+pub fn method_from_str(text: &str) -> Result<Method, ModelError> {
+    let bad = || ModelError::Method {
+        text: text.to_string(),
+    };
+    match text.split_once(':') {
+        None if text == "exact" => Ok(Method::Exact),
+        Some(("early", n)) => n.parse().map(Method::EarlyStop).map_err(|_| bad()),
+        Some(("precision", eps)) => match eps.parse::<f32>() {
+            Ok(eps) if eps > 0.0 && eps.is_finite() => Ok(Method::Precision(eps)),
+            _ => Err(bad()),
+        },
+        _ => Err(bad()),
+    }
+}
+
+/// Writes a method as [`method_from_str`] reads it.
+pub fn method_to_string(method: Method) -> String {
+    match method {
+        Method::Exact => "exact".to_string(),
+        Method::EarlyStop(n) => format!("early:{n}"),
+        Method::Precision(eps) => format!("precision:{eps}"),
+    }
+}

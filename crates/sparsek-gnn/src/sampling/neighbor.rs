@@ -1,0 +1,173 @@
+//! Sampled neighborhoods.
+use rand::{RngExt, SeedableRng, rngs::Xoshiro256PlusPlus};
+
+use super::types::Batch;
+use crate::graph::Graph;
+
+/// Samples the nodes that a few seed nodes depend on, hop by hop.
+///
+/// Hop `h` takes at most `fanouts[h]` different incoming edges of each node found by the hop
+/// before. A model with one layer per fanout applies to the batch's graph; the seed rows are its
+/// answer, exact when every fanout reaches the degree. Every node is expanded once, as in PyG's
+/// `NeighborLoader`.
+///
+/// Hamilton, Ying and Leskovec, *Inductive Representation Learning on Large Graphs*, NeurIPS 2017.
+///
+/// ```
+/// use sparsek_gnn::{Graph, sampling::NeighborSampler};
+///
+/// let star = Graph::from_edges(5, (1..5).map(|leaf| (leaf, 0))).unwrap();
+/// let batch = NeighborSampler::new(&star, vec![2, 2]).sample(&[0], 7);
+/// assert_eq!((batch.nodes[0], batch.nodes.len(), batch.graph.edges()), (0, 3, 2));
+/// ```
+#[derive(Debug)]
+pub struct NeighborSampler<'a> {
+    graph: &'a Graph,
+    fanouts: Vec<usize>,
+    /// Position of each node in the batch; `u32::MAX` between calls.
+    place: Vec<u32>,
+}
+
+impl<'a> NeighborSampler<'a> {
+    /// Samples from a graph with one fanout per hop.
+    pub fn new(graph: &'a Graph, fanouts: Vec<usize>) -> Self {
+        let place = vec![u32::MAX; graph.nodes()];
+        Self {
+            graph,
+            fanouts,
+            place,
+        }
+    }
+
+    /// Samples the batch of `nodes`, which come first. The seed alone decides the sample.
+    ///
+    /// # Panics
+    /// When a node is listed twice or out of range.
+    pub fn sample(&mut self, nodes: &[u32], seed: u64) -> Batch {
+        let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let mut found = Vec::with_capacity(nodes.len());
+        for &node in nodes {
+            assert!(
+                self.place[node as usize] == u32::MAX,
+                "node {node} is listed twice"
+            );
+            self.place[node as usize] = found.len() as u32;
+            found.push(node);
+        }
+        let mut rows: Vec<Vec<u32>> = Vec::new();
+        for &fanout in &self.fanouts {
+            for at in rows.len()..found.len() {
+                let neighbors = self.graph.neighbors(found[at] as usize);
+                let chosen = choose(neighbors, fanout, &mut rng);
+                let mut row: Vec<u32> = chosen
+                    .into_iter()
+                    .map(|node| {
+                        let place = &mut self.place[node as usize];
+                        if *place == u32::MAX {
+                            *place = found.len() as u32;
+                            found.push(node);
+                        }
+                        *place
+                    })
+                    .collect();
+                row.sort_unstable();
+                rows.push(row);
+            }
+        }
+        rows.resize(found.len(), Vec::new());
+        for &node in &found {
+            self.place[node as usize] = u32::MAX;
+        }
+        Batch {
+            nodes: found,
+            graph: Graph::from_rows(rows.into_iter()),
+        }
+    }
+}
+
+/// Draws `count` different positions of a list, or all, by Floyd's sampling.
+fn choose(list: &[u32], count: usize, rng: &mut Xoshiro256PlusPlus) -> Vec<u32> {
+    if list.len() <= count {
+        return list.to_vec();
+    }
+    let mut places: Vec<usize> = Vec::with_capacity(count);
+    for last in list.len() - count..list.len() {
+        let place = rng.random_range(0..=last);
+        let taken = places.contains(&place);
+        places.push(if taken { last } else { place });
+    }
+    places.into_iter().map(|place| list[place]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sampling::types::random_graph as graph;
+
+    #[test]
+    fn fanouts_above_every_degree_take_all_neighbors() {
+        let graph = graph();
+        let batch = NeighborSampler::new(&graph, vec![usize::MAX]).sample(&[5], 0);
+        assert_eq!(batch.graph.edges(), graph.neighbors(5).len());
+    }
+
+    #[test]
+    fn samples_are_edges_of_the_graph() {
+        let graph = graph();
+        let mut sampler = NeighborSampler::new(&graph, vec![3, 2]);
+        let batch = sampler.sample(&[7, 50, 3], 1);
+        assert_eq!(batch.nodes[..3], [7, 50, 3]);
+        let mut all = batch.nodes.clone();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), batch.nodes.len());
+        for (at, &node) in batch.nodes.iter().enumerate() {
+            let degree = batch.graph.neighbors(at).len();
+            assert!(at >= 3 || degree == graph.neighbors(node as usize).len().min(3));
+            for &other in batch.graph.neighbors(at) {
+                let other = batch.nodes[other as usize];
+                assert!(graph.neighbors(node as usize).contains(&other));
+            }
+        }
+        let again = sampler.sample(&[7, 50, 3], 1);
+        assert_eq!(
+            (again.nodes, again.graph.pattern()),
+            (batch.nodes, batch.graph.pattern())
+        );
+        assert_ne!(
+            sampler.sample(&[7, 50, 3], 2).graph.pattern(),
+            batch.graph.pattern()
+        );
+    }
+
+    #[test]
+    fn wide_samples_are_whole_neighborhoods() {
+        let graph = graph();
+        let batch = NeighborSampler::new(&graph, vec![1000]).sample(&[9, 4], 0);
+        for (at, node) in [(0, 9), (1, 4)] {
+            let row = batch.graph.neighbors(at).iter();
+            let mut row: Vec<u32> = row.map(|&other| batch.nodes[other as usize]).collect();
+            row.sort_unstable();
+            assert_eq!(row, graph.neighbors(node));
+        }
+    }
+
+    #[test]
+    fn every_edge_is_sampled_as_often() {
+        let star = Graph::from_edges(11, (1..11).map(|leaf| (leaf, 0))).unwrap();
+        let mut sampler = NeighborSampler::new(&star, vec![3]);
+        let mut counts = [0; 11];
+        for seed in 0..4000 {
+            sampler
+                .sample(&[0], seed)
+                .nodes
+                .iter()
+                .for_each(|&node| counts[node as usize] += 1);
+        }
+        // Expected 1200, standard deviation 29.
+        assert!(
+            counts[1..].iter().all(|count| (1050..1350).contains(count)),
+            "{counts:?}"
+        );
+    }
+}

@@ -1,0 +1,132 @@
+//! How to train.
+use burn::config::Config;
+use serde::{Deserialize, Serialize};
+
+use super::{error::TrainError, metric::Metric};
+use crate::datasets::NodeDataset;
+
+/// How to train.
+#[derive(Config, Debug, PartialEq)]
+pub struct TrainConfig {
+    /// Most epochs to run.
+    #[config(default = 200)]
+    pub epochs: usize,
+    /// Learning rate of Adam.
+    #[config(default = 0.003)]
+    pub lr: f64,
+    /// L2 penalty added to the gradients.
+    #[config(default = 0.0)]
+    pub weight_decay: f64,
+    /// Stop after this many epochs without a better validation metric.
+    pub patience: Option<usize>,
+    /// Seed of parameters, dropout and batches.
+    #[config(default = 0)]
+    pub seed: u64,
+    /// Metric that chooses the best epoch. Default: [`Metric::default_for`] the dataset.
+    pub metric: Option<Metric>,
+    /// What each step trains on.
+    #[config(default = "Batching::Full")]
+    pub batches: Batching,
+    /// Evaluate in batches too. Scores are then estimates, since batches lack edges.
+    #[config(default = false)]
+    pub evaluate_batches: bool,
+    /// Epochs between saves with a checkpoint. The last epoch is always saved.
+    #[config(default = 25)]
+    pub save_every: usize,
+}
+
+impl TrainConfig {
+    /// Checks the numbers.
+    ///
+    /// # Errors
+    /// [`TrainError::Config`] for zero epochs, a learning rate that is not positive, a negative
+    /// penalty, or batches without nodes or parts.
+    pub fn validate(&self) -> Result<(), TrainError> {
+        let bad = |reason: String| Err(TrainError::Config(reason));
+        if self.epochs == 0 || self.save_every == 0 {
+            return bad("epochs and save_every must be at least 1".to_string());
+        }
+        if !(self.lr > 0.0 && self.lr.is_finite()) {
+            return bad(format!(
+                "learning rate {} is not a positive number",
+                self.lr
+            ));
+        }
+        if !(self.weight_decay >= 0.0 && self.weight_decay.is_finite()) {
+            return bad(format!(
+                "weight decay {} is not at least 0",
+                self.weight_decay
+            ));
+        }
+        self.batches.check()
+    }
+
+    /// The configured metric, or the dataset's default.
+    pub fn metric_for(&self, data: &NodeDataset) -> Metric {
+        self.metric.unwrap_or_else(|| Metric::default_for(data))
+    }
+}
+
+/// What each step of an epoch trains on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Batching {
+    /// The whole graph, one step per epoch.
+    Full,
+    /// Training nodes and sampled neighbors, reshuffled every epoch. Saved runs spell it
+    /// `Neighbours`.
+    #[serde(rename = "Neighbours", alias = "Neighbors")]
+    Neighbors {
+        /// Neighbors sampled per node, for each hop.
+        fanouts: Vec<usize>,
+        /// Training nodes per step.
+        nodes: usize,
+    },
+    /// Parts of the graph and the edges between them, regrouped every epoch.
+    Parts {
+        /// Parts of the graph.
+        parts: usize,
+        /// Parts per step.
+        together: usize,
+        /// Cluster the parts instead of drawing them.
+        clustered: bool,
+    },
+}
+
+/// By hand, since the derive cannot keep the name of a variant in saved runs.
+impl Config for Batching {}
+
+impl Batching {
+    pub(super) fn check(&self) -> Result<(), TrainError> {
+        let bad = match self {
+            Self::Full => false,
+            Self::Neighbors { fanouts, nodes } => fanouts.is_empty() || *nodes == 0,
+            Self::Parts {
+                parts, together, ..
+            } => *together == 0 || together > parts,
+        };
+        match bad {
+            true => Err(TrainError::Config(format!(
+                "{self:?} makes no batches; hops, nodes and parts must be at least 1"
+            ))),
+            false => Ok(()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn saved_runs_keep_the_british_name_of_neighbor_batches() {
+        let batching = Batching::Neighbors {
+            fanouts: vec![2],
+            nodes: 3,
+        };
+        let saved = r#"{"Neighbours":{"fanouts":[2],"nodes":3}}"#;
+        assert_eq!(serde_json::to_string(&batching).unwrap(), saved);
+        for text in [saved, &saved.replace("bours", "bors")] {
+            assert_eq!(serde_json::from_str::<Batching>(text).unwrap(), batching);
+        }
+    }
+}
