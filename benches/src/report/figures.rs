@@ -1,6 +1,6 @@
 //! The charts of the report.
 
-use super::records::{Benches, Group, groups};
+use super::records::{Benches, Group, groups, row_sizes, vector_sizes};
 use crate::chart::{self, Axes, FLOOR, Panel, READ, Scale};
 
 /// A chart and its place in the document.
@@ -139,40 +139,10 @@ fn measured<'a>(benches: &'a Benches, bench: &str, fields: &[&str]) -> Vec<Group
     groups(ours, &fields)
 }
 
-/// The sizes of `NxMxk`.
-pub fn row_sizes(case: &str) -> Option<(usize, usize, usize)> {
-    let mut sizes = case.split('x').map(size);
-    let three = (sizes.next()??, sizes.next()??, sizes.next()??);
-    sizes.next().is_none().then_some(three)
-}
-
-/// The sizes of `nxk`.
-pub fn vector_sizes(case: &str) -> Option<(usize, usize)> {
-    let (n, k) = case.split_once('x')?;
-    Some((size(n)?, size(k)?))
-}
-
-fn size(text: &str) -> Option<usize> {
-    match text.split_once("**") {
-        None => text.parse().ok(),
-        Some((base, exponent)) => {
-            let base: usize = base.parse().ok()?;
-            base.checked_pow(exponent.parse().ok()?)
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::report::records::parse;
-
-    #[test]
-    fn sizes_are_numbers_or_powers() {
-        assert_eq!(row_sizes("2**20x256x32"), Some((1 << 20, 256, 32)));
-        assert_eq!(row_sizes("2**20x256"), None);
-        assert_eq!(vector_sizes("2**28x1048576"), Some((1 << 28, 1 << 20)));
-    }
 
     #[test]
     fn a_chart_needs_three_points() {

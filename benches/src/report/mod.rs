@@ -7,9 +7,12 @@
 //! A section for each device, a table for each bench. Repeated lines of a case become their median.
 //! The module uses charts and JSON alone, so it runs without a device.
 
+mod distances;
 mod figures;
+mod graphs;
 mod records;
 mod sections;
+mod selection;
 mod table;
 
 use std::{
@@ -94,7 +97,7 @@ fn report<'a>(devices: impl Iterator<Item = (&'a str, &'a Benches)>) -> anyhow::
     };
     for (folder, benches) in devices {
         let figures = figures::all(folder, benches)?;
-        let body = sections::all(folder, benches, &figures);
+        let body = sections::all(benches, &figures, |bench| record_path(folder, bench));
         if !body.is_empty() {
             let text = report.text.trim_end();
             report.text = format!("{text}\n\n## {}\n\n{body}", title(folder, benches));

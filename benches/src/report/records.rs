@@ -118,9 +118,55 @@ fn median(mut numbers: Vec<f64>) -> f64 {
     (numbers[low] + numbers[high]) / 2.0
 }
 
+/// Our own lines and those of other libraries.
+pub fn split(lines: &[Line]) -> (Vec<&Line>, Vec<&Line>) {
+    lines.iter().partition(|line| !line.is_peer())
+}
+
+/// The distinct values of a field, in the order of their first line.
+pub fn values<'a>(groups: &[Group<'a>], field: &str) -> Vec<&'a str> {
+    let mut values = Vec::new();
+    for value in groups.iter().map(|group| group.text(field)) {
+        if !values.contains(&value) {
+            values.push(value);
+        }
+    }
+    values
+}
+
+/// The sizes of `NxMxk`.
+pub fn row_sizes(case: &str) -> Option<(usize, usize, usize)> {
+    let mut sizes = case.split('x').map(size);
+    let three = (sizes.next()??, sizes.next()??, sizes.next()??);
+    sizes.next().is_none().then_some(three)
+}
+
+/// The sizes of `nxk`.
+pub fn vector_sizes(case: &str) -> Option<(usize, usize)> {
+    let (n, k) = case.split_once('x')?;
+    Some((size(n)?, size(k)?))
+}
+
+fn size(text: &str) -> Option<usize> {
+    match text.split_once("**") {
+        None => text.parse().ok(),
+        Some((base, exponent)) => {
+            let base: usize = base.parse().ok()?;
+            base.checked_pow(exponent.parse().ok()?)
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sizes_are_numbers_or_powers() {
+        assert_eq!(row_sizes("2**20x256x32"), Some((1 << 20, 256, 32)));
+        assert_eq!(row_sizes("2**20x256"), None);
+        assert_eq!(vector_sizes("2**28x1048576"), Some((1 << 28, 1 << 20)));
+    }
 
     #[test]
     fn repeated_cases_become_medians() {

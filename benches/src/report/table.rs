@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::records::Group;
 use crate::chart::significant;
 
 /// Rows of cells under a head.
@@ -61,6 +62,28 @@ pub fn with_ratio(number: Option<f64>, ratio: Option<f64>) -> String {
         _ => cell(number),
     }
 }
+
+/// A peer's time and its quotient with ours.
+pub fn over(peer: Option<f64>, ours: Option<f64>) -> String {
+    with_ratio(peer, peer.zip(ours).map(|(peer, ours)| peer / ours))
+}
+
+pub fn first_call(group: &Group) -> String {
+    let ms = group.median("first_ms");
+    ms.map_or("–".into(), |ms| format!("{ms:.0}"))
+}
+
+/// A rank by position in a list; values that are not in it come last.
+pub fn rank(value: &str, order: &[&str]) -> usize {
+    order
+        .iter()
+        .position(|one| *one == value)
+        .unwrap_or(order.len())
+}
+
+pub const DTYPES: [&str; 7] = ["f32", "f16", "bf16", "f64", "i32", "u32", "i64"];
+
+pub const BACKENDS: [&str; 3] = ["cuda", "vulkan", "flex"];
 
 #[cfg(test)]
 mod tests {
