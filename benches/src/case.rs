@@ -4,10 +4,8 @@ use std::{fmt, str::FromStr};
 
 use anyhow::{Context, ensure};
 
-/// N rows of M elements; k of each row are kept.
 #[derive(Clone, Debug)]
 pub struct RowCase {
-    /// The case as written.
     pub text: String,
     pub rows: usize,
     pub cols: usize,
@@ -50,10 +48,8 @@ impl fmt::Display for RowCase {
     }
 }
 
-/// A vector; k of its elements are kept.
 #[derive(Clone, Debug)]
 pub struct VectorCase {
-    /// The case as written.
     pub text: String,
     pub length: usize,
     pub k: usize,

@@ -9,9 +9,7 @@ use crate::timing::{measure, median, wall_clock};
 /// Elements of a measured copy on devices, and on runtimes that compute on the host.
 const DEVICE_COPY: usize = 1 << 28;
 const SLOW_COPY: usize = 1 << 22;
-/// Elements of a measured copy in host memory.
 const HOST_COPY: usize = 1 << 26;
-/// Elements that a core copies at a time.
 const CHUNK: usize = 1 << 18;
 
 /// A copy is measured again, at most this often, while its time drops below [`STEADY`] of the time
@@ -79,7 +77,6 @@ pub fn rate(client: &Client, elements: usize) -> anyhow::Result<f64> {
     Ok(2.0 * bytes as f64 / ms / 1e6)
 }
 
-/// Loads of a unit in the read kernel.
 const LOADS: usize = 8;
 const UNITS: usize = 256;
 

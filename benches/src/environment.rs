@@ -26,7 +26,6 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// Describes this machine now.
     pub fn now() -> Self {
         let seconds = SystemTime::now().duration_since(UNIX_EPOCH);
         let days = seconds.map_or(0, |since| since.as_secs() / 86_400);

@@ -30,7 +30,6 @@ const CASES: [&str; 10] = [
     "32x50257x1",
     "2**20x256x32",
 ];
-/// Rows compared with the oracle.
 const CHECKED_ROWS: usize = 1 << 12;
 /// Warm-up calls, calls per queue, and samples of either kind, as in the script that times PyTorch.
 const WARM_UPS: usize = 50;
@@ -58,7 +57,6 @@ pub struct Arguments {
     json: Option<PathBuf>,
 }
 
-/// One line of a record of `latency`.
 #[derive(Serialize, Deserialize)]
 pub struct LatencyRecord {
     pub bench: String,
@@ -67,10 +65,8 @@ pub struct LatencyRecord {
     pub device: String,
     /// The first call in the process, kernel compilation included.
     pub first_ms: f64,
-    /// A call, waited for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub single_us: Option<f64>,
-    /// One of many queued calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub piped_us: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -87,7 +83,6 @@ struct Peer {
     piped_us: f64,
 }
 
-/// Runs every case.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let mut peers = HashMap::new();
     if let Some(file) = &arguments.torch {
@@ -165,7 +160,6 @@ fn median(count: usize, sample: impl Fn() -> anyhow::Result<f64>) -> anyhow::Res
     Ok(samples[count / 2])
 }
 
-/// A record as text.
 fn line(record: &LatencyRecord) -> String {
     let time = |us: Option<f64>| us.map_or("-".into(), |us| format!("{us:.1} µs"));
     format!(

@@ -19,7 +19,6 @@ use crate::{
     timing::{measure_tensors, time_tensors},
 };
 
-/// Rows of a result compared with sums in f64.
 const CHECKED: usize = 8;
 
 /// Checks and times linear layers with many rows.
@@ -70,7 +69,6 @@ impl std::fmt::Display for Method {
     }
 }
 
-/// A matrix on the host and on the device.
 struct Matrix {
     data: Vec<f32>,
     cols: usize,
@@ -102,7 +100,6 @@ struct Problem {
     upstream: Matrix,
 }
 
-/// Runs every case and method.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let backend = arguments.backend.open().map_err(anyhow::Error::msg)?;
     let copy_gbps = copy::backend_rate(&backend)?;

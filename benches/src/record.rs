@@ -59,7 +59,6 @@ pub struct VectorRecord {
 }
 
 impl VectorRecord {
-    /// N of a method `alpha:N`.
     pub fn exponent(&self) -> Option<u32> {
         self.method.strip_prefix("alpha:")?.parse().ok()
     }
@@ -89,10 +88,8 @@ pub struct NeighborRecord {
     pub first_ms: f64,
     /// One read of the matrix, 12 bytes per entry, and one write of the neighbors.
     pub floor_ms: f64,
-    /// One write of all distances.
     #[serde(default)]
     pub matrix_ms: f64,
-    /// Pairs of entries that share a column.
     pub work: f64,
     /// 10^9 pairs per second, and picoseconds per pair.
     pub gwork_per_s: f64,
@@ -106,7 +103,6 @@ pub struct NeighborRecord {
     pub output_bytes: usize,
     #[serde(default)]
     pub peak_bytes: Option<u64>,
-    /// Rows compared with the oracle.
     pub checked: usize,
 }
 
@@ -114,12 +110,10 @@ pub struct NeighborRecord {
 #[derive(Clone, Serialize, Deserialize)]
 pub struct EpochRecord {
     pub bench: String,
-    /// The graph, and k of compressed rows.
     pub case: String,
     pub backend: String,
     pub device: String,
     pub dtype: String,
-    /// `epoch` or `epoch-relu`.
     pub method: String,
     pub dist: String,
     pub graph: String,
@@ -127,7 +121,6 @@ pub struct EpochRecord {
     pub edges: usize,
     pub features: usize,
     pub classes: usize,
-    /// The top-k method.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topk: Option<String>,
     pub ms: f64,
@@ -143,7 +136,6 @@ pub struct EpochRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_mb: Option<f64>,
     pub copy_gbps: f64,
-    /// Epochs whose losses were compared.
     pub checked: usize,
 }
 
@@ -156,28 +148,24 @@ struct Kind {
     method: String,
 }
 
-/// The records of `topk` and `linear` in a file.
 pub fn read_rows(path: &Path) -> anyhow::Result<Vec<Record>> {
     read_lines(path, |kind| {
         kind.peer.is_empty() && ["topk", "linear"].contains(&kind.bench.as_str())
     })
 }
 
-/// The records of `distance` in a file.
 pub fn read_neighbors(path: &Path) -> anyhow::Result<Vec<NeighborRecord>> {
     read_lines(path, |kind| {
         kind.peer.is_empty() && kind.bench == "distance"
     })
 }
 
-/// The records of training epochs in a file.
 pub fn read_epochs(path: &Path) -> anyhow::Result<Vec<EpochRecord>> {
     read_lines(path, |kind| {
         kind.bench == "spmm" && kind.method.starts_with("epoch")
     })
 }
 
-/// The records of `delegate` in a file.
 pub fn read_vectors(path: &Path) -> anyhow::Result<Vec<VectorRecord>> {
     read_lines(path, |kind| {
         kind.peer.is_empty() && kind.bench == "delegate"

@@ -71,21 +71,17 @@ impl Case {
     }
 }
 
-/// One line of a record of `startup`.
 #[derive(Serialize, Deserialize)]
 pub struct StartupRecord {
     pub bench: String,
     pub case: String,
     pub backend: String,
     pub device: String,
-    /// `cold` or `warm`.
     pub cache: String,
-    /// The median of the samples.
     pub ms: f64,
     pub samples_ms: Vec<f64>,
 }
 
-/// Runs every case.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let folder = env::temp_dir().join(format!("sparsek-startup-{}", std::process::id()));
     for &case in &arguments.cases {
@@ -223,7 +219,6 @@ fn this_program(folder: &Path) -> anyhow::Result<Command> {
     Ok(with_caches(env::current_exe()?, folder))
 }
 
-/// A program in the folder of this one.
 fn beside(name: &str, folder: &Path) -> anyhow::Result<Command> {
     let program = env::current_exe()?.with_file_name(format!("{name}{}", env::consts::EXE_SUFFIX));
     ensure!(program.exists(), "{} does not exist", program.display());

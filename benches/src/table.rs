@@ -101,7 +101,6 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Prints vectors, a line each.
 fn print_vectors(records: &[VectorRecord]) {
     say!(
         "| n x k | dtype | input | method | one read, ms | ms (× one read) | delegates + concatenated, \

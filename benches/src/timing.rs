@@ -10,7 +10,7 @@ use cubecl::{client::Client, future, prelude::*, profile::ProfileDuration};
 const SAMPLES: usize = 21;
 const MIN_SAMPLES: usize = 3;
 const TIME_LIMIT: Duration = Duration::from_secs(10);
-/// Minimum number and duration of untimed runs, so that an idle device raises its clocks.
+/// Minimum number and duration of warm-up runs, in which an idle device raises its clocks.
 const WARM_UPS: usize = 3;
 const WARM_UP: Duration = Duration::from_millis(500);
 /// Warm-up runs between two looks at the clock.
@@ -21,13 +21,9 @@ const SAMPLE_MS: f64 = 4.0;
 const QUEUED_SAMPLE_MS: f64 = 200.0;
 const MAX_RUNS: f64 = 64.0;
 
-/// A measurement.
 pub struct Times {
-    /// Median milliseconds of one call.
     pub ms: f64,
-    /// Wall-clock milliseconds of the first call.
     pub first_ms: f64,
-    /// Rows compared with the oracle.
     pub checked: usize,
 }
 
@@ -43,9 +39,8 @@ fn keep_busy(target: &mut [u32], steps: u32) {
     target[0] = state;
 }
 
-/// Median device time of one run of kernels in milliseconds, after a warm-up. Another kernel keeps
-/// the device busy until all runs of a sample are launched, so that no run waits for the host.
-/// [`measure_launched`] includes the host's time.
+/// Median device time of one run of kernels, in milliseconds. The device is kept busy until all
+/// runs of a sample are launched, so that no run waits for the host.
 pub fn measure(client: &Client, mut run: impl FnMut() + Send) -> anyhow::Result<f64> {
     warm_up(&mut run, || Ok(future::block_on(client.sync())?))?;
     let target = client.empty(size_of::<u32>());
@@ -70,14 +65,14 @@ pub fn measure(client: &Client, mut run: impl FnMut() + Send) -> anyhow::Result<
     median(|| sample(runs))
 }
 
-/// Median wall-clock time of one of many queued runs of kernels, in milliseconds. It is the host's
-/// time if launching takes longer than running. Call it after [`measure`]; it does not warm up.
+/// Median wall-clock time of one of many queued runs of kernels, in milliseconds. It does not warm
+/// up.
 pub fn measure_launched(client: &Client, run: impl FnMut()) -> anyhow::Result<f64> {
     measure_waited(|| Ok(future::block_on(client.sync())?), run)
 }
 
-/// Median time of one run of tensor operations in milliseconds, after a warm-up: device time, or
-/// wall-clock time on devices without a clock.
+/// Median time of one run of tensor operations, in milliseconds: device time, or wall-clock time on
+/// devices without a clock.
 pub fn measure_tensors(device: &Device, mut run: impl FnMut() + Send) -> anyhow::Result<f64> {
     warm_up(&mut run, || Ok(device.sync()?))?;
     median(|| {
@@ -105,8 +100,8 @@ pub fn time_tensors<O>(
     })
 }
 
-/// Median wall-clock time of one run in milliseconds, after a warm-up. A sample waits once for all
-/// its runs, so that the host runs ahead of the device as in training.
+/// Median wall-clock time of one run, in milliseconds. A sample waits once for all its runs, so
+/// that the host runs ahead as in training.
 pub fn measure_ahead(device: &Device, mut run: impl FnMut()) -> anyhow::Result<f64> {
     let wait = || Ok(device.sync()?);
     warm_up(&mut run, wait)?;
@@ -146,7 +141,6 @@ fn warm_up(mut run: impl FnMut(), sync: impl Fn() -> anyhow::Result<()>) -> anyh
     Ok(())
 }
 
-/// The median of the samples.
 pub fn median(mut sample: impl FnMut() -> anyhow::Result<f64>) -> anyhow::Result<f64> {
     let start = Instant::now();
     let mut samples = Vec::new();
@@ -157,7 +151,6 @@ pub fn median(mut sample: impl FnMut() -> anyhow::Result<f64>) -> anyhow::Result
     Ok(samples[samples.len() / 2])
 }
 
-/// Wall-clock milliseconds.
 pub fn wall_clock(run: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<f64> {
     let start = Instant::now();
     run()?;

@@ -34,7 +34,6 @@ const COLORS: [RGBColor; 9] = [
     RGBColor(23, 190, 207),
 ];
 
-/// Labels and scales.
 #[derive(Clone, Copy)]
 pub struct Axes {
     pub x: &'static str,
@@ -58,7 +57,6 @@ impl Axes {
         }
     }
 
-    /// Label of a position.
     fn x_label(self, place: f64) -> String {
         match self.x_scale {
             Scale::Linear => format!("{:.0}", place.log2()),

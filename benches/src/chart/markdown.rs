@@ -6,7 +6,6 @@ use super::panel::{Panel, names, power};
 
 const SIGNIFICANT_DIGITS: f64 = 3.0;
 
-/// A row for each x, a column for each line.
 pub fn table(panel: &Panel, x: &str) -> String {
     let names = names(std::slice::from_ref(panel));
     let rules = " --- |".repeat(names.len() + 1);

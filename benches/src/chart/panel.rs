@@ -21,12 +21,10 @@ pub struct Panel {
 }
 
 impl Panel {
-    /// Adds a point to a line.
     pub fn add(&mut self, line: &str, x: usize, y: f64) {
         self.lines.entry(line.into()).or_default().insert(x, y);
     }
 
-    /// Every x, in order.
     pub fn ticks(&self) -> BTreeSet<usize> {
         let lines = self.lines.values();
         lines.flat_map(BTreeMap::keys).copied().collect()

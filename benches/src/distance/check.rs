@@ -6,7 +6,6 @@ use rayon::prelude::*;
 use sparsek::{distance::Metric, sparse::Csr};
 use sparsek_tests::oracle::distance;
 
-/// Evenly spaced rows to check.
 const ROWS: usize = 8;
 /// For matrices of more elements (rows times columns), the oracle ranks the neighbors found among
 /// [`SAMPLE`] evenly spaced rows only.

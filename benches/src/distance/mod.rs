@@ -69,7 +69,6 @@ fn routine(text: &str) -> Result<Routine, String> {
     named.ok_or_else(|| format!("{text}: not one of {names}"))
 }
 
-/// Runs every file with every metric.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let backend = arguments.backend.open().map_err(anyhow::Error::msg)?;
     let copy_gbps = match &backend.client {
@@ -97,12 +96,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A matrix to search.
 struct Set {
     case: String,
     dist: &'static str,
     index: Csr,
-    /// Pairs of entries that share a column.
     work: f64,
 }
 

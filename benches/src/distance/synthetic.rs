@@ -10,7 +10,6 @@ use sparsek_tests::data::Random;
 const PREFIX: &str = "synthetic:";
 const SEED: u64 = 2021;
 
-/// Distribution of the values.
 #[derive(Clone, Copy)]
 enum Values {
     /// 0.5 to 5 in steps of 0.5.
@@ -21,16 +20,14 @@ enum Values {
     Counts,
 }
 
-/// A kind of matrix.
 struct Kind {
     name: &'static str,
     rows: usize,
     cols: usize,
     /// Points of the degree CDF (share of rows, degree); degrees grow exponentially between points.
     degrees: &'static [(f64, f64)],
-    /// Columns are uniform numbers to this power, so the first columns are the most popular. The
-    /// power makes entries share columns about as often as in the data: rows times entries are 19,
-    /// 25, 2.6 and 16 times the pairs of entries that share a column.
+    /// Columns are uniform numbers to this power, so the first are the most popular. It makes
+    /// entries share columns about as often as in the original data.
     skew: f64,
     values: Values,
 }
@@ -97,8 +94,7 @@ const KINDS: [Kind; 4] = [
     },
 ];
 
-/// The matrix `synthetic:movielens`, or `synthetic:movielens/8` with an eighth of its rows. None
-/// for other names.
+/// The matrix of a name `synthetic:movielens` or `synthetic:movielens/8`; none for other names.
 pub fn matrix(name: &str, device: &Device) -> Option<anyhow::Result<Csr>> {
     let rest = name.strip_prefix(PREFIX)?;
     Some(read(rest).and_then(|(kind, rows)| {
@@ -203,8 +199,7 @@ impl Values {
 mod tests {
     use super::*;
 
-    /// Sizes, density and extreme degrees follow Table 2; a degree and the share of rows up to it
-    /// follow the caption of Fig. 1.
+    /// Sizes, density and extreme degrees are from Table 2, a quantile from the caption of Fig. 1.
     #[test]
     fn sizes_and_degrees_are_those_of_the_paper() {
         for (name, shape, density, extremes, (degree, share)) in [

@@ -3,7 +3,6 @@
 use super::distance_figures::{ROWS, SETS};
 use crate::{chart::significant, record::NeighborRecord};
 
-/// The paper's routine.
 const HYBRID: &str = "hybrid";
 /// The routine in records of automatic choice.
 const CHOSEN: &str = "auto";

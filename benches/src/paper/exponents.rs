@@ -6,22 +6,17 @@ use sparsek_kernels::topk::Tuning;
 
 use crate::{case::VectorCase, chart::power, record::VectorRecord};
 
-/// Constants of Rule 4 to compare.
 const CONSTANTS: std::ops::RangeInclusive<i32> = -4..=4;
 
-/// The times of one vector.
 pub struct Sweep {
     pub length: usize,
     pub k: usize,
     pub dist: String,
-    /// Milliseconds by exponent.
     times: BTreeMap<u32, f64>,
-    /// Milliseconds of the method `delegates`.
     delegates: Option<f64>,
 }
 
 impl Sweep {
-    /// The best exponent and its milliseconds.
     pub fn best(&self) -> (u32, f64) {
         let least = |a: &(u32, f64), b: &(u32, f64)| a.1.total_cmp(&b.1);
         let times = self.times.iter().map(|(&exponent, &ms)| (exponent, ms));
@@ -84,7 +79,6 @@ pub fn tables(records: &[VectorRecord]) -> anyhow::Result<String> {
     Ok(text)
 }
 
-/// The vectors with measured exponents.
 pub fn sweeps(records: &[VectorRecord]) -> anyhow::Result<Vec<Sweep>> {
     let mut sweeps = BTreeMap::new();
     for record in records {

@@ -17,7 +17,6 @@ use crate::{
 const PEER: &str = "torch unsorted";
 const PEER_LINE: &str = "torch.topk";
 const PEER_DTYPE: &str = "f32";
-/// The fewest points of a panel.
 const FEWEST: usize = 3;
 
 /// Draws records of `delegate` as SVG and prints them as tables.
@@ -130,7 +129,6 @@ impl Arguments {
     }
 }
 
-/// Milliseconds of the peer, by length and k.
 type Times = BTreeMap<(usize, usize), f64>;
 
 fn times(peers: &[PeerRecord]) -> anyhow::Result<Times> {
@@ -142,7 +140,6 @@ fn times(peers: &[PeerRecord]) -> anyhow::Result<Times> {
     Ok(times)
 }
 
-/// Points by panel, line and place.
 #[derive(Default)]
 struct Panels(BTreeMap<String, BTreeMap<String, BTreeMap<usize, f64>>>);
 

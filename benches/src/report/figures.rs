@@ -15,7 +15,6 @@ pub struct Figure {
 /// A chart needs lines of at least this many points.
 const MIN_POINTS: usize = 3;
 
-/// All charts of a device.
 pub fn all(folder: &str, benches: &Benches) -> anyhow::Result<Vec<Figure>> {
     let mut figures = Vec::new();
     let mut add = |bench, name, caption, panels: Vec<Panel>, axes| {

@@ -53,7 +53,6 @@ the benches.
 - GPU tables without a column `backend` are CUDA.
 ";
 
-/// The files of the report.
 struct Report {
     text: String,
     /// File names and contents.

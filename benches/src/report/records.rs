@@ -8,7 +8,6 @@ use serde_json::Value;
 /// The lines of one file, by bench.
 pub type Benches = BTreeMap<String, Vec<Line>>;
 
-/// One line of a record.
 #[derive(Clone)]
 pub struct Line(Value);
 
@@ -52,7 +51,6 @@ pub fn load(folder: &Path) -> anyhow::Result<BTreeMap<String, Benches>> {
     Ok(devices)
 }
 
-/// Parses JSON lines.
 pub fn parse(text: &str) -> anyhow::Result<Vec<Line>> {
     let mut lines = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {

@@ -5,7 +5,6 @@ use std::fmt::Write;
 use super::records::Group;
 use crate::chart::significant;
 
-/// Rows of cells under a head.
 pub struct Table {
     head: Vec<String>,
     rows: Vec<Vec<String>>,
@@ -19,7 +18,6 @@ impl Table {
         }
     }
 
-    /// Adds a row.
     pub fn row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) {
         let cells: Vec<String> = cells.into_iter().map(Into::into).collect();
         debug_assert_eq!(cells.len(), self.head.len());

@@ -66,7 +66,6 @@ impl<'a> Checked<'a> {
         Ok(self.rows.len())
     }
 
-    /// Checks the gradient.
     pub fn backward(&self, client: &Client, output: &Handle, k: usize) -> anyhow::Result<usize> {
         for &at in &self.rows {
             let selected = self.selected(at, k);

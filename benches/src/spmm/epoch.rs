@@ -17,13 +17,11 @@ use crate::{
 
 const HIDDEN: usize = 256;
 const LAYERS: usize = 3;
-/// Epochs whose losses are compared.
 const CHECKED: usize = 4;
 /// Relative difference allowed between losses through compressed and dense rows. Tensor cores round
 /// factors to 11 bits.
 const TOLERANCE: f64 = 1e-2;
 
-/// Runs the requested epochs with every k and selection.
 pub fn run(bench: &Bench, source: &Source) -> anyhow::Result<()> {
     let arguments = bench.arguments;
     let mut all = Vec::new();
@@ -63,7 +61,6 @@ pub fn run(bench: &Bench, source: &Source) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A model and its training data.
 #[derive(Clone, Copy)]
 struct Training<'a> {
     bench: &'a Bench<'a>,

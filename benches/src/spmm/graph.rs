@@ -30,7 +30,6 @@ pub fn write(pattern: &Pattern, prefix: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The row with the most entries.
 pub fn longest(pattern: &Pattern) -> usize {
     let rows = 0..pattern.rows();
     rows.max_by_key(|&row| pattern.row(row).len()).unwrap_or(0)

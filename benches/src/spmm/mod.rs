@@ -13,7 +13,6 @@ use self::types::{Bench, Method, Source};
 pub use self::{operands::number, types::Arguments};
 use crate::copy;
 
-/// Runs every graph with every k and method.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let backend = arguments.backend.open().map_err(anyhow::Error::msg)?;
     let mut methods = Method::PRODUCTS.iter();

@@ -13,7 +13,6 @@ use sparsek_kernels::{
     topk::{Rows, Selected, TopkOptions, compress},
 };
 
-/// A pattern on the device.
 pub struct OnDevice {
     indptr: Handle,
     indices: Handle,
@@ -61,9 +60,7 @@ fn csr<'a>(indptr: &'a Handle, indices: &'a Handle, nodes: usize, nnz: usize) ->
     }
 }
 
-/// Seed of the features.
 pub const FEATURES: u32 = 17;
-/// Seed of the upstream gradient.
 pub const UPSTREAM: u32 = 23;
 
 /// A number in [-1, 1) that host and device compute from its position and a seed.
@@ -106,7 +103,6 @@ pub fn numbers(client: &Client, elements: usize, seed: u32, dtype: ElemType) -> 
     output
 }
 
-/// Compressed rows.
 pub struct Kept {
     selected: Selected,
     index: ElemType,
@@ -133,7 +129,6 @@ impl Kept {
         })
     }
 
-    /// Bytes of a compressed row.
     pub fn row_bytes(&self) -> usize {
         self.k * (self.dtype.size() + self.index.size())
     }

@@ -18,22 +18,18 @@ use crate::{
     timing::{measure, wall_clock},
 };
 
-/// One line of a record of `spmm`.
 #[derive(Serialize)]
 struct ProductRecord {
     bench: &'static str,
-    /// The graph, and k of compressed rows.
     case: String,
     backend: String,
     device: String,
     dtype: &'static str,
     method: &'static str,
-    /// `synthetic` or `data`.
     dist: &'static str,
     nodes: usize,
     edges: usize,
     width: usize,
-    /// Entries of the longest row.
     longest: usize,
     ms: f64,
     first_ms: f64,
@@ -42,11 +38,9 @@ struct ProductRecord {
     /// 10^9 bytes that are read if no cache hits: for each entry its column and a row.
     gathered_gb: f64,
     copy_gbps: f64,
-    /// Rows compared with sums in f64.
     checked: usize,
 }
 
-/// The cases of a graph.
 struct Products<'a> {
     bench: &'a Bench<'a>,
     client: &'a Client,
@@ -54,7 +48,6 @@ struct Products<'a> {
     problem: Problem<'a>,
 }
 
-/// A graph on the device, and the matrices.
 struct Problem<'a> {
     graph: &'a Pattern,
     matrix: OnDevice,
@@ -70,7 +63,6 @@ struct Problem<'a> {
     longest: usize,
 }
 
-/// Runs the requested products with every k.
 pub fn run(bench: &Bench, client: &Client, source: &Source) -> anyhow::Result<()> {
     let mut methods = bench.arguments.methods.clone();
     methods.retain(|method| Method::PRODUCTS.contains(method));

@@ -62,7 +62,6 @@ pub struct Arguments {
     pub json: Option<PathBuf>,
 }
 
-/// What is timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Method {
     /// Compression of dense rows.
@@ -94,7 +93,6 @@ impl Method {
         Self::Dense,
     ];
 
-    /// Its name on the command line and in records.
     pub fn name(self) -> &'static str {
         match self {
             Self::Topk => "topk",
@@ -115,10 +113,8 @@ impl fmt::Display for Method {
     }
 }
 
-/// A graph and its origin.
 pub struct Source {
     pub name: String,
-    /// `synthetic` or `data`.
     pub dist: &'static str,
     pub graph: Graph,
     /// Features and classes of a data set; without them epochs train on noise.
@@ -126,7 +122,6 @@ pub struct Source {
 }
 
 impl Source {
-    /// Generates a power-law graph.
     pub fn synthetic(config: &PowerLawConfig, seed: u64) -> anyhow::Result<Self> {
         let config = config.clone().with_seed(seed);
         let mut graph = None;
@@ -143,7 +138,6 @@ impl Source {
         })
     }
 
-    /// Reads a pattern in raw files.
     pub fn file(prefix: &Path) -> anyhow::Result<Self> {
         Ok(Self {
             name: prefix.display().to_string(),
@@ -153,7 +147,6 @@ impl Source {
         })
     }
 
-    /// Reads a GraphSAINT folder.
     pub fn folder(folder: &Path) -> anyhow::Result<Self> {
         let data = graphsaint::load(folder, &mut |_, _, _| ())?.with_standardised_features();
         Ok(Self {
@@ -164,7 +157,6 @@ impl Source {
         })
     }
 
-    /// The training data of epochs.
     pub fn dataset(&self, seed: u64) -> anyhow::Result<NodeDataset> {
         let noise = Noise {
             seed,
@@ -177,7 +169,6 @@ impl Source {
     }
 }
 
-/// Where and how the cases run.
 pub struct Bench<'a> {
     pub backend: Backend,
     pub arguments: &'a Arguments,

@@ -41,7 +41,6 @@ pub struct Arguments {
     pub json: Option<PathBuf>,
 }
 
-/// Parses a method.
 pub fn method(text: &str) -> anyhow::Result<Method> {
     Ok(match text.split_once(':') {
         None if text == "exact" => Method::Exact,
@@ -51,7 +50,6 @@ pub fn method(text: &str) -> anyhow::Result<Method> {
     })
 }
 
-/// Parses a distribution.
 pub fn distribution(text: &str) -> Result<Distribution, String> {
     let mut all = Distribution::ALL.into_iter();
     all.find(|dist| dist.name() == text).ok_or_else(|| {
@@ -60,7 +58,6 @@ pub fn distribution(text: &str) -> Result<Distribution, String> {
     })
 }
 
-/// Parses a routine.
 fn routine(text: &str) -> Result<Routine, String> {
     let renamed = if text == "stream" { "sampled" } else { text };
     let mut all = ROUTINES.iter().copied();

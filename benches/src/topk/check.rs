@@ -9,11 +9,9 @@ use super::problem::{Form, Problem};
 /// Rows compared before a case is timed, evenly spread over the matrix.
 pub const CHECKED_ROWS: usize = 1 << 15;
 
-/// A result in host memory.
 pub enum Output<'a, T> {
     /// Selected values and their columns, `[rows, k]`.
     Pairs(&'a [T], &'a [u32]),
-    /// Dense rows, `[rows, cols]`.
     Dense(&'a [T]),
 }
 

@@ -14,7 +14,6 @@ use super::{
 };
 use crate::timing::{Times, measure, wall_clock};
 
-/// Checks, then times.
 pub fn time<T: Element>(client: &Client, problem: &Problem<T>) -> anyhow::Result<Times> {
     let operation = Operation::new(client, problem)?;
     let run = || drop(operation.launch().expect("a valid case"));
@@ -46,13 +45,11 @@ pub fn checked_selection<T: Element>(
     Ok(operation.check_pairs(selected, usize::MAX)?.1)
 }
 
-/// Output of a launch.
 enum Buffers {
     Pairs(Selected),
     Dense(Handle),
 }
 
-/// A problem on the device.
 struct Operation<'a, T> {
     client: &'a Client,
     problem: &'a Problem<'a, T>,

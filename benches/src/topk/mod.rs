@@ -21,7 +21,6 @@ use crate::{
     record::{self, Record},
 };
 
-/// Runs every case with every method.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     ensure!(
         !arguments.burn || matches!(arguments.form, Form::Pairs | Form::Sorted),
@@ -55,7 +54,6 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Where and how the cases run.
 struct Bench<'a> {
     backend: Backend,
     arguments: &'a Arguments,
@@ -63,7 +61,6 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// Runs a case with every method on one input.
     fn methods<T: Element>(&self, case: &RowCase, dist: Distribution) -> anyhow::Result<()> {
         let form = self.arguments.form;
         let input = seeded_rows::<T>(case.rows, case.cols, dist, 0);
@@ -109,7 +106,6 @@ impl Bench<'_> {
     }
 }
 
-/// Prints a record.
 fn print(record: &Record, bytes: usize) {
     let Record {
         case,

@@ -13,7 +13,6 @@ use crate::case::RowCase;
 /// First seed of gradients, distinct from the seeds of inputs.
 const GRADIENT_SEEDS: u64 = 1 << 40;
 
-/// The output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Form {
     /// Values and indices in index order.
@@ -27,18 +26,15 @@ pub enum Form {
 }
 
 impl Form {
-    /// Its name on the command line and in records.
     pub fn name(self) -> String {
         format!("{self:?}").to_lowercase()
     }
 }
 
-/// Rows to select from.
 pub struct Problem<'a, T> {
     pub case: &'a RowCase,
     pub form: Form,
     pub method: Method,
-    /// A forced routine.
     pub routine: Option<Routine>,
     /// `[rows, cols]`.
     pub input: &'a [T],
@@ -64,7 +60,6 @@ impl<'a, T: Element> Problem<'a, T> {
         }
     }
 
-    /// Options for the kernels and the oracle.
     pub fn options(&self) -> TopkOptions {
         TopkOptions {
             method: self.method,

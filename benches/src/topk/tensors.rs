@@ -18,7 +18,6 @@ use super::{
 };
 use crate::timing::{Times, measure_tensors, time_tensors};
 
-/// Checks, then times.
 pub fn time<T: Element>(device: &Device, problem: &Problem<T>) -> anyhow::Result<Times> {
     match problem.form {
         Form::Pairs | Form::Sorted if T::FLOAT => pairs::<T, Float>(device, problem),

@@ -60,7 +60,6 @@ pub struct Arguments {
     json: Option<PathBuf>,
 }
 
-/// Runs every case with every method.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let backend = arguments.backend.open().map_err(anyhow::Error::msg)?;
     let client = (backend.client.as_ref()).context("no kernels on this backend")?;

@@ -6,7 +6,6 @@ use sparsek_tests::{data::Distribution, element::Element};
 
 use crate::topk::seeded_rows;
 
-/// Elements that share a seed.
 const SEEDED: usize = 1 << 16;
 
 /// A vector drawn in blocks, each with a seed of its own.

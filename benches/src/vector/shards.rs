@@ -25,7 +25,6 @@ pub struct Arguments {
     json: Option<PathBuf>,
 }
 
-/// A line of a record.
 #[derive(Serialize)]
 struct Record {
     bench: &'static str,
@@ -35,9 +34,7 @@ struct Record {
     dtype: &'static str,
     method: String,
     dist: &'static str,
-    /// From the call to the result on the host.
     ms: f64,
-    /// The same on one device.
     one_ms: f64,
     /// The longest selection from one shard alone, until its device is idle.
     local_ms: f64,
@@ -46,7 +43,6 @@ struct Record {
     checked: usize,
 }
 
-/// Shards the vector, checks the result, times it.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let VectorCase { length, k, .. } = arguments.case;
     let devices: Vec<Device> = (arguments.devices.iter())
@@ -123,7 +119,6 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Reads both in one transfer.
 fn read(values: Tensor<1>, indices: Tensor<1, Int>) -> anyhow::Result<(Vec<f32>, Vec<i64>)> {
     let both = Transaction::default().register(values).register(indices);
     let both = both.try_execute()?;

@@ -37,7 +37,6 @@ pub struct Arguments {
     json: Option<PathBuf>,
 }
 
-/// A line of a record.
 #[derive(Serialize)]
 struct Record {
     bench: &'static str,
@@ -54,7 +53,6 @@ struct Record {
     checked: usize,
 }
 
-/// Streams the vector, checks the result, times it.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let backend = arguments.backend.open().map_err(anyhow::Error::msg)?;
     let client = (backend.client.as_ref()).context("no kernels on this backend")?;

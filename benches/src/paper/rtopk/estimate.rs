@@ -3,7 +3,6 @@
 /// Two figures agree within this many standard errors.
 pub const STANDARD_ERRORS: f64 = 3.0;
 
-/// Sums of a sample.
 #[derive(Clone, Copy, Default)]
 pub struct Sample {
     count: f64,
@@ -12,7 +11,6 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Adds a value.
     pub fn with(self, value: f64) -> Self {
         Self {
             count: self.count + 1.0,
@@ -21,7 +19,6 @@ impl Sample {
         }
     }
 
-    /// Merges another sample.
     pub fn and(self, other: Self) -> Self {
         Self {
             count: self.count + other.count,

@@ -1,12 +1,8 @@
 //! RTop-K (Xie et al., ICLR 2025), Tables 1, 2 and 5 as published.
 
-/// Row length of Tables 1 and 2.
 pub const M: usize = 256;
-/// Rows of Tables 1 and 2.
 pub const ROWS: usize = 100_000;
-/// Rows of Table 5.
 pub const TABLE_5_ROWS: usize = 10_000;
-/// Precision of Table 1.
 pub const TABLE_1_EPS: f32 = 1e-4;
 /// Half a unit of the last digit printed.
 pub const ROUNDING: f64 = 0.005;
@@ -32,7 +28,6 @@ pub struct EarlyStop {
     pub quality: [[f64; 3]; 7],
 }
 
-/// Iterations of Table 2.
 pub const ITERATIONS: [u32; 7] = [2, 3, 4, 5, 6, 7, 8];
 
 /// Table 1, eps = 1e-4.
@@ -94,7 +89,6 @@ pub const TABLE_1: [Exits; 5] = [
     },
 ];
 
-/// Table 2.
 pub const TABLE_2: [EarlyStop; 5] = [
     EarlyStop {
         k: 16,

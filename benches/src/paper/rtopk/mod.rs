@@ -34,7 +34,6 @@ pub struct Arguments {
     json: Option<PathBuf>,
 }
 
-/// One line of a record.
 #[derive(Serialize)]
 struct Line<'a> {
     bench: &'static str,

@@ -19,7 +19,6 @@ use crate::{
 /// The loop that reproduces the paper's figures.
 const BREAK: &str = "with Algorithm 1's break";
 
-/// The rows of the table for one number of iterations.
 const FIGURES: [&str; 3] = ["E1", "E2", "hit"];
 
 /// E1, E2 and hit rate of one selection, in percent.

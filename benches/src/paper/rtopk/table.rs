@@ -6,10 +6,8 @@ use serde::Serialize;
 
 use super::{estimate::STANDARD_ERRORS, figures};
 
-/// A published figure beside ours.
 #[derive(Clone, Serialize)]
 pub struct Cell {
-    /// The row of the table.
     pub figure: String,
     pub paper: f64,
     pub ours: f64,
@@ -53,9 +51,7 @@ pub struct Column {
 /// A published table, counted by one loop.
 pub struct Table {
     pub number: u8,
-    /// Number of input rows.
     pub rows: usize,
-    /// Which loop.
     pub variant: &'static str,
     pub columns: Vec<Column>,
 }
