@@ -103,8 +103,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
 
 fn print_vectors(records: &[VectorRecord]) {
     say!(
-        "| n x k | dtype | input | method | one read, ms | ms (× one read) | delegates + concatenated, \
-         share of n |"
+        "| n x k | dtype | input | method | one read, ms | ms (× one read) | delegates + \
+         concatenated, share of n |"
     );
     say!("| --- | --- | --- | --- | --- | --- | --- |");
     for record in records {

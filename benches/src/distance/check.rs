@@ -70,7 +70,8 @@ pub fn check(
             };
             ensure!(
                 near(found, all[at]) && near(all[at], all[nearest]),
-                "row {row}, neighbor {slot}: row {at} at {found} (exactly {}) instead of {nearest} at {}",
+                "row {row}, neighbor {slot}: row {at} at {found} (exactly {}) instead of \
+                 {nearest} at {}",
                 all[at],
                 all[nearest]
             );

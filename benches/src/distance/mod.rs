@@ -126,8 +126,8 @@ impl Set {
         let (rows, cols, nnz) = (self.index.rows(), self.index.cols(), self.index.nnz());
         let ratio = rows as f64 * nnz as f64 / self.work;
         format!(
-            "{rows} x {cols}, {nnz} entries, rows x entries {ratio:.1} times the pairs of entries that share a \
-             column"
+            "{rows} x {cols}, {nnz} entries, rows x entries {ratio:.1} times the pairs of entries \
+             that share a column"
         )
     }
 
@@ -228,8 +228,8 @@ fn line(record: &NeighborRecord) -> String {
         false => String::new(),
     };
     format!(
-        "{} {} {}: {ms:.3} ms, {:.2} ps per pair of entries that share a column{floor}{memory}, first \
-         call {:.0} ms",
+        "{} {} {}: {ms:.3} ms, {:.2} ps per pair of entries that share a column{floor}{memory}, \
+         first call {:.0} ms",
         record.case, record.method, record.routine, record.ps_per_work, record.first_ms,
     )
 }

@@ -138,8 +138,8 @@ fn published(made: &[&str], of: Find) -> String {
     match table.markdown() {
         empty if empty.is_empty() => empty,
         text => format!(
-            "Synthetic matrices of the paper's sizes: one call, kernel compilation included. RAFT's \
-             seconds are published ones, for the original data:\n\n{text}"
+            "Synthetic matrices of the paper's sizes: one call, kernel compilation included. \
+             RAFT's seconds are published ones, for the original data:\n\n{text}"
         ),
     }
 }

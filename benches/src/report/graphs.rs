@@ -187,8 +187,8 @@ pub fn maxk(lines: &[Line]) -> String {
         .partition(|line| epochs(line).unwrap_or(SHORT) < SHORT);
     let mut text = by_model(
         &long,
-        "Test metric after 200 epochs (hidden 256, 3 layers, k = 32; \
-        accuracy, for Tolokers ROC-AUC), mean ± standard deviation over seeds",
+        "Test metric after 200 epochs (hidden 256, 3 layers, k = 32; accuracy, for Tolokers \
+         ROC-AUC), mean ± standard deviation over seeds",
         |group| metric(group),
     );
     text += &by_model(

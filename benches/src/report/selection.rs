@@ -293,8 +293,9 @@ pub fn statistics(lines: &[Line]) -> String {
         }
     }
     format!(
-        "The figures of the paper's Tables 1, 2 and 5, reproduced from our selections. The paper's \
-         Table 2 matches Algorithm 2 with the break of Algorithm 1, not Algorithm 2 as printed:\n\n{}",
+        "The figures of the paper's Tables 1, 2 and 5, reproduced from our selections. The \
+         paper's Table 2 matches Algorithm 2 with the break of Algorithm 1, not Algorithm 2 as \
+         printed:\n\n{}",
         table.markdown()
     )
 }

@@ -218,8 +218,8 @@ impl Products<'_> {
             checked,
         };
         say!(
-            "{} {}: {ms:.3} ms, {:.2} x floor ({:.3} ms), {:.0} GB/s gathered, first call {first_ms:.0} \
-             ms, {checked} rows checked",
+            "{} {}: {ms:.3} ms, {:.2} x floor ({:.3} ms), {:.0} GB/s gathered, first call \
+             {first_ms:.0} ms, {checked} rows checked",
             record.case,
             record.method,
             ms / record.floor_ms,

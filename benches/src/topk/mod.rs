@@ -123,8 +123,8 @@ fn print(record: &Record, bytes: usize) {
         format!(", Burn {burn:.4} ms ({:.2} x ours)", burn / ms)
     });
     say!(
-        "{case} {dtype} {method} {form} {dist}: {ms:.4} ms, {:.2} x floor ({floor_ms:.4} ms), {:.0} \
-         GB/s{burn}, first call {first_ms:.0} ms, {checked} rows checked",
+        "{case} {dtype} {method} {form} {dist}: {ms:.4} ms, {:.2} x floor ({floor_ms:.4} ms), \
+         {:.0} GB/s{burn}, first call {first_ms:.0} ms, {checked} rows checked",
         ms / floor_ms,
         bytes as f64 / ms / 1e6,
     );

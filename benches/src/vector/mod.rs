@@ -164,8 +164,8 @@ impl Bench<'_> {
                 concatenated: stats.concatenated,
             };
             say!(
-                "{case} {} {text} {}: {ms:.4} ms, {:.2} x one read ({:.4} ms), \
-                 queued {launched_ms:.4} ms, first call {first_ms:.0} ms",
+                "{case} {} {text} {}: {ms:.4} ms, {:.2} x one read ({:.4} ms), queued \
+                 {launched_ms:.4} ms, first call {first_ms:.0} ms",
                 T::NAME,
                 record.dist,
                 ms / record.floor_ms,

@@ -108,7 +108,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         checked: length,
     };
     say!(
-        "{} on {}: {ms:.3} ms, longest local selection {local_ms:.3} ms; one device {one_ms:.3} ms ({:.2} x)",
+        "{} on {}: {ms:.3} ms, longest local selection {local_ms:.3} ms; one device {one_ms:.3} \
+         ms ({:.2} x)",
         arguments.case,
         record.method,
         one_ms / ms

@@ -56,8 +56,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     };
     say!("{} ({})", arguments.backend, backend.label);
     say!(
-        "Ours, then in brackets the paper's figure and the sampling error (three standard errors and \
-         rounding). ! marks a larger difference.\n"
+        "Ours, then in brackets the paper's figure and the sampling error (three standard errors \
+         and rounding). ! marks a larger difference.\n"
     );
     let tables = [
         table_1(client, arguments.rows)?,
@@ -80,17 +80,17 @@ fn table_1(client: &Client, rows: usize) -> anyhow::Result<[Table; 2]> {
         let (low, high) = exits::average_of_column(column);
         if !(low - figures::ROUNDING..=high + figures::ROUNDING).contains(&column.average) {
             say!(
-                "k = {}: the paper's average exit, {:.2}, does not follow from its own column, which allows \
-                 {low:.2} to {high:.2}.",
+                "k = {}: the paper's average exit, {:.2}, does not follow from its own column, \
+                 which allows {low:.2} to {high:.2}.",
                 column.k,
                 column.average
             );
         }
     }
     say!(
-        "\nThe same rows by the loop as printed. It tests thres - min against eps max, not max - min \
-         against eps max(|min|, |max|) (R7, R8), so a search that exits by width exits one iteration \
-         earlier."
+        "\nThe same rows by the loop as printed. It tests thres - min against eps max, not max - \
+         min against eps max(|min|, |max|) (R7, R8), so a search that exits by width exits one \
+         iteration earlier."
     );
     tables[1].print_outside();
     Ok(tables)
@@ -100,13 +100,14 @@ fn table_2(client: &Client, rows: usize) -> anyhow::Result<[Table; 2]> {
     let tables = quality::tables(client, &normal(rows, figures::M))?;
     tables[0].print();
     say!(
-        "Algorithm 2 as printed converges to the exact selection; the paper's figures do not. The same \
-         rows by a loop that exits when the count is k, as Algorithm 1's does, but selects from min:\n"
+        "Algorithm 2 as printed converges to the exact selection; the paper's figures do not. The \
+         same rows by a loop that exits when the count is k, as Algorithm 1's does, but selects \
+         from min:\n"
     );
     tables[1].print();
     say!(
-        "E2 is relative to the greatest element of the row. Relative to the k-th, which is near zero \
-         for k = 128, it would differ widely from the paper's.\n"
+        "E2 is relative to the greatest element of the row. Relative to the k-th, which is near \
+         zero for k = 128, it would differ widely from the paper's.\n"
     );
     Ok(tables)
 }

@@ -66,8 +66,8 @@ impl Table {
         let squares: f64 = cells().map(|cell| cell.standard_errors().powi(2)).sum();
         let distance = (squares / all as f64).sqrt();
         format!(
-            "{within} of {all} cells within the sampling error, {distance:.2} standard errors apart (root \
-             mean square)."
+            "{within} of {all} cells within the sampling error, {distance:.2} standard errors \
+             apart (root mean square)."
         )
     }
 
