@@ -1,13 +1,11 @@
-//! Sizes as they are written on the command line: `2**20x256x32`.
+//! Sizes on the command line: `2**20x256x32`.
 
 use std::{fmt, str::FromStr};
 
 use anyhow::{Context, ensure};
 
-/// N rows of M elements, of which k are kept.
 #[derive(Clone, Debug)]
 pub struct RowCase {
-    /// As it was written.
     pub text: String,
     pub rows: usize,
     pub cols: usize,
@@ -15,7 +13,7 @@ pub struct RowCase {
 }
 
 impl RowCase {
-    /// With its sizes written as plain numbers.
+    /// A case written as plain numbers.
     pub fn new(rows: usize, cols: usize, k: usize) -> Self {
         Self {
             text: format!("{rows}x{cols}x{k}"),
@@ -50,10 +48,8 @@ impl fmt::Display for RowCase {
     }
 }
 
-/// A vector, of which k are kept.
 #[derive(Clone, Debug)]
 pub struct VectorCase {
-    /// As it was written.
     pub text: String,
     pub length: usize,
     pub k: usize,
@@ -80,7 +76,7 @@ impl fmt::Display for VectorCase {
     }
 }
 
-/// A number, or a power written `base**exponent`.
+/// Parses a number or `base**exponent`.
 fn size(text: &str) -> anyhow::Result<usize> {
     let number = |text: &str| {
         text.parse::<usize>()

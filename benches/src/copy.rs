@@ -1,4 +1,4 @@
-//! The copy rate of the device: what a memory-bound kernel can reach.
+//! Copy and read rates: the bound of memory-bound kernels.
 
 use cubecl::{client::Client, prelude::*};
 use rayon::prelude::*;
@@ -6,20 +6,18 @@ use sparsek_tests::backend::{Backend, Kind};
 
 use crate::timing::{measure, median, wall_clock};
 
-/// Elements that are copied and read to measure rates: by devices, and by the runtimes that compute on the host.
+/// Elements of a measured copy on devices, and on runtimes that compute on the host.
 const DEVICE_COPY: usize = 1 << 28;
 const SLOW_COPY: usize = 1 << 22;
-/// And in the host's memory.
 const HOST_COPY: usize = 1 << 26;
-/// Elements that one core copies at a time.
 const CHUNK: usize = 1 << 18;
 
-/// How often a copy is measured again, while it becomes shorter than so much of the time before: the clocks were not up
-/// yet.
-const AGAIN: usize = 5;
-const SAME: f64 = 0.97;
+/// A copy is measured again, at most this often, while its time drops below [`STEADY`] of the time
+/// before: the clocks were still rising.
+const REPEATS: usize = 5;
+const STEADY: f64 = 0.97;
 
-/// Elements to measure rates of a backend with.
+/// Elements of a measured copy on a backend.
 pub fn elements(backend: &Backend) -> usize {
     if backend.is_llvmpipe() || backend.kind == Kind::Cpu {
         SLOW_COPY
@@ -28,7 +26,7 @@ pub fn elements(backend: &Backend) -> usize {
     }
 }
 
-/// GB/s of a copy on a backend's device, on Flex by all cores.
+/// GB/s of a copy on the backend's device; on Flex by all cores.
 pub fn backend_rate(backend: &Backend) -> anyhow::Result<f64> {
     match &backend.client {
         None => host_rate(HOST_COPY),
@@ -36,7 +34,7 @@ pub fn backend_rate(backend: &Backend) -> anyhow::Result<f64> {
     }
 }
 
-/// A grid of so many cubes.
+/// A grid of at least `cubes` cubes.
 fn folded(cubes: usize) -> CubeCount {
     CubeCount::Static(cubes.min(32_768) as u32, cubes.div_ceil(32_768) as u32, 1)
 }
@@ -70,16 +68,15 @@ pub fn rate(client: &Client, elements: usize) -> anyhow::Result<f64> {
         })
     };
     let mut ms = measured()?;
-    for _ in 0..AGAIN {
+    for _ in 0..REPEATS {
         let before = std::mem::replace(&mut ms, measured()?);
-        if ms > SAME * before {
+        if ms > STEADY * before {
             break;
         }
     }
     Ok(2.0 * bytes as f64 / ms / 1e6)
 }
 
-/// Loads of a unit that reads.
 const LOADS: usize = 8;
 const UNITS: usize = 256;
 
@@ -96,7 +93,7 @@ fn read_kernel<N: Size>(source: &[Vector<f32, N>], target: &mut [f32]) {
     for item in 0..N::value().comptime() {
         total += sum.extract(item);
     }
-    // Never; what is not used is not read.
+    // Never true. Without a use the compiler would drop the reads.
     if total < 0.0 {
         target[0] = total;
     }
@@ -109,7 +106,7 @@ pub fn read_rate(client: &Client, elements: usize) -> anyhow::Result<f64> {
     let target = client.empty(size_of::<f32>());
     let cubes = folded(elements / (4 * UNITS * LOADS));
     let ms = measure(client, || {
-        // SAFETY: the cubes read `elements` and no more.
+        // SAFETY: the cubes read exactly `elements`, and the target holds one element.
         unsafe {
             read_kernel::launch_unchecked(
                 client,

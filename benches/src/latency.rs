@@ -1,4 +1,4 @@
-//! The time of one call of `topk` on tensors, by the wall clock: waited for, and in a queue.
+//! Wall-clock time of one call of `topk` on tensors: alone, and queued.
 
 use std::{collections::HashMap, fs, path::PathBuf, time::Instant};
 
@@ -17,7 +17,7 @@ use crate::{
     topk::{Form, Output, Problem, check, seeded_rows},
 };
 
-/// A router, sampling, sparse attention, and where bandwidth counts again.
+/// Expert routers, sampling, sparse attention, and one bandwidth-bound case.
 const CASES: [&str; 10] = [
     "1x32000x50",
     "8x128256x50",
@@ -30,10 +30,8 @@ const CASES: [&str; 10] = [
     "32x50257x1",
     "2**20x256x32",
 ];
-/// Rows compared with the oracle.
 const CHECKED_ROWS: usize = 1 << 12;
-/// Calls before the first sample, in a queue, and samples of either kind: as the script that
-/// measures PyTorch does.
+/// Warm-up calls, calls per queue, and samples of either kind, as in the script that times PyTorch.
 const WARM_UPS: usize = 50;
 const QUEUED: usize = 100;
 const QUEUES: usize = 15;
@@ -48,10 +46,10 @@ pub struct Arguments {
     /// Rows x columns x k; may be repeated.
     #[arg(long = "case", default_values = CASES)]
     cases: Vec<RowCase>,
-    /// Only the first call of each case.
+    /// Times only the first call of each case.
     #[arg(long)]
     first: bool,
-    /// JSON lines of PyTorch's times of the same cases, on the same card.
+    /// PyTorch's times of the same cases on the same card, as JSON lines.
     #[arg(long, value_name = "FILE")]
     torch: Option<PathBuf>,
     /// Appends one JSON line for each case.
@@ -59,19 +57,16 @@ pub struct Arguments {
     json: Option<PathBuf>,
 }
 
-/// One line of a record of `latency`.
 #[derive(Serialize, Deserialize)]
 pub struct LatencyRecord {
     pub bench: String,
     pub case: String,
     pub backend: String,
     pub device: String,
-    /// The first call in the process, with the compilation of its kernels.
+    /// The first call in the process, kernel compilation included.
     pub first_ms: f64,
-    /// A call and the wait for its result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub single_us: Option<f64>,
-    /// One of many calls that follow one another.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub piped_us: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -88,7 +83,6 @@ struct Peer {
     piped_us: f64,
 }
 
-/// Runs every case.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let mut peers = HashMap::new();
     if let Some(file) = &arguments.torch {
@@ -166,12 +160,10 @@ fn median(count: usize, sample: impl Fn() -> anyhow::Result<f64>) -> anyhow::Res
     Ok(samples[count / 2])
 }
 
-/// A record for people.
 fn line(record: &LatencyRecord) -> String {
     let time = |us: Option<f64>| us.map_or("-".into(), |us| format!("{us:.1} µs"));
     format!(
-        "{}: waited for {} (PyTorch {}), in a queue {} (PyTorch {}), first call {:.0} ms, \
-         {} rows checked",
+        "{}: single {} (PyTorch {}), queued {} (PyTorch {}), first call {:.0} ms, {} rows checked",
         record.case,
         time(record.single_us),
         time(record.torch_single_us),

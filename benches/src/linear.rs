@@ -1,4 +1,4 @@
-//! Linear layers of very many rows: the product, and the gradients of rows and weight, beside Burn's own products.
+//! Linear layers with many rows: the product, and the gradients of rows and weight.
 
 use std::path::PathBuf;
 
@@ -12,17 +12,16 @@ use sparsek::ops::{DenseGradientOps, DenseOps};
 use sparsek_tests::backend::{Backend, Kind};
 
 use crate::{
-    aggregate::number,
     case::RowCase,
     copy,
     record::{self, Record},
+    spmm::number,
     timing::{measure_tensors, time_tensors},
 };
 
-/// Rows of a result that are compared with sums in f64.
 const CHECKED: usize = 8;
 
-/// Linear layers of very many rows.
+/// Checks and times linear layers with many rows.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Where to run.
@@ -31,10 +30,10 @@ pub struct Arguments {
     /// Rows x inputs x outputs, for example 2449029x256x256; may be repeated.
     #[arg(long = "case", default_value = "2**18x256x256")]
     cases: Vec<RowCase>,
-    /// output, rows or weight; may be repeated. Default: all.
+    /// What to compute; may be repeated. Default: all.
     #[arg(long = "method", value_enum, value_delimiter = ',', default_values_t = Method::ALL)]
     methods: Vec<Method>,
-    /// Times Burn's own products too.
+    /// Also times Burn's own products.
     #[arg(long)]
     burn: bool,
     /// Appends one JSON line for each case and method.
@@ -42,14 +41,13 @@ pub struct Arguments {
     json: Option<PathBuf>,
 }
 
-/// What is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Method {
     /// Rows times the weight.
     Output,
-    /// The gradient of the rows: upstream rows times the weight, transposed.
+    /// The gradient of the rows: upstream rows times the transposed weight.
     Rows,
-    /// The gradient of the weight: the rows, transposed, times upstream rows.
+    /// The gradient of the weight: transposed rows times upstream rows.
     Weight,
 }
 
@@ -71,7 +69,6 @@ impl std::fmt::Display for Method {
     }
 }
 
-/// A matrix, here and on the device.
 struct Matrix {
     data: Vec<f32>,
     cols: usize,
@@ -95,7 +92,7 @@ impl Matrix {
     }
 }
 
-/// What is multiplied: `x · weight`, `upstream · weightᵀ`, `xᵀ · upstream`.
+/// Factors of `x · weight`, `upstream · weightᵀ` and `xᵀ · upstream`.
 struct Problem {
     case: RowCase,
     x: Matrix,
@@ -103,7 +100,6 @@ struct Problem {
     upstream: Matrix,
 }
 
-/// Runs every case and method.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let backend = arguments.backend.open().map_err(anyhow::Error::msg)?;
     let copy_gbps = copy::backend_rate(&backend)?;
@@ -158,7 +154,7 @@ impl Problem {
         }
     }
 
-    /// Compares some rows with sums in f64: factors may have been rounded to 11 bits, sums are of f32.
+    /// Compares some rows with sums in f64. Factors may be rounded to 11 bits; sums are in f32.
     fn check(&self, method: Method, found: &Tensor<2>) -> anyhow::Result<usize> {
         let [count, width] = found.dims();
         let inner = match method {
@@ -201,7 +197,7 @@ impl Problem {
                 let off = (f64::from(found) - sum).abs();
                 ensure!(
                     off <= bound,
-                    "{} {method}: element ({row}, {col}) is {found} instead of {sum}, off by more than {bound:e}",
+                    "{} {method}: element ({row}, {col}) is {found} instead of {sum} ± {bound:e}",
                     self.case
                 );
             }

@@ -1,58 +1,69 @@
-//! The benchmark runner: checks a case against the oracle, then times it on the device.
+//! The benchmark runner: checks each case against the oracle, then times it on the device.
 //!
-//! `cargo run --release -p sparsek-bench -- topk --backend cuda --case 2**20x256x32 --json out.jsonl`
+//! `cargo run --release -p sparsek-bench -- topk --backend cuda --case 2**20x256x32 --json
+//! out.jsonl`
+//!
+//! A module for each bench. `paper` reproduces the papers' tables and figures; `report` writes
+//! docs/performance.md from the records.
 
 #[macro_use]
 mod print;
 
-mod aggregate;
 mod case;
+mod chart;
 mod copy;
-mod delegate;
 mod distance;
+mod environment;
 mod latency;
 mod linear;
-mod plot;
+mod paper;
 mod record;
-mod rtopk;
+mod report;
+mod spmm;
 mod startup;
 mod table;
 mod timing;
 mod topk;
+mod vector;
 
 use clap::Parser;
 use sparsek::io::print::lost;
 
-/// Checks, then times.
+use paper::{row_chart, rtopk, vector_chart};
+
+/// Checks cases against the oracle, times them, and reports the records.
 #[derive(Parser)]
 #[command(version, about)]
 enum Command {
     /// Row-wise top-k.
     Topk(topk::Arguments),
     /// Top-k of one vector.
-    Delegate(delegate::Arguments),
-    /// Top-k of one vector that is longer than the device's memory.
-    Stream(delegate::StreamArguments),
+    Delegate(vector::Arguments),
+    /// Top-k of one vector longer than device memory.
+    Stream(vector::StreamArguments),
     /// Top-k of one vector over several GPUs.
-    Shards(delegate::ShardArguments),
-    /// Nearest neighbours of a sparse data set against itself.
+    Shards(vector::ShardArguments),
+    /// Nearest neighbors of a sparse data set within itself.
     Distance(distance::Arguments),
-    /// Products of a graph with dense and compressed rows, and their gradients.
-    Aggregate(aggregate::Arguments),
-    /// Linear layers of very many rows, and their gradients.
+    /// Products of a graph with dense and compressed rows, their gradients, and training epochs.
+    #[command(alias = "aggregate")]
+    Spmm(spmm::Arguments),
+    /// Linear layers with many rows, and their gradients.
     Linear(linear::Arguments),
     /// Single calls of row-wise top-k, by the wall clock.
     Latency(latency::Arguments),
-    /// Whole programs, with a cold and with a warm cache of kernels.
+    /// Whole programs with a cold and a warm kernel cache.
     Startup(startup::Arguments),
-    /// The statistics of RTop-K's Tables 1, 2 and 5, beside the paper's.
+    /// Paper: the statistics of RTop-K's Tables 1, 2 and 5.
     RtopkStats(rtopk::Arguments),
-    /// A chart of records, after RTop-K's Fig. 4.
-    Plot(plot::Arguments),
-    /// A chart of records of vectors, after Dr. Top-k's Figs. 13, 14, 17, 18 and 21.
-    PlotVectors(plot::VectorArguments),
-    /// A Markdown table of a file of records.
+    /// Paper: a chart of `topk` records after RTop-K's Fig. 4.
+    Plot(row_chart::Arguments),
+    /// Paper: a chart of `delegate` records after Dr. Top-k's figures.
+    PlotVectors(vector_chart::Arguments),
+    /// A Markdown table of one file of records.
     Table(table::Arguments),
+    /// Writes docs/performance.md and its figures from the records.
+    Report(report::Arguments),
 }
 
 fn main() -> anyhow::Result<()> {
@@ -69,17 +80,18 @@ fn main() -> anyhow::Result<()> {
 fn run(command: Command) -> anyhow::Result<()> {
     match command {
         Command::Topk(arguments) => topk::run(&arguments),
-        Command::Delegate(arguments) => delegate::run(&arguments),
-        Command::Stream(arguments) => delegate::run_stream(&arguments),
-        Command::Shards(arguments) => delegate::run_shards(&arguments),
+        Command::Delegate(arguments) => vector::run(&arguments),
+        Command::Stream(arguments) => vector::run_stream(&arguments),
+        Command::Shards(arguments) => vector::run_shards(&arguments),
         Command::Distance(arguments) => distance::run(&arguments),
-        Command::Aggregate(arguments) => aggregate::run(&arguments),
+        Command::Spmm(arguments) => spmm::run(&arguments),
         Command::Linear(arguments) => linear::run(&arguments),
         Command::Latency(arguments) => latency::run(&arguments),
         Command::Startup(arguments) => startup::run(&arguments),
         Command::RtopkStats(arguments) => rtopk::run(&arguments),
-        Command::Plot(arguments) => plot::run(&arguments),
-        Command::PlotVectors(arguments) => plot::run_vectors(&arguments),
+        Command::Plot(arguments) => row_chart::run(&arguments),
+        Command::PlotVectors(arguments) => vector_chart::run(&arguments),
         Command::Table(arguments) => table::run(&arguments),
+        Command::Report(arguments) => report::run(&arguments),
     }
 }

@@ -1,4 +1,4 @@
-//! Printing that never ends the program: records are written when nobody reads the lines.
+//! Printing that never panics, so that records are written even if nobody reads the output.
 
 /// [`println!`] that never panics.
 macro_rules! say {

@@ -1,4 +1,4 @@
-//! The lines of a record, as docs/benchmarks.md describes them.
+//! JSON lines of records. docs/benchmarks.md describes the fields.
 
 use std::{
     fs::{self, File},
@@ -9,7 +9,9 @@ use std::{
 use anyhow::Context;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-/// One line of a record of `topk`.
+use crate::environment::Environment;
+
+/// A line of `topk` and `linear`.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Record {
     pub bench: String,
@@ -29,7 +31,7 @@ pub struct Record {
     pub burn_ms: Option<f64>,
 }
 
-/// One line of a record of `delegate`.
+/// A line of `delegate`.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct VectorRecord {
     pub bench: String,
@@ -40,16 +42,16 @@ pub struct VectorRecord {
     pub method: String,
     pub dist: String,
     pub ms: f64,
-    /// Of one call by the wall clock, where many follow one another.
+    /// Wall-clock milliseconds of one of many queued calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launched_ms: Option<f64>,
     pub first_ms: f64,
-    /// One read.
+    /// One read of the vector at the read rate.
     pub floor_ms: f64,
     pub read_gbps: f64,
     pub copy_gbps: f64,
     pub checked: usize,
-    /// Elements of the two selections by delegates, where there are.
+    /// Elements that the two selections read; 0 without delegates.
     #[serde(default)]
     pub delegates: usize,
     #[serde(default)]
@@ -57,22 +59,20 @@ pub struct VectorRecord {
 }
 
 impl VectorRecord {
-    /// The exponent of a method `alpha:N`.
     pub fn exponent(&self) -> Option<u32> {
         self.method.strip_prefix("alpha:")?.parse().ok()
     }
 }
 
-/// One line of a record of what others take for the same.
+/// A line of another library's time for the same case.
 #[derive(Deserialize)]
 pub struct PeerRecord {
     pub peer: String,
-    /// `vector 2**30x128`.
     pub case: String,
     pub ms: f64,
 }
 
-/// One line of a record of `distance`.
+/// A line of `distance`.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct NeighborRecord {
     pub bench: String,
@@ -86,39 +86,34 @@ pub struct NeighborRecord {
     pub k: usize,
     pub ms: f64,
     pub first_ms: f64,
-    /// One read of the matrix, 12 bytes of each entry, and one write of the neighbours.
+    /// One read of the matrix, 12 bytes per entry, and one write of the neighbors.
     pub floor_ms: f64,
-    /// One write of all distances, for what keeps them.
     #[serde(default)]
     pub matrix_ms: f64,
-    /// Pairs of entries in one column, of which all distances are made.
     pub work: f64,
-    /// Thousand millions of these each second, and picoseconds for each.
+    /// 10^9 pairs per second, and picoseconds per pair.
     pub gwork_per_s: f64,
     #[serde(default)]
     pub ps_per_work: f64,
     pub copy_gbps: f64,
-    /// Bytes of the matrix on the device, of the neighbours, and the most that pools have reserved for all.
+    /// Bytes of the matrix, of the neighbors, and of all memory pools.
     #[serde(default)]
     pub input_bytes: usize,
     #[serde(default)]
     pub output_bytes: usize,
     #[serde(default)]
     pub peak_bytes: Option<u64>,
-    /// Rows whose neighbours were compared with the oracle's.
     pub checked: usize,
 }
 
-/// One line of a record of an epoch of `aggregate`.
+/// A line of `spmm` for a training epoch.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct EpochRecord {
     pub bench: String,
-    /// The graph, and k where rows are compressed.
     pub case: String,
     pub backend: String,
     pub device: String,
     pub dtype: String,
-    /// `epoch`, `epoch-atomic` or `epoch-relu`.
     pub method: String,
     pub dist: String,
     pub graph: String,
@@ -126,64 +121,61 @@ pub struct EpochRecord {
     pub edges: usize,
     pub features: usize,
     pub classes: usize,
-    /// How the elements that are kept are found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topk: Option<String>,
     pub ms: f64,
     pub first_ms: f64,
-    /// To transpose the graph, and to have it on the device.
+    /// Transposition and upload of the graph.
     pub upload_ms: f64,
-    /// Of all selections of an epoch, and their share of it.
+    /// All selections of an epoch, and their share of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topk_ms: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topk_share: Option<f64>,
-    /// The most that pools have reserved, in 10^6 bytes.
+    /// Peak size of memory pools in 10^6 bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peak_mb: Option<f64>,
     pub copy_gbps: f64,
-    /// Epochs whose losses were looked at.
     pub checked: usize,
 }
 
-/// What a line is a record of.
+/// The fields that tell the type of a line.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Kind {
     bench: String,
     peer: String,
-    case: String,
     method: String,
 }
 
-/// The records of `topk` in a file; those of other benches are passed over.
-pub fn read(path: &Path) -> anyhow::Result<Vec<Record>> {
+pub fn read_rows(path: &Path) -> anyhow::Result<Vec<Record>> {
     read_lines(path, |kind| {
-        ["topk", "linear"].contains(&kind.bench.as_str())
+        kind.peer.is_empty() && ["topk", "linear"].contains(&kind.bench.as_str())
     })
 }
 
-/// The records of `distance` in a file.
 pub fn read_neighbors(path: &Path) -> anyhow::Result<Vec<NeighborRecord>> {
-    read_lines(path, |kind| kind.bench == "distance")
+    read_lines(path, |kind| {
+        kind.peer.is_empty() && kind.bench == "distance"
+    })
 }
 
-/// The records of epochs of `aggregate` in a file.
 pub fn read_epochs(path: &Path) -> anyhow::Result<Vec<EpochRecord>> {
     read_lines(path, |kind| {
-        kind.bench == "aggregate" && kind.method.starts_with("epoch")
+        kind.bench == "spmm" && kind.method.starts_with("epoch")
     })
 }
 
-/// The records of `delegate` in a file.
 pub fn read_vectors(path: &Path) -> anyhow::Result<Vec<VectorRecord>> {
-    read_lines(path, |kind| kind.bench == "delegate")
+    read_lines(path, |kind| {
+        kind.peer.is_empty() && kind.bench == "delegate"
+    })
 }
 
-/// The records of others' top-k of one vector in a file.
+/// The records of other libraries' top-k of one vector in a file.
 pub fn read_vector_peers(path: &Path) -> anyhow::Result<Vec<PeerRecord>> {
     read_lines(path, |kind| {
-        !kind.peer.is_empty() && kind.case.starts_with("vector ")
+        !kind.peer.is_empty() && kind.bench == "delegate"
     })
 }
 
@@ -204,13 +196,26 @@ fn read_lines<R: DeserializeOwned>(
     Ok(records)
 }
 
-/// Appends one line to a file.
-pub fn append(path: &Path, line: &impl Serialize) -> anyhow::Result<()> {
+/// A record and its environment as one line.
+#[derive(Serialize)]
+struct Line<'a, R> {
+    #[serde(flatten)]
+    record: &'a R,
+    #[serde(flatten)]
+    environment: Environment,
+}
+
+/// Appends a record to a file as one line, with date, commit and versions.
+pub fn append(path: &Path, record: &impl Serialize) -> anyhow::Result<()> {
     let mut file = File::options()
         .create(true)
         .append(true)
         .open(path)
         .with_context(|| format!("{}", path.display()))?;
-    writeln!(file, "{}", serde_json::to_string(line)?)?;
+    let line = Line {
+        record,
+        environment: Environment::now(),
+    };
+    writeln!(file, "{}", serde_json::to_string(&line)?)?;
     Ok(())
 }

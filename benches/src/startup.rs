@@ -1,7 +1,7 @@
-//! How long whole programs take, with an empty cache of kernels and with one that is filled.
+//! Times whole programs with a cold and a warm kernel cache.
 //!
-//! Each sample is a process of its own. Caches of kernels, sparsek's and the driver's, are in a
-//! folder that the runs of a case share; a cold run begins with an empty one.
+//! Each sample is a process. The runs of a case share a folder with the kernel caches of sparsek
+//! and of the driver; a cold run starts with an empty folder.
 
 use std::{
     env,
@@ -22,7 +22,7 @@ use crate::{
     record::{self, EpochRecord},
 };
 
-/// Times whole programs, which lie beside this one.
+/// Times whole programs built beside this one.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Where to run.
@@ -37,7 +37,7 @@ pub struct Arguments {
     /// The matrix of movielens-1m, for `knn`.
     #[arg(long, value_name = "FILE")]
     matrix: Option<PathBuf>,
-    /// Runs with a cold cache, and as many with a warm one. The record holds their medians.
+    /// Cold runs, and as many warm runs. The record holds their medians.
     #[arg(long, default_value_t = 3)]
     runs: usize,
     /// The device's name, for the record.
@@ -48,16 +48,15 @@ pub struct Arguments {
     json: Option<PathBuf>,
 }
 
-/// What is run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Case {
-    /// The first call of `topk` in a process, of rows of 256 and k = 32.
+    /// The first call of `topk` in a process: rows of 256, k = 32.
     Topk,
-    /// `maxk train` on amazon-computers, 200 epochs of SAGE with MaxK, k = 32.
+    /// `maxk train` on amazon-computers: 200 epochs of SAGE with MaxK, k = 32.
     Maxk,
-    /// `knn` on movielens-1m by Manhattan distances.
+    /// `knn` on movielens-1m with Manhattan distances.
     Knn,
-    /// The first epoch on a graph of Reddit's size, with the upload of the graph.
+    /// Upload and first epoch of a graph of Reddit's size.
     Epoch,
 }
 
@@ -72,21 +71,17 @@ impl Case {
     }
 }
 
-/// One line of a record of `startup`.
 #[derive(Serialize, Deserialize)]
 pub struct StartupRecord {
     pub bench: String,
     pub case: String,
     pub backend: String,
     pub device: String,
-    /// `cold` or `warm`.
     pub cache: String,
-    /// The median of all runs.
     pub ms: f64,
     pub samples_ms: Vec<f64>,
 }
 
-/// Runs every case.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let folder = env::temp_dir().join(format!("sparsek-startup-{}", std::process::id()));
     for &case in &arguments.cases {
@@ -100,7 +95,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     }
 }
 
-/// Cold runs, then warm ones on what the last of them left.
+/// Cold runs, then warm runs with the cache of the last cold run.
 fn both(arguments: &Arguments, case: Case, folder: &Path) -> anyhow::Result<()> {
     for cache in ["cold", "warm"] {
         let mut samples = Vec::new();
@@ -136,7 +131,7 @@ fn both(arguments: &Arguments, case: Case, folder: &Path) -> anyhow::Result<()> 
     Ok(())
 }
 
-/// Milliseconds of a run, whose result is checked.
+/// Milliseconds of a run, after checking its result.
 fn one(arguments: &Arguments, case: Case, folder: &Path) -> anyhow::Result<f64> {
     let backend = arguments.backend.to_string();
     let read = |file: &Path| fs::read_to_string(file).with_context(|| file.display().to_string());
@@ -146,7 +141,7 @@ fn one(arguments: &Arguments, case: Case, folder: &Path) -> anyhow::Result<f64> 
             let _ = fs::remove_file(&file);
             let words = ["latency", "--first", "--case", "2**16x256x32", "--json"];
             timed(
-                own(folder)?
+                this_program(folder)?
                     .args(words)
                     .arg(&file)
                     .args(["--backend", &backend]),
@@ -157,8 +152,8 @@ fn one(arguments: &Arguments, case: Case, folder: &Path) -> anyhow::Result<f64> 
         Case::Epoch => {
             let file = folder.join("epoch.jsonl");
             let _ = fs::remove_file(&file);
-            let words = "aggregate --graph reddit-size --method epoch --k 32 --json";
-            let mut command = own(folder)?;
+            let words = "spmm --graph reddit-size --method epoch --k 32 --json";
+            let mut command = this_program(folder)?;
             command.args(words.split(' ')).arg(&file);
             timed(command.args(["--backend", &backend]))?;
             let record: EpochRecord = serde_json::from_str(read(&file)?.trim())?;
@@ -195,7 +190,7 @@ fn one(arguments: &Arguments, case: Case, folder: &Path) -> anyhow::Result<f64> 
             };
             let output = folder.join("knn.npz");
             let ms = search(&output, &backend)?;
-            // Ratings are whole numbers, so all backends find the same bits.
+            // Ratings are integers, so sums are exact and all backends agree bit by bit.
             let expected = expected();
             if !expected.exists() {
                 search(&expected, "flex")?;
@@ -209,26 +204,24 @@ fn one(arguments: &Arguments, case: Case, folder: &Path) -> anyhow::Result<f64> 
     }
 }
 
-/// Where the neighbors that Flex finds are, for all runs.
+/// The neighbors that Flex finds, shared by all runs.
 fn expected() -> PathBuf {
     env::temp_dir().join(format!("sparsek-knn-{}.npz", std::process::id()))
 }
 
-/// The absolute path of an input, since programs run in a folder of their own.
+/// The absolute path of an input, because programs run in another folder.
 fn input(path: Option<&Path>, option: &str) -> anyhow::Result<PathBuf> {
     let path = path.with_context(|| format!("{option} is needed"))?;
     fs::canonicalize(path).with_context(|| path.display().to_string())
 }
 
-/// This program.
-fn own(folder: &Path) -> anyhow::Result<Command> {
+fn this_program(folder: &Path) -> anyhow::Result<Command> {
     Ok(with_caches(env::current_exe()?, folder))
 }
 
-/// A program in the same folder.
 fn beside(name: &str, folder: &Path) -> anyhow::Result<Command> {
     let program = env::current_exe()?.with_file_name(format!("{name}{}", env::consts::EXE_SUFFIX));
-    ensure!(program.exists(), "{} is not there", program.display());
+    ensure!(program.exists(), "{} does not exist", program.display());
     Ok(with_caches(program, folder))
 }
 
@@ -244,7 +237,7 @@ fn with_caches(program: PathBuf, folder: &Path) -> Command {
     command
 }
 
-/// Milliseconds of a process, which has to succeed.
+/// Milliseconds of a process; an error if it fails.
 fn timed(command: &mut Command) -> anyhow::Result<f64> {
     let start = Instant::now();
     let output = command.output()?;

@@ -1,19 +1,18 @@
-//! Markdown tables from the records of the runner.
+//! Markdown tables of one file of records.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
 use anyhow::ensure;
 
 use crate::{
-    aggregate,
-    distance::paper,
+    paper::{distance_table, epoch_table},
     record::{self, NeighborRecord, Record, VectorRecord},
 };
 
-/// Prints a table of the records in a file, one row per case, in the order of the file.
+/// Prints a table of the records in a file, one row per case in the order of the file.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// A file that `--json` has written.
+    /// A file written by `--json`.
     file: PathBuf,
     /// Only records of this backend.
     #[arg(long, default_value = "cuda")]
@@ -21,11 +20,11 @@ pub struct Arguments {
     /// Only records of this method.
     #[arg(long)]
     method: Option<String>,
-    /// Nearest neighbours in the form of Nolet et al.'s Table 3: the paper's routine (hybrid), the one that is chosen, and the
-    /// paper's own figures.
+    /// Nolet et al., Table 3: the paper's routine (hybrid), the chosen one, and the published
+    /// seconds.
     #[arg(long)]
     table_3: bool,
-    /// Epochs of training, with what RTop-K's Table 4 and Fig. 5 say of them: the share of top-k, and the speed-ups.
+    /// RTop-K, Table 4 and Fig. 5: the share of top-k in training epochs, and the speed-ups.
     #[arg(long, conflicts_with = "table_3")]
     table_4: bool,
 }
@@ -37,13 +36,12 @@ impl Arguments {
     }
 }
 
-/// Reads, groups, prints.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     if arguments.table_4 {
         let mut epochs = record::read_epochs(&arguments.file)?;
         epochs.retain(|record| arguments.wants(&record.backend, &record.method));
         ensure!(!epochs.is_empty(), "no records of epochs");
-        aggregate::table::print(&epochs);
+        epoch_table::print(&epochs);
         return Ok(());
     }
     let mut vectors = record::read_vectors(&arguments.file)?;
@@ -56,18 +54,18 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     neighbors.retain(|record| arguments.wants(&record.backend, &record.method));
     if arguments.table_3 {
         ensure!(!neighbors.is_empty(), "no records of distance");
-        paper::print(&neighbors);
+        distance_table::print(&neighbors);
         return Ok(());
     }
     if !neighbors.is_empty() {
         print_neighbors(&neighbors);
         return Ok(());
     }
-    let mut records = record::read(&arguments.file)?;
+    let mut records = record::read_rows(&arguments.file)?;
     records.retain(|record| arguments.wants(&record.backend, &record.method));
     ensure!(
         !records.is_empty(),
-        "{} has no such records of {}",
+        "{} has no matching records of {}",
         arguments.file.display(),
         arguments.backend
     );
@@ -103,10 +101,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Vectors, a line each.
 fn print_vectors(records: &[VectorRecord]) {
     say!(
-        "| n x k | dtype | input | method | one read, ms | ms (× one read) | delegates + concatenated, share of n |"
+        "| n x k | dtype | input | method | one read, ms | ms (× one read) | delegates + \
+         concatenated, share of n |"
     );
     say!("| --- | --- | --- | --- | --- | --- | --- |");
     for record in records {
@@ -126,7 +124,7 @@ fn print_vectors(records: &[VectorRecord]) {
     }
 }
 
-/// Nearest neighbours: a row for each metric and each routine that was forced, a column for each data set.
+/// Prints nearest neighbors: a row for each metric and forced routine, a column for each data set.
 fn print_neighbors(records: &[NeighborRecord]) {
     let method = |record: &NeighborRecord| match record.routine.as_str() {
         "auto" => record.method.clone(),
@@ -145,7 +143,7 @@ fn print_neighbors(records: &[NeighborRecord]) {
     let line = |cells: Vec<String>| say!("| {} |", cells.join(" | "));
     let head = cases
         .iter()
-        .map(|case| format!("{case}, ms (ps a pair of entries; × floor)"));
+        .map(|case| format!("{case}, ms (ps per pair of entries; × floor)"));
     line([String::from("metric")].into_iter().chain(head).collect());
     line(vec!["---".into(); cases.len() + 1]);
     for name in &methods {

@@ -1,4 +1,4 @@
-//! Times, as medians.
+//! Median times.
 
 use std::time::{Duration, Instant};
 
@@ -6,35 +6,28 @@ use anyhow::Context;
 use burn::tensor::{Device, ProfileOptions};
 use cubecl::{client::Client, future, prelude::*, profile::ProfileDuration};
 
-/// Samples per measurement; fewer, but not fewer than so many, of what takes longer than so long.
+/// Samples per measurement. Sampling stops at [`TIME_LIMIT`] once there are [`MIN_SAMPLES`].
 const SAMPLES: usize = 21;
-const FEWEST: usize = 3;
-const LONG: Duration = Duration::from_secs(10);
-/// Runs before the first sample, at least, and for how long, at least: an NVIDIA H200 that was idle takes 0.2 s to
-/// raise its clocks under Vulkan, and copies at 0.4 of its rate until then.
+const MIN_SAMPLES: usize = 3;
+const TIME_LIMIT: Duration = Duration::from_secs(10);
+/// Minimum number and duration of warm-up runs, in which an idle device raises its clocks.
 const WARM_UPS: usize = 3;
 const WARM_UP: Duration = Duration::from_millis(500);
-/// Runs between two looks at the clock.
+/// Warm-up runs between two looks at the clock.
 const BURST: usize = 8;
-/// Milliseconds that the runs of a sample take together, about: what passes on the device between the clock and
-/// a single kernel, 0.015 ms on an NVIDIA H200, shall not count.
+/// Target duration of a sample, so that the delay between the clock and a kernel does not count.
 const SAMPLE_MS: f64 = 4.0;
-/// The same of what the host launches ahead.
-const AHEAD_MS: f64 = 200.0;
-/// Most runs in a sample.
-const MOST_RUNS: f64 = 64.0;
+/// Target duration of a sample by the wall clock.
+const QUEUED_SAMPLE_MS: f64 = 200.0;
+const MAX_RUNS: f64 = 64.0;
 
-/// What was measured.
 pub struct Times {
-    /// Milliseconds of one call, the median of many.
     pub ms: f64,
-    /// Wall-clock milliseconds of the first call.
     pub first_ms: f64,
-    /// Rows compared with the oracle.
     pub checked: usize,
 }
 
-/// Steps of a unit that keep the device busy while the host launches the runs of a sample: 4 ms on an NVIDIA H200.
+/// Loop steps of [`keep_busy`]: milliseconds on a fast GPU.
 const STEPS: u32 = 1 << 20;
 
 #[cube(launch_unchecked)]
@@ -46,8 +39,8 @@ fn keep_busy(target: &mut [u32], steps: u32) {
     target[0] = state;
 }
 
-/// Milliseconds of device time of one run of kernels, the median of many, after a warm-up. The device is kept busy until all runs of a
-/// sample are launched, so that it waits for the host between none of them: [`measure_launched`] tells what the host takes.
+/// Median device time of one run of kernels, in milliseconds. The device is kept busy until all
+/// runs of a sample are launched, so that no run waits for the host.
 pub fn measure(client: &Client, mut run: impl FnMut() + Send) -> anyhow::Result<f64> {
     warm_up(&mut run, || Ok(future::block_on(client.sync())?))?;
     let target = client.empty(size_of::<u32>());
@@ -68,18 +61,18 @@ pub fn measure(client: &Client, mut run: impl FnMut() + Send) -> anyhow::Result<
         Ok(milliseconds(duration)? / runs as f64)
     };
     let single: f64 = sample(1)?;
-    let runs = (SAMPLE_MS / single).clamp(1.0, MOST_RUNS) as usize;
+    let runs = (SAMPLE_MS / single).clamp(1.0, MAX_RUNS) as usize;
     median(|| sample(runs))
 }
 
-/// Milliseconds by the wall clock of one run of kernels that was just measured, where many follow one another: of the host, where it
-/// takes longer to launch than the device to run.
+/// Median wall-clock time of one of many queued runs of kernels, in milliseconds. It does not warm
+/// up.
 pub fn measure_launched(client: &Client, run: impl FnMut()) -> anyhow::Result<f64> {
     measure_waited(|| Ok(future::block_on(client.sync())?), run)
 }
 
-/// Milliseconds of one run of tensor operations, the median of many, after a warm-up: device time,
-/// or on devices without a clock wall-clock time between two waits.
+/// Median time of one run of tensor operations, in milliseconds: device time, or wall-clock time on
+/// devices without a clock.
 pub fn measure_tensors(device: &Device, mut run: impl FnMut() + Send) -> anyhow::Result<f64> {
     warm_up(&mut run, || Ok(device.sync()?))?;
     median(|| {
@@ -89,7 +82,7 @@ pub fn measure_tensors(device: &Device, mut run: impl FnMut() + Send) -> anyhow:
     })
 }
 
-/// Times the first call of tensor operations, checks the result of the second, times the others.
+/// Times the first call of tensor operations, checks the second, and times the others.
 pub fn time_tensors<O>(
     device: &Device,
     run: impl Fn() -> O + Send + Sync,
@@ -107,8 +100,8 @@ pub fn time_tensors<O>(
     })
 }
 
-/// Milliseconds by the wall clock of one run, of work that may end after its call returns: the median of many, after a warm-up. The
-/// runs of a sample are waited for together, so that the host can be ahead of the device as it is in use.
+/// Median wall-clock time of one run, in milliseconds. A sample waits once for all its runs, so
+/// that the host runs ahead as in training.
 pub fn measure_ahead(device: &Device, mut run: impl FnMut()) -> anyhow::Result<f64> {
     let wait = || Ok(device.sync()?);
     warm_up(&mut run, wait)?;
@@ -127,7 +120,7 @@ fn measure_waited(
         Ok(ms / runs as f64)
     };
     let single: f64 = sample(1)?;
-    let runs = (AHEAD_MS / single).clamp(1.0, MOST_RUNS) as usize;
+    let runs = (QUEUED_SAMPLE_MS / single).clamp(1.0, MAX_RUNS) as usize;
     median(|| sample(runs))
 }
 
@@ -138,7 +131,7 @@ fn warm_up(mut run: impl FnMut(), sync: impl Fn() -> anyhow::Result<()>) -> anyh
         run();
         if runs % BURST == 0 || start.elapsed() > WARM_UP {
             sync()?;
-            // Once is enough of what takes as long.
+            // Long runs need fewer repetitions.
             let enough = runs >= WARM_UPS || start.elapsed() > WARM_UP * runs as u32;
             if enough && start.elapsed() > WARM_UP {
                 break;
@@ -148,18 +141,16 @@ fn warm_up(mut run: impl FnMut(), sync: impl Fn() -> anyhow::Result<()>) -> anyh
     Ok(())
 }
 
-/// The median of the samples.
 pub fn median(mut sample: impl FnMut() -> anyhow::Result<f64>) -> anyhow::Result<f64> {
     let start = Instant::now();
     let mut samples = Vec::new();
-    while samples.len() < SAMPLES && (samples.len() < FEWEST || start.elapsed() < LONG) {
+    while samples.len() < SAMPLES && (samples.len() < MIN_SAMPLES || start.elapsed() < TIME_LIMIT) {
         samples.push(sample()?);
     }
     samples.sort_by(f64::total_cmp);
     Ok(samples[samples.len() / 2])
 }
 
-/// Milliseconds of wall clock.
 pub fn wall_clock(run: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<f64> {
     let start = Instant::now();
     run()?;

@@ -1,4 +1,4 @@
-//! Whether neighbours are those of the oracle.
+//! Compares nearest neighbors with the oracle's.
 
 use anyhow::ensure;
 use burn::tensor::{Int, Tensor};
@@ -6,19 +6,18 @@ use rayon::prelude::*;
 use sparsek::{distance::Metric, sparse::Csr};
 use sparsek_tests::oracle::distance;
 
-/// Rows that are looked at, evenly spaced.
 const ROWS: usize = 8;
-/// Elements of a matrix beyond which these rows are compared with some of the others only, evenly spaced, and with the
-/// neighbours found.
-const MANY: usize = 1 << 27;
-const OTHERS: usize = 1024;
-/// What distances in f32 may be off, of themselves, at least, and of what they are made of.
+/// For matrices of more elements (rows times columns), the oracle ranks the neighbors found among
+/// [`SAMPLE`] evenly spaced rows only.
+const FULL_CHECK: usize = 1 << 27;
+const SAMPLE: usize = 1024;
+/// Tolerance of an f32 distance: relative to itself, absolute, and relative to its scale.
 const RELATIVE: f64 = 2e-5;
-const LEAST: f64 = 2e-5;
+const ABSOLUTE: f64 = 2e-5;
 const OF_SCALE: f64 = 4e-6;
 
-/// Compares the neighbours of some rows with those by f64, up to distances that rounding cannot tell apart; says how many
-/// rows these were.
+/// Compares the neighbors of some rows with those computed in f64, within the tolerance. Returns
+/// the number of rows compared.
 pub fn check(
     index: &Csr,
     metric: Metric,
@@ -38,11 +37,11 @@ pub fn check(
         dense
     };
     let step = rows.div_ceil(ROWS).max(1);
-    let looked: Vec<usize> = (0..rows).step_by(step).collect();
-    for &row in &looked {
-        let own = dense(row);
-        let spacing = match rows.saturating_mul(index.cols()) > MANY {
-            true => rows.div_ceil(OTHERS),
+    let checked: Vec<usize> = (0..rows).step_by(step).collect();
+    for &row in &checked {
+        let query = dense(row);
+        let spacing = match rows.saturating_mul(index.cols()) > FULL_CHECK {
+            true => rows.div_ceil(SAMPLE),
             false => 1,
         };
         let found = indices[row * k..(row + 1) * k]
@@ -53,7 +52,7 @@ pub fn check(
         order.dedup();
         order.retain(|&other| other != row && other < rows);
         let compared: Vec<f64> = (order.par_iter())
-            .map(|&other| distance::distance(metric.name(), metric.p(), &own, &dense(other)))
+            .map(|&other| distance::distance(metric.name(), metric.p(), &query, &dense(other)))
             .collect();
         let mut all = vec![f64::NAN; rows];
         for (&other, distance) in order.iter().zip(compared) {
@@ -63,19 +62,20 @@ pub fn check(
         for (slot, &nearest) in order[..k].iter().enumerate() {
             let at = indices[row * k + slot] as usize;
             let found = distances[row * k + slot];
-            ensure!(at < rows && at != row, "row {row}: neighbour {at}");
-            let scale = distance::scale(metric.name(), metric.p(), &own, &dense(at));
+            ensure!(at < rows && at != row, "row {row}: neighbor {at}");
+            let scale = distance::scale(metric.name(), metric.p(), &query, &dense(at));
             let near = |a: f64, b: f64| {
-                let bound = LEAST + RELATIVE * b.abs() + OF_SCALE * scale;
+                let bound = ABSOLUTE + RELATIVE * b.abs() + OF_SCALE * scale;
                 a == b || (a.is_nan() && b.is_nan()) || (a - b).abs() <= bound
             };
             ensure!(
                 near(found, all[at]) && near(all[at], all[nearest]),
-                "row {row}, neighbour {slot}: row {at} at {found} (it is at {}) instead of {nearest} at {}",
+                "row {row}, neighbor {slot}: row {at} at {found} (exactly {}) instead of \
+                 {nearest} at {}",
                 all[at],
                 all[nearest]
             );
         }
     }
-    Ok(looked.len())
+    Ok(checked.len())
 }

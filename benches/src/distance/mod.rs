@@ -1,7 +1,6 @@
-//! Nearest neighbours of a sparse data set against itself.
+//! Nearest neighbors of a sparse data set within itself.
 
 mod check;
-pub mod paper;
 mod synthetic;
 
 use std::path::{Path, PathBuf};
@@ -21,35 +20,36 @@ use crate::{
     timing::{measure_tensors, wall_clock},
 };
 
-/// Checks and times nearest neighbours among the rows of sparse matrices.
+/// Checks and times nearest neighbors among the rows of sparse matrices.
 #[derive(clap::Args)]
 pub struct Arguments {
     /// Where to run.
     #[arg(long)]
     backend: Kind,
-    /// A CSR matrix, as SciPy's save_npz writes it, or a synthetic one of the sizes of the paper's: synthetic:movielens, edgar,
-    /// scrna or nytimes, and synthetic:movielens/8 with an eighth of the rows; may be repeated.
+    /// A CSR matrix as SciPy's save_npz writes it, or a synthetic one of the paper's sizes:
+    /// synthetic:movielens, edgar, scrna or nytimes; synthetic:movielens/8 has an eighth of the
+    /// rows; may be repeated.
     #[arg(long, required = true)]
     data: Vec<String>,
-    /// A metric by name, of Minkowski's with its p: minkowski:3; may be repeated.
+    /// A metric by name, for example cosine or minkowski:3; may be repeated.
     #[arg(long = "metric", required_unless_present = "all_metrics")]
     metrics: Vec<Metric>,
     /// All metrics.
     #[arg(long, conflicts_with = "metrics")]
     all_metrics: bool,
-    /// Neighbours of each row.
+    /// Neighbors of each row.
     #[arg(long, default_value_t = 16)]
     k: usize,
-    /// A routine instead of the one that is chosen: merge, inverted, tiled or hybrid.
+    /// Forces a routine.
     #[arg(long, value_parser = routine)]
     routine: Option<Routine>,
-    /// Rows that are compared at a time.
+    /// Query rows per batch.
     #[arg(long)]
     query_batch: Option<usize>,
-    /// Rows that they are compared with at a time.
+    /// Index rows per batch.
     #[arg(long)]
     index_batch: Option<usize>,
-    /// Times one call of each, by the wall clock, kernels to be compiled included: for what takes minutes.
+    /// Times one call by the wall clock, compilation included; for cases that take minutes.
     #[arg(long)]
     once: bool,
     /// Appends one JSON line per file and metric.
@@ -58,16 +58,21 @@ pub struct Arguments {
 }
 
 fn routine(text: &str) -> Result<Routine, String> {
-    let named = ROUTINES.into_iter().find(|one| one.name() == text);
+    let renamed = match text {
+        "tiled" => "dense_tile",
+        "product" => "tensor_core",
+        other => other,
+    };
+    let mut routines = ROUTINES.into_iter();
+    let named = routines.find(|one| [text, renamed].contains(&one.name()));
     let names = ROUTINES.map(Routine::name).join(", ");
-    named.ok_or_else(|| format!("{text}: there are {names}"))
+    named.ok_or_else(|| format!("{text}: not one of {names}"))
 }
 
-/// Runs every file with every metric.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let backend = arguments.backend.open().map_err(anyhow::Error::msg)?;
     let copy_gbps = match &backend.client {
-        // Pools go on in pieces of the largest buffer that they have seen, so that it shall be small.
+        // Pools later allocate in pages of their largest buffer, so the copy stays small.
         Some(client) => copy::rate(client, copy::elements(&backend) / 4)?,
         None => 0.0,
     };
@@ -91,12 +96,10 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A matrix to find neighbours in.
 struct Set {
     case: String,
     dist: &'static str,
     index: Csr,
-    /// Pairs of entries in one column.
     work: f64,
 }
 
@@ -123,11 +126,12 @@ impl Set {
         let (rows, cols, nnz) = (self.index.rows(), self.index.cols(), self.index.nnz());
         let ratio = rows as f64 * nnz as f64 / self.work;
         format!(
-            "{rows} x {cols}, {nnz} entries, rows times entries {ratio:.1} times the pairs of entries in one column"
+            "{rows} x {cols}, {nnz} entries, rows x entries {ratio:.1} times the pairs of entries \
+             that share a column"
         )
     }
 
-    /// Bytes of the matrix and of its neighbours.
+    /// Bytes of the matrix and of the neighbors.
     fn bytes(&self, k: usize) -> [usize; 2] {
         let (rows, nnz) = (self.index.rows(), self.index.nnz());
         let size = self.index.dtype().size();
@@ -161,7 +165,7 @@ fn one(
         found = Some(neighbors()?);
         Ok(backend.device.sync()?)
     })?;
-    // What pools once have they keep.
+    // Pools never shrink, so this is the peak.
     let peak = backend.device.memory_pool_usage();
     let peak_bytes = peak.map(|usage| usage.bytes_reserved);
     let checked = check(index, metric, found.take().expect("a call has been made"))?;
@@ -211,25 +215,26 @@ fn line(record: &NeighborRecord) -> String {
     let NeighborRecord { ms, floor_ms, .. } = record;
     let mib = |bytes: f64| bytes / f64::from(1 << 20);
     let memory = record.peak_bytes.map_or(String::new(), |peak| {
-        let own = (record.input_bytes + record.output_bytes) as f64;
-        let beside = mib(peak as f64 - own);
-        format!(", {beside:.0} MiB beside matrix and neighbours")
+        let operands = (record.input_bytes + record.output_bytes) as f64;
+        let beside = mib(peak as f64 - operands);
+        format!(", {beside:.0} MiB besides matrix and neighbors")
     });
     let floor = match *floor_ms > 0.0 {
         true => format!(
-            ", {:.0} x the floor of {floor_ms:.4} ms ({:.3} ms to write all distances)",
+            ", {:.0} x floor ({floor_ms:.4} ms; {:.3} ms to write all distances)",
             ms / floor_ms,
             record.matrix_ms
         ),
         false => String::new(),
     };
     format!(
-        "{} {} {}: {ms:.3} ms, {:.2} ps for each pair of entries in one column{floor}{memory}, first call {:.0} ms",
+        "{} {} {}: {ms:.3} ms, {:.2} ps per pair of entries that share a column{floor}{memory}, \
+         first call {:.0} ms",
         record.case, record.method, record.routine, record.ps_per_work, record.first_ms,
     )
 }
 
-/// Pairs of entries in one column.
+/// Pairs of entries that share a column: the sum of squared column counts.
 fn work(index: &Csr) -> f64 {
     let mut counts = vec![0.0; index.cols()];
     for &column in index.pattern().indices() {

@@ -1,5 +1,5 @@
-//! Seeded sparse matrices of the sizes and densities of Nolet et al.'s Table 2, their degrees after its least and greatest and
-//! the CDFs of its Fig. 1. They are no data: their names begin with `synthetic:`.
+//! Seeded sparse matrices with the sizes and densities of Nolet et al., Table 2, and the degree
+//! distributions of Fig. 1. Their names begin with `synthetic:`, as they are not the data sets.
 
 use anyhow::{Context, ensure};
 use burn::tensor::{Device, Tensor, TensorData};
@@ -7,36 +7,31 @@ use rayon::prelude::*;
 use sparsek::sparse::{Csr, Pattern};
 use sparsek_tests::data::Random;
 
-/// What names of synthetic matrices begin with.
 const PREFIX: &str = "synthetic:";
-/// The seed of all of them.
 const SEED: u64 = 2021;
 
-/// What entries hold.
 #[derive(Clone, Copy)]
 enum Values {
-    /// Half to five, by halves.
+    /// 0.5 to 5 in steps of 0.5.
     Ratings,
-    /// Uniform above 0, up to 1.
+    /// Uniform in (0, 1].
     Weights,
-    /// ln(1 + count), most counts small.
+    /// ln(1 + count), with mostly small counts.
     Counts,
 }
 
-/// A kind of matrix.
 struct Kind {
     name: &'static str,
     rows: usize,
     cols: usize,
-    /// Shares of the rows and the degrees that they have at most, between which degrees grow exponentially.
+    /// Points of the degree CDF (share of rows, degree); degrees grow exponentially between points.
     degrees: &'static [(f64, f64)],
-    /// Columns are uniform numbers to this power, the first the most popular. Chosen so that entries meet about as often as in
-    /// sets of this sort: rows times entries are 19, 25, 2.6 and 16 times the pairs of entries in one column.
+    /// Columns are uniform numbers to this power, so the first are the most popular. It makes
+    /// entries share columns about as often as in the original data.
     skew: f64,
     values: Values,
 }
 
-/// All kinds.
 const KINDS: [Kind; 4] = [
     Kind {
         name: "movielens",
@@ -99,7 +94,7 @@ const KINDS: [Kind; 4] = [
     },
 ];
 
-/// A matrix by name: `synthetic:movielens`, or `synthetic:movielens/8` with an eighth of its rows; none if the name is no such.
+/// The matrix of a name `synthetic:movielens` or `synthetic:movielens/8`; none for other names.
 pub fn matrix(name: &str, device: &Device) -> Option<anyhow::Result<Csr>> {
     let rest = name.strip_prefix(PREFIX)?;
     Some(read(rest).and_then(|(kind, rows)| {
@@ -114,16 +109,16 @@ fn read(text: &str) -> anyhow::Result<(&'static Kind, usize)> {
     let (name, scale) = text.split_once('/').unwrap_or((text, "1"));
     let names = KINDS.map(|kind| kind.name).join(", ");
     let kind = KINDS.iter().find(|kind| kind.name == name);
-    let kind = kind.with_context(|| format!("{PREFIX}{name}: there are {names}"))?;
+    let kind = kind.with_context(|| format!("{PREFIX}{name}: not one of {names}"))?;
     let scale: usize = scale
         .parse()
-        .with_context(|| format!("{scale}: no number"))?;
-    ensure!(scale > 0, "{PREFIX}{text}: a part of 0");
+        .with_context(|| format!("{scale}: not a number"))?;
+    ensure!(scale > 0, "{PREFIX}{text}: cannot divide by 0");
     Ok((kind, kind.rows.div_ceil(scale)))
 }
 
 impl Kind {
-    /// Its first rows: the pattern, or why it is none, and the values.
+    /// The first rows: the pattern and the values.
     fn matrix(&self, rows: usize) -> (anyhow::Result<Pattern>, Vec<f32>) {
         let made: Vec<(Vec<u32>, Vec<f32>)> = (0..rows)
             .into_par_iter()
@@ -149,7 +144,7 @@ impl Kind {
         (pattern.map_err(anyhow::Error::from), values)
     }
 
-    /// The greatest and the least for the first two rows, so that they occur.
+    /// The degree of a row. The first two rows have the greatest and the least, so both occur.
     fn degree(&self, random: &mut Random, row: usize) -> usize {
         let share = match row {
             0 => 1.0,
@@ -165,8 +160,8 @@ impl Kind {
         logarithm.exp_m1().round() as usize
     }
 
-    /// So many columns, ascending: sorted uniform numbers, made of the gaps between them, to a power; of equal ones the later move
-    /// on.
+    /// Draws `degree` ascending columns: sorted uniform numbers, built from exponential gaps, to a
+    /// power. Duplicates move to the next free column.
     fn columns(&self, random: &mut Random, degree: usize) -> Vec<u32> {
         let mut gap = || -(1.0 - random.uniform()).ln();
         let mut sum = 0.0;
@@ -180,7 +175,7 @@ impl Kind {
         let mut least = 0;
         let columns = places.iter().enumerate().map(|(entry, place)| {
             let column = self.cols as f64 * (place / whole).powf(self.skew);
-            // Those that follow need room too.
+            // Leave room for the remaining columns.
             let most = self.cols - (degree - entry);
             let column = (column as usize).clamp(least.min(most), most);
             least = column + 1;
@@ -204,8 +199,7 @@ impl Values {
 mod tests {
     use super::*;
 
-    /// Rows, columns, density, least and greatest degree as Table 2 has them; a degree and the share of rows at or below it as
-    /// Fig. 1's caption does.
+    /// Sizes, density and extreme degrees are from Table 2, a quantile from the caption of Fig. 1.
     #[test]
     fn sizes_and_degrees_are_those_of_the_paper() {
         for (name, shape, density, extremes, (degree, share)) in [
@@ -245,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_none_are_refused() {
+    fn unknown_names_are_refused() {
         for wrong in ["", "imdb", "movielens/0", "movielens/x", "movielens/-1"] {
             assert!(read(wrong).is_err(), "{wrong}");
         }

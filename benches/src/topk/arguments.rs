@@ -1,4 +1,4 @@
-//! What `topk` is asked on the command line.
+//! Command line of `topk`.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use anyhow::bail;
 use sparsek_kernels::topk::{Method, ROUTINES, Routine};
 use sparsek_tests::{backend::Kind, data::Distribution, element::Dtype};
 
-use super::Form;
+use super::problem::Form;
 use crate::case::RowCase;
 
 /// Checks and times row-wise top-k.
@@ -27,14 +27,13 @@ pub struct Arguments {
     /// Type of the elements; may be repeated.
     #[arg(long = "dtype", value_enum, default_value = "f32")]
     pub dtypes: Vec<Dtype>,
-    /// Values and indices in index order, the same by value, the dense masked rows, or the gradient
-    /// of the input.
+    /// The output.
     #[arg(long, value_enum, default_value_t = Form::Pairs)]
     pub form: Form,
-    /// Forces a routine of the kernels, where there are kernels; records have it behind the method: exact@stream.
+    /// Forces a routine on devices. Records append it to the method: exact@sampled.
     #[arg(long, value_parser = routine)]
     pub routine: Option<Routine>,
-    /// Times Burn's own topk_with_indices as well, on the same device.
+    /// Also times Burn's topk_with_indices on the same device.
     #[arg(long)]
     pub burn: bool,
     /// Appends one JSON line per case and method.
@@ -42,7 +41,6 @@ pub struct Arguments {
     pub json: Option<PathBuf>,
 }
 
-/// A method as it is written.
 pub fn method(text: &str) -> anyhow::Result<Method> {
     Ok(match text.split_once(':') {
         None if text == "exact" => Method::Exact,
@@ -52,7 +50,6 @@ pub fn method(text: &str) -> anyhow::Result<Method> {
     })
 }
 
-/// A distribution by its name.
 pub fn distribution(text: &str) -> Result<Distribution, String> {
     let mut all = Distribution::ALL.into_iter();
     all.find(|dist| dist.name() == text).ok_or_else(|| {
@@ -61,11 +58,12 @@ pub fn distribution(text: &str) -> Result<Distribution, String> {
     })
 }
 
-/// A routine by its name.
 fn routine(text: &str) -> Result<Routine, String> {
+    let renamed = if text == "stream" { "sampled" } else { text };
     let mut all = ROUTINES.iter().copied();
-    all.find(|routine| routine.name() == text).ok_or_else(|| {
-        let names: Vec<&str> = ROUTINES.iter().map(|routine| routine.name()).collect();
-        format!("not one of {}", names.join(", "))
-    })
+    all.find(|routine| [text, renamed].contains(&routine.name()))
+        .ok_or_else(|| {
+            let names: Vec<&str> = ROUTINES.iter().map(|routine| routine.name()).collect();
+            format!("not one of {}", names.join(", "))
+        })
 }

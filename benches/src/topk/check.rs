@@ -1,21 +1,22 @@
-//! Results held against the oracle.
+//! Comparison of results with the oracle.
 
 use anyhow::ensure;
 use rayon::prelude::*;
 use sparsek_tests::{element::Element, oracle};
 
-use super::{Form, Problem};
+use super::problem::{Form, Problem};
 
-/// A result in the host's memory.
+/// Rows compared before a case is timed, evenly spread over the matrix.
+pub const CHECKED_ROWS: usize = 1 << 15;
+
 pub enum Output<'a, T> {
-    /// Members and their columns, `[rows, k]`.
+    /// Selected values and their columns, `[rows, k]`.
     Pairs(&'a [T], &'a [u32]),
-    /// `[rows, cols]`.
     Dense(&'a [T]),
 }
 
-/// Compares up to `most` rows with the oracle, evenly spread, the last among them, and returns how
-/// many they were.
+/// Compares up to `most` evenly spread rows with the oracle, the last included. Returns their
+/// number.
 pub fn check<T: Element>(
     problem: &Problem<T>,
     output: &Output<T>,
@@ -26,25 +27,25 @@ pub fn check<T: Element>(
     let sample: Vec<usize> = (0..rows).rev().step_by(step).collect();
     let wrong = sample
         .par_iter()
-        .find_any(|&&row| !right(problem, output, row));
+        .find_any(|&&row| !matches(problem, output, row));
     ensure!(wrong.is_none(), "row {wrong:?} differs from the oracle");
     Ok(sample.len())
 }
 
-fn right<T: Element>(problem: &Problem<T>, output: &Output<T>, row: usize) -> bool {
+fn matches<T: Element>(problem: &Problem<T>, output: &Output<T>, row: usize) -> bool {
     let (cols, k) = (problem.case.cols, problem.case.k);
     let input = problem.row(row);
-    let members = oracle::topk::select(input, &problem.options());
+    let selected = oracle::topk::select(input, &problem.options());
     match output {
         Output::Pairs(values, indices) => {
             let range = row * k..(row + 1) * k;
             let found = indices[range.clone()].iter().map(|&i| i as usize);
-            found.eq(members.iter().copied())
-                && same(&values[range], members.iter().map(|&i| input[i]))
+            found.eq(selected.iter().copied())
+                && same(&values[range], selected.iter().map(|&i| input[i]))
         }
         Output::Dense(values) => {
             let mut dense = vec![T::of(0.0); cols];
-            for (at, &i) in members.iter().enumerate() {
+            for (at, &i) in selected.iter().enumerate() {
                 dense[i] = if problem.form == Form::Gradient {
                     problem.gradients[row * k + at]
                 } else {
@@ -56,6 +57,6 @@ fn right<T: Element>(problem: &Problem<T>, output: &Output<T>, row: usize) -> bo
     }
 }
 
-fn same<T: Element>(found: &[T], right: impl Iterator<Item = T>) -> bool {
-    found.iter().zip(right).all(|(a, b)| a.same(b))
+fn same<T: Element>(found: &[T], expected: impl Iterator<Item = T>) -> bool {
+    found.iter().zip(expected).all(|(a, b)| a.same(b))
 }

@@ -1,4 +1,4 @@
-//! Top-k at the level of the kernels.
+//! Top-k by the kernels.
 
 use bytemuck::cast_slice;
 use cubecl::{client::Client, future, prelude::*, server::Handle};
@@ -8,10 +8,12 @@ use sparsek_kernels::{
 };
 use sparsek_tests::element::Element;
 
-use super::{CHECKED_ROWS, Form, Output, Problem, check};
+use super::{
+    check::{CHECKED_ROWS, Output, check},
+    problem::{Form, Problem},
+};
 use crate::timing::{Times, measure, wall_clock};
 
-/// Checks, then times.
 pub fn time<T: Element>(client: &Client, problem: &Problem<T>) -> anyhow::Result<Times> {
     let operation = Operation::new(client, problem)?;
     let run = || drop(operation.launch().expect("a valid case"));
@@ -33,8 +35,8 @@ pub fn time<T: Element>(client: &Client, problem: &Problem<T>) -> anyhow::Result
     })
 }
 
-/// Columns of the members of every row, after each row was compared with the oracle.
-pub fn checked_members<T: Element>(
+/// Columns of the selected elements, after comparing every row with the oracle.
+pub fn checked_selection<T: Element>(
     client: &Client,
     problem: &Problem<T>,
 ) -> anyhow::Result<Vec<u32>> {
@@ -43,19 +45,17 @@ pub fn checked_members<T: Element>(
     Ok(operation.check_pairs(selected, usize::MAX)?.1)
 }
 
-/// What a launch leaves on the device.
 enum Buffers {
     Pairs(Selected),
     Dense(Handle),
 }
 
-/// A problem on the device.
 struct Operation<'a, T> {
     client: &'a Client,
     problem: &'a Problem<'a, T>,
     options: TopkOptions,
     rows: Rows,
-    /// For the gradient: that of the values, and the columns that they came from.
+    /// For the gradient: the gradient of the values, and their columns.
     upstream: Option<(Handle, Handle)>,
 }
 
@@ -110,7 +110,7 @@ impl<'a, T: Element> Operation<'a, T> {
         scatter(self.client, &request).map(Buffers::Dense)
     }
 
-    /// The number of rows compared, and the columns.
+    /// Returns the number of rows compared and the columns.
     fn check_pairs(&self, selected: Selected, most: usize) -> anyhow::Result<(usize, Vec<u32>)> {
         let values = self.client.read_one(selected.values)?;
         let indices = u32::from_bytes(&self.client.read_one(selected.indices)?).to_vec();

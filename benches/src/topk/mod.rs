@@ -1,4 +1,4 @@
-//! Row-wise top-k: kernels where the backend has them, else the tensor operation.
+//! Row-wise top-k: by the kernels, or by the tensor operation on backends without kernels.
 
 mod arguments;
 mod check;
@@ -12,7 +12,7 @@ use sparsek_tests::{backend::Backend, data::Distribution, element::Element, with
 use arguments::method;
 pub use arguments::{Arguments, distribution};
 pub use check::{Output, check};
-pub use kernels::checked_members;
+pub use kernels::checked_selection;
 pub use problem::{Form, Problem, seeded_rows};
 
 use crate::{
@@ -21,20 +21,16 @@ use crate::{
     record::{self, Record},
 };
 
-/// Rows compared with the oracle before a case is timed, spread evenly over the matrix.
-const CHECKED_ROWS: usize = 1 << 15;
-
-/// Runs every case with every method.
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     ensure!(
         !arguments.burn || matches!(arguments.form, Form::Pairs | Form::Sorted),
-        "Burn has nothing to time beside --form {}",
+        "--burn needs --form pairs or sorted, not {}",
         arguments.form.name()
     );
     let backend = arguments.backend.open().map_err(anyhow::Error::msg)?;
     ensure!(
         arguments.routine.is_none() || backend.client.is_some(),
-        "{}: the routines run on devices",
+        "{}: routines run on devices",
         arguments.backend
     );
     let copy_gbps = copy::backend_rate(&backend)?;
@@ -58,7 +54,6 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Where and how the cases run.
 struct Bench<'a> {
     backend: Backend,
     arguments: &'a Arguments,
@@ -66,7 +61,6 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// Runs a case with every method on the same input.
     fn methods<T: Element>(&self, case: &RowCase, dist: Distribution) -> anyhow::Result<()> {
         let form = self.arguments.form;
         let input = seeded_rows::<T>(case.rows, case.cols, dist, 0);
@@ -112,7 +106,6 @@ impl Bench<'_> {
     }
 }
 
-/// A record for people.
 fn print(record: &Record, bytes: usize) {
     let Record {
         case,
@@ -130,7 +123,8 @@ fn print(record: &Record, bytes: usize) {
         format!(", Burn {burn:.4} ms ({:.2} x ours)", burn / ms)
     });
     say!(
-        "{case} {dtype} {method} {form} {dist}: {ms:.4} ms, {:.2} x floor ({floor_ms:.4} ms), {:.0} GB/s{burn}, first call {first_ms:.0} ms, {checked} rows checked",
+        "{case} {dtype} {method} {form} {dist}: {ms:.4} ms, {:.2} x floor ({floor_ms:.4} ms), \
+         {:.0} GB/s{burn}, first call {first_ms:.0} ms, {checked} rows checked",
         ms / floor_ms,
         bytes as f64 / ms / 1e6,
     );

@@ -1,4 +1,4 @@
-//! A case with its data, and what comes of it.
+//! A case with its input.
 
 use clap::ValueEnum;
 use rayon::prelude::*;
@@ -10,44 +10,40 @@ use sparsek_tests::{
 
 use crate::case::RowCase;
 
-/// Where the seeds of gradients begin, apart from those of inputs.
+/// First seed of gradients, distinct from the seeds of inputs.
 const GRADIENT_SEEDS: u64 = 1 << 40;
 
-/// What is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Form {
     /// Values and indices in index order.
     Pairs,
-    /// Values and indices by value.
+    /// Values and indices sorted by value.
     Sorted,
     /// The dense masked rows.
     Mask,
-    /// The gradient of the input, from that of the values.
+    /// The gradient of the input, from the gradient of the values.
     Gradient,
 }
 
 impl Form {
-    /// Its name on command lines and in records.
     pub fn name(self) -> String {
         format!("{self:?}").to_lowercase()
     }
 }
 
-/// Rows to select from.
 pub struct Problem<'a, T> {
     pub case: &'a RowCase,
     pub form: Form,
     pub method: Method,
-    /// Forced, where kernels run.
     pub routine: Option<Routine>,
     /// `[rows, cols]`.
     pub input: &'a [T],
-    /// Gradients of the values, `[rows, k]`; empty unless the form is their scatter.
+    /// Gradients of the values, `[rows, k]`, for [`Form::Gradient`]; else empty.
     pub gradients: Vec<T>,
 }
 
 impl<'a, T: Element> Problem<'a, T> {
-    /// To be selected from exactly.
+    /// A problem for exact selection.
     pub fn new(case: &'a RowCase, form: Form, input: &'a [T]) -> Self {
         let gradients = if form == Form::Gradient {
             seeded_rows(case.rows, case.k, Distribution::Normal, GRADIENT_SEEDS)
@@ -64,7 +60,6 @@ impl<'a, T: Element> Problem<'a, T> {
         }
     }
 
-    /// The options of the kernels and of the oracle.
     pub fn options(&self) -> TopkOptions {
         TopkOptions {
             method: self.method,
@@ -73,24 +68,23 @@ impl<'a, T: Element> Problem<'a, T> {
         }
     }
 
-    /// A row of the input.
     pub fn row(&self, row: usize) -> &[T] {
         &self.input[row * self.case.cols..][..self.case.cols]
     }
 
-    /// Bytes that have to be read and written.
+    /// Compulsory traffic in bytes.
     pub fn bytes(&self) -> usize {
         let RowCase { rows, cols, k, .. } = *self.case;
         let size = size_of::<T>();
-        let members = (size + size_of::<u32>()) * k;
+        let pairs = (size + size_of::<u32>()) * k;
         rows * match self.form {
-            Form::Pairs | Form::Sorted | Form::Gradient => size * cols + members,
+            Form::Pairs | Form::Sorted | Form::Gradient => size * cols + pairs,
             Form::Mask => 2 * size * cols,
         }
     }
 }
 
-/// Rows of a distribution, each from a seed of its own.
+/// Draws rows from a distribution, each with a seed of its own.
 pub fn seeded_rows<T: Element>(
     rows: usize,
     cols: usize,

@@ -1,4 +1,4 @@
-//! Top-k of Burn tensors: this library's where there are no kernels, and Burn's own.
+//! Top-k of Burn tensors: ours on backends without kernels, and Burn's own.
 
 use anyhow::ensure;
 use burn::{
@@ -12,10 +12,12 @@ use sparsek::{
 };
 use sparsek_tests::element::Element;
 
-use super::{CHECKED_ROWS, Form, Output, Problem, check};
+use super::{
+    check::{CHECKED_ROWS, Output, check},
+    problem::{Form, Problem},
+};
 use crate::timing::{Times, measure_tensors, time_tensors};
 
-/// Checks, then times.
 pub fn time<T: Element>(device: &Device, problem: &Problem<T>) -> anyhow::Result<Times> {
     match problem.form {
         Form::Pairs | Form::Sorted if T::FLOAT => pairs::<T, Float>(device, problem),
@@ -36,7 +38,7 @@ pub fn time<T: Element>(device: &Device, problem: &Problem<T>) -> anyhow::Result
     }
 }
 
-/// Milliseconds of Burn's own operation for the same case; none where Burn has no such tensors.
+/// Milliseconds of Burn's own operation. None if Burn has no tensors of the dtype.
 pub fn burn<T: Element>(device: &Device, problem: &Problem<T>) -> anyhow::Result<Option<f64>> {
     if !device.supports_dtype(T::dtype()) {
         return Ok(None);
@@ -74,7 +76,7 @@ fn mask<T: Element>(device: &Device, problem: &Problem<T>) -> anyhow::Result<Tim
     time_tensors(device, run, |masked| dense(problem, &masked))
 }
 
-/// The backward operation alone: what the gradient of the values is put through.
+/// The backward operation alone: scatters the gradient of the values.
 fn gradient<T: Element>(device: &Device, problem: &Problem<T>) -> anyhow::Result<Times> {
     let case = problem.case;
     let x = input::<T, Float>(device, problem);

@@ -1,0 +1,249 @@
+//! Times epochs of full-batch training: forward, loss, backward and a step of Adam; no evaluation.
+
+use anyhow::{Context, ensure};
+use burn::tensor::{Distribution, Tensor};
+use sparsek::{sparse::sparse_topk, topk::Method as Selection};
+use sparsek_gnn::{
+    datasets::NodeDataset,
+    nn::{Activation, Architecture, Form, MaxKModelConfig, method_to_string},
+    train::{Epochs, TrainConfig, Trainer},
+};
+
+use super::types::{Bench, Method, Source};
+use crate::{
+    record::{self, EpochRecord},
+    timing::{measure_ahead, measure_tensors, wall_clock},
+};
+
+const HIDDEN: usize = 256;
+const LAYERS: usize = 3;
+const CHECKED: usize = 4;
+/// Relative difference allowed between losses through compressed and dense rows. Tensor cores round
+/// factors to 11 bits.
+const TOLERANCE: f64 = 1e-2;
+
+pub fn run(bench: &Bench, source: &Source) -> anyhow::Result<()> {
+    let arguments = bench.arguments;
+    let mut all = Vec::new();
+    if arguments.methods.contains(&Method::EpochRelu) {
+        all.push(Activation::Relu);
+    }
+    if arguments.methods.contains(&Method::Epoch) {
+        all.extend(arguments.selections.iter().flat_map(|&method| {
+            let k = arguments.k.iter();
+            k.map(move |&k| Activation::MaxK { k, method })
+        }));
+    }
+    if all.is_empty() {
+        return Ok(());
+    }
+    let data = source.dataset(arguments.seed)?;
+    let device = &bench.backend.device;
+    let upload_ms = wall_clock(|| {
+        drop(data.graph().adjacency(device));
+        Ok(device.sync()?)
+    })?;
+    let config = TrainConfig::new().with_lr(0.01).with_seed(arguments.seed);
+    for activation in all {
+        let training = Training {
+            bench,
+            data: &data,
+            config: &config,
+            activation,
+        };
+        let record = one(source, &training, upload_ms)
+            .with_context(|| format!("{}, {activation}", source.name))?;
+        say!("{}", line(&record));
+        if let Some(path) = &arguments.json {
+            record::append(path, &record)?;
+        }
+    }
+    Ok(())
+}
+
+#[derive(Clone, Copy)]
+struct Training<'a> {
+    bench: &'a Bench<'a>,
+    data: &'a NodeDataset,
+    config: &'a TrainConfig,
+    activation: Activation,
+}
+
+impl Training<'_> {
+    /// Starts training in a form and passes it to `run`.
+    fn with<T>(
+        &self,
+        form: Form,
+        run: impl FnOnce(&mut Epochs<'_, MaxKModelConfig>) -> anyhow::Result<T>,
+    ) -> anyhow::Result<T> {
+        let (features, classes) = (self.data.feature_width(), self.data.classes());
+        let model = MaxKModelConfig::new(Architecture::Sage, features, HIDDEN, classes)
+            .with_layers(LAYERS)
+            .with_activation(self.activation)
+            .with_form(form);
+        let device = &self.bench.backend.device;
+        device.sync()?;
+        device.memory_cleanup();
+        let trainer = Trainer::new(self.config, &model, self.data)?;
+        let mut epochs = trainer.start(device)?;
+        device.sync()?;
+        run(&mut epochs)
+    }
+
+    /// The losses of the first epochs, and the time of the first one.
+    fn losses(&self, form: Form) -> anyhow::Result<(Vec<f64>, f64)> {
+        self.with(form, |epochs| {
+            let mut losses = Vec::new();
+            let mut step = || {
+                losses.push(epochs.step());
+                Ok(self.bench.backend.device.sync()?)
+            };
+            let first_ms = wall_clock(&mut step)?;
+            (1..CHECKED).try_for_each(|_| step())?;
+            let read = |loss: Tensor<1>| f64::from(loss.into_scalar::<f32>());
+            Ok((losses.into_iter().map(read).collect(), first_ms))
+        })
+    }
+}
+
+fn one(source: &Source, training: &Training, upload_ms: f64) -> anyhow::Result<EpochRecord> {
+    let Training {
+        bench,
+        data,
+        activation,
+        ..
+    } = *training;
+    let device = &bench.backend.device;
+    let (losses, first_ms) = training.losses(Form::Compressed)?;
+    if activation != Activation::Relu {
+        let (dense, _) = training.losses(Form::Masked)?;
+        for (epoch, (&loss, dense)) in (1..).zip(losses.iter().zip(dense)) {
+            ensure!(
+                (loss - dense).abs() <= TOLERANCE * dense,
+                "epoch {epoch}: the loss is {loss}, through dense rows {dense}"
+            );
+        }
+    }
+    let (ms, peak, last) = training.with(Form::Compressed, |epochs| {
+        let mut loss = None;
+        let ms = measure_ahead(device, || loss = Some(epochs.step()))?;
+        // Pools never shrink, so this is the peak.
+        let peak = device.memory_pool_usage();
+        let last: f32 = loss.expect("measured").into_scalar();
+        Ok((ms, peak.map(|usage| usage.bytes_reserved), f64::from(last)))
+    })?;
+    // At this rate the loss rises in the first steps, most of all on noise.
+    let highest = losses.iter().copied().fold(0.0, f64::max);
+    ensure!(
+        losses.iter().all(|loss| loss.is_finite()) && last < highest,
+        "the first losses were {losses:?}, the last {last}"
+    );
+    let selection = match activation {
+        Activation::Relu => None,
+        Activation::MaxK { k, method } => Some((k, method)),
+    };
+    let topk_ms = selection
+        .map(|selection| topk_ms(bench, data.nodes(), selection))
+        .transpose()?;
+    let method = match selection {
+        None => Method::EpochRelu,
+        Some(_) => Method::Epoch,
+    };
+    Ok(EpochRecord {
+        bench: "spmm".into(),
+        case: match selection {
+            None => source.name.clone(),
+            Some((k, _)) => format!("{} k={k}", source.name),
+        },
+        backend: bench.arguments.backend.to_string(),
+        device: bench.backend.label.clone(),
+        dtype: "f32".into(),
+        method: method.name().into(),
+        dist: source.dist.into(),
+        graph: source.name.clone(),
+        nodes: data.nodes(),
+        edges: data.graph().edges(),
+        features: data.feature_width(),
+        classes: data.classes(),
+        topk: selection.map(|(_, method)| method_to_string(method)),
+        ms,
+        first_ms,
+        upload_ms,
+        topk_ms,
+        topk_share: topk_ms.map(|topk| topk / ms),
+        peak_mb: peak.map(|bytes| bytes as f64 / 1e6),
+        copy_gbps: bench.copy_gbps,
+        checked: losses.len(),
+    })
+}
+
+/// Milliseconds of all selections of an epoch.
+fn topk_ms(bench: &Bench, nodes: usize, (k, method): (usize, Selection)) -> anyhow::Result<f64> {
+    let device = &bench.backend.device;
+    let x = Tensor::<2>::random([nodes, HIDDEN], Distribution::Normal(0.0, 1.0), device);
+    let ms = measure_tensors(device, || drop(sparse_topk(x.clone(), k, method)))?;
+    Ok(LAYERS as f64 * ms)
+}
+
+fn line(record: &EpochRecord) -> String {
+    let topk = match (&record.topk, record.topk_share) {
+        (Some(topk), Some(share)) => format!(" {topk}: {:.1}% top-k,", 100.0 * share),
+        _ => String::from(":"),
+    };
+    let peak = record
+        .peak_mb
+        .map_or(String::new(), |mb| format!(", peak {mb:.0} MB"));
+    format!(
+        "{} {}{topk} {:.3} ms{peak}, first epoch {:.0} ms, upload {:.0} ms, {} losses checked",
+        record.case, record.method, record.ms, record.first_ms, record.upload_ms, record.checked,
+    )
+}
+
+#[cfg(all(test, feature = "flex"))]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+    use crate::spmm::Arguments;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        arguments: Arguments,
+    }
+
+    #[test]
+    fn an_epoch_of_a_small_graph() {
+        let text =
+            "bench --backend flex --graph reddit-size/1000 --k 32 --method epoch --topk early:4";
+        let arguments = Command::parse_from(text.split(' ')).arguments;
+        let bench = Bench {
+            backend: arguments.backend.open().unwrap(),
+            arguments: &arguments,
+            copy_gbps: 1.0,
+        };
+        let source = Source::synthetic(&arguments.graphs[0], 5).unwrap();
+        let data = source.dataset(5).unwrap();
+        let activation = Activation::MaxK {
+            k: arguments.k[0],
+            method: arguments.selections[0],
+        };
+        let training = Training {
+            bench: &bench,
+            data: &data,
+            config: &TrainConfig::new().with_lr(0.01),
+            activation,
+        };
+        let record = one(&source, &training, 1.0).unwrap();
+        assert_eq!(record.case, "reddit-size/1000 k=32");
+        assert_eq!(record.topk.as_deref(), Some("early:4"));
+        assert_eq!((record.nodes, record.edges), (232, 114_600));
+        assert_eq!(
+            (record.features, record.classes, record.checked),
+            (100, 47, CHECKED)
+        );
+        let share = record.topk_share.unwrap();
+        assert!(record.ms > 0.0 && share > 0.0 && share < 1.0, "{share}");
+        assert!(record.peak_mb.is_none());
+    }
+}

@@ -1,0 +1,143 @@
+//! Top-k of a vector sharded over several devices, compared with one device.
+
+use std::{path::PathBuf, time::Instant};
+
+use anyhow::{Context, ensure};
+use burn::tensor::{Device, Int, Tensor, TensorData, Transaction};
+use serde::Serialize;
+use sparsek::topk::{TopkOptions, topk, topk_sharded};
+use sparsek_tests::data::Distribution;
+
+use super::problem::{check, vector};
+use crate::{case::VectorCase, record, timing::median};
+
+/// Checks and times top-k of a vector of f32 on several GPUs.
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// CUDA devices by number; the first receives the result.
+    #[arg(long, value_delimiter = ',', default_value = "0,1")]
+    devices: Vec<usize>,
+    /// Elements x k, for example 2**32x128.
+    #[arg(long = "case", default_value = "2**28x128")]
+    case: VectorCase,
+    /// Appends a JSON line.
+    #[arg(long)]
+    json: Option<PathBuf>,
+}
+
+#[derive(Serialize)]
+struct Record {
+    bench: &'static str,
+    case: String,
+    backend: &'static str,
+    device: String,
+    dtype: &'static str,
+    method: String,
+    dist: &'static str,
+    ms: f64,
+    one_ms: f64,
+    /// The longest selection from one shard alone, until its device is idle.
+    local_ms: f64,
+    /// `ms - local_ms`: starting the devices and gathering the lists.
+    communication_ms: f64,
+    checked: usize,
+}
+
+pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let VectorCase { length, k, .. } = arguments.case;
+    let devices: Vec<Device> = (arguments.devices.iter())
+        .map(|&number| cuda(number))
+        .collect::<anyhow::Result<_>>()?;
+    let first = devices.first().context("no devices")?;
+    let input = vector::<f32>(length, Distribution::Uniform);
+    let put = |part: &[f32], device: &Device| {
+        Tensor::<1>::from_data(TensorData::new(part.to_vec(), [part.len()]), device)
+    };
+    let part = length.div_ceil(devices.len());
+    let shards: Vec<Tensor<1>> = (input.chunks(part).zip(&devices))
+        .map(|(part, device)| put(part, device))
+        .collect();
+    let options = TopkOptions::new(k);
+    let sharded = || -> anyhow::Result<(Vec<f32>, Vec<i64>)> {
+        let (values, indices) = topk_sharded(shards.clone(), &options)?;
+        read(values, indices)
+    };
+    let (values, indices) = sharded()?;
+    check::<f32>(&input, &values, &indices)?;
+    let clock = |run: &mut dyn FnMut() -> anyhow::Result<()>| {
+        median(|| {
+            let start = Instant::now();
+            run()?;
+            Ok(start.elapsed().as_secs_f64() * 1e3)
+        })
+    };
+    let ms = clock(&mut || sharded().map(drop))?;
+    let mut local_ms = 0.0f64;
+    for (shard, device) in shards.iter().zip(&devices) {
+        let alone = clock(&mut || {
+            let best = topk(shard.clone(), &options);
+            device.sync()?;
+            drop(best);
+            Ok(())
+        })?;
+        local_ms = local_ms.max(alone);
+    }
+    drop(shards);
+    let whole = put(&input, first);
+    // One shard, so that its indices have 64 bits too.
+    let mut one = || {
+        let (values, indices) = topk_sharded(vec![whole.clone()], &options)?;
+        let (found, _) = read(values, indices)?;
+        ensure!(found.len() == k, "{} selected elements", found.len());
+        Ok(())
+    };
+    one()?;
+    let one_ms = clock(&mut one)?;
+    let record = Record {
+        bench: "shards",
+        case: arguments.case.text.clone(),
+        backend: "cuda",
+        device: format!("{first:?}"),
+        dtype: "f32",
+        method: format!("{} devices", devices.len()),
+        dist: "uniform",
+        ms,
+        one_ms,
+        local_ms,
+        communication_ms: ms - local_ms,
+        checked: length,
+    };
+    say!(
+        "{} on {}: {ms:.3} ms, longest local selection {local_ms:.3} ms; one device {one_ms:.3} \
+         ms ({:.2} x)",
+        arguments.case,
+        record.method,
+        one_ms / ms
+    );
+    if let Some(path) = &arguments.json {
+        record::append(path, &record)?;
+    }
+    Ok(())
+}
+
+fn read(values: Tensor<1>, indices: Tensor<1, Int>) -> anyhow::Result<(Vec<f32>, Vec<i64>)> {
+    let both = Transaction::default().register(values).register(indices);
+    let both = both.try_execute()?;
+    let [values, indices] = &both[..] else {
+        anyhow::bail!("{} tensors instead of 2", both.len());
+    };
+    let error = |error| anyhow::anyhow!("{error:?}");
+    let values = values.try_to_vec::<f32>().map_err(error)?;
+    let indices = indices.clone().convert::<i64>();
+    Ok((values, indices.try_to_vec::<i64>().map_err(error)?))
+}
+
+#[cfg(feature = "cuda")]
+fn cuda(number: usize) -> anyhow::Result<Device> {
+    Ok(Device::cuda(number))
+}
+
+#[cfg(not(feature = "cuda"))]
+fn cuda(number: usize) -> anyhow::Result<Device> {
+    anyhow::bail!("CUDA device {number}: built without the feature cuda")
+}
