@@ -4,41 +4,17 @@
 //! has to be there; the exit status is 1 when a case failed or nothing ran, 2 when a backend that
 //! was asked for is missing.
 
-mod aggregate;
-mod aggregate_kernels;
-mod aggregate_resident;
-mod aggregate_terms;
-mod csr;
-mod csr_files;
-mod csr_gradients;
 mod dense;
-mod dense_products;
 mod determinism;
 mod distance;
-mod distance_edges;
-mod distance_gradients;
-mod distance_magnitudes;
-mod distance_product;
-mod distance_wide;
 mod gnn;
-mod gnn_devices;
-mod gnn_layers;
 mod kernels;
 mod large;
-mod neighbors;
-mod neighbors_graphs;
 mod property;
+mod sparse;
 mod spmm;
-mod topk_classics;
-mod topk_gradients;
-mod topk_kernels;
-mod topk_ragged;
-mod topk_ragged_tensors;
-mod topk_sharded;
-mod topk_tensors;
+mod topk;
 mod vector;
-mod vector_finish;
-mod vector_parts;
 
 use std::path::PathBuf;
 use std::process::{Command, ExitCode};
@@ -121,37 +97,14 @@ fn main() -> ExitCode {
 
     let mut cases = Cases::default();
     for backend in &backends {
-        topk_kernels::add(&mut cases, backend);
-        topk_ragged::add(&mut cases, backend);
+        topk::add(&mut cases, backend);
         vector::add(&mut cases, backend);
-        vector_finish::add(&mut cases, backend);
-        vector_parts::add(&mut cases, backend);
         determinism::add(&mut cases, backend);
-        topk_tensors::add(&mut cases, backend);
-        topk_ragged_tensors::add(&mut cases, backend);
-        topk_sharded::add(&mut cases, backend);
-        topk_gradients::add(&mut cases, backend);
         spmm::add(&mut cases, backend);
-        aggregate::add(&mut cases, backend);
-        aggregate_kernels::add(&mut cases, backend);
-        aggregate_resident::add(&mut cases, backend);
-        aggregate_terms::add(&mut cases, backend);
-        csr::add(&mut cases, backend);
+        sparse::add(&mut cases, backend);
         dense::add(&mut cases, backend);
-        dense_products::add(&mut cases, backend);
         distance::add(&mut cases, backend);
-        distance_edges::add(&mut cases, backend);
-        distance_magnitudes::add(&mut cases, backend);
-        distance_wide::add(&mut cases, backend);
-        distance_gradients::add(&mut cases, backend);
-        distance_product::add(&mut cases, backend);
-        neighbors::add(&mut cases, backend);
-        neighbors_graphs::add(&mut cases, backend);
-        csr_files::add(&mut cases, backend);
-        csr_gradients::add(&mut cases, backend);
         gnn::add(&mut cases, backend);
-        gnn_devices::add(&mut cases, backend);
-        gnn_layers::add(&mut cases, backend);
         property::add(&mut cases, backend, options.property);
         if options.large {
             large::add(&mut cases, backend);

@@ -10,8 +10,8 @@ use sparsek_tests::runner::{Outcome, Verdict};
 use sparsek_tests::sparse::{Places, Sparse, Values, rounded};
 
 use super::{Plan, hold};
-use crate::distance::{SINGLE, check, distances};
-use crate::neighbors;
+use crate::distance::metrics::{SINGLE, check, distances};
+use crate::distance::neighbors;
 
 /// Two matrices, and what is asked of them.
 #[derive(Clone, Debug)]

@@ -1,9 +1,9 @@
 //! Properties of top-k, of distances and of products with compressed rows: random requests against the oracle, shrunk to the least that fails.
 
-mod aggregate;
 mod distance;
 mod kernel;
 mod request;
+mod spmm;
 mod tensor;
 mod vector;
 
@@ -39,7 +39,7 @@ pub fn add(cases: &mut Cases, backend: &Backend, plan: Plan) {
         distance::property(b, Plan { requests, ..plan })
     });
     cases.add(backend, "tensor/aggregate/property", move |b| {
-        aggregate::property(b, tensors)
+        spmm::property(b, tensors)
     });
     if backend.client.is_none() {
         return;

@@ -18,7 +18,7 @@ use sparsek_tests::with_dtype;
 use super::request::{Draw, Extent, Request, request};
 use super::{Plan, hold};
 use crate::kernels::{Check, I32, Layout};
-use crate::{topk_ragged_tensors, topk_tensors};
+use crate::{topk::ragged_tensors, topk::tensors};
 
 /// How the rows lie in a tensor.
 #[derive(Clone, Copy, Debug)]

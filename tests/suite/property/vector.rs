@@ -13,7 +13,7 @@ use sparsek_tests::runner::Outcome;
 use sparsek_tests::with_dtype;
 
 use super::{Plan, hold};
-use crate::vector::Vectors;
+use crate::vector::selections::Vectors;
 
 /// A vector, and what is asked of it.
 #[derive(Clone, Debug)]

@@ -1,7 +1,5 @@
 //! Products with compressed rows: members, result and gradients against f64, for every width, dtype, form and factor.
 
-mod problem;
-
 use burn::tensor::{Device, Tensor, TensorData};
 use sparsek::sparse::{
     Adjacency, Compressed, Scaling, sparse_topk, spmm, spmm_compressed, spmm_compressed_with,
@@ -14,8 +12,7 @@ use sparsek_tests::oracle::spmm::Csr;
 use sparsek_tests::runner::{Cases, Outcome, Verdict, expect_panic};
 use sparsek_tests::sparse::{pattern, vector};
 
-use problem::compare;
-pub use problem::{Factors, Problem, Shape, normals};
+use super::problem::{Factors, Problem, Shape, compare};
 
 /// Runs an expression with `$float` standing for the type of a float dtype.
 macro_rules! with_float {

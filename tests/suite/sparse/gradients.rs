@@ -7,7 +7,7 @@ use sparsek_tests::data::Random;
 use sparsek_tests::runner::Cases;
 use sparsek_tests::sparse::{Places, Sparse, Values, vector};
 
-use crate::csr::{elements, same, shuffled};
+use crate::sparse::csr::{elements, same, shuffled};
 
 pub fn add(cases: &mut Cases, backend: &Backend) {
     for (name, checkpointing) in [("plain", false), ("checkpointed", true)] {

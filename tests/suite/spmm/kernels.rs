@@ -16,8 +16,8 @@ use sparsek_tests::oracle::spmm::Bounded;
 use sparsek_tests::runner::{Cases, Outcome, Verdict};
 use sparsek_tests::sparse::pattern;
 
-use crate::aggregate::{Factors, Problem, Shape, normals};
 use crate::kernels::refusal;
+use crate::spmm::compressed_rows::{Factors, Problem, Shape, normals};
 
 const REPEATS: usize = 20;
 
@@ -45,8 +45,6 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
             }
         }
     }
-    cases.add(backend, "kernel/aggregate/atomic", atomic);
-    cases.add(backend, "kernel/aggregate/atomic/slices", slices);
     cases.check(backend, "kernel/aggregate/partition", partition);
 }
 
@@ -163,96 +161,6 @@ fn forced(backend: &Backend, routine: Routine, shape: Shape, sizes: [usize; 2]) 
             .map(Verdict::Skipped)
             .ok_or_else(|| error.to_string()),
     }
-}
-
-/// The gradient by atomics, or the refusal that [`kernel::has_atomics`] foretells.
-fn atomic(backend: &Backend) -> Outcome {
-    let client = backend.client.as_ref().expect("a client");
-    let sizes = [96, 20];
-    let problem = Problem::new::<f32>(Shape::Cut, sizes, Factors::Weights);
-    let matrix = OnDevice::new(client, &problem)?;
-    let members = Members::new(client, &problem, sizes)?;
-    let upstream: Vec<f32> = problem.upstream.iter().map(|&x| x as f32).collect();
-    let upstream = client.create_from_slice(cast_slice(&upstream));
-    let x = members.compressed(sizes);
-    let able = kernel::has_atomics(client, &x);
-    match kernel::gradient_atomic(client, &matrix.operand(), &upstream, &x) {
-        Ok(_) if !able => Err("it runs where it should not".into()),
-        Err(_) if able => Err("it is refused where it should run".into()),
-        Err(error) => refusal(&error)
-            .map(Verdict::Skipped)
-            .ok_or_else(|| error.to_string()),
-        Ok(gradient) => {
-            compare(client, gradient, &problem.gradient_of_members())?;
-            Ok(Verdict::Passed)
-        }
-    }
-}
-
-/// The gradient of so many rows that members are gone through in slices, the last a short one.
-fn slices(backend: &Backend) -> Outcome {
-    let client = backend.client.as_ref().expect("a client");
-    let ([rows, cols, each], [width, k]) = ([50, 200_000, 300], [96, 70]);
-    let column = |node: usize, member: usize| node % (width - k + 1) + member;
-    let entries = |row: usize| (0..each).map(move |e| (row * 7919 + e * 641) % cols);
-    let upstream = normals(rows * width, 3);
-    let mut expected = vec![0.0; cols * k];
-    for row in 0..rows {
-        for node in entries(row) {
-            for member in 0..k {
-                expected[node * k + member] += upstream[row * width + column(node, member)];
-            }
-        }
-    }
-
-    let [indptr, indices] = [
-        (0..=rows).map(|row| (row * each) as u32).collect(),
-        (0..rows)
-            .flat_map(entries)
-            .map(|node| node as u32)
-            .collect::<Vec<_>>(),
-    ]
-    .map(|data: Vec<u32>| client.create_from_slice(cast_slice(&data)));
-    let csr = pattern_of(&indptr, &indices, [rows, cols, rows * each]);
-    let partition = Partition::new(client, &csr).map_err(|e| e.to_string())?;
-    let operand = Operand {
-        csr,
-        partition: &partition,
-        weights: None,
-        scales: Scales::default(),
-    };
-    let columns: Vec<u32> = (0..cols * k)
-        .map(|at| column(at / k, at % k) as u32)
-        .collect();
-    let columns = client.create_from_slice(cast_slice(&columns));
-    let x = Compressed {
-        values: &columns,
-        columns: &columns,
-        dtype: f32::elem_type_native(),
-        index: u32::elem_type_native(),
-        k,
-        width,
-    };
-    let upstream: Vec<f32> = upstream.iter().map(|&x| x as f32).collect();
-    let upstream = client.create_from_slice(cast_slice(&upstream));
-    let gradient = match kernel::gradient_atomic(client, &operand, &upstream, &x) {
-        Ok(gradient) => gradient,
-        Err(error) => {
-            let refused = refusal(&error).map(Verdict::Skipped);
-            return refused.ok_or_else(|| error.to_string());
-        }
-    };
-    let bytes = client.read_one(gradient).map_err(|e| format!("{e:?}"))?;
-    let found = cast_slice::<u8, f32>(&bytes);
-    for (at, (&found, expected)) in found.iter().zip(expected).enumerate() {
-        if (f64::from(found) - expected).abs() > 1e-5 {
-            let (node, member) = (at / k, at % k);
-            return Err(format!(
-                "row {node}, member {member}: {found}, not {expected}"
-            ));
-        }
-    }
-    Ok(Verdict::Passed)
 }
 
 /// Items cover each row once, in order of length; those of a cut row are told again beside them.

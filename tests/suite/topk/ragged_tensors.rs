@@ -8,7 +8,7 @@ use sparsek_tests::element::{Dtype, Element};
 use sparsek_tests::runner::{Cases, Outcome, Verdict, expect_panic};
 use sparsek_tests::with_dtype;
 
-use crate::topk_tensors::{compare, compare_mask};
+use crate::topk::tensors::{compare, compare_mask};
 
 pub fn add(cases: &mut Cases, backend: &Backend) {
     for dtype in Dtype::ALL {

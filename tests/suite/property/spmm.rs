@@ -8,7 +8,7 @@ use sparsek_tests::oracle::spmm::Csr;
 use sparsek_tests::runner::{Outcome, Verdict};
 
 use super::{Plan, hold};
-use crate::aggregate::{Factors, Problem, agrees, normals};
+use crate::spmm::compressed_rows::{Factors, Problem, agrees, normals};
 
 /// A pattern, and what is done with it.
 #[derive(Clone, Debug)]

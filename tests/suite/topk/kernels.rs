@@ -8,7 +8,7 @@ use sparsek_tests::runner::{Cases, Outcome};
 use sparsek_tests::{verify, with_dtype};
 
 use crate::kernels::{Check, I32, I64, Layout, U32, read, read_positions, routines, topk as run};
-use crate::topk_classics::{classics, errors, one_bucket};
+use crate::topk::classics::{classics, errors, one_bucket};
 
 /// Row lengths on both sides of every boundary of planes, vectors, registers and cubes.
 const SIZES: [usize; 37] = [

@@ -13,7 +13,7 @@ use sparsek_kernels::{
 use sparsek_tests::backend::Backend;
 use sparsek_tests::runner::{Cases, Outcome, Verdict};
 
-use crate::dense::whole;
+use crate::dense::layers::whole;
 use crate::kernels::read;
 
 const F32: ElemType = ElemType::Float(FloatKind::F32);

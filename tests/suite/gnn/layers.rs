@@ -1,7 +1,5 @@
 //! Layers of graph networks against PyG's formulas, and their gradients against differences of these.
 
-mod subject;
-
 use burn::tensor::{Device, Tensor};
 use sparsek::{
     sparse::{Compressed, sparse_topk},
@@ -15,7 +13,7 @@ use sparsek_tests::backend::Backend;
 use sparsek_tests::oracle::layers::{self, Edges, Join, Matrix};
 use sparsek_tests::runner::Cases;
 
-use subject::{Inputs, NODES, OUT, Subject, WIDTH, add_subject};
+use super::subject::{Inputs, NODES, OUT, Subject, WIDTH, add_subject};
 
 pub fn add(cases: &mut Cases, backend: &Backend) {
     sage(cases, backend);

@@ -15,8 +15,8 @@ use sparsek_tests::{
 };
 
 use crate::{
-    aggregate::{Factors, Problem, Shape, normals, product_and_gradient},
     kernels::refusal,
+    spmm::compressed_rows::{Factors, Problem, Shape, normals, product_and_gradient},
 };
 
 pub fn add(cases: &mut Cases, backend: &Backend) {

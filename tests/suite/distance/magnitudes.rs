@@ -14,7 +14,7 @@ use sparsek_tests::{
     sparse::{Sparse, pattern, rounded, upload, vector},
 };
 
-use crate::{distance::distances, neighbors::neighbors};
+use crate::{distance::metrics::distances, distance::neighbors::neighbors};
 
 pub fn add(cases: &mut Cases, backend: &Backend) {
     let forced = backend.client.iter().flat_map(|_| ROUTINES.map(Some));

@@ -12,8 +12,8 @@ use sparsek_tests::{
 };
 
 use crate::{
-    distance::{SINGLE, check, distances},
-    neighbors::neighbors,
+    distance::metrics::{SINGLE, check, distances},
+    distance::neighbors::neighbors,
 };
 
 /// Metrics of products of values, and whether these are all that is rounded nowhere.

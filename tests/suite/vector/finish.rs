@@ -7,7 +7,7 @@ use sparsek_tests::element::{Dtype, Element};
 use sparsek_tests::runner::{Cases, Outcome};
 use sparsek_tests::with_dtype;
 
-use crate::vector::{HARD, Vectors};
+use crate::vector::selections::{HARD, Vectors};
 
 /// Members: up to what few units hold of groups, and more.
 const KS: [usize; 5] = [1, 2, 15, 99, 600];

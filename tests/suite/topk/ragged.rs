@@ -9,7 +9,7 @@ use sparsek_tests::runner::{Cases, Outcome};
 use sparsek_tests::with_dtype;
 
 use crate::kernels::{Check, I32, I64, Layout, U32, routines};
-use crate::topk_kernels::each_form;
+use crate::topk::kernels::each_form;
 
 /// Row lengths on both sides of the boundaries of planes, vectors, registers and cubes.
 const SIZES: [usize; 14] = [

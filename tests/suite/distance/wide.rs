@@ -12,7 +12,7 @@ use sparsek_tests::{
     sparse::{Sparse, counts, pattern, rounded, vector},
 };
 
-use crate::distance::{SINGLE, distances};
+use crate::distance::metrics::{SINGLE, distances};
 
 /// Columns: more than tables with a place for each should have, and the most that a matrix has.
 const COLUMNS: [usize; 2] = [100_000_000, MAX_ENTRIES];

@@ -16,8 +16,8 @@ use sparsek_tests::{
 };
 
 use crate::{
-    aggregate::{Factors, Problem, Shape, product_and_gradient},
     kernels::refusal,
+    spmm::compressed_rows::{Factors, Problem, Shape, product_and_gradient},
 };
 
 const REPEATS: usize = 10;

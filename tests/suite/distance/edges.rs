@@ -14,7 +14,7 @@ use sparsek_tests::{
     sparse::{self, Places, Sparse, Values, rounded, upload},
 };
 
-use crate::distance::{SINGLE, check, distances};
+use crate::distance::metrics::{SINGLE, check, distances};
 
 pub fn add(cases: &mut Cases, backend: &Backend) {
     let forced = backend.client.iter().flat_map(|_| ROUTINES.map(Some));

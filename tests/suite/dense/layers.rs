@@ -12,9 +12,9 @@ use sparsek_tests::element::Element;
 use sparsek_tests::oracle::dense::{Normalisation, Scaled};
 use sparsek_tests::runner::{Cases, Outcome, Verdict, expect_panic};
 
-use crate::aggregate::normals;
-use crate::dense_products;
+use crate::dense::gemm;
 use crate::kernels::{read, refusal};
+use crate::spmm::compressed_rows::normals;
 
 /// Rows and width: none, one, about a run of rows, and more than are multiplied at a time.
 const SIZES: [[usize; 2]; 9] = [

@@ -14,7 +14,7 @@ use sparsek_tests::{
     sparse::{Sparse, rounded, upload},
 };
 
-use crate::neighbors::neighbors;
+use crate::distance::neighbors::neighbors;
 
 /// Of every kind: a similarity, exact ones, one with NaN, one that is infinite, one of the union.
 const METRICS: [Metric; 7] = [

@@ -13,7 +13,7 @@ use sparsek_tests::runner::{Cases, Outcome};
 use sparsek_tests::verify;
 
 use crate::kernels::{I64, Layout, read, read_positions};
-use crate::vector::Vectors;
+use crate::vector::selections::Vectors;
 
 pub fn add(cases: &mut Cases, backend: &Backend) {
     if backend.client.is_none() {

@@ -11,7 +11,7 @@ use sparsek_tests::{
     sparse::{Sparse, counts, near_duplicates, rounded, upload},
 };
 
-use crate::distance_wide::spread;
+use crate::distance::wide::spread;
 
 pub fn add(cases: &mut Cases, backend: &Backend) {
     for &metric in Metric::ALL {
