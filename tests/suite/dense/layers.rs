@@ -14,7 +14,7 @@ use sparsek_tests::runner::{Cases, Outcome, Verdict, expect_panic};
 
 use crate::dense::gemm;
 use crate::kernels::{read, refusal};
-use crate::spmm::compressed_rows::normals;
+use crate::spmm::problem::normals;
 
 /// Rows and width: none, one, about a run of rows, and more than are multiplied at a time.
 const SIZES: [[usize; 2]; 9] = [

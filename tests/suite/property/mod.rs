@@ -38,7 +38,7 @@ pub fn add(cases: &mut Cases, backend: &Backend, plan: Plan) {
         let requests = plan.requests.saturating_mul(8);
         distance::property(b, Plan { requests, ..plan })
     });
-    cases.add(backend, "tensor/aggregate/property", move |b| {
+    cases.add(backend, "tensor/spmm/compressed/property", move |b| {
         spmm::property(b, tensors)
     });
     if backend.client.is_none() {

@@ -8,7 +8,10 @@ use sparsek_tests::oracle::spmm::Csr;
 use sparsek_tests::runner::{Outcome, Verdict};
 
 use super::{Plan, hold};
-use crate::spmm::compressed_rows::{Factors, Problem, agrees, normals};
+use crate::{
+    spmm::compressed_rows::agrees,
+    spmm::problem::{Factors, Problem, normals},
+};
 
 /// A pattern, and what is done with it.
 #[derive(Clone, Debug)]

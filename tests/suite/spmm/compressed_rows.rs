@@ -41,21 +41,23 @@ macro_rules! with_float {
 pub fn add(cases: &mut Cases, backend: &Backend) {
     for width in [1, 32, 200, 256, 384, 1000, 1024] {
         for k in members(width) {
-            cases.add(backend, format!("tensor/aggregate/{width}/{k}"), move |b| {
-                one::<f32>(b, Shape::Ragged, [width, k], Factors::Some)
-            });
+            cases.add(
+                backend,
+                format!("tensor/spmm/compressed/{width}/{k}"),
+                move |b| one::<f32>(b, Shape::Ragged, [width, k], Factors::Some),
+            );
         }
     }
     for dtype in [Dtype::F16, Dtype::Bf16, Dtype::F64] {
         for [width, k] in [[32, 32], [200, 7], [256, 32], [384, 64]] {
-            let name = format!("tensor/aggregate/{dtype:?}/{width}/{k}").to_lowercase();
+            let name = format!("tensor/spmm/compressed/{dtype:?}/{width}/{k}").to_lowercase();
             cases.add(backend, name, move |b| {
                 with_float!(dtype, T => one::<T>(b, Shape::Ragged, [width, k], Factors::All))
             });
         }
     }
     for factors in Factors::ALL {
-        let name = format!("tensor/aggregate/factors/{factors:?}").to_lowercase();
+        let name = format!("tensor/spmm/compressed/factors/{factors:?}").to_lowercase();
         cases.add(backend, name, move |b| {
             one::<f32>(b, Shape::Ragged, [64, 9], factors)
         });
@@ -67,16 +69,15 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
         Shape::Nothing,
         Shape::Cut,
     ] {
-        let name = format!("tensor/aggregate/shape/{shape:?}").to_lowercase();
+        let name = format!("tensor/spmm/compressed/shape/{shape:?}").to_lowercase();
         cases.add(backend, name, move |b| {
             one::<f32>(b, shape, [40, 5], Factors::All)
         });
     }
-    cases.add(backend, "tensor/aggregate/differences", differences);
-    cases.check(backend, "tensor/aggregate/masked", masked);
-    cases.check(backend, "tensor/aggregate/atomic", atomic);
-    cases.check(backend, "tensor/aggregate/nothing-kept", nothing_kept);
-    cases.check(backend, "tensor/aggregate/panics", panics);
+    cases.add(backend, "tensor/spmm/compressed/differences", differences);
+    cases.check(backend, "tensor/spmm/compressed/masked", masked);
+    cases.check(backend, "tensor/spmm/compressed/nothing-kept", nothing_kept);
+    cases.check(backend, "tensor/spmm/compressed/panics", panics);
 }
 
 /// One, few, many and all of a row.
@@ -303,36 +304,6 @@ fn masked(backend: &Backend) -> Result<(), String> {
                 return Err(format!("{method:?}: {found} instead of {expected}"));
             }
         }
-    }
-    Ok(())
-}
-
-/// The gradient by atomics is that of the other form, up to rounding.
-fn atomic(backend: &Backend) -> Result<(), String> {
-    for (shape, sizes) in [
-        (Shape::Ragged, [256, 32]),
-        (Shape::Ragged, [200, 7]),
-        (Shape::Cut, [100, 50]),
-        (Shape::Empty, [64, 64]),
-    ] {
-        let problem = Problem::new::<f32>(shape, sizes, Factors::All);
-        let device = backend.device.clone().autodiff();
-        let adjacency = Adjacency::new(&pattern(&problem.csr), &device);
-        let x =
-            upload::<f32>(&problem.x, [problem.csr.cols, problem.width], &device).require_grad();
-        let weights = vector::<f32>(&problem.csr.weights, &device);
-        let scaling = problem.scaling::<f32>(Factors::All, weights, &device);
-        let compressed = sparse_topk(x.clone(), problem.k, Method::Exact);
-        let compressed = compressed.with_atomic_gradient(true);
-        let y = spmm_compressed_with(&adjacency, &compressed, &scaling);
-        let upstream = upload::<f32>(
-            &problem.upstream,
-            [problem.csr.rows, problem.width],
-            &device,
-        );
-        let gradients = (y * upstream).backward();
-        let dx = x.grad(&gradients).ok_or("no gradient for x")?;
-        compare::<f32, 2>(&format!("{shape:?}"), dx, &problem.gradient())?;
     }
     Ok(())
 }

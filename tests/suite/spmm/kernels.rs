@@ -6,7 +6,7 @@ use cubecl::{client::Client, ir::ElemType, prelude::*, server::Handle};
 use sparsek::sparse::{Adjacency, Scaling, sparse_topk, spmm_compressed_with, spmm_with};
 use sparsek::topk::Method;
 use sparsek_kernels::KernelError;
-use sparsek_kernels::aggregate::{
+use sparsek_kernels::spmm::{
     self as kernel, Compressed, Csr, MAX_ENTRIES, Operand, Partition, ROUTINES, Routine, Scales,
     Weights,
 };
@@ -17,12 +17,12 @@ use sparsek_tests::runner::{Cases, Outcome, Verdict};
 use sparsek_tests::sparse::pattern;
 
 use crate::kernels::refusal;
-use crate::spmm::compressed_rows::{Factors, Problem, Shape, normals};
+use crate::spmm::problem::{Factors, Problem, Shape, normals};
 
 const REPEATS: usize = 20;
 
 pub fn add(cases: &mut Cases, backend: &Backend) {
-    cases.check(backend, "tensor/determinism/aggregate", determinism);
+    cases.check(backend, "tensor/determinism/spmm", determinism);
     if backend.client.is_none() {
         return;
     }
@@ -38,14 +38,14 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
             [130, 130],
         ] {
             for shape in [Shape::Ragged, Shape::Cut] {
-                let name = format!("kernel/aggregate/{}/{shape:?}/{width}/{k}", routine.name());
+                let name = format!("kernel/spmm/{}/{shape:?}/{width}/{k}", routine.name());
                 cases.add(backend, name.to_lowercase(), move |b| {
                     forced(b, routine, shape, [width, k])
                 });
             }
         }
     }
-    cases.check(backend, "kernel/aggregate/partition", partition);
+    cases.check(backend, "kernel/spmm/partition", partition);
 }
 
 /// The pattern of a problem on a device.
@@ -116,7 +116,7 @@ impl Members {
         let x: Vec<f32> = problem.x.iter().map(|&x| x as f32).collect();
         let x = client.create_from_slice(cast_slice(&x));
         let rows = Rows::contiguous(x, f32::elem_type_native(), rows, width);
-        let compressed = kernel::compress(client, &rows, &TopkOptions::new(k));
+        let compressed = sparsek_kernels::topk::compress(client, &rows, &TopkOptions::new(k));
         let (selected, index) = compressed.map_err(|e| e.to_string())?;
         Ok(Self {
             values: selected.values,

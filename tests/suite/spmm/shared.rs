@@ -5,7 +5,7 @@ use bytemuck::cast_slice;
 use cubecl::{client::Client, prelude::*, server::Handle};
 use sparsek_kernels::{
     KernelError,
-    aggregate::{self as kernel, Compressed, Csr, Operand, Partition, Scales, Stretches},
+    spmm::{self as kernel, ColumnBlocks, Compressed, Csr, Operand, Partition, Scales},
 };
 use sparsek_tests::{
     backend::Backend,
@@ -17,13 +17,14 @@ use sparsek_tests::{
 
 use crate::{
     kernels::refusal,
-    spmm::compressed_rows::{Factors, Problem, Shape, product_and_gradient},
+    spmm::compressed_rows::product_and_gradient,
+    spmm::problem::{Factors, Problem, Shape},
 };
 
 const REPEATS: usize = 10;
 
 pub fn add(cases: &mut Cases, backend: &Backend) {
-    cases.check(backend, "tensor/aggregate/stretches", tensors);
+    cases.check(backend, "tensor/spmm/column-blocks", tensors);
     if backend.client.is_none() {
         return;
     }
@@ -37,23 +38,19 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
             [130, 130, 96],
             [64, 0, 32],
         ] {
-            let name = format!("kernel/aggregate/resident/{shape:?}/{width}/{k}/{most}");
+            let name = format!("kernel/spmm/shared/{shape:?}/{width}/{k}/{most}");
             cases.add(backend, name.to_lowercase(), move |b| {
                 one::<f32>(b, &Case::new::<f32>(shape, [width, k], most))
             });
         }
     }
     let half = |b: &Backend| one::<half::f16>(b, &Case::new::<half::f16>(Shape::Cut, [96, 20], 64));
-    cases.add(backend, "kernel/aggregate/resident/f16", half);
+    cases.add(backend, "kernel/spmm/shared/f16", half);
     let brain =
         |b: &Backend| one::<half::bf16>(b, &Case::new::<half::bf16>(Shape::Hub, [96, 20], 64));
-    cases.add(backend, "kernel/aggregate/resident/bf16", brain);
-    cases.add(
-        backend,
-        "kernel/aggregate/resident/determinism",
-        determinism,
-    );
-    cases.check(backend, "kernel/aggregate/resident/refusals", refusals);
+    cases.add(backend, "kernel/spmm/shared/bf16", brain);
+    cases.add(backend, "kernel/spmm/shared/determinism", determinism);
+    cases.check(backend, "kernel/spmm/shared/refusals", refusals);
 }
 
 /// A problem, and the most columns of a stretch.
@@ -130,7 +127,7 @@ impl OnDevice {
     ) -> Result<Handle, KernelError> {
         let csr = self.csr();
         let partition = Partition::new(client, &csr)?;
-        let stretches = Stretches::new(client, &csr, most)?;
+        let stretches = ColumnBlocks::new(client, &csr, most)?;
         let turned = Operand {
             csr,
             partition: &partition,
@@ -148,7 +145,7 @@ impl OnDevice {
             k: problem.k,
             width: problem.width,
         };
-        kernel::gradient_resident(client, &turned, &self.upstream, &x, &stretches)
+        kernel::gradient_shared(client, &turned, &self.upstream, &x, &stretches)
     }
 }
 
@@ -251,14 +248,14 @@ fn determinism(backend: &Backend) -> Outcome {
     Ok(Verdict::Passed)
 }
 
-/// Stretches that are too long, before anything is launched; and whether they pay.
+/// ColumnBlocks that are too long, before anything is launched; and whether they pay.
 fn refusals(backend: &Backend) -> Result<(), String> {
     let client = backend.client.as_ref().expect("a client");
     let problem = Problem::new::<f32>(Shape::Ragged, [8, 2], Factors::Ones);
     let on_device = OnDevice::new::<f32>(client, &problem);
-    let room = Stretches::most_columns(client);
+    let room = ColumnBlocks::most_columns(client);
     for most in [0, room + 1] {
-        match Stretches::new(client, &on_device.csr(), most) {
+        match ColumnBlocks::new(client, &on_device.csr(), most) {
             Ok(_) => return Err(format!("stretches of {most} columns are made")),
             Err(error) if room > 0 && refusal(&error).is_none() => return Err(error.to_string()),
             Err(_) => {}
@@ -276,7 +273,7 @@ fn refusals(backend: &Backend) -> Result<(), String> {
         ([0, 0, 0], 100, false),
     ];
     for (size, most, expected) in pays {
-        if Stretches::pays(size, most) != expected {
+        if ColumnBlocks::pays(size, most) != expected {
             return Err(format!("{size:?} by {most}: not {expected}"));
         }
     }

@@ -4,7 +4,7 @@ use bytemuck::cast_slice;
 use cubecl::{client::Client, server::Handle};
 use sparsek_kernels::{
     KernelError,
-    aggregate::{self as kernel, Compressed, Csr, Operand, Partition, Product, Scales, Weights},
+    spmm::{self as kernel, Compressed, Csr, Operand, Partition, Product, Scales, Weights},
 };
 use sparsek_tests::{
     backend::Backend,
@@ -16,11 +16,12 @@ use sparsek_tests::{
 
 use crate::{
     kernels::refusal,
-    spmm::compressed_rows::{Factors, Problem, Shape, normals, product_and_gradient},
+    spmm::compressed_rows::product_and_gradient,
+    spmm::problem::{Factors, Problem, Shape, normals},
 };
 
 pub fn add(cases: &mut Cases, backend: &Backend) {
-    cases.check(backend, "tensor/aggregate/terms", tensors);
+    cases.check(backend, "tensor/spmm/two-pass", tensors);
     if backend.client.is_none() {
         return;
     }
@@ -34,22 +35,22 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
             [1024, 250],
             [64, 0],
         ] {
-            let name = format!("kernel/aggregate/terms/{shape:?}/{width}/{k}");
+            let name = format!("kernel/spmm/two-pass/{shape:?}/{width}/{k}");
             cases.add(backend, name.to_lowercase(), move |b| {
                 one::<f32>(b, shape, [width, k], Factors::All)
             });
         }
     }
     for factors in Factors::ALL {
-        let name = format!("kernel/aggregate/terms/factors/{factors:?}");
+        let name = format!("kernel/spmm/two-pass/factors/{factors:?}");
         cases.add(backend, name.to_lowercase(), move |b| {
             one::<f32>(b, Shape::Cut, [256, 32], factors)
         });
     }
-    cases.add(backend, "kernel/aggregate/terms/f64", |b| {
+    cases.add(backend, "kernel/spmm/two-pass/f64", |b| {
         one::<f64>(b, Shape::Cut, [96, 20], Factors::All)
     });
-    cases.check(backend, "kernel/aggregate/terms/f16", |b| {
+    cases.check(backend, "kernel/spmm/two-pass/f16", |b| {
         match one::<half::f16>(b, Shape::Cut, [96, 20], Factors::Ones) {
             Ok(Verdict::Skipped(_)) => Ok(()),
             _ => Err("f16 is not refused".into()),
@@ -209,7 +210,7 @@ fn one<T: Element>(
     let mut first: Option<Vec<f64>> = None;
     // 97 entries at a time.
     for scratch in [None, Some(97 * problem.k * size_of::<T>())] {
-        let gradient = match kernel::gradient_terms(client, &product, &upstream, &x, scratch) {
+        let gradient = match kernel::gradient_two_pass(client, &product, &upstream, &x, scratch) {
             Ok(gradient) => gradient,
             Err(error) => {
                 let refused = refusal(&error).map(Verdict::Skipped);

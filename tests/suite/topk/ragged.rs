@@ -155,7 +155,7 @@ fn errors(backend: &Backend) -> Result<(), String> {
     }
     let long = Layout::Contiguous.upload(client, &ragged::<f32>(2, 30_000, 0));
     let options = kernel::TopkOptions::new(2);
-    match kernel::topk(client, &long, &options, I32, Some(Routine::Stream)) {
+    match kernel::topk(client, &long, &options, I32, Some(Routine::Sampled)) {
         Err(KernelError::Routine { reason, .. }) if reason.contains("lengths") => Ok(()),
         Err(error) => Err(format!("stream refused for another reason: {error}")),
         Ok(_) => Err("stream took ragged rows".into()),
