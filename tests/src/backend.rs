@@ -145,6 +145,21 @@ impl Kind {
             .collect()
     }
 
+    /// Says how to get the backend.
+    pub fn advice(self) -> &'static str {
+        match self {
+            Self::Flex => "add `--features flex`",
+            Self::Vulkan => {
+                "install the GPU's Vulkan driver, or Mesa's software driver: mesa-vulkan-drivers \
+                 and libvulkan1 on Debian"
+            }
+            Self::Wgpu => "install a driver for Vulkan, Metal or Direct3D 12",
+            Self::Metal => "needs a Mac",
+            Self::Cuda => "needs an NVIDIA GPU and CUDA 12 or later",
+            Self::Cpu => "needs LLVM, which its build downloads",
+        }
+    }
+
     /// Opens the default device of this kind and computes something on it.
     pub fn open(self) -> Result<Backend, String> {
         let open = || -> Result<Backend, String> {

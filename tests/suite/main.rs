@@ -1,8 +1,8 @@
 //! The suite: every routine, backend, dtype, method and layout against the oracle.
 //!
-//! One binary, so that it can be carried to the machine with the device. `--backend` chooses what
-//! has to be there; the exit status is 1 when a case failed or nothing ran, 2 when a backend that
-//! was asked for is missing.
+//! One binary, so that it can be copied to a machine with a GPU. Without `--backend` it runs every
+//! linked backend that the machine has, each in a process of its own, and names the others. The
+//! exit status is 1 if a case failed or, without a filter, nothing ran on a backend, and 2 if a requested backend is missing.
 
 mod dense;
 mod determinism;
@@ -16,25 +16,32 @@ mod spmm;
 mod topk;
 mod vector;
 
-use std::path::PathBuf;
-use std::process::{Command, ExitCode};
+use std::{
+    ffi::OsString,
+    io::{BufRead, BufReader},
+    path::PathBuf,
+    process::{Child, Command, ExitCode, Stdio},
+    thread,
+};
 
 use clap::Parser;
 use libtest_mimic::Arguments;
 use sparsek::io::print::{note, say};
-use sparsek_tests::backend::{Backend, Kind};
-use sparsek_tests::runner::{self, Cases};
+use sparsek_tests::{
+    backend::{Backend, Kind},
+    runner::{self, Cases},
+};
 
 #[derive(Parser)]
 #[command(about = "Runs the sparsek suite")]
 struct Options {
-    /// Backends that must be present and pass; all that are linked if not given.
-    #[arg(long, value_enum, value_delimiter = ',')]
+    /// Backends that must be present and pass. Default: every linked backend that is found.
+    #[arg(long, value_enum, value_delimiter = ',', env = BACKENDS)]
     backend: Vec<Kind>,
     /// Adds the cases that need many gigabytes and a GPU.
     #[arg(long)]
     large: bool,
-    /// Writes one JSON line with the counts of every backend.
+    /// Writes one JSON line with the counts of each backend.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     #[command(flatten)]
@@ -43,11 +50,12 @@ struct Options {
     libtest: Arguments,
 }
 
+/// Same as `--backend`.
+const BACKENDS: &str = "SPARSEK_BACKENDS";
 /// Set in the process that tries a kernel with shared memory.
 const PROBE: &str = "SPARSEK_SUITE_PROBE";
 
-/// Whether a kernel with shared memory leaves the process alive, found out in another process: old
-/// software drivers take it down.
+/// Whether a process survives a kernel with shared memory. Old software drivers crash.
 fn survives(kind: &Kind) -> bool {
     if std::env::var_os(PROBE).is_some() {
         return true;
@@ -61,58 +69,140 @@ fn survives(kind: &Kind) -> bool {
         .env(PROBE, "1")
         .args(["--backend", &kind, "--exact", &case])
         .output();
-    // A case that merely fails is for the suite to report.
+    // The suite itself reports a case that merely fails.
     probe.is_ok_and(|output| output.status.code().is_some())
 }
 
-fn main() -> ExitCode {
-    let options = Options::parse();
-    #[cfg(feature = "cache")]
-    if let Err(error) = sparsek::cache::enable_if_set() {
-        note(format_args!("{error}"));
-        return ExitCode::from(2);
-    }
-    let kinds = if options.backend.is_empty() {
-        Kind::linked()
-    } else {
-        options.backend
-    };
-    let mut backends: Vec<Backend> = Vec::new();
+/// The backends to run, opened. Fails if one that was asked for is missing.
+fn open(asked: &[Kind]) -> Result<Vec<Backend>, ()> {
+    let linked = Kind::linked();
+    let kinds = if asked.is_empty() { &linked } else { asked };
+    let mut backends = Vec::new();
     let mut missing = false;
-    for kind in &kinds {
+    for kind in kinds {
         match kind.open() {
             Ok(backend) if backend.is_llvmpipe() && !survives(kind) => {
                 backends.push(backend.without_shared_memory())
             }
             Ok(backend) => backends.push(backend),
             Err(reason) => {
-                note(format_args!("backend {kind} is missing: {reason}"));
+                let advice = kind.advice();
+                note(format_args!(
+                    "backend {kind} is missing: {reason} ({advice})"
+                ));
                 missing = true;
             }
         }
     }
-    if missing || backends.is_empty() {
-        return ExitCode::from(2);
+    match backends.is_empty() || (missing && !asked.is_empty()) {
+        true => Err(()),
+        false => Ok(backends),
     }
+}
 
-    let mut cases = Cases::default();
-    for backend in &backends {
-        topk::add(&mut cases, backend);
-        vector::add(&mut cases, backend);
-        determinism::add(&mut cases, backend);
-        spmm::add(&mut cases, backend);
-        sparse::add(&mut cases, backend);
-        dense::add(&mut cases, backend);
-        distance::add(&mut cases, backend);
-        gnn::add(&mut cases, backend);
-        property::add(&mut cases, backend, options.property);
-        if options.large {
-            large::add(&mut cases, backend);
+fn add(cases: &mut Cases, backend: &Backend, options: &Options) {
+    topk::add(cases, backend);
+    vector::add(cases, backend);
+    determinism::add(cases, backend);
+    spmm::add(cases, backend);
+    sparse::add(cases, backend);
+    dense::add(cases, backend);
+    distance::add(cases, backend);
+    gnn::add(cases, backend);
+    property::add(cases, backend, options.property);
+    if options.large {
+        large::add(cases, backend);
+    }
+}
+
+/// The arguments of this process without `--backend`.
+fn shared_arguments() -> Vec<OsString> {
+    let mut shared = Vec::new();
+    let mut all = std::env::args_os().skip(1);
+    while let Some(argument) = all.next() {
+        match argument.to_str() {
+            Some("--backend") => _ = all.next(),
+            Some(text) if text.starts_with("--backend=") => {}
+            _ => shared.push(argument),
         }
     }
+    shared
+}
 
-    let filtered = options.libtest.filter.is_some() || !options.libtest.skip.is_empty();
+/// Runs each backend in a process of its own, all at the same time: compiling kernels is the larger
+/// part of a case, and uses one thread.
+fn run_apart(backends: &[Backend]) -> std::io::Result<ExitCode> {
+    let own = std::env::current_exe()?;
+    let start = |backend: &Backend| -> std::io::Result<Child> {
+        Command::new(&own)
+            .args(shared_arguments())
+            .args(["--backend", &backend.kind.to_string()])
+            .env_remove(BACKENDS)
+            .stdout(Stdio::piped())
+            .spawn()
+    };
+    let children: Vec<Child> = backends.iter().map(start).collect::<Result<_, _>>()?;
+    let status = |mut child: Child| -> std::io::Result<bool> {
+        if let Some(out) = child.stdout.take() {
+            for line in BufReader::new(out).lines() {
+                say(format_args!("{}", line?));
+            }
+        }
+        Ok(child.wait()?.success())
+    };
+    let results = thread::scope(|scope| {
+        let threads: Vec<_> = children
+            .into_iter()
+            .map(|child| scope.spawn(move || status(child)))
+            .collect();
+        let joined = threads.into_iter().map(|thread| thread.join());
+        joined
+            .map(|result| result.expect("a thread that copies lines"))
+            .collect::<Vec<_>>()
+    });
+    let mut passed = true;
+    for (backend, result) in backends.iter().zip(results) {
+        if !result? {
+            note(format_args!("the suite failed on {}", backend.kind));
+            passed = false;
+        }
+    }
+    Ok(ExitCode::from(u8::from(!passed)))
+}
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    // One line for each panic: refusals surface as panics, and the cases report them.
+    std::panic::set_hook(Box::new(|info| note(format_args!("{info}"))));
+    #[cfg(feature = "cache")]
+    if let Err(error) = sparsek::cache::enable_if_set() {
+        note(format_args!("{error}"));
+        return ExitCode::from(2);
+    }
     let listing = options.libtest.list;
+    let Ok(backends) = open(&options.backend) else {
+        return ExitCode::from(2);
+    };
+    let kernels = backends.iter().any(|backend| backend.client.is_some());
+    if !kernels && options.backend.is_empty() && !listing {
+        note(format_args!(
+            "no kernel was launched: no CubeCL runtime was found. Add `--features vulkan` (a GPU \
+             driver, or Mesa's software driver), `--features cuda`, or `--features cpu` (LLVM)"
+        ));
+    }
+    if backends.len() > 1 && !listing && !options.libtest.exact && options.json.is_none() {
+        return run_apart(&backends).unwrap_or_else(|error| {
+            note(format_args!("{error}"));
+            ExitCode::from(2)
+        });
+    }
+
+    let kinds: Vec<Kind> = backends.iter().map(|backend| backend.kind).collect();
+    let mut cases = Cases::default();
+    for backend in &backends {
+        add(&mut cases, backend, &options);
+    }
+    let filtered = options.libtest.filter.is_some() || !options.libtest.skip.is_empty();
     let counts = runner::run(options.libtest, &kinds, cases);
     if listing {
         return ExitCode::SUCCESS;
@@ -142,6 +232,6 @@ fn main() -> ExitCode {
         "{}",
         runner::summary(&backends, &counts).trim_end()
     ));
-    let incomplete = ran == 0 || (idle.is_some() && !filtered);
+    let incomplete = idle.is_some() && !filtered;
     ExitCode::from(u8::from(failed || incomplete))
 }

@@ -3,6 +3,7 @@
 #[macro_use]
 mod print;
 
+mod check;
 mod ci;
 mod environment;
 mod process;
@@ -21,9 +22,9 @@ struct Options {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Unit tests, and the suite on every backend, with fusion and without.
+    /// Runs every test, and the suite on each backend with fusion and without.
     Test(test::Options),
-    /// Formatting, lints, documentation, doctests, tests and the examples: all that a change must pass.
+    /// Runs everything that a change must pass.
     Ci,
 }
 

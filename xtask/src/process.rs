@@ -2,10 +2,8 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
-use std::thread;
+use std::process::Command;
 use std::time::Instant;
 
 /// A failure, in words.
@@ -60,62 +58,6 @@ pub fn status(command: &mut Command) -> Result<i32> {
         .map_err(|e| format!("{}: {e}", show(command)))?;
     say!("  {status}, {:.0} s", start.elapsed().as_secs_f64());
     Ok(status.code().unwrap_or(-1))
-}
-
-/// Runs commands at the same time, each to its success; their lines are printed as they come.
-pub fn run_together(commands: Vec<Command>) -> Result {
-    let results = thread::scope(|scope| {
-        let running: Vec<_> = commands
-            .into_iter()
-            .map(|command| scope.spawn(|| run_by_lines(command)))
-            .collect();
-        let ended = running.into_iter().map(|thread| thread.join());
-        ended
-            .map(|result| result.unwrap_or_else(|_| Err("a thread that waits panicked".into())))
-            .collect::<Vec<_>>()
-    });
-    let failures: Vec<String> = results.into_iter().filter_map(Result::err).collect();
-    match failures.is_empty() {
-        true => Ok(()),
-        false => Err(failures.join("; ")),
-    }
-}
-
-/// [`run`], with whole lines.
-fn run_by_lines(mut command: Command) -> Result {
-    let shown = show(&command);
-    say!("$ {shown}");
-    let start = Instant::now();
-    let failed = |e: std::io::Error| format!("{shown}: {e}");
-    command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().map_err(failed)?;
-    let (out, err) = (child.stdout.take(), child.stderr.take());
-    thread::scope(|scope| {
-        if let Some(err) = err {
-            scope.spawn(|| copy_lines(err, |line| note!("{line}")));
-        }
-        if let Some(out) = out {
-            copy_lines(out, |line| say!("{line}"));
-        }
-    });
-    let status = child.wait().map_err(failed)?;
-    say!(
-        "$ {shown}\n  {status}, {:.0} s",
-        start.elapsed().as_secs_f64()
-    );
-    match status.success() {
-        true => Ok(()),
-        false => Err(format!("{status}: {shown}")),
-    }
-}
-
-fn copy_lines(from: impl Read, print: impl Fn(&str)) {
-    for line in BufReader::new(from).split(b'\n') {
-        match line {
-            Ok(line) => print(&String::from_utf8_lossy(&line)),
-            Err(_) => break,
-        }
-    }
 }
 
 /// Whether a command succeeds; its output is dropped.

@@ -1,11 +1,9 @@
 //! `cargo xtask test`.
 
-use std::process::Command;
-
 use clap::{Args, ValueEnum};
 
 use crate::environment::{can_build_cpu, ensure_vulkan};
-use crate::process::{Result, built, cargo, run, run_together};
+use crate::process::{Result, cargo, run};
 
 /// A backend of the suite, which is a feature of the crates as well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -32,14 +30,17 @@ pub struct Options {
     /// Only the run without fusion.
     #[arg(long)]
     fusion_off: bool,
+    /// Tries every fault, not a sample.
+    #[arg(long)]
+    pub all_faults: bool,
     /// Only cases whose name contains this.
     filter: Option<String>,
 }
 
-/// The backends that a run has, and the features that link them.
+/// The backends of a run, and the features that link them.
 pub struct Plan {
     backends: Vec<Backend>,
-    /// What was left out, and why.
+    /// The backend that was left out, and why.
     skipped: Option<String>,
 }
 
@@ -65,52 +66,73 @@ impl Plan {
         Ok(Self { backends, skipped })
     }
 
-    /// Says what was left out, at the end, where it is seen.
+    /// Prints the backend that was left out, at the end, where it is seen.
     pub fn print_skipped(&self) {
         self.skipped.iter().for_each(|line| say!("{line}"));
     }
 
-    /// The same arguments for every cargo command, so that they share what they build.
-    pub fn cargo(&self, command: &str, fusion: bool) -> Vec<String> {
+    /// Arguments for a cargo command on the whole workspace. All commands share them, so that they
+    /// share what they build.
+    pub fn cargo(&self, command: &str) -> Vec<String> {
+        let packages = ["sparsek-tests", "sparsek-examples", "sparsek-bench"];
+        let mut arguments = strings(&[command, "--workspace", "--exclude", "xtask"]);
+        arguments.extend(self.features(&packages, true));
+        arguments
+    }
+
+    /// Arguments for a cargo command on the suite's package alone, with fusion or without.
+    fn suite(&self, command: &str, fusion: bool) -> Vec<String> {
+        let mut arguments = strings(&[command, "--package", "sparsek-tests", "--test", "suite"]);
+        arguments.extend(self.features(&["sparsek-tests"], fusion));
+        arguments
+    }
+
+    fn features(&self, packages: &[&str], fusion: bool) -> Vec<String> {
         let mut linked: Vec<String> = self.backends.iter().map(|b| b.name()).collect();
-        // The crates' own tests and examples need one backend that is always there.
+        // Unit tests and examples need one backend that is always there.
         linked.push("flex".into());
-        linked.sort();
-        linked.dedup();
         if fusion {
             linked.push("fusion".into());
         }
-        let features: Vec<String> = ["sparsek-tests", "sparsek-examples", "sparsek-bench"]
+        linked.sort();
+        linked.dedup();
+        let pairs = packages
             .iter()
-            .flat_map(|package| {
-                linked
-                    .iter()
-                    .map(move |feature| format!("{package}/{feature}"))
-            })
-            .collect();
-        let features = features.join(",");
-        [
-            command,
-            "--release",
-            "--workspace",
-            "--exclude",
-            "xtask",
-            "--no-default-features",
-            "--features",
-            &features,
-        ]
-        .map(str::to_string)
-        .to_vec()
+            .flat_map(|package| linked.iter().map(move |name| format!("{package}/{name}")));
+        let features: Vec<String> = pairs.collect();
+        let mut arguments = strings(&["--no-default-features", "--features"]);
+        arguments.push(features.join(","));
+        arguments
+    }
+
+    /// The backends as the suite takes them.
+    fn names(backends: &[Backend]) -> String {
+        let names: Vec<String> = backends.iter().map(|backend| backend.name()).collect();
+        names.join(",")
     }
 }
 
-/// Runs the unit tests and the suite.
+fn strings(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_string()).collect()
+}
+
+/// Runs every test of the workspace, then the suite's tensor cases without fusion.
 pub fn run_plan(plan: &Plan, options: &Options) -> Result {
     if !options.fusion_off {
-        if options.filter.is_none() {
-            run(cargo(plan.cargo("test", true)).arg("--lib"))?;
+        let backends = Plan::names(&plan.backends);
+        match &options.filter {
+            None => {
+                let mut command = cargo(plan.cargo("test"));
+                command.env("SPARSEK_BACKENDS", backends);
+                if options.all_faults {
+                    command.env("FAULTS", "all");
+                }
+                run(&mut command)?;
+            }
+            Some(filter) => run(cargo(plan.suite("test", true))
+                .args(["--", filter])
+                .env("SPARSEK_BACKENDS", backends))?,
         }
-        suite(plan, &plan.backends, true, options.filter.as_deref())?;
     }
     let mut fused: Vec<Backend> = plan
         .backends
@@ -118,38 +140,26 @@ pub fn run_plan(plan: &Plan, options: &Options) -> Result {
         .copied()
         .filter(|b| *b != Backend::Flex)
         .collect();
-    // Kernels are the same without fusion, and the CPU runtime is the slowest to run them: only where it is asked for.
+    // The kernels are the same without fusion. The CPU runtime is the slowest: only if asked for.
     if options.backend.is_empty() {
         fused.retain(|b| *b != Backend::Cpu);
     }
     if fused.is_empty() {
-        say!("without fusion there is nothing to run: flex has none");
-        return if options.fusion_off {
-            Err("nothing ran".into())
-        } else {
-            Ok(())
+        say!("nothing to run without fusion: flex does not fuse");
+        return match options.fusion_off {
+            true => Err("nothing ran".into()),
+            false => Ok(()),
         };
     }
     match options.filter.as_deref() {
         Some(filter) if !options.fusion_off && !filter.contains("tensor") => Ok(()),
-        filter => suite(plan, &fused, false, Some(filter.unwrap_or("tensor/"))),
+        filter => {
+            say!("\n== the suite without fusion");
+            run(cargo(plan.suite("test", false))
+                .args(["--", filter.unwrap_or("tensor/")])
+                .env("SPARSEK_BACKENDS", Plan::names(&fused)))
+        }
     }
-}
-
-fn suite(plan: &Plan, backends: &[Backend], fusion: bool, filter: Option<&str>) -> Result {
-    say!(
-        "\n== the suite {} fusion",
-        if fusion { "with" } else { "without" }
-    );
-    run(cargo(plan.cargo("build", fusion)).args(["--bin", "suite"]))?;
-    // A process for each backend: a case compiles kernels with one thread most of the time.
-    let program = built("suite")?;
-    let commands = backends.iter().map(|backend| {
-        let mut command = Command::new(&program);
-        command.args(["--backend", &backend.name()]).args(filter);
-        command
-    });
-    run_together(commands.collect())
 }
 
 /// The command.
