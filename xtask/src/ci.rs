@@ -24,11 +24,7 @@ pub fn command() -> Result {
     // The fault tests and the examples call the programs.
     run(cargo(plan.cargo("build")).arg("--bins"))?;
     examples()?;
-    let options = test::Options {
-        all_faults: cfg!(target_os = "linux"),
-        ..test::Options::default()
-    };
-    test::run_plan(&plan, &options)?;
+    test::run_plan(&plan, &test::Options::all())?;
     plan.print_skipped();
     say!("\neverything passed");
     Ok(())

@@ -22,7 +22,7 @@ impl Backend {
     }
 }
 
-#[derive(Args, Default)]
+#[derive(Args)]
 pub struct Options {
     /// Backends that must be there; flex, vulkan, and cpu where it can be built, if not given.
     #[arg(long, value_enum, value_delimiter = ',')]
@@ -32,9 +32,21 @@ pub struct Options {
     fusion_off: bool,
     /// Tries every fault, not a sample.
     #[arg(long)]
-    pub all_faults: bool,
+    all_faults: bool,
     /// Only cases whose name contains this.
     filter: Option<String>,
+}
+
+impl Options {
+    /// Everything: each backend, and every fault where faults can be made.
+    pub fn all() -> Self {
+        Self {
+            backend: Vec::new(),
+            fusion_off: false,
+            all_faults: cfg!(target_os = "linux"),
+            filter: None,
+        }
+    }
 }
 
 /// The backends of a run, and the features that link them.
