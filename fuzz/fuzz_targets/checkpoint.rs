@@ -1,8 +1,7 @@
-//! Checkpoint folders: whatever is changed in one, loading it never panics.
+//! Checkpoint folders: no change of files makes loading panic.
 //!
-//! A small run is saved once, and each input changes its files. With the saved checksums, a folder
-//! that is accepted must evaluate to the figures of the run. With checksums that were made to fit,
-//! a folder that is accepted must take a training step.
+//! A small run is saved once; each input changes its files. An accepted folder must evaluate to the
+//! saved figures if the checksums are original, and take a training step if they were forged.
 #![no_main]
 
 use std::{collections::BTreeMap, env::temp_dir, fs, path::PathBuf, process::id, sync::OnceLock};
@@ -111,7 +110,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-/// The value; an error must be one short line.
+/// The value; errors must be one short line.
 fn told<T>(result: std::result::Result<T, TrainError>) -> Option<T> {
     result
         .map_err(|error| {
@@ -122,7 +121,7 @@ fn told<T>(result: std::result::Result<T, TrainError>) -> Option<T> {
         .ok()
 }
 
-/// Changes files; tells whether the checksums were made to fit.
+/// Changes files; returns whether checksums were forged to fit.
 fn change(input: &mut Unstructured, files: &mut Files) -> Result<bool> {
     let sealed = input.arbitrary()?;
     let names: Vec<String> = files.keys().cloned().collect();
@@ -164,7 +163,7 @@ fn change(input: &mut Unstructured, files: &mut Files) -> Result<bool> {
     Ok(sealed)
 }
 
-/// Makes lengths and checksums of the manifest fit the files.
+/// Forges the manifest's lengths and checksums to fit the files.
 fn seal(files: &mut Files) {
     let Some(manifest) = files.get(MANIFEST) else {
         return;
@@ -181,7 +180,7 @@ fn seal(files: &mut Files) {
             run = run.replace(&length(before), &length(now));
         }
     }
-    // The braces that close the run, as often as they are open.
+    // Close all open braces of the run.
     let count = |brace| run.matches(brace).count();
     let missing = count('{').saturating_sub(count('}'));
     run += &"}".repeat(missing);

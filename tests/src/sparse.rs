@@ -1,4 +1,4 @@
-//! Seeded sparse matrices: every shape and content that a distance could trip over.
+//! Seeded sparse matrices.
 
 use burn::tensor::{Device, Tensor, TensorData};
 use sparsek::sparse::{self, Pattern};
@@ -7,55 +7,55 @@ use crate::data::Random;
 use crate::element::Element;
 use crate::oracle::spmm::Csr;
 
-/// Which elements are entries.
+/// Pattern of the stored entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Places {
-    /// Each with the same probability.
+    /// Every element with the same probability.
     Uniform,
-    /// As `Uniform`; every third row is empty, the first among them, and the last.
+    /// Uniform, but rows 0, 3, 6, … and the last row are empty.
     EmptyRows,
-    /// As `Uniform`; every fourth row is full, the second the first of them.
+    /// Uniform, but rows 1, 5, 9, … are full.
     FullRows,
-    /// The first columns most of all, and few rows with many entries.
+    /// Power law: low columns and every eighth row have most entries.
     Skewed,
 }
 
-/// What the entries hold. All but `Normal` and `Positive` are exact in f16 and bf16, and so are their sums of few.
+/// Stored values. All but `Normal` and `Positive` and their short sums are exact in f16 and bf16.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Values {
-    /// Standard normal, exact in f32.
+    /// Standard normal, rounded to f32.
     Normal,
-    /// Uniform in 0..1 without 0, exact in f32: for rows that are probabilities.
+    /// Uniform in (0, 1], rounded to f32: for probabilities.
     Positive,
-    /// Multiples of 1/16 between -4 and 4, but not 0.
+    /// Nonzero multiples of 1/16 in -4..=4.
     Coarse,
     /// 1, 2 or 3: many ties.
     Counts,
-    /// 0, 3/4 or 1, of either sign: many ties, and explicit zeros.
+    /// 0, ±3/4 or ±1: many ties and explicit zeros.
     Few,
-    /// As `Coarse`, with every third entry an explicit zero.
+    /// `Coarse` with a third of the entries explicit zeros.
     Zeros,
 }
 
-/// A random sparse matrix: its columns ascend, without duplicates.
+/// Recipe for a random CSR matrix; columns ascend without duplicates.
 #[derive(Clone, Copy, Debug)]
 pub struct Sparse {
-    /// What to call it in the name of a case.
+    /// Name in case names.
     pub name: &'static str,
     /// Rows.
     pub rows: usize,
     /// Columns.
     pub cols: usize,
-    /// The share of the elements that are entries.
+    /// Probability of an entry.
     pub density: f64,
-    /// Which elements are entries.
+    /// Pattern.
     pub places: Places,
-    /// What they hold.
+    /// Values.
     pub values: Values,
 }
 
 impl Sparse {
-    /// One of every kind, from which cases pick by name or take all.
+    /// One recipe of every kind.
     pub const ALL: [Self; 14] = [
         Self::new("uniform", [37, 50], 0.2, Places::Uniform, Values::Coarse),
         Self::new("normal", [33, 65], 0.3, Places::Uniform, Values::Normal),
@@ -85,7 +85,7 @@ impl Sparse {
         Self::new("no-columns", [9, 0], 0.5, Places::Uniform, Values::Coarse),
     ];
 
-    /// A matrix of this make.
+    /// A recipe.
     pub const fn new(
         name: &'static str,
         [rows, cols]: [usize; 2],
@@ -103,17 +103,17 @@ impl Sparse {
         }
     }
 
-    /// The same with other rows, to be compared with it.
+    /// The same recipe with other rows.
     pub const fn with_rows(self, rows: usize) -> Self {
         Self { rows, ..self }
     }
 
-    /// The same with other values.
+    /// The same recipe with other values.
     pub const fn with_values(self, values: Values) -> Self {
         Self { values, ..self }
     }
 
-    /// The matrix of a seed.
+    /// Draws the matrix of a seed.
     pub fn matrix(&self, seed: u64) -> Csr {
         let mut random = Random::new(seed ^ 0x5bd1_e995);
         let (mut indptr, mut indices, mut weights) = (vec![0], Vec::new(), Vec::new());
@@ -135,7 +135,7 @@ impl Sparse {
         }
     }
 
-    /// How likely an element is an entry.
+    /// Probability that an element is stored.
     fn chance(&self, row: usize, col: usize) -> f64 {
         match self.places {
             Places::EmptyRows if row.is_multiple_of(3) || row + 1 == self.rows => 0.0,
@@ -170,7 +170,7 @@ impl Values {
     }
 }
 
-/// Rows that are copies of one another but for one entry, by a ten-thousandth of it: differences of norms cancel.
+/// Copies of one row, each with one entry scaled by 1.0001, so that differences of norms cancel.
 pub fn near_duplicates(rows: usize, cols: usize, seed: u64) -> Csr {
     let make = Sparse::new("", [1, cols], 0.5, Places::Uniform, Values::Normal);
     let first = make.matrix(seed);
@@ -190,7 +190,7 @@ pub fn near_duplicates(rows: usize, cols: usize, seed: u64) -> Csr {
     csr
 }
 
-/// The matrix with its weights rounded to what `T` can hold.
+/// The matrix with weights rounded to `T`.
 pub fn rounded<T: Element>(csr: &Csr) -> Csr {
     let weights = csr.weights.iter().map(|&w| T::of(w).wide_f64());
     Csr {
@@ -199,7 +199,7 @@ pub fn rounded<T: Element>(csr: &Csr) -> Csr {
     }
 }
 
-/// Rows of few values, logarithms of counts, whose sums round to one side; each has one of so many of its columns, at random.
+/// Rows of log-counts, whose sums round to one side. Row `i` stores one in `one_of[i]` columns.
 pub fn counts(cols: u32, one_of: &[usize], seed: u64) -> Csr {
     let mut random = Random::new(seed);
     let (mut indptr, mut indices) = (vec![0], Vec::new());
@@ -222,20 +222,20 @@ pub fn counts(cols: u32, one_of: &[usize], seed: u64) -> Csr {
 ///
 /// # Panics
 ///
-/// If the arrays are not a pattern.
+/// If the arrays are invalid.
 pub fn pattern(csr: &Csr) -> Pattern {
     Pattern::new(csr.rows, csr.cols, csr.indptr.clone(), csr.indices.clone())
         .expect("the pattern is valid")
 }
 
-/// A vector of `T` on a device, which must have the dtype.
+/// Uploads a vector; the device must support `T`.
 pub fn vector<T: Element>(values: &[f64], device: &Device) -> Tensor<1> {
     let data: Vec<T> = values.iter().map(|&x| T::of(x)).collect();
     let shape = [data.len()];
     Tensor::from_data(TensorData::new(data, shape), (device, T::dtype()))
 }
 
-/// The matrix on a device, which must have the dtype.
+/// Uploads the matrix; the device must support `T`.
 ///
 /// # Panics
 ///

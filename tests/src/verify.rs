@@ -1,4 +1,4 @@
-//! Comparison of what a backend returned with the oracle.
+//! Compares a backend's results with the oracle.
 
 use sparsek_kernels::topk::{Method, TopkOptions};
 
@@ -6,13 +6,13 @@ use crate::data::Matrix;
 use crate::element::{Element, Wide};
 use crate::oracle::topk::{select, slots, tolerance};
 
-/// The position of a slot without a member.
+/// Position in a slot without a selected element.
 pub const MISSING: i64 = -1;
 
-/// Checks positions, and values where they are given, of a selection from every row.
+/// Checks positions, and values if given, against the oracle, element by element.
 ///
-/// Equal to the oracle, element by element. Members found by `Precision(eps)` are held to the
-/// meaning of the tolerance as well, so that an error shared with the oracle does not pass.
+/// `Precision(eps)` is also checked against its definition, so that an error that the oracle shares
+/// does not pass.
 pub fn selection<T: Element>(
     matrix: &Matrix<T>,
     options: &TopkOptions,
@@ -63,7 +63,7 @@ pub fn selection<T: Element>(
     Ok(())
 }
 
-/// Checks a dense result: the members' own values, +0 elsewhere.
+/// Checks a dense mask: selected elements keep their values, all others are +0.
 pub fn mask<T: Element>(
     matrix: &Matrix<T>,
     options: &TopkOptions,
@@ -96,7 +96,7 @@ pub fn mask<T: Element>(
     Ok(())
 }
 
-/// The meaning of `Precision(eps)`: no member lies further than eps·max|x| beyond the k-th element.
+/// Checks that no selected element is more than eps · max|x| worse than the k-th.
 fn within<T: Element>(
     row: &[T],
     options: &TopkOptions,
@@ -119,7 +119,7 @@ fn within<T: Element>(
     else {
         return Ok(());
     };
-    // Thresholds are computed in f32 for all but f64, and subnormals count as zero.
+    // Thresholds are f32 except for f64, and subnormals count as zero.
     let rounding = if size_of::<T>() == 8 && T::FLOAT {
         1e-15
     } else {

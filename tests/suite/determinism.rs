@@ -1,4 +1,4 @@
-//! Identical inputs give identical bits, run after run.
+//! Equal inputs give equal bits in every run.
 
 use burn::tensor::{Tensor, TensorData};
 use sparsek::sparse::{Adjacency, Pattern, spmm_weighted};
@@ -39,7 +39,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     cases.check(backend, "tensor/determinism/spmm", spmm);
 }
 
-/// Every distribution, then ties only: all ones, and eight values.
+/// All distributions, then only ties.
 fn inputs() -> [Matrix<f32>; 3] {
     [
         Matrix::mixed(36, 250, 0),
@@ -59,7 +59,7 @@ fn repeat<R: PartialEq>(mut run: impl FnMut() -> R) -> Result<(), String> {
     })
 }
 
-/// One cube finishes the first selection, many the second, where the device can do so.
+/// Selects with one cube and with many, where the device can.
 fn vectors(backend: &Backend) -> Result<(), String> {
     let client = backend.client.as_ref().expect("a client");
     let length = if backend.is_llvmpipe() { 3000 } else { 40_000 };
@@ -131,7 +131,7 @@ fn tensors(backend: &Backend, method: Method) -> Result<(), String> {
     Ok(())
 }
 
-/// Sums of floats in both directions: the order of the terms may not depend on the run.
+/// Float sums in both directions: the order of terms must not depend on the run.
 fn spmm(backend: &Backend) -> Result<(), String> {
     let device = backend.device.clone().autodiff();
     let mut random = Random::new(3);

@@ -1,8 +1,10 @@
 //! The suite: every routine, backend, dtype, method and layout against the oracle.
 //!
-//! One binary, so that it can be copied to a machine with a GPU. Without `--backend` it runs every
-//! linked backend that the machine has, each in a process of its own, and names the others. The
-//! exit status is 1 if a case failed or, without a filter, nothing ran on a backend, and 2 if a requested backend is missing.
+//! A single binary, so that it can be copied to a machine with a GPU. Without `--backend` it runs
+//! each linked backend that the machine has in its own process, and names the missing ones.
+//!
+//! Exit status: 1 if a case failed or, without a filter, nothing ran on a backend; 2 if a requested
+//! backend is missing.
 
 mod dense;
 mod determinism;
@@ -33,15 +35,15 @@ use sparsek_tests::{
 };
 
 #[derive(Parser)]
-#[command(about = "Runs the sparsek suite")]
+#[command(about = "Tests every routine on every backend against the oracle")]
 struct Options {
-    /// Backends that must be present and pass. Default: every linked backend that is found.
+    /// Backends that must be present and pass. Default: all linked backends that are found.
     #[arg(long, value_enum, value_delimiter = ',', env = BACKENDS)]
     backend: Vec<Kind>,
-    /// Adds the cases that need many gigabytes and a GPU.
+    /// Also runs the cases that need many gigabytes and a GPU.
     #[arg(long)]
     large: bool,
-    /// Writes one JSON line with the counts of each backend.
+    /// Writes one JSON line of counts per backend.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     #[command(flatten)]
@@ -50,12 +52,12 @@ struct Options {
     libtest: Arguments,
 }
 
-/// Same as `--backend`.
+/// Environment variable with the value of `--backend`.
 const BACKENDS: &str = "SPARSEK_BACKENDS";
-/// Set in the process that tries a kernel with shared memory.
+/// Set in the process that probes shared memory.
 const PROBE: &str = "SPARSEK_SUITE_PROBE";
 
-/// Whether a process survives a kernel with shared memory. Old software drivers crash.
+/// Whether a process survives a kernel with shared memory; old software drivers crash.
 fn survives(kind: &Kind) -> bool {
     if std::env::var_os(PROBE).is_some() {
         return true;
@@ -69,11 +71,11 @@ fn survives(kind: &Kind) -> bool {
         .env(PROBE, "1")
         .args(["--backend", &kind, "--exact", &case])
         .output();
-    // The suite itself reports a case that merely fails.
+    // Only a crash matters: the suite itself reports a case that fails.
     probe.is_ok_and(|output| output.status.code().is_some())
 }
 
-/// The backends to run, opened. Fails if one that was asked for is missing.
+/// Opens the backends to run. Fails if none is found or a requested one is missing.
 fn open(asked: &[Kind]) -> Result<Vec<Backend>, ()> {
     let linked = Kind::linked();
     let kinds = if asked.is_empty() { &linked } else { asked };
@@ -115,7 +117,7 @@ fn add(cases: &mut Cases, backend: &Backend, options: &Options) {
     }
 }
 
-/// The arguments of this process without `--backend`.
+/// Arguments of this process without `--backend`.
 fn shared_arguments() -> Vec<OsString> {
     let mut shared = Vec::new();
     let mut all = std::env::args_os().skip(1);
@@ -129,8 +131,8 @@ fn shared_arguments() -> Vec<OsString> {
     shared
 }
 
-/// Runs each backend in a process of its own, all at the same time: compiling kernels is the larger
-/// part of a case, and uses one thread.
+/// Runs each backend in its own process, all at once: a case mostly compiles kernels, on a single
+/// thread.
 fn run_apart(backends: &[Backend]) -> std::io::Result<ExitCode> {
     let own = std::env::current_exe()?;
     let start = |backend: &Backend| -> std::io::Result<Child> {
@@ -172,7 +174,7 @@ fn run_apart(backends: &[Backend]) -> std::io::Result<ExitCode> {
 
 fn main() -> ExitCode {
     let options = Options::parse();
-    // One line for each panic: refusals surface as panics, and the cases report them.
+    // One line per panic: refusals surface as panics, which the cases report.
     std::panic::set_hook(Box::new(|info| note(format_args!("{info}"))));
     #[cfg(feature = "cache")]
     if let Err(error) = sparsek::cache::enable_if_set() {
@@ -186,8 +188,8 @@ fn main() -> ExitCode {
     let kernels = backends.iter().any(|backend| backend.client.is_some());
     if !kernels && options.backend.is_empty() && !listing {
         note(format_args!(
-            "no kernel was launched: no CubeCL runtime was found. Add `--features vulkan` (a GPU \
-             driver, or Mesa's software driver), `--features cuda`, or `--features cpu` (LLVM)"
+            "no kernel runs: no CubeCL runtime was found. Add `--features vulkan` (needs a GPU \
+             driver or Mesa's), `--features cuda`, or `--features cpu` (needs LLVM)"
         ));
     }
     if backends.len() > 1 && !listing && !options.libtest.exact && options.json.is_none() {

@@ -1,4 +1,4 @@
-//! Checks of the sources that no other tool makes.
+//! Source checks that no other tool makes.
 
 use std::fs;
 use std::process::Command;
@@ -7,10 +7,10 @@ use serde_json::Value;
 
 use crate::process::{Result, cargo, root};
 
-/// Longest line in code and comments.
+/// Maximum line width in code and comments.
 const COLUMNS: usize = 100;
 
-/// Checks that no line of a Rust file is too long.
+/// Fails if a line of a Rust file is too wide.
 pub fn sources() -> Result {
     let list = Command::new("git")
         .args([
@@ -44,7 +44,7 @@ pub fn sources() -> Result {
     }
 }
 
-/// Checks that plain `cargo test` runs every target that has tests.
+/// Fails if plain `cargo test` leaves out a target with tests.
 pub fn test_targets() -> Result {
     let output = cargo(["metadata", "--no-deps", "--format-version", "1"])
         .output()
@@ -69,7 +69,7 @@ pub fn test_targets() -> Result {
     }
 }
 
-/// Whether a target's folder has a unit test.
+/// Whether a target's root file has tests.
 fn has_tests(path: &str) -> Result<bool> {
     let text = fs::read_to_string(path).map_err(|e| format!("{path}: {e}"))?;
     Ok(text.contains("#[test]") || text.contains("#[cfg(test)]") || path.contains("/tests/"))

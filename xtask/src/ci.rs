@@ -9,7 +9,7 @@ use crate::check;
 use crate::process::{Result, built, cargo, run, show};
 use crate::test::{self, Plan};
 
-/// Everything that a change must pass, the quick checks first.
+/// Runs all checks of a change, the quick ones first.
 pub fn command() -> Result {
     let plan = Plan::new(&[])?;
     run(&mut cargo(["fmt", "--all", "--check"]))?;
@@ -21,12 +21,12 @@ pub fn command() -> Result {
     run(cargo(plan.cargo("doc"))
         .arg("--no-deps")
         .env("RUSTDOCFLAGS", "-D warnings"))?;
-    // The fault tests and the examples call the programs.
+    // The fault tests and the examples run the programs.
     run(cargo(plan.cargo("build")).arg("--bins"))?;
     examples()?;
     test::run_plan(&plan, &test::Options::all())?;
     plan.print_skipped();
-    say!("\neverything passed");
+    say!("\nall checks passed");
     Ok(())
 }
 
@@ -40,7 +40,7 @@ const CLIPPY_XTASK: [&str; 7] = [
     "warnings",
 ];
 
-/// One backend alone, without a CubeCL runtime: the other builds link several.
+/// Flex alone; all other builds link CubeCL runtimes.
 const CLIPPY_FLEX: [&str; 9] = [
     "clippy",
     "--package",
@@ -53,7 +53,7 @@ const CLIPPY_FLEX: [&str; 9] = [
     "warnings",
 ];
 
-/// Runs the examples as a newcomer would, and checks that they refuse bad requests.
+/// Runs the examples, and checks that they refuse bad requests.
 fn examples() -> Result {
     let folder = env::temp_dir().join(format!("sparsek-ci-{}", std::process::id()));
     fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
@@ -109,7 +109,7 @@ fn maxk(folder: &Path, arguments: &str) -> Result<Command> {
     Ok(command)
 }
 
-/// Checks that the program exits with status 2, prints one line with `word` and writes nothing.
+/// Checks that the program exits with status 2, prints one line with `word`, and writes no file.
 fn refuses(folder: &Path, arguments: &str, word: &str) -> Result {
     let before = count(folder)?;
     let mut command = maxk(folder, arguments)?;

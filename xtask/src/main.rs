@@ -1,4 +1,4 @@
-//! The project's own commands: `cargo xtask test` and `cargo xtask ci`.
+//! Development commands: `cargo xtask test` and `cargo xtask ci`.
 
 #[macro_use]
 mod print;
@@ -14,7 +14,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 #[derive(Parser)]
-#[command(about = "The project's own commands")]
+#[command(about = "Development commands of sparsek")]
 struct Options {
     #[command(subcommand)]
     command: Command,
@@ -22,7 +22,7 @@ struct Options {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Runs every test, and the suite on each backend with fusion and without.
+    /// Runs all tests, and the suite on each backend with and without fusion.
     Test(test::Options),
     /// Runs everything that a change must pass.
     Ci,

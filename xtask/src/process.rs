@@ -1,4 +1,4 @@
-//! Running commands, each printed first.
+//! Runs commands, printing each first.
 
 use std::env;
 use std::ffi::OsString;
@@ -6,17 +6,17 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
 
-/// A failure, in words.
+/// The error is a message.
 pub type Result<T = ()> = std::result::Result<T, String>;
 
-/// Cargo itself, with `arguments`.
+/// Cargo with `arguments`, in the repository root.
 pub fn cargo<I: IntoIterator<Item = S>, S: Into<OsString>>(arguments: I) -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command
         .args(arguments.into_iter().map(Into::into))
         .current_dir(root());
-    // What the outer cargo says of this package makes build scripts run again, and with them all of
-    // Burn be built again, whenever cargo is called from elsewhere.
+    // The outer cargo's variables of this package would make build scripts run again and rebuild
+    // Burn.
     for (name, _) in env::vars_os() {
         let text = name.to_string_lossy();
         if text.starts_with("CARGO_PKG_") || text.starts_with("CARGO_MANIFEST_") {
@@ -26,8 +26,8 @@ pub fn cargo<I: IntoIterator<Item = S>, S: Into<OsString>>(arguments: I) -> Comm
     command
 }
 
-/// The repository's root: that of the checkout which cargo runs this for, as a target directory that several of them share may hold
-/// this program as built in another.
+/// Root of the checkout that cargo runs this for. The compiled-in path is only a fallback:
+/// checkouts may share a target directory.
 pub fn root() -> PathBuf {
     let manifest =
         env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
@@ -35,13 +35,13 @@ pub fn root() -> PathBuf {
     manifest.parent().map(PathBuf::from).unwrap_or(manifest)
 }
 
-/// A program that the workspace has built, which lies where this one does.
+/// Path of a program of the workspace: beside this one.
 pub fn built(name: &str) -> Result<PathBuf> {
     let own = env::current_exe().map_err(|e| format!("this program's path: {e}"))?;
     Ok(own.with_file_name(format!("{name}{}", env::consts::EXE_SUFFIX)))
 }
 
-/// Runs a command to its success.
+/// Runs a command; fails unless it succeeds.
 pub fn run(command: &mut Command) -> Result {
     match status(command)? {
         0 => Ok(()),
@@ -49,7 +49,7 @@ pub fn run(command: &mut Command) -> Result {
     }
 }
 
-/// Runs a command to its exit status.
+/// Runs a command; returns its exit status.
 pub fn status(command: &mut Command) -> Result<i32> {
     say!("$ {}", show(command));
     let start = Instant::now();
@@ -60,12 +60,12 @@ pub fn status(command: &mut Command) -> Result<i32> {
     Ok(status.code().unwrap_or(-1))
 }
 
-/// Whether a command succeeds; its output is dropped.
+/// Whether a command succeeds; drops its output.
 pub fn succeeds(command: &mut Command) -> bool {
     command.output().is_ok_and(|output| output.status.success())
 }
 
-/// The command as one would type it.
+/// The command line.
 pub fn show(command: &Command) -> String {
     let variables = command
         .get_envs()

@@ -5,7 +5,7 @@ use clap::{Args, ValueEnum};
 use crate::environment::{can_build_cpu, ensure_vulkan};
 use crate::process::{Result, cargo, run};
 
-/// A backend of the suite, which is a feature of the crates as well.
+/// A backend of the suite, and a feature of the crates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Backend {
     Flex,
@@ -24,21 +24,21 @@ impl Backend {
 
 #[derive(Args)]
 pub struct Options {
-    /// Backends that must be there; flex, vulkan, and cpu where it can be built, if not given.
+    /// Backends that must be present. Default: flex, vulkan, and cpu if it can be built.
     #[arg(long, value_enum, value_delimiter = ',')]
     backend: Vec<Backend>,
-    /// Only the run without fusion.
+    /// Runs only without fusion.
     #[arg(long)]
     fusion_off: bool,
-    /// Tries every fault, not a sample.
+    /// Tries every fault instead of a sample.
     #[arg(long)]
     all_faults: bool,
-    /// Only cases whose name contains this.
+    /// Runs only cases whose name contains this.
     filter: Option<String>,
 }
 
 impl Options {
-    /// Everything: each backend, and every fault where faults can be made.
+    /// Every backend, and every fault where faults can be made.
     pub fn all() -> Self {
         Self {
             backend: Vec::new(),
@@ -49,15 +49,15 @@ impl Options {
     }
 }
 
-/// The backends of a run, and the features that link them.
+/// Backends of a run, and the features that link them.
 pub struct Plan {
     backends: Vec<Backend>,
-    /// The backend that was left out, and why.
+    /// The skipped backend and the reason.
     skipped: Option<String>,
 }
 
 impl Plan {
-    /// Chooses the backends and prepares the machine for them.
+    /// Chooses the backends and prepares the machine.
     pub fn new(asked: &[Backend]) -> Result<Self> {
         let mut backends = asked.to_vec();
         let mut skipped = None;
@@ -78,13 +78,13 @@ impl Plan {
         Ok(Self { backends, skipped })
     }
 
-    /// Prints the backend that was left out, at the end, where it is seen.
+    /// Prints the skipped backend.
     pub fn print_skipped(&self) {
         self.skipped.iter().for_each(|line| say!("{line}"));
     }
 
-    /// Arguments for a cargo command on the whole workspace. All commands share them, so that they
-    /// share what they build.
+    /// Arguments of a cargo command on the workspace; the same for all commands, which then share
+    /// builds.
     pub fn cargo(&self, command: &str) -> Vec<String> {
         let packages = ["sparsek-tests", "sparsek-examples", "sparsek-bench"];
         let mut arguments = strings(&[command, "--workspace", "--exclude", "xtask"]);
@@ -92,7 +92,7 @@ impl Plan {
         arguments
     }
 
-    /// Arguments for a cargo command on the suite's package alone, with fusion or without.
+    /// Arguments of a cargo command on the suite alone.
     fn suite(&self, command: &str, fusion: bool) -> Vec<String> {
         let mut arguments = strings(&[command, "--package", "sparsek-tests", "--test", "suite"]);
         arguments.extend(self.features(&["sparsek-tests"], fusion));
@@ -101,7 +101,7 @@ impl Plan {
 
     fn features(&self, packages: &[&str], fusion: bool) -> Vec<String> {
         let mut linked: Vec<String> = self.backends.iter().map(|b| b.name()).collect();
-        // Unit tests and examples need one backend that is always there.
+        // Unit tests and examples need Flex.
         linked.push("flex".into());
         if fusion {
             linked.push("fusion".into());
@@ -117,7 +117,7 @@ impl Plan {
         arguments
     }
 
-    /// The backends as the suite takes them.
+    /// Value of `SPARSEK_BACKENDS`.
     fn names(backends: &[Backend]) -> String {
         let names: Vec<String> = backends.iter().map(|backend| backend.name()).collect();
         names.join(",")
@@ -128,7 +128,7 @@ fn strings(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_string()).collect()
 }
 
-/// Runs every test of the workspace, then the suite's tensor cases without fusion.
+/// Runs all tests of the workspace, then the suite's tensor cases without fusion.
 pub fn run_plan(plan: &Plan, options: &Options) -> Result {
     if !options.fusion_off {
         let backends = Plan::names(&plan.backends);
@@ -152,7 +152,7 @@ pub fn run_plan(plan: &Plan, options: &Options) -> Result {
         .copied()
         .filter(|b| *b != Backend::Flex)
         .collect();
-    // The kernels are the same without fusion. The CPU runtime is the slowest: only if asked for.
+    // Kernels do not depend on fusion. The CPU runtime is slow: only on request.
     if options.backend.is_empty() {
         fused.retain(|b| *b != Backend::Cpu);
     }
@@ -174,7 +174,7 @@ pub fn run_plan(plan: &Plan, options: &Options) -> Result {
     }
 }
 
-/// The command.
+/// Runs `cargo xtask test`.
 pub fn command(options: &Options) -> Result {
     let plan = Plan::new(&options.backend)?;
     run_plan(&plan, options)?;

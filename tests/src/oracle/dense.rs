@@ -1,11 +1,17 @@
-//! Layers of dense rows in f64, row by row.
+//! Layer normalization and its gradients in f64, row by row.
+//!
+//! ```text
+//! h     = (x - mean(x)) / √(var(x) + ε)        y = γ h + β
+//! dx    = (g - mean(g) - h mean(g h)) / √(var(x) + ε)     g = γ · upstream
+//! dγ    = Σ upstream · h                       dβ = Σ upstream
+//! ```
 
-/// Numbers, and for each the sum of the magnitudes that rounding is relative to.
+/// Results, each with the magnitude that bounds its rounding error.
 #[derive(Clone, Debug, Default)]
 pub struct Scaled {
-    /// What comes out.
+    /// The results.
     pub values: Vec<f64>,
-    /// What errors are compared to.
+    /// Magnitudes to compare errors with.
     pub scales: Vec<f64>,
 }
 
@@ -29,7 +35,7 @@ impl Scaled {
     }
 }
 
-/// Rows, gamma and beta of a layer normalisation, and an upstream gradient.
+/// Inputs of a layer normalization.
 #[derive(Clone, Debug)]
 pub struct Normalisation {
     /// `[rows, width]`.
@@ -40,16 +46,16 @@ pub struct Normalisation {
     pub beta: Vec<f64>,
     /// `[rows, width]`.
     pub upstream: Vec<f64>,
-    /// Added to variances.
+    /// Added to the variance.
     pub epsilon: f64,
 }
 
-/// What comes out of a layer normalisation.
+/// Outputs of a layer normalization.
 #[derive(Clone, Debug)]
 pub struct Normalised {
     /// `[rows, width]`.
     pub y: Scaled,
-    /// Gradient of the rows.
+    /// Gradient of `x`.
     pub dx: Scaled,
     /// Gradient of gamma.
     pub gamma: Scaled,
@@ -58,7 +64,7 @@ pub struct Normalised {
 }
 
 impl Normalisation {
-    /// By the formulas.
+    /// Evaluates the formulas of the module.
     pub fn solve(&self) -> Normalised {
         let width = self.gamma.len();
         let mut all = Normalised {
@@ -79,7 +85,7 @@ impl Normalisation {
             let along = own.iter().zip(&hat).map(|(g, h)| g * h).sum::<f64>() / n;
             let most = own.iter().fold(0f64, |a, &b| a.max(b.abs()));
             for c in 0..width {
-                // Of a normalised element.
+                // Magnitude of the normalized element.
                 let off = inverse * largest + hat[c].abs();
                 all.y.push(
                     hat[c] * self.gamma[c] + self.beta[c],

@@ -1,7 +1,14 @@
-//! Row-wise top-k by sorting and by literal bisection.
+//! Row-wise top-k by sorting, and approximate top-k by literal bisection.
 //!
-//! Everything is written for the greatest elements; the least are the same under the reversed
-//! order, which `Row::order` hides.
+//! ```text
+//! Exact:          the k best by (value, lowest index)
+//! EarlyStop(n):   n bisection steps on [worst, best] keep count(x ≥ lo) ≥ k;
+//!                 then the first k elements with x ≥ lo          (RTop-K, Algorithm 2)
+//! Precision(eps): bisect until count(x ≥ t) = k or the interval is at most eps · max|x| wide;
+//!                 then all above it and the first in it          (RTop-K, Algorithm 1)
+//! ```
+//!
+//! The text says greatest. For the smallest elements `Row::order` reverses the order.
 
 use std::cmp::Ordering;
 
@@ -9,12 +16,12 @@ use sparsek_kernels::topk::{Method, TopkOptions};
 
 use crate::element::{Element, Wide};
 
-/// The positions that top-k selects from a row, in the order in which it returns them.
+/// Positions that top-k selects from a row, in output order.
 pub fn select<T: Element>(row: &[T], options: &TopkOptions) -> Vec<usize> {
     let k = options.k;
     assert!(
         k <= row.len(),
-        "the oracle was asked for {k} of {} elements",
+        "k = {k} exceeds the row of {} elements",
         row.len()
     );
     let row = Row::new(row, options.largest);
@@ -23,7 +30,7 @@ pub fn select<T: Element>(row: &[T], options: &TopkOptions) -> Vec<usize> {
         Method::EarlyStop(max_iter) => row.early_stop(k, max_iter),
         Method::Precision(eps) => row.precision(k, eps),
         #[allow(unreachable_patterns)]
-        other => panic!("the oracle does not know {other:?}"),
+        other => panic!("the oracle does not implement {other:?}"),
     };
     members.sort_unstable();
     if options.sorted {
@@ -32,8 +39,7 @@ pub fn select<T: Element>(row: &[T], options: &TopkOptions) -> Vec<usize> {
     members
 }
 
-/// The same of a row of `existing` elements, which may be fewer than k: `None` in the slots without a
-/// member, which come last.
+/// Like [`select`] for a row that may be shorter than k; missing slots are `None`, at the end.
 pub fn slots<T: Element>(existing: &[T], options: &TopkOptions) -> Vec<Option<usize>> {
     let k = options.k.min(existing.len());
     let members = select(existing, &TopkOptions { k, ..*options });
@@ -42,17 +48,16 @@ pub fn slots<T: Element>(existing: &[T], options: &TopkOptions) -> Vec<Option<us
     slots
 }
 
-/// Where the search of `Precision(eps)` ends.
+/// How a `Precision(eps)` search ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exit {
-    /// Thresholds whose elements were counted; the first is the best finite element, all others are
-    /// midpoints.
+    /// Number of thresholds counted: the best finite element, then midpoints.
     pub counts: u32,
-    /// Whether exactly k elements reached the last of them. If not, the interval became narrow.
+    /// Whether exactly k elements reached the last threshold. If not, the interval became narrow.
     pub found: bool,
 }
 
-/// The end of the search that [`select`] makes for `Precision(eps)`.
+/// How the search of [`select`] for `Precision(eps)` ends.
 pub fn exit<T: Element>(row: &[T], k: usize, largest: bool, eps: f32) -> Exit {
     let search = Row::new(row, largest).bisect(k, eps);
     Exit {
@@ -61,7 +66,7 @@ pub fn exit<T: Element>(row: &[T], k: usize, largest: bool, eps: f32) -> Exit {
     }
 }
 
-/// How far below the k-th element a member found by `Precision(eps)` may lie.
+/// How far below the k-th element `Precision(eps)` may select.
 pub fn tolerance<T: Element>(row: &[T], eps: f32) -> f64 {
     let finite = row.iter().map(|x| x.wide()).filter(|x| x.is_finite());
     // Subnormal widths count as zero.
@@ -74,14 +79,14 @@ struct Row<W> {
     largest: bool,
 }
 
-/// What a bisection leaves.
+/// Result of a bisection.
 struct Bisection<W> {
     /// At least k elements reach it.
     lower: W,
-    /// Fewer than k elements reach it; none was counted if it is missing.
+    /// Fewer than k elements reach it; `None` if no such threshold was counted.
     upper: Option<W>,
     counts: u32,
-    /// Whether exactly k elements reach `lower`, the last threshold counted.
+    /// Whether exactly k elements reach `lower`, the last threshold.
     found: bool,
 }
 
@@ -93,12 +98,12 @@ impl<W: Wide> Row<W> {
         }
     }
 
-    /// Greater means better: wanted first.
+    /// `Greater` means better.
     fn order(&self, a: W, b: W) -> Ordering {
         if self.largest { a.order(b) } else { b.order(a) }
     }
 
-    /// Positions of the elements at least as good as `threshold`, in index order.
+    /// Positions of elements at least as good as `threshold`, ascending.
     fn at_least(&self, threshold: W) -> Vec<usize> {
         let better = |&i: &usize| self.order(self.values[i], threshold) != Ordering::Less;
         (0..self.values.len()).filter(better).collect()
@@ -119,7 +124,7 @@ impl<W: Wide> Row<W> {
         positions
     }
 
-    /// The worst and the best finite element, or zeros where there is none.
+    /// The worst and best finite element; zeros if none is finite.
     fn extremes(&self) -> (W, W) {
         let mut finite = self.values.iter().copied().filter(|x| x.is_finite());
         let Some(first) = finite.next() else {
@@ -141,7 +146,7 @@ impl<W: Wide> Row<W> {
         })
     }
 
-    /// `certain`, then the first of `borderline`, then the best of the rest, `k` in all.
+    /// Fills k slots from `certain`, then the first of `borderline`, then the best of the rest.
     fn fill(&self, certain: Vec<usize>, borderline: Vec<usize>, k: usize) -> Vec<usize> {
         let mut taken = vec![false; self.values.len()];
         certain.iter().for_each(|&i| taken[i] = true);
@@ -158,7 +163,7 @@ impl<W: Wide> Row<W> {
         members
     }
 
-    /// RTop-K, Algorithm 2: `max_iter` halvings, then the first k at or above the lower bound.
+    /// RTop-K, Algorithm 2: `max_iter` bisections, then the first k at or above the lower bound.
     fn early_stop(&self, k: usize, max_iter: u32) -> Vec<usize> {
         let (mut lo, mut hi) = self.extremes();
         for _ in 0..max_iter {
@@ -168,7 +173,7 @@ impl<W: Wide> Row<W> {
             } else {
                 &mut lo
             };
-            // An interval that stays as it is does so in all further steps.
+            // An unchanged interval stays unchanged.
             if self.order(std::mem::replace(end, mid), mid) == Ordering::Equal {
                 break;
             }
@@ -176,8 +181,8 @@ impl<W: Wide> Row<W> {
         self.fill(Vec::new(), self.at_least(lo), k)
     }
 
-    /// RTop-K, Algorithm 1: the members that the bisection found, or those above it and the first of
-    /// those in it.
+    /// RTop-K, Algorithm 1: the k elements at or above the threshold, or those above the interval
+    /// and the first in it.
     fn precision(&self, k: usize, eps: f32) -> Vec<usize> {
         let search = self.bisect(k, eps);
         let reached = self.at_least(search.lower);
@@ -190,7 +195,7 @@ impl<W: Wide> Row<W> {
         self.fill(certain, reached, k)
     }
 
-    /// Bisection until the count is k or the interval is narrow.
+    /// Bisects until the count is k or the interval is narrow.
     fn bisect(&self, k: usize, eps: f32) -> Bisection<W> {
         let extremes = self.extremes();
         let (lower, mut better) = extremes;
@@ -274,7 +279,7 @@ mod tests {
 
     #[test]
     fn early_stop_takes_the_first_above_the_lower_bound() {
-        // lo, hi = 0, 8: 4 has count 4 >= 2, then 6 has count 2, then 7 has count 1.
+        // [0, 8]: count(4) = 4, count(6) = 2, count(7) = 1.
         let row = [5i32, 0, 4, 6, 8, 1];
         let take = |n| select(&row, &options(2, true, false, Method::EarlyStop(n)));
         assert_eq!(take(0), [0, 1]);
@@ -316,12 +321,12 @@ mod tests {
 
     #[test]
     fn an_exit_counts_its_thresholds() {
-        // 8, 4, 6, the last reached by two.
+        // Counts 8, 4, 6; two elements reach 6.
         let row = [5i32, 0, 4, 6, 8, 1];
         let end = |counts, found| Exit { counts, found };
         assert_eq!(exit(&row, 2, true, 0.0), end(3, true));
         assert_eq!(exit(&row, 1, true, 0.0), end(1, true));
-        // 7.0, 3.5, 5.25, ... down to 4.0, which no threshold tells apart.
+        // 7.0, 3.5, 5.25, ... down to 4.0; no threshold separates the two 4.0.
         let row = [4.0f32, 0.0, 4.0, 7.0];
         assert!(!exit(&row, 2, true, 0.0).found);
         assert_eq!(exit(&row, 2, true, 1.0), end(1, false));

@@ -1,6 +1,5 @@
-//! Products on tensor cores, exactly, on whole numbers; refused where a device or a request has not what they take.
+//! Tensor core GEMM: exact on integers; unsupported requests are refused.
 
-use bytemuck::cast_slice;
 use cubecl::{
     ir::{ElemType, FloatKind},
     server::Handle,
@@ -13,12 +12,12 @@ use sparsek_kernels::{
 use sparsek_tests::backend::Backend;
 use sparsek_tests::runner::{Cases, Outcome, Verdict};
 
-use crate::dense::layers::whole;
+use crate::dense::common::{small_integers, upload};
 use crate::kernels::read;
 
 const F32: ElemType = ElemType::Float(FloatKind::F32);
 
-/// Rows, inputs and outputs: none, less than a tile, about one, ragged in every way, and the widest that one H200 holds.
+/// Rows, inputs and outputs: empty, below a tile, near one, ragged, and the widest for an H200.
 const PRODUCTS: [[usize; 3]; 9] = [
     [0, 4, 4],
     [1, 4, 4],
@@ -30,7 +29,7 @@ const PRODUCTS: [[usize; 3]; 9] = [
     [9000, 448, 64],
     [70_001, 96, 128],
 ];
-/// Rows, and columns of either side.
+/// Rows, and columns of both sides.
 const INNER: [[usize; 3]; 8] = [
     [0, 4, 4],
     [1, 4, 8],
@@ -74,17 +73,10 @@ fn multiply(x: &[f64], weight: &[f64], [rows, inner, outputs]: [usize; 3]) -> Ve
     y
 }
 
-/// The transpose of `[rows, cols]`.
+/// Transpose of `[rows, cols]`.
 fn turned(x: &[f64], [rows, cols]: [usize; 2]) -> Vec<f64> {
     let at = |place: usize| x[place % rows * cols + place / rows];
     (0..rows * cols).map(at).collect()
-}
-
-/// In f32, on the device.
-pub fn upload(backend: &Backend, data: &[f64]) -> Handle {
-    let client = backend.client.as_ref().expect("asked for with one");
-    let data: Vec<f32> = data.iter().map(|&x| x as f32).collect();
-    client.create_from_slice(cast_slice(if data.is_empty() { &[0.0] } else { &data }))
 }
 
 fn rows(handle: &Handle, [rows, width]: [usize; 2]) -> Rows<'_> {
@@ -96,7 +88,7 @@ fn rows(handle: &Handle, [rows, width]: [usize; 2]) -> Rows<'_> {
     }
 }
 
-/// The result is the expected one, or the kernel says that it does not serve the device, and so does the question.
+/// Compares exactly; skips if the kernel refuses as `fits` predicted.
 fn verdict(
     backend: &Backend,
     serves: bool,
@@ -124,7 +116,10 @@ fn verdict(
 fn products(backend: &Backend, size: [usize; 3], transposed: bool) -> Outcome {
     let client = backend.client.as_ref().expect("asked for with one");
     let [count, inputs, outputs] = size;
-    let (x, weight) = (whole(count * inputs, 1), whole(inputs * outputs, 2));
+    let (x, weight) = (
+        small_integers(count * inputs, 1),
+        small_integers(inputs * outputs, 2),
+    );
     let mut expected = multiply(&x, &weight, size);
     let laid = match transposed {
         true => turned(&weight, [inputs, outputs]),
@@ -151,7 +146,7 @@ fn products(backend: &Backend, size: [usize; 3], transposed: bool) -> Outcome {
             &expected,
         );
     }
-    let bias = whole(outputs, 3);
+    let bias = small_integers(outputs, 3);
     for (at, sum) in expected.iter_mut().enumerate() {
         *sum += bias[at % outputs];
     }
@@ -163,7 +158,10 @@ fn products(backend: &Backend, size: [usize; 3], transposed: bool) -> Outcome {
 fn inner(backend: &Backend, size: [usize; 3]) -> Outcome {
     let client = backend.client.as_ref().expect("asked for with one");
     let [count, left, right] = size;
-    let (x, y) = (whole(count * left, 4), whole(count * right, 5));
+    let (x, y) = (
+        small_integers(count * left, 4),
+        small_integers(count * right, 5),
+    );
     let expected = multiply(&turned(&x, [count, left]), &y, [left, count, right]);
     let (x, y) = (upload(backend, &x), upload(backend, &y));
     let (x, y) = (rows(&x, [count, left]), rows(&y, [count, right]));
@@ -171,10 +169,10 @@ fn inner(backend: &Backend, size: [usize; 3]) -> Outcome {
     verdict(backend, serves, inner_product(client, &x, &y), &expected)
 }
 
-/// Widths that cannot be loaded by four, another dtype, a matrix that finds no room, and sides that do not fit.
+/// Widths that are no multiple of 4, another dtype, too large a matrix, mismatched sides.
 fn refused(backend: &Backend) -> Result<(), String> {
     let client = backend.client.as_ref().expect("asked for with one");
-    let data = upload(backend, &whole(1 << 16, 6));
+    let data = upload(backend, &small_integers(1 << 16, 6));
     let matrix = |inputs, outputs| Weight {
         handle: &data,
         inputs,
@@ -192,7 +190,7 @@ fn refused(backend: &Backend) -> Result<(), String> {
         (rows(&data, [1, 1 << 14]), matrix(1 << 14, 4)),
         (narrow, matrix(64, 8)),
     ];
-    // A matrix that finds no room in shared memory may go through it step by step.
+    // A matrix too large for shared memory may be processed in steps.
     let large = 1 << 14;
     for (x, matrix) in products {
         let result = product(client, &x, &matrix, None);

@@ -1,4 +1,4 @@
-//! Layers of dense rows and their gradients, by kernels with and without planes and by tensors, against f64.
+//! Layer norm and linear layers with gradients, as kernels and tensors, against f64.
 
 use burn::tensor::{Device, Tensor, TensorData};
 use cubecl::{ir::ElemType, server::Handle};
@@ -7,16 +7,15 @@ use sparsek::sparse::sparse_topk;
 use sparsek::topk::Method;
 use sparsek_kernels::dense::{self as kernel, Normalised, Rows};
 use sparsek_tests::backend::{Backend, Kind};
-use sparsek_tests::data::Random;
+use sparsek_tests::data::normals;
 use sparsek_tests::element::Element;
 use sparsek_tests::oracle::dense::{Normalisation, Scaled};
 use sparsek_tests::runner::{Cases, Outcome, Verdict, expect_panic};
 
-use crate::dense::gemm;
+use crate::dense::common::{self, small_integers};
 use crate::kernels::{read, refusal};
-use crate::spmm::problem::normals;
 
-/// Rows and width: none, one, about a run of rows, and more than are multiplied at a time.
+/// Rows and width: empty, one, around one chunk of rows, more than one batch.
 const SIZES: [[usize; 2]; 9] = [
     [0, 5],
     [1, 1],
@@ -82,7 +81,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     cases.check(backend, "tensor/dense/panics", panics);
 }
 
-/// Gradients of layers against differences of a loss in f64: of rows, compressed ones too, weights and biases.
+/// Gradients against finite differences in f64: rows (dense and compressed), weights, biases.
 fn differences(backend: &Backend) -> Outcome {
     let dtype = burn::tensor::DType::F64;
     let lacking = backend.lacks(dtype);
@@ -150,7 +149,7 @@ fn differences(backend: &Backend) -> Outcome {
     Ok(Verdict::Passed)
 }
 
-/// Why Burn's own products are not run.
+/// Reason to skip Burn's own matrix products.
 fn product_defect(backend: &Backend) -> Option<String> {
     match backend.kind {
         Kind::Cpu => Some("Burn tunes a product for a minute on CubeCL's CPU runtime".into()),
@@ -158,7 +157,7 @@ fn product_defect(backend: &Backend) -> Option<String> {
     }
 }
 
-/// A case of Burn's own products, which need shared memory.
+/// Adds a case with Burn's matrix products, which need shared memory.
 fn add_product(
     cases: &mut Cases,
     backend: &Backend,
@@ -173,7 +172,7 @@ fn add_product(
     });
 }
 
-/// Rows that lie off zero, one of them of equal elements.
+/// Rows with a nonzero mean, one of them constant.
 fn problem<T: Element>([rows, width]: [usize; 2]) -> Normalisation {
     let round = |data: Vec<f64>| -> Vec<f64> {
         let round = |x: f64| T::of(x).wide_f64();
@@ -212,12 +211,12 @@ fn compare<T: Element>(what: &str, found: &[f64], expected: &Scaled) -> Result<(
     Ok(())
 }
 
-/// Both forms of the kernels, and sums over rows.
+/// Both kernels, and column sums.
 fn forced(backend: &Backend, planes: bool, sizes: [usize; 2]) -> Outcome {
     let client = backend.client.as_ref().expect("asked for with one");
     let [rows, width] = sizes;
     let problem = problem::<f32>(sizes);
-    let upload = |data: &[f64]| dense_products::upload(backend, data);
+    let upload = |data: &[f64]| common::upload(backend, data);
     let download = |handle: Handle, n: usize| -> Vec<f64> {
         let data = read::<f32>(client, handle, n).into_iter();
         data.map(f64::from).collect()
@@ -268,7 +267,7 @@ fn download<const D: usize>(tensor: Tensor<D>) -> Vec<f64> {
     tensor.into_data().iter::<f64>().collect()
 }
 
-/// The result and all gradients.
+/// Result and all gradients.
 fn tensors<T: Element>(backend: &Backend, sizes: [usize; 2]) -> Outcome {
     if let Some(reason) = backend.lacks(T::dtype()) {
         return Ok(Verdict::Skipped(reason));
@@ -297,19 +296,19 @@ fn tensors<T: Element>(backend: &Backend, sizes: [usize; 2]) -> Outcome {
     Ok(Verdict::Passed)
 }
 
-/// Small whole numbers, of which products and sums are exact in any form that tensor cores take.
-pub fn whole(n: usize, seed: u64) -> Vec<f64> {
-    let mut random = Random::new(seed);
-    (0..n).map(|_| random.below(9) as f64 - 4.0).collect()
-}
-
-/// The result and all gradients, exactly.
+/// Result and all gradients, exactly.
 fn linears(backend: &Backend, [rows, inputs]: [usize; 2]) -> Result<(), String> {
-    // As the kernels on tensor cores have them, where there are many rows.
+    // Many rows: widths that the tensor core kernels accept.
     let outputs = if rows > 8192 { 8 } else { 6 };
     let device = backend.device.clone().autodiff();
-    let (x, weight) = (whole(rows * inputs, 1), whole(inputs * outputs, 2));
-    let (bias, upstream) = (whole(outputs, 3), whole(rows * outputs, 4));
+    let (x, weight) = (
+        small_integers(rows * inputs, 1),
+        small_integers(inputs * outputs, 2),
+    );
+    let (bias, upstream) = (
+        small_integers(outputs, 3),
+        small_integers(rows * outputs, 4),
+    );
     let mut y = Vec::new();
     let mut dx = vec![0.0; x.len()];
     let mut dw = vec![0.0; weight.len()];
@@ -350,20 +349,20 @@ fn linears(backend: &Backend, [rows, inputs]: [usize; 2]) -> Result<(), String> 
     equal("dweight", download(gradient(&tw)?), &dw)?;
     let found = tb.grad(&gradients).ok_or("no gradient for the bias")?;
     equal("dbias", download(found), &db)?;
-    // Without a bias, and of constant rows.
+    // No bias, untracked rows.
     let x = upload::<f32>(&x, [rows, inputs], &device);
     let y = linear(x, tw.clone(), None) * upload::<f32>(&upstream, [rows, outputs], &device);
     let found = tw.grad(&y.backward()).ok_or("no gradient without a bias")?;
     equal("dweight without a bias", download(found), &dw)
 }
 
-/// The layer of compressed rows is that of dense ones, exactly.
+/// A linear layer of compressed rows equals that of dense rows, exactly.
 fn members(backend: &Backend, [rows, width, k]: [usize; 3]) -> Result<(), String> {
     let outputs = if rows > 8192 { 24 } else { 21 };
     let device = backend.device.clone().autodiff();
-    let x = whole(rows * width, 5);
-    let weight = whole(width * outputs, 6);
-    let upstream = whole(rows * outputs, 7);
+    let x = small_integers(rows * width, 5);
+    let weight = small_integers(width * outputs, 6);
+    let upstream = small_integers(rows * outputs, 7);
     let run = |compressed: bool| -> Result<[Vec<f64>; 3], String> {
         let x = upload::<f32>(&x, [rows, width], &device).require_grad();
         let weight = upload::<f32>(&weight, [width, outputs], &device).require_grad();

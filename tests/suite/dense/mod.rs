@@ -1,5 +1,6 @@
-//! Layers of dense rows.
+//! Dense layers.
 
+pub mod common;
 pub mod gemm;
 pub mod layers;
 

@@ -1,4 +1,5 @@
-//! Distances by every routine where numbers are of all sizes, where few of them are finite, and where many are equal.
+//! Edge cases of every routine: all exponents, infinite distances, ties, sums that round to one
+//! side.
 
 use cubecl::prelude::*;
 use sparsek::{
@@ -14,7 +15,7 @@ use sparsek_tests::{
     sparse::{self, Places, Sparse, Values, rounded, upload},
 };
 
-use crate::distance::metrics::{SINGLE, check, distances};
+use crate::distance::common::{SINGLE, check, distances};
 
 pub fn add(cases: &mut Cases, backend: &Backend) {
     let forced = backend.client.iter().flat_map(|_| ROUTINES.map(Some));
@@ -40,7 +41,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     cases.add(backend, case("f16"), |b| ties::<half::f16>(b, None));
 }
 
-/// The lesser of two numbers divided by the greater.
+/// Sum of min(a, b) / max(a, b).
 struct Quotients;
 
 semiring! {
@@ -54,7 +55,7 @@ semiring! {
     }
 }
 
-/// One column of numbers of all normal exponents.
+/// One column with values of all normal exponents.
 fn quotients(backend: &Backend, routine: Option<Routine>) -> Outcome {
     let mut random = Random::new(13);
     let mut column = |rows: usize| Csr {
@@ -90,7 +91,7 @@ fn quotients(backend: &Backend, routine: Option<Routine>) -> Outcome {
     Ok(Verdict::Passed)
 }
 
-/// Metrics whose sums grow with every column, in each of the ways in which they are added up.
+/// Metrics with sums over all columns, one for each way to sum.
 const COUNTED: [Metric; 6] = [
     Metric::Dot,
     Metric::Manhattan,
@@ -100,11 +101,11 @@ const COUNTED: [Metric; 6] = [
     Metric::Minkowski(3.0),
 ];
 
-/// Columns of those; and so many that rows are short, but not so short that one plane goes through each.
+/// Columns for long rows, and for short rows that still need more than one plane each.
 const LONG: u32 = 26_000;
 const SHORT: u32 = 400;
 
-/// Long rows of few values, logarithms of counts, whose terms are all rounded to one side. Some are full, some are not, some are short.
+/// Rows of log-counts, whose terms round to one side. Some are full, some sparse, some short.
 fn counts(backend: &Backend, metric: Metric, routine: Option<Routine>, cols: u32) -> Outcome {
     let [x, y] = [(&[1, 3, 500][..], 15), (&[1, 1, 4, 100, 7], 16)]
         .map(|(one_of, seed)| rounded::<f32>(&sparse::counts(cols, one_of, seed)));
@@ -118,7 +119,7 @@ fn counts(backend: &Backend, metric: Metric, routine: Option<Routine>, cols: u32
     Ok(Verdict::Passed)
 }
 
-/// Rows that have all columns of another, or all but one, and some of them something else.
+/// Rows with all columns of another, or all but one, and sometimes more.
 fn supersets(backend: &Backend, metric: Metric, routine: Option<Routine>) -> Outcome {
     const COLS: u32 = 1500;
     let mut random = Random::new(14);
@@ -170,7 +171,7 @@ fn supersets(backend: &Backend, metric: Metric, routine: Option<Routine>) -> Out
     Ok(Verdict::Passed)
 }
 
-/// Rows of few columns and values, so that the greatest of a row are in the other one too: all of them, some, or none.
+/// Few columns and values, so that rows share their greatest elements fully, partly or not.
 fn ties<T: Element>(backend: &Backend, routine: Option<Routine>) -> Outcome {
     if !backend.device.supports_dtype(T::dtype()) {
         return Ok(Verdict::Skipped(format!("the device has no {}", T::NAME)));
@@ -203,7 +204,7 @@ fn ties<T: Element>(backend: &Backend, routine: Option<Routine>) -> Outcome {
     }
 }
 
-/// What the distance of two rows is beside the greatest size of their elements: of zero rows, of equal ones, less, as much, more.
+/// Compares a distance with the greatest magnitude: zero rows, equal rows, less, equal, more.
 fn kind(x: &[f64], y: &[f64], distance: f64) -> usize {
     let most = x
         .iter()

@@ -1,4 +1,4 @@
-//! Gradients of distances, against differences of the oracle.
+//! Gradients of distances against finite differences of the oracle.
 
 use burn::tensor::{Tensor, TensorData};
 use sparsek::{
@@ -21,7 +21,7 @@ const METRICS: [Metric; 5] = [
     Metric::Cosine,
     Metric::Manhattan,
 ];
-/// The step of a difference.
+/// Step of a finite difference.
 const STEP: f64 = 1e-6;
 
 pub fn add(cases: &mut Cases, backend: &Backend) {
@@ -33,7 +33,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     cases.check(backend, "tensor/distance/gradient/refused", refused);
 }
 
-/// Σ weights · distances of all pairs that row `i` of `x` (and, with `own`, of `y`) is in.
+/// Σ weights · distances over all pairs with row `i` of `x` (and of `y`, if they are one matrix).
 fn loss(metric: Metric, [x, y]: [&[Vec<f64>]; 2], weights: &[f64], i: usize, own: bool) -> f64 {
     let of = |a: &[f64], b: &[f64]| distance::distance(metric.name(), metric.p(), a, b);
     let across = (0..y.len()).map(|j| weights[i * y.len() + j] * of(&x[i], &y[j]));
@@ -42,7 +42,7 @@ fn loss(metric: Metric, [x, y]: [&[Vec<f64>]; 2], weights: &[f64], i: usize, own
     across.sum::<f64>() + down.sum::<f64>()
 }
 
-/// The slope of the loss at each entry of `x`.
+/// Derivative of the loss for each entry of `x`.
 fn slopes(metric: Metric, [x, y]: [&Host; 2], weights: &[f64], own: bool) -> Vec<f64> {
     let (dense_x, dense_y) = (x.dense(), y.dense());
     let entries = x.entries().map(|(i, column, _)| {
@@ -82,7 +82,7 @@ fn of_metric<T: Element>(backend: &Backend, metric: Metric) -> Outcome {
     let tolerance = if T::NAME == "f64" { 1e-6 } else { 2e-4 };
     let make = |rows, seed| {
         let places = Places::EmptyRows;
-        // Rows without entries have no angle.
+        // Cosine is undefined for empty rows.
         let places = if metric == Metric::Cosine {
             Places::Uniform
         } else {
@@ -112,7 +112,7 @@ fn of_metric<T: Element>(backend: &Backend, metric: Metric) -> Outcome {
         let upstream: Vec<T> = weights.iter().map(|&w| T::of(w)).collect();
         let upstream = TensorData::new(upstream, [x.rows, y.rows]);
         let upstream = Tensor::<2>::from_data(upstream, (&device, T::dtype()));
-        // That of the sum: old software drivers do not survive sums.
+        // `backward` sums by itself: old software drivers crash on sums.
         let gradients = (distances * upstream).backward();
         let gradient = |values: &Tensor<1>| -> Vec<f64> {
             let gradient = values.grad(&gradients).expect("it is tracked");
@@ -132,7 +132,7 @@ fn of_metric<T: Element>(backend: &Backend, metric: Metric) -> Outcome {
     Ok(Verdict::Passed)
 }
 
-/// Distances without gradient say so where values are tracked, and only there.
+/// Metrics without gradient panic only if values are tracked.
 fn refused(backend: &Backend) -> Result<(), String> {
     let device = backend.device.clone().autodiff();
     let matrix = rounded::<f32>(&Sparse::ALL[0].matrix(1));

@@ -1,4 +1,4 @@
-//! Neighbours as sparse matrices: the nearest, and those within a radius.
+//! Neighbor graphs as sparse matrices: nearest and within a radius.
 
 use std::cmp::Ordering;
 
@@ -14,9 +14,9 @@ use sparsek_tests::{
     sparse::{Sparse, rounded, upload},
 };
 
-use crate::distance::neighbors::neighbors;
+use crate::distance::common::neighbors;
 
-/// Of every kind: a similarity, exact ones, one with NaN, one that is infinite, one of the union.
+/// A similarity, exact ones, one with NaN, one with infinities, one over the union of columns.
 const METRICS: [Metric; 7] = [
     Metric::Dot,
     Metric::Manhattan,
@@ -46,7 +46,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
 
 type Checked = Result<(), String>;
 
-/// Each row's columns and values.
+/// Columns and values of each row.
 type Rows = Vec<Vec<(usize, f64)>>;
 
 fn rows(matrix: &sparse::Csr) -> Rows {
@@ -64,7 +64,7 @@ fn text(error: DistanceError) -> String {
     error.to_string()
 }
 
-/// Whether a row has those within the radius, up to distances that rounding may take over it.
+/// Compares a row with the oracle, up to distances that rounding may move across the radius.
 fn check(metric: Metric, found: &[(usize, f64)], all: &[(usize, f64)], radius: f64) -> Checked {
     let exact = matches!(metric, Metric::Dot | Metric::Manhattan | Metric::Chebyshev);
     let near = |a: f64, b: f64| a == b || (a - b).abs() <= 2e-5 * (1.0 + b.abs().min(a.abs()));
@@ -73,7 +73,7 @@ fn check(metric: Metric, found: &[(usize, f64)], all: &[(usize, f64)], radius: f
     }
     let known = |&(j, _): &(usize, f64)| all.iter().any(|&(column, _)| column == j);
     if let Some((j, _)) = found.iter().find(|entry| !known(entry)) {
-        return Err(format!("{metric}: row {j} is no neighbour"));
+        return Err(format!("{metric}: row {j} is not a neighbor"));
     }
     for &(j, real) in all {
         let here = found.iter().find(|&&(column, _)| column == j);
@@ -94,7 +94,7 @@ fn check(metric: Metric, found: &[(usize, f64)], all: &[(usize, f64)], radius: f
     Ok(())
 }
 
-/// Against the oracle, the index as its own query, and with it and with others as queries.
+/// Compares with the oracle: the index as its own query, and explicit queries.
 fn radius(backend: &Backend, metric: Metric) -> Checked {
     for make in [&Sparse::ALL[3], &Sparse::ALL[5]] {
         let index = rounded::<f32>(&make.matrix(6));
@@ -129,7 +129,7 @@ fn radius(backend: &Backend, metric: Metric) -> Checked {
     Ok(())
 }
 
-/// The neighbours and the distances of `kneighbors`, bit for bit, by column.
+/// The graph equals `kneighbors` bit for bit, sorted by column.
 fn graph(backend: &Backend, metric: Metric) -> Checked {
     let make = &Sparse::ALL[3];
     let index = upload::<f32>(&make.matrix(8), &backend.device);
@@ -156,7 +156,7 @@ fn graph(backend: &Backend, metric: Metric) -> Checked {
             }
         }
     }
-    // Another way to all neighbours.
+    // All neighbors by radius.
     let everything = match metric {
         Metric::Dot => f64::NEG_INFINITY,
         _ => f64::INFINITY,
@@ -178,7 +178,7 @@ fn same(a: &[(usize, f64)], b: &[(usize, f64)]) -> bool {
     a.len() == b.len() && equal.all(|equal| equal)
 }
 
-/// The same bits for parts of the index as for the whole, whatever the batches.
+/// Partial and batched indices give the bits of the whole.
 fn parts(backend: &Backend) -> Checked {
     let index = upload::<f32>(&Sparse::ALL[3].matrix(5), &backend.device);
     for metric in [Metric::Manhattan, Metric::Dot, Metric::Cosine] {
@@ -221,7 +221,7 @@ fn parts(backend: &Backend) -> Checked {
     Ok(())
 }
 
-/// Without rows, without columns and without entries.
+/// No rows, no columns, no entries.
 fn empty(backend: &Backend) -> Checked {
     let make = &Sparse::ALL[12];
     let none = upload::<f32>(&make.matrix(1), &backend.device);
@@ -246,7 +246,7 @@ fn empty(backend: &Backend) -> Checked {
     Ok(())
 }
 
-/// Rows of more distances than are counted at a time.
+/// More distances than one counting pass handles.
 fn long(backend: &Backend) -> Checked {
     let make = Sparse::ALL[3].with_rows(9000);
     let index = rounded::<f32>(&make.matrix(10));
@@ -264,7 +264,7 @@ fn long(backend: &Backend) -> Checked {
     Ok(())
 }
 
-/// A radius that f32 cannot hold.
+/// A radius outside of the range of f32.
 fn wide(backend: &Backend) -> Outcome {
     if !backend.device.supports_dtype(DType::F64) {
         return Ok(Verdict::Skipped("the device has no f64".into()));

@@ -1,5 +1,4 @@
-//! Distances of very large and very small values: what can be represented is right, and nothing
-//! else looks like a distance.
+//! Distances of very large and small values: exact where representable, out of range otherwise.
 
 use burn::tensor::{DType, Tensor};
 use sparsek::{
@@ -14,7 +13,7 @@ use sparsek_tests::{
     sparse::{Sparse, pattern, rounded, upload, vector},
 };
 
-use crate::{distance::metrics::distances, distance::neighbors::neighbors};
+use crate::distance::common::{distances, neighbors};
 
 pub fn add(cases: &mut Cases, backend: &Backend) {
     let forced = backend.client.iter().flat_map(|_| ROUTINES.map(Some));
@@ -46,7 +45,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     cases.check(backend, "tensor/distance/gradient/magnitudes", gradients);
 }
 
-/// By what the rows of a matrix are multiplied in turn.
+/// Factors of the rows.
 const SINGLES: [[f64; 2]; 9] = [
     [1.0, 1.0],
     [1e20, 1e20],
@@ -59,7 +58,7 @@ const SINGLES: [[f64; 2]; 9] = [
     [1e3, 1e-3],
 ];
 
-/// Rows of all kinds: of other columns, equal, nearly equal, nearly parallel, lopsided, zero.
+/// Rows of all kinds: disjoint, equal, nearly equal, parallel, lopsided, zero.
 fn rows() -> Csr {
     let dense: [[f64; 6]; 10] = [
         [1.0, 0.0, 2.0, 0.0, 0.0, 0.5],
@@ -90,7 +89,7 @@ fn rows() -> Csr {
     csr
 }
 
-/// The matrix with its rows multiplied by these in turn, two at a time.
+/// Multiplies pairs of rows by the two factors in turn.
 fn multiplied(csr: &Csr, by: [f64; 2]) -> Csr {
     let mut product = csr.clone();
     for row in 0..csr.rows {
@@ -102,7 +101,7 @@ fn multiplied(csr: &Csr, by: [f64; 2]) -> Csr {
     product
 }
 
-/// What numbers of a dtype are: the greatest, and what may be lost near zero.
+/// Range of a dtype: the greatest value, and the absolute error near zero.
 struct Limits {
     greatest: f64,
     lost: f64,
@@ -120,20 +119,20 @@ const OF_DOUBLE: Limits = Limits {
     tolerance: [1e-11, 1e-12],
 };
 
-/// Fails where a distance is neither right nor out of range.
+/// Fails if a distance is neither right nor out of range.
 fn compare(
     metric: Metric,
     [found, expected, scale]: [f64; 3],
     limits: &Limits,
 ) -> Result<(), String> {
-    // Terms that overflow may cancel.
+    // Overflowing terms may cancel.
     let overflows = metric == Metric::Dot && scale > limits.greatest;
     let right = if expected.is_nan() {
         found.is_nan()
     } else if expected.abs() > limits.greatest {
         found == f64::INFINITY || (overflows && !found.is_finite())
     } else {
-        // The root of a difference of 1: the oracle's has half the digits near 0.
+        // Compare squares: near 0 the oracle's root loses half of the digits.
         let square = |a: f64| {
             if metric == Metric::Hellinger {
                 a * a
@@ -152,7 +151,7 @@ fn compare(
     }
 }
 
-/// Whether the oracle's own sums are in the range of f64.
+/// Whether the oracle's own sums stay in the range of f64.
 fn known(metric: Metric, by: [f64; 2]) -> bool {
     match metric {
         Metric::Minkowski(p) => p < 10.0 || by.iter().all(|by| (1e-4..1e4).contains(by)),
@@ -198,7 +197,7 @@ fn single<T: Element>(
     Ok(Verdict::Passed)
 }
 
-/// By how much a distance grows where both rows do.
+/// Exponent of a common factor of both rows in the distance.
 fn degree(metric: Metric) -> i32 {
     match metric {
         Metric::Dot | Metric::SqEuclidean => 2,
@@ -212,7 +211,7 @@ fn degree(metric: Metric) -> i32 {
     }
 }
 
-/// Powers of two change no digit, and so the oracle need not know of them.
+/// Powers of two change no digit, so the oracle works on unscaled rows.
 fn double(backend: &Backend, metric: Metric) -> Outcome {
     if !backend.device.supports_dtype(DType::F64) {
         return Ok(Verdict::Skipped("the device has no f64".into()));
@@ -242,7 +241,7 @@ fn double(backend: &Backend, metric: Metric) -> Outcome {
     Ok(Verdict::Passed)
 }
 
-/// Neighbors are those of the distances, bit for bit, and so is what is within a radius.
+/// Nearest and radius neighbors agree with the distances bit for bit.
 fn nearest(backend: &Backend, metric: Metric) -> Outcome {
     for by in SINGLES {
         let rows = rounded::<f32>(&multiplied(&rows(), by));
@@ -255,7 +254,7 @@ fn nearest(backend: &Backend, metric: Metric) -> Outcome {
         let similar = distance::is_similarity(metric.name());
         for (i, row) in all.chunks(rows.rows).enumerate() {
             let mut expected: Vec<usize> = (0..rows.rows).filter(|&j| j != i).collect();
-            // NaN above everything.
+            // NaN is greatest.
             let order = |a: f64, b: f64| {
                 let order = a.partial_cmp(&b);
                 order.unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
@@ -295,7 +294,7 @@ fn nearest(backend: &Backend, metric: Metric) -> Outcome {
     Ok(Verdict::Passed)
 }
 
-/// Gradients of rows that are multiplied by a power of two are those of the rows, multiplied.
+/// Scaling rows by a power of two scales gradients.
 fn gradients(backend: &Backend) -> Result<(), String> {
     let device = backend.device.clone().autodiff();
     let base = rounded::<f32>(&Sparse::ALL[2].matrix(4));

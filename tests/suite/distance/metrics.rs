@@ -1,4 +1,4 @@
-//! Distances between the rows of sparse matrices, by every metric and routine.
+//! Distances between rows of sparse matrices, for every metric and routine.
 
 use cubecl::prelude::*;
 use sparsek::{
@@ -11,12 +11,13 @@ use sparsek_tests::{
     backend::Backend,
     element::Element,
     oracle::{distance, spmm::Csr},
-    runner::{Cases, Outcome, Verdict, expect_panic},
+    runner::{Cases, Outcome, Verdict},
     sparse::{Places, Sparse, Values, near_duplicates, rounded, upload},
 };
 
-/// Tolerances of what is computed in f32 and in f64: relative, and of the scale of the rows.
-pub const SINGLE: [f64; 2] = [1e-5, 2e-6];
+use crate::distance::common::{SINGLE, check, distances};
+
+/// As `SINGLE`, for f64.
 const DOUBLE: [f64; 2] = [1e-11, 1e-12];
 
 pub fn add(cases: &mut Cases, backend: &Backend) {
@@ -54,7 +55,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
 
 type Ring = fn(&Backend, Option<Routine>, &'static str) -> Outcome;
 
-/// The least sum; +∞ where rows have no column in common.
+/// Minimum sum; +∞ without common columns.
 struct MinPlus;
 
 semiring! {
@@ -76,7 +77,7 @@ semiring! {
     }
 }
 
-/// The greatest product; −∞ where rows have no column in common.
+/// Maximum product; −∞ without common columns.
 struct MaxTimes;
 
 semiring! {
@@ -98,7 +99,7 @@ semiring! {
     }
 }
 
-/// Whether rows have a column in common.
+/// Whether rows have a common column.
 struct OrAnd;
 
 semiring! {
@@ -115,83 +116,6 @@ semiring! {
             select(lone, S::new(0.0), S::new(1.0))
         }
     }
-}
-
-/// All distances as f64, or why a forced routine cannot run here.
-pub fn distances<T: Element>(
-    backend: &Backend,
-    [x, y]: [&Csr; 2],
-    measure: Measure,
-) -> Result<Result<Vec<f64>, Verdict>, String> {
-    let device = &backend.device;
-    let (x, y) = (upload::<T>(x, device), upload::<T>(y, device));
-    let mut found = None;
-    let refusal = expect_panic(|| {
-        let result = pairwise_distances(&x, Some(&y), measure);
-        let result = result.expect("matrices of one kind").into_data();
-        found = Some(result.iter::<f64>().collect::<Vec<_>>());
-    });
-    match (found, refusal) {
-        (Some(found), _) => Ok(Ok(found)),
-        (None, Ok(message))
-            if message.contains("cannot run here:")
-                || message.contains("has no logarithms and powers of f64") =>
-        {
-            Ok(Err(Verdict::Skipped(message)))
-        }
-        (None, message) => Err(format!("{message:?}")),
-    }
-}
-
-/// Whether rounding decides what the distance is.
-fn undecided(metric: Metric, x: &[f64], y: &[f64]) -> bool {
-    let flat = |row: &[f64]| {
-        let n = row.len() as f64;
-        let (sum, squares) = row.iter().fold((0.0, 0.0), |(s, q), a| (s + a, q + a * a));
-        n * squares - sum * sum <= 1e-3 * n * squares
-    };
-    match metric {
-        Metric::Correlation => flat(x) || flat(y),
-        // A quotient of sums that cancel.
-        Metric::BrayCurtis => {
-            let sum: f64 = x.iter().zip(y).map(|(a, b)| (a + b).abs()).sum();
-            let size: f64 = x.iter().chain(y).map(|a| a.abs()).sum();
-            sum > 0.0 && sum < 1e-2 * size
-        }
-        _ => false,
-    }
-}
-
-pub fn check(
-    what: &str,
-    metric: Metric,
-    found: &[f64],
-    [x, y]: [&[Vec<f64>]; 2],
-    [relative, of_scale]: [f64; 2],
-) -> Result<(), String> {
-    if found.len() != x.len() * y.len() {
-        return Err(format!("{what}: {} distances", found.len()));
-    }
-    let rows = y.len();
-    for (i, x) in x.iter().enumerate() {
-        for (j, y) in y.iter().enumerate() {
-            let expected = distance::distance(metric.name(), metric.p(), x, y);
-            let found = found[i * rows + j];
-            if undecided(metric, x, y) {
-                continue;
-            }
-            let scale = distance::scale(metric.name(), metric.p(), x, y);
-            let bound = relative * expected.abs() + of_scale * scale;
-            let same = found == expected || (found.is_nan() && expected.is_nan());
-            let near = (found - expected).abs() <= bound;
-            if !same && !near {
-                return Err(format!(
-                    "{what}: rows {i} and {j}: {found} instead of {expected}, off by more than {bound:e}"
-                ));
-            }
-        }
-    }
-    Ok(())
 }
 
 fn rows(csr: &Csr) -> Vec<Vec<f64>> {
@@ -219,13 +143,13 @@ fn of_metric<T: Element>(backend: &Backend, metric: Metric, routine: Option<Rout
             )
         })
         .collect();
-    // More rows than a tile has sums.
+    // More rows than a tile.
     for rows in [257, 1025, 2500] {
         let make = Sparse::new("", [5, 30], 0.3, Places::Uniform, Values::Coarse);
         let other = Sparse { rows, ..make };
         pairs.push((format!("{rows} rows"), make.matrix(8), other.matrix(9)));
     }
-    // More columns than shared memory has places, in rows that are few parts of a hash table, or many.
+    // More columns than shared memory holds; the rows need few or many parts of a hash table.
     let make = Sparse::new("", [5, 13_000], 0.02, Places::FullRows, Values::Normal);
     let other = make.with_rows(3);
     pairs.push(("full rows".into(), make.matrix(10), other.matrix(11)));

@@ -1,5 +1,6 @@
 //! Sparse distances and nearest neighbors.
 
+pub mod common;
 pub mod edges;
 pub mod gradients;
 pub mod graphs;

@@ -1,4 +1,4 @@
-//! Nearest neighbours among the rows of sparse matrices.
+//! Nearest neighbors among the rows of sparse matrices.
 
 use sparsek::{
     distance::{DistanceError, Measure, Metric, NearestNeighbors},
@@ -11,7 +11,7 @@ use sparsek_tests::{
     sparse::{Sparse, counts, near_duplicates, rounded, upload},
 };
 
-use crate::distance::wide::spread;
+use crate::distance::common::{Found, neighbors, spread};
 
 pub fn add(cases: &mut Cases, backend: &Backend) {
     for &metric in Metric::ALL {
@@ -30,25 +30,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     cases.check(backend, "tensor/neighbors/errors", errors);
 }
 
-/// Neighbours of each row: where they are, and how far.
-pub(super) type Found = (Vec<Vec<f64>>, Vec<Vec<usize>>);
-
-pub(super) fn neighbors(
-    index: &NearestNeighbors,
-    query: Option<&sparse::Csr>,
-    k: usize,
-) -> Result<Found, String> {
-    let found = index.kneighbors(query, k).map_err(|e| e.to_string())?;
-    let (distances, indices) = (found.0.into_data(), found.1.into_data());
-    let distances: Vec<f64> = distances.iter::<f64>().collect();
-    let indices: Vec<usize> = indices.iter::<i64>().map(|i| i as usize).collect();
-    Ok((
-        distances.chunks(k.max(1)).map(<[f64]>::to_vec).collect(),
-        indices.chunks(k.max(1)).map(<[usize]>::to_vec).collect(),
-    ))
-}
-
-/// Whether neighbours are those of the oracle, up to distances that rounding cannot tell apart.
+/// Compares neighbors with the oracle, up to distances that rounding cannot order.
 fn check(
     metric: Metric,
     (distances, indices): &Found,
@@ -82,10 +64,11 @@ fn check(
             };
             if !near(found, real) || !near(real, nearest) {
                 return Err(format!(
-                    "{metric}, row {i}, neighbour {slot}: row {at} at {found} (it is at {real}) instead of {j} at {nearest}"
+                    "{metric}, row {i}, neighbor {slot}: row {at} at {found} (exact: {real}) \
+                     instead of {j} at {nearest}"
                 ));
             }
-            // What is exactly as far comes in order.
+            // Exact ties are sorted by index.
             let tied = slot > 0 && distances[i][slot - 1] == found;
             if tied && indices[i][slot - 1] > at {
                 return Err(format!("{metric}, row {i}: ties out of order at {slot}"));
@@ -95,7 +78,7 @@ fn check(
     Ok(())
 }
 
-/// Whether the neighbours of the rows of one matrix among those of another are the oracle's.
+/// Compares the neighbors of `query`'s rows among `index`'s with the oracle.
 pub fn same(
     backend: &Backend,
     measure: Measure,
@@ -130,7 +113,7 @@ fn of_metric(backend: &Backend, metric: Metric) -> Result<(), String> {
     Ok(())
 }
 
-/// Most rows of an index of more than a hundred.
+/// Most of an index of more than 100 rows.
 fn many(backend: &Backend) -> Result<(), String> {
     let make = Sparse::ALL[3].with_rows(150);
     let index = rounded::<f32>(&make.matrix(6));
@@ -143,12 +126,12 @@ fn many(backend: &Backend) -> Result<(), String> {
     Ok(())
 }
 
-/// The same bits whatever the batches, also where the last is smaller than k.
+/// Batch sizes do not change bits, even if the last batch is smaller than k.
 fn batches(backend: &Backend) -> Result<(), String> {
     in_batches(backend, &Sparse::ALL[3].matrix(5), &[1, 6, 39])
 }
 
-/// The same of long rows, which are added up in parts, and of others.
+/// The same with long rows, which are summed in parts.
 fn batches_of_long_rows(backend: &Backend) -> Result<(), String> {
     let one_of = |row: usize| {
         if row.is_multiple_of(8) {
@@ -189,8 +172,7 @@ fn in_batches(backend: &Backend, rows: &Csr, neighbours: &[usize]) -> Result<(),
     Ok(())
 }
 
-/// An index of all rows, or of any, would take too much memory for these columns. The neighbors are
-/// the same as among the columns that have entries.
+/// More columns than a dense index could hold; neighbors equal those with only the used columns.
 fn columns(backend: &Backend, cols: usize) -> Result<(), String> {
     let narrow = rounded::<f32>(&Sparse::ALL[0].with_rows(1500).matrix(6));
     let wide = spread(&narrow, cols);

@@ -1,4 +1,4 @@
-//! Inner products of whole numbers on tensor cores: the bits of other routines, and no other numbers.
+//! Integer inner products on tensor cores: same bits as other routines, other values refused.
 
 use cubecl::prelude::*;
 use sparsek::distance::{Measure, Metric, NearestNeighbors, Routine, pairwise_distances};
@@ -11,12 +11,9 @@ use sparsek_tests::{
     sparse::{Places, Sparse, Values, rounded, upload},
 };
 
-use crate::{
-    distance::metrics::{SINGLE, check, distances},
-    distance::neighbors::neighbors,
-};
+use crate::distance::common::{SINGLE, check, distances, neighbors};
 
-/// Metrics of products of values, and whether these are all that is rounded nowhere.
+/// Metrics of inner products, and whether they round nowhere.
 const METRICS: [(Metric, bool); 5] = [
     (Metric::Dot, true),
     (Metric::Euclidean, true),
@@ -47,14 +44,14 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     cases.add(backend, greatest, looked_at::<half::f16>);
 }
 
-/// Whole numbers of either sign, also zeros, in rows of any length.
+/// Integers of either sign and zeros, in rows of any length.
 fn matrix([rows, cols]: [usize; 2], density: f64, places: Places, seed: u64) -> Csr {
     let mut csr = Sparse::new("", [rows, cols], density, places, Values::Coarse).matrix(seed);
     csr.weights.iter_mut().for_each(|w| *w = (*w * 4.0).round());
     csr
 }
 
-/// Pairs of matrices whose sizes are those of tiles and steps, and are not.
+/// Matrix pairs with sizes that are multiples of tiles and steps, or not.
 fn pairs() -> impl Iterator<Item = [Csr; 2]> {
     let sizes = [
         ([1, 1], 1),
@@ -76,8 +73,7 @@ fn pairs() -> impl Iterator<Item = [Csr; 2]> {
         })
 }
 
-/// The distances of all pairs of rows, and of rows with themselves, are those of the oracle, and where nothing is rounded those of merging,
-/// to the bit.
+/// Distances equal the oracle's, and where nothing rounds those of merge, bit for bit.
 fn whole<T: Element>(backend: &Backend, metric: Metric, exact: bool) -> Outcome {
     let by = |routine| Measure::from(metric).with_routine(Some(routine));
     for [x, y] in pairs() {
@@ -112,7 +108,7 @@ fn merged<T: Element>(
     let measure = Measure::from(metric).with_routine(Some(Routine::Merge));
     match distances::<T>(backend, pair, measure)? {
         Ok(merged) => Ok(merged),
-        Err(refused) => Err(format!("merging: {refused:?}")),
+        Err(refused) => Err(format!("merge: {refused:?}")),
     }
 }
 
@@ -128,7 +124,7 @@ fn same(name: &str, found: &[f64], merged: &[f64]) -> Result<(), String> {
     }
 }
 
-/// Neighbours are the same whatever the batches of queries and of the index.
+/// Batch sizes of queries and index do not change neighbors.
 fn batches(backend: &Backend, metric: Metric, exact: bool) -> Outcome {
     let csr = upload::<f32>(&matrix([500, 90], 0.3, Places::Uniform, 3), &backend.device);
     let by = |routine| {
@@ -161,7 +157,7 @@ fn batches(backend: &Backend, metric: Metric, exact: bool) -> Outcome {
     Ok(Verdict::Passed)
 }
 
-/// Values that are not whole, or whose sums may not be.
+/// Values that are not integers, or whose sums may round.
 fn refusals(backend: &Backend) -> Outcome {
     let good = matrix([3, 20], 1.0, Places::Uniform, 1);
     let with = |value: f64| {
@@ -187,7 +183,7 @@ fn refusals(backend: &Backend) -> Outcome {
         Err(Verdict::Skipped(message)) if message.contains("sums of squares") => {}
         other => return Err(format!("large sums: {other:?}")),
     }
-    // 64 rows of 2^22 halves.
+    // 64 rows of 2^22 f16 elements.
     let wide = Csr {
         cols: 1 << 22,
         ..good.clone()

@@ -1,4 +1,4 @@
-//! Distances of matrices with too many columns for tables with a place for each.
+//! Distances of matrices with too many columns for direct-address tables.
 
 use burn::tensor::Tensor;
 use sparsek::{
@@ -12,9 +12,9 @@ use sparsek_tests::{
     sparse::{Sparse, counts, pattern, rounded, vector},
 };
 
-use crate::distance::metrics::{SINGLE, distances};
+use crate::distance::common::{SINGLE, distances, spread};
 
-/// Columns: more than tables with a place for each should have, and the most that a matrix has.
+/// More columns than direct-address tables allow, and the maximum.
 const COLUMNS: [usize; 2] = [100_000_000, MAX_ENTRIES];
 
 pub fn add(cases: &mut Cases, backend: &Backend) {
@@ -32,17 +32,6 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
         }
         let case = format!("tensor/distance/gradient/f32/{cols}-columns");
         cases.check(backend, case, move |b| gradients(b, cols));
-    }
-}
-
-/// The matrix with its columns spread over `cols` columns, from the first to the last.
-pub fn spread(csr: &Csr, cols: usize) -> Csr {
-    let last = csr.cols.max(2) - 1;
-    let place = |&column: &u32| (column as usize * (cols - 1) / last) as u32;
-    Csr {
-        cols,
-        indices: csr.indices.iter().map(place).collect(),
-        ..csr.clone()
     }
 }
 
@@ -94,7 +83,7 @@ fn of_metric(backend: &Backend, metric: Metric, routine: Option<Routine>, cols: 
     Ok(Verdict::Passed)
 }
 
-/// Gradients are those among the columns that have entries.
+/// Gradients equal those with only the used columns.
 fn gradients(backend: &Backend, cols: usize) -> Result<(), String> {
     let device = backend.device.clone().autodiff();
     for metric in [

@@ -1,4 +1,4 @@
-//! Training on several devices of the machine against one.
+//! Training on several devices against one.
 
 use burn::module::Module;
 use burn::tensor::Device;
@@ -15,7 +15,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     cases.add(backend, "tensor/gnn/devices", devices);
 }
 
-/// A model whose parameters are drawn when it is built, and so the same on one device and on several.
+/// A model with eagerly drawn parameters, equal on one and on several devices.
 #[derive(burn::config::Config, Debug, PartialEq)]
 struct Drawn {
     model: MaxKModelConfig,
@@ -43,12 +43,13 @@ impl NodeModelConfig for Drawn {
     }
 }
 
-/// Two devices with a part each take the steps of one device with two parts, where no edge is lost between them; then with edges and
-/// dropout, they learn. That their models are equal to the bit is checked by the trainer.
+/// Two devices with one part each take the steps of one device with two parts, if no edges are lost
+/// between parts. With edges and dropout, the loss must fall. The trainer itself checks that the
+/// replicas' parameters are equal bit for bit.
 fn devices(backend: &Backend) -> Outcome {
     let devices = backend.devices();
     let [first, second, ..] = &devices[..] else {
-        return Ok(Verdict::Skipped("there is one such device".into()));
+        return Ok(Verdict::Skipped("there is only one such device".into()));
     };
     let two = [first.clone(), second.clone()];
     let config = |together, epochs| {
@@ -82,7 +83,7 @@ fn devices(backend: &Backend) -> Outcome {
     let quiet = &mut |_: &EpochReport| Ok(());
     let loops = Graph::from_edges(data.nodes(), []).map_err(|e| e.to_string())?;
     let lonely = data.clone().with_graph(loops.with_self_loops());
-    // Without members, which sums in another order, and tf32 where the device takes it, would move into and out of the k greatest.
+    // ReLU: other summation orders and tf32 would change the selected elements of MaxK.
     let smooth = model.clone().with_activation(Activation::Relu);
     let drawn = Drawn::new(smooth.with_dropout(0.0));
     let mut run = |together, devices: &[Device]| {

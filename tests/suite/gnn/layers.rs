@@ -1,4 +1,4 @@
-//! Layers of graph networks against PyG's formulas, and their gradients against differences of these.
+//! Graph layers against PyG's formulas, gradients against finite differences.
 
 use burn::tensor::{Device, Tensor};
 use sparsek::{
@@ -75,7 +75,7 @@ fn sage(cases: &mut Cases, backend: &Backend) {
     add_subject(cases, backend, "sage/project-normalize", subject);
 }
 
-/// PyG's default, and norms with weights, with loops or without.
+/// PyG's default, and norms with weights, with and without self-loops.
 fn gcn(cases: &mut Cases, backend: &Backend) {
     fn layer(inputs: &Inputs, edges: &Edges, norm: layers::Norm) -> Matrix {
         let p = &inputs.parameters;
@@ -200,14 +200,14 @@ fn gin(cases: &mut Cases, backend: &Backend) {
     add_subject(cases, backend, "gin/mlp", subject);
 }
 
-/// Elements kept of each row.
+/// k.
 const KEPT: usize = 3;
 
 fn kept(x: Tensor<2>) -> Compressed {
     sparse_topk(x, KEPT, Method::Exact)
 }
 
-/// Of rows of which some elements are kept, and by way of these to all.
+/// Layers of compressed rows; gradients flow to all elements.
 fn compressed(cases: &mut Cases, backend: &Backend) {
     let subject = Subject {
         make: |device| SageConvConfig::new(WIDTH, OUT).init(device),
@@ -273,7 +273,7 @@ fn compressed(cases: &mut Cases, backend: &Backend) {
     add_subject(cases, backend, "gin/compressed-mlp", subject);
 }
 
-/// GCN's other norms, and SAGE's other aggregators.
+/// GCN's other norms and SAGE's other aggregators.
 fn compressed_norms(cases: &mut Cases, backend: &Backend) {
     fn gcn(inputs: &Inputs, norm: layers::Norm) -> Matrix {
         let (p, x) = (&inputs.parameters, layers::keep(&inputs.x(), KEPT));

@@ -1,4 +1,4 @@
-//! A layer that is compared with its formula.
+//! Compares a layer with its formula.
 
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{DType, Device, Gradients, Tensor, TensorData};
@@ -11,10 +11,10 @@ use sparsek_tests::runner::{Cases, Verdict};
 pub const NODES: usize = 11;
 pub const WIDTH: usize = 6;
 pub const OUT: usize = 4;
-/// The step of a difference.
+/// Step of a finite difference.
 const STEP: f64 = 1e-6;
 
-/// Everything that a layer computes with.
+/// All inputs of a layer.
 pub struct Inputs {
     x: Vec<f64>,
     weights: Vec<f64>,
@@ -38,7 +38,7 @@ impl Inputs {
         }
     }
 
-    /// Every number, one after the other.
+    /// All numbers in sequence.
     fn all(&mut self) -> Vec<&mut f64> {
         let parameters = self.parameters.iter_mut().flatten();
         self.x
@@ -49,14 +49,14 @@ impl Inputs {
     }
 }
 
-/// A layer, how it is applied, and what it must give.
+/// A layer: constructor, forward pass, formula.
 pub struct Subject<M> {
     pub make: fn(&Device) -> M,
     pub forward: fn(&M, &Graph, Tensor<2>, Tensor<1>) -> Tensor<2>,
     pub expected: fn(&Inputs) -> Matrix,
 }
 
-/// In the order of the rows of targets: hubs, loops (two of one node), a repeated edge, and nodes without edges in or out.
+/// Edges by target: hubs, self-loops (two on a node), a repeated edge, isolated nodes.
 fn edges() -> Vec<(usize, usize)> {
     let mut random = Random::new(31);
     let mut list: Vec<(usize, usize)> = (0..26)
@@ -73,7 +73,7 @@ fn graph() -> Graph {
     Graph::from_edges(NODES, ids).expect("ids are in range")
 }
 
-/// Gives every parameter numbers of its own, and keeps them.
+/// Sets and records random parameters.
 struct Fill {
     random: Random,
     dtype: DType,
@@ -95,7 +95,7 @@ impl ModuleMapper for Fill {
     }
 }
 
-/// The gradient of every parameter.
+/// Gradients of all parameters.
 struct Collect<'a> {
     gradients: &'a Gradients,
     values: Vec<f64>,
@@ -111,7 +111,7 @@ impl ModuleVisitor for Collect<'_> {
     }
 }
 
-/// Numbers that every dtype from f32 on holds.
+/// Standard normals, exact in f32.
 fn normals(random: &mut Random, count: usize) -> Vec<f64> {
     (0..count)
         .map(|_| f64::from(random.normal() as f32))
@@ -124,7 +124,7 @@ pub fn add_subject<M: Module + 'static>(
     name: &str,
     subject: Subject<M>,
 ) {
-    // f64 where no tuning and compiling is to be done for it.
+    // f64 only where no kernels are tuned and compiled.
     let dtypes: &[DType] = match backend.kind {
         Kind::Flex => &[DType::F32, DType::F64],
         _ => &[DType::F32],
@@ -150,12 +150,12 @@ pub fn add_subject<M: Module + 'static>(
     }
 }
 
-/// loss = Σ c y: the answer and every slope, against the oracle's.
+/// loss = Σ c y: the output and all derivatives equal the oracle's.
 fn check<M: Module>(backend: &Backend, dtype: DType, subject: &Subject<M>) -> Result<(), String> {
     let device = backend.device.clone().autodiff();
     let mut random = Random::new(77);
     let x = normals(&mut random, NODES * WIDTH);
-    // Weights of a graph are positive where their sums are divided by.
+    // Positive: norms divide by sums of weights.
     let weights: Vec<f64> = normals(&mut random, edges().len())
         .iter()
         .map(|w| w.abs() + 0.25)
@@ -181,7 +181,7 @@ fn check<M: Module>(backend: &Backend, dtype: DType, subject: &Subject<M>) -> Re
     let y = (subject.forward)(&layer, &graph(), x.clone(), weights.clone());
     let found: Vec<f64> = y.clone().into_data().iter::<f64>().collect();
     let expected = (subject.expected)(&inputs).concat();
-    // Products may be rounded as tf32 is, on devices that have it.
+    // Devices may round products to tf32.
     let precision = if dtype == DType::F64 {
         1e-9
     } else {

@@ -1,4 +1,4 @@
-//! Graphs, layers and training at tensor level.
+//! Graphs, aggregation and training on tensors.
 
 use burn::tensor::{Device, Tensor, TensorData};
 use sparsek_gnn::aggregate::{aggregate_max, aggregate_mean, aggregate_sum, aggregate_weighted};
@@ -13,7 +13,7 @@ use sparsek_gnn::nn::{
 use sparsek_gnn::train::{EpochReport, TrainConfig, train};
 use sparsek_gnn::{Graph, GraphError};
 use sparsek_tests::backend::{Backend, Kind};
-use sparsek_tests::data::Random;
+use sparsek_tests::data::{Random, normals};
 use sparsek_tests::oracle::layers::{Edges, Join, join};
 use sparsek_tests::oracle::spmm::Csr;
 use sparsek_tests::runner::{Cases, Verdict};
@@ -34,7 +34,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
         add_layer(cases, backend, &name, move |b| forms_agree(b, architecture));
     }
     let activations = [("maxk", Activation::maxk(8)), ("relu", Activation::Relu)];
-    // Tuning and compiling Burn's own kernels takes minutes per run on CubeCL's CPU runtime.
+    // Tuning Burn's kernels takes minutes per run on CubeCL's CPU runtime.
     let runs = if backend.kind == Kind::Cpu { 0 } else { 2 };
     for (name, activation) in activations.into_iter().take(runs) {
         add_layer(cases, backend, &format!("train/karate/{name}"), move |b| {
@@ -47,7 +47,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     }
 }
 
-/// Burn's own products and sums need shared memory.
+/// Adds a case with Burn's matrix products and sums, which need shared memory.
 fn add_layer(
     cases: &mut Cases,
     backend: &Backend,
@@ -64,7 +64,7 @@ fn add_layer(
     );
 }
 
-/// Directed, irregular; some nodes without edges in or out, and one self-loop.
+/// A directed graph with isolated nodes and a self-loop.
 fn edges() -> Vec<(u32, u32)> {
     let mut random = Random::new(5);
     let busy = NODES - 10;
@@ -79,7 +79,7 @@ fn graph() -> Graph {
     Graph::from_edges(NODES, edges()).expect("the edges are in range")
 }
 
-/// The graph as a matrix built from the edge list, not from the graph.
+/// The graph as a matrix, built from the edge list.
 fn matrix(weight: impl Fn(usize) -> f64) -> Csr {
     let mut rows = vec![Vec::new(); NODES];
     for (source, target) in edges() {
@@ -99,11 +99,6 @@ fn matrix(weight: impl Fn(usize) -> f64) -> Csr {
         csr.indptr.push(csr.indices.len() as u32);
     }
     csr
-}
-
-fn normals(n: usize, seed: u64) -> Vec<f64> {
-    let mut random = Random::new(seed);
-    (0..n).map(|_| f64::from(random.normal() as f32)).collect()
 }
 
 fn upload(data: &[f64], width: usize, device: &Device) -> Tensor<2> {
@@ -145,7 +140,7 @@ fn graphs() -> Result<(), String> {
             == 1
     };
     if !(0..NODES).all(one_loop) {
-        return Err("a node has not exactly one self-loop".into());
+        return Err("a node does not have exactly one self-loop".into());
     }
     let both = graph.symmetrised();
     let mutual = |i: usize| {
@@ -189,7 +184,7 @@ fn aggregate(backend: &Backend) -> Result<(), String> {
     let rows: Vec<Vec<f64>> = x.chunks(width).map(<[f64]>::to_vec).collect();
     let greatest = join(&edges, &rows, Join::Max).concat();
     if download(aggregate_max(&graph, upload(&x, width, device))) != greatest {
-        return Err("max: not the greatest of the neighbours".into());
+        return Err("max: not the maximum of the neighbors".into());
     }
     let mut weighted = matrix(|_| 0.0);
     weighted.weights = normals(weighted.weights.len(), 2);
@@ -206,8 +201,8 @@ fn aggregate(backend: &Backend) -> Result<(), String> {
     )
 }
 
-/// The layer's parameters are read off its answers on graphs without edges and with self-loops only,
-/// and must then predict its answer on another graph.
+/// Measures the layer's parameters on graphs without edges and with only self-loops, then predicts
+/// its output on another graph.
 fn sage(backend: &Backend, aggregator: Aggregator) -> Result<(), String> {
     let (d, out) = (12, 7);
     let device = &backend.device;
@@ -221,12 +216,12 @@ fn sage(backend: &Backend, aggregator: Aggregator) -> Result<(), String> {
     let alone = Graph::from_edges(NODES, []).map_err(|e| e.to_string())?;
     let looped = alone.with_self_loops();
     let (root, both) = (answer(&alone, &basis), answer(&looped, &basis));
-    // Rows past the basis hold the bias.
+    // Rows past the basis equal the bias.
     let bias = &root[d * out..(d + 1) * out];
     let w_root = |i: usize, c: usize| root[i * out + c] - bias[c];
     let w_neighbours = |i: usize, c: usize| both[i * out + c] - root[i * out + c];
     if (0..d * out).all(|n| w_neighbours(n / out, n % out).abs() < 1e-3) {
-        return Err("neighbours have no weight".into());
+        return Err("neighbors have no weight".into());
     }
 
     let x = normals(NODES * d, 3);
@@ -247,8 +242,8 @@ fn sage(backend: &Backend, aggregator: Aggregator) -> Result<(), String> {
                 magnitude += w_neighbours(j, c).abs() * joined.magnitudes[i * d + j]
                     + (w_root(j, c) * x[i * d + j]).abs();
             }
-            // Each term carries the rounding of two probes, of the aggregation and of the product;
-            // some devices multiply with tf32, hence 2^-11 rather than 2^-24.
+            // Each term carries the rounding of two probes, the aggregation and the product; tf32
+            // rounds to 2^-11.
             let distance = (found[i * out + c] - y).abs();
             if distance.is_nan() || distance > magnitude * 8.0 * 2f64.powi(-11) {
                 return Err(format!(
@@ -293,7 +288,7 @@ fn fits(backend: &Backend, data: &NodeDataset, activation: Activation) -> Result
             losses.len()
         ));
     }
-    // Nodes that are told apart by their names alone say little of others.
+    // On a small graph with one-hot features other nodes cannot be predicted.
     if data.nodes() < 100 {
         let train = run.history.last().map_or(0.0, |epoch| epoch.train);
         let fits = train >= 0.9;
@@ -304,16 +299,16 @@ fn fits(backend: &Backend, data: &NodeDataset, activation: Activation) -> Result
     let guess = 1.0 / data.classes() as f64;
     if run.best.test < guess * 1.2 {
         return Err(format!(
-            "test accuracy {} where guessing gives {guess}",
+            "test accuracy {}, but guessing gives {guess}",
             run.best.test
         ));
     }
     Ok(())
 }
 
-/// Ten epochs over compressed rows give the losses and scores of ten over dense ones, to rounding; with dropout, which is the same.
-/// What rounding comes to is told by ten over dense rows whose features are off by as little: it moves elements into and out of
-/// the k greatest, and of tensor cores' operands the last of few bits.
+/// Ten epochs with compressed rows and with dense ones agree up to rounding, with equal dropout. A
+/// run with features nudged by rounding errors measures how far rounding moves losses and scores:
+/// it changes which elements are selected.
 fn forms_agree(backend: &Backend, architecture: Architecture) -> Result<(), String> {
     let data = block_model(&SbmConfig::new(500).with_seed(2)).map_err(|e| e.to_string())?;
     let config = TrainConfig::new().with_epochs(10).with_seed(4);
@@ -337,10 +332,11 @@ fn forms_agree(backend: &Backend, architecture: Architecture) -> Result<(), Stri
         })
     };
     let ([loss, score], [nudged_loss, nudged_score]) = (apart(&compressed), apart(&nudged));
-    // 5 of 250 nodes may have scores that are about equal.
+    // 5 of 250 nodes may have nearly equal scores.
     if !(loss <= (4.0 * nudged_loss).max(1e-3) && score <= (4.0 * nudged_score).max(0.02)) {
         return Err(format!(
-            "losses are {loss:e} and scores {score} apart; by rounding {nudged_loss:e} and {nudged_score}"
+            "losses are {loss:e} and scores {score} apart; nudged runs {nudged_loss:e} and \
+             {nudged_score}"
         ));
     }
     let (first, last) = (masked[0].loss, masked[9].loss);
@@ -350,7 +346,7 @@ fn forms_agree(backend: &Backend, architecture: Architecture) -> Result<(), Stri
     }
 }
 
-/// The same but that features are off by rounding, some up and some down.
+/// The dataset with features nudged up or down by rounding errors.
 fn nudged(data: &NodeDataset) -> Result<NodeDataset, String> {
     let mut random = Random::new(7);
     let nudge = |x: &f32| x * (1.0 + (random.below(9) as f32 - 4.0) * f32::EPSILON);

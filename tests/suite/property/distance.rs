@@ -1,4 +1,4 @@
-//! Properties of distances: of any two sparse matrices they equal the oracle, and so do nearest neighbours.
+//! Random distances and neighbors: any two sparse matrices equal the oracle.
 
 use std::cell::Cell;
 
@@ -10,18 +10,20 @@ use sparsek_tests::runner::{Outcome, Verdict};
 use sparsek_tests::sparse::{Places, Sparse, Values, rounded};
 
 use super::{Plan, hold};
-use crate::distance::metrics::{SINGLE, check, distances};
-use crate::distance::neighbors;
+use crate::distance::{
+    common::{SINGLE, check, distances},
+    neighbors,
+};
 
-/// Two matrices, and what is asked of them.
+/// Two matrices, a metric and a routine.
 #[derive(Clone, Debug)]
 struct Request {
     metric: Metric,
     routine: Option<Routine>,
     make: Sparse,
-    /// Rows of the other matrix.
+    /// Rows of the second matrix.
     others: usize,
-    /// Neighbours, as a share of the rows.
+    /// Neighbors, as a fraction of the rows.
     share: f64,
     seed: u64,
 }
@@ -87,7 +89,7 @@ pub fn property(backend: &Backend, plan: Plan) -> Outcome {
     })
 }
 
-/// Why it was refused, if it was.
+/// Returns the reason of a refusal.
 fn of(backend: &Backend, request: &Request) -> Result<Option<String>, String> {
     let Request { metric, seed, .. } = *request;
     let other = Sparse {
@@ -105,7 +107,7 @@ fn of(backend: &Backend, request: &Request) -> Result<Option<String>, String> {
     let (dense_x, dense_y) = (x.dense(), y.dense());
     check("random", metric, &found, [&dense_x, &dense_y], SINGLE)?;
     let k = (request.share * y.rows as f64) as usize;
-    // Distances that are not compared have no order either.
+    // These metrics have undecided distances, so no order either.
     if k > 0 && !matches!(metric, Metric::Correlation | Metric::BrayCurtis) {
         neighbors::same(backend, measure, metric, [&x, &y], k)?;
     }

@@ -1,4 +1,4 @@
-//! Properties of the kernels: one routine, forced, or the one that is chosen.
+//! Random requests to one routine, or to automatic dispatch.
 
 use std::cell::RefCell;
 
@@ -18,7 +18,7 @@ use super::request::{Extent, Request, request};
 use super::{Plan, hold};
 use crate::kernels::{Check, I32, I64, Layout, U32, read, read_positions, topk as pairs};
 
-/// What is asked of the kernel crate.
+/// Output of the kernel.
 #[derive(Clone, Copy, Debug)]
 enum Form {
     Pairs,
@@ -27,7 +27,7 @@ enum Form {
     MaskAndPositions,
 }
 
-/// A request, and what of its kernel only this level can choose.
+/// A request with what only kernels can choose.
 #[derive(Clone, Debug)]
 struct KernelRequest {
     request: Request,
@@ -53,10 +53,10 @@ fn kernel_request(extent: Extent) -> impl Strategy<Value = KernelRequest> {
     })
 }
 
-/// Any request to one routine equals the oracle.
+/// Any request equals the oracle.
 pub fn property(backend: &Backend, plan: Plan, routine: Option<Routine>) -> Outcome {
     let check = RefCell::new(Check::new(backend, routine));
-    // There a cube's units are threads, and wait for each other in every step of a search.
+    // Units of a cube are threads there and wait for each other at each step.
     let extent = match (backend.kind, routine) {
         (Kind::Cpu, Some(Routine::Cube)) => Extent::SMALL,
         _ => Extent::FULL,
@@ -88,7 +88,7 @@ fn draws<T: Element>(check: &mut Check, request: &KernelRequest) -> TestCaseResu
     Ok(())
 }
 
-/// Launches, and compares with the oracle.
+/// Launches and compares with the oracle.
 fn launch<T: Element>(
     check: &Check,
     request: &KernelRequest,

@@ -1,4 +1,4 @@
-//! Properties of top-k, of distances and of products with compressed rows: random requests against the oracle, shrunk to the least that fails.
+//! Random requests to top-k, distances and compressed SpMM against the oracle; failures are shrunk.
 
 mod distance;
 mod kernel;
@@ -13,14 +13,14 @@ use sparsek_kernels::topk::ROUTINES;
 use sparsek_tests::backend::{Backend, Kind};
 use sparsek_tests::runner::Cases;
 
-/// How many random requests, and which.
+/// Number and seed of the random requests.
 #[derive(clap::Args, Clone, Copy)]
 pub struct Plan {
-    /// Random requests of each property case of the kernels, each with kernels of its own to compile;
-    /// half as many of the tensors, which need more; many more on Flex, which compiles nothing.
+    /// Random requests per kernel property. Tensors run half as many, Flex many more (it compiles
+    /// nothing).
     #[arg(long = "property-requests", value_name = "N", default_value_t = 4)]
     requests: u32,
-    /// Seed of the random requests.
+    /// Seed of the requests.
     #[arg(long = "property-seed", value_name = "SEED", default_value_t = 18)]
     seed: u64,
 }
@@ -51,7 +51,7 @@ pub fn add(cases: &mut Cases, backend: &Backend, plan: Plan) {
         kernel::property(b, plan, None)
     });
     for (i, &routine) in ROUTINES.iter().enumerate() {
-        // Each routine gets requests of its own.
+        // A distinct seed per routine.
         let seed = plan.seed.wrapping_add(1 + i as u64);
         let plan = Plan { seed, ..plan };
         let name = format!("kernel/topk/{}/property", routine.name());
@@ -61,7 +61,7 @@ pub fn add(cases: &mut Cases, backend: &Backend, plan: Plan) {
     }
 }
 
-/// Runs `check` on as many requests as planned, those that the device refuses not counted.
+/// Checks `plan.requests` random requests; rejected requests do not count.
 fn hold<S: Strategy>(
     plan: Plan,
     requests: S,
@@ -77,10 +77,10 @@ fn hold<S: Strategy>(
         ..Config::default()
     };
     match TestRunner::new(config).run(&requests, check) {
-        // Too many were refused: the case says whether any ran.
+        // Too many rejections: the case reports whether any ran.
         Ok(()) | Err(TestError::Abort(_)) => Ok(()),
         Err(TestError::Fail(reason, request)) => Err(format!(
-            "{reason}\nseed {}; the least request that fails: {request:#?}",
+            "{reason}\nseed {}, minimal failing request: {request:#?}",
             plan.seed
         )),
     }

@@ -1,7 +1,4 @@
-//! How requests are drawn.
-//!
-//! A request is what a kernel is compiled for, and several draws of what varies under one kernel:
-//! rows, k, the method's parameter, the order of the output, the elements.
+//! Random top-k requests: compile-time properties of a kernel and several variants of its inputs.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -13,7 +10,7 @@ use sparsek_tests::element::{Dtype, Element};
 /// Longest rows.
 const MAX_COLS: usize = 2000;
 
-/// The most that a request holds.
+/// Bounds of a request.
 #[derive(Clone, Copy)]
 pub struct Extent {
     rows: usize,
@@ -25,23 +22,23 @@ impl Extent {
         rows: 70,
         draws: 24,
     };
-    /// Where a row takes milliseconds.
+    /// For runtimes where a row takes milliseconds.
     pub const SMALL: Self = Self { rows: 8, draws: 6 };
 }
 
-/// What a kernel is compiled for, and what it is given.
+/// Compile-time properties of a kernel, and its inputs.
 #[derive(Clone, Debug)]
 pub struct Request {
     pub dtype: Dtype,
     pub cols: usize,
     pub largest: bool,
     pub method: Kind,
-    /// Whether rows have lengths of their own.
+    /// Whether rows have individual lengths.
     pub ragged: bool,
     pub draws: Vec<Draw>,
 }
 
-/// A method without its parameter, which no kernel is compiled for.
+/// A method without its parameter, which kernels take at run time.
 #[derive(Clone, Copy, Debug)]
 pub enum Kind {
     Exact,
@@ -49,7 +46,7 @@ pub enum Kind {
     Precision,
 }
 
-/// What varies from launch to launch.
+/// Runtime inputs of a launch.
 #[derive(Clone, Debug)]
 pub struct Draw {
     pub rows: usize,
@@ -61,7 +58,7 @@ pub struct Draw {
     seed: u64,
 }
 
-/// Members, for rows of any length.
+/// k relative to the row length.
 #[derive(Clone, Copy, Debug)]
 enum K {
     Few(usize),
@@ -69,7 +66,7 @@ enum K {
     Percent(usize),
 }
 
-/// What the rows hold.
+/// Content of the rows.
 #[derive(Clone, Copy, Debug)]
 enum Content {
     Each(Distribution),
@@ -116,7 +113,7 @@ impl K {
     }
 }
 
-/// Any request of at most this extent.
+/// Any request within `extent`.
 pub fn request(extent: Extent) -> impl Strategy<Value = Request> {
     let method = select(vec![Kind::Exact, Kind::EarlyStop, Kind::Precision]);
     let dtype = select(Dtype::ALL.to_vec());
@@ -174,7 +171,7 @@ fn draw(rows: usize) -> impl Strategy<Value = Draw> {
     })
 }
 
-/// Zero, an error that users ask for, or one that leaves nothing to search.
+/// Zero, a usual tolerance, or an extreme one.
 fn eps() -> impl Strategy<Value = f32> {
     let usual = (0..8i32).prop_map(|digits| 10f32.powi(-digits));
     prop_oneof![1 => Just(0.0), 4 => usual, 1 => select(vec![4.0, f32::MAX, f32::MIN_POSITIVE])]

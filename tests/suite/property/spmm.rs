@@ -1,23 +1,24 @@
-//! Properties of products with compressed rows: of any pattern, width, k and factors they and their gradients equal the oracle.
+//! Random products with compressed rows: any pattern, width, k and factors equal the oracle.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 use sparsek_tests::backend::Backend;
+use sparsek_tests::data::normals;
 use sparsek_tests::oracle::spmm::Csr;
 use sparsek_tests::runner::{Outcome, Verdict};
 
 use super::{Plan, hold};
 use crate::{
     spmm::compressed_rows::agrees,
-    spmm::problem::{Factors, Problem, normals},
+    spmm::problem::{Factors, Problem},
 };
 
-/// A pattern, and what is done with it.
+/// A pattern and sizes.
 #[derive(Clone, Debug)]
 struct Request {
     cols: usize,
-    /// Columns of each row's entries; a column may come twice.
+    /// Columns of each row's entries; may repeat.
     rows: Vec<Vec<u32>>,
     width: usize,
     k: usize,

@@ -1,4 +1,4 @@
-//! Properties of the tensor operations: views of tensors of rank 2, along either dimension.
+//! Properties of the tensor operations on views of rank 2, along either dimension.
 
 use std::cell::RefCell;
 
@@ -18,31 +18,31 @@ use sparsek_tests::with_dtype;
 use super::request::{Draw, Extent, Request, request};
 use super::{Plan, hold};
 use crate::kernels::{Check, I32, Layout};
-use crate::{topk::ragged_tensors, topk::tensors};
+use crate::topk::{ragged_tensors, tensors};
 
-/// How the rows lie in a tensor.
+/// Layout of the rows in a tensor.
 #[derive(Clone, Copy, Debug)]
 enum View {
-    /// Row after row.
+    /// Rows in sequence.
     Rows,
-    /// Column after column; selected along dimension 0.
+    /// Columns in sequence, selected along dimension 0.
     Columns,
-    /// Column after column, transposed.
+    /// Columns in sequence, transposed.
     Transposed,
-    /// The middle of a greater tensor.
+    /// Slice of a larger tensor.
     Sliced,
 }
 
 impl View {
     const ALL: [Self; 4] = [Self::Rows, Self::Columns, Self::Transposed, Self::Sliced];
 
-    /// Whether Burn reads the result: cubecl-std 0.11.3 divides by zero on a transposed tensor
-    /// without elements, on the CPU runtime.
+    /// Whether Burn can read the result: on the CPU runtime cubecl-std 0.11.3 divides by zero on
+    /// empty transposed tensors.
     fn reads(self, request: &Request, draw: &Draw) -> bool {
         matches!(self, Self::Rows) || (draw.rows > 0 && request.options(draw).k > 0)
     }
 
-    /// The tensor, and the dimension along which its rows lie.
+    /// The tensor, and the dimension of its rows.
     fn tensor<K: Ordered, T: Element>(
         self,
         matrix: &Matrix<T>,
@@ -62,7 +62,7 @@ impl View {
             Self::Transposed => (columns().transpose(), -1),
             Self::Sliced => {
                 let (height, width) = (rows + 3, cols + 8);
-                // The greatest value, all bits set, is around it.
+                // Surround it with the greatest bits.
                 let mut data = vec![T::of_bits(!T::SIGN); height * width];
                 for i in 0..rows {
                     let start = (i + 1) * width + 8;
@@ -75,7 +75,7 @@ impl View {
     }
 }
 
-/// `topk`, `argtopk` and, of floats, `topk_mask` of any tensor equal the oracle.
+/// `topk`, `argtopk` and, for floats, `topk_mask` equal the oracle.
 pub fn property(backend: &Backend, plan: Plan) -> Outcome {
     let check = RefCell::new(Check::new(backend, None));
     let requests = (request(Extent::FULL), select(View::ALL.to_vec()));
@@ -109,8 +109,8 @@ fn draws<T: Element>(
     Ok(())
 }
 
-/// Whether Burn has no such tensors there, or the kernels refuse the request as documented; the
-/// tensor operations panic then.
+/// Whether Burn lacks the dtype or the kernels refuse the request as documented; the tensor
+/// operations would panic.
 fn refused<T: Element>(
     backend: &Backend,
     check: &mut Check,
@@ -123,7 +123,7 @@ fn refused<T: Element>(
     let Some(client) = &backend.client else {
         return Ok(false);
     };
-    // Without rows a request is checked and nothing is launched.
+    // A request without rows is validated, but launches nothing.
     let none = Matrix::<T> {
         lengths: request.ragged.then(Vec::new),
         rows: 0,
@@ -160,14 +160,14 @@ fn compare<T: Element>(
         each.collect::<Vec<i64>>()
     });
     match &lengths {
-        None => topk_tensors::check::<2, T::Kind, T>(&x, &options)?,
-        Some(lengths) => topk_ragged_tensors::check::<2, 1, T>(&x, lengths, DType::I32, &options)?,
+        None => tensors::check::<2, T::Kind, T>(&x, &options)?,
+        Some(lengths) => ragged_tensors::check::<2, 1, T>(&x, lengths, DType::I32, &options)?,
     }
     if T::FLOAT {
         let (x, _) = view.tensor::<Float, T>(&matrix, device);
         match &lengths {
-            None => topk_tensors::check_mask::<2, T>(&x, &options)?,
-            Some(lengths) => topk_ragged_tensors::check_mask::<2, 1, T>(&x, lengths, &options)?,
+            None => tensors::check_mask::<2, T>(&x, &options)?,
+            Some(lengths) => ragged_tensors::check_mask::<2, 1, T>(&x, lengths, &options)?,
         }
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Properties of top-k of one vector: any way to cut it and to select from its parts equals the oracle.
+//! Random vector selections: every subrange size and selection equals the oracle.
 
 use std::cell::RefCell;
 
@@ -15,7 +15,7 @@ use sparsek_tests::with_dtype;
 use super::{Plan, hold};
 use crate::vector::selections::Vectors;
 
-/// A vector, and what is asked of it.
+/// A vector and its options.
 #[derive(Clone, Debug)]
 struct Request {
     dtype: Dtype,
@@ -27,7 +27,7 @@ struct Request {
 
 fn request() -> impl Strategy<Value = Request> {
     let length = prop_oneof![1 => 1usize..100, 3 => 100usize..20_000, 1 => 20_000usize..100_000];
-    // Most of the time few members, as a share of the length.
+    // Mostly small k relative to the length.
     let share = prop_oneof![4 => 0.0f64..0.02, 1 => 0.0f64..=1.0];
     let subrange = prop_oneof![
         2 => Just(Subrange::Auto),
@@ -82,7 +82,7 @@ fn request() -> impl Strategy<Value = Request> {
 /// Any request that is not refused equals the oracle.
 pub fn property(backend: &Backend, plan: Plan) -> Outcome {
     let vectors = RefCell::new(Vectors::new(backend));
-    // A request is one launch here, not many of one kernel.
+    // A request is only one launch here.
     let requests = plan.requests.saturating_mul(8);
     let plan = Plan { requests, ..plan };
     hold(plan, request(), |request| {

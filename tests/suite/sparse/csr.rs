@@ -1,4 +1,4 @@
-//! CSR matrices: construction, conversions, refusals.
+//! CSR matrices: construction, conversions, errors.
 
 use std::sync::Arc;
 
@@ -35,14 +35,14 @@ fn add_dtype<T: Element>(cases: &mut Cases, backend: &Backend) {
     );
 }
 
-/// That a dtype is refused, which Burn does not have there.
+/// Checks that an unsupported dtype is refused.
 fn refused<T: Element>(device: &Device) -> Outcome {
     match Csr::from_npz("", (device, T::dtype())) {
         Err(NpzError::Csr {
             source: CsrError::Dtype { .. },
             ..
         }) => Ok(Verdict::Skipped(format!(
-            "Burn has no {} tensors there",
+            "Burn has no {} tensors on this device",
             T::NAME
         ))),
         other => Err(format!("{} was not refused: {other:?}", T::NAME)),
@@ -100,7 +100,7 @@ fn of_dtype<T: Element>(backend: &Backend, make: &Sparse) -> Outcome {
     Ok(Verdict::Passed)
 }
 
-/// The elements of a tensor, which must have the dtype.
+/// Elements of a tensor, which must have dtype `T`.
 pub fn elements<T: Element, const D: usize>(tensor: &Tensor<D>) -> Result<Vec<T>, String> {
     let data = tensor.to_data();
     if data.dtype() != T::dtype() {
@@ -109,7 +109,7 @@ pub fn elements<T: Element, const D: usize>(tensor: &Tensor<D>) -> Result<Vec<T>
     Ok(bytemuck::pod_collect_to_vec(data.as_bytes()))
 }
 
-/// That elements are these, bit for bit.
+/// Checks that elements are equal bit for bit.
 pub fn same<T: Element>(what: &str, found: &[T], expected: &[f64]) -> Result<(), String> {
     if found.len() != expected.len() {
         let (found, expected) = (found.len(), expected.len());
@@ -129,7 +129,7 @@ fn integers(tensor: &Tensor<1, Int>) -> Vec<u32> {
     tensor.to_data().iter::<u32>().collect()
 }
 
-/// Everything that a matrix says of itself, on the host and on the device.
+/// Checks sizes, dtype, pattern (host and device) and values.
 fn expect<T: Element>(what: &str, csr: &Csr, host: &Host) -> Result<(), String> {
     let sizes = (csr.rows(), csr.cols(), csr.nnz());
     if sizes != (host.rows, host.cols, host.indices.len()) || csr.dtype() != T::dtype() {
@@ -144,7 +144,7 @@ fn expect<T: Element>(what: &str, csr: &Csr, host: &Host) -> Result<(), String> 
     same::<T>(what, &elements(csr.values())?, &host.weights)
 }
 
-/// To dense and back; zeros are gone then.
+/// To dense and back; explicit zeros disappear.
 fn dense<T: Element>(csr: &Csr, host: &Host) -> Result<(), String> {
     let dense = csr.to_dense();
     if dense.dims() != [host.rows, host.cols] {
@@ -159,7 +159,7 @@ fn without_zeros(host: &Host) -> Host {
     from_entries(host, host.entries().filter(|&(.., w)| w != 0.0))
 }
 
-/// A matrix of the size of another from entries, row after row.
+/// A matrix of the same size from entries in row order.
 fn from_entries(like: &Host, entries: impl Iterator<Item = (usize, usize, f64)>) -> Host {
     let mut host = Host {
         indptr: vec![0; like.rows + 1],
@@ -215,7 +215,7 @@ fn slices<T: Element>(csr: &Csr, host: &Host) -> Result<(), String> {
     Ok(())
 }
 
-/// Row, column and value of entries in another order.
+/// Entries in random order.
 pub fn shuffled(mut entries: Vec<(usize, usize, f64)>, seed: u64) -> Vec<(usize, usize, f64)> {
     let mut random = Random::new(seed);
     (1..entries.len()).for_each(|i| entries.swap(i, random.below(i + 1)));
@@ -235,7 +235,7 @@ fn from_coo<T: Element>(
     Csr::from_coo([rows, cols], &of(|e| e.0), &of(|e| e.1), values).map_err(|e| e.to_string())
 }
 
-/// Entries in any order, as coordinates and as a pattern.
+/// Unsorted entries, as coordinates and as a pattern.
 fn orders<T: Element>(csr: &Csr, host: &Host) -> Result<(), String> {
     let device = &csr.device();
     let entries = shuffled(host.entries().collect(), 2);
@@ -249,7 +249,7 @@ fn orders<T: Element>(csr: &Csr, host: &Host) -> Result<(), String> {
     expect::<T>("from unsorted", &found, host)
 }
 
-/// Every second entry comes in three parts, which are added up.
+/// Every second entry comes in three parts, which must add up.
 fn duplicates<T: Element>(device: &Device, host: &Host) -> Result<(), String> {
     let parts = host.entries().enumerate().flat_map(|(e, (i, j, w))| {
         let weights = match e % 2 {
@@ -288,7 +288,7 @@ fn moves<T: Element>(csr: &Csr, host: &Host) -> Result<(), String> {
     expect::<T>("with other values", &found, &twice)
 }
 
-/// Each kind of refusal, by its typed error.
+/// Each kind of invalid input gives its typed error.
 fn refusals(backend: &Backend) -> Result<(), String> {
     let device = &backend.device;
     let values = |n: usize| vector::<f32>(&vec![1.0; n], device);

@@ -1,4 +1,4 @@
-//! CSR matrices from scipy's files: whole, unsorted and broken ones.
+//! CSR matrices from scipy's npz files: valid, unsorted and broken ones.
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -27,7 +27,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     }
 }
 
-/// A file that is removed when dropped.
+/// A path whose file is removed on drop.
 struct Temporary(PathBuf);
 
 impl Temporary {
@@ -43,7 +43,7 @@ impl Drop for Temporary {
     }
 }
 
-/// An array as NumPy writes it.
+/// An array in NumPy's format.
 fn npy<const N: usize>(descr: &str, shape: &str, values: &[[u8; N]]) -> Vec<u8> {
     let header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}\n");
     let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
@@ -125,7 +125,7 @@ fn equals(csr: &Csr, indptr: &[u32], indices: &[u32], values: &[f64]) -> Result<
     }
 }
 
-/// Stored and compressed, ids of 32 and 64 bits, the format as bytes and as Unicode.
+/// Stored and deflated, 32- and 64-bit indices, the format as bytes and as Unicode.
 fn whole(backend: &Backend) -> Result<(), String> {
     let mut wide = with("indices", i64s(&[2, 0, 1]));
     wide[1].1 = i64s(&[0, 1, 3]);
@@ -150,7 +150,7 @@ fn whole(backend: &Backend) -> Result<(), String> {
     equals(&csr, &[0], &[], &[])
 }
 
-/// Every type of data, and every dtype that it becomes.
+/// Every dtype of data in the file, and of the loaded matrix.
 fn dtypes(backend: &Backend) -> Result<(), String> {
     for (data, expected) in [
         (f64s(&[1.5, 0.1, -2.0]), [1.5, f64::from(0.1f32), -2.0]),
@@ -199,7 +199,7 @@ fn dtypes(backend: &Backend) -> Result<(), String> {
     Ok(())
 }
 
-/// Columns in any order, some twice.
+/// Unsorted and repeated columns.
 fn disorder(backend: &Backend) -> Result<(), String> {
     let mut arrays = with("indices", i32s(&[2, 0, 2, 2, 1, 2]));
     arrays[1].1 = i32s(&[0, 3, 6]);
@@ -208,8 +208,7 @@ fn disorder(backend: &Backend) -> Result<(), String> {
     equals(&csr, &[0, 2, 4], &[0, 2, 1, 2], &[2.0, 5.0, 0.0, 0.0])
 }
 
-/// A matrix is the same in every format that is read, and in files without `format` or of integers
-/// of other widths.
+/// The same matrix in every format, without `format`, and with other integer widths.
 fn formats(backend: &Backend) -> Result<(), String> {
     let format = |text: &[u8; 3]| npy("|S3", "()", &[*text]);
     let csc = vec![
@@ -238,7 +237,7 @@ fn formats(backend: &Backend) -> Result<(), String> {
         let csr = load(backend, &arrays).map_err(|e| e.to_string())?;
         equals(&csr, &[0, 1, 3], &[2, 0, 1], &[1.5, 0.0, -2.0])?;
     }
-    // Blocks of 1 × 3, whose zeros are entries; the shape must be filled by them.
+    // Blocks of 1 × 3 that cover the shape; their zeros are entries.
     let values = [0.0f32, 0.0, 1.5, 0.0, -2.0, 0.0].map(f32::to_le_bytes);
     let bsr = vec![
         ("format", format(b"bsr")),
@@ -252,7 +251,7 @@ fn formats(backend: &Backend) -> Result<(), String> {
     equals(&csr, &[0, 3, 6], &[0, 1, 2, 0, 1, 2], &expected)
 }
 
-/// What lies behind the last offset is ignored.
+/// Elements past the last offset are ignored.
 fn spare(backend: &Backend) -> Result<(), String> {
     let mut arrays = with("indices", i32s(&[2, 0, 1, 99, -1]));
     arrays[4].1 = f32s(&[1.5, 0.0, -2.0, 7.0, f32::NAN]);
@@ -260,7 +259,7 @@ fn spare(backend: &Backend) -> Result<(), String> {
     equals(&csr, &[0, 1, 3], &[2, 0, 1], &[1.5, 0.0, -2.0])
 }
 
-/// Memory follows the entries, not the columns.
+/// Memory depends on entries, not on columns.
 fn wide(backend: &Backend) -> Result<(), String> {
     let cols = (1 << 31) - 4096;
     let csr = load(backend, &with("shape", i64s(&[2, cols]))).map_err(|e| e.to_string())?;
@@ -270,7 +269,7 @@ fn wide(backend: &Backend) -> Result<(), String> {
     }
 }
 
-/// Small files of large arrays are refused before the arrays are read: 2 × 3 has six places.
+/// Small files with huge arrays are refused before the arrays are read; 2 × 3 has six places.
 fn bombs(backend: &Backend) -> Result<(), String> {
     let zeros = |descr: &str, size: usize, count: usize| {
         let mut bytes = npy::<1>(descr, &format!("({count},)"), &[]);
@@ -299,7 +298,7 @@ fn bombs(backend: &Backend) -> Result<(), String> {
     Ok(())
 }
 
-/// A pipe is refused, not waited for.
+/// A pipe is refused without waiting.
 fn pipes(backend: &Backend) -> Result<(), String> {
     let file = Temporary::new(backend, "pipes");
     if !cfg!(unix) {
@@ -307,7 +306,7 @@ fn pipes(backend: &Backend) -> Result<(), String> {
     }
     let made = std::process::Command::new("mkfifo").arg(&file.0).status();
     if !made.is_ok_and(|status| status.success()) {
-        return Err("mkfifo fails".to_string());
+        return Err("mkfifo failed".to_string());
     }
     match Csr::from_npz(&file.0, &backend.device) {
         Err(error) if error.to_string().contains("a pipe") => Ok(()),
@@ -315,7 +314,7 @@ fn pipes(backend: &Backend) -> Result<(), String> {
     }
 }
 
-/// Each error is one line that names the file and what is wrong.
+/// Errors are one line that names the file and the fault.
 fn refusals(backend: &Backend) -> Result<(), String> {
     let without = |name: &str| -> Arrays {
         let others = good().into_iter().filter(|(other, _)| *other != name);
@@ -382,7 +381,7 @@ fn refusals(backend: &Backend) -> Result<(), String> {
     ];
     for (arrays, words) in refused {
         let error = match load(backend, &arrays) {
-            Ok(_) => return Err(format!("{words:?}: it was loaded")),
+            Ok(_) => return Err(format!("{words:?}: the file was accepted")),
             Err(error) => error.to_string(),
         };
         let named = ["sparsek-", ".npz"].iter().chain(words);
@@ -396,7 +395,7 @@ fn refusals(backend: &Backend) -> Result<(), String> {
     }
 }
 
-/// A file cut at any length or changed at any byte of the values is refused, not misread.
+/// A file truncated anywhere, or with a changed value, is refused.
 fn truncated(backend: &Backend) -> Result<(), String> {
     let file = Temporary::new(backend, "truncated");
     write(&file.0, &good(), CompressionMethod::Stored)?;
@@ -404,7 +403,7 @@ fn truncated(backend: &Backend) -> Result<(), String> {
     let refused = |bytes: &[u8]| -> Result<(), String> {
         fs::write(&file.0, bytes).map_err(|e| e.to_string())?;
         match Csr::from_npz(&file.0, &backend.device) {
-            Ok(_) => Err("a broken file was loaded".into()),
+            Ok(_) => Err("a broken file was accepted".into()),
             Err(error) if error.to_string().contains('\n') => Err(error.to_string()),
             Err(_) => Ok(()),
         }
@@ -415,6 +414,6 @@ fn truncated(backend: &Backend) -> Result<(), String> {
     let value = 1.5f32.to_le_bytes();
     let at = bytes.windows(4).position(|four| four == value);
     let mut changed = bytes.clone();
-    changed[at.ok_or("the value is not there")?] ^= 1;
+    changed[at.ok_or("the value is not in the file")?] ^= 1;
     refused(&changed)
 }

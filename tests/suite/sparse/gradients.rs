@@ -1,4 +1,4 @@
-//! The gradients of CSR matrices, plain and under gradient checkpointing.
+//! Gradients of CSR matrices, with and without gradient checkpointing.
 
 use burn::tensor::{Device, Tensor};
 use sparsek::sparse::Csr;
@@ -26,7 +26,7 @@ fn tracking(backend: &Backend, checkpointing: bool) -> Device {
     }
 }
 
-/// Integers, so that every product is exact.
+/// Integers, so that products are exact.
 fn whole(n: usize, seed: u64) -> Vec<f64> {
     let mut random = Random::new(seed);
     (0..n).map(|_| random.below(15) as f64 - 7.0).collect()
@@ -36,7 +36,7 @@ fn matrix(data: &[f64], shape: [usize; 2], device: &Device) -> Tensor<2> {
     vector::<f32>(data, device).reshape(shape)
 }
 
-/// loss = Σ w (2x)ᵀ, of x by way of its entries: dx = 2 wᵀ where x is not 0, else 0.
+/// loss = Σ w (2x)ᵀ through the entries of x: dx = 2 wᵀ where x ≠ 0, else 0.
 fn gradient_of_dense(backend: &Backend, checkpointing: bool) -> Result<(), String> {
     let device = tracking(backend, checkpointing);
     let make = Sparse::new("", [19, 23], 0.3, Places::EmptyRows, Values::Coarse);
@@ -55,8 +55,8 @@ fn gradient_of_dense(backend: &Backend, checkpointing: bool) -> Result<(), Strin
     same::<f32>("dx", &elements(&gradient)?, &expected)
 }
 
-/// loss = Σ w A[3..] of A with v in it, some of them in one place: dv is w of that place, 0 in the first rows. A trip to the
-/// device and back changes nothing.
+/// loss = Σ w A[3..] with A built from v, possibly with duplicates: dv is w at the entry, and 0 in
+/// the first rows. A round trip to the device changes nothing.
 fn gradient_of_values(backend: &Backend, checkpointing: bool) -> Result<(), String> {
     let device = tracking(backend, checkpointing);
     let make = Sparse::new("", [14, 9], 0.4, Places::Uniform, Values::Coarse);

@@ -1,20 +1,21 @@
-//! Products with compressed rows: members, result and gradients against f64, for every width, dtype, form and factor.
+//! SpMM with compressed rows on tensors: results and gradients for all widths, dtypes and factors.
 
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::{Tensor, TensorData};
 use sparsek::sparse::{
     Adjacency, Compressed, Scaling, sparse_topk, spmm, spmm_compressed, spmm_compressed_with,
     spmm_with,
 };
 use sparsek::topk::{Method, TopkOptions, topk_mask};
 use sparsek_tests::backend::Backend;
+use sparsek_tests::data::normals;
 use sparsek_tests::element::{Dtype, Element};
 use sparsek_tests::oracle::spmm::Csr;
 use sparsek_tests::runner::{Cases, Outcome, Verdict, expect_panic};
 use sparsek_tests::sparse::{pattern, vector};
 
-use super::problem::{Factors, Problem, Shape, compare};
+use super::problem::{Factors, Problem, Shape, compare, upload};
 
-/// Runs an expression with `$float` standing for the type of a float dtype.
+/// Evaluates an expression with `$float` as the type of a float dtype.
 macro_rules! with_float {
     ($dtype:expr, $float:ident => $body:expr) => {
         match $dtype {
@@ -80,17 +81,11 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     cases.check(backend, "tensor/spmm/compressed/panics", panics);
 }
 
-/// One, few, many and all of a row.
+/// k of one, few, many and all elements.
 fn members(width: usize) -> Vec<usize> {
     let mut all = vec![1, width.div_ceil(8), width / 2 + 1, width];
     all.dedup();
     all
-}
-
-/// A matrix; by its data, because to reshape to 0 rows means to keep what there is.
-fn upload<T: Element>(data: &[f64], shape: [usize; 2], device: &Device) -> Tensor<2> {
-    let data: Vec<T> = data.iter().map(|&x| T::of(x)).collect();
-    Tensor::from_data(TensorData::new(data, shape), (device, T::dtype()))
 }
 
 fn one<T: Element>(
@@ -102,7 +97,7 @@ fn one<T: Element>(
     if let Some(reason) = backend.lacks(T::dtype()) {
         return Ok(Verdict::Skipped(reason));
     }
-    // Rows are not cut on llvmpipe, and so long ones may be wrong there.
+    // Rows are not split on llvmpipe, so long ones may hit its loop limit.
     let longest = if shape == Shape::Hub { 100_000 } else { 0 };
     if let Some(reason) = backend.loop_limit(longest) {
         return Ok(Verdict::Skipped(reason));
@@ -111,26 +106,7 @@ fn one<T: Element>(
     agrees::<T>(backend, &problem, factors).map(|()| Verdict::Passed)
 }
 
-/// The product through tensors, and the gradient of the dense rows.
-pub fn product_and_gradient(
-    backend: &Backend,
-    problem: &Problem,
-    factors: Factors,
-) -> Result<[Tensor<2>; 2], String> {
-    let device = backend.device.clone().autodiff();
-    let [rows, cols] = [problem.csr.rows, problem.csr.cols];
-    let adjacency = Adjacency::new(&pattern(&problem.csr), &device);
-    let x = upload::<f32>(&problem.x, [cols, problem.width], &device).require_grad();
-    let upstream = upload::<f32>(&problem.upstream, [rows, problem.width], &device);
-    let weights = vector::<f32>(&problem.csr.weights, &device);
-    let scaling = problem.scaling::<f32>(factors, weights, &device);
-    let kept = sparse_topk(x.clone(), problem.k, Method::Exact);
-    let y = spmm_compressed_with(&adjacency, &kept, &scaling);
-    let gradients = (y.clone() * upstream).backward();
-    Ok([y, x.grad(&gradients).ok_or("no gradient")?])
-}
-
-/// Members, result and gradients are those of f64.
+/// Selected elements, result and gradients equal those in f64.
 pub fn agrees<T: Element>(
     backend: &Backend,
     problem: &Problem,
@@ -172,12 +148,12 @@ pub fn agrees<T: Element>(
     Ok(())
 }
 
-/// Values, columns and their dtype, the dense form, and its gradient.
+/// Checks columns, their dtype, and the dense representation.
 fn check_members(problem: &Problem, found: &Compressed) -> Result<(), String> {
     let columns: Vec<i64> = found.columns().to_data().iter::<i64>().collect();
     let expected: Vec<i64> = problem.members.concat().iter().map(|&m| m as i64).collect();
     if columns != expected {
-        return Err("other members".into());
+        return Err("other elements are selected".into());
     }
     let size = found.columns().dtype().size();
     let least = if problem.width <= 256 { 1 } else { 2 };
@@ -188,11 +164,11 @@ fn check_members(problem: &Problem, found: &Compressed) -> Result<(), String> {
     let dense: Vec<f64> = dense.iter::<f64>().collect();
     match dense == problem.kept {
         true => Ok(()),
-        false => Err("another dense form".into()),
+        false => Err("the dense representation differs".into()),
     }
 }
 
-/// Gradients against differences of the loss, in f64: of x, of the weights, and through the dense form.
+/// Gradients of x, the weights and the dense representation against finite differences in f64.
 fn differences(backend: &Backend) -> Outcome {
     if !backend.device.supports_dtype(burn::tensor::DType::F64) {
         return Ok(Verdict::Skipped("the device has no f64".into()));
@@ -274,7 +250,7 @@ fn differences(backend: &Backend) -> Outcome {
     Ok(Verdict::Passed)
 }
 
-/// The same as the product with the masked dense rows, forward and backward, up to rounding; by early stop too.
+/// Equals SpMM with masked dense rows, forward and backward, up to rounding; also with early stop.
 fn masked(backend: &Backend) -> Result<(), String> {
     let problem = Problem::new::<f32>(Shape::Ragged, [256, 32], Factors::Ones);
     let device = backend.device.clone().autodiff();
@@ -308,7 +284,7 @@ fn masked(backend: &Backend) -> Result<(), String> {
     Ok(())
 }
 
-/// k = 0, no columns, no rows.
+/// k = 0, and a matrix without rows.
 fn nothing_kept(backend: &Backend) -> Result<(), String> {
     let csr = Shape::Ragged.csr();
     let adjacency = Adjacency::new(&pattern(&csr), &backend.device);
@@ -316,7 +292,7 @@ fn nothing_kept(backend: &Backend) -> Result<(), String> {
     let y = spmm_compressed(&adjacency, &sparse_topk(x, 0, Method::Exact));
     let zeros = TensorData::zeros::<f32, _>([csr.rows, 10]);
     if y.into_data() != zeros {
-        return Err("k = 0 gives something".into());
+        return Err("k = 0 gives a nonzero result".into());
     }
     let nothing = Csr {
         rows: 0,

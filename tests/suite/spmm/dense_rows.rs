@@ -1,9 +1,9 @@
-//! CSR aggregation: every shape of pattern, forward and both gradients.
+//! SpMM with dense rows: every sparsity pattern, forward and both gradients.
 
 use burn::tensor::{Tensor, TensorData};
 use sparsek::sparse::{Adjacency, Pattern, spmm, spmm_weighted};
 use sparsek_tests::backend::Backend;
-use sparsek_tests::data::Random;
+use sparsek_tests::data::{Random, normals};
 use sparsek_tests::oracle::spmm::{Bounded, Csr};
 use sparsek_tests::runner::{Cases, expect_panic};
 use sparsek_tests::sparse::pattern;
@@ -25,12 +25,12 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     cases.check(backend, "tensor/spmm/panics", panics);
 }
 
-/// Shapes of patterns.
+/// Sparsity patterns.
 #[derive(Clone, Copy, Debug)]
 enum Shape {
-    /// Random degrees, columns in random order, some twice.
+    /// Random row lengths, columns unsorted and repeated.
     Ragged,
-    /// Most rows are empty, the first and the last among them.
+    /// Most rows are empty, including the first and last.
     Empty,
     /// One row and one column hold most entries.
     Hub,
@@ -38,9 +38,9 @@ enum Shape {
     Wide,
     /// Many rows, few columns.
     Tall,
-    /// No entries at all.
+    /// No entries.
     Nothing,
-    /// More rows than a grid dimension of Vulkan.
+    /// More rows than a Vulkan grid dimension allows.
     Many,
 }
 
@@ -105,11 +105,6 @@ impl Shape {
             weights,
         }
     }
-}
-
-fn normals(n: usize, seed: u64) -> Vec<f64> {
-    let mut random = Random::new(seed);
-    (0..n).map(|_| f64::from(random.normal() as f32)).collect()
 }
 
 fn upload<const D: usize>(
@@ -197,7 +192,7 @@ fn gradients(
     )?;
 
     let inputs = leaf(&x, csr.cols).require_grad();
-    // Doubling is exact; under checkpointing it is computed again in the backward pass.
+    // Doubling is exact; checkpointing recomputes it in the backward pass.
     let y = spmm(&adjacency, inputs.clone() * 2.0);
     let gradients = (y * leaf(&g, csr.rows) * 0.5).backward();
     compare(
@@ -220,9 +215,9 @@ fn gradients(
     )
 }
 
-/// Host patterns: what is refused, and the transpose.
+/// Host patterns: validation and transpose.
 fn patterns() -> Result<(), String> {
-    // What is wrong, rows and columns, the arrays, and a word of the message.
+    // Name, rows and columns, arrays, a word of the message.
     type Wrong = (&'static str, [usize; 2], Vec<u32>, Vec<u32>, &'static str);
     let wrong: [Wrong; 5] = [
         ("offsets too short", [3, 3], vec![0, 1, 2], vec![0, 1], "3"),

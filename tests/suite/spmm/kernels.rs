@@ -1,4 +1,4 @@
-//! Kernels of compressed rows: every routine, and the same bits on every run.
+//! SpMM kernels with compressed rows: every routine, the partition, determinism.
 
 use burn::tensor::{Tensor, TensorData};
 use bytemuck::cast_slice;
@@ -12,12 +12,13 @@ use sparsek_kernels::spmm::{
 };
 use sparsek_kernels::topk::{Rows, TopkOptions};
 use sparsek_tests::backend::Backend;
+use sparsek_tests::data::normals;
 use sparsek_tests::oracle::spmm::Bounded;
 use sparsek_tests::runner::{Cases, Outcome, Verdict};
 use sparsek_tests::sparse::pattern;
 
 use crate::kernels::refusal;
-use crate::spmm::problem::{Factors, Problem, Shape, normals};
+use crate::spmm::problem::{Factors, Problem, Shape};
 
 const REPEATS: usize = 20;
 
@@ -48,7 +49,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     cases.check(backend, "kernel/spmm/partition", partition);
 }
 
-/// The pattern of a problem on a device.
+/// A pattern on a device.
 struct OnDevice {
     indptr: Handle,
     indices: Handle,
@@ -103,7 +104,7 @@ fn pattern_of<'a>(
     }
 }
 
-/// Members as the kernels make them.
+/// Selected elements, as the top-k kernels produce them.
 struct Members {
     values: Handle,
     columns: Handle,
@@ -163,7 +164,7 @@ fn forced(backend: &Backend, routine: Routine, shape: Shape, sizes: [usize; 2]) 
     }
 }
 
-/// Items cover each row once, in order of length; those of a cut row are told again beside them.
+/// Items cover each row once, sorted by length; split rows are also listed separately.
 fn partition(backend: &Backend) -> Result<(), String> {
     let client = backend.client.as_ref().expect("a client");
     let entries = MAX_ENTRIES + 1;
@@ -197,7 +198,7 @@ fn partition(backend: &Backend) -> Result<(), String> {
         let there = csr.rows + 2 * (csr.indices.len() / 1025);
         let mut longest = i32::MAX;
         for &[start, end, row, slot] in items[..there].iter().filter(|item| item[2] >= 0) {
-            // Within a bucket lengths differ by less than a fourth; llvmpipe has each row whole.
+            // Lengths within a bucket differ by less than a fourth; llvmpipe does not split rows.
             let ordered = !backend.is_llvmpipe();
             if ordered && (end - start > 1024 || (end - start) * 4 > longest.saturating_mul(5)) {
                 return Err(format!(
@@ -224,19 +225,21 @@ fn partition(backend: &Backend) -> Result<(), String> {
                 .iter()
                 .any(|told| told[..3] == [row as i32, parts[0][0], parts.len() as i32]);
             if !whole && !told {
-                return Err(format!("{shape:?}: row {row} is cut, which nothing tells"));
+                return Err(format!("{shape:?}: split row {row} is not listed"));
             }
             cut += usize::from(!whole);
         }
         let told = items[there..].iter().filter(|told| told[0] >= 0).count();
         if told != cut {
-            return Err(format!("{shape:?}: {told} cut rows told of {cut}"));
+            return Err(format!(
+                "{shape:?}: {told} split rows are listed instead of {cut}"
+            ));
         }
     }
     Ok(())
 }
 
-/// Products and gradients, of dense and of compressed rows, with all factors.
+/// Products and gradients of dense and compressed rows, with all factors.
 fn determinism(backend: &Backend) -> Result<(), String> {
     let device = backend.device.clone().autodiff();
     let problem = Problem::new::<f32>(Shape::Cut, [64, 8], Factors::All);
@@ -247,7 +250,7 @@ fn determinism(backend: &Backend) -> Result<(), String> {
     };
     let mut first = None;
     for run in 0..REPEATS {
-        // Shared out anew each time.
+        // Build the partition anew in each run.
         let adjacency = Adjacency::new(&pattern(csr), &device);
         let x = tensor(csr.cols * 64, 1)
             .reshape([csr.cols, 64])

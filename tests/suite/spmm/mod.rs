@@ -1,4 +1,4 @@
-//! Products of CSR matrices with dense and with compressed rows.
+//! CSR matrices times dense and compressed rows.
 
 pub mod compressed_rows;
 pub mod dense_rows;

@@ -1,27 +1,29 @@
-//! Problems of products with compressed rows: pattern, factors, members, and what comes out in f64.
+//! SpMM problems with compressed rows: pattern, factors, selected elements, expected results.
 
-use burn::tensor::{Device, Tensor};
-use sparsek::sparse::Scaling;
-use sparsek_tests::data::Random;
+use burn::tensor::{Device, Tensor, TensorData};
+use sparsek::sparse::{Adjacency, Scaling, sparse_topk, spmm_compressed_with};
+use sparsek::topk::Method;
+use sparsek_tests::backend::Backend;
+use sparsek_tests::data::{Random, normals};
 use sparsek_tests::element::Element;
 use sparsek_tests::oracle::spmm::{Bounded, Csr};
 use sparsek_tests::oracle::topk::select;
-use sparsek_tests::sparse::{rounded, vector};
+use sparsek_tests::sparse::{pattern, rounded, vector};
 
-/// Which factors entries have.
+/// Factors of the entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Factors {
-    /// None.
+    /// No factors.
     Ones,
-    /// Weights.
+    /// A weight per entry.
     Weights,
-    /// Factors of rows.
+    /// A factor per row.
     Rows,
-    /// Factors of columns.
+    /// A factor per column.
     Cols,
-    /// Factors of rows and columns.
+    /// Factors per row and per column.
     Some,
-    /// All.
+    /// All three.
     All,
 }
 
@@ -48,20 +50,20 @@ impl Factors {
     }
 }
 
-/// Shapes of patterns.
+/// Sparsity patterns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
-    /// Random degrees from 0 on, columns in random order, some twice.
+    /// Random row lengths, columns unsorted and repeated.
     Ragged,
-    /// Most rows and most columns are empty, the first and the last among them.
+    /// Most rows and columns are empty, including the first and last.
     Empty,
-    /// A row and a column of 100,000 entries each.
+    /// One row and one column of 100,000 entries.
     Hub,
     /// Few rows, many columns.
     Wide,
     /// No entries.
     Nothing,
-    /// Rows just below, at and above the length at which they are cut.
+    /// Row lengths around the length at which rows are split.
     Cut,
 }
 
@@ -86,10 +88,7 @@ impl Shape {
         };
         let lengths = [1023, 1024, 1025, 0, 2047, 2048, 2049, 1, 3073];
         let (mut indptr, mut indices) = (vec![0], Vec::new());
-        #[allow(
-            clippy::needless_range_loop,
-            reason = "only one of the shapes has lengths"
-        )]
+        #[allow(clippy::needless_range_loop, reason = "only one pattern has lengths")]
         for row in 0..rows {
             let length = match self {
                 Self::Ragged => random.below(20),
@@ -118,28 +117,23 @@ impl Shape {
     }
 }
 
-pub fn normals(n: usize, seed: u64) -> Vec<f64> {
-    let mut random = Random::new(seed);
-    (0..n).map(|_| f64::from(random.normal() as f32)).collect()
-}
-
-/// What `T` makes of numbers.
+/// Rounds numbers to `T`.
 fn round<T: Element>(data: &[f64]) -> Vec<f64> {
     data.iter().map(|&x| T::of(x).wide_f64()).collect()
 }
 
-/// A problem: everything as `T` has it, and the factors that are used put into the weights.
+/// A problem, rounded to `T`.
 pub struct Problem {
-    /// The pattern, with weights as they are given.
+    /// The pattern with its original weights.
     pub csr: Csr,
-    /// With weights as the product has them.
+    /// The pattern with all factors multiplied into the weights.
     pub effective: Csr,
     /// Factors of rows and columns.
     pub rows: Vec<f64>,
     pub cols: Vec<f64>,
     /// The dense rows.
     pub x: Vec<f64>,
-    /// The dense rows with everything but the members set to zero.
+    /// Dense rows with all but the selected elements set to zero.
     pub kept: Vec<f64>,
     pub members: Vec<Vec<usize>>,
     pub upstream: Vec<f64>,
@@ -152,7 +146,7 @@ impl Problem {
         Self::of::<T>(&shape.csr(), sizes, factors)
     }
 
-    /// That of a pattern with weights: so many elements of rows, and so many of them kept.
+    /// A problem on a pattern with weights; rows have `width` elements and `k` selected ones.
     pub fn of<T: Element>(csr: &Csr, [width, k]: [usize; 2], factors: Factors) -> Self {
         let csr = rounded::<T>(csr);
         let single =
@@ -223,7 +217,7 @@ impl Problem {
         scaling
     }
 
-    /// The gradient of the members.
+    /// Gradient of the selected elements.
     pub fn gradient_of_members(&self) -> Bounded {
         let dense = self.effective.grad_x(&self.upstream, self.width);
         let places = self.members.iter().enumerate();
@@ -237,7 +231,7 @@ impl Problem {
         }
     }
 
-    /// The gradient of the dense input: nothing but at members.
+    /// Gradient of the dense rows: zero except at selected elements.
     pub fn gradient(&self) -> Bounded {
         let mut gradient = self.effective.grad_x(&self.upstream, self.width);
         for (row, members) in self.members.iter().enumerate() {
@@ -249,7 +243,7 @@ impl Problem {
         gradient
     }
 
-    /// The gradient of the weights, with the other factors.
+    /// Gradient of the weights, including the other factors.
     pub fn gradient_of_weights(&self, factors: Factors) -> Bounded {
         let mut gradient = self
             .csr
@@ -273,7 +267,7 @@ fn epsilon<T: Element>() -> f64 {
     }
 }
 
-/// Compares with what `T` makes of sums in f32 or f64.
+/// Compares with sums in f32 or f64, rounded to `T`.
 pub fn compare<T: Element, const D: usize>(
     what: &str,
     found: Tensor<D>,
@@ -301,4 +295,29 @@ pub fn compare<T: Element, const D: usize>(
         }
     }
     Ok(())
+}
+
+/// Uploads a matrix. (`reshape` would treat 0 rows as "keep".)
+pub fn upload<T: Element>(data: &[f64], shape: [usize; 2], device: &Device) -> Tensor<2> {
+    let data: Vec<T> = data.iter().map(|&x| T::of(x)).collect();
+    Tensor::from_data(TensorData::new(data, shape), (device, T::dtype()))
+}
+
+/// Result on tensors, and the gradient of the dense rows.
+pub fn product_and_gradient(
+    backend: &Backend,
+    problem: &Problem,
+    factors: Factors,
+) -> Result<[Tensor<2>; 2], String> {
+    let device = backend.device.clone().autodiff();
+    let [rows, cols] = [problem.csr.rows, problem.csr.cols];
+    let adjacency = Adjacency::new(&pattern(&problem.csr), &device);
+    let x = upload::<f32>(&problem.x, [cols, problem.width], &device).require_grad();
+    let upstream = upload::<f32>(&problem.upstream, [rows, problem.width], &device);
+    let weights = vector::<f32>(&problem.csr.weights, &device);
+    let scaling = problem.scaling::<f32>(factors, weights, &device);
+    let kept = sparse_topk(x.clone(), problem.k, Method::Exact);
+    let y = spmm_compressed_with(&adjacency, &kept, &scaling);
+    let gradients = (y.clone() * upstream).backward();
+    Ok([y, x.grad(&gradients).ok_or("no gradient")?])
 }

@@ -1,4 +1,4 @@
-//! The gradient of compressed rows by stretches of columns: whatever their length, and the same bits on every run.
+//! The shared-memory gradient of compressed rows: any column block size, same bits in every run.
 
 use burn::tensor::Tensor;
 use bytemuck::cast_slice;
@@ -17,8 +17,7 @@ use sparsek_tests::{
 
 use crate::{
     kernels::refusal,
-    spmm::compressed_rows::product_and_gradient,
-    spmm::problem::{Factors, Problem, Shape},
+    spmm::problem::{Factors, Problem, Shape, product_and_gradient},
 };
 
 const REPEATS: usize = 10;
@@ -53,7 +52,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     cases.check(backend, "kernel/spmm/shared/refusals", refusals);
 }
 
-/// A problem, and the most columns of a stretch.
+/// A problem and the maximum width of a column block.
 struct Case {
     problem: Problem,
     most: usize,
@@ -66,7 +65,7 @@ impl Case {
     }
 }
 
-/// A problem on the device: the transpose, whose columns ascend, with the factors exchanged.
+/// The transposed problem on the device: ascending columns, row and column factors swapped.
 struct OnDevice {
     indptr: Handle,
     indices: Handle,
@@ -149,7 +148,7 @@ impl OnDevice {
     }
 }
 
-/// Against the oracle, or a refusal.
+/// Compares with the oracle, unless refused.
 fn one<T: Element>(backend: &Backend, case: &Case) -> Outcome {
     let client = backend.client.as_ref().expect("a client");
     let problem = &case.problem;
@@ -177,7 +176,7 @@ fn read<T: Element>(client: &Client, handle: Handle) -> Result<Vec<f64>, String>
     Ok(values.map(|x| x.wide_f64()).collect())
 }
 
-/// So many entries that devices with planes list them by stretches: forward and backward.
+/// Enough entries for devices with planes to choose column blocks; forward and backward.
 fn tensors(backend: &Backend) -> Result<(), String> {
     let (rows, cols, each) = (2100, 2050, 2000);
     let mut random = Random::new(37);
@@ -201,7 +200,7 @@ fn tensors(backend: &Backend) -> Result<(), String> {
     problem.gradient().check(&numbers(dx), epsilon)
 }
 
-/// Many chunks of members, which units and cubes put in another order each time.
+/// Many chunks of entries, which units and cubes process in any order.
 fn determinism(backend: &Backend) -> Outcome {
     let client = backend.client.as_ref().expect("a client");
     let mut random = Random::new(31);
@@ -248,7 +247,7 @@ fn determinism(backend: &Backend) -> Outcome {
     Ok(Verdict::Passed)
 }
 
-/// ColumnBlocks that are too long, before anything is launched; and whether they pay.
+/// Column blocks that are too wide, and the conditions of `pays`.
 fn refusals(backend: &Backend) -> Result<(), String> {
     let client = backend.client.as_ref().expect("a client");
     let problem = Problem::new::<f32>(Shape::Ragged, [8, 2], Factors::Ones);
@@ -256,7 +255,7 @@ fn refusals(backend: &Backend) -> Result<(), String> {
     let room = ColumnBlocks::most_columns(client);
     for most in [0, room + 1] {
         match ColumnBlocks::new(client, &on_device.csr(), most) {
-            Ok(_) => return Err(format!("stretches of {most} columns are made")),
+            Ok(_) => return Err(format!("column blocks of {most} columns were accepted")),
             Err(error) if room > 0 && refusal(&error).is_none() => return Err(error.to_string()),
             Err(_) => {}
         }

@@ -1,4 +1,4 @@
-//! The gradient of compressed rows by terms: whatever parts they are written in, and the same bits in all of them.
+//! The two-pass gradient of compressed rows: same bits whatever the size of its parts.
 
 use bytemuck::cast_slice;
 use cubecl::{client::Client, server::Handle};
@@ -8,7 +8,7 @@ use sparsek_kernels::{
 };
 use sparsek_tests::{
     backend::Backend,
-    data::Random,
+    data::{Random, normals},
     element::Element,
     oracle::spmm,
     runner::{Cases, Outcome, Verdict},
@@ -16,8 +16,7 @@ use sparsek_tests::{
 
 use crate::{
     kernels::refusal,
-    spmm::compressed_rows::product_and_gradient,
-    spmm::problem::{Factors, Problem, Shape, normals},
+    spmm::problem::{Factors, Problem, Shape, product_and_gradient},
 };
 
 pub fn add(cases: &mut Cases, backend: &Backend) {
@@ -58,7 +57,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     });
 }
 
-/// So large an upstream gradient that devices with planes add it up so.
+/// A gradient large enough for devices with planes to choose the two-pass routine.
 fn tensors(backend: &Backend) -> Result<(), String> {
     let (rows, cols, each) = (1 << 17, 2000, 3);
     let mut random = Random::new(41);
@@ -79,7 +78,7 @@ fn tensors(backend: &Backend) -> Result<(), String> {
     problem.gradient().check(&found, f64::from(f32::EPSILON))
 }
 
-/// A pattern on a device, with its factors.
+/// A pattern and its factors on a device.
 struct OnDevice {
     indptr: Handle,
     indices: Handle,
@@ -91,7 +90,7 @@ struct OnDevice {
 }
 
 impl OnDevice {
-    /// Of the columns of each row, with the number of each entry.
+    /// Uploads rows of (column, entry) pairs.
     fn new<T: Element>(
         client: &Client,
         lines: &[Vec<[u32; 2]>],
@@ -133,7 +132,7 @@ impl OnDevice {
         }
     }
 
-    /// With those factors that there are.
+    /// The operand with the selected factors.
     fn operand<'a>(&'a self, weights: Option<Weights<'a>>, [rows, cols]: [bool; 2]) -> Operand<'a> {
         Operand {
             csr: self.csr(),
@@ -159,7 +158,7 @@ fn numbers<T: Element>(client: &Client, data: &[f64]) -> Handle {
     client.create_from_slice(cast_slice(&data))
 }
 
-/// In one part and in parts of few entries: against the oracle, and the same bits.
+/// Runs in one part and in small parts; compares with the oracle and bit for bit.
 fn one<T: Element>(
     backend: &Backend,
     shape: Shape,
@@ -208,7 +207,7 @@ fn one<T: Element>(
     let upstream = numbers::<T>(client, &problem.upstream);
     let expected = problem.gradient_of_members();
     let mut first: Option<Vec<f64>> = None;
-    // 97 entries at a time.
+    // Then 97 entries per part.
     for scratch in [None, Some(97 * problem.k * size_of::<T>())] {
         let gradient = match kernel::gradient_two_pass(client, &product, &upstream, &x, scratch) {
             Ok(gradient) => gradient,
@@ -228,7 +227,7 @@ fn one<T: Element>(
         };
         expected.check(&found, epsilon)?;
         if first.as_ref().is_some_and(|first| *first != found) {
-            return Err("other bits in parts".into());
+            return Err("small parts give other bits".into());
         }
         first = Some(found);
     }

@@ -1,4 +1,4 @@
-//! Top-k at kernel level: cases that broke other libraries, and requests that are refused.
+//! Top-k kernels: inputs that broke other libraries, and invalid requests.
 
 use sparsek_kernels::KernelError;
 use sparsek_kernels::topk::{self, Method, ROUTINES, Routine, Rows, TopkOptions};
@@ -8,7 +8,7 @@ use sparsek_tests::runner::Outcome;
 
 use crate::kernels::{Check, I32, Layout, refusal};
 
-/// Cases that broke other libraries.
+/// Inputs that broke other libraries.
 pub fn classics(backend: &Backend, routine: Option<Routine>) -> Outcome {
     const NAN: f64 = f64::NAN;
     const INF: f64 = f64::INFINITY;
@@ -45,7 +45,7 @@ pub fn classics(backend: &Backend, routine: Option<Routine>) -> Outcome {
             Method::Exact,
         )?;
     }
-    // NaN are equal, whatever their bits: here those of the first columns are the least.
+    // All NaN are equal; in the first columns their bits are the least.
     for cols in [2, 8, 64, 256] {
         let data = (0..3 * cols as u32).map(|i| f32::from_bits(0x7fc0_0000 + 0x1000 * i));
         let matrix = Matrix {
@@ -82,7 +82,7 @@ pub fn classics(backend: &Backend, routine: Option<Routine>) -> Outcome {
         true,
         Method::Exact,
     )?;
-    // The k-th key planted in a tie that hangs over the end.
+    // Ties at the k-th element that exceed k.
     for plant in [0.0f32, -0.0, f32::MIN_POSITIVE, 1e-45, f32::MAX, f32::MIN] {
         let mut matrix = Matrix::<f32>::of(Distribution::Normal, 3, 200, 3);
         matrix.data.iter_mut().step_by(3).for_each(|x| *x = plant);
@@ -93,7 +93,7 @@ pub fn classics(backend: &Backend, routine: Option<Routine>) -> Outcome {
     check.end()
 }
 
-/// Consecutive bit patterns: one coarse bucket holds everything.
+/// Consecutive bit patterns: one histogram bin holds everything.
 pub fn one_bucket(backend: &Backend, routine: Option<Routine>) -> Outcome {
     let mut check = Check::new(backend, routine);
     let matrix = Matrix::<f32>::of(Distribution::Ramp, 2, 65_536, 4);
@@ -117,7 +117,7 @@ pub fn one_bucket(backend: &Backend, routine: Option<Routine>) -> Outcome {
     check.end()
 }
 
-/// Requests that no device can serve are refused by type, before any launch.
+/// Invalid requests are refused by type before any launch.
 pub fn errors(backend: &Backend) -> Result<(), String> {
     let client = backend.client.as_ref().expect("a client");
     let input = Layout::Contiguous.upload(client, &Matrix::<f32>::mixed(2, 10, 0));
@@ -140,16 +140,16 @@ pub fn errors(backend: &Backend) -> Result<(), String> {
     let two = TopkOptions::new(2);
     type Expected = fn(&KernelError) -> bool;
     let requests: [(&str, &Rows, TopkOptions, Expected); 7] = [
-        ("k above the length", &input, TopkOptions::new(11), |e| {
+        ("k exceeds the row", &input, TopkOptions::new(11), |e| {
             matches!(e, KernelError::KTooLarge { k: 11, cols: 10 })
         }),
-        ("a row too long", &wide, two, |e| {
+        ("too long a row", &wide, two, |e| {
             matches!(e, KernelError::RowTooLong { .. })
         }),
-        ("a buffer too short", &short, two, |e| {
+        ("too short a buffer", &short, two, |e| {
             matches!(e, KernelError::BufferTooShort { .. })
         }),
-        ("a dtype of none", &bytes, two, |e| {
+        ("an unsupported dtype", &bytes, two, |e| {
             matches!(e, KernelError::Dtype { .. })
         }),
         ("eps below 0", &input, eps(-1.0), |e| {
@@ -167,7 +167,7 @@ pub fn errors(backend: &Backend) -> Result<(), String> {
             match topk::topk(client, rows, &options, I32, routine) {
                 Err(error)
                     if expected(&error) || refusal(&error).is_some() && routine.is_some() => {}
-                Err(error) => return Err(format!("{what}: refused for another reason: {error}")),
+                Err(error) => return Err(format!("{what}: unexpected refusal: {error}")),
                 Ok(_) => return Err(format!("{what}: accepted")),
             }
         }

@@ -1,4 +1,4 @@
-//! The gradient of top-k on Burn tensors, plain and under gradient checkpointing.
+//! Gradients of top-k tensors, with and without gradient checkpointing.
 
 use burn::tensor::{Int, Tensor, TensorData};
 use sparsek::topk::{Method, TopkOptions, topk, topk_mask, topk_mask_ragged, topk_ragged};
@@ -19,8 +19,8 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     }
 }
 
-/// The gradient is the output's gradient at the selected places and zero elsewhere, also where slots
-/// without a member have a gradient. Small integers make every product exact.
+/// The upstream gradient reaches the selected elements; all others get 0. Gradients of missing
+/// slots are ignored. Small integers make products exact.
 fn gradient(backend: &Backend, checkpointing: bool, ragged: bool) -> Result<(), String> {
     let device = backend.device.clone().autodiff();
     let device = if checkpointing {
@@ -58,7 +58,7 @@ fn gradient(backend: &Backend, checkpointing: bool, ragged: bool) -> Result<(), 
         let lengths: Vec<i64> = (0..rows as i64).map(|i| 3 * i - 4).collect();
         let lengths = || Tensor::<1, Int>::from_data(&lengths[..], &device);
 
-        // loss = Σ w (v + 1)², v selected from 2x: dx = 2 · 2 w (v + 1).
+        // loss = Σ w (v + 1)² with v from 2x: dx = 4 w (v + 1).
         let x =
             Tensor::<2>::from_data(TensorData::new(data.clone(), shape), &device).require_grad();
         let w = Tensor::<2>::from_data(TensorData::new(upstream.clone(), reduced), &device);
@@ -68,7 +68,7 @@ fn gradient(backend: &Backend, checkpointing: bool, ragged: bool) -> Result<(), 
             topk(x.clone() * 2.0, &options)
         };
         let selected: Vec<f32> = values.to_data().iter::<f32>().collect();
-        // Those of members.
+        // Skip missing slots.
         let positions: Vec<(usize, usize)> = indices
             .into_data()
             .iter::<i64>()
@@ -76,7 +76,10 @@ fn gradient(backend: &Backend, checkpointing: bool, ragged: bool) -> Result<(), 
             .filter_map(|(n, p)| Some((n, usize::try_from(p).ok()?)))
             .collect();
         if (positions.len() < selected.len()) != (ragged && k > 0) {
-            return Err(format!("{} members, {options:?}", positions.len()));
+            return Err(format!(
+                "{} selected elements, {options:?}",
+                positions.len()
+            ));
         }
         let shifted = values + 1.0;
         let gradients = (shifted.clone() * shifted * w).backward();
@@ -92,7 +95,7 @@ fn gradient(backend: &Backend, checkpointing: bool, ragged: bool) -> Result<(), 
         }
         same(&found, &expected).map_err(|e| format!("topk, {options:?}: {e}"))?;
 
-        // loss = Σ w (m + 1)², m the masked 2x.
+        // loss = Σ w (m + 1)² with m the mask of 2x.
         let x =
             Tensor::<2>::from_data(TensorData::new(data.clone(), shape), &device).require_grad();
         let w = Tensor::<2>::from_data(TensorData::new(weights.clone(), shape), &device);

@@ -1,16 +1,19 @@
-//! Top-k at kernel level: every routine, forced, and the one that is chosen by itself.
+//! Top-k kernels, for every routine.
 
-use sparsek_kernels::topk::{self, Method, Routine, TopkOptions};
+use sparsek_kernels::topk::{Method, Routine};
 use sparsek_tests::backend::Backend;
 use sparsek_tests::data::{Distribution, Matrix};
 use sparsek_tests::element::{Dtype, Element};
 use sparsek_tests::runner::{Cases, Outcome};
-use sparsek_tests::{verify, with_dtype};
+use sparsek_tests::with_dtype;
 
-use crate::kernels::{Check, I32, I64, Layout, U32, read, read_positions, routines, topk as run};
-use crate::topk::classics::{classics, errors, one_bucket};
+use crate::kernels::{Check, I32, I64, Layout, U32, routines};
+use crate::topk::{
+    classics::{classics, errors, one_bucket},
+    common::each_output,
+};
 
-/// Row lengths on both sides of every boundary of planes, vectors, registers and cubes.
+/// Row lengths around the sizes of planes, vectors, register rows and cubes.
 const SIZES: [usize; 37] = [
     1, 2, 3, 7, 8, 9, 31, 32, 33, 63, 64, 65, 100, 127, 128, 129, 130, 255, 256, 257, 300, 511,
     512, 513, 700, 768, 1000, 1023, 1024, 1025, 1700, 2048, 4096, 4097, 8192, 20_000, 100_000,
@@ -204,7 +207,8 @@ fn dtype<T: Element>(
     check.end()
 }
 
-/// Rows that fill registers, each plane with rows of one distribution only, which searches leave together.
+/// Full register rows; all rows of a plane have one distribution, so that their searches end
+/// together.
 fn planes<T: Element>(backend: &Backend, routine: Option<Routine>, largest: bool) -> Outcome {
     let mut check = Check::new(backend, routine);
     for (cols, ks) in [
@@ -235,7 +239,7 @@ fn planes<T: Element>(backend: &Backend, routine: Option<Routine>, largest: bool
     check.end()
 }
 
-/// By value, on whole planes of rows with and without distances between values.
+/// Sorted output, with and without ties.
 fn sorted(backend: &Backend, routine: Option<Routine>) -> Outcome {
     let mut check = Check::new(backend, routine);
     for (cols, ks) in [
@@ -280,7 +284,7 @@ fn layouts(backend: &Backend, routine: Option<Routine>, layout: Layout) -> Outco
     check.end()
 }
 
-/// Rows longer than the registers of a cube.
+/// Rows that exceed the registers of a cube.
 fn long<T: Element>(
     backend: &Backend,
     routine: Option<Routine>,
@@ -302,7 +306,7 @@ fn long<T: Element>(
     check.end()
 }
 
-/// Rows beyond one grid dimension, and grids that are not a multiple of a cube.
+/// More rows than one grid dimension, and row counts that no cube size divides.
 fn many_rows(backend: &Backend, routine: Option<Routine>, rows: usize) -> Outcome {
     let mut check = Check::new(backend, routine);
     for cols in [3, 40] {
@@ -319,7 +323,7 @@ fn many_rows(backend: &Backend, routine: Option<Routine>, rows: usize) -> Outcom
     check.end()
 }
 
-/// Positions alone, the dense result, and the dense result with positions.
+/// Positions alone, the mask, and the mask with positions.
 fn forms(
     backend: &Backend,
     routine: Option<Routine>,
@@ -329,85 +333,7 @@ fn forms(
     let mut check = Check::new(backend, routine);
     for &cols in cols {
         let matrix = Matrix::<f32>::mixed(18, cols, seed(cols) + 72);
-        each_form(&mut check, &matrix, index)?;
+        each_output(&mut check, &matrix, index)?;
     }
     check.end()
-}
-
-/// [`forms`] of one matrix.
-pub fn each_form(
-    check: &mut Check,
-    matrix: &Matrix<f32>,
-    index: cubecl::ir::ElemType,
-) -> Result<(), String> {
-    let (client, routine, cols) = (check.client(), check.routine, matrix.cols);
-    let input = Layout::Contiguous.upload(client, matrix);
-    for (k, sorted) in [
-        (0, false),
-        (1, false),
-        (32, false),
-        (32, true),
-        (cols, false),
-    ] {
-        let options = TopkOptions {
-            k,
-            largest: true,
-            sorted,
-            method: Method::Exact,
-        };
-        let length = matrix.rows * k;
-        match topk::argtopk(client, &input, &options, index, routine) {
-            Ok(handle) => {
-                verify::selection(
-                    matrix,
-                    &options,
-                    None,
-                    &read_positions(client, handle, index, length),
-                )?;
-                check.passed += 1;
-            }
-            Err(error) => check.refuse(error)?,
-        }
-        match run::<f32>(client, &input, &options, index, routine) {
-            Ok((values, positions)) => {
-                verify::selection(matrix, &options, Some(&values), &positions)?
-            }
-            Err(error) => check.refuse(error)?,
-        }
-        if sorted {
-            continue;
-        }
-        for with_positions in [false, true] {
-            match topk::topk_mask(
-                client,
-                &input,
-                &options,
-                with_positions.then_some(index),
-                routine,
-            ) {
-                Ok(masked) => {
-                    verify::mask(
-                        matrix,
-                        &options,
-                        &read::<f32>(client, masked.values, matrix.data.len()),
-                    )?;
-                    match masked.indices {
-                        Some(handle) if with_positions => {
-                            let positions = read_positions(client, handle, index, length);
-                            verify::selection(matrix, &options, None, &positions)?;
-                        }
-                        None if !with_positions => {}
-                        other => {
-                            return Err(format!(
-                                "indices: {with_positions} asked, {} given",
-                                other.is_some()
-                            ));
-                        }
-                    }
-                }
-                Err(error) => check.refuse(error)?,
-            }
-        }
-    }
-    Ok(())
 }

@@ -1,6 +1,7 @@
-//! Row-wise top-k, by kernels and by tensors.
+//! Row-wise top-k: kernels and tensors.
 
 pub mod classics;
+pub mod common;
 pub mod gradients;
 pub mod kernels;
 pub mod ragged;

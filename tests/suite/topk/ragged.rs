@@ -1,4 +1,4 @@
-//! Top-k of ragged rows at kernel level: every routine, forced, and the one that is chosen by itself.
+//! Top-k kernels on ragged rows, for every routine.
 
 use sparsek_kernels::KernelError;
 use sparsek_kernels::topk::{self as kernel, Method, Routine};
@@ -9,9 +9,9 @@ use sparsek_tests::runner::{Cases, Outcome};
 use sparsek_tests::with_dtype;
 
 use crate::kernels::{Check, I32, I64, Layout, U32, routines};
-use crate::topk::kernels::each_form;
+use crate::topk::common::each_output;
 
-/// Row lengths on both sides of the boundaries of planes, vectors, registers and cubes.
+/// Row lengths around the sizes of planes, vectors, register rows and cubes.
 const SIZES: [usize; 14] = [
     1, 2, 3, 8, 31, 32, 64, 100, 256, 700, 1024, 2048, 4097, 20_000,
 ];
@@ -105,7 +105,7 @@ fn layouts(backend: &Backend, routine: Option<Routine>, layout: Layout) -> Outco
 fn forms(backend: &Backend, routine: Option<Routine>, index: cubecl::ir::ElemType) -> Outcome {
     let mut check = Check::new(backend, routine);
     for cols in [60, 256, 1100] {
-        each_form(
+        each_output(
             &mut check,
             &ragged::<f32>(36, cols, 200 + cols as u64),
             index,
@@ -135,7 +135,8 @@ fn dtype<T: Element>(
     check.end()
 }
 
-/// Fewer lengths than rows, and the routine that takes none, are refused by type, before any launch.
+/// A short `lengths` buffer, and the routine without ragged rows, are refused by type before a
+/// launch.
 fn errors(backend: &Backend) -> Result<(), String> {
     let client = backend.client.as_ref().expect("a client");
     let input = Layout::Contiguous.upload(client, &Matrix::<f32>::mixed(5, 10, 0));
@@ -149,15 +150,15 @@ fn errors(backend: &Backend) -> Result<(), String> {
                 needed: 5,
                 found: 4,
             }) => {}
-            Err(error) => return Err(format!("refused for another reason: {error}")),
-            Ok(_) => return Err("four lengths of five rows were accepted".into()),
+            Err(error) => return Err(format!("unexpected refusal: {error}")),
+            Ok(_) => return Err("four lengths for five rows were accepted".into()),
         }
     }
     let long = Layout::Contiguous.upload(client, &ragged::<f32>(2, 30_000, 0));
     let options = kernel::TopkOptions::new(2);
     match kernel::topk(client, &long, &options, I32, Some(Routine::Sampled)) {
         Err(KernelError::Routine { reason, .. }) if reason.contains("lengths") => Ok(()),
-        Err(error) => Err(format!("stream refused for another reason: {error}")),
-        Ok(_) => Err("stream took ragged rows".into()),
+        Err(error) => Err(format!("unexpected refusal by sampled: {error}")),
+        Ok(_) => Err("sampled accepted ragged rows".into()),
     }
 }

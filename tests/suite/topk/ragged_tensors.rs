@@ -1,4 +1,4 @@
-//! Top-k of ragged rows on Burn tensors: ranks, dimensions, views, dtypes of elements and lengths, panics.
+//! Top-k tensors with ragged rows: ranks, dimensions, views, dtypes, panics.
 
 use burn::tensor::{DType, Device, Float, Int, Tensor, TensorData};
 use sparsek::topk::{Method, TopkOptions, argtopk_ragged, topk_mask_ragged, topk_ragged};
@@ -8,7 +8,7 @@ use sparsek_tests::element::{Dtype, Element};
 use sparsek_tests::runner::{Cases, Outcome, Verdict, expect_panic};
 use sparsek_tests::with_dtype;
 
-use crate::topk::tensors::{compare, compare_mask};
+use crate::topk::common::{compare, compare_mask};
 
 pub fn add(cases: &mut Cases, backend: &Backend) {
     for dtype in Dtype::ALL {
@@ -54,7 +54,7 @@ fn lengths(rows: usize, cols: usize) -> Vec<i64> {
     each.collect()
 }
 
-/// A tensor of mixed rows along `dim`, with garbage behind their lengths.
+/// A tensor of mixed rows along `dim`; elements past a length are arbitrary.
 fn tensor<const D: usize, T: Element>(
     shape: [usize; D],
     dim: usize,
@@ -72,7 +72,7 @@ fn tensor<const D: usize, T: Element>(
     Tensor::from_data(TensorData::new(data, shape), (device, T::dtype()))
 }
 
-/// The lengths as a tensor of the shape that `x` has without its dimension `dim`.
+/// Lengths as a tensor of `x`'s shape without `dim`.
 fn lengths_tensor<const L: usize>(
     shape: &[usize],
     dim: usize,
@@ -90,7 +90,7 @@ fn lengths_tensor<const L: usize>(
     Tensor::from_data(data, (device, dtype))
 }
 
-/// Checks the three functions on a tensor against the oracle.
+/// Checks `topk_ragged` and `argtopk_ragged` against the oracle.
 pub fn check<const D: usize, const L: usize, T: Element>(
     x: &Tensor<D, T::Kind>,
     lengths: &[i64],
@@ -118,7 +118,7 @@ pub fn check_mask<const D: usize, const L: usize, T: Element>(
 
 fn dtype<T: Element>(backend: &Backend, method: Method) -> Outcome {
     if !backend.device.supports_dtype(T::dtype()) {
-        let reason = format!("Burn has no {} tensors there", T::NAME);
+        let reason = format!("Burn has no {} tensors on this device", T::NAME);
         return Ok(Verdict::Skipped(reason));
     }
     let lengths = lengths(36, 203);
@@ -135,11 +135,11 @@ fn dtype<T: Element>(backend: &Backend, method: Method) -> Outcome {
     Ok(Verdict::Passed)
 }
 
-/// Lengths of every dtype that may be given.
+/// Lengths of every supported dtype.
 fn lengths_of(backend: &Backend, dtype: DType) -> Outcome {
     if !backend.device.supports_dtype(dtype) {
         return Ok(Verdict::Skipped(format!(
-            "Burn has no {dtype:?} tensors there"
+            "Burn has no {dtype:?} tensors on this device"
         )));
     }
     let mut lengths = lengths(40, 30);
@@ -151,7 +151,7 @@ fn lengths_of(backend: &Backend, dtype: DType) -> Outcome {
     if dtype == DType::I64 {
         lengths[0] = i64::MAX;
         lengths[1] = i64::MIN;
-        // Its low 32 bits say 7.
+        // Its low 32 bits are 7.
         lengths[2] = (1 << 32) + 7;
     }
     let x = tensor::<2, f32>([40, 30], 1, &lengths, &backend.device);
@@ -159,7 +159,7 @@ fn lengths_of(backend: &Backend, dtype: DType) -> Outcome {
     Ok(Verdict::Passed)
 }
 
-/// Every dimension from both ends, sorted and not, and the mask.
+/// Every dimension, positive and negative, sorted and not, and the mask.
 fn dims<const D: usize, const L: usize>(
     backend: &Backend,
     shape: [usize; D],
@@ -204,7 +204,7 @@ fn views(backend: &Backend) -> Result<(), String> {
     let options = TopkOptions::new(4).with_dim(2).with_sorted(true);
     check::<3, 2, f32>(&x.clone().swap_dims(1, 2), &each, DType::I32, &options)?;
 
-    // The same rows in another order, the lengths as a transposed view.
+    // The same rows permuted, with lengths as a transposed view.
     let swapped: Vec<i64> = (0..33 * 6).map(|i| each[i % 6 * 33 + i / 6]).collect();
     let y = x.permute([2, 0, 1]);
     check::<3, 2, f32>(&y, &swapped, DType::I32, &options)?;

@@ -1,5 +1,5 @@
-//! Top-k of a vector in shards against the oracle. They go round all devices of the backend; where it has one, shards on it stand for
-//! several.
+//! Top-k of a vector in shards, over all devices of the backend (or several shards on its only
+//! one).
 
 use burn::tensor::{DType, Device, Float, Int, Tensor, TensorData, kind::Ordered};
 use sparsek::topk::{Method, ShardedError, TopkOptions, topk_sharded};
@@ -10,7 +10,7 @@ use sparsek_tests::element::{Dtype, Element};
 use sparsek_tests::runner::{Cases, Outcome, Verdict};
 use sparsek_tests::{verify, with_dtype};
 
-/// Lengths of shards.
+/// Shard lengths.
 const CUTS: [(&str, &[usize]); 7] = [
     ("whole", &[500]),
     ("even", &[125, 125, 125, 125]),
@@ -41,7 +41,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     cases.add(backend, "tensor/sharded/refused", refused);
 }
 
-/// What shards go round.
+/// Devices that hold the shards, in turn.
 fn devices(backend: &Backend) -> Vec<Device> {
     match backend.devices() {
         several if several.len() > 1 => several,
@@ -49,7 +49,7 @@ fn devices(backend: &Backend) -> Vec<Device> {
     }
 }
 
-/// The elements in shards.
+/// Uploads the elements as shards.
 fn shards<T: Element, K: Ordered>(
     backend: &Backend,
     data: &[T],
@@ -137,7 +137,7 @@ fn of_dtype<T: Element>(backend: &Backend) -> Outcome {
     Ok(Verdict::Passed)
 }
 
-/// Every shard gets the gradient of its members. loss = Σ w (v + 1)², v selected from 2x: dx = 4 w (v + 1).
+/// Each shard gets its gradient. loss = Σ w (v + 1)² with v from 2x: dx = 4 w (v + 1).
 fn gradient(backend: &Backend) -> Result<(), String> {
     let devices = devices(backend);
     let device = backend.device.clone().autodiff();
@@ -186,7 +186,7 @@ fn gradient(backend: &Backend) -> Result<(), String> {
     Ok(())
 }
 
-/// No members, and no elements at all.
+/// k = 0, and shards without elements.
 fn nothing(backend: &Backend) -> Result<(), String> {
     for cut in [&[3, 4][..], &[0, 0], &[0]] {
         let data = vec![1.0f32; 7];
@@ -200,7 +200,7 @@ fn nothing(backend: &Backend) -> Result<(), String> {
     Ok(())
 }
 
-/// What is refused before anything is launched.
+/// Invalid requests are refused before any launch.
 fn errors(backend: &Backend) -> Result<(), String> {
     let device = &backend.device;
     let floats = |n: usize| Tensor::<1>::from_floats(&vec![0.0f32; n][..], device);
@@ -231,11 +231,11 @@ fn errors(backend: &Backend) -> Result<(), String> {
     }
 }
 
-/// A device without room for its shard is named, though the result is to be on another one, whose shard is well.
+/// An out-of-memory error names the device, even if the result is on another one.
 fn lacking_memory(backend: &Backend) -> Outcome {
     let Some(client) = &backend.client else {
         return Ok(Verdict::Skipped(
-            "what Flex has no memory for ends the process".into(),
+            "running out of memory on Flex ends the process".into(),
         ));
     };
     if let Some(reason) = backend.loop_limit(usize::MAX) {
@@ -251,11 +251,11 @@ fn lacking_memory(backend: &Backend) -> Outcome {
     }
 }
 
-/// A device whose kernels refuse its shard is named, and nothing panics.
+/// A refusal names the device; nothing panics.
 fn refused(backend: &Backend) -> Outcome {
     let length = 1 << 17;
     if backend.loop_limit(length).is_none() {
-        let reason = "the device's kernels take shards of any length";
+        let reason = "this device accepts shards of any length";
         return Ok(Verdict::Skipped(reason.into()));
     }
     let here = Tensor::<1>::from_floats([2.0, 1.0], &Device::flex());

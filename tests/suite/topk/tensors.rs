@@ -1,4 +1,4 @@
-//! Top-k on Burn tensors: ranks, dimensions, views, dtypes, gradients, panics.
+//! Top-k tensors: ranks, dimensions, views, dtypes, panics.
 
 use burn::tensor::kind::Ordered;
 use burn::tensor::{Device, Float, Int, Tensor, TensorData};
@@ -12,6 +12,7 @@ use sparsek_tests::runner::{Cases, Outcome, Verdict, expect_panic};
 use sparsek_tests::verify;
 
 use crate::kernels::{I32, Layout, refusal, topk as launch};
+use crate::topk::common::{compare, compare_mask, elements};
 
 pub fn add(cases: &mut Cases, backend: &Backend) {
     add_dtype::<f32, Float>(cases, backend);
@@ -52,7 +53,7 @@ fn add_dtype<T: Element, K: Ordered>(cases: &mut Cases, backend: &Backend) {
     }
 }
 
-/// A tensor of mixed rows; `shape` is filled in row-major order.
+/// A tensor of mixed rows, filled in row-major order.
 fn tensor<const D: usize, K: Ordered, T: Element>(
     shape: [usize; D],
     seed: u64,
@@ -64,56 +65,7 @@ fn tensor<const D: usize, K: Ordered, T: Element>(
     Tensor::from_data(TensorData::new(data, shape), (device, T::dtype()))
 }
 
-/// The elements with `dim` moved last, so that each selection is a row.
-fn lanes<T: Copy>(data: &[T], shape: &[usize], dim: usize) -> Vec<T> {
-    let (n, inner) = (shape[dim], shape[dim + 1..].iter().product::<usize>());
-    let outer: usize = shape[..dim].iter().product();
-    let of = move |o: usize, i: usize| (0..n).map(move |j| data[(o * n + j) * inner + i]);
-    (0..outer)
-        .flat_map(|o| (0..inner).flat_map(move |i| of(o, i)))
-        .collect()
-}
-
-fn elements<T: Element>(data: &TensorData) -> Result<Vec<T>, String> {
-    if data.dtype() != T::dtype() {
-        return Err(format!(
-            "the values came back as {:?} instead of {:?}",
-            data.dtype(),
-            T::dtype()
-        ));
-    }
-    Ok(bytemuck::pod_collect_to_vec(data.as_bytes()))
-}
-
-/// The dimension selected along, the elements with that dimension moved last, and the request in the
-/// kernels' terms.
-fn rows_of<const D: usize, K: Ordered, T: Element>(
-    x: &Tensor<D, K>,
-    lengths: Option<&[i64]>,
-    options: &TopkOptions,
-) -> Result<(usize, Matrix<T>, kernel::TopkOptions), String> {
-    let shape = x.dims();
-    let dim = if options.dim < 0 {
-        options.dim + D as isize
-    } else {
-        options.dim
-    } as usize;
-    let matrix = Matrix {
-        lengths: lengths.map(<[i64]>::to_vec),
-        rows: shape.iter().product::<usize>() / shape[dim].max(1),
-        cols: shape[dim],
-        data: lanes(&elements::<T>(&x.to_data())?, &shape, dim),
-    };
-    let expected = kernel::TopkOptions {
-        k: options.k,
-        largest: options.largest,
-        sorted: options.sorted,
-        method: options.method,
-    };
-    Ok((dim, matrix, expected))
-}
-
-/// Checks `topk` and `argtopk` of a tensor against the oracle.
+/// Checks `topk` and `argtopk` against the oracle.
 pub fn check<const D: usize, K: Ordered, T: Element>(
     x: &Tensor<D, K>,
     options: &TopkOptions,
@@ -122,44 +74,9 @@ pub fn check<const D: usize, K: Ordered, T: Element>(
     compare::<D, K, T>(x, None, options, found, argtopk(x.clone(), options))
 }
 
-/// [`check`] of what was found in rows of these lengths.
-pub fn compare<const D: usize, K: Ordered, T: Element>(
-    x: &Tensor<D, K>,
-    lengths: Option<&[i64]>,
-    options: &TopkOptions,
-    (values, indices): (Tensor<D, K>, Tensor<D, Int>),
-    positions_alone: Tensor<D, Int>,
-) -> Result<(), String> {
-    let shape = x.dims();
-    let (dim, matrix, expected) = rows_of::<D, K, T>(x, lengths, options)?;
-    let mut reduced = shape;
-    reduced[dim] = options.k;
-    if values.dims() != reduced || indices.dims() != reduced {
-        return Err(format!(
-            "shapes {:?} and {:?} instead of {reduced:?}",
-            values.dims(),
-            indices.dims()
-        ));
-    }
-    let positions: Vec<i64> = indices.into_data().iter::<i64>().collect();
-    let values = lanes(&elements::<T>(&values.into_data())?, &reduced, dim);
-    let context = |e: String| format!("shape {shape:?}, dim {}: {e}", options.dim);
-    verify::selection(
-        &matrix,
-        &expected,
-        Some(&values),
-        &lanes(&positions, &reduced, dim),
-    )
-    .map_err(context)?;
-
-    let positions: Vec<i64> = positions_alone.into_data().iter::<i64>().collect();
-    verify::selection(&matrix, &expected, None, &lanes(&positions, &reduced, dim))
-        .map_err(|e| format!("argtopk, {e}"))
-}
-
 fn dtype<T: Element, K: Ordered>(backend: &Backend, method: Method) -> Outcome {
     if !backend.device.supports_dtype(T::dtype()) {
-        // Burn has no such tensors there; the kernels must say the same.
+        // Burn lacks the dtype; the kernels must refuse it too.
         let Some(client) = &backend.client else {
             return Err(format!("{} is missing on {}", T::NAME, backend.kind));
         };
@@ -169,7 +86,7 @@ fn dtype<T: Element, K: Ordered>(backend: &Backend, method: Method) -> Outcome {
                 .map(Verdict::Skipped)
                 .ok_or_else(|| error.to_string()),
             Ok(_) => Ok(Verdict::Skipped(format!(
-                "Burn has no {} tensors there",
+                "Burn has no {} tensors on this device",
                 T::NAME
             ))),
         };
@@ -189,7 +106,7 @@ fn dtype<T: Element, K: Ordered>(backend: &Backend, method: Method) -> Outcome {
     Ok(Verdict::Passed)
 }
 
-/// Every dimension from both ends, sorted and not.
+/// Every dimension, positive and negative, sorted and not.
 fn dims<const D: usize>(backend: &Backend, shape: [usize; D], k: usize) -> Result<(), String> {
     let x = tensor::<D, Float, f32>(shape, 7, &backend.device);
     for dim in 0..D as isize {
@@ -218,7 +135,7 @@ fn rank_4(backend: &Backend) -> Result<(), String> {
     dims(backend, [4, 6, 5, 8], 4)
 }
 
-/// Transposed, sliced, permuted and repeated inputs select as their contiguous copies do.
+/// Transposed, sliced, permuted and expanded inputs.
 fn views(backend: &Backend) -> Result<(), String> {
     let device = &backend.device;
     let x = tensor::<3, Float, f32>([6, 21, 33], 3, device);
@@ -244,29 +161,12 @@ fn views(backend: &Backend) -> Result<(), String> {
     check::<2, Int, i32>(&ints, &TopkOptions::new(7))
 }
 
-/// Checks `topk_mask` of a tensor against the oracle.
+/// Checks `topk_mask` against the oracle.
 pub fn check_mask<const D: usize, T: Element>(
     x: &Tensor<D>,
     options: &TopkOptions,
 ) -> Result<(), String> {
     compare_mask::<D, T>(x, None, options, topk_mask(x.clone(), options))
-}
-
-/// [`check_mask`] of what was found in rows of these lengths.
-pub fn compare_mask<const D: usize, T: Element>(
-    x: &Tensor<D>,
-    lengths: Option<&[i64]>,
-    options: &TopkOptions,
-    dense: Tensor<D>,
-) -> Result<(), String> {
-    let shape = x.dims();
-    let (dim, matrix, expected) = rows_of::<D, Float, T>(x, lengths, options)?;
-    if dense.dims() != shape {
-        return Err(format!("shape {:?} instead of {shape:?}", dense.dims()));
-    }
-    let dense = lanes(&elements::<T>(&dense.into_data())?, &shape, dim);
-    verify::mask(&matrix, &expected, &dense)
-        .map_err(|e| format!("topk_mask, shape {shape:?}, dim {}: {e}", options.dim))
 }
 
 fn masks(backend: &Backend) -> Result<(), String> {
@@ -300,7 +200,7 @@ fn long_rows(backend: &Backend) -> Outcome {
     Ok(Verdict::Passed)
 }
 
-/// One row that is longer than several may be, with its gradient.
+/// A vector longer than the rows of a matrix may be, with its gradient.
 fn long_vector(backend: &Backend) -> Outcome {
     const LENGTH: usize = kernel::MAX_COLS + 5;
     if let Some(reason) = backend.loop_limit(LENGTH) {
@@ -360,7 +260,7 @@ fn empty(backend: &Backend) -> Result<(), String> {
         let zeros = dense.dims() == shape && dense.into_data().iter::<f32>().all(|x| x == 0.0);
         if !zeros {
             return Err(format!(
-                "{shape:?}, k = {k}: the mask is not a zero tensor of that shape"
+                "{shape:?}, k = {k}: the mask is not zero or has another shape"
             ));
         }
     }
@@ -394,7 +294,7 @@ fn panics(backend: &Backend) -> Result<(), String> {
                 .any(|word| !message.to_lowercase().contains(word))
             {
                 return Err(format!(
-                    "{name}, {options:?}: the message says neither of {words:?}: {message}"
+                    "{name}, {options:?}: the message lacks one of {words:?}: {message}"
                 ));
             }
         }

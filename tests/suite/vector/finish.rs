@@ -1,4 +1,4 @@
-//! One cube that finishes a selection from a vector: every way in which it comes by the best delegates, against the oracle.
+//! Vector selections that a single cube finishes, for every way to select delegates.
 
 use sparsek_kernels::topk::{Finish, Subrange, VectorOptions};
 use sparsek_tests::backend::{Backend, Kind};
@@ -9,7 +9,7 @@ use sparsek_tests::with_dtype;
 
 use crate::vector::selections::{HARD, Vectors};
 
-/// Members: up to what few units hold of groups, and more.
+/// k around the capacity of a unit's registers.
 const KS: [usize; 5] = [1, 2, 15, 99, 600];
 
 pub fn add(cases: &mut Cases, backend: &Backend) {
@@ -18,7 +18,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     }
     for finish in Finish::ALL.into_iter().skip(1) {
         let at = |group: String| format!("kernel/vector/finish/{}/{group}", finish.name());
-        // On both sides of the ends of loads, subranges, groups and cubes.
+        // Around the sizes of loads, subranges, groups and cubes.
         for length in [1025, 4097, 30_001, 65_536, 65_537, 262_143, 1_100_001] {
             if backend.kind == Kind::Cpu && length > 262_143 {
                 continue;
@@ -61,7 +61,7 @@ fn lengths(backend: &Backend, finish: Finish, length: usize) -> Outcome {
                 sorted: k == 15,
                 ..VectorOptions::new(k)
             };
-            // Twice, as what a call leaves behind is what the next one finds.
+            // Twice: a call must not depend on what the previous one left in memory.
             for _ in 0..2 {
                 check.one(&matrix, &options)?;
             }
@@ -72,13 +72,13 @@ fn lengths(backend: &Backend, finish: Finish, length: usize) -> Outcome {
 
 fn dtypes<T: Element>(backend: &Backend, finish: Finish) -> Outcome {
     let mut check = Vectors::new(backend);
-    // The few units of a CPU hold few groups.
+    // CPU cubes have few units, which hold few groups.
     let length = if backend.kind == Kind::Cpu {
         10_001
     } else {
         40_001
     };
-    // Of bf16 two are read as a word where the length is even.
+    // Even lengths of bf16 are read in pairs.
     let lengths = if T::NAME == "bf16" { 2 } else { 1 };
     for length in length..length + lengths {
         for largest in [true, false] {

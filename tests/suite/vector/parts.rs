@@ -1,4 +1,4 @@
-//! Vectors in parts, long rows that are vectors, and what a selection worked on.
+//! Vector streams, long rows that run as vectors, and workload statistics.
 
 use cubecl::client::Client;
 use sparsek_kernels::KernelError;
@@ -48,11 +48,11 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     cases.check(backend, "kernel/vector/stream/errors", stream_errors);
 }
 
-/// What a selection worked on: all of it by hand.
+/// Workload statistics, computed by hand.
 fn workload(backend: &Backend) -> Outcome {
     let mut check = Vectors::new(backend);
     let client = check.check.client();
-    // Eight subranges of four: the three best elements lie in two of them.
+    // Eight subranges of four; two of them hold the three best elements.
     let mut data = vec![0.0f32; 32];
     (data[5], data[6], data[20]) = (3.0, 2.0, 4.0);
     let input = client.create_from_slice(bytemuck::cast_slice(&data));
@@ -77,9 +77,9 @@ fn workload(backend: &Backend) -> Outcome {
         };
         let positions = read_positions(client, selected.indices, I64, 3);
         if positions != [5, 6, 20] {
-            return Err(format!("members {positions:?}"));
+            return Err(format!("selected {positions:?}"));
         }
-        // With one delegate, the third best is a zero: the first subrange of those without a member.
+        // With one delegate the third best is the zero of another subrange.
         let wanted = WorkloadStats {
             length: 32,
             delegates: 8 * delegates,
@@ -94,7 +94,7 @@ fn workload(backend: &Backend) -> Outcome {
     check.end()
 }
 
-/// Rows that are vectors where the device is a GPU.
+/// Rows that GPUs select as vectors.
 fn long_rows(backend: &Backend, rows: usize, cols: usize, k: usize) -> Outcome {
     let mut check = Vectors::new(backend);
     let client = check.check.client();
@@ -120,7 +120,7 @@ fn long_rows(backend: &Backend, rows: usize, cols: usize, k: usize) -> Outcome {
     check.end()
 }
 
-/// A vector in parts.
+/// A vector pushed in parts.
 fn streams(backend: &Backend, clients: &[Client], part: usize) -> Outcome {
     let mut check = Vectors::new(backend);
     let length = (40 * part).min(20_000);
@@ -149,7 +149,7 @@ fn streams(backend: &Backend, clients: &[Client], part: usize) -> Outcome {
                 .data
                 .chunks(part)
                 .map(bytemuck::cast_slice::<f32, u8>);
-            // Every other part in a buffer of the stream's.
+            // Alternate with buffers that the stream allocates.
             let pushed = parts.enumerate().try_for_each(|(at, part)| {
                 if at % 2 == 0 {
                     return stream.push(part);
@@ -177,7 +177,7 @@ fn streams(backend: &Backend, clients: &[Client], part: usize) -> Outcome {
     check.end()
 }
 
-/// Options that do for parts, but not for the best of them, which are merged.
+/// Options that fit the parts, but not the merge of their results.
 fn forced_streams(backend: &Backend) -> Outcome {
     let mut check = Vectors::new(backend);
     let client = check.check.client();
@@ -210,7 +210,7 @@ fn forced_streams(backend: &Backend) -> Outcome {
     check.end()
 }
 
-/// More delegates asked of a subrange than it has elements, which are all as small as can be.
+/// More delegates than a subrange has elements, all -inf.
 fn all_delegates(backend: &Backend) -> Outcome {
     let mut check = Vectors::new(backend);
     let client = check.check.client();
@@ -248,7 +248,7 @@ fn all_delegates(backend: &Backend) -> Outcome {
     check.end()
 }
 
-/// Parts that are none, too few elements, and that no result follows a part that failed.
+/// Invalid parts, too few elements, and no result after a failed part.
 fn stream_errors(backend: &Backend) -> Result<(), String> {
     let client = backend.client.as_ref().ok_or("kernels")?;
     let stream = || TopkStream::new(client, f32::elem_type(), VectorOptions::new(3));

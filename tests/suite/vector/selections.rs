@@ -1,4 +1,4 @@
-//! Top-k of one vector at kernel level: every way to cut it and to select from its parts, against the oracle.
+//! Vector top-k kernels: every subrange size and selection against the oracle.
 
 use sparsek_kernels::KernelError;
 use sparsek_kernels::topk::{
@@ -12,7 +12,7 @@ use sparsek_tests::{verify, with_dtype};
 
 use crate::kernels::{Check, I64, Layout, U32, read, read_positions};
 
-/// Lengths on both sides of the boundaries of loads, planes, tiles and stretches.
+/// Lengths around the sizes of loads, planes, tiles and subranges.
 const LENGTHS: [usize; 14] = [
     1, 2, 7, 31, 100, 1023, 4096, 4097, 16_384, 16_385, 65_537, 99_999, 262_144, 1_048_577,
 ];
@@ -44,7 +44,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     for how in Selection::ALL {
         let selection = how.name();
         let at = |group: String| format!("kernel/vector/{selection}/{group}");
-        // Barriers take their time on a CPU, those of sorting networks most of all.
+        // Barriers are slow on a CPU; sorting networks have most.
         let on_cpu = backend.kind == Kind::Cpu;
         let long = if how == Selection::Bitonic {
             5000
@@ -77,7 +77,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
             });
         }
         for delegates in [1, 2, 3, 4] {
-            // Several delegates are for automatic selections; one other shows that selections can be forced.
+            // Several delegates: only automatic selection and one forced one.
             if delegates > 1 && !["auto", "radix"].contains(&selection) {
                 continue;
             }
@@ -145,7 +145,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     }
 }
 
-/// What is refused before anything is launched.
+/// Invalid requests are refused before any launch.
 fn errors(backend: &Backend) -> Result<(), String> {
     let client = backend.client.as_ref().ok_or("kernels")?;
     let input =
@@ -199,8 +199,8 @@ fn lengths(backend: &Backend, selection: Selection, length: usize) -> Outcome {
 
 fn dtypes<T: Element>(backend: &Backend, selection: Selection, length: usize) -> Outcome {
     let mut check = Vectors::new(backend);
-    // Halves have keys of their own in subranges.
-    // The last subrange lacks elements in the last two cases.
+    // 16-bit floats have 16-bit subrange keys. In the last two cases the last subrange is
+    // incomplete.
     for (largest, subrange, length) in [
         (true, Subrange::Auto, length),
         (false, Subrange::Auto, length),
@@ -219,7 +219,7 @@ fn dtypes<T: Element>(backend: &Backend, selection: Selection, length: usize) ->
     check.end()
 }
 
-/// Runs selections from vectors; skipped when the device refuses all of them.
+/// Verifies vector selections; the case is skipped if the device refuses all of them.
 pub struct Vectors<'a> {
     pub check: Check<'a>,
 }
@@ -227,7 +227,7 @@ pub struct Vectors<'a> {
 impl<'a> Vectors<'a> {
     pub fn new(backend: &'a Backend) -> Self {
         Self {
-            // Parts that were forced may be unable to run.
+            // Forced options may be unable to run.
             check: Check::new(backend, Some(Routine::Unit)),
         }
     }
