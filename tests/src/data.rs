@@ -322,7 +322,7 @@ impl<T: Element> Matrix<T> {
     /// Makes the rows ragged, with edge lengths and random ones in turn.
     pub fn with_any_lengths(self, seed: u64) -> Self {
         let cols = self.cols as i64;
-        let telling = [
+        let boundaries = [
             0,
             1,
             2,
@@ -337,7 +337,7 @@ impl<T: Element> Matrix<T> {
         ];
         let mut random = Random::new(seed);
         let each = (0..self.rows).map(|i| match i % 2 {
-            0 => telling[i / 2 % telling.len()].max(0),
+            0 => boundaries[i / 2 % boundaries.len()].max(0),
             _ => random.below(self.cols + 1) as i64,
         });
         let lengths = each.collect();

@@ -66,9 +66,9 @@ pub trait Wide: Copy + Debug {
         self
     }
     /// Midpoint; integers round toward `self`, the worse end.
-    fn halfway(self, better: Self) -> Self;
+    fn midpoint(self, better: Self) -> Self;
     /// Whether the interval's width is at most `eps` times the greater magnitude of `extremes`.
-    fn within(self, other: Self, eps: f32, extremes: (Self, Self)) -> bool;
+    fn is_narrow(self, other: Self, eps: f32, extremes: (Self, Self)) -> bool;
     /// As f64, for messages and tolerances.
     fn to_f64(self) -> f64;
 }
@@ -98,7 +98,7 @@ macro_rules! float_wide {
             fn zero() -> Self {
                 0.0
             }
-            fn halfway(self, better: Self) -> Self {
+            fn midpoint(self, better: Self) -> Self {
                 let (a, b) = (Wide::flushed(self), Wide::flushed(better));
                 let sum = a + b;
                 Wide::flushed(if sum.is_infinite() {
@@ -107,7 +107,7 @@ macro_rules! float_wide {
                     sum * 0.5
                 })
             }
-            fn within(self, other: Self, eps: f32, extremes: (Self, Self)) -> bool {
+            fn is_narrow(self, other: Self, eps: f32, extremes: (Self, Self)) -> bool {
                 let scale = Wide::flushed(extremes.0)
                     .abs()
                     .max(Wide::flushed(extremes.1).abs());
@@ -136,12 +136,12 @@ impl Wide for i128 {
     fn zero() -> Self {
         0
     }
-    fn halfway(self, better: Self) -> Self {
+    fn midpoint(self, better: Self) -> Self {
         let sum = self + better;
         let floor = sum.div_euclid(2);
         if self <= better { floor } else { sum - floor }
     }
-    fn within(self, other: Self, eps: f32, extremes: (Self, Self)) -> bool {
+    fn is_narrow(self, other: Self, eps: f32, extremes: (Self, Self)) -> bool {
         // In f32, as the method documents.
         let magnitude = (extremes.0.abs() as f32).max(extremes.1.abs() as f32);
         (other - self).abs() as f32 <= eps * magnitude

@@ -9,7 +9,7 @@ use crate::oracle::spmm::Csr;
 
 /// Pattern of the stored entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Places {
+pub enum Structure {
     /// Every element with the same probability.
     Uniform,
     /// Uniform, but rows 0, 3, 6, … and the last row are empty.
@@ -28,12 +28,12 @@ pub enum Values {
     /// Uniform in (0, 1], rounded to f32: for probabilities.
     Positive,
     /// Nonzero multiples of 1/16 in -4..=4.
-    Coarse,
+    Dyadic,
     /// 1, 2 or 3: many ties.
     Counts,
     /// 0, ±3/4 or ±1: many ties and explicit zeros.
-    Few,
-    /// `Coarse` with a third of the entries explicit zeros.
+    FewValues,
+    /// `Dyadic` with a third of the entries explicit zeros.
     Zeros,
 }
 
@@ -49,7 +49,7 @@ pub struct Sparse {
     /// Probability of an entry.
     pub density: f64,
     /// Pattern.
-    pub places: Places,
+    pub structure: Structure,
     /// Values.
     pub values: Values,
 }
@@ -57,32 +57,50 @@ pub struct Sparse {
 impl Sparse {
     /// One recipe of every kind.
     pub const ALL: [Self; 14] = [
-        Self::new("uniform", [37, 50], 0.2, Places::Uniform, Values::Coarse),
-        Self::new("normal", [33, 65], 0.3, Places::Uniform, Values::Normal),
-        Self::new("positive", [29, 40], 0.4, Places::Uniform, Values::Positive),
-        Self::new("counts", [40, 12], 0.3, Places::Uniform, Values::Counts),
-        Self::new("zeros", [31, 31], 0.3, Places::Uniform, Values::Zeros),
+        Self::new("uniform", [37, 50], 0.2, Structure::Uniform, Values::Dyadic),
+        Self::new("normal", [33, 65], 0.3, Structure::Uniform, Values::Normal),
+        Self::new(
+            "positive",
+            [29, 40],
+            0.4,
+            Structure::Uniform,
+            Values::Positive,
+        ),
+        Self::new("counts", [40, 12], 0.3, Structure::Uniform, Values::Counts),
+        Self::new("zeros", [31, 31], 0.3, Structure::Uniform, Values::Zeros),
         Self::new(
             "empty-rows",
             [32, 24],
             0.3,
-            Places::EmptyRows,
-            Values::Coarse,
+            Structure::EmptyRows,
+            Values::Dyadic,
         ),
         Self::new(
             "full-rows",
             [20, 300],
             0.05,
-            Places::FullRows,
-            Values::Coarse,
+            Structure::FullRows,
+            Values::Dyadic,
         ),
-        Self::new("skewed", [64, 128], 0.1, Places::Skewed, Values::Coarse),
-        Self::new("wide", [3, 5000], 0.01, Places::Uniform, Values::Coarse),
-        Self::new("one-column", [17, 1], 0.6, Places::Uniform, Values::Coarse),
-        Self::new("one-row", [1, 33], 0.5, Places::Uniform, Values::Coarse),
-        Self::new("nothing", [9, 11], 0.0, Places::Uniform, Values::Coarse),
-        Self::new("no-rows", [0, 11], 0.5, Places::Uniform, Values::Coarse),
-        Self::new("no-columns", [9, 0], 0.5, Places::Uniform, Values::Coarse),
+        Self::new("skewed", [64, 128], 0.1, Structure::Skewed, Values::Dyadic),
+        Self::new("wide", [3, 5000], 0.01, Structure::Uniform, Values::Dyadic),
+        Self::new(
+            "one-column",
+            [17, 1],
+            0.6,
+            Structure::Uniform,
+            Values::Dyadic,
+        ),
+        Self::new("one-row", [1, 33], 0.5, Structure::Uniform, Values::Dyadic),
+        Self::new("nothing", [9, 11], 0.0, Structure::Uniform, Values::Dyadic),
+        Self::new("no-rows", [0, 11], 0.5, Structure::Uniform, Values::Dyadic),
+        Self::new(
+            "no-columns",
+            [9, 0],
+            0.5,
+            Structure::Uniform,
+            Values::Dyadic,
+        ),
     ];
 
     /// A recipe.
@@ -90,7 +108,7 @@ impl Sparse {
         name: &'static str,
         [rows, cols]: [usize; 2],
         density: f64,
-        places: Places,
+        structure: Structure,
         values: Values,
     ) -> Self {
         Self {
@@ -98,7 +116,7 @@ impl Sparse {
             rows,
             cols,
             density,
-            places,
+            structure,
             values,
         }
     }
@@ -119,9 +137,9 @@ impl Sparse {
         let (mut indptr, mut indices, mut weights) = (vec![0], Vec::new(), Vec::new());
         for row in 0..self.rows {
             for col in 0..self.cols {
-                if random.uniform() < self.chance(row, col) {
+                if random.uniform() < self.probability(row, col) {
                     indices.push(col as u32);
-                    weights.push(self.values.draw(&mut random));
+                    weights.push(self.values.sample(&mut random));
                 }
             }
             indptr.push(indices.len() as u32);
@@ -136,11 +154,11 @@ impl Sparse {
     }
 
     /// Probability that an element is stored.
-    fn chance(&self, row: usize, col: usize) -> f64 {
-        match self.places {
-            Places::EmptyRows if row.is_multiple_of(3) || row + 1 == self.rows => 0.0,
-            Places::FullRows if row % 4 == 1 => 1.0,
-            Places::Skewed => {
+    fn probability(&self, row: usize, col: usize) -> f64 {
+        match self.structure {
+            Structure::EmptyRows if row.is_multiple_of(3) || row + 1 == self.rows => 0.0,
+            Structure::FullRows if row % 4 == 1 => 1.0,
+            Structure::Skewed => {
                 let popular = self.cols as f64 / (4 * col + 4) as f64;
                 let active = if row % 8 == 3 { 4.0 } else { 0.5 };
                 self.density * popular * active
@@ -151,14 +169,14 @@ impl Sparse {
 }
 
 impl Values {
-    fn draw(self, random: &mut Random) -> f64 {
+    fn sample(self, random: &mut Random) -> f64 {
         match self {
             Self::Normal => f64::from(random.normal() as f32),
             Self::Positive => f64::from((1.0 - random.uniform()) as f32),
             Self::Counts => 1.0 + random.below(3) as f64,
-            Self::Few => [-1.0, -0.75, 0.0, 0.75, 1.0][random.below(5)],
+            Self::FewValues => [-1.0, -0.75, 0.0, 0.75, 1.0][random.below(5)],
             Self::Zeros if random.below(3) == 0 => 0.0,
-            Self::Coarse | Self::Zeros => {
+            Self::Dyadic | Self::Zeros => {
                 let magnitude = (1 + random.below(64)) as f64 / 16.0;
                 if random.below(2) == 0 {
                     magnitude
@@ -172,8 +190,8 @@ impl Values {
 
 /// Copies of one row, each with one entry scaled by 1.0001, so that differences of norms cancel.
 pub fn near_duplicates(rows: usize, cols: usize, seed: u64) -> Csr {
-    let make = Sparse::new("", [1, cols], 0.5, Places::Uniform, Values::Normal);
-    let first = make.matrix(seed);
+    let recipe = Sparse::new("", [1, cols], 0.5, Structure::Uniform, Values::Normal);
+    let first = recipe.matrix(seed);
     let entries = first.indices.len();
     let mut csr = Csr {
         rows,

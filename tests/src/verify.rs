@@ -47,7 +47,7 @@ pub fn selection<T: Element>(
             if let Some(j) = (0..k).find(|&j| !values[j].same(value(j))) {
                 return Err(format!(
                     "{}: value {j} is {:?}, the element at {} is {:?}",
-                    place(matrix, i, options),
+                    context(matrix, i, options),
                     values[j],
                     position(j),
                     value(j)
@@ -55,9 +55,9 @@ pub fn selection<T: Element>(
             }
         }
         if let Method::Precision(eps) = options.method {
-            let members: Vec<usize> = wanted.into_iter().flatten().collect();
-            within(row, options, eps, &members)
-                .map_err(|e| format!("{}: {e}", place(matrix, i, options)))?;
+            let selected: Vec<usize> = wanted.into_iter().flatten().collect();
+            check_tolerance(row, options, eps, &selected)
+                .map_err(|e| format!("{}: {e}", context(matrix, i, options)))?;
         }
     }
     Ok(())
@@ -87,7 +87,7 @@ pub fn mask<T: Element>(
         if let Some(j) = (0..matrix.cols).find(|&j| !found[j].same(wanted[j])) {
             return Err(format!(
                 "{}: element {j} is {:?} instead of {:?}",
-                place(matrix, i, options),
+                context(matrix, i, options),
                 found[j],
                 wanted[j]
             ));
@@ -97,16 +97,16 @@ pub fn mask<T: Element>(
 }
 
 /// Checks that no selected element is more than eps · max|x| worse than the k-th.
-fn within<T: Element>(
+fn check_tolerance<T: Element>(
     row: &[T],
     options: &TopkOptions,
     eps: f32,
-    members: &[usize],
+    selected: &[usize],
 ) -> Result<(), String> {
     let exact = select(
         row,
         &TopkOptions {
-            k: members.len(),
+            k: selected.len(),
             method: Method::Exact,
             sorted: true,
             ..*options
@@ -126,7 +126,7 @@ fn within<T: Element>(
         1.3e-7
     };
     let slack = tolerance(row, eps) + tolerance(row, rounding) + f64::from(f32::MIN_POSITIVE);
-    for &i in members {
+    for &i in selected {
         let x = row[i].wide();
         let behind = if options.largest {
             kth.to_f64() - x.to_f64()
@@ -135,14 +135,14 @@ fn within<T: Element>(
         };
         if behind > slack {
             return Err(format!(
-                "member {i} = {x:?} is {behind} behind the k-th element {kth:?}, more than {slack}"
+                "selected element {i} = {x:?} is worse than the k-th, {kth:?}, by {behind} > {slack}"
             ));
         }
     }
     Ok(())
 }
 
-fn place<T: Element>(matrix: &Matrix<T>, row: usize, options: &TopkOptions) -> String {
+fn context<T: Element>(matrix: &Matrix<T>, row: usize, options: &TopkOptions) -> String {
     let length = matrix.lengths.as_ref();
     let length = length.map_or(String::new(), |lengths| format!(" length {}", lengths[row]));
     format!(
@@ -168,7 +168,7 @@ fn mismatch<T: Element>(
     };
     format!(
         "{}: output {at} is position {} instead of {}",
-        place(matrix, i, options),
+        context(matrix, i, options),
         show(found),
         show(wanted)
     )

@@ -62,12 +62,12 @@ fn survives(kind: &Kind) -> bool {
     if std::env::var_os(PROBE).is_some() {
         return true;
     }
-    let Ok(own) = std::env::current_exe() else {
+    let Ok(executable) = std::env::current_exe() else {
         return true;
     };
     let case = format!("{kind}/tensor/gnn/sage/mean");
     let kind = kind.to_string();
-    let probe = Command::new(own)
+    let probe = Command::new(executable)
         .env(PROBE, "1")
         .args(["--backend", &kind, "--exact", &case])
         .output();
@@ -76,9 +76,13 @@ fn survives(kind: &Kind) -> bool {
 }
 
 /// Opens the backends to run. Fails if none is found or a requested one is missing.
-fn open(asked: &[Kind]) -> Result<Vec<Backend>, ()> {
+fn open(requested: &[Kind]) -> Result<Vec<Backend>, ()> {
     let linked = Kind::linked();
-    let kinds = if asked.is_empty() { &linked } else { asked };
+    let kinds = if requested.is_empty() {
+        &linked
+    } else {
+        requested
+    };
     let mut backends = Vec::new();
     let mut missing = false;
     for kind in kinds {
@@ -96,7 +100,7 @@ fn open(asked: &[Kind]) -> Result<Vec<Backend>, ()> {
             }
         }
     }
-    match backends.is_empty() || (missing && !asked.is_empty()) {
+    match backends.is_empty() || (missing && !requested.is_empty()) {
         true => Err(()),
         false => Ok(backends),
     }
@@ -133,10 +137,10 @@ fn shared_arguments() -> Vec<OsString> {
 
 /// Runs each backend in its own process, all at once: a case mostly compiles kernels, on a single
 /// thread.
-fn run_apart(backends: &[Backend]) -> std::io::Result<ExitCode> {
-    let own = std::env::current_exe()?;
+fn run_processes(backends: &[Backend]) -> std::io::Result<ExitCode> {
+    let executable = std::env::current_exe()?;
     let start = |backend: &Backend| -> std::io::Result<Child> {
-        Command::new(&own)
+        Command::new(&executable)
             .args(shared_arguments())
             .args(["--backend", &backend.kind.to_string()])
             .env_remove(BACKENDS)
@@ -193,7 +197,7 @@ fn main() -> ExitCode {
         ));
     }
     if backends.len() > 1 && !listing && !options.libtest.exact && options.json.is_none() {
-        return run_apart(&backends).unwrap_or_else(|error| {
+        return run_processes(&backends).unwrap_or_else(|error| {
             note(format_args!("{error}"));
             ExitCode::from(2)
         });

@@ -56,9 +56,9 @@ pub fn test_targets() -> Result {
         for target in package["targets"].as_array().into_iter().flatten() {
             let path = target["src_path"].as_str().unwrap_or_default();
             let kinds = target["kind"].as_array().cloned().unwrap_or_default();
-            let example = kinds.iter().any(|kind| kind == "custom-build");
+            let build_script = kinds.iter().any(|kind| kind == "custom-build");
             let tested = target["test"] == true && target.get("required-features").is_none();
-            if !example && !tested && has_tests(path)? {
+            if !build_script && !tested && has_tests(path)? {
                 left_out.push(path.to_string());
             }
         }

@@ -58,10 +58,10 @@ pub struct Plan {
 
 impl Plan {
     /// Chooses the backends and prepares the machine.
-    pub fn new(asked: &[Backend]) -> Result<Self> {
-        let mut backends = asked.to_vec();
+    pub fn new(requested: &[Backend]) -> Result<Self> {
+        let mut backends = requested.to_vec();
         let mut skipped = None;
-        if asked.is_empty() {
+        if requested.is_empty() {
             backends = vec![Backend::Flex, Backend::Vulkan];
             match can_build_cpu() {
                 Ok(()) => backends.push(Backend::Cpu),
@@ -69,7 +69,7 @@ impl Plan {
                     skipped = Some(format!("cpu (CubeCL's CPU runtime): skipped, {reason}"))
                 }
             }
-        } else if asked.contains(&Backend::Cpu) {
+        } else if requested.contains(&Backend::Cpu) {
             can_build_cpu().map_err(|reason| format!("--backend cpu: {reason}"))?;
         }
         if backends.contains(&Backend::Vulkan) {

@@ -11,6 +11,11 @@
 //!
 //! Real calls are made by number, because this library replaces libc's functions.
 #![cfg(target_os = "linux")]
+#![allow(
+    missing_docs,
+    clippy::missing_safety_doc,
+    reason = "each function has the contract of libc's function"
+)]
 
 use std::{
     ffi::{CStr, c_char, c_int, c_void},
@@ -62,24 +67,24 @@ fn plan() -> Option<&'static Plan> {
 }
 
 /// What to do with a call.
-enum Fate {
+enum Action {
     Pass,
     Fail,
     Kill,
 }
 
 /// Counts a call on a path and decides; `space` says whether it needs disk space.
-fn fate(path: Option<&[u8]>, space: bool) -> Fate {
+fn decide(path: Option<&[u8]>, space: bool) -> Action {
     let (Some(plan), Some(path)) = (plan(), path) else {
-        return Fate::Pass;
+        return Action::Pass;
     };
     if !path.starts_with(&plan.folder) {
-        return Fate::Pass;
+        return Action::Pass;
     }
     let call = CALLS.fetch_add(1, Ordering::SeqCst) + 1;
     let later = plan.kind == Kind::Full && call > plan.at && space;
     if call != plan.at && !later {
-        return Fate::Pass;
+        return Action::Pass;
     }
     if call == plan.at {
         // SAFETY: the path ends in a zero byte; the descriptor is closed here.
@@ -96,8 +101,8 @@ fn fate(path: Option<&[u8]>, space: bool) -> Fate {
         }
     }
     match plan.kind {
-        Kind::Kill => Fate::Kill,
-        _ => Fate::Fail,
+        Kind::Kill => Action::Kill,
+        _ => Action::Fail,
     }
 }
 
@@ -149,35 +154,31 @@ unsafe fn absolute(path: *const c_char) -> Option<Vec<u8>> {
 
 /// Makes a call by number, unless it must fail or kill.
 macro_rules! call {
-    ($fate:expr, $number:ident($($argument:expr),*)) => {
-        match $fate {
+    ($action:expr, $number:ident($($argument:expr),*)) => {
+        match $action {
             // SAFETY: the caller guarantees its own arguments.
-            Fate::Pass => unsafe { libc::syscall(libc::$number, $($argument),*) },
-            Fate::Fail => full().into(),
-            Fate::Kill => kill(),
+            Action::Pass => unsafe { libc::syscall(libc::$number, $($argument),*) },
+            Action::Fail => full().into(),
+            Action::Kill => kill(),
         }
     };
 }
 
-fn on_file(file: c_int, space: bool) -> Fate {
+fn on_file(file: c_int, space: bool) -> Action {
     let mut buffer = [0; 4096];
-    fate(path_of(file, &mut buffer), space)
+    decide(path_of(file, &mut buffer), space)
 }
 
-/// # Safety
-/// As `write(2)`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn write(file: c_int, bytes: *const c_void, length: size_t) -> ssize_t {
-    let fate = on_file(file, true);
-    if !matches!(fate, Fate::Pass) {
+    let action = on_file(file, true);
+    if !matches!(action, Action::Pass) {
         // SAFETY: guaranteed by the caller for all bytes, so for half of them.
         unsafe { libc::syscall(libc::SYS_write, file, bytes, length / 2) };
     }
-    call!(fate, SYS_write(file, bytes, length)) as ssize_t
+    call!(action, SYS_write(file, bytes, length)) as ssize_t
 }
 
-/// # Safety
-/// As `pwrite(2)`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pwrite64(
     file: c_int,
@@ -185,57 +186,45 @@ pub unsafe extern "C" fn pwrite64(
     length: size_t,
     at: off64_t,
 ) -> ssize_t {
-    let fate = on_file(file, true);
-    if !matches!(fate, Fate::Pass) {
+    let action = on_file(file, true);
+    if !matches!(action, Action::Pass) {
         // SAFETY: guaranteed by the caller for all bytes, so for half of them.
         unsafe { libc::syscall(libc::SYS_pwrite64, file, bytes, length / 2, at) };
     }
-    call!(fate, SYS_pwrite64(file, bytes, length, at)) as ssize_t
+    call!(action, SYS_pwrite64(file, bytes, length, at)) as ssize_t
 }
 
-/// # Safety
-/// As `writev(2)`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn writev(file: c_int, pieces: *const iovec, count: c_int) -> ssize_t {
-    let fate = on_file(file, true);
-    if !matches!(fate, Fate::Pass) {
+    let action = on_file(file, true);
+    if !matches!(action, Action::Pass) {
         // SAFETY: guaranteed by the caller for all pieces, so for half of them.
         unsafe { libc::syscall(libc::SYS_writev, file, pieces, count / 2) };
     }
-    call!(fate, SYS_writev(file, pieces, count)) as ssize_t
+    call!(action, SYS_writev(file, pieces, count)) as ssize_t
 }
 
-/// # Safety
-/// As `fsync(2)`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fsync(file: c_int) -> c_int {
     call!(on_file(file, false), SYS_fsync(file)) as c_int
 }
 
-/// # Safety
-/// As `fdatasync(2)`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fdatasync(file: c_int) -> c_int {
     call!(on_file(file, false), SYS_fdatasync(file)) as c_int
 }
 
-/// # Safety
-/// As `ftruncate(2)`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ftruncate64(file: c_int, length: off64_t) -> c_int {
     call!(on_file(file, false), SYS_ftruncate(file, length)) as c_int
 }
 
-/// # Safety
-/// As `rename(2)`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rename(from: *const c_char, to: *const c_char) -> c_int {
     // SAFETY: guaranteed by the caller.
     unsafe { renameat2(libc::AT_FDCWD, from, libc::AT_FDCWD, to, 0) }
 }
 
-/// # Safety
-/// As `renameat2(2)`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn renameat2(
     from_folder: c_int,
@@ -246,59 +235,52 @@ pub unsafe extern "C" fn renameat2(
 ) -> c_int {
     // SAFETY: guaranteed by the caller.
     let path = unsafe { absolute(to) };
-    let fate = fate(path.as_deref(), false);
-    call!(fate, SYS_renameat2(from_folder, from, to_folder, to, flags)) as c_int
+    let action = decide(path.as_deref(), false);
+    call!(
+        action,
+        SYS_renameat2(from_folder, from, to_folder, to, flags)
+    ) as c_int
 }
 
-/// # Safety
-/// As `unlink(2)`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unlink(path: *const c_char) -> c_int {
     // SAFETY: guaranteed by the caller.
     unsafe { unlinkat(libc::AT_FDCWD, path, 0) }
 }
 
-/// # Safety
-/// As `unlinkat(2)`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unlinkat(folder: c_int, path: *const c_char, flags: c_int) -> c_int {
     // SAFETY: guaranteed by the caller.
     let whole = unsafe { absolute(path) };
-    let fate = fate(whole.as_deref(), false);
-    call!(fate, SYS_unlinkat(folder, path, flags)) as c_int
+    let action = decide(whole.as_deref(), false);
+    call!(action, SYS_unlinkat(folder, path, flags)) as c_int
 }
 
-/// # Safety
-/// As `mkdir(2)`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mkdir(path: *const c_char, mode: u32) -> c_int {
     // SAFETY: guaranteed by the caller.
     let whole = unsafe { absolute(path) };
-    let fate = fate(whole.as_deref(), true);
-    call!(fate, SYS_mkdirat(libc::AT_FDCWD, path, mode)) as c_int
+    let action = decide(whole.as_deref(), true);
+    call!(action, SYS_mkdirat(libc::AT_FDCWD, path, mode)) as c_int
 }
 
-/// # Safety
-/// As `open(2)`. `mode` is read even if the caller passed none; it is unused then.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn open64(path: *const c_char, flags: c_int, mode: u32) -> c_int {
     let creates = flags & (libc::O_CREAT | libc::O_TRUNC) != 0;
-    let fate = match creates {
+    let action = match creates {
         true => {
             // SAFETY: guaranteed by the caller.
             let whole = unsafe { absolute(path) };
-            fate(whole.as_deref(), true)
+            decide(whole.as_deref(), true)
         }
-        false => Fate::Pass,
+        false => Action::Pass,
     };
     call!(
-        fate,
+        action,
         SYS_openat(libc::AT_FDCWD, path, flags | libc::O_LARGEFILE, mode)
     ) as c_int
 }
 
-/// # Safety
-/// As [`open64`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: u32) -> c_int {
     // SAFETY: guaranteed by the caller.

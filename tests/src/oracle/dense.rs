@@ -37,7 +37,7 @@ impl Scaled {
 
 /// Inputs of a layer normalization.
 #[derive(Clone, Debug)]
-pub struct Normalisation {
+pub struct Normalization {
     /// `[rows, width]`.
     pub x: Vec<f64>,
     /// `[width]`.
@@ -52,7 +52,7 @@ pub struct Normalisation {
 
 /// Outputs of a layer normalization.
 #[derive(Clone, Debug)]
-pub struct Normalised {
+pub struct Normalized {
     /// `[rows, width]`.
     pub y: Scaled,
     /// Gradient of `x`.
@@ -63,11 +63,11 @@ pub struct Normalised {
     pub beta: Scaled,
 }
 
-impl Normalisation {
+impl Normalization {
     /// Evaluates the formulas of the module.
-    pub fn solve(&self) -> Normalised {
+    pub fn solve(&self) -> Normalized {
         let width = self.gamma.len();
-        let mut all = Normalised {
+        let mut all = Normalized {
             y: Scaled::default(),
             dx: Scaled::default(),
             gamma: Scaled::zeros(width),
@@ -80,10 +80,10 @@ impl Normalisation {
             let inverse = 1.0 / (variance + self.epsilon).sqrt();
             let largest = x.iter().fold(0f64, |a, &b| a.max(b.abs()));
             let hat: Vec<f64> = x.iter().map(|x| (x - mean) * inverse).collect();
-            let own: Vec<f64> = (0..width).map(|c| upstream[c] * self.gamma[c]).collect();
-            let plain = own.iter().sum::<f64>() / n;
-            let along = own.iter().zip(&hat).map(|(g, h)| g * h).sum::<f64>() / n;
-            let most = own.iter().fold(0f64, |a, &b| a.max(b.abs()));
+            let g: Vec<f64> = (0..width).map(|c| upstream[c] * self.gamma[c]).collect();
+            let mean_g = g.iter().sum::<f64>() / n;
+            let mean_gh = g.iter().zip(&hat).map(|(g, h)| g * h).sum::<f64>() / n;
+            let most = g.iter().fold(0f64, |a, &b| a.max(b.abs()));
             for c in 0..width {
                 // Magnitude of the normalized element.
                 let off = inverse * largest + hat[c].abs();
@@ -92,7 +92,7 @@ impl Normalisation {
                     off * self.gamma[c].abs() + self.beta[c].abs(),
                 );
                 all.dx.push(
-                    inverse * (own[c] - plain - hat[c] * along),
+                    inverse * (g[c] - mean_g - hat[c] * mean_gh),
                     inverse * most * (1.0 + off * (1.0 + off)),
                 );
                 let scale = upstream[c].abs() * off;

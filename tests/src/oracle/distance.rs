@@ -123,14 +123,14 @@ fn cosine(x: &[f64], y: &[f64]) -> f64 {
 /// Cosine distance of the centered rows. NaN if a row is constant (scipy may return rounding
 /// noise).
 fn correlation(x: &[f64], y: &[f64]) -> f64 {
-    let centred = |row: &[f64]| -> Vec<f64> {
+    let centered = |row: &[f64]| -> Vec<f64> {
         let mean = row.iter().sum::<f64>() / row.len() as f64;
         let constant = row.iter().all(|&a| a == row[0]);
         row.iter()
             .map(|a| if constant { 0.0 } else { a - mean })
             .collect()
     };
-    cosine(&centred(x), &centred(y))
+    cosine(&centered(x), &centered(y))
 }
 
 /// (tf + ft) / (2 tt + tf + ft). NaN if both rows are zero.
@@ -204,12 +204,12 @@ fn jensen_shannon(x: &[f64], y: &[f64]) -> f64 {
     if any_negative(x) || any_negative(y) || of_x == 0.0 || of_y == 0.0 {
         return f64::INFINITY;
     }
-    let halves = sum(x, y, |a, b| {
+    let both = sum(x, y, |a, b| {
         let (a, b) = (a / of_x, b / of_y);
         let middle = (a + b) / 2.0;
         rel_entr(a, middle) + rel_entr(b, middle)
     });
-    at_least_zero(halves / 2.0).sqrt()
+    at_least_zero(both / 2.0).sqrt()
 }
 
 /// Kullback-Leibler: Σ rel_entr(a, b), without normalization.
@@ -298,10 +298,10 @@ pub fn among_columns(metric: &str, p: f64, x: &[f64], y: &[f64], cols: usize) ->
 }
 
 /// Row and distance.
-pub type Neighbour = (usize, f64);
+pub type Neighbor = (usize, f64);
 
 /// Distances of `query` to all rows.
-pub fn distances(metric: &str, p: f64, query: &[f64], index: &[Vec<f64>]) -> Vec<Neighbour> {
+pub fn distances(metric: &str, p: f64, query: &[f64], index: &[Vec<f64>]) -> Vec<Neighbor> {
     let each = index.iter().map(|row| distance(metric, p, query, row));
     each.enumerate().collect()
 }
@@ -314,7 +314,7 @@ pub fn nearest(
     index: &[Vec<f64>],
     k: usize,
     excluded: Option<usize>,
-) -> Vec<Neighbour> {
+) -> Vec<Neighbor> {
     let mut all = distances(metric, p, query, index);
     all.retain(|&(row, _)| Some(row) != excluded);
     all.sort_by(|&(_, a), &(_, b)| order(metric, a, b));
@@ -323,13 +323,13 @@ pub fn nearest(
 }
 
 /// Rows within `radius` (for `dot` at or above it), by position.
-pub fn within(
+pub fn within_radius(
     metric: &str,
     p: f64,
     query: &[f64],
     index: &[Vec<f64>],
     radius: f64,
-) -> Vec<Neighbour> {
+) -> Vec<Neighbor> {
     let mut all = distances(metric, p, query, index);
     all.retain(|&(_, d)| !d.is_nan() && order(metric, d, radius) != Ordering::Greater);
     all

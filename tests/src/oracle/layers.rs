@@ -76,7 +76,7 @@ pub fn scale(x: &Matrix, factor: f64) -> Matrix {
 }
 
 /// Each row over its Euclidean norm, which is at least 1e-12.
-pub fn normalise(x: &Matrix) -> Matrix {
+pub fn normalize(x: &Matrix) -> Matrix {
     let length = |row: &Vec<f64>| row.iter().map(|x| x * x).sum::<f64>().sqrt().max(1e-12);
     x.iter()
         .map(|row| row.iter().map(|x| x / length(row)).collect())
@@ -115,7 +115,7 @@ pub fn join(edges: &Edges, x: &Matrix, how: Join) -> Matrix {
 
 /// Adds a self-loop to each node that has none, with weight `fill`; of several the last stays.
 pub fn with_loops(edges: &Edges, fill: f64) -> Edges {
-    let own = |node| {
+    let self_loop = |node| {
         let mut loops = edges
             .list
             .iter()
@@ -124,7 +124,7 @@ pub fn with_loops(edges: &Edges, fill: f64) -> Edges {
         loops.next().map_or(fill, |edge| edge.2)
     };
     let others = edges.list.iter().filter(|edge| edge.0 != edge.1).copied();
-    let loops = (0..edges.nodes).map(|node| (node, node, own(node)));
+    let loops = (0..edges.nodes).map(|node| (node, node, self_loop(node)));
     Edges {
         nodes: edges.nodes,
         list: others.chain(loops).collect(),
@@ -192,7 +192,7 @@ mod tests {
         assert_eq!(keep(&x, 1), [[3.0, 0.0], [0.0, 0.0], [7.0, 0.0]]);
         assert_eq!(propagate(&edges, &x, Norm::Left)[2], [3.0, -5.0]);
         assert_eq!(
-            normalise(&vec![vec![3.0, 4.0], vec![0.0, 0.0]]),
+            normalize(&vec![vec![3.0, 4.0], vec![0.0, 0.0]]),
             [[0.6, 0.8], [0.0, 0.0]]
         );
     }

@@ -25,25 +25,25 @@ pub fn select<T: Element>(row: &[T], options: &TopkOptions) -> Vec<usize> {
         row.len()
     );
     let row = Row::new(row, options.largest);
-    let mut members = match options.method {
+    let mut selected = match options.method {
         Method::Exact => row.best(0..row.values.len(), k),
         Method::EarlyStop(max_iter) => row.early_stop(k, max_iter),
         Method::Precision(eps) => row.precision(k, eps),
         #[allow(unreachable_patterns)]
         other => panic!("the oracle does not implement {other:?}"),
     };
-    members.sort_unstable();
+    selected.sort_unstable();
     if options.sorted {
-        members.sort_by(|&i, &j| row.order(row.values[j], row.values[i]));
+        selected.sort_by(|&i, &j| row.order(row.values[j], row.values[i]));
     }
-    members
+    selected
 }
 
 /// Like [`select`] for a row that may be shorter than k; missing slots are `None`, at the end.
 pub fn slots<T: Element>(existing: &[T], options: &TopkOptions) -> Vec<Option<usize>> {
     let k = options.k.min(existing.len());
-    let members = select(existing, &TopkOptions { k, ..*options });
-    let mut slots: Vec<Option<usize>> = members.into_iter().map(Some).collect();
+    let selected = select(existing, &TopkOptions { k, ..*options });
+    let mut slots: Vec<Option<usize>> = selected.into_iter().map(Some).collect();
     slots.resize(options.k, None);
     slots
 }
@@ -150,24 +150,24 @@ impl<W: Wide> Row<W> {
     fn fill(&self, certain: Vec<usize>, borderline: Vec<usize>, k: usize) -> Vec<usize> {
         let mut taken = vec![false; self.values.len()];
         certain.iter().for_each(|&i| taken[i] = true);
-        let mut members = certain;
+        let mut selected = certain;
         for i in borderline {
-            if members.len() < k && !taken[i] {
+            if selected.len() < k && !taken[i] {
                 taken[i] = true;
-                members.push(i);
+                selected.push(i);
             }
         }
         let rest = (0..self.values.len()).filter(|&i| !taken[i]);
-        let missing = k.saturating_sub(members.len());
-        members.extend(self.best(rest, missing));
-        members
+        let missing = k.saturating_sub(selected.len());
+        selected.extend(self.best(rest, missing));
+        selected
     }
 
     /// RTop-K, Algorithm 2: `max_iter` bisections, then the first k at or above the lower bound.
     fn early_stop(&self, k: usize, max_iter: u32) -> Vec<usize> {
         let (mut lo, mut hi) = self.extremes();
         for _ in 0..max_iter {
-            let mid = lo.halfway(hi);
+            let mid = lo.midpoint(hi);
             let end = if self.count(mid) < k {
                 &mut hi
             } else {
@@ -185,14 +185,14 @@ impl<W: Wide> Row<W> {
     /// and the first in it.
     fn precision(&self, k: usize, eps: f32) -> Vec<usize> {
         let search = self.bisect(k, eps);
-        let reached = self.at_least(search.lower);
+        let at_or_above = self.at_least(search.lower);
         if search.found {
-            return reached;
+            return at_or_above;
         }
         let certain = search
             .upper
             .map_or(Vec::new(), |upper| self.at_least(upper));
-        self.fill(certain, reached, k)
+        self.fill(certain, at_or_above, k)
     }
 
     /// Bisects until the count is k or the interval is narrow.
@@ -216,10 +216,10 @@ impl<W: Wide> Row<W> {
             } else {
                 search.lower = threshold;
             }
-            let next = search.lower.halfway(better);
+            let next = search.lower.midpoint(better);
             let stuck = self.order(next, search.lower) != Ordering::Greater
                 || self.order(next, better) != Ordering::Less;
-            if search.found || stuck || search.lower.within(better, eps, extremes) {
+            if search.found || stuck || search.lower.is_narrow(better, eps, extremes) {
                 return search;
             }
             threshold = next;
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn slots_without_a_member_come_last() {
+    fn missing_slots_come_last() {
         let options = options(3, true, true, Method::Exact);
         assert_eq!(slots(&[1i32, 2], &options), [Some(1), Some(0), None]);
         assert_eq!(slots::<i32>(&[], &options), [None, None, None]);
@@ -334,8 +334,8 @@ mod tests {
 
     #[test]
     fn a_midpoint_of_integers_rounds_to_the_worse_end() {
-        assert_eq!((-3i128).halfway(0), -2);
-        assert_eq!(0i128.halfway(-3), -1);
-        assert_eq!(3e38f32.halfway(3.2e38), 3e38f32 * 0.5 + 3.2e38f32 * 0.5);
+        assert_eq!((-3i128).midpoint(0), -2);
+        assert_eq!(0i128.midpoint(-3), -1);
+        assert_eq!(3e38f32.midpoint(3.2e38), 3e38f32 * 0.5 + 3.2e38f32 * 0.5);
     }
 }

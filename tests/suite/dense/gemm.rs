@@ -47,8 +47,8 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     }
     for size in PRODUCTS {
         let [rows, inputs, outputs] = size;
-        for (form, transposed) in [("plain", false), ("transposed", true)] {
-            let name = format!("kernel/dense/product/{form}/{rows}x{inputs}x{outputs}");
+        for (layout, transposed) in [("plain", false), ("transposed", true)] {
+            let name = format!("kernel/dense/product/{layout}/{rows}x{inputs}x{outputs}");
             cases.add(backend, name, move |b| products(b, size, transposed));
         }
     }
@@ -74,7 +74,7 @@ fn multiply(x: &[f64], weight: &[f64], [rows, inner, outputs]: [usize; 3]) -> Ve
 }
 
 /// Transpose of `[rows, cols]`.
-fn turned(x: &[f64], [rows, cols]: [usize; 2]) -> Vec<f64> {
+fn transpose(x: &[f64], [rows, cols]: [usize; 2]) -> Vec<f64> {
     let at = |place: usize| x[place % rows * cols + place / rows];
     (0..rows * cols).map(at).collect()
 }
@@ -121,14 +121,14 @@ fn products(backend: &Backend, size: [usize; 3], transposed: bool) -> Outcome {
         small_integers(inputs * outputs, 2),
     );
     let mut expected = multiply(&x, &weight, size);
-    let laid = match transposed {
-        true => turned(&weight, [inputs, outputs]),
+    let stored = match transposed {
+        true => transpose(&weight, [inputs, outputs]),
         false => weight,
     };
-    let (x, laid) = (upload(backend, &x), upload(backend, &laid));
+    let (x, stored) = (upload(backend, &x), upload(backend, &stored));
     let x = rows(&x, [count, inputs]);
     let matrix = Weight {
-        handle: &laid,
+        handle: &stored,
         inputs,
         outputs,
         strides: if transposed {
@@ -162,7 +162,7 @@ fn inner(backend: &Backend, size: [usize; 3]) -> Outcome {
         small_integers(count * left, 4),
         small_integers(count * right, 5),
     );
-    let expected = multiply(&turned(&x, [count, left]), &y, [left, count, right]);
+    let expected = multiply(&transpose(&x, [count, left]), &y, [left, count, right]);
     let (x, y) = (upload(backend, &x), upload(backend, &y));
     let (x, y) = (rows(&x, [count, left]), rows(&y, [count, right]));
     let serves = inner_fits(client, &x, &y);

@@ -9,7 +9,7 @@ use sparsek_kernels::dense::{self as kernel, Normalised, Rows};
 use sparsek_tests::backend::{Backend, Kind};
 use sparsek_tests::data::normals;
 use sparsek_tests::element::Element;
-use sparsek_tests::oracle::dense::{Normalisation, Scaled};
+use sparsek_tests::oracle::dense::{Normalization, Scaled};
 use sparsek_tests::runner::{Cases, Outcome, Verdict, expect_panic};
 
 use crate::dense::common::{self, small_integers};
@@ -39,7 +39,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
                 });
             }
         }
-        let name = format!("tensor/dense/normalise/{size}");
+        let name = format!("tensor/dense/normalize/{size}");
         cases.add(backend, name, move |b| tensors::<f32>(b, [rows, width]));
     }
     for size in [
@@ -56,7 +56,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
         });
     }
     for [rows, width] in [[129, 7], [300, 64]] {
-        let name = |dtype: &str| format!("tensor/dense/normalise/{dtype}/{rows}x{width}");
+        let name = |dtype: &str| format!("tensor/dense/normalize/{dtype}/{rows}x{width}");
         cases.add(backend, name("f64"), move |b| {
             tensors::<f64>(b, [rows, width])
         });
@@ -74,8 +74,10 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
         [4500, 16, 4],
         [9001, 64, 13],
     ] {
-        let name = format!("members/{rows}x{width}x{k}");
-        add_product(cases, backend, name, move |b| members(b, [rows, width, k]));
+        let name = format!("compressed/{rows}x{width}x{k}");
+        add_product(cases, backend, name, move |b| {
+            compressed(b, [rows, width, k])
+        });
     }
     cases.add(backend, "tensor/dense/differences", differences);
     cases.check(backend, "tensor/dense/panics", panics);
@@ -94,7 +96,7 @@ fn differences(backend: &Backend) -> Outcome {
     let numbers: Vec<Vec<f64>> = (sizes.iter().zip(51..))
         .map(|(&size, seed)| normals(size, seed))
         .collect();
-    let loads = normals(rows * out, 60);
+    let upstream = normals(rows * out, 60);
     let tensor = |data: &[f64], shape: Vec<usize>| TensorData::new(data.to_vec(), shape);
     let parameters = |numbers: &[Vec<f64>]| {
         let vector = |at: usize| {
@@ -111,8 +113,8 @@ fn differences(backend: &Backend) -> Outcome {
         let dense = linear(x.clone(), weight.clone(), Some(bias));
         let kept = linear_compressed(&sparse_topk(x, k, Method::Exact), weight);
         let y = layer_norm(dense + kept, gamma, beta, EPSILON);
-        let loads = Tensor::<2>::from_data(tensor(&loads, vec![rows, out]), (&device, dtype));
-        (y.clone() * y * loads).sum()
+        let upstream = Tensor::<2>::from_data(tensor(&upstream, vec![rows, out]), (&device, dtype));
+        (y.clone() * y * upstream).sum()
     };
     let (matrices, vectors) = parameters(&numbers);
     let gradients = loss(matrices.clone(), vectors.clone()).backward();
@@ -173,7 +175,7 @@ fn add_product(
 }
 
 /// Rows with a nonzero mean, one of them constant.
-fn problem<T: Element>([rows, width]: [usize; 2]) -> Normalisation {
+fn problem<T: Element>([rows, width]: [usize; 2]) -> Normalization {
     let round = |data: Vec<f64>| -> Vec<f64> {
         let round = |x: f64| T::of(x).wide_f64();
         data.into_iter().map(round).collect()
@@ -182,7 +184,7 @@ fn problem<T: Element>([rows, width]: [usize; 2]) -> Normalisation {
     for (at, x) in x.iter_mut().enumerate() {
         *x = T::of(if at / width == 2 { 3.0 } else { *x + 1.0 }).wide_f64();
     }
-    Normalisation {
+    Normalization {
         x,
         gamma: round(normals(width, 2)),
         beta: round(normals(width, 3)),
@@ -357,7 +359,7 @@ fn linears(backend: &Backend, [rows, inputs]: [usize; 2]) -> Result<(), String> 
 }
 
 /// A linear layer of compressed rows equals that of dense rows, exactly.
-fn members(backend: &Backend, [rows, width, k]: [usize; 3]) -> Result<(), String> {
+fn compressed(backend: &Backend, [rows, width, k]: [usize; 3]) -> Result<(), String> {
     let outputs = if rows > 8192 { 24 } else { 21 };
     let device = backend.device.clone().autodiff();
     let x = small_integers(rows * width, 5);

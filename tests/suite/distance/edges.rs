@@ -12,7 +12,7 @@ use sparsek_tests::{
     element::Element,
     oracle::{distance::distance, spmm::Csr},
     runner::{Cases, Outcome, Verdict},
-    sparse::{self, Places, Sparse, Values, rounded, upload},
+    sparse::{self, Sparse, Structure, Values, rounded, upload},
 };
 
 use crate::distance::common::{SINGLE, check, distances};
@@ -176,19 +176,19 @@ fn ties<T: Element>(backend: &Backend, routine: Option<Routine>) -> Outcome {
     if !backend.device.supports_dtype(T::dtype()) {
         return Ok(Verdict::Skipped(format!("the device has no {}", T::NAME)));
     }
-    let make = Sparse::new("", [70, 7], 0.5, Places::Uniform, Values::Few);
-    let (x, y) = (make.matrix(15), make.with_rows(300).matrix(16));
+    let recipe = Sparse::new("", [70, 7], 0.5, Structure::Uniform, Values::FewValues);
+    let (x, y) = (recipe.matrix(15), recipe.with_rows(300).matrix(16));
     let measure = Measure::from(Metric::Chebyshev).with_routine(routine);
     let found = match distances::<T>(backend, [&x, &y], measure)? {
         Ok(found) => found,
         Err(skipped) => return Ok(skipped),
     };
-    let own = upload::<T>(&y, &backend.device);
-    let own = pairwise_distances(&own, None, measure).expect("one matrix");
-    let own: Vec<f64> = own.into_data().iter::<f64>().collect();
+    let with_itself = upload::<T>(&y, &backend.device);
+    let with_itself = pairwise_distances(&with_itself, None, measure).expect("one matrix");
+    let with_itself: Vec<f64> = with_itself.into_data().iter::<f64>().collect();
     let (x, y) = (x.dense(), y.dense());
     let mut kinds = [0; 5];
-    for (x, found) in [(&x, found), (&y, own)] {
+    for (x, found) in [(&x, found), (&y, with_itself)] {
         let pairs = x.iter().flat_map(|x| y.iter().map(move |y| (x, y)));
         for ((x, y), found) in pairs.zip(found) {
             let expected = distance("chebyshev", 0.0, x, y);

@@ -11,7 +11,7 @@ use sparsek_tests::{
     element::Element,
     oracle::{distance, spmm::Csr as Host},
     runner::{Cases, Outcome, Verdict, expect_panic},
-    sparse::{Places, Sparse, Values, pattern, rounded, vector},
+    sparse::{Sparse, Structure, Values, pattern, rounded, vector},
 };
 
 const METRICS: [Metric; 5] = [
@@ -34,22 +34,28 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
 }
 
 /// Σ weights · distances over all pairs with row `i` of `x` (and of `y`, if they are one matrix).
-fn loss(metric: Metric, [x, y]: [&[Vec<f64>]; 2], weights: &[f64], i: usize, own: bool) -> f64 {
+fn loss(
+    metric: Metric,
+    [x, y]: [&[Vec<f64>]; 2],
+    weights: &[f64],
+    i: usize,
+    same_matrix: bool,
+) -> f64 {
     let of = |a: &[f64], b: &[f64]| distance::distance(metric.name(), metric.p(), a, b);
     let across = (0..y.len()).map(|j| weights[i * y.len() + j] * of(&x[i], &y[j]));
-    let down = (0..x.len()).filter(|&j| own && j != i);
+    let down = (0..x.len()).filter(|&j| same_matrix && j != i);
     let down = down.map(|j| weights[j * y.len() + i] * of(&x[j], &y[i]));
     across.sum::<f64>() + down.sum::<f64>()
 }
 
 /// Derivative of the loss for each entry of `x`.
-fn slopes(metric: Metric, [x, y]: [&Host; 2], weights: &[f64], own: bool) -> Vec<f64> {
+fn slopes(metric: Metric, [x, y]: [&Host; 2], weights: &[f64], same_matrix: bool) -> Vec<f64> {
     let (dense_x, dense_y) = (x.dense(), y.dense());
     let entries = x.entries().map(|(i, column, _)| {
         let at = |step: f64| {
             let mut moved = dense_x.clone();
             moved[i][column] += step;
-            match own {
+            match same_matrix {
                 true => loss(metric, [&moved, &moved], weights, i, true),
                 false => loss(metric, [&moved, &dense_y], weights, i, false),
             }
@@ -80,20 +86,20 @@ fn of_metric<T: Element>(backend: &Backend, metric: Metric) -> Outcome {
         return Ok(Verdict::Skipped(format!("the device has no {}", T::NAME)));
     }
     let tolerance = if T::NAME == "f64" { 1e-6 } else { 2e-4 };
-    let make = |rows, seed| {
-        let places = Places::EmptyRows;
+    let recipe = |rows, seed| {
+        let structure = Structure::EmptyRows;
         // Cosine is undefined for empty rows.
-        let places = if metric == Metric::Cosine {
-            Places::Uniform
+        let structure = if metric == Metric::Cosine {
+            Structure::Uniform
         } else {
-            places
+            structure
         };
-        let make = Sparse::new("", [rows, 14], 0.5, places, Values::Normal);
-        rounded::<T>(&make.matrix(seed))
+        let recipe = Sparse::new("", [rows, 14], 0.5, structure, Values::Normal);
+        rounded::<T>(&recipe.matrix(seed))
     };
-    let (x, y) = (make(11, 1), make(9, 2));
-    for own in [false, true] {
-        let y = if own { &x } else { &y };
+    let (x, y) = (recipe(11, 1), recipe(9, 2));
+    for same_matrix in [false, true] {
+        let y = if same_matrix { &x } else { &y };
         let mut random = Random::new(5);
         let weights: Vec<f64> = (0..x.rows * y.rows)
             .map(|_| random.uniform() - 0.5)
@@ -107,7 +113,7 @@ fn of_metric<T: Element>(backend: &Backend, metric: Metric) -> Outcome {
         };
         let (of_x, x_values) = track(&x);
         let (of_y, y_values) = track(y);
-        let other = (!own).then_some(&of_y);
+        let other = (!same_matrix).then_some(&of_y);
         let distances = pairwise_distances(&of_x, other, metric).map_err(|e| e.to_string())?;
         let upstream: Vec<T> = weights.iter().map(|&w| T::of(w)).collect();
         let upstream = TensorData::new(upstream, [x.rows, y.rows]);
@@ -118,14 +124,14 @@ fn of_metric<T: Element>(backend: &Backend, metric: Metric) -> Outcome {
             let gradient = values.grad(&gradients).expect("it is tracked");
             gradient.into_data().iter::<f64>().collect()
         };
-        let expected = slopes(metric, [&x, y], &weights, own);
+        let expected = slopes(metric, [&x, y], &weights, same_matrix);
         near("x", &gradient(&x_values), &expected, tolerance)?;
-        if !own {
-            let turned: Vec<f64> = (0..y.rows)
+        if !same_matrix {
+            let transposed: Vec<f64> = (0..y.rows)
                 .flat_map(|j| (0..x.rows).map(move |i| (i, j)))
                 .map(|(i, j)| weights[i * y.rows + j])
                 .collect();
-            let expected = slopes(metric, [y, &x], &turned, false);
+            let expected = slopes(metric, [y, &x], &transposed, false);
             near("y", &gradient(&y_values), &expected, tolerance)?;
         }
     }

@@ -96,9 +96,9 @@ fn check(metric: Metric, found: &[(usize, f64)], all: &[(usize, f64)], radius: f
 
 /// Compares with the oracle: the index as its own query, and explicit queries.
 fn radius(backend: &Backend, metric: Metric) -> Checked {
-    for make in [&Sparse::ALL[3], &Sparse::ALL[5]] {
-        let index = rounded::<f32>(&make.matrix(6));
-        let query = rounded::<f32>(&make.with_rows(5).matrix(7));
+    for recipe in [&Sparse::ALL[3], &Sparse::ALL[5]] {
+        let index = rounded::<f32>(&recipe.matrix(6));
+        let query = rounded::<f32>(&recipe.with_rows(5).matrix(7));
         let uploaded = upload::<f32>(&index, &backend.device);
         let queried = upload::<f32>(&query, &backend.device);
         let fitted = NearestNeighbors::fit(uploaded.clone(), metric);
@@ -109,18 +109,18 @@ fn radius(backend: &Backend, metric: Metric) -> Checked {
         finite.sort_by(f64::total_cmp);
         let middle = finite.get(finite.len() / 3).copied().unwrap_or(1.0);
         for radius in [0.0, middle, f64::INFINITY, f64::NEG_INFINITY, f64::NAN] {
-            for (own, given, asked) in [
+            for (exclude_self, given, queries) in [
                 (true, None, &index),
                 (false, Some(&uploaded), &index),
                 (false, Some(&queried), &query),
             ] {
                 let found = fitted.radius_neighbors(given, radius).map_err(text)?;
-                if (found.rows(), found.cols()) != (asked.len(), index.len()) {
+                if (found.rows(), found.cols()) != (queries.len(), index.len()) {
                     return Err(format!("{} rows, {} columns", found.rows(), found.cols()));
                 }
-                for (i, (row, found)) in asked.iter().zip(rows(&found)).enumerate() {
+                for (i, (row, found)) in queries.iter().zip(rows(&found)).enumerate() {
                     let mut all = all(row);
-                    all.retain(|&(j, _)| !own || i != j);
+                    all.retain(|&(j, _)| !exclude_self || i != j);
                     check(metric, &found, &all, radius).map_err(|e| format!("query {i}: {e}"))?;
                 }
             }
@@ -131,15 +131,15 @@ fn radius(backend: &Backend, metric: Metric) -> Checked {
 
 /// The graph equals `kneighbors` bit for bit, sorted by column.
 fn graph(backend: &Backend, metric: Metric) -> Checked {
-    let make = &Sparse::ALL[3];
-    let index = upload::<f32>(&make.matrix(8), &backend.device);
-    let query = upload::<f32>(&make.with_rows(7).matrix(9), &backend.device);
+    let recipe = &Sparse::ALL[3];
+    let index = upload::<f32>(&recipe.matrix(8), &backend.device);
+    let query = upload::<f32>(&recipe.with_rows(7).matrix(9), &backend.device);
     let fitted = NearestNeighbors::fit(index, metric);
     for given in [None, Some(&query)] {
-        for k in [0, 1, 5, make.rows - 1] {
+        for k in [0, 1, 5, recipe.rows - 1] {
             let graph = fitted.kneighbors_graph(given, k).map_err(text)?;
-            let asked = given.map_or(make.rows, sparse::Csr::rows);
-            if (graph.rows(), graph.cols(), graph.nnz()) != (asked, make.rows, asked * k) {
+            let queries = given.map_or(recipe.rows, sparse::Csr::rows);
+            if (graph.rows(), graph.cols(), graph.nnz()) != (queries, recipe.rows, queries * k) {
                 return Err(format!("k {k}: {:?}", graph.pattern()));
             }
             if k == 0 {
@@ -162,7 +162,9 @@ fn graph(backend: &Backend, metric: Metric) -> Checked {
         _ => f64::INFINITY,
     };
     let all = fitted.radius_neighbors(None, everything).map_err(text)?;
-    let nearest = fitted.kneighbors_graph(None, make.rows - 1).map_err(text)?;
+    let nearest = fitted
+        .kneighbors_graph(None, recipe.rows - 1)
+        .map_err(text)?;
     for (i, (found, mut expected)) in rows(&all).into_iter().zip(rows(&nearest)).enumerate() {
         expected.retain(|(_, distance)| !distance.is_nan());
         if !same(&found, &expected) {
@@ -201,7 +203,7 @@ fn parts(backend: &Backend) -> Checked {
                 let expected = all.1.slice([part.clone(), 0..k]).into_data();
                 (found.1.into_data() == expected)
                     .then_some(())
-                    .ok_or(format!("{metric}, k {k}: other neighbours in {part:?}"))?;
+                    .ok_or(format!("{metric}, k {k}: other neighbors in {part:?}"))?;
                 let expected = all.0.slice([part.clone(), 0..k]).into_data();
                 (found.0.into_data().as_bytes() == expected.as_bytes())
                     .then_some(())
@@ -223,9 +225,9 @@ fn parts(backend: &Backend) -> Checked {
 
 /// No rows, no columns, no entries.
 fn empty(backend: &Backend) -> Checked {
-    let make = &Sparse::ALL[12];
-    let none = upload::<f32>(&make.matrix(1), &backend.device);
-    let some = upload::<f32>(&make.with_rows(3).matrix(1), &backend.device);
+    let recipe = &Sparse::ALL[12];
+    let none = upload::<f32>(&recipe.matrix(1), &backend.device);
+    let some = upload::<f32>(&recipe.with_rows(3).matrix(1), &backend.device);
     let no_columns = upload::<f32>(&Sparse::ALL[13].matrix(1), &backend.device);
     let entries = |index: &sparse::Csr, query| {
         let fitted = NearestNeighbors::fit(index.clone(), Metric::Manhattan);
@@ -248,9 +250,9 @@ fn empty(backend: &Backend) -> Checked {
 
 /// More distances than one counting pass handles.
 fn long(backend: &Backend) -> Checked {
-    let make = Sparse::ALL[3].with_rows(9000);
-    let index = rounded::<f32>(&make.matrix(10));
-    let query = rounded::<f32>(&make.with_rows(3).matrix(11));
+    let recipe = Sparse::ALL[3].with_rows(9000);
+    let index = rounded::<f32>(&recipe.matrix(10));
+    let query = rounded::<f32>(&recipe.with_rows(3).matrix(11));
     let fitted = NearestNeighbors::fit(upload::<f32>(&index, &backend.device), Metric::Manhattan);
     let queried = upload::<f32>(&query, &backend.device);
     for radius in [0.0, 5.0, 100.0] {
@@ -283,10 +285,10 @@ fn wide(backend: &Backend) -> Outcome {
 }
 
 fn errors(backend: &Backend) -> Checked {
-    let make = &Sparse::ALL[3];
-    let index = upload::<f32>(&make.matrix(1), &backend.device);
+    let recipe = &Sparse::ALL[3];
+    let index = upload::<f32>(&recipe.matrix(1), &backend.device);
     let fitted = NearestNeighbors::fit(index, Metric::Manhattan);
-    let rows = make.rows;
+    let rows = recipe.rows;
     for found in [
         fitted.kneighbors_graph(None, rows).map(drop),
         fitted.kneighbors_of(0..2, rows).map(drop),

@@ -177,11 +177,11 @@ fn single<T: Element>(
             Ok(found) => found,
             Err(skipped) => return Ok(skipped),
         };
-        let own = upload::<T>(&x, &backend.device);
-        let own = pairwise_distances(&own, None, measure).expect("one matrix");
-        let own: Vec<f64> = own.into_data().iter::<f64>().collect();
+        let with_itself = upload::<T>(&x, &backend.device);
+        let with_itself = pairwise_distances(&with_itself, None, measure).expect("one matrix");
+        let with_itself: Vec<f64> = with_itself.into_data().iter::<f64>().collect();
         let (x, y) = (x.dense(), y.dense());
-        for (other, found) in [(&y, found), (&x, own)] {
+        for (other, found) in [(&y, found), (&x, with_itself)] {
             for (i, a) in x.iter().enumerate() {
                 for (j, b) in other.iter().enumerate() {
                     let (name, p) = (metric.name(), metric.p());
@@ -250,7 +250,7 @@ fn nearest(backend: &Backend, metric: Metric) -> Outcome {
         let all: Vec<f64> = all.into_data().iter::<f64>().collect();
         let index = NearestNeighbors::fit(matrix.clone(), metric);
         let k = rows.rows - 1;
-        let (far, places) = neighbors(&index, None, k)?;
+        let (far, indices) = neighbors(&index, None, k)?;
         let similar = distance::is_similarity(metric.name());
         for (i, row) in all.chunks(rows.rows).enumerate() {
             let mut expected: Vec<usize> = (0..rows.rows).filter(|&j| j != i).collect();
@@ -266,10 +266,10 @@ fn nearest(backend: &Backend, metric: Metric) -> Outcome {
             let same = |(&j, &d): (&usize, &f64)| {
                 row[j].to_bits() == d.to_bits() || (row[j].is_nan() && d.is_nan())
             };
-            if places[i] != expected || !places[i].iter().zip(&far[i]).all(same) {
+            if indices[i] != expected || !indices[i].iter().zip(&far[i]).all(same) {
                 return Err(format!(
                     "times {by:?}, row {i}: {:?} at {:?} instead of {expected:?} of {row:?}",
-                    places[i], far[i]
+                    indices[i], far[i]
                 ));
             }
             let Some(radius) = far[i].iter().copied().find(|d| d.is_finite() && *d != 0.0) else {

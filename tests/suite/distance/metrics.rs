@@ -12,7 +12,7 @@ use sparsek_tests::{
     element::Element,
     oracle::{distance, spmm::Csr},
     runner::{Cases, Outcome, Verdict},
-    sparse::{Places, Sparse, Values, near_duplicates, rounded, upload},
+    sparse::{Sparse, Structure, Values, near_duplicates, rounded, upload},
 };
 
 use crate::distance::common::{SINGLE, check, distances};
@@ -128,31 +128,31 @@ fn of_metric<T: Element>(backend: &Backend, metric: Metric, routine: Option<Rout
     }
     let tolerance = if T::NAME == "f64" { DOUBLE } else { SINGLE };
     let measure = Measure::from(metric).with_routine(routine);
-    let makes = Sparse::ALL.iter().enumerate();
-    let mut pairs: Vec<(String, Csr, Csr)> = makes
-        .map(|(seed, make)| {
+    let recipes = Sparse::ALL.iter().enumerate();
+    let mut pairs: Vec<(String, Csr, Csr)> = recipes
+        .map(|(seed, recipe)| {
             let seed = seed as u64;
             let other = Sparse {
-                rows: make.rows / 2 + 1,
-                ..*make
+                rows: recipe.rows / 2 + 1,
+                ..*recipe
             };
             (
-                make.name.into(),
-                make.matrix(seed),
+                recipe.name.into(),
+                recipe.matrix(seed),
                 other.matrix(seed + 100),
             )
         })
         .collect();
     // More rows than a tile.
     for rows in [257, 1025, 2500] {
-        let make = Sparse::new("", [5, 30], 0.3, Places::Uniform, Values::Coarse);
-        let other = Sparse { rows, ..make };
-        pairs.push((format!("{rows} rows"), make.matrix(8), other.matrix(9)));
+        let recipe = Sparse::new("", [5, 30], 0.3, Structure::Uniform, Values::Dyadic);
+        let other = Sparse { rows, ..recipe };
+        pairs.push((format!("{rows} rows"), recipe.matrix(8), other.matrix(9)));
     }
     // More columns than shared memory holds; the rows need few or many parts of a hash table.
-    let make = Sparse::new("", [5, 13_000], 0.02, Places::FullRows, Values::Normal);
-    let other = make.with_rows(3);
-    pairs.push(("full rows".into(), make.matrix(10), other.matrix(11)));
+    let recipe = Sparse::new("", [5, 13_000], 0.02, Structure::FullRows, Values::Normal);
+    let other = recipe.with_rows(3);
+    pairs.push(("full rows".into(), recipe.matrix(10), other.matrix(11)));
     let close = near_duplicates(12, 40, 7);
     pairs.push(("near-duplicates".into(), close.clone(), close));
     for (name, x, y) in pairs {
@@ -177,8 +177,8 @@ fn semiring_case<M: Semiring + sparsek::distance::HostSemiring>(
         _ => distance::or_and,
     };
     let measure = Measure::semiring::<M>().with_routine(routine);
-    for (seed, make) in Sparse::ALL.iter().enumerate() {
-        let (x, y) = (make.matrix(seed as u64), make.matrix(seed as u64 + 50));
+    for (seed, recipe) in Sparse::ALL.iter().enumerate() {
+        let (x, y) = (recipe.matrix(seed as u64), recipe.matrix(seed as u64 + 50));
         let (x, y) = (rounded::<f32>(&x), rounded::<f32>(&y));
         let found = match distances::<f32>(backend, [&x, &y], measure)? {
             Ok(found) => found,
@@ -194,7 +194,7 @@ fn semiring_case<M: Semiring + sparsek::distance::HostSemiring>(
         for (at, ((x, y), found)) in pairs.zip(found).enumerate() {
             let expected = f64::from(oracle(x, y) as f32);
             if (found - expected).abs() > 1e-6 * expected.abs() {
-                let name = make.name;
+                let name = recipe.name;
                 return Err(format!("{name}, pair {at}: {found} instead of {expected}"));
             }
         }
@@ -205,11 +205,11 @@ fn semiring_case<M: Semiring + sparsek::distance::HostSemiring>(
 fn errors(backend: &Backend) -> Result<(), String> {
     let device = &backend.device;
     let of = |cols| {
-        let make = Sparse {
+        let recipe = Sparse {
             cols,
             ..Sparse::ALL[0]
         };
-        upload::<f32>(&make.matrix(1), device)
+        upload::<f32>(&recipe.matrix(1), device)
     };
     for p in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         match pairwise_distances(&of(50), None, Metric::Minkowski(p)) {

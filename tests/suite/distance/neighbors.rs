@@ -36,10 +36,10 @@ fn check(
     (distances, indices): &Found,
     [query, index]: [&[Vec<f64>]; 2],
     k: usize,
-    own: bool,
+    exclude_self: bool,
 ) -> Result<(), String> {
     for (i, row) in query.iter().enumerate() {
-        let excluded = own.then_some(i);
+        let excluded = exclude_self.then_some(i);
         let (name, p) = (metric.name(), metric.p());
         let all = distance::distances(name, p, row, index);
         let expected = distance::nearest(name, p, row, index, k, excluded);
@@ -51,7 +51,7 @@ fn check(
                 .iter()
                 .any(|&j| j >= index.len() || Some(j) == excluded)
         {
-            return Err(format!("{metric}, row {i}: neighbours {:?}", indices[i]));
+            return Err(format!("{metric}, row {i}: neighbors {:?}", indices[i]));
         }
         for (slot, &(j, nearest)) in expected.iter().enumerate() {
             let at = indices[i][slot];
@@ -95,9 +95,9 @@ pub fn same(
 fn of_metric(backend: &Backend, metric: Metric) -> Result<(), String> {
     let positive = &Sparse::ALL[2];
     let counts = &Sparse::ALL[3];
-    for make in [positive, counts] {
-        let index = rounded::<f32>(&make.matrix(3));
-        let other = Sparse { rows: 7, ..*make };
+    for recipe in [positive, counts] {
+        let index = rounded::<f32>(&recipe.matrix(3));
+        let other = Sparse { rows: 7, ..*recipe };
         let query = rounded::<f32>(&other.matrix(4));
         let uploaded = upload::<f32>(&index, &backend.device);
         let queried = upload::<f32>(&query, &backend.device);
@@ -115,8 +115,8 @@ fn of_metric(backend: &Backend, metric: Metric) -> Result<(), String> {
 
 /// Most of an index of more than 100 rows.
 fn many(backend: &Backend) -> Result<(), String> {
-    let make = Sparse::ALL[3].with_rows(150);
-    let index = rounded::<f32>(&make.matrix(6));
+    let recipe = Sparse::ALL[3].with_rows(150);
+    let index = rounded::<f32>(&recipe.matrix(6));
     let fitted = NearestNeighbors::fit(upload::<f32>(&index, &backend.device), Metric::Manhattan);
     let index = index.dense();
     for k in [64, 65, 149] {
@@ -144,7 +144,7 @@ fn batches_of_long_rows(backend: &Backend) -> Result<(), String> {
     in_batches(backend, &rows, &[39])
 }
 
-fn in_batches(backend: &Backend, rows: &Csr, neighbours: &[usize]) -> Result<(), String> {
+fn in_batches(backend: &Backend, rows: &Csr, neighbors: &[usize]) -> Result<(), String> {
     let index = upload::<f32>(rows, &backend.device);
     for metric in [
         Metric::Manhattan,
@@ -153,7 +153,7 @@ fn in_batches(backend: &Backend, rows: &Csr, neighbours: &[usize]) -> Result<(),
         Metric::BrayCurtis,
     ] {
         let whole = NearestNeighbors::fit(index.clone(), metric);
-        for &k in neighbours {
+        for &k in neighbors {
             let expected = neighbors(&whole, None, k)?;
             for (query, part) in [(1, 40), (7, 13), (40, 7), (3, 1)] {
                 let cut = whole.clone().with_query_batch(query).with_index_batch(part);
@@ -163,7 +163,7 @@ fn in_batches(backend: &Backend, rows: &Csr, neighbours: &[usize]) -> Result<(),
                         .all(|(a, b)| a.to_bits() == b.to_bits());
                 if !same {
                     return Err(format!(
-                        "{metric}, k {k}, batches of {query} and {part}: other neighbours"
+                        "{metric}, k {k}, batches of {query} and {part}: other neighbors"
                     ));
                 }
             }
@@ -183,11 +183,11 @@ fn columns(backend: &Backend, cols: usize) -> Result<(), String> {
         let columns = wide.index().slice_rows(0..3);
         for k in [4, 1100] {
             if neighbors(&narrow, Some(&query), k)? != neighbors(&wide, Some(&columns), k)? {
-                return Err(format!("{metric}, k {k}: other neighbours"));
+                return Err(format!("{metric}, k {k}: other neighbors"));
             }
         }
         if neighbors(&narrow, None, 3)? != neighbors(&wide, None, 3)? {
-            return Err(format!("{metric}: other neighbours among others"));
+            return Err(format!("{metric}: other neighbors among others"));
         }
     }
     Ok(())
@@ -207,7 +207,7 @@ fn duplicates(backend: &Backend) -> Result<(), String> {
                 let real = all[found.1[i][slot]].1;
                 if (real - nearest).abs() > 1e-3 * nearest.abs() {
                     return Err(format!(
-                        "{metric}, row {i}, neighbour {slot}: at {real} instead of {nearest}"
+                        "{metric}, row {i}, neighbor {slot}: at {real} instead of {nearest}"
                     ));
                 }
             }
@@ -217,10 +217,10 @@ fn duplicates(backend: &Backend) -> Result<(), String> {
 }
 
 fn errors(backend: &Backend) -> Result<(), String> {
-    let make = &Sparse::ALL[3];
-    let index = upload::<f32>(&make.matrix(1), &backend.device);
+    let recipe = &Sparse::ALL[3];
+    let index = upload::<f32>(&recipe.matrix(1), &backend.device);
     let fitted = NearestNeighbors::fit(index.clone(), Metric::Manhattan);
-    let rows = make.rows;
+    let rows = recipe.rows;
     match fitted.kneighbors(None, rows) {
         Err(DistanceError::Neighbors { own: true, .. }) => {}
         other => return Err(format!("k = n of itself: {:?}", other.map(|_| ()))),

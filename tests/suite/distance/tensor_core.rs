@@ -8,7 +8,7 @@ use sparsek_tests::{
     element::Element,
     oracle::spmm::Csr,
     runner::{Cases, Outcome, Verdict, expect_panic},
-    sparse::{Places, Sparse, Values, rounded, upload},
+    sparse::{Sparse, Structure, Values, rounded, upload},
 };
 
 use crate::distance::common::{SINGLE, check, distances, neighbors};
@@ -27,26 +27,31 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
         return;
     }
     for (metric, exact) in METRICS {
-        let case = |what: &str| format!("tensor/distance/product/{what}/{}", metric.name());
+        let case = |what: &str| {
+            format!(
+                "tensor/distance/tensor_core/integers/{what}/{}",
+                metric.name()
+            )
+        };
         cases.add(backend, case("f32"), move |b| {
-            whole::<f32>(b, metric, exact)
+            integers::<f32>(b, metric, exact)
         });
         cases.add(backend, case("f16"), move |b| {
-            whole::<half::f16>(b, metric, exact)
+            integers::<half::f16>(b, metric, exact)
         });
         cases.add(backend, case("batches"), move |b| batches(b, metric, exact));
     }
-    let refused = "tensor/distance/product/refused".to_string();
+    let refused = "tensor/distance/tensor_core/integers/refused".to_string();
     cases.add(backend, refused, refusals);
     let greatest = "kernel/distance/greatest".to_string();
-    cases.add(backend, greatest, looked_at::<f32>);
+    cases.add(backend, greatest, greatest_magnitude::<f32>);
     let greatest = "kernel/distance/greatest/f16".to_string();
-    cases.add(backend, greatest, looked_at::<half::f16>);
+    cases.add(backend, greatest, greatest_magnitude::<half::f16>);
 }
 
 /// Integers of either sign and zeros, in rows of any length.
-fn matrix([rows, cols]: [usize; 2], density: f64, places: Places, seed: u64) -> Csr {
-    let mut csr = Sparse::new("", [rows, cols], density, places, Values::Coarse).matrix(seed);
+fn matrix([rows, cols]: [usize; 2], density: f64, structure: Structure, seed: u64) -> Csr {
+    let mut csr = Sparse::new("", [rows, cols], density, structure, Values::Dyadic).matrix(seed);
     csr.weights.iter_mut().for_each(|w| *w = (*w * 4.0).round());
     csr
 }
@@ -61,20 +66,24 @@ fn pairs() -> impl Iterator<Item = [Csr; 2]> {
         ([300, 40], 700),
         ([40, 3000], 30),
     ];
-    let places = [Places::Uniform, Places::EmptyRows, Places::FullRows];
+    let structure = [
+        Structure::Uniform,
+        Structure::EmptyRows,
+        Structure::FullRows,
+    ];
     sizes
         .into_iter()
         .zip(0..)
         .flat_map(move |((size, rows), seed)| {
-            places.into_iter().map(move |places| {
-                let of = |size, seed| matrix(size, 0.2, places, seed);
+            structure.into_iter().map(move |structure| {
+                let of = |size, seed| matrix(size, 0.2, structure, seed);
                 [of(size, seed), of([rows, size[1]], seed + 50)]
             })
         })
 }
 
 /// Distances equal the oracle's, and where nothing rounds those of merge, bit for bit.
-fn whole<T: Element>(backend: &Backend, metric: Metric, exact: bool) -> Outcome {
+fn integers<T: Element>(backend: &Backend, metric: Metric, exact: bool) -> Outcome {
     let by = |routine| Measure::from(metric).with_routine(Some(routine));
     for [x, y] in pairs() {
         let (x, y) = (rounded::<T>(&x), rounded::<T>(&y));
@@ -86,47 +95,54 @@ fn whole<T: Element>(backend: &Backend, metric: Metric, exact: bool) -> Outcome 
         let name = format!("{} x {} and {}", x.rows, x.cols, y.rows);
         check(&name, metric, &found, [&rows[0], &rows[1]], SINGLE)?;
         if exact {
-            same(&name, &found, &merged::<T>(backend, [&x, &y], metric)?)?;
+            same(&name, &found, &by_merge::<T>(backend, [&x, &y], metric)?)?;
         }
         let device = &backend.device;
-        let own = pairwise_distances(&upload::<T>(&x, device), None, by(Routine::Product));
-        let own = own.map_err(|error| error.to_string())?.into_data();
-        let own: Vec<f64> = own.iter::<f64>().collect();
-        check(&name, metric, &own, [&rows[0], &rows[0]], SINGLE)?;
+        let with_itself = pairwise_distances(&upload::<T>(&x, device), None, by(Routine::Product));
+        let with_itself = with_itself.map_err(|error| error.to_string())?.into_data();
+        let with_itself: Vec<f64> = with_itself.iter::<f64>().collect();
+        check(&name, metric, &with_itself, [&rows[0], &rows[0]], SINGLE)?;
         if exact {
-            same(&name, &own, &merged::<T>(backend, [&x, &x], metric)?)?;
+            same(
+                &name,
+                &with_itself,
+                &by_merge::<T>(backend, [&x, &x], metric)?,
+            )?;
         }
     }
     Ok(Verdict::Passed)
 }
 
-fn merged<T: Element>(
+fn by_merge<T: Element>(
     backend: &Backend,
     pair: [&Csr; 2],
     metric: Metric,
 ) -> Result<Vec<f64>, String> {
     let measure = Measure::from(metric).with_routine(Some(Routine::Merge));
     match distances::<T>(backend, pair, measure)? {
-        Ok(merged) => Ok(merged),
+        Ok(by_merge) => Ok(by_merge),
         Err(refused) => Err(format!("merge: {refused:?}")),
     }
 }
 
-fn same(name: &str, found: &[f64], merged: &[f64]) -> Result<(), String> {
+fn same(name: &str, found: &[f64], by_merge: &[f64]) -> Result<(), String> {
     let differs = |(a, b): (&f64, &f64)| a.to_bits() != b.to_bits();
-    match found.iter().zip(merged).position(differs) {
-        _ if found.len() != merged.len() => Err(format!("{name}: {} distances", found.len())),
+    match found.iter().zip(by_merge).position(differs) {
+        _ if found.len() != by_merge.len() => Err(format!("{name}: {} distances", found.len())),
         None => Ok(()),
         Some(at) => Err(format!(
             "{name}, pair {at}: {} instead of {}",
-            found[at], merged[at]
+            found[at], by_merge[at]
         )),
     }
 }
 
 /// Batch sizes of queries and index do not change neighbors.
 fn batches(backend: &Backend, metric: Metric, exact: bool) -> Outcome {
-    let csr = upload::<f32>(&matrix([500, 90], 0.3, Places::Uniform, 3), &backend.device);
+    let csr = upload::<f32>(
+        &matrix([500, 90], 0.3, Structure::Uniform, 3),
+        &backend.device,
+    );
     let by = |routine| {
         let measure = Measure::from(metric).with_routine(Some(routine));
         NearestNeighbors::fit(csr.clone(), measure)
@@ -151,7 +167,7 @@ fn batches(backend: &Backend, metric: Metric, exact: bool) -> Outcome {
         }
         let found = found?;
         if *expected.get_or_insert_with(|| found.clone()) != found {
-            return Err("other neighbours".into());
+            return Err("other neighbors".into());
         }
     }
     Ok(Verdict::Passed)
@@ -159,7 +175,7 @@ fn batches(backend: &Backend, metric: Metric, exact: bool) -> Outcome {
 
 /// Values that are not integers, or whose sums may round.
 fn refusals(backend: &Backend) -> Outcome {
-    let good = matrix([3, 20], 1.0, Places::Uniform, 1);
+    let good = matrix([3, 20], 1.0, Structure::Uniform, 1);
     let with = |value: f64| {
         let mut csr = good.clone();
         csr.weights[7] = value;
@@ -195,7 +211,7 @@ fn refusals(backend: &Backend) -> Outcome {
     Ok(Verdict::Passed)
 }
 
-fn looked_at<T: Element>(backend: &Backend) -> Outcome {
+fn greatest_magnitude<T: Element>(backend: &Backend) -> Outcome {
     let Some(client) = &backend.client else {
         return Err("there is no client".into());
     };

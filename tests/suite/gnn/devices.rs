@@ -17,11 +17,11 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
 
 /// A model with eagerly drawn parameters, equal on one and on several devices.
 #[derive(burn::config::Config, Debug, PartialEq)]
-struct Drawn {
+struct EagerModel {
     model: MaxKModelConfig,
 }
 
-impl NodeModelConfig for Drawn {
+impl NodeModelConfig for EagerModel {
     type Model = MaxKModel;
 
     fn validate(&self) -> Result<(), ModelError> {
@@ -82,13 +82,13 @@ fn devices(backend: &Backend) -> Outcome {
         .with_activation(Activation::maxk(8));
     let quiet = &mut |_: &EpochReport| Ok(());
     let loops = Graph::from_edges(data.nodes(), []).map_err(|e| e.to_string())?;
-    let lonely = data.clone().with_graph(loops.with_self_loops());
+    let loops_only = data.clone().with_graph(loops.with_self_loops());
     // ReLU: other summation orders and tf32 would change the selected elements of MaxK.
     let smooth = model.clone().with_activation(Activation::Relu);
-    let drawn = Drawn::new(smooth.with_dropout(0.0));
+    let eager = EagerModel::new(smooth.with_dropout(0.0));
     let mut run = |together, devices: &[Device]| {
         let config = config(together, 10);
-        train_on(&config, &drawn, &lonely, devices, quiet).map_err(|e| e.to_string())
+        train_on(&config, &eager, &loops_only, devices, quiet).map_err(|e| e.to_string())
     };
     let (whole, shared) = (run(2, &two[..1])?, run(1, &two)?);
     for (a, b) in whole.history.iter().zip(&shared.history) {

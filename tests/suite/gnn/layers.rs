@@ -26,8 +26,8 @@ fn sage(cases: &mut Cases, backend: &Backend) {
     fn layer(inputs: &Inputs, how: Join) -> Matrix {
         let p = &inputs.parameters;
         let joined = layers::join(&inputs.edges(false), &inputs.x(), how);
-        let neighbours = layers::linear(&joined, &p[0], &p[1], OUT);
-        layers::add(&neighbours, &layers::linear(&inputs.x(), &p[2], &[], OUT))
+        let neighbors = layers::linear(&joined, &p[0], &p[1], OUT);
+        layers::add(&neighbors, &layers::linear(&inputs.x(), &p[2], &[], OUT))
     }
     type Answer = fn(&Inputs) -> Matrix;
     type Make = fn(&Device) -> SageConv;
@@ -69,7 +69,7 @@ fn sage(cases: &mut Cases, backend: &Backend) {
             let p = &inputs.parameters;
             let projected = layers::relu(&layers::linear(&inputs.x(), &p[0], &p[1], WIDTH));
             let joined = layers::join(&inputs.edges(false), &projected, Join::Mean);
-            layers::normalise(&layers::linear(&joined, &p[2], &[], OUT))
+            layers::normalize(&layers::linear(&joined, &p[2], &[], OUT))
         },
     };
     add_subject(cases, backend, "sage/project-normalize", subject);
@@ -169,10 +169,10 @@ fn gin(cases: &mut Cases, backend: &Backend) {
         make: |device| GinConvConfig::new().with_train_eps(true).init(device),
         forward: |layer, graph, x, _| layer.forward(graph, x),
         expected: |inputs| {
-            let own = layers::scale(&inputs.x(), 1.0 + inputs.parameters[0][0]);
+            let root = layers::scale(&inputs.x(), 1.0 + inputs.parameters[0][0]);
             layers::add(
                 &layers::join(&inputs.edges(false), &inputs.x(), Join::Sum),
-                &own,
+                &root,
             )
         },
     };
@@ -188,10 +188,10 @@ fn gin(cases: &mut Cases, backend: &Backend) {
         forward: |layer, graph, x, _| layer.forward(graph, x),
         expected: |inputs| {
             let p = &inputs.parameters;
-            let own = layers::scale(&inputs.x(), 1.25);
+            let root = layers::scale(&inputs.x(), 1.25);
             let sum = layers::add(
                 &layers::join(&inputs.edges(false), &inputs.x(), Join::Sum),
-                &own,
+                &root,
             );
             let hidden = layers::relu(&layers::linear(&sum, &p[0], &p[1], 5));
             layers::linear(&hidden, &p[2], &p[3], OUT)
@@ -201,31 +201,31 @@ fn gin(cases: &mut Cases, backend: &Backend) {
 }
 
 /// k.
-const KEPT: usize = 3;
+const K: usize = 3;
 
-fn kept(x: Tensor<2>) -> Compressed {
-    sparse_topk(x, KEPT, Method::Exact)
+fn compress(x: Tensor<2>) -> Compressed {
+    sparse_topk(x, K, Method::Exact)
 }
 
 /// Layers of compressed rows; gradients flow to all elements.
 fn compressed(cases: &mut Cases, backend: &Backend) {
     let subject = Subject {
         make: |device| SageConvConfig::new(WIDTH, OUT).init(device),
-        forward: |layer, graph, x, _| layer.forward_compressed(graph, &kept(x)),
+        forward: |layer, graph, x, _| layer.forward_compressed(graph, &compress(x)),
         expected: |inputs| {
-            let (p, x) = (&inputs.parameters, layers::keep(&inputs.x(), KEPT));
+            let (p, x) = (&inputs.parameters, layers::keep(&inputs.x(), K));
             let joined = layers::join(&inputs.edges(false), &x, Join::Mean);
-            let neighbours = layers::linear(&joined, &p[0], &p[1], OUT);
-            layers::add(&neighbours, &layers::linear(&x, &p[2], &[], OUT))
+            let neighbors = layers::linear(&joined, &p[0], &p[1], OUT);
+            layers::add(&neighbors, &layers::linear(&x, &p[2], &[], OUT))
         },
     };
     add_subject(cases, backend, "sage/compressed", subject);
     let subject = Subject {
         make: improved,
-        forward: |layer, graph, x, _| layer.forward_compressed(graph, &kept(x)),
+        forward: |layer, graph, x, _| layer.forward_compressed(graph, &compress(x)),
         expected: |inputs| {
             let looped = layers::with_loops(&inputs.edges(false), 2.0);
-            let x = layers::keep(&inputs.x(), KEPT);
+            let x = layers::keep(&inputs.x(), K);
             let joined = layers::propagate(&looped, &x, layers::Norm::Both);
             let p = &inputs.parameters;
             layers::linear(&joined, &p[0], &p[1], OUT)
@@ -235,11 +235,11 @@ fn compressed(cases: &mut Cases, backend: &Backend) {
     let subject = Subject {
         make: improved,
         forward: |layer, graph, x, weights| {
-            layer.forward_weighted_compressed(graph, &kept(x), weights)
+            layer.forward_weighted_compressed(graph, &compress(x), weights)
         },
         expected: |inputs| {
             let looped = layers::with_loops(&inputs.edges(true), 2.0);
-            let x = layers::keep(&inputs.x(), KEPT);
+            let x = layers::keep(&inputs.x(), K);
             let joined = layers::propagate(&looped, &x, layers::Norm::Both);
             let p = &inputs.parameters;
             layers::linear(&joined, &p[0], &p[1], OUT)
@@ -249,11 +249,11 @@ fn compressed(cases: &mut Cases, backend: &Backend) {
     compressed_norms(cases, backend);
     let subject = Subject {
         make: |device| GinConvConfig::new().with_train_eps(true).init(device),
-        forward: |layer, graph, x, _| layer.forward_compressed(graph, &kept(x)),
+        forward: |layer, graph, x, _| layer.forward_compressed(graph, &compress(x)),
         expected: |inputs| {
-            let x = layers::keep(&inputs.x(), KEPT);
-            let own = layers::scale(&x, 1.0 + inputs.parameters[0][0]);
-            layers::add(&layers::join(&inputs.edges(false), &x, Join::Sum), &own)
+            let x = layers::keep(&inputs.x(), K);
+            let root = layers::scale(&x, 1.0 + inputs.parameters[0][0]);
+            layers::add(&layers::join(&inputs.edges(false), &x, Join::Sum), &root)
         },
     };
     add_subject(cases, backend, "gin/compressed", subject);
@@ -262,9 +262,9 @@ fn compressed(cases: &mut Cases, backend: &Backend) {
             let mlp = GinMlpConfig::new(WIDTH, 5, OUT);
             GinConvConfig::new().with_mlp(Some(mlp)).init(device)
         },
-        forward: |layer, graph, x, _| layer.forward_compressed(graph, &kept(x)),
+        forward: |layer, graph, x, _| layer.forward_compressed(graph, &compress(x)),
         expected: |inputs| {
-            let (p, x) = (&inputs.parameters, layers::keep(&inputs.x(), KEPT));
+            let (p, x) = (&inputs.parameters, layers::keep(&inputs.x(), K));
             let sum = layers::add(&layers::join(&inputs.edges(false), &x, Join::Sum), &x);
             let hidden = layers::relu(&layers::linear(&sum, &p[0], &p[1], 5));
             layers::linear(&hidden, &p[2], &p[3], OUT)
@@ -276,7 +276,7 @@ fn compressed(cases: &mut Cases, backend: &Backend) {
 /// GCN's other norms and SAGE's other aggregators.
 fn compressed_norms(cases: &mut Cases, backend: &Backend) {
     fn gcn(inputs: &Inputs, norm: layers::Norm) -> Matrix {
-        let (p, x) = (&inputs.parameters, layers::keep(&inputs.x(), KEPT));
+        let (p, x) = (&inputs.parameters, layers::keep(&inputs.x(), K));
         let joined = layers::propagate(&inputs.edges(false), &x, norm);
         layers::linear(&joined, &p[0], &p[1], OUT)
     }
@@ -301,16 +301,16 @@ fn compressed_norms(cases: &mut Cases, backend: &Backend) {
     for (name, make, expected) in norms {
         let subject = Subject {
             make,
-            forward: |layer, graph, x, _| layer.forward_compressed(graph, &kept(x)),
+            forward: |layer, graph, x, _| layer.forward_compressed(graph, &compress(x)),
             expected,
         };
         add_subject(cases, backend, &format!("gcn/compressed-{name}"), subject);
     }
     fn sage(inputs: &Inputs, how: Join) -> Matrix {
-        let (p, x) = (&inputs.parameters, layers::keep(&inputs.x(), KEPT));
+        let (p, x) = (&inputs.parameters, layers::keep(&inputs.x(), K));
         let joined = layers::join(&inputs.edges(false), &x, how);
-        let neighbours = layers::linear(&joined, &p[0], &p[1], OUT);
-        layers::add(&neighbours, &layers::linear(&x, &p[2], &[], OUT))
+        let neighbors = layers::linear(&joined, &p[0], &p[1], OUT);
+        layers::add(&neighbors, &layers::linear(&x, &p[2], &[], OUT))
     }
     let aggregators: [Subjects<SageConv>; 2] = [
         (
@@ -327,7 +327,7 @@ fn compressed_norms(cases: &mut Cases, backend: &Backend) {
     for (name, make, expected) in aggregators {
         let subject = Subject {
             make,
-            forward: |layer, graph, x, _| layer.forward_compressed(graph, &kept(x)),
+            forward: |layer, graph, x, _| layer.forward_compressed(graph, &compress(x)),
             expected,
         };
         add_subject(cases, backend, &format!("sage/compressed-{name}"), subject);

@@ -28,10 +28,12 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
         add_layer(cases, backend, &name, move |b| sage(b, aggregator));
     }
     let architectures = [Architecture::Sage, Architecture::Gcn, Architecture::Gin];
-    let forms = if backend.kind == Kind::Cpu { 0 } else { 3 };
-    for architecture in architectures.into_iter().take(forms) {
-        let name = format!("train/forms/{architecture:?}").to_lowercase();
-        add_layer(cases, backend, &name, move |b| forms_agree(b, architecture));
+    let count = if backend.kind == Kind::Cpu { 0 } else { 3 };
+    for architecture in architectures.into_iter().take(count) {
+        let name = format!("train/representations/{architecture:?}").to_lowercase();
+        add_layer(cases, backend, &name, move |b| {
+            representations_agree(b, architecture)
+        });
     }
     let activations = [("maxk", Activation::maxk(8)), ("relu", Activation::Relu)];
     // Tuning Burn's kernels takes minutes per run on CubeCL's CPU runtime.
@@ -133,7 +135,7 @@ fn graphs() -> Result<(), String> {
     let looped = graph.with_self_loops();
     let one_loop = |i: usize| {
         looped
-            .neighbours(i)
+            .neighbors(i)
             .iter()
             .filter(|&&j| j as usize == i)
             .count()
@@ -144,12 +146,12 @@ fn graphs() -> Result<(), String> {
     }
     let both = graph.symmetrised();
     let mutual = |i: usize| {
-        both.neighbours(i)
+        both.neighbors(i)
             .iter()
-            .all(|&j| both.neighbours(j as usize).contains(&(i as u32)))
+            .all(|&j| both.neighbors(j as usize).contains(&(i as u32)))
     };
     if graph.is_symmetric() || !both.is_symmetric() || !(0..NODES).all(mutual) {
-        return Err("symmetrised is not symmetric".into());
+        return Err("symmetrized is not symmetric".into());
     }
     Ok(())
 }
@@ -219,8 +221,8 @@ fn sage(backend: &Backend, aggregator: Aggregator) -> Result<(), String> {
     // Rows past the basis equal the bias.
     let bias = &root[d * out..(d + 1) * out];
     let w_root = |i: usize, c: usize| root[i * out + c] - bias[c];
-    let w_neighbours = |i: usize, c: usize| both[i * out + c] - root[i * out + c];
-    if (0..d * out).all(|n| w_neighbours(n / out, n % out).abs() < 1e-3) {
+    let w_neighbors = |i: usize, c: usize| both[i * out + c] - root[i * out + c];
+    if (0..d * out).all(|n| w_neighbors(n / out, n % out).abs() < 1e-3) {
         return Err("neighbors have no weight".into());
     }
 
@@ -238,8 +240,8 @@ fn sage(backend: &Backend, aggregator: Aggregator) -> Result<(), String> {
         for c in 0..out {
             let (mut y, mut magnitude) = (bias[c], bias[c].abs());
             for j in 0..d {
-                y += w_neighbours(j, c) * joined.values[i * d + j] + w_root(j, c) * x[i * d + j];
-                magnitude += w_neighbours(j, c).abs() * joined.magnitudes[i * d + j]
+                y += w_neighbors(j, c) * joined.values[i * d + j] + w_root(j, c) * x[i * d + j];
+                magnitude += w_neighbors(j, c).abs() * joined.magnitudes[i * d + j]
                     + (w_root(j, c) * x[i * d + j]).abs();
             }
             // Each term carries the rounding of two probes, the aggregation and the product; tf32
@@ -309,33 +311,34 @@ fn fits(backend: &Backend, data: &NodeDataset, activation: Activation) -> Result
 /// Ten epochs with compressed rows and with dense ones agree up to rounding, with equal dropout. A
 /// run with features nudged by rounding errors measures how far rounding moves losses and scores:
 /// it changes which elements are selected.
-fn forms_agree(backend: &Backend, architecture: Architecture) -> Result<(), String> {
+fn representations_agree(backend: &Backend, architecture: Architecture) -> Result<(), String> {
     let data = block_model(&SbmConfig::new(500).with_seed(2)).map_err(|e| e.to_string())?;
     let config = TrainConfig::new().with_epochs(10).with_seed(4);
-    let run = |form, data: &NodeDataset| {
+    let run = |representation, data: &NodeDataset| {
         let model = MaxKModelConfig::new(architecture, data.feature_width(), 32, data.classes())
             .with_layers(2)
             .with_activation(Activation::maxk(8))
             .with_dropout(0.3)
-            .with_form(form);
+            .with_form(representation);
         let quiet = &mut |_: &EpochReport| Ok(());
         train(&config, &model, data, &backend.device, quiet).map_err(|e| e.to_string())
     };
     let masked = run(Form::Masked, &data)?.history;
     let compressed = run(Form::Compressed, &data)?.history;
     let nudged = run(Form::Masked, &nudged(&data)?)?.history;
-    let apart = |other: &[EpochReport]| {
+    let difference = |other: &[EpochReport]| {
         let pairs = other.iter().zip(&masked);
         pairs.fold([0f64; 2], |[loss, score], (a, b)| {
             let off = (a.loss - b.loss).abs() / b.loss;
             [loss.max(off), score.max((a.val - b.val).abs())]
         })
     };
-    let ([loss, score], [nudged_loss, nudged_score]) = (apart(&compressed), apart(&nudged));
+    let ([loss, score], [nudged_loss, nudged_score]) =
+        (difference(&compressed), difference(&nudged));
     // 5 of 250 nodes may have nearly equal scores.
     if !(loss <= (4.0 * nudged_loss).max(1e-3) && score <= (4.0 * nudged_score).max(0.02)) {
         return Err(format!(
-            "losses are {loss:e} and scores {score} apart; nudged runs {nudged_loss:e} and \
+            "losses differ by {loss:e} and scores by {score}; nudged runs by {nudged_loss:e} and \
              {nudged_score}"
         ));
     }

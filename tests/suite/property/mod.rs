@@ -62,7 +62,7 @@ pub fn add(cases: &mut Cases, backend: &Backend, plan: Plan) {
 }
 
 /// Checks `plan.requests` random requests; rejected requests do not count.
-fn hold<S: Strategy>(
+fn check_requests<S: Strategy>(
     plan: Plan,
     requests: S,
     check: impl Fn(S::Value) -> TestCaseResult,

@@ -14,16 +14,19 @@ const MAX_COLS: usize = 2000;
 #[derive(Clone, Copy)]
 pub struct Extent {
     rows: usize,
-    draws: usize,
+    variants: usize,
 }
 
 impl Extent {
     pub const FULL: Self = Self {
         rows: 70,
-        draws: 24,
+        variants: 24,
     };
     /// For runtimes where a row takes milliseconds.
-    pub const SMALL: Self = Self { rows: 8, draws: 6 };
+    pub const SMALL: Self = Self {
+        rows: 8,
+        variants: 6,
+    };
 }
 
 /// Compile-time properties of a kernel, and its inputs.
@@ -32,15 +35,15 @@ pub struct Request {
     pub dtype: Dtype,
     pub cols: usize,
     pub largest: bool,
-    pub method: Kind,
+    pub method: MethodKind,
     /// Whether rows have individual lengths.
     pub ragged: bool,
-    pub draws: Vec<Draw>,
+    pub variants: Vec<Variant>,
 }
 
 /// A method without its parameter, which kernels take at run time.
 #[derive(Clone, Copy, Debug)]
-pub enum Kind {
+pub enum MethodKind {
     Exact,
     EarlyStop,
     Precision,
@@ -48,7 +51,7 @@ pub enum Kind {
 
 /// Runtime inputs of a launch.
 #[derive(Clone, Debug)]
-pub struct Draw {
+pub struct Variant {
     pub rows: usize,
     k: K,
     sorted: bool,
@@ -74,29 +77,29 @@ enum Content {
 }
 
 impl Request {
-    pub fn options(&self, draw: &Draw) -> TopkOptions {
+    pub fn options(&self, variant: &Variant) -> TopkOptions {
         let method = match self.method {
-            Kind::Exact => Method::Exact,
-            Kind::EarlyStop => Method::EarlyStop(draw.max_iter),
-            Kind::Precision => Method::Precision(draw.eps),
+            MethodKind::Exact => Method::Exact,
+            MethodKind::EarlyStop => Method::EarlyStop(variant.max_iter),
+            MethodKind::Precision => Method::Precision(variant.eps),
         };
         TopkOptions {
-            k: draw.k.of(self.cols),
+            k: variant.k.of(self.cols),
             largest: self.largest,
-            sorted: draw.sorted,
+            sorted: variant.sorted,
             method,
         }
     }
 
-    pub fn matrix<T: Element>(&self, draw: &Draw) -> Matrix<T> {
-        let matrix = match draw.content {
+    pub fn matrix<T: Element>(&self, variant: &Variant) -> Matrix<T> {
+        let matrix = match variant.content {
             Content::Each(distribution) => {
-                Matrix::of(distribution, draw.rows, self.cols, draw.seed)
+                Matrix::of(distribution, variant.rows, self.cols, variant.seed)
             }
-            Content::Mixed => Matrix::mixed(draw.rows, self.cols, draw.seed),
+            Content::Mixed => Matrix::mixed(variant.rows, self.cols, variant.seed),
         };
         if self.ragged {
-            matrix.with_any_lengths(draw.seed)
+            matrix.with_any_lengths(variant.seed)
         } else {
             matrix
         }
@@ -115,19 +118,25 @@ impl K {
 
 /// Any request within `extent`.
 pub fn request(extent: Extent) -> impl Strategy<Value = Request> {
-    let method = select(vec![Kind::Exact, Kind::EarlyStop, Kind::Precision]);
+    let method = select(vec![
+        MethodKind::Exact,
+        MethodKind::EarlyStop,
+        MethodKind::Precision,
+    ]);
     let dtype = select(Dtype::ALL.to_vec());
-    let draws = vec(draw(extent.rows), 1..=extent.draws);
+    let variants = vec(variant(extent.rows), 1..=extent.variants);
     let ragged = prop_oneof![3 => Just(false), 2 => Just(true)];
-    let fields = (dtype, cols(), any::<bool>(), method, ragged, draws);
-    fields.prop_map(|(dtype, cols, smallest, method, ragged, draws)| Request {
-        dtype,
-        cols,
-        largest: !smallest,
-        method,
-        ragged,
-        draws,
-    })
+    let fields = (dtype, cols(), any::<bool>(), method, ragged, variants);
+    fields.prop_map(
+        |(dtype, cols, smallest, method, ragged, variants)| Request {
+            dtype,
+            cols,
+            largest: !smallest,
+            method,
+            ragged,
+            variants,
+        },
+    )
 }
 
 /// Small, near a power of two, a multiple of four, or any.
@@ -140,7 +149,7 @@ fn cols() -> impl Strategy<Value = usize> {
     ]
 }
 
-fn draw(rows: usize) -> impl Strategy<Value = Draw> {
+fn variant(rows: usize) -> impl Strategy<Value = Variant> {
     let rows = prop_oneof![0..=8usize, 0..=rows];
     let k = prop_oneof![
         3 => (0..=33usize).prop_map(K::Few),
@@ -160,7 +169,7 @@ fn draw(rows: usize) -> impl Strategy<Value = Draw> {
         content,
         0..1u64 << 32,
     );
-    fields.prop_map(|(rows, k, sorted, max_iter, eps, content, seed)| Draw {
+    fields.prop_map(|(rows, k, sorted, max_iter, eps, content, seed)| Variant {
         rows,
         k,
         sorted,

@@ -8,7 +8,7 @@ use sparsek_tests::data::normals;
 use sparsek_tests::oracle::spmm::Csr;
 use sparsek_tests::runner::{Outcome, Verdict};
 
-use super::{Plan, hold};
+use super::{Plan, check_requests};
 use crate::{
     spmm::compressed_rows::agrees,
     spmm::problem::{Factors, Problem},
@@ -64,7 +64,7 @@ impl Request {
 
 /// Any request equals the oracle.
 pub fn property(backend: &Backend, plan: Plan) -> Outcome {
-    hold(plan, request(), |request| {
+    check_requests(plan, request(), |request| {
         let sizes = [request.width, request.k];
         let problem = Problem::of::<f32>(&request.csr(), sizes, request.factors);
         agrees::<f32>(backend, &problem, request.factors).map_err(TestCaseError::fail)

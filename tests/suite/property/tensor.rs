@@ -15,8 +15,8 @@ use sparsek_tests::element::Element;
 use sparsek_tests::runner::Outcome;
 use sparsek_tests::with_dtype;
 
-use super::request::{Draw, Extent, Request, request};
-use super::{Plan, hold};
+use super::request::{Extent, Request, Variant, request};
+use super::{Plan, check_requests};
 use crate::kernels::{Check, I32, Layout};
 use crate::topk::{ragged_tensors, tensors};
 
@@ -38,8 +38,8 @@ impl View {
 
     /// Whether Burn can read the result: on the CPU runtime cubecl-std 0.11.3 divides by zero on
     /// empty transposed tensors.
-    fn reads(self, request: &Request, draw: &Draw) -> bool {
-        matches!(self, Self::Rows) || (draw.rows > 0 && request.options(draw).k > 0)
+    fn reads(self, request: &Request, variant: &Variant) -> bool {
+        matches!(self, Self::Rows) || (variant.rows > 0 && request.options(variant).k > 0)
     }
 
     /// The tensor, and the dimension of its rows.
@@ -79,27 +79,27 @@ impl View {
 pub fn property(backend: &Backend, plan: Plan) -> Outcome {
     let check = RefCell::new(Check::new(backend, None));
     let requests = (request(Extent::FULL), select(View::ALL.to_vec()));
-    hold(plan, requests, |(request, view)| {
+    check_requests(plan, requests, |(request, view)| {
         let check = &mut check.borrow_mut();
-        with_dtype!(request.dtype, T => draws::<T>(backend, check, &request, view))
+        with_dtype!(request.dtype, T => variants::<T>(backend, check, &request, view))
     })?;
     check.into_inner().end()
 }
 
-fn draws<T: Element>(
+fn variants<T: Element>(
     backend: &Backend,
     check: &mut Check,
     request: &Request,
     view: View,
 ) -> TestCaseResult {
     let before = check.passed;
-    for draw in request
-        .draws
+    for variant in request
+        .variants
         .iter()
-        .filter(|draw| view.reads(request, draw))
+        .filter(|variant| view.reads(request, variant))
     {
-        if !refused::<T>(backend, check, request, draw).map_err(TestCaseError::fail)? {
-            compare::<T>(&backend.device, request, draw, view).map_err(TestCaseError::fail)?;
+        if !refused::<T>(backend, check, request, variant).map_err(TestCaseError::fail)? {
+            compare::<T>(&backend.device, request, variant, view).map_err(TestCaseError::fail)?;
             check.passed += 1;
         }
     }
@@ -115,7 +115,7 @@ fn refused<T: Element>(
     backend: &Backend,
     check: &mut Check,
     request: &Request,
-    draw: &Draw,
+    variant: &Variant,
 ) -> Result<bool, String> {
     if !backend.device.supports_dtype(T::dtype()) {
         return Ok(true);
@@ -131,7 +131,7 @@ fn refused<T: Element>(
         data: Vec::new(),
     };
     let input = Layout::Contiguous.upload(client, &none);
-    match kernel::topk(client, &input, &request.options(draw), I32, None) {
+    match kernel::topk(client, &input, &request.options(variant), I32, None) {
         Ok(_) => Ok(false),
         Err(error) => check.refuse(error).map(|()| true),
     }
@@ -140,11 +140,11 @@ fn refused<T: Element>(
 fn compare<T: Element>(
     device: &Device,
     request: &Request,
-    draw: &Draw,
+    variant: &Variant,
     view: View,
 ) -> Result<(), String> {
-    let matrix = request.matrix::<T>(draw);
-    let options = request.options(draw);
+    let matrix = request.matrix::<T>(variant);
+    let options = request.options(variant);
     let (x, dim) = view.tensor::<T::Kind, T>(&matrix, device);
     let options = TopkOptions {
         k: options.k,

@@ -12,7 +12,7 @@ use sparsek_tests::element::{Dtype, Element};
 use sparsek_tests::runner::Outcome;
 use sparsek_tests::with_dtype;
 
-use super::{Plan, hold};
+use super::{Plan, check_requests};
 use crate::vector::selections::Vectors;
 
 /// A vector and its options.
@@ -28,7 +28,7 @@ struct Request {
 fn request() -> impl Strategy<Value = Request> {
     let length = prop_oneof![1 => 1usize..100, 3 => 100usize..20_000, 1 => 20_000usize..100_000];
     // Mostly small k relative to the length.
-    let share = prop_oneof![4 => 0.0f64..0.02, 1 => 0.0f64..=1.0];
+    let fraction = prop_oneof![4 => 0.0f64..0.02, 1 => 0.0f64..=1.0];
     let subrange = prop_oneof![
         2 => Just(Subrange::Auto),
         1 => Just(Subrange::Whole),
@@ -54,11 +54,11 @@ fn request() -> impl Strategy<Value = Request> {
         (filter, select(Finish::ALL.to_vec())),
         any::<(bool, bool)>(),
     );
-    (length, share, what, how).prop_map(|(length, share, what, how)| {
+    (length, fraction, what, how).prop_map(|(length, fraction, what, how)| {
         let (dtype, distribution, seed) = what;
         let (subrange, delegates, construction, selection, ends, (largest, sorted)) = how;
         let (filter, finish) = ends;
-        let k = (share * length as f64).ceil() as usize;
+        let k = (fraction * length as f64).ceil() as usize;
         Request {
             dtype,
             length,
@@ -85,7 +85,7 @@ pub fn property(backend: &Backend, plan: Plan) -> Outcome {
     // A request is only one launch here.
     let requests = plan.requests.saturating_mul(8);
     let plan = Plan { requests, ..plan };
-    hold(plan, request(), |request| {
+    check_requests(plan, request(), |request| {
         let vectors = &mut vectors.borrow_mut();
         with_dtype!(request.dtype, T => check::<T>(vectors, &request))
     })?;

@@ -21,11 +21,11 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
 }
 
 fn add_dtype<T: Element>(cases: &mut Cases, backend: &Backend) {
-    for make in Sparse::ALL {
+    for recipe in Sparse::ALL {
         cases.add(
             backend,
-            format!("tensor/csr/{}/{}", T::NAME, make.name),
-            move |b| of_dtype::<T>(b, &make),
+            format!("tensor/csr/{}/{}", T::NAME, recipe.name),
+            move |b| of_dtype::<T>(b, &recipe),
         );
     }
     cases.add(
@@ -78,7 +78,7 @@ fn special<T: Element>(backend: &Backend) -> Outcome {
     Ok(Verdict::Passed)
 }
 
-fn of_dtype<T: Element>(backend: &Backend, make: &Sparse) -> Outcome {
+fn of_dtype<T: Element>(backend: &Backend, recipe: &Sparse) -> Outcome {
     let device = &backend.device;
     if !device.supports_dtype(T::dtype()) {
         return refused::<T>(device);
@@ -86,14 +86,14 @@ fn of_dtype<T: Element>(backend: &Backend, make: &Sparse) -> Outcome {
     if let Some(reason) = backend.lacks(T::dtype()) {
         return Ok(Verdict::Skipped(reason));
     }
-    let host = rounded::<T>(&make.matrix(1));
+    let host = rounded::<T>(&recipe.matrix(1));
     let csr = upload::<T>(&host, device);
     expect::<T>("as given", &csr, &host)?;
     dense::<T>(&csr, &host)?;
     transposes::<T>(&csr, &host)?;
     slices::<T>(&csr, &host)?;
     orders::<T>(&csr, &host)?;
-    if make.values != Values::Normal && make.values != Values::Positive {
+    if recipe.values != Values::Normal && recipe.values != Values::Positive {
         duplicates::<T>(device, &host)?;
     }
     moves::<T>(&csr, &host)?;

@@ -5,7 +5,7 @@ use sparsek::sparse::Csr;
 use sparsek_tests::backend::Backend;
 use sparsek_tests::data::Random;
 use sparsek_tests::runner::Cases;
-use sparsek_tests::sparse::{Places, Sparse, Values, vector};
+use sparsek_tests::sparse::{Sparse, Structure, Values, vector};
 
 use crate::sparse::csr::{elements, same, shuffled};
 
@@ -27,7 +27,7 @@ fn tracking(backend: &Backend, checkpointing: bool) -> Device {
 }
 
 /// Integers, so that products are exact.
-fn whole(n: usize, seed: u64) -> Vec<f64> {
+fn integers(n: usize, seed: u64) -> Vec<f64> {
     let mut random = Random::new(seed);
     (0..n).map(|_| random.below(15) as f64 - 7.0).collect()
 }
@@ -39,9 +39,9 @@ fn matrix(data: &[f64], shape: [usize; 2], device: &Device) -> Tensor<2> {
 /// loss = Σ w (2x)ᵀ through the entries of x: dx = 2 wᵀ where x ≠ 0, else 0.
 fn gradient_of_dense(backend: &Backend, checkpointing: bool) -> Result<(), String> {
     let device = tracking(backend, checkpointing);
-    let make = Sparse::new("", [19, 23], 0.3, Places::EmptyRows, Values::Coarse);
-    let elements_of_x = make.matrix(4).dense().concat();
-    let upstream = whole(19 * 23, 5);
+    let recipe = Sparse::new("", [19, 23], 0.3, Structure::EmptyRows, Values::Dyadic);
+    let elements_of_x = recipe.matrix(4).dense().concat();
+    let upstream = integers(19 * 23, 5);
     let x = matrix(&elements_of_x, [19, 23], &device).require_grad();
     let csr = Csr::from_dense(x.clone() * 2.0).map_err(|e| e.to_string())?;
     let loss = csr.transpose().to_dense() * matrix(&upstream, [23, 19], &device);
@@ -59,9 +59,9 @@ fn gradient_of_dense(backend: &Backend, checkpointing: bool) -> Result<(), Strin
 /// the first rows. A round trip to the device changes nothing.
 fn gradient_of_values(backend: &Backend, checkpointing: bool) -> Result<(), String> {
     let device = tracking(backend, checkpointing);
-    let make = Sparse::new("", [14, 9], 0.4, Places::Uniform, Values::Coarse);
+    let recipe = Sparse::new("", [14, 9], 0.4, Structure::Uniform, Values::Dyadic);
     for twice in [false, true] {
-        let mut entries: Vec<_> = make.matrix(6).entries().collect();
+        let mut entries: Vec<_> = recipe.matrix(6).entries().collect();
         if twice {
             entries.extend(entries.clone().into_iter().step_by(3));
         }
@@ -69,7 +69,7 @@ fn gradient_of_values(backend: &Backend, checkpointing: bool) -> Result<(), Stri
         let of = |id: fn(&(usize, usize, f64)) -> usize| -> Vec<u32> {
             entries.iter().map(|entry| id(entry) as u32).collect()
         };
-        let upstream = whole(14 * 9, 8);
+        let upstream = integers(14 * 9, 8);
         let weights: Vec<f64> = entries.iter().map(|entry| entry.2).collect();
         let values = vector::<f32>(&weights, &device).require_grad();
         let csr = Csr::from_coo([14, 9], &of(|e| e.0), &of(|e| e.1), values.clone());

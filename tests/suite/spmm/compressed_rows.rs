@@ -13,7 +13,7 @@ use sparsek_tests::oracle::spmm::Csr;
 use sparsek_tests::runner::{Cases, Outcome, Verdict, expect_panic};
 use sparsek_tests::sparse::{pattern, vector};
 
-use super::problem::{Factors, Problem, Shape, compare, upload};
+use super::problem::{Factors, PatternKind, Problem, compare, upload};
 
 /// Evaluates an expression with `$float` as the type of a float dtype.
 macro_rules! with_float {
@@ -41,11 +41,11 @@ macro_rules! with_float {
 
 pub fn add(cases: &mut Cases, backend: &Backend) {
     for width in [1, 32, 200, 256, 384, 1000, 1024] {
-        for k in members(width) {
+        for k in ks(width) {
             cases.add(
                 backend,
                 format!("tensor/spmm/compressed/{width}/{k}"),
-                move |b| one::<f32>(b, Shape::Ragged, [width, k], Factors::Some),
+                move |b| one::<f32>(b, PatternKind::Ragged, [width, k], Factors::Some),
             );
         }
     }
@@ -53,22 +53,22 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
         for [width, k] in [[32, 32], [200, 7], [256, 32], [384, 64]] {
             let name = format!("tensor/spmm/compressed/{dtype:?}/{width}/{k}").to_lowercase();
             cases.add(backend, name, move |b| {
-                with_float!(dtype, T => one::<T>(b, Shape::Ragged, [width, k], Factors::All))
+                with_float!(dtype, T => one::<T>(b, PatternKind::Ragged, [width, k], Factors::All))
             });
         }
     }
     for factors in Factors::ALL {
         let name = format!("tensor/spmm/compressed/factors/{factors:?}").to_lowercase();
         cases.add(backend, name, move |b| {
-            one::<f32>(b, Shape::Ragged, [64, 9], factors)
+            one::<f32>(b, PatternKind::Ragged, [64, 9], factors)
         });
     }
     for shape in [
-        Shape::Empty,
-        Shape::Hub,
-        Shape::Wide,
-        Shape::Nothing,
-        Shape::Cut,
+        PatternKind::Empty,
+        PatternKind::Hub,
+        PatternKind::Wide,
+        PatternKind::Nothing,
+        PatternKind::Cut,
     ] {
         let name = format!("tensor/spmm/compressed/shape/{shape:?}").to_lowercase();
         cases.add(backend, name, move |b| {
@@ -82,7 +82,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
 }
 
 /// k of one, few, many and all elements.
-fn members(width: usize) -> Vec<usize> {
+fn ks(width: usize) -> Vec<usize> {
     let mut all = vec![1, width.div_ceil(8), width / 2 + 1, width];
     all.dedup();
     all
@@ -90,7 +90,7 @@ fn members(width: usize) -> Vec<usize> {
 
 fn one<T: Element>(
     backend: &Backend,
-    shape: Shape,
+    shape: PatternKind,
     sizes: [usize; 2],
     factors: Factors,
 ) -> Outcome {
@@ -98,7 +98,11 @@ fn one<T: Element>(
         return Ok(Verdict::Skipped(reason));
     }
     // Rows are not split on llvmpipe, so long ones may hit its loop limit.
-    let longest = if shape == Shape::Hub { 100_000 } else { 0 };
+    let longest = if shape == PatternKind::Hub {
+        100_000
+    } else {
+        0
+    };
     if let Some(reason) = backend.loop_limit(longest) {
         return Ok(Verdict::Skipped(reason));
     }
@@ -119,7 +123,7 @@ pub fn agrees<T: Element>(
     let weights = vector::<T>(&problem.csr.weights, &device).require_grad();
     let scaling = problem.scaling::<T>(factors, weights.clone(), &device);
     let compressed = sparse_topk(x.clone(), problem.k, Method::Exact);
-    check_members(problem, &compressed)?;
+    check_selected(problem, &compressed)?;
     let y = spmm_compressed_with(&adjacency, &compressed, &scaling);
     if y.dims() != [rows, problem.width] {
         return Err(format!("shape {:?}", y.dims()));
@@ -127,13 +131,13 @@ pub fn agrees<T: Element>(
     compare::<T, 2>(
         "y",
         y.clone(),
-        &problem.effective.spmm(&problem.kept, problem.width),
+        &problem.effective.spmm(&problem.masked, problem.width),
     )?;
     let dense = spmm_with(&adjacency, compressed.to_dense(), &scaling);
     compare::<T, 2>(
         "dense y",
         dense,
-        &problem.effective.spmm(&problem.kept, problem.width),
+        &problem.effective.spmm(&problem.masked, problem.width),
     )?;
     let upstream = upload::<T>(&problem.upstream, [rows, problem.width], &device);
     let gradients = (y * upstream).backward();
@@ -149,9 +153,14 @@ pub fn agrees<T: Element>(
 }
 
 /// Checks columns, their dtype, and the dense representation.
-fn check_members(problem: &Problem, found: &Compressed) -> Result<(), String> {
+fn check_selected(problem: &Problem, found: &Compressed) -> Result<(), String> {
     let columns: Vec<i64> = found.columns().to_data().iter::<i64>().collect();
-    let expected: Vec<i64> = problem.members.concat().iter().map(|&m| m as i64).collect();
+    let expected: Vec<i64> = problem
+        .selected
+        .concat()
+        .iter()
+        .map(|&m| m as i64)
+        .collect();
     if columns != expected {
         return Err("other elements are selected".into());
     }
@@ -162,7 +171,7 @@ fn check_members(problem: &Problem, found: &Compressed) -> Result<(), String> {
     }
     let dense = found.to_dense().into_data();
     let dense: Vec<f64> = dense.iter::<f64>().collect();
-    match dense == problem.kept {
+    match dense == problem.masked {
         true => Ok(()),
         false => Err("the dense representation differs".into()),
     }
@@ -173,7 +182,7 @@ fn differences(backend: &Backend) -> Outcome {
     if !backend.device.supports_dtype(burn::tensor::DType::F64) {
         return Ok(Verdict::Skipped("the device has no f64".into()));
     }
-    let problem = Problem::new::<f64>(Shape::Ragged, [12, 4], Factors::All);
+    let problem = Problem::new::<f64>(PatternKind::Ragged, [12, 4], Factors::All);
     let device = backend.device.clone().autodiff();
     let adjacency = Adjacency::new(&pattern(&problem.csr), &device);
     let upstream = upload::<f64>(
@@ -252,7 +261,7 @@ fn differences(backend: &Backend) -> Outcome {
 
 /// Equals SpMM with masked dense rows, forward and backward, up to rounding; also with early stop.
 fn masked(backend: &Backend) -> Result<(), String> {
-    let problem = Problem::new::<f32>(Shape::Ragged, [256, 32], Factors::Ones);
+    let problem = Problem::new::<f32>(PatternKind::Ragged, [256, 32], Factors::Ones);
     let device = backend.device.clone().autodiff();
     let adjacency = Adjacency::new(&pattern(&problem.csr), &device);
     let upstream = upload::<f32>(
@@ -286,7 +295,7 @@ fn masked(backend: &Backend) -> Result<(), String> {
 
 /// k = 0, and a matrix without rows.
 fn nothing_kept(backend: &Backend) -> Result<(), String> {
-    let csr = Shape::Ragged.csr();
+    let csr = PatternKind::Ragged.csr();
     let adjacency = Adjacency::new(&pattern(&csr), &backend.device);
     let x = upload::<f32>(&normals(csr.cols * 10, 1), [csr.cols, 10], &backend.device);
     let y = spmm_compressed(&adjacency, &sparse_topk(x, 0, Method::Exact));
@@ -311,7 +320,7 @@ fn nothing_kept(backend: &Backend) -> Result<(), String> {
 }
 
 fn panics(backend: &Backend) -> Result<(), String> {
-    let csr = Shape::Wide.csr();
+    let csr = PatternKind::Wide.csr();
     let adjacency = Adjacency::new(&pattern(&csr), &backend.device);
     let rows = |n: usize| upload::<f32>(&normals(n * 4, 1), [n, 4], &backend.device);
     let message = expect_panic(|| drop(sparse_topk(rows(3), 5, Method::Exact)))?;

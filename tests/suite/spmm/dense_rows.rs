@@ -9,7 +9,7 @@ use sparsek_tests::runner::{Cases, expect_panic};
 use sparsek_tests::sparse::pattern;
 
 pub fn add(cases: &mut Cases, backend: &Backend) {
-    for shape in Shape::ALL {
+    for shape in PatternKind::ALL {
         for width in [1, 3, 32, 33, 130] {
             cases.check(
                 backend,
@@ -19,7 +19,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
         }
     }
     cases.check(backend, "tensor/spmm/checkpointed", |b| {
-        gradients(b, &Shape::Ragged.csr(), 17, true)
+        gradients(b, &PatternKind::Ragged.csr(), 17, true)
     });
     cases.check(backend, "tensor/spmm/patterns", |_| patterns());
     cases.check(backend, "tensor/spmm/panics", panics);
@@ -27,7 +27,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
 
 /// Sparsity patterns.
 #[derive(Clone, Copy, Debug)]
-enum Shape {
+enum PatternKind {
     /// Random row lengths, columns unsorted and repeated.
     Ragged,
     /// Most rows are empty, including the first and last.
@@ -44,7 +44,7 @@ enum Shape {
     Many,
 }
 
-impl Shape {
+impl PatternKind {
     const ALL: [Self; 7] = [
         Self::Ragged,
         Self::Empty,
@@ -123,7 +123,7 @@ fn compare<const D: usize>(what: &str, found: Tensor<D>, expected: &Bounded) -> 
         .map_err(|e| format!("{what}: {e}"))
 }
 
-fn forward_and_backward(backend: &Backend, shape: Shape, width: usize) -> Result<(), String> {
+fn forward_and_backward(backend: &Backend, shape: PatternKind, width: usize) -> Result<(), String> {
     let csr = shape.csr();
     let adjacency = Adjacency::new(&pattern(&csr), &backend.device);
     if (adjacency.rows(), adjacency.cols(), adjacency.nnz())
@@ -259,7 +259,7 @@ fn patterns() -> Result<(), String> {
             Err(_) => {}
         }
     }
-    for shape in Shape::ALL {
+    for shape in PatternKind::ALL {
         let csr = shape.csr();
         let (transposed, origin) = pattern(&csr).transpose();
         if (transposed.rows(), transposed.cols(), transposed.nnz())
@@ -289,7 +289,7 @@ fn patterns() -> Result<(), String> {
 }
 
 fn panics(backend: &Backend) -> Result<(), String> {
-    let csr = Shape::Wide.csr();
+    let csr = PatternKind::Wide.csr();
     let adjacency = Adjacency::new(&pattern(&csr), &backend.device);
     let x = upload(&normals(399 * 2, 1), [399, 2], &backend.device);
     let message = expect_panic(|| drop(spmm(&adjacency, x)))?;

@@ -18,12 +18,12 @@ use sparsek_tests::runner::{Cases, Outcome, Verdict};
 use sparsek_tests::sparse::pattern;
 
 use crate::kernels::refusal;
-use crate::spmm::problem::{Factors, Problem, Shape};
+use crate::spmm::problem::{Factors, PatternKind, Problem};
 
 const REPEATS: usize = 20;
 
 pub fn add(cases: &mut Cases, backend: &Backend) {
-    cases.check(backend, "tensor/determinism/spmm", determinism);
+    cases.check(backend, "tensor/determinism/spmm/compressed", determinism);
     if backend.client.is_none() {
         return;
     }
@@ -38,7 +38,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
             [300, 64],
             [130, 130],
         ] {
-            for shape in [Shape::Ragged, Shape::Cut] {
+            for shape in [PatternKind::Ragged, PatternKind::Cut] {
                 let name = format!("kernel/spmm/{}/{shape:?}/{width}/{k}", routine.name());
                 cases.add(backend, name.to_lowercase(), move |b| {
                     forced(b, routine, shape, [width, k])
@@ -105,13 +105,13 @@ fn pattern_of<'a>(
 }
 
 /// Selected elements, as the top-k kernels produce them.
-struct Members {
+struct Selected {
     values: Handle,
     columns: Handle,
     index: ElemType,
 }
 
-impl Members {
+impl Selected {
     fn new(client: &Client, problem: &Problem, [width, k]: [usize; 2]) -> Result<Self, String> {
         let rows = problem.effective.cols;
         let x: Vec<f32> = problem.x.iter().map(|&x| x as f32).collect();
@@ -147,15 +147,19 @@ fn compare(client: &Client, found: Handle, expected: &Bounded) -> Result<(), Str
     expected.check(&found, f64::from(f32::EPSILON))
 }
 
-fn forced(backend: &Backend, routine: Routine, shape: Shape, sizes: [usize; 2]) -> Outcome {
+fn forced(backend: &Backend, routine: Routine, shape: PatternKind, sizes: [usize; 2]) -> Outcome {
     let client = backend.client.as_ref().expect("a client");
     let problem = Problem::new::<f32>(shape, sizes, Factors::Weights);
     let matrix = OnDevice::new(client, &problem)?;
-    let members = Members::new(client, &problem, sizes)?;
-    let x = members.compressed(sizes);
+    let selected = Selected::new(client, &problem, sizes)?;
+    let x = selected.compressed(sizes);
     match kernel::spmm_compressed(client, &matrix.operand(), &x, Some(routine)) {
         Ok(y) => {
-            compare(client, y, &problem.effective.spmm(&problem.kept, sizes[0]))?;
+            compare(
+                client,
+                y,
+                &problem.effective.spmm(&problem.masked, sizes[0]),
+            )?;
             Ok(Verdict::Passed)
         }
         Err(error) => refusal(&error)
@@ -178,11 +182,11 @@ fn partition(backend: &Backend) -> Result<(), String> {
         return Err(format!("{entries} entries: {many:?}"));
     }
     for shape in [
-        Shape::Ragged,
-        Shape::Empty,
-        Shape::Hub,
-        Shape::Nothing,
-        Shape::Cut,
+        PatternKind::Ragged,
+        PatternKind::Empty,
+        PatternKind::Hub,
+        PatternKind::Nothing,
+        PatternKind::Cut,
     ] {
         let problem = Problem::new::<f32>(shape, [4, 1], Factors::Ones);
         let matrix = OnDevice::new(client, &problem)?;
@@ -221,18 +225,21 @@ fn partition(backend: &Backend) -> Result<(), String> {
                 return Err(format!("{shape:?}: row {row} is {parts:?}"));
             }
             let whole = parts.len() == 1 && parts[0][0] == -1;
-            let told = items[there..]
+            let listed = items[there..]
                 .iter()
-                .any(|told| told[..3] == [row as i32, parts[0][0], parts.len() as i32]);
-            if !whole && !told {
+                .any(|listed| listed[..3] == [row as i32, parts[0][0], parts.len() as i32]);
+            if !whole && !listed {
                 return Err(format!("{shape:?}: split row {row} is not listed"));
             }
             cut += usize::from(!whole);
         }
-        let told = items[there..].iter().filter(|told| told[0] >= 0).count();
-        if told != cut {
+        let listed = items[there..]
+            .iter()
+            .filter(|listed| listed[0] >= 0)
+            .count();
+        if listed != cut {
             return Err(format!(
-                "{shape:?}: {told} split rows are listed instead of {cut}"
+                "{shape:?}: {listed} split rows are listed instead of {cut}"
             ));
         }
     }
@@ -242,7 +249,7 @@ fn partition(backend: &Backend) -> Result<(), String> {
 /// Products and gradients of dense and compressed rows, with all factors.
 fn determinism(backend: &Backend) -> Result<(), String> {
     let device = backend.device.clone().autodiff();
-    let problem = Problem::new::<f32>(Shape::Cut, [64, 8], Factors::All);
+    let problem = Problem::new::<f32>(PatternKind::Cut, [64, 8], Factors::All);
     let csr = &problem.csr;
     let tensor = |n: usize, seed: u64| -> Tensor<1> {
         let data: Vec<f32> = normals(n, seed).iter().map(|&x| x as f32).collect();

@@ -52,7 +52,7 @@ impl Factors {
 
 /// Sparsity patterns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
+pub enum PatternKind {
     /// Random row lengths, columns unsorted and repeated.
     Ragged,
     /// Most rows and columns are empty, including the first and last.
@@ -67,7 +67,7 @@ pub enum Shape {
     Cut,
 }
 
-impl Shape {
+impl PatternKind {
     pub const ALL: [Self; 6] = [
         Self::Ragged,
         Self::Empty,
@@ -134,15 +134,15 @@ pub struct Problem {
     /// The dense rows.
     pub x: Vec<f64>,
     /// Dense rows with all but the selected elements set to zero.
-    pub kept: Vec<f64>,
-    pub members: Vec<Vec<usize>>,
+    pub masked: Vec<f64>,
+    pub selected: Vec<Vec<usize>>,
     pub upstream: Vec<f64>,
     pub width: usize,
     pub k: usize,
 }
 
 impl Problem {
-    pub fn new<T: Element>(shape: Shape, sizes: [usize; 2], factors: Factors) -> Self {
+    pub fn new<T: Element>(shape: PatternKind, sizes: [usize; 2], factors: Factors) -> Self {
         Self::of::<T>(&shape.csr(), sizes, factors)
     }
 
@@ -167,17 +167,17 @@ impl Problem {
             ..csr.clone()
         };
         let options = sparsek_kernels::topk::TopkOptions::new(k);
-        let members: Vec<Vec<usize>> = x
+        let selected: Vec<Vec<usize>> = x
             .chunks(width)
             .map(|row| {
                 let row: Vec<T> = row.iter().map(|&x| T::of(x)).collect();
                 select(&row, &options)
             })
             .collect();
-        let mut kept = vec![0.0; x.len()];
-        for (row, members) in members.iter().enumerate() {
-            for at in members.iter().map(|member| row * width + member) {
-                kept[at] = x[at];
+        let mut masked = vec![0.0; x.len()];
+        for (row, selected) in selected.iter().enumerate() {
+            for at in selected.iter().map(|column| row * width + column) {
+                masked[at] = x[at];
             }
         }
         Self {
@@ -186,8 +186,8 @@ impl Problem {
             rows,
             cols,
             x,
-            kept,
-            members,
+            masked,
+            selected,
             upstream,
             width,
             k,
@@ -218,11 +218,13 @@ impl Problem {
     }
 
     /// Gradient of the selected elements.
-    pub fn gradient_of_members(&self) -> Bounded {
+    pub fn gradient_of_selected(&self) -> Bounded {
         let dense = self.effective.grad_x(&self.upstream, self.width);
-        let places = self.members.iter().enumerate();
+        let places = self.selected.iter().enumerate();
         let places: Vec<usize> = places
-            .flat_map(|(row, members)| members.iter().map(move |member| row * self.width + member))
+            .flat_map(|(row, selected)| {
+                selected.iter().map(move |column| row * self.width + column)
+            })
             .collect();
         Bounded {
             values: places.iter().map(|&at| dense.values[at]).collect(),
@@ -234,8 +236,8 @@ impl Problem {
     /// Gradient of the dense rows: zero except at selected elements.
     pub fn gradient(&self) -> Bounded {
         let mut gradient = self.effective.grad_x(&self.upstream, self.width);
-        for (row, members) in self.members.iter().enumerate() {
-            for column in (0..self.width).filter(|column| !members.contains(column)) {
+        for (row, selected) in self.selected.iter().enumerate() {
+            for column in (0..self.width).filter(|column| !selected.contains(column)) {
                 gradient.values[row * self.width + column] = 0.0;
                 gradient.magnitudes[row * self.width + column] = 0.0;
             }
@@ -247,7 +249,7 @@ impl Problem {
     pub fn gradient_of_weights(&self, factors: Factors) -> Bounded {
         let mut gradient = self
             .csr
-            .grad_weights(&self.upstream, &self.kept, self.width);
+            .grad_weights(&self.upstream, &self.masked, self.width);
         for (e, (i, j, _)) in self.csr.entries().enumerate() {
             let row = if factors.rows() { self.rows[i] } else { 1.0 };
             let col = if factors.cols() { self.cols[j] } else { 1.0 };
@@ -316,8 +318,8 @@ pub fn product_and_gradient(
     let upstream = upload::<f32>(&problem.upstream, [rows, problem.width], &device);
     let weights = vector::<f32>(&problem.csr.weights, &device);
     let scaling = problem.scaling::<f32>(factors, weights, &device);
-    let kept = sparse_topk(x.clone(), problem.k, Method::Exact);
-    let y = spmm_compressed_with(&adjacency, &kept, &scaling);
+    let compressed = sparse_topk(x.clone(), problem.k, Method::Exact);
+    let y = spmm_compressed_with(&adjacency, &compressed, &scaling);
     let gradients = (y.clone() * upstream).backward();
     Ok([y, x.grad(&gradients).ok_or("no gradient")?])
 }

@@ -17,7 +17,7 @@ use sparsek_tests::{
 
 use crate::{
     kernels::refusal,
-    spmm::problem::{Factors, Problem, Shape, product_and_gradient},
+    spmm::problem::{Factors, PatternKind, Problem, product_and_gradient},
 };
 
 const REPEATS: usize = 10;
@@ -27,7 +27,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     if backend.client.is_none() {
         return;
     }
-    for shape in Shape::ALL {
+    for shape in PatternKind::ALL {
         for [width, k, most] in [
             [1, 1, 32],
             [7, 3, 64],
@@ -43,10 +43,12 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
             });
         }
     }
-    let half = |b: &Backend| one::<half::f16>(b, &Case::new::<half::f16>(Shape::Cut, [96, 20], 64));
+    let half =
+        |b: &Backend| one::<half::f16>(b, &Case::new::<half::f16>(PatternKind::Cut, [96, 20], 64));
     cases.add(backend, "kernel/spmm/shared/f16", half);
-    let brain =
-        |b: &Backend| one::<half::bf16>(b, &Case::new::<half::bf16>(Shape::Hub, [96, 20], 64));
+    let brain = |b: &Backend| {
+        one::<half::bf16>(b, &Case::new::<half::bf16>(PatternKind::Hub, [96, 20], 64))
+    };
     cases.add(backend, "kernel/spmm/shared/bf16", brain);
     cases.add(backend, "kernel/spmm/shared/determinism", determinism);
     cases.check(backend, "kernel/spmm/shared/refusals", refusals);
@@ -59,7 +61,7 @@ struct Case {
 }
 
 impl Case {
-    fn new<T: Element>(shape: Shape, sizes: [usize; 2], most: usize) -> Self {
+    fn new<T: Element>(shape: PatternKind, sizes: [usize; 2], most: usize) -> Self {
         let problem = Problem::new::<T>(shape, sizes, Factors::Some);
         Self { problem, most }
     }
@@ -79,12 +81,12 @@ struct OnDevice {
 impl OnDevice {
     fn new<T: Element>(client: &Client, problem: &Problem) -> Self {
         let csr = &problem.csr;
-        let mut turned: Vec<Vec<u32>> = vec![Vec::new(); csr.cols];
+        let mut transposed: Vec<Vec<u32>> = vec![Vec::new(); csr.cols];
         for (row, column, _) in csr.entries() {
-            turned[column].push(row as u32);
+            transposed[column].push(row as u32);
         }
         let mut indptr = vec![0u32];
-        for row in &turned {
+        for row in &transposed {
             indptr.push(indptr[indptr.len() - 1] + row.len() as u32);
         }
         let words = |data: Vec<u32>| {
@@ -94,14 +96,14 @@ impl OnDevice {
             let data: Vec<f32> = data.iter().map(|&x| x as f32).collect();
             client.create_from_slice(cast_slice(&data))
         };
-        let members = problem.members.iter().flatten();
+        let selected = problem.selected.iter().flatten();
         let upstream: Vec<T> = problem.upstream.iter().map(|&x| T::of(x)).collect();
         Self {
             indptr: words(indptr),
-            indices: words(turned.concat()),
+            indices: words(transposed.concat()),
             rows: floats(&problem.cols),
             cols: floats(&problem.rows),
-            columns: words(members.map(|&column| column as u32).collect()),
+            columns: words(selected.map(|&column| column as u32).collect()),
             upstream: client.create_from_slice(cast_slice(&upstream)),
             size: [csr.cols, csr.rows, csr.indices.len()],
         }
@@ -126,8 +128,8 @@ impl OnDevice {
     ) -> Result<Handle, KernelError> {
         let csr = self.csr();
         let partition = Partition::new(client, &csr)?;
-        let stretches = ColumnBlocks::new(client, &csr, most)?;
-        let turned = Operand {
+        let column_blocks = ColumnBlocks::new(client, &csr, most)?;
+        let transposed = Operand {
             csr,
             partition: &partition,
             weights: None,
@@ -144,7 +146,7 @@ impl OnDevice {
             k: problem.k,
             width: problem.width,
         };
-        kernel::gradient_shared(client, &turned, &self.upstream, &x, &stretches)
+        kernel::gradient_shared(client, &transposed, &self.upstream, &x, &column_blocks)
     }
 }
 
@@ -156,7 +158,7 @@ fn one<T: Element>(backend: &Backend, case: &Case) -> Outcome {
     match on_device.gradient::<T>(client, problem, case.most) {
         Ok(gradient) => {
             let found = read::<T>(client, gradient)?;
-            let expected = problem.gradient_of_members();
+            let expected = problem.gradient_of_selected();
             let epsilon = match T::elem_type().size() {
                 2 => 2f64.powi(-8),
                 _ => f64::from(f32::EPSILON),
@@ -195,7 +197,7 @@ fn tensors(backend: &Backend) -> Result<(), String> {
     let [y, dx] = product_and_gradient(backend, &problem, Factors::Some)?;
     let numbers = |tensor: Tensor<2>| tensor.into_data().iter::<f64>().collect::<Vec<_>>();
     let epsilon = f64::from(f32::EPSILON);
-    let forward = problem.effective.spmm(&problem.kept, width);
+    let forward = problem.effective.spmm(&problem.masked, width);
     forward.check(&numbers(y), epsilon)?;
     problem.gradient().check(&numbers(dx), epsilon)
 }
@@ -236,7 +238,7 @@ fn determinism(backend: &Backend) -> Outcome {
                     .iter()
                     .map(|&x| f64::from(x))
                     .collect();
-                let expected = problem.gradient_of_members();
+                let expected = problem.gradient_of_selected();
                 expected.check(&found, f64::from(f32::EPSILON))?;
                 first = Some(bytes.to_vec());
             }
@@ -250,7 +252,7 @@ fn determinism(backend: &Backend) -> Outcome {
 /// Column blocks that are too wide, and the conditions of `pays`.
 fn refusals(backend: &Backend) -> Result<(), String> {
     let client = backend.client.as_ref().expect("a client");
-    let problem = Problem::new::<f32>(Shape::Ragged, [8, 2], Factors::Ones);
+    let problem = Problem::new::<f32>(PatternKind::Ragged, [8, 2], Factors::Ones);
     let on_device = OnDevice::new::<f32>(client, &problem);
     let room = ColumnBlocks::most_columns(client);
     for most in [0, room + 1] {

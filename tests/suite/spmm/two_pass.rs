@@ -16,7 +16,7 @@ use sparsek_tests::{
 
 use crate::{
     kernels::refusal,
-    spmm::problem::{Factors, Problem, Shape, product_and_gradient},
+    spmm::problem::{Factors, PatternKind, Problem, product_and_gradient},
 };
 
 pub fn add(cases: &mut Cases, backend: &Backend) {
@@ -24,7 +24,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     if backend.client.is_none() {
         return;
     }
-    for shape in Shape::ALL {
+    for shape in PatternKind::ALL {
         for [width, k] in [
             [1, 1],
             [7, 3],
@@ -43,14 +43,14 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     for factors in Factors::ALL {
         let name = format!("kernel/spmm/two-pass/factors/{factors:?}");
         cases.add(backend, name.to_lowercase(), move |b| {
-            one::<f32>(b, Shape::Cut, [256, 32], factors)
+            one::<f32>(b, PatternKind::Cut, [256, 32], factors)
         });
     }
     cases.add(backend, "kernel/spmm/two-pass/f64", |b| {
-        one::<f64>(b, Shape::Cut, [96, 20], Factors::All)
+        one::<f64>(b, PatternKind::Cut, [96, 20], Factors::All)
     });
     cases.check(backend, "kernel/spmm/two-pass/f16", |b| {
-        match one::<half::f16>(b, Shape::Cut, [96, 20], Factors::Ones) {
+        match one::<half::f16>(b, PatternKind::Cut, [96, 20], Factors::Ones) {
             Ok(Verdict::Skipped(_)) => Ok(()),
             _ => Err("f16 is not refused".into()),
         }
@@ -161,7 +161,7 @@ fn numbers<T: Element>(client: &Client, data: &[f64]) -> Handle {
 /// Runs in one part and in small parts; compares with the oracle and bit for bit.
 fn one<T: Element>(
     backend: &Backend,
-    shape: Shape,
+    shape: PatternKind,
     sizes: [usize; 2],
     factors: Factors,
 ) -> Outcome {
@@ -172,14 +172,15 @@ fn one<T: Element>(
     let problem = Problem::new::<T>(shape, sizes, factors);
     let csr = &problem.csr;
     let mut lines = vec![Vec::new(); csr.rows];
-    let mut turned = vec![Vec::new(); csr.cols];
+    let mut transposed = vec![Vec::new(); csr.cols];
     for (number, (row, column, _)) in csr.entries().enumerate() {
         lines[row].push([column as u32, number as u32]);
-        turned[column].push([row as u32, number as u32]);
+        transposed[column].push([row as u32, number as u32]);
     }
     let [rows, cols] = [&problem.rows[..], &problem.cols[..]];
     let own = OnDevice::new::<T>(client, &lines, [rows, cols]).map_err(|e| e.to_string())?;
-    let turned = OnDevice::new::<T>(client, &turned, [cols, rows]).map_err(|e| e.to_string())?;
+    let transposed =
+        OnDevice::new::<T>(client, &transposed, [cols, rows]).map_err(|e| e.to_string())?;
     let weights = numbers::<T>(client, &csr.weights);
     let weighted = |entries| {
         factors.weights().then_some(Weights {
@@ -190,12 +191,12 @@ fn one<T: Element>(
     let scaled = [factors.rows(), factors.cols()];
     let product = Product {
         operand: own.operand(weighted(None), scaled),
-        turned: turned.operand(weighted(Some(&turned.entries)), [scaled[1], scaled[0]]),
-        entries: &turned.entries,
+        turned: transposed.operand(weighted(Some(&transposed.entries)), [scaled[1], scaled[0]]),
+        entries: &transposed.entries,
         stretches: None,
     };
-    let members = problem.members.iter().flatten();
-    let columns = upload(client, members.map(|&column| column as u32).collect());
+    let selected = problem.selected.iter().flatten();
+    let columns = upload(client, selected.map(|&column| column as u32).collect());
     let x = Compressed {
         values: &columns,
         columns: &columns,
@@ -205,7 +206,7 @@ fn one<T: Element>(
         width: problem.width,
     };
     let upstream = numbers::<T>(client, &problem.upstream);
-    let expected = problem.gradient_of_members();
+    let expected = problem.gradient_of_selected();
     let mut first: Option<Vec<f64>> = None;
     // Then 97 entries per part.
     for scratch in [None, Some(97 * problem.k * size_of::<T>())] {

@@ -68,8 +68,8 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
             });
         }
         for (form, index) in [("i32", I32), ("i64", I64), ("u32", U32)] {
-            cases.add(backend, at(format!("f32/forms/{form}")), move |b| {
-                forms(b, routine, index, &[60, 256, 1100])
+            cases.add(backend, at(format!("f32/outputs/{form}")), move |b| {
+                outputs(b, routine, index, &[60, 256, 1100])
             });
         }
         for layout in Layout::ALL {
@@ -79,8 +79,8 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
                 move |b| long::<f32>(b, routine, layout, true),
             );
         }
-        cases.add(backend, at("f32/long/forms".into()), move |b| {
-            forms(b, routine, U32, &[20_000])
+        cases.add(backend, at("f32/long/outputs".into()), move |b| {
+            outputs(b, routine, U32, &[20_000])
         });
         cases.add(backend, at("f32/sorted".into()), move |b| {
             sorted(b, routine)
@@ -324,7 +324,7 @@ fn many_rows(backend: &Backend, routine: Option<Routine>, rows: usize) -> Outcom
 }
 
 /// Positions alone, the mask, and the mask with positions.
-fn forms(
+fn outputs(
     backend: &Backend,
     routine: Option<Routine>,
     index: cubecl::ir::ElemType,

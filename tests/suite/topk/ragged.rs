@@ -44,8 +44,8 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
             );
         }
         for (form, index) in [("i32", I32), ("i64", I64), ("u32", U32)] {
-            cases.add(backend, at(format!("forms/{form}")), move |b| {
-                forms(b, routine, index)
+            cases.add(backend, at(format!("outputs/{form}")), move |b| {
+                outputs(b, routine, index)
             });
         }
         for (method, value) in METHODS {
@@ -102,7 +102,7 @@ fn layouts(backend: &Backend, routine: Option<Routine>, layout: Layout) -> Outco
     check.end()
 }
 
-fn forms(backend: &Backend, routine: Option<Routine>, index: cubecl::ir::ElemType) -> Outcome {
+fn outputs(backend: &Backend, routine: Option<Routine>, index: cubecl::ir::ElemType) -> Outcome {
     let mut check = Check::new(backend, routine);
     for cols in [60, 256, 1100] {
         each_output(

@@ -45,10 +45,10 @@ fn add_dtype<T: Element>(cases: &mut Cases, backend: &Backend) {
 fn lengths(rows: usize, cols: usize) -> Vec<i64> {
     let mut random = Random::new(rows as u64);
     let outside = [-1, i64::from(i32::MIN), i64::from(i32::MAX)];
-    let telling = [0, 1, cols as i64, cols as i64 + 1];
+    let boundaries = [0, 1, cols as i64, cols as i64 + 1];
     let each = (0..rows).map(|i| match i % 4 {
         0 => outside[i / 4 % outside.len()],
-        1 => telling[i / 4 % telling.len()],
+        1 => boundaries[i / 4 % boundaries.len()],
         _ => random.below(cols + 1) as i64,
     });
     each.collect()

@@ -162,11 +162,11 @@ fn divergences_of_positive_rows() {
         assert!(close(found, expected, 1e-12), "{metric}: {found}");
     }
     // Rows divided by their sums.
-    let normalised = |row: &[f64]| -> Vec<f64> {
+    let normalized = |row: &[f64]| -> Vec<f64> {
         let sum: f64 = row.iter().sum();
         row.iter().map(|x| x / sum).collect()
     };
-    let rows = ROWS.map(|row| normalised(&row));
+    let rows = ROWS.map(|row| normalized(&row));
     for ((i, j), expected) in [(1, 2), (1, 3), (1, 4), (2, 4)]
         .into_iter()
         .zip([INFINITY, INFINITY, 1.155245, 0.891503])
@@ -249,9 +249,9 @@ fn properties() {
 }
 
 #[test]
-fn neighbours() {
+fn neighbors() {
     let index: Vec<Vec<f64>> = ROWS.map(Vec::from).into();
-    let rows = |found: Vec<Neighbour>| found.into_iter().map(|(row, _)| row).collect::<Vec<_>>();
+    let rows = |found: Vec<Neighbor>| found.into_iter().map(|(row, _)| row).collect::<Vec<_>>();
     let query = &ROWS[1];
     // Cosine to the zero row is NaN: last. Dot of rows 1 and 4: 5 and 3.
     let all = nearest("cosine", 0.0, query, &index, 9, None);
@@ -261,11 +261,17 @@ fn neighbours() {
     assert_eq!(rows(nearest("dot", 0.0, query, &index, 2, Some(1))), [7, 4]);
     assert!(nearest("dot", 0.0, query, &index, 0, None).is_empty());
     assert_eq!(
-        rows(within("manhattan", 0.0, query, &index, 3.0)),
+        rows(within_radius("manhattan", 0.0, query, &index, 3.0)),
         [0, 1, 7]
     );
-    assert_eq!(rows(within("dot", 0.0, query, &index, 3.0)), [1, 4, 7]);
-    assert_eq!(rows(within("cosine", 0.0, query, &index, 2.0)).len(), 7);
+    assert_eq!(
+        rows(within_radius("dot", 0.0, query, &index, 3.0)),
+        [1, 4, 7]
+    );
+    assert_eq!(
+        rows(within_radius("cosine", 0.0, query, &index, 2.0)).len(),
+        7
+    );
 }
 
 #[test]
