@@ -39,7 +39,6 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     cases.check(backend, "tensor/determinism/spmm", spmm);
 }
 
-/// All distributions, then only ties.
 fn inputs() -> [Matrix<f32>; 3] {
     [
         Matrix::mixed(36, 250, 0),

@@ -26,11 +26,8 @@ pub fn routines() -> impl Iterator<Item = (&'static str, Option<Routine>)> {
 /// Memory layout of a matrix in a device buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
-    /// Rows in sequence.
     Contiguous,
-    /// Columns in sequence.
     Transposed,
-    /// Unused elements between rows.
     Padded,
     /// Every third element of a buffer.
     Stepped,
@@ -47,7 +44,6 @@ impl Layout {
         Self::Offset,
     ];
 
-    /// Uploads the matrix.
     pub fn upload<T: Element>(self, client: &Client, matrix: &Matrix<T>) -> Rows {
         let (rows, cols) = (matrix.rows, matrix.cols);
         let (row_stride, col_stride) = match self {
@@ -119,7 +115,6 @@ pub fn read_positions(client: &Client, handle: Handle, index: ElemType, length: 
     }
 }
 
-/// Launches top-k; returns values and positions.
 pub fn topk<T: Element>(
     client: &Client,
     input: &Rows,
@@ -178,7 +173,6 @@ impl<'a> Check<'a> {
             .expect("only backends with a client have kernel cases")
     }
 
-    /// Checks all combinations of `ks` and `sorted`.
     pub fn all<T: Element>(
         &mut self,
         matrix: &Matrix<T>,

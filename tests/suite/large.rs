@@ -149,7 +149,6 @@ fn tall<T: Element>(
     Ok(Verdict::Passed)
 }
 
-/// The longest supported row.
 fn long(backend: &Backend, routine: Option<Routine>) -> Outcome {
     let client: &Client = backend.client.as_ref().expect("a client");
     let mut reason = None;

@@ -52,7 +52,6 @@ struct Options {
     libtest: Arguments,
 }
 
-/// Environment variable with the value of `--backend`.
 const BACKENDS: &str = "SPARSEK_BACKENDS";
 /// Set in the process that probes shared memory.
 const PROBE: &str = "SPARSEK_SUITE_PROBE";
@@ -75,7 +74,6 @@ fn survives(kind: &Kind) -> bool {
     probe.is_ok_and(|output| output.status.code().is_some())
 }
 
-/// Opens the backends to run. Fails if none is found or a requested one is missing.
 fn open(requested: &[Kind]) -> Result<Vec<Backend>, ()> {
     let linked = Kind::linked();
     let kinds = if requested.is_empty() {
@@ -83,6 +81,11 @@ fn open(requested: &[Kind]) -> Result<Vec<Backend>, ()> {
     } else {
         requested
     };
+    if kinds.is_empty() {
+        note(format_args!(
+            "no backend is linked: add one, such as `--features flex`"
+        ));
+    }
     let mut backends = Vec::new();
     let mut missing = false;
     for kind in kinds {
@@ -121,7 +124,6 @@ fn add(cases: &mut Cases, backend: &Backend, options: &Options) {
     }
 }
 
-/// Arguments of this process without `--backend`.
 fn shared_arguments() -> Vec<OsString> {
     let mut shared = Vec::new();
     let mut all = std::env::args_os().skip(1);

@@ -23,6 +23,10 @@ pub fn sources() -> Result {
         .current_dir(root())
         .output()
         .map_err(|e| format!("git ls-files: {e}"))?;
+    if !list.status.success() {
+        let reason = String::from_utf8_lossy(&list.stderr);
+        return Err(format!("git ls-files: {}", reason.trim_end()));
+    }
     let files = String::from_utf8_lossy(&list.stdout);
     let mut long = Vec::new();
     for file in files.lines().filter(|file| root().join(file).is_file()) {
@@ -49,6 +53,10 @@ pub fn test_targets() -> Result {
     let output = cargo(["metadata", "--no-deps", "--format-version", "1"])
         .output()
         .map_err(|e| format!("cargo metadata: {e}"))?;
+    if !output.status.success() {
+        let reason = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("cargo metadata: {}", reason.trim_end()));
+    }
     let metadata: Value =
         serde_json::from_slice(&output.stdout).map_err(|e| format!("cargo metadata: {e}"))?;
     let mut left_out = Vec::new();
@@ -56,9 +64,9 @@ pub fn test_targets() -> Result {
         for target in package["targets"].as_array().into_iter().flatten() {
             let path = target["src_path"].as_str().unwrap_or_default();
             let kinds = target["kind"].as_array().cloned().unwrap_or_default();
-            let build_script = kinds.iter().any(|kind| kind == "custom-build");
+            let is = |wanted: &str| kinds.iter().any(|kind| kind == wanted);
             let tested = target["test"] == true && target.get("required-features").is_none();
-            if !build_script && !tested && has_tests(path)? {
+            if !is("custom-build") && !tested && (is("test") || has_tests(path)?) {
                 left_out.push(path.to_string());
             }
         }
@@ -72,5 +80,5 @@ pub fn test_targets() -> Result {
 /// Whether a target's root file has tests.
 fn has_tests(path: &str) -> Result<bool> {
     let text = fs::read_to_string(path).map_err(|e| format!("{path}: {e}"))?;
-    Ok(text.contains("#[test]") || text.contains("#[cfg(test)]") || path.contains("/tests/"))
+    Ok(text.contains("#[test]") || text.contains("#[cfg(test)]"))
 }

@@ -16,10 +16,7 @@ pub fn ensure_vulkan() -> Result {
         return Ok(());
     }
     let packages = VULKAN_PACKAGES.join(" ");
-    if succeeds(Command::new("id").arg("-u"))
-        && is_root()
-        && succeeds(Command::new("apt-get").arg("--version"))
-    {
+    if is_root() && succeeds(Command::new("apt-get").arg("--version")) {
         say!("no Vulkan driver was found: installing {packages}");
         run(Command::new("apt-get").args(["update", "-qq"]))?;
         let install = ["install", "-y", "-qq", "--no-install-recommends"];

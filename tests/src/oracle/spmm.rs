@@ -47,7 +47,7 @@ impl Bounded {
         self.terms[i] += 1;
     }
 
-    /// Compares with `found`. Allows the error of a sum of as many terms at precision `epsilon`.
+    /// Compares with sums at precision `epsilon`.
     pub fn check(&self, found: &[f64], epsilon: f64) -> Result<(), String> {
         if found.len() != self.values.len() {
             return Err(format!(
@@ -86,7 +86,7 @@ impl Csr {
         rows
     }
 
-    /// `y[i] = Σ w[e] x[j]`; `x` is `[cols, width]`.
+    /// `y`; `x` is `[cols, width]`.
     pub fn spmm(&self, x: &[f64], width: usize) -> Bounded {
         let mut y = Bounded::zeros(self.rows * width);
         for (i, j, w) in self.entries() {
@@ -95,7 +95,7 @@ impl Csr {
         y
     }
 
-    /// Gradient for `x` of `Σ g y`: `dx[j] = Σ w[e] g[i]`.
+    /// `dx`, the gradient of `Σ g y`.
     pub fn grad_x(&self, g: &[f64], width: usize) -> Bounded {
         let mut dx = Bounded::zeros(self.cols * width);
         for (i, j, w) in self.entries() {
@@ -104,7 +104,7 @@ impl Csr {
         dx
     }
 
-    /// Gradient for the weights of `Σ g y`: `dw[e] = ⟨g[i], x[j]⟩`.
+    /// `dw`, the gradient of `Σ g y`.
     pub fn grad_weights(&self, g: &[f64], x: &[f64], width: usize) -> Bounded {
         let mut dw = Bounded::zeros(self.indices.len());
         for (e, (i, j, _)) in self.entries().enumerate() {

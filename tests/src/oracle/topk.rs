@@ -8,7 +8,7 @@
 //!                 then all above it and the first in it          (RTop-K, Algorithm 1)
 //! ```
 //!
-//! The text says greatest. For the smallest elements `Row::order` reverses the order.
+//! For the smallest elements `Row::order` reverses the order.
 
 use std::cmp::Ordering;
 
@@ -53,7 +53,7 @@ pub fn slots<T: Element>(existing: &[T], options: &TopkOptions) -> Vec<Option<us
 pub struct Exit {
     /// Number of thresholds counted: the best finite element, then midpoints.
     pub counts: u32,
-    /// Whether exactly k elements reached the last threshold. If not, the interval became narrow.
+    /// Whether exactly k elements reached the last threshold; else the interval became narrow.
     pub found: bool,
 }
 
@@ -163,7 +163,7 @@ impl<W: Wide> Row<W> {
         selected
     }
 
-    /// RTop-K, Algorithm 2: `max_iter` bisections, then the first k at or above the lower bound.
+    /// RTop-K, Algorithm 2.
     fn early_stop(&self, k: usize, max_iter: u32) -> Vec<usize> {
         let (mut lo, mut hi) = self.extremes();
         for _ in 0..max_iter {
@@ -181,8 +181,7 @@ impl<W: Wide> Row<W> {
         self.fill(Vec::new(), self.at_least(lo), k)
     }
 
-    /// RTop-K, Algorithm 1: the k elements at or above the threshold, or those above the interval
-    /// and the first in it.
+    /// RTop-K, Algorithm 1.
     fn precision(&self, k: usize, eps: f32) -> Vec<usize> {
         let search = self.bisect(k, eps);
         let at_or_above = self.at_least(search.lower);
@@ -195,7 +194,6 @@ impl<W: Wide> Row<W> {
         self.fill(certain, at_or_above, k)
     }
 
-    /// Bisects until the count is k or the interval is narrow.
     fn bisect(&self, k: usize, eps: f32) -> Bisection<W> {
         let extremes = self.extremes();
         let (lower, mut better) = extremes;

@@ -10,7 +10,6 @@ pub fn small_integers(n: usize, seed: u64) -> Vec<f64> {
     (0..n).map(|_| random.below(9) as f64 - 4.0).collect()
 }
 
-/// Uploads as f32.
 pub fn upload(backend: &Backend, data: &[f64]) -> Handle {
     let client = backend.client.as_ref().expect("asked for with one");
     let data: Vec<f32> = data.iter().map(|&x| x as f32).collect();

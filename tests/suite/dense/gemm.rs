@@ -29,7 +29,6 @@ const PRODUCTS: [[usize; 3]; 9] = [
     [9000, 448, 64],
     [70_001, 96, 128],
 ];
-/// Rows, and columns of both sides.
 const INNER: [[usize; 3]; 8] = [
     [0, 4, 4],
     [1, 4, 8],
@@ -73,7 +72,6 @@ fn multiply(x: &[f64], weight: &[f64], [rows, inner, outputs]: [usize; 3]) -> Ve
     y
 }
 
-/// Transpose of `[rows, cols]`.
 fn transpose(x: &[f64], [rows, cols]: [usize; 2]) -> Vec<f64> {
     let at = |place: usize| x[place % rows * cols + place / rows];
     (0..rows * cols).map(at).collect()

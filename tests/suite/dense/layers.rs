@@ -151,7 +151,6 @@ fn differences(backend: &Backend) -> Outcome {
     Ok(Verdict::Passed)
 }
 
-/// Reason to skip Burn's own matrix products.
 fn product_defect(backend: &Backend) -> Option<String> {
     match backend.kind {
         Kind::Cpu => Some("Burn tunes a product for a minute on CubeCL's CPU runtime".into()),
@@ -213,7 +212,6 @@ fn compare<T: Element>(what: &str, found: &[f64], expected: &Scaled) -> Result<(
     Ok(())
 }
 
-/// Both kernels, and column sums.
 fn forced(backend: &Backend, planes: bool, sizes: [usize; 2]) -> Outcome {
     let client = backend.client.as_ref().expect("asked for with one");
     let [rows, width] = sizes;
@@ -269,7 +267,6 @@ fn download<const D: usize>(tensor: Tensor<D>) -> Vec<f64> {
     tensor.into_data().iter::<f64>().collect()
 }
 
-/// Result and all gradients.
 fn tensors<T: Element>(backend: &Backend, sizes: [usize; 2]) -> Outcome {
     if let Some(reason) = backend.lacks(T::dtype()) {
         return Ok(Verdict::Skipped(reason));

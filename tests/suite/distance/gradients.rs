@@ -21,7 +21,6 @@ const METRICS: [Metric; 5] = [
     Metric::Cosine,
     Metric::Manhattan,
 ];
-/// Step of a finite difference.
 const STEP: f64 = 1e-6;
 
 pub fn add(cases: &mut Cases, backend: &Backend) {
@@ -48,7 +47,6 @@ fn loss(
     across.sum::<f64>() + down.sum::<f64>()
 }
 
-/// Derivative of the loss for each entry of `x`.
 fn slopes(metric: Metric, [x, y]: [&Host; 2], weights: &[f64], same_matrix: bool) -> Vec<f64> {
     let (dense_x, dense_y) = (x.dense(), y.dense());
     let entries = x.entries().map(|(i, column, _)| {
@@ -138,7 +136,6 @@ fn of_metric<T: Element>(backend: &Backend, metric: Metric) -> Outcome {
     Ok(Verdict::Passed)
 }
 
-/// Metrics without gradient panic only if values are tracked.
 fn refused(backend: &Backend) -> Result<(), String> {
     let device = backend.device.clone().autodiff();
     let matrix = rounded::<f32>(&Sparse::ALL[0].matrix(1));

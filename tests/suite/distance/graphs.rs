@@ -46,7 +46,6 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
 
 type Checked = Result<(), String>;
 
-/// Columns and values of each row.
 type Rows = Vec<Vec<(usize, f64)>>;
 
 fn rows(matrix: &sparse::Csr) -> Rows {
@@ -64,7 +63,6 @@ fn text(error: DistanceError) -> String {
     error.to_string()
 }
 
-/// Compares a row with the oracle, up to distances that rounding may move across the radius.
 fn check(metric: Metric, found: &[(usize, f64)], all: &[(usize, f64)], radius: f64) -> Checked {
     let exact = matches!(metric, Metric::Dot | Metric::Manhattan | Metric::Chebyshev);
     let near = |a: f64, b: f64| a == b || (a - b).abs() <= 2e-5 * (1.0 + b.abs().min(a.abs()));
@@ -129,7 +127,6 @@ fn radius(backend: &Backend, metric: Metric) -> Checked {
     Ok(())
 }
 
-/// The graph equals `kneighbors` bit for bit, sorted by column.
 fn graph(backend: &Backend, metric: Metric) -> Checked {
     let recipe = &Sparse::ALL[3];
     let index = upload::<f32>(&recipe.matrix(8), &backend.device);
@@ -156,7 +153,6 @@ fn graph(backend: &Backend, metric: Metric) -> Checked {
             }
         }
     }
-    // All neighbors by radius.
     let everything = match metric {
         Metric::Dot => f64::NEG_INFINITY,
         _ => f64::INFINITY,
@@ -223,7 +219,6 @@ fn parts(backend: &Backend) -> Checked {
     Ok(())
 }
 
-/// No rows, no columns, no entries.
 fn empty(backend: &Backend) -> Checked {
     let recipe = &Sparse::ALL[12];
     let none = upload::<f32>(&recipe.matrix(1), &backend.device);
@@ -266,7 +261,6 @@ fn long(backend: &Backend) -> Checked {
     Ok(())
 }
 
-/// A radius outside of the range of f32.
 fn wide(backend: &Backend) -> Outcome {
     if !backend.device.supports_dtype(DType::F64) {
         return Ok(Verdict::Skipped("the device has no f64".into()));

@@ -241,7 +241,6 @@ fn double(backend: &Backend, metric: Metric) -> Outcome {
     Ok(Verdict::Passed)
 }
 
-/// Nearest and radius neighbors agree with the distances bit for bit.
 fn nearest(backend: &Backend, metric: Metric) -> Outcome {
     for by in SINGLES {
         let rows = rounded::<f32>(&multiplied(&rows(), by));
@@ -254,7 +253,6 @@ fn nearest(backend: &Backend, metric: Metric) -> Outcome {
         let similar = distance::is_similarity(metric.name());
         for (i, row) in all.chunks(rows.rows).enumerate() {
             let mut expected: Vec<usize> = (0..rows.rows).filter(|&j| j != i).collect();
-            // NaN is greatest.
             let order = |a: f64, b: f64| {
                 let order = a.partial_cmp(&b);
                 order.unwrap_or_else(|| a.is_nan().cmp(&b.is_nan()))
@@ -294,7 +292,6 @@ fn nearest(backend: &Backend, metric: Metric) -> Outcome {
     Ok(Verdict::Passed)
 }
 
-/// Scaling rows by a power of two scales gradients.
 fn gradients(backend: &Backend) -> Result<(), String> {
     let device = backend.device.clone().autodiff();
     let base = rounded::<f32>(&Sparse::ALL[2].matrix(4));

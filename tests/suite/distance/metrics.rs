@@ -17,7 +17,6 @@ use sparsek_tests::{
 
 use crate::distance::common::{SINGLE, check, distances};
 
-/// As `SINGLE`, for f64.
 const DOUBLE: [f64; 2] = [1e-11, 1e-12];
 
 pub fn add(cases: &mut Cases, backend: &Backend) {
@@ -99,7 +98,6 @@ semiring! {
     }
 }
 
-/// Whether rows have a common column.
 struct OrAnd;
 
 semiring! {

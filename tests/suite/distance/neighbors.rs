@@ -113,7 +113,6 @@ fn of_metric(backend: &Backend, metric: Metric) -> Result<(), String> {
     Ok(())
 }
 
-/// Most of an index of more than 100 rows.
 fn many(backend: &Backend) -> Result<(), String> {
     let recipe = Sparse::ALL[3].with_rows(150);
     let index = rounded::<f32>(&recipe.matrix(6));
@@ -193,7 +192,6 @@ fn columns(backend: &Backend, cols: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// Differences of large norms keep their order.
 fn duplicates(backend: &Backend) -> Result<(), String> {
     let close = near_duplicates(30, 60, 11);
     let index = upload::<f32>(&close, &backend.device);

@@ -13,7 +13,6 @@ use sparsek_tests::{
 
 use crate::distance::common::{SINGLE, check, distances, neighbors};
 
-/// Metrics of inner products, and whether they round nowhere.
 const METRICS: [(Metric, bool); 5] = [
     (Metric::Dot, true),
     (Metric::Euclidean, true),
@@ -49,7 +48,6 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     cases.add(backend, greatest, greatest_magnitude::<half::f16>);
 }
 
-/// Integers of either sign and zeros, in rows of any length.
 fn matrix([rows, cols]: [usize; 2], density: f64, structure: Structure, seed: u64) -> Csr {
     let mut csr = Sparse::new("", [rows, cols], density, structure, Values::Dyadic).matrix(seed);
     csr.weights.iter_mut().for_each(|w| *w = (*w * 4.0).round());
@@ -137,7 +135,6 @@ fn same(name: &str, found: &[f64], by_merge: &[f64]) -> Result<(), String> {
     }
 }
 
-/// Batch sizes of queries and index do not change neighbors.
 fn batches(backend: &Backend, metric: Metric, exact: bool) -> Outcome {
     let csr = upload::<f32>(
         &matrix([500, 90], 0.3, Structure::Uniform, 3),

@@ -83,7 +83,6 @@ fn of_metric(backend: &Backend, metric: Metric, routine: Option<Routine>, cols: 
     Ok(Verdict::Passed)
 }
 
-/// Gradients equal those with only the used columns.
 fn gradients(backend: &Backend, cols: usize) -> Result<(), String> {
     let device = backend.device.clone().autodiff();
     for metric in [

@@ -200,7 +200,6 @@ fn gin(cases: &mut Cases, backend: &Backend) {
     add_subject(cases, backend, "gin/mlp", subject);
 }
 
-/// k.
 const K: usize = 3;
 
 fn compress(x: Tensor<2>) -> Compressed {
@@ -273,7 +272,6 @@ fn compressed(cases: &mut Cases, backend: &Backend) {
     add_subject(cases, backend, "gin/compressed-mlp", subject);
 }
 
-/// GCN's other norms and SAGE's other aggregators.
 fn compressed_norms(cases: &mut Cases, backend: &Backend) {
     fn gcn(inputs: &Inputs, norm: layers::Norm) -> Matrix {
         let (p, x) = (&inputs.parameters, layers::keep(&inputs.x(), K));

@@ -11,10 +11,8 @@ use sparsek_tests::runner::{Cases, Verdict};
 pub const NODES: usize = 11;
 pub const WIDTH: usize = 6;
 pub const OUT: usize = 4;
-/// Step of a finite difference.
 const STEP: f64 = 1e-6;
 
-/// All inputs of a layer.
 pub struct Inputs {
     x: Vec<f64>,
     weights: Vec<f64>,
@@ -38,7 +36,6 @@ impl Inputs {
         }
     }
 
-    /// All numbers in sequence.
     fn all(&mut self) -> Vec<&mut f64> {
         let parameters = self.parameters.iter_mut().flatten();
         self.x
@@ -49,7 +46,6 @@ impl Inputs {
     }
 }
 
-/// A layer: constructor, forward pass, formula.
 pub struct Subject<M> {
     pub make: fn(&Device) -> M,
     pub forward: fn(&M, &Graph, Tensor<2>, Tensor<1>) -> Tensor<2>,
@@ -95,7 +91,6 @@ impl ModuleMapper for Fill {
     }
 }
 
-/// Gradients of all parameters.
 struct Collect<'a> {
     gradients: &'a Gradients,
     values: Vec<f64>,
@@ -111,7 +106,6 @@ impl ModuleVisitor for Collect<'_> {
     }
 }
 
-/// Standard normals, exact in f32.
 fn normals(random: &mut Random, count: usize) -> Vec<f64> {
     (0..count)
         .map(|_| f64::from(random.normal() as f32))

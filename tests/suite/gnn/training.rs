@@ -81,7 +81,6 @@ fn graph() -> Graph {
     Graph::from_edges(NODES, edges()).expect("the edges are in range")
 }
 
-/// The graph as a matrix, built from the edge list.
 fn matrix(weight: impl Fn(usize) -> f64) -> Csr {
     let mut rows = vec![Vec::new(); NODES];
     for (source, target) in edges() {
@@ -258,7 +257,6 @@ fn sage(backend: &Backend, aggregator: Aggregator) -> Result<(), String> {
     Ok(())
 }
 
-/// A few epochs lower the loss by a third and beat guessing.
 fn fits(backend: &Backend, data: &NodeDataset, activation: Activation) -> Result<(), String> {
     let model = MaxKModelConfig::new(Architecture::Sage, data.feature_width(), 32, data.classes())
         .with_layers(2)

@@ -15,13 +15,11 @@ use crate::distance::{
     neighbors,
 };
 
-/// Two matrices, a metric and a routine.
 #[derive(Clone, Debug)]
 struct Request {
     metric: Metric,
     routine: Option<Routine>,
     recipe: Sparse,
-    /// Rows of the second matrix.
     other_rows: usize,
     /// Neighbors, as a fraction of the rows.
     fraction: f64,
@@ -69,7 +67,6 @@ fn request(forced: bool) -> impl Strategy<Value = Request> {
     )
 }
 
-/// Any request that is not refused equals the oracle.
 pub fn property(backend: &Backend, plan: Plan) -> Outcome {
     let passed = Cell::new(0);
     check_requests(

@@ -18,7 +18,6 @@ use super::request::{Extent, Request, request};
 use super::{Plan, check_requests};
 use crate::kernels::{Check, I32, I64, Layout, U32, read, read_positions, topk as launch_topk};
 
-/// Output of the kernel.
 #[derive(Clone, Copy, Debug)]
 enum Output {
     ValuesAndPositions,
@@ -53,7 +52,6 @@ fn kernel_request(extent: Extent) -> impl Strategy<Value = KernelRequest> {
     })
 }
 
-/// Any request equals the oracle.
 pub fn property(backend: &Backend, plan: Plan, routine: Option<Routine>) -> Outcome {
     let check = RefCell::new(Check::new(backend, routine));
     // Units of a cube are threads there and wait for each other at each step.
@@ -88,7 +86,6 @@ fn variants<T: Element>(check: &mut Check, request: &KernelRequest) -> TestCaseR
     Ok(())
 }
 
-/// Launches and compares with the oracle.
 fn launch<T: Element>(
     check: &Check,
     request: &KernelRequest,

@@ -13,7 +13,6 @@ use sparsek_kernels::topk::ROUTINES;
 use sparsek_tests::backend::{Backend, Kind};
 use sparsek_tests::runner::Cases;
 
-/// Number and seed of the random requests.
 #[derive(clap::Args, Clone, Copy)]
 pub struct Plan {
     /// Random requests per kernel property. Tensors run half as many, Flex many more (it compiles

@@ -7,7 +7,6 @@ use sparsek_kernels::topk::{Method, TopkOptions};
 use sparsek_tests::data::{Distribution, Matrix};
 use sparsek_tests::element::{Dtype, Element};
 
-/// Longest rows.
 const MAX_COLS: usize = 2000;
 
 /// Bounds of a request.
@@ -36,7 +35,6 @@ pub struct Request {
     pub cols: usize,
     pub largest: bool,
     pub method: MethodKind,
-    /// Whether rows have individual lengths.
     pub ragged: bool,
     pub variants: Vec<Variant>,
 }
@@ -49,7 +47,6 @@ pub enum MethodKind {
     Precision,
 }
 
-/// Runtime inputs of a launch.
 #[derive(Clone, Debug)]
 pub struct Variant {
     pub rows: usize,
@@ -69,7 +66,6 @@ enum K {
     Percent(usize),
 }
 
-/// Content of the rows.
 #[derive(Clone, Copy, Debug)]
 enum Content {
     Each(Distribution),
@@ -116,7 +112,6 @@ impl K {
     }
 }
 
-/// Any request within `extent`.
 pub fn request(extent: Extent) -> impl Strategy<Value = Request> {
     let method = select(vec![
         MethodKind::Exact,

@@ -14,11 +14,9 @@ use crate::{
     spmm::problem::{Factors, Problem},
 };
 
-/// A pattern and sizes.
 #[derive(Clone, Debug)]
 struct Request {
     cols: usize,
-    /// Columns of each row's entries; may repeat.
     rows: Vec<Vec<u32>>,
     width: usize,
     k: usize,
@@ -62,7 +60,6 @@ impl Request {
     }
 }
 
-/// Any request equals the oracle.
 pub fn property(backend: &Backend, plan: Plan) -> Outcome {
     check_requests(plan, request(), |request| {
         let sizes = [request.width, request.k];

@@ -20,16 +20,12 @@ use super::{Plan, check_requests};
 use crate::kernels::{Check, I32, Layout};
 use crate::topk::{ragged_tensors, tensors};
 
-/// Layout of the rows in a tensor.
 #[derive(Clone, Copy, Debug)]
 enum View {
-    /// Rows in sequence.
     Rows,
     /// Columns in sequence, selected along dimension 0.
     Columns,
-    /// Columns in sequence, transposed.
     Transposed,
-    /// Slice of a larger tensor.
     Sliced,
 }
 

@@ -15,7 +15,6 @@ use sparsek_tests::with_dtype;
 use super::{Plan, check_requests};
 use crate::vector::selections::Vectors;
 
-/// A vector and its options.
 #[derive(Clone, Debug)]
 struct Request {
     dtype: Dtype,
@@ -79,7 +78,6 @@ fn request() -> impl Strategy<Value = Request> {
     })
 }
 
-/// Any request that is not refused equals the oracle.
 pub fn property(backend: &Backend, plan: Plan) -> Outcome {
     let vectors = RefCell::new(Vectors::new(backend));
     // A request is only one launch here.

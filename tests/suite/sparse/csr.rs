@@ -49,7 +49,6 @@ fn refused<T: Element>(device: &Device) -> Outcome {
     }
 }
 
-/// Zeros of both signs, NaN, infinities and subnormals, from dense and back.
 fn special<T: Element>(backend: &Backend) -> Outcome {
     let device = &backend.device;
     if !device.supports_dtype(T::dtype()) {
@@ -144,7 +143,6 @@ fn expect<T: Element>(what: &str, csr: &Csr, host: &Host) -> Result<(), String> 
     same::<T>(what, &elements(csr.values())?, &host.weights)
 }
 
-/// To dense and back; explicit zeros disappear.
 fn dense<T: Element>(csr: &Csr, host: &Host) -> Result<(), String> {
     let dense = csr.to_dense();
     if dense.dims() != [host.rows, host.cols] {
@@ -215,7 +213,6 @@ fn slices<T: Element>(csr: &Csr, host: &Host) -> Result<(), String> {
     Ok(())
 }
 
-/// Entries in random order.
 pub fn shuffled(mut entries: Vec<(usize, usize, f64)>, seed: u64) -> Vec<(usize, usize, f64)> {
     let mut random = Random::new(seed);
     (1..entries.len()).for_each(|i| entries.swap(i, random.below(i + 1)));
@@ -235,7 +232,6 @@ fn from_coo<T: Element>(
     Csr::from_coo([rows, cols], &of(|e| e.0), &of(|e| e.1), values).map_err(|e| e.to_string())
 }
 
-/// Unsorted entries, as coordinates and as a pattern.
 fn orders<T: Element>(csr: &Csr, host: &Host) -> Result<(), String> {
     let device = &csr.device();
     let entries = shuffled(host.entries().collect(), 2);
@@ -288,7 +284,6 @@ fn moves<T: Element>(csr: &Csr, host: &Host) -> Result<(), String> {
     expect::<T>("with other values", &found, &twice)
 }
 
-/// Each kind of invalid input gives its typed error.
 fn refusals(backend: &Backend) -> Result<(), String> {
     let device = &backend.device;
     let values = |n: usize| vector::<f32>(&vec![1.0; n], device);

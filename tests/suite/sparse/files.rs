@@ -27,7 +27,6 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     }
 }
 
-/// A path whose file is removed on drop.
 struct Temporary(PathBuf);
 
 impl Temporary {
@@ -43,7 +42,6 @@ impl Drop for Temporary {
     }
 }
 
-/// An array in NumPy's format.
 fn npy<const N: usize>(descr: &str, shape: &str, values: &[[u8; N]]) -> Vec<u8> {
     let header = format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}\n");
     let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
@@ -77,7 +75,6 @@ fn f64s(values: &[f64]) -> Vec<u8> {
     vector("<f8", &bytes)
 }
 
-/// The arrays of a file, by name.
 type Arrays = Vec<(&'static str, Vec<u8>)>;
 
 /// 2 × 3: 1.5 at (0, 2), an explicit zero at (1, 0), -2 at (1, 1).
@@ -109,7 +106,6 @@ fn write(file: &Path, arrays: &Arrays, method: CompressionMethod) -> Result<(), 
     zip.finish().map(drop).map_err(|e| e.to_string())
 }
 
-/// Writes a file and loads it.
 fn load(backend: &Backend, arrays: &Arrays) -> Result<Csr, NpzError> {
     let file = Temporary::new(backend, "arrays");
     write(&file.0, arrays, CompressionMethod::Stored).expect("the fixture is written");
@@ -150,7 +146,6 @@ fn whole(backend: &Backend) -> Result<(), String> {
     equals(&csr, &[0], &[], &[])
 }
 
-/// Every dtype of data in the file, and of the loaded matrix.
 fn dtypes(backend: &Backend) -> Result<(), String> {
     for (data, expected) in [
         (f64s(&[1.5, 0.1, -2.0]), [1.5, f64::from(0.1f32), -2.0]),
@@ -251,7 +246,6 @@ fn formats(backend: &Backend) -> Result<(), String> {
     equals(&csr, &[0, 3, 6], &[0, 1, 2, 0, 1, 2], &expected)
 }
 
-/// Elements past the last offset are ignored.
 fn spare(backend: &Backend) -> Result<(), String> {
     let mut arrays = with("indices", i32s(&[2, 0, 1, 99, -1]));
     arrays[4].1 = f32s(&[1.5, 0.0, -2.0, 7.0, f32::NAN]);
@@ -298,7 +292,6 @@ fn bombs(backend: &Backend) -> Result<(), String> {
     Ok(())
 }
 
-/// A pipe is refused without waiting.
 fn pipes(backend: &Backend) -> Result<(), String> {
     let file = Temporary::new(backend, "pipes");
     if !cfg!(unix) {

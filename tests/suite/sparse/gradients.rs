@@ -26,7 +26,6 @@ fn tracking(backend: &Backend, checkpointing: bool) -> Device {
     }
 }
 
-/// Integers, so that products are exact.
 fn integers(n: usize, seed: u64) -> Vec<f64> {
     let mut random = Random::new(seed);
     (0..n).map(|_| random.below(15) as f64 - 7.0).collect()

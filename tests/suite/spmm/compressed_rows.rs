@@ -15,7 +15,6 @@ use sparsek_tests::sparse::{pattern, vector};
 
 use super::problem::{Factors, PatternKind, Problem, compare, upload};
 
-/// Evaluates an expression with `$float` as the type of a float dtype.
 macro_rules! with_float {
     ($dtype:expr, $float:ident => $body:expr) => {
         match $dtype {
@@ -81,7 +80,6 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     cases.check(backend, "tensor/spmm/compressed/panics", panics);
 }
 
-/// k of one, few, many and all elements.
 fn ks(width: usize) -> Vec<usize> {
     let mut all = vec![1, width.div_ceil(8), width / 2 + 1, width];
     all.dedup();
@@ -110,7 +108,6 @@ fn one<T: Element>(
     agrees::<T>(backend, &problem, factors).map(|()| Verdict::Passed)
 }
 
-/// Selected elements, result and gradients equal those in f64.
 pub fn agrees<T: Element>(
     backend: &Backend,
     problem: &Problem,
@@ -152,7 +149,6 @@ pub fn agrees<T: Element>(
     Ok(())
 }
 
-/// Checks columns, their dtype, and the dense representation.
 fn check_selected(problem: &Problem, found: &Compressed) -> Result<(), String> {
     let columns: Vec<i64> = found.columns().to_data().iter::<i64>().collect();
     let expected: Vec<i64> = problem
@@ -293,7 +289,6 @@ fn masked(backend: &Backend) -> Result<(), String> {
     Ok(())
 }
 
-/// k = 0, and a matrix without rows.
 fn nothing_kept(backend: &Backend) -> Result<(), String> {
     let csr = PatternKind::Ragged.csr();
     let adjacency = Adjacency::new(&pattern(&csr), &backend.device);

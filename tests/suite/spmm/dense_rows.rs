@@ -25,7 +25,6 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     cases.check(backend, "tensor/spmm/panics", panics);
 }
 
-/// Sparsity patterns.
 #[derive(Clone, Copy, Debug)]
 enum PatternKind {
     /// Random row lengths, columns unsorted and repeated.
@@ -34,11 +33,8 @@ enum PatternKind {
     Empty,
     /// One row and one column hold most entries.
     Hub,
-    /// Few rows, many columns.
     Wide,
-    /// Many rows, few columns.
     Tall,
-    /// No entries.
     Nothing,
     /// More rows than a Vulkan grid dimension allows.
     Many,
@@ -215,7 +211,6 @@ fn gradients(
     )
 }
 
-/// Host patterns: validation and transpose.
 fn patterns() -> Result<(), String> {
     // Name, rows and columns, arrays, a word of the message.
     type Wrong = (&'static str, [usize; 2], Vec<u32>, Vec<u32>, &'static str);

@@ -49,7 +49,6 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     cases.check(backend, "kernel/spmm/partition", partition);
 }
 
-/// A pattern on a device.
 struct OnDevice {
     indptr: Handle,
     indices: Handle,
@@ -104,7 +103,6 @@ fn pattern_of<'a>(
     }
 }
 
-/// Selected elements, as the top-k kernels produce them.
 struct Selected {
     values: Handle,
     columns: Handle,
@@ -246,7 +244,6 @@ fn partition(backend: &Backend) -> Result<(), String> {
     Ok(())
 }
 
-/// Products and gradients of dense and compressed rows, with all factors.
 fn determinism(backend: &Backend) -> Result<(), String> {
     let device = backend.device.clone().autodiff();
     let problem = Problem::new::<f32>(PatternKind::Cut, [64, 8], Factors::All);

@@ -13,17 +13,11 @@ use sparsek_tests::sparse::{pattern, rounded, vector};
 /// Factors of the entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Factors {
-    /// No factors.
     Ones,
-    /// A weight per entry.
     Weights,
-    /// A factor per row.
     Rows,
-    /// A factor per column.
     Cols,
-    /// Factors per row and per column.
     Some,
-    /// All three.
     All,
 }
 
@@ -50,7 +44,6 @@ impl Factors {
     }
 }
 
-/// Sparsity patterns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PatternKind {
     /// Random row lengths, columns unsorted and repeated.
@@ -59,9 +52,7 @@ pub enum PatternKind {
     Empty,
     /// One row and one column of 100,000 entries.
     Hub,
-    /// Few rows, many columns.
     Wide,
-    /// No entries.
     Nothing,
     /// Row lengths around the length at which rows are split.
     Cut,
@@ -117,7 +108,6 @@ impl PatternKind {
     }
 }
 
-/// Rounds numbers to `T`.
 fn round<T: Element>(data: &[f64]) -> Vec<f64> {
     data.iter().map(|&x| T::of(x).wide_f64()).collect()
 }
@@ -128,10 +118,8 @@ pub struct Problem {
     pub csr: Csr,
     /// The pattern with all factors multiplied into the weights.
     pub effective: Csr,
-    /// Factors of rows and columns.
     pub rows: Vec<f64>,
     pub cols: Vec<f64>,
-    /// The dense rows.
     pub x: Vec<f64>,
     /// Dense rows with all but the selected elements set to zero.
     pub masked: Vec<f64>,
@@ -217,7 +205,6 @@ impl Problem {
         scaling
     }
 
-    /// Gradient of the selected elements.
     pub fn gradient_of_selected(&self) -> Bounded {
         let dense = self.effective.grad_x(&self.upstream, self.width);
         let places = self.selected.iter().enumerate();
@@ -233,7 +220,6 @@ impl Problem {
         }
     }
 
-    /// Gradient of the dense rows: zero except at selected elements.
     pub fn gradient(&self) -> Bounded {
         let mut gradient = self.effective.grad_x(&self.upstream, self.width);
         for (row, selected) in self.selected.iter().enumerate() {

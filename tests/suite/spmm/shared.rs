@@ -54,7 +54,6 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     cases.check(backend, "kernel/spmm/shared/refusals", refusals);
 }
 
-/// A problem and the maximum width of a column block.
 struct Case {
     problem: Problem,
     most: usize,
@@ -150,7 +149,6 @@ impl OnDevice {
     }
 }
 
-/// Compares with the oracle, unless refused.
 fn one<T: Element>(backend: &Backend, case: &Case) -> Outcome {
     let client = backend.client.as_ref().expect("a client");
     let problem = &case.problem;

@@ -78,7 +78,6 @@ fn tensors(backend: &Backend) -> Result<(), String> {
     problem.gradient().check(&found, f64::from(f32::EPSILON))
 }
 
-/// A pattern and its factors on a device.
 struct OnDevice {
     indptr: Handle,
     indices: Handle,
@@ -90,7 +89,6 @@ struct OnDevice {
 }
 
 impl OnDevice {
-    /// Uploads rows of (column, entry) pairs.
     fn new<T: Element>(
         client: &Client,
         lines: &[Vec<[u32; 2]>],
@@ -132,7 +130,6 @@ impl OnDevice {
         }
     }
 
-    /// The operand with the selected factors.
     fn operand<'a>(&'a self, weights: Option<Weights<'a>>, [rows, cols]: [bool; 2]) -> Operand<'a> {
         Operand {
             csr: self.csr(),

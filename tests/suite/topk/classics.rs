@@ -8,7 +8,6 @@ use sparsek_tests::runner::Outcome;
 
 use crate::kernels::{Check, I32, Layout, refusal};
 
-/// Inputs that broke other libraries.
 pub fn classics(backend: &Backend, routine: Option<Routine>) -> Outcome {
     const NAN: f64 = f64::NAN;
     const INF: f64 = f64::INFINITY;

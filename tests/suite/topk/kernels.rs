@@ -13,7 +13,6 @@ use crate::topk::{
     common::each_output,
 };
 
-/// Row lengths around the sizes of planes, vectors, register rows and cubes.
 const SIZES: [usize; 37] = [
     1, 2, 3, 7, 8, 9, 31, 32, 33, 63, 64, 65, 100, 127, 128, 129, 130, 255, 256, 257, 300, 511,
     512, 513, 700, 768, 1000, 1023, 1024, 1025, 1700, 2048, 4096, 4097, 8192, 20_000, 100_000,
@@ -323,7 +322,6 @@ fn many_rows(backend: &Backend, routine: Option<Routine>, rows: usize) -> Outcom
     check.end()
 }
 
-/// Positions alone, the mask, and the mask with positions.
 fn outputs(
     backend: &Backend,
     routine: Option<Routine>,

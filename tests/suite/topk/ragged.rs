@@ -11,7 +11,6 @@ use sparsek_tests::with_dtype;
 use crate::kernels::{Check, I32, I64, Layout, U32, routines};
 use crate::topk::common::each_output;
 
-/// Row lengths around the sizes of planes, vectors, register rows and cubes.
 const SIZES: [usize; 14] = [
     1, 2, 3, 8, 31, 32, 64, 100, 256, 700, 1024, 2048, 4097, 20_000,
 ];

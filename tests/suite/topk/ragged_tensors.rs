@@ -104,7 +104,6 @@ pub fn check<const D: usize, const L: usize, T: Element>(
     compare::<D, T::Kind, T>(x, Some(lengths), options, found, positions)
 }
 
-/// Checks `topk_mask_ragged` against the oracle.
 pub fn check_mask<const D: usize, const L: usize, T: Element>(
     x: &Tensor<D>,
     lengths: &[i64],
@@ -135,7 +134,6 @@ fn dtype<T: Element>(backend: &Backend, method: Method) -> Outcome {
     Ok(Verdict::Passed)
 }
 
-/// Lengths of every supported dtype.
 fn lengths_of(backend: &Backend, dtype: DType) -> Outcome {
     if !backend.device.supports_dtype(dtype) {
         return Ok(Verdict::Skipped(format!(
@@ -196,7 +194,6 @@ fn rank_3(backend: &Backend) -> Result<(), String> {
     dims::<3, 2>(backend, [9, 7, 10], 5)
 }
 
-/// Transposed and sliced inputs and lengths.
 fn views(backend: &Backend) -> Result<(), String> {
     let device = &backend.device;
     let each = lengths(6 * 33, 21);

@@ -10,7 +10,6 @@ use sparsek_tests::element::{Dtype, Element};
 use sparsek_tests::runner::{Cases, Outcome, Verdict};
 use sparsek_tests::{verify, with_dtype};
 
-/// Shard lengths.
 const CUTS: [(&str, &[usize]); 7] = [
     ("whole", &[500]),
     ("even", &[125, 125, 125, 125]),
@@ -49,7 +48,6 @@ fn devices(backend: &Backend) -> Vec<Device> {
     }
 }
 
-/// Uploads the elements as shards.
 fn shards<T: Element, K: Ordered>(
     backend: &Backend,
     data: &[T],
@@ -186,7 +184,6 @@ fn gradient(backend: &Backend) -> Result<(), String> {
     Ok(())
 }
 
-/// k = 0, and shards without elements.
 fn nothing(backend: &Backend) -> Result<(), String> {
     for cut in [&[3, 4][..], &[0, 0], &[0]] {
         let data = vec![1.0f32; 7];

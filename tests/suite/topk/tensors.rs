@@ -53,7 +53,6 @@ fn add_dtype<T: Element, K: Ordered>(cases: &mut Cases, backend: &Backend) {
     }
 }
 
-/// A tensor of mixed rows, filled in row-major order.
 fn tensor<const D: usize, K: Ordered, T: Element>(
     shape: [usize; D],
     seed: u64,
@@ -135,7 +134,6 @@ fn rank_4(backend: &Backend) -> Result<(), String> {
     dims(backend, [4, 6, 5, 8], 4)
 }
 
-/// Transposed, sliced, permuted and expanded inputs.
 fn views(backend: &Backend) -> Result<(), String> {
     let device = &backend.device;
     let x = tensor::<3, Float, f32>([6, 21, 33], 3, device);
@@ -161,7 +159,6 @@ fn views(backend: &Backend) -> Result<(), String> {
     check::<2, Int, i32>(&ints, &TopkOptions::new(7))
 }
 
-/// Checks `topk_mask` against the oracle.
 pub fn check_mask<const D: usize, T: Element>(
     x: &Tensor<D>,
     options: &TopkOptions,

@@ -94,7 +94,6 @@ fn workload(backend: &Backend) -> Outcome {
     check.end()
 }
 
-/// Rows that GPUs select as vectors.
 fn long_rows(backend: &Backend, rows: usize, cols: usize, k: usize) -> Outcome {
     let mut check = Vectors::new(backend);
     let client = check.check.client();
@@ -120,7 +119,6 @@ fn long_rows(backend: &Backend, rows: usize, cols: usize, k: usize) -> Outcome {
     check.end()
 }
 
-/// A vector pushed in parts.
 fn streams(backend: &Backend, clients: &[Client], part: usize) -> Outcome {
     let mut check = Vectors::new(backend);
     let length = (40 * part).min(20_000);
