@@ -4,9 +4,11 @@ use burn::tensor::{Tensor, TensorData};
 use sparsek::sparse::{Adjacency, Pattern, spmm_weighted};
 use sparsek::topk::{Method, TopkOptions, topk, topk_mask};
 use sparsek_kernels::topk as kernel;
-use sparsek_tests::backend::Backend;
-use sparsek_tests::data::{Distribution, Matrix, Random};
-use sparsek_tests::runner::{Cases, Outcome, Verdict};
+use sparsek_tests::{
+    backend::Backend,
+    data::{Distribution, Matrix, Random},
+    runner::{Cases, Outcome, Verdict},
+};
 
 use crate::kernels::{I32, Layout, read, read_positions, refusal, topk as launch};
 

@@ -5,11 +5,13 @@ use cubecl::ir::{ElemType, IntKind, UIntKind};
 use cubecl::server::Handle;
 use sparsek_kernels::KernelError;
 use sparsek_kernels::topk::{self, Method, ROUTINES, Routine, Rows, TopkOptions};
-use sparsek_tests::backend::Backend;
-use sparsek_tests::data::Matrix;
-use sparsek_tests::element::Element;
-use sparsek_tests::runner::{Outcome, Verdict};
-use sparsek_tests::verify;
+use sparsek_tests::{
+    backend::Backend,
+    data::Matrix,
+    element::Element,
+    runner::{Outcome, Verdict},
+    verify,
+};
 
 pub const I32: ElemType = ElemType::Int(IntKind::I32);
 pub const I64: ElemType = ElemType::Int(IntKind::I64);

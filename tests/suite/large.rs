@@ -5,11 +5,13 @@
 use cubecl::client::Client;
 use half::f16;
 use sparsek_kernels::topk::{self, Method, Routine, Rows, TopkOptions};
-use sparsek_tests::backend::Backend;
-use sparsek_tests::data::{Distribution, Matrix};
-use sparsek_tests::element::Element;
-use sparsek_tests::runner::{Cases, Outcome, Verdict};
-use sparsek_tests::verify;
+use sparsek_tests::{
+    backend::Backend,
+    data::{Distribution, Matrix},
+    element::Element,
+    runner::{Cases, Outcome, Verdict},
+    verify,
+};
 
 use crate::kernels::{I32, I64, Layout, read, read_positions, refusal, routines, topk as run};
 

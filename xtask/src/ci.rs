@@ -5,9 +5,11 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::check;
-use crate::process::{Result, built, cargo, run, show};
-use crate::test::{self, Plan};
+use crate::{
+    check,
+    process::{Result, built, cargo, run, show},
+    test::{self, Plan},
+};
 
 /// Runs all checks of a change, the quick ones first.
 pub fn command() -> Result {

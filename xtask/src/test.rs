@@ -2,8 +2,10 @@
 
 use clap::{Args, ValueEnum};
 
-use crate::environment::{can_build_cpu, ensure_vulkan};
-use crate::process::{Result, cargo, run};
+use crate::{
+    environment::{can_build_cpu, ensure_vulkan},
+    process::{Result, cargo, run},
+};
 
 /// A backend of the suite, and a feature of the crates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -9,11 +9,15 @@ use sparsek_kernels::{
     dense::{Rows, Weight, inner_fits, inner_product, product},
 };
 
-use sparsek_tests::backend::Backend;
-use sparsek_tests::runner::{Cases, Outcome, Verdict};
+use sparsek_tests::{
+    backend::Backend,
+    runner::{Cases, Outcome, Verdict},
+};
 
-use crate::dense::common::{small_integers, upload};
-use crate::kernels::read;
+use crate::{
+    dense::common::{small_integers, upload},
+    kernels::read,
+};
 
 const F32: ElemType = ElemType::Float(FloatKind::F32);
 

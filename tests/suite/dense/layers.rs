@@ -6,14 +6,18 @@ use sparsek::dense::{layer_norm, linear, linear_compressed};
 use sparsek::sparse::sparse_topk;
 use sparsek::topk::Method;
 use sparsek_kernels::dense::{self as kernel, Normalised, Rows};
-use sparsek_tests::backend::{Backend, Kind};
-use sparsek_tests::data::normals;
-use sparsek_tests::element::Element;
-use sparsek_tests::oracle::dense::{Normalization, Scaled};
-use sparsek_tests::runner::{Cases, Outcome, Verdict, expect_panic};
+use sparsek_tests::{
+    backend::{Backend, Kind},
+    data::normals,
+    element::Element,
+    oracle::dense::{Normalization, Scaled},
+    runner::{Cases, Outcome, Verdict, expect_panic},
+};
 
-use crate::dense::common::{self, small_integers};
-use crate::kernels::{read, refusal};
+use crate::{
+    dense::common::{self, small_integers},
+    kernels::{read, refusal},
+};
 
 /// Rows and width: empty, one, around one chunk of rows, more than one batch.
 const SIZES: [[usize; 2]; 9] = [

@@ -8,8 +8,10 @@ use sparsek_gnn::nn::{Activation, Architecture, MaxKModel, MaxKModelConfig, Mode
 use sparsek_gnn::train::{
     Batching, DevicesError, EpochReport, NodeModelConfig, TrainConfig, TrainError, train_on,
 };
-use sparsek_tests::backend::Backend;
-use sparsek_tests::runner::{Cases, Outcome, Verdict};
+use sparsek_tests::{
+    backend::Backend,
+    runner::{Cases, Outcome, Verdict},
+};
 
 pub fn add(cases: &mut Cases, backend: &Backend) {
     cases.add(backend, "tensor/gnn/devices", devices);

@@ -9,9 +9,11 @@ use sparsek_gnn::graph::Norm;
 use sparsek_gnn::nn::{
     Aggregator, GcnConv, GcnConvConfig, GinConvConfig, GinMlpConfig, SageConv, SageConvConfig,
 };
-use sparsek_tests::backend::Backend;
-use sparsek_tests::oracle::layers::{self, Edges, Join, Matrix};
-use sparsek_tests::runner::Cases;
+use sparsek_tests::{
+    backend::Backend,
+    oracle::layers::{self, Edges, Join, Matrix},
+    runner::Cases,
+};
 
 use super::subject::{Inputs, NODES, OUT, Subject, WIDTH, add_subject};
 

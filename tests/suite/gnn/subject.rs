@@ -3,10 +3,12 @@
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
 use burn::tensor::{DType, Device, Gradients, Tensor, TensorData};
 use sparsek_gnn::Graph;
-use sparsek_tests::backend::{Backend, Kind};
-use sparsek_tests::data::Random;
-use sparsek_tests::oracle::layers::{Edges, Matrix};
-use sparsek_tests::runner::{Cases, Verdict};
+use sparsek_tests::{
+    backend::{Backend, Kind},
+    data::Random,
+    oracle::layers::{Edges, Matrix},
+    runner::{Cases, Verdict},
+};
 
 pub const NODES: usize = 11;
 pub const WIDTH: usize = 6;

@@ -12,11 +12,13 @@ use sparsek_gnn::nn::{
 };
 use sparsek_gnn::train::{EpochReport, TrainConfig, train};
 use sparsek_gnn::{Graph, GraphError};
-use sparsek_tests::backend::{Backend, Kind};
-use sparsek_tests::data::{Random, normals};
-use sparsek_tests::oracle::layers::{Edges, Join, join};
-use sparsek_tests::oracle::spmm::Csr;
-use sparsek_tests::runner::{Cases, Verdict};
+use sparsek_tests::{
+    backend::{Backend, Kind},
+    data::{Random, normals},
+    oracle::layers::{Edges, Join, join},
+    oracle::spmm::Csr,
+    runner::{Cases, Verdict},
+};
 
 const NODES: usize = 60;
 

@@ -5,9 +5,11 @@ use std::cell::Cell;
 use proptest::prelude::*;
 use proptest::sample::select;
 use sparsek::distance::{Measure, Metric, ROUTINES, Routine};
-use sparsek_tests::backend::Backend;
-use sparsek_tests::runner::{Outcome, Verdict};
-use sparsek_tests::sparse::{Sparse, Structure, Values, rounded};
+use sparsek_tests::{
+    backend::Backend,
+    runner::{Outcome, Verdict},
+    sparse::{Sparse, Structure, Values, rounded},
+};
 
 use super::{Plan, check_requests};
 use crate::distance::{

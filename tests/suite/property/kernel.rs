@@ -8,14 +8,18 @@ use proptest::sample::select;
 use proptest::test_runner::TestCaseResult;
 use sparsek_kernels::KernelError;
 use sparsek_kernels::topk::{self, Routine, Rows, TopkOptions};
-use sparsek_tests::backend::{Backend, Kind};
-use sparsek_tests::data::Matrix;
-use sparsek_tests::element::Element;
-use sparsek_tests::runner::Outcome;
-use sparsek_tests::{verify, with_dtype};
+use sparsek_tests::{
+    backend::{Backend, Kind},
+    data::Matrix,
+    element::Element,
+    runner::Outcome,
+    verify, with_dtype,
+};
 
-use super::request::{Extent, Request, request};
-use super::{Plan, check_requests};
+use super::{
+    Plan, check_requests,
+    request::{Extent, Request, request},
+};
 use crate::kernels::{Check, I32, I64, Layout, U32, read, read_positions, topk as launch_topk};
 
 #[derive(Clone, Copy, Debug)]

@@ -10,8 +10,10 @@ mod vector;
 use proptest::strategy::Strategy;
 use proptest::test_runner::{Config, RngSeed, TestCaseResult, TestError, TestRunner};
 use sparsek_kernels::topk::ROUTINES;
-use sparsek_tests::backend::{Backend, Kind};
-use sparsek_tests::runner::Cases;
+use sparsek_tests::{
+    backend::{Backend, Kind},
+    runner::Cases,
+};
 
 #[derive(clap::Args, Clone, Copy)]
 pub struct Plan {

@@ -4,8 +4,10 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 use sparsek_kernels::topk::{Method, TopkOptions};
-use sparsek_tests::data::{Distribution, Matrix};
-use sparsek_tests::element::{Dtype, Element};
+use sparsek_tests::{
+    data::{Distribution, Matrix},
+    element::{Dtype, Element},
+};
 
 const MAX_COLS: usize = 2000;
 

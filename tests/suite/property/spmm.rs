@@ -3,10 +3,12 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
-use sparsek_tests::backend::Backend;
-use sparsek_tests::data::normals;
-use sparsek_tests::oracle::spmm::Csr;
-use sparsek_tests::runner::{Outcome, Verdict};
+use sparsek_tests::{
+    backend::Backend,
+    data::normals,
+    oracle::spmm::Csr,
+    runner::{Outcome, Verdict},
+};
 
 use super::{Plan, check_requests};
 use crate::{

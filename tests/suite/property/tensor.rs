@@ -9,16 +9,18 @@ use proptest::sample::select;
 use proptest::test_runner::TestCaseResult;
 use sparsek::topk::TopkOptions;
 use sparsek_kernels::topk as kernel;
-use sparsek_tests::backend::Backend;
-use sparsek_tests::data::Matrix;
-use sparsek_tests::element::Element;
-use sparsek_tests::runner::Outcome;
-use sparsek_tests::with_dtype;
+use sparsek_tests::{
+    backend::Backend, data::Matrix, element::Element, runner::Outcome, with_dtype,
+};
 
-use super::request::{Extent, Request, Variant, request};
-use super::{Plan, check_requests};
-use crate::kernels::{Check, I32, Layout};
-use crate::topk::{ragged_tensors, tensors};
+use super::{
+    Plan, check_requests,
+    request::{Extent, Request, Variant, request},
+};
+use crate::{
+    kernels::{Check, I32, Layout},
+    topk::{ragged_tensors, tensors},
+};
 
 #[derive(Clone, Copy, Debug)]
 enum View {

@@ -6,14 +6,16 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::TestCaseResult;
 use sparsek_kernels::topk::{Construction, Filter, Finish, Selection, Subrange, VectorOptions};
-use sparsek_tests::backend::Backend;
-use sparsek_tests::data::{Distribution, Matrix};
-use sparsek_tests::element::{Dtype, Element};
-use sparsek_tests::runner::Outcome;
-use sparsek_tests::with_dtype;
+use sparsek_tests::{
+    backend::Backend,
+    data::{Distribution, Matrix},
+    element::{Dtype, Element},
+    runner::Outcome,
+    with_dtype,
+};
 
 use super::{Plan, check_requests};
-use crate::vector::selections::Vectors;
+use crate::vector::selections::VectorCheck;
 
 #[derive(Clone, Debug)]
 struct Request {
@@ -79,7 +81,7 @@ fn request() -> impl Strategy<Value = Request> {
 }
 
 pub fn property(backend: &Backend, plan: Plan) -> Outcome {
-    let vectors = RefCell::new(Vectors::new(backend));
+    let vectors = RefCell::new(VectorCheck::new(backend));
     // A request is only one launch here.
     let requests = plan.requests.saturating_mul(8);
     let plan = Plan { requests, ..plan };
@@ -90,13 +92,13 @@ pub fn property(backend: &Backend, plan: Plan) -> Outcome {
     vectors.into_inner().end()
 }
 
-fn check<T: Element>(vectors: &mut Vectors, request: &Request) -> TestCaseResult {
-    let before = vectors.check.passed;
+fn check<T: Element>(vectors: &mut VectorCheck, request: &Request) -> TestCaseResult {
+    let before = vectors.inner.passed;
     let matrix = Matrix::<T>::of(request.distribution, 1, request.length, request.seed);
     vectors
-        .one(&matrix, &request.options)
+        .vector(&matrix, &request.options)
         .map_err(TestCaseError::fail)?;
-    if vectors.check.passed == before {
+    if vectors.inner.passed == before {
         return Err(TestCaseError::reject("refused"));
     }
     Ok(())

@@ -5,12 +5,14 @@ use std::sync::Arc;
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use half::{bf16, f16};
 use sparsek::sparse::{Csr, CsrError, MAX_ENTRIES, NpzError, Pattern, PatternError};
-use sparsek_tests::backend::Backend;
-use sparsek_tests::data::{Distribution, Random};
-use sparsek_tests::element::Element;
-use sparsek_tests::oracle::spmm::Csr as Host;
-use sparsek_tests::runner::{Cases, Outcome, Verdict, expect_panic};
-use sparsek_tests::sparse::{Sparse, Values, pattern, rounded, upload, vector};
+use sparsek_tests::{
+    backend::Backend,
+    data::{Distribution, Random},
+    element::Element,
+    oracle::spmm::Csr as Host,
+    runner::{Cases, Outcome, Verdict, expect_panic},
+    sparse::{Sparse, Values, pattern, rounded, upload, vector},
+};
 
 pub fn add(cases: &mut Cases, backend: &Backend) {
     add_dtype::<f32>(cases, backend);

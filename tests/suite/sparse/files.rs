@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 use burn::tensor::DType;
 use npyz::zip::{CompressionMethod, ZipWriter, write::FileOptions};
 use sparsek::sparse::{Csr, NpzError};
-use sparsek_tests::backend::Backend;
-use sparsek_tests::runner::Cases;
+use sparsek_tests::{backend::Backend, runner::Cases};
 
 pub fn add(cases: &mut Cases, backend: &Backend) {
     for (name, body) in [

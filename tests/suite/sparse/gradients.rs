@@ -2,10 +2,12 @@
 
 use burn::tensor::{Device, Tensor};
 use sparsek::sparse::Csr;
-use sparsek_tests::backend::Backend;
-use sparsek_tests::data::Random;
-use sparsek_tests::runner::Cases;
-use sparsek_tests::sparse::{Sparse, Structure, Values, vector};
+use sparsek_tests::{
+    backend::Backend,
+    data::Random,
+    runner::Cases,
+    sparse::{Sparse, Structure, Values, vector},
+};
 
 use crate::sparse::csr::{elements, same, shuffled};
 

@@ -6,12 +6,14 @@ use sparsek::sparse::{
     spmm_with,
 };
 use sparsek::topk::{Method, TopkOptions, topk_mask};
-use sparsek_tests::backend::Backend;
-use sparsek_tests::data::normals;
-use sparsek_tests::element::{Dtype, Element};
-use sparsek_tests::oracle::spmm::Csr;
-use sparsek_tests::runner::{Cases, Outcome, Verdict, expect_panic};
-use sparsek_tests::sparse::{pattern, vector};
+use sparsek_tests::{
+    backend::Backend,
+    data::normals,
+    element::{Dtype, Element},
+    oracle::spmm::Csr,
+    runner::{Cases, Outcome, Verdict, expect_panic},
+    sparse::{pattern, vector},
+};
 
 use super::problem::{Factors, PatternKind, Problem, compare, upload};
 

@@ -2,11 +2,13 @@
 
 use burn::tensor::{Tensor, TensorData};
 use sparsek::sparse::{Adjacency, Pattern, spmm, spmm_weighted};
-use sparsek_tests::backend::Backend;
-use sparsek_tests::data::{Random, normals};
-use sparsek_tests::oracle::spmm::{Bounded, Csr};
-use sparsek_tests::runner::{Cases, expect_panic};
-use sparsek_tests::sparse::pattern;
+use sparsek_tests::{
+    backend::Backend,
+    data::{Random, normals},
+    oracle::spmm::{Bounded, Csr},
+    runner::{Cases, expect_panic},
+    sparse::pattern,
+};
 
 pub fn add(cases: &mut Cases, backend: &Backend) {
     for shape in PatternKind::ALL {

@@ -11,14 +11,18 @@ use sparsek_kernels::spmm::{
     Weights,
 };
 use sparsek_kernels::topk::{Rows, TopkOptions};
-use sparsek_tests::backend::Backend;
-use sparsek_tests::data::normals;
-use sparsek_tests::oracle::spmm::Bounded;
-use sparsek_tests::runner::{Cases, Outcome, Verdict};
-use sparsek_tests::sparse::pattern;
+use sparsek_tests::{
+    backend::Backend,
+    data::normals,
+    oracle::spmm::Bounded,
+    runner::{Cases, Outcome, Verdict},
+    sparse::pattern,
+};
 
-use crate::kernels::refusal;
-use crate::spmm::problem::{Factors, PatternKind, Problem};
+use crate::{
+    kernels::refusal,
+    spmm::problem::{Factors, PatternKind, Problem},
+};
 
 const REPEATS: usize = 20;
 

@@ -3,12 +3,14 @@
 use burn::tensor::{Device, Tensor, TensorData};
 use sparsek::sparse::{Adjacency, Scaling, sparse_topk, spmm_compressed_with};
 use sparsek::topk::Method;
-use sparsek_tests::backend::Backend;
-use sparsek_tests::data::{Random, normals};
-use sparsek_tests::element::Element;
-use sparsek_tests::oracle::spmm::{Bounded, Csr};
-use sparsek_tests::oracle::topk::select;
-use sparsek_tests::sparse::{pattern, rounded, vector};
+use sparsek_tests::{
+    backend::Backend,
+    data::{Random, normals},
+    element::Element,
+    oracle::spmm::{Bounded, Csr},
+    oracle::topk::select,
+    sparse::{pattern, rounded, vector},
+};
 
 /// Factors of the entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

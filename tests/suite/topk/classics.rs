@@ -2,9 +2,11 @@
 
 use sparsek_kernels::KernelError;
 use sparsek_kernels::topk::{self, Method, ROUTINES, Routine, Rows, TopkOptions};
-use sparsek_tests::backend::Backend;
-use sparsek_tests::data::{Distribution, Matrix};
-use sparsek_tests::runner::Outcome;
+use sparsek_tests::{
+    backend::Backend,
+    data::{Distribution, Matrix},
+    runner::Outcome,
+};
 
 use crate::kernels::{Check, I32, Layout, refusal};
 

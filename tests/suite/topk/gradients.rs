@@ -2,9 +2,7 @@
 
 use burn::tensor::{Int, Tensor, TensorData};
 use sparsek::topk::{Method, TopkOptions, topk, topk_mask, topk_mask_ragged, topk_ragged};
-use sparsek_tests::backend::Backend;
-use sparsek_tests::data::Random;
-use sparsek_tests::runner::Cases;
+use sparsek_tests::{backend::Backend, data::Random, runner::Cases};
 
 pub fn add(cases: &mut Cases, backend: &Backend) {
     for (name, checkpointing) in [("plain", false), ("checkpointed", true)] {

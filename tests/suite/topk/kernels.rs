@@ -1,16 +1,20 @@
 //! Top-k kernels, for every routine.
 
 use sparsek_kernels::topk::{Method, Routine};
-use sparsek_tests::backend::Backend;
-use sparsek_tests::data::{Distribution, Matrix};
-use sparsek_tests::element::{Dtype, Element};
-use sparsek_tests::runner::{Cases, Outcome};
-use sparsek_tests::with_dtype;
+use sparsek_tests::{
+    backend::Backend,
+    data::{Distribution, Matrix},
+    element::{Dtype, Element},
+    runner::{Cases, Outcome},
+    with_dtype,
+};
 
-use crate::kernels::{Check, I32, I64, Layout, U32, routines};
-use crate::topk::{
-    classics::{classics, errors, one_bucket},
-    common::each_output,
+use crate::{
+    kernels::{Check, I32, I64, Layout, U32, routines},
+    topk::{
+        classics::{classics, errors, one_bucket},
+        common::each_output,
+    },
 };
 
 const SIZES: [usize; 37] = [

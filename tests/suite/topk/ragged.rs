@@ -2,14 +2,18 @@
 
 use sparsek_kernels::KernelError;
 use sparsek_kernels::topk::{self as kernel, Method, Routine};
-use sparsek_tests::backend::Backend;
-use sparsek_tests::data::Matrix;
-use sparsek_tests::element::{Dtype, Element};
-use sparsek_tests::runner::{Cases, Outcome};
-use sparsek_tests::with_dtype;
+use sparsek_tests::{
+    backend::Backend,
+    data::Matrix,
+    element::{Dtype, Element},
+    runner::{Cases, Outcome},
+    with_dtype,
+};
 
-use crate::kernels::{Check, I32, I64, Layout, U32, routines};
-use crate::topk::common::each_output;
+use crate::{
+    kernels::{Check, I32, I64, Layout, U32, routines},
+    topk::common::each_output,
+};
 
 const SIZES: [usize; 14] = [
     1, 2, 3, 8, 31, 32, 64, 100, 256, 700, 1024, 2048, 4097, 20_000,

@@ -2,11 +2,13 @@
 
 use burn::tensor::{DType, Device, Float, Int, Tensor, TensorData};
 use sparsek::topk::{Method, TopkOptions, argtopk_ragged, topk_mask_ragged, topk_ragged};
-use sparsek_tests::backend::Backend;
-use sparsek_tests::data::{Matrix, Random};
-use sparsek_tests::element::{Dtype, Element};
-use sparsek_tests::runner::{Cases, Outcome, Verdict, expect_panic};
-use sparsek_tests::with_dtype;
+use sparsek_tests::{
+    backend::Backend,
+    data::{Matrix, Random},
+    element::{Dtype, Element},
+    runner::{Cases, Outcome, Verdict, expect_panic},
+    with_dtype,
+};
 
 use crate::topk::common::{compare, compare_mask};
 

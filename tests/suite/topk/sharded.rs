@@ -4,11 +4,13 @@
 use burn::tensor::{DType, Device, Float, Int, Tensor, TensorData, kind::Ordered};
 use sparsek::topk::{Method, ShardedError, TopkOptions, topk_sharded};
 use sparsek_kernels::topk as kernel;
-use sparsek_tests::backend::Backend;
-use sparsek_tests::data::{Distribution, Matrix, Random};
-use sparsek_tests::element::{Dtype, Element};
-use sparsek_tests::runner::{Cases, Outcome, Verdict};
-use sparsek_tests::{verify, with_dtype};
+use sparsek_tests::{
+    backend::Backend,
+    data::{Distribution, Matrix, Random},
+    element::{Dtype, Element},
+    runner::{Cases, Outcome, Verdict},
+    verify, with_dtype,
+};
 
 const CUTS: [(&str, &[usize]); 7] = [
     ("whole", &[500]),

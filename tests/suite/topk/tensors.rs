@@ -5,14 +5,18 @@ use burn::tensor::{Device, Float, Int, Tensor, TensorData};
 use half::{bf16, f16};
 use sparsek::topk::{Method, TopkOptions, argtopk, topk, topk_mask};
 use sparsek_kernels::topk as kernel;
-use sparsek_tests::backend::Backend;
-use sparsek_tests::data::{Distribution, Matrix};
-use sparsek_tests::element::Element;
-use sparsek_tests::runner::{Cases, Outcome, Verdict, expect_panic};
-use sparsek_tests::verify;
+use sparsek_tests::{
+    backend::Backend,
+    data::{Distribution, Matrix},
+    element::Element,
+    runner::{Cases, Outcome, Verdict, expect_panic},
+    verify,
+};
 
-use crate::kernels::{I32, Layout, refusal, topk as launch};
-use crate::topk::common::{compare, compare_mask, elements};
+use crate::{
+    kernels::{I32, Layout, refusal, topk as launch},
+    topk::common::{compare, compare_mask, elements},
+};
 
 pub fn add(cases: &mut Cases, backend: &Backend) {
     add_dtype::<f32, Float>(cases, backend);

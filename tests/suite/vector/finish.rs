@@ -1,13 +1,15 @@
 //! Vector selections that a single cube finishes, for every way to select delegates.
 
 use sparsek_kernels::topk::{Finish, Subrange, VectorOptions};
-use sparsek_tests::backend::{Backend, Kind};
-use sparsek_tests::data::{Distribution, Matrix};
-use sparsek_tests::element::{Dtype, Element};
-use sparsek_tests::runner::{Cases, Outcome};
-use sparsek_tests::with_dtype;
+use sparsek_tests::{
+    backend::{Backend, Kind},
+    data::{Distribution, Matrix},
+    element::{Dtype, Element},
+    runner::{Cases, Outcome},
+    with_dtype,
+};
 
-use crate::vector::selections::{HARD, Vectors};
+use crate::vector::selections::{HARD, VectorCheck};
 
 /// k around the capacity of a unit's registers.
 const KS: [usize; 5] = [1, 2, 15, 99, 600];
@@ -29,9 +31,9 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
         }
         for exponent in [0, 3, 5, 8] {
             cases.add(backend, at(format!("f32/subranges/{exponent}")), move |b| {
-                let mut check = Vectors::new(b);
+                let mut check = VectorCheck::new(b);
                 for largest in [true, false] {
-                    check.some::<f32>(&HARD, 20_001, &KS, |k| VectorOptions {
+                    check.distributions::<f32>(&HARD, 20_001, &KS, |k| VectorOptions {
                         largest,
                         finish,
                         subrange: Subrange::Exponent(exponent),
@@ -52,7 +54,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
 }
 
 fn lengths(backend: &Backend, finish: Finish, length: usize) -> Outcome {
-    let mut check = Vectors::new(backend);
+    let mut check = VectorCheck::new(backend);
     for (seed, &distribution) in HARD.iter().enumerate() {
         let matrix = Matrix::<f32>::of(distribution, 1, length, (length + seed) as u64);
         for k in KS {
@@ -63,7 +65,7 @@ fn lengths(backend: &Backend, finish: Finish, length: usize) -> Outcome {
             };
             // Twice: a call must not depend on what the previous one left in memory.
             for _ in 0..2 {
-                check.one(&matrix, &options)?;
+                check.vector(&matrix, &options)?;
             }
         }
     }
@@ -71,7 +73,7 @@ fn lengths(backend: &Backend, finish: Finish, length: usize) -> Outcome {
 }
 
 fn dtypes<T: Element>(backend: &Backend, finish: Finish) -> Outcome {
-    let mut check = Vectors::new(backend);
+    let mut check = VectorCheck::new(backend);
     // CPU cubes have few units, which hold few groups.
     let length = if backend.kind == Kind::Cpu {
         10_001
@@ -82,7 +84,7 @@ fn dtypes<T: Element>(backend: &Backend, finish: Finish) -> Outcome {
     let lengths = if T::NAME == "bf16" { 2 } else { 1 };
     for length in length..length + lengths {
         for largest in [true, false] {
-            check.some::<T>(&Distribution::ALL, length, &KS, |k| VectorOptions {
+            check.distributions::<T>(&Distribution::ALL, length, &KS, |k| VectorOptions {
                 largest,
                 finish,
                 subrange: Subrange::Exponent(4),

@@ -6,14 +6,18 @@ use sparsek_kernels::topk::{
     Filter, Subrange, TopkOptions, TopkStream, VectorOptions, WorkloadStats, topk, topk_vector,
     topk_vector_stats,
 };
-use sparsek_tests::backend::Backend;
-use sparsek_tests::data::{Distribution, Matrix};
-use sparsek_tests::element::Element;
-use sparsek_tests::runner::{Cases, Outcome};
-use sparsek_tests::verify;
+use sparsek_tests::{
+    backend::Backend,
+    data::{Distribution, Matrix},
+    element::Element,
+    runner::{Cases, Outcome},
+    verify,
+};
 
-use crate::kernels::{I64, Layout, read, read_positions};
-use crate::vector::selections::Vectors;
+use crate::{
+    kernels::{I64, Layout, read, read_positions},
+    vector::selections::VectorCheck,
+};
 
 pub fn add(cases: &mut Cases, backend: &Backend) {
     if backend.client.is_none() {
@@ -50,8 +54,8 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
 
 /// Workload statistics, computed by hand.
 fn workload(backend: &Backend) -> Outcome {
-    let mut check = Vectors::new(backend);
-    let client = check.check.client();
+    let mut check = VectorCheck::new(backend);
+    let client = check.inner.client();
     // Eight subranges of four; two of them hold the three best elements.
     let mut data = vec![0.0f32; 32];
     (data[5], data[6], data[20]) = (3.0, 2.0, 4.0);
@@ -71,7 +75,7 @@ fn workload(backend: &Backend) -> Outcome {
         let (selected, stats) = match found {
             Ok(found) => found,
             Err(error) => {
-                check.check.refuse(error)?;
+                check.inner.refuse(error)?;
                 continue;
             }
         };
@@ -89,14 +93,14 @@ fn workload(backend: &Backend) -> Outcome {
         if stats != wanted {
             return Err(format!("{stats:?} instead of {wanted:?}"));
         }
-        check.check.passed += 1;
+        check.inner.passed += 1;
     }
     check.end()
 }
 
 fn long_rows(backend: &Backend, rows: usize, cols: usize, k: usize) -> Outcome {
-    let mut check = Vectors::new(backend);
-    let client = check.check.client();
+    let mut check = VectorCheck::new(backend);
+    let client = check.inner.client();
     for distribution in [Distribution::Normal, Distribution::Eight] {
         let matrix = Matrix::<f32>::of(distribution, rows, cols, 7);
         let input = Layout::Contiguous.upload(client, &matrix);
@@ -110,9 +114,9 @@ fn long_rows(backend: &Backend, rows: usize, cols: usize, k: usize) -> Outcome {
                     let values = read::<f32>(client, selected.values, rows * k);
                     let positions = read_positions(client, selected.indices, I64, rows * k);
                     verify::selection(&matrix, &options, Some(&values), &positions)?;
-                    check.check.passed += 1;
+                    check.inner.passed += 1;
                 }
-                Err(error) => check.check.refuse(error)?,
+                Err(error) => check.inner.refuse(error)?,
             }
         }
     }
@@ -120,7 +124,7 @@ fn long_rows(backend: &Backend, rows: usize, cols: usize, k: usize) -> Outcome {
 }
 
 fn streams(backend: &Backend, clients: &[Client], part: usize) -> Outcome {
-    let mut check = Vectors::new(backend);
+    let mut check = VectorCheck::new(backend);
     let length = (40 * part).min(20_000);
     for distribution in [
         Distribution::Normal,
@@ -166,9 +170,9 @@ fn streams(backend: &Backend, clients: &[Client], part: usize) -> Outcome {
                     let values: Vec<f32> = bytemuck::pod_collect_to_vec(&best.values);
                     let places: Vec<i64> = best.indices.iter().map(|&at| at as i64).collect();
                     verify::selection(&matrix, &asked, Some(&values), &places)?;
-                    check.check.passed += 1;
+                    check.inner.passed += 1;
                 }
-                Err(error) => check.check.refuse(error)?,
+                Err(error) => check.inner.refuse(error)?,
             }
         }
     }
@@ -177,8 +181,8 @@ fn streams(backend: &Backend, clients: &[Client], part: usize) -> Outcome {
 
 /// Options that fit the parts, but not the merge of their results.
 fn forced_streams(backend: &Backend) -> Outcome {
-    let mut check = Vectors::new(backend);
-    let client = check.check.client();
+    let mut check = VectorCheck::new(backend);
+    let client = check.inner.client();
     let (k, part) = (50, 8000);
     let matrix = Matrix::<f32>::of(Distribution::Eight, 1, 3 * part, 3);
     for (subrange, delegates, filter) in [
@@ -200,9 +204,9 @@ fn forced_streams(backend: &Backend) -> Outcome {
                 let values: Vec<f32> = bytemuck::pod_collect_to_vec(&best.values);
                 let places: Vec<i64> = best.indices.iter().map(|&at| at as i64).collect();
                 verify::selection(&matrix, &TopkOptions::new(k), Some(&values), &places)?;
-                check.check.passed += 1;
+                check.inner.passed += 1;
             }
-            Err(error) => check.check.refuse(error)?,
+            Err(error) => check.inner.refuse(error)?,
         }
     }
     check.end()
@@ -210,8 +214,8 @@ fn forced_streams(backend: &Backend) -> Outcome {
 
 /// More delegates than a subrange has elements, all -inf.
 fn all_delegates(backend: &Backend) -> Outcome {
-    let mut check = Vectors::new(backend);
-    let client = check.check.client();
+    let mut check = VectorCheck::new(backend);
+    let client = check.inner.client();
     for (length, exponent, delegates, k) in [
         (10, 0, 2, 5),
         (3, 4, 4, 3),
@@ -237,9 +241,9 @@ fn all_delegates(backend: &Backend) -> Outcome {
                             "{length} elements, 2^{exponent}, {delegates}: {positions:?}"
                         ));
                     }
-                    check.check.passed += 1;
+                    check.inner.passed += 1;
                 }
-                Err(error) => check.check.refuse(error)?,
+                Err(error) => check.inner.refuse(error)?,
             }
         }
     }

@@ -4,11 +4,13 @@ use sparsek_kernels::KernelError;
 use sparsek_kernels::topk::{
     Construction, Filter, Routine, Selection, Subrange, TopkOptions, VectorOptions, topk_vector,
 };
-use sparsek_tests::backend::{Backend, Kind};
-use sparsek_tests::data::{Distribution, Matrix};
-use sparsek_tests::element::{Dtype, Element};
-use sparsek_tests::runner::{Cases, Outcome};
-use sparsek_tests::{verify, with_dtype};
+use sparsek_tests::{
+    backend::{Backend, Kind},
+    data::{Distribution, Matrix},
+    element::{Dtype, Element},
+    runner::{Cases, Outcome},
+    verify, with_dtype,
+};
 
 use crate::kernels::{Check, I64, Layout, U32, read, read_positions};
 
@@ -62,9 +64,9 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
         }
         for (name, subrange) in SUBRANGES {
             cases.add(backend, at(format!("f32/subranges/{name}")), move |b| {
-                let mut check = Vectors::new(b);
+                let mut check = VectorCheck::new(b);
                 for largest in [true, false] {
-                    check.distributions::<f32>(long.min(most), &[1, 77, 700], |k| {
+                    check.all_distributions::<f32>(long.min(most), &[1, 77, 700], |k| {
                         VectorOptions {
                             largest,
                             subrange,
@@ -84,7 +86,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
             for (name, filter) in [("on", Filter::On), ("off", Filter::Off)] {
                 let case = at(format!("f32/delegates-{delegates}/filter-{name}"));
                 cases.add(backend, case, move |b| {
-                    let mut check = Vectors::new(b);
+                    let mut check = VectorCheck::new(b);
                     let all = [
                         (901, 4, &[1, 20, 50][..]),
                         (30_001, 4, &[1, 33, 500]),
@@ -94,7 +96,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
                     ];
                     let long = if on_cpu { long.min(50_000) } else { long };
                     for (length, exponent, ks) in all.into_iter().filter(|case| case.0 < long) {
-                        check.some::<f32>(&HARD, length, ks, |k| VectorOptions {
+                        check.distributions::<f32>(&HARD, length, ks, |k| VectorOptions {
                             largest: k % 2 == 1,
                             subrange: Subrange::Exponent(exponent),
                             delegates,
@@ -113,22 +115,24 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
         ] {
             let case = at(format!("f32/construction/{name}"));
             cases.add(backend, case, move |b| {
-                let mut check = Vectors::new(b);
+                let mut check = VectorCheck::new(b);
                 for exponent in [0, 1, 3, 5] {
-                    check.some::<f32>(&HARD, long.min(20_001), &[1, 77], |k| VectorOptions {
-                        largest: k > 1,
-                        subrange: Subrange::Exponent(exponent),
-                        construction,
-                        selection: how,
-                        ..VectorOptions::new(k)
+                    check.distributions::<f32>(&HARD, long.min(20_001), &[1, 77], |k| {
+                        VectorOptions {
+                            largest: k > 1,
+                            subrange: Subrange::Exponent(exponent),
+                            construction,
+                            selection: how,
+                            ..VectorOptions::new(k)
+                        }
                     })?;
                 }
                 check.end()
             });
         }
         cases.add(backend, at("f32/sorted".into()), move |b| {
-            let mut check = Vectors::new(b);
-            check.distributions::<f32>(20_000, &[1, 50, 600], |k| VectorOptions {
+            let mut check = VectorCheck::new(b);
+            check.all_distributions::<f32>(20_000, &[1, 50, 600], |k| VectorOptions {
                 sorted: true,
                 selection: how,
                 ..VectorOptions::new(k)
@@ -174,7 +178,7 @@ fn errors(backend: &Backend) -> Result<(), String> {
 }
 
 fn lengths(backend: &Backend, selection: Selection, length: usize) -> Outcome {
-    let mut check = Vectors::new(backend);
+    let mut check = VectorCheck::new(backend);
     for (seed, distribution) in [
         Distribution::Normal,
         Distribution::Equal,
@@ -185,7 +189,7 @@ fn lengths(backend: &Backend, selection: Selection, length: usize) -> Outcome {
     {
         let matrix = Matrix::<f32>::of(distribution, 1, length, (length + seed) as u64);
         for k in [0, 1, 2, 32, 1000, length / 20, length] {
-            check.one(
+            check.vector(
                 &matrix,
                 &VectorOptions {
                     selection,
@@ -198,7 +202,7 @@ fn lengths(backend: &Backend, selection: Selection, length: usize) -> Outcome {
 }
 
 fn dtypes<T: Element>(backend: &Backend, selection: Selection, length: usize) -> Outcome {
-    let mut check = Vectors::new(backend);
+    let mut check = VectorCheck::new(backend);
     // 16-bit floats have 16-bit subrange keys. In the last two cases the last subrange is
     // incomplete.
     for (largest, subrange, length) in [
@@ -209,7 +213,7 @@ fn dtypes<T: Element>(backend: &Backend, selection: Selection, length: usize) ->
         (true, Subrange::Exponent(3), length + 2),
         (false, Subrange::Exponent(2), length + 2),
     ] {
-        check.distributions::<T>(length, &[1, 99, 1500], |k| VectorOptions {
+        check.all_distributions::<T>(length, &[1, 99, 1500], |k| VectorOptions {
             largest,
             subrange,
             selection,
@@ -220,28 +224,28 @@ fn dtypes<T: Element>(backend: &Backend, selection: Selection, length: usize) ->
 }
 
 /// Verifies vector selections; the case is skipped if the device refuses all of them.
-pub struct Vectors<'a> {
-    pub check: Check<'a>,
+pub struct VectorCheck<'a> {
+    pub inner: Check<'a>,
 }
 
-impl<'a> Vectors<'a> {
+impl<'a> VectorCheck<'a> {
     pub fn new(backend: &'a Backend) -> Self {
         Self {
             // Forced options may be unable to run.
-            check: Check::new(backend, Some(Routine::Unit)),
+            inner: Check::new(backend, Some(Routine::Unit)),
         }
     }
 
-    fn distributions<T: Element>(
+    fn all_distributions<T: Element>(
         &mut self,
         length: usize,
         ks: &[usize],
         options: impl Fn(usize) -> VectorOptions,
     ) -> Result<(), String> {
-        self.some::<T>(&Distribution::ALL, length, ks, options)
+        self.distributions::<T>(&Distribution::ALL, length, ks, options)
     }
 
-    pub fn some<T: Element>(
+    pub fn distributions<T: Element>(
         &mut self,
         distributions: &[Distribution],
         length: usize,
@@ -251,18 +255,18 @@ impl<'a> Vectors<'a> {
         for &distribution in distributions {
             let matrix = Matrix::<T>::of(distribution, 1, length, 126);
             for &k in ks {
-                self.one(&matrix, &options(k))?;
+                self.vector(&matrix, &options(k))?;
             }
         }
         Ok(())
     }
 
-    pub fn one<T: Element>(
+    pub fn vector<T: Element>(
         &mut self,
         matrix: &Matrix<T>,
         options: &VectorOptions,
     ) -> Result<(), String> {
-        let (client, k) = (self.check.client(), options.k);
+        let (client, k) = (self.inner.client(), options.k);
         if k > matrix.cols {
             return Ok(());
         }
@@ -280,14 +284,14 @@ impl<'a> Vectors<'a> {
                 let positions = read_positions(client, selected.indices, index, k);
                 verify::selection(matrix, &asked, Some(&values), &positions)
                     .map_err(|error| format!("{options:?}: {error}"))?;
-                self.check.passed += 1;
+                self.inner.passed += 1;
             }
-            Err(error) => self.check.refuse(error)?,
+            Err(error) => self.inner.refuse(error)?,
         }
         Ok(())
     }
 
     pub fn end(self) -> Outcome {
-        self.check.end()
+        self.inner.end()
     }
 }
