@@ -193,7 +193,7 @@ impl Kind {
             })
         };
         catch_unwind(AssertUnwindSafe(open))
-            .unwrap_or_else(|panic| Err(crate::runner::message(&*panic)))
+            .unwrap_or_else(|panic| Err(crate::panics::message(&*panic)))
     }
 
     fn cubecl(self) -> Option<Result<cubecl::Device, DeviceUnavailable>> {

@@ -10,6 +10,7 @@ pub mod backend;
 pub mod data;
 pub mod element;
 pub mod oracle;
+pub mod panics;
 pub mod runner;
 pub mod sparse;
 pub mod verify;

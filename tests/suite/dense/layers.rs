@@ -11,7 +11,8 @@ use sparsek_tests::{
     data::normals,
     element::Element,
     oracle::dense::{Normalization, Scaled},
-    runner::{Cases, Outcome, Verdict, expect_panic},
+    panics::expect_panic,
+    runner::{Cases, Outcome, Verdict},
 };
 
 use crate::{

@@ -8,7 +8,8 @@ use sparsek_tests::{
     backend::Backend,
     element::Element,
     oracle::{distance, spmm::Csr},
-    runner::{Verdict, expect_panic},
+    panics::expect_panic,
+    runner::Verdict,
     sparse::upload,
 };
 

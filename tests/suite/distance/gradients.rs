@@ -10,7 +10,8 @@ use sparsek_tests::{
     data::Random,
     element::Element,
     oracle::{distance, spmm::Csr as Host},
-    runner::{Cases, Outcome, Verdict, expect_panic},
+    panics::expect_panic,
+    runner::{Cases, Outcome, Verdict},
     sparse::{Sparse, Structure, Values, pattern, rounded, vector},
 };
 

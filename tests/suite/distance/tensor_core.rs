@@ -7,7 +7,8 @@ use sparsek_tests::{
     backend::Backend,
     element::Element,
     oracle::spmm::Csr,
-    runner::{Cases, Outcome, Verdict, expect_panic},
+    panics::expect_panic,
+    runner::{Cases, Outcome, Verdict},
     sparse::{Sparse, Structure, Values, rounded, upload},
 };
 

@@ -11,7 +11,7 @@ use sparsek_tests::{
     sparse::{Sparse, Structure, Values, rounded},
 };
 
-use super::{Plan, check_requests};
+use super::common::{Plan, check_requests};
 use crate::distance::{
     common::{SINGLE, check, distances},
     neighbors,

@@ -17,7 +17,7 @@ use sparsek_tests::{
 };
 
 use super::{
-    Plan, check_requests,
+    common::{Plan, check_requests},
     request::{Extent, Request, request},
 };
 use crate::kernels::{Check, I32, I64, Layout, U32, read, read_positions, topk as launch_topk};

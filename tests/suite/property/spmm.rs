@@ -10,7 +10,7 @@ use sparsek_tests::{
     runner::{Outcome, Verdict},
 };
 
-use super::{Plan, check_requests};
+use super::common::{Plan, check_requests};
 use crate::{
     spmm::compressed_rows::agrees,
     spmm::problem::{Factors, Problem},

@@ -14,7 +14,7 @@ use sparsek_tests::{
 };
 
 use super::{
-    Plan, check_requests,
+    common::{Plan, check_requests},
     request::{Extent, Request, Variant, request},
 };
 use crate::{

@@ -14,7 +14,7 @@ use sparsek_tests::{
     with_dtype,
 };
 
-use super::{Plan, check_requests};
+use super::common::{Plan, check_requests};
 use crate::vector::selections::VectorCheck;
 
 #[derive(Clone, Debug)]

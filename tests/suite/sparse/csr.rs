@@ -10,7 +10,8 @@ use sparsek_tests::{
     data::{Distribution, Random},
     element::Element,
     oracle::spmm::Csr as Host,
-    runner::{Cases, Outcome, Verdict, expect_panic},
+    panics::expect_panic,
+    runner::{Cases, Outcome, Verdict},
     sparse::{Sparse, Values, pattern, rounded, upload, vector},
 };
 

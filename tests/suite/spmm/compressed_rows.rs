@@ -11,7 +11,8 @@ use sparsek_tests::{
     data::normals,
     element::{Dtype, Element},
     oracle::spmm::Csr,
-    runner::{Cases, Outcome, Verdict, expect_panic},
+    panics::expect_panic,
+    runner::{Cases, Outcome, Verdict},
     sparse::{pattern, vector},
 };
 

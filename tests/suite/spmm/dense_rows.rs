@@ -6,7 +6,8 @@ use sparsek_tests::{
     backend::Backend,
     data::{Random, normals},
     oracle::spmm::{Bounded, Csr},
-    runner::{Cases, expect_panic},
+    panics::expect_panic,
+    runner::Cases,
     sparse::pattern,
 };
 

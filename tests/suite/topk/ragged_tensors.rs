@@ -6,7 +6,8 @@ use sparsek_tests::{
     backend::Backend,
     data::{Matrix, Random},
     element::{Dtype, Element},
-    runner::{Cases, Outcome, Verdict, expect_panic},
+    panics::expect_panic,
+    runner::{Cases, Outcome, Verdict},
     with_dtype,
 };
 

@@ -9,7 +9,8 @@ use sparsek_tests::{
     backend::Backend,
     data::{Distribution, Matrix},
     element::Element,
-    runner::{Cases, Outcome, Verdict, expect_panic},
+    panics::expect_panic,
+    runner::{Cases, Outcome, Verdict},
     verify,
 };
 

@@ -8,32 +8,6 @@
 #![allow(clippy::print_stdout, reason = "the counts are what a test reports")]
 
 mod command;
+mod counts;
 mod outputs;
 mod training;
-
-/// Counts of faults tried.
-#[derive(Default)]
-struct Counts {
-    tried: usize,
-    wrong: Vec<String>,
-}
-
-impl Counts {
-    fn add(&mut self, fault: String, result: Result<(), String>) {
-        self.tried += 1;
-        if let Err(reason) = result {
-            println!("{fault}: {reason}");
-            self.wrong.push(format!("{fault}: {reason}"));
-        }
-    }
-
-    fn finish(self, name: &str) {
-        let wrong = self.wrong.len();
-        println!(
-            "{name}: {} faults tried, {} right, {wrong} wrong",
-            self.tried,
-            self.tried - wrong
-        );
-        assert!(self.tried > 0 && wrong == 0, "{:#?}", self.wrong);
-    }
-}

@@ -4,8 +4,8 @@ use std::{fs, io};
 use npyz::{WriterBuilder, npz::NpzWriter};
 
 use super::{
-    Counts,
     command::{Folder, KINDS, points},
+    counts::Counts,
 };
 
 const OLD: &[u8] = b"the old file";

@@ -4,8 +4,8 @@ use std::fs;
 use serde_json::Value;
 
 use super::{
-    Counts,
-    command::{Folder, KINDS, points},
+    command::{Folder, KINDS, Kind, points},
+    counts::Counts,
 };
 
 const TRAIN: &str = "maxk train --format karate --backend flex --hidden 16 --layers 2 --k 4 \
@@ -132,7 +132,7 @@ fn a_resumed_run_reaches_its_figures_whatever_fails() {
             folder.clear();
             fs::write(folder.file("run.svg"), OLD).unwrap();
             // The first run is killed while it saves.
-            let first = folder.faulty(TRAIN, super::command::Kind::Kill, 60);
+            let first = folder.faulty(TRAIN, Kind::Kill, 60);
             first.unwrap().unwrap();
             let Some(failed) = folder.faulty(&resume, kind, at) else {
                 break;
