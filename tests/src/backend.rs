@@ -7,7 +7,6 @@ use burn::tensor::{Device, Tensor};
 use cubecl::client::Client;
 use cubecl::device::{DeviceUnavailable, WgpuDeviceKind};
 
-/// Values of `--backend`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Kind {
     /// Plain Rust on the CPU.
@@ -38,12 +37,9 @@ impl fmt::Display for Kind {
     }
 }
 
-/// An open backend.
 #[derive(Clone)]
 pub struct Backend {
-    /// Its kind.
     pub kind: Kind,
-    /// Burn's device.
     pub device: Device,
     /// CubeCL client of the same device; `None` for Flex.
     pub client: Option<Client>,
@@ -116,7 +112,6 @@ impl Backend {
         self.label.contains("llvmpipe")
     }
 
-    /// Reason to skip kernels with shared memory.
     pub fn shared_memory_defect(&self) -> Option<String> {
         (!self.shared_memory).then(|| NO_SHARED.to_string())
     }
@@ -128,7 +123,6 @@ impl Backend {
 }
 
 impl Kind {
-    /// Kinds linked into this build.
     pub fn linked() -> Vec<Self> {
         let all = [
             (Self::Flex, cfg!(feature = "flex")),
@@ -144,7 +138,6 @@ impl Kind {
             .collect()
     }
 
-    /// How to get the backend.
     pub fn advice(self) -> &'static str {
         match self {
             Self::Flex => "add `--features flex`",

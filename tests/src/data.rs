@@ -7,12 +7,10 @@ use crate::element::Element;
 pub struct Random(u64);
 
 impl Random {
-    /// Starts the sequence of `seed`.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// 64 random bits.
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
@@ -44,7 +42,6 @@ pub fn normals(n: usize, seed: u64) -> Vec<f64> {
     (0..n).map(|_| f64::from(random.normal() as f32)).collect()
 }
 
-/// Distribution of the elements of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Distribution {
     /// Standard normal; times 1000 for integers.
@@ -53,19 +50,15 @@ pub enum Distribution {
     Uniform,
     /// Nine in ten elements are zero, the others positive normals: k may exceed the positives.
     Relu,
-    /// One value everywhere.
     Equal,
-    /// Eight distinct values.
     Eight,
     /// Zeros of both signs and few ±1: the k-th element is a zero.
     Zeros,
-    /// Normal with both infinities.
     Infinities,
     /// Only NaN, of both signs and several payloads.
     AllNan,
     /// Normal, infinities, zeros and NaN of both signs.
     Special,
-    /// Normal and a single 1e30.
     Outlier,
     /// Near the greatest magnitude, where sums overflow.
     Huge,
@@ -73,9 +66,7 @@ pub enum Distribution {
     Subnormal,
     /// Consecutive bit patterns from 1.0 up, shuffled.
     Ramp,
-    /// Sorted up.
     Ascending,
-    /// Sorted down.
     Descending,
     /// Random bits: all integers, every class of float.
     Bits,
@@ -89,7 +80,6 @@ pub enum Distribution {
 }
 
 impl Distribution {
-    /// All distributions.
     pub const ALL: [Self; 19] = [
         Self::Normal,
         Self::Uniform,
@@ -112,12 +102,10 @@ impl Distribution {
         Self::Custom,
     ];
 
-    /// Name on command lines and in records.
     pub fn name(self) -> String {
         format!("{self:?}").to_lowercase()
     }
 
-    /// A row of `cols` elements.
     pub fn row<T: Element>(self, cols: usize, random: &mut Random) -> Vec<T> {
         let scale = if T::FLOAT { 1.0 } else { 1000.0 };
         // Unsigned integers have no negatives: shift the middle up.
@@ -244,11 +232,8 @@ impl Distribution {
 /// A dense matrix in row-major order.
 #[derive(Clone, Debug)]
 pub struct Matrix<T> {
-    /// Rows.
     pub rows: usize,
-    /// Columns.
     pub cols: usize,
-    /// Elements, row after row.
     pub data: Vec<T>,
     /// Length of each ragged row; clamped to 0..=cols.
     pub lengths: Option<Vec<i64>>,
@@ -272,7 +257,6 @@ impl<T: Element> Matrix<T> {
         }
     }
 
-    /// `rows` rows of one distribution.
     pub fn of(distribution: Distribution, rows: usize, cols: usize, seed: u64) -> Self {
         let mut random = Random::new(seed);
         let data = (0..rows)
@@ -286,7 +270,6 @@ impl<T: Element> Matrix<T> {
         }
     }
 
-    /// A matrix of literal rows.
     pub fn listed(rows: &[&[f64]]) -> Self {
         let cols = rows[0].len();
         let data = rows
@@ -344,7 +327,6 @@ impl<T: Element> Matrix<T> {
         self.ragged(lengths)
     }
 
-    /// Row `i`, all columns.
     pub fn row(&self, i: usize) -> &[T] {
         &self.data[i * self.cols..(i + 1) * self.cols]
     }

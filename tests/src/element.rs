@@ -12,13 +12,10 @@ use half::{bf16, f16};
 pub trait Element: bytemuck::Pod + Debug + Send + Sync + burn::tensor::Element {
     /// Threshold type: f32 for f32, f16 and bf16; f64 for f64; i128 for integers.
     type Wide: Wide;
-    /// Burn's tensor kind.
     type Kind: Ordered;
     /// Name in case names.
     const NAME: &'static str;
-    /// Whether it is a float.
     const FLOAT: bool;
-    /// CubeCL's type.
     fn elem_type() -> ElemType;
     /// Exact conversion to the threshold type.
     fn wide(self) -> Self::Wide;
@@ -40,7 +37,6 @@ pub trait Element: bytemuck::Pod + Debug + Send + Sync + burn::tensor::Element {
         self.wide().order(other.wide())
     }
 
-    /// As f64, for messages and tolerances.
     fn wide_f64(self) -> f64 {
         self.wide().to_f64()
     }
@@ -51,15 +47,11 @@ pub trait Element: bytemuck::Pod + Debug + Send + Sync + burn::tensor::Element {
     }
 }
 
-/// Threshold arithmetic.
 pub trait Wide: Copy + Debug {
     /// IEEE order with −0 = +0; all NaN are equal and greatest.
     fn order(self, other: Self) -> Ordering;
-    /// Whether it is NaN.
     fn is_nan(self) -> bool;
-    /// Whether it is neither NaN nor infinite.
     fn is_finite(self) -> bool;
-    /// Zero.
     fn zero() -> Self;
     /// Subnormals become zero.
     fn flushed(self) -> Self {
@@ -69,7 +61,6 @@ pub trait Wide: Copy + Debug {
     fn midpoint(self, better: Self) -> Self;
     /// Whether the interval's width is at most `eps` times the greater magnitude of `extremes`.
     fn is_narrow(self, other: Self, eps: f32, extremes: (Self, Self)) -> bool;
-    /// As f64, for messages and tolerances.
     fn to_f64(self) -> f64;
 }
 
@@ -263,24 +254,16 @@ element!(
 /// The element types as values, for random requests and command lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Dtype {
-    /// f32.
     F32,
-    /// f16.
     F16,
-    /// bf16.
     Bf16,
-    /// f64.
     F64,
-    /// i32.
     I32,
-    /// u32.
     U32,
-    /// i64.
     I64,
 }
 
 impl Dtype {
-    /// All types.
     pub const ALL: [Self; 7] = [
         Self::F32,
         Self::F16,

@@ -6,6 +6,8 @@
 //!
 //! `cargo xtask test` runs the suite on every backend.
 
+#![allow(missing_docs, reason = "names of an internal crate say most")]
+
 pub mod backend;
 pub mod data;
 pub mod element;

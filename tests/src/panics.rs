@@ -29,7 +29,6 @@ pub fn expect_panic(body: impl FnOnce()) -> Result<String, String> {
     }
 }
 
-/// Text of a panic payload.
 pub fn message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|s| (*s).to_string());
     text.or_else(|| panic.downcast_ref::<String>().cloned())

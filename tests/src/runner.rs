@@ -25,14 +25,12 @@ pub enum Verdict {
 /// Result of a case; the error is the failure message.
 pub type Outcome = Result<Verdict, String>;
 
-/// A named check on one backend.
 pub struct Case {
     kind: Kind,
     name: String,
     body: Box<dyn FnOnce() -> Outcome + Send>,
 }
 
-/// The cases of a run.
 #[derive(Default)]
 pub struct Cases(Vec<Case>);
 
@@ -66,21 +64,15 @@ impl Cases {
     }
 }
 
-/// Results of one backend.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
-    /// Passed cases.
     pub passed: usize,
-    /// Failed cases.
     pub failed: usize,
-    /// Skipped cases by reason.
     pub skipped: BTreeMap<String, usize>,
-    /// Total time.
     pub time: Duration,
 }
 
 impl Counts {
-    /// Number of skipped cases.
     pub fn skips(&self) -> usize {
         self.skipped.values().sum()
     }

@@ -42,15 +42,10 @@ pub enum Values {
 pub struct Sparse {
     /// Name in case names.
     pub name: &'static str,
-    /// Rows.
     pub rows: usize,
-    /// Columns.
     pub cols: usize,
-    /// Probability of an entry.
     pub density: f64,
-    /// Pattern.
     pub structure: Structure,
-    /// Values.
     pub values: Values,
 }
 
@@ -103,7 +98,6 @@ impl Sparse {
         ),
     ];
 
-    /// A recipe.
     pub const fn new(
         name: &'static str,
         [rows, cols]: [usize; 2],
@@ -121,17 +115,14 @@ impl Sparse {
         }
     }
 
-    /// The same recipe with other rows.
     pub const fn with_rows(self, rows: usize) -> Self {
         Self { rows, ..self }
     }
 
-    /// The same recipe with other values.
     pub const fn with_values(self, values: Values) -> Self {
         Self { values, ..self }
     }
 
-    /// Draws the matrix of a seed.
     pub fn matrix(&self, seed: u64) -> Csr {
         let mut random = Random::new(seed ^ 0x5bd1_e995);
         let (mut indptr, mut indices, mut weights) = (vec![0], Vec::new(), Vec::new());
@@ -153,7 +144,6 @@ impl Sparse {
         }
     }
 
-    /// Probability that an element is stored.
     fn probability(&self, row: usize, col: usize) -> f64 {
         match self.structure {
             Structure::EmptyRows if row.is_multiple_of(3) || row + 1 == self.rows => 0.0,

@@ -135,7 +135,7 @@ fn check_tolerance<T: Element>(
         };
         if behind > slack {
             return Err(format!(
-                "selected element {i} = {x:?} is worse than the k-th, {kth:?}, by {behind} > {slack}"
+                "element {i} = {x:?} is {behind} worse than the k-th, {kth:?}; the slack is {slack}"
             ));
         }
     }

@@ -9,7 +9,6 @@
 /// Results, each with the magnitude that bounds its rounding error.
 #[derive(Clone, Debug, Default)]
 pub struct Scaled {
-    /// The results.
     pub values: Vec<f64>,
     /// Magnitudes to compare errors with.
     pub scales: Vec<f64>,
@@ -35,7 +34,6 @@ impl Scaled {
     }
 }
 
-/// Inputs of a layer normalization.
 #[derive(Clone, Debug)]
 pub struct Normalization {
     /// `[rows, width]`.
@@ -50,21 +48,16 @@ pub struct Normalization {
     pub epsilon: f64,
 }
 
-/// Outputs of a layer normalization.
 #[derive(Clone, Debug)]
 pub struct Normalized {
     /// `[rows, width]`.
     pub y: Scaled,
-    /// Gradient of `x`.
     pub dx: Scaled,
-    /// Gradient of gamma.
     pub gamma: Scaled,
-    /// Gradient of beta.
     pub beta: Scaled,
 }
 
 impl Normalization {
-    /// Evaluates the formulas of the module.
     pub fn solve(&self) -> Normalized {
         let width = self.gamma.len();
         let mut all = Normalized {

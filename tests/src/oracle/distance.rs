@@ -6,7 +6,6 @@
 
 use std::cmp::Ordering;
 
-/// The metrics.
 pub const NAMES: [&str; 22] = [
     "dot",
     "euclidean",
@@ -300,7 +299,6 @@ pub fn among_columns(metric: &str, p: f64, x: &[f64], y: &[f64], cols: usize) ->
 /// Row and distance.
 pub type Neighbor = (usize, f64);
 
-/// Distances of `query` to all rows.
 pub fn distances(metric: &str, p: f64, query: &[f64], index: &[Vec<f64>]) -> Vec<Neighbor> {
     let each = index.iter().map(|row| distance(metric, p, query, row));
     each.enumerate().collect()

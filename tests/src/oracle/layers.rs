@@ -8,26 +8,19 @@
 //! Right:     norm = 1 / in(t)
 //! ```
 
-/// A directed graph.
 #[derive(Clone, Debug)]
 pub struct Edges {
-    /// Number of nodes.
     pub nodes: usize,
     /// Source, target and weight of each edge.
     pub list: Vec<(usize, usize, f64)>,
 }
 
-/// Rows of numbers.
 pub type Matrix = Vec<Vec<f64>>;
 
-/// How messages are reduced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Join {
-    /// Average.
     Mean,
-    /// Sum.
     Sum,
-    /// Elementwise maximum.
     Max,
 }
 
@@ -55,20 +48,17 @@ pub fn linear(x: &Matrix, w: &[f64], b: &[f64], width: usize) -> Matrix {
         .collect()
 }
 
-/// max(x, 0).
 pub fn relu(x: &Matrix) -> Matrix {
     x.iter()
         .map(|row| row.iter().map(|x| x.max(0.0)).collect())
         .collect()
 }
 
-/// `a + b`.
 pub fn add(a: &Matrix, b: &Matrix) -> Matrix {
     let row = |(a, b): (&Vec<f64>, &Vec<f64>)| a.iter().zip(b).map(|(a, b)| a + b).collect();
     a.iter().zip(b).map(row).collect()
 }
 
-/// `factor x`.
 pub fn scale(x: &Matrix, factor: f64) -> Matrix {
     x.iter()
         .map(|row| row.iter().map(|x| x * factor).collect())
@@ -131,7 +121,6 @@ pub fn with_loops(edges: &Edges, fill: f64) -> Edges {
     }
 }
 
-/// Sums weighted, normalized messages.
 pub fn propagate(edges: &Edges, x: &Matrix, norm: Norm) -> Matrix {
     let into = |node| -> f64 { edges.list.iter().filter(|e| e.1 == node).map(|e| e.2).sum() };
     let out = |node| -> f64 { edges.list.iter().filter(|e| e.0 == node).map(|e| e.2).sum() };

@@ -9,26 +9,20 @@
 /// A CSR matrix; columns may be unsorted and repeat.
 #[derive(Clone, Debug)]
 pub struct Csr {
-    /// Rows.
     pub rows: usize,
-    /// Columns.
     pub cols: usize,
     /// Row offsets, `[rows + 1]`.
     pub indptr: Vec<u32>,
-    /// Column of each entry.
     pub indices: Vec<u32>,
-    /// Weight of each entry.
     pub weights: Vec<f64>,
 }
 
 /// A result, with what bounds its rounding error.
 #[derive(Clone, Debug)]
 pub struct Bounded {
-    /// The result in f64.
     pub values: Vec<f64>,
     /// Sum of the terms' magnitudes.
     pub magnitudes: Vec<f64>,
-    /// Number of terms.
     pub terms: Vec<usize>,
 }
 

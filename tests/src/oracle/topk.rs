@@ -79,7 +79,6 @@ struct Row<W> {
     largest: bool,
 }
 
-/// Result of a bisection.
 struct Bisection<W> {
     /// At least k elements reach it.
     lower: W,
