@@ -1,8 +1,7 @@
-//! Checkpoint folders: whatever is changed in one, loading it never panics.
+//! Checkpoint folders: no change of files makes loading panic.
 //!
-//! A small run is saved once, and each input changes its files. With the saved checksums, a folder
-//! that is accepted must evaluate to the figures of the run. With checksums that were made to fit,
-//! a folder that is accepted must take a training step.
+//! A small run is saved once; each input changes its files. An accepted folder must evaluate to the
+//! saved figures if the checksums are original, and take a training step if they were forged.
 #![no_main]
 
 use std::{collections::BTreeMap, env::temp_dir, fs, path::PathBuf, process::id, sync::OnceLock};
@@ -83,7 +82,7 @@ fuzz_target!(|bytes: &[u8]| {
     let saved = saved();
     let mut input = Unstructured::new(bytes);
     let mut files = saved.files.clone();
-    let Ok(sealed) = change(&mut input, &mut files) else {
+    let Ok(forged) = change(&mut input, &mut files) else {
         return;
     };
     let folder = folder();
@@ -94,9 +93,9 @@ fuzz_target!(|bytes: &[u8]| {
     }
     let device = Device::flex();
     let dir = CheckpointDir::new(&folder);
-    if let Some((config, model)) = told(dir.best_model::<MaxKModelConfig>(&device)) {
+    if let Some((config, model)) = accept(dir.best_model::<MaxKModelConfig>(&device)) {
         let found = evaluate(&saved.config, &config, &model, &saved.data, &device);
-        if let (false, Some(found)) = (sealed, told(found)) {
+        if let (false, Some(found)) = (forged, accept(found)) {
             let values = |of: &Evaluation| [of.loss, of.train, of.val, of.test].map(f64::to_bits);
             assert_eq!(values(&found), values(&saved.figures));
         }
@@ -105,14 +104,14 @@ fuzz_target!(|bytes: &[u8]| {
     let trainer = trainer.expect("the configuration is valid");
     let preparation = Preparation::from([("a".to_string(), "b".to_string())]);
     let resumed = trainer.with_preparation(preparation).resume(dir);
-    let resumed = told(resumed).and_then(|trainer| told(trainer.start(&device)));
+    let resumed = accept(resumed).and_then(|trainer| accept(trainer.start(&device)));
     if let Some(mut epochs) = resumed {
         epochs.step();
     }
 });
 
-/// The value; an error must be one short line.
-fn told<T>(result: std::result::Result<T, TrainError>) -> Option<T> {
+/// The value; errors must be one short line.
+fn accept<T>(result: std::result::Result<T, TrainError>) -> Option<T> {
     result
         .map_err(|error| {
             let message = error.to_string();
@@ -122,9 +121,9 @@ fn told<T>(result: std::result::Result<T, TrainError>) -> Option<T> {
         .ok()
 }
 
-/// Changes files; tells whether the checksums were made to fit.
+/// Changes files; returns whether checksums were forged to fit.
 fn change(input: &mut Unstructured, files: &mut Files) -> Result<bool> {
-    let sealed = input.arbitrary()?;
+    let forged = input.arbitrary()?;
     let names: Vec<String> = files.keys().cloned().collect();
     for _ in 0..input.int_in_range(1..=4)? {
         let name = input.choose(&names)?;
@@ -158,14 +157,14 @@ fn change(input: &mut Unstructured, files: &mut Files) -> Result<bool> {
             }
         }
     }
-    if sealed {
-        seal(files);
+    if forged {
+        forge(files);
     }
-    Ok(sealed)
+    Ok(forged)
 }
 
-/// Makes lengths and checksums of the manifest fit the files.
-fn seal(files: &mut Files) {
+/// Forges the manifest's lengths and checksums to fit the files.
+fn forge(files: &mut Files) {
     let Some(manifest) = files.get(MANIFEST) else {
         return;
     };
@@ -181,7 +180,7 @@ fn seal(files: &mut Files) {
             run = run.replace(&length(before), &length(now));
         }
     }
-    // The braces that close the run, as often as they are open.
+    // Close all open braces of the run.
     let count = |brace| run.matches(brace).count();
     let missing = count('{').saturating_sub(count('}'));
     run += &"}".repeat(missing);

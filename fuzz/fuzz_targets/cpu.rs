@@ -1,5 +1,4 @@
-//! The kernels on CubeCL's CPU runtime: the routine that is chosen there, compiled once for each
-//! dtype, method and direction, with and without ragged rows.
+//! Top-k kernels on CubeCL's CPU runtime with automatic dispatch, including ragged rows.
 
 #![no_main]
 
@@ -42,10 +41,10 @@ fn compare<T: Element>(request: &Request) -> Result<(), String> {
         Err(KernelError::DtypeOnDevice { .. }) => return Ok(()),
         selected => selected.map_err(|e| e.to_string())?,
     };
-    let members = rows * options.k;
-    let values = read::<T>(selected.values, members);
-    // -1 where a row is shorter than k.
-    let positions = read::<i32>(selected.indices, members);
+    let slots = rows * options.k;
+    let values = read::<T>(selected.values, slots);
+    // -1 in missing slots.
+    let positions = read::<i32>(selected.indices, slots);
     let positions: Vec<i64> = positions.into_iter().map(i64::from).collect();
     verify::selection(&matrix, options, Some(&values), &positions)
 }

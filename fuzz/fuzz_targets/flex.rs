@@ -1,4 +1,4 @@
-//! `topk`, `argtopk` and, of floats, `topk_mask` on Flex, of whole and of ragged rows.
+//! `topk`, `argtopk` and, for floats, `topk_mask` on Flex, including ragged rows.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! What the targets of dataset folders share: a folder to write, and what must hold of a dataset.
+//! Shared by the dataset targets: a temporary folder, and invariants of loaded datasets.
 use std::{env::temp_dir, fs, path::PathBuf, process::id, sync::Once};
 
 use sparsek::io::memory;
@@ -8,10 +8,10 @@ use sparsek_gnn::{
     train::{TrainConfig, Trainer},
 };
 
-/// Bytes that one request may take.
+/// Memory limit of a request, in bytes.
 const LIMIT: u64 = 64 << 20;
 
-/// Parts of an input end with this byte, which no text has.
+/// Separator of an input's parts; never occurs in text.
 const END: u8 = 0xff;
 
 /// An input: a byte of flags, then parts.
@@ -33,20 +33,20 @@ impl<'a> Input<'a> {
         self.flags >> bit & 1 == 1
     }
 
-    /// A part, empty where there is none.
+    /// A part; empty if missing.
     pub fn part(&self, at: usize) -> &'a [u8] {
         self.parts.get(at).copied().unwrap_or_default()
     }
 }
 
-/// An empty folder of this process.
+/// A temporary folder of this process.
 pub fn folder(name: &str) -> PathBuf {
     let folder = temp_dir().join(format!("sparsek-fuzz-{name}-{}", id()));
     fs::create_dir_all(&folder).expect("a temporary folder can be made");
     folder
 }
 
-/// What must hold of whatever a loader returns.
+/// Checks invariants of a dataset, or the form of an error.
 pub fn check(found: Result<NodeDataset, DatasetError>) {
     let data = match found {
         Ok(data) => data,
@@ -87,6 +87,6 @@ pub fn check(found: Result<NodeDataset, DatasetError>) {
     assert_eq!(all.len(), listed);
     let data = data.with_standardised_features().with_normalised_rows();
     let model = MaxKModelConfig::new(Architecture::Sage, width, 16, classes);
-    // Refused or not, it must come back.
+    // May refuse, but must return.
     let _ = Trainer::new(&TrainConfig::new(), &model, &data);
 }

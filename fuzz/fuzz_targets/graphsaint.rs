@@ -1,7 +1,7 @@
 //! GraphSAINT folders: no file makes the loader panic or exceed the memory limit.
 //!
-//! Flags tell which of the four files are the bytes of their part and which are made of them; what
-//! is made is whole, so that the bytes reach what comes behind the containers.
+//! For each of the four files a flag says whether it is raw bytes or a valid container generated
+//! from them, so that inputs also reach the code behind the containers.
 #![no_main]
 
 use std::{fs, io::Cursor, path::Path};
@@ -15,7 +15,7 @@ mod folder;
 
 use folder::Input;
 
-/// Most nodes of a graph that is made.
+/// Maximum nodes of a generated graph.
 const NODES: usize = 24;
 
 fuzz_target!(|bytes: &[u8]| {
@@ -42,7 +42,7 @@ fn load(folder: &Path) -> Result<NodeDataset, DatasetError> {
     graphsaint::load(folder, &mut |_, done, size| assert!(done <= size))
 }
 
-/// A CSR matrix: each byte is an edge from its low to its high digits.
+/// A CSR matrix; a byte is an edge from its high to its low digit.
 fn adjacency(bytes: &[u8], nodes: usize) -> Vec<u8> {
     let mut rows = vec![Vec::new(); nodes];
     for &byte in bytes.iter().skip(1) {
@@ -73,7 +73,7 @@ fn adjacency(bytes: &[u8], nodes: usize) -> Vec<u8> {
     file.into_inner()
 }
 
-/// A row of features for each node, from signed bytes.
+/// A feature row per node, from signed bytes.
 fn features(bytes: &[u8], nodes: usize) -> Vec<u8> {
     let width = bytes.len() / nodes.max(1);
     let values = bytes[..width * nodes]
@@ -90,7 +90,7 @@ fn features(bytes: &[u8], nodes: usize) -> Vec<u8> {
     file
 }
 
-/// A class, or a list of them, for each node, in the spelling that each byte chooses.
+/// A class or list of classes per node, in a notation that the byte selects.
 fn classes(bytes: &[u8], nodes: usize) -> Vec<u8> {
     let value = |byte: u8| match byte >> 5 {
         0 | 1 => format!("{}", byte & 31),
@@ -108,7 +108,7 @@ fn classes(bytes: &[u8], nodes: usize) -> Vec<u8> {
     format!("{{{}}}", entries.join(",")).into_bytes()
 }
 
-/// Each byte puts a node in a list.
+/// Each byte adds a node to a list.
 fn roles(bytes: &[u8], nodes: usize) -> Vec<u8> {
     let mut lists = [vec![0], vec![1], vec![2]];
     for &byte in bytes {

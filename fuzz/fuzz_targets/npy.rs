@@ -1,6 +1,6 @@
-//! npy arrays: any bytes, and headers of every kind before any values.
+//! npy arrays: arbitrary bytes, and arbitrary values behind valid headers.
 //!
-//! Nothing panics and nothing exceeds the limit on memory; what is read is as long as declared.
+//! Nothing may panic or exceed the memory limit; results have the declared length.
 
 #![no_main]
 
@@ -22,7 +22,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-/// A header from the first bytes, and the others as values.
+/// A header decoded from the first bytes, then the others as values.
 fn array(bytes: &[u8]) -> Option<Vec<u8>> {
     let mut input = Unstructured::new(bytes);
     let descr = input.choose(&DESCRS).ok()?;
@@ -77,7 +77,7 @@ fn check(file: &[u8]) {
             open().and_then(|array| array.first(count).into_f64()),
         );
     }
-    // A reader that has less than it says.
+    // A reader shorter than its declared size.
     if let Ok(longer) = Npy::open(file.take(file.len() as u64 / 2), file.len() as u64) {
         assert!(longer.into_f64().is_err() || bytes == 0);
     }

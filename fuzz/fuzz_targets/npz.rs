@@ -1,11 +1,11 @@
-//! Matrices in npz files: any bytes, and files of every format with agreeing or other arrays.
+//! Matrices in npz files: arbitrary bytes, and files of every format, valid or changed.
 //!
-//! Nothing panics and nothing exceeds the limit on memory; what is read is a matrix, and that of a
-//! whole file has its values.
+//! Nothing may panic or exceed the memory limit. Results are valid matrices; an unchanged file
+//! gives its values.
 
 #![no_main]
 
-// The unit tests write their containers with it.
+// Shared with the unit tests.
 #[allow(dead_code)]
 #[path = "../../crates/sparsek/src/io/npy/container.rs"]
 mod container;
@@ -38,7 +38,7 @@ fuzz_target!(|bytes: &[u8]| {
 
 struct Request {
     file: Vec<u8>,
-    /// The values, sorted, where nothing is wrong with the file.
+    /// Sorted values, if the file is valid.
     values: Option<Vec<f64>>,
 }
 
@@ -120,7 +120,7 @@ impl Request {
                 4 => {
                     members.swap_remove(at);
                 }
-                // Other values, with a checksum that holds.
+                // Other values with a valid checksum.
                 _ => {
                     let mut bytes = vec![0; member.bytes.len()];
                     input.fill_buffer(&mut bytes)?;
@@ -169,7 +169,7 @@ fn npy(descr: &str, shape: &[u64], values: Vec<u8>) -> Vec<u8> {
     bytes
 }
 
-/// Reads a file as what the loaders read it as; the matrix with values, if it is one.
+/// Reads a file as graph and as matrix; returns the matrix if it is valid.
 fn check(file: &[u8]) -> Option<Matrix<f64>> {
     let mut npz = Npz::new(Cursor::new(file)).map_err(one_line).ok()?;
     if let Ok(mut graph) = Matrix::<bool>::read(&mut npz, Values::Optional) {

@@ -1,7 +1,7 @@
 //! OGB folders: no file makes the loader panic or exceed the memory limit.
 //!
-//! Each part of the input is the text of a file. Flags tell which files are missing, and whether
-//! the first part is the bytes of a gzip file and not its text.
+//! Parts of the input are the texts of files. Flags drop files, or use the first part as raw gzip
+//! bytes.
 #![no_main]
 
 use std::{fs, io::Write, path::Path};
@@ -18,7 +18,7 @@ mod folder;
 
 use folder::Input;
 
-/// The files, and the flag under which each is missing.
+/// Files, and the flag that drops each.
 const FILES: [(&str, Option<u32>); 9] = [
     ("raw/node-label", None),
     ("raw/edge", None),
@@ -42,13 +42,13 @@ fuzz_target!(|bytes: &[u8]| {
     for (at, (name, missing)) in FILES.into_iter().enumerate() {
         let file = folder.join(format!("{name}.csv.gz"));
         if missing.is_some_and(|flag| input.flag(flag)) {
-            // It may not be there.
+            // It may not exist.
             let _ = fs::remove_file(&file);
             continue;
         }
         let bytes = match (at, name) {
             (0, _) if input.flag(3) => input.part(0).to_vec(),
-            // Mostly as many as there are lines.
+            // By default the number of lines.
             (_, "raw/num-node-list") if !input.flag(4) => packed(&lines(input.part(0))),
             (_, "raw/num-edge-list") if !input.flag(4) => packed(&lines(input.part(1))),
             _ => packed(input.part(at)),
@@ -66,7 +66,7 @@ fn load(folder: &Path, options: &OgbOptions) -> Result<NodeDataset, DatasetError
     ogb::load(folder, options, &mut |_, done, size| assert!(done <= size))
 }
 
-/// The number of lines of a text.
+/// Number of lines of a text.
 fn lines(text: &[u8]) -> Vec<u8> {
     let ends = text.iter().filter(|&&byte| byte == b'\n').count();
     let open = usize::from(text.last().is_some_and(|&byte| byte != b'\n'));

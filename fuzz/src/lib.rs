@@ -1,14 +1,14 @@
-//! What the fuzz targets share: bytes read as a request.
+//! Shared by the fuzz targets: decodes bytes to a top-k request.
 
 use sparsek_kernels::topk::{Method, TopkOptions};
 use sparsek_tests::data::Matrix;
 use sparsek_tests::element::{Dtype, Element};
 
-/// Longest rows.
+/// Maximum row length.
 const MAX_COLS: usize = 1100;
-/// Most rows.
+/// Maximum number of rows.
 const MAX_ROWS: usize = 4;
-/// Most halvings of early stop: enough to end between neighbouring integers.
+/// Maximum early stop iterations: enough to separate adjacent integers.
 const MAX_ITER: u32 = 100;
 
 /// A request and the raw bits of its rows.
@@ -16,19 +16,19 @@ const MAX_ITER: u32 = 100;
 pub struct Request<'a> {
     /// The dtype of the rows.
     pub dtype: Dtype,
-    /// What is asked of them.
+    /// Options of the selection.
     pub options: TopkOptions,
     /// Number of rows.
     pub rows: usize,
-    /// Elements of a row.
+    /// Row length.
     pub cols: usize,
-    /// How many elements of each row exist, to be clamped to 0..=cols, if not all do.
+    /// Length of each ragged row; clamped to 0..=cols.
     pub lengths: Option<Vec<i64>>,
     bytes: &'a [u8],
 }
 
 impl<'a> Request<'a> {
-    /// Reads a header of 20 bytes and, from the rest, the elements; none if there are too few bytes.
+    /// Decodes a header of 20 bytes, then elements; `None` if bytes are missing.
     pub fn read(bytes: &'a [u8]) -> Option<Self> {
         let (header, rest) = bytes.split_first_chunk::<20>()?;
         if rest.is_empty() {
@@ -46,7 +46,7 @@ impl<'a> Request<'a> {
             }
         };
         let rows = 1 + usize::from(rows) % MAX_ROWS;
-        // From two too few to two too many.
+        // -2..=cols + 2.
         let length = |row: usize| (short(12 + 2 * row) % (cols + 5)) as i64 - 2;
         let ragged = flags & 4 != 0;
         Some(Self {
@@ -64,8 +64,7 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// The rows; where the bytes end before the rows do, they are repeated. What lies behind a length are any bits
-    /// as well.
+    /// The rows, by repeating the bytes; elements past a length are arbitrary too.
     pub fn matrix<T: Element>(&self) -> Matrix<T> {
         let size = size_of::<T>();
         let mut bytes = self.bytes.iter().cycle();

@@ -1,4 +1,4 @@
-//! The backends under test: one Burn device each, and one CubeCL client where there is one.
+//! Backends under test: a Burn device each, and a CubeCL client except for Flex.
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -7,14 +7,13 @@ use burn::tensor::{Device, Tensor};
 use cubecl::client::Client;
 use cubecl::device::{DeviceUnavailable, WgpuDeviceKind};
 
-/// What can be asked for with `--backend`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Kind {
     /// Plain Rust on the CPU.
     Flex,
     /// Vulkan through SPIR-V.
     Vulkan,
-    /// wgpu's own choice of graphics API (WebGPU shaders where Vulkan is not linked).
+    /// wgpu's default graphics API (WGSL unless Vulkan is linked).
     Wgpu,
     /// Metal.
     Metal,
@@ -38,29 +37,26 @@ impl fmt::Display for Kind {
     }
 }
 
-/// An open backend.
 #[derive(Clone)]
 pub struct Backend {
-    /// Which it is.
     pub kind: Kind,
-    /// Burn's device.
     pub device: Device,
-    /// CubeCL's client of the same device; Flex has none.
+    /// CubeCL client of the same device; `None` for Flex.
     pub client: Option<Client>,
-    /// The device as it names itself, and its plane size.
+    /// Device name and plane size.
     pub label: String,
-    /// Whether kernels with shared memory survive: see [`Backend::without_shared_memory`].
+    /// Whether kernels may use shared memory; see [`Backend::without_shared_memory`].
     pub shared_memory: bool,
 }
 
-/// Why kernels with shared memory are skipped.
+/// Skip reason: shared memory.
 const NO_SHARED: &str =
     "the driver crashes on CubeCL 0.11.3's shared memory (it lacks explicit workgroup layouts)";
-/// Why long rows are skipped.
-const LOOP_LIMIT: &str = "llvmpipe ends a shader's loops after 65,535 iterations in all";
+/// Skip reason: long rows.
+const LOOP_LIMIT: &str = "llvmpipe stops a shader's loops after 65,535 iterations";
 
 impl Backend {
-    /// Why tensors of a dtype cannot be computed with there, if they cannot.
+    /// Returns why the backend cannot compute with a dtype, if so.
     pub fn lacks(&self, dtype: burn::tensor::DType) -> Option<String> {
         if !self.device.supports_dtype(dtype) {
             return Some(format!("the device has no {dtype:?}"));
@@ -70,7 +66,7 @@ impl Backend {
         (bf16 && !rounds).then(|| "the host cannot round to bf16 for the CPU runtime".into())
     }
 
-    /// All devices of the kind, which are listed without being opened.
+    /// Lists all devices of the kind without opening them.
     pub fn devices(&self) -> Vec<Device> {
         #[allow(unused_imports)]
         use burn::tensor::DeviceType;
@@ -87,7 +83,7 @@ impl Backend {
         }
     }
 
-    /// What stands for several devices of CubeCL's: all of CUDA's, where there are some, else the same twice.
+    /// Clients that act as several devices: all CUDA devices, or the same client twice.
     pub fn clients(&self) -> Vec<Client> {
         let Some(client) = &self.client else {
             return Vec::new();
@@ -103,7 +99,7 @@ impl Backend {
         clients
     }
 
-    /// Notes that a probe in another process died of a kernel with shared memory.
+    /// Marks shared memory as defective: a probe process crashed.
     pub fn without_shared_memory(self) -> Self {
         Self {
             shared_memory: false,
@@ -111,25 +107,22 @@ impl Backend {
         }
     }
 
-    /// Mesa's software driver, whose limits are not the kernels' to answer for.
+    /// Whether this is Mesa's software driver.
     pub fn is_llvmpipe(&self) -> bool {
         self.label.contains("llvmpipe")
     }
 
-    /// The reason to skip what needs shared memory.
     pub fn shared_memory_defect(&self) -> Option<String> {
         (!self.shared_memory).then(|| NO_SHARED.to_string())
     }
 
-    /// The reason to skip rows that one unit works through alone: a search of 84 passes has to stay
-    /// below the driver's limit.
+    /// Reason to skip long rows that one unit searches alone: 84 passes must stay below the limit.
     pub fn loop_limit(&self, cols: usize) -> Option<String> {
         (self.is_llvmpipe() && cols > 512).then(|| LOOP_LIMIT.to_string())
     }
 }
 
 impl Kind {
-    /// The kinds that this build links.
     pub fn linked() -> Vec<Self> {
         let all = [
             (Self::Flex, cfg!(feature = "flex")),
@@ -145,7 +138,21 @@ impl Kind {
             .collect()
     }
 
-    /// Opens the default device of this kind and computes something on it.
+    pub fn advice(self) -> &'static str {
+        match self {
+            Self::Flex => "add `--features flex`",
+            Self::Vulkan => {
+                "install the GPU's Vulkan driver, or Mesa's software driver: mesa-vulkan-drivers \
+                 and libvulkan1 on Debian"
+            }
+            Self::Wgpu => "install a driver for Vulkan, Metal or Direct3D 12",
+            Self::Metal => "needs a Mac",
+            Self::Cuda => "needs an NVIDIA GPU and CUDA 12 or later",
+            Self::Cpu => "needs LLVM, which its build downloads",
+        }
+    }
+
+    /// Opens the default device and computes on it.
     pub fn open(self) -> Result<Backend, String> {
         let open = || -> Result<Backend, String> {
             let client = self
@@ -157,7 +164,7 @@ impl Kind {
             let one = Tensor::<1>::from_floats([1.0], &device);
             let sum: f32 = (one + 2.0).into_scalar();
             if sum != 3.0 {
-                return Err(format!("1 + 2 is {sum} there"));
+                return Err(format!("computed 1 + 2 = {sum}"));
             }
             let label = match &client {
                 None => format!(
@@ -179,7 +186,7 @@ impl Kind {
             })
         };
         catch_unwind(AssertUnwindSafe(open))
-            .unwrap_or_else(|panic| Err(crate::runner::message(&*panic)))
+            .unwrap_or_else(|panic| Err(crate::panics::message(&*panic)))
     }
 
     fn cubecl(self) -> Option<Result<cubecl::Device, DeviceUnavailable>> {
@@ -211,9 +218,7 @@ impl Kind {
             #[cfg(feature = "cpu")]
             Self::Cpu => Ok(Device::cpu()),
             #[allow(unreachable_patterns)]
-            other => Err(format!(
-                "this build does not link it: add the feature `{other}`"
-            )),
+            other => Err(format!("not linked: add the feature `{other}`")),
         }
     }
 }

@@ -1,18 +1,16 @@
-//! Seeded inputs: every distribution that a selection could trip over.
+//! Seeded dense inputs.
 
 use crate::element::Element;
 
-/// A small generator with a fixed sequence (SplitMix64), so that a seed in a message is a case.
+/// SplitMix64. A seed fixes the sequence, so a seed in a message reproduces a case.
 #[derive(Clone, Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// The sequence of `seed`.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// 64 random bits.
     pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
@@ -21,69 +19,67 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Uniform in 0..1.
+    /// Uniform in [0, 1).
     pub fn uniform(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// Uniform in 0..n.
+    /// Uniform in 0..n; 0 if n is 0.
     pub fn below(&mut self, n: usize) -> usize {
         (self.bits() % n.max(1) as u64) as usize
     }
 
-    /// Standard normal.
+    /// Standard normal (Box-Muller).
     pub fn normal(&mut self) -> f64 {
         let radius = (-2.0 * (1.0 - self.uniform()).ln()).sqrt();
         radius * (std::f64::consts::TAU * self.uniform()).cos()
     }
 }
 
-/// How the elements of a row are drawn.
+/// `n` standard normals, exact in f32.
+pub fn normals(n: usize, seed: u64) -> Vec<f64> {
+    let mut random = Random::new(seed);
+    (0..n).map(|_| f64::from(random.normal() as f32)).collect()
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Distribution {
     /// Standard normal; times 1000 for integers.
     Normal,
-    /// Uniform in 0..1; in 0..1000 for integers.
+    /// Uniform in [0, 1); times 1000 for integers.
     Uniform,
-    /// Normal with negatives set to zero, then most of the rest as well: k exceeds the positives.
+    /// Nine in ten elements are zero, the others positive normals: k may exceed the positives.
     Relu,
-    /// One value everywhere.
     Equal,
-    /// Eight distinct values.
     Eight,
-    /// Both zeros among a few units: the k-th element is a zero.
+    /// Zeros of both signs and few ±1: the k-th element is a zero.
     Zeros,
-    /// Normal with both infinities.
     Infinities,
-    /// NaN of both signs and several payloads, and nothing else.
+    /// Only NaN, of both signs and several payloads.
     AllNan,
-    /// Normal, infinities, zeros, NaN of both signs.
+    /// Normal, infinities, zeros and NaN of both signs.
     Special,
-    /// Normal and one 1e30.
     Outlier,
-    /// Near the greatest magnitude of the type, where a sum overflows.
+    /// Near the greatest magnitude, where sums overflow.
     Huge,
-    /// Subnormals of both signs, zeros, the least normals.
+    /// Subnormals of both signs, zeros and the smallest normals.
     Subnormal,
-    /// Consecutive bit patterns from 1.0 on, shuffled.
+    /// Consecutive bit patterns from 1.0 up, shuffled.
     Ramp,
-    /// Sorted up.
     Ascending,
-    /// Sorted down.
     Descending,
-    /// Random bits: full range of the integers, every class of float.
+    /// Random bits: all integers, every class of float.
     Bits,
-    /// The worst bound (−inf, or the least value) in nine of ten places.
+    /// −inf or the least integer in nine of ten places.
     Worst,
-    /// The other bound in nine of ten places.
+    /// +inf or the greatest integer in nine of ten places.
     Best,
-    /// After the customized distribution of Dr. Top-k: at each of three depths most elements crowd into the greatest
-    /// 256th of the range, so that the k-th lies among most of the others, however often the range is narrowed.
+    /// After Dr. Top-k's customized distribution: most elements are in the top 1/256 of the range
+    /// at each of three depths, so the k-th stays among most of the others.
     Custom,
 }
 
 impl Distribution {
-    /// All of them.
     pub const ALL: [Self; 19] = [
         Self::Normal,
         Self::Uniform,
@@ -106,15 +102,13 @@ impl Distribution {
         Self::Custom,
     ];
 
-    /// Its name on command lines and in records.
     pub fn name(self) -> String {
         format!("{self:?}").to_lowercase()
     }
 
-    /// A row of `cols` elements.
     pub fn row<T: Element>(self, cols: usize, random: &mut Random) -> Vec<T> {
         let scale = if T::FLOAT { 1.0 } else { 1000.0 };
-        // Unsigned integers have no negatives to spare: move the middle up.
+        // Unsigned integers have no negatives: shift the middle up.
         let of = |x: f64| {
             if T::of(-1.0).wide_f64() < 0.0 {
                 T::of(x * scale)
@@ -238,18 +232,15 @@ impl Distribution {
 /// A dense matrix in row-major order.
 #[derive(Clone, Debug)]
 pub struct Matrix<T> {
-    /// Rows.
     pub rows: usize,
-    /// Columns.
     pub cols: usize,
-    /// Elements, row after row.
     pub data: Vec<T>,
-    /// How many elements of each row exist, if not all do; to be clamped to 0..=cols.
+    /// Length of each ragged row; clamped to 0..=cols.
     pub lengths: Option<Vec<i64>>,
 }
 
 impl<T: Element> Matrix<T> {
-    /// `rows` rows that take the distributions in turn, from the one that `seed` points to.
+    /// `rows` rows of all distributions in turn, starting at one that `seed` selects.
     pub fn mixed(rows: usize, cols: usize, seed: u64) -> Self {
         let mut random = Random::new(seed);
         let each = Distribution::ALL
@@ -266,7 +257,6 @@ impl<T: Element> Matrix<T> {
         }
     }
 
-    /// `rows` rows of one distribution.
     pub fn of(distribution: Distribution, rows: usize, cols: usize, seed: u64) -> Self {
         let mut random = Random::new(seed);
         let data = (0..rows)
@@ -280,7 +270,6 @@ impl<T: Element> Matrix<T> {
         }
     }
 
-    /// One row per listed row.
     pub fn listed(rows: &[&[f64]]) -> Self {
         let cols = rows[0].len();
         let data = rows
@@ -295,8 +284,8 @@ impl<T: Element> Matrix<T> {
         }
     }
 
-    /// The same with ragged rows. What lies behind a length must never be selected: the greatest value
-    /// (all bits but the sign set: a NaN of floats), both infinities in turn.
+    /// Makes the rows ragged. Elements past a length, which must never be selected, are set to the
+    /// greatest bits (NaN for floats) and both infinities.
     pub fn ragged(mut self, lengths: Vec<i64>) -> Self {
         assert_eq!(lengths.len(), self.rows);
         let behind = [
@@ -313,10 +302,10 @@ impl<T: Element> Matrix<T> {
         self
     }
 
-    /// The same with lengths on both sides of all that `k` can be, and random ones in turn with them.
+    /// Makes the rows ragged, with edge lengths and random ones in turn.
     pub fn with_any_lengths(self, seed: u64) -> Self {
         let cols = self.cols as i64;
-        let telling = [
+        let boundaries = [
             0,
             1,
             2,
@@ -331,19 +320,18 @@ impl<T: Element> Matrix<T> {
         ];
         let mut random = Random::new(seed);
         let each = (0..self.rows).map(|i| match i % 2 {
-            0 => telling[i / 2 % telling.len()].max(0),
+            0 => boundaries[i / 2 % boundaries.len()].max(0),
             _ => random.below(self.cols + 1) as i64,
         });
         let lengths = each.collect();
         self.ragged(lengths)
     }
 
-    /// A row.
     pub fn row(&self, i: usize) -> &[T] {
         &self.data[i * self.cols..(i + 1) * self.cols]
     }
 
-    /// The elements of a row that exist.
+    /// Row `i` up to its length.
     pub fn existing(&self, i: usize) -> &[T] {
         let length = self.lengths.as_ref().map(|lengths| lengths[i]);
         let length = length.map_or(self.cols, |length| {

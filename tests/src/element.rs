@@ -1,4 +1,4 @@
-//! Element types under test, and the arithmetic in which thresholds are computed.
+//! Element types under test, and threshold arithmetic.
 
 use std::cmp::Ordering;
 use std::fmt::Debug;
@@ -8,69 +8,59 @@ use burn::tensor::{Float, Int};
 use cubecl::ir::{ElemType, FloatKind, IntKind, UIntKind};
 use half::{bf16, f16};
 
-/// A type that the operations select from.
+/// An element type that operations select from.
 pub trait Element: bytemuck::Pod + Debug + Send + Sync + burn::tensor::Element {
-    /// The type of thresholds: f32 for f32, f16 and bf16, f64 for f64, i128 for the integers.
+    /// Threshold type: f32 for f32, f16 and bf16; f64 for f64; i128 for integers.
     type Wide: Wide;
-    /// Burn's kind of the tensors that hold it.
     type Kind: Ordered;
     /// Name in case names.
     const NAME: &'static str;
-    /// Whether this is a floating point type.
     const FLOAT: bool;
-    /// CubeCL's name of the type.
     fn elem_type() -> ElemType;
-    /// The value as a threshold sees it; exact.
+    /// Exact conversion to the threshold type.
     fn wide(self) -> Self::Wide;
-    /// The nearest value, saturating.
+    /// Nearest value, saturating.
     fn of(x: f64) -> Self;
-    /// The value whose bits are the low bits of `bits`.
+    /// Value of the low bits of `bits`.
     fn of_bits(bits: u64) -> Self;
-    /// The bits, zero extended.
+    /// Bits, zero-extended.
     fn bits(self) -> u64;
-    /// Bits of 1.0 (floats) or 1 (integers).
+    /// Bits of 1.
     const ONE: u64;
-    /// Bits of the mantissa (floats), or all value bits (integers).
+    /// Mask of the mantissa (floats) or the value bits (integers).
     const MANTISSA: u64;
-    /// Bit of the sign.
+    /// Mask of the sign bit.
     const SIGN: u64;
 
-    /// IEEE order with −0 = +0, and NaN of any sign equal to itself and above everything.
+    /// IEEE order with −0 = +0; all NaN are equal and greatest.
     fn order(self, other: Self) -> Ordering {
         self.wide().order(other.wide())
     }
 
-    /// As f64, for messages and tolerances.
     fn wide_f64(self) -> f64 {
         self.wide().to_f64()
     }
 
-    /// Equal bits, or both NaN (a payload is not part of the contract).
+    /// Equal bits, or both NaN: payloads are unspecified.
     fn same(self, other: Self) -> bool {
         self.bits() == other.bits() || (self.wide().is_nan() && other.wide().is_nan())
     }
 }
 
-/// Arithmetic on thresholds.
 pub trait Wide: Copy + Debug {
-    /// IEEE order with −0 = +0, and NaN of any sign equal to itself and above everything.
+    /// IEEE order with −0 = +0; all NaN are equal and greatest.
     fn order(self, other: Self) -> Ordering;
-    /// Whether this is NaN.
     fn is_nan(self) -> bool;
-    /// Whether this is neither NaN nor infinite.
     fn is_finite(self) -> bool;
-    /// Zero.
     fn zero() -> Self;
-    /// Zero for a subnormal.
+    /// Subnormals become zero.
     fn flushed(self) -> Self {
         self
     }
-    /// The midpoint; integers round towards `self`, the worse end.
-    fn halfway(self, better: Self) -> Self;
-    /// Whether the interval is at most `eps` wide, relative to the greater magnitude of
-    /// `extremes`.
-    fn within(self, other: Self, eps: f32, extremes: (Self, Self)) -> bool;
-    /// As f64, for messages and tolerances.
+    /// Midpoint; integers round toward `self`, the worse end.
+    fn midpoint(self, better: Self) -> Self;
+    /// Whether the interval's width is at most `eps` times the greater magnitude of `extremes`.
+    fn is_narrow(self, other: Self, eps: f32, extremes: (Self, Self)) -> bool;
     fn to_f64(self) -> f64;
 }
 
@@ -99,7 +89,7 @@ macro_rules! float_wide {
             fn zero() -> Self {
                 0.0
             }
-            fn halfway(self, better: Self) -> Self {
+            fn midpoint(self, better: Self) -> Self {
                 let (a, b) = (Wide::flushed(self), Wide::flushed(better));
                 let sum = a + b;
                 Wide::flushed(if sum.is_infinite() {
@@ -108,7 +98,7 @@ macro_rules! float_wide {
                     sum * 0.5
                 })
             }
-            fn within(self, other: Self, eps: f32, extremes: (Self, Self)) -> bool {
+            fn is_narrow(self, other: Self, eps: f32, extremes: (Self, Self)) -> bool {
                 let scale = Wide::flushed(extremes.0)
                     .abs()
                     .max(Wide::flushed(extremes.1).abs());
@@ -137,13 +127,13 @@ impl Wide for i128 {
     fn zero() -> Self {
         0
     }
-    fn halfway(self, better: Self) -> Self {
+    fn midpoint(self, better: Self) -> Self {
         let sum = self + better;
         let floor = sum.div_euclid(2);
         if self <= better { floor } else { sum - floor }
     }
-    fn within(self, other: Self, eps: f32, extremes: (Self, Self)) -> bool {
-        // In f32, as the documentation of the method says.
+    fn is_narrow(self, other: Self, eps: f32, extremes: (Self, Self)) -> bool {
+        // In f32, as the method documents.
         let magnitude = (extremes.0.abs() as f32).max(extremes.1.abs() as f32);
         (other - self).abs() as f32 <= eps * magnitude
     }
@@ -153,7 +143,10 @@ impl Wide for i128 {
 }
 
 macro_rules! element {
-    ($type:ty, $kind:ty, $wide:ty, $bits:ty, $float:expr, $elem:expr, $of:expr, $one:expr, $mantissa:expr) => {
+    (
+        $type:ty, $kind:ty, $wide:ty, $bits:ty, $float:expr, $elem:expr, $of:expr, $one:expr,
+        $mantissa:expr
+    ) => {
         impl Element for $type {
             type Wide = $wide;
             type Kind = $kind;
@@ -258,27 +251,19 @@ element!(
     i64::MAX as u64
 );
 
-/// The types under test as values, for requests that are drawn and for command lines.
+/// The element types as values, for random requests and command lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Dtype {
-    /// f32.
     F32,
-    /// f16.
     F16,
-    /// bf16.
     Bf16,
-    /// f64.
     F64,
-    /// i32.
     I32,
-    /// u32.
     U32,
-    /// i64.
     I64,
 }
 
 impl Dtype {
-    /// All of them.
     pub const ALL: [Self; 7] = [
         Self::F32,
         Self::F16,
@@ -290,7 +275,7 @@ impl Dtype {
     ];
 }
 
-/// Runs an expression with `$element` standing for the type of a [`Dtype`](crate::element::Dtype).
+/// Evaluates an expression with `$element` as the type of a [`Dtype`](crate::element::Dtype).
 #[macro_export]
 macro_rules! with_dtype {
     ($dtype:expr, $element:ident => $body:expr) => {{

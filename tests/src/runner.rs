@@ -1,42 +1,41 @@
-//! Cases, and what became of them on each backend.
+//! Runs cases and counts results per backend.
 
-use std::any::Any;
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, Once};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use libtest_mimic::{Arguments, Completion, Trial};
 
-use crate::backend::{Backend, Kind};
+use crate::{
+    backend::{Backend, Kind},
+    panics::message,
+};
 
-/// What a case that did not fail has to say.
+/// Result of a case that did not fail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// Everything was asserted.
+    /// All assertions held.
     Passed,
-    /// The device refused with the documented error, for this reason.
+    /// The device refused with the documented error.
     Skipped(String),
 }
 
-/// A case's result; the error is what a failure prints.
+/// Result of a case; the error is the failure message.
 pub type Outcome = Result<Verdict, String>;
 
-/// A named piece of work on one backend.
 pub struct Case {
     kind: Kind,
     name: String,
     body: Box<dyn FnOnce() -> Outcome + Send>,
 }
 
-/// The cases of a run, built by the families.
 #[derive(Default)]
 pub struct Cases(Vec<Case>);
 
 impl Cases {
-    /// Adds the case `backend/name`.
+    /// Adds case `backend/name`.
     pub fn add(
         &mut self,
         backend: &Backend,
@@ -52,7 +51,7 @@ impl Cases {
         });
     }
 
-    /// Adds a case that cannot be skipped.
+    /// Adds a case that must not be skipped.
     pub fn check(
         &mut self,
         backend: &Backend,
@@ -65,27 +64,21 @@ impl Cases {
     }
 }
 
-/// Counts of one backend.
 #[derive(Clone, Debug, Default)]
 pub struct Counts {
-    /// Cases that asserted everything.
     pub passed: usize,
-    /// Cases that failed.
     pub failed: usize,
-    /// Cases that the device refused as documented, by reason.
     pub skipped: BTreeMap<String, usize>,
-    /// Time in cases.
     pub time: Duration,
 }
 
 impl Counts {
-    /// Skipped cases.
     pub fn skips(&self) -> usize {
         self.skipped.values().sum()
     }
 }
 
-/// Runs the cases one after another, and returns the counts per backend in the order of `kinds`.
+/// Runs the cases in sequence; returns counts in the order of `kinds`.
 pub fn run(mut arguments: Arguments, kinds: &[Kind], cases: Cases) -> Vec<Counts> {
     arguments.test_threads = Some(1);
     let counts = Arc::new(Mutex::new(vec![Counts::default(); kinds.len()]));
@@ -93,7 +86,7 @@ pub fn run(mut arguments: Arguments, kinds: &[Kind], cases: Cases) -> Vec<Counts
         let slot = kinds
             .iter()
             .position(|&kind| kind == case.kind)
-            .expect("a case of an open backend");
+            .expect("every case belongs to an open backend");
         let counts = Arc::clone(&counts);
         Trial::ignorable_test(case.name, move || {
             let start = Instant::now();
@@ -121,7 +114,7 @@ pub fn run(mut arguments: Arguments, kinds: &[Kind], cases: Cases) -> Vec<Counts
         })
     });
     let trials = trials.collect();
-    // The counts above are the conclusion.
+    // The counts replace libtest's conclusion.
     let _ = libtest_mimic::run(&arguments, trials);
     Arc::try_unwrap(counts).map_or_else(
         |shared| shared.lock().expect("idle").clone(),
@@ -129,7 +122,7 @@ pub fn run(mut arguments: Arguments, kinds: &[Kind], cases: Cases) -> Vec<Counts
     )
 }
 
-/// One line per backend, and the totals alone on the last.
+/// One line per backend, then the totals.
 pub fn summary(backends: &[Backend], counts: &[Counts]) -> String {
     let mut text = String::new();
     let (mut passed, mut failed, mut skipped) = (0, 0, 0);
@@ -160,7 +153,7 @@ pub fn summary(backends: &[Backend], counts: &[Counts]) -> String {
     text
 }
 
-/// One JSON object per backend.
+/// One JSON object per backend and line.
 pub fn json_lines(backends: &[Backend], counts: &[Counts]) -> String {
     let line = |(backend, counts): (&Backend, &Counts)| {
         let object = serde_json::json!({
@@ -176,35 +169,4 @@ pub fn json_lines(backends: &[Backend], counts: &[Counts]) -> String {
         format!("{object}\n")
     };
     backends.iter().zip(counts).map(line).collect()
-}
-
-thread_local! {
-    static QUIET: Cell<bool> = const { Cell::new(false) };
-}
-
-/// The message of the panic that `body` must end in; an error if it returns.
-pub fn expect_panic(body: impl FnOnce()) -> Result<String, String> {
-    static HOOK: Once = Once::new();
-    HOOK.call_once(|| {
-        let default = std::panic::take_hook();
-        std::panic::set_hook(Box::new(move |info| {
-            if !QUIET.get() {
-                default(info);
-            }
-        }));
-    });
-    QUIET.set(true);
-    let result = catch_unwind(AssertUnwindSafe(body));
-    QUIET.set(false);
-    match result {
-        Ok(()) => Err("it returned where it must panic".into()),
-        Err(panic) => Ok(message(&*panic)),
-    }
-}
-
-/// The text of a panic.
-pub fn message(panic: &(dyn Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|s| (*s).to_string());
-    text.or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "a panic without text".into())
 }

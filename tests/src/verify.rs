@@ -1,4 +1,4 @@
-//! Comparison of what a backend returned with the oracle.
+//! Compares a backend's results with the oracle.
 
 use sparsek_kernels::topk::{Method, TopkOptions};
 
@@ -6,13 +6,13 @@ use crate::data::Matrix;
 use crate::element::{Element, Wide};
 use crate::oracle::topk::{select, slots, tolerance};
 
-/// The position of a slot without a member.
+/// Position in a slot without a selected element.
 pub const MISSING: i64 = -1;
 
-/// Checks positions, and values where they are given, of a selection from every row.
+/// Checks positions, and values if given, against the oracle, element by element.
 ///
-/// Equal to the oracle, element by element. Members found by `Precision(eps)` are held to the
-/// meaning of the tolerance as well, so that an error shared with the oracle does not pass.
+/// `Precision(eps)` is also checked against its definition, so that an error that the oracle shares
+/// does not pass.
 pub fn selection<T: Element>(
     matrix: &Matrix<T>,
     options: &TopkOptions,
@@ -47,7 +47,7 @@ pub fn selection<T: Element>(
             if let Some(j) = (0..k).find(|&j| !values[j].same(value(j))) {
                 return Err(format!(
                     "{}: value {j} is {:?}, the element at {} is {:?}",
-                    place(matrix, i, options),
+                    context(matrix, i, options),
                     values[j],
                     position(j),
                     value(j)
@@ -55,15 +55,15 @@ pub fn selection<T: Element>(
             }
         }
         if let Method::Precision(eps) = options.method {
-            let members: Vec<usize> = wanted.into_iter().flatten().collect();
-            within(row, options, eps, &members)
-                .map_err(|e| format!("{}: {e}", place(matrix, i, options)))?;
+            let selected: Vec<usize> = wanted.into_iter().flatten().collect();
+            check_tolerance(row, options, eps, &selected)
+                .map_err(|e| format!("{}: {e}", context(matrix, i, options)))?;
         }
     }
     Ok(())
 }
 
-/// Checks a dense result: the members' own values, +0 elsewhere.
+/// Checks a dense mask: selected elements keep their values, all others are +0.
 pub fn mask<T: Element>(
     matrix: &Matrix<T>,
     options: &TopkOptions,
@@ -87,7 +87,7 @@ pub fn mask<T: Element>(
         if let Some(j) = (0..matrix.cols).find(|&j| !found[j].same(wanted[j])) {
             return Err(format!(
                 "{}: element {j} is {:?} instead of {:?}",
-                place(matrix, i, options),
+                context(matrix, i, options),
                 found[j],
                 wanted[j]
             ));
@@ -96,17 +96,17 @@ pub fn mask<T: Element>(
     Ok(())
 }
 
-/// The meaning of `Precision(eps)`: no member lies further than eps·max|x| beyond the k-th element.
-fn within<T: Element>(
+/// Checks that no selected element is more than eps · max|x| worse than the k-th.
+fn check_tolerance<T: Element>(
     row: &[T],
     options: &TopkOptions,
     eps: f32,
-    members: &[usize],
+    selected: &[usize],
 ) -> Result<(), String> {
     let exact = select(
         row,
         &TopkOptions {
-            k: members.len(),
+            k: selected.len(),
             method: Method::Exact,
             sorted: true,
             ..*options
@@ -119,14 +119,14 @@ fn within<T: Element>(
     else {
         return Ok(());
     };
-    // Thresholds are computed in f32 for all but f64, and subnormals count as zero.
+    // Thresholds are f32 except for f64, and subnormals count as zero.
     let rounding = if size_of::<T>() == 8 && T::FLOAT {
         1e-15
     } else {
         1.3e-7
     };
     let slack = tolerance(row, eps) + tolerance(row, rounding) + f64::from(f32::MIN_POSITIVE);
-    for &i in members {
+    for &i in selected {
         let x = row[i].wide();
         let behind = if options.largest {
             kth.to_f64() - x.to_f64()
@@ -135,14 +135,14 @@ fn within<T: Element>(
         };
         if behind > slack {
             return Err(format!(
-                "member {i} = {x:?} is {behind} behind the k-th element {kth:?}, more than {slack}"
+                "element {i} = {x:?} is {behind} worse than the k-th, {kth:?}; the slack is {slack}"
             ));
         }
     }
     Ok(())
 }
 
-fn place<T: Element>(matrix: &Matrix<T>, row: usize, options: &TopkOptions) -> String {
+fn context<T: Element>(matrix: &Matrix<T>, row: usize, options: &TopkOptions) -> String {
     let length = matrix.lengths.as_ref();
     let length = length.map_or(String::new(), |lengths| format!(" length {}", lengths[row]));
     format!(
@@ -168,7 +168,7 @@ fn mismatch<T: Element>(
     };
     format!(
         "{}: output {at} is position {} instead of {}",
-        place(matrix, i, options),
+        context(matrix, i, options),
         show(found),
         show(wanted)
     )

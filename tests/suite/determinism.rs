@@ -1,12 +1,14 @@
-//! Identical inputs give identical bits, run after run.
+//! Equal inputs give equal bits in every run.
 
 use burn::tensor::{Tensor, TensorData};
 use sparsek::sparse::{Adjacency, Pattern, spmm_weighted};
 use sparsek::topk::{Method, TopkOptions, topk, topk_mask};
 use sparsek_kernels::topk as kernel;
-use sparsek_tests::backend::Backend;
-use sparsek_tests::data::{Distribution, Matrix, Random};
-use sparsek_tests::runner::{Cases, Outcome, Verdict};
+use sparsek_tests::{
+    backend::Backend,
+    data::{Distribution, Matrix, Random},
+    runner::{Cases, Outcome, Verdict},
+};
 
 use crate::kernels::{I32, Layout, read, read_positions, refusal, topk as launch};
 
@@ -39,7 +41,6 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     cases.check(backend, "tensor/determinism/spmm", spmm);
 }
 
-/// Every distribution, then ties only: all ones, and eight values.
 fn inputs() -> [Matrix<f32>; 3] {
     [
         Matrix::mixed(36, 250, 0),
@@ -59,7 +60,7 @@ fn repeat<R: PartialEq>(mut run: impl FnMut() -> R) -> Result<(), String> {
     })
 }
 
-/// One cube finishes the first selection, many the second, where the device can do so.
+/// Selects with one cube and with many, where the device can.
 fn vectors(backend: &Backend) -> Result<(), String> {
     let client = backend.client.as_ref().expect("a client");
     let length = if backend.is_llvmpipe() { 3000 } else { 40_000 };
@@ -131,7 +132,7 @@ fn tensors(backend: &Backend, method: Method) -> Result<(), String> {
     Ok(())
 }
 
-/// Sums of floats in both directions: the order of the terms may not depend on the run.
+/// Float sums in both directions: the order of terms must not depend on the run.
 fn spmm(backend: &Backend) -> Result<(), String> {
     let device = backend.device.clone().autodiff();
     let mut random = Random::new(3);

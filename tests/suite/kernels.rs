@@ -1,21 +1,23 @@
-//! Calls into the kernel crate: upload, launch, read back.
+//! Helpers that call `sparsek_kernels`: upload, launch, read back.
 
 use cubecl::client::Client;
 use cubecl::ir::{ElemType, IntKind, UIntKind};
 use cubecl::server::Handle;
 use sparsek_kernels::KernelError;
 use sparsek_kernels::topk::{self, Method, ROUTINES, Routine, Rows, TopkOptions};
-use sparsek_tests::backend::Backend;
-use sparsek_tests::data::Matrix;
-use sparsek_tests::element::Element;
-use sparsek_tests::runner::{Outcome, Verdict};
-use sparsek_tests::verify;
+use sparsek_tests::{
+    backend::Backend,
+    data::Matrix,
+    element::Element,
+    runner::{Outcome, Verdict},
+    verify,
+};
 
 pub const I32: ElemType = ElemType::Int(IntKind::I32);
 pub const I64: ElemType = ElemType::Int(IntKind::I64);
 pub const U32: ElemType = ElemType::UInt(UIntKind::U32);
 
-/// The routine that is chosen by itself, and each one forced, with the names of their cases.
+/// `None` for automatic dispatch, then each routine, with their names in case names.
 pub fn routines() -> impl Iterator<Item = (&'static str, Option<Routine>)> {
     let forced = ROUTINES
         .iter()
@@ -23,18 +25,15 @@ pub fn routines() -> impl Iterator<Item = (&'static str, Option<Routine>)> {
     std::iter::once(("auto", None)).chain(forced)
 }
 
-/// How a matrix lies in the buffer that a kernel is given.
+/// Memory layout of a matrix in a device buffer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Layout {
-    /// Row after row.
     Contiguous,
-    /// Column after column.
     Transposed,
-    /// Rows with unused elements between them.
     Padded,
-    /// Every third element of a contiguous buffer.
+    /// Every third element of a buffer.
     Stepped,
-    /// As padded, at distances that vectors divide, from the first offset that the device allows.
+    /// Padded to multiples of 8 elements, at the smallest nonzero offset that the device allows.
     Offset,
 }
 
@@ -47,7 +46,6 @@ impl Layout {
         Self::Offset,
     ];
 
-    /// The matrix on the device.
     pub fn upload<T: Element>(self, client: &Client, matrix: &Matrix<T>) -> Rows {
         let (rows, cols) = (matrix.rows, matrix.cols);
         let (row_stride, col_stride) = match self {
@@ -63,8 +61,7 @@ impl Layout {
         };
         let first = offset / size_of::<T>();
         let length = (rows.max(1) - 1) * row_stride + (cols.max(1) - 1) * col_stride + 1;
-        // What lies between the rows must never be selected: the greatest value (all bits set) and
-        // the least in turn.
+        // Unused elements must never be selected: the greatest bits and the least value in turn.
         let between = [T::of_bits(!T::SIGN), T::of(f64::NEG_INFINITY)];
         let length = first + length.max(rows * row_stride);
         let mut buffer: Vec<T> = (0..length).map(|at| between[at % 2]).collect();
@@ -83,7 +80,7 @@ impl Layout {
             row_stride,
             col_stride,
             lengths: matrix.lengths.as_ref().map(|lengths| {
-                // Runtimes dislike empty buffers.
+                // Avoid an empty buffer.
                 let lengths = lengths.iter().map(|&length| length as u32).chain([0]);
                 let lengths: Vec<u32> = lengths.collect();
                 client.create_from_slice(bytemuck::cast_slice(&lengths))
@@ -92,7 +89,7 @@ impl Layout {
     }
 }
 
-/// Elements of a buffer; nothing is read where nothing is expected.
+/// Reads `length` elements; does not touch the device if `length` is 0.
 pub fn read<T: Element>(client: &Client, handle: Handle, length: usize) -> Vec<T> {
     if length == 0 {
         return Vec::new();
@@ -105,7 +102,7 @@ pub fn read<T: Element>(client: &Client, handle: Handle, length: usize) -> Vec<T
     values
 }
 
-/// Positions in whichever integer type they were asked for, -1 where all bits are set.
+/// Reads positions of any index type as i64; all bits set becomes -1.
 pub fn read_positions(client: &Client, handle: Handle, index: ElemType, length: usize) -> Vec<i64> {
     match index {
         I64 => read::<i64>(client, handle, length),
@@ -120,7 +117,6 @@ pub fn read_positions(client: &Client, handle: Handle, index: ElemType, length: 
     }
 }
 
-/// Values and positions of a selection.
 pub fn topk<T: Element>(
     client: &Client,
     input: &Rows,
@@ -136,8 +132,8 @@ pub fn topk<T: Element>(
     ))
 }
 
-/// The reason to skip, where the device or the routine refused as documented. Numbers are left out,
-/// so that one reason is counted once.
+/// The reason to skip a documented refusal. Numbers become "…", so that equal reasons are counted
+/// together.
 pub fn refusal(error: &KernelError) -> Option<String> {
     match error {
         KernelError::DtypeOnDevice { .. } => Some(error.to_string()),
@@ -154,7 +150,7 @@ pub fn refusal(error: &KernelError) -> Option<String> {
     }
 }
 
-/// Runs selections on one matrix; skipped when the device or the routine refuses all of them.
+/// Verifies selections; the case is skipped if all of them are refused.
 pub struct Check<'a> {
     backend: &'a Backend,
     pub routine: Option<Routine>,
@@ -179,7 +175,6 @@ impl<'a> Check<'a> {
             .expect("only backends with a client have kernel cases")
     }
 
-    /// Every combination of `ks` and `sorted`.
     pub fn all<T: Element>(
         &mut self,
         matrix: &Matrix<T>,
@@ -210,21 +205,21 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
-    /// Notes a refusal, if it is one that the documentation allows.
+    /// Records a documented refusal; fails on any other error.
     pub fn refuse(&mut self, error: KernelError) -> Result<(), String> {
         let allowed = match &error {
-            // Every device has these.
+            // Every device supports these.
             KernelError::DtypeOnDevice { dtype, .. } => {
                 ![f32::elem_type(), I32, U32].contains(dtype)
             }
-            // Only what was forced may be unable to run, and long rows on the software driver.
+            // Only forced routines may be unable to run, and long rows on the software driver.
             KernelError::Routine { .. } => self.routine.is_some() || self.backend.is_llvmpipe(),
             _ => false,
         };
         let Some(reason) = refusal(&error).filter(|_| allowed) else {
             return Err(format!("refused: {error}"));
         };
-        // A routine that cannot run says more than a dtype that is missing.
+        // A routine's reason says more than a missing dtype.
         if self.refused.is_none() || matches!(error, KernelError::Routine { .. }) {
             self.refused = Some(reason);
         }

@@ -1,16 +1,17 @@
-//! Cases of many gigabytes: 64-bit addressing and the ends of the documented ranges.
+//! Inputs of many gigabytes: 64-bit addressing and the limits of the documented ranges.
 //!
-//! The buffers are made on the device where they can be, and only the rows that could be wrong are
-//! read back.
+//! Only rows near those limits are read back.
 
 use cubecl::client::Client;
 use half::f16;
 use sparsek_kernels::topk::{self, Method, Routine, Rows, TopkOptions};
-use sparsek_tests::backend::Backend;
-use sparsek_tests::data::{Distribution, Matrix};
-use sparsek_tests::element::Element;
-use sparsek_tests::runner::{Cases, Outcome, Verdict};
-use sparsek_tests::verify;
+use sparsek_tests::{
+    backend::Backend,
+    data::{Distribution, Matrix},
+    element::Element,
+    runner::{Cases, Outcome, Verdict},
+    verify,
+};
 
 use crate::kernels::{I32, I64, Layout, read, read_positions, refusal, routines, topk as run};
 
@@ -24,7 +25,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
         });
     }
     for (name, routine) in routines() {
-        // 2^32 elements and a few: the last rows lie past a 32-bit index.
+        // More than 2^32 elements: the last rows exceed a 32-bit index.
         cases.add(
             backend,
             format!("large/topk/{name}/f16/32769x131072"),
@@ -36,7 +37,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
             move |b| tall::<f16>(b, routine, 16_777_300, 256, 8),
         );
         if routine.is_none() {
-            // The most rows of one call.
+            // Most rows of one call.
             cases.add(backend, format!("large/topk/{name}/f16/2^31x2"), move |b| {
                 tall::<f16>(b, routine, 1 << 31, 2, 1)
             });
@@ -47,8 +48,8 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     }
 }
 
-/// A vector of one block again and again, with a few greater elements, the last of them at its end: their places need
-/// more than 32 bits, and the rest of the members are ties.
+/// Repeats a block and plants greater elements, the last at the end. Their positions need more than
+/// 32 bits; ties fill the selection.
 fn vector(backend: &Backend, length: usize) -> Outcome {
     let client = backend.client.as_ref().expect("a client");
     let block = Matrix::<f16>::of(Distribution::Uniform, 1, 1 << 20, 4).data;
@@ -78,7 +79,7 @@ fn vector(backend: &Backend, length: usize) -> Outcome {
             if found == wanted {
                 Ok(Verdict::Passed)
             } else {
-                Err(format!("members {found:?} instead of {wanted:?}"))
+                Err(format!("selected {found:?} instead of {wanted:?}"))
             }
         }
         Err(error) => refusal(&error)
@@ -87,7 +88,7 @@ fn vector(backend: &Backend, length: usize) -> Outcome {
     }
 }
 
-/// One block of rows repeated over the whole buffer; a few blocks are checked, the last among them.
+/// Repeats a block of rows; checks the first, middle, 2^32 and last ones.
 fn tall<T: Element>(
     backend: &Backend,
     routine: Option<Routine>,
@@ -97,7 +98,7 @@ fn tall<T: Element>(
 ) -> Outcome {
     let client = backend.client.as_ref().expect("a client");
     let block = Matrix::<T>::mixed(18, cols, 18);
-    // Start the block so that it ends with the buffer.
+    // Align the block's end with the buffer's.
     let shift = rows % block.rows;
     let row = |i: usize| block.row((i + block.rows - shift) % block.rows);
     let mut buffer: Vec<T> = Vec::with_capacity(rows * cols);
@@ -150,7 +151,6 @@ fn tall<T: Element>(
     Ok(Verdict::Passed)
 }
 
-/// The longest row.
 fn long(backend: &Backend, routine: Option<Routine>) -> Outcome {
     let client: &Client = backend.client.as_ref().expect("a client");
     let mut reason = None;

@@ -1,64 +1,49 @@
 //! The suite: every routine, backend, dtype, method and layout against the oracle.
 //!
-//! One binary, so that it can be carried to the machine with the device. `--backend` chooses what
-//! has to be there; the exit status is 1 when a case failed or nothing ran, 2 when a backend that
-//! was asked for is missing.
+//! A single binary, so that it can be copied to a machine with a GPU. Without `--backend` it runs
+//! each linked backend that the machine has in its own process, and names the missing ones.
+//!
+//! Exit status: 1 if a case failed or, without a filter, nothing ran on a backend; 2 if a requested
+//! backend is missing.
 
-mod aggregate;
-mod aggregate_kernels;
-mod aggregate_resident;
-mod aggregate_terms;
-mod csr;
-mod csr_files;
-mod csr_gradients;
 mod dense;
-mod dense_products;
 mod determinism;
 mod distance;
-mod distance_edges;
-mod distance_gradients;
-mod distance_magnitudes;
-mod distance_product;
-mod distance_wide;
 mod gnn;
-mod gnn_devices;
-mod gnn_layers;
 mod kernels;
 mod large;
-mod neighbors;
-mod neighbors_graphs;
 mod property;
+mod sparse;
 mod spmm;
-mod topk_classics;
-mod topk_gradients;
-mod topk_kernels;
-mod topk_ragged;
-mod topk_ragged_tensors;
-mod topk_sharded;
-mod topk_tensors;
+mod topk;
 mod vector;
-mod vector_finish;
-mod vector_parts;
 
-use std::path::PathBuf;
-use std::process::{Command, ExitCode};
+use std::{
+    ffi::OsString,
+    io::{BufRead, BufReader},
+    path::PathBuf,
+    process::{Child, Command, ExitCode, Stdio},
+    thread,
+};
 
 use clap::Parser;
 use libtest_mimic::Arguments;
 use sparsek::io::print::{note, say};
-use sparsek_tests::backend::{Backend, Kind};
-use sparsek_tests::runner::{self, Cases};
+use sparsek_tests::{
+    backend::{Backend, Kind},
+    runner::{self, Cases},
+};
 
 #[derive(Parser)]
-#[command(about = "Runs the sparsek suite")]
+#[command(about = "Tests every routine on every backend against the oracle")]
 struct Options {
-    /// Backends that must be present and pass; all that are linked if not given.
-    #[arg(long, value_enum, value_delimiter = ',')]
+    /// Backends that must be present and pass. Default: all linked backends that are found.
+    #[arg(long, value_enum, value_delimiter = ',', env = BACKENDS)]
     backend: Vec<Kind>,
-    /// Adds the cases that need many gigabytes and a GPU.
+    /// Also runs the cases that need many gigabytes and a GPU.
     #[arg(long)]
     large: bool,
-    /// Writes one JSON line with the counts of every backend.
+    /// Writes one JSON line of counts per backend.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
     #[command(flatten)]
@@ -67,99 +52,165 @@ struct Options {
     libtest: Arguments,
 }
 
-/// Set in the process that tries a kernel with shared memory.
+const BACKENDS: &str = "SPARSEK_BACKENDS";
+/// Set in the process that probes shared memory.
 const PROBE: &str = "SPARSEK_SUITE_PROBE";
 
-/// Whether a kernel with shared memory leaves the process alive, found out in another process: old
-/// software drivers take it down.
+/// Whether a process survives a kernel with shared memory; old software drivers crash.
 fn survives(kind: &Kind) -> bool {
     if std::env::var_os(PROBE).is_some() {
         return true;
     }
-    let Ok(own) = std::env::current_exe() else {
+    let Ok(executable) = std::env::current_exe() else {
         return true;
     };
     let case = format!("{kind}/tensor/gnn/sage/mean");
     let kind = kind.to_string();
-    let probe = Command::new(own)
+    let probe = Command::new(executable)
         .env(PROBE, "1")
         .args(["--backend", &kind, "--exact", &case])
         .output();
-    // A case that merely fails is for the suite to report.
+    // Only a crash matters: the suite itself reports a case that fails.
     probe.is_ok_and(|output| output.status.code().is_some())
 }
 
-fn main() -> ExitCode {
-    let options = Options::parse();
-    #[cfg(feature = "cache")]
-    if let Err(error) = sparsek::cache::enable_if_set() {
-        note(format_args!("{error}"));
-        return ExitCode::from(2);
-    }
-    let kinds = if options.backend.is_empty() {
-        Kind::linked()
+fn open(requested: &[Kind]) -> Result<Vec<Backend>, ()> {
+    let linked = Kind::linked();
+    let kinds = if requested.is_empty() {
+        &linked
     } else {
-        options.backend
+        requested
     };
-    let mut backends: Vec<Backend> = Vec::new();
+    if kinds.is_empty() {
+        note(format_args!(
+            "no backend is linked: add one, such as `--features flex`"
+        ));
+    }
+    let mut backends = Vec::new();
     let mut missing = false;
-    for kind in &kinds {
+    for kind in kinds {
         match kind.open() {
             Ok(backend) if backend.is_llvmpipe() && !survives(kind) => {
                 backends.push(backend.without_shared_memory())
             }
             Ok(backend) => backends.push(backend),
             Err(reason) => {
-                note(format_args!("backend {kind} is missing: {reason}"));
+                let advice = kind.advice();
+                note(format_args!(
+                    "backend {kind} is missing: {reason} ({advice})"
+                ));
                 missing = true;
             }
         }
     }
-    if missing || backends.is_empty() {
-        return ExitCode::from(2);
+    match backends.is_empty() || (missing && !requested.is_empty()) {
+        true => Err(()),
+        false => Ok(backends),
     }
+}
 
-    let mut cases = Cases::default();
-    for backend in &backends {
-        topk_kernels::add(&mut cases, backend);
-        topk_ragged::add(&mut cases, backend);
-        vector::add(&mut cases, backend);
-        vector_finish::add(&mut cases, backend);
-        vector_parts::add(&mut cases, backend);
-        determinism::add(&mut cases, backend);
-        topk_tensors::add(&mut cases, backend);
-        topk_ragged_tensors::add(&mut cases, backend);
-        topk_sharded::add(&mut cases, backend);
-        topk_gradients::add(&mut cases, backend);
-        spmm::add(&mut cases, backend);
-        aggregate::add(&mut cases, backend);
-        aggregate_kernels::add(&mut cases, backend);
-        aggregate_resident::add(&mut cases, backend);
-        aggregate_terms::add(&mut cases, backend);
-        csr::add(&mut cases, backend);
-        dense::add(&mut cases, backend);
-        dense_products::add(&mut cases, backend);
-        distance::add(&mut cases, backend);
-        distance_edges::add(&mut cases, backend);
-        distance_magnitudes::add(&mut cases, backend);
-        distance_wide::add(&mut cases, backend);
-        distance_gradients::add(&mut cases, backend);
-        distance_product::add(&mut cases, backend);
-        neighbors::add(&mut cases, backend);
-        neighbors_graphs::add(&mut cases, backend);
-        csr_files::add(&mut cases, backend);
-        csr_gradients::add(&mut cases, backend);
-        gnn::add(&mut cases, backend);
-        gnn_devices::add(&mut cases, backend);
-        gnn_layers::add(&mut cases, backend);
-        property::add(&mut cases, backend, options.property);
-        if options.large {
-            large::add(&mut cases, backend);
+fn add(cases: &mut Cases, backend: &Backend, options: &Options) {
+    topk::add(cases, backend);
+    vector::add(cases, backend);
+    determinism::add(cases, backend);
+    spmm::add(cases, backend);
+    sparse::add(cases, backend);
+    dense::add(cases, backend);
+    distance::add(cases, backend);
+    gnn::add(cases, backend);
+    property::add(cases, backend, options.property);
+    if options.large {
+        large::add(cases, backend);
+    }
+}
+
+fn shared_arguments() -> Vec<OsString> {
+    let mut shared = Vec::new();
+    let mut all = std::env::args_os().skip(1);
+    while let Some(argument) = all.next() {
+        match argument.to_str() {
+            Some("--backend") => _ = all.next(),
+            Some(text) if text.starts_with("--backend=") => {}
+            _ => shared.push(argument),
         }
     }
+    shared
+}
 
-    let filtered = options.libtest.filter.is_some() || !options.libtest.skip.is_empty();
+/// Runs each backend in its own process, all at once: a case mostly compiles kernels, on a single
+/// thread.
+fn run_processes(backends: &[Backend]) -> std::io::Result<ExitCode> {
+    let executable = std::env::current_exe()?;
+    let start = |backend: &Backend| -> std::io::Result<Child> {
+        Command::new(&executable)
+            .args(shared_arguments())
+            .args(["--backend", &backend.kind.to_string()])
+            .env_remove(BACKENDS)
+            .stdout(Stdio::piped())
+            .spawn()
+    };
+    let children: Vec<Child> = backends.iter().map(start).collect::<Result<_, _>>()?;
+    let status = |mut child: Child| -> std::io::Result<bool> {
+        if let Some(out) = child.stdout.take() {
+            for line in BufReader::new(out).lines() {
+                say(format_args!("{}", line?));
+            }
+        }
+        Ok(child.wait()?.success())
+    };
+    let results = thread::scope(|scope| {
+        let threads: Vec<_> = children
+            .into_iter()
+            .map(|child| scope.spawn(move || status(child)))
+            .collect();
+        let joined = threads.into_iter().map(|thread| thread.join());
+        joined
+            .map(|result| result.expect("a thread that copies lines"))
+            .collect::<Vec<_>>()
+    });
+    let mut passed = true;
+    for (backend, result) in backends.iter().zip(results) {
+        if !result? {
+            note(format_args!("the suite failed on {}", backend.kind));
+            passed = false;
+        }
+    }
+    Ok(ExitCode::from(u8::from(!passed)))
+}
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    // One line per panic: refusals surface as panics, which the cases report.
+    std::panic::set_hook(Box::new(|info| note(format_args!("{info}"))));
+    #[cfg(feature = "cache")]
+    if let Err(error) = sparsek::cache::enable_if_set() {
+        note(format_args!("{error}"));
+        return ExitCode::from(2);
+    }
     let listing = options.libtest.list;
+    let Ok(backends) = open(&options.backend) else {
+        return ExitCode::from(2);
+    };
+    let kernels = backends.iter().any(|backend| backend.client.is_some());
+    if !kernels && options.backend.is_empty() && !listing {
+        note(format_args!(
+            "no kernel runs: no CubeCL runtime was found. Add `--features vulkan` (needs a GPU \
+             driver or Mesa's), `--features cuda`, or `--features cpu` (needs LLVM)"
+        ));
+    }
+    if backends.len() > 1 && !listing && !options.libtest.exact && options.json.is_none() {
+        return run_processes(&backends).unwrap_or_else(|error| {
+            note(format_args!("{error}"));
+            ExitCode::from(2)
+        });
+    }
+
+    let kinds: Vec<Kind> = backends.iter().map(|backend| backend.kind).collect();
+    let mut cases = Cases::default();
+    for backend in &backends {
+        add(&mut cases, backend, &options);
+    }
+    let filtered = options.libtest.filter.is_some() || !options.libtest.skip.is_empty();
     let counts = runner::run(options.libtest, &kinds, cases);
     if listing {
         return ExitCode::SUCCESS;
@@ -189,6 +240,6 @@ fn main() -> ExitCode {
         "{}",
         runner::summary(&backends, &counts).trim_end()
     ));
-    let incomplete = ran == 0 || (idle.is_some() && !filtered);
+    let incomplete = idle.is_some() && !filtered;
     ExitCode::from(u8::from(failed || incomplete))
 }

@@ -5,66 +5,57 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::process::{Result, built, cargo, run, show};
-use crate::test::{self, Plan};
+use crate::{
+    check,
+    process::{Result, built, cargo, run, show},
+    test::{self, Plan},
+};
 
-/// Everything that a change must pass, the quick checks first.
+/// Runs all checks of a change, the quick ones first.
 pub fn command() -> Result {
     let plan = Plan::new(&[])?;
     run(&mut cargo(["fmt", "--all", "--check"]))?;
-    run(cargo(plan.cargo("clippy", true)).args(["--all-targets", "--", "-D", "warnings"]))?;
-    run(&mut cargo([
-        "clippy",
-        "--release",
-        "--package",
-        "xtask",
-        "--",
-        "-D",
-        "warnings",
-    ]))?;
-    // One backend alone, without a runtime of CubeCL: the other builds link several.
-    run(&mut cargo([
-        "clippy",
-        "--release",
-        "--package",
-        "sparsek-gnn",
-        "--no-default-features",
-        "--features",
-        "sparsek-gnn/flex",
-        "--",
-        "-D",
-        "warnings",
-    ]))?;
-    run(cargo(plan.cargo("doc", true))
+    check::sources()?;
+    check::test_targets()?;
+    run(cargo(plan.cargo("clippy")).args(["--all-targets", "--", "-D", "warnings"]))?;
+    run(&mut cargo(CLIPPY_XTASK))?;
+    run(&mut cargo(CLIPPY_FLEX))?;
+    run(cargo(plan.cargo("doc"))
         .arg("--no-deps")
         .env("RUSTDOCFLAGS", "-D warnings"))?;
-    run(cargo(plan.cargo("test", true)).arg("--doc"))?;
-    run(cargo(plan.cargo("test", true)).args([
-        "--bins",
-        "--test",
-        "topk",
-        "--test",
-        "knn",
-        "--test",
-        "maxk",
-        "--test",
-        "maxk_saved",
-    ]))?;
-    // Before the suite's second build, which has no fusion.
-    run(cargo(plan.cargo("build", true)).arg("--bins"))?;
-    // Calls the programs that were just built.
-    #[cfg(target_os = "linux")]
-    run(cargo(plan.cargo("test", true))
-        .args(["--test", "faults"])
-        .env("FAULTS", "all"))?;
+    // The fault tests and the examples run the programs.
+    run(cargo(plan.cargo("build")).arg("--bins"))?;
     examples()?;
-    test::run_plan(&plan, &test::Options::default())?;
+    test::run_plan(&plan, &test::Options::all())?;
     plan.print_skipped();
-    say!("\neverything passed");
+    say!("\nall checks passed");
     Ok(())
 }
 
-/// The examples run as a newcomer would run them, and refuse as documented.
+const CLIPPY_XTASK: [&str; 7] = [
+    "clippy",
+    "--package",
+    "xtask",
+    "--all-targets",
+    "--",
+    "-D",
+    "warnings",
+];
+
+/// Flex alone; all other builds link CubeCL runtimes.
+const CLIPPY_FLEX: [&str; 9] = [
+    "clippy",
+    "--package",
+    "sparsek-gnn",
+    "--no-default-features",
+    "--features",
+    "sparsek-gnn/flex",
+    "--",
+    "-D",
+    "warnings",
+];
+
+/// Runs the examples, and checks that they refuse bad requests.
 fn examples() -> Result {
     let folder = env::temp_dir().join(format!("sparsek-ci-{}", std::process::id()));
     fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
@@ -120,7 +111,7 @@ fn maxk(folder: &Path, arguments: &str) -> Result<Command> {
     Ok(command)
 }
 
-/// The program ends with status 2 and one line that holds `word`, and writes nothing.
+/// Checks that the program exits with status 2, prints one line with `word`, and writes no file.
 fn refuses(folder: &Path, arguments: &str, word: &str) -> Result {
     let before = count(folder)?;
     let mut command = maxk(folder, arguments)?;

@@ -1,4 +1,4 @@
-//! What the machine has: a Vulkan driver, and LLVM for CubeCL's CPU runtime.
+//! Requirements of the machine: a Vulkan driver, and LLVM for CubeCL's CPU runtime.
 
 use std::env;
 use std::fs;
@@ -9,18 +9,15 @@ use crate::process::{Result, root, run, succeeds};
 
 const VULKAN_PACKAGES: [&str; 2] = ["mesa-vulkan-drivers", "libvulkan1"];
 
-/// Makes sure that Vulkan has a loader and a driver, a software one where there is nothing else.
+/// Ensures a Vulkan loader and driver; on Debian as root it installs Mesa's software driver.
 pub fn ensure_vulkan() -> Result {
-    // Elsewhere the loader comes with the graphics driver; the suite says so if it is missing.
+    // Elsewhere the graphics driver brings the loader; the suite reports if it is missing.
     if !cfg!(target_os = "linux") || has_vulkan() {
         return Ok(());
     }
     let packages = VULKAN_PACKAGES.join(" ");
-    if succeeds(Command::new("id").arg("-u"))
-        && is_root()
-        && succeeds(Command::new("apt-get").arg("--version"))
-    {
-        say!("no Vulkan driver here: installing {packages}");
+    if is_root() && succeeds(Command::new("apt-get").arg("--version")) {
+        say!("no Vulkan driver was found: installing {packages}");
         run(Command::new("apt-get").args(["update", "-qq"]))?;
         let install = ["install", "-y", "-qq", "--no-install-recommends"];
         run(Command::new("apt-get")
@@ -32,9 +29,9 @@ pub fn ensure_vulkan() -> Result {
         }
     }
     Err(format!(
-        "no Vulkan loader or driver was found. Install your GPU's Vulkan driver, or Mesa's software driver \
-         ({packages} on Debian and Ubuntu, mesa-vulkan-drivers and vulkan-loader on Fedora, vulkan-swrast on Arch), \
-         or leave Vulkan out with --backend flex"
+        "no Vulkan loader or driver was found. Install your GPU's Vulkan driver, or Mesa's \
+         software driver ({packages} on Debian and Ubuntu, mesa-vulkan-drivers and vulkan-loader \
+         on Fedora, vulkan-swrast on Arch), or leave Vulkan out with --backend flex"
     ))
 }
 
@@ -63,7 +60,7 @@ fn has_vulkan() -> bool {
                 .any(|word| word == b"libvulkan.so.1")
         })
     };
-    // Where ldconfig cannot be asked the loader is taken for granted.
+    // Without ldconfig, assume the loader.
     let loader = listed("ldconfig")
         .or_else(|_| listed("/sbin/ldconfig"))
         .unwrap_or(true);
@@ -95,11 +92,13 @@ fn data_home() -> Option<PathBuf> {
     }
 }
 
-/// Whether CubeCL's CPU runtime can be built: its build script finds LLVM in place, or can download
-/// it, and a C++ compiler links it. The error says why not.
+/// Checks that CubeCL's CPU runtime can be built: its build script finds or downloads LLVM, and a
+/// C++ compiler links it. The error is the reason.
 pub fn can_build_cpu() -> Result {
     if !can_link_llvm() {
-        return Err("no C++ compiler links LLVM's libraries here (zlib, zstd, libxml2)".into());
+        return Err(
+            "the C++ compiler does not link LLVM's dependencies (zlib, zstd, libxml2)".into(),
+        );
     }
     let version = llvm_version()?;
     let place = data_home().map(|data| data.join(format!("tracel/tracel-llvm-{version}")));
@@ -122,7 +121,7 @@ pub fn can_build_cpu() -> Result {
     ))
 }
 
-/// Whether the C++ compiler finds the libraries that LLVM's archives need.
+/// Whether the C++ compiler finds the libraries that LLVM needs.
 fn can_link_llvm() -> bool {
     if cfg!(not(target_os = "linux")) {
         return true;
@@ -144,7 +143,7 @@ fn can_link_llvm() -> bool {
     linked
 }
 
-/// The version of the LLVM bundle that the lock file asks for.
+/// Version of the LLVM bundle in `Cargo.lock`.
 fn llvm_version() -> Result<String> {
     let lock = root().join("Cargo.lock");
     let text = fs::read_to_string(&lock).map_err(|e| format!("{}: {e}", lock.display()))?;

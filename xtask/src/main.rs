@@ -1,8 +1,9 @@
-//! The project's own commands: `cargo xtask test` and `cargo xtask ci`.
+//! Development commands: `cargo xtask test` and `cargo xtask ci`.
 
 #[macro_use]
 mod print;
 
+mod check;
 mod ci;
 mod environment;
 mod process;
@@ -13,7 +14,7 @@ use std::process::ExitCode;
 use clap::{Parser, Subcommand};
 
 #[derive(Parser)]
-#[command(about = "The project's own commands")]
+#[command(about = "Development commands of sparsek")]
 struct Options {
     #[command(subcommand)]
     command: Command,
@@ -21,9 +22,9 @@ struct Options {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Unit tests, and the suite on every backend, with fusion and without.
+    /// Runs all tests, and the suite on each backend with and without fusion.
     Test(test::Options),
-    /// Formatting, lints, documentation, doctests, tests and the examples: all that a change must pass.
+    /// Runs everything that a change must pass.
     Ci,
 }
 

@@ -1,10 +1,10 @@
-//! Printing that never ends the program, so that commands run to their end when nobody reads.
+//! Printing that ignores errors, so that a closed pipe does not stop a command.
 
 /// [`println!`] that never panics.
 macro_rules! say {
     ($($argument:tt)*) => {{
         use std::io::Write;
-        // The exit status says how it went.
+        // The exit status reports the result.
         let _ = writeln!(std::io::stdout().lock(), $($argument)*);
     }};
 }
@@ -13,7 +13,7 @@ macro_rules! say {
 macro_rules! note {
     ($($argument:tt)*) => {{
         use std::io::Write;
-        // There is no other place to say that this one is gone.
+        // No other place is left to report to.
         let _ = writeln!(std::io::stderr().lock(), $($argument)*);
     }};
 }

@@ -1,13 +1,13 @@
 //! `cargo xtask test`.
 
-use std::process::Command;
-
 use clap::{Args, ValueEnum};
 
-use crate::environment::{can_build_cpu, ensure_vulkan};
-use crate::process::{Result, built, cargo, run, run_together};
+use crate::{
+    environment::{can_build_cpu, ensure_vulkan},
+    process::{Result, cargo, run},
+};
 
-/// A backend of the suite, which is a feature of the crates as well.
+/// A backend of the suite, and a feature of the crates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Backend {
     Flex,
@@ -24,31 +24,46 @@ impl Backend {
     }
 }
 
-#[derive(Args, Default)]
+#[derive(Args)]
 pub struct Options {
-    /// Backends that must be there; flex, vulkan, and cpu where it can be built, if not given.
+    /// Backends that must be present. Default: flex, vulkan, and cpu if it can be built.
     #[arg(long, value_enum, value_delimiter = ',')]
     backend: Vec<Backend>,
-    /// Only the run without fusion.
+    /// Runs only without fusion.
     #[arg(long)]
     fusion_off: bool,
-    /// Only cases whose name contains this.
+    /// Tries every fault instead of a sample.
+    #[arg(long)]
+    all_faults: bool,
+    /// Runs only cases whose name contains this.
     filter: Option<String>,
 }
 
-/// The backends that a run has, and the features that link them.
+impl Options {
+    /// Every backend, and every fault where faults can be made.
+    pub fn all() -> Self {
+        Self {
+            backend: Vec::new(),
+            fusion_off: false,
+            all_faults: cfg!(target_os = "linux"),
+            filter: None,
+        }
+    }
+}
+
+/// Backends of a run, and the features that link them.
 pub struct Plan {
     backends: Vec<Backend>,
-    /// What was left out, and why.
+    /// The skipped backend and the reason.
     skipped: Option<String>,
 }
 
 impl Plan {
-    /// Chooses the backends and prepares the machine for them.
-    pub fn new(asked: &[Backend]) -> Result<Self> {
-        let mut backends = asked.to_vec();
+    /// Chooses the backends and prepares the machine.
+    pub fn new(requested: &[Backend]) -> Result<Self> {
+        let mut backends = requested.to_vec();
         let mut skipped = None;
-        if asked.is_empty() {
+        if requested.is_empty() {
             backends = vec![Backend::Flex, Backend::Vulkan];
             match can_build_cpu() {
                 Ok(()) => backends.push(Backend::Cpu),
@@ -56,7 +71,7 @@ impl Plan {
                     skipped = Some(format!("cpu (CubeCL's CPU runtime): skipped, {reason}"))
                 }
             }
-        } else if asked.contains(&Backend::Cpu) {
+        } else if requested.contains(&Backend::Cpu) {
             can_build_cpu().map_err(|reason| format!("--backend cpu: {reason}"))?;
         }
         if backends.contains(&Backend::Vulkan) {
@@ -65,52 +80,73 @@ impl Plan {
         Ok(Self { backends, skipped })
     }
 
-    /// Says what was left out, at the end, where it is seen.
+    /// Prints the skipped backend.
     pub fn print_skipped(&self) {
         self.skipped.iter().for_each(|line| say!("{line}"));
     }
 
-    /// The same arguments for every cargo command, so that they share what they build.
-    pub fn cargo(&self, command: &str, fusion: bool) -> Vec<String> {
+    /// Arguments of a cargo command on the workspace; the same for all commands, which then share
+    /// builds.
+    pub fn cargo(&self, command: &str) -> Vec<String> {
+        let packages = ["sparsek-tests", "sparsek-examples", "sparsek-bench"];
+        let mut arguments = strings(&[command, "--workspace", "--exclude", "xtask"]);
+        arguments.extend(self.features(&packages, true));
+        arguments
+    }
+
+    /// Arguments of a cargo command on the suite alone.
+    fn suite(&self, command: &str, fusion: bool) -> Vec<String> {
+        let mut arguments = strings(&[command, "--package", "sparsek-tests", "--test", "suite"]);
+        arguments.extend(self.features(&["sparsek-tests"], fusion));
+        arguments
+    }
+
+    fn features(&self, packages: &[&str], fusion: bool) -> Vec<String> {
         let mut linked: Vec<String> = self.backends.iter().map(|b| b.name()).collect();
-        // The crates' own tests and examples need one backend that is always there.
+        // Unit tests and examples need Flex.
         linked.push("flex".into());
-        linked.sort();
-        linked.dedup();
         if fusion {
             linked.push("fusion".into());
         }
-        let features: Vec<String> = ["sparsek-tests", "sparsek-examples", "sparsek-bench"]
+        linked.sort();
+        linked.dedup();
+        let pairs = packages
             .iter()
-            .flat_map(|package| {
-                linked
-                    .iter()
-                    .map(move |feature| format!("{package}/{feature}"))
-            })
-            .collect();
-        let features = features.join(",");
-        [
-            command,
-            "--release",
-            "--workspace",
-            "--exclude",
-            "xtask",
-            "--no-default-features",
-            "--features",
-            &features,
-        ]
-        .map(str::to_string)
-        .to_vec()
+            .flat_map(|package| linked.iter().map(move |name| format!("{package}/{name}")));
+        let features: Vec<String> = pairs.collect();
+        let mut arguments = strings(&["--no-default-features", "--features"]);
+        arguments.push(features.join(","));
+        arguments
+    }
+
+    /// Value of `SPARSEK_BACKENDS`.
+    fn names(backends: &[Backend]) -> String {
+        let names: Vec<String> = backends.iter().map(|backend| backend.name()).collect();
+        names.join(",")
     }
 }
 
-/// Runs the unit tests and the suite.
+fn strings(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_string()).collect()
+}
+
+/// Runs all tests of the workspace, then the suite's tensor cases without fusion.
 pub fn run_plan(plan: &Plan, options: &Options) -> Result {
     if !options.fusion_off {
-        if options.filter.is_none() {
-            run(cargo(plan.cargo("test", true)).arg("--lib"))?;
+        let backends = Plan::names(&plan.backends);
+        match &options.filter {
+            None => {
+                let mut command = cargo(plan.cargo("test"));
+                command.env("SPARSEK_BACKENDS", backends);
+                if options.all_faults {
+                    command.env("FAULTS", "all");
+                }
+                run(&mut command)?;
+            }
+            Some(filter) => run(cargo(plan.suite("test", true))
+                .args(["--", filter])
+                .env("SPARSEK_BACKENDS", backends))?,
         }
-        suite(plan, &plan.backends, true, options.filter.as_deref())?;
     }
     let mut fused: Vec<Backend> = plan
         .backends
@@ -118,41 +154,29 @@ pub fn run_plan(plan: &Plan, options: &Options) -> Result {
         .copied()
         .filter(|b| *b != Backend::Flex)
         .collect();
-    // Kernels are the same without fusion, and the CPU runtime is the slowest to run them: only where it is asked for.
+    // Kernels do not depend on fusion. The CPU runtime is slow: only on request.
     if options.backend.is_empty() {
         fused.retain(|b| *b != Backend::Cpu);
     }
     if fused.is_empty() {
-        say!("without fusion there is nothing to run: flex has none");
-        return if options.fusion_off {
-            Err("nothing ran".into())
-        } else {
-            Ok(())
+        say!("nothing to run without fusion: flex does not fuse");
+        return match options.fusion_off {
+            true => Err("nothing ran".into()),
+            false => Ok(()),
         };
     }
     match options.filter.as_deref() {
         Some(filter) if !options.fusion_off && !filter.contains("tensor") => Ok(()),
-        filter => suite(plan, &fused, false, Some(filter.unwrap_or("tensor/"))),
+        filter => {
+            say!("\n== the suite without fusion");
+            run(cargo(plan.suite("test", false))
+                .args(["--", filter.unwrap_or("tensor/")])
+                .env("SPARSEK_BACKENDS", Plan::names(&fused)))
+        }
     }
 }
 
-fn suite(plan: &Plan, backends: &[Backend], fusion: bool, filter: Option<&str>) -> Result {
-    say!(
-        "\n== the suite {} fusion",
-        if fusion { "with" } else { "without" }
-    );
-    run(cargo(plan.cargo("build", fusion)).args(["--bin", "suite"]))?;
-    // A process for each backend: a case compiles kernels with one thread most of the time.
-    let program = built("suite")?;
-    let commands = backends.iter().map(|backend| {
-        let mut command = Command::new(&program);
-        command.args(["--backend", &backend.name()]).args(filter);
-        command
-    });
-    run_together(commands.collect())
-}
-
-/// The command.
+/// Runs `cargo xtask test`.
 pub fn command(options: &Options) -> Result {
     let plan = Plan::new(&options.backend)?;
     run_plan(&plan, options)?;

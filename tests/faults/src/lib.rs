@@ -1,17 +1,21 @@
-//! Makes one call of a program fail, or kills the program in the middle of it.
+//! Makes one system call of a program fail, or kills the program in the middle of it.
 //!
-//! Preloaded (`LD_PRELOAD`), it counts the calls that change files below a folder: opening to
-//! create, writing, flushing, renaming, removing, cutting. Environment variables say what happens:
+//! Preload this library with `LD_PRELOAD`. It counts the calls that change files below a folder:
+//! open to create, write, flush, rename, remove, truncate, make a directory. Environment variables:
 //!
 //! - `FAULTS_FOLDER`: the folder, an absolute path without links.
-//! - `FAULTS_AT`: the call at which it happens, counted from 1.
-//! - `FAULTS_KIND`: `fail` (this call fails, the disk is full), `full` (this call and all later
-//!   ones that need space fail) or `kill` (SIGKILL). A call that writes has written half of its
-//!   bytes.
-//! - `FAULTS_HIT`: a file that is created when it happens.
+//! - `FAULTS_AT`: the number of the faulty call, from 1.
+//! - `FAULTS_KIND`: `fail` (this call fails: the disk is full), `full` (this call and all later
+//!   ones that need space fail) or `kill` (SIGKILL). A faulty write still writes half of its bytes.
+//! - `FAULTS_HIT`: a file to create when the fault happens.
 //!
-//! The real calls are made by number, so no function of the C library is looked up.
+//! Real calls are made by number, because this library replaces libc's functions.
 #![cfg(target_os = "linux")]
+#![allow(
+    missing_docs,
+    clippy::missing_safety_doc,
+    reason = "each function has the contract of libc's function"
+)]
 
 use std::{
     ffi::{CStr, c_char, c_int, c_void},
@@ -62,28 +66,28 @@ fn plan() -> Option<&'static Plan> {
     PLAN.get_or_init(read).as_ref()
 }
 
-/// What becomes of a call.
-enum Fate {
+/// What to do with a call.
+enum Action {
     Pass,
     Fail,
     Kill,
 }
 
-/// Counts a call on a path; `space` tells whether it needs room on the disk.
-fn fate(path: Option<&[u8]>, space: bool) -> Fate {
+/// Counts a call on a path and decides; `space` says whether it needs disk space.
+fn decide(path: Option<&[u8]>, space: bool) -> Action {
     let (Some(plan), Some(path)) = (plan(), path) else {
-        return Fate::Pass;
+        return Action::Pass;
     };
     if !path.starts_with(&plan.folder) {
-        return Fate::Pass;
+        return Action::Pass;
     }
     let call = CALLS.fetch_add(1, Ordering::SeqCst) + 1;
     let later = plan.kind == Kind::Full && call > plan.at && space;
     if call != plan.at && !later {
-        return Fate::Pass;
+        return Action::Pass;
     }
     if call == plan.at {
-        // SAFETY: the path ends in a zero byte; the descriptor is this function's own.
+        // SAFETY: the path ends in a zero byte; the descriptor is closed here.
         unsafe {
             let flags = libc::O_CREAT | libc::O_WRONLY;
             let file = libc::syscall(
@@ -97,13 +101,13 @@ fn fate(path: Option<&[u8]>, space: bool) -> Fate {
         }
     }
     match plan.kind {
-        Kind::Kill => Fate::Kill,
-        _ => Fate::Fail,
+        Kind::Kill => Action::Kill,
+        _ => Action::Fail,
     }
 }
 
 fn kill() -> ! {
-    // SAFETY: the call has no arguments in memory, and does not come back.
+    // SAFETY: the call has no pointers and does not return.
     unsafe {
         libc::syscall(libc::SYS_kill, libc::getpid(), libc::SIGKILL);
         libc::_exit(137)
@@ -111,17 +115,17 @@ fn kill() -> ! {
 }
 
 fn full() -> c_int {
-    // SAFETY: the address of this thread's error number is valid.
+    // SAFETY: `__errno_location` returns this thread's valid errno.
     unsafe { *libc::__errno_location() = libc::ENOSPC };
     -1
 }
 
-/// The path of an open file.
+/// Path of an open file.
 fn path_of(file: c_int, buffer: &mut [u8; 4096]) -> Option<&[u8]> {
     let mut link = [0u8; 32];
     use std::io::Write;
     write!(&mut link[..31], "/proc/self/fd/{file}").ok()?;
-    // SAFETY: `link` ends in a zero byte, and the buffer is as long as is said.
+    // SAFETY: `link` ends in a zero byte; the buffer has the given length.
     let length = unsafe {
         libc::syscall(
             libc::SYS_readlinkat,
@@ -134,12 +138,12 @@ fn path_of(file: c_int, buffer: &mut [u8; 4096]) -> Option<&[u8]> {
     buffer.get(..usize::try_from(length).ok()?)
 }
 
-/// A path of the caller, absolute.
+/// Makes a path absolute.
 ///
 /// # Safety
 /// `path` ends in a zero byte.
 unsafe fn absolute(path: *const c_char) -> Option<Vec<u8>> {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let path = unsafe { CStr::from_ptr(path) }.to_bytes();
     if path.first() == Some(&b'/') {
         return Some(path.to_vec());
@@ -148,37 +152,33 @@ unsafe fn absolute(path: *const c_char) -> Option<Vec<u8>> {
     Some([folder.as_os_str().as_bytes(), b"/", path].concat())
 }
 
-/// Makes a call by its number, unless it fails or kills.
+/// Makes a call by number, unless it must fail or kill.
 macro_rules! call {
-    ($fate:expr, $number:ident($($argument:expr),*)) => {
-        match $fate {
-            // SAFETY: the arguments are those of the caller, who vouches for them.
-            Fate::Pass => unsafe { libc::syscall(libc::$number, $($argument),*) },
-            Fate::Fail => full().into(),
-            Fate::Kill => kill(),
+    ($action:expr, $number:ident($($argument:expr),*)) => {
+        match $action {
+            // SAFETY: the caller guarantees its own arguments.
+            Action::Pass => unsafe { libc::syscall(libc::$number, $($argument),*) },
+            Action::Fail => full().into(),
+            Action::Kill => kill(),
         }
     };
 }
 
-fn on_file(file: c_int, space: bool) -> Fate {
+fn on_file(file: c_int, space: bool) -> Action {
     let mut buffer = [0; 4096];
-    fate(path_of(file, &mut buffer), space)
+    decide(path_of(file, &mut buffer), space)
 }
 
-/// # Safety
-/// As `write(2)`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn write(file: c_int, bytes: *const c_void, length: size_t) -> ssize_t {
-    let fate = on_file(file, true);
-    if !matches!(fate, Fate::Pass) {
-        // SAFETY: as the caller says; half of the bytes are there too.
+    let action = on_file(file, true);
+    if !matches!(action, Action::Pass) {
+        // SAFETY: guaranteed by the caller for all bytes, so for half of them.
         unsafe { libc::syscall(libc::SYS_write, file, bytes, length / 2) };
     }
-    call!(fate, SYS_write(file, bytes, length)) as ssize_t
+    call!(action, SYS_write(file, bytes, length)) as ssize_t
 }
 
-/// # Safety
-/// As `pwrite(2)`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn pwrite64(
     file: c_int,
@@ -186,57 +186,45 @@ pub unsafe extern "C" fn pwrite64(
     length: size_t,
     at: off64_t,
 ) -> ssize_t {
-    let fate = on_file(file, true);
-    if !matches!(fate, Fate::Pass) {
-        // SAFETY: as the caller says; half of the bytes are there too.
+    let action = on_file(file, true);
+    if !matches!(action, Action::Pass) {
+        // SAFETY: guaranteed by the caller for all bytes, so for half of them.
         unsafe { libc::syscall(libc::SYS_pwrite64, file, bytes, length / 2, at) };
     }
-    call!(fate, SYS_pwrite64(file, bytes, length, at)) as ssize_t
+    call!(action, SYS_pwrite64(file, bytes, length, at)) as ssize_t
 }
 
-/// # Safety
-/// As `writev(2)`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn writev(file: c_int, pieces: *const iovec, count: c_int) -> ssize_t {
-    let fate = on_file(file, true);
-    if !matches!(fate, Fate::Pass) {
-        // SAFETY: as the caller says; half of the pieces are there too.
+    let action = on_file(file, true);
+    if !matches!(action, Action::Pass) {
+        // SAFETY: guaranteed by the caller for all pieces, so for half of them.
         unsafe { libc::syscall(libc::SYS_writev, file, pieces, count / 2) };
     }
-    call!(fate, SYS_writev(file, pieces, count)) as ssize_t
+    call!(action, SYS_writev(file, pieces, count)) as ssize_t
 }
 
-/// # Safety
-/// As `fsync(2)`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fsync(file: c_int) -> c_int {
     call!(on_file(file, false), SYS_fsync(file)) as c_int
 }
 
-/// # Safety
-/// As `fdatasync(2)`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn fdatasync(file: c_int) -> c_int {
     call!(on_file(file, false), SYS_fdatasync(file)) as c_int
 }
 
-/// # Safety
-/// As `ftruncate(2)`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn ftruncate64(file: c_int, length: off64_t) -> c_int {
     call!(on_file(file, false), SYS_ftruncate(file, length)) as c_int
 }
 
-/// # Safety
-/// As `rename(2)`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rename(from: *const c_char, to: *const c_char) -> c_int {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe { renameat2(libc::AT_FDCWD, from, libc::AT_FDCWD, to, 0) }
 }
 
-/// # Safety
-/// As `renameat2(2)`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn renameat2(
     from_folder: c_int,
@@ -245,63 +233,56 @@ pub unsafe extern "C" fn renameat2(
     to: *const c_char,
     flags: u32,
 ) -> c_int {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let path = unsafe { absolute(to) };
-    let fate = fate(path.as_deref(), false);
-    call!(fate, SYS_renameat2(from_folder, from, to_folder, to, flags)) as c_int
+    let action = decide(path.as_deref(), false);
+    call!(
+        action,
+        SYS_renameat2(from_folder, from, to_folder, to, flags)
+    ) as c_int
 }
 
-/// # Safety
-/// As `unlink(2)`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unlink(path: *const c_char) -> c_int {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe { unlinkat(libc::AT_FDCWD, path, 0) }
 }
 
-/// # Safety
-/// As `unlinkat(2)`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn unlinkat(folder: c_int, path: *const c_char, flags: c_int) -> c_int {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let whole = unsafe { absolute(path) };
-    let fate = fate(whole.as_deref(), false);
-    call!(fate, SYS_unlinkat(folder, path, flags)) as c_int
+    let action = decide(whole.as_deref(), false);
+    call!(action, SYS_unlinkat(folder, path, flags)) as c_int
 }
 
-/// # Safety
-/// As `mkdir(2)`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn mkdir(path: *const c_char, mode: u32) -> c_int {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     let whole = unsafe { absolute(path) };
-    let fate = fate(whole.as_deref(), true);
-    call!(fate, SYS_mkdirat(libc::AT_FDCWD, path, mode)) as c_int
+    let action = decide(whole.as_deref(), true);
+    call!(action, SYS_mkdirat(libc::AT_FDCWD, path, mode)) as c_int
 }
 
-/// # Safety
-/// As `open(2)`. The mode is read as any third argument is, whether or not it was given.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn open64(path: *const c_char, flags: c_int, mode: u32) -> c_int {
     let creates = flags & (libc::O_CREAT | libc::O_TRUNC) != 0;
-    let fate = match creates {
+    let action = match creates {
         true => {
-            // SAFETY: as the caller says.
+            // SAFETY: guaranteed by the caller.
             let whole = unsafe { absolute(path) };
-            fate(whole.as_deref(), true)
+            decide(whole.as_deref(), true)
         }
-        false => Fate::Pass,
+        false => Action::Pass,
     };
     call!(
-        fate,
+        action,
         SYS_openat(libc::AT_FDCWD, path, flags | libc::O_LARGEFILE, mode)
     ) as c_int
 }
 
-/// # Safety
-/// As [`open64`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn open(path: *const c_char, flags: c_int, mode: u32) -> c_int {
-    // SAFETY: as the caller says.
+    // SAFETY: guaranteed by the caller.
     unsafe { open64(path, flags, mode) }
 }

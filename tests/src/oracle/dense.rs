@@ -1,11 +1,16 @@
-//! Layers of dense rows in f64, row by row.
+//! Layer normalization and its gradients in f64, row by row.
+//!
+//! ```text
+//! h     = (x - mean(x)) / √(var(x) + ε)        y = γ h + β
+//! dx    = (g - mean(g) - h mean(g h)) / √(var(x) + ε)     g = γ · upstream
+//! dγ    = Σ upstream · h                       dβ = Σ upstream
+//! ```
 
-/// Numbers, and for each the sum of the magnitudes that rounding is relative to.
+/// Results, each with the magnitude that bounds its rounding error.
 #[derive(Clone, Debug, Default)]
 pub struct Scaled {
-    /// What comes out.
     pub values: Vec<f64>,
-    /// What errors are compared to.
+    /// Magnitudes to compare errors with.
     pub scales: Vec<f64>,
 }
 
@@ -29,9 +34,8 @@ impl Scaled {
     }
 }
 
-/// Rows, gamma and beta of a layer normalisation, and an upstream gradient.
 #[derive(Clone, Debug)]
-pub struct Normalisation {
+pub struct Normalization {
     /// `[rows, width]`.
     pub x: Vec<f64>,
     /// `[width]`.
@@ -40,28 +44,23 @@ pub struct Normalisation {
     pub beta: Vec<f64>,
     /// `[rows, width]`.
     pub upstream: Vec<f64>,
-    /// Added to variances.
+    /// Added to the variance.
     pub epsilon: f64,
 }
 
-/// What comes out of a layer normalisation.
 #[derive(Clone, Debug)]
-pub struct Normalised {
+pub struct Normalized {
     /// `[rows, width]`.
     pub y: Scaled,
-    /// Gradient of the rows.
     pub dx: Scaled,
-    /// Gradient of gamma.
     pub gamma: Scaled,
-    /// Gradient of beta.
     pub beta: Scaled,
 }
 
-impl Normalisation {
-    /// By the formulas.
-    pub fn solve(&self) -> Normalised {
+impl Normalization {
+    pub fn solve(&self) -> Normalized {
         let width = self.gamma.len();
-        let mut all = Normalised {
+        let mut all = Normalized {
             y: Scaled::default(),
             dx: Scaled::default(),
             gamma: Scaled::zeros(width),
@@ -74,19 +73,19 @@ impl Normalisation {
             let inverse = 1.0 / (variance + self.epsilon).sqrt();
             let largest = x.iter().fold(0f64, |a, &b| a.max(b.abs()));
             let hat: Vec<f64> = x.iter().map(|x| (x - mean) * inverse).collect();
-            let own: Vec<f64> = (0..width).map(|c| upstream[c] * self.gamma[c]).collect();
-            let plain = own.iter().sum::<f64>() / n;
-            let along = own.iter().zip(&hat).map(|(g, h)| g * h).sum::<f64>() / n;
-            let most = own.iter().fold(0f64, |a, &b| a.max(b.abs()));
+            let g: Vec<f64> = (0..width).map(|c| upstream[c] * self.gamma[c]).collect();
+            let mean_g = g.iter().sum::<f64>() / n;
+            let mean_gh = g.iter().zip(&hat).map(|(g, h)| g * h).sum::<f64>() / n;
+            let most = g.iter().fold(0f64, |a, &b| a.max(b.abs()));
             for c in 0..width {
-                // Of a normalised element.
+                // Magnitude of the normalized element.
                 let off = inverse * largest + hat[c].abs();
                 all.y.push(
                     hat[c] * self.gamma[c] + self.beta[c],
                     off * self.gamma[c].abs() + self.beta[c].abs(),
                 );
                 all.dx.push(
-                    inverse * (own[c] - plain - hat[c] * along),
+                    inverse * (g[c] - mean_g - hat[c] * mean_gh),
                     inverse * most * (1.0 + off * (1.0 + off)),
                 );
                 let scale = upstream[c].abs() * off;

@@ -1,13 +1,11 @@
-//! Distances between two dense rows in f64, neighbours by sorting, and products over other semirings.
+//! Distances between two dense rows in f64, neighbors by sorting, and semiring products.
 //!
-//! The definitions are those of scipy 1.17: of `scipy.spatial.distance.cdist` where it knows the metric, with boolean
-//! metrics on whether elements are not 0. In the formulas n is the number of columns, tt counts the columns in which both
-//! rows are not 0, tf and ft those in which only the first or only the second is, ff those in which none is. A quotient
-//! 0/0 is NaN, as in scipy, where nothing else is said.
+//! Definitions follow `scipy.spatial.distance.cdist` 1.17 where it has the metric. Boolean metrics
+//! test for nonzero. In the formulas `n` is the number of columns; `tt`, `tf`, `ft` and `ff` count
+//! columns by whether the first and second element are nonzero. 0/0 is NaN unless stated.
 
 use std::cmp::Ordering;
 
-/// The metrics.
 pub const NAMES: [&str; 22] = [
     "dot",
     "euclidean",
@@ -33,13 +31,13 @@ pub const NAMES: [&str; 22] = [
     "matching",
 ];
 
-/// The distance of two rows; `p` is the exponent of `minkowski`, others ignore it.
+/// Distance of two rows; `p` is the exponent of `minkowski`.
 ///
 /// # Panics
 ///
-/// If the rows differ in length or the metric is none of [`NAMES`].
+/// If the rows differ in length or [`NAMES`] lacks the metric.
 pub fn distance(metric: &str, p: f64, x: &[f64], y: &[f64]) -> f64 {
-    assert_eq!(x.len(), y.len(), "rows of one length");
+    assert_eq!(x.len(), y.len(), "rows differ in length");
     match metric {
         "dot" => dot(x, y),
         "euclidean" => euclidean(x, y),
@@ -63,11 +61,11 @@ pub fn distance(metric: &str, p: f64, x: &[f64], y: &[f64]) -> f64 {
         "sokalsneath" => sokalsneath(x, y),
         "yule" => yule(x, y),
         "matching" => matching(x, y),
-        other => panic!("the oracle knows no metric {other}"),
+        other => panic!("the oracle has no metric {other}"),
     }
 }
 
-/// Whether a greater value is nearer.
+/// Whether greater values are nearer.
 pub fn is_similarity(metric: &str) -> bool {
     metric == "dot"
 }
@@ -77,7 +75,7 @@ fn sum(x: &[f64], y: &[f64], term: impl Fn(f64, f64) -> f64) -> f64 {
     x.iter().zip(y).map(|(&a, &b)| term(a, b)).sum()
 }
 
-/// tt, tf, ft, ff.
+/// `[tt, tf, ft, ff]`.
 fn counts(x: &[f64], y: &[f64]) -> [f64; 4] {
     let count = |first, second| {
         let agree = |a: f64, b: f64| (a != 0.0) == first && (b != 0.0) == second;
@@ -91,7 +89,7 @@ fn counts(x: &[f64], y: &[f64]) -> [f64; 4] {
     ]
 }
 
-/// Rounding below 0 taken away; NaN stays.
+/// Clips negative rounding errors to 0; NaN stays.
 fn at_least_zero(x: f64) -> f64 {
     if x < 0.0 { 0.0 } else { x }
 }
@@ -115,23 +113,23 @@ fn sqeuclidean(x: &[f64], y: &[f64]) -> f64 {
     sum(x, y, |a, b| (a - b) * (a - b))
 }
 
-/// 1 − Σ ab / √(Σ a² Σ b²), clipped to 0..2. NaN if a row is zero.
+/// 1 − Σ ab / √(Σ a² Σ b²), clipped to 0..=2. NaN if a row is zero.
 fn cosine(x: &[f64], y: &[f64]) -> f64 {
     let scale = dot(x, x).sqrt() * dot(y, y).sqrt();
     (1.0 - dot(x, y) / scale).clamp(0.0, 2.0)
 }
 
-/// The cosine distance of the rows less their means. NaN if a row is constant; scipy finds what the rounding of the mean
-/// left, where it left anything.
+/// Cosine distance of the centered rows. NaN if a row is constant (scipy may return rounding
+/// noise).
 fn correlation(x: &[f64], y: &[f64]) -> f64 {
-    let centred = |row: &[f64]| -> Vec<f64> {
+    let centered = |row: &[f64]| -> Vec<f64> {
         let mean = row.iter().sum::<f64>() / row.len() as f64;
         let constant = row.iter().all(|&a| a == row[0]);
         row.iter()
             .map(|a| if constant { 0.0 } else { a - mean })
             .collect()
     };
-    cosine(&centred(x), &centred(y))
+    cosine(&centered(x), &centered(y))
 }
 
 /// (tf + ft) / (2 tt + tf + ft). NaN if both rows are zero.
@@ -149,13 +147,13 @@ fn jaccard(x: &[f64], y: &[f64]) -> f64 {
     (tf + ft) / (tt + tf + ft)
 }
 
-/// (n − tt) / n. Not 0 between a row and itself, unless it is full.
+/// (n − tt) / n. d(x, x) = 0 only if x has no zeros.
 fn russell_rao(x: &[f64], y: &[f64]) -> f64 {
     let [tt, ..] = counts(x, y);
     (x.len() as f64 - tt) / x.len() as f64
 }
 
-/// The share of the columns in which a ≠ b.
+/// Share of columns with a ≠ b.
 fn hamming(x: &[f64], y: &[f64]) -> f64 {
     sum(x, y, |a, b| f64::from(a != b)) / x.len() as f64
 }
@@ -178,7 +176,7 @@ fn chebyshev(x: &[f64], y: &[f64]) -> f64 {
     each.fold(0.0, |most, d| if d > most || d.is_nan() { d } else { most })
 }
 
-/// Σ |a − b|: scipy's cityblock.
+/// Σ |a − b|: cityblock in scipy.
 fn manhattan(x: &[f64], y: &[f64]) -> f64 {
     sum(x, y, |a, b| (a - b).abs())
 }
@@ -188,7 +186,7 @@ fn minkowski(p: f64, x: &[f64], y: &[f64]) -> f64 {
     sum(x, y, |a, b| (a - b).abs().powf(p)).powf(1.0 / p)
 }
 
-/// √(1 − Σ √(a/Σa) √(b/Σb)): of rows divided by their sums. NaN if a row is zero or has a negative element. Not in scipy.
+/// √(1 − Σ √(a/Σa · b/Σb)). NaN if a row is zero or has a negative element. Not in scipy.
 fn hellinger(x: &[f64], y: &[f64]) -> f64 {
     if any_negative(x) || any_negative(y) {
         return f64::NAN;
@@ -198,32 +196,32 @@ fn hellinger(x: &[f64], y: &[f64]) -> f64 {
     at_least_zero(1.0 - overlap).sqrt()
 }
 
-/// √(½ KL(a, m) + ½ KL(b, m)) of rows divided by their sums, m = (a + b) / 2. +∞ if a row is zero or has a negative
-/// element, as `cdist` has it; the function `scipy.spatial.distance.jensenshannon` gives NaN for zero rows.
+/// √(½ KL(a, m) + ½ KL(b, m)) with rows divided by their sums and m = (a + b) / 2. +∞ if a row is
+/// zero or has a negative element, as in `cdist`.
 fn jensen_shannon(x: &[f64], y: &[f64]) -> f64 {
     let (of_x, of_y) = (x.iter().sum::<f64>(), y.iter().sum::<f64>());
     if any_negative(x) || any_negative(y) || of_x == 0.0 || of_y == 0.0 {
         return f64::INFINITY;
     }
-    let halves = sum(x, y, |a, b| {
+    let both = sum(x, y, |a, b| {
         let (a, b) = (a / of_x, b / of_y);
         let middle = (a + b) / 2.0;
         rel_entr(a, middle) + rel_entr(b, middle)
     });
-    at_least_zero(halves / 2.0).sqrt()
+    at_least_zero(both / 2.0).sqrt()
 }
 
-/// Kullback-Leibler: Σ rel_entr(a, b), of the rows as they are.
+/// Kullback-Leibler: Σ rel_entr(a, b), without normalization.
 fn kl(x: &[f64], y: &[f64]) -> f64 {
     sum(x, y, rel_entr)
 }
 
-/// KL(x, y) + KL(y, x), the divergence of Jeffreys. Not in scipy.
+/// Jeffreys divergence: KL(x, y) + KL(y, x). Not in scipy.
 fn symmetric_kl(x: &[f64], y: &[f64]) -> f64 {
     kl(x, y) + kl(y, x)
 }
 
-/// scipy's: a ln(a/b) where both are positive, 0 where a = 0 and b ≥ 0, else +∞.
+/// a ln(a/b) if both are positive, 0 if a = 0 and b ≥ 0, else +∞.
 fn rel_entr(a: f64, b: f64) -> f64 {
     if a.is_nan() || b.is_nan() {
         f64::NAN
@@ -247,13 +245,13 @@ fn rogerstanimoto(x: &[f64], y: &[f64]) -> f64 {
     2.0 * (tf + ft) / (tt + ff + 2.0 * (tf + ft))
 }
 
-/// 2 (tf + ft) / (tt + 2 (tf + ft)). NaN if both rows are zero, as `cdist` has it; the function refuses them.
+/// 2 (tf + ft) / (tt + 2 (tf + ft)). NaN if both rows are zero, as in `cdist`.
 fn sokalsneath(x: &[f64], y: &[f64]) -> f64 {
     let [tt, tf, ft, _] = counts(x, y);
     2.0 * (tf + ft) / (tt + 2.0 * (tf + ft))
 }
 
-/// 2 tf ft / (tt ff + tf ft). 0 if tf ft is.
+/// 2 tf ft / (tt ff + tf ft). 0 if tf ft = 0.
 fn yule(x: &[f64], y: &[f64]) -> f64 {
     let [tt, tf, ft, ff] = counts(x, y);
     if tf * ft == 0.0 {
@@ -262,13 +260,13 @@ fn yule(x: &[f64], y: &[f64]) -> f64 {
     2.0 * tf * ft / (tt * ff + tf * ft)
 }
 
-/// (tf + ft) / n: scikit-learn's. The name is an alias of hamming in scipy 1.17, which is the same on boolean rows.
+/// (tf + ft) / n, as in scikit-learn.
 fn matching(x: &[f64], y: &[f64]) -> f64 {
     let [_, tf, ft, _] = counts(x, y);
     (tf + ft) / x.len() as f64
 }
 
-/// The distance of two rows of `cols` columns: those in `x` and `y`, and others that are 0 in both.
+/// Distance of two rows of `cols` columns; columns beyond `x` and `y` are 0 in both.
 ///
 /// # Panics
 ///
@@ -298,17 +296,15 @@ pub fn among_columns(metric: &str, p: f64, x: &[f64], y: &[f64], cols: usize) ->
     }
 }
 
-/// Where one of several rows lies, and how far away.
-pub type Neighbour = (usize, f64);
+/// Row and distance.
+pub type Neighbor = (usize, f64);
 
-/// The distances of a row to all others.
-pub fn distances(metric: &str, p: f64, query: &[f64], index: &[Vec<f64>]) -> Vec<Neighbour> {
+pub fn distances(metric: &str, p: f64, query: &[f64], index: &[Vec<f64>]) -> Vec<Neighbor> {
     let each = index.iter().map(|row| distance(metric, p, query, row));
     each.enumerate().collect()
 }
 
-/// The `k` nearest rows but the excluded one, nearest first, ties by position, NaN last; fewer if there are not as many.
-/// Nearest by `dot` are those with the greatest.
+/// The `k` nearest rows except `excluded`, at most: nearest first, ties by row, NaN last.
 pub fn nearest(
     metric: &str,
     p: f64,
@@ -316,7 +312,7 @@ pub fn nearest(
     index: &[Vec<f64>],
     k: usize,
     excluded: Option<usize>,
-) -> Vec<Neighbour> {
+) -> Vec<Neighbor> {
     let mut all = distances(metric, p, query, index);
     all.retain(|&(row, _)| Some(row) != excluded);
     all.sort_by(|&(_, a), &(_, b)| order(metric, a, b));
@@ -324,20 +320,20 @@ pub fn nearest(
     all
 }
 
-/// The rows that are at most `radius` away (by `dot` at least that near), by position.
-pub fn within(
+/// Rows within `radius` (for `dot` at or above it), by position.
+pub fn within_radius(
     metric: &str,
     p: f64,
     query: &[f64],
     index: &[Vec<f64>],
     radius: f64,
-) -> Vec<Neighbour> {
+) -> Vec<Neighbor> {
     let mut all = distances(metric, p, query, index);
     all.retain(|&(_, d)| !d.is_nan() && order(metric, d, radius) != Ordering::Greater);
     all
 }
 
-/// Nearer first, NaN last.
+/// Nearer is `Less`; NaN is greatest.
 pub fn order(metric: &str, a: f64, b: f64) -> Ordering {
     match a.partial_cmp(&b) {
         Some(ascending) if is_similarity(metric) => ascending.reverse(),
@@ -346,7 +342,7 @@ pub fn order(metric: &str, a: f64, b: f64) -> Ordering {
     }
 }
 
-/// What a deviation of a distance is measured against: the size of what it is made of.
+/// Magnitude to compare a deviation with.
 pub fn scale(metric: &str, p: f64, x: &[f64], y: &[f64]) -> f64 {
     let norm = |row: &[f64], p: f64| row.iter().map(|a| a.abs().powf(p)).sum::<f64>();
     let both = |p: f64| norm(x, p).powf(1.0 / p) + norm(y, p).powf(1.0 / p);
@@ -366,10 +362,10 @@ pub fn scale(metric: &str, p: f64, x: &[f64], y: &[f64]) -> f64 {
     }
 }
 
-/// A row's stored entries, columns ascending.
+/// Stored (column, value) entries of a row, columns ascending.
 pub type Entries = [(usize, f64)];
 
-/// The products of the entries that two rows have in one column, reduced, starting with the identity.
+/// Reduces the products of entries in common columns, from `identity`.
 pub fn semiring(
     x: &Entries,
     y: &Entries,
@@ -394,7 +390,7 @@ pub fn max_times(x: &Entries, y: &Entries) -> f64 {
     semiring(x, y, |a, b| a * b, f64::max, f64::NEG_INFINITY)
 }
 
-/// 1 if both rows are not 0 in some column, else 0.
+/// 1 if both rows are nonzero in some column, else 0.
 pub fn or_and(x: &Entries, y: &Entries) -> f64 {
     let and = |a: f64, b: f64| f64::from(a != 0.0 && b != 0.0);
     semiring(x, y, and, f64::max, 0.0)

@@ -1,42 +1,43 @@
-//! The layers of graph networks as PyG defines them, edge by edge in f64.
+//! Graph layers as PyG defines them, edge by edge in f64.
+//!
+//! ```text
+//! join:      y[t] = reduce over edges (s, t) of x[s]         reduce: mean, sum or max
+//! propagate: y[t] = Σ over edges (s, t) of w(s, t) · norm(s, t) · x[s]
+//! Both:      norm = 1 / √(in(s) in(t))       in(n): sum of the weights into n
+//! Left:      norm = 1 / out(s)               out(n): sum of the weights out of n
+//! Right:     norm = 1 / in(t)
+//! ```
 
-/// A directed graph.
 #[derive(Clone, Debug)]
 pub struct Edges {
-    /// Number of nodes.
     pub nodes: usize,
     /// Source, target and weight of each edge.
     pub list: Vec<(usize, usize, f64)>,
 }
 
-/// Rows of numbers.
 pub type Matrix = Vec<Vec<f64>>;
 
-/// How messages are joined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Join {
-    /// Sum over the number of messages.
     Mean,
-    /// Sum.
     Sum,
-    /// Greatest, element by element.
     Max,
 }
 
-/// What a message is divided by, of the sums of weights into and out of nodes.
+/// Normalization of a message by sums of edge weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Norm {
-    /// Roots of both sums into.
+    /// 1 / √(in(source) in(target)).
     Both,
-    /// The source's sum out.
+    /// 1 / out(source).
     Left,
-    /// The target's sum into.
+    /// 1 / in(target).
     Right,
-    /// Nothing.
+    /// 1.
     None,
 }
 
-/// `x w + b`; `w` has a row for each column of `x`.
+/// `x w + b`; `w` is `[columns of x, width]`.
 pub fn linear(x: &Matrix, w: &[f64], b: &[f64], width: usize) -> Matrix {
     let of = |row: &Vec<f64>, c: usize| -> f64 {
         let products = row.iter().enumerate().map(|(i, x)| x * w[i * width + c]);
@@ -47,35 +48,32 @@ pub fn linear(x: &Matrix, w: &[f64], b: &[f64], width: usize) -> Matrix {
         .collect()
 }
 
-/// The greatest of zero and each element.
 pub fn relu(x: &Matrix) -> Matrix {
     x.iter()
         .map(|row| row.iter().map(|x| x.max(0.0)).collect())
         .collect()
 }
 
-/// The sum of two matrices.
 pub fn add(a: &Matrix, b: &Matrix) -> Matrix {
     let row = |(a, b): (&Vec<f64>, &Vec<f64>)| a.iter().zip(b).map(|(a, b)| a + b).collect();
     a.iter().zip(b).map(row).collect()
 }
 
-/// Every element times a number.
 pub fn scale(x: &Matrix, factor: f64) -> Matrix {
     x.iter()
         .map(|row| row.iter().map(|x| x * factor).collect())
         .collect()
 }
 
-/// Each row over its Euclidean length.
-pub fn normalise(x: &Matrix) -> Matrix {
+/// Each row over its Euclidean norm, which is at least 1e-12.
+pub fn normalize(x: &Matrix) -> Matrix {
     let length = |row: &Vec<f64>| row.iter().map(|x| x * x).sum::<f64>().sqrt().max(1e-12);
     x.iter()
         .map(|row| row.iter().map(|x| x / length(row)).collect())
         .collect()
 }
 
-/// The k greatest of each row, the first of equals; zero elsewhere.
+/// The k greatest of each row, ties to the lowest column; zero elsewhere.
 pub fn keep(x: &Matrix, k: usize) -> Matrix {
     let kept = |row: &Vec<f64>| {
         let mut order: Vec<usize> = (0..row.len()).collect();
@@ -87,7 +85,7 @@ pub fn keep(x: &Matrix, k: usize) -> Matrix {
     x.iter().map(kept).collect()
 }
 
-/// Messages joined without weights; zero where there are none.
+/// Reduces unweighted messages; zero without messages.
 pub fn join(edges: &Edges, x: &Matrix, how: Join) -> Matrix {
     let width = x[0].len();
     let of = |node: usize, c: usize| {
@@ -105,9 +103,9 @@ pub fn join(edges: &Edges, x: &Matrix, how: Join) -> Matrix {
         .collect()
 }
 
-/// The graph with one loop of every node, that of the graph (the last of several) or one that weighs `fill`.
+/// Adds a self-loop to each node that has none, with weight `fill`; of several the last stays.
 pub fn with_loops(edges: &Edges, fill: f64) -> Edges {
-    let own = |node| {
+    let self_loop = |node| {
         let mut loops = edges
             .list
             .iter()
@@ -116,14 +114,13 @@ pub fn with_loops(edges: &Edges, fill: f64) -> Edges {
         loops.next().map_or(fill, |edge| edge.2)
     };
     let others = edges.list.iter().filter(|edge| edge.0 != edge.1).copied();
-    let loops = (0..edges.nodes).map(|node| (node, node, own(node)));
+    let loops = (0..edges.nodes).map(|node| (node, node, self_loop(node)));
     Edges {
         nodes: edges.nodes,
         list: others.chain(loops).collect(),
     }
 }
 
-/// Weighted messages, normalised, summed.
 pub fn propagate(edges: &Edges, x: &Matrix, norm: Norm) -> Matrix {
     let into = |node| -> f64 { edges.list.iter().filter(|e| e.1 == node).map(|e| e.2).sum() };
     let out = |node| -> f64 { edges.list.iter().filter(|e| e.0 == node).map(|e| e.2).sum() };
@@ -150,7 +147,7 @@ pub fn propagate(edges: &Edges, x: &Matrix, norm: Norm) -> Matrix {
 mod tests {
     use super::*;
 
-    /// PyG 2.6's `gcn_norm` of the path 0 → 1 → 2 with weights 2 and 3: degrees with loops are 1, 3 and 4.
+    /// PyG 2.6's `gcn_norm` of 0 → 1 → 2 with weights 2 and 3: degrees with loops are 1, 3 and 4.
     #[test]
     fn gcn_on_a_path() {
         let path = Edges {
@@ -184,7 +181,7 @@ mod tests {
         assert_eq!(keep(&x, 1), [[3.0, 0.0], [0.0, 0.0], [7.0, 0.0]]);
         assert_eq!(propagate(&edges, &x, Norm::Left)[2], [3.0, -5.0]);
         assert_eq!(
-            normalise(&vec![vec![3.0, 4.0], vec![0.0, 0.0]]),
+            normalize(&vec![vec![3.0, 4.0], vec![0.0, 0.0]]),
             [[0.6, 0.8], [0.0, 0.0]]
         );
     }

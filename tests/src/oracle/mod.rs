@@ -1,4 +1,4 @@
-//! What every operation must return, computed plainly on the host.
+//! Host references for every operation.
 
 pub mod dense;
 pub mod distance;

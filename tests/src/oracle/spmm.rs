@@ -1,28 +1,28 @@
-//! CSR aggregation and its gradients, entry by entry in f64.
+//! CSR products and their gradients, entry by entry in f64.
+//!
+//! ```text
+//! y[i]  = Σ w[e] x[j]      over the entries e = (i, j)
+//! dx[j] = Σ w[e] g[i]      g: upstream gradient
+//! dw[e] = ⟨g[i], x[j]⟩
+//! ```
 
-/// A sparse matrix in CSR with its values; columns may come in any order and may repeat.
+/// A CSR matrix; columns may be unsorted and repeat.
 #[derive(Clone, Debug)]
 pub struct Csr {
-    /// Rows.
     pub rows: usize,
-    /// Columns.
     pub cols: usize,
-    /// Row offsets, `rows + 1` of them.
+    /// Row offsets, `[rows + 1]`.
     pub indptr: Vec<u32>,
-    /// Column of every entry.
     pub indices: Vec<u32>,
-    /// Weight of every entry.
     pub weights: Vec<f64>,
 }
 
-/// A result and the sum of magnitudes behind each of its elements, which bounds rounding.
+/// A result, with what bounds its rounding error.
 #[derive(Clone, Debug)]
 pub struct Bounded {
-    /// The exact result, up to f64 rounding.
     pub values: Vec<f64>,
-    /// The sum of the magnitudes of the terms.
+    /// Sum of the terms' magnitudes.
     pub magnitudes: Vec<f64>,
-    /// The number of terms.
     pub terms: Vec<usize>,
 }
 
@@ -41,8 +41,7 @@ impl Bounded {
         self.terms[i] += 1;
     }
 
-    /// The first element of `found` that is further from the result than a sum of that many
-    /// terms in arithmetic of precision `epsilon` can be.
+    /// Compares with sums at precision `epsilon`.
     pub fn check(&self, found: &[f64], epsilon: f64) -> Result<(), String> {
         if found.len() != self.values.len() {
             return Err(format!(
@@ -66,7 +65,7 @@ impl Bounded {
 }
 
 impl Csr {
-    /// Row, column and weight of every entry.
+    /// Row, column and weight of each entry.
     pub fn entries(&self) -> impl Iterator<Item = (usize, usize, f64)> + '_ {
         (0..self.rows).flat_map(move |i| {
             (self.indptr[i] as usize..self.indptr[i + 1] as usize)
@@ -74,14 +73,14 @@ impl Csr {
         })
     }
 
-    /// The dense rows; repeated entries add up.
+    /// Dense rows; repeated entries add.
     pub fn dense(&self) -> Vec<Vec<f64>> {
         let mut rows = vec![vec![0.0; self.cols]; self.rows];
         self.entries().for_each(|(i, j, w)| rows[i][j] += w);
         rows
     }
 
-    /// `y[i] = Σ w[e] x[j]` over the entries `e = (i, j)`; `x` has `width` columns.
+    /// `y`; `x` is `[cols, width]`.
     pub fn spmm(&self, x: &[f64], width: usize) -> Bounded {
         let mut y = Bounded::zeros(self.rows * width);
         for (i, j, w) in self.entries() {
@@ -90,7 +89,7 @@ impl Csr {
         y
     }
 
-    /// The gradient for `x` of `Σ g y`: `dx[j] = Σ w[e] g[i]`.
+    /// `dx`, the gradient of `Σ g y`.
     pub fn grad_x(&self, g: &[f64], width: usize) -> Bounded {
         let mut dx = Bounded::zeros(self.cols * width);
         for (i, j, w) in self.entries() {
@@ -99,7 +98,7 @@ impl Csr {
         dx
     }
 
-    /// The gradient for the weights of `Σ g y`: `dw[e] = ⟨g[i], x[j]⟩`.
+    /// `dw`, the gradient of `Σ g y`.
     pub fn grad_weights(&self, g: &[f64], x: &[f64], width: usize) -> Bounded {
         let mut dw = Bounded::zeros(self.indices.len());
         for (e, (i, j, _)) in self.entries().enumerate() {

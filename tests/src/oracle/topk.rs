@@ -1,7 +1,14 @@
-//! Row-wise top-k by sorting and by literal bisection.
+//! Row-wise top-k by sorting, and approximate top-k by literal bisection.
 //!
-//! Everything is written for the greatest elements; the least are the same under the reversed
-//! order, which `Row::order` hides.
+//! ```text
+//! Exact:          the k best by (value, lowest index)
+//! EarlyStop(n):   n bisection steps on [worst, best] keep count(x ≥ lo) ≥ k;
+//!                 then the first k elements with x ≥ lo          (RTop-K, Algorithm 2)
+//! Precision(eps): bisect until count(x ≥ t) = k or the interval is at most eps · max|x| wide;
+//!                 then all above it and the first in it          (RTop-K, Algorithm 1)
+//! ```
+//!
+//! For the smallest elements `Row::order` reverses the order.
 
 use std::cmp::Ordering;
 
@@ -9,50 +16,48 @@ use sparsek_kernels::topk::{Method, TopkOptions};
 
 use crate::element::{Element, Wide};
 
-/// The positions that top-k selects from a row, in the order in which it returns them.
+/// Positions that top-k selects from a row, in output order.
 pub fn select<T: Element>(row: &[T], options: &TopkOptions) -> Vec<usize> {
     let k = options.k;
     assert!(
         k <= row.len(),
-        "the oracle was asked for {k} of {} elements",
+        "k = {k} exceeds the row of {} elements",
         row.len()
     );
     let row = Row::new(row, options.largest);
-    let mut members = match options.method {
+    let mut selected = match options.method {
         Method::Exact => row.best(0..row.values.len(), k),
         Method::EarlyStop(max_iter) => row.early_stop(k, max_iter),
         Method::Precision(eps) => row.precision(k, eps),
         #[allow(unreachable_patterns)]
-        other => panic!("the oracle does not know {other:?}"),
+        other => panic!("the oracle does not implement {other:?}"),
     };
-    members.sort_unstable();
+    selected.sort_unstable();
     if options.sorted {
-        members.sort_by(|&i, &j| row.order(row.values[j], row.values[i]));
+        selected.sort_by(|&i, &j| row.order(row.values[j], row.values[i]));
     }
-    members
+    selected
 }
 
-/// The same of a row of `existing` elements, which may be fewer than k: `None` in the slots without a
-/// member, which come last.
+/// Like [`select`] for a row that may be shorter than k; missing slots are `None`, at the end.
 pub fn slots<T: Element>(existing: &[T], options: &TopkOptions) -> Vec<Option<usize>> {
     let k = options.k.min(existing.len());
-    let members = select(existing, &TopkOptions { k, ..*options });
-    let mut slots: Vec<Option<usize>> = members.into_iter().map(Some).collect();
+    let selected = select(existing, &TopkOptions { k, ..*options });
+    let mut slots: Vec<Option<usize>> = selected.into_iter().map(Some).collect();
     slots.resize(options.k, None);
     slots
 }
 
-/// Where the search of `Precision(eps)` ends.
+/// How a `Precision(eps)` search ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Exit {
-    /// Thresholds whose elements were counted; the first is the best finite element, all others are
-    /// midpoints.
+    /// Number of thresholds counted: the best finite element, then midpoints.
     pub counts: u32,
-    /// Whether exactly k elements reached the last of them. If not, the interval became narrow.
+    /// Whether exactly k elements reached the last threshold; else the interval became narrow.
     pub found: bool,
 }
 
-/// The end of the search that [`select`] makes for `Precision(eps)`.
+/// How the search of [`select`] for `Precision(eps)` ends.
 pub fn exit<T: Element>(row: &[T], k: usize, largest: bool, eps: f32) -> Exit {
     let search = Row::new(row, largest).bisect(k, eps);
     Exit {
@@ -61,7 +66,7 @@ pub fn exit<T: Element>(row: &[T], k: usize, largest: bool, eps: f32) -> Exit {
     }
 }
 
-/// How far below the k-th element a member found by `Precision(eps)` may lie.
+/// How far below the k-th element `Precision(eps)` may select.
 pub fn tolerance<T: Element>(row: &[T], eps: f32) -> f64 {
     let finite = row.iter().map(|x| x.wide()).filter(|x| x.is_finite());
     // Subnormal widths count as zero.
@@ -74,14 +79,13 @@ struct Row<W> {
     largest: bool,
 }
 
-/// What a bisection leaves.
 struct Bisection<W> {
     /// At least k elements reach it.
     lower: W,
-    /// Fewer than k elements reach it; none was counted if it is missing.
+    /// Fewer than k elements reach it; `None` if no such threshold was counted.
     upper: Option<W>,
     counts: u32,
-    /// Whether exactly k elements reach `lower`, the last threshold counted.
+    /// Whether exactly k elements reach `lower`, the last threshold.
     found: bool,
 }
 
@@ -93,12 +97,12 @@ impl<W: Wide> Row<W> {
         }
     }
 
-    /// Greater means better: wanted first.
+    /// `Greater` means better.
     fn order(&self, a: W, b: W) -> Ordering {
         if self.largest { a.order(b) } else { b.order(a) }
     }
 
-    /// Positions of the elements at least as good as `threshold`, in index order.
+    /// Positions of elements at least as good as `threshold`, ascending.
     fn at_least(&self, threshold: W) -> Vec<usize> {
         let better = |&i: &usize| self.order(self.values[i], threshold) != Ordering::Less;
         (0..self.values.len()).filter(better).collect()
@@ -119,7 +123,7 @@ impl<W: Wide> Row<W> {
         positions
     }
 
-    /// The worst and the best finite element, or zeros where there is none.
+    /// The worst and best finite element; zeros if none is finite.
     fn extremes(&self) -> (W, W) {
         let mut finite = self.values.iter().copied().filter(|x| x.is_finite());
         let Some(first) = finite.next() else {
@@ -141,34 +145,34 @@ impl<W: Wide> Row<W> {
         })
     }
 
-    /// `certain`, then the first of `borderline`, then the best of the rest, `k` in all.
+    /// Fills k slots from `certain`, then the first of `borderline`, then the best of the rest.
     fn fill(&self, certain: Vec<usize>, borderline: Vec<usize>, k: usize) -> Vec<usize> {
         let mut taken = vec![false; self.values.len()];
         certain.iter().for_each(|&i| taken[i] = true);
-        let mut members = certain;
+        let mut selected = certain;
         for i in borderline {
-            if members.len() < k && !taken[i] {
+            if selected.len() < k && !taken[i] {
                 taken[i] = true;
-                members.push(i);
+                selected.push(i);
             }
         }
         let rest = (0..self.values.len()).filter(|&i| !taken[i]);
-        let missing = k.saturating_sub(members.len());
-        members.extend(self.best(rest, missing));
-        members
+        let missing = k.saturating_sub(selected.len());
+        selected.extend(self.best(rest, missing));
+        selected
     }
 
-    /// RTop-K, Algorithm 2: `max_iter` halvings, then the first k at or above the lower bound.
+    /// RTop-K, Algorithm 2.
     fn early_stop(&self, k: usize, max_iter: u32) -> Vec<usize> {
         let (mut lo, mut hi) = self.extremes();
         for _ in 0..max_iter {
-            let mid = lo.halfway(hi);
+            let mid = lo.midpoint(hi);
             let end = if self.count(mid) < k {
                 &mut hi
             } else {
                 &mut lo
             };
-            // An interval that stays as it is does so in all further steps.
+            // An unchanged interval stays unchanged.
             if self.order(std::mem::replace(end, mid), mid) == Ordering::Equal {
                 break;
             }
@@ -176,21 +180,19 @@ impl<W: Wide> Row<W> {
         self.fill(Vec::new(), self.at_least(lo), k)
     }
 
-    /// RTop-K, Algorithm 1: the members that the bisection found, or those above it and the first of
-    /// those in it.
+    /// RTop-K, Algorithm 1.
     fn precision(&self, k: usize, eps: f32) -> Vec<usize> {
         let search = self.bisect(k, eps);
-        let reached = self.at_least(search.lower);
+        let at_or_above = self.at_least(search.lower);
         if search.found {
-            return reached;
+            return at_or_above;
         }
         let certain = search
             .upper
             .map_or(Vec::new(), |upper| self.at_least(upper));
-        self.fill(certain, reached, k)
+        self.fill(certain, at_or_above, k)
     }
 
-    /// Bisection until the count is k or the interval is narrow.
     fn bisect(&self, k: usize, eps: f32) -> Bisection<W> {
         let extremes = self.extremes();
         let (lower, mut better) = extremes;
@@ -211,10 +213,10 @@ impl<W: Wide> Row<W> {
             } else {
                 search.lower = threshold;
             }
-            let next = search.lower.halfway(better);
+            let next = search.lower.midpoint(better);
             let stuck = self.order(next, search.lower) != Ordering::Greater
                 || self.order(next, better) != Ordering::Less;
-            if search.found || stuck || search.lower.within(better, eps, extremes) {
+            if search.found || stuck || search.lower.is_narrow(better, eps, extremes) {
                 return search;
             }
             threshold = next;
@@ -266,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn slots_without_a_member_come_last() {
+    fn missing_slots_come_last() {
         let options = options(3, true, true, Method::Exact);
         assert_eq!(slots(&[1i32, 2], &options), [Some(1), Some(0), None]);
         assert_eq!(slots::<i32>(&[], &options), [None, None, None]);
@@ -274,7 +276,7 @@ mod tests {
 
     #[test]
     fn early_stop_takes_the_first_above_the_lower_bound() {
-        // lo, hi = 0, 8: 4 has count 4 >= 2, then 6 has count 2, then 7 has count 1.
+        // [0, 8]: count(4) = 4, count(6) = 2, count(7) = 1.
         let row = [5i32, 0, 4, 6, 8, 1];
         let take = |n| select(&row, &options(2, true, false, Method::EarlyStop(n)));
         assert_eq!(take(0), [0, 1]);
@@ -316,12 +318,12 @@ mod tests {
 
     #[test]
     fn an_exit_counts_its_thresholds() {
-        // 8, 4, 6, the last reached by two.
+        // Counts 8, 4, 6; two elements reach 6.
         let row = [5i32, 0, 4, 6, 8, 1];
         let end = |counts, found| Exit { counts, found };
         assert_eq!(exit(&row, 2, true, 0.0), end(3, true));
         assert_eq!(exit(&row, 1, true, 0.0), end(1, true));
-        // 7.0, 3.5, 5.25, ... down to 4.0, which no threshold tells apart.
+        // 7.0, 3.5, 5.25, ... down to 4.0; no threshold separates the two 4.0.
         let row = [4.0f32, 0.0, 4.0, 7.0];
         assert!(!exit(&row, 2, true, 0.0).found);
         assert_eq!(exit(&row, 2, true, 1.0), end(1, false));
@@ -329,8 +331,8 @@ mod tests {
 
     #[test]
     fn a_midpoint_of_integers_rounds_to_the_worse_end() {
-        assert_eq!((-3i128).halfway(0), -2);
-        assert_eq!(0i128.halfway(-3), -1);
-        assert_eq!(3e38f32.halfway(3.2e38), 3e38f32 * 0.5 + 3.2e38f32 * 0.5);
+        assert_eq!((-3i128).midpoint(0), -2);
+        assert_eq!(0i128.midpoint(-3), -1);
+        assert_eq!(3e38f32.midpoint(3.2e38), 3e38f32 * 0.5 + 3.2e38f32 * 0.5);
     }
 }

@@ -1,46 +1,48 @@
-//! Properties of distances: of any two sparse matrices they equal the oracle, and so do nearest neighbours.
+//! Random distances and neighbors: any two sparse matrices equal the oracle.
 
 use std::cell::Cell;
 
 use proptest::prelude::*;
 use proptest::sample::select;
 use sparsek::distance::{Measure, Metric, ROUTINES, Routine};
-use sparsek_tests::backend::Backend;
-use sparsek_tests::runner::{Outcome, Verdict};
-use sparsek_tests::sparse::{Places, Sparse, Values, rounded};
+use sparsek_tests::{
+    backend::Backend,
+    runner::{Outcome, Verdict},
+    sparse::{Sparse, Structure, Values, rounded},
+};
 
-use super::{Plan, hold};
-use crate::distance::{SINGLE, check, distances};
-use crate::neighbors;
+use super::common::{Plan, check_requests};
+use crate::distance::{
+    common::{SINGLE, check, distances},
+    neighbors,
+};
 
-/// Two matrices, and what is asked of them.
 #[derive(Clone, Debug)]
 struct Request {
     metric: Metric,
     routine: Option<Routine>,
-    make: Sparse,
-    /// Rows of the other matrix.
-    others: usize,
-    /// Neighbours, as a share of the rows.
-    share: f64,
+    recipe: Sparse,
+    other_rows: usize,
+    /// Neighbors, as a fraction of the rows.
+    fraction: f64,
     seed: u64,
 }
 
 fn request(forced: bool) -> impl Strategy<Value = Request> {
     let rows = prop_oneof![1 => 0usize..3, 4 => 3usize..40];
-    let others = prop_oneof![1 => 0usize..3, 4 => 3usize..60, 1 => 60usize..1100];
+    let other_rows = prop_oneof![1 => 0usize..3, 4 => 3usize..60, 1 => 60usize..1100];
     let cols = prop_oneof![1 => 0usize..3, 4 => 3usize..60, 1 => 60usize..400];
     let density = prop_oneof![1 => Just(0.0), 4 => 0.0f64..0.6, 1 => Just(1.0)];
-    let places = select(vec![
-        Places::Uniform,
-        Places::EmptyRows,
-        Places::FullRows,
-        Places::Skewed,
+    let structure = select(vec![
+        Structure::Uniform,
+        Structure::EmptyRows,
+        Structure::FullRows,
+        Structure::Skewed,
     ]);
     let values = select(vec![
         Values::Normal,
         Values::Positive,
-        Values::Coarse,
+        Values::Dyadic,
         Values::Counts,
         Values::Zeros,
     ]);
@@ -52,28 +54,27 @@ fn request(forced: bool) -> impl Strategy<Value = Request> {
     let mut routines = vec![None];
     routines.extend(ROUTINES.iter().copied().map(Some).filter(|_| forced));
     let how = (metric, select(routines), 0.0f64..1.0, any::<u64>());
-    (rows, others, cols, density, (places, values), how).prop_map(
-        |(rows, others, cols, density, (places, values), how)| {
-            let (metric, routine, share, seed) = how;
+    (rows, other_rows, cols, density, (structure, values), how).prop_map(
+        |(rows, other_rows, cols, density, (structure, values), how)| {
+            let (metric, routine, fraction, seed) = how;
             Request {
                 metric,
                 routine,
-                make: Sparse::new("", [rows, cols], density, places, values),
-                others,
-                share,
+                recipe: Sparse::new("", [rows, cols], density, structure, values),
+                other_rows,
+                fraction,
                 seed,
             }
         },
     )
 }
 
-/// Any request that is not refused equals the oracle.
 pub fn property(backend: &Backend, plan: Plan) -> Outcome {
     let passed = Cell::new(0);
-    hold(
+    check_requests(
         plan,
         request(backend.client.is_some()),
-        |request| match of(backend, &request).map_err(TestCaseError::fail)? {
+        |request| match check_request(backend, &request).map_err(TestCaseError::fail)? {
             Some(reason) => Err(TestCaseError::reject(reason)),
             None => {
                 passed.set(passed.get() + 1);
@@ -87,14 +88,14 @@ pub fn property(backend: &Backend, plan: Plan) -> Outcome {
     })
 }
 
-/// Why it was refused, if it was.
-fn of(backend: &Backend, request: &Request) -> Result<Option<String>, String> {
+/// Returns the reason of a refusal.
+fn check_request(backend: &Backend, request: &Request) -> Result<Option<String>, String> {
     let Request { metric, seed, .. } = *request;
     let other = Sparse {
-        rows: request.others,
-        ..request.make
+        rows: request.other_rows,
+        ..request.recipe
     };
-    let x = rounded::<f32>(&request.make.matrix(seed));
+    let x = rounded::<f32>(&request.recipe.matrix(seed));
     let y = rounded::<f32>(&other.matrix(seed.wrapping_add(1)));
     let measure = Measure::from(metric).with_routine(request.routine);
     let found = match distances::<f32>(backend, [&x, &y], measure)? {
@@ -104,8 +105,8 @@ fn of(backend: &Backend, request: &Request) -> Result<Option<String>, String> {
     };
     let (dense_x, dense_y) = (x.dense(), y.dense());
     check("random", metric, &found, [&dense_x, &dense_y], SINGLE)?;
-    let k = (request.share * y.rows as f64) as usize;
-    // Distances that are not compared have no order either.
+    let k = (request.fraction * y.rows as f64) as usize;
+    // These metrics have undecided distances, so no order either.
     if k > 0 && !matches!(metric, Metric::Correlation | Metric::BrayCurtis) {
         neighbors::same(backend, measure, metric, [&x, &y], k)?;
     }

@@ -1,4 +1,4 @@
-//! Properties of the kernels: one routine, forced, or the one that is chosen.
+//! Random requests to one routine, or to automatic dispatch.
 
 use std::cell::RefCell;
 
@@ -8,71 +8,73 @@ use proptest::sample::select;
 use proptest::test_runner::TestCaseResult;
 use sparsek_kernels::KernelError;
 use sparsek_kernels::topk::{self, Routine, Rows, TopkOptions};
-use sparsek_tests::backend::{Backend, Kind};
-use sparsek_tests::data::Matrix;
-use sparsek_tests::element::Element;
-use sparsek_tests::runner::Outcome;
-use sparsek_tests::{verify, with_dtype};
+use sparsek_tests::{
+    backend::{Backend, Kind},
+    data::Matrix,
+    element::Element,
+    runner::Outcome,
+    verify, with_dtype,
+};
 
-use super::request::{Extent, Request, request};
-use super::{Plan, hold};
-use crate::kernels::{Check, I32, I64, Layout, U32, read, read_positions, topk as pairs};
+use super::{
+    common::{Plan, check_requests},
+    request::{Extent, Request, request},
+};
+use crate::kernels::{Check, I32, I64, Layout, U32, read, read_positions, topk as launch_topk};
 
-/// What is asked of the kernel crate.
 #[derive(Clone, Copy, Debug)]
-enum Form {
-    Pairs,
+enum Output {
+    ValuesAndPositions,
     Positions,
     Mask,
     MaskAndPositions,
 }
 
-/// A request, and what of its kernel only this level can choose.
+/// A request with what only kernels can choose.
 #[derive(Clone, Debug)]
 struct KernelRequest {
     request: Request,
     layout: Layout,
-    form: Form,
+    output: Output,
     index: ElemType,
 }
 
 fn kernel_request(extent: Extent) -> impl Strategy<Value = KernelRequest> {
-    let form = prop_oneof![
-        4 => Just(Form::Pairs),
-        1 => Just(Form::Positions),
-        1 => Just(Form::Mask),
-        1 => Just(Form::MaskAndPositions),
+    let output = prop_oneof![
+        4 => Just(Output::ValuesAndPositions),
+        1 => Just(Output::Positions),
+        1 => Just(Output::Mask),
+        1 => Just(Output::MaskAndPositions),
     ];
     let index = prop_oneof![6 => Just(I32), 1 => Just(U32), 1 => Just(I64)];
-    let fields = (request(extent), select(Layout::ALL.to_vec()), form, index);
-    fields.prop_map(|(request, layout, form, index)| KernelRequest {
+    let fields = (request(extent), select(Layout::ALL.to_vec()), output, index);
+    fields.prop_map(|(request, layout, output, index)| KernelRequest {
         request,
         layout,
-        form,
+        output,
         index,
     })
 }
 
-/// Any request to one routine equals the oracle.
 pub fn property(backend: &Backend, plan: Plan, routine: Option<Routine>) -> Outcome {
     let check = RefCell::new(Check::new(backend, routine));
-    // There a cube's units are threads, and wait for each other in every step of a search.
+    // Units of a cube are threads there and wait for each other at each step.
     let extent = match (backend.kind, routine) {
         (Kind::Cpu, Some(Routine::Cube)) => Extent::SMALL,
         _ => Extent::FULL,
     };
-    hold(plan, kernel_request(extent), |request| {
+    check_requests(plan, kernel_request(extent), |request| {
         let check = &mut check.borrow_mut();
-        with_dtype!(request.request.dtype, T => draws::<T>(check, &request))
+        with_dtype!(request.request.dtype, T => variants::<T>(check, &request))
     })?;
     check.into_inner().end()
 }
 
-fn draws<T: Element>(check: &mut Check, request: &KernelRequest) -> TestCaseResult {
+fn variants<T: Element>(check: &mut Check, request: &KernelRequest) -> TestCaseResult {
     let before = check.passed;
-    for draw in &request.request.draws {
-        let matrix = request.request.matrix::<T>(draw);
-        let options = request.request.options(draw);
+    for variant in &request.request.variants {
+        let matrix = request.request.matrix::<T>(variant);
+        let options = request.request.options(variant);
         let input = request.layout.upload(check.client(), &matrix);
         match launch(check, request, &input, &matrix, &options) {
             Ok(verdict) => {
@@ -88,7 +90,6 @@ fn draws<T: Element>(check: &mut Check, request: &KernelRequest) -> TestCaseResu
     Ok(())
 }
 
-/// Launches, and compares with the oracle.
 fn launch<T: Element>(
     check: &Check,
     request: &KernelRequest,
@@ -98,17 +99,17 @@ fn launch<T: Element>(
 ) -> Result<Result<(), String>, KernelError> {
     let (client, routine, index) = (check.client(), check.routine, request.index);
     let positions = |handle| read_positions(client, handle, index, matrix.rows * options.k);
-    match request.form {
-        Form::Pairs => {
-            let (values, found) = pairs::<T>(client, input, options, index, routine)?;
+    match request.output {
+        Output::ValuesAndPositions => {
+            let (values, found) = launch_topk::<T>(client, input, options, index, routine)?;
             Ok(verify::selection(matrix, options, Some(&values), &found))
         }
-        Form::Positions => {
+        Output::Positions => {
             let found = positions(topk::argtopk(client, input, options, index, routine)?);
             Ok(verify::selection(matrix, options, None, &found))
         }
-        Form::Mask | Form::MaskAndPositions => {
-            let wanted = matches!(request.form, Form::MaskAndPositions).then_some(index);
+        Output::Mask | Output::MaskAndPositions => {
+            let wanted = matches!(request.output, Output::MaskAndPositions).then_some(index);
             let masked = topk::topk_mask(client, input, options, wanted, routine)?;
             let dense = read::<T>(client, masked.values, matrix.data.len());
             let by_index = TopkOptions {

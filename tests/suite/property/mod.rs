@@ -1,29 +1,20 @@
-//! Properties of top-k, of distances and of products with compressed rows: random requests against the oracle, shrunk to the least that fails.
+//! Random requests to top-k, distances and compressed SpMM against the oracle; failures are shrunk.
 
-mod aggregate;
+mod common;
 mod distance;
 mod kernel;
 mod request;
+mod spmm;
 mod tensor;
 mod vector;
 
-use proptest::strategy::Strategy;
-use proptest::test_runner::{Config, RngSeed, TestCaseResult, TestError, TestRunner};
-use sparsek_kernels::topk::ROUTINES;
-use sparsek_tests::backend::{Backend, Kind};
-use sparsek_tests::runner::Cases;
+pub use common::Plan;
 
-/// How many random requests, and which.
-#[derive(clap::Args, Clone, Copy)]
-pub struct Plan {
-    /// Random requests of each property case of the kernels, each with kernels of its own to compile;
-    /// half as many of the tensors, which need more; many more on Flex, which compiles nothing.
-    #[arg(long = "property-requests", value_name = "N", default_value_t = 4)]
-    requests: u32,
-    /// Seed of the random requests.
-    #[arg(long = "property-seed", value_name = "SEED", default_value_t = 18)]
-    seed: u64,
-}
+use sparsek_kernels::topk::ROUTINES;
+use sparsek_tests::{
+    backend::{Backend, Kind},
+    runner::Cases,
+};
 
 pub fn add(cases: &mut Cases, backend: &Backend, plan: Plan) {
     let requests = match backend.kind {
@@ -38,8 +29,8 @@ pub fn add(cases: &mut Cases, backend: &Backend, plan: Plan) {
         let requests = plan.requests.saturating_mul(8);
         distance::property(b, Plan { requests, ..plan })
     });
-    cases.add(backend, "tensor/aggregate/property", move |b| {
-        aggregate::property(b, tensors)
+    cases.add(backend, "tensor/spmm/compressed/property", move |b| {
+        spmm::property(b, tensors)
     });
     if backend.client.is_none() {
         return;
@@ -51,37 +42,12 @@ pub fn add(cases: &mut Cases, backend: &Backend, plan: Plan) {
         kernel::property(b, plan, None)
     });
     for (i, &routine) in ROUTINES.iter().enumerate() {
-        // Each routine gets requests of its own.
+        // A distinct seed per routine.
         let seed = plan.seed.wrapping_add(1 + i as u64);
         let plan = Plan { seed, ..plan };
         let name = format!("kernel/topk/{}/property", routine.name());
         cases.add(backend, name, move |b| {
             kernel::property(b, plan, Some(routine))
         });
-    }
-}
-
-/// Runs `check` on as many requests as planned, those that the device refuses not counted.
-fn hold<S: Strategy>(
-    plan: Plan,
-    requests: S,
-    check: impl Fn(S::Value) -> TestCaseResult,
-) -> Result<(), String> {
-    let config = Config {
-        cases: plan.requests,
-        max_global_rejects: plan.requests.saturating_mul(8),
-        rng_seed: RngSeed::Fixed(plan.seed),
-        failure_persistence: None,
-        max_shrink_iters: 4096,
-        max_shrink_time: 120_000,
-        ..Config::default()
-    };
-    match TestRunner::new(config).run(&requests, check) {
-        // Too many were refused: the case says whether any ran.
-        Ok(()) | Err(TestError::Abort(_)) => Ok(()),
-        Err(TestError::Fail(reason, request)) => Err(format!(
-            "{reason}\nseed {}; the least request that fails: {request:#?}",
-            plan.seed
-        )),
     }
 }

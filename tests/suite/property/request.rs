@@ -1,57 +1,56 @@
-//! How requests are drawn.
-//!
-//! A request is what a kernel is compiled for, and several draws of what varies under one kernel:
-//! rows, k, the method's parameter, the order of the output, the elements.
+//! Random top-k requests: compile-time properties of a kernel and several variants of its inputs.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 use sparsek_kernels::topk::{Method, TopkOptions};
-use sparsek_tests::data::{Distribution, Matrix};
-use sparsek_tests::element::{Dtype, Element};
+use sparsek_tests::{
+    data::{Distribution, Matrix},
+    element::{Dtype, Element},
+};
 
-/// Longest rows.
 const MAX_COLS: usize = 2000;
 
-/// The most that a request holds.
+/// Bounds of a request.
 #[derive(Clone, Copy)]
 pub struct Extent {
     rows: usize,
-    draws: usize,
+    variants: usize,
 }
 
 impl Extent {
     pub const FULL: Self = Self {
         rows: 70,
-        draws: 24,
+        variants: 24,
     };
-    /// Where a row takes milliseconds.
-    pub const SMALL: Self = Self { rows: 8, draws: 6 };
+    /// For runtimes where a row takes milliseconds.
+    pub const SMALL: Self = Self {
+        rows: 8,
+        variants: 6,
+    };
 }
 
-/// What a kernel is compiled for, and what it is given.
+/// Compile-time properties of a kernel, and its inputs.
 #[derive(Clone, Debug)]
 pub struct Request {
     pub dtype: Dtype,
     pub cols: usize,
     pub largest: bool,
-    pub method: Kind,
-    /// Whether rows have lengths of their own.
+    pub method: MethodKind,
     pub ragged: bool,
-    pub draws: Vec<Draw>,
+    pub variants: Vec<Variant>,
 }
 
-/// A method without its parameter, which no kernel is compiled for.
+/// A method without its parameter, which kernels take at run time.
 #[derive(Clone, Copy, Debug)]
-pub enum Kind {
+pub enum MethodKind {
     Exact,
     EarlyStop,
     Precision,
 }
 
-/// What varies from launch to launch.
 #[derive(Clone, Debug)]
-pub struct Draw {
+pub struct Variant {
     pub rows: usize,
     k: K,
     sorted: bool,
@@ -61,7 +60,7 @@ pub struct Draw {
     seed: u64,
 }
 
-/// Members, for rows of any length.
+/// k relative to the row length.
 #[derive(Clone, Copy, Debug)]
 enum K {
     Few(usize),
@@ -69,7 +68,6 @@ enum K {
     Percent(usize),
 }
 
-/// What the rows hold.
 #[derive(Clone, Copy, Debug)]
 enum Content {
     Each(Distribution),
@@ -77,29 +75,29 @@ enum Content {
 }
 
 impl Request {
-    pub fn options(&self, draw: &Draw) -> TopkOptions {
+    pub fn options(&self, variant: &Variant) -> TopkOptions {
         let method = match self.method {
-            Kind::Exact => Method::Exact,
-            Kind::EarlyStop => Method::EarlyStop(draw.max_iter),
-            Kind::Precision => Method::Precision(draw.eps),
+            MethodKind::Exact => Method::Exact,
+            MethodKind::EarlyStop => Method::EarlyStop(variant.max_iter),
+            MethodKind::Precision => Method::Precision(variant.eps),
         };
         TopkOptions {
-            k: draw.k.of(self.cols),
+            k: variant.k.of(self.cols),
             largest: self.largest,
-            sorted: draw.sorted,
+            sorted: variant.sorted,
             method,
         }
     }
 
-    pub fn matrix<T: Element>(&self, draw: &Draw) -> Matrix<T> {
-        let matrix = match draw.content {
+    pub fn matrix<T: Element>(&self, variant: &Variant) -> Matrix<T> {
+        let matrix = match variant.content {
             Content::Each(distribution) => {
-                Matrix::of(distribution, draw.rows, self.cols, draw.seed)
+                Matrix::of(distribution, variant.rows, self.cols, variant.seed)
             }
-            Content::Mixed => Matrix::mixed(draw.rows, self.cols, draw.seed),
+            Content::Mixed => Matrix::mixed(variant.rows, self.cols, variant.seed),
         };
         if self.ragged {
-            matrix.with_any_lengths(draw.seed)
+            matrix.with_any_lengths(variant.seed)
         } else {
             matrix
         }
@@ -116,21 +114,26 @@ impl K {
     }
 }
 
-/// Any request of at most this extent.
 pub fn request(extent: Extent) -> impl Strategy<Value = Request> {
-    let method = select(vec![Kind::Exact, Kind::EarlyStop, Kind::Precision]);
+    let method = select(vec![
+        MethodKind::Exact,
+        MethodKind::EarlyStop,
+        MethodKind::Precision,
+    ]);
     let dtype = select(Dtype::ALL.to_vec());
-    let draws = vec(draw(extent.rows), 1..=extent.draws);
+    let variants = vec(variant(extent.rows), 1..=extent.variants);
     let ragged = prop_oneof![3 => Just(false), 2 => Just(true)];
-    let fields = (dtype, cols(), any::<bool>(), method, ragged, draws);
-    fields.prop_map(|(dtype, cols, smallest, method, ragged, draws)| Request {
-        dtype,
-        cols,
-        largest: !smallest,
-        method,
-        ragged,
-        draws,
-    })
+    let fields = (dtype, cols(), any::<bool>(), method, ragged, variants);
+    fields.prop_map(
+        |(dtype, cols, smallest, method, ragged, variants)| Request {
+            dtype,
+            cols,
+            largest: !smallest,
+            method,
+            ragged,
+            variants,
+        },
+    )
 }
 
 /// Small, near a power of two, a multiple of four, or any.
@@ -143,7 +146,7 @@ fn cols() -> impl Strategy<Value = usize> {
     ]
 }
 
-fn draw(rows: usize) -> impl Strategy<Value = Draw> {
+fn variant(rows: usize) -> impl Strategy<Value = Variant> {
     let rows = prop_oneof![0..=8usize, 0..=rows];
     let k = prop_oneof![
         3 => (0..=33usize).prop_map(K::Few),
@@ -163,7 +166,7 @@ fn draw(rows: usize) -> impl Strategy<Value = Draw> {
         content,
         0..1u64 << 32,
     );
-    fields.prop_map(|(rows, k, sorted, max_iter, eps, content, seed)| Draw {
+    fields.prop_map(|(rows, k, sorted, max_iter, eps, content, seed)| Variant {
         rows,
         k,
         sorted,
@@ -174,7 +177,7 @@ fn draw(rows: usize) -> impl Strategy<Value = Draw> {
     })
 }
 
-/// Zero, an error that users ask for, or one that leaves nothing to search.
+/// Zero, a usual tolerance, or an extreme one.
 fn eps() -> impl Strategy<Value = f32> {
     let usual = (0..8i32).prop_map(|digits| 10f32.powi(-digits));
     prop_oneof![1 => Just(0.0), 4 => usual, 1 => select(vec![4.0, f32::MAX, f32::MIN_POSITIVE])]

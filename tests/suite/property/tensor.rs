@@ -1,4 +1,4 @@
-//! Properties of the tensor operations: views of tensors of rank 2, along either dimension.
+//! Properties of the tensor operations on views of rank 2, along either dimension.
 
 use std::cell::RefCell;
 
@@ -9,40 +9,38 @@ use proptest::sample::select;
 use proptest::test_runner::TestCaseResult;
 use sparsek::topk::TopkOptions;
 use sparsek_kernels::topk as kernel;
-use sparsek_tests::backend::Backend;
-use sparsek_tests::data::Matrix;
-use sparsek_tests::element::Element;
-use sparsek_tests::runner::Outcome;
-use sparsek_tests::with_dtype;
+use sparsek_tests::{
+    backend::Backend, data::Matrix, element::Element, runner::Outcome, with_dtype,
+};
 
-use super::request::{Draw, Extent, Request, request};
-use super::{Plan, hold};
-use crate::kernels::{Check, I32, Layout};
-use crate::{topk_ragged_tensors, topk_tensors};
+use super::{
+    common::{Plan, check_requests},
+    request::{Extent, Request, Variant, request},
+};
+use crate::{
+    kernels::{Check, I32, Layout},
+    topk::{ragged_tensors, tensors},
+};
 
-/// How the rows lie in a tensor.
 #[derive(Clone, Copy, Debug)]
 enum View {
-    /// Row after row.
     Rows,
-    /// Column after column; selected along dimension 0.
+    /// Columns in sequence, selected along dimension 0.
     Columns,
-    /// Column after column, transposed.
     Transposed,
-    /// The middle of a greater tensor.
     Sliced,
 }
 
 impl View {
     const ALL: [Self; 4] = [Self::Rows, Self::Columns, Self::Transposed, Self::Sliced];
 
-    /// Whether Burn reads the result: cubecl-std 0.11.3 divides by zero on a transposed tensor
-    /// without elements, on the CPU runtime.
-    fn reads(self, request: &Request, draw: &Draw) -> bool {
-        matches!(self, Self::Rows) || (draw.rows > 0 && request.options(draw).k > 0)
+    /// Whether Burn can read the result: on the CPU runtime cubecl-std 0.11.3 divides by zero on
+    /// empty transposed tensors.
+    fn reads(self, request: &Request, variant: &Variant) -> bool {
+        matches!(self, Self::Rows) || (variant.rows > 0 && request.options(variant).k > 0)
     }
 
-    /// The tensor, and the dimension along which its rows lie.
+    /// The tensor, and the dimension of its rows.
     fn tensor<K: Ordered, T: Element>(
         self,
         matrix: &Matrix<T>,
@@ -62,7 +60,7 @@ impl View {
             Self::Transposed => (columns().transpose(), -1),
             Self::Sliced => {
                 let (height, width) = (rows + 3, cols + 8);
-                // The greatest value, all bits set, is around it.
+                // Surround it with the greatest bits.
                 let mut data = vec![T::of_bits(!T::SIGN); height * width];
                 for i in 0..rows {
                     let start = (i + 1) * width + 8;
@@ -75,31 +73,31 @@ impl View {
     }
 }
 
-/// `topk`, `argtopk` and, of floats, `topk_mask` of any tensor equal the oracle.
+/// `topk`, `argtopk` and, for floats, `topk_mask` equal the oracle.
 pub fn property(backend: &Backend, plan: Plan) -> Outcome {
     let check = RefCell::new(Check::new(backend, None));
     let requests = (request(Extent::FULL), select(View::ALL.to_vec()));
-    hold(plan, requests, |(request, view)| {
+    check_requests(plan, requests, |(request, view)| {
         let check = &mut check.borrow_mut();
-        with_dtype!(request.dtype, T => draws::<T>(backend, check, &request, view))
+        with_dtype!(request.dtype, T => variants::<T>(backend, check, &request, view))
     })?;
     check.into_inner().end()
 }
 
-fn draws<T: Element>(
+fn variants<T: Element>(
     backend: &Backend,
     check: &mut Check,
     request: &Request,
     view: View,
 ) -> TestCaseResult {
     let before = check.passed;
-    for draw in request
-        .draws
+    for variant in request
+        .variants
         .iter()
-        .filter(|draw| view.reads(request, draw))
+        .filter(|variant| view.reads(request, variant))
     {
-        if !refused::<T>(backend, check, request, draw).map_err(TestCaseError::fail)? {
-            compare::<T>(&backend.device, request, draw, view).map_err(TestCaseError::fail)?;
+        if !refused::<T>(backend, check, request, variant).map_err(TestCaseError::fail)? {
+            compare::<T>(&backend.device, request, variant, view).map_err(TestCaseError::fail)?;
             check.passed += 1;
         }
     }
@@ -109,13 +107,13 @@ fn draws<T: Element>(
     Ok(())
 }
 
-/// Whether Burn has no such tensors there, or the kernels refuse the request as documented; the
-/// tensor operations panic then.
+/// Whether Burn lacks the dtype or the kernels refuse the request as documented; the tensor
+/// operations would panic.
 fn refused<T: Element>(
     backend: &Backend,
     check: &mut Check,
     request: &Request,
-    draw: &Draw,
+    variant: &Variant,
 ) -> Result<bool, String> {
     if !backend.device.supports_dtype(T::dtype()) {
         return Ok(true);
@@ -123,7 +121,7 @@ fn refused<T: Element>(
     let Some(client) = &backend.client else {
         return Ok(false);
     };
-    // Without rows a request is checked and nothing is launched.
+    // A request without rows is validated, but launches nothing.
     let none = Matrix::<T> {
         lengths: request.ragged.then(Vec::new),
         rows: 0,
@@ -131,7 +129,7 @@ fn refused<T: Element>(
         data: Vec::new(),
     };
     let input = Layout::Contiguous.upload(client, &none);
-    match kernel::topk(client, &input, &request.options(draw), I32, None) {
+    match kernel::topk(client, &input, &request.options(variant), I32, None) {
         Ok(_) => Ok(false),
         Err(error) => check.refuse(error).map(|()| true),
     }
@@ -140,11 +138,11 @@ fn refused<T: Element>(
 fn compare<T: Element>(
     device: &Device,
     request: &Request,
-    draw: &Draw,
+    variant: &Variant,
     view: View,
 ) -> Result<(), String> {
-    let matrix = request.matrix::<T>(draw);
-    let options = request.options(draw);
+    let matrix = request.matrix::<T>(variant);
+    let options = request.options(variant);
     let (x, dim) = view.tensor::<T::Kind, T>(&matrix, device);
     let options = TopkOptions {
         k: options.k,
@@ -160,14 +158,14 @@ fn compare<T: Element>(
         each.collect::<Vec<i64>>()
     });
     match &lengths {
-        None => topk_tensors::check::<2, T::Kind, T>(&x, &options)?,
-        Some(lengths) => topk_ragged_tensors::check::<2, 1, T>(&x, lengths, DType::I32, &options)?,
+        None => tensors::check::<2, T::Kind, T>(&x, &options)?,
+        Some(lengths) => ragged_tensors::check::<2, 1, T>(&x, lengths, DType::I32, &options)?,
     }
     if T::FLOAT {
         let (x, _) = view.tensor::<Float, T>(&matrix, device);
         match &lengths {
-            None => topk_tensors::check_mask::<2, T>(&x, &options)?,
-            Some(lengths) => topk_ragged_tensors::check_mask::<2, 1, T>(&x, lengths, &options)?,
+            None => tensors::check_mask::<2, T>(&x, &options)?,
+            Some(lengths) => ragged_tensors::check_mask::<2, 1, T>(&x, lengths, &options)?,
         }
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Properties of top-k of one vector: any way to cut it and to select from its parts equals the oracle.
+//! Random vector selections: every subrange size and selection equals the oracle.
 
 use std::cell::RefCell;
 
@@ -6,16 +6,17 @@ use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::TestCaseResult;
 use sparsek_kernels::topk::{Construction, Filter, Finish, Selection, Subrange, VectorOptions};
-use sparsek_tests::backend::Backend;
-use sparsek_tests::data::{Distribution, Matrix};
-use sparsek_tests::element::{Dtype, Element};
-use sparsek_tests::runner::Outcome;
-use sparsek_tests::with_dtype;
+use sparsek_tests::{
+    backend::Backend,
+    data::{Distribution, Matrix},
+    element::{Dtype, Element},
+    runner::Outcome,
+    with_dtype,
+};
 
-use super::{Plan, hold};
-use crate::vector::Vectors;
+use super::common::{Plan, check_requests};
+use crate::vector::selections::VectorCheck;
 
-/// A vector, and what is asked of it.
 #[derive(Clone, Debug)]
 struct Request {
     dtype: Dtype,
@@ -27,8 +28,8 @@ struct Request {
 
 fn request() -> impl Strategy<Value = Request> {
     let length = prop_oneof![1 => 1usize..100, 3 => 100usize..20_000, 1 => 20_000usize..100_000];
-    // Most of the time few members, as a share of the length.
-    let share = prop_oneof![4 => 0.0f64..0.02, 1 => 0.0f64..=1.0];
+    // Mostly small k relative to the length.
+    let fraction = prop_oneof![4 => 0.0f64..0.02, 1 => 0.0f64..=1.0];
     let subrange = prop_oneof![
         2 => Just(Subrange::Auto),
         1 => Just(Subrange::Whole),
@@ -54,11 +55,11 @@ fn request() -> impl Strategy<Value = Request> {
         (filter, select(Finish::ALL.to_vec())),
         any::<(bool, bool)>(),
     );
-    (length, share, what, how).prop_map(|(length, share, what, how)| {
+    (length, fraction, what, how).prop_map(|(length, fraction, what, how)| {
         let (dtype, distribution, seed) = what;
         let (subrange, delegates, construction, selection, ends, (largest, sorted)) = how;
         let (filter, finish) = ends;
-        let k = (share * length as f64).ceil() as usize;
+        let k = (fraction * length as f64).ceil() as usize;
         Request {
             dtype,
             length,
@@ -79,26 +80,25 @@ fn request() -> impl Strategy<Value = Request> {
     })
 }
 
-/// Any request that is not refused equals the oracle.
 pub fn property(backend: &Backend, plan: Plan) -> Outcome {
-    let vectors = RefCell::new(Vectors::new(backend));
-    // A request is one launch here, not many of one kernel.
+    let vectors = RefCell::new(VectorCheck::new(backend));
+    // A request is only one launch here.
     let requests = plan.requests.saturating_mul(8);
     let plan = Plan { requests, ..plan };
-    hold(plan, request(), |request| {
+    check_requests(plan, request(), |request| {
         let vectors = &mut vectors.borrow_mut();
         with_dtype!(request.dtype, T => check::<T>(vectors, &request))
     })?;
     vectors.into_inner().end()
 }
 
-fn check<T: Element>(vectors: &mut Vectors, request: &Request) -> TestCaseResult {
-    let before = vectors.check.passed;
+fn check<T: Element>(vectors: &mut VectorCheck, request: &Request) -> TestCaseResult {
+    let before = vectors.inner.passed;
     let matrix = Matrix::<T>::of(request.distribution, 1, request.length, request.seed);
     vectors
-        .one(&matrix, &request.options)
+        .vector(&matrix, &request.options)
         .map_err(TestCaseError::fail)?;
-    if vectors.check.passed == before {
+    if vectors.inner.passed == before {
         return Err(TestCaseError::reject("refused"));
     }
     Ok(())

@@ -1,4 +1,4 @@
-//! Programs, run with and without a fault.
+//! Runs programs with and without a fault.
 use std::{
     env, fs,
     os::unix::process::ExitStatusExt,
@@ -6,27 +6,27 @@ use std::{
     process::{Command, Output},
 };
 
-/// What happens.
+/// Kind of fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// One call fails.
     Fail,
-    /// The disk is full from a call on.
+    /// The disk is full from this call on.
     Full,
-    /// The program is killed in the call.
+    /// The program is killed in this call.
     Kill,
 }
 
 pub const KINDS: [Kind; 3] = [Kind::Fail, Kind::Full, Kind::Kill];
 
-/// The calls to try, without end.
+/// Numbers of the calls to try, without end.
 pub fn points(kind: Kind) -> impl Iterator<Item = usize> {
     let all = env::var("FAULTS").is_ok_and(|value| value == "all");
     let stride = if all { 1 } else { 7 };
     (1 + (kind as usize * 2) % stride..).step_by(stride)
 }
 
-/// A folder to run in, removed when dropped.
+/// A working directory, removed on drop.
 pub struct Folder {
     pub path: PathBuf,
 }
@@ -40,7 +40,7 @@ impl Folder {
         Self { path }
     }
 
-    /// Removes all that is in it.
+    /// Removes its content.
     pub fn clear(&self) {
         fs::remove_dir_all(&self.path).unwrap();
         fs::create_dir_all(&self.path).unwrap();
@@ -50,7 +50,7 @@ impl Folder {
         self.path.join(name)
     }
 
-    /// All files in it and below, without locks.
+    /// All files in it and below, except locks.
     pub fn names(&self) -> Vec<String> {
         fn below(folder: &Path, prefix: &str, names: &mut Vec<String>) {
             for entry in fs::read_dir(folder).unwrap() {
@@ -73,7 +73,7 @@ impl Folder {
         self.command(line).output().unwrap()
     }
 
-    /// What it prints.
+    /// Runs a command to success; returns its output.
     pub fn runs(&self, line: &str) -> Result<String, String> {
         let output = self.run(line);
         match output.status.success() {
@@ -85,8 +85,8 @@ impl Folder {
         }
     }
 
-    /// Runs a program with a fault; none if it made fewer calls. A program that was not killed and
-    /// does not succeed must say which file it could not write, in a line beside those of its epochs.
+    /// Runs a command with a fault; `None` if it makes fewer calls. A program that fails must name
+    /// the file in one line, apart from its epoch lines.
     pub fn faulty(&self, line: &str, kind: Kind, at: usize) -> Option<Result<(), String>> {
         let hit = env::temp_dir().join(format!("sparsek-faults-hit-{}", std::process::id()));
         let hit = hit.with_extension(self.path.file_name().unwrap());
@@ -105,7 +105,7 @@ impl Folder {
         let status = (output.status.code(), output.status.signal());
         Some(match (kind, status) {
             (Kind::Kill, (None, Some(9))) => Ok(()),
-            // Where a leftover cannot be removed, nothing is lost.
+            // A leftover that cannot be removed loses nothing.
             (Kind::Fail | Kind::Full, (Some(0), None)) => Ok(()),
             (Kind::Fail | Kind::Full, (Some(2), None)) => {
                 let others = message.lines().filter(|line| !line.ends_with(" ms/epoch"));
@@ -118,7 +118,7 @@ impl Folder {
                     {
                         Ok(())
                     }
-                    _ => Err(format!("no single line that names the file: {message}")),
+                    _ => Err(format!("expected one line that names the file: {message}")),
                 }
             }
             _ => Err(format!("{status:?} {message}")),
@@ -139,7 +139,7 @@ impl Drop for Folder {
     }
 }
 
-/// Where cargo puts programs: beside the folder of this test.
+/// Cargo's folder of programs: the parent of this test's.
 fn programs() -> PathBuf {
     let own = env::current_exe().unwrap();
     let folder = own.parent().and_then(Path::parent).unwrap().to_path_buf();
@@ -147,17 +147,17 @@ fn programs() -> PathBuf {
         let program = folder.join(name);
         assert!(
             program.exists(),
-            "{}: build it first, with: cargo build --release -p sparsek-examples",
+            "{}: build it first, in this test's profile, with `cargo build -p sparsek-examples`",
             program.display()
         );
     }
     folder
 }
 
-/// The library that makes calls fail.
+/// The library to preload.
 fn shim() -> PathBuf {
     let own = env::current_exe().unwrap();
     let shim = own.parent().unwrap().join("libsparsek_faults.so");
-    assert!(shim.exists(), "{}: it is missing", shim.display());
+    assert!(shim.exists(), "{} is missing", shim.display());
     shim
 }

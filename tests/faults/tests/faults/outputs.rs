@@ -1,16 +1,16 @@
-//! `knn`, `topk` and `topk generate`: an output is the old file or the new one.
+//! `knn`, `topk` and `topk generate`: an output file is the old or the new one.
 use std::{fs, io};
 
 use npyz::{WriterBuilder, npz::NpzWriter};
 
 use super::{
-    Counts,
     command::{Folder, KINDS, points},
+    counts::Counts,
 };
 
-const OLD: &[u8] = b"a good file of before";
+const OLD: &[u8] = b"the old file";
 
-/// A line, what it needs, and the file that it writes.
+/// Tries every fault of a command that writes `output`; `prepare` makes its inputs.
 fn every_fault(name: &str, line: &str, prepare: impl Fn(&Folder), output: &str) {
     let folder = Folder::new(name);
     prepare(&folder);
@@ -34,11 +34,11 @@ fn every_fault(name: &str, line: &str, prepare: impl Fn(&Folder), output: &str) 
                     let found = fs::read(folder.file(output)).ok();
                     let whole = [old, Some(&new[..])].contains(&found.as_deref());
                     if !whole {
-                        return Err(format!("half a file: {:?} bytes", found.map(|f| f.len())));
+                        return Err(format!("partial file: {:?} bytes", found.map(|f| f.len())));
                     }
                     folder.runs(line)?;
                     if fs::read(folder.file(output)).ok().as_ref() != Some(&new) {
-                        return Err("another file after a repetition".to_string());
+                        return Err("the repeated run wrote another file".to_string());
                     }
                     match folder.names() == names {
                         true => Ok(()),
@@ -77,7 +77,7 @@ fn neighbors_are_whole() {
     every_fault("knn", line, |folder| matrix(folder).unwrap(), "near.npz");
 }
 
-/// A sparse matrix of 40 rows, as scipy writes it.
+/// A sparse matrix of 40 rows in scipy's format.
 fn matrix(folder: &Folder) -> io::Result<()> {
     let mut npz = NpzWriter::create(folder.file("x.npz"))?;
     let rows: i64 = 40;
@@ -104,7 +104,7 @@ fn matrix(folder: &Folder) -> io::Result<()> {
     put!("indices", &indices);
     put!("indptr", &indptr);
     put!("shape", &[rows, 15]);
-    // The format is one string; numpy stores it as `|S3`.
+    // The format is a string of dtype `|S3`.
     use npyz::zip::write::FileOptions;
     use std::io::Write;
     let zip = npz.zip_writer();

@@ -1,19 +1,19 @@
-//! `maxk train` with a checkpoint, a log and a plot.
+//! `maxk train` with a checkpoint, log and plot.
 use std::fs;
 
 use serde_json::Value;
 
 use super::{
-    Counts,
-    command::{Folder, KINDS, points},
+    command::{Folder, KINDS, Kind, points},
+    counts::Counts,
 };
 
 const TRAIN: &str = "maxk train --format karate --backend flex --hidden 16 --layers 2 --k 4 \
      --epochs 6 --save-every 2 --checkpoint run --log run.jsonl --plot run.svg";
 const EVAL: &str = "maxk eval --checkpoint run --backend flex";
-const OLD: &[u8] = b"<svg>a good figure of before</svg>";
+const OLD: &[u8] = b"<svg>the old plot</svg>";
 
-/// A line of a log without what depends on the clock, and the id of its run.
+/// Log lines without timings, each with the id of its run.
 fn lines(folder: &Folder) -> Result<Vec<(String, Value)>, String> {
     let bytes = fs::read(folder.file("run.jsonl")).map_err(|error| error.to_string())?;
     let text = String::from_utf8_lossy(&bytes).into_owned();
@@ -34,7 +34,7 @@ fn lines(folder: &Folder) -> Result<Vec<(String, Value)>, String> {
     Ok(lines)
 }
 
-/// What a run without faults leaves.
+/// Results of a run without faults.
 struct Reference {
     lines: Vec<Value>,
     plot: Vec<u8>,
@@ -57,11 +57,11 @@ impl Reference {
         reference
     }
 
-    /// Whether all is whole after a fault, and all is right after the run went on.
+    /// Checks files after a fault, then resumes and compares all results.
     fn check(&self, folder: &Folder) -> Result<(), String> {
         let plot = || fs::read(folder.file("run.svg")).unwrap_or_default();
         if plot() != OLD && plot() != self.plot {
-            return Err(format!("half a figure of {} bytes", plot().len()));
+            return Err(format!("partial plot of {} bytes", plot().len()));
         }
         let begun = folder.file("run/manifest.json").exists();
         let evaluated = folder.run(EVAL);
@@ -75,7 +75,7 @@ impl Reference {
             false => folder.runs(TRAIN)?,
         };
         if plot() != self.plot {
-            return Err("another figure".to_string());
+            return Err("another plot".to_string());
         }
         let evaluated = folder.runs(EVAL)?;
         if evaluated != self.eval {
@@ -94,7 +94,7 @@ impl Reference {
         if own(last) != wanted {
             return Err(format!("another log: {:?}", own(last)));
         }
-        // A run that was lost before its manifest was there has begun its log at most.
+        // A run that stopped before its manifest existed has at most begun its log.
         match lines.iter().find(|(id, _)| !wanted.starts_with(&own(id))) {
             Some((id, _)) => Err(format!("another log of {id}: {:?}", own(id))),
             None => Ok(()),
@@ -131,8 +131,8 @@ fn a_resumed_run_reaches_its_figures_whatever_fails() {
         for at in points(kind) {
             folder.clear();
             fs::write(folder.file("run.svg"), OLD).unwrap();
-            // Killed in the middle of its saves.
-            let first = folder.faulty(TRAIN, super::command::Kind::Kill, 60);
+            // The first run is killed while it saves.
+            let first = folder.faulty(TRAIN, Kind::Kill, 60);
             first.unwrap().unwrap();
             let Some(failed) = folder.faulty(&resume, kind, at) else {
                 break;

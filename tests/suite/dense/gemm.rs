@@ -1,0 +1,217 @@
+//! Tensor core GEMM: exact on integers; unsupported requests are refused.
+
+use cubecl::{
+    ir::{ElemType, FloatKind},
+    server::Handle,
+};
+use sparsek_kernels::{
+    KernelError,
+    dense::{Rows, Weight, inner_fits, inner_product, product},
+};
+
+use sparsek_tests::{
+    backend::Backend,
+    runner::{Cases, Outcome, Verdict},
+};
+
+use crate::{
+    dense::common::{small_integers, upload},
+    kernels::read,
+};
+
+const F32: ElemType = ElemType::Float(FloatKind::F32);
+
+/// Rows, inputs and outputs: empty, below a tile, near one, ragged, and the widest for an H200.
+const PRODUCTS: [[usize; 3]; 9] = [
+    [0, 4, 4],
+    [1, 4, 4],
+    [31, 16, 128],
+    [33, 100, 132],
+    [257, 256, 256],
+    [300, 20, 36],
+    [1000, 4, 260],
+    [9000, 448, 64],
+    [70_001, 96, 128],
+];
+const INNER: [[usize; 3]; 8] = [
+    [0, 4, 4],
+    [1, 4, 8],
+    [15, 64, 64],
+    [17, 256, 128],
+    [1000, 100, 256],
+    [4097, 256, 300],
+    [3001, 320, 132],
+    [70_001, 32, 20],
+];
+
+pub fn add(cases: &mut Cases, backend: &Backend) {
+    if backend.client.is_none() {
+        return;
+    }
+    for size in PRODUCTS {
+        let [rows, inputs, outputs] = size;
+        for (layout, transposed) in [("plain", false), ("transposed", true)] {
+            let name = format!("kernel/dense/product/{layout}/{rows}x{inputs}x{outputs}");
+            cases.add(backend, name, move |b| products(b, size, transposed));
+        }
+    }
+    for size in INNER {
+        let [rows, left, right] = size;
+        let name = format!("kernel/dense/inner/{rows}x{left}x{right}");
+        cases.add(backend, name, move |b| inner(b, size));
+    }
+    cases.check(backend, "kernel/dense/product/refused", refused);
+}
+
+/// `[rows, inner] · [inner, outputs]`.
+fn multiply(x: &[f64], weight: &[f64], [rows, inner, outputs]: [usize; 3]) -> Vec<f64> {
+    let mut y = vec![0.0; rows * outputs];
+    for row in 0..rows {
+        for i in 0..inner {
+            for o in 0..outputs {
+                y[row * outputs + o] += x[row * inner + i] * weight[i * outputs + o];
+            }
+        }
+    }
+    y
+}
+
+fn transpose(x: &[f64], [rows, cols]: [usize; 2]) -> Vec<f64> {
+    let at = |place: usize| x[place % rows * cols + place / rows];
+    (0..rows * cols).map(at).collect()
+}
+
+fn rows(handle: &Handle, [rows, width]: [usize; 2]) -> Rows<'_> {
+    Rows {
+        handle,
+        dtype: F32,
+        rows,
+        width,
+    }
+}
+
+/// Compares exactly; skips if the kernel refuses as `fits` predicted.
+fn verdict(
+    backend: &Backend,
+    serves: bool,
+    result: Result<Handle, KernelError>,
+    expected: &[f64],
+) -> Outcome {
+    let client = backend.client.as_ref().expect("asked for with one");
+    let found = match (serves, result) {
+        (true, Ok(found)) => read::<f32>(client, found, expected.len()),
+        (false, Err(error @ KernelError::Routine { .. })) => {
+            return Ok(Verdict::Skipped(error.to_string()));
+        }
+        (serves, result) => return Err(format!("serves: {serves}, but {result:?}")),
+    };
+    let mut pairs = found.iter().zip(expected);
+    match pairs.position(|(&found, &expected)| f64::from(found) != expected) {
+        None => Ok(Verdict::Passed),
+        Some(at) => {
+            let (found, expected) = (found[at], expected[at]);
+            Err(format!("element {at} is {found} instead of {expected}"))
+        }
+    }
+}
+
+fn products(backend: &Backend, size: [usize; 3], transposed: bool) -> Outcome {
+    let client = backend.client.as_ref().expect("asked for with one");
+    let [count, inputs, outputs] = size;
+    let (x, weight) = (
+        small_integers(count * inputs, 1),
+        small_integers(inputs * outputs, 2),
+    );
+    let mut expected = multiply(&x, &weight, size);
+    let stored = match transposed {
+        true => transpose(&weight, [inputs, outputs]),
+        false => weight,
+    };
+    let (x, stored) = (upload(backend, &x), upload(backend, &stored));
+    let x = rows(&x, [count, inputs]);
+    let matrix = Weight {
+        handle: &stored,
+        inputs,
+        outputs,
+        strides: if transposed {
+            [1, inputs]
+        } else {
+            [outputs, 1]
+        },
+    };
+    let serves = matrix.fits(client, &x);
+    if transposed {
+        return verdict(
+            backend,
+            serves,
+            product(client, &x, &matrix, None),
+            &expected,
+        );
+    }
+    let bias = small_integers(outputs, 3);
+    for (at, sum) in expected.iter_mut().enumerate() {
+        *sum += bias[at % outputs];
+    }
+    let bias = upload(backend, &bias);
+    let found = product(client, &x, &matrix, Some(&bias));
+    verdict(backend, serves, found, &expected)
+}
+
+fn inner(backend: &Backend, size: [usize; 3]) -> Outcome {
+    let client = backend.client.as_ref().expect("asked for with one");
+    let [count, left, right] = size;
+    let (x, y) = (
+        small_integers(count * left, 4),
+        small_integers(count * right, 5),
+    );
+    let expected = multiply(&transpose(&x, [count, left]), &y, [left, count, right]);
+    let (x, y) = (upload(backend, &x), upload(backend, &y));
+    let (x, y) = (rows(&x, [count, left]), rows(&y, [count, right]));
+    let serves = inner_fits(client, &x, &y);
+    verdict(backend, serves, inner_product(client, &x, &y), &expected)
+}
+
+/// Widths that are no multiple of 4, another dtype, too large a matrix, mismatched sides.
+fn refused(backend: &Backend) -> Result<(), String> {
+    let client = backend.client.as_ref().expect("asked for with one");
+    let data = upload(backend, &small_integers(1 << 16, 6));
+    let matrix = |inputs, outputs| Weight {
+        handle: &data,
+        inputs,
+        outputs,
+        strides: [outputs, 1],
+    };
+    let narrow = Rows {
+        dtype: ElemType::Float(FloatKind::F16),
+        ..rows(&data, [8, 64])
+    };
+    let products = [
+        (rows(&data, [8, 6]), matrix(6, 8)),
+        (rows(&data, [8, 8]), matrix(8, 6)),
+        (rows(&data, [8, 8]), matrix(16, 8)),
+        (rows(&data, [1, 1 << 14]), matrix(1 << 14, 4)),
+        (narrow, matrix(64, 8)),
+    ];
+    // A matrix too large for shared memory may be processed in steps.
+    let large = 1 << 14;
+    for (x, matrix) in products {
+        let result = product(client, &x, &matrix, None);
+        let served = x.width == large && matrix.fits(client, &x);
+        match (served, result) {
+            (true, Ok(_)) | (false, Err(KernelError::Routine { .. })) => {}
+            (_, result) => return Err(format!("{x:?} times {matrix:?}: {result:?}")),
+        }
+    }
+    let inner = [
+        [rows(&data, [8, 8]), rows(&data, [9, 8])],
+        [rows(&data, [8, 8]), rows(&data, [8, 6])],
+        [narrow, narrow],
+    ];
+    for [x, y] in inner {
+        let result = inner_product(client, &x, &y);
+        if !matches!(result, Err(KernelError::Routine { .. })) {
+            return Err(format!("{x:?} and {y:?}: {result:?}"));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,156 @@
+//! Gradients of distances against finite differences of the oracle.
+
+use burn::tensor::{Tensor, TensorData};
+use sparsek::{
+    distance::{Metric, pairwise_distances},
+    sparse::Csr,
+};
+use sparsek_tests::{
+    backend::Backend,
+    data::Random,
+    element::Element,
+    oracle::{distance, spmm::Csr as Host},
+    panics::expect_panic,
+    runner::{Cases, Outcome, Verdict},
+    sparse::{Sparse, Structure, Values, pattern, rounded, vector},
+};
+
+const METRICS: [Metric; 5] = [
+    Metric::Dot,
+    Metric::Euclidean,
+    Metric::SqEuclidean,
+    Metric::Cosine,
+    Metric::Manhattan,
+];
+const STEP: f64 = 1e-6;
+
+pub fn add(cases: &mut Cases, backend: &Backend) {
+    for metric in METRICS {
+        let case = |dtype| format!("tensor/distance/gradient/{dtype}/{}", metric.name());
+        cases.add(backend, case("f32"), move |b| of_metric::<f32>(b, metric));
+        cases.add(backend, case("f64"), move |b| of_metric::<f64>(b, metric));
+    }
+    cases.check(backend, "tensor/distance/gradient/refused", refused);
+}
+
+/// Σ weights · distances over all pairs with row `i` of `x` (and of `y`, if they are one matrix).
+fn loss(
+    metric: Metric,
+    [x, y]: [&[Vec<f64>]; 2],
+    weights: &[f64],
+    i: usize,
+    same_matrix: bool,
+) -> f64 {
+    let of = |a: &[f64], b: &[f64]| distance::distance(metric.name(), metric.p(), a, b);
+    let across = (0..y.len()).map(|j| weights[i * y.len() + j] * of(&x[i], &y[j]));
+    let down = (0..x.len()).filter(|&j| same_matrix && j != i);
+    let down = down.map(|j| weights[j * y.len() + i] * of(&x[j], &y[i]));
+    across.sum::<f64>() + down.sum::<f64>()
+}
+
+fn slopes(metric: Metric, [x, y]: [&Host; 2], weights: &[f64], same_matrix: bool) -> Vec<f64> {
+    let (dense_x, dense_y) = (x.dense(), y.dense());
+    let entries = x.entries().map(|(i, column, _)| {
+        let at = |step: f64| {
+            let mut moved = dense_x.clone();
+            moved[i][column] += step;
+            match same_matrix {
+                true => loss(metric, [&moved, &moved], weights, i, true),
+                false => loss(metric, [&moved, &dense_y], weights, i, false),
+            }
+        };
+        (at(STEP) - at(-STEP)) / (2.0 * STEP)
+    });
+    entries.collect()
+}
+
+fn near(what: &str, found: &[f64], expected: &[f64], tolerance: f64) -> Result<(), String> {
+    if found.len() != expected.len() {
+        return Err(format!("{what}: {} numbers", found.len()));
+    }
+    for (entry, (found, expected)) in found.iter().zip(expected).enumerate() {
+        let off = (found - expected).abs();
+        if off.is_nan() || off > tolerance * (1.0 + expected.abs()) {
+            return Err(format!(
+                "{what}, entry {entry}: {found} instead of {expected}"
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn of_metric<T: Element>(backend: &Backend, metric: Metric) -> Outcome {
+    let device = backend.device.clone().autodiff();
+    if !device.supports_dtype(T::dtype()) {
+        return Ok(Verdict::Skipped(format!("the device has no {}", T::NAME)));
+    }
+    let tolerance = if T::NAME == "f64" { 1e-6 } else { 2e-4 };
+    let recipe = |rows, seed| {
+        let structure = Structure::EmptyRows;
+        // Cosine is undefined for empty rows.
+        let structure = if metric == Metric::Cosine {
+            Structure::Uniform
+        } else {
+            structure
+        };
+        let recipe = Sparse::new("", [rows, 14], 0.5, structure, Values::Normal);
+        rounded::<T>(&recipe.matrix(seed))
+    };
+    let (x, y) = (recipe(11, 1), recipe(9, 2));
+    for same_matrix in [false, true] {
+        let y = if same_matrix { &x } else { &y };
+        let mut random = Random::new(5);
+        let weights: Vec<f64> = (0..x.rows * y.rows)
+            .map(|_| random.uniform() - 0.5)
+            .collect();
+        let track = |csr: &Host| {
+            let values = vector::<T>(&csr.weights, &device).require_grad();
+            (
+                Csr::new(pattern(csr), values.clone()).expect("in order"),
+                values,
+            )
+        };
+        let (of_x, x_values) = track(&x);
+        let (of_y, y_values) = track(y);
+        let other = (!same_matrix).then_some(&of_y);
+        let distances = pairwise_distances(&of_x, other, metric).map_err(|e| e.to_string())?;
+        let upstream: Vec<T> = weights.iter().map(|&w| T::of(w)).collect();
+        let upstream = TensorData::new(upstream, [x.rows, y.rows]);
+        let upstream = Tensor::<2>::from_data(upstream, (&device, T::dtype()));
+        // `backward` sums by itself: old software drivers crash on sums.
+        let gradients = (distances * upstream).backward();
+        let gradient = |values: &Tensor<1>| -> Vec<f64> {
+            let gradient = values.grad(&gradients).expect("it is tracked");
+            gradient.into_data().iter::<f64>().collect()
+        };
+        let expected = slopes(metric, [&x, y], &weights, same_matrix);
+        near("x", &gradient(&x_values), &expected, tolerance)?;
+        if !same_matrix {
+            let transposed: Vec<f64> = (0..y.rows)
+                .flat_map(|j| (0..x.rows).map(move |i| (i, j)))
+                .map(|(i, j)| weights[i * y.rows + j])
+                .collect();
+            let expected = slopes(metric, [y, &x], &transposed, false);
+            near("y", &gradient(&y_values), &expected, tolerance)?;
+        }
+    }
+    Ok(Verdict::Passed)
+}
+
+fn refused(backend: &Backend) -> Result<(), String> {
+    let device = backend.device.clone().autodiff();
+    let matrix = rounded::<f32>(&Sparse::ALL[0].matrix(1));
+    let values = vector::<f32>(&matrix.weights, &device);
+    let constant = Csr::new(pattern(&matrix), values.clone()).map_err(|e| e.to_string())?;
+    let found = pairwise_distances(&constant, None, Metric::Jaccard);
+    found.map_err(|e| e.to_string())?.into_data();
+    let tracked = constant.with_values(values.require_grad());
+    let tracked = tracked.map_err(|e| e.to_string())?;
+    let message = expect_panic(|| {
+        let _ = pairwise_distances(&tracked, None, Metric::Jaccard);
+    })?;
+    match message.contains("this distance has no gradient") {
+        true => Ok(()),
+        false => Err(message),
+    }
+}

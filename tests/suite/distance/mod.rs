@@ -1,0 +1,24 @@
+//! Sparse distances and nearest neighbors.
+
+pub mod common;
+pub mod edges;
+pub mod gradients;
+pub mod graphs;
+pub mod magnitudes;
+pub mod metrics;
+pub mod neighbors;
+pub mod tensor_core;
+pub mod wide;
+
+use sparsek_tests::{backend::Backend, runner::Cases};
+
+pub fn add(cases: &mut Cases, backend: &Backend) {
+    metrics::add(cases, backend);
+    edges::add(cases, backend);
+    magnitudes::add(cases, backend);
+    wide::add(cases, backend);
+    gradients::add(cases, backend);
+    tensor_core::add(cases, backend);
+    neighbors::add(cases, backend);
+    graphs::add(cases, backend);
+}

@@ -1,0 +1,256 @@
+//! Compares a layer with its formula.
+
+use burn::module::{Module, ModuleMapper, ModuleVisitor, Param};
+use burn::tensor::{DType, Device, Gradients, Tensor, TensorData};
+use sparsek_gnn::Graph;
+use sparsek_tests::{
+    backend::{Backend, Kind},
+    data::Random,
+    oracle::layers::{Edges, Matrix},
+    runner::{Cases, Verdict},
+};
+
+pub const NODES: usize = 11;
+pub const WIDTH: usize = 6;
+pub const OUT: usize = 4;
+const STEP: f64 = 1e-6;
+
+pub struct Inputs {
+    x: Vec<f64>,
+    weights: Vec<f64>,
+    pub parameters: Vec<Vec<f64>>,
+}
+
+impl Inputs {
+    pub fn x(&self) -> Matrix {
+        self.x.chunks(WIDTH).map(<[f64]>::to_vec).collect()
+    }
+
+    pub fn edges(&self, weighted: bool) -> Edges {
+        let weights = self.weights.iter().map(|&w| if weighted { w } else { 1.0 });
+        Edges {
+            nodes: NODES,
+            list: edges()
+                .into_iter()
+                .zip(weights)
+                .map(|((s, t), w)| (s, t, w))
+                .collect(),
+        }
+    }
+
+    fn all(&mut self) -> Vec<&mut f64> {
+        let parameters = self.parameters.iter_mut().flatten();
+        self.x
+            .iter_mut()
+            .chain(&mut self.weights)
+            .chain(parameters)
+            .collect()
+    }
+}
+
+pub struct Subject<M> {
+    pub make: fn(&Device) -> M,
+    pub forward: fn(&M, &Graph, Tensor<2>, Tensor<1>) -> Tensor<2>,
+    pub expected: fn(&Inputs) -> Matrix,
+}
+
+/// Edges by target: hubs, self-loops (two on a node), a repeated edge, isolated nodes.
+fn edges() -> Vec<(usize, usize)> {
+    let mut random = Random::new(31);
+    let mut list: Vec<(usize, usize)> = (0..26)
+        .map(|_| (random.below(NODES - 2), random.below(NODES - 3) + 1))
+        .collect();
+    list.extend((0..NODES - 1).map(|i| (i, 3)));
+    list.extend([(5, 5), (5, 5), (2, 3)]);
+    list.sort_by_key(|&(source, target)| (target, source));
+    list
+}
+
+fn graph() -> Graph {
+    let ids = edges().into_iter().map(|(s, t)| (s as u32, t as u32));
+    Graph::from_edges(NODES, ids).expect("ids are in range")
+}
+
+/// Sets and records random parameters.
+struct Fill {
+    random: Random,
+    dtype: DType,
+    values: Vec<Vec<f64>>,
+}
+
+impl ModuleMapper for Fill {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let dtype = self.dtype;
+        let random = &mut self.random;
+        let values = &mut self.values;
+        param.map(|tensor| {
+            let shape = tensor.shape();
+            let numbers: Vec<f64> = normals(random, shape.num_elements());
+            let data = TensorData::new(numbers.clone(), shape);
+            values.push(numbers);
+            Tensor::from_data(data, (&tensor.device(), dtype)).require_grad()
+        })
+    }
+}
+
+struct Collect<'a> {
+    gradients: &'a Gradients,
+    values: Vec<f64>,
+    missing: usize,
+}
+
+impl ModuleVisitor for Collect<'_> {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        match param.val().grad(self.gradients) {
+            Some(gradient) => self.values.extend(gradient.into_data().iter::<f64>()),
+            None => self.missing += 1,
+        }
+    }
+}
+
+fn normals(random: &mut Random, count: usize) -> Vec<f64> {
+    (0..count)
+        .map(|_| f64::from(random.normal() as f32))
+        .collect()
+}
+
+pub fn add_subject<M: Module + 'static>(
+    cases: &mut Cases,
+    backend: &Backend,
+    name: &str,
+    subject: Subject<M>,
+) {
+    // f64 only where no kernels are tuned and compiled.
+    let dtypes: &[DType] = match backend.kind {
+        Kind::Flex => &[DType::F32, DType::F64],
+        _ => &[DType::F32],
+    };
+    for &dtype in dtypes {
+        let Subject {
+            make,
+            forward,
+            expected,
+        } = subject;
+        let name = format!("tensor/gnn/layer/{name}/{}", dtype.name());
+        cases.add(backend, name, move |backend| {
+            if let Some(reason) = backend.shared_memory_defect() {
+                return Ok(Verdict::Skipped(reason));
+            }
+            let subject = Subject {
+                make,
+                forward,
+                expected,
+            };
+            check(backend, dtype, &subject).map(|()| Verdict::Passed)
+        });
+    }
+}
+
+/// loss = Σ c y: the output and all derivatives equal the oracle's.
+fn check<M: Module>(backend: &Backend, dtype: DType, subject: &Subject<M>) -> Result<(), String> {
+    let device = backend.device.clone().autodiff();
+    let mut random = Random::new(77);
+    let x = normals(&mut random, NODES * WIDTH);
+    // Positive: norms divide by sums of weights.
+    let weights: Vec<f64> = normals(&mut random, edges().len())
+        .iter()
+        .map(|w| w.abs() + 0.25)
+        .collect();
+    let mut fill = Fill {
+        random: Random::new(5),
+        dtype,
+        values: Vec::new(),
+    };
+    let layer = (subject.make)(&device).map(&mut fill);
+    let weights = weights.into_iter().map(|w| f64::from(w as f32)).collect();
+    let mut inputs = Inputs {
+        x,
+        weights,
+        parameters: fill.values,
+    };
+    let upload = |values: &[f64], shape: &[usize]| TensorData::new(values.to_vec(), shape.to_vec());
+    let on = (&device, dtype);
+    let x = Tensor::<2>::from_data(upload(&inputs.x, &[NODES, WIDTH]), on).require_grad();
+    let shape = [inputs.weights.len()];
+    let weights = Tensor::<1>::from_data(upload(&inputs.weights, &shape), on).require_grad();
+
+    let y = (subject.forward)(&layer, &graph(), x.clone(), weights.clone());
+    let found: Vec<f64> = y.clone().into_data().iter::<f64>().collect();
+    let expected = (subject.expected)(&inputs).concat();
+    // Devices may round products to tf32.
+    let precision = if dtype == DType::F64 {
+        1e-9
+    } else {
+        2f64.powi(-10)
+    };
+    let size = expected.iter().fold(1.0, |most: f64, y| most.max(y.abs()));
+    same("y", &found, &expected, precision * size)?;
+
+    let upstream = normals(&mut random, found.len());
+    let loss = (y * Tensor::from_data(upload(&upstream, &[NODES, found.len() / NODES]), on)).sum();
+    let gradients = loss.backward();
+    let of = |gradient: Option<TensorData>, count: usize| match gradient {
+        Some(gradient) => gradient.iter::<f64>().collect(),
+        None => vec![0.0; count],
+    };
+    let mut slopes: Vec<f64> = of(x.grad(&gradients).map(Tensor::into_data), inputs.x.len());
+    slopes.extend(of(
+        weights.grad(&gradients).map(Tensor::into_data),
+        inputs.weights.len(),
+    ));
+    let mut collect = Collect {
+        gradients: &gradients,
+        values: Vec::new(),
+        missing: 0,
+    };
+    layer.visit(&mut collect);
+    if collect.missing > 0 {
+        return Err(format!("{} parameters have no gradient", collect.missing));
+    }
+    slopes.extend(collect.values);
+
+    let loss = |inputs: &Inputs| -> f64 {
+        let y = (subject.expected)(inputs).concat();
+        y.iter().zip(&upstream).map(|(y, c)| y * c).sum()
+    };
+    let count = inputs.all().len();
+    let differences: Vec<f64> = (0..count)
+        .map(|at| {
+            let mut moved = |step: f64| {
+                *inputs.all()[at] += step;
+                let value = loss(&inputs);
+                *inputs.all()[at] -= step;
+                value
+            };
+            (moved(STEP) - moved(-STEP)) / (2.0 * STEP)
+        })
+        .collect();
+    let precision = if dtype == DType::F64 {
+        1e-6
+    } else {
+        2f64.powi(-9)
+    };
+    let size = differences
+        .iter()
+        .fold(1.0, |most: f64, d| most.max(d.abs()));
+    same("slopes", &slopes, &differences, precision * size)
+}
+
+fn same(what: &str, found: &[f64], expected: &[f64], bound: f64) -> Result<(), String> {
+    if found.len() != expected.len() {
+        return Err(format!(
+            "{} {what} instead of {}",
+            found.len(),
+            expected.len()
+        ));
+    }
+    for (at, (a, b)) in found.iter().zip(expected).enumerate() {
+        let distance = (a - b).abs();
+        if distance.is_nan() || distance > bound {
+            return Err(format!(
+                "{what} {at}: {a} instead of {b}, off by more than {bound:e}"
+            ));
+        }
+    }
+    Ok(())
+}

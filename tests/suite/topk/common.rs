@@ -1,0 +1,184 @@
+//! Helpers of the top-k cases.
+
+use burn::tensor::kind::Ordered;
+use burn::tensor::{Float, Int, Tensor, TensorData};
+use cubecl::ir::ElemType;
+use sparsek::topk::TopkOptions;
+use sparsek_kernels::topk::{self as kernel, Method};
+use sparsek_tests::{data::Matrix, element::Element, verify};
+
+use crate::kernels::{Check, Layout, read, read_positions, topk as run};
+
+/// Checks positions alone, the mask, and the mask with positions.
+pub fn each_output(check: &mut Check, matrix: &Matrix<f32>, index: ElemType) -> Result<(), String> {
+    let (client, routine, cols) = (check.client(), check.routine, matrix.cols);
+    let input = Layout::Contiguous.upload(client, matrix);
+    for (k, sorted) in [
+        (0, false),
+        (1, false),
+        (32, false),
+        (32, true),
+        (cols, false),
+    ] {
+        let options = kernel::TopkOptions {
+            k,
+            largest: true,
+            sorted,
+            method: Method::Exact,
+        };
+        let length = matrix.rows * k;
+        match kernel::argtopk(client, &input, &options, index, routine) {
+            Ok(handle) => {
+                verify::selection(
+                    matrix,
+                    &options,
+                    None,
+                    &read_positions(client, handle, index, length),
+                )?;
+                check.passed += 1;
+            }
+            Err(error) => check.refuse(error)?,
+        }
+        match run::<f32>(client, &input, &options, index, routine) {
+            Ok((values, positions)) => {
+                verify::selection(matrix, &options, Some(&values), &positions)?
+            }
+            Err(error) => check.refuse(error)?,
+        }
+        if sorted {
+            continue;
+        }
+        for with_positions in [false, true] {
+            match kernel::topk_mask(
+                client,
+                &input,
+                &options,
+                with_positions.then_some(index),
+                routine,
+            ) {
+                Ok(masked) => {
+                    verify::mask(
+                        matrix,
+                        &options,
+                        &read::<f32>(client, masked.values, matrix.data.len()),
+                    )?;
+                    match masked.indices {
+                        Some(handle) if with_positions => {
+                            let positions = read_positions(client, handle, index, length);
+                            verify::selection(matrix, &options, None, &positions)?;
+                        }
+                        None if !with_positions => {}
+                        other => {
+                            return Err(format!(
+                                "indices: {with_positions} asked, {} given",
+                                other.is_some()
+                            ));
+                        }
+                    }
+                }
+                Err(error) => check.refuse(error)?,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Moves `dim` last, so that each selection is a row.
+fn lanes<T: Copy>(data: &[T], shape: &[usize], dim: usize) -> Vec<T> {
+    let (n, inner) = (shape[dim], shape[dim + 1..].iter().product::<usize>());
+    let outer: usize = shape[..dim].iter().product();
+    let of = move |o: usize, i: usize| (0..n).map(move |j| data[(o * n + j) * inner + i]);
+    (0..outer)
+        .flat_map(|o| (0..inner).flat_map(move |i| of(o, i)))
+        .collect()
+}
+
+pub fn elements<T: Element>(data: &TensorData) -> Result<Vec<T>, String> {
+    if data.dtype() != T::dtype() {
+        return Err(format!(
+            "values of {:?} instead of {:?}",
+            data.dtype(),
+            T::dtype()
+        ));
+    }
+    Ok(bytemuck::pod_collect_to_vec(data.as_bytes()))
+}
+
+/// The selected dimension, the elements with that dimension last, and the kernel options.
+fn rows_of<const D: usize, K: Ordered, T: Element>(
+    x: &Tensor<D, K>,
+    lengths: Option<&[i64]>,
+    options: &TopkOptions,
+) -> Result<(usize, Matrix<T>, kernel::TopkOptions), String> {
+    let shape = x.dims();
+    let dim = if options.dim < 0 {
+        options.dim + D as isize
+    } else {
+        options.dim
+    } as usize;
+    let matrix = Matrix {
+        lengths: lengths.map(<[i64]>::to_vec),
+        rows: shape.iter().product::<usize>() / shape[dim].max(1),
+        cols: shape[dim],
+        data: lanes(&elements::<T>(&x.to_data())?, &shape, dim),
+    };
+    let expected = kernel::TopkOptions {
+        k: options.k,
+        largest: options.largest,
+        sorted: options.sorted,
+        method: options.method,
+    };
+    Ok((dim, matrix, expected))
+}
+
+/// Compares results of `topk` and `argtopk` with the oracle; `lengths` are those of ragged rows.
+pub fn compare<const D: usize, K: Ordered, T: Element>(
+    x: &Tensor<D, K>,
+    lengths: Option<&[i64]>,
+    options: &TopkOptions,
+    (values, indices): (Tensor<D, K>, Tensor<D, Int>),
+    positions_alone: Tensor<D, Int>,
+) -> Result<(), String> {
+    let shape = x.dims();
+    let (dim, matrix, expected) = rows_of::<D, K, T>(x, lengths, options)?;
+    let mut reduced = shape;
+    reduced[dim] = options.k;
+    if values.dims() != reduced || indices.dims() != reduced {
+        return Err(format!(
+            "shapes {:?} and {:?} instead of {reduced:?}",
+            values.dims(),
+            indices.dims()
+        ));
+    }
+    let positions: Vec<i64> = indices.into_data().iter::<i64>().collect();
+    let values = lanes(&elements::<T>(&values.into_data())?, &reduced, dim);
+    let context = |e: String| format!("shape {shape:?}, dim {}: {e}", options.dim);
+    verify::selection(
+        &matrix,
+        &expected,
+        Some(&values),
+        &lanes(&positions, &reduced, dim),
+    )
+    .map_err(context)?;
+
+    let positions: Vec<i64> = positions_alone.into_data().iter::<i64>().collect();
+    verify::selection(&matrix, &expected, None, &lanes(&positions, &reduced, dim))
+        .map_err(|e| format!("argtopk, {e}"))
+}
+
+/// Compares a mask with the oracle; `lengths` are those of ragged rows.
+pub fn compare_mask<const D: usize, T: Element>(
+    x: &Tensor<D>,
+    lengths: Option<&[i64]>,
+    options: &TopkOptions,
+    dense: Tensor<D>,
+) -> Result<(), String> {
+    let shape = x.dims();
+    let (dim, matrix, expected) = rows_of::<D, Float, T>(x, lengths, options)?;
+    if dense.dims() != shape {
+        return Err(format!("shape {:?} instead of {shape:?}", dense.dims()));
+    }
+    let dense = lanes(&elements::<T>(&dense.into_data())?, &shape, dim);
+    verify::mask(&matrix, &expected, &dense)
+        .map_err(|e| format!("topk_mask, shape {shape:?}, dim {}: {e}", options.dim))
+}

@@ -1,0 +1,21 @@
+//! Row-wise top-k: kernels and tensors.
+
+pub mod classics;
+pub mod common;
+pub mod gradients;
+pub mod kernels;
+pub mod ragged;
+pub mod ragged_tensors;
+pub mod sharded;
+pub mod tensors;
+
+use sparsek_tests::{backend::Backend, runner::Cases};
+
+pub fn add(cases: &mut Cases, backend: &Backend) {
+    kernels::add(cases, backend);
+    ragged::add(cases, backend);
+    tensors::add(cases, backend);
+    ragged_tensors::add(cases, backend);
+    sharded::add(cases, backend);
+    gradients::add(cases, backend);
+}

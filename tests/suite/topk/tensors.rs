@@ -1,0 +1,305 @@
+//! Top-k tensors: ranks, dimensions, views, dtypes, panics.
+
+use burn::tensor::kind::Ordered;
+use burn::tensor::{Device, Float, Int, Tensor, TensorData};
+use half::{bf16, f16};
+use sparsek::topk::{Method, TopkOptions, argtopk, topk, topk_mask};
+use sparsek_kernels::topk as kernel;
+use sparsek_tests::{
+    backend::Backend,
+    data::{Distribution, Matrix},
+    element::Element,
+    panics::expect_panic,
+    runner::{Cases, Outcome, Verdict},
+    verify,
+};
+
+use crate::{
+    kernels::{I32, Layout, refusal, topk as launch},
+    topk::common::{compare, compare_mask, elements},
+};
+
+pub fn add(cases: &mut Cases, backend: &Backend) {
+    add_dtype::<f32, Float>(cases, backend);
+    add_dtype::<f64, Float>(cases, backend);
+    add_dtype::<f16, Float>(cases, backend);
+    add_dtype::<bf16, Float>(cases, backend);
+    add_dtype::<i32, Int>(cases, backend);
+    add_dtype::<u32, Int>(cases, backend);
+    add_dtype::<i64, Int>(cases, backend);
+    for (name, body) in [
+        ("rank-1", rank_1 as fn(&Backend) -> Result<(), String>),
+        ("rank-2", rank_2),
+        ("rank-3", rank_3),
+        ("rank-4", rank_4),
+        ("views", views),
+        ("mask", masks),
+        ("empty", empty),
+        ("panics", panics),
+    ] {
+        cases.check(backend, format!("tensor/topk/{name}"), body);
+    }
+    cases.add(backend, "tensor/topk/long-rows", long_rows);
+    cases.add(backend, "tensor/topk/long-vector", long_vector);
+}
+
+fn add_dtype<T: Element, K: Ordered>(cases: &mut Cases, backend: &Backend) {
+    for (name, method) in [
+        ("exact", Method::Exact),
+        ("early-4", Method::EarlyStop(4)),
+        ("early-all", Method::EarlyStop(u32::MAX)),
+        ("precision-1e-2", Method::Precision(1e-2)),
+    ] {
+        cases.add(
+            backend,
+            format!("tensor/topk/{}/{name}", T::NAME),
+            move |b| dtype::<T, K>(b, method),
+        );
+    }
+}
+
+fn tensor<const D: usize, K: Ordered, T: Element>(
+    shape: [usize; D],
+    seed: u64,
+    device: &Device,
+) -> Tensor<D, K> {
+    let cols = shape[D - 1];
+    let rows = shape.iter().product::<usize>() / cols.max(1);
+    let data = Matrix::<T>::mixed(rows, cols, seed).data;
+    Tensor::from_data(TensorData::new(data, shape), (device, T::dtype()))
+}
+
+/// Checks `topk` and `argtopk` against the oracle.
+pub fn check<const D: usize, K: Ordered, T: Element>(
+    x: &Tensor<D, K>,
+    options: &TopkOptions,
+) -> Result<(), String> {
+    let found = topk(x.clone(), options);
+    compare::<D, K, T>(x, None, options, found, argtopk(x.clone(), options))
+}
+
+fn dtype<T: Element, K: Ordered>(backend: &Backend, method: Method) -> Outcome {
+    if !backend.device.supports_dtype(T::dtype()) {
+        // Burn lacks the dtype; the kernels must refuse it too.
+        let Some(client) = &backend.client else {
+            return Err(format!("{} is missing on {}", T::NAME, backend.kind));
+        };
+        let input = Layout::Contiguous.upload(client, &Matrix::<T>::mixed(2, 8, 0));
+        return match launch::<T>(client, &input, &kernel::TopkOptions::new(1), I32, None) {
+            Err(error) => refusal(&error)
+                .map(Verdict::Skipped)
+                .ok_or_else(|| error.to_string()),
+            Ok(_) => Ok(Verdict::Skipped(format!(
+                "Burn has no {} tensors on this device",
+                T::NAME
+            ))),
+        };
+    }
+    let x = tensor::<2, K, T>([18, 203], 90, &backend.device);
+    for largest in [true, false] {
+        for sorted in [true, false] {
+            for k in [1, 32, 203] {
+                let options = TopkOptions::new(k)
+                    .with_largest(largest)
+                    .with_sorted(sorted)
+                    .with_method(method);
+                check::<2, K, T>(&x, &options)?;
+            }
+        }
+    }
+    Ok(Verdict::Passed)
+}
+
+/// Every dimension, positive and negative, sorted and not.
+fn dims<const D: usize>(backend: &Backend, shape: [usize; D], k: usize) -> Result<(), String> {
+    let x = tensor::<D, Float, f32>(shape, 7, &backend.device);
+    for dim in 0..D as isize {
+        for dim in [dim, dim - D as isize] {
+            for sorted in [false, true] {
+                check::<D, Float, f32>(&x, &TopkOptions::new(k).with_dim(dim).with_sorted(sorted))?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn rank_1(backend: &Backend) -> Result<(), String> {
+    dims(backend, [130], 15)
+}
+
+fn rank_2(backend: &Backend) -> Result<(), String> {
+    dims(backend, [18, 20], 9)
+}
+
+fn rank_3(backend: &Backend) -> Result<(), String> {
+    dims(backend, [9, 7, 10], 5)
+}
+
+fn rank_4(backend: &Backend) -> Result<(), String> {
+    dims(backend, [4, 6, 5, 8], 4)
+}
+
+fn views(backend: &Backend) -> Result<(), String> {
+    let device = &backend.device;
+    let x = tensor::<3, Float, f32>([6, 21, 33], 3, device);
+    for options in [
+        TopkOptions::new(4),
+        TopkOptions::new(3).with_dim(1).with_sorted(true),
+        TopkOptions::new(2).with_dim(0).with_largest(false),
+    ] {
+        check::<3, Float, f32>(&x.clone().swap_dims(1, 2), &options)?;
+        check::<3, Float, f32>(&x.clone().swap_dims(0, 2), &options)?;
+        check::<3, Float, f32>(&x.clone().permute([2, 0, 1]), &options)?;
+        check::<3, Float, f32>(&x.clone().slice([1..5, 3..20, 7..31]), &options)?;
+        check::<3, Float, f32>(
+            &x.clone().slice([1..5, 3..20, 7..31]).swap_dims(1, 2),
+            &options,
+        )?;
+        check::<3, Float, f32>(
+            &x.clone().slice([0..4, 2..3, 0..33]).expand([4, 5, 33]),
+            &options,
+        )?;
+    }
+    let ints = tensor::<2, Int, i32>([40, 25], 12, device).transpose();
+    check::<2, Int, i32>(&ints, &TopkOptions::new(7))
+}
+
+pub fn check_mask<const D: usize, T: Element>(
+    x: &Tensor<D>,
+    options: &TopkOptions,
+) -> Result<(), String> {
+    compare_mask::<D, T>(x, None, options, topk_mask(x.clone(), options))
+}
+
+fn masks(backend: &Backend) -> Result<(), String> {
+    let x = tensor::<3, Float, f32>([5, 18, 70], 0, &backend.device);
+    for (dim, k) in [(-1, 32), (2, 0), (1, 18), (0, 2), (-2, 5)] {
+        for method in [Method::Exact, Method::EarlyStop(4)] {
+            for x in [x.clone(), x.clone().swap_dims(0, 1)] {
+                let at = if dim < 0 { dim + 3 } else { dim } as usize;
+                let k = x.dims()[at].min(k);
+                let options = TopkOptions::new(k).with_dim(dim).with_method(method);
+                check_mask::<3, f32>(&x, &options)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn long_rows(backend: &Backend) -> Outcome {
+    if let Some(reason) = backend.loop_limit(10_000) {
+        return Ok(Verdict::Skipped(reason));
+    }
+    dims(backend, [10_000], 2000)?;
+    let x = tensor::<2, Float, f32>([4, 33_333], 13, &backend.device);
+    for options in [
+        TopkOptions::new(1000),
+        TopkOptions::new(33_333).with_sorted(true),
+        TopkOptions::new(64).with_method(Method::EarlyStop(8)),
+    ] {
+        check::<2, Float, f32>(&x, &options)?;
+    }
+    Ok(Verdict::Passed)
+}
+
+/// A vector longer than the rows of a matrix may be, with its gradient.
+fn long_vector(backend: &Backend) -> Outcome {
+    const LENGTH: usize = kernel::MAX_COLS + 5;
+    if let Some(reason) = backend.loop_limit(LENGTH) {
+        return Ok(Verdict::Skipped(reason));
+    }
+    let matrix = Matrix::<f32>::of(Distribution::Normal, 1, LENGTH, 27);
+    for (k, sorted) in [(3, true), (40, false)] {
+        let options = TopkOptions::new(k).with_sorted(sorted);
+        let device = backend.device.clone().autodiff();
+        let data = TensorData::new(matrix.data.clone(), [LENGTH]);
+        let x = Tensor::<1>::from_data(data, &device).require_grad();
+        let (values, indices) = topk(x.clone(), &options);
+        let positions = |indices: Tensor<1, Int>| indices.into_data().iter::<i64>().collect();
+        let found: Vec<i64> = positions(indices);
+        let spec = kernel::TopkOptions {
+            sorted,
+            ..kernel::TopkOptions::new(k)
+        };
+        let floats = elements::<f32>(&values.clone().into_data())?;
+        verify::selection(&matrix, &spec, Some(&floats), &found)?;
+        let alone: Vec<i64> = positions(argtopk(x.clone().inner(), &options));
+        verify::selection(&matrix, &spec, None, &alone)?;
+        let gradients = values.sum().backward();
+        let gradient = x.grad(&gradients).ok_or("a gradient")?;
+        let gradient = elements::<f32>(&gradient.into_data())?;
+        let ones = gradient.iter().filter(|&&g| g == 1.0).count();
+        let zeros = gradient.iter().filter(|&&g| g == 0.0).count();
+        let right = found.iter().all(|&at| gradient[at as usize] == 1.0);
+        if !right || ones != k || zeros != LENGTH - k {
+            return Err(format!(
+                "k = {k}: {ones} ones, {zeros} zeros in the gradient"
+            ));
+        }
+    }
+    Ok(Verdict::Passed)
+}
+
+fn empty(backend: &Backend) -> Result<(), String> {
+    for (shape, k) in [([3, 5], 0), ([0, 5], 2), ([3, 0], 0), ([0, 0], 0)] {
+        let x = Tensor::<2>::from_data(
+            TensorData::new(vec![1.0f32; shape[0] * shape[1]], shape),
+            &backend.device,
+        );
+        let (values, indices) = topk(x.clone(), &TopkOptions::new(k));
+        let wanted = [shape[0], k];
+        if values.dims() != wanted || indices.dims() != wanted {
+            return Err(format!(
+                "{shape:?}, k = {k}: {:?} and {:?}",
+                values.dims(),
+                indices.dims()
+            ));
+        }
+        if values.into_data().num_elements() + indices.into_data().num_elements() != 0 {
+            return Err(format!("{shape:?}, k = {k}: not empty"));
+        }
+        let dense = topk_mask(x, &TopkOptions::new(k));
+        let zeros = dense.dims() == shape && dense.into_data().iter::<f32>().all(|x| x == 0.0);
+        if !zeros {
+            return Err(format!(
+                "{shape:?}, k = {k}: the mask is not zero or has another shape"
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn panics(backend: &Backend) -> Result<(), String> {
+    let x = Tensor::<2>::from_floats([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], &backend.device);
+    type Call = fn(Tensor<2>, &TopkOptions);
+    let calls: [(&str, Call); 3] = [
+        ("topk", |x, options| drop(topk(x, options))),
+        ("argtopk", |x, options| drop(argtopk(x, options))),
+        ("topk_mask", |x, options| drop(topk_mask(x, options))),
+    ];
+    let wrong = [
+        (TopkOptions::new(4), ["4", "3"]),
+        (TopkOptions::new(3).with_dim(0), ["3", "2"]),
+        (TopkOptions::new(1).with_dim(2), ["2", "dim"]),
+        (TopkOptions::new(1).with_dim(-3), ["-3", "dim"]),
+        (
+            TopkOptions::new(1).with_method(Method::Precision(-1.0)),
+            ["-1", "eps"],
+        ),
+    ];
+    for (name, call) in calls {
+        for (options, words) in &wrong {
+            let message = expect_panic(|| call(x.clone(), options))
+                .map_err(|e| format!("{name}, {options:?}: {e}"))?;
+            if words
+                .iter()
+                .any(|word| !message.to_lowercase().contains(word))
+            {
+                return Err(format!(
+                    "{name}, {options:?}: the message lacks one of {words:?}: {message}"
+                ));
+            }
+        }
+    }
+    Ok(())
+}
