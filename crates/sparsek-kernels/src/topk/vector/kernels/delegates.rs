@@ -1,8 +1,8 @@
-//! Delegates: the best elements of each subrange of a vector.
+//! Construction of the delegate vector.
 
 use cubecl::prelude::*;
 
-use super::crew::Crew;
+use super::cube_reduce::CubeReduce;
 use crate::topk::{
     element::{Element, ordered_key, ordered_refined, ordered_rough, short_key},
     routines::team::{Shape, Team},
@@ -10,34 +10,34 @@ use crate::topk::{
 
 /// How subranges lie in units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct DelegateBlueprint {
+pub(crate) struct DelegateVectorConfig {
     /// The units of a cube, and those that share a subrange.
     pub cube: Shape,
     pub team: Shape,
     /// Loads of a unit that are under way at a time.
-    pub flight: usize,
+    pub loads_in_flight: usize,
     /// Subranges that a team takes at a time, with all of their loads under way.
-    pub subranges: usize,
+    pub concurrent_subranges: usize,
     /// How often a cube does so, where its subranges are a group.
     pub rounds: u32,
     /// Delegates of a subrange.
-    pub delegates: usize,
+    pub beta: usize,
     /// Whether keys are short ones.
-    pub short: bool,
+    pub short_keys: bool,
     /// Whether elements are two of bf16 each.
-    pub pairs: bool,
+    pub packed_bf16: bool,
     pub largest: bool,
 }
 
-impl DelegateBlueprint {
+impl DelegateVectorConfig {
     /// Teams of a cube.
     pub fn teams(&self) -> usize {
         (self.cube.lanes / self.team.lanes) as usize
     }
 
     /// Subranges of a cube.
-    pub fn taken(&self) -> usize {
-        self.teams() * self.subranges * self.rounds as usize
+    pub fn subranges_per_cube(&self) -> usize {
+        self.teams() * self.concurrent_subranges * self.rounds as usize
     }
 }
 
@@ -45,7 +45,7 @@ impl DelegateBlueprint {
 /// are several, also where in the subrange they stand, of equal ones the first. Where a subrange has fewer elements, the
 /// least key of all stands at the place `u32::MAX`. The subranges of a cube are a group, for whose greatest key there may be a place.
 #[cube(launch_unchecked, address_type = "dynamic")]
-pub(crate) fn find_delegates<E: Element, W: Numeric, N: Size>(
+pub(crate) fn build_delegates<E: Element, W: Numeric, N: Size>(
     input: &[Vector<E, N>],
     elements: &[E],
     keys: &mut [W],
@@ -53,16 +53,16 @@ pub(crate) fn find_delegates<E: Element, W: Numeric, N: Size>(
     groups: ComptimeOption<&mut [E::Key]>,
     length: usize,
     exponent: u32,
-    #[comptime] blueprint: DelegateBlueprint,
+    #[comptime] config: DelegateVectorConfig,
 ) {
-    if comptime!(blueprint.subranges > 1 || groups.is_some()) {
-        let greatest = find_short::<E, W, N>(input, elements, keys, length, exponent, blueprint);
+    if comptime!(config.concurrent_subranges > 1 || groups.is_some()) {
+        let greatest = short_subranges::<E, W, N>(input, elements, keys, length, exponent, config);
         #[comptime]
         match groups {
             ComptimeOption::Some(groups) => {
-                let greatest = Crew::new(blueprint.cube).max::<E::Key>(greatest);
-                let greatest = refined::<E>(greatest, blueprint);
-                let first = CUBE_POS * comptime!(blueprint.taken());
+                let greatest = CubeReduce::new(config.cube).max::<E::Key>(greatest);
+                let greatest = refined::<E>(greatest, config);
+                let first = CUBE_POS * comptime!(config.subranges_per_cube());
                 if UNIT_POS == 0 && first << (exponent as usize) < length {
                     groups[CUBE_POS] = greatest;
                 }
@@ -70,76 +70,74 @@ pub(crate) fn find_delegates<E: Element, W: Numeric, N: Size>(
             ComptimeOption::None => {}
         }
     } else {
-        find_long::<E, W, N>(
-            input, elements, keys, positions, length, exponent, blueprint,
-        );
+        one_subrange::<E, W, N>(input, elements, keys, positions, length, exponent, config);
     }
 }
 
-/// [`find_delegates`] of one subrange at a time.
+/// [`build_delegates`] of one subrange at a time.
 #[cube]
-fn find_long<E: Element, W: Numeric, N: Size>(
+fn one_subrange<E: Element, W: Numeric, N: Size>(
     input: &[Vector<E, N>],
     elements: &[E],
     keys: &mut [W],
     positions: ComptimeOption<&mut [u32]>,
     length: usize,
     exponent: u32,
-    #[comptime] blueprint: DelegateBlueprint,
+    #[comptime] config: DelegateVectorConfig,
 ) {
-    let width = comptime!(blueprint.team.width);
-    let lanes = comptime!(blueprint.team.lanes);
+    let width = comptime!(config.team.width);
+    let lanes = comptime!(config.team.lanes);
     let plane = CUBE_POS * CUBE_DIM_Y as usize + UNIT_POS_Y as usize;
     let subrange = plane * (CUBE_DIM_X / lanes) as usize + (UNIT_POS_X / lanes) as usize;
     let start = subrange << exponent as usize;
-    let team = Team::new(0u32, blueprint.team);
-    let delegates = comptime!(blueprint.delegates);
-    let mut best = Best::<E::Key>::new(delegates);
+    let team = Team::new(0u32, config.team);
+    let beta = comptime!(config.beta);
+    let mut best = UnitBest::<E::Key>::new(beta);
     let end = min(start + (1usize << exponent as usize), length);
     if start < length && end - start == 1usize << exponent as usize {
-        let flight = comptime!(blueprint.flight);
+        let loads_in_flight = comptime!(config.loads_in_flight);
         let mut load = start / width + team.lane as usize;
         let last = end / width;
         while load < last {
             let mut loads = Sequence::<Vector<E, N>>::new();
             #[unroll]
-            for step in 0..flight {
+            for step in 0..loads_in_flight {
                 loads.push(input[load + comptime!(step * lanes as usize)]);
             }
             #[unroll]
-            for step in 0..flight {
+            for step in 0..loads_in_flight {
                 let items = loads[step];
                 let first = (load + comptime!(step * lanes as usize)) * width - start;
                 #[unroll]
                 for item in 0..width {
                     best.offer(
-                        offered::<E>(items.extract(item), blueprint),
+                        delegate_key::<E>(items.extract(item), config),
                         first as u32 + comptime!(item as u32),
                     );
                 }
             }
-            load += comptime!(flight * lanes as usize);
+            load += comptime!(loads_in_flight * lanes as usize);
         }
     } else {
         let mut at = start + team.lane as usize;
         while at < end {
-            best.offer(offered::<E>(elements[at], blueprint), (at - start) as u32);
+            best.offer(delegate_key::<E>(elements[at], config), (at - start) as u32);
             at += lanes as usize;
         }
     }
-    let mut places = Array::<u32>::new(delegates);
+    let mut places = Array::<u32>::new(beta);
     #[unroll]
-    for rank in 0..delegates {
+    for rank in 0..beta {
         let key = team.max::<E::Key>(best.keys[0]);
         let writes = team.lane == 0 && start < length;
         if writes {
-            keys[subrange * delegates + comptime!(rank)] = if comptime!(delegates > 1) {
+            keys[subrange * beta + comptime!(rank)] = if comptime!(beta > 1) {
                 W::cast_from(key)
             } else {
-                told::<E, W>(key, blueprint)
+                output_key::<E, W>(key, config)
             };
         }
-        if comptime!(delegates > 1) {
+        if comptime!(beta > 1) {
             let own = select(best.keys[0] == key, best.positions[0], u32::MAX);
             let position = team.min::<u32>(own);
             places[rank] = position;
@@ -153,8 +151,8 @@ fn find_long<E: Element, W: Numeric, N: Size>(
         ComptimeOption::Some(positions) => {
             if team.lane == 0 && start < length {
                 #[unroll]
-                for rank in 0..delegates {
-                    positions[subrange * delegates + comptime!(rank)] = places[rank];
+                for rank in 0..beta {
+                    positions[subrange * beta + comptime!(rank)] = places[rank];
                 }
             }
         }
@@ -162,28 +160,28 @@ fn find_long<E: Element, W: Numeric, N: Size>(
     }
 }
 
-/// [`find_delegates`] of several short subranges at a time, one delegate each; the greatest rough key that a unit has seen.
+/// [`build_delegates`] of several short subranges at a time, one delegate each; the greatest rough key that a unit has seen.
 #[cube]
-pub(super) fn find_short<E: Element, W: Numeric, N: Size>(
+pub(super) fn short_subranges<E: Element, W: Numeric, N: Size>(
     input: &[Vector<E, N>],
     elements: &[E],
     keys: &mut [W],
     length: usize,
     exponent: u32,
-    #[comptime] blueprint: DelegateBlueprint,
+    #[comptime] config: DelegateVectorConfig,
 ) -> E::Key {
-    let width = comptime!(blueprint.team.width);
-    let lanes = comptime!(blueprint.team.lanes);
-    let several = comptime!(blueprint.subranges);
-    let flight = comptime!(blueprint.flight);
+    let width = comptime!(config.team.width);
+    let lanes = comptime!(config.team.lanes);
+    let several = comptime!(config.concurrent_subranges);
+    let loads_in_flight = comptime!(config.loads_in_flight);
     let exponent = exponent as usize;
-    let team = Team::new(0u32, blueprint.team);
+    let team = Team::new(0u32, config.team);
     // The teams of a cube take neighbouring subranges, then those behind them.
-    let teams = comptime!(blueprint.teams());
+    let teams = comptime!(config.teams());
     let own = UNIT_POS_Y as usize * (CUBE_DIM_X / lanes) as usize + (UNIT_POS_X / lanes) as usize;
-    let mut first = CUBE_POS * comptime!(blueprint.taken()) + own;
+    let mut first = CUBE_POS * comptime!(config.subranges_per_cube()) + own;
     let mut greatest = E::Key::min_value();
-    for _ in 0..comptime!(blueprint.rounds) {
+    for _ in 0..comptime!(config.rounds) {
         let mut best = Array::<E::Key>::new(several);
         if (first + (several - 1) * teams + 1) << exponent <= length {
             let mut loads = Sequence::<Vector<E, N>>::new();
@@ -191,7 +189,7 @@ pub(super) fn find_short<E: Element, W: Numeric, N: Size>(
             for subrange in 0..several {
                 let start = ((first + subrange * teams) << exponent) / width + team.lane as usize;
                 #[unroll]
-                for step in 0..flight {
+                for step in 0..loads_in_flight {
                     loads.push(input[start + comptime!(step * lanes as usize)]);
                 }
             }
@@ -199,11 +197,11 @@ pub(super) fn find_short<E: Element, W: Numeric, N: Size>(
             for subrange in 0..several {
                 best[subrange] = E::Key::min_value();
                 #[unroll]
-                for step in 0..flight {
-                    let items = loads[comptime!(subrange * flight + step)];
+                for step in 0..loads_in_flight {
+                    let items = loads[comptime!(subrange * loads_in_flight + step)];
                     #[unroll]
                     for item in 0..width {
-                        let key = rough::<E>(items.extract(item), blueprint);
+                        let key = rough::<E>(items.extract(item), config);
                         best[subrange] = max(best[subrange], key);
                     }
                 }
@@ -216,7 +214,7 @@ pub(super) fn find_short<E: Element, W: Numeric, N: Size>(
                 best[subrange] = E::Key::min_value();
                 let mut at = start + team.lane as usize;
                 while at < end {
-                    let key = rough::<E>(elements[at], blueprint);
+                    let key = rough::<E>(elements[at], config);
                     best[subrange] = max(best[subrange], key);
                     at += lanes as usize;
                 }
@@ -228,7 +226,7 @@ pub(super) fn find_short<E: Element, W: Numeric, N: Size>(
             let of_team = team.max::<E::Key>(best[subrange]);
             let number = first + subrange * teams;
             if team.lane == 0 && number << exponent < length {
-                keys[number] = told::<E, W>(of_team, blueprint);
+                keys[number] = output_key::<E, W>(of_team, config);
             }
         }
         first += comptime!(teams * several);
@@ -238,46 +236,49 @@ pub(super) fn find_short<E: Element, W: Numeric, N: Size>(
 
 /// What the delegates of a subrange are found by: keys, or rough ones where there is one, so that its place among equals does not count.
 #[cube]
-fn offered<E: Element>(value: E, #[comptime] blueprint: DelegateBlueprint) -> E::Key {
-    if comptime!(blueprint.delegates > 1) {
-        ordered_key::<E>(value, blueprint.largest)
+fn delegate_key<E: Element>(value: E, #[comptime] config: DelegateVectorConfig) -> E::Key {
+    if comptime!(config.beta > 1) {
+        ordered_key::<E>(value, config.largest)
     } else {
-        rough::<E>(value, blueprint)
+        rough::<E>(value, config)
     }
 }
 
 /// A rough key; the greater one of two elements.
 #[cube]
-fn rough<E: Element>(value: E, #[comptime] blueprint: DelegateBlueprint) -> E::Key {
-    if comptime!(blueprint.pairs) {
+fn rough<E: Element>(value: E, #[comptime] config: DelegateVectorConfig) -> E::Key {
+    if comptime!(config.packed_bf16) {
         let word = u32::cast_from(value);
         let first = f32::reinterpret(word << 16);
         let second = f32::reinterpret(word & 0xffff_0000);
-        let first = ordered_rough::<f32>(first, false, blueprint.largest);
-        let second = ordered_rough::<f32>(second, false, blueprint.largest);
+        let first = ordered_rough::<f32>(first, false, config.largest);
+        let second = ordered_rough::<f32>(second, false, config.largest);
         E::Key::cast_from(max(first, second))
     } else {
-        ordered_rough::<E>(value, blueprint.short, blueprint.largest)
+        ordered_rough::<E>(value, config.short_keys, config.largest)
     }
 }
 
 /// The key that follows from a rough one.
 #[cube]
-fn refined<E: Element>(rough: E::Key, #[comptime] blueprint: DelegateBlueprint) -> E::Key {
-    if comptime!(blueprint.pairs) {
+fn refined<E: Element>(rough: E::Key, #[comptime] config: DelegateVectorConfig) -> E::Key {
+    if comptime!(config.packed_bf16) {
         let rough = u32::cast_from(rough);
-        E::Key::cast_from(ordered_refined::<f32>(rough, false, blueprint.largest))
+        E::Key::cast_from(ordered_refined::<f32>(rough, false, config.largest))
     } else {
-        ordered_refined::<E>(rough, blueprint.short, blueprint.largest)
+        ordered_refined::<E>(rough, config.short_keys, config.largest)
     }
 }
 
 /// What is written of a rough key.
 #[cube]
-fn told<E: Element, W: Numeric>(rough: E::Key, #[comptime] blueprint: DelegateBlueprint) -> W {
-    let key = refined::<E>(rough, blueprint);
-    if comptime!(blueprint.short) {
-        W::cast_from(short_key::<E::Key>(key, blueprint.largest))
+fn output_key<E: Element, W: Numeric>(
+    rough: E::Key,
+    #[comptime] config: DelegateVectorConfig,
+) -> W {
+    let key = refined::<E>(rough, config);
+    if comptime!(config.short_keys) {
+        W::cast_from(short_key::<E::Key>(key, config.largest))
     } else {
         W::cast_from(key)
     }
@@ -285,7 +286,7 @@ fn told<E: Element, W: Numeric>(rough: E::Key, #[comptime] blueprint: DelegateBl
 
 /// The best keys that a unit has seen, and where they stand.
 #[derive(CubeType)]
-struct Best<K: Int> {
+struct UnitBest<K: Int> {
     keys: Array<K>,
     positions: Array<u32>,
     #[cube(comptime)]
@@ -293,8 +294,8 @@ struct Best<K: Int> {
 }
 
 #[cube]
-impl<K: Int> Best<K> {
-    fn new(#[comptime] count: usize) -> Best<K> {
+impl<K: Int> UnitBest<K> {
+    fn new(#[comptime] count: usize) -> UnitBest<K> {
         let mut keys = Array::<K>::new(count);
         let mut positions = Array::<u32>::new(count);
         #[unroll]
@@ -302,7 +303,7 @@ impl<K: Int> Best<K> {
             keys[rank] = K::min_value();
             positions[rank] = u32::MAX.runtime();
         }
-        Best::<K> {
+        UnitBest::<K> {
             keys,
             positions,
             count,
@@ -336,5 +337,82 @@ impl<K: Int> Best<K> {
         }
         self.keys[comptime!(self.count - 1)] = K::min_value();
         self.positions[comptime!(self.count - 1)] = u32::MAX.runtime();
+    }
+}
+
+/// How subranges lie in a cube.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct StagedConfig {
+    /// Subranges have `2^exponent` elements.
+    pub exponent: u32,
+    /// Elements of a load.
+    pub width: usize,
+    /// Units of a cube.
+    pub units: u32,
+    pub largest: bool,
+}
+
+impl StagedConfig {
+    /// Keys in shared memory: those of a subrange and one more, so that units meet different banks.
+    pub fn keys(&self) -> usize {
+        self.units as usize * self.stride()
+    }
+
+    fn stride(&self) -> usize {
+        (1 << self.exponent) + 1
+    }
+}
+
+/// The greatest key of each subrange, the last of which may be shorter.
+#[cube(launch_unchecked, address_type = "dynamic")]
+pub(crate) fn build_delegates_staged<E: Element, N: Size>(
+    input: &[Vector<E, N>],
+    elements: &[E],
+    keys: &mut [E::Key],
+    length: usize,
+    #[comptime] config: StagedConfig,
+) {
+    let width = comptime!(config.width);
+    let units = comptime!(config.units);
+    let exponent = comptime!(config.exponent);
+    let stride = comptime!(config.stride());
+    let mut staged = Shared::<[E::Key]>::new_slice(comptime!(config.keys()));
+    let first = CUBE_POS * units as usize;
+    let start = first << exponent as usize;
+    let loads = comptime!((units << exponent) / width as u32);
+    let mut load = UNIT_POS;
+    while load < loads {
+        let inside = load * comptime!(width as u32);
+        let at = start + inside as usize;
+        let target = (inside >> exponent) as usize * stride
+            + (inside & comptime!((1u32 << exponent) - 1)) as usize;
+        if at + width <= length {
+            let items = input[at / width];
+            #[unroll]
+            for item in 0..width {
+                staged[target + item] =
+                    ordered_rough::<E>(items.extract(item), false, config.largest);
+            }
+        } else {
+            #[unroll]
+            for item in 0..width {
+                let mut key = E::Key::min_value();
+                if at + item < length {
+                    key = ordered_rough::<E>(elements[at + item], false, config.largest);
+                }
+                staged[target + item] = key;
+            }
+        }
+        load += units;
+    }
+    sync_cube();
+    let subrange = first + UNIT_POS as usize;
+    if subrange << (exponent as usize) < length {
+        let own = UNIT_POS as usize * stride;
+        let mut best = staged[own];
+        for item in 1..comptime!(1usize << exponent) {
+            best = max(best, staged[own + item]);
+        }
+        keys[subrange] = ordered_refined::<E>(best, false, config.largest);
     }
 }

@@ -11,7 +11,7 @@ pub(crate) const MAX_RUN: usize = TILE / 4;
 
 /// A selection of the best of each tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct BitonicBlueprint {
+pub(crate) struct BitonicConfig {
     /// Elements of a run, a power of two, no fewer than are wanted.
     pub run: usize,
     /// Units of a cube, a power of two.
@@ -83,17 +83,17 @@ impl<K: Int> Tile<K> {
 /// The best of each tile, best first: their keys and places, of which the last tile may have fewer; or the places of the
 /// `k` best of one tile in order. `places` tells those of the elements, where they are not their own.
 #[cube(launch_unchecked, address_type = "dynamic")]
-pub(crate) fn keep_runs<E: Element>(
+pub(crate) fn keep_best_runs<E: Element>(
     elements: &[E],
     places: ComptimeOption<&[u32]>,
     best: &mut [E::Key],
     kept: &mut [u32],
     length: usize,
     k: u32,
-    #[comptime] blueprint: BitonicBlueprint,
+    #[comptime] config: BitonicConfig,
 ) {
-    let units = comptime!(blueprint.units);
-    let run = comptime!(blueprint.run as u32);
+    let units = comptime!(config.units);
+    let run = comptime!(config.run as u32);
     let size = comptime!(TILE as u32);
     let start = CUBE_POS * TILE;
     let mut keys = Shared::<[E::Key]>::new_slice(TILE);
@@ -104,7 +104,7 @@ pub(crate) fn keep_runs<E: Element>(
         let mut key = E::Key::min_value();
         let mut place = u32::MAX.runtime();
         if element < length {
-            key = ordered_key::<E>(elements[element], blueprint.largest);
+            key = ordered_key::<E>(elements[element], config.largest);
             place = #[comptime]
             match places {
                 ComptimeOption::Some(places) => places[element],
@@ -151,7 +151,7 @@ pub(crate) fn keep_runs<E: Element>(
         }
         tile.merge(run / 2, run, count, false);
     }
-    if comptime!(blueprint.last) {
+    if comptime!(config.last) {
         let mut at = UNIT_POS;
         while at < run {
             if at >= k {
@@ -168,7 +168,7 @@ pub(crate) fn keep_runs<E: Element>(
     } else {
         let mut at = UNIT_POS;
         while at < run {
-            let target = CUBE_POS * blueprint.run + at as usize;
+            let target = CUBE_POS * config.run + at as usize;
             best[target] = keys[at as usize];
             kept[target] = own[at as usize];
             at += units;

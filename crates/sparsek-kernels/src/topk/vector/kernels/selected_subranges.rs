@@ -1,4 +1,4 @@
-//! The elements of chosen subranges, as one cube goes through them.
+//! The elements of the selected subranges.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -7,40 +7,68 @@
 use cubecl::prelude::*;
 
 use super::{
-    candidates::Candidates,
-    crew::{Crew, Keys, KeysExpand, tally},
-    finish::FinishBlueprint,
+    cube_reduce::CubeReduce,
+    histogram::{KeySet, KeySetExpand, count_key},
+    types::{FinishConfig, SubrangeLayout},
 };
 use crate::topk::{
     element::{Element, ordered_key, ordered_refined, ordered_rough},
     search::{Cursor, KeyRange, Threshold},
 };
 
-/// What a vector was cut into.
-#[derive(CubeType, CubeLaunch, Clone, Copy)]
-#[expand(derive(Clone, Copy))]
-pub(crate) struct Subranges {
-    pub length: usize,
-    /// Delegates, and those of groups, or all, that a cube holds.
-    pub count: u32,
-    pub held: u32,
-    pub k: u32,
-    /// Subranges have `2^exponent` elements.
-    pub exponent: u32,
+/// Elements that reach the least chosen delegate: keys, and slots in the chosen subranges.
+#[derive(CubeType)]
+pub(super) struct Candidates<K: Int> {
+    pub keys: Shared<[K]>,
+    pub slots: Shared<[u32]>,
+    /// How many there are, which may be more than there is room for; how many members were listed.
+    pub filled: Shared<[Atomic<u32>]>,
+    #[cube(comptime)]
+    pub room: usize,
+    #[cube(comptime)]
+    pub units: u32,
+}
+
+#[cube]
+impl<K: Int> Candidates<K> {
+    /// Room for some more: one call for many, since calls wait for each other.
+    pub fn claim(&self, count: u32) -> u32 {
+        self.filled[0].fetch_add(count)
+    }
+
+    pub fn put(&self, at: u32, key: K, slot: u32) {
+        let (mut keys, mut slots) = (self.keys.clone(), self.slots.clone());
+        if at < comptime!(self.room as u32) {
+            keys[at as usize] = key;
+            slots[at as usize] = slot;
+        }
+    }
+}
+
+#[cube]
+impl<K: Int> KeySet<K> for Candidates<K> {
+    fn count_keys(&self, bins: &Shared<[Atomic<u32>]>, range: &KeyRange<K>, shift: u32) {
+        let filled = self.filled[0].load();
+        let mut at = UNIT_POS;
+        while at < filled {
+            count_key::<K>(bins, self.keys[at as usize], range, shift);
+            at += self.units;
+        }
+    }
 }
 
 /// The elements of chosen subranges.
 #[derive(CubeType)]
-pub(super) struct Chosen<'a, E: Element, N: Size> {
+pub(super) struct SelectedSubranges<'a, E: Element, N: Size> {
     input: &'a [Vector<E, N>],
     pub elements: &'a [E],
     /// Of the k best delegates, in order.
     places: Shared<[u32]>,
     /// The ranks of the last delegates of subranges all of whose delegates are among the best.
-    whole: Shared<[u32]>,
-    pub cut: Subranges,
+    complete_ranks: Shared<[u32]>,
+    pub layout: SubrangeLayout,
     #[cube(comptime)]
-    pub blueprint: FinishBlueprint,
+    pub config: FinishConfig,
 }
 
 /// A load of a chosen subrange: its first element and slot, and how many elements are there.
@@ -53,55 +81,55 @@ pub(super) struct Load {
 }
 
 #[cube]
-impl<'a, E: Element, N: Size> Chosen<'a, E, N> {
+impl<'a, E: Element, N: Size> SelectedSubranges<'a, E, N> {
     pub fn new(
         input: &'a [Vector<E, N>],
         elements: &'a [E],
         places: Shared<[u32]>,
-        whole: Shared<[u32]>,
-        cut: Subranges,
-        #[comptime] blueprint: FinishBlueprint,
-    ) -> Chosen<'a, E, N> {
-        Chosen::<'a, E, N> {
+        complete_ranks: Shared<[u32]>,
+        layout: SubrangeLayout,
+        #[comptime] config: FinishConfig,
+    ) -> SelectedSubranges<'a, E, N> {
+        SelectedSubranges::<'a, E, N> {
             input,
             elements,
             places,
-            whole,
-            cut,
-            blueprint,
+            complete_ranks,
+            layout,
+            config,
         }
     }
 
     /// The element in a slot: subranges count from the rank of their first delegate.
-    pub fn origin(&self, slot: u32) -> usize {
-        let exponent = self.cut.exponent;
+    pub fn element_of_slot(&self, slot: u32) -> usize {
+        let exponent = self.layout.exponent;
         let place = self.places[(slot >> exponent) as usize];
-        let subrange = place / comptime!(self.blueprint.delegates);
+        let subrange = place / comptime!(self.config.beta);
         let inside = slot & ((1u32 << exponent) - 1);
         ((subrange as usize) << exponent as usize) + inside as usize
     }
 
-    /// Load number `load` of whole subranges, or, with `all`, of the subranges of all of the best delegates; then
+    /// Load number `load` of complete_ranks subranges, or, with `all`, of the subranges of all of the best delegates; then
     /// loads of others than their first delegates are empty.
     fn load(&self, load: u32, #[comptime] all: bool) -> Load {
-        let width = comptime!(self.blueprint.shape.width as u32);
-        let delegates = comptime!(self.blueprint.delegates);
-        let per_subrange = self.cut.exponent - comptime!(width.ilog2());
+        let width = comptime!(self.config.shape.width as u32);
+        let beta = comptime!(self.config.beta);
+        let per_subrange = self.layout.exponent - comptime!(width.ilog2());
         let mut rank = load >> per_subrange;
         let mut first = true.runtime();
-        if comptime!(delegates > 1) {
+        if comptime!(beta > 1) {
             if comptime!(all) {
-                first = self.places[rank as usize].is_multiple_of(delegates);
+                first = self.places[rank as usize].is_multiple_of(beta);
             } else {
-                rank = self.whole[rank as usize] - (delegates - 1);
+                rank = self.complete_ranks[rank as usize] - (beta - 1);
             }
         }
         let inside = (load & ((1u32 << per_subrange) - 1)) * width;
-        let slot = (rank << self.cut.exponent) + inside;
-        let at = self.origin(slot);
-        let there = at < self.cut.length && first;
+        let slot = (rank << self.layout.exponent) + inside;
+        let at = self.element_of_slot(slot);
+        let there = at < self.layout.length && first;
         let rest = u32::cast_from(min(
-            self.cut.length - min(at, self.cut.length),
+            self.layout.length - min(at, self.layout.length),
             width as usize,
         ));
         Load {
@@ -111,47 +139,47 @@ impl<'a, E: Element, N: Size> Chosen<'a, E, N> {
         }
     }
 
-    /// What load number `load` of whole subranges holds; behind the end of the vector anything.
-    fn whole(&self, load: u32) -> Vector<E, N> {
-        let width = comptime!(self.blueprint.shape.width);
-        if comptime!(self.blueprint.delegates > 1) {
+    /// What load number `load` of complete_ranks subranges holds; behind the end of the vector anything.
+    fn complete_items(&self, load: u32) -> Vector<E, N> {
+        let width = comptime!(self.config.shape.width);
+        if comptime!(self.config.beta > 1) {
             self.items(&self.load(load, false))
         } else {
-            let per_subrange = self.cut.exponent - comptime!(width.ilog2());
+            let per_subrange = self.layout.exponent - comptime!(width.ilog2());
             let subrange = self.places[(load >> per_subrange) as usize] as usize;
             let inside = (load & ((1u32 << per_subrange) - 1)) as usize;
-            let last = self.cut.length / width - 1;
+            let last = self.layout.length / width - 1;
             self.input[min((subrange << per_subrange as usize) + inside, last)]
         }
     }
 
     /// What a load holds; behind the end of the vector anything.
     fn items(&self, load: &Load) -> Vector<E, N> {
-        let width = comptime!(self.blueprint.shape.width);
-        let last = self.cut.length / width - 1;
+        let width = comptime!(self.config.shape.width);
+        let last = self.layout.length / width - 1;
         self.input[min(load.at / width, last)]
     }
 
-    /// Whether the end of the vector may lie in a load of `loads`, those of whole subranges.
-    fn may_end(&self, load: u32, loads: u32) -> bool {
-        let width = comptime!(self.blueprint.shape.width);
-        if comptime!(self.blueprint.delegates > 1) {
-            self.load(min(load, loads - 1), false).at / width >= self.cut.length / width
+    /// Whether the end of the vector may lie in a load of `loads`, those of complete_ranks subranges.
+    fn may_cross_end(&self, load: u32, loads: u32) -> bool {
+        let width = comptime!(self.config.shape.width);
+        if comptime!(self.config.beta > 1) {
+            self.load(min(load, loads - 1), false).at / width >= self.layout.length / width
         } else {
             // Subranges are in order.
             load + self.loads(1u32) >= loads
         }
     }
 
-    /// The last elements, where they are no whole load.
-    fn rest(&self, load: &Load, items: Vector<E, N>) -> Vector<E, N> {
-        let width = comptime!(self.blueprint.shape.width);
+    /// The last elements, where they are no complete_ranks load.
+    fn with_tail(&self, load: &Load, items: Vector<E, N>) -> Vector<E, N> {
+        let width = comptime!(self.config.shape.width);
         let mut items = items;
         if comptime!(width > 1) {
             if load.items > 0 && load.items < comptime!(width as u32) {
                 #[unroll]
                 for item in 0..width {
-                    let at = min(load.at + item, self.cut.length - 1);
+                    let at = min(load.at + item, self.layout.length - 1);
                     items.insert(item, self.elements[at]);
                 }
             }
@@ -159,46 +187,47 @@ impl<'a, E: Element, N: Size> Chosen<'a, E, N> {
         items
     }
 
-    /// The elements of whole subranges that are at least `least`, as far as there is room.
+    /// The elements of complete_ranks subranges that are at least `least`, as far as there is room.
     pub fn collect(&self, least: E::Key, loads: u32, candidates: &Candidates<E::Key>) {
-        let units = comptime!(self.blueprint.shape.lanes);
-        let width = comptime!(self.blueprint.shape.width);
-        let flight = comptime!(self.blueprint.flight);
+        let units = comptime!(self.config.shape.lanes);
+        let width = comptime!(self.config.shape.width);
+        let loads_in_flight = comptime!(self.config.loads_in_flight);
         let mut at = UNIT_POS;
         let mut room = true.runtime();
         while at < loads && room {
             let mut found = Sequence::<Vector<E, N>>::new();
             #[unroll]
-            for step in 0..flight {
-                found.push(self.whole(min(at + comptime!(step as u32 * units), loads - 1)));
+            for step in 0..loads_in_flight {
+                found
+                    .push(self.complete_items(min(at + comptime!(step as u32 * units), loads - 1)));
             }
             #[unroll]
-            for step in 0..flight {
+            for step in 0..loads_in_flight {
                 let number = at + comptime!(step as u32 * units);
                 let items = found[step];
                 let mut greatest = E::Key::min_value();
                 #[unroll]
                 for item in 0..width {
                     let item = items.extract(item);
-                    let key = ordered_rough::<E>(item, false, self.blueprint.largest);
+                    let key = ordered_rough::<E>(item, false, self.config.largest);
                     greatest = max(greatest, key);
                 }
-                let greatest = ordered_refined::<E>(greatest, false, self.blueprint.largest);
+                let greatest = ordered_refined::<E>(greatest, false, self.config.largest);
                 // Few loads hold a candidate; what the last elements of the vector hold is not known yet.
-                if greatest >= least || self.may_end(number, loads) {
+                if greatest >= least || self.may_cross_end(number, loads) {
                     let load = self.load(min(number, loads - 1), false);
-                    let items = self.rest(&load, items);
+                    let items = self.with_tail(&load, items);
                     let count = select(number < loads, load.items, 0u32);
-                    let kept = self.keep(items, count, load.slot, least, candidates);
+                    let kept = self.keep_reaching(items, count, load.slot, least, candidates);
                     room = room && kept;
                 }
             }
-            at += comptime!(flight as u32 * units);
+            at += comptime!(loads_in_flight as u32 * units);
         }
     }
 
     /// Notes the elements of a load that are at least `least`; whether there was room.
-    fn keep(
+    fn keep_reaching(
         &self,
         items: Vector<E, N>,
         count: u32,
@@ -206,21 +235,21 @@ impl<'a, E: Element, N: Size> Chosen<'a, E, N> {
         least: E::Key,
         candidates: &Candidates<E::Key>,
     ) -> bool {
-        let width = comptime!(self.blueprint.shape.width);
+        let width = comptime!(self.config.shape.width);
         let mut reaching = 0u32;
         #[unroll]
         for item in 0..width {
-            let key = ordered_key::<E>(items.extract(item), self.blueprint.largest);
+            let key = ordered_key::<E>(items.extract(item), self.config.largest);
             let reaches = key >= least && comptime!(item as u32) < count;
             reaching += select(reaches, 1u32, 0u32);
         }
         let mut room = true.runtime();
         if reaching > 0 {
             let mut place = candidates.claim(reaching);
-            room = place <= comptime!(self.blueprint.room as u32);
+            room = place <= comptime!(self.config.room as u32);
             #[unroll]
             for item in 0..width {
-                let key = ordered_key::<E>(items.extract(item), self.blueprint.largest);
+                let key = ordered_key::<E>(items.extract(item), self.config.largest);
                 if key >= least && comptime!(item as u32) < count {
                     candidates.put(place, key, slot + comptime!(item as u32));
                     place += 1;
@@ -232,21 +261,21 @@ impl<'a, E: Element, N: Size> Chosen<'a, E, N> {
 
     /// Loads of `ranks` subranges.
     pub fn loads(&self, ranks: u32) -> u32 {
-        ranks << (self.cut.exponent - comptime!(self.blueprint.shape.width.ilog2()))
+        ranks << (self.layout.exponent - comptime!(self.config.shape.width.ilog2()))
     }
 
     /// Writes the members, where there were too many candidates for shared memory: the elements of all chosen subranges
     /// in index order.
-    pub fn list<I: Numeric>(
+    pub fn write_selected<I: Numeric>(
         &self,
         threshold: &Threshold<E::Key>,
         values: &mut [E],
         indices: &mut [I],
-        crew: &Crew,
+        reduce: &CubeReduce,
     ) {
-        let units = comptime!(self.blueprint.shape.lanes);
-        let width = comptime!(self.blueprint.shape.width);
-        let k = self.cut.k;
+        let units = comptime!(self.config.shape.lanes);
+        let width = comptime!(self.config.shape.width);
+        let k = self.layout.k;
         let loads = self.loads(k);
         let quota = k - threshold.above;
         let mut above = 0u32;
@@ -257,11 +286,11 @@ impl<'a, E: Element, N: Size> Chosen<'a, E, N> {
             if tile + UNIT_POS >= loads {
                 load.items = 0u32;
             }
-            let items = self.rest(&load, self.items(&load));
+            let items = self.with_tail(&load, self.items(&load));
             let mut own = Cursor { above: 0, level: 0 };
             #[unroll]
             for item in 0..width {
-                let key = ordered_key::<E>(items.extract(item), self.blueprint.largest);
+                let key = ordered_key::<E>(items.extract(item), self.config.largest);
                 if comptime!(item as u32) < load.items {
                     own.place::<E::Key>(key, threshold, quota);
                 }
@@ -269,14 +298,14 @@ impl<'a, E: Element, N: Size> Chosen<'a, E, N> {
             // The last sums have been read.
             sync_cube();
             // A tile holds at most 1024 x 16 elements, so both counts fit in 16 bits.
-            let sums = crew.sums(own.above + (own.level << 16));
+            let sums = reduce.prefix_sum(own.above + (own.level << 16));
             let mut cursor = Cursor {
                 above: above + (sums.before & 0xffff),
                 level: level + (sums.before >> 16),
             };
             #[unroll]
             for item in 0..width {
-                let key = ordered_key::<E>(items.extract(item), self.blueprint.largest);
+                let key = ordered_key::<E>(items.extract(item), self.config.largest);
                 if comptime!(item as u32) < load.items {
                     let place = cursor.place::<E::Key>(key, threshold, quota);
                     if place.member {
@@ -293,21 +322,21 @@ impl<'a, E: Element, N: Size> Chosen<'a, E, N> {
 }
 
 #[cube]
-impl<'a, E: Element, N: Size> Keys<E::Key> for Chosen<'a, E, N> {
-    fn count(&self, bins: &Shared<[Atomic<u32>]>, range: &KeyRange<E::Key>, shift: u32) {
-        let loads = self.loads(self.cut.k);
+impl<'a, E: Element, N: Size> KeySet<E::Key> for SelectedSubranges<'a, E, N> {
+    fn count_keys(&self, bins: &Shared<[Atomic<u32>]>, range: &KeyRange<E::Key>, shift: u32) {
+        let loads = self.loads(self.layout.k);
         let mut at = UNIT_POS;
         while at < loads {
             let load = self.load(at, true);
-            let items = self.rest(&load, self.items(&load));
+            let items = self.with_tail(&load, self.items(&load));
             #[unroll]
-            for item in 0..comptime!(self.blueprint.shape.width) {
-                let key = ordered_key::<E>(items.extract(item), self.blueprint.largest);
+            for item in 0..comptime!(self.config.shape.width) {
+                let key = ordered_key::<E>(items.extract(item), self.config.largest);
                 if comptime!(item as u32) < load.items {
-                    tally::<E::Key>(bins, key, range, shift);
+                    count_key::<E::Key>(bins, key, range, shift);
                 }
             }
-            at += comptime!(self.blueprint.shape.lanes);
+            at += comptime!(self.config.shape.lanes);
         }
     }
 }
