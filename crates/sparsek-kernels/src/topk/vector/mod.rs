@@ -12,23 +12,21 @@
 //! many elements are equal. Rule 3 extends this to β delegates per subrange, Rule 4 chooses α.
 //!
 //! The vector is read once; both selections see n / 2^α + k · 2^α elements together. The contract
-//! is that of [`super::topk`]. [`plan`] chooses the kernels, [`launch`] launches them, [`selection`]
-//! runs the first and second top-k where they need many cubes, and [`kernels`] is the device code.
+//! is that of [`super::topk`]. [`plan`] chooses the kernels, [`launch`] launches them,
+//! and [`kernels`] is the device code.
 //! `docs/papers.md` lists the deviations from the paper (D1 to D6).
 
 mod kernels;
 mod launch;
-mod long_rows;
 mod options;
 mod plan;
-mod selection;
 mod stream;
 mod tuning;
 mod types;
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
-pub(crate) use long_rows::topk_long_rows as topk_few;
+pub(crate) use launch::long_rows::topk_long_rows as topk_few;
 pub use options::{Construction, Filter, Finish, Selection, Subrange, VectorOptions};
 pub(crate) use plan::takes_rows as takes;
 pub use stream::{Best, TopkStream};

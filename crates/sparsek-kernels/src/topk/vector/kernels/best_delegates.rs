@@ -1,4 +1,8 @@
-//! The first top-k.
+//! First top-k of a cube that finishes: the k best delegates, in registers.
+//!
+//! With groups, the cube selects the k best groups by their greatest delegates, then the k best
+//! among all delegates of these groups. Rule 1 applies to groups as to subranges: a group that is
+//! not selected has k better delegates outside.
 
 use cubecl::prelude::*;
 
@@ -10,7 +14,7 @@ use super::{
 };
 use crate::topk::search::{Cursor, KeyRange};
 
-/// The delegates that a unit holds, neighbours.
+/// Consecutive delegates that a unit holds.
 #[derive(CubeType)]
 struct RegisterKeys<K: Int> {
     keys: Array<K>,
@@ -28,7 +32,7 @@ impl<K: Int> KeySet<K> for RegisterKeys<K> {
     }
 }
 
-/// Delegates to choose from, so many of each unit: all of them, or those of the best groups of `2^group`.
+/// The delegates to select from: all of them, or those of the selected groups of `2^group`.
 #[derive(CubeType)]
 struct DelegateSet {
     groups: Shared<[u32]>,
@@ -44,7 +48,7 @@ struct DelegateSet {
 
 #[cube]
 impl DelegateSet {
-    /// Where number `at` stands among all; behind the last one where it does not.
+    /// Place of item `at` in the delegate vector; `count` or more if there is none.
     fn place(&self, at: u32) -> u32 {
         if comptime!(self.group == 0) {
             at
@@ -57,8 +61,8 @@ impl DelegateSet {
         }
     }
 
-    /// The places of the k best in order, and a range of keys: no less than what they reach, up to the greatest. `known` is such a
-    /// range of the groups.
+    /// Writes the places of the k best in order. Returns a range from a key that they all reach up
+    /// to the greatest key. `known` is such a range for the groups.
     fn select_best<K: Int, D: Size>(
         &self,
         delegates: &[Vector<K, D>],
@@ -139,7 +143,8 @@ impl DelegateSet {
     }
 }
 
-/// The places of the k best delegates in order, of those that the units hold or of the best groups of theirs, and their range.
+/// Writes the places of the k best delegates in order, with or without groups. Returns the range of
+/// their keys.
 #[cube]
 pub(super) fn select_delegates<K: Int, D: Size>(
     delegates: &[Vector<K, D>],
@@ -185,7 +190,7 @@ pub(super) fn select_delegates<K: Int, D: Size>(
     }
 }
 
-/// [`choose`], where the best delegates and their places have been found before.
+/// [`select_delegates`], for delegates that a separate launch has selected.
 #[cube]
 pub(super) fn take_selected_delegates<K: Int, D: Size>(
     best: &[Vector<K, D>],

@@ -1,27 +1,36 @@
-//! Bitonic selection: each cube sorts runs of a tile, and of two runs keeps the better half until one run is left; what
-//! the cubes keep is selected from again, until one cube has the members.
+//! Bitonic selection, for small k.
+//!
+//! ```text
+//! each cube: sort the runs of a tile in shared memory, every other one in reverse
+//!            while more than one run is left:
+//!                each pair of runs <- the better of elements at equal positions; merge it
+//! repeat over the remaining runs until one tile is left
+//! ```
+//!
+//! The element-wise better half of two opposite runs is bitonic and holds the best of both. Takes n
+//! log²(run) exchanges. Paper: Section 2.2 of Dr. Top-k, after Shanbhag et al.
 
 use cubecl::prelude::*;
 
 use crate::topk::element::{Element, ordered_key};
 
-/// Elements of a tile, and most of a run.
+/// Elements of a tile, and most elements of a run.
 pub(crate) const TILE: usize = 1 << 11;
 pub(crate) const MAX_RUN: usize = TILE / 4;
 
-/// A selection of the best of each tile.
+/// Configuration of [`keep_best_runs`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct BitonicConfig {
-    /// Elements of a run, a power of two, no fewer than are wanted.
+    /// Elements of a run: a power of two, at least k.
     pub run: usize,
     /// Units of a cube, a power of two.
     pub units: u32,
     pub largest: bool,
-    /// Whether there is one tile, of which the members' places are wanted in order.
+    /// Whether there is one tile, so that the kernel writes the places of the k best in order.
     pub last: bool,
 }
 
-/// A tile: keys, and places in the vector.
+/// Keys and places of a tile in shared memory.
 #[derive(CubeType)]
 struct Tile<K: Int> {
     keys: Shared<[K]>,
@@ -32,7 +41,7 @@ struct Tile<K: Int> {
 
 #[cube]
 impl<K: Int> Tile<K> {
-    /// Puts two elements in order, the better one first where `best_first`.
+    /// Orders two elements, the better one first if `best_first`.
     fn compare(&self, first: u32, second: u32, best_first: bool, #[comptime] by_place: bool) {
         let (mut keys, mut places) = (self.keys.clone(), self.places.clone());
         let (first, second) = (first as usize, second as usize);
@@ -54,7 +63,8 @@ impl<K: Int> Tile<K> {
         }
     }
 
-    /// Merges bitonic runs of `2 * half` among the first `count`: every other one best first.
+    /// Merges bitonic runs of `2 * half` among the first `count` elements; every other run ends up
+    /// in reverse.
     fn merge(&self, half: u32, run: u32, count: u32, #[comptime] by_place: bool) {
         let mut stride = half;
         while stride > 0 {
@@ -70,7 +80,7 @@ impl<K: Int> Tile<K> {
         sync_cube();
     }
 
-    /// Sorts runs among the first `count`, every other one best first.
+    /// Sorts runs among the first `count` elements, every other one in reverse.
     fn sort(&self, #[comptime] run: u32, count: u32, #[comptime] by_place: bool) {
         let mut size = 2u32;
         while size <= run {
@@ -80,8 +90,11 @@ impl<K: Int> Tile<K> {
     }
 }
 
-/// The best of each tile, best first: their keys and places, of which the last tile may have fewer; or the places of the
-/// `k` best of one tile in order. `places` tells those of the elements, where they are not their own.
+/// Writes keys and places of the best run of each tile, best first. A tile with fewer elements pads
+/// with the least key and place `u32::MAX`. For a single tile, writes the places of the `k` best in
+/// order.
+///
+/// `places` holds the places of the elements, if they differ from their positions.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn keep_best_runs<E: Element>(
     elements: &[E],
@@ -123,7 +136,6 @@ pub(crate) fn keep_best_runs<E: Element>(
     tile.sort(run, size, false);
     let mut count = size.runtime();
     while count > run {
-        // The better of two runs, one of which has its best last, are a bitonic run.
         count /= 2;
         let mut at = UNIT_POS;
         let mut item = 0u32;

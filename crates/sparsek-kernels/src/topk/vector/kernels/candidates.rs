@@ -1,4 +1,7 @@
-//! The second top-k.
+//! Second top-k of a cube that finishes: the k best candidates in shared memory, and the output.
+//!
+//! Few candidates are ranked by comparing all pairs. More are selected by histograms: first of the
+//! keys, then of the slots of candidates that tie with the kth key.
 
 use cubecl::prelude::*;
 
@@ -9,7 +12,7 @@ use super::{
 };
 use crate::topk::{element::Element, search::KeyRange};
 
-/// What a cube that finishes has in its shared memory, and its units.
+/// Shared memory and units of a cube that finishes.
 #[derive(CubeType)]
 pub(super) struct Workspace<K: Int> {
     pub candidates: Candidates<K>,
@@ -18,8 +21,8 @@ pub(super) struct Workspace<K: Int> {
     pub reduce: CubeReduce,
 }
 
-/// How the units of a cube go through all pairs of so many items: a unit has every `step`th item, and compares it with some of all, the
-/// same ones as the other units of its plane.
+/// Work of a unit in a comparison of all pairs: every `step`th item from `item` on, against the
+/// items `from..to`. The units of a plane share `from..to`.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 struct AllPairs {
@@ -49,7 +52,7 @@ impl AllPairs {
     }
 }
 
-/// Members by their slots: as they were found, and in order.
+/// Slots of the selected elements: as found, and in order.
 #[derive(CubeType)]
 pub(super) struct SelectedSlots {
     pub found: Shared<[u32]>,
@@ -65,7 +68,7 @@ impl SelectedSlots {
         }
     }
 
-    /// Puts those that were found, which all units see, in order. The counts are zero before.
+    /// Sorts the slots found, which all units must see. `counts` must be zero before.
     pub fn sort(&self, k: u32, counts: &Shared<[Atomic<u32>]>, reduce: &CubeReduce) {
         let mut ordered = self.ordered.clone();
         let pairs = AllPairs::new(k, reduce);
@@ -90,8 +93,8 @@ impl SelectedSlots {
     }
 }
 
-/// SelectedSlots the `k` best of so many candidates, at least as many, which all units see, in order: greater ones, and of equal ones those of
-/// lesser slots. The counts are zero before.
+/// Selects the `k` best of `count` candidates and sorts their slots. Ties go to the lower slot. All
+/// units must see the candidates, and `counts` must be zero.
 #[cube]
 pub(super) fn select_by_rank<K: Int>(
     candidates: &Candidates<K>,
@@ -130,7 +133,7 @@ pub(super) fn select_by_rank<K: Int>(
     selected.sort(k, counts, reduce);
 }
 
-/// Slots of the candidates within a range of keys, as keys: the first slot is the greatest.
+/// Slots of the candidates whose keys are within a range, inverted: the first slot is the greatest.
 #[derive(CubeType)]
 struct Ties<K: Int> {
     keys: Shared<[K]>,
@@ -155,7 +158,7 @@ impl<K: Int> KeySet<u32> for Ties<K> {
     }
 }
 
-/// Writes the slots among the candidates, of which none is above a range of keys, in index order.
+/// Selects the k best candidates and writes them in index order. No candidate is above `range`.
 #[cube]
 pub(super) fn select_by_histogram<E: Element, I: Numeric, N: Size>(
     elements: &SelectedSubranges<E, N>,
@@ -177,7 +180,7 @@ pub(super) fn select_by_histogram<E: Element, I: Numeric, N: Size>(
     let quota = k - threshold.above;
     let units = candidates.units;
     let mut slots = workspace.selected.found.clone();
-    // Of those within the range the first.
+    // Last selected slot among candidates within the range.
     let mut last = u32::MAX.runtime();
     if quota > 0 {
         let ties = Ties::<E::Key> {
@@ -220,7 +223,7 @@ pub(super) fn select_by_histogram<E: Element, I: Numeric, N: Size>(
     write_candidates::<E, I, N>(elements, &workspace.selected.ordered, values, indices);
 }
 
-/// Writes the slots, given by their slots in order.
+/// Writes values and indices of the elements in `ordered` slots.
 #[cube]
 pub(super) fn write_candidates<E: Element, I: Numeric, N: Size>(
     elements: &SelectedSubranges<E, N>,

@@ -1,4 +1,14 @@
-//! Concatenation.
+//! Concatenation of the selected subranges, over many cubes, and output of the second top-k.
+//!
+//! A slot numbers an element of the selected subranges: `(rank << α) + position in the subrange`,
+//! where `rank` is that of the delegate. Selected delegates are in order of their places, so slots
+//! are in index order.
+//!
+//! - [`gather_subranges`] copies whole subranges.
+//! - [`count_candidates`] and [`list_candidates`] apply Rule 2 (keep elements that reach the least
+//!   selected delegate) and Rule 3 (of a subrange without all β delegates among the best, keep only
+//!   those delegates). The number of candidates stays on the device.
+//! - [`fetch_selected`] writes values and indices of the result.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -12,8 +22,8 @@ use crate::topk::{
     routines::team::Shape,
 };
 
-/// Keys of the elements of selected subranges, one after the other, a load of each unit. Slots behind the end of the vector get the
-/// least, which elements may have too: these stand before them.
+/// Writes the keys of whole subranges, one load per unit. Slots beyond the end of the vector get
+/// the least key; equal elements precede them.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn gather_subranges<E: Element, W: Numeric, N: Size>(
     input: &[Vector<E, N>],
@@ -55,7 +65,7 @@ pub(crate) fn gather_subranges<E: Element, W: Numeric, N: Size>(
     keys[ABSOLUTE_POS] = loaded;
 }
 
-/// The element that stands in a slot, given the places of the best beta, of so many of each subrange.
+/// Index of the element in a slot. `selected` holds the places of the best delegates.
 #[cube]
 fn element_of_slot(selected: &[u32], slot: usize, exponent: u32, beta: u32) -> usize {
     let exponent = exponent as usize;
@@ -63,8 +73,8 @@ fn element_of_slot(selected: &[u32], slot: usize, exponent: u32, beta: u32) -> u
     (subrange << exponent) + (slot & ((1usize << exponent) - 1))
 }
 
-/// Values and indices of selected_count, given by their slots, or by where these are `listed`, or by their places in the vector where
-/// `direct`.
+/// Writes values and indices of the selected elements. `places` holds their slots, or positions in
+/// `listed` slots, or indices if `direct`.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn fetch_selected<E: Element, I: Numeric>(
     elements: &[E],
@@ -98,28 +108,29 @@ pub(crate) fn fetch_selected<E: Element, I: Numeric>(
     indices[rank] = I::cast_from(at);
 }
 
-/// Candidates are filled up with least keys to a multiple of this, whole loads of any width.
+/// The number of candidates is padded with least keys to a multiple of this: whole loads of any
+/// width.
 pub(crate) const CANDIDATE_LOAD: usize = 16;
 
-/// How candidates are candidate.
+/// Configuration of the filter kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FilterConfig {
-    /// The units of a cube.
+    /// Units of a cube.
     pub shape: Shape,
-    /// Delegates of a subrange, β.
+    /// Delegates β of each subrange.
     pub beta: u32,
-    /// Whether elements have to reach the least of the best delegates.
+    /// Whether Rule 2 applies.
     pub filtered: bool,
     pub largest: bool,
 }
 
-/// The elements of selected subranges. Each of the k best delegates has a slot for every element of a subrange.
+/// Slots of the selected subranges under Rules 2 and 3.
 #[derive(CubeType)]
 struct FilteredSubranges<'a, E: Element> {
     elements: &'a [E],
-    /// The places of the best delegates, in order.
+    /// Places of the best delegates, in order.
     selected: &'a [u32],
-    /// Where in their subranges delegates stand, if exists are several of each.
+    /// Positions of the delegates in their subranges; not read if β = 1.
     positions: &'a [u32],
     least: E::Key,
     layout: SubrangeLayout,
@@ -127,14 +138,14 @@ struct FilteredSubranges<'a, E: Element> {
     config: FilterConfig,
 }
 
-/// What a slot holds: an element, at a slot of its own.
+/// The element of a slot, which may take the slot of another element.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 struct Candidate<K: Int> {
     key: K,
     slot: u32,
     exists: bool,
-    /// It is the first of a subrange that is looked through.
+    /// Whether it is the first element of a subrange that is scanned.
     opens_subrange: bool,
 }
 
@@ -162,20 +173,22 @@ impl<'a, E: Element> FilteredSubranges<'a, E> {
         (self.layout.k as usize) << self.layout.exponent as usize
     }
 
-    /// How many delegates of a subrange are selected_delegates the best, given the rank and the place of the first: always its best ones.
+    /// Number of selected delegates of a subrange, always its best ones. `rank` and `place` are
+    /// those of its first delegate.
     fn selected_delegates(&self, rank: u32, place: u32) -> u32 {
         let mut count = 0u32;
         #[unroll]
         for order in 0..comptime!(self.config.beta) {
             let other = min(rank + order, self.layout.k - 1);
-            // The last one stands for those behind it, and is not where they would be.
+            // The clamped rank never has the place that is compared, so it does not count twice.
             let same = self.selected[other as usize] == place + order;
             count += select(same, 1u32, 0u32);
         }
         count
     }
 
-    /// Of the first `count` delegates of a subrange, from `place` on, where that one stands before which so many others do.
+    /// Position of the delegate that is number `order` by position among the first `count`
+    /// delegates from `place` on.
     fn nth_position(&self, place: u32, count: u32, order: u32) -> u32 {
         let beta = comptime!(self.config.beta);
         let mut found = 0u32;
@@ -232,7 +245,7 @@ impl<'a, E: Element> FilteredSubranges<'a, E> {
     }
 }
 
-/// The least of the best delegates, by one cube.
+/// Writes the least of the best delegates; one cube.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn find_least_delegate<E: Element>(
     delegates: &[E::Key],
@@ -254,7 +267,7 @@ pub(crate) fn find_least_delegate<E: Element>(
     }
 }
 
-/// How many candidates exists are in each cube's per_cube of slots, and how many subranges are looked through.
+/// Counts the candidates and the scanned subranges in the slots of each cube.
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(clippy::too_many_arguments, reason = "buffers")]
 pub(crate) fn count_candidates<E: Element>(
@@ -290,7 +303,7 @@ pub(crate) fn count_candidates<E: Element>(
     }
 }
 
-/// The keys of the candidates and their slots, in index order, and how many exists are, filled up to whole loads.
+/// Writes keys and slots of the candidates in index order, and their number, padded to whole loads.
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(clippy::too_many_arguments, reason = "buffers")]
 pub(crate) fn list_candidates<E: Element>(
@@ -314,7 +327,7 @@ pub(crate) fn list_candidates<E: Element>(
     let least = least[least_at];
     let subranges =
         FilteredSubranges::<E>::new(elements, selected, positions, least, layout, config);
-    // What the cubes before this one have.
+    // Counts of the cubes before this one.
     let mut before = 0u32;
     let mut opened_subranges = 0u32;
     let mut cube = UNIT_POS as usize;
@@ -331,7 +344,7 @@ pub(crate) fn list_candidates<E: Element>(
         let at = tile + UNIT_POS as usize;
         let mut candidate = subranges.candidate(min(at, end - 1) as u32);
         candidate.exists = candidate.exists && at < end;
-        // The last sums have been read.
+        // All units have read the previous sums.
         sync_cube();
         let sums = reduce.prefix_sum(select(candidate.exists, 1u32, 0u32));
         if candidate.exists {

@@ -1,4 +1,8 @@
-//! Reductions and scans over all units of a cube.
+//! Reductions and scans over all units of a cube: planes reduce by shuffles and exchange one value
+//! each through shared memory.
+//!
+//! Every unit of the cube must call each method. A method that is called repeatedly, as in a loop,
+//! needs a barrier before each further call, because each call site has one set of slots.
 
 use cubecl::prelude::*;
 
@@ -7,7 +11,7 @@ use crate::topk::{
     search::KeyRange,
 };
 
-/// The units of a cube, in planes; in planes of one where the device has none.
+/// The units of a cube, in planes. Without planes on the device, each unit counts as a plane.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(super) struct CubeReduce {
@@ -16,7 +20,7 @@ pub(super) struct CubeReduce {
     pub shape: Shape,
 }
 
-/// The sum of the units before this one, and of all.
+/// Sum over the units before this one, and over all units.
 #[derive(CubeType, Clone, Copy)]
 pub(super) struct PrefixSum {
     pub before: u32,
@@ -37,8 +41,7 @@ impl CubeReduce {
         }
     }
 
-    /// A value of each plane, for all to see. Each place in a kernel that calls this has slots of its own; one that does so again needs a
-    /// barrier before.
+    /// Returns the value of the last lane of each plane to all units.
     fn share_per_plane<T: Numeric>(&self, value: T) -> Shared<[T]> {
         let mut slots = Shared::<[T]>::new_slice(comptime!(self.shape.planes as usize));
         if UNIT_POS_X == comptime!(self.shape.plane_lanes() - 1) {
@@ -48,7 +51,7 @@ impl CubeReduce {
         slots
     }
 
-    /// Every unit must call it, as all that follow; after a barrier, where it does so again.
+    /// Scans the units in the order of their positions.
     pub fn prefix_sum(&self, value: u32) -> PrefixSum {
         let through = self.team.running_sum(value);
         let slots = self.share_per_plane::<u32>(through);
@@ -71,7 +74,7 @@ impl CubeReduce {
         PrefixSum { before, total }
     }
 
-    /// The least and the greatest of the units' ranges.
+    /// Least `low` and greatest `high` of all units.
     pub fn range<K: Int>(&self, low: K, high: K) -> KeyRange<K> {
         let mut low = self.team.min::<K>(low);
         let mut high = self.team.max::<K>(high);
@@ -89,7 +92,7 @@ impl CubeReduce {
         KeyRange::<K> { low, high }
     }
 
-    /// The greatest of the units' keys.
+    /// Greatest key of all units.
     pub fn max<K: Int>(&self, key: K) -> K {
         let own = self.team.max::<K>(key);
         let others = self.share_per_plane::<K>(own);
@@ -104,8 +107,11 @@ impl CubeReduce {
         greatest
     }
 
-    /// From no more than what `groups` keys reach, up to the greatest of all, given the greatest of each unit: the units in
-    /// at least as many groups, of the greatest of each the least.
+    /// Range from a key that at least `groups` keys reach, up to the greatest key. `greatest` is
+    /// the greatest key of each unit.
+    ///
+    /// Splits the units into at least `groups` groups; the lower end is the least of their greatest
+    /// keys.
     pub fn range_of_best<K: Int>(&self, greatest: K, #[comptime] groups: u32) -> KeyRange<K> {
         let lanes = comptime!((self.shape.lanes / groups).min(self.shape.plane_lanes()));
         let mut greatest = greatest;
@@ -122,7 +128,7 @@ impl CubeReduce {
         self.range::<K>(low, greatest)
     }
 
-    /// The plane that this unit looks at for its own.
+    /// Plane whose value this lane reads.
     fn plane_slot(&self) -> usize {
         min(self.team.lane, comptime!(self.shape.planes - 1)) as usize
     }

@@ -1,4 +1,21 @@
-//! Construction of the delegate vector.
+//! Construction of the delegate vector: the β greatest keys of each subrange of 2^α elements.
+//!
+//! ```text
+//! each team of units (up to a plane), for its subrange:
+//!     load  <- neighboring units load neighboring vectors, several loads in flight
+//!     local <- each unit keeps the β greatest keys of its loads
+//!     for rank in 0..β:
+//!         delegate[rank] <- greatest local[0] of the team, equal ones by position
+//!         the unit that held it drops it from local
+//! ```
+//!
+//! For β = 1, units compare rough keys, which tell zeros and NaN apart by their bits but take fewer
+//! instructions. The key follows from the greatest rough key. Two bf16 in a word are compared at
+//! once. A team takes several short subranges at a time, with all their loads in flight. The
+//! subranges of a cube may form a group, for which the cube writes the greatest delegate.
+//!
+//! [`build_delegates_staged`] is the construction of Section 5.3: units load through shared memory,
+//! then each scans a subrange of its own. It serves devices without planes.
 
 use cubecl::prelude::*;
 
@@ -8,23 +25,23 @@ use crate::topk::{
     routines::team::{Shape, Team},
 };
 
-/// How subranges lie in units.
+/// Configuration of [`build_delegates`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct DelegateVectorConfig {
-    /// The units of a cube, and those that share a subrange.
+    /// Units of a cube, and units that share a subrange.
     pub cube: Shape,
     pub team: Shape,
-    /// Loads of a unit that are under way at a time.
+    /// Loads that a unit has in flight.
     pub loads_in_flight: usize,
-    /// Subranges that a team takes at a time, with all of their loads under way.
+    /// Subranges that a team takes at a time, with all their loads in flight.
     pub concurrent_subranges: usize,
-    /// How often a cube does so, where its subranges are a group.
+    /// Rounds of such subranges per cube; more than one only for groups.
     pub rounds: u32,
-    /// Delegates of a subrange.
+    /// Delegates of each subrange.
     pub beta: usize,
-    /// Whether keys are short ones.
+    /// Whether keys have 16 bits.
     pub short_keys: bool,
-    /// Whether elements are two of bf16 each.
+    /// Whether an element is a word of two bf16.
     pub packed_bf16: bool,
     pub largest: bool,
 }
@@ -35,15 +52,17 @@ impl DelegateVectorConfig {
         (self.cube.lanes / self.team.lanes) as usize
     }
 
-    /// Subranges of a cube.
     pub fn subranges_per_cube(&self) -> usize {
         self.teams() * self.concurrent_subranges * self.rounds as usize
     }
 }
 
-/// The greatest keys of each subrange of `2^exponent` elements, the last of which may be shorter, best first; where there
-/// are several, also where in the subrange they stand, of equal ones the first. Where a subrange has fewer elements, the
-/// least key of all stands at the place `u32::MAX`. The subranges of a cube are a group, for whose greatest key there may be a place.
+/// Writes the greatest keys of each subrange of `2^exponent` elements, best first. The last
+/// subrange may be shorter.
+///
+/// `positions` receives the positions of the delegates in their subranges, the first among equal
+/// keys. A subrange with fewer elements gets the least key at position `u32::MAX`. `groups`
+/// receives the greatest key of each cube.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn build_delegates<E: Element, W: Numeric, N: Size>(
     input: &[Vector<E, N>],
@@ -74,7 +93,7 @@ pub(crate) fn build_delegates<E: Element, W: Numeric, N: Size>(
     }
 }
 
-/// [`build_delegates`] of one subrange at a time.
+/// Takes one subrange at a time.
 #[cube]
 fn one_subrange<E: Element, W: Numeric, N: Size>(
     input: &[Vector<E, N>],
@@ -160,7 +179,8 @@ fn one_subrange<E: Element, W: Numeric, N: Size>(
     }
 }
 
-/// [`build_delegates`] of several short subranges at a time, one delegate each; the greatest rough key that a unit has seen.
+/// Takes several short subranges at a time, with one delegate each. Returns the greatest rough key
+/// of this unit.
 #[cube]
 pub(super) fn short_subranges<E: Element, W: Numeric, N: Size>(
     input: &[Vector<E, N>],
@@ -176,7 +196,7 @@ pub(super) fn short_subranges<E: Element, W: Numeric, N: Size>(
     let loads_in_flight = comptime!(config.loads_in_flight);
     let exponent = exponent as usize;
     let team = Team::new(0u32, config.team);
-    // The teams of a cube take neighbouring subranges, then those behind them.
+    // The teams of a cube take neighboring subranges in each round.
     let teams = comptime!(config.teams());
     let own = UNIT_POS_Y as usize * (CUBE_DIM_X / lanes) as usize + (UNIT_POS_X / lanes) as usize;
     let mut first = CUBE_POS * comptime!(config.subranges_per_cube()) + own;
@@ -234,7 +254,8 @@ pub(super) fn short_subranges<E: Element, W: Numeric, N: Size>(
     greatest
 }
 
-/// What the delegates of a subrange are found by: keys, or rough ones where there is one, so that its place among equals does not count.
+/// Key by which delegates compare. For one delegate a rough key suffices, because its position
+/// among equal keys does not matter.
 #[cube]
 fn delegate_key<E: Element>(value: E, #[comptime] config: DelegateVectorConfig) -> E::Key {
     if comptime!(config.beta > 1) {
@@ -244,7 +265,7 @@ fn delegate_key<E: Element>(value: E, #[comptime] config: DelegateVectorConfig) 
     }
 }
 
-/// A rough key; the greater one of two elements.
+/// Rough key of an element; the greater one of two packed elements.
 #[cube]
 fn rough<E: Element>(value: E, #[comptime] config: DelegateVectorConfig) -> E::Key {
     if comptime!(config.packed_bf16) {
@@ -259,7 +280,7 @@ fn rough<E: Element>(value: E, #[comptime] config: DelegateVectorConfig) -> E::K
     }
 }
 
-/// The key that follows from a rough one.
+/// Key of a rough key.
 #[cube]
 fn refined<E: Element>(rough: E::Key, #[comptime] config: DelegateVectorConfig) -> E::Key {
     if comptime!(config.packed_bf16) {
@@ -270,7 +291,6 @@ fn refined<E: Element>(rough: E::Key, #[comptime] config: DelegateVectorConfig) 
     }
 }
 
-/// What is written of a rough key.
 #[cube]
 fn output_key<E: Element, W: Numeric>(
     rough: E::Key,
@@ -284,7 +304,7 @@ fn output_key<E: Element, W: Numeric>(
     }
 }
 
-/// The best keys that a unit has seen, and where they stand.
+/// The greatest keys of a unit, and their positions in the subrange.
 #[derive(CubeType)]
 struct UnitBest<K: Int> {
     keys: Array<K>,
@@ -340,20 +360,20 @@ impl<K: Int> UnitBest<K> {
     }
 }
 
-/// How subranges lie in a cube.
+/// Configuration of [`build_delegates_staged`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct StagedConfig {
     /// Subranges have `2^exponent` elements.
     pub exponent: u32,
     /// Elements of a load.
     pub width: usize,
-    /// Units of a cube.
+    /// Units of a cube, each with one subrange.
     pub units: u32,
     pub largest: bool,
 }
 
 impl StagedConfig {
-    /// Keys in shared memory: those of a subrange and one more, so that units meet different banks.
+    /// Keys in shared memory. Each subrange is padded by one, so that units access different banks.
     pub fn keys(&self) -> usize {
         self.units as usize * self.stride()
     }
@@ -363,7 +383,7 @@ impl StagedConfig {
     }
 }
 
-/// The greatest key of each subrange, the last of which may be shorter.
+/// Writes the greatest key of each subrange. The last subrange may be shorter.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn build_delegates_staged<E: Element, N: Size>(
     input: &[Vector<E, N>],

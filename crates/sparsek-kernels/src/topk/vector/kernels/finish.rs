@@ -1,4 +1,25 @@
-//! Finish.
+//! The steps after the construction, in one cube: first top-k, filter by Rules 2 and 3, second
+//! top-k, output.
+//!
+//! ```text
+//! best       <- the k best delegates                                   (first top-k)
+//! candidates <- delegates of subranges without all β delegates in best       (Rule 3)
+//!             + elements >= min(best) of the other subranges of best         (Rule 2)
+//! result     <- the k best candidates; or, if they exceed shared memory,
+//!               the k best elements of all subranges of best           (second top-k)
+//! ```
+//!
+//! [`finish_single_launch`] joins this to the construction; the last cube to arrive finishes:
+//!
+//! ```text
+//! each cube: before <- exchange(word, call)         call: a number unique to the launch, count 0
+//!            construct delegates; make them visible to the device
+//!            arrived <- 1 + (before's count if before carries this call's number, else 0)
+//!            if fetch_add(word, arrived) completes the count of all cubes: finish
+//! ```
+//!
+//! The word needs no initialization. An exchange removes the arrivals counted so far, and the same
+//! cube adds them again, so the count is complete only after the last cube has added.
 
 use cubecl::{ir::ElemType, prelude::*};
 
@@ -14,9 +35,11 @@ use super::{
 };
 use crate::topk::element::{Element, ordered_key};
 
-/// Values and indices of the k best elements in index order, by one cube. `delegates` holds the keys of all delegates,
-/// in complete_ranks loads, `groups` the greatest ones of groups; where `selected_places` holds the places of the k best, of these, one to a load. With several delegates for each
-/// subrange, `positions` holds where in their subrange they stand (Rule 3).
+/// Writes values and indices of the k best elements in index order; one cube.
+///
+/// `delegates` holds the keys of all delegates in whole loads, and `groups` the greatest key of
+/// each group. With `selected_places`, `delegates` holds only the k best, one per load. `positions`
+/// holds the positions of the delegates in their subranges if β > 1.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn finish<E: Element, I: Numeric, N: Size, D: Size>(
     input: &[Vector<E, N>],
@@ -47,7 +70,7 @@ pub(crate) fn finish<E: Element, I: Numeric, N: Size, D: Size>(
     );
 }
 
-/// [`finish`], by the cube that calls it.
+/// [`finish`] within a kernel.
 #[cube]
 #[allow(clippy::too_many_arguments, reason = "buffers")]
 pub(super) fn finish_cube<E: Element, I: Numeric, N: Size, D: Size>(
@@ -116,7 +139,7 @@ pub(super) fn finish_cube<E: Element, I: Numeric, N: Size, D: Size>(
             while rank < layout.k {
                 let place = places[rank as usize];
                 let order = place % beta;
-                // Where the last delegate of the subrange would stand.
+                // Rank of the last delegate of the subrange, if it is selected.
                 let last = rank + (beta - 1 - order);
                 let all = last < layout.k
                     && places[min(last, layout.k - 1) as usize] == place + (beta - 1 - order);
@@ -188,7 +211,7 @@ pub(super) fn finish_cube<E: Element, I: Numeric, N: Size, D: Size>(
     }
 }
 
-/// Bits of the count; the others number calls.
+/// Low bits of the arrival word, which count cubes. The others hold the number of the call.
 pub(crate) const COUNT_BITS: u32 = 16;
 
 #[cube]
@@ -197,10 +220,10 @@ fn none<T: CubeType>() -> ComptimeOption<T> {
     intrinsic!(|_| ComptimeOptionExpand::None)
 }
 
-/// Values and indices of the k best elements in index order. The keys of the delegates are left in `keys`; `call` is the number of the
-/// call, above a count of zero.
+/// Constructs delegates, then finishes in the last cube. `keys` receives the delegates. `call` is
+/// the number of the call, shifted by [`COUNT_BITS`].
 ///
-/// Needs storage that other cubes see behind [`sync_storage`].
+/// The device must make storage visible to other cubes at [`sync_storage`].
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(clippy::too_many_arguments, reason = "buffers")]
 pub(crate) fn finish_single_launch<E: Element, I: Numeric, N: Size, D: Size>(
@@ -224,7 +247,7 @@ pub(crate) fn finish_single_launch<E: Element, I: Numeric, N: Size, D: Size>(
     }
     short_subranges::<E, E::Key, N>(input, elements, keys, layout.length, layout.exponent, build);
     let mut last = Shared::<[u32]>::new_slice(4usize);
-    // Who sees that this cube has arrived sees its keys.
+    // Arrival implies that the keys are visible.
     sync_storage();
     if UNIT_POS == 0 {
         let same_call =

@@ -1,4 +1,22 @@
-//! Selection by histograms.
+//! Radix and bucket selection: the k greatest keys by histograms, over one cube or many.
+//!
+//! ```text
+//! range <- all possible keys (radix) or the keys that occur (bucket); above <- 0
+//! while keys in range are neither equal nor all selected:
+//!     bins[(key - range.low) >> shift] += 1 for each key in range      (2^11 bins)
+//!     bin <- the bin that holds the (k - above)th greatest key
+//!     above += keys in greater bins; range <- bin
+//! select keys above range, then the first k - above keys in range
+//! ```
+//!
+//! Each pass refines 11 bits, so b-bit keys take at most b / 11 passes. Within one cube
+//! ([`histogram_threshold`]), bins are in shared memory. Over many cubes, each pass is a launch
+//! ([`count_bins`]): cubes add their bins to a histogram in memory, and each cube of the next
+//! launch derives the same range from it. Two more launches count and write the selected elements
+//! in index order. No count returns to the host, and the result does not depend on scheduling.
+//!
+//! Paper: Section 5.1 (in-place radix and bucket top-k). The paper's bucket top-k divides values;
+//! this one divides keys, so that NaN and infinities have bins.
 
 use cubecl::prelude::*;
 
@@ -9,28 +27,28 @@ use crate::topk::{
     search::{Cursor, KeyRange, Threshold},
 };
 
-/// Bits of a bin's number, and how many bins there are.
+/// Bits of a bin index.
 pub(crate) const DIGIT_BITS: u32 = 11;
 pub(crate) const BINS: usize = 1 << DIGIT_BITS;
-/// Neighbouring elements that a unit places at a time.
+/// Consecutive elements that a unit places at a time.
 pub(crate) const ITEMS: u32 = 16;
-/// Words of a state: its range, the keys above, one more than its shift, or zero where it is not open.
+/// Words of a stored state: low, high, above, and shift + 1 or zero if the search is closed.
 const STATE_WORDS: usize = 4;
 
-/// KeySet that the units of a cube hold key_range them.
+/// Keys that the units of a cube hold together.
 #[cube]
 pub(super) trait KeySet<K: Int>: CubeType {
-    /// Adds to its bin each key within a range: [`count_key`].
+    /// Counts each key within `range`: [`count_key`].
     fn count_keys(&self, bins: &Shared<[Atomic<u32>]>, range: &KeyRange<K>, shift: u32);
 }
 
-/// The keys from one to another.
 #[cube]
 pub(super) fn key_range<K: Int>(low: K, high: K) -> KeyRange<K> {
     KeyRange::<K> { low, high }
 }
 
-/// Adds a key of a range to the bin of its distance from the least, without the lowest `shift` bits.
+/// Adds a key within `range` to its bin: the distance from the low end without the lowest `shift`
+/// bits.
 #[cube]
 pub(super) fn count_key<K: Int>(
     bins: &Shared<[Atomic<u32>]>,
@@ -44,23 +62,24 @@ pub(super) fn count_key<K: Int>(
     }
 }
 
-/// What is known of the kth greatest key: it lies within a range, above which `above` keys are.
+/// State of the search for the kth greatest key: it lies within a range, and `above` keys are
+/// greater than the range.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(super) struct SearchState<K: Int> {
     pub low: K,
     pub high: K,
     pub above: u32,
-    /// Bits of the distance from `low` that bins leave out.
+    /// Low bits of the distance from `low` that bins ignore.
     pub shift: u32,
-    /// Whether there is more to find; if not, keys within the range are all members or all equal, and there are none
-    /// where whatever reaches `low` is a member.
+    /// Whether the search continues. If not, keys within the range are equal or all selected. The
+    /// range is empty of keys if every key that reaches `low` was selected.
     pub open: bool,
 }
 
 #[cube]
 impl<K: Int> SearchState<K> {
-    /// All keys are within this range.
+    /// Begins with all keys in the range `low..=high`.
     pub fn new(low: K, high: K) -> SearchState<K> {
         let bits = comptime!(K::elem_type_native().size() as u32 * 8);
         let digits = bits - u32::cast_from((high - low).leading_zeros());
@@ -73,8 +92,8 @@ impl<K: Int> SearchState<K> {
         }
     }
 
-    /// Goes on to what is known once the keys of the range have been counted, and empties the bins. Different keys differ by `2^spacing` or
-    /// more, but for infinity and NaN.
+    /// Moves to the bin of the kth greatest key, given the counts of the range, and clears the
+    /// bins. Different keys differ by at least `2^spacing`, except infinities and NaN.
     pub fn advance(
         &mut self,
         bins: &Shared<[Atomic<u32>]>,
@@ -97,9 +116,10 @@ impl<K: Int> SearchState<K> {
         reduce: &CubeReduce,
         #[comptime] spacing: u32,
     ) -> SearchState<K> {
-        // Of 16 bytes, as all arrays of this kernel: compilers read neighbours along with what does not begin there.
+        // 16 bytes, as every array of these kernels: compilers read unaligned ones along with
+        // neighbors.
         let mut found = Shared::<[u32]>::new_slice(4usize);
-        // The greatest bins first.
+        // Units take the bins from the greatest on.
         let bins_per_unit = comptime!(BINS as u32 / reduce.shape.lanes);
         let last = comptime!(BINS as u32 - 1);
         let first = UNIT_POS * bins_per_unit;
@@ -126,7 +146,7 @@ impl<K: Int> SearchState<K> {
         }
         sync_cube();
         let low = self.low + (K::cast_from(found[0]) << K::cast_from(self.shift));
-        // The last bin may reach beyond the greatest key there is.
+        // The last bin may extend beyond the greatest key.
         let width = (K::new(1) << K::cast_from(self.shift)) - K::new(1);
         let high = select(self.high - low > width, low + width, self.high);
         let all = found[2] + found[1] == wanted;
@@ -154,7 +174,6 @@ impl<K: Int> SearchState<K> {
     }
 }
 
-/// Empties all bins.
 #[cube]
 pub(super) fn clear_bins(bins: &Shared<[Atomic<u32>]>, #[comptime] units: u32) {
     let mut bin = UNIT_POS;
@@ -164,8 +183,10 @@ pub(super) fn clear_bins(bins: &Shared<[Atomic<u32>]>, #[comptime] units: u32) {
     }
 }
 
-/// The threshold of the `k` greatest of some keys, with at least `k` within a range and none above it, apart as in [`SearchState::narrow`]. All
-/// units see the bins empty before and after.
+/// Threshold of the `k` greatest keys. At least `k` keys are within `all` and none is above.
+/// `spacing` is that of [`SearchState::advance`].
+///
+/// All units must see clear bins before; they are clear afterwards.
 #[cube]
 pub(super) fn histogram_threshold<K: Int, S: KeySet<K>>(
     keys: &S,
@@ -188,10 +209,10 @@ pub(super) fn histogram_threshold<K: Int, S: KeySet<K>>(
     state.threshold()
 }
 
-/// A selection of the greatest keys.
+/// Configuration of the histogram kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct HistogramConfig {
-    /// Bits of a key.
+    /// Bits of a key; 16 for short keys, whatever their type.
     pub bits: u32,
     pub largest: bool,
     /// Units of a cube, a power of two.
@@ -199,28 +220,28 @@ pub(crate) struct HistogramConfig {
 }
 
 impl HistogramConfig {
-    /// Histograms that any keys need.
+    /// Most histograms that a search needs.
     pub fn passes(&self) -> usize {
         self.bits.div_ceil(DIGIT_BITS) as usize
     }
 
-    /// Counts of all histograms.
+    /// Bins of all histograms.
     pub fn bins(&self) -> usize {
         self.passes() * BINS
     }
 
-    /// Keys of the states before each histogram and after the last.
+    /// Words for the states before each histogram and after the last.
     pub fn states(&self) -> usize {
         (self.passes() + 1) * STATE_WORDS
     }
 }
 
-/// Where states of keys of so many bits hold the least key that a selection may have start_keys.
+/// Position, among the states of keys with `bits` bits, of the least key that the search selected.
 pub(crate) fn final_state_at(bits: u32) -> usize {
     bits.div_ceil(DIGIT_BITS) as usize * STATE_WORDS
 }
 
-/// How many elements there are, and how many of them are a cube's.
+/// Number of elements, and share of each cube.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 struct Extent {
@@ -230,7 +251,7 @@ struct Extent {
 
 #[cube]
 impl Extent {
-    /// As the host says, or fewer, as the device does.
+    /// Takes the number of elements from the host, or from `filled` if only the device knows it.
     fn new(
         filled: ComptimeOption<&[u32]>,
         length: usize,
@@ -252,16 +273,16 @@ impl Extent {
     }
 }
 
-/// Where the first range comes from, if it is not that of all keys there can be.
+/// Origin of the first range, if that is not the range of all possible keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Start {
-    /// The least and the greatest key that each cube has seen.
+    /// The least and the greatest key that each cube found.
     CubeRanges,
-    /// What a selection read_state: from the least that it start_keys among some of the keys to the greatest of all.
+    /// The states of an earlier selection among some of the keys: from its least selected key to
+    /// the greatest key.
     FirstTopk,
 }
 
-/// What was read_state before histogram `pass`.
 #[cube]
 fn read_state<K: Int>(states: &[K], #[comptime] pass: usize) -> SearchState<K> {
     let at = comptime!(pass * STATE_WORDS);
@@ -286,7 +307,7 @@ fn write_state<K: Int>(states: &mut [K], state: &SearchState<K>, #[comptime] pas
     }
 }
 
-/// What is known before histogram `pass`, from the one before.
+/// Derives the state before histogram `pass` from the histogram before, and stores it.
 #[cube]
 fn advance_state<K: Int>(
     histograms: &[Atomic<u32>],
@@ -312,7 +333,6 @@ fn advance_state<K: Int>(
     state
 }
 
-/// The first state.
 #[cube]
 fn initial_state<K: Int>(
     start_keys: &[K],
@@ -339,7 +359,7 @@ fn initial_state<K: Int>(
     }
 }
 
-/// The greatest key of so many bits.
+/// Greatest key of `bits` bits.
 #[cube]
 fn greatest_key<K: Int>(#[comptime] bits: u32) -> K {
     K::max_value()
@@ -348,7 +368,7 @@ fn greatest_key<K: Int>(#[comptime] bits: u32) -> K {
         )))
 }
 
-/// The least and the greatest key that each cube sees, and histograms without counts.
+/// Writes the least and the greatest key of each cube, and clears the histograms.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn find_key_ranges<E: Element, N: Size>(
     elements: &[Vector<E, N>],
@@ -389,7 +409,8 @@ pub(crate) fn find_key_ranges<E: Element, N: Size>(
     }
 }
 
-/// Adds the keys of the range that is left to the histogram of `pass`.
+/// Adds the keys within the current range to the histogram of `pass`. Does nothing once the search
+/// is closed.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn count_bins<E: Element, N: Size>(
     elements: &[Vector<E, N>],
@@ -454,7 +475,7 @@ pub(crate) fn count_bins<E: Element, N: Size>(
     }
 }
 
-/// How many elements of each cube's per_cube are above the range that is left in the end, and how many within it.
+/// Counts the elements above and within the final range in the share of each cube.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn count_selected<E: Element, N: Size>(
     elements: &[Vector<E, N>],
@@ -497,7 +518,7 @@ pub(crate) fn count_selected<E: Element, N: Size>(
     }
 }
 
-/// Places of the selected in index order.
+/// Writes the places of the selected elements in index order.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn list_selected<E: Element, N: Size>(
     elements: &[Vector<E, N>],
@@ -514,7 +535,7 @@ pub(crate) fn list_selected<E: Element, N: Size>(
     let reduce = CubeReduce::new(config.shape);
     let threshold = read_state::<E::Key>(states, comptime!(config.passes())).threshold();
     let quota = k - threshold.above;
-    // What the cubes before this one have.
+    // Counts of the cubes before this one.
     let mut above = 0u32;
     let mut level = 0u32;
     let mut cube = UNIT_POS as usize;
@@ -531,7 +552,7 @@ pub(crate) fn list_selected<E: Element, N: Size>(
     let end = min((CUBE_POS + 1) * per_cube, extent.length);
     let mut tile = CUBE_POS * per_cube;
     while tile < end {
-        // A tile holds at most 1024 x 16 elements, so both counts fit in 16 bits.
+        // A tile has at most 1024 x 16 elements, so both counts fit in 16 bits.
         let first = tile + (UNIT_POS * ITEMS) as usize;
         let per_load = N::value().comptime();
         let mut own = Cursor { above: 0, level: 0 };
@@ -548,7 +569,7 @@ pub(crate) fn list_selected<E: Element, N: Size>(
             }
         }
         let packed = own.above + (own.level << 16);
-        // The last sums have been read.
+        // All units have read the previous sums.
         sync_cube();
         let sums = reduce.prefix_sum(packed);
         if packed > 0 {

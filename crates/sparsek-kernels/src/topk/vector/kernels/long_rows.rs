@@ -1,10 +1,10 @@
-//! Copy.
+//! Output of the top-k of long rows.
 
 use cubecl::{ir::ElemType, prelude::*};
 
 use crate::topk::element::Element;
 
-/// The members of a row at their place among those of all rows.
+/// Copies the result of one row to its place in the output.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn copy_row<E: Element, I: Numeric>(
     best_values: &[E],

@@ -1,4 +1,7 @@
-//! The elements of the selected subranges.
+//! The elements of the selected subranges, as one cube scans them: collection of the candidates by
+//! Rule 2, and a fallback that writes the result if candidates exceed the room.
+//!
+//! Slots are those of [`concatenate`](super::concatenate).
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -16,12 +19,13 @@ use crate::topk::{
     search::{Cursor, KeyRange, Threshold},
 };
 
-/// Elements that reach the least chosen delegate: keys, and slots in the chosen subranges.
+/// Elements that reach the least selected delegate: keys and slots, in no particular order.
 #[derive(CubeType)]
 pub(super) struct Candidates<K: Int> {
     pub keys: Shared<[K]>,
     pub slots: Shared<[u32]>,
-    /// How many there are, which may be more than there is room for; how many members were listed.
+    /// Number of candidates, which may exceed the room; number of selected slots found; number of
+    /// complete subranges.
     pub filled: Shared<[Atomic<u32>]>,
     #[cube(comptime)]
     pub room: usize,
@@ -31,7 +35,7 @@ pub(super) struct Candidates<K: Int> {
 
 #[cube]
 impl<K: Int> Candidates<K> {
-    /// Room for some more: one call for many, since calls wait for each other.
+    /// Reserves places. One call for several elements, because atomics on one word serialize.
     pub fn claim(&self, count: u32) -> u32 {
         self.filled[0].fetch_add(count)
     }
@@ -57,21 +61,22 @@ impl<K: Int> KeySet<K> for Candidates<K> {
     }
 }
 
-/// The elements of chosen subranges.
+/// The elements of the selected subranges.
 #[derive(CubeType)]
 pub(super) struct SelectedSubranges<'a, E: Element, N: Size> {
     input: &'a [Vector<E, N>],
     pub elements: &'a [E],
-    /// Of the k best delegates, in order.
+    /// Places of the k best delegates, in order.
     places: Shared<[u32]>,
-    /// The ranks of the last delegates of subranges all of whose delegates are among the best.
+    /// Ranks of the last delegates of complete subranges, which have all β delegates among the
+    /// best.
     complete_ranks: Shared<[u32]>,
     pub layout: SubrangeLayout,
     #[cube(comptime)]
     pub config: FinishConfig,
 }
 
-/// A load of a chosen subrange: its first element and slot, and how many elements are there.
+/// A load: its first element and slot, and its number of elements inside the vector.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(super) struct Load {
@@ -100,7 +105,7 @@ impl<'a, E: Element, N: Size> SelectedSubranges<'a, E, N> {
         }
     }
 
-    /// The element in a slot: subranges count from the rank of their first delegate.
+    /// Index of the element in a slot.
     pub fn element_of_slot(&self, slot: u32) -> usize {
         let exponent = self.layout.exponent;
         let place = self.places[(slot >> exponent) as usize];
@@ -109,8 +114,9 @@ impl<'a, E: Element, N: Size> SelectedSubranges<'a, E, N> {
         ((subrange as usize) << exponent as usize) + inside as usize
     }
 
-    /// Load number `load` of complete_ranks subranges, or, with `all`, of the subranges of all of the best delegates; then
-    /// loads of others than their first delegates are empty.
+    /// Load number `load` of the complete subranges, or of the subranges of all selected delegates
+    /// if `all`. In the latter case, loads of other delegates than the first of a subrange are
+    /// empty.
     fn load(&self, load: u32, #[comptime] all: bool) -> Load {
         let width = comptime!(self.config.shape.width as u32);
         let beta = comptime!(self.config.beta);
@@ -139,7 +145,8 @@ impl<'a, E: Element, N: Size> SelectedSubranges<'a, E, N> {
         }
     }
 
-    /// What load number `load` of complete_ranks subranges holds; behind the end of the vector anything.
+    /// Elements of load number `load` of the complete subranges; arbitrary beyond the end of the
+    /// vector.
     fn complete_items(&self, load: u32) -> Vector<E, N> {
         let width = comptime!(self.config.shape.width);
         if comptime!(self.config.beta > 1) {
@@ -153,25 +160,25 @@ impl<'a, E: Element, N: Size> SelectedSubranges<'a, E, N> {
         }
     }
 
-    /// What a load holds; behind the end of the vector anything.
+    /// Elements of a load; arbitrary beyond the end of the vector.
     fn items(&self, load: &Load) -> Vector<E, N> {
         let width = comptime!(self.config.shape.width);
         let last = self.layout.length / width - 1;
         self.input[min(load.at / width, last)]
     }
 
-    /// Whether the end of the vector may lie in a load of `loads`, those of complete_ranks subranges.
+    /// Whether the vector may end within load number `load` of `loads` of the complete subranges.
     fn may_cross_end(&self, load: u32, loads: u32) -> bool {
         let width = comptime!(self.config.shape.width);
         if comptime!(self.config.beta > 1) {
             self.load(min(load, loads - 1), false).at / width >= self.layout.length / width
         } else {
-            // Subranges are in order.
+            // Subranges are in order, so the last one has the last `loads(1)` loads.
             load + self.loads(1u32) >= loads
         }
     }
 
-    /// The last elements, where they are no complete_ranks load.
+    /// Replaces the elements of a load that the end of the vector cuts.
     fn with_tail(&self, load: &Load, items: Vector<E, N>) -> Vector<E, N> {
         let width = comptime!(self.config.shape.width);
         let mut items = items;
@@ -187,7 +194,7 @@ impl<'a, E: Element, N: Size> SelectedSubranges<'a, E, N> {
         items
     }
 
-    /// The elements of complete_ranks subranges that are at least `least`, as far as there is room.
+    /// Collects elements of complete subranges that reach `least`, until the room is exceeded.
     pub fn collect(&self, least: E::Key, loads: u32, candidates: &Candidates<E::Key>) {
         let units = comptime!(self.config.shape.lanes);
         let width = comptime!(self.config.shape.width);
@@ -213,7 +220,7 @@ impl<'a, E: Element, N: Size> SelectedSubranges<'a, E, N> {
                     greatest = max(greatest, key);
                 }
                 let greatest = ordered_refined::<E>(greatest, false, self.config.largest);
-                // Few loads hold a candidate; what the last elements of the vector hold is not known yet.
+                // Few loads hold a candidate. Loads across the end are not reliable yet.
                 if greatest >= least || self.may_cross_end(number, loads) {
                     let load = self.load(min(number, loads - 1), false);
                     let items = self.with_tail(&load, items);
@@ -226,7 +233,7 @@ impl<'a, E: Element, N: Size> SelectedSubranges<'a, E, N> {
         }
     }
 
-    /// Notes the elements of a load that are at least `least`; whether there was room.
+    /// Adds the elements of a load that reach `least`. Returns whether there was room.
     fn keep_reaching(
         &self,
         items: Vector<E, N>,
@@ -259,13 +266,13 @@ impl<'a, E: Element, N: Size> SelectedSubranges<'a, E, N> {
         room
     }
 
-    /// Loads of `ranks` subranges.
+    /// Number of loads of `ranks` subranges.
     pub fn loads(&self, ranks: u32) -> u32 {
         ranks << (self.layout.exponent - comptime!(self.config.shape.width.ilog2()))
     }
 
-    /// Writes the members, where there were too many candidates for shared memory: the elements of all chosen subranges
-    /// in index order.
+    /// Writes the result from the elements of all selected subranges in index order, if candidates
+    /// exceed the room.
     pub fn write_selected<I: Numeric>(
         &self,
         threshold: &Threshold<E::Key>,
@@ -295,9 +302,9 @@ impl<'a, E: Element, N: Size> SelectedSubranges<'a, E, N> {
                     own.place::<E::Key>(key, threshold, quota);
                 }
             }
-            // The last sums have been read.
+            // All units have read the previous sums.
             sync_cube();
-            // A tile holds at most 1024 x 16 elements, so both counts fit in 16 bits.
+            // A tile has at most 1024 x 16 elements, so both counts fit in 16 bits.
             let sums = reduce.prefix_sum(own.above + (own.level << 16));
             let mut cursor = Cursor {
                 above: above + (sums.before & 0xffff),

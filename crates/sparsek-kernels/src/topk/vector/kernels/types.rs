@@ -5,46 +5,47 @@ use cubecl::prelude::*;
 use super::histogram::BINS;
 use crate::topk::routines::team::Shape;
 
-/// What a vector was cut into.
+/// The division of a vector into subranges.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(crate) struct SubrangeLayout {
     pub length: usize,
-    /// Delegates, and those of groups, or all, that a cube holds.
+    /// Delegates of the vector, and delegates or groups that a finishing cube holds in registers.
     pub delegates: u32,
     pub in_registers: u32,
     pub k: u32,
-    /// SubrangeLayout have `2^exponent` elements.
+    /// Subranges have `2^exponent` elements.
     pub exponent: u32,
 }
 
 /// Bytes of a load of delegates.
 const LOAD_BYTES: usize = 16;
 
-/// How a cube finishes.
+/// Configuration of a cube that finishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FinishConfig {
-    /// The units of the cube, and their loads of the vector.
+    /// Units of the cube, and width of their loads of the vector.
     pub shape: Shape,
-    /// Delegates that a unit holds, or of groups; 0 where the k best have been found before.
+    /// Delegates or groups that a unit holds; 0 if a separate launch has selected the k best.
     pub delegate_items: usize,
-    /// Groups of `2^group_exponent` subranges, and their delegates that a unit holds; 0 where there are none.
+    /// Subranges of a group, as an exponent, and delegates of the best groups that a unit holds; 0
+    /// without groups.
     pub group_exponent: u32,
     pub grouped_items: usize,
-    /// Delegates of a subrange, β.
+    /// Delegates β of each subrange.
     pub beta: u32,
-    /// Loads of a unit under way at a time.
+    /// Loads that a unit has in flight.
     pub loads_in_flight: usize,
-    /// Most max_k, and most candidates in shared memory.
+    /// Bounds of k, and of the candidates in shared memory.
     pub max_k: usize,
     pub room: usize,
-    /// Keys that differ do so by `2^spacing` or more, but for infinity and NaN.
+    /// Different keys differ by at least `2^spacing`, except infinities and NaN.
     pub spacing: u32,
     pub largest: bool,
 }
 
 impl FinishConfig {
-    /// Delegates of a load: what a unit holds is whole ones.
+    /// Delegates of a load, so that each unit holds whole loads.
     pub fn delegate_width(&self, key: usize) -> usize {
         let least = if self.group_exponent > 0 {
             self.delegate_items.min(self.grouped_items)
@@ -54,7 +55,7 @@ impl FinishConfig {
         least.clamp(1, LOAD_BYTES / key)
     }
 
-    /// Bytes of shared memory, about.
+    /// Approximate bytes of shared memory.
     pub fn shared_bytes(&self, key: usize) -> usize {
         let candidates = self.room * (key + size_of::<u32>());
         let lists = 5 * self.max_k * size_of::<u32>();

@@ -3,7 +3,7 @@
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
-use super::{
+use super::super::{
     kernels::{
         bitonic::{BitonicConfig, TILE, keep_best_runs},
         histogram::{

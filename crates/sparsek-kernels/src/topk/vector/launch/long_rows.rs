@@ -1,4 +1,4 @@
-//! Top-k of few long rows: each row is a vector. [`takes_rows`](super::plan::takes_rows) says when.
+//! Top-k of few long rows: each row is a vector. [`takes_rows`](super::super::plan::takes_rows) says when.
 
 use cubecl::{
     ir::{ElemType, FloatKind, IntKind, UIntKind},
@@ -6,7 +6,7 @@ use cubecl::{
     server::Handle,
 };
 
-use super::{kernels::long_rows::copy_row, options::VectorOptions, types::VectorCall};
+use super::super::{kernels::long_rows::copy_row, options::VectorOptions, types::VectorCall};
 use crate::{
     error::KernelError,
     launch::{Grid, allocate, argument},
