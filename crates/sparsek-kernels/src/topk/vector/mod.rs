@@ -2,19 +2,17 @@
 //!
 //! ```text
 //! delegates    <- the greatest element of each subrange of 2^α elements
-//! selected     <- the k best delegates, equal ones by position            (first top-k)
-//! concatenated <- elements of their subranges, >= min(selected) if filtered (Rule 2)
+//! selected     <- the k best delegates, ties by position                   (first top-k)
+//! concatenated <- elements of their subranges, if filtered those >= min(selected) (Rule 2)
 //! result       <- the k best of concatenated                              (second top-k)
 //! ```
 //!
-//! Rule 1: a subrange whose delegate is not selected has k better elements outside, so no element
-//! of it belongs to the result. Breaking ties by position selects exactly k subranges, however
-//! many elements are equal. Rule 3 extends this to β delegates per subrange, Rule 4 chooses α.
+//! Rule 1: a subrange whose delegate is not selected has k better elements outside. Ties by
+//! position select exactly k subranges. Rule 3 uses β delegates per subrange, Rule 4 chooses α.
 //!
-//! The vector is read once; both selections see n / 2^α + k · 2^α elements together. The contract
-//! is that of [`super::topk`]. [`plan`] chooses the kernels, [`launch`] launches them,
-//! and [`kernels`] is the device code.
-//! `docs/papers.md` lists the deviations from the paper (D1 to D6).
+//! The vector is read once; both selections see n / 2^α + k · 2^α elements. [`plan`] chooses the
+//! kernels, [`launch`] launches them, [`kernels`] is the device code. Deviations from the paper: D1
+//! to D6 of `docs/papers.md`.
 
 mod kernels;
 mod launch;
@@ -36,24 +34,23 @@ pub use types::WorkloadStats;
 use self::types::VectorCall;
 use crate::{error::KernelError, topk::Selected};
 
-/// Returns values and indices of the k best elements among the first `length` of `input`.
+/// Returns values and indices of the k best elements among the first `length` of `input`, by the
+/// contract of [`topk`](super::topk).
 ///
-/// `index` is the dtype of the indices: i64, or i32 and u32 if they can number the elements. There
-/// is no gradient at this level: apply [`scatter`](super::scatter) to the gradient of the values.
+/// `index` is the dtype of the indices: i64, or i32 and u32 if they can number the elements. For
+/// gradients apply [`scatter`](super::scatter) to the gradient of the values.
 ///
 /// # Cost
 ///
-/// - Reads the vector once, then selects from β n / 2^α delegates and k · 2^α elements.
-/// - For k up to 1024 and up to 2^18 elements in selected subranges, one cube runs both
-///   selections: in the launch that constructs the delegates of a short vector, else in a launch of
-///   its own. Delegates that are too many even in groups take three launches.
-/// - Otherwise histograms read each input six times (nine for 64-bit dtypes), from caches if it
-///   fits.
-/// - α is about half of log2(n / k). The whole vector is selected from below n = 16 k, and below
-///   n = 2^25 for k above 1024.
-/// - Scratch memory: the larger of β n / 2^α and k · 2^α keys of 4 bytes (8 for 64-bit dtypes), as
-///   many positions of 4 bytes if β > 1, 12 k bytes, 112 KiB, and the scratch of a vector of all
-///   delegates. For k above 1024 with a filter or β > 1: both sets of keys, and 4 k · 2^α bytes.
+/// - Reads the vector once, then selects from β n / 2^α delegates and k · 2^α elements. α is about
+///   half of log2(n / k).
+/// - One cube does so for k up to 1024 and up to 2^18 elements in selected subranges, in one launch
+///   for short vectors, else in two or more. Otherwise histograms read each input six times (nine
+///   for 64-bit dtypes).
+/// - Selects from the whole vector if n < 16 k, or if n < 2^25 and k > 1024.
+/// - Scratch: the larger of β n / 2^α and k · 2^α keys of 4 bytes (8 for 64-bit dtypes), as many
+///   4-byte positions if β > 1, 12 k bytes, 112 KiB, and the scratch for a vector of all delegates.
+///   With k > 1024 and a filter or β > 1: both sets of keys and 4 k · 2^α bytes.
 ///
 /// ```no_run
 /// use cubecl::prelude::*;
@@ -72,8 +69,8 @@ use crate::{error::KernelError, topk::Selected};
 ///
 /// # Errors
 ///
-/// Returns [`KernelError`] as [`super::topk`] does, and when a selection would have to number 2^32
-/// elements or more or cannot run on this device. Nothing is launched then.
+/// [`KernelError`] as for [`topk`](super::topk), and when a selection would have to number 2^32
+/// elements or cannot run on this device. Nothing is launched then.
 pub fn topk_vector(
     client: &Client,
     input: &Handle,
@@ -98,7 +95,7 @@ pub fn topk_vector(
 ///
 /// # Errors
 ///
-/// Returns [`KernelError`] as [`topk_vector`] does, and when the device failed.
+/// [`KernelError`] as for [`topk_vector`], and when the device failed.
 pub fn topk_vector_stats(
     client: &Client,
     input: &Handle,

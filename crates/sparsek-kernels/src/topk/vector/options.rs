@@ -53,8 +53,7 @@ impl Selection {
     }
 }
 
-/// Filter of the selected subranges by Rule 2: the second top-k sees only elements that reach the
-/// least of the k best delegates.
+/// Filter by Rule 2: the second top-k sees only elements that reach the least selected delegate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Filter {
     /// Where it saves time.
@@ -69,29 +68,27 @@ pub enum Filter {
 /// Construction of the delegate vector.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Construction {
-    /// `Planes`, or `Staged` on a GPU without planes if subranges are short.
+    /// `Planes`, or `Staged` on a GPU without planes for short subranges.
     #[default]
     Auto,
     /// Units of a plane share a subrange; without planes, each unit has its own.
     Planes,
-    /// Units load neighboring elements into shared memory, then each scans one subrange of up to
-    /// 2^5 elements (Section 5.3 of the paper).
+    /// Units load subranges of up to 2^5 elements through shared memory (Section 5.3).
     Staged,
 }
 
-/// How a cube that finishes obtains the k best delegates.
+/// How the cube that runs the second top-k obtains the k best delegates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Finish {
-    /// The first of the others that can run and saves time.
+    /// The first that can run and saves time.
     #[default]
     Auto,
-    /// The last cube of the construction finishes, with all delegates in registers: one launch.
+    /// The last cube of the construction holds all delegates in registers: one launch.
     SingleLaunch,
-    /// It selects among the best delegates of groups of neighboring subranges, then among all
-    /// delegates of the best groups.
+    /// Selects the best groups of neighboring subranges, then among their delegates.
     Groups,
-    /// It holds all delegates in registers, or another selection finds the best ones first.
+    /// Holds all delegates in registers, or another selection finds the best ones first.
     SeparateLaunch,
 }
 
@@ -126,7 +123,7 @@ pub struct VectorOptions {
     pub sorted: bool,
     /// Length of the subranges.
     pub subrange: Subrange,
-    /// Delegates β of each subrange, 1 to 4, or all of its elements if it has fewer. With more than
+    /// Delegates β of each subrange, 1 to 4, or all elements of a shorter subrange. With more than
     /// one, only subranges with all delegates among the k best are scanned (Rule 3).
     pub delegates: usize,
     /// Construction of the delegate vector.
@@ -135,7 +132,7 @@ pub struct VectorOptions {
     pub selection: Selection,
     /// Filter of the selected subranges.
     pub filter: Filter,
-    /// How a cube that finishes obtains the best delegates; refused where it cannot.
+    /// How one cube obtains the best delegates; refused where it cannot.
     pub finish: Finish,
     /// Thresholds of the automatic choices.
     pub tuning: Tuning,

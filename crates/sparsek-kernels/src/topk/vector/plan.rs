@@ -1,11 +1,10 @@
-//! Host-side plan: validates a call, divides the vector into subranges, and chooses a kernel for
-//! each step. Nothing here launches.
+//! Host-side plan: validates a call and chooses a kernel for each step. Nothing here launches.
 //!
 //! | condition | plan |
 //! | --- | --- |
-//! | k = 0, n < 16 k, n <= `Tuning::row`, or k > 1024 and n < `Tuning::long` | whole vector |
-//! | k <= 1024 and k · 2^α <= `Tuning::finished`, or a filter is forced | one cube finishes |
-//! | a filter or β > 1, and no single cube can finish | filter kernels |
+//! | n <= `Tuning::row`, n < 16 k, or k > 1024 and n < `Tuning::long` | whole vector |
+//! | k <= 1024 and k · 2^α <= `Tuning::finished`, or a forced filter | one cube finishes |
+//! | a forced filter or β > 1 beyond one cube | filter kernels |
 //! | else | concatenation of whole subranges |
 //!
 //! A cube that finishes obtains the best delegates by the first [`FirstTopk`] that can run.
@@ -46,8 +45,8 @@ use crate::{
     },
 };
 
-/// Whether [`topk`](crate::topk::topk) treats each row as a vector: few long rows, or a single row
-/// that is too long for the row routines.
+/// Whether [`topk`](crate::topk::topk) treats rows as vectors: few long rows, or one row beyond the
+/// row routines.
 pub(crate) fn takes_rows(
     client: &Client,
     input: &Rows,
@@ -67,14 +66,13 @@ pub(crate) fn takes_rows(
     }
     let small_k = options.k <= LONG_ROW_MAX_K && options.k * LONG_ROW_MIN_LENGTH_PER_K <= cols;
     let single = rows == 1 && small_k && cols > Tuning::default().row;
-    // Each row is bound as a buffer, whose offset the device requires to be aligned.
+    // The device requires aligned buffer offsets.
     let step = input.row_stride * input.dtype.size();
     let aligned = rows == 1 || step.is_multiple_of(client.properties().memory.alignment as usize);
     (single || (rows * LONG_ROW <= cols && aligned)) && is_gpu(client)
 }
 
 impl VectorCall<'_> {
-    /// Validates the call and chooses what to launch.
     pub fn plan(&self) -> Result<Plan, KernelError> {
         let (client, dtype, index) = (self.client, self.dtype, self.index);
         require_element(client, dtype)?;
@@ -121,7 +119,6 @@ fn validate(length: usize, options: &VectorOptions, index: ElemType) -> Result<(
     Ok(())
 }
 
-/// Chooses the plan of a valid call: the table at the head of this module.
 fn dispatch(vector: &InputVector, options: &VectorOptions) -> Result<Plan, KernelError> {
     let (k, length) = (options.k, vector.length);
     let filtered =
@@ -152,7 +149,7 @@ fn dispatch(vector: &InputVector, options: &VectorOptions) -> Result<Plan, Kerne
     Ok(Plan::Delegates(partition, Box::new(after)))
 }
 
-/// Exponent of the subranges by Rule 4; none where delegates save nothing.
+/// Exponent by Rule 4; none where delegates save nothing.
 fn rule_4(length: usize, k: usize, options: &VectorOptions) -> Option<u32> {
     let per_k = length.checked_div(k)?;
     if per_k < MIN_LENGTH_PER_K || (k > MAX_FINISH_K && length < options.tuning.long) {
@@ -178,7 +175,7 @@ fn require_k_delegates(length: usize, k: usize, partition: &Partition) -> Result
 ///
 /// | input | `Selection::Auto` |
 /// | --- | --- |
-/// | at most `Tuning::row` elements of 4 bytes, or no histograms | rows |
+/// | up to `Tuning::row` elements of 4 bytes, or no histograms | rows |
 /// | else | bucket |
 fn selection(vector: &InputVector, k: usize, asked: Selection) -> Result<Selection, KernelError> {
     let InputVector {
@@ -217,7 +214,6 @@ fn selection(vector: &InputVector, k: usize, asked: Selection) -> Result<Selecti
     }
 }
 
-/// Selections of the first and the second top-k, the latter over `candidates` keys.
 fn selections(
     vector: &InputVector,
     partition: &Partition,
@@ -286,8 +282,7 @@ fn require_u32_slots(
     Ok(())
 }
 
-/// Plans a single cube that finishes, if the device can run it and it saves time. Groups change
-/// the partition.
+/// Plans one cube that finishes, if it can run and saves time. Groups change the partition.
 fn finish(
     vector: &InputVector,
     partition: &Partition,
@@ -354,7 +349,7 @@ fn finish(
     Ok(Some(plan(config, FirstTopk::SeparateLaunch(first))))
 }
 
-/// Configures the cube that finishes, without delegates in registers.
+/// The cube that finishes, without delegates in registers.
 fn finish_config(
     vector: &InputVector,
     partition: &Partition,
@@ -370,7 +365,7 @@ fn finish_config(
     }
     require_u32_slots(vector, partition, k)?;
     let plane = plane_or_unit(client);
-    // Without planes, every unit reads the partial results of every other.
+    // Without planes, every unit reads the partial results of all.
     let wanted = if plane > 1 { FINISH_UNITS } else { CUBE_UNITS };
     let units = units_per_cube(client, wanted.max(plane));
     let width = vector.load_width(partition.exponent);
@@ -399,8 +394,7 @@ fn finish_config(
     Ok(config)
 }
 
-/// Different finite keys of the dtype differ by at least `2^spacing`. 16-bit floats have the keys
-/// of f32.
+/// Different finite keys differ by at least `2^spacing`. 16-bit floats have the keys of f32.
 fn key_spacing(dtype: ElemType) -> u32 {
     match dtype {
         ElemType::Float(FloatKind::F16) => 13,
@@ -409,14 +403,13 @@ fn key_spacing(dtype: ElemType) -> u32 {
     }
 }
 
-/// Delegates per unit if the cube holds all of them in registers, where it can.
 fn keys_per_unit(config: &FinishConfig, delegates: usize, key: usize) -> Option<usize> {
     let items = delegates.div_ceil(config.shape.lanes as usize);
     let items = items.next_power_of_two();
     (items * key <= DELEGATE_BYTES_PER_UNIT).then_some(items)
 }
 
-/// Requires one delegate per subrange, found by planes, and no particular selection.
+/// Single launches and groups need one delegate per subrange, by planes.
 fn require_plain(partition: &Partition, options: &VectorOptions) -> Result<(), String> {
     if options.selection != Selection::Auto || partition.beta > 1 || partition.staged {
         return Err("needs one delegate per subrange, by planes, and no given selection".into());
@@ -424,7 +417,6 @@ fn require_plain(partition: &Partition, options: &VectorOptions) -> Result<(), S
     Ok(())
 }
 
-/// Plans construction and finish in one launch, or says why that is impossible.
 fn single_launch(
     vector: &InputVector,
     partition: &Partition,
@@ -447,7 +439,7 @@ fn single_launch(
     let lanes = config.shape.lanes;
     let build = DelegateVectorConfig::new(vector, partition, lanes, options.largest);
     let cubes = multiprocessors(client);
-    // As few subranges at a time as give each multiprocessor one cube.
+    // Few subranges at a time, but one cube per multiprocessor at most.
     let mut concurrent = 1;
     while delegates.div_ceil(build.teams() * concurrent) > cubes {
         concurrent *= 2;
@@ -463,7 +455,6 @@ fn single_launch(
     Ok((config, build))
 }
 
-/// Plans delegates in groups, or says why that is impossible.
 fn groups(
     vector: &InputVector,
     partition: &Partition,
@@ -483,8 +474,8 @@ fn groups(
     let build = DelegateVectorConfig::new(vector, &partition, CUBE_UNITS, options.largest);
     let delegates = partition.delegates(length);
     let most = DELEGATE_BYTES_PER_UNIT / vector.key * config.shape.lanes as usize;
-    // Balances the groups and the delegates of the k best groups. A cube takes no more rounds than
-    // needed, so that the last cubes do not run alone.
+    // Balances groups and delegates of the best groups. Few rounds keep the last cubes from running
+    // alone.
     let balanced = (delegates / k).max(1).ilog2().div_ceil(2);
     let least = (delegates.div_ceil(most))
         .next_power_of_two()
@@ -513,7 +504,6 @@ fn groups(
     Ok((partition, after))
 }
 
-/// Whether delegates are constructed through shared memory.
 fn is_staged(
     vector: &InputVector,
     exponent: u32,
@@ -552,7 +542,7 @@ fn is_staged(
 }
 
 impl DelegateVectorConfig {
-    /// Configures cubes of at most `units` units, with one round of loads.
+    /// Configures one round of loads, for cubes of at most `units` units.
     pub(super) fn new(
         vector: &InputVector,
         partition: &Partition,
@@ -565,7 +555,6 @@ impl DelegateVectorConfig {
         let units = units_per_cube(vector.client, units.max(plane));
         let lanes = loads.min(plane as usize);
         let loads_in_flight = (loads / lanes).min(LOADS_IN_FLIGHT);
-        // A team takes several short subranges at a time.
         let concurrent_subranges = if loads / lanes <= LOADS_IN_FLIGHT && partition.beta == 1 {
             LOADS_IN_FLIGHT / loads_in_flight
         } else {

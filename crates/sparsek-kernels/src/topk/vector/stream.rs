@@ -1,4 +1,4 @@
-//! Top-k of a vector that arrives in parts, for example one that exceeds the device's memory.
+//! Top-k of a vector in parts, which may exceed the memory of the device.
 
 mod upload;
 
@@ -22,29 +22,24 @@ use crate::{error::KernelError, launch::device_failed, topk::Selected};
 
 const I64: ElemType = ElemType::Int(IntKind::I64);
 
-/// Selects the k best elements of all parts pushed so far. The result does not depend on how the
-/// vector is divided into parts.
+/// Selects the k best elements of all parts pushed so far. The result does not depend on the
+/// division into parts.
 ///
-/// Each part is copied to the device in equal pieces of at most 64 MiB, or of 64 k elements if that
-/// is more, up to 512 MiB. The options apply to each piece. The host prepares the next piece while
-/// the device copies one and selects from it. Up to three pieces are on the device at a time, with
-/// the scratch memory of [`topk_vector`](super::topk_vector). Several devices take turns.
-///
-/// The host keeps the best elements: up to 4 k, or 2^20 if that is more, and k for each device and
-/// piece, with 8 bytes and a value each.
+/// Parts are copied to the device in equal pieces of at most 64 MiB, or of 64 k elements if that is
+/// more, up to 512 MiB. The options apply to each piece. Copies overlap selections; up to three
+/// pieces are on the device, with the scratch memory of [`topk_vector`](super::topk_vector).
+/// Several devices take turns. The host keeps up to 4 k elements, or 2^20 if that is more, and
+/// those of a piece per device: a value and 8 bytes each.
 pub struct TopkStream<'a> {
     clients: &'a [Client],
-    /// Index of the client that takes the next piece.
+    /// Client of the next piece.
     turn: usize,
     dtype: ElemType,
     options: VectorOptions,
-    /// Elements pushed.
     seen: u64,
     /// A superset of the k best, in index order.
     best: Best,
-    /// Selections from the last pieces.
     pending: VecDeque<Pending<'a>>,
-    /// Why a part is missing.
     failed: Option<KernelError>,
 }
 
@@ -60,18 +55,16 @@ pub struct Best {
 /// A transfer of values and indices to the host.
 type Reading<'a> = Pin<Box<dyn Future<Output = Result<Vec<Bytes>, ServerError>> + Send + 'a>>;
 
-/// A selection that may still run.
 struct Pending<'a> {
     client: &'a Client,
     /// None once it has been awaited.
     reading: Option<Reading<'a>>,
     selected: usize,
-    /// Index of the first element of the piece.
     first: u64,
 }
 
 impl Drop for Pending<'_> {
-    /// Awaits the transfer: a dropped one leaves its buffer mapped, and wgpu would reuse it.
+    /// Awaits the transfer: wgpu would reuse a buffer that is still mapped.
     fn drop(&mut self) {
         if let Some(reading) = self.reading.take() {
             let _ = read_sync(reading);
@@ -85,7 +78,7 @@ impl<'a> TopkStream<'a> {
         Self::over(slice::from_ref(client), dtype, options)
     }
 
-    /// Starts a stream over several devices. The first one merges the results of all.
+    /// Starts a stream over several devices. The first one merges the results.
     ///
     /// # Panics
     ///
@@ -113,9 +106,8 @@ impl<'a> TopkStream<'a> {
     ///
     /// # Errors
     ///
-    /// Returns [`KernelError`] as [`topk_vector`](super::topk_vector) does, when the part is not a
-    /// whole number of elements, or when the device failed. Then [`finish`](Self::finish) fails as
-    /// well.
+    /// [`KernelError`] as for [`topk_vector`](super::topk_vector), when the part is not a whole
+    /// number of elements, or when the device failed. Then [`finish`](Self::finish) fails as well.
     pub fn push(&mut self, part: &[u8]) -> Result<(), KernelError> {
         let pushed = self.push_pieces(part);
         self.note_failure(pushed)
@@ -128,7 +120,7 @@ impl<'a> TopkStream<'a> {
             .saturating_mul(self.options.k)
             .saturating_mul(size);
         let most = least.clamp(PIECE_BYTES[0], PIECE_BYTES[1]) / size;
-        // Equal pieces: the options may be refused for a short rest.
+        // Equal pieces: options may be refused for a short rest.
         let length = part.len() / size;
         let each = length.div_ceil(length.div_ceil(most).max(1)).max(1);
         part.chunks(each * size).try_for_each(|piece| {
@@ -136,15 +128,14 @@ impl<'a> TopkStream<'a> {
         })
     }
 
-    /// Returns a buffer for a part, in pinned memory if the runtime has it (CUDA). Its contents go
-    /// to the device without another copy on the host. It initially holds zeros or the contents of
-    /// an earlier part.
+    /// Returns a buffer for a part, pinned if the runtime has pinned memory (CUDA), which saves a
+    /// copy on the host. It holds zeros or the contents of an earlier part.
     pub fn buffer(&self, bytes: usize) -> Bytes {
         blank(&self.clients[self.turn], bytes)
     }
 
-    /// Pushes all bytes of a buffer as one piece, without a copy on the host if it is pinned. Worth
-    /// it from 64 MiB on.
+    /// Pushes all bytes of a buffer as one piece, without a copy on the host if it is pinned. Use
+    /// 64 MiB or more.
     ///
     /// # Errors
     ///
@@ -198,7 +189,7 @@ impl<'a> TopkStream<'a> {
         if selected == 0 {
             return Ok(());
         }
-        // Starts before the next upload, so that it need not wait for that.
+        // Before the next upload, which it would wait for.
         let reading = client.read_async(vec![best.values, best.indices]);
         self.pending.push_back(Pending {
             client,
@@ -232,8 +223,7 @@ impl<'a> TopkStream<'a> {
     ///
     /// # Errors
     ///
-    /// Returns [`KernelError`] when fewer than k elements were pushed, or when the device or a part
-    /// failed.
+    /// [`KernelError`] when fewer than k elements were pushed, or when the device or a part failed.
     pub fn finish(mut self) -> Result<Best, KernelError> {
         if let Some(error) = self.failed {
             return Err(error);
@@ -253,7 +243,7 @@ impl<'a> TopkStream<'a> {
         Ok(self.best)
     }
 
-    /// Collects the results of the oldest pieces until at most `left` are pending.
+    /// Collects the oldest results until `left` are pending.
     fn collect_pending(&mut self, left: usize) -> Result<(), KernelError> {
         while self.pending.len() > left {
             let first = self.pending.pop_front();
@@ -266,7 +256,7 @@ impl<'a> TopkStream<'a> {
         let reading = pending.reading.take().expect("not awaited before");
         let [values, places] = read(pending.client, reading)?;
         let selected = pending.selected;
-        // Appending keeps index order, and with it the order of ties.
+        // Appending keeps index order, and so the order of ties.
         let values = &values[..selected * self.dtype.size()];
         self.best.values.extend_from_slice(values);
         let places = i64::from_bytes(&places)[..selected].iter();
@@ -279,8 +269,7 @@ impl<'a> TopkStream<'a> {
         Ok(())
     }
 
-    /// Reduces the elements on the host to the k best. Ignores options that concern how to select,
-    /// because they may be refused for so few elements.
+    /// Reduces to the k best, with default algorithms: the others may be refused for few elements.
     fn reduce(&mut self, sorted: bool) -> Result<(), KernelError> {
         let (k, length) = (self.options.k, self.best.indices.len());
         let client = &self.clients[0];
@@ -297,7 +286,6 @@ impl<'a> TopkStream<'a> {
         Ok(())
     }
 
-    /// Keeps the elements at `places`, in this order.
     fn keep(&mut self, places: &[i64]) {
         let size = self.dtype.size();
         let Best { values, indices } = std::mem::take(&mut self.best);

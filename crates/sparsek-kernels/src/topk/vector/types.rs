@@ -25,7 +25,7 @@ pub(super) struct VectorCall<'a> {
     pub length: usize,
     pub options: &'a VectorOptions,
     pub index: ElemType,
-    /// Two u32 that the last kernel writes: subranges scanned and elements concatenated.
+    /// Receives two u32: subranges scanned and elements concatenated.
     pub stats: Option<&'a Handle>,
 }
 
@@ -34,10 +34,9 @@ pub(super) struct VectorCall<'a> {
 pub(super) struct InputVector<'a> {
     pub client: &'a Client,
     pub dtype: ElemType,
-    /// Bytes of a key.
     pub key: usize,
     pub length: usize,
-    /// Offset of the vector in its buffer, in bytes.
+    /// Offset in the buffer, in bytes.
     pub offset: usize,
     pub tuning: Tuning,
 }
@@ -57,7 +56,7 @@ impl InputVector<'_> {
         }
     }
 
-    /// Widest load that fits a subrange of `2^exponent` elements and the alignment of the buffer.
+    /// Widest load that the subranges and the alignment of the buffer allow.
     pub fn load_width(&self, exponent: u32) -> usize {
         let size = self.dtype.size();
         let widths = self.client.io_optimized_vector_sizes(size);
@@ -73,36 +72,31 @@ impl InputVector<'_> {
 pub(super) enum Plan {
     /// Selects from the whole vector.
     Whole(Selection),
-    /// Builds the delegate vector, then selects from the subranges of the best delegates.
+    /// Constructs delegates, then selects from their subranges.
     Delegates(Partition, Box<AfterDelegates>),
 }
 
-/// How the vector is divided into subranges.
+/// Division into subranges of `2^exponent` elements with `beta` delegates each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Partition {
-    /// Subranges have `2^exponent` elements (the paper's α).
     pub exponent: u32,
-    /// Delegates of each subrange (the paper's β).
     pub beta: usize,
-    /// Whether delegates are constructed through shared memory.
     pub staged: bool,
 }
 
 impl Partition {
-    /// Length of the delegate vector.
     pub fn delegates(&self, length: usize) -> usize {
         length.div_ceil(1 << self.exponent) * self.beta
     }
 }
 
-/// The steps that follow the construction of the delegate vector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum AfterDelegates {
-    /// One cube filters by Rule 2 and runs the second top-k.
+    /// One cube filters and runs the second top-k.
     Finish(FinishConfig, FirstTopk),
-    /// First top-k, copy of the selected subranges, second top-k.
+    /// Copies the selected subranges between two selections.
     Concatenate { first: Selection, second: Selection },
-    /// The same, with Rules 2 and 3 applied to the copy.
+    /// The same, filtered by Rules 2 and 3.
     Filter {
         first: Selection,
         second: Selection,
@@ -110,31 +104,29 @@ pub(super) enum AfterDelegates {
     },
 }
 
-/// How the cube that finishes obtains the k best delegates.
+/// How a cube that finishes obtains the k best delegates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum FirstTopk {
-    /// It is the last cube of the construction and holds all delegates in registers.
+    /// It is the last cube of the construction: all are in registers.
     SingleLaunch(DelegateVectorConfig),
-    /// It holds all delegates in registers.
+    /// It loads all into registers.
     InRegisters,
-    /// It holds the best delegate of each group, then all delegates of the k best groups.
+    /// It selects the k best groups, then among their delegates.
     Groups(DelegateVectorConfig),
-    /// A plan of its own selects them from the delegate vector.
+    /// Another plan selects them.
     SeparateLaunch(Plan),
 }
 
-/// Workload of a top-k by delegates, in elements. All but `length` are zero without delegates.
+/// Workload of a top-k by delegates, in elements; zeros without delegates, except `length`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WorkloadStats {
-    /// Elements of the vector.
     pub length: usize,
-    /// Elements of the delegate vector, the input of the first top-k.
+    /// Input of the first top-k.
     pub delegates: usize,
-    /// Subranges that were scanned: those with all delegates among the k best (Rule 3).
+    /// Subranges scanned: those with all delegates among the k best (Rule 3).
     pub subranges: usize,
-    /// Elements of the concatenated vector, the input of the second top-k. Rule 2 keeps those
-    /// that reach the least of the k best delegates. The best delegates of subranges that were not
-    /// scanned count as well.
+    /// Input of the second top-k: the elements of scanned subranges, under Rule 2 those that reach
+    /// the least selected delegate, and the selected delegates of all other subranges.
     pub concatenated: usize,
 }
 

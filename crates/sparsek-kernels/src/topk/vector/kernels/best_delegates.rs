@@ -1,8 +1,7 @@
 //! First top-k of a cube that finishes: the k best delegates, in registers.
 //!
-//! With groups, the cube selects the k best groups by their greatest delegates, then the k best
-//! among all delegates of these groups. Rule 1 applies to groups as to subranges: a group that is
-//! not selected has k better delegates outside.
+//! With groups, the cube selects the k best groups by their greatest delegates, then the k best of
+//! their delegates. Rule 1 holds for groups as for subranges.
 
 use cubecl::prelude::*;
 
@@ -32,7 +31,7 @@ impl<K: Int> KeySet<K> for RegisterKeys<K> {
     }
 }
 
-/// The delegates to select from: all of them, or those of the selected groups of `2^group`.
+/// All delegates, or those of the selected groups of `2^group`.
 #[derive(CubeType)]
 struct DelegateSet {
     groups: Shared<[u32]>,
@@ -48,7 +47,7 @@ struct DelegateSet {
 
 #[cube]
 impl DelegateSet {
-    /// Place of item `at` in the delegate vector; `count` or more if there is none.
+    /// Place of item `at` in the delegate vector; `count` or more if it does not exist.
     fn place(&self, at: u32) -> u32 {
         if comptime!(self.group == 0) {
             at
@@ -61,8 +60,8 @@ impl DelegateSet {
         }
     }
 
-    /// Writes the places of the k best in order. Returns a range from a key that they all reach up
-    /// to the greatest key. `known` is such a range for the groups.
+    /// Writes the places of the k best in order. Returns a range from a key that they reach to the
+    /// greatest key; `known` is that of the groups.
     fn select_best<K: Int, D: Size>(
         &self,
         delegates: &[Vector<K, D>],
@@ -143,8 +142,7 @@ impl DelegateSet {
     }
 }
 
-/// Writes the places of the k best delegates in order, with or without groups. Returns the range of
-/// their keys.
+/// Writes the places of the k best delegates in order and returns the range of their keys.
 #[cube]
 pub(super) fn select_delegates<K: Int, D: Size>(
     delegates: &[Vector<K, D>],
@@ -190,7 +188,7 @@ pub(super) fn select_delegates<K: Int, D: Size>(
     }
 }
 
-/// [`select_delegates`], for delegates that a separate launch has selected.
+/// The same for delegates of a separate launch.
 #[cube]
 pub(super) fn take_selected_delegates<K: Int, D: Size>(
     best: &[Vector<K, D>],

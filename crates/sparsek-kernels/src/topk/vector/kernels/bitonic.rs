@@ -1,36 +1,33 @@
 //! Bitonic selection, for small k.
 //!
 //! ```text
-//! each cube: sort the runs of a tile in shared memory, every other one in reverse
+//! each cube: sort runs of a tile in shared memory, every other one in reverse
 //!            while more than one run is left:
-//!                each pair of runs <- the better of elements at equal positions; merge it
+//!                each pair of runs <- the better elements at equal positions; merge
 //! repeat over the remaining runs until one tile is left
 //! ```
 //!
-//! The element-wise better half of two opposite runs is bitonic and holds the best of both. Takes n
-//! log²(run) exchanges. Paper: Section 2.2 of Dr. Top-k, after Shanbhag et al.
+//! The better elements of two opposite runs are bitonic and hold the best of both.
 
 use cubecl::prelude::*;
 
 use crate::topk::element::{Element, ordered_key};
 
-/// Elements of a tile, and most elements of a run.
+/// Elements of a tile, and most of a run.
 pub(crate) const TILE: usize = 1 << 11;
 pub(crate) const MAX_RUN: usize = TILE / 4;
 
-/// Configuration of [`keep_best_runs`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct BitonicConfig {
     /// Elements of a run: a power of two, at least k.
     pub run: usize,
-    /// Units of a cube, a power of two.
+    /// A power of two.
     pub units: u32,
     pub largest: bool,
-    /// Whether there is one tile, so that the kernel writes the places of the k best in order.
+    /// Whether this is the only tile.
     pub last: bool,
 }
 
-/// Keys and places of a tile in shared memory.
 #[derive(CubeType)]
 struct Tile<K: Int> {
     keys: Shared<[K]>,
@@ -63,8 +60,7 @@ impl<K: Int> Tile<K> {
         }
     }
 
-    /// Merges bitonic runs of `2 * half` among the first `count` elements; every other run ends up
-    /// in reverse.
+    /// Merges bitonic runs of `2 * half` elements, every other one in reverse.
     fn merge(&self, half: u32, run: u32, count: u32, #[comptime] by_place: bool) {
         let mut stride = half;
         while stride > 0 {
@@ -80,7 +76,7 @@ impl<K: Int> Tile<K> {
         sync_cube();
     }
 
-    /// Sorts runs among the first `count` elements, every other one in reverse.
+    /// Sorts runs, every other one in reverse.
     fn sort(&self, #[comptime] run: u32, count: u32, #[comptime] by_place: bool) {
         let mut size = 2u32;
         while size <= run {
@@ -90,11 +86,9 @@ impl<K: Int> Tile<K> {
     }
 }
 
-/// Writes keys and places of the best run of each tile, best first. A tile with fewer elements pads
-/// with the least key and place `u32::MAX`. For a single tile, writes the places of the `k` best in
-/// order.
-///
-/// `places` holds the places of the elements, if they differ from their positions.
+/// Writes keys and places of the best run of each tile, best first, padded with least keys at
+/// `u32::MAX`; of the last tile the places of the `k` best in order. `places` maps elements to
+/// places.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn keep_best_runs<E: Element>(
     elements: &[E],

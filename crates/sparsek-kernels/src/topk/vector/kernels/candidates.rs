@@ -1,7 +1,7 @@
-//! Second top-k of a cube that finishes: the k best candidates in shared memory, and the output.
+//! Second top-k of a cube that finishes, and output.
 //!
-//! Few candidates are ranked by comparing all pairs. More are selected by histograms: first of the
-//! keys, then of the slots of candidates that tie with the kth key.
+//! Few candidates are ranked by comparing all pairs. More are selected by histograms of the keys,
+//! then of the slots that tie with the kth key.
 
 use cubecl::prelude::*;
 
@@ -12,7 +12,6 @@ use super::{
 };
 use crate::topk::{element::Element, search::KeyRange};
 
-/// Shared memory and units of a cube that finishes.
 #[derive(CubeType)]
 pub(super) struct Workspace<K: Int> {
     pub candidates: Candidates<K>,
@@ -21,8 +20,8 @@ pub(super) struct Workspace<K: Int> {
     pub reduce: CubeReduce,
 }
 
-/// Work of a unit in a comparison of all pairs: every `step`th item from `item` on, against the
-/// items `from..to`. The units of a plane share `from..to`.
+/// All pairs: this unit compares every `step`th item from `item` with `from..to`, as do the units
+/// of its plane.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 struct AllPairs {
@@ -52,7 +51,7 @@ impl AllPairs {
     }
 }
 
-/// Slots of the selected elements: as found, and in order.
+/// Slots as found, and in order.
 #[derive(CubeType)]
 pub(super) struct SelectedSlots {
     pub found: Shared<[u32]>,
@@ -68,7 +67,7 @@ impl SelectedSlots {
         }
     }
 
-    /// Sorts the slots found, which all units must see. `counts` must be zero before.
+    /// Sorts the slots found. `counts` must be zero.
     pub fn sort(&self, k: u32, counts: &Shared<[Atomic<u32>]>, reduce: &CubeReduce) {
         let mut ordered = self.ordered.clone();
         let pairs = AllPairs::new(k, reduce);
@@ -93,8 +92,8 @@ impl SelectedSlots {
     }
 }
 
-/// Selects the `k` best of `count` candidates and sorts their slots. Ties go to the lower slot. All
-/// units must see the candidates, and `counts` must be zero.
+/// Selects the `k` best of `count` candidates, ties by slot, and sorts their slots. `counts` must
+/// be zero.
 #[cube]
 pub(super) fn select_by_rank<K: Int>(
     candidates: &Candidates<K>,
@@ -133,7 +132,7 @@ pub(super) fn select_by_rank<K: Int>(
     selected.sort(k, counts, reduce);
 }
 
-/// Slots of the candidates whose keys are within a range, inverted: the first slot is the greatest.
+/// Inverted slots of the candidates within a range: the first is the greatest.
 #[derive(CubeType)]
 struct Ties<K: Int> {
     keys: Shared<[K]>,
@@ -158,7 +157,7 @@ impl<K: Int> KeySet<u32> for Ties<K> {
     }
 }
 
-/// Selects the k best candidates and writes them in index order. No candidate is above `range`.
+/// Writes the k best candidates in index order. None is above `range`.
 #[cube]
 pub(super) fn select_by_histogram<E: Element, I: Numeric, N: Size>(
     elements: &SelectedSubranges<E, N>,
@@ -180,7 +179,7 @@ pub(super) fn select_by_histogram<E: Element, I: Numeric, N: Size>(
     let quota = k - threshold.above;
     let units = candidates.units;
     let mut slots = workspace.selected.found.clone();
-    // Last selected slot among candidates within the range.
+    // Last selected slot within the range.
     let mut last = u32::MAX.runtime();
     if quota > 0 {
         let ties = Ties::<E::Key> {
@@ -223,7 +222,6 @@ pub(super) fn select_by_histogram<E: Element, I: Numeric, N: Size>(
     write_candidates::<E, I, N>(elements, &workspace.selected.ordered, values, indices);
 }
 
-/// Writes values and indices of the elements in `ordered` slots.
 #[cube]
 pub(super) fn write_candidates<E: Element, I: Numeric, N: Size>(
     elements: &SelectedSubranges<E, N>,

@@ -1,14 +1,12 @@
-//! Concatenation of the selected subranges, over many cubes, and output of the second top-k.
+//! Concatenation of the selected subranges, over many cubes.
 //!
-//! A slot numbers an element of the selected subranges: `(rank << α) + position in the subrange`,
-//! where `rank` is that of the delegate. Selected delegates are in order of their places, so slots
-//! are in index order.
+//! Slot `(rank << α) + i` is element i of the subrange of the delegate of this rank. Delegates are
+//! ranked by place, so slots are in index order.
 //!
-//! - [`gather_subranges`] copies whole subranges.
-//! - [`count_candidates`] and [`list_candidates`] apply Rule 2 (keep elements that reach the least
-//!   selected delegate) and Rule 3 (of a subrange without all β delegates among the best, keep only
-//!   those delegates). The number of candidates stays on the device.
-//! - [`fetch_selected`] writes values and indices of the result.
+//! [`gather_subranges`] copies whole subranges. [`count_candidates`] and [`list_candidates`] keep
+//! elements that reach the least selected delegate (Rule 2), and of subranges without all β
+//! delegates selected only those delegates (Rule 3); their number stays on the device.
+//! [`fetch_selected`] writes the result.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -22,8 +20,8 @@ use crate::topk::{
     routines::team::Shape,
 };
 
-/// Writes the keys of whole subranges, one load per unit. Slots beyond the end of the vector get
-/// the least key; equal elements precede them.
+/// Writes the keys of whole subranges, one load per unit. Slots beyond the vector get the least
+/// key; equal elements precede them.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn gather_subranges<E: Element, W: Numeric, N: Size>(
     input: &[Vector<E, N>],
@@ -65,7 +63,7 @@ pub(crate) fn gather_subranges<E: Element, W: Numeric, N: Size>(
     keys[ABSOLUTE_POS] = loaded;
 }
 
-/// Index of the element in a slot. `selected` holds the places of the best delegates.
+/// `selected` holds the places of the best delegates.
 #[cube]
 fn element_of_slot(selected: &[u32], slot: usize, exponent: u32, beta: u32) -> usize {
     let exponent = exponent as usize;
@@ -73,8 +71,7 @@ fn element_of_slot(selected: &[u32], slot: usize, exponent: u32, beta: u32) -> u
     (subrange << exponent) + (slot & ((1usize << exponent) - 1))
 }
 
-/// Writes values and indices of the selected elements. `places` holds their slots, or positions in
-/// `listed` slots, or indices if `direct`.
+/// Writes the result. `places` holds slots, positions in `listed` slots, or indices if `direct`.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn fetch_selected<E: Element, I: Numeric>(
     elements: &[E],
@@ -108,29 +105,23 @@ pub(crate) fn fetch_selected<E: Element, I: Numeric>(
     indices[rank] = I::cast_from(at);
 }
 
-/// The number of candidates is padded with least keys to a multiple of this: whole loads of any
-/// width.
+/// Candidates are padded with least keys to a multiple of this, for loads of any width.
 pub(crate) const CANDIDATE_LOAD: usize = 16;
 
-/// Configuration of the filter kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FilterConfig {
-    /// Units of a cube.
     pub shape: Shape,
-    /// Delegates β of each subrange.
     pub beta: u32,
     /// Whether Rule 2 applies.
     pub filtered: bool,
     pub largest: bool,
 }
 
-/// Slots of the selected subranges under Rules 2 and 3.
 #[derive(CubeType)]
 struct FilteredSubranges<'a, E: Element> {
     elements: &'a [E],
     /// Places of the best delegates, in order.
     selected: &'a [u32],
-    /// Positions of the delegates in their subranges; not read if β = 1.
     positions: &'a [u32],
     least: E::Key,
     layout: SubrangeLayout,
@@ -138,14 +129,14 @@ struct FilteredSubranges<'a, E: Element> {
     config: FilterConfig,
 }
 
-/// The element of a slot, which may take the slot of another element.
+/// The element of a slot, which may take another slot.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 struct Candidate<K: Int> {
     key: K,
     slot: u32,
     exists: bool,
-    /// Whether it is the first element of a subrange that is scanned.
+    /// Whether it begins a subrange that is scanned.
     opens_subrange: bool,
 }
 
@@ -173,22 +164,20 @@ impl<'a, E: Element> FilteredSubranges<'a, E> {
         (self.layout.k as usize) << self.layout.exponent as usize
     }
 
-    /// Number of selected delegates of a subrange, always its best ones. `rank` and `place` are
-    /// those of its first delegate.
+    /// Number of selected delegates of a subrange, given rank and place of its first.
     fn selected_delegates(&self, rank: u32, place: u32) -> u32 {
         let mut count = 0u32;
         #[unroll]
         for order in 0..comptime!(self.config.beta) {
             let other = min(rank + order, self.layout.k - 1);
-            // The clamped rank never has the place that is compared, so it does not count twice.
+            // Beyond the end, the clamped rank has another place.
             let same = self.selected[other as usize] == place + order;
             count += select(same, 1u32, 0u32);
         }
         count
     }
 
-    /// Position of the delegate that is number `order` by position among the first `count`
-    /// delegates from `place` on.
+    /// Position number `order` among those of `count` delegates from `place` on.
     fn nth_position(&self, place: u32, count: u32, order: u32) -> u32 {
         let beta = comptime!(self.config.beta);
         let mut found = 0u32;
@@ -245,7 +234,7 @@ impl<'a, E: Element> FilteredSubranges<'a, E> {
     }
 }
 
-/// Writes the least of the best delegates; one cube.
+/// Least of the best delegates; one cube.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn find_least_delegate<E: Element>(
     delegates: &[E::Key],
@@ -267,7 +256,7 @@ pub(crate) fn find_least_delegate<E: Element>(
     }
 }
 
-/// Counts the candidates and the scanned subranges in the slots of each cube.
+/// Counts candidates and scanned subranges per cube.
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(clippy::too_many_arguments, reason = "buffers")]
 pub(crate) fn count_candidates<E: Element>(
@@ -303,7 +292,7 @@ pub(crate) fn count_candidates<E: Element>(
     }
 }
 
-/// Writes keys and slots of the candidates in index order, and their number, padded to whole loads.
+/// Writes keys and slots of the candidates in index order, and their padded number.
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(clippy::too_many_arguments, reason = "buffers")]
 pub(crate) fn list_candidates<E: Element>(

@@ -1,8 +1,7 @@
-//! Reductions and scans over all units of a cube: planes reduce by shuffles and exchange one value
-//! each through shared memory.
+//! Reductions and scans over a cube: planes shuffle, then exchange a value each in shared memory.
 //!
-//! Every unit of the cube must call each method. A method that is called repeatedly, as in a loop,
-//! needs a barrier before each further call, because each call site has one set of slots.
+//! All units must call each method. A loop needs a barrier before each further call, because a call
+//! site has one set of slots.
 
 use cubecl::prelude::*;
 
@@ -11,7 +10,7 @@ use crate::topk::{
     search::KeyRange,
 };
 
-/// The units of a cube, in planes. Without planes on the device, each unit counts as a plane.
+/// Without planes, each unit is a plane.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(super) struct CubeReduce {
@@ -20,14 +19,13 @@ pub(super) struct CubeReduce {
     pub shape: Shape,
 }
 
-/// Sum over the units before this one, and over all units.
+/// Sums over the units before this one and over all.
 #[derive(CubeType, Clone, Copy)]
 pub(super) struct PrefixSum {
     pub before: u32,
     pub total: u32,
 }
 
-/// Whether a plane has a lane for each plane of the cube.
 fn has_lane_per_plane(shape: Shape) -> bool {
     shape.plane_lanes() > 1 && shape.planes <= shape.plane_lanes()
 }
@@ -41,7 +39,7 @@ impl CubeReduce {
         }
     }
 
-    /// Returns the value of the last lane of each plane to all units.
+    /// The value of the last lane of each plane, for all units.
     fn share_per_plane<T: Numeric>(&self, value: T) -> Shared<[T]> {
         let mut slots = Shared::<[T]>::new_slice(comptime!(self.shape.planes as usize));
         if UNIT_POS_X == comptime!(self.shape.plane_lanes() - 1) {
@@ -51,7 +49,6 @@ impl CubeReduce {
         slots
     }
 
-    /// Scans the units in the order of their positions.
     pub fn prefix_sum(&self, value: u32) -> PrefixSum {
         let through = self.team.running_sum(value);
         let slots = self.share_per_plane::<u32>(through);
@@ -74,7 +71,6 @@ impl CubeReduce {
         PrefixSum { before, total }
     }
 
-    /// Least `low` and greatest `high` of all units.
     pub fn range<K: Int>(&self, low: K, high: K) -> KeyRange<K> {
         let mut low = self.team.min::<K>(low);
         let mut high = self.team.max::<K>(high);
@@ -92,7 +88,6 @@ impl CubeReduce {
         KeyRange::<K> { low, high }
     }
 
-    /// Greatest key of all units.
     pub fn max<K: Int>(&self, key: K) -> K {
         let own = self.team.max::<K>(key);
         let others = self.share_per_plane::<K>(own);
@@ -107,11 +102,8 @@ impl CubeReduce {
         greatest
     }
 
-    /// Range from a key that at least `groups` keys reach, up to the greatest key. `greatest` is
-    /// the greatest key of each unit.
-    ///
-    /// Splits the units into at least `groups` groups; the lower end is the least of their greatest
-    /// keys.
+    /// Range from a key that at least `groups` keys reach to the greatest one, given the greatest
+    /// key of each unit: the lower end is the least maximum of `groups` or more groups of units.
     pub fn range_of_best<K: Int>(&self, greatest: K, #[comptime] groups: u32) -> KeyRange<K> {
         let lanes = comptime!((self.shape.lanes / groups).min(self.shape.plane_lanes()));
         let mut greatest = greatest;
@@ -128,7 +120,6 @@ impl CubeReduce {
         self.range::<K>(low, greatest)
     }
 
-    /// Plane whose value this lane reads.
     fn plane_slot(&self) -> usize {
         min(self.team.lane, comptime!(self.shape.planes - 1)) as usize
     }

@@ -2,20 +2,18 @@
 //!
 //! ```text
 //! each team of units (up to a plane), for its subrange:
-//!     load  <- neighboring units load neighboring vectors, several loads in flight
-//!     local <- each unit keeps the β greatest keys of its loads
+//!     local <- the β greatest keys of each unit's loads, several in flight
 //!     for rank in 0..β:
-//!         delegate[rank] <- greatest local[0] of the team, equal ones by position
-//!         the unit that held it drops it from local
+//!         delegate[rank] <- greatest local[0], ties by position
+//!         its unit drops local[0]
 //! ```
 //!
-//! For β = 1, units compare rough keys, which tell zeros and NaN apart by their bits but take fewer
-//! instructions. The key follows from the greatest rough key. Two bf16 in a word are compared at
-//! once. A team takes several short subranges at a time, with all their loads in flight. The
-//! subranges of a cube may form a group, for which the cube writes the greatest delegate.
+//! For β = 1, units compare rough keys, which distinguish zeros and NaN by their bits but take
+//! fewer instructions; the key follows from the greatest. A team takes several short subranges at a
+//! time. The subranges of a cube may form a group with a greatest key of its own.
 //!
-//! [`build_delegates_staged`] is the construction of Section 5.3: units load through shared memory,
-//! then each scans a subrange of its own. It serves devices without planes.
+//! [`build_delegates_staged`] (Section 5.3) loads through shared memory; each unit scans one
+//! subrange. It serves devices without planes.
 
 use cubecl::prelude::*;
 
@@ -25,29 +23,25 @@ use crate::topk::{
     routines::team::{Shape, Team},
 };
 
-/// Configuration of [`build_delegates`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct DelegateVectorConfig {
     /// Units of a cube, and units that share a subrange.
     pub cube: Shape,
     pub team: Shape,
-    /// Loads that a unit has in flight.
+    /// Loads in flight per unit.
     pub loads_in_flight: usize,
-    /// Subranges that a team takes at a time, with all their loads in flight.
+    /// Short subranges of a team at a time.
     pub concurrent_subranges: usize,
-    /// Rounds of such subranges per cube; more than one only for groups.
+    /// Rounds of these per cube; several only for groups.
     pub rounds: u32,
-    /// Delegates of each subrange.
     pub beta: usize,
-    /// Whether keys have 16 bits.
     pub short_keys: bool,
-    /// Whether an element is a word of two bf16.
+    /// Whether elements are words of two bf16.
     pub packed_bf16: bool,
     pub largest: bool,
 }
 
 impl DelegateVectorConfig {
-    /// Teams of a cube.
     pub fn teams(&self) -> usize {
         (self.cube.lanes / self.team.lanes) as usize
     }
@@ -57,12 +51,9 @@ impl DelegateVectorConfig {
     }
 }
 
-/// Writes the greatest keys of each subrange of `2^exponent` elements, best first. The last
-/// subrange may be shorter.
-///
-/// `positions` receives the positions of the delegates in their subranges, the first among equal
-/// keys. A subrange with fewer elements gets the least key at position `u32::MAX`. `groups`
-/// receives the greatest key of each cube.
+/// Writes the greatest keys of each subrange, best first, and optionally their `positions` inside
+/// and the greatest key of each cube. The last subrange may be shorter; a missing element has the
+/// least key at position `u32::MAX`.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn build_delegates<E: Element, W: Numeric, N: Size>(
     input: &[Vector<E, N>],
@@ -93,7 +84,7 @@ pub(crate) fn build_delegates<E: Element, W: Numeric, N: Size>(
     }
 }
 
-/// Takes one subrange at a time.
+/// One subrange at a time.
 #[cube]
 fn one_subrange<E: Element, W: Numeric, N: Size>(
     input: &[Vector<E, N>],
@@ -179,8 +170,8 @@ fn one_subrange<E: Element, W: Numeric, N: Size>(
     }
 }
 
-/// Takes several short subranges at a time, with one delegate each. Returns the greatest rough key
-/// of this unit.
+/// Several short subranges at a time, one delegate each. Returns the greatest rough key of this
+/// unit.
 #[cube]
 pub(super) fn short_subranges<E: Element, W: Numeric, N: Size>(
     input: &[Vector<E, N>],
@@ -196,7 +187,7 @@ pub(super) fn short_subranges<E: Element, W: Numeric, N: Size>(
     let loads_in_flight = comptime!(config.loads_in_flight);
     let exponent = exponent as usize;
     let team = Team::new(0u32, config.team);
-    // The teams of a cube take neighboring subranges in each round.
+    // The teams of a cube take neighboring subranges.
     let teams = comptime!(config.teams());
     let own = UNIT_POS_Y as usize * (CUBE_DIM_X / lanes) as usize + (UNIT_POS_X / lanes) as usize;
     let mut first = CUBE_POS * comptime!(config.subranges_per_cube()) + own;
@@ -254,8 +245,7 @@ pub(super) fn short_subranges<E: Element, W: Numeric, N: Size>(
     greatest
 }
 
-/// Key by which delegates compare. For one delegate a rough key suffices, because its position
-/// among equal keys does not matter.
+/// A rough key suffices for one delegate, whose position among equal keys does not matter.
 #[cube]
 fn delegate_key<E: Element>(value: E, #[comptime] config: DelegateVectorConfig) -> E::Key {
     if comptime!(config.beta > 1) {
@@ -265,7 +255,7 @@ fn delegate_key<E: Element>(value: E, #[comptime] config: DelegateVectorConfig) 
     }
 }
 
-/// Rough key of an element; the greater one of two packed elements.
+/// Rough key; the greater one of two packed elements.
 #[cube]
 fn rough<E: Element>(value: E, #[comptime] config: DelegateVectorConfig) -> E::Key {
     if comptime!(config.packed_bf16) {
@@ -280,7 +270,6 @@ fn rough<E: Element>(value: E, #[comptime] config: DelegateVectorConfig) -> E::K
     }
 }
 
-/// Key of a rough key.
 #[cube]
 fn refined<E: Element>(rough: E::Key, #[comptime] config: DelegateVectorConfig) -> E::Key {
     if comptime!(config.packed_bf16) {
@@ -304,7 +293,7 @@ fn output_key<E: Element, W: Numeric>(
     }
 }
 
-/// The greatest keys of a unit, and their positions in the subrange.
+/// The greatest keys of a unit.
 #[derive(CubeType)]
 struct UnitBest<K: Int> {
     keys: Array<K>,
@@ -360,20 +349,16 @@ impl<K: Int> UnitBest<K> {
     }
 }
 
-/// Configuration of [`build_delegates_staged`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct StagedConfig {
-    /// Subranges have `2^exponent` elements.
     pub exponent: u32,
-    /// Elements of a load.
     pub width: usize,
-    /// Units of a cube, each with one subrange.
     pub units: u32,
     pub largest: bool,
 }
 
 impl StagedConfig {
-    /// Keys in shared memory. Each subrange is padded by one, so that units access different banks.
+    /// One more key per subrange, so that units access different banks.
     pub fn keys(&self) -> usize {
         self.units as usize * self.stride()
     }
@@ -383,7 +368,7 @@ impl StagedConfig {
     }
 }
 
-/// Writes the greatest key of each subrange. The last subrange may be shorter.
+/// The last subrange may be shorter.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn build_delegates_staged<E: Element, N: Size>(
     input: &[Vector<E, N>],

@@ -1,25 +1,26 @@
-//! The steps after the construction, in one cube: first top-k, filter by Rules 2 and 3, second
-//! top-k, output.
+//! One cube finishes: both selections and the output.
 //!
 //! ```text
-//! best       <- the k best delegates                                   (first top-k)
-//! candidates <- delegates of subranges without all β delegates in best       (Rule 3)
-//!             + elements >= min(best) of the other subranges of best         (Rule 2)
-//! result     <- the k best candidates; or, if they exceed shared memory,
-//!               the k best elements of all subranges of best           (second top-k)
+//! best       <- the k best delegates                              (first top-k)
+//! candidates <- best delegates of subranges without all β in best     (Rule 3)
+//!             + elements >= min(best) of the other subranges          (Rule 2)
+//! result     <- the k best candidates                            (second top-k)
 //! ```
 //!
-//! [`finish_single_launch`] joins this to the construction; the last cube to arrive finishes:
+//! If the candidates exceed shared memory, the second top-k scans all selected subranges.
+//!
+//! Single launch: the last cube of the construction finishes. A word of uninitialized memory counts
+//! cubes:
 //!
 //! ```text
-//! each cube: before <- exchange(word, call)         call: a number unique to the launch, count 0
-//!            construct delegates; make them visible to the device
-//!            arrived <- 1 + (before's count if before carries this call's number, else 0)
-//!            if fetch_add(word, arrived) completes the count of all cubes: finish
+//! each cube: old <- exchange(word, call)        call: launch number << 16
+//!            construct delegates; sync_storage
+//!            own <- 1 + (old - call if old has this launch number, else 0)
+//!            last <- fetch_add(word, own) + own == call + cubes
 //! ```
 //!
-//! The word needs no initialization. An exchange removes the arrivals counted so far, and the same
-//! cube adds them again, so the count is complete only after the last cube has added.
+//! An exchange removes the count so far, and the same cube adds it again. So only the last cube to
+//! add completes the count. The 48-bit launch number distinguishes earlier contents.
 
 use cubecl::{ir::ElemType, prelude::*};
 
@@ -35,11 +36,10 @@ use super::{
 };
 use crate::topk::element::{Element, ordered_key};
 
-/// Writes values and indices of the k best elements in index order; one cube.
+/// Writes the k best elements in index order; one cube.
 ///
-/// `delegates` holds the keys of all delegates in whole loads, and `groups` the greatest key of
-/// each group. With `selected_places`, `delegates` holds only the k best, one per load. `positions`
-/// holds the positions of the delegates in their subranges if β > 1.
+/// `delegates` holds all keys in whole loads, or with `selected_places` the k best, one per load.
+/// `groups` holds the greatest key of each group, `positions` the positions of delegates if β > 1.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn finish<E: Element, I: Numeric, N: Size, D: Size>(
     input: &[Vector<E, N>],
@@ -70,7 +70,6 @@ pub(crate) fn finish<E: Element, I: Numeric, N: Size, D: Size>(
     );
 }
 
-/// [`finish`] within a kernel.
 #[cube]
 #[allow(clippy::too_many_arguments, reason = "buffers")]
 pub(super) fn finish_cube<E: Element, I: Numeric, N: Size, D: Size>(
@@ -139,7 +138,7 @@ pub(super) fn finish_cube<E: Element, I: Numeric, N: Size, D: Size>(
             while rank < layout.k {
                 let place = places[rank as usize];
                 let order = place % beta;
-                // Rank of the last delegate of the subrange, if it is selected.
+                // Rank of the last delegate of the subrange, if selected.
                 let last = rank + (beta - 1 - order);
                 let all = last < layout.k
                     && places[min(last, layout.k - 1) as usize] == place + (beta - 1 - order);
@@ -211,7 +210,7 @@ pub(super) fn finish_cube<E: Element, I: Numeric, N: Size, D: Size>(
     }
 }
 
-/// Low bits of the arrival word, which count cubes. The others hold the number of the call.
+/// Low bits of the arrival word, which count cubes.
 pub(crate) const COUNT_BITS: u32 = 16;
 
 #[cube]
@@ -220,10 +219,7 @@ fn none<T: CubeType>() -> ComptimeOption<T> {
     intrinsic!(|_| ComptimeOptionExpand::None)
 }
 
-/// Constructs delegates, then finishes in the last cube. `keys` receives the delegates. `call` is
-/// the number of the call, shifted by [`COUNT_BITS`].
-///
-/// The device must make storage visible to other cubes at [`sync_storage`].
+/// Constructs delegates and finishes. Needs storage that other cubes see after [`sync_storage`].
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(clippy::too_many_arguments, reason = "buffers")]
 pub(crate) fn finish_single_launch<E: Element, I: Numeric, N: Size, D: Size>(
@@ -247,7 +243,7 @@ pub(crate) fn finish_single_launch<E: Element, I: Numeric, N: Size, D: Size>(
     }
     short_subranges::<E, E::Key, N>(input, elements, keys, layout.length, layout.exponent, build);
     let mut last = Shared::<[u32]>::new_slice(4usize);
-    // Arrival implies that the keys are visible.
+    // A cube that sees the arrival sees the keys.
     sync_storage();
     if UNIT_POS == 0 {
         let same_call =

@@ -1,22 +1,19 @@
-//! Radix and bucket selection: the k greatest keys by histograms, over one cube or many.
+//! Radix and bucket selection of the k greatest keys by histograms (Section 5.1).
 //!
 //! ```text
 //! range <- all possible keys (radix) or the keys that occur (bucket); above <- 0
-//! while keys in range are neither equal nor all selected:
-//!     bins[(key - range.low) >> shift] += 1 for each key in range      (2^11 bins)
-//!     bin <- the bin that holds the (k - above)th greatest key
-//!     above += keys in greater bins; range <- bin
+//! until keys in range are equal or all selected:
+//!     count keys in range by (key - range.low) >> shift, in 2^11 bins
+//!     range <- the bin of the (k - above)th greatest; above += keys beyond
 //! select keys above range, then the first k - above keys in range
 //! ```
 //!
-//! Each pass refines 11 bits, so b-bit keys take at most b / 11 passes. Within one cube
-//! ([`histogram_threshold`]), bins are in shared memory. Over many cubes, each pass is a launch
-//! ([`count_bins`]): cubes add their bins to a histogram in memory, and each cube of the next
-//! launch derives the same range from it. Two more launches count and write the selected elements
-//! in index order. No count returns to the host, and the result does not depend on scheduling.
+//! Each pass refines 11 bits. One cube counts in shared memory ([`histogram_threshold`]). Over many
+//! cubes, a pass is a launch ([`count_bins`]), whose cubes all derive the range from the histogram
+//! of the last pass. Two launches then count and write in index order. No count returns to the
+//! host, and scheduling does not matter.
 //!
-//! Paper: Section 5.1 (in-place radix and bucket top-k). The paper's bucket top-k divides values;
-//! this one divides keys, so that NaN and infinities have bins.
+//! The paper's buckets divide values; these divide keys, so that NaN and infinities have bins.
 
 use cubecl::prelude::*;
 
@@ -32,13 +29,11 @@ pub(crate) const DIGIT_BITS: u32 = 11;
 pub(crate) const BINS: usize = 1 << DIGIT_BITS;
 /// Consecutive elements that a unit places at a time.
 pub(crate) const ITEMS: u32 = 16;
-/// Words of a stored state: low, high, above, and shift + 1 or zero if the search is closed.
+/// Words of a stored state: low, high, above, shift + 1 or zero if closed.
 const STATE_WORDS: usize = 4;
 
-/// Keys that the units of a cube hold together.
 #[cube]
 pub(super) trait KeySet<K: Int>: CubeType {
-    /// Counts each key within `range`: [`count_key`].
     fn count_keys(&self, bins: &Shared<[Atomic<u32>]>, range: &KeyRange<K>, shift: u32);
 }
 
@@ -47,8 +42,7 @@ pub(super) fn key_range<K: Int>(low: K, high: K) -> KeyRange<K> {
     KeyRange::<K> { low, high }
 }
 
-/// Adds a key within `range` to its bin: the distance from the low end without the lowest `shift`
-/// bits.
+/// Adds a key within `range` to its bin.
 #[cube]
 pub(super) fn count_key<K: Int>(
     bins: &Shared<[Atomic<u32>]>,
@@ -62,8 +56,7 @@ pub(super) fn count_key<K: Int>(
     }
 }
 
-/// State of the search for the kth greatest key: it lies within a range, and `above` keys are
-/// greater than the range.
+/// The kth greatest key is within a range; `above` keys are greater.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(super) struct SearchState<K: Int> {
@@ -72,14 +65,13 @@ pub(super) struct SearchState<K: Int> {
     pub above: u32,
     /// Low bits of the distance from `low` that bins ignore.
     pub shift: u32,
-    /// Whether the search continues. If not, keys within the range are equal or all selected. The
-    /// range is empty of keys if every key that reaches `low` was selected.
+    /// Whether the search continues. If not, keys within the range are equal or all selected; the
+    /// range is empty if all keys from `low` on are selected.
     pub open: bool,
 }
 
 #[cube]
 impl<K: Int> SearchState<K> {
-    /// Begins with all keys in the range `low..=high`.
     pub fn new(low: K, high: K) -> SearchState<K> {
         let bits = comptime!(K::elem_type_native().size() as u32 * 8);
         let digits = bits - u32::cast_from((high - low).leading_zeros());
@@ -92,8 +84,8 @@ impl<K: Int> SearchState<K> {
         }
     }
 
-    /// Moves to the bin of the kth greatest key, given the counts of the range, and clears the
-    /// bins. Different keys differ by at least `2^spacing`, except infinities and NaN.
+    /// Moves to the bin of the kth key and clears the bins. Different keys differ by at least
+    /// `2^spacing`, except infinities and NaN.
     pub fn advance(
         &mut self,
         bins: &Shared<[Atomic<u32>]>,
@@ -116,10 +108,9 @@ impl<K: Int> SearchState<K> {
         reduce: &CubeReduce,
         #[comptime] spacing: u32,
     ) -> SearchState<K> {
-        // 16 bytes, as every array of these kernels: compilers read unaligned ones along with
-        // neighbors.
+        // 16 bytes, as all arrays here: compilers read unaligned ones along with neighbors.
         let mut found = Shared::<[u32]>::new_slice(4usize);
-        // Units take the bins from the greatest on.
+        // From the greatest bin on.
         let bins_per_unit = comptime!(BINS as u32 / reduce.shape.lanes);
         let last = comptime!(BINS as u32 - 1);
         let first = UNIT_POS * bins_per_unit;
@@ -183,10 +174,8 @@ pub(super) fn clear_bins(bins: &Shared<[Atomic<u32>]>, #[comptime] units: u32) {
     }
 }
 
-/// Threshold of the `k` greatest keys. At least `k` keys are within `all` and none is above.
-/// `spacing` is that of [`SearchState::advance`].
-///
-/// All units must see clear bins before; they are clear afterwards.
+/// Threshold of the `k` greatest keys: at least `k` are within `all`, none above. Bins are clear
+/// before, for all units, and after.
 #[cube]
 pub(super) fn histogram_threshold<K: Int, S: KeySet<K>>(
     keys: &S,
@@ -209,39 +198,34 @@ pub(super) fn histogram_threshold<K: Int, S: KeySet<K>>(
     state.threshold()
 }
 
-/// Configuration of the histogram kernels.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct HistogramConfig {
-    /// Bits of a key; 16 for short keys, whatever their type.
+    /// Bits of a key, 16 for short ones.
     pub bits: u32,
     pub largest: bool,
-    /// Units of a cube, a power of two.
     pub shape: Shape,
 }
 
 impl HistogramConfig {
-    /// Most histograms that a search needs.
     pub fn passes(&self) -> usize {
         self.bits.div_ceil(DIGIT_BITS) as usize
     }
 
-    /// Bins of all histograms.
     pub fn bins(&self) -> usize {
         self.passes() * BINS
     }
 
-    /// Words for the states before each histogram and after the last.
+    /// Words of the states before each pass and after the last.
     pub fn states(&self) -> usize {
         (self.passes() + 1) * STATE_WORDS
     }
 }
 
-/// Position, among the states of keys with `bits` bits, of the least key that the search selected.
+/// Position of the least selected key among the states.
 pub(crate) fn final_state_at(bits: u32) -> usize {
     bits.div_ceil(DIGIT_BITS) as usize * STATE_WORDS
 }
 
-/// Number of elements, and share of each cube.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 struct Extent {
@@ -251,7 +235,7 @@ struct Extent {
 
 #[cube]
 impl Extent {
-    /// Takes the number of elements from the host, or from `filled` if only the device knows it.
+    /// `filled` overrides `length` if only the device knows it.
     fn new(
         filled: ComptimeOption<&[u32]>,
         length: usize,
@@ -273,13 +257,12 @@ impl Extent {
     }
 }
 
-/// Origin of the first range, if that is not the range of all possible keys.
+/// First range, if not all possible keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Start {
-    /// The least and the greatest key that each cube found.
+    /// The range of keys of each cube.
     CubeRanges,
-    /// The states of an earlier selection among some of the keys: from its least selected key to
-    /// the greatest key.
+    /// From the least key that an earlier selection selected to the greatest.
     FirstTopk,
 }
 
@@ -307,7 +290,7 @@ fn write_state<K: Int>(states: &mut [K], state: &SearchState<K>, #[comptime] pas
     }
 }
 
-/// Derives the state before histogram `pass` from the histogram before, and stores it.
+/// Derives the state before `pass` from the last histogram, and stores it.
 #[cube]
 fn advance_state<K: Int>(
     histograms: &[Atomic<u32>],
@@ -359,7 +342,6 @@ fn initial_state<K: Int>(
     }
 }
 
-/// Greatest key of `bits` bits.
 #[cube]
 fn greatest_key<K: Int>(#[comptime] bits: u32) -> K {
     K::max_value()
@@ -368,7 +350,7 @@ fn greatest_key<K: Int>(#[comptime] bits: u32) -> K {
         )))
 }
 
-/// Writes the least and the greatest key of each cube, and clears the histograms.
+/// Writes the range of each cube and clears the histograms.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn find_key_ranges<E: Element, N: Size>(
     elements: &[Vector<E, N>],
@@ -409,8 +391,7 @@ pub(crate) fn find_key_ranges<E: Element, N: Size>(
     }
 }
 
-/// Adds the keys within the current range to the histogram of `pass`. Does nothing once the search
-/// is closed.
+/// Counts the keys within the range of `pass`.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn count_bins<E: Element, N: Size>(
     elements: &[Vector<E, N>],
@@ -475,7 +456,7 @@ pub(crate) fn count_bins<E: Element, N: Size>(
     }
 }
 
-/// Counts the elements above and within the final range in the share of each cube.
+/// Counts the elements above and within the final range, per cube.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn count_selected<E: Element, N: Size>(
     elements: &[Vector<E, N>],
@@ -535,7 +516,6 @@ pub(crate) fn list_selected<E: Element, N: Size>(
     let reduce = CubeReduce::new(config.shape);
     let threshold = read_state::<E::Key>(states, comptime!(config.passes())).threshold();
     let quota = k - threshold.above;
-    // Counts of the cubes before this one.
     let mut above = 0u32;
     let mut level = 0u32;
     let mut cube = UNIT_POS as usize;

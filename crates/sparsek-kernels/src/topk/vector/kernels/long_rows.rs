@@ -1,10 +1,10 @@
-//! Output of the top-k of long rows.
+//! Output of long rows.
 
 use cubecl::{ir::ElemType, prelude::*};
 
 use crate::topk::element::Element;
 
-/// Copies the result of one row to its place in the output.
+/// Copies the result of one row to its place.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn copy_row<E: Element, I: Numeric>(
     best_values: &[E],

@@ -1,4 +1,4 @@
-//! Device code of the top-k of one vector. No module here knows the host plan.
+//! Device code of the top-k of one vector.
 
 pub(super) mod best_delegates;
 pub(super) mod bitonic;

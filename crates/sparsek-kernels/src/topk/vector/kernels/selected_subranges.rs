@@ -1,7 +1,5 @@
-//! The elements of the selected subranges, as one cube scans them: collection of the candidates by
-//! Rule 2, and a fallback that writes the result if candidates exceed the room.
-//!
-//! Slots are those of [`concatenate`](super::concatenate).
+//! The elements of the selected subranges, as one cube scans them. Slots are those of
+//! [`concatenate`](super::concatenate).
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -19,13 +17,12 @@ use crate::topk::{
     search::{Cursor, KeyRange, Threshold},
 };
 
-/// Elements that reach the least selected delegate: keys and slots, in no particular order.
+/// Elements that reach the least selected delegate, in no particular order.
 #[derive(CubeType)]
 pub(super) struct Candidates<K: Int> {
     pub keys: Shared<[K]>,
     pub slots: Shared<[u32]>,
-    /// Number of candidates, which may exceed the room; number of selected slots found; number of
-    /// complete subranges.
+    /// Numbers of candidates, which may exceed the room, of slots found, and of complete subranges.
     pub filled: Shared<[Atomic<u32>]>,
     #[cube(comptime)]
     pub room: usize,
@@ -35,7 +32,7 @@ pub(super) struct Candidates<K: Int> {
 
 #[cube]
 impl<K: Int> Candidates<K> {
-    /// Reserves places. One call for several elements, because atomics on one word serialize.
+    /// Reserves places; one call for several elements, because atomics serialize.
     pub fn claim(&self, count: u32) -> u32 {
         self.filled[0].fetch_add(count)
     }
@@ -61,22 +58,20 @@ impl<K: Int> KeySet<K> for Candidates<K> {
     }
 }
 
-/// The elements of the selected subranges.
 #[derive(CubeType)]
 pub(super) struct SelectedSubranges<'a, E: Element, N: Size> {
     input: &'a [Vector<E, N>],
     pub elements: &'a [E],
     /// Places of the k best delegates, in order.
     places: Shared<[u32]>,
-    /// Ranks of the last delegates of complete subranges, which have all β delegates among the
-    /// best.
+    /// Ranks of the last delegates of complete subranges, which have all β selected.
     complete_ranks: Shared<[u32]>,
     pub layout: SubrangeLayout,
     #[cube(comptime)]
     pub config: FinishConfig,
 }
 
-/// A load: its first element and slot, and its number of elements inside the vector.
+/// First element and slot, and number of elements inside the vector.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(super) struct Load {
@@ -105,7 +100,6 @@ impl<'a, E: Element, N: Size> SelectedSubranges<'a, E, N> {
         }
     }
 
-    /// Index of the element in a slot.
     pub fn element_of_slot(&self, slot: u32) -> usize {
         let exponent = self.layout.exponent;
         let place = self.places[(slot >> exponent) as usize];
@@ -114,9 +108,8 @@ impl<'a, E: Element, N: Size> SelectedSubranges<'a, E, N> {
         ((subrange as usize) << exponent as usize) + inside as usize
     }
 
-    /// Load number `load` of the complete subranges, or of the subranges of all selected delegates
-    /// if `all`. In the latter case, loads of other delegates than the first of a subrange are
-    /// empty.
+    /// Load of the complete subranges, or if `all` of all selected ones; then empty unless it
+    /// belongs to the first delegate of a subrange.
     fn load(&self, load: u32, #[comptime] all: bool) -> Load {
         let width = comptime!(self.config.shape.width as u32);
         let beta = comptime!(self.config.beta);
@@ -145,8 +138,7 @@ impl<'a, E: Element, N: Size> SelectedSubranges<'a, E, N> {
         }
     }
 
-    /// Elements of load number `load` of the complete subranges; arbitrary beyond the end of the
-    /// vector.
+    /// Elements of a load of the complete subranges; arbitrary beyond the vector.
     fn complete_items(&self, load: u32) -> Vector<E, N> {
         let width = comptime!(self.config.shape.width);
         if comptime!(self.config.beta > 1) {
@@ -160,25 +152,25 @@ impl<'a, E: Element, N: Size> SelectedSubranges<'a, E, N> {
         }
     }
 
-    /// Elements of a load; arbitrary beyond the end of the vector.
+    /// Arbitrary beyond the vector.
     fn items(&self, load: &Load) -> Vector<E, N> {
         let width = comptime!(self.config.shape.width);
         let last = self.layout.length / width - 1;
         self.input[min(load.at / width, last)]
     }
 
-    /// Whether the vector may end within load number `load` of `loads` of the complete subranges.
+    /// Whether the vector may end within this load of the complete subranges.
     fn may_cross_end(&self, load: u32, loads: u32) -> bool {
         let width = comptime!(self.config.shape.width);
         if comptime!(self.config.beta > 1) {
             self.load(min(load, loads - 1), false).at / width >= self.layout.length / width
         } else {
-            // Subranges are in order, so the last one has the last `loads(1)` loads.
+            // Subranges are in order.
             load + self.loads(1u32) >= loads
         }
     }
 
-    /// Replaces the elements of a load that the end of the vector cuts.
+    /// Completes a load that the end of the vector cuts.
     fn with_tail(&self, load: &Load, items: Vector<E, N>) -> Vector<E, N> {
         let width = comptime!(self.config.shape.width);
         let mut items = items;
@@ -194,7 +186,7 @@ impl<'a, E: Element, N: Size> SelectedSubranges<'a, E, N> {
         items
     }
 
-    /// Collects elements of complete subranges that reach `least`, until the room is exceeded.
+    /// Collects elements of complete subranges that reach `least` while there is room.
     pub fn collect(&self, least: E::Key, loads: u32, candidates: &Candidates<E::Key>) {
         let units = comptime!(self.config.shape.lanes);
         let width = comptime!(self.config.shape.width);
@@ -220,7 +212,7 @@ impl<'a, E: Element, N: Size> SelectedSubranges<'a, E, N> {
                     greatest = max(greatest, key);
                 }
                 let greatest = ordered_refined::<E>(greatest, false, self.config.largest);
-                // Few loads hold a candidate. Loads across the end are not reliable yet.
+                // Few loads hold a candidate; a cut load is not complete yet.
                 if greatest >= least || self.may_cross_end(number, loads) {
                     let load = self.load(min(number, loads - 1), false);
                     let items = self.with_tail(&load, items);
@@ -233,7 +225,7 @@ impl<'a, E: Element, N: Size> SelectedSubranges<'a, E, N> {
         }
     }
 
-    /// Adds the elements of a load that reach `least`. Returns whether there was room.
+    /// Adds the elements that reach `least`. Returns whether there was room.
     fn keep_reaching(
         &self,
         items: Vector<E, N>,
@@ -266,13 +258,11 @@ impl<'a, E: Element, N: Size> SelectedSubranges<'a, E, N> {
         room
     }
 
-    /// Number of loads of `ranks` subranges.
     pub fn loads(&self, ranks: u32) -> u32 {
         ranks << (self.layout.exponent - comptime!(self.config.shape.width.ilog2()))
     }
 
-    /// Writes the result from the elements of all selected subranges in index order, if candidates
-    /// exceed the room.
+    /// Writes the result from all selected subranges, if candidates exceed the room.
     pub fn write_selected<I: Numeric>(
         &self,
         threshold: &Threshold<E::Key>,

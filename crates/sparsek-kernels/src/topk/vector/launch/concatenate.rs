@@ -1,4 +1,4 @@
-//! Concatenation of the selected subranges, and output of the second top-k.
+//! Concatenation of the selected subranges, and output.
 
 use cubecl::{
     features::TypeUsage,
@@ -30,7 +30,7 @@ use crate::{
 };
 
 impl VectorCall<'_> {
-    /// Whether keys of 16 bits suffice.
+    /// Whether 16-bit keys suffice.
     pub fn short_keys(&self, partition: &Partition, selections: [Selection; 2]) -> bool {
         let histograms = selections
             .iter()
@@ -43,7 +43,7 @@ impl VectorCall<'_> {
         half && histograms && usage.contains(TypeUsage::Buffer) && !partition.staged
     }
 
-    /// First top-k, copy of the selected subranges, second top-k, with keys of type `W`.
+    /// With keys of type `W`.
     pub fn concatenate<E: Element, W: Numeric>(
         &self,
         partition: &Partition,
@@ -62,7 +62,7 @@ impl VectorCall<'_> {
             self.delegates::<E>(partition, &keys)?;
         }
         let best = self.select_keys(&keys, (dtype, count), first, None, None)?;
-        // Frees the delegates, so that the concatenated vector may reuse their memory.
+        // The concatenated vector may reuse this memory.
         drop(keys);
         let slots = self.options.k << partition.exponent;
         let concatenated = self.gather::<E, W>(&best.places, slots, partition.exponent)?;
@@ -83,8 +83,8 @@ impl VectorCall<'_> {
         let keys = allocate(client, "candidates", slots, dtype)?;
         let width = self.input_vector::<E>().load_width(exponent);
         let grid = Grid::elementwise(client, slots / width, length)?;
-        // SAFETY: the kernel reads below `length`, only whole loads as loads, and writes below
-        // `slots`, which are whole subranges.
+        // SAFETY: the kernel reads below `length`, only whole loads as loads, and writes whole
+        // subranges.
         unsafe {
             gather_subranges::launch_unchecked::<E, W>(
                 client,
@@ -106,9 +106,8 @@ impl VectorCall<'_> {
         Ok(keys)
     }
 
-    /// Values and indices of the selected elements. `places` are positions in the vector, or slots
-    /// in the subranges of selected delegates (handle, exponent, β), or positions in a `listed` set
-    /// of such slots.
+    /// Values and indices of the selected elements. `places` are indices, or slots of `subranges`
+    /// (selected places, α, β), or positions in `listed` slots.
     pub fn fetch<E: Element>(
         &self,
         subranges: Option<(&Handle, u32, u32)>,
@@ -160,7 +159,7 @@ impl VectorCall<'_> {
         let positions = self.delegates::<E>(partition, &keys)?;
         let best = self.select_keys(&keys, (key, count), first, None, None)?;
         let (least, least_at) = match &best.states {
-            // Any buffer: the kernels do not read it.
+            // The kernels do not read it.
             _ if !config.filtered => (keys.clone(), 0),
             Some(states) => (
                 states.clone(),
@@ -228,7 +227,6 @@ impl VectorCall<'_> {
         Ok(least)
     }
 
-    /// Writes keys, slots and number of the candidates.
     fn list_candidates<E: Element>(
         &self,
         partition: &Partition,
@@ -252,7 +250,7 @@ impl VectorCall<'_> {
         let layout = || self.layout(partition, 0);
         let input = || argument(self.input, "input", self.dtype, self.length);
         let best = || argument(selected, "subranges", U32, k);
-        // With one delegate per subrange, the kernels do not read positions.
+        // Not read if β = 1.
         let positions = || match positions {
             Some(positions) => argument(positions, "positions", U32, count),
             None => best(),
@@ -260,8 +258,7 @@ impl VectorCall<'_> {
         let words = least.size_in_used() as usize / size_of::<E::Key>();
         let least = || argument(least, "least", key, words);
         let stats = self.stats.map(|stats| argument(stats, "stats", U32, 2));
-        // SAFETY: slots map to elements, which are read below `length`. There are at most as many
-        // candidates as slots.
+        // SAFETY: slots map to elements below `length`; there are at most as many candidates.
         unsafe {
             let grid = Grid::new(client, cubes, dim, elements)?;
             count_candidates::launch_unchecked::<E>(

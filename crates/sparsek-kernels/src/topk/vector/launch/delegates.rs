@@ -21,7 +21,7 @@ use crate::{
 };
 
 impl VectorCall<'_> {
-    /// Writes the keys of the delegates and returns their positions in the subranges if β > 1.
+    /// Writes keys and returns positions, if β > 1.
     pub fn delegates<E: Element>(
         &self,
         partition: &Partition,
@@ -45,8 +45,7 @@ impl VectorCall<'_> {
         DelegateVectorConfig::new(&vector, partition, CUBE_UNITS, self.options.largest)
     }
 
-    /// Constructs delegates with keys of type `W`. Packs two bf16 in a word where possible, which
-    /// takes fewer instructions.
+    /// Writes keys of type `W`. Packs bf16 where possible, which takes fewer instructions.
     pub fn build<E: Element, W: Numeric>(
         &self,
         partition: &Partition,
@@ -92,7 +91,7 @@ impl VectorCall<'_> {
         let positions = positions.map(|positions| argument(positions, "positions", U32, count));
         let key = E::Key::elem_type_native();
         let groups = groups.map(|groups| argument(groups, "groups", key, cubes));
-        // SAFETY: the kernel reads below `length` only, and whole loads of whole subranges only.
+        // SAFETY: the kernel reads below `length`, and whole loads of whole subranges only.
         unsafe {
             build_delegates::launch_unchecked::<E, W>(
                 client,
@@ -130,7 +129,7 @@ impl VectorCall<'_> {
         let cubes = count.div_ceil(config.units as usize);
         let grid = Grid::new(client, cubes, dim, self.length)?;
         let whole = self.length / config.width * config.width;
-        // SAFETY: the kernel reads below `length` only, and only whole loads as loads.
+        // SAFETY: the kernel reads below `length`, and only whole loads as loads.
         unsafe {
             build_delegates_staged::launch_unchecked::<E>(
                 client,
@@ -149,7 +148,6 @@ impl VectorCall<'_> {
     }
 }
 
-/// The elements that delegates are constructed from.
 #[derive(Clone, Copy)]
 struct DelegateSource {
     dtype: ElemType,
@@ -159,7 +157,7 @@ struct DelegateSource {
 }
 
 impl DelegateSource {
-    /// The same elements as words of two bf16, if the dtype is bf16 and the layout allows it.
+    /// The same elements as words of two bf16, where possible.
     fn packed_bf16(self) -> Option<Self> {
         let config = self.config;
         let packs = self.dtype == ElemType::Float(FloatKind::BF16)

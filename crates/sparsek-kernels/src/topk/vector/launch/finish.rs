@@ -31,19 +31,17 @@ use crate::{
 
 const U64: ElemType = ElemType::UInt(UIntKind::U64);
 
-/// Numbers the single launches of this process, from a random start.
+/// Numbers of single launches, from a random start.
 static CALLS: LazyLock<AtomicU64> =
     LazyLock::new(|| AtomicU64::new(RandomState::new().hash_one(0)));
 
-/// Inputs of the cube that finishes.
 struct FinishInput<'a> {
-    /// Keys of all delegates.
     keys: &'a Handle,
-    /// Keys and number of the groups.
+    /// Keys and number of groups.
     groups: Option<(&'a Handle, usize)>,
-    /// The k best delegates, if a separate launch has found them.
+    /// The k best delegates of a separate launch.
     best: Option<&'a Selected>,
-    /// Positions of the delegates in their subranges, if β > 1.
+    /// If β > 1.
     positions: Option<&'a Handle>,
 }
 
@@ -76,7 +74,7 @@ impl VectorCall<'_> {
             FirstTopk::Groups(build) => count.div_ceil(build.subranges_per_cube()),
             _ => 0,
         };
-        // One allocation: each takes time, and these plans launch little.
+        // One allocation, because allocations take time.
         let [keys, groups, arrivals, values, indices] = allocate_together(
             client,
             [
@@ -110,7 +108,6 @@ impl VectorCall<'_> {
         Ok(output)
     }
 
-    /// The k best delegates by a plan of their own: keys and places.
     fn best_delegates<E: Element>(
         &self,
         plan: &Plan,
@@ -153,8 +150,8 @@ impl VectorCall<'_> {
         let whole = self.length / width * width;
         let stats = self.stats.map(|stats| argument(stats, "stats", U32, 2));
         let call = CALLS.fetch_add(1, Ordering::Relaxed) << COUNT_BITS;
-        // SAFETY: elements are read below `length`; the kernel writes one key per delegate and at
-        // most k selected elements.
+        // SAFETY: elements are read below `length`; one key per delegate and k elements are
+        // written.
         unsafe {
             finish_single_launch::launch_unchecked::<E>(
                 client,
@@ -212,7 +209,7 @@ impl VectorCall<'_> {
         };
         let in_registers = input.groups.map_or(count, |(_, groups)| groups);
         let whole = self.length / width * width;
-        // SAFETY: slots map to elements below `length`; at most k elements are written.
+        // SAFETY: slots map to elements below `length`; k elements are written.
         unsafe {
             finish::launch_unchecked::<E>(
                 client,

@@ -1,4 +1,4 @@
-//! Top-k of few long rows: each row is a vector. [`takes_rows`](super::super::plan::takes_rows) says when.
+//! Top-k of few long rows, one vector after another.
 
 use cubecl::{
     ir::{ElemType, FloatKind, IntKind, UIntKind},
@@ -17,7 +17,6 @@ use crate::{
     },
 };
 
-/// Selects from each row in turn.
 pub(crate) fn topk_long_rows(
     client: &Client,
     input: &Rows,
@@ -70,7 +69,6 @@ pub(crate) fn topk_long_rows(
     Ok(output)
 }
 
-/// Copies the result of one row to its place in the output.
 fn copy<E: Element>(
     client: &Client,
     best: &Selected,
@@ -80,7 +78,7 @@ fn copy<E: Element>(
     (dtype, rows, index): (ElemType, usize, ElemType),
 ) -> Result<(), KernelError> {
     let grid = Grid::elementwise(client, k, rows * k)?;
-    // SAFETY: the kernel reads below k and writes to the k places of the row.
+    // SAFETY: the kernel reads below k and writes the k places of the row.
     unsafe {
         copy_row::launch_unchecked::<E>(
             client,

@@ -1,4 +1,4 @@
-//! Launches of a planned call. Each file here launches the kernels of the file of the same name in
+//! Launches of a plan. Each file launches the kernels of the same name in
 //! [`kernels`](super::kernels); `selection` launches `histogram` and `bitonic`.
 
 mod concatenate;
@@ -31,12 +31,12 @@ use crate::{
 };
 
 impl VectorCall<'_> {
-    /// Validates the call, launches its plan, and orders the output as asked.
+    /// Validates, launches and orders the output.
     pub fn topk(&self) -> Result<Selected, KernelError> {
         self.execute(&self.plan()?)
     }
 
-    /// [`topk`](Self::topk) and its workload. Waits for the device.
+    /// Waits for the device.
     pub fn topk_with_stats(&self) -> Result<(Selected, WorkloadStats), KernelError> {
         let stats = allocate(self.client, "stats", 2, U32)?;
         let VectorCall {
@@ -77,7 +77,7 @@ impl VectorCall<'_> {
             subranges: k,
             concatenated: k << partition.exponent,
         };
-        // Candidates that exceed the room are not listed: the cube scans all selected subranges.
+        // Beyond the room, the cube scans all selected subranges.
         let room = match &**after {
             AfterDelegates::Finish(config, _) => config.room,
             AfterDelegates::Filter { .. } => usize::MAX,
@@ -130,7 +130,7 @@ impl VectorCall<'_> {
         job.order(selected.values, selected.indices)
     }
 
-    /// Launches the plan. The output is in index order.
+    /// The output is in index order.
     fn select<E: Element>(&self, plan: &Plan) -> Result<Selected, KernelError> {
         match plan {
             Plan::Whole(Selection::Rows) => {
@@ -180,8 +180,7 @@ impl VectorCall<'_> {
         })
     }
 
-    /// Runs the first or second top-k over keys. `start` holds the search states of an earlier
-    /// selection, `filled` the number of keys if only the device knows it.
+    /// Runs the first or second top-k: [`SelectionInput::select`].
     fn select_keys(
         &self,
         handle: &Handle,
@@ -206,7 +205,6 @@ impl VectorCall<'_> {
         }
     }
 
-    /// `in_registers` counts the delegates, or groups, that a finishing cube holds.
     fn layout(&self, partition: &Partition, in_registers: usize) -> SubrangeLayoutLaunch {
         SubrangeLayoutLaunch::new(
             self.length,

@@ -1,5 +1,4 @@
-//! The first and second top-k over many cubes, and the top-k of a whole vector: launches of the
-//! row, radix, bucket and bitonic selections.
+//! Row, radix, bucket and bitonic selection from a vector or from keys over many cubes.
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
@@ -32,22 +31,21 @@ pub(super) struct SelectionInput<'a> {
     pub dtype: ElemType,
     pub length: usize,
     pub largest: bool,
-    /// Number of elements if only the device knows it: at most `length`, and whole loads. Only
+    /// Number of elements if only the device knows it: at most `length`, whole loads. Only
     /// histograms accept it.
     pub filled: Option<&'a Handle>,
 }
 
 /// The k selected elements.
 pub(super) struct SelectedPlaces {
-    /// Their places in order, as u32.
     pub places: Handle,
     /// Search states of the histograms.
     pub states: Option<Handle>,
 }
 
 impl SelectionInput<'_> {
-    /// Selects the k best. With `start`, histograms begin with the range between the least key
-    /// that these search states selected and their greatest key.
+    /// Selects the k best. Histograms begin with the range from the least selected key of `start`,
+    /// the states of an earlier selection, to its greatest key.
     pub fn select<E: Element>(
         &self,
         selection: Selection,
@@ -99,8 +97,8 @@ impl SelectionInput<'_> {
         Ok(places)
     }
 
-    /// Keys and places of the best run of each tile; for a single tile, the places of the k best
-    /// in order.
+    /// Keys and places of the best run of each tile; of one tile, the places of the k best in
+    /// order.
     fn keep_best_runs<E: Element>(
         &self,
         k: usize,
@@ -121,7 +119,7 @@ impl SelectionInput<'_> {
         let dim = CubeDim::new_1d(config.units);
         let grid = Grid::new(client, tiles, dim, self.length)?;
         let places = places.map(|places| argument(places, "places", U32, self.length));
-        // SAFETY: elements are read below `length`, and each tile writes one run.
+        // SAFETY: elements are read below `length`; each tile writes one run.
         unsafe {
             keep_best_runs::launch_unchecked::<E>(
                 client,

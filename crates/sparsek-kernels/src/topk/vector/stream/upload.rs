@@ -1,8 +1,5 @@
-//! Upload of large parts.
-//!
-//! `Client::create_from_slice` copies twice on the calling thread, and CUDA's driver copies once
-//! more into pinned memory. This module copies a part once, by several threads, into pinned memory
-//! if the runtime has it. From there the device copies it while the host continues.
+//! Upload of large parts, with one copy by several threads into pinned memory if the runtime has
+//! it. `Client::create_from_slice` would copy twice on one thread, and CUDA's driver once more.
 
 use std::{mem::MaybeUninit, slice};
 
@@ -15,30 +12,28 @@ use rayon::prelude::*;
 
 use super::super::tuning::{COPY_BYTES, MIN_PINNED_BYTES};
 
-/// Creates a buffer on the device with these bytes.
 pub(super) fn upload(client: &Client, bytes: &[u8]) -> Handle {
     let staged = pinned(client, Lent::of(bytes), bytes.len());
     client.create(staged.unwrap_or_else(|| Bytes::from_bytes_vec(bytes.to_vec())))
 }
 
-/// Creates a buffer for the caller to fill, pinned if the runtime has pinned memory.
+/// Creates a buffer to fill, pinned if possible.
 pub(super) fn blank(client: &Client, bytes: usize) -> Bytes {
     pinned(client, Lent(None), bytes).unwrap_or_else(|| Bytes::from_bytes_vec(vec![0; bytes]))
 }
 
-/// Copies `lent` to pinned memory, if the runtime has it and the part is long enough.
+/// Copies `lent` to pinned memory, if the runtime has it and the part is long.
 fn pinned(client: &Client, lent: Lent, bytes: usize) -> Option<Bytes> {
     if bytes < MIN_PINNED_BYTES {
         return None;
     }
     let mut staged = lent.bytes(bytes);
     client.staging([&mut staged].into_iter(), false);
-    // The runtime replaces the bytes by its own, unless it has no pinned memory.
+    // The runtime replaces the bytes unless it has no pinned memory.
     (staged.property() != AllocationProperty::Other).then_some(staged)
 }
 
-/// Bytes of a caller, to copy from. Without bytes, a copy writes nothing: the system zeroes pinned
-/// memory before its first use.
+/// Bytes to copy from. Without any, copies write nothing: the system zeroes new pinned memory.
 struct Lent(Option<(*const u8, usize)>);
 
 impl Lent {
@@ -88,7 +83,6 @@ impl AllocationController for Lent {
     }
 }
 
-/// Copies on the threads of the rayon pool.
 fn copy(from: &[u8], to: &mut [u8]) {
     (to.par_chunks_mut(COPY_BYTES)
         .zip(from.par_chunks(COPY_BYTES)))
