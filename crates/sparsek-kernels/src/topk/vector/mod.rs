@@ -25,7 +25,9 @@ mod types;
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
 pub(crate) use launch::long_rows::topk_long_rows as topk_few;
-pub use options::{Construction, Filter, Finish, Selection, Subrange, VectorOptions};
+pub use options::{
+    Construction, Filter, Finish, Selection, Subrange, VectorOptions, VectorStrategy,
+};
 pub(crate) use plan::takes_rows as takes;
 pub use stream::{Best, TopkStream};
 pub use tuning::Tuning;

@@ -121,6 +121,25 @@ pub struct VectorOptions {
     pub largest: bool,
     /// Orders the output by value (best first), then by index; otherwise by index.
     pub sorted: bool,
+    /// How to select. The result does not depend on it.
+    pub strategy: VectorStrategy,
+}
+
+impl VectorOptions {
+    /// The k greatest in index order.
+    pub fn new(k: usize) -> Self {
+        Self {
+            k,
+            largest: true,
+            sorted: false,
+            strategy: VectorStrategy::default(),
+        }
+    }
+}
+
+/// How to select from a vector; by default the fastest way known for its length and k.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VectorStrategy {
     /// Length of the subranges.
     pub subrange: Subrange,
     /// Delegates β of each subrange, 1 to 4, or all elements of a shorter subrange. With more than
@@ -138,13 +157,9 @@ pub struct VectorOptions {
     pub tuning: Tuning,
 }
 
-impl VectorOptions {
-    /// The k greatest in index order.
-    pub fn new(k: usize) -> Self {
+impl Default for VectorStrategy {
+    fn default() -> Self {
         Self {
-            k,
-            largest: true,
-            sorted: false,
             subrange: Subrange::Auto,
             delegates: 1,
             construction: Construction::Auto,

@@ -22,7 +22,7 @@ use super::{
         delegates::{DelegateVectorConfig, StagedConfig},
         types::FinishConfig,
     },
-    options::{Construction, Filter, Finish, Selection, Subrange, VectorOptions},
+    options::{Construction, Filter, Finish, Selection, Subrange, VectorOptions, VectorStrategy},
     tuning::{
         CANDIDATE_ROOM, CUBE_UNITS, DELEGATE_BYTES_PER_UNIT, FINISH_LOADS_IN_FLIGHT, FINISH_UNITS,
         LOADS_IN_FLIGHT, LONG_ROW, LONG_ROW_MAX_K, LONG_ROW_MIN_LENGTH_PER_K, MAX_FINISH_K,
@@ -91,7 +91,7 @@ impl VectorCall<'_> {
             key: E::Key::elem_type_native().size(),
             length: self.length,
             offset: self.input.offset_start.unwrap_or(0) as usize,
-            tuning: self.options.tuning,
+            tuning: self.options.strategy.tuning,
         }
     }
 }
@@ -112,8 +112,11 @@ fn validate(length: usize, options: &VectorOptions, index: ElemType) -> Result<(
             limit,
         });
     }
-    if !(1..=4).contains(&options.delegates) {
-        let reason = format!("{} per subrange; 1 to 4 are possible", options.delegates);
+    if !(1..=4).contains(&options.strategy.delegates) {
+        let reason = format!(
+            "{} per subrange; 1 to 4 are possible",
+            options.strategy.delegates
+        );
         return Err(refused("delegates", reason));
     }
     Ok(())
@@ -121,10 +124,11 @@ fn validate(length: usize, options: &VectorOptions, index: ElemType) -> Result<(
 
 fn dispatch(vector: &InputVector, options: &VectorOptions) -> Result<Plan, KernelError> {
     let (k, length) = (options.k, vector.length);
-    let filtered =
-        options.filter == Filter::On || options.delegates > 1 || options.finish != Finish::Auto;
-    let exponent = match options.subrange {
-        Subrange::Auto if length <= options.tuning.row && !filtered => None,
+    let filtered = options.strategy.filter == Filter::On
+        || options.strategy.delegates > 1
+        || options.strategy.finish != Finish::Auto;
+    let exponent = match options.strategy.subrange {
+        Subrange::Auto if length <= options.strategy.tuning.row && !filtered => None,
         Subrange::Auto => rule_4(length, k, options),
         Subrange::Exponent(exponent) => Some(exponent.min(length.max(1).ilog2())),
         Subrange::Whole => None,
@@ -133,11 +137,15 @@ fn dispatch(vector: &InputVector, options: &VectorOptions) -> Result<Plan, Kerne
         if filtered && k > 0 {
             return Err(refused("filter", "there are no delegates".into()));
         }
-        return Ok(Plan::Whole(selection(vector, k, options.selection)?));
+        return Ok(Plan::Whole(selection(
+            vector,
+            k,
+            options.strategy.selection,
+        )?));
     };
     let partition = Partition {
         exponent,
-        beta: options.delegates.min(1 << exponent),
+        beta: options.strategy.delegates.min(1 << exponent),
         staged: is_staged(vector, exponent, options)?,
     };
     require_k_delegates(length, k, &partition)?;
@@ -152,10 +160,15 @@ fn dispatch(vector: &InputVector, options: &VectorOptions) -> Result<Plan, Kerne
 /// Exponent by Rule 4; none where delegates save nothing.
 fn rule_4(length: usize, k: usize, options: &VectorOptions) -> Option<u32> {
     let per_k = length.checked_div(k)?;
-    if per_k < MIN_LENGTH_PER_K || (k > MAX_FINISH_K && length < options.tuning.long) {
+    if per_k < MIN_LENGTH_PER_K || (k > MAX_FINISH_K && length < options.strategy.tuning.long) {
         return None;
     }
-    Some(options.tuning.exponent(length, k, options.delegates))
+    Some(
+        options
+            .strategy
+            .tuning
+            .exponent(length, k, options.strategy.delegates),
+    )
 }
 
 fn require_k_delegates(length: usize, k: usize, partition: &Partition) -> Result<(), KernelError> {
@@ -226,8 +239,8 @@ fn selections(
         ..delegates
     };
     Ok([
-        selection(&delegates, options.k, options.selection)?,
-        selection(&candidates, options.k, options.selection)?,
+        selection(&delegates, options.k, options.strategy.selection)?,
+        selection(&candidates, options.k, options.strategy.selection)?,
     ])
 }
 
@@ -256,7 +269,7 @@ fn filter(
     let config = FilterConfig {
         shape: Shape::of_cube(units, plane),
         beta: partition.beta as u32,
-        filtered: options.filter != Filter::Off,
+        filtered: options.strategy.filter != Filter::Off,
         largest: options.largest,
     };
     let slots = (options.k << partition.exponent).next_multiple_of(CANDIDATE_LOAD);
@@ -289,18 +302,18 @@ fn finish(
     options: &VectorOptions,
 ) -> Result<Option<(Partition, AfterDelegates)>, KernelError> {
     let config = match finish_config(vector, partition, options) {
-        Ok(config) if options.filter != Filter::Off => config,
-        Err(error) if options.finish != Finish::Auto => return Err(error),
-        _ if options.finish == Finish::Auto => return Ok(None),
+        Ok(config) if options.strategy.filter != Filter::Off => config,
+        Err(error) if options.strategy.finish != Finish::Auto => return Err(error),
+        _ if options.strategy.finish == Finish::Auto => return Ok(None),
         _ => {
             let reason = "selected subranges are not filtered";
             return Err(refused("finish", reason.into()));
         }
     };
-    let auto = options.selection == Selection::Auto;
-    let saves_time = auto && options.k << partition.exponent <= options.tuning.finished;
-    if options.filter == Filter::Auto && options.delegates == 1 && !saves_time {
-        return match options.finish {
+    let auto = options.strategy.selection == Selection::Auto;
+    let saves_time = auto && options.k << partition.exponent <= options.strategy.tuning.finished;
+    if options.strategy.filter == Filter::Auto && options.strategy.delegates == 1 && !saves_time {
+        return match options.strategy.finish {
             Finish::Auto => Ok(None),
             _ => {
                 let reason = "selected subranges have too many elements";
@@ -309,8 +322,9 @@ fn finish(
         };
     }
     let plan = |config, first| (*partition, AfterDelegates::Finish(config, first));
-    let allowed = |finish| options.finish == finish || options.finish == Finish::Auto;
-    let require = |finish: Finish, reason: String| match options.finish == finish {
+    let allowed =
+        |finish| options.strategy.finish == finish || options.strategy.finish == Finish::Auto;
+    let require = |finish: Finish, reason: String| match options.strategy.finish == finish {
         true => Err(refused(finish.name(), reason)),
         false => Ok(()),
     };
@@ -336,13 +350,17 @@ fn finish(
             Err(reason) => require(Finish::Groups, reason)?,
         }
     }
-    let options = VectorOptions {
+    let strategy = VectorStrategy {
         subrange: if auto {
             Subrange::Auto
         } else {
             Subrange::Whole
         },
-        selection: options.selection,
+        selection: options.strategy.selection,
+        ..VectorStrategy::default()
+    };
+    let options = VectorOptions {
+        strategy,
         ..VectorOptions::new(options.k)
     };
     let first = dispatch(&vector.delegate_vector(partition), &options)?;
@@ -411,7 +429,7 @@ fn keys_per_unit(config: &FinishConfig, delegates: usize, key: usize) -> Option<
 
 /// Single launches and groups need one delegate per subrange, by planes.
 fn require_plain(partition: &Partition, options: &VectorOptions) -> Result<(), String> {
-    if options.selection != Selection::Auto || partition.beta > 1 || partition.staged {
+    if options.strategy.selection != Selection::Auto || partition.beta > 1 || partition.staged {
         return Err("needs one delegate per subrange, by planes, and no given selection".into());
     }
     Ok(())
@@ -462,8 +480,8 @@ fn groups(
 ) -> Result<(Partition, AfterDelegates), String> {
     require_plain(partition, options)?;
     let (k, length) = (options.k, vector.length);
-    let exponent = match options.subrange {
-        Subrange::Auto => options.tuning.grouped(length / k),
+    let exponent = match options.strategy.subrange {
+        Subrange::Auto => options.strategy.tuning.grouped(length / k),
         _ => partition.exponent,
     };
     let partition = Partition {
@@ -522,20 +540,20 @@ fn is_staged(
         LLVMPIPE_REFUSAL.into()
     } else if exponent > MAX_STAGED_EXPONENT {
         format!("subranges of 2^{exponent} elements; at most 2^{MAX_STAGED_EXPONENT} are staged")
-    } else if options.delegates > 1 {
-        format!("{} delegates per subrange", options.delegates)
+    } else if options.strategy.delegates > 1 {
+        format!("{} delegates per subrange", options.strategy.delegates)
     } else if needed > hardware.max_shared_memory_size {
         let limit = hardware.max_shared_memory_size;
         format!("{needed} bytes of shared memory; the device has {limit}")
     } else {
         let on_gpu = hardware.max_units_per_cube >= STAGED_UNITS;
-        return Ok(match options.construction {
+        return Ok(match options.strategy.construction {
             Construction::Auto => plane_or_unit(client) == 1 && on_gpu,
             Construction::Planes => false,
             Construction::Staged => true,
         });
     };
-    match options.construction {
+    match options.strategy.construction {
         Construction::Staged => Err(refused("staged", reason)),
         _ => Ok(false),
     }

@@ -14,7 +14,7 @@ use cubecl::{
 
 use self::upload::{blank, upload};
 use super::{
-    options::VectorOptions,
+    options::{VectorOptions, VectorStrategy},
     tuning::{KEPT, KEPT_PER_K, PIECE_BYTES, PIECE_LENGTH_PER_K},
     types::VectorCall,
 };
@@ -277,7 +277,10 @@ impl<'a> TopkStream<'a> {
         let options = VectorOptions {
             largest: self.options.largest,
             sorted,
-            tuning: self.options.tuning,
+            strategy: VectorStrategy {
+                tuning: self.options.strategy.tuning,
+                ..VectorStrategy::default()
+            },
             ..VectorOptions::new(k)
         };
         let kept = self.topk(client, &handle, length, &options)?;

@@ -120,6 +120,7 @@ pub(super) enum FirstTopk {
 /// Workload of a top-k by delegates, in elements; zeros without delegates, except `length`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WorkloadStats {
+    /// Elements of the vector.
     pub length: usize,
     /// Input of the first top-k.
     pub delegates: usize,
