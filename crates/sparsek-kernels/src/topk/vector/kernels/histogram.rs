@@ -143,8 +143,8 @@ impl<K: Int> SearchState<K> {
         let all = found[2] + found[1] == wanted;
         let mut equal = self.shift == 0;
         if comptime!(spacing > 0) {
-            let apart = high < K::cast_from(PLUS_INF) && low > !K::cast_from(PLUS_INF);
-            equal = equal || (self.shift <= spacing && apart);
+            let finite = high < K::cast_from(PLUS_INF) && low > !K::cast_from(PLUS_INF);
+            equal = equal || (self.shift <= spacing && finite);
         }
         let reached = all && low > K::new(0);
         SearchState::<K> {
