@@ -2,12 +2,19 @@
 //!
 //! | condition | plan |
 //! | --- | --- |
-//! | n <= `Tuning::row`, n < 16 k, or k > 1024 and n < `Tuning::long` | whole vector |
+//! | k = 0, n <= `Tuning::row`, n < 16 k, or k > 1024 and n < `Tuning::long` | whole vector |
 //! | k <= 1024 and k · 2^α <= `Tuning::finished`, or a forced filter | one cube finishes |
 //! | a forced filter or β > 1 beyond one cube | filter kernels |
 //! | else | concatenation of whole subranges |
 //!
-//! A cube that finishes obtains the best delegates by the first [`FirstTopk`] that can run.
+//! A cube that finishes obtains the best delegates by the first [`FirstTopk`] that can run:
+//!
+//! | condition | first top-k |
+//! | --- | --- |
+//! | delegates fit its registers, 64-bit atomics, one round of loads | single launch |
+//! | delegates fit its registers | in registers |
+//! | k best groups fit its registers | groups |
+//! | else | separate launch |
 
 use cubecl::{
     features::AtomicUsage,
