@@ -206,20 +206,22 @@ fn options(text: &str, k: usize) -> anyhow::Result<VectorOptions> {
     for part in text.split('/') {
         match part.split_once(':').unwrap_or((part, "")) {
             ("delegates", "") => {}
-            ("whole", "") => options.subrange = Subrange::Whole,
-            ("alpha", exponent) => options.subrange = Subrange::Exponent(exponent.parse()?),
-            ("beta", delegates) => options.delegates = delegates.parse()?,
-            ("staged", "") => options.construction = Construction::Staged,
-            ("filter", "") => options.filter = Filter::On,
-            ("unfiltered", "") => options.filter = Filter::Off,
+            ("whole", "") => options.strategy.subrange = Subrange::Whole,
+            ("alpha", exponent) => {
+                options.strategy.subrange = Subrange::Exponent(exponent.parse()?)
+            }
+            ("beta", delegates) => options.strategy.delegates = delegates.parse()?,
+            ("staged", "") => options.strategy.construction = Construction::Staged,
+            ("filter", "") => options.strategy.filter = Filter::On,
+            ("unfiltered", "") => options.strategy.filter = Filter::Off,
             (name, "") => {
                 // The first finish is `auto`, which here names a selection.
                 let mut finishes = Finish::ALL.into_iter().skip(1);
                 match finishes.find(|one| one.name() == name) {
-                    Some(finish) => options.finish = finish,
+                    Some(finish) => options.strategy.finish = finish,
                     None => {
                         let named = Selection::ALL.into_iter().find(|one| one.name() == name);
-                        options.selection = named.with_context(|| unknown(text))?;
+                        options.strategy.selection = named.with_context(|| unknown(text))?;
                     }
                 }
             }

@@ -5,7 +5,9 @@ use std::cell::RefCell;
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::TestCaseResult;
-use sparsek_kernels::topk::{Construction, Filter, Finish, Selection, Subrange, VectorOptions};
+use sparsek_kernels::topk::{
+    Construction, Filter, Finish, Selection, Subrange, VectorOptions, VectorStrategy,
+};
 use sparsek_tests::{
     backend::Backend,
     data::{Distribution, Matrix},
@@ -68,12 +70,15 @@ fn request() -> impl Strategy<Value = Request> {
             options: VectorOptions {
                 largest,
                 sorted,
-                subrange,
-                delegates,
-                construction,
-                selection,
-                filter,
-                finish,
+                strategy: VectorStrategy {
+                    subrange,
+                    delegates,
+                    construction,
+                    selection,
+                    filter,
+                    finish,
+                    ..VectorStrategy::default()
+                },
                 ..VectorOptions::new(k)
             },
         }

@@ -1,6 +1,6 @@
 //! Vector selections that a single cube finishes, for every way to select delegates.
 
-use sparsek_kernels::topk::{Finish, Subrange, VectorOptions};
+use sparsek_kernels::topk::{Finish, Subrange, VectorOptions, VectorStrategy};
 use sparsek_tests::{
     backend::{Backend, Kind},
     data::{Distribution, Matrix},
@@ -35,8 +35,11 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
                 for largest in [true, false] {
                     check.distributions::<f32>(&HARD, 20_001, &KS, |k| VectorOptions {
                         largest,
-                        finish,
-                        subrange: Subrange::Exponent(exponent),
+                        strategy: VectorStrategy {
+                            finish,
+                            subrange: Subrange::Exponent(exponent),
+                            ..VectorStrategy::default()
+                        },
                         ..VectorOptions::new(k)
                     })?;
                 }
@@ -59,8 +62,11 @@ fn lengths(backend: &Backend, finish: Finish, length: usize) -> Outcome {
         let matrix = Matrix::<f32>::of(distribution, 1, length, (length + seed) as u64);
         for k in KS {
             let options = VectorOptions {
-                finish,
                 sorted: k == 15,
+                strategy: VectorStrategy {
+                    finish,
+                    ..VectorStrategy::default()
+                },
                 ..VectorOptions::new(k)
             };
             // Twice: a call must not depend on what the previous one left in memory.
@@ -86,8 +92,11 @@ fn dtypes<T: Element>(backend: &Backend, finish: Finish) -> Outcome {
         for largest in [true, false] {
             check.distributions::<T>(&Distribution::ALL, length, &KS, |k| VectorOptions {
                 largest,
-                finish,
-                subrange: Subrange::Exponent(4),
+                strategy: VectorStrategy {
+                    finish,
+                    subrange: Subrange::Exponent(4),
+                    ..VectorStrategy::default()
+                },
                 ..VectorOptions::new(k)
             })?;
         }

@@ -3,8 +3,8 @@
 use cubecl::client::Client;
 use sparsek_kernels::KernelError;
 use sparsek_kernels::topk::{
-    Filter, Subrange, TopkOptions, TopkStream, VectorOptions, WorkloadStats, topk, topk_vector,
-    topk_vector_stats,
+    Filter, Subrange, TopkOptions, TopkStream, VectorOptions, VectorStrategy, WorkloadStats, topk,
+    topk_vector, topk_vector_stats,
 };
 use sparsek_tests::{
     backend::Backend,
@@ -66,9 +66,12 @@ fn workload(backend: &Backend) -> Outcome {
         (2, Filter::Off, 1, 5),
     ] {
         let options = VectorOptions {
-            subrange: Subrange::Exponent(2),
-            delegates,
-            filter,
+            strategy: VectorStrategy {
+                subrange: Subrange::Exponent(2),
+                delegates,
+                filter,
+                ..VectorStrategy::default()
+            },
             ..VectorOptions::new(3)
         };
         let found = topk_vector_stats(client, &input, f32::elem_type(), 32, &options, I64);
@@ -191,9 +194,12 @@ fn forced_streams(backend: &Backend) -> Outcome {
         (Subrange::Exponent(4), 1, Filter::Auto),
     ] {
         let options = VectorOptions {
-            subrange,
-            delegates,
-            filter,
+            strategy: VectorStrategy {
+                subrange,
+                delegates,
+                filter,
+                ..VectorStrategy::default()
+            },
             ..VectorOptions::new(k)
         };
         let mut stream = TopkStream::new(client, f32::elem_type(), options);
@@ -227,9 +233,12 @@ fn all_delegates(backend: &Backend) -> Outcome {
         let input = client.create_from_slice(bytemuck::cast_slice(&least));
         for filter in [Filter::On, Filter::Off] {
             let options = VectorOptions {
-                subrange: Subrange::Exponent(exponent),
-                delegates,
-                filter,
+                strategy: VectorStrategy {
+                    subrange: Subrange::Exponent(exponent),
+                    delegates,
+                    filter,
+                    ..VectorStrategy::default()
+                },
                 ..VectorOptions::new(k)
             };
             match topk_vector(client, &input, f32::elem_type(), length, &options, I64) {

@@ -2,7 +2,8 @@
 
 use sparsek_kernels::KernelError;
 use sparsek_kernels::topk::{
-    Construction, Filter, Routine, Selection, Subrange, TopkOptions, VectorOptions, topk_vector,
+    Construction, Filter, Routine, Selection, Subrange, TopkOptions, VectorOptions, VectorStrategy,
+    topk_vector,
 };
 use sparsek_tests::{
     backend::{Backend, Kind},
@@ -69,8 +70,11 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
                     check.all_distributions::<f32>(long.min(most), &[1, 77, 700], |k| {
                         VectorOptions {
                             largest,
-                            subrange,
-                            selection: how,
+                            strategy: VectorStrategy {
+                                subrange,
+                                selection: how,
+                                ..VectorStrategy::default()
+                            },
                             ..VectorOptions::new(k)
                         }
                     })?;
@@ -98,10 +102,13 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
                     for (length, exponent, ks) in all.into_iter().filter(|case| case.0 < long) {
                         check.distributions::<f32>(&HARD, length, ks, |k| VectorOptions {
                             largest: k % 2 == 1,
-                            subrange: Subrange::Exponent(exponent),
-                            delegates,
-                            selection: how,
-                            filter,
+                            strategy: VectorStrategy {
+                                subrange: Subrange::Exponent(exponent),
+                                delegates,
+                                selection: how,
+                                filter,
+                                ..VectorStrategy::default()
+                            },
                             ..VectorOptions::new(k)
                         })?;
                     }
@@ -120,9 +127,12 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
                     check.distributions::<f32>(&HARD, long.min(20_001), &[1, 77], |k| {
                         VectorOptions {
                             largest: k > 1,
-                            subrange: Subrange::Exponent(exponent),
-                            construction,
-                            selection: how,
+                            strategy: VectorStrategy {
+                                subrange: Subrange::Exponent(exponent),
+                                construction,
+                                selection: how,
+                                ..VectorStrategy::default()
+                            },
                             ..VectorOptions::new(k)
                         }
                     })?;
@@ -134,7 +144,10 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
             let mut check = VectorCheck::new(b);
             check.all_distributions::<f32>(20_000, &[1, 50, 600], |k| VectorOptions {
                 sorted: true,
-                selection: how,
+                strategy: VectorStrategy {
+                    selection: how,
+                    ..VectorStrategy::default()
+                },
                 ..VectorOptions::new(k)
             })?;
             check.end()
@@ -163,7 +176,10 @@ fn errors(backend: &Backend) -> Result<(), String> {
     let too_few = of(
         64,
         VectorOptions {
-            subrange: Subrange::Exponent(4),
+            strategy: VectorStrategy {
+                subrange: Subrange::Exponent(4),
+                ..VectorStrategy::default()
+            },
             ..VectorOptions::new(5)
         },
     );
@@ -192,7 +208,10 @@ fn lengths(backend: &Backend, selection: Selection, length: usize) -> Outcome {
             check.vector(
                 &matrix,
                 &VectorOptions {
-                    selection,
+                    strategy: VectorStrategy {
+                        selection,
+                        ..VectorStrategy::default()
+                    },
                     ..VectorOptions::new(k)
                 },
             )?;
@@ -215,8 +234,11 @@ fn dtypes<T: Element>(backend: &Backend, selection: Selection, length: usize) ->
     ] {
         check.all_distributions::<T>(length, &[1, 99, 1500], |k| VectorOptions {
             largest,
-            subrange,
-            selection,
+            strategy: VectorStrategy {
+                subrange,
+                selection,
+                ..VectorStrategy::default()
+            },
             ..VectorOptions::new(k)
         })?;
     }

@@ -30,7 +30,7 @@ pub use scatter::{Scatter, scatter};
 pub use types::{MAX_COLS, MAX_ROWS, Masked, ROUTINES, Routine, Rows, Selected};
 pub use vector::{
     Best, Construction, Filter, Finish, Selection, Subrange, TopkStream, Tuning, VectorOptions,
-    WorkloadStats, topk_vector, topk_vector_stats,
+    VectorStrategy, WorkloadStats, topk_vector, topk_vector_stats,
 };
 
 use self::{
@@ -69,8 +69,8 @@ pub fn topk(
     index: ElemType,
     routine: Option<Routine>,
 ) -> Result<Selected, KernelError> {
-    if index.size() >= 4 && vector::takes(client, input, options, routine) {
-        return vector::topk_few(client, input, options, index);
+    if index.size() >= 4 && vector::takes_rows(client, input, options, routine) {
+        return vector::topk_long_rows(client, input, options, index);
     }
     topk_rows(client, input, options, index, routine)
 }
@@ -88,8 +88,8 @@ pub fn argtopk(
     index: ElemType,
     routine: Option<Routine>,
 ) -> Result<Handle, KernelError> {
-    if index.size() >= 4 && vector::takes(client, input, options, routine) {
-        return Ok(vector::topk_few(client, input, options, index)?.indices);
+    if index.size() >= 4 && vector::takes_rows(client, input, options, routine) {
+        return Ok(vector::topk_long_rows(client, input, options, index)?.indices);
     }
     argtopk_rows(client, input, options, index, routine)
 }

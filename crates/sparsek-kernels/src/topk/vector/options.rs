@@ -1,8 +1,8 @@
-//! What a caller asks of a selection from a vector.
+//! Options of the top-k of one vector.
 
 use super::tuning::Tuning;
 
-/// How long subranges are.
+/// Length of the subranges.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Subrange {
     /// By Rule 4, or no delegates where they save nothing.
@@ -14,25 +14,25 @@ pub enum Subrange {
     Whole,
 }
 
-/// How the k best of the delegates, and of the chosen subranges, are found.
+/// Algorithm of the first and the second top-k.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Selection {
-    /// As a row where it is short, else by digits.
+    /// `Rows` for short inputs, else `Bucket`.
     #[default]
     Auto,
-    /// As a row of [`crate::topk::topk`], in one launch.
+    /// The row routines of [`crate::topk::topk`], in one launch.
     Rows,
-    /// By histograms of digits, over many cubes.
+    /// Histograms of digits, over many cubes.
     Radix,
-    /// By histograms of equal ranges from the least key to the greatest, over many cubes.
+    /// Histograms of equal ranges between the least and the greatest key, over many cubes.
     Bucket,
-    /// By bitonic sorting of short runs, the better half of each two of which is kept; for few members.
+    /// Sorts short runs and keeps the better half of each two. For small k.
     Bitonic,
 }
 
 impl Selection {
-    /// All of them.
+    /// All selections.
     pub const ALL: [Self; 5] = [
         Self::Auto,
         Self::Rows,
@@ -41,7 +41,7 @@ impl Selection {
         Self::Bitonic,
     ];
 
-    /// Its name on command lines and in records.
+    /// Name on command lines and in records.
     pub fn name(self) -> &'static str {
         match self {
             Self::Auto => "auto",
@@ -53,57 +53,61 @@ impl Selection {
     }
 }
 
-/// Whether chosen subranges are filtered (Rule 2): of their elements only those that reach the least of their delegates
-/// are selected from.
+/// Filter by Rule 2: the second top-k sees only elements that reach the least selected delegate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Filter {
     /// Where it saves time.
     #[default]
     Auto,
-    /// Always; refused where it cannot be.
+    /// Always; refused where it cannot run.
     On,
     /// Never.
     Off,
 }
 
-/// How delegates are found.
+/// Construction of the delegate vector.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Construction {
-    /// By planes, or through shared memory where a GPU has none and subranges are short.
+    /// `Planes`, or `Staged` on a GPU without planes for short subranges.
     #[default]
     Auto,
-    /// Units of a plane share a subrange; without planes, each has one of its own.
+    /// Units of a plane share a subrange; without planes, each unit has its own.
     Planes,
-    /// Units read neighbouring loads into shared memory, from which each takes a subrange: up to 2^5 elements.
+    /// Units load subranges of up to 2^5 elements through shared memory (Section 5.3).
     Staged,
 }
 
-/// How one cube that finishes comes by the best delegates.
+/// How the cube that runs the second top-k obtains the k best delegates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Finish {
-    /// By the first of the others that can be and pays.
+    /// The first that can run and saves time.
     #[default]
     Auto,
-    /// It is the last of the cubes that find delegates, all of which it holds: one launch.
-    AtOnce,
-    /// It holds the best delegates of groups of neighbouring subranges, then all those of the best groups.
+    /// The last cube of the construction holds all delegates in registers: one launch.
+    SingleLaunch,
+    /// Selects the best groups of neighboring subranges, then among their delegates.
     Groups,
-    /// It holds all delegates, or another selection finds the best ones first.
-    Apart,
+    /// Holds all delegates in registers, or another selection finds the best ones first.
+    SeparateLaunch,
 }
 
 impl Finish {
-    /// All of them.
-    pub const ALL: [Self; 4] = [Self::Auto, Self::AtOnce, Self::Groups, Self::Apart];
+    /// All finishes.
+    pub const ALL: [Self; 4] = [
+        Self::Auto,
+        Self::SingleLaunch,
+        Self::Groups,
+        Self::SeparateLaunch,
+    ];
 
-    /// Its name on command lines and in records.
+    /// Name on command lines and in records.
     pub fn name(self) -> &'static str {
         match self {
             Self::Auto => "auto",
-            Self::AtOnce => "at-once",
+            Self::SingleLaunch => "single-launch",
             Self::Groups => "groups",
-            Self::Apart => "apart",
+            Self::SeparateLaunch => "separate-launch",
         }
     }
 }
@@ -113,25 +117,12 @@ impl Finish {
 pub struct VectorOptions {
     /// Elements kept.
     pub k: usize,
-    /// The greatest elements if true, else the least.
+    /// Selects the greatest elements if true, else the least.
     pub largest: bool,
-    /// Output ordered by value (best first), then by index; otherwise by index.
+    /// Orders the output by value (best first), then by index; otherwise by index.
     pub sorted: bool,
-    /// How long subranges are.
-    pub subrange: Subrange,
-    /// Delegates of each subrange, β, 1 to 4, or all of its elements where these are fewer: of more than one, only subranges all of whose delegates are among the k
-    /// best are looked through (Rule 3).
-    pub delegates: usize,
-    /// How delegates are found.
-    pub construction: Construction,
-    /// How delegates and chosen subranges are selected from.
-    pub selection: Selection,
-    /// Whether chosen subranges are filtered.
-    pub filter: Filter,
-    /// How a cube that finishes comes by the best delegates; refused where it cannot.
-    pub finish: Finish,
-    /// What automatic choices go by.
-    pub tuning: Tuning,
+    /// How to select. The result does not depend on it.
+    pub strategy: VectorStrategy,
 }
 
 impl VectorOptions {
@@ -141,6 +132,34 @@ impl VectorOptions {
             k,
             largest: true,
             sorted: false,
+            strategy: VectorStrategy::default(),
+        }
+    }
+}
+
+/// How to select from a vector; by default the fastest way known for its length and k.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct VectorStrategy {
+    /// Length of the subranges.
+    pub subrange: Subrange,
+    /// Delegates β of each subrange, 1 to 4, or all elements of a shorter subrange. With more than
+    /// one, only subranges with all delegates among the k best are scanned (Rule 3).
+    pub delegates: usize,
+    /// Construction of the delegate vector.
+    pub construction: Construction,
+    /// Algorithm of the first and the second top-k.
+    pub selection: Selection,
+    /// Filter of the selected subranges.
+    pub filter: Filter,
+    /// How one cube obtains the best delegates; refused where it cannot.
+    pub finish: Finish,
+    /// Thresholds of the automatic choices.
+    pub tuning: Tuning,
+}
+
+impl Default for VectorStrategy {
+    fn default() -> Self {
+        Self {
             subrange: Subrange::Auto,
             delegates: 1,
             construction: Construction::Auto,

@@ -1,216 +1,204 @@
-//! What a vector is cut into, and how its parts are selected from.
+//! Host-side plan: validates a call and chooses a kernel for each step. Nothing here launches.
+//!
+//! | condition | plan |
+//! | --- | --- |
+//! | k = 0, n <= `Tuning::row`, n < 16 k, or k > 1024 and n < `Tuning::long` | whole vector |
+//! | k <= 1024 and k · 2^α <= `Tuning::finished`, or a forced filter | one cube finishes |
+//! | a forced filter or β > 1 beyond one cube | filter kernels |
+//! | else | concatenation of whole subranges |
+//!
+//! A cube that finishes obtains the best delegates by the first [`FirstTopk`] that can run:
+//!
+//! | condition | first top-k |
+//! | --- | --- |
+//! | delegates fit its registers, 64-bit atomics, one round of loads | single launch |
+//! | delegates fit its registers | in registers |
+//! | k best groups fit its registers | groups |
+//! | else | separate launch |
 
-use crate::device::LLVMPIPE_REFUSAL;
-use crate::device::is_llvmpipe;
 use cubecl::{
-    ir::{ElemType, IntKind, UIntKind},
+    features::AtomicUsage,
+    ir::{ElemType, FloatKind, IntKind, Type, UIntKind},
     prelude::*,
 };
 
 use super::{
-    bitonic::MAX_RUN,
-    find::staged,
-    finish::FinishBlueprint,
-    finishing::{Way, finishing},
-    options::{Filter, Finish, Selection, Subrange, VectorOptions},
-    sieve::{LOAD, SieveBlueprint},
-    tuning::Tuning,
-};
-use crate::error::KernelError;
-use crate::topk::types::MAX_COLS;
-
-/// Most members that one cube finds among the elements of chosen subranges.
-pub(super) const MEMBERS: usize = 1 << 10;
-/// Elements for each member from which on delegates are found.
-const SHARE: usize = 16;
-/// Units of a cube of all other kernels for vectors.
-pub(super) const CUBE_UNITS: u32 = 256;
-/// Units of those that count in histograms, and most cubes: 2^20 of 2^28 take 0.700 ms with 1024 cubes of 256, 0.693 with
-/// 512 of 512, 0.718 with 264 of 1024 (NVIDIA H200).
-pub(super) const HISTOGRAM_UNITS: u32 = 512;
-pub(super) const MAX_CUBES: usize = 512;
-/// Loads of a unit under way at a time.
-pub(super) const FLIGHT: usize = 8;
-
-/// What is launched.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Plan {
-    /// One selection from the vector.
-    Whole(Selection),
-    Delegates(Box<Cut>),
-}
-
-/// A vector in subranges.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Cut {
-    /// Subranges have `2^exponent` elements.
-    pub exponent: u32,
-    /// Delegates of each.
-    pub per_subrange: usize,
-    /// Whether they are found through shared memory.
-    pub staged: bool,
-    pub last: Last,
-}
-
-impl Cut {
-    /// Delegates of a vector.
-    pub fn delegates(&self, length: usize) -> usize {
-        length.div_ceil(1 << self.exponent) * self.per_subrange
-    }
-}
-
-/// How members are found in chosen subranges.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Last {
-    /// Of the elements that reach the least delegate, by one cube.
-    Finish(FinishBlueprint, Way),
-    /// The best delegates by the first selection, the members among all elements of their subranges by the last one.
-    Select { first: Selection, last: Selection },
-    /// The same of fewer elements: without those that cannot be members.
-    Sift {
-        first: Selection,
-        last: Selection,
-        blueprint: SieveBlueprint,
+    kernels::{
+        bitonic::MAX_RUN,
+        concatenate::{CANDIDATE_LOAD, FilterConfig},
+        delegates::{DelegateVectorConfig, StagedConfig},
+        types::FinishConfig,
     },
+    options::{Construction, Filter, Finish, Selection, Subrange, VectorOptions, VectorStrategy},
+    tuning::{
+        CANDIDATE_ROOM, CUBE_UNITS, DELEGATE_BYTES_PER_UNIT, FINISH_LOADS_IN_FLIGHT, FINISH_UNITS,
+        LOADS_IN_FLIGHT, LONG_ROW, LONG_ROW_MAX_K, LONG_ROW_MIN_LENGTH_PER_K, MAX_FINISH_K,
+        MAX_STAGED_EXPONENT, MIN_LENGTH_PER_K, STAGED_UNITS, Tuning,
+    },
+    types::{AfterDelegates, FirstTopk, InputVector, Partition, Plan, VectorCall},
+};
+use crate::{
+    device::{
+        LLVMPIPE_REFUSAL, is_gpu, is_llvmpipe, multiprocessors, plane_or_unit, require_dtype,
+        units_per_cube,
+    },
+    error::KernelError,
+    launch::argument,
+    primitives::team::TeamShape,
+    topk::{
+        key::{Element, require_element, require_index, with_element},
+        options::{Method, TopkOptions},
+        types::{MAX_COLS, Routine, Rows},
+    },
+};
+
+/// Whether [`topk`](crate::topk::topk) treats rows as vectors: few long rows, or one row beyond the
+/// row routines.
+pub(crate) fn takes_rows(
+    client: &Client,
+    input: &Rows,
+    options: &TopkOptions,
+    routine: Option<Routine>,
+) -> bool {
+    let plain = input.col_stride == 1
+        && input.lengths.is_none()
+        && options.method == Method::Exact
+        && routine.is_none();
+    let Rows { rows, cols, .. } = *input;
+    if !plain || rows == 0 || options.k > cols {
+        return false;
+    }
+    if rows == 1 && cols > MAX_COLS {
+        return true;
+    }
+    let small_k = options.k <= LONG_ROW_MAX_K && options.k * LONG_ROW_MIN_LENGTH_PER_K <= cols;
+    let single = rows == 1 && small_k && cols > Tuning::default().row;
+    // The device requires aligned buffer offsets.
+    let step = input.row_stride * input.dtype.size();
+    let aligned = rows == 1 || step.is_multiple_of(client.properties().memory.alignment as usize);
+    (single || (rows * LONG_ROW <= cols && aligned)) && is_gpu(client)
 }
 
-/// A vector to plan for.
-#[derive(Clone, Copy)]
-pub(super) struct Vector<'a> {
-    pub client: &'a Client,
-    pub dtype: ElemType,
-    /// Bytes of a key.
-    pub key: usize,
-    pub length: usize,
-    /// Bytes before it in its buffer.
-    pub offset: usize,
-    pub tuning: Tuning,
-}
+impl VectorCall<'_> {
+    pub fn plan(&self) -> Result<Plan, KernelError> {
+        let (client, dtype, index) = (self.client, self.dtype, self.index);
+        require_element(client, dtype)?;
+        require_index(index, usize::MAX)?;
+        require_dtype(client, index)?;
+        argument(self.input, "input", dtype, self.length)?;
+        let vector = with_element!(dtype, E => Ok(self.input_vector::<E>()))?;
+        validate(self.length, self.options, index)?;
+        dispatch(&vector, self.options)
+    }
 
-impl Vector<'_> {
-    /// The keys of its delegates.
-    pub fn of_delegates(&self, cut: &Cut) -> Self {
-        Self {
-            dtype: key_dtype(self.key),
-            length: cut.delegates(self.length),
-            offset: 0,
-            ..*self
+    pub fn input_vector<E: Element>(&self) -> InputVector<'_> {
+        InputVector {
+            client: self.client,
+            dtype: self.dtype,
+            key: E::Key::elem_type_native().size(),
+            length: self.length,
+            offset: self.input.offset_start.unwrap_or(0) as usize,
+            tuning: self.options.strategy.tuning,
         }
     }
 }
 
-impl Plan {
-    pub fn new(
-        vector: Vector,
-        options: &VectorOptions,
-        index: ElemType,
-    ) -> Result<Self, KernelError> {
-        let (k, length) = (options.k, vector.length);
-        if k > length {
-            return Err(KernelError::KTooLarge { k, cols: length });
-        }
-        let most = match index {
-            ElemType::Int(IntKind::I32) => i32::MAX as usize + 1,
-            ElemType::UInt(UIntKind::U32) => u32::MAX as usize,
-            _ => usize::MAX,
-        };
-        if length > most {
-            return Err(KernelError::RowTooLong {
-                cols: length,
-                limit: most,
-            });
-        }
-        if !(1..=4).contains(&options.delegates) {
-            let reason = format!("{} of each subrange; 1 to 4 can be", options.delegates);
-            return Err(refused("delegates", reason));
-        }
-        Self::of(vector, options)
+fn validate(length: usize, options: &VectorOptions, index: ElemType) -> Result<(), KernelError> {
+    let k = options.k;
+    if k > length {
+        return Err(KernelError::KTooLarge { k, cols: length });
     }
-
-    pub(super) fn of(vector: Vector, options: &VectorOptions) -> Result<Self, KernelError> {
-        let (k, length) = (options.k, vector.length);
-        let forced =
-            options.filter == Filter::On || options.delegates > 1 || options.finish != Finish::Auto;
-        let exponent = match options.subrange {
-            Subrange::Auto if length <= options.tuning.row && !forced => None,
-            Subrange::Auto => rule4(length, k, options),
-            Subrange::Exponent(exponent) => Some(exponent.min(length.max(1).ilog2())),
-            Subrange::Whole => None,
-        }
-        .filter(|_| k > 0);
-        let Some(exponent) = exponent else {
-            if forced && k > 0 {
-                return Err(refused("filter", "there are no delegates".into()));
-            }
-            return Ok(Self::Whole(selection(&vector, k, options.selection)?));
-        };
-        let cut = Cut {
-            exponent,
-            // No more than elements: what is not there would come before the next subrange's.
-            per_subrange: options.delegates.min(1 << exponent),
-            staged: staged(&vector, exponent, options)?,
-            last: Last::Select {
-                first: options.selection,
-                last: options.selection,
-            },
-        };
-        let subranges = length.div_ceil(1 << exponent);
-        let short = length - ((subranges - 1) << exponent);
-        let there = (subranges - 1) * cut.per_subrange + short.min(cut.per_subrange);
-        if there < k {
-            return Err(refused(
-                "delegates",
-                format!("{length} elements have {there} in subranges of 2^{exponent}; k is {k}"),
-            ));
-        }
-        if let Some(cut) = finishing(&vector, &cut, options)? {
-            return Ok(Self::Delegates(Box::new(cut)));
-        }
-        let sieve = forced
-            .then(|| SieveBlueprint::new(&vector, &cut, options))
-            .transpose()?;
-        let keys = vector.of_delegates(&cut);
-        let slots = k << exponent;
-        let candidates = Vector {
-            length: match sieve {
-                None => slots,
-                Some(_) => slots.next_multiple_of(LOAD),
-            },
-            ..keys
-        };
-        let first = selection(&keys, k, options.selection)?;
-        let last = selection(&candidates, k, options.selection)?;
-        let last = match sieve {
-            None => Last::Select { first, last },
-            Some(blueprint) => Last::Sift {
-                first,
-                last,
-                blueprint,
-            },
-        };
-        Ok(Self::Delegates(Box::new(Cut { last, ..cut })))
+    let limit = match index {
+        ElemType::Int(IntKind::I32) => i32::MAX as usize + 1,
+        ElemType::UInt(UIntKind::U32) => u32::MAX as usize,
+        _ => usize::MAX,
+    };
+    if length > limit {
+        return Err(KernelError::RowTooLong {
+            cols: length,
+            limit,
+        });
     }
+    if !(1..=4).contains(&options.strategy.delegates) {
+        let reason = format!(
+            "{} per subrange; 1 to 4 are possible",
+            options.strategy.delegates
+        );
+        return Err(refused("delegates", reason));
+    }
+    Ok(())
 }
 
-fn key_dtype(bytes: usize) -> ElemType {
-    ElemType::UInt(if bytes == 8 {
-        UIntKind::U64
-    } else {
-        UIntKind::U32
-    })
+fn dispatch(vector: &InputVector, options: &VectorOptions) -> Result<Plan, KernelError> {
+    let (k, length) = (options.k, vector.length);
+    let filtered = options.strategy.filter == Filter::On
+        || options.strategy.delegates > 1
+        || options.strategy.finish != Finish::Auto;
+    let exponent = match options.strategy.subrange {
+        Subrange::Auto if length <= options.strategy.tuning.row && !filtered => None,
+        Subrange::Auto => rule_4(length, k, options),
+        Subrange::Exponent(exponent) => Some(exponent.min(length.max(1).ilog2())),
+        Subrange::Whole => None,
+    };
+    let Some(exponent) = exponent.filter(|_| k > 0) else {
+        if filtered && k > 0 {
+            return Err(refused("filter", "there are no delegates".into()));
+        }
+        return Ok(Plan::Whole(selection(
+            vector,
+            k,
+            options.strategy.selection,
+        )?));
+    };
+    let partition = Partition {
+        exponent,
+        beta: options.strategy.delegates.min(1 << exponent),
+        staged: is_staged(vector, exponent, options)?,
+    };
+    require_k_delegates(length, k, &partition)?;
+    let (partition, after) = match finish(vector, &partition, options)? {
+        Some(finish) => finish,
+        None if filtered => (partition, filter(vector, &partition, options)?),
+        None => (partition, concatenate(vector, &partition, options)?),
+    };
+    Ok(Plan::Delegates(partition, Box::new(after)))
 }
 
-/// The exponent by Rule 4; none where delegates and the elements of chosen subranges are as many as the vector.
-fn rule4(length: usize, k: usize, options: &VectorOptions) -> Option<u32> {
-    let share = length.checked_div(k)?;
-    if share < SHARE || (k > MEMBERS && length < options.tuning.long) {
+/// Exponent by Rule 4; none where delegates save nothing.
+fn rule_4(length: usize, k: usize, options: &VectorOptions) -> Option<u32> {
+    let per_k = length.checked_div(k)?;
+    if per_k < MIN_LENGTH_PER_K || (k > MAX_FINISH_K && length < options.strategy.tuning.long) {
         return None;
     }
-    Some(options.tuning.exponent(length, k, options.delegates))
+    Some(
+        options
+            .strategy
+            .tuning
+            .exponent(length, k, options.strategy.delegates),
+    )
 }
 
-fn selection(vector: &Vector, k: usize, asked: Selection) -> Result<Selection, KernelError> {
-    let Vector {
+fn require_k_delegates(length: usize, k: usize, partition: &Partition) -> Result<(), KernelError> {
+    let Partition { exponent, beta, .. } = *partition;
+    let subranges = length.div_ceil(1 << exponent);
+    let last = length - ((subranges - 1) << exponent);
+    let delegates = (subranges - 1) * beta + last.min(beta);
+    if delegates < k {
+        let reason =
+            format!("{length} elements in subranges of 2^{exponent} have {delegates}; k is {k}");
+        return Err(refused("delegates", reason));
+    }
+    Ok(())
+}
+
+/// Chooses the algorithm of one top-k, or refuses the one asked for.
+///
+/// | input | `Selection::Auto` |
+/// | --- | --- |
+/// | up to `Tuning::row` elements of 4 bytes, or no histograms | rows |
+/// | else | bucket |
+fn selection(vector: &InputVector, k: usize, asked: Selection) -> Result<Selection, KernelError> {
+    let InputVector {
         client,
         dtype,
         length,
@@ -218,36 +206,423 @@ fn selection(vector: &Vector, k: usize, asked: Selection) -> Result<Selection, K
     } = *vector;
     let rows = dtype.size() <= 4 && length <= MAX_COLS;
     let histograms = length < u32::MAX as usize && !is_llvmpipe(client);
-    let chosen = match asked {
+    let selection = match asked {
         Selection::Auto if rows && (length <= vector.tuning.row || !histograms) => Selection::Rows,
         Selection::Auto => Selection::Bucket,
         asked => asked,
     };
-    match chosen {
+    match selection {
         Selection::Rows if !rows => Err(refused(
             "rows",
             format!("{length} elements of {dtype}; a row has at most {MAX_COLS}, of 4 bytes each"),
         )),
-        Selection::Radix | Selection::Bucket if is_llvmpipe(client) => Err(refused(
-            "histograms",
-            "llvmpipe lacks the workgroup memory layouts that they are compiled with".into(),
-        )),
+        Selection::Radix | Selection::Bucket if is_llvmpipe(client) => {
+            Err(refused("histograms", LLVMPIPE_REFUSAL.into()))
+        }
         Selection::Radix | Selection::Bucket if !histograms => Err(refused(
             "histograms",
-            format!("{length} elements; they number fewer than 2^32"),
+            format!("{length} elements; fewer than 2^32 are possible"),
         )),
         Selection::Bitonic if is_llvmpipe(client) => {
             Err(refused("bitonic", LLVMPIPE_REFUSAL.into()))
         }
         Selection::Bitonic if k > MAX_RUN || length >= u32::MAX as usize => Err(refused(
             "bitonic",
-            format!("{k} of {length} elements; it finds at most {MAX_RUN} of fewer than 2^32"),
+            format!("{k} of {length} elements; at most {MAX_RUN} of fewer than 2^32 are possible"),
         )),
-        chosen => Ok(chosen),
+        selection => Ok(selection),
     }
 }
 
-pub(super) fn refused(routine: &'static str, reason: String) -> KernelError {
+fn selections(
+    vector: &InputVector,
+    partition: &Partition,
+    options: &VectorOptions,
+    candidates: usize,
+) -> Result<[Selection; 2], KernelError> {
+    let delegates = vector.delegate_vector(partition);
+    let candidates = InputVector {
+        length: candidates,
+        ..delegates
+    };
+    Ok([
+        selection(&delegates, options.k, options.strategy.selection)?,
+        selection(&candidates, options.k, options.strategy.selection)?,
+    ])
+}
+
+fn concatenate(
+    vector: &InputVector,
+    partition: &Partition,
+    options: &VectorOptions,
+) -> Result<AfterDelegates, KernelError> {
+    let slots = options.k << partition.exponent;
+    let [first, second] = selections(vector, partition, options, slots)?;
+    Ok(AfterDelegates::Concatenate { first, second })
+}
+
+fn filter(
+    vector: &InputVector,
+    partition: &Partition,
+    options: &VectorOptions,
+) -> Result<AfterDelegates, KernelError> {
+    let client = vector.client;
+    if is_llvmpipe(client) {
+        return Err(refused("filter", LLVMPIPE_REFUSAL.into()));
+    }
+    require_u32_slots(vector, partition, options.k)?;
+    let plane = plane_or_unit(client);
+    let units = units_per_cube(client, CUBE_UNITS.max(plane));
+    let config = FilterConfig {
+        shape: TeamShape::of_cube(units, plane),
+        beta: partition.beta as u32,
+        filtered: options.strategy.filter != Filter::Off,
+        largest: options.largest,
+    };
+    let slots = (options.k << partition.exponent).next_multiple_of(CANDIDATE_LOAD);
+    let [first, second] = selections(vector, partition, options, slots)?;
+    Ok(AfterDelegates::Filter {
+        first,
+        second,
+        config,
+    })
+}
+
+/// Kernels number delegates and slots of selected subranges with u32.
+fn require_u32_slots(
+    vector: &InputVector,
+    partition: &Partition,
+    k: usize,
+) -> Result<(), KernelError> {
+    let delegates = partition.delegates(vector.length);
+    if k << partition.exponent > 1 << 31 || delegates > 1 << 31 {
+        let reason = "more than 2^31 delegates or elements of selected subranges";
+        return Err(refused("filter", reason.into()));
+    }
+    Ok(())
+}
+
+/// Plans one cube that finishes, if it can run and saves time. Groups change the partition.
+fn finish(
+    vector: &InputVector,
+    partition: &Partition,
+    options: &VectorOptions,
+) -> Result<Option<(Partition, AfterDelegates)>, KernelError> {
+    let config = match finish_config(vector, partition, options) {
+        Ok(config) if options.strategy.filter != Filter::Off => config,
+        Err(error) if options.strategy.finish != Finish::Auto => return Err(error),
+        _ if options.strategy.finish == Finish::Auto => return Ok(None),
+        _ => {
+            let reason = "selected subranges are not filtered";
+            return Err(refused("finish", reason.into()));
+        }
+    };
+    let auto = options.strategy.selection == Selection::Auto;
+    let saves_time = auto && options.k << partition.exponent <= options.strategy.tuning.finished;
+    if options.strategy.filter == Filter::Auto && options.strategy.delegates == 1 && !saves_time {
+        return match options.strategy.finish {
+            Finish::Auto => Ok(None),
+            _ => {
+                let reason = "selected subranges have too many elements";
+                Err(refused("finish", reason.into()))
+            }
+        };
+    }
+    let plan = |config, first| (*partition, AfterDelegates::Finish(config, first));
+    let allowed =
+        |finish| options.strategy.finish == finish || options.strategy.finish == Finish::Auto;
+    let require = |finish: Finish, reason: String| match options.strategy.finish == finish {
+        true => Err(refused(finish.name(), reason)),
+        false => Ok(()),
+    };
+    if allowed(Finish::SingleLaunch) {
+        match single_launch(vector, partition, options, config) {
+            Ok((config, build)) => return Ok(Some(plan(config, FirstTopk::SingleLaunch(build)))),
+            Err(reason) => require(Finish::SingleLaunch, reason)?,
+        }
+    }
+    let items = keys_per_unit(&config, partition.delegates(vector.length), vector.key);
+    if let Some(delegate_items) = items.filter(|_| auto)
+        && allowed(Finish::SeparateLaunch)
+    {
+        let config = FinishConfig {
+            delegate_items,
+            ..config
+        };
+        return Ok(Some(plan(config, FirstTopk::InRegisters)));
+    }
+    if allowed(Finish::Groups) {
+        match groups(vector, partition, options) {
+            Ok(grouped) => return Ok(Some(grouped)),
+            Err(reason) => require(Finish::Groups, reason)?,
+        }
+    }
+    let strategy = VectorStrategy {
+        subrange: if auto {
+            Subrange::Auto
+        } else {
+            Subrange::Whole
+        },
+        selection: options.strategy.selection,
+        ..VectorStrategy::default()
+    };
+    let options = VectorOptions {
+        strategy,
+        ..VectorOptions::new(options.k)
+    };
+    let first = dispatch(&vector.delegate_vector(partition), &options)?;
+    Ok(Some(plan(config, FirstTopk::SeparateLaunch(first))))
+}
+
+/// The cube that finishes, without delegates in registers.
+fn finish_config(
+    vector: &InputVector,
+    partition: &Partition,
+    options: &VectorOptions,
+) -> Result<FinishConfig, KernelError> {
+    let (client, k) = (vector.client, options.k);
+    if is_llvmpipe(client) {
+        return Err(refused("filter", LLVMPIPE_REFUSAL.into()));
+    }
+    if k > MAX_FINISH_K {
+        let reason = format!("k = {k}; one cube selects at most {MAX_FINISH_K} elements");
+        return Err(refused("filter", reason));
+    }
+    require_u32_slots(vector, partition, k)?;
+    let plane = plane_or_unit(client);
+    // Without planes, every unit reads the partial results of all.
+    let wanted = if plane > 1 { FINISH_UNITS } else { CUBE_UNITS };
+    let units = units_per_cube(client, wanted.max(plane));
+    let width = vector.load_width(partition.exponent);
+    let loads = (k << partition.exponent) / (width * units as usize);
+    let config = FinishConfig {
+        shape: TeamShape {
+            width,
+            ..TeamShape::of_cube(units, plane)
+        },
+        delegate_items: 0,
+        group_exponent: 0,
+        grouped_items: 0,
+        beta: partition.beta as u32,
+        loads_in_flight: loads.clamp(1, FINISH_LOADS_IN_FLIGHT),
+        max_k: k.next_power_of_two().max(32),
+        room: CANDIDATE_ROOM,
+        spacing: key_spacing(vector.dtype),
+        largest: options.largest,
+    };
+    let needed = config.shared_bytes(vector.key);
+    let limit = client.properties().hardware.max_shared_memory_size;
+    if needed > limit {
+        let reason = format!("{needed} bytes of shared memory; the device has {limit}");
+        return Err(refused("filter", reason));
+    }
+    Ok(config)
+}
+
+/// Different finite keys differ by at least `2^spacing`. 16-bit floats have the keys of f32.
+fn key_spacing(dtype: ElemType) -> u32 {
+    match dtype {
+        ElemType::Float(FloatKind::F16) => 13,
+        ElemType::Float(FloatKind::BF16) => 16,
+        _ => 0,
+    }
+}
+
+fn keys_per_unit(config: &FinishConfig, delegates: usize, key: usize) -> Option<usize> {
+    let items = delegates.div_ceil(config.shape.lanes as usize);
+    let items = items.next_power_of_two();
+    (items * key <= DELEGATE_BYTES_PER_UNIT).then_some(items)
+}
+
+/// Single launches and groups need one delegate per subrange, by planes.
+fn require_plain(partition: &Partition, options: &VectorOptions) -> Result<(), String> {
+    if options.strategy.selection != Selection::Auto || partition.beta > 1 || partition.staged {
+        return Err("needs one delegate per subrange, by planes, and no given selection".into());
+    }
+    Ok(())
+}
+
+fn single_launch(
+    vector: &InputVector,
+    partition: &Partition,
+    options: &VectorOptions,
+    config: FinishConfig,
+) -> Result<(FinishConfig, DelegateVectorConfig), String> {
+    let client = vector.client;
+    if !client.features().device_memory_scope {
+        return Err("cubes do not see what other cubes store".into());
+    }
+    let word = Type::atomic(ElemType::UInt(UIntKind::U64));
+    let usage = client.properties().atomic_type_usage(word);
+    if !usage.is_superset(AtomicUsage::Exchange | AtomicUsage::Add) {
+        return Err("the device has no 64-bit atomics".into());
+    }
+    require_plain(partition, options)?;
+    let delegates = partition.delegates(vector.length);
+    let delegate_items = keys_per_unit(&config, delegates, vector.key)
+        .ok_or_else(|| format!("{delegates} delegates do not fit the registers of a cube"))?;
+    let lanes = config.shape.lanes;
+    let build = DelegateVectorConfig::new(vector, partition, lanes, options.largest);
+    let cubes = multiprocessors(client);
+    // Few subranges at a time, but one cube per multiprocessor at most.
+    let mut concurrent = 1;
+    while delegates.div_ceil(build.teams() * concurrent) > cubes {
+        concurrent *= 2;
+    }
+    let build = build
+        .with_subranges_per_cube(partition.exponent, build.teams() * concurrent)
+        .filter(|build| build.rounds == 1)
+        .ok_or_else(|| format!("{cubes} cubes need more than one round of loads"))?;
+    let config = FinishConfig {
+        delegate_items,
+        ..config
+    };
+    Ok((config, build))
+}
+
+fn groups(
+    vector: &InputVector,
+    partition: &Partition,
+    options: &VectorOptions,
+) -> Result<(Partition, AfterDelegates), String> {
+    require_plain(partition, options)?;
+    let (k, length) = (options.k, vector.length);
+    let exponent = match options.strategy.subrange {
+        Subrange::Auto => options.strategy.tuning.grouped(length / k),
+        _ => partition.exponent,
+    };
+    let partition = Partition {
+        exponent,
+        ..*partition
+    };
+    let config = finish_config(vector, &partition, options).map_err(|error| error.to_string())?;
+    let build = DelegateVectorConfig::new(vector, &partition, CUBE_UNITS, options.largest);
+    let delegates = partition.delegates(length);
+    let most = DELEGATE_BYTES_PER_UNIT / vector.key * config.shape.lanes as usize;
+    // Balances groups and delegates of the best groups. Few rounds keep the last cubes from running
+    // alone.
+    let balanced = (delegates / k).max(1).ilog2().div_ceil(2);
+    let least = (delegates.div_ceil(most))
+        .next_power_of_two()
+        .max(build.teams());
+    let group_exponent = balanced
+        .min(build.subranges_per_cube().ilog2())
+        .max(least.ilog2());
+    let count = delegates.div_ceil(1 << group_exponent);
+    if count < k || k << group_exponent > most {
+        return Err(format!(
+            "{delegates} delegates in groups of {}; k = {k}, and a cube holds {most} delegates",
+            1 << group_exponent
+        ));
+    }
+    let build = build
+        .with_subranges_per_cube(exponent, 1 << group_exponent)
+        .ok_or_else(|| format!("subranges of 2^{exponent} need several rounds of loads"))?;
+    let items = |count| keys_per_unit(&config, count, vector.key).ok_or("too many delegates");
+    let config = FinishConfig {
+        delegate_items: items(count)?,
+        grouped_items: items(k << group_exponent)?,
+        group_exponent,
+        ..config
+    };
+    let after = AfterDelegates::Finish(config, FirstTopk::Groups(build));
+    Ok((partition, after))
+}
+
+fn is_staged(
+    vector: &InputVector,
+    exponent: u32,
+    options: &VectorOptions,
+) -> Result<bool, KernelError> {
+    let client = vector.client;
+    let hardware = &client.properties().hardware;
+    let config = StagedConfig {
+        exponent,
+        width: 1,
+        units: units_per_cube(client, STAGED_UNITS),
+        largest: options.largest,
+    };
+    let needed = config.keys() * vector.key;
+    let reason = if is_llvmpipe(client) {
+        LLVMPIPE_REFUSAL.into()
+    } else if exponent > MAX_STAGED_EXPONENT {
+        format!("subranges of 2^{exponent} elements; at most 2^{MAX_STAGED_EXPONENT} are staged")
+    } else if options.strategy.delegates > 1 {
+        format!("{} delegates per subrange", options.strategy.delegates)
+    } else if needed > hardware.max_shared_memory_size {
+        let limit = hardware.max_shared_memory_size;
+        format!("{needed} bytes of shared memory; the device has {limit}")
+    } else {
+        let on_gpu = hardware.max_units_per_cube >= STAGED_UNITS;
+        return Ok(match options.strategy.construction {
+            Construction::Auto => plane_or_unit(client) == 1 && on_gpu,
+            Construction::Planes => false,
+            Construction::Staged => true,
+        });
+    };
+    match options.strategy.construction {
+        Construction::Staged => Err(refused("staged", reason)),
+        _ => Ok(false),
+    }
+}
+
+impl DelegateVectorConfig {
+    /// Configures one round of loads, for cubes of at most `units` units.
+    pub(super) fn new(
+        vector: &InputVector,
+        partition: &Partition,
+        units: u32,
+        largest: bool,
+    ) -> Self {
+        let width = vector.load_width(partition.exponent);
+        let loads = (1usize << partition.exponent) / width;
+        let plane = plane_or_unit(vector.client);
+        let units = units_per_cube(vector.client, units.max(plane));
+        let lanes = loads.min(plane as usize);
+        let loads_in_flight = (loads / lanes).min(LOADS_IN_FLIGHT);
+        let concurrent_subranges = if loads / lanes <= LOADS_IN_FLIGHT && partition.beta == 1 {
+            LOADS_IN_FLIGHT / loads_in_flight
+        } else {
+            1
+        };
+        Self {
+            cube: TeamShape::of_cube(units, plane),
+            team: TeamShape {
+                lanes: lanes as u32,
+                planes: 1,
+                width,
+                loads: 1,
+                exact_fit: true,
+            },
+            loads_in_flight,
+            concurrent_subranges,
+            rounds: 1,
+            beta: partition.beta,
+            short_keys: false,
+            packed_bf16: false,
+            largest,
+        }
+    }
+
+    /// Whether all loads of a subrange are in flight at a time.
+    fn is_short(&self, exponent: u32) -> bool {
+        let loads = (1usize << exponent) / self.team.width;
+        self.beta == 1 && loads == self.team.lanes as usize * self.loads_in_flight
+    }
+
+    /// Gives each cube `subranges` subranges, if subranges are short.
+    fn with_subranges_per_cube(self, exponent: u32, subranges: usize) -> Option<Self> {
+        let per_team = subranges / self.teams();
+        let concurrent_subranges = self.concurrent_subranges.min(per_team);
+        (self.is_short(exponent) && per_team > 0).then(|| Self {
+            concurrent_subranges,
+            rounds: (per_team / concurrent_subranges) as u32,
+            ..self
+        })
+    }
+}
+
+fn refused(routine: &'static str, reason: String) -> KernelError {
     KernelError::Routine { routine, reason }
 }
 
@@ -257,7 +632,7 @@ mod tests {
 
     #[test]
     fn delegates_and_subranges_balance() {
-        let exponent = |length, k| rule4(length, k, &VectorOptions::new(k));
+        let exponent = |length, k| rule_4(length, k, &VectorOptions::new(k));
         assert_eq!(exponent(1 << 30, 128), Some(11));
         assert_eq!(exponent(1 << 28, 1 << 20), Some(4));
         assert_eq!(exponent(1 << 20, 32), Some(7));

@@ -1,4 +1,4 @@
-//! Top-k of a vector that comes in parts, such as one that is longer than the device's memory.
+//! Top-k of a vector in parts, which may exceed the memory of the device.
 
 mod upload;
 
@@ -13,63 +13,58 @@ use cubecl::{
 };
 
 use self::upload::{blank, upload};
-use super::{VectorOptions, topk_vector};
-use crate::{error::KernelError, launch::device_failed};
+use super::{
+    options::{VectorOptions, VectorStrategy},
+    tuning::{KEPT, KEPT_PER_K, PIECE_BYTES, PIECE_LENGTH_PER_K},
+    types::VectorCall,
+};
+use crate::{error::KernelError, launch::device_failed, topk::types::Selected};
 
 const I64: ElemType = ElemType::Int(IntKind::I64);
-/// Bytes of a piece, the least and the most, and its elements for each member.
-const PIECES: [usize; 2] = [1 << 26, 1 << 29];
-const SHARE: usize = 64;
-/// Values on the host from which on the best of them are selected, the least and for each member.
-const KEPT: usize = 1 << 20;
-const KEPT_SHARE: usize = 4;
 
-/// The k best elements of all parts pushed so far. The result is the same bit for bit, whatever the parts.
+/// Selects the k best elements of all parts pushed so far. The result does not depend on the
+/// division into parts.
 ///
-/// Parts are copied to the device in equal pieces of up to 64 MiB (of 64 k elements where that is more, up to 512 MiB), from each of which is
-/// selected as the options say. While the device copies a piece and selects from it, the host brings the next one; up to three are on the device at a time, with
-/// the scratch memory of [`topk_vector`]. Several devices take pieces in turn. The best of the pieces are kept by the host, up to 4 k (or 2^20, where that
-/// is more) and those of a piece for each device, 8 bytes and a value each.
+/// Parts are copied to the device in equal pieces of at most 64 MiB, or of 64 k elements if that is
+/// more, up to 512 MiB. The options apply to each piece. Copies overlap selections; up to three
+/// pieces are on the device, with the scratch memory of [`topk_vector`](super::topk_vector).
+/// Several devices take turns. The host keeps up to 4 k elements, or 2^20 if that is more, and
+/// those of a piece per device: a value and 8 bytes each.
 pub struct TopkStream<'a> {
     clients: &'a [Client],
-    /// Which of them takes the next piece.
+    /// Client of the next piece.
     turn: usize,
     dtype: ElemType,
     options: VectorOptions,
-    /// Elements pushed.
     seen: u64,
-    /// Where the best are among, in index order: their bytes, and their places among all.
+    /// A superset of the k best, in index order.
     best: Best,
-    /// What is selected from the last pieces.
     pending: VecDeque<Pending<'a>>,
-    /// Why a part is missing.
     failed: Option<KernelError>,
 }
 
-/// The best elements on the host.
+/// The best elements, on the host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Best {
-    /// Their values, in the bytes of the dtype.
+    /// Values, as bytes of the dtype.
     pub values: Vec<u8>,
-    /// Their places in the whole vector.
+    /// Indices in the whole vector.
     pub indices: Vec<u64>,
 }
 
-/// The values and indices of a selection on their way to the host.
+/// A transfer of values and indices to the host.
 type Reading<'a> = Pin<Box<dyn Future<Output = Result<Vec<Bytes>, ServerError>> + Send + 'a>>;
 
-/// A selection that may still run.
 struct Pending<'a> {
     client: &'a Client,
-    /// None once it has been waited for.
+    /// None once it has been awaited.
     reading: Option<Reading<'a>>,
-    members: usize,
-    /// The place of the piece's first element.
+    selected: usize,
     first: u64,
 }
 
 impl Drop for Pending<'_> {
-    /// A reading that nobody waits for leaves its buffer mapped, which wgpu then uses again.
+    /// Awaits the transfer: wgpu would reuse a buffer that is still mapped.
     fn drop(&mut self) {
         if let Some(reading) = self.reading.take() {
             let _ = read_sync(reading);
@@ -78,16 +73,16 @@ impl Drop for Pending<'_> {
 }
 
 impl<'a> TopkStream<'a> {
-    /// Before the first part.
+    /// Starts a stream on one device.
     pub fn new(client: &'a Client, dtype: ElemType, options: VectorOptions) -> Self {
         Self::over(slice::from_ref(client), dtype, options)
     }
 
-    /// Before the first part, over several devices. The first of them merges what all have selected.
+    /// Starts a stream over several devices. The first one merges the results.
     ///
     /// # Panics
     ///
-    /// If there are no devices.
+    /// Panics if `clients` is empty.
     pub fn over(clients: &'a [Client], dtype: ElemType, options: VectorOptions) -> Self {
         assert!(!clients.is_empty(), "TopkStream: there are no devices");
         Self {
@@ -107,26 +102,25 @@ impl<'a> TopkStream<'a> {
         self.seen
     }
 
-    /// Selects from the next part, given by its bytes.
+    /// Selects from the next part, given as bytes.
     ///
     /// # Errors
     ///
-    /// [`KernelError`] as for [`topk_vector`], when the part is no whole number of elements, or when the device failed;
-    /// then [`finish`](Self::finish) fails as well.
+    /// [`KernelError`] as for [`topk_vector`](super::topk_vector), when the part is not a whole
+    /// number of elements, or when the device failed. Then [`finish`](Self::finish) fails as well.
     pub fn push(&mut self, part: &[u8]) -> Result<(), KernelError> {
-        let pushed = self.push_part(part);
-        if let Err(error) = &pushed {
-            self.failed.get_or_insert(error.clone());
-        }
-        pushed
+        let pushed = self.push_pieces(part);
+        self.note_failure(pushed)
     }
 
-    fn push_part(&mut self, part: &[u8]) -> Result<(), KernelError> {
+    fn push_pieces(&mut self, part: &[u8]) -> Result<(), KernelError> {
         self.require_whole(part.len())?;
         let size = self.dtype.size();
-        let least = SHARE.saturating_mul(self.options.k).saturating_mul(size);
-        let most = least.clamp(PIECES[0], PIECES[1]) / size;
-        // None much shorter than the others: options may not do for few elements.
+        let least = PIECE_LENGTH_PER_K
+            .saturating_mul(self.options.k)
+            .saturating_mul(size);
+        let most = least.clamp(PIECE_BYTES[0], PIECE_BYTES[1]) / size;
+        // Equal pieces: options may be refused for a short rest.
         let length = part.len() / size;
         let each = length.div_ceil(length.div_ceil(most).max(1)).max(1);
         part.chunks(each * size).try_for_each(|piece| {
@@ -134,55 +128,21 @@ impl<'a> TopkStream<'a> {
         })
     }
 
-    fn push_piece(
-        &mut self,
-        length: usize,
-        upload: impl FnOnce(&Client) -> Handle,
-    ) -> Result<(), KernelError> {
-        let client = &self.clients[self.turn];
-        self.turn = (self.turn + 1) % self.clients.len();
-        let members = self.options.k.min(length);
-        let options = VectorOptions {
-            k: members,
-            sorted: false,
-            ..self.options
-        };
-        let piece = upload(client);
-        let selected = topk_vector(client, &piece, self.dtype, length, &options, I64)?;
-        let first = self.seen;
-        self.seen += length as u64;
-        if members == 0 {
-            return Ok(());
-        }
-        // Asked for before the next piece is on its way, so that it need not be waited for.
-        let reading = client.read_async(vec![selected.values, selected.indices]);
-        self.pending.push_back(Pending {
-            client,
-            reading: Some(Box::pin(reading)),
-            members,
-            first,
-        });
-        self.settle(self.clients.len())
-    }
-
-    /// A buffer for a part, in pinned memory where the runtime has it (CUDA): what is written there goes to
-    /// the device without another copy on the host. Its first contents are zeros or those of an earlier part.
+    /// Returns a buffer for a part, pinned if the runtime has pinned memory (CUDA), which saves a
+    /// copy on the host. It holds zeros or the contents of an earlier part.
     pub fn buffer(&self, bytes: usize) -> Bytes {
         blank(&self.clients[self.turn], bytes)
     }
 
-    /// [`push`](Self::push) of all bytes of a buffer, as one piece: without a copy on the host, if it is pinned. Buffers of
-    /// 64 MiB and more are worth a selection of their own.
+    /// Pushes all bytes of a buffer as one piece, without a copy on the host if it is pinned. Use
+    /// 64 MiB or more.
     ///
     /// # Errors
     ///
     /// As [`push`](Self::push).
     pub fn push_buffer(&mut self, part: Bytes) -> Result<(), KernelError> {
         let pushed = self.push_whole(part);
-        if let Err(error) = &pushed {
-            self.failed.get_or_insert(error.clone());
-        }
-        pushed
+        self.note_failure(pushed)
     }
 
     fn push_whole(&mut self, part: Bytes) -> Result<(), KernelError> {
@@ -194,6 +154,13 @@ impl<'a> TopkStream<'a> {
         self.push_piece(length, |client| client.create(part))
     }
 
+    fn note_failure(&mut self, pushed: Result<(), KernelError>) -> Result<(), KernelError> {
+        if let Err(error) = &pushed {
+            self.failed.get_or_insert(error.clone());
+        }
+        pushed
+    }
+
     fn require_whole(&self, bytes: usize) -> Result<(), KernelError> {
         let size = self.dtype.size();
         if bytes.is_multiple_of(size) {
@@ -203,16 +170,65 @@ impl<'a> TopkStream<'a> {
         }
     }
 
-    /// The k best of all parts.
+    fn push_piece(
+        &mut self,
+        length: usize,
+        upload: impl FnOnce(&Client) -> Handle,
+    ) -> Result<(), KernelError> {
+        let client = &self.clients[self.turn];
+        self.turn = (self.turn + 1) % self.clients.len();
+        let selected = self.options.k.min(length);
+        let options = VectorOptions {
+            k: selected,
+            sorted: false,
+            ..self.options
+        };
+        let best = self.topk(client, &upload(client), length, &options)?;
+        let first = self.seen;
+        self.seen += length as u64;
+        if selected == 0 {
+            return Ok(());
+        }
+        // Before the next upload, which it would wait for.
+        let reading = client.read_async(vec![best.values, best.indices]);
+        self.pending.push_back(Pending {
+            client,
+            reading: Some(Box::pin(reading)),
+            selected,
+            first,
+        });
+        self.collect_pending(self.clients.len())
+    }
+
+    fn topk(
+        &self,
+        client: &Client,
+        input: &Handle,
+        length: usize,
+        options: &VectorOptions,
+    ) -> Result<Selected, KernelError> {
+        let call = VectorCall {
+            client,
+            input,
+            dtype: self.dtype,
+            length,
+            options,
+            index: I64,
+            stats: None,
+        };
+        call.topk()
+    }
+
+    /// Returns the k best of all parts.
     ///
     /// # Errors
     ///
-    /// [`KernelError`] when fewer than k elements were pushed, when the device failed, or when a part did.
+    /// [`KernelError`] when fewer than k elements were pushed, or when the device or a part failed.
     pub fn finish(mut self) -> Result<Best, KernelError> {
         if let Some(error) = self.failed {
             return Err(error);
         }
-        self.settle(0)?;
+        self.collect_pending(0)?;
         let k = self.options.k;
         if self.best.indices.len() < k {
             return Err(KernelError::KTooLarge {
@@ -227,33 +243,33 @@ impl<'a> TopkStream<'a> {
         Ok(self.best)
     }
 
-    /// Puts the best of pieces behind those so far, until so many pieces are left.
-    fn settle(&mut self, left: usize) -> Result<(), KernelError> {
+    /// Collects the oldest results until `left` are pending.
+    fn collect_pending(&mut self, left: usize) -> Result<(), KernelError> {
         while self.pending.len() > left {
             let first = self.pending.pop_front();
-            self.take_over(first.expect("one of those that are left"))?;
+            self.collect(first.expect("a pending piece"))?;
         }
         Ok(())
     }
 
-    fn take_over(&mut self, mut pending: Pending) -> Result<(), KernelError> {
-        let reading = pending.reading.take().expect("nobody has waited");
+    fn collect(&mut self, mut pending: Pending) -> Result<(), KernelError> {
+        let reading = pending.reading.take().expect("not awaited before");
         let [values, places] = read(pending.client, reading)?;
-        let members = pending.members;
-        // Those so far come first, as their places do, and so among equals.
-        let values = &values[..members * self.dtype.size()];
+        let selected = pending.selected;
+        // Appending keeps index order, and so the order of ties.
+        let values = &values[..selected * self.dtype.size()];
         self.best.values.extend_from_slice(values);
-        let places = i64::from_bytes(&places)[..members].iter();
+        let places = i64::from_bytes(&places)[..selected].iter();
         let places = places.map(|&place| pending.first + place as u64);
         self.best.indices.extend(places);
-        let most = KEPT.max(KEPT_SHARE.saturating_mul(self.options.k));
+        let most = KEPT.max(KEPT_PER_K.saturating_mul(self.options.k));
         if self.best.indices.len() > most {
             self.reduce(false)?;
         }
         Ok(())
     }
 
-    /// Keeps the k best only, however parts are selected from: these are fewer, and not what options are asked for.
+    /// Reduces to the k best, with default algorithms: the others may be refused for few elements.
     fn reduce(&mut self, sorted: bool) -> Result<(), KernelError> {
         let (k, length) = (self.options.k, self.best.indices.len());
         let client = &self.clients[0];
@@ -261,16 +277,18 @@ impl<'a> TopkStream<'a> {
         let options = VectorOptions {
             largest: self.options.largest,
             sorted,
-            tuning: self.options.tuning,
+            strategy: VectorStrategy {
+                tuning: self.options.strategy.tuning,
+                ..VectorStrategy::default()
+            },
             ..VectorOptions::new(k)
         };
-        let kept = topk_vector(client, &handle, self.dtype, length, &options, I64)?;
+        let kept = self.topk(client, &handle, length, &options)?;
         let [places] = read(client, client.read_async(vec![kept.indices]))?;
         self.keep(&i64::from_bytes(&places)[..k]);
         Ok(())
     }
 
-    /// Leaves those of the best at some places, in this order.
     fn keep(&mut self, places: &[i64]) {
         let size = self.dtype.size();
         let Best { values, indices } = std::mem::take(&mut self.best);

@@ -1,51 +1,83 @@
-//! What was measured, and chosen by it.
+//! Constants of the top-k of one vector, chosen on an NVIDIA H200. Records lie under
+//! `benches/records/`; `docs/benchmarks.md` has the commands.
 
-use super::plan::MEMBERS;
+/// Most k for which one cube runs the second top-k.
+pub(super) const MAX_FINISH_K: usize = 1 << 10;
+/// Least length per k for which delegates are constructed.
+pub(super) const MIN_LENGTH_PER_K: usize = 16;
+/// Units per cube of all other kernels.
+pub(super) const CUBE_UNITS: u32 = 256;
+/// Units per cube of the histogram kernels.
+pub(super) const HISTOGRAM_UNITS: u32 = 512;
+/// Most cubes of the histogram and filter kernels.
+pub(super) const MAX_CUBES: usize = 512;
+/// Loads in flight per unit during the construction.
+pub(super) const LOADS_IN_FLIGHT: usize = 8;
 
-/// What automatic choices of a selection from a vector go by. The default was measured on an NVIDIA H200; the
-/// commands of docs/benchmarks.md measure any other card.
+/// Longest subranges that are staged in shared memory, as an exponent.
+pub(super) const MAX_STAGED_EXPONENT: u32 = 5;
+/// Units per cube of that construction.
+pub(super) const STAGED_UNITS: u32 = 128;
+
+/// Units of the cube that finishes.
+pub(super) const FINISH_UNITS: u32 = 1024;
+/// Bytes of delegates in the registers of each of its units.
+pub(super) const DELEGATE_BYTES_PER_UNIT: usize = 64;
+/// Candidates that fit its shared memory.
+pub(super) const CANDIDATE_ROOM: usize = 1 << 11;
+/// Loads in flight per unit.
+pub(super) const FINISH_LOADS_IN_FLIGHT: usize = 4;
+/// Most candidates that are ranked by comparing all pairs.
+pub(super) const MAX_RANKED: u32 = 64;
+
+/// Most k, and least length per k, for which a single row above `Tuning::row` is a vector.
+pub(super) const LONG_ROW_MAX_K: usize = 1 << 10;
+pub(super) const LONG_ROW_MIN_LENGTH_PER_K: usize = 16;
+/// Least length per row for which rows are vectors for any k.
+pub(super) const LONG_ROW: usize = 1 << 20;
+
+/// Bounds of the bytes of a stream's piece, and its elements per k.
+pub(super) const PIECE_BYTES: [usize; 2] = [1 << 26, 1 << 29];
+pub(super) const PIECE_LENGTH_PER_K: usize = 64;
+/// Values on the host that a stream reduces to k: at least, and per k.
+pub(super) const KEPT: usize = 1 << 20;
+pub(super) const KEPT_PER_K: usize = 4;
+/// Least bytes for pinned memory, and bytes that a thread copies at a time.
+pub(super) const MIN_PINNED_BYTES: usize = 1 << 20;
+pub(super) const COPY_BYTES: usize = 1 << 20;
+
+const CONSTANT: i32 = 0;
+const MANY: i32 = 1;
+const GROUPED: i32 = -6;
+const ROW: usize = 1 << 15;
+const FINISHED: usize = 1 << 18;
+const LONG: usize = 1 << 25;
+/// Shortest and longest subrange, as exponents.
+const EXPONENTS: [u32; 2] = [3, 16];
+
+/// Thresholds of the automatic choices for a vector, by default those of an NVIDIA H200.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tuning {
-    /// Of Rule 4: the exponent of subranges is half the sum of this constant and log2(n / k).
+    /// Constant of Rule 4: α is half the sum of this and log2(n / k).
     pub constant: i32,
-    /// The same where no single cube finds all members.
+    /// The same where k is too large for one cube to finish.
     pub many: i32,
-    /// Where delegates are chosen by groups of subranges, the exponent of these is three quarters of log2(n / k) and this constant.
+    /// Constant for delegates in groups: α is the sum of this and 3/4 of log2(n / k).
     pub grouped: i32,
-    /// Elements up to which one cube selects from a vector as from a row, in one launch.
+    /// Most elements of a vector that one cube selects from as from a row.
     pub row: usize,
-    /// Most elements of chosen subranges that one cube goes through.
+    /// Most elements of selected subranges that one cube scans.
     pub finished: usize,
-    /// Elements from which on delegates are found for more members than one cube finds.
+    /// Least length for delegates where k is too large for one cube.
     pub long: usize,
 }
 
-/// 16, 128, 1024, 4096, 2^15 and 2^18 of 2^28 take 1.009, 1.028, 1, 1, 1 and 1 times as long with the exponents that it leads
-/// to as with the best of 3 to 12, on average 1.006; with 1 1.016, with 2 1.048, with -1 1.068, with -2 1.074
-/// (benches/records/nvidia-h200/2026-11-22-delegate-3.jsonl; docs/benchmarks.md has the commands).
-const CONSTANT: i32 = 0;
-/// 2^11, 2^13, 2^15 and 2^17 of 2^28 of f32 take 0.294, 0.303, 0.328 and 0.380 ms, with 0 0.297, 0.306, 0.331 and 0.382; of f16 0.161, 0.168,
-/// 0.196 and 0.225, with 0 0.164, 0.183, 0.195 and 0.220; 2^15 of 2^30 of f16 0.564 and 0.623.
-const MANY: i32 = 1;
-/// 128 of 2^24 of f16 take 19.4, 20.0, 20.7 and 21.7 µs with subranges of 2^6 to 2^9, 128 of 2^28 169, 161, 149 and 152 with 2^7 to 2^10, of
-/// f32 287, 285, 268 and 272.
-const GROUPED: i32 = -6;
-/// 32 of 2^14 take 0.013 ms as a row and 0.028 by delegates, of 2^15 0.011 and 0.017, of 2^16 0.021 and 0.017.
-const ROW: usize = 1 << 15;
-/// 128 of 2^28 take 0.272 ms with 2^16 elements in chosen subranges, 0.278 with 2^17, 0.288 with 2^19, 0.298 with 2^20.
-const FINISHED: usize = 1 << 18;
-/// 4096 of 2^24 take 0.154 ms without and 0.176 with delegates; of 2^28 1.39 without, 0.33 with.
-const LONG: usize = 1 << 25;
-
-/// The shortest and the longest subrange that is chosen, as exponents.
-const EXPONENTS: [u32; 2] = [3, 16];
-
 impl Tuning {
-    /// The exponent of subranges by Rule 4, for which delegates and the elements of chosen subranges are about as many: of a vector of
-    /// `length` elements, k of which are members, 1 or more, with so many delegates of each subrange, 1 to 4.
+    /// Exponent α of the subranges by Rule 4, which balances both selections. `k` is at least 1;
+    /// `delegates` is β, 1 to 4.
     #[must_use]
     pub fn exponent(&self, length: usize, k: usize, delegates: usize) -> u32 {
-        let constant = if k > MEMBERS {
+        let constant = if k > MAX_FINISH_K {
             self.many
         } else {
             self.constant
@@ -54,7 +86,7 @@ impl Tuning {
         (balanced + delegates.ilog2()).clamp(EXPONENTS[0], EXPONENTS[1])
     }
 
-    /// The same of subranges in groups, whose delegates cost less: it grows by three quarters.
+    /// Exponent for delegates in groups; `share` is n / k.
     pub(super) fn grouped(&self, share: usize) -> u32 {
         let exponent = 3 * share.ilog2() as i32 / 4 + self.grouped;
         exponent.clamp(EXPONENTS[0] as i32, EXPONENTS[1] as i32) as u32

@@ -1,46 +1,39 @@
-//! The best delegates, as one cube comes by them.
+//! First top-k of a cube that finishes: the k best delegates, in registers.
+//!
+//! With groups, the cube selects the k best groups by their greatest delegates, then the k best of
+//! their delegates. Rule 1 holds for groups as for subranges.
 
 use cubecl::prelude::*;
 
 use super::{
-    candidates::Candidates,
-    chosen::Subranges,
-    crew::{Crew, Keys, KeysExpand, narrow, tally},
-    finish::FinishBlueprint,
-    pick::Lists,
+    candidates::Workspace,
+    cube_reduce::CubeReduce,
+    histogram::{KeySet, KeySetExpand, count_key, histogram_threshold},
+    types::{FinishConfig, SubrangeLayout},
 };
 use crate::topk::threshold::search::{Cursor, KeyRange};
 
-/// What a cube that finishes has in its shared memory, and its units.
+/// Consecutive delegates that a unit holds.
 #[derive(CubeType)]
-pub(super) struct Workplace<K: Int> {
-    pub candidates: Candidates<K>,
-    pub lists: Lists,
-    pub bins: Shared<[Atomic<u32>]>,
-    pub crew: Crew,
-}
-
-/// The delegates that a unit holds, neighbours.
-#[derive(CubeType)]
-struct Held<K: Int> {
+struct RegisterKeys<K: Int> {
     keys: Array<K>,
     #[cube(comptime)]
     items: usize,
 }
 
 #[cube]
-impl<K: Int> Keys<K> for Held<K> {
-    fn count(&self, bins: &Shared<[Atomic<u32>]>, range: &KeyRange<K>, shift: u32) {
+impl<K: Int> KeySet<K> for RegisterKeys<K> {
+    fn count_keys(&self, bins: &Shared<[Atomic<u32>]>, range: &KeyRange<K>, shift: u32) {
         #[unroll]
         for item in 0..self.items {
-            tally::<K>(bins, self.keys[item], range, shift);
+            count_key::<K>(bins, self.keys[item], range, shift);
         }
     }
 }
 
-/// Delegates to choose from, so many of each unit: all of them, or those of the best groups of `2^group`.
+/// All delegates, or those of the selected groups of `2^group`.
 #[derive(CubeType)]
-struct Choice {
+struct DelegateSet {
     groups: Shared<[u32]>,
     count: u32,
     k: u32,
@@ -53,8 +46,8 @@ struct Choice {
 }
 
 #[cube]
-impl Choice {
-    /// Where number `at` stands among all; behind the last one where it does not.
+impl DelegateSet {
+    /// Place of item `at` in the delegate vector; `count` or more if it does not exist.
     fn place(&self, at: u32) -> u32 {
         if comptime!(self.group == 0) {
             at
@@ -67,15 +60,15 @@ impl Choice {
         }
     }
 
-    /// The places of the k best in order, and a range of keys: no less than what they reach, up to the greatest. `known` is such a
-    /// range of the groups.
-    fn best<K: Int, D: Size>(
+    /// Writes the places of the k best in order. Returns a range from a key that they reach to the
+    /// greatest key; `known` is that of the groups.
+    fn select_best<K: Int, D: Size>(
         &self,
         delegates: &[Vector<K, D>],
         known: &KeyRange<K>,
         places: &mut Shared<[u32]>,
-        with: &Workplace<K>,
-        #[comptime] members: usize,
+        workspace: &Workspace<K>,
+        #[comptime] max_k: usize,
     ) -> KeyRange<K> {
         let items = comptime!(self.items);
         let first = UNIT_POS * comptime!(items as u32);
@@ -98,25 +91,33 @@ impl Choice {
             }
         }
         let range = if comptime!(self.group == 0) {
-            with.crew.best::<K>(greatest, comptime!(members as u32))
+            workspace
+                .reduce
+                .range_of_best::<K>(greatest, comptime!(max_k as u32))
         } else {
             KeyRange::<K> {
                 low: known.low,
                 high: known.high,
             }
         };
-        let held = Held::<K> { keys, items };
-        let threshold =
-            narrow::<K, Held<K>>(&held, &range, self.k, &with.bins, &with.crew, self.spacing);
+        let of_unit = RegisterKeys::<K> { keys, items };
+        let threshold = histogram_threshold::<K, RegisterKeys<K>>(
+            &of_unit,
+            &range,
+            self.k,
+            &workspace.bins,
+            &workspace.reduce,
+            self.spacing,
+        );
         let quota = self.k - threshold.above;
         // At most 1024 x 32 delegates, so both counts fit in 16 bits.
         let mut own = Cursor { above: 0, level: 0 };
         #[unroll]
         for item in 0..items {
-            own.place::<K>(held.keys[item], &threshold, quota);
+            own.place::<K>(of_unit.keys[item], &threshold, quota);
         }
         let packed = own.above + (own.level << 16);
-        let before = with.crew.sums(packed).before;
+        let before = workspace.reduce.prefix_sum(packed).before;
         if packed > 0 {
             let mut cursor = Cursor {
                 above: before & 0xffff,
@@ -124,7 +125,7 @@ impl Choice {
             };
             #[unroll]
             for item in 0..items {
-                let key = held.keys[item];
+                let key = of_unit.keys[item];
                 if key >= threshold.low {
                     let place = cursor.place::<K>(key, &threshold, quota);
                     if place.member {
@@ -141,68 +142,71 @@ impl Choice {
     }
 }
 
-/// The places of the k best delegates in order, of those that the units hold or of the best groups of theirs, and their range.
+/// Writes the places of the k best delegates in order and returns the range of their keys.
 #[cube]
-pub(super) fn choose<K: Int, D: Size>(
+pub(super) fn select_delegates<K: Int, D: Size>(
     delegates: &[Vector<K, D>],
     groups: ComptimeOption<&[Vector<K, D>]>,
     places: &mut Shared<[u32]>,
-    cut: &Subranges,
-    with: &Workplace<K>,
-    #[comptime] blueprint: FinishBlueprint,
+    layout: &SubrangeLayout,
+    workspace: &Workspace<K>,
+    #[comptime] config: FinishConfig,
 ) -> KeyRange<K> {
-    let members = comptime!(blueprint.members);
+    let max_k = comptime!(config.max_k);
     let all = KeyRange::<K> {
         low: K::min_value(),
         high: K::max_value(),
     };
-    let held = Choice {
+    let in_registers = DelegateSet {
         groups: places.clone(),
-        count: cut.held,
-        k: cut.k,
+        count: layout.in_registers,
+        k: layout.k,
         group: 0u32,
-        items: blueprint.items,
-        spacing: blueprint.spacing,
+        items: config.delegate_items,
+        spacing: config.spacing,
     };
     #[comptime]
     match groups {
         ComptimeOption::Some(groups) => {
-            let mut chosen = Shared::<[u32]>::new_slice(members);
-            let known = held.best::<K, D>(groups, &all, &mut chosen, with, members);
+            let mut selected = Shared::<[u32]>::new_slice(max_k);
+            let known =
+                in_registers.select_best::<K, D>(groups, &all, &mut selected, workspace, max_k);
             sync_cube();
-            let grouped = Choice {
-                groups: chosen,
-                count: cut.count,
-                k: cut.k,
-                group: blueprint.group,
-                items: blueprint.grouped,
-                spacing: blueprint.spacing,
+            let grouped = DelegateSet {
+                groups: selected,
+                count: layout.delegates,
+                k: layout.k,
+                group: config.group_exponent,
+                items: config.grouped_items,
+                spacing: config.spacing,
             };
-            grouped.best::<K, D>(delegates, &known, places, with, members)
+            grouped.select_best::<K, D>(delegates, &known, places, workspace, max_k)
         }
-        ComptimeOption::None => held.best::<K, D>(delegates, &all, places, with, members),
+        ComptimeOption::None => {
+            in_registers.select_best::<K, D>(delegates, &all, places, workspace, max_k)
+        }
     }
 }
 
-/// [`choose`], where the best delegates and their places have been found before.
+/// The same for delegates of a separate launch.
 #[cube]
-pub(super) fn take<K: Int, D: Size>(
+pub(super) fn take_selected_delegates<K: Int, D: Size>(
     best: &[Vector<K, D>],
-    chosen: &[u32],
+    selected: &[u32],
     places: &mut Shared<[u32]>,
-    cut: &Subranges,
-    crew: &Crew,
-    #[comptime] blueprint: FinishBlueprint,
+    layout: &SubrangeLayout,
+    reduce: &CubeReduce,
+    #[comptime] config: FinishConfig,
 ) -> KeyRange<K> {
     let mut low = K::max_value();
     let mut high = K::min_value();
     let mut rank = UNIT_POS;
-    while rank < cut.k {
+    while rank < layout.k {
         let key = best[rank as usize].extract(0usize);
         low = min(low, key);
         high = max(high, key);
-        places[rank as usize] = chosen[rank as usize];
-        rank += comptime!(blueprint.shape.lanes);
+        places[rank as usize] = selected[rank as usize];
+        rank += comptime!(config.shape.lanes);
     }
-    crew.range::<K>(low, high)
+    reduce.range::<K>(low, high)
 }

@@ -1,5 +1,13 @@
-//! Bitonic selection: each cube sorts runs of a tile, and of two runs keeps the better half until one run is left; what
-//! the cubes keep is selected from again, until one cube has the members.
+//! Bitonic selection, for small k.
+//!
+//! ```text
+//! each cube: sort runs of a tile in shared memory, every other one in reverse
+//!            while more than one run is left:
+//!                each pair of runs <- the better elements at equal positions; merge
+//! repeat over the remaining runs until one tile is left
+//! ```
+//!
+//! The better elements of two opposite runs are bitonic and hold the best of both.
 
 use cubecl::prelude::*;
 
@@ -9,19 +17,17 @@ use crate::topk::key::{Element, ordered_key};
 pub(crate) const TILE: usize = 1 << 11;
 pub(crate) const MAX_RUN: usize = TILE / 4;
 
-/// A selection of the best of each tile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct BitonicBlueprint {
-    /// Elements of a run, a power of two, no fewer than are wanted.
+pub(crate) struct BitonicConfig {
+    /// Elements of a run: a power of two, at least k.
     pub run: usize,
-    /// Units of a cube, a power of two.
+    /// A power of two.
     pub units: u32,
     pub largest: bool,
-    /// Whether there is one tile, of which the members' places are wanted in order.
+    /// Whether this is the only tile.
     pub last: bool,
 }
 
-/// A tile: keys, and places in the vector.
 #[derive(CubeType)]
 struct Tile<K: Int> {
     keys: Shared<[K]>,
@@ -32,7 +38,7 @@ struct Tile<K: Int> {
 
 #[cube]
 impl<K: Int> Tile<K> {
-    /// Puts two elements in order, the better one first where `best_first`.
+    /// Orders two elements, the better one first if `best_first`.
     fn compare(&self, first: u32, second: u32, best_first: bool, #[comptime] by_place: bool) {
         let (mut keys, mut places) = (self.keys.clone(), self.places.clone());
         let (first, second) = (first as usize, second as usize);
@@ -54,7 +60,7 @@ impl<K: Int> Tile<K> {
         }
     }
 
-    /// Merges bitonic runs of `2 * half` among the first `count`: every other one best first.
+    /// Merges bitonic runs of `2 * half` elements, every other one in reverse.
     fn merge(&self, half: u32, run: u32, count: u32, #[comptime] by_place: bool) {
         let mut stride = half;
         while stride > 0 {
@@ -70,7 +76,7 @@ impl<K: Int> Tile<K> {
         sync_cube();
     }
 
-    /// Sorts runs among the first `count`, every other one best first.
+    /// Sorts runs, every other one in reverse.
     fn sort(&self, #[comptime] run: u32, count: u32, #[comptime] by_place: bool) {
         let mut size = 2u32;
         while size <= run {
@@ -80,20 +86,21 @@ impl<K: Int> Tile<K> {
     }
 }
 
-/// The best of each tile, best first: their keys and places, of which the last tile may have fewer; or the places of the
-/// `k` best of one tile in order. `places` tells those of the elements, where they are not their own.
+/// Writes keys and places of the best run of each tile, best first, padded with least keys at
+/// `u32::MAX`; of the last tile the places of the `k` best in order. `places` maps elements to
+/// places.
 #[cube(launch_unchecked, address_type = "dynamic")]
-pub(crate) fn keep_runs<E: Element>(
+pub(crate) fn keep_best_runs<E: Element>(
     elements: &[E],
     places: ComptimeOption<&[u32]>,
     best: &mut [E::Key],
     kept: &mut [u32],
     length: usize,
     k: u32,
-    #[comptime] blueprint: BitonicBlueprint,
+    #[comptime] config: BitonicConfig,
 ) {
-    let units = comptime!(blueprint.units);
-    let run = comptime!(blueprint.run as u32);
+    let units = comptime!(config.units);
+    let run = comptime!(config.run as u32);
     let size = comptime!(TILE as u32);
     let start = CUBE_POS * TILE;
     let mut keys = Shared::<[E::Key]>::new_slice(TILE);
@@ -104,7 +111,7 @@ pub(crate) fn keep_runs<E: Element>(
         let mut key = E::Key::min_value();
         let mut place = u32::MAX.runtime();
         if element < length {
-            key = ordered_key::<E>(elements[element], blueprint.largest);
+            key = ordered_key::<E>(elements[element], config.largest);
             place = #[comptime]
             match places {
                 ComptimeOption::Some(places) => places[element],
@@ -123,7 +130,6 @@ pub(crate) fn keep_runs<E: Element>(
     tile.sort(run, size, false);
     let mut count = size.runtime();
     while count > run {
-        // The better of two runs, one of which has its best last, are a bitonic run.
         count /= 2;
         let mut at = UNIT_POS;
         let mut item = 0u32;
@@ -151,7 +157,7 @@ pub(crate) fn keep_runs<E: Element>(
         }
         tile.merge(run / 2, run, count, false);
     }
-    if comptime!(blueprint.last) {
+    if comptime!(config.last) {
         let mut at = UNIT_POS;
         while at < run {
             if at >= k {
@@ -168,7 +174,7 @@ pub(crate) fn keep_runs<E: Element>(
     } else {
         let mut at = UNIT_POS;
         while at < run {
-            let target = CUBE_POS * blueprint.run + at as usize;
+            let target = CUBE_POS * config.run + at as usize;
             best[target] = keys[at as usize];
             kept[target] = own[at as usize];
             at += units;

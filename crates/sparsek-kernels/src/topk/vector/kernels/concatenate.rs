@@ -1,0 +1,369 @@
+//! Concatenation of the selected subranges, over many cubes.
+//!
+//! Slot `(rank << α) + i` is element i of the subrange of the delegate of this rank. Delegates are
+//! ranked by place, so slots are in index order.
+//!
+//! [`gather_subranges`] copies whole subranges. [`count_candidates`] and [`list_candidates`] keep
+//! elements that reach the least selected delegate (Rule 2), and of subranges without all β
+//! delegates selected only those delegates (Rule 3); their number stays on the device.
+//! [`fetch_selected`] writes the result.
+#![allow(
+    clippy::collapsible_if,
+    reason = "outer conditions are decided when the kernel is compiled"
+)]
+
+use cubecl::{ir::ElemType, prelude::*};
+
+use super::{cube_reduce::CubeReduce, types::SubrangeLayout};
+use crate::{
+    primitives::team::TeamShape,
+    topk::key::{Element, ordered_key, ordered_refined, ordered_rough, short_key},
+};
+
+/// Writes the keys of whole subranges, one load per unit. Slots beyond the vector get the least
+/// key; equal elements precede them.
+#[cube(launch_unchecked, address_type = "dynamic")]
+pub(crate) fn gather_subranges<E: Element, W: Numeric, N: Size>(
+    input: &[Vector<E, N>],
+    elements: &[E],
+    selected: &[u32],
+    keys: &mut [Vector<W, N>],
+    length: usize,
+    slots: usize,
+    exponent: u32,
+    #[comptime] short_keys: bool,
+    #[comptime] largest: bool,
+) {
+    let width = N::value().comptime();
+    let slot = ABSOLUTE_POS * width;
+    if slot >= slots {
+        terminate!();
+    }
+    let at = element_of_slot(selected, slot, exponent, 1u32);
+    let whole = at + width <= length;
+    let items = input[min(at / width, length / width - 1)];
+    let mut loaded = Vector::<W, N>::new(W::cast_from(0u32));
+    #[unroll]
+    for item in 0..width {
+        let mut key = ordered_rough::<E>(items.extract(item), short_keys, largest);
+        if !whole {
+            key = E::Key::min_value();
+            if at + item < length {
+                key = ordered_rough::<E>(elements[at + item], short_keys, largest);
+            }
+        }
+        let key = ordered_refined::<E>(key, short_keys, largest);
+        let output_key = if short_keys {
+            W::cast_from(short_key::<E::Key>(key, largest))
+        } else {
+            W::cast_from(key)
+        };
+        loaded.insert(item, output_key);
+    }
+    keys[ABSOLUTE_POS] = loaded;
+}
+
+/// `selected` holds the places of the best delegates.
+#[cube]
+fn element_of_slot(selected: &[u32], slot: usize, exponent: u32, beta: u32) -> usize {
+    let exponent = exponent as usize;
+    let subrange = (selected[slot >> exponent] / beta) as usize;
+    (subrange << exponent) + (slot & ((1usize << exponent) - 1))
+}
+
+/// Writes the result. `places` holds slots, positions in `listed` slots, or indices if `direct`.
+#[cube(launch_unchecked, address_type = "dynamic")]
+pub(crate) fn fetch_selected<E: Element, I: Numeric>(
+    elements: &[E],
+    selected: &[u32],
+    places: &[u32],
+    listed: ComptimeOption<&[u32]>,
+    values: &mut [E],
+    indices: &mut [I],
+    selected_count: usize,
+    exponent: u32,
+    beta: u32,
+    #[comptime] direct: bool,
+    #[define(I)] _index: ElemType,
+) {
+    let rank = ABSOLUTE_POS;
+    if rank >= selected_count {
+        terminate!();
+    }
+    let place = places[rank] as usize;
+    let slot = #[comptime]
+    match listed {
+        ComptimeOption::Some(listed) => listed[place] as usize,
+        ComptimeOption::None => place,
+    };
+    let at = if comptime!(direct) {
+        slot
+    } else {
+        element_of_slot(selected, slot, exponent, beta)
+    };
+    values[rank] = elements[at];
+    indices[rank] = I::cast_from(at);
+}
+
+/// Candidates are padded with least keys to a multiple of this, for loads of any width.
+pub(crate) const CANDIDATE_LOAD: usize = 16;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct FilterConfig {
+    pub shape: TeamShape,
+    pub beta: u32,
+    /// Whether Rule 2 applies.
+    pub filtered: bool,
+    pub largest: bool,
+}
+
+#[derive(CubeType)]
+struct FilteredSubranges<'a, E: Element> {
+    elements: &'a [E],
+    /// Places of the best delegates, in order.
+    selected: &'a [u32],
+    positions: &'a [u32],
+    least: E::Key,
+    layout: SubrangeLayout,
+    #[cube(comptime)]
+    config: FilterConfig,
+}
+
+/// The element of a slot, which may take another slot.
+#[derive(CubeType, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+struct Candidate<K: Int> {
+    key: K,
+    slot: u32,
+    exists: bool,
+    /// Whether it begins a subrange that is scanned.
+    opens_subrange: bool,
+}
+
+#[cube]
+impl<'a, E: Element> FilteredSubranges<'a, E> {
+    fn new(
+        elements: &'a [E],
+        selected: &'a [u32],
+        positions: &'a [u32],
+        least: E::Key,
+        layout: SubrangeLayout,
+        #[comptime] config: FilterConfig,
+    ) -> FilteredSubranges<'a, E> {
+        FilteredSubranges::<'a, E> {
+            elements,
+            selected,
+            positions,
+            least,
+            layout,
+            config,
+        }
+    }
+
+    fn slots(&self) -> usize {
+        (self.layout.k as usize) << self.layout.exponent as usize
+    }
+
+    /// Number of selected delegates of a subrange, given rank and place of its first.
+    fn selected_delegates(&self, rank: u32, place: u32) -> u32 {
+        let mut count = 0u32;
+        #[unroll]
+        for order in 0..comptime!(self.config.beta) {
+            let other = min(rank + order, self.layout.k - 1);
+            // Beyond the end, the clamped rank has another place.
+            let same = self.selected[other as usize] == place + order;
+            count += select(same, 1u32, 0u32);
+        }
+        count
+    }
+
+    /// Position number `order` among those of `count` delegates from `place` on.
+    fn nth_position(&self, place: u32, count: u32, order: u32) -> u32 {
+        let beta = comptime!(self.config.beta);
+        let mut found = 0u32;
+        #[unroll]
+        for one in 0..beta {
+            let nth_position = self.positions[(place + one) as usize];
+            let mut before = 0u32;
+            #[unroll]
+            for other in 0..beta {
+                let earlier = self.positions[(place + other) as usize] < nth_position;
+                before += select(other < count && earlier, 1u32, 0u32);
+            }
+            found = select(one < count && before == order, nth_position, found);
+        }
+        found
+    }
+
+    fn candidate(&self, slot: u32) -> Candidate<E::Key> {
+        let beta = comptime!(self.config.beta);
+        let exponent = self.layout.exponent;
+        let rank = slot >> exponent;
+        let place = self.selected[rank as usize];
+        let mut inside = slot & ((1u32 << exponent) - 1);
+        let mut exists = true.runtime();
+        let mut whole = true.runtime();
+        let opens_subrange = inside == 0;
+        if comptime!(beta > 1) {
+            let order = place % beta;
+            let count = self.selected_delegates(rank - order, place - order);
+            whole = count == beta;
+            if whole {
+                exists = order == 0;
+            } else {
+                exists = inside == 0;
+                inside = self.nth_position(place - order, count, order);
+            }
+        }
+        let at = (((place / beta) as usize) << exponent as usize) + inside as usize;
+        let mut key = E::Key::min_value();
+        exists = exists && at < self.layout.length;
+        if exists {
+            key = ordered_key::<E>(self.elements[at], self.config.largest);
+        }
+        let opens_subrange = opens_subrange && whole && exists;
+        if comptime!(self.config.filtered) {
+            exists = exists && key >= self.least;
+        }
+        Candidate::<E::Key> {
+            key,
+            slot: (rank << exponent) + inside,
+            exists,
+            opens_subrange,
+        }
+    }
+}
+
+/// Least of the best delegates; one cube.
+#[cube(launch_unchecked, address_type = "dynamic")]
+pub(crate) fn find_least_delegate<E: Element>(
+    delegates: &[E::Key],
+    selected: &[u32],
+    least: &mut [E::Key],
+    k: u32,
+    #[comptime] shape: TeamShape,
+) {
+    let reduce = CubeReduce::new(shape);
+    let mut low = E::Key::max_value();
+    let mut rank = UNIT_POS;
+    while rank < k {
+        low = min(low, delegates[selected[rank as usize] as usize]);
+        rank += comptime!(shape.lanes);
+    }
+    let range = reduce.range::<E::Key>(low, low);
+    if UNIT_POS == 0 {
+        least[0] = range.low;
+    }
+}
+
+/// Counts candidates and scanned subranges per cube.
+#[cube(launch_unchecked, address_type = "dynamic")]
+#[allow(clippy::too_many_arguments, reason = "buffers")]
+pub(crate) fn count_candidates<E: Element>(
+    elements: &[E],
+    selected: &[u32],
+    positions: &[u32],
+    least: &[E::Key],
+    counts: &mut [u32],
+    layout: SubrangeLayout,
+    least_at: usize,
+    per_cube: usize,
+    #[comptime] config: FilterConfig,
+) {
+    let reduce = CubeReduce::new(config.shape);
+    let least = least[least_at];
+    let subranges =
+        FilteredSubranges::<E>::new(elements, selected, positions, least, layout, config);
+    let end = min((CUBE_POS + 1) * per_cube, subranges.slots());
+    let mut candidates = 0u32;
+    let mut opened_subranges = 0u32;
+    let mut at = CUBE_POS * per_cube + UNIT_POS as usize;
+    while at < end {
+        let candidate = subranges.candidate(at as u32);
+        candidates += select(candidate.exists, 1u32, 0u32);
+        opened_subranges += select(candidate.opens_subrange, 1u32, 0u32);
+        at += comptime!(config.shape.lanes as usize);
+    }
+    let candidates = reduce.prefix_sum(candidates).total;
+    let opened_subranges = reduce.prefix_sum(opened_subranges).total;
+    if UNIT_POS == 0 {
+        counts[2 * CUBE_POS] = candidates;
+        counts[2 * CUBE_POS + 1] = opened_subranges;
+    }
+}
+
+/// Writes keys and slots of the candidates in index order, and their padded number.
+#[cube(launch_unchecked, address_type = "dynamic")]
+#[allow(clippy::too_many_arguments, reason = "buffers")]
+pub(crate) fn list_candidates<E: Element>(
+    elements: &[E],
+    selected: &[u32],
+    positions: &[u32],
+    least: &[E::Key],
+    counts: &[u32],
+    keys: &mut [E::Key],
+    slots: &mut [u32],
+    filled: &mut [u32],
+    stats: ComptimeOption<&mut [u32]>,
+    layout: SubrangeLayout,
+    least_at: usize,
+    per_cube: usize,
+    cubes: usize,
+    #[comptime] config: FilterConfig,
+) {
+    let units = comptime!(config.shape.lanes as usize);
+    let reduce = CubeReduce::new(config.shape);
+    let least = least[least_at];
+    let subranges =
+        FilteredSubranges::<E>::new(elements, selected, positions, least, layout, config);
+    // Counts of the cubes before this one.
+    let mut before = 0u32;
+    let mut opened_subranges = 0u32;
+    let mut cube = UNIT_POS as usize;
+    while cube < cubes {
+        before += select(cube < CUBE_POS, counts[2 * cube], 0u32);
+        opened_subranges += counts[2 * cube + 1];
+        cube += units;
+    }
+    let mut before = reduce.prefix_sum(before).total;
+    let opened_subranges = reduce.prefix_sum(opened_subranges).total;
+    let end = min((CUBE_POS + 1) * per_cube, subranges.slots());
+    let mut tile = CUBE_POS * per_cube;
+    while tile < end {
+        let at = tile + UNIT_POS as usize;
+        let mut candidate = subranges.candidate(min(at, end - 1) as u32);
+        candidate.exists = candidate.exists && at < end;
+        // All units have read the previous sums.
+        sync_cube();
+        let sums = reduce.prefix_sum(select(candidate.exists, 1u32, 0u32));
+        if candidate.exists {
+            let place = (before + sums.before) as usize;
+            keys[place] = candidate.key;
+            slots[place] = candidate.slot;
+        }
+        before += sums.total;
+        tile += units;
+    }
+    if CUBE_POS + 1 == cubes {
+        let whole =
+            before.div_ceil(comptime!(CANDIDATE_LOAD as u32)) * comptime!(CANDIDATE_LOAD as u32);
+        let mut behind = before + UNIT_POS;
+        while behind < whole {
+            keys[behind as usize] = E::Key::min_value();
+            behind += units as u32;
+        }
+        if UNIT_POS == 0 {
+            filled[0] = whole;
+        }
+        #[comptime]
+        match stats {
+            ComptimeOption::Some(stats) => {
+                if UNIT_POS == 0 {
+                    stats[0] = opened_subranges;
+                    stats[1] = before;
+                }
+            }
+            ComptimeOption::None => {}
+        };
+    }
+}

@@ -1,0 +1,423 @@
+//! Construction of the delegate vector: the β greatest keys of each subrange of 2^α elements.
+//!
+//! ```text
+//! each team of units (up to a plane), for its subrange:
+//!     local <- the β greatest keys of each unit's loads, several in flight
+//!     for rank in 0..β:
+//!         delegate[rank] <- greatest local[0], ties by position
+//!         its unit drops local[0]
+//! ```
+//!
+//! For β = 1, units compare rough keys, which distinguish zeros and NaN by their bits but take
+//! fewer instructions; the key follows from the greatest. A team takes several short subranges at a
+//! time. The subranges of a cube may form a group with a greatest key of its own.
+//!
+//! [`build_delegates_staged`] (Section 5.3) loads through shared memory; each unit scans one
+//! subrange. It serves devices without planes.
+
+use cubecl::prelude::*;
+
+use super::cube_reduce::CubeReduce;
+use crate::{
+    primitives::team::{Team, TeamShape},
+    topk::key::{Element, ordered_key, ordered_refined, ordered_rough, short_key},
+};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct DelegateVectorConfig {
+    /// Units of a cube, and units that share a subrange.
+    pub cube: TeamShape,
+    pub team: TeamShape,
+    /// Loads in flight per unit.
+    pub loads_in_flight: usize,
+    /// Short subranges of a team at a time.
+    pub concurrent_subranges: usize,
+    /// Rounds of these per cube; several only for groups.
+    pub rounds: u32,
+    pub beta: usize,
+    pub short_keys: bool,
+    /// Whether elements are words of two bf16.
+    pub packed_bf16: bool,
+    pub largest: bool,
+}
+
+impl DelegateVectorConfig {
+    pub fn teams(&self) -> usize {
+        (self.cube.lanes / self.team.lanes) as usize
+    }
+
+    pub fn subranges_per_cube(&self) -> usize {
+        self.teams() * self.concurrent_subranges * self.rounds as usize
+    }
+}
+
+/// Writes the greatest keys of each subrange, best first, and optionally their `positions` inside
+/// and the greatest key of each cube. The last subrange may be shorter; a missing element has the
+/// least key at position `u32::MAX`.
+#[cube(launch_unchecked, address_type = "dynamic")]
+pub(crate) fn build_delegates<E: Element, W: Numeric, N: Size>(
+    input: &[Vector<E, N>],
+    elements: &[E],
+    keys: &mut [W],
+    positions: ComptimeOption<&mut [u32]>,
+    groups: ComptimeOption<&mut [E::Key]>,
+    length: usize,
+    exponent: u32,
+    #[comptime] config: DelegateVectorConfig,
+) {
+    if comptime!(config.concurrent_subranges > 1 || groups.is_some()) {
+        let greatest = short_subranges::<E, W, N>(input, elements, keys, length, exponent, config);
+        #[comptime]
+        match groups {
+            ComptimeOption::Some(groups) => {
+                let greatest = CubeReduce::new(config.cube).max::<E::Key>(greatest);
+                let greatest = refined::<E>(greatest, config);
+                let first = CUBE_POS * comptime!(config.subranges_per_cube());
+                if UNIT_POS == 0 && first << (exponent as usize) < length {
+                    groups[CUBE_POS] = greatest;
+                }
+            }
+            ComptimeOption::None => {}
+        }
+    } else {
+        one_subrange::<E, W, N>(input, elements, keys, positions, length, exponent, config);
+    }
+}
+
+/// One subrange at a time.
+#[cube]
+fn one_subrange<E: Element, W: Numeric, N: Size>(
+    input: &[Vector<E, N>],
+    elements: &[E],
+    keys: &mut [W],
+    positions: ComptimeOption<&mut [u32]>,
+    length: usize,
+    exponent: u32,
+    #[comptime] config: DelegateVectorConfig,
+) {
+    let width = comptime!(config.team.width);
+    let lanes = comptime!(config.team.lanes);
+    let plane = CUBE_POS * CUBE_DIM_Y as usize + UNIT_POS_Y as usize;
+    let subrange = plane * (CUBE_DIM_X / lanes) as usize + (UNIT_POS_X / lanes) as usize;
+    let start = subrange << exponent as usize;
+    let team = Team::new(0u32, config.team);
+    let beta = comptime!(config.beta);
+    let mut best = UnitBest::<E::Key>::new(beta);
+    let end = min(start + (1usize << exponent as usize), length);
+    if start < length && end - start == 1usize << exponent as usize {
+        let loads_in_flight = comptime!(config.loads_in_flight);
+        let mut load = start / width + team.lane as usize;
+        let last = end / width;
+        while load < last {
+            let mut loads = Sequence::<Vector<E, N>>::new();
+            #[unroll]
+            for step in 0..loads_in_flight {
+                loads.push(input[load + comptime!(step * lanes as usize)]);
+            }
+            #[unroll]
+            for step in 0..loads_in_flight {
+                let items = loads[step];
+                let first = (load + comptime!(step * lanes as usize)) * width - start;
+                #[unroll]
+                for item in 0..width {
+                    best.offer(
+                        delegate_key::<E>(items.extract(item), config),
+                        first as u32 + comptime!(item as u32),
+                    );
+                }
+            }
+            load += comptime!(loads_in_flight * lanes as usize);
+        }
+    } else {
+        let mut at = start + team.lane as usize;
+        while at < end {
+            best.offer(delegate_key::<E>(elements[at], config), (at - start) as u32);
+            at += lanes as usize;
+        }
+    }
+    let mut places = Array::<u32>::new(beta);
+    #[unroll]
+    for rank in 0..beta {
+        let key = team.max::<E::Key>(best.keys[0]);
+        let writes = team.lane == 0 && start < length;
+        if writes {
+            keys[subrange * beta + comptime!(rank)] = if comptime!(beta > 1) {
+                W::cast_from(key)
+            } else {
+                output_key::<E, W>(key, config)
+            };
+        }
+        if comptime!(beta > 1) {
+            let own = select(best.keys[0] == key, best.positions[0], u32::MAX);
+            let position = team.min::<u32>(own);
+            places[rank] = position;
+            if own == position {
+                best.drop_first();
+            }
+        }
+    }
+    #[comptime]
+    match positions {
+        ComptimeOption::Some(positions) => {
+            if team.lane == 0 && start < length {
+                #[unroll]
+                for rank in 0..beta {
+                    positions[subrange * beta + comptime!(rank)] = places[rank];
+                }
+            }
+        }
+        ComptimeOption::None => {}
+    }
+}
+
+/// Several short subranges at a time, one delegate each. Returns the greatest rough key of this
+/// unit.
+#[cube]
+pub(super) fn short_subranges<E: Element, W: Numeric, N: Size>(
+    input: &[Vector<E, N>],
+    elements: &[E],
+    keys: &mut [W],
+    length: usize,
+    exponent: u32,
+    #[comptime] config: DelegateVectorConfig,
+) -> E::Key {
+    let width = comptime!(config.team.width);
+    let lanes = comptime!(config.team.lanes);
+    let several = comptime!(config.concurrent_subranges);
+    let loads_in_flight = comptime!(config.loads_in_flight);
+    let exponent = exponent as usize;
+    let team = Team::new(0u32, config.team);
+    // The teams of a cube take neighboring subranges.
+    let teams = comptime!(config.teams());
+    let own = UNIT_POS_Y as usize * (CUBE_DIM_X / lanes) as usize + (UNIT_POS_X / lanes) as usize;
+    let mut first = CUBE_POS * comptime!(config.subranges_per_cube()) + own;
+    let mut greatest = E::Key::min_value();
+    for _ in 0..comptime!(config.rounds) {
+        let mut best = Array::<E::Key>::new(several);
+        if (first + (several - 1) * teams + 1) << exponent <= length {
+            let mut loads = Sequence::<Vector<E, N>>::new();
+            #[unroll]
+            for subrange in 0..several {
+                let start = ((first + subrange * teams) << exponent) / width + team.lane as usize;
+                #[unroll]
+                for step in 0..loads_in_flight {
+                    loads.push(input[start + comptime!(step * lanes as usize)]);
+                }
+            }
+            #[unroll]
+            for subrange in 0..several {
+                best[subrange] = E::Key::min_value();
+                #[unroll]
+                for step in 0..loads_in_flight {
+                    let items = loads[comptime!(subrange * loads_in_flight + step)];
+                    #[unroll]
+                    for item in 0..width {
+                        let key = rough::<E>(items.extract(item), config);
+                        best[subrange] = max(best[subrange], key);
+                    }
+                }
+            }
+        } else {
+            #[unroll]
+            for subrange in 0..several {
+                let start = (first + subrange * teams) << exponent;
+                let end = min(start + (1usize << exponent), length);
+                best[subrange] = E::Key::min_value();
+                let mut at = start + team.lane as usize;
+                while at < end {
+                    let key = rough::<E>(elements[at], config);
+                    best[subrange] = max(best[subrange], key);
+                    at += lanes as usize;
+                }
+            }
+        }
+        #[unroll]
+        for subrange in 0..several {
+            greatest = max(greatest, best[subrange]);
+            let of_team = team.max::<E::Key>(best[subrange]);
+            let number = first + subrange * teams;
+            if team.lane == 0 && number << exponent < length {
+                keys[number] = output_key::<E, W>(of_team, config);
+            }
+        }
+        first += comptime!(teams * several);
+    }
+    greatest
+}
+
+/// A rough key suffices for one delegate, whose position among equal keys does not matter.
+#[cube]
+fn delegate_key<E: Element>(value: E, #[comptime] config: DelegateVectorConfig) -> E::Key {
+    if comptime!(config.beta > 1) {
+        ordered_key::<E>(value, config.largest)
+    } else {
+        rough::<E>(value, config)
+    }
+}
+
+/// Rough key; the greater one of two packed elements.
+#[cube]
+fn rough<E: Element>(value: E, #[comptime] config: DelegateVectorConfig) -> E::Key {
+    if comptime!(config.packed_bf16) {
+        let word = u32::cast_from(value);
+        let first = f32::reinterpret(word << 16);
+        let second = f32::reinterpret(word & 0xffff_0000);
+        let first = ordered_rough::<f32>(first, false, config.largest);
+        let second = ordered_rough::<f32>(second, false, config.largest);
+        E::Key::cast_from(max(first, second))
+    } else {
+        ordered_rough::<E>(value, config.short_keys, config.largest)
+    }
+}
+
+#[cube]
+fn refined<E: Element>(rough: E::Key, #[comptime] config: DelegateVectorConfig) -> E::Key {
+    if comptime!(config.packed_bf16) {
+        let rough = u32::cast_from(rough);
+        E::Key::cast_from(ordered_refined::<f32>(rough, false, config.largest))
+    } else {
+        ordered_refined::<E>(rough, config.short_keys, config.largest)
+    }
+}
+
+#[cube]
+fn output_key<E: Element, W: Numeric>(
+    rough: E::Key,
+    #[comptime] config: DelegateVectorConfig,
+) -> W {
+    let key = refined::<E>(rough, config);
+    if comptime!(config.short_keys) {
+        W::cast_from(short_key::<E::Key>(key, config.largest))
+    } else {
+        W::cast_from(key)
+    }
+}
+
+/// The greatest keys of a unit.
+#[derive(CubeType)]
+struct UnitBest<K: Int> {
+    keys: Array<K>,
+    positions: Array<u32>,
+    #[cube(comptime)]
+    count: usize,
+}
+
+#[cube]
+impl<K: Int> UnitBest<K> {
+    fn new(#[comptime] count: usize) -> UnitBest<K> {
+        let mut keys = Array::<K>::new(count);
+        let mut positions = Array::<u32>::new(count);
+        #[unroll]
+        for rank in 0..count {
+            keys[rank] = K::min_value();
+            positions[rank] = u32::MAX.runtime();
+        }
+        UnitBest::<K> {
+            keys,
+            positions,
+            count,
+        }
+    }
+
+    fn offer(&mut self, key: K, position: u32) {
+        if comptime!(self.count == 1) {
+            self.keys[0] = max(self.keys[0], key);
+        } else {
+            let mut key = key;
+            let mut position = position;
+            #[unroll]
+            for rank in 0..self.count {
+                let other = self.keys[rank];
+                let place = self.positions[rank];
+                let better = key > other || (key == other && position < place);
+                self.keys[rank] = select(better, key, other);
+                self.positions[rank] = select(better, position, place);
+                key = select(better, other, key);
+                position = select(better, place, position);
+            }
+        }
+    }
+
+    fn drop_first(&mut self) {
+        #[unroll]
+        for rank in 1..self.count {
+            self.keys[comptime!(rank - 1)] = self.keys[rank];
+            self.positions[comptime!(rank - 1)] = self.positions[rank];
+        }
+        self.keys[comptime!(self.count - 1)] = K::min_value();
+        self.positions[comptime!(self.count - 1)] = u32::MAX.runtime();
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct StagedConfig {
+    pub exponent: u32,
+    pub width: usize,
+    pub units: u32,
+    pub largest: bool,
+}
+
+impl StagedConfig {
+    /// One more key per subrange, so that units access different banks.
+    pub fn keys(&self) -> usize {
+        self.units as usize * self.stride()
+    }
+
+    fn stride(&self) -> usize {
+        (1 << self.exponent) + 1
+    }
+}
+
+/// The last subrange may be shorter.
+#[cube(launch_unchecked, address_type = "dynamic")]
+pub(crate) fn build_delegates_staged<E: Element, N: Size>(
+    input: &[Vector<E, N>],
+    elements: &[E],
+    keys: &mut [E::Key],
+    length: usize,
+    #[comptime] config: StagedConfig,
+) {
+    let width = comptime!(config.width);
+    let units = comptime!(config.units);
+    let exponent = comptime!(config.exponent);
+    let stride = comptime!(config.stride());
+    let mut staged = Shared::<[E::Key]>::new_slice(comptime!(config.keys()));
+    let first = CUBE_POS * units as usize;
+    let start = first << exponent as usize;
+    let loads = comptime!((units << exponent) / width as u32);
+    let mut load = UNIT_POS;
+    while load < loads {
+        let inside = load * comptime!(width as u32);
+        let at = start + inside as usize;
+        let target = (inside >> exponent) as usize * stride
+            + (inside & comptime!((1u32 << exponent) - 1)) as usize;
+        if at + width <= length {
+            let items = input[at / width];
+            #[unroll]
+            for item in 0..width {
+                staged[target + item] =
+                    ordered_rough::<E>(items.extract(item), false, config.largest);
+            }
+        } else {
+            #[unroll]
+            for item in 0..width {
+                let mut key = E::Key::min_value();
+                if at + item < length {
+                    key = ordered_rough::<E>(elements[at + item], false, config.largest);
+                }
+                staged[target + item] = key;
+            }
+        }
+        load += units;
+    }
+    sync_cube();
+    let subrange = first + UNIT_POS as usize;
+    if subrange << (exponent as usize) < length {
+        let own = UNIT_POS as usize * stride;
+        let mut best = staged[own];
+        for item in 1..comptime!(1usize << exponent) {
+            best = max(best, staged[own + item]);
+        }
+        keys[subrange] = ordered_refined::<E>(best, false, config.largest);
+    }
+}

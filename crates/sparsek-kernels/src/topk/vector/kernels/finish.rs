@@ -1,0 +1,272 @@
+//! One cube finishes: both selections and the output.
+//!
+//! ```text
+//! best       <- the k best delegates                              (first top-k)
+//! candidates <- best delegates of subranges without all β in best     (Rule 3)
+//!             + elements >= min(best) of the other subranges          (Rule 2)
+//! result     <- the k best candidates                            (second top-k)
+//! ```
+//!
+//! If the candidates exceed shared memory, the second top-k scans all selected subranges.
+//!
+//! Single launch: the last cube of the construction finishes. A word of uninitialized memory counts
+//! cubes:
+//!
+//! ```text
+//! each cube: old <- exchange(word, call)        call: launch number << 16
+//!            construct delegates; sync_storage
+//!            own <- 1 + (old - call if old has this launch number, else 0)
+//!            last <- fetch_add(word, own) + own == call + cubes
+//! ```
+//!
+//! An exchange removes the count so far, and the same cube adds it again. So only the last cube to
+//! add completes the count. The 48-bit launch number distinguishes earlier contents.
+
+use cubecl::{ir::ElemType, prelude::*};
+
+use super::{
+    super::tuning::MAX_RANKED,
+    best_delegates::{select_delegates, take_selected_delegates},
+    candidates::{SelectedSlots, Workspace, select_by_histogram, select_by_rank, write_candidates},
+    cube_reduce::CubeReduce,
+    delegates::{DelegateVectorConfig, short_subranges},
+    histogram::{BINS, clear_bins, histogram_threshold},
+    selected_subranges::{Candidates, SelectedSubranges},
+    types::{FinishConfig, SubrangeLayout},
+};
+use crate::topk::key::{Element, ordered_key};
+
+/// Writes the k best elements in index order; one cube.
+///
+/// `delegates` holds all keys in whole loads, or with `selected_places` the k best, one per load.
+/// `groups` holds the greatest key of each group, `positions` the positions of delegates if β > 1.
+#[cube(launch_unchecked, address_type = "dynamic")]
+pub(crate) fn finish<E: Element, I: Numeric, N: Size, D: Size>(
+    input: &[Vector<E, N>],
+    elements: &[E],
+    delegates: &[Vector<E::Key, D>],
+    groups: ComptimeOption<&[Vector<E::Key, D>]>,
+    selected_places: ComptimeOption<&[u32]>,
+    positions: ComptimeOption<&[u32]>,
+    values: &mut [E],
+    indices: &mut [I],
+    stats: ComptimeOption<&mut [u32]>,
+    layout: SubrangeLayout,
+    #[comptime] config: FinishConfig,
+    #[define(I)] _index: ElemType,
+) {
+    finish_cube::<E, I, N, D>(
+        input,
+        elements,
+        delegates,
+        groups,
+        selected_places,
+        positions,
+        values,
+        indices,
+        stats,
+        layout,
+        config,
+    );
+}
+
+#[cube]
+#[allow(clippy::too_many_arguments, reason = "buffers")]
+pub(super) fn finish_cube<E: Element, I: Numeric, N: Size, D: Size>(
+    input: &[Vector<E, N>],
+    elements: &[E],
+    delegates: &[Vector<E::Key, D>],
+    groups: ComptimeOption<&[Vector<E::Key, D>]>,
+    selected_places: ComptimeOption<&[u32]>,
+    positions: ComptimeOption<&[u32]>,
+    values: &mut [E],
+    indices: &mut [I],
+    stats: ComptimeOption<&mut [u32]>,
+    layout: SubrangeLayout,
+    #[comptime] config: FinishConfig,
+) {
+    let units = comptime!(config.shape.lanes);
+    let mut places = Shared::<[u32]>::new_slice(config.max_k);
+    let mut complete_ranks =
+        Shared::<[u32]>::new_slice(comptime!(if config.beta > 1 { config.max_k } else { 4 }));
+    let filled = Shared::<[Atomic<u32>]>::new_slice(4usize);
+    let workspace = Workspace::<E::Key> {
+        candidates: Candidates::<E::Key> {
+            keys: Shared::<[E::Key]>::new_slice(config.room),
+            slots: Shared::<[u32]>::new_slice(config.room),
+            filled: filled.clone(),
+            room: config.room,
+            units,
+        },
+        selected: SelectedSlots::new(config.max_k),
+        bins: Shared::<[Atomic<u32>]>::new_slice(BINS),
+        reduce: CubeReduce::new(config.shape),
+    };
+    clear_bins(&workspace.bins, units);
+    if UNIT_POS == 0 {
+        filled[0].store(0u32);
+        filled[1].store(0u32);
+        filled[2].store(0u32);
+    }
+    sync_cube();
+    let range = #[comptime]
+    match selected_places {
+        ComptimeOption::Some(selected_places) => take_selected_delegates::<E::Key, D>(
+            delegates,
+            selected_places,
+            &mut places,
+            &layout,
+            &workspace.reduce,
+            config,
+        ),
+        ComptimeOption::None => select_delegates::<E::Key, D>(
+            delegates,
+            groups,
+            &mut places,
+            &layout,
+            &workspace,
+            config,
+        ),
+    };
+    sync_cube();
+    let mut ranks = layout.k;
+    #[comptime]
+    match positions {
+        ComptimeOption::Some(positions) => {
+            let beta = comptime!(config.beta);
+            let mut rank = UNIT_POS;
+            while rank < layout.k {
+                let place = places[rank as usize];
+                let order = place % beta;
+                // Rank of the last delegate of the subrange, if selected.
+                let last = rank + (beta - 1 - order);
+                let all = last < layout.k
+                    && places[min(last, layout.k - 1) as usize] == place + (beta - 1 - order);
+                if all {
+                    if last == rank {
+                        let at = filled[2].fetch_add(1u32);
+                        complete_ranks[at as usize] = rank;
+                    }
+                } else {
+                    let inside = positions[place as usize];
+                    let at = ((place / beta) as usize) << layout.exponent as usize;
+                    let key = ordered_key::<E>(elements[at + inside as usize], config.largest);
+                    workspace.candidates.put(
+                        workspace.candidates.claim(1u32),
+                        key,
+                        ((rank - order) << layout.exponent) + inside,
+                    );
+                }
+                rank += units;
+            }
+            sync_cube();
+            ranks = filled[2].load();
+        }
+        ComptimeOption::None => {}
+    };
+    let elements = SelectedSubranges::<E, N>::new(
+        input,
+        elements,
+        places.clone(),
+        complete_ranks.clone(),
+        layout,
+        config,
+    );
+    elements.collect(range.low, elements.loads(ranks), &workspace.candidates);
+    sync_cube();
+    #[comptime]
+    match stats {
+        ComptimeOption::Some(stats) => {
+            if UNIT_POS == 0 {
+                stats[0] = ranks;
+                stats[1] = filled[0].load();
+            }
+        }
+        ComptimeOption::None => {}
+    };
+    let count = filled[0].load();
+    if count > comptime!(config.room as u32) {
+        let threshold = histogram_threshold::<E::Key, SelectedSubranges<E, N>>(
+            &elements,
+            &range,
+            layout.k,
+            &workspace.bins,
+            &workspace.reduce,
+            config.spacing,
+        );
+        elements.write_selected::<I>(&threshold, values, indices, &workspace.reduce);
+    } else if count <= MAX_RANKED {
+        select_by_rank::<E::Key>(
+            &workspace.candidates,
+            count,
+            layout.k,
+            &workspace.selected,
+            &workspace.bins,
+            &workspace.reduce,
+        );
+        write_candidates::<E, I, N>(&elements, &workspace.selected.ordered, values, indices);
+    } else {
+        select_by_histogram::<E, I, N>(&elements, &range, values, indices, &workspace);
+    }
+}
+
+/// Low bits of the arrival word, which count cubes.
+pub(crate) const COUNT_BITS: u32 = 16;
+
+#[cube]
+#[allow(unused_variables, reason = "the type is all there is")]
+fn none<T: CubeType>() -> ComptimeOption<T> {
+    intrinsic!(|_| ComptimeOptionExpand::None)
+}
+
+/// Constructs delegates and finishes. Needs storage that other cubes see after [`sync_storage`].
+#[cube(launch_unchecked, address_type = "dynamic")]
+#[allow(clippy::too_many_arguments, reason = "buffers")]
+pub(crate) fn finish_single_launch<E: Element, I: Numeric, N: Size, D: Size>(
+    input: &[Vector<E, N>],
+    elements: &[E],
+    keys: &mut [E::Key],
+    arrivals: &[Atomic<u64>],
+    values: &mut [E],
+    indices: &mut [I],
+    stats: ComptimeOption<&mut [u32]>,
+    layout: SubrangeLayout,
+    call: u64,
+    #[comptime] build: DelegateVectorConfig,
+    #[comptime] config: FinishConfig,
+    #[define(D)] _width: usize,
+    #[define(I)] _index: ElemType,
+) {
+    let mut previous = 0u64;
+    if UNIT_POS == 0 {
+        previous = arrivals[0].exchange(call);
+    }
+    short_subranges::<E, E::Key, N>(input, elements, keys, layout.length, layout.exponent, build);
+    let mut last = Shared::<[u32]>::new_slice(4usize);
+    // A cube that sees the arrival sees the keys.
+    sync_storage();
+    if UNIT_POS == 0 {
+        let same_call =
+            previous >> comptime!(COUNT_BITS as u64) == call >> comptime!(COUNT_BITS as u64);
+        let added = select(same_call, previous - call, 0u64) + 1;
+        let count = arrivals[0].fetch_add(added) - call + added;
+        last[0] = select(count == CUBE_COUNT as u64, 1u32, 0u32);
+    }
+    sync_storage();
+    if last[0] == 1 {
+        finish_cube::<E, I, N, D>(
+            input,
+            elements,
+            keys.downcast::<Vector<E::Key, Const<1>>>()
+                .with_vector_size::<D>(),
+            none::<&[Vector<E::Key, D>]>(),
+            none::<&[u32]>(),
+            none::<&[u32]>(),
+            values,
+            indices,
+            stats,
+            layout,
+            config,
+        );
+    }
+}

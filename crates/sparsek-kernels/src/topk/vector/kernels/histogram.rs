@@ -1,0 +1,582 @@
+//! Radix and bucket selection of the k greatest keys by histograms (Section 5.1).
+//!
+//! ```text
+//! range <- all possible keys (radix) or the keys that occur (bucket); above <- 0
+//! until keys in range are equal or all selected:
+//!     count keys in range by (key - range.low) >> shift, in 2^11 bins
+//!     range <- the bin of the (k - above)th greatest; above += keys beyond
+//! select keys above range, then the first k - above keys in range
+//! ```
+//!
+//! Each pass refines 11 bits. One cube counts in shared memory ([`histogram_threshold`]). Over many
+//! cubes, a pass is a launch ([`count_bins`]), whose cubes all derive the range from the histogram
+//! of the last pass. Two launches then count and write in index order. No count returns to the
+//! host, and scheduling does not matter.
+//!
+//! The paper's buckets divide values; these divide keys, so that NaN and infinities have bins.
+
+use cubecl::prelude::*;
+
+use super::cube_reduce::CubeReduce;
+use crate::{
+    primitives::team::TeamShape,
+    topk::{
+        key::{Element, PLUS_INF, ordered_key},
+        threshold::search::{Cursor, KeyRange, Threshold},
+    },
+};
+
+/// Bits of a bin index.
+pub(crate) const DIGIT_BITS: u32 = 11;
+pub(crate) const BINS: usize = 1 << DIGIT_BITS;
+/// Consecutive elements that a unit places at a time.
+pub(crate) const ITEMS: u32 = 16;
+/// Words of a stored state: low, high, above, shift + 1 or zero if closed.
+const STATE_WORDS: usize = 4;
+
+#[cube]
+pub(super) trait KeySet<K: Int>: CubeType {
+    fn count_keys(&self, bins: &Shared<[Atomic<u32>]>, range: &KeyRange<K>, shift: u32);
+}
+
+#[cube]
+pub(super) fn key_range<K: Int>(low: K, high: K) -> KeyRange<K> {
+    KeyRange::<K> { low, high }
+}
+
+/// Adds a key within `range` to its bin.
+#[cube]
+pub(super) fn count_key<K: Int>(
+    bins: &Shared<[Atomic<u32>]>,
+    key: K,
+    range: &KeyRange<K>,
+    shift: u32,
+) {
+    if key >= range.low && key <= range.high {
+        let bin = u32::cast_from((key - range.low) >> K::cast_from(shift));
+        bins[bin as usize].fetch_add(1u32);
+    }
+}
+
+/// The kth greatest key is within a range; `above` keys are greater.
+#[derive(CubeType, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+pub(super) struct SearchState<K: Int> {
+    pub low: K,
+    pub high: K,
+    pub above: u32,
+    /// Low bits of the distance from `low` that bins ignore.
+    pub shift: u32,
+    /// Whether the search continues. If not, keys within the range are equal or all selected; the
+    /// range is empty if all keys from `low` on are selected.
+    pub open: bool,
+}
+
+#[cube]
+impl<K: Int> SearchState<K> {
+    pub fn new(low: K, high: K) -> SearchState<K> {
+        let bits = comptime!(K::elem_type_native().size() as u32 * 8);
+        let digits = bits - u32::cast_from((high - low).leading_zeros());
+        SearchState::<K> {
+            low,
+            high,
+            above: 0u32,
+            shift: select(digits > DIGIT_BITS, digits - DIGIT_BITS, 0u32),
+            open: low < high,
+        }
+    }
+
+    /// Moves to the bin of the kth key and clears the bins. Different keys differ by at least
+    /// `2^spacing`, except infinities and NaN.
+    pub fn advance(
+        &mut self,
+        bins: &Shared<[Atomic<u32>]>,
+        k: u32,
+        reduce: &CubeReduce,
+        #[comptime] spacing: u32,
+    ) {
+        let next = self.advanced(bins, k, reduce, spacing);
+        self.low = next.low;
+        self.high = next.high;
+        self.above = next.above;
+        self.shift = next.shift;
+        self.open = next.open;
+    }
+
+    fn advanced(
+        &self,
+        bins: &Shared<[Atomic<u32>]>,
+        k: u32,
+        reduce: &CubeReduce,
+        #[comptime] spacing: u32,
+    ) -> SearchState<K> {
+        // 16 bytes, as all arrays here: compilers read unaligned ones along with neighbors.
+        let mut found = Shared::<[u32]>::new_slice(4usize);
+        // From the greatest bin on.
+        let bins_per_unit = comptime!(BINS as u32 / reduce.shape.lanes);
+        let last = comptime!(BINS as u32 - 1);
+        let first = UNIT_POS * bins_per_unit;
+        let wanted = k - self.above;
+        let mut own = 0u32;
+        for bin in 0..bins_per_unit {
+            own += bins[(last - (first + bin)) as usize].load();
+        }
+        let mut passed = reduce.prefix_sum(own).before;
+        if passed < wanted && wanted <= passed + own {
+            let mut bin = last - first;
+            let mut count = bins[bin as usize].load();
+            while passed + count < wanted {
+                passed += count;
+                bin -= 1;
+                count = bins[bin as usize].load();
+            }
+            found[0] = bin;
+            found[1] = passed;
+            found[2] = count;
+        }
+        for bin in 0..bins_per_unit {
+            bins[(last - (first + bin)) as usize].store(0u32);
+        }
+        sync_cube();
+        let low = self.low + (K::cast_from(found[0]) << K::cast_from(self.shift));
+        // The last bin may extend beyond the greatest key.
+        let width = (K::new(1) << K::cast_from(self.shift)) - K::new(1);
+        let high = select(self.high - low > width, low + width, self.high);
+        let all = found[2] + found[1] == wanted;
+        let mut equal = self.shift == 0;
+        if comptime!(spacing > 0) {
+            let finite = high < K::cast_from(PLUS_INF) && low > !K::cast_from(PLUS_INF);
+            equal = equal || (self.shift <= spacing && finite);
+        }
+        let reached = all && low > K::new(0);
+        SearchState::<K> {
+            low,
+            high: select(reached, low - K::new(1), high),
+            above: select(reached, k, self.above + found[1]),
+            shift: select(self.shift > DIGIT_BITS, self.shift - DIGIT_BITS, 0u32),
+            open: !equal && !all,
+        }
+    }
+
+    pub fn threshold(&self) -> Threshold<K> {
+        Threshold::<K> {
+            low: self.low,
+            high: self.high,
+            above: self.above,
+        }
+    }
+}
+
+#[cube]
+pub(super) fn clear_bins(bins: &Shared<[Atomic<u32>]>, #[comptime] units: u32) {
+    let mut bin = UNIT_POS;
+    while bin < comptime!(BINS as u32) {
+        bins[bin as usize].store(0u32);
+        bin += units;
+    }
+}
+
+/// Threshold of the `k` greatest keys: at least `k` are within `all`, none above. Bins are clear
+/// before, for all units, and after.
+#[cube]
+pub(super) fn histogram_threshold<K: Int, S: KeySet<K>>(
+    keys: &S,
+    all: &KeyRange<K>,
+    k: u32,
+    bins: &Shared<[Atomic<u32>]>,
+    reduce: &CubeReduce,
+    #[comptime] spacing: u32,
+) -> Threshold<K> {
+    let mut state = SearchState::<K>::new(all.low, all.high);
+    while state.open {
+        let range = KeyRange::<K> {
+            low: state.low,
+            high: state.high,
+        };
+        keys.count_keys(bins, &range, state.shift);
+        sync_cube();
+        state.advance(bins, k, reduce, spacing);
+    }
+    state.threshold()
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct HistogramConfig {
+    /// Bits of a key, 16 for short ones.
+    pub bits: u32,
+    pub largest: bool,
+    pub shape: TeamShape,
+}
+
+impl HistogramConfig {
+    pub fn passes(&self) -> usize {
+        self.bits.div_ceil(DIGIT_BITS) as usize
+    }
+
+    pub fn bins(&self) -> usize {
+        self.passes() * BINS
+    }
+
+    /// Words of the states before each pass and after the last.
+    pub fn states(&self) -> usize {
+        (self.passes() + 1) * STATE_WORDS
+    }
+}
+
+/// Position of the least selected key among the states.
+pub(crate) fn final_state_at(bits: u32) -> usize {
+    bits.div_ceil(DIGIT_BITS) as usize * STATE_WORDS
+}
+
+#[derive(CubeType, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+struct Extent {
+    length: usize,
+    per_cube: usize,
+}
+
+#[cube]
+impl Extent {
+    /// `filled` overrides `length` if only the device knows it.
+    fn new(
+        filled: ComptimeOption<&[u32]>,
+        length: usize,
+        per_cube: usize,
+        #[comptime] shape: TeamShape,
+    ) -> Extent {
+        #[comptime]
+        match filled {
+            ComptimeOption::Some(filled) => {
+                let tile = comptime!((shape.lanes * ITEMS) as usize);
+                let length = filled[0] as usize;
+                Extent {
+                    length,
+                    per_cube: length.div_ceil(CUBE_COUNT).div_ceil(tile) * tile,
+                }
+            }
+            ComptimeOption::None => Extent { length, per_cube },
+        }
+    }
+}
+
+/// First range, if not all possible keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Start {
+    /// The range of keys of each cube.
+    CubeRanges,
+    /// From the least key that an earlier selection selected to the greatest.
+    FirstTopk,
+}
+
+#[cube]
+fn read_state<K: Int>(states: &[K], #[comptime] pass: usize) -> SearchState<K> {
+    let at = comptime!(pass * STATE_WORDS);
+    let open = u32::cast_from(states[comptime!(at + 3)]);
+    SearchState::<K> {
+        low: states[at],
+        high: states[comptime!(at + 1)],
+        above: u32::cast_from(states[comptime!(at + 2)]),
+        shift: select(open > 0, open, 1u32) - 1,
+        open: open > 0,
+    }
+}
+
+#[cube]
+fn write_state<K: Int>(states: &mut [K], state: &SearchState<K>, #[comptime] pass: usize) {
+    if CUBE_POS == 0 && UNIT_POS == 0 {
+        let at = comptime!(pass * STATE_WORDS);
+        states[at] = state.low;
+        states[comptime!(at + 1)] = state.high;
+        states[comptime!(at + 2)] = K::cast_from(state.above);
+        states[comptime!(at + 3)] = K::cast_from(select(state.open, state.shift + 1, 0u32));
+    }
+}
+
+/// Derives the state before `pass` from the last histogram, and stores it.
+#[cube]
+fn advance_state<K: Int>(
+    histograms: &[Atomic<u32>],
+    states: &mut [K],
+    bins: &Shared<[Atomic<u32>]>,
+    k: u32,
+    reduce: &CubeReduce,
+    #[comptime] pass: usize,
+) -> SearchState<K> {
+    let earlier = comptime!(pass - 1);
+    let mut state = read_state::<K>(&*states, earlier);
+    if state.open {
+        let mut bin = UNIT_POS;
+        while bin < comptime!(BINS as u32) {
+            bins[bin as usize].store(histograms[comptime!(earlier * BINS) + bin as usize].load());
+            bin += comptime!(reduce.shape.lanes);
+        }
+        sync_cube();
+        state.advance(bins, k, reduce, 0u32);
+        sync_cube();
+    }
+    write_state::<K>(states, &state, pass);
+    state
+}
+
+#[cube]
+fn initial_state<K: Int>(
+    start_keys: &[K],
+    reduce: &CubeReduce,
+    #[comptime] passes: usize,
+    #[comptime] start: Start,
+) -> SearchState<K> {
+    match comptime!(start) {
+        Start::CubeRanges => {
+            let mut low = K::max_value();
+            let mut high = K::min_value();
+            let mut cube = UNIT_POS;
+            while cube < CUBE_COUNT as u32 {
+                low = min(low, start_keys[2 * cube as usize]);
+                high = max(high, start_keys[2 * cube as usize + 1]);
+                cube += comptime!(reduce.shape.lanes);
+            }
+            let range = reduce.range::<K>(low, high);
+            SearchState::<K>::new(range.low, range.high)
+        }
+        Start::FirstTopk => {
+            SearchState::<K>::new(start_keys[comptime!(passes * STATE_WORDS)], start_keys[1])
+        }
+    }
+}
+
+#[cube]
+fn greatest_key<K: Int>(#[comptime] bits: u32) -> K {
+    K::max_value()
+        >> K::new(comptime!(i64::from(
+            K::elem_type_native().size() as u32 * 8 - bits
+        )))
+}
+
+/// Writes the range of each cube and clears the histograms.
+#[cube(launch_unchecked, address_type = "dynamic")]
+pub(crate) fn find_key_ranges<E: Element, N: Size>(
+    elements: &[Vector<E, N>],
+    histograms: &[Atomic<u32>],
+    ranges: &mut [E::Key],
+    filled: ComptimeOption<&[u32]>,
+    length: usize,
+    #[comptime] config: HistogramConfig,
+) {
+    let units = comptime!(config.shape.lanes);
+    let reduce = CubeReduce::new(config.shape);
+    let length = Extent::new(filled, length, 0usize, config.shape).length;
+    let step = CUBE_COUNT * units as usize;
+    let own = CUBE_POS * units as usize + UNIT_POS as usize;
+    let mut bin = own;
+    while bin < comptime!(config.bins()) {
+        histograms[bin].store(0u32);
+        bin += step;
+    }
+    let loads = length / N::value().comptime();
+    let mut low = E::Key::max_value();
+    let mut high = E::Key::min_value();
+    let mut at = own;
+    while at < loads {
+        let items = elements[at];
+        #[unroll]
+        for item in 0..N::value().comptime() {
+            let key = ordered_key::<E>(items.extract(item), config.largest);
+            low = min(low, key);
+            high = max(high, key);
+        }
+        at += step;
+    }
+    let range = reduce.range::<E::Key>(low, high);
+    if UNIT_POS == 0 {
+        ranges[2 * CUBE_POS] = range.low;
+        ranges[2 * CUBE_POS + 1] = range.high;
+    }
+}
+
+/// Counts the keys within the range of `pass`.
+#[cube(launch_unchecked, address_type = "dynamic")]
+pub(crate) fn count_bins<E: Element, N: Size>(
+    elements: &[Vector<E, N>],
+    histograms: &[Atomic<u32>],
+    states: &mut [E::Key],
+    start_keys: ComptimeOption<&[E::Key]>,
+    filled: ComptimeOption<&[u32]>,
+    length: usize,
+    k: u32,
+    #[comptime] pass: usize,
+    #[comptime] start: Start,
+    #[comptime] config: HistogramConfig,
+) {
+    let units = comptime!(config.shape.lanes);
+    let reduce = CubeReduce::new(config.shape);
+    let bins = Shared::<[Atomic<u32>]>::new_slice(BINS);
+    let state = if comptime!(pass == 0) {
+        let state = #[comptime]
+        match start_keys {
+            ComptimeOption::Some(start_keys) => {
+                initial_state::<E::Key>(start_keys, &reduce, config.passes(), start)
+            }
+            ComptimeOption::None => {
+                SearchState::<E::Key>::new(E::Key::min_value(), greatest_key::<E::Key>(config.bits))
+            }
+        };
+        write_state::<E::Key>(states, &state, pass);
+        state
+    } else {
+        advance_state::<E::Key>(histograms, states, &bins, k, &reduce, pass)
+    };
+    if !state.open {
+        terminate!();
+    }
+    clear_bins(&bins, units);
+    sync_cube();
+    let range = KeyRange::<E::Key> {
+        low: state.low,
+        high: state.high,
+    };
+    let step = CUBE_COUNT * units as usize;
+    let length = Extent::new(filled, length, 0usize, config.shape).length;
+    let loads = length / N::value().comptime();
+    let mut at = CUBE_POS * units as usize + UNIT_POS as usize;
+    while at < loads {
+        let items = elements[at];
+        #[unroll]
+        for item in 0..N::value().comptime() {
+            let key = ordered_key::<E>(items.extract(item), config.largest);
+            count_key::<E::Key>(&bins, key, &range, state.shift);
+        }
+        at += step;
+    }
+    sync_cube();
+    let mut bin = UNIT_POS;
+    while bin < comptime!(BINS as u32) {
+        let count = bins[bin as usize].load();
+        if count > 0 {
+            histograms[comptime!(pass * BINS) + bin as usize].fetch_add(count);
+        }
+        bin += units;
+    }
+}
+
+/// Counts the elements above and within the final range, per cube.
+#[cube(launch_unchecked, address_type = "dynamic")]
+pub(crate) fn count_selected<E: Element, N: Size>(
+    elements: &[Vector<E, N>],
+    histograms: &[Atomic<u32>],
+    states: &mut [E::Key],
+    counts: &mut [u32],
+    filled: ComptimeOption<&[u32]>,
+    length: usize,
+    k: u32,
+    per_cube: usize,
+    #[comptime] config: HistogramConfig,
+) {
+    let units = comptime!(config.shape.lanes);
+    let reduce = CubeReduce::new(config.shape);
+    let bins = Shared::<[Atomic<u32>]>::new_slice(BINS);
+    let state = advance_state::<E::Key>(histograms, states, &bins, k, &reduce, config.passes());
+    let per_load = N::value().comptime();
+    let extent = Extent::new(filled, length, per_cube, config.shape);
+    let per_cube = extent.per_cube;
+    let end = min((CUBE_POS + 1) * per_cube, extent.length) / per_load;
+    let mut above = 0u32;
+    let mut level = 0u32;
+    let mut at = CUBE_POS * per_cube / per_load + UNIT_POS as usize;
+    while at < end {
+        let items = elements[at];
+        #[unroll]
+        for item in 0..per_load {
+            let key = ordered_key::<E>(items.extract(item), config.largest);
+            let better = key > state.high;
+            above += select(better, 1u32, 0u32);
+            level += select(key >= state.low && !better, 1u32, 0u32);
+        }
+        at += units as usize;
+    }
+    let above = reduce.prefix_sum(above).total;
+    let level = reduce.prefix_sum(level).total;
+    if UNIT_POS == 0 {
+        counts[2 * CUBE_POS] = above;
+        counts[2 * CUBE_POS + 1] = level;
+    }
+}
+
+/// Writes the places of the selected elements in index order.
+#[cube(launch_unchecked, address_type = "dynamic")]
+pub(crate) fn list_selected<E: Element, N: Size>(
+    elements: &[Vector<E, N>],
+    states: &[E::Key],
+    counts: &[u32],
+    selected: &mut [u32],
+    filled: ComptimeOption<&[u32]>,
+    length: usize,
+    k: u32,
+    per_cube: usize,
+    #[comptime] config: HistogramConfig,
+) {
+    let units = comptime!(config.shape.lanes);
+    let reduce = CubeReduce::new(config.shape);
+    let threshold = read_state::<E::Key>(states, comptime!(config.passes())).threshold();
+    let quota = k - threshold.above;
+    let mut above = 0u32;
+    let mut level = 0u32;
+    let mut cube = UNIT_POS as usize;
+    while cube < CUBE_POS {
+        above += counts[2 * cube];
+        level += counts[2 * cube + 1];
+        cube += units as usize;
+    }
+    let mut above = reduce.prefix_sum(above).total;
+    let mut level = reduce.prefix_sum(level).total;
+
+    let extent = Extent::new(filled, length, per_cube, config.shape);
+    let per_cube = extent.per_cube;
+    let end = min((CUBE_POS + 1) * per_cube, extent.length);
+    let mut tile = CUBE_POS * per_cube;
+    while tile < end {
+        // A tile has at most 1024 x 16 elements, so both counts fit in 16 bits.
+        let first = tile + (UNIT_POS * ITEMS) as usize;
+        let per_load = N::value().comptime();
+        let mut own = Cursor { above: 0, level: 0 };
+        #[unroll]
+        for load in 0..comptime!(ITEMS as usize / per_load) {
+            let at = first + comptime!(load * per_load);
+            if at < end {
+                let items = elements[at / per_load];
+                #[unroll]
+                for item in 0..per_load {
+                    let key = ordered_key::<E>(items.extract(item), config.largest);
+                    own.place::<E::Key>(key, &threshold, quota);
+                }
+            }
+        }
+        let packed = own.above + (own.level << 16);
+        // All units have read the previous sums.
+        sync_cube();
+        let sums = reduce.prefix_sum(packed);
+        if packed > 0 {
+            let mut cursor = Cursor {
+                above: above + (sums.before & 0xffff),
+                level: level + (sums.before >> 16),
+            };
+            for load in 0..comptime!(ITEMS / per_load as u32) {
+                let at = first + load as usize * per_load;
+                if at < end {
+                    let items = elements[at / per_load];
+                    #[unroll]
+                    for item in 0..per_load {
+                        let key = ordered_key::<E>(items.extract(item), config.largest);
+                        let place = cursor.place::<E::Key>(key, &threshold, quota);
+                        if place.member {
+                            selected[place.position as usize] =
+                                u32::cast_from(at + comptime!(item));
+                        }
+                    }
+                }
+            }
+        }
+        above += sums.total & 0xffff;
+        level += sums.total >> 16;
+        tile += (units * ITEMS) as usize;
+    }
+}

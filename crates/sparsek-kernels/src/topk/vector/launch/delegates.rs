@@ -1,0 +1,182 @@
+//! Construction of the delegate vector.
+
+use cubecl::{
+    ir::{ElemType, FloatKind},
+    prelude::*,
+    server::Handle,
+};
+
+use super::super::{
+    kernels::delegates::{
+        DelegateVectorConfig, StagedConfig, build_delegates, build_delegates_staged,
+    },
+    tuning::{CUBE_UNITS, STAGED_UNITS},
+    types::{Partition, U32, VectorCall},
+};
+use crate::{
+    device::units_per_cube,
+    error::KernelError,
+    launch::{Grid, allocate, argument},
+    primitives::team::TeamShape,
+    topk::key::Element,
+};
+
+impl VectorCall<'_> {
+    /// Writes keys and returns positions, if β > 1.
+    pub fn delegates<E: Element>(
+        &self,
+        partition: &Partition,
+        keys: &Handle,
+    ) -> Result<Option<Handle>, KernelError> {
+        if partition.staged {
+            self.staged_delegates::<E>(partition, keys)?;
+            return Ok(None);
+        }
+        let count = partition.delegates(self.length);
+        let positions = (partition.beta > 1)
+            .then(|| allocate(self.client, "positions", count, U32))
+            .transpose()?;
+        let config = self.delegate_config::<E>(partition);
+        self.build::<E, E::Key>(partition, config, keys, positions.as_ref(), None)?;
+        Ok(positions)
+    }
+
+    pub fn delegate_config<E: Element>(&self, partition: &Partition) -> DelegateVectorConfig {
+        let vector = self.input_vector::<E>();
+        DelegateVectorConfig::new(&vector, partition, CUBE_UNITS, self.options.largest)
+    }
+
+    /// Writes keys of type `W`. Packs bf16 where possible, which takes fewer instructions.
+    pub fn build<E: Element, W: Numeric>(
+        &self,
+        partition: &Partition,
+        config: DelegateVectorConfig,
+        keys: &Handle,
+        positions: Option<&Handle>,
+        groups: Option<&Handle>,
+    ) -> Result<(), KernelError> {
+        let source = DelegateSource {
+            dtype: self.dtype,
+            length: self.length,
+            exponent: partition.exponent,
+            config,
+        };
+        match source.packed_bf16() {
+            Some(packed) => self.launch_build::<u32, W>(partition, packed, keys, positions, groups),
+            None => self.launch_build::<E, W>(partition, source, keys, positions, groups),
+        }
+    }
+
+    fn launch_build<E: Element, W: Numeric>(
+        &self,
+        partition: &Partition,
+        source: DelegateSource,
+        keys: &Handle,
+        positions: Option<&Handle>,
+        groups: Option<&Handle>,
+    ) -> Result<(), KernelError> {
+        let client = self.client;
+        let DelegateSource {
+            dtype,
+            length,
+            exponent,
+            config,
+        } = source;
+        let count = partition.delegates(self.length);
+        let subranges = length.div_ceil(1 << exponent);
+        let cubes = subranges.div_ceil(config.subranges_per_cube());
+        let dim = CubeDim::new_2d(config.cube.plane_lanes(), config.cube.planes);
+        let grid = Grid::new(client, cubes, dim, length)?;
+        let width = config.team.width;
+        let whole = length / width * width;
+        let positions = positions.map(|positions| argument(positions, "positions", U32, count));
+        let key = E::Key::elem_type_native();
+        let groups = groups.map(|groups| argument(groups, "groups", key, cubes));
+        // SAFETY: the kernel reads below `length`, and whole loads of whole subranges only.
+        unsafe {
+            build_delegates::launch_unchecked::<E, W>(
+                client,
+                grid.count,
+                grid.dim,
+                grid.address,
+                width,
+                argument(self.input, "input", dtype, whole)?,
+                argument(self.input, "input", dtype, length)?,
+                argument(keys, "delegates", W::elem_type_native(), count)?,
+                positions.transpose()?.into(),
+                groups.transpose()?.into(),
+                length,
+                exponent,
+                config,
+            );
+        }
+        Ok(())
+    }
+
+    fn staged_delegates<E: Element>(
+        &self,
+        partition: &Partition,
+        keys: &Handle,
+    ) -> Result<(), KernelError> {
+        let client = self.client;
+        let count = partition.delegates(self.length);
+        let config = StagedConfig {
+            exponent: partition.exponent,
+            width: self.input_vector::<E>().load_width(partition.exponent),
+            units: units_per_cube(client, STAGED_UNITS),
+            largest: self.options.largest,
+        };
+        let dim = CubeDim::new_1d(config.units);
+        let cubes = count.div_ceil(config.units as usize);
+        let grid = Grid::new(client, cubes, dim, self.length)?;
+        let whole = self.length / config.width * config.width;
+        // SAFETY: the kernel reads below `length`, and only whole loads as loads.
+        unsafe {
+            build_delegates_staged::launch_unchecked::<E>(
+                client,
+                grid.count,
+                grid.dim,
+                grid.address,
+                config.width,
+                argument(self.input, "input", self.dtype, whole)?,
+                argument(self.input, "input", self.dtype, self.length)?,
+                argument(keys, "delegates", E::Key::elem_type_native(), count)?,
+                self.length,
+                config,
+            );
+        }
+        Ok(())
+    }
+}
+
+#[derive(Clone, Copy)]
+struct DelegateSource {
+    dtype: ElemType,
+    length: usize,
+    exponent: u32,
+    config: DelegateVectorConfig,
+}
+
+impl DelegateSource {
+    /// The same elements as words of two bf16, where possible.
+    fn packed_bf16(self) -> Option<Self> {
+        let config = self.config;
+        let packs = self.dtype == ElemType::Float(FloatKind::BF16)
+            && config.beta == 1
+            && config.team.width > 1
+            && self.length.is_multiple_of(2);
+        packs.then(|| Self {
+            dtype: U32,
+            length: self.length / 2,
+            exponent: self.exponent - 1,
+            config: DelegateVectorConfig {
+                team: TeamShape {
+                    width: config.team.width / 2,
+                    ..config.team
+                },
+                packed_bf16: true,
+                ..config
+            },
+        })
+    }
+}

@@ -1,0 +1,94 @@
+//! Top-k of few long rows, one vector after another.
+
+use cubecl::{ir::ElemType, prelude::*, server::Handle};
+
+use super::super::{kernels::long_rows::copy_row, options::VectorOptions, types::VectorCall};
+use crate::{
+    error::KernelError,
+    launch::{Grid, allocate, argument},
+    topk::{
+        key::{Element, with_element},
+        options::TopkOptions,
+        types::{Rows, Selected},
+    },
+};
+
+pub(crate) fn topk_long_rows(
+    client: &Client,
+    input: &Rows,
+    options: &TopkOptions,
+    index: ElemType,
+) -> Result<Selected, KernelError> {
+    let k = options.k;
+    let options = VectorOptions {
+        largest: options.largest,
+        sorted: options.sorted,
+        ..VectorOptions::new(k)
+    };
+    let Rows {
+        handle,
+        dtype,
+        rows,
+        cols,
+        row_stride,
+        ..
+    } = input;
+    let (dtype, rows) = (*dtype, *rows);
+    let topk = |input: &Handle| {
+        let call = VectorCall {
+            client,
+            input,
+            dtype,
+            length: *cols,
+            options: &options,
+            index,
+            stats: None,
+        };
+        call.topk()
+    };
+    if rows == 1 {
+        return topk(handle);
+    }
+    argument(handle, "input", dtype, input.extent())?;
+    let output = Selected {
+        values: allocate(client, "values", rows * k, dtype)?,
+        indices: allocate(client, "indices", rows * k, index)?,
+    };
+    if k == 0 {
+        return Ok(output);
+    }
+    for row in 0..rows {
+        let start = (row * row_stride * dtype.size()) as u64;
+        let best = topk(&handle.clone().offset_start(start))?;
+        with_element!(dtype, E => copy::<E>(client, &best, &output, row, k, (dtype, rows, index)))?;
+    }
+    Ok(output)
+}
+
+fn copy<E: Element>(
+    client: &Client,
+    best: &Selected,
+    output: &Selected,
+    row: usize,
+    k: usize,
+    (dtype, rows, index): (ElemType, usize, ElemType),
+) -> Result<(), KernelError> {
+    let grid = Grid::elementwise(client, k, rows * k)?;
+    // SAFETY: the kernel reads below k and writes the k places of the row.
+    unsafe {
+        copy_row::launch_unchecked::<E>(
+            client,
+            grid.count,
+            grid.dim,
+            grid.address,
+            argument(&best.values, "values", dtype, k)?,
+            argument(&best.indices, "indices", index, k)?,
+            argument(&output.values, "values", dtype, rows * k)?,
+            argument(&output.indices, "indices", index, rows * k)?,
+            row * k,
+            k,
+            index,
+        );
+    }
+    Ok(())
+}
