@@ -308,7 +308,13 @@ pub(crate) fn is_llvmpipe(client: &Client) -> bool {
 /// halvings for f32, 2100 for f64. The bounds leave room for midpoints that are rounded. Integers
 /// take as many as they have bits.
 pub(crate) fn halvings(max_iter: u32, dtype: ElemType) -> u32 {
-    max_iter.min(if dtype.size() == 8 { 2_200 } else { 320 })
+    let most = match dtype {
+        ElemType::Float(_) if dtype.size() == 8 => 2_200,
+        ElemType::Float(_) => 320,
+        // One more for a range that is halved to its last two values.
+        _ => 8 * dtype.size() as u32 + 1,
+    };
+    max_iter.min(most)
 }
 
 /// The most passes over a row that a search may take.
