@@ -298,7 +298,13 @@ fn check_sampled(client: &Client, problem: &RowProblem) -> Result<(), String> {
 /// with greatest exponent `E` and `P` digits: 279 halvings for f32, 2100 for f64, plus room for
 /// rounding. Integers take as many as they have bits.
 pub(crate) fn halvings(max_iter: u32, dtype: ElemType) -> u32 {
-    max_iter.min(if dtype.size() == 8 { 2_200 } else { 320 })
+    let most = match dtype {
+        ElemType::Float(_) if dtype.size() == 8 => 2_200,
+        ElemType::Float(_) => 320,
+        // One more for a range that is halved to its last two values.
+        _ => 8 * dtype.size() as u32 + 1,
+    };
+    max_iter.min(most)
 }
 
 /// Most passes over a row of a search.
