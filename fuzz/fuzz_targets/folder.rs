@@ -85,7 +85,7 @@ pub fn check(found: Result<NodeDataset, DatasetError>) {
     all.sort_unstable();
     all.dedup();
     assert_eq!(all.len(), listed);
-    let data = data.with_standardised_features().with_normalised_rows();
+    let data = data.with_standardized_features().with_normalized_rows();
     let model = MaxKModelConfig::new(Architecture::Sage, width, 16, classes);
     // May refuse, but must return.
     let _ = Trainer::new(&TrainConfig::new(), &model, &data);

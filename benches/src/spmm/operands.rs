@@ -9,7 +9,7 @@ use cubecl::{
 };
 use sparsek::sparse::Pattern;
 use sparsek_kernels::{
-    aggregate::{Compressed, Csr, Operand, Partition, Scales},
+    spmm::{Compressed, Csr, Operand, Partition, Scales},
     topk::{Rows, Selected, TopkOptions, compress},
 };
 

@@ -5,7 +5,7 @@ use bytemuck::cast_slice;
 use cubecl::{client::Client, prelude::*, server::Handle};
 use serde::Serialize;
 use sparsek::sparse::Pattern;
-use sparsek_kernels::aggregate::{self, Product, Stretches};
+use sparsek_kernels::spmm::{self, ColumnBlocks, Product};
 
 use super::{
     check::Checked,
@@ -56,7 +56,7 @@ struct Problem<'a> {
     /// The entry of the graph behind each entry of the transpose.
     entries: Handle,
     /// The transpose in column blocks, if they pay.
-    blocks: Option<Stretches>,
+    blocks: Option<ColumnBlocks>,
     checked: Checked<'a>,
     x: Handle,
     upstream: Handle,
@@ -80,9 +80,9 @@ pub fn run(bench: &Bench, client: &Client, source: &Source) -> anyhow::Result<()
         .map(|pattern| OnDevice::new(client, pattern))
         .transpose()?;
     let csr = transposed_matrix.as_ref().unwrap_or(&matrix).csr();
-    let most = Stretches::most_columns(client);
-    let blocks = Stretches::pays([csr.rows, csr.cols, csr.nnz], most)
-        .then(|| Stretches::new(client, &csr, most))
+    let most = ColumnBlocks::max_columns(client);
+    let blocks = ColumnBlocks::pays([csr.rows, csr.cols, csr.nnz], most)
+        .then(|| ColumnBlocks::new(client, &csr, most))
         .transpose()?;
     let products = Products {
         bench,
@@ -153,7 +153,13 @@ impl Products<'_> {
                 }
                 Method::BackwardTwoPass => {
                     let (product, upstream) = (&product, &problem.upstream);
-                    aggregate::gradient_terms(client, product, upstream, &compressed_rows(), None)?
+                    aggregate::gradient_two_pass(
+                        client,
+                        product,
+                        upstream,
+                        &compressed_rows(),
+                        None,
+                    )?
                 }
                 Method::BackwardGathered => aggregate::gradient_gathered(
                     client,

@@ -148,7 +148,7 @@ impl Source {
     }
 
     pub fn folder(folder: &Path) -> anyhow::Result<Self> {
-        let data = graphsaint::load(folder, &mut |_, _, _| ())?.with_standardised_features();
+        let data = graphsaint::load(folder, &mut |_, _, _| ())?.with_standardized_features();
         Ok(Self {
             name: data.name().to_string(),
             dist: "data",

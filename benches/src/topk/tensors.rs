@@ -84,7 +84,7 @@ fn gradient<T: Element>(device: &Device, problem: &Problem<T>) -> anyhow::Result
     let gradients = TensorData::new(problem.gradients.clone(), [case.rows, case.k]);
     let gradients = Tensor::<2>::from_data(gradients, (device, T::dtype())).into_dispatch();
     let run = || {
-        let gradient = <Dispatch as GradientOps>::scatter_members(
+        let gradient = <Dispatch as GradientOps>::scatter_selected(
             gradients.clone(),
             indices.clone(),
             case.cols,

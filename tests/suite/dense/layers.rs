@@ -5,7 +5,7 @@ use cubecl::{ir::ElemType, server::Handle};
 use sparsek::dense::{layer_norm, linear, linear_compressed};
 use sparsek::sparse::sparse_topk;
 use sparsek::topk::Method;
-use sparsek_kernels::dense::{self as kernel, Normalised, Rows};
+use sparsek_kernels::dense::{self as kernel, Normalized, Rows};
 use sparsek_tests::{
     backend::{Backend, Kind},
     data::normals,
@@ -235,7 +235,7 @@ fn forced(backend: &Backend, planes: bool, sizes: [usize; 2]) -> Outcome {
         rows,
         width,
     };
-    let request = Normalised {
+    let request = Normalized {
         x: rows_of(&x),
         gamma: &gamma,
         epsilon: EPSILON,

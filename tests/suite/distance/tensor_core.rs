@@ -86,7 +86,7 @@ fn integers<T: Element>(backend: &Backend, metric: Metric, exact: bool) -> Outco
     let by = |routine| Measure::from(metric).with_routine(Some(routine));
     for [x, y] in pairs() {
         let (x, y) = (rounded::<T>(&x), rounded::<T>(&y));
-        let found = match distances::<T>(backend, [&x, &y], by(Routine::Product))? {
+        let found = match distances::<T>(backend, [&x, &y], by(Routine::TensorCore))? {
             Ok(found) => found,
             Err(skipped) => return Ok(skipped),
         };
@@ -97,7 +97,8 @@ fn integers<T: Element>(backend: &Backend, metric: Metric, exact: bool) -> Outco
             same(&name, &found, &by_merge::<T>(backend, [&x, &y], metric)?)?;
         }
         let device = &backend.device;
-        let with_itself = pairwise_distances(&upload::<T>(&x, device), None, by(Routine::Product));
+        let with_itself =
+            pairwise_distances(&upload::<T>(&x, device), None, by(Routine::TensorCore));
         let with_itself = with_itself.map_err(|error| error.to_string())?.into_data();
         let with_itself: Vec<f64> = with_itself.iter::<f64>().collect();
         check(&name, metric, &with_itself, [&rows[0], &rows[0]], SINGLE)?;
@@ -149,7 +150,7 @@ fn batches(backend: &Backend, metric: Metric, exact: bool) -> Outcome {
     if exact {
         expected = Some(neighbors(&by(Routine::Merge), None, 7)?);
     }
-    let product = by(Routine::Product);
+    let product = by(Routine::TensorCore);
     for index in [
         product.clone(),
         product.clone().with_query_batch(77),
@@ -179,7 +180,7 @@ fn refusals(backend: &Backend) -> Outcome {
         csr.weights[7] = value;
         csr
     };
-    let measure = Measure::from(Metric::Dot).with_routine(Some(Routine::Product));
+    let measure = Measure::from(Metric::Dot).with_routine(Some(Routine::TensorCore));
     if let Err(skipped) = distances::<f32>(backend, [&good, &good], measure)? {
         return Ok(skipped);
     }

@@ -145,7 +145,7 @@ fn graphs() -> Result<(), String> {
     if !(0..NODES).all(one_loop) {
         return Err("a node does not have exactly one self-loop".into());
     }
-    let both = graph.symmetrised();
+    let both = graph.symmetrized();
     let mutual = |i: usize| {
         both.neighbors(i)
             .iter()

@@ -252,7 +252,7 @@ fn refusals(backend: &Backend) -> Result<(), String> {
     let client = backend.client.as_ref().expect("a client");
     let problem = Problem::new::<f32>(PatternKind::Ragged, [8, 2], Factors::Ones);
     let on_device = OnDevice::new::<f32>(client, &problem);
-    let room = ColumnBlocks::most_columns(client);
+    let room = ColumnBlocks::max_columns(client);
     for most in [0, room + 1] {
         match ColumnBlocks::new(client, &on_device.csr(), most) {
             Ok(_) => return Err(format!("column blocks of {most} columns were accepted")),

@@ -1,7 +1,7 @@
 //! Measures: a distance with its parameter and routine.
 
 use sparsek_kernels::distance::{
-    Distance, Entry, HostSemiring, Metric, Routine, Semiring, asks_for_values,
+    Distance, DynMetric, HostSemiring, Metric, Routine, Semiring, needs_values,
 };
 
 use super::error::DistanceError;
@@ -128,8 +128,8 @@ impl Measure {
         let density = self.whole.map_or_else(|| density(y), |whole| whole.density);
         let needs = self.distance.needs();
         let looked_at = match self.routine {
-            None => asks_for_values(&needs, density),
-            Some(forced) => forced == Routine::Product,
+            None => needs_values(&needs, density),
+            Some(forced) => forced == Routine::TensorCore,
         };
         [x, y].map(|matrix| looked_at.then(|| matrix.greatest()))
     }

@@ -136,7 +136,7 @@ pub(crate) fn distance_dtype(values: DType) -> DType {
 #[cfg(feature = "fusion")]
 mod shapes {
     use burn::{backend::fusion::custom::TensorSpec, tensor::DType};
-    use sparsek_kernels::distance::Within;
+    use sparsek_kernels::distance::Radius;
 
     use super::{
         CsrTensorsMetadata, DistanceSpec, NearestSpec, RadiusSpec, TransposedMetadata,

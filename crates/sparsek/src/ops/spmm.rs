@@ -115,7 +115,7 @@ mod shapes {
         backend::fusion::custom::TensorSpec,
         tensor::{DType, Shape},
     };
-    use sparsek_kernels::aggregate::{Partition, Stretches};
+    use sparsek_kernels::spmm::{ColumnBlocks, Partition};
 
     use super::{CompressedSpec, FactorsMetadata, OperatorMetadata};
 
@@ -140,7 +140,7 @@ mod shapes {
         most: &usize,
     ) -> TensorSpec {
         let size = [indptr.shape[0] - 1, *cols, indices.shape[0]];
-        let len = Stretches::len(size, *most);
+        let len = ColumnBlocks::len(size, *most);
         TensorSpec::new([len].into(), DType::I32)
     }
 

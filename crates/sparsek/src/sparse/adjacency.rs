@@ -4,7 +4,7 @@ use burn::{
     backend::Dispatch,
     tensor::{Device, Int, Tensor},
 };
-use sparsek_kernels::aggregate::Stretches;
+use sparsek_kernels::spmm::ColumnBlocks;
 
 use super::{pattern::Pattern, tensor::upload};
 use crate::ops::{BlockedEntries, Operator, SpmmOps};
@@ -113,14 +113,14 @@ fn column_blocks(
 ) -> Option<(Tensor<1, Int>, usize)> {
     let size = [pattern.rows(), pattern.cols(), pattern.nnz()];
     // If one block is already too many, the device need not be asked.
-    if !Stretches::pays(size, pattern.cols().max(1)) {
+    if !ColumnBlocks::pays(size, pattern.cols().max(1)) {
         return None;
     }
     let [indptr, indices] = [indptr, indices].map(|tensor| tensor.clone().into_dispatch());
     let most = <Dispatch as SpmmOps>::block_columns(indptr.clone());
     let most = Tensor::<1, Int>::from_dispatch(most).into_scalar::<i64>();
     let most = usize::try_from(most).expect("a number of columns");
-    Stretches::pays(size, most).then(|| {
+    ColumnBlocks::pays(size, most).then(|| {
         let made = <Dispatch as SpmmOps>::column_blocks(indptr, indices, pattern.cols(), most);
         (Tensor::from_dispatch(made), most)
     })

@@ -12,7 +12,7 @@ use crate::io::memory;
 
 /// Most entries of a pattern. Device offsets are i32, and units count beyond the last entry of a
 /// row.
-pub const MAX_ENTRIES: usize = sparsek_kernels::aggregate::MAX_ENTRIES;
+pub const MAX_ENTRIES: usize = sparsek_kernels::spmm::MAX_ENTRIES;
 
 /// Refuses sizes that offsets cannot count.
 pub(crate) fn check_size(what: &'static str, found: usize) -> Result<(), PatternError> {

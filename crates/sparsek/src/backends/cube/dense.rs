@@ -11,7 +11,7 @@ use burn_cubecl::{
     kernel::{into_contiguous, slice},
     tensor::CubeTensor,
 };
-use sparsek_kernels::dense::{self, Normalised, Rows, Weight};
+use sparsek_kernels::dense::{self, Normalized, Rows, Weight};
 
 use super::{
     tensor::{expect, tensor},
@@ -64,8 +64,8 @@ fn rows(x: &CubeTensor) -> Rows<'_> {
     }
 }
 
-fn normalized<'a>(x: &'a CubeTensor, gamma: &'a CubeTensor, epsilon: f32) -> Normalised<'a> {
-    Normalised {
+fn normalized<'a>(x: &'a CubeTensor, gamma: &'a CubeTensor, epsilon: f32) -> Normalized<'a> {
+    Normalized {
         x: rows(x),
         gamma: &gamma.handle,
         epsilon,

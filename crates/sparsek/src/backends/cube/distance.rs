@@ -16,8 +16,8 @@ use cubecl::{MemoryScope, client::Client, server::Handle};
 use sparsek_kernels::{
     KernelError,
     distance::{
-        self, Index, Matrix, Parameter, Prepared, Routine, Upstream, Within, greatest, index_part,
-        without_own,
+        self, Index, Matrix, Parameter, Prepared, Radius, Routine, Upstream, exclude_self,
+        greatest, index_part,
     },
     topk::{self, Rows, TopkOptions},
 };
@@ -250,7 +250,7 @@ impl Search<'_> {
         let (values, indices) = (into_contiguous(values), into_contiguous(indices));
         let (count, k) = (values.shape()[0], self.spec.k);
         let [dtype, index] = [values.dtype, indices.dtype];
-        let [kept, kept_indices] = without_own(
+        let [kept, kept_indices] = exclude_self(
             &values.client,
             [&values.handle, &indices.handle],
             [count, k, first],

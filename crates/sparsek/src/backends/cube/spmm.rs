@@ -12,8 +12,8 @@ use burn_cubecl::{CubeBackend, kernel::into_contiguous, tensor::CubeTensor};
 use cubecl::server::Handle;
 use sparsek_kernels::{
     KernelError,
-    aggregate::{self, Compressed, Csr, Operand, Partition, Product, Scales, Stretches, Weights},
-    maximum,
+    spmm::max,
+    spmm::{self, ColumnBlocks, Compressed, Csr, Operand, Partition, Product, Scales, Weights},
 };
 
 use super::{
@@ -153,7 +153,7 @@ impl SpmmOps for CubeBackend {
     }
 
     fn block_columns(like: IntTensor<Self>) -> IntTensor<Self> {
-        let most = Stretches::most_columns(&like.client) as i32;
+        let most = ColumnBlocks::max_columns(&like.client) as i32;
         let handle = like.client.create_from_slice(&most.to_ne_bytes());
         tensor(&like, handle, Shape::from([1]), DType::I32)
     }
@@ -173,8 +173,11 @@ impl SpmmOps for CubeBackend {
             cols,
             nnz,
         };
-        let blocks = expect("column_blocks", Stretches::new(&indptr.client, &csr, most));
-        let shape = Shape::from([Stretches::len([rows, cols, nnz], most)]);
+        let blocks = expect(
+            "column_blocks",
+            ColumnBlocks::new(&indptr.client, &csr, most),
+        );
+        let shape = Shape::from([ColumnBlocks::len([rows, cols, nnz], most)]);
         tensor(&indptr, blocks.handle().clone(), shape, DType::I32)
     }
 
@@ -249,7 +252,7 @@ impl SpmmGradientOps for CubeBackend {
             BlockedEntries::Present(tensor) => {
                 let handle = into_contiguous(tensor).handle;
                 let size = transposed.size;
-                Some(Stretches::from_handle(handle, size, spec.block_columns))
+                Some(ColumnBlocks::from_handle(handle, size, spec.block_columns))
             }
         };
         let product = Product {

@@ -10,7 +10,7 @@ use burn::{
 use burn_flex::FlexTensor;
 use rayon::prelude::*;
 use sparsek_kernels::{
-    distance::{Each, Gradient, HostMatrix, HostPair, Real, STRETCH, Within},
+    distance::{Each, Gradient, HostMatrix, HostPair, RADIUS_BLOCK, Radius, Real},
     topk::Method,
 };
 
@@ -296,11 +296,13 @@ fn count_within<S: Computed>(distances: &FlexTensor, spec: &RadiusSpec, radius: 
     let rows = values.par_chunks_exact(across.max(1)).enumerate();
     let counts = rows.flat_map_iter(|(i, row)| {
         let near = &near;
-        row.chunks(STRETCH).enumerate().map(move |(number, part)| {
-            let places = number * STRETCH..;
-            let near = places.zip(part).filter(|&(j, &d)| near(i, j, d));
-            near.count() as i32
-        })
+        row.chunks(RADIUS_BLOCK)
+            .enumerate()
+            .map(move |(number, part)| {
+                let places = number * RADIUS_BLOCK..;
+                let near = places.zip(part).filter(|&(j, &d)| near(i, j, d));
+                near.count() as i32
+            })
     });
     from_vec(counts.collect::<Vec<i32>>(), shape)
 }

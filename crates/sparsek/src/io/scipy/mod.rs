@@ -6,7 +6,7 @@
 
 use std::io::{Read, Seek};
 
-use sparsek_kernels::aggregate::MAX_ENTRIES;
+use sparsek_kernels::spmm::MAX_ENTRIES;
 
 use super::{
     memory,
