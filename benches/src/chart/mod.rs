@@ -2,8 +2,8 @@
 
 mod draw;
 mod markdown;
-mod panel;
+pub mod panel;
 
 pub use draw::{Axes, Scale, svg};
 pub use markdown::{significant, table};
-pub use panel::{FLOOR, Panel, READ, names, power};
+pub use panel::{FLOOR, Panel, READ, power};

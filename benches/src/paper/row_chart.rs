@@ -155,7 +155,7 @@ fn panels(records: &[Record], x: X, y: Y) -> anyhow::Result<Vec<Panel>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chart::names;
+    use crate::chart::panel::names;
 
     fn record(case: &str, method: &str, ms: f64) -> Record {
         Record {

@@ -5,7 +5,7 @@ use burn::tensor::{Distribution, Tensor};
 use sparsek::{sparse::sparse_topk, topk::Method as Selection};
 use sparsek_gnn::{
     datasets::NodeDataset,
-    nn::{Activation, Architecture, Form, MaxKModelConfig, method_to_string},
+    nn::{Activation, Architecture, MaxKModelConfig, Representation, method_to_string},
     train::{Epochs, TrainConfig, Trainer},
 };
 
@@ -73,7 +73,7 @@ impl Training<'_> {
     /// Starts training in a form and passes it to `run`.
     fn with<T>(
         &self,
-        form: Form,
+        form: Representation,
         run: impl FnOnce(&mut Epochs<'_, MaxKModelConfig>) -> anyhow::Result<T>,
     ) -> anyhow::Result<T> {
         let (features, classes) = (self.data.feature_width(), self.data.classes());
@@ -91,7 +91,7 @@ impl Training<'_> {
     }
 
     /// The losses of the first epochs, and the time of the first one.
-    fn losses(&self, form: Form) -> anyhow::Result<(Vec<f64>, f64)> {
+    fn losses(&self, form: Representation) -> anyhow::Result<(Vec<f64>, f64)> {
         self.with(form, |epochs| {
             let mut losses = Vec::new();
             let mut step = || {
@@ -114,9 +114,9 @@ fn one(source: &Source, training: &Training, upload_ms: f64) -> anyhow::Result<E
         ..
     } = *training;
     let device = &bench.backend.device;
-    let (losses, first_ms) = training.losses(Form::Compressed)?;
+    let (losses, first_ms) = training.losses(Representation::Compressed)?;
     if activation != Activation::Relu {
-        let (dense, _) = training.losses(Form::Masked)?;
+        let (dense, _) = training.losses(Representation::Masked)?;
         for (epoch, (&loss, dense)) in (1..).zip(losses.iter().zip(dense)) {
             ensure!(
                 (loss - dense).abs() <= TOLERANCE * dense,
@@ -124,7 +124,7 @@ fn one(source: &Source, training: &Training, upload_ms: f64) -> anyhow::Result<E
             );
         }
     }
-    let (ms, peak, last) = training.with(Form::Compressed, |epochs| {
+    let (ms, peak, last) = training.with(Representation::Compressed, |epochs| {
         let mut loss = None;
         let ms = measure_ahead(device, || loss = Some(epochs.step()))?;
         // Pools never shrink, so this is the peak.

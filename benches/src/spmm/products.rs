@@ -132,9 +132,9 @@ impl Products<'_> {
         let (operand, transposed) = (problem.matrix.operand(), transposed.operand());
         let product = Product {
             operand,
-            turned: transposed,
+            transposed,
             entries: &problem.entries,
-            stretches: problem.blocks.as_ref(),
+            column_blocks: problem.blocks.as_ref(),
         };
         let compressed = kept.map(Kept::compressed);
         let compressed_rows = || compressed.expect("every method but `dense` has k");
@@ -146,28 +146,22 @@ impl Products<'_> {
                     kept.compressed().values.clone()
                 }
                 Method::Forward => {
-                    aggregate::spmm_compressed(client, &operand, &compressed_rows(), None)?
+                    spmm::spmm_compressed(client, &operand, &compressed_rows(), None)?
                 }
                 Method::Backward => {
-                    aggregate::gradient(client, &product, &problem.upstream, &compressed_rows())?
+                    spmm::gradient(client, &product, &problem.upstream, &compressed_rows())?
                 }
                 Method::BackwardTwoPass => {
                     let (product, upstream) = (&product, &problem.upstream);
-                    aggregate::gradient_two_pass(
-                        client,
-                        product,
-                        upstream,
-                        &compressed_rows(),
-                        None,
-                    )?
+                    spmm::gradient_two_pass(client, product, upstream, &compressed_rows(), None)?
                 }
-                Method::BackwardGathered => aggregate::gradient_gathered(
+                Method::BackwardGathered => spmm::gradient_gathered(
                     client,
                     &transposed,
                     &problem.upstream,
                     &compressed_rows(),
                 )?,
-                Method::Dense => aggregate::spmm(client, &operand, &problem.x, f32, width)?,
+                Method::Dense => spmm::spmm(client, &operand, &problem.x, f32, width)?,
                 Method::Epoch | Method::EpochRelu => unreachable!("not a product"),
             })
         };

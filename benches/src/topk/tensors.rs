@@ -7,7 +7,7 @@ use burn::{
 };
 use bytemuck::pod_collect_to_vec;
 use sparsek::{
-    ops::GradientOps,
+    ops::TopkGradientOps,
     topk::{TopkOptions, topk, topk_mask},
 };
 use sparsek_tests::element::Element;
@@ -84,7 +84,7 @@ fn gradient<T: Element>(device: &Device, problem: &Problem<T>) -> anyhow::Result
     let gradients = TensorData::new(problem.gradients.clone(), [case.rows, case.k]);
     let gradients = Tensor::<2>::from_data(gradients, (device, T::dtype())).into_dispatch();
     let run = || {
-        let gradient = <Dispatch as GradientOps>::scatter_selected(
+        let gradient = <Dispatch as TopkGradientOps>::scatter_selected(
             gradients.clone(),
             indices.clone(),
             case.cols,

@@ -6,7 +6,7 @@ use cubecl::{
 };
 use sparsek_kernels::{
     KernelError,
-    dense::{Rows, Weight, inner_fits, inner_product, product},
+    dense::{DenseRows, Weight, inner_fits, inner_product, product},
 };
 
 use sparsek_tests::{
@@ -81,8 +81,8 @@ fn transpose(x: &[f64], [rows, cols]: [usize; 2]) -> Vec<f64> {
     (0..rows * cols).map(at).collect()
 }
 
-fn rows(handle: &Handle, [rows, width]: [usize; 2]) -> Rows<'_> {
-    Rows {
+fn rows(handle: &Handle, [rows, width]: [usize; 2]) -> DenseRows<'_> {
+    DenseRows {
         handle,
         dtype: F32,
         rows,
@@ -181,7 +181,7 @@ fn refused(backend: &Backend) -> Result<(), String> {
         outputs,
         strides: [outputs, 1],
     };
-    let narrow = Rows {
+    let narrow = DenseRows {
         dtype: ElemType::Float(FloatKind::F16),
         ..rows(&data, [8, 64])
     };

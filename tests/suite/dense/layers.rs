@@ -5,7 +5,7 @@ use cubecl::{ir::ElemType, server::Handle};
 use sparsek::dense::{layer_norm, linear, linear_compressed};
 use sparsek::sparse::sparse_topk;
 use sparsek::topk::Method;
-use sparsek_kernels::dense::{self as kernel, Normalized, Rows};
+use sparsek_kernels::dense::{self as kernel, DenseRows, Normalized};
 use sparsek_tests::{
     backend::{Backend, Kind},
     data::normals,
@@ -229,7 +229,7 @@ fn forced(backend: &Backend, planes: bool, sizes: [usize; 2]) -> Outcome {
     let (x, gamma) = (upload(&problem.x), upload(&problem.gamma));
     let (beta, upstream) = (upload(&problem.beta), upload(&problem.upstream));
     let dtype = ElemType::Float(cubecl::ir::FloatKind::F32);
-    let rows_of = |handle| Rows {
+    let rows_of = |handle| DenseRows {
         handle,
         dtype,
         rows,

@@ -288,7 +288,13 @@ fn errors(backend: &Backend) -> Checked {
         fitted.kneighbors_of(0..2, rows).map(drop),
         fitted.kneighbors_of(0..0, rows).map(drop),
     ] {
-        if !matches!(found, Err(DistanceError::Neighbors { own: true, .. })) {
+        if !matches!(
+            found,
+            Err(DistanceError::Neighbors {
+                exclude_self: true,
+                ..
+            })
+        ) {
             return Err(format!("k = n of itself: {found:?}"));
         }
     }

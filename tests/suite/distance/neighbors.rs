@@ -143,7 +143,7 @@ fn batches_of_long_rows(backend: &Backend) -> Result<(), String> {
     in_batches(backend, &rows, &[39])
 }
 
-fn in_batches(backend: &Backend, rows: &Csr, neighbors: &[usize]) -> Result<(), String> {
+fn in_batches(backend: &Backend, rows: &Csr, counts: &[usize]) -> Result<(), String> {
     let index = upload::<f32>(rows, &backend.device);
     for metric in [
         Metric::Manhattan,
@@ -152,7 +152,7 @@ fn in_batches(backend: &Backend, rows: &Csr, neighbors: &[usize]) -> Result<(), 
         Metric::BrayCurtis,
     ] {
         let whole = NearestNeighbors::fit(index.clone(), metric);
-        for &k in neighbors {
+        for &k in counts {
             let expected = neighbors(&whole, None, k)?;
             for (query, part) in [(1, 40), (7, 13), (40, 7), (3, 1)] {
                 let cut = whole.clone().with_query_batch(query).with_index_batch(part);
@@ -220,11 +220,16 @@ fn errors(backend: &Backend) -> Result<(), String> {
     let fitted = NearestNeighbors::fit(index.clone(), Metric::Manhattan);
     let rows = recipe.rows;
     match fitted.kneighbors(None, rows) {
-        Err(DistanceError::Neighbors { own: true, .. }) => {}
+        Err(DistanceError::Neighbors {
+            exclude_self: true, ..
+        }) => {}
         other => return Err(format!("k = n of itself: {:?}", other.map(|_| ()))),
     }
     match fitted.kneighbors(Some(&index), rows + 1) {
-        Err(DistanceError::Neighbors { own: false, .. }) => Ok(()),
+        Err(DistanceError::Neighbors {
+            exclude_self: false,
+            ..
+        }) => Ok(()),
         other => Err(format!("k > n: {:?}", other.map(|_| ()))),
     }
 }

@@ -8,7 +8,7 @@ use sparsek_gnn::datasets::{
     sbm::{SbmConfig, block_model},
 };
 use sparsek_gnn::nn::{
-    Activation, Aggregator, Architecture, Form, MaxKModelConfig, SageConvConfig,
+    Activation, Aggregator, Architecture, MaxKModelConfig, Representation, SageConvConfig,
 };
 use sparsek_gnn::train::{EpochReport, TrainConfig, train};
 use sparsek_gnn::{Graph, GraphError};
@@ -323,9 +323,9 @@ fn representations_agree(backend: &Backend, architecture: Architecture) -> Resul
         let quiet = &mut |_: &EpochReport| Ok(());
         train(&config, &model, data, &backend.device, quiet).map_err(|e| e.to_string())
     };
-    let masked = run(Form::Masked, &data)?.history;
-    let compressed = run(Form::Compressed, &data)?.history;
-    let nudged = run(Form::Masked, &nudged(&data)?)?.history;
+    let masked = run(Representation::Masked, &data)?.history;
+    let compressed = run(Representation::Compressed, &data)?.history;
+    let nudged = run(Representation::Masked, &nudged(&data)?)?.history;
     let difference = |other: &[EpochReport]| {
         let pairs = other.iter().zip(&masked);
         pairs.fold([0f64; 2], |[loss, score], (a, b)| {

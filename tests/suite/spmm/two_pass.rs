@@ -188,9 +188,9 @@ fn one<T: Element>(
     let scaled = [factors.rows(), factors.cols()];
     let product = Product {
         operand: own.operand(weighted(None), scaled),
-        turned: transposed.operand(weighted(Some(&transposed.entries)), [scaled[1], scaled[0]]),
+        transposed: transposed.operand(weighted(Some(&transposed.entries)), [scaled[1], scaled[0]]),
         entries: &transposed.entries,
-        stretches: None,
+        column_blocks: None,
     };
     let selected = problem.selected.iter().flatten();
     let columns = upload(client, selected.map(|&column| column as u32).collect());

@@ -74,7 +74,7 @@ impl Measure {
     /// ```
     pub fn semiring<M: Semiring + HostSemiring>() -> Self {
         Self {
-            distance: Entry::<M>::of(),
+            distance: DynMetric::<M>::of(),
             p: 0.0,
             routine: None,
             whole: None,

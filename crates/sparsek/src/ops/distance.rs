@@ -148,7 +148,7 @@ mod shapes {
     }
 
     pub(super) fn counts(distances: &TensorSpec, _spec: &RadiusSpec) -> TensorSpec {
-        let parts = Within::stretches(distances.shape[1]);
+        let parts = Radius::blocks(distances.shape[1]);
         TensorSpec::new([distances.shape[0], parts].into(), DType::I32)
     }
 

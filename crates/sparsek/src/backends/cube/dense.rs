@@ -11,7 +11,7 @@ use burn_cubecl::{
     kernel::{into_contiguous, slice},
     tensor::CubeTensor,
 };
-use sparsek_kernels::dense::{self, Normalized, Rows, Weight};
+use sparsek_kernels::dense::{self, DenseRows, Normalized, Weight};
 
 use super::{
     tensor::{expect, tensor},
@@ -54,9 +54,9 @@ fn product(x: &CubeTensor, matrix: &Weight, bias: Option<&CubeTensor>) -> Option
     Some(tensor(&x, expect("linear", output), shape, x.dtype))
 }
 
-fn rows(x: &CubeTensor) -> Rows<'_> {
+fn rows(x: &CubeTensor) -> DenseRows<'_> {
     let [rows, width] = x.shape().dims();
-    Rows {
+    DenseRows {
         handle: &x.handle,
         dtype: dtype_to_elem_type(x.dtype),
         rows,

@@ -280,15 +280,15 @@ fn output_dtype(values: &CubeTensor) -> DType {
 }
 
 /// Distances and the radius as the kernel takes them.
-fn radius<'a>(distances: &'a CubeTensor, spec: &RadiusSpec) -> Within<'a> {
-    Within {
+fn radius<'a>(distances: &'a CubeTensor, spec: &RadiusSpec) -> Radius<'a> {
+    Radius {
         distances: &distances.handle,
         dtype: dtype_to_elem_type(distances.dtype),
         rows: distances.shape()[0],
         across: distances.shape()[1],
         radius: spec.radius,
         largest: spec.largest,
-        own: spec.exclude_self,
+        exclude_self: spec.exclude_self,
     }
 }
 
@@ -338,7 +338,7 @@ impl DistanceOps for CubeBackend {
         let size = output_dtype(&x.values).size();
         let [bytes, counters] = budget(client, pairs.saturating_mul(size), matrix.nnz);
         // Some distances keep a second sum per pair.
-        let bytes = bytes >> u32::from(by.distance.needs().two_wait());
+        let bytes = bytes >> u32::from(by.distance.needs().other_waits());
         let part = index_part(client, &matrix, by.distance, routine, counters);
         let part = expect("kneighbors", part);
         let search = Search {
@@ -358,7 +358,7 @@ impl DistanceOps for CubeBackend {
         let distances = into_contiguous(distances);
         let within = radius(&distances, &spec);
         let counts = expect("radius_neighbors", within.count(&distances.client));
-        let shape = Shape::from([within.rows, Within::stretches(within.across)]);
+        let shape = Shape::from([within.rows, Radius::blocks(within.across)]);
         tensor(&distances, counts, shape, DType::I32)
     }
 
@@ -391,7 +391,7 @@ impl DistanceGradientOps for CubeBackend {
         let y = Tensors::new::<1>(y, &spec);
         let [indptr, rows, entries] =
             [y_transposed.indptr, y_transposed.rows, y_transposed.entries].map(into_contiguous);
-        let transposed = distance::Turned {
+        let transposed = distance::Transposed {
             places: &x.indices.handle,
             cols: indptr.shape()[0] - 1,
             indptr: &indptr.handle,

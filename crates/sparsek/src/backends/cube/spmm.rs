@@ -12,8 +12,9 @@ use burn_cubecl::{CubeBackend, kernel::into_contiguous, tensor::CubeTensor};
 use cubecl::server::Handle;
 use sparsek_kernels::{
     KernelError,
-    spmm::max,
-    spmm::{self, ColumnBlocks, Compressed, Csr, Operand, Partition, Product, Scales, Weights},
+    spmm::{
+        self, ColumnBlocks, Compressed, Csr, Operand, Partition, Product, Scales, Weights, max,
+    },
 };
 
 use super::{
@@ -122,7 +123,7 @@ fn product(x: CubeTensor, sparse: &Sparse) -> CubeTensor {
     let x = into_contiguous(x);
     let width = x.shape()[1];
     let dtype = dtype_to_elem_type(x.dtype);
-    let output = aggregate::spmm(&x.client, &sparse.operand(), &x.handle, dtype, width);
+    let output = spmm::spmm(&x.client, &sparse.operand(), &x.handle, dtype, width);
     result("spmm", output, &x, [sparse.size[0], width])
 }
 
@@ -199,8 +200,7 @@ impl SpmmOps for CubeBackend {
         let rows = Rows::new(values, columns, spec.width);
         let sparse = Sparse::new(operator, factors, None);
         let client = &rows.values.client;
-        let output =
-            aggregate::spmm_compressed(client, &sparse.operand(), &rows.compressed(), None);
+        let output = spmm::spmm_compressed(client, &sparse.operand(), &rows.compressed(), None);
         let shape = [sparse.size[0], spec.width];
         result("spmm_compressed", output, &rows.values, shape)
     }
@@ -257,11 +257,11 @@ impl SpmmGradientOps for CubeBackend {
         };
         let product = Product {
             operand: forward.operand(),
-            turned: transposed.operand(),
+            transposed: transposed.operand(),
             entries: &entries.handle,
-            stretches: blocks.as_ref(),
+            column_blocks: blocks.as_ref(),
         };
-        let output = aggregate::gradient(client, &product, x.values, &x);
+        let output = spmm::gradient(client, &product, x.values, &x);
         let shape = rows.columns.shape();
         result(
             "the gradient of spmm_compressed",
@@ -279,7 +279,7 @@ impl SpmmGradientOps for CubeBackend {
     ) -> FloatTensor<Self> {
         let [left, right] = [left, right].map(into_contiguous);
         let sparse = Sparse::new(operator, factors, None);
-        let output = aggregate::sddmm(
+        let output = spmm::sddmm(
             &left.client,
             &sparse.operand(),
             &left.handle,
@@ -301,7 +301,7 @@ impl SpmmGradientOps for CubeBackend {
         let rows = Rows::new(values, columns, left.shape()[1]);
         let sparse = Sparse::new(operator, factors, None);
         let (operand, x) = (sparse.operand(), rows.compressed());
-        let output = aggregate::sddmm_compressed(&left.client, &operand, &left.handle, &x);
+        let output = spmm::sddmm_compressed(&left.client, &operand, &left.handle, &x);
         result("sddmm_compressed", output, &left, [sparse.size[2]])
     }
 
@@ -311,7 +311,7 @@ impl SpmmGradientOps for CubeBackend {
         let [count, width] = source.shape().dims();
         let x = rows.compressed();
         let sizes = [count, width, x.k];
-        let output = aggregate::pick(
+        let output = spmm::gather_columns(
             &source.client,
             x.values,
             x.columns,
@@ -329,7 +329,7 @@ impl SpmmGradientOps for CubeBackend {
         let [cols, width] = x.shape().dims();
         let csr = csr(&indptr, &indices, cols);
         let dtype = dtype_to_elem_type(x.dtype);
-        let found = maximum::maximum(&x.client, &csr, &x.handle, dtype, width);
+        let found = max::maximum(&x.client, &csr, &x.handle, dtype, width);
         let (values, winners) = expect("spmm_max", found);
         let shape = Shape::from([csr.rows, width]);
         (
@@ -352,7 +352,7 @@ impl SpmmGradientOps for CubeBackend {
         .map(into_contiguous);
         let [cols, width] = upstream.shape().dims();
         let transposed = csr(&indptr, &indices, cols);
-        let gradient = maximum::maximum_gradient(
+        let gradient = max::maximum_gradient(
             &upstream.client,
             &transposed,
             &entries.handle,

@@ -290,7 +290,7 @@ fn is_near<S: Computed>(spec: &RadiusSpec, radius: S) -> impl Fn(usize, usize, S
 
 fn count_within<S: Computed>(distances: &FlexTensor, spec: &RadiusSpec, radius: S) -> FlexTensor {
     let across = distances.shape()[1];
-    let shape = Shape::from([distances.shape()[0], Within::stretches(across)]);
+    let shape = Shape::from([distances.shape()[0], Radius::blocks(across)]);
     let near = is_near(spec, radius);
     let values = S::values(distances);
     let rows = values.par_chunks_exact(across.max(1)).enumerate();
