@@ -32,8 +32,9 @@ pub fn command() -> Result {
     Ok(())
 }
 
-const CLIPPY_XTASK: [&str; 7] = [
+const CLIPPY_XTASK: [&str; 8] = [
     "clippy",
+    "--release",
     "--package",
     "xtask",
     "--all-targets",
@@ -43,8 +44,9 @@ const CLIPPY_XTASK: [&str; 7] = [
 ];
 
 /// Flex alone; all other builds link CubeCL runtimes.
-const CLIPPY_FLEX: [&str; 9] = [
+const CLIPPY_FLEX: [&str; 10] = [
     "clippy",
+    "--release",
     "--package",
     "sparsek-gnn",
     "--no-default-features",

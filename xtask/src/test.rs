@@ -89,14 +89,21 @@ impl Plan {
     /// builds.
     pub fn cargo(&self, command: &str) -> Vec<String> {
         let packages = ["sparsek-tests", "sparsek-examples", "sparsek-bench"];
-        let mut arguments = strings(&[command, "--workspace", "--exclude", "xtask"]);
+        let mut arguments = strings(&[command, "--release", "--workspace", "--exclude", "xtask"]);
         arguments.extend(self.features(&packages, true));
         arguments
     }
 
     /// Arguments of a cargo command on the suite alone.
     fn suite(&self, command: &str, fusion: bool) -> Vec<String> {
-        let mut arguments = strings(&[command, "--package", "sparsek-tests", "--test", "suite"]);
+        let mut arguments = strings(&[
+            command,
+            "--release",
+            "--package",
+            "sparsek-tests",
+            "--test",
+            "suite",
+        ]);
         arguments.extend(self.features(&["sparsek-tests"], fusion));
         arguments
     }
