@@ -189,7 +189,7 @@ pub fn maxk(lines: &[Line]) -> String {
         &long,
         "Test metric after 200 epochs (hidden 256, 3 layers, k = 32; accuracy, for Tolokers \
          ROC-AUC), mean ± standard deviation over seeds",
-        |group| metric(group),
+        metric,
     );
     text += &by_model(
         &short,

@@ -13,14 +13,15 @@
 //! Operations on tensors panic with a clear message if shapes, dtypes or options do not fit, as
 //! Burn's do. These return typed errors instead:
 //!
-//! - [`Pattern::new`](sparse::Pattern::new): [`PatternError`](sparse::PatternError)
-//! - [`Csr`](sparse::Csr): [`CsrError`](sparse::CsrError), or [`NpzError`](sparse::NpzError) for
-//!   files
-//! - [`pairwise_distances`](distance::pairwise_distances),
-//!   [`NearestNeighbors`](distance::NearestNeighbors): [`DistanceError`](distance::DistanceError)
-//! - [`topk_sharded`](topk::topk_sharded): [`ShardedError`](topk::ShardedError)
-//! - [`io::memory`]: [`MemoryError`](io::memory::MemoryError)
-//! - `cache::enable`: `CacheError`
+//! | returns a typed error | type |
+//! | --- | --- |
+//! | [`Pattern::new`](sparse::Pattern::new) | [`PatternError`](sparse::PatternError) |
+//! | [`Csr`](sparse::Csr) | [`CsrError`](sparse::CsrError), for files [`NpzError`](sparse::NpzError) |
+//! | [`pairwise_distances`](distance::pairwise_distances) | [`DistanceError`](distance::DistanceError) |
+//! | [`NearestNeighbors`](distance::NearestNeighbors) | [`DistanceError`](distance::DistanceError) |
+//! | [`topk_sharded`](topk::topk_sharded) | [`ShardedError`](topk::ShardedError) |
+//! | [`io::memory`] | [`MemoryError`](io::memory::MemoryError) |
+//! | `cache::enable` | `CacheError` |
 //!
 //! A device that fails at run time panics when a result is read, as in Burn; only `topk_sharded`
 //! reports it.
