@@ -13,15 +13,12 @@
 //! Operations on tensors panic with a clear message if shapes, dtypes or options do not fit, as
 //! Burn's do. These return typed errors instead:
 //!
-//! | returns a typed error | type |
-//! | --- | --- |
-//! | [`Pattern::new`](sparse::Pattern::new) | [`PatternError`](sparse::PatternError) |
-//! | [`Csr`](sparse::Csr) | [`CsrError`](sparse::CsrError), for files [`NpzError`](sparse::NpzError) |
-//! | [`pairwise_distances`](distance::pairwise_distances) | [`DistanceError`](distance::DistanceError) |
-//! | [`NearestNeighbors`](distance::NearestNeighbors) | [`DistanceError`](distance::DistanceError) |
-//! | [`topk_sharded`](topk::topk_sharded) | [`ShardedError`](topk::ShardedError) |
-//! | [`io::memory`] | [`MemoryError`](io::memory::MemoryError) |
-//! | `cache::enable` | `CacheError` |
+//! - [`sparse::Pattern::new`] returns [`sparse::PatternError`];
+//! - [`sparse::Csr`] returns [`sparse::CsrError`], and [`sparse::NpzError`] for files;
+//! - [`distance::pairwise_distances`] and [`distance::NearestNeighbors`] return
+//!   [`distance::DistanceError`];
+//! - [`topk::topk_sharded`] returns [`topk::ShardedError`];
+//! - [`io::memory`] returns [`io::memory::MemoryError`], `cache::enable` returns `CacheError`.
 //!
 //! A device that fails at run time panics when a result is read, as in Burn; only `topk_sharded`
 //! reports it.

@@ -28,8 +28,8 @@ use crate::{
 ///
 /// # Gradient
 ///
-/// For the values of both matrices, with [`Metric::Dot`](super::Metric::Dot), `Euclidean`, `SqEuclidean`, `Cosine` and
-/// `Manhattan`. Deterministic; 0 where the distance has no slope (equal rows or values). Takes
+/// For the values of both matrices, with [`Metric::Dot`](super::Metric::Dot), `Euclidean`,
+/// `SqEuclidean`, `Cosine` and `Manhattan`. Deterministic; 0 where the distance has no slope (equal rows or values). Takes
 /// another `[m, n]` and the pairs of entries per column. On autodiff devices, the host transposes
 /// the patterns.
 ///

@@ -195,7 +195,8 @@ impl DenseGradientOps for Flex {
             let places: &[I] = columns.as_slice().expect("contiguous");
             let weight: &[E] = weight.as_slice().expect("contiguous");
             let upstream: &[E] = upstream.as_slice().expect("contiguous");
-            let gradient = places.par_iter().enumerate().with_min_len(MIN_SHARE_ROWS).map(|(at, &place)| {
+            let entries = places.par_iter().enumerate().with_min_len(MIN_SHARE_ROWS);
+            let gradient = entries.map(|(at, &place)| {
                 let upstream = &upstream[at / shape[1] * across..][..across];
                 E::narrow(dot(upstream, &weight[place as usize * across..][..across]))
             });
