@@ -29,9 +29,9 @@ use crate::{
 /// # Gradient
 ///
 /// For the values of both matrices, with [`Metric::Dot`](super::Metric::Dot), `Euclidean`,
-/// `SqEuclidean`, `Cosine` and `Manhattan`. Deterministic; 0 where the distance has no slope (equal rows or values). Takes
-/// another `[m, n]` and the pairs of entries per column. On autodiff devices, the host transposes
-/// the patterns.
+/// `SqEuclidean`, `Cosine` and `Manhattan`. Deterministic; 0 where the distance has no slope (equal
+/// rows or values). Takes another `[m, n]` and the pairs of entries per column. On autodiff
+/// devices, the host transposes the patterns.
 ///
 /// # Errors
 ///
