@@ -4,7 +4,7 @@ use super::{
     records::{Group, Line, groups, split, values},
     table::{Table, cell, over, with_ratio},
 };
-use crate::{chart::significant, paper::distance_figures};
+use crate::paper::distance_figures;
 
 pub fn distances(lines: &[Line]) -> String {
     let (ours, peers) = split(lines);
@@ -17,55 +17,46 @@ pub fn distances(lines: &[Line]) -> String {
         ours.iter().find(matches)
     };
     let cases = values(&ours, "case");
-    let (made, real): (Vec<&str>, Vec<&str>) = cases
+    let (made, mut real): (Vec<&str>, Vec<&str>) = cases
         .into_iter()
         .partition(|case| case.starts_with("synthetic:"));
+    real.sort_unstable();
     let mut methods = values(&ours, "method");
     methods.sort_unstable();
 
-    let head = real.iter().map(|case| format!("{case}, ms"));
-    let mut table = Table::new(["metric".to_string()].into_iter().chain(head));
+    let time = |case: &str, method: &str| of(case, method, "auto")?.median("ms");
+    let head = ["metric"].into_iter().chain(real.iter().copied());
+    let mut table = Table::new(head);
     for method in &methods {
-        let found = real.iter().map(|case| of(case, method, "auto"));
-        let found: Vec<Option<&Group>> = found.collect();
-        if found.iter().any(Option::is_some) {
-            let cells = found.into_iter().map(|group| {
-                let ms = group.and_then(|group| group.median("ms"));
-                let all = group.and_then(|group| group.ratio("ms", "matrix_ms"));
-                with_ratio(ms, all)
-            });
+        let times: Vec<Option<f64>> = real.iter().map(|case| time(case, method)).collect();
+        if times.iter().any(Option::is_some) {
+            let cells = times.into_iter().map(cell);
             table.row([(*method).to_string()].into_iter().chain(cells));
         }
     }
     let mut text = table.markdown();
     if !text.is_empty() {
-        let ratio = real.iter().any(|case| {
-            let some = methods.iter().filter_map(|method| of(case, method, "auto"));
-            some.filter_map(|group| group.median("matrix_ms"))
-                .any(|ms| ms > 0.0)
-        });
-        let note = match ratio {
-            true => ", in brackets compared with one write of all distances at the copy rate",
-            false => "",
-        };
-        text = format!("The 16 nearest other rows of each row, f32{note}:\n\n{text}");
+        text = format!("The 16 nearest other rows of each row, f32, in milliseconds:\n\n{text}");
     }
 
-    let mut table = Table::new(["data", "metric", "sparsek, ms", "peer", "peer, ms", "date"]);
-    for peer in &peers {
-        let ms = of(peer.text("case"), peer.text("method"), "auto");
-        let ms = ms.and_then(|group| group.median("ms"));
-        table.row([
-            peer.text("case").into(),
-            peer.text("method").into(),
-            cell(ms),
-            peer_name(peer.text("peer")).into(),
-            over(peer.median("ms"), ms),
-            peer.date().into(),
-        ]);
+    let names = values(&peers, "peer");
+    let head = ["data", "metric", "sparsek"].into_iter();
+    let mut table = Table::new(head.chain(names.iter().map(|name| peer_name(name))));
+    for (case, method) in pairs(&peers) {
+        let ms = time(case, method);
+        let cells = names.iter().map(|name| {
+            let fields = ["peer", "case", "method"];
+            let same = |peer: &&Group| fields.map(|field| peer.text(field)) == [name, case, method];
+            over(
+                peers.iter().find(same).and_then(|peer| peer.median("ms")),
+                ms,
+            )
+        });
+        let row = [case.to_string(), method.to_string(), cell(ms)];
+        table.row(row.into_iter().chain(cells));
     }
     if !peers.is_empty() {
-        text += "Beside other libraries on the same data:\n\n";
+        text += "Milliseconds of other libraries on the same data:\n\n";
         text += &table.markdown();
     }
     text + &hybrid(&real, &methods, &of) + &published(&made, &of)
@@ -74,37 +65,45 @@ pub fn distances(lines: &[Line]) -> String {
 /// A peer as the table names it.
 fn peer_name(peer: &str) -> &str {
     match peer {
-        "cusparse tiles" => "PyTorch: cuSPARSE times dense tiles, torch.topk",
-        "dense matmul" => "PyTorch: dense product, torch.topk",
+        "cusparse tiles" => "PyTorch, cuSPARSE",
+        "dense matmul" => "PyTorch, dense",
         other => other,
     }
 }
 
+/// The distinct data sets and metrics, in the order of their first line.
+fn pairs<'a>(peers: &[Group<'a>]) -> Vec<(&'a str, &'a str)> {
+    let mut pairs = Vec::new();
+    for pair in peers
+        .iter()
+        .map(|peer| (peer.text("case"), peer.text("method")))
+    {
+        if !pairs.contains(&pair) {
+            pairs.push(pair);
+        }
+    }
+    pairs
+}
+
 type Find<'a, 'b> = &'b dyn Fn(&str, &str, &str) -> Option<&'b Group<'a>>;
 
-/// The routine of the paper, forced, and its quotient with the chosen one.
+/// How many times the chosen routine's time the paper's routine takes.
 fn hybrid(real: &[&str], methods: &[&str], of: Find) -> String {
-    let mut table = Table::new(
-        ["metric".to_string()]
-            .into_iter()
-            .chain(real.iter().map(|case| format!("{case}, ms"))),
-    );
+    let mut table = Table::new(["metric"].into_iter().chain(real.iter().copied()));
     for method in methods {
-        let cells: Vec<String> = (real.iter())
-            .map(|case| {
-                let ms = |routine| of(case, method, routine).and_then(|group| group.median("ms"));
-                over(ms("hybrid"), ms("auto"))
-            })
-            .collect();
-        if cells.iter().any(|cell| cell != "–") {
+        let ratio = |case: &&str| {
+            let ms = |routine| of(case, method, routine)?.median("ms");
+            Some(ms("hybrid")? / ms("auto")?)
+        };
+        let ratios: Vec<Option<f64>> = real.iter().map(ratio).collect();
+        if ratios.iter().any(Option::is_some) {
+            let cells = ratios.into_iter().map(cell);
             table.row([(*method).to_string()].into_iter().chain(cells));
         }
     }
     match table.markdown() {
         empty if empty.is_empty() => empty,
-        text => format!(
-            "The paper's routine, `hybrid`, and its quotient with the chosen one:\n\n{text}"
-        ),
+        text => format!("The time of the paper's routine, `hybrid`, over ours:\n\n{text}"),
     }
 }
 
@@ -118,28 +117,31 @@ fn published(made: &[&str], of: Find) -> String {
         .iter()
         .filter_map(|case| Some((*case, set(case)?)))
         .collect();
-    let head = sets.iter().flat_map(|(case, _)| {
-        let name = case.trim_start_matches("synthetic:");
-        [format!("{name}, s"), "RAFT on a V100, s".into()]
-    });
-    let mut table = Table::new(["metric".to_string()].into_iter().chain(head));
+    let head = sets
+        .iter()
+        .map(|(case, _)| case.trim_start_matches("synthetic:"));
+    let mut table = Table::new(["metric"].into_iter().chain(head));
     for row in &distance_figures::ROWS {
-        let cells: Vec<String> = (sets.iter())
-            .flat_map(|&(case, set)| {
-                let group = of(case, row.method, "auto");
-                let seconds = group.and_then(|group| Some(group.median("ms")? / 1e3));
-                [cell(seconds), significant(row.seconds[set][1])]
+        let cells: Vec<Option<(f64, f64)>> = (sets.iter())
+            .map(|&(case, set)| {
+                let seconds = of(case, row.method, "auto")?.median("ms")? / 1e3;
+                Some((seconds, row.seconds[set][1] / seconds))
             })
             .collect();
-        if cells.iter().step_by(2).any(|cell| cell != "–") {
+        if cells.iter().any(Option::is_some) {
+            let cells = cells.into_iter().map(|cell| {
+                let (seconds, ratio) = cell.unzip();
+                with_ratio(seconds, ratio)
+            });
             table.row([row.method.to_string()].into_iter().chain(cells));
         }
     }
     match table.markdown() {
         empty if empty.is_empty() => empty,
         text => format!(
-            "Synthetic matrices of the paper's sizes: one call, kernel compilation included. \
-             RAFT's seconds are published ones, for the original data:\n\n{text}"
+            "Seconds of one call, compilation included, on synthetic matrices of the paper's \
+             sizes. In brackets: how many times longer RAFT took on a V100, as published for the \
+             original data:\n\n{text}"
         ),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{
     records::{Group, Line, groups, split, values},
-    table::{BACKENDS, Table, cell, over, rank, with_ratio},
+    table::{BACKENDS, MISSING, Table, cell, over, rank, with_ratio},
 };
 
 pub fn products(lines: &[Line]) -> String {
@@ -12,18 +12,16 @@ pub fn products(lines: &[Line]) -> String {
         .partition(|line| line.text("method").starts_with("epoch"));
     let peers = groups(peers, &["peer", "case"]);
     let products = groups(products, &["backend", "case", "method"]);
-    const METHODS: [(&str, &str); 6] = [
-        ("topk", "compression, ms"),
-        ("forward", "forward, ms"),
-        ("backward", "gradient, ms"),
-        ("backward-two-pass", "two-pass gradient, ms"),
-        ("backward-gathered", "gathered gradient, ms"),
-        ("dense", "dense rows, ms"),
+    const METHODS: [(&str, &str); 4] = [
+        ("topk", "compression"),
+        ("forward", "product"),
+        ("backward", "its gradient"),
+        ("dense", "dense product"),
     ];
     let head = ["graph", "backend"]
         .into_iter()
         .chain(METHODS.map(|(_, name)| name));
-    let mut table = Table::new(head.chain(["PyTorch, CSR times dense, ms"]));
+    let mut table = Table::new(head.chain(["PyTorch, dense product"]));
     let mut keys: Vec<(&str, &str)> = products
         .iter()
         .map(|group| (group.text("backend"), group.text("case")))
@@ -35,11 +33,8 @@ pub fn products(lines: &[Line]) -> String {
             let mut same = products.iter().filter(|group| group.text("case") == case);
             same.find(|group| group.text("backend") == backend && group.text("method") == method)
         };
-        let cells = METHODS.map(|(method, _)| {
-            let group = find(method);
-            let ms = group.and_then(|group| group.median("ms"));
-            with_ratio(ms, group.and_then(|group| group.ratio("ms", "floor_ms")))
-        });
+        let cells =
+            METHODS.map(|(method, _)| cell(find(method).and_then(|group| group.median("ms"))));
         let dense = find("dense").and_then(|group| group.median("ms"));
         let mut same = peers.iter().filter(|_| dense.is_some());
         let peer = same.find(|peer| peer.text("case") == format!("spmm {case}"));
@@ -51,7 +46,7 @@ pub fn products(lines: &[Line]) -> String {
     }
     let mut text = table.markdown();
     if !text.is_empty() {
-        text = format!("Rows of 256, f32, in brackets × floor:\n\n{text}");
+        text = format!("Milliseconds, f32, rows of 256, of them k after compression:\n\n{text}");
     }
     text + &training(&epochs, &peers)
 }
@@ -85,10 +80,8 @@ fn training(epochs: &[&Line], peers: &[Group]) -> String {
         "activation",
         "ms",
         "ReLU / this",
-        "top-k, share",
         "peak, MB",
         "PyTorch, ms",
-        "date",
     ]);
     for group in &epochs {
         let ms = group.median("ms");
@@ -108,9 +101,6 @@ fn training(epochs: &[&Line], peers: &[Group]) -> String {
         };
         let mut same = peers.iter().filter(|_| backend != "vulkan");
         let peer = same.find(|peer| peer.text("case") == torch);
-        let share = group
-            .median("topk_share")
-            .map(|share| format!("{:.1}%", 100.0 * share));
         let peak = group.median("peak_mb").map(|peak| format!("{peak:.0}"));
         table.row([
             graph.into(),
@@ -118,17 +108,15 @@ fn training(epochs: &[&Line], peers: &[Group]) -> String {
             activation,
             cell(ms),
             cell(relu.zip(ms).map(|(relu, ms)| relu / ms)),
-            share.unwrap_or("–".into()),
-            peak.unwrap_or("–".into()),
+            peak.unwrap_or(MISSING.into()),
             over(peer.and_then(|peer| peer.median("ms")), ms),
-            group.date().into(),
         ]);
     }
     match table.markdown() {
         empty if empty.is_empty() => empty,
         text => format!(
-            "Training epochs of SAGE: 3 layers of 256, full batch; PyTorch with TF32 on GPUs, \
-             `torch.topk` masks:\n\n{text}"
+            "Training epochs of SAGE, 3 layers of 256, full batch. PyTorch masks with `torch.topk` \
+             and uses TF32 on GPUs:\n\n{text}"
         ),
     }
 }
@@ -141,11 +129,11 @@ pub fn linear(lines: &[Line]) -> String {
     let mut table = Table::new([
         "rows x inputs x outputs",
         "backend",
-        "output, ms",
+        "output (× floor)",
         "PyTorch",
-        "gradient of rows, ms",
+        "gradient of rows",
         "PyTorch",
-        "gradient of weight, ms",
+        "gradient of weight",
         "PyTorch",
     ]);
     let keys = groups(ours.iter().map(|group| group.0[0]), &["backend", "case"]);
@@ -171,9 +159,7 @@ pub fn linear(lines: &[Line]) -> String {
         table.row(row);
     }
     let text = table.markdown();
-    format!(
-        "f32, × floor in brackets; PyTorch with TF32, its quotient with ours in brackets:\n\n{text}"
-    )
+    format!("Milliseconds, f32; PyTorch with TF32:\n\n{text}")
 }
 
 /// Short runs give the milliseconds of an epoch, others the test metric.
@@ -187,13 +173,16 @@ pub fn maxk(lines: &[Line]) -> String {
         .partition(|line| epochs(line).unwrap_or(SHORT) < SHORT);
     let mut text = by_model(
         &long,
-        "Test metric after 200 epochs (hidden 256, 3 layers, k = 32; accuracy, for Tolokers \
-         ROC-AUC), mean ± standard deviation over seeds",
+        "Test accuracy, for Tolokers ROC-AUC, in percent, mean ± standard deviation over seeds \
+         (200 epochs, 3 layers of 256, k = 32)",
         metric,
     );
+    let short: Vec<&Line> = (short.into_iter())
+        .filter(|line| ["relu", "maxk:32:exact"].contains(&line.text("activation")))
+        .collect();
     text += &by_model(
         &short,
-        "Milliseconds of an epoch in runs of 60 epochs",
+        "Milliseconds of an epoch, in runs of 60 epochs",
         |group| cell(group.median("ms_per_epoch")),
     );
     text
@@ -218,7 +207,7 @@ fn by_model(lines: &[&Line], caption: &str, write: impl Fn(&Group) -> String) ->
         let cells = columns.iter().map(|column| {
             let lines = column.0.iter().copied();
             let lines = lines.filter(|line| line.text("activation") == name);
-            groups(lines, &[]).first().map_or("–".into(), &write)
+            groups(lines, &[]).first().map_or(MISSING.into(), &write)
         });
         table.row([name.to_string()].into_iter().chain(cells));
     }
@@ -228,18 +217,18 @@ fn by_model(lines: &[&Line], caption: &str, write: impl Fn(&Group) -> String) ->
     }
 }
 
-/// Mean and sample standard deviation of the test metric.
+/// Mean and sample standard deviation of the test metric, in percent.
 fn metric(group: &Group) -> String {
     let tests: Vec<f64> = group
         .0
         .iter()
-        .filter_map(|line| line.number("test"))
+        .filter_map(|line| Some(100.0 * line.number("test")?))
         .collect();
     let count = tests.len() as f64;
     let mean = tests.iter().sum::<f64>() / count;
     if tests.len() < 2 {
-        return format!("{mean:.4}");
+        return format!("{mean:.2}");
     }
     let squares: f64 = tests.iter().map(|test| (test - mean).powi(2)).sum();
-    format!("{mean:.4} ± {:.4}", (squares / (count - 1.0)).sqrt())
+    format!("{mean:.2}±{:.2}", (squares / (count - 1.0)).sqrt())
 }

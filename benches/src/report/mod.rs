@@ -45,12 +45,13 @@ const HEAD: &str = "\
 compared with an oracle before it was timed. [benchmarks.md](benchmarks.md) says how to run and read
 the benches.
 
-- A cell is the median of the newest runs of a case, with three significant digits.
-- `× floor` compares with the compulsory memory traffic at the copy rate of the same run. Data that
-  fits in a cache can be faster.
-- A peer's time is followed by its quotient with ours. Peers ran on the same kind of card; where the
-  dates differ, in another run.
-- GPU tables without a column `backend` are CUDA.
+- A cell is the median of the newest runs of a case, with three significant digits; it is empty
+  if no run is recorded.
+- `× floor` is the quotient with the compulsory memory traffic at the copy rate of the same run.
+  Data that fits in a cache can be faster.
+- A peer's time is followed by its quotient with ours. Peers ran on the same kind of card, some in
+  another run.
+- GPU tables without a backend are CUDA.
 ";
 
 struct Report {
@@ -148,7 +149,7 @@ mod tests {
         let cpu = benches("suite", r#"{"device":"pure Rust"}"#);
         let report = report([("a-cpu", &cpu), ("nvidia-x", &gpu)].into_iter()).unwrap();
         assert!(report.text.contains("\n## NVIDIA X\n\n### Linear layers\n"));
-        assert!(report.text.contains("| `8x2x2` | cuda | 2.00 (2.00 ×) |"));
+        assert!(report.text.contains("| `8x2x2` | cuda | 2.00 (2.00×) |"));
         assert!(
             report
                 .text

@@ -8,6 +8,7 @@ use super::{
     graphs::{linear, maxk, products},
     records::{Benches, Line},
     selection::{latency, rows, shards, startup, statistics, stream, vectors},
+    table::extremes,
 };
 
 /// A bench, the head of its section, and the function that writes its tables.
@@ -64,9 +65,7 @@ fn origin(path: &str, lines: &[Line]) -> String {
     }
     let rates = lines.iter().filter_map(|line| line.number("copy_gbps"));
     let rates: Vec<f64> = rates.filter(|&rate| rate > 0.0).collect();
-    if !rates.is_empty() {
-        let least = rates.iter().copied().fold(f64::INFINITY, f64::min);
-        let most = rates.iter().copied().fold(0.0, f64::max);
+    if let Some((least, most)) = extremes(&rates) {
         text += &format!("; copy rate {least:.0} to {most:.0} GB/s");
     }
     text + ".\n\n"

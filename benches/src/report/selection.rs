@@ -3,71 +3,123 @@
 use std::collections::BTreeSet;
 
 use super::{
-    records::{Group, Line, groups, row_sizes, split, vector_sizes},
-    table::{DTYPES, Table, cell, first_call, over, rank, with_ratio},
+    records::{Group, Line, groups, row_sizes, split, values, vector_sizes},
+    table::{BACKENDS, Table, cell, extremes, over, rank, with_ratio},
 };
 use crate::chart::significant;
 
+/// The fields that distinguish measurements of one case.
+const FIELDS: [&str; 5] = ["backend", "dtype", "form", "dist", "method"];
+
+/// The columns of normal rows: dtype, output, method, head.
+const COLUMNS: [(&str, &str, &str, &str); 5] = [
+    ("f32", "pairs", "exact", "f32 (× floor)"),
+    ("f32", "sorted", "exact", "sorted"),
+    ("f32", "pairs", "early:8", "early:8"),
+    ("f16", "pairs", "exact", "f16"),
+    ("bf16", "pairs", "exact", "bf16"),
+];
+
+/// The case with a table of its other inputs, outputs and methods.
+const COMMON: &str = "2**20x256x32";
+
 pub fn rows(lines: &[Line]) -> String {
     let (ours, peers) = split(lines);
-    let fields = ["backend", "case", "dtype", "form", "dist", "method"];
-    let mut ours = groups(ours, &fields);
-    ours.sort_by_key(|group| {
-        let form = rank(group.text("form"), &["pairs", "sorted", "mask", "gradient"]);
-        let backend = rank(group.text("backend"), &["cuda", "vulkan"]);
-        let dtype = rank(group.text("dtype"), &DTYPES);
-        let (dist, method) = (group.text("dist"), group.text("method"));
-        let sizes = row_sizes(group.text("case"));
-        (
-            backend,
-            form,
-            dist != "normal",
-            dtype,
-            sizes,
-            dist,
-            method != "exact",
-            method,
-        )
-    });
     let peers = groups(peers, &["peer", "case"]);
-    let mut table = Table::new([
-        "N x M x k",
-        "backend",
-        "dtype",
-        "output",
-        "input",
-        "method",
-        "ms (× floor)",
-        "first call, ms",
-        "torch.topk, ms",
-        "Burn, same run, ms",
-        "date",
-    ]);
-    for group in &ours {
-        let ms = group.median("ms");
-        let plain = ["pairs", "f32", "normal", "exact"]
-            == ["form", "dtype", "dist", "method"].map(|field| group.text(field));
-        let sizes = row_sizes(group.text("case"));
-        let mut same = peers
-            .iter()
-            .filter(|_| plain && group.text("backend") != "vulkan");
-        let peer = same.find(|peer| row_sizes(peer.text("case")) == sizes);
-        let peer = peer.and_then(|peer| peer.median("ms"));
-        table.row([
-            format!("`{}`", group.text("case")),
-            group.text("backend").into(),
-            group.text("dtype").into(),
-            group.text("form").into(),
-            group.text("dist").into(),
-            group.text("method").into(),
-            with_ratio(ms, group.ratio("ms", "floor_ms")),
-            first_call(group),
-            over(peer, ms),
-            with_ratio(group.median("burn_ms"), group.ratio("burn_ms", "ms")),
-            group.date().into(),
-        ]);
+    let ours = groups(ours, &[&FIELDS[..], &["case"]].concat());
+    let backends = ours.iter().map(|group| group.text("backend"));
+    let main = backends.min_by_key(|backend| rank(backend, &BACKENDS));
+    let main = main.unwrap_or_default();
+    let mut cases = values(&ours, "case");
+    cases.sort_by_key(|case| row_sizes(case));
+    let find = |case: &str, fields: [&str; 5]| {
+        let mut same = ours.iter().filter(|group| group.text("case") == case);
+        same.find(|group| FIELDS.map(|field| group.text(field)) == fields)
+    };
+
+    let head = COLUMNS.map(|(.., head)| head);
+    let head = ["N x M x k"].into_iter().chain(head);
+    let mut table = Table::new(head.chain(["Vulkan", "torch.topk", "Burn"]));
+    for case in cases {
+        let column = |backend, (dtype, form, method, _): (&str, &str, &str, &str)| {
+            find(case, [backend, dtype, form, "normal", method])
+        };
+        let Some(plain) = column(main, COLUMNS[0]) else {
+            continue;
+        };
+        let ms = plain.median("ms");
+        let time = |group: Option<&Group>| cell(group.and_then(|group| group.median("ms")));
+        let others = COLUMNS[1..].iter().map(|&one| time(column(main, one)));
+        let mut same = peers.iter();
+        let peer = same.find(|peer| row_sizes(peer.text("case")) == row_sizes(case));
+        let row = [
+            format!("`{case}`"),
+            with_ratio(ms, plain.ratio("ms", "floor_ms")),
+        ];
+        table.row(row.into_iter().chain(others).chain([
+            time(column("vulkan", COLUMNS[0])),
+            over(peer.and_then(|peer| peer.median("ms")), ms),
+            with_ratio(plain.median("burn_ms"), plain.ratio("burn_ms", "ms")),
+        ]));
     }
-    table.markdown()
+    let table = table.markdown();
+    if table.is_empty() {
+        return table;
+    }
+    let mut text = format!(
+        "Milliseconds for normal values; values and u32 indices in index order, exact, unless \
+         the head says otherwise:\n\n{table}"
+    );
+
+    text += &variants(&ours, main);
+    let first = |group: &Group| group.median("first_ms");
+    let gpu = ours.iter().filter(|group| group.text("backend") == "cuda");
+    let first: Vec<f64> = gpu.filter_map(first).collect();
+    if let Some((least, most)) = extremes(&first) {
+        let [least, most] = [least, most].map(|ms| significant(ms / 1e3));
+        text += &format!("A first call takes {least} to {most} s, compilation included.\n\n");
+    }
+    text
+}
+
+/// The measurements of `COMMON` that the table of normal rows leaves out.
+fn variants(ours: &[Group], main: &str) -> String {
+    let shown = |group: &Group| {
+        let [backend, dtype, form, dist, method] = FIELDS.map(|field| group.text(field));
+        let columns = if backend == main {
+            &COLUMNS[..]
+        } else {
+            &COLUMNS[..1]
+        };
+        let mut listed = columns
+            .iter()
+            .map(|&(dtype, form, method, _)| (dtype, form, method));
+        dist == "normal" && listed.any(|one| one == (dtype, form, method))
+    };
+    let mut rest: Vec<&Group> = ours.iter().filter(|group| !shown(group)).collect();
+    rest.retain(|group| group.text("case") == COMMON);
+    rest.sort_by_key(|group| {
+        let fields = FIELDS.map(|field| group.text(field));
+        (rank(fields[0], &BACKENDS), fields[3] != "normal", fields)
+    });
+    let mut table = Table::new(["variant", "ms (× floor)"]);
+    for group in rest {
+        let plain = [main, "f32", "pairs", "normal", "exact"];
+        let names = FIELDS.iter().zip(plain).map(|(field, plain)| {
+            let name = Some(group.text(field)).filter(|name| *name != plain)?;
+            Some(match *field == "dist" {
+                true => format!("input {name}"),
+                false => name.to_string(),
+            })
+        });
+        let names: Vec<String> = names.flatten().collect();
+        let ms = with_ratio(group.median("ms"), group.ratio("ms", "floor_ms"));
+        table.row([names.join(", "), ms]);
+    }
+    match table.markdown() {
+        empty if empty.is_empty() => empty,
+        text => format!("Other inputs, outputs and methods of `{COMMON}`:\n\n{text}"),
+    }
 }
 
 pub fn latency(lines: &[Line]) -> String {
@@ -77,7 +129,6 @@ pub fn latency(lines: &[Line]) -> String {
         "PyTorch, µs",
         "queued, µs",
         "PyTorch, µs",
-        "first call, ms",
     ]);
     for group in groups(lines, &["backend", "case"]) {
         let peer = |field| group.median(&format!("torch_{field}"));
@@ -88,7 +139,6 @@ pub fn latency(lines: &[Line]) -> String {
             over(peer("single_us"), ours("single_us")),
             cell(ours("piped_us")),
             over(peer("piped_us"), ours("piped_us")),
-            first_call(&group),
         ]);
     }
     table.markdown()
@@ -114,123 +164,51 @@ pub fn startup(lines: &[Line]) -> String {
 }
 
 pub fn vectors(lines: &[Line]) -> String {
+    const DTYPES: [&str; 5] = ["f32", "f16", "bf16", "i32", "u32"];
+    const INPUTS: [&str; 3] = ["normal", "custom", "equal"];
     let (ours, peers) = split(lines);
     let peers = groups(peers, &["peer", "case"]);
     let mut ours = groups(ours, &["backend", "case", "dtype", "dist", "method"]);
-    ours.sort_by_key(|group| {
-        let sizes = vector_sizes(group.text("case"));
-        (
-            sizes,
-            rank(group.text("dtype"), &DTYPES),
-            rank(group.text("dist"), &["uniform"]),
-        )
-    });
-    let mut table = Table::new([
-        "n x k",
-        "dtype",
-        "input",
-        "ms (× one read)",
-        "queued, ms",
-        "torch.topk, ms",
-        "date",
-    ]);
-    let chosen = ours
-        .iter()
-        .filter(|group| group.text("method") == "delegates");
-    for group in chosen {
-        let ms = group.median("ms");
-        let sizes = vector_sizes(group.text("case"));
-        let plain = group.text("dtype") == "f32" && group.text("dist") == "uniform";
-        let mut same = peers.iter().filter(|_| plain);
-        let peer = same.find(|peer| vector_sizes(peer.text("case")) == sizes);
-        let peer = peer.and_then(|peer| peer.median("ms"));
-        table.row([
-            format!("`{}`", group.text("case")),
-            group.text("dtype").into(),
-            group.text("dist").into(),
-            with_ratio(ms, group.ratio("ms", "floor_ms")),
-            cell(group.median("launched_ms")),
-            over(peer, ms),
-            group.date().into(),
-        ]);
-    }
-    let whole = ours
-        .iter()
-        .filter(|group| group.text("method").starts_with("whole/"));
-    let mut without = Table::new(["n x k", "radix, ms", "bucket, ms", "bitonic, ms"]);
-    let whole: Vec<&Group> = whole.collect();
-    let cases: Vec<&str> = whole.iter().map(|group| group.text("case")).collect();
-    for (at, case) in cases.iter().enumerate() {
-        if cases[..at].contains(case) {
-            continue;
-        }
-        let ms = |selection: &str| {
-            let method = format!("whole/{selection}");
-            let mut same = whole.iter().filter(|group| group.text("case") == *case);
-            let found = same.find(|group| group.text("method") == method);
-            cell(found.and_then(|group| group.median("ms")))
-        };
-        without.row([
-            format!("`{case}`"),
-            ms("radix"),
-            ms("bucket"),
-            ms("bitonic"),
-        ]);
-    }
-    let mut text = table.markdown();
-    if !cases.is_empty() {
-        text += "Without delegates, uniform f32, by selection:\n\n";
-        text += &without.markdown();
-    }
-    text + &exponents(&ours)
-}
-
-/// Times by subrange exponent, which `Tuning` of vectors follows.
-fn exponents(ours: &[Group]) -> String {
-    let exponent = |group: &Group| -> Option<u32> {
-        group.text("method").strip_prefix("alpha:")?.parse().ok()
+    ours.retain(|group| group.text("method") == "delegates");
+    let mut cases = values(&ours, "case");
+    cases.sort_by_key(|case| vector_sizes(case));
+    let find = |case: &str, dtype: &str, dist: &str| {
+        let fields = ["case", "dtype", "dist"];
+        let same = |group: &&Group| fields.map(|field| group.text(field)) == [case, dtype, dist];
+        ours.iter().find(same)
     };
-    let swept: Vec<&Group> = ours
-        .iter()
-        .filter(|group| exponent(group).is_some())
-        .collect();
-    let columns: BTreeSet<u32> = swept.iter().filter_map(|group| exponent(group)).collect();
-    let head = ["n x k", "dtype", "input"].map(String::from).into_iter();
-    let mut table =
-        Table::new(head.chain(columns.iter().map(|exponent| format!("α = {exponent}, ms"))));
-    let key = |group: &Group| ["case", "dtype", "dist"].map(|field| group.text(field).to_string());
-    let mut done = Vec::new();
-    for group in &swept {
-        let key_of_row = key(group);
-        if done.contains(&key_of_row) {
-            continue;
-        }
-        let same = swept.iter().filter(|other| key(other) == key_of_row);
-        let times: Vec<(u32, f64)> = same
-            .filter_map(|other| Some((exponent(other)?, other.median("ms")?)))
-            .collect();
-        let least = times
+    let time = |group: Option<&Group>| cell(group.and_then(|group| group.median("ms")));
+
+    let head = ["n x k", "f32 (× one read)"].into_iter();
+    let head = head.chain(DTYPES[1..].iter().copied());
+    let mut by_dtype = Table::new(head.chain(["torch.topk, f32"]));
+    let mut by_input = Table::new(["n x k"].into_iter().chain(INPUTS));
+    for case in cases {
+        let plain = find(case, "f32", "uniform");
+        let ms = plain.and_then(|group| group.median("ms"));
+        let read = plain.and_then(|group| group.ratio("ms", "floor_ms"));
+        let others = DTYPES[1..]
             .iter()
-            .map(|time| time.1)
-            .fold(f64::INFINITY, f64::min);
-        let cells = columns.iter().map(|column| {
-            let time = times.iter().find(|(exponent, _)| exponent == column);
-            match time {
-                Some(&(_, ms)) if ms == least => format!("**{}**", significant(ms)),
-                time => cell(time.map(|&(_, ms)| ms)),
-            }
-        });
-        let [case, dtype, dist] = key_of_row.clone();
-        table.row([format!("`{case}`"), dtype, dist].into_iter().chain(cells));
-        done.push(key_of_row);
+            .map(|dtype| time(find(case, dtype, "uniform")));
+        let mut same = peers.iter();
+        let peer = same.find(|peer| vector_sizes(peer.text("case")) == vector_sizes(case));
+        let peer = over(peer.and_then(|peer| peer.median("ms")), ms);
+        let row = [format!("`{case}`"), with_ratio(ms, read)];
+        by_dtype.row(row.into_iter().chain(others).chain([peer]));
+        let inputs = INPUTS.map(|dist| find(case, "f32", dist));
+        if inputs.iter().any(Option::is_some) {
+            by_input.row([format!("`{case}`")].into_iter().chain(inputs.map(time)));
+        }
     }
-    match done.is_empty() {
-        true => String::new(),
-        false => format!(
-            "With subranges of 2^α elements, the best time in bold:\n\n{}",
-            table.markdown()
-        ),
+    let (by_dtype, by_input) = (by_dtype.markdown(), by_input.markdown());
+    if by_dtype.is_empty() {
+        return by_dtype;
     }
+    let mut text = format!("Milliseconds, uniform values:\n\n{by_dtype}");
+    if !by_input.is_empty() {
+        text += &format!("Other inputs, f32:\n\n{by_input}");
+    }
+    text
 }
 
 pub fn stream(lines: &[Line]) -> String {
@@ -257,7 +235,6 @@ pub fn shards(lines: &[Line]) -> String {
         "ms",
         "longest local selection, ms",
         "one device, ms",
-        "date",
     ]);
     for group in groups(lines, &["case", "method", "gpus"]) {
         table.row([
@@ -266,7 +243,6 @@ pub fn shards(lines: &[Line]) -> String {
             cell(group.median("ms")),
             cell(group.median("local_ms")),
             with_ratio(group.median("one_ms"), group.ratio("one_ms", "ms")),
-            group.date().into(),
         ]);
     }
     table.markdown()
@@ -293,9 +269,8 @@ pub fn statistics(lines: &[Line]) -> String {
         }
     }
     format!(
-        "The figures of the paper's Tables 1, 2 and 5, reproduced from our selections. The \
-         paper's Table 2 matches Algorithm 2 with the break of Algorithm 1, not Algorithm 2 as \
-         printed:\n\n{}",
+        "Figures of the paper's tables that our selections reproduce. Table 2 matches Algorithm \
+         2 with the break of Algorithm 1, not as printed:\n\n{}",
         table.markdown()
     )
 }

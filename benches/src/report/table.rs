@@ -2,7 +2,6 @@
 
 use std::fmt::Write;
 
-use super::records::Group;
 use crate::chart::significant;
 
 pub struct Table {
@@ -31,7 +30,7 @@ impl Table {
         }
         let filled = |&column: &usize| {
             let mut cells = self.rows.iter().map(|row| row[column].as_str());
-            column == 0 || cells.any(|cell| !["", MISSING].contains(&cell))
+            column == 0 || cells.any(|cell| cell != MISSING)
         };
         let columns: Vec<usize> = (0..self.head.len()).filter(filled).collect();
         let line = |cells: &[String]| {
@@ -39,24 +38,24 @@ impl Table {
             format!("| {} |\n", cells.join(" | "))
         };
         let mut text = line(&self.head);
-        let _ = writeln!(text, "|{}", " --- |".repeat(columns.len()));
+        let _ = writeln!(text, "|{}", "---|".repeat(columns.len()));
         text.extend(self.rows.iter().map(|row| line(row)));
         text + "\n"
     }
 }
 
 /// The cell of a missing number.
-const MISSING: &str = "–";
+pub const MISSING: &str = "";
 
 /// A number of three significant digits.
 pub fn cell(number: Option<f64>) -> String {
     number.map_or(MISSING.into(), significant)
 }
 
-/// A number and how many times another it is: `2.00 (1.25 ×)`.
+/// A number and how many times another it is: `2.00 (1.25×)`.
 pub fn with_ratio(number: Option<f64>, ratio: Option<f64>) -> String {
     match (number, ratio.filter(|ratio| ratio.is_finite())) {
-        (Some(_), Some(ratio)) => format!("{} ({} ×)", cell(number), significant(ratio)),
+        (Some(_), Some(ratio)) => format!("{} ({}×)", cell(number), significant(ratio)),
         _ => cell(number),
     }
 }
@@ -66,9 +65,11 @@ pub fn over(peer: Option<f64>, ours: Option<f64>) -> String {
     with_ratio(peer, peer.zip(ours).map(|(peer, ours)| peer / ours))
 }
 
-pub fn first_call(group: &Group) -> String {
-    let ms = group.median("first_ms");
-    ms.map_or("–".into(), |ms| format!("{ms:.0}"))
+/// The least and the greatest number; none without numbers.
+pub fn extremes(numbers: &[f64]) -> Option<(f64, f64)> {
+    let least = numbers.iter().copied().reduce(f64::min)?;
+    let most = numbers.iter().copied().reduce(f64::max)?;
+    Some((least, most))
 }
 
 /// A rank by position in a list; values that are not in it come last.
@@ -78,8 +79,6 @@ pub fn rank(value: &str, order: &[&str]) -> usize {
         .position(|one| *one == value)
         .unwrap_or(order.len())
 }
-
-pub const DTYPES: [&str; 7] = ["f32", "f16", "bf16", "f64", "i32", "u32", "i64"];
 
 pub const BACKENDS: [&str; 3] = ["cuda", "vulkan", "flex"];
 
@@ -92,7 +91,7 @@ mod tests {
         let mut table = Table::new(["a", "b", "c"]);
         assert_eq!(table.markdown(), "");
         table.row(["1".into(), cell(None), with_ratio(Some(2.0), Some(1.25))]);
-        let expected = "| a | c |\n| --- | --- |\n| 1 | 2.00 (1.25 ×) |\n\n";
+        let expected = "| a | c |\n|---|---|\n| 1 | 2.00 (1.25×) |\n\n";
         assert_eq!(table.markdown(), expected);
     }
 }
