@@ -24,42 +24,57 @@ pub fn distances(lines: &[Line]) -> String {
     let mut methods = values(&ours, "method");
     methods.sort_unstable();
 
-    let time = |case: &str, method: &str| of(case, method, "auto")?.median("ms");
-    let head = ["metric"].into_iter().chain(real.iter().copied());
-    let mut table = Table::new(head);
-    for method in &methods {
-        let times: Vec<Option<f64>> = real.iter().map(|case| time(case, method)).collect();
-        if times.iter().any(Option::is_some) {
-            let cells = times.into_iter().map(cell);
-            table.row([(*method).to_string()].into_iter().chain(cells));
-        }
+    let times = nearest(&real, &methods, &of, &pairs(&peers));
+    let others = libraries(&peers, &of);
+    let mut text = String::new();
+    if !(times.is_empty() && others.is_empty()) {
+        text += "The 16 nearest other rows of each row, f32, in milliseconds. In brackets: how many \
+                 times longer a peer takes, or the paper's routine, `hybrid`.\n\n";
     }
-    let mut text = table.markdown();
-    if !text.is_empty() {
-        text = format!("The 16 nearest other rows of each row, f32, in milliseconds:\n\n{text}");
-    }
+    text + &times + &others + &published(&made, &of)
+}
 
-    let names = values(&peers, "peer");
+type Find<'a, 'b> = &'b dyn Fn(&str, &str, &str) -> Option<&'b Group<'a>>;
+
+/// Our times and the quotient of the paper's routine. Empty if the table of other libraries has all
+/// of them.
+fn nearest(real: &[&str], methods: &[&str], of: Find, compared: &[(&str, &str)]) -> String {
+    let time = |case: &str, method: &str| of(case, method, "auto")?.median("ms");
+    let hybrid = |case: &str, method: &str| of(case, method, "hybrid")?.median("ms");
+    let mut table = Table::new(["metric"].into_iter().chain(real.iter().copied()));
+    let mut new = false;
+    for &method in methods {
+        let times: Vec<Option<f64>> = real.iter().map(|case| time(case, method)).collect();
+        if times.iter().all(Option::is_none) {
+            continue;
+        }
+        let mut timed = real.iter().zip(&times).filter(|(_, ms)| ms.is_some());
+        new |= timed.any(|(case, _)| !compared.contains(&(*case, method)));
+        let cells = real.iter().zip(times).map(|(case, ms)| {
+            let ratio = hybrid(case, method).zip(ms).map(|(other, ms)| other / ms);
+            with_ratio(ms, ratio)
+        });
+        table.row([method.to_string()].into_iter().chain(cells));
+    }
+    if new { table.markdown() } else { String::new() }
+}
+
+fn libraries(peers: &[Group], of: Find) -> String {
+    let names = values(peers, "peer");
     let head = ["data", "metric", "sparsek"].into_iter();
     let mut table = Table::new(head.chain(names.iter().map(|name| peer_name(name))));
-    for (case, method) in pairs(&peers) {
-        let ms = time(case, method);
+    for (case, method) in pairs(peers) {
+        let ms = of(case, method, "auto").and_then(|group| group.median("ms"));
         let cells = names.iter().map(|name| {
             let fields = ["peer", "case", "method"];
             let same = |peer: &&Group| fields.map(|field| peer.text(field)) == [name, case, method];
-            over(
-                peers.iter().find(same).and_then(|peer| peer.median("ms")),
-                ms,
-            )
+            let peer = peers.iter().find(same);
+            over(peer.and_then(|peer| peer.median("ms")), ms)
         });
         let row = [case.to_string(), method.to_string(), cell(ms)];
         table.row(row.into_iter().chain(cells));
     }
-    if !peers.is_empty() {
-        text += "Milliseconds of other libraries on the same data:\n\n";
-        text += &table.markdown();
-    }
-    text + &hybrid(&real, &methods, &of) + &published(&made, &of)
+    table.markdown()
 }
 
 /// A peer as the table names it.
@@ -83,28 +98,6 @@ fn pairs<'a>(peers: &[Group<'a>]) -> Vec<(&'a str, &'a str)> {
         }
     }
     pairs
-}
-
-type Find<'a, 'b> = &'b dyn Fn(&str, &str, &str) -> Option<&'b Group<'a>>;
-
-/// How many times the chosen routine's time the paper's routine takes.
-fn hybrid(real: &[&str], methods: &[&str], of: Find) -> String {
-    let mut table = Table::new(["metric"].into_iter().chain(real.iter().copied()));
-    for method in methods {
-        let ratio = |case: &&str| {
-            let ms = |routine| of(case, method, routine)?.median("ms");
-            Some(ms("hybrid")? / ms("auto")?)
-        };
-        let ratios: Vec<Option<f64>> = real.iter().map(ratio).collect();
-        if ratios.iter().any(Option::is_some) {
-            let cells = ratios.into_iter().map(cell);
-            table.row([(*method).to_string()].into_iter().chain(cells));
-        }
-    }
-    match table.markdown() {
-        empty if empty.is_empty() => empty,
-        text => format!("The time of the paper's routine, `hybrid`, over ours:\n\n{text}"),
-    }
 }
 
 /// Synthetic matrices of the paper's sizes, beside the published seconds.
@@ -140,8 +133,7 @@ fn published(made: &[&str], of: Find) -> String {
         empty if empty.is_empty() => empty,
         text => format!(
             "Seconds of one call, compilation included, on synthetic matrices of the paper's \
-             sizes. In brackets: how many times longer RAFT took on a V100, as published for the \
-             original data:\n\n{text}"
+             sizes, beside RAFT on a V100 as published for the original data:\n\n{text}"
         ),
     }
 }

@@ -171,6 +171,10 @@ pub fn maxk(lines: &[Line]) -> String {
     let (short, long): (Vec<&Line>, Vec<&Line>) = lines
         .into_iter()
         .partition(|line| epochs(line).unwrap_or(SHORT) < SHORT);
+    const LEFT_OUT: [&str; 3] = ["maxk:32:early:3", "maxk:32:early:5", "maxk:32:early:7"];
+    let long: Vec<&Line> = (long.into_iter())
+        .filter(|line| !LEFT_OUT.contains(&line.text("activation")))
+        .collect();
     let mut text = by_model(
         &long,
         "Test accuracy, for Tolokers ROC-AUC, in percent, mean ± standard deviation over seeds \
