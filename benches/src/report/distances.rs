@@ -28,8 +28,8 @@ pub fn distances(lines: &[Line]) -> String {
     let others = libraries(&peers, &of);
     let mut text = String::new();
     if !(times.is_empty() && others.is_empty()) {
-        text += "The 16 nearest other rows of each row, f32, in milliseconds. In brackets: how many \
-                 times longer a peer takes, or the paper's routine, `hybrid`.\n\n";
+        text += "The 16 nearest other rows of each row, f32, in milliseconds. In brackets: how \
+                 many times longer a peer takes, or the paper's routine, `hybrid`.\n\n";
     }
     text + &times + &others + &published(&made, &of)
 }
@@ -133,7 +133,7 @@ fn published(made: &[&str], of: Find) -> String {
         empty if empty.is_empty() => empty,
         text => format!(
             "Seconds of one call, compilation included, on synthetic matrices of the paper's \
-             sizes, beside RAFT on a V100 as published for the original data:\n\n{text}"
+             sizes. In brackets: how many times longer RAFT took on a V100, as published:\n\n{text}"
         ),
     }
 }
