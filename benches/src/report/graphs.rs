@@ -177,8 +177,8 @@ pub fn maxk(lines: &[Line]) -> String {
         .collect();
     let mut text = by_model(
         &long,
-        "Test accuracy, for Tolokers ROC-AUC, in percent, mean ± standard deviation over seeds \
-         (200 epochs, 3 layers of 256, k = 32)",
+        "Test accuracy (Tolokers: ROC-AUC) in percent after 200 epochs, 3 layers of 256, k = 32, \
+         ± deviation over seeds",
         metric,
     );
     let short: Vec<&Line> = (short.into_iter())
@@ -199,7 +199,10 @@ fn by_model(lines: &[&Line], caption: &str, write: impl Fn(&Group) -> String) ->
     columns.sort_by_key(|column| fields.map(|field| column.text(field)));
     let head = columns.iter().map(|column| {
         let [backend, data, model] = fields.map(|field| column.text(field));
-        format!("{data}, {model}, {backend}")
+        match backend {
+            "cuda" => format!("{data}, {model}"),
+            backend => format!("{data}, {model}, {backend}"),
+        }
     });
     let mut table = Table::new(["activation".to_string()].into_iter().chain(head));
     let mut names = values(
