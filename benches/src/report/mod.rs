@@ -49,7 +49,8 @@ the benches.
   if no run is recorded.
 - `× floor` is the quotient with the compulsory memory traffic at the copy rate of the same run.
   Data that fits in a cache can be faster.
-- A peer's time is followed by its quotient with ours. Some peers ran on another day.
+- A peer's time is followed by its quotient with ours. Peers ran on the same kind of card, some on
+  another day.
 - GPU tables without a backend are CUDA.
 ";
 
