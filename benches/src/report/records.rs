@@ -101,12 +101,6 @@ impl<'a> Group<'a> {
         let ratio = |line: &&Line| Some(line.number(field)? / line.number(by)?);
         self.0.iter().map(ratio).collect::<Option<_>>().map(median)
     }
-
-    /// The day of the newest line.
-    pub fn date(&self) -> &'a str {
-        let dates = self.0.iter().map(|line| line.text("date"));
-        dates.max().unwrap_or_default()
-    }
 }
 
 /// The median; of an even count the mean of the two in the middle.
@@ -168,17 +162,16 @@ mod tests {
 
     #[test]
     fn repeated_cases_become_medians() {
-        let text = r#"{"case":"a","ms":3,"floor_ms":1,"date":"2026-01-02"}
+        let text = r#"{"case":"a","ms":3,"floor_ms":1}
 {"case":"b","ms":9}
-{"case":"a","ms":1,"floor_ms":2,"date":"2026-01-01"}
-{"case":"a","ms":2,"floor_ms":2,"date":"2026-01-01"}"#;
+{"case":"a","ms":1,"floor_ms":2}
+{"case":"a","ms":2,"floor_ms":2}"#;
         let lines = parse(text).unwrap();
         let groups = groups(&lines, &["case"]);
         assert_eq!(groups.len(), 2);
         assert_eq!(groups[0].text("case"), "a");
         assert_eq!(groups[0].median("ms"), Some(2.0));
         assert_eq!(groups[0].ratio("ms", "floor_ms"), Some(1.0));
-        assert_eq!(groups[0].date(), "2026-01-02");
         assert_eq!(groups[1].median("floor_ms"), None);
         assert_eq!(median(vec![4.0, 1.0]), 2.5);
         assert!(parse("{").is_err());
