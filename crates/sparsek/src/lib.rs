@@ -29,6 +29,8 @@
 //! `vulkan`, `wgpu`, `metal`, `cuda`, `cpu` (CubeCL's CPU runtime). `fusion` must be on exactly if
 //! Burn's is. `cache` keeps compiled kernels on disk.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod backends;
 #[cfg(feature = "cache")]
 pub mod cache;
