@@ -1,7 +1,5 @@
-//! Second top-k of a cube that finishes, and output.
-//!
-//! Few candidates are ranked by comparing all pairs. More are selected by histograms of the keys,
-//! then of the slots that tie with the kth key.
+//! Second top-k of one cube, and output. Compares all pairs of few candidates; else histograms
+//! keys, then slots that tie with the kth.
 
 use cubecl::prelude::*;
 
@@ -20,8 +18,7 @@ pub(super) struct Workspace<K: Int> {
     pub reduce: CubeReduce,
 }
 
-/// All pairs: this unit compares every `step`th item from `item` with `from..to`, as do the units
-/// of its plane.
+/// A plane's units compare the same items `from..to`.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 struct AllPairs {
@@ -67,7 +64,7 @@ impl SelectedSlots {
         }
     }
 
-    /// Sorts the slots found. `counts` must be zero.
+    /// `counts` must be zero.
     pub fn sort(&self, k: u32, counts: &Shared<[Atomic<u32>]>, reduce: &CubeReduce) {
         let mut ordered = self.ordered.clone();
         let pairs = AllPairs::new(k, reduce);
@@ -92,8 +89,7 @@ impl SelectedSlots {
     }
 }
 
-/// Selects the `k` best of `count` candidates, ties by slot, and sorts their slots. `counts` must
-/// be zero.
+/// Ties by slot; `counts` must be zero.
 #[cube]
 pub(super) fn select_by_rank<K: Int>(
     candidates: &Candidates<K>,
@@ -132,7 +128,7 @@ pub(super) fn select_by_rank<K: Int>(
     selected.sort(k, counts, reduce);
 }
 
-/// Inverted slots of the candidates within a range: the first is the greatest.
+/// Slots within `range`, inverted so that the first is greatest.
 #[derive(CubeType)]
 struct Ties<K: Int> {
     keys: Shared<[K]>,
@@ -157,7 +153,7 @@ impl<K: Int> KeySet<u32> for Ties<K> {
     }
 }
 
-/// Writes the k best candidates in index order. None is above `range`.
+/// In index order; no key exceeds `range`.
 #[cube]
 pub(super) fn select_by_histogram<E: Element, I: Numeric, N: Size>(
     elements: &SelectedSubranges<E, N>,

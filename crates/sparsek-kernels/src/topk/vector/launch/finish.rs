@@ -31,15 +31,15 @@ use crate::{
 
 const U64: ElemType = ElemType::UInt(UIntKind::U64);
 
-/// Numbers of single launches, from a random start.
+/// Number of the next single launch; random start.
 static CALLS: LazyLock<AtomicU64> =
     LazyLock::new(|| AtomicU64::new(RandomState::new().hash_one(0)));
 
 struct FinishInput<'a> {
     keys: &'a Handle,
-    /// Keys and number of groups.
+    /// Keys, number.
     groups: Option<(&'a Handle, usize)>,
-    /// The k best delegates of a separate launch.
+    /// k best delegates of a separate launch.
     best: Option<&'a Selected>,
     /// If β > 1.
     positions: Option<&'a Handle>,
@@ -74,7 +74,6 @@ impl VectorCall<'_> {
             FirstTopk::Groups(build) => count.div_ceil(build.subranges_per_cube()),
             _ => 0,
         };
-        // One allocation, because allocations take time.
         let [keys, groups, arrivals, values, indices] = allocate_together(
             client,
             [
@@ -209,7 +208,7 @@ impl VectorCall<'_> {
         };
         let in_registers = input.groups.map_or(count, |(_, groups)| groups);
         let whole = self.length / width * width;
-        // SAFETY: slots map to elements below `length`; k elements are written.
+        // SAFETY: slots map below `length`; k elements are written.
         unsafe {
             finish::launch_unchecked::<E>(
                 client,
