@@ -7,8 +7,8 @@
 //! result       <- k best of concatenated              (second top-k)
 //! ```
 //!
-//! Rule 1: a subrange with unselected delegate has k better elements outside. Rule 3: β delegates.
-//! Rule 4: choice of α. Deviations: D1 to D6 of `docs/papers.md`.
+//! Rule 1: a subrange whose delegate is not selected has k better elements outside. Rule 3 takes β
+//! delegates per subrange, Rule 4 chooses α. Deviations: D1 to D6 of `docs/papers.md`.
 
 mod kernels;
 mod launch;
@@ -40,13 +40,13 @@ use crate::{error::KernelError, topk::types::Selected};
 ///
 /// # Cost
 ///
-/// - Reads the vector once, then selects from β n / 2^α delegates and k · 2^α elements; α ≈ log2(n
-///   / k) / 2. Without delegates if n < 16 k, or if n < 2^25 and k > 1024.
-/// - One cube selects for k ≤ 1024 and up to 2^18 elements, short vectors in one launch; otherwise
+/// - Reads the vector once, then selects from β·n/2^α delegates and k·2^α elements; α is about
+///   log2(n/k)/2. Without delegates if n < 16·k, or if n < 2^25 and k > 1024.
+/// - One cube selects if k ≤ 1024 and k·2^α ≤ 2^18, in one launch for short vectors; otherwise
 ///   histograms read each input six times (nine for 64-bit dtypes).
-/// - Scratch: max(β n / 2^α, k · 2^α) keys of 4 bytes (8 for 64-bit dtypes), as many 4-byte
-///   positions if β > 1, 12 k bytes, 112 KiB, and scratch for a vector of all delegates. For k >
-///   1024 with filter or β > 1: both sets of keys and 4 k · 2^α bytes.
+/// - Scratch: max(β·n/2^α, k·2^α) keys of 4 bytes (8 for 64-bit dtypes), as many 4-byte positions
+///   if β > 1, 12·k bytes, 112 KiB, and scratch for a vector of all delegates. If k > 1024 with
+///   filter or β > 1: both sets of keys and 4·k·2^α bytes.
 ///
 /// ```no_run
 /// use cubecl::prelude::*;
@@ -87,7 +87,7 @@ pub fn topk_vector(
     call.topk()
 }
 
-/// As [`topk_vector`], with the workload. Waits for the device; errors if it failed.
+/// As [`topk_vector`], with the workload; waits for the device. Errors if it failed.
 pub fn topk_vector_stats(
     client: &Client,
     input: &Handle,

@@ -25,7 +25,7 @@ pub enum Selection {
     Rows,
     /// Histograms of digits.
     Radix,
-    /// Histograms of equal key ranges.
+    /// Histograms of equal ranges of keys.
     Bucket,
     /// Bitonic sorting, for small k.
     Bitonic,
@@ -53,13 +53,13 @@ impl Selection {
     }
 }
 
-/// Rule 2: skips elements below the least selected delegate.
+/// Rule 2: the second top-k skips elements below the least selected delegate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Filter {
     /// Where it saves time.
     #[default]
     Auto,
-    /// Always; an error where it cannot run.
+    /// Always; an error if impossible.
     On,
     /// Never.
     Off,
@@ -71,7 +71,7 @@ pub enum Construction {
     /// `Planes`, or `Staged` for short subranges on a GPU without planes.
     #[default]
     Auto,
-    /// Units of a plane, or one unit, per subrange.
+    /// Units of a plane share a subrange; without planes, one unit each.
     Planes,
     /// Through shared memory, up to 2^5 elements (Section 5.3).
     Staged,
@@ -84,7 +84,7 @@ pub enum Finish {
     /// First that can run and saves time.
     #[default]
     Auto,
-    /// The construction's last cube holds all delegates.
+    /// The last cube of the construction holds all: one launch.
     SingleLaunch,
     /// Selects groups of subranges, then among their delegates.
     Groups,
@@ -137,7 +137,7 @@ impl VectorOptions {
     }
 }
 
-/// How to select; default: fastest known.
+/// How to select; by default the fastest known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VectorStrategy {
     /// Length of the subranges.
@@ -147,11 +147,11 @@ pub struct VectorStrategy {
     pub delegates: usize,
     /// Construction of the delegate vector.
     pub construction: Construction,
-    /// Of both selections.
+    /// Algorithm of both selections.
     pub selection: Selection,
-    /// Rule 2.
+    /// Filter by Rule 2.
     pub filter: Filter,
-    /// How one cube obtains the best delegates; an error where it cannot.
+    /// How one cube obtains the best delegates; an error if impossible.
     pub finish: Finish,
     /// Thresholds of automatic choices.
     pub tuning: Tuning,

@@ -1,8 +1,8 @@
 //! Host-side plan: validates a call and chooses kernels.
 //!
 //! ```text
-//! k = 0, n <= Tuning::row, n < 16 k, or k > 1024 and n < Tuning::long: whole vector
-//! k <= 1024 and k · 2^α <= Tuning::finished, or forced filter: one cube finishes
+//! k = 0, n <= Tuning::row, n < 16·k, or k > 1024 and n < Tuning::long: whole vector
+//! k <= 1024 and k·2^α <= Tuning::finished, or forced filter: one cube finishes
 //! forced filter or β > 1: filter kernels
 //! else: concatenation
 //! ```
@@ -52,8 +52,7 @@ use crate::{
     },
 };
 
-/// Whether [`topk`](crate::topk::topk) treats rows as vectors: few long, or too long for row
-/// routines.
+/// Few long rows, or one too long for row routines.
 pub(crate) fn takes_rows(
     client: &Client,
     input: &Rows,
@@ -283,7 +282,7 @@ fn filter(
     })
 }
 
-/// Kernels number these with u32.
+/// Kernels number delegates and slots with u32.
 fn require_u32_slots(
     vector: &InputVector,
     partition: &Partition,
@@ -297,7 +296,7 @@ fn require_u32_slots(
     Ok(())
 }
 
-/// Groups change the partition.
+/// One cube, if it can run and saves time. Groups change the partition.
 fn finish(
     vector: &InputVector,
     partition: &Partition,
@@ -369,7 +368,6 @@ fn finish(
     Ok(Some(plan(config, FirstTopk::SeparateLaunch(first))))
 }
 
-/// Without delegates in registers.
 fn finish_config(
     vector: &InputVector,
     partition: &Partition,
@@ -414,7 +412,7 @@ fn finish_config(
     Ok(config)
 }
 
-/// Different finite keys differ by at least `2^spacing`; 16-bit floats have f32 keys.
+/// 16-bit floats have f32 keys.
 fn key_spacing(dtype: ElemType) -> u32 {
     match dtype {
         ElemType::Float(FloatKind::F16) => 13,
@@ -560,7 +558,6 @@ fn is_staged(
 }
 
 impl DelegateVectorConfig {
-    /// One round of loads, for cubes of at most `units`.
     pub(super) fn new(
         vector: &InputVector,
         partition: &Partition,

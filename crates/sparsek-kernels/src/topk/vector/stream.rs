@@ -24,9 +24,9 @@ const I64: ElemType = ElemType::Int(IntKind::I64);
 
 /// Selects the k best of all parts pushed, however divided.
 ///
-/// Uploads equal pieces of at most 64 MiB, or 64 k elements if more, up to 512 MiB; options apply
+/// Uploads equal pieces of at most 64 MiB, or 64·k elements if more, up to 512 MiB; options apply
 /// to each. Copies overlap selections. Each device holds up to three pieces and the scratch of
-/// [`topk_vector`](super::topk_vector), the host max(4 k, 2^20) elements and a result per device: a
+/// [`topk_vector`](super::topk_vector), the host max(4·k, 2^20) elements and a result per device: a
 /// value and 8 bytes each.
 pub struct TopkStream<'a> {
     clients: &'a [Client],
@@ -69,16 +69,12 @@ impl Drop for Pending<'_> {
 }
 
 impl<'a> TopkStream<'a> {
-    /// Stream on one device.
+    /// Starts a stream on one device.
     pub fn new(client: &'a Client, dtype: ElemType, options: VectorOptions) -> Self {
         Self::over(slice::from_ref(client), dtype, options)
     }
 
-    /// Stream over devices that take turns; the first merges.
-    ///
-    /// # Panics
-    ///
-    /// If `clients` is empty.
+    /// Starts a stream over devices, which take turns; the first merges. Panics if there are none.
     pub fn over(clients: &'a [Client], dtype: ElemType, options: VectorOptions) -> Self {
         assert!(!clients.is_empty(), "TopkStream: there are no devices");
         Self {
@@ -102,8 +98,8 @@ impl<'a> TopkStream<'a> {
     ///
     /// # Errors
     ///
-    /// As [`topk_vector`](super::topk_vector), for incomplete elements, or if the device failed;
-    /// then [`finish`](Self::finish) fails too.
+    /// As [`topk_vector`](super::topk_vector), if the part ends within an element, or if the device
+    /// failed; then [`finish`](Self::finish) fails too.
     pub fn push(&mut self, part: &[u8]) -> Result<(), KernelError> {
         let pushed = self.push_pieces(part);
         self.note_failure(pushed)
@@ -234,7 +230,6 @@ impl<'a> TopkStream<'a> {
         Ok(self.best)
     }
 
-    /// Leaves `left` pending.
     fn collect_pending(&mut self, left: usize) -> Result<(), KernelError> {
         while self.pending.len() > left {
             let first = self.pending.pop_front();

@@ -1,40 +1,37 @@
-//! Constants chosen on an NVIDIA H200; records and commands: `docs/benchmarks.md`.
+//! Constants chosen on an NVIDIA H200; records lie under `benches/records/`.
 
 /// Greatest k that one cube finishes.
 pub(super) const MAX_FINISH_K: usize = 1 << 10;
 /// Least n / k for delegates.
 pub(super) const MIN_LENGTH_PER_K: usize = 16;
-/// Units of other cubes.
 pub(super) const CUBE_UNITS: u32 = 256;
 pub(super) const HISTOGRAM_UNITS: u32 = 512;
-/// Histogram and filter kernels.
+/// Of histogram and filter kernels.
 pub(super) const MAX_CUBES: usize = 512;
-/// Per unit, during construction.
 pub(super) const LOADS_IN_FLIGHT: usize = 8;
 
-/// Longest staged subranges.
 pub(super) const MAX_STAGED_EXPONENT: u32 = 5;
 pub(super) const STAGED_UNITS: u32 = 128;
 
 pub(super) const FINISH_UNITS: u32 = 1024;
-/// In registers of the cube that finishes.
+/// Register bytes of delegates.
 pub(super) const DELEGATE_BYTES_PER_UNIT: usize = 64;
-/// In its shared memory.
+/// Candidates in shared memory.
 pub(super) const CANDIDATE_ROOM: usize = 1 << 11;
 pub(super) const FINISH_LOADS_IN_FLIGHT: usize = 4;
 /// Most candidates ranked by all pairs.
 pub(super) const MAX_RANKED: u32 = 64;
 
-/// Bounds for a single row as vector.
+/// Bounds of k and n / k for a single row as vector.
 pub(super) const LONG_ROW_MAX_K: usize = 1 << 10;
 pub(super) const LONG_ROW_MIN_LENGTH_PER_K: usize = 16;
 /// Least columns per row for any k.
 pub(super) const LONG_ROW: usize = 1 << 20;
 
-/// Stream piece: bytes; elements per k.
+/// Bytes of a stream's piece, and elements per k.
 pub(super) const PIECE_BYTES: [usize; 2] = [1 << 26, 1 << 29];
 pub(super) const PIECE_LENGTH_PER_K: usize = 64;
-/// Host elements of a stream: least; per k.
+/// Host elements of a stream: at least, and per k.
 pub(super) const KEPT: usize = 1 << 20;
 pub(super) const KEPT_PER_K: usize = 4;
 pub(super) const MIN_PINNED_BYTES: usize = 1 << 20;
@@ -52,15 +49,15 @@ const EXPONENTS: [u32; 2] = [3, 16];
 /// Thresholds of automatic choices, by default for an NVIDIA H200.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tuning {
-    /// Rule 4: α = (log2(n / k) + constant) / 2.
+    /// Rule 4: α = (log2(n/k) + constant)/2.
     pub constant: i32,
     /// `constant` where k is too large for one cube.
     pub many: i32,
-    /// For groups: α = 3/4 log2(n / k) + grouped.
+    /// For groups: α = log2(n/k)·3/4 + grouped.
     pub grouped: i32,
     /// Longest vector that one cube treats as a row.
     pub row: usize,
-    /// Most selected elements that one cube scans.
+    /// Most elements of selected subranges that one cube scans.
     pub finished: usize,
     /// Least n for delegates where k is too large for one cube.
     pub long: usize,
@@ -79,7 +76,6 @@ impl Tuning {
         (balanced + delegates.ilog2()).clamp(EXPONENTS[0], EXPONENTS[1])
     }
 
-    /// α for groups; `share` is n / k.
     pub(super) fn grouped(&self, share: usize) -> u32 {
         let exponent = 3 * share.ilog2() as i32 / 4 + self.grouped;
         exponent.clamp(EXPONENTS[0] as i32, EXPONENTS[1] as i32) as u32

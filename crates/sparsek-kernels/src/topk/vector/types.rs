@@ -13,7 +13,6 @@ use super::{
 };
 
 pub(super) const U32: ElemType = ElemType::UInt(UIntKind::U32);
-/// 16-bit keys.
 pub(super) const SHORT: ElemType = ElemType::Int(IntKind::I16);
 
 #[derive(Clone, Copy)]
@@ -24,7 +23,7 @@ pub(super) struct VectorCall<'a> {
     pub length: usize,
     pub options: &'a VectorOptions,
     pub index: ElemType,
-    /// Receives u32 subranges and concatenated elements.
+    /// Receives subranges and concatenated elements, as u32.
     pub stats: Option<&'a Handle>,
 }
 
@@ -53,7 +52,6 @@ impl InputVector<'_> {
         }
     }
 
-    /// Widest load that subranges and alignment allow.
     pub fn load_width(&self, exponent: u32) -> usize {
         let size = self.dtype.size();
         let widths = self.client.io_optimized_vector_sizes(size);
@@ -86,7 +84,7 @@ impl Partition {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum AfterDelegates {
-    /// One cube.
+    /// One cube filters and selects.
     Finish(FinishConfig, FirstTopk),
     /// Copies selected subranges.
     Concatenate { first: Selection, second: Selection },
@@ -102,25 +100,25 @@ pub(super) enum AfterDelegates {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum FirstTopk {
     SingleLaunch(DelegateVectorConfig),
-    /// Loads all.
+    /// Loads all delegates.
     InRegisters,
-    /// Groups, then their delegates.
+    /// Selects groups, then among their delegates.
     Groups(DelegateVectorConfig),
     /// By another plan.
     SeparateLaunch(Plan),
 }
 
-/// Elements read by a top-k; without delegates zeros except `length`.
+/// Workload; without delegates zeros except `length`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WorkloadStats {
     /// Elements of the vector.
     pub length: usize,
     /// Input of the first top-k.
     pub delegates: usize,
-    /// Subranges with all β delegates selected (Rule 3).
+    /// Subranges scanned: all β delegates are selected (Rule 3).
     pub subranges: usize,
-    /// Input of the second top-k: elements of these subranges (under Rule 2 those that reach the
-    /// least selected delegate), and other selected delegates.
+    /// Input of the second top-k: their elements (under Rule 2 those that reach the least selected
+    /// delegate), and selected delegates of other subranges.
     pub concatenated: usize,
 }
 

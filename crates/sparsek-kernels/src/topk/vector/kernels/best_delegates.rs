@@ -29,7 +29,7 @@ impl<K: Int> KeySet<K> for RegisterKeys<K> {
     }
 }
 
-/// All, or those of the selected groups of `2^group`.
+/// All delegates, or those of selected groups of `2^group`.
 #[derive(CubeType)]
 struct DelegateSet {
     groups: Shared<[u32]>,
@@ -58,7 +58,7 @@ impl DelegateSet {
         }
     }
 
-    /// Writes places of the k best in order; returns their key range. `known` is that of groups.
+    /// As `select_delegates`. `known` is the key range of groups.
     fn select_best<K: Int, D: Size>(
         &self,
         delegates: &[Vector<K, D>],
@@ -139,7 +139,7 @@ impl DelegateSet {
     }
 }
 
-/// As [`DelegateSet::select_best`].
+/// Writes places of the k best in order; returns their key range.
 #[cube]
 pub(super) fn select_delegates<K: Int, D: Size>(
     delegates: &[Vector<K, D>],
@@ -185,7 +185,7 @@ pub(super) fn select_delegates<K: Int, D: Size>(
     }
 }
 
-/// As [`select_delegates`], after a separate launch.
+/// As `select_delegates`, after a separate launch.
 #[cube]
 pub(super) fn take_selected_delegates<K: Int, D: Size>(
     best: &[Vector<K, D>],

@@ -23,7 +23,6 @@ pub(crate) struct BitonicConfig {
     /// A power of two.
     pub units: u32,
     pub largest: bool,
-    /// The only tile.
     pub last: bool,
 }
 
@@ -58,7 +57,7 @@ impl<K: Int> Tile<K> {
         }
     }
 
-    /// Merges bitonic runs of `2 * half`, every other `run` reversed.
+    /// Merges bitonic runs of `2 * half`, every other one in reverse.
     fn merge(&self, half: u32, run: u32, count: u32, #[comptime] by_place: bool) {
         let mut stride = half;
         while stride > 0 {
@@ -74,7 +73,6 @@ impl<K: Int> Tile<K> {
         sync_cube();
     }
 
-    /// Reverses every other run.
     fn sort(&self, #[comptime] run: u32, count: u32, #[comptime] by_place: bool) {
         let mut size = 2u32;
         while size <= run {

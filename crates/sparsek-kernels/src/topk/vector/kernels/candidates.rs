@@ -1,5 +1,5 @@
-//! Second top-k of one cube, and output. Compares all pairs of few candidates; else histograms
-//! keys, then slots that tie with the kth.
+//! Second top-k of one cube, and output. Few candidates are compared in pairs; else histograms
+//! select keys, then slots that tie with the kth.
 
 use cubecl::prelude::*;
 
@@ -18,7 +18,7 @@ pub(super) struct Workspace<K: Int> {
     pub reduce: CubeReduce,
 }
 
-/// A plane's units compare the same items `from..to`.
+/// Units compare every `step`th item with `from..to`; a plane shares this range.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 struct AllPairs {
@@ -48,7 +48,6 @@ impl AllPairs {
     }
 }
 
-/// Slots as found, and in order.
 #[derive(CubeType)]
 pub(super) struct SelectedSlots {
     pub found: Shared<[u32]>,
@@ -64,7 +63,7 @@ impl SelectedSlots {
         }
     }
 
-    /// `counts` must be zero.
+    /// Sorts `found`; `counts` must be zero.
     pub fn sort(&self, k: u32, counts: &Shared<[Atomic<u32>]>, reduce: &CubeReduce) {
         let mut ordered = self.ordered.clone();
         let pairs = AllPairs::new(k, reduce);
@@ -89,7 +88,7 @@ impl SelectedSlots {
     }
 }
 
-/// Ties by slot; `counts` must be zero.
+/// Breaks ties by slot; `counts` must be zero.
 #[cube]
 pub(super) fn select_by_rank<K: Int>(
     candidates: &Candidates<K>,
@@ -153,7 +152,7 @@ impl<K: Int> KeySet<u32> for Ties<K> {
     }
 }
 
-/// In index order; no key exceeds `range`.
+/// Writes in index order; no key exceeds `range`.
 #[cube]
 pub(super) fn select_by_histogram<E: Element, I: Numeric, N: Size>(
     elements: &SelectedSubranges<E, N>,
@@ -175,7 +174,7 @@ pub(super) fn select_by_histogram<E: Element, I: Numeric, N: Size>(
     let quota = k - threshold.above;
     let units = candidates.units;
     let mut slots = workspace.selected.found.clone();
-    // Last selected slot within the range.
+    // Last selected slot.
     let mut last = u32::MAX.runtime();
     if quota > 0 {
         let ties = Ties::<E::Key> {

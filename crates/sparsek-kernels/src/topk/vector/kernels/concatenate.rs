@@ -18,7 +18,7 @@ use crate::{
     topk::key::{Element, ordered_key, ordered_refined, ordered_rough, short_key},
 };
 
-/// One load per unit. Slots beyond the vector get the least key; equal elements precede them.
+/// Slots beyond the vector get the least key; equal elements precede them.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn gather_subranges<E: Element, W: Numeric, N: Size>(
     input: &[Vector<E, N>],
@@ -116,7 +116,7 @@ pub(crate) struct FilterConfig {
 #[derive(CubeType)]
 struct FilteredSubranges<'a, E: Element> {
     elements: &'a [E],
-    /// Places, in order.
+    /// Places of the best delegates, in order.
     selected: &'a [u32],
     positions: &'a [u32],
     least: E::Key,
@@ -159,7 +159,7 @@ impl<'a, E: Element> FilteredSubranges<'a, E> {
         (self.layout.k as usize) << self.layout.exponent as usize
     }
 
-    /// Counts selected delegates from the subrange's first.
+    /// `rank` and `place` are of the first delegate.
     fn selected_delegates(&self, rank: u32, place: u32) -> u32 {
         let mut count = 0u32;
         #[unroll]
@@ -172,7 +172,7 @@ impl<'a, E: Element> FilteredSubranges<'a, E> {
         count
     }
 
-    /// Position number `order` among `count` from `place`.
+    /// Position number `order` among `count` delegates from `place`.
     fn nth_position(&self, place: u32, count: u32, order: u32) -> u32 {
         let beta = comptime!(self.config.beta);
         let mut found = 0u32;
@@ -250,7 +250,7 @@ pub(crate) fn find_least_delegate<E: Element>(
     }
 }
 
-/// Per cube.
+/// Counts candidates and scanned subranges per cube.
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(clippy::too_many_arguments, reason = "buffers")]
 pub(crate) fn count_candidates<E: Element>(
@@ -286,7 +286,7 @@ pub(crate) fn count_candidates<E: Element>(
     }
 }
 
-/// In index order, and their padded number.
+/// Writes candidates in index order, and their padded number.
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(clippy::too_many_arguments, reason = "buffers")]
 pub(crate) fn list_candidates<E: Element>(
@@ -326,7 +326,7 @@ pub(crate) fn list_candidates<E: Element>(
         let at = tile + UNIT_POS as usize;
         let mut candidate = subranges.candidate(min(at, end - 1) as u32);
         candidate.exists = candidate.exists && at < end;
-        // All units have read the previous sums.
+        // Units have read previous sums.
         sync_cube();
         let sums = reduce.prefix_sum(select(candidate.exists, 1u32, 0u32));
         if candidate.exists {

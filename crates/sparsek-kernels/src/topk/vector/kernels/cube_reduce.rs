@@ -10,7 +10,7 @@ use crate::{
     topk::threshold::search::KeyRange,
 };
 
-/// Without planes, each unit is one.
+/// Without planes, each unit is a plane.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(super) struct CubeReduce {
@@ -38,7 +38,6 @@ impl CubeReduce {
         }
     }
 
-    /// Last lane's value per plane.
     fn share_per_plane<T: Numeric>(&self, value: T) -> Shared<[T]> {
         let mut slots = Shared::<[T]>::new_slice(comptime!(self.shape.planes as usize));
         if UNIT_POS_X == comptime!(self.shape.plane_lanes() - 1) {
@@ -101,8 +100,8 @@ impl CubeReduce {
         greatest
     }
 
-    /// From a key that `groups` keys reach to the greatest: the least maximum of at least `groups`
-    /// groups of units.
+    /// Range from a key that `groups` keys reach to the greatest: the least maximum of at least
+    /// `groups` groups of units.
     pub fn range_of_best<K: Int>(&self, greatest: K, #[comptime] groups: u32) -> KeyRange<K> {
         let lanes = comptime!((self.shape.lanes / groups).min(self.shape.plane_lanes()));
         let mut greatest = greatest;

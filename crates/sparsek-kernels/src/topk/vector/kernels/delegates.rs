@@ -2,16 +2,16 @@
 //!
 //! ```text
 //! each team of units (up to a plane), for its subrange:
-//!     local <- β greatest keys of each unit, several loads in flight
+//!     local <- β greatest keys of each unit
 //!     for rank in 0..β:
 //!         delegate[rank] <- greatest local[0], ties by position
 //!         its unit drops local[0]
 //! ```
 //!
-//! For β = 1, units compare rough keys: fewer instructions, but zeros and NaN differ by bits. Teams
-//! take several short subranges at a time.
+//! For β = 1, units compare rough keys, which distinguish zeros and NaN by bits but take fewer
+//! instructions; the greatest is refined.
 //!
-//! [`build_delegates_staged`] (Section 5.3): without planes, through shared memory.
+//! [`build_delegates_staged`] (Section 5.3) serves devices without planes.
 
 use cubecl::prelude::*;
 
@@ -25,15 +25,14 @@ use crate::{
 pub(crate) struct DelegateVectorConfig {
     pub cube: TeamShape,
     pub team: TeamShape,
-    /// Per unit.
     pub loads_in_flight: usize,
-    /// Short subranges of a team.
+    /// Short subranges that a team takes at a time.
     pub concurrent_subranges: usize,
     /// Several only for groups.
     pub rounds: u32,
     pub beta: usize,
     pub short_keys: bool,
-    /// Words of two bf16.
+    /// Elements are words of two bf16.
     pub packed_bf16: bool,
     pub largest: bool,
 }
@@ -48,8 +47,8 @@ impl DelegateVectorConfig {
     }
 }
 
-/// Best keys first; `positions` inside subranges; greatest key of each cube as group. Missing
-/// elements of the last subrange have the least key at `u32::MAX`.
+/// Writes each subrange's greatest keys, best first, `positions` in it, and each cube's greatest
+/// key as `groups`. Missing elements of the last subrange have the least key at `u32::MAX`.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn build_delegates<E: Element, W: Numeric, N: Size>(
     input: &[Vector<E, N>],
@@ -181,7 +180,6 @@ pub(super) fn short_subranges<E: Element, W: Numeric, N: Size>(
     let loads_in_flight = comptime!(config.loads_in_flight);
     let exponent = exponent as usize;
     let team = Team::new(0u32, config.team);
-    // Neighbors.
     let teams = comptime!(config.teams());
     let own = UNIT_POS_Y as usize * (CUBE_DIM_X / lanes) as usize + (UNIT_POS_X / lanes) as usize;
     let mut first = CUBE_POS * comptime!(config.subranges_per_cube()) + own;
@@ -239,7 +237,7 @@ pub(super) fn short_subranges<E: Element, W: Numeric, N: Size>(
     greatest
 }
 
-/// Equal keys of one delegate need no position.
+/// Rough for β = 1, where positions of equal keys do not matter.
 #[cube]
 fn delegate_key<E: Element>(value: E, #[comptime] config: DelegateVectorConfig) -> E::Key {
     if comptime!(config.beta > 1) {
@@ -249,7 +247,7 @@ fn delegate_key<E: Element>(value: E, #[comptime] config: DelegateVectorConfig) 
     }
 }
 
-/// The greater of two packed.
+/// The greater one of packed elements.
 #[cube]
 fn rough<E: Element>(value: E, #[comptime] config: DelegateVectorConfig) -> E::Key {
     if comptime!(config.packed_bf16) {
@@ -361,7 +359,6 @@ impl StagedConfig {
     }
 }
 
-/// The last subrange may be shorter.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn build_delegates_staged<E: Element, N: Size>(
     input: &[Vector<E, N>],

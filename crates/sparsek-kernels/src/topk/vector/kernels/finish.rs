@@ -1,13 +1,13 @@
 //! One cube finishes: both selections and the output.
 //!
 //! ```text
-//! best       <- k best delegates                                   (first top-k)
+//! best       <- k best delegates
 //! candidates <- best delegates of subranges without all β in best  (Rule 3)
 //!             + elements >= min(best) of other subranges           (Rule 2)
-//! result     <- k best candidates                                  (second top-k)
+//! result     <- k best candidates
 //! ```
 //!
-//! If candidates exceed shared memory, the second top-k scans all selected subranges.
+//! If candidates exceed shared memory, all selected subranges are scanned instead.
 //!
 //! Single launch: the construction's last cube finishes. An uninitialized word counts cubes:
 //!
@@ -135,7 +135,6 @@ pub(super) fn finish_cube<E: Element, I: Numeric, N: Size, D: Size>(
             while rank < layout.k {
                 let place = places[rank as usize];
                 let order = place % beta;
-                // Rank of the subrange's last delegate.
                 let last = rank + (beta - 1 - order);
                 let all = last < layout.k
                     && places[min(last, layout.k - 1) as usize] == place + (beta - 1 - order);
@@ -207,7 +206,7 @@ pub(super) fn finish_cube<E: Element, I: Numeric, N: Size, D: Size>(
     }
 }
 
-/// Low bits of the word, which count cubes.
+/// Bits that count cubes.
 pub(crate) const COUNT_BITS: u32 = 16;
 
 #[cube]

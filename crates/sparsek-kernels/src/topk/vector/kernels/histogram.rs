@@ -8,9 +8,9 @@
 //! select keys above range, then the first k - above in range
 //! ```
 //!
-//! Each pass refines 11 bits: in shared memory of one cube, or one launch whose cubes all derive
-//! the range from the last histogram, then two that count and write in index order. Scheduling does
-//! not matter, and no count returns to the host.
+//! One cube counts in shared memory. Over many cubes, each pass is a launch whose cubes derive the
+//! range from the last histogram; two more count and write in index order. Scheduling does not
+//! matter, and no count returns to the host.
 //!
 //! The paper's buckets divide values; these divide keys, so NaN and infinities have bins.
 
@@ -27,7 +27,7 @@ use crate::{
 
 pub(crate) const DIGIT_BITS: u32 = 11;
 pub(crate) const BINS: usize = 1 << DIGIT_BITS;
-/// Consecutive, per unit.
+/// Consecutive elements per unit.
 pub(crate) const ITEMS: u32 = 16;
 /// Low, high, above, and shift + 1 or zero if closed.
 const STATE_WORDS: usize = 4;
@@ -42,7 +42,6 @@ pub(super) fn key_range<K: Int>(low: K, high: K) -> KeyRange<K> {
     KeyRange::<K> { low, high }
 }
 
-/// Counts a key within `range`.
 #[cube]
 pub(super) fn count_key<K: Int>(
     bins: &Shared<[Atomic<u32>]>,
@@ -63,9 +62,10 @@ pub(super) struct SearchState<K: Int> {
     pub low: K,
     pub high: K,
     pub above: u32,
-    /// Low bits that bins ignore.
+    /// Low bits of distances that bins ignore.
     pub shift: u32,
-    /// If not, keys in range are equal or all selected; empty if all from `low` on are.
+    /// If not, keys in range are equal or all selected. The range is empty if all from `low` on are
+    /// selected.
     pub open: bool,
 }
 
@@ -83,8 +83,7 @@ impl<K: Int> SearchState<K> {
         }
     }
 
-    /// Moves to the kth key's bin; clears bins. Different keys differ by at least `2^spacing`,
-    /// except infinities and NaN.
+    /// Moves to the kth key's bin; clears bins.
     pub fn advance(
         &mut self,
         bins: &Shared<[Atomic<u32>]>,
@@ -109,7 +108,6 @@ impl<K: Int> SearchState<K> {
     ) -> SearchState<K> {
         // 16 bytes: compilers read unaligned arrays with neighbors.
         let mut found = Shared::<[u32]>::new_slice(4usize);
-        // From the greatest bin.
         let bins_per_unit = comptime!(BINS as u32 / reduce.shape.lanes);
         let last = comptime!(BINS as u32 - 1);
         let first = UNIT_POS * bins_per_unit;
@@ -198,7 +196,7 @@ pub(super) fn histogram_threshold<K: Int, S: KeySet<K>>(
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct HistogramConfig {
-    /// 16 for short keys.
+    /// Bits of a key; 16 for short keys.
     pub bits: u32,
     pub largest: bool,
     pub shape: TeamShape,
@@ -213,13 +211,12 @@ impl HistogramConfig {
         self.passes() * BINS
     }
 
-    /// Before each pass and after the last.
     pub fn states(&self) -> usize {
         (self.passes() + 1) * STATE_WORDS
     }
 }
 
-/// Of the least selected key.
+/// Position of the least selected key.
 pub(crate) fn final_state_at(bits: u32) -> usize {
     bits.div_ceil(DIGIT_BITS) as usize * STATE_WORDS
 }
@@ -255,10 +252,10 @@ impl Extent {
     }
 }
 
-/// If not all possible keys.
+/// First range, if not all possible keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Start {
-    /// Of each cube.
+    /// Range of each cube's keys.
     CubeRanges,
     /// Least selected to greatest key of an earlier selection.
     FirstTopk,
@@ -288,7 +285,7 @@ fn write_state<K: Int>(states: &mut [K], state: &SearchState<K>, #[comptime] pas
     }
 }
 
-/// From the last histogram.
+/// Derives the state before `pass` from the last histogram.
 #[cube]
 fn advance_state<K: Int>(
     histograms: &[Atomic<u32>],
@@ -389,7 +386,6 @@ pub(crate) fn find_key_ranges<E: Element, N: Size>(
     }
 }
 
-/// Within the range of `pass`.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn count_bins<E: Element, N: Size>(
     elements: &[Vector<E, N>],
@@ -454,7 +450,7 @@ pub(crate) fn count_bins<E: Element, N: Size>(
     }
 }
 
-/// Above and within the final range, per cube.
+/// Counts keys above and within the final range.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn count_selected<E: Element, N: Size>(
     elements: &[Vector<E, N>],
@@ -497,7 +493,7 @@ pub(crate) fn count_selected<E: Element, N: Size>(
     }
 }
 
-/// In index order.
+/// Writes places in index order.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn list_selected<E: Element, N: Size>(
     elements: &[Vector<E, N>],
@@ -547,7 +543,7 @@ pub(crate) fn list_selected<E: Element, N: Size>(
             }
         }
         let packed = own.above + (own.level << 16);
-        // All units have read the previous sums.
+        // Units have read previous sums.
         sync_cube();
         let sums = reduce.prefix_sum(packed);
         if packed > 0 {

@@ -17,7 +17,7 @@ use crate::topk::{
     threshold::search::{Cursor, KeyRange, Threshold},
 };
 
-/// Elements that reach the least selected delegate, unordered.
+/// Elements that reach the least selected delegate.
 #[derive(CubeType)]
 pub(super) struct Candidates<K: Int> {
     pub keys: Shared<[K]>,
@@ -32,7 +32,7 @@ pub(super) struct Candidates<K: Int> {
 
 #[cube]
 impl<K: Int> Candidates<K> {
-    /// For several elements, because atomics serialize.
+    /// Takes several elements, because atomics serialize.
     pub fn claim(&self, count: u32) -> u32 {
         self.filled[0].fetch_add(count)
     }
@@ -62,9 +62,9 @@ impl<K: Int> KeySet<K> for Candidates<K> {
 pub(super) struct SelectedSubranges<'a, E: Element, N: Size> {
     input: &'a [Vector<E, N>],
     pub elements: &'a [E],
-    /// Places, in order.
+    /// Places of the k best delegates, in order.
     places: Shared<[u32]>,
-    /// Last delegates of complete subranges, with all β selected.
+    /// Ranks of last delegates of complete subranges, with all β selected.
     complete_ranks: Shared<[u32]>,
     pub layout: SubrangeLayout,
     #[cube(comptime)]
@@ -107,8 +107,8 @@ impl<'a, E: Element, N: Size> SelectedSubranges<'a, E, N> {
         ((subrange as usize) << exponent as usize) + inside as usize
     }
 
-    /// Of complete subranges, or if `all` of selected ones: then empty except for each first
-    /// delegate.
+    /// Of complete subranges, or if `all` of selected ones, then empty except for each subrange's
+    /// first delegate.
     fn load(&self, load: u32, #[comptime] all: bool) -> Load {
         let width = comptime!(self.config.shape.width as u32);
         let beta = comptime!(self.config.beta);
@@ -182,7 +182,7 @@ impl<'a, E: Element, N: Size> SelectedSubranges<'a, E, N> {
         items
     }
 
-    /// Collects elements of complete subranges that reach `least` while there is room.
+    /// Collects elements that reach `least` while there is room.
     pub fn collect(&self, least: E::Key, loads: u32, candidates: &Candidates<E::Key>) {
         let units = comptime!(self.config.shape.lanes);
         let width = comptime!(self.config.shape.width);
@@ -258,7 +258,7 @@ impl<'a, E: Element, N: Size> SelectedSubranges<'a, E, N> {
         ranks << (self.layout.exponent - comptime!(self.config.shape.width.ilog2()))
     }
 
-    /// If candidates exceed the room.
+    /// Writes the result if candidates exceed the room.
     pub fn write_selected<I: Numeric>(
         &self,
         threshold: &Threshold<E::Key>,
@@ -288,7 +288,7 @@ impl<'a, E: Element, N: Size> SelectedSubranges<'a, E, N> {
                     own.place::<E::Key>(key, threshold, quota);
                 }
             }
-            // All units have read the previous sums.
+            // Units have read previous sums.
             sync_cube();
             // At most 1024 x 16, so both counts fit in 16 bits.
             let sums = reduce.prefix_sum(own.above + (own.level << 16));

@@ -9,7 +9,7 @@ use crate::primitives::team::TeamShape;
 #[expand(derive(Clone, Copy))]
 pub(crate) struct SubrangeLayout {
     pub length: usize,
-    /// Of the vector, and in registers of one cube.
+    /// Delegates of the vector, and in registers.
     pub delegates: u32,
     pub in_registers: u32,
     pub k: u32,
@@ -21,7 +21,7 @@ const LOAD_BYTES: usize = 16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FinishConfig {
     pub shape: TeamShape,
-    /// Per unit; 0 after a separate launch.
+    /// Delegates or groups per unit; 0 after a separate launch.
     pub delegate_items: usize,
     /// Groups have `2^group_exponent` subranges; 0 without.
     pub group_exponent: u32,

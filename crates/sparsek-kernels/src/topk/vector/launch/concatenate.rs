@@ -102,8 +102,7 @@ impl VectorCall<'_> {
         Ok(keys)
     }
 
-    /// `places` are indices, slots of `subranges` (selected places, α, β), or positions in
-    /// `listed`.
+    /// As `fetch_selected`; `subranges` are selected places, α, β.
     pub fn fetch<E: Element>(
         &self,
         subranges: Option<(&Handle, u32, u32)>,
@@ -155,7 +154,7 @@ impl VectorCall<'_> {
         let positions = self.delegates::<E>(partition, &keys)?;
         let best = self.select_keys(&keys, (key, count), first, None, None)?;
         let (least, least_at) = match &best.states {
-            // Unread.
+            // The kernels do not read it.
             _ if !config.filtered => (keys.clone(), 0),
             Some(states) => (
                 states.clone(),

@@ -46,7 +46,7 @@ impl VectorCall<'_> {
         DelegateVectorConfig::new(&vector, partition, CUBE_UNITS, self.options.largest)
     }
 
-    /// Packs bf16 where possible, which takes fewer instructions.
+    /// Packs bf16 where possible: fewer instructions.
     pub fn build<E: Element, W: Numeric>(
         &self,
         partition: &Partition,

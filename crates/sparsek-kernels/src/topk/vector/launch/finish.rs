@@ -37,7 +37,7 @@ static CALLS: LazyLock<AtomicU64> =
 
 struct FinishInput<'a> {
     keys: &'a Handle,
-    /// Keys, number.
+    /// Keys, and number of groups.
     groups: Option<(&'a Handle, usize)>,
     /// k best delegates of a separate launch.
     best: Option<&'a Selected>,
@@ -149,8 +149,7 @@ impl VectorCall<'_> {
         let whole = self.length / width * width;
         let stats = self.stats.map(|stats| argument(stats, "stats", U32, 2));
         let call = CALLS.fetch_add(1, Ordering::Relaxed) << COUNT_BITS;
-        // SAFETY: elements are read below `length`; one key per delegate and k elements are
-        // written.
+        // SAFETY: elements are read below `length`; writes are one key per delegate and k elements.
         unsafe {
             finish_single_launch::launch_unchecked::<E>(
                 client,

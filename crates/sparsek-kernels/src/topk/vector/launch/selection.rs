@@ -1,4 +1,4 @@
-//! Selection over many cubes.
+//! Selection from a vector or from keys over many cubes.
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
@@ -28,7 +28,7 @@ pub(super) struct SelectionInput<'a> {
     pub dtype: ElemType,
     pub length: usize,
     pub largest: bool,
-    /// Length known only to the device: at most `length`, whole loads; only for histograms.
+    /// Length known only to the device: at most `length`, whole loads; histograms only.
     pub filled: Option<&'a Handle>,
 }
 
@@ -39,8 +39,7 @@ pub(super) struct SelectedPlaces {
 }
 
 impl SelectionInput<'_> {
-    /// Histograms begin from least selected to greatest key of an earlier selection's states
-    /// `start`.
+    /// Selects the k best. With `start`, histograms begin with an earlier selection's final range.
     pub fn select<E: Element>(
         &self,
         selection: Selection,
@@ -91,7 +90,6 @@ impl SelectionInput<'_> {
         Ok(places)
     }
 
-    /// Of one tile, the k best places in order.
     fn keep_best_runs<E: Element>(
         &self,
         k: usize,
