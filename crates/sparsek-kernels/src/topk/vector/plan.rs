@@ -600,7 +600,6 @@ impl DelegateVectorConfig {
         self.beta == 1 && loads == self.team.lanes as usize * self.loads_in_flight
     }
 
-    /// Gives each cube `subranges`, if short.
     fn with_subranges_per_cube(self, exponent: u32, subranges: usize) -> Option<Self> {
         let per_team = subranges / self.teams();
         let concurrent_subranges = self.concurrent_subranges.min(per_team);

@@ -11,7 +11,6 @@ use super::{
 };
 use crate::topk::threshold::search::{Cursor, KeyRange};
 
-/// Consecutive delegates of a unit.
 #[derive(CubeType)]
 struct RegisterKeys<K: Int> {
     keys: Array<K>,

@@ -174,7 +174,6 @@ pub(super) fn select_by_histogram<E: Element, I: Numeric, N: Size>(
     let quota = k - threshold.above;
     let units = candidates.units;
     let mut slots = workspace.selected.found.clone();
-    // Last selected slot.
     let mut last = u32::MAX.runtime();
     if quota > 0 {
         let ties = Ties::<E::Key> {

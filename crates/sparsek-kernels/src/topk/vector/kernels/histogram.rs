@@ -252,7 +252,6 @@ impl Extent {
     }
 }
 
-/// First range, if not all possible keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Start {
     /// Range of each cube's keys.

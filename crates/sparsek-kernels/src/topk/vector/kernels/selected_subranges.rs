@@ -17,7 +17,6 @@ use crate::topk::{
     threshold::search::{Cursor, KeyRange, Threshold},
 };
 
-/// Elements that reach the least selected delegate.
 #[derive(CubeType)]
 pub(super) struct Candidates<K: Int> {
     pub keys: Shared<[K]>,

@@ -47,7 +47,6 @@ impl FinishConfig {
         least.clamp(1, LOAD_BYTES / key)
     }
 
-    /// Approximate.
     pub fn shared_bytes(&self, key: usize) -> usize {
         let candidates = self.room * (key + size_of::<u32>());
         let lists = 5 * self.max_k * size_of::<u32>();

@@ -139,7 +139,6 @@ impl VectorCall<'_> {
     }
 }
 
-/// Rules 2 and 3.
 impl VectorCall<'_> {
     pub fn filter<E: Element>(
         &self,

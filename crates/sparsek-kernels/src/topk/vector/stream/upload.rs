@@ -20,7 +20,6 @@ pub(super) fn blank(client: &Client, bytes: usize) -> Bytes {
     pinned(client, Lent(None), bytes).unwrap_or_else(|| Bytes::from_bytes_vec(vec![0; bytes]))
 }
 
-/// Copies `lent` to pinned memory, if available and long.
 fn pinned(client: &Client, lent: Lent, bytes: usize) -> Option<Bytes> {
     if bytes < MIN_PINNED_BYTES {
         return None;
