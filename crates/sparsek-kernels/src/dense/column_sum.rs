@@ -90,7 +90,7 @@ fn column_kernel<E: Float, S: Float, O: Float, N: Size>(
         let mut values = Array::<Vector<E, N>>::new(FLIGHT);
         #[unroll]
         for i in 0..FLIGHT {
-            // Past the end, reloads the last row and ignores it.
+            // Past the end, reloads the last row.
             let own = min(row + comptime!(i), end - 1);
             values[i] = x[own * across + column];
         }

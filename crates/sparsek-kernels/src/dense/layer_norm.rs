@@ -355,7 +355,7 @@ fn parameter_kernel<E: Float, S: Float, N: Size>(
         let mut gradients = Array::<Vector<E, N>>::new(FLIGHT);
         #[unroll]
         for i in 0..FLIGHT {
-            // Past the end, reloads the last row and ignores it.
+            // Past the end, reloads the last row.
             let own = min(row + comptime!(i), end - 1);
             values[i] = x[own * across + column];
             gradients[i] = upstream[own * across + column];

@@ -9,7 +9,7 @@ pub(super) const NORM_UNITS: u32 = 128;
 
 /// Product steps in flight.
 pub(super) const PRODUCT_AHEAD: usize = 2;
-/// Tiles of the matrix in registers.
+/// Tiles of a product's matrix in registers.
 pub(super) const PRODUCT_GROUP: usize = 4;
 /// Inner product steps in flight or shared memory.
 pub(super) const INNER_AHEAD: usize = 2;

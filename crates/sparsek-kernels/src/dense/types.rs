@@ -26,7 +26,7 @@ impl DenseRows<'_> {
         self.rows * self.width
     }
 
-    /// For these rows and `others`; kernels' own buffers are aligned.
+    /// Elements of a load of these rows and `others`; the kernels' buffers are aligned.
     pub(super) fn vector(&self, client: &Client, others: &[&Handle]) -> usize {
         let size = self.dtype.size();
         let all_aligned = |vector: usize| {

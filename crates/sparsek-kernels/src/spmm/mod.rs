@@ -57,13 +57,13 @@ pub fn spmm(
     Gather::dense(client, operand, x, dtype, width)?.launch(client)
 }
 
-/// Multiplies with compressed rows; else as [`spmm`].
+/// Multiplies with compressed rows, `[cols, k]`; else as [`spmm`].
 ///
 /// Reads k values and columns per entry. Planes keep sums in shared memory; without planes, units
 /// search entries for their columns. `routine` forces one of [`ROUTINES`].
 ///
-/// Packs f32 rows of 65 to 128 bytes with columns, given 2^26 bytes in all and 8 entries per row.
-/// Scratch then: 128 bytes more per row of `x`.
+/// Planes pack f32 rows of 65 to 128 bytes with columns, from 2^26 bytes in all and 8 entries per
+/// row on. Scratch then: 128 bytes more per row of `x`.
 ///
 /// Errors: as [`spmm`], and if the forced routine cannot run.
 pub fn spmm_compressed(
@@ -82,8 +82,8 @@ pub fn spmm_compressed(
 /// `upstream` is contiguous `[rows, width]` in the dtype of `x`, whose values are not read.
 ///
 /// Runs [`gradient_shared`] given column blocks, else [`gradient_two_pass`] if k / width < 1 / 4
-/// and `upstream` has 128 MiB, else [`gradient_gathered`]. Skips routines that cannot run. Errors:
-/// as [`spmm`].
+/// and `upstream` has at least 128 MiB, else [`gradient_gathered`]. Skips routines that cannot
+/// run. Errors: as [`spmm`].
 pub fn gradient(
     client: &Client,
     product: &Product,

@@ -16,7 +16,7 @@ use crate::{
 pub struct Operand<'a> {
     /// Positions of entries.
     pub csr: Csr<'a>,
-    /// Shares of entries.
+    /// How entries are shared out.
     pub partition: &'a Partition,
     /// Entry weights; 1 when absent.
     pub weights: Option<Weights<'a>>,

@@ -1,13 +1,9 @@
 //! Shares out the entries of a CSR matrix as items: rows, or parts of long rows.
 //!
-//! The longest come first, so that planes of a cube finish together:
+//! The longest come first, so that planes of a cube finish together: a first kernel counts items by
+//! length, a second places them.
 //!
-//! ```text
-//! for each row: count[bucket(length of a part)] += number of parts
-//! for each row: place its parts behind the items of longer buckets
-//! ```
-//!
-//! Atomics order the items of a bucket. No sum depends on it: row lengths decide cuts, and parts
+//! Atomics order items of similar length. No sum depends on it: row lengths decide cuts, and parts
 //! are added in order.
 #![allow(
     clippy::manual_div_ceil,

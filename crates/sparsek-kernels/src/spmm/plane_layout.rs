@@ -38,7 +38,7 @@ pub(super) fn require_planes(
 pub(super) struct PlaneLayout {
     pub plane: u32,
     pub planes: u32,
-    /// Units of an entry.
+    /// Units that share an entry.
     pub team: u32,
     pub vector: usize,
     /// Loads of a unit per entry.
@@ -55,7 +55,7 @@ pub(super) struct Limits {
     pub vector: usize,
     /// Most sums of a plane.
     pub sums: usize,
-    /// About.
+    /// Elements of a unit in flight, about.
     pub flight: usize,
 }
 

@@ -11,7 +11,7 @@ pub(super) const GATHER_FLIGHT: usize = 8;
 pub(super) const SLICE_BYTES: usize = 256;
 /// [`SLICE_BYTES`] at selected columns, in elements.
 pub(super) const SLICE_SELECTED: usize = 8;
-/// Units that combine partial sums.
+/// Most units that combine partial sums.
 pub(super) const COMBINE_UNITS: usize = 1 << 18;
 
 /// Units of a cube of planes.
@@ -38,11 +38,11 @@ pub(super) const PACKED_MIN_ENTRIES: usize = 8;
 
 /// Gathers from a dense gradient if k / width >= 1 / 8.
 pub(super) const DENSE_GRADIENT_RATIO: usize = 8;
-/// Two passes if k / width < 1 / 4.
+/// The two-pass gradient runs if k / width < 1 / 4.
 pub(super) const TWO_PASS_RATIO: usize = 4;
 /// Least bytes of `upstream` for two passes.
 pub(super) const TWO_PASS_MIN_BYTES: usize = 1 << 27;
-/// Fraction of memory for products.
+/// Fraction of device memory for products.
 pub(super) const TWO_PASS_MEMORY_FRACTION: u64 = 16;
 /// Elements loaded before any is written.
 pub(super) const TWO_PASS_WRITE_FLIGHT: usize = 8;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! each cube: a block of the result, and every n-th step of 16 rows:
-//! prefetch the next step; round this one to TF32 in shared memory; sums += xᵀ · y
+//!     prefetch the next step; round this one to TF32 in shared memory; sums += xᵀ · y
 //! add the sums of all cubes of a block in order
 //! ```
 
@@ -320,7 +320,7 @@ fn multiply_part(
     }
 }
 
-/// A unit has two columns of its load, the unit 16 lanes on the others.
+/// A load's first two columns belong to its unit, the others to the unit 16 lanes on.
 #[cube]
 fn write_tiles(
     sums: &mut [Vector<f32, Const<2>>],

@@ -3,8 +3,8 @@
 //! ```text
 //! each cube: load 128 columns of the matrix, rounded to TF32
 //! each plane, 32 rows at a time:
-//! for each step of 16 inner elements: prefetch 2 steps ahead; sums += rows · matrix
-//! write sums + bias
+//!     for each step of 16 inner elements: prefetch 2 steps ahead; sums += rows · matrix
+//!     write sums + bias
 //! ```
 
 use cubecl::{prelude::*, server::Handle};

@@ -1,4 +1,4 @@
-//! Products on tensor cores without TF32, as on Vulkan: an f32 is two bf16.
+//! Products on tensor cores without TF32, as on Vulkan: an f32 is the sum of two bf16.
 //!
 //! The second is the rounding error of the first:
 //!
@@ -47,7 +47,7 @@ struct SplitConfig {
     biased: bool,
 }
 
-/// Lines to be multiplied with those of another panel.
+/// Lines, for inner products with those of another panel.
 struct Panel<'a> {
     handle: &'a Handle,
     lines: usize,
@@ -149,7 +149,7 @@ pub(super) fn product(
     )
 }
 
-/// Workers share the rows; adds their sums in order.
+/// Workers share the rows; their sums are added in order.
 pub(super) fn inner_product(
     client: &Client,
     x: &DenseRows,
@@ -224,7 +224,6 @@ fn launch(
 
 type Half = Vector<bf16, Const<4>>;
 
-/// Multiplies 128 lines with 128 others.
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
 fn split_kernel(
@@ -289,7 +288,7 @@ fn split_kernel(
 /// One step in shared memory, the next in flight.
 #[derive(CubeType)]
 struct Stage {
-    /// bf16, and rounding errors.
+    /// Elements as bf16, and their rounding errors.
     high: Shared<[Half]>,
     low: Shared<[Half]>,
     loads: Array<Load>,
@@ -325,7 +324,7 @@ impl Stage {
         }
     }
 
-    /// Zero past the end.
+    /// Loads zero past the end.
     fn read(&mut self, matrix: &[Load], at: usize, inner: usize) {
         #[unroll]
         for load in 0..comptime!(LINES * TILE / WIDTH / self.units) {

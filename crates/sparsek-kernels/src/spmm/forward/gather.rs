@@ -185,7 +185,7 @@ fn gather_kernel<E: Float, S: Float, I: Numeric, N: Size>(
         let mut weights = Array::<S>::new(config.flight);
         #[unroll]
         for i in 0..config.flight {
-            // Past the end, reloads the last entry and ignores it.
+            // Past the end, reloads the last entry.
             let own = min(entry + comptime!(i as i32), item.end - 1);
             let column = source.column(own);
             weights[i] = source.factor(own, column);

@@ -19,12 +19,12 @@ use crate::{
 /// Bytes of a line, the most of a packed row.
 const LINE: usize = 128;
 
-/// Strides.
+/// Strides of rows, in elements.
 #[derive(Clone, Copy)]
 pub(super) struct RowLayout {
     pub values: usize,
     pub columns: usize,
-    /// Of the first columns.
+    /// Where columns begin.
     pub offset: usize,
 }
 

@@ -2,11 +2,11 @@
 //!
 //! ```text
 //! for each item, by a plane:
-//! sums[team][column] = 0
-//! for each flight of entries, by each team:
-//! load k values and columns of row j       (all loads come first)
-//! sums[team][columns[j, s]] += w[e] cols[j] values[j, s]
-//! y[row] = rows[row] Σ sums[team]              (or a partial sum)
+//!     sums[team][column] = 0
+//!     for each flight of entries, by each team:
+//!         load k values and columns of row j       (all loads come first)
+//!         sums[team][columns[j, s]] += w[e] cols[j] values[j, s]
+//!     y[row] = rows[row] Σ sums[team]              (or a partial sum)
 //! ```
 //!
 //! Forward SpGEMM of MaxK-GNN: O(k) per entry. No atomics: columns of an entry differ and teams

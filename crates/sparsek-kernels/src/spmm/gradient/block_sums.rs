@@ -208,7 +208,7 @@ fn read<N: Size>(
     }
 }
 
-/// Sums the rest by the whole plane.
+/// Sums the rest of long extents, by the whole plane.
 #[cube]
 fn sum_long_extents<N: Size>(
     values: &Shared<[f32]>,

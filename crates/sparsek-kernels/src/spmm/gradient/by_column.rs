@@ -1,7 +1,7 @@
 //! Selected elements sorted by column, for [`shared`](super::shared).
 //!
-//! A cube per chunk of rows counts elements and claims a run in each column; another sorts and
-//! writes them. Atomics order runs; no sum depends on that.
+//! A cube for each chunk of rows counts its elements and claims a run in each column; another sorts
+//! and writes them. Atomics order the runs; no sum depends on it.
 #![allow(
     clippy::manual_div_ceil,
     reason = "kernels know no `div_ceil` on runtime integers"
@@ -34,7 +34,7 @@ pub(super) const RUN: usize = 2;
 pub(super) struct Chunk {
     pub units: u32,
     pub plane: u32,
-    /// Of whole rows.
+    /// Selected elements, of whole rows.
     pub selected: usize,
 }
 

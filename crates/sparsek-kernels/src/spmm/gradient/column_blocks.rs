@@ -34,7 +34,7 @@ pub(super) const ROUTINE: &str = "shared";
 const U16: ElemType = ElemType::UInt(UIntKind::U16);
 const U32: ElemType = ElemType::UInt(UIntKind::U32);
 
-/// Units; each takes 8 entries of a load.
+/// Units of a team; each takes 8 entries of a load.
 pub(super) const TEAM: u32 = 8;
 pub(super) const LOAD: usize = 64;
 /// Banks of shared memory; a zero for each follows a block.
@@ -147,7 +147,6 @@ impl ColumnBlocks {
         Ok(blocks)
     }
 
-    /// The last block may have fewer.
     pub(super) fn columns(&self) -> usize {
         self.columns
     }
@@ -192,7 +191,7 @@ fn check(client: &Client) -> Result<usize, KernelError> {
     Ok(words.saturating_sub(3 * BANKS).min(MAX_COLUMNS) / BANKS * BANKS)
 }
 
-/// Balances the blocks.
+/// Balances the blocks without adding any.
 fn block_columns(cols: usize, max_columns: usize) -> usize {
     let most = (max_columns / BANKS * BANKS).max(BANKS);
     let blocks = cols.div_ceil(most).max(1);

@@ -4,11 +4,7 @@
 //! dx[j, s] = cols[j] Σ w[e] rows[i] dy[i, columns[j, s]]     over the entries e = (i, j)
 //! ```
 //!
-//! Three deterministic routines:
-//!
-//! - `shared`: columns of `dy` in shared memory, by column blocks.
-//! - `two_pass`: rows of `dy` in shared memory, products in device memory.
-//! - `gathered`: each selected element gathers.
+//! Three deterministic routines: `shared`, `two_pass` and `gathered`.
 
 pub(crate) mod block_sums;
 pub(crate) mod by_column;

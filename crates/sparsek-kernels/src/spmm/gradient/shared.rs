@@ -4,8 +4,8 @@
 //! transpose dy, times the factors of its rows
 //! sort the selected elements by column                              (by_column)
 //! for each block of rows of dy, for each column c:                  (column_blocks, block_sums)
-//! load the block of column c into shared memory
-//! sums[block, (j, c)] = Σ dy[i, c]   over the entries (i, j) of the block
+//!     load the block of column c into shared memory
+//!     sums[block, (j, c)] = Σ dy[i, c]   over the entries (i, j) of the block
 //! dx[j, s] = cols[j] Σ sums[block, (j, columns[j, s])]              in order of blocks
 //! ```
 //!

@@ -2,8 +2,8 @@
 //!
 //! ```text
 //! for each part of the entries:
-//! pass 1, a plane for each row i:      products[e, s] = w[e] rows[i] dy[i, columns[j, s]]
-//! pass 2, a unit for each (j, s):      dx[j, s] += Σ products[e, s]   in order of e
+//!     pass 1, a plane for each row i:      products[e, s] = w[e] rows[i] dy[i, columns[j, s]]
+//!     pass 2, a unit for each (j, s):      dx[j, s] += Σ products[e, s]   in order of e
 //! scale dx[j] by cols[j]
 //! ```
 //!
@@ -48,7 +48,7 @@ pub(crate) fn check(client: &Client, dtype: ElemType, width: usize) -> Result<u3
 /// Computes [`gradient`](crate::spmm::gradient) in two passes: writes k products per entry, then
 /// adds them. Deterministic.
 ///
-/// `scratch` limits the bytes of products, by default to a sixteenth of device memory and the
+/// `scratch` limits the bytes of products: by default a sixteenth of device memory, at most the
 /// largest allocation. Rereads sums for each part.
 ///
 /// Errors: as [`spmm`](crate::spmm::spmm); dtypes besides f32 and f64; no planes of one fixed size

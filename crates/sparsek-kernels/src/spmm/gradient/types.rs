@@ -12,7 +12,7 @@ pub struct Product<'a> {
     pub operand: Operand<'a>,
     /// Transpose, with row and column factors exchanged.
     pub transposed: Operand<'a>,
-    /// Contiguous `i32`: each transposed entry's entry of `operand`, ascending in a row.
+    /// Contiguous `i32`: the number in `operand` of each transposed entry, ascending in a row.
     pub entries: &'a Handle,
     /// Column blocks of `transposed`, for [`gradient_shared`](crate::spmm::gradient_shared).
     pub column_blocks: Option<&'a ColumnBlocks>,
