@@ -25,7 +25,7 @@ pub(super) fn spmm_compressed(
     sum: ElemType,
     forced: Option<Routine>,
 ) -> Result<CompressedPlan, KernelError> {
-    // The least that planes need: one team each.
+    // The least: one team per plane.
     let bytes = |plane: u32| sums_len(plane as usize, plane as usize, x.width) * sum.size();
     let planes = |routine: Routine| require_planes(client, routine.name(), bytes);
     Ok(match forced {

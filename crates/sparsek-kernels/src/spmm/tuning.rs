@@ -38,7 +38,7 @@ pub(super) const PACKED_MIN_ENTRIES: usize = 8;
 
 /// Gathers from a dense gradient if k / width >= 1 / 8.
 pub(super) const DENSE_GRADIENT_RATIO: usize = 8;
-/// The two-pass gradient runs if k / width < 1 / 4.
+/// Two passes if k / width < 1 / 4.
 pub(super) const TWO_PASS_RATIO: usize = 4;
 /// Least bytes of `upstream` for two passes.
 pub(super) const TWO_PASS_MIN_BYTES: usize = 1 << 27;
