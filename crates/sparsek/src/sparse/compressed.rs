@@ -8,12 +8,11 @@ use sparsek_kernels::topk::{MAX_COLS, Method};
 
 use crate::ops::{Lengths, SpmmOps, TopkOps, TopkSpec};
 
-/// A matrix `[rows, width]` that keeps k elements per row: the CBSR format of MaxK-GNN (Peng et
-/// al., 2024). Built by [`sparse_topk`].
+/// A matrix `[rows, width]` with k elements per row, from [`sparse_topk`]: the CBSR format of
+/// MaxK-GNN (Peng et al., 2024).
 ///
-/// Values, `[rows, k]`, may be tracked by autodiff. Columns, `[rows, k]`, ascend in each row: u8 up
-/// to 256 columns, u16 up to 65,536, else u32; wider if the device does not store these. Cloning
-/// shares the buffers.
+/// Values may be tracked by autodiff. Columns ascend in each row: u8 up to 256 columns, u16 up to
+/// 65,536, else u32; wider if the device lacks these. Cloning shares the buffers.
 #[derive(Clone, Debug)]
 pub struct Compressed {
     values: Tensor<2>,
@@ -42,7 +41,7 @@ impl Compressed {
         &self.values
     }
 
-    /// Their columns: `[rows, k]`, ascending in each row.
+    /// Their columns: `[rows, k]`, ascending.
     pub fn columns(&self) -> &Tensor<2, Int> {
         &self.columns
     }
@@ -52,11 +51,7 @@ impl Compressed {
         self.values.dtype()
     }
 
-    /// Replaces the values, for example by dropout; columns stay.
-    ///
-    /// # Panics
-    ///
-    /// If the shape changes.
+    /// Replaces the values, for example by dropout. Panics if the shape changes.
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor, TensorData};
@@ -77,8 +72,7 @@ impl Compressed {
         Self { values, ..self }
     }
 
-    /// The dense matrix, with `+0` elsewhere. Differentiable: the gradient at the kept columns goes
-    /// to the values.
+    /// The dense matrix, with `+0` elsewhere. Differentiable.
     pub fn to_dense(&self) -> Tensor<2> {
         Tensor::from_dispatch(<Dispatch as SpmmOps>::expand(
             self.values.clone().into_dispatch(),
@@ -88,11 +82,10 @@ impl Compressed {
     }
 }
 
-/// Compresses each row of `x`, `[rows, width]`, to its `k` greatest elements, in one pass and
-/// without a dense intermediate.
+/// Compresses each row of `x`, `[rows, width]`, to its `k` greatest elements, in one pass.
 ///
-/// Selection, ties, NaN and cost as [`topk`](crate::topk::topk) in index order. The gradient is
-/// scattered to the selected columns.
+/// Selection, ties, NaN and cost as [`topk`](crate::topk::topk). The gradient is scattered to the
+/// selected columns.
 ///
 /// # Panics
 ///
@@ -136,7 +129,7 @@ pub fn sparse_topk(x: Tensor<2>, k: usize, method: Method) -> Compressed {
     }
 }
 
-/// Narrowest column dtype for `width` columns that the device stores.
+/// Narrowest dtype for `width` columns that the device stores.
 fn column_dtype(device: &Device, width: usize) -> IntDType {
     let fitting = [(IntDType::U8, 1 << 8), (IntDType::U16, 1 << 16)];
     let narrow = fitting

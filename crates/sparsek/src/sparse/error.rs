@@ -14,7 +14,7 @@ pub enum PatternError {
         /// Offsets.
         found: usize,
     },
-    /// The offsets do not run from 0 to the number of entries.
+    /// Offsets do not run from 0 to the number of entries.
     #[error("indptr runs from {first} to {last}, but must run from 0 to the {entries} entries")]
     IndptrEnds {
         /// The first.
@@ -24,7 +24,7 @@ pub enum PatternError {
         /// Entries.
         entries: usize,
     },
-    /// An offset is less than its predecessor.
+    /// Offsets decrease.
     #[error("indptr decreases at row {row}: from {before} to {after}")]
     IndptrOrder {
         /// Row of the decrease.
@@ -66,19 +66,19 @@ pub enum CsrError {
     /// Columns of a row do not ascend.
     #[error("row {row} is not sorted: column {column} comes after column {before}")]
     Unsorted {
-        /// Row.
+        /// Its row.
         row: usize,
         /// First column out of order.
         column: u32,
         /// Its predecessor.
         before: u32,
     },
-    /// A row has two entries in one column.
+    /// A row has a column twice.
     #[error("row {row} has column {column} twice")]
     Duplicate {
-        /// Row.
+        /// Its row.
         row: usize,
-        /// Column.
+        /// The column.
         column: u32,
     },
     /// A row id is out of range.
@@ -91,7 +91,7 @@ pub enum CsrError {
         /// Rows in total.
         rows: usize,
     },
-    /// The numbers of row ids and column ids differ.
+    /// Row ids and column ids differ in number.
     #[error("{rows} row ids, but {cols} column ids")]
     Ids {
         /// Row ids.
@@ -99,7 +99,7 @@ pub enum CsrError {
         /// Column ids.
         cols: usize,
     },
-    /// The numbers of values and entries differ.
+    /// Values and entries differ in number.
     #[error("{found} values for {entries} entries")]
     Values {
         /// Entries.
@@ -107,7 +107,7 @@ pub enum CsrError {
         /// Values.
         found: usize,
     },
-    /// The operation or the device does not support the dtype.
+    /// The dtype is not supported.
     #[error(
         "values of {dtype:?} are not supported on {device} (supported: F32, F16, BF16, F64 \
          where the device has it)"

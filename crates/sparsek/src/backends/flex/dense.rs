@@ -1,4 +1,4 @@
-//! Layers of dense rows in plain Rust, parallel over rows.
+//! Layers in plain Rust.
 
 use burn::{
     backend::{
@@ -239,8 +239,7 @@ impl DenseGradientOps for Flex {
     }
 }
 
-/// Turns the upstream gradient of a row into its input gradient, and adds to the sums for gamma and
-/// beta.
+/// Turns a row's upstream gradient into its input gradient; adds to the sums for gamma and beta.
 fn row_gradient<E: Float>(
     x: &[E],
     row: &mut [E],
