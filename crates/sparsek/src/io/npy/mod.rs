@@ -1,12 +1,8 @@
-//! Arrays of NumPy's npy and npz files.
+//! NumPy's npy and npz files.
 //!
-//! A header is first checked against the bytes that follow, then against
-//! [`memory`](crate::io::memory); only then are values read. Numbers of any width, byte order and
-//! memory order convert to the requested type. Errors are one line without the file name.
-//!
-//! - [`Header`]: shape, dtype and offset of an npy array.
-//! - [`Npy`]: an array in a reader.
-//! - [`Npz`]: a file of arrays.
+//! Checks headers against the bytes that follow, then against [`memory`](crate::io::memory), and
+//! only then reads values, of any width, byte order and memory order. Errors are one line without
+//! the file name.
 
 mod array;
 mod header;
