@@ -29,6 +29,8 @@
 //! # }
 //! ```
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 pub mod datasets;
 pub mod graph;
 pub mod nn;

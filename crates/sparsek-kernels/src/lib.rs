@@ -10,6 +10,8 @@
 //! - [`dense`]: layer normalization, products and sums of very many dense rows.
 //! - [`distance`]: distances between the rows of two CSR matrices, over any semiring.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 pub mod dense;
 mod device;
 pub mod distance;

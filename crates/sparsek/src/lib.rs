@@ -21,6 +21,8 @@
 //! (CubeCL's CPU runtime). `fusion` must be on exactly if Burn's is. `cache` keeps compiled kernels
 //! on disk.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 mod backends;
 #[cfg(feature = "cache")]
 pub mod cache;
