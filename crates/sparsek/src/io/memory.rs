@@ -2,7 +2,7 @@
 //!
 //! Code calls [`check`] before it allocates what a file or option declares: an error instead of a
 //! killed process. Default: three quarters of what machine, control group and process have left at
-//! the first request. `SPARSEK_MAX_MEMORY` (`512M`, `64G`, or bytes) or [`set_limit`] replaces it.
+//! first. `SPARSEK_MAX_MEMORY` (`512M`, `64G`, or bytes) or [`set_limit`] replaces it.
 
 use std::{
     env, fmt, fs,
@@ -19,7 +19,7 @@ static LIMIT: AtomicU64 = AtomicU64::new(0);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MemoryError {
-    /// The limit is exceeded.
+    /// Above the limit.
     #[error(
         "{what} needs {}, but at most {} may be used; {VARIABLE}=64G, for example, raises \
          the limit",
@@ -42,7 +42,7 @@ pub enum MemoryError {
     },
 }
 
-/// Bytes allowed per request. Errors: [`MemoryError::Variable`].
+/// Bytes allowed per request, or [`MemoryError::Variable`].
 pub fn limit() -> Result<u64, MemoryError> {
     match LIMIT.load(Ordering::Relaxed) {
         0 => {
@@ -55,7 +55,7 @@ pub fn limit() -> Result<u64, MemoryError> {
     }
 }
 
-/// Sets the limit of this process, at least one byte.
+/// Sets the limit, at least one byte.
 pub fn set_limit(bytes: u64) {
     LIMIT.store(bytes.max(1), Ordering::Relaxed);
 }

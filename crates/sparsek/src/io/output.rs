@@ -12,22 +12,17 @@ use std::{
 
 use same_file::Handle;
 
-/// A file before its commit.
 #[derive(Debug)]
 pub struct Output {
-    /// Final path, links resolved.
+    /// Links resolved.
     target: PathBuf,
-    /// Part file; `None` for devices and pipes, written in place.
+    /// `None` for devices and pipes, written in place.
     part: Option<PathBuf>,
     file: Option<BufWriter<File>>,
 }
 
 impl Output {
-    /// Starts a file; `path` is unchanged until [`Output::commit`].
-    ///
-    /// # Errors
-    ///
-    /// System errors; [`io::ErrorKind::ResourceBusy`] if another process is writing it.
+    /// Starts a file. [`io::ErrorKind::ResourceBusy`] if another process is writing it.
     pub fn create(path: &Path) -> io::Result<Self> {
         let target = match path.canonicalize() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_path_buf(),
@@ -64,7 +59,7 @@ impl Output {
         Ok(output)
     }
 
-    /// Moves the file into place. After an error, the old one stays.
+    /// Moves the file into place; after an error, the old one stays.
     pub fn commit(mut self) -> io::Result<()> {
         let Some(file) = self.file.take() else {
             return Ok(());
@@ -126,7 +121,6 @@ pub fn sync_folder(file: &Path) -> io::Result<()> {
             _ => Path::new("."),
         };
         match File::open(folder)?.sync_all() {
-            // Not every file system can.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => {}
             done => return done,
         }

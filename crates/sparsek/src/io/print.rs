@@ -18,12 +18,12 @@ pub fn say(line: fmt::Arguments) {
     }
 }
 
-/// Prints a line to standard error.
+/// Prints a line. Ignores a closed pipe; [`lost`] reports other failures.
 pub fn note(line: fmt::Arguments) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
-/// Why [`say`] lost lines, if it did.
+/// To standard error.
 pub fn lost() -> Option<&'static str> {
     LOST.get().map(String::as_str)
 }

@@ -2,7 +2,6 @@
 
 use std::fmt::Write;
 
-/// Most characters of an excerpt.
 const EXCERPT: usize = 200;
 
 /// [`clean`] text, cut after 200 characters.

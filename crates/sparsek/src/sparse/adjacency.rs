@@ -12,10 +12,9 @@ use crate::ops::{BlockedEntries, Operator, SpmmOps};
 /// A pattern and its transpose on a device, for products and gradients. Cloning shares the buffers.
 ///
 /// Takes `20 (rows + cols) + 12 nnz` bytes, and 3 per 32 entries; `20 rows + 8 nnz` if symmetric
-/// with ascending columns. Patterns of at least 2^22 entries may add column blocks for the gradient
-/// of compressed rows: 2 bytes per entry and 136 per column and block. These need on average 24
-/// entries per transposed row and block, in at most 24 blocks; shared memory holds one value per
-/// column of a block.
+/// with ascending columns. Patterns of 2^22 entries or more may add column blocks for the gradient
+/// of compressed rows: 2 bytes per entry and 136 per column and block, if transposed rows average
+/// 24 entries per block, in up to 24 blocks.
 #[derive(Clone, Debug)]
 pub struct Adjacency {
     rows: usize,
@@ -27,7 +26,7 @@ pub struct Adjacency {
     transposed_entries: Tensor<1, Int>,
     parts: Tensor<1, Int>,
     transposed_parts: Tensor<1, Int>,
-    /// Transposed entries by blocks, and most columns per block.
+    /// Transposed entries, most columns per block.
     transposed_blocks: Option<(Tensor<1, Int>, usize)>,
 }
 
@@ -81,36 +80,36 @@ impl Adjacency {
         }
     }
 
-    /// Most columns per block of the transpose, or 0.
+    /// Most columns per block, or 0.
     pub(super) fn block_columns(&self) -> usize {
         let blocks = self.transposed_blocks.as_ref();
         blocks.map_or(0, |(_, most)| *most)
     }
 
-    /// Rows of the matrix.
+    /// Rows.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Columns of the matrix.
+    /// Columns.
     pub fn cols(&self) -> usize {
         self.cols
     }
 
-    /// Stored entries.
+    /// Entries.
     pub fn nnz(&self) -> usize {
         self.indices.dims()[0]
     }
 }
 
-/// Entries by column blocks and most columns per block, if that pays. Columns must ascend.
+/// Column blocks and most columns in each, if they pay. Columns must ascend.
 fn column_blocks(
     pattern: &Pattern,
     indptr: &Tensor<1, Int>,
     indices: &Tensor<1, Int>,
 ) -> Option<(Tensor<1, Int>, usize)> {
     let size = [pattern.rows(), pattern.cols(), pattern.nnz()];
-    // If one block does not pay, do not ask the device.
+    // Spares the device a question.
     if !ColumnBlocks::pays(size, pattern.cols().max(1)) {
         return None;
     }

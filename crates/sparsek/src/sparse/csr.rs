@@ -1,4 +1,4 @@
-//! A CSR matrix with its values on a device.
+//! CSR matrices on a device.
 
 use std::{
     ops::Range,
@@ -20,14 +20,9 @@ use crate::ops::{CsrTensors, DistanceOps};
 
 /// A CSR matrix: a [`Pattern`] on the host, its copy on a device, and the values there.
 ///
-/// Columns ascend strictly in each row; explicit zeros are kept. Values may be tracked by autodiff,
-/// the pattern is constant. Cloning shares everything. The pattern takes `4 (rows + 1 + nnz)` bytes
-/// each on host and device.
-///
-/// # Shapes and dtypes
-///
-/// `indptr`: `[rows + 1]`, `indices`: `[nnz]`, i32. `values`: `[nnz]`, f32, f64, f16 or bf16. At
-/// most [`MAX_ENTRIES`](super::MAX_ENTRIES) rows, columns and entries.
+/// Columns ascend strictly; explicit zeros are kept. Values may be tracked by autodiff. Cloning
+/// shares everything. Patterns take `4 (rows + 1 + nnz)` bytes on host and device. At most
+/// [`MAX_ENTRIES`](super::MAX_ENTRIES) rows, columns and entries.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -53,13 +48,11 @@ pub struct Csr {
 }
 
 impl Csr {
-    /// From a pattern with strictly ascending columns and its values, `[nnz]` in entry order, on
-    /// their device.
+    /// From a pattern with strictly ascending columns and its values, `[nnz]`, f32, f64, f16 or
+    /// bf16.
     ///
-    /// # Errors
-    ///
-    /// [`CsrError::Unsorted`] and [`CsrError::Duplicate`] name the first column out of order;
-    /// [`CsrError::Values`] and [`CsrError::Dtype`].
+    /// Errors: [`CsrError::Unsorted`] or [`CsrError::Duplicate`] for the first column out of order,
+    /// [`CsrError::Values`], [`CsrError::Dtype`].
     pub fn new(pattern: impl Into<Arc<Pattern>>, values: Tensor<1>) -> Result<Self, CsrError> {
         let pattern = pattern.into();
         check_values(&values, pattern.nnz())?;
@@ -67,22 +60,17 @@ impl Csr {
         Ok(Self::assemble(pattern, values))
     }
 
-    /// From a pattern with columns in any order. Sums repeated entries on the device in pattern
-    /// order, f16 and bf16 in f32; sums of 0 stay. Differentiable.
+    /// From columns in any order. Sums repeated entries on the device in pattern order, f16 and
+    /// bf16 in f32; sums of 0 stay. Differentiable.
     ///
-    /// # Errors
-    ///
-    /// [`CsrError::Values`] and [`CsrError::Dtype`].
+    /// Errors: [`CsrError::Values`], [`CsrError::Dtype`].
     pub fn from_unsorted(pattern: &Pattern, values: Tensor<1>) -> Result<Self, CsrError> {
         check_values(&values, pattern.nnz())?;
         Ok(Self::from_sorted(Sorted::from_pattern(pattern), values))
     }
 
-    /// From row, column and value of each entry, in any order. Sums repeated entries as
-    /// [`Csr::from_unsorted`]. Differentiable. O(rows + entries) on the host plus a sort of every
-    /// row.
-    ///
-    /// # Errors
+    /// From row, column and value of each entry, in any order. Sums and gradient as
+    /// [`Csr::from_unsorted`]. O(rows + entries) on the host plus a sort of every row.
     ///
     /// [`CsrError`] if lengths differ, ids are out of range, a size exceeds
     /// [`MAX_ENTRIES`](super::MAX_ENTRIES), or the device lacks the dtype.
@@ -113,13 +101,10 @@ impl Csr {
         ))
     }
 
-    /// The nonzero elements of `x`, NaN included. The host reads `x` once to find them.
-    /// Differentiable.
+    /// The nonzero elements of `x`, NaN included. The host reads `x` once. Differentiable.
     ///
-    /// # Errors
-    ///
-    /// [`CsrError`] if a size exceeds [`MAX_ENTRIES`](super::MAX_ENTRIES), or the device lacks the
-    /// dtype.
+    /// [`CsrError`] for sizes above [`MAX_ENTRIES`](super::MAX_ENTRIES), or a dtype that the device
+    /// lacks.
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor};
@@ -170,12 +155,12 @@ impl Csr {
         self.pattern.rows()
     }
 
-    /// Columns of the matrix.
+    /// Columns.
     pub fn cols(&self) -> usize {
         self.pattern.cols()
     }
 
-    /// Stored entries, explicit zeros included.
+    /// Entries, explicit zeros included.
     pub fn nnz(&self) -> usize {
         self.pattern.nnz()
     }
@@ -185,7 +170,7 @@ impl Csr {
         &self.pattern
     }
 
-    /// Row offsets on the device: `[rows + 1]`, i32.
+    /// Row offsets: `[rows + 1]`, i32.
     pub fn indptr(&self) -> &Tensor<1, Int> {
         &self.indptr
     }
@@ -210,7 +195,7 @@ impl Csr {
         self.values.device()
     }
 
-    /// Replaces the values; dtype and device may change. Errors: [`CsrError::Values`] and
+    /// Replaces the values; dtype and device may change. Errors: [`CsrError::Values`],
     /// [`CsrError::Dtype`].
     pub fn with_values(&self, values: Tensor<1>) -> Result<Self, CsrError> {
         check_values(&values, self.nnz())?;
@@ -254,8 +239,7 @@ impl Csr {
         Self::assemble(pattern.into(), gather(self.values.clone(), &entries))
     }
 
-    /// A range of rows. Differentiable. O(rows and entries of the range). Panics if it is
-    /// decreasing or out of bounds.
+    /// A range of rows. Differentiable. O(rows and entries of the range). Panics if out of bounds.
     pub fn slice_rows(&self, rows: Range<usize>) -> Self {
         assert!(
             rows.start <= rows.end && rows.end <= self.rows(),
@@ -270,7 +254,6 @@ impl Csr {
         };
         let sliced = Self::assemble(self.pattern.slice_rows(rows).into(), values);
         match self.greatest.get() {
-            // A bound for all values also bounds a part.
             Some(_) => Self {
                 greatest: self.greatest.clone(),
                 ..sliced
@@ -287,8 +270,8 @@ impl Csr {
         }
     }
 
-    /// Largest magnitude of the values (or of those they were sliced from). Infinity if any is not
-    /// a whole number, or the device does not use it. Waits for the device once.
+    /// Largest magnitude of the values, or of a whole they were sliced from. Infinity if any is not
+    /// a whole number, or the device does not use it. Waits once.
     pub(crate) fn greatest(&self) -> f32 {
         // WebAssembly cannot wait for a device.
         if cfg!(target_family = "wasm") {

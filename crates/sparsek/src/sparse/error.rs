@@ -6,7 +6,7 @@ use burn::tensor::DType;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PatternError {
-    /// indptr does not have rows + 1 offsets.
+    /// Not rows + 1 offsets.
     #[error("indptr has {found} entries, but {rows} rows need {}", rows + 1)]
     IndptrLength {
         /// Rows.
@@ -14,7 +14,7 @@ pub enum PatternError {
         /// Offsets.
         found: usize,
     },
-    /// Offsets do not run from 0 to the number of entries.
+    /// Offsets do not run from 0 to all entries.
     #[error("indptr runs from {first} to {last}, but must run from 0 to the {entries} entries")]
     IndptrEnds {
         /// The first.
@@ -27,7 +27,7 @@ pub enum PatternError {
     /// Offsets decrease.
     #[error("indptr decreases at row {row}: from {before} to {after}")]
     IndptrOrder {
-        /// Row of the decrease.
+        /// The row.
         row: usize,
         /// Its start.
         before: u32,
@@ -44,7 +44,7 @@ pub enum PatternError {
         /// Columns in total.
         cols: usize,
     },
-    /// A size exceeds what 32-bit offsets address.
+    /// Too large for 32-bit offsets.
     #[error("{what}: {found} exceed the limit of {limit}")]
     TooLarge {
         /// Rows, columns or entries.
@@ -60,13 +60,13 @@ pub enum PatternError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CsrError {
-    /// The arrays are not a valid pattern.
+    /// Not a valid pattern.
     #[error(transparent)]
     Pattern(#[from] PatternError),
     /// Columns of a row do not ascend.
     #[error("row {row} is not sorted: column {column} comes after column {before}")]
     Unsorted {
-        /// Its row.
+        /// The row.
         row: usize,
         /// First column out of order.
         column: u32,
@@ -76,7 +76,7 @@ pub enum CsrError {
     /// A row has a column twice.
     #[error("row {row} has column {column} twice")]
     Duplicate {
-        /// Its row.
+        /// The row.
         row: usize,
         /// The column.
         column: u32,

@@ -32,7 +32,7 @@ pub enum NpzError {
         /// The cause.
         source: io::Error,
     },
-    /// The file is truncated or not a matrix.
+    /// Truncated, or not a matrix.
     #[error("{}: {reason}", shown(file))]
     Format {
         /// The file.
@@ -40,7 +40,7 @@ pub enum NpzError {
         /// The reason and the array.
         reason: String,
     },
-    /// Arrays do not fit together, or the device lacks the dtype.
+    /// Not a valid matrix here.
     #[error("{}: {source}", shown(file))]
     Csr {
         /// The file.
@@ -51,21 +51,21 @@ pub enum NpzError {
 }
 
 impl Csr {
-    /// Loads a matrix that `scipy.sparse.save_npz` wrote: csr, csc, coo or bsr.
+    /// Loads csr, csc, coo or bsr from `scipy.sparse.save_npz`.
     ///
-    /// - Without the array `format` (early scipy), it is coo if there is an array `row`, else csr.
-    /// - Sums repeated entries as [`Csr::from_unsorted`]; keeps explicit zeros, also of blocks.
-    /// - Indices: integers of any width. Values: bools, integers or floats of any width and byte
-    ///   order, rounded to the dtype of the options or the device's default.
-    /// - Ignores capacity behind the last offset, as scipy does.
+    /// - Without the array `format` (early scipy), coo if there is an array `row`, else csr.
+    /// - Sums repeated entries as [`Csr::from_unsorted`]; keeps explicit zeros, also of blocks;
+    ///   ignores capacity behind the last offset.
+    /// - Indices are integers, values bools, integers or floats, of any width and byte order;
+    ///   rounded to the dtype of the options, or the device's default.
     ///
-    /// Checks shapes first. Memory follows rows and entries, not columns, within [`memory::limit`].
+    /// Checks shapes first. Memory follows rows and entries, within [`memory::limit`].
     ///
     /// # Errors
     ///
-    /// [`NpzError`] names the file and the array: not a regular file, missing, truncated, of
-    /// another format (`dia`) or dtype, ids out of range, decreasing offsets, sizes that disagree
-    /// or exceed the limit.
+    /// [`NpzError`] names file and array: not a regular file, missing, truncated, of another format
+    /// (`dia`) or dtype, ids out of range, decreasing offsets, or sizes that disagree or exceed the
+    /// limit.
     pub fn from_npz(
         path: impl AsRef<Path>,
         options: impl Into<TensorCreationOptions>,

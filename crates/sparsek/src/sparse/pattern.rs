@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use super::error::PatternError;
 use crate::io::memory;
 
-/// Most entries of a pattern. Offsets are i32, and units count beyond the end of a row.
+/// Most entries: offsets are i32, and units count beyond a row's end.
 pub const MAX_ENTRIES: usize = sparsek_kernels::spmm::MAX_ENTRIES;
 
 pub(crate) fn check_size(what: &'static str, found: usize) -> Result<(), PatternError> {
@@ -45,12 +45,8 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// Checks `rows + 1` monotone offsets from 0 to the number of entries, and columns below
-    /// `cols`. At most [`MAX_ENTRIES`] rows, columns and entries.
-    ///
-    /// # Errors
-    ///
-    /// [`PatternError`] names the violation.
+    /// Checks `rows + 1` monotone offsets from 0 to the number of entries, columns below `cols`,
+    /// and sizes up to [`MAX_ENTRIES`]. [`PatternError`] names the violation.
     pub fn new(
         rows: usize,
         cols: usize,
@@ -96,17 +92,17 @@ impl Pattern {
         })
     }
 
-    /// Rows of the matrix.
+    /// Rows.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Columns of the matrix.
+    /// Columns.
     pub fn cols(&self) -> usize {
         self.cols
     }
 
-    /// Stored entries.
+    /// Entries.
     pub fn nnz(&self) -> usize {
         self.indices.len()
     }
@@ -116,12 +112,12 @@ impl Pattern {
         &self.indptr
     }
 
-    /// Column of each entry, row after row.
+    /// Column of each entry.
     pub fn indices(&self) -> &[u32] {
         &self.indices
     }
 
-    /// Columns of a row. Panics if it is out of range.
+    /// Columns of a row; panics if out of range.
     pub fn row(&self, row: usize) -> &[u32] {
         &self.indices[self.indptr[row] as usize..self.indptr[row + 1] as usize]
     }
@@ -134,8 +130,7 @@ impl Pattern {
             .unwrap_or(0)
     }
 
-    /// A range of rows. O(rows and entries of the range). Panics if it is decreasing or out of
-    /// bounds.
+    /// A range of rows; panics if out of bounds. O(rows and entries of the range).
     pub fn slice_rows(&self, rows: Range<usize>) -> Self {
         let offsets = &self.indptr[rows.start..=rows.end];
         let (first, last) = (offsets[0], offsets[rows.len()]);
@@ -147,13 +142,10 @@ impl Pattern {
         }
     }
 
-    /// The transpose with ascending columns, and the original entry of each of its entries. O(rows
-    /// + cols + entries), parallel if rows are long; O(cols + entries log(entries)) if columns
-    /// outnumber entries.
+    /// The transpose with ascending columns, and the original position of each entry.
     ///
-    /// # Panics
-    ///
-    /// If `cols + 1` offsets exceed [`memory::limit`].
+    /// O(rows + cols + entries), parallel if rows are long; O(cols + entries log(entries)) if
+    /// columns outnumber entries. Panics if `cols + 1` offsets exceed [`memory::limit`].
     pub fn transpose(&self) -> (Self, Vec<u32>) {
         let offsets = memory::product(&[self.cols + 1, size_of::<u32>()]);
         let what = format_args!("the transpose of a matrix of {} columns", self.cols);
@@ -164,7 +156,7 @@ impl Pattern {
             return self.transpose_by_sorting();
         }
         // Counting sort: threads count columns per share of rows, prefix sums give first slots,
-        // threads fill them. Slots do not overlap, so relaxed stores suffice.
+        // threads fill them. Slots are disjoint, so relaxed stores suffice.
         let mut shares: Vec<(Range<usize>, Vec<u32>)> = self
             .shares()
             .into_par_iter()
@@ -209,7 +201,6 @@ impl Pattern {
         (transposed, plain(entries))
     }
 
-    /// Transposes without counters per column.
     fn transpose_by_sorting(&self) -> (Self, Vec<u32>) {
         // The entry as second key keeps row order.
         let key = |&entry: &u32| (self.indices[entry as usize], entry);
@@ -238,7 +229,7 @@ impl Pattern {
         self.indptr[rows.start] as usize..self.indptr[rows.end] as usize
     }
 
-    /// Splits rows by entries into at most one share per thread, each with at least `cols` entries.
+    /// At most one share of rows per thread, each with at least `cols` entries.
     fn shares(&self) -> Vec<Range<usize>> {
         let most = self.nnz() / self.cols.max(1);
         let count = rayon::current_num_threads().min(most).max(1);

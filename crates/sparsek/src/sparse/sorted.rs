@@ -10,18 +10,17 @@ use super::{
     tensor::gather,
 };
 
-/// A pattern with ascending columns, and sources of its entries.
 #[derive(Debug)]
 pub(super) struct Sorted {
     pub pattern: Pattern,
-    /// Given entries in pattern order, stable.
+    /// Given entries in pattern order.
     sources: Vec<u32>,
     /// First source of each entry, and the end; `None` if each has one.
     starts: Option<Vec<u32>>,
 }
 
 impl Sorted {
-    /// From the row and column of each entry. O(rows + entries) plus a sort of every row.
+    /// From row and column of each entry.
     pub fn from_coo(shape: [usize; 2], rows: &[u32], cols: &[u32]) -> Result<Self, CsrError> {
         check_size("rows", shape[0])?;
         check_size("columns", shape[1])?;
@@ -48,7 +47,7 @@ impl Sorted {
         Self::sort(shape, &indptr, sources, cols)
     }
 
-    /// From any pattern. O(rows + entries) plus a sort of every unordered row.
+    /// From any pattern.
     pub fn from_pattern(pattern: &Pattern) -> Self {
         let sources = (0..pattern.nnz() as u32).collect();
         let shape = [pattern.rows(), pattern.cols()];

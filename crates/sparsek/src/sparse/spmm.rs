@@ -30,7 +30,7 @@ pub struct Scaling {
 }
 
 impl Scaling {
-    /// Entry weights, `[nnz]` in pattern order, in the dtype of the other operand. Differentiable.
+    /// Entry weights, `[nnz]`, in the dtype of the other operand. Differentiable.
     pub fn with_weights(self, weights: Tensor<1>) -> Self {
         Self {
             weights: Some(weights),
@@ -95,14 +95,8 @@ impl Scaling {
 
 /// `y[i] = Σ x[j]` over the entries `(i, j)` of row `i`: sum aggregation.
 ///
-/// # Shapes
-///
-/// `x`: `[cols, d]`; `y`: `[rows, d]`, 0 in empty rows.
-///
-/// # Guarantees
-///
-/// Deterministic: sums in entry order, on devices in parts of 1024 entries. Gradient: `dx = Aᵀ dy`,
-/// likewise. Devices need 2 d sums of scratch per 1024 entries.
+/// `x`: `[cols, d]`; `y`: `[rows, d]`, 0 in empty rows. Gradient: `dx = Aᵀ dy`. Deterministic: sums
+/// in entry order, on devices in parts of 1024 entries, with 2 d sums of scratch each.
 ///
 /// # Panics
 ///
@@ -126,7 +120,7 @@ pub fn spmm(adjacency: &Adjacency, x: Tensor<2>) -> Tensor<2> {
 /// [`spmm`] with weights, `[nnz]`: `y[i] = Σ weights[e] x[j]` over the entries `e = (i, j)`.
 ///
 /// Gradients: `dx = Aᵀ dy`, `dweights[e] = dy[i] · x[j]`. Panics as [`spmm`], and if `weights` has
-/// another length or dtype than entries or `x`.
+/// another length or dtype.
 pub fn spmm_weighted(adjacency: &Adjacency, weights: Tensor<1>, x: Tensor<2>) -> Tensor<2> {
     let scaling = Scaling::default().with_weights(weights);
     product("spmm_weighted", adjacency, x, &scaling)
@@ -153,18 +147,11 @@ fn product(operation: &str, adjacency: &Adjacency, x: Tensor<2>, scaling: &Scali
 /// [`spmm`] of `x.to_dense()`, without building it: the forward SpGEMM of MaxK-GNN (Peng et al.,
 /// 2024).
 ///
-/// # Shapes
+/// `x`: `[cols, d]` compressed; result: `[rows, d]`. Deterministic: the summation order depends
+/// only on pattern, k, d and device. Panics as [`spmm`].
 ///
-/// `x`: `[cols, d]` compressed; result: `[rows, d]`, 0 in empty rows.
-///
-/// # Guarantees
-///
-/// Deterministic: the summation order depends only on pattern, k, d and device. Panics as [`spmm`].
-///
-/// # Gradient
-///
-/// At the selected columns only (the paper's backward SSpMM), deterministic. May use a sixteenth of
-/// the device memory. [`sparse_topk`](super::sparse_topk) passes it on.
+/// The gradient covers the selected columns (the paper's backward SSpMM) and passes on through
+/// [`sparse_topk`](super::sparse_topk). Deterministic; may use a sixteenth of the device memory.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -210,17 +197,9 @@ fn compressed(
 
 /// `y[i] = max x[j]` over the entries `(i, j)` of row `i`, per element: maximum aggregation.
 ///
-/// # Shapes
-///
-/// `x`: `[cols, d]`; `y`: `[rows, d]`, 0 in empty rows.
-///
-/// # Guarantees
-///
-/// Deterministic. Ties go to the first entry; NaN is unspecified. Panics as [`spmm`].
-///
-/// # Gradient
-///
-/// Goes to the winning element. Keeps 4 bytes per element of the result.
+/// `x`: `[cols, d]`; `y`: `[rows, d]`, 0 in empty rows. Deterministic; ties go to the first entry,
+/// NaN is unspecified. The gradient goes to the winners; it keeps 4 bytes per element of `y`.
+/// Panics as [`spmm`].
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};

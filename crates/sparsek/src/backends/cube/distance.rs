@@ -31,7 +31,7 @@ use crate::ops::{
     Transposed, TransposedPattern, distance_dtype,
 };
 
-/// Bytes for distances and counters, given those of all distances and the entries of the index.
+/// Bytes for distances and counters; `all`: bytes of all distances.
 fn budget(client: &Client, all: usize, entries: usize) -> [usize; 2] {
     let memory = &client.properties().memory;
     let most = match memory.max_memory() {
@@ -57,7 +57,7 @@ struct Tensors {
 }
 
 impl Tensors {
-    /// The first (`SECOND = 0`) or second matrix of a spec.
+    /// The first (`SECOND = 0`) or second matrix.
     fn new<const SECOND: usize>(csr: CsrTensors<CubeBackend>, spec: &DistanceSpec) -> Self {
         Self {
             indptr: into_contiguous(csr.indptr),
@@ -83,7 +83,7 @@ impl Tensors {
         }
     }
 
-    /// A range of rows; offsets still count from the first entry of all.
+    /// A range of rows; offsets stay those of the whole.
     fn rows(&self, rows: &Range<usize>) -> Self {
         let size = size_of::<i32>();
         let count = self.indptr.shape()[0];
@@ -110,7 +110,7 @@ fn routine(client: &Client, [x, y]: [&Tensors; 2], spec: &DistanceSpec) -> Routi
 
 struct Pair {
     index: Index,
-    /// `None` if both matrices are the same.
+    /// `None` if the same.
     x: Option<Prepared>,
 }
 
@@ -141,10 +141,9 @@ impl Pair {
     }
 }
 
-/// Values and indices, `[rows, k]`.
 type Found = (CubeTensor, CubeTensor);
 
-/// A search in batches of at most `bytes` of distances.
+/// Searches in batches of at most `bytes` of distances.
 struct Search<'a> {
     /// Any tensor of the device and dtype.
     like: &'a CubeTensor,
@@ -158,14 +157,13 @@ impl Search<'_> {
         self.spec.k + usize::from(self.spec.exclude_self)
     }
 
-    /// Searches batch by batch.
     fn run(&self, pair: &Pair, k: usize, exclude_self: bool) -> Result<Found, KernelError> {
         let client = &self.like.client;
         let (rows, across) = (pair.left().rows, pair.index.prepared().rows);
         let row = across * pair.left().dtype.size();
         let batch = self.spec.batch.unwrap_or(self.bytes / row.max(1)).max(1);
         let (mut values, mut indices) = (Vec::new(), Vec::new());
-        // Without queries there is one empty batch.
+        // At least one, maybe empty, batch.
         for start in (0..rows.max(1)).step_by(batch) {
             let queries = start..rows.min(start + batch);
             let count = queries.len();
@@ -196,7 +194,7 @@ impl Search<'_> {
         for first in (0..rows).step_by(part) {
             let some = first..rows.min(first + part);
             let y = y.rows(&some);
-            // Only the inverted routine splits; parts must not choose another.
+            // Parts must not choose another routine.
             let routine = Some(Routine::Inverted);
             let index = Index::new(client, &y.matrix(), by.distance, by.p, routine)?;
             let x = Some(index.prepare(client, &x.matrix())?);
@@ -261,7 +259,7 @@ impl Search<'_> {
         ))
     }
 
-    /// The `k` best of both; the second holds later rows.
+    /// The `k` best; `other` holds later rows.
     fn merge(&self, one: Found, other: Found, k: usize) -> Result<Found, KernelError> {
         let values = into_contiguous(CubeBackend::float_cat(vec![one.0, other.0], 1));
         let places = CubeBackend::int_cat(vec![one.1, other.1], 1);

@@ -6,7 +6,7 @@
 //! else: kth order-preserving key by the standard library
 //! ```
 //!
-//! Results never depend on the guess.
+//! The guess never changes the result.
 
 use burn::tensor::{bf16, f16};
 use multiversion::multiversion;
@@ -15,14 +15,13 @@ use sparsek_kernels::topk::Method;
 use super::tuning::{BISECT_EVERY, CLOSE_COUNT, COUNT_ROUNDS, SPACING_WEIGHT, STUCK_BISECTIONS};
 use crate::ops::TopkSpec;
 
-/// Takes all keys above `high`, then the first within `low..=high`.
+/// All keys above `high`, then the first within `low..=high`.
 struct Threshold<B> {
     low: B,
     high: B,
     above: usize,
 }
 
-/// Selects row by row, reusing buffers.
 pub(super) struct Selector<E: Key> {
     keys: Vec<E::Bits>,
     scratch: Vec<E::Bits>,
@@ -111,7 +110,6 @@ impl<E: Key> Selector<E> {
         &self.selected
     }
 
-    /// The kth key.
     fn exact(&mut self, k: usize) -> Threshold<E::Bits> {
         self.scratch.clone_from(&self.keys);
         let position = self.keys.len() - k;
@@ -154,7 +152,6 @@ impl<E: Key> Selector<E> {
                 true => (ends.0, middle),
                 false => (middle, ends.1),
             };
-            // Halvings depend only on the ends.
             if bisected == ends {
                 break;
             }
@@ -229,7 +226,6 @@ fn to_keys<E: Key>(row: &[E], largest: bool, keys: &mut [E::Bits]) {
 pub(super) trait Key: Copy + Send + Sync + Sized {
     type Bits: Bits;
 
-    /// Type compared directly.
     type Direct: Ordered;
 
     const ZERO: Self;
@@ -251,7 +247,7 @@ pub(super) trait Key: Copy + Send + Sync + Sized {
 
     fn is_finite(key: Self::Bits) -> bool;
 
-    /// Whether `|high - low| <= eps * max(|ends|)`, for keys of the largest.
+    /// `|high - low| <= eps * max(|ends|)`, for keys of the largest.
     fn within(low: Self::Bits, high: Self::Bits, ends: (Self::Bits, Self::Bits), eps: f32) -> bool;
 }
 
@@ -403,7 +399,6 @@ integer_key!(i32, u32, 1 << 31);
 integer_key!(u32, u32, 0);
 integer_key!(i64, u64, 1 << 63);
 
-/// Elements per bit mask.
 const CHUNK: usize = u32::BITS as usize;
 
 /// Keys, and floats without NaN.
@@ -412,7 +407,7 @@ pub(super) trait Ordered: Copy + PartialOrd {
     const GREATEST: Self;
     /// Approximate distance.
     fn above(self, low: Self) -> f64;
-    /// Value at about this distance, saturating.
+    /// At about this distance, saturating.
     fn moved(self, distance: f64) -> Self;
     fn next(self) -> Self;
     fn previous(self) -> Self;
@@ -427,7 +422,6 @@ macro_rules! ordered_bits {
                 (self - low) as f64
             }
             fn moved(self, distance: f64) -> Self {
-                // Casts saturate.
                 if distance < 0.0 {
                     self.saturating_sub(-distance as Self)
                 } else {
@@ -470,7 +464,6 @@ ordered_bits!(u64);
 ordered_float!(f32);
 ordered_float!(f64);
 
-/// Threshold of the last row.
 #[derive(Clone, Copy)]
 pub(super) struct Guess<T> {
     pub value: T,
@@ -581,13 +574,12 @@ fn count_at_least<T: Ordered>(row: &[T], least: T) -> usize {
     total
 }
 
-/// Columns of elements of at least `least`; `columns` must have room.
+/// Columns of elements of at least `least`; `columns` has room.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+popcnt"))]
 fn take_at_least<T: Ordered>(row: &[T], least: T, columns: &mut [usize]) {
     let (chunks, rest) = row.as_chunks::<CHUNK>();
     let mut taken = 0;
     for (chunk, values) in chunks.iter().enumerate() {
-        // One bit each.
         let mut reach = 0u32;
         for (i, value) in values.iter().enumerate() {
             reach |= u32::from(*value >= least) << i;
@@ -631,7 +623,6 @@ mod tests {
         selector.early_stop(&spec, max_iter)
     }
 
-    /// The most halvings reach the fixed point.
     fn ends<E: Key>(row: &[E], halvings: u32) {
         for largest in [true, false] {
             let found = low(row, largest, halvings);

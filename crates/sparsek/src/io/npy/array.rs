@@ -10,7 +10,6 @@ use crate::io::{memory, text::excerpt};
 /// Bytes converted at once; a multiple of all sizes.
 const CHUNK: usize = 1 << 20;
 
-/// Longest string read.
 const MAX_TEXT: usize = 64;
 
 /// Passes each number as `$to` to `$then`.
@@ -48,12 +47,11 @@ macro_rules! integers {
 pub struct Npy<R> {
     reader: R,
     header: Header,
-    /// Leading values to keep.
     keep: usize,
 }
 
 impl<R: Read> Npy<R> {
-    /// Opens an array of exactly `size` bytes; errors as [`Header::read`].
+    /// Opens an array of exactly `size` bytes.
     pub fn open(mut reader: R, size: u64) -> Result<Self, String> {
         let header = Header::read(&mut reader, size)?;
         Ok(Self {
@@ -63,12 +61,10 @@ impl<R: Read> Npy<R> {
         })
     }
 
-    /// The header.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// The shape.
     pub fn shape(&self) -> &[usize] {
         &self.header.shape
     }
@@ -79,27 +75,23 @@ impl<R: Read> Npy<R> {
         Self { keep, ..self }
     }
 
-    /// Numbers of any type as f32, rounded, in row-major order.
-    ///
-    /// # Errors
-    ///
-    /// One line: truncated, not numbers, above the memory limit, or Fortran order beyond two
-    /// dimensions.
+    /// Numbers of any type as f32, rounded, in row-major order. Errors are one line: truncated, not
+    /// numbers, above the memory limit, or Fortran order beyond two dimensions.
     pub fn into_f32(self) -> Result<Vec<f32>, String> {
         numbers!(self, f32, |x| x)
     }
 
-    /// As [`Npy::into_f32`], in f64.
+    /// As [`Npy::into_f32`].
     pub fn into_f64(self) -> Result<Vec<f64>, String> {
         numbers!(self, f64, |x| x)
     }
 
-    /// Whether values differ from 0, true for NaN; errors as [`Npy::into_f32`].
+    /// Whether values differ from 0; true for NaN.
     pub fn into_nonzero(self) -> Result<Vec<bool>, String> {
         numbers!(self, f64, |x| x != 0.0)
     }
 
-    /// Integers within 0 ..= 2^32 - 1; errors as [`Npy::into_f32`].
+    /// Integers within 0 ..= 2^32 - 1.
     pub fn into_u32(self) -> Result<Vec<u32>, String> {
         let narrow = |x: i128| {
             u32::try_from(x).map_err(|_| format!("{x} is not an index; indices are 0 to 2^32 - 1"))

@@ -4,7 +4,6 @@ use std::io::Write;
 
 use flate2::{Compression, Crc, write::DeflateEncoder};
 
-/// A member and its declarations.
 #[derive(Clone, Debug)]
 pub struct Member {
     pub name: Vec<u8>,

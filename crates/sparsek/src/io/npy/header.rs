@@ -4,8 +4,7 @@
 //! \x93NUMPY 1 0 <length> {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }
 //! ```
 //!
-//! Parses three fields of a Python literal in any order, without recursion, in at most
-//! [`MAX_HEADER`] bytes.
+//! The dictionary has three fields in any order; the parser does not recurse.
 
 use std::{fmt, io::Read};
 
@@ -14,39 +13,26 @@ use crate::io::text::excerpt;
 /// Longest header, as in NumPy.
 pub const MAX_HEADER: usize = 10_000;
 
-/// As in NumPy.
 const MAX_DIMENSIONS: usize = 64;
 
 /// An element type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dtype {
-    /// One byte, 0 is false.
     Bool,
-    /// u8.
     U8,
-    /// u16.
     U16,
-    /// u32.
     U32,
-    /// u64.
     U64,
-    /// i8.
     I8,
-    /// i16.
     I16,
-    /// i32.
     I32,
-    /// i64.
     I64,
-    /// f16.
     F16,
-    /// f32.
     F32,
-    /// f64.
     F64,
-    /// Byte strings of this length.
+    /// Length of byte strings.
     Bytes(usize),
-    /// Strings of this many 4-byte characters.
+    /// Count of 4-byte characters.
     Unicode(usize),
 }
 
@@ -124,23 +110,18 @@ impl fmt::Display for Dtype {
 /// A header that fits the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Element type.
     pub dtype: Dtype,
-    /// Big-endian elements.
     pub big_endian: bool,
-    /// Fortran order, if two dimensions or more.
+    /// False below two dimensions.
     pub fortran: bool,
-    /// Dimensions.
     pub shape: Vec<usize>,
-    /// Elements.
     pub len: usize,
     /// Offset of the elements.
     pub start: usize,
 }
 
 impl Header {
-    /// Reads the header of an array of `size` bytes in all, which elements must fill. Errors are
-    /// one line.
+    /// Reads a header; elements must fill the rest of `size` bytes. Errors are one line.
     pub fn read(reader: &mut impl Read, size: u64) -> Result<Self, String> {
         let mut magic = [0; 8];
         read_exact(reader, &mut magic)?;
@@ -320,7 +301,6 @@ impl Literal<'_> {
             comma = self.eat(b",");
         }
         match shape.len() == 1 && !comma {
-            // Not a tuple.
             true => Err(broken()),
             false => Ok(shape),
         }

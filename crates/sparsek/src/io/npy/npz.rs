@@ -7,19 +7,17 @@ use std::{
 
 use super::{array::Npy, header::Header, zip::Archive};
 
-/// An npz file.
 pub struct Npz<R: Read + Seek = File> {
     archive: Archive<R>,
 }
 
 impl<R: Read + Seek> Npz<R> {
-    /// Reads the list of arrays; errors are one line.
+    /// Reads the list of arrays.
     pub fn new(file: R) -> Result<Self, String> {
         let archive = Archive::open(file)?;
         Ok(Self { archive })
     }
 
-    /// Whether an array exists.
     pub fn contains(&self, name: &str) -> bool {
         self.archive.contains(&member(name))
     }

@@ -1,7 +1,7 @@
 //! Rows of scipy's `save_npz` files: csr, csc, coo or bsr.
 //!
 //! Reads all headers, which must agree and fit the memory limit, then offsets, then entries. Memory
-//! follows the entries; capacity behind the last offset is skipped, as in scipy.
+//! follows the entries; capacity behind the last offset is skipped.
 
 use std::io::{Read, Seek};
 
@@ -13,22 +13,16 @@ use super::{
     text::excerpt,
 };
 
-/// Entries allowed in any matrix; more must not exceed its elements, which bounds the memory of
-/// small ones.
+/// More entries than this must not exceed the elements of the matrix, which bounds memory.
 const REPEATED: usize = 1 << 20;
 
-/// Whether values are required.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Values {
-    /// Required.
     Needed,
-    /// A pattern suffices.
     Optional,
 }
 
-/// A value type.
 pub trait Value: Copy + Default {
-    /// Reads numbers; errors as [`Npy::into_f32`].
     fn read(array: Npy<impl Read>) -> Result<Vec<Self>, String>;
 }
 
@@ -44,35 +38,25 @@ impl Value for f64 {
     }
 }
 
-/// Whether values differ from 0.
 impl Value for bool {
     fn read(array: Npy<impl Read>) -> Result<Vec<Self>, String> {
         array.into_nonzero()
     }
 }
 
-/// Row `i` has entries `indptr[i]..indptr[i + 1]`. Checked. Columns keep the file's order and may
+/// Row `i` has entries `indptr[i]..indptr[i + 1]`, checked. Columns keep the file's order and may
 /// repeat; zeros are entries.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Matrix<T> {
-    /// Rows and columns.
     pub shape: [usize; 2],
-    /// Row offsets.
     pub indptr: Vec<u32>,
-    /// Column of each entry.
     pub indices: Vec<u32>,
-    /// Value of each entry, if any.
     pub values: Option<Vec<T>>,
 }
 
 impl<T: Value> Matrix<T> {
     /// Reads a matrix. Without `format` (early scipy, GraphSAINT), it is coo if there is a `row`,
-    /// else csr.
-    ///
-    /// # Errors
-    ///
-    /// One line with the array: missing, truncated, unknown format or type, ids out of range,
-    /// falling offsets, or sizes that disagree or exceed the limit.
+    /// else csr. Errors are one line with the array.
     pub fn read<R: Read + Seek>(npz: &mut Npz<R>, values: Values) -> Result<Self, String> {
         let mut file = Source { npz, values };
         match file.format()?.as_str() {
@@ -172,7 +156,7 @@ impl<R: Read + Seek> Source<'_, R> {
         Ok(in_rows(shape, &rows, columns.into_iter(), values))
     }
 
-    /// Blocks; their zeros are entries.
+    /// Zeros of blocks are entries.
     fn bsr<T: Value>(&mut self) -> Result<Matrix<T>, String> {
         let shape = self.shape()?;
         let data = self.npz.header("data")?;
@@ -380,7 +364,6 @@ fn in_rows<T: Value>(
         .as_ref()
         .map(|values| vec![T::default(); values.len()]);
     for ((entry, &row), column) in rows.iter().enumerate().zip(columns) {
-        // Starts move to the next free slot.
         let slot = &mut indptr[row as usize];
         indices[*slot as usize] = column;
         if let (Some(sorted), Some(values)) = (&mut sorted, &values) {
@@ -388,7 +371,7 @@ fn in_rows<T: Value>(
         }
         *slot += 1;
     }
-    // Offsets are now ends, the next starts.
+    // Offsets are now ends: the next starts.
     indptr.copy_within(..shape[0], 1);
     indptr[0] = 0;
     Matrix {

@@ -7,8 +7,8 @@ use super::{
     types::{MERGED, Part, Request, Selected},
 };
 
-/// Padding unit of moved lists. Collectives send whole buffers, even beyond the tensor, and
-/// deadlock if both sides disagree on the size.
+/// Moved lists are padded to this unit. Collectives send whole buffers, even beyond the tensor, and
+/// deadlock if sizes differ.
 const BLOCK: usize = 256;
 
 pub(super) fn merge<K: Ordered>(
@@ -66,8 +66,7 @@ fn join<K: Ordered>(
 }
 
 impl<K: Ordered> Selected<K> {
-    /// Moves values directly, indices through the host. Reading them reports failures of the
-    /// source.
+    /// Values directly, indices through the host, which reports failures of the source.
     fn to(self, device: &Device) -> Result<Self, ShardedError> {
         let from = self.values.device();
         if from == *device {
@@ -83,10 +82,10 @@ impl<K: Ordered> Selected<K> {
     }
 }
 
-/// Copies a list to another device, and waits, since the source may be overwritten.
+/// Copies a list and waits, since the source may be overwritten.
 fn moved<K: Ordered>(list: Tensor<1, K>, device: &Device) -> Result<Tensor<1, K>, ShardedError> {
     let length = list.dims()[0];
-    // At least one, so that the list has its own buffer.
+    // At least one, so the list has its own buffer.
     let rest = BLOCK - length % BLOCK;
     let zeros = Tensor::zeros([rest], (&list.device(), list.dtype()));
     let whole = Tensor::cat(vec![list, zeros], 0);

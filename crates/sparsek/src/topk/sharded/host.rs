@@ -25,7 +25,6 @@ struct Launched<K: Ordered> {
     elements: Tensor<1, K>,
 }
 
-/// Waits for bytes of values and positions.
 type Reading<'a> = Box<dyn FnOnce() -> Result<[Vec<u8>; 2], String> + 'a>;
 
 pub(super) fn merge<K: Ordered>(
@@ -69,7 +68,7 @@ pub(super) fn merge<K: Ordered>(
     Ok(best)
 }
 
-/// Selects from each vector and maps positions with `place`. Queues all devices before it waits.
+/// Selects from each vector, maps positions with `place`. Queues all devices before it waits.
 fn select<K: Ordered>(
     request: &Request,
     vectors: Vec<Tensor<1, K>>,
@@ -119,7 +118,7 @@ impl<K: Ordered> Launched<K> {
     fn wait(self) -> (Device, Outcome) {
         let outcome = launch_queued(&self.device).and_then(|()| match self.outcome.recv() {
             Ok(outcome) => outcome,
-            // Nothing was computed; reading an element reports why.
+            // Nothing was computed; reading reports why.
             Err(_) => match self.elements.slice(0..1).try_into_data() {
                 Ok(_) => Err("the selection was not launched".into()),
                 Err(error) => Err(error.to_string()),
@@ -129,7 +128,6 @@ impl<K: Ordered> Launched<K> {
     }
 }
 
-/// Requests the buffers; devices copy them once computed.
 fn read(buffers: &SelectedBuffers) -> Reading<'_> {
     match buffers {
         #[cfg(feature = "cubecl")]
@@ -190,8 +188,8 @@ fn flush(device: &Device) {
     let _ = device;
 }
 
-/// Waits until queued operations are launched or failed. Does not wait for the device, as
-/// `Device::flush` does: a second one would block CubeCL's thread, to reuse host memory.
+/// Waits until operations are launched or failed, not for the device as `Device::flush`: a second
+/// flush would block CubeCL's thread.
 fn launch_queued(device: &Device) -> Result<(), String> {
     #[cfg(all(feature = "cubecl", feature = "fusion"))]
     if let Some(client) = fusion_client(device) {

@@ -1,7 +1,6 @@
 //! Zip containers as NumPy writes them: stored or deflated, unencrypted.
 //!
-//! Refuses what could waste time or memory: bytes before or after the members, repeated names, and
-//! sizes that members cannot hold.
+//! Refuses bytes before or after the members, repeated names, and sizes that members cannot hold.
 
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 
@@ -14,7 +13,7 @@ use zip::{
 use super::header::read_exact;
 use crate::io::text::excerpt;
 
-/// Deflate's limit; larger sizes are false.
+/// Deflate's limit.
 const MAX_EXPANSION: u64 = 1032;
 
 pub(super) struct Archive<R> {
@@ -22,7 +21,6 @@ pub(super) struct Archive<R> {
 }
 
 impl<R: Read + Seek> Archive<R> {
-    /// Reads the directory.
     pub fn open(reader: R) -> Result<Self, String> {
         let mut reader = BufReader::new(reader);
         let seek = |error: io::Error| excerpt(&error.to_string());
@@ -93,7 +91,8 @@ fn check_end<R: Read + Seek>(reader: &mut R, size: u64) -> Result<(), String> {
         bytes.fold(0, |sum, &byte| (sum << 8) | u64::from(byte))
     };
     let (listed, start) = (number(8), number(12));
-    // Larger numbers are in the zip64 record, checked elsewhere.
+    // Checks that the directory ends at the final record. Of two containers in one file, programs
+    // read different ones.
     let large = record[6..8] == [0xff; 2] || [listed, start].contains(&u64::from(u32::MAX));
     match large || start + listed + (tail.len() - at) as u64 == size {
         true => Ok(()),
