@@ -1,8 +1,8 @@
 //! A disk cache of compiled kernels and tuning results, in one file per user.
 //!
-//! Without [`enable`], every process compiles its kernels and tunes matrix products again. Kept are
-//! tuning results per device, and on CUDA kernels per architecture (elsewhere graphics drivers may
-//! keep them). A new build compiles again.
+//! Without [`enable`], every process compiles kernels and tunes matrix products again. The file
+//! keeps tuning results per device, and CUDA kernels per architecture; other kernels are left to
+//! graphics drivers. A new build compiles again.
 //!
 //! ```no_run
 //! // First in `main`, before any tensor is made.
@@ -41,7 +41,7 @@ pub enum CacheError {
     /// A device was opened, or CubeCL configured, earlier.
     #[error("the kernel cache must be enabled before the first device is opened")]
     Late,
-    /// The user has no cache folder.
+    /// No user cache folder.
     #[error("no cache folder for kernels is known; {VARIABLE}=DIR chooses one")]
     NoFolder,
     /// The folder or file cannot be used.
@@ -57,12 +57,10 @@ pub enum CacheError {
 /// Enables the cache in the folder `SPARSEK_CACHE`, else `sparsek` in the user's cache folder.
 /// Returns the file; `None` if `off`.
 ///
-/// Call it before the first device is opened. A file above [`MAX_BYTES`] is deleted. Overrides only
-/// location and use of the cache in `cubecl.toml` and CubeCL's environment variables.
+/// Call it before the first device is opened. Deletes a file above [`MAX_BYTES`]. Overrides
+/// location and use of the cache in `cubecl.toml` and CubeCL's environment variables, nothing else.
 ///
-/// # Errors
-///
-/// [`CacheError`]; the program works without the cache.
+/// On [`CacheError`], the program works without the cache.
 pub fn enable() -> Result<Option<PathBuf>, CacheError> {
     let user = || {
         etcetera::choose_base_strategy()
@@ -121,7 +119,7 @@ fn check(file: &Path) -> io::Result<()> {
         Ok(found) if !found.is_file() => return Err(io::Error::other("not a file")),
         Ok(found) => found.len(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            // No file yet: can the folder be written?
+            // Tests whether the folder can be written.
             return tempfile(file.parent().unwrap_or(Path::new(".")));
         }
         Err(error) => return Err(error),

@@ -1,4 +1,4 @@
-//! Layers of many dense rows, such as one per node of a graph.
+//! Layers of many dense rows, such as nodes of a graph.
 //!
 //! As Burn's layers, but sums over all rows run in slices to fill a GPU, and TF32 tensor cores use
 //! this crate's kernels. `x` is f32, f64, f16 or bf16; parameters have its dtype. Functions panic
@@ -11,19 +11,19 @@ use burn::{
 
 use crate::{ops::DenseOps, sparse::Compressed};
 
-/// `x · weight + bias`.
+/// `x · weight + bias`. Differentiable.
 ///
 /// # Shapes
 ///
 /// `x`: `[rows, inputs]`, `weight`: `[inputs, outputs]`, `bias`: `[outputs]`; result: `[rows,
-/// outputs]`.
+/// outputs]`. Panics if shapes or dtypes do not fit.
 ///
 /// # Guarantees
 ///
 /// As Burn's products, which may round f32 for tensor cores. On CUDA with TF32, at least 8192 rows
 /// of f32, with inputs and outputs in multiples of 4, use this crate's kernels: factors rounded to
-/// 11 bits, sums in f32, deterministic per device. Differentiable; the weight's gradient sums
-/// slices of at most 2048 rows on GPUs.
+/// 11 bits, sums in f32, deterministic per device. The weight's gradient sums slices of at most
+/// 2048 rows on GPUs.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -59,14 +59,11 @@ pub fn linear(x: Tensor<2>, weight: Tensor<2>, bias: Option<Tensor<1>>) -> Tenso
 
 /// [`linear`] of compressed rows. `x.to_dense()` is not kept for the gradient, nor built on Flex.
 ///
-/// # Shapes
-///
 /// `x`: `[rows, inputs]` compressed, `weight`: `[inputs, outputs]`; result: `[rows, outputs]`.
+/// Panics if shapes or dtypes do not fit.
 ///
-/// # Guarantees
-///
-/// As [`linear`]. Flex is deterministic, sums 16-bit floats in f32, and takes k / `inputs` of the
-/// dense product; GPUs take two passes over dense rows more.
+/// Flex is deterministic, sums 16-bit floats in f32, and takes k / `inputs` of the dense product.
+/// GPUs take two more passes over dense rows.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -93,14 +90,10 @@ pub fn linear_compressed(x: &Compressed, weight: Tensor<2>) -> Tensor<2> {
 
 /// `(x - mean) / sqrt(var + epsilon) * gamma + beta`, with mean and biased variance of each row.
 ///
-/// # Shapes
+/// `x`, result: `[rows, width]`; `gamma`, `beta`: `[width]`. Panics if shapes or dtypes do not fit.
 ///
-/// `x`, result: `[rows, width]`; `gamma`, `beta`: `[width]`.
-///
-/// # Guarantees
-///
-/// Differentiable and deterministic; the gradient keeps `x` and `gamma`. Sums are f64 for f64, else
-/// f32. The variance sums squared differences.
+/// Differentiable and deterministic; keeps `x` and `gamma`. Sums are f64 for f64, else f32. The
+/// variance sums squared differences.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};

@@ -1,10 +1,10 @@
 //! Row-wise top-k, sparse aggregation and sparse distances for [Burn](https://burn.dev) tensors:
 //! differentiable, on CUDA, Vulkan, Metal, WebGPU and the CPU.
 //!
-//! - [`topk`]: the k greatest or least elements along a dimension, exact or with early stop.
+//! - [`topk`]: the k greatest or least elements along a dimension.
 //! - [`sparse`]: CSR matrices, compressed rows, and products.
-//! - [`distance`]: distances between sparse rows over any semiring, and nearest neighbors.
-//! - [`dense`]: linear layers and layer normalization of many rows.
+//! - [`distance`]: distances between sparse rows, and nearest neighbors.
+//! - [`dense`]: linear layers and layer normalization.
 //! - [`io`]: the memory limit of loaders. [`ops`]: backend operations.
 //!
 //! # Errors and panics

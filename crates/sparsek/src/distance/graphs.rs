@@ -19,14 +19,10 @@ use crate::{
 
 impl NearestNeighbors {
     /// [`kneighbors`](NearestNeighbors::kneighbors) as a matrix `[queries, index rows]` with k
-    /// distances per row; 0 is an entry.
-    ///
-    /// On the device of the index, f64 for f64 matrices, else f32. The host reads and sorts the
+    /// distances per row, 0 included; f64 for f64 matrices, else f32. The host reads and sorts the
     /// indices once.
     ///
-    /// # Errors
-    ///
-    /// As [`kneighbors`](NearestNeighbors::kneighbors), and above
+    /// Errors as [`kneighbors`](NearestNeighbors::kneighbors), and above
     /// [`MAX_ENTRIES`](crate::sparse::MAX_ENTRIES) entries.
     ///
     /// ```
@@ -54,13 +50,11 @@ impl NearestNeighbors {
         Ok(Csr::from_unsorted(&pattern, distances.flatten(0, 1))?)
     }
 
-    /// Distances to all index rows within `radius` (at least `radius` if larger is nearer), as a
-    /// matrix `[queries, index rows]`.
+    /// Distances to all index rows within `radius` (at least `radius` if larger is nearer), as in
+    /// [`kneighbors_graph`](NearestNeighbors::kneighbors_graph). No gradient.
     ///
     /// Without a query, the index queries itself, without each row itself. The radius is inclusive,
-    /// rounded to the dtype of the distances; infinity accepts all but NaN, NaN nothing. Dtype and
-    /// device as [`kneighbors_graph`](NearestNeighbors::kneighbors_graph). Distances of 0 are
-    /// entries. No gradient.
+    /// rounded to the dtype of the distances; infinity accepts all but NaN, NaN nothing.
     ///
     /// # Errors
     ///
@@ -69,9 +63,8 @@ impl NearestNeighbors {
     ///
     /// # Cost
     ///
-    /// [`pairwise_distances`] in batches (512 MiB of distances by default). The device reads each
-    /// distance twice, to count and to list; the host receives one count per 4096 distances, and
-    /// the columns.
+    /// [`pairwise_distances`] in batches (512 MiB of distances by default), each read twice, to
+    /// count and to list. The host receives one count per 4096 distances, and the columns.
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor, TensorData};
@@ -94,10 +87,8 @@ impl NearestNeighbors {
         }
     }
 
-    /// [`radius_neighbors`](NearestNeighbors::radius_neighbors) of a range of index rows. Panics if
-    /// it is decreasing or out of bounds.
-    ///
-    /// # Errors
+    /// [`radius_neighbors`](NearestNeighbors::radius_neighbors) of a range of index rows; panics if
+    /// out of bounds.
     ///
     /// [`DistanceError::Csr`] above [`MAX_ENTRIES`](crate::sparse::MAX_ENTRIES) entries.
     pub fn radius_neighbors_of(
@@ -137,7 +128,6 @@ impl NearestNeighbors {
         Ok(Csr::new(pattern, values)?)
     }
 
-    /// Distances to all index rows.
     fn distances(&self, query: &Csr) -> Result<Tensor<2>, DistanceError> {
         let rows = self.index.rows();
         let batch = self.index_batch.unwrap_or(rows).max(1);

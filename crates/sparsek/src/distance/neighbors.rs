@@ -14,13 +14,13 @@ use crate::{
     topk::{MAX_COLS, TopkOptions, argtopk, topk},
 };
 
-/// Bytes of distances per batch of a radius search.
+/// Bytes per batch of a radius search.
 const BATCH_BYTES: usize = 512 << 20;
 
-/// Brute-force nearest neighbors among the rows of a sparse matrix.
+/// Brute-force nearest neighbors among sparse rows.
 ///
 /// Batches hold at most 512 MiB or an eighth of the free memory, unless set. An index with above
-/// 256 MiB of column counters is searched in parts. Results do not depend on batches.
+/// 256 MiB of column counters is searched in parts. Neither changes results.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -78,8 +78,8 @@ impl NearestNeighbors {
     /// Distances and indices of the `k` nearest index rows: both `[m, k]`, nearest first, ties to
     /// the lowest index.
     ///
-    /// Without a query, the index queries itself, without each row itself. For inner products, the
-    /// largest are nearest. NaN is last, or first if larger is nearer. No gradient; see
+    /// Without a query, the index queries itself, without each row itself. Inner products are
+    /// nearest if largest. NaN is last, or first if larger is nearer. No gradient; see
     /// [`pairwise_distances`](super::pairwise_distances).
     ///
     /// # Errors
@@ -121,10 +121,7 @@ impl NearestNeighbors {
     }
 
     /// [`kneighbors`](NearestNeighbors::kneighbors) of a range of index rows, bit for bit. Prepares
-    /// the index anew: O(rows + columns + entries). Panics if the range is decreasing or out of
-    /// bounds.
-    ///
-    /// # Errors
+    /// the index anew: O(rows + columns + entries). Panics if out of bounds.
     ///
     /// [`DistanceError::Neighbors`] if `k` exceeds the other rows.
     ///
@@ -208,7 +205,7 @@ impl NearestNeighbors {
 
 type Nearest = (Tensor<2>, Tensor<2, Int>);
 
-/// Removes each row itself, or the last neighbor. The first query is index row `first`.
+/// Removes each row itself, else the last neighbor. The first query is index row `first`.
 fn without_self(
     values: Tensor<2>,
     indices: Tensor<2, Int>,

@@ -15,15 +15,15 @@ use crate::{
 ///
 /// # Shapes and dtypes
 ///
-/// `x`: m rows, `y`: n rows, equal columns, dtype and device. Result: `[m, n]`, f64 for f64 values,
-/// else f32.
+/// `x`: m rows, `y`: n rows, equal columns, dtype and device. Result: `[m, n]`, f64 for f64, else
+/// f32.
 ///
 /// # Guarantees
 ///
-/// Deterministic; routines agree up to rounding. Metrics follow SciPy, also for empty rows, unless
-/// documented, and ignore explicit zeros; for custom semirings these are entries. NaN and infinity
-/// count as nonzero; see `docs/guarantees.md`. If large sums cancel, all but correlation, KL and
-/// symmetric KL are recomputed column by column.
+/// Deterministic; routines agree up to rounding. Metrics follow SciPy unless documented, also for
+/// empty rows, and ignore explicit zeros; custom semirings count them. NaN and infinity count as
+/// nonzero; see `docs/guarantees.md`. If large sums cancel, all but correlation, KL and symmetric
+/// KL are recomputed column by column.
 ///
 /// # Gradient
 ///
@@ -42,9 +42,9 @@ use crate::{
 ///
 /// # Cost
 ///
-/// On Flex and devices with shared memory: pairs of entries per column, one write, and a copy of
-/// `y` by column; else both rows of each pair. Rows are read again if sums cancel, or greatest
-/// entries leave a Chebyshev distance open.
+/// With shared memory and on Flex: the pairs of entries per column, and a copy of `y` by column;
+/// else both rows of each pair. Rows are read again if sums cancel, or greatest entries leave a
+/// Chebyshev distance open.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};

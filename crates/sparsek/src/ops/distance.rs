@@ -15,7 +15,7 @@ use burn::{
 };
 use sparsek_kernels::distance::{Distance, Routine};
 
-/// A distance and facts about two matrices.
+/// A distance, and facts about two matrices.
 #[derive(Clone, Copy)]
 pub struct DistanceSpec {
     /// The distance.
@@ -30,7 +30,7 @@ pub struct DistanceSpec {
     pub density: Option<f64>,
     /// Longest row of each (whole) matrix.
     pub longest: [usize; 2],
-    /// Largest magnitudes, if known; infinity if any value is not a whole number.
+    /// Largest magnitudes, if known; infinity if not all whole numbers.
     pub greatest: [Option<f32>; 2],
     /// Both are the same matrix.
     pub same_matrix: bool,
@@ -75,7 +75,7 @@ pub struct TransposedPattern<B: Backend> {
     pub entries: IntTensor<B>,
 }
 
-/// Transposes for gradients. Wide matrices renumber columns without those empty in both.
+/// Transposes for gradients. Wide matrices drop and renumber columns that are empty in both.
 #[derive(ExtensionType, Clone, Debug)]
 #[extension_type(fusion: cfg(feature = "fusion"))]
 pub enum Transposed<B: Backend> {
@@ -83,12 +83,12 @@ pub enum Transposed<B: Backend> {
     Without,
     /// Both patterns.
     Both {
-        /// Columns of `x` in this numbering.
+        /// Renumbered columns of `x`.
         x_columns: IntTensor<B>,
         /// Transpose of `x`.
         #[extension_type]
         x: TransposedPattern<B>,
-        /// Columns of `y` in this numbering.
+        /// Renumbered columns of `y`.
         y_columns: IntTensor<B>,
         /// Transpose of `y`.
         #[extension_type]
@@ -203,8 +203,7 @@ mod shapes {
     Autodiff
 )]
 pub trait DistanceOps: Backend {
-    /// Largest magnitude, f32 `[1]`; infinity if any value is not a whole number, or the backend
-    /// does not use it.
+    /// Largest magnitude, f32 `[1]`; infinity if not all whole numbers, or unused.
     #[fusion(meta = shapes::one)]
     fn greatest(values: FloatTensor<Self>) -> FloatTensor<Self>;
 
@@ -217,7 +216,7 @@ pub trait DistanceOps: Backend {
         spec: DistanceSpec,
     ) -> FloatTensor<Self>;
 
-    /// Distances and indices of the `k` nearest rows, nearest first: `[rows of x, k]`.
+    /// Distances and indices, nearest first: `[rows of x, k]`.
     #[fusion(meta = shapes::nearest)]
     fn nearest(
         #[extension_type] x: CsrTensors<Self>,
@@ -225,8 +224,7 @@ pub trait DistanceOps: Backend {
         spec: NearestSpec,
     ) -> (FloatTensor<Self>, IntTensor<Self>);
 
-    /// Counts accepted distances per block of a row, i32; [`list_within`](Self::list_within) then
-    /// fills.
+    /// Accepted distances per block of a row, i32; [`list_within`](Self::list_within) fills.
     #[fusion(meta = shapes::counts)]
     fn count_within(distances: FloatTensor<Self>, spec: RadiusSpec) -> IntTensor<Self>;
 
@@ -247,8 +245,7 @@ pub trait DistanceOps: Backend {
     Fusion: cfg(feature = "fusion")
 )]
 pub trait DistanceGradientOps: Backend {
-    /// Gradient of [`DistanceOps::pairwise`] for the values of `x`, in the numbering of
-    /// [`Transposed`].
+    /// Gradient of [`DistanceOps::pairwise`] for the values of `x`, with renumbered columns.
     #[fusion(meta = shapes::gradient)]
     fn pairwise_gradient(
         #[extension_type] x: CsrTensors<Self>,

@@ -5,7 +5,7 @@ use burn::backend::{
     tensor::{FloatTensor, IntTensor},
 };
 
-/// Entries by column blocks; see [`SpmmOps::column_blocks`].
+/// Entries by column blocks.
 #[derive(ExtensionType, Clone, Debug)]
 #[extension_type(fusion: cfg(feature = "fusion"))]
 pub enum BlockedEntries<B: Backend> {
@@ -23,7 +23,7 @@ pub struct Operator<B: Backend> {
     pub indptr: IntTensor<B>,
     /// Column of each entry.
     pub indices: IntTensor<B>,
-    /// Work partition; see [`SpmmOps::partition`].
+    /// Work partition.
     pub parts: IntTensor<B>,
     /// Column offsets.
     pub transposed_indptr: IntTensor<B>,
@@ -39,7 +39,7 @@ pub struct Operator<B: Backend> {
 }
 
 impl<B: Backend> Operator<B> {
-    /// Swaps pattern and transpose; `transposed_entries` stays, blocks are dropped.
+    /// Swaps pattern and transpose; keeps `transposed_entries`, drops blocks.
     pub(crate) fn transposed(self) -> Self {
         Self {
             indptr: self.transposed_indptr,
@@ -214,7 +214,7 @@ pub trait SpmmOps: Backend {
     #[fusion(meta = shapes::parts)]
     fn partition(indptr: IntTensor<Self>, nnz: usize) -> IntTensor<Self>;
 
-    /// Most columns per block on this device, or 0: one i32.
+    /// Most columns per block here, or 0: one i32.
     #[fusion(meta = shapes::one)]
     fn block_columns(like: IntTensor<Self>) -> IntTensor<Self>;
 
@@ -268,7 +268,7 @@ pub trait SpmmOps: Backend {
     Fusion: cfg(feature = "fusion")
 )]
 pub trait SpmmGradientOps: Backend {
-    /// [`SpmmOps::spmm`] with a transposed operator; weights keep their order.
+    /// With a transposed operator; weights keep their order.
     #[fusion(meta = shapes::product)]
     fn spmm_transposed(
         x: FloatTensor<Self>,
@@ -276,8 +276,7 @@ pub trait SpmmGradientOps: Backend {
         #[extension_type] transposed: Operator<Self>,
     ) -> FloatTensor<Self>;
 
-    /// Gradient of [`SpmmOps::spmm_compressed`] for the values, by the forward factors and
-    /// operator.
+    /// Gradient of [`SpmmOps::spmm_compressed`] for the values.
     #[fusion(dtype = upstream, shape = columns)]
     fn compressed_gradient(
         upstream: FloatTensor<Self>,
@@ -287,7 +286,7 @@ pub trait SpmmGradientOps: Backend {
         spec: CompressedSpec,
     ) -> FloatTensor<Self>;
 
-    /// Gradient of [`SpmmOps::spmm`] for the weights: `rows[i] cols[j] left[i] · right[j]`.
+    /// Gradient for the weights: `rows[i] cols[j] left[i] · right[j]`.
     #[fusion(meta = shapes::entries)]
     fn sddmm(
         left: FloatTensor<Self>,
@@ -296,7 +295,7 @@ pub trait SpmmGradientOps: Backend {
         #[extension_type] operator: Operator<Self>,
     ) -> FloatTensor<Self>;
 
-    /// Gradient of [`SpmmOps::spmm_compressed`] for the weights.
+    /// [`sddmm`](Self::sddmm) of compressed rows.
     #[fusion(meta = shapes::compressed_entries)]
     fn sddmm_compressed(
         left: FloatTensor<Self>,
@@ -310,7 +309,7 @@ pub trait SpmmGradientOps: Backend {
     #[fusion(dtype = source, shape = columns)]
     fn gather_columns(source: FloatTensor<Self>, columns: IntTensor<Self>) -> FloatTensor<Self>;
 
-    /// [`SpmmOps::spmm_max`] and winning entries, i32, -1 for none.
+    /// Maxima and winning entries, i32, -1 for none.
     #[fusion(meta = shapes::maxima)]
     fn spmm_max_winners(
         x: FloatTensor<Self>,

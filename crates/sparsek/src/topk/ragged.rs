@@ -11,24 +11,13 @@ use super::{
 };
 use crate::ops::Lengths;
 
-/// [`topk`](super::topk) of the first `lengths` elements of each row. The others have no influence,
+/// [`topk`](super::topk) of the first `lengths` elements of each row; the others have no influence,
 /// even if NaN.
 ///
-/// # Shapes
-///
-/// - `x`, values, indices: as [`topk`](super::topk).
-/// - `lengths`: the shape of `x` without `options.dim`, `[1]` for rank 1; i32, u32 or i64, clamped
-///   to 0..=M.
-///
-/// # Guarantees
-///
-/// Rows of length L select min(k, L) elements. Unused slots come last, with value 0, index -1
-/// (`u32::MAX` for u32) and no gradient. Otherwise as [`topk`](super::topk), plus one pass over the
-/// lengths.
-///
-/// # Panics
-///
-/// As [`topk`](super::topk), also if only `k > M`, or `lengths` has another shape or dtype.
+/// `lengths` has the shape of `x` without `options.dim`, `[1]` for rank 1; i32, u32 or i64, clamped
+/// to 0..=M. Rows of length L select min(k, L) elements. Unused slots come last, with value 0,
+/// index -1 (`u32::MAX` for u32) and no gradient. Costs one more pass over the lengths. Panics as
+/// [`topk`](super::topk), even if only `k > M`; also for other shapes or dtypes of `lengths`.
 ///
 /// ```
 /// use burn::tensor::{Device, Int, Tensor, TensorData};

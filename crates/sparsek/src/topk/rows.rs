@@ -9,7 +9,7 @@ use sparsek_kernels::topk::{MAX_COLS, Method, SUPPORTED_DTYPES};
 use super::options::TopkOptions;
 use crate::ops::{Lengths, TopkOps, TopkSpec};
 
-/// The `k` greatest (or least) elements of each row, and their indices. Exact, or Algorithm 1 or 2
+/// The `k` greatest (or least) elements of each row and their indices, exact or by Algorithm 1 or 2
 /// of RTop-K (Xie et al., 2025; deviations in `docs/papers.md`).
 ///
 /// # Shapes
@@ -20,19 +20,15 @@ use crate::ops::{Lengths, TopkOps, TopkSpec};
 ///
 /// # Guarantees
 ///
-/// Exactly k distinct elements. IEEE order with `-0 = +0`; NaN is greatest for the largest and last
-/// for the smallest; ties go to the lowest index. In index order, or sorted by value, then index.
-/// Deterministic to the bit; see `docs/guarantees.md`.
-///
-/// # Gradient
-///
-/// Scattered to the selected elements; others get zero.
+/// IEEE order with `-0 = +0`; NaN is greatest for the largest and last for the smallest; ties go to
+/// the lowest index. In index order, or sorted by value, then index. Deterministic to the bit; see
+/// `docs/guarantees.md`. The gradient is scattered to the selected elements.
 ///
 /// # Cost
 ///
-/// With planes, one read of rows up to 32 elements per unit (1024 on CUDA); longer rows once per
-/// search step. On GPUs, one row above 2^15 elements, or a few above 2^20: one read, plus about
-/// sqrt(k M) elements (Dr. Top-k: Gaihre et al., 2021).
+/// With planes, one read of rows up to 32 elements per unit (1024 on CUDA), else one per search
+/// step. On GPUs, one row above 2^15 elements, or a few above 2^20: one read and about sqrt(k M)
+/// elements (Dr. Top-k: Gaihre et al., 2021).
 ///
 /// # Panics
 ///
@@ -122,9 +118,8 @@ pub(super) fn positions<const D: usize, K: Ordered>(
 /// Sets all but the `k` greatest (or least) elements of each row to `+0`: the nonlinearity of
 /// MaxK-GNN (Peng et al., 2024).
 ///
-/// Selection and panics as [`topk`], with M at most [`MAX_COLS`]; ignores
-/// [`sorted`](TopkOptions::sorted). The gradient passes to selected elements, even of value 0. One
-/// read, one write.
+/// As [`topk`], with M at most [`MAX_COLS`]; ignores [`sorted`](TopkOptions::sorted). The gradient
+/// passes to selected elements, even of value 0.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -173,7 +168,7 @@ pub(super) fn is_supported(dtype: DType) -> bool {
     )
 }
 
-/// Checks the arguments and moves the dimension to the end.
+/// Checks the arguments; moves the dimension to the end.
 fn prepare<const D: usize, K: Ordered>(
     operation: &str,
     x: Tensor<D, K>,

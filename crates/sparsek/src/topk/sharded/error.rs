@@ -3,7 +3,7 @@
 use burn::tensor::{DType, Device};
 use sparsek_kernels::topk::Method;
 
-/// Why [`topk_sharded`](super::topk_sharded) was refused or failed.
+/// Why [`topk_sharded`](super::topk_sharded) failed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ShardedError {
@@ -21,7 +21,7 @@ pub enum ShardedError {
     /// The shards differ in dtype.
     #[error("topk_sharded: shard {shard} has dtype {found:?}, the first has {first:?}")]
     MixedDtypes {
-        /// Position of the shard.
+        /// The shard.
         shard: usize,
         /// Dtype of the first shard.
         first: DType,
@@ -31,10 +31,10 @@ pub enum ShardedError {
     /// Only some shards are on autodiff devices.
     #[error("topk_sharded: shard {shard} and the first are not both on autodiff devices")]
     MixedAutodiff {
-        /// Position of the shard.
+        /// The shard.
         shard: usize,
     },
-    /// The dtype is not supported.
+    /// Unsupported dtype.
     #[error("topk_sharded: dtype {dtype:?} is not supported by this operation or by {device}")]
     Dtype {
         /// Dtype.
@@ -67,7 +67,7 @@ pub enum ShardedError {
     Device {
         /// Device.
         device: String,
-        /// Report of the runtime.
+        /// The runtime's report.
         reason: String,
     },
 }

@@ -28,30 +28,26 @@ use super::{options::TopkOptions, rows::is_supported};
 ///
 /// # Shapes
 ///
-/// - `shards`: consecutive vectors of any length, even empty; several may share a device. One
-///   dtype: f32, f16, bf16, f64, i32, u32 or i64.
-/// - values, indices: `[k]` on the first shard's device. Indices are i64, or i32 if a device lacks
-///   i64 and i32 suffices.
+/// - `shards`: consecutive vectors of any length; several may share a device. One dtype: f32, f16,
+///   bf16, f64, i32, u32 or i64.
+/// - values, indices: `[k]` on the first shard's device; i64, or i32 if a device lacks i64 and i32
+///   suffices.
 /// - `options.dim` is -1 or 0, `options.method` is exact.
 ///
 /// # Guarantees
 ///
-/// As [`topk`](super::topk) of the whole vector, bit for bit. Exception: on autodiff devices of
-/// CubeCL's CPU runtime, Burn's `cat` flushes bf16 subnormals to zero.
-///
-/// # Gradient
-///
-/// Scattered back to the shards; other elements get zero.
+/// As [`topk`](super::topk) of the whole vector, bit for bit, gradient included. Exception: on
+/// autodiff devices of CubeCL's CPU runtime, Burn's `cat` flushes bf16 subnormals to zero.
 ///
 /// # Errors
 ///
-/// [`ShardedError`]; only [`ShardedError::Device`] comes after a launch, with the device that
-/// failed. Later failures of the first device appear when the result is read.
+/// [`ShardedError`]; only [`ShardedError::Device`] comes after a launch. Later failures of the
+/// first device appear when the result is read.
 ///
 /// # Cost
 ///
-/// One read of each shard as in [`topk`](super::topk); s shards take log2(s) - 1 merges of 2 k
-/// elements and one of up to 4 k, at 12 bytes per f32 to the host and back.
+/// One read of each shard; s shards take log2(s) - 1 merges of 2 k elements and one of up to 4 k,
+/// at 12 bytes per f32 to the host and back.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
