@@ -47,7 +47,6 @@ pub fn limit() -> Result<u64, MemoryError> {
     match LIMIT.load(Ordering::Relaxed) {
         0 => {
             let found = initial()?;
-            // Another thread's value stays.
             let stored = LIMIT.compare_exchange(0, found, Ordering::Relaxed, Ordering::Relaxed);
             Ok(stored.map_or_else(|other| other, |_| found))
         }
@@ -123,7 +122,6 @@ fn available() -> u64 {
     least.min(address_space().unwrap_or(u64::MAX))
 }
 
-/// Rest under `ulimit -v`, on Linux.
 fn address_space() -> Option<u64> {
     let limits = fs::read_to_string("/proc/self/limits").ok()?;
     let line = limits

@@ -105,14 +105,13 @@ impl Seek for Output {
     }
 }
 
-/// Writes a whole file, or leaves the old one.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut output = Output::create(path)?;
     output.write_all(bytes)?;
     output.commit()
 }
 
-/// Makes renames in a file's folder durable, if possible.
+/// Makes a file's rename durable, if possible.
 pub fn sync_folder(file: &Path) -> io::Result<()> {
     #[cfg(unix)]
     {

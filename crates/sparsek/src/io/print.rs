@@ -18,12 +18,12 @@ pub fn say(line: fmt::Arguments) {
     }
 }
 
-/// Prints a line. Ignores a closed pipe; [`lost`] reports other failures.
+/// Prints a line to standard error.
 pub fn note(line: fmt::Arguments) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
-/// To standard error.
+/// Why [`say`] lost lines, if it did.
 pub fn lost() -> Option<&'static str> {
     LOST.get().map(String::as_str)
 }

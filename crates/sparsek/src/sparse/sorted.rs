@@ -20,7 +20,6 @@ pub(super) struct Sorted {
 }
 
 impl Sorted {
-    /// From row and column of each entry.
     pub fn from_coo(shape: [usize; 2], rows: &[u32], cols: &[u32]) -> Result<Self, CsrError> {
         check_size("rows", shape[0])?;
         check_size("columns", shape[1])?;
@@ -47,14 +46,12 @@ impl Sorted {
         Self::sort(shape, &indptr, sources, cols)
     }
 
-    /// From any pattern.
     pub fn from_pattern(pattern: &Pattern) -> Self {
         let sources = (0..pattern.nnz() as u32).collect();
         let shape = [pattern.rows(), pattern.cols()];
         Self::sort(shape, pattern.indptr(), sources, pattern.indices()).expect("checked")
     }
 
-    /// Sorts each row by column and merges equal columns.
     fn sort(
         [rows, cols]: [usize; 2],
         indptr: &[u32],

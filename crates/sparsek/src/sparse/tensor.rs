@@ -10,8 +10,8 @@ pub(crate) fn upload(values: &[u32], device: &Device) -> Tensor<1, Int> {
     Tensor::from_data(TensorData::new(values, shape), (device, DType::I32))
 }
 
-/// Elements of `x` at distinct places of D numbers each. Its gradient scatters in parallel, unlike
-/// that of `select`.
+/// Elements of `x` at distinct places of D numbers. Its gradient scatters in parallel, unlike that
+/// of `select`.
 pub(super) fn gather<const D: usize>(x: Tensor<D>, places: &[u32]) -> Tensor<1> {
     if places.is_empty() {
         return empty(&x);
@@ -20,7 +20,6 @@ pub(super) fn gather<const D: usize>(x: Tensor<D>, places: &[u32]) -> Tensor<1> 
     x.gather_nd(places)
 }
 
-/// An empty vector like `x`.
 pub(super) fn empty<const D: usize>(x: &Tensor<D>) -> Tensor<1> {
     let none = TensorData::new(Vec::<f32>::new(), [0]);
     Tensor::from_data(none, (&x.device(), x.dtype()))

@@ -20,9 +20,10 @@ use crate::ops::{Lengths, TopkOps, TopkSpec};
 ///
 /// # Guarantees
 ///
-/// IEEE order with `-0 = +0`; NaN is greatest for the largest and last for the smallest; ties go to
-/// the lowest index. In index order, or sorted by value, then index. Deterministic to the bit; see
-/// `docs/guarantees.md`. The gradient is scattered to the selected elements.
+/// Exactly k distinct elements in index order, or by value, then index. IEEE order with `-0 = +0`;
+/// NaN is greatest for the largest and last for the smallest; ties go to the lowest index.
+/// Deterministic to the bit; see `docs/guarantees.md`. The gradient is scattered to the selected
+/// elements.
 ///
 /// # Cost
 ///

@@ -1,5 +1,5 @@
-//! Gradients of layers. Parameters have their own operations, since general reductions over many
-//! rows leave a GPU idle.
+//! Gradients of layers. Parameters have own operations: general reductions over many rows leave a
+//! GPU idle.
 
 use burn::{
     backend::{
@@ -18,7 +18,7 @@ use burn_autodiff::{
 use super::tracking::finish;
 use crate::ops::{DenseGradientOps, DenseOps};
 
-/// N parents: rows, weight, and optionally bias.
+/// N parents: rows, weight, maybe bias.
 #[derive(Debug)]
 struct LinearGradient;
 

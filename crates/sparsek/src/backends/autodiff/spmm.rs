@@ -17,7 +17,6 @@ use crate::ops::{
     BlockedEntries, CompressedSpec, Factor, Factors, Operator, SpmmGradientOps, SpmmOps,
 };
 
-/// Compressed right-hand side.
 type Columns<B> = Option<(IntTensor<B>, CompressedSpec)>;
 
 #[derive(Clone)]
@@ -36,7 +35,6 @@ impl<B: Backend> std::fmt::Debug for State<B> {
 }
 
 impl<B: Backend + SpmmGradientOps> State<B> {
-    /// Gradient of the right-hand values.
     fn right(self, upstream: FloatTensor<B>) -> FloatTensor<B> {
         match self.columns {
             None => B::spmm_transposed(
@@ -123,7 +121,6 @@ impl<B: Backend + SpmmGradientOps> Backward<B, 1> for ExpandGradient {
 struct MaximumGradient;
 
 impl<B: Backend + SpmmGradientOps> Backward<B, 1> for MaximumGradient {
-    /// Winners and operator.
     type State = (IntTensor<B>, Operator<B>);
 
     fn backward(
@@ -162,7 +159,6 @@ fn constant<B: Backend, C: CheckpointStrategy>(factor: Factor<Autodiff<B, C>>) -
     }
 }
 
-/// Tracks `values` and weights.
 fn product<B: Backend + SpmmGradientOps, C: CheckpointStrategy>(
     values: FloatTensor<Autodiff<B, C>>,
     columns: Columns<B>,

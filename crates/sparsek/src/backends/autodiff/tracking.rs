@@ -7,7 +7,7 @@ use burn_autodiff::{
     ops::{Backward, OpsKind},
 };
 
-/// Keeps the state if any parent is tracked.
+/// Keeps the state if a parent is tracked.
 pub(super) fn finish<G, B, C, const N: usize>(
     kind: OpsKind<G, B, G::State, C, N>,
     state: G::State,

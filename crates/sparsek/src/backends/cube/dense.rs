@@ -19,7 +19,7 @@ use super::{
 };
 use crate::ops::{DenseGradientOps, DenseOps, SpmmGradientOps, SpmmOps};
 
-/// Rows per slice that leave few rows over.
+/// Rows per slice; few are left over.
 fn slice_rows(count: usize) -> usize {
     let parts = (SLICE_ROWS / 2..=SLICE_ROWS).rev().step_by(8);
     parts.min_by_key(|part| count % part).unwrap_or(SLICE_ROWS)
@@ -42,7 +42,7 @@ fn linear(x: CubeTensor, weight: CubeTensor, bias: Option<CubeTensor>) -> CubeTe
     }
 }
 
-/// The tensor-core product, if there are enough rows and the device can.
+/// `None` if there are few rows or the device cannot.
 fn product(x: &CubeTensor, matrix: &Weight, bias: Option<&CubeTensor>) -> Option<CubeTensor> {
     if x.shape()[0] < TALL_ROWS || !matrix.fits(&x.client, &rows(x)) {
         return None;

@@ -57,7 +57,6 @@ struct Tensors {
 }
 
 impl Tensors {
-    /// The first (`SECOND = 0`) or second matrix.
     fn new<const SECOND: usize>(csr: CsrTensors<CubeBackend>, spec: &DistanceSpec) -> Self {
         Self {
             indptr: into_contiguous(csr.indptr),
@@ -163,7 +162,7 @@ impl Search<'_> {
         let row = across * pair.left().dtype.size();
         let batch = self.spec.batch.unwrap_or(self.bytes / row.max(1)).max(1);
         let (mut values, mut indices) = (Vec::new(), Vec::new());
-        // At least one, maybe empty, batch.
+        // At least one batch, maybe empty.
         for start in (0..rows.max(1)).step_by(batch) {
             let queries = start..rows.min(start + batch);
             let count = queries.len();

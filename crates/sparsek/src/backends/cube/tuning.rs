@@ -2,7 +2,7 @@
 
 /// Fewest rows for tensor-core products.
 pub(super) const TALL_ROWS: usize = 1 << 13;
-/// Most rows per slice of tall products; Burn does not split the inner dimension.
+/// Most rows per slice of tall products; Burn does not split them.
 pub(super) const SLICE_ROWS: usize = 2048;
 
 /// Most bytes of distances per batch; a search stays below 2 GiB.

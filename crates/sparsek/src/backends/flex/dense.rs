@@ -20,7 +20,7 @@ use super::{
 };
 use crate::ops::{DenseGradientOps, DenseOps};
 
-/// Mean and inverse standard deviation of a row.
+/// Mean and inverse standard deviation.
 fn moments<E: Float>(row: &[E], epsilon: f32) -> [E::Sum; 2] {
     let count = number::<E>(row.len() as f64);
     let sum = |numbers: &dyn Fn(E::Sum) -> E::Sum| {
@@ -239,7 +239,7 @@ impl DenseGradientOps for Flex {
     }
 }
 
-/// Turns a row's upstream gradient into its input gradient; adds to the sums for gamma and beta.
+/// Turns an upstream row into its gradient; adds to the sums for gamma and beta.
 fn row_gradient<E: Float>(
     x: &[E],
     row: &mut [E],

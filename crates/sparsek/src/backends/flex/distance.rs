@@ -57,7 +57,6 @@ impl<S> Arrays<S> {
     }
 }
 
-/// A number type of distances.
 trait Computed: Key + Real + burn::tensor::Element {
     fn values(values: &FlexTensor) -> Vec<Self>;
     fn run(spec: &DistanceSpec, matrices: HostPair<Self>, batch: usize, each: Each<Self>);
@@ -94,7 +93,7 @@ impl Computed for f64 {
     }
 }
 
-/// Gradient of the values of `x`; see `sparsek_kernels::distance::gradient`.
+/// See `sparsek_kernels::distance::gradient`.
 fn gradient<S: Computed>(
     [x, y]: [&Matrix; 2],
     y_transposed: &TransposedPattern<Flex>,
@@ -276,7 +275,6 @@ fn nearest<S: Computed>(matrices: [&Matrix; 2], spec: &NearestSpec) -> (FlexTens
     (from_vec(values, shape), places)
 }
 
-/// Tests row, column and distance.
 fn is_near<S: Computed>(spec: &RadiusSpec, radius: S) -> impl Fn(usize, usize, S) -> bool {
     let (largest, first) = (spec.largest, spec.exclude_self);
     move |row, place, distance| {

@@ -23,7 +23,6 @@ macro_rules! with_type {
     };
 }
 
-/// Selectable dtypes.
 macro_rules! with_element {
     ($dtype:expr, $element:ident => $body:expr) => {
         $crate::backends::flex::element::with_type!(
@@ -34,7 +33,6 @@ macro_rules! with_element {
     };
 }
 
-/// Floats.
 macro_rules! with_float {
     ($dtype:expr, $float:ident => $body:expr) => {
         $crate::backends::flex::element::with_type!(
@@ -44,7 +42,6 @@ macro_rules! with_float {
     };
 }
 
-/// Indices.
 macro_rules! with_index {
     ($dtype:expr, $int:ident => $body:expr) => {
         $crate::backends::flex::element::with_type!(
@@ -71,7 +68,6 @@ pub(super) fn refuse_index(dtype: DType) -> ! {
     panic!("dtype {dtype:?} is not supported for indices")
 }
 
-/// A float, and the type of its sums.
 pub(super) trait Float: Element + Pod + PartialOrd {
     type Sum: Element + Pod + Default + std::ops::AddAssign + num_traits::Float;
     fn widen(self) -> Self::Sum;

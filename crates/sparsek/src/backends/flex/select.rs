@@ -103,7 +103,6 @@ impl<E: Key> Selector<E> {
         &self.selected
     }
 
-    /// Takes elements of at least `least`, exactly `k`.
     fn take<T: Ordered>(&mut self, row: &[T], least: T, k: usize) -> &[usize] {
         self.selected.resize(k, 0);
         take_at_least(row, least, &mut self.selected);
@@ -126,7 +125,6 @@ impl<E: Key> Selector<E> {
         count_at_least(&self.keys, at_least)
     }
 
-    /// Least and greatest finite key, or zeros.
     fn finite_range(&self, spec: &TopkSpec) -> (E::Bits, E::Bits) {
         let ordered = |key: E::Bits| if spec.largest { key } else { !key };
         let mut range = (E::Bits::GREATEST, E::Bits::LEAST);
@@ -230,7 +228,6 @@ pub(super) trait Key: Copy + Send + Sync + Sized {
 
     const ZERO: Self;
 
-    /// The row, if without NaN.
     fn direct(_row: &[Self]) -> Option<&[Self::Direct]> {
         None
     }
@@ -405,7 +402,6 @@ const CHUNK: usize = u32::BITS as usize;
 pub(super) trait Ordered: Copy + PartialOrd {
     const LEAST: Self;
     const GREATEST: Self;
-    /// Approximate distance.
     fn above(self, low: Self) -> f64;
     /// At about this distance, saturating.
     fn moved(self, distance: f64) -> Self;
@@ -467,7 +463,6 @@ ordered_float!(f64);
 #[derive(Clone, Copy)]
 pub(super) struct Guess<T> {
     pub value: T,
-    /// Average spacing near the threshold.
     pub spacing: f64,
 }
 

@@ -100,7 +100,6 @@ impl<E: Float> Entries<'_, E> {
         self.pattern.row(row)
     }
 
-    /// Weight times column factor.
     fn factor(&self, entry: usize) -> Option<E::Sum> {
         let number = self
             .numbers
@@ -176,7 +175,6 @@ pub(super) fn add_rows<E: Float, const N: usize>(
     }
 }
 
-/// Adds the rows of a range in order.
 pub(super) fn add_range<'a, E: Float>(
     sums: &mut [E::Sum],
     range: Range<usize>,

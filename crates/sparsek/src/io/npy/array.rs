@@ -12,7 +12,6 @@ const CHUNK: usize = 1 << 20;
 
 const MAX_TEXT: usize = 64;
 
-/// Passes each number as `$to` to `$then`.
 macro_rules! numbers {
     ($array:expr, $to:ty, $then:expr) => {
         numbers!($array, $to, $then, U16 u16, U32 u32, U64 u64, I8 i8, I16 i16, I32 i32, I64 i64,
@@ -29,7 +28,6 @@ macro_rules! numbers {
     };
 }
 
-/// Passes each integer as i128 to `$then`.
 macro_rules! integers {
     ($array:expr, $then:expr, $($dtype:ident $from:ty),*) => {
         match $array.header.dtype {
@@ -99,7 +97,6 @@ impl<R: Read> Npy<R> {
         integers!(self, narrow, U8 u8, U16 u16, U32 u32, U64 u64, I8 i8, I16 i16, I32 i32, I64 i64)
     }
 
-    /// The single string.
     pub fn into_text(self) -> Result<String, String> {
         let Header {
             dtype,
@@ -160,7 +157,7 @@ impl<R: Read> Npy<R> {
             }
             convert(bytes)
         };
-        // Use follows the bytes read: untouched pages take none.
+        // Untouched pages take no memory.
         let mut values = Vec::new();
         let reserved = values.try_reserve_exact(self.keep);
         reserved.map_err(|error| format!("{what}: {error}"))?;

@@ -15,7 +15,6 @@ pub const MAX_HEADER: usize = 10_000;
 
 const MAX_DIMENSIONS: usize = 64;
 
-/// An element type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dtype {
     Bool,
@@ -73,7 +72,7 @@ impl Dtype {
         Some((dtype, big_endian))
     }
 
-    /// Bytes per element; `None` on overflow.
+    /// `None` on overflow.
     pub fn size(self) -> Option<usize> {
         Some(match self {
             Self::Bool | Self::U8 | Self::I8 => 1,
@@ -107,7 +106,6 @@ impl fmt::Display for Dtype {
     }
 }
 
-/// A header that fits the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
     pub dtype: Dtype,

@@ -1,8 +1,7 @@
-//! NumPy's npy and npz files.
+//! NumPy's npy and npz files, of any width, byte order and memory order.
 //!
-//! Checks headers against the bytes that follow, then against [`memory`](crate::io::memory), and
-//! only then reads values, of any width, byte order and memory order. Errors are one line without
-//! the file name.
+//! Headers are checked against the bytes that follow and against [`memory`](crate::io::memory)
+//! before values are read. Errors are one line without the file name.
 
 mod array;
 mod header;

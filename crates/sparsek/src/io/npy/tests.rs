@@ -1,7 +1,6 @@
 //! Hand-written arrays.
 use super::*;
 
-/// An npy file.
 pub fn array(header: &str, values: &[u8]) -> Vec<u8> {
     let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
     bytes.extend((header.len() as u16).to_le_bytes());
@@ -10,7 +9,6 @@ pub fn array(header: &str, values: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A header as NumPy writes it.
 pub fn header(descr: &str, order: &str, shape: &str) -> String {
     format!("{{'descr': '{descr}', 'fortran_order': {order}, 'shape': {shape}, }}   \n")
 }
@@ -208,7 +206,6 @@ fn hostile_headers_are_refused() {
     let plain = |shape: &str| header("<f4", "False", shape);
     let descr = |descr: &str| header(descr, "False", "(2,)");
     for (text, word) in [
-        // Sizes.
         (plain("(3,)"), "shape [3] of float32, but 8 bytes"),
         (plain("(1,)"), "8 bytes"),
         (plain("(18446744073709551615, 2)"), "shape"),
@@ -216,7 +213,6 @@ fn hostile_headers_are_refused() {
         (plain("(1000000000000,)"), "shape"),
         (plain("(99999999999999999999999,)"), "shape"),
         (plain("(-1,)"), "shape"),
-        // Shapes.
         (plain("3"), "shape"),
         (plain("(3)"), "shape"),
         (plain("[2]"), "shape"),
@@ -236,7 +232,6 @@ fn hostile_headers_are_refused() {
             format!("{{'descr': {}, 'fortran_order': False}}", deep("[")),
             "structured",
         ),
-        // Fields.
         (String::new(), "dictionary"),
         ("{".to_string(), "key"),
         ("{}".to_string(), "descr"),
@@ -255,7 +250,6 @@ fn hostile_headers_are_refused() {
         (format!("{} 7", plain("(2,)")), "goes on"),
         (header("<f4", "1", "(2,)"), "fortran_order"),
         (header("<f4", "TrueFalse", "(2,)"), "fortran_order"),
-        // Types.
         (descr("<c8"), "dtype <c8"),
         (descr("|O"), "pickled"),
         (descr("<M8[ns]"), "dtype <M8[ns]"),

@@ -1,6 +1,6 @@
 //! Rows of scipy's `save_npz` files: csr, csc, coo or bsr.
 //!
-//! Reads all headers, which must agree and fit the memory limit, then offsets, then entries. Memory
+//! Reads headers, which must agree and fit the memory limit, then offsets, then entries. Memory
 //! follows the entries; capacity behind the last offset is skipped.
 
 use std::io::{Read, Seek};
@@ -13,7 +13,7 @@ use super::{
     text::excerpt,
 };
 
-/// More entries than this must not exceed the elements of the matrix, which bounds memory.
+/// Larger counts must not exceed the elements of the matrix, which bounds memory.
 const REPEATED: usize = 1 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,7 +74,6 @@ impl<T: Value> Matrix<T> {
 }
 
 impl Matrix<bool> {
-    /// Removes zeros; returns their count.
     pub fn drop_zeros(&mut self) -> usize {
         let Some(values) = self.values.take() else {
             return 0;
@@ -237,7 +236,7 @@ impl<R: Read + Seek> Source<'_, R> {
         }
     }
 
-    /// Length of ids, and whether there are values.
+    /// Length of ids; whether there are values.
     fn vectors(&mut self, ids: &str) -> Result<(usize, bool), String> {
         let entries = self.vector(ids)?;
         if self.values == Values::Optional && !self.npz.contains("data") {
@@ -314,7 +313,6 @@ impl<R: Read + Seek> Source<'_, R> {
         .map_err(|error| error.to_string())
     }
 
-    /// The first `entries` ids, below `limit`.
     fn ids(
         &mut self,
         name: &str,

@@ -13,7 +13,7 @@ use zip::{
 use super::header::read_exact;
 use crate::io::text::excerpt;
 
-/// Deflate's limit.
+/// Deflate expands no further.
 const MAX_EXPANSION: u64 = 1032;
 
 pub(super) struct Archive<R> {
@@ -69,8 +69,8 @@ impl<R: Read + Seek> Archive<R> {
     }
 }
 
-/// Checks that the directory ends at the final record. Of two containers in one file, programs
-/// differ in which they read.
+/// Checks that the directory ends at the final record. Of two containers in one file, programs read
+/// different ones.
 fn check_end<R: Read + Seek>(reader: &mut R, size: u64) -> Result<(), String> {
     const RECORD: usize = 22;
     let length = size.min(RECORD as u64 + u64::from(u16::MAX));
@@ -91,8 +91,7 @@ fn check_end<R: Read + Seek>(reader: &mut R, size: u64) -> Result<(), String> {
         bytes.fold(0, |sum, &byte| (sum << 8) | u64::from(byte))
     };
     let (listed, start) = (number(8), number(12));
-    // Checks that the directory ends at the final record. Of two containers in one file, programs
-    // read different ones.
+    // Larger numbers are in the zip64 record, checked elsewhere.
     let large = record[6..8] == [0xff; 2] || [listed, start].contains(&u64::from(u32::MAX));
     match large || start + listed + (tail.len() - at) as u64 == size {
         true => Ok(()),

@@ -20,7 +20,6 @@ fn read(file: &[u8], name: &str) -> Result<Vec<u32>, String> {
     npz.read(name, |array| array.into_u32())
 }
 
-/// A short one-line error.
 fn refusal(file: &[u8], name: &str) -> String {
     let error = read(file, name).unwrap_err();
     assert!(
