@@ -1,9 +1,7 @@
-//! SplitMix64, a counter-based generator of random numbers.
+//! SplitMix64, a counter-based random number generator.
 
-/// Increment of the state.
 const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// Hashes a seed.
 pub(crate) fn mix(seed: u64) -> u64 {
     nth(seed.wrapping_mul(STEP), 0)
 }

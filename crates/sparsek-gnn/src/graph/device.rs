@@ -1,4 +1,4 @@
-//! Device copies of a graph. They are outside autodiff and act as constants.
+//! Cached device copies of a graph: constants outside autodiff.
 use std::sync::PoisonError;
 
 use burn::tensor::{DType, Device, Tensor, TensorData};
@@ -12,13 +12,13 @@ impl Graph {
         self.on_device(device, |slot| slot.adjacency.clone())
     }
 
-    /// Row scaling that turns sums into means; cached.
+    /// Row scaling from sums to means; cached.
     pub fn mean_scaling(&self, device: &Device, dtype: DType) -> Scaling {
         let mean = self.constant(device, summed(dtype), Constant::Mean, || self.mean_norm());
         Scaling::default().with_rows(mean)
     }
 
-    /// Scaling of a [`Norm`] where self-loops weigh `loops`; cached.
+    /// Scaling of a [`Norm`] with self-loops of weight `loops`; cached.
     pub fn scaling(&self, device: &Device, dtype: DType, norm: Norm, loops: f64) -> Scaling {
         let mut scaling = Scaling::default();
         if matches!(norm, Norm::Both | Norm::Right) {
@@ -46,7 +46,7 @@ impl Graph {
         factors.expect("the caller matches on the norm")
     }
 
-    /// The [nodes, edges] matrix that sums edge weights by source node.
+    /// [nodes, edges] matrix that sums edge weights by source.
     pub(crate) fn outgoing(&self, device: &Device) -> Adjacency {
         self.on_device(device, |slot| {
             let make = || {
@@ -118,7 +118,7 @@ impl Graph {
     }
 }
 
-/// Accumulator dtype of products.
+/// Accumulator of products.
 fn summed(dtype: DType) -> DType {
     match dtype {
         DType::F64 => DType::F64,

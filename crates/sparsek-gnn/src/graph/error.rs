@@ -1,4 +1,3 @@
-//! Errors of graphs.
 use sparsek::{io::memory::MemoryError, sparse::PatternError};
 
 use super::types::MAX_SIZE;
@@ -10,7 +9,7 @@ pub enum GraphError {
     /// More nodes than ids can name.
     #[error("{nodes} nodes, but at most {MAX_SIZE} are supported")]
     TooManyNodes {
-        /// Nodes asked for.
+        /// Nodes requested.
         nodes: usize,
     },
     /// More edges than offsets can count.
@@ -19,11 +18,11 @@ pub enum GraphError {
     /// An edge names a node out of range.
     #[error("edge {edge} is ({source_id}, {target_id}), ids must be below {nodes}")]
     NodeOutOfRange {
-        /// Position of the edge in the list.
+        /// Position in the list.
         edge: usize,
-        /// The edge's source.
+        /// Source.
         source_id: u32,
-        /// The edge's target.
+        /// Target.
         target_id: u32,
         /// Nodes of the graph.
         nodes: usize,
@@ -31,12 +30,12 @@ pub enum GraphError {
     /// The matrix is not square.
     #[error("a graph needs a square matrix, not {rows} × {cols}")]
     NotSquare {
-        /// Rows of the matrix.
+        /// Rows.
         rows: usize,
-        /// Its columns.
+        /// Columns.
         cols: usize,
     },
-    /// More nodes than the memory limit allows.
+    /// Offsets exceed the memory limit.
     #[error(transparent)]
     Memory(#[from] MemoryError),
     /// The CSR arrays are not a pattern.

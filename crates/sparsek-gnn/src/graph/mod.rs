@@ -1,7 +1,7 @@
 //! An immutable directed graph with cached device copies.
 //!
-//! `types` holds the data, `build` constructs, `derived` makes other graphs, `norm` computes
-//! normalization factors on the host, and `device` uploads and caches.
+//! `types` holds data, `build` constructs, `derived` makes other graphs, `norm` computes factors on
+//! the host, `device` uploads and caches.
 mod build;
 mod derived;
 mod device;

@@ -1,21 +1,21 @@
-//! MaxK, the nonlinearity of MaxK-GNN: `y[i] = x[i] if i ∈ topk(x) else 0`.
+//! MaxK: `y[i] = x[i] if i ∈ topk(x) else 0`.
 use burn::{module::Module, tensor::Tensor};
 use sparsek::{
     sparse::{Compressed, sparse_topk},
     topk::{Method, TopkOptions, topk_mask},
 };
 
-/// Configuration of a [`MaxK`] layer.
+/// Configuration of [`MaxK`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MaxKConfig {
-    /// Elements kept per row.
+    /// Kept per row.
     pub k: usize,
-    /// Selection method. Default: exact.
+    /// Default: exact.
     pub method: Method,
 }
 
 impl MaxKConfig {
-    /// Keeps the k greatest elements of each row, exactly.
+    /// Exact selection of `k`.
     pub fn new(k: usize) -> Self {
         Self {
             k,
@@ -23,21 +23,20 @@ impl MaxKConfig {
         }
     }
 
-    /// Sets the method of selection.
+    /// Sets the method.
     pub fn with_method(self, method: Method) -> Self {
         Self { method, ..self }
     }
 
-    /// Initializes the layer, which has no parameters.
+    /// There are no parameters.
     pub fn init(&self) -> MaxK {
         MaxK { config: *self }
     }
 }
 
-/// MaxK: keeps the k greatest elements of each row and zeroes the others.
+/// Keeps the k greatest of each row and zeroes the others.
 ///
-/// The gradient passes through the kept elements only. Ties go to the lowest index, as in
-/// [`sparsek::topk`].
+/// The gradient reaches kept elements only. Ties go to the lowest index, as in [`sparsek::topk`].
 ///
 /// Peng et al., *MaxK-GNN: Extremely Fast GPU Kernel Design for Accelerating Graph Neural Networks
 /// Training*, ASPLOS 2024.
@@ -59,10 +58,7 @@ pub struct MaxK {
 }
 
 impl MaxK {
-    /// Applies MaxK along the last dimension. Shapes: [.., width] → [.., width].
-    ///
-    /// # Panics
-    /// When k exceeds the last dimension.
+    /// Applies MaxK along the last dimension, [.., width] → [.., width]; panics when k exceeds it.
     pub fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
         topk_mask(
             x,
@@ -70,10 +66,8 @@ impl MaxK {
         )
     }
 
-    /// Returns only the kept elements. Shapes: [rows, width] → values and columns [rows, k].
-    ///
-    /// # Panics
-    /// When k exceeds the width.
+    /// Keeps only selected elements: [rows, width] → values and columns [rows, k]; panics when k
+    /// exceeds the width.
     pub fn compress(&self, x: Tensor<2>) -> Compressed {
         sparse_topk(x, self.config.k, self.config.method)
     }

@@ -1,7 +1,7 @@
-//! Parts of a graph for training when the whole does not fit on a device.
+//! Parts of graphs that exceed a device.
 //!
 //! - [`NeighborSampler`]: some nodes and sampled neighbors, hop by hop.
-//! - [`Partition`]: random parts or clusters, and the graphs they induce.
+//! - [`Partition`]: random parts or clusters, and their induced graphs.
 mod neighbor;
 mod partition;
 mod types;
