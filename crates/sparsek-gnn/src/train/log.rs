@@ -12,24 +12,24 @@ use sparsek::io::text;
 
 use super::{checkpoint::RunId, types::EpochReport};
 
-/// The last line of a run's log.
+/// Last line of a run's log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunSummary {
-    /// Always true; epoch lines lack it.
+    /// Always true; absent from epoch lines.
     pub summary: bool,
-    /// Backend, such as `flex`.
+    /// Such as `flex`.
     pub backend: String,
-    /// Name of the device.
+    /// Device name.
     pub device: String,
-    /// The dataset.
+    /// Dataset.
     pub dataset: String,
-    /// Model, such as `sage`.
+    /// Such as `sage`.
     pub model: String,
-    /// Metric, such as `accuracy`.
+    /// Such as `accuracy`.
     pub metric: String,
-    /// Nonlinearity, such as `maxk:32:exact`.
+    /// Such as `maxk:32:exact`.
     pub activation: String,
-    /// Width of the hidden rows.
+    /// Hidden width.
     pub hidden: usize,
     /// Layers.
     pub layers: usize,
@@ -43,36 +43,35 @@ pub struct RunSummary {
     pub seed: u64,
     /// Trainable numbers.
     pub parameters: usize,
-    /// Most epochs to run.
+    /// Most epochs.
     pub most_epochs: usize,
-    /// Epochs that ran.
+    /// Epochs run.
     pub epochs: usize,
-    /// Epoch with the best validation metric.
+    /// Epoch of the best validation metric.
     pub best_epoch: usize,
     /// Its validation metric.
     pub val: f64,
-    /// Its test metric, the run's result.
+    /// Its test metric: the result.
     pub test: f64,
     /// Median milliseconds per epoch, with evaluation.
     pub ms_per_epoch: f64,
     /// Seconds of all epochs.
     pub seconds: f64,
-    /// Everything that the result depends on, in one line; may be empty.
+    /// All that decides the result, in one line; may be empty.
     #[serde(default)]
     pub configuration: String,
 }
 
-/// A JSON-lines log: one line per epoch, then a [`RunSummary`]. Lines carry the run's id, so a file
+/// A JSON-lines log: a line per epoch, then a [`RunSummary`], each with the run's id, so one file
 /// may hold several runs.
 ///
-/// The file is only appended to, one write per line. A line cut short by a full disk or a kill
-/// stays; the next line starts fresh and readers skip the fragment. Epochs and summaries already
-/// logged are not repeated, so a resumed run logs each epoch once.
+/// Lines are appended in one write each. After a line cut short, the next starts fresh and readers
+/// skip the fragment. Lines already present are not repeated, so resumed runs log each epoch once.
 #[derive(Debug)]
 pub struct RunLog {
     file: File,
     path: PathBuf,
-    /// Whether it can be read; pipes and devices cannot.
+    /// Readable; pipes and devices are not.
     regular: bool,
     run: Option<String>,
     written: HashMap<String, Written>,
@@ -88,9 +87,8 @@ struct Written {
 impl RunLog {
     /// Opens a log at its end, or creates it.
     ///
-    /// # Errors
-    /// System errors, and [`ErrorKind::InvalidData`] for a file that is not a log, which stays
-    /// unchanged. Both name the file.
+    /// Errors name the file: system errors, and [`ErrorKind::InvalidData`] for a file that is not a
+    /// log, left unchanged.
     pub fn open(path: impl Into<PathBuf>) -> io::Result<Self> {
         let path = path.into();
         let regular = path.metadata().map_or(true, |found| found.is_file());
@@ -120,10 +118,7 @@ impl RunLog {
         })
     }
 
-    /// Reads the summaries of a log; none if the file does not exist.
-    ///
-    /// # Errors
-    /// As [`RunLog::open`].
+    /// Reads a log's summaries, none without a file; errors as [`RunLog::open`].
     pub fn summaries(path: impl AsRef<Path>) -> io::Result<Vec<RunSummary>> {
         let path = path.as_ref();
         let file = match sparsek::io::input::open(path) {
@@ -140,15 +135,12 @@ impl RunLog {
         Ok(all)
     }
 
-    /// Attributes the following lines to a run.
+    /// Attributes further lines to a run.
     pub fn begin(&mut self, run: &RunId) {
         self.run = Some(run.to_string());
     }
 
-    /// Logs an epoch unless already present.
-    ///
-    /// # Errors
-    /// System errors, naming the file.
+    /// Logs an epoch unless present.
     pub fn epoch(&mut self, activation: &str, report: &EpochReport) -> io::Result<()> {
         #[derive(Serialize)]
         struct Line<'a> {
@@ -173,9 +165,6 @@ impl RunLog {
     }
 
     /// Logs the summary unless one of as many epochs is present.
-    ///
-    /// # Errors
-    /// System errors, naming the file.
     pub fn summary(&mut self, summary: &RunSummary) -> io::Result<()> {
         #[derive(Serialize)]
         struct Line<'a> {
@@ -194,10 +183,7 @@ impl RunLog {
         Ok(())
     }
 
-    /// Flushes to disk, to survive a power failure.
-    ///
-    /// # Errors
-    /// System errors, naming the file.
+    /// Flushes to disk, to survive power failure.
     pub fn sync(&self) -> io::Result<()> {
         match self.regular {
             true => self.file.sync_data().map_err(|error| self.named(error)),
@@ -222,7 +208,7 @@ impl RunLog {
             return Ok(false);
         }
         let mut last = [0];
-        // Moves the read position only; writes always append.
+        // Moves only the read position; writes append.
         self.file.seek(SeekFrom::End(-1))?;
         self.file.read_exact(&mut last)?;
         Ok(last != *b"\n")
@@ -236,10 +222,10 @@ impl RunLog {
 /// Longest line in bytes.
 const MAX_LINE: u64 = 1 << 20;
 
-/// How every line begins.
+/// Beginnings of lines.
 const BEGINNINGS: [&[u8]; 3] = [b"{\"run\":", b"{\"activation\":", b"{\"summary\":"];
 
-/// Reads a log and skips truncated lines.
+/// Skips truncated lines.
 fn read_lines(
     path: &Path,
     file: &File,

@@ -1,7 +1,5 @@
-//! The manifest of a saved run.
-//!
-//! `manifest.json` is one JSON object. Its first line has the format, the version, and the SHA-256
-//! of the run that follows, byte for byte:
+//! The manifest of a saved run: one JSON object. The first line has the SHA-256 of the rest, byte
+//! for byte:
 //!
 //! ```text
 //! {"format":"sparsek checkpoint","version":1,"sha256":"…",
@@ -29,7 +27,7 @@ use crate::{
 const FORMAT: &str = "sparsek checkpoint";
 const VERSION: u64 = 1;
 
-/// Identifies a run in a log: 16 random hexadecimal digits.
+/// 16 random hexadecimal digits; identifies a run in a log.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct RunId(String);
 
@@ -63,7 +61,6 @@ impl<'de> Deserialize<'de> for RunId {
     }
 }
 
-/// A saved run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Manifest<C> {
@@ -85,7 +82,7 @@ pub(super) struct Dataset {
     pub(super) preparation: Preparation,
 }
 
-/// Parameters of the last and best epoch, and the optimizer state.
+/// Last and best parameters, and optimizer state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Files {
@@ -124,7 +121,6 @@ impl<C: NodeModelConfig> Manifest<C> {
         }
     }
 
-    /// The run after more epochs.
     pub(super) fn after(&self, epochs: &[EpochReport], files: Files) -> Self {
         let mut next = self.clone();
         next.history.extend(epochs.iter().map(Row::from));
@@ -146,7 +142,7 @@ impl<C: NodeModelConfig> Manifest<C> {
         Ok(format!("{head}{run}}}\n"))
     }
 
-    /// Parses and checks everything but the named files.
+    /// Checks everything but the named files.
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, String> {
         #[derive(Deserialize)]
         struct Head {
@@ -205,7 +201,7 @@ impl<C: NodeModelConfig> Manifest<C> {
     }
 }
 
-/// Epoch with the greatest validation metric, the first on ties.
+/// Greatest validation metric, the first on ties.
 pub(in crate::train) fn best_of(history: &[EpochReport]) -> Option<EpochReport> {
     history.iter().copied().fold(None, |best, report| {
         match best.is_none_or(|best: EpochReport| report.val > best.val) {
@@ -215,7 +211,6 @@ pub(in crate::train) fn best_of(history: &[EpochReport]) -> Option<EpochReport> 
     })
 }
 
-/// File name of an epoch's record.
 pub(super) fn name(kind: &str, epoch: usize) -> String {
     format!("{kind}-{epoch}.bpk")
 }

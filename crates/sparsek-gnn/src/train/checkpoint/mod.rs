@@ -1,4 +1,4 @@
-//! Checkpoints: a manifest and the Burn records it names.
+//! Checkpoints: a manifest and Burn records.
 mod manifest;
 mod records;
 
@@ -34,24 +34,21 @@ const KINDS: [&str; 3] = ["last", "optimizer", "best"];
 /// Longest manifest: about a million epochs.
 const MAX_MANIFEST: u64 = 256 << 20;
 
-/// A directory that holds one run.
+/// A directory of one run; everything is verified when read, and training locks it.
 ///
-/// `manifest.json` has the configurations, the dataset's fingerprint, every epoch, and length and
-/// SHA-256 of each file: `last-N.bpk`, `optimizer-N.bpk` and `best-N.bpk`. It is replaced last and
-/// atomically, so an interruption leaves the run as before or after the save. The next save removes
-/// files that it does not name.
-///
-/// Everything is verified when read. Training locks the directory.
+/// `manifest.json` has the configurations, dataset fingerprint, every epoch, and lengths and
+/// SHA-256 of `last-N.bpk`, `optimizer-N.bpk` and `best-N.bpk`. It is replaced last and atomically:
+/// interruptions leave the run before or after the save. The next save removes other files.
 #[derive(Clone, Debug)]
 pub struct CheckpointDir {
     path: PathBuf,
 }
 
-/// An open saved run: the manifest is verified and the directory locked.
+/// A saved run with verified manifest and locked directory.
 #[derive(Debug)]
 pub struct SavedRun<C> {
     dir: CheckpointDir,
-    /// `None` for a read-only directory without a lock.
+    /// `None` for read-only directories without a lock.
     _lock: Option<File>,
     manifest: Manifest<C>,
 }
@@ -62,12 +59,12 @@ impl CheckpointDir {
         Self { path: path.into() }
     }
 
-    /// The directory.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether it holds a run of this or an older version.
+    /// Whether it holds a run, also of an older version.
     pub fn exists(&self) -> bool {
         let mut names = OLDER.iter().chain([&MANIFEST]);
         names.any(|name| self.file(name).exists())
@@ -75,17 +72,14 @@ impl CheckpointDir {
 
     /// Opens a run for reading.
     ///
-    /// # Errors
-    /// [`TrainError::Checkpoint`], naming the file, when there is no run, when the manifest is
-    /// damaged or of another version, or during training.
+    /// Errors name the file: no run, a manifest that is damaged or of another version, or training
+    /// in progress.
     pub fn open<C: NodeModelConfig>(&self) -> Result<SavedRun<C>, TrainError> {
         self.open_with(Access::Read)
     }
 
-    /// The configuration and the best model.
-    ///
-    /// # Errors
-    /// As [`CheckpointDir::open`] and [`SavedRun::best_model`].
+    /// Configuration and best model; errors as [`CheckpointDir::open`] and
+    /// [`SavedRun::best_model`].
     pub fn best_model<C: NodeModelConfig>(
         &self,
         device: &Device,
@@ -95,7 +89,7 @@ impl CheckpointDir {
         Ok((run.manifest.model, model))
     }
 
-    /// Refuses a directory with an older run.
+    /// Refuses older runs.
     pub(super) fn check_new(&self) -> Result<(), TrainError> {
         if self.path.exists() && !self.path.is_dir() {
             return Err(self.failed("", "not a folder"));
@@ -104,7 +98,7 @@ impl CheckpointDir {
             let reason = "a run is saved here already; resume it or choose another directory";
             return Err(self.failed("", reason));
         }
-        // A run starts with its manifest, so these files belong to another.
+        // Runs start with their manifest, so these files belong to another.
         match self.numbered().first() {
             Some(name) => Err(self.failed(
                 name,
@@ -114,7 +108,7 @@ impl CheckpointDir {
         }
     }
 
-    /// Starts a run: creates and locks the directory, and writes a manifest without epochs.
+    /// Creates and locks the directory; writes a manifest without epochs.
     pub(super) fn begin<C: NodeModelConfig>(
         &self,
         id: &RunId,
@@ -139,7 +133,7 @@ impl CheckpointDir {
         Ok(run)
     }
 
-    /// Opens a run for training, and removes leftovers of an interrupted save.
+    /// Opens for training; removes leftovers of interrupted saves.
     pub(super) fn resume<C: NodeModelConfig>(&self) -> Result<SavedRun<C>, TrainError> {
         let run = self.open_with(Access::Train)?;
         run.tidy();
@@ -181,7 +175,7 @@ impl CheckpointDir {
             .open(&path)
         {
             Ok(file) => file,
-            // Reading works in read-only directories; the lock is taken where it exists.
+            // Read-only directories: locked where a lock exists.
             Err(_) if access == Access::Read => match File::open(&path) {
                 Ok(file) => file,
                 Err(_) => return Ok(None),
@@ -198,13 +192,13 @@ impl CheckpointDir {
                 let reason = "another process is using the run in this directory";
                 Err(self.failed("", reason))
             }
-            // Reading works on file systems without locks.
+            // File systems without locks.
             Err(TryLockError::Error(_)) if access == Access::Read => Ok(None),
             Err(TryLockError::Error(error)) => Err(self.failed(LOCK, error)),
         }
     }
 
-    /// Reads a file whose size passes `check`, with no more memory than its bytes.
+    /// Reads a file whose size passes `check`.
     fn bytes(
         &self,
         name: &str,
@@ -259,7 +253,7 @@ impl CheckpointDir {
     }
 }
 
-/// Purpose of opening. Readers share the lock.
+/// Readers share the lock.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Access {
     Read,
@@ -277,7 +271,7 @@ impl<C: NodeModelConfig> SavedRun<C> {
         &self.manifest.id
     }
 
-    /// The model's configuration.
+    /// Model configuration.
     pub fn model_config(&self) -> &C {
         &self.manifest.model
     }
@@ -287,7 +281,7 @@ impl<C: NodeModelConfig> SavedRun<C> {
         &self.manifest.train
     }
 
-    /// How the dataset was prepared.
+    /// Dataset preparation.
     pub fn preparation(&self) -> &Preparation {
         &self.manifest.dataset.preparation
     }
@@ -297,19 +291,15 @@ impl<C: NodeModelConfig> SavedRun<C> {
         self.manifest.history()
     }
 
-    /// Report of the best epoch.
-    ///
-    /// # Errors
-    /// [`TrainError::Checkpoint`] when no epoch was saved.
+    /// Report of the best epoch; fails when none was saved.
     pub fn best_report(&self) -> Result<EpochReport, TrainError> {
         best_of(&self.history()).ok_or_else(|| self.unsaved())
     }
 
-    /// Loads the best model on a device.
+    /// Loads the best model.
     ///
-    /// # Errors
-    /// [`TrainError::Checkpoint`], naming the file, when no epoch was saved or the file is missing,
-    /// damaged or of another model; [`TrainError::Model`] when the model cannot be built.
+    /// Errors name the file: no epoch was saved, or the file is missing, damaged or of another
+    /// model; [`TrainError::Model`] when the model cannot be built.
     pub fn best_model(&self, device: &Device) -> Result<C::Model, TrainError> {
         let saved = &self.files()?.best;
         let bytes = self.verified(saved)?;
@@ -318,10 +308,7 @@ impl<C: NodeModelConfig> SavedRun<C> {
         model.map_err(|reason| self.dir.failed(&saved.name, reason))
     }
 
-    /// Checks that the run was trained on this dataset, prepared this way.
-    ///
-    /// # Errors
-    /// [`TrainError::Checkpoint`], naming the difference.
+    /// Checks that the run used this dataset and preparation; errors name the difference.
     pub fn check_dataset(
         &self,
         data: &NodeDataset,
@@ -373,7 +360,7 @@ impl<C: NodeModelConfig> SavedRun<C> {
         Ok((model, optimizer))
     }
 
-    /// Saves further epochs. `best` is called only when the best epoch is not saved yet.
+    /// Calls `best` only when the best epoch is unsaved.
     pub(super) fn save(
         &mut self,
         epochs: &[EpochReport],
@@ -383,7 +370,7 @@ impl<C: NodeModelConfig> SavedRun<C> {
         let next = match self.write(epochs, (last, optimizer), best) {
             Ok(next) => next,
             Err(error) => {
-                // The old manifest still holds: free the disk space.
+                // The old manifest still holds: free disk space.
                 self.tidy();
                 return Err(error);
             }
@@ -395,7 +382,7 @@ impl<C: NodeModelConfig> SavedRun<C> {
         Ok(())
     }
 
-    /// Writes the files and returns the manifest that names them.
+    /// Writes the files; returns their manifest.
     fn write(
         &self,
         epochs: &[EpochReport],
@@ -433,7 +420,7 @@ impl<C: NodeModelConfig> SavedRun<C> {
             .map_err(|error| self.dir.failed(MANIFEST, error))
     }
 
-    /// Removes files that the manifest does not name.
+    /// Removes files not in the manifest.
     fn tidy(&self) {
         let files = self.manifest.files.as_ref();
         let named = files.map(|files| [&files.last, &files.optimizer, &files.best]);
@@ -456,7 +443,6 @@ impl<C: NodeModelConfig> SavedRun<C> {
         self.dir.failed(MANIFEST, reason)
     }
 
-    /// Reads a file and compares its checksum.
     fn verified(&self, saved: &Saved) -> Result<Bytes, TrainError> {
         let bytes = self
             .dir

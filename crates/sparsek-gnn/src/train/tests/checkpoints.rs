@@ -33,14 +33,13 @@ impl Run {
         Trainer::new(&self.config, &self.model, &self.data).unwrap()
     }
 
-    /// The file of a kind, such as `best`.
     fn file(&self, kind: &str) -> PathBuf {
         let mut names = names(&self.scratch.0).into_iter();
         let name = names.rfind(|name| name.starts_with(kind));
         self.scratch.0.join(name.unwrap())
     }
 
-    /// Errors of resuming and evaluating, each one line.
+    /// Resuming and evaluating.
     fn errors(&self) -> [String; 2] {
         let resumed = self.trainer().resume(self.dir());
         let resumed = resumed.and_then(|trainer| trainer.run(&Device::flex(), &mut quiet));
@@ -55,7 +54,7 @@ impl Run {
         })
     }
 
-    /// Checks that an error contains the word, and nothing changes.
+    /// The error contains `word`; nothing changes.
     fn refuses(&self, word: &str) {
         let before = contents(&self.scratch.0);
         let errors = self.errors();
@@ -77,7 +76,7 @@ impl Run {
         fs::write(path, format!("{head}{run}}}\n")).unwrap();
     }
 
-    /// Replaces a file, and its manifest entry.
+    /// Replaces a file and its manifest entry.
     fn exchange(&self, kind: &str, bytes: &[u8]) {
         let path = self.file(kind);
         let before = fs::read(&path).unwrap();
@@ -179,7 +178,6 @@ fn files_of_another_run_are_refused() {
     for (name, bytes) in &own {
         fs::write(run.scratch.0.join(name), bytes).unwrap();
     }
-    // A renamed key.
     for (from, to) in [
         ("__rank", "__rang"),
         ("moment_1", "moment_3"),
@@ -243,7 +241,7 @@ fn forged_manifests_are_refused() {
     run.refuses("not a checkpoint");
     fs::remove_file(&path).unwrap();
     run.refuses("no run is saved");
-    // Files without a manifest are not overwritten.
+    // Files without a manifest are kept.
     let error = run.trainer().with_checkpoint(run.dir()).unwrap_err();
     assert!(error.to_string().contains("missing"), "{error}");
     for name in ["model.json", "train.json", "state.json"] {

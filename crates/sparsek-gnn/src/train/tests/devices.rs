@@ -6,13 +6,12 @@ use crate::train::{
     replicas::{Replicas, Share},
 };
 
-/// A collective of tensors on one device.
 fn add_up(each: Vec<Tensor<1>>, devices: &[Device]) -> Vec<Tensor<1>> {
     let sum = Tensor::stack::<2>(each, 0).sum_dim(0).reshape([-1]);
     vec![sum; devices.len()]
 }
 
-/// Draws its parameters when built, in order.
+/// Draws its parameters when built.
 #[derive(Config, Debug, PartialEq)]
 struct Drawn {
     model: MaxKModelConfig,
@@ -57,7 +56,6 @@ fn parts(parts: usize, together: usize) -> Batching {
     }
 }
 
-/// Two batches of any number of training nodes step like their union.
 #[test]
 fn a_step_of_two_batches_is_that_of_their_union() {
     let _alone = alone();
@@ -163,7 +161,7 @@ fn replicas_that_differ_are_noticed() {
     let found = join(&devices, alone).unwrap_err().to_string();
     assert!(found.contains("counted themselves"), "{found}");
 
-    /// Sums counts, but nothing else.
+    /// Sums counts only.
     fn careless(each: Vec<Tensor<1>>, devices: &[Device]) -> Vec<Tensor<1>> {
         match each[0].dims() {
             [1] => add_up(each, devices),

@@ -1,4 +1,3 @@
-//! Several runs, truncated lines, foreign files, full disks.
 use std::io::ErrorKind;
 
 use super::*;
