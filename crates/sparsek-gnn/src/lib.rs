@@ -1,10 +1,10 @@
 //! MaxK-GNN on Burn, over sparsek's top-k and sparse aggregation.
 //!
 //! - [`graph`]: an immutable, shared [`Graph`].
-//! - [`nn`]: layers and models; `forward` takes the graph.
+//! - [`nn`]: layers and models.
 //! - [`datasets`]: loaders and generators.
 //! - [`sampling`]: parts of graphs that exceed a device.
-//! - [`train`]: full-batch and batched training on one or several devices, with checkpoints.
+//! - [`train`]: full or batched training on one or several devices, with checkpoints.
 //!
 //! ```
 //! use burn::tensor::Device;

@@ -1,4 +1,4 @@
-//! SplitMix64, a counter-based random number generator.
+//! SplitMix64, counter-based random numbers.
 
 const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 

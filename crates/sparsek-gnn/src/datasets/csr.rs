@@ -1,4 +1,4 @@
-//! A scipy `save_npz` graph with NumPy features and labels.
+//! scipy graphs with NumPy features and labels.
 use std::{io::Read, path::Path};
 
 use rand::{SeedableRng, rngs::Xoshiro256PlusPlus, seq::SliceRandom};
@@ -17,12 +17,12 @@ const HINT: &str = "expected a folder with graph.npz (scipy.sparse.save_npz), fe
 
 /// Loads a folder; errors name the file.
 ///
-/// - `graph.npz`: a square matrix, read as [`graphsaint::load`](super::graphsaint::load) reads
+/// - `graph.npz`: square, read as [`graphsaint::load`](super::graphsaint::load) reads
 ///   `adj_full.npz`.
 /// - `features.npy`: [nodes, features] of numbers, converted to f32.
-/// - `labels.npy`: `[nodes]` or [nodes, 1], whole or boolean, one class per node; or [nodes,
+/// - `labels.npy`: one class per node, whole or boolean, `[nodes]` or [nodes, 1]; or [nodes,
 ///   classes] of 0 and 1.
-/// - `split.npz`: node ids `train`, `val`, `test`. Without it, `seed` draws 60 : 20 : 20.
+/// - `split.npz`: node ids `train`, `val`, `test`; else `seed` draws 60 : 20 : 20.
 pub fn load(
     folder: impl AsRef<Path>,
     seed: u64,
@@ -64,7 +64,7 @@ pub fn load(
     Ok(dataset.with_notes(notes))
 }
 
-/// Refuses more ids than nodes before reading them.
+/// Checks the count before reading ids.
 fn node_list(array: Npy<impl Read>, nodes: usize) -> Result<Vec<u32>, String> {
     match array.header().len {
         count if count > nodes => Err(format!("{count} ids, but the graph has {nodes} nodes")),

@@ -5,11 +5,11 @@ use sparsek::io::{memory::MemoryError, text};
 
 use crate::graph::GraphError;
 
-/// Why a dataset cannot be loaded or generated: one line that names the file, if any.
+/// One line that names the file, if any.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DatasetError {
-    /// Cannot open or read a file.
+    /// Unreadable file.
     #[error("{}: {source}", shown(file))]
     Io {
         /// File.
@@ -25,7 +25,7 @@ pub enum DatasetError {
         /// What is wrong.
         reason: String,
     },
-    /// The arrays are not a graph.
+    /// Arrays that are not a graph.
     #[error("{}: {source}", shown(file))]
     Graph {
         /// File.
@@ -49,10 +49,10 @@ pub enum DatasetError {
         /// What to get, and where.
         hint: String,
     },
-    /// Inconsistent parts, or generator parameters out of range.
+    /// Inconsistent parts or bad generator parameters.
     #[error("{0}")]
     Invalid(String),
-    /// Generator parameters exceed the memory limit.
+    /// Parameters exceed the memory limit.
     #[error(transparent)]
     TooLarge(#[from] MemoryError),
 }

@@ -1,4 +1,4 @@
-//! Files read in pieces, with progress.
+//! Watched reading of files.
 use std::{
     fmt,
     fs::File,
@@ -17,7 +17,7 @@ use sparsek::io::{
 
 use super::error::DatasetError;
 
-/// Progress: file, bytes so far, total bytes.
+/// File, bytes so far, total bytes.
 pub type Watch<'a> = &'a mut dyn FnMut(&Path, u64, u64);
 
 /// Bytes between progress calls.
@@ -124,13 +124,13 @@ const MAX_LINE: usize = 1 << 20;
 
 pub(super) const NUMBERS: &str = "is not a list of comma-separated numbers";
 
-/// Reads gzip lines. Small files may expand a thousandfold, so lists grow as lines arrive, within
-/// the memory limit.
+/// Lines of a gzip file, which may expand a thousandfold: lists grow as lines arrive, within the
+/// memory limit.
 pub(super) struct Lines<'a> {
     reader: BufReader<MultiGzDecoder<BufReader<Watched<'a>>>>,
     path: PathBuf,
     line: Vec<u8>,
-    /// Bytes of the dataset's other files.
+    /// Bytes of other files.
     reserved: u128,
     /// Lines read.
     pub count: usize,
@@ -175,7 +175,7 @@ impl<'a> Lines<'a> {
         Err(bad(&self.path)(error))
     }
 
-    /// Appends the next line's numbers; `what` is the error reason.
+    /// Appends a line's numbers; `what` is the error reason.
     pub fn numbers<T: FromStr>(
         &mut self,
         into: &mut Vec<T>,
@@ -196,7 +196,7 @@ impl<'a> Lines<'a> {
         Ok(())
     }
 
-    /// Reads exactly `rows` rows; returns numbers and width.
+    /// Exactly `rows` rows and their width.
     pub fn rows<T: FromStr>(
         mut self,
         rows: usize,
@@ -220,7 +220,7 @@ impl<'a> Lines<'a> {
         Ok((all, width))
     }
 
-    /// Reserves `more` elements, doubling the capacity within the limit.
+    /// Doubles the capacity within the limit.
     pub fn make_room<T>(&self, list: &mut Vec<T>, more: usize) -> Result<(), DatasetError> {
         let needed = list.len().saturating_add(more);
         if needed <= list.capacity() {

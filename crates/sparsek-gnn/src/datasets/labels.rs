@@ -1,7 +1,7 @@
 //! Node labels.
 use std::str::FromStr;
 
-/// From here on, over half of the smaller classes must occur: a stray label would widen the scores.
+/// From here on, over half of the smaller classes must occur; a stray label would widen the scores.
 const FEW: usize = 1024;
 
 pub(super) const CLASS_NEEDED: &str = "expected a whole number of at least 0";
@@ -11,12 +11,12 @@ pub(super) const CLASS_NEEDED: &str = "expected a whole number of at least 0";
 pub enum Labels {
     /// One class per node.
     Classes(Vec<u32>),
-    /// Any number of classes per node: [nodes, classes], row-major.
+    /// Any number per node: [nodes, classes], row-major.
     Sets(Vec<bool>),
 }
 
 impl Labels {
-    /// Class of each node, unless nodes have sets.
+    /// Class per node, unless nodes have sets.
     pub fn classes(&self) -> Option<&[u32]> {
         match self {
             Self::Classes(classes) => Some(classes),
@@ -56,10 +56,8 @@ impl Labels {
     }
 }
 
-/// Greatest label plus 1. `place` names a node by position, such as "line 4".
-///
-/// Errors when a label reaches the number of nodes, or the greatest is at least [`FEW`] and over
-/// half of those below are missing.
+/// Greatest label plus 1; `place` names a node by position, such as "line 4". Errors when a label
+/// reaches the number of nodes, or [`FEW`] with over half of those below missing.
 pub(super) fn count_classes(
     labels: &[u32],
     place: impl Fn(usize) -> String,
@@ -96,7 +94,7 @@ pub(super) fn class_of(number: f64) -> Option<u32> {
     whole.then_some(number as u32)
 }
 
-/// Parses a whole number, also as `2.0`, or a boolean.
+/// A whole number, also `2.0`, or a boolean.
 pub(super) struct Class(pub u32);
 
 impl FromStr for Class {

@@ -11,7 +11,6 @@ use super::{
 };
 use crate::graph::Graph;
 
-/// Reads a `save_npz` matrix as a graph, with notes.
 pub(super) fn load_graph(file: &Path, watch: Watch) -> Result<(Graph, Vec<String>), DatasetError> {
     let bad = bad(file);
     let mut archive = open_npz(file, watch)?;
@@ -39,7 +38,7 @@ pub(super) fn load_graph(file: &Path, watch: Watch) -> Result<(Graph, Vec<String
     Ok((graph, notes))
 }
 
-/// Reads one row per node, and the width.
+/// Rows per node, and the width.
 pub(super) fn load_features(
     file: &Path,
     nodes: usize,
@@ -134,7 +133,7 @@ mod tests {
         ]
     }
 
-    /// Node 0 aggregates from 1 and 2, node 1 from 2; (2, 0) is a stored zero.
+    /// (2, 0) is a stored zero.
     fn every_format() -> [Arrays; 4] {
         let shape = || ("shape", ids(&[3, 3]));
         [

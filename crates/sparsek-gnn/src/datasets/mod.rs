@@ -1,4 +1,4 @@
-//! Node classification datasets: loaders, generators, the karate club.
+//! Node classification datasets: loaders and generators.
 pub mod csr;
 mod error;
 mod files;

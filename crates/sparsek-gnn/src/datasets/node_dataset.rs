@@ -20,13 +20,13 @@ pub struct NodeDatasetParts {
     pub classes: usize,
     /// Training nodes.
     pub train: Vec<u32>,
-    /// Validation nodes, which choose the best epoch.
+    /// Validation nodes; choose the best epoch.
     pub val: Vec<u32>,
     /// Test nodes.
     pub test: Vec<u32>,
 }
 
-/// Checked host dataset: graph, features, labels and three splits.
+/// Checked graph, features, labels and splits.
 #[derive(Clone, Debug)]
 pub struct NodeDataset {
     parts: NodeDatasetParts,
@@ -41,7 +41,7 @@ pub(crate) enum Part {
 }
 
 impl NodeDatasetParts {
-    /// Checks the parts; errors name the file.
+    /// Errors name the file.
     pub(crate) fn into_dataset(
         self,
         file: impl FnOnce(Part) -> PathBuf,
@@ -116,8 +116,6 @@ impl NodeDatasetParts {
 }
 
 impl NodeDataset {
-    /// Checks the parts.
-    ///
     /// Errors when sizes differ, a feature is not finite, a label reaches `classes`, or a split
     /// node is out of range or repeated.
     pub fn new(parts: NodeDatasetParts) -> Result<Self, DatasetError> {
@@ -130,7 +128,7 @@ impl NodeDataset {
         }
     }
 
-    /// What the loader left out, a line each, such as stored zeros.
+    /// What loading dropped, such as stored zeros, a line each.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -149,7 +147,7 @@ impl NodeDataset {
         &self.parts.graph
     }
 
-    /// Replaces the graph; panics when the number of nodes differs.
+    /// Replaces the graph; panics when its size differs.
     pub fn with_graph(mut self, graph: Graph) -> Self {
         assert_eq!(
             graph.nodes(),
@@ -175,8 +173,8 @@ impl NodeDataset {
         self.parts.feature_width
     }
 
-    /// Scales each feature to mean 0 and variance 1 over the training nodes, as GraphSAINT;
-    /// constant features are only shifted.
+    /// Standardizes each feature over the training nodes, as GraphSAINT; constant ones are only
+    /// shifted.
     pub fn with_standardized_features(mut self) -> Self {
         let width = self.parts.feature_width;
         let count = self.parts.train.len().max(1) as f64;
@@ -206,7 +204,7 @@ impl NodeDataset {
         self
     }
 
-    /// Divides each row by its sum of magnitudes, as PyG's `NormalizeFeatures`.
+    /// Divides rows by their sum of magnitudes, as PyG's `NormalizeFeatures`.
     pub fn with_normalized_rows(mut self) -> Self {
         for row in self
             .parts

@@ -14,10 +14,10 @@ use crate::{graph::Graph, random::mix};
 /// Nodes per random stream.
 const CHUNK: usize = 4096;
 
-/// Sizes and seed of random data.
+/// Random features and classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Noise {
-    /// Features per node. Default 100, as ogbn-products.
+    /// Features per node. Default 100.
     pub features: usize,
     /// Classes. Default 47, as ogbn-products.
     pub classes: usize,
@@ -41,10 +41,10 @@ impl Noise {
             .saturating_add(memory::product(&[nodes, 16]))
     }
 
-    /// Adds normal features, uniform classes and a random 60 : 20 : 20 split to a graph,
-    /// independent of threads.
+    /// Adds normal features, uniform classes and a random 60 : 20 : 20 split, independent of
+    /// threads.
     ///
-    /// Errors for fewer than 5 nodes, no features, no classes, or features above the
+    /// Errors for fewer than 5 nodes, no features or classes, or features above the
     /// [`sparsek::io::memory`] limit.
     ///
     /// ```

@@ -1,4 +1,4 @@
-//! Open Graph Benchmark folders: ogbn-products, ogbn-proteins, ogbn-arxiv.
+//! Open Graph Benchmark folders.
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -17,25 +17,25 @@ use crate::graph::{Graph, GraphError, MAX_SIZE};
 /// Options for OGB folders.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OgbOptions {
-    /// Keep the stored direction. Default: symmetrize, since products and proteins store one.
+    /// Keep stored directions. Default: symmetrize, as products and proteins store one.
     pub directed: bool,
     /// Folder under `split`. Default: the only one.
     pub split: Option<String>,
 }
 
-/// Loads an OGB folder (Hu et al., *Open Graph Benchmark*, NeurIPS 2020).
+/// Loads an OGB folder, such as ogbn-products, -proteins or -arxiv (Hu et al., NeurIPS 2020).
 ///
 /// - `raw/num-node-list.csv.gz`: number of nodes.
-/// - `raw/edge.csv.gz`: source and target per line, `raw/num-edge-list.csv.gz` lines if present.
-/// - `raw/node-feat.csv.gz`: features per line. Without it, as in proteins, nodes get the mean of
-///   their edges' `raw/edge-feat.csv.gz`.
-/// - `raw/node-label.csv.gz`: a class per line, as `2`, `2.0` or a boolean; or a 0 or 1 per class.
+/// - `raw/edge.csv.gz`: source and target per line; `raw/num-edge-list.csv.gz`, if present, counts
+///   them.
+/// - `raw/node-feat.csv.gz`: features per line; else, as in proteins, the mean of a node's edges in
+///   `raw/edge-feat.csv.gz`.
+/// - `raw/node-label.csv.gz`: per line a class, as `2`, `2.0` or a boolean, or a 0 or 1 per class.
 /// - `split/NAME/{train,valid,test}.csv.gz`: a node per line.
 ///
-/// Loading also holds the edge list; every list stays within the [`sparsek::io::memory`] limit.
-///
-/// Errors name the file and line: missing or malformed files, ids out of range, wrong line counts,
-/// too much memory, or a class of 1024 or more when over half of the smaller ones are missing.
+/// Every list, with the edges, stays within the [`sparsek::io::memory`] limit. Errors name the file
+/// and line: missing or malformed, ids out of range, wrong line counts, too much memory, or a class
+/// of 1024 or more with over half of the smaller ones missing.
 pub fn load(
     folder: impl AsRef<Path>,
     options: &OgbOptions,
@@ -45,7 +45,7 @@ pub fn load(
     let folder = files::folder(folder, &hint(folder))?;
     let raw = |name: &str| folder.join("raw").join(format!("{name}.csv.gz"));
     let nodes = load_count(&raw("num-node-list"), watch)?;
-    // Labels first: they prove the declared number of nodes.
+    // Labels first: they prove the number of nodes.
     let labels_file = raw("node-label");
     let (labels, classes) = load_labels(&labels_file, nodes, watch)?;
     let mut reserved = match &labels {
@@ -167,7 +167,7 @@ fn load_edges(mut lines: Lines, nodes: usize) -> Result<Vec<(u32, u32)>, Dataset
     Ok(edges)
 }
 
-/// `reserved` bytes, with the list, are in use.
+/// `reserved` bytes are in use.
 fn build_graph(
     file: &Path,
     nodes: usize,
@@ -188,7 +188,6 @@ fn build_graph(
     })
 }
 
-/// Averages edge features at each node.
 fn mean_of_edges(
     mut lines: Lines,
     nodes: usize,

@@ -13,12 +13,12 @@ use crate::{
     random::mix,
 };
 
-/// Parameters of a power-law graph.
+/// Power-law graph: node i of n, before a shuffle, has expected degree proportional to `(i + n /
+/// shift)^-power`. Degrees span a factor `(shift + 1)^power`; degree d has frequency `d^(-1 - 1 /
+/// power)`.
 ///
-/// Node i of n has expected degree proportional to `(i + n / shift)^-power`, then nodes are
-/// shuffled. Degrees span a factor `(shift + 1)^power`; degree d has frequency `d^(-1 - 1 /
-/// power)`. Edge ends are independent and stored in both directions. The edge count is exact; edges
-/// may repeat, loops occur twice, nodes may be isolated.
+/// Edge ends are independent, in both directions. The edge count is exact; edges may repeat, loops
+/// occur twice, nodes may be isolated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PowerLawConfig {
     /// Name.
@@ -27,21 +27,21 @@ pub struct PowerLawConfig {
     pub nodes: usize,
     /// Directed edges, rounded down to even.
     pub edges: usize,
-    /// Decay of expected degrees, in (0, 1).
+    /// Decay of degrees, in (0, 1).
     pub power: f64,
-    /// Greater values favor the first nodes; at least 1.
+    /// Greater favors the first nodes; at least 1.
     pub shift: f64,
     /// Features, classes and seed.
     pub noise: Noise,
 }
 
 impl PowerLawConfig {
-    /// Reddit's size: 232,965 nodes, 114.6 million edges, similar hubs.
+    /// 232,965 nodes, 114.6 million edges, Reddit-like hubs.
     pub fn reddit_size() -> Self {
         Self::sized("reddit-size", [232_965, 114_600_000], 0.6, 2_000.0)
     }
 
-    /// ogbn-products' size: 2,449,029 nodes, 123.7 million edges, similar hubs.
+    /// 2,449,029 nodes, 123.7 million edges, hubs as ogbn-products.
     pub fn products_size() -> Self {
         Self::sized("products-size", [2_449_029, 123_700_000], 0.75, 20_000.0)
     }
@@ -92,8 +92,8 @@ impl PowerLawConfig {
 
     /// Generates a symmetric pattern with ascending columns, independent of threads.
     ///
-    /// O(nodes + edges) draws and parallel row sorts; 8 bytes per edge. Errors when a parameter is
-    /// out of range or the graph exceeds the [`sparsek::io::memory`] limit.
+    /// O(nodes + edges) draws and row sorts; 8 bytes per edge. Errors for bad parameters or above
+    /// the [`sparsek::io::memory`] limit.
     pub fn pattern(&self) -> Result<Pattern, DatasetError> {
         self.check()?;
         memory::check(&self.name, self.bytes())?;
@@ -149,7 +149,7 @@ impl PowerLawConfig {
         Ok(pattern.expect("rows of nodes are a pattern"))
     }
 
-    /// Node at a share of the total expected degree.
+    /// Node at a share of the total degree.
     fn node(&self, share: f64) -> usize {
         let nodes = self.nodes as f64;
         let first = nodes / self.shift;
@@ -163,7 +163,7 @@ impl PowerLawConfig {
 impl FromStr for PowerLawConfig {
     type Err = DatasetError;
 
-    /// Parses `reddit-size`, `products-size`, or fractions such as `reddit-size/100`.
+    /// Parses `reddit-size` or `products-size`, also divided as `reddit-size/100`.
     fn from_str(text: &str) -> Result<Self, DatasetError> {
         let (name, parts) = text
             .split_once('/')
@@ -180,9 +180,8 @@ impl FromStr for PowerLawConfig {
     }
 }
 
-/// Generates a power-law graph with random features and classes, reproducibly.
-///
-/// Errors as [`PowerLawConfig::pattern`] and [`Noise::dataset`], before drawing.
+/// Generates a graph with random features and classes, reproducibly. Errors as
+/// [`PowerLawConfig::pattern`] and [`Noise::dataset`], before drawing.
 ///
 /// ```
 /// use sparsek_gnn::datasets::power_law::{PowerLawConfig, power_law};

@@ -10,13 +10,13 @@ use super::{
 };
 use crate::graph::{Graph, MAX_SIZE};
 
-/// Parameters of a stochastic block model.
+/// Stochastic block model; block sizes differ by at most one.
 ///
-/// Block sizes differ by at most one. Each of about `nodes · degree / 2` edges joins a node, with
-/// probability `homophily`, to its own block, else to another. Loops and repetitions are dropped.
+/// Each of about `nodes · degree / 2` edges joins a node to its own block with probability
+/// `homophily`, else to another. Loops and repetitions are dropped.
 ///
 /// Features are standard normal noise plus a random direction of length `signal` per block. By
-/// default, features alone classify about half of the nodes; averaging neighbors removes the noise.
+/// default they classify about half of the nodes alone; averaging neighbors removes the noise.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SbmConfig {
     /// Nodes.
@@ -29,9 +29,9 @@ pub struct SbmConfig {
     pub homophily: f64,
     /// Features per node. Default 32.
     pub features: usize,
-    /// Length of block directions, in noise deviations. Default 1.5.
+    /// Length of block directions. Default 1.5.
     pub signal: f64,
-    /// Share of training nodes; half of the rest validates. Default 0.5.
+    /// Share of training nodes; half the rest validates. Default 0.5.
     pub train: f64,
     /// Default 0.
     pub seed: u64,
@@ -118,8 +118,8 @@ impl SbmConfig {
 
 /// Samples a block model, reproducibly.
 ///
-/// Cost: O(nodes · features + edges) and row sorts. Errors when a parameter is out of range, or,
-/// before drawing, the dataset exceeds the [`sparsek::io::memory`] limit.
+/// Cost: O(nodes · features + edges) and row sorts. Errors for bad parameters, or, before drawing,
+/// above the [`sparsek::io::memory`] limit.
 ///
 /// ```
 /// use sparsek_gnn::datasets::sbm::{SbmConfig, block_model};

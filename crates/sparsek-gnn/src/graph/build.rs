@@ -9,10 +9,10 @@ use super::{
 };
 
 impl Graph {
-    /// Builds a graph of `nodes` nodes from (source, target) edges in any order.
+    /// Takes (source, target) edges in any order.
     ///
     /// Cost: O(nodes + edges) and row sorts. Errors when an id reaches `nodes`, nodes or edges
-    /// exceed [`MAX_SIZE`], or offsets exceed the [`sparsek::io::memory`] limit.
+    /// exceed [`MAX_SIZE`], or offsets the [`sparsek::io::memory`] limit.
     pub fn from_edges(
         nodes: usize,
         edges: impl IntoIterator<Item = (u32, u32)>,
@@ -53,10 +53,10 @@ impl Graph {
         Self::from_csr(nodes, indptr, indices)
     }
 
-    /// Takes a CSR pattern: node `i` aggregates from `indices[indptr[i]..indptr[i + 1]]`.
+    /// Takes CSR: node `i` aggregates from `indices[indptr[i]..indptr[i + 1]]`.
     ///
-    /// Errors when `indptr` does not rise from 0 to the number of indices in `nodes + 1` entries,
-    /// an id reaches `nodes`, or nodes or edges exceed [`MAX_SIZE`].
+    /// Errors unless `indptr` rises from 0 to the number of indices in `nodes + 1` entries, ids are
+    /// below `nodes`, and sizes within [`MAX_SIZE`].
     pub fn from_csr(nodes: usize, indptr: Vec<u32>, indices: Vec<u32>) -> Result<Self, GraphError> {
         check_nodes(nodes)?;
         if indices.len() > MAX_SIZE {
@@ -66,11 +66,11 @@ impl Graph {
         Ok(Self::from_pattern(pattern))
     }
 
-    /// Makes a graph of a square matrix, such as
+    /// Takes a square matrix, such as
     /// [`kneighbors_graph`](sparsek::distance::NearestNeighbors::kneighbors_graph) without a query.
     ///
-    /// Rows aggregate from their neighbors. Explicit zeros are edges; distances are dropped; no
-    /// edge is reversed (see [`Graph::symmetrized`]). Copies the pattern to the host. Errors with
+    /// Rows aggregate from their neighbors, explicit zeros too. Distances are dropped, edges not
+    /// reversed (see [`Graph::symmetrized`]). Copies the pattern to the host.
     /// [`GraphError::NotSquare`] for neighbors of a query.
     ///
     /// ```
@@ -91,8 +91,7 @@ impl Graph {
         neighbors.pattern().as_ref().clone().try_into()
     }
 
-    /// Row `i` lists what node `i` aggregates from. Panics above [`MAX_SIZE`] edges or for a bad
-    /// id.
+    /// Panics above [`MAX_SIZE`] edges or for a bad id.
     pub(crate) fn from_rows(rows: impl Iterator<Item = Vec<u32>>) -> Self {
         Self::try_from_rows(rows).unwrap_or_else(|error| panic!("{error}"))
     }
@@ -115,7 +114,6 @@ impl Graph {
 impl TryFrom<Pattern> for Graph {
     type Error = GraphError;
 
-    /// Node `i` aggregates from row `i`.
     fn try_from(pattern: Pattern) -> Result<Self, GraphError> {
         let (rows, cols) = (pattern.rows(), pattern.cols());
         match rows == cols {

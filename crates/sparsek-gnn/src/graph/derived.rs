@@ -6,8 +6,7 @@ use super::{
 };
 
 impl Graph {
-    /// Gives every node exactly one edge to itself; cached. Panics above
-    /// [`MAX_SIZE`](super::MAX_SIZE) edges.
+    /// Leaves one loop per node; cached. Panics above [`MAX_SIZE`](super::MAX_SIZE) edges.
     pub fn with_self_loops(&self) -> Self {
         self.looped().graph.clone().unwrap_or_else(|| self.clone())
     }
@@ -16,7 +15,7 @@ impl Graph {
         self.looped().sources.len() < self.edges() + self.nodes()
     }
 
-    /// With edge sources. Of several loops at a node the last stays, as in PyG.
+    /// Of several loops at a node the last stays, as in PyG.
     pub(super) fn looped(&self) -> &Looped {
         self.inner.looped.get_or_init(|| {
             let mut sources = Vec::with_capacity(self.edges() + self.nodes());
@@ -43,8 +42,8 @@ impl Graph {
         })
     }
 
-    /// Stores every edge in both directions, each pair once. Panics above
-    /// [`MAX_SIZE`](super::MAX_SIZE) edges.
+    /// Stores every pair once, in both directions. Panics above [`MAX_SIZE`](super::MAX_SIZE)
+    /// edges.
     pub fn symmetrized(&self) -> Self {
         self.try_symmetrized()
             .unwrap_or_else(|error| panic!("{error}"))
@@ -72,10 +71,10 @@ impl Graph {
         Self::from_pattern(self.inner.pattern.transpose().0)
     }
 
-    /// Keeps `nodes`, in that order, and the edges between them.
+    /// Keeps `nodes`, in order, and edges between them; panics when one is repeated or out of
+    /// range.
     ///
-    /// Cost: O(nodes of both graphs + edges into `nodes`) and row sorts. Panics when a node is
-    /// repeated or out of range.
+    /// Cost: O(nodes of both graphs + edges into `nodes`) and row sorts.
     ///
     /// ```
     /// use sparsek_gnn::Graph;
@@ -105,7 +104,7 @@ impl Graph {
         Self::from_rows((0..self.nodes() as u32).map(row))
     }
 
-    /// Whether every edge occurs as often as its reverse; cached.
+    /// Whether edges occur as often as their reverse; cached.
     pub fn is_symmetric(&self) -> bool {
         *self.inner.symmetric.get_or_init(|| {
             let reversed = self.reversed();

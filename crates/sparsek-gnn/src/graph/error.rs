@@ -6,16 +6,16 @@ use super::types::MAX_SIZE;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GraphError {
-    /// More nodes than ids can name.
+    /// Ids would overflow.
     #[error("{nodes} nodes, but at most {MAX_SIZE} are supported")]
     TooManyNodes {
         /// Nodes requested.
         nodes: usize,
     },
-    /// More edges than offsets can count.
+    /// Offsets would overflow.
     #[error("more than the supported {MAX_SIZE} edges")]
     TooManyEdges,
-    /// An edge names a node out of range.
+    /// A node is out of range.
     #[error("edge {edge} is ({source_id}, {target_id}), ids must be below {nodes}")]
     NodeOutOfRange {
         /// Position in the list.
@@ -38,7 +38,7 @@ pub enum GraphError {
     /// Offsets exceed the memory limit.
     #[error(transparent)]
     Memory(#[from] MemoryError),
-    /// The CSR arrays are not a pattern.
+    /// Malformed CSR arrays.
     #[error(transparent)]
     Pattern(#[from] PatternError),
 }

@@ -6,14 +6,14 @@ use burn::{
 };
 use sparsek::sparse::{Adjacency, Pattern};
 
-/// Most nodes and edges: ids have 32 bits, and devices index with `i32`.
+/// Most nodes and edges: ids have 32 bits, devices index with `i32`.
 pub const MAX_SIZE: usize = sparsek::sparse::MAX_ENTRIES;
 
 /// An immutable directed graph in CSR form; clones share everything.
 ///
-/// An edge `(source, target)` carries a message as in PyG's `edge_index`: column `source` of row
-/// `target`. Repeated edges count repeatedly; self-loops are ordinary. The first aggregation on a
-/// device uploads the pattern and its transpose for the graph's life.
+/// An edge `(source, target)` is column `source` of row `target`, a message as in PyG's
+/// `edge_index`. Repeated edges count repeatedly; self-loops are ordinary. The first aggregation on
+/// a device uploads pattern and transpose for the graph's life.
 ///
 /// ```
 /// use sparsek_gnn::Graph;
@@ -36,11 +36,10 @@ pub(super) struct Inner {
     pub(super) devices: Mutex<Vec<DeviceCache>>,
 }
 
-/// A graph with self-loops, and its edges' sources.
 pub(super) struct Looped {
-    /// `None` when the graph already has one loop per node.
+    /// `None` when each node has one loop already.
     pub(super) graph: Option<Graph>,
-    /// Per edge: its old position, or the old edge count plus the node for an added loop.
+    /// Old position per edge, or the old edge count plus the node for added loops.
     pub(super) sources: Arc<Vec<u32>>,
 }
 
@@ -49,7 +48,7 @@ pub(super) struct DeviceCache {
     pub(super) adjacency: Adjacency,
     /// Sums edges by source.
     pub(super) outgoing: Option<Adjacency>,
-    /// Maps weights of edges and added loops.
+    /// Maps weights of edges and loops.
     pub(super) looped: Option<Adjacency>,
     pub(super) constants: Vec<(Constant, DType, Tensor<1>)>,
 }
@@ -62,11 +61,11 @@ pub(super) enum Constant {
     Loops { weight: f64 },
 }
 
-/// Factor `c(i, j)` of messages from `j` to `i`, where `d(i)` sums the weights into `i`. Infinite
-/// factors become 0.
+/// Factor `c(i, j)` of messages from `j` to `i`; `d(i)` sums weights into `i`. Infinite factors
+/// become 0.
 #[derive(Config, Copy, Debug, PartialEq, Eq)]
 pub enum Norm {
-    /// `1 / √(d(i) d(j))`: Kipf and Welling, 2017, as PyG.
+    /// `1 / √(d(i) d(j))`, as PyG's GCN.
     Both,
     /// `1 / d'(j)`, where `d'` sums weights out of `j`.
     Left,
@@ -103,7 +102,7 @@ impl Graph {
         &self.inner.pattern
     }
 
-    /// Nodes that `node` aggregates from; panics when out of range.
+    /// Sources of messages to `node`; panics when out of range.
     pub fn neighbors(&self, node: usize) -> &[u32] {
         let indptr = self.inner.pattern.indptr();
         &self.inner.pattern.indices()[indptr[node] as usize..indptr[node + 1] as usize]

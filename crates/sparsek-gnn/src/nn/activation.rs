@@ -6,7 +6,7 @@ use sparsek::topk::Method;
 
 use super::{error::ModelError, maxk::MaxKConfig};
 
-/// The nonlinearity between layers, in configurations `relu` or `maxk:K:METHOD`.
+/// The nonlinearity between layers, written `relu` or `maxk:K:METHOD`.
 ///
 /// ```
 /// use sparsek_gnn::nn::Activation;
@@ -38,7 +38,7 @@ impl Activation {
         }
     }
 
-    /// Errors when k is 0 or above the width, or the method's parameter is out of range.
+    /// Errors when k is 0 or above the width, or the method's parameter out of range.
     pub fn validate(&self, width: usize) -> Result<(), ModelError> {
         match *self {
             Self::MaxK { k: 0, .. } => Err(ModelError::Zero { name: "k" }),
@@ -48,8 +48,7 @@ impl Activation {
         }
     }
 
-    /// Applies it along the last dimension, [.., width] → [.., width]; panics when k exceeds the
-    /// width.
+    /// [.., width] → [.., width] along the last dimension; panics when k exceeds the width.
     pub fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
         match *self {
             Self::MaxK { k, method } => MaxKConfig::new(k).with_method(method).init().forward(x),

@@ -1,9 +1,8 @@
-//! Differentiable aggregation of neighbor features: one sparse-dense product each.
+//! Differentiable aggregation of neighbors: one sparse-dense product each.
 //!
 //! x and y are [nodes, width]; weights `[edges]` in CSR order ([`Graph::pattern`]). Gradients reach
-//! x (kept values of compressed rows) and weights. Nodes without incoming edges get zeros.
-//! Compressed rows are never made dense. Every function panics unless x has one row per node and
-//! weights one element per edge.
+//! weights and x, or the kept values of compressed rows, which are never made dense. Nodes without
+//! incoming edges get zeros. Panics unless x has one row per node and weights one element per edge.
 use burn::tensor::Tensor;
 use sparsek::sparse::{
     Compressed, Scaling, spmm, spmm_compressed_with, spmm_max, spmm_weighted, spmm_with,
@@ -51,7 +50,7 @@ pub fn aggregate_weighted(graph: &Graph, weights: Tensor<1>, x: Tensor<2>) -> Te
     spmm_weighted(&graph.adjacency(&x.device()), weights, x)
 }
 
-/// Elementwise maximum: `y[i] = max_{j ∈ N(i)} x[j]`. The first tie in CSR order gets the gradient.
+/// Maximum: `y[i] = max_{j ∈ N(i)} x[j]`. The first tie in CSR order gets the gradient.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -68,7 +67,7 @@ pub fn aggregate_max(graph: &Graph, x: Tensor<2>) -> Tensor<2> {
     spmm_max(&graph.adjacency(&x.device()), x)
 }
 
-/// Normalized sum: `y[i] = Σ_{e = (j → i)} w[e] c(i, j) x[j]`; self-loops weigh `loops`, others 1.
+/// Normalized sum: `y[i] = Σ_{e = (j → i)} w[e] c(i, j) x[j]`; loops weigh `loops`, others 1.
 pub fn aggregate_normalized(graph: &Graph, norm: Norm, loops: f64, x: Tensor<2>) -> Tensor<2> {
     let scaling = graph.scaling(&x.device(), x.dtype(), norm, loops);
     spmm_with(&graph.adjacency(&x.device()), x, &scaling)
@@ -114,7 +113,7 @@ fn compressed(graph: &Graph, x: &Compressed, scaling: &Scaling) -> Tensor<2> {
     spmm_compressed_with(&graph.adjacency(&x.values().device()), x, scaling)
 }
 
-/// [`aggregate_normalized`] with edge weights; differentiable through the norm too.
+/// With edge weights; differentiable through the norm too.
 pub fn aggregate_weighted_normalized(
     graph: &Graph,
     norm: Norm,
@@ -162,7 +161,7 @@ fn weighted_norm(graph: &Graph, norm: Norm, weights: &Tensor<1>) -> [Option<Tens
     }
 }
 
-/// For negative exponents; value and gradient are 0 where infinite.
+/// Value and gradient are 0 where infinite.
 fn power(x: Tensor<2>, exponent: f64) -> Tensor<2> {
     let zero = x.clone().equal_elem(0.0);
     let finite = x.mask_fill(zero.clone(), 1.0);

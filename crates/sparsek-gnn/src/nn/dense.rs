@@ -1,4 +1,4 @@
-//! Burn's dense layers with sparsek's gradients, for tall inputs.
+//! Burn's dense layers with gradients for tall inputs.
 use burn::{
     nn::{LayerNorm, LayerNormConfig, Linear},
     tensor::{Device, Tensor},

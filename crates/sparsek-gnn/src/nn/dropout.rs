@@ -1,4 +1,4 @@
-//! Dropout drawn in parallel on Flex, where Burn uses one thread.
+//! Dropout, drawn in parallel on Flex.
 use burn::{nn::Dropout, tensor::Tensor};
 
 /// [`Dropout::forward`].
@@ -28,7 +28,7 @@ mod flex {
         if !dropout.training.is_enabled() || !device.is_autodiff() || dropout.prob == 0.0 {
             return x;
         }
-        // The state comes from the device's stream, so its seed decides.
+        // The device's stream seeds this, so its seed decides.
         let range = Distribution::Uniform(0.0, f64::from(i32::MAX));
         let drawn = Tensor::<1, Int>::random([2], range, &device.clone().without_autodiff());
         let state = drawn

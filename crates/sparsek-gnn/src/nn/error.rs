@@ -24,7 +24,7 @@ pub enum ModelError {
         /// Requested probability.
         dropout: f64,
     },
-    /// Unknown selection method, or parameter out of range.
+    /// Unknown method, or parameter out of range.
     #[error(
         "top-k method `{}` must be exact, early:ITERATIONS or precision:EPSILON (above 0)",
         excerpt(text)
@@ -39,7 +39,7 @@ pub enum ModelError {
         /// Requested text.
         text: String,
     },
-    /// Parameters and training state exceed the [`sparsek::io::memory`] limit.
+    /// Training state exceeds the [`sparsek::io::memory`] limit.
     #[error(transparent)]
     Memory(#[from] MemoryError),
 }

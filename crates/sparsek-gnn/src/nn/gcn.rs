@@ -1,4 +1,4 @@
-//! GCN, PyG's `GCNConv`: `Y = D̂^-1/2 Â D̂^-1/2 X W + b`.
+//! GCN layer.
 use burn::{
     config::Config,
     module::{Module, Param},
@@ -32,7 +32,7 @@ pub struct GcnConvConfig {
     /// Whether added loops weigh 2, not 1.
     #[config(default = false)]
     pub improved: bool,
-    /// Whether there is a weight; else widths must be equal.
+    /// Whether there is a weight; else widths are equal.
     #[config(default = true)]
     pub weight: bool,
     /// Whether a bias is added.
@@ -63,11 +63,11 @@ impl GcnConvConfig {
     }
 }
 
-/// GCN: `y[i] = Σ_{e = (j → i)} w[e] c(i, j) W x[j] + b`, where `c` is a [`Norm`].
+/// PyG's `GCNConv`: `y[i] = Σ_{e = (j → i)} w[e] c(i, j) W x[j] + b`, where `c` is a [`Norm`];
+/// `left`, `right` and `none` are those of DGL's `GraphConv`.
 ///
-/// Kipf and Welling, *Semi-Supervised Classification with Graph Convolutional Networks*, ICLR 2017.
-/// `left`, `right` and `none` are norms of DGL's `GraphConv`. By default each node has one loop:
-/// the graph's last, with its weight, or an added one.
+/// By default each node has one loop: the graph's last, with its weight, or an added one. Kipf and
+/// Welling, ICLR 2017.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -93,7 +93,7 @@ pub struct GcnConv {
 }
 
 impl GcnConv {
-    /// [nodes, d_input] → [nodes, d_output]; panics for other rows or columns.
+    /// [nodes, d_input] → [nodes, d_output]; panics for other sizes.
     pub fn forward(&self, graph: &Graph, x: Tensor<2>) -> Tensor<2> {
         if self.weighs_loops(graph) {
             let weights = Tensor::ones([graph.edges()], (&x.device(), x.dtype()));
@@ -104,7 +104,7 @@ impl GcnConv {
         self.add_bias(aggregated)
     }
 
-    /// Takes compressed rows. The weight follows the sum, so rounding differs.
+    /// Takes compressed rows. The weight follows the sum; rounding differs.
     pub fn forward_compressed(&self, graph: &Graph, x: &Compressed) -> Tensor<2> {
         if self.weighs_loops(graph) {
             let weights = Tensor::ones([graph.edges()], (&x.values().device(), x.dtype()));
@@ -115,7 +115,7 @@ impl GcnConv {
         self.add_bias(self.transform(aggregated))
     }
 
-    /// Takes edge weights, `[edges]` in CSR order and x's dtype; panics for another number.
+    /// Takes `[edges]` weights in CSR order and x's dtype; panics for other sizes.
     pub fn forward_weighted(&self, graph: &Graph, x: Tensor<2>, weights: Tensor<1>) -> Tensor<2> {
         let weights = self.looped_weights(graph, weights);
         let (graph, x) = (self.looped(graph), self.transform(x));
@@ -143,7 +143,6 @@ impl GcnConv {
         }
     }
 
-    /// Whether the graph's loops and added ones differ in weight.
     fn weighs_loops(&self, graph: &Graph) -> bool {
         self.self_loops && self.loops != 1.0 && graph.has_self_loops()
     }

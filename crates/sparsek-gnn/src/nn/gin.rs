@@ -1,4 +1,4 @@
-//! GIN, PyG's `GINConv`: `Y = MLP((1 + ε) X + A X)`.
+//! GIN layer.
 use burn::{
     config::Config,
     module::{Module, Param},
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::graph::Graph;
 
-/// Configuration of [`GinConv`]'s network, Linear → ReLU → Linear.
+/// Linear → ReLU → Linear, for [`GinConv`].
 #[derive(Config, Debug, PartialEq)]
 pub struct GinMlpConfig {
     /// Input width.
@@ -24,10 +24,10 @@ pub struct GinMlpConfig {
     pub d_output: usize,
 }
 
-/// Configuration of [`GinConv`]: PyG's defaults, but an optional network.
+/// PyG's defaults, but an optional network.
 #[derive(Config, Debug, PartialEq)]
 pub struct GinConvConfig {
-    /// (Initial) extra weight ε of the node itself.
+    /// Extra weight ε of the node, or its start.
     #[config(default = 0.0)]
     pub eps: f64,
     /// Whether eps is trained.
@@ -53,9 +53,8 @@ impl GinConvConfig {
     }
 }
 
-/// GIN: `y[i] = f((1 + ε) x[i] + Σ_{j ∈ N(i)} x[j])`; f is a small network or the identity.
-///
-/// Xu, Hu, Leskovec and Jegelka, *How Powerful are Graph Neural Networks?*, ICLR 2019.
+/// PyG's `GINConv`: `y[i] = f((1 + ε) x[i] + Σ_{j ∈ N(i)} x[j])`; f is a small network or the
+/// identity. Xu et al., ICLR 2019.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -84,8 +83,7 @@ struct GinMlp {
 }
 
 impl GinConv {
-    /// [nodes, d_input] → [nodes, d_output or d_input without a network]; panics for other rows or
-    /// columns.
+    /// [nodes, d_input] → [nodes, d_output], or d_input without network; panics for other sizes.
     pub fn forward(&self, graph: &Graph, x: Tensor<2>) -> Tensor<2> {
         let aggregated = aggregate_sum(graph, x.clone());
         self.finish(aggregated, x)

@@ -1,4 +1,4 @@
-//! MaxK: `y[i] = x[i] if i ∈ topk(x) else 0`.
+//! MaxK layer.
 use burn::{module::Module, tensor::Tensor};
 use sparsek::{
     sparse::{Compressed, sparse_topk},
@@ -28,18 +28,16 @@ impl MaxKConfig {
         Self { method, ..self }
     }
 
-    /// There are no parameters.
+    /// Makes the layer, without parameters.
     pub fn init(&self) -> MaxK {
         MaxK { config: *self }
     }
 }
 
-/// Keeps the k greatest of each row and zeroes the others.
+/// MaxK: `y[i] = x[i] if i ∈ topk(x) else 0` in each row.
 ///
 /// The gradient reaches kept elements only. Ties go to the lowest index, as in [`sparsek::topk`].
-///
-/// Peng et al., *MaxK-GNN: Extremely Fast GPU Kernel Design for Accelerating Graph Neural Networks
-/// Training*, ASPLOS 2024.
+/// Peng et al., *MaxK-GNN*, ASPLOS 2024.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -58,7 +56,7 @@ pub struct MaxK {
 }
 
 impl MaxK {
-    /// Applies MaxK along the last dimension, [.., width] → [.., width]; panics when k exceeds it.
+    /// [.., width] → [.., width] along the last dimension; panics when k exceeds the width.
     pub fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
         topk_mask(
             x,
@@ -66,8 +64,7 @@ impl MaxK {
         )
     }
 
-    /// Keeps only selected elements: [rows, width] → values and columns [rows, k]; panics when k
-    /// exceeds the width.
+    /// Selects: [rows, width] → values and columns [rows, k]; panics when k exceeds the width.
     pub fn compress(&self, x: Tensor<2>) -> Compressed {
         sparse_topk(x, self.config.k, self.config.method)
     }

@@ -1,4 +1,4 @@
-//! Layers, one per file, and models.
+//! Layers and models.
 mod activation;
 pub mod aggregate;
 mod dense;

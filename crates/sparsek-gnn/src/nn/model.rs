@@ -31,7 +31,7 @@ pub enum Architecture {
     Gin,
 }
 
-/// Input of convolutions after MaxK; results agree up to rounding. ReLU is always dense.
+/// Input of convolutions after MaxK; results agree up to rounding. ReLU is dense.
 #[derive(Config, Copy, Debug, PartialEq, Eq)]
 pub enum Representation {
     /// Kept elements only.
@@ -60,13 +60,12 @@ pub struct MaxKModelConfig {
     /// Dropout before each convolution.
     #[config(default = 0.5)]
     pub dropout: f64,
-    /// Input after MaxK; `form` in saved runs.
+    /// Input after MaxK; saved as `form`.
     #[config(default = "Representation::Compressed")]
     pub form: Representation,
 }
 
-/// A graph network with MaxK or ReLU, as in the paper's release (Peng et al., *MaxK-GNN*, ASPLOS
-/// 2024).
+/// MaxK or ReLU network of the paper's release (Peng et al., *MaxK-GNN*, ASPLOS 2024).
 ///
 /// - SAGE: lin_in → layers × [activation → dropout → [`SageConv`] → LayerNorm] → lin_out
 /// - GCN: lin_in → ReLU → layers × [linear → activation → dropout → [`GcnConv`] → LayerNorm] →
@@ -122,7 +121,7 @@ impl Convolution {
 /// Value, gradient and Adam's two moments.
 const COPIES: usize = 4;
 
-/// Bytes of a layer's names, shapes and handles.
+/// Bytes of names, shapes and handles.
 const LAYER: usize = size_of::<Block>() + 1024;
 
 impl MaxKModelConfig {
@@ -145,7 +144,7 @@ impl MaxKModelConfig {
             .saturating_add(linear(hidden, output))
     }
 
-    /// Bytes of parameters and training state; saturates.
+    /// Parameters and training state; saturates.
     fn parameter_bytes(&self) -> u128 {
         self.parameters()
             .saturating_mul((COPIES * size_of::<f32>()) as u128)
@@ -182,7 +181,7 @@ impl NodeModelConfig for MaxKModelConfig {
 
     fn training_bytes(&self, nodes: usize) -> u128 {
         let rows = memory::product(&[nodes, self.d_hidden, size_of::<f32>()]);
-        // Layer results are kept for the backward pass.
+        // Results are kept for the backward pass.
         self.parameter_bytes()
             .saturating_add(rows.saturating_mul(self.layers as u128))
     }

@@ -1,4 +1,4 @@
-//! The interface between models and trainer.
+//! Interface between models and trainer.
 use burn::{
     config::Config,
     module::Module,
@@ -14,15 +14,15 @@ pub trait NodeModel: Module {
     fn forward(&self, graph: &Graph, x: Tensor<2>) -> Tensor<2>;
 }
 
-/// Builds a [`NodeModel`]; stored beside its parameters.
+/// Builds a [`NodeModel`]; stored with it.
 pub trait NodeModelConfig: Config + Clone + PartialEq {
     /// Model built.
     type Model: NodeModel;
 
-    /// Checks sizes without building; errors for an impossible model, such as k above the width.
+    /// Checks sizes without building; errors when impossible, such as k above the width.
     fn validate(&self) -> Result<(), ModelError>;
 
-    /// Builds the model with random parameters; errors as [`NodeModelConfig::validate`].
+    /// Random parameters; errors as [`NodeModelConfig::validate`].
     fn init(&self, device: &Device) -> Result<Self::Model, ModelError>;
 
     /// Input features.
@@ -31,10 +31,9 @@ pub trait NodeModelConfig: Config + Clone + PartialEq {
     /// Classes.
     fn classes(&self) -> usize;
 
-    /// Least bytes of training on a whole graph of `nodes` nodes, without data; 0 if unknown
-    /// (default).
+    /// Least bytes of training on `nodes` nodes, without data. Default: 0, unknown.
     ///
-    /// Above the [`sparsek::io::memory`] limit, training is refused before allocation.
+    /// Refused above the [`sparsek::io::memory`] limit, before allocation.
     fn training_bytes(&self, nodes: usize) -> u128 {
         let _ = nodes;
         0

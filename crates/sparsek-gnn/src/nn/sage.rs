@@ -1,4 +1,4 @@
-//! GraphSAGE, PyG's `SAGEConv`: `Y = agg(X) W₁ + X W₂ + b`.
+//! GraphSAGE layer.
 use burn::{
     config::Config,
     module::Module,
@@ -37,13 +37,13 @@ pub struct SageConvConfig {
     /// Combination of neighbors.
     #[config(default = "Aggregator::Mean")]
     pub aggregator: Aggregator,
-    /// Whether to divide output rows by their Euclidean norm.
+    /// Divide output rows by their Euclidean norm.
     #[config(default = false)]
     pub normalize: bool,
-    /// Whether to add the node's own weighted features.
+    /// Add the node's own weighted features.
     #[config(default = true)]
     pub root_weight: bool,
-    /// Whether neighbors first pass linear and ReLU.
+    /// Neighbors first pass linear and ReLU.
     #[config(default = false)]
     pub project: bool,
     /// Whether to add a bias.
@@ -68,11 +68,10 @@ impl SageConvConfig {
     }
 }
 
-/// GraphSAGE: `y[i] = W₁ · agg_{j ∈ N(i)} x[j] + W₂ x[i] + b`.
+/// PyG's `SAGEConv`: `y[i] = W₁ · agg_{j ∈ N(i)} x[j] + W₂ x[i] + b`.
 ///
 /// `project` aggregates `relu(W₃ x[j] + b₃)`; `normalize` divides `y[i]` by `max(‖y[i]‖, 1e-12)`.
-///
-/// Hamilton, Ying and Leskovec, *Inductive Representation Learning on Large Graphs*, NeurIPS 2017.
+/// Hamilton et al., NeurIPS 2017.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -98,14 +97,14 @@ pub struct SageConv {
 }
 
 impl SageConv {
-    /// [nodes, d_input] → [nodes, d_output]; panics for other rows or columns.
+    /// [nodes, d_input] → [nodes, d_output]; panics for other sizes.
     pub fn forward(&self, graph: &Graph, x: Tensor<2>) -> Tensor<2> {
         let layer = self.root.as_ref();
         let root = layer.map(|layer| linear(layer, x.clone()));
         self.finish(self.aggregate(graph, x), root)
     }
 
-    /// Takes compressed rows; the maximum and `project` make them dense.
+    /// Takes compressed rows; maximum and `project` make them dense.
     pub fn forward_compressed(&self, graph: &Graph, x: &Compressed) -> Tensor<2> {
         let aggregated = match (&self.project, self.aggregator) {
             (None, Aggregator::Mean) => aggregate_mean_compressed(graph, x),
@@ -134,7 +133,7 @@ impl SageConv {
             y = y + root;
         }
         if self.normalize {
-            // Clamped under the root, whose slope at 0 is infinite.
+            // The root's slope at 0 is infinite.
             let square = y.clone().square().sum_dim(1);
             y = y / square.clamp_min(1e-24).sqrt();
         }

@@ -1,7 +1,4 @@
-//! Parts of graphs that exceed a device.
-//!
-//! - [`NeighborSampler`]: some nodes and sampled neighbors, hop by hop.
-//! - [`Partition`]: random parts or clusters, and their induced graphs.
+//! Parts of graphs that exceed a device: sampled neighborhoods or induced parts.
 mod neighbor;
 mod partition;
 mod types;

@@ -3,13 +3,11 @@ use rand::{RngExt, SeedableRng, rngs::Xoshiro256PlusPlus};
 use super::types::Batch;
 use crate::graph::Graph;
 
-/// Samples the nodes that seed nodes depend on, hop by hop.
+/// Samples what seed nodes depend on (Hamilton et al., NeurIPS 2017).
 ///
 /// Hop `h` takes at most `fanouts[h]` different incoming edges of each node found by the hop
-/// before; every node is expanded once, as in PyG's `NeighborLoader`. A model with one layer per
-/// fanout answers in the seed rows, exactly when every fanout reaches the degree.
-///
-/// Hamilton, Ying and Leskovec, *Inductive Representation Learning on Large Graphs*, NeurIPS 2017.
+/// before, expanding nodes once, as PyG's `NeighborLoader`. A model with one layer per fanout
+/// answers in the seed rows, exactly when fanouts reach all degrees.
 ///
 /// ```
 /// use sparsek_gnn::{Graph, sampling::NeighborSampler};
@@ -22,7 +20,7 @@ use crate::graph::Graph;
 pub struct NeighborSampler<'a> {
     graph: &'a Graph,
     fanouts: Vec<usize>,
-    /// Node positions in the batch; `u32::MAX` between calls.
+    /// Positions in the batch; `u32::MAX` between calls.
     place: Vec<u32>,
 }
 
@@ -37,8 +35,8 @@ impl<'a> NeighborSampler<'a> {
         }
     }
 
-    /// Samples the batch of `nodes`, which come first; `seed` decides. Panics when a node is
-    /// repeated or out of range.
+    /// Samples for `nodes`, which come first; `seed` decides. Panics when one is repeated or out of
+    /// range.
     pub fn sample(&mut self, nodes: &[u32], seed: u64) -> Batch {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let mut found = Vec::with_capacity(nodes.len());
@@ -81,7 +79,7 @@ impl<'a> NeighborSampler<'a> {
     }
 }
 
-/// Floyd's sampling of `count` different positions, or all.
+/// Floyd's sampling of different positions.
 fn choose(list: &[u32], count: usize, rng: &mut Xoshiro256PlusPlus) -> Vec<u32> {
     if list.len() <= count {
         return list.to_vec();

@@ -1,6 +1,6 @@
 use crate::graph::Graph;
 
-/// Some nodes and the edges between them.
+/// Nodes and edges between them.
 #[derive(Clone, Debug)]
 pub struct Batch {
     /// Whole-graph ids; seed nodes first.

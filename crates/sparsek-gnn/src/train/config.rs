@@ -16,7 +16,7 @@ pub struct TrainConfig {
     /// L2 penalty added to gradients.
     #[config(default = 0.0)]
     pub weight_decay: f64,
-    /// Stops after this many epochs without a better validation metric.
+    /// Stops after this many epochs without improvement.
     pub patience: Option<usize>,
     /// Seeds parameters, dropout and batches.
     #[config(default = 0)]
@@ -26,7 +26,7 @@ pub struct TrainConfig {
     /// Data of each step.
     #[config(default = "Batching::Full")]
     pub batches: Batching,
-    /// Evaluate in batches too: estimates, since batches lack edges.
+    /// Evaluate in batches too: estimates, lacking edges.
     #[config(default = false)]
     pub evaluate_batches: bool,
     /// Epochs between saves; the last is always saved.
@@ -35,8 +35,8 @@ pub struct TrainConfig {
 }
 
 impl TrainConfig {
-    /// Errors for zero epochs, a learning rate not positive, a negative penalty, or batches without
-    /// nodes or parts.
+    /// Errors for zero epochs, batches without nodes or parts, a learning rate not positive, or a
+    /// negative penalty.
     pub fn validate(&self) -> Result<(), TrainError> {
         let bad = |reason: String| Err(TrainError::Config(reason));
         if self.epochs == 0 || self.save_every == 0 {
@@ -57,7 +57,7 @@ impl TrainConfig {
         self.batches.check()
     }
 
-    /// The metric, or the dataset's default.
+    /// Configured or default metric.
     pub fn metric_for(&self, data: &NodeDataset) -> Metric {
         self.metric.unwrap_or_else(|| Metric::default_for(data))
     }
@@ -66,17 +66,17 @@ impl TrainConfig {
 /// Data of each step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Batching {
-    /// The whole graph, one step per epoch.
+    /// Whole graph, one step per epoch.
     Full,
-    /// Training nodes and sampled neighbors, reshuffled every epoch; saved as `Neighbours`.
+    /// Training nodes and sampled neighbors, reshuffled every epoch. Saved as `Neighbours`.
     #[serde(rename = "Neighbours", alias = "Neighbors")]
     Neighbors {
-        /// Neighbors sampled per node and hop.
+        /// Sampled per node and hop.
         fanouts: Vec<usize>,
         /// Training nodes per step.
         nodes: usize,
     },
-    /// Parts and the edges between them, regrouped every epoch.
+    /// Parts and edges between them, regrouped every epoch.
     Parts {
         /// Parts of the graph.
         parts: usize,

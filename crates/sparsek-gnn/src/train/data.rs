@@ -1,4 +1,4 @@
-//! A dataset's features, loss targets and split masks on a device.
+//! Features, targets and split masks on a device.
 use burn::tensor::{
     Device, Int, Tensor, TensorData,
     activation::{log_sigmoid, log_softmax},
@@ -24,7 +24,7 @@ pub(super) struct DeviceData {
 enum Goal {
     /// One class per node.
     Classes {
-        /// [nodes, classes]: −1 / count at the class of each training node.
+        /// [nodes, classes]: −1 / count at training nodes' classes.
         targets: Tensor<2>,
         /// [nodes, 1].
         labels: Tensor<2, Int>,
@@ -39,7 +39,7 @@ enum Goal {
 }
 
 impl DeviceData {
-    /// Uploads some nodes, or all; the loss sums positions `train` and divides by `count`.
+    /// The loss sums positions `train` and divides by `count`.
     pub(super) fn new(
         data: &NodeDataset,
         nodes: Option<&[u32]>,
@@ -90,8 +90,8 @@ impl DeviceData {
         }
     }
 
-    /// Cross-entropy of the training nodes, [1], binary per class for sets. Products with constants
-    /// avoid a scatter in the backward pass.
+    /// Cross-entropy, [1], binary per class for sets. Products with constants avoid a scatter
+    /// backward.
     pub(super) fn loss(&self, logits: Tensor<2>) -> Tensor<1> {
         match &self.goal {
             Goal::Classes { targets, .. } => (log_softmax(logits, 1) * targets.clone()).sum(),
@@ -104,13 +104,13 @@ impl DeviceData {
     }
 }
 
-/// Checks dataset, scores and model against the memory limit.
+/// Dataset, scores and model.
 pub(super) fn check_memory(
     config: &TrainConfig,
     model: &impl NodeModelConfig,
     data: &NodeDataset,
 ) -> Result<(), TrainError> {
-    // Batches need less, by an unknown amount.
+    // Batches need less; how much is unknown.
     let batched = config.batches != Batching::Full;
     let nodes = match batched && config.evaluate_batches {
         true => 0,
@@ -133,7 +133,7 @@ pub(super) fn check_memory(
 /// For scoring on a device.
 pub(super) struct Splits {
     metric: Metric,
-    /// [nodes, 3]: 1 in the column of the node's split.
+    /// [nodes, 3]: 1 at the node's split.
     masks: Tensor<2>,
     sizes: [usize; 3],
 }
@@ -156,8 +156,7 @@ impl Splits {
         }
     }
 
-    /// Loss and split metrics with one small read; ROC-AUC reads all logits. Counts are exact below
-    /// 2^24.
+    /// One small read, or all logits for ROC-AUC. Counts are exact below 2^24.
     pub(super) fn measure(
         &self,
         host: &NodeDataset,

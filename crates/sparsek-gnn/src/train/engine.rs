@@ -1,4 +1,4 @@
-//! Epochs and evaluation, full or batched.
+//! Epochs and evaluation.
 use std::thread;
 
 use burn::tensor::{Device, Tensor};
@@ -23,7 +23,7 @@ pub(super) struct Engine<'a> {
     config: &'a TrainConfig,
     metric: Metric,
     device: Device,
-    /// All nodes, unless training and evaluation are batched.
+    /// Unless everything is batched.
     whole: Option<DeviceData>,
     splits: Option<Splits>,
     partition: Option<Partition>,
@@ -58,7 +58,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Also returns the mean training loss [1], outside autodiff and unread.
+    /// Also returns the mean loss [1], outside autodiff and unread.
     pub(super) fn epoch<M: NodeModel>(
         &self,
         replicas: Replicas<M>,
@@ -105,7 +105,7 @@ impl<'a> Engine<'a> {
         Ok(running)
     }
 
-    /// One batch per device; `train` positions; adds its loss share.
+    /// One batch and its training positions per device.
     fn step<M: NodeModel>(
         &self,
         (replicas, sum): (Replicas<M>, Tensor<1>),
@@ -133,7 +133,7 @@ impl<'a> Engine<'a> {
         Ok((replicas, sum + loss * part))
     }
 
-    /// Parts of each step per device; shuffled with `rng`.
+    /// Parts per step and device; `rng` shuffles.
     fn groups(&self, devices: usize, rng: Option<&mut Xoshiro256PlusPlus>) -> Vec<Vec<Vec<usize>>> {
         let parts = self.partition.as_ref().map_or(0, Partition::parts);
         let mut order: Vec<usize> = (0..parts).collect();
@@ -172,7 +172,7 @@ impl<'a> Engine<'a> {
         })
     }
 
-    /// Split metrics without dropout; full-graph evaluation computes a missing `loss`.
+    /// Without dropout; full-graph evaluation computes a missing `loss`.
     pub(super) fn measure<M: NodeModel>(
         &self,
         model: &M,
@@ -199,7 +199,6 @@ impl<'a> Engine<'a> {
         })
     }
 
-    /// Scores of split nodes, batched as in training.
     fn logits_by_batches<M: NodeModel>(&self, model: &M) -> Result<Vec<f32>, TrainError> {
         let classes = self.host.classes();
         let mut all = vec![0f32; self.host.nodes() * classes];

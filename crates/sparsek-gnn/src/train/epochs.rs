@@ -1,4 +1,4 @@
-//! Training one epoch at a time.
+//! Epoch by epoch training.
 use burn::{
     module::Module,
     tensor::{Device, Tensor},
@@ -9,9 +9,8 @@ use super::{
 };
 use crate::{nn::NodeModelConfig, random};
 
-/// A model in training, for custom loops; from [`Trainer::start`](super::Trainer::start).
-///
-/// The first epoch uploads the graph ([`Graph::adjacency`](crate::Graph::adjacency)).
+/// A model in training, for custom loops, from [`Trainer::start`](super::Trainer::start). The first
+/// epoch uploads the graph ([`Graph::adjacency`](crate::Graph::adjacency)).
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -43,9 +42,8 @@ pub struct Epochs<'a, C: NodeModelConfig> {
 }
 
 impl<C: NodeModelConfig> Epochs<'_, C> {
-    /// Runs an epoch; returns the mean loss before each step, `[1]`, outside autodiff.
-    ///
-    /// Full batches read nothing from the device, so the epoch may still be running.
+    /// Runs an epoch; returns the mean loss before each step, `[1]`, outside autodiff. Full batches
+    /// read nothing, so the epoch may still be running.
     pub fn step(&mut self) -> Tensor<1> {
         self.advance().expect("one device waits for no other")
     }
@@ -69,7 +67,7 @@ impl<C: NodeModelConfig> Epochs<'_, C> {
         self.replicas().model()
     }
 
-    /// Loss and metrics without dropout; [`TrainError::Device`] when unreadable.
+    /// Without dropout; [`TrainError::Device`] when unreadable.
     pub fn evaluate(&self) -> Result<Evaluation, TrainError> {
         self.engine.measure(&self.model().valid(), None)
     }
@@ -77,7 +75,7 @@ impl<C: NodeModelConfig> Epochs<'_, C> {
 
 const KEPT: &str = "put back after each epoch";
 
-/// Seeds devices for an epoch; returns the seed.
+/// Returns the seed.
 pub(super) fn seed_all(devices: &[Device], seed: u64, epoch: usize) -> u64 {
     let seed = random::nth(seed, epoch as u64);
     devices.iter().for_each(|device| device.seed(seed));

@@ -14,7 +14,7 @@ pub enum TrainError {
     /// The model cannot be built.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// Model and dataset differ in size.
+    /// Model and dataset disagree.
     #[error("the model takes {model}, but {dataset} has {found}")]
     Mismatch {
         /// Model sizes.
@@ -40,7 +40,7 @@ pub enum TrainError {
         /// Loss.
         loss: f64,
     },
-    /// A checkpoint file cannot be read or written.
+    /// Unreadable or unwritable checkpoint file.
     #[error("{}: {reason}", text::clean(&file.display().to_string()))]
     Checkpoint {
         /// File.
@@ -86,7 +86,7 @@ pub enum DevicesError {
         /// Devices.
         devices: usize,
     },
-    /// Parts do not divide evenly among devices.
+    /// Parts do not divide evenly.
     #[error("{parts} parts do not divide evenly among {devices} devices")]
     Parts {
         /// Parts.
@@ -94,7 +94,7 @@ pub enum DevicesError {
         /// Devices.
         devices: usize,
     },
-    /// The backend has no collective operations.
+    /// No collective operations.
     #[error(
         "{device} has no collective operations, which several devices need; \
          CUDA has them with NCCL (libnccl.so)"

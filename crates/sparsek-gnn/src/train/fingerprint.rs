@@ -5,11 +5,11 @@ use sha2::{Digest, Sha256};
 
 use crate::datasets::{Labels, NodeDataset};
 
-/// Dataset options by name, such as `features` and `standard`; the program chooses names, and
-/// [`Trainer`](super::Trainer) compares them on resumption.
+/// Dataset options, such as `features` and `standard`, that [`Trainer`](super::Trainer) compares on
+/// resumption.
 pub type Preparation = BTreeMap<String, String>;
 
-/// Hashes of all that training uses of a dataset, except its name.
+/// Hashes of a dataset, except its name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fingerprint {

@@ -12,10 +12,10 @@ use sparsek::io::text;
 
 use super::{checkpoint::RunId, types::EpochReport};
 
-/// Last line of a run's log.
+/// Last line of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunSummary {
-    /// Always true; absent from epoch lines.
+    /// Always true; epoch lines lack it.
     pub summary: bool,
     /// Such as `flex`.
     pub backend: String,
@@ -47,31 +47,29 @@ pub struct RunSummary {
     pub most_epochs: usize,
     /// Epochs run.
     pub epochs: usize,
-    /// Epoch of the best validation metric.
+    /// Best epoch by validation.
     pub best_epoch: usize,
     /// Its validation metric.
     pub val: f64,
     /// Its test metric: the result.
     pub test: f64,
-    /// Median milliseconds per epoch, with evaluation.
+    /// Median, with evaluation.
     pub ms_per_epoch: f64,
     /// Seconds of all epochs.
     pub seconds: f64,
-    /// All that decides the result, in one line; may be empty.
+    /// All that decides the result, or empty.
     #[serde(default)]
     pub configuration: String,
 }
 
-/// A JSON-lines log: a line per epoch, then a [`RunSummary`], each with the run's id, so one file
-/// may hold several runs.
+/// A JSON-lines log: a line per epoch, then a [`RunSummary`]; run ids let a file hold several runs.
 ///
-/// Lines are appended in one write each. After a line cut short, the next starts fresh and readers
-/// skip the fragment. Lines already present are not repeated, so resumed runs log each epoch once.
+/// Each line is one appending write. After a truncated line, the next starts fresh and readers skip
+/// the fragment. Resumed runs log each epoch once: lines already present are not repeated.
 #[derive(Debug)]
 pub struct RunLog {
     file: File,
     path: PathBuf,
-    /// Readable; pipes and devices are not.
     regular: bool,
     run: Option<String>,
     written: HashMap<String, Written>,
@@ -85,10 +83,8 @@ struct Written {
 }
 
 impl RunLog {
-    /// Opens a log at its end, or creates it.
-    ///
-    /// Errors name the file: system errors, and [`ErrorKind::InvalidData`] for a file that is not a
-    /// log, left unchanged.
+    /// Opens a log at its end, or creates it. Errors name the file; [`ErrorKind::InvalidData`] for
+    /// a file that is not a log, left unchanged.
     pub fn open(path: impl Into<PathBuf>) -> io::Result<Self> {
         let path = path.into();
         let regular = path.metadata().map_or(true, |found| found.is_file());
@@ -118,7 +114,7 @@ impl RunLog {
         })
     }
 
-    /// Reads a log's summaries, none without a file; errors as [`RunLog::open`].
+    /// Summaries, none without a file; errors as [`RunLog::open`].
     pub fn summaries(path: impl AsRef<Path>) -> io::Result<Vec<RunSummary>> {
         let path = path.as_ref();
         let file = match sparsek::io::input::open(path) {
@@ -135,7 +131,7 @@ impl RunLog {
         Ok(all)
     }
 
-    /// Attributes further lines to a run.
+    /// Sets the run of further lines.
     pub fn begin(&mut self, run: &RunId) {
         self.run = Some(run.to_string());
     }
@@ -164,7 +160,7 @@ impl RunLog {
         Ok(())
     }
 
-    /// Logs the summary unless one of as many epochs is present.
+    /// Logs the summary unless one of as many epochs exists.
     pub fn summary(&mut self, summary: &RunSummary) -> io::Result<()> {
         #[derive(Serialize)]
         struct Line<'a> {
@@ -183,7 +179,7 @@ impl RunLog {
         Ok(())
     }
 
-    /// Flushes to disk, to survive power failure.
+    /// Flushes to disk.
     pub fn sync(&self) -> io::Result<()> {
         match self.regular {
             true => self.file.sync_data().map_err(|error| self.named(error)),
@@ -202,13 +198,12 @@ impl RunLog {
         written.map_err(|error| self.named(error))
     }
 
-    /// Whether the last line lacks its newline.
     fn cut_short(&mut self) -> io::Result<bool> {
         if !self.regular || self.file.metadata()?.len() == 0 {
             return Ok(false);
         }
         let mut last = [0];
-        // Moves only the read position; writes append.
+        // Writes append anyway.
         self.file.seek(SeekFrom::End(-1))?;
         self.file.read_exact(&mut last)?;
         Ok(last != *b"\n")

@@ -4,21 +4,20 @@ use burn::config::Config;
 use super::error::TrainError;
 use crate::datasets::{Labels, NodeDataset};
 
-/// A metric of each split; larger is better.
+/// Metric of a split; larger is better.
 #[derive(Config, Copy, Debug, PartialEq, Eq)]
 pub enum Metric {
-    /// Share of nodes whose class scores greatest. For one class per node.
+    /// Share of nodes whose class scores greatest; one class per node.
     Accuracy,
-    /// 2 TP / (2 TP + FP + FN) over nodes and classes; scores above 0 predict. For sets.
+    /// 2 TP / (2 TP + FP + FN) over nodes and classes; scores above 0 predict; sets.
     MicroF1,
-    /// Area under the ROC curve: the probability that a node of a class outscores others, ties
-    /// counting half, averaged over classes with both. Two exclusive classes use the score
-    /// difference.
+    /// Area under the ROC curve: the chance that a node of a class outscores others, ties counting
+    /// half, averaged over classes with both. Two exclusive classes use the score difference.
     RocAuc,
 }
 
 impl Metric {
-    /// Accuracy for one class per node, else micro-F1.
+    /// Accuracy, or micro-F1 for sets.
     pub fn default_for(data: &NodeDataset) -> Self {
         match data.labels() {
             Labels::Classes(_) => Self::Accuracy,
@@ -66,7 +65,7 @@ impl Metric {
         Ok(())
     }
 
-    /// `logits` has a row per node of the dataset. NaN when undefined.
+    /// `logits` has a row per dataset node. NaN when undefined.
     pub(super) fn score(self, logits: &[f32], data: &NodeDataset, nodes: &[u32]) -> f64 {
         let classes = data.classes();
         let row = |node: u32| &logits[node as usize * classes..][..classes];

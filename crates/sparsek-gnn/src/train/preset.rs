@@ -1,4 +1,4 @@
-//! Settings of the MaxK-GNN paper's release.
+//! The MaxK-GNN paper's settings.
 use super::metric::Metric;
 use crate::nn::Architecture;
 
@@ -17,7 +17,7 @@ pub enum Preset {
     Proteins,
 }
 
-/// Settings of Adam without weight decay, evaluated every epoch.
+/// For Adam without weight decay, evaluated every epoch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PresetSettings {
     /// Convolutions.
@@ -46,7 +46,7 @@ impl Preset {
         Self::Proteins,
     ];
 
-    /// Settings of an architecture (Peng et al., *MaxK-GNN*, ASPLOS 2024, authors' release).
+    /// Settings of the authors' release (Peng et al., *MaxK-GNN*, ASPLOS 2024).
     ///
     /// ```
     /// use sparsek_gnn::{nn::Architecture, train::Preset};

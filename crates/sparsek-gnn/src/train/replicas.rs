@@ -17,8 +17,8 @@ use crate::{
     nn::{NodeModel, NodeModelConfig},
 };
 
-/// Models that stay bitwise equal, one per device: the first steps with all gradients and shares
-/// its parameters. Independent steps would drift, since devices may fuse and round differently.
+/// Bitwise equal models, one per device: the first steps with all gradients and shares its
+/// parameters. Independent steps would drift, as devices may fuse and round differently.
 pub(super) struct Replicas<M> {
     /// Outside autodiff.
     devices: Vec<Device>,
@@ -27,15 +27,14 @@ pub(super) struct Replicas<M> {
     sum: Sum,
 }
 
-/// A device's part of a step.
 pub(super) struct Share<'a> {
     pub(super) graph: &'a Graph,
-    /// Its loss is weighted by its share of training nodes.
+    /// The loss weighs its share of training nodes.
     pub(super) data: &'a DeviceData,
 }
 
 impl<M: NodeModel> Replicas<M> {
-    /// Random parameters of the first device.
+    /// The first device draws.
     pub(super) fn new<C: NodeModelConfig<Model = M>>(
         config: &TrainConfig,
         model: &C,
@@ -61,7 +60,6 @@ impl<M: NodeModel> Replicas<M> {
         Ok(replicas)
     }
 
-    /// Loads a run's last state on every device.
     pub(super) fn restore<C: NodeModelConfig>(
         mut self,
         saved: &SavedRun<C>,
@@ -80,15 +78,14 @@ impl<M: NodeModel> Replicas<M> {
         &self.models[0]
     }
 
-    /// Parameters and optimizer state as records.
+    /// Parameters and optimizer state.
     pub(super) fn records(&self) -> Result<(Bytes, Bytes), TrainError> {
         let optimizer = self.optimizer.into_bytes();
         let optimizer = optimizer.map_err(|error| TrainError::Device(error.to_string()))?;
         Ok((record(self.model().clone())?, optimizer))
     }
 
-    /// One share per device. Also returns the mean loss [1] before the step, on the first device,
-    /// outside autodiff and unread.
+    /// Also returns the prior mean loss [1], on the first device, outside autodiff and unread.
     pub(super) fn step(
         mut self,
         lr: f64,
@@ -101,7 +98,7 @@ impl<M: NodeModel> Replicas<M> {
             let own = StepResult::new(model, share);
             if several {
                 lists.push(flatten(model, &own.gradients, Some(own.loss.clone())));
-                // Devices draw from one random stream when operations run, so flush each in turn.
+                // Operations draw from one random stream when run, so flush each device in turn.
                 let flushed = device.flush();
                 flushed.map_err(|error| TrainError::Device(error.to_string()))?;
             }
@@ -118,7 +115,7 @@ impl<M: NodeModel> Replicas<M> {
         Ok((self.shared()?, first.loss))
     }
 
-    /// Copies the first model's parameters: a sum with zeros elsewhere.
+    /// Copies the first model: a sum with zeros elsewhere.
     fn shared(self) -> Result<Self, TrainError> {
         if self.models.len() == 1 {
             return Ok(self);
@@ -140,7 +137,7 @@ impl<M: NodeModel> Replicas<M> {
         })
     }
 
-    /// Errors unless all models are bitwise equal; `when` completes the message.
+    /// Errors unless models are bitwise equal; `when` completes the message.
     pub(super) fn check_equal(&self, when: &str) -> Result<(), TrainError> {
         if self.models.len() == 1 {
             return Ok(());
@@ -174,7 +171,7 @@ pub(super) fn record<M: NodeModel>(model: M) -> Result<Bytes, TrainError> {
     bytes.map_err(|error| TrainError::Device(error.to_string()))
 }
 
-/// Lists of different length would hang the collective.
+/// Different lengths would hang the collective.
 fn same_length(lists: Vec<Tensor<1>>) -> Result<Vec<Tensor<1>>, TrainError> {
     match lists.windows(2).all(|two| two[0].dims() == two[1].dims()) {
         true => Ok(lists),
@@ -200,7 +197,6 @@ impl StepResult {
         }
     }
 
-    /// Takes gradients and loss from a flat list.
     fn replaced<M: NodeModel>(self, model: &M, list: Tensor<1>) -> Self {
         let dtype = self.loss.dtype();
         let (gradients, rest) = unflatten(model, self.gradients, list);
@@ -221,12 +217,11 @@ fn with_parameters<M: Module>(model: M, values: GradientsParams) -> M {
     model.map(&mut ParameterWriter(values))
 }
 
-/// Flat lists are padded to a multiple of this: Burn's `all_reduce` sums the whole buffer, and
-/// buffers of unequal length mix up or hang.
+/// Padding unit of flat lists: Burn's `all_reduce` sums the whole buffer, and unequal lengths mix
+/// up or hang.
 const BLOCK: usize = 256;
 
-/// Values in parameter order, `last`, padding. f64 if any is, else f32, which holds smaller types
-/// exactly.
+/// In parameter order; f64 if any is, else f32, exact for smaller types.
 fn flatten<M: Module>(model: &M, values: &GradientsParams, last: Option<Tensor<1>>) -> Tensor<1> {
     let mut pieces = GradientPieces {
         values,
@@ -245,7 +240,7 @@ fn flatten<M: Module>(model: &M, values: &GradientsParams, last: Option<Tensor<1
     Tensor::cat(found, 0)
 }
 
-/// Splits a flat list into values and the rest.
+/// Inverse of [`flatten`].
 fn unflatten<M: Module>(
     model: &M,
     values: GradientsParams,

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{datasets::NodeDataset, nn::NodeModelConfig};
 
-/// Trains from random parameters, without a checkpoint.
+/// Trains without a checkpoint.
 pub fn train<C: NodeModelConfig>(
     config: &TrainConfig,
     model: &C,
@@ -27,7 +27,7 @@ pub fn train<C: NodeModelConfig>(
     Trainer::new(config, model, data)?.run(device, progress)
 }
 
-/// [`train`] on several devices of one host; see [`Trainer::run_on`].
+/// Trains on several devices; see [`Trainer::run_on`].
 pub fn train_on<C: NodeModelConfig>(
     config: &TrainConfig,
     model: &C,
@@ -40,13 +40,13 @@ pub fn train_on<C: NodeModelConfig>(
 
 /// A validated training run, ready to start.
 ///
-/// The loss is the mean cross-entropy of the training nodes, binary per class for sets. Each epoch
-/// takes an Adam step, or one per batch, then evaluates all nodes with a small read. Kingma and Ba,
-/// *Adam*, ICLR 2015, with an optional L2 penalty.
+/// The loss is the mean cross-entropy of training nodes, binary per class for sets. Each epoch
+/// takes an Adam step (Kingma and Ba, ICLR 2015), or one per batch, then evaluates all nodes with a
+/// small read.
 ///
-/// Epochs seed the device with (seed, epoch), so resumed runs take the steps of uninterrupted ones.
-/// On Flex equal configurations give equal runs, unless another thread draws random numbers: the
-/// process has one stream.
+/// Epochs seed the device with (seed, epoch), so resumed runs equal uninterrupted ones. On Flex
+/// equal configurations give equal runs, unless another thread draws: the process has one random
+/// stream.
 #[derive(Debug)]
 pub struct Trainer<'a, C> {
     config: &'a TrainConfig,
@@ -83,19 +83,18 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
         })
     }
 
-    /// Records the dataset's preparation, which resumption compares; call before
-    /// [`Trainer::resume`].
+    /// Records the preparation that resumption compares; call before [`Trainer::resume`].
     pub fn with_preparation(mut self, preparation: Preparation) -> Self {
         self.preparation = preparation;
         self
     }
 
-    /// Identifies the run in a log; kept on resumption.
+    /// The run's id in logs; kept on resumption.
     pub fn id(&self) -> &RunId {
         &self.id
     }
 
-    /// Epochs before a resumption, in order.
+    /// Epochs before resumption.
     pub fn earlier(&self) -> Vec<EpochReport> {
         self.saved().map(SavedRun::history).unwrap_or_default()
     }
@@ -107,18 +106,18 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
         }
     }
 
-    /// Saves into a new directory from [`Trainer::run`] on; fails when it holds a run.
+    /// Saves into a new directory during [`Trainer::run`]; fails when it holds a run.
     pub fn with_checkpoint(mut self, checkpoint: CheckpointDir) -> Result<Self, TrainError> {
         checkpoint.check_new()?;
         self.checkpoint = Some(Checkpoint::New(checkpoint));
         Ok(self)
     }
 
-    /// Continues from the last saved epoch; locks the directory until the run ends. Epochs,
-    /// patience and save interval may change.
+    /// Continues from the last saved epoch; locks the directory. Epochs, patience and save interval
+    /// may change.
     ///
-    /// Errors when the run is unreadable, in use, or differs in model, learning rate, penalty,
-    /// seed, batching, metric, dataset or preparation.
+    /// Errors when unreadable, in use, or different in model, learning rate, penalty, seed,
+    /// batching, metric, dataset or preparation.
     pub fn resume(mut self, checkpoint: CheckpointDir) -> Result<Self, TrainError> {
         let saved = checkpoint.resume::<C>()?;
         let differs = |what: String| {
@@ -148,8 +147,8 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
         Ok(self)
     }
 
-    /// Uploads dataset and model, with or without autodiff on the device; errors when the model
-    /// cannot be built or a checkpoint not read.
+    /// Uploads dataset and model, on a device with or without autodiff; errors when the model
+    /// cannot be built or a checkpoint read.
     pub fn start(&self, device: &Device) -> Result<Epochs<'a, C>, TrainError> {
         self.start_on(slice::from_ref(device), sum_over_devices)
     }
@@ -175,10 +174,8 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
         })
     }
 
-    /// Trains on one device, with or without autodiff.
-    ///
-    /// Errors when the loss is not finite, a checkpoint cannot be written or read, or the device
-    /// fails.
+    /// Trains on one device, with or without autodiff. Errors when the loss is not finite, a
+    /// checkpoint cannot be read or written, or the device fails.
     pub fn run(
         self,
         device: &Device,
@@ -190,9 +187,8 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
     /// Trains on several devices of one host, each with the model and `together` parts
     /// ([`Batching::Parts`]) at a time.
     ///
-    /// A step uses the training nodes of all parts, without edges between devices. Collectives sum
-    /// gradients; models are checked to be equal at the end. The first device evaluates and saves.
-    ///
+    /// Steps use all parts' training nodes, without edges between devices. Collectives sum
+    /// gradients; at the end, models are checked to be equal. The first device evaluates and saves.
     /// Errors as [`Trainer::run`] and, before writing, [`TrainConfig::check_devices`].
     pub fn run_on(
         self,
@@ -240,7 +236,7 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
             if best.as_ref().is_none_or(|(best, _)| report.val > best.val) {
                 best = Some((report, model));
             }
-            // Before saving: a saved epoch is not run again.
+            // First: saved epochs are not run again.
             progress.on_epoch(&report)?;
             interrupted = epoch < self.config.epochs && progress.stop();
             if epoch.is_multiple_of(self.config.save_every) {
@@ -269,7 +265,7 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
     }
 }
 
-/// Also returns the model, outside autodiff.
+/// The model is outside autodiff.
 fn one_epoch<C: NodeModelConfig>(
     epochs: &mut Epochs<C>,
 ) -> Result<(EpochReport, C::Model), TrainError> {
@@ -298,7 +294,6 @@ fn one_epoch<C: NodeModelConfig>(
     Ok((report, model))
 }
 
-/// Saves unsaved epochs, with a checkpoint.
 fn save<C: NodeModelConfig>(
     saved: &mut Option<SavedRun<C>>,
     epochs: &Epochs<C>,
@@ -320,17 +315,15 @@ fn save<C: NodeModelConfig>(
     saved.save(new, epochs.replicas().records()?, || record(best.clone()))
 }
 
-/// A JSON round trip, which may round numbers.
+/// JSON may round numbers.
 fn as_saved<T: Config + Clone>(config: &T) -> T {
     let text = serde_json::to_string(config).ok();
     let back = text.and_then(|text| serde_json::from_str(&text).ok());
     back.unwrap_or_else(|| config.clone())
 }
 
-/// Evaluates as [`Trainer`] does, without dropout.
-///
-/// Errors when a configuration is out of range, the model does not fit, a split is empty, or the
-/// device fails.
+/// Evaluates as [`Trainer`] does. Errors when a configuration is out of range, the model does not
+/// fit, a split is empty, or the device fails.
 pub fn evaluate<C: NodeModelConfig>(
     config: &TrainConfig,
     model_config: &C,

@@ -1,11 +1,11 @@
 use serde::{Deserialize, Serialize};
 
-/// One epoch; metrics without dropout, after its last step.
+/// Metrics are without dropout, after the last step.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EpochReport {
     /// From 1.
     pub epoch: usize,
-    /// Mean training loss with dropout, before each step.
+    /// Mean training loss with dropout, before steps.
     pub loss: f64,
     /// Training metric.
     pub train: f64,
@@ -17,18 +17,18 @@ pub struct EpochReport {
     pub ms: f64,
 }
 
-/// Receives epochs, perhaps by closure; an error ends training.
+/// Receives epochs, perhaps by closure; errors end training.
 pub trait Progress {
     /// Called after each epoch.
     fn on_epoch(&mut self, report: &EpochReport) -> std::io::Result<()>;
 
-    /// Called before a save, after reports of its epochs; an error prevents the save.
+    /// Called before a save, after epoch reports; errors prevent the save.
     fn before_save(&mut self) -> std::io::Result<()> {
         Ok(())
     }
 
-    /// Whether to stop after this epoch, saving to a checkpoint; [`TrainOutcome::interrupted`] is
-    /// true unless it was the last.
+    /// Whether to stop after this epoch, saving to a checkpoint; sets [`TrainOutcome::interrupted`]
+    /// unless it was the last.
     fn stop(&self) -> bool {
         false
     }
@@ -43,18 +43,17 @@ impl<F: FnMut(&EpochReport) -> std::io::Result<()>> Progress for F {
 /// Result of training.
 #[derive(Clone, Debug)]
 pub struct TrainOutcome<M> {
-    /// Best model by validation metric, outside autodiff; the saved one if a resumed run found no
-    /// better.
+    /// Best by validation, outside autodiff; the saved one if resumption found no better.
     pub model: M,
-    /// That epoch, the first on ties.
+    /// Its report; the first on ties.
     pub best: EpochReport,
-    /// Epochs before a resumption, in order.
+    /// Epochs before resumption.
     pub earlier: Vec<EpochReport>,
-    /// Epochs of this run, in order.
+    /// Epochs of this run.
     pub history: Vec<EpochReport>,
-    /// Number of epochs, with earlier ones.
+    /// All epochs, with earlier ones.
     pub epochs: usize,
-    /// Median wall-clock milliseconds of all epochs.
+    /// Median wall-clock milliseconds.
     pub ms_per_epoch: f64,
     /// Seconds of all epochs.
     pub seconds: f64,
@@ -65,7 +64,7 @@ pub struct TrainOutcome<M> {
 /// Result of evaluation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Evaluation {
-    /// Mean training loss without dropout; NaN in batches.
+    /// Training loss without dropout; NaN in batches.
     pub loss: f64,
     /// Training metric.
     pub train: f64,

@@ -1,4 +1,4 @@
-//! `class_map.json` and `role.json`, entry by entry.
+//! Streamed `class_map.json` and `role.json`.
 use std::fmt;
 
 use serde::{
@@ -96,7 +96,7 @@ impl<'de> Visitor<'de> for ClassMap {
 }
 
 impl ClassMap {
-    /// Empty labels of the first entry's kind, and the class count if known.
+    /// Labels of the first entry's kind, and the class count if known.
     fn empty<E: Error>(&self, first: &Entry) -> Result<(Labels, usize), E> {
         let Entry::Set(set) = first else {
             return Ok((Labels::Classes(vec![0; self.nodes]), 0));
@@ -252,7 +252,6 @@ impl<'de> Visitor<'de> for Roles {
     }
 }
 
-/// Reads at most one id per node.
 struct List {
     nodes: usize,
 }

@@ -1,12 +1,11 @@
-//! The manifest of a saved run: one JSON object. The first line has the SHA-256 of the rest, byte
-//! for byte:
+//! The manifest of a run: JSON, with the SHA-256 of what follows the first line:
 //!
 //! ```text
 //! {"format":"sparsek checkpoint","version":1,"sha256":"…",
 //! "run":{"id":"…","model":{…},"train":{…},"dataset":{…},"history":[…],"files":{…}}}
 //! ```
 //!
-//! Floats of the history are text, since JSON readers may round.
+//! History floats are text, since JSON readers may round.
 use std::{
     collections::hash_map::RandomState,
     fmt,
@@ -27,7 +26,7 @@ use crate::{
 const FORMAT: &str = "sparsek checkpoint";
 const VERSION: u64 = 1;
 
-/// 16 random hexadecimal digits; identifies a run in a log.
+/// A run's id: 16 random hexadecimal digits.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct RunId(String);
 
@@ -82,7 +81,7 @@ pub(super) struct Dataset {
     pub(super) preparation: Preparation,
 }
 
-/// Last and best parameters, and optimizer state.
+/// Parameters and optimizer state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Files {
@@ -201,7 +200,7 @@ impl<C: NodeModelConfig> Manifest<C> {
     }
 }
 
-/// Greatest validation metric, the first on ties.
+/// The first on ties.
 pub(in crate::train) fn best_of(history: &[EpochReport]) -> Option<EpochReport> {
     history.iter().copied().fold(None, |best, report| {
         match best.is_none_or(|best: EpochReport| report.val > best.val) {
@@ -282,7 +281,7 @@ impl From<&Row> for EpochReport {
     }
 }
 
-/// Floats as round-trip text, with NaN and infinity.
+/// Floats as round-trip text, NaN included.
 mod exact {
     use super::*;
 

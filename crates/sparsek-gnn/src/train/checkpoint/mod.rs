@@ -31,24 +31,24 @@ const LOCK: &str = ".lock";
 /// Files of older versions.
 const OLDER: [&str; 3] = ["model.json", "train.json", "state.json"];
 const KINDS: [&str; 3] = ["last", "optimizer", "best"];
-/// Longest manifest: about a million epochs.
+/// About a million epochs.
 const MAX_MANIFEST: u64 = 256 << 20;
 
-/// A directory of one run; everything is verified when read, and training locks it.
+/// A directory of one run, verified when read, locked during training.
 ///
-/// `manifest.json` has the configurations, dataset fingerprint, every epoch, and lengths and
-/// SHA-256 of `last-N.bpk`, `optimizer-N.bpk` and `best-N.bpk`. It is replaced last and atomically:
-/// interruptions leave the run before or after the save. The next save removes other files.
+/// `manifest.json` has the configurations, dataset fingerprint, epochs, and lengths and SHA-256 of
+/// `last-N.bpk`, `optimizer-N.bpk` and `best-N.bpk`. It is replaced last and atomically, so
+/// interruptions leave the run before or after a save; the next save removes other files.
 #[derive(Clone, Debug)]
 pub struct CheckpointDir {
     path: PathBuf,
 }
 
-/// A saved run with verified manifest and locked directory.
+/// A saved run, verified and locked.
 #[derive(Debug)]
 pub struct SavedRun<C> {
     dir: CheckpointDir,
-    /// `None` for read-only directories without a lock.
+    /// `None` without a lock.
     _lock: Option<File>,
     manifest: Manifest<C>,
 }
@@ -64,22 +64,19 @@ impl CheckpointDir {
         &self.path
     }
 
-    /// Whether it holds a run, also of an older version.
+    /// Whether it holds a run, of any version.
     pub fn exists(&self) -> bool {
         let mut names = OLDER.iter().chain([&MANIFEST]);
         names.any(|name| self.file(name).exists())
     }
 
-    /// Opens a run for reading.
-    ///
-    /// Errors name the file: no run, a manifest that is damaged or of another version, or training
-    /// in progress.
+    /// Opens a run for reading. Errors name the file: no run, a damaged or other manifest, or
+    /// training in progress.
     pub fn open<C: NodeModelConfig>(&self) -> Result<SavedRun<C>, TrainError> {
         self.open_with(Access::Read)
     }
 
-    /// Configuration and best model; errors as [`CheckpointDir::open`] and
-    /// [`SavedRun::best_model`].
+    /// Errors as [`CheckpointDir::open`] and [`SavedRun::best_model`].
     pub fn best_model<C: NodeModelConfig>(
         &self,
         device: &Device,
@@ -98,7 +95,7 @@ impl CheckpointDir {
             let reason = "a run is saved here already; resume it or choose another directory";
             return Err(self.failed("", reason));
         }
-        // Runs start with their manifest, so these files belong to another.
+        // Runs start with a manifest: these files belong elsewhere.
         match self.numbered().first() {
             Some(name) => Err(self.failed(
                 name,
@@ -108,7 +105,7 @@ impl CheckpointDir {
         }
     }
 
-    /// Creates and locks the directory; writes a manifest without epochs.
+    /// Locks the directory and writes an empty manifest.
     pub(super) fn begin<C: NodeModelConfig>(
         &self,
         id: &RunId,
@@ -133,7 +130,7 @@ impl CheckpointDir {
         Ok(run)
     }
 
-    /// Opens for training; removes leftovers of interrupted saves.
+    /// Removes leftovers of interrupted saves.
     pub(super) fn resume<C: NodeModelConfig>(&self) -> Result<SavedRun<C>, TrainError> {
         let run = self.open_with(Access::Train)?;
         run.tidy();
@@ -175,7 +172,7 @@ impl CheckpointDir {
             .open(&path)
         {
             Ok(file) => file,
-            // Read-only directories: locked where a lock exists.
+            // Locked where a lock exists.
             Err(_) if access == Access::Read => match File::open(&path) {
                 Ok(file) => file,
                 Err(_) => return Ok(None),
@@ -198,7 +195,7 @@ impl CheckpointDir {
         }
     }
 
-    /// Reads a file whose size passes `check`.
+    /// Checks the size first.
     fn bytes(
         &self,
         name: &str,
@@ -218,7 +215,7 @@ impl CheckpointDir {
         }
     }
 
-    /// Numbered files and leftovers of their writing.
+    /// Numbered files and their leftovers.
     fn numbered(&self) -> Vec<String> {
         let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
@@ -266,7 +263,7 @@ impl<C: NodeModelConfig> SavedRun<C> {
         &self.dir.path
     }
 
-    /// Identifies the run in a log.
+    /// Its id in logs.
     pub fn id(&self) -> &RunId {
         &self.manifest.id
     }
@@ -286,20 +283,18 @@ impl<C: NodeModelConfig> SavedRun<C> {
         &self.manifest.dataset.preparation
     }
 
-    /// Saved epochs; none before the first save.
+    /// Saved epochs, perhaps none.
     pub fn history(&self) -> Vec<EpochReport> {
         self.manifest.history()
     }
 
-    /// Report of the best epoch; fails when none was saved.
+    /// Best epoch; fails before the first save.
     pub fn best_report(&self) -> Result<EpochReport, TrainError> {
         best_of(&self.history()).ok_or_else(|| self.unsaved())
     }
 
-    /// Loads the best model.
-    ///
-    /// Errors name the file: no epoch was saved, or the file is missing, damaged or of another
-    /// model; [`TrainError::Model`] when the model cannot be built.
+    /// Loads the best model. Errors name the file: nothing saved, or missing, damaged or of another
+    /// model; [`TrainError::Model`] when it cannot be built.
     pub fn best_model(&self, device: &Device) -> Result<C::Model, TrainError> {
         let saved = &self.files()?.best;
         let bytes = self.verified(saved)?;
@@ -308,7 +303,7 @@ impl<C: NodeModelConfig> SavedRun<C> {
         model.map_err(|reason| self.dir.failed(&saved.name, reason))
     }
 
-    /// Checks that the run used this dataset and preparation; errors name the difference.
+    /// Compares dataset and preparation; errors name the difference.
     pub fn check_dataset(
         &self,
         data: &NodeDataset,
@@ -342,7 +337,6 @@ impl<C: NodeModelConfig> SavedRun<C> {
         self.manifest.epochs()
     }
 
-    /// Loads the last parameters and optimizer state.
     pub(super) fn load_last<M: Module>(
         &self,
         model: M,
@@ -360,7 +354,7 @@ impl<C: NodeModelConfig> SavedRun<C> {
         Ok((model, optimizer))
     }
 
-    /// Calls `best` only when the best epoch is unsaved.
+    /// Calls `best` only for an unsaved epoch.
     pub(super) fn save(
         &mut self,
         epochs: &[EpochReport],
@@ -370,19 +364,18 @@ impl<C: NodeModelConfig> SavedRun<C> {
         let next = match self.write(epochs, (last, optimizer), best) {
             Ok(next) => next,
             Err(error) => {
-                // The old manifest still holds: free disk space.
+                // The old manifest holds: free disk space.
                 self.tidy();
                 return Err(error);
             }
         };
-        // On failure either manifest may be in place, so both sets of files stay.
+        // Either manifest may be in place: keep both sets.
         self.commit(&next)?;
         self.manifest = next;
         self.tidy();
         Ok(())
     }
 
-    /// Writes the files; returns their manifest.
     fn write(
         &self,
         epochs: &[EpochReport],
@@ -420,7 +413,6 @@ impl<C: NodeModelConfig> SavedRun<C> {
             .map_err(|error| self.dir.failed(MANIFEST, error))
     }
 
-    /// Removes files not in the manifest.
     fn tidy(&self) {
         let files = self.manifest.files.as_ref();
         let named = files.map(|files| [&files.last, &files.optimizer, &files.best]);

@@ -1,7 +1,7 @@
 //! Burn records, checked before loading.
 //!
-//! Burn adopts a record's element type, and `burn-optim` panics on state of the wrong shape or
-//! rank, so names, shapes and types are compared first.
+//! Burn adopts a record's element type, and `burn-optim` panics on wrong shapes or ranks, so names,
+//! shapes and types are compared first.
 use std::collections::{BTreeMap, BTreeSet};
 
 use burn::{
@@ -12,7 +12,7 @@ use burn::{
 };
 use burn_pack::{Reader, Scalar};
 
-/// Loads parameters; errors name the difference from the model.
+/// Errors name the difference.
 pub(super) fn load_model<M: Module>(bytes: Bytes, model: M) -> Result<M, String> {
     let bytes = bytes.shared();
     let mut wanted = Parameters::default();
@@ -40,7 +40,7 @@ pub(super) fn load_model<M: Module>(bytes: Bytes, model: M) -> Result<M, String>
     model.map_err(|error| error.to_string())
 }
 
-/// Loads Adam's state for a loaded model; errors name the difference.
+/// Adam's state for a loaded model.
 pub(super) fn load_optimizer<M: Module>(
     bytes: Bytes,
     model: &M,
@@ -57,7 +57,7 @@ pub(super) fn load_optimizer<M: Module>(
     let (scalars, paths) = (reader.scalars().clone(), reader.metadata().clone());
     let tensors = reader.into_tensors().map_err(|error| error.to_string())?;
 
-    // Entries per parameter, as this Burn version names them.
+    // Entries per parameter in this Burn version.
     let mut missing: BTreeSet<String> = BTreeSet::new();
     for id in tensors.iter().filter_map(|tensor| tensor.param_id) {
         for part in [FIRST, SECOND, TIME, RANK] {
@@ -131,7 +131,7 @@ struct Parameter {
 /// Parameters by path.
 #[derive(Default)]
 struct Parameters {
-    /// Types in use, not in records.
+    /// Types in use, not recorded.
     live: bool,
     path: Vec<String>,
     found: BTreeMap<String, Parameter>,

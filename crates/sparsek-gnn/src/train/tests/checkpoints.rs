@@ -1,4 +1,3 @@
-//! Checkpoints interrupted, damaged, exchanged or forged.
 use std::{collections::BTreeMap, io};
 
 use super::{super::fingerprint::sha256, *};
@@ -54,7 +53,6 @@ impl Run {
         })
     }
 
-    /// The error contains `word`; nothing changes.
     fn refuses(&self, word: &str) {
         let before = contents(&self.scratch.0);
         let errors = self.errors();
@@ -63,7 +61,6 @@ impl Run {
         assert_eq!(contents(&self.scratch.0), before, "{word}");
     }
 
-    /// Changes the manifest and its checksum.
     fn forge(&self, change: impl FnOnce(String) -> String) {
         let path = self.scratch.0.join("manifest.json");
         let text = fs::read_to_string(&path).unwrap();
@@ -76,7 +73,6 @@ impl Run {
         fs::write(path, format!("{head}{run}}}\n")).unwrap();
     }
 
-    /// Replaces a file and its manifest entry.
     fn exchange(&self, kind: &str, bytes: &[u8]) {
         let path = self.file(kind);
         let before = fs::read(&path).unwrap();
@@ -163,7 +159,7 @@ fn files_of_another_run_are_refused() {
         // The checksum differs.
         fs::write(run.file(kind), fs::read(wider.file(kind)).unwrap()).unwrap();
         run.refuses(kind);
-        // With a matching manifest, names, shapes and ids differ.
+        // Names, shapes and ids differ.
         let path = run.file(kind);
         fs::write(&path, &own[path.file_name().unwrap().to_str().unwrap()]).unwrap();
         run.exchange(kind, &fs::read(wider.file(kind)).unwrap());
@@ -241,7 +237,6 @@ fn forged_manifests_are_refused() {
     run.refuses("not a checkpoint");
     fs::remove_file(&path).unwrap();
     run.refuses("no run is saved");
-    // Files without a manifest are kept.
     let error = run.trainer().with_checkpoint(run.dir()).unwrap_err();
     assert!(error.to_string().contains("missing"), "{error}");
     for name in ["model.json", "train.json", "state.json"] {

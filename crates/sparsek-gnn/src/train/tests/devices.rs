@@ -43,7 +43,7 @@ fn drawn(data: &NodeDataset) -> Drawn {
     Drawn::new(sage(data).with_dropout(0.0))
 }
 
-/// Loops only, so parts lose no edges.
+/// Parts lose no edges.
 fn lonely(nodes: usize) -> Graph {
     Graph::from_edges(nodes, []).unwrap().with_self_loops()
 }
@@ -111,7 +111,6 @@ fn devices_train_as_one_with_as_many_parts_together() {
     let data = data.clone().with_graph(lonely(data.nodes()));
     let model = drawn(&data);
     let run = |together, devices: usize| {
-        // The last step has fewer parts.
         let config = TrainConfig::new()
             .with_epochs(5)
             .with_batches(parts(10, together));

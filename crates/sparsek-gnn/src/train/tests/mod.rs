@@ -27,7 +27,7 @@ use crate::{
     nn::{Activation, Architecture, MaxKModel, MaxKModelConfig, ModelError},
 };
 
-/// Flex has one random stream per process, so compared runs must not overlap.
+/// One random stream per process: compared runs must not overlap.
 static STREAM: Mutex<()> = Mutex::new(());
 
 fn alone() -> MutexGuard<'static, ()> {
