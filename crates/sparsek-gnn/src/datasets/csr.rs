@@ -20,8 +20,8 @@ const HINT: &str = "expected a folder with graph.npz (scipy.sparse.save_npz), fe
 /// - `graph.npz`: square, read as [`graphsaint::load`](super::graphsaint::load) reads
 ///   `adj_full.npz`.
 /// - `features.npy`: [nodes, features] of numbers, converted to f32.
-/// - `labels.npy`: one class per node, whole or boolean, `[nodes]` or [nodes, 1]; or [nodes,
-///   classes] of 0 and 1.
+/// - `labels.npy`: one class per node, whole or boolean, `[nodes]` or [nodes, 1]; or
+///   [nodes, classes] of 0 and 1.
 /// - `split.npz`: node ids `train`, `val`, `test`; else `seed` draws 60 : 20 : 20.
 pub fn load(
     folder: impl AsRef<Path>,
@@ -64,7 +64,6 @@ pub fn load(
     Ok(dataset.with_notes(notes))
 }
 
-/// Checks the count before reading ids.
 fn node_list(array: Npy<impl Read>, nodes: usize) -> Result<Vec<u32>, String> {
     match array.header().len {
         count if count > nodes => Err(format!("{count} ids, but the graph has {nodes} nodes")),

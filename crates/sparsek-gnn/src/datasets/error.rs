@@ -5,7 +5,7 @@ use sparsek::io::{memory::MemoryError, text};
 
 use crate::graph::GraphError;
 
-/// One line that names the file, if any.
+/// A dataset error: one line that names the file, if any.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DatasetError {

@@ -17,7 +17,7 @@ use sparsek::io::{
 
 use super::error::DatasetError;
 
-/// File, bytes so far, total bytes.
+/// Progress: file, bytes so far, total bytes.
 pub type Watch<'a> = &'a mut dyn FnMut(&Path, u64, u64);
 
 /// Bytes between progress calls.
@@ -132,7 +132,6 @@ pub(super) struct Lines<'a> {
     line: Vec<u8>,
     /// Bytes of other files.
     reserved: u128,
-    /// Lines read.
     pub count: usize,
 }
 

@@ -38,7 +38,6 @@ pub(super) fn load_graph(file: &Path, watch: Watch) -> Result<(Graph, Vec<String
     Ok((graph, notes))
 }
 
-/// Rows per node, and the width.
 pub(super) fn load_features(
     file: &Path,
     nodes: usize,

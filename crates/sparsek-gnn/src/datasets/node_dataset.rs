@@ -41,7 +41,6 @@ pub(crate) enum Part {
 }
 
 impl NodeDatasetParts {
-    /// Errors name the file.
     pub(crate) fn into_dataset(
         self,
         file: impl FnOnce(Part) -> PathBuf,
@@ -116,8 +115,8 @@ impl NodeDatasetParts {
 }
 
 impl NodeDataset {
-    /// Errors when sizes differ, a feature is not finite, a label reaches `classes`, or a split
-    /// node is out of range or repeated.
+    /// Checks the parts. Errors when sizes differ, a feature is not finite, a label reaches
+    /// `classes`, or a split node is out of range or repeated.
     pub fn new(parts: NodeDatasetParts) -> Result<Self, DatasetError> {
         match parts.check() {
             Ok(()) => Ok(Self {

@@ -167,7 +167,6 @@ fn load_edges(mut lines: Lines, nodes: usize) -> Result<Vec<(u32, u32)>, Dataset
     Ok(edges)
 }
 
-/// `reserved` bytes are in use.
 fn build_graph(
     file: &Path,
     nodes: usize,

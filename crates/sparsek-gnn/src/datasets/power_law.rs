@@ -13,9 +13,9 @@ use crate::{
     random::mix,
 };
 
-/// Power-law graph: node i of n, before a shuffle, has expected degree proportional to `(i + n /
-/// shift)^-power`. Degrees span a factor `(shift + 1)^power`; degree d has frequency `d^(-1 - 1 /
-/// power)`.
+/// Power-law graph: node i of n, before a shuffle, has expected degree proportional to
+/// `(i + n / shift)^-power`. Degrees span a factor `(shift + 1)^power`; degree d has frequency
+/// `d^(-1 - 1 / power)`.
 ///
 /// Edge ends are independent, in both directions. The edge count is exact; edges may repeat, loops
 /// occur twice, nodes may be isolated.
@@ -36,12 +36,12 @@ pub struct PowerLawConfig {
 }
 
 impl PowerLawConfig {
-    /// 232,965 nodes, 114.6 million edges, Reddit-like hubs.
+    /// As Reddit: 232,965 nodes, 114.6 million edges, similar hubs.
     pub fn reddit_size() -> Self {
         Self::sized("reddit-size", [232_965, 114_600_000], 0.6, 2_000.0)
     }
 
-    /// 2,449,029 nodes, 123.7 million edges, hubs as ogbn-products.
+    /// As ogbn-products: 2,449,029 nodes, 123.7 million edges, similar hubs.
     pub fn products_size() -> Self {
         Self::sized("products-size", [2_449_029, 123_700_000], 0.75, 20_000.0)
     }
@@ -149,7 +149,6 @@ impl PowerLawConfig {
         Ok(pattern.expect("rows of nodes are a pattern"))
     }
 
-    /// Node at a share of the total degree.
     fn node(&self, share: f64) -> usize {
         let nodes = self.nodes as f64;
         let first = nodes / self.shift;

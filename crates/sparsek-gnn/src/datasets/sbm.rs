@@ -12,8 +12,8 @@ use crate::graph::{Graph, MAX_SIZE};
 
 /// Stochastic block model; block sizes differ by at most one.
 ///
-/// Each of about `nodes · degree / 2` edges joins a node to its own block with probability
-/// `homophily`, else to another. Loops and repetitions are dropped.
+/// Each of about `nodes · degree / 2` edges joins a node to one of its own block with probability
+/// `homophily`, else of another. Loops and repetitions are dropped.
 ///
 /// Features are standard normal noise plus a random direction of length `signal` per block. By
 /// default they classify about half of the nodes alone; averaging neighbors removes the noise.

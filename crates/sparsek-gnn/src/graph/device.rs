@@ -12,7 +12,7 @@ impl Graph {
         self.on_device(device, |slot| slot.adjacency.clone())
     }
 
-    /// Row scaling to means; cached.
+    /// Row scaling from sums to means; cached.
     pub fn mean_scaling(&self, device: &Device, dtype: DType) -> Scaling {
         let mean = self.constant(device, summed(dtype), Constant::Mean, || self.mean_norm());
         Scaling::default().with_rows(mean)
@@ -118,7 +118,6 @@ impl Graph {
     }
 }
 
-/// Accumulator of products.
 fn summed(dtype: DType) -> DType {
     match dtype {
         DType::F64 => DType::F64,

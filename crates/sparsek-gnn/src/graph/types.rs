@@ -65,7 +65,7 @@ pub(super) enum Constant {
 /// become 0.
 #[derive(Config, Copy, Debug, PartialEq, Eq)]
 pub enum Norm {
-    /// `1 / √(d(i) d(j))`, as PyG's GCN.
+    /// `1 / √(d(i) d(j))`: Kipf and Welling, 2017, as PyG.
     Both,
     /// `1 / d'(j)`, where `d'` sums weights out of `j`.
     Left,

@@ -48,7 +48,7 @@ impl Activation {
         }
     }
 
-    /// [.., width] → [.., width] along the last dimension; panics when k exceeds the width.
+    /// Applies it, [.., width] → [.., width]; panics when k exceeds the width.
     pub fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
         match *self {
             Self::MaxK { k, method } => MaxKConfig::new(k).with_method(method).init().forward(x),

@@ -113,7 +113,7 @@ fn compressed(graph: &Graph, x: &Compressed, scaling: &Scaling) -> Tensor<2> {
     spmm_compressed_with(&graph.adjacency(&x.values().device()), x, scaling)
 }
 
-/// With edge weights; differentiable through the norm too.
+/// [`aggregate_normalized`] with edge weights; differentiable through the norm too.
 pub fn aggregate_weighted_normalized(
     graph: &Graph,
     norm: Norm,
@@ -141,7 +141,6 @@ pub fn aggregate_weighted_normalized_compressed(
     target.into_iter().fold(y, |y, factor| y * factor)
 }
 
-/// Target and source factors, [nodes, 1].
 fn weighted_norm(graph: &Graph, norm: Norm, weights: &Tensor<1>) -> [Option<Tensor<2>>; 2] {
     let device = weights.device();
     let ones = || Tensor::<2>::ones([graph.nodes(), 1], (&device, weights.dtype()));

@@ -5,7 +5,6 @@ use burn::{
 };
 use sparsek::sparse::Compressed;
 
-/// Added to variances.
 const EPSILON: f32 = 1e-5;
 
 pub(super) fn linear(layer: &Linear, x: Tensor<2>) -> Tensor<2> {

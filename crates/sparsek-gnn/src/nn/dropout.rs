@@ -20,7 +20,6 @@ mod flex {
 
     use crate::random::nth;
 
-    /// Elements per task.
     const RUN: usize = 1 << 14;
 
     pub fn drop_elements(dropout: &Dropout, x: Tensor<2>) -> Tensor<2> {

@@ -41,7 +41,8 @@ pub struct GcnConvConfig {
 }
 
 impl GcnConvConfig {
-    /// Glorot-uniform weight, zero bias; panics when widths differ without a weight.
+    /// Initializes a Glorot-uniform weight and zero bias; panics when widths differ without a
+    /// weight.
     pub fn init(&self, device: &Device) -> GcnConv {
         let (d_input, d_output) = (self.d_input, self.d_output);
         assert!(
@@ -154,7 +155,6 @@ impl GcnConv {
         }
     }
 
-    /// Loop weight without edge weights.
     fn loops(&self) -> f64 {
         if self.self_loops { self.loops } else { 1.0 }
     }

@@ -27,7 +27,7 @@ pub struct GinMlpConfig {
 /// PyG's defaults, but an optional network.
 #[derive(Config, Debug, PartialEq)]
 pub struct GinConvConfig {
-    /// Extra weight ε of the node, or its start.
+    /// Extra weight ε of the node; the initial value if trained.
     #[config(default = 0.0)]
     pub eps: f64,
     /// Whether eps is trained.

@@ -56,7 +56,7 @@ pub struct MaxK {
 }
 
 impl MaxK {
-    /// [.., width] → [.., width] along the last dimension; panics when k exceeds the width.
+    /// Applies it, [.., width] → [.., width]; panics when k exceeds the width.
     pub fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
         topk_mask(
             x,

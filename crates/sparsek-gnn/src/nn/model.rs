@@ -23,9 +23,9 @@ use crate::graph::Graph;
 /// Convolution of a model.
 #[derive(Config, Copy, Debug, PartialEq, Eq)]
 pub enum Architecture {
-    /// GraphSAGE, mean.
+    /// GraphSAGE with the mean.
     Sage,
-    /// GCN, both degrees.
+    /// GCN with both degrees.
     Gcn,
     /// GIN, trained eps, no network.
     Gin,
@@ -45,11 +45,11 @@ pub enum Representation {
 pub struct MaxKModelConfig {
     /// Convolution.
     pub architecture: Architecture,
-    /// Node features.
+    /// Features per node.
     pub d_input: usize,
     /// Hidden width.
     pub d_hidden: usize,
-    /// Classes.
+    /// Number of classes.
     pub d_output: usize,
     /// Convolutions.
     #[config(default = 3)]

@@ -22,13 +22,13 @@ pub trait NodeModelConfig: Config + Clone + PartialEq {
     /// Checks sizes without building; errors when impossible, such as k above the width.
     fn validate(&self) -> Result<(), ModelError>;
 
-    /// Random parameters; errors as [`NodeModelConfig::validate`].
+    /// Builds random parameters; errors as [`NodeModelConfig::validate`].
     fn init(&self, device: &Device) -> Result<Self::Model, ModelError>;
 
     /// Input features.
     fn input_width(&self) -> usize;
 
-    /// Classes.
+    /// Number of classes.
     fn classes(&self) -> usize;
 
     /// Least bytes of training on `nodes` nodes, without data. Default: 0, unknown.

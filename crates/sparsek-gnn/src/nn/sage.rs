@@ -37,10 +37,10 @@ pub struct SageConvConfig {
     /// Combination of neighbors.
     #[config(default = "Aggregator::Mean")]
     pub aggregator: Aggregator,
-    /// Divide output rows by their Euclidean norm.
+    /// Divides output rows by their Euclidean norm.
     #[config(default = false)]
     pub normalize: bool,
-    /// Add the node's own weighted features.
+    /// Adds the node's own weighted features.
     #[config(default = true)]
     pub root_weight: bool,
     /// Neighbors first pass linear and ReLU.

@@ -1,4 +1,4 @@
-//! Parts of graphs that exceed a device: sampled neighborhoods or induced parts.
+//! Parts of graphs that exceed a device: [`NeighborSampler`] samples, [`Partition`] induces.
 mod neighbor;
 mod partition;
 mod types;

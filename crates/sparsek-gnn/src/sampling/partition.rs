@@ -12,7 +12,7 @@ pub enum PartitionMethod {
     Clusters,
 }
 
-/// Disjoint parts, equal up to one node; batches are induced by some.
+/// Disjoint parts, equal in size up to one node; batches are induced by some.
 ///
 /// Clusters cut a breadth-first order, unlike METIS. Chiang et al., *Cluster-GCN*, KDD 2019.
 ///
@@ -52,7 +52,7 @@ impl Partition {
         self.parts.len()
     }
 
-    /// Induced graph; panics when a part is repeated or out of range.
+    /// The graph induced by some parts; panics when one is repeated or out of range.
     pub fn batch(&self, graph: &Graph, parts: &[usize]) -> Batch {
         let nodes: Vec<u32> = parts
             .iter()

@@ -16,7 +16,7 @@ pub struct TrainConfig {
     /// L2 penalty added to gradients.
     #[config(default = 0.0)]
     pub weight_decay: f64,
-    /// Stops after this many epochs without improvement.
+    /// Stops after this many epochs without a better validation metric.
     pub patience: Option<usize>,
     /// Seeds parameters, dropout and batches.
     #[config(default = 0)]
@@ -26,7 +26,7 @@ pub struct TrainConfig {
     /// Data of each step.
     #[config(default = "Batching::Full")]
     pub batches: Batching,
-    /// Evaluate in batches too: estimates, lacking edges.
+    /// Evaluates in batches too: estimates, since batches lack edges.
     #[config(default = false)]
     pub evaluate_batches: bool,
     /// Epochs between saves; the last is always saved.

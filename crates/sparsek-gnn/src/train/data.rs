@@ -22,14 +22,12 @@ pub(super) struct DeviceData {
 }
 
 enum Goal {
-    /// One class per node.
     Classes {
         /// [nodes, classes]: −1 / count at training nodes' classes.
         targets: Tensor<2>,
         /// [nodes, 1].
         labels: Tensor<2, Int>,
     },
-    /// Sets of classes.
     Sets {
         /// [nodes, classes] of 0 and 1.
         targets: Tensor<2>,
@@ -104,7 +102,7 @@ impl DeviceData {
     }
 }
 
-/// Dataset, scores and model.
+/// Checks dataset, scores and model.
 pub(super) fn check_memory(
     config: &TrainConfig,
     model: &impl NodeModelConfig,
@@ -130,7 +128,6 @@ pub(super) fn check_memory(
     memory::check(asked, bytes).map_err(|error| ModelError::from(error).into())
 }
 
-/// For scoring on a device.
 pub(super) struct Splits {
     metric: Metric,
     /// [nodes, 3]: 1 at the node's split.

@@ -23,7 +23,7 @@ pub(super) struct Engine<'a> {
     config: &'a TrainConfig,
     metric: Metric,
     device: Device,
-    /// Unless everything is batched.
+    /// All nodes, unless everything is batched.
     whole: Option<DeviceData>,
     splits: Option<Splits>,
     partition: Option<Partition>,

@@ -37,7 +37,6 @@ pub struct Epochs<'a, C: NodeModelConfig> {
     pub(super) config: &'a TrainConfig,
     pub(super) engine: Engine<'a>,
     pub(super) replicas: Option<Replicas<C::Model>>,
-    /// Includes epochs before a resumption.
     pub(super) done: usize,
 }
 
@@ -48,7 +47,6 @@ impl<C: NodeModelConfig> Epochs<'_, C> {
         self.advance().expect("one device waits for no other")
     }
 
-    /// [`Epochs::step`] on several devices.
     pub(super) fn advance(&mut self) -> Result<Tensor<1>, TrainError> {
         self.done += 1;
         let replicas = self.replicas.take().expect(KEPT);
@@ -67,7 +65,7 @@ impl<C: NodeModelConfig> Epochs<'_, C> {
         self.replicas().model()
     }
 
-    /// Without dropout; [`TrainError::Device`] when unreadable.
+    /// Loss and metrics without dropout; [`TrainError::Device`] when unreadable.
     pub fn evaluate(&self) -> Result<Evaluation, TrainError> {
         self.engine.measure(&self.model().valid(), None)
     }
@@ -75,7 +73,6 @@ impl<C: NodeModelConfig> Epochs<'_, C> {
 
 const KEPT: &str = "put back after each epoch";
 
-/// Returns the seed.
 pub(super) fn seed_all(devices: &[Device], seed: u64, epoch: usize) -> u64 {
     let seed = random::nth(seed, epoch as u64);
     devices.iter().for_each(|device| device.seed(seed));

@@ -9,7 +9,7 @@ use crate::datasets::{Labels, NodeDataset};
 /// resumption.
 pub type Preparation = BTreeMap<String, String>;
 
-/// Hashes of a dataset, except its name.
+/// Hashes of all that training uses of a dataset, except its name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fingerprint {

@@ -53,7 +53,7 @@ pub struct RunSummary {
     pub val: f64,
     /// Its test metric: the result.
     pub test: f64,
-    /// Median, with evaluation.
+    /// Median milliseconds, evaluation included.
     pub ms_per_epoch: f64,
     /// Seconds of all epochs.
     pub seconds: f64,
@@ -65,7 +65,8 @@ pub struct RunSummary {
 /// A JSON-lines log: a line per epoch, then a [`RunSummary`]; run ids let a file hold several runs.
 ///
 /// Each line is one appending write. After a truncated line, the next starts fresh and readers skip
-/// the fragment. Resumed runs log each epoch once: lines already present are not repeated.
+/// the fragment. Resumed runs log each epoch once: lines already present are not repeated. Errors
+/// name the file.
 #[derive(Debug)]
 pub struct RunLog {
     file: File,
@@ -78,7 +79,6 @@ pub struct RunLog {
 #[derive(Debug, Default)]
 struct Written {
     epochs: HashSet<usize>,
-    /// Epoch counts of the summaries.
     summaries: HashSet<usize>,
 }
 
@@ -179,7 +179,7 @@ impl RunLog {
         Ok(())
     }
 
-    /// Flushes to disk.
+    /// Flushes to disk, to survive power failure.
     pub fn sync(&self) -> io::Result<()> {
         match self.regular {
             true => self.file.sync_data().map_err(|error| self.named(error)),
@@ -217,7 +217,6 @@ impl RunLog {
 /// Longest line in bytes.
 const MAX_LINE: u64 = 1 << 20;
 
-/// Beginnings of lines.
 const BEGINNINGS: [&[u8]; 3] = [b"{\"run\":", b"{\"activation\":", b"{\"summary\":"];
 
 /// Skips truncated lines.

@@ -7,9 +7,9 @@ use crate::datasets::{Labels, NodeDataset};
 /// Metric of a split; larger is better.
 #[derive(Config, Copy, Debug, PartialEq, Eq)]
 pub enum Metric {
-    /// Share of nodes whose class scores greatest; one class per node.
+    /// Share of nodes whose class scores greatest; for one class per node.
     Accuracy,
-    /// 2 TP / (2 TP + FP + FN) over nodes and classes; scores above 0 predict; sets.
+    /// 2 TP / (2 TP + FP + FN) over nodes and classes; scores above 0 predict; for sets.
     MicroF1,
     /// Area under the ROC curve: the chance that a node of a class outscores others, ties counting
     /// half, averaged over classes with both. Two exclusive classes use the score difference.
@@ -34,7 +34,6 @@ impl Metric {
         }
     }
 
-    /// Every split must define it.
     pub(super) fn check(self, data: &NodeDataset) -> Result<(), TrainError> {
         let fits = match (self, data.labels()) {
             (Self::Accuracy, labels) => labels.classes().is_some(),

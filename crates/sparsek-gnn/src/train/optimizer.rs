@@ -22,7 +22,7 @@ pub(super) fn adam(config: &TrainConfig, device: &Device) -> ModuleOptimizer {
     adam.init().with_group(ParamGroup::all(), located, None)
 }
 
-/// Burn 0.22.1 restores state on `Device::default()`, which may not exist.
+/// Burn 0.22.1 restores state on `Device::default()`, which may not exist: replaces the device.
 struct Located {
     adam: Adam,
     device: Device,

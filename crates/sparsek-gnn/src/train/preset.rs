@@ -17,7 +17,7 @@ pub enum Preset {
     Proteins,
 }
 
-/// For Adam without weight decay, evaluated every epoch.
+/// Settings for Adam without weight decay, evaluated every epoch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PresetSettings {
     /// Convolutions.

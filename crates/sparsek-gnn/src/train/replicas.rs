@@ -78,14 +78,14 @@ impl<M: NodeModel> Replicas<M> {
         &self.models[0]
     }
 
-    /// Parameters and optimizer state.
     pub(super) fn records(&self) -> Result<(Bytes, Bytes), TrainError> {
         let optimizer = self.optimizer.into_bytes();
         let optimizer = optimizer.map_err(|error| TrainError::Device(error.to_string()))?;
         Ok((record(self.model().clone())?, optimizer))
     }
 
-    /// Also returns the prior mean loss [1], on the first device, outside autodiff and unread.
+    /// Also returns the mean loss [1] before the step, on the first device, outside autodiff and
+    /// unread.
     pub(super) fn step(
         mut self,
         lr: f64,

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{datasets::NodeDataset, nn::NodeModelConfig};
 
-/// Trains without a checkpoint.
+/// Trains from random parameters, without a checkpoint.
 pub fn train<C: NodeModelConfig>(
     config: &TrainConfig,
     model: &C,
@@ -64,7 +64,8 @@ enum Checkpoint<C> {
 }
 
 impl<'a, C: NodeModelConfig> Trainer<'a, C> {
-    /// Errors when configurations are out of range or do not fit the dataset, or a split is empty.
+    /// Validates a run. Errors when configurations are out of range or do not fit the dataset, or a
+    /// split is empty.
     pub fn new(
         config: &'a TrainConfig,
         model: &'a C,
@@ -113,8 +114,8 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
         Ok(self)
     }
 
-    /// Continues from the last saved epoch; locks the directory. Epochs, patience and save interval
-    /// may change.
+    /// Continues from the last saved epoch; locks the directory until the end. Epochs, patience and
+    /// save interval may change.
     ///
     /// Errors when unreadable, in use, or different in model, learning rate, penalty, seed,
     /// batching, metric, dataset or preparation.

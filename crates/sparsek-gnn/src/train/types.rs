@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-/// Metrics are without dropout, after the last step.
+/// One epoch; metrics are without dropout, after its last step.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EpochReport {
     /// From 1.
@@ -22,7 +22,7 @@ pub trait Progress {
     /// Called after each epoch.
     fn on_epoch(&mut self, report: &EpochReport) -> std::io::Result<()>;
 
-    /// Called before a save, after epoch reports; errors prevent the save.
+    /// Called before a save, after its epochs' reports; errors prevent the save.
     fn before_save(&mut self) -> std::io::Result<()> {
         Ok(())
     }

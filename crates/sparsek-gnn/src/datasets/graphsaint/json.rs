@@ -21,9 +21,7 @@ pub(super) struct ClassMap {
 }
 
 enum Entry {
-    /// A number or list of one.
     Class(f64),
-    /// Membership per class.
     Set(Vec<bool>),
 }
 

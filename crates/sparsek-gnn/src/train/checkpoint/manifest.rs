@@ -67,7 +67,6 @@ pub(super) struct Manifest<C> {
     pub(super) model: C,
     pub(super) train: TrainConfig,
     pub(super) dataset: Dataset,
-    /// Epochs up to the save.
     history: Vec<Row>,
     /// None before the first save.
     pub(super) files: Option<Files>,
@@ -81,7 +80,6 @@ pub(super) struct Dataset {
     pub(super) preparation: Preparation,
 }
 
-/// Parameters and optimizer state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Files {
@@ -222,7 +220,6 @@ fn parsed<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
     serde_json::from_slice(bytes).map_err(|error| error.to_string())
 }
 
-/// An exact [`EpochReport`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Row {

@@ -70,13 +70,14 @@ impl CheckpointDir {
         names.any(|name| self.file(name).exists())
     }
 
-    /// Opens a run for reading. Errors name the file: no run, a damaged or other manifest, or
-    /// training in progress.
+    /// Opens a run for reading. Errors name the file: no run, a manifest damaged or of another
+    /// version, or training in progress.
     pub fn open<C: NodeModelConfig>(&self) -> Result<SavedRun<C>, TrainError> {
         self.open_with(Access::Read)
     }
 
-    /// Errors as [`CheckpointDir::open`] and [`SavedRun::best_model`].
+    /// Configuration and best model; errors as [`CheckpointDir::open`] and
+    /// [`SavedRun::best_model`].
     pub fn best_model<C: NodeModelConfig>(
         &self,
         device: &Device,
@@ -195,7 +196,6 @@ impl CheckpointDir {
         }
     }
 
-    /// Checks the size first.
     fn bytes(
         &self,
         name: &str,
@@ -215,7 +215,6 @@ impl CheckpointDir {
         }
     }
 
-    /// Numbered files and their leftovers.
     fn numbered(&self) -> Vec<String> {
         let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());

@@ -12,7 +12,6 @@ use burn::{
 };
 use burn_pack::{Reader, Scalar};
 
-/// Errors name the difference.
 pub(super) fn load_model<M: Module>(bytes: Bytes, model: M) -> Result<M, String> {
     let bytes = bytes.shared();
     let mut wanted = Parameters::default();
@@ -40,7 +39,6 @@ pub(super) fn load_model<M: Module>(bytes: Bytes, model: M) -> Result<M, String>
     model.map_err(|error| error.to_string())
 }
 
-/// Adam's state for a loaded model.
 pub(super) fn load_optimizer<M: Module>(
     bytes: Bytes,
     model: &M,
@@ -128,7 +126,6 @@ struct Parameter {
     dtype: DType,
 }
 
-/// Parameters by path.
 #[derive(Default)]
 struct Parameters {
     /// Types in use, not recorded.

@@ -2,7 +2,6 @@ use std::{collections::BTreeMap, io};
 
 use super::{super::fingerprint::sha256, *};
 
-/// Three saved epochs.
 struct Run {
     data: NodeDataset,
     model: MaxKModelConfig,
@@ -38,7 +37,6 @@ impl Run {
         self.scratch.0.join(name.unwrap())
     }
 
-    /// Resuming and evaluating.
     fn errors(&self) -> [String; 2] {
         let resumed = self.trainer().resume(self.dir());
         let resumed = resumed.and_then(|trainer| trainer.run(&Device::flex(), &mut quiet));

@@ -11,7 +11,6 @@ fn add_up(each: Vec<Tensor<1>>, devices: &[Device]) -> Vec<Tensor<1>> {
     vec![sum; devices.len()]
 }
 
-/// Draws its parameters when built.
 #[derive(Config, Debug, PartialEq)]
 struct Drawn {
     model: MaxKModelConfig,
@@ -160,7 +159,6 @@ fn replicas_that_differ_are_noticed() {
     let found = join(&devices, alone).unwrap_err().to_string();
     assert!(found.contains("counted themselves"), "{found}");
 
-    /// Sums counts only.
     fn careless(each: Vec<Tensor<1>>, devices: &[Device]) -> Vec<Tensor<1>> {
         match each[0].dims() {
             [1] => add_up(each, devices),

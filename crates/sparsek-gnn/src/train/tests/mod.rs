@@ -34,7 +34,6 @@ fn alone() -> MutexGuard<'static, ()> {
     STREAM.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Removed when dropped.
 struct Scratch(PathBuf);
 
 impl Scratch {
