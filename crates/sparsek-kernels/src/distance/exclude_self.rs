@@ -1,4 +1,4 @@
-//! Nearest neighbors of an index's own rows, without the row itself.
+//! Nearest neighbors without the row itself.
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
@@ -8,14 +8,14 @@ use crate::{
     launch::{Grid, allocate, argument},
 };
 
-/// Drops each row from its own `k + 1` nearest, or the last neighbor if the row is not among them.
+/// Drops each row from its own `k + 1` nearest, or else the last neighbor.
 ///
-/// Row `i` is row `first + i` of the index. `values`, of `dtype`, and `indices`, of `index`, are
-/// contiguous `[rows, k + 1]` and sorted; the results are `[rows, k]`.
+/// Row `i` is index row `first + i`. `values` (`dtype`) and `indices` (`index`) are contiguous,
+/// sorted `[rows, k + 1]`; results are `[rows, k]`.
 ///
 /// # Errors
 ///
-/// [`KernelError`] for buffers that are too short or too large.
+/// [`KernelError`] for short or too large buffers.
 pub fn exclude_self(
     client: &Client,
     [values, indices]: [&Handle; 2],

@@ -1,4 +1,4 @@
-//! One checked launch, as routines receive it.
+//! One checked launch.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{error::KernelError, launch::argument};
 
-/// Distances of some rows of `x` to all rows of `y`.
+/// Distances of some rows of `x` to all of `y`.
 #[doc(hidden)]
 pub struct Job<'a> {
     pub(super) client: &'a Client,
@@ -20,7 +20,7 @@ pub struct Job<'a> {
     pub(super) columns: Option<&'a Columns>,
     pub(super) packed: Option<&'a Packed>,
     pub(super) rows: Range<usize>,
-    /// Whether `x` and `y` are the same matrix.
+    /// `x` and `y` are the same matrix.
     pub(super) same: bool,
     pub(super) parameter: Parameter,
     pub(super) output: &'a Handle,
@@ -31,12 +31,12 @@ impl Job<'_> {
         self.rows.len() * self.y.rows
     }
 
-    /// Whether a matrix is compared with all of itself.
+    /// Whether all of a matrix meets itself.
     pub(super) fn whole(&self) -> bool {
         self.same && self.rows.len() == self.y.rows
     }
 
-    /// Whether only pairs on and above the diagonal are computed.
+    /// Whether to compute only pairs from the diagonal on.
     pub(super) fn half(&self, needs: &Needs) -> bool {
         self.whole() && needs.symmetric
     }

@@ -9,7 +9,7 @@ use crate::{
     launch::{Grid, argument},
 };
 
-/// A plane for each of `items`; also returns the units of a plane.
+/// A plane an item; also the plane's units.
 pub(super) fn planes_for(
     client: &Client,
     items: usize,

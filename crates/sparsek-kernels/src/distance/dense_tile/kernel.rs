@@ -1,4 +1,4 @@
-//! The kernels of dense tiles.
+//! Dense tile kernels.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -15,7 +15,7 @@ use crate::distance::{
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(super) struct DenseTileShape {
-    /// Left rows, in chunks.
+    /// Left rows, chunked.
     first: usize,
     rows: usize,
     chunk: usize,
@@ -27,7 +27,7 @@ pub(super) struct DenseTileShape {
     blocks: usize,
 }
 
-/// A unit for each row and block.
+/// A unit a row and block.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(super) fn starts_kernel(
     indptr: &[i32],
@@ -138,7 +138,7 @@ pub(super) fn dense_tile_kernel<M: Semiring, S: Float>(
                             let i = shape.first + row;
                             let mut other = S::new(0.0);
                             if comptime!(M::NEEDS.dense == Some(Dense::Left)) {
-                                // The total includes the columns that the right row lacks.
+                                // The total includes columns that the right row lacks.
                                 other = pair.left().norm(i);
                             }
                             sum = pair.finish::<M>(i, shape.from + j, sum, other);
@@ -163,7 +163,7 @@ fn any_sum_finite<S: Float>(
     let mut least = S::new(f32::INFINITY);
     #[unroll]
     for r in 0..comptime!(config.rows) {
-        // Clamped, so that loads are unconditional.
+        // Clamped: unconditional loads.
         let j = first + comptime!(r * config.plane as usize) + UNIT_POS_X as usize;
         let j = min(j, shape.across - 1);
         least = min(least, output[row * shape.across + j]);

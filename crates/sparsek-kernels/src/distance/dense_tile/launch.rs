@@ -1,4 +1,4 @@
-//! Checks and launches the passes of dense tiles.
+//! Launches dense tiles.
 
 use std::ops::Range;
 
@@ -24,7 +24,7 @@ use crate::{
     launch::{Grid, allocate, argument},
 };
 
-/// Bytes of shared memory that hold no values.
+/// Shared bytes that hold no values.
 const SPARE: usize = 64;
 
 fn refused(reason: String) -> KernelError {
@@ -116,13 +116,12 @@ struct Pass<'a> {
     pub right: &'a RowRange<'a>,
     /// `[left rows, right rows]`.
     pub output: &'a Handle,
-    /// Whether pairs whose right row comes first may be skipped.
+    /// Skip pairs whose right row comes first.
     pub half: bool,
 }
 
 impl DenseTileConfig {
-    /// Returns the most chunks of left rows within 2% of the shortest estimated time, with one cube
-    /// at a time on a multiprocessor.
+    /// Most chunks within 2% of the shortest estimated time, at one cube a multiprocessor.
     fn chunks(&self, [rows, tiles]: [usize; 2], processors: usize) -> usize {
         let most = TILE_CUBES
             .div_ceil(tiles)
@@ -159,7 +158,7 @@ impl Pass<'_> {
         let most = limit / (rows * lane) - 1;
         let cols = self.right.matrix.cols;
         let blocks = cols.div_ceil(most).max(1);
-        // Rounded, so that few kernels are compiled.
+        // Rounded: fewer kernels to compile.
         let block = cols.div_ceil(blocks).max(1);
         DenseTileConfig {
             plane,
@@ -195,8 +194,7 @@ impl Pass<'_> {
             job.elements().max(starts_len[0]).max(starts_len[1]),
         )?;
         let [x, y] = [left.matrix.arguments()?, right.matrix.arguments()?];
-        // SAFETY: the lengths are checked; the contract of `Matrix` keeps offsets and columns in
-        // range.
+        // SAFETY: lengths checked; `Matrix` keeps offsets and columns in range.
         unsafe {
             dense_tile_kernel::launch_unchecked::<M>(
                 client,
@@ -235,7 +233,7 @@ impl Pass<'_> {
 }
 
 impl RowRange<'_> {
-    /// Finds where each block of columns begins in each row.
+    /// First entry of each block of columns, a row.
     fn block_starts(&self, job: &Job, block: usize, blocks: usize) -> Result<Handle, KernelError> {
         let client = job.client;
         let int = i32::elem_type_native();

@@ -1,4 +1,4 @@
-//! Matrices on the host, and their norms.
+//! Host matrices and their norms.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use crate::distance::{
     semiring::{HostSemiring, Needs, Real, Rescale, host::max},
 };
 
-/// A CSR matrix in host memory, columns ascending in each row.
+/// A CSR matrix in host memory, columns ascending.
 #[derive(Clone, Copy, Debug)]
 pub struct HostMatrix<'a, S> {
     /// `rows + 1` offsets.
@@ -20,7 +20,7 @@ pub struct HostMatrix<'a, S> {
     pub cols: usize,
 }
 
-/// Two matrices; the first is `None` if both are the same.
+/// Two matrices; `None` if both are the same.
 pub type HostPair<'a, S> = (Option<&'a HostMatrix<'a, S>>, &'a HostMatrix<'a, S>);
 
 pub(super) struct PreparedRows<'a, S> {
@@ -31,7 +31,7 @@ pub(super) struct PreparedRows<'a, S> {
 }
 
 impl<S> HostMatrix<'_, S> {
-    /// Returns the number of rows.
+    /// Number of rows.
     pub fn rows(&self) -> usize {
         self.indptr.len() - 1
     }
@@ -77,7 +77,7 @@ pub(super) fn combine<S: Real>(needs: Needs, a: S, b: S) -> S {
     if needs.maxima { max(a, b) } else { a + b }
 }
 
-/// Sums block by block, against rounding in long rows.
+/// Sums by blocks, against rounding.
 fn sum<S: Real>(values: &[S], term: impl Fn(S) -> S, add: impl Fn(S, S) -> S) -> S {
     let blocks = values.chunks(BLOCK).map(|block| {
         let terms = block.iter().map(|&a| term(a));

@@ -1,16 +1,16 @@
-//! The paper's hybrid of CSR and COO (Algorithm 3, Section 3.3), kept for comparison.
+//! The paper's CSR and COO hybrid (Algorithm 3, Section 3.3), for comparison; runs only if forced.
 //!
 //! ```text
 //! for each row of x, in one cube:
-//!     for each block of its entries that fits:               3.3.3
-//!         hold it in shared memory, dense or hashed          3.3.2
-//!         scan all entries of y, a range for each plane, by segmented scans
-//! if columns of either row count: scan x by the rows of y    3.3.1
-//! make distances from the sums
+//!     for each block of its entries that fits:         3.3.3
+//!         hold it in shared memory, dense or hashed    3.3.2
+//!         scan all entries of y by segmented scans, a range a plane
+//! if either row's columns count: swap x and y, again   3.3.1
+//! finish
 //! ```
 //!
-//! The work is the rows of `x` times nnz(y); it runs only if forced. Deterministic: rows that span
-//! planes are added in order, where the paper uses atomics.
+//! Work: rows of `x` · nnz(y). Deterministic: rows that span planes add in order, not by the
+//! paper's atomics.
 
 mod kernel;
 mod launch;

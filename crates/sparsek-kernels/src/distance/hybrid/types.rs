@@ -1,4 +1,4 @@
-//! Parameters of the hybrid routine, and the entries of each plane.
+//! Parameters of the hybrid routine.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -12,14 +12,14 @@ use super::table::Layout;
 /// No row.
 pub(super) const NONE: i32 = -1;
 
-/// Which columns add to the sums.
+/// Columns that add.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Pass {
     /// Columns of both rows.
     Both,
     /// All columns of the scanned row.
     Either,
-    /// Columns that the held row lacks, with the matrices exchanged.
+    /// Columns that the held row lacks; matrices exchanged.
     Lacking,
 }
 
@@ -32,7 +32,7 @@ pub(super) struct HybridConfig {
 }
 
 impl HybridConfig {
-    /// Slots for a number a plane, padded to 16 bytes.
+    /// Slots for a number a plane, in multiples of 16 bytes.
     pub fn slots(self) -> usize {
         slots(self.planes)
     }
@@ -42,12 +42,12 @@ fn slots(planes: u32) -> usize {
     planes.next_multiple_of(4) as usize
 }
 
-/// Bytes for the sums of rows that span planes.
+/// Bytes for rows that span planes.
 pub(super) fn carried_bytes(planes: u32, size: usize) -> usize {
     slots(planes) * (4 * size + size_of::<i32>())
 }
 
-/// Held and scanned rows: first, number, and stride in the output.
+/// Held and scanned rows: first, number, output stride.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(super) struct HybridShape {
@@ -60,7 +60,7 @@ pub(super) struct HybridShape {
     pub units: usize,
 }
 
-/// The entries of a plane, which begin inside row `head` and end inside row `tail`.
+/// Entries of a plane, from inside row `head` to inside row `tail`.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(super) struct PlaneRange {

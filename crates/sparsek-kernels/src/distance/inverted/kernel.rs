@@ -1,4 +1,4 @@
-//! The kernel of the inverted index.
+//! Inverted index kernel.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -20,8 +20,7 @@ use crate::distance::{
     tuning::FINISHED_TOGETHER,
 };
 
-/// Rows of `x` from `first` on, rows of `y` in tiles, groups of rows for each tile, end of the
-/// entries.
+/// Rows of `x` from `first` on, rows of `y` in tiles, row groups a tile, end of entries.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(super) struct InvertedShape {
@@ -73,8 +72,7 @@ pub(super) fn inverted_kernel<M: Semiring, S: Float, P: Int>(
     }
     let lane = UNIT_POS_X as usize;
     let first = tile * shape.tile;
-    // Planes may leave alone: only planes that share a row synchronize the cube,
-    // and they leave together.
+    // No barrier crosses rows; planes that share one leave together.
     if tile >= shape.tiles || row >= shape.rows {
         terminate!();
     }
@@ -184,7 +182,7 @@ pub(super) fn inverted_kernel<M: Semiring, S: Float, P: Int>(
             accumulator.add_finished::<M>(&finished);
         }
     }
-    // Several at a time, so that loads overlap; undecided ones again afterwards.
+    // Several, so that loads overlap; then the undecided again.
     if comptime!(config.planes_per_row > 1) {
         sync_cube();
     }
