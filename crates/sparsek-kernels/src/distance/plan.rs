@@ -1,4 +1,4 @@
-//! Chooses the routine of an index, and how many rows an index takes.
+//! Chooses the routine and rows of an index.
 //!
 //! ```text
 //! density ≥ DENSE_TENSOR_CORE, whole numbers, tensor cores  → tensor_core
@@ -7,7 +7,7 @@
 //! otherwise                                                 → merge
 //! ```
 //!
-//! A routine is skipped if the device, the distance or the size rules it out.
+//! Skips what the device, the distance or the size rules out.
 
 use cubecl::prelude::*;
 
@@ -22,9 +22,8 @@ use super::{
 };
 use crate::{device::accumulator, error::KernelError};
 
-/// Whether the choice for an index of this density depends on whether its values are whole numbers.
-///
-/// If so, call [`greatest`](crate::distance::greatest) first.
+/// Whether the choice depends on values being whole: call [`greatest`](crate::distance::greatest)
+/// first.
 pub fn needs_values(needs: &Needs, density: f64) -> bool {
     needs.inner.is_some_and(|inner| inner != Inner::Ones) && density >= DENSE_TENSOR_CORE
 }
@@ -36,9 +35,8 @@ fn density(matrix: &Matrix) -> f64 {
 
 /// Chooses the routine for an index of `matrix`.
 ///
-/// `compared` is the left matrix, if known; without it, the tensor cores are not chosen. `whole` is
-/// the density of the whole matrix if `matrix` is a part of one. All parts then take one routine
-/// and round alike.
+/// `compared`: the left matrix; tensor cores need it. `whole`: the whole matrix's density if
+/// `matrix` is a part, so that all parts take one routine and round alike.
 pub fn choose(
     client: &Client,
     distance: &dyn Distance,
@@ -72,13 +70,13 @@ pub fn choose(
     }
 }
 
-/// Parts begin at multiples of this many rows, so that every device can bind their offsets.
+/// Multiple of rows at which every device can bind offsets.
 const STEP: usize = 1024;
 
-/// Returns how many rows of a matrix one [`Index`](crate::distance::Index) should hold.
+/// Rows that one [`Index`](crate::distance::Index) should hold.
 ///
-/// That is all rows, or a multiple of 1024 for which the counters take at most `bytes`. Only
-/// [`Routine::Inverted`] has counters: one for each column of each tile of rows.
+/// All, or a multiple of 1024 whose counters take at most `bytes`; only [`Routine::Inverted`] has
+/// counters, one a column and tile.
 ///
 /// # Errors
 ///

@@ -1,6 +1,4 @@
-//! Lists the distances within a radius.
-//!
-//! The output size is unknown, so a first pass counts and a second fills.
+//! Distances within a radius: one pass counts, another fills.
 
 use cubecl::{features::Plane, ir::ElemType, prelude::*, server::Handle};
 
@@ -10,7 +8,7 @@ use crate::{
     launch::{allocate, argument},
 };
 
-/// Distances of some rows to all rows of an index, and a radius.
+/// Distances to an index, and a radius.
 #[derive(Clone, Copy, Debug)]
 pub struct Radius<'a> {
     /// Contiguous `[rows, across]`.
@@ -19,27 +17,27 @@ pub struct Radius<'a> {
     pub dtype: ElemType,
     /// Number of rows.
     pub rows: usize,
-    /// Rows of the index.
+    /// Index rows.
     pub across: usize,
-    /// The radius, rounded to the nearest f32 for f32 distances. NaN never matches.
+    /// Rounded to nearest f32 for f32 distances. NaN never matches.
     pub radius: f64,
-    /// Whether to list distances of at least the radius, instead of at most.
+    /// List distances of at least the radius, not at most.
     pub largest: bool,
-    /// If the rows are the index's own: the index row of the first. No row then lists itself.
+    /// Index row of the first row, if they are the index's own: none lists itself.
     pub exclude_self: Option<usize>,
 }
 
 impl Radius<'_> {
-    /// Returns the number of blocks of a row of `across` distances.
+    /// Blocks of a row of `across` distances.
     pub fn blocks(across: usize) -> usize {
         across.div_ceil(RADIUS_BLOCK)
     }
 
-    /// Counts the matches in each block of each row: i32, `[rows, blocks]`.
+    /// Matches in each block: i32, `[rows, blocks]`.
     ///
     /// # Errors
     ///
-    /// [`KernelError`] for buffers that are too short or too large.
+    /// [`KernelError`] for short or too large buffers.
     pub fn count(&self, client: &Client) -> Result<Handle, KernelError> {
         let counts = self.rows * Self::blocks(self.across);
         let output = allocate(client, "counts", counts, i32::elem_type_native())?;
@@ -47,14 +45,14 @@ impl Radius<'_> {
         Ok(output)
     }
 
-    /// Returns the matching distances and their positions in their rows, i32, both `[total]`.
+    /// Matching distances and their positions, i32, both `[total]`, in order of rows and positions.
     ///
-    /// They are in the order of rows, then of positions. `offsets`, i32, `[rows, blocks]`, holds
-    /// the exclusive prefix sums of [`count`](Self::count), and `total` their sum.
+    /// `offsets`: i32, `[rows, blocks]`, exclusive prefix sums of [`count`](Self::count); `total`:
+    /// their sum.
     ///
     /// # Errors
     ///
-    /// [`KernelError`] for buffers that are too short or too large.
+    /// As [`count`](Self::count).
     pub fn list(
         &self,
         client: &Client,
@@ -86,8 +84,7 @@ impl Radius<'_> {
         });
         let (values, places, total) = listed.unwrap_or((&radius, &radius, 1));
         let (grid, plane) = planes_for(client, items, pairs)?;
-        // SAFETY: `argument` checks the lengths; the offsets are sums of counts of the same
-        // distances.
+        // SAFETY: `argument` checks lengths; offsets sum counts of the same distances.
         unsafe {
             radius_kernel::launch_unchecked(
                 client,
@@ -157,7 +154,7 @@ fn radius_kernel<S: Float>(
     let mut done = first;
     while done < end {
         let place = done + UNIT_POS_X as usize;
-        // No lane leaves, since plane operations need all of them.
+        // No lane leaves: plane operations need all.
         let distance = distances[row * across + min(place, end - 1)];
         let within = if comptime!(config.largest) {
             distance >= limit

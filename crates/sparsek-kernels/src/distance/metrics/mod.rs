@@ -1,6 +1,4 @@
-//! The named distances. Each file gives the formula, and how zero rows and negative values behave.
-//!
-//! Where definitions differ, SciPy's holds.
+//! The named distances, as SciPy defines them: formulas, zero rows, negative values.
 
 mod bray_curtis;
 mod canberra;
@@ -53,10 +51,10 @@ macro_rules! metrics {
         }
 
         impl Metric {
-            /// All metrics; Minkowski with p = 3.
+            /// All metrics; p = 3 for Minkowski.
             pub const ALL: &[Self] = &[$(Self::$name,)* Self::Minkowski(3.0)];
 
-            /// Returns the name.
+            /// The name.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$name => $text,)*
@@ -64,7 +62,7 @@ macro_rules! metrics {
                 }
             }
 
-            /// Returns the implementation.
+            /// The implementation.
             pub fn distance(self) -> &'static dyn Distance {
                 match self {
                     $(Self::$name => DynMetric::<$name>::of(),)*
@@ -93,13 +91,13 @@ metrics! {
     Dice = "dice";
     /// (N − |x ∩ y|) / N of patterns.
     RussellRao = "russell-rao";
-    /// Share of the columns that differ.
+    /// Share of columns that differ.
     Hamming = "hamming";
-    /// Share of the columns in one pattern only.
+    /// Share of columns in one pattern.
     Matching = "matching";
-    /// 2 d / (N + d) of patterns that differ in d of N columns.
+    /// 2 d / (N + d): patterns differ in d of N columns.
     RogersTanimoto = "rogerstanimoto";
-    /// 2 d / (|x ∩ y| + 2 d) of patterns that differ in d columns.
+    /// 2 d / (|x ∩ y| + 2 d): patterns differ in d columns.
     SokalSneath = "sokalsneath";
     /// 2 r s / (t f + r s) of patterns.
     Yule = "yule";
@@ -111,9 +109,9 @@ metrics! {
     BrayCurtis = "braycurtis";
     /// max |x − y|.
     Chebyshev = "chebyshev";
-    /// √(1 − Σ √x √y) of rows divided by their sums.
+    /// √(1 − Σ √x √y) of row shares.
     Hellinger = "hellinger";
-    /// √ of the Jensen-Shannon divergence of rows divided by their sums.
+    /// √ of the Jensen-Shannon divergence of row shares.
     JensenShannon = "jensen-shannon";
     /// Σ x ln(x / y).
     KullbackLeibler = "kl";
@@ -122,7 +120,7 @@ metrics! {
 }
 
 impl Metric {
-    /// Returns the parameter, or 0 if there is none.
+    /// The parameter, or 0.
     pub fn p(self) -> f64 {
         match self {
             Self::Minkowski(p) => p,
@@ -141,7 +139,7 @@ impl fmt::Display for Metric {
     }
 }
 
-/// A name that no metric has.
+/// No metric has this name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no metric is called {name}; there are {}, and minkowski:P", names())]
 pub struct UnknownMetric {
@@ -158,7 +156,7 @@ fn names() -> String {
 impl FromStr for Metric {
     type Err = UnknownMetric;
 
-    /// Parses a name, for Minkowski with its p: `manhattan`, `minkowski:3`.
+    /// Parses `manhattan`, or `minkowski:3` with p.
     fn from_str(text: &str) -> Result<Self, UnknownMetric> {
         let unknown = || UnknownMetric { name: text.into() };
         if let Some(p) = text.strip_prefix("minkowski:") {

@@ -1,4 +1,4 @@
-//! The entries of a matrix by column, for each tile of rows.
+//! Entries by column, a tile of rows.
 //!
 //! ```text
 //! count the entries of each (tile, column)    atomics
@@ -6,7 +6,7 @@
 //! place the entries
 //! ```
 //!
-//! The order of columns and of their entries varies between runs; distances do not depend on it.
+//! Their order varies between runs; distances do not depend on it.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -25,12 +25,11 @@ use crate::{
     launch::{Grid, allocate, argument, fill_zero},
 };
 
-/// Limit for the bytes of a tile's counters. It depends on the columns alone, so that parts of a
-/// matrix take the whole's routine.
+/// Most bytes of a tile's counters. Depends on columns alone: parts take the whole's routine.
 const MOST_BYTES: usize = 256 << 20;
 
-/// Whether tables with a slot for each column would dominate memory. If so, only columns with
-/// entries are numbered.
+/// Whether tables of all columns would dominate memory; then only columns with entries are
+/// numbered.
 pub fn is_wide(cols: usize, entries: usize) -> bool {
     cols > entries.saturating_mul(4).saturating_add(1 << 16)
 }
@@ -53,15 +52,15 @@ pub(in crate::distance) fn check_cols(
 }
 
 pub(in crate::distance) struct Columns {
-    /// First and end of the entries of each column: `tiles * cols` each.
+    /// Starts and ends of columns, `tiles * cols` each.
     pub starts: Handle,
     pub ends: Handle,
-    /// Row in the tile and bits of the value, then padding for a plane, which points at spare sums.
+    /// Row in the tile and value bits, then padding for a plane at spare sums.
     pub entries: Handle,
     pub length: usize,
     pub tile: usize,
     pub tiles: usize,
-    /// Sums of a tile, a power of two, so that few kernels are compiled.
+    /// Sums of a tile: a power of two, to compile few kernels.
     pub room: usize,
 }
 
@@ -72,7 +71,7 @@ pub(in crate::distance) fn bits(dtype: ElemType) -> ElemType {
     })
 }
 
-/// Returns the rows of a tile and the number of tiles.
+/// Rows of a tile, number of tiles.
 pub(in crate::distance) fn row_tiles(
     rows: usize,
     cols: usize,
@@ -82,7 +81,7 @@ pub(in crate::distance) fn row_tiles(
     check_cols("inverted", cols)?;
     let sums = if needs.other { 2 } else { 1 };
     let most = TILE_BYTES / dtype.size() / sums;
-    // Equal tiles, so that the last is not small.
+    // Equal tiles.
     let tiles = rows.div_ceil(most).max(1);
     if tiles * cols >= i32::MAX as usize {
         return Err(KernelError::Routine {
@@ -129,8 +128,8 @@ impl Columns {
         let launch = |placed: bool| -> Result<(), KernelError> {
             let (grid, plane) = planes_for(client, matrix.rows, elements)?;
             let x = matrix.arguments()?;
-            // SAFETY: `arguments` and `argument` check the lengths; the contract of `Matrix` keeps
-            // offsets, columns and so counters in range, and each entry has its own room.
+            // SAFETY: `argument` checks lengths; `Matrix` keeps counters in range; each entry has
+            // its own room.
             unsafe {
                 columns_kernel::launch_unchecked(
                     client,
@@ -190,7 +189,7 @@ struct ColumnsShape {
     end: usize,
 }
 
-/// A plane for each row: counts entries, or places them.
+/// A plane a row, counting or placing entries.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn columns_kernel<S: Float, P: Int>(
     indptr: &[i32],
@@ -235,7 +234,7 @@ fn packed<S: Float, P: Int>(row: u32, value: S) -> Vector<P, Const<2>> {
     packed
 }
 
-/// A unit for each counter.
+/// A unit a counter.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn room_kernel(
     starts: &mut [i32],

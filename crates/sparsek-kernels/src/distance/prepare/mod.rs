@@ -1,6 +1,6 @@
-//! Preparation of matrices: norms and values, entries by column, dense f16 copies.
+//! Preparation of matrices.
 //!
-//! `parts` and `range` keep long sums and extreme magnitudes exact, on devices and on the host.
+//! `parts` and `range` keep long sums and extreme magnitudes exact, on the host too.
 
 pub(super) mod columns;
 pub(super) mod norms;

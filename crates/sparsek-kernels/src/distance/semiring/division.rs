@@ -6,17 +6,15 @@
 
 use cubecl::prelude::*;
 
-/// 2^64 and 2^-64, which bring divisors between 2^-85 and 2^64: no inverse is subnormal or
-/// infinite.
+/// 2^±64: bring divisors into 2^-85 to 2^64, with inverses neither subnormal nor infinite.
 const LARGER: f32 = 1.844_674_4e19;
 const SMALLER: f32 = 5.421_011e-20;
 
-/// Returns `dividend / divisor` to within a relative 3e-7 and 2^-60, for a finite positive divisor
-/// of at least the dividend.
+/// `dividend / divisor` to a relative 3e-7 and 2^-60, for a finite positive divisor at least the
+/// dividend.
 ///
-/// For a divisor of 0 or infinity it is any number or NaN. f64 is divided exactly. The f32 inverse
-/// takes a cubic and a square Newton step from a guess by the bits, off by at most 0.051. NVIDIA's
-/// division is longer and branches.
+/// Any number or NaN for divisor 0 or infinity; f64 exact. A cubic and a square Newton step from a
+/// bit guess, off by at most 0.051: shorter than NVIDIA's division, without branches.
 #[cube]
 pub fn quotient<S: Float>(dividend: S, divisor: S) -> S {
     let bits = S::size_bits().comptime();
