@@ -1,5 +1,3 @@
-//! Nearest neighbors without the row itself.
-
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
 use super::tuning::EXCLUDE_SELF_UNIT_EACH;
@@ -8,10 +6,10 @@ use crate::{
     launch::{Grid, allocate, argument},
 };
 
-/// Drops each row from its own `k + 1` nearest, or else the last neighbor.
+/// Drops each row, or the last neighbor, from its `k + 1` nearest.
 ///
-/// Row `i` is index row `first + i`. `values` (`dtype`) and `indices` (`index`) are contiguous,
-/// sorted `[rows, k + 1]`; results are `[rows, k]`.
+/// Row `i` is index row `first + i`. `values` (`dtype`) and `indices` (`index`) are contiguous
+/// sorted `[rows, k + 1]`; results `[rows, k]`.
 ///
 /// # Errors
 ///
@@ -29,7 +27,7 @@ pub fn exclude_self(
         let all = rows * (k + 1);
         let unit_each = k <= EXCLUDE_SELF_UNIT_EACH;
         let grid = Grid::elementwise(client, if unit_each { rows * k } else { rows }, all)?;
-        // SAFETY: `argument` checks the lengths.
+        // SAFETY: `argument` checks lengths.
         unsafe {
             exclude_self_kernel::launch_unchecked(
                 client,

@@ -1,13 +1,11 @@
-//! Gradient of distances with respect to one matrix's values.
-//!
-//! For an entry (i, c) of value a,
+//! Gradient of distances by one matrix's values: for an entry (i, c) of value a,
 //!
 //! ```text
 //! Σ_j w_ij (f(a, b_jc) − f(a, 0)) + t_i f'(a)
 //! ```
 //!
-//! over rows j of the other matrix with column c. One kernel makes weights w and row sums t from
-//! upstream gradient and distances; a second sums over transposed columns, in fixed order.
+//! over rows j of the other with column c. One kernel makes weights w and row sums t from upstream
+//! gradient and distances; a second sums over transposed columns, in fixed order.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -30,9 +28,9 @@ use crate::{
 /// A matrix by column, renumbered if wide ([`is_wide`](crate::distance::is_wide)).
 #[derive(Clone, Copy, Debug)]
 pub struct Transposed<'a> {
-    /// New column of the other matrix's entries, i32.
+    /// Renumbered column of the other matrix's entries, i32.
     pub places: &'a Handle,
-    /// Number of renumbered columns.
+    /// Renumbered column count.
     pub cols: usize,
     /// `cols + 1` offsets, i32.
     pub indptr: &'a Handle,

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::error::KernelError;
 
-/// Receives each batch: first row, and distances row after row.
+/// Receives batches: first row, distances row after row.
 pub type Each<'a, S> = &'a mut dyn FnMut(usize, &[S]);
 
 /// A distance as a value: [`Metric::distance`](crate::distance::Metric::distance), or
@@ -26,7 +26,7 @@ pub trait Distance: Send + Sync {
     /// Properties of the distance.
     fn needs(&self) -> Needs;
 
-    /// Norms and prepared values of a matrix.
+    /// Norms and prepared values.
     #[doc(hidden)]
     fn prepare(
         &self,
@@ -39,11 +39,10 @@ pub trait Distance: Send + Sync {
     #[doc(hidden)]
     fn launch(&self, job: &Job, routine: Routine) -> Result<(), KernelError>;
 
-    /// Distances on the host, in batches of `batch` rows: the first matrix, else the second, with
-    /// the second.
+    /// Host distances, in batches of `batch` rows: first matrix, or second, to second.
     fn host_f32(&self, matrices: HostPair<f32>, p: f64, batch: usize, each: Each<f32>);
 
-    /// As [`host_f32`](Self::host_f32), in f64.
+    /// As [`host_f32`](Self::host_f32).
     fn host_f64(&self, matrices: HostPair<f64>, p: f64, batch: usize, each: Each<f64>);
 }
 

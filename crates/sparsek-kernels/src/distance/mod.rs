@@ -1,14 +1,13 @@
-//! Distances between rows of two sparse matrices, over any semiring.
+//! Distances between rows of two sparse matrices.
 //!
-//! [`Index`] prepares one matrix; [`Index::distances`] compares rows of another with it. A distance
-//! is a [`Semiring`]; [`Metric`] lists the named ones.
+//! [`Index`] prepares one; [`Index::distances`] compares rows with it. A distance is any
+//! [`Semiring`]; [`Metric`] lists the named ones.
 //!
 //! ```text
 //! x, y: Matrix → prepare: norms, values → routine: sums of pairs → core, finalize: distances
 //! ```
 //!
-//! `plan` chooses a deterministic [`Routine`]; all agree up to rounding. `host` is the CPU's
-//! version.
+//! `plan` chooses a deterministic [`Routine`]; all agree up to rounding, as does `host`.
 //!
 //! Paper: Nolet et al., "GPU Semiring Primitives for Sparse Neighborhood Methods" (2022).
 
@@ -56,7 +55,7 @@ pub use self::{
 };
 use crate::{error::KernelError, launch::allocate};
 
-/// A matrix, prepared for distances to its rows.
+/// A matrix prepared for distances to its rows.
 pub struct Index {
     distance: &'static dyn Distance,
     parameter: Parameter,
@@ -67,15 +66,14 @@ pub struct Index {
 }
 
 impl Index {
-    /// Prepares norms, values, and what the routine needs.
+    /// Prepares norms, values, and the routine's data.
     ///
-    /// [`Routine::TensorCore`] is not chosen unless forced: it also needs whole numbers in the
-    /// other rows.
+    /// [`Routine::TensorCore`] only if forced: the other rows need whole numbers too.
     ///
     /// # Errors
     ///
-    /// [`KernelError`] for a dtype that is no float or that the device lacks, a routine that cannot
-    /// run here, and short or too large buffers.
+    /// [`KernelError`] for a dtype that is no float or the device lacks, a routine that cannot run,
+    /// short or too large buffers.
     pub fn new(
         client: &Client,
         matrix: &Matrix,
@@ -84,7 +82,7 @@ impl Index {
         routine: Option<Routine>,
     ) -> Result<Self, KernelError> {
         let needs = distance.needs();
-        // SPIR-V and WebGPU lack logarithms and powers of f64.
+        // SPIR-V and WebGPU lack f64 logarithms and powers.
         if needs.logarithms && matrix.dtype.size() == 8 && client.name().starts_with("wgpu") {
             return Err(KernelError::Functions {
                 functions: "logarithms and powers",
@@ -134,7 +132,7 @@ impl Index {
         })
     }
 
-    /// Prepares the left side of [`distances`](Self::distances).
+    /// Left side of [`distances`](Self::distances).
     ///
     /// # Errors
     ///
@@ -143,23 +141,23 @@ impl Index {
         self.distance.prepare(client, matrix, self.parameter)
     }
 
-    /// The index's own matrix, as left side.
+    /// The index's matrix, as left side.
     pub fn prepared(&self) -> &Prepared {
         &self.prepared
     }
 
-    /// The chosen routine.
+    /// Chosen routine.
     pub fn routine(&self) -> Routine {
         self.routine
     }
 
-    /// Distances of some rows of `x` to all of the index: contiguous `[rows.len(), index rows]`, of
+    /// Distances of rows of `x` to the index: contiguous `[rows.len(), index rows]`, of
     /// [`Prepared::dtype`].
     ///
     /// # Errors
     ///
-    /// [`KernelError`] for rows out of range, another dtype or number of columns than the index's,
-    /// and a too large output.
+    /// [`KernelError`] for rows out of range, another dtype or column count than the index's, a too
+    /// large output.
     pub fn distances(
         &self,
         client: &Client,
@@ -169,7 +167,7 @@ impl Index {
         self.between(client, x, rows, false)
     }
 
-    /// Distances of some index rows to all. All at once take half the work if symmetric.
+    /// Distances of index rows to all; all rows at once take half the work if symmetric.
     ///
     /// # Errors
     ///

@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! density ≥ DENSE_TENSOR_CORE, whole numbers, tensor cores  → tensor_core
-//! density ≥ the threshold of the distance's `Dense` kind    → dense_tile
+//! density ≥ threshold of the `Dense` kind                   → dense_tile
 //! columns of one row add nothing                            → inverted
 //! otherwise                                                 → merge
 //! ```
 //!
-//! Skips what the device, the distance or the size rules out.
+//! Skips what the device, distance or size rules out.
 
 use cubecl::prelude::*;
 
@@ -22,8 +22,7 @@ use super::{
 };
 use crate::{device::accumulator, error::KernelError};
 
-/// Whether the choice depends on values being whole: call [`greatest`](crate::distance::greatest)
-/// first.
+/// Whether the choice needs [`greatest`](crate::distance::greatest), at this density.
 pub fn needs_values(needs: &Needs, density: f64) -> bool {
     needs.inner.is_some_and(|inner| inner != Inner::Ones) && density >= DENSE_TENSOR_CORE
 }
@@ -35,8 +34,8 @@ fn density(matrix: &Matrix) -> f64 {
 
 /// Chooses the routine for an index of `matrix`.
 ///
-/// `compared`: the left matrix; tensor cores need it. `whole`: the whole matrix's density if
-/// `matrix` is a part, so that all parts take one routine and round alike.
+/// Tensor cores need `compared`, the left matrix. `whole`: density of the whole matrix if `matrix`
+/// is a part, so that all parts take one routine and round alike.
 pub fn choose(
     client: &Client,
     distance: &dyn Distance,
@@ -70,17 +69,15 @@ pub fn choose(
     }
 }
 
-/// Multiple of rows at which every device can bind offsets.
+/// Every device can bind offsets at its multiples.
 const STEP: usize = 1024;
 
-/// Rows that one [`Index`](crate::distance::Index) should hold.
-///
-/// All, or a multiple of 1024 whose counters take at most `bytes`; only [`Routine::Inverted`] has
-/// counters, one a column and tile.
+/// Rows per [`Index`](crate::distance::Index): all, or a multiple of 1024 with at most `bytes` of
+/// [`Routine::Inverted`]'s counters, one per column and tile.
 ///
 /// # Errors
 ///
-/// [`KernelError`] for a dtype that is no float or that the device lacks.
+/// [`KernelError`] for a dtype that is no float or the device lacks.
 pub fn index_part(
     client: &Client,
     matrix: &Matrix,

@@ -1,4 +1,4 @@
-//! Distances within a radius: one pass counts, another fills.
+//! Distances within a radius: one pass counts, one fills.
 
 use cubecl::{features::Plane, ir::ElemType, prelude::*, server::Handle};
 
@@ -8,27 +8,27 @@ use crate::{
     launch::{allocate, argument},
 };
 
-/// Distances to an index, and a radius.
+/// Distances to an index, with a radius.
 #[derive(Clone, Copy, Debug)]
 pub struct Radius<'a> {
     /// Contiguous `[rows, across]`.
     pub distances: &'a Handle,
     /// f32 or f64.
     pub dtype: ElemType,
-    /// Number of rows.
+    /// Row count.
     pub rows: usize,
     /// Index rows.
     pub across: usize,
-    /// Rounded to nearest f32 for f32 distances. NaN never matches.
+    /// As nearest f32 for f32 distances. NaN never matches.
     pub radius: f64,
-    /// List distances of at least the radius, not at most.
+    /// At least the radius, not at most.
     pub largest: bool,
-    /// Index row of the first row, if they are the index's own: none lists itself.
+    /// Index row of the first row, if the index's own: none lists itself.
     pub exclude_self: Option<usize>,
 }
 
 impl Radius<'_> {
-    /// Blocks of a row of `across` distances.
+    /// Blocks per row.
     pub fn blocks(across: usize) -> usize {
         across.div_ceil(RADIUS_BLOCK)
     }
@@ -45,10 +45,10 @@ impl Radius<'_> {
         Ok(output)
     }
 
-    /// Matching distances and their positions, i32, both `[total]`, in order of rows and positions.
+    /// Matching distances and positions, i32, both `[total]`, ascending by row and position.
     ///
     /// `offsets`: i32, `[rows, blocks]`, exclusive prefix sums of [`count`](Self::count); `total`:
-    /// their sum.
+    /// the sum.
     ///
     /// # Errors
     ///
@@ -84,7 +84,7 @@ impl Radius<'_> {
         });
         let (values, places, total) = listed.unwrap_or((&radius, &radius, 1));
         let (grid, plane) = planes_for(client, items, pairs)?;
-        // SAFETY: `argument` checks lengths; offsets sum counts of the same distances.
+        // SAFETY: `argument` checks lengths; offsets sum the same counts.
         unsafe {
             radius_kernel::launch_unchecked(
                 client,
@@ -154,7 +154,7 @@ fn radius_kernel<S: Float>(
     let mut done = first;
     while done < end {
         let place = done + UNIT_POS_X as usize;
-        // No lane leaves: plane operations need all.
+        // Plane operations need all lanes.
         let distance = distances[row * across + min(place, end - 1)];
         let within = if comptime!(config.largest) {
             distance >= limit

@@ -9,20 +9,20 @@ pub struct Matrix<'a> {
     pub indptr: &'a Handle,
     /// Columns, i32, below `cols`.
     pub indices: &'a Handle,
-    /// Values.
+    /// Values, of [`Self::dtype`].
     pub values: &'a Handle,
-    /// Dtype of values: f32, f64, f16, bf16.
+    /// f32, f64, f16 or bf16.
     pub dtype: ElemType,
-    /// Rows.
+    /// Row count.
     pub rows: usize,
-    /// Columns.
+    /// Column count.
     pub cols: usize,
-    /// Longest row; `cols` if unknown.
+    /// Longest row, or `cols`.
     pub longest: usize,
-    /// Entries.
+    /// Entry count.
     pub nnz: usize,
-    /// Greatest magnitude, or infinity if a value is not whole, by
-    /// [`greatest`](crate::distance::greatest); `None` if unknown.
+    /// Greatest magnitude, infinity if a value is not whole
+    /// ([`greatest`](crate::distance::greatest)); `None` if unknown.
     pub greatest: Option<f32>,
 }
 
@@ -31,13 +31,13 @@ pub struct Matrix<'a> {
 pub enum Routine {
     /// A unit merges both rows.
     Merge,
-    /// A plane sums a row with a tile in shared memory, by column.
+    /// A plane sums a row and tile in shared memory, by column.
     Inverted,
-    /// A cube keeps a tile of rows dense in shared memory.
+    /// A cube holds a tile of dense rows in shared memory.
     DenseTile,
-    /// Dense f16 copies on tensor cores: inner products of whole numbers.
+    /// Tensor cores multiply f16 copies: inner products of whole numbers.
     TensorCore,
-    /// The paper's: a cube keeps a row in shared memory and scans the other matrix. Only if forced.
+    /// The paper's: a cube holds a row in shared memory and scans the other matrix. Only if forced.
     Hybrid,
 }
 
@@ -72,19 +72,18 @@ pub struct Prepared {
     pub indices: Handle,
     /// Prepared values, of [`Self::dtype`].
     pub values: Handle,
-    /// Norm and second norm of each row, interleaved. With
-    /// [`Rescale::Rows`](crate::distance::Rescale::Rows) and a gradient, the row's power of two is
-    /// second.
+    /// Norm and second norm per row, interleaved; the latter a power of two with
+    /// [`Rescale::Rows`](crate::distance::Rescale::Rows) and a gradient.
     pub norms: Handle,
-    /// Dtype of computation: f64 for f64, else f32.
+    /// f64 for f64, else f32.
     pub dtype: ElemType,
-    /// Rows.
+    /// Row count.
     pub rows: usize,
-    /// Columns.
+    /// Column count.
     pub cols: usize,
     /// Longest row.
     pub longest: usize,
-    /// Entries.
+    /// Entry count.
     pub nnz: usize,
     /// As [`Matrix::greatest`].
     pub greatest: Option<f32>,

@@ -1,4 +1,3 @@
-//! Dense tile kernels.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -15,7 +14,7 @@ use crate::distance::{
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(super) struct DenseTileShape {
-    /// Left rows, chunked.
+    /// Chunks of left rows.
     first: usize,
     rows: usize,
     chunk: usize,
@@ -27,7 +26,7 @@ pub(super) struct DenseTileShape {
     blocks: usize,
 }
 
-/// A unit a row and block.
+/// One unit per row and block.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(super) fn starts_kernel(
     indptr: &[i32],
@@ -138,7 +137,7 @@ pub(super) fn dense_tile_kernel<M: Semiring, S: Float>(
                             let i = shape.first + row;
                             let mut other = S::new(0.0);
                             if comptime!(M::NEEDS.dense == Some(Dense::Left)) {
-                                // The total includes columns that the right row lacks.
+                                // The total includes columns the right row lacks.
                                 other = pair.left().norm(i);
                             }
                             sum = pair.finish::<M>(i, shape.from + j, sum, other);
@@ -163,7 +162,7 @@ fn any_sum_finite<S: Float>(
     let mut least = S::new(f32::INFINITY);
     #[unroll]
     for r in 0..comptime!(config.rows) {
-        // Clamped: unconditional loads.
+        // Clamped for unconditional loads.
         let j = first + comptime!(r * config.plane as usize) + UNIT_POS_X as usize;
         let j = min(j, shape.across - 1);
         least = min(least, output[row * shape.across + j]);

@@ -4,16 +4,15 @@
 //! for each tile T of rows of y, and chunk of rows of x, in one cube:
 //!     for each block B of columns:
 //!         tile[c][j] = y[j, c], or absent        c in B, j in T
-//!         for each row i of the chunk:           next free plane
+//!         for each row i of the chunk:           one plane
 //!             for each entry (i, c) of value a in B:
-//!                 for each j in T:               in registers
-//!                     sums[j] = reduce(sums[j], product(a, tile[c][j]))
+//!                 sums[j] = reduce(sums[j], product(a, tile[c][j]))    j in T
 //!             output[i, j] = reduce(output[i, j], sums[j])
 //! ```
 //!
-//! Each pair sums in a fixed order. [`Dense`](super::semiring::Dense) says what an entry adds.
-//! `Products` and `Left` take one pass, half if symmetric; `Halves` and `Either` two that
-//! [`join`](super::merge::join) adds, or one for a matrix with itself.
+//! Fixed order. [`Dense`](super::semiring::Dense) says what an entry adds: `Products` and `Left` in
+//! one pass, half if symmetric; `Halves` and `Either` in two that [`join`](super::merge::join)
+//! adds, or one for a matrix with itself.
 
 mod kernel;
 mod launch;

@@ -12,9 +12,9 @@ use crate::distance::{
 pub(super) struct DenseTileConfig {
     pub plane: u32,
     pub planes: u32,
-    /// Tile rows a lane.
+    /// Tile rows per lane.
     pub rows: usize,
-    /// Columns a block.
+    /// Columns per block.
     pub block: usize,
     pub half: bool,
 }
@@ -24,7 +24,7 @@ impl DenseTileConfig {
         self.rows * self.plane as usize
     }
 
-    /// Values of one row a lane, with a zero column.
+    /// Values of a row per lane, with a zero column.
     pub fn room(&self) -> usize {
         (self.block + 1) * self.plane as usize
     }
@@ -32,9 +32,8 @@ impl DenseTileConfig {
 
 #[derive(CubeType)]
 pub(super) struct Tile<S: Float> {
-    /// Column-major; a slice for each row of a lane.
+    /// Column-major, a slice per row of a lane.
     values: Sequence<Shared<[S]>>,
-    /// First column of the block.
     pub column: usize,
     p: S,
     #[cube(comptime)]
@@ -57,7 +56,7 @@ impl<S: Float> Tile<S> {
         }
     }
 
-    /// The column behind the tile is 0, for lanes without an entry.
+    /// Lanes without an entry read the zero column behind the tile.
     pub fn clear<M: Semiring>(&mut self) {
         let plane = comptime!(self.config.plane as usize);
         let units = comptime!((self.config.plane * self.config.planes) as usize);
@@ -73,7 +72,6 @@ impl<S: Float> Tile<S> {
         }
     }
 
-    /// Writes a block of rows from `first` on.
     pub fn fill<M: Semiring>(
         &mut self,
         y: &Sparse<S>,
@@ -118,7 +116,6 @@ impl<S: Float> Tile<S> {
         out
     }
 
-    /// Sums of entries with the lane's rows.
     pub fn multiply_row<M: Semiring>(&self, x: &Sparse<S>, begin: usize, end: usize) -> Array<S> {
         let plane = comptime!(self.config.plane as usize);
         let lane = UNIT_POS_X as usize;
@@ -196,7 +193,7 @@ pub(super) struct Block {
 
 #[cube]
 impl Block {
-    /// Start of the block in `row`; its end follows.
+    /// Block start in `row`; its end follows.
     pub fn start_index(&self, row: usize) -> usize {
         row * (self.of + 1) + self.number
     }

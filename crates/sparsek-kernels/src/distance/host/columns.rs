@@ -1,5 +1,3 @@
-//! Inverted index.
-
 use super::types::PreparedRows;
 use crate::distance::{prepare::columns::is_wide, semiring::Real};
 
@@ -7,14 +5,14 @@ pub(super) struct HostColumns<S> {
     slots: Slots,
     starts: Vec<u32>,
     entries: Vec<(u32, S)>,
-    /// Position of each matrix entry in `entries`.
+    /// Position of each entry in `entries`.
     places: Vec<u32>,
 }
 
 enum Slots {
-    /// A slot for each column.
+    /// All columns have slots.
     Every,
-    /// Slots for these columns, ascending.
+    /// These have, ascending.
     Occupied(Vec<u32>),
 }
 
@@ -75,7 +73,7 @@ impl<S: Real> HostColumns<S> {
         }
     }
 
-    /// A column, from an entry of the matrix on.
+    /// A column, from an entry on.
     pub(super) fn column(&self, column: u32, from: Option<usize>) -> &[(u32, S)] {
         let Some(slot) = self.slots.of(column) else {
             return &[];

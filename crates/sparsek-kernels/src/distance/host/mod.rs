@@ -1,7 +1,7 @@
 //! Distances on the host, in parallel over rows.
 //!
-//! Dense tiles for products of finite values on full data; an inverted index if columns of one row
-//! add nothing; else merging. Long rows sum in the same parts as on devices.
+//! Dense tiles for finite products on full data; an inverted index if columns of one row add
+//! nothing; else merging. Long rows sum in parts as on devices.
 
 mod columns;
 mod pair;
@@ -31,9 +31,8 @@ fn number<S: Real>(cols: usize) -> S {
 }
 
 enum Method<S> {
-    /// Dense rows of `x`, times entries of `y`.
+    /// Dense rows of `x` times entries of `y`.
     Dense,
-    /// Inverted index of `y`.
     Columns(HostColumns<S>),
     Merge,
 }
@@ -67,7 +66,7 @@ impl<'a, M: HostSemiring, S: Real> MatrixPair<'a, M, S> {
         }
     }
 
-    /// Distances of row `i`; with `same`, to rows from `i` on.
+    /// With `same`, to rows from `i` on.
     fn row(&self, i: usize, same: bool, output: &mut [S]) {
         let from = if same { i } else { 0 };
         let row: Vec<(u32, S)> = self.left().row(i).collect();
@@ -89,7 +88,7 @@ impl<'a, M: HostSemiring, S: Real> MatrixPair<'a, M, S> {
         merge::<M, S>(row, self.y.row(j), bits, [self.p, most], self.needs)
     }
 
-    /// Sums of row `i`, as in `row`. Returns second sums.
+    /// As in `row`. Returns second sums.
     fn add_columns(
         &self,
         (i, row): (usize, &[(u32, S)]),
@@ -171,7 +170,6 @@ impl<'a, M: HostSemiring, S: Real> MatrixPair<'a, M, S> {
         }
     }
 
-    /// With `same`, from each row on.
     fn rows(&self, first: usize, same: bool, output: &mut [S]) {
         let across = self.y.matrix.rows();
         if across == 0 {
@@ -194,7 +192,7 @@ impl<'a, M: HostSemiring, S: Real> MatrixPair<'a, M, S> {
 }
 
 impl<M: HostSemiring, S: Real> MatrixPair<'_, M, S> {
-    /// Computes half, and mirrors it.
+    /// Computes half and mirrors it.
     fn distances_to_itself(&self, each: &mut dyn FnMut(usize, &[S])) {
         let rows = self.y.matrix.rows();
         let mut half = vec![S::new(0.0); rows * rows];
@@ -226,10 +224,10 @@ fn mirrored<S: Real>(upper: &[S], [first, rows]: [usize; 2], output: &mut [S]) {
     }
 }
 
-/// Distances of the rows of `x`, or of `y`, to all of `y`.
+/// Distances of rows of `x`, or of `y`, to all of `y`.
 ///
-/// `each` receives each batch: first row, and distances row after row. `y` with itself in one batch
-/// takes half the work if symmetric.
+/// `each` receives batches: first row, distances row after row. `y` with itself in one batch takes
+/// half the work if symmetric.
 pub(super) fn pairwise<M: HostSemiring, S: Real>(
     (x, y): HostPair<S>,
     p: S,

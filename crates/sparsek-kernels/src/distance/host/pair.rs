@@ -1,5 +1,3 @@
-//! Walks two rows for sums, or a distance out of range.
-
 use super::types::{PreparedRows, combine};
 use crate::distance::{
     prepare::range::{
@@ -34,7 +32,7 @@ impl<S: Real> MergedSums<S> {
     }
 }
 
-/// Walks both rows, in parts of 2^`bits` columns, or until a maximum reaches `most`.
+/// Walks both rows in parts of 2^`bits` columns, or until a maximum reaches `most`.
 pub(super) fn merge<M: HostSemiring, S: Real>(
     x: &[(u32, S)],
     y: impl Iterator<Item = (u32, S)>,
@@ -77,7 +75,6 @@ pub(super) fn merge<M: HostSemiring, S: Real>(
 
 type Row<'a, S> = &'a [(u32, S)];
 
-/// Elements in each column of either row.
 fn pairs<S: Real>(x: Row<S>, y: impl Iterator<Item = (u32, S)>) -> impl Iterator<Item = (S, S)> {
     let zero = S::new(0.0);
     let mut x = x.iter().copied().peekable();
@@ -124,7 +121,6 @@ pub(super) fn finalize<M: HostSemiring, S: Real>(
     }
 }
 
-/// As in kernels.
 fn careful<M: HostSemiring, S: Real>(
     x: Row<S>,
     (y, j): (&PreparedRows<S>, usize),
@@ -168,7 +164,7 @@ fn rescaled<M: HostSemiring, S: Real>(
     }
     let factor = row_factor(greatest);
     let rest = greatest * factor;
-    // Core, norms and second sum, of the part and before.
+    // Core, norms, second sum: of the part, and before.
     let mut before = [zero; 4];
     let mut part = [zero; 4];
     let add = |sums: &mut [S; 4], more: [S; 4]| {

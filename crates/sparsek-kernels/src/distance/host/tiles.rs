@@ -1,4 +1,4 @@
-//! Dense rows of one matrix times entries of the other.
+//! Dense rows of one matrix times the other's entries.
 
 use multiversion::multiversion;
 
@@ -11,7 +11,7 @@ use crate::distance::{
 
 pub(super) type Lanes<S> = [S; LANES];
 
-/// Whether tiles suit: sums of finite products, few and full columns.
+/// Whether sums are of finite products over few, full columns.
 pub(super) fn serves<S: Real>(x: &PreparedRows<S>, y: &PreparedRows<S>, needs: Needs) -> bool {
     let sums = needs.dense == Some(Dense::Products) && !needs.other;
     if !sums || y.matrix.cols.saturating_mul(size_of::<Lanes<S>>()) > HOST_DENSE_BYTES {
@@ -72,9 +72,9 @@ fn multiply<M: HostSemiring, S: Real>(
     before
 }
 
-/// Totals of rows of `x`, from `first` on; with `same`, to those rows only.
+/// Totals of rows of `x` from `first` on; with `same`, to those only.
 ///
-/// `dense` has a zero slot for each column, and returns so.
+/// `dense`: a slot per column, zero on entry and return.
 pub(super) fn tile<M: HostSemiring, S: Real>(
     [x, y]: [&PreparedRows<S>; 2],
     p: S,

@@ -1,5 +1,3 @@
-//! Host matrices and their norms.
-
 use std::ops::Range;
 
 use crate::distance::{
@@ -16,7 +14,7 @@ pub struct HostMatrix<'a, S> {
     pub indices: &'a [u32],
     /// Value of each entry.
     pub values: &'a [S],
-    /// Number of columns.
+    /// Column count.
     pub cols: usize,
 }
 
@@ -31,7 +29,7 @@ pub(super) struct PreparedRows<'a, S> {
 }
 
 impl<S> HostMatrix<'_, S> {
-    /// Number of rows.
+    /// Row count.
     pub fn rows(&self) -> usize {
         self.indptr.len() - 1
     }

@@ -1,5 +1,3 @@
-//! Launches the hybrid routine.
-
 use cubecl::{
     features::{AtomicUsage, Plane},
     prelude::*,
@@ -53,7 +51,7 @@ pub(in crate::distance) fn check(client: &Client) -> Result<(), KernelError> {
     Ok(())
 }
 
-/// Whether products run over either row's columns, in two passes.
+/// Two passes, over either row's columns.
 fn of_union(needs: &Needs) -> bool {
     needs.union || !needs.annihilates
 }
@@ -87,7 +85,7 @@ pub(in crate::distance) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelEr
     }
     let grid = Grid::elementwise(client, pairs, job.elements())?;
     let [x, y] = [job.x.arguments()?, job.y.arguments()?];
-    // SAFETY: as above; `Matrix` keeps offsets and columns in range.
+    // SAFETY: as above; `Matrix` keeps positions in range.
     unsafe {
         finish_kernel::launch_unchecked::<M>(
             client,
@@ -150,7 +148,7 @@ fn scan<M: Semiring>(job: &Job, others: &Handle, pass: Pass) -> Result<(), Kerne
     let grid = Grid::new(client, held.1[1], dim, job.elements())?;
     let others_len = if M::NEEDS.other { job.pairs() } else { 1 };
     let [held_buffers, scanned_buffers] = [held.0.arguments()?, scanned.0.arguments()?];
-    // SAFETY: lengths checked; `Matrix` keeps offsets and columns in range.
+    // SAFETY: lengths checked; `Matrix` keeps positions in range.
     unsafe {
         scan_kernel::launch_unchecked::<M>(
             client,
@@ -185,7 +183,6 @@ fn scan<M: Semiring>(job: &Job, others: &Handle, pass: Pass) -> Result<(), Kerne
     Ok(())
 }
 
-/// Row of each entry, as in COO.
 fn entry_rows(client: &Client, matrix: &Prepared) -> Result<Handle, KernelError> {
     let int = i32::elem_type_native();
     let rows = allocate(client, "rows", matrix.nnz, int)?;

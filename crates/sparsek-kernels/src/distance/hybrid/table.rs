@@ -1,26 +1,23 @@
-//! A row in shared memory: dense if it fits, else a hash table of a block of entries.
+//! A row in shared memory: dense if it fits, else a block in a hash table.
 
 use cubecl::{ir::ElemType, prelude::*};
 
 use crate::distance::merge::pair::Sparse;
 
-/// A failed lookup.
 pub(super) const ABSENT: u32 = u32::MAX;
-/// An empty slot's key.
 const EMPTY: u32 = u32::MAX;
-/// Bits of a word.
 const BITS: usize = 32;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Layout {
-    /// A slot and bit a column; else hashed.
+    /// A slot and bit per column, no hashing.
     dense: bool,
     /// Columns or slots.
     room: usize,
 }
 
 impl Layout {
-    /// Fits into `bytes`. Arrays take multiples of 16 bytes.
+    /// Arrays take multiples of 16 bytes.
     pub fn new(bytes: usize, dtype: ElemType, cols: usize) -> Self {
         let dense = 8 * bytes / (8 * dtype.size() + 1);
         let dense = dense - dense % (4 * BITS);
@@ -44,7 +41,7 @@ impl Layout {
         }
     }
 
-    /// Entries held: tables over half full are slow.
+    /// Tables over half full are slow.
     fn entries(self) -> usize {
         match self.dense {
             true => self.room,
@@ -53,7 +50,7 @@ impl Layout {
     }
 }
 
-/// Entries of a row, with columns from `low` to below `high`.
+/// Entries with columns from `low` to below `high`.
 #[derive(CubeType)]
 pub(super) struct Table<S: Float> {
     /// Column of each slot, or bits.
@@ -82,7 +79,7 @@ impl<S: Float> Table<S> {
         max((count + comptime!(entries - 1)) / entries, 1usize)
     }
 
-    /// Holds a block of a row's entries; for every unit.
+    /// Every unit must call it.
     pub fn fill(&mut self, row: &Sparse<S>, begin: usize, end: usize, block: usize, units: usize) {
         let entries = comptime!(self.layout.entries());
         let words = comptime!(self.layout.words());
@@ -101,7 +98,7 @@ impl<S: Float> Table<S> {
         } else {
             EMPTY
         };
-        // The previous block has been read.
+        // The previous block is read.
         sync_cube();
         let mut word = UNIT_POS as usize;
         while word < words {
@@ -142,7 +139,7 @@ impl<S: Float> Table<S> {
         column >= self.low && column < self.high
     }
 
-    /// Slot of a covered column, or [`ABSENT`].
+    /// Or [`ABSENT`].
     pub fn find(&self, column: u32) -> u32 {
         let mut found = ABSENT.runtime();
         if comptime!(self.layout.dense) {

@@ -1,4 +1,3 @@
-//! Parameters of the hybrid routine.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -9,7 +8,6 @@ use cubecl::prelude::*;
 
 use super::table::Layout;
 
-/// No row.
 pub(super) const NONE: i32 = -1;
 
 /// Columns that add.
@@ -17,9 +15,9 @@ pub(super) const NONE: i32 = -1;
 pub(super) enum Pass {
     /// Columns of both rows.
     Both,
-    /// All columns of the scanned row.
+    /// Columns of the scanned row.
     Either,
-    /// Columns that the held row lacks; matrices exchanged.
+    /// Columns the held row lacks; matrices swapped.
     Lacking,
 }
 
@@ -32,7 +30,7 @@ pub(super) struct HybridConfig {
 }
 
 impl HybridConfig {
-    /// Slots for a number a plane, in multiples of 16 bytes.
+    /// A number per plane, in multiples of 16 bytes.
     pub fn slots(self) -> usize {
         slots(self.planes)
     }
@@ -42,12 +40,12 @@ fn slots(planes: u32) -> usize {
     planes.next_multiple_of(4) as usize
 }
 
-/// Bytes for rows that span planes.
+/// For rows across planes.
 pub(super) fn carried_bytes(planes: u32, size: usize) -> usize {
     slots(planes) * (4 * size + size_of::<i32>())
 }
 
-/// Held and scanned rows: first, number, output stride.
+/// Held and scanned rows: first, count, output stride.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(super) struct HybridShape {
@@ -60,7 +58,7 @@ pub(super) struct HybridShape {
     pub units: usize,
 }
 
-/// Entries of a plane, from inside row `head` to inside row `tail`.
+/// Entries from inside row `head` to inside row `tail`.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(super) struct PlaneRange {

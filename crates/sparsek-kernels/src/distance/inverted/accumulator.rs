@@ -8,7 +8,7 @@ use crate::distance::{
     tuning::{COLUMN_READS, FINITE_CHECK_ENTRIES, FLUSHED_TOGETHER, SHORT_COLUMN_READS},
 };
 
-/// Least padding slots of a plane, for masked-off writes.
+/// Least padding slots, for masked-off writes.
 pub(super) const SPARE: usize = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -17,11 +17,10 @@ pub(super) struct InvertedConfig {
     pub planes: u32,
     /// Sums of a tile.
     pub room: usize,
-    /// Skip tiles that end before the row.
+    /// Skip tiles below the diagonal.
     pub half: bool,
-    /// Sum rows in parts.
     pub parts: bool,
-    /// Planes that split a row's columns: all, or 1.
+    /// All planes split a row's columns, or 1.
     pub planes_per_row: u32,
 }
 
@@ -35,9 +34,9 @@ impl InvertedConfig {
 pub(super) struct Entries<'a, P: Int> {
     pub starts: &'a [i32],
     pub ends: &'a [i32],
-    /// Row in the tile, bits of the value.
+    /// Tile row, value bits.
     packed: &'a [Vector<P, Const<2>>],
-    /// Start of the padding.
+    /// Padding start.
     end: usize,
 }
 
@@ -58,17 +57,16 @@ impl<'a, P: Int> Entries<'a, P> {
     }
 }
 
-/// An entry a lane, with its column's bounds.
+/// One entry per lane, with column bounds.
 #[derive(CubeType)]
 pub(super) struct LaneEntries<S: Float> {
     pub value: S,
     pub start: i32,
     pub end: i32,
-    /// Lanes with an entry.
     pub active: u32,
 }
 
-/// An entry and its column's loaded entries.
+/// An entry and its loaded column.
 #[derive(CubeType)]
 pub(super) struct Visit<S: Float> {
     value: S,
@@ -93,7 +91,7 @@ impl<S: Float> Visit<S> {
         }
     }
 
-    /// Takes a lane's entry and loads its column; none past the last lane.
+    /// Loads the column of a lane's entry; none past the last lane.
     pub fn begin<P: Int>(&mut self, turn: u32, lanes: &LaneEntries<S>, entries: &Entries<P>) {
         let plane = comptime!(self.config.plane);
         let lane = min(turn, comptime!(plane - 1));
@@ -140,12 +138,12 @@ impl<S: Float> Visit<S> {
     }
 }
 
-/// Sums of finished parts, in the output.
+/// Finished parts, in the output.
 #[derive(CubeType)]
 pub(super) struct FinishedParts<'a, S: Float> {
     pub totals: &'a mut [S],
     others: &'a mut [S],
-    /// First position and number of the plane's sums.
+    /// First position, and stride between planes' sums.
     base: usize,
     across: usize,
     #[cube(comptime)]
@@ -187,7 +185,7 @@ pub(super) struct Accumulator<S: Float> {
     totals: Shared<[S]>,
     others: Shared<[S]>,
     base: usize,
-    /// Norm so far, and entries since the last check.
+    /// Norm and entries since the last check.
     norm: S,
     unseen: u32,
     p: S,
@@ -210,7 +208,7 @@ impl<S: Float> Accumulator<S> {
         }
     }
 
-    /// Sum over planes that split the left row.
+    /// Sum over planes that split the row.
     pub fn total<M: Semiring>(&self, row: usize) -> S {
         let mut total = self.totals[self.first() + row];
         #[unroll]
@@ -256,7 +254,6 @@ impl<S: Float> Accumulator<S> {
         }
     }
 
-    /// Adds an entry's products.
     pub fn add<M: Semiring, P: Int>(&mut self, visit: &mut Visit<S>, entries: &Entries<P>) {
         let plane = comptime!(self.config.plane);
         if comptime!(M::NEEDS.covered) {
@@ -279,7 +276,7 @@ impl<S: Float> Accumulator<S> {
         }
     }
 
-    /// Without branches; reads precede writes: entries of a column have different rows.
+    /// Branchless; reads precede writes, as a column's entries differ in row.
     fn add_entries<M: Semiring>(&mut self, visit: &Visit<S>, #[comptime] ahead: u32) {
         let mut totals = Array::<S>::new(ahead as usize);
         let mut others = Array::<S>::new(ahead as usize);
@@ -310,8 +307,8 @@ impl<S: Float> Accumulator<S> {
         }
     }
 
-    /// Moves sums whose part ends between two columns. `left_bits`: the left row's `part_bits`.
-    /// Each lane has its own positions.
+    /// Moves sums whose part ends between two columns; lanes have their own positions. `left_bits`:
+    /// the left row's `part_bits`.
     pub fn flush_parts<M: Semiring>(
         &mut self,
         pair: &RowPair<S>,
@@ -378,7 +375,7 @@ impl<S: Float> Accumulator<S> {
         }
     }
 
-    /// Whether all second sums are below the norm, checked every few entries.
+    /// Whether all second sums are below the norm, every few entries.
     pub fn none_finite(&mut self) -> bool {
         let mut none_finite = false.runtime();
         if self.unseen >= FINITE_CHECK_ENTRIES {

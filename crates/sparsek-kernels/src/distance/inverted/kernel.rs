@@ -1,4 +1,3 @@
-//! Inverted index kernel.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -20,7 +19,7 @@ use crate::distance::{
     tuning::FINISHED_TOGETHER,
 };
 
-/// Rows of `x` from `first` on, rows of `y` in tiles, row groups a tile, end of entries.
+/// Rows of `x`, rows of `y` in tiles, row groups per tile, end of entries.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(super) struct InvertedShape {
@@ -72,7 +71,7 @@ pub(super) fn inverted_kernel<M: Semiring, S: Float, P: Int>(
     }
     let lane = UNIT_POS_X as usize;
     let first = tile * shape.tile;
-    // No barrier crosses rows; planes that share one leave together.
+    // Planes that share a row leave together; no barrier crosses rows.
     if tile >= shape.tiles || row >= shape.rows {
         terminate!();
     }
@@ -182,7 +181,7 @@ pub(super) fn inverted_kernel<M: Semiring, S: Float, P: Int>(
             accumulator.add_finished::<M>(&finished);
         }
     }
-    // Several, so that loads overlap; then the undecided again.
+    // Several, to overlap loads; then the undecided again.
     if comptime!(config.planes_per_row > 1) {
         sync_cube();
     }

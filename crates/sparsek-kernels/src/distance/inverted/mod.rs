@@ -1,4 +1,4 @@
-//! An inverted index, after Gustavson's sparse product: for sparse data, if columns of one row add
+//! Inverted index, after Gustavson's sparse product: sparse data, where columns of one row add
 //! nothing.
 //!
 //! ```text
@@ -7,12 +7,12 @@
 //!     for each entry (i, c) of value a:           ascending columns
 //!         for each entry (j, c) of value b in T:  one lane each
 //!             sums[j] = reduce(sums[j], product(a, b))
-//!     distance[i, j] = finish(sums[j])            for each j in T
+//!     distance[i, j] = finish(sums[j])            j in T
 //! ```
 //!
-//! A row has a column once, so lanes write different sums: no atomics, fixed order. Work: pairs of
-//! entries with equal columns. Finished [`parts`](super::prepare::parts) wait in the output. A
-//! symmetric distance of a matrix with itself mirrors the tiles before the row.
+//! A row has a column once, so lanes write different sums: no atomics, fixed order. Work: entry
+//! pairs with equal columns. Finished [`parts`](super::prepare::parts) wait in the output. A
+//! symmetric matrix with itself mirrors tiles below the diagonal.
 
 mod accumulator;
 mod kernel;

@@ -1,4 +1,4 @@
-//! Combines results across the diagonal, in shared memory.
+//! Combines results across the diagonal.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -21,17 +21,16 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Join {
     Mirror,
-    /// Adds sums over `x` and transposed ones over `y`.
     Passes,
 }
 
 /// Copies distances above the diagonal below it.
 pub(in crate::distance) fn mirror<M: Semiring>(job: &Job) -> Result<(), KernelError> {
-    // Reads no sums.
+    // Not read.
     launch::<M>(job, Join::Mirror, [&job.x.norms, &job.x.norms], 1)
 }
 
-/// Distances from sums over `x` and `y`, each `[own rows, other rows]`.
+/// Adds sums over `x` and over `y`, each `[own rows, other rows]`.
 pub(in crate::distance) fn join_passes<M: Semiring>(
     job: &Job,
     sums: [&Handle; 2],
@@ -55,7 +54,7 @@ fn launch<M: Semiring>(
     let grid = Grid::new(client, rows.div_ceil(side) * tiles, dim, job.elements())?;
     let [x, y] = [job.x.arguments()?, job.y.arguments()?];
     let dtype = job.x.dtype;
-    // SAFETY: lengths checked; `Matrix` keeps offsets and columns in range.
+    // SAFETY: lengths checked; `Matrix` keeps positions in range.
     unsafe {
         join_kernel::launch_unchecked::<M>(
             client,
@@ -88,7 +87,7 @@ fn launch<M: Semiring>(
     Ok(())
 }
 
-/// A cube for each plane-wide square.
+/// One cube per plane-wide square.
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(clippy::too_many_arguments, reason = "pair matrices of four buffers")]
 fn join_kernel<M: Semiring, S: Float>(

@@ -1,7 +1,7 @@
 //! Distance of two rows in a kernel.
 //!
-//! [`RowPair::finish`] makes it from sums over common columns, and walks both rows only if sums
-//! cancelled or left the range.
+//! [`RowPair::finish`] makes it from sums over common columns; it walks both rows only after
+//! cancellation or overflow.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -31,7 +31,7 @@ pub(in crate::distance) struct Sparse<'a, S: Float> {
     norms: &'a [S],
 }
 
-/// Two matrices, and the distance's parameter.
+/// Two matrices and the parameter.
 #[derive(CubeType)]
 pub(in crate::distance) struct RowPair<'a, S: Float> {
     x: Sparse<'a, S>,
@@ -74,7 +74,7 @@ impl<'a, S: Float> Sparse<'a, S> {
         self.norms[2 * row]
     }
 
-    /// Entries from `begin` on with columns below `limit`, by the plane.
+    /// Entries from `begin` on with columns below `limit`, by plane.
     pub fn entries_below(
         &self,
         begin: usize,
@@ -152,14 +152,14 @@ impl<'a, S: Float> RowPair<'a, S> {
         sums
     }
 
-    /// The distance from sums over common columns.
+    /// Distance from sums over common columns.
     pub fn finish<M: Semiring>(&self, i: usize, j: usize, total: S, other: S) -> S {
         let sums = self.sums::<M>(i, j, total, other);
         let mut core = M::core::<S>(sums);
         if comptime!(M::NEEDS.direct) {
             let mut decided = accurate::<M, S>(core, sums);
             if comptime!(self.same) {
-                // Exactly 0, without a long walk.
+                // Exactly 0, no long walk.
                 if i == j {
                     core = S::new(0.0);
                     decided = true;
@@ -172,7 +172,7 @@ impl<'a, S: Float> RowPair<'a, S> {
         self.finalize::<M>(i, j, core, sums)
     }
 
-    /// The distance from its core; again if sums were out of range.
+    /// Distance from its core; again if out of range.
     fn finalize<M: Semiring>(&self, i: usize, j: usize, core: S, sums: Sums<S>) -> S {
         let mut distance = M::finalize::<S>(core, sums);
         if comptime!(Rescale::pairs(M::NEEDS.rescale)) {
@@ -193,7 +193,7 @@ impl<'a, S: Float> RowPair<'a, S> {
         distance
     }
 
-    /// Again, with the sum of [`Semiring::direct`] as total.
+    /// [`Semiring::direct`] sums replace the total.
     fn careful<M: Semiring>(&self, i: usize, j: usize, sums: Sums<S>) -> S {
         let far = self.merge_rescaled::<M>(i, j, 0i32, S::new(1.0), false);
         let again = Sums::<S> {
@@ -209,9 +209,9 @@ impl<'a, S: Float> RowPair<'a, S> {
         M::finalize::<S>(M::core::<S>(again), again)
     }
 
-    /// Again, divided by the greatest element or difference.
+    /// Divided by the greatest element or difference.
     ///
-    /// A power of two first: quotients of extreme numbers are not exact everywhere.
+    /// By a power of two first: quotients of extreme numbers are not exact everywhere.
     fn rescaled<M: Semiring>(&self, i: usize, j: usize, sums: Sums<S>) -> S {
         let greatest = self.merge_rescaled::<M>(i, j, 0i32, S::new(1.0), true).core;
         let mut distance = greatest;
@@ -296,7 +296,7 @@ impl<'a, S: Float> RowPair<'a, S> {
         before
     }
 
-    /// As [`finish`](Self::finish), without branches; valid if `decided`.
+    /// [`finish`](Self::finish) without branches; valid if `decided`.
     pub fn draft<M: Semiring>(&self, i: usize, j: usize, total: S, other: S) -> Draft<S> {
         let sums = self.sums::<M>(i, j, total, other);
         let mut core = M::core::<S>(sums);
@@ -403,20 +403,19 @@ impl<'a, S: Float> RowPair<'a, S> {
     }
 }
 
-/// A distance from sums, and whether it is final.
 #[derive(CubeType)]
 pub(in crate::distance) struct Draft<S: Float> {
     pub distance: S,
     pub decided: bool,
 }
 
-/// Whether enough digits are left. False for NaN.
+/// Enough digits left; false for NaN.
 #[cube]
 fn accurate<M: Semiring, S: Float>(core: S, sums: Sums<S>) -> bool {
     core >= S::new(CANCELLED) * M::scale::<S>(sums)
 }
 
-/// Whether sums were in range. False for NaN.
+/// Sums in range; false for NaN.
 #[cube]
 fn in_range<M: Semiring, S: Float>(core: S, sums: Sums<S>) -> bool {
     let size = if comptime!(M::NEEDS.rescale == Some(Rescale::Pair)) {
@@ -436,7 +435,7 @@ fn in_range<M: Semiring, S: Float>(core: S, sums: Sums<S>) -> bool {
     sound
 }
 
-/// Sums divided by the greatest; or the greatest, as core.
+/// Sums over the greatest; or it, as core.
 #[derive(CubeType)]
 struct RescaledSums<S: Float> {
     core: S,

@@ -1,12 +1,10 @@
-//! Entries by column, a tile of rows.
+//! Entries by column, per tile of rows, in an order that varies between runs; distances do not.
 //!
 //! ```text
 //! count the entries of each (tile, column)    atomics
-//! reserve room for each counter               one atomic a plane
+//! reserve room for each counter               one atomic per plane
 //! place the entries
 //! ```
-//!
-//! Their order varies between runs; distances do not depend on it.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -25,11 +23,10 @@ use crate::{
     launch::{Grid, allocate, argument, fill_zero},
 };
 
-/// Most bytes of a tile's counters. Depends on columns alone: parts take the whole's routine.
+/// Most counter bytes per tile; by columns alone, so parts take one routine.
 const MOST_BYTES: usize = 256 << 20;
 
-/// Whether tables of all columns would dominate memory; then only columns with entries are
-/// numbered.
+/// Whether tables of all columns would dominate memory; then only occupied ones are numbered.
 pub fn is_wide(cols: usize, entries: usize) -> bool {
     cols > entries.saturating_mul(4).saturating_add(1 << 16)
 }
@@ -52,15 +49,15 @@ pub(in crate::distance) fn check_cols(
 }
 
 pub(in crate::distance) struct Columns {
-    /// Starts and ends of columns, `tiles * cols` each.
+    /// Column starts and ends, `tiles * cols` each.
     pub starts: Handle,
     pub ends: Handle,
-    /// Row in the tile and value bits, then padding for a plane at spare sums.
+    /// Tile row and value bits, then padding that points at spare sums.
     pub entries: Handle,
     pub length: usize,
     pub tile: usize,
     pub tiles: usize,
-    /// Sums of a tile: a power of two, to compile few kernels.
+    /// Sums per tile; powers of two compile few kernels.
     pub room: usize,
 }
 
@@ -71,7 +68,7 @@ pub(in crate::distance) fn bits(dtype: ElemType) -> ElemType {
     })
 }
 
-/// Rows of a tile, number of tiles.
+/// Rows per tile, tiles.
 pub(in crate::distance) fn row_tiles(
     rows: usize,
     cols: usize,
@@ -122,14 +119,14 @@ impl Columns {
     fn fill(&self, client: &Client, matrix: &Prepared) -> Result<(), KernelError> {
         let int = i32::elem_type_native();
         let counters = self.tiles * matrix.cols;
-        // The last counter counts reserved entries.
+        // The last counts reserved entries.
         fill_zero(client, &self.ends, int, counters + 1)?;
         let elements = matrix.nnz.max(counters + 1).max(matrix.rows + 1);
         let launch = |placed: bool| -> Result<(), KernelError> {
             let (grid, plane) = planes_for(client, matrix.rows, elements)?;
             let x = matrix.arguments()?;
-            // SAFETY: `argument` checks lengths; `Matrix` keeps counters in range; each entry has
-            // its own room.
+            // SAFETY: `argument` checks lengths; `Matrix` keeps counters in range; entries have own
+            // room.
             unsafe {
                 columns_kernel::launch_unchecked(
                     client,
@@ -189,7 +186,7 @@ struct ColumnsShape {
     end: usize,
 }
 
-/// A plane a row, counting or placing entries.
+/// One plane per row counts or places entries.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn columns_kernel<S: Float, P: Int>(
     indptr: &[i32],
@@ -234,7 +231,7 @@ fn packed<S: Float, P: Int>(row: u32, value: S) -> Vector<P, Const<2>> {
     packed
 }
 
-/// A unit a counter.
+/// One unit per counter.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn room_kernel(
     starts: &mut [i32],

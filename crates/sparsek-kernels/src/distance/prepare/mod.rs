@@ -1,6 +1,4 @@
-//! Preparation of matrices.
-//!
-//! `parts` and `range` keep long sums and extreme magnitudes exact, on the host too.
+//! Preparation; `parts` and `range` keep long sums and extreme values exact, on the host too.
 
 pub(super) mod columns;
 pub(super) mod norms;

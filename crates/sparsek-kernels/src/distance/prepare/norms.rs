@@ -1,4 +1,4 @@
-//! Norms of rows, and prepared values. O(nnz).
+//! Norms of rows and prepared values, O(nnz).
 
 use cubecl::{ir::ElemType, prelude::*};
 
@@ -14,7 +14,7 @@ use crate::{
     launch::{allocate, argument},
 };
 
-/// Entries a unit sums separately, against rounding.
+/// Entries per unit sum, against rounding.
 pub(in crate::distance) const BLOCK: usize = 64;
 
 pub(in crate::distance) fn prepare<M: Semiring>(

@@ -1,4 +1,4 @@
-//! Dense f16 rows, in order of lane loads.
+//! Dense f16 rows, in lane load order.
 
 use std::ops::Range;
 
@@ -21,20 +21,20 @@ use crate::{
     launch::{Grid, allocate, argument, fill_zero},
 };
 
-/// Rows of a group: four instructions.
+/// Rows per group: four instructions.
 pub(in crate::distance) const GROUP: usize = 64;
-/// Columns of a step, the instruction's inner size.
+/// Columns per step: the instruction's inner size.
 pub(in crate::distance) const STEP: usize = 16;
 const STEPS: usize = 2;
-/// Loads of a 16 · 16 block, one a lane.
+/// Loads per 16 · 16 block, one per lane.
 pub(in crate::distance) const BLOCK: usize = 32;
-/// Elements a load.
+/// Elements per load.
 const WIDTH: usize = 8;
 
 /// Groups of 64 rows, steps of 16 columns, blocks of 16 rows.
 ///
-/// Lane `4 g + t` holds (g, 2 t), (g + 8, 2 t), (g, 2 t + 8), (g + 8, 2 t + 8), each with its right
-/// neighbor: the instruction's operand.
+/// Lane `4 g + t` holds the instruction's operand: (g, 2t), (g+8, 2t), (g, 2t+8), (g+8, 2t+8), each
+/// with its right neighbor.
 pub(in crate::distance) struct Packed {
     handle: Handle,
     groups: usize,
@@ -75,7 +75,7 @@ impl Packed {
         }
         let (grid, plane) = planes_for(client, rows.len() * PACK_PLANES, elements.max(matrix.nnz))?;
         let arguments = matrix.arguments()?;
-        // SAFETY: lengths checked; `Matrix` keeps offsets and columns in range.
+        // SAFETY: lengths checked; `Matrix` keeps positions in range.
         unsafe {
             pack_kernel::launch_unchecked(
                 client,
@@ -153,7 +153,7 @@ fn pack_kernel<S: Float>(
     }
 }
 
-/// One f32 on the device: the greatest magnitude, infinity if a value is not whole.
+/// One f32 on the device: greatest magnitude, infinity if a value is not whole.
 ///
 /// # Errors
 ///
@@ -188,7 +188,7 @@ pub fn greatest(
     Ok(found)
 }
 
-/// Bits of non-negative floats are in order. Buffers may be longer than their contents.
+/// Bits of non-negative floats are in order. The buffer may be too long.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn greatest_kernel<E: Float>(
     values: &[E],

@@ -1,18 +1,16 @@
-//! Long sums in parts.
+//! Long sums in parts: equal terms round alike, so long sums err more.
 //!
-//! Equal terms round alike, so a long sum's error grows. Parts are aligned column ranges, a power
-//! of two wide by the pair's rows alone: a pair has the same sum in every batch and order.
+//! Parts are aligned column ranges, 2^n wide by the pair's rows alone: a pair has one sum in every
+//! batch and order.
 
 use cubecl::prelude::*;
 
-/// Approximate entries a part.
+/// Approximate entries per part.
 const PART: u32 = 256;
-/// Of a row in one part: columns are below 2^31.
+/// One part: columns are below 2^31.
 pub(in crate::distance) const ONE_PART: u32 = 31;
 
-/// log2 of a part's columns.
-///
-/// A pair takes the wider parts for common columns, else the narrower.
+/// log2 of a part's columns. A pair takes the wider parts for common columns, else the narrower.
 #[cube]
 pub(in crate::distance) fn part_bits(entries: u32, cols: u32) -> u32 {
     let parts = entries / PART;

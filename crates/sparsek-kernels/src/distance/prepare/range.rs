@@ -14,12 +14,12 @@ pub(in crate::distance) const STEP_UP: f32 = 1_073_741_824.0;
 pub(in crate::distance) const STEP_DOWN: f32 = 1.0 / STEP_UP;
 const HUGE: f32 = 1.267_650_6e30;
 const TINY: f32 = 7.888_609e-31;
-/// Cover the exponents of f64.
+/// Cover f64's exponents.
 pub(in crate::distance) const STEPS: u32 = 34;
-/// Columns summed separately, against rounding.
+/// Columns per sum, against rounding.
 pub(in crate::distance) const BLOCK: u32 = 256;
 
-/// Exponent that scales a row; 0 if in range, zero or not finite.
+/// Scaling exponent; 0 if in range, zero or not finite.
 #[cube]
 pub(in crate::distance) fn row_shift<S: Float>(greatest: S) -> i32 {
     let bits = S::size_bits().comptime();
@@ -31,7 +31,7 @@ pub(in crate::distance) fn row_shift<S: Float>(greatest: S) -> i32 {
     select(number, (below - above) * 30, 0)
 }
 
-/// `value · 2^shift` by bits: compilers would cancel factors. Subnormal inputs and results are 0.
+/// `value · 2^shift` by bits, as compilers would cancel factors. Subnormals become 0.
 #[cube]
 pub(in crate::distance) fn shifted<S: Float>(value: S, shift: i32) -> S {
     let bits = S::size_bits().comptime();
@@ -83,7 +83,7 @@ pub(in crate::distance) fn tiny<S: Float>() -> S {
     }
 }
 
-/// 2^100, f64 2^800: larger sums may be differences of larger terms.
+/// 2^100, f64 2^800: larger sums may hide larger terms.
 #[cube]
 pub(in crate::distance) fn huge<S: Float>() -> S {
     let bits = S::size_bits().comptime();
@@ -148,7 +148,7 @@ mod tests {
             }
         }
         for exponent in (-1074..=1023).step_by(7) {
-            // Two factors: `powi` inverts a power that overflows.
+            // Two factors: `powi` inverts an overflowing power.
             let half = exponent / 2;
             let greatest = 2f64.powi(half) * 2f64.powi(exponent - half);
             let scaled = greatest * row_factor(greatest);

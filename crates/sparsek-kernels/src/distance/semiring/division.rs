@@ -1,4 +1,3 @@
-//! Quotients without a division.
 #![allow(
     missing_docs,
     reason = "the macro writes a module of its own beside the function"
@@ -6,15 +5,15 @@
 
 use cubecl::prelude::*;
 
-/// 2^±64: bring divisors into 2^-85 to 2^64, with inverses neither subnormal nor infinite.
+/// 2^±64 bring divisors into 2^-85 to 2^64, with normal inverses.
 const LARGER: f32 = 1.844_674_4e19;
 const SMALLER: f32 = 5.421_011e-20;
 
-/// `dividend / divisor` to a relative 3e-7 and 2^-60, for a finite positive divisor at least the
-/// dividend.
+/// `dividend / divisor` within a relative 3e-7 and 2^-60, for a finite positive divisor at least
+/// the dividend; anything for divisor 0 or infinity. Exact in f64.
 ///
-/// Any number or NaN for divisor 0 or infinity; f64 exact. A cubic and a square Newton step from a
-/// bit guess, off by at most 0.051: shorter than NVIDIA's division, without branches.
+/// A cubic and a square Newton step from a bit guess, off by at most 0.051: no branches, shorter
+/// than NVIDIA's division.
 #[cube]
 pub fn quotient<S: Float>(dividend: S, divisor: S) -> S {
     let bits = S::size_bits().comptime();

@@ -2,15 +2,15 @@
 //!
 //! ```text
 //! d(x, y) = finalize(core(sums), sums)
-//! sums: Σ product(a, b) over common columns, Σ norm(a) over x, Σ norm(b) over y
+//! sums: Σ product(a, b) over common columns, Σ norm(a), Σ norm(b)
 //! ```
 //!
-//! Any sum expands so: Σ f(a, b) = F(x) + F(y) + Σ g(a, b), where F(x) = Σ f(a, 0) and g = f(a, b)
-//! − f(a, 0) − f(0, b) is zero outside common columns (paper, Sections 2.2 and 3.4). If the three
-//! cancel, [`Semiring::direct`] evaluates the core again, column by column.
+//! Σ f(a, b) = F(x) + F(y) + Σ g(a, b), where F(x) = Σ f(a, 0), and g = f(a, b) − f(a, 0) − f(0, b)
+//! is zero outside common columns (paper, Sections 2.2, 3.4). If they cancel, [`Semiring::direct`]
+//! evaluates the core again, column by column.
 //!
-//! Maxima too ([`Needs::maxima`]): the greatest f(a, 0) decides, unless its entry may lie in a
-//! common column.
+//! Maxima too ([`Needs::maxima`]): the greatest f(a, 0) decides, unless it may lie in a common
+//! column.
 
 mod division;
 mod host_semiring;
@@ -26,7 +26,7 @@ pub use self::{
     sums::{Parameter, Sums, SumsExpand},
 };
 
-/// Least core / scale that cancellation leaves exact enough.
+/// Least accurate core / scale after cancellation.
 pub(super) const CANCELLED: f32 = 1.0 / 64.0;
 
 /// Of numbers, with defaults.
@@ -76,41 +76,41 @@ macro_rules! of_sums {
 
 /// A distance in kernels, by `#[cube]`; [`semiring!`](crate::semiring) adds the host.
 pub trait Semiring: Send + Sync + 'static {
-    /// Properties; functions it does not name are never called.
+    /// Properties; rules out functions.
     const NEEDS: Needs;
 
     functions! {
-        /// Adds to a row's norm. Default: 0.
+        /// Added to a row's norm. Default: 0.
         norm __expand_norm (a, p) = |scope| S::__expand_new(scope, 0.0);
-        /// Replaces a stored value first, given its row's norm. Default: the value.
+        /// Replaces a stored value, given its row's norm. Default: the value.
         prepare __expand_prepare (a, norm) = |scope| a;
-        /// A prepared value adds it to the row's second norm. Default: 0.
+        /// Added to a row's second norm, of prepared values. Default: 0.
         second __expand_second (a) = |scope| S::__expand_new(scope, 0.0);
         /// Identity of [`reduce`](Self::reduce). Default: 0.
         identity __expand_identity () = |scope| S::__expand_new(scope, 0.0);
         /// Combines sums. Default: addition.
         reduce __expand_reduce (a, b) = |scope| a.__expand_add_method(scope, b);
-        /// Adds to the total, a common column. Default: the product.
+        /// Added to the total per common column. Default: the product.
         product __expand_product (a, b, p) = |scope| a.__expand_mul_method(scope, b);
-        /// Adds to the second total, a common column. Default: 0.
+        /// Added to the second total per common column. Default: 0.
         other __expand_other (a, b) = |scope| S::__expand_new(scope, 0.0);
-        /// Adds to the core, a column of either row, 0 if absent. Default: 0.
+        /// Added to the core per column of either row; absent is 0. Default: 0.
         direct __expand_direct (a, b, p) = |scope| S::__expand_new(scope, 0.0);
-        /// A value in a dense row. Default: the value.
+        /// Dense row's value. Default: the value.
         dense_value __expand_dense_value (b) = |scope| b;
-        /// An absent value in a dense row. Default: 0.
+        /// Dense row's absent value. Default: 0.
         absent __expand_absent () = |scope| S::__expand_new(scope, 0.0);
-        /// Argument of [`contribution`](Self::contribution), once an entry. Default: the value.
+        /// Argument of [`contribution`](Self::contribution), per entry. Default: the value.
         left_value __expand_left_value (a) = |scope| a;
-        /// Adds to the total by [`Dense::Left`]; 0 for zeros. Default: 0.
+        /// Added to the total by [`Dense::Left`]; 0 for zeros. Default: 0.
         contribution __expand_contribution (a, left_value, dense_value) =
             |scope| S::__expand_new(scope, 0.0);
     }
 
     of_sums! {
-        /// Distance before its last function. Default: the total.
+        /// Distance before [`finalize`](Self::finalize). Default: the total.
         core __expand_core () = |sums, scope| sums.total;
-        /// Magnitude of the terms whose difference is the core. Default: 0.
+        /// Magnitude of terms whose difference is the core. Default: 0.
         scale __expand_scale () = |sums, scope| S::__expand_new(scope, 0.0);
         /// Distance from its core. Default: the core.
         finalize __expand_finalize (core) = |sums, scope| core;

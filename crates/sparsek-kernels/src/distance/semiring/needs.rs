@@ -1,6 +1,4 @@
-//! Properties that choose and compile routines.
-
-/// Gradient with respect to a row's values.
+/// Gradient by a row's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Gradient {
     /// Σ a b.
@@ -18,16 +16,15 @@ pub enum Gradient {
 /// How a distance sums against dense rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dense {
-    /// Products that sum, zero where either value is: one row's entries suffice.
+    /// Sums of products, zero where a value is: one row's entries suffice.
     Products,
     /// Both rows' entries add symmetric [`Semiring::direct`](crate::distance::Semiring::direct) to
-    /// the core: half if the other row has the column.
+    /// the core: half in common columns.
     Halves,
-    /// The left row's entries add
-    /// [`Semiring::contribution`](crate::distance::Semiring::contribution).
+    /// Left entries add [`Semiring::contribution`](crate::distance::Semiring::contribution).
     Left,
     /// Both rows' entries add products, or [`Semiring::direct`](crate::distance::Semiring::direct)
-    /// with [`Needs::union`]. Two zeros give the identity; a column may count twice.
+    /// with [`Needs::union`]; two zeros give the identity, columns may count twice.
     Either,
 }
 
@@ -36,29 +33,28 @@ pub enum Dense {
 pub enum Inner {
     /// Prepared values.
     Values,
-    /// Values over the root of the row's norm.
+    /// Values over the root of their norm.
     Quotients,
-    /// 1 a nonzero value.
+    /// 1 per nonzero value.
     Ones,
 }
 
 /// Remedy for sums out of range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rescale {
-    /// Multiplies rows by powers of two, which must not change the distance.
+    /// Multiplies rows by powers of two; the distance must not change.
     Rows,
     /// If [`Semiring::scale`](crate::distance::Semiring::scale) is out of range, divides both rows
-    /// by their greatest magnitude, which must not change the distance.
+    /// by their greatest magnitude; the distance must not change.
     Pair,
     /// If the core is out of range, sums [`Semiring::direct`](crate::distance::Semiring::direct) of
-    /// differences over the greatest.
-    ///
-    /// `direct` depends on differences alone; the distance grows with this power of them.
+    /// differences, on which alone it depends, over the greatest. The distance grows with this
+    /// power.
     Differences(u32),
-    /// `Differences(1)` for cores too large only: a sum.
+    /// `Differences(1)` for a sum: only large cores.
     Sum,
     /// If the total is out of range or NaN, sums
-    /// [`Semiring::direct`](crate::distance::Semiring::direct), a slower and safer
+    /// [`Semiring::direct`](crate::distance::Semiring::direct), a safer, slower
     /// [`Semiring::product`](crate::distance::Semiring::product).
     Careful,
 }
@@ -80,10 +76,9 @@ impl Rescale {
     }
 }
 
-/// Properties of a distance: algebra, then use. Begin with a constant, as [`Needs::SUMS`].
+/// Properties of a distance. Begin with a constant such as [`Needs::SUMS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Needs {
-    // Algebra.
     /// Uses [`Semiring::norm`](crate::distance::Semiring::norm) or
     /// [`Semiring::second`](crate::distance::Semiring::second).
     pub norms: bool,
@@ -91,23 +86,21 @@ pub struct Needs {
     pub prepared: bool,
     /// Uses [`Semiring::other`](crate::distance::Semiring::other).
     pub other: bool,
-    /// Infinite unless the right row has all columns of the left.
-    ///
-    /// That is, unless [`Semiring::other`](crate::distance::Semiring::other) sums to the left row's
-    /// [`Semiring::norm`](crate::distance::Semiring::norm). A column adds at most as much to
-    /// `other` as to `norm`: rows stop once no distance can be finite. With [`Dense::Left`], sums
-    /// are then infinite.
+    /// Infinite unless the right row has all columns of the left:
+    /// [`Semiring::other`](crate::distance::Semiring::other) sums to the left row's
+    /// [`Semiring::norm`](crate::distance::Semiring::norm), with at most as much per column. Rows
+    /// stop once nothing can be finite; with [`Dense::Left`], sums are then infinite.
     pub covered: bool,
     /// [`Semiring::norm`](crate::distance::Semiring::norm) and
-    /// [`Semiring::direct`](crate::distance::Semiring::direct) take maxima of values of at least 0.
-    /// A total that forces another evaluation is the greatest possible core.
+    /// [`Semiring::direct`](crate::distance::Semiring::direct) take maxima of values ≥ 0. A total
+    /// that forces another evaluation is the greatest possible core.
     pub maxima: bool,
     /// [`Semiring::direct`](crate::distance::Semiring::direct), not products, over either row's
     /// columns: the paper's non-annihilating product.
     pub union: bool,
-    /// A column of one row adds nothing; else products run over either row's columns.
+    /// A column of one row adds nothing; else products cover either row's columns.
     pub annihilates: bool,
-    /// Factors, if an inner product; with [`Dense::Products`].
+    /// Factors of an inner product; needs [`Dense::Products`].
     pub inner: Option<Inner>,
     /// d(x, y) = d(y, x), rounding included.
     pub symmetric: bool,
@@ -115,11 +108,10 @@ pub struct Needs {
     pub gradient: Option<Gradient>,
     /// Larger is nearer.
     pub largest: bool,
-    /// Uses logarithms or powers; some devices lack them for f64.
+    /// Uses logarithms or powers, missing for f64 on some devices.
     pub logarithms: bool,
-    /// Has a parameter > 0.
+    /// Has a parameter above 0.
     pub parameter: bool,
-    // Use.
     /// Evaluates [`Semiring::direct`](crate::distance::Semiring::direct) if the core is small
     /// against [`Semiring::scale`](crate::distance::Semiring::scale).
     pub direct: bool,
@@ -149,7 +141,7 @@ impl Needs {
         largest: false,
         rescale: None,
     };
-    /// Products that sum, zero where a value is.
+    /// Summed products, zero where a value is.
     pub const SUMS: Self = Self {
         dense: Some(Dense::Products),
         ..Self::PRODUCTS
@@ -177,8 +169,8 @@ impl Needs {
         matches!(self.dense, Some(Dense::Halves | Dense::Either))
     }
 
-    /// Whether [`Semiring::other`](crate::distance::Semiring::other) waits while a row sums in
-    /// parts; exact counts for [`covered`](Self::covered) do not.
+    /// Whether [`Semiring::other`](crate::distance::Semiring::other) sums in parts; exact counts
+    /// for [`covered`](Self::covered) do not.
     pub const fn other_waits(&self) -> bool {
         self.other && !self.covered
     }

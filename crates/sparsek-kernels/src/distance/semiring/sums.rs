@@ -1,4 +1,3 @@
-//! Arguments of formulas.
 #![allow(
     missing_docs,
     reason = "the derives write types of their own beside these"
@@ -22,13 +21,13 @@ pub struct Sums<S: CubePrimitive> {
     pub second_x: S,
     /// [`Semiring::second`](crate::distance::Semiring::second) of y.
     pub second_y: S,
-    /// Number of columns.
+    /// Column count.
     pub cols: S,
-    /// The distance's parameter.
+    /// Parameter.
     pub p: S,
 }
 
-/// A parameter as a sum of two f32: at least 48 bits.
+/// A parameter as two f32: at least 48 bits.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub struct Parameter {

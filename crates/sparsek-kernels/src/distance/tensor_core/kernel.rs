@@ -1,5 +1,3 @@
-//! Tensor core kernels.
-
 use cubecl::{cmma::MmaDefinition, ir::ElemType, prelude::*};
 use half::f16;
 
@@ -13,10 +11,10 @@ use crate::{
     primitives::mma::{Sums, zeros},
 };
 
-/// Planes of a cube, and those across left rows.
+/// Planes per cube, and across left rows.
 pub(super) const PLANES: usize = 8;
 const LEFT_PLANES: usize = 4;
-/// Rows of a cube.
+/// Rows per cube.
 pub(super) const LEFT: usize = GROUP * LEFT_PLANES;
 pub(super) const RIGHT: usize = GROUP * PLANES / LEFT_PLANES;
 const BLOCKS: usize = GROUP / 16;
@@ -33,14 +31,14 @@ pub(super) struct TensorCoreShape {
     rows: usize,
     across: usize,
     cols: u32,
-    /// Of 16 columns.
+    /// Steps of 16 columns.
     steps: usize,
 }
 
 /// Adds `a · bᵀ`: 16 and 8 rows of 16 elements.
 ///
-/// Lane `4 g + t` passes pairs of `a` at (g, 2 t), (g + 8, 2 t), (g, 2 t + 8), (g + 8, 2 t + 8), of
-/// `b` at (g, 2 t), (g, 2 t + 8), and holds sum pairs at (g, 2 t), (g + 8, 2 t).
+/// Lane `4 g + t` passes pairs of `a` at (g, 2t), (g+8, 2t), (g, 2t+8), (g+8, 2t+8), of `b` at (g,
+/// 2t), (g, 2t+8), and holds sum pairs at (g, 2t), (g+8, 2t).
 #[cube]
 fn multiply(a: &Array<Pair>, b: &Array<Pair>, sums: &mut Sums) {
     let definition = MmaDefinition::<f16, f16, f32>::new(16usize, 8usize, 16usize);
@@ -109,7 +107,7 @@ fn multiply_step(x: &Side, y: &Side, tiles: &mut Sequence<Sums>, #[comptime] tur
     }
 }
 
-/// A plane multiplies 64 rows of either matrix, loading ahead into registers.
+/// A plane multiplies 64 rows of either matrix; registers load ahead.
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(clippy::too_many_arguments, reason = "pair matrices of four buffers")]
 pub(super) fn tensor_core_kernel<M: Semiring, S: Float>(
@@ -190,7 +188,7 @@ pub(super) fn tensor_core_kernel<M: Semiring, S: Float>(
     }
 }
 
-/// A unit a pair.
+/// One unit per pair.
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(clippy::too_many_arguments, reason = "pair matrices of four buffers")]
 pub(super) fn finish_kernel<M: Semiring, S: Float>(

@@ -1,5 +1,3 @@
-//! Launches tensor cores.
-
 use std::ops::Range;
 
 use cubecl::{ir::FloatKind, prelude::*};
@@ -71,7 +69,7 @@ pub(in crate::distance) fn check_size(size: [usize; 2]) -> Result<(), KernelErro
     }
 }
 
-/// Whether sums are exact: none exceeds a row's sum of squares, at most `greatest² · longest`.
+/// No sum exceeds a row's sum of squares, at most `greatest² · longest`.
 fn exact(needs: &Needs, greatest: Option<f32>, longest: usize) -> bool {
     let greatest = match needs.inner {
         Some(Inner::Ones) => 1.0,
@@ -134,7 +132,7 @@ fn multiply<M: Semiring>(job: &Job, [x, y]: [&Packed; 2], half: bool) -> Result<
     let grid = Grid::new(client, cubes, dim, elements)?;
     let word = u32::elem_type_native();
     let [left, right] = [job.x.arguments()?, job.y.arguments()?];
-    // SAFETY: lengths checked; `Matrix` keeps offsets and columns in range.
+    // SAFETY: lengths checked; `Matrix` keeps positions in range.
     unsafe {
         tensor_core_kernel::launch_unchecked::<M>(
             client,

@@ -1,13 +1,14 @@
-//! Inner products of whole numbers ([`Inner`](super::semiring::Inner)) on tensor cores.
+//! Inner products of whole numbers ([`Inner`](super::semiring::Inner)) on tensor cores, for dense
+//! data.
 //!
 //! ```text
 //! pack x and y as dense f16 rows            prepare::packed
 //! each plane multiplies 64 rows with 64     m16n8k16, f32 sums
-//! finish totals as other routines
+//! finish totals
 //! ```
 //!
-//! f16 holds values and f32 sums exactly, so distances equal other routines' bit for bit. Work: all
-//! positions of both matrices, for dense data.
+//! f16 values and f32 sums are exact, so distances equal other routines' bit for bit. Work: all
+//! positions of both matrices.
 
 mod kernel;
 mod launch;
