@@ -6,10 +6,10 @@ use crate::{
     launch::{Grid, allocate, argument},
 };
 
-/// Drops each row, or the last neighbor, from its `k + 1` nearest.
+/// Drops each row, or else the last neighbor, from its `k + 1` nearest.
 ///
-/// Row `i` is index row `first + i`. `values` (`dtype`) and `indices` (`index`) are contiguous
-/// sorted `[rows, k + 1]`; results `[rows, k]`.
+/// Row `i` is index row `first + i`. `values` (`dtype`) and `indices` (`index`): contiguous sorted
+/// `[rows, k + 1]`; results `[rows, k]`.
 ///
 /// # Errors
 ///

@@ -79,7 +79,7 @@ pub fn gradient(
     };
     let elements = pairs.max(x.nnz).max(y.nnz).max(2 * x.rows.max(y.rows));
     let (grid, plane) = planes_for(client, x.rows, elements)?;
-    // SAFETY: `argument` checks lengths; `Matrix` and `Transposed` keep positions in range.
+    // SAFETY: `argument` checks lengths; `Matrix` and `Transposed` bound positions.
     unsafe {
         weights_kernel::launch_unchecked(
             client,

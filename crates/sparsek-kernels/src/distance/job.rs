@@ -39,7 +39,6 @@ impl Job<'_> {
         self.whole() && needs.symmetric
     }
 
-    /// Of the largest buffer.
     pub(super) fn elements(&self) -> usize {
         let entries = self.x.nnz.max(self.y.nnz);
         let rows = 2 * self.x.rows.max(self.y.rows);

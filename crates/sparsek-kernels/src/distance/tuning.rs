@@ -29,7 +29,7 @@ pub(super) const TILE_BYTES: usize = 4 << 10;
 pub(super) const INVERTED_UNITS: u32 = 32;
 /// Planes that split a row's columns.
 pub(super) const PLANES_PER_ROW: u32 = 4;
-/// Longest indexed row from which they do; by the index alone, so sums never vary.
+/// Longest indexed row from which they do; by the index alone, for equal sums in every batch.
 pub(super) const PLANES_PER_ROW_FROM: u32 = 256;
 /// Entries of a column a unit reads together.
 pub(super) const COLUMN_READS: u32 = 4;

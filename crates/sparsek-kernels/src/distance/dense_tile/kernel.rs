@@ -19,7 +19,6 @@ pub(super) struct DenseTileShape {
     rows: usize,
     chunk: usize,
     chunks: usize,
-    /// Right rows.
     from: usize,
     across: usize,
     cols: usize,

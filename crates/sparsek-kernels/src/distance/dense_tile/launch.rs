@@ -192,7 +192,7 @@ impl Pass<'_> {
             job.elements().max(starts_len[0]).max(starts_len[1]),
         )?;
         let [x, y] = [left.matrix.arguments()?, right.matrix.arguments()?];
-        // SAFETY: lengths checked; `Matrix` keeps positions in range.
+        // SAFETY: lengths checked; `Matrix` bounds positions.
         unsafe {
             dense_tile_kernel::launch_unchecked::<M>(
                 client,

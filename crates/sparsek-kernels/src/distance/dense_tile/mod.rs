@@ -10,9 +10,9 @@
 //!             output[i, j] = reduce(output[i, j], sums[j])
 //! ```
 //!
-//! Fixed order. [`Dense`](super::semiring::Dense) says what an entry adds: `Products` and `Left` in
-//! one pass, half if symmetric; `Halves` and `Either` in two that [`join`](super::merge::join)
-//! adds, or one for a matrix with itself.
+//! Deterministic. [`Dense`](super::semiring::Dense) says what entries add: `Products` and `Left` in
+//! one pass; `Halves` and `Either` in two that [`join`](super::merge::join) adds, or one for a
+//! matrix with itself.
 
 mod kernel;
 mod launch;

@@ -14,7 +14,6 @@ pub(super) struct DenseTileConfig {
     pub planes: u32,
     /// Tile rows per lane.
     pub rows: usize,
-    /// Columns per block.
     pub block: usize,
     pub half: bool,
 }

@@ -38,7 +38,6 @@ enum Method<S> {
 }
 
 struct MatrixPair<'a, M, S> {
-    /// `None` if it is `y`.
     x: Option<PreparedRows<'a, S>>,
     y: PreparedRows<'a, S>,
     method: Method<S>,
@@ -192,7 +191,6 @@ impl<'a, M: HostSemiring, S: Real> MatrixPair<'a, M, S> {
 }
 
 impl<M: HostSemiring, S: Real> MatrixPair<'_, M, S> {
-    /// Computes half and mirrors it.
     fn distances_to_itself(&self, each: &mut dyn FnMut(usize, &[S])) {
         let rows = self.y.matrix.rows();
         let mut half = vec![S::new(0.0); rows * rows];

@@ -104,7 +104,6 @@ fn in_range<M: HostSemiring, S: Real>(rescale: Rescale, core: S, sums: Sums<S>) 
     }
 }
 
-/// As in kernels.
 pub(super) fn finalize<M: HostSemiring, S: Real>(
     x: Row<S>,
     (y, j): (&PreparedRows<S>, usize),

@@ -75,7 +75,6 @@ pub(super) fn combine<S: Real>(needs: Needs, a: S, b: S) -> S {
     if needs.maxima { max(a, b) } else { a + b }
 }
 
-/// Sums by blocks, against rounding.
 fn sum<S: Real>(values: &[S], term: impl Fn(S) -> S, add: impl Fn(S, S) -> S) -> S {
     let blocks = values.chunks(BLOCK).map(|block| {
         let terms = block.iter().map(|&a| term(a));

@@ -51,7 +51,7 @@ pub(in crate::distance) fn check(client: &Client) -> Result<(), KernelError> {
     Ok(())
 }
 
-/// Two passes, over either row's columns.
+/// Whether two passes sum over either row's columns.
 fn of_union(needs: &Needs) -> bool {
     needs.union || !needs.annihilates
 }
@@ -85,7 +85,7 @@ pub(in crate::distance) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelEr
     }
     let grid = Grid::elementwise(client, pairs, job.elements())?;
     let [x, y] = [job.x.arguments()?, job.y.arguments()?];
-    // SAFETY: as above; `Matrix` keeps positions in range.
+    // SAFETY: as above; `Matrix` bounds positions.
     unsafe {
         finish_kernel::launch_unchecked::<M>(
             client,
@@ -148,7 +148,7 @@ fn scan<M: Semiring>(job: &Job, others: &Handle, pass: Pass) -> Result<(), Kerne
     let grid = Grid::new(client, held.1[1], dim, job.elements())?;
     let others_len = if M::NEEDS.other { job.pairs() } else { 1 };
     let [held_buffers, scanned_buffers] = [held.0.arguments()?, scanned.0.arguments()?];
-    // SAFETY: lengths checked; `Matrix` keeps positions in range.
+    // SAFETY: lengths checked; `Matrix` bounds positions.
     unsafe {
         scan_kernel::launch_unchecked::<M>(
             client,
@@ -187,7 +187,7 @@ fn entry_rows(client: &Client, matrix: &Prepared) -> Result<Handle, KernelError>
     let int = i32::elem_type_native();
     let rows = allocate(client, "rows", matrix.nnz, int)?;
     let grid = Grid::elementwise(client, matrix.nnz, matrix.nnz.max(matrix.rows + 1))?;
-    // SAFETY: `argument` checks lengths; `Matrix` keeps offsets in range.
+    // SAFETY: `argument` checks lengths; `Matrix` bounds offsets.
     unsafe {
         rows_kernel::launch_unchecked(
             client,

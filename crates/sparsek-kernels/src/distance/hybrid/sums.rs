@@ -66,7 +66,6 @@ impl<S: Float> Part<S> {
         Part::<S> { total, other }
     }
 
-    /// Inclusive scan over lanes of a row.
     pub fn running<M: Semiring>(&self, row: i32, #[comptime] plane: u32) -> Part<S> {
         let mut total = self.total;
         let mut other = self.other;

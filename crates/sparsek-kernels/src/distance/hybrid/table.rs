@@ -12,7 +12,6 @@ const BITS: usize = 32;
 pub(super) struct Layout {
     /// A slot and bit per column, no hashing.
     dense: bool,
-    /// Columns or slots.
     room: usize,
 }
 
@@ -139,7 +138,7 @@ impl<S: Float> Table<S> {
         column >= self.low && column < self.high
     }
 
-    /// Or [`ABSENT`].
+    /// The column's slot, or [`ABSENT`].
     pub fn find(&self, column: u32) -> u32 {
         let mut found = ABSENT.runtime();
         if comptime!(self.layout.dense) {

@@ -10,14 +10,13 @@ use super::table::Layout;
 
 pub(super) const NONE: i32 = -1;
 
-/// Columns that add.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Pass {
-    /// Columns of both rows.
+    /// In both rows.
     Both,
-    /// Columns of the scanned row.
+    /// In the scanned row.
     Either,
-    /// Columns the held row lacks; matrices swapped.
+    /// Not in the held row; matrices swapped.
     Lacking,
 }
 
@@ -58,7 +57,7 @@ pub(super) struct HybridShape {
     pub units: usize,
 }
 
-/// Entries from inside row `head` to inside row `tail`.
+/// From inside row `head` to inside row `tail`.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(super) struct PlaneRange {

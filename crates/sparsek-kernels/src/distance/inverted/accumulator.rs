@@ -15,12 +15,11 @@ pub(super) const SPARE: usize = 4;
 pub(super) struct InvertedConfig {
     pub plane: u32,
     pub planes: u32,
-    /// Sums of a tile.
     pub room: usize,
     /// Skip tiles below the diagonal.
     pub half: bool,
     pub parts: bool,
-    /// All planes split a row's columns, or 1.
+    /// Planes that split a row's columns: all or 1.
     pub planes_per_row: u32,
 }
 
@@ -36,7 +35,6 @@ pub(super) struct Entries<'a, P: Int> {
     pub ends: &'a [i32],
     /// Tile row, value bits.
     packed: &'a [Vector<P, Const<2>>],
-    /// Padding start.
     end: usize,
 }
 
@@ -57,7 +55,6 @@ impl<'a, P: Int> Entries<'a, P> {
     }
 }
 
-/// One entry per lane, with column bounds.
 #[derive(CubeType)]
 pub(super) struct LaneEntries<S: Float> {
     pub value: S,
@@ -66,7 +63,6 @@ pub(super) struct LaneEntries<S: Float> {
     pub active: u32,
 }
 
-/// An entry and its loaded column.
 #[derive(CubeType)]
 pub(super) struct Visit<S: Float> {
     value: S,
@@ -143,7 +139,7 @@ impl<S: Float> Visit<S> {
 pub(super) struct FinishedParts<'a, S: Float> {
     pub totals: &'a mut [S],
     others: &'a mut [S],
-    /// First position, and stride between planes' sums.
+    /// First position and count of the plane's sums.
     base: usize,
     across: usize,
     #[cube(comptime)]
@@ -208,7 +204,6 @@ impl<S: Float> Accumulator<S> {
         }
     }
 
-    /// Sum over planes that split the row.
     pub fn total<M: Semiring>(&self, row: usize) -> S {
         let mut total = self.totals[self.first() + row];
         #[unroll]
@@ -307,8 +302,8 @@ impl<S: Float> Accumulator<S> {
         }
     }
 
-    /// Moves sums whose part ends between two columns; lanes have their own positions. `left_bits`:
-    /// the left row's `part_bits`.
+    /// Moves sums whose part ends between two columns, each lane its own. `left_bits`: the left
+    /// row's `part_bits`.
     pub fn flush_parts<M: Semiring>(
         &mut self,
         pair: &RowPair<S>,

@@ -112,7 +112,7 @@ pub(in crate::distance) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelEr
         1
     };
     let others = allocate(client, "sums", waiting, dtype)?;
-    // SAFETY: lengths checked; `Matrix` keeps positions in range.
+    // SAFETY: lengths checked; `Matrix` bounds positions.
     unsafe {
         inverted_kernel::launch_unchecked::<M>(
             client,

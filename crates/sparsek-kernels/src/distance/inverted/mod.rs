@@ -10,9 +10,9 @@
 //!     distance[i, j] = finish(sums[j])            j in T
 //! ```
 //!
-//! A row has a column once, so lanes write different sums: no atomics, fixed order. Work: entry
-//! pairs with equal columns. Finished [`parts`](super::prepare::parts) wait in the output. A
-//! symmetric matrix with itself mirrors tiles below the diagonal.
+//! Rows have a column once, so lanes write different sums: no atomics, fixed order. Work: entry
+//! pairs with equal columns. Finished [`parts`](super::prepare::parts) wait in the output.
+//! Symmetric tiles below the diagonal are mirrored.
 
 mod accumulator;
 mod kernel;

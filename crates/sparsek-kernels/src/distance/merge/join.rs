@@ -54,7 +54,7 @@ fn launch<M: Semiring>(
     let grid = Grid::new(client, rows.div_ceil(side) * tiles, dim, job.elements())?;
     let [x, y] = [job.x.arguments()?, job.y.arguments()?];
     let dtype = job.x.dtype;
-    // SAFETY: lengths checked; `Matrix` keeps positions in range.
+    // SAFETY: lengths checked; `Matrix` bounds positions.
     unsafe {
         join_kernel::launch_unchecked::<M>(
             client,

@@ -1,6 +1,6 @@
 //! Merging (the paper's Algorithm 2): a unit walks both rows, O(nnz(x_i) + nnz(y_j)).
 //!
-//! Any distance, no scratch memory; chosen if no other routine can run.
+//! Any distance, no scratch memory; the last resort.
 
 pub(super) mod join;
 pub(super) mod pair;
@@ -18,7 +18,7 @@ pub(super) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelError> {
     let elements = job.elements();
     let grid = Grid::elementwise(job.client, job.pairs(), elements)?;
     let [x, y] = [job.x.arguments()?, job.y.arguments()?];
-    // SAFETY: lengths checked; `Matrix` keeps positions in range.
+    // SAFETY: lengths checked; `Matrix` bounds positions.
     unsafe {
         merge_kernel::launch_unchecked::<M>(
             job.client,

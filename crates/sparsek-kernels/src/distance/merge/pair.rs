@@ -31,7 +31,6 @@ pub(in crate::distance) struct Sparse<'a, S: Float> {
     norms: &'a [S],
 }
 
-/// Two matrices and the parameter.
 #[derive(CubeType)]
 pub(in crate::distance) struct RowPair<'a, S: Float> {
     x: Sparse<'a, S>,
@@ -74,7 +73,7 @@ impl<'a, S: Float> Sparse<'a, S> {
         self.norms[2 * row]
     }
 
-    /// Entries from `begin` on with columns below `limit`, by plane.
+    /// Counts entries from `begin` with columns below `limit`; plane-wide.
     pub fn entries_below(
         &self,
         begin: usize,
@@ -209,7 +208,7 @@ impl<'a, S: Float> RowPair<'a, S> {
         M::finalize::<S>(M::core::<S>(again), again)
     }
 
-    /// Divided by the greatest element or difference.
+    /// Evaluated again, divided by the greatest element or difference.
     ///
     /// By a power of two first: quotients of extreme numbers are not exact everywhere.
     fn rescaled<M: Semiring>(&self, i: usize, j: usize, sums: Sums<S>) -> S {

@@ -1,8 +1,8 @@
 //! max |x − y|, over either row's columns.
 //!
-//! Let Z be the greatest |x|, |y| of the rows, w the greatest |x|, |y|, |x − y| over common
-//! columns. If w < Z, Z's entry has its own column: the distance is Z. If w > Z, w is a difference
-//! that no other exceeds: the distance is w. If w = Z, both rows are walked.
+//! Let Z be the greatest |x|, |y|, and w the greatest |x|, |y|, |x − y| in common columns. If w <
+//! Z, Z's entry has its own column: the distance is Z. If w > Z, w is the greatest difference: the
+//! distance is w. If w = Z, both rows are walked.
 
 use cubecl::prelude::*;
 

@@ -1,6 +1,6 @@
 //! 1 − Σ x y / (‖x‖ ‖y‖) of rows normalized first; near 0, ½ ‖x − y‖².
 //!
-//! NaN for a zero row, as in SciPy; RAFT has 0 for two and 1 for one.
+//! NaN for a zero row; RAFT has 0 for two, 1 for one.
 
 use cubecl::prelude::*;
 

@@ -67,7 +67,7 @@ semiring! {
             let low = min(a, b);
             let whole = select(both == S::new(0.0), S::new(1.0), both);
             let ratio = (high - low) / whole;
-            // t = ratio: (1 + t) ln(1 + t) + (1 − t) ln(1 − t) = Σ t^(2n) / (n (2n − 1)).
+            // (1+t) ln(1+t) + (1−t) ln(1−t) = Σ t^(2n) / (n (2n−1)), t = ratio.
             let square = ratio * ratio;
             let one = S::new(1.0);
             let tail = one / S::new(45.0) + square * (one / S::new(66.0) + square / S::new(91.0));

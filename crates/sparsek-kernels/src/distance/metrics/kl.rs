@@ -1,7 +1,7 @@
 //! Σ x ln(x / y), where 0 ln 0 is 0. Not symmetric; rows are not divided by their sums.
 //!
-//! Infinite if x has a column that y lacks, or for negative values. RAFT halves it and ignores the
-//! columns that y lacks.
+//! Infinite if y lacks a column of x, or for negative values. RAFT halves it and ignores such
+//! columns.
 
 use cubecl::prelude::*;
 

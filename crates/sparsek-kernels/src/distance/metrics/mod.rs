@@ -1,4 +1,4 @@
-//! The named distances, as SciPy defines them: formulas, zero rows, negative values.
+//! The named distances, as SciPy defines them.
 
 mod bray_curtis;
 mod canberra;
@@ -41,7 +41,7 @@ use super::metric::{Distance, DynMetric};
 
 macro_rules! metrics {
     ($($(#[$doc:meta])* $name:ident = $text:literal;)*) => {
-        /// A distance by name.
+        /// A distance by name; set notation counts nonzero columns, of N.
         #[derive(Clone, Copy, Debug, PartialEq)]
         #[non_exhaustive]
         pub enum Metric {
@@ -85,21 +85,21 @@ metrics! {
     Cosine = "cosine";
     /// 1 − Pearson's correlation.
     Correlation = "correlation";
-    /// |x ≠ y| / |x ∪ y| of patterns.
+    /// |x ≠ y| / |x ∪ y|.
     Jaccard = "jaccard";
-    /// 1 − 2 |x ∩ y| / (|x| + |y|) of patterns.
+    /// 1 − 2 |x ∩ y| / (|x| + |y|).
     Dice = "dice";
-    /// (N − |x ∩ y|) / N of patterns.
+    /// (N − |x ∩ y|) / N.
     RussellRao = "russell-rao";
     /// Share of columns that differ.
     Hamming = "hamming";
-    /// Share of columns in one pattern.
+    /// d / N, d columns in one row only.
     Matching = "matching";
-    /// 2 d / (N + d): patterns differ in d of N columns.
+    /// 2 d / (N + d), d as in `Matching`.
     RogersTanimoto = "rogerstanimoto";
-    /// 2 d / (|x ∩ y| + 2 d): patterns differ in d columns.
+    /// 2 d / (|x ∩ y| + 2 d), likewise.
     SokalSneath = "sokalsneath";
-    /// 2 r s / (t f + r s) of patterns.
+    /// 2 r s / (t f + r s).
     Yule = "yule";
     /// Σ |x − y|.
     Manhattan = "manhattan";

@@ -1,4 +1,4 @@
-//! Distances of patterns: nonzero is true. Total |x ∩ y|, norms |x| and |y|.
+//! Distances of patterns: nonzero is true. Total |x ∩ y|, norms |x|, |y|.
 //!
 //! `#[cube]` cannot take functions that mix a macro's and its caller's tokens, so formulas repeat.
 
@@ -9,7 +9,7 @@ use crate::{
     semiring,
 };
 
-/// Dice distance. NaN for two zero rows, as in SciPy.
+/// Dice distance. NaN for two zero rows.
 pub struct Dice;
 
 semiring! {
@@ -33,7 +33,7 @@ semiring! {
     }
 }
 
-/// Jaccard distance. 0 for two zero rows, as in SciPy.
+/// Jaccard distance. 0 for two zero rows.
 pub struct Jaccard;
 
 semiring! {
@@ -58,7 +58,7 @@ semiring! {
     }
 }
 
-/// Russell-Rao distance. 0 to itself only for a full row, as in SciPy; RAFT forces 0.
+/// Russell-Rao distance. 0 to itself only for a full row; RAFT forces 0.
 pub struct RussellRao;
 
 semiring! {
@@ -125,7 +125,7 @@ semiring! {
     }
 }
 
-/// Yule distance: r and s columns are in one row only, t in both, f in neither; 0 if r s is 0.
+/// Yule distance: r and s columns in one row only, t in both, f in neither; 0 if r s is 0.
 pub struct Yule;
 
 semiring! {

@@ -1,5 +1,5 @@
-//! Jeffreys' Σ (x − y) ln(x / y). Infinite if a row has a column that the other lacks, or for
-//! negative values.
+//! Jeffreys' Σ (x − y) ln(x / y). Infinite if a row lacks a column of the other, or for negative
+//! values.
 
 use cubecl::prelude::*;
 
@@ -47,7 +47,7 @@ semiring! {
             let low = min(a, b);
             let above = select(missing, S::new(1.0), high);
             let below = select(missing, S::new(1.0), low);
-            // If the quotient is out of range, the total is infinite or NaN: evaluated again.
+            // A quotient out of range makes the total infinite or NaN: evaluated again.
             select(missing, S::new(0.0), (high - low) * (above / below).ln())
         }
 

@@ -1,4 +1,4 @@
-//! Entries by column, per tile of rows, in an order that varies between runs; distances do not.
+//! Entries by column, per tile of rows. Their order varies between runs; distances do not.
 //!
 //! ```text
 //! count the entries of each (tile, column)    atomics
@@ -26,7 +26,7 @@ use crate::{
 /// Most counter bytes per tile; by columns alone, so parts take one routine.
 const MOST_BYTES: usize = 256 << 20;
 
-/// Whether tables of all columns would dominate memory; then only occupied ones are numbered.
+/// Whether tables of all columns would dominate memory; then only occupied columns are numbered.
 pub fn is_wide(cols: usize, entries: usize) -> bool {
     cols > entries.saturating_mul(4).saturating_add(1 << 16)
 }
@@ -68,7 +68,7 @@ pub(in crate::distance) fn bits(dtype: ElemType) -> ElemType {
     })
 }
 
-/// Rows per tile, tiles.
+/// Rows per tile, and tiles.
 pub(in crate::distance) fn row_tiles(
     rows: usize,
     cols: usize,
@@ -78,7 +78,6 @@ pub(in crate::distance) fn row_tiles(
     check_cols("inverted", cols)?;
     let sums = if needs.other { 2 } else { 1 };
     let most = TILE_BYTES / dtype.size() / sums;
-    // Equal tiles.
     let tiles = rows.div_ceil(most).max(1);
     if tiles * cols >= i32::MAX as usize {
         return Err(KernelError::Routine {
@@ -125,8 +124,7 @@ impl Columns {
         let launch = |placed: bool| -> Result<(), KernelError> {
             let (grid, plane) = planes_for(client, matrix.rows, elements)?;
             let x = matrix.arguments()?;
-            // SAFETY: `argument` checks lengths; `Matrix` keeps counters in range; entries have own
-            // room.
+            // SAFETY: `argument` checks lengths; `Matrix` bounds counters; entries have own room.
             unsafe {
                 columns_kernel::launch_unchecked(
                     client,
@@ -231,7 +229,6 @@ fn packed<S: Float, P: Int>(row: u32, value: S) -> Vector<P, Const<2>> {
     packed
 }
 
-/// One unit per counter.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn room_kernel(
     starts: &mut [i32],

@@ -50,7 +50,7 @@ pub(in crate::distance) fn prepare<M: Semiring>(
     }
     let elements = matrix.nnz.max(2 * matrix.rows);
     let (grid, plane) = planes_for(client, matrix.rows, elements)?;
-    // SAFETY: `argument` checks lengths; `Matrix` keeps offsets in range.
+    // SAFETY: `argument` checks lengths; `Matrix` bounds offsets.
     unsafe {
         norms_kernel::launch_unchecked::<M>(
             client,

@@ -28,7 +28,6 @@ pub(in crate::distance) const STEP: usize = 16;
 const STEPS: usize = 2;
 /// Loads per 16 · 16 block, one per lane.
 pub(in crate::distance) const BLOCK: usize = 32;
-/// Elements per load.
 const WIDTH: usize = 8;
 
 /// Groups of 64 rows, steps of 16 columns, blocks of 16 rows.
@@ -75,7 +74,7 @@ impl Packed {
         }
         let (grid, plane) = planes_for(client, rows.len() * PACK_PLANES, elements.max(matrix.nnz))?;
         let arguments = matrix.arguments()?;
-        // SAFETY: lengths checked; `Matrix` keeps positions in range.
+        // SAFETY: lengths checked; `Matrix` bounds positions.
         unsafe {
             pack_kernel::launch_unchecked(
                 client,
@@ -188,7 +187,7 @@ pub fn greatest(
     Ok(found)
 }
 
-/// Bits of non-negative floats are in order. The buffer may be too long.
+/// Non-negative floats order by their bits. Buffers may exceed their contents.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn greatest_kernel<E: Float>(
     values: &[E],

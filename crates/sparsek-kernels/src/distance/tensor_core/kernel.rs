@@ -14,14 +14,11 @@ use crate::{
 /// Planes per cube, and across left rows.
 pub(super) const PLANES: usize = 8;
 const LEFT_PLANES: usize = 4;
-/// Rows per cube.
 pub(super) const LEFT: usize = GROUP * LEFT_PLANES;
 pub(super) const RIGHT: usize = GROUP * PLANES / LEFT_PLANES;
 const BLOCKS: usize = GROUP / 16;
 
-/// Four words of two elements.
 type Load = Vector<u32, Const<4>>;
-/// Neighbors in a row.
 type Pair = Vector<f16, Const<2>>;
 
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
@@ -37,15 +34,14 @@ pub(super) struct TensorCoreShape {
 
 /// Adds `a · bᵀ`: 16 and 8 rows of 16 elements.
 ///
-/// Lane `4 g + t` passes pairs of `a` at (g, 2t), (g+8, 2t), (g, 2t+8), (g+8, 2t+8), of `b` at (g,
-/// 2t), (g, 2t+8), and holds sum pairs at (g, 2t), (g+8, 2t).
+/// Lane `4 g + t` passes `a` as `Packed` holds it, pairs of `b` at (g, 2t), (g, 2t+8), and holds
+/// sum pairs at (g, 2t), (g+8, 2t).
 #[cube]
 fn multiply(a: &Array<Pair>, b: &Array<Pair>, sums: &mut Sums) {
     let definition = MmaDefinition::<f16, f16, f32>::new(16usize, 8usize, 16usize);
     definition.execute_inplace(a, b, sums);
 }
 
-/// A group of rows, loads in flight.
 #[derive(CubeType)]
 struct Side {
     first: usize,
@@ -188,7 +184,6 @@ pub(super) fn tensor_core_kernel<M: Semiring, S: Float>(
     }
 }
 
-/// One unit per pair.
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(clippy::too_many_arguments, reason = "pair matrices of four buffers")]
 pub(super) fn finish_kernel<M: Semiring, S: Float>(

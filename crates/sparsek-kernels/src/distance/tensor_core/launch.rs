@@ -24,7 +24,6 @@ const INSTRUCTION: [u32; 3] = [16, 8, 16];
 /// Whole numbers exact in f16 values and f32 sums.
 const MOST: f32 = 2048.0;
 const MOST_SUM: f64 = 16_777_216.0;
-/// Most bytes of a packed matrix.
 const MOST_BYTES: usize = 256 << 20;
 
 fn refused(reason: String) -> KernelError {
@@ -132,7 +131,7 @@ fn multiply<M: Semiring>(job: &Job, [x, y]: [&Packed; 2], half: bool) -> Result<
     let grid = Grid::new(client, cubes, dim, elements)?;
     let word = u32::elem_type_native();
     let [left, right] = [job.x.arguments()?, job.y.arguments()?];
-    // SAFETY: lengths checked; `Matrix` keeps positions in range.
+    // SAFETY: lengths checked; `Matrix` bounds positions.
     unsafe {
         tensor_core_kernel::launch_unchecked::<M>(
             client,
