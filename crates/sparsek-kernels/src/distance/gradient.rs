@@ -1,11 +1,11 @@
-//! Gradient of distances by one matrix's values: for an entry (i, c) of value a,
+//! Gradient with respect to one matrix's values: for an entry (i, c) of value a,
 //!
 //! ```text
 //! Σ_j w_ij (f(a, b_jc) − f(a, 0)) + t_i f'(a)
 //! ```
 //!
-//! over rows j of the other with column c. One kernel makes weights w and row sums t from upstream
-//! gradient and distances; a second sums over transposed columns, in fixed order.
+//! over the other's rows j with column c. One kernel makes weights w and row sums t; a second sums
+//! over transposed columns, in fixed order.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -34,9 +34,9 @@ pub struct Transposed<'a> {
     pub cols: usize,
     /// `cols + 1` offsets, i32.
     pub indptr: &'a Handle,
-    /// Row of each entry, i32.
+    /// Rows, i32.
     pub rows: &'a Handle,
-    /// Position of each value, i32.
+    /// Positions of values, i32.
     pub entries: &'a Handle,
 }
 
@@ -171,7 +171,7 @@ fn weights_kernel<S: Float>(
             let x = x_norms[2 * row];
             let nonzero = x > zero && y_norms[2 * other] > zero;
             let x = select(nonzero, x, S::new(1.0));
-            // By the inverse norm: its square may overflow.
+            // Inverse norm: its square may overflow.
             let by_norm = weight / x.sqrt() * x_norms[2 * row + 1];
             row_term = select(nonzero, by_norm * (S::new(1.0) - distances[at]), zero);
             weight = select(nonzero, -by_norm, zero);

@@ -39,7 +39,8 @@ pub trait Distance: Send + Sync {
     #[doc(hidden)]
     fn launch(&self, job: &Job, routine: Routine) -> Result<(), KernelError>;
 
-    /// Host distances, in batches of `batch` rows: first matrix, or second, to second.
+    /// Distances on the host, `batch` rows at a time, from the first matrix (else the second) to
+    /// the second.
     fn host_f32(&self, matrices: HostPair<f32>, p: f64, batch: usize, each: Each<f32>);
 
     /// As [`host_f32`](Self::host_f32).

@@ -1,15 +1,15 @@
 //! Distances between rows of two sparse matrices.
 //!
 //! [`Index`] prepares one; [`Index::distances`] compares rows with it. A distance is any
-//! [`Semiring`]; [`Metric`] lists the named ones.
+//! [`Semiring`]; [`Metric`] lists named ones.
 //!
 //! ```text
 //! x, y: Matrix → prepare: norms, values → routine: sums of pairs → core, finalize: distances
 //! ```
 //!
-//! `plan` chooses a deterministic [`Routine`]; all agree up to rounding, as does `host`.
+//! `plan` chooses a deterministic [`Routine`]; all, and `host`, agree up to rounding.
 //!
-//! Paper: Nolet et al., "GPU Semiring Primitives for Sparse Neighborhood Methods" (2022).
+//! Nolet et al., "GPU Semiring Primitives for Sparse Neighborhood Methods" (2022).
 
 mod dense_tile;
 mod exclude_self;
@@ -156,8 +156,7 @@ impl Index {
     ///
     /// # Errors
     ///
-    /// [`KernelError`] for rows out of range, another dtype or column count than the index's, a too
-    /// large output.
+    /// [`KernelError`] for rows out of range, another dtype or column count, a too large output.
     pub fn distances(
         &self,
         client: &Client,

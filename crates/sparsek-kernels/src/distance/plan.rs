@@ -34,8 +34,8 @@ fn density(matrix: &Matrix) -> f64 {
 
 /// Chooses the routine for an index of `matrix`.
 ///
-/// Tensor cores need `compared`, the left matrix. `whole`: density of the whole matrix if `matrix`
-/// is a part, so that all parts take one routine and round alike.
+/// Tensor cores need `compared`, the left matrix. `whole`: the whole matrix's density if `matrix`
+/// is a part, so that parts take one routine and round alike.
 pub fn choose(
     client: &Client,
     distance: &dyn Distance,

@@ -14,8 +14,6 @@ pub(super) const DENSE_EITHER: f64 = 1.0 / 256.0;
 /// For tensor cores.
 pub(super) const DENSE_TENSOR_CORE: f64 = 1.0 / 32.0;
 
-// Passes over rows.
-
 /// Units per cube, one plane per item.
 pub(super) const ROW_UNITS: u32 = 256;
 /// Units per cube that transposes results.
@@ -54,7 +52,7 @@ pub(super) const TILE_ROWS_ONE_PASS: usize = 4;
 pub(super) const TILE_COLUMNS: usize = 256;
 /// Approximate most cubes.
 pub(super) const TILE_CUBES: usize = 1024;
-/// Left rows as costly as a tile's fill.
+/// Left rows as costly as filling.
 pub(super) const TILE_FILL_ROWS: usize = 16;
 /// Entries a plane multiplies together.
 pub(super) const TILE_STEP: u32 = 4;
@@ -83,18 +81,18 @@ pub(super) const HYBRID_LEAST_BYTES: usize = 16 << 10;
 
 /// Distances a plane counts and lists.
 pub const RADIUS_BLOCK: usize = 4096;
-/// Most neighbors written by one unit each; beyond, one unit per row.
+/// Most neighbors written by a unit each; beyond, a unit per row.
 pub(super) const EXCLUDE_SELF_UNIT_EACH: usize = 64;
 
 // Host.
 
 /// Rows of a dense tile.
 pub(super) const HOST_LANES: usize = 32;
-/// Most rows · entries per pair of entries in one column, for dense tiles.
+/// Most rows · entries per pair of entries in one column.
 pub(super) const HOST_DENSE_WORK: usize = 16;
-/// Most bytes of a dense tile: about an L2 cache.
+/// Most bytes of a dense tile: an L2 cache.
 pub(super) const HOST_DENSE_BYTES: usize = 1 << 21;
-/// Rows handed out together, for a matrix with itself.
+/// Rows handed out together, within one matrix.
 pub(super) const HOST_STRIPE: usize = 512;
 /// Rows a thread fills.
 pub(super) const HOST_STRIPE_PART: usize = 64;

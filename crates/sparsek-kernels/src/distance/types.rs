@@ -1,5 +1,3 @@
-//! Matrices and routines.
-
 use cubecl::{ir::ElemType, server::Handle};
 
 /// A device CSR matrix: contiguous, columns strictly ascending.
@@ -31,13 +29,13 @@ pub struct Matrix<'a> {
 pub enum Routine {
     /// A unit merges both rows.
     Merge,
-    /// A plane sums a row and tile in shared memory, by column.
+    /// A plane sums a row with a tile, by column.
     Inverted,
-    /// A cube holds a tile of dense rows in shared memory.
+    /// A cube holds dense rows in shared memory.
     DenseTile,
     /// Tensor cores multiply f16 copies: inner products of whole numbers.
     TensorCore,
-    /// The paper's: a cube holds a row in shared memory and scans the other matrix. Only if forced.
+    /// The paper's: a cube holds a row and scans the other matrix. Only if forced.
     Hybrid,
 }
 
@@ -72,8 +70,9 @@ pub struct Prepared {
     pub indices: Handle,
     /// Prepared values, of [`Self::dtype`].
     pub values: Handle,
-    /// Norm and second norm per row, interleaved; the latter a power of two with
-    /// [`Rescale::Rows`](crate::distance::Rescale::Rows) and a gradient.
+    /// Norm and second norm per row, interleaved; with
+    /// [`Rescale::Rows`](crate::distance::Rescale::Rows) and a gradient, the row's power of two is
+    /// second.
     pub norms: Handle,
     /// f64 for f64, else f32.
     pub dtype: ElemType,

@@ -14,7 +14,6 @@ use crate::distance::{
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(super) struct DenseTileShape {
-    /// Chunks of left rows.
     first: usize,
     rows: usize,
     chunk: usize,

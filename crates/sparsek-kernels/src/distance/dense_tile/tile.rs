@@ -1,5 +1,3 @@
-//! Dense rows in shared memory.
-
 use cubecl::prelude::*;
 
 use crate::distance::{
@@ -23,7 +21,6 @@ impl DenseTileConfig {
         self.rows * self.plane as usize
     }
 
-    /// Values of a row per lane, with a zero column.
     pub fn room(&self) -> usize {
         (self.block + 1) * self.plane as usize
     }

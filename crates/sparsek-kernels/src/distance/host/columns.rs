@@ -12,7 +12,7 @@ pub(super) struct HostColumns<S> {
 enum Slots {
     /// All columns have slots.
     Every,
-    /// These have, ascending.
+    /// Only these, ascending.
     Occupied(Vec<u32>),
 }
 

@@ -1,7 +1,7 @@
-//! Distances on the host, in parallel over rows.
+//! Distances on the host, parallel over rows.
 //!
 //! Dense tiles for finite products on full data; an inverted index if columns of one row add
-//! nothing; else merging. Long rows sum in parts as on devices.
+//! nothing; else merging. Sums in parts, as on devices.
 
 mod columns;
 mod pair;
@@ -224,8 +224,8 @@ fn mirrored<S: Real>(upper: &[S], [first, rows]: [usize; 2], output: &mut [S]) {
 
 /// Distances of rows of `x`, or of `y`, to all of `y`.
 ///
-/// `each` receives batches: first row, distances row after row. `y` with itself in one batch takes
-/// half the work if symmetric.
+/// `each` receives batches: first row, distances row after row. `y` with itself in one batch: half
+/// the work if symmetric.
 pub(super) fn pairwise<M: HostSemiring, S: Real>(
     (x, y): HostPair<S>,
     p: S,

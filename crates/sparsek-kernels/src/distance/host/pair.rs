@@ -163,7 +163,6 @@ fn rescaled<M: HostSemiring, S: Real>(
     }
     let factor = row_factor(greatest);
     let rest = greatest * factor;
-    // Core, norms, second sum: of the part, and before.
     let mut before = [zero; 4];
     let mut part = [zero; 4];
     let add = |sums: &mut [S; 4], more: [S; 4]| {

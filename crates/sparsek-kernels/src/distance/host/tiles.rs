@@ -1,4 +1,4 @@
-//! Dense rows of one matrix times the other's entries.
+//! Dense rows times the other matrix's entries.
 
 use multiversion::multiversion;
 

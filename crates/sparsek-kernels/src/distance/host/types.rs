@@ -10,9 +10,9 @@ use crate::distance::{
 pub struct HostMatrix<'a, S> {
     /// `rows + 1` offsets.
     pub indptr: &'a [u32],
-    /// Column of each entry.
+    /// Columns.
     pub indices: &'a [u32],
-    /// Value of each entry.
+    /// Values.
     pub values: &'a [S],
     /// Column count.
     pub cols: usize,

@@ -19,7 +19,7 @@ use crate::{
     primitives::csr::row_of,
 };
 
-/// Entries per lane sum, against rounding.
+/// Entries a lane sums separately, against rounding.
 const LANE_PART: u32 = 128;
 
 #[cube(launch_unchecked, address_type = "dynamic")]

@@ -51,7 +51,6 @@ pub(in crate::distance) fn check(client: &Client) -> Result<(), KernelError> {
     Ok(())
 }
 
-/// Whether two passes sum over either row's columns.
 fn of_union(needs: &Needs) -> bool {
     needs.union || !needs.annihilates
 }

@@ -96,7 +96,6 @@ pub(super) struct Sink<'a, S: Float> {
     heads: Shared<[i32]>,
     head: i32,
     tail: i32,
-    /// Held row's position, scanned rows' stride.
     base: usize,
     step: usize,
     #[cube(comptime)]

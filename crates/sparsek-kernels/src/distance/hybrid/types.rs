@@ -29,7 +29,6 @@ pub(super) struct HybridConfig {
 }
 
 impl HybridConfig {
-    /// A number per plane, in multiples of 16 bytes.
     pub fn slots(self) -> usize {
         slots(self.planes)
     }
@@ -39,7 +38,6 @@ fn slots(planes: u32) -> usize {
     planes.next_multiple_of(4) as usize
 }
 
-/// For rows across planes.
 pub(super) fn carried_bytes(planes: u32, size: usize) -> usize {
     slots(planes) * (4 * size + size_of::<i32>())
 }

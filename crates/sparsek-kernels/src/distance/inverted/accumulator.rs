@@ -134,7 +134,6 @@ impl<S: Float> Visit<S> {
     }
 }
 
-/// Finished parts, in the output.
 #[derive(CubeType)]
 pub(super) struct FinishedParts<'a, S: Float> {
     pub totals: &'a mut [S],

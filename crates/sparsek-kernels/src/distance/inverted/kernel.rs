@@ -110,7 +110,6 @@ pub(super) fn inverted_kernel<M: Semiring, S: Float, P: Int>(
     }
     let mut done = 0usize;
     let mut last_column = 0u32;
-    // Three reads in flight.
     let mut first_visit = Visit::<S>::new(config);
     let mut second = Visit::<S>::new(config);
     let mut third = Visit::<S>::new(config);

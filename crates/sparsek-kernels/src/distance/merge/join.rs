@@ -24,7 +24,6 @@ enum Join {
     Passes,
 }
 
-/// Copies distances above the diagonal below it.
 pub(in crate::distance) fn mirror<M: Semiring>(job: &Job) -> Result<(), KernelError> {
     // Not read.
     launch::<M>(job, Join::Mirror, [&job.x.norms, &job.x.norms], 1)
@@ -87,7 +86,6 @@ fn launch<M: Semiring>(
     Ok(())
 }
 
-/// One cube per plane-wide square.
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(clippy::too_many_arguments, reason = "pair matrices of four buffers")]
 fn join_kernel<M: Semiring, S: Float>(

@@ -158,7 +158,7 @@ impl<'a, S: Float> RowPair<'a, S> {
         if comptime!(M::NEEDS.direct) {
             let mut decided = accurate::<M, S>(core, sums);
             if comptime!(self.same) {
-                // Exactly 0, no long walk.
+                // Exactly 0, without a long walk.
                 if i == j {
                     core = S::new(0.0);
                     decided = true;
@@ -434,7 +434,6 @@ fn in_range<M: Semiring, S: Float>(core: S, sums: Sums<S>) -> bool {
     sound
 }
 
-/// Sums over the greatest; or it, as core.
 #[derive(CubeType)]
 struct RescaledSums<S: Float> {
     core: S,

@@ -1,4 +1,4 @@
-//! √(1 − Σ √x √y) of rows divided by their sums (not in RAFT). NaN for a zero row and negative
+//! √(1 − Σ √x √y) of rows divided by their sums (not in RAFT). NaN for zero rows and negative
 //! values.
 
 use cubecl::prelude::*;

@@ -13,7 +13,7 @@ use crate::{
 /// 2^±100: quotients beyond may be out of range.
 const FAR: f32 = 1.267_650_6e30;
 const NEAR: f32 = 7.888_609e-31;
-/// 2^120. Shader compilers divide by numbers above 2^126 as by infinity.
+/// 2^120, as in `canberra`.
 const MOST: f32 = 1.329_228e36;
 
 /// Kullback-Leibler divergence.

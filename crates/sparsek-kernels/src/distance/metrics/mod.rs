@@ -99,7 +99,7 @@ metrics! {
     RogersTanimoto = "rogerstanimoto";
     /// 2 d / (|x ∩ y| + 2 d), likewise.
     SokalSneath = "sokalsneath";
-    /// 2 r s / (t f + r s).
+    /// 2 r s / (t f + r s), as in [`Yule`].
     Yule = "yule";
     /// Σ |x − y|.
     Manhattan = "manhattan";
@@ -139,7 +139,7 @@ impl fmt::Display for Metric {
     }
 }
 
-/// No metric has this name.
+/// An unknown name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no metric is called {name}; there are {}, and minkowski:P", names())]
 pub struct UnknownMetric {

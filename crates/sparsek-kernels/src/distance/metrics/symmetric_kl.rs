@@ -8,7 +8,6 @@ use crate::{
     semiring,
 };
 
-/// 2^-30.
 const DOWN: f32 = 1.0 / 1_073_741_824.0;
 
 /// Symmetric Kullback-Leibler divergence.
@@ -58,7 +57,7 @@ semiring! {
             let above = select(missing, S::new(1.0), high);
             let below = select(missing, S::new(1.0), low);
             let far = above * S::new(DOWN) > below;
-            // Shader compilers divide by numbers above 2^126 as by infinity.
+            // Shader compilers divide by > 2^126 as by infinity.
             let size = select(above > S::new(1.0), S::new(DOWN), S::new(1.0));
             let near = select(far, S::new(1.0), (above * size) / (below * size)).ln();
             let log = select(far, above.ln() - below.ln(), near);
@@ -67,7 +66,6 @@ semiring! {
 
         fn core<S: Float>(sums: Sums<S>) -> S {
             let covered = sums.other == sums.x && sums.other == sums.y;
-            // − ln 0 is infinite.
             sums.total - select(covered, S::new(1.0), S::new(0.0)).ln()
         }
     }

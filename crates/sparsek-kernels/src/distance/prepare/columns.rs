@@ -68,7 +68,6 @@ pub(in crate::distance) fn bits(dtype: ElemType) -> ElemType {
     })
 }
 
-/// Rows per tile, and tiles.
 pub(in crate::distance) fn row_tiles(
     rows: usize,
     cols: usize,
@@ -184,7 +183,6 @@ struct ColumnsShape {
     end: usize,
 }
 
-/// One plane per row counts or places entries.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn columns_kernel<S: Float, P: Int>(
     indptr: &[i32],

@@ -23,7 +23,7 @@ use crate::{
 
 /// Rows per group: four instructions.
 pub(in crate::distance) const GROUP: usize = 64;
-/// Columns per step: the instruction's inner size.
+/// Columns per step: the instruction's depth.
 pub(in crate::distance) const STEP: usize = 16;
 const STEPS: usize = 2;
 /// Loads per 16 · 16 block, one per lane.

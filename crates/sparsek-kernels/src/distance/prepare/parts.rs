@@ -1,7 +1,7 @@
 //! Long sums in parts: equal terms round alike, so long sums err more.
 //!
-//! Parts are aligned column ranges, 2^n wide by the pair's rows alone: a pair has one sum in every
-//! batch and order.
+//! Parts are aligned column ranges; a pair's rows alone decide their width 2^n, so its sum is the
+//! same in every batch.
 
 use cubecl::prelude::*;
 

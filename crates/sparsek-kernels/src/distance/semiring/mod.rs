@@ -29,7 +29,6 @@ pub use self::{
 /// Least accurate core / scale after cancellation.
 pub(super) const CANCELLED: f32 = 1.0 / 64.0;
 
-/// Of numbers, with defaults.
 macro_rules! functions {
     ($(
         $(#[$doc:meta])*
@@ -49,7 +48,6 @@ macro_rules! functions {
     )*};
 }
 
-/// Of sums, with defaults.
 macro_rules! of_sums {
     ($(
         $(#[$doc:meta])*

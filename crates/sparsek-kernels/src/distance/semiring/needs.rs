@@ -48,8 +48,7 @@ pub enum Rescale {
     /// by their greatest magnitude; the distance must not change.
     Pair,
     /// If the core is out of range, sums [`Semiring::direct`](crate::distance::Semiring::direct) of
-    /// differences, on which alone it depends, over the greatest. The distance grows with this
-    /// power.
+    /// differences, its only input, over the greatest. The distance grows with this power.
     Differences(u32),
     /// `Differences(1)` for a sum: only large cores.
     Sum,
@@ -117,7 +116,7 @@ pub struct Needs {
     pub direct: bool,
     /// Sums against dense rows.
     pub dense: Option<Dense>,
-    /// Remedy for sums out of range; `None`: overflow.
+    /// Remedy for sums out of range; `None` overflows.
     pub rescale: Option<Rescale>,
 }
 
