@@ -86,8 +86,8 @@ pub(crate) fn plan_rows(
     }
 }
 
-/// Capacity of the list of a row in shared memory. Rounded up, so that k compiles few kernels; 0 if
-/// planes cannot synchronize or shared memory fails.
+/// Capacity of the list of a row in shared memory, rounded up to compile few kernels; 0 if planes
+/// cannot synchronize or shared memory fails.
 pub(crate) fn listed(client: &Client, k: usize, cols: usize, rows: usize) -> usize {
     if !client.features().plane.contains(Plane::Sync) || is_llvmpipe(client) {
         return 0;
@@ -103,13 +103,13 @@ pub(crate) fn listed(client: &Client, k: usize, cols: usize, rows: usize) -> usi
     }
 }
 
-/// Columns that fit in half of the shared memory.
+/// Columns in half of the shared memory.
 fn list_room(client: &Client) -> usize {
     client.properties().hardware.max_shared_memory_size / (2 * size_of::<u32>())
 }
 
-/// Units of `sampled`. With more, a chip holds fewer cubes and searches cost more; with fewer, each
-/// lists more.
+/// Units of `sampled`. More means fewer cubes on a chip and slower searches; fewer means longer
+/// lists.
 pub(crate) fn sampled_units(client: &Client, cols: usize) -> u32 {
     let wanted = if cols < LONG_SAMPLE {
         (cols / SAMPLED_COLS_PER_UNIT)
@@ -162,8 +162,8 @@ pub(crate) fn select(client: &Client, problem: &RowProblem) -> Result<Routine, K
     Ok(routine)
 }
 
-/// Checks that a routine can run. Ignores the feature `Plane::Ops`: a forced `plane` may run on
-/// devices that do not list it.
+/// Checks that a routine can run. A forced `plane` may run on devices that do not list
+/// `Plane::Ops`.
 pub(crate) fn check(
     routine: Routine,
     client: &Client,
@@ -294,14 +294,14 @@ fn check_sampled(client: &Client, problem: &RowProblem) -> Result<(), String> {
 
 /// Caps the halvings of [`Method::EarlyStop`] at those that can change the interval.
 ///
-/// A range of floats is below `2^(E + 2)` wide and normal floats are at least `2^-(E + P)` apart,
-/// with greatest exponent `E` and `P` digits: 279 halvings for f32, 2100 for f64, plus room for
-/// rounding. Integers take as many as they have bits.
+/// Floats span less than `2^(E + 2)` and normal ones are at least `2^-(E + P)` apart, with greatest
+/// exponent `E` and `P` digits: 279 halvings for f32, 2100 for f64, with room for rounding.
+/// Integers take as many as they have bits.
 pub(crate) fn halvings(max_iter: u32, dtype: ElemType) -> u32 {
     let most = match dtype {
         ElemType::Float(_) if dtype.size() == 8 => 2_200,
         ElemType::Float(_) => 320,
-        // One more for a range that is halved to its last two values.
+        // One more for the last two values.
         _ => 8 * dtype.size() as u32 + 1,
     };
     max_iter.min(most)
@@ -329,9 +329,9 @@ pub(crate) fn passes(method: Method, dtype: ElemType) -> usize {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SamplePlan {
     pub sample_items: usize,
-    /// Rank of the threshold in the sample, from 1, the greatest.
+    /// Rank of the threshold in the sample; 1 is greatest.
     pub rank: usize,
-    /// How much greater the rank may be.
+    /// How far the rank may grow.
     pub slack: usize,
     pub list_items: usize,
 }
@@ -345,7 +345,7 @@ pub(crate) fn sample_plan(k: usize, cols: usize, units: usize) -> Result<SampleP
     };
     let sampled = (units * sample_items) as f64;
     let weight = cols as f64 / sampled;
-    // At least k elements of the row reach this rank of the sample ...
+    // At least k elements reach this rank of the sample ...
     let expected = k as f64 / weight;
     let rank = (expected + SAMPLE_MARGIN * expected.sqrt() + SAMPLE_MARGIN).ceil();
     let slack = (rank / SAMPLE_SLACK).ceil();

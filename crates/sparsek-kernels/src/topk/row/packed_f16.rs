@@ -1,10 +1,10 @@
-//! Rows of 16-bit floats, two to a register: half of the instructions of [`super::register`], twice
-//! as many rows to a plane.
+//! Rows of 16-bit floats, two to a register: half the instructions of [`super::register`], twice
+//! the rows per plane.
 //!
-//! A unit holds 64 items in two halves. Item i of a half is in the upper half of a word, item i +
-//! 16 in the lower, so that the signs of differences, shifted together, are in index order. The
-//! threshold is guessed as in [`gaussian`](crate::topk::threshold::gaussian); planes with an
-//! unsettled row fall back to [`super::register`].
+//! A unit holds 64 items in two halves. Of each half, item i is in the upper half of word i, item i
+//! + 16 in the lower: shifted together, the signs of differences are in index order. The threshold
+//! is guessed as in [`gaussian`](crate::topk::threshold::gaussian); planes with an unsettled row
+//! fall back to [`super::register`].
 
 use cubecl::{ir::ElemType, prelude::*};
 
@@ -73,7 +73,7 @@ pub(crate) fn packed_select<E: Element, F: Float, I: Numeric, N: Size, V: Size, 
     let plane = CUBE_POS * CUBE_DIM_Y as usize + UNIT_POS_Y as usize;
     let first = plane * comptime!(paired.rows);
     let row = first + (UNIT_POS_X / comptime!(paired.shape.lanes)) as usize;
-    // Whole planes leave, never a part. Spare teams write the last row again.
+    // Whole planes leave, never a part. Spare teams rewrite the last row.
     if plane_all(row >= layout.rows) {
         terminate!();
     }
@@ -133,7 +133,7 @@ type Bytes = Vector<u8, Const<4>>;
 
 const BYTE_SIGNS: u32 = 0x8080_8080;
 const SIGNS: u32 = 0x8000_8000;
-/// Standard deviation over mean absolute deviation, for normal values.
+/// Standard deviation over mean absolute deviation of normal values.
 const DEVIATION: f32 = 1.253_314_1;
 
 /// The items of this unit, greater ones wanted.
@@ -301,7 +301,7 @@ impl<H: Float> PackedRow<H> {
     }
 
     fn bits(&self, value: H) -> PackedBits {
-        // Not `-value`: for minus zero, the sign of a zero would pass for that of a difference.
+        // Not `-value`: for minus zero, the sign of zero would pass for that of a difference.
         let offset = PackedPair::<H>::new(H::from_int(0) - value);
         let first = self.misses(offset, 0usize);
         let second = self.misses(offset, 1usize);
@@ -333,8 +333,8 @@ impl<H: Float> PackedRow<H> {
             .sum::<u32>(bits.first.count_ones() + bits.second.count_ones())
     }
 
-    /// Selects k items from a value at most one element off, or from two neighboring values that
-    /// enclose the threshold.
+    /// Selects k items from a value at most one element off, or from two neighbors that enclose the
+    /// threshold.
     fn select_exactly(
         &self,
         value: H,
@@ -359,7 +359,7 @@ impl<H: Float> PackedRow<H> {
             let sign = select(few, H::from_int(-1), H::from_int(1));
             let distance = self.nearest(from, sign);
             let nearest = from + distance * sign;
-            // Such differences are exact; others may take the next values for the nearest.
+            // Such differences are exact; others may mistake the next values for the nearest.
             let exact = distance <= H::abs(from) * H::new(0.5);
             let next = half::<H>(next_above(bits_of::<H>(nearest)));
             let next = select(few, nearest, next);
@@ -386,7 +386,7 @@ impl<H: Float> PackedRow<H> {
         PackedGuess { bits, valid }
     }
 
-    /// The first or last of some items of the row, valid if there are any.
+    /// The first or last of some items of the row, valid if any.
     fn outermost(&self, items: &PackedBits, first: bool) -> PackedGuess {
         let second = select(first, items.first == 0, items.second != 0);
         let word = select(second, items.second, items.first);

@@ -3,14 +3,14 @@
 //! ```text
 //! value <- mean + quantile * deviation
 //! repeat: count the values at or above it; narrow the bracket
-//!         value <- first slope * (count - k), then interpolation in sqrt(count)
+//!     value <- first slope * (count - k), then interpolation in sqrt(count)
 //! until |count - k| <= 1, or the row is far from normal
 //! refine: outliers, ties and steep steps, with the values at the ends of the bracket
 //! select: shift by one element if the count is one off; cut ties in index order
 //! ```
 //!
-//! Counts prove every threshold, so guesses affect speed only. Unsettled rows, and rows with NaN,
-//! are left to the search on keys.
+//! Counts prove every threshold, so guesses affect speed only. The search on keys takes rows that
+//! are unsettled or have NaN.
 
 use cubecl::prelude::*;
 
@@ -23,16 +23,16 @@ use crate::topk::tuning::{
     REFINE_PAUSE, REFINE_STEPS, REFINE_SUSPICIOUS,
 };
 
-/// A distance is rounded once, and once more when added to its origin.
+/// Relative rounding of a distance: once itself, once when added.
 const ROUNDED: f32 = 1.0 / 4_194_304.0;
 
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(crate) struct FloatThreshold {
     pub value: f32,
-    /// Number of values at or above it.
+    /// Values at or above it.
     pub count: f32,
-    /// Whether it is at most one element off. `count` is k if it is the kth of equal values.
+    /// Whether at most one element off. `count` is k for the kth of equal values.
     pub settled: bool,
 }
 
@@ -102,7 +102,6 @@ impl RegisterRow<f32> {
             settled = finite && f32::abs(missed) <= 1.0;
             bracket.narrow(value, count, missed >= 0.0);
             value = select(settled, value, bracket.rooted(wanted));
-            // Ties or outliers.
             let lost = f32::abs(missed) > far
                 || (missed < -few && bracket.low_count >= cols)
                 || (step >= GUESS_CLOSE && bracket.gap() > far);
@@ -144,7 +143,6 @@ impl RegisterRow<f32> {
         let mut value = level.value;
         let mut bits = reach.bits;
         let mut total = reach.total;
-        // The kth value, if others equal it.
         let mut last = value;
         let settled = level.settled;
         let one_off = settled && level.count != f32::cast_from(k);
@@ -177,7 +175,7 @@ impl RegisterRow<f32> {
         let magnitude = f32::abs(value);
         let finite = magnitude < f32::INFINITY;
         let sure = finite && magnitude >= LEAST_SURE;
-        // Negation may have flushed subnormals to zero.
+        // Negation may have flushed subnormals.
         let near_zero = comptime!(largest).runtime() && u32::reinterpret(value) << 1 == 0;
         Guess {
             bits,
@@ -262,7 +260,7 @@ impl RegisterRow<f32> {
                 high_is_value = high_is_value || look;
                 looked = looked || look;
                 next_look = select(look, step + REFINE_PAUSE, next_look);
-                // Half of the row lies in between: many may equal the least.
+                // Half of the row lies between: many may equal the least.
                 let above = next_above(ends.least);
                 let guess = select(2.0 * bracket.gap() > cols, above, bracket.linear(wanted));
                 value = select(look, guess, value);
@@ -282,7 +280,7 @@ impl RegisterRow<f32> {
 
             let gap = bracket.gap();
             bracket.narrow(value, reached, enough);
-            // Little was cut off: the rest is near the end that stayed.
+            // Little was cut off: the rest is near the other end.
             let stuck = looked && 2.0 * bracket.gap() > gap;
             let guess = select(looked, bracket.linear(wanted), bracket.rooted(wanted));
             let guess = select(
