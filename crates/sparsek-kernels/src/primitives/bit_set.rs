@@ -1,21 +1,21 @@
-//! Sets of items of a row, one bit for each, and their positions in index order.
+//! Sets of items of a row, one bit each, and their positions in index order.
 //!
-//! [`SelectedItems`] scans the number of set bits in each load. [`ColumnBits`] is faster where a
-//! unit holds 32 items: it transposes loads and units, so that a unit holds the bits of 32
-//! neighboring columns and needs one scan. The first item is in bit 31.
+//! [`SelectedItems`] scans the set bits of each load. For units with 32 items, [`ColumnBits`] is
+//! faster: it transposes loads and units, so that a unit holds 32 neighboring columns and scans
+//! once. The first item is in bit 31.
 
 use cubecl::prelude::*;
 
 use super::team::{Team, TeamShape, exchange};
 
-/// Items of a unit that can be transposed; loads are padded to a power of two.
+/// Items that can be transposed; loads are padded to a power of two.
 const ITEMS: usize = 32;
 
-/// Above this many set bits, visiting all items is cheaper than visiting the set bits.
+/// Set bits above which visiting all items is cheaper.
 const MANY: u32 = 16;
 
 impl TeamShape {
-    /// Bits of a field: they hold a position in the row, and the counts of all loads in a word.
+    /// Bits of a field, for a position in the row, or the counts of all loads in a word.
     fn bits(&self) -> u32 {
         let items = self.lanes as usize * self.items();
         if items < 256 || (items == 256 && self.loads > 4) {
@@ -34,8 +34,8 @@ impl TeamShape {
     }
 }
 
-/// Positions of the loads of this unit, packed into words: counts first, then positions. No field
-/// overflows, because a position is less than the row length.
+/// Counts, then positions, of the loads of this unit, packed into words. Positions are less than
+/// the row length, so no field overflows.
 #[derive(CubeType)]
 pub(crate) struct Positions {
     words: Array<u32>,
@@ -58,7 +58,6 @@ impl Positions {
         self.words[comptime!(load / self.team.shape.fields())] += selected << shift;
     }
 
-    /// Turns the counts of all units into positions.
     pub fn scan(&mut self) {
         let lanes = comptime!(self.team.shape.plane_lanes());
         let last = (UNIT_POS_X - UNIT_POS_X % lanes) + comptime!(lanes - 1);
@@ -104,7 +103,7 @@ pub(crate) fn ones(bits: u32) -> u32 {
     u32::MAX / (u32::MAX >> (32 - bits))
 }
 
-/// The selected elements among the items of this unit.
+/// The selected items of this unit.
 #[derive(CubeType)]
 pub(crate) struct SelectedItems {
     pub bits: u32,
@@ -114,7 +113,7 @@ pub(crate) struct SelectedItems {
 
 #[cube]
 impl SelectedItems {
-    /// `bits` are the selected items of this unit; positions are valid only if `ordered`.
+    /// Positions are valid only if `ordered`.
     pub fn new(bits: u32, team: Team, #[comptime] ordered: bool) -> SelectedItems {
         let width = comptime!(team.shape.width as u32);
         let mut positions = Positions::new(team);
@@ -173,7 +172,6 @@ pub(crate) fn mask(items: u32) -> u32 {
 }
 
 impl TeamShape {
-    /// Whether a [`ColumnBits`] can hold such a row.
     pub fn can_transpose(&self) -> bool {
         let loads = self.loads.next_power_of_two();
         self.planes == 1 && self.width * loads == ITEMS && self.lanes as usize >= loads
@@ -201,7 +199,6 @@ pub(crate) struct ColumnBits {
 
 #[cube]
 impl ColumnBits {
-    /// Transposes the bits of the items of each unit.
     pub fn new(selected: u32, team: &Team) -> ColumnBits {
         let shape = comptime!(team.shape);
         let mut bits = transpose(selected, team);
@@ -222,7 +219,7 @@ impl ColumnBits {
     /// Keeps the first `quota` of the row; returns bits of items, not of columns.
     pub fn first(&self, quota: u32, team: &Team) -> u32 {
         let room = quota - min(self.position, quota);
-        // Columns before the first bit that is dropped.
+        // Columns before the first dropped bit.
         let mut length = 0u32;
         #[unroll]
         for step in 0..comptime!(ITEMS.ilog2()) {
@@ -270,7 +267,7 @@ impl ColumnBits {
     }
 }
 
-/// Swaps load number and unit number, one butterfly step for each bit. Its own inverse.
+/// Swaps load and unit number by a butterfly step for each bit. Its own inverse.
 #[cube]
 fn transpose(selected: u32, team: &Team) -> u32 {
     let shape = comptime!(team.shape);
@@ -289,7 +286,6 @@ fn transpose(selected: u32, team: &Team) -> u32 {
     bits
 }
 
-/// The items whose number over `length` is even.
 fn evens(length: usize) -> u32 {
     (0..ITEMS)
         .filter(|item| (item / length).is_multiple_of(2))

@@ -1,8 +1,8 @@
 //! A team: the units that share a row, with their reductions and scans.
 //!
-//! A plane holds several teams of `lanes` neighboring units, a power of two; or a cube is one team.
-//! Load, unit and element, in this order, are the index order. Teams of several planes exchange one
-//! value per plane through shared memory.
+//! A plane holds several teams of `lanes` neighboring units, a power of two; or a cube is one team,
+//! whose planes exchange values through shared memory. Load, unit and element, in this order, are
+//! the index order.
 
 use cubecl::prelude::*;
 
@@ -15,7 +15,7 @@ pub(crate) struct TeamShape {
     pub planes: u32,
     pub width: usize,
     pub loads: usize,
-    /// Whether the items of the units cover the row exactly.
+    /// Whether the items cover the row exactly.
     pub exact_fit: bool,
 }
 
@@ -92,7 +92,7 @@ impl Team {
             + comptime!((item % self.shape.width) as u32)
     }
 
-    /// Whether a load of this unit lies in the row, which ends with a load unless it is ragged.
+    /// Whether a load of this unit starts in the row.
     pub fn loads(&self, #[comptime] load: usize) -> bool {
         if comptime!(self.shape.exact_fit) {
             true.runtime()
@@ -126,7 +126,7 @@ impl Team {
         total
     }
 
-    /// Inclusive prefix sum over the units of this plane.
+    /// Inclusive prefix sum over this plane.
     pub fn running_sum(&self, value: u32) -> u32 {
         let lanes = comptime!(self.shape.plane_lanes());
         let lane = UNIT_POS_X % lanes;
@@ -176,11 +176,11 @@ impl Team {
     }
 }
 
-/// Shares one value of each plane with the whole cube.
+/// Shares one value of each plane with the cube.
 #[cube]
 pub(crate) fn exchange<T: Numeric>(value: T, #[comptime] shape: TeamShape) -> Shared<[T]> {
     let mut slots = Shared::<[T]>::new_slice(shape.planes as usize);
-    // The slots of the last exchange must be read before they are overwritten.
+    // The last exchange must be read before it is overwritten.
     sync_cube();
     if UNIT_POS_X == 0 {
         slots[UNIT_POS_Y as usize] = value;

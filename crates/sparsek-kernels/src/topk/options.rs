@@ -10,8 +10,7 @@ pub enum Method {
     /// is at most `eps` times its greater end wide.
     Precision(f32),
     /// RTop-K's Algorithm 2: halves the interval `max_iter` times, then takes the first k elements
-    /// at or above its lower end. Halvings of an interval without values change neither result nor
-    /// time.
+    /// at or above its lower end. Halvings without values between cost nothing.
     EarlyStop(u32),
 }
 
@@ -30,11 +29,11 @@ impl Method {
 pub struct TopkOptions {
     /// Elements selected from each row.
     pub k: usize,
-    /// Selects the greatest elements if true, else the least.
+    /// Selects the greatest elements, else the least.
     pub largest: bool,
-    /// Sorts by value (best first), then by index; otherwise the output is in index order.
+    /// Sorts by value (best first), then by index; else in index order.
     pub sorted: bool,
-    /// How the selected elements are found.
+    /// How to find them.
     pub method: Method,
 }
 
@@ -50,7 +49,7 @@ impl TopkOptions {
     }
 }
 
-/// [`Method`] without its parameters, which stay out of the compile key.
+/// [`Method`] for the compile key, without parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum MethodKind {
     Exact,

@@ -30,14 +30,13 @@ pub struct Scatter<'a> {
     pub cols: usize,
     /// Selected elements of a row.
     pub k: usize,
-    /// Whether `source` is dense, to be kept at the selected columns only.
+    /// Whether to keep a dense `source` at the selected columns only.
     pub dense: bool,
 }
 
 /// Returns a contiguous `[rows, cols]` matrix that is zero except at the given columns.
 ///
-/// Deterministic, without atomics: columns are distinct. Writes the result once; rows above 16 KiB
-/// are zeroed first.
+/// Deterministic, without atomics: columns are distinct. Rows above 16 KiB are zeroed first.
 ///
 /// # Errors
 ///
@@ -117,7 +116,7 @@ pub fn scatter(client: &Client, request: &Scatter) -> Result<Handle, KernelError
     Ok(output)
 }
 
-/// Assembles whole rows in shared memory, so that each is written once.
+/// Assembles rows in shared memory, to write each once.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn assemble_rows<E: Numeric, I: Numeric>(
     source: &[E],
@@ -164,8 +163,7 @@ pub(crate) fn assemble_rows<E: Numeric, I: Numeric>(
     }
 }
 
-/// `output[row, indices[row, i]] = source[row, i]`, or `source[row, indices[row, i]]` when the
-/// source is dense.
+/// `output[row, indices[row, i]] = source[row, i]`, or `source[row, indices[row, i]]` if `dense`.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn scatter_selected<E: Numeric, I: Numeric>(
     source: &[E],

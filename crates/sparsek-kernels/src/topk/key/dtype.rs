@@ -8,7 +8,7 @@ use cubecl::{
 use super::element::Element;
 use crate::{device::require_dtype, error::KernelError};
 
-/// The dtypes that can be selected from, where the device has them.
+/// The dtypes to select from, where the device has them.
 pub const SUPPORTED_DTYPES: &str = "f32, f16, bf16, f64, i32, u32, i64";
 
 /// Evaluates an expression with `$element` set to the [`Element`] of a dtype.
@@ -53,7 +53,7 @@ macro_rules! with_element {
 
 pub(crate) use with_element;
 
-/// Refuses a dtype without [`Element`], or that the device lacks.
+/// Refuses a dtype that is no [`Element`], or that the device lacks.
 pub(crate) fn require_element(client: &Client, dtype: ElemType) -> Result<(), KernelError> {
     with_element!(dtype, E => {
         require_dtype(client, dtype)?;
@@ -62,7 +62,7 @@ pub(crate) fn require_element(client: &Client, dtype: ElemType) -> Result<(), Ke
     })
 }
 
-/// Whether f32 holds all values of the dtype.
+/// Whether f32 holds all its values.
 pub(crate) fn is_single(dtype: ElemType) -> bool {
     matches!(
         dtype,

@@ -9,7 +9,7 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct MemoryConfig {
     pub search: SearchConfig,
-    /// Whether elements are `col_stride` apart instead of 1.
+    /// Whether `col_stride` differs from 1.
     pub strided: bool,
     pub values: bool,
     pub indices: bool,
@@ -23,8 +23,7 @@ pub(crate) struct MemoryConfig {
 pub(crate) struct RegisterConfig {
     pub search: SearchConfig,
     pub shape: TeamShape,
-    /// Whether rows are searched as floats first: floats of at most 32 bits, all methods but
-    /// `Precision`.
+    /// Whether to search as floats first: floats of at most 32 bits, all methods but `Precision`.
     pub floats: bool,
     pub strided: bool,
     pub values: bool,
@@ -33,9 +32,8 @@ pub(crate) struct RegisterConfig {
     pub ragged: bool,
     /// Capacity of the list of a row in shared memory; 0 to write from registers.
     pub listed: usize,
-    /// Midpoints of early stop compared quantized.
     pub quantized_midpoints: u32,
-    /// How the list is sorted; none for index order.
+    /// None for index order.
     pub order: Option<SortConfig>,
     /// Rows of a plane; 1 if a row takes several planes.
     pub rows: usize,
@@ -53,7 +51,7 @@ impl RegisterConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct CandidateConfig {
     pub memory: MemoryConfig,
-    /// Whether sample and list are searched as floats first.
+    /// Whether to search as floats first.
     pub floats: bool,
     /// The sample or the delegates.
     pub sample: TeamShape,
@@ -76,10 +74,9 @@ pub(crate) struct SortConfig {
     pub keys: SortKeys,
 }
 
-/// The values that a list is sorted by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum SortKeys {
-    /// f32: distance from the least selected value, between bits if `bitwise`, else as numbers.
+    /// f32: distance from the least selected value, between bits if `bitwise`.
     Float { bitwise: bool },
     /// The key of a 16-bit float, whose `zeros` lower bits as f32 are zero.
     Half { zeros: u32 },
@@ -88,7 +85,7 @@ pub(crate) enum SortKeys {
 }
 
 impl SortConfig {
-    /// Sorts k elements with `lanes` units; none if there are too many.
+    /// Sorts k elements with `lanes` units; none if too many.
     pub fn new(k: usize, lanes: u32, ragged: bool, keys: SortKeys) -> Option<SortConfig> {
         let items = k.next_power_of_two().div_ceil(lanes as usize);
         (items <= SORTED_ITEMS).then_some(SortConfig {
@@ -113,8 +110,7 @@ impl SortConfig {
         lanes.ilog2() + self.items.ilog2()
     }
 
-    /// Bound of the distances that fit beside a slot number, capped so that they end below
-    /// infinity.
+    /// Bound of the distances that fit beside a slot number and end below infinity.
     pub fn room(&self, lanes: u32) -> u32 {
         1 << (32 - self.bits(lanes)).min(30)
     }

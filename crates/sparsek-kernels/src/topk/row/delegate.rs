@@ -7,7 +7,7 @@
 //! ```
 //!
 //! At least k elements reach the kth delegate, and hardly more: only a subrange with two of the k
-//! greatest adds one. Elements of a subrange are far apart, so sorted rows do no harm.
+//! greatest adds one. Subranges are interleaved, so sorted rows do no harm.
 #![allow(
     clippy::collapsible_if,
     clippy::manual_div_ceil,
@@ -54,7 +54,7 @@ pub(crate) fn delegate_select<E: Element, I: Numeric, N: Size>(
     let delegates = delegates::<E, N>(input, start, &layout, config);
     let floor = find_threshold::<E, KeyRow<E>>(&delegates, &params, config.memory.search).low;
     let mut columns = Shared::<[u32]>::new_slice(comptime!(config.capacity()));
-    // A separate variable, because the list raises it.
+    // Separate, because the list raises it.
     let mut bound = E::Key::min_value();
     bound = max(bound, loosened::<E>(floor, config));
     let mut reaching = CandidateLister::<E> {
@@ -75,7 +75,7 @@ pub(crate) fn delegate_select<E: Element, I: Numeric, N: Size>(
     );
 }
 
-/// Quick key: the ordered key, except that NaN get any keys at their end and -0 comes before 0.
+/// The ordered key, except that NaN get any keys at their end and -0 precedes 0.
 #[cube]
 fn quick_key<E: Element>(value: E, #[comptime] config: CandidateConfig) -> E::Key {
     if comptime!(config.floats) {
@@ -125,8 +125,7 @@ fn loosened<E: Element>(floor: E::Key, #[comptime] config: CandidateConfig) -> E
     }
 }
 
-/// The greatest key of each subrange. The subranges of a unit follow each other; units interleave
-/// their loads within them.
+/// The greatest key of each subrange. A unit holds neighboring subranges; units interleave loads.
 #[cube]
 fn delegates<E: Element, N: Size>(
     input: &[Vector<E, N>],
@@ -186,7 +185,6 @@ fn delegates<E: Element, N: Size>(
     }
 }
 
-/// Lists the elements at or above `floor`.
 #[derive(CubeType)]
 struct CandidateLister<E: Element> {
     floor: E::Key,

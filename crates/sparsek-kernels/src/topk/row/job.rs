@@ -21,7 +21,6 @@ pub(crate) enum Target<'a> {
     Dense(&'a Handle, Option<&'a Handle>),
 }
 
-/// A checked request.
 pub(crate) struct Job<'a> {
     pub client: &'a Client,
     pub input: &'a Rows,
@@ -64,7 +63,7 @@ impl Job<'_> {
         self.input.rows * self.options.k
     }
 
-    /// Value and index arguments. Buffers not asked for are dummies that are never written.
+    /// Value and index arguments; dummies if not asked for, never written.
     pub(super) fn outputs(&self, target: &Target) -> Result<(BufferArg, BufferArg), KernelError> {
         let dtype = self.input.dtype;
         let indices = |handle: Option<&Handle>| match handle {

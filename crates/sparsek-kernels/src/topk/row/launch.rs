@@ -1,4 +1,4 @@
-//! Launches: shapes, grids and arguments of each routine.
+//! Shapes, grids and arguments of each routine.
 
 use std::cmp::Reverse;
 
@@ -35,7 +35,7 @@ use crate::{
     },
 };
 
-/// How a cube holds rows in registers and lists the selected elements.
+/// How a cube holds rows and lists the selected elements.
 struct RegisterPlan {
     shape: TeamShape,
     rows: u32,
@@ -57,7 +57,7 @@ impl Job<'_> {
         })
     }
 
-    /// Whether the routine itself writes the order asked for.
+    /// Whether the routine writes the order asked for.
     pub fn orders(&self, routine: Routine) -> bool {
         let in_registers = matches!(routine, Routine::Plane | Routine::Block);
         !self.options.sorted || (in_registers && self.register_plan(routine).order.is_some())
@@ -175,8 +175,7 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// Midpoints compared quantized: all but the last, if there are many and codes can distinguish
-    /// them.
+    /// All but the last, if there are many and codes can distinguish them.
     fn quantized_midpoints(&self) -> u32 {
         match self.options.method {
             Method::EarlyStop(midpoints) if midpoints > COUNTED_MIDPOINTS => {
@@ -276,7 +275,7 @@ impl Job<'_> {
         }
     }
 
-    /// Sort keys of dtypes whose keys have 32 bits.
+    /// None for keys above 32 bits.
     fn keys(&self) -> Option<SortKeys> {
         match self.input.dtype {
             ElemType::Float(FloatKind::F32) => Some(SortKeys::Float {

@@ -28,9 +28,9 @@ pub(super) fn element_offset(column: u32, layout: &RowLayout, #[comptime] stride
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(super) struct RowRequest {
-    /// Its `cols` is the number of elements that exist.
+    /// Its `cols` counts the elements that exist.
     pub layout: RowLayout,
-    /// Its `k` is the number of elements to select.
+    /// Its `k` is the number to select.
     pub params: SearchParams,
     pub cols: u32,
     pub slots: u32,
@@ -51,7 +51,6 @@ impl RowRequest {
         }
     }
 
-    /// The part of a row that exists.
     pub fn new(
         lengths: ComptimeOption<&[u32]>,
         row: usize,
@@ -82,7 +81,7 @@ impl RowRequest {
         }
     }
 
-    /// Parameters of a search, with `k` at least 1 even for rows without elements.
+    /// Parameters of a search, with `k` at least 1 even for empty rows.
     pub fn search(&self) -> SearchParams {
         SearchParams {
             k: max(self.params.k, 1),
@@ -122,13 +121,12 @@ impl RowRequest {
     }
 }
 
-/// Index of an empty slot: all bits set.
+/// All bits set.
 #[cube]
 pub(super) fn missing_index<I: Numeric>() -> I {
     I::from_int(-1)
 }
 
-/// Number of filled slots of a row.
 #[cube]
 pub(crate) fn selected_count(lengths: ComptimeOption<&[u32]>, row: usize, k: u32) -> u32 {
     #[comptime]

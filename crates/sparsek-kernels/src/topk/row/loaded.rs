@@ -22,7 +22,7 @@ pub(super) struct LoadedRow<E: Element, N: Size> {
 
 #[cube]
 impl<E: Element, N: Size> LoadedRow<E, N> {
-    /// Reads the row, or part, that begins at `start`.
+    /// Reads what begins at `start`.
     pub fn new(
         input: &[Vector<E, N>],
         start: usize,
@@ -62,8 +62,7 @@ impl<E: Element, N: Size> LoadedRow<E, N> {
     /// The row as keys. Items past the end get the least key and come last, so they are never
     /// selected.
     ///
-    /// `opaque` shuffles keys with themselves: else compilers keep values from before the last step
-    /// of a key.
+    /// `opaque` shuffles keys with themselves, or compilers keep the values behind them.
     pub fn keys(&self, #[comptime] opaque: bool) -> KeyRow<E> {
         let mut keys = Sequence::<E::Key>::new();
         #[unroll]

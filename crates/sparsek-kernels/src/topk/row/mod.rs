@@ -1,16 +1,15 @@
 //! Selection from rows by one of the routines.
 //!
-//! | routine | who works on a row | where it is | reads of the row |
+//! | routine | per row | row is in | reads |
 //! | --- | --- | --- | --- |
-//! | `plane` | a plane or a part of one | [`register`]s, [`packed_f16`] | 1 |
-//! | `block` | all planes of a cube | [`register`]s | 1 |
-//! | `delegate` | a plane | [`delegate`]: memory | 2 |
-//! | `sampled` | a cube | [`sampled`]: memory | 1 |
-//! | `cube` | a cube | [`cube`]: memory | one for every count |
-//! | `unit` | a unit | [`unit`]: memory | one for every count |
+//! | `plane` | plane, or part | [`register`]s, [`packed_f16`] | 1 |
+//! | `block` | cube | [`register`]s | 1 |
+//! | `delegate` | plane | memory ([`delegate`]) | 2 |
+//! | `sampled` | cube | memory ([`sampled`]) | 1 |
+//! | `cube` | cube | memory ([`cube`]) | one per count |
+//! | `unit` | unit | memory ([`unit`]) | one per count |
 //!
-//! [`crate::topk::plan`] chooses, [`launch`] launches, and [`config`] is what kernels are compiled
-//! for.
+//! [`crate::topk::plan`] chooses, [`launch`] launches; [`config`] is what kernels are compiled for.
 
 mod candidates;
 mod config;
@@ -41,7 +40,6 @@ use crate::{
     },
 };
 
-/// [`topk`](crate::topk::topk) by a routine for rows.
 pub(crate) fn topk_rows(
     client: &Client,
     input: &Rows,
@@ -70,7 +68,6 @@ pub(crate) fn topk_rows(
     }
 }
 
-/// [`argtopk`](crate::topk::argtopk) by a routine for rows.
 pub(crate) fn argtopk_rows(
     client: &Client,
     input: &Rows,

@@ -52,7 +52,7 @@ pub(crate) fn register_select<E: Element, I: Numeric, N: Size, V: Size, W: Size>
     } else {
         plane * comptime!(config.rows) + own as usize
     };
-    // Whole planes leave, never a part. Spare teams write the last row again.
+    // Whole planes leave, never a part. Spare teams rewrite the last row.
     if plane_all(row >= layout.rows) {
         terminate!();
     }
@@ -87,7 +87,7 @@ pub(super) fn select_register_row<E: Element, I: Numeric, N: Size, V: Size, W: S
         config.search,
     );
 
-    // Empty rows search in vain, in step with their plane.
+    // Empty rows search in step with their plane.
     let params = if comptime!(config.ragged) {
         request.search()
     } else {
@@ -107,7 +107,7 @@ pub(super) fn select_register_row<E: Element, I: Numeric, N: Size, V: Size, W: S
         };
         let mut valid = guess.valid;
         if plane_any(guess.near_zero) {
-            // Read 16-bit floats again: their bits would occupy registers until here.
+            // Reload: the bits of 16-bit floats would occupy registers until here.
             let unsure = if comptime!(size_of::<E>() < size_of::<f32>()) {
                 let again = reload(input, row, &layout, team, config);
                 again.singles().has_unsure()
@@ -128,7 +128,7 @@ pub(super) fn select_register_row<E: Element, I: Numeric, N: Size, V: Size, W: S
             near_zero: false.runtime(),
         }
     };
-    // A shuffle with itself: else compilers keep each comparison until it is written.
+    // Shuffled with itself, or compilers keep each comparison until it is written.
     let bits = plane_shuffle(guess.bits, UNIT_POS_X);
     let found = if comptime!(config.ragged) {
         plane_all(guess.valid || team.cols == 0)
@@ -154,7 +154,7 @@ pub(super) fn select_register_row<E: Element, I: Numeric, N: Size, V: Size, W: S
         );
     } else {
         let bits = by_keys(&loaded, &params, config);
-        // Reload only here: else elements would occupy registers beside their keys.
+        // Reload here, or elements occupy registers beside their keys.
         let again = reload(input, row, &layout, team, config);
         write::<E, I, N, V, W>(
             elements, values, indices, &again, bits, row, &request, config,
@@ -162,8 +162,7 @@ pub(super) fn select_register_row<E: Element, I: Numeric, N: Size, V: Size, W: S
     }
 }
 
-/// Reads the row again. The shuffled row number stops compilers from keeping the elements
-/// meanwhile.
+/// Reads the row again. The shuffled row number stops compilers from keeping the elements.
 #[cube]
 fn reload<E: Element, N: Size>(
     input: &[Vector<E, N>],

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The sample affects only the length of the list. Units note candidates as bits in shared memory,
-//! then each lists a run of neighboring columns: planes synchronize twice a tile.
+//! then each lists a run of neighboring columns.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -38,12 +38,12 @@ use crate::{
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(crate) struct Sampling {
-    /// Rank of the threshold in the sample, from 1, the greatest.
+    /// Rank of the threshold in the sample; 1 is greatest.
     pub rank: u32,
-    /// How much greater the rank may be.
+    /// How far the rank may grow.
     pub slack: u32,
     pub normal: Normal,
-    /// Columns from one load of the sample to the next.
+    /// Columns between loads of the sample.
     pub spacing: u32,
 }
 
@@ -52,12 +52,11 @@ pub(crate) struct Sampling {
 pub(super) struct SampledThreshold<E: Element> {
     pub value: f32,
     pub found: bool,
-    /// The threshold if not `found`.
     pub key: E::Key,
 }
 
-/// Writes the selected elements in index order, or those of a dense row that is zero. `elements` is
-/// `input` by elements.
+/// Writes the selected elements in index order, or into a dense row of zeros. `elements` is `input`
+/// by elements.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn sampled_select<E: Element, I: Numeric, N: Size>(
     input: &[Vector<E, N>],
@@ -164,7 +163,7 @@ fn sampled_floor<E: Element, N: Size>(
     floor
 }
 
-/// Elements above the threshold and level with it, as bits.
+/// Bits of the elements above the threshold and level with it.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 struct ReachedBits {
@@ -218,7 +217,7 @@ impl ReachedBits {
 fn is_above<E: Element>(value: E, floor: f32, #[comptime] largest: bool) -> bool {
     let single = E::single(value);
     if comptime!(largest) {
-        // Tests NaN by its bits: shader compilers may assume that comparisons have none.
+        // By bits: shader compilers may assume that comparisons have no NaN.
         single > floor || (u32::reinterpret(single) & 0x7fff_ffffu32) > 0x7f80_0000u32
     } else {
         -single > floor
@@ -297,7 +296,7 @@ pub(super) fn list_candidates<E: Element, N: Size>(
         if UNIT_POS_X == comptime!(part.lanes - 1) {
             slots[UNIT_POS_Y as usize] = sums;
         }
-        // No unit may overwrite words or slots that others still read.
+        // Others may still read words and slots.
         sync_cube();
         let mut before = sums - counts;
         let mut all = 0u32;

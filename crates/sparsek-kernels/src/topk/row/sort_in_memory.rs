@@ -1,5 +1,4 @@
-//! Sorts the selected elements by value, then index, with further kernels, where the routine did
-//! not.
+//! Sorts the selected elements by value, then index, where the routine did not.
 //!
 //! Up to [`MAX_RANKED`] elements are ranked, k² comparisons in one launch; above, a bitonic network
 //! takes log²k launches in place.
@@ -17,7 +16,7 @@ use crate::{
     },
 };
 
-/// Moves each element to its rank. They come in index order, so equal values keep it.
+/// Moves each element to its rank. Input is in index order, which equal values keep.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn rank_sort<E: Element, I: Numeric>(
     values: &[E],

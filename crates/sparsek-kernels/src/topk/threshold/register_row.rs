@@ -14,13 +14,12 @@ use crate::{
     topk::{key::Element, options::SearchConfig},
 };
 
-/// 2^-100. The differences of floats at least this large are normal, so devices agree on their
-/// signs.
+/// 2^-100: differences of greater floats are normal, so devices agree on their signs.
 pub(crate) const LEAST_SURE: f32 = 7.888_609e-31;
 /// Replaces zero of either sign.
 const NEAR_ZERO: f32 = 0.5 * LEAST_SURE;
 
-/// The items of this unit. Those past the end of the row are the least value of all.
+/// The items of this unit; past the end of the row, the least value of all.
 #[derive(CubeType)]
 pub(crate) struct RegisterRow<T: Numeric> {
     pub items: Sequence<T>,
@@ -32,7 +31,7 @@ pub(crate) struct RegisterRow<T: Numeric> {
 pub(crate) struct Guess {
     pub bits: u32,
     pub valid: bool,
-    /// Whether it is right only without [unsure](RegisterRow::has_unsure) values.
+    /// Whether [unsure](RegisterRow::has_unsure) values make it wrong.
     pub near_zero: bool,
 }
 
@@ -50,7 +49,6 @@ impl<T: Numeric> RegisterRow<T> {
         RegisterRow::<T> { items, team }
     }
 
-    /// Number of items at or above `value`, as a float.
     pub fn count(&self, value: T) -> f32 {
         let mut counts = 0.0f32;
         let mut others = 0.0f32;
@@ -66,7 +64,6 @@ impl<T: Numeric> RegisterRow<T> {
         self.team.sum::<f32>(counts + others)
     }
 
-    /// The items of this unit at or above `value`.
     pub fn reaching(&self, value: T) -> u32 {
         let mut bits = 0u32;
         #[unroll]
@@ -76,7 +73,6 @@ impl<T: Numeric> RegisterRow<T> {
         bits
     }
 
-    /// Number of set bits in the row.
     pub fn total(&self, bits: u32) -> u32 {
         self.team.sum::<u32>(bits.count_ones())
     }
@@ -112,8 +108,8 @@ impl<T: Numeric> RegisterRow<T> {
 
 #[cube]
 impl RegisterRow<f32> {
-    /// The items at or above `value`. Uncertain below [`LEAST_SURE`], except for zero in rows
-    /// without other values so small; also for infinities and NaN.
+    /// The items at or above `value`. Uncertain for infinities, NaN, and below [`LEAST_SURE`],
+    /// except zero in rows without other values so small.
     pub fn sign_compare(&self, value: f32) -> u32 {
         let offset = select(value == 0.0, NEAR_ZERO, -value);
         let mut misses = 0u32;
@@ -125,7 +121,7 @@ impl RegisterRow<f32> {
         (misses << comptime!(32 - items)) ^ comptime!(mask(items))
     }
 
-    /// The items above `value`, as certain as [`Self::sign_compare`].
+    /// As certain as [`Self::sign_compare`].
     pub fn above(&self, value: f32) -> u32 {
         let value = select(value == 0.0, NEAR_ZERO, value);
         let mut signs = 0u32;
@@ -136,13 +132,13 @@ impl RegisterRow<f32> {
         signs << comptime!(32 - self.items.len() as u32)
     }
 
-    /// Whether nonzero values are so small that comparing them with zero is uncertain.
+    /// Whether some nonzero values are too small to compare with zero.
     pub fn has_unsure(&self) -> bool {
         let mut found = 0.0f32;
         #[unroll]
         for item in 0..self.items.len() {
             let value = self.items[item];
-            // Some devices flush subnormals to zero.
+            // Some devices flush subnormals.
             let unsure = f32::abs(value) < LEAST_SURE && u32::reinterpret(value) << 1 != 0;
             found = select(unsure, 1.0f32, found);
         }
@@ -173,8 +169,7 @@ impl<E: Element> SearchRow<E> for KeyRow<E> {
         for item in 0..self.row.items.len() {
             high = max(high, self.row.items[item]);
         }
-        // Each unit has a key at or above its greatest. For k up to the number of units, the least
-        // of these bounds the kth.
+        // For k up to the number of units, the least of their greatest keys bounds the kth.
         let items = self.row.items.len();
         let lanes = comptime!(self.row.team.shape.lanes);
         let mut low = high;
