@@ -1,21 +1,21 @@
-//! Sets of items of a row, one bit each, and their positions in index order.
+//! Sets of items of a row, one bit each, and their positions in index order. The first item is in
+//! bit 31.
 //!
-//! [`SelectedItems`] scans the set bits of each load. For units with 32 items, [`ColumnBits`] is
-//! faster: it transposes loads and units, so that a unit holds 32 neighboring columns and scans
-//! once. The first item is in bit 31.
+//! [`SelectedItems`] scans the set bits of each load. With 32 items per unit, [`ColumnBits`] is
+//! faster: it transposes loads and units, so that a unit holds neighboring columns and scans once.
 
 use cubecl::prelude::*;
 
 use super::team::{Team, TeamShape, exchange};
 
-/// Items that can be transposed; loads are padded to a power of two.
+/// Loads are padded to a power of two.
 const ITEMS: usize = 32;
 
 /// Set bits above which visiting all items is cheaper.
 const MANY: u32 = 16;
 
 impl TeamShape {
-    /// Bits of a field, for a position in the row, or the counts of all loads in a word.
+    /// Bits of a field for a position in the row, or the counts of all loads in a word.
     fn bits(&self) -> u32 {
         let items = self.lanes as usize * self.items();
         if items < 256 || (items == 256 && self.loads > 4) {
@@ -34,8 +34,8 @@ impl TeamShape {
     }
 }
 
-/// Counts, then positions, of the loads of this unit, packed into words. Positions are less than
-/// the row length, so no field overflows.
+/// Counts, then positions, of the loads of this unit. Positions are less than the row length, so no
+/// field overflows.
 #[derive(CubeType)]
 pub(crate) struct Positions {
     words: Array<u32>,
@@ -61,7 +61,7 @@ impl Positions {
     pub fn scan(&mut self) {
         let lanes = comptime!(self.team.shape.plane_lanes());
         let last = (UNIT_POS_X - UNIT_POS_X % lanes) + comptime!(lanes - 1);
-        // A word times `ones` holds in each field the sum of the fields up to it.
+        // A word times `ones` sums in each field the fields up to it.
         let ones = comptime!(ones(self.team.shape.bits()));
         let mut earlier = 0u32;
         #[unroll]
@@ -103,7 +103,7 @@ pub(crate) fn ones(bits: u32) -> u32 {
     u32::MAX / (u32::MAX >> (32 - bits))
 }
 
-/// The selected items of this unit.
+/// Of this unit.
 #[derive(CubeType)]
 pub(crate) struct SelectedItems {
     pub bits: u32,
@@ -133,7 +133,6 @@ impl SelectedItems {
         }
     }
 
-    /// Position of the first selected item of a load.
     pub fn start(&self, #[comptime] load: usize) -> u32 {
         self.positions.of(load)
     }
@@ -216,7 +215,7 @@ impl ColumnBits {
         }
     }
 
-    /// Keeps the first `quota` of the row; returns bits of items, not of columns.
+    /// Keeps the first `quota` of the row; returns bits of items.
     pub fn first(&self, quota: u32, team: &Team) -> u32 {
         let room = quota - min(self.position, quota);
         // Columns before the first dropped bit.
@@ -267,7 +266,7 @@ impl ColumnBits {
     }
 }
 
-/// Swaps load and unit number by a butterfly step for each bit. Its own inverse.
+/// Swaps load and unit number by butterfly steps. Its own inverse.
 #[cube]
 fn transpose(selected: u32, team: &Team) -> u32 {
     let shape = comptime!(team.shape);

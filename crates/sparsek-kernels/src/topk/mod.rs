@@ -8,8 +8,7 @@
 //! - index order, or sorted by value, then index;
 //! - the same bits in every run.
 //!
-//! `plan` chooses a [`Routine`], `row` holds the kernels, `threshold` their searches on `key`s,
-//! `vector` the kernels of few long rows.
+//! `plan` chooses a [`Routine`] of `row`; few long rows go to `vector`.
 
 mod key;
 mod options;
@@ -47,11 +46,11 @@ use crate::{device::column_dtype, error::KernelError, launch::allocate};
 /// `index` is the dtype of the columns: i32, u32 or i64; without lengths also u16 up to 2^16
 /// columns and u8 up to 2^8. `routine` forces one of [`ROUTINES`].
 ///
-/// `plane`, `block` and `sampled` read the input once (`sampled` again if its sample misled it),
-/// `delegate` twice. `cube` and `unit` read a row twice and once per search step: 4 to 8 exact
-/// steps on smooth data, at most 138, or 266 for 64-bit dtypes.
+/// `plane`, `block` and `sampled` read the input once (`sampled` again after a bad sample),
+/// `delegate` twice. `cube` and `unit` read it twice and once per search step: 4 to 8 on smooth
+/// data if exact, at most 138, or 266 for 64-bit dtypes.
 ///
-/// `plane` and `block` sort before they write keys of at most 32 bits, up to 16 elements per unit:
+/// `plane` and `block` sort keys of at most 32 bits, up to 16 elements per unit, before they write:
 /// k up to 128 for rows of 256, 512 above 512. Else a second kernel rewrites the result once, or
 /// log²k times for k above 512, with as much scratch. Few long rows go through [`topk_vector`], one
 /// by one.
@@ -73,8 +72,7 @@ pub fn topk(
     topk_rows(client, input, options, index, routine)
 }
 
-/// Selects the columns of the k best elements of each row. Writes values only where a second kernel
-/// sorts.
+/// As [`topk`], without values, unless a second kernel sorts.
 ///
 /// # Errors
 ///
@@ -92,8 +90,8 @@ pub fn argtopk(
     argtopk_rows(client, input, options, index, routine)
 }
 
-/// Sets all but the selected elements of each row to zero. With `index`, also returns the selected
-/// columns in index order. Ignores `options.sorted`.
+/// Sets all but the selected elements of each row to zero. With `index`, also returns their columns
+/// in index order. Ignores `options.sorted`.
 ///
 /// # Errors
 ///
@@ -125,8 +123,7 @@ pub fn topk_mask(
     Ok(Masked { values, indices })
 }
 
-/// Returns the selected elements as compressed rows: [`topk`] in index order, with columns of
-/// [`column_dtype`].
+/// Returns compressed rows: [`topk`] in index order, with columns of [`column_dtype`].
 ///
 /// # Errors
 ///

@@ -34,7 +34,7 @@ pub(crate) struct RowProblem {
     pub passes: usize,
 }
 
-/// Checks a request and chooses its routine, or checks the forced one.
+/// Chooses the routine of a checked request, or checks the forced one.
 pub(crate) fn plan_rows(
     client: &Client,
     input: &Rows,
@@ -86,8 +86,8 @@ pub(crate) fn plan_rows(
     }
 }
 
-/// Capacity of the list of a row in shared memory, rounded up to compile few kernels; 0 if planes
-/// cannot synchronize or shared memory fails.
+/// Capacity of the list of a row, rounded up to compile few kernels; 0 if planes cannot synchronize
+/// or shared memory fails.
 pub(crate) fn listed(client: &Client, k: usize, cols: usize, rows: usize) -> usize {
     if !client.features().plane.contains(Plane::Sync) || is_llvmpipe(client) {
         return 0;
@@ -108,8 +108,7 @@ fn list_room(client: &Client) -> usize {
     client.properties().hardware.max_shared_memory_size / (2 * size_of::<u32>())
 }
 
-/// Units of `sampled`. More means fewer cubes on a chip and slower searches; fewer means longer
-/// lists.
+/// More units mean fewer cubes on a chip and slower searches; fewer mean longer lists.
 pub(crate) fn sampled_units(client: &Client, cols: usize) -> u32 {
     let wanted = if cols < LONG_SAMPLE {
         (cols / SAMPLED_COLS_PER_UNIT)
@@ -162,8 +161,7 @@ pub(crate) fn select(client: &Client, problem: &RowProblem) -> Result<Routine, K
     Ok(routine)
 }
 
-/// Checks that a routine can run. A forced `plane` may run on devices that do not list
-/// `Plane::Ops`.
+/// A forced `plane` may run on devices that do not list `Plane::Ops`.
 pub(crate) fn check(
     routine: Routine,
     client: &Client,
@@ -294,9 +292,9 @@ fn check_sampled(client: &Client, problem: &RowProblem) -> Result<(), String> {
 
 /// Caps the halvings of [`Method::EarlyStop`] at those that can change the interval.
 ///
-/// Floats span less than `2^(E + 2)` and normal ones are at least `2^-(E + P)` apart, with greatest
-/// exponent `E` and `P` digits: 279 halvings for f32, 2100 for f64, with room for rounding.
-/// Integers take as many as they have bits.
+/// Floats span less than `2^(E + 2)`; normal ones are at least `2^-(E + P)` apart, with greatest
+/// exponent `E` and `P` digits: 279 halvings for f32, 2100 for f64, rounded up. Integers take one
+/// per bit.
 pub(crate) fn halvings(max_iter: u32, dtype: ElemType) -> u32 {
     let most = match dtype {
         ElemType::Float(_) if dtype.size() == 8 => 2_200,
@@ -307,7 +305,7 @@ pub(crate) fn halvings(max_iter: u32, dtype: ElemType) -> u32 {
     max_iter.min(most)
 }
 
-/// Most passes over a row of a search.
+/// Most passes over a row.
 pub(crate) fn passes(method: Method, dtype: ElemType) -> usize {
     let wide = dtype.size() == 8;
     let exact = exact_passes(if wide { 64 } else { 32 });
@@ -329,14 +327,14 @@ pub(crate) fn passes(method: Method, dtype: ElemType) -> usize {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SamplePlan {
     pub sample_items: usize,
-    /// Rank of the threshold in the sample; 1 is greatest.
+    /// From 1, the greatest.
     pub rank: usize,
     /// How far the rank may grow.
     pub slack: usize,
     pub list_items: usize,
 }
 
-/// Plans sample and list. If no list suffices, returns the length needed.
+/// If no list suffices, returns the length needed.
 pub(crate) fn sample_plan(k: usize, cols: usize, units: usize) -> Result<SamplePlan, usize> {
     let sample_items = if cols < LONG_SAMPLE {
         SAMPLE_ITEMS
@@ -345,7 +343,7 @@ pub(crate) fn sample_plan(k: usize, cols: usize, units: usize) -> Result<SampleP
     };
     let sampled = (units * sample_items) as f64;
     let weight = cols as f64 / sampled;
-    // At least k elements reach this rank of the sample ...
+    // At least k elements reach this rank ...
     let expected = k as f64 / weight;
     let rank = (expected + SAMPLE_MARGIN * expected.sqrt() + SAMPLE_MARGIN).ceil();
     let slack = (rank / SAMPLE_SLACK).ceil();
@@ -364,7 +362,7 @@ pub(crate) fn sample_plan(k: usize, cols: usize, units: usize) -> Result<SampleP
     }
 }
 
-/// Greatest k of `delegate`: for random elements, 1.15 k reach the kth delegate.
+/// Of random elements, 1.15 k reach the kth delegate.
 pub(crate) fn most_selected(plane: usize) -> usize {
     plane * DELEGATE_SUBRANGES / 4
 }

@@ -2,79 +2,79 @@
 
 // Which routine runs.
 
-/// Elements in the registers of a unit.
+/// Elements that a unit holds.
 pub(crate) const REGISTER_ITEMS: usize = 32;
-/// Row length from which `sampled` precedes `block`.
+/// From here `sampled` precedes `block`.
 pub(crate) const SAMPLED_COLS: usize = 1 << 13;
-/// `delegate` comes first for shorter rows, up to k of [`DELEGATE_SELECTED`].
+/// `delegate` comes first for shorter rows and smaller k.
 pub(crate) const DELEGATE_COLS: usize = 1 << 14;
 pub(crate) const DELEGATE_SELECTED: usize = 32;
-/// Longest row of `unit` on GPUs without planes.
+/// Longest row of `unit` on GPUs.
 pub(crate) const MAX_UNIT_COLS: usize = 64;
 
 // Sizes of cubes.
 
-/// Most units of `plane`.
+/// Most of `plane`.
 pub(crate) const PLANE_CUBE_UNITS: u32 = 64;
-/// Most units of `block`, before registers spill.
+/// Most of `block`, before registers spill.
 pub(crate) const BLOCK_CUBE_UNITS: u32 = 512;
-/// Units of `cube` and of gradients.
+/// For `cube` and gradients.
 pub(crate) const CUBE_UNITS: u32 = 256;
 pub(crate) const LONG_CUBE_UNITS: u32 = 1024;
 /// Row length for [`LONG_CUBE_UNITS`].
 pub(crate) const LONG_ROW: usize = 1 << 14;
 
-/// Elements for each unit of `sampled`.
+/// For `sampled`.
 pub(crate) const SAMPLED_COLS_PER_UNIT: usize = 64;
 pub(crate) const SAMPLED_MIN_UNITS: usize = 64;
 pub(crate) const SAMPLED_MAX_UNITS: usize = 256;
-/// Units of `sampled` from [`LONG_SAMPLE`] on.
+/// From [`LONG_SAMPLE`] on.
 pub(crate) const LONG_SAMPLED_UNITS: u32 = 512;
 
 // Rows in registers.
 
-/// Most selected elements that a cube lists, 4 bytes each.
+/// Most selected elements that a cube lists.
 pub(crate) const MAX_LISTED: usize = 1 << 12;
 /// Most that a unit sorts.
 pub(crate) const SORTED_ITEMS: usize = 16;
-/// Floats are sorted by bits where `k * BITWISE_SHARE <= cols`: few powers of two then separate the
-/// selected values.
+/// Floats are sorted by bits where `k * BITWISE_SHARE <= cols`: the selected then span few powers
+/// of two.
 pub(crate) const BITWISE_SHARE: usize = 3;
-/// Most midpoints of early stop that are all counted; of more, the first are quantized.
+/// Most midpoints that are all counted, not quantized.
 pub(crate) const COUNTED_MIDPOINTS: u32 = 4;
-/// Greatest k sorted by ranks in memory, not by a bitonic network.
+/// Greatest k sorted by ranks in memory.
 pub(crate) const MAX_RANKED: usize = 512;
 
 // Rows in memory.
 
-/// Neighboring elements that a unit of `cube` places at a time.
+/// Neighbors that a unit of `cube` places at a time.
 pub(crate) const CUBE_ITEMS: u32 = 8;
 /// Elements that a unit of `unit` reads between jumps.
 pub(crate) const UNIT_BLOCK: u32 = 8;
-/// Shared memory for rows of a gradient, in bytes.
+/// Shared memory for rows of a gradient.
 pub(crate) const ASSEMBLED_BYTES: usize = 1 << 14;
 
 // Sampled and delegate.
 
 /// Elements that a unit samples.
 pub(crate) const SAMPLE_ITEMS: usize = 8;
-/// The same from [`LONG_SAMPLE`] on.
+/// From [`LONG_SAMPLE`] on.
 pub(crate) const LONG_SAMPLE_ITEMS: usize = 16;
-/// Row length for more units and larger samples.
+/// Row length for larger samples.
 pub(crate) const LONG_SAMPLE: usize = 1 << 18;
-/// Margin of sample and list, in standard deviations.
+/// In standard deviations.
 pub(crate) const SAMPLE_MARGIN: f64 = 4.0;
-/// The threshold may miss its rank in the sample by `rank / SAMPLE_SLACK`.
+/// The rank in the sample may miss by `rank / SAMPLE_SLACK`.
 pub(crate) const SAMPLE_SLACK: f64 = 6.0;
 /// Columns that a unit of `sampled` may list.
 pub(crate) const LIST_ITEMS: [usize; 4] = [4, 8, 16, 32];
-/// Elements of a tile that a unit of `sampled` reads, a bit each.
+/// Elements of a tile for each unit, a bit each.
 pub(crate) const TILE_ITEMS: usize = 32;
-/// Subranges of a unit.
+/// For each unit.
 pub(crate) const DELEGATE_SUBRANGES: usize = 8;
-/// Columns that a unit lists.
+/// For each unit.
 pub(crate) const DELEGATE_LIST_ITEMS: usize = 8;
-/// Loads in flight in the second pass.
+/// Loads in flight.
 pub(crate) const DELEGATE_AHEAD: usize = 4;
 
 // The exact search on keys.
@@ -84,9 +84,9 @@ pub(crate) const INTERPOLATIONS: u32 = 5;
 
 // The Gaussian guess.
 
-/// A guess is lost when off by this many standard deviations of the count, and elements.
+/// A guess that misses by these standard deviations, or elements, is lost.
 pub(crate) const GUESS_FAR: [f32; 2] = [3.5, 20.0];
-/// The same for too few elements, while no tried value had enough.
+/// The same for too few elements, while no value had enough.
 pub(crate) const GUESS_NEAR: [f32; 2] = [2.0, 10.0];
 /// Most counts before refining.
 pub(crate) const GUESS_COUNTS: u32 = 6;
@@ -96,15 +96,15 @@ pub(crate) const GUESS_CLOSE: u32 = 2;
 pub(crate) const REFINE_SUSPICIOUS: f32 = 16.0;
 /// Steps that suggest them.
 pub(crate) const REFINE_LATE: u32 = 6;
-/// Steps between looks for the values at the ends of the bracket.
+/// Steps between looks for the ends of the bracket.
 pub(crate) const REFINE_PAUSE: u32 = 3;
 /// Most steps before the search on keys.
 pub(crate) const REFINE_STEPS: u32 = 16;
-/// Corrects the least standard deviation among units.
+/// Corrects the least deviation of a unit.
 pub(crate) const REFINE_BIAS: f32 = 1.2;
-/// Most counts for the threshold of a sample.
+/// Most counts for a sample.
 pub(crate) const APPROXIMATE_COUNTS: u32 = 6;
 /// Most counts of a packed row.
 pub(crate) const PACKED_COUNTS: u32 = 10;
-/// Counts before a packed row is checked for ties.
+/// Counts before a check for ties.
 pub(crate) const PACKED_TIES: u32 = 3;

@@ -4,8 +4,8 @@ use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
 use crate::{error::KernelError, launch::argument};
 
-/// Longest row: columns and counts are exact in 32-bit integers and f32. With the exact method, one
-/// row may be longer: see [`crate::topk::topk_vector`].
+/// Longest row, exact in 32-bit integers and f32. A single one may be longer if exact: see
+/// [`crate::topk::topk_vector`].
 pub const MAX_COLS: usize = 1 << 24;
 
 /// Most rows in one call.
@@ -22,16 +22,16 @@ pub struct Rows {
     pub rows: usize,
     /// Up to [`MAX_COLS`]; more for one exact row without gaps.
     pub cols: usize,
-    /// Elements from one row to the next.
+    /// Elements from row to row.
     pub row_stride: usize,
-    /// Elements from one column to the next.
+    /// Elements from column to column.
     pub col_stride: usize,
     /// Lengths of ragged rows: see [`with_lengths`](Self::with_lengths).
     pub lengths: Option<Handle>,
 }
 
 impl Rows {
-    /// Makes a row-major matrix without gaps.
+    /// A row-major matrix without gaps.
     pub fn contiguous(handle: Handle, dtype: ElemType, rows: usize, cols: usize) -> Self {
         Self {
             handle,
@@ -44,8 +44,8 @@ impl Rows {
         }
     }
 
-    /// Makes the rows ragged: only the first `lengths[r]` elements of row r exist. Takes one u32
-    /// per row; lengths above `cols` count as `cols`.
+    /// Makes only the first `lengths[r]` elements of row r exist. One u32 per row; lengths above
+    /// `cols` count as `cols`.
     ///
     /// Rows shorter than k are selected whole. Empty slots come last, with all bits of the index
     /// set (-1, or `u32::MAX`) and value zero.
@@ -65,7 +65,7 @@ impl Rows {
         Ok(lengths.transpose()?.into())
     }
 
-    /// Elements from the first to the last of the view.
+    /// Elements from the first to the last.
     pub(crate) fn extent(&self) -> usize {
         if self.rows == 0 || self.cols == 0 {
             return 0;
@@ -77,9 +77,9 @@ impl Rows {
 /// The selected elements of each row, in two contiguous `[rows, k]` buffers.
 #[derive(Clone, Debug)]
 pub struct Selected {
-    /// Values, in the dtype of the input.
+    /// In the dtype of the input.
     pub values: Handle,
-    /// Columns, in the index dtype. Empty slots: see [`Rows::with_lengths`].
+    /// In the index dtype. Empty slots: see [`Rows::with_lengths`].
     pub indices: Handle,
 }
 
@@ -96,17 +96,17 @@ pub struct Masked {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Routine {
-    /// A plane takes one or several rows, in registers.
+    /// A plane or a part per row, in registers.
     Plane,
-    /// A cube takes one row, in the registers of its planes.
+    /// A cube per row, in registers.
     Block,
-    /// A plane reads one row twice: candidates reach the kth delegate of subranges.
+    /// A plane per row, read twice: candidates reach the kth delegate of subranges.
     Delegate,
-    /// A cube reads one row once: candidates reach a threshold from a sample.
+    /// A cube per row, read once: candidates reach a threshold from a sample.
     Sampled,
-    /// A cube reads one row from memory in each pass.
+    /// A cube per row, read from memory in each pass.
     Cube,
-    /// A unit reads one row from memory in each pass.
+    /// A unit per row, read from memory in each pass.
     Unit,
 }
 

@@ -5,32 +5,32 @@ use crate::{
     topk::{options::SearchConfig, tuning::SORTED_ITEMS},
 };
 
-/// For kernels that read a row from memory.
+/// For rows in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct MemoryConfig {
     pub search: SearchConfig,
-    /// Whether `col_stride` differs from 1.
+    /// `col_stride` differs from 1.
     pub strided: bool,
     pub values: bool,
     pub indices: bool,
-    /// Whether `values` is the dense row.
+    /// `values` is the dense row.
     pub dense: bool,
     pub ragged: bool,
 }
 
-/// For kernels that hold rows in registers.
+/// For rows in registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct RegisterConfig {
     pub search: SearchConfig,
     pub shape: TeamShape,
-    /// Whether to search as floats first: floats of at most 32 bits, all methods but `Precision`.
+    /// Searched as floats first: at most 32 bits, all methods but `Precision`.
     pub floats: bool,
     pub strided: bool,
     pub values: bool,
     pub indices: bool,
     pub dense: bool,
     pub ragged: bool,
-    /// Capacity of the list of a row in shared memory; 0 to write from registers.
+    /// Capacity of the list of a row; 0 to write from registers.
     pub listed: usize,
     pub quantized_midpoints: u32,
     /// None for index order.
@@ -51,11 +51,11 @@ impl RegisterConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct CandidateConfig {
     pub memory: MemoryConfig,
-    /// Whether to search as floats first.
+    /// Searched as floats first.
     pub floats: bool,
     /// The sample or the delegates.
     pub sample: TeamShape,
-    /// The part of a row that a plane reads at a time.
+    /// What a plane reads at a time.
     pub part: TeamShape,
     pub list: TeamShape,
 }
@@ -66,7 +66,7 @@ impl CandidateConfig {
     }
 }
 
-/// How the list of a row is sorted in registers.
+/// How a list is sorted in registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct SortConfig {
     pub items: usize,
@@ -76,7 +76,7 @@ pub(crate) struct SortConfig {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum SortKeys {
-    /// f32: distance from the least selected value, between bits if `bitwise`.
+    /// Distance from the least selected value, between bits if `bitwise`.
     Float { bitwise: bool },
     /// The key of a 16-bit float, whose `zeros` lower bits as f32 are zero.
     Half { zeros: u32 },
@@ -85,7 +85,7 @@ pub(crate) enum SortKeys {
 }
 
 impl SortConfig {
-    /// Sorts k elements with `lanes` units; none if too many.
+    /// None if k is too large for `lanes` units.
     pub fn new(k: usize, lanes: u32, ragged: bool, keys: SortKeys) -> Option<SortConfig> {
         let items = k.next_power_of_two().div_ceil(lanes as usize);
         (items <= SORTED_ITEMS).then_some(SortConfig {

@@ -33,8 +33,7 @@ use crate::{
     },
 };
 
-/// As [`sampled_select`](super::sampled::sampled_select), with cubes of one plane; `config.sample`
-/// is the shape of the delegates.
+/// As [`sampled_select`](super::sampled::sampled_select), with cubes of one plane.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn delegate_select<E: Element, I: Numeric, N: Size>(
     input: &[Vector<E, N>],
@@ -92,7 +91,7 @@ fn quick_key<E: Element>(value: E, #[comptime] config: CandidateConfig) -> E::Ke
     }
 }
 
-/// The ordered key of a quick key.
+/// The ordered key.
 #[cube]
 fn settled<E: Element>(quick: E::Key, #[comptime] config: CandidateConfig) -> E::Key {
     if comptime!(config.floats) {
@@ -107,7 +106,7 @@ fn settled<E: Element>(quick: E::Key, #[comptime] config: CandidateConfig) -> E:
     }
 }
 
-/// A bound of quick keys that every element from `floor` on reaches.
+/// Every element from `floor` on reaches it.
 #[cube]
 fn loosened<E: Element>(floor: E::Key, #[comptime] config: CandidateConfig) -> E::Key {
     if comptime!(config.floats) {
@@ -125,7 +124,7 @@ fn loosened<E: Element>(floor: E::Key, #[comptime] config: CandidateConfig) -> E
     }
 }
 
-/// The greatest key of each subrange. A unit holds neighboring subranges; units interleave loads.
+/// A unit holds neighboring subranges; units interleave loads.
 #[cube]
 fn delegates<E: Element, N: Size>(
     input: &[Vector<E, N>],
@@ -295,13 +294,13 @@ impl<E: Element> CandidateLister<E> {
         }
         self.totals.above += all & 0xffff;
         self.totals.level += all >> 16;
-        // Enough are level with the floor: skip further ones.
+        // Enough are level with the floor.
         let next = loosened::<E>(self.floor + E::Key::new(1), self.config);
         let full = self.totals.level >= self.k && next > self.bound;
         self.bound = select(full, next, self.bound);
     }
 
-    /// Number of listed elements; may exceed the capacity.
+    /// May exceed the capacity.
     fn listed(&self) -> u32 {
         self.totals.above + min(self.totals.level, self.k)
     }

@@ -35,7 +35,6 @@ use crate::{
     },
 };
 
-/// How a cube holds rows and lists the selected elements.
 struct RegisterPlan {
     shape: TeamShape,
     rows: u32,
@@ -47,7 +46,7 @@ struct RegisterPlan {
 }
 
 impl Job<'_> {
-    /// Launches a routine; its output is in index order unless [`Job::orders`].
+    /// The output is in index order unless [`Job::orders`].
     pub fn select(&self, routine: Routine, target: Target) -> Result<(), KernelError> {
         with_element!(self.input.dtype, E => match routine {
             Routine::Plane | Routine::Block => self.registers::<E>(routine, target),
@@ -149,8 +148,8 @@ impl Job<'_> {
                 _ => self.packed_f16::<E, half::bf16>(&plan, config, values, indices),
             };
         }
-        // SAFETY: `argument` checks rows, strides and lengths against the buffers; the kernel reads
-        // vectors inside rows and writes at most k or cols elements a row.
+        // SAFETY: `argument` checks rows, strides and lengths; the kernel reads vectors inside rows
+        // and writes at most k or cols elements a row.
         unsafe {
             register_select::launch_unchecked::<E>(
                 self.client,
@@ -218,7 +217,7 @@ impl Job<'_> {
             ElemType::UInt(UIntKind::U32),
             input.extent() / 2,
         )?;
-        // SAFETY: as in `registers`; a load of eight 16-bit floats is a load of four words.
+        // SAFETY: as in `registers`; eight 16-bit floats are four words.
         unsafe {
             packed_select::launch_unchecked::<E, H>(
                 self.client,
@@ -258,7 +257,7 @@ impl Job<'_> {
         self.shape(lanes, lanes / plane)
     }
 
-    /// Shapes a row for `lanes` units: the fewest items, then the widest loads.
+    /// The fewest items, then the widest loads.
     fn shape(&self, lanes: u32, planes: u32) -> TeamShape {
         let cols = self.input.cols;
         let loads = |width: usize| cols.div_ceil(lanes as usize * width);
@@ -320,7 +319,7 @@ impl Job<'_> {
             self.elements(),
         )?;
         let source = || argument(&input.handle, "input", input.dtype, input.extent());
-        // SAFETY: as in `registers`; sampled and listed columns lie inside the row.
+        // SAFETY: as in `registers`; listed columns lie inside the row.
         unsafe {
             sampled_select::launch_unchecked::<E>(
                 self.client,

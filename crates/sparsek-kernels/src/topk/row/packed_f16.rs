@@ -1,10 +1,10 @@
 //! Rows of 16-bit floats, two to a register: half the instructions of [`super::register`], twice
 //! the rows per plane.
 //!
-//! A unit holds 64 items in two halves. Of each half, item i is in the upper half of word i, item i
-//! + 16 in the lower: shifted together, the signs of differences are in index order. The threshold
-//! is guessed as in [`gaussian`](crate::topk::threshold::gaussian); planes with an unsettled row
-//! fall back to [`super::register`].
+//! A unit holds 64 items in two halves. Item i of a half is in the upper bits of a word, item i +
+//! 16 in the lower: shifted together, the signs of differences are in index order. The threshold is
+//! guessed as in [`gaussian`](crate::topk::threshold::gaussian); planes with an unsettled row fall
+//! back to [`super::register`].
 
 use cubecl::{ir::ElemType, prelude::*};
 
@@ -54,7 +54,7 @@ impl RegisterConfig {
     }
 }
 
-/// Writes the selected elements. `words` are the elements two at a time, `F` their dtype.
+/// `words` are the elements two at a time, `F` their dtype.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn packed_select<E: Element, F: Float, I: Numeric, N: Size, V: Size, W: Size>(
     words: &[Vector<u32, Const<4>>],
@@ -140,7 +140,7 @@ const DEVIATION: f32 = 1.253_314_1;
 #[derive(CubeType)]
 pub(super) struct PackedRow<H: Float> {
     words: Sequence<PackedPair<H>>,
-    /// With the shape of one half of the items.
+    /// Of one half of the items.
     team: Team,
 }
 
@@ -276,7 +276,7 @@ impl<H: Float> PackedRow<H> {
         both::<H>(sums[0usize] + sums[1usize]) + both::<H>(sums[2usize] + sums[3usize])
     }
 
-    /// Sum of the distances from a value.
+    /// Sum of the distances.
     fn away(&self, value: H) -> f32 {
         let offset = PackedPair::<H>::new(H::from_int(0) - value);
         let mut sums = Array::<PackedPair<H>>::new(4usize);
@@ -333,8 +333,7 @@ impl<H: Float> PackedRow<H> {
             .sum::<u32>(bits.first.count_ones() + bits.second.count_ones())
     }
 
-    /// Selects k items from a value at most one element off, or from two neighbors that enclose the
-    /// threshold.
+    /// From a value at most one element off, or two neighbors that enclose the threshold.
     fn select_exactly(
         &self,
         value: H,
@@ -359,7 +358,7 @@ impl<H: Float> PackedRow<H> {
             let sign = select(few, H::from_int(-1), H::from_int(1));
             let distance = self.nearest(from, sign);
             let nearest = from + distance * sign;
-            // Such differences are exact; others may mistake the next values for the nearest.
+            // Then exact; else the next values may pass for the nearest.
             let exact = distance <= H::abs(from) * H::new(0.5);
             let next = half::<H>(next_above(bits_of::<H>(nearest)));
             let next = select(few, nearest, next);
@@ -386,7 +385,7 @@ impl<H: Float> PackedRow<H> {
         PackedGuess { bits, valid }
     }
 
-    /// The first or last of some items of the row, valid if any.
+    /// The first or last of some items, valid if any.
     fn outermost(&self, items: &PackedBits, first: bool) -> PackedGuess {
         let second = select(first, items.first == 0, items.second != 0);
         let word = select(second, items.second, items.first);
@@ -436,7 +435,7 @@ impl<H: Float> PackedRow<H> {
         }
     }
 
-    /// The least distance of an item in the direction of `sign`.
+    /// The least distance in the direction of `sign`.
     fn nearest(&self, from: H, sign: H) -> H {
         let signs = PackedPair::<H>::new(sign);
         let offset = PackedPair::<H>::new(H::from_int(0) - from * sign);
@@ -467,7 +466,7 @@ fn half<H: Float>(bits: u32) -> H {
     H::reinterpret(u16::cast_from(bits))
 }
 
-/// The next float above a finite one that is not the greatest.
+/// For finite floats but the greatest.
 #[cube]
 fn next_above(bits: u32) -> u32 {
     let negative = bits >> 15 == 1;

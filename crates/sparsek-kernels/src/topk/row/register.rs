@@ -30,8 +30,8 @@ use crate::{
     },
 };
 
-/// Writes the selected elements, `V` values and `W` indices at a time, or the dense row with `V =
-/// N` and `W = 1`. `elements` is `input` by elements.
+/// Writes `V` values and `W` indices at a time, or the dense row with `V = N` and `W = 1`.
+/// `elements` is `input` by elements.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn register_select<E: Element, I: Numeric, N: Size, V: Size, W: Size>(
     input: &[Vector<E, N>],
@@ -107,7 +107,7 @@ pub(super) fn select_register_row<E: Element, I: Numeric, N: Size, V: Size, W: S
         };
         let mut valid = guess.valid;
         if plane_any(guess.near_zero) {
-            // Reload: the bits of 16-bit floats would occupy registers until here.
+            // The bits of 16-bit floats would occupy registers until here.
             let unsure = if comptime!(size_of::<E>() < size_of::<f32>()) {
                 let again = reload(input, row, &layout, team, config);
                 again.singles().has_unsure()
@@ -154,7 +154,7 @@ pub(super) fn select_register_row<E: Element, I: Numeric, N: Size, V: Size, W: S
         );
     } else {
         let bits = by_keys(&loaded, &params, config);
-        // Reload here, or elements occupy registers beside their keys.
+        // Else elements occupy registers beside their keys.
         let again = reload(input, row, &layout, team, config);
         write::<E, I, N, V, W>(
             elements, values, indices, &again, bits, row, &request, config,
@@ -162,7 +162,7 @@ pub(super) fn select_register_row<E: Element, I: Numeric, N: Size, V: Size, W: S
     }
 }
 
-/// Reads the row again. The shuffled row number stops compilers from keeping the elements.
+/// The shuffled row number stops compilers from keeping the elements.
 #[cube]
 fn reload<E: Element, N: Size>(
     input: &[Vector<E, N>],

@@ -38,7 +38,7 @@ use crate::{
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(crate) struct Sampling {
-    /// Rank of the threshold in the sample; 1 is greatest.
+    /// From 1, the greatest.
     pub rank: u32,
     /// How far the rank may grow.
     pub slack: u32,
@@ -47,7 +47,7 @@ pub(crate) struct Sampling {
     pub spacing: u32,
 }
 
-/// A threshold from the sample, as a float if `found`, else as a key.
+/// A float if `found`, else a key.
 #[derive(CubeType, Clone, Copy)]
 pub(super) struct SampledThreshold<E: Element> {
     pub value: f32,
@@ -108,7 +108,7 @@ pub(crate) fn sampled_select<E: Element, I: Numeric, N: Size>(
     );
 }
 
-/// Finds a threshold that about as many elements reach as the list holds.
+/// About as many elements reach it as the list holds.
 #[cube]
 fn sampled_floor<E: Element, N: Size>(
     input: &[Vector<E, N>],
@@ -122,7 +122,7 @@ fn sampled_floor<E: Element, N: Size>(
     let mut values = Sequence::<E>::new();
     #[unroll]
     for load in 0..comptime!(shape.loads) {
-        // Sample far apart: neighbors may be alike.
+        // Neighbors may be alike.
         let place = UNIT_POS + comptime!(load as u32 * shape.lanes);
         let column = place * sampling.spacing;
         let offset = start + element_offset(column, layout, config.memory.strided);
@@ -163,7 +163,7 @@ fn sampled_floor<E: Element, N: Size>(
     floor
 }
 
-/// Bits of the elements above the threshold and level with it.
+/// Above the threshold and level with it.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 struct ReachedBits {
@@ -212,7 +212,7 @@ impl ReachedBits {
     }
 }
 
-/// Whether a float is above a normal one; NaN is above all.
+/// For normal `floor`; NaN is above all.
 #[cube]
 fn is_above<E: Element>(value: E, floor: f32, #[comptime] largest: bool) -> bool {
     let single = E::single(value);
@@ -224,7 +224,7 @@ fn is_above<E: Element>(value: E, floor: f32, #[comptime] largest: bool) -> bool
     }
 }
 
-/// Reorders words from units, loads and elements to columns.
+/// From units, loads and elements.
 #[cube]
 fn to_column_order(words: &Shared<[u32]>, #[comptime] part: TeamShape) -> u32 {
     let width = comptime!(part.width as u32);

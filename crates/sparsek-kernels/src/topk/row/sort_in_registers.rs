@@ -4,8 +4,7 @@
 //! sort their words by Batcher's odd-even merge sort, then merge bitonically.
 //!
 //! The digit of a float is its distance from the least selected value: between bits for small k,
-//! else as numbers. If that leaves a wrong order or does not fit, the digits of the keys are
-//! sorted, the lower one first.
+//! else as numbers. If that fails, the digits of the keys are sorted, the lower one first.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -41,7 +40,7 @@ pub(super) struct SelectedList {
     pub order: SortConfig,
 }
 
-/// Position of a place in the list. A gap after the run of each unit avoids bank conflicts.
+/// A gap after the run of each unit avoids bank conflicts.
 #[cube]
 pub(super) fn spaced(place: u32, #[comptime] order: SortConfig) -> u32 {
     place + place / comptime!(order.items as u32)
@@ -86,7 +85,7 @@ impl SelectedList {
         }
     }
 
-    /// The list, shuffled with itself so that compilers keep nothing of what they read.
+    /// Shuffled with itself, so that compilers keep nothing they read.
     fn again(&self) -> SelectedList {
         SelectedList {
             start: plane_shuffle(self.start, UNIT_POS_X),
@@ -146,7 +145,7 @@ impl SelectedList {
         comptime!(self.order.full).runtime() || slot < self.k
     }
 
-    /// Offset of the element of a slot; of any element for empty slots.
+    /// Of any element for empty slots.
     fn offset(&self, columns: &Shared<[u32]>, slot: u32) -> usize {
         let column = columns[(self.start + self.clamped(slot)) as usize];
         let column = if comptime!(self.config.ragged) {
@@ -157,8 +156,7 @@ impl SelectedList {
         self.row + element_offset(column, &self.layout, self.config.strided)
     }
 
-    /// Sorts by distances from the least value. Returns whether all rows of the plane are in order;
-    /// if not, nothing has changed.
+    /// Returns whether all rows of the plane are in order; if not, nothing has changed.
     fn sort_by_distance<E: Element>(&self, elements: &[E], columns: &mut Shared<[u32]>) -> bool {
         let mut words = SortWords::new(&self.team, self.order);
         let mut values = Array::<f32>::new(comptime!(self.order.items));
@@ -187,7 +185,7 @@ impl SelectedList {
         sorted
     }
 
-    /// Puts distances between the bits of positive floats. Returns whether they fit.
+    /// Puts distances between bits of positive floats. Returns whether they fit.
     fn put_bits(&self, values: &Array<f32>, words: &mut SortWords) -> bool {
         let mut least = f32::INFINITY.runtime();
         #[unroll]
@@ -245,7 +243,7 @@ impl SelectedList {
         }
     }
 
-    /// Whether the sorted values descend, by keys: devices may take small values for equal.
+    /// By keys: devices may take small values for equal.
     fn is_ordered<E: Element>(
         &self,
         elements: &[E],
@@ -292,7 +290,7 @@ impl SelectedList {
     }
 }
 
-/// One word per element. Greater words come first, empty slots last.
+/// One word per element; greater first, empty slots last.
 #[derive(CubeType)]
 pub(super) struct SortWords {
     words: Array<u32>,
@@ -314,17 +312,16 @@ impl SortWords {
         }
     }
 
-    /// Slot of an item: neighboring units read neighboring slots.
+    /// Neighboring units read neighboring slots.
     pub fn slot(&self, #[comptime] item: usize) -> u32 {
         self.lane + comptime!(item as u32 * self.lanes)
     }
 
-    /// Place of an item once sorted.
     pub fn place(&self, #[comptime] item: usize) -> u32 {
         self.lane * comptime!(self.order.items as u32) + comptime!(item as u32)
     }
 
-    /// Sets the word of an item. Bits of `digit` that do not fit must be equal for all.
+    /// Bits of `digit` that do not fit must be equal for all.
     pub fn put(&mut self, #[comptime] item: usize, digit: u32, exists: bool) {
         let bits = comptime!(self.order.bits(self.lanes));
         let digit = if comptime!(self.order.full) {
@@ -363,7 +360,7 @@ impl SortWords {
         close || (step < least && (full || self.place(items) < k) && !self.is_last())
     }
 
-    /// Sorts greatest first: within each unit, then across units.
+    /// Greatest first: within each unit, then across units.
     pub fn sort(&mut self) {
         let items = comptime!(self.order.items);
         #[unroll]
@@ -406,7 +403,7 @@ impl SortWords {
         }
     }
 
-    /// Merges each place with the mirrored place of another unit, the last with the first.
+    /// Merges each place with the mirrored place of another unit.
     fn trade_mirrored(&mut self, #[comptime] mask: u32) {
         let items = comptime!(self.order.items);
         let bit = comptime!(mask.div_ceil(2));

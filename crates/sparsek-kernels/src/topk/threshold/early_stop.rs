@@ -20,7 +20,7 @@ use crate::primitives::{
     team::Team,
 };
 
-/// Bits of a code in a word of four.
+/// Four to a word.
 pub(crate) const CODE_BITS: u32 = 7;
 
 pub(crate) const FIRST_CODE_BITS: u32 = 3;
@@ -33,10 +33,10 @@ const GREATEST: f32 = 1.701_411_8e38;
 struct Bisection {
     low: f32,
     high: f32,
-    /// Whether the ends are counted, or those of the row.
+    /// Counted, or an end of the row.
     low_sure: bool,
     high_sure: bool,
-    /// Whether all values are finite and no midpoint is too near zero to compare.
+    /// Finite, and no midpoint too near zero to compare.
     far: bool,
 }
 
@@ -46,7 +46,7 @@ impl Bisection {
         (self.low + self.high) * 0.5
     }
 
-    /// Moves to one half; `sure` if the midpoint was counted.
+    /// `sure` if the midpoint was counted.
     fn narrow(&mut self, enough: bool, sure: bool) {
         let middle = self.middle();
         self.far = self.far && f32::abs(middle) >= LEAST_SURE;
@@ -56,8 +56,8 @@ impl Bisection {
         self.high_sure = select(enough, self.high_sure, sure);
     }
 
-    /// Bisects by the bits of codes from `level` to `end`. A code of n bits reaches 2^n - i if
-    /// adding i carries into the next bit; `addend` holds the i of the low end in each field.
+    /// Bisects by bits `level` to `end` of codes. A code of n bits reaches 2^n - i if adding i
+    /// carries; `addend` holds the i of the low end in each field.
     fn bisect(
         &mut self,
         codes: &QuantizedRow,
@@ -79,7 +79,7 @@ impl Bisection {
     }
 }
 
-/// Range of a row; `finite` if values and sums of two are.
+/// `finite` if values and sums of two are.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 struct ValueRange {
@@ -103,8 +103,8 @@ impl ValueRange {
 
 #[cube]
 impl RegisterRow<f32> {
-    /// The range, by bits: positive floats are greatest as signed integers, negative ones as
-    /// unsigned. NaN and infinities exceed both.
+    /// By bits: positive floats are greatest as signed integers, negative ones as unsigned. NaN and
+    /// infinities exceed both.
     fn range(&self) -> ValueRange {
         let mut greatest = i32::MIN.runtime();
         let mut least = 0u32;
@@ -120,7 +120,6 @@ impl RegisterRow<f32> {
         let all_negative = greatest >> 31 == 1;
         let all_positive = least >> 31 == 0;
         if plane_any(all_negative || all_positive) {
-            // Of one sign, floats nearest zero have the least bits.
             let closest = self.closest_to_zero();
             greatest = select(all_negative, closest, greatest);
             least = select(all_positive, closest, least);
@@ -144,8 +143,7 @@ impl RegisterRow<f32> {
     }
 
     /// Selects the values at or above the threshold; valid for finite rows without midpoints near
-    /// zero. The first `quantized` of `max_iter` midpoints are decided by
-    /// [codes](RegisterRow::quantize).
+    /// zero. [Codes](RegisterRow::quantize) decide the first `quantized` of `max_iter` midpoints.
     pub fn early_stop(&self, k: u32, max_iter: u32, #[comptime] quantized: u32) -> Guess {
         let range = self.range();
         let mut bisection = range.whole();
@@ -189,8 +187,7 @@ impl RegisterRow<f32> {
         bisection.bisect(&codes, addend, k, FIRST_CODE_BITS, midpoints);
     }
 
-    /// Bisects by counts. Returns the items at or above the last sufficient midpoint, or the whole
-    /// row.
+    /// Returns the items at or above the last sufficient midpoint, or the whole row.
     fn bisect_counted(&self, bisection: &mut Bisection, k: u32, midpoints: u32) -> u32 {
         let mut bits = self.items_in_row();
         for _ in 0..midpoints {
@@ -243,7 +240,7 @@ struct Quantizer {
 #[cube]
 impl RegisterRow<f32> {
     /// Quantizes to steps of `(high - low) / 128` above `low`, rounded down within 1/512; to the
-    /// greatest code if all values are equal.
+    /// greatest code if all are equal.
     pub fn quantize(&self, low: f32, high: f32) -> QuantizedRow {
         let width = high - low;
         let inverse = approx_inverse(width);
@@ -273,7 +270,7 @@ impl RegisterRow<f32> {
         }
     }
 
-    /// Codes of two items, in the middle bytes of a word.
+    /// Codes of two items, in the middle bytes.
     fn pair(&self, #[comptime] item: usize, quantizer: &Quantizer) -> u32 {
         let third = self.placed(item, TO_THIRD_BYTE, quantizer);
         let second = self.placed(comptime!(item + 1), TO_SECOND_BYTE, quantizer);
@@ -300,7 +297,7 @@ fn either(one: u32, other: u32, mask: u32) -> u32 {
     other ^ ((one ^ other) & mask)
 }
 
-/// Hides a mask from compilers, which would split a known one into bytes.
+/// Hides a mask from compilers, which would split it into bytes.
 #[cube]
 fn unknown(#[comptime] mask: u32) -> u32 {
     plane_shuffle(mask | (UNIT_POS_X >> 16), UNIT_POS_X)
@@ -332,7 +329,7 @@ impl QuantizedRow {
         }
     }
 
-    /// Number of codes that carry into the highest bit of their field when `addend` is added.
+    /// Number of codes that carry into the highest bit of their field with `addend`.
     pub fn count(&self, addend: u32) -> u32 {
         let highest = comptime!(ones(self.bits + 1) << self.bits);
         let mut bits = 0u32;

@@ -9,8 +9,8 @@
 //! select: shift by one element if the count is one off; cut ties in index order
 //! ```
 //!
-//! Counts prove every threshold, so guesses affect speed only. The search on keys takes rows that
-//! are unsettled or have NaN.
+//! Counts prove every threshold, so guesses affect speed only. The search on keys takes unsettled
+//! rows and NaN.
 
 use cubecl::prelude::*;
 
@@ -23,7 +23,7 @@ use crate::topk::tuning::{
     REFINE_PAUSE, REFINE_STEPS, REFINE_SUSPICIOUS,
 };
 
-/// Relative rounding of a distance: once itself, once when added.
+/// Relative rounding of a distance: itself, and when added.
 const ROUNDED: f32 = 1.0 / 4_194_304.0;
 
 #[derive(CubeType, Clone, Copy)]
@@ -32,7 +32,7 @@ pub(crate) struct FloatThreshold {
     pub value: f32,
     /// Values at or above it.
     pub count: f32,
-    /// Whether at most one element off. `count` is k for the kth of equal values.
+    /// At most one element off. `count` is k for the kth of equal values.
     pub settled: bool,
 }
 
@@ -132,7 +132,7 @@ impl RegisterRow<f32> {
         self.select_exactly(&level, &reach, k, largest)
     }
 
-    /// Selects k elements from a value whose count is at most one off.
+    /// Selects k elements from a value at most one off.
     fn select_exactly(
         &self,
         level: &FloatThreshold,
@@ -203,7 +203,7 @@ impl RegisterRow<f32> {
         }
     }
 
-    /// Refines a guess, in planes whose rows all have a mean.
+    /// For planes whose rows all have a mean.
     pub fn refine(
         &self,
         guessed: &FloatThreshold,
@@ -304,7 +304,7 @@ impl RegisterRow<f32> {
         }
     }
 
-    /// The model from the unit with the least sum of squares: others may hold outliers.
+    /// From the unit with the least sum of squares: others may hold outliers.
     fn steady(&self, own: &Moments, normal: &Normal) -> Model {
         let share = normal.inverse * comptime!(self.team.shape.lanes as f32);
         let squares = select(own.squares < f32::MAX, own.squares, f32::MAX);
@@ -338,7 +338,7 @@ impl RegisterRow<f32> {
     }
 
     /// Finds a value that `wanted` to `wanted + slack` elements reach, if a few counts suffice.
-    /// Devices agree on comparisons with it.
+    /// Devices agree on it.
     pub fn approximate(&self, wanted: f32, slack: f32, normal: &Normal) -> FloatThreshold {
         let middle = wanted + 0.5 * slack;
         let own = self.moments();

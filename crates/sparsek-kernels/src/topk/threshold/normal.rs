@@ -1,7 +1,7 @@
 //! The normal model of a row, and the bracket of its threshold.
 //!
-//! Of normal values, the kth of `cols` lies `quantile` deviations above the mean; there, each
-//! element too many moves it by `slope` deviations.
+//! Of normal values, the kth of `cols` lies `quantile` deviations above the mean; each element too
+//! many there moves it by `slope` deviations.
 
 use cubecl::prelude::*;
 
@@ -26,7 +26,7 @@ pub(crate) struct Normal {
     pub deviation: f32,
 }
 
-/// [`Normal`] for k of `cols`. The quantile is Abramowitz and Stegun, 26.2.23.
+/// The quantile is Abramowitz and Stegun, 26.2.23.
 pub(crate) fn normal_launch(k: usize, cols: usize) -> NormalLaunch {
     let cols = cols.max(1) as f64;
     let share = ((k as f64 - 0.5) / cols).clamp(0.25 / cols, 1.0 - 0.25 / cols);
@@ -45,7 +45,7 @@ pub(crate) fn normal_launch(k: usize, cols: usize) -> NormalLaunch {
     )
 }
 
-/// As [`normal_launch`], for k and `cols` of at least 1, with approximate logarithm and density.
+/// As [`normal_launch`], with approximate logarithm and density; k and `cols` at least 1.
 #[cube]
 pub(crate) fn normal_on_device(k: u32, cols: u32) -> Normal {
     let cols = f32::cast_from(cols);
@@ -74,12 +74,12 @@ pub(crate) struct Moments {
     pub squares: f32,
 }
 
-/// Estimated mean and standard deviation of a row.
+/// Estimated mean and standard deviation.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(crate) struct Model {
     pub mean: f32,
-    /// Infinite if values or squares are not finite.
+    /// Infinite if values or squares are.
     pub spread: f32,
 }
 
@@ -98,7 +98,6 @@ impl Model {
         f32::abs(self.mean) <= f32::INFINITY
     }
 
-    /// The threshold of normal values.
     pub fn value(&self, normal: &Normal) -> f32 {
         self.mean + normal.quantile * self.spread
     }
@@ -173,13 +172,13 @@ impl ValueBracket {
         self.low_count - self.high_count
     }
 
-    /// A lower bound of the threshold, or -inf.
+    /// A proven bound, or -inf.
     pub fn floor(&self, cols: u32) -> f32 {
         let counted = self.low_count < f32::cast_from(cols);
         select(counted, self.low, f32::NEG_INFINITY)
     }
 
-    /// An upper bound of the threshold, or inf.
+    /// A proven bound, or inf.
     pub fn ceiling(&self) -> f32 {
         select(self.high_count == UNCOUNTED, f32::INFINITY, self.high)
     }

@@ -1,7 +1,6 @@
 //! A row in the registers of a team, as floats or keys, greater ones wanted.
 //!
-//! Floats are compared by the signs of differences, an addition and a shift each; [`KeyRow`]
-//! compares keys.
+//! Floats are compared by the signs of differences, an addition and a shift each.
 
 use cubecl::prelude::*;
 
@@ -19,23 +18,22 @@ pub(crate) const LEAST_SURE: f32 = 7.888_609e-31;
 /// Replaces zero of either sign.
 const NEAR_ZERO: f32 = 0.5 * LEAST_SURE;
 
-/// The items of this unit; past the end of the row, the least value of all.
+/// Past the end of the row, the least value of all.
 #[derive(CubeType)]
 pub(crate) struct RegisterRow<T: Numeric> {
     pub items: Sequence<T>,
     pub team: Team,
 }
 
-/// A selection that may be wrong; the first item is in bit 31.
+/// May be wrong; the first item is in bit 31.
 #[derive(CubeType, Clone, Copy)]
 pub(crate) struct Guess {
     pub bits: u32,
     pub valid: bool,
-    /// Whether [unsure](RegisterRow::has_unsure) values make it wrong.
+    /// Wrong if there are [unsure](RegisterRow::has_unsure) values.
     pub near_zero: bool,
 }
 
-/// The items at or above a value.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(crate) struct Reach {
@@ -77,7 +75,7 @@ impl<T: Numeric> RegisterRow<T> {
         self.team.sum::<u32>(bits.count_ones())
     }
 
-    /// Takes all items in `above`, then the first others in `reach`, k in all.
+    /// Takes `above`, then the first others in `reach`, k in all.
     pub fn take_first(&self, reach: u32, above: u32, k: u32) -> Guess {
         let over = self.total(above);
         let quota = k - min(over, k);
@@ -95,7 +93,7 @@ impl<T: Numeric> RegisterRow<T> {
         }
     }
 
-    /// Takes all items above `high`, then the first from `low` on, k in all.
+    /// Takes all above `high`, then the first from `low` on, k in all.
     pub fn select_between(&self, low: T, high: T, k: u32) -> u32 {
         let mut above = 0u32;
         #[unroll]
@@ -108,8 +106,8 @@ impl<T: Numeric> RegisterRow<T> {
 
 #[cube]
 impl RegisterRow<f32> {
-    /// The items at or above `value`. Uncertain for infinities, NaN, and below [`LEAST_SURE`],
-    /// except zero in rows without other values so small.
+    /// Items at or above `value`. Uncertain for infinities, NaN, and below [`LEAST_SURE`], except
+    /// zero in rows without other values so small.
     pub fn sign_compare(&self, value: f32) -> u32 {
         let offset = select(value == 0.0, NEAR_ZERO, -value);
         let mut misses = 0u32;
@@ -132,7 +130,7 @@ impl RegisterRow<f32> {
         signs << comptime!(32 - self.items.len() as u32)
     }
 
-    /// Whether some nonzero values are too small to compare with zero.
+    /// Nonzero, but too small to compare with zero.
     pub fn has_unsure(&self) -> bool {
         let mut found = 0.0f32;
         #[unroll]

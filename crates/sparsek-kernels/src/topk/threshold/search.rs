@@ -9,9 +9,9 @@
 //! early stop: halve it max_iter times
 //! ```
 //!
-//! Precision and early stop are RTop-K's Algorithms 1 and 2; the exact search fills up rows with
-//! too few finite elements. Interpolation takes three to five counts on smooth data, halving bounds
-//! them, snapping ends at ties.
+//! These are RTop-K's Algorithms 1 and 2; the exact search fills up rows with too few finite
+//! elements. Interpolation takes three to five counts on smooth data, halving bounds them, snapping
+//! ends at ties.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -28,7 +28,7 @@ use crate::{
     },
 };
 
-/// Most passes over a row of the exact search, for keys of `bits` bits.
+/// For keys of `bits` bits.
 pub(crate) fn exact_passes(bits: usize) -> usize {
     // The bracket is one pass; a step in three halves, one takes two passes.
     INTERPOLATIONS as usize + 4 * (bits + 1) + 1
@@ -44,12 +44,12 @@ pub struct KeyRange<K: Int> {
 pub struct KeyBracket<K: Int> {
     pub low: K,
     pub high: K,
-    /// Estimated keys at or above `low`; affects speed only.
+    /// Estimated keys at or above `low`, for speed.
     pub expected: f32,
 }
 
-/// Selects every key above `high` (`above` of them, fewer than k), then the first `k - above` in
-/// index order with `low <= key <= high`.
+/// Selects every key above `high` (`above < k` of them), then the first `k - above` in index order
+/// with `low <= key <= high`.
 #[derive(CubeType, Clone, Copy)]
 pub struct Threshold<K: Int> {
     pub low: K,
@@ -62,14 +62,13 @@ pub struct Threshold<K: Int> {
 pub trait SearchRow<E: Element>: CubeType {
     /// At least `k` keys are at or above `low`, none is above `high`.
     fn bracket(&self, k: u32) -> KeyBracket<E::Key>;
-    /// Least and greatest finite key; `low > high` if none.
+    /// `low > high` if none is finite.
     fn finite_range(&self) -> KeyRange<E::Key>;
-    /// Number of keys at or above `key`; may include padding for the least `key`.
+    /// Keys at or above `key`; may include padding for the least `key`.
     fn count(&self, key: E::Key) -> u32;
     /// The greatest key at or below `key`.
     fn greatest(&self, key: E::Key) -> E::Key;
-    /// A uniform `condition`, true for this row or one searched in step, that compilers see is
-    /// uniform.
+    /// A uniform `condition`, of this row or one searched in step, that compilers see is uniform.
     fn agreed(&self, condition: bool) -> bool;
 }
 
@@ -81,7 +80,7 @@ pub struct SearchParams {
     pub eps: f32,
 }
 
-/// Finds the threshold of a row of at least `params.k > 0` elements.
+/// The row has at least `params.k > 0` elements.
 #[cube]
 pub fn find_threshold<E: Element, R: SearchRow<E>>(
     row: &R,
@@ -125,7 +124,7 @@ struct Found<K: Int> {
     reached: u32,
 }
 
-/// Algorithms 1 and 2: halves the finite range by value.
+/// Algorithms 1 and 2.
 #[cube]
 fn find_finite<E: Element, R: SearchRow<E>>(
     row: &R,
@@ -192,8 +191,7 @@ fn find_finite<E: Element, R: SearchRow<E>>(
     }
 }
 
-/// Finds the kth key in a bracket with `above_start < k` keys above. `open_start` needs `low <
-/// high`.
+/// `above_start < k` keys exceed the bracket. `open_start` needs `low < high`.
 #[cube]
 fn find_exact<E: Element, R: SearchRow<E>>(
     row: &R,
@@ -251,7 +249,7 @@ fn find_exact<E: Element, R: SearchRow<E>>(
     }
 }
 
-/// Range of the finite elements, or zero.
+/// Zero if none is finite.
 #[cube]
 fn finite_or_zero<E: Element, R: SearchRow<E>>(
     row: &R,
