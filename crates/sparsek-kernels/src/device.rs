@@ -8,17 +8,17 @@ use cubecl::{
 
 use crate::error::KernelError;
 
-/// CPUs have fewer units per cube.
+/// CPUs have fewer.
 const MIN_GPU_UNITS: u32 = 32;
 
-/// The plane size, if it is the same for all planes.
+/// If it is the same for all planes.
 pub(crate) fn plane_size(client: &Client) -> Option<u32> {
     let hardware = &client.properties().hardware;
     (hardware.plane_size_min == hardware.plane_size_max && hardware.plane_size_max > 1)
         .then_some(hardware.plane_size_max)
 }
 
-/// The plane size, or 1 if kernels cannot use planes.
+/// 1 if kernels cannot use planes.
 pub(crate) fn plane_or_unit(client: &Client) -> u32 {
     let planes = client.features().plane.contains(Plane::Ops) || is_llvmpipe(client);
     plane_size(client).filter(|_| planes).unwrap_or(1)
@@ -32,26 +32,25 @@ pub(crate) fn has_many_units(client: &Client) -> bool {
     units_per_cube(client, MIN_GPU_UNITS) >= MIN_GPU_UNITS
 }
 
-/// Reason to refuse kernels with shared memory on llvmpipe.
 pub(crate) const LLVMPIPE_REFUSAL: &str =
     "llvmpipe lacks the workgroup memory layouts that it is compiled with";
 
 /// Iterations after which llvmpipe silently leaves loops.
 pub(crate) const LLVMPIPE_JUMPS: usize = 65_535;
 
-/// Whether the device is Mesa's software Vulkan driver.
+/// Mesa's software Vulkan driver.
 pub(crate) fn is_llvmpipe(client: &Client) -> bool {
     client.properties().identity.name.contains("llvmpipe")
 }
 
-/// The greatest power of two, at most `wanted`, allowed as units per cube.
+/// The greatest power of two, at most `wanted`, allowed per cube.
 pub(crate) fn units_per_cube(client: &Client, wanted: u32) -> u32 {
     let most = client.properties().hardware.max_units_per_cube.max(1);
     let most = most.min(wanted);
     1 << most.ilog2()
 }
 
-/// Number of multiprocessors, 64 if unknown.
+/// 64 if unknown.
 pub(crate) fn multiprocessors(client: &Client) -> usize {
     let hardware = &client.properties().hardware;
     hardware.num_streaming_multiprocessors.unwrap_or(64) as usize
@@ -91,13 +90,12 @@ pub fn host_rounds() -> bool {
     std::arch::is_x86_feature_detected!("avx512bf16") || !symbol().is_null()
 }
 
-/// Whether host code can round f32 to bf16.
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 pub fn host_rounds() -> bool {
     true
 }
 
-/// Dtype of sums: f64 for f64, else f32.
+/// f64 for f64, else f32.
 pub(crate) fn accumulator(client: &Client, dtype: ElemType) -> Result<ElemType, KernelError> {
     let sum = match dtype {
         ElemType::Float(FloatKind::F64) => f64::elem_type_native(),
@@ -115,7 +113,7 @@ pub(crate) fn accumulator(client: &Client, dtype: ElemType) -> Result<ElemType, 
     Ok(sum)
 }
 
-/// [`accumulator`] of results rounded to `dtype`.
+/// For results rounded to `dtype`.
 pub(crate) fn rounded_accumulator(
     client: &Client,
     dtype: ElemType,
@@ -125,8 +123,7 @@ pub(crate) fn rounded_accumulator(
     Ok(sum)
 }
 
-/// Returns the narrowest dtype for column indices below `width` that the device stores: u8, u16 or
-/// u32.
+/// Returns the narrowest dtype for columns below `width` that the device stores: u8, u16 or u32.
 pub fn column_dtype(client: &Client, width: usize) -> ElemType {
     let fitting = [(UIntKind::U8, 1 << 8), (UIntKind::U16, 1 << 16)];
     let narrow = fitting.into_iter().find(|&(kind, limit)| {

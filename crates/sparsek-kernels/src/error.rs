@@ -2,19 +2,19 @@
 
 use cubecl::ir::ElemType;
 
-/// A refused request, with the limit and what was asked for.
+/// A refused request, with limit and request.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KernelError {
-    /// k exceeds the row length.
+    /// k exceeds the row.
     #[error("k = {k} is greater than the row length {cols}")]
     KTooLarge {
-        /// The k asked for.
+        /// k.
         k: usize,
         /// Row length.
         cols: usize,
     },
-    /// Rows longer than any routine supports.
+    /// Rows are too long.
     #[error("rows of {cols} elements are longer than the limit of {limit}")]
     RowTooLong {
         /// Row length.
@@ -22,7 +22,7 @@ pub enum KernelError {
         /// Longest row.
         limit: usize,
     },
-    /// More rows than any routine supports.
+    /// Too many rows.
     #[error("{rows} rows are more than the limit of {limit}")]
     TooManyRows {
         /// Rows.
@@ -33,7 +33,7 @@ pub enum KernelError {
     /// The operation does not support a dtype.
     #[error("dtype {dtype} is not supported by this operation (supported: {supported})")]
     Dtype {
-        /// The dtype.
+        /// Dtype.
         dtype: ElemType,
         /// Supported dtypes.
         supported: &'static str,
@@ -41,7 +41,7 @@ pub enum KernelError {
     /// The device lacks a dtype.
     #[error("the device ({runtime}) has no {dtype}")]
     DtypeOnDevice {
-        /// The dtype.
+        /// Dtype.
         dtype: ElemType,
         /// Runtime.
         runtime: &'static str,
@@ -50,15 +50,15 @@ pub enum KernelError {
     /// runtime.
     #[error("the host cannot round f32 to {dtype} for {runtime}")]
     Rounding {
-        /// The dtype.
+        /// Dtype.
         dtype: ElemType,
         /// Runtime.
         runtime: &'static str,
     },
-    /// A forced routine cannot run this request on this device.
+    /// A forced routine cannot run.
     #[error("routine {routine} cannot run here: {reason}")]
     Routine {
-        /// The routine.
+        /// Routine.
         routine: &'static str,
         /// What it lacks, with limit and request.
         reason: String,
@@ -66,7 +66,7 @@ pub enum KernelError {
     /// A buffer is too short for its shape and strides.
     #[error("the {name} buffer holds {found} elements, its shape and strides need {needed}")]
     BufferTooShort {
-        /// The buffer.
+        /// Buffer.
         name: &'static str,
         /// Elements needed.
         needed: usize,
@@ -76,7 +76,7 @@ pub enum KernelError {
     /// A buffer exceeds what the device can bind or allocate.
     #[error("the {name} buffer of {bytes} bytes is larger than the device's limit of {limit}")]
     BufferTooLarge {
-        /// The buffer.
+        /// Buffer.
         name: &'static str,
         /// Bytes needed.
         bytes: u64,
@@ -91,7 +91,7 @@ pub enum KernelError {
         /// Most entries.
         limit: usize,
     },
-    /// More than 2^32 elements on a device without 64-bit addresses.
+    /// More than 2^32 elements without 64-bit addresses.
     #[error("{elements} elements need 64-bit addresses, which the device ({runtime}) lacks")]
     AddressWidth {
         /// Elements of the largest buffer.
@@ -99,7 +99,7 @@ pub enum KernelError {
         /// Runtime.
         runtime: &'static str,
     },
-    /// The launch grid exceeds the device.
+    /// The launch grid is too large.
     #[error("a grid of {cubes} cubes exceeds the device's limit of {limit}")]
     GridTooLarge {
         /// Cubes needed.
@@ -107,7 +107,7 @@ pub enum KernelError {
         /// Cubes allowed over three dimensions.
         limit: usize,
     },
-    /// Two matrices differ in their columns.
+    /// Matrices differ in columns.
     #[error("a matrix of {found} columns where the other has {expected}")]
     Columns {
         /// Columns of one.
@@ -115,7 +115,7 @@ pub enum KernelError {
         /// Columns of the other.
         expected: usize,
     },
-    /// A range of rows exceeds the matrix.
+    /// A range exceeds the matrix.
     #[error("rows {first} to {end} of a matrix of {rows}")]
     Rows {
         /// First row.
@@ -125,7 +125,7 @@ pub enum KernelError {
         /// Rows of the matrix.
         rows: usize,
     },
-    /// Two matrices differ in dtype.
+    /// Matrices differ in dtype.
     #[error("a matrix of {found} where the other has {expected}")]
     DtypesDiffer {
         /// Dtype of one.
@@ -136,9 +136,9 @@ pub enum KernelError {
     /// The runtime lacks functions for a dtype, or gets them wrong.
     #[error("the device ({runtime}) has no {functions} of {dtype}")]
     Functions {
-        /// The functions.
+        /// Functions.
         functions: &'static str,
-        /// The dtype.
+        /// Dtype.
         dtype: ElemType,
         /// Runtime.
         runtime: &'static str,
@@ -154,7 +154,7 @@ pub enum KernelError {
     /// The device failed in earlier launches. The only error that may follow a launch.
     #[error("{device} failed: {reason}")]
     Device {
-        /// The device.
+        /// Device.
         device: String,
         /// Reason from the runtime.
         reason: String,
@@ -162,7 +162,7 @@ pub enum KernelError {
     /// `eps` is negative or not finite.
     #[error("precision eps = {eps} is not a finite number at or above 0")]
     Precision {
-        /// The `eps` asked for.
+        /// `eps`.
         eps: f32,
     },
 }

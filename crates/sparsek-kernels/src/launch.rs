@@ -1,4 +1,4 @@
-//! Grids, address widths and checked buffers of every launch.
+//! Grids, address widths and checked buffers.
 
 use cubecl::{
     ir::{AddressType, ElemType},
@@ -8,10 +8,10 @@ use cubecl::{
 
 use crate::{device::units_per_cube, error::KernelError};
 
-/// Most cubes in a grid dimension, as in WebGPU and most Vulkan drivers.
+/// As in WebGPU and most Vulkan drivers.
 const FOLD: u32 = 65_535;
 
-/// Grid and cube size, with the address width that the buffers need.
+/// With the address width that the buffers need.
 pub(crate) struct Grid {
     pub count: CubeCount,
     pub dim: CubeDim,
@@ -19,7 +19,7 @@ pub(crate) struct Grid {
 }
 
 impl Grid {
-    /// Folds `cubes` cubes of `dim` into three dimensions, for buffers of at most `elements`
+    /// Folds `cubes` cubes of `dim` into three dimensions; buffers have at most `elements`
     /// elements.
     pub fn new(
         client: &Client,
@@ -52,7 +52,7 @@ impl Grid {
         })
     }
 
-    /// One unit for each of `units` items.
+    /// One unit per item.
     pub fn elementwise(
         client: &Client,
         units: usize,
@@ -94,7 +94,7 @@ pub(crate) fn device_failed(client: &Client, reason: String) -> KernelError {
     }
 }
 
-/// Allocates an uninitialized contiguous buffer.
+/// Uninitialized and contiguous.
 pub(crate) fn allocate(
     client: &Client,
     name: &'static str,
@@ -110,7 +110,7 @@ pub(crate) fn allocate(
     Ok(client.empty(bytes.max(dtype.size() as u64) as usize))
 }
 
-/// Allocates uninitialized contiguous buffers, freed together.
+/// As [`allocate`]; freed together.
 pub(crate) fn allocate_together<const N: usize>(
     client: &Client,
     buffers: [(&'static str, usize, ElemType); N],
@@ -132,7 +132,7 @@ pub(crate) fn allocate_together<const N: usize>(
     Ok(handles.try_into().expect("a buffer for each layout"))
 }
 
-/// Makes a handle a kernel argument, if it holds `needed` elements.
+/// Refuses handles of fewer than `needed` elements.
 pub(crate) fn argument(
     handle: &Handle,
     name: &'static str,

@@ -1,8 +1,7 @@
-//! Sets of items of a row, one bit each, and their positions in index order. The first item is in
-//! bit 31.
+//! Sets of items of a row, one bit each, the first in bit 31; and their positions in index order.
 //!
 //! [`SelectedItems`] scans the set bits of each load. With 32 items per unit, [`ColumnBits`] is
-//! faster: it transposes loads and units, so that a unit holds neighboring columns and scans once.
+//! faster: transposed, a unit holds neighboring columns and scans once.
 
 use cubecl::prelude::*;
 
@@ -11,11 +10,11 @@ use super::team::{Team, TeamShape, exchange};
 /// Loads are padded to a power of two.
 const ITEMS: usize = 32;
 
-/// Set bits above which visiting all items is cheaper.
+/// Above, visiting all items is cheaper.
 const MANY: u32 = 16;
 
 impl TeamShape {
-    /// Bits of a field for a position in the row, or the counts of all loads in a word.
+    /// For a position in the row, or the counts of all loads in a word.
     fn bits(&self) -> u32 {
         let items = self.lanes as usize * self.items();
         if items < 256 || (items == 256 && self.loads > 4) {
@@ -103,7 +102,6 @@ pub(crate) fn ones(bits: u32) -> u32 {
     u32::MAX / (u32::MAX >> (32 - bits))
 }
 
-/// Of this unit.
 #[derive(CubeType)]
 pub(crate) struct SelectedItems {
     pub bits: u32,
@@ -141,7 +139,7 @@ impl SelectedItems {
         self.bits & comptime!(bit(item)) != 0
     }
 
-    /// Keeps the first `quota` of the row.
+    /// The first `quota` of the row.
     pub fn first(&self, quota: u32) -> u32 {
         let width = comptime!(self.team.shape.width);
         let mut kept = 0u32;
@@ -186,13 +184,13 @@ impl TeamShape {
     }
 }
 
-/// The selected elements among 32 neighboring columns.
+/// Selected among 32 neighboring columns.
 #[derive(CubeType)]
 pub(crate) struct ColumnBits {
     /// The first column is in bit 31.
     pub bits: u32,
     pub column: u32,
-    /// Selected elements of the row before them.
+    /// Selected elements before them.
     pub position: u32,
 }
 
@@ -215,7 +213,7 @@ impl ColumnBits {
         }
     }
 
-    /// Keeps the first `quota` of the row; returns bits of items.
+    /// The first `quota` of the row, as bits of items.
     pub fn first(&self, quota: u32, team: &Team) -> u32 {
         let room = quota - min(self.position, quota);
         // Columns before the first dropped bit.
@@ -239,7 +237,7 @@ impl ColumnBits {
         transpose(bits, team)
     }
 
-    /// Lists the columns; with `cut`, only the first `end` of the row.
+    /// With `cut`, only the first `end` of the row.
     pub fn list(&self, columns: &mut Shared<[u32]>, start: u32, end: u32, #[comptime] cut: bool) {
         let mut position = start + self.position;
         let end = start + end;

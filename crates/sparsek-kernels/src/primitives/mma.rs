@@ -11,14 +11,14 @@ use crate::device::plane_size;
 
 /// Units that share a matrix.
 pub(crate) const LANES: u32 = 32;
-/// Rows, columns and inner elements of [`multiply`].
+/// Of [`multiply`].
 const SHAPE: [u32; 3] = [16, 8, 8];
 
-/// Sums of a unit: two elements in each of two rows.
+/// Two elements in each of two rows.
 pub(crate) type Sums = Array<Vector<f32, Const<2>>>;
 pub(crate) type Load = Vector<f32, Const<4>>;
 
-/// The instruction for `[m, n, k]` that accumulates in f32.
+/// Accumulates in f32.
 pub(crate) fn instruction(factors: FloatKind, [m, n, k]: [u32; 3]) -> MmaConfig {
     MmaConfig {
         a_type: ElemType::Float(factors),
@@ -30,7 +30,6 @@ pub(crate) fn instruction(factors: FloatKind, [m, n, k]: [u32; 3]) -> MmaConfig 
     }
 }
 
-/// Whether planes of [`LANES`] units have an [`instruction`].
 pub(crate) fn has_instruction(client: &Client, factors: FloatKind, size: [u32; 3]) -> bool {
     let mma = &client.features().matmul.mma;
     mma.contains(&instruction(factors, size)) && plane_size(client) == Some(LANES)

@@ -1,21 +1,20 @@
 //! A team: the units that share a row, with their reductions and scans.
 //!
 //! A plane holds several teams of `lanes` neighboring units, a power of two; or a cube is one team,
-//! whose planes exchange values through shared memory. Load, unit and element, in this order, are
-//! the index order.
+//! whose planes use shared memory. Index order is by load, unit, element.
 
 use cubecl::prelude::*;
 
 /// How a row lies in the registers of its team.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct TeamShape {
-    /// Units that share a row.
+    /// Units.
     pub lanes: u32,
-    /// Planes that share a row: 1, or all of the cube.
+    /// 1, or all of the cube.
     pub planes: u32,
     pub width: usize,
     pub loads: usize,
-    /// Whether the items cover the row exactly.
+    /// Items cover the row exactly.
     pub exact_fit: bool,
 }
 
@@ -34,12 +33,11 @@ impl TeamShape {
         self.loads * self.width
     }
 
-    /// Units of one plane that share a row.
     pub fn plane_lanes(&self) -> u32 {
         self.lanes / self.planes
     }
 
-    /// The part of the team in one plane.
+    /// The part in one plane.
     pub fn of_a_plane(self) -> TeamShape {
         TeamShape {
             lanes: self.plane_lanes(),
@@ -57,7 +55,7 @@ pub(crate) struct Team {
     pub cols: u32,
     #[cube(comptime)]
     pub shape: TeamShape,
-    /// Whether the row may end within a load.
+    /// The row may end within a load.
     #[cube(comptime)]
     pub ragged: bool,
 }
@@ -92,7 +90,7 @@ impl Team {
             + comptime!((item % self.shape.width) as u32)
     }
 
-    /// Whether a load of this unit starts in the row.
+    /// Whether a load starts in the row.
     pub fn loads(&self, #[comptime] load: usize) -> bool {
         if comptime!(self.shape.exact_fit) {
             true.runtime()
@@ -126,7 +124,7 @@ impl Team {
         total
     }
 
-    /// Inclusive prefix sum over this plane.
+    /// Inclusive, over this plane.
     pub fn running_sum(&self, value: u32) -> u32 {
         let lanes = comptime!(self.shape.plane_lanes());
         let lane = UNIT_POS_X % lanes;
@@ -176,7 +174,7 @@ impl Team {
     }
 }
 
-/// Shares one value of each plane with the cube.
+/// One value of each plane, for the cube.
 #[cube]
 pub(crate) fn exchange<T: Numeric>(value: T, #[comptime] shape: TeamShape) -> Shared<[T]> {
     let mut slots = Shared::<[T]>::new_slice(shape.planes as usize);

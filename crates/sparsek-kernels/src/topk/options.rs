@@ -10,7 +10,7 @@ pub enum Method {
     /// is at most `eps` times its greater end wide.
     Precision(f32),
     /// RTop-K's Algorithm 2: halves the interval `max_iter` times, then takes the first k elements
-    /// at or above its lower end. Halvings without values between cost nothing.
+    /// at or above its lower end. Halving an empty interval changes neither result nor time.
     EarlyStop(u32),
 }
 
@@ -27,11 +27,11 @@ impl Method {
 /// What to select from each row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TopkOptions {
-    /// Elements selected from each row.
+    /// Elements per row.
     pub k: usize,
-    /// Selects the greatest elements, else the least.
+    /// The greatest, else the least.
     pub largest: bool,
-    /// Sorts by value (best first), then by index; else in index order.
+    /// By value (best first), then by index; else in index order.
     pub sorted: bool,
     /// How to find them.
     pub method: Method,
@@ -57,7 +57,7 @@ pub(crate) enum MethodKind {
     EarlyStop,
 }
 
-/// The options that a kernel is compiled for.
+/// What a kernel is compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct SearchConfig {
     pub method: MethodKind,

@@ -86,8 +86,8 @@ pub(crate) fn plan_rows(
     }
 }
 
-/// Capacity of the list of a row, rounded up to compile few kernels; 0 if planes cannot synchronize
-/// or shared memory fails.
+/// Capacity of a list, rounded up to compile few kernels; 0 if planes cannot synchronize or shared
+/// memory fails.
 pub(crate) fn listed(client: &Client, k: usize, cols: usize, rows: usize) -> usize {
     if !client.features().plane.contains(Plane::Sync) || is_llvmpipe(client) {
         return 0;
@@ -103,12 +103,12 @@ pub(crate) fn listed(client: &Client, k: usize, cols: usize, rows: usize) -> usi
     }
 }
 
-/// Columns in half of the shared memory.
+/// In half of the shared memory.
 fn list_room(client: &Client) -> usize {
     client.properties().hardware.max_shared_memory_size / (2 * size_of::<u32>())
 }
 
-/// More units mean fewer cubes on a chip and slower searches; fewer mean longer lists.
+/// More units mean fewer cubes on a chip; fewer mean longer lists.
 pub(crate) fn sampled_units(client: &Client, cols: usize) -> u32 {
     let wanted = if cols < LONG_SAMPLE {
         (cols / SAMPLED_COLS_PER_UNIT)
@@ -293,8 +293,7 @@ fn check_sampled(client: &Client, problem: &RowProblem) -> Result<(), String> {
 /// Caps the halvings of [`Method::EarlyStop`] at those that can change the interval.
 ///
 /// Floats span less than `2^(E + 2)`; normal ones are at least `2^-(E + P)` apart, with greatest
-/// exponent `E` and `P` digits: 279 halvings for f32, 2100 for f64, rounded up. Integers take one
-/// per bit.
+/// exponent `E` and `P` digits: 279 for f32, 2100 for f64. Integers take one per bit.
 pub(crate) fn halvings(max_iter: u32, dtype: ElemType) -> u32 {
     let most = match dtype {
         ElemType::Float(_) if dtype.size() == 8 => 2_200,
@@ -305,7 +304,6 @@ pub(crate) fn halvings(max_iter: u32, dtype: ElemType) -> u32 {
     max_iter.min(most)
 }
 
-/// Most passes over a row.
 pub(crate) fn passes(method: Method, dtype: ElemType) -> usize {
     let wide = dtype.size() == 8;
     let exact = exact_passes(if wide { 64 } else { 32 });

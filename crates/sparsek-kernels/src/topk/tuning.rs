@@ -1,64 +1,59 @@
 //! Constants chosen by measurement on an NVIDIA H200 (`benches/records/`). They affect speed only.
 
-// Which routine runs.
+// Routines.
 
-/// Elements that a unit holds.
 pub(crate) const REGISTER_ITEMS: usize = 32;
 /// From here `sampled` precedes `block`.
 pub(crate) const SAMPLED_COLS: usize = 1 << 13;
-/// `delegate` comes first for shorter rows and smaller k.
+/// `delegate` precedes all for shorter rows.
 pub(crate) const DELEGATE_COLS: usize = 1 << 14;
 pub(crate) const DELEGATE_SELECTED: usize = 32;
-/// Longest row of `unit` on GPUs.
+/// For GPUs.
 pub(crate) const MAX_UNIT_COLS: usize = 64;
 
-// Sizes of cubes.
+// Cubes.
 
-/// Most of `plane`.
 pub(crate) const PLANE_CUBE_UNITS: u32 = 64;
-/// Most of `block`, before registers spill.
+/// More would spill registers.
 pub(crate) const BLOCK_CUBE_UNITS: u32 = 512;
 /// For `cube` and gradients.
 pub(crate) const CUBE_UNITS: u32 = 256;
 pub(crate) const LONG_CUBE_UNITS: u32 = 1024;
-/// Row length for [`LONG_CUBE_UNITS`].
+/// For [`LONG_CUBE_UNITS`].
 pub(crate) const LONG_ROW: usize = 1 << 14;
 
-/// For `sampled`.
 pub(crate) const SAMPLED_COLS_PER_UNIT: usize = 64;
 pub(crate) const SAMPLED_MIN_UNITS: usize = 64;
 pub(crate) const SAMPLED_MAX_UNITS: usize = 256;
-/// From [`LONG_SAMPLE`] on.
 pub(crate) const LONG_SAMPLED_UNITS: u32 = 512;
 
 // Rows in registers.
 
-/// Most selected elements that a cube lists.
+/// Per cube.
 pub(crate) const MAX_LISTED: usize = 1 << 12;
-/// Most that a unit sorts.
+/// Per unit.
 pub(crate) const SORTED_ITEMS: usize = 16;
-/// Floats are sorted by bits where `k * BITWISE_SHARE <= cols`: the selected then span few powers
-/// of two.
+/// Sorts floats by bits where `k * BITWISE_SHARE <= cols`: the selected then span few powers of
+/// two.
 pub(crate) const BITWISE_SHARE: usize = 3;
-/// Most midpoints that are all counted, not quantized.
+/// Of more midpoints, the first are quantized.
 pub(crate) const COUNTED_MIDPOINTS: u32 = 4;
-/// Greatest k sorted by ranks in memory.
+/// Above, a bitonic network sorts.
 pub(crate) const MAX_RANKED: usize = 512;
 
 // Rows in memory.
 
 /// Neighbors that a unit of `cube` places at a time.
 pub(crate) const CUBE_ITEMS: u32 = 8;
-/// Elements that a unit of `unit` reads between jumps.
+/// Elements that `unit` reads between jumps.
 pub(crate) const UNIT_BLOCK: u32 = 8;
-/// Shared memory for rows of a gradient.
+/// For rows of a gradient.
 pub(crate) const ASSEMBLED_BYTES: usize = 1 << 14;
 
 // Sampled and delegate.
 
-/// Elements that a unit samples.
+/// Per unit.
 pub(crate) const SAMPLE_ITEMS: usize = 8;
-/// From [`LONG_SAMPLE`] on.
 pub(crate) const LONG_SAMPLE_ITEMS: usize = 16;
 /// Row length for larger samples.
 pub(crate) const LONG_SAMPLE: usize = 1 << 18;
@@ -66,25 +61,25 @@ pub(crate) const LONG_SAMPLE: usize = 1 << 18;
 pub(crate) const SAMPLE_MARGIN: f64 = 4.0;
 /// The rank in the sample may miss by `rank / SAMPLE_SLACK`.
 pub(crate) const SAMPLE_SLACK: f64 = 6.0;
-/// Columns that a unit of `sampled` may list.
+/// Per unit of `sampled`.
 pub(crate) const LIST_ITEMS: [usize; 4] = [4, 8, 16, 32];
-/// Elements of a tile for each unit, a bit each.
+/// Per unit, a bit each.
 pub(crate) const TILE_ITEMS: usize = 32;
-/// For each unit.
+/// Per unit.
 pub(crate) const DELEGATE_SUBRANGES: usize = 8;
-/// For each unit.
+/// Per unit.
 pub(crate) const DELEGATE_LIST_ITEMS: usize = 8;
 /// Loads in flight.
 pub(crate) const DELEGATE_AHEAD: usize = 4;
 
-// The exact search on keys.
+// Exact search.
 
 /// Steps before halving and snapping.
 pub(crate) const INTERPOLATIONS: u32 = 5;
 
-// The Gaussian guess.
+// Gaussian guess.
 
-/// A guess that misses by these standard deviations, or elements, is lost.
+/// A guess off by these deviations or elements is lost.
 pub(crate) const GUESS_FAR: [f32; 2] = [3.5, 20.0];
 /// The same for too few elements, while no value had enough.
 pub(crate) const GUESS_NEAR: [f32; 2] = [2.0, 10.0];
@@ -98,13 +93,11 @@ pub(crate) const REFINE_SUSPICIOUS: f32 = 16.0;
 pub(crate) const REFINE_LATE: u32 = 6;
 /// Steps between looks for the ends of the bracket.
 pub(crate) const REFINE_PAUSE: u32 = 3;
-/// Most steps before the search on keys.
 pub(crate) const REFINE_STEPS: u32 = 16;
 /// Corrects the least deviation of a unit.
 pub(crate) const REFINE_BIAS: f32 = 1.2;
 /// Most counts for a sample.
 pub(crate) const APPROXIMATE_COUNTS: u32 = 6;
-/// Most counts of a packed row.
 pub(crate) const PACKED_COUNTS: u32 = 10;
 /// Counts before a check for ties.
 pub(crate) const PACKED_TIES: u32 = 3;

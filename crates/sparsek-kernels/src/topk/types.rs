@@ -4,11 +4,11 @@ use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
 use crate::{error::KernelError, launch::argument};
 
-/// Longest row, exact in 32-bit integers and f32. A single one may be longer if exact: see
+/// Longest row: its columns are exact in f32. One exact row may be longer: see
 /// [`crate::topk::topk_vector`].
 pub const MAX_COLS: usize = 1 << 24;
 
-/// Most rows in one call.
+/// Most rows.
 pub const MAX_ROWS: usize = 1 << 31;
 
 /// A matrix to select from: a strided view of a buffer, in elements.
@@ -44,8 +44,8 @@ impl Rows {
         }
     }
 
-    /// Makes only the first `lengths[r]` elements of row r exist. One u32 per row; lengths above
-    /// `cols` count as `cols`.
+    /// Makes only the first `lengths[r]` elements of row r exist: one u32 per row, at most `cols`
+    /// counts.
     ///
     /// Rows shorter than k are selected whole. Empty slots come last, with all bits of the index
     /// set (-1, or `u32::MAX`) and value zero.
@@ -65,7 +65,6 @@ impl Rows {
         Ok(lengths.transpose()?.into())
     }
 
-    /// Elements from the first to the last.
     pub(crate) fn extent(&self) -> usize {
         if self.rows == 0 || self.cols == 0 {
             return 0;
@@ -74,7 +73,7 @@ impl Rows {
     }
 }
 
-/// The selected elements of each row, in two contiguous `[rows, k]` buffers.
+/// The selected elements, in two contiguous `[rows, k]` buffers.
 #[derive(Clone, Debug)]
 pub struct Selected {
     /// In the dtype of the input.
@@ -104,9 +103,9 @@ pub enum Routine {
     Delegate,
     /// A cube per row, read once: candidates reach a threshold from a sample.
     Sampled,
-    /// A cube per row, read from memory in each pass.
+    /// A cube per row, read in each pass.
     Cube,
-    /// A unit per row, read from memory in each pass.
+    /// A unit per row, read in each pass.
     Unit,
 }
 

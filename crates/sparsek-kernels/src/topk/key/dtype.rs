@@ -8,7 +8,7 @@ use cubecl::{
 use super::element::Element;
 use crate::{device::require_dtype, error::KernelError};
 
-/// The dtypes to select from, where the device has them.
+/// Dtypes to select from, where the device has them.
 pub const SUPPORTED_DTYPES: &str = "f32, f16, bf16, f64, i32, u32, i64";
 
 /// Evaluates an expression with `$element` set to the [`Element`] of a dtype.
@@ -62,7 +62,6 @@ pub(crate) fn require_element(client: &Client, dtype: ElemType) -> Result<(), Ke
     })
 }
 
-/// Whether f32 holds all its values.
 pub(crate) fn is_single(dtype: ElemType) -> bool {
     matches!(
         dtype,
@@ -70,7 +69,7 @@ pub(crate) fn is_single(dtype: ElemType) -> bool {
     )
 }
 
-/// Refuses an index dtype too narrow for `cols` columns.
+/// Refuses one too narrow for `cols` columns.
 pub(crate) fn require_index(dtype: ElemType, cols: usize) -> Result<(), KernelError> {
     let limit = match dtype {
         ElemType::Int(IntKind::I32 | IntKind::I64) | ElemType::UInt(UIntKind::U32) => usize::MAX,

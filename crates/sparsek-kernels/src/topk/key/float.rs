@@ -183,7 +183,7 @@ mod half16 {
 
     use super::*;
 
-    /// Rough key of an f32 with the f16's bits as its upper half.
+    /// With the f16's bits as its upper half.
     #[cube]
     fn half_rough(value: f16) -> u32 {
         let bits = u32::cast_from(u16::reinterpret(value)) << 16;

@@ -25,7 +25,6 @@ use crate::{
     },
 };
 
-/// Elements of the sample or the list.
 #[derive(CubeType)]
 pub(super) struct RegisterItems<E: Element> {
     pub values: Sequence<E>,

@@ -54,7 +54,7 @@ impl Job<'_> {
         )
     }
 
-    /// Elements of the largest buffer.
+    /// Of the largest buffer.
     pub(super) fn elements(&self) -> usize {
         self.input.extent().max(self.input.rows * self.input.cols)
     }
@@ -63,7 +63,7 @@ impl Job<'_> {
         self.input.rows * self.options.k
     }
 
-    /// Value and index arguments; dummies if not asked for, never written.
+    /// Dummies if not asked for, never written.
     pub(super) fn outputs(&self, target: &Target) -> Result<(BufferArg, BufferArg), KernelError> {
         let dtype = self.input.dtype;
         let indices = |handle: Option<&Handle>| match handle {
@@ -96,7 +96,7 @@ impl Job<'_> {
         })
     }
 
-    /// [`Job::outputs`], with a dense result set to zero.
+    /// With a dense result set to zero.
     pub(super) fn cleared_outputs(
         &self,
         target: &Target,

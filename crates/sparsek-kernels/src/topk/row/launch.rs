@@ -319,7 +319,7 @@ impl Job<'_> {
             self.elements(),
         )?;
         let source = || argument(&input.handle, "input", input.dtype, input.extent());
-        // SAFETY: as in `registers`; listed columns lie inside the row.
+        // SAFETY: as in `registers`; sampled and listed columns lie inside the row.
         unsafe {
             sampled_select::launch_unchecked::<E>(
                 self.client,

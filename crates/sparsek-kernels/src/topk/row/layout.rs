@@ -24,13 +24,12 @@ pub(super) fn element_offset(column: u32, layout: &RowLayout, #[comptime] stride
     }
 }
 
-/// What to select from one row.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(super) struct RowRequest {
-    /// Its `cols` counts the elements that exist.
+    /// Its `cols` exist.
     pub layout: RowLayout,
-    /// Its `k` is the number to select.
+    /// Its `k` are selected.
     pub params: SearchParams,
     pub cols: u32,
     pub slots: u32,
@@ -81,7 +80,7 @@ impl RowRequest {
         }
     }
 
-    /// Parameters of a search, with `k` at least 1 even for empty rows.
+    /// With `k` at least 1 even for empty rows.
     pub fn search(&self) -> SearchParams {
         SearchParams {
             k: max(self.params.k, 1),

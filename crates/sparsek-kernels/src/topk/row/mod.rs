@@ -4,12 +4,10 @@
 //! | --- | --- | --- | --- |
 //! | `plane` | plane, or part | [`register`]s, [`packed_f16`] | 1 |
 //! | `block` | cube | [`register`]s | 1 |
-//! | `delegate` | plane | memory ([`delegate`]) | 2 |
-//! | `sampled` | cube | memory ([`sampled`]) | 1 |
-//! | `cube` | cube | memory ([`cube`]) | one per count |
-//! | `unit` | unit | memory ([`unit`]) | one per count |
-//!
-//! [`crate::topk::plan`] chooses, [`launch`] launches; [`config`] is what kernels are compiled for.
+//! | [`delegate`] | plane | memory | 2 |
+//! | [`sampled`] | cube | memory | 1 |
+//! | [`cube`] | cube | memory | per count |
+//! | [`unit`] | unit | memory | per count |
 
 mod candidates;
 mod config;

@@ -119,7 +119,7 @@ impl<'a, E: Element, I: Numeric, V: Size, W: Size> RowOutput<'a, E, I, V, W> {
         }
     }
 
-    /// Writes the dense row, and the selected columns if asked.
+    /// With the selected columns if asked.
     pub fn write_dense<N: Size>(&mut self, loaded: &LoadedRow<E, N>, selected: &SelectedItems) {
         let width = comptime!(self.config.shape.width);
         #[unroll]

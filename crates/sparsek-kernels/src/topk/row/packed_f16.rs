@@ -30,7 +30,7 @@ use crate::{
 };
 
 impl TeamShape {
-    /// Shape of one half of the items.
+    /// Of one half of the items.
     pub fn of_packed(self) -> TeamShape {
         TeamShape {
             lanes: self.lanes / 2,
@@ -133,10 +133,10 @@ type Bytes = Vector<u8, Const<4>>;
 
 const BYTE_SIGNS: u32 = 0x8080_8080;
 const SIGNS: u32 = 0x8000_8000;
-/// Standard deviation over mean absolute deviation of normal values.
+/// Standard over mean absolute deviation of normal values.
 const DEVIATION: f32 = 1.253_314_1;
 
-/// The items of this unit, greater ones wanted.
+/// Greater items are wanted.
 #[derive(CubeType)]
 pub(super) struct PackedRow<H: Float> {
     words: Sequence<PackedPair<H>>,
@@ -168,7 +168,7 @@ pub(super) struct PackedGuess {
 
 #[cube]
 impl<H: Float> PackedRow<H> {
-    /// Reads loads of eight items from load `start` on.
+    /// From load `start` on, of eight items each.
     pub fn new(
         input: &[Vector<u32, Const<4>>],
         start: usize,
@@ -204,7 +204,7 @@ impl<H: Float> PackedRow<H> {
         PackedRow::<H> { words, team }
     }
 
-    /// Selects the k greatest; valid if found.
+    /// Valid if found.
     pub fn guess(&self, k: u32, normal: &Normal) -> PackedGuess {
         let wanted = f32::cast_from(k);
         let model = self.model(normal);
@@ -276,7 +276,6 @@ impl<H: Float> PackedRow<H> {
         both::<H>(sums[0usize] + sums[1usize]) + both::<H>(sums[2usize] + sums[3usize])
     }
 
-    /// Sum of the distances.
     fn away(&self, value: H) -> f32 {
         let offset = PackedPair::<H>::new(H::from_int(0) - value);
         let mut sums = Array::<PackedPair<H>>::new(4usize);
@@ -385,7 +384,7 @@ impl<H: Float> PackedRow<H> {
         PackedGuess { bits, valid }
     }
 
-    /// The first or last of some items, valid if any.
+    /// Valid if there are any.
     fn outermost(&self, items: &PackedBits, first: bool) -> PackedGuess {
         let second = select(first, items.first == 0, items.second != 0);
         let word = select(second, items.second, items.first);
@@ -435,7 +434,7 @@ impl<H: Float> PackedRow<H> {
         }
     }
 
-    /// The least distance in the direction of `sign`.
+    /// In the direction of `sign`.
     fn nearest(&self, from: H, sign: H) -> H {
         let signs = PackedPair::<H>::new(sign);
         let offset = PackedPair::<H>::new(H::from_int(0) - from * sign);

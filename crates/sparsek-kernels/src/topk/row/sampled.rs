@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The sample affects only the length of the list. Units note candidates as bits in shared memory,
-//! then each lists a run of neighboring columns.
+//! then each lists neighboring columns.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -40,7 +40,6 @@ use crate::{
 pub(crate) struct Sampling {
     /// From 1, the greatest.
     pub rank: u32,
-    /// How far the rank may grow.
     pub slack: u32,
     pub normal: Normal,
     /// Columns between loads of the sample.
@@ -55,8 +54,7 @@ pub(super) struct SampledThreshold<E: Element> {
     pub key: E::Key,
 }
 
-/// Writes the selected elements in index order, or into a dense row of zeros. `elements` is `input`
-/// by elements.
+/// Writes in index order, or into a dense row of zeros. `elements` is `input` by elements.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn sampled_select<E: Element, I: Numeric, N: Size>(
     input: &[Vector<E, N>],
@@ -163,7 +161,6 @@ fn sampled_floor<E: Element, N: Size>(
     floor
 }
 
-/// Above the threshold and level with it.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 struct ReachedBits {

@@ -21,7 +21,7 @@ use crate::{
     topk::key::{Element, ordered_key},
 };
 
-/// Distances as numbers, and the float that moves their integer part to the lower bits.
+/// Distances, and the float that moves their integer part to the lower bits.
 const LEVELS: f32 = 4_194_304.0;
 const TO_BITS: f32 = 8_388_608.0;
 const INFINITY: u32 = 0x7f80_0000;
@@ -72,7 +72,7 @@ impl SelectedList {
         }
     }
 
-    /// Sorts the columns, each to its [`spaced`] position.
+    /// To their [`spaced`] positions.
     pub fn sort<E: Element>(&self, elements: &[E], columns: &mut Shared<[u32]>) {
         let mut sorted = false.runtime();
         if comptime!(self.order.is_float()) {
@@ -185,7 +185,7 @@ impl SelectedList {
         sorted
     }
 
-    /// Puts distances between bits of positive floats. Returns whether they fit.
+    /// Returns whether the distances fit.
     fn put_bits(&self, values: &Array<f32>, words: &mut SortWords) -> bool {
         let mut least = f32::INFINITY.runtime();
         #[unroll]
@@ -194,7 +194,7 @@ impl SelectedList {
         }
         let room = comptime!(self.order.room(self.team.shape.lanes));
         let base = u32::reinterpret(self.team.min::<f32>(least));
-        // Flip the sign bit: negation may flush subnormals.
+        // Negation may flush subnormals.
         let sign = comptime!(if self.config.search.largest {
             0u32
         } else {
@@ -211,7 +211,7 @@ impl SelectedList {
         base <= comptime!(INFINITY - room) && distances < room
     }
 
-    /// Puts rounded distances. Returns whether all exist: NaN and infinities have none.
+    /// Returns whether all distances exist: NaN and infinities have none.
     fn put_numbers(&self, values: &Array<f32>, words: &mut SortWords) -> bool {
         let mut least = f32::INFINITY.runtime();
         let mut greatest = f32::NEG_INFINITY.runtime();
@@ -290,7 +290,7 @@ impl SelectedList {
     }
 }
 
-/// One word per element; greater first, empty slots last.
+/// Greater first, empty slots last.
 #[derive(CubeType)]
 pub(super) struct SortWords {
     words: Array<u32>,
@@ -344,7 +344,7 @@ impl SortWords {
         self.lane == comptime!(self.lanes - 1)
     }
 
-    /// Whether neighbors among the first k may have equal digits.
+    /// Whether neighbors may have equal digits.
     pub fn any_close(&self, k: u32) -> bool {
         let items = comptime!(self.order.items);
         let least = comptime!(1u32 << self.order.bits(self.lanes));
@@ -403,7 +403,7 @@ impl SortWords {
         }
     }
 
-    /// Merges each place with the mirrored place of another unit.
+    /// With the mirrored place of another unit.
     fn trade_mirrored(&mut self, #[comptime] mask: u32) {
         let items = comptime!(self.order.items);
         let bit = comptime!(mask.div_ceil(2));

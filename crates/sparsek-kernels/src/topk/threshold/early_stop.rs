@@ -6,9 +6,9 @@
 //!     if count(middle) >= k: low <- middle else: high <- middle
 //! ```
 //!
-//! The first of many midpoints are compared by codes of 7 bits, four to a word: an addition, a mask
-//! and a shift. The first three take codes of 3 bits, eight to a word. Counting the final ends
-//! proves these decisions; if that fails, all midpoints are counted.
+//! The first of many midpoints compare codes of 7 bits, four to a word, by an addition, a mask and
+//! a shift; the first three, codes of 3 bits. Counting the final ends proves them; else all
+//! midpoints are counted.
 #![allow(clippy::manual_rotate, reason = "CubeCL has no rotation")]
 
 use cubecl::prelude::*;
@@ -20,7 +20,6 @@ use crate::primitives::{
     team::Team,
 };
 
-/// Four to a word.
 pub(crate) const CODE_BITS: u32 = 7;
 
 pub(crate) const FIRST_CODE_BITS: u32 = 3;
@@ -46,7 +45,6 @@ impl Bisection {
         (self.low + self.high) * 0.5
     }
 
-    /// `sure` if the midpoint was counted.
     fn narrow(&mut self, enough: bool, sure: bool) {
         let middle = self.middle();
         self.far = self.far && f32::abs(middle) >= LEAST_SURE;
@@ -56,8 +54,8 @@ impl Bisection {
         self.high_sure = select(enough, self.high_sure, sure);
     }
 
-    /// Bisects by bits `level` to `end` of codes. A code of n bits reaches 2^n - i if adding i
-    /// carries; `addend` holds the i of the low end in each field.
+    /// Bisects by bits `level` to `end`. A code of n bits reaches 2^n - i if adding i carries;
+    /// `addend` holds the i of the low end in each field.
     fn bisect(
         &mut self,
         codes: &QuantizedRow,
@@ -79,7 +77,6 @@ impl Bisection {
     }
 }
 
-/// `finite` if values and sums of two are.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 struct ValueRange {
@@ -143,7 +140,7 @@ impl RegisterRow<f32> {
     }
 
     /// Selects the values at or above the threshold; valid for finite rows without midpoints near
-    /// zero. [Codes](RegisterRow::quantize) decide the first `quantized` of `max_iter` midpoints.
+    /// zero. Codes decide `quantized` of `max_iter` midpoints.
     pub fn early_stop(&self, k: u32, max_iter: u32, #[comptime] quantized: u32) -> Guess {
         let range = self.range();
         let mut bisection = range.whole();
@@ -232,15 +229,14 @@ struct Quantizer {
     low: f32,
     scale: f32,
     offset: f32,
-    /// Masks of the upper half of a word and of its middle.
     upper: u32,
     middle: u32,
 }
 
 #[cube]
 impl RegisterRow<f32> {
-    /// Quantizes to steps of `(high - low) / 128` above `low`, rounded down within 1/512; to the
-    /// greatest code if all are equal.
+    /// Steps of `(high - low) / 128` above `low`, rounded down within 1/512; the greatest code if
+    /// all are equal.
     pub fn quantize(&self, low: f32, high: f32) -> QuantizedRow {
         let width = high - low;
         let inverse = approx_inverse(width);
@@ -270,7 +266,6 @@ impl RegisterRow<f32> {
         }
     }
 
-    /// Codes of two items, in the middle bytes.
     fn pair(&self, #[comptime] item: usize, quantizer: &Quantizer) -> u32 {
         let third = self.placed(item, TO_THIRD_BYTE, quantizer);
         let second = self.placed(comptime!(item + 1), TO_SECOND_BYTE, quantizer);
@@ -329,7 +324,7 @@ impl QuantizedRow {
         }
     }
 
-    /// Number of codes that carry into the highest bit of their field with `addend`.
+    /// Number of codes that carry with `addend`.
     pub fn count(&self, addend: u32) -> u32 {
         let highest = comptime!(ones(self.bits + 1) << self.bits);
         let mut bits = 0u32;

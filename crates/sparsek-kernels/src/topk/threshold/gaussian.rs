@@ -9,8 +9,8 @@
 //! select: shift by one element if the count is one off; cut ties in index order
 //! ```
 //!
-//! Counts prove every threshold, so guesses affect speed only. The search on keys takes unsettled
-//! rows and NaN.
+//! Counts prove every threshold, so guesses affect speed only. Unsettled rows and NaN are searched
+//! on keys.
 
 use cubecl::prelude::*;
 
@@ -23,14 +23,13 @@ use crate::topk::tuning::{
     REFINE_PAUSE, REFINE_STEPS, REFINE_SUSPICIOUS,
 };
 
-/// Relative rounding of a distance: itself, and when added.
+/// Of a distance: rounded itself, and when added.
 const ROUNDED: f32 = 1.0 / 4_194_304.0;
 
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(crate) struct FloatThreshold {
     pub value: f32,
-    /// Values at or above it.
     pub count: f32,
     /// At most one element off. `count` is k for the kth of equal values.
     pub settled: bool,
@@ -40,7 +39,6 @@ pub(crate) struct FloatThreshold {
 #[expand(derive(Clone, Copy))]
 struct Nearest {
     value: f32,
-    /// Bound of its rounding error.
     error: f32,
 }
 
@@ -53,7 +51,7 @@ struct Ends {
 
 #[cube]
 impl RegisterRow<f32> {
-    /// Selects the k greatest; valid if found and devices agree on the comparisons.
+    /// Valid if found and devices agree on the comparisons.
     pub fn guess(&self, k: u32, normal: &Normal, #[comptime] largest: bool) -> Guess {
         let wanted = f32::cast_from(k);
         let own = self.moments();
@@ -132,7 +130,7 @@ impl RegisterRow<f32> {
         self.select_exactly(&level, &reach, k, largest)
     }
 
-    /// Selects k elements from a value at most one off.
+    /// From a value at most one off.
     fn select_exactly(
         &self,
         level: &FloatThreshold,
@@ -229,7 +227,6 @@ impl RegisterRow<f32> {
         let far = !settled && (!usable || bracket.gap() > REFINE_SUSPICIOUS);
         if plane_any(far) {
             let steady = self.steady(own, normal);
-            // Few values far above all others.
             let outlier = 4.0 * bracket.high_count < wanted
                 && bracket.low_count >= cols
                 && 2.0 * steady.spread < model.spread;
@@ -260,7 +257,7 @@ impl RegisterRow<f32> {
                 high_is_value = high_is_value || look;
                 looked = looked || look;
                 next_look = select(look, step + REFINE_PAUSE, next_look);
-                // Half of the row lies between: many may equal the least.
+                // Many may equal the least.
                 let above = next_above(ends.least);
                 let guess = select(2.0 * bracket.gap() > cols, above, bracket.linear(wanted));
                 value = select(look, guess, value);
@@ -280,7 +277,7 @@ impl RegisterRow<f32> {
 
             let gap = bracket.gap();
             bracket.narrow(value, reached, enough);
-            // Little was cut off: the rest is near the other end.
+            // The rest is near the other end.
             let stuck = looked && 2.0 * bracket.gap() > gap;
             let guess = select(looked, bracket.linear(wanted), bracket.rooted(wanted));
             let guess = select(
@@ -338,7 +335,6 @@ impl RegisterRow<f32> {
     }
 
     /// Finds a value that `wanted` to `wanted + slack` elements reach, if a few counts suffice.
-    /// Devices agree on it.
     pub fn approximate(&self, wanted: f32, slack: f32, normal: &Normal) -> FloatThreshold {
         let middle = wanted + 0.5 * slack;
         let own = self.moments();

@@ -1,18 +1,18 @@
 //! The normal model of a row, and the bracket of its threshold.
 //!
 //! Of normal values, the kth of `cols` lies `quantile` deviations above the mean; each element too
-//! many there moves it by `slope` deviations.
+//! many moves it by `slope` deviations.
 
 use cubecl::prelude::*;
 
 use super::register_row::{RegisterRow, RegisterRowExpand};
 use crate::primitives::approx::{approx_inverse, approx_ln, approx_sqrt};
 
-/// Half width of the first bracket, in standard deviations.
+/// In standard deviations.
 const WIDTH: f32 = 3.5;
-/// Count at a high end not counted.
+/// Count at an end not counted.
 pub(crate) const UNCOUNTED: f32 = 0.5;
-/// Count at a high end that no values reach.
+/// Count at an end that no values reach.
 const NONE: f32 = 0.25;
 
 /// Order statistics of normal values, in standard deviations.
@@ -74,7 +74,6 @@ pub(crate) struct Moments {
     pub squares: f32,
 }
 
-/// Estimated mean and standard deviation.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(crate) struct Model {
@@ -93,7 +92,7 @@ impl Model {
         self.finite() && self.spread > 0.0
     }
 
-    /// Whether the row has no NaN, nor infinities of both signs.
+    /// No NaN, nor infinities of both signs.
     pub fn is_number(&self) -> bool {
         f32::abs(self.mean) <= f32::INFINITY
     }
@@ -183,17 +182,17 @@ impl ValueBracket {
         select(self.high_count == UNCOUNTED, f32::INFINITY, self.high)
     }
 
-    /// Whether one value at the high end would complete k.
+    /// Whether one value at the high end completes k.
     pub fn lacks_one(&self, wanted: f32) -> bool {
         self.high_count + 1.0 >= wanted
     }
 
-    /// Interpolates linearly in the count.
+    /// Linear in the count.
     pub fn linear(&self, wanted: f32) -> f32 {
         self.at((self.low_count - wanted) * approx_inverse(self.gap()))
     }
 
-    /// Interpolates in the square root of the count, as suits a normal tail.
+    /// Linear in the square root of the count, as suits a normal tail.
     pub fn rooted(&self, wanted: f32) -> f32 {
         let low = approx_sqrt(self.low_count);
         let high = approx_sqrt(self.high_count);

@@ -9,9 +9,9 @@
 //! early stop: halve it max_iter times
 //! ```
 //!
-//! These are RTop-K's Algorithms 1 and 2; the exact search fills up rows with too few finite
-//! elements. Interpolation takes three to five counts on smooth data, halving bounds them, snapping
-//! ends at ties.
+//! These are RTop-K's Algorithms 1 and 2; rows with too few finite elements are filled up exactly.
+//! Interpolation takes three to five counts on smooth data, halving bounds them, snapping ends
+//! ties.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -44,7 +44,7 @@ pub struct KeyRange<K: Int> {
 pub struct KeyBracket<K: Int> {
     pub low: K,
     pub high: K,
-    /// Estimated keys at or above `low`, for speed.
+    /// For speed only.
     pub expected: f32,
 }
 
@@ -57,16 +57,16 @@ pub struct Threshold<K: Int> {
     pub above: u32,
 }
 
-/// A row to search. All its units must get the same results.
+/// All units of the row must get the same results.
 #[cube]
 pub trait SearchRow<E: Element>: CubeType {
     /// At least `k` keys are at or above `low`, none is above `high`.
     fn bracket(&self, k: u32) -> KeyBracket<E::Key>;
     /// `low > high` if none is finite.
     fn finite_range(&self) -> KeyRange<E::Key>;
-    /// Keys at or above `key`; may include padding for the least `key`.
+    /// Keys at or above `key`; may include padding for the least.
     fn count(&self, key: E::Key) -> u32;
-    /// The greatest key at or below `key`.
+    /// At or below `key`.
     fn greatest(&self, key: E::Key) -> E::Key;
     /// A uniform `condition`, of this row or one searched in step, that compilers see is uniform.
     fn agreed(&self, condition: bool) -> bool;
@@ -80,7 +80,7 @@ pub struct SearchParams {
     pub eps: f32,
 }
 
-/// The row has at least `params.k > 0` elements.
+/// For rows of at least `params.k > 0` elements.
 #[cube]
 pub fn find_threshold<E: Element, R: SearchRow<E>>(
     row: &R,
@@ -99,7 +99,6 @@ pub fn find_threshold<E: Element, R: SearchRow<E>>(
         };
         let lacking = found.reached < params.k;
         if row.agreed(lacking) {
-            // Too few are finite: select the rest exactly.
             let rest = KeyBracket::<E::Key> {
                 low: E::Key::min_value(),
                 high: select(lacking, found.low - E::Key::new(1), E::Key::min_value()),
@@ -120,11 +119,9 @@ struct Found<K: Int> {
     low: K,
     high: K,
     above: u32,
-    /// Keys at or above `low`.
     reached: u32,
 }
 
-/// Algorithms 1 and 2.
 #[cube]
 fn find_finite<E: Element, R: SearchRow<E>>(
     row: &R,
@@ -135,7 +132,7 @@ fn find_finite<E: Element, R: SearchRow<E>>(
     let finite = finite_or_zero::<E, R>(row, search);
     let mut lower = finite.low;
     let mut upper = finite.high;
-    // Keys at or above `lower`; 0 until counted.
+    // 0 until counted.
     let mut reached = 0u32;
     let mut upper_count = 0u32;
     let mut capped = false;
@@ -249,7 +246,6 @@ fn find_exact<E: Element, R: SearchRow<E>>(
     }
 }
 
-/// Zero if none is finite.
 #[cube]
 fn finite_or_zero<E: Element, R: SearchRow<E>>(
     row: &R,
@@ -269,7 +265,7 @@ pub fn counts_as_finite<E: Element>(key: E::Key, #[comptime] search: SearchConfi
     ordered_is_finite::<E>(key, search.largest)
 }
 
-/// Elements so far above the threshold, and level with it.
+/// Elements so far.
 #[derive(CubeType, Clone, Copy)]
 pub struct Cursor {
     pub above: u32,
