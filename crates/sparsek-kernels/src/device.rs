@@ -1,4 +1,4 @@
-//! Facts about a device: planes, dtypes, accumulators and driver quirks.
+//! Planes, dtypes, accumulators and driver quirks of a device.
 
 use cubecl::{
     features::Plane,
@@ -11,7 +11,7 @@ use crate::error::KernelError;
 /// CPUs have fewer.
 const MIN_GPU_UNITS: u32 = 32;
 
-/// If it is the same for all planes.
+/// None if planes differ in size.
 pub(crate) fn plane_size(client: &Client) -> Option<u32> {
     let hardware = &client.properties().hardware;
     (hardware.plane_size_min == hardware.plane_size_max && hardware.plane_size_max > 1)
@@ -78,14 +78,14 @@ pub(crate) fn require_rounding(client: &Client, dtype: ElemType) -> Result<(), K
     }
 }
 
-/// Whether host code can round f32 to bf16: by an instruction or the C runtime.
+/// Whether host code can round f32 to bf16.
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 pub fn host_rounds() -> bool {
     use std::ffi::{c_char, c_void};
     unsafe extern "C" {
         fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
     }
-    // SAFETY: no library means all that are loaded; the name ends with a zero; nothing is called.
+    // SAFETY: null means all loaded libraries; the name ends with a zero; nothing is called.
     let symbol = || unsafe { dlsym(std::ptr::null_mut(), c"__truncsfbf2".as_ptr()) };
     std::arch::is_x86_feature_detected!("avx512bf16") || !symbol().is_null()
 }
@@ -113,7 +113,6 @@ pub(crate) fn accumulator(client: &Client, dtype: ElemType) -> Result<ElemType, 
     Ok(sum)
 }
 
-/// For results rounded to `dtype`.
 pub(crate) fn rounded_accumulator(
     client: &Client,
     dtype: ElemType,

@@ -19,8 +19,7 @@ pub(crate) struct Grid {
 }
 
 impl Grid {
-    /// Folds `cubes` cubes of `dim` into three dimensions; buffers have at most `elements`
-    /// elements.
+    /// Folds `cubes` cubes into three dimensions, for buffers of at most `elements` elements.
     pub fn new(
         client: &Client,
         cubes: usize,
@@ -52,7 +51,6 @@ impl Grid {
         })
     }
 
-    /// One unit per item.
     pub fn elementwise(
         client: &Client,
         units: usize,
@@ -81,7 +79,6 @@ fn address(client: &Client, elements: usize) -> Result<AddressType, KernelError>
     }
 }
 
-/// Whether a buffer starts at a multiple of `bytes`.
 pub(crate) fn aligned(handle: &Handle, bytes: usize) -> bool {
     let offset = handle.offset_start.unwrap_or(0) as usize;
     offset.is_multiple_of(bytes)

@@ -7,7 +7,6 @@ use cubecl::prelude::*;
 
 use super::team::{Team, TeamShape, exchange};
 
-/// Loads are padded to a power of two.
 const ITEMS: usize = 32;
 
 /// Above, visiting all items is cheaper.
@@ -33,8 +32,7 @@ impl TeamShape {
     }
 }
 
-/// Counts, then positions, of the loads of this unit. Positions are less than the row length, so no
-/// field overflows.
+/// Counts, then positions, of the loads of this unit, less than the row length: no field overflows.
 #[derive(CubeType)]
 pub(crate) struct Positions {
     words: Array<u32>,
@@ -97,7 +95,6 @@ fn shift(shape: TeamShape, load: usize) -> u32 {
     (load % shape.fields()) as u32 * shape.bits()
 }
 
-/// A one in every field of `bits` bits.
 pub(crate) fn ones(bits: u32) -> u32 {
     u32::MAX / (u32::MAX >> (32 - bits))
 }
@@ -139,7 +136,6 @@ impl SelectedItems {
         self.bits & comptime!(bit(item)) != 0
     }
 
-    /// The first `quota` of the row.
     pub fn first(&self, quota: u32) -> u32 {
         let width = comptime!(self.team.shape.width);
         let mut kept = 0u32;
@@ -184,7 +180,6 @@ impl TeamShape {
     }
 }
 
-/// Selected among 32 neighboring columns.
 #[derive(CubeType)]
 pub(crate) struct ColumnBits {
     /// The first column is in bit 31.
@@ -213,7 +208,7 @@ impl ColumnBits {
         }
     }
 
-    /// The first `quota` of the row, as bits of items.
+    /// As bits of items.
     pub fn first(&self, quota: u32, team: &Team) -> u32 {
         let room = quota - min(self.position, quota);
         // Columns before the first dropped bit.

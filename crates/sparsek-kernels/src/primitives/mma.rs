@@ -9,9 +9,7 @@ use cubecl::{
 
 use crate::device::plane_size;
 
-/// Units that share a matrix.
 pub(crate) const LANES: u32 = 32;
-/// Of [`multiply`].
 const SHAPE: [u32; 3] = [16, 8, 8];
 
 /// Two elements in each of two rows.

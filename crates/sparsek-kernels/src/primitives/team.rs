@@ -5,10 +5,9 @@
 
 use cubecl::prelude::*;
 
-/// How a row lies in the registers of its team.
+/// How a row lies in registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct TeamShape {
-    /// Units.
     pub lanes: u32,
     /// 1, or all of the cube.
     pub planes: u32,
@@ -37,7 +36,6 @@ impl TeamShape {
         self.lanes / self.planes
     }
 
-    /// The part in one plane.
     pub fn of_a_plane(self) -> TeamShape {
         TeamShape {
             lanes: self.plane_lanes(),

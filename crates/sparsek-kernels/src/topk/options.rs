@@ -1,6 +1,6 @@
-//! What to select: the options of top-k.
+//! The options of top-k.
 
-/// How the selected elements of a row are found.
+/// How elements are selected.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Method {
     /// The k greatest (or least) elements, ties to the lowest index.
@@ -57,7 +57,6 @@ pub(crate) enum MethodKind {
     EarlyStop,
 }
 
-/// What a kernel is compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct SearchConfig {
     pub method: MethodKind,

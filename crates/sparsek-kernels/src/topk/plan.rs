@@ -1,4 +1,4 @@
-//! Host-side checks, and the choice of the routine: [`select`] is the table.
+//! Host-side checks, and the choice of the routine in [`select`].
 
 use cubecl::{features::Plane, ir::ElemType, prelude::*};
 
@@ -34,7 +34,6 @@ pub(crate) struct RowProblem {
     pub passes: usize,
 }
 
-/// Chooses the routine of a checked request, or checks the forced one.
 pub(crate) fn plan_rows(
     client: &Client,
     input: &Rows,
@@ -103,7 +102,6 @@ pub(crate) fn listed(client: &Client, k: usize, cols: usize, rows: usize) -> usi
     }
 }
 
-/// In half of the shared memory.
 fn list_room(client: &Client) -> usize {
     client.properties().hardware.max_shared_memory_size / (2 * size_of::<u32>())
 }
@@ -129,15 +127,15 @@ pub(crate) fn cube_units(client: &Client, cols: usize) -> u32 {
     units_per_cube(client, wanted)
 }
 
-/// Chooses the first routine that can run, in the order of this table.
+/// Chooses the first routine that can run:
 ///
-/// | device | rows | routines |
-/// | --- | --- | --- |
-/// | planes | `k <= DELEGATE_SELECTED` and `cols < DELEGATE_COLS` | plane, delegate, block |
-/// | planes | else `cols >= SAMPLED_COLS` | plane, sampled, block |
-/// | planes | else | plane, block, sampled |
-/// | GPU | `cols > MAX_UNIT_COLS` | cube |
-/// | any | any | unit |
+/// ```text
+/// planes, k <= DELEGATE_SELECTED, cols < DELEGATE_COLS: plane, delegate, block
+/// planes, else cols >= SAMPLED_COLS:                    plane, sampled, block
+/// planes, else:                                         plane, block, sampled
+/// GPU, cols > MAX_UNIT_COLS:                            cube
+/// any:                                                  unit
+/// ```
 pub(crate) fn select(client: &Client, problem: &RowProblem) -> Result<Routine, KernelError> {
     let planes = client.features().plane.contains(Plane::Ops);
     let few = problem.cols < DELEGATE_COLS && problem.k <= DELEGATE_SELECTED;
@@ -290,10 +288,9 @@ fn check_sampled(client: &Client, problem: &RowProblem) -> Result<(), String> {
     }
 }
 
-/// Caps the halvings of [`Method::EarlyStop`] at those that can change the interval.
-///
-/// Floats span less than `2^(E + 2)`; normal ones are at least `2^-(E + P)` apart, with greatest
-/// exponent `E` and `P` digits: 279 for f32, 2100 for f64. Integers take one per bit.
+/// Caps the halvings of [`Method::EarlyStop`] at those that can change the interval. With greatest
+/// exponent `E` and `P` digits, floats span less than `2^(E + 2)` and normal ones are `2^-(E + P)`
+/// apart: 279 for f32, 2100 for f64. Integers take one per bit.
 pub(crate) fn halvings(max_iter: u32, dtype: ElemType) -> u32 {
     let most = match dtype {
         ElemType::Float(_) if dtype.size() == 8 => 2_200,
@@ -310,7 +307,7 @@ pub(crate) fn passes(method: Method, dtype: ElemType) -> usize {
     let found = match method {
         Method::Exact => 0,
         Method::EarlyStop(max_iter) => halvings(max_iter, dtype) as usize,
-        // From the greatest float to the least normal one, then through its digits.
+        // From the greatest float to the least normal one, then its digits.
         Method::Precision(_) => {
             if wide {
                 2 * 1024 + 53
@@ -332,7 +329,7 @@ pub(crate) struct SamplePlan {
     pub list_items: usize,
 }
 
-/// If no list suffices, returns the length needed.
+/// Errs with the list length needed if no list suffices.
 pub(crate) fn sample_plan(k: usize, cols: usize, units: usize) -> Result<SamplePlan, usize> {
     let sample_items = if cols < LONG_SAMPLE {
         SAMPLE_ITEMS
@@ -365,7 +362,6 @@ pub(crate) fn most_selected(plane: usize) -> usize {
     plane * DELEGATE_SUBRANGES / 4
 }
 
-/// Vector sizes that rows, strides and offset allow.
 pub(crate) fn load_widths(client: &Client, input: &Rows) -> impl Iterator<Item = usize> {
     let size = input.dtype.size();
     let sizes = client.io_optimized_vector_sizes(size);

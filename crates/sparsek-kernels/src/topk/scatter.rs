@@ -12,7 +12,7 @@ use crate::{
     launch::{Grid, allocate, argument, fill_zero},
 };
 
-/// Values to put back.
+/// Values to put back at their columns.
 #[derive(Clone, Debug)]
 pub struct Scatter<'a> {
     /// Contiguous `[rows, k]`, or `[rows, cols]` if `dense`.
@@ -27,7 +27,7 @@ pub struct Scatter<'a> {
     pub rows: usize,
     /// Columns of the result.
     pub cols: usize,
-    /// Selected elements of a row.
+    /// Columns per row.
     pub k: usize,
     /// Whether `source` is dense.
     pub dense: bool,
@@ -162,7 +162,6 @@ pub(crate) fn assemble_rows<E: Numeric, I: Numeric>(
     }
 }
 
-/// `output[row, indices[row, i]] = source[row, i]`, or `source[row, indices[row, i]]` if `dense`.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn scatter_selected<E: Numeric, I: Numeric>(
     source: &[E],

@@ -1,17 +1,17 @@
-//! The matrix to select from, the results, and the routines.
+//! Input, results and routines.
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
 use crate::{error::KernelError, launch::argument};
 
-/// Longest row: its columns are exact in f32. One exact row may be longer: see
+/// Longest row: columns are exact in f32. One exact row may be longer: see
 /// [`crate::topk::topk_vector`].
 pub const MAX_COLS: usize = 1 << 24;
 
 /// Most rows.
 pub const MAX_ROWS: usize = 1 << 31;
 
-/// A matrix to select from: a strided view of a buffer, in elements.
+/// A matrix to select from: a strided view of a buffer.
 #[derive(Clone, Debug)]
 pub struct Rows {
     /// Buffer; its offset is the first element.
@@ -26,7 +26,7 @@ pub struct Rows {
     pub row_stride: usize,
     /// Elements from column to column.
     pub col_stride: usize,
-    /// Lengths of ragged rows: see [`with_lengths`](Self::with_lengths).
+    /// See [`with_lengths`](Self::with_lengths).
     pub lengths: Option<Handle>,
 }
 
@@ -44,8 +44,7 @@ impl Rows {
         }
     }
 
-    /// Makes only the first `lengths[r]` elements of row r exist: one u32 per row, at most `cols`
-    /// counts.
+    /// Makes only the first `lengths[r]` elements of row r exist: a u32 per row, cut to `cols`.
     ///
     /// Rows shorter than k are selected whole. Empty slots come last, with all bits of the index
     /// set (-1, or `u32::MAX`) and value zero.
@@ -82,7 +81,7 @@ pub struct Selected {
     pub indices: Handle,
 }
 
-/// The dense form of a selection.
+/// A selection as dense rows.
 #[derive(Clone, Debug)]
 pub struct Masked {
     /// Contiguous `[rows, cols]`: all but selected elements are `+0`.
@@ -101,7 +100,7 @@ pub enum Routine {
     Block,
     /// A plane per row, read twice: candidates reach the kth delegate of subranges.
     Delegate,
-    /// A cube per row, read once: candidates reach a threshold from a sample.
+    /// A cube per row, read once: candidates reach the threshold of a sample.
     Sampled,
     /// A cube per row, read in each pass.
     Cube,

@@ -11,7 +11,7 @@ use crate::{device::require_dtype, error::KernelError};
 /// Dtypes to select from, where the device has them.
 pub const SUPPORTED_DTYPES: &str = "f32, f16, bf16, f64, i32, u32, i64";
 
-/// Evaluates an expression with `$element` set to the [`Element`] of a dtype.
+/// Evaluates an expression for the [`Element`] of a dtype.
 macro_rules! with_element {
     ($dtype:expr, $element:ident => $body:expr) => {
         match $dtype {

@@ -7,13 +7,13 @@ pub(crate) const PLUS_INF: u32 = 0xff00_0001;
 pub(crate) const NAN: u32 = PLUS_INF + 1;
 pub(crate) const MINUS_INF: u32 = 0x007f_ffff;
 
-/// A dtype to select from; also list it in [`with_element!`](crate::topk::key::with_element).
+/// A dtype to select from; also listed in [`with_element!`](crate::topk::key::with_element).
 #[cube]
 pub trait Element: Numeric {
     /// `u32`, or `u64` for 64-bit dtypes.
     type Key: Int + PlaneNumeric;
 
-    /// Unsigned key in the order of the values.
+    /// In the order of the values.
     fn key(value: Self) -> Self::Key;
 
     /// Cheaper, but -0 and +0, and all NaN, differ.
@@ -30,7 +30,7 @@ pub trait Element: Numeric {
     /// Exact for floats of at most 32 bits.
     fn single(value: Self) -> f32;
 
-    /// From ordered keys of finite values. In the arithmetic of the dtype (f32 for 16-bit floats);
+    /// From ordered keys of finite values, in the arithmetic of the dtype (f32 for 16-bit floats);
     /// integers round to the less wanted end.
     fn midpoint(low: Self::Key, high: Self::Key, #[comptime] largest: bool) -> Self::Key;
 
@@ -63,7 +63,6 @@ pub fn ordered_key<E: Element>(value: E, #[comptime] largest: bool) -> E::Key {
     if largest { key } else { !key }
 }
 
-/// Upper if `short`.
 #[cube]
 pub fn ordered_rough<E: Element>(
     value: E,
@@ -78,7 +77,6 @@ pub fn ordered_rough<E: Element>(
     if largest { rough } else { !rough }
 }
 
-/// From an ordered upper key if `short`.
 #[cube]
 pub fn ordered_refined<E: Element>(
     rough: E::Key,
@@ -94,7 +92,7 @@ pub fn ordered_refined<E: Element>(
     if largest { key } else { !key }
 }
 
-/// From the upper key of a 16-bit float, whose lower half is 0, 1 or, for NaN, 2.
+/// From an upper key, whose lower half is 0, 1 or, for NaN, 2.
 #[cube]
 pub fn short_key<K: Int>(upper: K, #[comptime] largest: bool) -> i16 {
     let key = u32::cast_from(upper);

@@ -5,7 +5,6 @@ use crate::{
     topk::{options::SearchConfig, tuning::SORTED_ITEMS},
 };
 
-/// For rows in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct MemoryConfig {
     pub search: SearchConfig,
@@ -18,24 +17,23 @@ pub(crate) struct MemoryConfig {
     pub ragged: bool,
 }
 
-/// For rows in registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct RegisterConfig {
     pub search: SearchConfig,
     pub shape: TeamShape,
-    /// Searched as floats first: at most 32 bits, all methods but `Precision`.
+    /// Searched as floats first: at most 32 bits, not `Precision`.
     pub floats: bool,
     pub strided: bool,
     pub values: bool,
     pub indices: bool,
     pub dense: bool,
     pub ragged: bool,
-    /// Capacity of the list of a row; 0 to write from registers.
+    /// Capacity of a list; 0 to write from registers.
     pub listed: usize,
     pub quantized_midpoints: u32,
     /// None for index order.
     pub order: Option<SortConfig>,
-    /// Rows of a plane; 1 if a row takes several planes.
+    /// Of a plane; 1 if a row takes several planes.
     pub rows: usize,
     pub cube_rows: usize,
 }
@@ -51,7 +49,6 @@ impl RegisterConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct CandidateConfig {
     pub memory: MemoryConfig,
-    /// Searched as floats first.
     pub floats: bool,
     /// The sample or the delegates.
     pub sample: TeamShape,
@@ -66,7 +63,6 @@ impl CandidateConfig {
     }
 }
 
-/// How a list is sorted in registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct SortConfig {
     pub items: usize,
@@ -78,7 +74,7 @@ pub(crate) struct SortConfig {
 pub(crate) enum SortKeys {
     /// Distance from the least selected value, between bits if `bitwise`.
     Float { bitwise: bool },
-    /// The key of a 16-bit float, whose `zeros` lower bits as f32 are zero.
+    /// Key of a 16-bit float, whose `zeros` lower bits as f32 are zero.
     Half { zeros: u32 },
     /// The two digits of an integer key.
     Word,

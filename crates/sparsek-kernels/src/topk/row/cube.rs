@@ -55,7 +55,6 @@ impl<'a, E: Element> CubeRow<'a, E> {
         ordered_key::<E>(self.input[self.start + offset], self.config.search.largest)
     }
 
-    /// Of one key per unit.
     fn reduce(&self, key: E::Key, #[comptime] least: bool) -> E::Key {
         let mut keys = self.keys.clone();
         sync_cube();

@@ -33,7 +33,7 @@ use crate::{
     },
 };
 
-/// As [`sampled_select`](super::sampled::sampled_select), with cubes of one plane.
+/// As [`sampled_select`](super::sampled::sampled_select), with a plane as cube.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn delegate_select<E: Element, I: Numeric, N: Size>(
     input: &[Vector<E, N>],
@@ -53,7 +53,6 @@ pub(crate) fn delegate_select<E: Element, I: Numeric, N: Size>(
     let delegates = delegates::<E, N>(input, start, &layout, config);
     let floor = find_threshold::<E, KeyRow<E>>(&delegates, &params, config.memory.search).low;
     let mut columns = Shared::<[u32]>::new_slice(comptime!(config.capacity()));
-    // Separate, because the list raises it.
     let mut bound = E::Key::min_value();
     bound = max(bound, loosened::<E>(floor, config));
     let mut reaching = CandidateLister::<E> {
@@ -91,7 +90,6 @@ fn quick_key<E: Element>(value: E, #[comptime] config: CandidateConfig) -> E::Ke
     }
 }
 
-/// The ordered key.
 #[cube]
 fn settled<E: Element>(quick: E::Key, #[comptime] config: CandidateConfig) -> E::Key {
     if comptime!(config.floats) {
@@ -187,7 +185,7 @@ fn delegates<E: Element, N: Size>(
 #[derive(CubeType)]
 struct CandidateLister<E: Element> {
     floor: E::Key,
-    /// Quick keys below it are skipped.
+    /// Lower quick keys are skipped.
     bound: E::Key,
     k: u32,
     totals: Cursor,
@@ -197,7 +195,7 @@ struct CandidateLister<E: Element> {
 
 #[cube]
 impl<E: Element> CandidateLister<E> {
-    /// Lists all elements above the threshold and the first k level with it, in index order.
+    /// All elements above the threshold and the first k level with it, in index order.
     fn list<N: Size>(
         &mut self,
         input: &[Vector<E, N>],

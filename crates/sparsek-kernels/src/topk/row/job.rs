@@ -54,7 +54,6 @@ impl Job<'_> {
         )
     }
 
-    /// Of the largest buffer.
     pub(super) fn elements(&self) -> usize {
         self.input.extent().max(self.input.rows * self.input.cols)
     }
@@ -96,7 +95,6 @@ impl Job<'_> {
         })
     }
 
-    /// With a dense result set to zero.
     pub(super) fn cleared_outputs(
         &self,
         target: &Target,

@@ -56,7 +56,6 @@ impl Job<'_> {
         })
     }
 
-    /// Whether the routine writes the order asked for.
     pub fn orders(&self, routine: Routine) -> bool {
         let in_registers = matches!(routine, Routine::Plane | Routine::Block);
         !self.options.sorted || (in_registers && self.register_plan(routine).order.is_some())
@@ -148,8 +147,8 @@ impl Job<'_> {
                 _ => self.packed_f16::<E, half::bf16>(&plan, config, values, indices),
             };
         }
-        // SAFETY: `argument` checks rows, strides and lengths; the kernel reads vectors inside rows
-        // and writes at most k or cols elements a row.
+        // SAFETY: `argument` checks rows, strides and lengths; the kernel reads inside rows and
+        // writes at most k or cols elements a row.
         unsafe {
             register_select::launch_unchecked::<E>(
                 self.client,

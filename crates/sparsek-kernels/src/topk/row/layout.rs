@@ -27,9 +27,9 @@ pub(super) fn element_offset(column: u32, layout: &RowLayout, #[comptime] stride
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(super) struct RowRequest {
-    /// Its `cols` exist.
+    /// `cols` counts elements that exist.
     pub layout: RowLayout,
-    /// Its `k` are selected.
+    /// `k` counts elements to select.
     pub params: SearchParams,
     pub cols: u32,
     pub slots: u32,
@@ -80,7 +80,7 @@ impl RowRequest {
         }
     }
 
-    /// With `k` at least 1 even for empty rows.
+    /// With `k` at least 1.
     pub fn search(&self) -> SearchParams {
         SearchParams {
             k: max(self.params.k, 1),
@@ -89,7 +89,7 @@ impl RowRequest {
         }
     }
 
-    /// Fills the dense row past its elements and the empty slots; each unit writes a share.
+    /// Fills the dense row past its elements and the empty slots.
     pub fn pad<E: Numeric, I: Numeric>(
         &self,
         values: &mut [E],

@@ -59,7 +59,7 @@ impl<E: Element, N: Size> LoadedRow<E, N> {
     }
 
     /// Items past the end get the least key and come last, so they are never selected. `opaque`
-    /// shuffles keys with themselves, or compilers keep the values behind them.
+    /// shuffles keys, or compilers keep the values behind them.
     pub fn keys(&self, #[comptime] opaque: bool) -> KeyRow<E> {
         let mut keys = Sequence::<E::Key>::new();
         #[unroll]

@@ -1,13 +1,6 @@
-//! Selection from rows by one of the routines.
-//!
-//! | routine | per row | row is in | reads |
-//! | --- | --- | --- | --- |
-//! | `plane` | plane, or part | [`register`]s, [`packed_f16`] | 1 |
-//! | `block` | cube | [`register`]s | 1 |
-//! | [`delegate`] | plane | memory | 2 |
-//! | [`sampled`] | cube | memory | 1 |
-//! | [`cube`] | cube | memory | per count |
-//! | [`unit`] | unit | memory | per count |
+//! Selection from rows. `plane` and `block` hold a row in [`register`]s, or as [`packed_f16`];
+//! [`delegate`] and [`sampled`] read it twice and once, with a plane and a cube; [`cube`] and
+//! [`unit`] read it in each pass.
 
 mod candidates;
 mod config;

@@ -93,7 +93,6 @@ impl<'a, E: Element, I: Numeric, V: Size, W: Size> RowOutput<'a, E, I, V, W> {
         }
     }
 
-    /// Each unit writes its own.
     pub fn write_from_registers<N: Size>(
         &mut self,
         loaded: &LoadedRow<E, N>,
@@ -119,7 +118,6 @@ impl<'a, E: Element, I: Numeric, V: Size, W: Size> RowOutput<'a, E, I, V, W> {
         }
     }
 
-    /// With the selected columns if asked.
     pub fn write_dense<N: Size>(&mut self, loaded: &LoadedRow<E, N>, selected: &SelectedItems) {
         let width = comptime!(self.config.shape.width);
         #[unroll]

@@ -30,7 +30,6 @@ use crate::{
 };
 
 impl TeamShape {
-    /// Of one half of the items.
     pub fn of_packed(self) -> TeamShape {
         TeamShape {
             lanes: self.lanes / 2,
@@ -168,7 +167,7 @@ pub(super) struct PackedGuess {
 
 #[cube]
 impl<H: Float> PackedRow<H> {
-    /// From load `start` on, of eight items each.
+    /// Reads loads of eight items.
     pub fn new(
         input: &[Vector<u32, Const<4>>],
         start: usize,
@@ -234,7 +233,7 @@ impl<H: Float> PackedRow<H> {
             let near = bracket.inside(single + missed * slope);
             let mut next = H::cast_from(select(step == 0, near, bracket.rooted(wanted)));
             if step >= PACKED_TIES {
-                // Ties: the ends may be neighbors, both counted.
+                // The ends may be neighbors, both counted.
                 let middle = H::cast_from(0.5 * bracket.low + 0.5 * bracket.high);
                 let single = f32::cast_from(middle);
                 let counted = bracket.low_count < f32::cast_from(self.team.cols)
@@ -332,7 +331,7 @@ impl<H: Float> PackedRow<H> {
             .sum::<u32>(bits.first.count_ones() + bits.second.count_ones())
     }
 
-    /// From a value at most one element off, or two neighbors that enclose the threshold.
+    /// From a value at most one element off, or two neighbors around the threshold.
     fn select_exactly(
         &self,
         value: H,
@@ -384,7 +383,6 @@ impl<H: Float> PackedRow<H> {
         PackedGuess { bits, valid }
     }
 
-    /// Valid if there are any.
     fn outermost(&self, items: &PackedBits, first: bool) -> PackedGuess {
         let second = select(first, items.first == 0, items.second != 0);
         let word = select(second, items.second, items.first);
@@ -408,7 +406,7 @@ impl<H: Float> PackedRow<H> {
         }
     }
 
-    /// Takes `reached`, then the first of `others`; the other way round unless `few`. k in all.
+    /// Takes `reached`, then the first of `others`; or vice versa unless `few`. k in all.
     fn take_first(
         &self,
         reached: &PackedBits,
@@ -434,7 +432,6 @@ impl<H: Float> PackedRow<H> {
         }
     }
 
-    /// In the direction of `sign`.
     fn nearest(&self, from: H, sign: H) -> H {
         let signs = PackedPair::<H>::new(sign);
         let offset = PackedPair::<H>::new(H::from_int(0) - from * sign);

@@ -1,5 +1,4 @@
-//! Routines `plane` and `block`: rows in the registers of a plane, or of all planes of a cube
-//! (RTop-K, Fig. 3).
+//! Routines `plane` and `block`: rows in the registers of a plane, or of a cube (RTop-K, Fig. 3).
 //!
 //! ```text
 //! load the row; several short rows share a plane
@@ -128,7 +127,7 @@ pub(super) fn select_register_row<E: Element, I: Numeric, N: Size, V: Size, W: S
             near_zero: false.runtime(),
         }
     };
-    // Shuffled with itself, or compilers keep each comparison until it is written.
+    // Shuffled, or compilers keep each comparison until it is written.
     let bits = plane_shuffle(guess.bits, UNIT_POS_X);
     let found = if comptime!(config.ragged) {
         plane_all(guess.valid || team.cols == 0)
@@ -162,7 +161,7 @@ pub(super) fn select_register_row<E: Element, I: Numeric, N: Size, V: Size, W: S
     }
 }
 
-/// The shuffled row number stops compilers from keeping the elements.
+/// Shuffling the row number stops compilers from keeping the elements.
 #[cube]
 fn reload<E: Element, N: Size>(
     input: &[Vector<E, N>],

@@ -221,7 +221,6 @@ fn is_above<E: Element>(value: E, floor: f32, #[comptime] largest: bool) -> bool
     }
 }
 
-/// From units, loads and elements.
 #[cube]
 fn to_column_order(words: &Shared<[u32]>, #[comptime] part: TeamShape) -> u32 {
     let width = comptime!(part.width as u32);
@@ -239,7 +238,7 @@ fn to_column_order(words: &Shared<[u32]>, #[comptime] part: TeamShape) -> u32 {
 }
 
 /// Lists all elements above `floor` and, unless `floats`, the first `k` level with it. Returns
-/// their number, which may exceed the capacity.
+/// their number, even above the capacity.
 #[cube]
 #[allow(clippy::too_many_arguments)]
 pub(super) fn list_candidates<E: Element, N: Size>(

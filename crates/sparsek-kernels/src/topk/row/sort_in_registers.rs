@@ -21,7 +21,7 @@ use crate::{
     topk::key::{Element, ordered_key},
 };
 
-/// Distances, and the float that moves their integer part to the lower bits.
+/// Distances, and the float that moves them to the lower bits.
 const LEVELS: f32 = 4_194_304.0;
 const TO_BITS: f32 = 8_388_608.0;
 const INFINITY: u32 = 0x7f80_0000;
@@ -72,7 +72,6 @@ impl SelectedList {
         }
     }
 
-    /// To their [`spaced`] positions.
     pub fn sort<E: Element>(&self, elements: &[E], columns: &mut Shared<[u32]>) {
         let mut sorted = false.runtime();
         if comptime!(self.order.is_float()) {
@@ -145,7 +144,6 @@ impl SelectedList {
         comptime!(self.order.full).runtime() || slot < self.k
     }
 
-    /// Of any element for empty slots.
     fn offset(&self, columns: &Shared<[u32]>, slot: u32) -> usize {
         let column = columns[(self.start + self.clamped(slot)) as usize];
         let column = if comptime!(self.config.ragged) {
@@ -156,7 +154,7 @@ impl SelectedList {
         self.row + element_offset(column, &self.layout, self.config.strided)
     }
 
-    /// Returns whether all rows of the plane are in order; if not, nothing has changed.
+    /// Whether all rows of the plane are then in order; if not, nothing has changed.
     fn sort_by_distance<E: Element>(&self, elements: &[E], columns: &mut Shared<[u32]>) -> bool {
         let mut words = SortWords::new(&self.team, self.order);
         let mut values = Array::<f32>::new(comptime!(self.order.items));
@@ -185,7 +183,7 @@ impl SelectedList {
         sorted
     }
 
-    /// Returns whether the distances fit.
+    /// Whether the distances fit.
     fn put_bits(&self, values: &Array<f32>, words: &mut SortWords) -> bool {
         let mut least = f32::INFINITY.runtime();
         #[unroll]
@@ -211,7 +209,7 @@ impl SelectedList {
         base <= comptime!(INFINITY - room) && distances < room
     }
 
-    /// Returns whether all distances exist: NaN and infinities have none.
+    /// Whether all distances exist: NaN and infinities have none.
     fn put_numbers(&self, values: &Array<f32>, words: &mut SortWords) -> bool {
         let mut least = f32::INFINITY.runtime();
         let mut greatest = f32::NEG_INFINITY.runtime();
@@ -344,7 +342,6 @@ impl SortWords {
         self.lane == comptime!(self.lanes - 1)
     }
 
-    /// Whether neighbors may have equal digits.
     pub fn any_close(&self, k: u32) -> bool {
         let items = comptime!(self.order.items);
         let least = comptime!(1u32 << self.order.bits(self.lanes));
@@ -360,7 +357,7 @@ impl SortWords {
         close || (step < least && (full || self.place(items) < k) && !self.is_last())
     }
 
-    /// Greatest first: within each unit, then across units.
+    /// Within each unit, then across units.
     pub fn sort(&mut self) {
         let items = comptime!(self.order.items);
         #[unroll]
@@ -403,7 +400,6 @@ impl SortWords {
         }
     }
 
-    /// With the mirrored place of another unit.
     fn trade_mirrored(&mut self, #[comptime] mask: u32) {
         let items = comptime!(self.order.items);
         let bit = comptime!(mask.div_ceil(2));
@@ -426,7 +422,7 @@ impl SortWords {
     }
 }
 
-/// Batcher's odd-even merge sort, as pairs to compare.
+/// Batcher's network, as pairs to compare.
 fn network(items: usize) -> Vec<(usize, usize)> {
     let mut pairs = Vec::new();
     let mut run = 1;

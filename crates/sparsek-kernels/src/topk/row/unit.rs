@@ -121,7 +121,6 @@ impl<'a, E: Element> SearchRow<E> for UnitRow<'a, E> {
     }
 }
 
-/// In index order, or the dense row.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn unit_select<E: Element, I: Numeric>(
     input: &[E],

@@ -184,7 +184,7 @@ impl RegisterRow<f32> {
         bisection.bisect(&codes, addend, k, FIRST_CODE_BITS, midpoints);
     }
 
-    /// Returns the items at or above the last sufficient midpoint, or the whole row.
+    /// Returns the items at or above the last sufficient midpoint, or all.
     fn bisect_counted(&self, bisection: &mut Bisection, k: u32, midpoints: u32) -> u32 {
         let mut bits = self.items_in_row();
         for _ in 0..midpoints {
@@ -235,8 +235,8 @@ struct Quantizer {
 
 #[cube]
 impl RegisterRow<f32> {
-    /// Steps of `(high - low) / 128` above `low`, rounded down within 1/512; the greatest code if
-    /// all are equal.
+    /// Steps of `(high - low) / 128`, rounded down within 1/512; the greatest code if all are
+    /// equal.
     pub fn quantize(&self, low: f32, high: f32) -> QuantizedRow {
         let width = high - low;
         let inverse = approx_inverse(width);
@@ -324,7 +324,6 @@ impl QuantizedRow {
         }
     }
 
-    /// Number of codes that carry with `addend`.
     pub fn count(&self, addend: u32) -> u32 {
         let highest = comptime!(ones(self.bits + 1) << self.bits);
         let mut bits = 0u32;

@@ -23,7 +23,7 @@ use crate::topk::tuning::{
     REFINE_PAUSE, REFINE_STEPS, REFINE_SUSPICIOUS,
 };
 
-/// Of a distance: rounded itself, and when added.
+/// A distance is rounded, and again when added.
 const ROUNDED: f32 = 1.0 / 4_194_304.0;
 
 #[derive(CubeType, Clone, Copy)]
@@ -301,7 +301,7 @@ impl RegisterRow<f32> {
         }
     }
 
-    /// From the unit with the least sum of squares: others may hold outliers.
+    /// Of the unit with the least sum of squares: others may hold outliers.
     fn steady(&self, own: &Moments, normal: &Normal) -> Model {
         let share = normal.inverse * comptime!(self.team.shape.lanes as f32);
         let squares = select(own.squares < f32::MAX, own.squares, f32::MAX);
@@ -334,7 +334,7 @@ impl RegisterRow<f32> {
         }
     }
 
-    /// Finds a value that `wanted` to `wanted + slack` elements reach, if a few counts suffice.
+    /// Finds a value that `wanted` to `wanted + slack` elements reach, in a few counts.
     pub fn approximate(&self, wanted: f32, slack: f32, normal: &Normal) -> FloatThreshold {
         let middle = wanted + 0.5 * slack;
         let own = self.moments();
@@ -365,7 +365,7 @@ impl RegisterRow<f32> {
     }
 }
 
-/// The least float above a value on which devices agree.
+/// The least greater float on which devices agree.
 #[cube]
 pub(crate) fn next_above(value: f32) -> f32 {
     let bits = u32::reinterpret(value);

@@ -10,9 +10,9 @@ use crate::primitives::approx::{approx_inverse, approx_ln, approx_sqrt};
 
 /// In standard deviations.
 const WIDTH: f32 = 3.5;
-/// Count at an end not counted.
+/// Count at a high end not counted.
 pub(crate) const UNCOUNTED: f32 = 0.5;
-/// Count at an end that no values reach.
+/// Count at a high end that no values reach.
 const NONE: f32 = 0.25;
 
 /// Order statistics of normal values, in standard deviations.
@@ -22,7 +22,7 @@ pub(crate) struct Normal {
     pub quantile: f32,
     pub slope: f32,
     pub inverse: f32,
-    /// Of the count at the true threshold.
+    /// Of the count at the threshold.
     pub deviation: f32,
 }
 
@@ -144,7 +144,6 @@ impl RegisterRow<f32> {
 pub(crate) struct ValueBracket {
     pub low: f32,
     pub high: f32,
-    /// All values if not counted.
     pub low_count: f32,
     pub high_count: f32,
 }
@@ -182,17 +181,15 @@ impl ValueBracket {
         select(self.high_count == UNCOUNTED, f32::INFINITY, self.high)
     }
 
-    /// Whether one value at the high end completes k.
     pub fn lacks_one(&self, wanted: f32) -> bool {
         self.high_count + 1.0 >= wanted
     }
 
-    /// Linear in the count.
     pub fn linear(&self, wanted: f32) -> f32 {
         self.at((self.low_count - wanted) * approx_inverse(self.gap()))
     }
 
-    /// Linear in the square root of the count, as suits a normal tail.
+    /// As suits a normal tail.
     pub fn rooted(&self, wanted: f32) -> f32 {
         let low = approx_sqrt(self.low_count);
         let high = approx_sqrt(self.high_count);

@@ -15,7 +15,6 @@ use crate::{
 
 /// 2^-100: differences of greater floats are normal, so devices agree on their signs.
 pub(crate) const LEAST_SURE: f32 = 7.888_609e-31;
-/// Replaces zero of either sign.
 const NEAR_ZERO: f32 = 0.5 * LEAST_SURE;
 
 /// Past the end of the row, the least value of all.
@@ -75,7 +74,7 @@ impl<T: Numeric> RegisterRow<T> {
         self.team.sum::<u32>(bits.count_ones())
     }
 
-    /// Takes `above`, then the first others in `reach`, k in all.
+    /// All of `above`, then the first of `reach`, k in all.
     pub fn take_first(&self, reach: u32, above: u32, k: u32) -> Guess {
         let over = self.total(above);
         let quota = k - min(over, k);
@@ -93,7 +92,7 @@ impl<T: Numeric> RegisterRow<T> {
         }
     }
 
-    /// Takes all above `high`, then the first from `low` on, k in all.
+    /// All above `high`, then the first from `low` on, k in all.
     pub fn select_between(&self, low: T, high: T, k: u32) -> u32 {
         let mut above = 0u32;
         #[unroll]
@@ -119,7 +118,7 @@ impl RegisterRow<f32> {
         (misses << comptime!(32 - items)) ^ comptime!(mask(items))
     }
 
-    /// As certain as [`Self::sign_compare`].
+    /// As certain.
     pub fn above(&self, value: f32) -> u32 {
         let value = select(value == 0.0, NEAR_ZERO, value);
         let mut signs = 0u32;
@@ -130,7 +129,7 @@ impl RegisterRow<f32> {
         signs << comptime!(32 - self.items.len() as u32)
     }
 
-    /// Nonzero, but too small to compare with zero.
+    /// Whether nonzero values are too small to compare with zero.
     pub fn has_unsure(&self) -> bool {
         let mut found = 0.0f32;
         #[unroll]

@@ -9,9 +9,8 @@
 //! early stop: halve it max_iter times
 //! ```
 //!
-//! These are RTop-K's Algorithms 1 and 2; rows with too few finite elements are filled up exactly.
-//! Interpolation takes three to five counts on smooth data, halving bounds them, snapping ends
-//! ties.
+//! RTop-K's Algorithms 1 and 2 fill rows with too few finite elements exactly. Interpolation takes
+//! three to five counts on smooth data; halving bounds them, snapping ends ties.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -28,9 +27,8 @@ use crate::{
     },
 };
 
-/// For keys of `bits` bits.
 pub(crate) fn exact_passes(bits: usize) -> usize {
-    // The bracket is one pass; a step in three halves, one takes two passes.
+    // The bracket is a pass; a step in three halves, one takes two passes.
     INTERPOLATIONS as usize + 4 * (bits + 1) + 1
 }
 
@@ -57,7 +55,7 @@ pub struct Threshold<K: Int> {
     pub above: u32,
 }
 
-/// All units of the row must get the same results.
+/// All units of a row must get the same results.
 #[cube]
 pub trait SearchRow<E: Element>: CubeType {
     /// At least `k` keys are at or above `low`, none is above `high`.
@@ -66,7 +64,6 @@ pub trait SearchRow<E: Element>: CubeType {
     fn finite_range(&self) -> KeyRange<E::Key>;
     /// Keys at or above `key`; may include padding for the least.
     fn count(&self, key: E::Key) -> u32;
-    /// At or below `key`.
     fn greatest(&self, key: E::Key) -> E::Key;
     /// A uniform `condition`, of this row or one searched in step, that compilers see is uniform.
     fn agreed(&self, condition: bool) -> bool;
@@ -265,7 +262,6 @@ pub fn counts_as_finite<E: Element>(key: E::Key, #[comptime] search: SearchConfi
     ordered_is_finite::<E>(key, search.largest)
 }
 
-/// Elements so far.
 #[derive(CubeType, Clone, Copy)]
 pub struct Cursor {
     pub above: u32,
