@@ -2,7 +2,7 @@
 //!
 //! Every routine and runtime keeps this contract:
 //!
-//! - exactly k distinct elements of each row; of ragged rows, only elements that exist;
+//! - exactly k distinct elements of each row; of ragged rows, only those that exist;
 //! - IEEE order with `-0 = +0`; NaN is greatest with `largest`, last otherwise;
 //! - ties go to the lowest index;
 //! - index order, or sorted by value, then index;
@@ -47,13 +47,12 @@ use crate::{device::column_dtype, error::KernelError, launch::allocate};
 /// columns and u8 up to 2^8. `routine` forces one of [`ROUTINES`].
 ///
 /// `plane`, `block` and `sampled` read the input once (`sampled` again after a bad sample),
-/// `delegate` twice. `cube` and `unit` read it twice and once per search step: if exact, 4 to 8 on
+/// `delegate` twice. `cube` and `unit` read it twice and per search step: if exact, 4 to 8 on
 /// smooth data, at most 138, or 266 for 64-bit dtypes.
 ///
 /// `plane` and `block` sort before they write: keys of at most 32 bits, 16 elements per unit (k up
 /// to 128 for rows of 256, 512 above 512). Else a second kernel rewrites the result once, or log²k
-/// times for k above 512, with as much scratch. Few long rows go through [`topk_vector`], one by
-/// one.
+/// times above k = 512, with as much scratch. Few long rows go through [`topk_vector`], one by one.
 ///
 /// # Errors
 ///

@@ -2,9 +2,9 @@
 //! the rows per plane.
 //!
 //! A unit holds 64 items in two halves. Item i of a half is in the upper bits of a word, item i +
-//! 16 in the lower: shifted together, the signs of differences are in index order. The threshold is
-//! guessed as in [`gaussian`](crate::topk::threshold::gaussian); planes with an unsettled row fall
-//! back to [`super::register`].
+//! 16 in the lower: shifted together, signs of differences are in index order. Guesses as in
+//! [`gaussian`](crate::topk::threshold::gaussian); planes with an unsettled row fall back to
+//! [`super::register`].
 
 use cubecl::{ir::ElemType, prelude::*};
 

@@ -1,4 +1,4 @@
-//! Sorts the list of selected columns by value, then index, before it is written.
+//! Sorts the list of selected columns by value, then index.
 //!
 //! Each element becomes a word: a digit of its value above its distance from the last slot. Units
 //! sort their words by Batcher's odd-even merge sort, then merge bitonically.

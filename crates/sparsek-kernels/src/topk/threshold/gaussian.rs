@@ -9,8 +9,7 @@
 //! select: shift by one element if the count is one off; cut ties in index order
 //! ```
 //!
-//! Counts prove every threshold, so guesses affect speed only. Unsettled rows and NaN are searched
-//! on keys.
+//! Counts prove every threshold. Unsettled rows and NaN are searched on keys.
 
 use cubecl::prelude::*;
 
@@ -182,7 +181,7 @@ impl RegisterRow<f32> {
         }
     }
 
-    /// The greatest value below `value`, or the least from it on.
+    /// The greatest below `value`, or the least from it on.
     fn nearest(&self, value: f32, below: bool) -> Nearest {
         let sign = select(below, -1.0f32, 1.0f32);
         let from = select(below, -next_above(-value), value);
@@ -317,7 +316,7 @@ impl RegisterRow<f32> {
         }
     }
 
-    /// The least value from `floor` on, and the greatest below `ceiling`.
+    /// The least from `floor` on, and the greatest below `ceiling`.
     fn ends(&self, floor: f32, ceiling: f32) -> Ends {
         let mut least = f32::INFINITY.runtime();
         let mut greatest = f32::NEG_INFINITY.runtime();

@@ -9,8 +9,9 @@
 //! early stop: halve it max_iter times
 //! ```
 //!
-//! RTop-K's Algorithms 1 and 2 fill rows with too few finite elements exactly. Interpolation takes
-//! three to five counts on smooth data; halving bounds them, snapping ends ties.
+//! Precision and early stop, RTop-K's Algorithms 1 and 2, fill rows with too few finite elements
+//! exactly. Interpolation takes three to five counts on smooth data; halving bounds them, snapping
+//! ends ties.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
