@@ -3,10 +3,10 @@
 //! Functions take a [`cubecl::client::Client`] and buffer handles, check the request, choose a
 //! routine and launch it. The crate `sparsek` wraps them for Burn.
 //!
-//! - [`topk`]: the k greatest or least elements of rows, and of one long vector.
+//! - [`topk`]: the k greatest or least elements of rows, or one long vector.
 //! - [`spmm`]: products of CSR matrices with dense and compressed rows, and max aggregation.
-//! - [`dense`]: layer normalization, products and sums of very many rows.
-//! - [`distance`]: distances between rows of two CSR matrices, over any semiring.
+//! - [`dense`]: layer normalization, products and sums of many rows.
+//! - [`distance`]: between rows of two CSR matrices, over any semiring.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]
 

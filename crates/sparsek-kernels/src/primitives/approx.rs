@@ -1,4 +1,4 @@
-//! Fast approximations, for searches whose result does not depend on them.
+//! Fast approximations, where no result depends on them.
 
 use cubecl::prelude::*;
 

@@ -1,7 +1,7 @@
 //! Sets of items of a row, one bit each, the first in bit 31; and their positions in index order.
 //!
-//! [`SelectedItems`] scans the set bits of each load. With 32 items per unit, [`ColumnBits`] is
-//! faster: transposed, a unit holds neighboring columns and scans once.
+//! [`SelectedItems`] scans the set bits of each load. With 32 items per unit, [`ColumnBits`]
+//! transposes, so that a unit holds neighboring columns and scans once.
 
 use cubecl::prelude::*;
 

@@ -1,4 +1,4 @@
-//! Tensor-core instructions: which a device has, and the TF32 product of 16 × 8 by 8 × 8 elements.
+//! Tensor-core instructions, and the TF32 product of 16 × 8 by 8 × 8 elements.
 
 use cubecl::{
     cmma::MmaDefinition,

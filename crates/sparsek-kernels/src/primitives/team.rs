@@ -1,7 +1,7 @@
 //! A team: the units that share a row, with their reductions and scans.
 //!
-//! A plane holds several teams of `lanes` neighboring units, a power of two; or a cube is one team,
-//! whose planes use shared memory. Index order is by load, unit, element.
+//! A plane holds several teams of `lanes` neighboring units, a power of two; or a cube is one team.
+//! Index order is by load, unit, element.
 
 use cubecl::prelude::*;
 

@@ -289,7 +289,7 @@ fn check_sampled(client: &Client, problem: &RowProblem) -> Result<(), String> {
 }
 
 /// Caps the halvings of [`Method::EarlyStop`] at those that can change the interval. With greatest
-/// exponent `E` and `P` digits, floats span less than `2^(E + 2)` and normal ones are `2^-(E + P)`
+/// exponent `E` and `P` digits, floats span `2^(E + 2)` and normal ones are at least `2^-(E + P)`
 /// apart: 279 for f32, 2100 for f64. Integers take one per bit.
 pub(crate) fn halvings(max_iter: u32, dtype: ElemType) -> u32 {
     let most = match dtype {

@@ -1,4 +1,4 @@
-//! Constants chosen by measurement on an NVIDIA H200 (`benches/records/`). They affect speed only.
+//! Constants chosen by measurement on an NVIDIA H200 (`benches/records/`); they affect speed only.
 
 // Routines.
 
@@ -8,7 +8,7 @@ pub(crate) const SAMPLED_COLS: usize = 1 << 13;
 /// `delegate` precedes all for shorter rows.
 pub(crate) const DELEGATE_COLS: usize = 1 << 14;
 pub(crate) const DELEGATE_SELECTED: usize = 32;
-/// For GPUs.
+/// Longest row of `unit` on GPUs.
 pub(crate) const MAX_UNIT_COLS: usize = 64;
 
 // Cubes.
@@ -33,8 +33,7 @@ pub(crate) const LONG_SAMPLED_UNITS: u32 = 512;
 pub(crate) const MAX_LISTED: usize = 1 << 12;
 /// Per unit.
 pub(crate) const SORTED_ITEMS: usize = 16;
-/// Sorts floats by bits where `k * BITWISE_SHARE <= cols`: the selected then span few powers of
-/// two.
+/// Sorts floats by bits where `k * BITWISE_SHARE <= cols`: they span few powers of two.
 pub(crate) const BITWISE_SHARE: usize = 3;
 /// Of more midpoints, the first are quantized.
 pub(crate) const COUNTED_MIDPOINTS: u32 = 4;
@@ -81,7 +80,7 @@ pub(crate) const INTERPOLATIONS: u32 = 5;
 
 /// A guess off by these deviations or elements is lost.
 pub(crate) const GUESS_FAR: [f32; 2] = [3.5, 20.0];
-/// The same for too few elements, while no value had enough.
+/// For too few elements, while no value had enough.
 pub(crate) const GUESS_NEAR: [f32; 2] = [2.0, 10.0];
 /// Most counts before refining.
 pub(crate) const GUESS_COUNTS: u32 = 6;
@@ -91,7 +90,7 @@ pub(crate) const GUESS_CLOSE: u32 = 2;
 pub(crate) const REFINE_SUSPICIOUS: f32 = 16.0;
 /// Steps that suggest them.
 pub(crate) const REFINE_LATE: u32 = 6;
-/// Steps between looks for the ends of the bracket.
+/// Steps between looks for the ends.
 pub(crate) const REFINE_PAUSE: u32 = 3;
 pub(crate) const REFINE_STEPS: u32 = 16;
 /// Corrects the least deviation of a unit.

@@ -1,4 +1,4 @@
-//! [`Element`]: a dtype that can be selected from.
+//! Selectable dtypes.
 
 use cubecl::prelude::*;
 
@@ -34,7 +34,7 @@ pub trait Element: Numeric {
     /// integers round to the less wanted end.
     fn midpoint(low: Self::Key, high: Self::Key, #[comptime] largest: bool) -> Self::Key;
 
-    /// About `ratio` of the way between ordered keys of finite values.
+    /// About `ratio` between ordered keys of finite values.
     fn interpolate(
         low: Self::Key,
         high: Self::Key,

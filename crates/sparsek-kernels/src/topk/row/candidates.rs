@@ -1,5 +1,5 @@
-//! Selects from a list of candidates, the columns at or above a threshold; as routine `cube` does
-//! if the list is too short or overflows.
+//! Selects from a list of the columns at or above a threshold; as `cube` does if the list is too
+//! short or overflows.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"

@@ -106,7 +106,7 @@ impl SortConfig {
         lanes.ilog2() + self.items.ilog2()
     }
 
-    /// Bound of the distances that fit beside a slot number and end below infinity.
+    /// Distances that fit beside a slot number and end below infinity.
     pub fn room(&self, lanes: u32) -> u32 {
         1 << (32 - self.bits(lanes)).min(30)
     }

@@ -1,5 +1,4 @@
-//! Routine `cube`: one cube per row, read in each pass. For very long rows, and GPUs without
-//! planes.
+//! Routine `cube`: one cube per row, read in each pass. For very long rows, or without planes.
 
 use cubecl::{ir::ElemType, prelude::*};
 

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! At least k elements reach the kth delegate, and hardly more: only a subrange with two of the k
-//! greatest adds one. Subranges are interleaved, so sorted rows do no harm.
+//! greatest adds one. Interleaved subranges suit sorted rows.
 #![allow(
     clippy::collapsible_if,
     clippy::manual_div_ceil,

@@ -173,7 +173,7 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// All but the last, if there are many and codes can distinguish them.
+    /// All but the last of many, if codes can distinguish them.
     fn quantized_midpoints(&self) -> u32 {
         match self.options.method {
             Method::EarlyStop(midpoints) if midpoints > COUNTED_MIDPOINTS => {

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The sample affects only the length of the list. Units note candidates as bits in shared memory,
-//! then each lists neighboring columns.
+//! then list neighboring columns.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"

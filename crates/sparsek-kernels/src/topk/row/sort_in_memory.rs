@@ -1,6 +1,6 @@
 //! Sorts the selected elements by value, then index, where the routine did not: up to
-//! [`MAX_RANKED`] by ranks, k² comparisons in one launch; above, by a bitonic network, log²k
-//! launches in place.
+//! [`MAX_RANKED`] by ranks, k² comparisons in one launch; above, by a bitonic network in log²k
+//! launches.
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 

@@ -1,4 +1,4 @@
-//! Early stop, RTop-K's Algorithm 2, on a row of floats in registers.
+//! Early stop, RTop-K's Algorithm 2, on floats in registers.
 //!
 //! ```text
 //! [low, high] <- range of the row
@@ -7,8 +7,8 @@
 //! ```
 //!
 //! The first of many midpoints compare codes of 7 bits, four to a word, by an addition, a mask and
-//! a shift; the first three, codes of 3 bits. Counting the final ends proves them; else all
-//! midpoints are counted.
+//! a shift; the first three, codes of 3 bits. Counting the final ends proves them; else all are
+//! counted.
 #![allow(clippy::manual_rotate, reason = "CubeCL has no rotation")]
 
 use cubecl::prelude::*;

@@ -1,7 +1,5 @@
-//! The normal model of a row, and the bracket of its threshold.
-//!
-//! Of normal values, the kth of `cols` lies `quantile` deviations above the mean; each element too
-//! many moves it by `slope` deviations.
+//! The normal model of a row, and the bracket of its threshold. Of normal values, the kth of `cols`
+//! lies `quantile` deviations above the mean; each element too many moves it by `slope` deviations.
 
 use cubecl::prelude::*;
 

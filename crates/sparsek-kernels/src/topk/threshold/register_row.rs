@@ -1,6 +1,5 @@
-//! A row in the registers of a team, as floats or keys, greater ones wanted.
-//!
-//! Floats are compared by the signs of differences, an addition and a shift each.
+//! A row in the registers of a team, as floats or keys, greater ones wanted. Floats are compared by
+//! the signs of differences, an addition and a shift each.
 
 use cubecl::prelude::*;
 
