@@ -2,7 +2,7 @@
 
 use cubecl::ir::ElemType;
 
-/// A refused request, with limit and request.
+/// A refused request.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KernelError {
@@ -46,8 +46,7 @@ pub enum KernelError {
         /// Runtime.
         runtime: &'static str,
     },
-    /// CubeCL's CPU runtime cannot round to bf16 without AVX512-BF16 or `__truncsfbf2` in the C
-    /// runtime.
+    /// CubeCL's CPU runtime needs AVX512-BF16 or C's `__truncsfbf2` to round to bf16.
     #[error("the host cannot round f32 to {dtype} for {runtime}")]
     Rounding {
         /// Dtype.

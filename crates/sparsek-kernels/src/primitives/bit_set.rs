@@ -211,7 +211,6 @@ impl ColumnBits {
     /// As bits of items.
     pub fn first(&self, quota: u32, team: &Team) -> u32 {
         let room = quota - min(self.position, quota);
-        // Columns before the first dropped bit.
         let mut length = 0u32;
         #[unroll]
         for step in 0..comptime!(ITEMS.ilog2()) {

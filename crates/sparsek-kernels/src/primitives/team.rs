@@ -176,7 +176,7 @@ impl Team {
 #[cube]
 pub(crate) fn exchange<T: Numeric>(value: T, #[comptime] shape: TeamShape) -> Shared<[T]> {
     let mut slots = Shared::<[T]>::new_slice(shape.planes as usize);
-    // The last exchange must be read before it is overwritten.
+    // Others may still read the last exchange.
     sync_cube();
     if UNIT_POS_X == 0 {
         slots[UNIT_POS_Y as usize] = value;

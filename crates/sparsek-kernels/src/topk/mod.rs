@@ -8,7 +8,7 @@
 //! - index order, or sorted by value, then index;
 //! - the same bits in every run.
 //!
-//! `plan` chooses a [`Routine`] of `row`; few long rows go to `vector`.
+//! `plan` chooses a [`Routine`].
 
 mod key;
 mod options;

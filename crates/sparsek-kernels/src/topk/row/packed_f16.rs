@@ -139,7 +139,6 @@ const DEVIATION: f32 = 1.253_314_1;
 #[derive(CubeType)]
 pub(super) struct PackedRow<H: Float> {
     words: Sequence<PackedPair<H>>,
-    /// Of one half of the items.
     team: Team,
 }
 
@@ -167,7 +166,6 @@ pub(super) struct PackedGuess {
 
 #[cube]
 impl<H: Float> PackedRow<H> {
-    /// Reads loads of eight items.
     pub fn new(
         input: &[Vector<u32, Const<4>>],
         start: usize,
@@ -203,7 +201,6 @@ impl<H: Float> PackedRow<H> {
         PackedRow::<H> { words, team }
     }
 
-    /// Valid if found.
     pub fn guess(&self, k: u32, normal: &Normal) -> PackedGuess {
         let wanted = f32::cast_from(k);
         let model = self.model(normal);
@@ -388,7 +385,6 @@ impl<H: Float> PackedRow<H> {
         let word = select(second, items.second, items.first);
         let least = word & (0 - word);
         let item = select(first, word, least).leading_zeros();
-        // Columns are ordered by load, unit and item.
         let load = (item >> 3) + select(second, 4u32, 0u32);
         let lanes = comptime!(self.team.shape.lanes);
         let column = (load * lanes + self.team.lane) * 8 + (item & 7);

@@ -106,7 +106,7 @@ pub(crate) fn sampled_select<E: Element, I: Numeric, N: Size>(
     );
 }
 
-/// About as many elements reach it as the list holds.
+/// Reached by about as many as the list holds.
 #[cube]
 fn sampled_floor<E: Element, N: Size>(
     input: &[Vector<E, N>],

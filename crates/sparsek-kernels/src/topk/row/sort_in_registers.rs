@@ -447,7 +447,6 @@ fn network(items: usize) -> Vec<(usize, usize)> {
 mod tests {
     use super::*;
 
-    /// By the zero-one principle.
     #[test]
     fn the_network_sorts() {
         for (items, length) in [(1, 0), (2, 1), (4, 5), (8, 19), (16, 63)] {

@@ -129,7 +129,6 @@ impl RegisterRow<f32> {
         self.select_exactly(&level, &reach, k, largest)
     }
 
-    /// From a value at most one off.
     fn select_exactly(
         &self,
         level: &FloatThreshold,

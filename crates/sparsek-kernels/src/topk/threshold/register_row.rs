@@ -117,7 +117,6 @@ impl RegisterRow<f32> {
         (misses << comptime!(32 - items)) ^ comptime!(mask(items))
     }
 
-    /// As certain.
     pub fn above(&self, value: f32) -> u32 {
         let value = select(value == 0.0, NEAR_ZERO, value);
         let mut signs = 0u32;
