@@ -90,6 +90,7 @@ pub fn host_rounds() -> bool {
     std::arch::is_x86_feature_detected!("avx512bf16") || !symbol().is_null()
 }
 
+/// Whether host code can round f32 to bf16.
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 pub fn host_rounds() -> bool {
     true

@@ -29,7 +29,7 @@ pub struct Scatter<'a> {
     pub cols: usize,
     /// Columns per row.
     pub k: usize,
-    /// Whether `source` is dense.
+    /// Whether `source` is dense; only selected columns are kept.
     pub dense: bool,
 }
 
