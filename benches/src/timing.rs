@@ -27,7 +27,7 @@ pub struct Times {
     pub checked: usize,
 }
 
-/// Loop steps of [`keep_busy`]: milliseconds on a fast GPU.
+/// Loop steps of [`keep_busy`](fn@keep_busy): milliseconds on a fast GPU.
 const STEPS: u32 = 1 << 20;
 
 #[cube(launch_unchecked)]

@@ -166,6 +166,17 @@ pub fn open(choice: Choice) -> Result<Backend, BackendError> {
     })
 }
 
+/// Says how to link a GPU, if no GPU backend is linked.
+pub fn hint() -> Option<&'static str> {
+    let linked = cfg!(any(
+        feature = "cuda",
+        feature = "metal",
+        feature = "vulkan",
+        feature = "wgpu"
+    ));
+    (!linked).then_some("no GPU backend is linked: add --features vulkan, metal or cuda for one")
+}
+
 /// Enables the kernel cache, or prints why not.
 #[cfg(feature = "cache")]
 fn keep_kernels() {

@@ -23,6 +23,7 @@ pub fn command() -> Result {
     run(cargo(plan.cargo("doc"))
         .arg("--no-deps")
         .env("RUSTDOCFLAGS", "-D warnings"))?;
+    run(&mut cargo(PACKAGE))?;
     // The fault tests and the examples run the programs.
     run(cargo(plan.cargo("build")).arg("--bins"))?;
     examples()?;
@@ -31,6 +32,18 @@ pub fn command() -> Result {
     say!("\nall checks passed");
     Ok(())
 }
+
+/// Packs the crates as crates.io gets them. Their own tests compile them.
+const PACKAGE: [&str; 8] = [
+    "package",
+    "--package=sparsek-kernels",
+    "--package=sparsek",
+    "--package=sparsek-gnn",
+    "--no-verify",
+    "--allow-dirty",
+    "--quiet",
+    "--locked",
+];
 
 const CLIPPY_XTASK: [&str; 8] = [
     "clippy",

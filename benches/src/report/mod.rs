@@ -27,7 +27,7 @@ use self::records::Benches;
 /// Writes docs/performance.md and its figures from the records. Run it in the repository root.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The folder of records: <device>/<bench>.jsonl.
+    /// The folder of records: DEVICE/BENCH.jsonl.
     #[arg(long, default_value = "benches/records")]
     records: PathBuf,
     /// The document; figures are in the folder `figures` beside it.

@@ -1,12 +1,10 @@
 //! MaxK-GNN on Burn, over sparsek's top-k and sparse aggregation.
 //!
 //! - [`graph`]: an immutable, shared [`Graph`].
-//! - [`nn`]: layers and models; `forward` takes the graph as an argument.
-//! - [`datasets`]: loaders and generators of node datasets.
-//! - [`sampling`]: parts of graphs that do not fit on a device.
-//! - [`train`]: full-batch and batched training on one or several devices, with checkpoints.
-//!
-//! # Example
+//! - [`nn`]: layers and models.
+//! - [`datasets`]: loaders and generators.
+//! - [`sampling`]: parts of graphs that exceed a device.
+//! - [`train`]: full or batched training on one or several devices, with checkpoints.
 //!
 //! ```
 //! use burn::tensor::Device;
@@ -29,6 +27,8 @@
 //! # }
 //! ```
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 pub mod datasets;
 pub mod graph;
 pub mod nn;
@@ -39,7 +39,6 @@ pub mod train;
 pub use graph::{Graph, GraphError};
 pub use nn::aggregate;
 
-/// The README's examples, run as doctests.
 #[cfg(all(doctest, feature = "flex"))]
 #[doc = include_str!("../../../README.md")]
 mod readme {}

@@ -1,14 +1,11 @@
-//! SplitMix64, a counter-based generator of random numbers.
+//! SplitMix64, counter-based random numbers.
 
-/// Increment of the state.
 const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
-/// Hashes a seed.
 pub(crate) fn mix(seed: u64) -> u64 {
     nth(seed.wrapping_mul(STEP), 0)
 }
 
-/// The nth number after a state.
 pub(crate) fn nth(state: u64, n: u64) -> u64 {
     let mut z = state.wrapping_add(n.wrapping_add(1).wrapping_mul(STEP));
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

@@ -1,4 +1,4 @@
-//! Facts about a device: planes, dtypes, accumulators and driver quirks.
+//! Planes, dtypes, accumulators and driver quirks of a device.
 
 use cubecl::{
     features::Plane,
@@ -8,58 +8,54 @@ use cubecl::{
 
 use crate::error::KernelError;
 
-/// A device with fewer units per cube is a CPU.
+/// CPUs have fewer.
 const MIN_GPU_UNITS: u32 = 32;
 
-/// Returns the plane size if all planes of the device have the same.
+/// None if planes differ in size.
 pub(crate) fn plane_size(client: &Client) -> Option<u32> {
     let hardware = &client.properties().hardware;
     (hardware.plane_size_min == hardware.plane_size_max && hardware.plane_size_max > 1)
         .then_some(hardware.plane_size_max)
 }
 
-/// Returns the plane size, or 1 if kernels cannot use planes.
+/// 1 if kernels cannot use planes.
 pub(crate) fn plane_or_unit(client: &Client) -> u32 {
     let planes = client.features().plane.contains(Plane::Ops) || is_llvmpipe(client);
     plane_size(client).filter(|_| planes).unwrap_or(1)
 }
 
-/// Whether the device is a GPU. CPUs run few units per cube.
 pub(crate) fn is_gpu(client: &Client) -> bool {
     has_many_units(client) && !is_llvmpipe(client)
 }
 
-/// Whether a cube may have as many units as on a GPU.
 pub(crate) fn has_many_units(client: &Client) -> bool {
     units_per_cube(client, MIN_GPU_UNITS) >= MIN_GPU_UNITS
 }
 
-/// Reason to refuse kernels with shared memory on llvmpipe.
 pub(crate) const LLVMPIPE_REFUSAL: &str =
     "llvmpipe lacks the workgroup memory layouts that it is compiled with";
 
-/// Loop iterations after which llvmpipe silently leaves the loops of a shader.
+/// Iterations after which llvmpipe silently leaves loops.
 pub(crate) const LLVMPIPE_JUMPS: usize = 65_535;
 
-/// Whether the device is Mesa's software Vulkan driver.
+/// Mesa's software Vulkan driver.
 pub(crate) fn is_llvmpipe(client: &Client) -> bool {
     client.properties().identity.name.contains("llvmpipe")
 }
 
-/// Returns the greatest power of two, at most `wanted`, that the device allows as units per cube.
+/// The greatest power of two, at most `wanted`, allowed per cube.
 pub(crate) fn units_per_cube(client: &Client, wanted: u32) -> u32 {
     let most = client.properties().hardware.max_units_per_cube.max(1);
     let most = most.min(wanted);
     1 << most.ilog2()
 }
 
-/// Returns the number of multiprocessors, or 64 if the device does not report it.
+/// 64 if unknown.
 pub(crate) fn multiprocessors(client: &Client) -> usize {
     let hardware = &client.properties().hardware;
     hardware.num_streaming_multiprocessors.unwrap_or(64) as usize
 }
 
-/// Refuses a dtype that the device lacks.
 pub(crate) fn require_dtype(client: &Client, dtype: ElemType) -> Result<(), KernelError> {
     if client.properties().supports_type(dtype) {
         Ok(())
@@ -82,25 +78,25 @@ pub(crate) fn require_rounding(client: &Client, dtype: ElemType) -> Result<(), K
     }
 }
 
-/// Whether code compiled for the host can round f32 to bf16: by an instruction or the C runtime.
+/// Whether host code can round f32 to bf16.
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 pub fn host_rounds() -> bool {
     use std::ffi::{c_char, c_void};
     unsafe extern "C" {
         fn dlsym(library: *mut c_void, name: *const c_char) -> *mut c_void;
     }
-    // SAFETY: no library means all that are loaded; the name ends with a zero; nothing is called.
+    // SAFETY: null means all loaded libraries; the name ends with a zero; nothing is called.
     let symbol = || unsafe { dlsym(std::ptr::null_mut(), c"__truncsfbf2".as_ptr()) };
     std::arch::is_x86_feature_detected!("avx512bf16") || !symbol().is_null()
 }
 
-/// Whether code compiled for the host can round f32 to bf16.
+/// Whether host code can round f32 to bf16.
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 pub fn host_rounds() -> bool {
     true
 }
 
-/// Returns the dtype of accumulators for `dtype`: f64 for f64, else f32.
+/// f64 for f64, else f32.
 pub(crate) fn accumulator(client: &Client, dtype: ElemType) -> Result<ElemType, KernelError> {
     let sum = match dtype {
         ElemType::Float(FloatKind::F64) => f64::elem_type_native(),
@@ -118,7 +114,6 @@ pub(crate) fn accumulator(client: &Client, dtype: ElemType) -> Result<ElemType, 
     Ok(sum)
 }
 
-/// [`accumulator`] of results that are rounded to `dtype`.
 pub(crate) fn rounded_accumulator(
     client: &Client,
     dtype: ElemType,
@@ -128,8 +123,7 @@ pub(crate) fn rounded_accumulator(
     Ok(sum)
 }
 
-/// Returns the narrowest dtype that the device stores for column indices below `width`: u8, u16 or
-/// u32.
+/// Returns the narrowest dtype for columns below `width` that the device stores: u8, u16 or u32.
 pub fn column_dtype(client: &Client, width: usize) -> ElemType {
     let fitting = [(UIntKind::U8, 1 << 8), (UIntKind::U16, 1 << 16)];
     let narrow = fitting.into_iter().find(|&(kind, limit)| {

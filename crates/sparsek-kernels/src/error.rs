@@ -1,134 +1,133 @@
-//! Reasons to refuse a request before anything is launched.
+//! Reasons to refuse a request.
 
 use cubecl::ir::ElemType;
 
-/// A refused request. Each variant carries the limit and what was asked for.
+/// A refused request.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum KernelError {
-    /// More elements are to be selected than a row has.
+    /// k exceeds the row.
     #[error("k = {k} is greater than the row length {cols}")]
     KTooLarge {
-        /// Elements to select.
+        /// k.
         k: usize,
-        /// Elements of a row.
+        /// Row length.
         cols: usize,
     },
-    /// Rows longer than any routine supports.
+    /// Rows are too long.
     #[error("rows of {cols} elements are longer than the limit of {limit}")]
     RowTooLong {
-        /// Elements of a row.
+        /// Row length.
         cols: usize,
-        /// Longest row supported.
+        /// Longest row.
         limit: usize,
     },
-    /// More rows than any routine supports.
+    /// Too many rows.
     #[error("{rows} rows are more than the limit of {limit}")]
     TooManyRows {
-        /// Rows of the input.
+        /// Rows.
         rows: usize,
-        /// Most rows supported.
+        /// Most rows.
         limit: usize,
     },
-    /// The operation does not support this dtype.
+    /// The operation does not support a dtype.
     #[error("dtype {dtype} is not supported by this operation (supported: {supported})")]
     Dtype {
-        /// The dtype.
+        /// Dtype.
         dtype: ElemType,
-        /// The dtypes supported.
+        /// Supported dtypes.
         supported: &'static str,
     },
-    /// The device lacks a dtype that the operation needs.
+    /// The device lacks a dtype.
     #[error("the device ({runtime}) has no {dtype}")]
     DtypeOnDevice {
-        /// The missing dtype.
+        /// Dtype.
         dtype: ElemType,
-        /// Name of the runtime.
+        /// Runtime.
         runtime: &'static str,
     },
-    /// CubeCL's CPU runtime cannot round to bf16: that takes AVX512-BF16 or a C runtime with
-    /// `__truncsfbf2`.
+    /// CubeCL's CPU runtime needs AVX512-BF16 or C's `__truncsfbf2` to round to bf16.
     #[error("the host cannot round f32 to {dtype} for {runtime}")]
     Rounding {
-        /// The dtype.
+        /// Dtype.
         dtype: ElemType,
-        /// Name of the runtime.
+        /// Runtime.
         runtime: &'static str,
     },
-    /// A forced routine cannot run this request on this device.
+    /// A forced routine cannot run.
     #[error("routine {routine} cannot run here: {reason}")]
     Routine {
-        /// Name of the routine.
+        /// Routine.
         routine: &'static str,
         /// What it lacks, with limit and request.
         reason: String,
     },
-    /// A buffer is shorter than its shape and strides need.
+    /// A buffer is too short for its shape and strides.
     #[error("the {name} buffer holds {found} elements, its shape and strides need {needed}")]
     BufferTooShort {
-        /// Name of the buffer.
+        /// Buffer.
         name: &'static str,
         /// Elements needed.
         needed: usize,
-        /// Elements it holds.
+        /// Elements present.
         found: usize,
     },
-    /// A buffer is larger than the device can bind or allocate.
+    /// A buffer exceeds what the device can bind or allocate.
     #[error("the {name} buffer of {bytes} bytes is larger than the device's limit of {limit}")]
     BufferTooLarge {
-        /// Name of the buffer.
+        /// Buffer.
         name: &'static str,
         /// Bytes needed.
         bytes: u64,
-        /// Limit of the device in bytes.
+        /// Limit in bytes.
         limit: u64,
     },
-    /// A sparse matrix has more entries than supported.
+    /// A sparse matrix has too many entries.
     #[error("{entries} entries are more than the limit of {limit}")]
     TooManyEntries {
-        /// Entries of the matrix.
+        /// Entries.
         entries: usize,
-        /// Most entries supported.
+        /// Most entries.
         limit: usize,
     },
-    /// More than 2^32 elements on a device without 64-bit addresses.
+    /// More than 2^32 elements without 64-bit addresses.
     #[error("{elements} elements need 64-bit addresses, which the device ({runtime}) lacks")]
     AddressWidth {
         /// Elements of the largest buffer.
         elements: usize,
-        /// Name of the runtime.
+        /// Runtime.
         runtime: &'static str,
     },
-    /// The launch grid is larger than the device allows.
+    /// The launch grid is too large.
     #[error("a grid of {cubes} cubes exceeds the device's limit of {limit}")]
     GridTooLarge {
         /// Cubes needed.
         cubes: usize,
-        /// Cubes allowed over the three dimensions.
+        /// Cubes allowed over three dimensions.
         limit: usize,
     },
-    /// Two matrices differ in their number of columns.
+    /// Matrices differ in columns.
     #[error("a matrix of {found} columns where the other has {expected}")]
     Columns {
-        /// Columns of one matrix.
+        /// Columns of one.
         found: usize,
         /// Columns of the other.
         expected: usize,
     },
-    /// A range of rows exceeds the matrix.
+    /// A range exceeds the matrix.
     #[error("rows {first} to {end} of a matrix of {rows}")]
     Rows {
-        /// First row of the range.
+        /// First row.
         first: usize,
-        /// End of the range, exclusive.
+        /// End, exclusive.
         end: usize,
         /// Rows of the matrix.
         rows: usize,
     },
-    /// Two matrices differ in dtype.
+    /// Matrices differ in dtype.
     #[error("a matrix of {found} where the other has {expected}")]
     DtypesDiffer {
-        /// Dtype of one matrix.
+        /// Dtype of one.
         found: ElemType,
         /// Dtype of the other.
         expected: ElemType,
@@ -136,11 +135,11 @@ pub enum KernelError {
     /// The runtime lacks functions for a dtype, or gets them wrong.
     #[error("the device ({runtime}) has no {functions} of {dtype}")]
     Functions {
-        /// The functions.
+        /// Functions.
         functions: &'static str,
-        /// The dtype.
+        /// Dtype.
         dtype: ElemType,
-        /// Name of the runtime.
+        /// Runtime.
         runtime: &'static str,
     },
     /// A part of a stream ends within an element.
@@ -151,19 +150,18 @@ pub enum KernelError {
         /// Bytes of an element.
         size: usize,
     },
-    /// The device failed while it ran earlier launches. The only error that may come after a
-    /// launch.
+    /// The device failed in earlier launches. The only error that may follow a launch.
     #[error("{device} failed: {reason}")]
     Device {
-        /// Name of the device.
+        /// Device.
         device: String,
-        /// Reason that the runtime reports.
+        /// Reason from the runtime.
         reason: String,
     },
-    /// The precision parameter is out of range.
+    /// `eps` is negative or not finite.
     #[error("precision eps = {eps} is not a finite number at or above 0")]
     Precision {
-        /// The `eps` asked for.
+        /// `eps`.
         eps: f32,
     },
 }

@@ -1,4 +1,4 @@
-//! Building blocks of every launch: grids, address widths, checked buffers.
+//! Grids, address widths and checked buffers.
 
 use cubecl::{
     ir::{AddressType, ElemType},
@@ -8,11 +8,10 @@ use cubecl::{
 
 use crate::{device::units_per_cube, error::KernelError};
 
-/// Most cubes in one grid dimension, whatever the device allows: the limit of WebGPU and of most
-/// Vulkan drivers.
+/// As in WebGPU and most Vulkan drivers.
 const FOLD: u32 = 65_535;
 
-/// Grid and cube size of a launch, with the address width that its buffers need.
+/// With the address width that the buffers need.
 pub(crate) struct Grid {
     pub count: CubeCount,
     pub dim: CubeDim,
@@ -20,8 +19,7 @@ pub(crate) struct Grid {
 }
 
 impl Grid {
-    /// Folds `cubes` cubes of `dim` into up to three dimensions, for buffers of at most `elements`
-    /// elements.
+    /// Folds `cubes` cubes into three dimensions, for buffers of at most `elements` elements.
     pub fn new(
         client: &Client,
         cubes: usize,
@@ -53,7 +51,6 @@ impl Grid {
         })
     }
 
-    /// One unit for each of `units` items.
     pub fn elementwise(
         client: &Client,
         units: usize,
@@ -82,13 +79,11 @@ fn address(client: &Client, elements: usize) -> Result<AddressType, KernelError>
     }
 }
 
-/// Whether a buffer starts at a multiple of `bytes`, so that loads of that size are aligned.
 pub(crate) fn aligned(handle: &Handle, bytes: usize) -> bool {
     let offset = handle.offset_start.unwrap_or(0) as usize;
     offset.is_multiple_of(bytes)
 }
 
-/// Error of a device that reports a failure on synchronization.
 pub(crate) fn device_failed(client: &Client, reason: String) -> KernelError {
     KernelError::Device {
         device: client.properties().identity.name.clone(),
@@ -96,7 +91,7 @@ pub(crate) fn device_failed(client: &Client, reason: String) -> KernelError {
     }
 }
 
-/// Allocates an uninitialized contiguous buffer.
+/// Uninitialized and contiguous.
 pub(crate) fn allocate(
     client: &Client,
     name: &'static str,
@@ -112,7 +107,7 @@ pub(crate) fn allocate(
     Ok(client.empty(bytes.max(dtype.size() as u64) as usize))
 }
 
-/// Allocates several uninitialized contiguous buffers with one call; they are freed together.
+/// As [`allocate`]; freed together.
 pub(crate) fn allocate_together<const N: usize>(
     client: &Client,
     buffers: [(&'static str, usize, ElemType); N],
@@ -121,7 +116,7 @@ pub(crate) fn allocate_together<const N: usize>(
     let mut layouts = Vec::with_capacity(N);
     for (name, elements, dtype) in buffers {
         let bytes = elements as u64 * dtype.size() as u64;
-        // All of them must fit into one page.
+        // All must fit into one page.
         if bytes > limit / (2 * N as u64) {
             let limit = limit / (2 * N as u64);
             return Err(KernelError::BufferTooLarge { name, bytes, limit });
@@ -134,7 +129,7 @@ pub(crate) fn allocate_together<const N: usize>(
     Ok(handles.try_into().expect("a buffer for each layout"))
 }
 
-/// Makes a handle a kernel argument, after checking that it holds `needed` elements.
+/// Refuses handles of fewer than `needed` elements.
 pub(crate) fn argument(
     handle: &Handle,
     name: &'static str,
@@ -153,7 +148,6 @@ pub(crate) fn argument(
     Ok(unsafe { BufferArg::from_raw_parts(handle.clone(), needed) })
 }
 
-/// Fills a buffer of `elements` elements with zeros.
 pub(crate) fn fill_zero(
     client: &Client,
     output: &Handle,

@@ -1,14 +1,14 @@
-//! Selection and sparse kernels written once in CubeCL, for every CubeCL runtime.
+//! Selection and sparse kernels for every CubeCL runtime, without Burn.
 //!
-//! This crate does not depend on Burn. It takes a [`cubecl::client::Client`] and buffer handles,
-//! checks the request, chooses a routine and launches it. The crate `sparsek` wraps it as Burn
-//! tensor operations.
+//! Functions take a [`cubecl::client::Client`] and buffer handles, check the request, choose a
+//! routine and launch it. The crate `sparsek` wraps them for Burn.
 //!
-//! - [`topk`]: the k greatest or least elements of rows, and of one long vector.
-//! - [`spmm`]: products of CSR matrices with dense and compressed rows, and aggregation by the
-//!   maximum.
-//! - [`dense`]: layer normalization, products and sums of very many dense rows.
-//! - [`distance`]: distances between the rows of two CSR matrices, over any semiring.
+//! - [`topk`]: the k greatest or least elements of rows, or one long vector.
+//! - [`spmm`]: products of CSR matrices with dense and compressed rows, and max aggregation.
+//! - [`dense`]: layer normalization, products and sums of many rows.
+//! - [`distance`]: between rows of two CSR matrices, over any semiring.
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod dense;
 mod device;

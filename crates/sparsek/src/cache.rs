@@ -1,14 +1,8 @@
-//! A disk cache of compiled kernels and tuning results.
+//! A disk cache of compiled kernels and tuning results, in one file per user.
 //!
-//! Without it, every process compiles its kernels and measures matrix products again. [`enable`]
-//! keeps the results in one file per user:
-//!
-//! | what | CUDA | other runtimes |
-//! | --- | --- | --- |
-//! | compiled kernels | per architecture | by the graphics driver, or not at all |
-//! | tuning results | per device | per device |
-//!
-//! A new build of the program compiles again.
+//! Without [`enable`], every process compiles kernels and tunes matrix products again. The file
+//! keeps tuning results per device, and CUDA kernels per architecture; other kernels are left to
+//! graphics drivers. A new build compiles again.
 //!
 //! ```no_run
 //! // First in `main`, before any tensor is made.
@@ -30,29 +24,27 @@ use std::{
 use cubecl::config::{CubeClRuntimeConfig, RuntimeConfig, cache::CacheConfig};
 use etcetera::BaseStrategy;
 
-/// Environment variable that chooses the folder: a path, or `off`.
+/// Environment variable: a folder, or `off`.
 pub const VARIABLE: &str = "SPARSEK_CACHE";
 /// File size above which [`enable`] starts over.
 pub const MAX_BYTES: u64 = 1 << 30;
 
-/// Name of CubeCL's environment, and of the file.
+/// Name of the file and of CubeCL's environment.
 const ENVIRONMENT: &str = "sparsek";
-/// First bytes of a database file.
 const MAGIC: &[u8] = b"SQLite format 3\0";
-/// Suffixes of the files beside the database.
 const COMPANIONS: [&str; 3] = ["-wal", "-shm", "-tshm"];
 
-/// Why there is no cache. The program works without one.
+/// Why there is no cache.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CacheError {
     /// A device was opened, or CubeCL configured, earlier.
     #[error("the kernel cache must be enabled before the first device is opened")]
     Late,
-    /// The user has no cache folder.
+    /// No user cache folder.
     #[error("no cache folder for kernels is known; {VARIABLE}=DIR chooses one")]
     NoFolder,
-    /// The folder or its file cannot be used.
+    /// The folder or file cannot be used.
     #[error("the kernel cache {} is ignored: {source}", file.display())]
     Unusable {
         /// The file.
@@ -62,16 +54,13 @@ pub enum CacheError {
     },
 }
 
-/// Enables the cache in the folder `SPARSEK_CACHE`, or in `sparsek` in the user's cache folder.
-/// Returns the file, or none if `SPARSEK_CACHE` is `off`.
+/// Enables the cache in the folder `SPARSEK_CACHE`, else `sparsek` in the user's cache folder.
+/// Returns the file; `None` if `off`.
 ///
-/// Call it once, before the first device is opened. A file above [`MAX_BYTES`] is deleted.
-/// `cubecl.toml` and CubeCL's environment variables stay in force, except for location and use of
-/// the cache.
+/// Call it before the first device is opened. Deletes a file above [`MAX_BYTES`]. Overrides
+/// location and use of the cache in `cubecl.toml` and CubeCL's environment variables, nothing else.
 ///
-/// # Errors
-///
-/// [`CacheError`]; the program works without the cache.
+/// On [`CacheError`], the program works without the cache.
 pub fn enable() -> Result<Option<PathBuf>, CacheError> {
     let user = || {
         etcetera::choose_base_strategy()
@@ -90,11 +79,7 @@ pub fn enable() -> Result<Option<PathBuf>, CacheError> {
     }
 }
 
-/// Enables the cache if `SPARSEK_CACHE` is set, else switches it off. For tests and benchmarks.
-///
-/// # Errors
-///
-/// As [`enable`].
+/// [`enable`] if `SPARSEK_CACHE` is set, else no cache. For tests and benchmarks.
 pub fn enable_if_set() -> Result<Option<PathBuf>, CacheError> {
     match env::var_os(VARIABLE) {
         Some(_) => enable(),
@@ -119,7 +104,7 @@ fn folder(
     }
 }
 
-/// Creates the folder, and deletes a file above the limit.
+/// Creates the folder; deletes a file above the limit.
 fn prepare(folder: &Path) -> Result<PathBuf, CacheError> {
     let file = folder.join(ENVIRONMENT).with_extension("db");
     let checked = fs::create_dir_all(folder).and_then(|()| check(&file));
@@ -134,7 +119,7 @@ fn check(file: &Path) -> io::Result<()> {
         Ok(found) if !found.is_file() => return Err(io::Error::other("not a file")),
         Ok(found) => found.len(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            // No file yet: test whether the folder is writable.
+            // Tests whether the folder can be written.
             return tempfile(file.parent().unwrap_or(Path::new(".")));
         }
         Err(error) => return Err(error),
@@ -171,7 +156,7 @@ fn remove(file: &Path) -> io::Result<()> {
     fs::remove_file(file)
 }
 
-/// Configures CubeCL; false if that happened before.
+/// Configures CubeCL; false if it was before.
 fn configure(file: Option<&Path>) -> bool {
     let mut config = CubeClRuntimeConfig::from_current_dir().override_from_env();
     match file.and_then(Path::parent) {

@@ -1,11 +1,8 @@
-//! Layers of many dense rows, such as one per node of a graph.
+//! Layers of many dense rows, such as nodes of a graph.
 //!
-//! Results equal those of Burn's layers. Sums over all rows, in gradients of parameters, run over
-//! slices of rows to fill a GPU. On TF32 tensor cores, products of many rows use this crate's
-//! kernels.
-//!
-//! `x` is f32, f64, f16 or bf16; parameters have its dtype. All functions panic if shapes or dtypes
-//! do not fit, or the device lacks the dtype.
+//! As Burn's layers, but sums over all rows run in slices to fill a GPU, and TF32 tensor cores use
+//! this crate's kernels. `x` is f32, f64, f16 or bf16; parameters have its dtype. Functions panic
+//! if shapes or dtypes do not fit, or the device lacks the dtype.
 
 use burn::{
     backend::Dispatch,
@@ -14,26 +11,19 @@ use burn::{
 
 use crate::{ops::DenseOps, sparse::Compressed};
 
-/// `x · weight + bias`.
+/// `x · weight + bias`. Differentiable.
 ///
 /// # Shapes
 ///
-/// - `x`: `[rows, inputs]`, `weight`: `[inputs, outputs]`, `bias`: `[outputs]`.
-/// - result: `[rows, outputs]`.
+/// `x`: `[rows, inputs]`, `weight`: `[inputs, outputs]`, `bias`: `[outputs]`; result: `[rows,
+/// outputs]`. Panics if shapes or dtypes do not fit.
 ///
 /// # Guarantees
 ///
-/// As Burn's matrix products, which may round f32 factors for tensor cores. On CUDA with TF32, at
-/// least 8192 rows of f32, with inputs and outputs in multiples of 4, use this crate's kernels:
-/// factors rounded to 11 bits, sums in f32, deterministic per device.
-///
-/// # Gradient
-///
-/// With respect to all three. On GPUs, that of the weight sums products of at most 2048 rows.
-///
-/// # Panics
-///
-/// If shapes or dtypes do not fit.
+/// As Burn's products, which may round f32 for tensor cores. On CUDA with TF32, at least 8192 rows
+/// of f32, with inputs and outputs in multiples of 4, use this crate's kernels: factors rounded to
+/// 11 bits, sums in f32, deterministic per device. The weight's gradient sums slices of at most
+/// 2048 rows on GPUs.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -67,29 +57,13 @@ pub fn linear(x: Tensor<2>, weight: Tensor<2>, bias: Option<Tensor<1>>) -> Tenso
     })
 }
 
-/// `x · weight` of compressed rows: [`linear`] of `x.to_dense()`, which is not kept for the
-/// gradient, nor built on Flex.
+/// [`linear`] of compressed rows. `x.to_dense()` is not kept for the gradient, nor built on Flex.
 ///
-/// # Shapes
+/// `x`: `[rows, inputs]` compressed, `weight`: `[inputs, outputs]`; result: `[rows, outputs]`.
+/// Panics if shapes or dtypes do not fit.
 ///
-/// - `x`: `[rows, inputs]` compressed, `weight`: `[inputs, outputs]`.
-/// - result: `[rows, outputs]`.
-///
-/// # Guarantees
-///
-/// As [`linear`]. On Flex deterministic, 16-bit floats summed in f32.
-///
-/// # Gradient
-///
-/// With respect to values and weight.
-///
-/// # Panics
-///
-/// If shapes or dtypes do not fit.
-///
-/// # Cost
-///
-/// GPUs: the dense product and two passes over dense rows. Flex: k / `inputs` of the dense product.
+/// Flex is deterministic, sums 16-bit floats in f32, and takes k / `inputs` of the dense product.
+/// GPUs take two more passes over dense rows.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -114,26 +88,12 @@ pub fn linear_compressed(x: &Compressed, weight: Tensor<2>) -> Tensor<2> {
     ))
 }
 
-/// `(x - mean) / sqrt(var + epsilon) * gamma + beta`, with the mean and biased variance of each
-/// row.
+/// `(x - mean) / sqrt(var + epsilon) * gamma + beta`, with mean and biased variance of each row.
 ///
-/// # Shapes
+/// `x`, result: `[rows, width]`; `gamma`, `beta`: `[width]`. Panics if shapes or dtypes do not fit.
 ///
-/// - `x`, result: `[rows, width]`; `gamma`, `beta`: `[width]`.
-///
-/// # Guarantees
-///
-/// Deterministic. Sums are f64 if `x` is, else f32. The variance sums squared differences from the
-/// mean.
-///
-/// # Gradient
-///
-/// With respect to all three, deterministic. Keeps only `x` and `gamma`; reads `x` and the upstream
-/// gradient twice.
-///
-/// # Panics
-///
-/// If shapes or dtypes do not fit, or the device lacks the dtype.
+/// Differentiable and deterministic; keeps `x` and `gamma`. Sums are f64 for f64, else f32. The
+/// variance sums squared differences.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};

@@ -1,33 +1,27 @@
 //! Row-wise top-k, sparse aggregation and sparse distances for [Burn](https://burn.dev) tensors:
 //! differentiable, on CUDA, Vulkan, Metal, WebGPU and the CPU.
 //!
-//! - [`topk`]: the k greatest or least elements along a dimension, exact or with early stop.
-//! - [`sparse`]: CSR matrices, compressed rows, and their products with dense tensors.
-//! - [`distance`]: distances between sparse rows over any semiring, and nearest neighbors.
-//! - [`dense`]: linear layers and layer normalization of many rows.
-//! - [`io`]: the memory limit of every loader.
-//! - [`ops`]: the backend operations.
+//! - [`topk`]: the k greatest or least elements along a dimension.
+//! - [`sparse`]: CSR matrices, compressed rows, and products.
+//! - [`distance`]: distances between sparse rows, and nearest neighbors.
+//! - [`dense`]: linear layers and layer normalization.
+//! - [`io`]: the memory limit of loaders. [`ops`]: backend operations.
 //!
 //! # Errors and panics
 //!
-//! Operations on tensors panic with a clear message if shapes, dtypes or options do not fit, as
-//! Burn's do. These return typed errors instead:
-//!
-//! - [`sparse::Pattern::new`] returns [`sparse::PatternError`];
-//! - [`sparse::Csr`] returns [`sparse::CsrError`], and [`sparse::NpzError`] for files;
-//! - [`distance::pairwise_distances`] and [`distance::NearestNeighbors`] return
-//!   [`distance::DistanceError`];
-//! - [`topk::topk_sharded`] returns [`topk::ShardedError`];
-//! - [`io::memory`] returns [`io::memory::MemoryError`], `cache::enable` returns `CacheError`.
-//!
-//! A device that fails at run time panics when a result is read, as in Burn; only `topk_sharded`
-//! reports it.
+//! Tensor operations panic if shapes, dtypes or options do not fit, as Burn's do. Typed errors:
+//! [`sparse::PatternError`], [`sparse::CsrError`], [`sparse::NpzError`],
+//! [`distance::DistanceError`], [`topk::ShardedError`], [`io::memory::MemoryError`],
+//! `cache::CacheError`. Device failures panic when a result is read; only [`topk::topk_sharded`]
+//! reports them.
 //!
 //! # Features
 //!
-//! The device chooses the backend at run time. Features link backends: `flex` (pure Rust),
-//! `vulkan`, `wgpu`, `metal`, `cuda`, `cpu` (CubeCL's CPU runtime). `fusion` must be on exactly if
-//! Burn's is. `cache` keeps compiled kernels on disk.
+//! Backends, chosen at run time: `flex` (pure Rust), `vulkan`, `wgpu`, `metal`, `cuda`, `cpu`
+//! (CubeCL's CPU runtime). `fusion` must be on exactly if Burn's is. `cache` keeps compiled kernels
+//! on disk.
+
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 mod backends;
 #[cfg(feature = "cache")]

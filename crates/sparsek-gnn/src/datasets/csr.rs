@@ -1,4 +1,4 @@
-//! A scipy `save_npz` graph with NumPy features and labels.
+//! scipy graphs with NumPy features and labels.
 use std::{io::Read, path::Path};
 
 use rand::{SeedableRng, rngs::Xoshiro256PlusPlus, seq::SliceRandom};
@@ -15,18 +15,14 @@ use super::{
 const HINT: &str = "expected a folder with graph.npz (scipy.sparse.save_npz), features.npy, \
                     labels.npy and optionally split.npz";
 
-/// Loads a dataset from a folder.
+/// Loads a folder; errors name the file.
 ///
-/// - `graph.npz`: a square matrix from `scipy.sparse.save_npz`, read as
-///   [`graphsaint::load`](super::graphsaint::load) reads `adj_full.npz`.
-/// - `features.npy`: [nodes, features] of any number type, converted to f32.
-/// - `labels.npy`: `[nodes]` or [nodes, 1] of whole numbers or booleans, one class per node; or
+/// - `graph.npz`: square, read as [`graphsaint::load`](super::graphsaint::load) reads
+///   `adj_full.npz`.
+/// - `features.npy`: [nodes, features] of numbers, converted to f32.
+/// - `labels.npy`: one class per node, whole or boolean, `[nodes]` or [nodes, 1]; or
 ///   [nodes, classes] of 0 and 1.
-/// - `split.npz`: integer node ids in `train`, `val` and `test`. Without it, `seed` draws 60, 20
-///   and 20 %.
-///
-/// # Errors
-/// [`DatasetError`], as [`graphsaint::load`](super::graphsaint::load).
+/// - `split.npz`: node ids `train`, `val`, `test`; else `seed` draws 60 : 20 : 20.
 pub fn load(
     folder: impl AsRef<Path>,
     seed: u64,
@@ -68,7 +64,6 @@ pub fn load(
     Ok(dataset.with_notes(notes))
 }
 
-/// Reads node ids; refuses more ids than nodes before reading them.
 fn node_list(array: Npy<impl Read>, nodes: usize) -> Result<Vec<u32>, String> {
     match array.header().len {
         count if count > nodes => Err(format!("{count} ids, but the graph has {nodes} nodes")),
@@ -76,7 +71,6 @@ fn node_list(array: Npy<impl Read>, nodes: usize) -> Result<Vec<u32>, String> {
     }
 }
 
-/// Splits the nodes 60 : 20 : 20.
 fn drawn(nodes: usize, seed: u64) -> [Vec<u32>; 3] {
     let mut train: Vec<u32> = (0..nodes as u32).collect();
     train.shuffle(&mut Xoshiro256PlusPlus::seed_from_u64(seed));
@@ -118,7 +112,6 @@ fn load_labels(file: &Path, nodes: usize, watch: Watch) -> Result<(Labels, usize
     })
 }
 
-/// Small folders, whole and broken.
 #[cfg(test)]
 mod tests {
     use std::fs;

@@ -5,59 +5,58 @@ use sparsek::io::{memory::MemoryError, text};
 
 use crate::graph::GraphError;
 
-/// Why a dataset cannot be loaded or generated. Each is one line that names the file, if any.
+/// A dataset error: one line that names the file, if any.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DatasetError {
-    /// A file cannot be opened or read.
+    /// Unreadable file.
     #[error("{}: {source}", shown(file))]
     Io {
-        /// The file.
+        /// File.
         file: PathBuf,
-        /// What the system said.
+        /// System error.
         source: std::io::Error,
     },
-    /// A file is truncated or malformed.
+    /// Truncated or malformed file.
     #[error("{}: {}", shown(file), text::clean(reason))]
     Format {
-        /// The file.
+        /// File.
         file: PathBuf,
-        /// What is wrong with it.
+        /// What is wrong.
         reason: String,
     },
-    /// A file's arrays are not a graph.
+    /// Arrays that are not a graph.
     #[error("{}: {source}", shown(file))]
     Graph {
-        /// The file.
+        /// File.
         file: PathBuf,
-        /// What is wrong with the graph.
+        /// What is wrong.
         source: GraphError,
     },
-    /// A file exceeds the limit of [`sparsek::io::memory`].
+    /// Exceeds the [`sparsek::io::memory`] limit.
     #[error("{}: {source}", shown(file))]
     Memory {
-        /// The file.
+        /// File.
         file: PathBuf,
-        /// Requested and allowed bytes, and how to raise the limit.
+        /// Requested and allowed bytes.
         source: MemoryError,
     },
-    /// The folder does not exist.
+    /// Missing folder.
     #[error("{}: no such folder; {hint}", shown(folder))]
     Missing {
-        /// The folder.
+        /// Folder.
         folder: PathBuf,
         /// What to get, and where.
         hint: String,
     },
-    /// The parts are inconsistent, or a generator's parameters are out of range.
+    /// Inconsistent parts or bad generator parameters.
     #[error("{0}")]
     Invalid(String),
-    /// A generator's parameters exceed the memory limit.
+    /// Parameters exceed the memory limit.
     #[error(transparent)]
     TooLarge(#[from] MemoryError),
 }
 
-/// A path on one line without control characters.
 fn shown(path: &Path) -> String {
     text::clean(&path.display().to_string())
 }

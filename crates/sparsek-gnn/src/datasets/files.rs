@@ -1,4 +1,4 @@
-//! Files read in pieces, with progress: arrays, archives and gzip lines.
+//! Watched reading of files.
 use std::{
     fmt,
     fs::File,
@@ -17,13 +17,12 @@ use sparsek::io::{
 
 use super::error::DatasetError;
 
-/// Progress callback: file, bytes so far, total bytes.
+/// Progress: file, bytes so far, total bytes.
 pub type Watch<'a> = &'a mut dyn FnMut(&Path, u64, u64);
 
-/// Bytes between two progress calls.
+/// Bytes between progress calls.
 const STEP: u64 = 1 << 20;
 
-/// Checks that a folder exists; the error gives `hint`.
 pub(super) fn folder<'a>(folder: &'a Path, hint: &str) -> Result<&'a Path, DatasetError> {
     match folder.is_dir() {
         true => Ok(folder),
@@ -34,7 +33,7 @@ pub(super) fn folder<'a>(folder: &'a Path, hint: &str) -> Result<&'a Path, Datas
     }
 }
 
-/// The folder's name, safe to print.
+/// Folder name, safe to print.
 pub(super) fn name(folder: &Path) -> String {
     let full = folder.canonicalize();
     let full = full.unwrap_or_else(|_| folder.to_path_buf());
@@ -44,7 +43,6 @@ pub(super) fn name(folder: &Path) -> String {
     )
 }
 
-/// Makes a format error for a file.
 pub(super) fn bad(file: &Path) -> impl Fn(String) -> DatasetError + '_ {
     |reason| DatasetError::Format {
         file: file.to_path_buf(),
@@ -52,7 +50,6 @@ pub(super) fn bad(file: &Path) -> impl Fn(String) -> DatasetError + '_ {
     }
 }
 
-/// Makes a memory error for a file.
 pub(super) fn too_much(file: &Path) -> impl Fn(MemoryError) -> DatasetError + '_ {
     |source| DatasetError::Memory {
         file: file.to_path_buf(),
@@ -60,7 +57,6 @@ pub(super) fn too_much(file: &Path) -> impl Fn(MemoryError) -> DatasetError + '_
     }
 }
 
-/// A file that reports its progress.
 pub(super) struct Watched<'a> {
     file: File,
     path: PathBuf,
@@ -105,7 +101,6 @@ impl Seek for Watched<'_> {
     }
 }
 
-/// Opens an npy file and converts it.
 pub(super) fn read_npy<T>(
     path: &Path,
     watch: Watch,
@@ -117,7 +112,6 @@ pub(super) fn read_npy<T>(
     array.and_then(convert).map_err(bad(path))
 }
 
-/// Opens an npz file.
 pub(super) fn open_npz<'a>(
     path: &Path,
     watch: Watch<'a>,
@@ -128,20 +122,16 @@ pub(super) fn open_npz<'a>(
 /// Longest line in bytes.
 const MAX_LINE: usize = 1 << 20;
 
-/// The reason for a line that does not parse as numbers.
 pub(super) const NUMBERS: &str = "is not a list of comma-separated numbers";
 
-/// Reads a gzip file line by line.
-///
-/// A small file may expand a thousandfold, so lists grow with the lines read, within the memory
-/// limit.
+/// Lines of a gzip file, which may expand a thousandfold: lists grow as lines arrive, within the
+/// memory limit.
 pub(super) struct Lines<'a> {
     reader: BufReader<MultiGzDecoder<BufReader<Watched<'a>>>>,
     path: PathBuf,
     line: Vec<u8>,
-    /// Bytes that the dataset's other files occupy.
+    /// Bytes of other files.
     reserved: u128,
-    /// Lines read so far.
     pub count: usize,
 }
 
@@ -161,12 +151,10 @@ impl<'a> Lines<'a> {
         })
     }
 
-    /// Counts `reserved` bytes of other files against the limit.
     pub fn beside(self, reserved: u128) -> Self {
         Self { reserved, ..self }
     }
 
-    /// Returns the next line, if any.
     pub fn next(&mut self) -> Result<Option<&str>, DatasetError> {
         self.line.clear();
         let mut limited = (&mut self.reader).take(MAX_LINE as u64);
@@ -186,7 +174,7 @@ impl<'a> Lines<'a> {
         Err(bad(&self.path)(error))
     }
 
-    /// Appends the numbers of the next line. `what` is the reason when one does not parse.
+    /// Appends a line's numbers; `what` is the error reason.
     pub fn numbers<T: FromStr>(
         &mut self,
         into: &mut Vec<T>,
@@ -207,7 +195,7 @@ impl<'a> Lines<'a> {
         Ok(())
     }
 
-    /// Reads exactly `rows` rows of numbers and returns them with their width.
+    /// Exactly `rows` rows and their width.
     pub fn rows<T: FromStr>(
         mut self,
         rows: usize,
@@ -231,7 +219,7 @@ impl<'a> Lines<'a> {
         Ok((all, width))
     }
 
-    /// Reserves space for `more` elements: doubles the capacity as far as the limit allows.
+    /// Doubles the capacity within the limit.
     pub fn make_room<T>(&self, list: &mut Vec<T>, more: usize) -> Result<(), DatasetError> {
         let needed = list.len().saturating_add(more);
         if needed <= list.capacity() {
@@ -248,7 +236,6 @@ impl<'a> Lines<'a> {
         Ok(())
     }
 
-    /// Checks `bytes`, plus reserved bytes, against the limit.
     pub fn check(&self, what: fmt::Arguments, bytes: u128) -> Result<(), DatasetError> {
         let bytes = bytes.saturating_add(self.reserved);
         let found = match self.reserved {
@@ -258,7 +245,6 @@ impl<'a> Lines<'a> {
         found.map_err(too_much(&self.path))
     }
 
-    /// Checks that no line is left.
     pub fn ends(mut self) -> Result<(), DatasetError> {
         let count = self.count;
         match self.next()? {
@@ -269,7 +255,6 @@ impl<'a> Lines<'a> {
         }
     }
 
-    /// Makes an error for the last line read.
     pub fn wrong(&self, what: &str) -> DatasetError {
         bad(&self.path)(format!("line {} {what}", self.count))
     }

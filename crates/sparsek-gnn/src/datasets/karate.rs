@@ -5,7 +5,6 @@ use super::{
 };
 use crate::graph::Graph;
 
-/// The 78 friendships; people count from 0.
 const FRIENDSHIPS: [(u32, u32); 78] = [
     (0, 1),
     (0, 2),
@@ -87,16 +86,13 @@ const FRIENDSHIPS: [(u32, u32); 78] = [
     (32, 33),
 ];
 
-/// Those who followed Mr. Hi when the club split.
+/// Members of Mr. Hi's faction.
 const MR_HI: [u32; 17] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 11, 12, 13, 16, 17, 19, 21];
 
-/// Zachary's karate club: 34 people, 78 friendships in both directions, and the faction each
-/// joined.
+/// Zachary's karate club (1977): 34 people, 78 friendships in both directions, two factions.
 ///
-/// Features are the identity. The split is fixed: training has the two leaders (0 and 33) and two
-/// people of each faction, validation four of each, the test the others.
-///
-/// Zachary, *An Information Flow Model for Conflict and Fission in Small Groups*, 1977.
+/// Features are the identity. Training has the leaders 0 and 33 and two people per faction,
+/// validation four of each, test the others.
 ///
 /// ```
 /// let data = sparsek_gnn::datasets::karate::karate_club();

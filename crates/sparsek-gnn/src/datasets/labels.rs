@@ -1,23 +1,22 @@
 //! Node labels.
 use std::str::FromStr;
 
-/// From this class on, over half of the smaller classes must occur. A stray label would otherwise
-/// set the width of the score matrix.
+/// From here on, over half of the smaller classes must occur; a stray label would widen the scores.
 const FEW: usize = 1024;
 
 pub(super) const CLASS_NEEDED: &str = "expected a whole number of at least 0";
 
-/// One class per node, or a set of classes per node.
+/// Classes of nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Labels {
     /// One class per node.
     Classes(Vec<u32>),
-    /// Any number of classes per node: [nodes, classes], row-major.
+    /// Any number per node: [nodes, classes], row-major.
     Sets(Vec<bool>),
 }
 
 impl Labels {
-    /// The class of each node, unless nodes have sets.
+    /// Class per node, unless nodes have sets.
     pub fn classes(&self) -> Option<&[u32]> {
         match self {
             Self::Classes(classes) => Some(classes),
@@ -57,11 +56,8 @@ impl Labels {
     }
 }
 
-/// Counts classes: the greatest label plus 1. `place` names a node by position, such as "line 4".
-///
-/// # Errors
-/// The reason, when a label is not below the number of nodes, or the greatest is at least [`FEW`]
-/// and over half of those below it are missing.
+/// Greatest label plus 1; `place` names a node by position, such as "line 4". Errors when a label
+/// reaches the number of nodes, or [`FEW`] with over half of those below missing.
 pub(super) fn count_classes(
     labels: &[u32],
     place: impl Fn(usize) -> String,
@@ -93,13 +89,12 @@ pub(super) fn count_classes(
     Ok(class + 1)
 }
 
-/// Converts a whole number to a class.
 pub(super) fn class_of(number: f64) -> Option<u32> {
     let whole = number.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&number);
     whole.then_some(number as u32)
 }
 
-/// Parses a class: a whole number, also written `2.0`, or a boolean.
+/// A whole number, also `2.0`, or a boolean.
 pub(super) struct Class(pub u32);
 
 impl FromStr for Class {

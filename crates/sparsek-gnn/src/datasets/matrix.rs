@@ -1,4 +1,3 @@
-//! Graphs and features from NumPy and scipy files.
 use std::path::Path;
 
 use sparsek::io::{
@@ -12,7 +11,6 @@ use super::{
 };
 use crate::graph::Graph;
 
-/// Reads a `save_npz` matrix as a graph, with notes for the user.
 pub(super) fn load_graph(file: &Path, watch: Watch) -> Result<(Graph, Vec<String>), DatasetError> {
     let bad = bad(file);
     let mut archive = open_npz(file, watch)?;
@@ -40,7 +38,6 @@ pub(super) fn load_graph(file: &Path, watch: Watch) -> Result<(Graph, Vec<String
     Ok((graph, notes))
 }
 
-/// Reads features, one row per node, and their width.
 pub(super) fn load_features(
     file: &Path,
     nodes: usize,
@@ -60,7 +57,6 @@ pub(super) fn load_features(
     })
 }
 
-/// Every format that scipy and NumPy write.
 #[cfg(test)]
 mod tests {
     use std::{
@@ -74,7 +70,6 @@ mod tests {
     use super::*;
     use crate::datasets::{NodeDataset, csr, graphsaint, scratch::Folder};
 
-    /// An array in NumPy's format.
     fn npy<const N: usize>(descr: &str, order: &str, shape: &str, values: &[[u8; N]]) -> Vec<u8> {
         let header =
             format!("{{'descr': '{descr}', 'fortran_order': {order}, 'shape': {shape}, }}\n");
@@ -111,7 +106,6 @@ mod tests {
         zip.finish().unwrap();
     }
 
-    /// Three nodes in both loaders' formats, without the graph.
     fn folder(name: &str) -> Folder {
         let folder = Folder::new(&format!("matrices-{name}"));
         let features = weights("(3, 2)", &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
@@ -128,7 +122,6 @@ mod tests {
         folder
     }
 
-    /// Loads an adjacency with both loaders.
     fn both(folder: &Folder, arrays: &Arrays) -> [Result<NodeDataset, DatasetError>; 2] {
         for file in ["adj_full.npz", "graph.npz"] {
             write(folder.0.join(file), arrays);
@@ -139,7 +132,7 @@ mod tests {
         ]
     }
 
-    /// Node 0 aggregates from 1 and 2, node 1 from 2. (2, 0) is a stored zero.
+    /// (2, 0) is a stored zero.
     fn every_format() -> [Arrays; 4] {
         let shape = || ("shape", ids(&[3, 3]));
         [
@@ -287,7 +280,6 @@ mod tests {
                 assert_eq!(dataset.unwrap().features(), rows.map(|x| x as f32));
             }
         }
-        // 1.0, 1.5 and so on.
         let f16s = [0x3c00u16, 0x3e00, 0x4000, 0x4100, 0x4200, 0x4300].map(u16::to_le_bytes);
         let bytes = npy("<f2", "False", "(3, 2)", &f16s);
         fs::write(folder.0.join("feats.npy"), bytes).unwrap();
@@ -317,7 +309,7 @@ mod tests {
         );
     }
 
-    /// Opening a pipe would block until a writer comes.
+    /// Opening a pipe would block.
     #[cfg(unix)]
     #[test]
     fn pipes_are_refused() {

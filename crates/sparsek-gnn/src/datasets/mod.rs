@@ -1,4 +1,4 @@
-//! Node classification datasets: file loaders, generators and a built-in graph.
+//! Node classification datasets: loaders and generators.
 pub mod csr;
 mod error;
 mod files;

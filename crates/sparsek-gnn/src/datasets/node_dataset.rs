@@ -1,40 +1,38 @@
-//! The dataset and its consistency checks.
 use std::path::PathBuf;
 
 use super::{error::DatasetError, labels::Labels};
 use crate::graph::Graph;
 
-/// The unchecked parts of a [`NodeDataset`].
+/// Unchecked parts of a [`NodeDataset`].
 #[derive(Clone, Debug)]
 pub struct NodeDatasetParts {
-    /// What to call it.
+    /// Name.
     pub name: String,
-    /// The graph.
+    /// Graph.
     pub graph: Graph,
-    /// Node features, row-major.
+    /// Features, [nodes, feature_width], row-major.
     pub features: Vec<f32>,
     /// Features per node.
     pub feature_width: usize,
-    /// Classes of each node.
+    /// Labels.
     pub labels: Labels,
     /// Number of classes.
     pub classes: usize,
-    /// Nodes to train on.
+    /// Training nodes.
     pub train: Vec<u32>,
-    /// Validation nodes, which choose the best epoch.
+    /// Validation nodes; choose the best epoch.
     pub val: Vec<u32>,
-    /// Nodes to report on.
+    /// Test nodes.
     pub test: Vec<u32>,
 }
 
-/// A checked dataset on the host: a graph, node features, labels and three splits.
+/// Checked graph, features, labels and splits.
 #[derive(Clone, Debug)]
 pub struct NodeDataset {
     parts: NodeDatasetParts,
     notes: Vec<String>,
 }
 
-/// A part that fails a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     Features,
@@ -43,7 +41,6 @@ pub(crate) enum Part {
 }
 
 impl NodeDatasetParts {
-    /// Checks the parts; an error names the file of the bad part.
     pub(crate) fn into_dataset(
         self,
         file: impl FnOnce(Part) -> PathBuf,
@@ -60,7 +57,6 @@ impl NodeDatasetParts {
         }
     }
 
-    /// Checks the parts; an error names the bad part and the reason.
     pub(crate) fn check(&self) -> Result<(), (Part, String)> {
         let (nodes, width) = (self.graph.nodes(), self.feature_width);
         let found = self.features.len();
@@ -98,7 +94,7 @@ impl NodeDatasetParts {
             ("validation", &self.val),
             ("test", &self.test),
         ];
-        // Per node: 1 + index of its split, or 0.
+        // 1 + split of each node, or 0.
         let mut split_of = vec![0u8; nodes];
         for (own, (split, list)) in (1..).zip(splits) {
             for &node in list {
@@ -119,11 +115,8 @@ impl NodeDatasetParts {
 }
 
 impl NodeDataset {
-    /// Checks the parts.
-    ///
-    /// # Errors
-    /// [`DatasetError::Invalid`] when sizes differ, a feature is not finite, a label is not below
-    /// `classes`, or a split node is out of range or listed twice.
+    /// Checks the parts. Errors when sizes differ, a feature is not finite, a label reaches
+    /// `classes`, or a split node is out of range or repeated.
     pub fn new(parts: NodeDatasetParts) -> Result<Self, DatasetError> {
         match parts.check() {
             Ok(()) => Ok(Self {
@@ -134,7 +127,7 @@ impl NodeDataset {
         }
     }
 
-    /// What the loader left out, one line each, such as stored zeros.
+    /// What loading dropped, such as stored zeros, a line each.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
@@ -143,20 +136,17 @@ impl NodeDataset {
         Self { notes, ..self }
     }
 
-    /// What it is called.
+    /// Name.
     pub fn name(&self) -> &str {
         &self.parts.name
     }
 
-    /// The graph.
+    /// Graph.
     pub fn graph(&self) -> &Graph {
         &self.parts.graph
     }
 
-    /// Replaces the graph by one with as many nodes, such as one with self-loops.
-    ///
-    /// # Panics
-    /// When the number of nodes differs.
+    /// Replaces the graph; panics when its size differs.
     pub fn with_graph(mut self, graph: Graph) -> Self {
         assert_eq!(
             graph.nodes(),
@@ -172,7 +162,7 @@ impl NodeDataset {
         self.parts.graph.nodes()
     }
 
-    /// Node features, row-major: [nodes, feature_width].
+    /// Features, row-major: [nodes, feature_width].
     pub fn features(&self) -> &[f32] {
         &self.parts.features
     }
@@ -182,9 +172,8 @@ impl NodeDataset {
         self.parts.feature_width
     }
 
-    /// Scales each feature to mean 0 and variance 1 over the training nodes, as GraphSAINT does.
-    ///
-    /// A feature that is constant over the training nodes is only shifted.
+    /// Standardizes each feature over the training nodes, as GraphSAINT; constant ones are only
+    /// shifted.
     pub fn with_standardized_features(mut self) -> Self {
         let width = self.parts.feature_width;
         let count = self.parts.train.len().max(1) as f64;
@@ -214,7 +203,7 @@ impl NodeDataset {
         self
     }
 
-    /// Divides each row by its sum of magnitudes, as PyG's `NormalizeFeatures` does.
+    /// Divides rows by their sum of magnitudes, as PyG's `NormalizeFeatures`.
     pub fn with_normalized_rows(mut self) -> Self {
         for row in self
             .parts
@@ -229,7 +218,7 @@ impl NodeDataset {
         self
     }
 
-    /// Classes of each node.
+    /// Labels.
     pub fn labels(&self) -> &Labels {
         &self.parts.labels
     }
@@ -239,17 +228,17 @@ impl NodeDataset {
         self.parts.classes
     }
 
-    /// Nodes to train on.
+    /// Training nodes.
     pub fn train(&self) -> &[u32] {
         &self.parts.train
     }
 
-    /// Validation nodes, which choose the best epoch.
+    /// Validation nodes.
     pub fn val(&self) -> &[u32] {
         &self.parts.val
     }
 
-    /// Nodes to report on.
+    /// Test nodes.
     pub fn test(&self) -> &[u32] {
         &self.parts.test
     }

@@ -1,4 +1,4 @@
-//! Random features and classes, for timing.
+//! Random features and classes for timing.
 use rand::{SeedableRng, rngs::Xoshiro256PlusPlus, seq::SliceRandom};
 use rand_distr::{Distribution, StandardNormal};
 use rayon::prelude::*;
@@ -14,14 +14,14 @@ use crate::{graph::Graph, random::mix};
 /// Nodes per random stream.
 const CHUNK: usize = 4096;
 
-/// Sizes of the random data, and the seed.
+/// Random features and classes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Noise {
-    /// Features per node. Default 100, as ogbn-products.
+    /// Features per node. Default 100.
     pub features: usize,
     /// Classes. Default 47, as ogbn-products.
     pub classes: usize,
-    /// Seed. Default 0.
+    /// Default 0.
     pub seed: u64,
 }
 
@@ -41,13 +41,11 @@ impl Noise {
             .saturating_add(memory::product(&[nodes, 16]))
     }
 
-    /// Adds normal features, uniform classes and a random 60 : 20 : 20 split to a graph.
+    /// Adds normal features, uniform classes and a random 60 : 20 : 20 split, independent of
+    /// threads.
     ///
-    /// The result does not depend on the number of threads.
-    ///
-    /// # Errors
-    /// [`DatasetError::Invalid`] for fewer than 5 nodes, no features or no classes;
-    /// [`DatasetError::TooLarge`] when the features exceed the limit of [`sparsek::io::memory`].
+    /// Errors for fewer than 5 nodes, no features or classes, or features above the
+    /// [`sparsek::io::memory`] limit.
     ///
     /// ```
     /// use sparsek_gnn::datasets::{karate::karate_club, noise::Noise};
@@ -123,7 +121,6 @@ mod tests {
             mean(1),
             mean(2)
         );
-        // No chunk repeats another.
         assert_ne!(data.features()[..4], data.features()[CHUNK * 2..][..4]);
         let Labels::Classes(labels) = data.labels() else {
             panic!("one class each")

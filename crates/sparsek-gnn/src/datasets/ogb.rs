@@ -1,4 +1,4 @@
-//! The Open Graph Benchmark's raw folders: ogbn-products, ogbn-proteins, ogbn-arxiv.
+//! Open Graph Benchmark folders.
 use std::{
     fs,
     path::{Path, PathBuf},
@@ -14,35 +14,28 @@ use super::{
 };
 use crate::graph::{Graph, GraphError, MAX_SIZE};
 
-/// How to read an OGB folder.
+/// Options for OGB folders.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OgbOptions {
-    /// Keep edges in their stored direction. Default: symmetrize, since products and proteins store
-    /// one direction.
+    /// Keep stored directions. Default: symmetrize, as products and proteins store one.
     pub directed: bool,
     /// Folder under `split`. Default: the only one.
     pub split: Option<String>,
 }
 
-/// Loads a dataset from an OGB folder.
+/// Loads an OGB folder, such as ogbn-products, -proteins or -arxiv (Hu et al., NeurIPS 2020).
 ///
-/// - `raw/num-node-list.csv.gz`: the number of nodes.
-/// - `raw/edge.csv.gz`: a source and a target per line; their number must match
-///   `raw/num-edge-list.csv.gz`, if present.
-/// - `raw/node-feat.csv.gz`: a node's features per line. Without it, as in proteins, a node gets
-///   the mean features of its edges, from `raw/edge-feat.csv.gz`.
-/// - `raw/node-label.csv.gz`: a class per line, as `2`, `2.0` or a boolean; or a 0 or 1 per class.
+/// - `raw/num-node-list.csv.gz`: number of nodes.
+/// - `raw/edge.csv.gz`: source and target per line; `raw/num-edge-list.csv.gz`, if present, counts
+///   them.
+/// - `raw/node-feat.csv.gz`: features per line; else, as in proteins, the mean of a node's edges in
+///   `raw/edge-feat.csv.gz`.
+/// - `raw/node-label.csv.gz`: per line a class, as `2`, `2.0` or a boolean, or a 0 or 1 per class.
 /// - `split/NAME/{train,valid,test}.csv.gz`: a node per line.
 ///
-/// Besides its result, loading keeps the edge list. Every list stays within the limit of
-/// [`sparsek::io::memory`]. `watch` receives progress.
-///
-/// Hu et al., *Open Graph Benchmark*, NeurIPS 2020.
-///
-/// # Errors
-/// [`DatasetError`], naming the file and line: missing, truncated, corrupt or not numeric files,
-/// ids out of range, wrong line counts, too much memory, or a class of 1024 or more when over half
-/// of the smaller ones are missing.
+/// Every list, with the edges, stays within the [`sparsek::io::memory`] limit. Errors name the file
+/// and line: missing or malformed, ids out of range, wrong line counts, too much memory, or a class
+/// of 1024 or more with over half of the smaller ones missing.
 pub fn load(
     folder: impl AsRef<Path>,
     options: &OgbOptions,
@@ -52,7 +45,7 @@ pub fn load(
     let folder = files::folder(folder, &hint(folder))?;
     let raw = |name: &str| folder.join("raw").join(format!("{name}.csv.gz"));
     let nodes = load_count(&raw("num-node-list"), watch)?;
-    // Labels first: they prove the declared number of nodes.
+    // Labels first: they prove the number of nodes.
     let labels_file = raw("node-label");
     let (labels, classes) = load_labels(&labels_file, nodes, watch)?;
     let mut reserved = match &labels {
@@ -119,7 +112,6 @@ pub fn load(
     })
 }
 
-/// Where to download the dataset.
 fn hint(folder: &Path) -> String {
     let name = files::name(folder).to_lowercase();
     let short = name
@@ -175,8 +167,6 @@ fn load_edges(mut lines: Lines, nodes: usize) -> Result<Vec<(u32, u32)>, Dataset
     Ok(edges)
 }
 
-/// Builds the graph, in both directions unless directed. `reserved` bytes, with the list, are in
-/// use.
 fn build_graph(
     file: &Path,
     nodes: usize,
@@ -197,7 +187,6 @@ fn build_graph(
     })
 }
 
-/// Averages edge features at each node.
 fn mean_of_edges(
     mut lines: Lines,
     nodes: usize,
@@ -230,7 +219,6 @@ fn mean_of_edges(
     Ok((sums, width))
 }
 
-/// The requested split folder, or the only one.
 fn split_folder(folder: &Path, options: &OgbOptions) -> Result<PathBuf, DatasetError> {
     let all = folder.join("split");
     if let Some(name) = &options.split {
@@ -259,7 +247,6 @@ fn split_folder(folder: &Path, options: &OgbOptions) -> Result<PathBuf, DatasetE
     }
 }
 
-/// Small folders, whole and broken.
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -442,7 +429,6 @@ mod tests {
 
     #[test]
     fn declared_sizes_are_not_allocated() {
-        // 2^31 rows of the greatest width.
         let folder = folder("declared");
         write(&folder, "raw/num-node-list", "2147479552\n");
         let wide = "1,".repeat(1 << 18) + "1\n";

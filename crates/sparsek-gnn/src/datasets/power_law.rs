@@ -1,4 +1,4 @@
-//! Seeded power-law graphs of realistic size, for timing.
+//! Seeded power-law graphs for timing.
 use std::{
     str::FromStr,
     sync::atomic::{AtomicU32, Ordering::Relaxed},
@@ -13,36 +13,35 @@ use crate::{
     random::mix,
 };
 
-/// Parameters of a power-law graph.
+/// Power-law graph: node i of n, before a shuffle, has expected degree proportional to
+/// `(i + n / shift)^-power`. Degrees span a factor `(shift + 1)^power`; degree d has frequency
+/// `d^(-1 - 1 / power)`.
 ///
-/// Node i of n has an expected degree proportional to `(i + n / shift)^-power`; nodes are then
-/// shuffled. Degrees range over a factor of `(shift + 1)^power`, and degree d occurs in proportion
-/// to `d^(-1 - 1 / power)`. Both ends of each edge are drawn independently and stored in both
-/// directions. The number of edges is exact; edges may repeat, loops occur twice, and nodes may be
-/// isolated.
+/// Edge ends are independent, in both directions. The edge count is exact; edges may repeat, loops
+/// occur twice, nodes may be isolated.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PowerLawConfig {
-    /// What to call it.
+    /// Name.
     pub name: String,
     /// Nodes.
     pub nodes: usize,
     /// Directed edges, rounded down to even.
     pub edges: usize,
-    /// Decay of expected degrees, in (0, 1).
+    /// Decay of degrees, in (0, 1).
     pub power: f64,
-    /// Where the decay starts: greater values give the first node more edges. At least 1.
+    /// Greater favors the first nodes; at least 1.
     pub shift: f64,
-    /// Features, classes and the seed.
+    /// Features, classes and seed.
     pub noise: Noise,
 }
 
 impl PowerLawConfig {
-    /// Reddit's size: 232,965 nodes, 114.6 million edges, similar hubs.
+    /// As Reddit: 232,965 nodes, 114.6 million edges, similar hubs.
     pub fn reddit_size() -> Self {
         Self::sized("reddit-size", [232_965, 114_600_000], 0.6, 2_000.0)
     }
 
-    /// The size of ogbn-products: 2,449,029 nodes, 123.7 million edges, similar hubs.
+    /// As ogbn-products: 2,449,029 nodes, 123.7 million edges, similar hubs.
     pub fn products_size() -> Self {
         Self::sized("products-size", [2_449_029, 123_700_000], 0.75, 20_000.0)
     }
@@ -58,10 +57,7 @@ impl PowerLawConfig {
         }
     }
 
-    /// Divides the numbers of nodes and edges.
-    ///
-    /// # Panics
-    /// When `parts` is 0.
+    /// Divides nodes and edges; panics when `parts` is 0.
     pub fn divided(self, parts: usize) -> Self {
         Self {
             name: format!("{}/{parts}", self.name),
@@ -94,13 +90,10 @@ impl PowerLawConfig {
         memory::product(&[self.nodes, 32]).saturating_add(memory::product(&[self.edges, 8]))
     }
 
-    /// Generates a symmetric pattern with ascending columns, independent of the number of threads.
+    /// Generates a symmetric pattern with ascending columns, independent of threads.
     ///
-    /// Cost: O(nodes + edges) draws and a sort of every row, in parallel; 8 bytes per edge.
-    ///
-    /// # Errors
-    /// [`DatasetError::Invalid`] when a parameter is out of range; [`DatasetError::TooLarge`] when
-    /// the graph exceeds the limit of [`sparsek::io::memory`].
+    /// O(nodes + edges) draws and row sorts; 8 bytes per edge. Errors for bad parameters or above
+    /// the [`sparsek::io::memory`] limit.
     pub fn pattern(&self) -> Result<Pattern, DatasetError> {
         self.check()?;
         memory::check(&self.name, self.bytes())?;
@@ -156,7 +149,6 @@ impl PowerLawConfig {
         Ok(pattern.expect("rows of nodes are a pattern"))
     }
 
-    /// The node at a share of the total expected degree.
     fn node(&self, share: f64) -> usize {
         let nodes = self.nodes as f64;
         let first = nodes / self.shift;
@@ -170,7 +162,7 @@ impl PowerLawConfig {
 impl FromStr for PowerLawConfig {
     type Err = DatasetError;
 
-    /// Parses `reddit-size`, `products-size`, or a fraction such as `reddit-size/100`.
+    /// Parses `reddit-size` or `products-size`, also divided as `reddit-size/100`.
     fn from_str(text: &str) -> Result<Self, DatasetError> {
         let (name, parts) = text
             .split_once('/')
@@ -187,10 +179,8 @@ impl FromStr for PowerLawConfig {
     }
 }
 
-/// Generates a power-law graph with random features and classes, reproducibly.
-///
-/// # Errors
-/// As [`PowerLawConfig::pattern`] and [`Noise::dataset`], before anything is drawn.
+/// Generates a graph with random features and classes, reproducibly. Errors as
+/// [`PowerLawConfig::pattern`] and [`Noise::dataset`], before drawing.
 ///
 /// ```
 /// use sparsek_gnn::datasets::power_law::{PowerLawConfig, power_law};

@@ -10,37 +10,35 @@ use super::{
 };
 use crate::graph::{Graph, MAX_SIZE};
 
-/// Parameters of a stochastic block model.
+/// Stochastic block model; block sizes differ by at most one.
 ///
-/// Blocks differ in size by at most one node. Each of about `nodes · degree / 2` edges picks a
-/// node, then with probability `homophily` another node of its block, else one of another block.
-/// Loops and repetitions are dropped.
+/// Each of about `nodes · degree / 2` edges joins a node to one of its own block with probability
+/// `homophily`, else of another. Loops and repetitions are dropped.
 ///
-/// Features are standard normal noise plus a random direction of length `signal` per block. With
-/// the defaults, features alone classify about half of the nodes; averaging neighbors removes the
-/// noise.
+/// Features are standard normal noise plus a random direction of length `signal` per block. By
+/// default they classify about half of the nodes alone; averaging neighbors removes the noise.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SbmConfig {
     /// Nodes.
     pub nodes: usize,
-    /// Blocks, which are the classes. Default 8.
+    /// Blocks (classes). Default 8.
     pub blocks: usize,
     /// Mean degree. Default 16.
     pub degree: f64,
-    /// Share of edges within a block. Default 0.6.
+    /// Share of edges within blocks. Default 0.6.
     pub homophily: f64,
     /// Features per node. Default 32.
     pub features: usize,
-    /// Length of a block's direction, in noise deviations. Default 1.5.
+    /// Length of block directions. Default 1.5.
     pub signal: f64,
-    /// Share of training nodes; half of the rest validates. Default 0.5.
+    /// Share of training nodes; half the rest validates. Default 0.5.
     pub train: f64,
-    /// Seed. Default 0.
+    /// Default 0.
     pub seed: u64,
 }
 
 impl SbmConfig {
-    /// The defaults, for `nodes` nodes.
+    /// Defaults for `nodes` nodes.
     pub fn new(nodes: usize) -> Self {
         Self {
             nodes,
@@ -104,7 +102,6 @@ impl SbmConfig {
         (self.nodes as f64 * self.degree / 2.0).round() as usize
     }
 
-    /// Checks features, edge lists and node lists against the memory limit.
     fn check_memory(&self) -> Result<(), DatasetError> {
         let features = memory::product(&[self.features, size_of::<f32>()]);
         let bytes = (features.saturating_add(48)).saturating_mul(self.nodes as u128);
@@ -121,11 +118,8 @@ impl SbmConfig {
 
 /// Samples a block model, reproducibly.
 ///
-/// Cost: O(nodes · features + edges) and a sort of every row.
-///
-/// # Errors
-/// [`DatasetError::Invalid`] when a parameter is out of range; [`DatasetError::TooLarge`], before
-/// anything is drawn, when the dataset exceeds the limit of [`sparsek::io::memory`].
+/// Cost: O(nodes · features + edges) and row sorts. Errors for bad parameters, or, before drawing,
+/// above the [`sparsek::io::memory`] limit.
 ///
 /// ```
 /// use sparsek_gnn::datasets::sbm::{SbmConfig, block_model};

@@ -1,10 +1,9 @@
-//! Small folders for tests.
 use std::{fs, io::Write, path::PathBuf};
 
 use flate2::{Compression, write::GzEncoder};
 use npyz::WriterBuilder;
 
-/// A folder that is removed when dropped.
+/// Removed when dropped.
 pub struct Folder(pub PathBuf);
 
 impl Folder {
@@ -45,7 +44,6 @@ pub fn write_npz(file: PathBuf, indptr: &[i32], indices: &[i32], shape: [i64; 2]
     writer.finish().unwrap();
 }
 
-/// An npy file of f64.
 pub fn write_npy(file: PathBuf, shape: &[u64], values: &[f64]) {
     let options = npyz::WriteOptions::<f64>::new().default_dtype();
     let file = fs::File::create(file).unwrap();
@@ -54,7 +52,6 @@ pub fn write_npy(file: PathBuf, shape: &[u64], values: &[f64]) {
     writer.finish().unwrap();
 }
 
-/// Writes a gzip file and its folder.
 pub fn write_gz(file: PathBuf, text: &str) {
     fs::create_dir_all(file.parent().unwrap()).unwrap();
     let mut encoder = GzEncoder::new(fs::File::create(file).unwrap(), Compression::default());

@@ -1,4 +1,3 @@
-//! Constructors of graphs.
 use sparsek::{
     io::memory,
     sparse::{Csr, Pattern},
@@ -10,13 +9,10 @@ use super::{
 };
 
 impl Graph {
-    /// Builds a graph of `nodes` nodes from (source, target) edges in any order.
+    /// Takes (source, target) edges in any order.
     ///
-    /// Cost: O(nodes + edges) and a sort of every row.
-    ///
-    /// # Errors
-    /// [`GraphError`] when an id is not below `nodes`, when there are more than [`MAX_SIZE`] nodes
-    /// or edges, or when the offsets exceed the limit of [`sparsek::io::memory`].
+    /// Cost: O(nodes + edges) and row sorts. Errors when an id reaches `nodes`, nodes or edges
+    /// exceed [`MAX_SIZE`], or offsets the [`sparsek::io::memory`] limit.
     pub fn from_edges(
         nodes: usize,
         edges: impl IntoIterator<Item = (u32, u32)>,
@@ -57,12 +53,10 @@ impl Graph {
         Self::from_csr(nodes, indptr, indices)
     }
 
-    /// Takes a CSR pattern: node `i` aggregates from `indices[indptr[i]..indptr[i + 1]]`.
+    /// Takes CSR: node `i` aggregates from `indices[indptr[i]..indptr[i + 1]]`.
     ///
-    /// # Errors
-    /// [`GraphError`] when `indptr` does not rise from 0 to the number of indices in `nodes + 1`
-    /// entries, when an id is not below `nodes`, or when there are more than [`MAX_SIZE`] nodes or
-    /// edges.
+    /// Errors unless `indptr` rises from 0 to the number of indices in `nodes + 1` entries, ids are
+    /// below `nodes`, and sizes within [`MAX_SIZE`].
     pub fn from_csr(nodes: usize, indptr: Vec<u32>, indices: Vec<u32>) -> Result<Self, GraphError> {
         check_nodes(nodes)?;
         if indices.len() > MAX_SIZE {
@@ -72,15 +66,12 @@ impl Graph {
         Ok(Self::from_pattern(pattern))
     }
 
-    /// Makes a graph of a square neighbor matrix, such as
+    /// Takes a square matrix, such as
     /// [`kneighbors_graph`](sparsek::distance::NearestNeighbors::kneighbors_graph) without a query.
     ///
-    /// Every row aggregates from its neighbors. Every entry is an edge, an explicit zero too.
-    /// Distances are dropped and no edge is reversed; see [`Graph::symmetrized`]. Cost: a host copy
-    /// of the pattern.
-    ///
-    /// # Errors
-    /// [`GraphError::NotSquare`] for neighbors found with a query.
+    /// Rows aggregate from their neighbors, explicit zeros too. Distances are dropped, edges not
+    /// reversed (see [`Graph::symmetrized`]). Copies the pattern to the host.
+    /// [`GraphError::NotSquare`] for neighbors of a query.
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor};
@@ -100,10 +91,7 @@ impl Graph {
         neighbors.pattern().as_ref().clone().try_into()
     }
 
-    /// Builds a graph from the list that each node aggregates from.
-    ///
-    /// # Panics
-    /// When there are more than [`MAX_SIZE`] edges, or an id is out of range.
+    /// Panics above [`MAX_SIZE`] edges or for a bad id.
     pub(crate) fn from_rows(rows: impl Iterator<Item = Vec<u32>>) -> Self {
         Self::try_from_rows(rows).unwrap_or_else(|error| panic!("{error}"))
     }
@@ -126,7 +114,6 @@ impl Graph {
 impl TryFrom<Pattern> for Graph {
     type Error = GraphError;
 
-    /// Node `i` aggregates from row `i` of a square pattern.
     fn try_from(pattern: Pattern) -> Result<Self, GraphError> {
         let (rows, cols) = (pattern.rows(), pattern.cols());
         match rows == cols {

@@ -1,4 +1,3 @@
-//! Graphs derived from a graph.
 use std::sync::Arc;
 
 use super::{
@@ -7,21 +6,16 @@ use super::{
 };
 
 impl Graph {
-    /// Gives every node exactly one edge to itself; computed once and shared.
-    ///
-    /// # Panics
-    /// When the result exceeds [`MAX_SIZE`](super::MAX_SIZE) edges.
+    /// Leaves one loop per node; cached. Panics above [`MAX_SIZE`](super::MAX_SIZE) edges.
     pub fn with_self_loops(&self) -> Self {
         self.looped().graph.clone().unwrap_or_else(|| self.clone())
     }
 
-    /// Whether any node has an edge to itself.
     pub(crate) fn has_self_loops(&self) -> bool {
         self.looped().sources.len() < self.edges() + self.nodes()
     }
 
-    /// [`Graph::with_self_loops`] with edge sources. Of several loops at a node the last stays, as
-    /// in PyG.
+    /// Of several loops at a node the last stays, as in PyG.
     pub(super) fn looped(&self) -> &Looped {
         self.inner.looped.get_or_init(|| {
             let mut sources = Vec::with_capacity(self.edges() + self.nodes());
@@ -48,19 +42,13 @@ impl Graph {
         })
     }
 
-    /// Stores every edge in both directions, each pair once.
-    ///
-    /// # Panics
-    /// When the result exceeds [`MAX_SIZE`](super::MAX_SIZE) edges.
+    /// Stores every pair once, in both directions. Panics above [`MAX_SIZE`](super::MAX_SIZE)
+    /// edges.
     pub fn symmetrized(&self) -> Self {
         self.try_symmetrized()
             .unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// Fallible [`Graph::symmetrized`].
-    ///
-    /// # Errors
-    /// [`GraphError::TooManyEdges`] when the result exceeds [`MAX_SIZE`](super::MAX_SIZE) edges.
     pub(crate) fn try_symmetrized(&self) -> Result<Self, GraphError> {
         let reversed = self.reversed();
         let row = |node: u32| {
@@ -83,12 +71,10 @@ impl Graph {
         Self::from_pattern(self.inner.pattern.transpose().0)
     }
 
-    /// Keeps `nodes` and the edges between them: node `i` of the result is `nodes[i]`.
+    /// Keeps `nodes`, in order, and edges between them; panics when one is repeated or out of
+    /// range.
     ///
-    /// Cost: O(nodes of both graphs + edges into `nodes`), and a sort of every row.
-    ///
-    /// # Panics
-    /// When a node is listed twice or out of range.
+    /// Cost: O(nodes of both graphs + edges into `nodes`) and row sorts.
     ///
     /// ```
     /// use sparsek_gnn::Graph;
@@ -118,7 +104,7 @@ impl Graph {
         Self::from_rows((0..self.nodes() as u32).map(row))
     }
 
-    /// Whether every edge occurs as often as its reverse; computed once.
+    /// Whether edges occur as often as their reverse; cached.
     pub fn is_symmetric(&self) -> bool {
         *self.inner.symmetric.get_or_init(|| {
             let reversed = self.reversed();

@@ -1,4 +1,4 @@
-//! Device copies of a graph. They are outside autodiff and act as constants.
+//! Cached device constants of a graph, outside autodiff.
 use std::sync::PoisonError;
 
 use burn::tensor::{DType, Device, Tensor, TensorData};
@@ -7,18 +7,18 @@ use sparsek::sparse::{Adjacency, Pattern, Scaling};
 use super::types::{Constant, DeviceCache, Graph, Norm};
 
 impl Graph {
-    /// Uploads the pattern and its transpose on first use.
+    /// Uploads pattern and transpose on first use.
     pub fn adjacency(&self, device: &Device) -> Adjacency {
         self.on_device(device, |slot| slot.adjacency.clone())
     }
 
-    /// Row scaling that turns sums into means; cached.
+    /// Row scaling from sums to means; cached.
     pub fn mean_scaling(&self, device: &Device, dtype: DType) -> Scaling {
         let mean = self.constant(device, summed(dtype), Constant::Mean, || self.mean_norm());
         Scaling::default().with_rows(mean)
     }
 
-    /// Scaling of a [`Norm`] where self-loops weigh `loops`; cached.
+    /// Scaling of `norm`, with loops of weight `loops`; cached.
     pub fn scaling(&self, device: &Device, dtype: DType, norm: Norm, loops: f64) -> Scaling {
         let mut scaling = Scaling::default();
         if matches!(norm, Norm::Both | Norm::Right) {
@@ -46,7 +46,7 @@ impl Graph {
         factors.expect("the caller matches on the norm")
     }
 
-    /// The [nodes, edges] matrix that sums edge weights by source node.
+    /// [nodes, edges]: sums edge weights by source.
     pub(crate) fn outgoing(&self, device: &Device) -> Adjacency {
         self.on_device(device, |slot| {
             let make = || {
@@ -59,7 +59,7 @@ impl Graph {
         })
     }
 
-    /// Edge weights of [`Graph::with_self_loops`]; added loops weigh `loops`.
+    /// Weights of [`Graph::with_self_loops`].
     pub(crate) fn looped_weights(&self, weights: Tensor<1>, loops: f64) -> Tensor<1> {
         let device = weights.device();
         let (edges, nodes) = (self.edges(), self.nodes());
@@ -118,7 +118,6 @@ impl Graph {
     }
 }
 
-/// Accumulator dtype of products.
 fn summed(dtype: DType) -> DType {
     match dtype {
         DType::F64 => DType::F64,

@@ -1,4 +1,3 @@
-//! Errors of graphs.
 use sparsek::{io::memory::MemoryError, sparse::PatternError};
 
 use super::types::MAX_SIZE;
@@ -7,23 +6,23 @@ use super::types::MAX_SIZE;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GraphError {
-    /// More nodes than ids can name.
+    /// Ids would overflow.
     #[error("{nodes} nodes, but at most {MAX_SIZE} are supported")]
     TooManyNodes {
-        /// Nodes asked for.
+        /// Nodes requested.
         nodes: usize,
     },
-    /// More edges than offsets can count.
+    /// Offsets would overflow.
     #[error("more than the supported {MAX_SIZE} edges")]
     TooManyEdges,
-    /// An edge names a node out of range.
+    /// A node is out of range.
     #[error("edge {edge} is ({source_id}, {target_id}), ids must be below {nodes}")]
     NodeOutOfRange {
-        /// Position of the edge in the list.
+        /// Position in the list.
         edge: usize,
-        /// The edge's source.
+        /// Source.
         source_id: u32,
-        /// The edge's target.
+        /// Target.
         target_id: u32,
         /// Nodes of the graph.
         nodes: usize,
@@ -31,15 +30,15 @@ pub enum GraphError {
     /// The matrix is not square.
     #[error("a graph needs a square matrix, not {rows} × {cols}")]
     NotSquare {
-        /// Rows of the matrix.
+        /// Rows.
         rows: usize,
-        /// Its columns.
+        /// Columns.
         cols: usize,
     },
-    /// More nodes than the memory limit allows.
+    /// Offsets exceed the memory limit.
     #[error(transparent)]
     Memory(#[from] MemoryError),
-    /// The CSR arrays are not a pattern.
+    /// Malformed CSR arrays.
     #[error(transparent)]
     Pattern(#[from] PatternError),
 }

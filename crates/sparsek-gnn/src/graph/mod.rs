@@ -1,7 +1,6 @@
 //! An immutable directed graph with cached device copies.
 //!
-//! `types` holds the data, `build` constructs, `derived` makes other graphs, `norm` computes
-//! normalization factors on the host, and `device` uploads and caches.
+//! `build` constructs, `derived` transforms, `norm` computes factors on the host, `device` caches.
 mod build;
 mod derived;
 mod device;

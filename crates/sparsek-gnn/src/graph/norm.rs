@@ -1,15 +1,13 @@
-//! Normalization factors, on the host.
 use super::types::{Graph, Norm};
 
 impl Graph {
-    /// Factors that turn sums into means: 1 / in-degree, 0 for a node without incoming edges.
+    /// 1 / in-degree, or 0: turns sums into means.
     pub fn mean_norm(&self) -> Vec<f64> {
         let inverse = |d| if d == 0 { 0.0 } else { f64::from(d).recip() };
         self.in_degrees().into_iter().map(inverse).collect()
     }
 
-    /// Target and source factors of a norm; `c(i, j)` is their product. Self-loops weigh `loops`,
-    /// other edges 1.
+    /// Target and source factors of `c(i, j)`; self-loops weigh `loops`, others 1.
     pub fn node_norm(&self, norm: Norm, loops: f64) -> [Option<Vec<f64>>; 2] {
         let (mut into, mut out) = (vec![0.0; self.nodes()], vec![0.0; self.nodes()]);
         for (target, source) in self.pairs() {
@@ -33,7 +31,7 @@ impl Graph {
         }
     }
 
-    /// (target, source) of each edge in CSR order.
+    /// (target, source) in CSR order.
     pub(crate) fn pairs(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
         let row = move |target| self.neighbors(target).iter().map(move |&j| (target, j));
         let pairs = (0..self.nodes()).flat_map(row);

@@ -1,4 +1,3 @@
-//! The graph and its cached data.
 use std::sync::{Arc, Mutex, OnceLock};
 
 use burn::{
@@ -7,17 +6,14 @@ use burn::{
 };
 use sparsek::sparse::{Adjacency, Pattern};
 
-/// Most nodes and edges of a graph: ids are 32 bits wide, and devices index with `i32`.
+/// Most nodes and edges: ids have 32 bits, devices index with `i32`.
 pub const MAX_SIZE: usize = sparsek::sparse::MAX_ENTRIES;
 
-/// An immutable directed graph in CSR form; a clone shares everything.
+/// An immutable directed graph in CSR form; clones share everything.
 ///
-/// Node `i` aggregates from row `i` of the pattern. An edge `(source, target)` carries a message
-/// from `source` to `target`, as PyG's `edge_index`: column `source` of row `target`. Repeated
-/// edges count as often as they occur; [`Graph::symmetrized`] removes them. Self-loops are ordinary
-/// edges.
-///
-/// The first aggregation on a device uploads the pattern and its transpose for the graph's life.
+/// An edge `(source, target)` is column `source` of row `target`, a message as in PyG's
+/// `edge_index`. Repeated edges count repeatedly; self-loops are ordinary. The first aggregation on
+/// a device uploads pattern and transpose for the graph's life.
 ///
 /// ```
 /// use sparsek_gnn::Graph;
@@ -40,26 +36,23 @@ pub(super) struct Inner {
     pub(super) devices: Mutex<Vec<DeviceCache>>,
 }
 
-/// A graph with self-loops, and the sources of its edges.
 pub(super) struct Looped {
-    /// `None` when the graph itself has one loop at every node.
+    /// `None` when each node has one loop already.
     pub(super) graph: Option<Graph>,
-    /// Per edge: its old position, or the old number of edges plus the node for an added loop.
+    /// Old position per edge, or the old edge count plus the node for added loops.
     pub(super) sources: Arc<Vec<u32>>,
 }
 
-/// Cached data of one device.
 pub(super) struct DeviceCache {
     pub(super) device: Device,
     pub(super) adjacency: Adjacency,
-    /// Sums edges by source node.
+    /// Sums edges by source.
     pub(super) outgoing: Option<Adjacency>,
-    /// Maps weights of edges and added loops to the graph with self-loops.
+    /// Maps weights of edges and loops.
     pub(super) looped: Option<Adjacency>,
     pub(super) constants: Vec<(Constant, DType, Tensor<1>)>,
 }
 
-/// Key of a cached factor.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum Constant {
     Mean,
@@ -68,15 +61,15 @@ pub(super) enum Constant {
     Loops { weight: f64 },
 }
 
-/// Factor `c(i, j)` of a message from `j` to `i`. `d(i)` is the summed weight of the edges into
-/// `i`. An infinite factor becomes 0.
+/// Factor `c(i, j)` of messages from `j` to `i`; `d(i)` sums weights into `i`. Infinite factors
+/// become 0.
 #[derive(Config, Copy, Debug, PartialEq, Eq)]
 pub enum Norm {
-    /// `1 / √(d(i) d(j))`: Kipf and Welling, 2017, as in PyG.
+    /// `1 / √(d(i) d(j))`: Kipf and Welling, 2017, as PyG.
     Both,
-    /// `1 / d'(j)`, where `d'` sums edges out of `j`: what a node sends sums to 1.
+    /// `1 / d'(j)`, where `d'` sums weights out of `j`.
     Left,
-    /// `1 / d(i)`: the mean of what a node receives.
+    /// `1 / d(i)`: the mean.
     Right,
     /// 1.
     None,
@@ -104,21 +97,18 @@ impl Graph {
         self.inner.pattern.nnz()
     }
 
-    /// The CSR pattern.
+    /// CSR pattern.
     pub fn pattern(&self) -> &Pattern {
         &self.inner.pattern
     }
 
-    /// The nodes that `node` aggregates from.
-    ///
-    /// # Panics
-    /// When `node` is not below [`Graph::nodes`].
+    /// Sources of messages to `node`; panics when out of range.
     pub fn neighbors(&self, node: usize) -> &[u32] {
         let indptr = self.inner.pattern.indptr();
         &self.inner.pattern.indices()[indptr[node] as usize..indptr[node + 1] as usize]
     }
 
-    /// Row lengths: how many nodes each node aggregates from.
+    /// Row lengths.
     pub fn in_degrees(&self) -> Vec<u32> {
         self.inner
             .pattern
@@ -128,7 +118,7 @@ impl Graph {
             .collect()
     }
 
-    /// Column lengths: how many nodes aggregate from each node.
+    /// Column lengths.
     pub fn out_degrees(&self) -> Vec<u32> {
         let mut degrees = vec![0; self.nodes()];
         for &source in self.inner.pattern.indices() {

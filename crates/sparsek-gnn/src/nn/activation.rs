@@ -1,4 +1,3 @@
-//! The nonlinearity between layers and its text form.
 use std::{fmt, str::FromStr};
 
 use burn::tensor::{Tensor, activation::relu};
@@ -7,7 +6,7 @@ use sparsek::topk::Method;
 
 use super::{error::ModelError, maxk::MaxKConfig};
 
-/// The nonlinearity between layers, written `relu` or `maxk:K:METHOD` in configurations.
+/// The nonlinearity between layers, written `relu` or `maxk:K:METHOD`.
 ///
 /// ```
 /// use sparsek_gnn::nn::Activation;
@@ -19,11 +18,11 @@ use super::{error::ModelError, maxk::MaxKConfig};
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Activation {
-    /// Keeps the k greatest elements of each row.
+    /// Keeps the k greatest of each row.
     MaxK {
-        /// Elements kept per row.
+        /// Kept per row.
         k: usize,
-        /// How they are found.
+        /// Selection method.
         method: Method,
     },
     /// max(x, 0).
@@ -31,7 +30,7 @@ pub enum Activation {
 }
 
 impl Activation {
-    /// MaxK with the exact method.
+    /// Exact MaxK.
     pub fn maxk(k: usize) -> Self {
         Self::MaxK {
             k,
@@ -39,10 +38,7 @@ impl Activation {
         }
     }
 
-    /// Checks the activation against the row width.
-    ///
-    /// # Errors
-    /// [`ModelError`] when k is 0 or above the width, or the method's parameter is out of range.
+    /// Errors when k is 0 or above the width, or the method's parameter out of range.
     pub fn validate(&self, width: usize) -> Result<(), ModelError> {
         match *self {
             Self::MaxK { k: 0, .. } => Err(ModelError::Zero { name: "k" }),
@@ -52,10 +48,7 @@ impl Activation {
         }
     }
 
-    /// Applies the activation along the last dimension. Shapes: [.., width] → [.., width].
-    ///
-    /// # Panics
-    /// When k exceeds the last dimension.
+    /// Applies it, [.., width] → [.., width]; panics when k exceeds the width.
     pub fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
         match *self {
             Self::MaxK { k, method } => MaxKConfig::new(k).with_method(method).init().forward(x),
@@ -108,10 +101,7 @@ impl From<Activation> for String {
     }
 }
 
-/// Parses a selection method: `exact`, `early:ITERATIONS` or `precision:EPSILON`.
-///
-/// # Errors
-/// [`ModelError::Method`] for any other text, or an epsilon that is not positive and finite.
+/// Parses `exact`, `early:ITERATIONS` or `precision:EPSILON`, epsilon positive and finite.
 ///
 /// ```
 /// use sparsek::topk::Method;
@@ -135,7 +125,7 @@ pub fn method_from_str(text: &str) -> Result<Method, ModelError> {
     }
 }
 
-/// Writes a method as [`method_from_str`] reads it.
+/// Inverse of [`method_from_str`].
 pub fn method_to_string(method: Method) -> String {
     match method {
         Method::Exact => "exact".to_string(),

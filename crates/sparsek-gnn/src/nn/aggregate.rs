@@ -1,7 +1,8 @@
-//! Differentiable aggregation of neighbor features: one sparse-dense product each.
+//! Differentiable aggregation of neighbors: one sparse-dense product each.
 //!
-//! Every function panics when x does not have one row per node. A node without incoming edges gets
-//! zeros. Compressed rows are never made dense.
+//! x and y are [nodes, width]; weights `[edges]` in CSR order ([`Graph::pattern`]). Gradients reach
+//! weights and x, or the kept values of compressed rows, which are never made dense. Nodes without
+//! incoming edges get zeros. Panics unless x has one row per node and weights one element per edge.
 use burn::tensor::Tensor;
 use sparsek::sparse::{
     Compressed, Scaling, spmm, spmm_compressed_with, spmm_max, spmm_weighted, spmm_with,
@@ -9,12 +10,7 @@ use sparsek::sparse::{
 
 use crate::graph::{Graph, Norm};
 
-/// Sum over incoming edges: `y[i] = Σ_{j ∈ N(i)} x[j]`.
-///
-/// Shapes: x and y are [nodes, width]. Differentiable in x.
-///
-/// # Panics
-/// When x does not have one row per node.
+/// Sum: `y[i] = Σ_{j ∈ N(i)} x[j]`.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -31,12 +27,7 @@ pub fn aggregate_sum(graph: &Graph, x: Tensor<2>) -> Tensor<2> {
     spmm(&graph.adjacency(&x.device()), x)
 }
 
-/// Mean over incoming edges: `y[i] = 1/|N(i)| Σ_{j ∈ N(i)} x[j]`.
-///
-/// Shapes: x and y are [nodes, width]. Differentiable in x.
-///
-/// # Panics
-/// When x does not have one row per node.
+/// Mean: `y[i] = 1/|N(i)| Σ_{j ∈ N(i)} x[j]`.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -54,24 +45,12 @@ pub fn aggregate_mean(graph: &Graph, x: Tensor<2>) -> Tensor<2> {
     spmm_with(&graph.adjacency(&x.device()), x, &mean)
 }
 
-/// Weighted sum over incoming edges: `y[i] = Σ_{e = (j → i)} w[e] x[j]`.
-///
-/// Shapes: weights is `[edges]` in CSR order ([`Graph::pattern`]), x and y are `[nodes, width]`.
-/// Differentiable in both.
-///
-/// # Panics
-/// When x does not have one row per node, or weights one element per edge.
+/// Weighted sum: `y[i] = Σ_{e = (j → i)} w[e] x[j]`.
 pub fn aggregate_weighted(graph: &Graph, weights: Tensor<1>, x: Tensor<2>) -> Tensor<2> {
     spmm_weighted(&graph.adjacency(&x.device()), weights, x)
 }
 
-/// Elementwise maximum over incoming edges: `y[i] = max_{j ∈ N(i)} x[j]`.
-///
-/// Shapes: x and y are [nodes, width]. Differentiable in x; on ties the first in CSR order gets the
-/// gradient.
-///
-/// # Panics
-/// When x does not have one row per node.
+/// Maximum: `y[i] = max_{j ∈ N(i)} x[j]`. The first tie in CSR order gets the gradient.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -88,22 +67,13 @@ pub fn aggregate_max(graph: &Graph, x: Tensor<2>) -> Tensor<2> {
     spmm_max(&graph.adjacency(&x.device()), x)
 }
 
-/// Normalized sum: `y[i] = Σ_{e = (j → i)} w[e] c(i, j) x[j]`, where self-loops weigh `loops` and
-/// other edges 1.
-///
-/// Shapes: x and y are `[nodes, width]`. Differentiable in x.
-///
-/// # Panics
-/// When x does not have one row per node.
+/// Normalized sum: `y[i] = Σ_{e = (j → i)} w[e] c(i, j) x[j]`; loops weigh `loops`, others 1.
 pub fn aggregate_normalized(graph: &Graph, norm: Norm, loops: f64, x: Tensor<2>) -> Tensor<2> {
     let scaling = graph.scaling(&x.device(), x.dtype(), norm, loops);
     spmm_with(&graph.adjacency(&x.device()), x, &scaling)
 }
 
-/// [`aggregate_sum`] of compressed rows. Differentiable in the kept values.
-///
-/// # Panics
-/// When x does not have one row per node.
+/// [`aggregate_sum`] of compressed rows.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -122,19 +92,13 @@ pub fn aggregate_sum_compressed(graph: &Graph, x: &Compressed) -> Tensor<2> {
     compressed(graph, x, &Scaling::default())
 }
 
-/// [`aggregate_mean`] of compressed rows. Differentiable in the kept values.
-///
-/// # Panics
-/// When x does not have one row per node.
+/// [`aggregate_mean`] of compressed rows.
 pub fn aggregate_mean_compressed(graph: &Graph, x: &Compressed) -> Tensor<2> {
     let mean = graph.mean_scaling(&x.values().device(), x.dtype());
     compressed(graph, x, &mean)
 }
 
-/// [`aggregate_normalized`] of compressed rows. Differentiable in the kept values.
-///
-/// # Panics
-/// When x does not have one row per node.
+/// [`aggregate_normalized`] of compressed rows.
 pub fn aggregate_normalized_compressed(
     graph: &Graph,
     norm: Norm,
@@ -149,13 +113,7 @@ fn compressed(graph: &Graph, x: &Compressed, scaling: &Scaling) -> Tensor<2> {
     spmm_compressed_with(&graph.adjacency(&x.values().device()), x, scaling)
 }
 
-/// [`aggregate_normalized`] with edge weights.
-///
-/// Shapes: weights is `[edges]` in CSR order, x and y are `[nodes, width]`. Differentiable in both,
-/// through the norm too.
-///
-/// # Panics
-/// As [`aggregate_weighted`].
+/// [`aggregate_normalized`] with edge weights; differentiable through the norm too.
 pub fn aggregate_weighted_normalized(
     graph: &Graph,
     norm: Norm,
@@ -168,10 +126,7 @@ pub fn aggregate_weighted_normalized(
     target.into_iter().fold(y, |y, factor| y * factor)
 }
 
-/// [`aggregate_weighted_normalized`] of compressed rows. Differentiable in values and weights.
-///
-/// # Panics
-/// As [`aggregate_weighted`].
+/// [`aggregate_weighted_normalized`] of compressed rows.
 pub fn aggregate_weighted_normalized_compressed(
     graph: &Graph,
     norm: Norm,
@@ -186,7 +141,6 @@ pub fn aggregate_weighted_normalized_compressed(
     target.into_iter().fold(y, |y, factor| y * factor)
 }
 
-/// Source and target factors [nodes, 1].
 fn weighted_norm(graph: &Graph, norm: Norm, weights: &Tensor<1>) -> [Option<Tensor<2>>; 2] {
     let device = weights.device();
     let ones = || Tensor::<2>::ones([graph.nodes(), 1], (&device, weights.dtype()));
@@ -206,7 +160,7 @@ fn weighted_norm(graph: &Graph, norm: Norm, weights: &Tensor<1>) -> [Option<Tens
     }
 }
 
-/// `x^exponent` for a negative exponent. Where that is infinite, value and gradient are 0.
+/// Value and gradient are 0 where infinite.
 fn power(x: Tensor<2>, exponent: f64) -> Tensor<2> {
     let zero = x.clone().equal_elem(0.0);
     let finite = x.mask_fill(zero.clone(), 1.0);

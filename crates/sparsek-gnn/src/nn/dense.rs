@@ -1,11 +1,10 @@
-//! Burn's dense layers with sparsek's gradients, which suit tall inputs.
+//! Burn's dense layers with gradients for tall inputs.
 use burn::{
     nn::{LayerNorm, LayerNormConfig, Linear},
     tensor::{Device, Tensor},
 };
 use sparsek::sparse::Compressed;
 
-/// Added to variances.
 const EPSILON: f32 = 1e-5;
 
 pub(super) fn linear(layer: &Linear, x: Tensor<2>) -> Tensor<2> {
@@ -13,19 +12,16 @@ pub(super) fn linear(layer: &Linear, x: Tensor<2>) -> Tensor<2> {
     sparsek::dense::linear(x, layer.weight.val(), bias)
 }
 
-/// Applies a linear layer without bias to compressed rows.
 pub(super) fn linear_compressed(layer: &Linear, x: &Compressed) -> Tensor<2> {
     debug_assert!(layer.bias.is_none());
     sparsek::dense::linear_compressed(x, layer.weight.val())
 }
 
-/// A layer for [`layer_norm`].
 pub(super) fn new_layer_norm(width: usize, device: &Device) -> LayerNorm {
     let config = LayerNormConfig::new(width).with_epsilon(EPSILON.into());
     config.init(device)
 }
 
-/// Applies a layer of [`new_layer_norm`].
 pub(super) fn layer_norm(layer: &LayerNorm, x: Tensor<2>) -> Tensor<2> {
     let beta = layer.beta.as_ref().expect("new_layer_norm makes beta");
     sparsek::dense::layer_norm(x, layer.gamma.val(), beta.val(), EPSILON)

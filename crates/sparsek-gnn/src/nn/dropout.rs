@@ -1,4 +1,4 @@
-//! Dropout that draws in parallel on Flex, where Burn draws on one thread.
+//! Dropout, drawn in parallel on Flex.
 use burn::{nn::Dropout, tensor::Tensor};
 
 /// [`Dropout::forward`].
@@ -20,7 +20,6 @@ mod flex {
 
     use crate::random::nth;
 
-    /// Elements drawn per task.
     const RUN: usize = 1 << 14;
 
     pub fn drop_elements(dropout: &Dropout, x: Tensor<2>) -> Tensor<2> {
@@ -28,7 +27,7 @@ mod flex {
         if !dropout.training.is_enabled() || !device.is_autodiff() || dropout.prob == 0.0 {
             return x;
         }
-        // The state comes from the device's own stream, so its seed decides everything.
+        // The device's stream seeds this, so its seed decides.
         let range = Distribution::Uniform(0.0, f64::from(i32::MAX));
         let drawn = Tensor::<1, Int>::random([2], range, &device.clone().without_autodiff());
         let state = drawn
@@ -76,7 +75,6 @@ mod tests {
             let kept = drawn.iter().filter(|&&factor| factor != 0.0).count() as f64;
             let deviation = (count as f64 * keep * (1.0 - keep)).sqrt();
             assert!((kept - count as f64 * keep).abs() < 4.0 * deviation);
-            // Adjacent draws, and both halves of a number, look independent.
             let both = drawn
                 .windows(2)
                 .filter(|two| two[0] * two[1] != 0.0)

@@ -1,4 +1,3 @@
-//! Errors of models.
 use sparsek::io::{memory::MemoryError, text::excerpt};
 
 /// Why a model configuration is refused.
@@ -10,37 +9,37 @@ pub enum ModelError {
     KAboveWidth {
         /// Elements to keep.
         k: usize,
-        /// Elements of a row.
+        /// Row width.
         width: usize,
     },
     /// A size is zero.
     #[error("{name} must be at least 1")]
     Zero {
-        /// What is zero.
+        /// Which size.
         name: &'static str,
     },
-    /// The dropout probability is not in [0, 1).
+    /// Dropout outside [0, 1).
     #[error("dropout {dropout} is not in [0, 1)")]
     Dropout {
-        /// Probability asked for.
+        /// Requested probability.
         dropout: f64,
     },
-    /// The selection method is unknown or its parameter out of range.
+    /// Unknown method, or parameter out of range.
     #[error(
         "top-k method `{}` must be exact, early:ITERATIONS or precision:EPSILON (above 0)",
         excerpt(text)
     )]
     Method {
-        /// What was asked for.
+        /// Requested text.
         text: String,
     },
-    /// The text names no activation.
+    /// Unknown activation.
     #[error("activation `{}` must be relu or maxk:K:METHOD", excerpt(text))]
     Activation {
-        /// What was asked for.
+        /// Requested text.
         text: String,
     },
-    /// The parameters and their training state exceed the limit of [`sparsek::io::memory`].
+    /// Training state exceeds the [`sparsek::io::memory`] limit.
     #[error(transparent)]
     Memory(#[from] MemoryError),
 }

@@ -1,4 +1,4 @@
-//! GCN, PyG's `GCNConv`: `Y = D̂^-1/2 Â D̂^-1/2 X W + b`.
+//! GCN layer.
 use burn::{
     config::Config,
     module::{Module, Param},
@@ -16,23 +16,23 @@ use super::{
 };
 use crate::graph::{Graph, Norm};
 
-/// Configuration of a [`GcnConv`] layer, with PyG's defaults.
+/// Configuration of [`GcnConv`], with PyG's defaults.
 #[derive(Config, Debug, PartialEq)]
 pub struct GcnConvConfig {
-    /// Width of the input rows.
+    /// Input width.
     pub d_input: usize,
-    /// Width of the output rows.
+    /// Output width.
     pub d_output: usize,
-    /// How messages are weighed.
+    /// Weighing of messages.
     #[config(default = "Norm::Both")]
     pub norm: Norm,
-    /// Whether every node gets one edge to itself.
+    /// Whether every node gets one self-loop.
     #[config(default = true)]
     pub self_loops: bool,
-    /// Whether added loops weigh 2 instead of 1.
+    /// Whether added loops weigh 2, not 1.
     #[config(default = false)]
     pub improved: bool,
-    /// Whether there is a weight; without it d_input must equal d_output.
+    /// Whether there is a weight; else widths are equal.
     #[config(default = true)]
     pub weight: bool,
     /// Whether a bias is added.
@@ -41,10 +41,8 @@ pub struct GcnConvConfig {
 }
 
 impl GcnConvConfig {
-    /// Initializes the parameters on the device: Glorot-uniform weight, zero bias.
-    ///
-    /// # Panics
-    /// When there is no weight and the widths differ.
+    /// Initializes a Glorot-uniform weight and zero bias; panics when widths differ without a
+    /// weight.
     pub fn init(&self, device: &Device) -> GcnConv {
         let (d_input, d_output) = (self.d_input, self.d_output);
         assert!(
@@ -66,12 +64,11 @@ impl GcnConvConfig {
     }
 }
 
-/// GCN: `y[i] = Σ_{e = (j → i)} w[e] c(i, j) W x[j] + b`, with one self-loop per node by default;
-/// `c` is a [`Norm`].
+/// PyG's `GCNConv`: `y[i] = Σ_{e = (j → i)} w[e] c(i, j) W x[j] + b`, where `c` is a [`Norm`];
+/// `left`, `right` and `none` are those of DGL's `GraphConv`.
 ///
-/// Kipf and Welling, *Semi-Supervised Classification with Graph Convolutional Networks*, ICLR 2017.
-/// `left`, `right` and `none` are the norms of DGL's `GraphConv`. Loops of the graph keep their
-/// weight; of several at one node the last stays.
+/// By default each node has one loop: the graph's last, with its weight, or an added one. Kipf and
+/// Welling, ICLR 2017.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -97,10 +94,7 @@ pub struct GcnConv {
 }
 
 impl GcnConv {
-    /// Applies the layer. Shapes: x is [nodes, d_input], the result [nodes, d_output].
-    ///
-    /// # Panics
-    /// When x does not have one row per node, or not d_input columns.
+    /// [nodes, d_input] → [nodes, d_output]; panics for other sizes.
     pub fn forward(&self, graph: &Graph, x: Tensor<2>) -> Tensor<2> {
         if self.weighs_loops(graph) {
             let weights = Tensor::ones([graph.edges()], (&x.device(), x.dtype()));
@@ -111,11 +105,7 @@ impl GcnConv {
         self.add_bias(aggregated)
     }
 
-    /// [`GcnConv::forward`] of compressed rows. The weight is applied after the sum, so rounding
-    /// differs.
-    ///
-    /// # Panics
-    /// As [`GcnConv::forward`].
+    /// Takes compressed rows. The weight follows the sum; rounding differs.
     pub fn forward_compressed(&self, graph: &Graph, x: &Compressed) -> Tensor<2> {
         if self.weighs_loops(graph) {
             let weights = Tensor::ones([graph.edges()], (&x.values().device(), x.dtype()));
@@ -126,10 +116,7 @@ impl GcnConv {
         self.add_bias(self.transform(aggregated))
     }
 
-    /// Applies the layer with edge weights: `[edges]` in CSR order, in the dtype of x.
-    ///
-    /// # Panics
-    /// As [`GcnConv::forward`], and when there is not one weight per edge.
+    /// Takes `[edges]` weights in CSR order and x's dtype; panics for other sizes.
     pub fn forward_weighted(&self, graph: &Graph, x: Tensor<2>, weights: Tensor<1>) -> Tensor<2> {
         let weights = self.looped_weights(graph, weights);
         let (graph, x) = (self.looped(graph), self.transform(x));
@@ -138,9 +125,6 @@ impl GcnConv {
     }
 
     /// [`GcnConv::forward_weighted`] of compressed rows.
-    ///
-    /// # Panics
-    /// As [`GcnConv::forward_weighted`].
     pub fn forward_weighted_compressed(
         &self,
         graph: &Graph,
@@ -160,7 +144,6 @@ impl GcnConv {
         }
     }
 
-    /// Whether loops of the graph and added loops differ in weight.
     fn weighs_loops(&self, graph: &Graph) -> bool {
         self.self_loops && self.loops != 1.0 && graph.has_self_loops()
     }
@@ -172,7 +155,6 @@ impl GcnConv {
         }
     }
 
-    /// Weight of a loop in an unweighted graph.
     fn loops(&self) -> f64 {
         if self.self_loops { self.loops } else { 1.0 }
     }

@@ -1,4 +1,4 @@
-//! GIN, PyG's `GINConv`: `Y = MLP((1 + ε) X + A X)`.
+//! GIN layer.
 use burn::{
     config::Config,
     module::{Module, Param},
@@ -13,32 +13,32 @@ use super::{
 };
 use crate::graph::Graph;
 
-/// Configuration of a [`GinConv`]'s network: Linear → ReLU → Linear.
+/// Linear → ReLU → Linear, for [`GinConv`].
 #[derive(Config, Debug, PartialEq)]
 pub struct GinMlpConfig {
-    /// Width of the input rows.
+    /// Input width.
     pub d_input: usize,
-    /// Width between the two layers.
+    /// Hidden width.
     pub d_hidden: usize,
-    /// Width of the output rows.
+    /// Output width.
     pub d_output: usize,
 }
 
-/// Configuration of a [`GinConv`] layer. Defaults are PyG's, except that the network is optional.
+/// PyG's defaults, but an optional network.
 #[derive(Config, Debug, PartialEq)]
 pub struct GinConvConfig {
-    /// Extra weight ε of the node itself; the initial value if trained.
+    /// Extra weight ε of the node; the initial value if trained.
     #[config(default = 0.0)]
     pub eps: f64,
     /// Whether eps is trained.
     #[config(default = false)]
     pub train_eps: bool,
-    /// The network applied to the sums, if any.
+    /// Network applied to the sums.
     pub mlp: Option<GinMlpConfig>,
 }
 
 impl GinConvConfig {
-    /// Initializes the parameters on the device.
+    /// Initializes the parameters.
     pub fn init(&self, device: &Device) -> GinConv {
         let start = Initializer::Constant { value: self.eps };
         let linear = |from, to| LinearConfig::new(from, to).init(device);
@@ -53,9 +53,8 @@ impl GinConvConfig {
     }
 }
 
-/// GIN: `y[i] = f((1 + ε) x[i] + Σ_{j ∈ N(i)} x[j])`, where f is a small network or the identity.
-///
-/// Xu, Hu, Leskovec and Jegelka, *How Powerful are Graph Neural Networks?*, ICLR 2019.
+/// PyG's `GINConv`: `y[i] = f((1 + ε) x[i] + Σ_{j ∈ N(i)} x[j])`; f is a small network or the
+/// identity. Xu et al., ICLR 2019.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -84,20 +83,13 @@ struct GinMlp {
 }
 
 impl GinConv {
-    /// Applies the layer. Shapes: x is [nodes, d_input], the result [nodes, d_output]; [nodes,
-    /// d_input] without a network.
-    ///
-    /// # Panics
-    /// When x does not have one row per node, or not the network's input width.
+    /// [nodes, d_input] → [nodes, d_output], or d_input without network; panics for other sizes.
     pub fn forward(&self, graph: &Graph, x: Tensor<2>) -> Tensor<2> {
         let aggregated = aggregate_sum(graph, x.clone());
         self.finish(aggregated, x)
     }
 
     /// [`GinConv::forward`] of compressed rows.
-    ///
-    /// # Panics
-    /// As [`GinConv::forward`].
     pub fn forward_compressed(&self, graph: &Graph, x: &Compressed) -> Tensor<2> {
         let aggregated = aggregate_sum_compressed(graph, x);
         self.finish(aggregated, x.to_dense())

@@ -1,21 +1,21 @@
-//! MaxK, the nonlinearity of MaxK-GNN: `y[i] = x[i] if i ∈ topk(x) else 0`.
+//! MaxK layer.
 use burn::{module::Module, tensor::Tensor};
 use sparsek::{
     sparse::{Compressed, sparse_topk},
     topk::{Method, TopkOptions, topk_mask},
 };
 
-/// Configuration of a [`MaxK`] layer.
+/// Configuration of [`MaxK`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MaxKConfig {
-    /// Elements kept per row.
+    /// Kept per row.
     pub k: usize,
-    /// Selection method. Default: exact.
+    /// Default: exact.
     pub method: Method,
 }
 
 impl MaxKConfig {
-    /// Keeps the k greatest elements of each row, exactly.
+    /// Exact selection of `k`.
     pub fn new(k: usize) -> Self {
         Self {
             k,
@@ -23,24 +23,21 @@ impl MaxKConfig {
         }
     }
 
-    /// Sets the method of selection.
+    /// Sets the method.
     pub fn with_method(self, method: Method) -> Self {
         Self { method, ..self }
     }
 
-    /// Initializes the layer, which has no parameters.
+    /// Makes the layer, without parameters.
     pub fn init(&self) -> MaxK {
         MaxK { config: *self }
     }
 }
 
-/// MaxK: keeps the k greatest elements of each row and zeroes the others.
+/// MaxK: `y[i] = x[i] if i ∈ topk(x) else 0` in each row.
 ///
-/// The gradient passes through the kept elements only. Ties go to the lowest index, as in
-/// [`sparsek::topk`].
-///
-/// Peng et al., *MaxK-GNN: Extremely Fast GPU Kernel Design for Accelerating Graph Neural Networks
-/// Training*, ASPLOS 2024.
+/// The gradient reaches kept elements only. Ties go to the lowest index, as in [`sparsek::topk`].
+/// Peng et al., *MaxK-GNN*, ASPLOS 2024.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -59,10 +56,7 @@ pub struct MaxK {
 }
 
 impl MaxK {
-    /// Applies MaxK along the last dimension. Shapes: [.., width] → [.., width].
-    ///
-    /// # Panics
-    /// When k exceeds the last dimension.
+    /// Applies it, [.., width] → [.., width]; panics when k exceeds the width.
     pub fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
         topk_mask(
             x,
@@ -70,10 +64,7 @@ impl MaxK {
         )
     }
 
-    /// Returns only the kept elements. Shapes: [rows, width] → values and columns [rows, k].
-    ///
-    /// # Panics
-    /// When k exceeds the width.
+    /// Selects: [rows, width] → values and columns [rows, k]; panics when k exceeds the width.
     pub fn compress(&self, x: Tensor<2>) -> Compressed {
         sparse_topk(x, self.config.k, self.config.method)
     }

@@ -1,4 +1,4 @@
-//! Layers, one per file, and the models made of them.
+//! Layers and models.
 mod activation;
 pub mod aggregate;
 mod dense;

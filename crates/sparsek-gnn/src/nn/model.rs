@@ -1,4 +1,4 @@
-//! The models of the MaxK-GNN paper: SAGE, GCN and GIN.
+//! The MaxK-GNN paper's models.
 use burn::{
     config::Config,
     module::Module,
@@ -20,34 +20,34 @@ use super::{
 };
 use crate::graph::Graph;
 
-/// The convolution of a model.
+/// Convolution of a model.
 #[derive(Config, Copy, Debug, PartialEq, Eq)]
 pub enum Architecture {
     /// GraphSAGE with the mean.
     Sage,
     /// GCN with both degrees.
     Gcn,
-    /// GIN with trained eps and no inner network.
+    /// GIN, trained eps, no network.
     Gin,
 }
 
-/// Input of convolutions after MaxK. Results agree up to rounding. ReLU is always dense.
+/// Input of convolutions after MaxK; results agree up to rounding. ReLU is dense.
 #[derive(Config, Copy, Debug, PartialEq, Eq)]
 pub enum Representation {
-    /// The kept elements alone.
+    /// Kept elements only.
     Compressed,
     /// Dense rows with zeros.
     Masked,
 }
 
-/// Configuration of a [`MaxKModel`].
+/// Configuration of [`MaxKModel`].
 #[derive(Config, Debug, PartialEq)]
 pub struct MaxKModelConfig {
-    /// Which convolution.
+    /// Convolution.
     pub architecture: Architecture,
-    /// Width of the node features.
+    /// Features per node.
     pub d_input: usize,
-    /// Width of the hidden rows.
+    /// Hidden width.
     pub d_hidden: usize,
     /// Number of classes.
     pub d_output: usize,
@@ -57,24 +57,22 @@ pub struct MaxKModelConfig {
     /// Nonlinearity before each convolution.
     #[config(default = "Activation::Relu")]
     pub activation: Activation,
-    /// Dropout probability before each convolution.
+    /// Dropout before each convolution.
     #[config(default = 0.5)]
     pub dropout: f64,
-    /// Input of convolutions after MaxK. Saved runs name the field `form`.
+    /// Input after MaxK; saved as `form`.
     #[config(default = "Representation::Compressed")]
     pub form: Representation,
 }
 
-/// A graph network with MaxK or ReLU, as in the paper's release.
+/// MaxK or ReLU network of the paper's release (Peng et al., *MaxK-GNN*, ASPLOS 2024).
 ///
 /// - SAGE: lin_in → layers × [activation → dropout → [`SageConv`] → LayerNorm] → lin_out
 /// - GCN: lin_in → ReLU → layers × [linear → activation → dropout → [`GcnConv`] → LayerNorm] →
-///   lin_out; the convolution has a bias, no weight, and adds no loops
+///   lin_out; convolutions with bias, without weight or added loops
 /// - GIN: as GCN, with [`GinConv`]
 ///
-/// Dropout is drawn for the kept values only, in both representations.
-///
-/// Peng et al., *MaxK-GNN*, ASPLOS 2024.
+/// Dropout is drawn for kept values only, in both representations.
 #[derive(Module, Debug)]
 pub struct MaxKModel {
     lin_in: Linear,
@@ -120,14 +118,14 @@ impl Convolution {
     }
 }
 
-/// Copies per parameter: value, gradient and two moments of Adam.
+/// Value, gradient and Adam's two moments.
 const COPIES: usize = 4;
 
-/// Bytes of a layer besides its elements: names, shapes and handles.
+/// Bytes of names, shapes and handles.
 const LAYER: usize = size_of::<Block>() + 1024;
 
 impl MaxKModelConfig {
-    /// Number of trained elements; saturates.
+    /// Trained elements; saturates.
     fn parameters(&self) -> u128 {
         let (input, hidden, output) = (self.d_input, self.d_hidden, self.d_output);
         let linear = |from: usize, to: usize| {
@@ -146,7 +144,7 @@ impl MaxKModelConfig {
             .saturating_add(linear(hidden, output))
     }
 
-    /// Bytes of parameters and their training state; saturates.
+    /// Parameters and training state; saturates.
     fn parameter_bytes(&self) -> u128 {
         self.parameters()
             .saturating_mul((COPIES * size_of::<f32>()) as u128)
@@ -183,7 +181,7 @@ impl NodeModelConfig for MaxKModelConfig {
 
     fn training_bytes(&self, nodes: usize) -> u128 {
         let rows = memory::product(&[nodes, self.d_hidden, size_of::<f32>()]);
-        // Each layer's result is kept for the backward pass.
+        // Results are kept for the backward pass.
         self.parameter_bytes()
             .saturating_add(rows.saturating_mul(self.layers as u128))
     }
@@ -230,7 +228,6 @@ impl NodeModelConfig for MaxKModelConfig {
 }
 
 impl MaxKModel {
-    /// Nonlinearity, dropout and convolution of a block.
     fn convolve(&self, block: &Block, graph: &Graph, x: Tensor<2>) -> Tensor<2> {
         let Activation::MaxK { k, method } = self.activation else {
             let kept = drop_elements(&block.dropout, self.activation.forward(x));

@@ -1,4 +1,4 @@
-//! The interface between models and the trainer.
+//! Interface between models and trainer.
 use burn::{
     config::Config,
     module::Module,
@@ -8,39 +8,32 @@ use burn::{
 use super::error::ModelError;
 use crate::graph::Graph;
 
-/// A model that scores classes per node.
+/// Scores classes of nodes.
 pub trait NodeModel: Module {
-    /// Computes scores (logits). Shapes: x is [nodes, features], the result [nodes, classes].
+    /// Logits: [nodes, features] → [nodes, classes].
     fn forward(&self, graph: &Graph, x: Tensor<2>) -> Tensor<2>;
 }
 
-/// Configuration that builds a [`NodeModel`]; stored beside its parameters.
+/// Builds a [`NodeModel`]; stored with it.
 pub trait NodeModelConfig: Config + Clone + PartialEq {
-    /// The model that is built.
+    /// Model built.
     type Model: NodeModel;
 
-    /// Checks the sizes without building anything.
-    ///
-    /// # Errors
-    /// [`ModelError`] for an impossible model, such as k above the width.
+    /// Checks sizes without building; errors when impossible, such as k above the width.
     fn validate(&self) -> Result<(), ModelError>;
 
-    /// Builds the model on the device with random parameters.
-    ///
-    /// # Errors
-    /// As [`NodeModelConfig::validate`].
+    /// Builds random parameters; errors as [`NodeModelConfig::validate`].
     fn init(&self, device: &Device) -> Result<Self::Model, ModelError>;
 
-    /// Number of input features.
+    /// Input features.
     fn input_width(&self) -> usize;
 
     /// Number of classes.
     fn classes(&self) -> usize;
 
-    /// Least bytes of training on a whole graph of `nodes` nodes, without its data.
+    /// Least bytes of training on `nodes` nodes, without data. Default: 0, unknown.
     ///
-    /// More than the limit of [`sparsek::io::memory`] is refused before anything is allocated.
-    /// Default: 0, unknown.
+    /// Refused above the [`sparsek::io::memory`] limit, before allocation.
     fn training_bytes(&self, nodes: usize) -> u128 {
         let _ = nodes;
         0

@@ -1,4 +1,4 @@
-//! GraphSAGE, PyG's `SAGEConv`: `Y = agg(X) W₁ + X W₂ + b`.
+//! GraphSAGE layer.
 use burn::{
     config::Config,
     module::Module,
@@ -16,43 +16,43 @@ use super::{
 };
 use crate::graph::Graph;
 
-/// How neighbor features are combined.
+/// Combines neighbors; zero without incoming edges.
 #[derive(Config, Copy, Debug, PartialEq, Eq)]
 pub enum Aggregator {
-    /// Mean; zero without incoming edges.
+    /// Mean.
     Mean,
-    /// Their sum.
+    /// Sum.
     Sum,
-    /// Elementwise maximum; zero without incoming edges.
+    /// Elementwise maximum.
     Max,
 }
 
-/// Configuration of a [`SageConv`] layer, with PyG's defaults.
+/// Configuration of [`SageConv`], with PyG's defaults.
 #[derive(Config, Debug, PartialEq)]
 pub struct SageConvConfig {
-    /// Width of the input rows.
+    /// Input width.
     pub d_input: usize,
-    /// Width of the output rows.
+    /// Output width.
     pub d_output: usize,
-    /// How neighbors are combined.
+    /// Combination of neighbors.
     #[config(default = "Aggregator::Mean")]
     pub aggregator: Aggregator,
-    /// Whether output rows are divided by their Euclidean norm.
+    /// Divides output rows by their Euclidean norm.
     #[config(default = false)]
     pub normalize: bool,
-    /// Whether the node's own features are added with their own weight.
+    /// Adds the node's own weighted features.
     #[config(default = true)]
     pub root_weight: bool,
-    /// Whether neighbors first pass a linear layer and ReLU.
+    /// Neighbors first pass linear and ReLU.
     #[config(default = false)]
     pub project: bool,
-    /// Whether a bias is added.
+    /// Whether to add a bias.
     #[config(default = true)]
     pub bias: bool,
 }
 
 impl SageConvConfig {
-    /// Initializes the parameters on the device.
+    /// Initializes the parameters.
     pub fn init(&self, device: &Device) -> SageConv {
         let linear = |width, bias| {
             let config = LinearConfig::new(self.d_input, width);
@@ -68,12 +68,10 @@ impl SageConvConfig {
     }
 }
 
-/// GraphSAGE: `y[i] = W₁ · agg_{j ∈ N(i)} x[j] + W₂ x[i] + b`.
+/// PyG's `SAGEConv`: `y[i] = W₁ · agg_{j ∈ N(i)} x[j] + W₂ x[i] + b`.
 ///
-/// `project` aggregates `relu(W₃ x[j] + b₃)` instead; `normalize` divides `y[i]` by `max(‖y[i]‖,
-/// 1e-12)`.
-///
-/// Hamilton, Ying and Leskovec, *Inductive Representation Learning on Large Graphs*, NeurIPS 2017.
+/// `project` aggregates `relu(W₃ x[j] + b₃)`; `normalize` divides `y[i]` by `max(‖y[i]‖, 1e-12)`.
+/// Hamilton et al., NeurIPS 2017.
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -89,7 +87,7 @@ impl SageConvConfig {
 #[derive(Module, Debug)]
 pub struct SageConv {
     project: Option<Linear>,
-    /// Saved runs name this parameter `neighbours`.
+    /// Name in saved runs.
     neighbours: Linear,
     root: Option<Linear>,
     #[module(skip)]
@@ -99,20 +97,14 @@ pub struct SageConv {
 }
 
 impl SageConv {
-    /// Applies the layer. Shapes: x is [nodes, d_input], the result [nodes, d_output].
-    ///
-    /// # Panics
-    /// When x does not have one row per node, or not d_input columns.
+    /// [nodes, d_input] → [nodes, d_output]; panics for other sizes.
     pub fn forward(&self, graph: &Graph, x: Tensor<2>) -> Tensor<2> {
         let layer = self.root.as_ref();
         let root = layer.map(|layer| linear(layer, x.clone()));
         self.finish(self.aggregate(graph, x), root)
     }
 
-    /// [`SageConv::forward`] of compressed rows. The maximum and `project` make them dense.
-    ///
-    /// # Panics
-    /// As [`SageConv::forward`].
+    /// Takes compressed rows; maximum and `project` make them dense.
     pub fn forward_compressed(&self, graph: &Graph, x: &Compressed) -> Tensor<2> {
         let aggregated = match (&self.project, self.aggregator) {
             (None, Aggregator::Mean) => aggregate_mean_compressed(graph, x),
@@ -135,14 +127,13 @@ impl SageConv {
         }
     }
 
-    /// `root` is present with a root weight.
     fn finish(&self, aggregated: Tensor<2>, root: Option<Tensor<2>>) -> Tensor<2> {
         let mut y = linear(&self.neighbours, aggregated);
         if let Some(root) = root {
             y = y + root;
         }
         if self.normalize {
-            // Clamped under the root, whose slope at 0 is infinite.
+            // The root's slope at 0 is infinite.
             let square = y.clone().square().sum_dim(1);
             y = y / square.clamp_min(1e-24).sqrt();
         }

@@ -1,7 +1,4 @@
-//! Parts of a graph for training when the whole does not fit on a device.
-//!
-//! - [`NeighborSampler`]: some nodes and sampled neighbors, hop by hop.
-//! - [`Partition`]: random parts or clusters, and the graphs they induce.
+//! Parts of graphs that exceed a device: [`NeighborSampler`] samples, [`Partition`] induces.
 mod neighbor;
 mod partition;
 mod types;

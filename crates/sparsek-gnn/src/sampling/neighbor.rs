@@ -1,17 +1,13 @@
-//! Sampled neighborhoods.
 use rand::{RngExt, SeedableRng, rngs::Xoshiro256PlusPlus};
 
 use super::types::Batch;
 use crate::graph::Graph;
 
-/// Samples the nodes that a few seed nodes depend on, hop by hop.
+/// Samples what seed nodes depend on (Hamilton et al., NeurIPS 2017).
 ///
 /// Hop `h` takes at most `fanouts[h]` different incoming edges of each node found by the hop
-/// before. A model with one layer per fanout applies to the batch's graph; the seed rows are its
-/// answer, exact when every fanout reaches the degree. Every node is expanded once, as in PyG's
-/// `NeighborLoader`.
-///
-/// Hamilton, Ying and Leskovec, *Inductive Representation Learning on Large Graphs*, NeurIPS 2017.
+/// before, expanding nodes once, as PyG's `NeighborLoader`. A model with one layer per fanout
+/// answers in the seed rows, exactly when fanouts reach all degrees.
 ///
 /// ```
 /// use sparsek_gnn::{Graph, sampling::NeighborSampler};
@@ -24,12 +20,12 @@ use crate::graph::Graph;
 pub struct NeighborSampler<'a> {
     graph: &'a Graph,
     fanouts: Vec<usize>,
-    /// Position of each node in the batch; `u32::MAX` between calls.
+    /// Positions in the batch; `u32::MAX` between calls.
     place: Vec<u32>,
 }
 
 impl<'a> NeighborSampler<'a> {
-    /// Samples from a graph with one fanout per hop.
+    /// Takes one fanout per hop.
     pub fn new(graph: &'a Graph, fanouts: Vec<usize>) -> Self {
         let place = vec![u32::MAX; graph.nodes()];
         Self {
@@ -39,10 +35,8 @@ impl<'a> NeighborSampler<'a> {
         }
     }
 
-    /// Samples the batch of `nodes`, which come first. The seed alone decides the sample.
-    ///
-    /// # Panics
-    /// When a node is listed twice or out of range.
+    /// Samples for `nodes`, which come first; `seed` decides. Panics when one is repeated or out of
+    /// range.
     pub fn sample(&mut self, nodes: &[u32], seed: u64) -> Batch {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let mut found = Vec::with_capacity(nodes.len());
@@ -85,7 +79,7 @@ impl<'a> NeighborSampler<'a> {
     }
 }
 
-/// Draws `count` different positions of a list, or all, by Floyd's sampling.
+/// Floyd's sampling of different positions.
 fn choose(list: &[u32], count: usize, rng: &mut Xoshiro256PlusPlus) -> Vec<u32> {
     if list.len() <= count {
         return list.to_vec();

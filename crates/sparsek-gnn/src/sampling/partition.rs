@@ -1,23 +1,20 @@
-//! Partitions of a graph.
 use rand::{SeedableRng, rngs::Xoshiro256PlusPlus, seq::SliceRandom};
 
 use super::types::Batch;
 use crate::graph::Graph;
 
-/// How nodes are assigned to parts.
+/// Assignment of nodes to parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PartitionMethod {
-    /// At random.
+    /// Random.
     Random,
-    /// Breadth-first order from random nodes, which keeps neighbors together.
+    /// Breadth-first order, which keeps neighbors together.
     Clusters,
 }
 
-/// Parts of a graph, equal in size up to one node; every node is in one part.
+/// Disjoint parts, equal in size up to one node; batches are induced by some.
 ///
-/// A batch is the graph induced by some parts. Clusters cut a breadth-first order, unlike METIS.
-///
-/// Chiang et al., *Cluster-GCN*, KDD 2019.
+/// Clusters cut a breadth-first order, unlike METIS. Chiang et al., *Cluster-GCN*, KDD 2019.
 ///
 /// ```
 /// use sparsek_gnn::{Graph, sampling::{PartitionMethod, Partition}};
@@ -34,10 +31,7 @@ pub struct Partition {
 }
 
 impl Partition {
-    /// Cuts the graph into `parts` parts; the seed decides which.
-    ///
-    /// # Panics
-    /// When `parts` is 0.
+    /// Cuts the graph; `seed` decides. Panics when `parts` is 0.
     pub fn new(graph: &Graph, parts: usize, method: PartitionMethod, seed: u64) -> Self {
         assert!(parts > 0, "there must be a part");
         let mut order: Vec<u32> = (0..graph.nodes() as u32).collect();
@@ -45,7 +39,7 @@ impl Partition {
         if method == PartitionMethod::Clusters {
             order = breadth_first(graph, &order);
         }
-        // u128, because nodes × parts may overflow.
+        // Nodes × parts may overflow.
         let place = |at: usize| (order.len() as u128 * at as u128 / parts as u128) as usize;
         let part = |at| order[place(at)..place(at + 1)].to_vec();
         Self {
@@ -58,10 +52,7 @@ impl Partition {
         self.parts.len()
     }
 
-    /// The graph induced by some parts.
-    ///
-    /// # Panics
-    /// When a part is listed twice or does not exist.
+    /// The graph induced by some parts; panics when one is repeated or out of range.
     pub fn batch(&self, graph: &Graph, parts: &[usize]) -> Batch {
         let nodes: Vec<u32> = parts
             .iter()
@@ -73,7 +64,7 @@ impl Partition {
     }
 }
 
-/// All nodes in breadth-first order; each component begins at its first node in `starts`.
+/// Components begin at their first node in `starts`.
 fn breadth_first(graph: &Graph, starts: &[u32]) -> Vec<u32> {
     let mut seen = vec![false; graph.nodes()];
     let mut order: Vec<u32> = Vec::with_capacity(graph.nodes());

@@ -1,16 +1,14 @@
-//! A part of a graph.
 use crate::graph::Graph;
 
-/// Some nodes of a graph and edges between them.
+/// Nodes and edges between them.
 #[derive(Clone, Debug)]
 pub struct Batch {
-    /// Ids in the whole graph, in batch order; seed nodes come first.
+    /// Whole-graph ids; seed nodes first.
     pub nodes: Vec<u32>,
-    /// Edges between the batch's nodes.
+    /// Graph of the batch.
     pub graph: Graph,
 }
 
-/// 100 nodes and 900 edges, for tests.
 #[cfg(test)]
 pub(super) fn random_graph() -> Graph {
     use rand::{RngExt, SeedableRng, rngs::Xoshiro256PlusPlus};

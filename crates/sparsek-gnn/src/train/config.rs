@@ -1,4 +1,3 @@
-//! How to train.
 use burn::config::Config;
 use serde::{Deserialize, Serialize};
 
@@ -8,39 +7,36 @@ use crate::datasets::NodeDataset;
 /// How to train.
 #[derive(Config, Debug, PartialEq)]
 pub struct TrainConfig {
-    /// Most epochs to run.
+    /// Most epochs.
     #[config(default = 200)]
     pub epochs: usize,
-    /// Learning rate of Adam.
+    /// Adam's learning rate.
     #[config(default = 0.003)]
     pub lr: f64,
-    /// L2 penalty added to the gradients.
+    /// L2 penalty added to gradients.
     #[config(default = 0.0)]
     pub weight_decay: f64,
-    /// Stop after this many epochs without a better validation metric.
+    /// Stops after this many epochs without a better validation metric.
     pub patience: Option<usize>,
-    /// Seed of parameters, dropout and batches.
+    /// Seeds parameters, dropout and batches.
     #[config(default = 0)]
     pub seed: u64,
-    /// Metric that chooses the best epoch. Default: [`Metric::default_for`] the dataset.
+    /// Chooses the best epoch. Default: [`Metric::default_for`] the dataset.
     pub metric: Option<Metric>,
-    /// What each step trains on.
+    /// Data of each step.
     #[config(default = "Batching::Full")]
     pub batches: Batching,
-    /// Evaluate in batches too. Scores are then estimates, since batches lack edges.
+    /// Evaluates in batches too: estimates, since batches lack edges.
     #[config(default = false)]
     pub evaluate_batches: bool,
-    /// Epochs between saves with a checkpoint. The last epoch is always saved.
+    /// Epochs between saves; the last is always saved.
     #[config(default = 25)]
     pub save_every: usize,
 }
 
 impl TrainConfig {
-    /// Checks the numbers.
-    ///
-    /// # Errors
-    /// [`TrainError::Config`] for zero epochs, a learning rate that is not positive, a negative
-    /// penalty, or batches without nodes or parts.
+    /// Errors for zero epochs, batches without nodes or parts, a learning rate not positive, or a
+    /// negative penalty.
     pub fn validate(&self) -> Result<(), TrainError> {
         let bad = |reason: String| Err(TrainError::Config(reason));
         if self.epochs == 0 || self.save_every == 0 {
@@ -61,38 +57,37 @@ impl TrainConfig {
         self.batches.check()
     }
 
-    /// The configured metric, or the dataset's default.
+    /// Configured or default metric.
     pub fn metric_for(&self, data: &NodeDataset) -> Metric {
         self.metric.unwrap_or_else(|| Metric::default_for(data))
     }
 }
 
-/// What each step of an epoch trains on.
+/// Data of each step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Batching {
-    /// The whole graph, one step per epoch.
+    /// Whole graph, one step per epoch.
     Full,
-    /// Training nodes and sampled neighbors, reshuffled every epoch. Saved runs spell it
-    /// `Neighbours`.
+    /// Training nodes and sampled neighbors, reshuffled every epoch. Saved as `Neighbours`.
     #[serde(rename = "Neighbours", alias = "Neighbors")]
     Neighbors {
-        /// Neighbors sampled per node, for each hop.
+        /// Sampled per node and hop.
         fanouts: Vec<usize>,
         /// Training nodes per step.
         nodes: usize,
     },
-    /// Parts of the graph and the edges between them, regrouped every epoch.
+    /// Parts and edges between them, regrouped every epoch.
     Parts {
         /// Parts of the graph.
         parts: usize,
         /// Parts per step.
         together: usize,
-        /// Cluster the parts instead of drawing them.
+        /// Clusters instead of random parts.
         clustered: bool,
     },
 }
 
-/// By hand, since the derive cannot keep the name of a variant in saved runs.
+/// By hand: the derive cannot rename variants.
 impl Config for Batching {}
 
 impl Batching {

@@ -1,4 +1,4 @@
-//! Device tensors of a dataset: features, loss targets and split masks.
+//! Features, targets and split masks on a device.
 use burn::tensor::{
     Device, Int, Tensor, TensorData,
     activation::{log_sigmoid, log_softmax},
@@ -15,22 +15,19 @@ use crate::{
     nn::{ModelError, NodeModelConfig},
 };
 
-/// Constants on a device, outside autodiff.
+/// Outside autodiff.
 pub(super) struct DeviceData {
     pub(super) features: Tensor<2>,
     goal: Goal,
 }
 
-/// Targets of the loss.
 enum Goal {
-    /// One class per node.
     Classes {
-        /// [nodes, classes]: −1 / count at the class of each training node.
+        /// [nodes, classes]: −1 / count at training nodes' classes.
         targets: Tensor<2>,
         /// [nodes, 1].
         labels: Tensor<2, Int>,
     },
-    /// Any number of classes per node.
     Sets {
         /// [nodes, classes] of 0 and 1.
         targets: Tensor<2>,
@@ -40,8 +37,7 @@ enum Goal {
 }
 
 impl DeviceData {
-    /// Uploads some nodes, or all in order. The loss sums the positions in `train` and divides by
-    /// `count`.
+    /// The loss sums positions `train` and divides by `count`.
     pub(super) fn new(
         data: &NodeDataset,
         nodes: Option<&[u32]>,
@@ -92,9 +88,8 @@ impl DeviceData {
         }
     }
 
-    /// Loss of the training nodes, [1]: cross-entropy, or binary cross-entropy per class.
-    ///
-    /// Products with constants avoid a scatter in the backward pass.
+    /// Cross-entropy, [1], binary per class for sets. Products with constants avoid a scatter
+    /// backward.
     pub(super) fn loss(&self, logits: Tensor<2>) -> Tensor<1> {
         match &self.goal {
             Goal::Classes { targets, .. } => (log_softmax(logits, 1) * targets.clone()).sum(),
@@ -107,10 +102,7 @@ impl DeviceData {
     }
 }
 
-/// Checks dataset tensors, scores and a model in training against the memory limit.
-///
-/// # Errors
-/// [`ModelError::Memory`] with the sizes.
+/// Checks dataset, scores and model.
 pub(super) fn check_memory(
     config: &TrainConfig,
     model: &impl NodeModelConfig,
@@ -123,7 +115,7 @@ pub(super) fn check_memory(
         false => data.nodes(),
     };
     let (width, classes) = (data.feature_width(), data.classes());
-    // Targets, scores, their logarithms and the gradient.
+    // Targets, scores, their logarithms, gradient.
     let scores = memory::product(&[nodes, classes, 4 * size_of::<f32>()]);
     let features = memory::product(&[nodes, width, size_of::<f32>()]);
     let trained = model.training_bytes(if batched { 0 } else { nodes });
@@ -136,10 +128,9 @@ pub(super) fn check_memory(
     memory::check(asked, bytes).map_err(|error| ModelError::from(error).into())
 }
 
-/// Splits on a device, for scoring there.
 pub(super) struct Splits {
     metric: Metric,
-    /// [nodes, 3]: 1 in the column of the node's split.
+    /// [nodes, 3]: 1 at the node's split.
     masks: Tensor<2>,
     sizes: [usize; 3],
 }
@@ -162,9 +153,7 @@ impl Splits {
         }
     }
 
-    /// Returns the loss and each split's metric with one small read. ROC-AUC reads all logits.
-    ///
-    /// Counts are exact below 2^24.
+    /// One small read, or all logits for ROC-AUC. Counts are exact below 2^24.
     pub(super) fn measure(
         &self,
         host: &NodeDataset,

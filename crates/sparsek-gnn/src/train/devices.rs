@@ -1,4 +1,4 @@
-//! Training on several devices: checks and the collective sum.
+//! Device checks and the collective sum.
 use burn::{
     backend::Device as _,
     tensor::{
@@ -14,10 +14,7 @@ use super::{
 };
 
 impl TrainConfig {
-    /// Checks that these devices can train together; a single device always can.
-    ///
-    /// # Errors
-    /// [`TrainError::Devices`].
+    /// Errors unless these devices can train together.
     pub fn check_devices(&self, devices: &[Device]) -> Result<(), TrainError> {
         Ok(check(&self.batches, devices)?)
     }
@@ -51,7 +48,6 @@ fn check(batches: &Batching, devices: &[Device]) -> Result<(), DevicesError> {
     }
 }
 
-/// Checks that parts divide evenly among devices.
 pub(super) fn check_batches(batches: &Batching, devices: usize) -> Result<(), DevicesError> {
     match *batches {
         Batching::Parts { parts, .. } if parts.is_multiple_of(devices) => Ok(()),
@@ -60,12 +56,11 @@ pub(super) fn check_batches(batches: &Batching, devices: usize) -> Result<(), De
     }
 }
 
-/// Backend and device type.
 fn kind(device: &Device) -> u16 {
     device.as_dispatch().to_id().type_id
 }
 
-/// Whether Burn can sum over such devices; its `all_reduce` panics otherwise.
+/// Burn's `all_reduce` panics without collectives.
 pub(super) fn has_collectives(device: &Device) -> bool {
     match device.clone().without_autodiff().as_dispatch() {
         #[cfg(any(
@@ -80,20 +75,18 @@ pub(super) fn has_collectives(device: &Device) -> bool {
     }
 }
 
-/// Maps one tensor per device to their sum on each.
+/// Tensors per device to sums.
 pub(super) type Sum = fn(Vec<Tensor<1>>, &[Device]) -> Vec<Tensor<1>>;
 
-/// Sums with Burn's `all_reduce`, NCCL on CUDA.
-///
-/// All devices are asked before any is awaited, for one tensor only: a device may block until all
-/// have joined.
+/// Burn's `all_reduce` (NCCL on CUDA), one tensor at a time. Asks all devices before awaiting any:
+/// one may block until all join.
 pub(super) fn sum_over_devices(each: Vec<Tensor<1>>, devices: &[Device]) -> Vec<Tensor<1>> {
     let ask = |tensor| all_reduce(tensor, ReduceOperation::Sum, devices.to_vec());
     let sums: Vec<_> = each.into_iter().map(ask).collect();
     sums.into_iter().map(CollectiveTensor::resolve).collect()
 }
 
-/// Counts the devices by summing ones, to find a broken group before training.
+/// Sums ones, to find broken groups early.
 pub(super) fn join(devices: &[Device], sum: Sum) -> Result<(), TrainError> {
     let ones = devices.iter().map(|device| Tensor::ones([1], device));
     let wanted = devices.len() as f32;

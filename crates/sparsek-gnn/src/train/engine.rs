@@ -1,4 +1,4 @@
-//! Epochs and evaluation, full batch or batched.
+//! Epochs and evaluation.
 use std::thread;
 
 use burn::tensor::{Device, Tensor};
@@ -18,13 +18,12 @@ use crate::{
     sampling::{Batch, NeighborSampler, Partition, PartitionMethod},
 };
 
-/// A dataset on a device, and its batches.
 pub(super) struct Engine<'a> {
     host: &'a NodeDataset,
     config: &'a TrainConfig,
     metric: Metric,
     device: Device,
-    /// All nodes, unless both training and evaluation are batched.
+    /// All nodes, unless everything is batched.
     whole: Option<DeviceData>,
     splits: Option<Splits>,
     partition: Option<Partition>,
@@ -59,8 +58,7 @@ impl<'a> Engine<'a> {
         }
     }
 
-    /// Takes the steps of an epoch. Also returns the mean training loss [1], outside autodiff and
-    /// unread.
+    /// Also returns the mean loss [1], outside autodiff and unread.
     pub(super) fn epoch<M: NodeModel>(
         &self,
         replicas: Replicas<M>,
@@ -107,8 +105,7 @@ impl<'a> Engine<'a> {
         Ok(running)
     }
 
-    /// Takes a step on one batch per device, given positions of training nodes; adds its share of
-    /// the loss.
+    /// One batch and its training positions per device.
     fn step<M: NodeModel>(
         &self,
         (replicas, sum): (Replicas<M>, Tensor<1>),
@@ -136,7 +133,7 @@ impl<'a> Engine<'a> {
         Ok((replicas, sum + loss * part))
     }
 
-    /// Parts of each step, divided among devices; shuffled with `rng`.
+    /// Parts per step and device; `rng` shuffles.
     fn groups(&self, devices: usize, rng: Option<&mut Xoshiro256PlusPlus>) -> Vec<Vec<Vec<usize>>> {
         let parts = self.partition.as_ref().map_or(0, Partition::parts);
         let mut order: Vec<usize> = (0..parts).collect();
@@ -154,7 +151,7 @@ impl<'a> Engine<'a> {
         order.chunks(together * devices).map(share).collect()
     }
 
-    /// Induces the graphs of several groups in parallel.
+    /// In parallel.
     fn induced(&self, groups: &[Vec<usize>]) -> Vec<Batch> {
         let Some(partition) = &self.partition else {
             return Vec::new();
@@ -175,7 +172,7 @@ impl<'a> Engine<'a> {
         })
     }
 
-    /// Metric of each split without dropout. Without `loss`, full-graph evaluation computes it.
+    /// Without dropout; full-graph evaluation computes a missing `loss`.
     pub(super) fn measure<M: NodeModel>(
         &self,
         model: &M,
@@ -202,7 +199,6 @@ impl<'a> Engine<'a> {
         })
     }
 
-    /// Scores of the split nodes, from batches as in training.
     fn logits_by_batches<M: NodeModel>(&self, model: &M) -> Result<Vec<f32>, TrainError> {
         let classes = self.host.classes();
         let mut all = vec![0f32; self.host.nodes() * classes];

@@ -1,4 +1,4 @@
-//! Training one epoch at a time.
+//! Epoch by epoch training.
 use burn::{
     module::Module,
     tensor::{Device, Tensor},
@@ -9,10 +9,8 @@ use super::{
 };
 use crate::{nn::NodeModelConfig, random};
 
-/// A model in training, for custom loops; made by [`Trainer::start`](super::Trainer::start).
-///
-/// The dataset is on the device; the graph is uploaded in the first epoch
-/// ([`Graph::adjacency`](crate::Graph::adjacency)).
+/// A model in training, for custom loops, from [`Trainer::start`](super::Trainer::start). The first
+/// epoch uploads the graph ([`Graph::adjacency`](crate::Graph::adjacency)).
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
@@ -39,20 +37,16 @@ pub struct Epochs<'a, C: NodeModelConfig> {
     pub(super) config: &'a TrainConfig,
     pub(super) engine: Engine<'a>,
     pub(super) replicas: Option<Replicas<C::Model>>,
-    /// Epochs run, including those before a resumption.
     pub(super) done: usize,
 }
 
 impl<C: NodeModelConfig> Epochs<'_, C> {
-    /// Runs the next epoch. Returns the mean training loss before each step, `[1]`, outside
-    /// autodiff.
-    ///
-    /// A full batch reads nothing from the device, so the epoch may still be running.
+    /// Runs an epoch; returns the mean loss before each step, `[1]`, outside autodiff. Full batches
+    /// read nothing, so the epoch may still be running.
     pub fn step(&mut self) -> Tensor<1> {
         self.advance().expect("one device waits for no other")
     }
 
-    /// [`Epochs::step`] on any number of devices.
     pub(super) fn advance(&mut self) -> Result<Tensor<1>, TrainError> {
         self.done += 1;
         let replicas = self.replicas.take().expect(KEPT);
@@ -66,15 +60,12 @@ impl<C: NodeModelConfig> Epochs<'_, C> {
         self.replicas.as_ref().expect(KEPT)
     }
 
-    /// The current model, with autodiff.
+    /// Current model, with autodiff.
     pub fn model(&self) -> &C::Model {
         self.replicas().model()
     }
 
-    /// Loss and metrics without dropout.
-    ///
-    /// # Errors
-    /// [`TrainError::Device`] when they cannot be read.
+    /// Loss and metrics without dropout; [`TrainError::Device`] when unreadable.
     pub fn evaluate(&self) -> Result<Evaluation, TrainError> {
         self.engine.measure(&self.model().valid(), None)
     }
@@ -82,7 +73,6 @@ impl<C: NodeModelConfig> Epochs<'_, C> {
 
 const KEPT: &str = "put back after each epoch";
 
-/// Seeds the devices for an epoch and returns the seed.
 pub(super) fn seed_all(devices: &[Device], seed: u64, epoch: usize) -> u64 {
     let seed = random::nth(seed, epoch as u64);
     devices.iter().for_each(|device| device.seed(seed));

@@ -1,4 +1,3 @@
-//! Errors of training.
 use std::path::PathBuf;
 
 use sparsek::io::text;
@@ -9,44 +8,44 @@ use crate::nn::ModelError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TrainError {
-    /// The configuration is out of range.
+    /// Configuration out of range.
     #[error("{0}")]
     Config(String),
     /// The model cannot be built.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// Model and dataset differ in size.
+    /// Model and dataset disagree.
     #[error("the model takes {model}, but {dataset} has {found}")]
     Mismatch {
-        /// The model's sizes.
+        /// Model sizes.
         model: String,
-        /// Name of the dataset.
+        /// Dataset name.
         dataset: String,
-        /// The dataset's sizes.
+        /// Dataset sizes.
         found: String,
     },
     /// A split has no nodes.
     #[error("the {split} split of {dataset} is empty")]
     EmptySplit {
-        /// Which split.
+        /// Split.
         split: &'static str,
-        /// Name of the dataset.
+        /// Dataset name.
         dataset: String,
     },
     /// The loss is not finite.
     #[error("the loss is {loss} in epoch {epoch}; try a smaller learning rate")]
     Diverged {
-        /// Epoch, counted from 1.
+        /// Epoch, from 1.
         epoch: usize,
-        /// The loss.
+        /// Loss.
         loss: f64,
     },
-    /// A checkpoint file cannot be read or written.
+    /// Unreadable or unwritable checkpoint file.
     #[error("{}: {reason}", text::clean(&file.display().to_string()))]
     Checkpoint {
-        /// The file.
+        /// File.
         file: PathBuf,
-        /// Why not.
+        /// Reason.
         reason: String,
     },
     /// The devices cannot train together.
@@ -64,44 +63,44 @@ pub enum TrainError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DevicesError {
-    /// The list is empty.
+    /// Empty list.
     #[error("there is no device to train on")]
     None,
-    /// A device is listed twice.
+    /// Repeated device.
     #[error("{device} is listed twice")]
     Repeated {
-        /// The device.
+        /// Device.
         device: String,
     },
-    /// The devices differ in backend or type.
+    /// Different backends or types.
     #[error("{device} and {first} are of different kinds")]
     Kinds {
-        /// The first device.
+        /// First device.
         first: String,
         /// One of another kind.
         device: String,
     },
-    /// The batching does not divide the graph into parts.
+    /// The batching makes no parts.
     #[error("{devices} devices need batches of graph parts, to share among them")]
     Batching {
-        /// Number of devices.
+        /// Devices.
         devices: usize,
     },
-    /// The parts do not divide evenly among the devices.
+    /// Parts do not divide evenly.
     #[error("{parts} parts do not divide evenly among {devices} devices")]
     Parts {
-        /// Parts of the graph.
+        /// Parts.
         parts: usize,
-        /// Number of devices.
+        /// Devices.
         devices: usize,
     },
-    /// The backend has no collective operations.
+    /// No collective operations.
     #[error(
         "{device} has no collective operations, which several devices need; \
          CUDA has them with NCCL (libnccl.so)"
     )]
     Collectives {
-        /// The device.
+        /// Device.
         device: String,
     },
 }

@@ -1,4 +1,3 @@
-//! Dataset fingerprints.
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -6,12 +5,11 @@ use sha2::{Digest, Sha256};
 
 use crate::datasets::{Labels, NodeDataset};
 
-/// How a dataset was prepared: option names and values, such as `features` and `standard`.
-///
-/// The program chooses the names; [`Trainer`](super::Trainer) compares them on resumption.
+/// Dataset options, such as `features` and `standard`, that [`Trainer`](super::Trainer) compares on
+/// resumption.
 pub type Preparation = BTreeMap<String, String>;
 
-/// Hashes of everything training uses of a dataset; its name does not count.
+/// Hashes of all that training uses of a dataset, except its name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fingerprint {
@@ -48,7 +46,7 @@ impl Fingerprint {
         }
     }
 
-    /// The parts that differ.
+    /// Parts that differ.
     pub fn differences(&self, other: &Self) -> Vec<&'static str> {
         [
             ("graph", &self.graph, &other.graph),
@@ -63,7 +61,6 @@ impl Fingerprint {
     }
 }
 
-/// Differing options, in words.
 pub(super) fn differences(saved: &Preparation, found: &Preparation) -> Vec<String> {
     let value = |of: &Preparation, name: &str| {
         of.get(name)
@@ -110,7 +107,6 @@ impl Hash {
     }
 }
 
-/// SHA-256 in hexadecimal.
 pub(super) fn sha256(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }

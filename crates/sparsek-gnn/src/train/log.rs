@@ -12,24 +12,24 @@ use sparsek::io::text;
 
 use super::{checkpoint::RunId, types::EpochReport};
 
-/// The last line of a run's log.
+/// Last line of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RunSummary {
     /// Always true; epoch lines lack it.
     pub summary: bool,
-    /// Backend, such as `flex`.
+    /// Such as `flex`.
     pub backend: String,
-    /// Name of the device.
+    /// Device name.
     pub device: String,
-    /// The dataset.
+    /// Dataset.
     pub dataset: String,
-    /// Model, such as `sage`.
+    /// Such as `sage`.
     pub model: String,
-    /// Metric, such as `accuracy`.
+    /// Such as `accuracy`.
     pub metric: String,
-    /// Nonlinearity, such as `maxk:32:exact`.
+    /// Such as `maxk:32:exact`.
     pub activation: String,
-    /// Width of the hidden rows.
+    /// Hidden width.
     pub hidden: usize,
     /// Layers.
     pub layers: usize,
@@ -43,36 +43,34 @@ pub struct RunSummary {
     pub seed: u64,
     /// Trainable numbers.
     pub parameters: usize,
-    /// Most epochs to run.
+    /// Most epochs.
     pub most_epochs: usize,
-    /// Epochs that ran.
+    /// Epochs run.
     pub epochs: usize,
-    /// Epoch with the best validation metric.
+    /// Best epoch by validation.
     pub best_epoch: usize,
     /// Its validation metric.
     pub val: f64,
-    /// Its test metric, the run's result.
+    /// Its test metric: the result.
     pub test: f64,
-    /// Median milliseconds per epoch, with evaluation.
+    /// Median milliseconds, evaluation included.
     pub ms_per_epoch: f64,
     /// Seconds of all epochs.
     pub seconds: f64,
-    /// Everything that the result depends on, in one line; may be empty.
+    /// All that decides the result, or empty.
     #[serde(default)]
     pub configuration: String,
 }
 
-/// A JSON-lines log: one line per epoch, then a [`RunSummary`]. Lines carry the run's id, so a file
-/// may hold several runs.
+/// A JSON-lines log: a line per epoch, then a [`RunSummary`]; run ids let a file hold several runs.
 ///
-/// The file is only appended to, one write per line. A line cut short by a full disk or a kill
-/// stays; the next line starts fresh and readers skip the fragment. Epochs and summaries already
-/// logged are not repeated, so a resumed run logs each epoch once.
+/// Each line is one appending write. After a truncated line, the next starts fresh and readers skip
+/// the fragment. Resumed runs log each epoch once: lines already present are not repeated. Errors
+/// name the file.
 #[derive(Debug)]
 pub struct RunLog {
     file: File,
     path: PathBuf,
-    /// Whether it can be read; pipes and devices cannot.
     regular: bool,
     run: Option<String>,
     written: HashMap<String, Written>,
@@ -81,16 +79,12 @@ pub struct RunLog {
 #[derive(Debug, Default)]
 struct Written {
     epochs: HashSet<usize>,
-    /// Epoch counts of the summaries.
     summaries: HashSet<usize>,
 }
 
 impl RunLog {
-    /// Opens a log at its end, or creates it.
-    ///
-    /// # Errors
-    /// System errors, and [`ErrorKind::InvalidData`] for a file that is not a log, which stays
-    /// unchanged. Both name the file.
+    /// Opens a log at its end, or creates it. Errors name the file; [`ErrorKind::InvalidData`] for
+    /// a file that is not a log, left unchanged.
     pub fn open(path: impl Into<PathBuf>) -> io::Result<Self> {
         let path = path.into();
         let regular = path.metadata().map_or(true, |found| found.is_file());
@@ -120,10 +114,7 @@ impl RunLog {
         })
     }
 
-    /// Reads the summaries of a log; none if the file does not exist.
-    ///
-    /// # Errors
-    /// As [`RunLog::open`].
+    /// Summaries, none without a file; errors as [`RunLog::open`].
     pub fn summaries(path: impl AsRef<Path>) -> io::Result<Vec<RunSummary>> {
         let path = path.as_ref();
         let file = match sparsek::io::input::open(path) {
@@ -140,15 +131,12 @@ impl RunLog {
         Ok(all)
     }
 
-    /// Attributes the following lines to a run.
+    /// Sets the run of further lines.
     pub fn begin(&mut self, run: &RunId) {
         self.run = Some(run.to_string());
     }
 
-    /// Logs an epoch unless already present.
-    ///
-    /// # Errors
-    /// System errors, naming the file.
+    /// Logs an epoch unless present.
     pub fn epoch(&mut self, activation: &str, report: &EpochReport) -> io::Result<()> {
         #[derive(Serialize)]
         struct Line<'a> {
@@ -172,10 +160,7 @@ impl RunLog {
         Ok(())
     }
 
-    /// Logs the summary unless one of as many epochs is present.
-    ///
-    /// # Errors
-    /// System errors, naming the file.
+    /// Logs the summary unless one of as many epochs exists.
     pub fn summary(&mut self, summary: &RunSummary) -> io::Result<()> {
         #[derive(Serialize)]
         struct Line<'a> {
@@ -194,10 +179,7 @@ impl RunLog {
         Ok(())
     }
 
-    /// Flushes to disk, to survive a power failure.
-    ///
-    /// # Errors
-    /// System errors, naming the file.
+    /// Flushes to disk, to survive power failure.
     pub fn sync(&self) -> io::Result<()> {
         match self.regular {
             true => self.file.sync_data().map_err(|error| self.named(error)),
@@ -216,13 +198,12 @@ impl RunLog {
         written.map_err(|error| self.named(error))
     }
 
-    /// Whether the last line lacks its newline.
     fn cut_short(&mut self) -> io::Result<bool> {
         if !self.regular || self.file.metadata()?.len() == 0 {
             return Ok(false);
         }
         let mut last = [0];
-        // Moves the read position only; writes always append.
+        // Writes append anyway.
         self.file.seek(SeekFrom::End(-1))?;
         self.file.read_exact(&mut last)?;
         Ok(last != *b"\n")
@@ -236,10 +217,9 @@ impl RunLog {
 /// Longest line in bytes.
 const MAX_LINE: u64 = 1 << 20;
 
-/// How every line begins.
 const BEGINNINGS: [&[u8]; 3] = [b"{\"run\":", b"{\"activation\":", b"{\"summary\":"];
 
-/// Reads a log and skips truncated lines.
+/// Skips truncated lines.
 fn read_lines(
     path: &Path,
     file: &File,

@@ -4,22 +4,20 @@ use burn::config::Config;
 use super::error::TrainError;
 use crate::datasets::{Labels, NodeDataset};
 
-/// A metric of each split; larger is better.
+/// Metric of a split; larger is better.
 #[derive(Config, Copy, Debug, PartialEq, Eq)]
 pub enum Metric {
-    /// Share of nodes whose class has the greatest score. For one class per node.
+    /// Share of nodes whose class scores greatest; for one class per node.
     Accuracy,
-    /// 2 TP / (2 TP + FP + FN) over all nodes and classes; scores above 0 predict. For sets of
-    /// classes.
+    /// 2 TP / (2 TP + FP + FN) over nodes and classes; scores above 0 predict; for sets.
     MicroF1,
-    /// Area under the ROC curve: the probability that a node of a class outscores one outside it,
-    /// ties counting half, averaged over classes that have both. Two exclusive classes use the
-    /// score difference.
+    /// Area under the ROC curve: the chance that a node of a class outscores others, ties counting
+    /// half, averaged over classes with both. Two exclusive classes use the score difference.
     RocAuc,
 }
 
 impl Metric {
-    /// Accuracy for one class per node, else micro-F1.
+    /// Accuracy, or micro-F1 for sets.
     pub fn default_for(data: &NodeDataset) -> Self {
         match data.labels() {
             Labels::Classes(_) => Self::Accuracy,
@@ -27,7 +25,7 @@ impl Metric {
         }
     }
 
-    /// Its name in prose.
+    /// Name in prose.
     pub fn name(self) -> &'static str {
         match self {
             Self::Accuracy => "accuracy",
@@ -36,7 +34,6 @@ impl Metric {
         }
     }
 
-    /// Checks that every split of the dataset defines it.
     pub(super) fn check(self, data: &NodeDataset) -> Result<(), TrainError> {
         let fits = match (self, data.labels()) {
             (Self::Accuracy, labels) => labels.classes().is_some(),
@@ -67,7 +64,7 @@ impl Metric {
         Ok(())
     }
 
-    /// Scores some nodes; `logits` has one row per node of the dataset. NaN when undefined.
+    /// `logits` has a row per dataset node. NaN when undefined.
     pub(super) fn score(self, logits: &[f32], data: &NodeDataset, nodes: &[u32]) -> f64 {
         let classes = data.classes();
         let row = |node: u32| &logits[node as usize * classes..][..classes];
@@ -113,7 +110,7 @@ impl Metric {
     }
 }
 
-/// Position of the maximum, the first on ties.
+/// The first on ties.
 fn greatest(row: &[f32]) -> usize {
     let mut best = 0;
     for (at, &score) in row.iter().enumerate() {
@@ -124,7 +121,7 @@ fn greatest(row: &[f32]) -> usize {
     best
 }
 
-/// Mann-Whitney: from ranks, averaged over ties.
+/// Mann-Whitney: ranks averaged over ties.
 fn roc_auc(mut scored: Vec<(f32, bool)>) -> f64 {
     scored.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
     let (mut ranks, mut positive, mut before) = (0.0, 0.0, 0.0);

@@ -1,8 +1,8 @@
-//! Training of node classifiers, full batch or batched, on one device or several.
+//! Training of node classifiers, full or batched, on one device or several.
 //!
-//! [`train`] runs Adam, evaluates every epoch, and reports the test [`Metric`] of the epoch that
-//! validates best. A [`CheckpointDir`] makes a run resumable. `config` and `types` hold plain data,
-//! `engine` takes steps, `replicas` keeps devices equal, `run` is the loop.
+//! [`train`] runs Adam and reports the test [`Metric`] of the epoch that validates best; a
+//! [`CheckpointDir`] makes it resumable. `engine` takes steps, `replicas` keeps devices equal,
+//! `run` is the loop.
 mod checkpoint;
 mod config;
 mod data;

@@ -1,4 +1,3 @@
-//! Adam that restores its state on a given device.
 use burn::{
     module::ParamGroup,
     optim::{
@@ -10,7 +9,6 @@ use burn::{
 
 use super::config::TrainConfig;
 
-/// Builds Adam for parameters on `device`.
 pub(super) fn adam(config: &TrainConfig, device: &Device) -> ModuleOptimizer {
     let penalty = config.weight_decay as f32;
     let decay = (penalty > 0.0).then(|| WeightDecayConfig::new(penalty));
@@ -24,8 +22,7 @@ pub(super) fn adam(config: &TrainConfig, device: &Device) -> ModuleOptimizer {
     adam.init().with_group(ParamGroup::all(), located, None)
 }
 
-/// Burn 0.22.1 restores state on `Device::default()`, which may not exist. This wrapper replaces
-/// the device.
+/// Burn 0.22.1 restores state on `Device::default()`, which may not exist: replaces the device.
 struct Located {
     adam: Adam,
     device: Device,

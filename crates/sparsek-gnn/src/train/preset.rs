@@ -1,28 +1,28 @@
-//! Hyperparameters of the MaxK-GNN paper's release.
+//! The MaxK-GNN paper's settings.
 use super::metric::Metric;
 use crate::nn::Architecture;
 
-/// A dataset with settings in the paper.
+/// A dataset of the paper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Preset {
     /// Reddit.
     Reddit,
     /// Flickr.
     Flickr,
-    /// Yelp; nodes have sets of classes.
+    /// Yelp, with sets of classes.
     Yelp,
     /// ogbn-products.
     Products,
-    /// ogbn-proteins; nodes have sets of classes.
+    /// ogbn-proteins, with sets of classes.
     Proteins,
 }
 
-/// Hyperparameters for Adam without weight decay, evaluated every epoch.
+/// Settings for Adam without weight decay, evaluated every epoch.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PresetSettings {
     /// Convolutions.
     pub layers: usize,
-    /// Width of the hidden rows.
+    /// Hidden width.
     pub hidden: usize,
     /// Learning rate.
     pub lr: f64,
@@ -30,14 +30,14 @@ pub struct PresetSettings {
     pub dropout: f64,
     /// Epochs.
     pub epochs: usize,
-    /// Whether every node gets a self-loop.
+    /// Whether nodes get self-loops.
     pub self_loops: bool,
-    /// The metric.
+    /// Metric.
     pub metric: Metric,
 }
 
 impl Preset {
-    /// All of them.
+    /// All presets.
     pub const ALL: [Self; 5] = [
         Self::Reddit,
         Self::Flickr,
@@ -46,9 +46,7 @@ impl Preset {
         Self::Proteins,
     ];
 
-    /// The settings of an architecture.
-    ///
-    /// Peng et al., *MaxK-GNN*, ASPLOS 2024, from the authors' release.
+    /// Settings of the authors' release (Peng et al., *MaxK-GNN*, ASPLOS 2024).
     ///
     /// ```
     /// use sparsek_gnn::{nn::Architecture, train::Preset};
@@ -85,7 +83,7 @@ impl Preset {
         }
     }
 
-    /// Its name on the command line.
+    /// Name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::Reddit => "reddit",

@@ -1,4 +1,3 @@
-//! Identical copies of a model, one per device.
 use burn::{
     module::{Module, ModuleMapper, ModuleVisitor, Param},
     optim::{GradientsParams, ModuleOptimizer},
@@ -18,10 +17,8 @@ use crate::{
     nn::{NodeModel, NodeModelConfig},
 };
 
-/// Models that stay bitwise equal: the first device steps with all gradients and shares its
-/// parameters.
-///
-/// Independent steps would drift, since devices may fuse and round differently.
+/// Bitwise equal models, one per device: the first steps with all gradients and shares its
+/// parameters. Independent steps would drift, as devices may fuse and round differently.
 pub(super) struct Replicas<M> {
     /// Outside autodiff.
     devices: Vec<Device>,
@@ -30,15 +27,14 @@ pub(super) struct Replicas<M> {
     sum: Sum,
 }
 
-/// A device's part of a step.
 pub(super) struct Share<'a> {
     pub(super) graph: &'a Graph,
-    /// Its loss weighs its share of the step's training nodes.
+    /// The loss weighs its share of training nodes.
     pub(super) data: &'a DeviceData,
 }
 
 impl<M: NodeModel> Replicas<M> {
-    /// Builds the models with the first device's random parameters.
+    /// The first device draws.
     pub(super) fn new<C: NodeModelConfig<Model = M>>(
         config: &TrainConfig,
         model: &C,
@@ -64,7 +60,6 @@ impl<M: NodeModel> Replicas<M> {
         Ok(replicas)
     }
 
-    /// Loads a run's last state on every device.
     pub(super) fn restore<C: NodeModelConfig>(
         mut self,
         saved: &SavedRun<C>,
@@ -83,15 +78,14 @@ impl<M: NodeModel> Replicas<M> {
         &self.models[0]
     }
 
-    /// Parameters and optimizer state of the first device, as records.
     pub(super) fn records(&self) -> Result<(Bytes, Bytes), TrainError> {
         let optimizer = self.optimizer.into_bytes();
         let optimizer = optimizer.map_err(|error| TrainError::Device(error.to_string()))?;
         Ok((record(self.model().clone())?, optimizer))
     }
 
-    /// Takes a step with one share per device. Also returns the mean loss [1] before it, on the
-    /// first device, outside autodiff and unread.
+    /// Also returns the mean loss [1] before the step, on the first device, outside autodiff and
+    /// unread.
     pub(super) fn step(
         mut self,
         lr: f64,
@@ -104,8 +98,7 @@ impl<M: NodeModel> Replicas<M> {
             let own = StepResult::new(model, share);
             if several {
                 lists.push(flatten(model, &own.gradients, Some(own.loss.clone())));
-                // Devices draw from one random stream when operations run, so each is flushed in
-                // turn.
+                // Operations draw from one random stream when run, so flush each device in turn.
                 let flushed = device.flush();
                 flushed.map_err(|error| TrainError::Device(error.to_string()))?;
             }
@@ -122,7 +115,7 @@ impl<M: NodeModel> Replicas<M> {
         Ok((self.shared()?, first.loss))
     }
 
-    /// Copies the first model's parameters to all: a sum with zeros elsewhere.
+    /// Copies the first model: a sum with zeros elsewhere.
     fn shared(self) -> Result<Self, TrainError> {
         if self.models.len() == 1 {
             return Ok(self);
@@ -144,10 +137,7 @@ impl<M: NodeModel> Replicas<M> {
         })
     }
 
-    /// Checks that all models are bitwise equal. `when` completes the message.
-    ///
-    /// # Errors
-    /// [`TrainError::Device`] when they differ.
+    /// Errors unless models are bitwise equal; `when` completes the message.
     pub(super) fn check_equal(&self, when: &str) -> Result<(), TrainError> {
         if self.models.len() == 1 {
             return Ok(());
@@ -176,13 +166,12 @@ impl<M: NodeModel> Replicas<M> {
     }
 }
 
-/// Serializes a model's parameters.
 pub(super) fn record<M: NodeModel>(model: M) -> Result<Bytes, TrainError> {
     let bytes = model.into_record().into_bytes();
     bytes.map_err(|error| TrainError::Device(error.to_string()))
 }
 
-/// The collective would wait forever for lists of different length.
+/// Different lengths would hang the collective.
 fn same_length(lists: Vec<Tensor<1>>) -> Result<Vec<Tensor<1>>, TrainError> {
     match lists.windows(2).all(|two| two[0].dims() == two[1].dims()) {
         true => Ok(lists),
@@ -208,7 +197,6 @@ impl StepResult {
         }
     }
 
-    /// Replaces gradients and loss by those in a flat list.
     fn replaced<M: NodeModel>(self, model: &M, list: Tensor<1>) -> Self {
         let dtype = self.loss.dtype();
         let (gradients, rest) = unflatten(model, self.gradients, list);
@@ -218,26 +206,22 @@ impl StepResult {
     }
 }
 
-/// Parameters by id, outside autodiff.
+/// By id, outside autodiff.
 fn parameters<M: Module>(model: &M) -> GradientsParams {
     let mut taken = ParameterReader(GradientsParams::new());
     model.visit(&mut taken);
     taken.0
 }
 
-/// Replaces a model's parameters.
 fn with_parameters<M: Module>(model: M, values: GradientsParams) -> M {
     model.map(&mut ParameterWriter(values))
 }
 
-/// Flat lists are padded to a multiple of this many elements.
-///
-/// Burn's `all_reduce` sums the whole buffer, which may be longer than the tensor; buffers of
-/// unequal length mix up or hang.
+/// Padding unit of flat lists: Burn's `all_reduce` sums the whole buffer, and unequal lengths mix
+/// up or hang.
 const BLOCK: usize = 256;
 
-/// Concatenates all values in parameter order, then `last` and padding. f64 if any is, else f32,
-/// which holds smaller types exactly.
+/// In parameter order; f64 if any is, else f32, exact for smaller types.
 fn flatten<M: Module>(model: &M, values: &GradientsParams, last: Option<Tensor<1>>) -> Tensor<1> {
     let mut pieces = GradientPieces {
         values,
@@ -256,7 +240,7 @@ fn flatten<M: Module>(model: &M, values: &GradientsParams, last: Option<Tensor<1
     Tensor::cat(found, 0)
 }
 
-/// Splits a flat list into values and what follows them.
+/// Inverse of [`flatten`].
 fn unflatten<M: Module>(
     model: &M,
     values: GradientsParams,

@@ -1,4 +1,3 @@
-//! The training loop and the evaluation.
 use std::{slice, time::Instant};
 
 use burn::{config::Config, module::Module, tensor::Device};
@@ -18,9 +17,6 @@ use super::{
 use crate::{datasets::NodeDataset, nn::NodeModelConfig};
 
 /// Trains from random parameters, without a checkpoint.
-///
-/// # Errors
-/// [`TrainError`].
 pub fn train<C: NodeModelConfig>(
     config: &TrainConfig,
     model: &C,
@@ -31,10 +27,7 @@ pub fn train<C: NodeModelConfig>(
     Trainer::new(config, model, data)?.run(device, progress)
 }
 
-/// [`train`] on several devices of one host; see [`Trainer::run_on`].
-///
-/// # Errors
-/// [`TrainError`].
+/// Trains on several devices; see [`Trainer::run_on`].
 pub fn train_on<C: NodeModelConfig>(
     config: &TrainConfig,
     model: &C,
@@ -47,13 +40,13 @@ pub fn train_on<C: NodeModelConfig>(
 
 /// A validated training run, ready to start.
 ///
-/// The loss is the mean cross-entropy of the training nodes, or binary cross-entropy per class for
-/// sets. Each epoch takes one Adam step, or one per batch, then evaluates all nodes with a small
-/// read. Kingma and Ba, *Adam*, ICLR 2015, with an optional L2 penalty.
+/// The loss is the mean cross-entropy of training nodes, binary per class for sets. Each epoch
+/// takes an Adam step (Kingma and Ba, ICLR 2015), or one per batch, then evaluates all nodes with a
+/// small read.
 ///
-/// Every epoch seeds the device with (seed, epoch), so a resumed run takes the steps of an
-/// uninterrupted one. On Flex equal configurations give equal runs, unless another thread draws
-/// random numbers: Flex has one stream per process.
+/// Epochs seed the device with (seed, epoch), so resumed runs equal uninterrupted ones. On Flex
+/// equal configurations give equal runs, unless another thread draws: the process has one random
+/// stream.
 #[derive(Debug)]
 pub struct Trainer<'a, C> {
     config: &'a TrainConfig,
@@ -66,17 +59,13 @@ pub struct Trainer<'a, C> {
 
 #[derive(Debug)]
 enum Checkpoint<C> {
-    /// Starts a run there.
     New(CheckpointDir),
-    /// Continues a run.
     Resumed(Box<SavedRun<C>>),
 }
 
 impl<'a, C: NodeModelConfig> Trainer<'a, C> {
-    /// Validates the configurations against the dataset.
-    ///
-    /// # Errors
-    /// [`TrainError`] when they are out of range or do not fit, or a split is empty.
+    /// Validates a run. Errors when configurations are out of range or do not fit the dataset, or a
+    /// split is empty.
     pub fn new(
         config: &'a TrainConfig,
         model: &'a C,
@@ -95,19 +84,18 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
         })
     }
 
-    /// Records how the dataset was prepared; resumption requires the same. Call it before
-    /// [`Trainer::resume`].
+    /// Records the preparation that resumption compares; call before [`Trainer::resume`].
     pub fn with_preparation(mut self, preparation: Preparation) -> Self {
         self.preparation = preparation;
         self
     }
 
-    /// Identifies the run in a log; kept on resumption.
+    /// The run's id in logs; kept on resumption.
     pub fn id(&self) -> &RunId {
         &self.id
     }
 
-    /// Epochs saved before a resumption, in order.
+    /// Epochs before resumption.
     pub fn earlier(&self) -> Vec<EpochReport> {
         self.saved().map(SavedRun::history).unwrap_or_default()
     }
@@ -119,22 +107,18 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
         }
     }
 
-    /// Saves into a new directory; nothing is written before [`Trainer::run`].
-    ///
-    /// # Errors
-    /// [`TrainError::Checkpoint`] when the directory holds a run.
+    /// Saves into a new directory during [`Trainer::run`]; fails when it holds a run.
     pub fn with_checkpoint(mut self, checkpoint: CheckpointDir) -> Result<Self, TrainError> {
         checkpoint.check_new()?;
         self.checkpoint = Some(Checkpoint::New(checkpoint));
         Ok(self)
     }
 
-    /// Continues from the last saved epoch. Epochs, patience and save interval may change. The
-    /// directory stays locked until the run ends.
+    /// Continues from the last saved epoch; locks the directory until the end. Epochs, patience and
+    /// save interval may change.
     ///
-    /// # Errors
-    /// [`TrainError::Checkpoint`] when the run cannot be read, is in use, or differs in model,
-    /// learning rate, penalty, seed, batching, metric, dataset or preparation.
+    /// Errors when unreadable, in use, or different in model, learning rate, penalty, seed,
+    /// batching, metric, dataset or preparation.
     pub fn resume(mut self, checkpoint: CheckpointDir) -> Result<Self, TrainError> {
         let saved = checkpoint.resume::<C>()?;
         let differs = |what: String| {
@@ -164,10 +148,8 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
         Ok(self)
     }
 
-    /// Uploads the dataset and the model, with or without autodiff on the device.
-    ///
-    /// # Errors
-    /// [`TrainError`] when the model cannot be built or a checkpoint not read.
+    /// Uploads dataset and model, on a device with or without autodiff; errors when the model
+    /// cannot be built or a checkpoint read.
     pub fn start(&self, device: &Device) -> Result<Epochs<'a, C>, TrainError> {
         self.start_on(slice::from_ref(device), sum_over_devices)
     }
@@ -193,11 +175,8 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
         })
     }
 
-    /// Trains on one device, with or without autodiff.
-    ///
-    /// # Errors
-    /// [`TrainError`] when the loss is not finite, a checkpoint cannot be written or read, or the
-    /// device fails.
+    /// Trains on one device, with or without autodiff. Errors when the loss is not finite, a
+    /// checkpoint cannot be read or written, or the device fails.
     pub fn run(
         self,
         device: &Device,
@@ -206,16 +185,12 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
         self.run_on(slice::from_ref(device), progress)
     }
 
-    /// Trains on several devices of one host. Each holds the model and `together` parts
+    /// Trains on several devices of one host, each with the model and `together` parts
     /// ([`Batching::Parts`]) at a time.
     ///
-    /// A step uses the training nodes of all parts; edges between devices are left out. Collectives
-    /// sum the gradients, and models are checked to be equal at the end. The first device evaluates
-    /// and saves.
-    ///
-    /// # Errors
-    /// As [`Trainer::run`]; [`TrainError::Devices`] as [`TrainConfig::check_devices`], before
-    /// anything is written.
+    /// Steps use all parts' training nodes, without edges between devices. Collectives sum
+    /// gradients; at the end, models are checked to be equal. The first device evaluates and saves.
+    /// Errors as [`Trainer::run`] and, before writing, [`TrainConfig::check_devices`].
     pub fn run_on(
         self,
         devices: &[Device],
@@ -262,7 +237,7 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
             if best.as_ref().is_none_or(|(best, _)| report.val > best.val) {
                 best = Some((report, model));
             }
-            // Reported before it is saved: a saved epoch is not run again.
+            // First: saved epochs are not run again.
             progress.on_epoch(&report)?;
             interrupted = epoch < self.config.epochs && progress.stop();
             if epoch.is_multiple_of(self.config.save_every) {
@@ -291,7 +266,7 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
     }
 }
 
-/// Runs and evaluates an epoch. Also returns the model, outside autodiff.
+/// The model is outside autodiff.
 fn one_epoch<C: NodeModelConfig>(
     epochs: &mut Epochs<C>,
 ) -> Result<(EpochReport, C::Model), TrainError> {
@@ -320,7 +295,6 @@ fn one_epoch<C: NodeModelConfig>(
     Ok((report, model))
 }
 
-/// Saves epochs not yet saved, if there is a checkpoint.
 fn save<C: NodeModelConfig>(
     saved: &mut Option<SavedRun<C>>,
     epochs: &Epochs<C>,
@@ -342,18 +316,15 @@ fn save<C: NodeModelConfig>(
     saved.save(new, epochs.replicas().records()?, || record(best.clone()))
 }
 
-/// A configuration after a JSON round trip, which may round numbers.
+/// JSON may round numbers.
 fn as_saved<T: Config + Clone>(config: &T) -> T {
     let text = serde_json::to_string(config).ok();
     let back = text.and_then(|text| serde_json::from_str(&text).ok());
     back.unwrap_or_else(|| config.clone())
 }
 
-/// Evaluates a model without dropout, as [`Trainer`] does.
-///
-/// # Errors
-/// [`TrainError`] when a configuration is out of range, the model does not fit, a split is empty,
-/// or the device fails.
+/// Evaluates as [`Trainer`] does. Errors when a configuration is out of range, the model does not
+/// fit, a split is empty, or the device fails.
 pub fn evaluate<C: NodeModelConfig>(
     config: &TrainConfig,
     model_config: &C,

@@ -1,12 +1,11 @@
-//! What training reports, and to whom.
 use serde::{Deserialize, Serialize};
 
-/// One epoch. Metrics are without dropout, after the epoch's last step.
+/// One epoch; metrics are without dropout, after its last step.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EpochReport {
-    /// Epoch, from 1.
+    /// From 1.
     pub epoch: usize,
-    /// Mean training loss with dropout, before each step.
+    /// Mean training loss with dropout, before steps.
     pub loss: f64,
     /// Training metric.
     pub train: f64,
@@ -18,24 +17,18 @@ pub struct EpochReport {
     pub ms: f64,
 }
 
-/// Receives epochs; a closure will do. An error ends the training.
+/// Receives epochs, perhaps by closure; errors end training.
 pub trait Progress {
     /// Called after each epoch.
-    ///
-    /// # Errors
-    /// Whatever the receiver could not write.
     fn on_epoch(&mut self, report: &EpochReport) -> std::io::Result<()>;
 
-    /// Called before a save, after its epochs were reported.
-    ///
-    /// # Errors
-    /// Whatever the receiver could not write; then nothing is saved.
+    /// Called before a save, after its epochs' reports; errors prevent the save.
     fn before_save(&mut self) -> std::io::Result<()> {
         Ok(())
     }
 
-    /// Whether to stop after this epoch. The run is saved if it has a checkpoint;
-    /// [`TrainOutcome::interrupted`] is true unless it was the last epoch.
+    /// Whether to stop after this epoch, saving to a checkpoint; sets [`TrainOutcome::interrupted`]
+    /// unless it was the last.
     fn stop(&self) -> bool {
         false
     }
@@ -47,32 +40,31 @@ impl<F: FnMut(&EpochReport) -> std::io::Result<()>> Progress for F {
     }
 }
 
-/// Result of a training run.
+/// Result of training.
 #[derive(Clone, Debug)]
 pub struct TrainOutcome<M> {
-    /// Best model by validation metric, outside autodiff; the saved one if a resumed run found none
-    /// better.
+    /// Best by validation, outside autodiff; the saved one if resumption found no better.
     pub model: M,
-    /// Report of that epoch, the first on ties.
+    /// Its report; the first on ties.
     pub best: EpochReport,
-    /// Epochs before a resumption, in order.
+    /// Epochs before resumption.
     pub earlier: Vec<EpochReport>,
-    /// Epochs of this run, in order.
+    /// Epochs of this run.
     pub history: Vec<EpochReport>,
-    /// Number of epochs, including earlier ones.
+    /// All epochs, with earlier ones.
     pub epochs: usize,
-    /// Median wall-clock milliseconds of all epochs.
+    /// Median wall-clock milliseconds.
     pub ms_per_epoch: f64,
     /// Seconds of all epochs.
     pub seconds: f64,
-    /// Whether [`Progress::stop`] ended the run early.
+    /// Whether [`Progress::stop`] ended it early.
     pub interrupted: bool,
 }
 
-/// Result of an evaluation.
+/// Result of evaluation.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Evaluation {
-    /// Mean training loss without dropout; NaN in batched evaluation.
+    /// Training loss without dropout; NaN in batches.
     pub loss: f64,
     /// Training metric.
     pub train: f64,

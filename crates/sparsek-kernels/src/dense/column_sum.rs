@@ -1,4 +1,4 @@
-//! Sums over rows: units add runs of 128 rows, then runs of the sums, until one row is left.
+//! Sums over rows: units add runs of 128, then runs of sums, until one is left.
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
@@ -12,21 +12,17 @@ use crate::{
     launch::{Grid, allocate, argument, fill_zero},
 };
 
-/// Adds all rows: `[width]` in the dtype of the rows, zero if there are none.
+/// Adds all rows: `[width]` in their dtype, zero if there are none.
 ///
-/// Deterministic: the number of rows alone decides the order of additions. Accumulates in f32, or
-/// in f64 for f64 rows. Scratch: a row of sums for each 128 rows.
+/// Deterministic. Accumulates in f32, or f64 for f64 rows. Scratch: a row per 128 rows.
 ///
-/// # Errors
-///
-/// [`KernelError`] for a dtype that is not a float or that the device lacks, and for buffers that
-/// are too short, too large or need wider addresses.
+/// Errors: unsupported dtypes; buffers too short, too large or needing wider addresses.
 pub fn column_sums(client: &Client, x: &DenseRows) -> Result<Handle, KernelError> {
     let sum = rounded_accumulator(client, x.dtype)?;
     reduce_rows(client, x, sum, x.dtype)
 }
 
-/// Adds rows, which may be partial sums: intermediate sums are of `sum`, the last of `output`.
+/// [`column_sums`] with intermediate `sum` and final `output`.
 pub(super) fn reduce_rows(
     client: &Client,
     x: &DenseRows,
@@ -73,7 +69,6 @@ pub(super) fn reduce_rows(
     reduce_rows(client, &rest, sum, output)
 }
 
-/// A unit for each vector of each run.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn column_kernel<E: Float, S: Float, O: Float, N: Size>(
     x: &[Vector<E, N>],
@@ -95,7 +90,7 @@ fn column_kernel<E: Float, S: Float, O: Float, N: Size>(
         let mut values = Array::<Vector<E, N>>::new(FLIGHT);
         #[unroll]
         for i in 0..FLIGHT {
-            // Past the end, loads the last row again and ignores it.
+            // Past the end, reloads the last row.
             let own = min(row + comptime!(i), end - 1);
             values[i] = x[own * across + column];
         }

@@ -1,5 +1,4 @@
-//! Layer normalization and its gradient: a plane for each row, or a unit on devices without
-//! planes.
+//! Layer normalization and its gradient: a plane, or else a unit, for each row.
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
@@ -14,24 +13,24 @@ use crate::{
     launch::{Grid, allocate, argument},
 };
 
-/// Rows to normalize, and how.
+/// Rows to normalize.
 #[derive(Clone, Copy, Debug)]
 pub struct Normalized<'a> {
     /// The rows.
     pub x: DenseRows<'a>,
-    /// Contiguous `[width]` factors of columns, in the dtype of the rows.
+    /// Factors: contiguous `[width]` in the dtype of the rows.
     pub gamma: &'a Handle,
     /// Added to the variance.
     pub epsilon: f32,
-    /// Whether the units of a plane share a row. By default, if the device has planes.
+    /// Whether planes share rows; by default, if possible.
     pub planes: Option<bool>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct LayerNormConfig {
-    /// Units that share a row.
+    /// Units of a row.
     team: u32,
-    /// Teams of a cube.
+    /// Rows of a cube.
     teams: u32,
     vector: usize,
 }
@@ -64,15 +63,12 @@ impl Normalized<'_> {
 
 /// Normalizes each row: `y = (x - mean) / sqrt(var + epsilon) * gamma + beta`.
 ///
-/// Mean and biased variance are over each row. `beta` is contiguous `[width]` in the dtype of the
-/// rows; the result is contiguous `[rows, width]`.
+/// The variance is biased. `beta` is contiguous `[width]`, the result contiguous `[rows, width]`,
+/// in the dtype of the rows. Deterministic.
 ///
-/// Accumulates in f32, or in f64 for f64 rows, squares of differences to the mean. Reads rows
-/// from device memory once. Deterministic.
+/// Accumulates squared differences in f32, or f64 for f64 rows. Reads device memory once.
 ///
-/// # Errors
-///
-/// As [`column_sums`](super::column_sums), and for planes on a device without them.
+/// Errors: as [`column_sums`](super::column_sums), and for planes that the device lacks.
 pub fn layer_norm(
     client: &Client,
     request: &Normalized,
@@ -109,17 +105,11 @@ pub fn layer_norm(
     Ok(output)
 }
 
-/// Computes the gradients of [`layer_norm`].
+/// Computes gradients of [`layer_norm`]: of the rows, `[rows, width]`; of gamma and beta,
+/// `[2, width]`.
 ///
-/// Returns the gradient of the rows, `[rows, width]`, and those of gamma and beta in one buffer,
-/// `[2, width]`. `upstream` is contiguous `[rows, width]`. Deterministic.
-///
-/// Reads the rows and `upstream` twice. Scratch: two numbers for each row, and two rows of sums
-/// for each 128 rows.
-///
-/// # Errors
-///
-/// As [`layer_norm`].
+/// `upstream` is contiguous `[rows, width]`. Deterministic. Reads rows and `upstream` twice.
+/// Scratch: two numbers per row, two rows per 128 rows. Errors: as [`layer_norm`].
 pub fn layer_norm_gradient(
     client: &Client,
     request: &Normalized,
@@ -193,7 +183,6 @@ struct TeamRow {
     config: LayerNormConfig,
 }
 
-/// The mean of a row and the inverse of its standard deviation.
 #[derive(CubeType, Clone, Copy)]
 struct Moments<S: Float> {
     mean: S,
@@ -202,7 +191,6 @@ struct Moments<S: Float> {
 
 #[cube]
 impl TeamRow {
-    /// Returns the mean over the row, from the sums of each unit.
     fn mean<S: Float, N: Size>(&self, own: Vector<S, N>) -> S {
         let mut sum = own.extract(0usize);
         #[unroll]
@@ -287,8 +275,7 @@ fn normalize_kernel<E: Float, S: Float, N: Size>(
     }
 }
 
-/// `dx = inverse (g - mean(g) - n mean(g n))`, with the normalized row `n` and
-/// `g = upstream gamma`.
+/// `dx = inverse (g - mean(g) - n mean(g n))`, with `g = upstream gamma`, normalized row `n`.
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
 fn gradient_kernel<E: Float, S: Float, N: Size>(
@@ -342,7 +329,7 @@ fn gradient_kernel<E: Float, S: Float, N: Size>(
     }
 }
 
-/// A unit for each vector of each run adds `upstream n`, for gamma, and `upstream`, for beta.
+/// Adds `upstream n` for gamma, `upstream` for beta.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn parameter_kernel<E: Float, S: Float, N: Size>(
     x: &[Vector<E, N>],
@@ -368,7 +355,7 @@ fn parameter_kernel<E: Float, S: Float, N: Size>(
         let mut gradients = Array::<Vector<E, N>>::new(FLIGHT);
         #[unroll]
         for i in 0..FLIGHT {
-            // Past the end, loads the last row again and ignores it.
+            // Past the end, reloads the last row.
             let own = min(row + comptime!(i), end - 1);
             values[i] = x[own * across + column];
             gradients[i] = upstream[own * across + column];

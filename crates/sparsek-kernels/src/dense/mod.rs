@@ -1,7 +1,4 @@
-//! Operations on dense rows, one for each node of a graph.
-//!
-//! Matrices have few columns and very many rows, where general reductions leave most of a GPU
-//! idle.
+//! Operations on dense rows, one for each node of a graph: few columns, very many rows.
 //!
 //! - [`layer_norm`] and [`layer_norm_gradient`]: normalization of each row.
 //! - [`column_sums`]: sums over all rows.

@@ -1,4 +1,4 @@
-//! Matrices that the operations take.
+//! Operands of dense operations.
 
 use cubecl::{
     ir::{ElemType, FloatKind},
@@ -15,7 +15,7 @@ pub struct DenseRows<'a> {
     pub handle: &'a Handle,
     /// f32, f64, f16 or bf16.
     pub dtype: ElemType,
-    /// Number of rows.
+    /// Rows.
     pub rows: usize,
     /// Elements of a row.
     pub width: usize,
@@ -26,9 +26,7 @@ impl DenseRows<'_> {
         self.rows * self.width
     }
 
-    /// Returns the elements of a load, for these rows and `others` of the same width.
-    ///
-    /// Buffers that kernels allocate are aligned and need not be named.
+    /// Elements of a load of these rows and `others`; the kernels' buffers are aligned.
     pub(super) fn vector(&self, client: &Client, others: &[&Handle]) -> usize {
         let size = self.dtype.size();
         let all_aligned = |vector: usize| {
@@ -43,20 +41,19 @@ impl DenseRows<'_> {
     }
 }
 
-/// A matrix that rows are multiplied with, read with strides.
+/// A matrix that multiplies rows from the right.
 #[derive(Clone, Copy, Debug)]
 pub struct Weight<'a> {
     /// f32.
     pub handle: &'a Handle,
-    /// Rows of the matrix: elements of a row that is multiplied.
+    /// Rows: width of a factor.
     pub inputs: usize,
-    /// Columns of the matrix: elements of a row of the result.
+    /// Columns: width of the result.
     pub outputs: usize,
-    /// Elements from a row, and from a column, to the next.
+    /// Elements from a row, and a column, to the next.
     pub strides: [usize; 2],
 }
 
-/// Returns why tensor cores cannot multiply these rows, if so.
 pub(super) fn tensor_core_refusal(sides: &[&DenseRows]) -> Option<String> {
     sides.iter().find_map(|rows| {
         let (dtype, width) = (rows.dtype, rows.width);

@@ -1,5 +1,3 @@
-//! Nearest neighbors of an index's own rows, without the row itself.
-
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
 use super::tuning::EXCLUDE_SELF_UNIT_EACH;
@@ -8,14 +6,14 @@ use crate::{
     launch::{Grid, allocate, argument},
 };
 
-/// Drops each row from its own `k + 1` nearest, or the last neighbor if the row is not among them.
+/// Drops each row, or else the last neighbor, from its `k + 1` nearest.
 ///
-/// Row `i` is row `first + i` of the index. `values`, of `dtype`, and `indices`, of `index`, are
-/// contiguous `[rows, k + 1]` and sorted; the results are `[rows, k]`.
+/// Row `i` is index row `first + i`. `values` (`dtype`) and `indices` (`index`): contiguous sorted
+/// `[rows, k + 1]`; results `[rows, k]`.
 ///
 /// # Errors
 ///
-/// [`KernelError`] for buffers that are too short or too large.
+/// [`KernelError`] for short or too large buffers.
 pub fn exclude_self(
     client: &Client,
     [values, indices]: [&Handle; 2],
@@ -29,7 +27,7 @@ pub fn exclude_self(
         let all = rows * (k + 1);
         let unit_each = k <= EXCLUDE_SELF_UNIT_EACH;
         let grid = Grid::elementwise(client, if unit_each { rows * k } else { rows }, all)?;
-        // SAFETY: `argument` checks the lengths.
+        // SAFETY: `argument` checks lengths.
         unsafe {
             exclude_self_kernel::launch_unchecked(
                 client,

@@ -1,14 +1,11 @@
-//! The gradient of distances with respect to the values of one matrix.
-//!
-//! For an entry (i, c) of value a it is
+//! Gradient with respect to one matrix's values: for an entry (i, c) of value a,
 //!
 //! ```text
 //! Σ_j w_ij (f(a, b_jc) − f(a, 0)) + t_i f'(a)
 //! ```
 //!
-//! over the rows j of the other matrix with column c. A first kernel makes the weights w and row
-//! sums t from the upstream gradient and the distances. A second one sums over the transposed
-//! columns, in a fixed order.
+//! over the other's rows j with column c. One kernel makes weights w and row sums t; a second sums
+//! over transposed columns, in fixed order.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -28,40 +25,35 @@ use crate::{
     primitives::csr::row_of,
 };
 
-/// The entries of a matrix by column.
-///
-/// Columns are renumbered if most have no entry in either matrix
-/// ([`is_wide`](crate::distance::is_wide)).
+/// A matrix by column, renumbered if wide ([`is_wide`](crate::distance::is_wide)).
 #[derive(Clone, Copy, Debug)]
 pub struct Transposed<'a> {
-    /// Column of each entry of the other matrix, in this numbering, i32.
+    /// Renumbered column of the other matrix's entries, i32.
     pub places: &'a Handle,
-    /// Number of columns in this numbering.
+    /// Renumbered column count.
     pub cols: usize,
     /// `cols + 1` offsets, i32.
     pub indptr: &'a Handle,
-    /// Row of each entry, i32.
+    /// Rows, i32.
     pub rows: &'a Handle,
-    /// Position of the value of each entry, i32.
+    /// Positions of values, i32.
     pub entries: &'a Handle,
 }
 
-/// The upstream gradient and the distances: contiguous `[rows of x, rows of y]`, of
-/// [`Prepared::dtype`].
+/// Contiguous `[rows of x, rows of y]`, of [`Prepared::dtype`].
 #[derive(Clone, Copy, Debug)]
 pub struct Upstream<'a> {
-    /// The gradient of the distances.
+    /// Gradient of the distances.
     pub gradient: &'a Handle,
     /// The distances.
     pub distances: &'a Handle,
 }
 
-/// Returns the gradient with respect to the values of `x`, in their dtype.
+/// Gradient of the values of `x`, in their dtype.
 ///
 /// # Errors
 ///
-/// [`KernelError`] for buffers that are too short or too large, and for a dtype that kernels cannot
-/// round to.
+/// [`KernelError`] for short or too large buffers, and dtypes that kernels cannot round to.
 pub fn gradient(
     client: &Client,
     [x, y]: [&Matrix; 2],
@@ -80,15 +72,14 @@ pub fn gradient(
     let int = i32::elem_type_native();
     let weights = allocate(client, "weights", pairs, dtype)?;
     let sums = allocate(client, "sums", x.rows, dtype)?;
-    // The gradient of angles uses the normalized rows.
+    // Angles use normalized rows.
     let (x_values, y_values, values_dtype) = match slope {
         Gradient::Angle => (&x_norms.values, &y_norms.values, dtype),
         _ => (x.values, y.values, x.dtype),
     };
     let elements = pairs.max(x.nnz).max(y.nnz).max(2 * x.rows.max(y.rows));
     let (grid, plane) = planes_for(client, x.rows, elements)?;
-    // SAFETY: `argument` checks the lengths; the contracts of `Matrix` and `Transposed` keep
-    // offsets, columns, rows and entries in range.
+    // SAFETY: `argument` checks lengths; `Matrix` and `Transposed` bound positions.
     unsafe {
         weights_kernel::launch_unchecked(
             client,
@@ -180,7 +171,7 @@ fn weights_kernel<S: Float>(
             let x = x_norms[2 * row];
             let nonzero = x > zero && y_norms[2 * other] > zero;
             let x = select(nonzero, x, S::new(1.0));
-            // Multiplies by the inverse norm, since its square may overflow.
+            // Inverse norm: its square may overflow.
             let by_norm = weight / x.sqrt() * x_norms[2 * row + 1];
             row_term = select(nonzero, by_norm * (S::new(1.0) - distances[at]), zero);
             weight = select(nonzero, -by_norm, zero);

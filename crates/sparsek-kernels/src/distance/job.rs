@@ -1,5 +1,3 @@
-//! One checked launch, as routines receive it.
-
 use std::ops::Range;
 
 use cubecl::{prelude::*, server::Handle};
@@ -11,7 +9,7 @@ use super::{
 };
 use crate::{error::KernelError, launch::argument};
 
-/// Distances of some rows of `x` to all rows of `y`.
+/// Distances of rows of `x` to all of `y`; checked.
 #[doc(hidden)]
 pub struct Job<'a> {
     pub(super) client: &'a Client,
@@ -20,7 +18,7 @@ pub struct Job<'a> {
     pub(super) columns: Option<&'a Columns>,
     pub(super) packed: Option<&'a Packed>,
     pub(super) rows: Range<usize>,
-    /// Whether `x` and `y` are the same matrix.
+    /// `x` and `y` are one matrix.
     pub(super) same: bool,
     pub(super) parameter: Parameter,
     pub(super) output: &'a Handle,
@@ -31,17 +29,16 @@ impl Job<'_> {
         self.rows.len() * self.y.rows
     }
 
-    /// Whether a matrix is compared with all of itself.
+    /// All rows of one matrix.
     pub(super) fn whole(&self) -> bool {
         self.same && self.rows.len() == self.y.rows
     }
 
-    /// Whether only pairs on and above the diagonal are computed.
+    /// Only pairs from the diagonal on.
     pub(super) fn half(&self, needs: &Needs) -> bool {
         self.whole() && needs.symmetric
     }
 
-    /// Elements of the largest buffer.
     pub(super) fn elements(&self) -> usize {
         let entries = self.x.nnz.max(self.y.nnz);
         let rows = 2 * self.x.rows.max(self.y.rows);

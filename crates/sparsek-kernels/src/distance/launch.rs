@@ -1,5 +1,3 @@
-//! Grids and bindings.
-
 use cubecl::prelude::*;
 
 use super::{tuning::ROW_UNITS, types::Prepared};
@@ -9,7 +7,7 @@ use crate::{
     launch::{Grid, argument},
 };
 
-/// A plane for each of `items`; also returns the units of a plane.
+/// One plane per item; also the plane's units.
 pub(super) fn planes_for(
     client: &Client,
     items: usize,

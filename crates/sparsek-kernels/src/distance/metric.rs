@@ -1,4 +1,4 @@
-//! Type-erased distances: a [`Semiring`] as a value.
+//! Type-erased distances.
 
 use std::marker::PhantomData;
 
@@ -17,18 +17,16 @@ use super::{
 };
 use crate::error::KernelError;
 
-/// Receives the first row of a batch, and the distances of the batch, row after row.
+/// Receives batches: first row, distances row after row.
 pub type Each<'a, S> = &'a mut dyn FnMut(usize, &[S]);
 
-/// A distance as a value.
-///
-/// [`Metric::distance`](crate::distance::Metric::distance) returns the named ones,
-/// [`DynMetric::of`] that of any semiring.
+/// A distance as a value: [`Metric::distance`](crate::distance::Metric::distance), or
+/// [`DynMetric::of`] for any semiring.
 pub trait Distance: Send + Sync {
-    /// Returns the properties of the distance.
+    /// Properties of the distance.
     fn needs(&self) -> Needs;
 
-    /// Computes the norms and prepared values of a matrix.
+    /// Norms and prepared values.
     #[doc(hidden)]
     fn prepare(
         &self,
@@ -37,25 +35,23 @@ pub trait Distance: Send + Sync {
         parameter: Parameter,
     ) -> Result<Prepared, KernelError>;
 
-    /// Writes distances by a routine that was checked.
+    /// Writes distances by a checked routine.
     #[doc(hidden)]
     fn launch(&self, job: &Job, routine: Routine) -> Result<(), KernelError>;
 
-    /// Computes distances on the host, `batch` rows at a time, and hands each batch to `each`.
-    ///
-    /// Compares the rows of the first matrix, or of the second if there is none, with all of the
-    /// second.
+    /// Distances on the host, `batch` rows at a time, from the first matrix (else the second) to
+    /// the second.
     fn host_f32(&self, matrices: HostPair<f32>, p: f64, batch: usize, each: Each<f32>);
 
-    /// As [`host_f32`](Self::host_f32), in f64.
+    /// As [`host_f32`](Self::host_f32).
     fn host_f64(&self, matrices: HostPair<f64>, p: f64, batch: usize, each: Each<f64>);
 }
 
-/// The [`Distance`] of the semiring `M`.
+/// The [`Distance`] of semiring `M`.
 pub struct DynMetric<M>(PhantomData<fn() -> M>);
 
 impl<M: Semiring + HostSemiring> DynMetric<M> {
-    /// Returns the distance of `M`.
+    /// The distance of `M`.
     pub const fn of() -> &'static dyn Distance {
         const { &Self(PhantomData) }
     }

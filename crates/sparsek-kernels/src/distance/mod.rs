@@ -1,18 +1,15 @@
-//! Distances between the rows of two sparse matrices, over any semiring.
+//! Distances between rows of two sparse matrices.
 //!
-//! [`Index`] prepares one matrix; [`Index::distances`] returns the distances of rows of another to
-//! all of its rows, as a dense matrix. A distance is a [`Semiring`]; [`Metric`] lists the named
-//! ones.
+//! [`Index`] prepares one; [`Index::distances`] compares rows with it. A distance is any
+//! [`Semiring`]; [`Metric`] lists named ones.
 //!
 //! ```text
 //! x, y: Matrix → prepare: norms, values → routine: sums of pairs → core, finalize: distances
 //! ```
 //!
-//! `plan` chooses the [`Routine`]: `merge`, `inverted`, `dense_tile` or `tensor_core`; `hybrid`
-//! only runs if forced. `host` computes the same on the CPU. Routines are deterministic, and agree
-//! up to rounding.
+//! `plan` chooses a deterministic [`Routine`]; all, and `host`, agree up to rounding.
 //!
-//! Paper: Nolet et al., "GPU Semiring Primitives for Sparse Neighborhood Methods" (2022).
+//! Nolet et al., "GPU Semiring Primitives for Sparse Neighborhood Methods" (2022).
 
 mod dense_tile;
 mod exclude_self;
@@ -58,7 +55,7 @@ pub use self::{
 };
 use crate::{error::KernelError, launch::allocate};
 
-/// One matrix, prepared for the distances to its rows.
+/// A matrix prepared for distances to its rows.
 pub struct Index {
     distance: &'static dyn Distance,
     parameter: Parameter,
@@ -69,15 +66,14 @@ pub struct Index {
 }
 
 impl Index {
-    /// Prepares a matrix: norms, values, and what the routine needs.
+    /// Prepares norms, values, and the routine's data.
     ///
-    /// Without a forced routine, [`Routine::TensorCore`] is not chosen: it also needs whole numbers
-    /// in the rows to compare.
+    /// [`Routine::TensorCore`] only if forced: the other rows need whole numbers too.
     ///
     /// # Errors
     ///
-    /// [`KernelError`] for a dtype that is no float or that the device lacks, a routine that cannot
-    /// run here, and buffers that are too short or too large.
+    /// [`KernelError`] for a dtype that is no float or the device lacks, a routine that cannot run,
+    /// short or too large buffers.
     pub fn new(
         client: &Client,
         matrix: &Matrix,
@@ -86,7 +82,7 @@ impl Index {
         routine: Option<Routine>,
     ) -> Result<Self, KernelError> {
         let needs = distance.needs();
-        // SPIR-V's and WebGPU's extended functions take at most 32 bits.
+        // SPIR-V and WebGPU lack f64 logarithms and powers.
         if needs.logarithms && matrix.dtype.size() == 8 && client.name().starts_with("wgpu") {
             return Err(KernelError::Functions {
                 functions: "logarithms and powers",
@@ -136,7 +132,7 @@ impl Index {
         })
     }
 
-    /// Prepares a matrix as the left side of [`distances`](Self::distances).
+    /// Left side of [`distances`](Self::distances).
     ///
     /// # Errors
     ///
@@ -145,24 +141,22 @@ impl Index {
         self.distance.prepare(client, matrix, self.parameter)
     }
 
-    /// Returns the index's own matrix, for the left side.
+    /// The index's matrix, as left side.
     pub fn prepared(&self) -> &Prepared {
         &self.prepared
     }
 
-    /// Returns the chosen routine.
+    /// Chosen routine.
     pub fn routine(&self) -> Routine {
         self.routine
     }
 
-    /// Returns the distances of some rows of `x` to all rows of the index.
-    ///
-    /// The result is contiguous, `[rows.len(), index rows]`, of [`Prepared::dtype`].
+    /// Distances of rows of `x` to the index: contiguous `[rows.len(), index rows]`, of
+    /// [`Prepared::dtype`].
     ///
     /// # Errors
     ///
-    /// [`KernelError`] for rows out of range, a dtype or number of columns that differs from the
-    /// index's, and an output that is too large.
+    /// [`KernelError`] for rows out of range, another dtype or column count, a too large output.
     pub fn distances(
         &self,
         client: &Client,
@@ -172,9 +166,7 @@ impl Index {
         self.between(client, x, rows, false)
     }
 
-    /// Returns the distances of some rows of the index to all of its rows.
-    ///
-    /// For all rows at once, a symmetric distance takes half of the work.
+    /// Distances of index rows to all; all rows at once take half the work if symmetric.
     ///
     /// # Errors
     ///

@@ -1,13 +1,13 @@
-//! Chooses the routine of an index, and how many rows an index takes.
+//! Chooses the routine and rows of an index.
 //!
 //! ```text
 //! density ≥ DENSE_TENSOR_CORE, whole numbers, tensor cores  → tensor_core
-//! density ≥ the threshold of the distance's `Dense` kind    → dense_tile
+//! density ≥ threshold of the `Dense` kind                   → dense_tile
 //! columns of one row add nothing                            → inverted
 //! otherwise                                                 → merge
 //! ```
 //!
-//! A routine is skipped if the device, the distance or the size rules it out.
+//! Skips what the device, distance or size rules out.
 
 use cubecl::prelude::*;
 
@@ -22,9 +22,7 @@ use super::{
 };
 use crate::{device::accumulator, error::KernelError};
 
-/// Whether the choice for an index of this density depends on whether its values are whole numbers.
-///
-/// If so, call [`greatest`](crate::distance::greatest) first.
+/// Whether the choice needs [`greatest`](crate::distance::greatest), at this density.
 pub fn needs_values(needs: &Needs, density: f64) -> bool {
     needs.inner.is_some_and(|inner| inner != Inner::Ones) && density >= DENSE_TENSOR_CORE
 }
@@ -36,9 +34,8 @@ fn density(matrix: &Matrix) -> f64 {
 
 /// Chooses the routine for an index of `matrix`.
 ///
-/// `compared` is the left matrix, if known; without it, the tensor cores are not chosen. `whole` is
-/// the density of the whole matrix if `matrix` is a part of one. All parts then take one routine
-/// and round alike.
+/// Tensor cores need `compared`, the left matrix. `whole`: the whole matrix's density if `matrix`
+/// is a part, so that parts take one routine and round alike.
 pub fn choose(
     client: &Client,
     distance: &dyn Distance,
@@ -72,17 +69,15 @@ pub fn choose(
     }
 }
 
-/// Parts begin at multiples of this many rows, so that every device can bind their offsets.
+/// Every device can bind offsets at its multiples.
 const STEP: usize = 1024;
 
-/// Returns how many rows of a matrix one [`Index`](crate::distance::Index) should hold.
-///
-/// That is all rows, or a multiple of 1024 for which the counters take at most `bytes`. Only
-/// [`Routine::Inverted`] has counters: one for each column of each tile of rows.
+/// Rows per [`Index`](crate::distance::Index): all, or a multiple of 1024 with at most `bytes` of
+/// [`Routine::Inverted`]'s counters, one per column and tile.
 ///
 /// # Errors
 ///
-/// [`KernelError`] for a dtype that is no float or that the device lacks.
+/// [`KernelError`] for a dtype that is no float or the device lacks.
 pub fn index_part(
     client: &Client,
     matrix: &Matrix,

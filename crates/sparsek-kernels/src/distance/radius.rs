@@ -1,6 +1,4 @@
-//! Lists the distances within a radius.
-//!
-//! The output size is unknown, so a first pass counts and a second fills.
+//! Distances within a radius: one pass counts, one fills.
 
 use cubecl::{features::Plane, ir::ElemType, prelude::*, server::Handle};
 
@@ -10,36 +8,36 @@ use crate::{
     launch::{allocate, argument},
 };
 
-/// Distances of some rows to all rows of an index, and a radius.
+/// Distances to an index, with a radius.
 #[derive(Clone, Copy, Debug)]
 pub struct Radius<'a> {
     /// Contiguous `[rows, across]`.
     pub distances: &'a Handle,
     /// f32 or f64.
     pub dtype: ElemType,
-    /// Number of rows.
+    /// Row count.
     pub rows: usize,
-    /// Rows of the index.
+    /// Index rows.
     pub across: usize,
-    /// The radius, rounded to the nearest f32 for f32 distances. NaN never matches.
+    /// As nearest f32 for f32 distances. NaN never matches.
     pub radius: f64,
-    /// Whether to list distances of at least the radius, instead of at most.
+    /// At least the radius, not at most.
     pub largest: bool,
-    /// If the rows are the index's own: the index row of the first. No row then lists itself.
+    /// Index row of the first row, if the index's own: none lists itself.
     pub exclude_self: Option<usize>,
 }
 
 impl Radius<'_> {
-    /// Returns the number of blocks of a row of `across` distances.
+    /// Blocks per row.
     pub fn blocks(across: usize) -> usize {
         across.div_ceil(RADIUS_BLOCK)
     }
 
-    /// Counts the matches in each block of each row: i32, `[rows, blocks]`.
+    /// Matches in each block: i32, `[rows, blocks]`.
     ///
     /// # Errors
     ///
-    /// [`KernelError`] for buffers that are too short or too large.
+    /// [`KernelError`] for short or too large buffers.
     pub fn count(&self, client: &Client) -> Result<Handle, KernelError> {
         let counts = self.rows * Self::blocks(self.across);
         let output = allocate(client, "counts", counts, i32::elem_type_native())?;
@@ -47,14 +45,14 @@ impl Radius<'_> {
         Ok(output)
     }
 
-    /// Returns the matching distances and their positions in their rows, i32, both `[total]`.
+    /// Matching distances and positions, i32, both `[total]`, ascending by row and position.
     ///
-    /// They are in the order of rows, then of positions. `offsets`, i32, `[rows, blocks]`, holds
-    /// the exclusive prefix sums of [`count`](Self::count), and `total` their sum.
+    /// `offsets`: i32, `[rows, blocks]`, exclusive prefix sums of [`count`](Self::count); `total`:
+    /// the sum.
     ///
     /// # Errors
     ///
-    /// [`KernelError`] for buffers that are too short or too large.
+    /// As [`count`](Self::count).
     pub fn list(
         &self,
         client: &Client,
@@ -86,8 +84,7 @@ impl Radius<'_> {
         });
         let (values, places, total) = listed.unwrap_or((&radius, &radius, 1));
         let (grid, plane) = planes_for(client, items, pairs)?;
-        // SAFETY: `argument` checks the lengths; the offsets are sums of counts of the same
-        // distances.
+        // SAFETY: `argument` checks lengths; offsets sum the same counts.
         unsafe {
             radius_kernel::launch_unchecked(
                 client,
@@ -157,7 +154,7 @@ fn radius_kernel<S: Float>(
     let mut done = first;
     while done < end {
         let place = done + UNIT_POS_X as usize;
-        // No lane leaves, since plane operations need all of them.
+        // Plane operations need all lanes.
         let distance = distances[row * across + min(place, end - 1)];
         let within = if comptime!(config.largest) {
             distance >= limit

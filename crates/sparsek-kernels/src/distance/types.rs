@@ -1,44 +1,41 @@
-//! Matrices and routines, as all of the family uses them.
-
 use cubecl::{ir::ElemType, server::Handle};
 
-/// A sparse matrix in device memory: contiguous CSR, columns strictly ascending in each row.
+/// A device CSR matrix: contiguous, columns strictly ascending.
 #[derive(Clone, Copy, Debug)]
 pub struct Matrix<'a> {
     /// `rows + 1` monotone offsets, i32.
     pub indptr: &'a Handle,
-    /// Column of each entry, i32, below `cols`.
+    /// Columns, i32, below `cols`.
     pub indices: &'a Handle,
-    /// Value of each entry.
+    /// Values, of [`Self::dtype`].
     pub values: &'a Handle,
-    /// Dtype of the values: f32, f64, f16 or bf16.
+    /// f32, f64, f16 or bf16.
     pub dtype: ElemType,
-    /// Number of rows.
+    /// Row count.
     pub rows: usize,
-    /// Number of columns.
+    /// Column count.
     pub cols: usize,
-    /// Length of the longest row; `cols` if unknown.
+    /// Longest row, or `cols`.
     pub longest: usize,
-    /// Number of entries.
+    /// Entry count.
     pub nnz: usize,
-    /// Greatest magnitude of the values, or infinity if one is no whole number, as
-    /// [`greatest`](crate::distance::greatest) finds it. `None` if unknown.
+    /// Greatest magnitude, infinity if a value is not whole
+    /// ([`greatest`](crate::distance::greatest)); `None` if unknown.
     pub greatest: Option<f32>,
 }
 
-/// How pairs of rows are processed.
+/// How pairs are computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Routine {
-    /// A unit merges each pair of rows.
+    /// A unit merges both rows.
     Merge,
-    /// A plane takes a row and a tile of the other matrix, and sums in shared memory by column.
+    /// A plane sums a row with a tile, by column.
     Inverted,
-    /// A cube keeps a tile of rows dense in shared memory.
+    /// A cube holds dense rows in shared memory.
     DenseTile,
-    /// Tensor cores multiply dense f16 copies: inner products of whole numbers only.
+    /// Tensor cores multiply f16 copies: inner products of whole numbers.
     TensorCore,
-    /// The paper's routine: a cube keeps a row in shared memory and scans all entries of the other
-    /// matrix. Runs only if forced.
+    /// The paper's: a cube holds a row and scans the other matrix. Only if forced.
     Hybrid,
 }
 
@@ -52,7 +49,7 @@ pub const ROUTINES: [Routine; 5] = [
 ];
 
 impl Routine {
-    /// Returns the name.
+    /// The name.
     pub fn name(self) -> &'static str {
         match self {
             Self::Merge => "merge",
@@ -64,28 +61,28 @@ impl Routine {
     }
 }
 
-/// A matrix with its norms and prepared values.
+/// A matrix with norms and prepared values.
 #[derive(Clone, Debug)]
 pub struct Prepared {
     /// `rows + 1` offsets, i32.
     pub indptr: Handle,
-    /// Column of each entry, i32.
+    /// Columns, i32.
     pub indices: Handle,
     /// Prepared values, of [`Self::dtype`].
     pub values: Handle,
-    /// Norm and second norm of each row, interleaved. With
-    /// [`Rescale::Rows`](crate::distance::Rescale::Rows) and a gradient, the row's power of two
-    /// replaces the second norm.
+    /// Norm and second norm per row, interleaved; with
+    /// [`Rescale::Rows`](crate::distance::Rescale::Rows) and a gradient, the row's power of two is
+    /// second.
     pub norms: Handle,
-    /// Dtype of the computation: f64 for f64, else f32.
+    /// f64 for f64, else f32.
     pub dtype: ElemType,
-    /// Number of rows.
+    /// Row count.
     pub rows: usize,
-    /// Number of columns.
+    /// Column count.
     pub cols: usize,
-    /// Length of the longest row.
+    /// Longest row.
     pub longest: usize,
-    /// Number of entries.
+    /// Entry count.
     pub nnz: usize,
     /// As [`Matrix::greatest`].
     pub greatest: Option<f32>,

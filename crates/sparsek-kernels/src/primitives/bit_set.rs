@@ -1,21 +1,19 @@
-//! Sets of items of a row, one bit for each, and their positions in index order.
+//! Sets of items of a row, one bit each, the first in bit 31; and their positions in index order.
 //!
-//! [`SelectedItems`] scans the number of set bits in each load. [`ColumnBits`] is faster where a
-//! unit holds 32 items: it transposes loads and units, so that a unit holds the bits of 32
-//! neighboring columns and needs one scan. The first item is in bit 31.
+//! [`SelectedItems`] scans the set bits of each load. With 32 items per unit, [`ColumnBits`]
+//! transposes, so that a unit holds neighboring columns and scans once.
 
 use cubecl::prelude::*;
 
 use super::team::{Team, TeamShape, exchange};
 
-/// Items of a unit that can be transposed; loads are padded to a power of two.
 const ITEMS: usize = 32;
 
-/// Above this many set bits, visiting all items is cheaper than visiting the set bits.
+/// Above, visiting all items is cheaper.
 const MANY: u32 = 16;
 
 impl TeamShape {
-    /// Bits of a field: they hold a position in the row, and the counts of all loads in a word.
+    /// For a position in the row, or the counts of all loads in a word.
     fn bits(&self) -> u32 {
         let items = self.lanes as usize * self.items();
         if items < 256 || (items == 256 && self.loads > 4) {
@@ -34,8 +32,7 @@ impl TeamShape {
     }
 }
 
-/// Positions of the loads of this unit, packed into words: counts first, then positions. No field
-/// overflows, because a position is less than the row length.
+/// Counts, then positions, of the loads of this unit, less than the row length: no field overflows.
 #[derive(CubeType)]
 pub(crate) struct Positions {
     words: Array<u32>,
@@ -58,11 +55,10 @@ impl Positions {
         self.words[comptime!(load / self.team.shape.fields())] += selected << shift;
     }
 
-    /// Turns the counts of all units into positions.
     pub fn scan(&mut self) {
         let lanes = comptime!(self.team.shape.plane_lanes());
         let last = (UNIT_POS_X - UNIT_POS_X % lanes) + comptime!(lanes - 1);
-        // A word times `ones` holds in each field the sum of the fields up to it.
+        // A word times `ones` sums in each field the fields up to it.
         let ones = comptime!(ones(self.team.shape.bits()));
         let mut earlier = 0u32;
         #[unroll]
@@ -99,12 +95,10 @@ fn shift(shape: TeamShape, load: usize) -> u32 {
     (load % shape.fields()) as u32 * shape.bits()
 }
 
-/// A one in every field of `bits` bits.
 pub(crate) fn ones(bits: u32) -> u32 {
     u32::MAX / (u32::MAX >> (32 - bits))
 }
 
-/// The selected elements among the items of this unit.
 #[derive(CubeType)]
 pub(crate) struct SelectedItems {
     pub bits: u32,
@@ -114,7 +108,7 @@ pub(crate) struct SelectedItems {
 
 #[cube]
 impl SelectedItems {
-    /// `bits` are the selected items of this unit; positions are valid only if `ordered`.
+    /// Positions are valid only if `ordered`.
     pub fn new(bits: u32, team: Team, #[comptime] ordered: bool) -> SelectedItems {
         let width = comptime!(team.shape.width as u32);
         let mut positions = Positions::new(team);
@@ -134,7 +128,6 @@ impl SelectedItems {
         }
     }
 
-    /// Position of the first selected item of a load.
     pub fn start(&self, #[comptime] load: usize) -> u32 {
         self.positions.of(load)
     }
@@ -143,7 +136,6 @@ impl SelectedItems {
         self.bits & comptime!(bit(item)) != 0
     }
 
-    /// Keeps the first `quota` of the row.
     pub fn first(&self, quota: u32) -> u32 {
         let width = comptime!(self.team.shape.width);
         let mut kept = 0u32;
@@ -173,7 +165,6 @@ pub(crate) fn mask(items: u32) -> u32 {
 }
 
 impl TeamShape {
-    /// Whether a [`ColumnBits`] can hold such a row.
     pub fn can_transpose(&self) -> bool {
         let loads = self.loads.next_power_of_two();
         self.planes == 1 && self.width * loads == ITEMS && self.lanes as usize >= loads
@@ -189,19 +180,17 @@ impl TeamShape {
     }
 }
 
-/// The selected elements among 32 neighboring columns.
 #[derive(CubeType)]
 pub(crate) struct ColumnBits {
     /// The first column is in bit 31.
     pub bits: u32,
     pub column: u32,
-    /// Selected elements of the row before them.
+    /// Selected elements before them.
     pub position: u32,
 }
 
 #[cube]
 impl ColumnBits {
-    /// Transposes the bits of the items of each unit.
     pub fn new(selected: u32, team: &Team) -> ColumnBits {
         let shape = comptime!(team.shape);
         let mut bits = transpose(selected, team);
@@ -219,10 +208,9 @@ impl ColumnBits {
         }
     }
 
-    /// Keeps the first `quota` of the row; returns bits of items, not of columns.
+    /// As bits of items.
     pub fn first(&self, quota: u32, team: &Team) -> u32 {
         let room = quota - min(self.position, quota);
-        // Columns before the first bit that is dropped.
         let mut length = 0u32;
         #[unroll]
         for step in 0..comptime!(ITEMS.ilog2()) {
@@ -243,7 +231,7 @@ impl ColumnBits {
         transpose(bits, team)
     }
 
-    /// Lists the columns; with `cut`, only the first `end` of the row.
+    /// With `cut`, only the first `end` of the row.
     pub fn list(&self, columns: &mut Shared<[u32]>, start: u32, end: u32, #[comptime] cut: bool) {
         let mut position = start + self.position;
         let end = start + end;
@@ -270,7 +258,7 @@ impl ColumnBits {
     }
 }
 
-/// Swaps load number and unit number, one butterfly step for each bit. Its own inverse.
+/// Swaps load and unit number by butterfly steps. Its own inverse.
 #[cube]
 fn transpose(selected: u32, team: &Team) -> u32 {
     let shape = comptime!(team.shape);
@@ -289,7 +277,6 @@ fn transpose(selected: u32, team: &Team) -> u32 {
     bits
 }
 
-/// The items whose number over `length` is even.
 fn evens(length: usize) -> u32 {
     (0..ITEMS)
         .filter(|item| (item / length).is_multiple_of(2))

@@ -2,7 +2,7 @@
 
 use cubecl::prelude::*;
 
-/// Returns the row of an entry: the last row whose offset is at most `entry`.
+/// The last row whose offset is at most `entry`.
 #[cube]
 pub(crate) fn row_of(indptr: &[i32], rows: u32, entry: i32) -> u32 {
     let mut low = 0u32;

@@ -1,5 +1,4 @@
-//! Tensor-core instructions: which a device has, and the TF32 product of 16 × 8 by 8 × 8
-//! elements.
+//! Tensor-core instructions, and the TF32 product of 16 × 8 by 8 × 8 elements.
 
 use cubecl::{
     cmma::MmaDefinition,
@@ -10,17 +9,14 @@ use cubecl::{
 
 use crate::device::plane_size;
 
-/// Units of the plane that an instruction spreads its matrices over.
 pub(crate) const LANES: u32 = 32;
-/// Rows, columns and inner elements of [`multiply`].
 const SHAPE: [u32; 3] = [16, 8, 8];
 
-/// The sums that a unit holds: two elements in each of two rows.
+/// Two elements in each of two rows.
 pub(crate) type Sums = Array<Vector<f32, Const<2>>>;
-/// Four neighboring elements.
 pub(crate) type Load = Vector<f32, Const<4>>;
 
-/// Returns the instruction of `[m, n, k]` that multiplies `factors` and accumulates in f32.
+/// Accumulates in f32.
 pub(crate) fn instruction(factors: FloatKind, [m, n, k]: [u32; 3]) -> MmaConfig {
     MmaConfig {
         a_type: ElemType::Float(factors),
@@ -32,18 +28,15 @@ pub(crate) fn instruction(factors: FloatKind, [m, n, k]: [u32; 3]) -> MmaConfig 
     }
 }
 
-/// Whether planes of [`LANES`] units have such an [`instruction`].
 pub(crate) fn has_instruction(client: &Client, factors: FloatKind, size: [u32; 3]) -> bool {
     let mma = &client.features().matmul.mma;
     mma.contains(&instruction(factors, size)) && plane_size(client) == Some(LANES)
 }
 
-/// Whether tensor cores multiply TF32.
 pub(crate) fn has_tf32(client: &Client) -> bool {
     has_instruction(client, FloatKind::TF32, SHAPE)
 }
 
-/// Returns sums of zero.
 #[cube]
 pub(crate) fn zeros() -> Sums {
     let mut sums = Sums::new(2usize);
@@ -51,14 +44,12 @@ pub(crate) fn zeros() -> Sums {
     sums
 }
 
-/// Sets sums to zero.
 #[cube]
 pub(crate) fn clear(sums: &mut Sums) {
     sums[0] = Vector::zeroed();
     sums[1] = Vector::zeroed();
 }
 
-/// Rounds an element of a factor to TF32.
 #[cube]
 pub(crate) fn rounded(x: f32) -> Vector<tf32, Const<1>> {
     Vector::<tf32, Const<1>>::cast_from(Vector::<f32, Const<1>>::new(x))

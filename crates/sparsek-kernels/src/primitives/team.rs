@@ -1,21 +1,19 @@
 //! A team: the units that share a row, with their reductions and scans.
 //!
 //! A plane holds several teams of `lanes` neighboring units, a power of two; or a cube is one team.
-//! Load, unit and element, in this order, are the index order. Teams of several planes exchange one
-//! value per plane through shared memory.
+//! Index order is by load, unit, element.
 
 use cubecl::prelude::*;
 
-/// How a row lies in the registers of its team.
+/// How a row lies in registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct TeamShape {
-    /// Units that share a row.
     pub lanes: u32,
-    /// Planes that share a row: 1, or all of the cube.
+    /// 1, or all of the cube.
     pub planes: u32,
     pub width: usize,
     pub loads: usize,
-    /// Whether the items of the units cover the row exactly.
+    /// Items cover the row exactly.
     pub exact_fit: bool,
 }
 
@@ -34,12 +32,10 @@ impl TeamShape {
         self.loads * self.width
     }
 
-    /// Units of one plane that share a row.
     pub fn plane_lanes(&self) -> u32 {
         self.lanes / self.planes
     }
 
-    /// The part of the team in one plane.
     pub fn of_a_plane(self) -> TeamShape {
         TeamShape {
             lanes: self.plane_lanes(),
@@ -57,7 +53,7 @@ pub(crate) struct Team {
     pub cols: u32,
     #[cube(comptime)]
     pub shape: TeamShape,
-    /// Whether the row may end within a load.
+    /// The row may end within a load.
     #[cube(comptime)]
     pub ragged: bool,
 }
@@ -92,7 +88,7 @@ impl Team {
             + comptime!((item % self.shape.width) as u32)
     }
 
-    /// Whether a load of this unit lies in the row, which ends with a load unless it is ragged.
+    /// Whether a load starts in the row.
     pub fn loads(&self, #[comptime] load: usize) -> bool {
         if comptime!(self.shape.exact_fit) {
             true.runtime()
@@ -126,7 +122,7 @@ impl Team {
         total
     }
 
-    /// Inclusive prefix sum over the units of this plane.
+    /// Inclusive, over this plane.
     pub fn running_sum(&self, value: u32) -> u32 {
         let lanes = comptime!(self.shape.plane_lanes());
         let lane = UNIT_POS_X % lanes;
@@ -176,11 +172,11 @@ impl Team {
     }
 }
 
-/// Shares one value of each plane with the whole cube.
+/// One value of each plane, for the cube.
 #[cube]
 pub(crate) fn exchange<T: Numeric>(value: T, #[comptime] shape: TeamShape) -> Shared<[T]> {
     let mut slots = Shared::<[T]>::new_slice(shape.planes as usize);
-    // The slots of the last exchange must be read before they are overwritten.
+    // Others may still read the last exchange.
     sync_cube();
     if UNIT_POS_X == 0 {
         slots[UNIT_POS_Y as usize] = value;

@@ -1,4 +1,4 @@
-//! Compressed rows: the selected elements of a top-k and their columns.
+//! Compressed rows: selected elements of a top-k.
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
@@ -7,17 +7,16 @@ use crate::{
     launch::{Grid, allocate, argument},
 };
 
-/// A matrix of k elements in each row, whose columns ascend: CBSR of MaxK-GNN (Peng et al.,
-/// 2024).
+/// k elements of each row, in ascending columns: CBSR of MaxK-GNN (Peng et al., 2024).
 #[derive(Clone, Copy, Debug)]
 pub struct Compressed<'a> {
     /// Contiguous `[rows, k]` of `dtype`.
     pub values: &'a Handle,
     /// Contiguous `[rows, k]` columns below `width`, ascending in each row.
     pub columns: &'a Handle,
-    /// Dtype of the values: f32, f64, f16 or bf16.
+    /// f32, f64, f16 or bf16.
     pub dtype: ElemType,
-    /// Dtype of the columns: see [`column_dtype`](crate::column_dtype).
+    /// Dtype of columns: see [`column_dtype`](crate::column_dtype).
     pub index: ElemType,
     /// Elements of a row.
     pub k: usize,
@@ -25,7 +24,6 @@ pub struct Compressed<'a> {
     pub width: usize,
 }
 
-/// The columns of compressed rows without their values.
 #[derive(Clone, Copy)]
 pub(super) struct SelectedColumns<'a> {
     /// `[rows, k]`.
@@ -44,13 +42,11 @@ impl<'a> Compressed<'a> {
     }
 }
 
-/// Gathers the columns of compressed rows: `out[r, i] = source[r, columns[r, i]]`.
+/// Computes `out[r, i] = source[r, columns[r, i]]`.
 ///
 /// `source` is contiguous `[rows, width]`, `columns` and the result `[rows, k]`.
 ///
-/// # Errors
-///
-/// [`KernelError`] for buffers that are too short, too large or need wider addresses.
+/// Errors: buffers too short, too large or needing wider addresses.
 pub fn gather_columns(
     client: &Client,
     source: &Handle,

@@ -1,6 +1,4 @@
-//! Aggregation by the maximum, and its gradient.
-//!
-//! A unit for each element of the result visits the entries of its row in order: deterministic.
+//! Maximum aggregation: a unit for each result visits entries in order.
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
@@ -11,17 +9,13 @@ use crate::{
     launch::{Grid, allocate, argument},
 };
 
-/// Computes `y[i] = max x[j]` over the entries `(i, j)` of row `i`, for each column.
+/// Computes `y[i] = max x[j]` over the entries `(i, j)`, for each column. Deterministic.
 ///
-/// Returns the values and the winning entries (`i32`), both contiguous `[rows, width]`. `x` is
-/// contiguous `[cols, width]` of `dtype`: f32, f64, f16 or bf16.
+/// Returns values and winning entries (`i32`), contiguous `[rows, width]`. `x` is contiguous
+/// `[cols, width]` of `dtype`: f32, f64, f16 or bf16.
 ///
-/// The first of equal values wins. A row without entries has value 0 and entry −1. With NaN the
-/// result is unspecified.
-///
-/// # Errors
-///
-/// As [`spmm`](super::spmm).
+/// The first of equal values wins. An empty row has value 0 and entry −1. With NaN the result is
+/// unspecified. Errors: as [`spmm`](super::spmm).
 pub fn maximum(
     client: &Client,
     csr: &Csr,
@@ -58,16 +52,12 @@ pub fn maximum(
     Ok((values, winners))
 }
 
-/// Computes the gradient of [`maximum`]: `dx[j] = Σ dy[i]` over the entries `(i, j)` that won,
-/// for each column.
+/// Computes the gradient of [`maximum`]: `dx[j] = Σ dy[i]` over winning entries `(i, j)`.
+/// Deterministic.
 ///
-/// `entries` maps the entries of `transposed` to those of the pattern; `winners` is the second
-/// result of [`maximum`], and `upstream` has its shape. The result is contiguous
-/// `[transposed.rows, width]`.
-///
-/// # Errors
-///
-/// As [`maximum`].
+/// `entries` maps entries of `transposed` to the pattern's; `winners` is from [`maximum`], and
+/// `upstream` has its shape. Returns contiguous `[transposed.rows, width]`. Errors: as
+/// [`maximum`].
 pub fn maximum_gradient(
     client: &Client,
     transposed: &Csr,

@@ -1,18 +1,14 @@
-//! Products of a CSR matrix with dense or compressed rows: aggregation over a graph, and
-//! gradients.
+//! Products of a CSR matrix with dense or compressed rows: graph aggregation, and gradients.
 //!
 //! ```text
 //! y[i] = rows[i] Σ w[e] cols[j] x[j]     over the entries e = (i, j) of row i
 //! ```
 //!
-//! [`Compressed`] rows keep k of `width` elements: the CBSR format of MaxK-GNN (Peng et al.,
-//! 2024). Its forward SpGEMM is [`spmm_compressed`], its backward SSpMM is [`gradient`].
+//! [`Compressed`] rows keep k of `width` elements: CBSR of MaxK-GNN (Peng et al., 2024), whose
+//! SpGEMM is [`spmm_compressed`] and SSpMM [`gradient`].
 //!
-//! Every result is deterministic. The matrix alone decides the order of additions: a row with
-//! more than 1024 entries is cut into parts, and the sums of parts are added in order.
-//!
-//! `plan` chooses routines by `tuning`; `partition` shares out entries; `forward`, `gradient`,
-//! `sddmm` and `max` are the operations.
+//! Deterministic: the matrix alone orders additions. Rows of more than 1024 entries are cut into
+//! parts, whose sums are added in order.
 
 mod compressed;
 mod forward;
@@ -43,19 +39,14 @@ use crate::{device::rounded_accumulator, error::KernelError};
 use forward::gather::Gather;
 use plan::GradientRoutine;
 
-/// Multiplies with dense rows: `y[i] = rows[i] Σ w[e] cols[j] x[j]` over the entries of row `i`.
+/// Multiplies with dense rows: `y[i] = rows[i] Σ w[e] cols[j] x[j]`.
 ///
-/// # Shapes
+/// `x` is contiguous `[cols, width]` of `dtype`: f32, f64, f16 or bf16; the last two accumulate in
+/// f32. Returns contiguous `[rows, width]`.
 ///
-/// `x` is contiguous `[cols, width]` of `dtype`: f32, f64, f16 or bf16. The last two accumulate
-/// in f32. The result is contiguous `[rows, width]`.
+/// Reads a row of `x` per entry. Scratch: up to 2 `width` sums per 1024 entries.
 ///
-/// Reads a row of `x` for each entry. Scratch: up to 2 `width` sums for each 1024 entries.
-///
-/// # Errors
-///
-/// [`KernelError`] for a dtype that is not a float or that the device lacks, and for buffers that
-/// are too short, too large or need wider addresses.
+/// Errors: unsupported dtypes; buffers too short, too large or needing wider addresses.
 pub fn spmm(
     client: &Client,
     operand: &Operand,
@@ -66,22 +57,15 @@ pub fn spmm(
     Gather::dense(client, operand, x, dtype, width)?.launch(client)
 }
 
-/// Multiplies with compressed rows: `y[i] = rows[i] Σ w[e] cols[j] x[j]`.
+/// Multiplies with compressed rows, `[cols, k]`; else as [`spmm`].
 ///
-/// # Shapes
+/// Reads k values and columns per entry. Planes keep sums in shared memory; without planes, units
+/// search entries for their columns. `routine` forces one of [`ROUTINES`].
 ///
-/// `x` has `cols` rows of k elements out of `width`. The result is contiguous `[rows, width]`.
+/// Planes pack f32 rows of 65 to 128 bytes with columns, from 2^26 bytes in all and 8 entries per
+/// row on. Scratch then: 128 bytes more per row of `x`.
 ///
-/// Reads k values and columns for each entry. With planes, sums are in shared memory; without, a
-/// unit searches for its column in each entry. `routine` forces one of [`ROUTINES`].
-///
-/// Scratch: as [`spmm`], and 128 bytes for each row of `x` when rows are packed. Planes pack f32
-/// rows that take 65 to 128 bytes with their columns, if all rows take at least 2^26 bytes and
-/// there are at least 8 entries for each.
-///
-/// # Errors
-///
-/// As [`spmm`], and [`KernelError::Routine`] if the forced routine cannot run.
+/// Errors: as [`spmm`], and if the forced routine cannot run.
 pub fn spmm_compressed(
     client: &Client,
     operand: &Operand,
@@ -95,16 +79,11 @@ pub fn spmm_compressed(
 
 /// Computes the gradient of [`spmm_compressed`] at the selected elements of `x`: `[cols, k]`.
 ///
-/// `upstream` is contiguous `[rows, width]` in the dtype of `x`. The values of `x` are not read.
-/// Deterministic.
+/// `upstream` is contiguous `[rows, width]` in the dtype of `x`, whose values are not read.
 ///
-/// Runs [`gradient_shared`] if the product has column blocks, else [`gradient_two_pass`] if
-/// k / width < 1 / 4 and `upstream` has at least 128 MiB, else [`gradient_gathered`]. A routine
-/// that cannot run on the device leaves the request to the next.
-///
-/// # Errors
-///
-/// As [`spmm`].
+/// Runs [`gradient_shared`] given column blocks, else [`gradient_two_pass`] if k / width < 1 / 4
+/// and `upstream` has at least 128 MiB, else [`gradient_gathered`]. Skips routines that cannot
+/// run. Errors: as [`spmm`].
 pub fn gradient(
     client: &Client,
     product: &Product,

@@ -1,4 +1,4 @@
-//! The sparse operand: its buffers as kernel arguments, and its entries inside kernels.
+//! The sparse operand, on the host and in kernels.
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
@@ -11,20 +11,20 @@ use crate::{
     launch::{allocate, argument},
 };
 
-/// The sparse operand: `a(i, j) = rows[i] w[e] cols[j]` for the entry `e = (i, j)`.
+/// The matrix `a(i, j) = rows[i] w[e] cols[j]` for the entry `e = (i, j)`.
 #[derive(Clone, Copy, Debug)]
 pub struct Operand<'a> {
-    /// Positions of the entries.
+    /// Positions of entries.
     pub csr: Csr<'a>,
-    /// How the entries are shared out.
+    /// How entries are shared out.
     pub partition: &'a Partition,
-    /// Weights of the entries; 1 when absent.
+    /// Entry weights; 1 when absent.
     pub weights: Option<Weights<'a>>,
-    /// Factors of rows and columns.
+    /// Row and column factors.
     pub scales: Scales<'a>,
 }
 
-/// Buffers as kernel arguments. Kernels do not read the placeholders of absent ones.
+/// Kernels do not read placeholders.
 pub(super) struct Arguments {
     pub indices: BufferArg,
     pub weights: BufferArg,
@@ -45,7 +45,7 @@ impl Operand<'_> {
         }
     }
 
-    /// The buffers, with weights of `dtype` and factors of `sum`.
+    /// Weights are of `dtype`, factors of `sum`.
     pub(super) fn arguments(
         &self,
         client: &Client,
@@ -77,11 +77,10 @@ impl Operand<'_> {
     }
 }
 
-/// Which factors exist.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Factors {
     pub weighted: bool,
-    /// Whether weights are indirect.
+    /// Weights are indirect.
     pub permuted: bool,
     pub rows: bool,
     pub cols: bool,
@@ -132,7 +131,6 @@ impl<'a, E: Float, S: Float> Entries<'a, E, S> {
         self.indices[entry as usize] as usize
     }
 
-    /// The weight of an entry times the factor of its column.
     pub fn factor(&self, entry: i32, column: usize) -> S {
         let mut factor = S::new(1.0);
         if comptime!(self.factors.weighted) {
@@ -150,7 +148,7 @@ impl<'a, E: Float, S: Float> Entries<'a, E, S> {
     }
 }
 
-/// The factor of a row; 1 if rows have none.
+/// 1 when absent.
 #[cube]
 pub(super) fn row_factor<S: Float>(rows: &[S], row: usize, #[comptime] factors: Factors) -> S {
     let mut factor = S::new(1.0);

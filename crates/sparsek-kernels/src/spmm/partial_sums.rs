@@ -1,4 +1,4 @@
-//! Combines the partial sums of rows that a [`Partition`](super::Partition) cut into parts.
+//! Combines partial sums of rows that a [`Partition`](super::Partition) cut.
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
@@ -24,7 +24,7 @@ pub(super) struct PartialSums<'a> {
 }
 
 impl PartialSums<'_> {
-    /// Adds the parts of each cut row in order and writes the row.
+    /// Adds parts in order.
     pub fn combine(&self, client: &Client) -> Result<(), KernelError> {
         let Operand { csr, partition, .. } = self.operand;
         let cut = partition.cut_rows();

@@ -1,15 +1,10 @@
-//! Shares out the entries of a CSR matrix, on the device, once for each matrix.
+//! Shares out the entries of a CSR matrix as items: rows, or parts of long rows.
 //!
-//! Items are rows, or parts of long rows. The longest come first, so that planes of a cube finish
-//! together:
+//! The longest come first, so that planes of a cube finish together: a first kernel counts items by
+//! length, a second places them.
 //!
-//! ```text
-//! for each row: count[bucket(length of a part)] += number of parts
-//! for each row: place its parts behind the items of longer buckets
-//! ```
-//!
-//! Atomics order the items of a bucket. No sum depends on it: the length of a row decides its
-//! cuts, and parts are added in order.
+//! Atomics order items of similar length. No sum depends on it: row lengths decide cuts, and parts
+//! are added in order.
 #![allow(
     clippy::manual_div_ceil,
     reason = "kernels know no `div_ceil` on runtime integers"
@@ -27,17 +22,16 @@ use crate::{
     launch::{Grid, allocate, argument, fill_zero},
 };
 
-/// Buckets of items by length: [`LENGTH_STEPS`] for each power of two up to [`PART`].
+/// [`LENGTH_STEPS`] per power of two up to [`PART`].
 const BUCKETS: u32 = LENGTH_STEPS * 11 + 2;
 pub(super) const ITEM_WORDS: usize = 4;
-/// Counters before those of the buckets: slots and cut rows.
+/// Counters of slots and cut rows.
 const COUNTERS: usize = 2;
 
 /// The items of a matrix in device memory: `[len(rows, nnz)]` i32.
 ///
-/// Items of 4 words come first: first entry, end, row, slot of the partial sum. An item is a row,
-/// with slot −1, or a part of at most 1024 entries. Records of cut rows follow: row, first slot,
-/// number of slots, padding. Unused records have row −1.
+/// Items: first entry, end, row, slot of the partial sum. A row has slot −1, a part at most 1024
+/// entries. Then cut rows: row, first slot, slots, padding. Unused records have row −1.
 #[derive(Clone, Debug)]
 pub struct Partition {
     handle: Handle,
@@ -46,29 +40,24 @@ pub struct Partition {
 }
 
 impl Partition {
-    /// Returns the number of elements of the buffer.
+    /// Elements of the buffer.
     pub fn len(rows: usize, nnz: usize) -> usize {
         ITEM_WORDS * (items(rows, nnz) + cut_rows(nnz))
     }
 
-    /// Wraps the [`Partition::handle`] of an earlier partition of a matrix of this size.
+    /// Wraps a [`Partition::handle`] of this size.
     pub fn from_handle(handle: Handle, rows: usize, nnz: usize) -> Self {
         Self { handle, rows, nnz }
     }
 
-    /// Returns the buffer.
+    /// The buffer.
     pub fn handle(&self) -> &Handle {
         &self.handle
     }
 
-    /// Shares out the entries of a matrix.
+    /// Shares out the entries in O(rows). Takes 16 bytes per row and 48 per 1024 entries.
     ///
-    /// O(rows) work. Takes 16 bytes for each row and 48 bytes for each 1024 entries.
-    ///
-    /// # Errors
-    ///
-    /// [`KernelError`] for too many entries, and for buffers that are too short, too large or
-    /// need wider addresses.
+    /// Errors: too many entries; buffers too short, too large or needing wider addresses.
     pub fn new(client: &Client, csr: &Csr) -> Result<Self, KernelError> {
         csr.check()?;
         let int = i32::elem_type_native();
@@ -130,7 +119,7 @@ impl Partition {
         Ok(partition)
     }
 
-    /// Upper bound, as for cut rows and slots.
+    /// Upper bound.
     pub(super) fn items(&self) -> usize {
         items(self.rows, self.nnz)
     }
@@ -149,7 +138,6 @@ impl Partition {
     }
 }
 
-/// Each cut row has at most twice as many slots as full parts.
 fn cut_rows(nnz: usize) -> usize {
     nnz / (PART + 1)
 }
@@ -158,14 +146,14 @@ fn items(rows: usize, nnz: usize) -> usize {
     rows + 2 * cut_rows(nnz)
 }
 
-/// A row or a part of one.
+/// A row or part.
 #[derive(CubeType)]
 pub(super) struct Item {
     pub start: i32,
     pub end: i32,
-    /// The row; −1 if the item is unused.
+    /// −1 if unused.
     pub row: i32,
-    /// The slot of the partial sum; −1 if the item is the whole row.
+    /// −1 for a whole row.
     pub slot: i32,
 }
 
@@ -189,7 +177,7 @@ fn clear_kernel(parts: &mut [i32]) {
     }
 }
 
-/// Returns the bucket of a length; the longest rows come first.
+/// The longest come first.
 #[cube]
 fn bucket(length: u32) -> u32 {
     let mut step = 0u32;
@@ -201,7 +189,7 @@ fn bucket(length: u32) -> u32 {
     BUCKETS - 1 - step
 }
 
-/// A unit for each row counts its items, or, if `place`, writes them to their bucket.
+/// Counts items, or, if `place`, writes them.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn partition_kernel(
     indptr: &[i32],
@@ -249,7 +237,7 @@ fn partition_kernel(
     }
 }
 
-/// Makes each row an item, of any length: for llvmpipe, which fails to count.
+/// Makes each row an item, for llvmpipe, which fails to count.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn whole_rows_kernel(indptr: &[i32], parts: &mut [i32], rows: usize) {
     if ABSOLUTE_POS < rows {

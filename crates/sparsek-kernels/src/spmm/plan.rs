@@ -1,4 +1,4 @@
-//! Host-side choice of routines: in each `match`, the first row that fits runs.
+//! Choice of routines: the first row of each `match` that fits.
 
 use cubecl::{ir::ElemType, prelude::*};
 
@@ -18,8 +18,6 @@ pub(super) enum GradientRoutine<'a> {
     Gathered,
 }
 
-/// Chooses the routine of [`spmm_compressed`](super::spmm_compressed), which accumulates in
-/// `sum`.
 pub(super) fn spmm_compressed(
     client: &Client,
     csr: &Csr,
@@ -27,7 +25,7 @@ pub(super) fn spmm_compressed(
     sum: ElemType,
     forced: Option<Routine>,
 ) -> Result<CompressedPlan, KernelError> {
-    // The least shared memory: all units of a plane are one team.
+    // The least: one team per plane.
     let bytes = |plane: u32| sums_len(plane as usize, plane as usize, x.width) * sum.size();
     let planes = |routine: Routine| require_planes(client, routine.name(), bytes);
     Ok(match forced {
@@ -42,7 +40,6 @@ pub(super) fn spmm_compressed(
     })
 }
 
-/// Chooses the routine of [`gradient`](super::gradient).
 pub(super) fn gradient<'a>(
     client: &Client,
     product: &Product<'a>,

@@ -1,7 +1,6 @@
 //! How planes share the entries of compressed rows.
 //!
-//! The units of a team share an entry. Small teams read more entries at once, but each team needs
-//! sums of its own.
+//! A team shares an entry. Small teams read more entries at once, but need more sums.
 
 use cubecl::{features::Plane, prelude::*};
 
@@ -14,9 +13,7 @@ use crate::{
     error::KernelError,
 };
 
-/// Returns the plane size, if planes can synchronize and a cube has room for one.
-///
-/// `bytes` maps the plane size to its shared memory.
+/// The plane size, if planes synchronize and `bytes` fit.
 pub(super) fn require_planes(
     client: &Client,
     routine: &'static str,
@@ -40,16 +37,15 @@ pub(super) fn require_planes(
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct PlaneLayout {
     pub plane: u32,
-    /// Planes of a cube.
     pub planes: u32,
     /// Units that share an entry.
     pub team: u32,
     pub vector: usize,
-    /// Loads of a unit for an entry.
+    /// Loads of a unit per entry.
     pub loads: usize,
-    /// Whether every unit of a team has all its loads.
+    /// No unit lacks a load.
     pub full: bool,
-    /// Entries that a team loads at a time.
+    /// Entries of a team in flight.
     pub flight: usize,
     pub width: usize,
     pub factors: Factors,
@@ -59,7 +55,7 @@ pub(super) struct Limits {
     pub vector: usize,
     /// Most sums of a plane.
     pub sums: usize,
-    /// Elements that a unit loads at a time, about.
+    /// Elements of a unit in flight, about.
     pub flight: usize,
 }
 
@@ -94,7 +90,7 @@ impl PlaneLayout {
             width,
             factors: operand.factors(),
         };
-        // Sums have at most the size of f64.
+        // Sums are at most f64.
         let bytes = layout.sums_len() * size_of::<f64>();
         let room = client.properties().hardware.max_shared_memory_size / 2;
         Self {
@@ -107,7 +103,6 @@ impl PlaneLayout {
         (self.plane / self.team) as usize
     }
 
-    /// Columns in one bank of the sums of a team.
     pub fn columns_per_bank(&self) -> usize {
         self.width.div_ceil(self.team as usize)
     }
@@ -117,13 +112,12 @@ impl PlaneLayout {
     }
 }
 
-/// Elements for the sums of all teams, and for one row with a padding slot after each `plane`
-/// columns.
+/// Sums of all teams, or a row padded by a slot per `plane` columns.
 pub(super) fn sums_len(plane: usize, team: usize, width: usize) -> usize {
     (plane * width.div_ceil(team)).max(width + width.div_ceil(plane))
 }
 
-/// The smallest team for which a plane has at most `sums` sums.
+/// Smallest team with at most `sums` per plane.
 pub(super) fn min_team(plane: u32, width: usize, sums: usize) -> usize {
     (plane as usize * width).div_ceil(sums)
 }

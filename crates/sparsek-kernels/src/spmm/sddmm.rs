@@ -1,4 +1,4 @@
-//! Gradients of products for the weights of entries: sampled products of dense matrices (SDDMM).
+//! Gradients of weights: sampled products of dense matrices (SDDMM).
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
@@ -14,9 +14,8 @@ use crate::{
 };
 
 struct Right<'a> {
-    /// `[cols, k]`.
     values: &'a Handle,
-    /// Columns of compressed rows; dense when absent.
+    /// Of compressed rows; dense when absent.
     columns: Option<(&'a Handle, ElemType)>,
     dtype: ElemType,
     k: usize,
@@ -26,12 +25,8 @@ struct Right<'a> {
 /// Computes the gradient of [`spmm`](super::spmm) for the weights:
 /// `out[e] = rows[i] cols[j] Σ left[i] right[j]` for each entry `e = (i, j)`. Deterministic.
 ///
-/// `left` is contiguous `[rows, width]`, `right` contiguous `[cols, width]`, both of `dtype`; the
-/// result is `[nnz]`. The weights of `operand` are not read.
-///
-/// # Errors
-///
-/// As [`spmm`](super::spmm).
+/// `left` is contiguous `[rows, width]`, `right` `[cols, width]`, both of `dtype`; returns `[nnz]`.
+/// Ignores weights. Errors: as [`spmm`](super::spmm).
 pub fn sddmm(
     client: &Client,
     operand: &Operand,
@@ -50,12 +45,7 @@ pub fn sddmm(
     launch(client, operand, left, &right)
 }
 
-/// Computes [`sddmm`] with compressed rows on the right: the gradient of
-/// [`spmm_compressed`](super::spmm_compressed) for the weights.
-///
-/// # Errors
-///
-/// As [`spmm`](super::spmm).
+/// [`sddmm`] with compressed rows: the gradient of [`spmm_compressed`](super::spmm_compressed).
 pub fn sddmm_compressed(
     client: &Client,
     operand: &Operand,
@@ -97,8 +87,7 @@ fn launch(
         Some((columns, index)) => (columns, index, csr.cols * right.k),
         None => (csr.indptr, int, 1),
     };
-    // SAFETY: `argument` checks lengths; `Csr` and `Compressed` promise offsets and columns in
-    // range.
+    // SAFETY: `argument` checks lengths; `Csr` and `Compressed` promise indices.
     unsafe {
         sddmm_kernel::launch_unchecked(
             client,
@@ -126,7 +115,7 @@ fn launch(
     Ok(output)
 }
 
-/// A unit for each entry; it finds its row by bisecting the offsets.
+/// A unit for each entry bisects the offsets for its row.
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
 fn sddmm_kernel<E: Float, S: Float, I: Numeric>(

@@ -2,15 +2,13 @@
 //!
 //! Every routine and runtime keeps this contract:
 //!
-//! - exactly k distinct elements of each row; of ragged rows, only elements that exist;
-//! - IEEE order with `-0 = +0`; NaN is greatest when the largest are asked for, and last when the
-//!   smallest are;
+//! - exactly k distinct elements of each row; of ragged rows, only those that exist;
+//! - IEEE order with `-0 = +0`; NaN is greatest with `largest`, last otherwise;
 //! - ties go to the lowest index;
 //! - index order, or sorted by value, then index;
 //! - the same bits in every run.
 //!
-//! `plan` checks a request and chooses a [`Routine`], `row` holds the kernels, `threshold` their
-//! searches on `key`s. Long rows, one or a few, go to `vector`.
+//! `plan` chooses a [`Routine`].
 
 mod key;
 mod options;
@@ -45,23 +43,21 @@ use crate::{device::column_dtype, error::KernelError, launch::allocate};
 
 /// Selects values and columns of the k best elements of each row.
 ///
-/// `index` is the dtype of the columns: i32, u32 or i64; for rows without lengths also u16 up to
-/// 2^16 columns and u8 up to 2^8. `routine` forces one of [`ROUTINES`].
+/// `index` is the dtype of the columns: i32, u32 or i64; without lengths also u16 up to 2^16
+/// columns and u8 up to 2^8. `routine` forces one of [`ROUTINES`].
 ///
-/// Cost: `plane`, `block` and `sampled` read the input once and the selected elements again from a
-/// cache (`sampled` a row again if its sample misled it), `delegate` reads it twice. `cube` and
-/// `unit` read each row twice and once for every search step: 4 to 8 of the exact method on smooth
-/// data, at most 138, or 266 for 64-bit dtypes.
+/// `plane`, `block` and `sampled` read the input once (`sampled` again after a bad sample),
+/// `delegate` twice. `cube` and `unit` read it twice and per search step: if exact, 4 to 8 on
+/// smooth data, at most 138, or 266 for 64-bit dtypes.
 ///
-/// `plane` and `block` sort before they write, for keys of at most 32 bits and up to 16 elements
-/// for each unit of a row: k up to 128 for rows of 256, up to 512 above 512. Otherwise a second
-/// kernel rewrites the result once, or log²k times for k above 512, with as much scratch. Long
-/// rows, one or a few, go through [`topk_vector`], one after the other.
+/// `plane` and `block` sort before they write: keys of at most 32 bits, 16 elements per unit (k up
+/// to 128 for rows of 256, 512 above 512). Else a second kernel rewrites the result once, or log²k
+/// times above k = 512, with as much scratch. Few long rows go through [`topk_vector`], one by one.
 ///
 /// # Errors
 ///
-/// [`KernelError`] when k exceeds `input.cols`, the device lacks a dtype, a buffer is too short,
-/// too large or needs wider addresses, or the forced routine cannot run. Nothing is launched then.
+/// [`KernelError`], before any launch: k exceeds `input.cols`, the device lacks a dtype, a buffer
+/// is too short, too large or needs wider addresses, or the forced routine cannot run.
 pub fn topk(
     client: &Client,
     input: &Rows,
@@ -75,8 +71,7 @@ pub fn topk(
     topk_rows(client, input, options, index, routine)
 }
 
-/// Selects the columns of the k best elements of each row. Writes no values, unless a second kernel
-/// must sort.
+/// As [`topk`], without values, unless a second kernel sorts.
 ///
 /// # Errors
 ///
@@ -94,9 +89,8 @@ pub fn argtopk(
     argtopk_rows(client, input, options, index, routine)
 }
 
-/// Returns the matrix with all but the selected elements of each row set to zero. With `index`,
-/// also returns the selected columns in index order, as the gradient needs them. `options.sorted`
-/// has no effect.
+/// Sets all but the selected elements of each row to zero. With `index`, also returns their columns
+/// in index order. Ignores `options.sorted`.
 ///
 /// # Errors
 ///
@@ -128,8 +122,7 @@ pub fn topk_mask(
     Ok(Masked { values, indices })
 }
 
-/// Returns the selected elements as compressed rows, without a dense intermediate: [`topk`] in
-/// index order, with columns of [`column_dtype`].
+/// Returns compressed rows: [`topk`] in index order, with columns of [`column_dtype`].
 ///
 /// # Errors
 ///

@@ -1,6 +1,6 @@
-//! What to select: the options of top-k.
+//! The options of top-k.
 
-/// How the selected elements of a row are found.
+/// How elements are selected.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Method {
     /// The k greatest (or least) elements, ties to the lowest index.
@@ -10,8 +10,7 @@ pub enum Method {
     /// is at most `eps` times its greater end wide.
     Precision(f32),
     /// RTop-K's Algorithm 2: halves the interval `max_iter` times, then takes the first k elements
-    /// at or above its lower end. Halvings of an interval without values change neither result nor
-    /// time.
+    /// at or above its lower end. Halving an empty interval changes neither result nor time.
     EarlyStop(u32),
 }
 
@@ -28,13 +27,13 @@ impl Method {
 /// What to select from each row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TopkOptions {
-    /// Elements selected from each row.
+    /// Elements per row.
     pub k: usize,
-    /// Selects the greatest elements if true, else the least.
+    /// The greatest, else the least.
     pub largest: bool,
-    /// Sorts by value (best first), then by index; otherwise the output is in index order.
+    /// By value (best first), then by index; else in index order.
     pub sorted: bool,
-    /// How the selected elements are found.
+    /// How to find them.
     pub method: Method,
 }
 
@@ -50,7 +49,7 @@ impl TopkOptions {
     }
 }
 
-/// [`Method`] without its parameters, which stay out of the compile key.
+/// [`Method`] for the compile key, without parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum MethodKind {
     Exact,
@@ -58,7 +57,6 @@ pub(crate) enum MethodKind {
     EarlyStop,
 }
 
-/// The options that a kernel is compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct SearchConfig {
     pub method: MethodKind,

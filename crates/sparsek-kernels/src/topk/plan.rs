@@ -1,4 +1,4 @@
-//! Host-side checks, and the choice of the routine: [`select`] is the table.
+//! Host-side checks, and the choice of the routine in [`select`].
 
 use cubecl::{features::Plane, ir::ElemType, prelude::*};
 
@@ -34,7 +34,6 @@ pub(crate) struct RowProblem {
     pub passes: usize,
 }
 
-/// Checks a request and chooses its routine, or checks the forced one.
 pub(crate) fn plan_rows(
     client: &Client,
     input: &Rows,
@@ -86,8 +85,8 @@ pub(crate) fn plan_rows(
     }
 }
 
-/// Capacity of the list of a row in shared memory. Rounded up, so that k compiles few kernels; 0 if
-/// planes cannot synchronize or shared memory fails.
+/// Capacity of a list, rounded up to compile few kernels; 0 if planes cannot synchronize or shared
+/// memory fails.
 pub(crate) fn listed(client: &Client, k: usize, cols: usize, rows: usize) -> usize {
     if !client.features().plane.contains(Plane::Sync) || is_llvmpipe(client) {
         return 0;
@@ -103,13 +102,11 @@ pub(crate) fn listed(client: &Client, k: usize, cols: usize, rows: usize) -> usi
     }
 }
 
-/// Columns that fit in half of the shared memory.
 fn list_room(client: &Client) -> usize {
     client.properties().hardware.max_shared_memory_size / (2 * size_of::<u32>())
 }
 
-/// Units of `sampled`. With more, a chip holds fewer cubes and searches cost more; with fewer, each
-/// lists more.
+/// More units mean fewer cubes on a chip; fewer mean longer lists.
 pub(crate) fn sampled_units(client: &Client, cols: usize) -> u32 {
     let wanted = if cols < LONG_SAMPLE {
         (cols / SAMPLED_COLS_PER_UNIT)
@@ -130,15 +127,15 @@ pub(crate) fn cube_units(client: &Client, cols: usize) -> u32 {
     units_per_cube(client, wanted)
 }
 
-/// Chooses the first routine that can run, in the order of this table.
+/// Chooses the first routine that can run:
 ///
-/// | device | rows | routines |
-/// | --- | --- | --- |
-/// | planes | `k <= DELEGATE_SELECTED` and `cols < DELEGATE_COLS` | plane, delegate, block |
-/// | planes | else `cols >= SAMPLED_COLS` | plane, sampled, block |
-/// | planes | else | plane, block, sampled |
-/// | GPU | `cols > MAX_UNIT_COLS` | cube |
-/// | any | any | unit |
+/// ```text
+/// planes, k <= DELEGATE_SELECTED, cols < DELEGATE_COLS: plane, delegate, block
+/// planes, else cols >= SAMPLED_COLS:                    plane, sampled, block
+/// planes, else:                                         plane, block, sampled
+/// GPU, cols > MAX_UNIT_COLS:                            cube
+/// any:                                                  unit
+/// ```
 pub(crate) fn select(client: &Client, problem: &RowProblem) -> Result<Routine, KernelError> {
     let planes = client.features().plane.contains(Plane::Ops);
     let few = problem.cols < DELEGATE_COLS && problem.k <= DELEGATE_SELECTED;
@@ -162,8 +159,7 @@ pub(crate) fn select(client: &Client, problem: &RowProblem) -> Result<Routine, K
     Ok(routine)
 }
 
-/// Checks that a routine can run. Ignores the feature `Plane::Ops`: a forced `plane` may run on
-/// devices that do not list it.
+/// A forced `plane` may run on devices that do not list `Plane::Ops`.
 pub(crate) fn check(
     routine: Routine,
     client: &Client,
@@ -292,29 +288,26 @@ fn check_sampled(client: &Client, problem: &RowProblem) -> Result<(), String> {
     }
 }
 
-/// Caps the halvings of [`Method::EarlyStop`] at those that can change the interval.
-///
-/// A range of floats is below `2^(E + 2)` wide and normal floats are at least `2^-(E + P)` apart,
-/// with greatest exponent `E` and `P` digits: 279 halvings for f32, 2100 for f64, plus room for
-/// rounding. Integers take as many as they have bits.
+/// Caps the halvings of [`Method::EarlyStop`] at those that can change the interval. With greatest
+/// exponent `E` and `P` digits, floats span `2^(E + 2)` and normal ones are at least `2^-(E + P)`
+/// apart: 279 for f32, 2100 for f64. Integers take one per bit.
 pub(crate) fn halvings(max_iter: u32, dtype: ElemType) -> u32 {
     let most = match dtype {
         ElemType::Float(_) if dtype.size() == 8 => 2_200,
         ElemType::Float(_) => 320,
-        // One more for a range that is halved to its last two values.
+        // One more for the last two values.
         _ => 8 * dtype.size() as u32 + 1,
     };
     max_iter.min(most)
 }
 
-/// Most passes over a row of a search.
 pub(crate) fn passes(method: Method, dtype: ElemType) -> usize {
     let wide = dtype.size() == 8;
     let exact = exact_passes(if wide { 64 } else { 32 });
     let found = match method {
         Method::Exact => 0,
         Method::EarlyStop(max_iter) => halvings(max_iter, dtype) as usize,
-        // From the greatest float to the least normal one, then through its digits.
+        // From the greatest float to the least normal one, then its digits.
         Method::Precision(_) => {
             if wide {
                 2 * 1024 + 53
@@ -329,14 +322,14 @@ pub(crate) fn passes(method: Method, dtype: ElemType) -> usize {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SamplePlan {
     pub sample_items: usize,
-    /// Rank of the threshold in the sample, from 1, the greatest.
+    /// From 1, the greatest.
     pub rank: usize,
-    /// How much greater the rank may be.
+    /// How far the rank may grow.
     pub slack: usize,
     pub list_items: usize,
 }
 
-/// Plans sample and list. If no list suffices, returns the length needed.
+/// Errs with the list length needed if no list suffices.
 pub(crate) fn sample_plan(k: usize, cols: usize, units: usize) -> Result<SamplePlan, usize> {
     let sample_items = if cols < LONG_SAMPLE {
         SAMPLE_ITEMS
@@ -345,7 +338,7 @@ pub(crate) fn sample_plan(k: usize, cols: usize, units: usize) -> Result<SampleP
     };
     let sampled = (units * sample_items) as f64;
     let weight = cols as f64 / sampled;
-    // At least k elements of the row reach this rank of the sample ...
+    // At least k elements reach this rank ...
     let expected = k as f64 / weight;
     let rank = (expected + SAMPLE_MARGIN * expected.sqrt() + SAMPLE_MARGIN).ceil();
     let slack = (rank / SAMPLE_SLACK).ceil();
@@ -364,12 +357,11 @@ pub(crate) fn sample_plan(k: usize, cols: usize, units: usize) -> Result<SampleP
     }
 }
 
-/// Greatest k of `delegate`: for random elements, 1.15 k reach the kth delegate.
+/// Of random elements, 1.15 k reach the kth delegate.
 pub(crate) fn most_selected(plane: usize) -> usize {
     plane * DELEGATE_SUBRANGES / 4
 }
 
-/// Vector sizes that rows, strides and offset allow.
 pub(crate) fn load_widths(client: &Client, input: &Rows) -> impl Iterator<Item = usize> {
     let size = input.dtype.size();
     let sizes = client.io_optimized_vector_sizes(size);

@@ -12,15 +12,14 @@ use crate::{
     launch::{Grid, allocate, argument, fill_zero},
 };
 
-/// Values to put back at the columns of a selection.
+/// Values to put back at their columns.
 #[derive(Clone, Debug)]
 pub struct Scatter<'a> {
-    /// Contiguous `[rows, k]`, or `[rows, cols]` when `dense`.
+    /// Contiguous `[rows, k]`, or `[rows, cols]` if `dense`.
     pub source: &'a Handle,
     /// Dtype of source and result.
     pub dtype: ElemType,
-    /// Contiguous `[rows, k]` columns, distinct in each row; those not below `cols`, such as -1,
-    /// are skipped.
+    /// Contiguous `[rows, k]` columns, distinct in each row; skipped if not below `cols`, as -1.
     pub indices: &'a Handle,
     /// i32, u32 or i64; u16 or u8 if all columns fit.
     pub index: ElemType,
@@ -28,21 +27,20 @@ pub struct Scatter<'a> {
     pub rows: usize,
     /// Columns of the result.
     pub cols: usize,
-    /// Selected elements of a row.
+    /// Columns per row.
     pub k: usize,
-    /// Whether `source` is dense, to be kept at the selected columns only.
+    /// Whether `source` is dense; only selected columns are kept.
     pub dense: bool,
 }
 
-/// Returns a contiguous `[rows, cols]` matrix that is zero except at the given columns.
+/// Returns a contiguous `[rows, cols]` matrix, zero except at the given columns.
 ///
-/// Deterministic, without atomics: columns are distinct. Writes the result once; rows above 16 KiB
-/// are zeroed first.
+/// Deterministic, without atomics: columns are distinct. Rows above 16 KiB are zeroed first.
 ///
 /// # Errors
 ///
-/// [`KernelError`] when the device lacks a dtype, or a buffer is too short, too large or needs
-/// wider addresses.
+/// [`KernelError`]: the device lacks a dtype, or a buffer is too short, too large or needs wider
+/// addresses.
 pub fn scatter(client: &Client, request: &Scatter) -> Result<Handle, KernelError> {
     let Scatter {
         dtype,
@@ -117,7 +115,7 @@ pub fn scatter(client: &Client, request: &Scatter) -> Result<Handle, KernelError
     Ok(output)
 }
 
-/// Assembles whole rows in shared memory, so that each is written once.
+/// In shared memory, to write each once.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn assemble_rows<E: Numeric, I: Numeric>(
     source: &[E],
@@ -164,8 +162,6 @@ pub(crate) fn assemble_rows<E: Numeric, I: Numeric>(
     }
 }
 
-/// `output[row, indices[row, i]] = source[row, i]`, or `source[row, indices[row, i]]` when the
-/// source is dense.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn scatter_selected<E: Numeric, I: Numeric>(
     source: &[E],
@@ -190,7 +186,7 @@ pub(crate) fn scatter_selected<E: Numeric, I: Numeric>(
     }
 }
 
-/// Elements of the assembled rows; 0 to write them in the output.
+/// 0 to write rows in the output.
 pub(crate) fn assembled(client: &Client, cols: usize, size: usize) -> usize {
     let most = ASSEMBLED_BYTES / size;
     let room = client.properties().hardware.max_shared_memory_size;

@@ -1,112 +1,102 @@
-//! Constants of row-wise top-k that measurement chose, on an NVIDIA H200; records lie under
-//! `benches/records/`. No result depends on them.
+//! Constants chosen by measurement on an NVIDIA H200 (`benches/records/`); they affect speed only.
 
-// Which routine runs.
+// Routines.
 
-/// Elements that a unit holds in registers before the row is spread over more units.
 pub(crate) const REGISTER_ITEMS: usize = 32;
-/// Row length from which `sampled` is preferred to `block`.
+/// From here `sampled` precedes `block`.
 pub(crate) const SAMPLED_COLS: usize = 1 << 13;
-/// Row length below which `delegate` is preferred, for k up to [`DELEGATE_SELECTED`].
+/// `delegate` precedes all for shorter rows.
 pub(crate) const DELEGATE_COLS: usize = 1 << 14;
 pub(crate) const DELEGATE_SELECTED: usize = 32;
-/// Longest row of `unit` on a GPU without planes.
+/// Longest row of `unit` on GPUs.
 pub(crate) const MAX_UNIT_COLS: usize = 64;
 
-// Sizes of cubes.
+// Cubes.
 
-/// Most units of `plane`.
 pub(crate) const PLANE_CUBE_UNITS: u32 = 64;
-/// Most units of `block`; more would spill registers.
+/// More would spill registers.
 pub(crate) const BLOCK_CUBE_UNITS: u32 = 512;
-/// Units of `cube` and of the scatter of a gradient.
+/// For `cube` and gradients.
 pub(crate) const CUBE_UNITS: u32 = 256;
 pub(crate) const LONG_CUBE_UNITS: u32 = 1024;
-/// Row length from which `cube` takes [`LONG_CUBE_UNITS`].
+/// For [`LONG_CUBE_UNITS`].
 pub(crate) const LONG_ROW: usize = 1 << 14;
 
-/// Elements of a row for each unit of `sampled`.
 pub(crate) const SAMPLED_COLS_PER_UNIT: usize = 64;
 pub(crate) const SAMPLED_MIN_UNITS: usize = 64;
 pub(crate) const SAMPLED_MAX_UNITS: usize = 256;
-/// Units of `sampled` for rows from [`LONG_SAMPLE`] on.
 pub(crate) const LONG_SAMPLED_UNITS: u32 = 512;
 
 // Rows in registers.
 
-/// Most selected elements in the list of a cube, 4 bytes each.
+/// Per cube.
 pub(crate) const MAX_LISTED: usize = 1 << 12;
-/// Most selected elements that a unit sorts.
+/// Per unit.
 pub(crate) const SORTED_ITEMS: usize = 16;
-/// Floats are sorted by their bits where `k * BITWISE_SHARE <= cols`: the k greatest of a normal
-/// row then span few powers of two.
+/// Sorts floats by bits where `k * BITWISE_SHARE <= cols`: they span few powers of two.
 pub(crate) const BITWISE_SHARE: usize = 3;
-/// Midpoints of early stop that are all counted; of more, the first are quantized.
+/// Of more midpoints, the first are quantized.
 pub(crate) const COUNTED_MIDPOINTS: u32 = 4;
-/// Greatest k sorted by ranks in memory; above, by a bitonic network.
+/// Above, a bitonic network sorts.
 pub(crate) const MAX_RANKED: usize = 512;
 
 // Rows in memory.
 
-/// Neighboring elements that a unit of `cube` places at a time.
+/// Neighbors that a unit of `cube` places at a time.
 pub(crate) const CUBE_ITEMS: u32 = 8;
-/// Elements that a unit of `unit` reads between two jumps.
+/// Elements that `unit` reads between jumps.
 pub(crate) const UNIT_BLOCK: u32 = 8;
-/// Bytes of shared memory in which a cube assembles rows of a gradient.
+/// For rows of a gradient.
 pub(crate) const ASSEMBLED_BYTES: usize = 1 << 14;
 
 // Sampled and delegate.
 
-/// Elements that a unit samples.
+/// Per unit.
 pub(crate) const SAMPLE_ITEMS: usize = 8;
-/// For rows from [`LONG_SAMPLE`] on.
 pub(crate) const LONG_SAMPLE_ITEMS: usize = 16;
-/// Row length from which `sampled` takes more units and larger samples.
+/// Row length for larger samples.
 pub(crate) const LONG_SAMPLE: usize = 1 << 18;
-/// Standard deviations by which sample and list exceed their expected size.
+/// In standard deviations.
 pub(crate) const SAMPLE_MARGIN: f64 = 4.0;
-/// The threshold may miss its rank in the sample by `rank / SAMPLE_SLACK`.
+/// The rank in the sample may miss by `rank / SAMPLE_SLACK`.
 pub(crate) const SAMPLE_SLACK: f64 = 6.0;
-/// Columns that a unit of `sampled` lists: the least that suffices.
+/// Per unit of `sampled`.
 pub(crate) const LIST_ITEMS: [usize; 4] = [4, 8, 16, 32];
-/// Elements of a tile that a unit of `sampled` reads, one bit each.
+/// Per unit, a bit each.
 pub(crate) const TILE_ITEMS: usize = 32;
-/// Subranges of a unit of `delegate`.
+/// Per unit.
 pub(crate) const DELEGATE_SUBRANGES: usize = 8;
-/// Columns that a unit of `delegate` lists.
+/// Per unit.
 pub(crate) const DELEGATE_LIST_ITEMS: usize = 8;
-/// Loads that the second pass of `delegate` waits for together.
+/// Loads in flight.
 pub(crate) const DELEGATE_AHEAD: usize = 4;
 
-// The exact search on keys.
+// Exact search.
 
-/// Steps that only interpolate.
+/// Steps before halving and snapping.
 pub(crate) const INTERPOLATIONS: u32 = 5;
 
-// The Gaussian guess.
+// Gaussian guess.
 
-/// Give up a guess that is off by this many standard deviations of the count, and this many
-/// elements.
+/// A guess off by these deviations or elements is lost.
 pub(crate) const GUESS_FAR: [f32; 2] = [3.5, 20.0];
-/// The same for too few elements while none of the values tried had enough.
+/// For too few elements, while no value had enough.
 pub(crate) const GUESS_NEAR: [f32; 2] = [2.0, 10.0];
-/// Most counts before the row is refined.
+/// Most counts before refining.
 pub(crate) const GUESS_COUNTS: u32 = 6;
-/// Counts after which more than `far` elements in the bracket end the guess.
+/// Counts after which `far` elements in the bracket end the guess.
 pub(crate) const GUESS_CLOSE: u32 = 2;
 /// Elements in the bracket that suggest ties or outliers.
 pub(crate) const REFINE_SUSPICIOUS: f32 = 16.0;
 /// Steps that suggest them.
 pub(crate) const REFINE_LATE: u32 = 6;
-/// Steps between two looks for the values at the ends of the bracket.
+/// Steps between looks for the ends.
 pub(crate) const REFINE_PAUSE: u32 = 3;
-/// Most steps before the row is left to the search on keys.
 pub(crate) const REFINE_STEPS: u32 = 16;
-/// Corrects the least standard deviation among units, which is too small.
+/// Corrects the least deviation of a unit.
 pub(crate) const REFINE_BIAS: f32 = 1.2;
-/// Most counts for the threshold of a sample.
+/// Most counts for a sample.
 pub(crate) const APPROXIMATE_COUNTS: u32 = 6;
-/// Most counts of a packed row.
 pub(crate) const PACKED_COUNTS: u32 = 10;
-/// Counts after which a packed row is checked for ties.
+/// Counts before a check for ties.
 pub(crate) const PACKED_TIES: u32 = 3;

@@ -1,38 +1,37 @@
-//! The matrix to select from, the results, and the routines.
+//! Input, results and routines.
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
 use crate::{error::KernelError, launch::argument};
 
-/// Longest rows of the routines: columns and counts stay exact in 32-bit integers and f32. A single
-/// row may be longer with the exact method: see [`crate::topk::topk_vector`].
+/// Longest row: columns are exact in f32. One exact row may be longer: see
+/// [`crate::topk::topk_vector`].
 pub const MAX_COLS: usize = 1 << 24;
 
-/// Most rows in one call.
+/// Most rows.
 pub const MAX_ROWS: usize = 1 << 31;
 
-/// A matrix to select from: a strided view of a buffer, in elements.
+/// A matrix to select from: a strided view of a buffer.
 #[derive(Clone, Debug)]
 pub struct Rows {
-    /// The buffer; its offset is the first element of the first row.
+    /// Buffer; its offset is the first element.
     pub handle: Handle,
-    /// Its dtype, one of [`SUPPORTED_DTYPES`](crate::topk::SUPPORTED_DTYPES).
+    /// One of [`SUPPORTED_DTYPES`](crate::topk::SUPPORTED_DTYPES).
     pub dtype: ElemType,
-    /// Number of rows, up to [`MAX_ROWS`].
+    /// Up to [`MAX_ROWS`].
     pub rows: usize,
-    /// Elements of a row, up to [`MAX_COLS`]; one row without gaps may be longer for the exact
-    /// method.
+    /// Up to [`MAX_COLS`]; more for one exact row without gaps.
     pub cols: usize,
-    /// Distance between the same element of neighboring rows.
+    /// Elements from row to row.
     pub row_stride: usize,
-    /// Distance between neighboring elements of a row.
+    /// Elements from column to column.
     pub col_stride: usize,
-    /// Lengths of ragged rows: see [`with_lengths`](Self::with_lengths).
+    /// See [`with_lengths`](Self::with_lengths).
     pub lengths: Option<Handle>,
 }
 
 impl Rows {
-    /// Makes a row-major matrix without gaps.
+    /// A row-major matrix without gaps.
     pub fn contiguous(handle: Handle, dtype: ElemType, rows: usize, cols: usize) -> Self {
         Self {
             handle,
@@ -45,11 +44,10 @@ impl Rows {
         }
     }
 
-    /// Makes the rows ragged: only the first `lengths[r]` elements of row r exist. Takes one u32
-    /// for each row; lengths above `cols` count as `cols`.
+    /// Makes only the first `lengths[r]` elements of row r exist: a u32 per row, cut to `cols`.
     ///
-    /// From a row shorter than k, all elements are selected. The remaining slots come last, sorted
-    /// or not, with all bits of the index set (-1, or `u32::MAX`) and value zero.
+    /// Rows shorter than k are selected whole. Empty slots come last, with all bits of the index
+    /// set (-1, or `u32::MAX`) and value zero.
     pub fn with_lengths(self, lengths: Handle) -> Self {
         Self {
             lengths: Some(lengths),
@@ -66,7 +64,6 @@ impl Rows {
         Ok(lengths.transpose()?.into())
     }
 
-    /// Elements from the first to the last of the view.
     pub(crate) fn extent(&self) -> usize {
         if self.rows == 0 || self.cols == 0 {
             return 0;
@@ -75,22 +72,21 @@ impl Rows {
     }
 }
 
-/// The selected elements of each row, in two contiguous `[rows, k]` buffers.
+/// The selected elements, in two contiguous `[rows, k]` buffers.
 #[derive(Clone, Debug)]
 pub struct Selected {
-    /// Values, in the dtype of the input.
+    /// In the dtype of the input.
     pub values: Handle,
-    /// Columns, in the index dtype asked for. Empty slots: see [`Rows::with_lengths`].
+    /// In the index dtype. Empty slots: see [`Rows::with_lengths`].
     pub indices: Handle,
 }
 
-/// The dense form of a selection.
+/// A selection as dense rows.
 #[derive(Clone, Debug)]
 pub struct Masked {
-    /// Contiguous `[rows, cols]`: selected elements keep their value, all else is `+0`.
+    /// Contiguous `[rows, cols]`: all but selected elements are `+0`.
     pub values: Handle,
-    /// Contiguous `[rows, k]` selected columns in index order, if asked for. Empty slots as in
-    /// [`Selected`].
+    /// Contiguous `[rows, k]` columns in index order, if asked for. Empty slots as in [`Selected`].
     pub indices: Option<Handle>,
 }
 
@@ -98,17 +94,17 @@ pub struct Masked {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Routine {
-    /// One or several rows per plane, in registers.
+    /// A plane or a part per row, in registers.
     Plane,
-    /// One row per cube, in the registers of all its planes.
+    /// A cube per row, in registers.
     Block,
-    /// One plane per row, read twice: candidates reach the kth delegate of subranges.
+    /// A plane per row, read twice: candidates reach the kth delegate of subranges.
     Delegate,
-    /// One cube per row, read once: candidates reach a threshold from a sample.
+    /// A cube per row, read once: candidates reach the threshold of a sample.
     Sampled,
-    /// One cube per row, read from memory in each pass.
+    /// A cube per row, read in each pass.
     Cube,
-    /// One unit per row, read from memory in each pass.
+    /// A unit per row, read in each pass.
     Unit,
 }
 

@@ -1,4 +1,4 @@
-//! Implementations of [`ops`](crate::ops), one folder per backend and one file per family.
+//! Implementations of [`ops`](crate::ops) per backend.
 
 mod autodiff;
 #[cfg(feature = "cubecl")]

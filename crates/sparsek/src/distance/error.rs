@@ -11,25 +11,25 @@ pub enum DistanceError {
     /// Different numbers of columns.
     #[error("the matrices have {x} and {y} columns")]
     Columns {
-        /// Columns of the first matrix.
+        /// Columns of `x`.
         x: usize,
-        /// Columns of the second.
+        /// Columns of `y`.
         y: usize,
     },
     /// Different dtypes.
     #[error("the matrices are of {x:?} and {y:?}")]
     Dtypes {
-        /// Dtype of the first matrix.
+        /// Dtype of `x`.
         x: DType,
-        /// Dtype of the second.
+        /// Dtype of `y`.
         y: DType,
     },
     /// Different devices.
     #[error("the matrices are on different devices, {x} and {y}")]
     Devices {
-        /// Device of the first matrix.
+        /// Device of `x`.
         x: String,
-        /// Device of the second.
+        /// Device of `y`.
         y: String,
     },
     /// Parameter out of range.

@@ -1,4 +1,4 @@
-//! Neighbor graphs as sparse matrices.
+//! Neighbor graphs as matrices.
 
 use std::ops::Range;
 
@@ -18,22 +18,12 @@ use crate::{
 };
 
 impl NearestNeighbors {
-    /// The `k` nearest rows as a matrix: entry (i, j) is the distance from query i to its neighbor
-    /// j. Neighbors as in [`kneighbors`](NearestNeighbors::kneighbors).
+    /// [`kneighbors`](NearestNeighbors::kneighbors) as a matrix `[queries, index rows]` with k
+    /// distances per row, 0 included; f64 for f64 matrices, else f32. The host reads and sorts the
+    /// indices once.
     ///
-    /// # Shapes and dtypes
-    ///
-    /// `[queries, index rows]` with `k` entries per row, columns ascending, on the device of the
-    /// index. Values are f64 for f64 matrices, else f32. Distances of 0 are entries.
-    ///
-    /// # Errors
-    ///
-    /// [`DistanceError`] as [`kneighbors`](NearestNeighbors::kneighbors), or above
-    /// [`MAX_ENTRIES`](crate::sparse::MAX_ENTRIES) neighbors.
-    ///
-    /// # Cost
-    ///
-    /// As `kneighbors`; the host reads and sorts the indices once, distances stay on the device.
+    /// Errors as [`kneighbors`](NearestNeighbors::kneighbors), and above
+    /// [`MAX_ENTRIES`](crate::sparse::MAX_ENTRIES) entries.
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor, TensorData};
@@ -60,28 +50,21 @@ impl NearestNeighbors {
         Ok(Csr::from_unsorted(&pattern, distances.flatten(0, 1))?)
     }
 
-    /// All index rows within `radius` as a matrix: entry (i, j) is the distance from query i to row
-    /// j. For measures where larger is nearer, all rows of at least `radius`.
+    /// Distances to all index rows within `radius` (at least `radius` if larger is nearer), as in
+    /// [`kneighbors_graph`](NearestNeighbors::kneighbors_graph). No gradient.
     ///
-    /// Without a query, the index queries itself, and no row is its own neighbor. The radius is
-    /// inclusive and rounded to the dtype of the distances. An infinite radius accepts everything
-    /// but NaN; a NaN radius accepts nothing.
-    ///
-    /// # Shapes and dtypes
-    ///
-    /// `[queries, index rows]`, columns ascending, on the device of the index. Values are f64 for
-    /// f64 matrices, else f32. Distances of 0 are entries. No gradient.
+    /// Without a query, the index queries itself, without each row itself. The radius is inclusive,
+    /// rounded to the dtype of the distances; infinity accepts all but NaN, NaN nothing.
     ///
     /// # Errors
     ///
     /// [`DistanceError`] if widths, dtypes or devices differ, or above
-    /// [`MAX_ENTRIES`](crate::sparse::MAX_ENTRIES) neighbors.
+    /// [`MAX_ENTRIES`](crate::sparse::MAX_ENTRIES) entries.
     ///
     /// # Cost
     ///
-    /// As [`pairwise_distances`], a batch of queries at a time (512 MiB of distances unless set).
-    /// The device reads each distance twice, to count and to list. The host receives a count per
-    /// 4096 distances and the columns, which it uploads again.
+    /// [`pairwise_distances`] in batches (512 MiB of distances by default), each read twice, to
+    /// count and to list. The host receives one count per 4096 distances, and the columns.
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor, TensorData};
@@ -104,16 +87,10 @@ impl NearestNeighbors {
         }
     }
 
-    /// [`radius_neighbors`](NearestNeighbors::radius_neighbors) without a query, for a range of
-    /// index rows.
+    /// [`radius_neighbors`](NearestNeighbors::radius_neighbors) of a range of index rows; panics if
+    /// out of bounds.
     ///
-    /// # Errors
-    ///
-    /// [`DistanceError::Csr`] above [`MAX_ENTRIES`](crate::sparse::MAX_ENTRIES) neighbors.
-    ///
-    /// # Panics
-    ///
-    /// If the range is decreasing or exceeds the rows.
+    /// [`DistanceError::Csr`] above [`MAX_ENTRIES`](crate::sparse::MAX_ENTRIES) entries.
     pub fn radius_neighbors_of(
         &self,
         rows: Range<usize>,
@@ -123,7 +100,7 @@ impl NearestNeighbors {
         self.radius_graph(&self.index.slice_rows(rows), Some(first), radius)
     }
 
-    /// `exclude_self` is the index row of the first query, if queries are index rows.
+    /// `exclude_self`: index row of the first query.
     fn radius_graph(
         &self,
         query: &Csr,
@@ -151,7 +128,6 @@ impl NearestNeighbors {
         Ok(Csr::new(pattern, values)?)
     }
 
-    /// Distances to all index rows, in batches if set.
     fn distances(&self, query: &Csr) -> Result<Tensor<2>, DistanceError> {
         let rows = self.index.rows();
         let batch = self.index_batch.unwrap_or(rows).max(1);
@@ -168,7 +144,6 @@ impl NearestNeighbors {
     }
 }
 
-/// A sparse matrix under construction.
 struct GraphBuilder {
     largest: bool,
     radius: f64,
@@ -188,7 +163,7 @@ impl GraphBuilder {
         }
     }
 
-    /// Appends the accepted entries of rows of distances.
+    /// Appends accepted distances of some rows.
     fn push(&mut self, distances: Tensor<2>, exclude_self: Option<usize>) -> Result<(), CsrError> {
         let [rows, across] = distances.dims();
         let before = self.indices.len();

@@ -1,4 +1,4 @@
-//! Measures: a distance with its parameter and routine.
+//! Distances with parameter and routine.
 
 use sparsek_kernels::distance::{
     Distance, DynMetric, HostSemiring, Metric, Routine, Semiring, needs_values,
@@ -7,22 +7,21 @@ use sparsek_kernels::distance::{
 use super::error::DistanceError;
 use crate::{ops::DistanceSpec, sparse::Csr};
 
-/// A distance between rows: a [`Metric`] or a custom [`Semiring`].
+/// A distance: a [`Metric`] or a custom [`Semiring`].
 #[derive(Clone, Copy)]
 pub struct Measure {
     pub(super) distance: &'static dyn Distance,
     p: f64,
     routine: Option<Routine>,
-    /// Facts of the whole index, if this measures a part of it.
     whole: Option<Whole>,
 }
 
-/// Facts that every part takes from the whole index, so that all parts use the same routine.
+/// Facts of a whole index, so that all parts use the same routine.
 #[derive(Clone, Copy)]
 struct Whole {
     /// Fraction of stored entries.
     density: f64,
-    /// Entries of the longest row.
+    /// Longest row.
     longest: usize,
 }
 
@@ -38,7 +37,7 @@ impl From<Metric> for Measure {
 }
 
 impl Measure {
-    /// A custom semiring, written with [`semiring!`](crate::semiring), for every device.
+    /// A custom semiring, written with [`semiring!`](crate::semiring).
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor, TensorData};
@@ -81,12 +80,11 @@ impl Measure {
         }
     }
 
-    /// Forces a routine; `None` restores the choice.
+    /// Forces a routine; `None` chooses.
     pub fn with_routine(self, routine: Option<Routine>) -> Self {
         Self { routine, ..self }
     }
 
-    /// The measure for parts of an index.
     pub(super) fn to_parts_of(self, index: &Csr) -> Self {
         self.greatest([index; 2]);
         Self {
@@ -123,7 +121,7 @@ impl Measure {
         }
     }
 
-    /// Largest magnitudes of both matrices, if the choice of the routine depends on them.
+    /// Largest magnitudes, if the routine depends on them.
     fn greatest(&self, [x, y]: [&Csr; 2]) -> [Option<f32>; 2] {
         let density = self.whole.map_or_else(|| density(y), |whole| whole.density);
         let needs = self.distance.needs();
@@ -135,7 +133,6 @@ impl Measure {
     }
 }
 
-/// Fraction of stored entries.
 fn density(matrix: &Csr) -> f64 {
     let places = matrix.rows().max(1) as f64 * matrix.cols().max(1) as f64;
     matrix.nnz() as f64 / places

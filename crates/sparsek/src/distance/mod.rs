@@ -1,7 +1,7 @@
-//! Distances between the rows of sparse matrices, and nearest neighbors.
+//! Distances between sparse rows, and nearest neighbors.
 //!
-//! After Nolet et al., "GPU Semiring Primitives for Sparse Neighborhood Methods" (2022);
-//! `docs/papers.md` lists deviations. Functions return [`DistanceError`] if matrices do not fit.
+//! After Nolet et al., "GPU Semiring Primitives for Sparse Neighborhood Methods" (2022); deviations
+//! in `docs/papers.md`.
 
 mod error;
 mod graphs;

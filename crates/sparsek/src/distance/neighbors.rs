@@ -14,14 +14,13 @@ use crate::{
     topk::{MAX_COLS, TopkOptions, argtopk, topk},
 };
 
-/// Bytes of distances per batch of a radius search.
+/// Bytes per batch of a radius search.
 const BATCH_BYTES: usize = 512 << 20;
 
-/// Brute-force nearest neighbors among the rows of a sparse matrix.
+/// Brute-force nearest neighbors among sparse rows.
 ///
-/// Never stores the whole distance matrix: a batch holds at most 512 MiB or an eighth of the free
-/// memory, unless set. If column counters of the index exceed 256 MiB, it is searched in parts.
-/// Results do not depend on batches.
+/// Batches hold at most 512 MiB or an eighth of the free memory, unless set. An index with above
+/// 256 MiB of column counters is searched in parts. Neither changes results.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -45,7 +44,7 @@ pub struct NearestNeighbors {
 }
 
 impl NearestNeighbors {
-    /// Takes the rows to search.
+    /// Takes the index rows.
     pub fn fit(index: Csr, measure: impl Into<Measure>) -> Self {
         Self {
             index,
@@ -55,7 +54,7 @@ impl NearestNeighbors {
         }
     }
 
-    /// Sets the queries per batch.
+    /// Sets queries per batch.
     pub fn with_query_batch(self, rows: usize) -> Self {
         Self {
             query_batch: Some(rows.max(1)),
@@ -63,7 +62,7 @@ impl NearestNeighbors {
         }
     }
 
-    /// Sets the index rows per batch, at most [`MAX_COLS`].
+    /// Sets index rows per batch, at most [`MAX_COLS`].
     pub fn with_index_batch(self, rows: usize) -> Self {
         Self {
             index_batch: Some(rows.clamp(1, MAX_COLS)),
@@ -71,17 +70,17 @@ impl NearestNeighbors {
         }
     }
 
-    /// The rows to search.
+    /// The index.
     pub fn index(&self) -> &Csr {
         &self.index
     }
 
-    /// Distances and indices of the `k` nearest index rows, nearest first, ties to the lowest
-    /// index: both `[m, k]`. Without a query, the index queries itself, and no row is its own
-    /// neighbor. For measures where larger is nearer (inner products), the largest. NaN comes last,
-    /// or first if larger is nearer.
+    /// Distances and indices of the `k` nearest index rows: both `[m, k]`, nearest first, ties to
+    /// the lowest index.
     ///
-    /// No gradient; use [`pairwise_distances`](super::pairwise_distances) for one.
+    /// Without a query, the index queries itself, without each row itself. Inner products are
+    /// nearest if largest. NaN is last, or first if larger is nearer. No gradient; see
+    /// [`pairwise_distances`](super::pairwise_distances).
     ///
     /// # Errors
     ///
@@ -101,7 +100,7 @@ impl NearestNeighbors {
             return Ok(self.nearest(self.measure, [query, &self.index], k, exclude_self));
         }
         let measure = self.measure.to_parts_of(&self.index);
-        // The row itself is removed after the last part.
+        // Each row itself is removed after the last part.
         let requested = k + usize::from(exclude_self);
         let mut best = None;
         for first in (0..rows).step_by(batch) {
@@ -121,20 +120,10 @@ impl NearestNeighbors {
         })
     }
 
-    /// [`kneighbors`](NearestNeighbors::kneighbors) without a query, for a range of index rows, bit
-    /// for bit. For callers that report progress or write each batch.
-    ///
-    /// # Errors
+    /// [`kneighbors`](NearestNeighbors::kneighbors) of a range of index rows, bit for bit. Prepares
+    /// the index anew: O(rows + columns + entries). Panics if out of bounds.
     ///
     /// [`DistanceError::Neighbors`] if `k` exceeds the other rows.
-    ///
-    /// # Panics
-    ///
-    /// If the range is decreasing or exceeds the rows.
-    ///
-    /// # Cost
-    ///
-    /// Each call repeats the preparation of the index: O(rows + columns + entries).
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor, TensorData};
@@ -175,7 +164,6 @@ impl NearestNeighbors {
         }
     }
 
-    /// Queries per batch.
     pub(super) fn batch(&self, across: usize) -> usize {
         let size = distance_dtype(self.index.dtype()).size();
         let fitting = BATCH_BYTES / (size * across.max(1));
@@ -215,11 +203,9 @@ impl NearestNeighbors {
     }
 }
 
-/// Distances and indices, nearest first.
 type Nearest = (Tensor<2>, Tensor<2, Int>);
 
-/// Removes each row itself from its neighbors, or the last neighbor. The first query is index row
-/// `first`.
+/// Removes each row itself, else the last neighbor. The first query is index row `first`.
 fn without_self(
     values: Tensor<2>,
     indices: Tensor<2, Int>,

@@ -1,4 +1,4 @@
-//! Distances between all rows.
+//! All pairwise distances.
 
 use std::sync::Arc;
 
@@ -11,27 +11,25 @@ use crate::{
     sparse::{Csr, Pattern, upload},
 };
 
-/// Distances of all rows of `x` to all rows of `y`, or of `x` itself.
+/// Distances of all rows of `x` to all rows of `y`, or of `x`.
 ///
 /// # Shapes and dtypes
 ///
-/// `x`: m rows, `y`: n rows, equal columns, dtype and device. Result: `[m, n]`, f64 for f64 values,
-/// else f32.
+/// `x`: m rows, `y`: n rows, equal columns, dtype and device. Result: `[m, n]`, f64 for f64, else
+/// f32.
 ///
 /// # Guarantees
 ///
-/// Deterministic. Routines agree up to rounding. Explicit zeros do not affect metrics; for custom
-/// semirings they are entries. Metrics follow SciPy, also for empty rows, unless their docs say
-/// otherwise. If a difference of large sums cancels, all but correlation, KL and symmetric KL are
-/// recomputed column by column. NaN and infinities count as nonzero in patterns; otherwise see
-/// `docs/guarantees.md`.
+/// Deterministic; routines agree up to rounding. Metrics follow SciPy unless documented, also for
+/// empty rows, and ignore explicit zeros; custom semirings count them. NaN and infinity count as
+/// nonzero; see `docs/guarantees.md`. If large sums cancel, all but correlation, KL and symmetric
+/// KL are recomputed column by column.
 ///
 /// # Gradient
 ///
-/// For the values of both matrices, with [`Metric::Dot`](super::Metric::Dot), `Euclidean`,
-/// `SqEuclidean`, `Cosine` and `Manhattan`. Deterministic; 0 where the distance has no slope (equal
-/// rows or values). Takes another `[m, n]` and the pairs of entries per column. On autodiff
-/// devices, the host transposes the patterns.
+/// For both matrices, with [`Metric::Dot`](super::Metric::Dot), `Euclidean`, `SqEuclidean`,
+/// `Cosine` and `Manhattan`; deterministic, 0 without slope (equal rows or values). Takes another
+/// `[m, n]` and the pairs of entries per column. The host transposes the patterns.
 ///
 /// # Errors
 ///
@@ -39,16 +37,14 @@ use crate::{
 ///
 /// # Panics
 ///
-/// If values are tracked and the distance has no gradient, or the device cannot run a forced
-/// routine, runs out of memory, or lacks f64 logarithms and powers (Vulkan, WebGPU) that the metric
-/// needs.
+/// If tracked values have no gradient, or the device cannot run a forced routine, runs out of
+/// memory, or lacks f64 logarithms and powers (Vulkan, WebGPU).
 ///
 /// # Cost
 ///
-/// On Flex and devices with shared memory: the pairs of entries per column, one write of the
-/// result, and a copy of `y` by column. Both rows of a pair are read again if sums cancel, or if
-/// the greatest entries do not determine a Chebyshev distance. On other devices, both rows of each
-/// pair.
+/// With shared memory and on Flex: the pairs of entries per column, and a copy of `y` by column;
+/// else both rows of each pair. Rows are read again if sums cancel, or greatest entries leave a
+/// Chebyshev distance open.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -81,7 +77,7 @@ pub fn pairwise_distances(
     Ok(Tensor::from_dispatch(distances))
 }
 
-/// The transposed patterns, if there may be a gradient.
+/// Transposes, if there may be a gradient.
 fn transposed(x: &Csr, y: &Csr, spec: &DistanceSpec) -> Transposed<Dispatch> {
     let device = x.device();
     if spec.distance.needs().gradient.is_none() || !device.is_autodiff() {
@@ -112,7 +108,7 @@ fn transposed(x: &Csr, y: &Csr, spec: &DistanceSpec) -> Transposed<Dispatch> {
     }
 }
 
-/// Both patterns without columns that are empty in both.
+/// Patterns without columns that are empty in both.
 fn renumbered(patterns: [&Pattern; 2]) -> [Pattern; 2] {
     let mut occupied: Vec<u32> = patterns.map(Pattern::indices).concat();
     occupied.sort_unstable();

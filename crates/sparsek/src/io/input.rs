@@ -2,12 +2,8 @@
 
 use std::{fs::File, io, path::Path};
 
-/// Opens a regular file and returns its size.
-///
-/// # Errors
-///
-/// System errors. Pipes, sockets, devices and folders are refused unopened, since opening a pipe
-/// waits for its writer.
+/// Opens a regular file and returns its size; refuses others unopened, since pipes wait for a
+/// writer.
 pub fn open(path: &Path) -> io::Result<(File, u64)> {
     let refuse = |kind: &str| {
         let reason = format!("{kind}, not a regular file");

@@ -1,9 +1,8 @@
 //! A limit on host memory per request.
 //!
-//! Code calls [`check`] before it allocates a size that a file or option declares, so that a wrong
-//! number gives an error instead of a killed process. The default is three quarters of the memory
-//! that machine, control group and process have left at the first request. `SPARSEK_MAX_MEMORY`
-//! (`512M`, `64G`, or bytes) or [`set_limit`] replaces it.
+//! Code calls [`check`] before it allocates what a file or option declares: an error instead of a
+//! killed process. Default: three quarters of what machine, control group and process have left at
+//! first. `SPARSEK_MAX_MEMORY` (`512M`, `64G`, or bytes) or [`set_limit`] replaces it.
 
 use std::{
     env, fmt, fs,
@@ -13,14 +12,14 @@ use std::{
 /// Environment variable of the limit.
 pub const VARIABLE: &str = "SPARSEK_MAX_MEMORY";
 
-/// 0 until first read.
+/// 0 until read.
 static LIMIT: AtomicU64 = AtomicU64::new(0);
 
 /// Why a request was refused.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MemoryError {
-    /// The request exceeds the limit.
+    /// Above the limit.
     #[error(
         "{what} needs {}, but at most {} may be used; {VARIABLE}=64G, for example, raises \
          the limit",
@@ -28,7 +27,7 @@ pub enum MemoryError {
         Bytes(u128::from(*allowed))
     )]
     TooMuch {
-        /// Name of the request.
+        /// The request.
         what: String,
         /// Requested bytes; `u128::MAX` on overflow.
         asked: u128,
@@ -38,21 +37,16 @@ pub enum MemoryError {
     /// `SPARSEK_MAX_MEMORY` is not a size.
     #[error("{VARIABLE} is {value:?}; a size such as 512M or 64G is needed")]
     Variable {
-        /// Value of the variable.
+        /// Its value.
         value: String,
     },
 }
 
-/// Bytes allowed per request.
-///
-/// # Errors
-///
-/// [`MemoryError::Variable`] if `SPARSEK_MAX_MEMORY` is not a size.
+/// Bytes allowed per request, or [`MemoryError::Variable`].
 pub fn limit() -> Result<u64, MemoryError> {
     match LIMIT.load(Ordering::Relaxed) {
         0 => {
             let found = initial()?;
-            // If another thread stored one first, that one stays.
             let stored = LIMIT.compare_exchange(0, found, Ordering::Relaxed, Ordering::Relaxed);
             Ok(stored.map_or_else(|other| other, |_| found))
         }
@@ -60,12 +54,12 @@ pub fn limit() -> Result<u64, MemoryError> {
     }
 }
 
-/// Replaces the limit of this process; at least one byte.
+/// Sets the limit, at least one byte.
 pub fn set_limit(bytes: u64) {
     LIMIT.store(bytes.max(1), Ordering::Relaxed);
 }
 
-/// Refuses more bytes than the limit. `what` names the request, such as `"40 rows of 10 columns"`.
+/// Refuses more bytes than the limit; `what` names the request.
 ///
 /// ```
 /// use sparsek::io::memory;
@@ -74,10 +68,6 @@ pub fn set_limit(bytes: u64) {
 /// let error = memory::check("2^60 rows of 8 columns", memory::product(&[1 << 60, 8, 4]));
 /// assert!(error.unwrap_err().to_string().starts_with("2^60 rows of 8 columns needs"));
 /// ```
-///
-/// # Errors
-///
-/// [`MemoryError`] with the request, the limit and how to raise it.
 pub fn check(what: impl fmt::Display, asked: u128) -> Result<(), MemoryError> {
     let allowed = limit()?;
     match asked <= u128::from(allowed) {
@@ -90,7 +80,7 @@ pub fn check(what: impl fmt::Display, asked: u128) -> Result<(), MemoryError> {
     }
 }
 
-/// Product of sizes; `u128::MAX` on overflow.
+/// Product; `u128::MAX` on overflow.
 pub fn product(sizes: &[usize]) -> u128 {
     let product = |all: u128, &size: &usize| all.saturating_mul(size as u128);
     sizes.iter().fold(1, product)
@@ -121,7 +111,6 @@ fn parse(text: &str) -> Option<u64> {
     number.checked_mul(1 << shift).filter(|&bytes| bytes > 0)
 }
 
-/// Bytes left to the machine, control group and process.
 fn available() -> u64 {
     let mut system = sysinfo::System::new();
     system.refresh_memory();
@@ -133,7 +122,6 @@ fn available() -> u64 {
     least.min(address_space().unwrap_or(u64::MAX))
 }
 
-/// Rest of the address space under `ulimit -v`, on Linux.
 fn address_space() -> Option<u64> {
     let limits = fs::read_to_string("/proc/self/limits").ok()?;
     let line = limits

@@ -1,9 +1,5 @@
-//! Files and memory.
-//!
-//! - [`memory`]: a limit on host allocations.
-//!
-//! The hidden modules serve `sparsek-gnn` and the examples. They are not public API and may change
-//! in any release.
+//! [`memory`] limits host allocations. Hidden modules serve `sparsek-gnn` and examples; they are
+//! not public API.
 
 #[doc(hidden)]
 pub mod input;

@@ -1,8 +1,7 @@
 //! Atomic output files.
 //!
-//! Bytes go to `.NAME.part` in the same folder; [`Output::commit`] syncs it and renames it to
-//! `NAME`. A full disk, panic or kill leaves the old file intact. The part file is locked while
-//! written, and truncated by the next writer.
+//! Bytes go to `.NAME.part`, locked; [`Output::commit`] syncs it and renames it to `NAME`. A full
+//! disk, panic or kill leaves the old file.
 
 use std::{
     ffi::OsString,
@@ -13,22 +12,17 @@ use std::{
 
 use same_file::Handle;
 
-/// An output file before its commit.
 #[derive(Debug)]
 pub struct Output {
-    /// Final path, with symbolic links resolved.
+    /// Links resolved.
     target: PathBuf,
-    /// Part file; `None` for devices and pipes, which are written in place.
+    /// `None` for devices and pipes, written in place.
     part: Option<PathBuf>,
     file: Option<BufWriter<File>>,
 }
 
 impl Output {
-    /// Starts a file. `path` is unchanged until [`Output::commit`].
-    ///
-    /// # Errors
-    ///
-    /// System errors; [`io::ErrorKind::ResourceBusy`] if another process is writing the file.
+    /// Starts a file. [`io::ErrorKind::ResourceBusy`] if another process is writing it.
     pub fn create(path: &Path) -> io::Result<Self> {
         let target = match path.canonicalize() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => path.to_path_buf(),
@@ -42,7 +36,7 @@ impl Output {
             if before.is_dir() {
                 return Err(io::ErrorKind::IsADirectory.into());
             }
-            // Do not replace a file without write permission.
+            // Spare files without write permission.
             let file = File::options().append(true).open(&target)?;
             if !before.is_file() {
                 return Ok(Self {
@@ -65,11 +59,7 @@ impl Output {
         Ok(output)
     }
 
-    /// Syncs the file and moves it into place.
-    ///
-    /// # Errors
-    ///
-    /// System errors; the old file stays.
+    /// Moves the file into place; after an error, the old one stays.
     pub fn commit(mut self) -> io::Result<()> {
         let Some(file) = self.file.take() else {
             return Ok(());
@@ -115,22 +105,13 @@ impl Seek for Output {
     }
 }
 
-/// Writes a whole file, or leaves the old one.
-///
-/// # Errors
-///
-/// As [`Output::create`] and [`Output::commit`].
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut output = Output::create(path)?;
     output.write_all(bytes)?;
     output.commit()
 }
 
-/// Makes renames in a file's folder durable, if the system can.
-///
-/// # Errors
-///
-/// System errors.
+/// Makes a file's rename durable, if possible.
 pub fn sync_folder(file: &Path) -> io::Result<()> {
     #[cfg(unix)]
     {
@@ -139,7 +120,6 @@ pub fn sync_folder(file: &Path) -> io::Result<()> {
             _ => Path::new("."),
         };
         match File::open(folder)?.sync_all() {
-            // Some file systems cannot sync a folder.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => {}
             done => return done,
         }
@@ -156,7 +136,7 @@ fn part_of(target: &Path) -> io::Result<PathBuf> {
     Ok(target.with_file_name(part))
 }
 
-/// Opens, locks and then truncates a part file.
+/// Opens, locks, then truncates.
 fn lock(part: &Path) -> io::Result<File> {
     loop {
         let options = File::options()
@@ -174,7 +154,7 @@ fn lock(part: &Path) -> io::Result<File> {
             }
             Err(TryLockError::Error(error)) => return Err(error),
         }
-        // Another writer may have renamed it between open and lock.
+        // Another writer may have renamed it before the lock.
         let own = Handle::from_file(file.try_clone()?)?;
         if Handle::from_path(part).is_ok_and(|there| there == own) {
             file.set_len(0)?;
@@ -187,7 +167,6 @@ fn lock(part: &Path) -> io::Result<File> {
 mod tests {
     use super::*;
 
-    /// A folder deleted on drop.
     struct Folder(PathBuf);
 
     impl Folder {

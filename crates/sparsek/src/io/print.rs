@@ -1,4 +1,4 @@
-//! Printing that never ends a program.
+//! Printing that never fails.
 
 use std::{
     fmt,
@@ -6,11 +6,9 @@ use std::{
     sync::OnceLock,
 };
 
-/// Why standard output lost lines, unless its reader left.
 static LOST: OnceLock<String> = OnceLock::new();
 
-/// Prints a line to standard output. Never fails: a closed pipe is ignored, and [`lost`] reports
-/// other failures later.
+/// Prints a line. Ignores a closed pipe; [`lost`] reports other failures.
 pub fn say(line: fmt::Arguments) {
     let written = writeln!(io::stdout().lock(), "{line}");
     if let Err(error) = written
@@ -20,12 +18,12 @@ pub fn say(line: fmt::Arguments) {
     }
 }
 
-/// Prints a line to standard error. Never fails.
+/// Prints a line to standard error.
 pub fn note(line: fmt::Arguments) {
     let _ = writeln!(io::stderr().lock(), "{line}");
 }
 
-/// Why [`say`] lost lines, if it did. A closed pipe does not count.
+/// Why [`say`] lost lines, if it did.
 pub fn lost() -> Option<&'static str> {
     LOST.get().map(String::as_str)
 }

@@ -1,11 +1,10 @@
-//! Untrusted text, made safe to print.
+//! Untrusted text, safe to print.
 
 use std::fmt::Write;
 
-/// Characters shown of untrusted text.
 const EXCERPT: usize = 200;
 
-/// Untrusted text in a message: escapes control characters, cuts after 200 characters.
+/// [`clean`] text, cut after 200 characters.
 pub fn excerpt(text: &str) -> String {
     let mut shown = clean(&text.chars().take(EXCERPT).collect::<String>());
     if text.chars().nth(EXCERPT).is_some() {
@@ -14,7 +13,7 @@ pub fn excerpt(text: &str) -> String {
     shown
 }
 
-/// Text on one line: line breaks and tabs become spaces, other control characters are escaped.
+/// Text on one line, control characters escaped.
 pub fn clean(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
     for character in text.chars() {

@@ -1,12 +1,12 @@
-//! Layers of many dense or compressed rows.
+//! Layers of many rows.
 
 use burn::backend::{
     Backend, backend_extension,
     tensor::{FloatTensor, IntTensor},
 };
 
-/// Layers of dense rows `[rows, width]`, and of compressed rows: `[rows, k]` values with their
-/// columns, ascending in each row.
+/// Layers of dense rows `[rows, width]` and compressed ones: `[rows, k]` values and ascending
+/// columns.
 #[backend_extension(
     Flex: cfg(feature = "flex"),
     Cube: cfg(feature = "cubecl"),
@@ -26,7 +26,7 @@ pub trait DenseOps: Backend {
         bias: FloatTensor<Self>,
     ) -> FloatTensor<Self>;
 
-    /// Normalizes each row, then scales by gamma and adds beta.
+    /// Normalizes rows, scales by gamma, adds beta.
     #[fusion(dtype = x, shape = x)]
     fn layer_norm_rows(
         x: FloatTensor<Self>,
@@ -59,7 +59,7 @@ mod shapes {
     }
 }
 
-/// Parts of the gradients of [`DenseOps`]. Not differentiable.
+/// Gradients of [`DenseOps`].
 #[backend_extension(
     Flex: cfg(feature = "flex"),
     Cube: cfg(feature = "cubecl"),
@@ -78,12 +78,11 @@ pub trait DenseGradientOps: Backend {
     fn linear_rows_gradient(x: FloatTensor<Self>, upstream: FloatTensor<Self>)
     -> FloatTensor<Self>;
 
-    /// The sum of all rows.
+    /// Sum of all rows.
     #[fusion(dtype = x, shape = [x[1]].into())]
     fn column_sums(x: FloatTensor<Self>) -> FloatTensor<Self>;
 
-    /// Gradients of [`DenseOps::layer_norm_rows`] for the rows, and for gamma and beta as a matrix
-    /// of two rows.
+    /// Gradients of [`DenseOps::layer_norm_rows`]: rows; gamma and beta as `[2, width]`.
     #[fusion(meta = shapes::normalized)]
     fn layer_norm_rows_gradient(
         x: FloatTensor<Self>,
@@ -92,7 +91,7 @@ pub trait DenseGradientOps: Backend {
         epsilon: f32,
     ) -> (FloatTensor<Self>, FloatTensor<Self>);
 
-    /// Gradient for the values: `upstream · weightᵀ` at the columns.
+    /// Gradient of the values: `upstream · weightᵀ` at the columns.
     #[fusion(dtype = upstream, shape = columns)]
     fn linear_compressed_gradient(
         columns: IntTensor<Self>,
@@ -100,7 +99,7 @@ pub trait DenseGradientOps: Backend {
         upstream: FloatTensor<Self>,
     ) -> FloatTensor<Self>;
 
-    /// Gradient for the weight of `width` rows.
+    /// Gradient of the weight, of `width` rows.
     #[fusion(dtype = upstream, shape = [*width, upstream[1]].into())]
     fn linear_compressed_weight_gradient(
         values: FloatTensor<Self>,

@@ -1,4 +1,4 @@
-//! Distances between the rows of sparse matrices.
+//! Distances between sparse rows.
 #![allow(
     clippy::large_enum_variant,
     reason = "there is one for each call, and what is derived from it"
@@ -15,24 +15,24 @@ use burn::{
 };
 use sparsek_kernels::distance::{Distance, Routine};
 
-/// A distance between two matrices, and what is known about them.
+/// A distance, and facts about two matrices.
 #[derive(Clone, Copy)]
 pub struct DistanceSpec {
     /// The distance.
     pub distance: &'static dyn Distance,
-    /// Parameter, such as Minkowski's exponent.
+    /// Parameter, such as an exponent.
     pub p: f64,
-    /// Columns of both matrices.
+    /// Columns.
     pub cols: usize,
     /// Forced routine.
     pub routine: Option<Routine>,
-    /// Fraction of stored entries of the whole second matrix, if this is a part of it.
+    /// Density of the whole second matrix, if this is a part.
     pub density: Option<f64>,
-    /// Entries of the longest row of each matrix, or of the matrix it is a part of.
+    /// Longest row of each (whole) matrix.
     pub longest: [usize; 2],
-    /// Largest magnitude of each matrix, if known; infinity if any value is not a whole number.
+    /// Largest magnitudes, if known; infinity if not all whole numbers.
     pub greatest: [Option<f32>; 2],
-    /// Both matrices are the same one.
+    /// Both are the same matrix.
     pub same_matrix: bool,
 }
 
@@ -69,27 +69,26 @@ pub struct CsrTensors<B: Backend> {
 pub struct TransposedPattern<B: Backend> {
     /// Column offsets.
     pub indptr: IntTensor<B>,
-    /// Row of each transposed entry.
+    /// Row of each entry.
     pub rows: IntTensor<B>,
-    /// Position in the matrix of each transposed entry.
+    /// Original position of each entry.
     pub entries: IntTensor<B>,
 }
 
-/// Transposed patterns for gradients. Wide matrices drop and renumber columns that are empty in
-/// both.
+/// Transposes for gradients. Wide matrices drop and renumber columns that are empty in both.
 #[derive(ExtensionType, Clone, Debug)]
 #[extension_type(fusion: cfg(feature = "fusion"))]
 pub enum Transposed<B: Backend> {
-    /// No gradient is needed.
+    /// No gradient.
     Without,
     /// Both patterns.
     Both {
-        /// Column of each entry of `x` in this numbering.
+        /// Renumbered columns of `x`.
         x_columns: IntTensor<B>,
         /// Transpose of `x`.
         #[extension_type]
         x: TransposedPattern<B>,
-        /// Column of each entry of `y` in this numbering.
+        /// Renumbered columns of `y`.
         y_columns: IntTensor<B>,
         /// Transpose of `y`.
         #[extension_type]
@@ -97,35 +96,34 @@ pub enum Transposed<B: Backend> {
     },
 }
 
-/// A search for the nearest rows.
+/// A nearest-neighbor search.
 #[derive(Clone, Copy, Debug)]
 pub struct NearestSpec {
     /// The distance.
     pub by: DistanceSpec,
     /// Neighbors per row.
     pub k: usize,
-    /// Skip the row itself, if both matrices are the same.
+    /// Skip the row itself.
     pub exclude_self: bool,
-    /// Queries per batch; the backend's choice if `None`.
+    /// Queries per batch, or the backend's choice.
     pub batch: Option<usize>,
-    /// Dtype of the indices.
+    /// Index dtype.
     pub index: IntDType,
 }
 
-/// A search for all distances within a radius.
+/// A radius search.
 #[derive(Clone, Copy, Debug)]
 pub struct RadiusSpec {
-    /// Inclusive radius, rounded to the dtype of the distances.
+    /// Inclusive, rounded to the dtype of the distances.
     pub radius: f64,
-    /// Accept distances of at least the radius, not at most.
+    /// Accept at least the radius, not at most.
     pub largest: bool,
-    /// Index row of the first query, to exclude each row itself.
+    /// Index row of the first query, to skip rows themselves.
     pub exclude_self: Option<usize>,
-    /// Accepted distances in total; used by the second pass.
+    /// Accepted distances, for the second pass.
     pub total: usize,
 }
 
-/// Dtype of distances between values of a dtype.
 pub(crate) fn distance_dtype(values: DType) -> DType {
     match values {
         DType::F64 => DType::F64,
@@ -197,7 +195,7 @@ mod shapes {
     }
 }
 
-/// Distances between the rows of `x` and `y`.
+/// Distances between rows of `x` and `y`.
 #[backend_extension(
     Flex: cfg(feature = "flex"),
     Cube: cfg(feature = "cubecl"),
@@ -205,8 +203,7 @@ mod shapes {
     Autodiff
 )]
 pub trait DistanceOps: Backend {
-    /// Largest magnitude of the values, f32 `[1]`; infinity if any is not a whole number, or the
-    /// backend does not use it. No gradient.
+    /// Largest magnitude, f32 `[1]`; infinity if not all whole numbers, or unused.
     #[fusion(meta = shapes::one)]
     fn greatest(values: FloatTensor<Self>) -> FloatTensor<Self>;
 
@@ -219,7 +216,7 @@ pub trait DistanceOps: Backend {
         spec: DistanceSpec,
     ) -> FloatTensor<Self>;
 
-    /// Distances and indices of the `k` nearest rows, nearest first: `[rows of x, k]`. No gradient.
+    /// Distances and indices, nearest first: `[rows of x, k]`.
     #[fusion(meta = shapes::nearest)]
     fn nearest(
         #[extension_type] x: CsrTensors<Self>,
@@ -227,13 +224,12 @@ pub trait DistanceOps: Backend {
         spec: NearestSpec,
     ) -> (FloatTensor<Self>, IntTensor<Self>);
 
-    /// Counts accepted distances in each part of each row, i32, split as the kernels do. The output
-    /// size is unknown, so this pass counts and [`list_within`](Self::list_within) fills.
+    /// Accepted distances per block of a row, i32; [`list_within`](Self::list_within) fills.
     #[fusion(meta = shapes::counts)]
     fn count_within(distances: FloatTensor<Self>, spec: RadiusSpec) -> IntTensor<Self>;
 
-    /// Lists accepted distances row by row, and their ascending columns, i32. `offsets` holds the
-    /// first slot of each part. No gradient.
+    /// Accepted distances row by row, and their ascending columns, i32. `offsets`: first slot of
+    /// each block.
     #[fusion(meta = shapes::listed)]
     fn list_within(
         distances: FloatTensor<Self>,
@@ -242,15 +238,14 @@ pub trait DistanceOps: Backend {
     ) -> (FloatTensor<Self>, IntTensor<Self>);
 }
 
-/// Parts of the gradients of [`DistanceOps`]. Not differentiable.
+/// Gradients of [`DistanceOps`].
 #[backend_extension(
     Flex: cfg(feature = "flex"),
     Cube: cfg(feature = "cubecl"),
     Fusion: cfg(feature = "fusion")
 )]
 pub trait DistanceGradientOps: Backend {
-    /// Gradient of [`DistanceOps::pairwise`] for the values of `x`, with columns numbered as in
-    /// [`Transposed`].
+    /// Gradient of [`DistanceOps::pairwise`] for the values of `x`, with renumbered columns.
     #[fusion(meta = shapes::gradient)]
     fn pairwise_gradient(
         #[extension_type] x: CsrTensors<Self>,

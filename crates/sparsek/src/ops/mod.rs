@@ -1,8 +1,7 @@
-//! Backend operations behind the tensor API, routed by device.
+//! Backend operations, routed by device; tensor functions check the arguments.
 //!
-//! Each family has two traits: `<Family>Ops` lists the operations that the tensor functions call,
-//! and `<Family>GradientOps` lists what their gradients are made of. Arguments are checked by the
-//! tensor functions, not here.
+//! `<Family>Ops` lists what tensor functions call, `<Family>GradientOps` (not differentiable) what
+//! gradients use.
 
 mod dense;
 mod distance;

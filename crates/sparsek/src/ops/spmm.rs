@@ -1,11 +1,11 @@
-//! Products and maxima over sparse patterns.
+//! Products and maxima over patterns.
 
 use burn::backend::{
     Backend, ExtensionType, backend_extension,
     tensor::{FloatTensor, IntTensor},
 };
 
-/// Entries of a pattern grouped by column blocks; see [`SpmmOps::column_blocks`].
+/// Entries by column blocks.
 #[derive(ExtensionType, Clone, Debug)]
 #[extension_type(fusion: cfg(feature = "fusion"))]
 pub enum BlockedEntries<B: Backend> {
@@ -15,7 +15,7 @@ pub enum BlockedEntries<B: Backend> {
     Present(IntTensor<B>),
 }
 
-/// A pattern, its transpose, and the work partition of both.
+/// A pattern, its transpose, and work partitions.
 #[derive(ExtensionType, Clone, Debug)]
 #[extension_type(fusion: cfg(feature = "fusion"))]
 pub struct Operator<B: Backend> {
@@ -23,24 +23,23 @@ pub struct Operator<B: Backend> {
     pub indptr: IntTensor<B>,
     /// Column of each entry.
     pub indices: IntTensor<B>,
-    /// Work partition; see [`SpmmOps::partition`].
+    /// Work partition.
     pub parts: IntTensor<B>,
     /// Column offsets.
     pub transposed_indptr: IntTensor<B>,
     /// Row of each transposed entry.
     pub transposed_indices: IntTensor<B>,
-    /// Position in the pattern of each transposed entry.
+    /// Original position of each transposed entry.
     pub transposed_entries: IntTensor<B>,
     /// Work partition of the transpose.
     pub transposed_parts: IntTensor<B>,
-    /// Transposed entries grouped by column blocks, for large patterns.
+    /// Transposed entries by column blocks.
     #[extension_type]
     pub transposed_blocks: BlockedEntries<B>,
 }
 
 impl<B: Backend> Operator<B> {
-    /// Swaps pattern and transpose, without column blocks. `transposed_entries` still maps the same
-    /// entries.
+    /// Swaps pattern and transpose; keeps `transposed_entries`, drops blocks.
     pub(crate) fn transposed(self) -> Self {
         Self {
             indptr: self.transposed_indptr,
@@ -55,13 +54,13 @@ impl<B: Backend> Operator<B> {
     }
 }
 
-/// A factor per element, or none.
+/// Factors of elements.
 #[derive(ExtensionType, Clone, Debug)]
 #[extension_type(fusion: cfg(feature = "fusion"))]
 pub enum Factor<B: Backend> {
-    /// All are 1.
+    /// All 1.
     One,
-    /// One factor per element.
+    /// One each.
     Each(FloatTensor<B>),
 }
 
@@ -74,23 +73,22 @@ impl<B: Backend> Factor<B> {
     }
 }
 
-/// Entries of an operator: `a(i, j) = rows[i] weights[e] cols[j]`.
+/// Factors of entries: `a(i, j) = rows[i] weights[e] cols[j]`.
 #[derive(ExtensionType, Clone, Debug)]
 #[extension_type(fusion: cfg(feature = "fusion"))]
 pub struct Factors<B: Backend> {
     /// Per entry, in the dtype of the other operand.
     #[extension_type]
     pub weights: Factor<B>,
-    /// Per row: f64 if the other operand is f64, else f32.
+    /// Per row, f64 for f64, else f32.
     #[extension_type]
     pub rows: Factor<B>,
-    /// Per column, in the dtype of `rows`.
+    /// Per column, as `rows`.
     #[extension_type]
     pub cols: Factor<B>,
 }
 
 impl<B: Backend> Factors<B> {
-    /// Factors of the transpose.
     pub(crate) fn transposed(self) -> Self {
         Self {
             weights: self.weights,
@@ -100,12 +98,12 @@ impl<B: Backend> Factors<B> {
     }
 }
 
-/// Parameters of a product with compressed rows.
+/// Product with compressed rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompressedSpec {
     /// Columns of the compressed matrix.
     pub width: usize,
-    /// Most columns per block of the transpose; 0 without blocks.
+    /// Most columns per block of the transpose, or 0.
     pub block_columns: usize,
 }
 
@@ -203,8 +201,8 @@ mod shapes {
     }
 }
 
-/// Products `y[i] = rows[i] Σ weights[e] cols[j] x[j]` over the entries `e = (i, j)` of row `i`,
-/// and maxima. Row and column factors have no gradient.
+/// Products `y[i] = rows[i] Σ weights[e] cols[j] x[j]` over entries `e = (i, j)`, and maxima.
+/// `rows` and `cols` have no gradient.
 #[backend_extension(
     Flex: cfg(feature = "flex"),
     Cube: cfg(feature = "cubecl"),
@@ -212,16 +210,15 @@ mod shapes {
     Autodiff
 )]
 pub trait SpmmOps: Backend {
-    /// Computes the work partition of a pattern, once per pattern.
+    /// Work partition of a pattern.
     #[fusion(meta = shapes::parts)]
     fn partition(indptr: IntTensor<Self>, nnz: usize) -> IntTensor<Self>;
 
-    /// Most columns per block on this device, one i32; 0 without blocks.
+    /// Most columns per block here, or 0: one i32.
     #[fusion(meta = shapes::one)]
     fn block_columns(like: IntTensor<Self>) -> IntTensor<Self>;
 
-    /// Groups entries by blocks of at most `most` columns, once per pattern. Columns must ascend in
-    /// each row.
+    /// Groups entries by blocks of at most `most` columns. Columns must ascend.
     #[fusion(meta = shapes::column_blocks)]
     fn column_blocks(
         indptr: IntTensor<Self>,
@@ -238,7 +235,7 @@ pub trait SpmmOps: Backend {
         #[extension_type] operator: Operator<Self>,
     ) -> FloatTensor<Self>;
 
-    /// Product with compressed rows: `[cols, k]` values and their columns, ascending in each row.
+    /// Product with compressed rows: `[cols, k]` values and ascending columns.
     #[fusion(meta = shapes::compressed)]
     fn spmm_compressed(
         values: FloatTensor<Self>,
@@ -248,7 +245,7 @@ pub trait SpmmOps: Backend {
         spec: CompressedSpec,
     ) -> FloatTensor<Self>;
 
-    /// Expands compressed rows to dense ones of `width` columns.
+    /// Dense rows of `width` columns from compressed ones.
     #[fusion(dtype = values, shape = shapes::with_last(values, *width))]
     fn expand(
         values: FloatTensor<Self>,
@@ -256,7 +253,7 @@ pub trait SpmmOps: Backend {
         width: usize,
     ) -> FloatTensor<Self>;
 
-    /// Elementwise maximum over the rows of `x` named by each row of the pattern.
+    /// `y[i] = max x[j]` per element.
     #[fusion(meta = |x, operator| shapes::maxima(x, operator).0)]
     fn spmm_max(
         x: FloatTensor<Self>,
@@ -264,14 +261,14 @@ pub trait SpmmOps: Backend {
     ) -> FloatTensor<Self>;
 }
 
-/// Parts of the gradients of [`SpmmOps`]. Not differentiable.
+/// Gradients of [`SpmmOps`].
 #[backend_extension(
     Flex: cfg(feature = "flex"),
     Cube: cfg(feature = "cubecl"),
     Fusion: cfg(feature = "fusion")
 )]
 pub trait SpmmGradientOps: Backend {
-    /// [`SpmmOps::spmm`] with a transposed operator; weights keep their order.
+    /// With a transposed operator; weights keep their order.
     #[fusion(meta = shapes::product)]
     fn spmm_transposed(
         x: FloatTensor<Self>,
@@ -279,8 +276,7 @@ pub trait SpmmGradientOps: Backend {
         #[extension_type] transposed: Operator<Self>,
     ) -> FloatTensor<Self>;
 
-    /// Gradient of [`SpmmOps::spmm_compressed`] for the values; factors and operator of the forward
-    /// product.
+    /// Gradient of [`SpmmOps::spmm_compressed`] for the values.
     #[fusion(dtype = upstream, shape = columns)]
     fn compressed_gradient(
         upstream: FloatTensor<Self>,
@@ -290,7 +286,7 @@ pub trait SpmmGradientOps: Backend {
         spec: CompressedSpec,
     ) -> FloatTensor<Self>;
 
-    /// Gradient of [`SpmmOps::spmm`] for the weights: `rows[i] cols[j] left[i] · right[j]`.
+    /// Gradient for the weights: `rows[i] cols[j] left[i] · right[j]`.
     #[fusion(meta = shapes::entries)]
     fn sddmm(
         left: FloatTensor<Self>,
@@ -299,7 +295,7 @@ pub trait SpmmGradientOps: Backend {
         #[extension_type] operator: Operator<Self>,
     ) -> FloatTensor<Self>;
 
-    /// Gradient of [`SpmmOps::spmm_compressed`] for the weights.
+    /// [`sddmm`](Self::sddmm) of compressed rows.
     #[fusion(meta = shapes::compressed_entries)]
     fn sddmm_compressed(
         left: FloatTensor<Self>,
@@ -309,18 +305,18 @@ pub trait SpmmGradientOps: Backend {
         #[extension_type] operator: Operator<Self>,
     ) -> FloatTensor<Self>;
 
-    /// Elements of dense rows at the columns of compressed rows.
+    /// Dense elements at the columns of compressed rows.
     #[fusion(dtype = source, shape = columns)]
     fn gather_columns(source: FloatTensor<Self>, columns: IntTensor<Self>) -> FloatTensor<Self>;
 
-    /// [`SpmmOps::spmm_max`] and the winning entry of each element (i32, -1 for none).
+    /// Maxima and winning entries, i32, -1 for none.
     #[fusion(meta = shapes::maxima)]
     fn spmm_max_winners(
         x: FloatTensor<Self>,
         #[extension_type] operator: Operator<Self>,
     ) -> (FloatTensor<Self>, IntTensor<Self>);
 
-    /// Sums `upstream` over the winning entries, by the transposed pattern.
+    /// Sums `upstream` over winning entries.
     #[fusion(meta = shapes::max_gradient)]
     fn spmm_max_gradient(
         upstream: FloatTensor<Self>,

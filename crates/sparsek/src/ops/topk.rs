@@ -16,15 +16,15 @@ use sparsek_kernels::topk::{Method, TopkOptions};
 /// A selection along the last dimension.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TopkSpec {
-    /// Elements kept per row.
+    /// Elements per row.
     pub k: usize,
-    /// Select the greatest elements, else the least.
+    /// The greatest, else the least.
     pub largest: bool,
-    /// Order by value, then index; else by index.
+    /// By value, then index; else by index.
     pub sorted: bool,
-    /// Selection method.
+    /// Method.
     pub method: Method,
-    /// Dtype of the indices.
+    /// Index dtype.
     pub index: IntDType,
 }
 
@@ -39,38 +39,38 @@ impl From<&TopkSpec> for TopkOptions {
     }
 }
 
-/// Valid length of each row.
+/// Valid elements of each row.
 #[derive(ExtensionType, Clone, Debug)]
 #[extension_type(fusion: cfg(feature = "fusion"))]
 pub enum Lengths<B: Backend> {
-    /// All elements are valid.
+    /// All.
     Whole,
-    /// The first elements of each row are valid: one u32 count per row, at most its length.
+    /// The first ones: one u32 count per row.
     Each(IntTensor<B>),
 }
 
-/// Selected elements of a vector and their positions.
+/// Selected elements and their positions.
 pub enum SelectedBuffers {
-    /// Device memory, valid once the queued kernels have run.
+    /// On a device, valid once queued kernels have run.
     #[cfg(feature = "cubecl")]
     Device {
-        /// Client of the device.
+        /// Client.
         client: Client,
-        /// Selected elements.
+        /// Elements.
         values: Handle,
-        /// Their positions.
+        /// Positions.
         positions: Handle,
     },
-    /// Host memory.
+    /// On the host.
     Host {
-        /// Selected elements.
+        /// Elements.
         values: TensorData,
-        /// Their positions.
+        /// Positions.
         positions: TensorData,
     },
 }
 
-/// Selected elements, or the reason of a failure.
+/// Selection, or why it failed.
 pub type Outcome = Result<SelectedBuffers, String>;
 
 #[cfg(feature = "fusion")]
@@ -106,7 +106,7 @@ mod shapes {
     }
 }
 
-/// Selections with a gradient.
+/// Selections.
 #[backend_extension(
     Flex: cfg(feature = "flex"),
     Cube: cfg(feature = "cubecl"),
@@ -114,7 +114,7 @@ mod shapes {
     Autodiff
 )]
 pub trait TopkOps: Backend {
-    /// Values and indices of the selected elements of each row.
+    /// Values and indices.
     #[fusion(meta = shapes::selected)]
     fn topk_float(
         input: FloatTensor<Self>,
@@ -122,7 +122,7 @@ pub trait TopkOps: Backend {
         spec: TopkSpec,
     ) -> (FloatTensor<Self>, IntTensor<Self>);
 
-    /// [`topk_float`](Self::topk_float) of integers.
+    /// Of integers.
     #[fusion(meta = shapes::selected)]
     fn topk_int(
         input: IntTensor<Self>,
@@ -130,7 +130,7 @@ pub trait TopkOps: Backend {
         spec: TopkSpec,
     ) -> (IntTensor<Self>, IntTensor<Self>);
 
-    /// Indices of the selected elements of each row.
+    /// Indices.
     #[fusion(meta = shapes::indices)]
     fn argtopk_float(
         input: FloatTensor<Self>,
@@ -138,7 +138,7 @@ pub trait TopkOps: Backend {
         spec: TopkSpec,
     ) -> IntTensor<Self>;
 
-    /// [`argtopk_float`](Self::argtopk_float) of integers.
+    /// Of integers.
     #[fusion(meta = shapes::indices)]
     fn argtopk_int(
         input: IntTensor<Self>,
@@ -146,7 +146,7 @@ pub trait TopkOps: Backend {
         spec: TopkSpec,
     ) -> IntTensor<Self>;
 
-    /// Sets everything but the selected elements to zero.
+    /// Sets all other elements to zero.
     #[fusion(dtype = input, shape = input)]
     fn topk_mask(
         input: FloatTensor<Self>,
@@ -155,14 +155,14 @@ pub trait TopkOps: Backend {
     ) -> FloatTensor<Self>;
 }
 
-/// Parts of the gradients of [`TopkOps`] and of sharded selections. Not differentiable.
+/// Parts of gradients and sharded selections.
 #[backend_extension(
     Flex: cfg(feature = "flex"),
     Cube: cfg(feature = "cubecl"),
     Fusion: cfg(feature = "fusion")
 )]
 pub trait TopkGradientOps: Backend {
-    /// [`TopkOps::topk_mask`] and the selected indices, ascending.
+    /// [`TopkOps::topk_mask`] and ascending indices.
     #[fusion(meta = |input, lengths, spec| (input.clone(), shapes::indices(input, lengths, spec)))]
     fn topk_mask_indices(
         input: FloatTensor<Self>,
@@ -170,7 +170,7 @@ pub trait TopkGradientOps: Backend {
         spec: TopkSpec,
     ) -> (FloatTensor<Self>, IntTensor<Self>);
 
-    /// Scatters `source[.., i]` to `indices[.., i]` in rows of `cols` zeros; skips index -1.
+    /// Scatters `source[.., i]` to `indices[.., i]` in rows of `cols` zeros; skips -1.
     #[fusion(dtype = source, shape = shapes::with_last(source, *cols))]
     fn scatter_selected(
         source: FloatTensor<Self>,
@@ -178,12 +178,12 @@ pub trait TopkGradientOps: Backend {
         cols: usize,
     ) -> FloatTensor<Self>;
 
-    /// Sets everything but the elements at `indices` to zero.
+    /// Sets all but `indices` to zero.
     #[fusion(dtype = source, shape = source)]
     fn keep_selected(source: FloatTensor<Self>, indices: IntTensor<Self>) -> FloatTensor<Self>;
 
-    /// Launches a selection and sends its buffers through the channel. Returns the input, since an
-    /// operation must return a tensor.
+    /// Sends a selection through the channel. Returns the input, since operations must return a
+    /// tensor.
     #[fusion(dtype = input, shape = input)]
     fn topk_send_float(
         input: FloatTensor<Self>,
@@ -191,7 +191,7 @@ pub trait TopkGradientOps: Backend {
         to: Sender<Outcome>,
     ) -> FloatTensor<Self>;
 
-    /// [`topk_send_float`](Self::topk_send_float) of integers.
+    /// Of integers.
     #[fusion(dtype = input, shape = input)]
     fn topk_send_int(
         input: IntTensor<Self>,
@@ -199,7 +199,7 @@ pub trait TopkGradientOps: Backend {
         to: Sender<Outcome>,
     ) -> IntTensor<Self>;
 
-    /// Selects, and gathers `places` (in the index dtype) at the selected positions.
+    /// Selects; gathers `places` (of the index dtype) at the positions.
     #[fusion(meta = |input, _, spec| shapes::selected(input, &LengthsMetadata::Whole, spec))]
     fn topk_gather_float(
         input: FloatTensor<Self>,
@@ -207,7 +207,7 @@ pub trait TopkGradientOps: Backend {
         spec: TopkSpec,
     ) -> (FloatTensor<Self>, IntTensor<Self>);
 
-    /// [`topk_gather_float`](Self::topk_gather_float) of integers.
+    /// Of integers.
     #[fusion(meta = |input, _, spec| shapes::selected(input, &LengthsMetadata::Whole, spec))]
     fn topk_gather_int(
         input: IntTensor<Self>,

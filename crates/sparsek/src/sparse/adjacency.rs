@@ -1,4 +1,4 @@
-//! A pattern on a device.
+//! Patterns on a device.
 
 use burn::{
     backend::Dispatch,
@@ -9,14 +9,12 @@ use sparsek_kernels::spmm::ColumnBlocks;
 use super::{pattern::Pattern, tensor::upload};
 use crate::ops::{BlockedEntries, Operator, SpmmOps};
 
-/// A pattern and its transpose on a device, as products and their gradients need them. Cloning
-/// shares the buffers.
+/// A pattern and its transpose on a device, for products and gradients. Cloning shares the buffers.
 ///
-/// Device memory: `20 (rows + cols) + 12 nnz` bytes, and 3 per 32 entries; `20 rows + 8 nnz` if the
-/// pattern is symmetric with ascending columns. Large patterns add column blocks for the gradient
-/// of compressed rows: 2 bytes per entry, and 136 per column and block. They need 2^22 entries, and
-/// on average 24 entries per transposed row and block, in at most 24 blocks. Shared memory holds
-/// one value per column of a block.
+/// Takes `20 (rows + cols) + 12 nnz` bytes, and 3 per 32 entries; `20 rows + 8 nnz` if symmetric
+/// with ascending columns. Patterns of 2^22 entries or more may add column blocks for the gradient
+/// of compressed rows: 2 bytes per entry and 136 per column and block, if transposed rows average
+/// 24 entries per block, in up to 24 blocks.
 #[derive(Clone, Debug)]
 pub struct Adjacency {
     rows: usize,
@@ -28,12 +26,12 @@ pub struct Adjacency {
     transposed_entries: Tensor<1, Int>,
     parts: Tensor<1, Int>,
     transposed_parts: Tensor<1, Int>,
-    /// Transposed entries by blocks, and the most columns per block.
+    /// Transposed entries, most columns per block.
     transposed_blocks: Option<(Tensor<1, Int>, usize)>,
 }
 
 impl Adjacency {
-    /// Transposes the pattern, uploads both, and partitions their entries on the device.
+    /// Transposes, uploads and partitions a pattern.
     pub fn new(pattern: &Pattern, device: &Device) -> Self {
         let (transposed, entries) = pattern.transpose();
         let on_device = |pattern: &Pattern| {
@@ -82,37 +80,36 @@ impl Adjacency {
         }
     }
 
-    /// Most columns per block of the transpose; 0 without blocks.
+    /// Most columns per block, or 0.
     pub(super) fn block_columns(&self) -> usize {
         let blocks = self.transposed_blocks.as_ref();
         blocks.map_or(0, |(_, most)| *most)
     }
 
-    /// Rows of the matrix.
+    /// Rows.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Columns of the matrix.
+    /// Columns.
     pub fn cols(&self) -> usize {
         self.cols
     }
 
-    /// Stored entries.
+    /// Entries.
     pub fn nnz(&self) -> usize {
         self.indices.dims()[0]
     }
 }
 
-/// Entries grouped by column blocks, and the most columns per block, if that pays on the device.
-/// Columns must ascend in each row.
+/// Column blocks and most columns in each, if they pay. Columns must ascend.
 fn column_blocks(
     pattern: &Pattern,
     indptr: &Tensor<1, Int>,
     indices: &Tensor<1, Int>,
 ) -> Option<(Tensor<1, Int>, usize)> {
     let size = [pattern.rows(), pattern.cols(), pattern.nnz()];
-    // If one block is already too many, the device need not be asked.
+    // Spares the device a question.
     if !ColumnBlocks::pays(size, pattern.cols().max(1)) {
         return None;
     }

@@ -1,4 +1,4 @@
-//! Rows compressed to k elements.
+//! Compressed rows.
 
 use burn::{
     backend::Dispatch,
@@ -8,12 +8,11 @@ use sparsek_kernels::topk::{MAX_COLS, Method};
 
 use crate::ops::{Lengths, SpmmOps, TopkOps, TopkSpec};
 
-/// A matrix `[rows, width]` that keeps k elements per row: the CBSR format of MaxK-GNN (Peng et
-/// al., 2024). Built by [`sparse_topk`].
+/// A matrix `[rows, width]` with k elements per row: the CBSR format of MaxK-GNN (Peng et al.,
+/// 2024).
 ///
-/// Values, `[rows, k]`, may be tracked by autodiff. Columns, `[rows, k]`, ascend in each row: u8 up
-/// to 256 columns, u16 up to 65,536, else u32; wider if the device does not store these. Cloning
-/// shares the buffers.
+/// Values may be tracked by autodiff. Columns are u8 up to 256, u16 up to 65,536, else u32; wider
+/// if the device lacks these. Cloning shares the buffers.
 #[derive(Clone, Debug)]
 pub struct Compressed {
     values: Tensor<2>,
@@ -32,17 +31,17 @@ impl Compressed {
         self.values.dims()[1]
     }
 
-    /// Columns of the matrix.
+    /// Columns.
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// The kept elements: `[rows, k]`.
+    /// Kept elements: `[rows, k]`.
     pub fn values(&self) -> &Tensor<2> {
         &self.values
     }
 
-    /// Their columns: `[rows, k]`, ascending in each row.
+    /// Their columns: `[rows, k]`, ascending.
     pub fn columns(&self) -> &Tensor<2, Int> {
         &self.columns
     }
@@ -52,11 +51,7 @@ impl Compressed {
         self.values.dtype()
     }
 
-    /// Replaces the values, for example by dropout; columns stay.
-    ///
-    /// # Panics
-    ///
-    /// If the shape changes.
+    /// Replaces the values; panics if the shape changes.
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor, TensorData};
@@ -77,8 +72,7 @@ impl Compressed {
         Self { values, ..self }
     }
 
-    /// The dense matrix, with `+0` elsewhere. Differentiable: the gradient at the kept columns goes
-    /// to the values.
+    /// The dense matrix, with `+0` elsewhere. Differentiable.
     pub fn to_dense(&self) -> Tensor<2> {
         Tensor::from_dispatch(<Dispatch as SpmmOps>::expand(
             self.values.clone().into_dispatch(),
@@ -88,16 +82,11 @@ impl Compressed {
     }
 }
 
-/// Compresses each row of `x`, `[rows, width]`, to its `k` greatest elements, in one pass and
-/// without a dense intermediate.
+/// Compresses each row of `x`, `[rows, width]`, to its `k` greatest elements, in one pass.
 ///
-/// Selection, ties, NaN and cost as [`topk`](crate::topk::topk) in index order. The gradient is
-/// scattered to the selected columns.
-///
-/// # Panics
-///
-/// If `k > width`, `width > MAX_COLS`, the device lacks the dtype, or the eps of
-/// [`Method::Precision`] is negative or not finite.
+/// Selection, ties, NaN, cost and gradient as [`topk`](crate::topk::topk). Panics if `k > width`,
+/// `width > MAX_COLS`, the device lacks the dtype, or the eps of [`Method::Precision`] is negative
+/// or not finite.
 pub fn sparse_topk(x: Tensor<2>, k: usize, method: Method) -> Compressed {
     let [_, width] = x.dims();
     let dtype = x.dtype();
@@ -136,7 +125,7 @@ pub fn sparse_topk(x: Tensor<2>, k: usize, method: Method) -> Compressed {
     }
 }
 
-/// Narrowest column dtype for `width` columns that the device stores.
+/// Narrowest stored dtype for `width` columns.
 fn column_dtype(device: &Device, width: usize) -> IntDType {
     let fitting = [(IntDType::U8, 1 << 8), (IntDType::U16, 1 << 16)];
     let narrow = fitting

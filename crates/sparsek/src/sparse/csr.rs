@@ -1,4 +1,4 @@
-//! A CSR matrix with its values on a device.
+//! CSR matrices on a device.
 
 use std::{
     ops::Range,
@@ -18,16 +18,11 @@ use super::{
 };
 use crate::ops::{CsrTensors, DistanceOps};
 
-/// A CSR matrix: a checked [`Pattern`] on the host, its copy on a device, and the values there.
+/// A CSR matrix: a [`Pattern`] on the host, its copy on a device, and the values there.
 ///
-/// Columns ascend strictly in each row. Explicit zeros are kept. Values may be tracked by autodiff;
-/// the pattern is constant. Cloning shares everything. The pattern takes `4 (rows + 1 + nnz)` bytes
-/// on host and device.
-///
-/// # Shapes and dtypes
-///
-/// `indptr`: `[rows + 1]`, `indices`: `[nnz]`, i32. `values`: `[nnz]`, f32, f64, f16 or bf16. At
-/// most [`MAX_ENTRIES`](super::MAX_ENTRIES) rows, columns and entries.
+/// Columns ascend strictly; explicit zeros are kept. Values may be tracked by autodiff. Cloning
+/// shares everything. Patterns take `4 (rows + 1 + nnz)` bytes on host and device. At most
+/// [`MAX_ENTRIES`](super::MAX_ENTRIES) rows, columns and entries.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -49,19 +44,15 @@ pub struct Csr {
     indptr: Tensor<1, Int>,
     indices: Tensor<1, Int>,
     values: Tensor<1>,
-    /// Result of [`Csr::greatest`].
     greatest: Arc<OnceLock<f32>>,
 }
 
 impl Csr {
-    /// Combines a pattern with strictly ascending columns and its values, `[nnz]`, in entry order.
-    /// The matrix is on their device. Other column orders: [`Csr::from_unsorted`].
+    /// From a pattern with strictly ascending columns and its values, `[nnz]`, f32, f64, f16 or
+    /// bf16.
     ///
-    /// # Errors
-    ///
-    /// [`CsrError::Unsorted`] and [`CsrError::Duplicate`] name the first column out of order;
-    /// [`CsrError::Values`] for another number of values; [`CsrError::Dtype`] if the device lacks
-    /// the dtype.
+    /// Errors: [`CsrError::Unsorted`] or [`CsrError::Duplicate`] for the first column out of order,
+    /// [`CsrError::Values`], [`CsrError::Dtype`].
     pub fn new(pattern: impl Into<Arc<Pattern>>, values: Tensor<1>) -> Result<Self, CsrError> {
         let pattern = pattern.into();
         check_values(&values, pattern.nnz())?;
@@ -69,25 +60,19 @@ impl Csr {
         Ok(Self::assemble(pattern, values))
     }
 
-    /// Sorts a pattern whose columns have any order and may repeat. Sums repeated entries on the
-    /// device in pattern order, f16 and bf16 in f32; a sum of 0 stays an entry. Differentiable in
-    /// the values.
+    /// From columns in any order. Sums repeated entries on the device in pattern order, f16 and
+    /// bf16 in f32; sums of 0 stay. Differentiable.
     ///
-    /// # Errors
-    ///
-    /// [`CsrError::Values`] and [`CsrError::Dtype`].
+    /// Errors: [`CsrError::Values`], [`CsrError::Dtype`].
     pub fn from_unsorted(pattern: &Pattern, values: Tensor<1>) -> Result<Self, CsrError> {
         check_values(&values, pattern.nnz())?;
         Ok(Self::from_sorted(Sorted::from_pattern(pattern), values))
     }
 
-    /// Builds a matrix from row, column and value of each entry, in any order. Sums repeated
-    /// entries as [`Csr::from_unsorted`]. Differentiable in the values. O(rows + entries) plus a
-    /// sort of every row, on the host.
+    /// From row, column and value of each entry, in any order. Sums and gradient as
+    /// [`Csr::from_unsorted`]. O(rows + entries) on the host plus a sort of every row.
     ///
-    /// # Errors
-    ///
-    /// [`CsrError`] if lengths differ, an id is out of range, a size exceeds
+    /// [`CsrError`] if lengths differ, ids are out of range, a size exceeds
     /// [`MAX_ENTRIES`](super::MAX_ENTRIES), or the device lacks the dtype.
     ///
     /// ```
@@ -116,15 +101,10 @@ impl Csr {
         ))
     }
 
-    /// Takes the nonzero elements of a matrix, NaN included.
+    /// The nonzero elements of `x`, NaN included. The host reads `x` once. Differentiable.
     ///
-    /// The host reads `x` once to find the pattern. Values are gathered from `x` on the device, so
-    /// their gradient goes back to `x`.
-    ///
-    /// # Errors
-    ///
-    /// [`CsrError`] if a size exceeds [`MAX_ENTRIES`](super::MAX_ENTRIES), or the device lacks the
-    /// dtype.
+    /// [`CsrError`] for sizes above [`MAX_ENTRIES`](super::MAX_ENTRIES), or a dtype that the device
+    /// lacks.
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor};
@@ -159,7 +139,6 @@ impl Csr {
         Self::assemble(sorted.pattern.into(), values)
     }
 
-    /// Uploads a checked pattern to the device of its values.
     fn assemble(pattern: Arc<Pattern>, values: Tensor<1>) -> Self {
         let device = values.device();
         Self {
@@ -176,12 +155,12 @@ impl Csr {
         self.pattern.rows()
     }
 
-    /// Columns of the matrix.
+    /// Columns.
     pub fn cols(&self) -> usize {
         self.pattern.cols()
     }
 
-    /// Stored entries, explicit zeros included.
+    /// Entries, explicit zeros included.
     pub fn nnz(&self) -> usize {
         self.pattern.nnz()
     }
@@ -191,12 +170,12 @@ impl Csr {
         &self.pattern
     }
 
-    /// Row offsets on the device: `[rows + 1]`, i32.
+    /// Row offsets: `[rows + 1]`, i32.
     pub fn indptr(&self) -> &Tensor<1, Int> {
         &self.indptr
     }
 
-    /// Column of each entry on the device: `[nnz]`, i32, ascending in each row.
+    /// Column of each entry: `[nnz]`, i32.
     pub fn indices(&self) -> &Tensor<1, Int> {
         &self.indices
     }
@@ -216,11 +195,8 @@ impl Csr {
         self.values.device()
     }
 
-    /// Replaces the values; dtype and device may change.
-    ///
-    /// # Errors
-    ///
-    /// [`CsrError::Values`] and [`CsrError::Dtype`].
+    /// Replaces the values; dtype and device may change. Errors: [`CsrError::Values`],
+    /// [`CsrError::Dtype`].
     pub fn with_values(&self, values: Tensor<1>) -> Result<Self, CsrError> {
         check_values(&values, self.nnz())?;
         if values.device() != self.device() {
@@ -233,17 +209,13 @@ impl Csr {
         })
     }
 
-    /// Copies the matrix to another device; the pattern comes from the host. Differentiable.
-    ///
-    /// # Errors
-    ///
-    /// [`CsrError::Dtype`] if the device lacks the dtype.
+    /// Copies the matrix to another device. Differentiable. Error: [`CsrError::Dtype`].
     pub fn to_device(&self, device: &Device) -> Result<Self, CsrError> {
         check_dtype(self.dtype(), device)?;
         self.with_values(self.values.clone().to_device(device))
     }
 
-    /// The dense matrix, `[rows, cols]`, 0 without an entry. Differentiable.
+    /// The dense matrix, `[rows, cols]`. Differentiable.
     pub fn to_dense(&self) -> Tensor<2> {
         let shape = [self.rows(), self.cols()];
         let options = (&self.device(), self.dtype());
@@ -261,18 +233,13 @@ impl Csr {
         zeros.scatter_nd(places, self.values.clone(), IndexingUpdateOp::Assign)
     }
 
-    /// The transposed matrix. Differentiable. O(rows + cols + nnz) on the host, and one read of
-    /// each value.
+    /// The transpose. Differentiable. O(rows + cols + nnz) on the host.
     pub fn transpose(&self) -> Self {
         let (pattern, entries) = self.pattern.transpose();
         Self::assemble(pattern.into(), gather(self.values.clone(), &entries))
     }
 
-    /// A range of rows. Differentiable. O(rows and entries of the range).
-    ///
-    /// # Panics
-    ///
-    /// If the range is decreasing or out of bounds.
+    /// A range of rows. Differentiable. O(rows and entries of the range). Panics if out of bounds.
     pub fn slice_rows(&self, rows: Range<usize>) -> Self {
         assert!(
             rows.start <= rows.end && rows.end <= self.rows(),
@@ -287,7 +254,6 @@ impl Csr {
         };
         let sliced = Self::assemble(self.pattern.slice_rows(rows).into(), values);
         match self.greatest.get() {
-            // A bound for all values also bounds a part of them.
             Some(_) => Self {
                 greatest: self.greatest.clone(),
                 ..sliced
@@ -304,9 +270,8 @@ impl Csr {
         }
     }
 
-    /// Largest magnitude of the values, or of the matrix they were sliced from. Infinity if any is
-    /// not a whole number, or the device does not use it. Computed once, which waits for the
-    /// device.
+    /// Largest magnitude of the values, or of a whole they were sliced from. Infinity if any is not
+    /// a whole number, or the device does not use it. Waits once.
     pub(crate) fn greatest(&self) -> f32 {
         // WebAssembly cannot wait for a device.
         if cfg!(target_family = "wasm") {
@@ -320,7 +285,7 @@ impl Csr {
     }
 }
 
-/// Whether an element is not `+0` or `-0`, by its bits.
+/// Whether an element is neither `+0` nor `-0`.
 fn is_entry(elements: &TensorData, at: usize) -> bool {
     let size = elements.dtype().size();
     let (sign, rest) = elements.as_bytes()[at * size..(at + 1) * size]

@@ -6,7 +6,7 @@ use burn::tensor::DType;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PatternError {
-    /// indptr does not have rows + 1 offsets.
+    /// Not rows + 1 offsets.
     #[error("indptr has {found} entries, but {rows} rows need {}", rows + 1)]
     IndptrLength {
         /// Rows.
@@ -14,7 +14,7 @@ pub enum PatternError {
         /// Offsets.
         found: usize,
     },
-    /// The offsets do not run from 0 to the number of entries.
+    /// Offsets do not run from 0 to all entries.
     #[error("indptr runs from {first} to {last}, but must run from 0 to the {entries} entries")]
     IndptrEnds {
         /// The first.
@@ -24,10 +24,10 @@ pub enum PatternError {
         /// Entries.
         entries: usize,
     },
-    /// An offset is less than its predecessor.
+    /// Offsets decrease.
     #[error("indptr decreases at row {row}: from {before} to {after}")]
     IndptrOrder {
-        /// Row of the decrease.
+        /// The row.
         row: usize,
         /// Its start.
         before: u32,
@@ -44,7 +44,7 @@ pub enum PatternError {
         /// Columns in total.
         cols: usize,
     },
-    /// A size exceeds what 32-bit offsets address.
+    /// Too large for 32-bit offsets.
     #[error("{what}: {found} exceed the limit of {limit}")]
     TooLarge {
         /// Rows, columns or entries.
@@ -60,25 +60,25 @@ pub enum PatternError {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CsrError {
-    /// The arrays are not a valid pattern.
+    /// Not a valid pattern.
     #[error(transparent)]
     Pattern(#[from] PatternError),
     /// Columns of a row do not ascend.
     #[error("row {row} is not sorted: column {column} comes after column {before}")]
     Unsorted {
-        /// Row.
+        /// The row.
         row: usize,
         /// First column out of order.
         column: u32,
         /// Its predecessor.
         before: u32,
     },
-    /// A row has two entries in one column.
+    /// A row has a column twice.
     #[error("row {row} has column {column} twice")]
     Duplicate {
-        /// Row.
+        /// The row.
         row: usize,
-        /// Column.
+        /// The column.
         column: u32,
     },
     /// A row id is out of range.
@@ -91,7 +91,7 @@ pub enum CsrError {
         /// Rows in total.
         rows: usize,
     },
-    /// The numbers of row ids and column ids differ.
+    /// Row ids and column ids differ in number.
     #[error("{rows} row ids, but {cols} column ids")]
     Ids {
         /// Row ids.
@@ -99,7 +99,7 @@ pub enum CsrError {
         /// Column ids.
         cols: usize,
     },
-    /// The numbers of values and entries differ.
+    /// Values and entries differ in number.
     #[error("{found} values for {entries} entries")]
     Values {
         /// Entries.
@@ -107,7 +107,7 @@ pub enum CsrError {
         /// Values.
         found: usize,
     },
-    /// The operation or the device does not support the dtype.
+    /// The dtype is not supported.
     #[error(
         "values of {dtype:?} are not supported on {device} (supported: F32, F16, BF16, F64 \
          where the device has it)"

@@ -1,13 +1,12 @@
 //! Sparse matrices and their products.
 //!
-//! - [`Pattern`]: a checked CSR pattern on the host.
-//! - [`Adjacency`]: a pattern and its transpose on a device, for products.
-//! - [`Csr`]: a matrix with values on a device.
-//! - [`Compressed`]: rows that keep k elements.
-//! - [`spmm()`] and variants: products with dense tensors and compressed rows; [`spmm_max`].
+//! - [`Pattern`]: a checked CSR pattern on the host; [`Adjacency`]: it and its transpose on a
+//!   device.
+//! - [`Csr`]: a matrix with values on a device; [`Compressed`]: rows that keep k elements.
+//! - [`spmm()`] and variants, [`spmm_max`]: products with dense tensors and compressed rows.
 //!
-//! Values are f32, f64, f16 or bf16, if the device has the dtype. 16-bit floats are summed in f32.
-//! Constructors return typed errors; products panic if shapes or dtypes do not fit.
+//! Values are f32, f64, f16 or bf16, if the device has the dtype; 16-bit floats are summed in f32.
+//! Constructors return typed errors; products panic.
 
 mod adjacency;
 mod compressed;

@@ -1,4 +1,4 @@
-//! Loads matrices from files of scipy's `save_npz`.
+//! Loads files of scipy's `save_npz`.
 
 use std::{
     fs::File,
@@ -20,7 +20,7 @@ use crate::io::{
     text,
 };
 
-/// Why a file was not loaded, in one line that names it.
+/// Why a file was not loaded, in one line.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum NpzError {
@@ -29,10 +29,10 @@ pub enum NpzError {
     Io {
         /// The file.
         file: PathBuf,
-        /// What the system reports.
+        /// The cause.
         source: io::Error,
     },
-    /// The file is truncated or is not a matrix.
+    /// Truncated, or not a matrix.
     #[error("{}: {reason}", shown(file))]
     Format {
         /// The file.
@@ -40,7 +40,7 @@ pub enum NpzError {
         /// The reason and the array.
         reason: String,
     },
-    /// The arrays do not fit together, or the device lacks the dtype.
+    /// Not a valid matrix here.
     #[error("{}: {source}", shown(file))]
     Csr {
         /// The file.
@@ -51,27 +51,21 @@ pub enum NpzError {
 }
 
 impl Csr {
-    /// Loads a matrix that `scipy.sparse.save_npz` wrote.
+    /// Loads csr, csc, coo or bsr from `scipy.sparse.save_npz`.
     ///
-    /// - Reads csr, csc, coo and bsr. Without the array `format` (early scipy), the file is coo if
-    ///   it has an array `row`, else csr.
-    /// - Sorts columns and sums repeated entries as [`Csr::from_unsorted`]. Keeps explicit zeros,
-    ///   those of blocks too.
-    /// - Indices and offsets are integers of any width. Values are bool, integers or floats of any
-    ///   width and byte order, rounded if needed.
-    /// - Ignores capacity behind the last offset, as scipy does.
+    /// - Without the array `format` (early scipy), coo if there is an array `row`, else csr.
+    /// - Sums repeated entries as [`Csr::from_unsorted`]; keeps explicit zeros, also of blocks;
+    ///   ignores capacity behind the last offset.
+    /// - Indices are integers, values bools, integers or floats, of any width and byte order;
+    ///   rounded to the dtype of the options, or the device's default.
     ///
-    /// Values get the dtype of the options, or the device's default float dtype (f32):
-    /// `Csr::from_npz(path, &device)`, `Csr::from_npz(path, (&device, DType::F64))`.
-    ///
-    /// Shapes are compared before values are read. Host memory follows rows and entries, not
-    /// columns, within [`memory::limit`].
+    /// Checks shapes first. Memory follows rows and entries, within [`memory::limit`].
     ///
     /// # Errors
     ///
-    /// [`NpzError`] names the file and the array: not a regular file, missing or truncated, of
-    /// another format (`dia`) or dtype, ids out of range, decreasing offsets, sizes that disagree,
-    /// or above the memory limit.
+    /// [`NpzError`] names file and array: not a regular file, missing, truncated, of another format
+    /// (`dia`) or dtype, ids out of range, decreasing offsets, or sizes that disagree or exceed the
+    /// limit.
     pub fn from_npz(
         path: impl AsRef<Path>,
         options: impl Into<TensorCreationOptions>,
@@ -108,7 +102,7 @@ fn shown(path: &Path) -> String {
 fn read<T: Value + Element>(file: File) -> Result<(Pattern, TensorData), String> {
     let matrix = Matrix::<T>::read(&mut Npz::new(file)?, Values::Needed)?;
     let values = matrix.values.unwrap_or_default();
-    // Pattern as read, sorted and as i32; a source per entry; values twice.
+    // Pattern as read, sorted and as i32; sources; values twice.
     let entries = memory::product(&[values.len(), 5 * size_of::<u32>() + 2 * size_of::<T>()]);
     let rows = memory::product(&[matrix.indptr.len(), 3 * size_of::<u32>()]);
     let what = format_args!("a matrix of {} entries", values.len());

@@ -1,4 +1,4 @@
-//! The pattern of a sparse matrix on the host.
+//! Patterns on the host.
 
 use std::{
     ops::Range,
@@ -10,11 +10,9 @@ use rayon::prelude::*;
 use super::error::PatternError;
 use crate::io::memory;
 
-/// Most entries of a pattern. Device offsets are i32, and units count beyond the last entry of a
-/// row.
+/// Most entries: offsets are i32, and units count beyond a row's end.
 pub const MAX_ENTRIES: usize = sparsek_kernels::spmm::MAX_ENTRIES;
 
-/// Refuses sizes that offsets cannot count.
 pub(crate) fn check_size(what: &'static str, found: usize) -> Result<(), PatternError> {
     let limit = MAX_ENTRIES;
     match found > limit {
@@ -23,9 +21,8 @@ pub(crate) fn check_size(what: &'static str, found: usize) -> Result<(), Pattern
     }
 }
 
-/// A checked CSR pattern without values.
-///
-/// Columns of a row may have any order and may repeat; products sum repeated entries.
+/// A checked CSR pattern. Columns of a row may have any order and repeat; products sum repeated
+/// entries.
 ///
 /// ```
 /// use sparsek::sparse::Pattern;
@@ -48,12 +45,8 @@ pub struct Pattern {
 }
 
 impl Pattern {
-    /// Checks a CSR pattern: `rows + 1` monotone offsets from 0 to the number of entries, and a
-    /// column below `cols` per entry.
-    ///
-    /// # Errors
-    ///
-    /// [`PatternError`] names the violation. At most [`MAX_ENTRIES`] entries, rows and columns.
+    /// Checks `rows + 1` monotone offsets from 0 to the number of entries, columns below `cols`,
+    /// and sizes up to [`MAX_ENTRIES`]. [`PatternError`] names the violation.
     pub fn new(
         rows: usize,
         cols: usize,
@@ -99,41 +92,37 @@ impl Pattern {
         })
     }
 
-    /// Rows of the matrix.
+    /// Rows.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Columns of the matrix.
+    /// Columns.
     pub fn cols(&self) -> usize {
         self.cols
     }
 
-    /// Stored entries.
+    /// Entries.
     pub fn nnz(&self) -> usize {
         self.indices.len()
     }
 
-    /// Row offsets, `rows + 1` of them.
+    /// Row offsets: `rows + 1`.
     pub fn indptr(&self) -> &[u32] {
         &self.indptr
     }
 
-    /// Column of each entry, row after row.
+    /// Column of each entry.
     pub fn indices(&self) -> &[u32] {
         &self.indices
     }
 
-    /// The columns of a row.
-    ///
-    /// # Panics
-    ///
-    /// If the row is out of range.
+    /// Columns of a row; panics if out of range.
     pub fn row(&self, row: usize) -> &[u32] {
         &self.indices[self.indptr[row] as usize..self.indptr[row + 1] as usize]
     }
 
-    /// Entries of the longest row; 0 without rows. O(rows).
+    /// Entries of the longest row, or 0. O(rows).
     pub fn longest(&self) -> usize {
         let ends = self.indptr.windows(2);
         ends.map(|ends| (ends[1] - ends[0]) as usize)
@@ -141,11 +130,7 @@ impl Pattern {
             .unwrap_or(0)
     }
 
-    /// A range of rows. O(rows and entries of the range).
-    ///
-    /// # Panics
-    ///
-    /// If the range is decreasing or out of bounds.
+    /// A range of rows; panics if out of bounds. O(rows and entries of the range).
     pub fn slice_rows(&self, rows: Range<usize>) -> Self {
         let offsets = &self.indptr[rows.start..=rows.end];
         let (first, last) = (offsets[0], offsets[rows.len()]);
@@ -157,13 +142,10 @@ impl Pattern {
         }
     }
 
-    /// The transposed pattern, with ascending columns, and the original entry of each of its
-    /// entries. O(rows + cols + entries), parallel if rows are long; O(cols + entries log(entries))
-    /// if columns outnumber entries.
+    /// The transpose with ascending columns, and the original position of each entry.
     ///
-    /// # Panics
-    ///
-    /// If the `cols + 1` offsets need more than [`memory::limit`].
+    /// O(rows + cols + entries), parallel if rows are long; O(cols + entries log(entries)) if
+    /// columns outnumber entries. Panics if `cols + 1` offsets exceed [`memory::limit`].
     pub fn transpose(&self) -> (Self, Vec<u32>) {
         let offsets = memory::product(&[self.cols + 1, size_of::<u32>()]);
         let what = format_args!("the transpose of a matrix of {} columns", self.cols);
@@ -173,8 +155,8 @@ impl Pattern {
         if self.cols > self.nnz() {
             return self.transpose_by_sorting();
         }
-        // Counting sort: threads count the columns of their shares of rows, prefix sums give first
-        // slots, threads fill them. Slots do not overlap, so relaxed stores suffice.
+        // Counting sort: threads count columns per share of rows, prefix sums give first slots,
+        // threads fill them. Slots are disjoint, so relaxed stores suffice.
         let mut shares: Vec<(Range<usize>, Vec<u32>)> = self
             .shares()
             .into_par_iter()
@@ -219,9 +201,8 @@ impl Pattern {
         (transposed, plain(entries))
     }
 
-    /// [`Pattern::transpose`] without counters per column.
     fn transpose_by_sorting(&self) -> (Self, Vec<u32>) {
-        // The entry as second key keeps row order within a column.
+        // The entry as second key keeps row order.
         let key = |&entry: &u32| (self.indices[entry as usize], entry);
         let mut entries: Vec<u32> = (0..self.nnz() as u32).collect();
         entries.par_sort_unstable_by_key(key);
@@ -231,7 +212,7 @@ impl Pattern {
         }
         let mut indptr = Vec::with_capacity(self.cols + 1);
         for (at, &entry) in entries.iter().enumerate() {
-            // Columns up to this one start here, unless they already have.
+            // Columns up to this one start here.
             indptr.resize(self.indices[entry as usize] as usize + 1, at as u32);
         }
         indptr.resize(self.cols + 1, self.nnz() as u32);
@@ -248,8 +229,7 @@ impl Pattern {
         self.indptr[rows.start] as usize..self.indptr[rows.end] as usize
     }
 
-    /// Splits rows into shares of similar entry counts, at most one per thread; fewer if a share
-    /// would have fewer entries than columns.
+    /// At most one share of rows per thread, each with at least `cols` entries.
     fn shares(&self) -> Vec<Range<usize>> {
         let most = self.nnz() / self.cols.max(1);
         let count = rayon::current_num_threads().min(most).max(1);
@@ -270,7 +250,6 @@ mod tests {
 
     #[test]
     fn threads_transpose_as_one_does() {
-        // Rows of 0 to 60 entries, columns unordered and repeated.
         let (rows, cols) = (40usize, 7usize);
         let lengths = (0..rows).map(|row| (row * row % 61) as u32);
         let indptr: Vec<u32> = std::iter::once(0)

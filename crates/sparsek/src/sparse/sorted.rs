@@ -1,4 +1,4 @@
-//! Sorts entries, and finds those that share a place.
+//! Sorts entries and merges repeated ones.
 
 use burn::tensor::Tensor;
 
@@ -10,19 +10,16 @@ use super::{
     tensor::gather,
 };
 
-/// A pattern with ascending columns, and the sources of its entries.
 #[derive(Debug)]
 pub(super) struct Sorted {
     pub pattern: Pattern,
-    /// Given entries in pattern order; those of one place in the given order.
+    /// Given entries in pattern order.
     sources: Vec<u32>,
-    /// First source of each entry, and the end; `None` if each entry has one.
+    /// First source of each entry, and the end; `None` if each has one.
     starts: Option<Vec<u32>>,
 }
 
 impl Sorted {
-    /// From the row and column of each entry; the slices have equal lengths. O(rows + entries) plus
-    /// a sort of every row.
     pub fn from_coo(shape: [usize; 2], rows: &[u32], cols: &[u32]) -> Result<Self, CsrError> {
         check_size("rows", shape[0])?;
         check_size("columns", shape[1])?;
@@ -49,14 +46,12 @@ impl Sorted {
         Self::sort(shape, &indptr, sources, cols)
     }
 
-    /// From a pattern with any column order. O(rows + entries) plus a sort of every unordered row.
     pub fn from_pattern(pattern: &Pattern) -> Self {
         let sources = (0..pattern.nnz() as u32).collect();
         let shape = [pattern.rows(), pattern.cols()];
         Self::sort(shape, pattern.indptr(), sources, pattern.indices()).expect("checked")
     }
 
-    /// Sorts the sources of each row by column, and merges equal columns.
     fn sort(
         [rows, cols]: [usize; 2],
         indptr: &[u32],
@@ -89,7 +84,7 @@ impl Sorted {
         })
     }
 
-    /// Values of the pattern's entries. Sums sources of one place in the given order.
+    /// Values of the entries; sums repeated ones in the given order.
     pub fn collect(&self, values: Tensor<1>) -> Tensor<1> {
         let Some(starts) = &self.starts else {
             let in_order = self.sources.is_sorted();

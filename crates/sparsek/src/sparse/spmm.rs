@@ -1,4 +1,4 @@
-//! Products and maxima of patterns with dense tensors and compressed rows.
+//! Products and maxima of patterns.
 
 use burn::{
     backend::Dispatch,
@@ -8,8 +8,7 @@ use burn::{
 use super::{adjacency::Adjacency, compressed::Compressed};
 use crate::ops::{CompressedSpec, Factor, Factors, SpmmOps};
 
-/// Factors of the entries in a product: `a(i, j) = rows[i] weights[e] cols[j]` for entry `e = (i,
-/// j)`. Unset factors are 1.
+/// Factors of a product: `a(i, j) = rows[i] weights[e] cols[j]` for entry `e = (i, j)`. Default: 1.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -31,8 +30,7 @@ pub struct Scaling {
 }
 
 impl Scaling {
-    /// Sets weights of the entries: `[nnz]`, in pattern order and in the dtype of the other
-    /// operand. Differentiable.
+    /// Entry weights, `[nnz]`, in the dtype of the other operand. Differentiable.
     pub fn with_weights(self, weights: Tensor<1>) -> Self {
         Self {
             weights: Some(weights),
@@ -40,7 +38,7 @@ impl Scaling {
         }
     }
 
-    /// Sets factors of the rows, such as 1 / degree: `[rows]`. Constant, without gradient.
+    /// Constant row factors, `[rows]`, such as 1 / degree.
     pub fn with_rows(self, rows: Tensor<1>) -> Self {
         Self {
             rows: Some(rows),
@@ -48,7 +46,7 @@ impl Scaling {
         }
     }
 
-    /// Sets factors of the columns: `[cols]`. Constant, without gradient.
+    /// Constant column factors, `[cols]`.
     pub fn with_cols(self, cols: Tensor<1>) -> Self {
         Self {
             cols: Some(cols),
@@ -56,7 +54,6 @@ impl Scaling {
         }
     }
 
-    /// Checks and converts the factors.
     fn factors(&self, operation: &str, adjacency: &Adjacency, dtype: DType) -> Factors<Dispatch> {
         if let Some(weights) = &self.weights {
             let (found, nnz) = (weights.dims()[0], adjacency.nnz());
@@ -96,28 +93,14 @@ impl Scaling {
     }
 }
 
-/// Product of a 0/1 sparse matrix and a dense one: `y[i] = Σ x[j]` over the entries `(i, j)` of row
-/// `i`. The sum aggregation of a graph network.
+/// `y[i] = Σ x[j]` over the entries `(i, j)` of row `i`: sum aggregation.
 ///
-/// # Shapes
-///
-/// - `x`: `[cols, d]`; result: `[rows, d]`, 0 in rows without entries.
-///
-/// # Guarantees
-///
-/// Deterministic: sums in entry order; on devices in parts of 1024 entries.
-///
-/// # Gradient
-///
-/// `dx = Aᵀ dy`, by the transposed pattern, equally deterministic.
+/// `x`: `[cols, d]`; `y`: `[rows, d]`, 0 in empty rows. Gradient: `dx = Aᵀ dy`. Deterministic: sums
+/// in entry order, on devices in parts of 1024 entries, with 2 d sums of scratch each.
 ///
 /// # Panics
 ///
-/// If the rows of `x` do not match the columns of the pattern, or the device lacks the dtype.
-///
-/// # Cost
-///
-/// Reads one row of `x` per entry. Devices need 2 d sums of scratch memory per 1024 entries.
+/// If the rows of `x` are not the columns of the pattern, or the device lacks the dtype.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -134,25 +117,18 @@ pub fn spmm(adjacency: &Adjacency, x: Tensor<2>) -> Tensor<2> {
     product("spmm", adjacency, x, &Scaling::default())
 }
 
-/// [`spmm`] with weights: `y[i] = Σ weights[e] x[j]` over the entries `e = (i, j)` of row `i`.
+/// [`spmm`] with weights, `[nnz]`: `y[i] = Σ weights[e] x[j]` over the entries `e = (i, j)`.
 ///
-/// `weights`: `[nnz]` in pattern order and in the dtype of `x`. Differentiable in both: `dx = Aᵀ
-/// dy`, `dweights[e] = dy[i] · x[j]`.
-///
-/// # Panics
-///
-/// As [`spmm`], and if `weights` has another length or dtype.
+/// Gradients: `dx = Aᵀ dy`, `dweights[e] = dy[i] · x[j]`. Panics as [`spmm`], and if `weights` has
+/// another length or dtype.
 pub fn spmm_weighted(adjacency: &Adjacency, weights: Tensor<1>, x: Tensor<2>) -> Tensor<2> {
     let scaling = Scaling::default().with_weights(weights);
     product("spmm_weighted", adjacency, x, &scaling)
 }
 
-/// [`spmm`] with factors: `y[i] = rows[i] Σ weights[e] cols[j] x[j]` over the entries `e = (i, j)`
-/// of row `i`. Factors are applied on the fly.
+/// [`spmm`] with factors: `y[i] = rows[i] Σ weights[e] cols[j] x[j]` over the entries `e = (i, j)`.
 ///
-/// # Panics
-///
-/// As [`spmm`], and if a factor has another length, or the weights have another dtype than `x`.
+/// Panics as [`spmm_weighted`], and if a factor has another length.
 pub fn spmm_with(adjacency: &Adjacency, x: Tensor<2>, scaling: &Scaling) -> Tensor<2> {
     product("spmm_with", adjacency, x, scaling)
 }
@@ -168,30 +144,14 @@ fn product(operation: &str, adjacency: &Adjacency, x: Tensor<2>, scaling: &Scali
     ))
 }
 
-/// Product of a 0/1 sparse matrix and compressed rows: [`spmm`] of `x.to_dense()`, without building
-/// it. The forward SpGEMM of MaxK-GNN (Peng et al., 2024).
+/// [`spmm`] of `x.to_dense()`, without building it: the forward SpGEMM of MaxK-GNN (Peng et al.,
+/// 2024).
 ///
-/// # Shapes
+/// `x`: `[cols, d]` compressed; result: `[rows, d]`. Deterministic: the summation order depends
+/// only on pattern, k, d and device. Panics as [`spmm`].
 ///
-/// - `x`: `[cols, d]` compressed; result: `[rows, d]`, 0 in rows without entries.
-///
-/// # Guarantees
-///
-/// Deterministic: the summation order depends only on the pattern, k, d and the device.
-///
-/// # Gradient
-///
-/// Sums `dy` over the entries of each column, at the selected columns only (the paper's backward
-/// SSpMM). Deterministic. [`sparse_topk`](super::sparse_topk) passes it on to its dense input.
-///
-/// # Panics
-///
-/// As [`spmm`].
-///
-/// # Cost
-///
-/// Reads k values and columns per entry, writes the result once. The gradient may use a sixteenth
-/// of the device memory.
+/// The gradient covers the selected columns (the paper's backward SSpMM) and passes on through
+/// [`sparse_topk`](super::sparse_topk). Deterministic; may use a sixteenth of the device memory.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -210,12 +170,7 @@ pub fn spmm_compressed(adjacency: &Adjacency, x: &Compressed) -> Tensor<2> {
     compressed("spmm_compressed", adjacency, x, &Scaling::default())
 }
 
-/// [`spmm_compressed`] with factors: `y[i] = rows[i] Σ weights[e] cols[j] x[j]` over the entries `e
-/// = (i, j)` of row `i`.
-///
-/// # Panics
-///
-/// As [`spmm_with`].
+/// [`spmm_compressed`] with factors, as [`spmm_with`].
 pub fn spmm_compressed_with(adjacency: &Adjacency, x: &Compressed, scaling: &Scaling) -> Tensor<2> {
     compressed("spmm_compressed_with", adjacency, x, scaling)
 }
@@ -240,28 +195,11 @@ fn compressed(
     ))
 }
 
-/// Maximum over the rows of a dense matrix: `y[i] = max x[j]` over the entries `(i, j)` of row `i`,
-/// element by element. The maximum aggregation of a graph network.
+/// `y[i] = max x[j]` over the entries `(i, j)` of row `i`, per element: maximum aggregation.
 ///
-/// # Shapes
-///
-/// - `x`: `[cols, d]`; result: `[rows, d]`, 0 in rows without entries.
-///
-/// # Guarantees
-///
-/// Deterministic. Ties go to the first entry. Results with NaN are unspecified.
-///
-/// # Gradient
-///
-/// Goes to the winning element; others get zero.
-///
-/// # Panics
-///
-/// As [`spmm`].
-///
-/// # Cost
-///
-/// Reads one row of `x` per entry. A gradient keeps 4 bytes per element of the result.
+/// `x`: `[cols, d]`; `y`: `[rows, d]`, 0 in empty rows. Deterministic; ties go to the first entry,
+/// NaN is unspecified. The gradient goes to the winners; it keeps 4 bytes per element of `y`.
+/// Panics as [`spmm`].
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};

@@ -1,17 +1,17 @@
-//! Indices and elements on a device.
+//! Vectors on a device.
 
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 
 /// Uploads integers below 2^31 as i32.
 pub(crate) fn upload(values: &[u32], device: &Device) -> Tensor<1, Int> {
-    // Pattern bounds every value by 2^31.
+    // Pattern bounds values by 2^31.
     let values: Vec<i32> = values.iter().map(|&value| value as i32).collect();
     let shape = [values.len()];
     Tensor::from_data(TensorData::new(values, shape), (device, DType::I32))
 }
 
-/// Gathers elements of `x` at distinct places of D numbers each. Its gradient scatters in parallel,
-/// unlike that of Burn's `select`.
+/// Elements of `x` at distinct places of D numbers. Its gradient scatters in parallel, unlike that
+/// of `select`.
 pub(super) fn gather<const D: usize>(x: Tensor<D>, places: &[u32]) -> Tensor<1> {
     if places.is_empty() {
         return empty(&x);
@@ -20,7 +20,6 @@ pub(super) fn gather<const D: usize>(x: Tensor<D>, places: &[u32]) -> Tensor<1> 
     x.gather_nd(places)
 }
 
-/// An empty vector of the dtype and device of `x`.
 pub(super) fn empty<const D: usize>(x: &Tensor<D>) -> Tensor<1> {
     let none = TensorData::new(Vec::<f32>::new(), [0]);
     Tensor::from_data(none, (&x.device(), x.dtype()))

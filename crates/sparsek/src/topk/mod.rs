@@ -1,7 +1,6 @@
-//! Row-wise top-k: the k greatest or least elements along one dimension of a tensor.
+//! The k greatest or least elements along one dimension of a tensor.
 //!
-//! The functions on tensors panic if options or dtypes do not fit; [`topk_sharded`] returns
-//! [`ShardedError`].
+//! Functions panic if options or dtypes do not fit; [`topk_sharded`] returns [`ShardedError`].
 
 mod options;
 mod ragged;

@@ -2,25 +2,23 @@
 
 use sparsek_kernels::topk::Method;
 
-/// Options of the row-wise selections.
-///
-/// A "row" is a line of the tensor along [`dim`](Self::dim).
+/// Options of row-wise selections. Rows run along [`dim`](Self::dim).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TopkOptions {
-    /// Elements selected per row, from 0 to its length.
+    /// Elements per row, at most its length.
     pub k: usize,
-    /// Dimension of the rows; negative values count from the end. Default: -1.
+    /// Dimension; negative values count from the end. Default: -1.
     pub dim: isize,
-    /// Select the greatest elements (default) or the least.
+    /// The greatest elements (default) or the least.
     pub largest: bool,
-    /// Order by value, best first, then by index; else by index (default).
+    /// Order by value, best first, then index; else by index (default).
     pub sorted: bool,
-    /// Selection method. Default: [`Method::Exact`].
+    /// Method. Default: [`Method::Exact`].
     pub method: Method,
 }
 
 impl TopkOptions {
-    /// The `k` greatest elements along the last dimension, exact, in index order.
+    /// The `k` greatest along the last dimension, exact, in index order.
     pub fn new(k: usize) -> Self {
         Self {
             k,
@@ -31,22 +29,22 @@ impl TopkOptions {
         }
     }
 
-    /// Sets the dimension of the rows; negative values count from the end.
+    /// Sets [`dim`](Self::dim).
     pub fn with_dim(self, dim: isize) -> Self {
         Self { dim, ..self }
     }
 
-    /// Selects the greatest (true) or the least elements.
+    /// Sets [`largest`](Self::largest).
     pub fn with_largest(self, largest: bool) -> Self {
         Self { largest, ..self }
     }
 
-    /// Orders the output by value (true) or by index.
+    /// Sets [`sorted`](Self::sorted).
     pub fn with_sorted(self, sorted: bool) -> Self {
         Self { sorted, ..self }
     }
 
-    /// Sets the selection method.
+    /// Sets [`method`](Self::method).
     pub fn with_method(self, method: Method) -> Self {
         Self { method, ..self }
     }

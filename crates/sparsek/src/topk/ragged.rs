@@ -1,4 +1,4 @@
-//! Top-k of ragged rows: only the first elements of each row are valid.
+//! Top-k of ragged rows.
 
 use burn::{
     backend::Dispatch,
@@ -11,36 +11,13 @@ use super::{
 };
 use crate::ops::Lengths;
 
-/// [`topk`](super::topk) of ragged rows. `lengths` counts the valid elements at the start of each
-/// row. The others have no influence, even if NaN or infinite.
+/// [`topk`](super::topk) of the first `lengths` elements of each row; the others have no influence,
+/// even if NaN.
 ///
-/// # Shapes
-///
-/// - `x`, values, indices: as [`topk`](super::topk).
-/// - `lengths`: the shape of `x` without `options.dim`, or `[1]` if `x` has rank 1; i32, u32 or
-///   i64, clamped to 0..=M.
-///
-/// # Guarantees
-///
-/// A row of length L selects min(k, L) elements, as a row of just L elements would. Remaining slots
-/// come last, sorted or not, with value 0 and index -1 (`u32::MAX` for u32). Otherwise as
-/// [`topk`](super::topk).
-///
-/// # Gradient
-///
-/// As [`topk`](super::topk). Unused slots contribute nothing, invalid elements get zero, lengths
-/// have none.
-///
-/// # Cost
-///
-/// As [`topk`](super::topk) plus a pass over the lengths.
-///
-/// # Panics
-///
-/// As [`topk`](super::topk), even if `k > M` and every row is shorter; also if `lengths` has
-/// another shape or dtype.
-///
-/// # Example
+/// `lengths` has the shape of `x` without `options.dim`, `[1]` for rank 1; i32, u32 or i64, clamped
+/// to 0..=M. Rows of length L select min(k, L) elements. Unused slots come last, with value 0,
+/// index -1 (`u32::MAX` for u32) and no gradient. Costs one more pass over the lengths. Panics as
+/// [`topk`](super::topk), even if only `k > M`; also for other shapes or dtypes of `lengths`.
 ///
 /// ```
 /// use burn::tensor::{Device, Int, Tensor, TensorData};
@@ -62,9 +39,7 @@ pub fn topk_ragged<const D: usize, const L: usize, K: Ordered>(
     pairs("topk_ragged", x, lengths, options)
 }
 
-/// Positions of the selected elements of ragged rows: [`topk_ragged`] without values.
-///
-/// Shapes, guarantees, cost and panics as [`topk_ragged`]. No gradient.
+/// Indices of [`topk_ragged`]. No gradient.
 ///
 /// ```
 /// use burn::tensor::{Device, Int, Tensor, TensorData};
@@ -85,10 +60,7 @@ pub fn argtopk_ragged<const D: usize, const L: usize, K: Ordered>(
     positions("argtopk_ragged", x, lengths, options)
 }
 
-/// [`topk_mask`](super::topk_mask) of ragged rows: sets all but the selected elements to `+0`,
-/// including invalid ones.
-///
-/// Selection, `lengths` and panics as [`topk_ragged`]; otherwise as
+/// Sets all but the selected elements of [`topk_ragged`] to `+0`, as
 /// [`topk_mask`](super::topk_mask).
 ///
 /// ```
@@ -110,7 +82,7 @@ pub fn topk_mask_ragged<const D: usize, const L: usize>(
     masked("topk_mask_ragged", x, lengths, options)
 }
 
-/// Checks and clamps the lengths, and orders them as the rows once `dim` is last.
+/// Checks and clamps lengths; orders them as rows with `dim` last.
 fn each<const D: usize, const L: usize, K: Ordered>(
     operation: &str,
     x: &Tensor<D, K>,

@@ -9,40 +9,32 @@ use sparsek_kernels::topk::{MAX_COLS, Method, SUPPORTED_DTYPES};
 use super::options::TopkOptions;
 use crate::ops::{Lengths, TopkOps, TopkSpec};
 
-/// The `k` greatest (or least) elements of each row, and their positions.
-///
-/// Exact search, or Algorithm 1 or 2 of RTop-K (Xie et al., 2025; deviations in `docs/papers.md`).
+/// The `k` greatest (or least) elements of each row and their indices, exact or by Algorithm 1 or 2
+/// of RTop-K (Xie et al., 2025; deviations in `docs/papers.md`).
 ///
 /// # Shapes
 ///
 /// - `x`: `[.., M, ..]` with M along `options.dim`; f32, f16, bf16, f64, i32, u32 or i64. M is at
-///   most [`MAX_COLS`]; with the exact method, a single row may be as long as indices can count.
-/// - values, indices: `[.., k, ..]`; values in the dtype of `x`, indices in the device's default
-///   integer dtype.
+///   most [`MAX_COLS`], except for one row with the exact method.
+/// - values, indices: `[.., k, ..]` in the dtype of `x` and the device's default integer dtype.
 ///
 /// # Guarantees
 ///
-/// Exactly k distinct elements. Order: IEEE with `-0 = +0`; NaN is greatest for the largest and
-/// last for the smallest; ties go to the lowest index. Output in index order, or sorted by value,
-/// then index. Deterministic to the bit. See `docs/guarantees.md`.
-///
-/// # Gradient
-///
-/// Scatters the gradient of the values to their positions; other elements get zero.
+/// Exactly k distinct elements in index order, or by value, then index. IEEE order with `-0 = +0`;
+/// NaN is greatest for the largest and last for the smallest; ties go to the lowest index.
+/// Deterministic to the bit; see `docs/guarantees.md`. The gradient is scattered to the selected
+/// elements.
 ///
 /// # Cost
 ///
-/// With planes, rows up to 32 elements per unit (1024 on CUDA): one read of `x`, one write of the
-/// result. Longer rows are read once per search step. On GPUs, one row above 2^15 elements, or a
-/// few above 2^20, are read once, plus about sqrt(k M) elements (Dr. Top-k: Gaihre et al., 2021).
+/// With planes, one read of rows up to 32 elements per unit (1024 on CUDA), else one per search
+/// step. On GPUs, one row above 2^15 elements, or a few above 2^20: one read and about sqrt(k M)
+/// elements (Dr. Top-k: Gaihre et al., 2021).
 ///
 /// # Panics
 ///
-/// If `k > M`, `dim` is out of range, M exceeds [`MAX_COLS`] with several rows or another method
-/// than exact, the device lacks the dtype, or the eps of [`Method::Precision`] is negative or not
-/// finite.
-///
-/// # Example
+/// If `k > M`, `dim` is out of range, M is too long, the device lacks the dtype, or the eps of
+/// [`Method::Precision`] is negative or not finite.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -72,7 +64,6 @@ pub(super) fn pairs<const D: usize, K: Ordered>(
     (values.swap_dims(dim, D - 1), indices.swap_dims(dim, D - 1))
 }
 
-/// Selects along the last dimension; arguments are checked.
 pub(super) fn select<const D: usize, K: Ordered>(
     x: Tensor<D, K>,
     lengths: Lengths<Dispatch>,
@@ -91,9 +82,7 @@ pub(super) fn select<const D: usize, K: Ordered>(
     )
 }
 
-/// Positions of the `k` greatest (or least) elements of each row: [`topk`] without values.
-///
-/// Shapes, guarantees, cost and panics as [`topk`]. No gradient.
+/// Indices of [`topk`]. No gradient.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -128,11 +117,10 @@ pub(super) fn positions<const D: usize, K: Ordered>(
 }
 
 /// Sets all but the `k` greatest (or least) elements of each row to `+0`: the nonlinearity of
-/// MaxK-GNN (Peng et al., 2024). Ignores [`sorted`](TopkOptions::sorted).
+/// MaxK-GNN (Peng et al., 2024).
 ///
-/// Selection, panics and ties as [`topk`], but M never exceeds [`MAX_COLS`]. The gradient passes
-/// unchanged to selected elements, even of value 0; others get zero. One read of `x`, one write of
-/// the result.
+/// As [`topk`], with M at most [`MAX_COLS`]; ignores [`sorted`](TopkOptions::sorted). The gradient
+/// passes to selected elements, even of value 0.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -162,7 +150,6 @@ pub(super) fn masked<const D: usize>(
     Tensor::<D>::from_dispatch(masked).swap_dims(dim, D - 1)
 }
 
-/// The selected dimension, counted from the start.
 pub(super) fn dimension<const D: usize>(operation: &str, options: &TopkOptions) -> usize {
     let rank = D as isize;
     assert!(
@@ -182,7 +169,7 @@ pub(super) fn is_supported(dtype: DType) -> bool {
     )
 }
 
-/// Checks the arguments and moves the dimension to the end.
+/// Checks the arguments; moves the dimension to the end.
 fn prepare<const D: usize, K: Ordered>(
     operation: &str,
     x: Tensor<D, K>,

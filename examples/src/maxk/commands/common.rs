@@ -2,7 +2,10 @@
 use std::{error::Error, fmt, fs::OpenOptions, path::Path};
 
 use burn::{module::Module, tensor::Device};
-use sparsek_examples::{backend::Backend, note, program, say};
+use sparsek_examples::{
+    backend::{Backend, hint},
+    note, program, say,
+};
 use sparsek_gnn::{
     datasets::NodeDataset,
     nn::{MaxKModel, MaxKModelConfig},
@@ -32,6 +35,9 @@ pub(super) fn announce(backends: &[Backend], data: &NodeDataset) {
     }
     for backend in backends {
         say!("backend {backend}");
+    }
+    if let Some(hint) = hint() {
+        say!("{hint}");
     }
     say!(
         "{}: {} nodes, {} edges, {} features, {} classes, {} / {} / {} to train, validate, test",

@@ -1,4 +1,4 @@
-//! `class_map.json` and `role.json`, read entry by entry.
+//! Streamed `class_map.json` and `role.json`.
 use std::fmt;
 
 use serde::{
@@ -12,19 +12,16 @@ use crate::datasets::{
     labels::{CLASS_NEEDED, class_of, count_classes},
 };
 
-/// Shortest entry in bytes: `"0":0,`.
+/// Shortest entry: `"0":0,`.
 const ENTRY: u64 = 6;
 
-/// Reads the classes of `nodes` nodes from a file of `bytes` bytes.
 pub(super) struct ClassMap {
     pub nodes: usize,
     pub bytes: u64,
 }
 
 enum Entry {
-    /// A number, or a list of one.
     Class(f64),
-    /// Membership in each class.
     Set(Vec<bool>),
 }
 
@@ -97,14 +94,14 @@ impl<'de> Visitor<'de> for ClassMap {
 }
 
 impl ClassMap {
-    /// Empty labels of the first entry's kind, with the number of classes if known.
+    /// Labels of the first entry's kind, and the class count if known.
     fn empty<E: Error>(&self, first: &Entry) -> Result<(Labels, usize), E> {
         let Entry::Set(set) = first else {
             return Ok((Labels::Classes(vec![0; self.nodes]), 0));
         };
         let (nodes, classes, bytes) = (self.nodes, set.len(), self.bytes);
         let labels = memory::product(&[nodes, classes]);
-        // Each takes a digit and a comma or bracket.
+        // A digit and a separator each.
         if labels.saturating_mul(2) > u128::from(bytes) {
             return Err(Error::custom(format!(
                 "{classes} classes for each of {nodes} nodes do not fit in {bytes} bytes"
@@ -173,7 +170,6 @@ fn truth<E: Error>(number: f64) -> Result<bool, E> {
     }
 }
 
-/// A number or boolean of a list.
 struct Number(f64);
 
 impl<'de> Deserialize<'de> for Number {
@@ -208,7 +204,6 @@ impl Visitor<'_> for NumberVisitor {
     }
 }
 
-/// Reads the three splits of `nodes` nodes.
 pub(super) struct Roles {
     pub nodes: usize,
 }
@@ -216,7 +211,6 @@ pub(super) struct Roles {
 const NAMES: [&str; 3] = ["tr", "va", "te"];
 
 impl<'de> DeserializeSeed<'de> for Roles {
-    /// Training, validation and test nodes; none is empty.
     type Value = [Vec<u32>; 3];
 
     fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<Self::Value, D::Error> {
@@ -256,7 +250,6 @@ impl<'de> Visitor<'de> for Roles {
     }
 }
 
-/// Reads one list, no longer than the number of nodes.
 struct List {
     nodes: usize,
 }

@@ -1,4 +1,4 @@
-//! GraphSAINT's folders: Flickr, Reddit, Yelp, PPI and ogbn-products.
+//! GraphSAINT folders, such as Flickr, Reddit and Yelp.
 mod json;
 #[cfg(test)]
 mod tests;
@@ -18,25 +18,18 @@ use super::{
 const HINT: &str = "download Flickr, Reddit, Yelp, PPI and others from \
                     https://github.com/GraphSAINT/GraphSAINT (Google Drive, 0.1 to 2 GB each)";
 
-/// Loads a dataset from a GraphSAINT folder.
+/// Loads a GraphSAINT folder in pieces (Zeng et al., ICLR 2020).
 ///
-/// - `adj_full.npz`: the adjacency from `scipy.sparse.save_npz`, in csr, csc, coo or bsr; csr
-///   without an array `format`. Node `i` aggregates from row `i`. Stored zeros are no edges, and
-///   [`NodeDataset::notes`] counts them; other values are ignored, and `data` may be missing.
-/// - `feats.npy`: [nodes, features] of any number type, converted to f32.
-/// - `class_map.json`: maps each node id to a class (whole number, boolean or a list of one), or to
-///   a list with a 0 or 1 per class.
-/// - `role.json`: lists `tr`, `va` and `te` of node ids.
+/// - `adj_full.npz`: `scipy.sparse.save_npz` in csr (also without `format`), csc, coo or bsr. Node
+///   `i` aggregates from row `i`. Stored zeros are dropped and counted in [`NodeDataset::notes`];
+///   `data` is otherwise ignored and optional.
+/// - `feats.npy`: [nodes, features] of numbers, converted to f32.
+/// - `class_map.json`: per node id a class (whole, boolean, or list of one) or a list of 0 and 1.
+/// - `role.json`: node ids `tr`, `va`, `te`.
 ///
-/// `watch` receives progress. Files are read in pieces; nothing but the result stays in memory.
-///
-/// Zeng et al., *GraphSAINT*, ICLR 2020.
-///
-/// # Errors
-/// [`DatasetError`], naming the file: missing, truncated or malformed files, ids out of range,
-/// sizes that disagree, or a class of 1024 or more when over half of the smaller ones are missing.
-/// Declared sizes are checked against the file and the limit of [`sparsek::io::memory`] before
-/// allocation.
+/// Errors name the file: missing or malformed, ids out of range, disagreeing sizes, or a class of
+/// 1024 or more with over half of the smaller ones missing. Declared sizes are checked against the
+/// file and the [`sparsek::io::memory`] limit before allocation.
 pub fn load(folder: impl AsRef<Path>, watch: Watch) -> Result<NodeDataset, DatasetError> {
     let folder = files::folder(folder.as_ref(), HINT)?;
     let [adjacency_file, features_file, labels_file, roles_file] =
@@ -90,7 +83,6 @@ fn read_json<'de, S: DeserializeSeed<'de>>(
             },
             false => DatasetError::Format {
                 file,
-                // The message may quote the file.
                 reason: text::excerpt(&error.to_string()),
             },
         }

@@ -1,4 +1,3 @@
-//! Small folders, whole and broken.
 use std::fs;
 
 use super::*;
@@ -7,7 +6,6 @@ use crate::datasets::{
     scratch::{Folder, write_npy, write_npz},
 };
 
-/// The path 0 – 1 – 2 with two features.
 fn folder(name: &str) -> Folder {
     let folder = Folder::new(name);
     let path = &folder.0;

@@ -1,14 +1,11 @@
-//! The manifest of a saved run.
-//!
-//! `manifest.json` is one JSON object. Its first line has the format, the version, and the SHA-256
-//! of the run that follows, byte for byte:
+//! The manifest of a run: JSON, with the SHA-256 of what follows the first line:
 //!
 //! ```text
 //! {"format":"sparsek checkpoint","version":1,"sha256":"…",
 //! "run":{"id":"…","model":{…},"train":{…},"dataset":{…},"history":[…],"files":{…}}}
 //! ```
 //!
-//! Floats of the history are text, since JSON readers may round.
+//! History floats are text, since JSON readers may round.
 use std::{
     collections::hash_map::RandomState,
     fmt,
@@ -29,7 +26,7 @@ use crate::{
 const FORMAT: &str = "sparsek checkpoint";
 const VERSION: u64 = 1;
 
-/// Identifies a run in a log: 16 random hexadecimal digits.
+/// A run's id: 16 random hexadecimal digits.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct RunId(String);
 
@@ -63,7 +60,6 @@ impl<'de> Deserialize<'de> for RunId {
     }
 }
 
-/// A saved run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Manifest<C> {
@@ -71,7 +67,6 @@ pub(super) struct Manifest<C> {
     pub(super) model: C,
     pub(super) train: TrainConfig,
     pub(super) dataset: Dataset,
-    /// Epochs up to the save.
     history: Vec<Row>,
     /// None before the first save.
     pub(super) files: Option<Files>,
@@ -85,7 +80,6 @@ pub(super) struct Dataset {
     pub(super) preparation: Preparation,
 }
 
-/// Parameters of the last and best epoch, and the optimizer state.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Files {
@@ -124,7 +118,6 @@ impl<C: NodeModelConfig> Manifest<C> {
         }
     }
 
-    /// The run after more epochs.
     pub(super) fn after(&self, epochs: &[EpochReport], files: Files) -> Self {
         let mut next = self.clone();
         next.history.extend(epochs.iter().map(Row::from));
@@ -146,7 +139,7 @@ impl<C: NodeModelConfig> Manifest<C> {
         Ok(format!("{head}{run}}}\n"))
     }
 
-    /// Parses and checks everything but the named files.
+    /// Checks everything but the named files.
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, String> {
         #[derive(Deserialize)]
         struct Head {
@@ -205,7 +198,7 @@ impl<C: NodeModelConfig> Manifest<C> {
     }
 }
 
-/// Epoch with the greatest validation metric, the first on ties.
+/// The first on ties.
 pub(in crate::train) fn best_of(history: &[EpochReport]) -> Option<EpochReport> {
     history.iter().copied().fold(None, |best, report| {
         match best.is_none_or(|best: EpochReport| report.val > best.val) {
@@ -215,7 +208,6 @@ pub(in crate::train) fn best_of(history: &[EpochReport]) -> Option<EpochReport> 
     })
 }
 
-/// File name of an epoch's record.
 pub(super) fn name(kind: &str, epoch: usize) -> String {
     format!("{kind}-{epoch}.bpk")
 }
@@ -228,7 +220,6 @@ fn parsed<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, String> {
     serde_json::from_slice(bytes).map_err(|error| error.to_string())
 }
 
-/// An exact [`EpochReport`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Row {
@@ -287,7 +278,7 @@ impl From<&Row> for EpochReport {
     }
 }
 
-/// Floats as round-trip text, with NaN and infinity.
+/// Floats as round-trip text, NaN included.
 mod exact {
     use super::*;
 

@@ -1,4 +1,4 @@
-//! Checkpoints: a manifest and the Burn records it names.
+//! Checkpoints: a manifest and Burn records.
 mod manifest;
 mod records;
 
@@ -31,27 +31,24 @@ const LOCK: &str = ".lock";
 /// Files of older versions.
 const OLDER: [&str; 3] = ["model.json", "train.json", "state.json"];
 const KINDS: [&str; 3] = ["last", "optimizer", "best"];
-/// Longest manifest: about a million epochs.
+/// About a million epochs.
 const MAX_MANIFEST: u64 = 256 << 20;
 
-/// A directory that holds one run.
+/// A directory of one run, verified when read, locked during training.
 ///
-/// `manifest.json` has the configurations, the dataset's fingerprint, every epoch, and length and
-/// SHA-256 of each file: `last-N.bpk`, `optimizer-N.bpk` and `best-N.bpk`. It is replaced last and
-/// atomically, so an interruption leaves the run as before or after the save. The next save removes
-/// files that it does not name.
-///
-/// Everything is verified when read. Training locks the directory.
+/// `manifest.json` has the configurations, dataset fingerprint, epochs, and lengths and SHA-256 of
+/// `last-N.bpk`, `optimizer-N.bpk` and `best-N.bpk`. It is replaced last and atomically, so
+/// interruptions leave the run before or after a save; the next save removes other files.
 #[derive(Clone, Debug)]
 pub struct CheckpointDir {
     path: PathBuf,
 }
 
-/// An open saved run: the manifest is verified and the directory locked.
+/// A saved run, verified and locked.
 #[derive(Debug)]
 pub struct SavedRun<C> {
     dir: CheckpointDir,
-    /// `None` for a read-only directory without a lock.
+    /// `None` without a lock.
     _lock: Option<File>,
     manifest: Manifest<C>,
 }
@@ -62,30 +59,25 @@ impl CheckpointDir {
         Self { path: path.into() }
     }
 
-    /// The directory.
+    /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether it holds a run of this or an older version.
+    /// Whether it holds a run, of any version.
     pub fn exists(&self) -> bool {
         let mut names = OLDER.iter().chain([&MANIFEST]);
         names.any(|name| self.file(name).exists())
     }
 
-    /// Opens a run for reading.
-    ///
-    /// # Errors
-    /// [`TrainError::Checkpoint`], naming the file, when there is no run, when the manifest is
-    /// damaged or of another version, or during training.
+    /// Opens a run for reading. Errors name the file: no run, a manifest damaged or of another
+    /// version, or training in progress.
     pub fn open<C: NodeModelConfig>(&self) -> Result<SavedRun<C>, TrainError> {
         self.open_with(Access::Read)
     }
 
-    /// The configuration and the best model.
-    ///
-    /// # Errors
-    /// As [`CheckpointDir::open`] and [`SavedRun::best_model`].
+    /// Configuration and best model; errors as [`CheckpointDir::open`] and
+    /// [`SavedRun::best_model`].
     pub fn best_model<C: NodeModelConfig>(
         &self,
         device: &Device,
@@ -95,7 +87,7 @@ impl CheckpointDir {
         Ok((run.manifest.model, model))
     }
 
-    /// Refuses a directory with an older run.
+    /// Refuses older runs.
     pub(super) fn check_new(&self) -> Result<(), TrainError> {
         if self.path.exists() && !self.path.is_dir() {
             return Err(self.failed("", "not a folder"));
@@ -104,7 +96,7 @@ impl CheckpointDir {
             let reason = "a run is saved here already; resume it or choose another directory";
             return Err(self.failed("", reason));
         }
-        // A run starts with its manifest, so these files belong to another.
+        // Runs start with a manifest: these files belong elsewhere.
         match self.numbered().first() {
             Some(name) => Err(self.failed(
                 name,
@@ -114,7 +106,7 @@ impl CheckpointDir {
         }
     }
 
-    /// Starts a run: creates and locks the directory, and writes a manifest without epochs.
+    /// Locks the directory and writes an empty manifest.
     pub(super) fn begin<C: NodeModelConfig>(
         &self,
         id: &RunId,
@@ -139,7 +131,7 @@ impl CheckpointDir {
         Ok(run)
     }
 
-    /// Opens a run for training, and removes leftovers of an interrupted save.
+    /// Removes leftovers of interrupted saves.
     pub(super) fn resume<C: NodeModelConfig>(&self) -> Result<SavedRun<C>, TrainError> {
         let run = self.open_with(Access::Train)?;
         run.tidy();
@@ -181,7 +173,7 @@ impl CheckpointDir {
             .open(&path)
         {
             Ok(file) => file,
-            // Reading works in read-only directories; the lock is taken where it exists.
+            // Locked where a lock exists.
             Err(_) if access == Access::Read => match File::open(&path) {
                 Ok(file) => file,
                 Err(_) => return Ok(None),
@@ -198,13 +190,12 @@ impl CheckpointDir {
                 let reason = "another process is using the run in this directory";
                 Err(self.failed("", reason))
             }
-            // Reading works on file systems without locks.
+            // File systems without locks.
             Err(TryLockError::Error(_)) if access == Access::Read => Ok(None),
             Err(TryLockError::Error(error)) => Err(self.failed(LOCK, error)),
         }
     }
 
-    /// Reads a file whose size passes `check`, with no more memory than its bytes.
     fn bytes(
         &self,
         name: &str,
@@ -224,7 +215,6 @@ impl CheckpointDir {
         }
     }
 
-    /// Numbered files and leftovers of their writing.
     fn numbered(&self) -> Vec<String> {
         let entries = fs::read_dir(&self.path).into_iter().flatten().flatten();
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
@@ -259,7 +249,7 @@ impl CheckpointDir {
     }
 }
 
-/// Purpose of opening. Readers share the lock.
+/// Readers share the lock.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Access {
     Read,
@@ -272,12 +262,12 @@ impl<C: NodeModelConfig> SavedRun<C> {
         &self.dir.path
     }
 
-    /// Identifies the run in a log.
+    /// Its id in logs.
     pub fn id(&self) -> &RunId {
         &self.manifest.id
     }
 
-    /// The model's configuration.
+    /// Model configuration.
     pub fn model_config(&self) -> &C {
         &self.manifest.model
     }
@@ -287,29 +277,23 @@ impl<C: NodeModelConfig> SavedRun<C> {
         &self.manifest.train
     }
 
-    /// How the dataset was prepared.
+    /// Dataset preparation.
     pub fn preparation(&self) -> &Preparation {
         &self.manifest.dataset.preparation
     }
 
-    /// Saved epochs; none before the first save.
+    /// Saved epochs, perhaps none.
     pub fn history(&self) -> Vec<EpochReport> {
         self.manifest.history()
     }
 
-    /// Report of the best epoch.
-    ///
-    /// # Errors
-    /// [`TrainError::Checkpoint`] when no epoch was saved.
+    /// Best epoch; fails before the first save.
     pub fn best_report(&self) -> Result<EpochReport, TrainError> {
         best_of(&self.history()).ok_or_else(|| self.unsaved())
     }
 
-    /// Loads the best model on a device.
-    ///
-    /// # Errors
-    /// [`TrainError::Checkpoint`], naming the file, when no epoch was saved or the file is missing,
-    /// damaged or of another model; [`TrainError::Model`] when the model cannot be built.
+    /// Loads the best model. Errors name the file: nothing saved, or missing, damaged or of another
+    /// model; [`TrainError::Model`] when it cannot be built.
     pub fn best_model(&self, device: &Device) -> Result<C::Model, TrainError> {
         let saved = &self.files()?.best;
         let bytes = self.verified(saved)?;
@@ -318,10 +302,7 @@ impl<C: NodeModelConfig> SavedRun<C> {
         model.map_err(|reason| self.dir.failed(&saved.name, reason))
     }
 
-    /// Checks that the run was trained on this dataset, prepared this way.
-    ///
-    /// # Errors
-    /// [`TrainError::Checkpoint`], naming the difference.
+    /// Compares dataset and preparation; errors name the difference.
     pub fn check_dataset(
         &self,
         data: &NodeDataset,
@@ -355,7 +336,6 @@ impl<C: NodeModelConfig> SavedRun<C> {
         self.manifest.epochs()
     }
 
-    /// Loads the last parameters and optimizer state.
     pub(super) fn load_last<M: Module>(
         &self,
         model: M,
@@ -373,7 +353,7 @@ impl<C: NodeModelConfig> SavedRun<C> {
         Ok((model, optimizer))
     }
 
-    /// Saves further epochs. `best` is called only when the best epoch is not saved yet.
+    /// Calls `best` only for an unsaved epoch.
     pub(super) fn save(
         &mut self,
         epochs: &[EpochReport],
@@ -383,19 +363,18 @@ impl<C: NodeModelConfig> SavedRun<C> {
         let next = match self.write(epochs, (last, optimizer), best) {
             Ok(next) => next,
             Err(error) => {
-                // The old manifest still holds: free the disk space.
+                // The old manifest holds: free disk space.
                 self.tidy();
                 return Err(error);
             }
         };
-        // On failure either manifest may be in place, so both sets of files stay.
+        // Either manifest may be in place: keep both sets.
         self.commit(&next)?;
         self.manifest = next;
         self.tidy();
         Ok(())
     }
 
-    /// Writes the files and returns the manifest that names them.
     fn write(
         &self,
         epochs: &[EpochReport],
@@ -433,7 +412,6 @@ impl<C: NodeModelConfig> SavedRun<C> {
             .map_err(|error| self.dir.failed(MANIFEST, error))
     }
 
-    /// Removes files that the manifest does not name.
     fn tidy(&self) {
         let files = self.manifest.files.as_ref();
         let named = files.map(|files| [&files.last, &files.optimizer, &files.best]);
@@ -456,7 +434,6 @@ impl<C: NodeModelConfig> SavedRun<C> {
         self.dir.failed(MANIFEST, reason)
     }
 
-    /// Reads a file and compares its checksum.
     fn verified(&self, saved: &Saved) -> Result<Bytes, TrainError> {
         let bytes = self
             .dir

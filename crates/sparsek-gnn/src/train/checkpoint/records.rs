@@ -1,7 +1,7 @@
-//! Burn records, checked against the model before loading.
+//! Burn records, checked before loading.
 //!
-//! Burn adopts a record's element type, and `burn-optim` panics on state of the wrong shape or
-//! rank. Names, shapes and types are therefore compared first, in the bytes that are then loaded.
+//! Burn adopts a record's element type, and `burn-optim` panics on wrong shapes or ranks, so names,
+//! shapes and types are compared first.
 use std::collections::{BTreeMap, BTreeSet};
 
 use burn::{
@@ -12,10 +12,6 @@ use burn::{
 };
 use burn_pack::{Reader, Scalar};
 
-/// Loads parameters.
-///
-/// # Errors
-/// The difference from the model.
 pub(super) fn load_model<M: Module>(bytes: Bytes, model: M) -> Result<M, String> {
     let bytes = bytes.shared();
     let mut wanted = Parameters::default();
@@ -43,10 +39,6 @@ pub(super) fn load_model<M: Module>(bytes: Bytes, model: M) -> Result<M, String>
     model.map_err(|error| error.to_string())
 }
 
-/// Loads Adam's state for a loaded model.
-///
-/// # Errors
-/// The difference from the model.
 pub(super) fn load_optimizer<M: Module>(
     bytes: Bytes,
     model: &M,
@@ -63,7 +55,7 @@ pub(super) fn load_optimizer<M: Module>(
     let (scalars, paths) = (reader.scalars().clone(), reader.metadata().clone());
     let tensors = reader.into_tensors().map_err(|error| error.to_string())?;
 
-    // Entries per parameter, as this version of Burn names them.
+    // Entries per parameter in this Burn version.
     let mut missing: BTreeSet<String> = BTreeSet::new();
     for id in tensors.iter().filter_map(|tensor| tensor.param_id) {
         for part in [FIRST, SECOND, TIME, RANK] {
@@ -134,10 +126,9 @@ struct Parameter {
     dtype: DType,
 }
 
-/// Parameters by path.
 #[derive(Default)]
 struct Parameters {
-    /// Types in use, instead of those in records.
+    /// Types in use, not recorded.
     live: bool,
     path: Vec<String>,
     found: BTreeMap<String, Parameter>,

@@ -1,4 +1,3 @@
-//! Runs in batches.
 use super::*;
 
 #[test]
@@ -87,7 +86,7 @@ fn no_batches_are_refused_before_an_evaluation_too() {
     }
 }
 
-/// One part equals the full batch, apart from the order of sums.
+/// Apart from the order of sums.
 #[test]
 fn one_part_is_the_full_batch() {
     let _alone = alone();

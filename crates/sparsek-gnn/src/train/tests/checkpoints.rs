@@ -1,9 +1,7 @@
-//! Checkpoints interrupted, damaged, exchanged or forged.
 use std::{collections::BTreeMap, io};
 
 use super::{super::fingerprint::sha256, *};
 
-/// Three saved epochs.
 struct Run {
     data: NodeDataset,
     model: MaxKModelConfig,
@@ -33,14 +31,12 @@ impl Run {
         Trainer::new(&self.config, &self.model, &self.data).unwrap()
     }
 
-    /// The file of a kind, such as `best`.
     fn file(&self, kind: &str) -> PathBuf {
         let mut names = names(&self.scratch.0).into_iter();
         let name = names.rfind(|name| name.starts_with(kind));
         self.scratch.0.join(name.unwrap())
     }
 
-    /// Errors of resuming and evaluating, each one line.
     fn errors(&self) -> [String; 2] {
         let resumed = self.trainer().resume(self.dir());
         let resumed = resumed.and_then(|trainer| trainer.run(&Device::flex(), &mut quiet));
@@ -55,7 +51,6 @@ impl Run {
         })
     }
 
-    /// Checks that an error contains the word, and nothing changes.
     fn refuses(&self, word: &str) {
         let before = contents(&self.scratch.0);
         let errors = self.errors();
@@ -64,7 +59,6 @@ impl Run {
         assert_eq!(contents(&self.scratch.0), before, "{word}");
     }
 
-    /// Changes the manifest and its checksum.
     fn forge(&self, change: impl FnOnce(String) -> String) {
         let path = self.scratch.0.join("manifest.json");
         let text = fs::read_to_string(&path).unwrap();
@@ -77,7 +71,6 @@ impl Run {
         fs::write(path, format!("{head}{run}}}\n")).unwrap();
     }
 
-    /// Replaces a file, and its manifest entry.
     fn exchange(&self, kind: &str, bytes: &[u8]) {
         let path = self.file(kind);
         let before = fs::read(&path).unwrap();
@@ -164,7 +157,7 @@ fn files_of_another_run_are_refused() {
         // The checksum differs.
         fs::write(run.file(kind), fs::read(wider.file(kind)).unwrap()).unwrap();
         run.refuses(kind);
-        // With a matching manifest, names, shapes and ids differ.
+        // Names, shapes and ids differ.
         let path = run.file(kind);
         fs::write(&path, &own[path.file_name().unwrap().to_str().unwrap()]).unwrap();
         run.exchange(kind, &fs::read(wider.file(kind)).unwrap());
@@ -179,7 +172,6 @@ fn files_of_another_run_are_refused() {
     for (name, bytes) in &own {
         fs::write(run.scratch.0.join(name), bytes).unwrap();
     }
-    // A renamed key.
     for (from, to) in [
         ("__rank", "__rang"),
         ("moment_1", "moment_3"),
@@ -243,7 +235,6 @@ fn forged_manifests_are_refused() {
     run.refuses("not a checkpoint");
     fs::remove_file(&path).unwrap();
     run.refuses("no run is saved");
-    // Files without a manifest are not overwritten.
     let error = run.trainer().with_checkpoint(run.dir()).unwrap_err();
     assert!(error.to_string().contains("missing"), "{error}");
     for name in ["model.json", "train.json", "state.json"] {

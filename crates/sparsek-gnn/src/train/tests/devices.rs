@@ -6,13 +6,11 @@ use crate::train::{
     replicas::{Replicas, Share},
 };
 
-/// A collective of tensors on one device.
 fn add_up(each: Vec<Tensor<1>>, devices: &[Device]) -> Vec<Tensor<1>> {
     let sum = Tensor::stack::<2>(each, 0).sum_dim(0).reshape([-1]);
     vec![sum; devices.len()]
 }
 
-/// Draws its parameters when built, in order.
 #[derive(Config, Debug, PartialEq)]
 struct Drawn {
     model: MaxKModelConfig,
@@ -44,7 +42,7 @@ fn drawn(data: &NodeDataset) -> Drawn {
     Drawn::new(sage(data).with_dropout(0.0))
 }
 
-/// Loops only, so parts lose no edges.
+/// Parts lose no edges.
 fn lonely(nodes: usize) -> Graph {
     Graph::from_edges(nodes, []).unwrap().with_self_loops()
 }
@@ -57,7 +55,6 @@ fn parts(parts: usize, together: usize) -> Batching {
     }
 }
 
-/// Two batches of any number of training nodes step like their union.
 #[test]
 fn a_step_of_two_batches_is_that_of_their_union() {
     let _alone = alone();
@@ -113,7 +110,6 @@ fn devices_train_as_one_with_as_many_parts_together() {
     let data = data.clone().with_graph(lonely(data.nodes()));
     let model = drawn(&data);
     let run = |together, devices: usize| {
-        // The last step has fewer parts.
         let config = TrainConfig::new()
             .with_epochs(5)
             .with_batches(parts(10, together));
@@ -163,7 +159,6 @@ fn replicas_that_differ_are_noticed() {
     let found = join(&devices, alone).unwrap_err().to_string();
     assert!(found.contains("counted themselves"), "{found}");
 
-    /// Sums counts, but nothing else.
     fn careless(each: Vec<Tensor<1>>, devices: &[Device]) -> Vec<Tensor<1>> {
         match each[0].dims() {
             [1] => add_up(each, devices),

@@ -1,4 +1,3 @@
-//! Several runs, truncated lines, foreign files, full disks.
 use std::io::ErrorKind;
 
 use super::*;
@@ -130,7 +129,6 @@ fn what_is_no_log_is_refused_and_stays() {
         assert!(RunLog::summaries(&path).is_err(), "{text}");
         assert_eq!(fs::read_to_string(&path).unwrap(), text);
     }
-    // A file without newlines is not read to its end.
     fs::write(&path, "{\"run\":\"".repeat(1 << 18)).unwrap();
     assert!(RunLog::open(&path).is_err());
     assert!(

@@ -1,4 +1,3 @@
-//! Runs on the karate club and a small block model.
 mod batches;
 mod checkpoints;
 mod devices;
@@ -28,14 +27,13 @@ use crate::{
     nn::{Activation, Architecture, MaxKModel, MaxKModelConfig, ModelError},
 };
 
-/// Flex has one random stream per process, so compared runs must not overlap.
+/// One random stream per process: compared runs must not overlap.
 static STREAM: Mutex<()> = Mutex::new(());
 
 fn alone() -> MutexGuard<'static, ()> {
     STREAM.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A directory that is removed when dropped.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -148,7 +146,7 @@ fn bad_configurations_are_named() {
     assert!(error(other).contains("34 features"));
 }
 
-/// A node's sets follow from its block.
+/// Sets follow from blocks.
 fn sets() -> NodeDataset {
     let base = block_model(&SbmConfig::new(600).with_blocks(3)).unwrap();
     let classes = base.labels().classes().unwrap();

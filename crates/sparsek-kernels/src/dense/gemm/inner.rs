@@ -1,5 +1,4 @@
-//! The product of a tall matrix, transposed, with another: rows stream, the result stays in
-//! registers.
+//! `xᵀ · y` of tall matrices: rows stream, the result stays in registers.
 //!
 //! ```text
 //! each cube: a block of the result, and every n-th step of 16 rows:
@@ -22,19 +21,16 @@ use crate::{
     primitives::mma::{LANES, Load, Sums, has_tf32, multiply, zeros},
 };
 
-/// Planes of a cube: 4 along the columns of the left matrix, 2 along those of the right.
+/// 4 along the left columns, 2 along the right.
 const PLANES: usize = 8;
 const LEFT_PLANES: usize = 4;
-/// Columns of a plane.
 const SIDE: usize = 64;
 const LEFT: usize = SIDE * LEFT_PLANES;
 const RIGHT: usize = SIDE * PLANES / LEFT_PLANES;
-/// Tiles of the instruction along each side.
 const LEFT_TILES: usize = SIDE / 16;
 const RIGHT_TILES: usize = SIDE / 8;
 const UNITS: usize = LANES as usize * PLANES;
 const STEP: usize = 16;
-/// Columns that a plane loads at a time.
 const BLOCK: usize = 32;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -64,17 +60,12 @@ fn inner_refusal(client: &Client, x: &DenseRows, y: &DenseRows) -> Option<String
     }
 }
 
-/// Multiplies two tall matrices on tensor cores: `xᵀ · y`, f32 `[x.width, y.width]`.
+/// Multiplies tall matrices on tensor cores: `xᵀ · y`, f32 `[x.width, y.width]`.
 ///
-/// Accumulates in f32; factors are as for [`product`](crate::dense::product()).
+/// Accurate as [`product`](crate::dense::product()). Deterministic on a device. Scratch: a result
+/// per multiprocessor, or up to four without TF32.
 ///
-/// Deterministic on a device: multiprocessors take 16 rows in turn, and their sums are added in
-/// order. Scratch: a result for each multiprocessor, or up to four without TF32.
-///
-/// # Errors
-///
-/// [`KernelError`] if [`inner_fits`] is false, and for buffers that are too short, too large or
-/// need wider addresses.
+/// Errors: as [`column_sums`](crate::dense::column_sums), and unless [`inner_fits`].
 pub fn inner_product(client: &Client, x: &DenseRows, y: &DenseRows) -> Result<Handle, KernelError> {
     if let Some(reason) = inner_refusal(client, x, y) {
         return Err(KernelError::Routine {
@@ -140,8 +131,7 @@ fn launch(
 
 /// A plane multiplies 64 columns of each matrix.
 ///
-/// Rows and columns may be permuted: a unit loads four neighboring elements of two rows, which
-/// are operands of two units.
+/// Permutes rows and columns: a unit loads four neighbors of two rows, operands of two units.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn inner_kernel(
     x: &[Load],
@@ -160,7 +150,6 @@ fn inner_kernel(
     let block = CUBE_POS - worker * blocks;
     let left = block % across * LEFT;
     let right = block / across * RIGHT;
-    // Cubes read neighboring rows at a time.
     let stride = workers * STEP;
     let mut row = worker * STEP;
 
@@ -198,10 +187,10 @@ fn inner_kernel(
     write_tiles(sums, &tiles, worker, left, right, config);
 }
 
-/// The columns of a cube: one step in shared memory, the next in flight.
+/// One step in shared memory, the next in flight.
 #[derive(CubeType)]
 struct Side {
-    /// Two rounded steps; the operands of a unit in 8 rows and 16 columns are neighbors.
+    /// A unit's operands in 8 rows and 16 columns are neighbors.
     kept: Shared<[Vector<tf32, Const<4>>]>,
     loads: Array<Load>,
     first: usize,
@@ -209,7 +198,7 @@ struct Side {
     columns: usize,
     #[cube(comptime)]
     width: usize,
-    /// Whether this is the left factor, whose operands are ordered by row first.
+    /// Orders operands by row first.
     #[cube(comptime)]
     left: bool,
 }
@@ -234,7 +223,7 @@ impl Side {
         }
     }
 
-    /// Issues the loads of a step: rows t and t + 4 of 8, four columns. Zero past the end.
+    /// Loads rows t and t + 4 of 8; zero past the end.
     fn read(&mut self, matrix: &[Load], row: usize, end: usize, #[comptime] turn: usize) {
         let (lane, plane) = (UNIT_POS_X as usize, UNIT_POS_Y as usize);
         let across = comptime!(self.width / 4);
@@ -253,7 +242,6 @@ impl Side {
         }
     }
 
-    /// Rounds the loads of a step and stores them in shared memory.
     fn keep(&mut self, #[comptime] turn: usize) {
         let first = comptime!(turn * STEP * self.columns / 4 / UNITS);
         let (lane, plane) = (UNIT_POS_X as usize, UNIT_POS_Y as usize);
@@ -270,7 +258,7 @@ impl Side {
                 let others = comptime!(if self.left { [1usize, 2usize] } else { [2, 1] });
                 four.insert(comptime!(others[0]), upper.extract(comptime!(2 * half + 1)));
                 four.insert(comptime!(others[1]), lower.extract(comptime!(2 * half)));
-                // Two tiles of 16 columns to a block, four loads to a tile.
+                // A block has two tiles of 16 columns, a tile four loads.
                 let tile = 2 * block + lane / 16;
                 let unit = (lane / 4 % 4 + comptime!(4 * half)) * 4 + lane % 4;
                 let at = (comptime!(turn * STEP * self.columns / 128) + tile) * LANES as usize;
@@ -279,7 +267,6 @@ impl Side {
         }
     }
 
-    /// Returns the operands of a unit in 8 rows and 16 columns.
     fn four(
         &self,
         tile: usize,
@@ -333,8 +320,7 @@ fn multiply_part(
     }
 }
 
-/// Writes the sums of a plane: [`Side::keep`] gives two columns of a load to a unit, two to the
-/// unit 16 lanes on.
+/// A load's first two columns belong to its unit, the others to the unit 16 lanes on.
 #[cube]
 fn write_tiles(
     sums: &mut [Vector<f32, Const<2>>],

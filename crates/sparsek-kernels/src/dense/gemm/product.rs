@@ -1,8 +1,8 @@
 //! Rows times a small matrix: the matrix stays in shared memory, rows stream through registers.
 //!
 //! ```text
-//! each cube: load 128 columns of the matrix, rounded to TF32, into shared memory
-//! each plane, 32 rows at a time, striding over all rows:
+//! each cube: load 128 columns of the matrix, rounded to TF32
+//! each plane, 32 rows at a time:
 //!     for each step of 16 inner elements: prefetch 2 steps ahead; sums += rows · matrix
 //!     write sums + bias
 //! ```
@@ -22,19 +22,18 @@ use crate::{
 };
 
 const PLANES: usize = 8;
-/// Rows of a plane: two tiles of 16, so that each element from shared memory serves both.
+/// Two tiles of 16 rows share elements from shared memory.
 const HEIGHT: usize = 32;
-/// Columns of the result that a cube computes, in tiles of 8.
 const ACROSS: usize = 128;
 const TILES: usize = ACROSS / 8;
-/// Inner elements of a step: 4 for each of the four units that share a row.
+/// 4 inner elements for each of four units.
 const STEP: usize = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct ProductConfig {
     inputs: usize,
     outputs: usize,
-    /// Steps over the inner elements, a multiple of [`PRODUCT_AHEAD`].
+    /// A multiple of [`PRODUCT_AHEAD`].
     steps: usize,
     biased: bool,
 }
@@ -44,7 +43,7 @@ impl Weight<'_> {
         self.inputs.div_ceil(STEP).next_multiple_of(PRODUCT_AHEAD)
     }
 
-    /// Whether [`product`] can multiply these rows with this matrix.
+    /// Whether [`product`] can multiply these.
     pub fn fits(&self, client: &Client, x: &DenseRows) -> bool {
         self.refusal(client, x).is_none()
     }
@@ -78,17 +77,12 @@ impl Weight<'_> {
     }
 }
 
-/// Multiplies rows with a matrix on tensor cores: `x · weight + bias`, f32 `[rows, outputs]`.
+/// Multiplies rows on tensor cores: `x · weight + bias`, f32 `[rows, outputs]`.
 ///
-/// Accumulates in f32. Factors are rounded to TF32. Without TF32, as on Vulkan, a factor is the
-/// sum of two bf16, and products have about 16 bits; an infinite factor may then give NaN.
+/// Accumulates in f32. Rounds factors to TF32; without it, as on Vulkan, to two bf16, about 16
+/// bits, where infinities may give NaN. Deterministic. Reads rows once per 128 outputs.
 ///
-/// Deterministic. Reads rows once for each 128 outputs.
-///
-/// # Errors
-///
-/// [`KernelError`] if [`Weight::fits`] is false, and for buffers that are too short, too large or
-/// need wider addresses.
+/// Errors: as [`column_sums`](crate::dense::column_sums), and unless [`Weight::fits`].
 pub fn product(
     client: &Client,
     x: &DenseRows,
@@ -147,10 +141,8 @@ pub fn product(
     Ok(output)
 }
 
-/// A plane computes 32 rows and 128 columns at a time.
-///
-/// Inner elements and columns are permuted: a unit loads four neighboring elements of a row for
-/// two instructions, and holds four neighboring results.
+/// Permutes inner elements and columns: a unit loads four neighbors of a row for two
+/// instructions, and holds four neighboring results.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn product_kernel(
     x: &[Load],
@@ -203,13 +195,12 @@ fn product_kernel(
                     factor[3] = rounded(lower.extract(comptime!(2 * half + 1)));
                     factors.push(factor);
                 }
-                // Prefetches the rest of these rows, or the beginning of the next.
                 let ahead = step + comptime!(stage + PRODUCT_AHEAD);
                 let turn = ahead >= config.steps;
                 let next = select(turn, row + stride, row);
                 let ahead = select(turn, ahead - config.steps, ahead);
                 read_rows(x, &mut loads, next, ahead, rows, stage, config);
-                // Interleaves sums, so that none waits for its previous instruction.
+                // Interleaves sums, so that none waits for its last instruction.
                 #[unroll]
                 for group in 0..TILES / PRODUCT_GROUP {
                     let mut fours = Sequence::<Vector<tf32, Const<4>>>::new();
@@ -239,7 +230,7 @@ fn product_kernel(
     }
 }
 
-/// Loads and rounds 128 columns; the four elements of a unit in a step and tile are neighbors.
+/// A unit's four elements of a step and tile are neighbors.
 #[cube]
 fn load_matrix(
     weight: &[f32],
@@ -272,7 +263,7 @@ fn load_matrix(
     matrix
 }
 
-/// Loads a step of 32 rows, four rows to a unit. Past the end, loads the last row again.
+/// Past the end, reloads the last row.
 #[cube]
 fn read_rows(
     x: &[Load],
@@ -298,7 +289,6 @@ fn read_rows(
     }
 }
 
-/// Writes the sums of 32 rows and clears them.
 #[cube]
 fn write_rows(
     output: &mut [Load],

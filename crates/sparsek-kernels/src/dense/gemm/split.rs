@@ -1,12 +1,12 @@
 //! Products on tensor cores without TF32, as on Vulkan: an f32 is the sum of two bf16.
 //!
-//! The second bf16 is the rounding error of the first:
+//! The second is the rounding error of the first:
 //!
 //! ```text
 //! a · b = a_high · b_high + a_high · b_low + a_low · b_high        (a_low · b_low is dropped)
 //! ```
 //!
-//! Relative errors are about 2^-16, against 2^-11 of TF32.
+//! Relative errors are about 2^-16; TF32 has 2^-11.
 
 use cubecl::{
     cmma::{self, Matrix, MatrixIdent, MatrixLayout},
@@ -28,35 +28,31 @@ use crate::{
     primitives::mma::{Load, instruction},
 };
 
-/// Planes of a cube; [`FIRST_PLANES`] lie along the first panel.
+/// [`FIRST_PLANES`] lie along the first panel.
 const PLANES: usize = 8;
 const FIRST_PLANES: usize = 4;
-/// Lines of each panel that a cube multiplies.
 const LINES: usize = 128;
-/// Rows, columns and inner elements of the instruction, and of a step.
 const TILE: usize = 16;
 const DOWN: usize = LINES / FIRST_PLANES / TILE;
 const ACROSS: usize = LINES * FIRST_PLANES / PLANES / TILE;
 const WIDTH: usize = 4;
-/// Strides of lines, and of inner elements if lines are contiguous; padded against bank
-/// conflicts.
+/// Strides, padded against bank conflicts.
 const LINE: usize = TILE + 8;
 const INNER: usize = LINES + 8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct SplitConfig {
     plane: usize,
-    /// Whether inner elements of each panel are contiguous; else lines are.
     along: [bool; 2],
     biased: bool,
 }
 
-/// A matrix of lines; results are inner products of the lines of two panels.
+/// Lines, for inner products with those of another panel.
 struct Panel<'a> {
     handle: &'a Handle,
     lines: usize,
     inner: usize,
-    /// Stride of lines, or of inner elements if lines are contiguous.
+    /// Stride of lines, or of inner elements.
     pitch: usize,
     /// Whether inner elements are contiguous; else lines are.
     along: bool,
@@ -83,7 +79,6 @@ fn refusal(client: &Client, panels: [&Panel; 2]) -> Option<String> {
         ))
     } else {
         panels.iter().find_map(|panel| {
-            // Vectors run along the contiguous direction only.
             let loaded = if panel.along {
                 panel.inner
             } else {
@@ -101,7 +96,7 @@ fn refusal(client: &Client, panels: [&Panel; 2]) -> Option<String> {
     }
 }
 
-/// Rows as a panel: of rows if `along`, else of columns.
+/// Rows if `along`, else columns.
 fn panel_of_rows<'a>(x: &DenseRows<'a>, along: bool) -> Panel<'a> {
     let (lines, inner) = if along {
         (x.rows, x.width)
@@ -154,7 +149,7 @@ pub(super) fn product(
     )
 }
 
-/// Computes `xᵀ · y`; workers share the rows, and their sums are added in order.
+/// Workers share the rows; their sums are added in order.
 pub(super) fn inner_product(
     client: &Client,
     x: &DenseRows,
@@ -173,7 +168,6 @@ pub(super) fn inner_product(
     reduce_rows(client, &sums, x.dtype, x.dtype)
 }
 
-/// Multiplies all lines; each worker takes a share of the inner elements and writes a result.
 fn launch(
     client: &Client,
     [first, second]: [&Panel; 2],
@@ -230,7 +224,6 @@ fn launch(
 
 type Half = Vector<bf16, Const<4>>;
 
-/// A cube multiplies 128 lines with 128 others, and loads one step ahead.
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
 fn split_kernel(
@@ -292,10 +285,10 @@ fn split_kernel(
     write(output, bias, &sums, &a, &b, worker, config);
 }
 
-/// The lines of a cube: one step in shared memory, the next in flight.
+/// One step in shared memory, the next in flight.
 #[derive(CubeType)]
 struct Stage {
-    /// Elements rounded to bf16, and their rounding errors.
+    /// Elements as bf16, and their rounding errors.
     high: Shared<[Half]>,
     low: Shared<[Half]>,
     loads: Array<Load>,
@@ -331,7 +324,7 @@ impl Stage {
         }
     }
 
-    /// Issues the loads of a step; zero past the end.
+    /// Loads zero past the end.
     fn read(&mut self, matrix: &[Load], at: usize, inner: usize) {
         #[unroll]
         for load in 0..comptime!(LINES * TILE / WIDTH / self.units) {
@@ -358,7 +351,6 @@ impl Stage {
         }
     }
 
-    /// Splits the loads of a step and stores them in shared memory.
     fn keep(&mut self) {
         #[unroll]
         for load in 0..comptime!(LINES * TILE / WIDTH / self.units) {
@@ -408,7 +400,6 @@ fn multiply(a: &Stage, b: &Stage, sums: &Sequence<Matrix<f32>>) {
     }
 }
 
-/// Returns 16 lines of a step, from `line` on.
 #[cube]
 fn fragment(
     stage: &Shared<[Half]>,
@@ -416,7 +407,7 @@ fn fragment(
     #[comptime] ident: MatrixIdent,
     #[comptime] along: bool,
 ) -> Matrix<Half> {
-    // Inner elements are columns of the first factor and rows of the second.
+    // Inner elements: columns of the first factor, rows of the second.
     let layout = comptime!(if along == (ident == MatrixIdent::A) {
         MatrixLayout::RowMajor
     } else {
@@ -432,7 +423,6 @@ fn fragment(
     Matrix::<Half>::from_slice(ident, TILE, TILE, TILE, layout, &stage[from..end], stride)
 }
 
-/// Writes the sums, one tile at a time through shared memory.
 #[cube]
 fn write(
     output: &mut [Load],

@@ -1,4 +1,3 @@
-//! The kernels of dense tiles.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -15,19 +14,17 @@ use crate::distance::{
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(super) struct DenseTileShape {
-    /// Left rows, in chunks.
     first: usize,
     rows: usize,
     chunk: usize,
     chunks: usize,
-    /// Right rows.
     from: usize,
     across: usize,
     cols: usize,
     blocks: usize,
 }
 
-/// A unit for each row and block.
+/// One unit per row and block.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(super) fn starts_kernel(
     indptr: &[i32],
@@ -138,7 +135,7 @@ pub(super) fn dense_tile_kernel<M: Semiring, S: Float>(
                             let i = shape.first + row;
                             let mut other = S::new(0.0);
                             if comptime!(M::NEEDS.dense == Some(Dense::Left)) {
-                                // The total includes the columns that the right row lacks.
+                                // The total includes columns the right row lacks.
                                 other = pair.left().norm(i);
                             }
                             sum = pair.finish::<M>(i, shape.from + j, sum, other);
@@ -163,7 +160,7 @@ fn any_sum_finite<S: Float>(
     let mut least = S::new(f32::INFINITY);
     #[unroll]
     for r in 0..comptime!(config.rows) {
-        // Clamped, so that loads are unconditional.
+        // Clamped for unconditional loads.
         let j = first + comptime!(r * config.plane as usize) + UNIT_POS_X as usize;
         let j = min(j, shape.across - 1);
         least = min(least, output[row * shape.across + j]);

@@ -1,5 +1,3 @@
-//! Checks and launches the passes of dense tiles.
-
 use std::ops::Range;
 
 use cubecl::{prelude::*, server::Handle};
@@ -24,7 +22,7 @@ use crate::{
     launch::{Grid, allocate, argument},
 };
 
-/// Bytes of shared memory that hold no values.
+/// Shared bytes without values.
 const SPARE: usize = 64;
 
 fn refused(reason: String) -> KernelError {
@@ -116,13 +114,12 @@ struct Pass<'a> {
     pub right: &'a RowRange<'a>,
     /// `[left rows, right rows]`.
     pub output: &'a Handle,
-    /// Whether pairs whose right row comes first may be skipped.
+    /// Skip pairs below the diagonal.
     pub half: bool,
 }
 
 impl DenseTileConfig {
-    /// Returns the most chunks of left rows within 2% of the shortest estimated time, with one cube
-    /// at a time on a multiprocessor.
+    /// Most chunks within 2% of the shortest estimated time.
     fn chunks(&self, [rows, tiles]: [usize; 2], processors: usize) -> usize {
         let most = TILE_CUBES
             .div_ceil(tiles)
@@ -159,7 +156,7 @@ impl Pass<'_> {
         let most = limit / (rows * lane) - 1;
         let cols = self.right.matrix.cols;
         let blocks = cols.div_ceil(most).max(1);
-        // Rounded, so that few kernels are compiled.
+        // Rounded, to compile fewer kernels.
         let block = cols.div_ceil(blocks).max(1);
         DenseTileConfig {
             plane,
@@ -195,8 +192,7 @@ impl Pass<'_> {
             job.elements().max(starts_len[0]).max(starts_len[1]),
         )?;
         let [x, y] = [left.matrix.arguments()?, right.matrix.arguments()?];
-        // SAFETY: the lengths are checked; the contract of `Matrix` keeps offsets and columns in
-        // range.
+        // SAFETY: lengths checked; `Matrix` bounds positions.
         unsafe {
             dense_tile_kernel::launch_unchecked::<M>(
                 client,
@@ -235,7 +231,7 @@ impl Pass<'_> {
 }
 
 impl RowRange<'_> {
-    /// Finds where each block of columns begins in each row.
+    /// Finds each block's first entry in each row.
     fn block_starts(&self, job: &Job, block: usize, blocks: usize) -> Result<Handle, KernelError> {
         let client = job.client;
         let int = i32::elem_type_native();

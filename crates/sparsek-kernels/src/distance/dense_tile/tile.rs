@@ -1,5 +1,3 @@
-//! Dense rows in shared memory.
-
 use cubecl::prelude::*;
 
 use crate::distance::{
@@ -12,9 +10,8 @@ use crate::distance::{
 pub(super) struct DenseTileConfig {
     pub plane: u32,
     pub planes: u32,
-    /// Rows of a tile for each lane.
+    /// Tile rows per lane.
     pub rows: usize,
-    /// Columns of a block.
     pub block: usize,
     pub half: bool,
 }
@@ -24,7 +21,6 @@ impl DenseTileConfig {
         self.rows * self.plane as usize
     }
 
-    /// Returns the values of one row for each lane, with a zero column.
     pub fn room(&self) -> usize {
         (self.block + 1) * self.plane as usize
     }
@@ -32,9 +28,8 @@ impl DenseTileConfig {
 
 #[derive(CubeType)]
 pub(super) struct Tile<S: Float> {
-    /// Column by column; one slice for each row of a lane.
+    /// Column-major, a slice per row of a lane.
     values: Sequence<Shared<[S]>>,
-    /// First column of the block.
     pub column: usize,
     p: S,
     #[cube(comptime)]
@@ -57,7 +52,7 @@ impl<S: Float> Tile<S> {
         }
     }
 
-    /// Clears the tile; the column behind it is 0, for lanes without an entry.
+    /// Lanes without an entry read the zero column behind the tile.
     pub fn clear<M: Semiring>(&mut self) {
         let plane = comptime!(self.config.plane as usize);
         let units = comptime!((self.config.plane * self.config.planes) as usize);
@@ -73,7 +68,6 @@ impl<S: Float> Tile<S> {
         }
     }
 
-    /// Writes a block of columns of the rows from `first` on.
     pub fn fill<M: Semiring>(
         &mut self,
         y: &Sparse<S>,
@@ -103,7 +97,6 @@ impl<S: Float> Tile<S> {
         }
     }
 
-    /// Adds an entry's contribution.
     fn add<M: Semiring>(&self, sum: S, value: S, left_value: S, other: S) -> S {
         let mut out = sum;
         if comptime!(M::NEEDS.dense == Some(Dense::Halves)) {
@@ -119,7 +112,6 @@ impl<S: Float> Tile<S> {
         out
     }
 
-    /// Returns the sums of entries with the lane's rows.
     pub fn multiply_row<M: Semiring>(&self, x: &Sparse<S>, begin: usize, end: usize) -> Array<S> {
         let plane = comptime!(self.config.plane as usize);
         let lane = UNIT_POS_X as usize;
@@ -197,7 +189,7 @@ pub(super) struct Block {
 
 #[cube]
 impl Block {
-    /// Returns where the block begins in `row`; the next position holds its end.
+    /// Block start in `row`; its end follows.
     pub fn start_index(&self, row: usize) -> usize {
         row * (self.of + 1) + self.number
     }
@@ -212,7 +204,6 @@ pub(super) fn any_finite<S: Float>(least: S, #[comptime] plane: u32) -> bool {
     found
 }
 
-/// Takes the next row for each plane.
 #[cube]
 pub(super) fn next_row(taken: &Shared<[Atomic<u32>]>, #[comptime] plane: u32) -> usize {
     let mut row = 0u32;

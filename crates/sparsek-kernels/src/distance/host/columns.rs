@@ -1,5 +1,3 @@
-//! An inverted index of a matrix.
-
 use super::types::PreparedRows;
 use crate::distance::{prepare::columns::is_wide, semiring::Real};
 
@@ -7,14 +5,14 @@ pub(super) struct HostColumns<S> {
     slots: Slots,
     starts: Vec<u32>,
     entries: Vec<(u32, S)>,
-    /// Position of each entry of the matrix in `entries`.
+    /// Position of each entry in `entries`.
     places: Vec<u32>,
 }
 
 enum Slots {
-    /// Each column has a slot.
+    /// All columns have slots.
     Every,
-    /// Only these columns have slots, ascending.
+    /// Only these, ascending.
     Occupied(Vec<u32>),
 }
 
@@ -75,7 +73,7 @@ impl<S: Real> HostColumns<S> {
         }
     }
 
-    /// Returns a column, or the part from an entry of the matrix on.
+    /// A column, from an entry on.
     pub(super) fn column(&self, column: u32, from: Option<usize>) -> &[(u32, S)] {
         let Some(slot) = self.slots.of(column) else {
             return &[];

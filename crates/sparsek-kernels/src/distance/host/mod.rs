@@ -1,8 +1,7 @@
-//! Distances on the host, in parallel over rows.
+//! Distances on the host, parallel over rows.
 //!
-//! Three methods: dense tiles for products of finite values on full data, an inverted index if
-//! columns of one row add nothing, else merging. Long rows are summed in the same parts as on
-//! devices.
+//! Dense tiles for finite products on full data; an inverted index if columns of one row add
+//! nothing; else merging. Sums in parts, as on devices.
 
 mod columns;
 mod pair;
@@ -32,15 +31,13 @@ fn number<S: Real>(cols: usize) -> S {
 }
 
 enum Method<S> {
-    /// Rows of `x` are dense; the entries of `y` multiply them.
+    /// Dense rows of `x` times entries of `y`.
     Dense,
-    /// An inverted index of `y`.
     Columns(HostColumns<S>),
     Merge,
 }
 
 struct MatrixPair<'a, M, S> {
-    /// `None` if it is `y`.
     x: Option<PreparedRows<'a, S>>,
     y: PreparedRows<'a, S>,
     method: Method<S>,
@@ -68,7 +65,7 @@ impl<'a, M: HostSemiring, S: Real> MatrixPair<'a, M, S> {
         }
     }
 
-    /// Computes the distances of row `i`; with `same`, to the rows from `i` on.
+    /// With `same`, to rows from `i` on.
     fn row(&self, i: usize, same: bool, output: &mut [S]) {
         let from = if same { i } else { 0 };
         let row: Vec<(u32, S)> = self.left().row(i).collect();
@@ -90,7 +87,7 @@ impl<'a, M: HostSemiring, S: Real> MatrixPair<'a, M, S> {
         merge::<M, S>(row, self.y.row(j), bits, [self.p, most], self.needs)
     }
 
-    /// Sums row `i`; with `same`, with the rows from `i` on. Returns the second sums.
+    /// As in `row`. Returns second sums.
     fn add_columns(
         &self,
         (i, row): (usize, &[(u32, S)]),
@@ -142,7 +139,6 @@ impl<'a, M: HostSemiring, S: Real> MatrixPair<'a, M, S> {
         others
     }
 
-    /// Makes distances from sums.
     fn finish(&self, (i, row): (usize, &[(u32, S)]), from: usize, output: &mut [S], others: &[S]) {
         for (place, output) in output.iter_mut().enumerate() {
             let j = from + place;
@@ -173,7 +169,6 @@ impl<'a, M: HostSemiring, S: Real> MatrixPair<'a, M, S> {
         }
     }
 
-    /// With `same`, computes the distances of each row from itself on.
     fn rows(&self, first: usize, same: bool, output: &mut [S]) {
         let across = self.y.matrix.rows();
         if across == 0 {
@@ -196,7 +191,6 @@ impl<'a, M: HostSemiring, S: Real> MatrixPair<'a, M, S> {
 }
 
 impl<M: HostSemiring, S: Real> MatrixPair<'_, M, S> {
-    /// Computes half of the distances of a matrix to itself, and mirrors them.
     fn distances_to_itself(&self, each: &mut dyn FnMut(usize, &[S])) {
         let rows = self.y.matrix.rows();
         let mut half = vec![S::new(0.0); rows * rows];
@@ -228,10 +222,10 @@ fn mirrored<S: Real>(upper: &[S], [first, rows]: [usize; 2], output: &mut [S]) {
     }
 }
 
-/// Computes the distances of the rows of `x`, or of `y`, to all of `y`.
+/// Distances of rows of `x`, or of `y`, to all of `y`.
 ///
-/// `each` receives the first row of each batch and its distances, row after row. If one batch holds
-/// all rows, a symmetric distance of `y` to itself takes half of the work.
+/// `each` receives batches: first row, distances row after row. `y` with itself in one batch: half
+/// the work if symmetric.
 pub(super) fn pairwise<M: HostSemiring, S: Real>(
     (x, y): HostPair<S>,
     p: S,

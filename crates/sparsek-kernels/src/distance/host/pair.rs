@@ -1,5 +1,3 @@
-//! Walks two rows: their sums, and their distance if sums were out of range.
-
 use super::types::{PreparedRows, combine};
 use crate::distance::{
     prepare::range::{
@@ -34,8 +32,7 @@ impl<S: Real> MergedSums<S> {
     }
 }
 
-/// Walks both rows, in parts of 2^`bits` columns, or until a maximum of [`HostSemiring::direct`]
-/// reaches `most`.
+/// Walks both rows in parts of 2^`bits` columns, or until a maximum reaches `most`.
 pub(super) fn merge<M: HostSemiring, S: Real>(
     x: &[(u32, S)],
     y: impl Iterator<Item = (u32, S)>,
@@ -78,7 +75,6 @@ pub(super) fn merge<M: HostSemiring, S: Real>(
 
 type Row<'a, S> = &'a [(u32, S)];
 
-/// Returns the elements in each column of either row.
 fn pairs<S: Real>(x: Row<S>, y: impl Iterator<Item = (u32, S)>) -> impl Iterator<Item = (S, S)> {
     let zero = S::new(0.0);
     let mut x = x.iter().copied().peekable();
@@ -108,7 +104,6 @@ fn in_range<M: HostSemiring, S: Real>(rescale: Rescale, core: S, sums: Sums<S>) 
     }
 }
 
-/// Returns the distance from its core, again if sums were out of range.
 pub(super) fn finalize<M: HostSemiring, S: Real>(
     x: Row<S>,
     (y, j): (&PreparedRows<S>, usize),
@@ -125,7 +120,6 @@ pub(super) fn finalize<M: HostSemiring, S: Real>(
     }
 }
 
-/// As in kernels: the sum of [`HostSemiring::direct`] replaces the total.
 fn careful<M: HostSemiring, S: Real>(
     x: Row<S>,
     (y, j): (&PreparedRows<S>, usize),
@@ -169,7 +163,6 @@ fn rescaled<M: HostSemiring, S: Real>(
     }
     let factor = row_factor(greatest);
     let rest = greatest * factor;
-    // Core, norms and second sum: of the part, and of those before it.
     let mut before = [zero; 4];
     let mut part = [zero; 4];
     let add = |sums: &mut [S; 4], more: [S; 4]| {

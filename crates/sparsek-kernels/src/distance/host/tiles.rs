@@ -1,4 +1,4 @@
-//! Dense rows of one matrix, multiplied by the entries of the other's rows.
+//! Dense rows times the other matrix's entries.
 
 use multiversion::multiversion;
 
@@ -11,7 +11,7 @@ use crate::distance::{
 
 pub(super) type Lanes<S> = [S; LANES];
 
-/// Whether dense tiles suit: sums of products of finite values, few columns, and full ones.
+/// Whether sums are of finite products over few, full columns.
 pub(super) fn serves<S: Real>(x: &PreparedRows<S>, y: &PreparedRows<S>, needs: Needs) -> bool {
     let sums = needs.dense == Some(Dense::Products) && !needs.other;
     if !sums || y.matrix.cols.saturating_mul(size_of::<Lanes<S>>()) > HOST_DENSE_BYTES {
@@ -59,7 +59,7 @@ fn multiply<M: HostSemiring, S: Real>(
                 *sum = M::reduce(*sum, M::product(a, b, p));
             }
         }
-        // The end of the row ends every part.
+        // The row's end ends every part.
         let next = columns.get(end).copied().unwrap_or(u32::MAX);
         for lane in 0..LANES {
             let ends = (next ^ first) >> bits.max(dense.parts[lane]) != 0;
@@ -72,10 +72,9 @@ fn multiply<M: HostSemiring, S: Real>(
     before
 }
 
-/// Writes the totals of rows of `x`, from `first` on, with the rows of `y`; with `same`, those from
-/// `first` on.
+/// Totals of rows of `x` from `first` on; with `same`, to those only.
 ///
-/// `dense` has a slot for each column, zero on entry and on return.
+/// `dense`: a slot per column, zero on entry and return.
 pub(super) fn tile<M: HostSemiring, S: Real>(
     [x, y]: [&PreparedRows<S>; 2],
     p: S,

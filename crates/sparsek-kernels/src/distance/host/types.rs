@@ -1,5 +1,3 @@
-//! Matrices on the host, and their norms.
-
 use std::ops::Range;
 
 use crate::distance::{
@@ -7,20 +5,20 @@ use crate::distance::{
     semiring::{HostSemiring, Needs, Real, Rescale, host::max},
 };
 
-/// A CSR matrix in host memory, columns ascending in each row.
+/// A CSR matrix in host memory, columns ascending.
 #[derive(Clone, Copy, Debug)]
 pub struct HostMatrix<'a, S> {
     /// `rows + 1` offsets.
     pub indptr: &'a [u32],
-    /// Column of each entry.
+    /// Columns.
     pub indices: &'a [u32],
-    /// Value of each entry.
+    /// Values.
     pub values: &'a [S],
-    /// Number of columns.
+    /// Column count.
     pub cols: usize,
 }
 
-/// Two matrices; the first is `None` if both are the same.
+/// Two matrices; `None` if both are the same.
 pub type HostPair<'a, S> = (Option<&'a HostMatrix<'a, S>>, &'a HostMatrix<'a, S>);
 
 pub(super) struct PreparedRows<'a, S> {
@@ -31,7 +29,7 @@ pub(super) struct PreparedRows<'a, S> {
 }
 
 impl<S> HostMatrix<'_, S> {
-    /// Returns the number of rows.
+    /// Row count.
     pub fn rows(&self) -> usize {
         self.indptr.len() - 1
     }
@@ -77,7 +75,6 @@ pub(super) fn combine<S: Real>(needs: Needs, a: S, b: S) -> S {
     if needs.maxima { max(a, b) } else { a + b }
 }
 
-/// Sums block by block, against rounding in long rows.
 fn sum<S: Real>(values: &[S], term: impl Fn(S) -> S, add: impl Fn(S, S) -> S) -> S {
     let blocks = values.chunks(BLOCK).map(|block| {
         let terms = block.iter().map(|&a| term(a));

@@ -1,4 +1,3 @@
-//! The kernels of the hybrid routine.
 #![allow(
     clippy::collapsible_if,
     clippy::collapsible_else_if,
@@ -20,7 +19,7 @@ use crate::{
     primitives::csr::row_of,
 };
 
-/// Entries that a lane sums separately, against rounding in long rows.
+/// Entries a lane sums separately, against rounding.
 const LANE_PART: u32 = 128;
 
 #[cube(launch_unchecked, address_type = "dynamic")]
@@ -157,7 +156,7 @@ pub(super) fn scan_kernel<M: Semiring, S: Float>(
     }
 }
 
-/// Reconverges the plane, so that lanes see each other's values.
+/// Lets lanes see each other's values.
 #[cube]
 fn reconverge(#[comptime] plane: u32) {
     if comptime!(plane > 1) {

@@ -1,5 +1,3 @@
-//! Checks and launches the hybrid routine.
-
 use cubecl::{
     features::{AtomicUsage, Plane},
     prelude::*,
@@ -53,7 +51,6 @@ pub(in crate::distance) fn check(client: &Client) -> Result<(), KernelError> {
     Ok(())
 }
 
-/// Whether products run over the columns of either row, in two passes.
 fn of_union(needs: &Needs) -> bool {
     needs.union || !needs.annihilates
 }
@@ -64,7 +61,7 @@ pub(in crate::distance) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelEr
     let others_len = if M::NEEDS.other { pairs } else { 1 };
     let others = allocate(client, "sums", others_len, dtype)?;
     let grid = Grid::elementwise(client, pairs, job.elements())?;
-    // SAFETY: `job.output` and `argument` check the lengths.
+    // SAFETY: `job.output` and `argument` check lengths.
     unsafe {
         begin_kernel::launch_unchecked::<M>(
             client,
@@ -87,7 +84,7 @@ pub(in crate::distance) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelEr
     }
     let grid = Grid::elementwise(client, pairs, job.elements())?;
     let [x, y] = [job.x.arguments()?, job.y.arguments()?];
-    // SAFETY: as above; the contract of `Matrix` keeps offsets and columns in range.
+    // SAFETY: as above; `Matrix` bounds positions.
     unsafe {
         finish_kernel::launch_unchecked::<M>(
             client,
@@ -119,7 +116,7 @@ fn scan<M: Semiring>(job: &Job, others: &Handle, pass: Pass) -> Result<(), Kerne
     let client = job.client;
     let (dtype, int) = (job.x.dtype, i32::elem_type_native());
     let (count, across) = (job.rows.len(), job.y.rows);
-    // First row, number of rows, and row stride in the output.
+    // First row, rows, output stride.
     let x = (job.x, [job.rows.start, count, across]);
     let y = (job.y, [0, across, 1]);
     let (held, scanned) = if pass == Pass::Lacking {
@@ -150,7 +147,7 @@ fn scan<M: Semiring>(job: &Job, others: &Handle, pass: Pass) -> Result<(), Kerne
     let grid = Grid::new(client, held.1[1], dim, job.elements())?;
     let others_len = if M::NEEDS.other { job.pairs() } else { 1 };
     let [held_buffers, scanned_buffers] = [held.0.arguments()?, scanned.0.arguments()?];
-    // SAFETY: the lengths are checked; the contract of `Matrix` keeps offsets and columns in range.
+    // SAFETY: lengths checked; `Matrix` bounds positions.
     unsafe {
         scan_kernel::launch_unchecked::<M>(
             client,
@@ -185,12 +182,11 @@ fn scan<M: Semiring>(job: &Job, others: &Handle, pass: Pass) -> Result<(), Kerne
     Ok(())
 }
 
-/// Finds the row of each entry, as in COO.
 fn entry_rows(client: &Client, matrix: &Prepared) -> Result<Handle, KernelError> {
     let int = i32::elem_type_native();
     let rows = allocate(client, "rows", matrix.nnz, int)?;
     let grid = Grid::elementwise(client, matrix.nnz, matrix.nnz.max(matrix.rows + 1))?;
-    // SAFETY: `argument` checks the lengths; the contract of `Matrix` keeps offsets in range.
+    // SAFETY: `argument` checks lengths; `Matrix` bounds offsets.
     unsafe {
         rows_kernel::launch_unchecked(
             client,

@@ -1,16 +1,14 @@
-//! The paper's hybrid of CSR and COO (Algorithm 3, Section 3.3), kept for comparison.
+//! The paper's CSR and COO hybrid (Algorithm 3, Section 3.3), for comparison: only if forced.
 //!
 //! ```text
 //! for each row of x, in one cube:
-//!     for each block of its entries that fits:               3.3.3
-//!         hold it in shared memory, dense or hashed          3.3.2
-//!         scan all entries of y, a range for each plane, by segmented scans
-//! if columns of either row count: scan x by the rows of y    3.3.1
-//! make distances from the sums
+//!     for each block of its entries that fits:         3.3.3
+//!         hold it in shared memory, dense or hashed    3.3.2
+//!         each plane scans a range of y's entries      segmented scans
+//! if either row's columns count: swap x and y, again   3.3.1
 //! ```
 //!
-//! The work is the rows of `x` times nnz(y); it runs only if forced. Deterministic: rows that span
-//! planes are added in order, where the paper uses atomics.
+//! Work: rows of `x` · nnz(y). Deterministic: sums across planes add in order, not by atomics.
 
 mod kernel;
 mod launch;

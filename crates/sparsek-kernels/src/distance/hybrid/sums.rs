@@ -1,4 +1,4 @@
-//! Sums of rows: within a plane, across planes, and into the output.
+//! Sums in a plane, across planes, into the output.
 #![allow(
     clippy::collapsible_else_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -36,7 +36,6 @@ pub(super) fn term<M: Semiring, S: Float>(a: S, b: S, p: S) -> S {
     }
 }
 
-/// Sums of some entries of one row.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(super) struct Part<S: Float> {
@@ -53,7 +52,6 @@ impl<S: Float> Part<S> {
         }
     }
 
-    /// Combines all lanes.
     pub fn of_plane<M: Semiring>(&self, #[comptime] plane: u32) -> Part<S> {
         let mut total = self.total;
         let mut other = self.other;
@@ -68,7 +66,6 @@ impl<S: Float> Part<S> {
         Part::<S> { total, other }
     }
 
-    /// Scans the lanes of the same row, inclusively.
     pub fn running<M: Semiring>(&self, row: i32, #[comptime] plane: u32) -> Part<S> {
         let mut total = self.total;
         let mut other = self.other;
@@ -76,7 +73,7 @@ impl<S: Float> Part<S> {
         for step in 0..comptime!(plane.ilog2()) {
             let distance = comptime!(1u32 << step);
             let before = plane_shuffle_up(row, distance);
-            // Lanes without such a predecessor compare with a different row.
+            // Lanes without predecessor compare with another row.
             let same = select(UNIT_POS_X >= distance, before, row - 1) == row;
             let sum = plane_shuffle_up(total, distance);
             total = select(same, join::<M, S>(sum, total), total);
@@ -89,18 +86,16 @@ impl<S: Float> Part<S> {
     }
 }
 
-/// Writes sums. The first and last row of a plane's range wait for other planes.
+/// Writes sums; a plane's first and last row wait for other planes.
 #[derive(CubeType)]
 pub(super) struct Sink<'a, S: Float> {
     totals: &'a mut [S],
     others: &'a mut [S],
-    /// Total and second sum of each head, then of each tail.
+    /// Total and second sum: heads, then tails.
     waiting: Shared<[S]>,
-    /// Row of each head.
     heads: Shared<[i32]>,
     head: i32,
     tail: i32,
-    /// Position of the held row, and stride of scanned rows.
     base: usize,
     step: usize,
     #[cube(comptime)]
@@ -159,7 +154,7 @@ impl<'a, S: Float> Sink<'a, S> {
         }
     }
 
-    /// Adds to the output, without atomics: the same unit adds to a row in every block.
+    /// No atomics: a row's unit is the same in every block.
     fn add<M: Semiring>(&mut self, row: i32, part: &Part<S>) {
         let at = self.base + row as usize * self.step;
         let sum = join::<M, S>(self.totals[at], part.total);
@@ -170,7 +165,7 @@ impl<'a, S: Float> Sink<'a, S> {
         }
     }
 
-    /// Combines rows that span planes. Every unit must call it.
+    /// Combines rows across planes. Every unit must call it.
     pub fn collect<M: Semiring>(&mut self) {
         sync_cube();
         let slots = comptime!(self.config.slots());

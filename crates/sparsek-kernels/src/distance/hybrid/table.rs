@@ -1,26 +1,22 @@
-//! A row in shared memory: dense if all columns fit, else a hash table of a block of its entries.
+//! A row in shared memory: dense if it fits, else a block in a hash table.
 
 use cubecl::{ir::ElemType, prelude::*};
 
 use crate::distance::merge::pair::Sparse;
 
-/// Result of a failed lookup.
 pub(super) const ABSENT: u32 = u32::MAX;
-/// Key of an empty slot.
 const EMPTY: u32 = u32::MAX;
-/// Bits of a word.
 const BITS: usize = 32;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Layout {
-    /// Whether each column has a slot and a bit; else columns are hashed.
+    /// A slot and bit per column, no hashing.
     dense: bool,
-    /// Number of columns, or of slots.
     room: usize,
 }
 
 impl Layout {
-    /// Fits the layout into `bytes`. Arrays take multiples of 16 bytes.
+    /// Arrays take multiples of 16 bytes.
     pub fn new(bytes: usize, dtype: ElemType, cols: usize) -> Self {
         let dense = 8 * bytes / (8 * dtype.size() + 1);
         let dense = dense - dense % (4 * BITS);
@@ -44,7 +40,7 @@ impl Layout {
         }
     }
 
-    /// Entries held at a time: lookups slow down in tables more than half full.
+    /// Tables over half full are slow.
     fn entries(self) -> usize {
         match self.dense {
             true => self.room,
@@ -53,10 +49,10 @@ impl Layout {
     }
 }
 
-/// A row, or its entries with columns from `low` to below `high`.
+/// Entries with columns from `low` to below `high`.
 #[derive(CubeType)]
 pub(super) struct Table<S: Float> {
-    /// The column of each slot, or the bits.
+    /// Column of each slot, or bits.
     keys: Shared<[Atomic<u32>]>,
     values: Shared<[S]>,
     low: u32,
@@ -82,7 +78,7 @@ impl<S: Float> Table<S> {
         max((count + comptime!(entries - 1)) / entries, 1usize)
     }
 
-    /// Holds a block of the entries of a row. Every unit must call it.
+    /// Every unit must call it.
     pub fn fill(&mut self, row: &Sparse<S>, begin: usize, end: usize, block: usize, units: usize) {
         let entries = comptime!(self.layout.entries());
         let words = comptime!(self.layout.words());
@@ -101,7 +97,7 @@ impl<S: Float> Table<S> {
         } else {
             EMPTY
         };
-        // The previous block has been read.
+        // The previous block is read.
         sync_cube();
         let mut word = UNIT_POS as usize;
         while word < words {
@@ -127,7 +123,7 @@ impl<S: Float> Table<S> {
         } else {
             let mut slot = self.slot(column);
             let mut found = self.keys[slot as usize].compare_exchange_weak(EMPTY, column);
-            // A weak exchange may fail on an empty slot. Only the stored column proves success.
+            // A weak exchange may fail on an empty slot: only the stored column proves success.
             while self.keys[slot as usize].load() != column {
                 if found != EMPTY {
                     slot = self.next(slot);
@@ -142,7 +138,7 @@ impl<S: Float> Table<S> {
         column >= self.low && column < self.high
     }
 
-    /// Returns the slot of a covered column, or [`ABSENT`].
+    /// The column's slot, or [`ABSENT`].
     pub fn find(&self, column: u32) -> u32 {
         let mut found = ABSENT.runtime();
         if comptime!(self.layout.dense) {
@@ -168,7 +164,7 @@ impl<S: Float> Table<S> {
         self.values[place as usize]
     }
 
-    /// The finalizer of MurmurHash3.
+    /// MurmurHash3's finalizer.
     fn slot(&self, column: u32) -> u32 {
         let mut hash = column ^ (column >> 16u32);
         hash *= 0x85eb_ca6b_u32;

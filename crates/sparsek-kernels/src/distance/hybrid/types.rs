@@ -1,4 +1,3 @@
-//! Parameters of the hybrid routine, and the entries of each plane.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -9,17 +8,15 @@ use cubecl::prelude::*;
 
 use super::table::Layout;
 
-/// No row.
 pub(super) const NONE: i32 = -1;
 
-/// Which columns add to the sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Pass {
-    /// Columns of both rows.
+    /// In both rows.
     Both,
-    /// All columns of the scanned row.
+    /// In the scanned row.
     Either,
-    /// Columns that the held row lacks, with the matrices exchanged.
+    /// Not in the held row; matrices swapped.
     Lacking,
 }
 
@@ -32,7 +29,6 @@ pub(super) struct HybridConfig {
 }
 
 impl HybridConfig {
-    /// Slots for a number a plane, padded to 16 bytes.
     pub fn slots(self) -> usize {
         slots(self.planes)
     }
@@ -42,12 +38,11 @@ fn slots(planes: u32) -> usize {
     planes.next_multiple_of(4) as usize
 }
 
-/// Bytes for the sums of rows that span planes.
 pub(super) fn carried_bytes(planes: u32, size: usize) -> usize {
     slots(planes) * (4 * size + size_of::<i32>())
 }
 
-/// Held and scanned rows: first, number, and stride in the output.
+/// Held and scanned rows: first, count, output stride.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(super) struct HybridShape {
@@ -60,7 +55,7 @@ pub(super) struct HybridShape {
     pub units: usize,
 }
 
-/// The entries of a plane, which begin inside row `head` and end inside row `tail`.
+/// From inside row `head` to inside row `tail`.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(super) struct PlaneRange {

@@ -1,4 +1,4 @@
-//! The sums of a plane in shared memory, and the entries that add to them.
+//! Sums of a plane in shared memory.
 
 use cubecl::prelude::*;
 
@@ -8,20 +8,18 @@ use crate::distance::{
     tuning::{COLUMN_READS, FINITE_CHECK_ENTRIES, FLUSHED_TOGETHER, SHORT_COLUMN_READS},
 };
 
-/// Padding slots behind the sums of a plane, at least, which absorb masked-off writes.
+/// Least padding slots, for masked-off writes.
 pub(super) const SPARE: usize = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct InvertedConfig {
     pub plane: u32,
     pub planes: u32,
-    /// Sums of a tile.
     pub room: usize,
-    /// Whether tiles that end before the row are skipped.
+    /// Skip tiles below the diagonal.
     pub half: bool,
-    /// Whether rows are summed in parts.
     pub parts: bool,
-    /// Planes that split the columns of a row: all of the cube, or 1.
+    /// Planes that split a row's columns: all or 1.
     pub planes_per_row: u32,
 }
 
@@ -35,9 +33,8 @@ impl InvertedConfig {
 pub(super) struct Entries<'a, P: Int> {
     pub starts: &'a [i32],
     pub ends: &'a [i32],
-    /// Row in the tile, and bits of the value.
+    /// Tile row, value bits.
     packed: &'a [Vector<P, Const<2>>],
-    /// Start of the padding.
     end: usize,
 }
 
@@ -58,17 +55,14 @@ impl<'a, P: Int> Entries<'a, P> {
     }
 }
 
-/// An entry for each lane, and the bounds of its column.
 #[derive(CubeType)]
 pub(super) struct LaneEntries<S: Float> {
     pub value: S,
     pub start: i32,
     pub end: i32,
-    /// Lanes with an entry.
     pub active: u32,
 }
 
-/// An entry, and the loaded entries of its column.
 #[derive(CubeType)]
 pub(super) struct Visit<S: Float> {
     value: S,
@@ -93,7 +87,7 @@ impl<S: Float> Visit<S> {
         }
     }
 
-    /// Takes a lane's entry and loads its column; nothing if `turn` is past the last lane.
+    /// Loads the column of a lane's entry; none past the last lane.
     pub fn begin<P: Int>(&mut self, turn: u32, lanes: &LaneEntries<S>, entries: &Entries<P>) {
         let plane = comptime!(self.config.plane);
         let lane = min(turn, comptime!(plane - 1));
@@ -140,12 +134,11 @@ impl<S: Float> Visit<S> {
     }
 }
 
-/// Sums of finished parts, kept in the output.
 #[derive(CubeType)]
 pub(super) struct FinishedParts<'a, S: Float> {
     pub totals: &'a mut [S],
     others: &'a mut [S],
-    /// First position of the plane, and their number.
+    /// First position and count of the plane's sums.
     base: usize,
     across: usize,
     #[cube(comptime)]
@@ -182,13 +175,12 @@ impl<'a, S: Float> FinishedParts<'a, S> {
     }
 }
 
-/// The sums of a plane.
 #[derive(CubeType)]
 pub(super) struct Accumulator<S: Float> {
     totals: Shared<[S]>,
     others: Shared<[S]>,
     base: usize,
-    /// [`Semiring::norm`] of the entries so far, and entries since the last check.
+    /// Norm and entries since the last check.
     norm: S,
     unseen: u32,
     p: S,
@@ -211,7 +203,6 @@ impl<S: Float> Accumulator<S> {
         }
     }
 
-    /// Returns the sum of a row over all planes that split the left row.
     pub fn total<M: Semiring>(&self, row: usize) -> S {
         let mut total = self.totals[self.first() + row];
         #[unroll]
@@ -257,7 +248,6 @@ impl<S: Float> Accumulator<S> {
         }
     }
 
-    /// Adds the products of an entry with its column.
     pub fn add<M: Semiring, P: Int>(&mut self, visit: &mut Visit<S>, entries: &Entries<P>) {
         let plane = comptime!(self.config.plane);
         if comptime!(M::NEEDS.covered) {
@@ -280,8 +270,7 @@ impl<S: Float> Accumulator<S> {
         }
     }
 
-    /// Adds without branches, and reads all sums before it writes any: entries of a column have
-    /// different rows.
+    /// Branchless; reads precede writes, as a column's entries differ in row.
     fn add_entries<M: Semiring>(&mut self, visit: &Visit<S>, #[comptime] ahead: u32) {
         let mut totals = Array::<S>::new(ahead as usize);
         let mut others = Array::<S>::new(ahead as usize);
@@ -312,8 +301,8 @@ impl<S: Float> Accumulator<S> {
         }
     }
 
-    /// Moves sums whose part ends between two columns to the finished ones. `left_bits` are the
-    /// left row's `part_bits`; each lane has positions of its own.
+    /// Moves sums whose part ends between two columns, each lane its own. `left_bits`: the left
+    /// row's `part_bits`.
     pub fn flush_parts<M: Semiring>(
         &mut self,
         pair: &RowPair<S>,
@@ -380,7 +369,7 @@ impl<S: Float> Accumulator<S> {
         }
     }
 
-    /// Whether all second sums are below the norm so far, checked every few entries.
+    /// Whether all second sums are below the norm, every few entries.
     pub fn none_finite(&mut self) -> bool {
         let mut none_finite = false.runtime();
         if self.unseen >= FINITE_CHECK_ENTRIES {

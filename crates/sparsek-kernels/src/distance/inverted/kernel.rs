@@ -1,4 +1,3 @@
-//! The kernel of the inverted index.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -20,8 +19,7 @@ use crate::distance::{
     tuning::FINISHED_TOGETHER,
 };
 
-/// Rows of `x` from `first` on, rows of `y` in tiles, groups of rows for each tile, end of the
-/// entries.
+/// Rows of `x`, rows of `y` in tiles, row groups per tile, end of entries.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(super) struct InvertedShape {
@@ -73,8 +71,7 @@ pub(super) fn inverted_kernel<M: Semiring, S: Float, P: Int>(
     }
     let lane = UNIT_POS_X as usize;
     let first = tile * shape.tile;
-    // Planes may leave alone: only planes that share a row synchronize the cube,
-    // and they leave together.
+    // Planes that share a row leave together; no barrier crosses rows.
     if tile >= shape.tiles || row >= shape.rows {
         terminate!();
     }
@@ -113,7 +110,6 @@ pub(super) fn inverted_kernel<M: Semiring, S: Float, P: Int>(
     }
     let mut done = 0usize;
     let mut last_column = 0u32;
-    // Three reads in flight.
     let mut first_visit = Visit::<S>::new(config);
     let mut second = Visit::<S>::new(config);
     let mut third = Visit::<S>::new(config);
@@ -184,7 +180,7 @@ pub(super) fn inverted_kernel<M: Semiring, S: Float, P: Int>(
             accumulator.add_finished::<M>(&finished);
         }
     }
-    // Several at a time, so that loads overlap; undecided ones again afterwards.
+    // Several, to overlap loads; then the undecided again.
     if comptime!(config.planes_per_row > 1) {
         sync_cube();
     }

@@ -1,5 +1,3 @@
-//! Checks and launches the inverted index.
-
 use cubecl::{features::Plane, prelude::*};
 
 use super::{
@@ -67,7 +65,7 @@ pub(in crate::distance) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelEr
     let room = columns.room;
     let sums = if M::NEEDS.other { 2 } else { 1 };
     let limit = client.properties().hardware.max_shared_memory_size;
-    // Without second sums, only the spare ones are allocated.
+    // Without second sums, only padding.
     let size = job.x.dtype.size();
     let spare = SPARE.max(plane as usize);
     let fitting = (limit - SPARE * size) / ((room + spare) * size * sums);
@@ -114,8 +112,7 @@ pub(in crate::distance) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelEr
         1
     };
     let others = allocate(client, "sums", waiting, dtype)?;
-    // SAFETY: the lengths are checked; the contract of `Matrix` keeps offsets, columns and rows in
-    // range.
+    // SAFETY: lengths checked; `Matrix` bounds positions.
     unsafe {
         inverted_kernel::launch_unchecked::<M>(
             client,

@@ -1,20 +1,18 @@
-//! Distances by an inverted index, after Gustavson's sparse product.
+//! Inverted index, after Gustavson's sparse product: sparse data, where columns of one row add
+//! nothing.
 //!
 //! ```text
 //! for each row i of x and tile T of rows of y, in one plane:
 //!     sums[0..|T|] = identity                     shared memory
-//!     for each entry (i, c) of value a:           in ascending columns
+//!     for each entry (i, c) of value a:           ascending columns
 //!         for each entry (j, c) of value b in T:  one lane each
 //!             sums[j] = reduce(sums[j], product(a, b))
-//!     for each j in T: distance[i, j] = finish(sums[j])
+//!     distance[i, j] = finish(sums[j])            j in T
 //! ```
 //!
-//! A row has a column once, so lanes write different sums: no atomics, and a fixed order of
-//! additions. The work is the pairs of entries with equal columns, and no more. Finished
-//! [`parts`](super::prepare::parts) of long rows wait in the output. For a symmetric distance of a
-//! matrix with itself, tiles before the row are skipped and mirrored.
-//!
-//! Chosen for sparse data, if columns of one row add nothing.
+//! Rows have a column once, so lanes write different sums: no atomics, fixed order. Work: entry
+//! pairs with equal columns. Finished [`parts`](super::prepare::parts) wait in the output.
+//! Symmetric tiles below the diagonal are mirrored.
 
 mod accumulator;
 mod kernel;

@@ -1,4 +1,4 @@
-//! Combines results across the diagonal, through shared memory.
+//! Combines results across the diagonal.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -20,19 +20,16 @@ use crate::{
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Join {
-    /// Copies distances above the diagonal below it.
     Mirror,
-    /// Adds sums over `x` and transposed sums over `y`, and finishes.
     Passes,
 }
 
-/// Copies the distances above the diagonal below it.
 pub(in crate::distance) fn mirror<M: Semiring>(job: &Job) -> Result<(), KernelError> {
-    // The kernel reads no sums here.
+    // Not read.
     launch::<M>(job, Join::Mirror, [&job.x.norms, &job.x.norms], 1)
 }
 
-/// Makes distances from sums over the entries of `x` and of `y`, each `[own rows, other rows]`.
+/// Adds sums over `x` and over `y`, each `[own rows, other rows]`.
 pub(in crate::distance) fn join_passes<M: Semiring>(
     job: &Job,
     sums: [&Handle; 2],
@@ -56,7 +53,7 @@ fn launch<M: Semiring>(
     let grid = Grid::new(client, rows.div_ceil(side) * tiles, dim, job.elements())?;
     let [x, y] = [job.x.arguments()?, job.y.arguments()?];
     let dtype = job.x.dtype;
-    // SAFETY: the lengths are checked; the contract of `Matrix` keeps offsets and columns in range.
+    // SAFETY: lengths checked; `Matrix` bounds positions.
     unsafe {
         join_kernel::launch_unchecked::<M>(
             client,
@@ -89,7 +86,6 @@ fn launch<M: Semiring>(
     Ok(())
 }
 
-/// A cube for each square as wide as a plane.
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(clippy::too_many_arguments, reason = "pair matrices of four buffers")]
 fn join_kernel<M: Semiring, S: Float>(
@@ -119,11 +115,11 @@ fn join_kernel<M: Semiring, S: Float>(
     let tiles = across.div_ceil(side);
     let top = CUBE_POS / tiles * side;
     let left = CUBE_POS % tiles * side;
-    // The whole cube leaves together, as it synchronizes below.
+    // The whole cube leaves together.
     if top >= rows || (comptime!(join == Join::Mirror) && top < left) {
         terminate!();
     }
-    // Padding of one avoids bank conflicts.
+    // Padding avoids bank conflicts.
     let mut transposed = Shared::<[S]>::new_slice(comptime!(side * (side + 1)));
     let lane = UNIT_POS_X as usize;
     let mut line = UNIT_POS_Y as usize;

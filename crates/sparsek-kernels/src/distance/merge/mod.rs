@@ -1,7 +1,6 @@
-//! Distances by merging (the paper's Algorithm 2): a unit walks both rows of a pair.
+//! Merging (the paper's Algorithm 2): a unit walks both rows, O(nnz(x_i) + nnz(y_j)).
 //!
-//! Works for every distance, without scratch memory, in O(nnz(x_i) + nnz(y_j)) a pair. Chosen where
-//! the inverted index cannot run, and dense tiles cannot or the data is too sparse for them.
+//! Any distance, no scratch memory; the last resort.
 
 pub(super) mod join;
 pub(super) mod pair;
@@ -19,7 +18,7 @@ pub(super) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelError> {
     let elements = job.elements();
     let grid = Grid::elementwise(job.client, job.pairs(), elements)?;
     let [x, y] = [job.x.arguments()?, job.y.arguments()?];
-    // SAFETY: the lengths are checked; the contract of `Matrix` keeps offsets and columns in range.
+    // SAFETY: lengths checked; `Matrix` bounds positions.
     unsafe {
         merge_kernel::launch_unchecked::<M>(
             job.client,

@@ -1,7 +1,7 @@
-//! The distance of two rows in a kernel.
+//! Distance of two rows in a kernel.
 //!
-//! Routines sum over common columns, and [`RowPair::finish`] makes the distance. It walks both rows
-//! only if the sums cancelled or left the range of the dtype.
+//! [`RowPair::finish`] makes it from sums over common columns; it walks both rows only after
+//! cancellation or overflow.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -31,7 +31,6 @@ pub(in crate::distance) struct Sparse<'a, S: Float> {
     norms: &'a [S],
 }
 
-/// Two matrices, with the parameters of the distance.
 #[derive(CubeType)]
 pub(in crate::distance) struct RowPair<'a, S: Float> {
     x: Sparse<'a, S>,
@@ -74,7 +73,7 @@ impl<'a, S: Float> Sparse<'a, S> {
         self.norms[2 * row]
     }
 
-    /// Counts entries from `begin` on with columns below `limit`; the plane searches together.
+    /// Counts entries from `begin` with columns below `limit`; plane-wide.
     pub fn entries_below(
         &self,
         begin: usize,
@@ -152,14 +151,14 @@ impl<'a, S: Float> RowPair<'a, S> {
         sums
     }
 
-    /// Returns the distance from sums over common columns.
+    /// Distance from sums over common columns.
     pub fn finish<M: Semiring>(&self, i: usize, j: usize, total: S, other: S) -> S {
         let sums = self.sums::<M>(i, j, total, other);
         let mut core = M::core::<S>(sums);
         if comptime!(M::NEEDS.direct) {
             let mut decided = accurate::<M, S>(core, sums);
             if comptime!(self.same) {
-                // Exactly 0, and long rows would take long.
+                // Exactly 0, without a long walk.
                 if i == j {
                     core = S::new(0.0);
                     decided = true;
@@ -172,7 +171,7 @@ impl<'a, S: Float> RowPair<'a, S> {
         self.finalize::<M>(i, j, core, sums)
     }
 
-    /// Returns the distance from its core, again if sums were out of range.
+    /// Distance from its core; again if out of range.
     fn finalize<M: Semiring>(&self, i: usize, j: usize, core: S, sums: Sums<S>) -> S {
         let mut distance = M::finalize::<S>(core, sums);
         if comptime!(Rescale::pairs(M::NEEDS.rescale)) {
@@ -193,7 +192,7 @@ impl<'a, S: Float> RowPair<'a, S> {
         distance
     }
 
-    /// Evaluates the pair again, with the sum of [`Semiring::direct`] as total.
+    /// [`Semiring::direct`] sums replace the total.
     fn careful<M: Semiring>(&self, i: usize, j: usize, sums: Sums<S>) -> S {
         let far = self.merge_rescaled::<M>(i, j, 0i32, S::new(1.0), false);
         let again = Sums::<S> {
@@ -209,9 +208,9 @@ impl<'a, S: Float> RowPair<'a, S> {
         M::finalize::<S>(M::core::<S>(again), again)
     }
 
-    /// Evaluates the pair again, with differences or elements divided by the greatest.
+    /// Evaluated again, divided by the greatest element or difference.
     ///
-    /// A power of two divides first: quotients of extreme numbers are not exact everywhere.
+    /// By a power of two first: quotients of extreme numbers are not exact everywhere.
     fn rescaled<M: Semiring>(&self, i: usize, j: usize, sums: Sums<S>) -> S {
         let greatest = self.merge_rescaled::<M>(i, j, 0i32, S::new(1.0), true).core;
         let mut distance = greatest;
@@ -244,7 +243,7 @@ impl<'a, S: Float> RowPair<'a, S> {
         distance
     }
 
-    /// Finds the greatest difference or element, or sums them, times 2^shift and divided by `rest`.
+    /// Greatest difference or element, or sums scaled by 2^shift / `rest`.
     fn merge_rescaled<M: Semiring>(
         &self,
         i: usize,
@@ -296,7 +295,7 @@ impl<'a, S: Float> RowPair<'a, S> {
         before
     }
 
-    /// As [`finish`](Self::finish), without branches; valid only if `decided`.
+    /// [`finish`](Self::finish) without branches; valid if `decided`.
     pub fn draft<M: Semiring>(&self, i: usize, j: usize, total: S, other: S) -> Draft<S> {
         let sums = self.sums::<M>(i, j, total, other);
         let mut core = M::core::<S>(sums);
@@ -344,7 +343,7 @@ impl<'a, S: Float> RowPair<'a, S> {
         self.y.parts(row, self.cols)
     }
 
-    /// Walks both rows, or until a maximum of [`Semiring::direct`] reaches `most`.
+    /// Walks both rows, or until a maximum reaches `most`.
     fn merge<M: Semiring>(&self, i: usize, j: usize, most: S) -> MergedSums<S> {
         let mut a = self.x.indptr[i];
         let a_end = self.x.indptr[i + 1];
@@ -403,20 +402,19 @@ impl<'a, S: Float> RowPair<'a, S> {
     }
 }
 
-/// A distance from sums alone, and whether it is final.
 #[derive(CubeType)]
 pub(in crate::distance) struct Draft<S: Float> {
     pub distance: S,
     pub decided: bool,
 }
 
-/// Whether cancellation left enough digits. False for NaN.
+/// Enough digits left; false for NaN.
 #[cube]
 fn accurate<M: Semiring, S: Float>(core: S, sums: Sums<S>) -> bool {
     core >= S::new(CANCELLED) * M::scale::<S>(sums)
 }
 
-/// Whether all sums were in range. False for NaN.
+/// Sums in range; false for NaN.
 #[cube]
 fn in_range<M: Semiring, S: Float>(core: S, sums: Sums<S>) -> bool {
     let size = if comptime!(M::NEEDS.rescale == Some(Rescale::Pair)) {
@@ -436,7 +434,6 @@ fn in_range<M: Semiring, S: Float>(core: S, sums: Sums<S>) -> bool {
     sound
 }
 
-/// Sums of elements divided by the greatest; or the greatest, as core.
 #[derive(CubeType)]
 struct RescaledSums<S: Float> {
     core: S,

@@ -1,4 +1,4 @@
-//! Bray-Curtis distance: Σ |x − y| / Σ |x + y|; NaN for two zero rows.
+//! Σ |x − y| / Σ |x + y|; NaN for two zero rows.
 
 use cubecl::prelude::*;
 

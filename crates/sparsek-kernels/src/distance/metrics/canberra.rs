@@ -1,4 +1,4 @@
-//! Canberra distance: Σ |x − y| / (|x| + |y|), where 0 / 0 is 0. A column of one row only adds 1.
+//! Σ |x − y| / (|x| + |y|), where 0 / 0 is 0. A column of one row only adds 1.
 
 use cubecl::prelude::*;
 
@@ -7,7 +7,7 @@ use crate::{
     semiring,
 };
 
-/// 2^120. Shader compilers divide by numbers above 2^126 as if they were infinite.
+/// 2^120. Shader compilers divide by numbers above 2^126 as by infinity.
 const MOST: f32 = 1.329_228e36;
 const PART: f32 = 1.0 / 1024.0;
 

@@ -1,9 +1,8 @@
-//! Chebyshev distance: max |x − y|, over the columns of either row.
+//! max |x − y|, over either row's columns.
 //!
-//! Let Z be the greatest |x| and |y| of the two rows, and w the greatest |x|, |y| and |x − y| over
-//! the common columns. If w < Z, the entry of magnitude Z has a column of its own, and the distance
-//! is Z. If w > Z, w is a difference that no other exceeds, and so the distance. If w = Z, both
-//! rows are walked.
+//! Let Z be the greatest |x|, |y|, and w the greatest |x|, |y|, |x − y| in common columns. If w <
+//! Z, Z's entry has its own column: the distance is Z. If w > Z, w is the greatest difference: the
+//! distance is w. If w = Z, both rows are walked.
 
 use cubecl::prelude::*;
 
@@ -39,7 +38,7 @@ semiring! {
 
         fn core<S: Float>(sums: Sums<S>) -> S {
             let most = max(sums.x, sums.y);
-            // A negative core forces another evaluation.
+            // Forces another evaluation.
             select(sums.total == most, S::new(-1.0), max(sums.total, most))
         }
 

@@ -1,4 +1,4 @@
-//! Correlation distance: 1 − cov(x, y) / (σ(x) σ(y)) over all columns, from N Σ x y − Σ x Σ y.
+//! 1 − cov(x, y) / (σ(x) σ(y)) over all columns, from N Σ x y − Σ x Σ y.
 //!
 //! Clamped to [0, 2]. NaN for a constant row whose sums do not round, such as a zero row.
 
@@ -33,11 +33,11 @@ semiring! {
         }
 
         fn finalize<S: Float>(core: S, sums: Sums<S>) -> S {
-            // These comparisons keep NaN.
+            // Comparisons keep NaN.
             let floor = select(core < S::new(0.0), S::new(0.0), core);
             let within = select(floor > S::new(2.0), S::new(2.0), floor);
             let zero = sums.second_x == S::new(0.0) || sums.second_y == S::new(0.0);
-            // The root of −1 gives NaN; some shader compilers take 0 / 0 for a number.
+            // √−1 gives NaN; some shader compilers take 0 / 0 for a number.
             within + select(zero, S::new(-1.0), S::new(0.0)).sqrt()
         }
     }

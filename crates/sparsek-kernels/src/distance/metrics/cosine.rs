@@ -1,7 +1,6 @@
-//! Cosine distance: 1 − Σ x y / (‖x‖ ‖y‖).
+//! 1 − Σ x y / (‖x‖ ‖y‖) of rows normalized first; near 0, ½ ‖x − y‖².
 //!
-//! NaN for a zero row, as in SciPy; RAFT has 0 for two zero rows and 1 for one. Rows are normalized
-//! first. Near 0, it is evaluated as ½ ‖x − y‖² of the normalized rows.
+//! NaN for a zero row; RAFT has 0 for two, 1 for one.
 
 use cubecl::prelude::*;
 
@@ -47,7 +46,7 @@ semiring! {
 
         fn finalize<S: Float>(core: S, sums: Sums<S>) -> S {
             let zero = sums.x == S::new(0.0) || sums.y == S::new(0.0);
-            // The root of −1 gives NaN; shader compilers take a quotient of equal numbers for 1.
+            // √−1 gives NaN; shader compilers take a quotient of equal numbers for 1.
             core + select(zero, S::new(-1.0), S::new(0.0)).sqrt()
         }
     }

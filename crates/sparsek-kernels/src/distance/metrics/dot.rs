@@ -1,4 +1,4 @@
-//! Inner product: Σ x y. Larger is nearer. A zero row has 0 with every other.
+//! Σ x y, larger is nearer; 0 for a zero row.
 
 use cubecl::prelude::*;
 

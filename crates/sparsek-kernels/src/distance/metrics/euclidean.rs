@@ -1,4 +1,4 @@
-//! Euclidean distance: √Σ (x − y)², with the sum as ‖x‖² + ‖y‖² − 2 Σ x y.
+//! √Σ (x − y)², with the sum as ‖x‖² + ‖y‖² − 2 Σ x y.
 
 use cubecl::prelude::*;
 

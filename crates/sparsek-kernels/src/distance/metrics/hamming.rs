@@ -1,4 +1,4 @@
-//! Hamming distance: the share of columns in which the values differ.
+//! Share of columns in which values differ.
 
 use cubecl::prelude::*;
 
@@ -20,8 +20,7 @@ semiring! {
         }
 
         fn product<S: Float>(a: S, b: S, _p: S) -> S {
-            // The norms count a common column twice: unequal values should count once, equal ones
-            // not at all.
+            // Norms count a common column twice: unequal values count once, equal ones not.
             let missing = a == S::new(0.0) || b == S::new(0.0);
             let both = select(a == b, S::new(-2.0), S::new(-1.0));
             select(missing, S::new(0.0), both)

@@ -1,6 +1,5 @@
-//! Hellinger distance: √(1 − Σ √x √y) of rows divided by their sums.
-//!
-//! NaN for a zero row and for negative values. RAFT does not divide the rows.
+//! √(1 − Σ √x √y) of rows divided by their sums (not in RAFT). NaN for zero rows and negative
+//! values.
 
 use cubecl::prelude::*;
 

@@ -1,7 +1,7 @@
-//! Jensen-Shannon distance: √(½ Σ x ln(x / m) + ½ Σ y ln(y / m)), m = (x + y) / 2, of rows divided
-//! by their sums.
+//! √(½ Σ x ln(x / m) + ½ Σ y ln(y / m)), m = (x + y) / 2, of rows divided by their sums (not in
+//! RAFT).
 //!
-//! Infinite for a zero row and for negative values. RAFT does not divide the rows.
+//! Infinite for a zero row and negative values.
 
 use cubecl::prelude::*;
 
@@ -41,10 +41,10 @@ semiring! {
         }
 
         fn product<S: Float>(a: S, b: S, _p: S) -> S {
-            // Smaller shares do not matter, and their quotients would be out of range.
+            // Smaller shares do not matter; their quotients would be out of range.
             let missing = a <= S::new(LEAST) || b <= S::new(LEAST);
             let both = select(missing, S::new(1.0), a + b);
-            // The greater first, so that rounding is symmetric.
+            // Greater first: symmetric rounding.
             let high = max(a, b);
             let low = min(a, b);
             let first = high * (select(missing, S::new(1.0), high) / both).ln();
@@ -53,7 +53,7 @@ semiring! {
         }
 
         fn core<S: Float>(sums: Sums<S>) -> S {
-            // 2 ln 2 is the core of two rows without a common column.
+            // 2 ln 2 is the core without a common column.
             S::new(2.0) * S::new(2.0).ln() + sums.total
         }
 
@@ -67,7 +67,7 @@ semiring! {
             let low = min(a, b);
             let whole = select(both == S::new(0.0), S::new(1.0), both);
             let ratio = (high - low) / whole;
-            // With t = ratio: (1 + t) ln(1 + t) + (1 − t) ln(1 − t) = Σ t^(2n) / (n (2n − 1)).
+            // (1+t) ln(1+t) + (1−t) ln(1−t) = Σ t^(2n) / (n (2n−1)), t = ratio.
             let square = ratio * ratio;
             let one = S::new(1.0);
             let tail = one / S::new(45.0) + square * (one / S::new(66.0) + square / S::new(91.0));
@@ -76,7 +76,7 @@ semiring! {
             // 0 ln 0 is 0.
             let first = high * select(high == S::new(0.0), S::new(0.0), ratio).log1p();
             let last = low * select(low == S::new(0.0), S::new(0.0), -ratio).log1p();
-            // For the case that 1 − ratio has no digits left.
+            // If 1 − ratio has no digits left.
             let share = low / whole;
             let share = select(share == S::new(0.0), S::new(1.0), share);
             let last = select(ratio > S::new(0.5), low * (S::new(2.0) * share).ln(), last);

@@ -1,7 +1,7 @@
-//! Kullback-Leibler divergence: Σ x ln(x / y), where 0 ln 0 is 0. Not symmetric.
+//! Σ x ln(x / y), where 0 ln 0 is 0. Not symmetric; rows are not divided by their sums.
 //!
-//! Infinite if x has a column that y lacks, or a value is negative. Rows are not divided by their
-//! sums. RAFT halves it and ignores the columns that y lacks.
+//! Infinite if y lacks a column of x, or for negative values. RAFT halves it and ignores such
+//! columns.
 
 use cubecl::prelude::*;
 
@@ -10,10 +10,10 @@ use crate::{
     semiring,
 };
 
-/// 2^100 and 2^-100. Quotients beyond may be out of range.
+/// 2^±100: quotients beyond may be out of range.
 const FAR: f32 = 1.267_650_6e30;
 const NEAR: f32 = 7.888_609e-31;
-/// 2^120. Shader compilers divide by numbers above 2^126 as if they were infinite.
+/// 2^120, as in `canberra`.
 const MOST: f32 = 1.329_228e36;
 
 /// Kullback-Leibler divergence.

@@ -1,5 +1,4 @@
-//! Manhattan distance: Σ |x − y| = Σ |x| + Σ |y| + Σ (|x − y| − |x| − |y|), the last over the
-//! common columns.
+//! Σ |x − y| = Σ |x| + Σ |y| + Σ (|x − y| − |x| − |y|), the last over common columns.
 
 use cubecl::prelude::*;
 

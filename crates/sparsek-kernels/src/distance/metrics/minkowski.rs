@@ -1,4 +1,4 @@
-//! Minkowski distance: (Σ |x − y|^p)^(1/p), p > 0.
+//! (Σ |x − y|^p)^(1/p), p > 0.
 
 use cubecl::prelude::*;
 
@@ -10,7 +10,7 @@ use crate::{
 /// Minkowski distance.
 pub struct Minkowski;
 
-/// Minkowski distance with p = 3, by products.
+/// Minkowski distance, p = 3, by products.
 pub struct MinkowskiCubed;
 
 semiring! {

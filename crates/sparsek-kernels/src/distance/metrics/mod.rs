@@ -1,6 +1,4 @@
-//! The named distances. Each file gives the formula, and how zero rows and negative values behave.
-//!
-//! Where definitions differ, SciPy's holds.
+//! The named distances, as SciPy defines them.
 
 mod bray_curtis;
 mod canberra;
@@ -43,7 +41,7 @@ use super::metric::{Distance, DynMetric};
 
 macro_rules! metrics {
     ($($(#[$doc:meta])* $name:ident = $text:literal;)*) => {
-        /// A distance by name.
+        /// A distance by name; set notation counts nonzero columns, of N.
         #[derive(Clone, Copy, Debug, PartialEq)]
         #[non_exhaustive]
         pub enum Metric {
@@ -53,10 +51,10 @@ macro_rules! metrics {
         }
 
         impl Metric {
-            /// All metrics; Minkowski with p = 3.
+            /// All metrics; p = 3 for Minkowski.
             pub const ALL: &[Self] = &[$(Self::$name,)* Self::Minkowski(3.0)];
 
-            /// Returns the name.
+            /// The name.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$name => $text,)*
@@ -64,7 +62,7 @@ macro_rules! metrics {
                 }
             }
 
-            /// Returns the implementation.
+            /// The implementation.
             pub fn distance(self) -> &'static dyn Distance {
                 match self {
                     $(Self::$name => DynMetric::<$name>::of(),)*
@@ -87,21 +85,21 @@ metrics! {
     Cosine = "cosine";
     /// 1 − Pearson's correlation.
     Correlation = "correlation";
-    /// |x ≠ y| / |x ∪ y| of patterns.
+    /// |x ≠ y| / |x ∪ y|.
     Jaccard = "jaccard";
-    /// 1 − 2 |x ∩ y| / (|x| + |y|) of patterns.
+    /// 1 − 2 |x ∩ y| / (|x| + |y|).
     Dice = "dice";
-    /// (N − |x ∩ y|) / N of patterns.
+    /// (N − |x ∩ y|) / N.
     RussellRao = "russell-rao";
-    /// Share of the columns that differ.
+    /// Share of columns that differ.
     Hamming = "hamming";
-    /// Share of the columns in one pattern only.
+    /// d / N, d columns in one row only.
     Matching = "matching";
-    /// 2 d / (N + d) of patterns that differ in d of N columns.
+    /// 2 d / (N + d), d as in `Matching`.
     RogersTanimoto = "rogerstanimoto";
-    /// 2 d / (|x ∩ y| + 2 d) of patterns that differ in d columns.
+    /// 2 d / (|x ∩ y| + 2 d), likewise.
     SokalSneath = "sokalsneath";
-    /// 2 r s / (t f + r s) of patterns.
+    /// 2 r s / (t f + r s), as in [`Yule`].
     Yule = "yule";
     /// Σ |x − y|.
     Manhattan = "manhattan";
@@ -111,9 +109,9 @@ metrics! {
     BrayCurtis = "braycurtis";
     /// max |x − y|.
     Chebyshev = "chebyshev";
-    /// √(1 − Σ √x √y) of rows divided by their sums.
+    /// √(1 − Σ √x √y) of row shares.
     Hellinger = "hellinger";
-    /// √ of the Jensen-Shannon divergence of rows divided by their sums.
+    /// √ of the Jensen-Shannon divergence of row shares.
     JensenShannon = "jensen-shannon";
     /// Σ x ln(x / y).
     KullbackLeibler = "kl";
@@ -122,7 +120,7 @@ metrics! {
 }
 
 impl Metric {
-    /// Returns the parameter, or 0 if there is none.
+    /// The parameter, or 0.
     pub fn p(self) -> f64 {
         match self {
             Self::Minkowski(p) => p,
@@ -141,7 +139,7 @@ impl fmt::Display for Metric {
     }
 }
 
-/// A name that no metric has.
+/// An unknown name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no metric is called {name}; there are {}, and minkowski:P", names())]
 pub struct UnknownMetric {
@@ -158,7 +156,7 @@ fn names() -> String {
 impl FromStr for Metric {
     type Err = UnknownMetric;
 
-    /// Parses a name, for Minkowski with its p: `manhattan`, `minkowski:3`.
+    /// Parses `manhattan`, or `minkowski:3` with p.
     fn from_str(text: &str) -> Result<Self, UnknownMetric> {
         let unknown = || UnknownMetric { name: text.into() };
         if let Some(p) = text.strip_prefix("minkowski:") {

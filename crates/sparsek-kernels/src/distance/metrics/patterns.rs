@@ -1,7 +1,6 @@
-//! Distances of patterns: a value counts as true if it is nonzero.
+//! Distances of patterns: nonzero is true. Total |x ∩ y|, norms |x|, |y|.
 //!
-//! The total is |x ∩ y|, the norms are |x| and |y|. `#[cube]` cannot take functions that mix tokens
-//! of a macro and of its caller, so each repeats the common formulas.
+//! `#[cube]` cannot take functions that mix a macro's and its caller's tokens, so formulas repeat.
 
 use cubecl::prelude::*;
 
@@ -10,7 +9,7 @@ use crate::{
     semiring,
 };
 
-/// Dice distance: 1 − 2 |x ∩ y| / (|x| + |y|). NaN for two zero rows, as in SciPy.
+/// Dice distance. NaN for two zero rows.
 pub struct Dice;
 
 semiring! {
@@ -34,7 +33,7 @@ semiring! {
     }
 }
 
-/// Jaccard distance: |x ≠ y| / |x ∪ y|. 0 for two zero rows, as in SciPy.
+/// Jaccard distance. 0 for two zero rows.
 pub struct Jaccard;
 
 semiring! {
@@ -59,9 +58,7 @@ semiring! {
     }
 }
 
-/// Russell-Rao distance: (N − |x ∩ y|) / N over N columns.
-///
-/// A row has distance 0 to itself only if it is full, as in SciPy; RAFT forces 0.
+/// Russell-Rao distance. 0 to itself only for a full row; RAFT forces 0.
 pub struct RussellRao;
 
 semiring! {
@@ -80,8 +77,7 @@ semiring! {
     }
 }
 
-/// Sokal-Sneath distance: 2 d / (|x ∩ y| + 2 d), with d columns in one row only. NaN for two zero
-/// rows.
+/// Sokal-Sneath distance. NaN for two zero rows.
 pub struct SokalSneath;
 
 semiring! {
@@ -105,7 +101,7 @@ semiring! {
     }
 }
 
-/// Rogers-Tanimoto distance: 2 d / (N + d), with d of N columns in one row only.
+/// Rogers-Tanimoto distance.
 pub struct RogersTanimoto;
 
 semiring! {
@@ -129,9 +125,7 @@ semiring! {
     }
 }
 
-/// Yule distance: 2 r s / (t f + r s); 0 if r s is 0.
-///
-/// r and s columns are in one row only, t in both, f in neither.
+/// Yule distance: r and s columns in one row only, t in both, f in neither; 0 if r s is 0.
 pub struct Yule;
 
 semiring! {
@@ -159,7 +153,7 @@ semiring! {
     }
 }
 
-/// Matching distance: the share of columns in one row only.
+/// Matching distance.
 pub struct Matching;
 
 semiring! {

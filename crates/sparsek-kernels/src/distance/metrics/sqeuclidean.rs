@@ -1,4 +1,4 @@
-//! Squared Euclidean distance: Σ (x − y)² = ‖x‖² + ‖y‖² − 2 Σ x y.
+//! Σ (x − y)² = ‖x‖² + ‖y‖² − 2 Σ x y.
 
 use cubecl::prelude::*;
 

@@ -1,6 +1,5 @@
-//! Symmetric Kullback-Leibler divergence, after Jeffreys: Σ (x − y) ln(x / y).
-//!
-//! Infinite if a row has a column that the other lacks, or a value is negative.
+//! Jeffreys' Σ (x − y) ln(x / y). Infinite if a row lacks a column of the other, or for negative
+//! values.
 
 use cubecl::prelude::*;
 
@@ -9,7 +8,6 @@ use crate::{
     semiring,
 };
 
-/// 2^-30.
 const DOWN: f32 = 1.0 / 1_073_741_824.0;
 
 /// Symmetric Kullback-Leibler divergence.
@@ -43,12 +41,12 @@ semiring! {
 
         fn product<S: Float>(a: S, b: S, _p: S) -> S {
             let missing = a <= S::new(0.0) || b <= S::new(0.0);
-            // The greater first, so that rounding is symmetric.
+            // Greater first: symmetric rounding.
             let high = max(a, b);
             let low = min(a, b);
             let above = select(missing, S::new(1.0), high);
             let below = select(missing, S::new(1.0), low);
-            // If the quotient is out of range, the total is infinite or NaN and evaluated again.
+            // A quotient out of range makes the total infinite or NaN: evaluated again.
             select(missing, S::new(0.0), (high - low) * (above / below).ln())
         }
 
@@ -59,7 +57,7 @@ semiring! {
             let above = select(missing, S::new(1.0), high);
             let below = select(missing, S::new(1.0), low);
             let far = above * S::new(DOWN) > below;
-            // Shader compilers divide by numbers above 2^126 as if they were infinite.
+            // Shader compilers divide by > 2^126 as by infinity.
             let size = select(above > S::new(1.0), S::new(DOWN), S::new(1.0));
             let near = select(far, S::new(1.0), (above * size) / (below * size)).ln();
             let log = select(far, above.ln() - below.ln(), near);
@@ -68,7 +66,6 @@ semiring! {
 
         fn core<S: Float>(sums: Sums<S>) -> S {
             let covered = sums.other == sums.x && sums.other == sums.y;
-            // − ln 0 is infinite.
             sums.total - select(covered, S::new(1.0), S::new(0.0)).ln()
         }
     }

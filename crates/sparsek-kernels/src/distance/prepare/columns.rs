@@ -1,12 +1,10 @@
-//! The entries of a matrix by column, for each tile of rows.
+//! Entries by column, per tile of rows. Their order varies between runs; distances do not.
 //!
 //! ```text
 //! count the entries of each (tile, column)    atomics
-//! reserve room for each counter               one atomic a plane
+//! reserve room for each counter               one atomic per plane
 //! place the entries
 //! ```
-//!
-//! The order of columns and of their entries varies between runs; distances do not depend on it.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -25,12 +23,10 @@ use crate::{
     launch::{Grid, allocate, argument, fill_zero},
 };
 
-/// Limit for the bytes of a tile's counters. It depends on the columns alone, so that parts of a
-/// matrix take the whole's routine.
+/// Most counter bytes per tile; by columns alone, so parts take one routine.
 const MOST_BYTES: usize = 256 << 20;
 
-/// Whether tables with a slot for each column would dominate memory. If so, only columns with
-/// entries are numbered.
+/// Whether tables of all columns would dominate memory; then only occupied columns are numbered.
 pub fn is_wide(cols: usize, entries: usize) -> bool {
     cols > entries.saturating_mul(4).saturating_add(1 << 16)
 }
@@ -53,15 +49,15 @@ pub(in crate::distance) fn check_cols(
 }
 
 pub(in crate::distance) struct Columns {
-    /// First and end of the entries of each column: `tiles * cols` each.
+    /// Column starts and ends, `tiles * cols` each.
     pub starts: Handle,
     pub ends: Handle,
-    /// Row in the tile and bits of the value, then padding for a plane, which points at spare sums.
+    /// Tile row and value bits, then padding that points at spare sums.
     pub entries: Handle,
     pub length: usize,
     pub tile: usize,
     pub tiles: usize,
-    /// Sums of a tile, a power of two, so that few kernels are compiled.
+    /// Sums per tile; powers of two compile few kernels.
     pub room: usize,
 }
 
@@ -72,7 +68,6 @@ pub(in crate::distance) fn bits(dtype: ElemType) -> ElemType {
     })
 }
 
-/// Returns the rows of a tile and the number of tiles.
 pub(in crate::distance) fn row_tiles(
     rows: usize,
     cols: usize,
@@ -82,7 +77,6 @@ pub(in crate::distance) fn row_tiles(
     check_cols("inverted", cols)?;
     let sums = if needs.other { 2 } else { 1 };
     let most = TILE_BYTES / dtype.size() / sums;
-    // Equal tiles, so that the last is not small.
     let tiles = rows.div_ceil(most).max(1);
     if tiles * cols >= i32::MAX as usize {
         return Err(KernelError::Routine {
@@ -123,14 +117,13 @@ impl Columns {
     fn fill(&self, client: &Client, matrix: &Prepared) -> Result<(), KernelError> {
         let int = i32::elem_type_native();
         let counters = self.tiles * matrix.cols;
-        // The last counter counts reserved entries.
+        // The last counts reserved entries.
         fill_zero(client, &self.ends, int, counters + 1)?;
         let elements = matrix.nnz.max(counters + 1).max(matrix.rows + 1);
         let launch = |placed: bool| -> Result<(), KernelError> {
             let (grid, plane) = planes_for(client, matrix.rows, elements)?;
             let x = matrix.arguments()?;
-            // SAFETY: `arguments` and `argument` check the lengths; the contract of `Matrix` keeps
-            // offsets, columns and so counters in range, and each entry has its own room.
+            // SAFETY: `argument` checks lengths; `Matrix` bounds counters; entries have own room.
             unsafe {
                 columns_kernel::launch_unchecked(
                     client,
@@ -190,7 +183,6 @@ struct ColumnsShape {
     end: usize,
 }
 
-/// A plane for each row: counts entries, or places them.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn columns_kernel<S: Float, P: Int>(
     indptr: &[i32],
@@ -235,7 +227,6 @@ fn packed<S: Float, P: Int>(row: u32, value: S) -> Vector<P, Const<2>> {
     packed
 }
 
-/// A unit for each counter.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn room_kernel(
     starts: &mut [i32],

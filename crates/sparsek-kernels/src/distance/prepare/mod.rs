@@ -1,6 +1,4 @@
-//! Preparation of matrices: norms and values, entries by column, dense f16 copies.
-//!
-//! `parts` and `range` keep long sums and extreme magnitudes exact, on devices and on the host.
+//! Preparation; `parts` and `range` keep long sums and extreme values exact, on the host too.
 
 pub(super) mod columns;
 pub(super) mod norms;

@@ -1,4 +1,4 @@
-//! Computes the norms of rows, and values as the distance needs them. O(nnz).
+//! Norms of rows and prepared values, O(nnz).
 
 use cubecl::{ir::ElemType, prelude::*};
 
@@ -14,7 +14,7 @@ use crate::{
     launch::{allocate, argument},
 };
 
-/// Entries that a unit sums separately, against rounding in long rows.
+/// Entries per unit sum, against rounding.
 pub(in crate::distance) const BLOCK: usize = 64;
 
 pub(in crate::distance) fn prepare<M: Semiring>(
@@ -50,7 +50,7 @@ pub(in crate::distance) fn prepare<M: Semiring>(
     }
     let elements = matrix.nnz.max(2 * matrix.rows);
     let (grid, plane) = planes_for(client, matrix.rows, elements)?;
-    // SAFETY: `argument` checks the lengths; the contract of `Matrix` keeps offsets in range.
+    // SAFETY: `argument` checks lengths; `Matrix` bounds offsets.
     unsafe {
         norms_kernel::launch_unchecked::<M>(
             client,

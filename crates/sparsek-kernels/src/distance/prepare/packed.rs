@@ -1,4 +1,4 @@
-//! Dense f16 rows in the order in which lanes load them.
+//! Dense f16 rows, in lane load order.
 
 use std::ops::Range;
 
@@ -21,20 +21,19 @@ use crate::{
     launch::{Grid, allocate, argument, fill_zero},
 };
 
-/// Rows of a group: four times those of the instruction.
+/// Rows per group: four instructions.
 pub(in crate::distance) const GROUP: usize = 64;
-/// Columns of a step: the inner size of the instruction.
+/// Columns per step: the instruction's depth.
 pub(in crate::distance) const STEP: usize = 16;
 const STEPS: usize = 2;
-/// Loads of a block of 16 rows and 16 columns, one for each lane.
+/// Loads per 16 · 16 block, one per lane.
 pub(in crate::distance) const BLOCK: usize = 32;
-/// Elements of a load.
 const WIDTH: usize = 8;
 
-/// Rows by groups of 64, steps of 16 columns, and blocks of 16 rows.
+/// Groups of 64 rows, steps of 16 columns, blocks of 16 rows.
 ///
-/// Lane `4 g + t` of a block holds the elements (g, 2 t), (g + 8, 2 t), (g, 2 t + 8) and (g + 8, 2
-/// t + 8), each with its right neighbor: the operand of the instruction.
+/// Lane `4 g + t` holds the instruction's operand: (g, 2t), (g+8, 2t), (g, 2t+8), (g+8, 2t+8), each
+/// with its right neighbor.
 pub(in crate::distance) struct Packed {
     handle: Handle,
     groups: usize,
@@ -75,8 +74,7 @@ impl Packed {
         }
         let (grid, plane) = planes_for(client, rows.len() * PACK_PLANES, elements.max(matrix.nnz))?;
         let arguments = matrix.arguments()?;
-        // SAFETY: the lengths are checked; the contract of `Matrix` keeps offsets and columns in
-        // range.
+        // SAFETY: lengths checked; `Matrix` bounds positions.
         unsafe {
             pack_kernel::launch_unchecked(
                 client,
@@ -141,7 +139,7 @@ fn pack_kernel<S: Float>(
         if comptime!(inner == Inner::Ones) {
             value = select(value == S::new(0.0), S::new(0.0), S::new(1.0));
         } else if comptime!(inner == Inner::Quotients) {
-            // Recovers the whole number from its quotient.
+            // Recovers the whole number.
             value = (value * norms[2 * (first + row)].sqrt()).round();
         }
         let step = row / GROUP * steps + column / STEP;
@@ -154,12 +152,11 @@ fn pack_kernel<S: Float>(
     }
 }
 
-/// Returns one f32 on the device: the greatest magnitude, or infinity if a value is no whole
-/// number.
+/// One f32 on the device: greatest magnitude, infinity if a value is not whole.
 ///
 /// # Errors
 ///
-/// [`KernelError`] for a buffer that is too short.
+/// [`KernelError`] for a short buffer.
 pub fn greatest(
     client: &Client,
     values: &Handle,
@@ -174,7 +171,7 @@ pub fn greatest(
     }
     let units = count.min(multiprocessors(client) * SCAN_CUBES * ROW_UNITS as usize);
     let grid = Grid::elementwise(client, units, count)?;
-    // SAFETY: `argument` checks the lengths.
+    // SAFETY: `argument` checks lengths.
     unsafe {
         greatest_kernel::launch_unchecked(
             client,
@@ -190,7 +187,7 @@ pub fn greatest(
     Ok(found)
 }
 
-/// The bits of non-negative floats are in order. A buffer may be longer than its contents.
+/// Non-negative floats order by their bits. Buffers may exceed their contents.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn greatest_kernel<E: Float>(
     values: &[E],

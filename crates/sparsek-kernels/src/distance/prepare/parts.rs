@@ -1,19 +1,16 @@
-//! Long sums in parts.
+//! Long sums in parts: equal terms round alike, so long sums err more.
 //!
-//! Equal terms, such as counts, all round alike, so the error of a long sum grows. Columns of long
-//! rows are summed in parts: aligned ranges, a power of two wide. The width depends on the two rows
-//! alone, so a pair has the same sum in every batch and order.
+//! Parts are aligned column ranges; a pair's rows alone decide their width 2^n, so its sum is the
+//! same in every batch.
 
 use cubecl::prelude::*;
 
-/// Approximate entries of a part.
+/// Approximate entries per part.
 const PART: u32 = 256;
-/// `part_bits` of a row that is one part: columns are below 2^31.
+/// One part: columns are below 2^31.
 pub(in crate::distance) const ONE_PART: u32 = 31;
 
-/// Returns log2 of the columns of a part.
-///
-/// A pair takes the wider parts for common columns, the narrower for the columns of either row.
+/// log2 of a part's columns. A pair takes the wider parts for common columns, else the narrower.
 #[cube]
 pub(in crate::distance) fn part_bits(entries: u32, cols: u32) -> u32 {
     let parts = entries / PART;

@@ -1,8 +1,7 @@
-//! Values whose squares, powers or sums leave the range of the dtype.
+//! Values whose squares, powers or sums leave the range.
 //!
-//! [`row_shift`] brings a row's greatest magnitude between 2^-30 and 2^30; powers of two change no
-//! other bit. Pairs with sums below [`tiny`] or above [`huge`] are evaluated again
-//! ([`Rescale`](crate::distance::Rescale)).
+//! [`row_shift`] brings a row's greatest magnitude within 2^±30, exactly. Pairs with sums below
+//! [`tiny`] or above [`huge`] are evaluated again ([`Rescale`](crate::distance::Rescale)).
 #![allow(
     missing_docs,
     reason = "the macro writes modules of its own beside the functions"
@@ -10,18 +9,17 @@
 
 use cubecl::prelude::*;
 
-/// 2^30, 2^-30, 2^100 and 2^-100.
+/// 2^±30, 2^±100.
 pub(in crate::distance) const STEP_UP: f32 = 1_073_741_824.0;
 pub(in crate::distance) const STEP_DOWN: f32 = 1.0 / STEP_UP;
 const HUGE: f32 = 1.267_650_6e30;
 const TINY: f32 = 7.888_609e-31;
-/// Steps that cover the exponents of f64.
+/// Cover f64's exponents.
 pub(in crate::distance) const STEPS: u32 = 34;
-/// Columns that are summed separately, against rounding in long rows.
+/// Columns per sum, against rounding.
 pub(in crate::distance) const BLOCK: u32 = 256;
 
-/// Returns the exponent that scales a row; 0 if its greatest magnitude is in range, zero or not
-/// finite.
+/// Scaling exponent; 0 if in range, zero or not finite.
 #[cube]
 pub(in crate::distance) fn row_shift<S: Float>(greatest: S) -> i32 {
     let bits = S::size_bits().comptime();
@@ -33,9 +31,7 @@ pub(in crate::distance) fn row_shift<S: Float>(greatest: S) -> i32 {
     select(number, (below - above) * 30, 0)
 }
 
-/// Returns `value · 2^shift` by its bits; subnormal inputs and results are 0.
-///
-/// Shader compilers would cancel a factor against others.
+/// `value · 2^shift` by bits, as compilers would cancel factors. Subnormals become 0.
 #[cube]
 pub(in crate::distance) fn shifted<S: Float>(value: S, shift: i32) -> S {
     let bits = S::size_bits().comptime();
@@ -73,7 +69,7 @@ fn field<S: Float>(value: S) -> i32 {
     }
 }
 
-/// 2^-100, for f64 2^-800: smaller sums may lack terms.
+/// 2^-100, f64 2^-800: smaller sums may lack terms.
 #[cube]
 pub(in crate::distance) fn tiny<S: Float>() -> S {
     let bits = S::size_bits().comptime();
@@ -87,7 +83,7 @@ pub(in crate::distance) fn tiny<S: Float>() -> S {
     }
 }
 
-/// 2^100, for f64 2^800: larger sums may be differences of larger terms.
+/// 2^100, f64 2^800: larger sums may hide larger terms.
 #[cube]
 pub(in crate::distance) fn huge<S: Float>() -> S {
     let bits = S::size_bits().comptime();
@@ -152,7 +148,7 @@ mod tests {
             }
         }
         for exponent in (-1074..=1023).step_by(7) {
-            // In two factors: `powi` inverts a power that overflows.
+            // Two factors: `powi` inverts an overflowing power.
             let half = exponent / 2;
             let greatest = 2f64.powi(half) * 2f64.powi(exponent - half);
             let scaled = greatest * row_factor(greatest);

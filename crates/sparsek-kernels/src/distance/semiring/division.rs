@@ -1,4 +1,3 @@
-//! Quotients without a division.
 #![allow(
     missing_docs,
     reason = "the macro writes a module of its own beside the function"
@@ -6,17 +5,15 @@
 
 use cubecl::prelude::*;
 
-/// 2^64 and 2^-64, which bring divisors between 2^-85 and 2^64: no inverse is subnormal or
-/// infinite.
+/// 2^±64 bring divisors into 2^-85 to 2^64, with normal inverses.
 const LARGER: f32 = 1.844_674_4e19;
 const SMALLER: f32 = 5.421_011e-20;
 
-/// Returns `dividend / divisor` to within a relative 3e-7 and 2^-60, for a finite positive divisor
-/// of at least the dividend.
+/// `dividend / divisor` within a relative 3e-7 and 2^-60, for a finite positive divisor at least
+/// the dividend; anything for divisor 0 or infinity. Exact in f64.
 ///
-/// For a divisor of 0 or infinity it is any number or NaN. f64 is divided exactly. The f32 inverse
-/// takes a cubic and a square Newton step from a guess by the bits, off by at most 0.051. NVIDIA's
-/// division is longer and branches.
+/// A cubic and a square Newton step from a bit guess, off by at most 0.051: no branches, shorter
+/// than NVIDIA's division.
 #[cube]
 pub fn quotient<S: Float>(dividend: S, divisor: S) -> S {
     let bits = S::size_bits().comptime();

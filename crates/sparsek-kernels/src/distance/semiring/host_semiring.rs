@@ -1,4 +1,4 @@
-//! The host's side of a distance: [`HostSemiring`], and the functions that formulas call.
+//! A distance on the host.
 
 use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub};
 
@@ -6,7 +6,7 @@ use cubecl::prelude::*;
 
 use super::sums::Sums;
 
-/// Numbers of the host, with the method names of kernels.
+/// Host numbers, with the kernels' method names.
 pub trait Real:
     CubePrimitive
     + Copy
@@ -20,17 +20,17 @@ pub trait Real:
     + Send
     + Sync
 {
-    /// Returns the nearest number.
+    /// The nearest number.
     fn new(value: f32) -> Self;
-    /// Returns the absolute value.
+    /// Absolute value.
     fn abs(self) -> Self;
-    /// Returns the square root.
+    /// Square root.
     fn sqrt(self) -> Self;
-    /// Returns the natural logarithm.
+    /// Natural logarithm.
     fn ln(self) -> Self;
-    /// Returns the natural logarithm of 1 + self.
+    /// Logarithm of 1 + self.
     fn log1p(self) -> Self;
-    /// Returns a power.
+    /// Power.
     fn powf(self, exponent: Self) -> Self;
 }
 
@@ -61,8 +61,7 @@ macro_rules! real {
 
 real!(f32, f64);
 
-/// A distance on the host: [`Semiring`](crate::distance::Semiring) in plain Rust, with the same
-/// defaults.
+/// [`Semiring`](crate::distance::Semiring) in plain Rust, with the same defaults.
 pub trait HostSemiring: Send + Sync + 'static {
     /// [`Semiring::norm`](crate::distance::Semiring::norm).
     fn norm<S: Real>(_a: S, _p: S) -> S {
@@ -126,28 +125,27 @@ pub trait HostSemiring: Send + Sync + 'static {
     }
 }
 
-/// Functions that formulas call, by their names in kernels.
+/// What formulas call, named as in kernels.
 pub mod host {
     pub use super::Real as Float;
     use super::Real;
 
-    /// Returns one of two values.
+    /// One of two values.
     pub fn select<S>(condition: bool, then: S, otherwise: S) -> S {
         if condition { then } else { otherwise }
     }
 
-    /// Returns a quotient. In kernels it is within 3e-7 for a positive divisor of at least the
-    /// dividend.
+    /// Exact here; in kernels within 3e-7 for a positive divisor at least the dividend.
     pub fn quotient<S: Real>(dividend: S, divisor: S) -> S {
         dividend / divisor
     }
 
-    /// Returns the greater number.
+    /// The greater.
     pub fn max<S: Real>(a: S, b: S) -> S {
         if a > b { a } else { b }
     }
 
-    /// Returns the lesser number.
+    /// The lesser.
     pub fn min<S: Real>(a: S, b: S) -> S {
         if a < b { a } else { b }
     }

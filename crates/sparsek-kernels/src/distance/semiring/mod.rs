@@ -1,18 +1,16 @@
-//! What defines a distance, for devices ([`Semiring`]) and for the host ([`HostSemiring`]).
-//!
-//! A distance of two sparse rows is
+//! What defines a distance: [`Semiring`] for devices, [`HostSemiring`] for the host.
 //!
 //! ```text
-//! finalize(core(sums), sums)     sums: total = Σ product(a, b) over common columns, and
-//!                                Σ norm(a), Σ norm(b), each over one row
+//! d(x, y) = finalize(core(sums), sums)
+//! sums: Σ product(a, b) over common columns, Σ norm(a), Σ norm(b)
 //! ```
 //!
-//! Any sum expands so: Σ f(a, b) = F(x) + F(y) + Σ g(a, b), where F(x) = Σ f(a, 0) and g = f(a, b)
-//! − f(a, 0) − f(0, b) is zero outside the common columns (paper, Sections 2.2 and 3.4). If the
-//! three cancel, the core is evaluated again by [`Semiring::direct`], column by column.
+//! Σ f(a, b) = F(x) + F(y) + Σ g(a, b), where F(x) = Σ f(a, 0), and g = f(a, b) − f(a, 0) − f(0, b)
+//! is zero outside common columns (paper, Sections 2.2, 3.4). If they cancel, [`Semiring::direct`]
+//! evaluates the core again, column by column.
 //!
-//! Maxima expand alike ([`Needs::maxima`]): the greatest f(a, 0) decides, unless its entry may lie
-//! in a common column.
+//! Maxima too ([`Needs::maxima`]): the greatest f(a, 0) decides, unless it may lie in a common
+//! column.
 
 mod division;
 mod host_semiring;
@@ -28,10 +26,9 @@ pub use self::{
     sums::{Parameter, Sums, SumsExpand},
 };
 
-/// Smallest core relative to its scale that cancellation leaves exact enough.
+/// Least accurate core / scale after cancellation.
 pub(super) const CANCELLED: f32 = 1.0 / 64.0;
 
-/// Functions of numbers, with defaults.
 macro_rules! functions {
     ($(
         $(#[$doc:meta])*
@@ -51,7 +48,6 @@ macro_rules! functions {
     )*};
 }
 
-/// Functions of sums, with defaults.
 macro_rules! of_sums {
     ($(
         $(#[$doc:meta])*
@@ -76,49 +72,46 @@ macro_rules! of_sums {
     )*};
 }
 
-/// A distance in kernels. Implement it with `#[cube]`, or with [`semiring!`](crate::semiring) for
-/// devices and host.
+/// A distance in kernels, by `#[cube]`; [`semiring!`](crate::semiring) adds the host. Functions
+/// return 0 by default, unless noted.
 pub trait Semiring: Send + Sync + 'static {
-    /// Properties of the distance. Functions that it does not name are never called.
+    /// Properties; functions it does not name are never called.
     const NEEDS: Needs;
 
     functions! {
-        /// Adds to the row's norm. Default: 0.
+        /// Added to a row's norm.
         norm __expand_norm (a, p) = |scope| S::__expand_new(scope, 0.0);
-        /// Replaces a stored value before all later steps, given its row's norm. Default: the
-        /// value.
+        /// Replaces a stored value, given its row's norm. Default: the value.
         prepare __expand_prepare (a, norm) = |scope| a;
-        /// Adds to the row's second norm, for a prepared value. Default: 0.
+        /// Added to a row's second norm, of prepared values.
         second __expand_second (a) = |scope| S::__expand_new(scope, 0.0);
-        /// Returns the identity of [`reduce`](Self::reduce), where all sums begin. Default: 0.
+        /// Identity of [`reduce`](Self::reduce).
         identity __expand_identity () = |scope| S::__expand_new(scope, 0.0);
-        /// Combines two sums. Default: their sum.
+        /// Combines sums. Default: addition.
         reduce __expand_reduce (a, b) = |scope| a.__expand_add_method(scope, b);
-        /// Adds to the total for a common column. Default: the product.
+        /// Added to the total per common column. Default: the product.
         product __expand_product (a, b, p) = |scope| a.__expand_mul_method(scope, b);
-        /// Adds to a second total for a common column. Default: 0.
+        /// Added to the second total per common column.
         other __expand_other (a, b) = |scope| S::__expand_new(scope, 0.0);
-        /// Adds to the core for a column of either row, with 0 for an absent value. Default: 0.
+        /// Added to the core per column of either row; absent is 0.
         direct __expand_direct (a, b, p) = |scope| S::__expand_new(scope, 0.0);
-        /// Replaces a value in a dense row. Default: the value.
+        /// Dense row's value. Default: the value.
         dense_value __expand_dense_value (b) = |scope| b;
-        /// Replaces an absent value in a dense row. Default: 0.
+        /// Dense row's absent value.
         absent __expand_absent () = |scope| S::__expand_new(scope, 0.0);
-        /// Computes what [`contribution`](Self::contribution) needs from the left value, once for
-        /// each entry. Default: the value.
+        /// Argument of [`contribution`](Self::contribution), per entry. Default: the value.
         left_value __expand_left_value (a) = |scope| a;
-        /// Adds to the total by [`Dense::Left`], given the dense row's value. Zeros must add 0.
-        /// Default: 0.
+        /// Added to the total by [`Dense::Left`]; 0 for zeros.
         contribution __expand_contribution (a, left_value, dense_value) =
             |scope| S::__expand_new(scope, 0.0);
     }
 
     of_sums! {
-        /// Returns the distance before its last function. Default: the total.
+        /// Distance before [`finalize`](Self::finalize). Default: the total.
         core __expand_core () = |sums, scope| sums.total;
-        /// Returns the magnitude of the terms whose difference is the core. Default: 0.
+        /// Magnitude of terms whose difference is the core.
         scale __expand_scale () = |sums, scope| S::__expand_new(scope, 0.0);
-        /// Returns the distance from its core. Default: the core.
+        /// Distance from its core. Default: the core.
         finalize __expand_finalize (core) = |sums, scope| core;
     }
 }

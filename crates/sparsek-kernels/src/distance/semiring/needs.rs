@@ -1,6 +1,4 @@
-//! Properties of a distance, by which routines are chosen and compiled.
-
-/// The gradient of a distance with respect to the values of a row.
+/// Gradient by a row's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Gradient {
     /// Σ a b.
@@ -9,58 +7,53 @@ pub enum Gradient {
     Square,
     /// √Σ (a − b)².
     Root,
-    /// 1 − Σ a b / (‖a‖ ‖b‖), with squared norms.
+    /// 1 − Σ a b / (‖a‖ ‖b‖), norms squared.
     Angle,
     /// Σ |a − b|.
     Sign,
 }
 
-/// How a distance sums against dense rows, with
-/// [`Semiring::absent`](crate::distance::Semiring::absent) for absent values.
+/// How a distance sums against dense rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Dense {
-    /// Products are zero where either value is, and sum: the entries of one row suffice.
+    /// Sums of products, zero where a value is: one row's entries suffice.
     Products,
-    /// The entries of both rows add half of [`Semiring::direct`](crate::distance::Semiring::direct)
-    /// to the core if the other row has the column, else all. `direct` is symmetric.
+    /// Both rows' entries add symmetric [`Semiring::direct`](crate::distance::Semiring::direct) to
+    /// the core: half in common columns.
     Halves,
-    /// The entries of the left row add
-    /// [`Semiring::contribution`](crate::distance::Semiring::contribution) to the total.
+    /// Left entries add [`Semiring::contribution`](crate::distance::Semiring::contribution).
     Left,
-    /// The entries of both rows add products, or
-    /// [`Semiring::direct`](crate::distance::Semiring::direct) with [`Needs::union`]. Two zeros
-    /// give the identity, and a column may count twice.
+    /// Both rows' entries add products, or [`Semiring::direct`](crate::distance::Semiring::direct)
+    /// with [`Needs::union`]; two zeros give the identity, columns may count twice.
     Either,
 }
 
-/// The factors of a total that is an inner product.
+/// Factors of an inner product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Inner {
     /// Prepared values.
     Values,
-    /// Values divided by the root of their row's norm.
+    /// Values over the root of their norm.
     Quotients,
-    /// 1 for each nonzero value.
+    /// 1 per nonzero value.
     Ones,
 }
 
-/// What to do if sums leave the range of the dtype.
+/// Remedy for sums out of range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Rescale {
-    /// Multiplies each row by a power of two, on which the distance must not depend.
+    /// Multiplies rows by powers of two; the distance must not change.
     Rows,
     /// If [`Semiring::scale`](crate::distance::Semiring::scale) is out of range, divides both rows
-    /// by their greatest magnitude, on which the distance must not depend.
+    /// by their greatest magnitude; the distance must not change.
     Pair,
     /// If the core is out of range, sums [`Semiring::direct`](crate::distance::Semiring::direct) of
-    /// differences divided by the greatest.
-    ///
-    /// The distance grows with this power of differences, on which alone `direct` depends.
+    /// differences, its only input, over the greatest. The distance grows with this power.
     Differences(u32),
-    /// As `Differences(1)`, only for cores that are too large: a sum of differences.
+    /// `Differences(1)` for a sum: only large cores.
     Sum,
     /// If the total is out of range or NaN, sums
-    /// [`Semiring::direct`](crate::distance::Semiring::direct), a slower and safer form of
+    /// [`Semiring::direct`](crate::distance::Semiring::direct), a safer, slower
     /// [`Semiring::product`](crate::distance::Semiring::product).
     Careful,
 }
@@ -82,12 +75,9 @@ impl Rescale {
     }
 }
 
-/// The properties of a distance: first its algebra, then how routines use it.
-///
-/// Begin with a constant, such as [`Needs::SUMS`].
+/// Properties of a distance. Begin with a constant such as [`Needs::SUMS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Needs {
-    // Algebra.
     /// Uses [`Semiring::norm`](crate::distance::Semiring::norm) or
     /// [`Semiring::second`](crate::distance::Semiring::second).
     pub norms: bool,
@@ -95,48 +85,43 @@ pub struct Needs {
     pub prepared: bool,
     /// Uses [`Semiring::other`](crate::distance::Semiring::other).
     pub other: bool,
-    /// Infinite unless the right row has all columns of the left.
-    ///
-    /// That is, unless [`Semiring::other`](crate::distance::Semiring::other) sums to the left row's
-    /// [`Semiring::norm`](crate::distance::Semiring::norm). Each column adds at most as much to
-    /// `other` as to `norm`, so rows are left once no distance can be finite. With
-    /// [`Dense::Left`], sums are infinite then.
+    /// Infinite unless the right row has all columns of the left:
+    /// [`Semiring::other`](crate::distance::Semiring::other) sums to the left row's
+    /// [`Semiring::norm`](crate::distance::Semiring::norm), with at most as much per column. Rows
+    /// stop once nothing can be finite; with [`Dense::Left`], sums are then infinite.
     pub covered: bool,
     /// [`Semiring::norm`](crate::distance::Semiring::norm) and
-    /// [`Semiring::direct`](crate::distance::Semiring::direct) have maxima, not sums, of values of
-    /// at least 0. A total that forces another evaluation is the greatest possible core.
+    /// [`Semiring::direct`](crate::distance::Semiring::direct) take maxima of values ≥ 0. A total
+    /// that forces another evaluation is the greatest possible core.
     pub maxima: bool,
-    /// [`Semiring::direct`](crate::distance::Semiring::direct) sums over the columns of either row:
-    /// the paper's non-annihilating product. Routines that walk those columns use it instead of
-    /// products.
+    /// [`Semiring::direct`](crate::distance::Semiring::direct), not products, over either row's
+    /// columns: the paper's non-annihilating product.
     pub union: bool,
-    /// A column of one row only adds nothing. Otherwise products run over the columns of either
-    /// row.
+    /// A column of one row adds nothing; else products cover either row's columns.
     pub annihilates: bool,
-    /// The factors, if the total is an inner product. Requires [`Dense::Products`].
+    /// Factors of an inner product; needs [`Dense::Products`].
     pub inner: Option<Inner>,
     /// d(x, y) = d(y, x), rounding included.
     pub symmetric: bool,
-    /// Its gradient, if it has one.
+    /// Gradient, if any.
     pub gradient: Option<Gradient>,
     /// Larger is nearer.
     pub largest: bool,
-    /// Uses logarithms or powers, which some devices lack for f64.
+    /// Uses logarithms or powers, missing for f64 on some devices.
     pub logarithms: bool,
-    /// Has a parameter greater than 0.
+    /// Has a parameter above 0.
     pub parameter: bool,
-    // How routines use it.
     /// Evaluates [`Semiring::direct`](crate::distance::Semiring::direct) if the core is small
-    /// relative to [`Semiring::scale`](crate::distance::Semiring::scale).
+    /// against [`Semiring::scale`](crate::distance::Semiring::scale).
     pub direct: bool,
-    /// How it sums against dense rows, if it can.
+    /// Sums against dense rows.
     pub dense: Option<Dense>,
-    /// What to do if values leave the range; `None` lets them overflow.
+    /// Remedy for sums out of range; `None` overflows.
     pub rescale: Option<Rescale>,
 }
 
 impl Needs {
-    /// Products over common columns, nothing else.
+    /// Products over common columns.
     pub const PRODUCTS: Self = Self {
         norms: false,
         prepared: false,
@@ -155,7 +140,7 @@ impl Needs {
         largest: false,
         rescale: None,
     };
-    /// Products that sum, and are zero where a value is.
+    /// Summed products, zero where a value is.
     pub const SUMS: Self = Self {
         dense: Some(Dense::Products),
         ..Self::PRODUCTS
@@ -165,13 +150,13 @@ impl Needs {
         norms: true,
         ..Self::SUMS
     };
-    /// [`NORMS`](Self::NORMS), evaluated again after cancellation.
+    /// [`NORMS`](Self::NORMS), again after cancellation.
     pub const DIRECT: Self = Self {
         direct: true,
         ..Self::NORMS
     };
 
-    /// Marks the distance as symmetric.
+    /// Marks as symmetric.
     pub const fn symmetric(self) -> Self {
         Self {
             symmetric: true,
@@ -183,18 +168,18 @@ impl Needs {
         matches!(self.dense, Some(Dense::Halves | Dense::Either))
     }
 
-    /// Whether [`Semiring::other`](crate::distance::Semiring::other) waits while a row is summed in
-    /// parts. Counts for [`covered`](Self::covered) do not: they never round.
+    /// Whether [`Semiring::other`](crate::distance::Semiring::other) sums in parts; exact counts
+    /// for [`covered`](Self::covered) do not.
     pub const fn other_waits(&self) -> bool {
         self.other && !self.covered
     }
 
-    /// Sets how it sums against dense rows.
+    /// Sets `dense`.
     pub const fn dense(self, dense: Option<Dense>) -> Self {
         Self { dense, ..self }
     }
 
-    /// Sets what to do if values leave the range.
+    /// Sets `rescale`.
     pub const fn rescale(self, rescale: Rescale) -> Self {
         Self {
             rescale: Some(rescale),
@@ -202,7 +187,7 @@ impl Needs {
         }
     }
 
-    /// Sets the factors of its inner product.
+    /// Sets `inner`.
     pub const fn inner(self, inner: Inner) -> Self {
         Self {
             inner: Some(inner),
@@ -210,7 +195,7 @@ impl Needs {
         }
     }
 
-    /// [`DIRECT`](Self::DIRECT), with sums over the columns of either row.
+    /// [`DIRECT`](Self::DIRECT), over either row's columns.
     pub const UNION: Self = Self {
         union: true,
         ..Self::DIRECT

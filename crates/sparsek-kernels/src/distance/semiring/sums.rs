@@ -1,4 +1,3 @@
-//! The numbers that formulas receive.
 #![allow(
     missing_docs,
     reason = "the derives write types of their own beside these"
@@ -6,13 +5,13 @@
 
 use cubecl::prelude::*;
 
-/// Sums of two rows x and y.
+/// Sums of rows x and y.
 #[derive(CubeType, Clone, Copy, Debug)]
 #[expand(derive(Clone, Copy))]
 pub struct Sums<S: CubePrimitive> {
-    /// [`Semiring::product`](crate::distance::Semiring::product) over the common columns.
+    /// [`Semiring::product`](crate::distance::Semiring::product), common columns.
     pub total: S,
-    /// [`Semiring::other`](crate::distance::Semiring::other) over the common columns.
+    /// [`Semiring::other`](crate::distance::Semiring::other), common columns.
     pub other: S,
     /// [`Semiring::norm`](crate::distance::Semiring::norm) of x.
     pub x: S,
@@ -22,13 +21,13 @@ pub struct Sums<S: CubePrimitive> {
     pub second_x: S,
     /// [`Semiring::second`](crate::distance::Semiring::second) of y.
     pub second_y: S,
-    /// Number of columns.
+    /// Column count.
     pub cols: S,
-    /// The parameter of the distance, if any.
+    /// Parameter.
     pub p: S,
 }
 
-/// The parameter of a distance, as a sum of two f32: at least 48 bits for f64.
+/// A parameter as two f32: at least 48 bits.
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub struct Parameter {

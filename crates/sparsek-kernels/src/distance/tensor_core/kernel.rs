@@ -1,5 +1,3 @@
-//! The kernels of products on tensor cores.
-
 use cubecl::{cmma::MmaDefinition, ir::ElemType, prelude::*};
 use half::f16;
 
@@ -13,17 +11,14 @@ use crate::{
     primitives::mma::{Sums, zeros},
 };
 
-/// Planes of a cube, and how many split its left rows.
+/// Planes per cube, and across left rows.
 pub(super) const PLANES: usize = 8;
 const LEFT_PLANES: usize = 4;
-/// Rows of a cube.
 pub(super) const LEFT: usize = GROUP * LEFT_PLANES;
 pub(super) const RIGHT: usize = GROUP * PLANES / LEFT_PLANES;
 const BLOCKS: usize = GROUP / 16;
 
-/// Four words, of two elements each.
 type Load = Vector<u32, Const<4>>;
-/// Two neighbors in a row.
 type Pair = Vector<f16, Const<2>>;
 
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
@@ -37,18 +32,16 @@ pub(super) struct TensorCoreShape {
     steps: usize,
 }
 
-/// Adds `a · bᵀ` for 16 and 8 rows of 16 elements.
+/// Adds `a · bᵀ`: 16 and 8 rows of 16 elements.
 ///
-/// The lane `4 g + t` passes the pairs of `a` at (g, 2 t), (g + 8, 2 t), (g, 2 t + 8) and (g + 8, 2
-/// t + 8), and of `b` at (g, 2 t) and (g, 2 t + 8). It holds the sums at (g, 2 t) and (g + 8, 2 t),
-/// in pairs.
+/// Lane `4 g + t` passes `a` as `Packed` holds it, pairs of `b` at (g, 2t), (g, 2t+8), and holds
+/// sum pairs at (g, 2t), (g+8, 2t).
 #[cube]
 fn multiply(a: &Array<Pair>, b: &Array<Pair>, sums: &mut Sums) {
     let definition = MmaDefinition::<f16, f16, f32>::new(16usize, 8usize, 16usize);
     definition.execute_inplace(a, b, sums);
 }
 
-/// A group of rows, with the loads in flight.
 #[derive(CubeType)]
 struct Side {
     first: usize,
@@ -110,7 +103,7 @@ fn multiply_step(x: &Side, y: &Side, tiles: &mut Sequence<Sums>, #[comptime] tur
     }
 }
 
-/// A plane multiplies 64 rows of either matrix. Loads run ahead in registers.
+/// A plane multiplies 64 rows of either matrix; registers load ahead.
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(clippy::too_many_arguments, reason = "pair matrices of four buffers")]
 pub(super) fn tensor_core_kernel<M: Semiring, S: Float>(
@@ -191,7 +184,6 @@ pub(super) fn tensor_core_kernel<M: Semiring, S: Float>(
     }
 }
 
-/// A unit for each pair.
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(clippy::too_many_arguments, reason = "pair matrices of four buffers")]
 pub(super) fn finish_kernel<M: Semiring, S: Float>(

@@ -1,5 +1,3 @@
-//! Checks and launches the products on tensor cores.
-
 use std::ops::Range;
 
 use cubecl::{ir::FloatKind, prelude::*};
@@ -21,12 +19,11 @@ use crate::{
     primitives::mma::{LANES, has_instruction},
 };
 
-/// Rows, columns and inner elements.
+/// Rows, columns, inner size.
 const INSTRUCTION: [u32; 3] = [16, 8, 16];
-/// Whole numbers up to which f16 values and f32 sums are exact.
+/// Whole numbers exact in f16 values and f32 sums.
 const MOST: f32 = 2048.0;
 const MOST_SUM: f64 = 16_777_216.0;
-/// Limit for the bytes of a packed matrix.
 const MOST_BYTES: usize = 256 << 20;
 
 fn refused(reason: String) -> KernelError {
@@ -71,8 +68,7 @@ pub(in crate::distance) fn check_size(size: [usize; 2]) -> Result<(), KernelErro
     }
 }
 
-/// Whether all sums of products are exact. No sum exceeds the greater sum of squares of two rows,
-/// which is at most `greatest² · longest`.
+/// No sum exceeds a row's sum of squares, at most `greatest² · longest`.
 fn exact(needs: &Needs, greatest: Option<f32>, longest: usize) -> bool {
     let greatest = match needs.inner {
         Some(Inner::Ones) => 1.0,
@@ -135,7 +131,7 @@ fn multiply<M: Semiring>(job: &Job, [x, y]: [&Packed; 2], half: bool) -> Result<
     let grid = Grid::new(client, cubes, dim, elements)?;
     let word = u32::elem_type_native();
     let [left, right] = [job.x.arguments()?, job.y.arguments()?];
-    // SAFETY: the lengths are checked; the contract of `Matrix` keeps offsets and columns in range.
+    // SAFETY: lengths checked; `Matrix` bounds positions.
     unsafe {
         tensor_core_kernel::launch_unchecked::<M>(
             client,

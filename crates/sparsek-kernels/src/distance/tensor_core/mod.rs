@@ -1,14 +1,14 @@
-//! Inner products of whole numbers on tensor cores.
+//! Inner products of whole numbers ([`Inner`](super::semiring::Inner)) on tensor cores, for dense
+//! data.
 //!
 //! ```text
 //! pack x and y as dense f16 rows            prepare::packed
 //! each plane multiplies 64 rows with 64     m16n8k16, f32 sums
-//! finish every total as other routines do
+//! finish totals
 //! ```
 //!
-//! f16 holds the values and f32 their sums exactly, so distances equal those of other routines bit
-//! for bit. The work is all positions of both matrices. Chosen for dense enough data, if the total
-//! is an inner product ([`Inner`](super::semiring::Inner)) and sums of the values are exact.
+//! f16 values and f32 sums are exact, so distances equal other routines' bit for bit. Work: all
+//! positions of both matrices.
 
 mod kernel;
 mod launch;

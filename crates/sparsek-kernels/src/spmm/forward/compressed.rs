@@ -1,6 +1,4 @@
-//! Products with compressed rows: launches the chosen routine.
-//!
-//! The unit routine below needs neither planes nor shared memory.
+//! Launches products with compressed rows; the unit routine needs no planes or shared memory.
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
@@ -22,7 +20,7 @@ use crate::{
     },
 };
 
-/// Most elements of a load: four columns of one byte are a word.
+/// Four columns of one byte are a word.
 const MAX_VECTOR: usize = 4;
 
 fn max_sums(client: &Client, plane: u32, csr: &Csr, x: &Compressed) -> usize {
@@ -30,12 +28,12 @@ fn max_sums(client: &Client, plane: u32, csr: &Csr, x: &Compressed) -> usize {
         let short = csr.nnz < csr.rows * SHORT_ROW;
         return if short { MAX_SUMS_SHORT } else { MAX_SUMS };
     }
-    // With fewer sums, teams would have more units than an entry has elements.
+    // Fewer sums would give teams more units than elements.
     let busy = plane as usize * x.width / x.k.next_power_of_two();
     MAX_SUMS_SMALL.max(busy).min(MAX_SUMS)
 }
 
-/// Returns the elements of a load: the most that leave no unit of the smallest team idle.
+/// The longest load that leaves no unit idle.
 fn vector(client: &Client, plane: u32, x: &Compressed, sums: usize) -> usize {
     let fitting = client
         .io_optimized_vector_sizes(x.dtype.size())
@@ -49,7 +47,6 @@ fn vector(client: &Client, plane: u32, x: &Compressed, sums: usize) -> usize {
     fitting.max().unwrap_or(1)
 }
 
-/// Computes `[rows, width]` by `plan`, with accumulators of `sum`.
 pub(crate) fn launch(
     client: &Client,
     operand: &Operand,
@@ -84,8 +81,7 @@ pub(crate) fn launch(
     let values = argument(values, "values", x.dtype, csr.cols * layout.values)?;
     let columns = argument(columns, "columns", x.index, column_count)?;
     let result = argument(&output, "output", x.dtype, elements)?;
-    // SAFETY: `argument` checks lengths; `Csr` and `Compressed` promise offsets and columns in
-    // range.
+    // SAFETY: `argument` checks lengths; `Csr` and `Compressed` promise indices.
     unsafe {
         match plan {
             CompressedPlan::Packed(plane) | CompressedPlan::Plane(plane) => {
@@ -164,7 +160,7 @@ pub(crate) fn launch(
     Ok(output)
 }
 
-/// A unit for each element of an item searches for its column in every entry: O(log k) each.
+/// A unit for each element of an item bisects each entry: O(log k).
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
 fn unit_kernel<E: Float, S: Float, I: Numeric>(
@@ -199,7 +195,6 @@ fn unit_kernel<E: Float, S: Float, I: Numeric>(
     while entry < item.end {
         let column = source.column(entry);
         let start = column * k as usize;
-        // Bisects for the last column that is not behind this one.
         let mut low = 0u32;
         let mut high = k;
         while high - low > 1 {

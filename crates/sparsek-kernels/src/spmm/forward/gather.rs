@@ -1,12 +1,6 @@
 //! Gathered sums: a unit for each vector of the result adds the entries of an item in order.
 //!
-//! Serves products with dense rows and gradients at selected elements:
-//!
-//! ```text
-//! for each slice of columns:                     the rows of a slice fit the cache
-//!     for each item, for each vector of the slice, in parallel:
-//!         for FLIGHT entries at a time: load, then add in order
-//! ```
+//! Goes slice by slice of columns, so that the rows of a slice fit the cache.
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
@@ -30,7 +24,7 @@ pub(crate) struct Gather<'a> {
     pub dtype: ElemType,
     pub sum: ElemType,
     pub width: usize,
-    /// Columns of `x` for each row of the result; all when absent.
+    /// Columns of each row; all when absent.
     pub selected: Option<SelectedColumns<'a>>,
 }
 
@@ -59,12 +53,11 @@ impl<'a> Gather<'a> {
         })
     }
 
-    /// Elements of a row of the result.
     fn across(&self) -> usize {
         self.selected.map_or(self.width, |selected| selected.k)
     }
 
-    /// Elements of a load, and of a slice.
+    /// Elements of a load and of a slice.
     fn widths(&self, client: &Client) -> [usize; 2] {
         if self.selected.is_some() {
             return [1, SLICE_SELECTED.min(self.across())];
@@ -79,7 +72,6 @@ impl<'a> Gather<'a> {
         [vector, slice.next_multiple_of(vector)]
     }
 
-    /// Computes `[rows, width]`, or `[rows, k]` at selected columns.
     pub fn launch(&self, client: &Client) -> Result<Handle, KernelError> {
         let Operand { csr, partition, .. } = self.operand;
         let across = self.across();
@@ -105,8 +97,7 @@ impl<'a> Gather<'a> {
             selected: self.selected.is_some(),
             flight: GATHER_FLIGHT,
         };
-        // SAFETY: `argument` checks lengths; `Csr` and `Compressed` promise offsets and columns
-        // in range.
+        // SAFETY: `argument` checks lengths; `Csr` and `Compressed` promise indices.
         unsafe {
             gather_kernel::launch_unchecked(
                 client,
@@ -145,7 +136,6 @@ impl<'a> Gather<'a> {
     }
 }
 
-/// A unit for each vector of each item, slice by slice.
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
 fn gather_kernel<E: Float, S: Float, I: Numeric, N: Size>(
@@ -195,7 +185,7 @@ fn gather_kernel<E: Float, S: Float, I: Numeric, N: Size>(
         let mut weights = Array::<S>::new(config.flight);
         #[unroll]
         for i in 0..config.flight {
-            // Past the end, loads the last entry again and ignores it.
+            // Past the end, reloads the last entry.
             let own = min(entry + comptime!(i as i32), item.end - 1);
             let column = source.column(own);
             weights[i] = source.factor(own, column);

@@ -1,5 +1,4 @@
-//! Packed rows: columns directly behind values, so that an entry touches one line of memory, not
-//! two.
+//! Packed rows: columns behind values; an entry touches one line of memory, not two.
 
 use cubecl::{
     ir::{ElemType, FloatKind, UIntKind},
@@ -17,7 +16,7 @@ use crate::{
     },
 };
 
-/// Bytes of a line of device memory: the most that a packed row may take.
+/// Bytes of a line, the most of a packed row.
 const LINE: usize = 128;
 
 /// Strides of rows, in elements.
@@ -25,7 +24,7 @@ const LINE: usize = 128;
 pub(super) struct RowLayout {
     pub values: usize,
     pub columns: usize,
-    /// Offset of the first columns.
+    /// Where columns begin.
     pub offset: usize,
 }
 
@@ -44,7 +43,7 @@ pub(super) struct Packed {
     pub layout: RowLayout,
 }
 
-/// Returns the bytes of a row with its columns, if it can be packed.
+/// Bytes of a packed row.
 fn check(x: &Compressed) -> Result<usize, KernelError> {
     let refuse = |reason: String| {
         Err(KernelError::Routine {
@@ -66,13 +65,12 @@ fn check(x: &Compressed) -> Result<usize, KernelError> {
     }
 }
 
-/// Whether packing pays: many entries for each row, rows over half a line, all beyond the cache.
+/// Whether rows exceed half a line, all exceed the cache, and each has many entries.
 pub(crate) fn pays(csr: &Csr, x: &Compressed) -> bool {
     let large = |row| row > LINE / 2 && csr.cols * row >= PACKED_MIN_BYTES;
     check(x).is_ok_and(large) && csr.nnz >= csr.cols * PACKED_MIN_ENTRIES
 }
 
-/// Packs all rows: [`LINE`] bytes each.
 pub(super) fn pack(client: &Client, csr: &Csr, x: &Compressed) -> Result<Packed, KernelError> {
     check(x)?;
     let (size, word) = (x.index.size(), size_of::<u32>());
@@ -98,8 +96,7 @@ pub(super) fn pack(client: &Client, csr: &Csr, x: &Compressed) -> Result<Packed,
     let dtype = ElemType::UInt(UIntKind::U32);
     let handle = allocate(client, "packed rows", total, dtype)?;
     let grid = Grid::elementwise(client, total / vector, total)?;
-    // SAFETY: `argument` checks lengths; the kernel checks positions. It copies words of any
-    // dtype.
+    // SAFETY: `argument` checks lengths, the kernel positions; it copies words of any dtype.
     unsafe {
         pack_kernel::launch_unchecked(
             client,
@@ -118,7 +115,7 @@ pub(super) fn pack(client: &Client, csr: &Csr, x: &Compressed) -> Result<Packed,
     Ok(Packed { handle, layout })
 }
 
-/// A unit for each vector of the result copies values or columns, or leaves padding unwritten.
+/// Leaves padding unwritten.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn pack_kernel<N: Size>(
     values: &[Vector<u32, N>],

@@ -4,16 +4,16 @@
 //! for each item, by a plane:
 //!     sums[team][column] = 0
 //!     for each flight of entries, by each team:
-//!         load k values and columns of row j       (all loads of a flight come first)
+//!         load k values and columns of row j       (all loads come first)
 //!         sums[team][columns[j, s]] += w[e] cols[j] values[j, s]
-//!     y[row] = rows[row] Σ sums[team]              (or a partial sum, if the row was cut)
+//!     y[row] = rows[row] Σ sums[team]              (or a partial sum)
 //! ```
 //!
-//! The forward SpGEMM of MaxK-GNN: O(k) work for each entry. No addition needs atomics, since the
-//! columns of an entry differ and teams have sums of their own.
+//! Forward SpGEMM of MaxK-GNN: O(k) per entry. No atomics: columns of an entry differ and teams
+//! have their own sums.
 //!
-//! Each unit of a team has a bank with a group of neighboring columns. The units load evenly
-//! spaced columns of an entry, and columns ascend, so most additions fall into different banks.
+//! Each unit has a bank of neighboring columns. Units load evenly spaced, ascending columns, so
+//! most additions fall into different banks.
 
 use cubecl::{ir::ElemType, prelude::*};
 
@@ -24,7 +24,6 @@ use crate::spmm::{
     tuning::PLANE_TAIL,
 };
 
-/// A plane for each item; teams take entries in turn and add them into sums of their own.
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
 pub(super) fn plane_kernel<E: Float, S: Float, I: Numeric, N: Size>(
@@ -71,14 +70,14 @@ pub(super) fn plane_kernel<E: Float, S: Float, I: Numeric, N: Size>(
     let source = Entries::<E, S>::new(indices, weights, entries, cols, comptime!(layout.factors));
     let mut entry = item.start + i32::cast_from(team);
     let tail = comptime!(layout.flight.min(PLANE_TAIL));
-    // Phase 0 takes full flights; phase 1 takes the rest in shorter, masked flights.
+    // Phase 0 takes full flights, phase 1 shorter, masked ones.
     #[unroll]
     for phase in 0..comptime!(if tail < layout.flight { 2usize } else { 1usize }) {
         let rest = comptime!(phase == 1 || tail == layout.flight);
         let flight = comptime!(if rest { tail } else { layout.flight });
         let stride = comptime!((layout.teams() * flight) as i32);
         let left = item.end - (entry - i32::cast_from(team));
-        // All teams run the same number of rounds, since they synchronize.
+        // Teams synchronize: all run the same number of rounds.
         let rounds = if comptime!(rest) {
             (left + comptime!(stride - 1)) / stride
         } else {
@@ -90,7 +89,7 @@ pub(super) fn plane_kernel<E: Float, S: Float, I: Numeric, N: Size>(
             #[unroll]
             for i in 0..flight {
                 let at = entry + comptime!((i * teams) as i32);
-                // Past the end, loads the last entry again; its product counts as 0.
+                // Past the end, reloads the last entry; its product is 0.
                 let read = if comptime!(rest) {
                     min(at, item.end - 1)
                 } else {
@@ -177,7 +176,7 @@ pub(super) fn plane_kernel<E: Float, S: Float, I: Numeric, N: Size>(
     }
 }
 
-/// Returns the place of the sum of a column, from the first sum of its team.
+/// Index of a column's sum within its team.
 #[cube]
 fn sum_index(column: u32, #[comptime] layout: PlaneLayout) -> u32 {
     let group = comptime!(layout.columns_per_bank() as u32);
@@ -188,7 +187,6 @@ fn sum_index(column: u32, #[comptime] layout: PlaneLayout) -> u32 {
     }
 }
 
-/// Adds the products of a load, whose places differ.
 #[cube]
 fn add_load<S: Float>(
     sums: &mut Shared<[S]>,
@@ -210,7 +208,7 @@ fn add_load<S: Float>(
     }
 }
 
-/// Adds the sums of all teams, and pads one slot after each `plane` columns.
+/// Adds the sums of all teams; pads a slot after each `plane` columns.
 ///
 /// Units read different teams at a time, hence different banks.
 #[cube]
@@ -227,7 +225,7 @@ fn collect<S: Float>(sums: &mut Shared<[S]>, own: usize, #[comptime] layout: Pla
         let mut total = S::new(0.0);
         #[unroll]
         for step in 0..teams {
-            // The number of teams is a power of two.
+            // `teams` is a power of two.
             let team = (turn + step) & comptime!(teams - 1);
             total += sums[own + (layer * layout.plane + team * layout.team + bank) as usize];
         }

@@ -1,11 +1,6 @@
-//! The sums of selected elements over one column block, for [`shared`](super::shared).
+//! Sums of selected elements over one column block, for [`shared`](super::shared).
 //!
-//! ```text
-//! for each column c of the share of a cube:
-//!     load dy[rows of the block, c] into shared memory
-//!     for each selected element (j, c), planes claiming as many as they have units:
-//!         sum = Σ values[entry]  over the loads of the extent (block, j), by a team of 8 units
-//! ```
+//! Planes claim elements of a column, one per unit; a team of 8 units sums each extent.
 #![allow(
     clippy::manual_div_ceil,
     reason = "kernels know no `div_ceil` on runtime integers"
@@ -20,7 +15,6 @@ use cubecl::prelude::*;
 use super::column_blocks::{BANKS, EXTENT, LOADS_BITS, LONG, TEAM};
 use crate::spmm::tuning::{BLOCK_FLIGHT, CUBES_PER_BLOCK};
 
-/// Words of a vector of entries or values.
 pub(super) const WORDS: usize = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -30,7 +24,6 @@ pub(super) struct BlockConfig {
     pub columns: usize,
 }
 
-/// A cube takes a share of the selected elements for one block.
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
 pub(super) fn sums_kernel<N: Size>(
@@ -110,7 +103,7 @@ pub(super) fn sums_kernel<N: Size>(
     }
 }
 
-/// Returns the column of a place among the sorted elements.
+/// Column of a sorted place.
 #[cube]
 fn column_of(firsts: &[u32], place: usize, width: u32) -> u32 {
     let mut low = 0u32.runtime();
@@ -126,7 +119,7 @@ fn column_of(firsts: &[u32], place: usize, width: u32) -> u32 {
     low
 }
 
-/// Claims the next elements for a plane, one for each unit.
+/// Claims elements, one per unit.
 #[cube]
 fn claim(taken: &Shared<[Atomic<u32>]>, #[comptime] plane: u32) -> usize {
     let mut claimed = 0u32;
@@ -137,9 +130,7 @@ fn claim(taken: &Shared<[Atomic<u32>]>, #[comptime] plane: u32) -> usize {
     plane_shuffle(claimed, 0u32) as usize
 }
 
-/// Returns the sum over the extent of each unit, up to its first [`LONG`] loads.
-///
-/// A team takes the extents of its units in turn, and issues the next loads before it adds.
+/// Sums extents, up to their first [`LONG`] loads; a team visits its units' extents in turn.
 #[cube]
 fn sum_extents<N: Size>(
     values: &Shared<[f32]>,
@@ -217,8 +208,7 @@ fn read<N: Size>(
     }
 }
 
-/// Returns the sum over the loads that [`sum_extents`] leaves of long extents, by the whole
-/// plane.
+/// Sums the rest of long extents, by the whole plane.
 #[cube]
 fn sum_long_extents<N: Size>(
     values: &Shared<[f32]>,
@@ -250,8 +240,6 @@ fn sum_long_extents<N: Size>(
     own
 }
 
-/// Returns the sum of the values that a unit's part of a load names.
-///
 /// Neighboring teams begin with different words, hence banks; all add in the same order.
 #[cube]
 fn sum_load<N: Size>(column: &Shared<[f32]>, load: Vector<u32, N>, turn: u32) -> f32 {

@@ -1,11 +1,7 @@
 //! Selected elements sorted by column, for [`shared`](super::shared).
 //!
-//! ```text
-//! for each chunk of rows, by a cube: count its elements of each column; claim a run in the column
-//! for each chunk of rows, by a cube: sort its elements by column; write them to their runs
-//! ```
-//!
-//! Atomics order runs and their elements; the sum of an element does not depend on its place.
+//! A cube for each chunk of rows counts its elements and claims a run in each column; another sorts
+//! and writes them. Atomics order the runs; no sum depends on it.
 #![allow(
     clippy::manual_div_ceil,
     reason = "kernels know no `div_ceil` on runtime integers"
@@ -29,21 +25,21 @@ use crate::{
 
 const U32: ElemType = ElemType::UInt(UIntKind::U32);
 
-/// Words of shared memory for each unit, besides the chunk: three counters and two [`scan`]s.
+/// Words per unit: three counters and two [`scan`]s.
 const COUNTERS: usize = 7;
-/// Words of a run: its first place and its length.
+/// First place and length.
 pub(super) const RUN: usize = 2;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Chunk {
     pub units: u32,
     pub plane: u32,
-    /// Selected elements of a chunk, of whole rows.
+    /// Selected elements, of whole rows.
     pub selected: usize,
 }
 
 impl Chunk {
-    /// Returns the largest chunk that fits shared memory, if one row does.
+    /// The largest chunk for shared memory, if any.
     pub fn new(client: &Client, plane: u32, units: u32, k: usize) -> Option<Self> {
         let words = client.properties().hardware.max_shared_memory_size / size_of::<u32>();
         let room = words.checked_sub(COUNTERS * units as usize + 64)?;
@@ -57,11 +53,11 @@ impl Chunk {
 }
 
 pub(super) struct ByColumn {
-    /// `[total]`: row · k + position in the row.
+    /// `[total]`: row · k + position.
     pub selected: Handle,
-    /// `[width + 1]`: the first place of each column.
+    /// `[width + 1]`: first places of columns.
     pub firsts: Handle,
-    /// `[chunks, width, RUN]`: the run of each column in each chunk.
+    /// `[chunks, width, RUN]`.
     pub runs: Handle,
     pub chunks: usize,
 }
@@ -89,8 +85,7 @@ impl ByColumn {
         };
         let columns = || argument(selected.columns, "columns", selected.index, total);
         let totals = || argument(&totals, "totals", U32, width);
-        // SAFETY: `argument` checks lengths; columns are below `width`, as `Compressed` promises,
-        // and `width` is at most the units of a cube.
+        // SAFETY: `argument` checks lengths; columns < `width` <= units of a cube.
         unsafe {
             let launch = grid()?;
             count_kernel::launch_unchecked(
@@ -133,7 +128,7 @@ impl ByColumn {
     }
 }
 
-/// Inclusive prefix sum over the units of a cube.
+/// Inclusive prefix sum over a cube.
 #[cube]
 fn scan(own: u32, #[comptime] units: u32) -> u32 {
     let mut sums = Shared::<[u32]>::new_slice(comptime!(2 * units as usize));
@@ -154,7 +149,6 @@ fn scan(own: u32, #[comptime] units: u32) -> u32 {
     sum
 }
 
-/// Counts the elements of each column in a chunk and claims their places.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn count_kernel<I: Numeric>(
     columns: &[I],
@@ -189,7 +183,7 @@ fn count_kernel<I: Numeric>(
     }
 }
 
-/// Sorts a chunk by column in shared memory, then writes each run contiguously.
+/// Sorts a chunk, then writes runs contiguously.
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
 fn place_kernel<I: Numeric>(
@@ -247,7 +241,7 @@ fn place_kernel<I: Numeric>(
     let mut column = unit / comptime!(chunk.plane as usize);
     while column < width {
         let count = counts[column];
-        // The cursor has reached the end of the run.
+        // The cursor is at the end of the run.
         let from = cursors[column].load() - count;
         let mut at = UNIT_POS % chunk.plane;
         while at < count {

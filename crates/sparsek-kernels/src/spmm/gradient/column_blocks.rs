@@ -1,16 +1,12 @@
-//! The entries of a matrix by blocks of columns, for [`shared`](super::shared).
-//!
-//! Shared memory holds a value for each column of a block. Made on the device, once for each
-//! matrix:
+//! Entries by blocks of columns that fit shared memory, for [`shared`](super::shared).
 //!
 //! ```text
 //! extents: for each block and row, the first load and the number of loads
 //! entries: loads of 64 u16 columns within the block, 8 for each unit of a team
 //! ```
 //!
-//! Entries are placed so that units, and teams that begin with different words, read different
-//! banks of shared memory. Entries beyond the room of their bank fill holes; other holes name
-//! zeros behind the block.
+//! Units, and teams that begin with different words, read different banks. Entries of overfull
+//! banks fill holes; other holes name zeros behind the block.
 #![allow(
     clippy::manual_div_ceil,
     reason = "kernels know no `div_ceil` on runtime integers"
@@ -41,22 +37,20 @@ const U32: ElemType = ElemType::UInt(UIntKind::U32);
 /// Units of a team; each takes 8 entries of a load.
 pub(super) const TEAM: u32 = 8;
 pub(super) const LOAD: usize = 64;
-/// Banks of shared memory. One zero for each follows a block.
+/// Banks of shared memory; a zero for each follows a block.
 pub(super) const BANKS: usize = 32;
-/// Only the second word of an extent holds this many loads or more.
+/// From here on, only the second word counts loads.
 pub(super) const LONG: u32 = 255;
-/// Bits of the number of loads in the first word of an extent.
+/// Bits of the loads in the first word.
 pub(super) const LOADS_BITS: u32 = 8;
-/// Words of an extent: first load and number of loads packed, then the number of loads.
+/// First load and loads packed, then loads.
 pub(super) const EXTENT: usize = 2;
-/// Most columns of a block: 16 bits address them and the zeros.
+/// 16 bits address columns and zeros.
 const MAX_COLUMNS: usize = (1 << 16) - BANKS;
-/// Words that sections are aligned to, so that each can be bound alone.
+/// Alignment in words, for bindings.
 const SECTION: usize = 64;
 
-/// The entries of a matrix by blocks of columns, in device memory: `[len(size, columns)]` u32.
-///
-/// Holds an extent for each block and row, then the entries.
+/// Entries by blocks of columns: `[len(size, columns)]` u32 in device memory.
 #[derive(Clone, Debug)]
 pub struct ColumnBlocks {
     handle: Handle,
@@ -65,27 +59,26 @@ pub struct ColumnBlocks {
 }
 
 impl ColumnBlocks {
-    /// Returns the most columns of a block that shared memory holds.
+    /// Most columns of a block in shared memory.
     ///
-    /// 0 without planes of one fixed size of at least 8 units, or without 16-bit integers.
+    /// 0 without 16-bit integers or planes of one fixed size of at least 8 units.
     pub fn max_columns(client: &Client) -> usize {
         check(client).unwrap_or(0)
     }
 
-    /// Whether blocks make the gradient of a matrix of `[rows, columns, entries]` faster: it has
-    /// many entries, and many of each row in each block.
+    /// Whether blocks speed up the gradient of `[rows, columns, entries]`.
     pub fn pays([rows, cols, nnz]: [usize; 3], max_columns: usize) -> bool {
         let blocks = cols.div_ceil(max_columns.max(1));
         let many = nnz >= BLOCKS_MIN_NNZ && rows > 0 && nnz / rows >= BLOCK_MIN_ENTRIES * blocks;
         max_columns > 0 && blocks <= MAX_BLOCKS && many
     }
 
-    /// Returns the elements of the buffer for a matrix of `[rows, columns, entries]`.
+    /// Elements of the buffer for `[rows, columns, entries]`.
     pub fn len(size: [usize; 3], max_columns: usize) -> usize {
         extent_words(size, max_columns) + max_loads(size, max_columns) * LOAD / 2
     }
 
-    /// Wraps the [`ColumnBlocks::handle`] of earlier blocks of a matrix of this size.
+    /// Wraps a [`ColumnBlocks::handle`] of this size.
     pub fn from_handle(handle: Handle, size: [usize; 3], max_columns: usize) -> Self {
         Self {
             handle,
@@ -94,21 +87,17 @@ impl ColumnBlocks {
         }
     }
 
-    /// Returns the buffer.
+    /// The buffer.
     pub fn handle(&self) -> &Handle {
         &self.handle
     }
 
-    /// Lists the entries of a matrix by blocks of at most `max_columns` columns.
+    /// Lists entries by blocks of at most `max_columns` columns.
     ///
-    /// Columns ascend in each row. Takes 2 bytes for each entry, and 136 bytes for each row and
-    /// block.
+    /// Columns ascend in each row. Takes 2 bytes per entry, 136 per row and block.
     ///
-    /// # Errors
-    ///
-    /// [`KernelError`] for buffers that are too short or too large, and [`KernelError::Routine`]
-    /// for blocks longer than [`ColumnBlocks::max_columns`] or more entries than extents can
-    /// address.
+    /// Errors: buffers too short or too large; too many entries; blocks beyond
+    /// [`ColumnBlocks::max_columns`].
     pub fn new(client: &Client, csr: &Csr, max_columns: usize) -> Result<Self, KernelError> {
         let room = check(client)?;
         let size = [csr.rows, csr.cols, csr.nnz];
@@ -137,8 +126,7 @@ impl ColumnBlocks {
         let dim = CubeDim::new_1d(units);
         let cubes = extents.div_ceil(units as usize);
         let grid = Grid::new(client, cubes, dim, (loads * LOAD).max(csr.nnz))?;
-        // SAFETY: `argument` checks lengths; `Csr` promises offsets and columns in range, and
-        // `max_loads` bounds the loads.
+        // SAFETY: `argument` checks lengths, `max_loads` bounds loads; `Csr` promises indices.
         unsafe {
             list_kernel::launch_unchecked(
                 client,
@@ -159,7 +147,6 @@ impl ColumnBlocks {
         Ok(blocks)
     }
 
-    /// Columns of a block; the last block may have fewer.
     pub(super) fn columns(&self) -> usize {
         self.columns
     }
@@ -194,7 +181,6 @@ pub(super) fn refuse<T>(reason: String) -> Result<T, KernelError> {
     })
 }
 
-/// Returns the most columns of a block, if the device can run the gradient.
 fn check(client: &Client) -> Result<usize, KernelError> {
     let plane = require_planes(client, ROUTINE, |_| 0)?;
     require_dtype(client, U16)?;
@@ -205,8 +191,7 @@ fn check(client: &Client) -> Result<usize, KernelError> {
     Ok(words.saturating_sub(3 * BANKS).min(MAX_COLUMNS) / BANKS * BANKS)
 }
 
-/// Returns the fewest columns of a block that need no more blocks, so that all are of similar
-/// length.
+/// Balances the blocks without adding any.
 fn block_columns(cols: usize, max_columns: usize) -> usize {
     let most = (max_columns / BANKS * BANKS).max(BANKS);
     let blocks = cols.div_ceil(most).max(1);
@@ -223,7 +208,6 @@ fn max_loads([rows, cols, nnz]: [usize; 3], max_columns: usize) -> usize {
     nnz / LOAD + (rows * blocks).min(nnz).max(1)
 }
 
-/// Returns the first entry from `from` to `to` whose column is at least `column`.
 #[cube]
 fn first_from(indices: &[i32], from: i32, to: i32, column: i32) -> i32 {
     let mut low = from;
@@ -239,15 +223,14 @@ fn first_from(indices: &[i32], from: i32, to: i32, column: i32) -> i32 {
     low
 }
 
-/// Returns the place of the nth entry of a bank; each word of a unit has two entries of one bank.
+/// Place of the nth entry of a bank; each word of a unit has two.
 #[cube]
 fn place(start: u32, bank: u32, nth: u32) -> usize {
     let unit = (start + nth / 2) as usize * comptime!(TEAM as usize) + (bank / 4) as usize;
     unit * comptime!(LOAD / TEAM as usize) + ((bank % 4) * 2 + nth % 2) as usize
 }
 
-/// A unit for each row of each block lists its entries. No sum depends on the order of claimed
-/// loads.
+/// A unit for each row and block. No sum depends on the order of loads.
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
 fn list_kernel(
@@ -301,7 +284,7 @@ fn list_kernel(
         entry += 1;
     }
     if left_over {
-        // Visits the entries again, and moves those beyond the room of their bank to holes.
+        // Moves entries of overfull banks.
         let mut hole = 0u32.runtime();
         entry = begin;
         while entry < end {

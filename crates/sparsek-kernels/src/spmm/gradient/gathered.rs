@@ -1,4 +1,4 @@
-//! The gathered gradient: a unit for each selected element adds the entries of its row in order.
+//! The gathered gradient: a unit for each selected element adds entries in order.
 
 use cubecl::{prelude::*, server::Handle};
 
@@ -12,15 +12,11 @@ use crate::{
     },
 };
 
-/// Computes [`gradient`](crate::spmm::gradient) by gathering k elements of `upstream` for each
-/// entry. Deterministic.
+/// Computes [`gradient`](crate::spmm::gradient) by gathering k elements of `upstream` per entry.
+/// Deterministic.
 ///
-/// If k / width >= 1 / 8, computes the product with dense rows instead and gathers its columns.
-/// Scratch then: `[transposed.rows, width]`.
-///
-/// # Errors
-///
-/// As [`spmm`](crate::spmm::spmm).
+/// If k / width >= 1 / 8, gathers from the product with dense rows. Scratch then:
+/// `[transposed.rows, width]`. Errors: as [`spmm`](crate::spmm::spmm).
 pub fn gradient_gathered(
     client: &Client,
     transposed: &Operand,

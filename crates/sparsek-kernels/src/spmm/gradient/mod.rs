@@ -4,11 +4,7 @@
 //! dx[j, s] = cols[j] Σ w[e] rows[i] dy[i, columns[j, s]]     over the entries e = (i, j)
 //! ```
 //!
-//! Three routines, all deterministic; [`gradient`](super::gradient) chooses:
-//!
-//! - `shared`: columns of `dy` in shared memory, one column block of the matrix at a time.
-//! - `two_pass`: rows of `dy` in shared memory; products go through device memory.
-//! - `gathered`: each selected element gathers from `dy`.
+//! Three deterministic routines: `shared`, `two_pass` and `gathered`.
 
 pub(crate) mod block_sums;
 pub(crate) mod by_column;

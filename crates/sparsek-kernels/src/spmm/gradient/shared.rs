@@ -1,4 +1,4 @@
-//! The shared-memory gradient: columns of the upstream gradient in shared memory.
+//! The shared-memory gradient: columns of `dy` in shared memory.
 //!
 //! ```text
 //! transpose dy, times the factors of its rows
@@ -9,8 +9,8 @@
 //! dx[j, s] = cols[j] Σ sums[block, (j, columns[j, s])]              in order of blocks
 //! ```
 //!
-//! Deterministic: the entries alone decide the order of each sum. MaxK-GNN's SSpMM instead keeps
-//! a row of `dy` in shared memory and adds by atomics.
+//! Entries alone order each sum. SSpMM of MaxK-GNN keeps a row of `dy` instead and adds by
+//! atomics.
 #![allow(
     clippy::manual_div_ceil,
     reason = "kernels know no `div_ceil` on runtime integers"
@@ -39,7 +39,7 @@ use crate::{
     },
 };
 
-/// Rows and columns of a tile that is transposed.
+/// Side of a transposed tile.
 const TILE: u32 = 32;
 
 #[derive(Clone, Copy)]
@@ -48,7 +48,6 @@ pub(crate) struct SharedPlan {
     chunk: Chunk,
 }
 
-/// Returns how the work is shared, if the routine runs.
 pub(crate) fn plan(
     client: &Client,
     transposed: &Operand,
@@ -82,19 +81,17 @@ pub(crate) fn plan(
     }
 }
 
-/// Computes [`gradient`](crate::spmm::gradient) with columns of `upstream` in shared memory, one
-/// [block](ColumnBlocks) of the columns of `transposed` at a time. Deterministic.
+/// Computes [`gradient`](crate::spmm::gradient) with columns of `upstream` in shared memory, by
+/// [blocks](ColumnBlocks) of columns of `transposed`. Deterministic.
 ///
-/// `upstream` is contiguous `[transposed.cols, width]` in the dtype of `x`; the columns of
+/// `upstream` is contiguous `[transposed.cols, width]` in the dtype of `x`; columns of
 /// `transposed` ascend in each row.
 ///
-/// Reads 2 bytes for each entry and selected element of its row. Scratch: `upstream` in f32, and
-/// for each selected element 4 bytes and 4 more for each block.
+/// Reads 2 bytes per entry and selected element of its row. Scratch: `upstream` in f32; 4 bytes
+/// plus 4 per block for each selected element.
 ///
-/// # Errors
-///
-/// As [`spmm`](crate::spmm::spmm), and [`KernelError::Routine`] for f64, weighted entries, more
-/// columns than a cube has units, and without planes of one fixed size of at least 8 units.
+/// Errors: as [`spmm`](crate::spmm::spmm); f64, weighted entries, more columns than units of a
+/// cube, no planes of one fixed size of at least 8 units.
 pub fn gradient_shared(
     client: &Client,
     transposed: &Operand,
@@ -127,7 +124,7 @@ pub fn gradient_shared(
     };
     let selected = || argument(&sorted.selected, "selected elements", index, total);
     let sums = || argument(&partials, "sums of blocks", sum, total * count);
-    // SAFETY: `argument` checks lengths; `ByColumn` and `ColumnBlocks` make indices in range.
+    // SAFETY: `argument` checks lengths; `ByColumn` and `ColumnBlocks` hold indices in range.
     unsafe {
         let across = width.div_ceil(TILE as usize);
         let tiles = csr.cols.div_ceil(TILE as usize) * across;
@@ -193,7 +190,7 @@ pub fn gradient_shared(
     Ok(output)
 }
 
-/// Transposes a matrix through tiles in shared memory, times the factors of its rows.
+/// Transposes, times row factors.
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
 fn transpose_kernel<E: Float>(
@@ -237,7 +234,7 @@ fn transpose_kernel<E: Float>(
     }
 }
 
-/// Adds the sums of blocks in order; collects a chunk of rows to write them contiguously.
+/// Adds in order of blocks; writes rows contiguously.
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
 fn combine_kernel<E: Float>(

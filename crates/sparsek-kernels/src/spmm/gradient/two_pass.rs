@@ -1,5 +1,4 @@
-//! The two-pass gradient: rows of the upstream gradient in shared memory, products in device
-//! memory.
+//! The two-pass gradient: rows of `dy` in shared memory, products in device memory.
 //!
 //! ```text
 //! for each part of the entries:
@@ -8,8 +7,8 @@
 //! scale dx[j] by cols[j]
 //! ```
 //!
-//! Pass 1 reads each row of `dy` once, not k scattered elements for each entry. Parts bound
-//! scratch memory; sums continue from part to part, so that their order does not depend on it.
+//! Reads each row of `dy` once, not k scattered elements per entry. Parts bound scratch memory;
+//! sums continue across parts.
 
 use cubecl::{
     ir::{ElemType, FloatKind},
@@ -34,7 +33,7 @@ use crate::{
 
 const ROUTINE: &str = "two_pass";
 
-/// Returns the plane size, if the routine runs on the device for this dtype and width.
+/// The plane size, if the routine runs.
 pub(crate) fn check(client: &Client, dtype: ElemType, width: usize) -> Result<u32, KernelError> {
     if !matches!(dtype, ElemType::Float(FloatKind::F32 | FloatKind::F64)) {
         return Err(KernelError::Routine {
@@ -46,16 +45,14 @@ pub(crate) fn check(client: &Client, dtype: ElemType, width: usize) -> Result<u3
     require_planes(client, ROUTINE, |_| width * dtype.size())
 }
 
-/// Computes [`gradient`](crate::spmm::gradient) in two passes: writes k products for each entry
-/// to scratch memory, then gathers and adds them. Deterministic.
+/// Computes [`gradient`](crate::spmm::gradient) in two passes: writes k products per entry, then
+/// adds them. Deterministic.
 ///
-/// `scratch` limits the bytes of products: by default a sixteenth of the device's memory, at most
-/// the largest allocation. Sums are written and read again each time that products fill it.
+/// `scratch` limits the bytes of products: by default a sixteenth of device memory, at most the
+/// largest allocation. Rereads sums for each part.
 ///
-/// # Errors
-///
-/// As [`spmm`](crate::spmm::spmm), and [`KernelError::Routine`] for dtypes other than f32 and
-/// f64, and without planes of one fixed size that can synchronize.
+/// Errors: as [`spmm`](crate::spmm::spmm); dtypes besides f32 and f64; no planes of one fixed size
+/// that synchronize.
 pub fn gradient_two_pass(
     client: &Client,
     product: &Product,
@@ -106,8 +103,7 @@ pub fn gradient_two_pass(
         let dim = CubeDim::new_2d(plane, layout.planes);
         let grid = Grid::new(client, items.div_ceil(layout.planes as usize), dim, largest)?;
         let arguments = operand.arguments(client, dtype, dtype)?;
-        // SAFETY: `argument` checks lengths; `Csr`, `Compressed` and `Product` promise offsets,
-        // columns and numbers of entries in range.
+        // SAFETY: `argument` checks lengths; `Csr`, `Compressed`, `Product` promise indices.
         unsafe {
             write_kernel::launch_unchecked(
                 client,
@@ -174,7 +170,7 @@ fn default_scratch(client: &Client) -> usize {
     fraction.min(memory.max_page_size) as usize
 }
 
-/// Pass 1: a plane for each item writes the products of entries `first..end`.
+/// Pass 1: a plane for each item.
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
 fn write_kernel<S: Float, I: Numeric, N: Size>(
@@ -215,7 +211,7 @@ fn write_kernel<S: Float, I: Numeric, N: Size>(
     let team = UNIT_POS_X / layout.team;
     let lane = UNIT_POS_X - team * layout.team;
     let factors = comptime!(layout.factors);
-    // Pass 2 applies the factors of columns: rows of the transpose.
+    // Pass 2 applies `cols`: rows of the transpose.
     let source = Entries::<S, S>::new(indices, weights, entries, cols, factors.without_cols());
     let mut entry = start + i32::cast_from(team);
     while entry < stop {
@@ -259,8 +255,7 @@ fn write_kernel<S: Float, I: Numeric, N: Size>(
     }
 }
 
-/// Pass 2: a unit for each vector of each item of the transpose adds its products in
-/// `first..end`.
+/// Pass 2: a unit for each vector of a transposed item.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn add_kernel<S: Float, N: Size>(
     parts: &[i32],
@@ -296,7 +291,7 @@ fn add_kernel<S: Float, N: Size>(
         } else {
             sum = partials[target];
         }
-        // Bisects for the first entry of this part, since numbers ascend.
+        // Finds the first entry of this part: numbers ascend.
         let mut high = item.end;
         while entry < high {
             let middle = entry + (high - entry) / 2;
@@ -316,7 +311,7 @@ fn add_kernel<S: Float, N: Size>(
             let at = entry + comptime!(i as i32);
             let number = numbers[min(at, item.end - 1) as usize];
             counted[i] = at < item.end && number < end;
-            // Past the end, loads some product and ignores it.
+            // Past the end, ignores what it loads.
             values[i] = products[select(counted[i], number - first, 0) as usize * across + place];
         }
         #[unroll]
@@ -338,7 +333,6 @@ fn add_kernel<S: Float, N: Size>(
     }
 }
 
-/// Loads a row times its factor into the shared memory of the plane.
 #[cube]
 fn load_row<S: Float>(
     dense: &mut Shared<[S]>,

@@ -1,4 +1,4 @@
-//! The request of a gradient.
+//! Request of a gradient.
 
 use cubecl::server::Handle;
 
@@ -8,14 +8,12 @@ use crate::spmm::operand::Operand;
 /// A product and its transpose, for gradients.
 #[derive(Clone, Copy, Debug)]
 pub struct Product<'a> {
-    /// The sparse operand of the product.
+    /// Sparse operand.
     pub operand: Operand<'a>,
-    /// Its transpose, with the factors of rows and columns exchanged.
+    /// Transpose, with row and column factors exchanged.
     pub transposed: Operand<'a>,
-    /// Contiguous `i32`: the entry of `operand` that each entry of `transposed` is, ascending in
-    /// each row of `transposed`.
+    /// Contiguous `i32`: the number in `operand` of each transposed entry, ascending in a row.
     pub entries: &'a Handle,
-    /// The entries of `transposed` by column block, for
-    /// [`gradient_shared`](crate::spmm::gradient_shared).
+    /// Column blocks of `transposed`, for [`gradient_shared`](crate::spmm::gradient_shared).
     pub column_blocks: Option<&'a ColumnBlocks>,
 }

@@ -8,10 +8,10 @@ use cubecl::{
 use super::element::Element;
 use crate::{device::require_dtype, error::KernelError};
 
-/// The dtypes that can be selected from, where the device has them.
+/// Dtypes to select from, where the device has them.
 pub const SUPPORTED_DTYPES: &str = "f32, f16, bf16, f64, i32, u32, i64";
 
-/// Evaluates an expression with `$element` set to the [`Element`] of a dtype.
+/// Evaluates an expression for the [`Element`] of a dtype.
 macro_rules! with_element {
     ($dtype:expr, $element:ident => $body:expr) => {
         match $dtype {
@@ -53,7 +53,7 @@ macro_rules! with_element {
 
 pub(crate) use with_element;
 
-/// Refuses a dtype without [`Element`], or that the device lacks.
+/// Refuses a dtype that is no [`Element`], or that the device lacks.
 pub(crate) fn require_element(client: &Client, dtype: ElemType) -> Result<(), KernelError> {
     with_element!(dtype, E => {
         require_dtype(client, dtype)?;
@@ -62,7 +62,6 @@ pub(crate) fn require_element(client: &Client, dtype: ElemType) -> Result<(), Ke
     })
 }
 
-/// Whether f32 holds all values of the dtype.
 pub(crate) fn is_single(dtype: ElemType) -> bool {
     matches!(
         dtype,
@@ -70,7 +69,7 @@ pub(crate) fn is_single(dtype: ElemType) -> bool {
     )
 }
 
-/// Refuses an index dtype too narrow for `cols` columns.
+/// Refuses one too narrow for `cols` columns.
 pub(crate) fn require_index(dtype: ElemType, cols: usize) -> Result<(), KernelError> {
     let limit = match dtype {
         ElemType::Int(IntKind::I32 | IntKind::I64) | ElemType::UInt(UIntKind::U32) => usize::MAX,

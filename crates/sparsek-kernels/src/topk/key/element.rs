@@ -1,42 +1,40 @@
-//! [`Element`]: a dtype that can be selected from.
+//! Selectable dtypes.
 
 use cubecl::prelude::*;
 
-/// Keys of infinity and NaN, and the offset that gives -inf key 0, for floats of at most 32 bits.
+/// Keys of infinity and NaN, and the offset that gives -inf key 0.
 pub(crate) const PLUS_INF: u32 = 0xff00_0001;
 pub(crate) const NAN: u32 = PLUS_INF + 1;
 pub(crate) const MINUS_INF: u32 = 0x007f_ffff;
 
-/// A dtype that can be selected from. To add one, implement this trait and extend
-/// [`with_element!`](crate::topk::key::with_element).
+/// A dtype to select from; also listed in [`with_element!`](crate::topk::key::with_element).
 #[cube]
 pub trait Element: Numeric {
     /// `u32`, or `u64` for 64-bit dtypes.
     type Key: Int + PlaneNumeric;
 
-    /// Unsigned key in the order of the values.
+    /// In the order of the values.
     fn key(value: Self) -> Self::Key;
 
-    /// A cheaper key in the same order, except that -0 and +0, and all NaN, differ.
+    /// Cheaper, but -0 and +0, and all NaN, differ.
     fn rough(value: Self) -> Self::Key;
 
-    /// Key of a rough key.
     fn refined(rough: Self::Key) -> Self::Key;
 
-    /// A rough key whose upper 16 bits alone identify a 16-bit float; else the rough key.
+    /// A rough key whose upper 16 bits identify a 16-bit float.
     fn upper(value: Self) -> Self::Key;
 
-    /// Key of an upper key, still identified by 16 bits, except NaN: see [`short_key`].
+    /// Still identified by 16 bits, except NaN: see [`short_key`].
     fn refined_upper(rough: Self::Key) -> Self::Key;
 
-    /// The value as f32, exact for floats of at most 32 bits.
+    /// Exact for floats of at most 32 bits.
     fn single(value: Self) -> f32;
 
-    /// Key of the midpoint of two finite values, in the arithmetic of the dtype: f32 for 16-bit
-    /// floats; exact for integers, rounded to the less wanted end. Takes ordered keys.
+    /// From ordered keys of finite values, in the arithmetic of the dtype (f32 for 16-bit floats);
+    /// integers round to the less wanted end.
     fn midpoint(low: Self::Key, high: Self::Key, #[comptime] largest: bool) -> Self::Key;
 
-    /// A key about `ratio` of the way between two ordered keys of finite values.
+    /// About `ratio` between ordered keys of finite values.
     fn interpolate(
         low: Self::Key,
         high: Self::Key,
@@ -48,7 +46,7 @@ pub trait Element: Numeric {
 
     fn zero_key() -> Self::Key;
 
-    /// Whether `high - low <= eps * max(|least|, |greatest|)`; takes unordered keys.
+    /// `high - low <= eps * max(|least|, |greatest|)`, from unordered keys.
     fn within(
         low: Self::Key,
         high: Self::Key,
@@ -58,14 +56,13 @@ pub trait Element: Numeric {
     ) -> bool;
 }
 
-/// Key in the order wanted: inverted if the least are wanted.
+/// Inverted if the least are wanted.
 #[cube]
 pub fn ordered_key<E: Element>(value: E, #[comptime] largest: bool) -> E::Key {
     let key = E::key(value);
     if largest { key } else { !key }
 }
 
-/// Rough key in the order wanted, or the upper key if `short`.
 #[cube]
 pub fn ordered_rough<E: Element>(
     value: E,
@@ -80,7 +77,6 @@ pub fn ordered_rough<E: Element>(
     if largest { rough } else { !rough }
 }
 
-/// Ordered key of an ordered rough key, or of an upper key if `short`.
 #[cube]
 pub fn ordered_refined<E: Element>(
     rough: E::Key,
@@ -96,8 +92,7 @@ pub fn ordered_refined<E: Element>(
     if largest { key } else { !key }
 }
 
-/// Ordered 16-bit key from the upper key of a 16-bit float, whose lower half is 0, 1 or, for NaN,
-/// 2.
+/// From an upper key, whose lower half is 0, 1 or, for NaN, 2.
 #[cube]
 pub fn short_key<K: Int>(upper: K, #[comptime] largest: bool) -> i16 {
     let key = u32::cast_from(upper);

@@ -1,4 +1,4 @@
-//! Floats: keys from their bits. A 16-bit float has the key of the f32 of the same value.
+//! Floats: keys from their bits. A 16-bit float has the key of its value as f32.
 
 use cubecl::prelude::*;
 
@@ -20,7 +20,7 @@ macro_rules! float_element {
             fn rough(value: Self) -> $bits {
                 let bits = $bits::reinterpret(value);
                 let fill = $bits::reinterpret($signed::reinterpret(bits) >> $shift);
-                // Also moves NaN with a sign from the least to the greatest key.
+                // Also makes NaN with a sign greatest.
                 (bits ^ (fill | $sign)) - $minus_inf
             }
 
@@ -79,7 +79,7 @@ macro_rules! float_element {
             }
         }
 
-        /// Flushes subnormals to zero, so that all runtimes agree.
+        /// Flushes subnormals, so that all runtimes agree.
         #[cube]
         fn flushed(value: $float) -> $float {
             select(value.abs() < $normal, 0.0, value)
@@ -183,7 +183,7 @@ mod half16 {
 
     use super::*;
 
-    /// Rough key of an f32 with the f16's bits as its upper half.
+    /// With the f16's bits as its upper half.
     #[cube]
     fn half_rough(value: f16) -> u32 {
         let bits = u32::cast_from(u16::reinterpret(value)) << 16;
@@ -215,6 +215,6 @@ mod brain16 {
         <u16 as Element>::refined(rough)
     }
 
-    // bfloat16 by its bits: some runtimes flush subnormals when converting it.
+    // By its bits: some runtimes flush subnormals when converting bfloat16.
     half_element!(u16, value => f32::reinterpret(u32::cast_from(value) << 16));
 }

@@ -62,11 +62,11 @@ macro_rules! integer_element {
 
 integer_element!(i32, u32, 0x8000_0000u32);
 integer_element!(u32, u32, 0u32);
-// A key, not a dtype of the operation.
+// A key, not a dtype.
 integer_element!(u64, u64, 0u64);
 integer_element!(i64, u64, 0x8000_0000_0000_0000u64);
 
-/// A short key, not a dtype of the operation.
+/// A short key.
 #[cube]
 impl Element for i16 {
     type Key = u32;

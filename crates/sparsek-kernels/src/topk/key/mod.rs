@@ -1,7 +1,6 @@
-//! Order-preserving keys: every dtype is compared as unsigned integers.
-//!
-//! `-0` and `+0` share a key, all NaN share the greatest, and `-inf` has key 0. "Ordered" keys are
-//! inverted where the least elements are wanted.
+//! Order-preserving keys: every dtype is compared as unsigned integers. `-0` and `+0` share a key,
+//! all NaN share the greatest, and `-inf` has key 0. "Ordered" keys are inverted where the least
+//! are wanted.
 
 mod dtype;
 mod element;

@@ -1,5 +1,5 @@
-//! Selects from a list of candidates, the columns of a row at or above a threshold; from the row as
-//! routine `cube` does if the list is too short or overflows.
+//! Selects from a list of the columns at or above a threshold; as `cube` does if the list is too
+//! short or overflows.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -25,7 +25,6 @@ use crate::{
     },
 };
 
-/// Elements of the sample or the list, in registers.
 #[derive(CubeType)]
 pub(super) struct RegisterItems<E: Element> {
     pub values: Sequence<E>,
@@ -95,7 +94,6 @@ impl<E: Element> RegisterItems<E> {
     }
 }
 
-/// Selects from the list if it is complete and holds enough, else from the row.
 #[cube]
 #[allow(clippy::too_many_arguments)]
 pub(super) fn select_from_candidates<E: Element, I: Numeric>(

@@ -5,39 +5,35 @@ use crate::{
     topk::{options::SearchConfig, tuning::SORTED_ITEMS},
 };
 
-/// For kernels that read a row from memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct MemoryConfig {
     pub search: SearchConfig,
-    /// Whether elements are `col_stride` apart instead of 1.
+    /// `col_stride` differs from 1.
     pub strided: bool,
     pub values: bool,
     pub indices: bool,
-    /// Whether `values` is the dense row.
+    /// `values` is the dense row.
     pub dense: bool,
     pub ragged: bool,
 }
 
-/// For kernels that hold rows in registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct RegisterConfig {
     pub search: SearchConfig,
     pub shape: TeamShape,
-    /// Whether rows are searched as floats first: floats of at most 32 bits, all methods but
-    /// `Precision`.
+    /// Searched as floats first: at most 32 bits, not `Precision`.
     pub floats: bool,
     pub strided: bool,
     pub values: bool,
     pub indices: bool,
     pub dense: bool,
     pub ragged: bool,
-    /// Capacity of the list of a row in shared memory; 0 to write from registers.
+    /// Capacity of a list; 0 to write from registers.
     pub listed: usize,
-    /// Midpoints of early stop compared quantized.
     pub quantized_midpoints: u32,
-    /// How the list is sorted; none for index order.
+    /// None for index order.
     pub order: Option<SortConfig>,
-    /// Rows of a plane; 1 if a row takes several planes.
+    /// Of a plane; 1 if a row takes several planes.
     pub rows: usize,
     pub cube_rows: usize,
 }
@@ -53,11 +49,10 @@ impl RegisterConfig {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct CandidateConfig {
     pub memory: MemoryConfig,
-    /// Whether sample and list are searched as floats first.
     pub floats: bool,
     /// The sample or the delegates.
     pub sample: TeamShape,
-    /// The part of a row that a plane reads at a time.
+    /// What a plane reads at a time.
     pub part: TeamShape,
     pub list: TeamShape,
 }
@@ -68,7 +63,6 @@ impl CandidateConfig {
     }
 }
 
-/// How the list of a row is sorted in registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct SortConfig {
     pub items: usize,
@@ -76,19 +70,18 @@ pub(crate) struct SortConfig {
     pub keys: SortKeys,
 }
 
-/// The values that a list is sorted by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum SortKeys {
-    /// f32: distance from the least selected value, between bits if `bitwise`, else as numbers.
+    /// Distance from the least selected value, between bits if `bitwise`.
     Float { bitwise: bool },
-    /// The key of a 16-bit float, whose `zeros` lower bits as f32 are zero.
+    /// Key of a 16-bit float, whose `zeros` lower bits as f32 are zero.
     Half { zeros: u32 },
     /// The two digits of an integer key.
     Word,
 }
 
 impl SortConfig {
-    /// Sorts k elements with `lanes` units; none if there are too many.
+    /// None if k is too large for `lanes` units.
     pub fn new(k: usize, lanes: u32, ragged: bool, keys: SortKeys) -> Option<SortConfig> {
         let items = k.next_power_of_two().div_ceil(lanes as usize);
         (items <= SORTED_ITEMS).then_some(SortConfig {
@@ -113,8 +106,7 @@ impl SortConfig {
         lanes.ilog2() + self.items.ilog2()
     }
 
-    /// Bound of the distances that fit beside a slot number, capped so that they end below
-    /// infinity.
+    /// Distances that fit beside a slot number and end below infinity.
     pub fn room(&self, lanes: u32) -> u32 {
         1 << (32 - self.bits(lanes)).min(30)
     }

@@ -1,5 +1,4 @@
-//! Routine `cube`: one cube per row, read from memory in each pass. For rows too long for
-//! registers, and GPUs without planes.
+//! Routine `cube`: one cube per row, read in each pass. For very long rows, or without planes.
 
 use cubecl::{ir::ElemType, prelude::*};
 
@@ -55,7 +54,6 @@ impl<'a, E: Element> CubeRow<'a, E> {
         ordered_key::<E>(self.input[self.start + offset], self.config.search.largest)
     }
 
-    /// The least, or the greatest, of one key for each unit.
     fn reduce(&self, key: E::Key, #[comptime] least: bool) -> E::Key {
         let mut keys = self.keys.clone();
         sync_cube();
@@ -145,7 +143,7 @@ impl<'a, E: Element> SearchRow<E> for CubeRow<'a, E> {
     }
 }
 
-/// Inclusive prefix sum over the units. Every unit must call it.
+/// Inclusive, called by all units.
 #[cube]
 fn scan(counts: &mut Shared<[u32]>, count: u32, #[comptime] units: u32) {
     let unit = UNIT_POS as usize;
@@ -165,8 +163,7 @@ fn scan(counts: &mut Shared<[u32]>, count: u32, #[comptime] units: u32) {
     }
 }
 
-/// Writes the selected elements in index order, or the dense row. `units`, a power of two, is the
-/// size of the cube.
+/// Writes in index order, or the dense row. `units` is a power of two.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn cube_select<E: Element, I: Numeric>(
     input: &[E],
@@ -193,7 +190,6 @@ pub(crate) fn cube_select<E: Element, I: Numeric>(
     select_requested::<E, I>(input, values, indices, index, &request, config, units);
 }
 
-/// [`cube_select`] of one whole row.
 #[cube]
 #[allow(clippy::too_many_arguments)]
 pub(super) fn select_whole_row<E: Element, I: Numeric>(
@@ -210,7 +206,6 @@ pub(super) fn select_whole_row<E: Element, I: Numeric>(
     select_requested::<E, I>(input, values, indices, index, &request, config, units);
 }
 
-/// [`cube_select`] of the part of a row that exists.
 #[cube]
 #[allow(clippy::too_many_arguments)]
 fn select_requested<E: Element, I: Numeric>(
@@ -231,7 +226,7 @@ fn select_requested<E: Element, I: Numeric>(
     let mut totals = Cursor { above: 0, level: 0 };
     let mut tile = 0u32;
     while tile < layout.cols {
-        // A tile holds at most 1024 × 8 elements, so both counts fit in 16 bits.
+        // At most 1024 × 8 elements, so both counts fit in 16 bits.
         let first = tile + UNIT_POS * CUBE_ITEMS;
         let mut own = Cursor { above: 0, level: 0 };
         for item in 0..CUBE_ITEMS {

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! At least k elements reach the kth delegate, and hardly more: only a subrange with two of the k
-//! greatest adds one. Elements of a subrange are far apart, so sorted rows do no harm.
+//! greatest adds one. Interleaved subranges suit sorted rows.
 #![allow(
     clippy::collapsible_if,
     clippy::manual_div_ceil,
@@ -33,8 +33,7 @@ use crate::{
     },
 };
 
-/// As [`sampled_select`](super::sampled::sampled_select), with cubes of one plane; `config.sample`
-/// is the shape of the delegates.
+/// As [`sampled_select`](super::sampled::sampled_select), with a plane as cube.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn delegate_select<E: Element, I: Numeric, N: Size>(
     input: &[Vector<E, N>],
@@ -54,7 +53,6 @@ pub(crate) fn delegate_select<E: Element, I: Numeric, N: Size>(
     let delegates = delegates::<E, N>(input, start, &layout, config);
     let floor = find_threshold::<E, KeyRow<E>>(&delegates, &params, config.memory.search).low;
     let mut columns = Shared::<[u32]>::new_slice(comptime!(config.capacity()));
-    // A separate variable, because the list raises it.
     let mut bound = E::Key::min_value();
     bound = max(bound, loosened::<E>(floor, config));
     let mut reaching = CandidateLister::<E> {
@@ -75,7 +73,7 @@ pub(crate) fn delegate_select<E: Element, I: Numeric, N: Size>(
     );
 }
 
-/// Quick key: the ordered key, except that NaN get any keys at their end and -0 comes before 0.
+/// The ordered key, except that NaN get any keys at their end and -0 precedes 0.
 #[cube]
 fn quick_key<E: Element>(value: E, #[comptime] config: CandidateConfig) -> E::Key {
     if comptime!(config.floats) {
@@ -92,7 +90,6 @@ fn quick_key<E: Element>(value: E, #[comptime] config: CandidateConfig) -> E::Ke
     }
 }
 
-/// The ordered key of a quick key.
 #[cube]
 fn settled<E: Element>(quick: E::Key, #[comptime] config: CandidateConfig) -> E::Key {
     if comptime!(config.floats) {
@@ -107,7 +104,7 @@ fn settled<E: Element>(quick: E::Key, #[comptime] config: CandidateConfig) -> E:
     }
 }
 
-/// A bound of quick keys that every element from `floor` on reaches.
+/// Every element from `floor` on reaches it.
 #[cube]
 fn loosened<E: Element>(floor: E::Key, #[comptime] config: CandidateConfig) -> E::Key {
     if comptime!(config.floats) {
@@ -125,8 +122,7 @@ fn loosened<E: Element>(floor: E::Key, #[comptime] config: CandidateConfig) -> E
     }
 }
 
-/// The greatest key of each subrange. The subranges of a unit follow each other; units interleave
-/// their loads within them.
+/// A unit holds neighboring subranges; units interleave loads.
 #[cube]
 fn delegates<E: Element, N: Size>(
     input: &[Vector<E, N>],
@@ -186,11 +182,10 @@ fn delegates<E: Element, N: Size>(
     }
 }
 
-/// Lists the elements at or above `floor`.
 #[derive(CubeType)]
 struct CandidateLister<E: Element> {
     floor: E::Key,
-    /// Quick keys below it are skipped.
+    /// Lower quick keys are skipped.
     bound: E::Key,
     k: u32,
     totals: Cursor,
@@ -200,7 +195,7 @@ struct CandidateLister<E: Element> {
 
 #[cube]
 impl<E: Element> CandidateLister<E> {
-    /// Lists all elements above the threshold and the first k level with it, in index order.
+    /// All elements above the threshold and the first k level with it, in index order.
     fn list<N: Size>(
         &mut self,
         input: &[Vector<E, N>],
@@ -297,13 +292,13 @@ impl<E: Element> CandidateLister<E> {
         }
         self.totals.above += all & 0xffff;
         self.totals.level += all >> 16;
-        // Enough are level with the floor: skip further ones.
+        // Enough are level with the floor.
         let next = loosened::<E>(self.floor + E::Key::new(1), self.config);
         let full = self.totals.level >= self.k && next > self.bound;
         self.bound = select(full, next, self.bound);
     }
 
-    /// Number of listed elements; may exceed the capacity.
+    /// May exceed the capacity.
     fn listed(&self) -> u32 {
         self.totals.above + min(self.totals.level, self.k)
     }

@@ -21,7 +21,6 @@ pub(crate) enum Target<'a> {
     Dense(&'a Handle, Option<&'a Handle>),
 }
 
-/// A checked request.
 pub(crate) struct Job<'a> {
     pub client: &'a Client,
     pub input: &'a Rows,
@@ -55,7 +54,6 @@ impl Job<'_> {
         )
     }
 
-    /// Elements of the largest buffer.
     pub(super) fn elements(&self) -> usize {
         self.input.extent().max(self.input.rows * self.input.cols)
     }
@@ -64,7 +62,7 @@ impl Job<'_> {
         self.input.rows * self.options.k
     }
 
-    /// Value and index arguments. Buffers not asked for are dummies that are never written.
+    /// Dummies if not asked for, never written.
     pub(super) fn outputs(&self, target: &Target) -> Result<(BufferArg, BufferArg), KernelError> {
         let dtype = self.input.dtype;
         let indices = |handle: Option<&Handle>| match handle {
@@ -97,7 +95,6 @@ impl Job<'_> {
         })
     }
 
-    /// [`Job::outputs`], with a dense result set to zero.
     pub(super) fn cleared_outputs(
         &self,
         target: &Target,

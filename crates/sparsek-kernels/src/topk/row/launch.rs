@@ -1,4 +1,4 @@
-//! Launches: shapes, grids and arguments of each routine.
+//! Shapes, grids and arguments of each routine.
 
 use std::cmp::Reverse;
 
@@ -35,7 +35,6 @@ use crate::{
     },
 };
 
-/// How a cube holds rows in registers and lists the selected elements.
 struct RegisterPlan {
     shape: TeamShape,
     rows: u32,
@@ -47,7 +46,7 @@ struct RegisterPlan {
 }
 
 impl Job<'_> {
-    /// Launches a routine; its output is in index order unless [`Job::orders`].
+    /// The output is in index order unless [`Job::orders`].
     pub fn select(&self, routine: Routine, target: Target) -> Result<(), KernelError> {
         with_element!(self.input.dtype, E => match routine {
             Routine::Plane | Routine::Block => self.registers::<E>(routine, target),
@@ -57,7 +56,6 @@ impl Job<'_> {
         })
     }
 
-    /// Whether the routine itself writes the order asked for.
     pub fn orders(&self, routine: Routine) -> bool {
         let in_registers = matches!(routine, Routine::Plane | Routine::Block);
         !self.options.sorted || (in_registers && self.register_plan(routine).order.is_some())
@@ -149,8 +147,8 @@ impl Job<'_> {
                 _ => self.packed_f16::<E, half::bf16>(&plan, config, values, indices),
             };
         }
-        // SAFETY: `argument` checks rows, strides and lengths against the buffers; the kernel reads
-        // vectors inside rows and writes at most k or cols elements a row.
+        // SAFETY: `argument` checks rows, strides and lengths; the kernel reads inside rows and
+        // writes at most k or cols elements a row.
         unsafe {
             register_select::launch_unchecked::<E>(
                 self.client,
@@ -175,8 +173,7 @@ impl Job<'_> {
         Ok(())
     }
 
-    /// Midpoints compared quantized: all but the last, if there are many and codes can distinguish
-    /// them.
+    /// All but the last of many, if codes can distinguish them.
     fn quantized_midpoints(&self) -> u32 {
         match self.options.method {
             Method::EarlyStop(midpoints) if midpoints > COUNTED_MIDPOINTS => {
@@ -219,7 +216,7 @@ impl Job<'_> {
             ElemType::UInt(UIntKind::U32),
             input.extent() / 2,
         )?;
-        // SAFETY: as in `registers`; a load of eight 16-bit floats is a load of four words.
+        // SAFETY: as in `registers`; eight 16-bit floats are four words.
         unsafe {
             packed_select::launch_unchecked::<E, H>(
                 self.client,
@@ -259,7 +256,7 @@ impl Job<'_> {
         self.shape(lanes, lanes / plane)
     }
 
-    /// Shapes a row for `lanes` units: the fewest items, then the widest loads.
+    /// The fewest items, then the widest loads.
     fn shape(&self, lanes: u32, planes: u32) -> TeamShape {
         let cols = self.input.cols;
         let loads = |width: usize| cols.div_ceil(lanes as usize * width);
@@ -276,7 +273,7 @@ impl Job<'_> {
         }
     }
 
-    /// Sort keys of dtypes whose keys have 32 bits.
+    /// None for keys above 32 bits.
     fn keys(&self) -> Option<SortKeys> {
         match self.input.dtype {
             ElemType::Float(FloatKind::F32) => Some(SortKeys::Float {

@@ -24,13 +24,12 @@ pub(super) fn element_offset(column: u32, layout: &RowLayout, #[comptime] stride
     }
 }
 
-/// What to select from one row.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(super) struct RowRequest {
-    /// Its `cols` is the number of elements that exist.
+    /// `cols` counts elements that exist.
     pub layout: RowLayout,
-    /// Its `k` is the number of elements to select.
+    /// `k` counts elements to select.
     pub params: SearchParams,
     pub cols: u32,
     pub slots: u32,
@@ -51,7 +50,6 @@ impl RowRequest {
         }
     }
 
-    /// The part of a row that exists.
     pub fn new(
         lengths: ComptimeOption<&[u32]>,
         row: usize,
@@ -82,7 +80,7 @@ impl RowRequest {
         }
     }
 
-    /// Parameters of a search, with `k` at least 1 even for rows without elements.
+    /// With `k` at least 1.
     pub fn search(&self) -> SearchParams {
         SearchParams {
             k: max(self.params.k, 1),
@@ -91,7 +89,7 @@ impl RowRequest {
         }
     }
 
-    /// Fills the dense row past its elements and the empty slots; each unit writes a share.
+    /// Fills the dense row past its elements and the empty slots.
     pub fn pad<E: Numeric, I: Numeric>(
         &self,
         values: &mut [E],
@@ -122,13 +120,12 @@ impl RowRequest {
     }
 }
 
-/// Index of an empty slot: all bits set.
+/// All bits set.
 #[cube]
 pub(super) fn missing_index<I: Numeric>() -> I {
     I::from_int(-1)
 }
 
-/// Number of filled slots of a row.
 #[cube]
 pub(crate) fn selected_count(lengths: ComptimeOption<&[u32]>, row: usize, k: u32) -> u32 {
     #[comptime]

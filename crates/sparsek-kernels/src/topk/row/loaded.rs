@@ -22,7 +22,6 @@ pub(super) struct LoadedRow<E: Element, N: Size> {
 
 #[cube]
 impl<E: Element, N: Size> LoadedRow<E, N> {
-    /// Reads the row, or part, that begins at `start`.
     pub fn new(
         input: &[Vector<E, N>],
         start: usize,
@@ -59,11 +58,8 @@ impl<E: Element, N: Size> LoadedRow<E, N> {
         self.vectors[comptime!(item / width)].extract(comptime!(item % width))
     }
 
-    /// The row as keys. Items past the end get the least key and come last, so they are never
-    /// selected.
-    ///
-    /// `opaque` shuffles keys with themselves: else compilers keep values from before the last step
-    /// of a key.
+    /// Items past the end get the least key and come last, so they are never selected. `opaque`
+    /// shuffles keys, or compilers keep the values behind them.
     pub fn keys(&self, #[comptime] opaque: bool) -> KeyRow<E> {
         let mut keys = Sequence::<E::Key>::new();
         #[unroll]
@@ -85,7 +81,7 @@ impl<E: Element, N: Size> LoadedRow<E, N> {
         }
     }
 
-    /// The row as floats, for floats of at most 32 bits.
+    /// For floats of at most 32 bits.
     pub fn singles(&self) -> RegisterRow<f32> {
         let mut items = Sequence::<f32>::new();
         #[unroll]

@@ -1,16 +1,6 @@
-//! Selection from rows by one of the routines.
-//!
-//! | routine | who works on a row | where it is | reads of the row |
-//! | --- | --- | --- | --- |
-//! | `plane` | a plane or a part of one | [`register`]s, [`packed_f16`] | 1 |
-//! | `block` | all planes of a cube | [`register`]s | 1 |
-//! | `delegate` | a plane | [`delegate`]: memory | 2 |
-//! | `sampled` | a cube | [`sampled`]: memory | 1 |
-//! | `cube` | a cube | [`cube`]: memory | one for every count |
-//! | `unit` | a unit | [`unit`]: memory | one for every count |
-//!
-//! [`crate::topk::plan`] chooses, [`launch`] launches, and [`config`] is what kernels are compiled
-//! for.
+//! Selection from rows. `plane` and `block` hold a row in [`register`]s, or as [`packed_f16`];
+//! [`delegate`] and [`sampled`] read it twice and once, with a plane and a cube; [`cube`] and
+//! [`unit`] read it in each pass.
 
 mod candidates;
 mod config;
@@ -41,7 +31,6 @@ use crate::{
     },
 };
 
-/// [`topk`](crate::topk::topk) by a routine for rows.
 pub(crate) fn topk_rows(
     client: &Client,
     input: &Rows,
@@ -70,7 +59,6 @@ pub(crate) fn topk_rows(
     }
 }
 
-/// [`argtopk`](crate::topk::argtopk) by a routine for rows.
 pub(crate) fn argtopk_rows(
     client: &Client,
     input: &Rows,

@@ -21,7 +21,7 @@ use crate::{
     topk::{key::Element, options::MethodKind},
 };
 
-/// The output of a row; both slices begin at the row.
+/// Both slices begin at the row.
 #[derive(CubeType)]
 pub(super) struct RowOutput<'a, E: Element, I: Numeric, V: Size, W: Size> {
     values: &'a mut [Vector<E, V>],
@@ -56,7 +56,7 @@ impl<'a, E: Element, I: Numeric, V: Size, W: Size> RowOutput<'a, E, I, V, W> {
         }
     }
 
-    /// Whether an item is written: early stop writes only the first k at or above the threshold.
+    /// Early stop writes only the first k at or above the threshold.
     fn is_written(
         &self,
         selected: &SelectedItems,
@@ -93,7 +93,6 @@ impl<'a, E: Element, I: Numeric, V: Size, W: Size> RowOutput<'a, E, I, V, W> {
         }
     }
 
-    /// Each unit writes its own selected elements.
     pub fn write_from_registers<N: Size>(
         &mut self,
         loaded: &LoadedRow<E, N>,
@@ -119,7 +118,6 @@ impl<'a, E: Element, I: Numeric, V: Size, W: Size> RowOutput<'a, E, I, V, W> {
         }
     }
 
-    /// Writes the dense row, and the selected columns if asked.
     pub fn write_dense<N: Size>(&mut self, loaded: &LoadedRow<E, N>, selected: &SelectedItems) {
         let width = comptime!(self.config.shape.width);
         #[unroll]
@@ -145,7 +143,6 @@ impl<'a, E: Element, I: Numeric, V: Size, W: Size> RowOutput<'a, E, I, V, W> {
         }
     }
 
-    /// Lists the selected columns in shared memory and writes the list.
     pub fn write_listed(
         &mut self,
         elements: &[E],
@@ -187,7 +184,6 @@ impl<'a, E: Element, I: Numeric, V: Size, W: Size> RowOutput<'a, E, I, V, W> {
         list
     }
 
-    /// Sorts the list if asked, then writes it with its values.
     pub fn write_list(
         &mut self,
         elements: &[E],

@@ -1,10 +1,10 @@
-//! Rows of 16-bit floats, two to a register: half of the instructions of [`super::register`], twice
-//! as many rows to a plane.
+//! Rows of 16-bit floats, two to a register: half the instructions of [`super::register`], twice
+//! the rows per plane.
 //!
-//! A unit holds 64 items in two halves. Item i of a half is in the upper half of a word, item i +
-//! 16 in the lower, so that the signs of differences, shifted together, are in index order. The
-//! threshold is guessed as in [`gaussian`](crate::topk::threshold::gaussian); planes with an
-//! unsettled row fall back to [`super::register`].
+//! A unit holds 64 items in two halves. Item i of a half is in the upper bits of a word, item i +
+//! 16 in the lower: shifted together, signs of differences are in index order. Guesses as in
+//! [`gaussian`](crate::topk::threshold::gaussian); planes with an unsettled row fall back to
+//! [`super::register`].
 
 use cubecl::{ir::ElemType, prelude::*};
 
@@ -30,7 +30,6 @@ use crate::{
 };
 
 impl TeamShape {
-    /// Shape of one half of the items.
     pub fn of_packed(self) -> TeamShape {
         TeamShape {
             lanes: self.lanes / 2,
@@ -54,7 +53,7 @@ impl RegisterConfig {
     }
 }
 
-/// Writes the selected elements. `words` are the elements two at a time, `F` their dtype.
+/// `words` are the elements two at a time, `F` their dtype.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn packed_select<E: Element, F: Float, I: Numeric, N: Size, V: Size, W: Size>(
     words: &[Vector<u32, Const<4>>],
@@ -73,7 +72,7 @@ pub(crate) fn packed_select<E: Element, F: Float, I: Numeric, N: Size, V: Size, 
     let plane = CUBE_POS * CUBE_DIM_Y as usize + UNIT_POS_Y as usize;
     let first = plane * comptime!(paired.rows);
     let row = first + (UNIT_POS_X / comptime!(paired.shape.lanes)) as usize;
-    // Whole planes leave, never a part. Spare teams write the last row again.
+    // Whole planes leave, never a part. Spare teams rewrite the last row.
     if plane_all(row >= layout.rows) {
         terminate!();
     }
@@ -133,14 +132,13 @@ type Bytes = Vector<u8, Const<4>>;
 
 const BYTE_SIGNS: u32 = 0x8080_8080;
 const SIGNS: u32 = 0x8000_8000;
-/// Standard deviation over mean absolute deviation, for normal values.
+/// Standard over mean absolute deviation of normal values.
 const DEVIATION: f32 = 1.253_314_1;
 
-/// The items of this unit, greater ones wanted.
+/// Greater items are wanted.
 #[derive(CubeType)]
 pub(super) struct PackedRow<H: Float> {
     words: Sequence<PackedPair<H>>,
-    /// With the shape of one half of the items.
     team: Team,
 }
 
@@ -168,7 +166,6 @@ pub(super) struct PackedGuess {
 
 #[cube]
 impl<H: Float> PackedRow<H> {
-    /// Reads loads of eight items from load `start` on.
     pub fn new(
         input: &[Vector<u32, Const<4>>],
         start: usize,
@@ -204,7 +201,6 @@ impl<H: Float> PackedRow<H> {
         PackedRow::<H> { words, team }
     }
 
-    /// Selects the k greatest; valid if found.
     pub fn guess(&self, k: u32, normal: &Normal) -> PackedGuess {
         let wanted = f32::cast_from(k);
         let model = self.model(normal);
@@ -234,7 +230,7 @@ impl<H: Float> PackedRow<H> {
             let near = bracket.inside(single + missed * slope);
             let mut next = H::cast_from(select(step == 0, near, bracket.rooted(wanted)));
             if step >= PACKED_TIES {
-                // Ties: the ends may be neighbors, both counted.
+                // The ends may be neighbors, both counted.
                 let middle = H::cast_from(0.5 * bracket.low + 0.5 * bracket.high);
                 let single = f32::cast_from(middle);
                 let counted = bracket.low_count < f32::cast_from(self.team.cols)
@@ -276,7 +272,6 @@ impl<H: Float> PackedRow<H> {
         both::<H>(sums[0usize] + sums[1usize]) + both::<H>(sums[2usize] + sums[3usize])
     }
 
-    /// Sum of the distances from a value.
     fn away(&self, value: H) -> f32 {
         let offset = PackedPair::<H>::new(H::from_int(0) - value);
         let mut sums = Array::<PackedPair<H>>::new(4usize);
@@ -301,7 +296,7 @@ impl<H: Float> PackedRow<H> {
     }
 
     fn bits(&self, value: H) -> PackedBits {
-        // Not `-value`: for minus zero, the sign of a zero would pass for that of a difference.
+        // Not `-value`: for minus zero, the sign of zero would pass for that of a difference.
         let offset = PackedPair::<H>::new(H::from_int(0) - value);
         let first = self.misses(offset, 0usize);
         let second = self.misses(offset, 1usize);
@@ -333,8 +328,7 @@ impl<H: Float> PackedRow<H> {
             .sum::<u32>(bits.first.count_ones() + bits.second.count_ones())
     }
 
-    /// Selects k items from a value at most one element off, or from two neighboring values that
-    /// enclose the threshold.
+    /// From a value at most one element off, or two neighbors around the threshold.
     fn select_exactly(
         &self,
         value: H,
@@ -359,7 +353,7 @@ impl<H: Float> PackedRow<H> {
             let sign = select(few, H::from_int(-1), H::from_int(1));
             let distance = self.nearest(from, sign);
             let nearest = from + distance * sign;
-            // Such differences are exact; others may take the next values for the nearest.
+            // Then exact; else the next values may pass for the nearest.
             let exact = distance <= H::abs(from) * H::new(0.5);
             let next = half::<H>(next_above(bits_of::<H>(nearest)));
             let next = select(few, nearest, next);
@@ -386,13 +380,11 @@ impl<H: Float> PackedRow<H> {
         PackedGuess { bits, valid }
     }
 
-    /// The first or last of some items of the row, valid if there are any.
     fn outermost(&self, items: &PackedBits, first: bool) -> PackedGuess {
         let second = select(first, items.first == 0, items.second != 0);
         let word = select(second, items.second, items.first);
         let least = word & (0 - word);
         let item = select(first, word, least).leading_zeros();
-        // Columns are ordered by load, unit and item.
         let load = (item >> 3) + select(second, 4u32, 0u32);
         let lanes = comptime!(self.team.shape.lanes);
         let column = (load * lanes + self.team.lane) * 8 + (item & 7);
@@ -410,7 +402,7 @@ impl<H: Float> PackedRow<H> {
         }
     }
 
-    /// Takes `reached`, then the first of `others`; the other way round unless `few`. k in all.
+    /// Takes `reached`, then the first of `others`; or vice versa unless `few`. k in all.
     fn take_first(
         &self,
         reached: &PackedBits,
@@ -436,7 +428,6 @@ impl<H: Float> PackedRow<H> {
         }
     }
 
-    /// The least distance of an item in the direction of `sign`.
     fn nearest(&self, from: H, sign: H) -> H {
         let signs = PackedPair::<H>::new(sign);
         let offset = PackedPair::<H>::new(H::from_int(0) - from * sign);
@@ -467,7 +458,7 @@ fn half<H: Float>(bits: u32) -> H {
     H::reinterpret(u16::cast_from(bits))
 }
 
-/// The next float above a finite one that is not the greatest.
+/// For finite floats but the greatest.
 #[cube]
 fn next_above(bits: u32) -> u32 {
     let negative = bits >> 15 == 1;

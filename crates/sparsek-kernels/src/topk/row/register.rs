@@ -1,5 +1,4 @@
-//! Routines `plane` and `block`: rows in the registers of a plane, or of all planes of a cube
-//! (RTop-K, Fig. 3).
+//! Routines `plane` and `block`: rows in the registers of a plane, or of a cube (RTop-K, Fig. 3).
 //!
 //! ```text
 //! load the row; several short rows share a plane
@@ -30,8 +29,8 @@ use crate::{
     },
 };
 
-/// Writes the selected elements, `V` values and `W` indices at a time, or the dense row with `V =
-/// N` and `W = 1`. `elements` is `input` by elements.
+/// Writes `V` values and `W` indices at a time, or the dense row with `V = N` and `W = 1`.
+/// `elements` is `input` by elements.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn register_select<E: Element, I: Numeric, N: Size, V: Size, W: Size>(
     input: &[Vector<E, N>],
@@ -52,7 +51,7 @@ pub(crate) fn register_select<E: Element, I: Numeric, N: Size, V: Size, W: Size>
     } else {
         plane * comptime!(config.rows) + own as usize
     };
-    // Whole planes leave, never a part. Spare teams write the last row again.
+    // Whole planes leave, never a part. Spare teams rewrite the last row.
     if plane_all(row >= layout.rows) {
         terminate!();
     }
@@ -87,7 +86,7 @@ pub(super) fn select_register_row<E: Element, I: Numeric, N: Size, V: Size, W: S
         config.search,
     );
 
-    // Empty rows search in vain, in step with their plane.
+    // Empty rows search in step with their plane.
     let params = if comptime!(config.ragged) {
         request.search()
     } else {
@@ -107,7 +106,7 @@ pub(super) fn select_register_row<E: Element, I: Numeric, N: Size, V: Size, W: S
         };
         let mut valid = guess.valid;
         if plane_any(guess.near_zero) {
-            // Read 16-bit floats again: their bits would occupy registers until here.
+            // The bits of 16-bit floats would occupy registers until here.
             let unsure = if comptime!(size_of::<E>() < size_of::<f32>()) {
                 let again = reload(input, row, &layout, team, config);
                 again.singles().has_unsure()
@@ -128,7 +127,7 @@ pub(super) fn select_register_row<E: Element, I: Numeric, N: Size, V: Size, W: S
             near_zero: false.runtime(),
         }
     };
-    // A shuffle with itself: else compilers keep each comparison until it is written.
+    // Shuffled, or compilers keep each comparison until it is written.
     let bits = plane_shuffle(guess.bits, UNIT_POS_X);
     let found = if comptime!(config.ragged) {
         plane_all(guess.valid || team.cols == 0)
@@ -154,7 +153,7 @@ pub(super) fn select_register_row<E: Element, I: Numeric, N: Size, V: Size, W: S
         );
     } else {
         let bits = by_keys(&loaded, &params, config);
-        // Reload only here: else elements would occupy registers beside their keys.
+        // Else elements occupy registers beside their keys.
         let again = reload(input, row, &layout, team, config);
         write::<E, I, N, V, W>(
             elements, values, indices, &again, bits, row, &request, config,
@@ -162,8 +161,7 @@ pub(super) fn select_register_row<E: Element, I: Numeric, N: Size, V: Size, W: S
     }
 }
 
-/// Reads the row again. The shuffled row number stops compilers from keeping the elements
-/// meanwhile.
+/// Shuffling the row number stops compilers from keeping the elements.
 #[cube]
 fn reload<E: Element, N: Size>(
     input: &[Vector<E, N>],

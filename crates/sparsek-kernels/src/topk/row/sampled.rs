@@ -7,7 +7,7 @@
 //! ```
 //!
 //! The sample affects only the length of the list. Units note candidates as bits in shared memory,
-//! then each lists a run of neighboring columns: planes synchronize twice a tile.
+//! then list neighboring columns.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -38,26 +38,23 @@ use crate::{
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(crate) struct Sampling {
-    /// Rank of the threshold in the sample, from 1, the greatest.
+    /// From 1, the greatest.
     pub rank: u32,
-    /// How much greater the rank may be.
     pub slack: u32,
     pub normal: Normal,
-    /// Columns from one load of the sample to the next.
+    /// Columns between loads of the sample.
     pub spacing: u32,
 }
 
-/// A threshold from the sample, as a float if `found`, else as a key.
+/// A float if `found`, else a key.
 #[derive(CubeType, Clone, Copy)]
 pub(super) struct SampledThreshold<E: Element> {
     pub value: f32,
     pub found: bool,
-    /// The threshold if not `found`.
     pub key: E::Key,
 }
 
-/// Writes the selected elements in index order, or those of a dense row that is zero. `elements` is
-/// `input` by elements.
+/// Writes in index order, or into a dense row of zeros. `elements` is `input` by elements.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn sampled_select<E: Element, I: Numeric, N: Size>(
     input: &[Vector<E, N>],
@@ -109,7 +106,7 @@ pub(crate) fn sampled_select<E: Element, I: Numeric, N: Size>(
     );
 }
 
-/// Finds a threshold that about as many elements reach as the list holds.
+/// Reached by about as many as the list holds.
 #[cube]
 fn sampled_floor<E: Element, N: Size>(
     input: &[Vector<E, N>],
@@ -123,7 +120,7 @@ fn sampled_floor<E: Element, N: Size>(
     let mut values = Sequence::<E>::new();
     #[unroll]
     for load in 0..comptime!(shape.loads) {
-        // Sample far apart: neighbors may be alike.
+        // Neighbors may be alike.
         let place = UNIT_POS + comptime!(load as u32 * shape.lanes);
         let column = place * sampling.spacing;
         let offset = start + element_offset(column, layout, config.memory.strided);
@@ -164,7 +161,6 @@ fn sampled_floor<E: Element, N: Size>(
     floor
 }
 
-/// Elements above the threshold and level with it, as bits.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 struct ReachedBits {
@@ -213,19 +209,18 @@ impl ReachedBits {
     }
 }
 
-/// Whether a float is above a normal one; NaN is above all.
+/// For normal `floor`; NaN is above all.
 #[cube]
 fn is_above<E: Element>(value: E, floor: f32, #[comptime] largest: bool) -> bool {
     let single = E::single(value);
     if comptime!(largest) {
-        // Tests NaN by its bits: shader compilers may assume that comparisons have none.
+        // By bits: shader compilers may assume that comparisons have no NaN.
         single > floor || (u32::reinterpret(single) & 0x7fff_ffffu32) > 0x7f80_0000u32
     } else {
         -single > floor
     }
 }
 
-/// Reorders words from units, loads and elements to columns.
 #[cube]
 fn to_column_order(words: &Shared<[u32]>, #[comptime] part: TeamShape) -> u32 {
     let width = comptime!(part.width as u32);
@@ -243,7 +238,7 @@ fn to_column_order(words: &Shared<[u32]>, #[comptime] part: TeamShape) -> u32 {
 }
 
 /// Lists all elements above `floor` and, unless `floats`, the first `k` level with it. Returns
-/// their number, which may exceed the capacity.
+/// their number, even above the capacity.
 #[cube]
 #[allow(clippy::too_many_arguments)]
 pub(super) fn list_candidates<E: Element, N: Size>(
@@ -297,7 +292,7 @@ pub(super) fn list_candidates<E: Element, N: Size>(
         if UNIT_POS_X == comptime!(part.lanes - 1) {
             slots[UNIT_POS_Y as usize] = sums;
         }
-        // No unit may overwrite words or slots that others still read.
+        // Others may still read words and slots.
         sync_cube();
         let mut before = sums - counts;
         let mut all = 0u32;

@@ -1,8 +1,6 @@
-//! Sorts the selected elements by value, then index, with further kernels, where the routine did
-//! not.
-//!
-//! Up to [`MAX_RANKED`] elements are ranked, k² comparisons in one launch; above, a bitonic network
-//! takes log²k launches in place.
+//! Sorts the selected elements by value, then index, where the routine did not: up to
+//! [`MAX_RANKED`] by ranks, k² comparisons in one launch; above, by a bitonic network in log²k
+//! launches.
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
@@ -17,7 +15,7 @@ use crate::{
     },
 };
 
-/// Moves each element to its rank. They come in index order, so equal values keep it.
+/// Input is in index order, which equal values keep.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn rank_sort<E: Element, I: Numeric>(
     values: &[E],
@@ -55,9 +53,8 @@ fn rank_sort<E: Element, I: Numeric>(
     sorted_indices[start + rank as usize] = indices[position];
 }
 
-/// One exchange step over each row. `flip` compares mirrored positions of a block of `2 *
-/// distance`, else positions `distance` apart. All exchanges point the same way, so rows need no
-/// padding.
+/// `flip` compares mirrored positions of a block of `2 * distance`, else positions `distance`
+/// apart. All exchanges point the same way, so rows need no padding.
 #[cube(launch_unchecked, address_type = "dynamic")]
 fn bitonic_step<E: Element, I: Int>(
     values: &mut [E],
@@ -104,7 +101,6 @@ fn bitonic_step<E: Element, I: Int>(
 }
 
 impl Job<'_> {
-    /// Sorts elements that are in index order.
     pub fn order(&self, values: Handle, indices: Handle) -> Result<Selected, KernelError> {
         with_element!(self.input.dtype, E => self.sort::<E>(values, indices))
     }

@@ -1,11 +1,10 @@
-//! Sorts the list of selected columns by value, then index, before it is written.
+//! Sorts the list of selected columns by value, then index.
 //!
-//! Each element becomes a word, a digit of its value above its distance from the last slot. Units
+//! Each element becomes a word: a digit of its value above its distance from the last slot. Units
 //! sort their words by Batcher's odd-even merge sort, then merge bitonically.
 //!
-//! The digit of a float is its distance from the least selected value: between their bits where k
-//! is a small part of the row, else as numbers. If equal distances hide a wrong order, or a
-//! distance does not fit, the row is sorted by the digits of the keys, the lower one first.
+//! The digit of a float is its distance from the least selected value: between bits for small k,
+//! else as numbers. If that fails, the digits of the keys are sorted, the lower one first.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -22,7 +21,7 @@ use crate::{
     topk::key::{Element, ordered_key},
 };
 
-/// Distances as numbers, and the float that moves their integer part to the lower bits.
+/// Distances, and the float that moves them to the lower bits.
 const LEVELS: f32 = 4_194_304.0;
 const TO_BITS: f32 = 8_388_608.0;
 const INFINITY: u32 = 0x7f80_0000;
@@ -41,8 +40,7 @@ pub(super) struct SelectedList {
     pub order: SortConfig,
 }
 
-/// Position of a place in the list. Units write runs and skip a word after each, to hit different
-/// banks.
+/// A gap after the run of each unit avoids bank conflicts.
 #[cube]
 pub(super) fn spaced(place: u32, #[comptime] order: SortConfig) -> u32 {
     place + place / comptime!(order.items as u32)
@@ -74,7 +72,6 @@ impl SelectedList {
         }
     }
 
-    /// Sorts the columns in place, each to its [`spaced`] position.
     pub fn sort<E: Element>(&self, elements: &[E], columns: &mut Shared<[u32]>) {
         let mut sorted = false.runtime();
         if comptime!(self.order.is_float()) {
@@ -87,7 +84,7 @@ impl SelectedList {
         }
     }
 
-    /// The list, shuffled with itself: else compilers keep what they read and computed.
+    /// Shuffled with itself, so that compilers keep nothing they read.
     fn again(&self) -> SelectedList {
         SelectedList {
             start: plane_shuffle(self.start, UNIT_POS_X),
@@ -132,7 +129,7 @@ impl SelectedList {
         }
     }
 
-    /// The slot, or the last filled one if it is empty. Ragged rows may have none.
+    /// The slot, or the last filled one. Ragged rows may have none.
     fn clamped(&self, slot: u32) -> u32 {
         if comptime!(self.order.full) {
             slot
@@ -147,7 +144,6 @@ impl SelectedList {
         comptime!(self.order.full).runtime() || slot < self.k
     }
 
-    /// Offset of the element of a slot; of any element if the slot is empty.
     fn offset(&self, columns: &Shared<[u32]>, slot: u32) -> usize {
         let column = columns[(self.start + self.clamped(slot)) as usize];
         let column = if comptime!(self.config.ragged) {
@@ -158,8 +154,7 @@ impl SelectedList {
         self.row + element_offset(column, &self.layout, self.config.strided)
     }
 
-    /// Sorts by distances from the least value. Returns whether all rows of the plane are then in
-    /// order; if not, nothing has changed.
+    /// Whether all rows of the plane are then in order; if not, nothing has changed.
     fn sort_by_distance<E: Element>(&self, elements: &[E], columns: &mut Shared<[u32]>) -> bool {
         let mut words = SortWords::new(&self.team, self.order);
         let mut values = Array::<f32>::new(comptime!(self.order.items));
@@ -188,7 +183,7 @@ impl SelectedList {
         sorted
     }
 
-    /// Puts distances between the bits of positive floats. Returns whether they fit.
+    /// Whether the distances fit.
     fn put_bits(&self, values: &Array<f32>, words: &mut SortWords) -> bool {
         let mut least = f32::INFINITY.runtime();
         #[unroll]
@@ -197,7 +192,7 @@ impl SelectedList {
         }
         let room = comptime!(self.order.room(self.team.shape.lanes));
         let base = u32::reinterpret(self.team.min::<f32>(least));
-        // Flip the sign bit: devices may flush a small float when negating it.
+        // Negation may flush subnormals.
         let sign = comptime!(if self.config.search.largest {
             0u32
         } else {
@@ -210,12 +205,11 @@ impl SelectedList {
             distances |= distance;
             words.put(item, distance, self.exists(words.slot(item)));
         }
-        // Neither negative floats nor NaN are that near below infinity.
+        // Negative floats and NaN are never that near below infinity.
         base <= comptime!(INFINITY - room) && distances < room
     }
 
-    /// Puts distances as numbers, rounded. Returns whether all have one: NaN and infinities have
-    /// none.
+    /// Whether all distances exist: NaN and infinities have none.
     fn put_numbers(&self, values: &Array<f32>, words: &mut SortWords) -> bool {
         let mut least = f32::INFINITY.runtime();
         let mut greatest = f32::NEG_INFINITY.runtime();
@@ -247,8 +241,7 @@ impl SelectedList {
         }
     }
 
-    /// Whether the sorted values descend. Compares keys, because devices may take small values for
-    /// equal.
+    /// By keys: devices may take small values for equal.
     fn is_ordered<E: Element>(
         &self,
         elements: &[E],
@@ -295,7 +288,7 @@ impl SelectedList {
     }
 }
 
-/// One word for each element. Greater words come first, empty slots last.
+/// Greater first, empty slots last.
 #[derive(CubeType)]
 pub(super) struct SortWords {
     words: Array<u32>,
@@ -317,18 +310,16 @@ impl SortWords {
         }
     }
 
-    /// Slot that an item comes from: neighboring units read neighboring slots.
+    /// Neighboring units read neighboring slots.
     pub fn slot(&self, #[comptime] item: usize) -> u32 {
         self.lane + comptime!(item as u32 * self.lanes)
     }
 
-    /// Place of an item once sorted.
     pub fn place(&self, #[comptime] item: usize) -> u32 {
         self.lane * comptime!(self.order.items as u32) + comptime!(item as u32)
     }
 
-    /// Sets the word of an item. Bits of `digit` that do not fit must be equal for all. Empty slots
-    /// come last anyway.
+    /// Bits of `digit` that do not fit must be equal for all.
     pub fn put(&mut self, #[comptime] item: usize, digit: u32, exists: bool) {
         let bits = comptime!(self.order.bits(self.lanes));
         let digit = if comptime!(self.order.full) {
@@ -341,7 +332,7 @@ impl SortWords {
         self.words[item] = (digit << bits) | rest;
     }
 
-    /// Slot of the item that was sorted to this place.
+    /// Slot of the item sorted to this place.
     pub fn source(&self, #[comptime] item: usize) -> u32 {
         comptime!((1u32 << self.order.bits(self.lanes)) - 1)
             - (self.words[item] & comptime!((1u32 << self.order.bits(self.lanes)) - 1))
@@ -351,7 +342,6 @@ impl SortWords {
         self.lane == comptime!(self.lanes - 1)
     }
 
-    /// Whether digits of neighbors among the first k may be equal.
     pub fn any_close(&self, k: u32) -> bool {
         let items = comptime!(self.order.items);
         let least = comptime!(1u32 << self.order.bits(self.lanes));
@@ -367,7 +357,7 @@ impl SortWords {
         close || (step < least && (full || self.place(items) < k) && !self.is_last())
     }
 
-    /// Sorts the words, greatest first: within each unit, then across units.
+    /// Within each unit, then across units.
     pub fn sort(&mut self) {
         let items = comptime!(self.order.items);
         #[unroll]
@@ -410,7 +400,6 @@ impl SortWords {
         }
     }
 
-    /// Merges each place with the mirrored place of another unit, the last with the first.
     fn trade_mirrored(&mut self, #[comptime] mask: u32) {
         let items = comptime!(self.order.items);
         let bit = comptime!(mask.div_ceil(2));
@@ -433,7 +422,7 @@ impl SortWords {
     }
 }
 
-/// Batcher's odd-even merge sort, as pairs to compare.
+/// Batcher's network, as pairs to compare.
 fn network(items: usize) -> Vec<(usize, usize)> {
     let mut pairs = Vec::new();
     let mut run = 1;
@@ -458,7 +447,6 @@ fn network(items: usize) -> Vec<(usize, usize)> {
 mod tests {
     use super::*;
 
-    /// A network that sorts zeros and ones sorts everything.
     #[test]
     fn the_network_sorts() {
         for (items, length) in [(1, 0), (2, 1), (4, 5), (8, 19), (16, 63)] {

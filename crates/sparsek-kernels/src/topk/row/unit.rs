@@ -1,4 +1,4 @@
-//! Routine `unit`: one unit per row, read from memory in each pass. For runtimes without planes.
+//! Routine `unit`: one unit per row, read in each pass. For runtimes without planes.
 #![allow(
     clippy::manual_div_ceil,
     reason = "kernels know no `div_ceil` on runtime integers"
@@ -121,7 +121,6 @@ impl<'a, E: Element> SearchRow<E> for UnitRow<'a, E> {
     }
 }
 
-/// Writes the selected elements in index order, or the dense row.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn unit_select<E: Element, I: Numeric>(
     input: &[E],

@@ -1,14 +1,13 @@
-//! Early stop, RTop-K's Algorithm 2, on a row of floats in registers.
+//! Early stop, RTop-K's Algorithm 2, on floats in registers.
 //!
 //! ```text
 //! [low, high] <- range of the row
 //! repeat max_iter times: middle <- (low + high) / 2
-//!                        if count(middle) >= k: low <- middle else: high <- middle
+//!     if count(middle) >= k: low <- middle else: high <- middle
 //! ```
 //!
-//! The first of many midpoints are compared quantized: codes of 7 bits, four to a word, so that
-//! four comparisons take an addition, a mask and a shift; the first three with codes of 3 bits,
-//! eight to a word. Counts of the remaining ends prove these decisions, or all midpoints are
+//! The first of many midpoints compare codes of 7 bits, four to a word, by an addition, a mask and
+//! a shift; the first three, codes of 3 bits. Counting the final ends proves them; else all are
 //! counted.
 #![allow(clippy::manual_rotate, reason = "CubeCL has no rotation")]
 
@@ -21,12 +20,11 @@ use crate::primitives::{
     team::Team,
 };
 
-/// Bits of a code; `FIRST_CODE_BITS` if eight share a word.
 pub(crate) const CODE_BITS: u32 = 7;
 
 pub(crate) const FIRST_CODE_BITS: u32 = 3;
 
-/// 2^127. Sums of two floats closer to zero are finite.
+/// 2^127: sums of two lesser floats are finite.
 const GREATEST: f32 = 1.701_411_8e38;
 
 #[derive(CubeType, Clone, Copy)]
@@ -34,10 +32,10 @@ const GREATEST: f32 = 1.701_411_8e38;
 struct Bisection {
     low: f32,
     high: f32,
-    /// Whether the ends were counted, or are those of the row.
+    /// Counted, or an end of the row.
     low_sure: bool,
     high_sure: bool,
-    /// Whether the row is finite and no midpoint is too near zero to compare.
+    /// Finite, and no midpoint too near zero to compare.
     far: bool,
 }
 
@@ -47,7 +45,6 @@ impl Bisection {
         (self.low + self.high) * 0.5
     }
 
-    /// Moves to one half; `sure` tells whether the midpoint was counted.
     fn narrow(&mut self, enough: bool, sure: bool) {
         let middle = self.middle();
         self.far = self.far && f32::abs(middle) >= LEAST_SURE;
@@ -57,8 +54,8 @@ impl Bisection {
         self.high_sure = select(enough, self.high_sure, sure);
     }
 
-    /// Bisects by the bits of codes from `level` to `end`. A code of n bits that is at least 2^n -
-    /// i reaches the next bit once i is added; `addend` holds the i of the low end in each field.
+    /// Bisects by bits `level` to `end`. A code of n bits reaches 2^n - i if adding i carries;
+    /// `addend` holds the i of the low end in each field.
     fn bisect(
         &mut self,
         codes: &QuantizedRow,
@@ -80,7 +77,6 @@ impl Bisection {
     }
 }
 
-/// The range of a row; `finite` if the values and sums of two are.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 struct ValueRange {
@@ -104,8 +100,8 @@ impl ValueRange {
 
 #[cube]
 impl RegisterRow<f32> {
-    /// The range, by bits. As signed integers, positive floats are greatest; as unsigned ones,
-    /// negative floats are, the least one last. NaN and infinities exceed both ends.
+    /// By bits: positive floats are greatest as signed integers, negative ones as unsigned. NaN and
+    /// infinities exceed both.
     fn range(&self) -> ValueRange {
         let mut greatest = i32::MIN.runtime();
         let mut least = 0u32;
@@ -121,7 +117,6 @@ impl RegisterRow<f32> {
         let all_negative = greatest >> 31 == 1;
         let all_positive = least >> 31 == 0;
         if plane_any(all_negative || all_positive) {
-            // Of floats of one sign, those closest to zero have the least bits.
             let closest = self.closest_to_zero();
             greatest = select(all_negative, closest, greatest);
             least = select(all_positive, closest, least);
@@ -144,9 +139,8 @@ impl RegisterRow<f32> {
         self.team.min::<u32>(closest)
     }
 
-    /// Selects the values at or above the threshold; valid if the row is finite and no midpoint is
-    /// near zero. The first `quantized` of `max_iter` midpoints are decided by
-    /// [codes](RegisterRow::quantize).
+    /// Selects the values at or above the threshold; valid for finite rows without midpoints near
+    /// zero. Codes decide `quantized` of `max_iter` midpoints.
     pub fn early_stop(&self, k: u32, max_iter: u32, #[comptime] quantized: u32) -> Guess {
         let range = self.range();
         let mut bisection = range.whole();
@@ -173,7 +167,6 @@ impl RegisterRow<f32> {
         }
     }
 
-    /// Decides the first midpoints by codes.
     fn bisect_quantized(
         &self,
         bisection: &mut Bisection,
@@ -191,8 +184,7 @@ impl RegisterRow<f32> {
         bisection.bisect(&codes, addend, k, FIRST_CODE_BITS, midpoints);
     }
 
-    /// Bisects by counts. Returns the items at or above the last midpoint that enough reach, or the
-    /// whole row.
+    /// Returns the items at or above the last sufficient midpoint, or all.
     fn bisect_counted(&self, bisection: &mut Bisection, k: u32, midpoints: u32) -> u32 {
         let mut bits = self.items_in_row();
         for _ in 0..midpoints {
@@ -218,7 +210,7 @@ impl RegisterRow<f32> {
 }
 
 const STEPS: f32 = 128.0;
-/// Added to steps, these move the integer part to bits 16 to 22, or 8 to 14, of the float.
+/// Added to steps, these move the integer part to bits 16 to 22, or 8 to 14.
 const TO_THIRD_BYTE: f32 = 128.0;
 const TO_SECOND_BYTE: f32 = 32_768.0;
 
@@ -237,15 +229,14 @@ struct Quantizer {
     low: f32,
     scale: f32,
     offset: f32,
-    /// Masks of the upper half of a word and of its middle.
     upper: u32,
     middle: u32,
 }
 
 #[cube]
 impl RegisterRow<f32> {
-    /// Quantizes to steps of `(high - low) / 128` above `low`, rounded down within 1/512; to the
-    /// greatest code if all values are equal.
+    /// Steps of `(high - low) / 128`, rounded down within 1/512; the greatest code if all are
+    /// equal.
     pub fn quantize(&self, low: f32, high: f32) -> QuantizedRow {
         let width = high - low;
         let inverse = approx_inverse(width);
@@ -275,7 +266,6 @@ impl RegisterRow<f32> {
         }
     }
 
-    /// The codes of two items, in the middle bytes of a word.
     fn pair(&self, #[comptime] item: usize, quantizer: &Quantizer) -> u32 {
         let third = self.placed(item, TO_THIRD_BYTE, quantizer);
         let second = self.placed(comptime!(item + 1), TO_SECOND_BYTE, quantizer);
@@ -297,13 +287,12 @@ impl RegisterRow<f32> {
     }
 }
 
-/// Takes bits of `one` where the mask is set, else of `other`.
 #[cube]
 fn either(one: u32, other: u32, mask: u32) -> u32 {
     other ^ ((one ^ other) & mask)
 }
 
-/// Hides a mask: with a known one, compilers handle each byte by itself.
+/// Hides a mask from compilers, which would split it into bytes.
 #[cube]
 fn unknown(#[comptime] mask: u32) -> u32 {
     plane_shuffle(mask | (UNIT_POS_X >> 16), UNIT_POS_X)
@@ -311,7 +300,6 @@ fn unknown(#[comptime] mask: u32) -> u32 {
 
 #[cube]
 impl QuantizedRow {
-    /// The first bits of each code.
     pub fn first_levels(&self) -> QuantizedRow {
         let upper = unknown(0xf0f0_f0f0u32);
         let mut words = Sequence::<u32>::new();
@@ -336,7 +324,6 @@ impl QuantizedRow {
         }
     }
 
-    /// Number of codes that reach the highest bit of their field when `addend` is added.
     pub fn count(&self, addend: u32) -> u32 {
         let highest = comptime!(ones(self.bits + 1) << self.bits);
         let mut bits = 0u32;

@@ -3,14 +3,13 @@
 //! ```text
 //! value <- mean + quantile * deviation
 //! repeat: count the values at or above it; narrow the bracket
-//!         value <- first slope * (count - k), then interpolation in sqrt(count)
+//!     value <- first slope * (count - k), then interpolation in sqrt(count)
 //! until |count - k| <= 1, or the row is far from normal
 //! refine: outliers, ties and steep steps, with the values at the ends of the bracket
 //! select: shift by one element if the count is one off; cut ties in index order
 //! ```
 //!
-//! Counts prove every threshold, so guesses affect speed only. Unsettled rows, and rows with NaN,
-//! are left to the search on keys.
+//! Counts prove every threshold. Unsettled rows and NaN are searched on keys.
 
 use cubecl::prelude::*;
 
@@ -23,16 +22,15 @@ use crate::topk::tuning::{
     REFINE_PAUSE, REFINE_STEPS, REFINE_SUSPICIOUS,
 };
 
-/// A distance is rounded once, and once more when added to its origin.
+/// A distance is rounded, and again when added.
 const ROUNDED: f32 = 1.0 / 4_194_304.0;
 
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(crate) struct FloatThreshold {
     pub value: f32,
-    /// Number of values at or above it.
     pub count: f32,
-    /// Whether it is at most one element off. `count` is k if it is the kth of equal values.
+    /// At most one element off. `count` is k for the kth of equal values.
     pub settled: bool,
 }
 
@@ -40,7 +38,6 @@ pub(crate) struct FloatThreshold {
 #[expand(derive(Clone, Copy))]
 struct Nearest {
     value: f32,
-    /// Bound of its rounding error.
     error: f32,
 }
 
@@ -53,7 +50,7 @@ struct Ends {
 
 #[cube]
 impl RegisterRow<f32> {
-    /// Selects the k greatest; valid if found and devices agree on the comparisons.
+    /// Valid if found and devices agree on the comparisons.
     pub fn guess(&self, k: u32, normal: &Normal, #[comptime] largest: bool) -> Guess {
         let wanted = f32::cast_from(k);
         let own = self.moments();
@@ -102,7 +99,6 @@ impl RegisterRow<f32> {
             settled = finite && f32::abs(missed) <= 1.0;
             bracket.narrow(value, count, missed >= 0.0);
             value = select(settled, value, bracket.rooted(wanted));
-            // Ties or outliers.
             let lost = f32::abs(missed) > far
                 || (missed < -few && bracket.low_count >= cols)
                 || (step >= GUESS_CLOSE && bracket.gap() > far);
@@ -133,7 +129,6 @@ impl RegisterRow<f32> {
         self.select_exactly(&level, &reach, k, largest)
     }
 
-    /// Selects k elements from a value whose count is at most one off.
     fn select_exactly(
         &self,
         level: &FloatThreshold,
@@ -144,7 +139,6 @@ impl RegisterRow<f32> {
         let mut value = level.value;
         let mut bits = reach.bits;
         let mut total = reach.total;
-        // The kth value, if others equal it.
         let mut last = value;
         let settled = level.settled;
         let one_off = settled && level.count != f32::cast_from(k);
@@ -177,7 +171,7 @@ impl RegisterRow<f32> {
         let magnitude = f32::abs(value);
         let finite = magnitude < f32::INFINITY;
         let sure = finite && magnitude >= LEAST_SURE;
-        // Negation may have flushed subnormals to zero.
+        // Negation may have flushed subnormals.
         let near_zero = comptime!(largest).runtime() && u32::reinterpret(value) << 1 == 0;
         Guess {
             bits,
@@ -186,7 +180,7 @@ impl RegisterRow<f32> {
         }
     }
 
-    /// The greatest value below `value`, or the least from it on.
+    /// The greatest below `value`, or the least from it on.
     fn nearest(&self, value: f32, below: bool) -> Nearest {
         let sign = select(below, -1.0f32, 1.0f32);
         let from = select(below, -next_above(-value), value);
@@ -205,7 +199,7 @@ impl RegisterRow<f32> {
         }
     }
 
-    /// Refines a guess, in planes whose rows all have a mean.
+    /// For planes whose rows all have a mean.
     pub fn refine(
         &self,
         guessed: &FloatThreshold,
@@ -231,7 +225,6 @@ impl RegisterRow<f32> {
         let far = !settled && (!usable || bracket.gap() > REFINE_SUSPICIOUS);
         if plane_any(far) {
             let steady = self.steady(own, normal);
-            // Few values far above all others.
             let outlier = 4.0 * bracket.high_count < wanted
                 && bracket.low_count >= cols
                 && 2.0 * steady.spread < model.spread;
@@ -262,7 +255,7 @@ impl RegisterRow<f32> {
                 high_is_value = high_is_value || look;
                 looked = looked || look;
                 next_look = select(look, step + REFINE_PAUSE, next_look);
-                // Half of the row lies in between: many may equal the least.
+                // Many may equal the least.
                 let above = next_above(ends.least);
                 let guess = select(2.0 * bracket.gap() > cols, above, bracket.linear(wanted));
                 value = select(look, guess, value);
@@ -282,7 +275,7 @@ impl RegisterRow<f32> {
 
             let gap = bracket.gap();
             bracket.narrow(value, reached, enough);
-            // Little was cut off: the rest is near the end that stayed.
+            // The rest is near the other end.
             let stuck = looked && 2.0 * bracket.gap() > gap;
             let guess = select(looked, bracket.linear(wanted), bracket.rooted(wanted));
             let guess = select(
@@ -306,7 +299,7 @@ impl RegisterRow<f32> {
         }
     }
 
-    /// The model from the unit with the least sum of squares: others may hold outliers.
+    /// Of the unit with the least sum of squares: others may hold outliers.
     fn steady(&self, own: &Moments, normal: &Normal) -> Model {
         let share = normal.inverse * comptime!(self.team.shape.lanes as f32);
         let squares = select(own.squares < f32::MAX, own.squares, f32::MAX);
@@ -322,7 +315,7 @@ impl RegisterRow<f32> {
         }
     }
 
-    /// The least value from `floor` on, and the greatest below `ceiling`.
+    /// The least from `floor` on, and the greatest below `ceiling`.
     fn ends(&self, floor: f32, ceiling: f32) -> Ends {
         let mut least = f32::INFINITY.runtime();
         let mut greatest = f32::NEG_INFINITY.runtime();
@@ -339,8 +332,7 @@ impl RegisterRow<f32> {
         }
     }
 
-    /// Finds a value that `wanted` to `wanted + slack` elements reach, if a few counts suffice.
-    /// Devices agree on comparisons with it.
+    /// Finds a value that `wanted` to `wanted + slack` elements reach, in a few counts.
     pub fn approximate(&self, wanted: f32, slack: f32, normal: &Normal) -> FloatThreshold {
         let middle = wanted + 0.5 * slack;
         let own = self.moments();
@@ -371,7 +363,7 @@ impl RegisterRow<f32> {
     }
 }
 
-/// The least float above a value on which devices agree.
+/// The least greater float on which devices agree.
 #[cube]
 pub(crate) fn next_above(value: f32) -> f32 {
     let bits = u32::reinterpret(value);

@@ -1,9 +1,6 @@
-//! How the threshold of a row is found: fewer than k elements lie above it, those level with it
-//! fill up in index order.
-//!
-//! - [`search`]: on keys, for every method and dtype; always right.
-//! - [`gaussian`]: exact, on floats in registers; falls back to [`search`].
-//! - [`early_stop`]: Algorithm 2 of RTop-K, on floats in registers; falls back to [`search`].
+//! The threshold of a row: fewer than k elements lie above it, those level with it fill up in index
+//! order. [`search`] works on keys, always right; [`gaussian`] (exact) and [`early_stop`] work on
+//! floats in registers and fall back to it.
 
 pub(crate) mod early_stop;
 pub(crate) mod gaussian;

@@ -1,16 +1,14 @@
-//! The normal model of a row, and the bracket of its threshold.
-//!
-//! If values were normal, the kth of `cols` would lie `quantile` deviations above the mean, and
-//! each element counted too many there would move it by `slope` deviations.
+//! The normal model of a row, and the bracket of its threshold. Of normal values, the kth of `cols`
+//! lies `quantile` deviations above the mean; each element too many moves it by `slope` deviations.
 
 use cubecl::prelude::*;
 
 use super::register_row::{RegisterRow, RegisterRowExpand};
 use crate::primitives::approx::{approx_inverse, approx_ln, approx_sqrt};
 
-/// Half width of the first bracket, in standard deviations.
+/// In standard deviations.
 const WIDTH: f32 = 3.5;
-/// Count at a high end that was not counted.
+/// Count at a high end not counted.
 pub(crate) const UNCOUNTED: f32 = 0.5;
 /// Count at a high end that no values reach.
 const NONE: f32 = 0.25;
@@ -22,11 +20,11 @@ pub(crate) struct Normal {
     pub quantile: f32,
     pub slope: f32,
     pub inverse: f32,
-    /// Standard deviation of the count at the true threshold.
+    /// Of the count at the threshold.
     pub deviation: f32,
 }
 
-/// Returns [`Normal`] for k of `cols`. The quantile is Abramowitz and Stegun, 26.2.23.
+/// The quantile is Abramowitz and Stegun, 26.2.23.
 pub(crate) fn normal_launch(k: usize, cols: usize) -> NormalLaunch {
     let cols = cols.max(1) as f64;
     let share = ((k as f64 - 0.5) / cols).clamp(0.25 / cols, 1.0 - 0.25 / cols);
@@ -45,8 +43,7 @@ pub(crate) fn normal_launch(k: usize, cols: usize) -> NormalLaunch {
     )
 }
 
-/// As [`normal_launch`], for k and `cols` of at least 1, with an approximate logarithm and the
-/// density from the tail.
+/// As [`normal_launch`], with approximate logarithm and density; k and `cols` at least 1.
 #[cube]
 pub(crate) fn normal_on_device(k: u32, cols: u32) -> Normal {
     let cols = f32::cast_from(cols);
@@ -75,12 +72,11 @@ pub(crate) struct Moments {
     pub squares: f32,
 }
 
-/// Estimated mean and standard deviation of a row.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(crate) struct Model {
     pub mean: f32,
-    /// Infinite if the values or their squares are not finite.
+    /// Infinite if values or squares are.
     pub spread: f32,
 }
 
@@ -90,17 +86,15 @@ impl Model {
         self.spread < f32::INFINITY
     }
 
-    /// Whether the model can guess a threshold.
     pub fn usable(&self) -> bool {
         self.finite() && self.spread > 0.0
     }
 
-    /// Whether the row has no NaN, nor infinities of both signs.
+    /// No NaN, nor infinities of both signs.
     pub fn is_number(&self) -> bool {
         f32::abs(self.mean) <= f32::INFINITY
     }
 
-    /// The threshold if values are normal.
     pub fn value(&self, normal: &Normal) -> f32 {
         self.mean + normal.quantile * self.spread
     }
@@ -148,7 +142,6 @@ impl RegisterRow<f32> {
 pub(crate) struct ValueBracket {
     pub low: f32,
     pub high: f32,
-    /// All values if not counted.
     pub low_count: f32,
     pub high_count: f32,
 }
@@ -164,7 +157,6 @@ impl ValueBracket {
         }
     }
 
-    /// Moves an end to a value that `count` values reach.
     pub fn narrow(&mut self, value: f32, count: f32, enough: bool) {
         self.low = select(enough, value, self.low);
         self.low_count = select(enough, count, self.low_count);
@@ -176,28 +168,26 @@ impl ValueBracket {
         self.low_count - self.high_count
     }
 
-    /// A lower bound of the threshold, -inf if none is known.
+    /// A proven bound, or -inf.
     pub fn floor(&self, cols: u32) -> f32 {
         let counted = self.low_count < f32::cast_from(cols);
         select(counted, self.low, f32::NEG_INFINITY)
     }
 
-    /// An upper bound of the threshold, inf if none is known.
+    /// A proven bound, or inf.
     pub fn ceiling(&self) -> f32 {
         select(self.high_count == UNCOUNTED, f32::INFINITY, self.high)
     }
 
-    /// Whether one value at the high end would be the last one wanted.
     pub fn lacks_one(&self, wanted: f32) -> bool {
         self.high_count + 1.0 >= wanted
     }
 
-    /// Interpolates linear in the count.
     pub fn linear(&self, wanted: f32) -> f32 {
         self.at((self.low_count - wanted) * approx_inverse(self.gap()))
     }
 
-    /// Interpolates linear in the square root of the count, as suits the tail of normal values.
+    /// As suits a normal tail.
     pub fn rooted(&self, wanted: f32) -> f32 {
         let low = approx_sqrt(self.low_count);
         let high = approx_sqrt(self.high_count);
@@ -208,7 +198,6 @@ impl ValueBracket {
         self.low + (self.high - self.low) * max(min(share, 0.95), 0.05)
     }
 
-    /// Clamps a value into the bracket.
     pub fn inside(&self, value: f32) -> f32 {
         let margin = 0.02 * (self.high - self.low);
         max(min(value, self.high - margin), self.low + margin)

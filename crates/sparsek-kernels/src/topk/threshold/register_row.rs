@@ -1,7 +1,5 @@
-//! A row in the registers of a team, as floats or keys, greater ones wanted.
-//!
-//! Floats are compared by the signs of differences, an addition and a shift each; [`KeyRow`]
-//! compares keys.
+//! A row in the registers of a team, as floats or keys, greater ones wanted. Floats are compared by
+//! the signs of differences, an addition and a shift each.
 
 use cubecl::prelude::*;
 
@@ -14,29 +12,26 @@ use crate::{
     topk::{key::Element, options::SearchConfig},
 };
 
-/// 2^-100. The differences of floats at least this large are normal, so devices agree on their
-/// signs.
+/// 2^-100: differences of greater floats are normal, so devices agree on their signs.
 pub(crate) const LEAST_SURE: f32 = 7.888_609e-31;
-/// Replaces zero of either sign.
 const NEAR_ZERO: f32 = 0.5 * LEAST_SURE;
 
-/// The items of this unit. Those past the end of the row are the least value of all.
+/// Past the end of the row, the least value of all.
 #[derive(CubeType)]
 pub(crate) struct RegisterRow<T: Numeric> {
     pub items: Sequence<T>,
     pub team: Team,
 }
 
-/// A selection that may be wrong; the first item is in bit 31.
+/// May be wrong; the first item is in bit 31.
 #[derive(CubeType, Clone, Copy)]
 pub(crate) struct Guess {
     pub bits: u32,
     pub valid: bool,
-    /// Whether it is right only without [unsure](RegisterRow::has_unsure) values.
+    /// Wrong if there are [unsure](RegisterRow::has_unsure) values.
     pub near_zero: bool,
 }
 
-/// The items at or above a value.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(crate) struct Reach {
@@ -50,7 +45,6 @@ impl<T: Numeric> RegisterRow<T> {
         RegisterRow::<T> { items, team }
     }
 
-    /// Number of items at or above `value`, as a float.
     pub fn count(&self, value: T) -> f32 {
         let mut counts = 0.0f32;
         let mut others = 0.0f32;
@@ -66,7 +60,6 @@ impl<T: Numeric> RegisterRow<T> {
         self.team.sum::<f32>(counts + others)
     }
 
-    /// The items of this unit at or above `value`.
     pub fn reaching(&self, value: T) -> u32 {
         let mut bits = 0u32;
         #[unroll]
@@ -76,12 +69,11 @@ impl<T: Numeric> RegisterRow<T> {
         bits
     }
 
-    /// Number of set bits in the row.
     pub fn total(&self, bits: u32) -> u32 {
         self.team.sum::<u32>(bits.count_ones())
     }
 
-    /// Takes all items in `above`, then the first others in `reach`, k in all.
+    /// All of `above`, then the first of `reach`, k in all.
     pub fn take_first(&self, reach: u32, above: u32, k: u32) -> Guess {
         let over = self.total(above);
         let quota = k - min(over, k);
@@ -99,7 +91,7 @@ impl<T: Numeric> RegisterRow<T> {
         }
     }
 
-    /// Takes all items above `high`, then the first from `low` on, k in all.
+    /// All above `high`, then the first from `low` on, k in all.
     pub fn select_between(&self, low: T, high: T, k: u32) -> u32 {
         let mut above = 0u32;
         #[unroll]
@@ -112,8 +104,8 @@ impl<T: Numeric> RegisterRow<T> {
 
 #[cube]
 impl RegisterRow<f32> {
-    /// The items at or above `value`. Uncertain below [`LEAST_SURE`], except for zero in rows
-    /// without other values so small; also for infinities and NaN.
+    /// Items at or above `value`. Uncertain for infinities, NaN, and below [`LEAST_SURE`], except
+    /// zero in rows without other values so small.
     pub fn sign_compare(&self, value: f32) -> u32 {
         let offset = select(value == 0.0, NEAR_ZERO, -value);
         let mut misses = 0u32;
@@ -125,7 +117,6 @@ impl RegisterRow<f32> {
         (misses << comptime!(32 - items)) ^ comptime!(mask(items))
     }
 
-    /// The items above `value`, as certain as [`Self::sign_compare`].
     pub fn above(&self, value: f32) -> u32 {
         let value = select(value == 0.0, NEAR_ZERO, value);
         let mut signs = 0u32;
@@ -136,13 +127,13 @@ impl RegisterRow<f32> {
         signs << comptime!(32 - self.items.len() as u32)
     }
 
-    /// Whether nonzero values are so small that comparing them with zero is uncertain.
+    /// Whether nonzero values are too small to compare with zero.
     pub fn has_unsure(&self) -> bool {
         let mut found = 0.0f32;
         #[unroll]
         for item in 0..self.items.len() {
             let value = self.items[item];
-            // Some devices flush subnormals to zero.
+            // Some devices flush subnormals.
             let unsure = f32::abs(value) < LEAST_SURE && u32::reinterpret(value) << 1 != 0;
             found = select(unsure, 1.0f32, found);
         }
@@ -173,8 +164,7 @@ impl<E: Element> SearchRow<E> for KeyRow<E> {
         for item in 0..self.row.items.len() {
             high = max(high, self.row.items[item]);
         }
-        // Each unit has a key at or above its greatest. For k up to the number of units, the least
-        // of these bounds the kth.
+        // For k up to the number of units, the least of their greatest keys bounds the kth.
         let items = self.row.items.len();
         let lanes = comptime!(self.row.team.shape.lanes);
         let mut low = high;

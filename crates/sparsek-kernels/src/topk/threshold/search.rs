@@ -9,9 +9,9 @@
 //! early stop: halve it max_iter times
 //! ```
 //!
-//! Precision and early stop are Algorithms 1 and 2 of RTop-K; where too few elements are finite,
-//! the exact search fills up. Interpolation takes three to five counts on smooth data, halving
-//! bounds it on any, snapping ends it at ties.
+//! Precision and early stop, RTop-K's Algorithms 1 and 2, fill rows with too few finite elements
+//! exactly. Interpolation takes three to five counts on smooth data; halving bounds them, snapping
+//! ends ties.
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -28,9 +28,8 @@ use crate::{
     },
 };
 
-/// Most passes over a row of the exact search, for keys of `bits` bits.
 pub(crate) fn exact_passes(bits: usize) -> usize {
-    // One step in three halves the range, one makes two passes; the bracket is a pass.
+    // The bracket is a pass; a step in three halves, one takes two passes.
     INTERPOLATIONS as usize + 4 * (bits + 1) + 1
 }
 
@@ -44,12 +43,12 @@ pub struct KeyRange<K: Int> {
 pub struct KeyBracket<K: Int> {
     pub low: K,
     pub high: K,
-    /// Estimated number of keys at or above `low`; affects speed only.
+    /// For speed only.
     pub expected: f32,
 }
 
-/// Selects every key above `high` (`above` of them, fewer than k), then the first `k - above` in
-/// index order with `low <= key <= high`.
+/// Selects every key above `high` (`above < k` of them), then the first `k - above` in index order
+/// with `low <= key <= high`.
 #[derive(CubeType, Clone, Copy)]
 pub struct Threshold<K: Int> {
     pub low: K,
@@ -57,19 +56,17 @@ pub struct Threshold<K: Int> {
     pub above: u32,
 }
 
-/// A row as the search sees it. Results must be the same in every unit of the row.
+/// All units of a row must get the same results.
 #[cube]
 pub trait SearchRow<E: Element>: CubeType {
     /// At least `k` keys are at or above `low`, none is above `high`.
     fn bracket(&self, k: u32) -> KeyBracket<E::Key>;
-    /// Least and greatest finite key; `low > high` if there are none.
+    /// `low > high` if none is finite.
     fn finite_range(&self) -> KeyRange<E::Key>;
-    /// Number of keys at or above `key`; may include padding if `key` is the least of all.
+    /// Keys at or above `key`; may include padding for the least.
     fn count(&self, key: E::Key) -> u32;
-    /// The greatest key at or below `key`.
     fn greatest(&self, key: E::Key) -> E::Key;
-    /// Whether the uniform `condition` holds for this row or one searched in step with it, in a
-    /// form that compilers see is uniform.
+    /// A uniform `condition`, of this row or one searched in step, that compilers see is uniform.
     fn agreed(&self, condition: bool) -> bool;
 }
 
@@ -81,7 +78,7 @@ pub struct SearchParams {
     pub eps: f32,
 }
 
-/// Finds the threshold of a row of at least `params.k > 0` elements.
+/// For rows of at least `params.k > 0` elements.
 #[cube]
 pub fn find_threshold<E: Element, R: SearchRow<E>>(
     row: &R,
@@ -100,7 +97,6 @@ pub fn find_threshold<E: Element, R: SearchRow<E>>(
         };
         let lacking = found.reached < params.k;
         if row.agreed(lacking) {
-            // Too few elements are finite: select the rest exactly.
             let rest = KeyBracket::<E::Key> {
                 low: E::Key::min_value(),
                 high: select(lacking, found.low - E::Key::new(1), E::Key::min_value()),
@@ -121,11 +117,9 @@ struct Found<K: Int> {
     low: K,
     high: K,
     above: u32,
-    /// Keys at or above `low`.
     reached: u32,
 }
 
-/// Algorithms 1 and 2: halves the finite range by value.
 #[cube]
 fn find_finite<E: Element, R: SearchRow<E>>(
     row: &R,
@@ -136,7 +130,7 @@ fn find_finite<E: Element, R: SearchRow<E>>(
     let finite = finite_or_zero::<E, R>(row, search);
     let mut lower = finite.low;
     let mut upper = finite.high;
-    // Keys at or above `lower`; 0 until counted.
+    // 0 until counted.
     let mut reached = 0u32;
     let mut upper_count = 0u32;
     let mut capped = false;
@@ -192,8 +186,7 @@ fn find_finite<E: Element, R: SearchRow<E>>(
     }
 }
 
-/// Finds the kth key inside a bracket that `above_start < k` keys exceed. `open_start` needs `low <
-/// high`.
+/// `above_start < k` keys exceed the bracket. `open_start` needs `low < high`.
 #[cube]
 fn find_exact<E: Element, R: SearchRow<E>>(
     row: &R,
@@ -214,7 +207,7 @@ fn find_exact<E: Element, R: SearchRow<E>>(
     let mut step = 0u32;
     let mut running = row.agreed(open);
     while running {
-        // Snap where the greatest key left is the last one wanted, and at every third late step.
+        // Snap if one key above is wanted, and at every third late step.
         let turn = (step + 1) % 3;
         let late = step >= INTERPOLATIONS;
         let snap = open && (above + 1 == k || (late && turn == 0));
@@ -228,7 +221,7 @@ fn find_exact<E: Element, R: SearchRow<E>>(
         let half = low + ((high - low) >> E::Key::new(1)) + E::Key::new(1);
         let middle = select(late && turn == 1, half, guess);
         let middle = select(snap, high, middle);
-        // A snapped end may be the low end itself.
+        // A snapped end may be the low end.
         let count = row.count(middle);
         let root = approx_sqrt(max(f32::cast_from(count), 0.25));
         let enough = open && count >= k;
@@ -251,7 +244,6 @@ fn find_exact<E: Element, R: SearchRow<E>>(
     }
 }
 
-/// Range of the finite elements; zero if there are none.
 #[cube]
 fn finite_or_zero<E: Element, R: SearchRow<E>>(
     row: &R,
@@ -266,13 +258,11 @@ fn finite_or_zero<E: Element, R: SearchRow<E>>(
     }
 }
 
-/// Whether a key counts for [`SearchRow::finite_range`].
 #[cube]
 pub fn counts_as_finite<E: Element>(key: E::Key, #[comptime] search: SearchConfig) -> bool {
     ordered_is_finite::<E>(key, search.largest)
 }
 
-/// Elements so far above the threshold, and level with it.
 #[derive(CubeType, Clone, Copy)]
 pub struct Cursor {
     pub above: u32,
@@ -287,7 +277,6 @@ pub struct Placement {
 
 #[cube]
 impl Cursor {
-    /// Places the next element in index order.
     pub fn place<K: Int>(&mut self, key: K, threshold: &Threshold<K>, quota: u32) -> Placement {
         let above = key > threshold.high;
         let level = key >= threshold.low && !above;

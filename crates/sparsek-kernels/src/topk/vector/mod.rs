@@ -1,18 +1,14 @@
 //! Top-k of one vector of any length: Dr. Top-k (Gaihre et al., SC 2021).
 //!
 //! ```text
-//! delegates    <- the greatest element of each subrange of 2^α elements
-//! selected     <- the k best delegates, ties by position                   (first top-k)
-//! concatenated <- elements of their subranges, if filtered those >= min(selected) (Rule 2)
-//! result       <- the k best of concatenated                              (second top-k)
+//! delegates    <- greatest element of each subrange of 2^α elements
+//! selected     <- k best delegates, ties by position  (first top-k)
+//! concatenated <- elements of their subranges, filtered by >= min(selected) (Rule 2)
+//! result       <- k best of concatenated              (second top-k)
 //! ```
 //!
-//! Rule 1: a subrange whose delegate is not selected has k better elements outside. Ties by
-//! position select exactly k subranges. Rule 3 uses β delegates per subrange, Rule 4 chooses α.
-//!
-//! The vector is read once; both selections see n / 2^α + k · 2^α elements. [`plan`] chooses the
-//! kernels, [`launch`] launches them, [`kernels`] is the device code. Deviations from the paper: D1
-//! to D6 of `docs/papers.md`.
+//! Rule 1: a subrange whose delegate is not selected has k better elements outside. Rule 3 takes β
+//! delegates per subrange, Rule 4 chooses α. Deviations: D1 to D6 of `docs/papers.md`.
 
 mod kernels;
 mod launch;
@@ -36,23 +32,21 @@ pub use types::WorkloadStats;
 use self::types::VectorCall;
 use crate::{error::KernelError, topk::types::Selected};
 
-/// Returns values and indices of the k best elements among the first `length` of `input`, by the
-/// contract of [`topk`](super::topk).
+/// Returns values and indices of the k best of the first `length` elements, as
+/// [`topk`](super::topk).
 ///
-/// `index` is the dtype of the indices: i64, or i32 and u32 if they can number the elements. For
-/// gradients apply [`scatter`](super::scatter) to the gradient of the values.
+/// `index` is i64, or i32 or u32 if it can number the elements. Gradient:
+/// [`scatter`](super::scatter) of the values' gradient.
 ///
 /// # Cost
 ///
-/// - Reads the vector once, then selects from β n / 2^α delegates and k · 2^α elements. α is about
-///   half of log2(n / k).
-/// - One cube does so for k up to 1024 and up to 2^18 elements in selected subranges, in one launch
-///   for short vectors, else in two or more. Otherwise histograms read each input six times (nine
-///   for 64-bit dtypes).
-/// - Selects from the whole vector if n < 16 k, or if n < 2^25 and k > 1024.
-/// - Scratch: the larger of β n / 2^α and k · 2^α keys of 4 bytes (8 for 64-bit dtypes), as many
-///   4-byte positions if β > 1, 12 k bytes, 112 KiB, and the scratch for a vector of all delegates.
-///   With k > 1024 and a filter or β > 1: both sets of keys and 4 k · 2^α bytes.
+/// - Reads the vector once, then selects from β·n/2^α delegates and k·2^α elements; α is about
+///   log2(n/k)/2. Without delegates if n < 16·k, or if n < 2^25 and k > 1024.
+/// - One cube selects if k ≤ 1024 and k·2^α ≤ 2^18, in one launch for short vectors; otherwise
+///   histograms read each input six times (nine for 64-bit dtypes).
+/// - Scratch: max(β·n/2^α, k·2^α) keys of 4 bytes (8 for 64-bit dtypes), as many 4-byte positions
+///   if β > 1, 12·k bytes, 112 KiB, and scratch for a vector of all delegates. If k > 1024 with
+///   filter or β > 1: both sets of keys and 4·k·2^α bytes.
 ///
 /// ```no_run
 /// use cubecl::prelude::*;
@@ -71,8 +65,8 @@ use crate::{error::KernelError, topk::types::Selected};
 ///
 /// # Errors
 ///
-/// [`KernelError`] as for [`topk`](super::topk), and when a selection would have to number 2^32
-/// elements or cannot run on this device. Nothing is launched then.
+/// As [`topk`](super::topk), and if a selection would number 2^32 elements or cannot run on this
+/// device; nothing is launched then.
 pub fn topk_vector(
     client: &Client,
     input: &Handle,
@@ -93,11 +87,7 @@ pub fn topk_vector(
     call.topk()
 }
 
-/// Runs [`topk_vector`] and returns its workload as well. Waits for the device.
-///
-/// # Errors
-///
-/// [`KernelError`] as for [`topk_vector`], and when the device failed.
+/// As [`topk_vector`], with the workload; waits for the device. Errors if it failed.
 pub fn topk_vector_stats(
     client: &Client,
     input: &Handle,

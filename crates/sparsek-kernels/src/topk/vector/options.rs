@@ -5,29 +5,29 @@ use super::tuning::Tuning;
 /// Length of the subranges.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Subrange {
-    /// By Rule 4, or no delegates where they save nothing.
+    /// By Rule 4, or `Whole` where faster.
     #[default]
     Auto,
     /// 2^α elements.
     Exponent(u32),
-    /// No delegates: one selection from the whole vector.
+    /// No delegates.
     Whole,
 }
 
-/// Algorithm of the first and the second top-k.
+/// Algorithm of the first and second top-k.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Selection {
     /// `Rows` for short inputs, else `Bucket`.
     #[default]
     Auto,
-    /// The row routines of [`crate::topk::topk`], in one launch.
+    /// Row routines, in one launch.
     Rows,
-    /// Histograms of digits, over many cubes.
+    /// Histograms of digits.
     Radix,
-    /// Histograms of equal ranges between the least and the greatest key, over many cubes.
+    /// Histograms of equal ranges of keys.
     Bucket,
-    /// Sorts short runs and keeps the better half of each two. For small k.
+    /// Bitonic sorting, for small k.
     Bitonic,
 }
 
@@ -41,7 +41,7 @@ impl Selection {
         Self::Bitonic,
     ];
 
-    /// Name on command lines and in records.
+    /// Name in commands.
     pub fn name(self) -> &'static str {
         match self {
             Self::Auto => "auto",
@@ -53,13 +53,13 @@ impl Selection {
     }
 }
 
-/// Filter by Rule 2: the second top-k sees only elements that reach the least selected delegate.
+/// Rule 2: the second top-k skips elements below the least selected delegate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Filter {
     /// Where it saves time.
     #[default]
     Auto,
-    /// Always; refused where it cannot run.
+    /// Always; an error if impossible.
     On,
     /// Never.
     Off,
@@ -68,27 +68,27 @@ pub enum Filter {
 /// Construction of the delegate vector.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Construction {
-    /// `Planes`, or `Staged` on a GPU without planes for short subranges.
+    /// `Planes`, or `Staged` for short subranges on a GPU without planes.
     #[default]
     Auto,
-    /// Units of a plane share a subrange; without planes, each unit has its own.
+    /// Units of a plane share a subrange; without planes, one unit each.
     Planes,
-    /// Units load subranges of up to 2^5 elements through shared memory (Section 5.3).
+    /// Through shared memory, up to 2^5 elements (Section 5.3).
     Staged,
 }
 
-/// How the cube that runs the second top-k obtains the k best delegates.
+/// How one cube obtains the k best delegates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Finish {
-    /// The first that can run and saves time.
+    /// First that can run and saves time.
     #[default]
     Auto,
-    /// The last cube of the construction holds all delegates in registers: one launch.
+    /// The last cube of the construction holds all: one launch.
     SingleLaunch,
-    /// Selects the best groups of neighboring subranges, then among their delegates.
+    /// Selects groups of subranges, then among their delegates.
     Groups,
-    /// Holds all delegates in registers, or another selection finds the best ones first.
+    /// In registers, or selected by another launch.
     SeparateLaunch,
 }
 
@@ -101,7 +101,7 @@ impl Finish {
         Self::SeparateLaunch,
     ];
 
-    /// Name on command lines and in records.
+    /// Name in commands.
     pub fn name(self) -> &'static str {
         match self {
             Self::Auto => "auto",
@@ -117,16 +117,16 @@ impl Finish {
 pub struct VectorOptions {
     /// Elements kept.
     pub k: usize,
-    /// Selects the greatest elements if true, else the least.
+    /// Greatest elements if true, else least.
     pub largest: bool,
-    /// Orders the output by value (best first), then by index; otherwise by index.
+    /// Orders by value (best first), then index; else by index.
     pub sorted: bool,
-    /// How to select. The result does not depend on it.
+    /// How to select; does not change results.
     pub strategy: VectorStrategy,
 }
 
 impl VectorOptions {
-    /// The k greatest in index order.
+    /// k greatest in index order.
     pub fn new(k: usize) -> Self {
         Self {
             k,
@@ -137,23 +137,23 @@ impl VectorOptions {
     }
 }
 
-/// How to select from a vector; by default the fastest way known for its length and k.
+/// How to select; by default the fastest known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VectorStrategy {
     /// Length of the subranges.
     pub subrange: Subrange,
-    /// Delegates β of each subrange, 1 to 4, or all elements of a shorter subrange. With more than
-    /// one, only subranges with all delegates among the k best are scanned (Rule 3).
+    /// Delegates β per subrange, 1 to 4, capped at its length. If β > 1, only subranges with all β
+    /// among the k best are scanned (Rule 3).
     pub delegates: usize,
     /// Construction of the delegate vector.
     pub construction: Construction,
-    /// Algorithm of the first and the second top-k.
+    /// Algorithm of both selections.
     pub selection: Selection,
-    /// Filter of the selected subranges.
+    /// Filter by Rule 2.
     pub filter: Filter,
-    /// How one cube obtains the best delegates; refused where it cannot.
+    /// How one cube obtains the best delegates; an error if impossible.
     pub finish: Finish,
-    /// Thresholds of the automatic choices.
+    /// Thresholds of automatic choices.
     pub tuning: Tuning,
 }
 

@@ -1,20 +1,20 @@
-//! Host-side plan: validates a call and chooses a kernel for each step. Nothing here launches.
+//! Host-side plan: validates a call and chooses kernels.
 //!
-//! | condition | plan |
-//! | --- | --- |
-//! | k = 0, n <= `Tuning::row`, n < 16 k, or k > 1024 and n < `Tuning::long` | whole vector |
-//! | k <= 1024 and k · 2^α <= `Tuning::finished`, or a forced filter | one cube finishes |
-//! | a forced filter or β > 1 beyond one cube | filter kernels |
-//! | else | concatenation of whole subranges |
+//! ```text
+//! k = 0, n <= Tuning::row, n < 16·k, or k > 1024 and n < Tuning::long: whole vector
+//! k <= 1024 and k·2^α <= Tuning::finished, or forced filter: one cube finishes
+//! forced filter or β > 1: filter kernels
+//! else: concatenation
+//! ```
 //!
-//! A cube that finishes obtains the best delegates by the first [`FirstTopk`] that can run:
+//! First top-k of one cube, the first that can run:
 //!
-//! | condition | first top-k |
-//! | --- | --- |
-//! | delegates fit its registers, 64-bit atomics, one round of loads | single launch |
-//! | delegates fit its registers | in registers |
-//! | k best groups fit its registers | groups |
-//! | else | separate launch |
+//! ```text
+//! single launch: delegates fit registers, 64-bit atomics, one round of loads
+//! in registers: delegates fit
+//! groups: k best groups fit
+//! separate launch
+//! ```
 
 use cubecl::{
     features::AtomicUsage,
@@ -52,8 +52,7 @@ use crate::{
     },
 };
 
-/// Whether [`topk`](crate::topk::topk) treats rows as vectors: few long rows, or one row beyond the
-/// row routines.
+/// Few long rows, or one too long for row routines.
 pub(crate) fn takes_rows(
     client: &Client,
     input: &Rows,
@@ -73,7 +72,7 @@ pub(crate) fn takes_rows(
     }
     let small_k = options.k <= LONG_ROW_MAX_K && options.k * LONG_ROW_MIN_LENGTH_PER_K <= cols;
     let single = rows == 1 && small_k && cols > Tuning::default().row;
-    // The device requires aligned buffer offsets.
+    // Devices require aligned buffer offsets.
     let step = input.row_stride * input.dtype.size();
     let aligned = rows == 1 || step.is_multiple_of(client.properties().memory.alignment as usize);
     (single || (rows * LONG_ROW <= cols && aligned)) && is_gpu(client)
@@ -164,7 +163,7 @@ fn dispatch(vector: &InputVector, options: &VectorOptions) -> Result<Plan, Kerne
     Ok(Plan::Delegates(partition, Box::new(after)))
 }
 
-/// Exponent by Rule 4; none where delegates save nothing.
+/// α by Rule 4, if delegates save time.
 fn rule_4(length: usize, k: usize, options: &VectorOptions) -> Option<u32> {
     let per_k = length.checked_div(k)?;
     if per_k < MIN_LENGTH_PER_K || (k > MAX_FINISH_K && length < options.strategy.tuning.long) {
@@ -191,12 +190,7 @@ fn require_k_delegates(length: usize, k: usize, partition: &Partition) -> Result
     Ok(())
 }
 
-/// Chooses the algorithm of one top-k, or refuses the one asked for.
-///
-/// | input | `Selection::Auto` |
-/// | --- | --- |
-/// | up to `Tuning::row` elements of 4 bytes, or no histograms | rows |
-/// | else | bucket |
+/// Rows up to `Tuning::row` elements of 4 bytes, else buckets.
 fn selection(vector: &InputVector, k: usize, asked: Selection) -> Result<Selection, KernelError> {
     let InputVector {
         client,
@@ -288,7 +282,7 @@ fn filter(
     })
 }
 
-/// Kernels number delegates and slots of selected subranges with u32.
+/// Kernels number delegates and slots with u32.
 fn require_u32_slots(
     vector: &InputVector,
     partition: &Partition,
@@ -302,7 +296,7 @@ fn require_u32_slots(
     Ok(())
 }
 
-/// Plans one cube that finishes, if it can run and saves time. Groups change the partition.
+/// One cube, if it can run and saves time. Groups change the partition.
 fn finish(
     vector: &InputVector,
     partition: &Partition,
@@ -374,7 +368,6 @@ fn finish(
     Ok(Some(plan(config, FirstTopk::SeparateLaunch(first))))
 }
 
-/// The cube that finishes, without delegates in registers.
 fn finish_config(
     vector: &InputVector,
     partition: &Partition,
@@ -390,7 +383,7 @@ fn finish_config(
     }
     require_u32_slots(vector, partition, k)?;
     let plane = plane_or_unit(client);
-    // Without planes, every unit reads the partial results of all.
+    // Without planes, each unit reads all partial results.
     let wanted = if plane > 1 { FINISH_UNITS } else { CUBE_UNITS };
     let units = units_per_cube(client, wanted.max(plane));
     let width = vector.load_width(partition.exponent);
@@ -419,7 +412,7 @@ fn finish_config(
     Ok(config)
 }
 
-/// Different finite keys differ by at least `2^spacing`. 16-bit floats have the keys of f32.
+/// 16-bit floats have f32 keys.
 fn key_spacing(dtype: ElemType) -> u32 {
     match dtype {
         ElemType::Float(FloatKind::F16) => 13,
@@ -434,7 +427,6 @@ fn keys_per_unit(config: &FinishConfig, delegates: usize, key: usize) -> Option<
     (items * key <= DELEGATE_BYTES_PER_UNIT).then_some(items)
 }
 
-/// Single launches and groups need one delegate per subrange, by planes.
 fn require_plain(partition: &Partition, options: &VectorOptions) -> Result<(), String> {
     if options.strategy.selection != Selection::Auto || partition.beta > 1 || partition.staged {
         return Err("needs one delegate per subrange, by planes, and no given selection".into());
@@ -464,7 +456,7 @@ fn single_launch(
     let lanes = config.shape.lanes;
     let build = DelegateVectorConfig::new(vector, partition, lanes, options.largest);
     let cubes = multiprocessors(client);
-    // Few subranges at a time, but one cube per multiprocessor at most.
+    // Few subranges at a time, at most one cube per multiprocessor.
     let mut concurrent = 1;
     while delegates.div_ceil(build.teams() * concurrent) > cubes {
         concurrent *= 2;
@@ -499,8 +491,7 @@ fn groups(
     let build = DelegateVectorConfig::new(vector, &partition, CUBE_UNITS, options.largest);
     let delegates = partition.delegates(length);
     let most = DELEGATE_BYTES_PER_UNIT / vector.key * config.shape.lanes as usize;
-    // Balances groups and delegates of the best groups. Few rounds keep the last cubes from running
-    // alone.
+    // Balances groups and delegates; few rounds keep the last cubes from running alone.
     let balanced = (delegates / k).max(1).ilog2().div_ceil(2);
     let least = (delegates.div_ceil(most))
         .next_power_of_two()
@@ -567,7 +558,6 @@ fn is_staged(
 }
 
 impl DelegateVectorConfig {
-    /// Configures one round of loads, for cubes of at most `units` units.
     pub(super) fn new(
         vector: &InputVector,
         partition: &Partition,
@@ -604,13 +594,12 @@ impl DelegateVectorConfig {
         }
     }
 
-    /// Whether all loads of a subrange are in flight at a time.
+    /// Whether all loads of a subrange are in flight.
     fn is_short(&self, exponent: u32) -> bool {
         let loads = (1usize << exponent) / self.team.width;
         self.beta == 1 && loads == self.team.lanes as usize * self.loads_in_flight
     }
 
-    /// Gives each cube `subranges` subranges, if subranges are short.
     fn with_subranges_per_cube(self, exponent: u32, subranges: usize) -> Option<Self> {
         let per_team = subranges / self.teams();
         let concurrent_subranges = self.concurrent_subranges.min(per_team);

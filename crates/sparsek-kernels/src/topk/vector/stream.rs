@@ -1,4 +1,4 @@
-//! Top-k of a vector in parts, which may exceed the memory of the device.
+//! Top-k of a vector in parts, which may exceed device memory.
 
 mod upload;
 
@@ -22,28 +22,25 @@ use crate::{error::KernelError, launch::device_failed, topk::types::Selected};
 
 const I64: ElemType = ElemType::Int(IntKind::I64);
 
-/// Selects the k best elements of all parts pushed so far. The result does not depend on the
-/// division into parts.
+/// Selects the k best of all parts pushed, however divided.
 ///
-/// Parts are copied to the device in equal pieces of at most 64 MiB, or of 64 k elements if that is
-/// more, up to 512 MiB. The options apply to each piece. Copies overlap selections; up to three
-/// pieces are on the device, with the scratch memory of [`topk_vector`](super::topk_vector).
-/// Several devices take turns. The host keeps up to 4 k elements, or 2^20 if that is more, and
-/// those of a piece per device: a value and 8 bytes each.
+/// Uploads equal pieces of at most 64 MiB, or 64·k elements if more, up to 512 MiB; options apply
+/// to each. Copies overlap selections. Each device holds up to three pieces and the scratch of
+/// [`topk_vector`](super::topk_vector), the host max(4·k, 2^20) elements and a result per device: a
+/// value and 8 bytes each.
 pub struct TopkStream<'a> {
     clients: &'a [Client],
-    /// Client of the next piece.
     turn: usize,
     dtype: ElemType,
     options: VectorOptions,
     seen: u64,
-    /// A superset of the k best, in index order.
+    /// Superset of the k best, in index order.
     best: Best,
     pending: VecDeque<Pending<'a>>,
     failed: Option<KernelError>,
 }
 
-/// The best elements, on the host.
+/// The k best elements, on the host.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Best {
     /// Values, as bytes of the dtype.
@@ -52,19 +49,18 @@ pub struct Best {
     pub indices: Vec<u64>,
 }
 
-/// A transfer of values and indices to the host.
 type Reading<'a> = Pin<Box<dyn Future<Output = Result<Vec<Bytes>, ServerError>> + Send + 'a>>;
 
 struct Pending<'a> {
     client: &'a Client,
-    /// None once it has been awaited.
+    /// None once awaited.
     reading: Option<Reading<'a>>,
     selected: usize,
     first: u64,
 }
 
 impl Drop for Pending<'_> {
-    /// Awaits the transfer: wgpu would reuse a buffer that is still mapped.
+    /// Awaits the transfer, because wgpu would reuse a mapped buffer.
     fn drop(&mut self) {
         if let Some(reading) = self.reading.take() {
             let _ = read_sync(reading);
@@ -78,11 +74,7 @@ impl<'a> TopkStream<'a> {
         Self::over(slice::from_ref(client), dtype, options)
     }
 
-    /// Starts a stream over several devices. The first one merges the results.
-    ///
-    /// # Panics
-    ///
-    /// Panics if `clients` is empty.
+    /// Starts a stream over devices, which take turns; the first merges. Panics if there are none.
     pub fn over(clients: &'a [Client], dtype: ElemType, options: VectorOptions) -> Self {
         assert!(!clients.is_empty(), "TopkStream: there are no devices");
         Self {
@@ -97,17 +89,17 @@ impl<'a> TopkStream<'a> {
         }
     }
 
-    /// Elements pushed so far.
+    /// Elements pushed.
     pub fn seen(&self) -> u64 {
         self.seen
     }
 
-    /// Selects from the next part, given as bytes.
+    /// Selects from the next part, as bytes.
     ///
     /// # Errors
     ///
-    /// [`KernelError`] as for [`topk_vector`](super::topk_vector), when the part is not a whole
-    /// number of elements, or when the device failed. Then [`finish`](Self::finish) fails as well.
+    /// As [`topk_vector`](super::topk_vector), if the part ends within an element, or if the device
+    /// failed; then [`finish`](Self::finish) fails too.
     pub fn push(&mut self, part: &[u8]) -> Result<(), KernelError> {
         let pushed = self.push_pieces(part);
         self.note_failure(pushed)
@@ -120,7 +112,7 @@ impl<'a> TopkStream<'a> {
             .saturating_mul(self.options.k)
             .saturating_mul(size);
         let most = least.clamp(PIECE_BYTES[0], PIECE_BYTES[1]) / size;
-        // Equal pieces: options may be refused for a short rest.
+        // Equal, because options may be refused for a short rest.
         let length = part.len() / size;
         let each = length.div_ceil(length.div_ceil(most).max(1)).max(1);
         part.chunks(each * size).try_for_each(|piece| {
@@ -128,18 +120,13 @@ impl<'a> TopkStream<'a> {
         })
     }
 
-    /// Returns a buffer for a part, pinned if the runtime has pinned memory (CUDA), which saves a
-    /// copy on the host. It holds zeros or the contents of an earlier part.
+    /// Buffer for a part, pinned on CUDA; holds zeros or an earlier part.
     pub fn buffer(&self, bytes: usize) -> Bytes {
         blank(&self.clients[self.turn], bytes)
     }
 
-    /// Pushes all bytes of a buffer as one piece, without a copy on the host if it is pinned. Use
-    /// 64 MiB or more.
-    ///
-    /// # Errors
-    ///
-    /// As [`push`](Self::push).
+    /// Pushes a buffer as one piece, best 64 MiB or more; a pinned one without host copy. Errors as
+    /// [`push`](Self::push).
     pub fn push_buffer(&mut self, part: Bytes) -> Result<(), KernelError> {
         let pushed = self.push_whole(part);
         self.note_failure(pushed)
@@ -189,7 +176,7 @@ impl<'a> TopkStream<'a> {
         if selected == 0 {
             return Ok(());
         }
-        // Before the next upload, which it would wait for.
+        // Before the next upload, for which it would wait.
         let reading = client.read_async(vec![best.values, best.indices]);
         self.pending.push_back(Pending {
             client,
@@ -223,7 +210,7 @@ impl<'a> TopkStream<'a> {
     ///
     /// # Errors
     ///
-    /// [`KernelError`] when fewer than k elements were pushed, or when the device or a part failed.
+    /// If fewer than k elements were pushed, or the device or a part failed.
     pub fn finish(mut self) -> Result<Best, KernelError> {
         if let Some(error) = self.failed {
             return Err(error);
@@ -243,7 +230,6 @@ impl<'a> TopkStream<'a> {
         Ok(self.best)
     }
 
-    /// Collects the oldest results until `left` are pending.
     fn collect_pending(&mut self, left: usize) -> Result<(), KernelError> {
         while self.pending.len() > left {
             let first = self.pending.pop_front();
@@ -256,7 +242,7 @@ impl<'a> TopkStream<'a> {
         let reading = pending.reading.take().expect("not awaited before");
         let [values, places] = read(pending.client, reading)?;
         let selected = pending.selected;
-        // Appending keeps index order, and so the order of ties.
+        // Appending keeps index order, and so ties.
         let values = &values[..selected * self.dtype.size()];
         self.best.values.extend_from_slice(values);
         let places = i64::from_bytes(&places)[..selected].iter();
@@ -269,7 +255,7 @@ impl<'a> TopkStream<'a> {
         Ok(())
     }
 
-    /// Reduces to the k best, with default algorithms: the others may be refused for few elements.
+    /// Default algorithms, because others may be refused for few elements.
     fn reduce(&mut self, sorted: bool) -> Result<(), KernelError> {
         let (k, length) = (self.options.k, self.best.indices.len());
         let client = &self.clients[0];

@@ -1,4 +1,4 @@
-//! Types that the plan and the launches share.
+//! Types of plan and launches.
 
 use cubecl::{
     ir::{ElemType, IntKind, UIntKind},
@@ -13,10 +13,8 @@ use super::{
 };
 
 pub(super) const U32: ElemType = ElemType::UInt(UIntKind::U32);
-/// Dtype of 16-bit keys.
 pub(super) const SHORT: ElemType = ElemType::Int(IntKind::I16);
 
-/// A call of [`topk_vector`](super::topk_vector).
 #[derive(Clone, Copy)]
 pub(super) struct VectorCall<'a> {
     pub client: &'a Client,
@@ -25,24 +23,22 @@ pub(super) struct VectorCall<'a> {
     pub length: usize,
     pub options: &'a VectorOptions,
     pub index: ElemType,
-    /// Receives two u32: subranges scanned and elements concatenated.
+    /// Receives subranges and concatenated elements, as u32.
     pub stats: Option<&'a Handle>,
 }
 
-/// The facts about a vector that a plan depends on.
 #[derive(Clone, Copy)]
 pub(super) struct InputVector<'a> {
     pub client: &'a Client,
     pub dtype: ElemType,
     pub key: usize,
     pub length: usize,
-    /// Offset in the buffer, in bytes.
+    /// In bytes.
     pub offset: usize,
     pub tuning: Tuning,
 }
 
 impl InputVector<'_> {
-    /// The delegate vector, as the input of the first top-k.
     pub fn delegate_vector(&self, partition: &Partition) -> Self {
         let key = match self.key {
             8 => UIntKind::U64,
@@ -56,7 +52,6 @@ impl InputVector<'_> {
         }
     }
 
-    /// Widest load that the subranges and the alignment of the buffer allow.
     pub fn load_width(&self, exponent: u32) -> usize {
         let size = self.dtype.size();
         let widths = self.client.io_optimized_vector_sizes(size);
@@ -67,16 +62,13 @@ impl InputVector<'_> {
     }
 }
 
-/// The kernels that a call launches.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Plan {
-    /// Selects from the whole vector.
     Whole(Selection),
-    /// Constructs delegates, then selects from their subranges.
     Delegates(Partition, Box<AfterDelegates>),
 }
 
-/// Division into subranges of `2^exponent` elements with `beta` delegates each.
+/// Subranges of `2^exponent` elements with `beta` delegates each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Partition {
     pub exponent: u32,
@@ -92,11 +84,11 @@ impl Partition {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum AfterDelegates {
-    /// One cube filters and runs the second top-k.
+    /// One cube filters and selects.
     Finish(FinishConfig, FirstTopk),
-    /// Copies the selected subranges between two selections.
+    /// Copies selected subranges.
     Concatenate { first: Selection, second: Selection },
-    /// The same, filtered by Rules 2 and 3.
+    /// As `Concatenate`, with Rules 2 and 3.
     Filter {
         first: Selection,
         second: Selection,
@@ -104,35 +96,34 @@ pub(super) enum AfterDelegates {
     },
 }
 
-/// How a cube that finishes obtains the k best delegates.
+/// How one cube obtains the k best delegates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum FirstTopk {
-    /// It is the last cube of the construction: all are in registers.
     SingleLaunch(DelegateVectorConfig),
-    /// It loads all into registers.
+    /// Loads all delegates.
     InRegisters,
-    /// It selects the k best groups, then among their delegates.
+    /// Selects groups, then among their delegates.
     Groups(DelegateVectorConfig),
-    /// Another plan selects them.
+    /// By another plan.
     SeparateLaunch(Plan),
 }
 
-/// Workload of a top-k by delegates, in elements; zeros without delegates, except `length`.
+/// Workload; without delegates zeros except `length`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WorkloadStats {
     /// Elements of the vector.
     pub length: usize,
     /// Input of the first top-k.
     pub delegates: usize,
-    /// Subranges scanned: those with all delegates among the k best (Rule 3).
+    /// Subranges scanned: all β delegates are selected (Rule 3).
     pub subranges: usize,
-    /// Input of the second top-k: the elements of scanned subranges, under Rule 2 those that reach
-    /// the least selected delegate, and the selected delegates of all other subranges.
+    /// Input of the second top-k: their elements (under Rule 2 those that reach the least selected
+    /// delegate), and selected delegates of other subranges.
     pub concatenated: usize,
 }
 
 impl WorkloadStats {
-    /// Inputs of both top-k steps as a share of the vector.
+    /// Inputs of both selections divided by `length`.
     pub fn share(&self) -> f64 {
         (self.delegates + self.concatenated) as f64 / self.length.max(1) as f64
     }

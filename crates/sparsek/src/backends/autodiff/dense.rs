@@ -1,5 +1,5 @@
-//! Gradients of layers of many rows. General reductions over that many rows leave a GPU idle, so
-//! parameters have their own gradient operations.
+//! Gradients of layers. Parameters have own operations: general reductions over many rows leave a
+//! GPU idle.
 
 use burn::{
     backend::{
@@ -18,7 +18,7 @@ use burn_autodiff::{
 use super::tracking::finish;
 use crate::ops::{DenseGradientOps, DenseOps};
 
-/// Gradient of a linear layer with N parents: rows, weight, and optionally bias.
+/// N parents: rows, weight, maybe bias.
 #[derive(Debug)]
 struct LinearGradient;
 

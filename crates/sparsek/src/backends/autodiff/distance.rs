@@ -1,4 +1,4 @@
-//! Gradients of distances with respect to the values of both matrices.
+//! Gradients of distances for both matrices.
 
 use burn::backend::{
     Backend,
@@ -16,7 +16,7 @@ use crate::ops::{
     Transposed, TransposedPattern,
 };
 
-/// A matrix with columns numbered as in [`Transposed`], and its transpose.
+/// A matrix in the numbering of [`Transposed`].
 #[derive(Clone)]
 struct Matrix<B: Backend> {
     csr: CsrTensors<B>,
@@ -47,7 +47,6 @@ fn gradient<B: DistanceGradientOps>(
     B::pairwise_gradient(x.csr, y.csr, y.transposed, upstream, distances, spec)
 }
 
-/// Unwraps a matrix; integers have no gradient.
 fn inner<B: Backend, C: CheckpointStrategy>(csr: CsrTensors<Autodiff<B, C>>) -> CsrTensors<B> {
     CsrTensors {
         indptr: csr.indptr,

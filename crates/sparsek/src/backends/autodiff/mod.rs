@@ -1,4 +1,4 @@
-//! Gradients of the operations, on top of any backend.
+//! Gradients on top of any backend.
 
 mod dense;
 mod distance;

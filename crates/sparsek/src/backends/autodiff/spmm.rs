@@ -1,5 +1,5 @@
-//! Gradients of sparse products. They run over the transposed pattern; for compressed rows only at
-//! the selected columns.
+//! Gradients of sparse products, over the transposed pattern; compressed rows at selected columns
+//! only.
 
 use burn::backend::{
     Backend,
@@ -17,7 +17,6 @@ use crate::ops::{
     BlockedEntries, CompressedSpec, Factor, Factors, Operator, SpmmGradientOps, SpmmOps,
 };
 
-/// Columns and parameters of a compressed right-hand matrix.
 type Columns<B> = Option<(IntTensor<B>, CompressedSpec)>;
 
 #[derive(Clone)]
@@ -25,7 +24,7 @@ struct State<B: Backend> {
     operator: Operator<B>,
     factors: Factors<B>,
     columns: Columns<B>,
-    /// Right-hand values, kept only if there are weights.
+    /// Right-hand values, kept for weights only.
     values: Option<FloatTensor<B>>,
 }
 
@@ -36,7 +35,6 @@ impl<B: Backend> std::fmt::Debug for State<B> {
 }
 
 impl<B: Backend + SpmmGradientOps> State<B> {
-    /// Gradient with respect to the right-hand values.
     fn right(self, upstream: FloatTensor<B>) -> FloatTensor<B> {
         match self.columns {
             None => B::spmm_transposed(
@@ -50,7 +48,6 @@ impl<B: Backend + SpmmGradientOps> State<B> {
         }
     }
 
-    /// Gradient with respect to the weights.
     fn weights(self, upstream: FloatTensor<B>) -> FloatTensor<B> {
         let values = self.values.expect("kept where there are weights");
         match self.columns {
@@ -124,7 +121,6 @@ impl<B: Backend + SpmmGradientOps> Backward<B, 1> for ExpandGradient {
 struct MaximumGradient;
 
 impl<B: Backend + SpmmGradientOps> Backward<B, 1> for MaximumGradient {
-    /// Winners and operator.
     type State = (IntTensor<B>, Operator<B>);
 
     fn backward(
@@ -140,7 +136,6 @@ impl<B: Backend + SpmmGradientOps> Backward<B, 1> for MaximumGradient {
     }
 }
 
-/// Unwraps an operator; integers have no gradient.
 fn inner<B: Backend, C: CheckpointStrategy>(operator: Operator<Autodiff<B, C>>) -> Operator<B> {
     Operator {
         indptr: operator.indptr,
@@ -164,7 +159,6 @@ fn constant<B: Backend, C: CheckpointStrategy>(factor: Factor<Autodiff<B, C>>) -
     }
 }
 
-/// Runs a product and tracks it with respect to `values` and, if present, the weights.
 fn product<B: Backend + SpmmGradientOps, C: CheckpointStrategy>(
     values: FloatTensor<Autodiff<B, C>>,
     columns: Columns<B>,

@@ -1,4 +1,4 @@
-//! Gradients of selections: scatter to the selected positions.
+//! Gradients of selections.
 
 use burn::backend::{
     Backend, TensorMetadata,
@@ -52,7 +52,6 @@ impl<B: Backend + TopkGradientOps> Backward<B, 1> for MaskGradient {
     }
 }
 
-/// Unwraps lengths; integers have no gradient.
 fn inner<B: Backend, C: CheckpointStrategy>(lengths: Lengths<Autodiff<B, C>>) -> Lengths<B> {
     match lengths {
         Lengths::Whole => Lengths::Whole,

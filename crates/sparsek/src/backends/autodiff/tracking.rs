@@ -1,4 +1,4 @@
-//! Outputs on the autodiff graph.
+//! Outputs on the graph.
 
 use burn::backend::{Backend, tensor::FloatTensor};
 use burn_autodiff::{
@@ -7,7 +7,7 @@ use burn_autodiff::{
     ops::{Backward, OpsKind},
 };
 
-/// Wraps an output, and keeps the state if any parent is tracked.
+/// Keeps the state if a parent is tracked.
 pub(super) fn finish<G, B, C, const N: usize>(
     kind: OpsKind<G, B, G::State, C, N>,
     state: G::State,

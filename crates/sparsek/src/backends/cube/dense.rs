@@ -1,4 +1,4 @@
-//! Layers of dense rows on every CubeCL runtime.
+//! Layers on CubeCL runtimes.
 
 use burn::backend::{
     TensorMetadata,
@@ -19,13 +19,13 @@ use super::{
 };
 use crate::ops::{DenseGradientOps, DenseOps, SpmmGradientOps, SpmmOps};
 
-/// Rows per slice, chosen so that few rows are left over.
+/// Rows per slice; few are left over.
 fn slice_rows(count: usize) -> usize {
     let parts = (SLICE_ROWS / 2..=SLICE_ROWS).rev().step_by(8);
     parts.min_by_key(|part| count % part).unwrap_or(SLICE_ROWS)
 }
 
-/// `x · weight + bias` on tensor cores, or by Burn.
+/// On tensor cores, or by Burn.
 fn linear(x: CubeTensor, weight: CubeTensor, bias: Option<CubeTensor>) -> CubeTensor {
     let [inputs, outputs] = weight.shape().dims();
     let weight = into_contiguous(weight);
@@ -42,7 +42,7 @@ fn linear(x: CubeTensor, weight: CubeTensor, bias: Option<CubeTensor>) -> CubeTe
     }
 }
 
-/// The tensor-core product, if there are enough rows and the device supports it.
+/// `None` if there are few rows or the device cannot.
 fn product(x: &CubeTensor, matrix: &Weight, bias: Option<&CubeTensor>) -> Option<CubeTensor> {
     if x.shape()[0] < TALL_ROWS || !matrix.fits(&x.client, &rows(x)) {
         return None;
@@ -73,7 +73,6 @@ fn normalized<'a>(x: &'a CubeTensor, gamma: &'a CubeTensor, epsilon: f32) -> Nor
     }
 }
 
-/// `xᵀ · y`.
 fn transposed_product(x: CubeTensor, y: CubeTensor) -> CubeTensor {
     let last = x.meta.num_dims() - 1;
     CubeBackend::float_matmul(CubeBackend::float_swap_dims(x, last - 1, last), y)

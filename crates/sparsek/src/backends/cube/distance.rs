@@ -1,4 +1,4 @@
-//! Distances on every CubeCL runtime.
+//! Distances on CubeCL runtimes.
 
 use std::ops::Range;
 
@@ -31,8 +31,7 @@ use crate::ops::{
     Transposed, TransposedPattern, distance_dtype,
 };
 
-/// Bytes for distances and for counters, given the bytes of all distances and the entries of the
-/// index.
+/// Bytes for distances and counters; `all`: bytes of all distances.
 fn budget(client: &Client, all: usize, entries: usize) -> [usize; 2] {
     let memory = &client.properties().memory;
     let most = match memory.max_memory() {
@@ -54,12 +53,10 @@ struct Tensors {
     values: CubeTensor,
     cols: usize,
     longest: usize,
-    /// Largest magnitude of the values, if known.
     greatest: Option<f32>,
 }
 
 impl Tensors {
-    /// Takes the first (`SECOND = 0`) or the second matrix of a spec.
     fn new<const SECOND: usize>(csr: CsrTensors<CubeBackend>, spec: &DistanceSpec) -> Self {
         Self {
             indptr: into_contiguous(csr.indptr),
@@ -85,7 +82,7 @@ impl Tensors {
         }
     }
 
-    /// A range of rows. Offsets still count from the first entry of the whole matrix.
+    /// A range of rows; offsets stay those of the whole.
     fn rows(&self, rows: &Range<usize>) -> Self {
         let size = size_of::<i32>();
         let count = self.indptr.shape()[0];
@@ -110,10 +107,9 @@ fn routine(client: &Client, [x, y]: [&Tensors; 2], spec: &DistanceSpec) -> Routi
     spec.routine.unwrap_or_else(chosen)
 }
 
-/// Two prepared matrices.
 struct Pair {
     index: Index,
-    /// `None` if both matrices are the same.
+    /// `None` if the same.
     x: Option<Prepared>,
 }
 
@@ -144,31 +140,29 @@ impl Pair {
     }
 }
 
-/// Values and indices, each `[rows, k]`, nearest first.
 type Found = (CubeTensor, CubeTensor);
 
-/// A search for nearest rows, in batches of at most `bytes` of distances.
+/// Searches in batches of at most `bytes` of distances.
 struct Search<'a> {
-    /// Any tensor of the device, with the dtype of the values.
+    /// Any tensor of the device and dtype.
     like: &'a CubeTensor,
     spec: &'a NearestSpec,
     bytes: usize,
 }
 
 impl Search<'_> {
-    /// Neighbors to select: one more if the row itself is removed later.
+    /// One more if the row itself is removed later.
     fn selected(&self) -> usize {
         self.spec.k + usize::from(self.spec.exclude_self)
     }
 
-    /// Searches all query rows for `k` neighbors, a batch at a time.
     fn run(&self, pair: &Pair, k: usize, exclude_self: bool) -> Result<Found, KernelError> {
         let client = &self.like.client;
         let (rows, across) = (pair.left().rows, pair.index.prepared().rows);
         let row = across * pair.left().dtype.size();
         let batch = self.spec.batch.unwrap_or(self.bytes / row.max(1)).max(1);
         let (mut values, mut indices) = (Vec::new(), Vec::new());
-        // Without query rows there is still one, empty, batch.
+        // At least one batch, maybe empty.
         for start in (0..rows.max(1)).step_by(batch) {
             let queries = start..rows.min(start + batch);
             let count = queries.len();
@@ -189,7 +183,7 @@ impl Search<'_> {
         ))
     }
 
-    /// Searches the index part by part, so that its counters fit in memory.
+    /// Splits the index, so that counters fit in memory.
     fn run_in_parts(&self, [x, y]: [&Tensors; 2], part: usize) -> Result<Found, KernelError> {
         let client = &self.like.client;
         let by = &self.spec.by;
@@ -199,7 +193,7 @@ impl Search<'_> {
         for first in (0..rows).step_by(part) {
             let some = first..rows.min(first + part);
             let y = y.rows(&some);
-            // Only the inverted routine splits its index; its choice must not depend on the part.
+            // Parts must not choose another routine.
             let routine = Some(Routine::Inverted);
             let index = Index::new(client, &y.matrix(), by.distance, by.p, routine)?;
             let x = Some(index.prepare(client, &x.matrix())?);
@@ -245,7 +239,7 @@ impl Search<'_> {
         ))
     }
 
-    /// Removes the row itself from its neighbors; the first query is index row `first`.
+    /// Removes each row itself; the first query is index row `first`.
     fn exclude_self(&self, (values, indices): Found, first: usize) -> Result<Found, KernelError> {
         let (values, indices) = (into_contiguous(values), into_contiguous(indices));
         let (count, k) = (values.shape()[0], self.spec.k);
@@ -264,7 +258,7 @@ impl Search<'_> {
         ))
     }
 
-    /// Merges two results into the `k` best; the second holds later index rows.
+    /// The `k` best; `other` holds later rows.
     fn merge(&self, one: Found, other: Found, k: usize) -> Result<Found, KernelError> {
         let values = into_contiguous(CubeBackend::float_cat(vec![one.0, other.0], 1));
         let places = CubeBackend::int_cat(vec![one.1, other.1], 1);
@@ -279,7 +273,6 @@ fn output_dtype(values: &CubeTensor) -> DType {
     distance_dtype(values.dtype)
 }
 
-/// Distances and the radius as the kernel takes them.
 fn radius<'a>(distances: &'a CubeTensor, spec: &RadiusSpec) -> Radius<'a> {
     Radius {
         distances: &distances.handle,

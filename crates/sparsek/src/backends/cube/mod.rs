@@ -1,5 +1,4 @@
-//! The operations on every CubeCL runtime: adapts Burn's tensors to the kernels of
-//! `sparsek-kernels`.
+//! Burn's tensors to the kernels of `sparsek-kernels`.
 
 mod dense;
 mod distance;

@@ -1,4 +1,4 @@
-//! Sparse products on every CubeCL runtime.
+//! Sparse products on CubeCL runtimes.
 
 use burn::{
     backend::{
@@ -37,7 +37,7 @@ struct Sparse {
 }
 
 impl Sparse {
-    /// `entries` maps each entry to its weight.
+    /// `entries` maps entries to weights.
     fn new(
         operator: Operator<CubeBackend>,
         factors: Factors<CubeBackend>,
@@ -235,7 +235,7 @@ impl SpmmGradientOps for CubeBackend {
         operator: Operator<Self>,
         spec: CompressedSpec,
     ) -> FloatTensor<Self> {
-        // The gradient reads no values, so `upstream` fills the slot.
+        // The gradient reads no values; `upstream` fills the slot.
         let rows = Rows::new(upstream, columns, spec.width);
         let client = &rows.values.client;
         let x = rows.compressed();

@@ -1,11 +1,11 @@
-//! Kernel results as Burn tensors.
+//! Kernel results as tensors.
 
 use burn::tensor::{DType, Shape};
 use burn_cubecl::tensor::CubeTensor;
 use cubecl::server::Handle;
 use sparsek_kernels::KernelError;
 
-/// Unwraps a kernel result, or panics as Burn's operations do.
+/// Panics as Burn's operations do.
 pub(super) fn expect<T>(operation: &str, result: Result<T, KernelError>) -> T {
     result.unwrap_or_else(|error| panic!("{operation}: {error}"))
 }

@@ -1,4 +1,4 @@
-//! Selections on every CubeCL runtime.
+//! Selections on CubeCL runtimes.
 
 use std::sync::mpsc::Sender;
 
@@ -24,8 +24,8 @@ fn with_last(shape: &Shape, last: usize) -> Shape {
     shape
 }
 
-/// Views a tensor as rows along its last dimension. Copies it unless the rows have a constant
-/// stride and, if longer than `MAX_COLS`, contiguous elements.
+/// Rows along the last dimension. Copies unless their stride is constant and, above `MAX_COLS`,
+/// elements are contiguous.
 fn rows_of(input: CubeTensor, lengths: Lengths<CubeBackend>) -> (CubeTensor, Rows) {
     let last = input.meta.num_dims() - 1;
     let dense = input.meta.shape()[last] <= topk::MAX_COLS || input.meta.strides()[last] == 1;
@@ -54,7 +54,7 @@ fn rows_of(input: CubeTensor, lengths: Lengths<CubeBackend>) -> (CubeTensor, Row
     (input, rows)
 }
 
-/// Stride between rows, if it is constant.
+/// Row stride, if constant.
 fn row_stride(input: &CubeTensor) -> Option<usize> {
     let shape = input.meta.shape();
     let strides = input.meta.strides();
@@ -132,7 +132,7 @@ fn mask(
     )
 }
 
-/// Scatters selected elements into rows of `cols` zeros. The source holds only them, or is dense.
+/// Scatters selected elements into zeros; `source` is compact or dense.
 pub(super) fn scatter(
     source: CubeTensor,
     indices: CubeTensor,
@@ -159,7 +159,7 @@ pub(super) fn scatter(
 }
 
 fn send(input: CubeTensor, spec: &TopkSpec, to: &Sender<Outcome>) -> CubeTensor {
-    // Sending fails only if the receiver has panicked.
+    // Fails only if the receiver panicked.
     let _ = to.send(launch(input.clone(), spec));
     input
 }
@@ -170,7 +170,7 @@ fn launch(input: CubeTensor, spec: &TopkSpec) -> Outcome {
     let index = dtype_to_elem_type(DType::from(spec.index));
     let selected = topk::topk(&client, &rows, &spec.into(), index, None);
     let selected = selected.map_err(|error| error.to_string())?;
-    // Starts the device now, not at the first wait.
+    // Starts the device now.
     client.flush().map_err(|error| error.to_string())?;
     Ok(SelectedBuffers::Device {
         client,

@@ -1,4 +1,4 @@
-//! Layers of dense rows in plain Rust, parallel over rows.
+//! Layers in plain Rust.
 
 use burn::{
     backend::{
@@ -20,7 +20,7 @@ use super::{
 };
 use crate::ops::{DenseGradientOps, DenseOps};
 
-/// Mean and inverse standard deviation of a row.
+/// Mean and inverse standard deviation.
 fn moments<E: Float>(row: &[E], epsilon: f32) -> [E::Sum; 2] {
     let count = number::<E>(row.len() as f64);
     let sum = |numbers: &dyn Fn(E::Sum) -> E::Sum| {
@@ -239,8 +239,7 @@ impl DenseGradientOps for Flex {
     }
 }
 
-/// Turns the upstream gradient of a row into its input gradient, and adds to the sums for gamma and
-/// beta.
+/// Turns an upstream row into its gradient; adds to the sums for gamma and beta.
 fn row_gradient<E: Float>(
     x: &[E],
     row: &mut [E],

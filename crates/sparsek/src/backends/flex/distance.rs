@@ -1,4 +1,4 @@
-//! Distances in plain Rust, parallel over rows.
+//! Distances in plain Rust.
 
 use burn::{
     backend::{
@@ -32,7 +32,7 @@ fn batch<S>(spec: &DistanceSpec, across: usize) -> usize {
     };
     let row = across * size_of::<S>();
     let fitting = bytes / row.max(1);
-    // Below that size the larger batch saves no work.
+    // Then the larger batch saves no work.
     match fitting >= across {
         true => fitting,
         false => BATCH_BYTES / row,
@@ -57,7 +57,6 @@ impl<S> Arrays<S> {
     }
 }
 
-/// A number type that distances are computed in.
 trait Computed: Key + Real + burn::tensor::Element {
     fn values(values: &FlexTensor) -> Vec<Self>;
     fn run(spec: &DistanceSpec, matrices: HostPair<Self>, batch: usize, each: Each<Self>);
@@ -94,7 +93,7 @@ impl Computed for f64 {
     }
 }
 
-/// Gradient with respect to the values of `x`; see `sparsek_kernels::distance::gradient`.
+/// See `sparsek_kernels::distance::gradient`.
 fn gradient<S: Computed>(
     [x, y]: [&Matrix; 2],
     y_transposed: &TransposedPattern<Flex>,
@@ -130,7 +129,7 @@ fn gradient<S: Computed>(
         rest = after;
     }
     parts.into_par_iter().enumerate().for_each(|(i, part)| {
-        // One weight per row of `y`, and the contribution of the entry's own value.
+        // Weights of rows of `y`, and the part of the own value.
         let mut own = zero;
         let weights: Vec<S> = (0..across)
             .map(|j| {
@@ -174,14 +173,14 @@ fn gradient<S: Computed>(
     output
 }
 
-/// Normalizes the rows and returns their norms. Rows of zeros stay, with norm 0.
+/// Normalizes rows and returns their norms; zero rows stay.
 fn norms<S: Computed>(matrix: &mut Arrays<S>) -> Vec<S> {
     let (zero, one) = (<S as Real>::new(0.0), <S as Real>::new(1.0));
     let rows = matrix.indptr.windows(2).map(|row| {
         let row = &mut matrix.values[row[0] as usize..row[1] as usize];
         let greatest = row.iter().map(|a| a.abs());
         let greatest = greatest.fold(zero, |most, a| if a > most { a } else { most });
-        // Scaling keeps the squares in range.
+        // Keeps squares in range.
         let divisor = if greatest > zero { greatest } else { one };
         let squares = row.iter().fold(zero, |sum, &a| {
             let a = a / divisor;
@@ -213,7 +212,7 @@ fn arrays<S: Computed>(matrix: &Matrix, cols: usize) -> Arrays<S> {
     }
 }
 
-/// Both matrices; the first is `None` if it equals the second.
+/// The first is `None` if equal to the second.
 fn pair<S: Computed>([x, y]: [&Matrix; 2], spec: &DistanceSpec) -> (Option<Arrays<S>>, Arrays<S>) {
     let x = (!spec.same_matrix).then(|| arrays::<S>(x, spec.cols));
     (x, arrays::<S>(y, spec.cols))
@@ -276,7 +275,6 @@ fn nearest<S: Computed>(matrices: [&Matrix; 2], spec: &NearestSpec) -> (FlexTens
     (from_vec(values, shape), places)
 }
 
-/// Tests whether a distance is accepted, given its row and column.
 fn is_near<S: Computed>(spec: &RadiusSpec, radius: S) -> impl Fn(usize, usize, S) -> bool {
     let (largest, first) = (spec.largest, spec.exclude_self);
     move |row, place, distance| {

@@ -1,4 +1,4 @@
-//! Rust types of dtypes, and vectors as tensors.
+//! Rust types of dtypes.
 
 use burn::tensor::{DType, Element, Shape, TensorData, bf16, f16};
 use burn_flex::FlexTensor;
@@ -8,7 +8,7 @@ use sparsek_kernels::topk::SUPPORTED_DTYPES;
 
 use super::tuning::MIN_FILL;
 
-/// Runs an expression with `$name` as the Rust type of a dtype in the list.
+/// Runs an expression with `$name` as the Rust type of a dtype.
 macro_rules! with_type {
     ($dtype:expr, $name:ident => $body:expr, $refuse:path, $($variant:ident $rust:ty),*) => {
         match $dtype {
@@ -23,7 +23,6 @@ macro_rules! with_type {
     };
 }
 
-/// [`with_type`] for selectable dtypes.
 macro_rules! with_element {
     ($dtype:expr, $element:ident => $body:expr) => {
         $crate::backends::flex::element::with_type!(
@@ -34,7 +33,6 @@ macro_rules! with_element {
     };
 }
 
-/// [`with_type`] for float dtypes.
 macro_rules! with_float {
     ($dtype:expr, $float:ident => $body:expr) => {
         $crate::backends::flex::element::with_type!(
@@ -44,7 +42,6 @@ macro_rules! with_float {
     };
 }
 
-/// [`with_type`] for index dtypes.
 macro_rules! with_index {
     ($dtype:expr, $int:ident => $body:expr) => {
         $crate::backends::flex::element::with_type!(
@@ -71,7 +68,6 @@ pub(super) fn refuse_index(dtype: DType) -> ! {
     panic!("dtype {dtype:?} is not supported for indices")
 }
 
-/// A float type, and the type of its sums.
 pub(super) trait Float: Element + Pod + PartialOrd {
     type Sum: Element + Pod + Default + std::ops::AddAssign + num_traits::Float;
     fn widen(self) -> Self::Sum;
@@ -97,7 +93,7 @@ float!(f64, f64, |x| x, |x| x);
 float!(f16, f32, f16::to_f32, f16::from_f32);
 float!(bf16, f32, bf16::to_f32, bf16::from_f32);
 
-/// `len` copies of a value, written by all threads so that each one faults its own pages.
+/// `len` copies, written by all threads so that each faults its own pages.
 pub(super) fn filled<T: Copy + Send + Sync>(value: T, len: usize) -> Vec<T> {
     let values = rayon::iter::repeat_n(value, len);
     values.with_min_len(MIN_FILL).collect()

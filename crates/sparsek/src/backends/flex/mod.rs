@@ -1,4 +1,4 @@
-//! The operations in plain Rust, parallel over rows.
+//! Plain Rust, parallel over rows.
 
 mod dense;
 mod distance;

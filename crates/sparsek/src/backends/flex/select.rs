@@ -1,9 +1,12 @@
-//! The selection in one row.
+//! Selection in one row.
 //!
-//! A threshold is first sought by counting: guess a value, count the elements that reach it,
-//! interpolate until exactly `k` do. The last row's threshold is the next row's first guess. If a
-//! few rounds fail, the standard library selects the kth order-preserving key. The result never
-//! depends on the guess.
+//! ```text
+//! guess a threshold from the last row
+//! repeat up to COUNT_ROUNDS: count elements that reach it; done at k; else interpolate
+//! else: kth order-preserving key by the standard library
+//! ```
+//!
+//! The guess never changes the result.
 
 use burn::tensor::{bf16, f16};
 use multiversion::multiversion;
@@ -12,14 +15,13 @@ use sparsek_kernels::topk::Method;
 use super::tuning::{BISECT_EVERY, CLOSE_COUNT, COUNT_ROUNDS, SPACING_WEIGHT, STUCK_BISECTIONS};
 use crate::ops::TopkSpec;
 
-/// Keys that are taken: all above `high`, then the first with `low <= key <= high`.
+/// All keys above `high`, then the first within `low..=high`.
 struct Threshold<B> {
     low: B,
     high: B,
     above: usize,
 }
 
-/// Selects row by row and reuses its buffers. Results depend on the row alone.
 pub(super) struct Selector<E: Key> {
     keys: Vec<E::Bits>,
     scratch: Vec<E::Bits>,
@@ -39,7 +41,7 @@ impl<E: Key> Selector<E> {
         }
     }
 
-    /// Columns of the selected elements in the requested order; all if fewer than k.
+    /// Selected columns in order; all if fewer than k.
     pub fn select(&mut self, row: &[E], spec: &TopkSpec) -> &[usize] {
         let spec = &TopkSpec {
             k: spec.k.min(row.len()),
@@ -101,14 +103,12 @@ impl<E: Key> Selector<E> {
         &self.selected
     }
 
-    /// Takes the elements of at least `least`; exactly `k`.
     fn take<T: Ordered>(&mut self, row: &[T], least: T, k: usize) -> &[usize] {
         self.selected.resize(k, 0);
         take_at_least(row, least, &mut self.selected);
         &self.selected
     }
 
-    /// The kth key, and the count of keys above it.
     fn exact(&mut self, k: usize) -> Threshold<E::Bits> {
         self.scratch.clone_from(&self.keys);
         let position = self.keys.len() - k;
@@ -125,7 +125,6 @@ impl<E: Key> Selector<E> {
         count_at_least(&self.keys, at_least)
     }
 
-    /// Least and greatest finite key, or zero twice.
     fn finite_range(&self, spec: &TopkSpec) -> (E::Bits, E::Bits) {
         let ordered = |key: E::Bits| if spec.largest { key } else { !key };
         let mut range = (E::Bits::GREATEST, E::Bits::LEAST);
@@ -151,7 +150,6 @@ impl<E: Key> Selector<E> {
                 true => (ends.0, middle),
                 false => (middle, ends.1),
             };
-            // A halving depends only on the ends.
             if bisected == ends {
                 break;
             }
@@ -160,7 +158,7 @@ impl<E: Key> Selector<E> {
         ends.0
     }
 
-    /// The first k keys of at least `low`, or the exact selection if fewer.
+    /// The first k keys of at least `low`; exact if fewer.
     fn at_least(&mut self, low: E::Bits, k: usize) -> Threshold<E::Bits> {
         if self.count(low) >= k {
             Threshold {
@@ -222,34 +220,31 @@ fn to_keys<E: Key>(row: &[E], largest: bool, keys: &mut [E::Bits]) {
     }
 }
 
-/// A selectable dtype. Keys order as in the kernels: `-0 = +0`, all NaN equal and greatest.
+/// A selectable dtype. Keys order as in kernels: `-0 = +0`, all NaN equal and greatest.
 pub(super) trait Key: Copy + Send + Sync + Sized {
     type Bits: Bits;
 
-    /// Type compared without conversion.
     type Direct: Ordered;
 
     const ZERO: Self;
 
-    /// The row itself, if it has no NaN.
     fn direct(_row: &[Self]) -> Option<&[Self::Direct]> {
         None
     }
 
-    /// A guess on values from one on keys.
     fn direct_guess(_guess: &Guess<Self::Bits>) -> Option<Guess<Self::Direct>> {
         None
     }
 
     fn key(self) -> Self::Bits;
 
-    /// Key of the midpoint of two finite keys. Rounds as the dtype does (f32 for 16-bit floats,
-    /// toward the less wanted end for integers). Subnormals count as zero.
+    /// Key of the midpoint of finite keys, rounded as the dtype (f32 for 16-bit floats, integers
+    /// toward the less wanted end). Subnormals count as zero.
     fn midpoint(low: Self::Bits, high: Self::Bits, largest: bool) -> Self::Bits;
 
     fn is_finite(key: Self::Bits) -> bool;
 
-    /// Whether `|high - low| <= eps * max(|ends|)`, given by keys of the largest.
+    /// `|high - low| <= eps * max(|ends|)`, for keys of the largest.
     fn within(low: Self::Bits, high: Self::Bits, ends: (Self::Bits, Self::Bits), eps: f32) -> bool;
 }
 
@@ -280,7 +275,7 @@ macro_rules! float_key {
 
             fn key(self) -> $bits {
                 const SIGN: $bits = 1 << ($bits::BITS - 1);
-                // Signed and without branches, to vectorize.
+                // Signed and branchless, to vectorize.
                 let bits = self.to_bits();
                 let magnitude = (bits & !SIGN) as $signed;
                 let fill = ((bits as $signed) >> ($bits::BITS - 1)) as $bits | SIGN;
@@ -401,16 +396,14 @@ integer_key!(i32, u32, 1 << 31);
 integer_key!(u32, u32, 0);
 integer_key!(i64, u64, 1 << 63);
 
-/// Elements per bit mask when columns are collected.
 const CHUNK: usize = u32::BITS as usize;
 
-/// Compares directly: keys, and floats that are not NaN.
+/// Keys, and floats without NaN.
 pub(super) trait Ordered: Copy + PartialOrd {
     const LEAST: Self;
     const GREATEST: Self;
-    /// Approximate distance to a lower value.
     fn above(self, low: Self) -> f64;
-    /// The value at about this distance, saturating.
+    /// At about this distance, saturating.
     fn moved(self, distance: f64) -> Self;
     fn next(self) -> Self;
     fn previous(self) -> Self;
@@ -425,7 +418,6 @@ macro_rules! ordered_bits {
                 (self - low) as f64
             }
             fn moved(self, distance: f64) -> Self {
-                // Float-to-integer casts saturate.
                 if distance < 0.0 {
                     self.saturating_sub(-distance as Self)
                 } else {
@@ -468,11 +460,9 @@ ordered_bits!(u64);
 ordered_float!(f32);
 ordered_float!(f64);
 
-/// Threshold of the last row, as the first guess for the next one.
 #[derive(Clone, Copy)]
 pub(super) struct Guess<T> {
     pub value: T,
-    /// Average distance between values near the threshold.
     pub spacing: f64,
 }
 
@@ -525,7 +515,7 @@ fn find_threshold<T: Ordered>(row: &[T], k: usize, guess: &mut Option<Guess<T>>)
         if low.next() >= high {
             return None;
         }
-        // Narrower brackets underestimate the spacing.
+        // Narrow brackets underestimate the spacing.
         if fresh && low_count - high_count > CLOSE_COUNT {
             spacing = high.above(low) / (low_count - high_count) as f64;
         }
@@ -563,13 +553,13 @@ fn ends<T: Ordered>(row: &[T]) -> (T, T) {
     ends
 }
 
-// Plain loops: `multiversion` does not reach into closures of iterators.
+// Plain loops: `multiversion` misses closures of iterators.
 
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+popcnt"))]
 fn count_at_least<T: Ordered>(row: &[T], least: T) -> usize {
     let mut total = 0;
     for values in row.chunks(1 << 16) {
-        // 32-bit sums vectorize as wide as the comparisons.
+        // 32-bit sums vectorize as the comparisons.
         let mut sum = 0u32;
         for value in values {
             sum += u32::from(*value >= least);
@@ -579,13 +569,12 @@ fn count_at_least<T: Ordered>(row: &[T], least: T) -> usize {
     total
 }
 
-/// Columns of the elements of at least `least`; `columns` must have room.
+/// Columns of elements of at least `least`; `columns` has room.
 #[multiversion(targets("x86_64+avx2+bmi1+bmi2+popcnt"))]
 fn take_at_least<T: Ordered>(row: &[T], least: T, columns: &mut [usize]) {
     let (chunks, rest) = row.as_chunks::<CHUNK>();
     let mut taken = 0;
     for (chunk, values) in chunks.iter().enumerate() {
-        // One bit per element.
         let mut reach = 0u32;
         for (i, value) in values.iter().enumerate() {
             reach |= u32::from(*value >= least) << i;
@@ -605,7 +594,7 @@ fn take_at_least<T: Ordered>(row: &[T], least: T, columns: &mut [usize]) {
 }
 
 fn all_ordered<T: Ordered>(row: &[T]) -> bool {
-    // Comparisons with NaN are false.
+    // NaN compares false.
     count_at_least(row, T::LEAST) == row.len()
 }
 
@@ -615,7 +604,6 @@ mod tests {
 
     use super::*;
 
-    /// The lower end after `max_iter` halvings.
     fn low<E: Key>(row: &[E], largest: bool, max_iter: u32) -> E::Bits {
         let spec = TopkSpec {
             k: 2,
@@ -630,7 +618,6 @@ mod tests {
         selector.early_stop(&spec, max_iter)
     }
 
-    /// The kernels' largest number of halvings reaches the fixed point.
     fn ends<E: Key>(row: &[E], halvings: u32) {
         for largest in [true, false] {
             let found = low(row, largest, halvings);

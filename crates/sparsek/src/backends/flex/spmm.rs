@@ -1,4 +1,4 @@
-//! Sparse products and maxima, parallel over rows. Entries of a row are summed in order.
+//! Sparse products and maxima. Entries of a row are summed in order.
 
 use std::ops::Range;
 
@@ -55,7 +55,7 @@ fn ints(tensor: &FlexTensor) -> &[i32] {
 struct Sparse {
     operator: Operator<Flex>,
     weights: Option<FlexTensor>,
-    /// Maps each entry to its weight.
+    /// Entries to weights.
     entries: Option<FlexTensor>,
     rows: Option<FlexTensor>,
     cols: Option<FlexTensor>,
@@ -87,7 +87,6 @@ impl Sparse {
     }
 }
 
-/// A [`Sparse`] as slices.
 struct Entries<'a, E: Float> {
     pattern: Pattern<'a>,
     weights: Option<&'a [E]>,
@@ -101,7 +100,6 @@ impl<E: Float> Entries<'_, E> {
         self.pattern.row(row)
     }
 
-    /// Weight times column factor, if any.
     fn factor(&self, entry: usize) -> Option<E::Sum> {
         let number = self
             .numbers
@@ -119,7 +117,7 @@ impl<E: Float> Entries<'_, E> {
     }
 }
 
-/// Output of `width` columns; `add` accumulates the entries of one row into sums.
+/// Rows of `width`; `add` accumulates the entries of one.
 fn sums<E: Float>(
     entries: &Entries<E>,
     width: usize,
@@ -177,7 +175,6 @@ pub(super) fn add_rows<E: Float, const N: usize>(
     }
 }
 
-/// Adds the rows of a range in order, [`ROWS_AT_ONCE`] at a time.
 pub(super) fn add_range<'a, E: Float>(
     sums: &mut [E::Sum],
     range: Range<usize>,
@@ -208,7 +205,6 @@ fn product(x: FlexTensor, sparse: &Sparse) -> FlexTensor {
 
 impl SpmmOps for Flex {
     fn partition(indptr: IntTensor<Self>, _nnz: usize) -> IntTensor<Self> {
-        // Rayon balances the rows.
         indptr
     }
 

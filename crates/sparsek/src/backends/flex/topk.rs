@@ -1,4 +1,4 @@
-//! Selections in plain Rust, parallel over rows.
+//! Selections in plain Rust.
 
 use std::sync::mpsc::Sender;
 
@@ -32,7 +32,7 @@ fn last(shape: &Shape) -> usize {
 
 struct Rows {
     input: FlexTensor,
-    /// Valid elements per row; `None` for all.
+    /// Valid elements per row.
     lengths: Option<FlexTensor>,
     shape: Shape,
     selected: Shape,
@@ -131,8 +131,7 @@ fn mask(input: FlexTensor, lengths: Lengths<Flex>, spec: &TopkSpec) -> FlexTenso
     })
 }
 
-/// Scatters `source` to `indices` in rows of `cols` zeros. The source holds only the selected
-/// elements, or is dense.
+/// Scatters `source`, compact or dense, to `indices` in rows of zeros.
 pub(super) fn scatter(
     source: FlexTensor,
     indices: FlexTensor,
@@ -155,7 +154,7 @@ pub(super) fn scatter(
                 .for_each(|((output, from), columns)| {
                     for (i, &column) in columns.iter().enumerate() {
                         let column = column as usize;
-                        // -1 marks an unused slot.
+                        // -1 is unused.
                         if column < cols {
                             output[column] = from[if dense { column } else { i }];
                         }
@@ -168,7 +167,7 @@ pub(super) fn scatter(
 
 fn send(input: FlexTensor, spec: &TopkSpec, to: &Sender<Outcome>) -> FlexTensor {
     let (values, positions) = pairs(input.clone(), Lengths::Whole, spec);
-    // Sending fails only if the receiver has panicked.
+    // Fails only if the receiver panicked.
     let _ = to.send(Ok(SelectedBuffers::Host {
         values: values.into_data(),
         positions: positions.into_data(),
@@ -232,7 +231,7 @@ impl TopkGradientOps for Flex {
         lengths: Lengths<Self>,
         spec: TopkSpec,
     ) -> (FloatTensor<Self>, IntTensor<Self>) {
-        // Scattering the selected elements gives the mask, so one selection is enough.
+        // Scattering the selection gives the mask.
         let cols = last(input.layout().shape());
         let unsorted = TopkSpec {
             sorted: false,

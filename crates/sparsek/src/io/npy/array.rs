@@ -7,13 +7,11 @@ use half::f16;
 use super::header::{Dtype, Header, read_exact};
 use crate::io::{memory, text::excerpt};
 
-/// Bytes converted at once; a multiple of every number's size.
+/// Bytes converted at once; a multiple of all sizes.
 const CHUNK: usize = 1 << 20;
 
-/// Longest string read.
 const MAX_TEXT: usize = 64;
 
-/// Reads numbers of any type as `$to` and passes each to `$then`.
 macro_rules! numbers {
     ($array:expr, $to:ty, $then:expr) => {
         numbers!($array, $to, $then, U16 u16, U32 u32, U64 u64, I8 i8, I16 i16, I32 i32, I64 i64,
@@ -30,7 +28,6 @@ macro_rules! numbers {
     };
 }
 
-/// Reads integers of any type and passes each to `$then` as i128.
 macro_rules! integers {
     ($array:expr, $then:expr, $($dtype:ident $from:ty),*) => {
         match $array.header.dtype {
@@ -43,21 +40,16 @@ macro_rules! integers {
     };
 }
 
-/// An array with a checked header; the values follow in the reader.
+/// An array with a checked header, values unread.
 #[derive(Debug)]
 pub struct Npy<R> {
     reader: R,
     header: Header,
-    /// Number of leading values to keep.
     keep: usize,
 }
 
 impl<R: Read> Npy<R> {
-    /// Reads the header of an array of exactly `size` bytes.
-    ///
-    /// # Errors
-    ///
-    /// As [`Header::read`].
+    /// Opens an array of exactly `size` bytes.
     pub fn open(mut reader: R, size: u64) -> Result<Self, String> {
         let header = Header::read(&mut reader, size)?;
         Ok(Self {
@@ -67,56 +59,37 @@ impl<R: Read> Npy<R> {
         })
     }
 
-    /// The header.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// The shape.
     pub fn shape(&self) -> &[usize] {
         &self.header.shape
     }
 
-    /// Keeps at most the first `count` values of a vector. The rest is read, to verify the zip
-    /// checksum, and dropped.
+    /// Keeps at most `count` values of a vector; the rest is read for the checksum.
     pub fn first(self, count: usize) -> Self {
         let keep = self.keep.min(count);
         Self { keep, ..self }
     }
 
-    /// Values of any number type as f32, rounded, in row-major order.
-    ///
-    /// # Errors
-    ///
-    /// One line: a truncated file, values that are not numbers or exceed the memory limit, or
-    /// Fortran order with more than two dimensions.
+    /// Numbers of any type as f32, rounded, in row-major order. Errors are one line: truncated, not
+    /// numbers, above the memory limit, or Fortran order beyond two dimensions.
     pub fn into_f32(self) -> Result<Vec<f32>, String> {
         numbers!(self, f32, |x| x)
     }
 
-    /// Values of any number type as f64, rounded, in row-major order.
-    ///
-    /// # Errors
-    ///
     /// As [`Npy::into_f32`].
     pub fn into_f64(self) -> Result<Vec<f64>, String> {
         numbers!(self, f64, |x| x)
     }
 
-    /// Whether each value differs from 0; true for NaN.
-    ///
-    /// # Errors
-    ///
-    /// As [`Npy::into_f32`].
+    /// Whether values differ from 0; true for NaN.
     pub fn into_nonzero(self) -> Result<Vec<bool>, String> {
         numbers!(self, f64, |x| x != 0.0)
     }
 
-    /// Integers of any width within 0 ..= 2^32 - 1, as indices or offsets.
-    ///
-    /// # Errors
-    ///
-    /// As [`Npy::into_f32`], and for a value out of range.
+    /// Integers within 0 ..= 2^32 - 1.
     pub fn into_u32(self) -> Result<Vec<u32>, String> {
         let narrow = |x: i128| {
             u32::try_from(x).map_err(|_| format!("{x} is not an index; indices are 0 to 2^32 - 1"))
@@ -124,11 +97,6 @@ impl<R: Read> Npy<R> {
         integers!(self, narrow, U8 u8, U16 u16, U32 u32, U64 u64, I8 i8, I16 i16, I32 i32, I64 i64)
     }
 
-    /// The single string of the array.
-    ///
-    /// # Errors
-    ///
-    /// One line: a truncated file, or no such string.
     pub fn into_text(self) -> Result<String, String> {
         let Header {
             dtype,
@@ -189,7 +157,7 @@ impl<R: Read> Npy<R> {
             }
             convert(bytes)
         };
-        // Untouched pages take no memory, so use follows the bytes read.
+        // Untouched pages take no memory.
         let mut values = Vec::new();
         let reserved = values.try_reserve_exact(self.keep);
         reserved.map_err(|error| format!("{what}: {error}"))?;
@@ -227,7 +195,7 @@ impl<R: Read> Npy<R> {
         Ok(values)
     }
 
-    /// Passes all value bytes to `each`, and checks that none follow.
+    /// Passes all bytes to `each`; none may follow.
     fn chunks(
         &mut self,
         buffer: &mut [u8],
@@ -242,7 +210,7 @@ impl<R: Read> Npy<R> {
             each(chunk)?;
             left -= length;
         }
-        // A zip entry verifies its checksum at the end.
+        // The end verifies a zip checksum.
         loop {
             return match self.reader.read(&mut [0]) {
                 Ok(0) => Ok(()),

@@ -1,30 +1,25 @@
-//! Hand-written containers for tests.
+//! Containers for tests.
 
 use std::io::Write;
 
 use flate2::{Compression, Crc, write::DeflateEncoder};
 
-/// A member and what its headers declare.
 #[derive(Clone, Debug)]
 pub struct Member {
-    /// Name with `.npy`.
     pub name: Vec<u8>,
-    /// Stored bytes.
     pub bytes: Vec<u8>,
     /// 0 stored, 8 deflated.
     pub method: u16,
     /// Bit 0: encrypted.
     pub flags: u16,
-    /// Declared size.
     pub size: u64,
-    /// Checksum of the uncompressed bytes.
+    /// Of the uncompressed bytes.
     pub checksum: u32,
-    /// 64-bit sizes and offsets.
+    /// 64-bit sizes.
     pub large: bool,
 }
 
 impl Member {
-    /// A stored array.
     pub fn stored(name: &str, bytes: Vec<u8>) -> Self {
         let mut crc = Crc::new();
         crc.update(&bytes);
@@ -39,7 +34,6 @@ impl Member {
         }
     }
 
-    /// A deflated array.
     pub fn deflated(name: &str, bytes: Vec<u8>) -> Self {
         let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
         encoder.write_all(&bytes).unwrap();
@@ -84,7 +78,6 @@ impl Member {
     }
 }
 
-/// A container, with a zip64 record if a member is large.
 pub fn container(members: &[Member]) -> Vec<u8> {
     let (mut file, mut directory) = (Vec::new(), Vec::new());
     for member in members {

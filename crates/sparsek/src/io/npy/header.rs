@@ -1,11 +1,10 @@
-//! Headers of npy files, format versions 1.0 to 3.0.
+//! Headers of npy files, versions 1.0 to 3.0.
 //!
 //! ```text
 //! \x93NUMPY 1 0 <length> {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }
 //! ```
 //!
-//! NumPy parses the dictionary as a Python literal. This parser accepts three fields in any order,
-//! without recursion, in at most [`MAX_HEADER`] bytes.
+//! The dictionary has three fields in any order; the parser does not recurse.
 
 use std::{fmt, io::Read};
 
@@ -14,44 +13,30 @@ use crate::io::text::excerpt;
 /// Longest header, as in NumPy.
 pub const MAX_HEADER: usize = 10_000;
 
-/// Most dimensions, as in NumPy.
 const MAX_DIMENSIONS: usize = 64;
 
-/// An element type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dtype {
-    /// One byte, 0 is false.
     Bool,
-    /// u8.
     U8,
-    /// u16.
     U16,
-    /// u32.
     U32,
-    /// u64.
     U64,
-    /// i8.
     I8,
-    /// i16.
     I16,
-    /// i32.
     I32,
-    /// i64.
     I64,
-    /// f16.
     F16,
-    /// f32.
     F32,
-    /// f64.
     F64,
-    /// Byte strings of this length.
+    /// Length of byte strings.
     Bytes(usize),
-    /// Strings of this many 4-byte characters.
+    /// Count of 4-byte characters.
     Unicode(usize),
 }
 
 impl Dtype {
-    /// Parses a `descr` such as `<f4`: dtype, and whether it is big-endian.
+    /// Dtype of a `descr` such as `<f4`, and whether it is big-endian.
     fn parse(descr: &str) -> Option<(Self, bool)> {
         let native = cfg!(target_endian = "big");
         let (big_endian, kind) = match descr.as_bytes().first()? {
@@ -87,7 +72,7 @@ impl Dtype {
         Some((dtype, big_endian))
     }
 
-    /// Bytes per element; `None` on overflow.
+    /// `None` on overflow.
     pub fn size(self) -> Option<usize> {
         Some(match self {
             Self::Bool | Self::U8 | Self::I8 => 1,
@@ -121,30 +106,20 @@ impl fmt::Display for Dtype {
     }
 }
 
-/// A header, checked against the size of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Element type.
     pub dtype: Dtype,
-    /// Big-endian elements.
     pub big_endian: bool,
-    /// Fortran order. False below two dimensions.
+    /// False below two dimensions.
     pub fortran: bool,
-    /// Dimensions.
     pub shape: Vec<usize>,
-    /// Elements.
     pub len: usize,
-    /// Offset of the first element.
+    /// Offset of the elements.
     pub start: usize,
 }
 
 impl Header {
-    /// Reads the header of an array of `size` bytes, header included, and stops at the first
-    /// element. Elements must fill the rest exactly.
-    ///
-    /// # Errors
-    ///
-    /// One line that says what is wrong, without the file name.
+    /// Reads a header; elements must fill the rest of `size` bytes. Errors are one line.
     pub fn read(reader: &mut impl Read, size: u64) -> Result<Self, String> {
         let mut magic = [0; 8];
         read_exact(reader, &mut magic)?;
@@ -260,7 +235,7 @@ impl Fields {
     }
 }
 
-/// The unread header. Every method skips white space first.
+/// Unread rest. Methods skip white space first.
 struct Literal<'a>(&'a [u8]);
 
 impl Literal<'_> {
@@ -309,7 +284,7 @@ impl Literal<'_> {
         }
     }
 
-    /// Parses `()`, `(3,)`, `(2, 3)`, and Python 2's `(2L, 3L)`.
+    /// Parses `()`, `(3,)`, and Python 2's `(2L, 3L)`.
     fn shape(&mut self) -> Result<Vec<usize>, String> {
         let broken = || "the npy header's shape is not a tuple of sizes".to_string();
         if !self.eat(b"(") {
@@ -324,7 +299,6 @@ impl Literal<'_> {
             comma = self.eat(b",");
         }
         match shape.len() == 1 && !comma {
-            // A number in parentheses is not a tuple.
             true => Err(broken()),
             false => Ok(shape),
         }

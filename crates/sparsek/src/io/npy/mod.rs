@@ -1,12 +1,7 @@
-//! Arrays of NumPy's npy and npz files.
+//! NumPy's npy and npz files, of any width, byte order and memory order.
 //!
-//! A header is first checked against the bytes that follow, then against
-//! [`memory`](crate::io::memory); only then are values read. Numbers of any width, byte order and
-//! memory order convert to the requested type. Errors are one line without the file name.
-//!
-//! - [`Header`]: shape, dtype and offset of an npy array.
-//! - [`Npy`]: an array in a reader.
-//! - [`Npz`]: a file of arrays.
+//! Headers are checked against the bytes that follow and against [`memory`](crate::io::memory)
+//! before values are read. Errors are one line without the file name.
 
 mod array;
 mod header;

@@ -7,41 +7,27 @@ use std::{
 
 use super::{array::Npy, header::Header, zip::Archive};
 
-/// An npz file.
 pub struct Npz<R: Read + Seek = File> {
     archive: Archive<R>,
 }
 
 impl<R: Read + Seek> Npz<R> {
     /// Reads the list of arrays.
-    ///
-    /// # Errors
-    ///
-    /// One line about the container.
     pub fn new(file: R) -> Result<Self, String> {
         let archive = Archive::open(file)?;
         Ok(Self { archive })
     }
 
-    /// Whether an array of this name exists.
     pub fn contains(&self, name: &str) -> bool {
         self.archive.contains(&member(name))
     }
 
-    /// Reads the header of an array.
-    ///
-    /// # Errors
-    ///
-    /// One line that names the array: missing, or with a broken header.
+    /// Header of an array; errors name it.
     pub fn header(&mut self, name: &str) -> Result<Header, String> {
         self.read(name, |array| Ok(array.header().clone()))
     }
 
-    /// Reads an array with `convert`.
-    ///
-    /// # Errors
-    ///
-    /// One line that names the array: missing, of an impossible size, or refused by `convert`.
+    /// Reads an array with `convert`; errors name it.
     pub fn read<T>(
         &mut self,
         name: &str,

@@ -1,7 +1,6 @@
-//! Hand-written arrays, valid and broken.
+//! Hand-written arrays.
 use super::*;
 
-/// An npy file, version 1.0.
 pub fn array(header: &str, values: &[u8]) -> Vec<u8> {
     let mut bytes = b"\x93NUMPY\x01\x00".to_vec();
     bytes.extend((header.len() as u16).to_le_bytes());
@@ -10,7 +9,6 @@ pub fn array(header: &str, values: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A header as NumPy writes it.
 pub fn header(descr: &str, order: &str, shape: &str) -> String {
     format!("{{'descr': '{descr}', 'fortran_order': {order}, 'shape': {shape}, }}   \n")
 }
@@ -76,7 +74,7 @@ fn numbers_of_every_width_in_both_orders() {
             "{descr}"
         );
     }
-    // i64 to f32 rounds once.
+    // Rounds once.
     let odd = (1i64 << 53) + (1 << 29) + 1;
     let file = vector("<i8", &[odd.to_le_bytes()]);
     assert_eq!(open(&file).unwrap().into_f32().unwrap(), [odd as f32]);
@@ -123,7 +121,7 @@ fn fortran_order_is_transposed() {
         .concat();
     let file = array(&header("<f4", "True", "(2, 3)"), &values);
     assert_eq!(f64s(&file), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
-    // Spans several chunks.
+    // Several chunks.
     let (rows, cols) = (100_003usize, 3usize);
     let values: Vec<u8> = (0..(rows * cols) as u32)
         .flat_map(u32::to_be_bytes)
@@ -202,14 +200,12 @@ fn words() {
     assert!(read("<f4", &[0; 4]).is_err());
 }
 
-/// Each gives a short one-line error, quickly.
 #[test]
 fn hostile_headers_are_refused() {
     let deep = |token: &str| token.repeat(9_000 / token.len());
     let plain = |shape: &str| header("<f4", "False", shape);
     let descr = |descr: &str| header(descr, "False", "(2,)");
     for (text, word) in [
-        // Sizes that disagree with the file.
         (plain("(3,)"), "shape [3] of float32, but 8 bytes"),
         (plain("(1,)"), "8 bytes"),
         (plain("(18446744073709551615, 2)"), "shape"),
@@ -217,7 +213,6 @@ fn hostile_headers_are_refused() {
         (plain("(1000000000000,)"), "shape"),
         (plain("(99999999999999999999999,)"), "shape"),
         (plain("(-1,)"), "shape"),
-        // Invalid shapes.
         (plain("3"), "shape"),
         (plain("(3)"), "shape"),
         (plain("[2]"), "shape"),
@@ -237,7 +232,6 @@ fn hostile_headers_are_refused() {
             format!("{{'descr': {}, 'fortran_order': False}}", deep("[")),
             "structured",
         ),
-        // Wrong or missing fields.
         (String::new(), "dictionary"),
         ("{".to_string(), "key"),
         ("{}".to_string(), "descr"),
@@ -256,7 +250,6 @@ fn hostile_headers_are_refused() {
         (format!("{} 7", plain("(2,)")), "goes on"),
         (header("<f4", "1", "(2,)"), "fortran_order"),
         (header("<f4", "TrueFalse", "(2,)"), "fortran_order"),
-        // Types other than numbers.
         (descr("<c8"), "dtype <c8"),
         (descr("|O"), "pickled"),
         (descr("<M8[ns]"), "dtype <M8[ns]"),
@@ -293,7 +286,6 @@ fn hostile_headers_are_refused() {
     }
 }
 
-/// A false size is detected before memory is filled.
 #[test]
 fn declared_sizes_take_no_memory() {
     let text = header("<f4", "False", "(250000000000000,)");

@@ -1,8 +1,7 @@
-//! Matrices of scipy's `save_npz` in csr, csc, coo or bsr, as rows.
+//! Rows of scipy's `save_npz` files: csr, csc, coo or bsr.
 //!
-//! All headers come first: shapes must agree and fit the memory limit. Then offsets, which give the
-//! number of entries, and then the entries. Memory follows the entries; capacity behind the last
-//! offset is skipped, as in scipy.
+//! Reads headers, which must agree and fit the memory limit, then offsets, then entries. Memory
+//! follows the entries; capacity behind the last offset is skipped.
 
 use std::io::{Read, Seek};
 
@@ -14,26 +13,16 @@ use super::{
     text::excerpt,
 };
 
-/// Entries allowed in any matrix. Larger counts must not exceed the elements of the matrix, which
-/// bounds the memory of small ones.
+/// Larger counts must not exceed the elements of the matrix, which bounds memory.
 const REPEATED: usize = 1 << 20;
 
-/// Whether values are required.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Values {
-    /// Required.
     Needed,
-    /// A pattern is enough.
     Optional,
 }
 
-/// A type to read values as.
 pub trait Value: Copy + Default {
-    /// Values of an array of numbers.
-    ///
-    /// # Errors
-    ///
-    /// As [`Npy::into_f32`].
     fn read(array: Npy<impl Read>) -> Result<Vec<Self>, String>;
 }
 
@@ -49,37 +38,25 @@ impl Value for f64 {
     }
 }
 
-/// Whether each value differs from 0.
 impl Value for bool {
     fn read(array: Npy<impl Read>) -> Result<Vec<Self>, String> {
         array.into_nonzero()
     }
 }
 
-/// A sparse matrix by rows: row `i` has entries `indptr[i]..indptr[i + 1]`.
-///
-/// Offsets rise from 0 to the number of entries, and columns are below `shape[1]`. Columns keep the
-/// file's order and may repeat; explicit zeros are entries.
+/// Row `i` has entries `indptr[i]..indptr[i + 1]`, checked. Columns keep the file's order and may
+/// repeat; zeros are entries.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Matrix<T> {
-    /// Rows and columns.
     pub shape: [usize; 2],
-    /// Row offsets.
     pub indptr: Vec<u32>,
-    /// Column of each entry.
     pub indices: Vec<u32>,
-    /// Value of each entry, if the file has any.
     pub values: Option<Vec<T>>,
 }
 
 impl<T: Value> Matrix<T> {
-    /// Reads a matrix. Without the array `format` (early scipy, GraphSAINT), the file is coo if it
-    /// has an array `row`, else csr.
-    ///
-    /// # Errors
-    ///
-    /// One line that names the array: missing, truncated, of an unknown format or type, with ids
-    /// out of range, falling offsets, or sizes that disagree or exceed the limit.
+    /// Reads a matrix. Without `format` (early scipy, GraphSAINT), it is coo if there is a `row`,
+    /// else csr. Errors are one line with the array.
     pub fn read<R: Read + Seek>(npz: &mut Npz<R>, values: Values) -> Result<Self, String> {
         let mut file = Source { npz, values };
         match file.format()?.as_str() {
@@ -97,7 +74,6 @@ impl<T: Value> Matrix<T> {
 }
 
 impl Matrix<bool> {
-    /// Removes entries of value 0 and returns their count.
     pub fn drop_zeros(&mut self) -> usize {
         let Some(values) = self.values.take() else {
             return 0;
@@ -179,7 +155,7 @@ impl<R: Read + Seek> Source<'_, R> {
         Ok(in_rows(shape, &rows, columns.into_iter(), values))
     }
 
-    /// Blocks of `height` × `width`; their zeros are entries.
+    /// Zeros of blocks are entries.
     fn bsr<T: Value>(&mut self) -> Result<Matrix<T>, String> {
         let shape = self.shape()?;
         let data = self.npz.header("data")?;
@@ -249,7 +225,6 @@ impl<R: Read + Seek> Source<'_, R> {
         Ok(shape)
     }
 
-    /// Length of a one-dimensional array.
     fn vector(&mut self, name: &str) -> Result<usize, String> {
         let header = self.npz.header(name)?;
         match header.shape.as_slice() {
@@ -261,7 +236,7 @@ impl<R: Read + Seek> Source<'_, R> {
         }
     }
 
-    /// Length of the id array, and whether values of equal length exist.
+    /// Length of ids; whether there are values.
     fn vectors(&mut self, ids: &str) -> Result<(usize, bool), String> {
         let entries = self.vector(ids)?;
         if self.values == Values::Optional && !self.npz.contains("data") {
@@ -275,8 +250,7 @@ impl<R: Read + Seek> Source<'_, R> {
         }
     }
 
-    /// Reads `count` offsets, which rise from 0 to at most `stored`. The memory check adds `rows`
-    /// numbers for the caller.
+    /// `count` offsets, rising from 0 to at most `stored`. The memory check adds `rows` numbers.
     fn offsets(
         &mut self,
         [count, stored]: [usize; 2],
@@ -312,7 +286,7 @@ impl<R: Read + Seek> Source<'_, R> {
         }
     }
 
-    /// Refuses more entries than the matrix may have, or than memory holds `copies` times.
+    /// Refuses more entries than the matrix has, or memory holds `copies` times.
     fn check_entries<T>(
         &self,
         entries: usize,
@@ -339,7 +313,6 @@ impl<R: Read + Seek> Source<'_, R> {
         .map_err(|error| error.to_string())
     }
 
-    /// The first `entries` ids, all below `limit`.
     fn ids(
         &mut self,
         name: &str,
@@ -370,7 +343,7 @@ impl<R: Read + Seek> Source<'_, R> {
     }
 }
 
-/// Sorts entries by row, stably.
+/// Sorts by row, stably.
 fn in_rows<T: Value>(
     shape: [usize; 2],
     rows: &[u32],
@@ -389,7 +362,6 @@ fn in_rows<T: Value>(
         .as_ref()
         .map(|values| vec![T::default(); values.len()]);
     for ((entry, &row), column) in rows.iter().enumerate().zip(columns) {
-        // The row's start moves to its next free slot.
         let slot = &mut indptr[row as usize];
         indices[*slot as usize] = column;
         if let (Some(sorted), Some(values)) = (&mut sorted, &values) {
@@ -397,7 +369,7 @@ fn in_rows<T: Value>(
         }
         *slot += 1;
     }
-    // Each offset is now its row's end, the next row's start.
+    // Offsets are now ends: the next starts.
     indptr.copy_within(..shape[0], 1);
     indptr[0] = 0;
     Matrix {

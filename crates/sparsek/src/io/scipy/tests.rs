@@ -1,4 +1,4 @@
-//! Hand-written matrices of each format, valid and broken.
+//! Hand-written matrices.
 
 use std::io::Cursor;
 
@@ -8,7 +8,6 @@ use crate::io::npy::{
     tests::{array, header, vector},
 };
 
-/// Arrays by name.
 type Arrays = Vec<(&'static str, Vec<u8>)>;
 
 fn i32s(values: &[i32]) -> Vec<u8> {
@@ -25,7 +24,6 @@ fn format(name: &[u8; 3]) -> Vec<u8> {
     array(&header("|S3", "False", "()"), name)
 }
 
-/// A vector of `count` zeros.
 fn zeros(descr: &str, size: usize, count: usize) -> Vec<u8> {
     let shape = format!("({count},)");
     array(&header(descr, "False", &shape), &vec![0; size * count])
@@ -98,7 +96,7 @@ fn coo() -> Arrays {
     ]
 }
 
-/// 4 × 6 of blocks of 2 × 3: one at (0, 1) and one at (1, 0).
+/// 2 × 3 blocks at (0, 1) and (1, 0).
 fn bsr() -> Arrays {
     let blocks = [
         1.0, 2.0, 3.0, 4.0, 0.0, 6.0, // block row 0
@@ -172,7 +170,7 @@ fn stored_zeros_are_dropped_and_counted() {
             assert_eq!(matrix.indices, [1, 0, 0, 1]);
         }
     }
-    // NaN and values beyond f32 are not zeros.
+    // NaN and values beyond f32 are not zero.
     let small = vec![("data", f64s(&[1e-300, -0.0, f64::NAN, 1.0, f64::INFINITY]))];
     let mut matrix = read::<bool>(&with(csr(), small), Values::Needed).unwrap();
     assert_eq!(matrix.drop_zeros(), 1);
@@ -253,7 +251,6 @@ fn matrices_without_rows_columns_or_entries() {
     }
 }
 
-/// Empty columns take no memory.
 #[test]
 fn memory_does_not_follow_columns() {
     let wide = vec![("shape", i32s(&[4, i32::MAX - 4095]))];
@@ -263,14 +260,12 @@ fn memory_does_not_follow_columns() {
     }
 }
 
-/// Each gives a short one-line error.
 #[test]
 fn hostile_matrices_are_refused() {
     let huge = zeros("<i4", 4, 3 << 20);
     let huge_data = zeros("|b1", 1, 3 << 20);
     let blocks = |shape: &str| array(&header("<f8", "False", shape), &[0; 96]);
     for (arrays, word) in [
-        // Formats.
         (with(csr(), vec![("format", format(b"dia"))]), "\"dia\""),
         (with(csr(), vec![("format", format(b"lil"))]), ".tocsr()"),
         (with(csr(), vec![("format", format(b"\x1b[m"))]), "\\u{1b}"),
@@ -288,14 +283,12 @@ fn hostile_matrices_are_refused() {
             with(coo(), vec![("format", format(b"csr"))]),
             "array indices",
         ),
-        // Missing arrays.
         (without(csr(), "shape"), "array shape: it is missing"),
         (without(csr(), "indptr"), "array indptr: it is missing"),
         (without(csr(), "indices"), "array indices: it is missing"),
         (without(csr(), "data"), "array data: it is missing"),
         (without(coo(), "col"), "array col: it is missing"),
         (without(bsr(), "data"), "array data: it is missing"),
-        // Shapes.
         (
             with(csr(), vec![("shape", i32s(&[4]))]),
             "1 numbers, a matrix has 2",
@@ -319,7 +312,6 @@ fn hostile_matrices_are_refused() {
             with(csr(), vec![("shape", i32s(&[1_000_000_000, 3]))]),
             "1000000000 rows need",
         ),
-        // Offsets.
         (
             with(csr(), vec![("indptr", i32s(&[0, 5]))]),
             "4 rows need 5",
@@ -338,7 +330,6 @@ fn hostile_matrices_are_refused() {
             "ends with 6",
         ),
         (with(csr(), vec![("indptr", f64s(&[0.0; 5]))]), "float64"),
-        // Ids.
         (
             with(csr(), vec![("indices", i32s(&[1, 2, 3, 0, 1]))]),
             "column 3 of entry 2",
@@ -364,7 +355,6 @@ fn hostile_matrices_are_refused() {
             "block column 2",
         ),
         (with(csr(), vec![("indices", f64s(&[1.0; 5]))]), "integers"),
-        // Lengths.
         (
             with(csr(), vec![("data", f64s(&[1.0; 4]))]),
             "4 values for 5 entries",
@@ -397,7 +387,7 @@ fn hostile_matrices_are_refused() {
             ),
             "blocks of 0 × 3",
         ),
-        // Kilobytes that expand to megabytes are refused before they are read.
+        // Kilobytes that expand to megabytes.
         (
             with(csr(), vec![("data", huge_data.clone())]),
             "3145728 values for 5",

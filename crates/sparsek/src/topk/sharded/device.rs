@@ -1,5 +1,4 @@
-//! Merges shards of autodiff devices. Values move from device to device, so that their gradients
-//! move back.
+//! Merges shards of autodiff devices. Values move between devices, so gradients move back.
 
 use burn::tensor::{Device, Int, Tensor, Transaction, kind::Ordered};
 
@@ -8,11 +7,10 @@ use super::{
     types::{MERGED, Part, Request, Selected},
 };
 
-/// Moved lists are padded to a multiple of this many elements. Collectives transfer the whole
-/// buffer, which may be longer than the tensor, and deadlock if sender and receiver disagree.
+/// Moved lists are padded to this unit. Collectives send whole buffers, even beyond the tensor, and
+/// deadlock if sizes differ.
 const BLOCK: usize = 256;
 
-/// Selects from all parts, on the primary device.
 pub(super) fn merge<K: Ordered>(
     request: &Request,
     parts: Vec<Part<K>>,
@@ -26,7 +24,7 @@ pub(super) fn merge<K: Ordered>(
             indices: best.indices.add_scalar(first),
             ..best
         });
-        // Fusion may hold operations back until a flush.
+        // Fusion may hold operations back.
         (device.flush()).map_err(|error| ShardedError::failed(&device, error))?;
     }
     while lists.len() > MERGED {
@@ -46,7 +44,6 @@ pub(super) fn merge<K: Ordered>(
     join(request, lists, primary, request.sorted)
 }
 
-/// Selects from adjacent lists.
 fn join<K: Ordered>(
     request: &Request,
     lists: Vec<Selected<K>>,
@@ -69,8 +66,7 @@ fn join<K: Ordered>(
 }
 
 impl<K: Ordered> Selected<K> {
-    /// Moves to a device: values directly, indices through the host. Reading them reports a failure
-    /// of the source device.
+    /// Values directly, indices through the host, which reports failures of the source.
     fn to(self, device: &Device) -> Result<Self, ShardedError> {
         let from = self.values.device();
         if from == *device {
@@ -86,17 +82,16 @@ impl<K: Ordered> Selected<K> {
     }
 }
 
-/// Copies a computed list to another device. Waits for the copy, since the source may be
-/// overwritten afterwards.
+/// Copies a list and waits, since the source may be overwritten.
 fn moved<K: Ordered>(list: Tensor<1, K>, device: &Device) -> Result<Tensor<1, K>, ShardedError> {
     let length = list.dims()[0];
-    // At least one element, so that the list has its own buffer.
+    // At least one, so the list has its own buffer.
     let rest = BLOCK - length % BLOCK;
     let zeros = Tensor::zeros([rest], (&list.device(), list.dtype()));
     let whole = Tensor::cat(vec![list, zeros], 0);
     let moved = whole.clone().to_device(device);
     (device.sync()).map_err(|error| ShardedError::failed(device, error))?;
-    // Only a read reports a failed transfer; a sync does not.
+    // Only a read reports a failed transfer.
     let first = moved.clone().slice(0..1).try_into_data();
     first.map_err(|error| ShardedError::failed(device, error))?;
     drop(whole);

@@ -3,14 +3,14 @@
 use burn::tensor::{DType, Device};
 use sparsek_kernels::topk::Method;
 
-/// Why [`topk_sharded`](super::topk_sharded) was refused or failed.
+/// Why [`topk_sharded`](super::topk_sharded) failed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ShardedError {
-    /// No shards, and so no device for the result.
+    /// No shards, so no device for the result.
     #[error("topk_sharded: there are no shards")]
     NoShards,
-    /// k exceeds the elements of all shards.
+    /// k exceeds all elements.
     #[error("topk_sharded: k = {k} is greater than the {length} elements of all shards")]
     KTooLarge {
         /// Requested elements.
@@ -21,7 +21,7 @@ pub enum ShardedError {
     /// The shards differ in dtype.
     #[error("topk_sharded: shard {shard} has dtype {found:?}, the first has {first:?}")]
     MixedDtypes {
-        /// Its position.
+        /// The shard.
         shard: usize,
         /// Dtype of the first shard.
         first: DType,
@@ -31,10 +31,10 @@ pub enum ShardedError {
     /// Only some shards are on autodiff devices.
     #[error("topk_sharded: shard {shard} and the first are not both on autodiff devices")]
     MixedAutodiff {
-        /// Its position.
+        /// The shard.
         shard: usize,
     },
-    /// The operation or a device does not support the dtype.
+    /// Unsupported dtype.
     #[error("topk_sharded: dtype {dtype:?} is not supported by this operation or by {device}")]
     Dtype {
         /// Dtype.
@@ -67,7 +67,7 @@ pub enum ShardedError {
     Device {
         /// Device.
         device: String,
-        /// Report of the runtime.
+        /// The runtime's report.
         reason: String,
     },
 }

@@ -1,4 +1,4 @@
-//! Merges shards through the host: every device sends the values and positions that it selected.
+//! Merges shards through the host.
 
 use std::sync::mpsc;
 
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::ops::{Outcome, SelectedBuffers, TopkGradientOps};
 
-/// Elements of the whole vector on the host: bytes and ascending positions.
+/// Elements on the host: bytes and ascending positions.
 struct List {
     values: Vec<u8>,
     places: Vec<i64>,
@@ -25,10 +25,8 @@ struct Launched<K: Ordered> {
     elements: Tensor<1, K>,
 }
 
-/// Waits for the bytes of values and positions.
 type Reading<'a> = Box<dyn FnOnce() -> Result<[Vec<u8>; 2], String> + 'a>;
 
-/// Selects from all parts, on the primary device.
 pub(super) fn merge<K: Ordered>(
     request: &Request,
     parts: Vec<Part<K>>,
@@ -70,8 +68,7 @@ pub(super) fn merge<K: Ordered>(
     Ok(best)
 }
 
-/// Selects from each vector and maps positions with `place`. Queues all devices before it waits for
-/// any.
+/// Selects from each vector, maps positions with `place`. Queues all devices before it waits.
 fn select<K: Ordered>(
     request: &Request,
     vectors: Vec<Tensor<1, K>>,
@@ -79,8 +76,7 @@ fn select<K: Ordered>(
 ) -> Result<Vec<List>, ShardedError> {
     let launched: Vec<_> = vectors.into_iter().map(|x| launch(request, x)).collect();
     let selected: Vec<_> = launched.into_iter().map(Launched::wait).collect();
-    // After a failure the others are still awaited, because buffers that nobody waits for stay
-    // mapped.
+    // Await all even after a failure: buffers that nobody awaits stay mapped.
     let readings: Vec<_> = (selected.iter())
         .map(|(_, buffers)| buffers.as_ref().map(read))
         .collect();
@@ -122,7 +118,7 @@ impl<K: Ordered> Launched<K> {
     fn wait(self) -> (Device, Outcome) {
         let outcome = launch_queued(&self.device).and_then(|()| match self.outcome.recv() {
             Ok(outcome) => outcome,
-            // The elements were never computed; reading one reports why.
+            // Nothing was computed; reading reports why.
             Err(_) => match self.elements.slice(0..1).try_into_data() {
                 Ok(_) => Err("the selection was not launched".into()),
                 Err(error) => Err(error.to_string()),
@@ -132,7 +128,6 @@ impl<K: Ordered> Launched<K> {
     }
 }
 
-/// Requests the buffers; the device copies them once they are computed.
 fn read(buffers: &SelectedBuffers) -> Reading<'_> {
     match buffers {
         #[cfg(feature = "cubecl")]
@@ -183,7 +178,7 @@ impl List {
     }
 }
 
-/// Flushes the operations that fusion has queued, without waiting.
+/// Flushes fusion's queue, without waiting.
 fn flush(device: &Device) {
     #[cfg(all(feature = "cubecl", feature = "fusion"))]
     if let Some(client) = fusion_client(device) {
@@ -193,9 +188,8 @@ fn flush(device: &Device) {
     let _ = device;
 }
 
-/// Waits until all queued operations are launched or have failed. Unlike `Device::flush`, it does
-/// not wait for the device itself: a second such flush would block CubeCL's thread, to reuse host
-/// memory.
+/// Waits until operations are launched or failed, not for the device as `Device::flush`: a second
+/// flush would block CubeCL's thread.
 fn launch_queued(device: &Device) -> Result<(), String> {
     #[cfg(all(feature = "cubecl", feature = "fusion"))]
     if let Some(client) = fusion_client(device) {

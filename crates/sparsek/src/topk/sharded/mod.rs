@@ -1,4 +1,4 @@
-//! Top-k of one vector in shards on several devices.
+//! Top-k of one vector on several devices.
 
 mod device;
 mod error;
@@ -16,45 +16,38 @@ use self::{
 use super::{options::TopkOptions, rows::is_supported};
 
 /// The `k` greatest (or least) elements of one vector in shards on several devices, and their
-/// positions in it.
+/// indices in the whole.
 ///
-/// Each device selects from its shards and sends at most k values and indices; all are queued
-/// before any is awaited. The host collects the lists. Devices merge them in pairs until four are
-/// left, and then all on the first shard's device. On autodiff devices, values move directly
-/// between devices.
+/// ```text
+/// each device selects up to k elements of each of its shards, all queued before any is awaited
+/// while more than 4 lists: devices merge them in pairs
+/// the first shard's device merges the rest
+/// ```
+///
+/// Lists move through the host; on autodiff devices, values move directly.
 ///
 /// # Shapes
 ///
-/// - `shards`: consecutive vectors of any length, even empty; several may share a device. One
-///   dtype: f32, f16, bf16, f64, i32, u32 or i64.
-/// - values, indices: `[k]` on the first shard's device. Indices count from the start of the first
-///   shard, in i64, or in i32 if a device has no i64 and i32 is enough.
-/// - `options.k` counts elements of the whole vector, `options.dim` is -1 or 0, `options.method` is
-///   exact.
+/// - `shards`: consecutive vectors of any length; several may share a device. One dtype: f32, f16,
+///   bf16, f64, i32, u32 or i64.
+/// - values, indices: `[k]` on the first shard's device; i64, or i32 if a device lacks i64 and i32
+///   suffices.
+/// - `options.dim` is -1 or 0, `options.method` is exact.
 ///
 /// # Guarantees
 ///
-/// As [`topk`](super::topk) of the whole vector, bit for bit, for every split. Exception: on
+/// As [`topk`](super::topk) of the whole vector, bit for bit, gradient included. Exception: on
 /// autodiff devices of CubeCL's CPU runtime, Burn's `cat` flushes bf16 subnormals to zero.
-///
-/// # Gradient
-///
-/// Moves back through the devices and is scattered to the positions in the shards; other elements
-/// get zero. Empty shards take no part.
 ///
 /// # Errors
 ///
-/// [`ShardedError`]. All but [`ShardedError::Device`] come before anything is launched. A device
-/// that refuses its shard, lacks memory or fails is named. Later failures of the first device
-/// appear when the result is read.
+/// [`ShardedError`]; only [`ShardedError::Device`] comes after a launch. Later failures of the
+/// first device appear when the result is read.
 ///
 /// # Cost
 ///
-/// Each device reads its shards as [`topk`](super::topk) does. s shards take log2(s) - 1 merges of
-/// 2 k elements and a last one of up to 4 k. Each moves its lists to the host and back, 12 bytes
-/// per selected f32.
-///
-/// # Example
+/// One read of each shard; s shards take log2(s) - 1 merges of 2 k elements and one of up to 4 k,
+/// at 12 bytes per f32 to the host and back.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -154,7 +147,7 @@ fn check<K: Ordered>(
     })
 }
 
-/// The index dtype, given a device without i64, if any.
+/// Index dtype, given a device without i64, if any.
 fn index_dtype(length: usize, lacking: Option<&Device>) -> Result<IntDType, ShardedError> {
     match lacking {
         None => Ok(IntDType::I64),
@@ -170,7 +163,6 @@ fn index_dtype(length: usize, lacking: Option<&Device>) -> Result<IntDType, Shar
 mod tests {
     use super::*;
 
-    /// Positions of more than 32 bits survive offsets and merges.
     #[test]
     fn indices_beyond_32_bits_are_exact() {
         let device = Device::flex();

@@ -1,4 +1,4 @@
-//! Parts of a vector, and selections from them.
+//! Shards and selections.
 
 use burn::{
     backend::Dispatch,
@@ -9,16 +9,15 @@ use sparsek_kernels::topk::Method;
 use super::super::rows::select;
 use crate::ops::{Lengths, TopkSpec};
 
-/// Most lists merged in one step.
+/// Most lists merged at once.
 pub(super) const MERGED: usize = 4;
 
-/// Elements on one device, and the position of the first in the whole vector.
+/// Elements on one device, and the position of the first.
 pub(super) struct Part<K: Ordered> {
     pub elements: Tensor<1, K>,
     pub first: i64,
 }
 
-/// The selection from each list.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request {
     pub k: usize,
@@ -27,14 +26,13 @@ pub(super) struct Request {
     pub index: IntDType,
 }
 
-/// Selected elements with positions in the whole vector or in the list, in index or value order.
+/// Selected elements and their positions, by index or value.
 pub(super) struct Selected<K: Ordered> {
     pub values: Tensor<1, K>,
     pub indices: Tensor<1, Int>,
 }
 
 impl Request {
-    /// Selects at most k of `length` elements.
     pub fn spec(&self, length: usize, sorted: bool) -> TopkSpec {
         TopkSpec {
             k: self.k.min(length),

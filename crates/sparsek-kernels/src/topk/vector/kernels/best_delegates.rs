@@ -1,7 +1,5 @@
-//! First top-k of a cube that finishes: the k best delegates, in registers.
-//!
-//! With groups, the cube selects the k best groups by their greatest delegates, then the k best of
-//! their delegates. Rule 1 holds for groups as for subranges.
+//! First top-k of one cube, in registers. With groups: k best by greatest delegate, then among
+//! their delegates; Rule 1 holds for groups too.
 
 use cubecl::prelude::*;
 
@@ -13,7 +11,6 @@ use super::{
 };
 use crate::topk::threshold::search::{Cursor, KeyRange};
 
-/// Consecutive delegates that a unit holds.
 #[derive(CubeType)]
 struct RegisterKeys<K: Int> {
     keys: Array<K>,
@@ -31,7 +28,7 @@ impl<K: Int> KeySet<K> for RegisterKeys<K> {
     }
 }
 
-/// All delegates, or those of the selected groups of `2^group`.
+/// All delegates, or those of selected groups of `2^group`.
 #[derive(CubeType)]
 struct DelegateSet {
     groups: Shared<[u32]>,
@@ -47,7 +44,7 @@ struct DelegateSet {
 
 #[cube]
 impl DelegateSet {
-    /// Place of item `at` in the delegate vector; `count` or more if it does not exist.
+    /// Place of item `at`; `count` or more if none.
     fn place(&self, at: u32) -> u32 {
         if comptime!(self.group == 0) {
             at
@@ -60,8 +57,7 @@ impl DelegateSet {
         }
     }
 
-    /// Writes the places of the k best in order. Returns a range from a key that they reach to the
-    /// greatest key; `known` is that of the groups.
+    /// As `select_delegates`. `known` is the key range of groups.
     fn select_best<K: Int, D: Size>(
         &self,
         delegates: &[Vector<K, D>],
@@ -110,7 +106,7 @@ impl DelegateSet {
             self.spacing,
         );
         let quota = self.k - threshold.above;
-        // At most 1024 x 32 delegates, so both counts fit in 16 bits.
+        // At most 1024 x 32, so both counts fit in 16 bits.
         let mut own = Cursor { above: 0, level: 0 };
         #[unroll]
         for item in 0..items {
@@ -142,7 +138,7 @@ impl DelegateSet {
     }
 }
 
-/// Writes the places of the k best delegates in order and returns the range of their keys.
+/// Writes places of the k best in order; returns their key range.
 #[cube]
 pub(super) fn select_delegates<K: Int, D: Size>(
     delegates: &[Vector<K, D>],
@@ -188,7 +184,7 @@ pub(super) fn select_delegates<K: Int, D: Size>(
     }
 }
 
-/// The same for delegates of a separate launch.
+/// As `select_delegates`, after a separate launch.
 #[cube]
 pub(super) fn take_selected_delegates<K: Int, D: Size>(
     best: &[Vector<K, D>],

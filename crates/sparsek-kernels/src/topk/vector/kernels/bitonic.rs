@@ -1,30 +1,28 @@
 //! Bitonic selection, for small k.
 //!
 //! ```text
-//! each cube: sort runs of a tile in shared memory, every other one in reverse
-//!            while more than one run is left:
-//!                each pair of runs <- the better elements at equal positions; merge
-//! repeat over the remaining runs until one tile is left
+//! each cube: sort runs of a tile in shared memory, alternately reversed
+//!            until one is left:
+//!                each pair of runs <- better elements at equal positions; merge
+//! repeat until one tile is left
 //! ```
 //!
-//! The better elements of two opposite runs are bitonic and hold the best of both.
+//! Better elements of two opposite runs are bitonic and hold the best of both.
 
 use cubecl::prelude::*;
 
 use crate::topk::key::{Element, ordered_key};
 
-/// Elements of a tile, and most of a run.
 pub(crate) const TILE: usize = 1 << 11;
 pub(crate) const MAX_RUN: usize = TILE / 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct BitonicConfig {
-    /// Elements of a run: a power of two, at least k.
+    /// A power of two, at least k.
     pub run: usize,
     /// A power of two.
     pub units: u32,
     pub largest: bool,
-    /// Whether this is the only tile.
     pub last: bool,
 }
 
@@ -38,7 +36,6 @@ struct Tile<K: Int> {
 
 #[cube]
 impl<K: Int> Tile<K> {
-    /// Orders two elements, the better one first if `best_first`.
     fn compare(&self, first: u32, second: u32, best_first: bool, #[comptime] by_place: bool) {
         let (mut keys, mut places) = (self.keys.clone(), self.places.clone());
         let (first, second) = (first as usize, second as usize);
@@ -60,7 +57,7 @@ impl<K: Int> Tile<K> {
         }
     }
 
-    /// Merges bitonic runs of `2 * half` elements, every other one in reverse.
+    /// Merges bitonic runs of `2 * half`, every other one in reverse.
     fn merge(&self, half: u32, run: u32, count: u32, #[comptime] by_place: bool) {
         let mut stride = half;
         while stride > 0 {
@@ -76,7 +73,6 @@ impl<K: Int> Tile<K> {
         sync_cube();
     }
 
-    /// Sorts runs, every other one in reverse.
     fn sort(&self, #[comptime] run: u32, count: u32, #[comptime] by_place: bool) {
         let mut size = 2u32;
         while size <= run {
@@ -86,9 +82,8 @@ impl<K: Int> Tile<K> {
     }
 }
 
-/// Writes keys and places of the best run of each tile, best first, padded with least keys at
-/// `u32::MAX`; of the last tile the places of the `k` best in order. `places` maps elements to
-/// places.
+/// Writes each tile's best run, best first, padded with least keys at `u32::MAX`; of the last tile
+/// the `k` best places in order.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn keep_best_runs<E: Element>(
     elements: &[E],

@@ -1,7 +1,5 @@
-//! Second top-k of a cube that finishes, and output.
-//!
-//! Few candidates are ranked by comparing all pairs. More are selected by histograms of the keys,
-//! then of the slots that tie with the kth key.
+//! Second top-k of one cube, and output. Few candidates are compared in pairs; else histograms
+//! select keys, then slots that tie with the kth.
 
 use cubecl::prelude::*;
 
@@ -20,8 +18,7 @@ pub(super) struct Workspace<K: Int> {
     pub reduce: CubeReduce,
 }
 
-/// All pairs: this unit compares every `step`th item from `item` with `from..to`, as do the units
-/// of its plane.
+/// Units compare every `step`th item with `from..to`; a plane shares this range.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 struct AllPairs {
@@ -51,7 +48,6 @@ impl AllPairs {
     }
 }
 
-/// Slots as found, and in order.
 #[derive(CubeType)]
 pub(super) struct SelectedSlots {
     pub found: Shared<[u32]>,
@@ -67,7 +63,7 @@ impl SelectedSlots {
         }
     }
 
-    /// Sorts the slots found. `counts` must be zero.
+    /// Sorts `found`; `counts` must be zero.
     pub fn sort(&self, k: u32, counts: &Shared<[Atomic<u32>]>, reduce: &CubeReduce) {
         let mut ordered = self.ordered.clone();
         let pairs = AllPairs::new(k, reduce);
@@ -92,8 +88,7 @@ impl SelectedSlots {
     }
 }
 
-/// Selects the `k` best of `count` candidates, ties by slot, and sorts their slots. `counts` must
-/// be zero.
+/// Breaks ties by slot; `counts` must be zero.
 #[cube]
 pub(super) fn select_by_rank<K: Int>(
     candidates: &Candidates<K>,
@@ -132,7 +127,7 @@ pub(super) fn select_by_rank<K: Int>(
     selected.sort(k, counts, reduce);
 }
 
-/// Inverted slots of the candidates within a range: the first is the greatest.
+/// Slots within `range`, inverted so that the first is greatest.
 #[derive(CubeType)]
 struct Ties<K: Int> {
     keys: Shared<[K]>,
@@ -157,7 +152,7 @@ impl<K: Int> KeySet<u32> for Ties<K> {
     }
 }
 
-/// Writes the k best candidates in index order. None is above `range`.
+/// Writes in index order; no key exceeds `range`.
 #[cube]
 pub(super) fn select_by_histogram<E: Element, I: Numeric, N: Size>(
     elements: &SelectedSubranges<E, N>,
@@ -179,7 +174,6 @@ pub(super) fn select_by_histogram<E: Element, I: Numeric, N: Size>(
     let quota = k - threshold.above;
     let units = candidates.units;
     let mut slots = workspace.selected.found.clone();
-    // Last selected slot within the range.
     let mut last = u32::MAX.runtime();
     if quota > 0 {
         let ties = Ties::<E::Key> {

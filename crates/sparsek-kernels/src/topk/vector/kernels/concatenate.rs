@@ -1,12 +1,10 @@
 //! Concatenation of the selected subranges, over many cubes.
 //!
-//! Slot `(rank << α) + i` is element i of the subrange of the delegate of this rank. Delegates are
-//! ranked by place, so slots are in index order.
+//! Slot `(rank << α) + i` is element i of the subrange of delegate `rank`. Ranks follow places, so
+//! slots are in index order.
 //!
-//! [`gather_subranges`] copies whole subranges. [`count_candidates`] and [`list_candidates`] keep
-//! elements that reach the least selected delegate (Rule 2), and of subranges without all β
-//! delegates selected only those delegates (Rule 3); their number stays on the device.
-//! [`fetch_selected`] writes the result.
+//! [`gather_subranges`] copies all. Other kernels keep elements that reach the least selected
+//! delegate (Rule 2); of subranges without all β selected, only selected delegates (Rule 3).
 #![allow(
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
@@ -20,8 +18,7 @@ use crate::{
     topk::key::{Element, ordered_key, ordered_refined, ordered_rough, short_key},
 };
 
-/// Writes the keys of whole subranges, one load per unit. Slots beyond the vector get the least
-/// key; equal elements precede them.
+/// Slots beyond the vector get the least key; equal elements precede them.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn gather_subranges<E: Element, W: Numeric, N: Size>(
     input: &[Vector<E, N>],
@@ -63,7 +60,6 @@ pub(crate) fn gather_subranges<E: Element, W: Numeric, N: Size>(
     keys[ABSOLUTE_POS] = loaded;
 }
 
-/// `selected` holds the places of the best delegates.
 #[cube]
 fn element_of_slot(selected: &[u32], slot: usize, exponent: u32, beta: u32) -> usize {
     let exponent = exponent as usize;
@@ -71,7 +67,7 @@ fn element_of_slot(selected: &[u32], slot: usize, exponent: u32, beta: u32) -> u
     (subrange << exponent) + (slot & ((1usize << exponent) - 1))
 }
 
-/// Writes the result. `places` holds slots, positions in `listed` slots, or indices if `direct`.
+/// `places` holds slots, positions in `listed`, or indices if `direct`.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn fetch_selected<E: Element, I: Numeric>(
     elements: &[E],
@@ -105,14 +101,14 @@ pub(crate) fn fetch_selected<E: Element, I: Numeric>(
     indices[rank] = I::cast_from(at);
 }
 
-/// Candidates are padded with least keys to a multiple of this, for loads of any width.
+/// Candidates are padded with least keys to whole loads.
 pub(crate) const CANDIDATE_LOAD: usize = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FilterConfig {
     pub shape: TeamShape,
     pub beta: u32,
-    /// Whether Rule 2 applies.
+    /// Rule 2.
     pub filtered: bool,
     pub largest: bool,
 }
@@ -129,14 +125,13 @@ struct FilteredSubranges<'a, E: Element> {
     config: FilterConfig,
 }
 
-/// The element of a slot, which may take another slot.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 struct Candidate<K: Int> {
     key: K,
     slot: u32,
     exists: bool,
-    /// Whether it begins a subrange that is scanned.
+    /// Begins a scanned subrange.
     opens_subrange: bool,
 }
 
@@ -164,20 +159,20 @@ impl<'a, E: Element> FilteredSubranges<'a, E> {
         (self.layout.k as usize) << self.layout.exponent as usize
     }
 
-    /// Number of selected delegates of a subrange, given rank and place of its first.
+    /// `rank` and `place` are of the first delegate.
     fn selected_delegates(&self, rank: u32, place: u32) -> u32 {
         let mut count = 0u32;
         #[unroll]
         for order in 0..comptime!(self.config.beta) {
             let other = min(rank + order, self.layout.k - 1);
-            // Beyond the end, the clamped rank has another place.
+            // The clamped rank has another place.
             let same = self.selected[other as usize] == place + order;
             count += select(same, 1u32, 0u32);
         }
         count
     }
 
-    /// Position number `order` among those of `count` delegates from `place` on.
+    /// Position number `order` among `count` delegates from `place`.
     fn nth_position(&self, place: u32, count: u32, order: u32) -> u32 {
         let beta = comptime!(self.config.beta);
         let mut found = 0u32;
@@ -234,7 +229,6 @@ impl<'a, E: Element> FilteredSubranges<'a, E> {
     }
 }
 
-/// Least of the best delegates; one cube.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn find_least_delegate<E: Element>(
     delegates: &[E::Key],
@@ -292,7 +286,7 @@ pub(crate) fn count_candidates<E: Element>(
     }
 }
 
-/// Writes keys and slots of the candidates in index order, and their padded number.
+/// Writes candidates in index order, and their padded number.
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(clippy::too_many_arguments, reason = "buffers")]
 pub(crate) fn list_candidates<E: Element>(
@@ -316,7 +310,6 @@ pub(crate) fn list_candidates<E: Element>(
     let least = least[least_at];
     let subranges =
         FilteredSubranges::<E>::new(elements, selected, positions, least, layout, config);
-    // Counts of the cubes before this one.
     let mut before = 0u32;
     let mut opened_subranges = 0u32;
     let mut cube = UNIT_POS as usize;
@@ -333,7 +326,7 @@ pub(crate) fn list_candidates<E: Element>(
         let at = tile + UNIT_POS as usize;
         let mut candidate = subranges.candidate(min(at, end - 1) as u32);
         candidate.exists = candidate.exists && at < end;
-        // All units have read the previous sums.
+        // Units have read previous sums.
         sync_cube();
         let sums = reduce.prefix_sum(select(candidate.exists, 1u32, 0u32));
         if candidate.exists {

@@ -1,7 +1,7 @@
-//! Reductions and scans over a cube: planes shuffle, then exchange a value each in shared memory.
+//! Cube reductions and scans: planes shuffle, then exchange a value each in shared memory.
 //!
-//! All units must call each method. A loop needs a barrier before each further call, because a call
-//! site has one set of slots.
+//! All units must call each. Loops need a barrier before further calls: a call site has one set of
+//! slots.
 
 use cubecl::prelude::*;
 
@@ -19,7 +19,6 @@ pub(super) struct CubeReduce {
     pub shape: TeamShape,
 }
 
-/// Sums over the units before this one and over all.
 #[derive(CubeType, Clone, Copy)]
 pub(super) struct PrefixSum {
     pub before: u32,
@@ -39,7 +38,6 @@ impl CubeReduce {
         }
     }
 
-    /// The value of the last lane of each plane, for all units.
     fn share_per_plane<T: Numeric>(&self, value: T) -> Shared<[T]> {
         let mut slots = Shared::<[T]>::new_slice(comptime!(self.shape.planes as usize));
         if UNIT_POS_X == comptime!(self.shape.plane_lanes() - 1) {
@@ -102,8 +100,8 @@ impl CubeReduce {
         greatest
     }
 
-    /// Range from a key that at least `groups` keys reach to the greatest one, given the greatest
-    /// key of each unit: the lower end is the least maximum of `groups` or more groups of units.
+    /// Range from a key that `groups` keys reach to the greatest: the least maximum of at least
+    /// `groups` groups of units.
     pub fn range_of_best<K: Int>(&self, greatest: K, #[comptime] groups: u32) -> KeyRange<K> {
         let lanes = comptime!((self.shape.lanes / groups).min(self.shape.plane_lanes()));
         let mut greatest = greatest;

@@ -1,19 +1,17 @@
-//! Construction of the delegate vector: the β greatest keys of each subrange of 2^α elements.
+//! Delegate vector: β greatest keys of each subrange of 2^α elements.
 //!
 //! ```text
 //! each team of units (up to a plane), for its subrange:
-//!     local <- the β greatest keys of each unit's loads, several in flight
+//!     local <- β greatest keys of each unit
 //!     for rank in 0..β:
 //!         delegate[rank] <- greatest local[0], ties by position
 //!         its unit drops local[0]
 //! ```
 //!
-//! For β = 1, units compare rough keys, which distinguish zeros and NaN by their bits but take
-//! fewer instructions; the key follows from the greatest. A team takes several short subranges at a
-//! time. The subranges of a cube may form a group with a greatest key of its own.
+//! For β = 1, units compare rough keys, which distinguish zeros and NaN by bits but take fewer
+//! instructions; the greatest is refined.
 //!
-//! [`build_delegates_staged`] (Section 5.3) loads through shared memory; each unit scans one
-//! subrange. It serves devices without planes.
+//! [`build_delegates_staged`] (Section 5.3) serves devices without planes.
 
 use cubecl::prelude::*;
 
@@ -25,18 +23,16 @@ use crate::{
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct DelegateVectorConfig {
-    /// Units of a cube, and units that share a subrange.
     pub cube: TeamShape,
     pub team: TeamShape,
-    /// Loads in flight per unit.
     pub loads_in_flight: usize,
-    /// Short subranges of a team at a time.
+    /// Short subranges that a team takes at a time.
     pub concurrent_subranges: usize,
-    /// Rounds of these per cube; several only for groups.
+    /// Several only for groups.
     pub rounds: u32,
     pub beta: usize,
     pub short_keys: bool,
-    /// Whether elements are words of two bf16.
+    /// Elements are words of two bf16.
     pub packed_bf16: bool,
     pub largest: bool,
 }
@@ -51,9 +47,8 @@ impl DelegateVectorConfig {
     }
 }
 
-/// Writes the greatest keys of each subrange, best first, and optionally their `positions` inside
-/// and the greatest key of each cube. The last subrange may be shorter; a missing element has the
-/// least key at position `u32::MAX`.
+/// Writes each subrange's greatest keys, best first, `positions` in it, and each cube's greatest
+/// key as `groups`. Missing elements of the last subrange have the least key at `u32::MAX`.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn build_delegates<E: Element, W: Numeric, N: Size>(
     input: &[Vector<E, N>],
@@ -84,7 +79,6 @@ pub(crate) fn build_delegates<E: Element, W: Numeric, N: Size>(
     }
 }
 
-/// One subrange at a time.
 #[cube]
 fn one_subrange<E: Element, W: Numeric, N: Size>(
     input: &[Vector<E, N>],
@@ -170,8 +164,7 @@ fn one_subrange<E: Element, W: Numeric, N: Size>(
     }
 }
 
-/// Several short subranges at a time, one delegate each. Returns the greatest rough key of this
-/// unit.
+/// Returns this unit's greatest rough key.
 #[cube]
 pub(super) fn short_subranges<E: Element, W: Numeric, N: Size>(
     input: &[Vector<E, N>],
@@ -187,7 +180,6 @@ pub(super) fn short_subranges<E: Element, W: Numeric, N: Size>(
     let loads_in_flight = comptime!(config.loads_in_flight);
     let exponent = exponent as usize;
     let team = Team::new(0u32, config.team);
-    // The teams of a cube take neighboring subranges.
     let teams = comptime!(config.teams());
     let own = UNIT_POS_Y as usize * (CUBE_DIM_X / lanes) as usize + (UNIT_POS_X / lanes) as usize;
     let mut first = CUBE_POS * comptime!(config.subranges_per_cube()) + own;
@@ -245,7 +237,7 @@ pub(super) fn short_subranges<E: Element, W: Numeric, N: Size>(
     greatest
 }
 
-/// A rough key suffices for one delegate, whose position among equal keys does not matter.
+/// Rough for β = 1, where positions of equal keys do not matter.
 #[cube]
 fn delegate_key<E: Element>(value: E, #[comptime] config: DelegateVectorConfig) -> E::Key {
     if comptime!(config.beta > 1) {
@@ -255,7 +247,7 @@ fn delegate_key<E: Element>(value: E, #[comptime] config: DelegateVectorConfig) 
     }
 }
 
-/// Rough key; the greater one of two packed elements.
+/// The greater one of packed elements.
 #[cube]
 fn rough<E: Element>(value: E, #[comptime] config: DelegateVectorConfig) -> E::Key {
     if comptime!(config.packed_bf16) {
@@ -293,7 +285,6 @@ fn output_key<E: Element, W: Numeric>(
     }
 }
 
-/// The greatest keys of a unit.
 #[derive(CubeType)]
 struct UnitBest<K: Int> {
     keys: Array<K>,
@@ -368,7 +359,6 @@ impl StagedConfig {
     }
 }
 
-/// The last subrange may be shorter.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn build_delegates_staged<E: Element, N: Size>(
     input: &[Vector<E, N>],

@@ -1,16 +1,15 @@
 //! One cube finishes: both selections and the output.
 //!
 //! ```text
-//! best       <- the k best delegates                              (first top-k)
-//! candidates <- best delegates of subranges without all β in best     (Rule 3)
-//!             + elements >= min(best) of the other subranges          (Rule 2)
-//! result     <- the k best candidates                            (second top-k)
+//! best       <- k best delegates
+//! candidates <- best delegates of subranges without all β in best  (Rule 3)
+//!             + elements >= min(best) of other subranges           (Rule 2)
+//! result     <- k best candidates
 //! ```
 //!
-//! If the candidates exceed shared memory, the second top-k scans all selected subranges.
+//! If candidates exceed shared memory, all selected subranges are scanned instead.
 //!
-//! Single launch: the last cube of the construction finishes. A word of uninitialized memory counts
-//! cubes:
+//! Single launch: the construction's last cube finishes. An uninitialized word counts cubes:
 //!
 //! ```text
 //! each cube: old <- exchange(word, call)        call: launch number << 16
@@ -19,8 +18,8 @@
 //!            last <- fetch_add(word, own) + own == call + cubes
 //! ```
 //!
-//! An exchange removes the count so far, and the same cube adds it again. So only the last cube to
-//! add completes the count. The 48-bit launch number distinguishes earlier contents.
+//! Each exchange removes a count that the same cube adds again, so only the last completes it. The
+//! 48-bit number distinguishes earlier contents.
 
 use cubecl::{ir::ElemType, prelude::*};
 
@@ -36,10 +35,8 @@ use super::{
 };
 use crate::topk::key::{Element, ordered_key};
 
-/// Writes the k best elements in index order; one cube.
-///
-/// `delegates` holds all keys in whole loads, or with `selected_places` the k best, one per load.
-/// `groups` holds the greatest key of each group, `positions` the positions of delegates if β > 1.
+/// Writes the k best in index order; one cube. `delegates` holds all keys in whole loads, or with
+/// `selected_places` the k best, one per load.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn finish<E: Element, I: Numeric, N: Size, D: Size>(
     input: &[Vector<E, N>],
@@ -138,7 +135,6 @@ pub(super) fn finish_cube<E: Element, I: Numeric, N: Size, D: Size>(
             while rank < layout.k {
                 let place = places[rank as usize];
                 let order = place % beta;
-                // Rank of the last delegate of the subrange, if selected.
                 let last = rank + (beta - 1 - order);
                 let all = last < layout.k
                     && places[min(last, layout.k - 1) as usize] == place + (beta - 1 - order);
@@ -210,7 +206,7 @@ pub(super) fn finish_cube<E: Element, I: Numeric, N: Size, D: Size>(
     }
 }
 
-/// Low bits of the arrival word, which count cubes.
+/// Bits that count cubes.
 pub(crate) const COUNT_BITS: u32 = 16;
 
 #[cube]
@@ -219,7 +215,7 @@ fn none<T: CubeType>() -> ComptimeOption<T> {
     intrinsic!(|_| ComptimeOptionExpand::None)
 }
 
-/// Constructs delegates and finishes. Needs storage that other cubes see after [`sync_storage`].
+/// Needs storage visible to other cubes after [`sync_storage`].
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(clippy::too_many_arguments, reason = "buffers")]
 pub(crate) fn finish_single_launch<E: Element, I: Numeric, N: Size, D: Size>(

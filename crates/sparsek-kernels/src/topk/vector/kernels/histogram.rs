@@ -1,19 +1,18 @@
 //! Radix and bucket selection of the k greatest keys by histograms (Section 5.1).
 //!
 //! ```text
-//! range <- all possible keys (radix) or the keys that occur (bucket); above <- 0
+//! range <- all possible keys (radix) or those that occur (bucket); above <- 0
 //! until keys in range are equal or all selected:
 //!     count keys in range by (key - range.low) >> shift, in 2^11 bins
-//!     range <- the bin of the (k - above)th greatest; above += keys beyond
-//! select keys above range, then the first k - above keys in range
+//!     range <- bin of the (k - above)th greatest; above += keys beyond
+//! select keys above range, then the first k - above in range
 //! ```
 //!
-//! Each pass refines 11 bits. One cube counts in shared memory ([`histogram_threshold`]). Over many
-//! cubes, a pass is a launch ([`count_bins`]), whose cubes all derive the range from the histogram
-//! of the last pass. Two launches then count and write in index order. No count returns to the
-//! host, and scheduling does not matter.
+//! One cube counts in shared memory. Over many cubes, each pass is a launch whose cubes derive the
+//! range from the last histogram; two more count and write in index order. Scheduling does not
+//! matter, and no count returns to the host.
 //!
-//! The paper's buckets divide values; these divide keys, so that NaN and infinities have bins.
+//! The paper's buckets divide values; these divide keys, so NaN and infinities have bins.
 
 use cubecl::prelude::*;
 
@@ -26,12 +25,11 @@ use crate::{
     },
 };
 
-/// Bits of a bin index.
 pub(crate) const DIGIT_BITS: u32 = 11;
 pub(crate) const BINS: usize = 1 << DIGIT_BITS;
-/// Consecutive elements that a unit places at a time.
+/// Consecutive elements per unit.
 pub(crate) const ITEMS: u32 = 16;
-/// Words of a stored state: low, high, above, shift + 1 or zero if closed.
+/// Low, high, above, and shift + 1 or zero if closed.
 const STATE_WORDS: usize = 4;
 
 #[cube]
@@ -44,7 +42,6 @@ pub(super) fn key_range<K: Int>(low: K, high: K) -> KeyRange<K> {
     KeyRange::<K> { low, high }
 }
 
-/// Adds a key within `range` to its bin.
 #[cube]
 pub(super) fn count_key<K: Int>(
     bins: &Shared<[Atomic<u32>]>,
@@ -58,17 +55,17 @@ pub(super) fn count_key<K: Int>(
     }
 }
 
-/// The kth greatest key is within a range; `above` keys are greater.
+/// The kth greatest key is in `low..=high`; `above` keys are greater.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(super) struct SearchState<K: Int> {
     pub low: K,
     pub high: K,
     pub above: u32,
-    /// Low bits of the distance from `low` that bins ignore.
+    /// Low bits of distances that bins ignore.
     pub shift: u32,
-    /// Whether the search continues. If not, keys within the range are equal or all selected; the
-    /// range is empty if all keys from `low` on are selected.
+    /// If not, keys in range are equal or all selected. The range is empty if all from `low` on are
+    /// selected.
     pub open: bool,
 }
 
@@ -86,8 +83,7 @@ impl<K: Int> SearchState<K> {
         }
     }
 
-    /// Moves to the bin of the kth key and clears the bins. Different keys differ by at least
-    /// `2^spacing`, except infinities and NaN.
+    /// Moves to the kth key's bin; clears bins.
     pub fn advance(
         &mut self,
         bins: &Shared<[Atomic<u32>]>,
@@ -110,9 +106,8 @@ impl<K: Int> SearchState<K> {
         reduce: &CubeReduce,
         #[comptime] spacing: u32,
     ) -> SearchState<K> {
-        // 16 bytes, as all arrays here: compilers read unaligned ones along with neighbors.
+        // 16 bytes: compilers read unaligned arrays with neighbors.
         let mut found = Shared::<[u32]>::new_slice(4usize);
-        // From the greatest bin on.
         let bins_per_unit = comptime!(BINS as u32 / reduce.shape.lanes);
         let last = comptime!(BINS as u32 - 1);
         let first = UNIT_POS * bins_per_unit;
@@ -139,7 +134,7 @@ impl<K: Int> SearchState<K> {
         }
         sync_cube();
         let low = self.low + (K::cast_from(found[0]) << K::cast_from(self.shift));
-        // The last bin may extend beyond the greatest key.
+        // The last bin may exceed the greatest key.
         let width = (K::new(1) << K::cast_from(self.shift)) - K::new(1);
         let high = select(self.high - low > width, low + width, self.high);
         let all = found[2] + found[1] == wanted;
@@ -176,8 +171,7 @@ pub(super) fn clear_bins(bins: &Shared<[Atomic<u32>]>, #[comptime] units: u32) {
     }
 }
 
-/// Threshold of the `k` greatest keys: at least `k` are within `all`, none above. Bins are clear
-/// before, for all units, and after.
+/// At least `k` keys are within `all`, none above. Bins are clear before and after.
 #[cube]
 pub(super) fn histogram_threshold<K: Int, S: KeySet<K>>(
     keys: &S,
@@ -202,7 +196,7 @@ pub(super) fn histogram_threshold<K: Int, S: KeySet<K>>(
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct HistogramConfig {
-    /// Bits of a key, 16 for short ones.
+    /// Bits of a key; 16 for short keys.
     pub bits: u32,
     pub largest: bool,
     pub shape: TeamShape,
@@ -217,13 +211,12 @@ impl HistogramConfig {
         self.passes() * BINS
     }
 
-    /// Words of the states before each pass and after the last.
     pub fn states(&self) -> usize {
         (self.passes() + 1) * STATE_WORDS
     }
 }
 
-/// Position of the least selected key among the states.
+/// Position of the least selected key.
 pub(crate) fn final_state_at(bits: u32) -> usize {
     bits.div_ceil(DIGIT_BITS) as usize * STATE_WORDS
 }
@@ -237,7 +230,7 @@ struct Extent {
 
 #[cube]
 impl Extent {
-    /// `filled` overrides `length` if only the device knows it.
+    /// `filled`, on the device, overrides `length`.
     fn new(
         filled: ComptimeOption<&[u32]>,
         length: usize,
@@ -259,12 +252,11 @@ impl Extent {
     }
 }
 
-/// First range, if not all possible keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Start {
-    /// The range of keys of each cube.
+    /// Range of each cube's keys.
     CubeRanges,
-    /// From the least key that an earlier selection selected to the greatest.
+    /// Least selected to greatest key of an earlier selection.
     FirstTopk,
 }
 
@@ -292,7 +284,7 @@ fn write_state<K: Int>(states: &mut [K], state: &SearchState<K>, #[comptime] pas
     }
 }
 
-/// Derives the state before `pass` from the last histogram, and stores it.
+/// Derives the state before `pass` from the last histogram.
 #[cube]
 fn advance_state<K: Int>(
     histograms: &[Atomic<u32>],
@@ -352,7 +344,7 @@ fn greatest_key<K: Int>(#[comptime] bits: u32) -> K {
         )))
 }
 
-/// Writes the range of each cube and clears the histograms.
+/// Also clears the histograms.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn find_key_ranges<E: Element, N: Size>(
     elements: &[Vector<E, N>],
@@ -393,7 +385,6 @@ pub(crate) fn find_key_ranges<E: Element, N: Size>(
     }
 }
 
-/// Counts the keys within the range of `pass`.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn count_bins<E: Element, N: Size>(
     elements: &[Vector<E, N>],
@@ -458,7 +449,7 @@ pub(crate) fn count_bins<E: Element, N: Size>(
     }
 }
 
-/// Counts the elements above and within the final range, per cube.
+/// Counts keys above and within the final range.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn count_selected<E: Element, N: Size>(
     elements: &[Vector<E, N>],
@@ -501,7 +492,7 @@ pub(crate) fn count_selected<E: Element, N: Size>(
     }
 }
 
-/// Writes the places of the selected elements in index order.
+/// Writes places in index order.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn list_selected<E: Element, N: Size>(
     elements: &[Vector<E, N>],
@@ -534,7 +525,7 @@ pub(crate) fn list_selected<E: Element, N: Size>(
     let end = min((CUBE_POS + 1) * per_cube, extent.length);
     let mut tile = CUBE_POS * per_cube;
     while tile < end {
-        // A tile has at most 1024 x 16 elements, so both counts fit in 16 bits.
+        // At most 1024 x 16, so both counts fit in 16 bits.
         let first = tile + (UNIT_POS * ITEMS) as usize;
         let per_load = N::value().comptime();
         let mut own = Cursor { above: 0, level: 0 };
@@ -551,7 +542,7 @@ pub(crate) fn list_selected<E: Element, N: Size>(
             }
         }
         let packed = own.above + (own.level << 16);
-        // All units have read the previous sums.
+        // Units have read previous sums.
         sync_cube();
         let sums = reduce.prefix_sum(packed);
         if packed > 0 {

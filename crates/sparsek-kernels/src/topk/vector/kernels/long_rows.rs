@@ -4,7 +4,6 @@ use cubecl::{ir::ElemType, prelude::*};
 
 use crate::topk::key::Element;
 
-/// Copies the result of one row to its place.
 #[cube(launch_unchecked, address_type = "dynamic")]
 pub(crate) fn copy_row<E: Element, I: Numeric>(
     best_values: &[E],

@@ -1,4 +1,4 @@
-//! Device code of the top-k of one vector.
+//! Device code.
 
 pub(super) mod best_delegates;
 pub(super) mod bitonic;

@@ -1,4 +1,4 @@
-//! The elements of the selected subranges, as one cube scans them. Slots are those of
+//! Elements of selected subranges, as one cube scans them; slots as in
 //! [`concatenate`](super::concatenate).
 #![allow(
     clippy::collapsible_if,
@@ -17,12 +17,11 @@ use crate::topk::{
     threshold::search::{Cursor, KeyRange, Threshold},
 };
 
-/// Elements that reach the least selected delegate, in no particular order.
 #[derive(CubeType)]
 pub(super) struct Candidates<K: Int> {
     pub keys: Shared<[K]>,
     pub slots: Shared<[u32]>,
-    /// Numbers of candidates, which may exceed the room, of slots found, and of complete subranges.
+    /// Numbers of candidates (may exceed `room`), slots found, complete subranges.
     pub filled: Shared<[Atomic<u32>]>,
     #[cube(comptime)]
     pub room: usize,
@@ -32,7 +31,7 @@ pub(super) struct Candidates<K: Int> {
 
 #[cube]
 impl<K: Int> Candidates<K> {
-    /// Reserves places; one call for several elements, because atomics serialize.
+    /// Takes several elements, because atomics serialize.
     pub fn claim(&self, count: u32) -> u32 {
         self.filled[0].fetch_add(count)
     }
@@ -64,14 +63,13 @@ pub(super) struct SelectedSubranges<'a, E: Element, N: Size> {
     pub elements: &'a [E],
     /// Places of the k best delegates, in order.
     places: Shared<[u32]>,
-    /// Ranks of the last delegates of complete subranges, which have all β selected.
+    /// Ranks of last delegates of complete subranges, with all β selected.
     complete_ranks: Shared<[u32]>,
     pub layout: SubrangeLayout,
     #[cube(comptime)]
     pub config: FinishConfig,
 }
 
-/// First element and slot, and number of elements inside the vector.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
 pub(super) struct Load {
@@ -108,8 +106,8 @@ impl<'a, E: Element, N: Size> SelectedSubranges<'a, E, N> {
         ((subrange as usize) << exponent as usize) + inside as usize
     }
 
-    /// Load of the complete subranges, or if `all` of all selected ones; then empty unless it
-    /// belongs to the first delegate of a subrange.
+    /// Of complete subranges, or if `all` of selected ones, then empty except for each subrange's
+    /// first delegate.
     fn load(&self, load: u32, #[comptime] all: bool) -> Load {
         let width = comptime!(self.config.shape.width as u32);
         let beta = comptime!(self.config.beta);
@@ -138,7 +136,6 @@ impl<'a, E: Element, N: Size> SelectedSubranges<'a, E, N> {
         }
     }
 
-    /// Elements of a load of the complete subranges; arbitrary beyond the vector.
     fn complete_items(&self, load: u32) -> Vector<E, N> {
         let width = comptime!(self.config.shape.width);
         if comptime!(self.config.beta > 1) {
@@ -159,7 +156,6 @@ impl<'a, E: Element, N: Size> SelectedSubranges<'a, E, N> {
         self.input[min(load.at / width, last)]
     }
 
-    /// Whether the vector may end within this load of the complete subranges.
     fn may_cross_end(&self, load: u32, loads: u32) -> bool {
         let width = comptime!(self.config.shape.width);
         if comptime!(self.config.beta > 1) {
@@ -170,7 +166,6 @@ impl<'a, E: Element, N: Size> SelectedSubranges<'a, E, N> {
         }
     }
 
-    /// Completes a load that the end of the vector cuts.
     fn with_tail(&self, load: &Load, items: Vector<E, N>) -> Vector<E, N> {
         let width = comptime!(self.config.shape.width);
         let mut items = items;
@@ -186,7 +181,7 @@ impl<'a, E: Element, N: Size> SelectedSubranges<'a, E, N> {
         items
     }
 
-    /// Collects elements of complete subranges that reach `least` while there is room.
+    /// Collects elements that reach `least` while there is room.
     pub fn collect(&self, least: E::Key, loads: u32, candidates: &Candidates<E::Key>) {
         let units = comptime!(self.config.shape.lanes);
         let width = comptime!(self.config.shape.width);
@@ -212,7 +207,7 @@ impl<'a, E: Element, N: Size> SelectedSubranges<'a, E, N> {
                     greatest = max(greatest, key);
                 }
                 let greatest = ordered_refined::<E>(greatest, false, self.config.largest);
-                // Few loads hold a candidate; a cut load is not complete yet.
+                // Few loads hold a candidate; cut loads are incomplete.
                 if greatest >= least || self.may_cross_end(number, loads) {
                     let load = self.load(min(number, loads - 1), false);
                     let items = self.with_tail(&load, items);
@@ -225,7 +220,7 @@ impl<'a, E: Element, N: Size> SelectedSubranges<'a, E, N> {
         }
     }
 
-    /// Adds the elements that reach `least`. Returns whether there was room.
+    /// Returns whether there was room.
     fn keep_reaching(
         &self,
         items: Vector<E, N>,
@@ -262,7 +257,7 @@ impl<'a, E: Element, N: Size> SelectedSubranges<'a, E, N> {
         ranks << (self.layout.exponent - comptime!(self.config.shape.width.ilog2()))
     }
 
-    /// Writes the result from all selected subranges, if candidates exceed the room.
+    /// Writes the result if candidates exceed the room.
     pub fn write_selected<I: Numeric>(
         &self,
         threshold: &Threshold<E::Key>,
@@ -292,9 +287,9 @@ impl<'a, E: Element, N: Size> SelectedSubranges<'a, E, N> {
                     own.place::<E::Key>(key, threshold, quota);
                 }
             }
-            // All units have read the previous sums.
+            // Units have read previous sums.
             sync_cube();
-            // A tile has at most 1024 x 16 elements, so both counts fit in 16 bits.
+            // At most 1024 x 16, so both counts fit in 16 bits.
             let sums = reduce.prefix_sum(own.above + (own.level << 16));
             let mut cursor = Cursor {
                 above: above + (sums.before & 0xffff),

@@ -30,7 +30,6 @@ use crate::{
 };
 
 impl VectorCall<'_> {
-    /// Whether 16-bit keys suffice.
     pub fn short_keys(&self, partition: &Partition, selections: [Selection; 2]) -> bool {
         let histograms = selections
             .iter()
@@ -43,7 +42,6 @@ impl VectorCall<'_> {
         half && histograms && usage.contains(TypeUsage::Buffer) && !partition.staged
     }
 
-    /// With keys of type `W`.
     pub fn concatenate<E: Element, W: Numeric>(
         &self,
         partition: &Partition,
@@ -62,7 +60,6 @@ impl VectorCall<'_> {
             self.delegates::<E>(partition, &keys)?;
         }
         let best = self.select_keys(&keys, (dtype, count), first, None, None)?;
-        // The concatenated vector may reuse this memory.
         drop(keys);
         let slots = self.options.k << partition.exponent;
         let concatenated = self.gather::<E, W>(&best.places, slots, partition.exponent)?;
@@ -83,8 +80,7 @@ impl VectorCall<'_> {
         let keys = allocate(client, "candidates", slots, dtype)?;
         let width = self.input_vector::<E>().load_width(exponent);
         let grid = Grid::elementwise(client, slots / width, length)?;
-        // SAFETY: the kernel reads below `length`, only whole loads as loads, and writes whole
-        // subranges.
+        // SAFETY: reads stay below `length`, loads are whole, and whole subranges are written.
         unsafe {
             gather_subranges::launch_unchecked::<E, W>(
                 client,
@@ -106,8 +102,7 @@ impl VectorCall<'_> {
         Ok(keys)
     }
 
-    /// Values and indices of the selected elements. `places` are indices, or slots of `subranges`
-    /// (selected places, α, β), or positions in `listed` slots.
+    /// As `fetch_selected`; `subranges` are selected places, α, β.
     pub fn fetch<E: Element>(
         &self,
         subranges: Option<(&Handle, u32, u32)>,
@@ -120,7 +115,7 @@ impl VectorCall<'_> {
         let (selected, exponent, beta) = subranges.unwrap_or((places, 0, 1));
         let slots = |listed: &Handle| listed.size_in_used() as usize / size_of::<u32>();
         let listed = listed.map(|listed| argument(listed, "slots", U32, slots(listed)));
-        // SAFETY: every slot maps to an element below `length`.
+        // SAFETY: every slot maps below `length`.
         unsafe {
             fetch_selected::launch_unchecked::<E>(
                 self.client,
@@ -144,7 +139,6 @@ impl VectorCall<'_> {
     }
 }
 
-/// With Rules 2 and 3.
 impl VectorCall<'_> {
     pub fn filter<E: Element>(
         &self,
@@ -176,7 +170,7 @@ impl VectorCall<'_> {
         let filled = allocate(client, "filled", 1, U32)?;
         let counted = !matches!(second, Selection::Rows | Selection::Bitonic);
         if !counted {
-            // These selections read the whole room.
+            // These read the whole room.
             fill_zero(client, &candidates, key, room)?;
         }
         let output = [&candidates, &slots, &filled];
@@ -250,7 +244,7 @@ impl VectorCall<'_> {
         let layout = || self.layout(partition, 0);
         let input = || argument(self.input, "input", self.dtype, self.length);
         let best = || argument(selected, "subranges", U32, k);
-        // Not read if β = 1.
+        // Unread if β = 1.
         let positions = || match positions {
             Some(positions) => argument(positions, "positions", U32, count),
             None => best(),
@@ -258,7 +252,7 @@ impl VectorCall<'_> {
         let words = least.size_in_used() as usize / size_of::<E::Key>();
         let least = || argument(least, "least", key, words);
         let stats = self.stats.map(|stats| argument(stats, "stats", U32, 2));
-        // SAFETY: slots map to elements below `length`; there are at most as many candidates.
+        // SAFETY: slots map below `length`; candidates are no more than slots.
         unsafe {
             let grid = Grid::new(client, cubes, dim, elements)?;
             count_candidates::launch_unchecked::<E>(

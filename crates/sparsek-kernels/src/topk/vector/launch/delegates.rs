@@ -22,7 +22,7 @@ use crate::{
 };
 
 impl VectorCall<'_> {
-    /// Writes keys and returns positions, if β > 1.
+    /// Writes keys; returns positions if β > 1.
     pub fn delegates<E: Element>(
         &self,
         partition: &Partition,
@@ -46,7 +46,7 @@ impl VectorCall<'_> {
         DelegateVectorConfig::new(&vector, partition, CUBE_UNITS, self.options.largest)
     }
 
-    /// Writes keys of type `W`. Packs bf16 where possible, which takes fewer instructions.
+    /// Packs bf16 where possible: fewer instructions.
     pub fn build<E: Element, W: Numeric>(
         &self,
         partition: &Partition,
@@ -92,7 +92,7 @@ impl VectorCall<'_> {
         let positions = positions.map(|positions| argument(positions, "positions", U32, count));
         let key = E::Key::elem_type_native();
         let groups = groups.map(|groups| argument(groups, "groups", key, cubes));
-        // SAFETY: the kernel reads below `length`, and whole loads of whole subranges only.
+        // SAFETY: the kernel reads below `length`, whole loads in whole subranges only.
         unsafe {
             build_delegates::launch_unchecked::<E, W>(
                 client,
@@ -130,7 +130,7 @@ impl VectorCall<'_> {
         let cubes = count.div_ceil(config.units as usize);
         let grid = Grid::new(client, cubes, dim, self.length)?;
         let whole = self.length / config.width * config.width;
-        // SAFETY: the kernel reads below `length`, and only whole loads as loads.
+        // SAFETY: the kernel reads below `length`, only whole loads as loads.
         unsafe {
             build_delegates_staged::launch_unchecked::<E>(
                 client,
@@ -158,7 +158,6 @@ struct DelegateSource {
 }
 
 impl DelegateSource {
-    /// The same elements as words of two bf16, where possible.
     fn packed_bf16(self) -> Option<Self> {
         let config = self.config;
         let packs = self.dtype == ElemType::Float(FloatKind::BF16)

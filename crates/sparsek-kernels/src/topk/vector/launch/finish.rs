@@ -31,15 +31,15 @@ use crate::{
 
 const U64: ElemType = ElemType::UInt(UIntKind::U64);
 
-/// Numbers of single launches, from a random start.
+/// Number of the next single launch; random start.
 static CALLS: LazyLock<AtomicU64> =
     LazyLock::new(|| AtomicU64::new(RandomState::new().hash_one(0)));
 
 struct FinishInput<'a> {
     keys: &'a Handle,
-    /// Keys and number of groups.
+    /// Keys, and number of groups.
     groups: Option<(&'a Handle, usize)>,
-    /// The k best delegates of a separate launch.
+    /// k best delegates of a separate launch.
     best: Option<&'a Selected>,
     /// If β > 1.
     positions: Option<&'a Handle>,
@@ -74,7 +74,6 @@ impl VectorCall<'_> {
             FirstTopk::Groups(build) => count.div_ceil(build.subranges_per_cube()),
             _ => 0,
         };
-        // One allocation, because allocations take time.
         let [keys, groups, arrivals, values, indices] = allocate_together(
             client,
             [
@@ -150,8 +149,7 @@ impl VectorCall<'_> {
         let whole = self.length / width * width;
         let stats = self.stats.map(|stats| argument(stats, "stats", U32, 2));
         let call = CALLS.fetch_add(1, Ordering::Relaxed) << COUNT_BITS;
-        // SAFETY: elements are read below `length`; one key per delegate and k elements are
-        // written.
+        // SAFETY: elements are read below `length`; writes are one key per delegate and k elements.
         unsafe {
             finish_single_launch::launch_unchecked::<E>(
                 client,
@@ -209,7 +207,7 @@ impl VectorCall<'_> {
         };
         let in_registers = input.groups.map_or(count, |(_, groups)| groups);
         let whole = self.length / width * width;
-        // SAFETY: slots map to elements below `length`; k elements are written.
+        // SAFETY: slots map below `length`; k elements are written.
         unsafe {
             finish::launch_unchecked::<E>(
                 client,

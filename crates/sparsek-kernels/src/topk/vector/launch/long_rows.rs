@@ -1,4 +1,4 @@
-//! Top-k of few long rows, one vector after another.
+//! Top-k of few long rows, one after another.
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
@@ -74,7 +74,7 @@ fn copy<E: Element>(
     (dtype, rows, index): (ElemType, usize, ElemType),
 ) -> Result<(), KernelError> {
     let grid = Grid::elementwise(client, k, rows * k)?;
-    // SAFETY: the kernel reads below k and writes the k places of the row.
+    // SAFETY: the kernel reads below k and writes k places of the row.
     unsafe {
         copy_row::launch_unchecked::<E>(
             client,

@@ -1,5 +1,4 @@
-//! Launches of a plan. Each file launches the kernels of the same name in
-//! [`kernels`](super::kernels); `selection` launches `histogram` and `bitonic`.
+//! Launches of a plan.
 
 mod concatenate;
 mod delegates;
@@ -27,12 +26,10 @@ use crate::{
 };
 
 impl VectorCall<'_> {
-    /// Validates, launches and orders the output.
     pub fn topk(&self) -> Result<Selected, KernelError> {
         self.execute(&self.plan()?)
     }
 
-    /// Waits for the device.
     pub fn topk_with_stats(&self) -> Result<(Selected, WorkloadStats), KernelError> {
         let stats = allocate(self.client, "stats", 2, U32)?;
         let VectorCall {
@@ -126,7 +123,7 @@ impl VectorCall<'_> {
         job.order(selected.values, selected.indices)
     }
 
-    /// The output is in index order.
+    /// Output in index order.
     fn select<E: Element>(&self, plan: &Plan) -> Result<Selected, KernelError> {
         match plan {
             Plan::Whole(Selection::Rows) => {
@@ -176,7 +173,6 @@ impl VectorCall<'_> {
         })
     }
 
-    /// Runs the first or second top-k: [`SelectionInput::select`].
     fn select_keys(
         &self,
         handle: &Handle,

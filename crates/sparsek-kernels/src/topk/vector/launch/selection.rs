@@ -1,4 +1,4 @@
-//! Row, radix, bucket and bitonic selection from a vector or from keys over many cubes.
+//! Selection from a vector or from keys over many cubes.
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
@@ -22,28 +22,24 @@ use crate::{
     topk::{key::Element, options::TopkOptions, plan::load_widths, row::argtopk_rows, types::Rows},
 };
 
-/// Elements or keys to select from.
 pub(super) struct SelectionInput<'a> {
     pub client: &'a Client,
     pub handle: &'a Handle,
     pub dtype: ElemType,
     pub length: usize,
     pub largest: bool,
-    /// Number of elements if only the device knows it: at most `length`, whole loads. Only
-    /// histograms accept it.
+    /// Length known only to the device: at most `length`, whole loads; histograms only.
     pub filled: Option<&'a Handle>,
 }
 
-/// The k selected elements.
 pub(super) struct SelectedPlaces {
     pub places: Handle,
-    /// Search states of the histograms.
+    /// Of histograms.
     pub states: Option<Handle>,
 }
 
 impl SelectionInput<'_> {
-    /// Selects the k best. Histograms begin with the range from the least selected key of `start`,
-    /// the states of an earlier selection, to its greatest key.
+    /// Selects the k best. With `start`, histograms begin with an earlier selection's final range.
     pub fn select<E: Element>(
         &self,
         selection: Selection,
@@ -68,7 +64,6 @@ impl SelectionInput<'_> {
         })
     }
 
-    /// Keeps the best run of each tile until one tile is left.
     fn bitonic<E: Element>(&self, k: usize) -> Result<Handle, KernelError> {
         let key = E::Key::elem_type_native();
         let run = bitonic_run(k);
@@ -95,8 +90,6 @@ impl SelectionInput<'_> {
         Ok(places)
     }
 
-    /// Keys and places of the best run of each tile; of one tile, the places of the k best in
-    /// order.
     fn keep_best_runs<E: Element>(
         &self,
         k: usize,

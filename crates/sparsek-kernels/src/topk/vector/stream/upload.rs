@@ -1,5 +1,4 @@
-//! Upload of large parts, with one copy by several threads into pinned memory if the runtime has
-//! it. `Client::create_from_slice` would copy twice on one thread, and CUDA's driver once more.
+//! Upload of large parts: threads copy once, into pinned memory if any.
 
 use std::{mem::MaybeUninit, slice};
 
@@ -17,27 +16,25 @@ pub(super) fn upload(client: &Client, bytes: &[u8]) -> Handle {
     client.create(staged.unwrap_or_else(|| Bytes::from_bytes_vec(bytes.to_vec())))
 }
 
-/// Creates a buffer to fill, pinned if possible.
 pub(super) fn blank(client: &Client, bytes: usize) -> Bytes {
     pinned(client, Lent(None), bytes).unwrap_or_else(|| Bytes::from_bytes_vec(vec![0; bytes]))
 }
 
-/// Copies `lent` to pinned memory, if the runtime has it and the part is long.
 fn pinned(client: &Client, lent: Lent, bytes: usize) -> Option<Bytes> {
     if bytes < MIN_PINNED_BYTES {
         return None;
     }
     let mut staged = lent.bytes(bytes);
     client.staging([&mut staged].into_iter(), false);
-    // The runtime replaces the bytes unless it has no pinned memory.
+    // Other: the runtime has no pinned memory.
     (staged.property() != AllocationProperty::Other).then_some(staged)
 }
 
-/// Bytes to copy from. Without any, copies write nothing: the system zeroes new pinned memory.
+/// Copy source; without any, new pinned memory keeps the system's zeros.
 struct Lent(Option<(*const u8, usize)>);
 
 impl Lent {
-    /// The result must not outlive the slice.
+    /// The result must not outlive `slice`.
     fn of(slice: &[u8]) -> Self {
         Self(Some((slice.as_ptr(), slice.len())))
     }
@@ -48,7 +45,7 @@ impl Lent {
     }
 
     fn slice(&self) -> Option<&[u8]> {
-        // SAFETY: `pinned` drops these bytes before the initialized slice of its caller ends.
+        // SAFETY: `pinned` drops these bytes before its caller's slice ends.
         self.0
             .map(|(start, length)| unsafe { slice::from_raw_parts(start, length) })
     }
@@ -72,7 +69,7 @@ impl AllocationController for Lent {
 
     fn memory(&self, _policy: AccessPolicy) -> Result<&[MaybeUninit<u8>], AccessError> {
         let bytes = self.slice().ok_or(AccessError::WouldCopy)?;
-        // SAFETY: initialized bytes are valid `MaybeUninit` bytes.
+        // SAFETY: initialized bytes are valid `MaybeUninit`.
         Ok(unsafe { slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len()) })
     }
 

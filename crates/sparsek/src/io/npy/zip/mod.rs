@@ -1,8 +1,6 @@
 //! Zip containers as NumPy writes them: stored or deflated, unencrypted.
 //!
-//! Reads through the crate `zip`, and refuses what no program writes and what could waste time or
-//! memory: bytes before the first member or after the last, repeated names, and members that
-//! declare more bytes than theirs can hold.
+//! Refuses bytes before or after the members, repeated names, and sizes that members cannot hold.
 
 use std::io::{self, BufReader, Read, Seek, SeekFrom};
 
@@ -15,7 +13,7 @@ use zip::{
 use super::header::read_exact;
 use crate::io::text::excerpt;
 
-/// Deflate never expands further, so a larger declared size is corrupt.
+/// Deflate expands no further.
 const MAX_EXPANSION: u64 = 1032;
 
 pub(super) struct Archive<R> {
@@ -23,11 +21,6 @@ pub(super) struct Archive<R> {
 }
 
 impl<R: Read + Seek> Archive<R> {
-    /// Reads the directory.
-    ///
-    /// # Errors
-    ///
-    /// One line about the container.
     pub fn open(reader: R) -> Result<Self, String> {
         let mut reader = BufReader::new(reader);
         let seek = |error: io::Error| excerpt(&error.to_string());
@@ -41,7 +34,7 @@ impl<R: Read + Seek> Archive<R> {
             _ => return Err("not an npz file".to_string()),
         }
         check_end(&mut reader, size)?;
-        // Nothing precedes the first member.
+        // Nothing precedes the members.
         let config = Config {
             archive_offset: ArchiveOffset::Known(0),
         };
@@ -52,16 +45,11 @@ impl<R: Read + Seek> Archive<R> {
         }
     }
 
-    /// Whether a member of this name exists.
     pub fn contains(&self, name: &str) -> bool {
         self.archive.index_for_name(name).is_some()
     }
 
     /// Bytes and size of a member. Its end verifies the checksum.
-    ///
-    /// # Errors
-    ///
-    /// One line with the reason.
     pub fn member(&mut self, name: &str) -> Result<(impl Read + use<'_, R>, u64), String> {
         let member = self.archive.by_name(name).map_err(|error| match error {
             ZipError::FileNotFound => "it is missing from the file".to_string(),
@@ -81,8 +69,8 @@ impl<R: Read + Seek> Archive<R> {
     }
 }
 
-/// Checks that the directory ends at the final record. With two containers in one file, this crate
-/// reads the first and other programs the second.
+/// Checks that the directory ends at the final record. Of two containers in one file, programs read
+/// different ones.
 fn check_end<R: Read + Seek>(reader: &mut R, size: u64) -> Result<(), String> {
     const RECORD: usize = 22;
     let length = size.min(RECORD as u64 + u64::from(u16::MAX));
@@ -103,7 +91,7 @@ fn check_end<R: Read + Seek>(reader: &mut R, size: u64) -> Result<(), String> {
         bytes.fold(0, |sum, &byte| (sum << 8) | u64::from(byte))
     };
     let (listed, start) = (number(8), number(12));
-    // Larger numbers are in the zip64 record, which the crate checks.
+    // Larger numbers are in the zip64 record, checked elsewhere.
     let large = record[6..8] == [0xff; 2] || [listed, start].contains(&u64::from(u32::MAX));
     match large || start + listed + (tail.len() - at) as u64 == size {
         true => Ok(()),

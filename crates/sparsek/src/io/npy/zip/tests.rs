@@ -1,4 +1,4 @@
-//! Hand-written containers, valid and broken.
+//! Hand-written containers.
 
 use std::{io::Cursor, time::Instant};
 
@@ -20,7 +20,6 @@ fn read(file: &[u8], name: &str) -> Result<Vec<u32>, String> {
     npz.read(name, |array| array.into_u32())
 }
 
-/// A short one-line error.
 fn refusal(file: &[u8], name: &str) -> String {
     let error = read(file, name).unwrap_err();
     assert!(
@@ -41,7 +40,7 @@ fn members_are_stored_or_deflated_small_or_large() {
         assert!(npz.contains("a") && !npz.contains("c") && !npz.contains("a.npy"));
         assert!(refusal(&file, "c").contains("array c: it is missing"));
         if large {
-            // As Python writes above 65,535 members: only the count is in the zip64 record.
+            // As Python above 65,535 members: only the count is in the zip64 record.
             let mut many = file.clone();
             let (end, record) = (file.len(), file.len() - 98);
             many.copy_within(record + 40..record + 44, end - 10);
@@ -49,7 +48,6 @@ fn members_are_stored_or_deflated_small_or_large() {
             assert_ne!(many, file);
             assert_eq!(read(&many, "a").unwrap(), [1, 2, 3]);
         }
-        // The longest comment.
         let mut with_comment = file.clone();
         let at = with_comment.len() - 2;
         with_comment[at..].fill(0xff);
@@ -58,7 +56,6 @@ fn members_are_stored_or_deflated_small_or_large() {
     }
     let mut header = Npz::new(Cursor::new(container(&two()))).unwrap();
     assert_eq!(header.header("b").unwrap().shape, [5000]);
-    // The second name is longer than the first.
     let members = ["a", "aa"].map(|name| Member::stored(name, vector("|u1", &[[9]])));
     assert_eq!(read(&container(&members), "aa").unwrap(), [9]);
 }
@@ -100,7 +97,7 @@ fn broken_members_are_refused() {
     let hostile = Member::stored(&name, Vec::new());
     let twice = container(&[a.clone(), hostile.clone(), hostile]);
     assert!(refusal(&twice, "a").contains("there twice"));
-    // The local header disagrees with the directory in name, method or length.
+    // Local header and directory disagree.
     let whole = file(&a, &b);
     let second = whole
         .windows(4)
@@ -141,7 +138,6 @@ fn other_files_are_refused() {
     for length in 0..whole.len() {
         refusal(&whole[..length], "a");
     }
-    // No flipped bit panics or changes what is read.
     for large in [false, true] {
         let whole = container(&two().map(|member| Member { large, ..member }));
         for at in 0..whole.len() {
@@ -156,7 +152,6 @@ fn other_files_are_refused() {
     }
 }
 
-/// 50 MB of padding before the record is not searched.
 #[test]
 fn padding_is_not_searched() {
     let large = two().map(|member| Member {
