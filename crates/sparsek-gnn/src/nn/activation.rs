@@ -111,25 +111,12 @@ impl From<Activation> for String {
 /// assert!(method_from_str("precision:-1").is_err());
 /// ```
 pub fn method_from_str(text: &str) -> Result<Method, ModelError> {
-    let bad = || ModelError::Method {
+    text.parse().map_err(|_| ModelError::Method {
         text: text.to_string(),
-    };
-    match text.split_once(':') {
-        None if text == "exact" => Ok(Method::Exact),
-        Some(("early", n)) => n.parse().map(Method::EarlyStop).map_err(|_| bad()),
-        Some(("precision", eps)) => match eps.parse::<f32>() {
-            Ok(eps) if eps > 0.0 && eps.is_finite() => Ok(Method::Precision(eps)),
-            _ => Err(bad()),
-        },
-        _ => Err(bad()),
-    }
+    })
 }
 
 /// Inverse of [`method_from_str`].
 pub fn method_to_string(method: Method) -> String {
-    match method {
-        Method::Exact => "exact".to_string(),
-        Method::EarlyStop(n) => format!("early:{n}"),
-        Method::Precision(eps) => format!("precision:{eps}"),
-    }
+    method.to_string()
 }

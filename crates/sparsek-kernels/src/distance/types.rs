@@ -26,6 +26,8 @@ pub struct Matrix<'a> {
 
 /// How pairs are computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 pub enum Routine {
     /// A unit merges both rows.
     Merge,

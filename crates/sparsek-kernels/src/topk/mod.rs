@@ -23,7 +23,7 @@ mod vector;
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
 pub use key::SUPPORTED_DTYPES;
-pub use options::{Method, TopkOptions};
+pub use options::{Method, TopkOptions, UnknownMethod};
 pub use scatter::{Scatter, scatter};
 pub use types::{MAX_COLS, MAX_ROWS, Masked, ROUTINES, Routine, Rows, Selected};
 pub use vector::{

@@ -1,7 +1,19 @@
 //! The options of top-k.
 
-/// How elements are selected.
+use std::{fmt, str::FromStr};
+
+/// How elements are selected. In text: `exact`, `precision:EPS`, `early:MAX_ITER`.
+///
+/// ```
+/// use sparsek_kernels::topk::Method;
+///
+/// assert_eq!("early:4".parse(), Ok(Method::EarlyStop(4)));
+/// assert_eq!(Method::Precision(0.01).to_string(), "precision:0.01");
+/// assert!("precision:-1".parse::<Method>().is_err());
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(try_from = "String", into = "String"))]
 pub enum Method {
     /// The k greatest (or least) elements, ties to the lowest index.
     #[default]
@@ -24,8 +36,62 @@ impl Method {
     }
 }
 
+impl fmt::Display for Method {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exact => f.write_str("exact"),
+            Self::Precision(eps) => write!(f, "precision:{eps}"),
+            Self::EarlyStop(max_iter) => write!(f, "early:{max_iter}"),
+        }
+    }
+}
+
+/// Not a [`Method`] in text.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{text:?} is not a method: expected exact, early:ITERATIONS or precision:EPSILON, with a \
+     positive epsilon"
+)]
+pub struct UnknownMethod {
+    /// The text.
+    pub text: String,
+}
+
+impl FromStr for Method {
+    type Err = UnknownMethod;
+
+    fn from_str(text: &str) -> Result<Self, UnknownMethod> {
+        let method = match text.split_once(':') {
+            None => (text == "exact").then_some(Self::Exact),
+            Some(("early", max_iter)) => max_iter.parse().ok().map(Self::EarlyStop),
+            Some(("precision", eps)) => {
+                let eps = eps.parse().ok();
+                let eps = eps.filter(|eps: &f32| *eps > 0.0 && eps.is_finite());
+                eps.map(Self::Precision)
+            }
+            Some(_) => None,
+        };
+        method.ok_or_else(|| UnknownMethod { text: text.into() })
+    }
+}
+
+impl TryFrom<String> for Method {
+    type Error = UnknownMethod;
+
+    fn try_from(text: String) -> Result<Self, UnknownMethod> {
+        text.parse()
+    }
+}
+
+impl From<Method> for String {
+    fn from(method: Method) -> Self {
+        method.to_string()
+    }
+}
+
 /// What to select from each row.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct TopkOptions {
     /// Elements per row.
     pub k: usize,

@@ -92,6 +92,8 @@ pub struct Masked {
 
 /// How rows are mapped to units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
 #[non_exhaustive]
 pub enum Routine {
     /// A plane or a part per row, in registers.

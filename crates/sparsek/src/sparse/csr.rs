@@ -47,7 +47,50 @@ pub struct Csr {
     greatest: Arc<OnceLock<f32>>,
 }
 
+/// A host copy of a [`Csr`].
+#[derive(Clone, Debug)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+pub struct CsrData {
+    /// The pattern.
+    pub pattern: Pattern,
+    /// The values, `[nnz]`.
+    pub values: TensorData,
+}
+
 impl Csr {
+    /// Reads the values back to the host, for serialization.
+    ///
+    /// ```
+    /// # #[cfg(feature = "serde")]
+    /// # {
+    /// use burn::tensor::{Device, Tensor};
+    /// use sparsek::sparse::{Csr, CsrData};
+    ///
+    /// let device = Device::flex();
+    /// let a = Csr::from_dense(Tensor::from_data([[0.0, 5.0], [6.0, 0.0]], &device)).unwrap();
+    /// let text = serde_json::to_string(&a.to_data()).unwrap();
+    /// let read: CsrData = serde_json::from_str(&text).unwrap();
+    /// let b = Csr::from_data(read, &device).unwrap();
+    /// assert_eq!(a.pattern(), b.pattern());
+    /// a.values().to_data().assert_eq(&b.values().to_data(), true);
+    /// # }
+    /// ```
+    pub fn to_data(&self) -> CsrData {
+        CsrData {
+            pattern: self.pattern.as_ref().clone(),
+            values: self.values.to_data(),
+        }
+    }
+
+    /// Uploads a matrix. Errors as [`Csr::new`].
+    pub fn from_data(data: CsrData, device: &Device) -> Result<Self, CsrError> {
+        let dtype = data.values.dtype();
+        Self::new(
+            data.pattern,
+            Tensor::from_data(data.values, (device, dtype)),
+        )
+    }
+
     /// From a pattern with strictly ascending columns and its values, `[nnz]`, f32, f64, f16 or
     /// bf16.
     ///

@@ -20,7 +20,7 @@ mod tensor;
 
 pub use adjacency::Adjacency;
 pub use compressed::{Compressed, sparse_topk};
-pub use csr::Csr;
+pub use csr::{Csr, CsrData};
 pub use error::{CsrError, PatternError};
 pub use npz::NpzError;
 pub(crate) use pattern::check_size;

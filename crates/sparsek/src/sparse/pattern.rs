@@ -37,11 +37,32 @@ pub(crate) fn check_size(what: &'static str, found: usize) -> Result<(), Pattern
 /// assert!(Pattern::new(2, 3, vec![0, 1, 3], vec![1, 0, 3]).is_err());
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(try_from = "Unchecked"))]
 pub struct Pattern {
     rows: usize,
     cols: usize,
     indptr: Vec<u32>,
     indices: Vec<u32>,
+}
+
+/// A pattern as it is read, before its check.
+#[cfg(feature = "serde")]
+#[derive(serde::Deserialize)]
+struct Unchecked {
+    rows: usize,
+    cols: usize,
+    indptr: Vec<u32>,
+    indices: Vec<u32>,
+}
+
+#[cfg(feature = "serde")]
+impl TryFrom<Unchecked> for Pattern {
+    type Error = PatternError;
+
+    fn try_from(read: Unchecked) -> Result<Self, PatternError> {
+        Self::new(read.rows, read.cols, read.indptr, read.indices)
+    }
 }
 
 impl Pattern {

@@ -11,4 +11,4 @@ pub use options::TopkOptions;
 pub use ragged::{argtopk_ragged, topk_mask_ragged, topk_ragged};
 pub use rows::{argtopk, topk, topk_mask};
 pub use sharded::{ShardedError, topk_sharded};
-pub use sparsek_kernels::topk::{MAX_COLS, Method};
+pub use sparsek_kernels::topk::{MAX_COLS, Method, UnknownMethod};

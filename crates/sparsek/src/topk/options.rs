@@ -4,6 +4,7 @@ use sparsek_kernels::topk::Method;
 
 /// Options of row-wise selections. Rows run along [`dim`](Self::dim).
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct TopkOptions {
     /// Elements per row, at most its length.
     pub k: usize,
@@ -47,5 +48,51 @@ impl TopkOptions {
     /// Sets [`method`](Self::method).
     pub fn with_method(self, method: Method) -> Self {
         Self { method, ..self }
+    }
+}
+
+#[cfg(all(test, feature = "serde"))]
+mod tests {
+    use sparsek_kernels::{
+        distance::{self, Metric},
+        topk::{Finish, Routine, VectorOptions},
+    };
+
+    use super::*;
+
+    /// Serializes and reads back.
+    fn again<T: serde::Serialize + serde::de::DeserializeOwned>(value: &T) -> (String, T) {
+        let text = serde_json::to_string(value).unwrap();
+        let read = serde_json::from_str(&text).unwrap();
+        (text, read)
+    }
+
+    #[test]
+    fn options_are_read_as_they_are_written() {
+        for method in [Method::Exact, Method::EarlyStop(4), Method::Precision(1e-4)] {
+            let options = TopkOptions::new(3).with_dim(-2).with_method(method);
+            let (text, read) = again(&options);
+            assert_eq!(read, options);
+            assert!(text.contains(&format!("\"method\":\"{method}\"")), "{text}");
+        }
+        let mut vector = VectorOptions::new(9);
+        vector.strategy.finish = Finish::SingleLaunch;
+        assert_eq!(again(&vector).1, vector);
+        for metric in Metric::ALL {
+            assert_eq!(again(metric), (format!("\"{metric}\""), *metric));
+        }
+        assert_eq!(again(&Routine::Sampled).0, "\"sampled\"");
+        for routine in distance::ROUTINES {
+            assert_eq!(
+                again(&routine),
+                (format!("\"{}\"", routine.name()), routine)
+            );
+        }
+    }
+
+    #[test]
+    fn unknown_names_are_errors() {
+        assert!(serde_json::from_str::<Method>("\"early\"").is_err());
+        assert!(serde_json::from_str::<Metric>("\"minkowski:0\"").is_err());
     }
 }

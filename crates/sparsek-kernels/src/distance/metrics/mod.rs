@@ -43,6 +43,8 @@ macro_rules! metrics {
     ($($(#[$doc:meta])* $name:ident = $text:literal;)*) => {
         /// A distance by name; set notation counts nonzero columns, of N.
         #[derive(Clone, Copy, Debug, PartialEq)]
+        #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+        #[cfg_attr(feature = "serde", serde(try_from = "String", into = "String"))]
         #[non_exhaustive]
         pub enum Metric {
             $($(#[$doc])* $name,)*
@@ -168,6 +170,20 @@ impl FromStr for Metric {
         named
             .find(|metric| metric.name() == text)
             .ok_or_else(unknown)
+    }
+}
+
+impl TryFrom<String> for Metric {
+    type Error = UnknownMetric;
+
+    fn try_from(text: String) -> Result<Self, UnknownMetric> {
+        text.parse()
+    }
+}
+
+impl From<Metric> for String {
+    fn from(metric: Metric) -> Self {
+        metric.to_string()
     }
 }
 

@@ -4,6 +4,8 @@ use super::tuning::Tuning;
 
 /// Length of the subranges.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum Subrange {
     /// By Rule 4, or `Whole` where faster.
     #[default]
@@ -16,6 +18,8 @@ pub enum Subrange {
 
 /// Algorithm of the first and second top-k.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum Selection {
     /// `Rows` for short inputs, else `Bucket`.
@@ -55,6 +59,8 @@ impl Selection {
 
 /// Rule 2: the second top-k skips elements below the least selected delegate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum Filter {
     /// Where it saves time.
     #[default]
@@ -67,6 +73,8 @@ pub enum Filter {
 
 /// Construction of the delegate vector.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 pub enum Construction {
     /// `Planes`, or `Staged` for short subranges on a GPU without planes.
     #[default]
@@ -79,6 +87,8 @@ pub enum Construction {
 
 /// How one cube obtains the k best delegates.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "kebab-case"))]
 #[non_exhaustive]
 pub enum Finish {
     /// First that can run and saves time.
@@ -114,6 +124,7 @@ impl Finish {
 
 /// What to select from a vector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct VectorOptions {
     /// Elements kept.
     pub k: usize,
@@ -139,6 +150,7 @@ impl VectorOptions {
 
 /// How to select; by default the fastest known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct VectorStrategy {
     /// Length of the subranges.
     pub subrange: Subrange,

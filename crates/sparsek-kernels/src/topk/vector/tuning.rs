@@ -48,6 +48,7 @@ const EXPONENTS: [u32; 2] = [3, 16];
 
 /// Thresholds of automatic choices, by default for an NVIDIA H200.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Tuning {
     /// Rule 4: α = (log2(n/k) + constant)/2.
     pub constant: i32,
