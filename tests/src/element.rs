@@ -58,7 +58,7 @@ pub trait Wide: Copy + Debug {
         self
     }
     /// Midpoint; integers round toward `self`, the worse end.
-    fn midpoint(self, better: Self) -> Self;
+    fn middle(self, better: Self) -> Self;
     /// Whether the interval's width is at most `eps` times the greater magnitude of `extremes`.
     fn is_narrow(self, other: Self, eps: f32, extremes: (Self, Self)) -> bool;
     fn to_f64(self) -> f64;
@@ -89,7 +89,7 @@ macro_rules! float_wide {
             fn zero() -> Self {
                 0.0
             }
-            fn midpoint(self, better: Self) -> Self {
+            fn middle(self, better: Self) -> Self {
                 let (a, b) = (Wide::flushed(self), Wide::flushed(better));
                 let sum = a + b;
                 Wide::flushed(if sum.is_infinite() {
@@ -127,7 +127,7 @@ impl Wide for i128 {
     fn zero() -> Self {
         0
     }
-    fn midpoint(self, better: Self) -> Self {
+    fn middle(self, better: Self) -> Self {
         let sum = self + better;
         let floor = sum.div_euclid(2);
         if self <= better { floor } else { sum - floor }

@@ -166,7 +166,7 @@ impl<W: Wide> Row<W> {
     fn early_stop(&self, k: usize, max_iter: u32) -> Vec<usize> {
         let (mut lo, mut hi) = self.extremes();
         for _ in 0..max_iter {
-            let mid = lo.midpoint(hi);
+            let mid = lo.middle(hi);
             let end = if self.count(mid) < k {
                 &mut hi
             } else {
@@ -213,7 +213,7 @@ impl<W: Wide> Row<W> {
             } else {
                 search.lower = threshold;
             }
-            let next = search.lower.midpoint(better);
+            let next = search.lower.middle(better);
             let stuck = self.order(next, search.lower) != Ordering::Greater
                 || self.order(next, better) != Ordering::Less;
             if search.found || stuck || search.lower.is_narrow(better, eps, extremes) {
@@ -331,8 +331,8 @@ mod tests {
 
     #[test]
     fn a_midpoint_of_integers_rounds_to_the_worse_end() {
-        assert_eq!((-3i128).midpoint(0), -2);
-        assert_eq!(0i128.midpoint(-3), -1);
-        assert_eq!(3e38f32.midpoint(3.2e38), 3e38f32 * 0.5 + 3.2e38f32 * 0.5);
+        assert_eq!((-3i128).middle(0), -2);
+        assert_eq!(0i128.middle(-3), -1);
+        assert_eq!(3e38f32.middle(3.2e38), 3e38f32 * 0.5 + 3.2e38f32 * 0.5);
     }
 }

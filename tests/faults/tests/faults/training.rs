@@ -66,7 +66,7 @@ impl Reference {
         let begun = folder.file("run/manifest.json").exists();
         let evaluated = folder.run(EVAL);
         let message = String::from_utf8_lossy(&evaluated.stderr).into_owned();
-        let unsaved = message.contains("none of its epochs") || message.contains("no run is saved");
+        let unsaved = message.contains("no saved epoch") || message.contains("no run is saved");
         if !evaluated.status.success() && !unsaved {
             return Err(format!("cannot be evaluated: {message}"));
         }
