@@ -85,45 +85,32 @@ impl Plan {
         self.skipped.iter().for_each(|line| say!("{line}"));
     }
 
-    /// Arguments of a cargo command on the workspace; the same for all commands, which then share
-    /// builds.
+    /// Arguments of a cargo command on the workspace. All commands share them, and so their builds.
     pub fn cargo(&self, command: &str) -> Vec<String> {
-        let packages = ["sparsek-tests", "sparsek-examples", "sparsek-bench"];
-        let mut arguments = strings(&[command, "--release", "--workspace", "--exclude", "xtask"]);
-        arguments.extend(self.features(&packages, true));
-        arguments
+        let mut features = Vec::new();
+        for package in ["sparsek-tests", "sparsek-examples", "sparsek-bench"] {
+            features.extend(self.features(package));
+            features.push(format!("{package}/fusion"));
+        }
+        workspace(command, &features)
     }
 
-    /// Arguments of a cargo command on the suite alone.
-    fn suite(&self, command: &str, fusion: bool) -> Vec<String> {
-        let mut arguments = strings(&[
-            command,
-            "--release",
-            "--package",
-            "sparsek-tests",
-            "--test",
-            "suite",
-        ]);
-        arguments.extend(self.features(&["sparsek-tests"], fusion));
-        arguments
+    /// The same without fusion, for the suite. GPU backends of the programs imply fusion.
+    fn without_fusion(&self, command: &str) -> Vec<String> {
+        let mut features = self.features("sparsek-tests");
+        features.push("sparsek-examples/flex".into());
+        features.push("sparsek-bench/flex".into());
+        workspace(command, &features)
     }
 
-    fn features(&self, packages: &[&str], fusion: bool) -> Vec<String> {
+    fn features(&self, package: &str) -> Vec<String> {
         let mut linked: Vec<String> = self.backends.iter().map(|b| b.name()).collect();
         // Unit tests and examples need Flex.
         linked.push("flex".into());
-        if fusion {
-            linked.push("fusion".into());
-        }
         linked.sort();
         linked.dedup();
-        let pairs = packages
-            .iter()
-            .flat_map(|package| linked.iter().map(move |name| format!("{package}/{name}")));
-        let features: Vec<String> = pairs.collect();
-        let mut arguments = strings(&["--no-default-features", "--features"]);
-        arguments.push(features.join(","));
-        arguments
+        let features = linked.iter().map(|name| format!("{package}/{name}"));
+        features.collect()
     }
 
     /// Value of `SPARSEK_BACKENDS`.
@@ -133,8 +120,20 @@ impl Plan {
     }
 }
 
-fn strings(words: &[&str]) -> Vec<String> {
-    words.iter().map(|word| (*word).to_string()).collect()
+fn workspace(command: &str, features: &[String]) -> Vec<String> {
+    let features = features.join(",");
+    [
+        command,
+        "--release",
+        "--workspace",
+        "--exclude",
+        "xtask",
+        "--no-default-features",
+        "--features",
+        &features,
+    ]
+    .map(str::to_string)
+    .to_vec()
 }
 
 /// Runs all tests of the workspace, then the suite's tensor cases without fusion.
@@ -150,8 +149,8 @@ pub fn run_plan(plan: &Plan, options: &Options) -> Result {
                 }
                 run(&mut command)?;
             }
-            Some(filter) => run(cargo(plan.suite("test", true))
-                .args(["--", filter])
+            Some(filter) => run(cargo(plan.cargo("test"))
+                .args(["--test", "suite", "--", filter])
                 .env("SPARSEK_BACKENDS", backends))?,
         }
     }
@@ -176,8 +175,8 @@ pub fn run_plan(plan: &Plan, options: &Options) -> Result {
         Some(filter) if !options.fusion_off && !filter.contains("tensor") => Ok(()),
         filter => {
             say!("\n== the suite without fusion");
-            run(cargo(plan.suite("test", false))
-                .args(["--", filter.unwrap_or("tensor/")])
+            run(cargo(plan.without_fusion("test"))
+                .args(["--test", "suite", "--", filter.unwrap_or("tensor/")])
                 .env("SPARSEK_BACKENDS", Plan::names(&fused)))
         }
     }
