@@ -3,33 +3,15 @@
 //! `cargo run --release -p sparsek-bench -- topk --backend cuda --case 2**20x256x32 --json
 //! out.jsonl`
 //!
-//! A module for each bench. `paper` reproduces the papers' tables and figures; `report` writes
-//! docs/performance.md from the records.
-
-#[macro_use]
-mod print;
-
-mod case;
-mod chart;
-mod copy;
-mod distance;
-mod environment;
-mod latency;
-mod linear;
-mod paper;
-mod record;
-mod report;
-mod spmm;
-mod startup;
-mod table;
-mod timing;
-mod topk;
-mod vector;
+//! The library has a module for each bench.
 
 use clap::Parser;
 use sparsek::io::print::lost;
-
-use paper::{row_chart, rtopk, vector_chart};
+use sparsek_bench::{
+    distance, latency, linear,
+    paper::{row_chart, rtopk, vector_chart},
+    report, spmm, startup, table, topk, vector,
+};
 
 /// Checks cases against the oracle, times them, and reports the records.
 #[derive(Parser)]
