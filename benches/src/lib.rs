@@ -11,6 +11,7 @@ mod print;
 
 pub mod case;
 mod chart;
+pub mod compare;
 mod copy;
 pub mod distance;
 mod environment;

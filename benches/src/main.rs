@@ -8,7 +8,7 @@
 use clap::Parser;
 use sparsek::io::print::lost;
 use sparsek_bench::{
-    distance, latency, linear,
+    compare, distance, latency, linear,
     paper::{row_chart, rtopk, vector_chart},
     report, spmm, startup, table, topk, vector,
 };
@@ -44,6 +44,8 @@ enum Command {
     PlotVectors(vector_chart::Arguments),
     /// A Markdown table of one file of records.
     Table(table::Arguments),
+    /// Compares the times of two files of records; fails if a case became slower.
+    Compare(compare::Arguments),
     /// Writes docs/performance.md and its figures from the records.
     Report(report::Arguments),
 }
@@ -74,6 +76,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Plot(arguments) => row_chart::run(&arguments),
         Command::PlotVectors(arguments) => vector_chart::run(&arguments),
         Command::Table(arguments) => table::run(&arguments),
+        Command::Compare(arguments) => compare::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
     }
 }
