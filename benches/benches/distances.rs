@@ -20,7 +20,7 @@ const METRICS: [Metric; 4] = [
 fn distances(criterion: &mut Criterion, backend: &Backend) {
     let sets = sized(
         backend,
-        ["synthetic:movielens/512", "synthetic:scrna/512"],
+        ["synthetic:movielens/1024", "synthetic:scrna/256"],
         ["synthetic:movielens/16", "synthetic:scrna/8"],
     );
     let mut group = criterion.benchmark_group(format!("distances/{}", backend.kind));
