@@ -1,7 +1,7 @@
 //! Compares the times of two files of records.
 //!
 //! A case is slower if its median time grew by more than the noise. Noise is the sum of the spreads
-//! of both measurements, at least [`LEAST_NOISE`]; [`UNKNOWN_NOISE`] if neither has a spread.
+//! of both measurements, at least 1 %; 3 % if neither has a spread.
 
 use std::{fs, path::PathBuf};
 
