@@ -174,8 +174,8 @@ pub fn measure_launched(client: &Client, run: impl FnMut()) -> anyhow::Result<f6
     Ok(measure_waited(|| Ok(future::block_on(client.sync())?), run)?.ms)
 }
 
-/// Median time of one run of tensor operations: device time, or wall-clock time on devices without a
-/// clock.
+/// Median time of one run of tensor operations: device time, or wall-clock time on devices without
+/// a clock.
 pub fn measure_tensors(device: &Device, mut run: impl FnMut() + Send) -> anyhow::Result<Median> {
     warm_up(&mut run, || Ok(device.sync()?))?;
     sampled(|| sample_tensors(device, 1, &mut run))
