@@ -55,6 +55,17 @@ pub struct VectorCase {
     pub k: usize,
 }
 
+impl VectorCase {
+    /// A case written as plain numbers.
+    pub fn new(length: usize, k: usize) -> Self {
+        Self {
+            text: format!("{length}x{k}"),
+            length,
+            k,
+        }
+    }
+}
+
 impl FromStr for VectorCase {
     type Err = anyhow::Error;
 

@@ -66,6 +66,7 @@ pub fn rate(client: &Client, elements: usize) -> anyhow::Result<f64> {
                 );
             }
         })
+        .map(|median| median.ms)
     };
     let mut ms = measured()?;
     for _ in 0..REPEATS {
@@ -117,7 +118,8 @@ pub fn read_rate(client: &Client, elements: usize) -> anyhow::Result<f64> {
                 BufferArg::from_raw_parts(target.clone(), 1),
             );
         }
-    })?;
+    })?
+    .ms;
     Ok(bytes as f64 / ms / 1e6)
 }
 

@@ -16,7 +16,7 @@ use crate::{
     copy,
     record::{self, Record},
     spmm::number,
-    timing::{measure_tensors, time_tensors},
+    timing::{Ready, measure_tensors},
 };
 
 const CHECKED: usize = 8;
@@ -214,11 +214,12 @@ impl Problem {
     ) -> anyhow::Result<Record> {
         let device = &backend.device;
         let run = || self.ours(method);
-        let times = time_tensors(device, run, |found| self.check(method, &found))?;
+        let check = |found| self.check(method, &found);
+        let times = Ready::tensors(device, run, check)?.measure()?;
         let (rows, inputs, outputs) = (self.case.rows, self.case.cols, self.case.k);
         let bytes = 4.0 * (rows * (inputs + outputs) + inputs * outputs) as f64;
         let burn_ms = match burn {
-            true => Some(measure_tensors(device, || drop(self.burns(method)))?),
+            true => Some(measure_tensors(device, || drop(self.burns(method)))?.ms),
             false => None,
         };
         Ok(Record {
@@ -230,7 +231,8 @@ impl Problem {
             method: method.name().into(),
             form: "matrix".into(),
             dist: "uniform".into(),
-            ms: times.ms,
+            ms: times.median.ms,
+            spread: Some(times.median.spread),
             first_ms: times.first_ms,
             floor_ms: bytes / copy_gbps / 1e6,
             copy_gbps,

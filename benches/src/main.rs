@@ -3,33 +3,15 @@
 //! `cargo run --release -p sparsek-bench -- topk --backend cuda --case 2**20x256x32 --json
 //! out.jsonl`
 //!
-//! A module for each bench. `paper` reproduces the papers' tables and figures; `report` writes
-//! docs/performance.md from the records.
-
-#[macro_use]
-mod print;
-
-mod case;
-mod chart;
-mod copy;
-mod distance;
-mod environment;
-mod latency;
-mod linear;
-mod paper;
-mod record;
-mod report;
-mod spmm;
-mod startup;
-mod table;
-mod timing;
-mod topk;
-mod vector;
+//! The library has a module for each bench.
 
 use clap::Parser;
 use sparsek::io::print::lost;
-
-use paper::{row_chart, rtopk, vector_chart};
+use sparsek_bench::{
+    compare, distance, latency, linear,
+    paper::{row_chart, rtopk, vector_chart},
+    report, spmm, startup, table, topk, vector,
+};
 
 /// Checks cases against the oracle, times them, and reports the records.
 #[derive(Parser)]
@@ -62,6 +44,8 @@ enum Command {
     PlotVectors(vector_chart::Arguments),
     /// A Markdown table of one file of records.
     Table(table::Arguments),
+    /// Compares the times of two files of records; fails if a case became slower.
+    Compare(compare::Arguments),
     /// Writes docs/performance.md and its figures from the records.
     Report(report::Arguments),
 }
@@ -92,6 +76,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Plot(arguments) => row_chart::run(&arguments),
         Command::PlotVectors(arguments) => vector_chart::run(&arguments),
         Command::Table(arguments) => table::run(&arguments),
+        Command::Compare(arguments) => compare::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
     }
 }

@@ -23,6 +23,9 @@ pub struct Record {
     pub form: String,
     pub dist: String,
     pub ms: f64,
+    /// Half of the interquartile range of the samples, divided by the median.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spread: Option<f64>,
     pub first_ms: f64,
     pub floor_ms: f64,
     pub copy_gbps: f64,
@@ -42,6 +45,8 @@ pub struct VectorRecord {
     pub method: String,
     pub dist: String,
     pub ms: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spread: Option<f64>,
     /// Wall-clock milliseconds of one of many queued calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launched_ms: Option<f64>,
@@ -85,6 +90,8 @@ pub struct NeighborRecord {
     pub dist: String,
     pub k: usize,
     pub ms: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spread: Option<f64>,
     pub first_ms: f64,
     /// One read of the matrix, 12 bytes per entry, and one write of the neighbors.
     pub floor_ms: f64,
@@ -124,6 +131,8 @@ pub struct EpochRecord {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topk: Option<String>,
     pub ms: f64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub spread: Option<f64>,
     pub first_ms: f64,
     /// Transposition and upload of the graph.
     pub upload_ms: f64,

@@ -17,7 +17,7 @@ use self::check::check;
 use crate::{
     copy,
     record::{self, NeighborRecord},
-    timing::{measure_tensors, wall_clock},
+    timing::{Ready, measure_tensors, wall_clock},
 };
 
 /// Checks and times nearest neighbors among the rows of sparse matrices.
@@ -96,15 +96,15 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-struct Set {
-    case: String,
+pub struct Set {
+    pub case: String,
     dist: &'static str,
     index: Csr,
     work: f64,
 }
 
 impl Set {
-    fn load(name: &str, device: &Device) -> anyhow::Result<Self> {
+    pub fn load(name: &str, device: &Device) -> anyhow::Result<Self> {
         let path = Path::new(name);
         let (case, dist, index) = match synthetic::matrix(name, device) {
             Some(made) => (name.into(), "synthetic", made?),
@@ -129,6 +129,20 @@ impl Set {
             "{rows} x {cols}, {nnz} entries, rows x entries {ratio:.1} times the pairs of entries \
              that share a column"
         )
+    }
+
+    /// Compulsory traffic in bytes: the matrix, 12 bytes per entry, and the neighbors.
+    pub fn compulsory_bytes(&self, k: usize) -> usize {
+        12 * self.index.nnz() + self.bytes(k)[1]
+    }
+
+    /// Finds and checks the neighbors of each row.
+    pub fn ready(&self, metric: Metric, k: usize) -> anyhow::Result<Ready<'static>> {
+        let fitted = NearestNeighbors::fit(self.index.clone(), metric);
+        fitted.kneighbors(None, k)?;
+        let run = move || fitted.kneighbors(None, k).expect("it ran before");
+        let check = |found| check(&self.index, metric, found);
+        Ready::tensors(&self.index.device(), run, check)
     }
 
     /// Bytes of the matrix and of the neighbors.
@@ -169,12 +183,13 @@ fn one(
     let peak = backend.device.memory_pool_usage();
     let peak_bytes = peak.map(|usage| usage.bytes_reserved);
     let checked = check(index, metric, found.take().expect("a call has been made"))?;
-    let ms = match arguments.once {
-        true => first_ms,
-        false => measure_tensors(&backend.device, || {
+    let median = match arguments.once {
+        true => None,
+        false => Some(measure_tensors(&backend.device, || {
             drop(neighbors().expect("it has been checked"));
-        })?,
+        })?),
     };
+    let ms = median.map_or(first_ms, |median| median.ms);
     let [input_bytes, output_bytes] = set.bytes(k);
     let at_rate = |bytes: f64| match copy_gbps > 0.0 {
         true => bytes / copy_gbps / 1e6,
@@ -192,8 +207,9 @@ fn one(
         dist: set.dist.into(),
         k,
         ms,
+        spread: median.map(|median| median.spread),
         first_ms,
-        floor_ms: at_rate(12.0 * index.nnz() as f64 + output_bytes as f64),
+        floor_ms: at_rate(set.compulsory_bytes(k) as f64),
         matrix_ms: at_rate(4.0 * rows * rows),
         work: set.work,
         gwork_per_s: set.work / ms / 1e6,

@@ -168,6 +168,7 @@ mod tests {
             form: "pairs".into(),
             dist: "normal".into(),
             ms,
+            spread: None,
             first_ms: 0.0,
             floor_ms: 0.5,
             copy_gbps: 1.0,

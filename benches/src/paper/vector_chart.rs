@@ -236,6 +236,7 @@ mod tests {
             method: method.into(),
             dist: "uniform".into(),
             ms,
+            spread: None,
             launched_ms: None,
             first_ms: 1.0,
             floor_ms: 0.5,

@@ -10,7 +10,7 @@
 mod distances;
 mod figures;
 mod graphs;
-mod records;
+pub(crate) mod records;
 mod sections;
 mod selection;
 mod table;

@@ -17,6 +17,13 @@ impl Line {
         self.0[field].as_str().unwrap_or_default()
     }
 
+    /// A field as text; none if missing or empty.
+    pub fn shown(&self, field: &str) -> Option<String> {
+        let value = &self.0[field];
+        let text = value.as_str().map_or_else(|| value.to_string(), Into::into);
+        (!value.is_null() && !text.is_empty()).then_some(text)
+    }
+
     /// A number; none if missing.
     pub fn number(&self, field: &str) -> Option<f64> {
         self.0[field].as_f64()
@@ -25,6 +32,11 @@ impl Line {
     /// A field that is true.
     pub fn is(&self, field: &str) -> bool {
         self.0[field].as_bool() == Some(true)
+    }
+
+    /// Whether these fields are equal, or missing in both.
+    pub fn agrees(&self, other: &Self, fields: &[&str]) -> bool {
+        fields.iter().all(|field| self.0[*field] == other.0[*field])
     }
 
     /// Whether another library made the measurement.
@@ -69,10 +81,7 @@ fn stem(path: &Path) -> String {
 pub fn groups<'a>(lines: impl IntoIterator<Item = &'a Line>, fields: &[&str]) -> Vec<Group<'a>> {
     let mut groups: Vec<Group> = Vec::new();
     for line in lines {
-        let same = |group: &&mut Group| {
-            let first = group.0[0];
-            fields.iter().all(|field| first.0[*field] == line.0[*field])
-        };
+        let same = |group: &&mut Group| group.0[0].agrees(line, fields);
         match groups.iter_mut().find(same) {
             Some(group) => group.0.push(line),
             None => groups.push(Group(vec![line])),

@@ -1,14 +1,13 @@
 //! Compares sampled rows of a product with sums in f64.
 
 use anyhow::ensure;
-use cubecl::{client::Client, server::Handle};
 use sparsek::sparse::Pattern;
 use sparsek_kernels::topk::TopkOptions;
 use sparsek_tests::oracle::topk::select;
 
 use super::{
     graph::longest,
-    operands::{FEATURES, UPSTREAM, number, row},
+    operands::{FEATURES, UPSTREAM, number},
 };
 
 /// Evenly spaced rows to check, besides the longest.
@@ -51,8 +50,18 @@ impl<'a> Checked<'a> {
         number(row * self.width + column, FEATURES)
     }
 
+    /// Checks the values of compressed rows.
+    pub fn compressed(&self, found: impl Row, k: usize) -> anyhow::Result<usize> {
+        for &at in &self.rows {
+            let columns = self.selected(at, k).into_iter();
+            let values: Vec<f32> = columns.map(|column| self.feature(at, column)).collect();
+            ensure!(found(at)? == values, "row {at} differs from the oracle");
+        }
+        Ok(self.rows.len())
+    }
+
     /// Checks the product with the k greatest elements of each row of features.
-    pub fn forward(&self, client: &Client, output: &Handle, k: usize) -> anyhow::Result<usize> {
+    pub fn forward(&self, found: impl Row, k: usize) -> anyhow::Result<usize> {
         for &at in &self.rows {
             let mut sums = vec![[0.0f64; 2]; self.width];
             for &from in self.graph.row(at) {
@@ -60,13 +69,13 @@ impl<'a> Checked<'a> {
                     add(&mut sums[column], self.feature(from as usize, column));
                 }
             }
-            let found = row(client, output, at, self.width)?;
-            compare(at, self.graph.row(at).len(), &found, &sums)?;
+            compare(at, self.graph.row(at).len(), &found(at)?, &sums)?;
         }
         Ok(self.rows.len())
     }
 
-    pub fn backward(&self, client: &Client, output: &Handle, k: usize) -> anyhow::Result<usize> {
+    /// Checks the gradient of the compressed values.
+    pub fn backward(&self, found: impl Row, k: usize) -> anyhow::Result<usize> {
         for &at in &self.rows {
             let selected = self.selected(at, k);
             let mut sums = vec![[0.0f64; 2]; k];
@@ -75,12 +84,16 @@ impl<'a> Checked<'a> {
                     add(sum, number(from as usize * self.width + column, UPSTREAM));
                 }
             }
-            let found = row(client, output, at, k)?;
-            compare(at, self.transposed.row(at).len(), &found, &sums)?;
+            compare(at, self.transposed.row(at).len(), &found(at)?, &sums)?;
         }
         Ok(self.rows.len())
     }
 }
+
+/// Reads a row of a result.
+pub trait Row: Fn(usize) -> anyhow::Result<Vec<f32>> {}
+
+impl<F: Fn(usize) -> anyhow::Result<Vec<f32>>> Row for F {}
 
 /// Adds a term to a sum and to its magnitude.
 fn add(sum: &mut [f64; 2], term: f32) {

@@ -1,7 +1,7 @@
 //! Times epochs of full-batch training: forward, loss, backward and a step of Adam; no evaluation.
 
 use anyhow::{Context, ensure};
-use burn::tensor::{Distribution, Tensor};
+use burn::tensor::{Device, Distribution, Tensor};
 use sparsek::{sparse::sparse_topk, topk::Method as Selection};
 use sparsek_gnn::{
     datasets::NodeDataset,
@@ -12,7 +12,7 @@ use sparsek_gnn::{
 use super::types::{Bench, Method, Source};
 use crate::{
     record::{self, EpochRecord},
-    timing::{measure_ahead, measure_tensors, wall_clock},
+    timing::{Median, Ready, measure_ahead, measure_tensors, wall_clock},
 };
 
 const HIDDEN: usize = 256;
@@ -45,13 +45,8 @@ pub fn run(bench: &Bench, source: &Source) -> anyhow::Result<()> {
     })?;
     let config = TrainConfig::new().with_lr(0.01).with_seed(arguments.seed);
     for activation in all {
-        let training = Training {
-            bench,
-            data: &data,
-            config: &config,
-            activation,
-        };
-        let record = one(source, &training, upload_ms)
+        let training = Training::new(device, &data, &config, activation);
+        let record = one(bench, source, &training, upload_ms)
             .with_context(|| format!("{}, {activation}", source.name))?;
         say!("{}", line(&record));
         if let Some(path) = &arguments.json {
@@ -61,81 +56,119 @@ pub fn run(bench: &Bench, source: &Source) -> anyhow::Result<()> {
     Ok(())
 }
 
-#[derive(Clone, Copy)]
-struct Training<'a> {
-    bench: &'a Bench<'a>,
+/// Full-batch training with an activation.
+pub struct Training<'a> {
+    device: &'a Device,
     data: &'a NodeDataset,
     config: &'a TrainConfig,
     activation: Activation,
+    compressed: MaxKModelConfig,
+    masked: MaxKModelConfig,
 }
 
-impl Training<'_> {
-    /// Starts training in a form and passes it to `run`.
-    fn with<T>(
-        &self,
-        form: Representation,
-        run: impl FnOnce(&mut Epochs<'_, MaxKModelConfig>) -> anyhow::Result<T>,
-    ) -> anyhow::Result<T> {
-        let (features, classes) = (self.data.feature_width(), self.data.classes());
-        let model = MaxKModelConfig::new(Architecture::Sage, features, HIDDEN, classes)
-            .with_layers(LAYERS)
-            .with_activation(self.activation)
-            .with_form(form);
-        let device = &self.bench.backend.device;
-        device.sync()?;
-        device.memory_cleanup();
-        let trainer = Trainer::new(self.config, &model, self.data)?;
-        let mut epochs = trainer.start(device)?;
-        device.sync()?;
-        run(&mut epochs)
+impl<'a> Training<'a> {
+    pub fn new(
+        device: &'a Device,
+        data: &'a NodeDataset,
+        config: &'a TrainConfig,
+        activation: Activation,
+    ) -> Self {
+        let (features, classes) = (data.feature_width(), data.classes());
+        let model = |form| {
+            MaxKModelConfig::new(Architecture::Sage, features, HIDDEN, classes)
+                .with_layers(LAYERS)
+                .with_activation(activation)
+                .with_form(form)
+        };
+        Self {
+            device,
+            data,
+            config,
+            activation,
+            compressed: model(Representation::Compressed),
+            masked: model(Representation::Masked),
+        }
+    }
+
+    fn start(&self, form: Representation) -> anyhow::Result<Epochs<'_, MaxKModelConfig>> {
+        let model = match form {
+            Representation::Compressed => &self.compressed,
+            Representation::Masked => &self.masked,
+        };
+        self.device.sync()?;
+        self.device.memory_cleanup();
+        let epochs = Trainer::new(self.config, model, self.data)?.start(self.device)?;
+        self.device.sync()?;
+        Ok(epochs)
     }
 
     /// The losses of the first epochs, and the time of the first one.
     fn losses(&self, form: Representation) -> anyhow::Result<(Vec<f64>, f64)> {
-        self.with(form, |epochs| {
-            let mut losses = Vec::new();
-            let mut step = || {
-                losses.push(epochs.step());
-                Ok(self.bench.backend.device.sync()?)
-            };
-            let first_ms = wall_clock(&mut step)?;
-            (1..CHECKED).try_for_each(|_| step())?;
-            let read = |loss: Tensor<1>| f64::from(loss.into_scalar::<f32>());
-            Ok((losses.into_iter().map(read).collect(), first_ms))
-        })
+        let mut epochs = self.start(form)?;
+        let mut losses = Vec::new();
+        let mut step = || {
+            losses.push(epochs.step());
+            Ok(self.device.sync()?)
+        };
+        let first_ms = wall_clock(&mut step)?;
+        (1..CHECKED).try_for_each(|_| step())?;
+        let read = |loss: Tensor<1>| f64::from(loss.into_scalar::<f32>());
+        Ok((losses.into_iter().map(read).collect(), first_ms))
+    }
+
+    /// [`Training::losses`], after comparison with those of training through dense rows.
+    fn checked(&self) -> anyhow::Result<(Vec<f64>, f64)> {
+        let (losses, first_ms) = self.losses(Representation::Compressed)?;
+        ensure!(
+            losses.iter().all(|loss| loss.is_finite()),
+            "the first losses were {losses:?}"
+        );
+        if self.activation != Activation::Relu {
+            let (dense, _) = self.losses(Representation::Masked)?;
+            for (epoch, (&loss, dense)) in (1..).zip(losses.iter().zip(dense)) {
+                ensure!(
+                    (loss - dense).abs() <= TOLERANCE * dense,
+                    "epoch {epoch}: the loss is {loss}, through dense rows {dense}"
+                );
+            }
+        }
+        Ok((losses, first_ms))
+    }
+
+    /// Checks the first epochs; the next ones are to be timed.
+    pub fn ready(&self) -> anyhow::Result<Ready<'_>> {
+        let (losses, first_ms) = self.checked()?;
+        let mut epochs = self.start(Representation::Compressed)?;
+        let run = move || drop(epochs.step());
+        Ok(Ready::ahead(self.device, first_ms, losses.len(), run))
     }
 }
 
-fn one(source: &Source, training: &Training, upload_ms: f64) -> anyhow::Result<EpochRecord> {
+fn one(
+    bench: &Bench,
+    source: &Source,
+    training: &Training,
+    upload_ms: f64,
+) -> anyhow::Result<EpochRecord> {
     let Training {
-        bench,
+        device,
         data,
         activation,
         ..
     } = *training;
-    let device = &bench.backend.device;
-    let (losses, first_ms) = training.losses(Representation::Compressed)?;
-    if activation != Activation::Relu {
-        let (dense, _) = training.losses(Representation::Masked)?;
-        for (epoch, (&loss, dense)) in (1..).zip(losses.iter().zip(dense)) {
-            ensure!(
-                (loss - dense).abs() <= TOLERANCE * dense,
-                "epoch {epoch}: the loss is {loss}, through dense rows {dense}"
-            );
-        }
-    }
-    let (ms, peak, last) = training.with(Representation::Compressed, |epochs| {
-        let mut loss = None;
-        let ms = measure_ahead(device, || loss = Some(epochs.step()))?;
-        // Pools never shrink, so this is the peak.
-        let peak = device.memory_pool_usage();
-        let last: f32 = loss.expect("measured").into_scalar();
-        Ok((ms, peak.map(|usage| usage.bytes_reserved), f64::from(last)))
-    })?;
+    let (losses, first_ms) = training.checked()?;
+    let mut epochs = training.start(Representation::Compressed)?;
+    let mut loss = None;
+    let Median { ms, spread } = measure_ahead(device, || loss = Some(epochs.step()))?;
+    // Pools never shrink, so this is the peak.
+    let peak = device.memory_pool_usage();
+    let peak = peak.map(|usage| usage.bytes_reserved);
+    let last = f64::from(loss.expect("measured").into_scalar::<f32>());
+    drop(epochs);
     // At this rate the loss rises in the first steps, most of all on noise.
     let highest = losses.iter().copied().fold(0.0, f64::max);
     ensure!(
-        losses.iter().all(|loss| loss.is_finite()) && last < highest,
+        last < highest,
         "the first losses were {losses:?}, the last {last}"
     );
     let selection = match activation {
@@ -167,6 +200,7 @@ fn one(source: &Source, training: &Training, upload_ms: f64) -> anyhow::Result<E
         classes: data.classes(),
         topk: selection.map(|(_, method)| method_to_string(method)),
         ms,
+        spread: Some(spread),
         first_ms,
         upload_ms,
         topk_ms,
@@ -181,8 +215,8 @@ fn one(source: &Source, training: &Training, upload_ms: f64) -> anyhow::Result<E
 fn topk_ms(bench: &Bench, nodes: usize, (k, method): (usize, Selection)) -> anyhow::Result<f64> {
     let device = &bench.backend.device;
     let x = Tensor::<2>::random([nodes, HIDDEN], Distribution::Normal(0.0, 1.0), device);
-    let ms = measure_tensors(device, || drop(sparse_topk(x.clone(), k, method)))?;
-    Ok(LAYERS as f64 * ms)
+    let median = measure_tensors(device, || drop(sparse_topk(x.clone(), k, method)))?;
+    Ok(LAYERS as f64 * median.ms)
 }
 
 fn line(record: &EpochRecord) -> String {
@@ -228,13 +262,9 @@ mod tests {
             k: arguments.k[0],
             method: arguments.selections[0],
         };
-        let training = Training {
-            bench: &bench,
-            data: &data,
-            config: &TrainConfig::new().with_lr(0.01),
-            activation,
-        };
-        let record = one(&source, &training, 1.0).unwrap();
+        let config = TrainConfig::new().with_lr(0.01);
+        let training = Training::new(&bench.backend.device, &data, &config, activation);
+        let record = one(&bench, &source, &training, 1.0).unwrap();
         assert_eq!(record.case, "reddit-size/1000 k=32");
         assert_eq!(record.topk.as_deref(), Some("early:4"));
         assert_eq!((record.nodes, record.edges), (232, 114_600));

@@ -5,12 +5,18 @@ mod epoch;
 mod graph;
 mod operands;
 mod products;
+mod tensors;
 mod types;
 
 use anyhow::ensure;
 
 use self::types::{Bench, Method, Source};
-pub use self::{operands::number, types::Arguments};
+pub use self::{
+    epoch::Training,
+    operands::number,
+    tensors::{Operation, ready},
+    types::Arguments,
+};
 use crate::copy;
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {

@@ -10,12 +10,12 @@ use sparsek_kernels::spmm::{self, ColumnBlocks, Product};
 use super::{
     check::Checked,
     graph::longest,
-    operands::{FEATURES, Kept, OnDevice, UPSTREAM, numbers},
+    operands::{FEATURES, Kept, OnDevice, UPSTREAM, numbers, row},
     types::{Bench, Method, Source},
 };
 use crate::{
     record,
-    timing::{measure, wall_clock},
+    timing::{Median, Ready, Times},
 };
 
 #[derive(Serialize)]
@@ -32,6 +32,7 @@ struct ProductRecord {
     width: usize,
     longest: usize,
     ms: f64,
+    spread: f64,
     first_ms: f64,
     /// Every buffer read or written once, at the copy rate.
     floor_ms: f64,
@@ -165,28 +166,26 @@ impl Products<'_> {
                 Method::Epoch | Method::EpochRelu => unreachable!("not a product"),
             })
         };
-        let mut output = None;
-        let first_ms = wall_clock(|| {
-            output = Some(run()?);
-            Ok(cubecl::future::block_on(client.sync())?)
-        })?;
-        let output = output.expect("it ran");
         let k = compressed.map_or(width, |x| x.k);
-        let checked = match method {
-            Method::Topk | Method::Epoch | Method::EpochRelu => 0,
-            Method::Forward => problem.checked.forward(client, &output, k)?,
-            Method::Dense => problem.checked.forward(client, &output, width)?,
-            Method::Backward | Method::BackwardTwoPass | Method::BackwardGathered => {
-                problem.checked.backward(client, &output, k)?
+        let ready = Ready::kernels(client, run, |output| {
+            let output = &output;
+            let found = |width| move |at| row(client, output, at, width);
+            match method {
+                Method::Topk => problem.checked.compressed(found(k), k),
+                Method::Forward | Method::Dense => problem.checked.forward(found(width), k),
+                _ => problem.checked.backward(found(k), k),
             }
-        };
-        drop(output);
-        let ms = measure(client, || drop(run().expect("it ran before")))?;
-        let row = kept.map_or(4 * width, Kept::row_bytes);
+        })?;
+        let Times {
+            median: Median { ms, spread },
+            first_ms,
+            checked,
+        } = ready.measure()?;
+        let row_bytes = kept.map_or(4 * width, Kept::row_bytes);
         let dense = 4.0 * (nodes * width) as f64;
         let pattern = 4.0 * (edges + nodes) as f64;
         // `dense` reads and writes dense rows; other methods do one of the two.
-        let once = pattern + dense + (nodes * row) as f64;
+        let once = pattern + dense + (nodes * row_bytes) as f64;
         let once = if method == Method::Topk {
             once - pattern
         } else {
@@ -208,11 +207,12 @@ impl Products<'_> {
             width,
             longest: problem.longest,
             ms,
+            spread,
             first_ms,
             floor_ms: once / copy_gbps / 1e6,
             gathered_gb: match method {
                 Method::Topk => dense / 1e9,
-                _ => (edges * (row + 4)) as f64 / 1e9,
+                _ => (edges * (row_bytes + 4)) as f64 / 1e9,
             },
             copy_gbps: *copy_gbps,
             checked,

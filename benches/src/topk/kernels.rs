@@ -1,10 +1,10 @@
 //! Top-k by the kernels.
 
 use bytemuck::cast_slice;
-use cubecl::{client::Client, future, prelude::*, server::Handle};
+use cubecl::{client::Client, prelude::*, server::Handle};
 use sparsek_kernels::{
     KernelError,
-    topk::{Rows, Scatter, Selected, TopkOptions, scatter, topk, topk_mask},
+    topk::{Routine, Rows, Scatter, Selected, TopkOptions, scatter, topk, topk_mask},
 };
 use sparsek_tests::element::Element;
 
@@ -12,26 +12,17 @@ use super::{
     check::{CHECKED_ROWS, Output, check},
     problem::{Form, Problem},
 };
-use crate::timing::{Times, measure, wall_clock};
+use crate::timing::Ready;
 
-pub fn time<T: Element>(client: &Client, problem: &Problem<T>) -> anyhow::Result<Times> {
+pub fn ready<T: Element>(client: &Client, problem: &Problem<T>) -> anyhow::Result<Ready<'static>> {
     let operation = Operation::new(client, problem)?;
-    let run = || drop(operation.launch().expect("a valid case"));
-    let first_ms = wall_clock(|| {
-        run();
-        Ok(future::block_on(client.sync())?)
-    })?;
-    let checked = match operation.launch()? {
-        Buffers::Pairs(selected) => operation.check_pairs(selected, CHECKED_ROWS)?.0,
+    let run = move || Ok(operation.launch()?);
+    Ready::kernels(client, run, |buffers| match buffers {
+        Buffers::Pairs(selected) => Ok(check_pairs(client, problem, selected, CHECKED_ROWS)?.0),
         Buffers::Dense(values) => {
             let values = client.read_one(values)?;
-            check(problem, &Output::Dense(cast_slice(&values)), CHECKED_ROWS)?
+            check(problem, &Output::Dense(cast_slice(&values)), CHECKED_ROWS)
         }
-    };
-    Ok(Times {
-        ms: measure(client, run)?,
-        first_ms,
-        checked,
     })
 }
 
@@ -42,7 +33,21 @@ pub fn checked_selection<T: Element>(
 ) -> anyhow::Result<Vec<u32>> {
     let operation = Operation::new(client, problem)?;
     let selected = operation.select()?;
-    Ok(operation.check_pairs(selected, usize::MAX)?.1)
+    Ok(check_pairs(client, problem, selected, usize::MAX)?.1)
+}
+
+/// Returns the number of rows compared and the columns.
+fn check_pairs<T: Element>(
+    client: &Client,
+    problem: &Problem<T>,
+    selected: Selected,
+    most: usize,
+) -> anyhow::Result<(usize, Vec<u32>)> {
+    let values = client.read_one(selected.values)?;
+    let indices = u32::from_bytes(&client.read_one(selected.indices)?).to_vec();
+    let output = Output::Pairs(cast_slice(&values), &indices);
+    let checked = check(problem, &output, most)?;
+    Ok((checked, indices))
 }
 
 enum Buffers {
@@ -50,22 +55,24 @@ enum Buffers {
     Dense(Handle),
 }
 
-struct Operation<'a, T> {
-    client: &'a Client,
-    problem: &'a Problem<'a, T>,
+struct Operation {
+    client: Client,
+    form: Form,
+    routine: Option<Routine>,
     options: TopkOptions,
     rows: Rows,
     /// For the gradient: the gradient of the values, and their columns.
     upstream: Option<(Handle, Handle)>,
 }
 
-impl<'a, T: Element> Operation<'a, T> {
-    fn new(client: &'a Client, problem: &'a Problem<'a, T>) -> anyhow::Result<Self> {
+impl Operation {
+    fn new<T: Element>(client: &Client, problem: &Problem<T>) -> anyhow::Result<Self> {
         let case = problem.case;
         let handle = client.create_from_slice(cast_slice(problem.input));
         let mut operation = Self {
-            client,
-            problem,
+            client: client.clone(),
+            form: problem.form,
+            routine: problem.routine,
             options: problem.options(),
             rows: Rows::contiguous(handle, T::elem_type(), case.rows, case.cols),
             upstream: None,
@@ -79,27 +86,24 @@ impl<'a, T: Element> Operation<'a, T> {
 
     fn select(&self) -> Result<Selected, KernelError> {
         let index = u32::elem_type_native();
-        let routine = self.problem.routine;
-        topk(self.client, &self.rows, &self.options, index, routine)
+        let routine = self.routine;
+        topk(&self.client, &self.rows, &self.options, index, routine)
     }
 
     fn launch(&self) -> Result<Buffers, KernelError> {
         let Some((gradients, indices)) = &self.upstream else {
-            return match self.problem.form {
-                Form::Mask => topk_mask(
-                    self.client,
-                    &self.rows,
-                    &self.options,
-                    None,
-                    self.problem.routine,
-                )
-                .map(|masked| Buffers::Dense(masked.values)),
+            return match self.form {
+                Form::Mask => {
+                    let (rows, options) = (&self.rows, &self.options);
+                    topk_mask(&self.client, rows, options, None, self.routine)
+                        .map(|masked| Buffers::Dense(masked.values))
+                }
                 _ => self.select().map(Buffers::Pairs),
             };
         };
         let request = Scatter {
             source: gradients,
-            dtype: T::elem_type(),
+            dtype: self.rows.dtype,
             indices,
             index: u32::elem_type_native(),
             rows: self.rows.rows,
@@ -107,15 +111,6 @@ impl<'a, T: Element> Operation<'a, T> {
             k: self.options.k,
             dense: false,
         };
-        scatter(self.client, &request).map(Buffers::Dense)
-    }
-
-    /// Returns the number of rows compared and the columns.
-    fn check_pairs(&self, selected: Selected, most: usize) -> anyhow::Result<(usize, Vec<u32>)> {
-        let values = self.client.read_one(selected.values)?;
-        let indices = u32::from_bytes(&self.client.read_one(selected.indices)?).to_vec();
-        let output = Output::Pairs(cast_slice(&values), &indices);
-        let checked = check(self.problem, &output, most)?;
-        Ok((checked, indices))
+        scatter(&self.client, &request).map(Buffers::Dense)
     }
 }

@@ -9,8 +9,7 @@ mod tensors;
 use anyhow::{Context, ensure};
 use sparsek_tests::{backend::Backend, data::Distribution, element::Element, with_dtype};
 
-use arguments::method;
-pub use arguments::{Arguments, distribution};
+pub use arguments::{Arguments, distribution, method};
 pub use check::{Output, check};
 pub use kernels::checked_selection;
 pub use problem::{Form, Problem, seeded_rows};
@@ -19,6 +18,7 @@ use crate::{
     case::RowCase,
     copy,
     record::{self, Record},
+    timing::Ready,
 };
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
@@ -54,6 +54,17 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Runs and checks a case: by the kernels, or by the tensor operation on backends without kernels.
+pub fn ready<T: Element>(
+    backend: &Backend,
+    problem: &Problem<T>,
+) -> anyhow::Result<Ready<'static>> {
+    match &backend.client {
+        Some(client) => kernels::ready(client, problem),
+        None => tensors::ready(&backend.device, problem),
+    }
+}
+
 struct Bench<'a> {
     backend: Backend,
     arguments: &'a Arguments,
@@ -70,11 +81,9 @@ impl Bench<'_> {
         for text in &self.arguments.methods {
             problem.method = method(text)?;
             let context = || format!("{case}, {text}, {dist:?}, {}", T::NAME);
-            let times = match &self.backend.client {
-                Some(client) => kernels::time(client, &problem),
-                None => tensors::time(&self.backend.device, &problem),
-            }
-            .with_context(context)?;
+            let times = ready(&self.backend, &problem)
+                .and_then(Ready::measure)
+                .with_context(context)?;
             if self.arguments.burn && burn_ms.is_none() {
                 burn_ms = tensors::burn(&self.backend.device, &problem).with_context(context)?;
             }
@@ -90,7 +99,8 @@ impl Bench<'_> {
                 },
                 form: form.name(),
                 dist: dist.name(),
-                ms: times.ms,
+                ms: times.median.ms,
+                spread: Some(times.median.spread),
                 first_ms: times.first_ms,
                 floor_ms: problem.bytes() as f64 / self.copy_gbps / 1e6,
                 copy_gbps: self.copy_gbps,

@@ -74,10 +74,15 @@ impl<'a, T: Element> Problem<'a, T> {
 
     /// Compulsory traffic in bytes.
     pub fn bytes(&self) -> usize {
-        let RowCase { rows, cols, k, .. } = *self.case;
+        Self::traffic(self.case, self.form)
+    }
+
+    /// Compulsory traffic of a case in bytes.
+    pub fn traffic(case: &RowCase, form: Form) -> usize {
+        let RowCase { rows, cols, k, .. } = *case;
         let size = size_of::<T>();
         let pairs = (size + size_of::<u32>()) * k;
-        rows * match self.form {
+        rows * match form {
             Form::Pairs | Form::Sorted | Form::Gradient => size * cols + pairs,
             Form::Mask => 2 * size * cols,
         }

@@ -16,9 +16,9 @@ use super::{
     check::{CHECKED_ROWS, Output, check},
     problem::{Form, Problem},
 };
-use crate::timing::{Times, measure_tensors, time_tensors};
+use crate::timing::{Ready, measure_tensors};
 
-pub fn time<T: Element>(device: &Device, problem: &Problem<T>) -> anyhow::Result<Times> {
+pub fn ready<T: Element>(device: &Device, problem: &Problem<T>) -> anyhow::Result<Ready<'static>> {
     match problem.form {
         Form::Pairs | Form::Sorted if T::FLOAT => pairs::<T, Float>(device, problem),
         Form::Pairs | Form::Sorted => pairs::<T, Int>(device, problem),
@@ -53,45 +53,48 @@ pub fn burn<T: Element>(device: &Device, problem: &Problem<T>) -> anyhow::Result
 
 fn burn_of<T: Element, K: Ordered>(device: &Device, problem: &Problem<T>) -> anyhow::Result<f64> {
     let x = input::<T, K>(device, problem);
-    measure_tensors(device, || {
-        drop(x.clone().topk_with_indices(problem.case.k, 1))
-    })
+    let run = || drop(x.clone().topk_with_indices(problem.case.k, 1));
+    Ok(measure_tensors(device, run)?.ms)
 }
 
-fn pairs<T: Element, K: Ordered>(device: &Device, problem: &Problem<T>) -> anyhow::Result<Times> {
+fn pairs<T: Element, K: Ordered + 'static>(
+    device: &Device,
+    problem: &Problem<T>,
+) -> anyhow::Result<Ready<'static>> {
     let x = input::<T, K>(device, problem);
     let options = options(problem);
-    let run = || topk(x.clone(), &options);
-    time_tensors(device, run, |(values, indices)| {
+    let run = move || topk(x.clone(), &options);
+    Ready::tensors(device, run, |(values, indices)| {
         let values = elements::<T>(&values.into_data());
         let indices: Vec<u32> = indices.into_data().iter::<u32>().collect();
         check(problem, &Output::Pairs(&values, &indices), CHECKED_ROWS)
     })
 }
 
-fn mask<T: Element>(device: &Device, problem: &Problem<T>) -> anyhow::Result<Times> {
+fn mask<T: Element>(device: &Device, problem: &Problem<T>) -> anyhow::Result<Ready<'static>> {
     let x = input::<T, Float>(device, problem);
     let options = options(problem);
-    let run = || topk_mask(x.clone(), &options);
-    time_tensors(device, run, |masked| dense(problem, &masked))
+    let run = move || topk_mask(x.clone(), &options);
+    Ready::tensors(device, run, |masked| dense(problem, &masked))
 }
 
 /// The backward operation alone: scatters the gradient of the values.
-fn gradient<T: Element>(device: &Device, problem: &Problem<T>) -> anyhow::Result<Times> {
+fn gradient<T: Element>(device: &Device, problem: &Problem<T>) -> anyhow::Result<Ready<'static>> {
     let case = problem.case;
     let x = input::<T, Float>(device, problem);
     let indices = topk(x, &options(problem)).1.into_dispatch();
     let gradients = TensorData::new(problem.gradients.clone(), [case.rows, case.k]);
     let gradients = Tensor::<2>::from_data(gradients, (device, T::dtype())).into_dispatch();
-    let run = || {
+    let cols = case.cols;
+    let run = move || {
         let gradient = <Dispatch as TopkGradientOps>::scatter_selected(
             gradients.clone(),
             indices.clone(),
-            case.cols,
+            cols,
         );
         Tensor::<2>::from_dispatch(gradient)
     };
-    time_tensors(device, run, |found| dense(problem, &found))
+    Ready::tensors(device, run, |found| dense(problem, &found))
 }
 
 fn dense<T: Element>(problem: &Problem<T>, found: &Tensor<2>) -> anyhow::Result<usize> {

@@ -10,17 +10,19 @@ pub use stream::{Arguments as StreamArguments, run as run_stream};
 use std::path::PathBuf;
 
 use anyhow::{Context, bail};
+use burn::tensor::{Tensor, TensorData};
 use bytemuck::cast_slice;
-use cubecl::{client::Client, future, prelude::*};
+use cubecl::{client::Client, ir::ElemType, prelude::*, server::Handle};
+use sparsek::topk::{TopkOptions, topk};
 use sparsek_kernels::{
     KernelError,
     topk::{
-        Construction, Filter, Finish, Selection, Subrange, VectorOptions, topk_vector,
+        Construction, Filter, Finish, Selected, Selection, Subrange, VectorOptions, topk_vector,
         topk_vector_stats,
     },
 };
 use sparsek_tests::{
-    backend::Kind,
+    backend::{Backend, Kind},
     data::Distribution,
     element::{Dtype, Element},
     with_dtype,
@@ -31,7 +33,7 @@ use crate::{
     case::VectorCase,
     copy,
     record::{self, VectorRecord},
-    timing::{measure, measure_launched, wall_clock},
+    timing::{Median, Ready, Times, measure_launched},
     topk::distribution,
 };
 
@@ -103,22 +105,13 @@ impl Bench<'_> {
         let handle = self.client.create_from_slice(cast_slice(&input));
         for text in &self.arguments.methods {
             let options = options(text, k)?;
-            let index = i64::elem_type_native();
-            let launch = || {
-                topk_vector(
-                    self.client,
-                    &handle,
-                    T::elem_type(),
-                    length,
-                    &options,
-                    index,
-                )
+            let vector = Vector {
+                handle: handle.clone(),
+                dtype: T::elem_type(),
+                length,
+                options,
             };
-            let first = wall_clock(|| {
-                launch()?;
-                Ok(future::block_on(self.client.sync())?)
-            });
-            let first_ms = match first {
+            let ready = match vector.ready(self.client, &input) {
                 Err(error) if cannot_run(&error) => {
                     say!(
                         "{case} {} {text} {}: left out, {error}",
@@ -127,13 +120,9 @@ impl Bench<'_> {
                     );
                     continue;
                 }
-                first => first?,
+                ready => ready.with_context(|| format!("{case}, {text}, {dist:?}, {}", T::NAME))?,
             };
-            let selected = launch()?;
-            let values = self.client.read_one(selected.values)?;
-            let indices = i64::from_bytes(&self.client.read_one(selected.indices)?).to_vec();
-            check::<T>(&input, &cast_slice(&values)[..k], &indices[..k])
-                .with_context(|| format!("{case}, {text}, {dist:?}, {}", T::NAME))?;
+            let index = i64::elem_type_native();
             let (_, stats) = topk_vector_stats(
                 self.client,
                 &handle,
@@ -142,8 +131,12 @@ impl Bench<'_> {
                 &options,
                 index,
             )?;
-            let run = || drop(launch().expect("a valid case"));
-            let ms = measure(self.client, run)?;
+            let Times {
+                median: Median { ms, spread },
+                first_ms,
+                checked,
+            } = ready.measure()?;
+            let run = || drop(vector.launch(self.client).expect("it ran before"));
             let launched_ms = measure_launched(self.client, run)?;
             let record = VectorRecord {
                 bench: "delegate".into(),
@@ -154,12 +147,13 @@ impl Bench<'_> {
                 method: text.clone(),
                 dist: dist.name(),
                 ms,
+                spread: Some(spread),
                 launched_ms: Some(launched_ms),
                 first_ms,
                 floor_ms: (length * size_of::<T>()) as f64 / self.read_gbps / 1e6,
                 read_gbps: self.read_gbps,
                 copy_gbps: self.copy_gbps,
-                checked: length,
+                checked,
                 delegates: stats.delegates,
                 concatenated: stats.concatenated,
             };
@@ -177,6 +171,61 @@ impl Bench<'_> {
         }
         Ok(())
     }
+}
+
+#[derive(Clone)]
+struct Vector {
+    handle: Handle,
+    dtype: ElemType,
+    length: usize,
+    options: VectorOptions,
+}
+
+impl Vector {
+    fn launch(&self, client: &Client) -> Result<Selected, KernelError> {
+        let index = i64::elem_type_native();
+        let (handle, options) = (&self.handle, &self.options);
+        topk_vector(client, handle, self.dtype, self.length, options, index)
+    }
+
+    /// Checks a selection from `input`, which is on the device.
+    fn ready<T: Element>(&self, client: &Client, input: &[T]) -> anyhow::Result<Ready<'static>> {
+        let k = self.options.k;
+        let (vector, owned) = (self.clone(), client.clone());
+        let run = move || Ok(vector.launch(&owned)?);
+        Ready::kernels(client, run, |selected| {
+            let values = client.read_one(selected.values)?;
+            let indices = i64::from_bytes(&client.read_one(selected.indices)?).to_vec();
+            check::<T>(input, &cast_slice(&values)[..k], &indices[..k])?;
+            Ok(input.len())
+        })
+    }
+}
+
+/// Selects from uniform f32 and checks it: by the kernels, or by the tensor operation on backends
+/// without kernels.
+pub fn ready(backend: &Backend, case: &VectorCase) -> anyhow::Result<Ready<'static>> {
+    let VectorCase { length, k, .. } = *case;
+    let input = vector::<f32>(length, Distribution::Uniform);
+    let Some(client) = &backend.client else {
+        let data = TensorData::new(input.clone(), [length]);
+        let x = Tensor::<1>::from_data(data, &backend.device);
+        let options = TopkOptions::new(k);
+        let run = move || topk(x.clone(), &options);
+        return Ready::tensors(&backend.device, run, |(values, indices)| {
+            let values: Vec<f32> = values.into_data().iter().collect();
+            let indices: Vec<i64> = indices.into_data().iter().collect();
+            check(&input, &values, &indices)?;
+            Ok(length)
+        });
+    };
+    let vector = Vector {
+        handle: client.create_from_slice(cast_slice(&input)),
+        dtype: f32::elem_type_native(),
+        length,
+        options: VectorOptions::new(k),
+    };
+    vector.ready(client, &input)
 }
 
 /// Whether the plan refused the method, for example because it has fewer subranges than k.
