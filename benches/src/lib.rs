@@ -1,8 +1,7 @@
 //! Checks cases against the oracle, then times them: a module for each bench.
 //!
-//! The runner `sparsek-bench` records every bench; the targets of `cargo bench` time the main
-//! operations with criterion. `paper` reproduces the papers' tables and figures; `report` writes
-//! docs/performance.md from the records.
+//! The runner `sparsek-bench` records every bench. `paper` reproduces the papers' tables and
+//! figures; `report` writes docs/performance.md from the records; `compare` tells two runs apart.
 
 #![allow(missing_docs, reason = "names of an internal crate say most")]
 
