@@ -7,7 +7,7 @@ use std::process::Command;
 
 use crate::{
     check,
-    process::{Result, built, cargo, run, show},
+    process::{Result, built, cargo, root, run, show},
     test::{self, Plan},
 };
 
@@ -26,6 +26,10 @@ pub fn command() -> Result {
     run(&mut cargo(PACKAGE))?;
     // The fault tests and the examples run the programs.
     run(cargo(plan.cargo("build")).arg("--bins"))?;
+    // docs/performance.md is what the records say.
+    run(Command::new(built("sparsek-bench")?)
+        .args(["report", "--check"])
+        .current_dir(root()))?;
     examples()?;
     test::run_plan(&plan, &test::Options::all())?;
     plan.print_skipped();
