@@ -4,7 +4,8 @@
 //! each linked backend that the machine has in its own process, and names the missing ones.
 //!
 //! Exit status: 1 if a case failed or, without a filter, nothing ran on a backend; 2 if a requested
-//! backend is missing.
+//! backend is missing. A filter that matches nothing is a failure only for requested backends, as
+//! `cargo test NAME` filters every target.
 
 mod dense;
 mod determinism;
@@ -53,6 +54,10 @@ struct Options {
 }
 
 const BACKENDS: &str = "SPARSEK_BACKENDS";
+/// Set in the processes of [`run_processes`].
+const CHILD: &str = "SPARSEK_SUITE_CHILD";
+/// Exit status of a child whose filter matched nothing.
+const NOTHING_RAN: u8 = 3;
 /// Set in the process that probes shared memory.
 const PROBE: &str = "SPARSEK_SUITE_PROBE";
 
@@ -139,24 +144,25 @@ fn shared_arguments() -> Vec<OsString> {
 
 /// Runs each backend in its own process, all at once: a case mostly compiles kernels, on a single
 /// thread.
-fn run_processes(backends: &[Backend]) -> std::io::Result<ExitCode> {
+fn run_processes(backends: &[Backend], requested: bool) -> std::io::Result<ExitCode> {
     let executable = std::env::current_exe()?;
     let start = |backend: &Backend| -> std::io::Result<Child> {
         Command::new(&executable)
             .args(shared_arguments())
             .args(["--backend", &backend.kind.to_string()])
             .env_remove(BACKENDS)
+            .env(CHILD, "1")
             .stdout(Stdio::piped())
             .spawn()
     };
     let children: Vec<Child> = backends.iter().map(start).collect::<Result<_, _>>()?;
-    let status = |mut child: Child| -> std::io::Result<bool> {
+    let status = |mut child: Child| -> std::io::Result<Option<i32>> {
         if let Some(out) = child.stdout.take() {
             for line in BufReader::new(out).lines() {
                 say(format_args!("{}", line?));
             }
         }
-        Ok(child.wait()?.success())
+        Ok(child.wait()?.code())
     };
     let results = thread::scope(|scope| {
         let threads: Vec<_> = children
@@ -168,14 +174,18 @@ fn run_processes(backends: &[Backend]) -> std::io::Result<ExitCode> {
             .map(|result| result.expect("a thread that copies lines"))
             .collect::<Vec<_>>()
     });
-    let mut passed = true;
+    let (mut failed, mut ran) = (false, false);
     for (backend, result) in backends.iter().zip(results) {
-        if !result? {
-            note(format_args!("the suite failed on {}", backend.kind));
-            passed = false;
+        match result? {
+            Some(0) => ran = true,
+            Some(code) if code == i32::from(NOTHING_RAN) => {}
+            _ => {
+                note(format_args!("the suite failed on {}", backend.kind));
+                failed = true;
+            }
         }
     }
-    Ok(ExitCode::from(u8::from(!passed)))
+    Ok(ExitCode::from(u8::from(failed || (requested && !ran))))
 }
 
 fn main() -> ExitCode {
@@ -199,7 +209,8 @@ fn main() -> ExitCode {
         ));
     }
     if backends.len() > 1 && !listing && !options.libtest.exact && options.json.is_none() {
-        return run_processes(&backends).unwrap_or_else(|error| {
+        let requested = !options.backend.is_empty();
+        return run_processes(&backends, requested).unwrap_or_else(|error| {
             note(format_args!("{error}"));
             ExitCode::from(2)
         });
@@ -241,5 +252,9 @@ fn main() -> ExitCode {
         runner::summary(&backends, &counts).trim_end()
     ));
     let incomplete = idle.is_some() && !filtered;
-    ExitCode::from(u8::from(failed || incomplete))
+    if ran == 0 && filtered && std::env::var_os(CHILD).is_some() {
+        return ExitCode::from(NOTHING_RAN);
+    }
+    let unmatched = ran == 0 && !options.backend.is_empty();
+    ExitCode::from(u8::from(failed || incomplete || unmatched))
 }

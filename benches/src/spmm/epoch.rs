@@ -5,7 +5,7 @@ use burn::tensor::{Device, Distribution, Tensor};
 use sparsek::{sparse::sparse_topk, topk::Method as Selection};
 use sparsek_gnn::{
     datasets::NodeDataset,
-    nn::{Activation, Architecture, MaxKModelConfig, Representation, method_to_string},
+    nn::{Activation, Architecture, MaxKModelConfig, Representation},
     train::{Epochs, TrainConfig, Trainer},
 };
 
@@ -198,7 +198,7 @@ fn one(
         edges: data.graph().edges(),
         features: data.feature_width(),
         classes: data.classes(),
-        topk: selection.map(|(_, method)| method_to_string(method)),
+        topk: selection.map(|(_, method)| method.to_string()),
         ms,
         spread: Some(spread),
         first_ms,

@@ -2,8 +2,7 @@
 
 use std::path::PathBuf;
 
-use anyhow::bail;
-use sparsek_kernels::topk::{Method, ROUTINES, Routine};
+use sparsek_kernels::topk::{ROUTINES, Routine};
 use sparsek_tests::{backend::Kind, data::Distribution, element::Dtype};
 
 use super::problem::Form;
@@ -39,15 +38,6 @@ pub struct Arguments {
     /// Appends one JSON line per case and method.
     #[arg(long)]
     pub json: Option<PathBuf>,
-}
-
-pub fn method(text: &str) -> anyhow::Result<Method> {
-    Ok(match text.split_once(':') {
-        None if text == "exact" => Method::Exact,
-        Some(("early", steps)) => Method::EarlyStop(steps.parse()?),
-        Some(("precision", eps)) => Method::Precision(eps.parse()?),
-        _ => bail!("{text}: a method is exact, early:N or precision:EPS"),
-    })
 }
 
 pub fn distribution(text: &str) -> Result<Distribution, String> {

@@ -9,7 +9,7 @@ mod tensors;
 use anyhow::{Context, ensure};
 use sparsek_tests::{backend::Backend, data::Distribution, element::Element, with_dtype};
 
-pub use arguments::{Arguments, distribution, method};
+pub use arguments::{Arguments, distribution};
 pub use check::{Output, check};
 pub use kernels::checked_selection;
 pub use problem::{Form, Problem, seeded_rows};
@@ -79,7 +79,7 @@ impl Bench<'_> {
         problem.routine = self.arguments.routine;
         let mut burn_ms = None;
         for text in &self.arguments.methods {
-            problem.method = method(text)?;
+            problem.method = text.parse()?;
             let context = || format!("{case}, {text}, {dist:?}, {}", T::NAME);
             let times = ready(&self.backend, &problem)
                 .and_then(Ready::measure)

@@ -43,7 +43,7 @@ impl Activation {
         match *self {
             Self::MaxK { k: 0, .. } => Err(ModelError::Zero { name: "k" }),
             Self::MaxK { k, .. } if k > width => Err(ModelError::KAboveWidth { k, width }),
-            Self::MaxK { method, .. } => method_from_str(&method_to_string(method)).map(|_| ()),
+            Self::MaxK { method, .. } => method_from_str(&method.to_string()).map(|_| ()),
             Self::Relu => Ok(()),
         }
     }
@@ -60,7 +60,7 @@ impl Activation {
 impl fmt::Display for Activation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::MaxK { k, method } => write!(f, "maxk:{k}:{}", method_to_string(*method)),
+            Self::MaxK { k, method } => write!(f, "maxk:{k}:{}", method),
             Self::Relu => f.write_str("relu"),
         }
     }
@@ -111,12 +111,11 @@ impl From<Activation> for String {
 /// assert!(method_from_str("precision:-1").is_err());
 /// ```
 pub fn method_from_str(text: &str) -> Result<Method, ModelError> {
-    text.parse().map_err(|_| ModelError::Method {
+    match text.parse() {
+        Ok(Method::Precision(eps)) if eps <= 0.0 => None,
+        method => method.ok(),
+    }
+    .ok_or_else(|| ModelError::Method {
         text: text.to_string(),
     })
-}
-
-/// Inverse of [`method_from_str`].
-pub fn method_to_string(method: Method) -> String {
-    method.to_string()
 }

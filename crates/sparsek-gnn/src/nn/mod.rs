@@ -12,7 +12,7 @@ mod node_model;
 mod sage;
 
 pub use self::{
-    activation::{Activation, method_from_str, method_to_string},
+    activation::{Activation, method_from_str},
     error::ModelError,
     gcn::{GcnConv, GcnConvConfig},
     gin::{GinConv, GinConvConfig, GinMlpConfig},

@@ -50,7 +50,7 @@ impl fmt::Display for Method {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{text:?} is not a method: expected exact, early:ITERATIONS or precision:EPSILON, with a \
-     positive epsilon"
+     finite epsilon of at least 0"
 )]
 pub struct UnknownMethod {
     /// The text.
@@ -66,7 +66,7 @@ impl FromStr for Method {
             Some(("early", max_iter)) => max_iter.parse().ok().map(Self::EarlyStop),
             Some(("precision", eps)) => {
                 let eps = eps.parse().ok();
-                let eps = eps.filter(|eps: &f32| *eps > 0.0 && eps.is_finite());
+                let eps = eps.filter(|eps: &f32| *eps >= 0.0 && eps.is_finite());
                 eps.map(Self::Precision)
             }
             Some(_) => None,

@@ -69,7 +69,12 @@ mod tests {
 
     #[test]
     fn options_are_read_as_they_are_written() {
-        for method in [Method::Exact, Method::EarlyStop(4), Method::Precision(1e-4)] {
+        for method in [
+            Method::Exact,
+            Method::EarlyStop(4),
+            Method::Precision(1e-4),
+            Method::Precision(0.0),
+        ] {
             let options = TopkOptions::new(3).with_dim(-2).with_method(method);
             let (text, read) = again(&options);
             assert_eq!(read, options);
@@ -92,7 +97,16 @@ mod tests {
 
     #[test]
     fn unknown_names_are_errors() {
-        assert!(serde_json::from_str::<Method>("\"early\"").is_err());
+        for wrong in [
+            "early",
+            "early:-1",
+            "precision:-1",
+            "precision:inf",
+            "precision:NaN",
+            "",
+        ] {
+            assert!(serde_json::from_str::<Method>(&format!("{wrong:?}")).is_err());
+        }
         assert!(serde_json::from_str::<Metric>("\"minkowski:0\"").is_err());
     }
 }
