@@ -67,6 +67,19 @@ pub(crate) fn require_dtype(client: &Client, dtype: ElemType) -> Result<(), Kern
     }
 }
 
+/// Refuses f64 where it has no logarithms, exponentials and powers: SPIR-V and WebGPU.
+pub(crate) fn require_logarithms(client: &Client, dtype: ElemType) -> Result<(), KernelError> {
+    let runtime = client.name();
+    match dtype.size() == 8 && runtime.starts_with("wgpu") {
+        true => Err(KernelError::Functions {
+            functions: "logarithms and powers",
+            dtype,
+            runtime,
+        }),
+        false => Ok(()),
+    }
+}
+
 /// Refuses a dtype that kernels cannot round to.
 pub(crate) fn require_rounding(client: &Client, dtype: ElemType) -> Result<(), KernelError> {
     let runtime = client.name();

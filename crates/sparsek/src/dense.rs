@@ -6,10 +6,15 @@
 
 use burn::{
     backend::Dispatch,
-    tensor::{DType, Tensor},
+    tensor::{DType, Int, Tensor},
 };
 
-use crate::{ops::DenseOps, sparse::Compressed};
+pub use sparsek_kernels::dense::AdamFactors;
+
+use crate::{
+    ops::{DenseGradientOps, DenseOps},
+    sparse::Compressed,
+};
 
 /// `x · weight + bias`. Differentiable.
 ///
@@ -21,9 +26,9 @@ use crate::{ops::DenseOps, sparse::Compressed};
 /// # Guarantees
 ///
 /// As Burn's products, which may round f32 for tensor cores. On CUDA with TF32, at least 8192 rows
-/// of f32, with inputs and outputs in multiples of 4, use this crate's kernels: factors rounded to
-/// 11 bits, sums in f32, deterministic per device. The weight's gradient sums slices of at most
-/// 2048 rows on GPUs.
+/// of f32 use this crate's kernels, and on Vulkan with bf16 if inputs and outputs are multiples of
+/// 4: factors rounded to 11 or 16 bits, sums in f32, deterministic per device. They are never tuned
+/// at run time. The weight's gradient sums slices of at most 2048 rows on GPUs.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -36,25 +41,65 @@ use crate::{ops::DenseOps, sparse::Compressed};
 /// y.into_data().assert_eq(&TensorData::from([[121.0]]), false);
 /// ```
 pub fn linear(x: Tensor<2>, weight: Tensor<2>, bias: Option<Tensor<1>>) -> Tensor<2> {
-    let ([_, width], [inputs, outputs]) = (x.dims(), weight.dims());
-    assert!(
-        width == inputs,
-        "linear: rows of {width} elements, but the weight has {inputs} rows"
-    );
-    check("linear", "the weight", x.dtype(), weight.dtype());
-    if let Some(bias) = &bias {
-        let [found] = bias.dims();
-        assert!(
-            found == outputs,
-            "linear: a bias of {found} elements for {outputs} columns"
-        );
-        check("linear", "the bias", x.dtype(), bias.dtype());
-    }
+    check_linear("linear", &x, &weight, bias.as_ref());
     let (x, weight) = (x.into_dispatch(), weight.into_dispatch());
     Tensor::from_dispatch(match bias {
         None => <Dispatch as DenseOps>::linear_rows(x, weight),
         Some(bias) => <Dispatch as DenseOps>::linear_rows_biased(x, weight, bias.into_dispatch()),
     })
+}
+
+/// `x · weight + bias + addend`, as [`linear`], in one launch where this crate's kernels run.
+///
+/// `addend`, result: `[rows, outputs]`. Panics if shapes or dtypes do not fit.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor, TensorData};
+/// use sparsek::dense::linear_added;
+///
+/// let device = Device::flex();
+/// let x = Tensor::<2>::from_data([[1.0, 2.0]], &device);
+/// let weight = Tensor::from_data([[1.0], [10.0]], &device);
+/// let bias = Tensor::from_data([100.0], &device);
+/// let y = linear_added(x, weight, bias, Tensor::from_data([[0.5]], &device));
+/// y.into_data().assert_eq(&TensorData::from([[121.5]]), false);
+/// ```
+pub fn linear_added(
+    x: Tensor<2>,
+    weight: Tensor<2>,
+    bias: Tensor<1>,
+    addend: Tensor<2>,
+) -> Tensor<2> {
+    check_linear("linear_added", &x, &weight, Some(&bias));
+    let (wanted, found) = ([x.dims()[0], weight.dims()[1]], addend.dims());
+    assert!(
+        found == wanted,
+        "linear_added: an addend of {found:?} for a result of {wanted:?}"
+    );
+    check("linear_added", "the addend", x.dtype(), addend.dtype());
+    Tensor::from_dispatch(<Dispatch as DenseOps>::linear_rows_added(
+        x.into_dispatch(),
+        weight.into_dispatch(),
+        bias.into_dispatch(),
+        addend.into_dispatch(),
+    ))
+}
+
+fn check_linear(operation: &str, x: &Tensor<2>, weight: &Tensor<2>, bias: Option<&Tensor<1>>) {
+    let ([_, width], [inputs, outputs]) = (x.dims(), weight.dims());
+    assert!(
+        width == inputs,
+        "{operation}: rows of {width} elements, but the weight has {inputs} rows"
+    );
+    check(operation, "the weight", x.dtype(), weight.dtype());
+    if let Some(bias) = bias {
+        let [found] = bias.dims();
+        assert!(
+            found == outputs,
+            "{operation}: a bias of {found} elements for {outputs} columns"
+        );
+        check(operation, "the bias", x.dtype(), bias.dtype());
+    }
 }
 
 /// [`linear`] of compressed rows. `x.to_dense()` is not kept for the gradient, nor built on Flex.
@@ -125,6 +170,133 @@ pub fn layer_norm(x: Tensor<2>, gamma: Tensor<1>, beta: Tensor<1>, epsilon: f32)
         beta.into_dispatch(),
         epsilon,
     ))
+}
+
+/// Adds all rows: `[rows, width]` → `[width]`. Differentiable, deterministic on GPUs.
+///
+/// Burn reduces a column in one unit or with atomics; this runs in slices and fills a GPU.
+/// Accumulates in f32, or f64 for f64. Panics if the device lacks the dtype.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor, TensorData};
+/// use sparsek::dense::column_sums;
+///
+/// let x = Tensor::<2>::from_data([[1.0, 2.0], [10.0, 20.0]], &Device::flex());
+/// column_sums(x).into_data().assert_eq(&TensorData::from([11.0, 22.0]), false);
+/// ```
+pub fn column_sums(x: Tensor<2>) -> Tensor<1> {
+    Tensor::from_dispatch(<Dispatch as DenseOps>::column_sums(x.into_dispatch()))
+}
+
+/// The cross-entropy of class scores: `scale · Σ -ln softmax(scores[i])[labels[i]]`, `[1]`.
+///
+/// `scores`: `[rows, classes]`; `labels`: `[rows]`. Rows with a negative label are left out, and
+/// their gradient is 0; labels of `classes` or more have no meaning. With a `scale` of 1 / labeled
+/// rows it is the mean, as in [`burn::nn::loss`](https://docs.rs/burn).
+///
+/// Differentiable in the scores; two launches forward, one backward. Deterministic on GPUs.
+/// Accumulates in f32, or f64 for f64. Panics if shapes do not fit, and for f64 on wgpu, which has
+/// no such logarithms.
+///
+/// ```
+/// use burn::tensor::{Device, Int, Tensor, TensorData};
+/// use sparsek::dense::cross_entropy;
+///
+/// let device = Device::flex();
+/// let scores = Tensor::<2>::from_data([[0.0, 0.0], [5.0, 1.0]], &device);
+/// let labels = Tensor::<1, Int>::from_data([1, -1], &device);
+/// let loss = cross_entropy(scores, labels, 1.0).into_data();
+/// loss.assert_approx_eq::<f32>(&TensorData::from([2f32.ln()]), Default::default());
+/// ```
+pub fn cross_entropy(scores: Tensor<2>, labels: Tensor<1, Int>, scale: f32) -> Tensor<1> {
+    check_labels("cross_entropy", &scores, &labels);
+    let (scores, labels) = (scores.into_dispatch(), labels.into_dispatch());
+    Tensor::from_dispatch(<Dispatch as DenseOps>::cross_entropy(scores, labels, scale))
+}
+
+/// 1 for each row whose label has the greatest score, the first of equal ones; else 0.
+///
+/// `scores`: `[rows, classes]`, outside autodiff; `labels`, result: `[rows]`. Negative labels give
+/// 0. Panics if shapes do not fit.
+///
+/// ```
+/// use burn::tensor::{Device, Int, Tensor, TensorData};
+/// use sparsek::dense::class_hits;
+///
+/// let device = Device::flex();
+/// let scores = Tensor::<2>::from_data([[1.0, 3.0], [5.0, 1.0]], &device);
+/// let labels = Tensor::<1, Int>::from_data([1, 1], &device);
+/// class_hits(scores, labels).into_data().assert_eq(&TensorData::from([1.0, 0.0]), false);
+/// ```
+pub fn class_hits(scores: Tensor<2>, labels: Tensor<1, Int>) -> Tensor<1> {
+    check_labels("class_hits", &scores, &labels);
+    assert!(
+        !scores.device().is_autodiff(),
+        "class_hits: the scores are tracked; pass them without autodiff"
+    );
+    let (scores, labels) = (scores.into_dispatch(), labels.into_dispatch());
+    Tensor::from_dispatch(<Dispatch as DenseGradientOps>::class_hits(scores, labels))
+}
+
+fn check_labels(operation: &str, scores: &Tensor<2>, labels: &Tensor<1, Int>) {
+    let ([rows, classes], [found]) = (scores.dims(), labels.dims());
+    assert!(
+        found == rows,
+        "{operation}: {found} labels for {rows} rows of scores"
+    );
+    assert!(classes > 0, "{operation}: scores of no class");
+}
+
+/// Runs an Adam step in one launch: the parameter and its two moments after it.
+///
+/// All tensors have one shape and dtype, outside autodiff. [`AdamFactors`] gives the formula.
+/// Deterministic. Computes in f32, or f64 for f64. Panics if shapes or dtypes do not fit.
+///
+/// Kingma and Ba, *Adam*, ICLR 2015.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor, TensorData};
+/// use sparsek::dense::{AdamFactors, adam_step};
+///
+/// let one = |x: f32| Tensor::<1>::from_data([x], &Device::flex());
+/// let factors = AdamFactors { beta_1: 0.5, beta_2: 0.0, decay: 0.0, rate: 0.1, epsilon: 0.0 };
+/// let (x, [first, second]) = adam_step(one(1.0), one(4.0), [one(0.0), one(0.0)], factors);
+/// x.into_data().assert_approx_eq::<f32>(&TensorData::from([0.95]), Default::default());
+/// first.into_data().assert_eq(&TensorData::from([2.0]), false);
+/// second.into_data().assert_eq(&TensorData::from([16.0]), false);
+/// ```
+pub fn adam_step<const D: usize>(
+    x: Tensor<D>,
+    gradient: Tensor<D>,
+    moments: [Tensor<D>; 2],
+    factors: AdamFactors,
+) -> (Tensor<D>, [Tensor<D>; 2]) {
+    let [first, second] = moments;
+    for (name, other) in [
+        ("the gradient", &gradient),
+        ("the first moment", &first),
+        ("the second moment", &second),
+    ] {
+        let (shape, found) = (x.dims(), other.dims());
+        assert!(
+            found == shape,
+            "adam_step: {name} has shape {found:?}, the parameter {shape:?}"
+        );
+        check("adam_step", name, x.dtype(), other.dtype());
+    }
+    assert!(
+        !x.device().is_autodiff(),
+        "adam_step: the parameter is tracked; pass it without autodiff"
+    );
+    let (x, first, second) = <Dispatch as DenseGradientOps>::adam_step(
+        x.into_dispatch(),
+        gradient.into_dispatch(),
+        first.into_dispatch(),
+        second.into_dispatch(),
+        factors,
+    );
+    let moments = [first, second].map(Tensor::from_dispatch);
+    (Tensor::from_dispatch(x), moments)
 }
 
 fn check(operation: &str, name: &str, expected: DType, found: DType) {

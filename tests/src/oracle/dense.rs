@@ -1,4 +1,4 @@
-//! Layer normalization and its gradients in f64, row by row.
+//! Cross-entropy, Adam's step, and layer normalization with its gradients, in f64.
 //!
 //! ```text
 //! h     = (x - mean(x)) / √(var(x) + ε)        y = γ h + β
@@ -32,6 +32,66 @@ impl Scaled {
             scales: zeros,
         }
     }
+}
+
+/// Loss, gradient for an upstream of 1, and hits of class scores; labels below 0 are left out.
+pub fn cross_entropy(
+    scores: &[f64],
+    labels: &[i64],
+    classes: usize,
+    scale: f64,
+) -> (Scaled, Scaled, Vec<f64>) {
+    let (mut loss, mut gradient) = (Scaled::zeros(1), Scaled::default());
+    let mut hits = Vec::new();
+    for (row, &label) in scores.chunks(classes).zip(labels) {
+        let greatest = row.iter().fold(f64::NEG_INFINITY, |a, &b| a.max(b));
+        let first = row.iter().position(|&x| x == greatest);
+        hits.push(f64::from(label >= 0 && first == Some(label as usize)));
+        let sum: f64 = row.iter().map(|x| (x - greatest).exp()).sum();
+        let size = row.iter().fold(1.0f64, |a, b| a.max(b.abs()));
+        if label >= 0 {
+            let own = row[label as usize];
+            loss.add(
+                0,
+                scale * (sum.ln() + greatest - own),
+                scale * (size + sum.ln()),
+            );
+        }
+        for (class, x) in row.iter().enumerate() {
+            let own = f64::from(class as i64 == label);
+            let share = (x - greatest).exp() / sum;
+            match label >= 0 {
+                true => gradient.push(scale * (share - own), scale * (1.0 + size)),
+                false => gradient.push(0.0, 0.0),
+            }
+        }
+    }
+    (loss, gradient, hits)
+}
+
+/// Parameter and moments after an Adam step, in f64.
+///
+/// `factors`: beta 1, beta 2, decay, rate, epsilon.
+pub fn adam(
+    [x, gradient, first, second]: [&[f64]; 4],
+    [beta_1, beta_2, decay, rate, epsilon]: [f64; 5],
+) -> [Scaled; 3] {
+    let mut all = [Scaled::default(), Scaled::default(), Scaled::default()];
+    for i in 0..x.len() {
+        let g = gradient[i] + decay * x[i];
+        let size = gradient[i].abs() + (decay * x[i]).abs();
+        let m = beta_1 * first[i] + (1.0 - beta_1) * g;
+        let v = beta_2 * second[i] + (1.0 - beta_2) * g * g;
+        let m_size = (beta_1 * first[i]).abs() + (1.0 - beta_1) * size;
+        let v_size = beta_2 * second[i] + (1.0 - beta_2) * size * size;
+        let root = v.sqrt() + epsilon;
+        // d(m / √v) = dm / √v - m dv / 2 √v³
+        let error = m_size / root + m.abs() * v_size / (root * root * root);
+        all[0].push(x[i] - rate * m / root, x[i].abs() + rate * error);
+        all[1].push(m, m_size);
+        all[2].push(v, v_size);
+    }
+    all
 }
 
 #[derive(Clone, Debug)]

@@ -6,7 +6,7 @@ use cubecl::{
 };
 use sparsek_kernels::{
     KernelError,
-    dense::{DenseRows, Weight, inner_fits, inner_product, product},
+    dense::{DenseRows, Weight, accumulates, inner_fits, inner_product, product},
 };
 
 use sparsek_tests::{
@@ -21,8 +21,9 @@ use crate::{
 
 const F32: ElemType = ElemType::Float(FloatKind::F32);
 
-/// Rows, inputs and outputs: empty, below a tile, near one, ragged, and the widest for an H200.
-const PRODUCTS: [[usize; 3]; 9] = [
+/// Rows, inputs and outputs: empty, below a tile, near one, ragged, the widest for an H200, chunks
+/// of the matrix, and widths of loads by two and by one.
+const PRODUCTS: [[usize; 3]; 14] = [
     [0, 4, 4],
     [1, 4, 4],
     [31, 16, 128],
@@ -32,8 +33,13 @@ const PRODUCTS: [[usize; 3]; 9] = [
     [1000, 4, 260],
     [9000, 448, 64],
     [70_001, 96, 128],
+    [33, 6, 10],
+    [257, 7, 3],
+    [300, 767, 256],
+    [1000, 1000, 12],
+    [1000, 1433, 7],
 ];
-const INNER: [[usize; 3]; 8] = [
+const INNER: [[usize; 3]; 11] = [
     [0, 4, 4],
     [1, 4, 8],
     [15, 64, 64],
@@ -42,6 +48,9 @@ const INNER: [[usize; 3]; 8] = [
     [4097, 256, 300],
     [3001, 320, 132],
     [70_001, 32, 20],
+    [1000, 256, 10],
+    [3001, 767, 130],
+    [257, 33, 7],
 ];
 
 pub fn add(cases: &mut Cases, backend: &Backend) {
@@ -144,7 +153,7 @@ fn products(backend: &Backend, size: [usize; 3], transposed: bool) -> Outcome {
         return verdict(
             backend,
             serves,
-            product(client, &x, &matrix, None),
+            product(client, &x, &matrix, None, None),
             &expected,
         );
     }
@@ -153,8 +162,17 @@ fn products(backend: &Backend, size: [usize; 3], transposed: bool) -> Outcome {
         *sum += bias[at % outputs];
     }
     let bias = upload(backend, &bias);
-    let found = product(client, &x, &matrix, Some(&bias));
-    verdict(backend, serves, found, &expected)
+    let found = product(client, &x, &matrix, Some(&bias), None);
+    let plain = verdict(backend, serves, found, &expected)?;
+    if !matches!(plain, Verdict::Passed) {
+        return Ok(plain);
+    }
+    let addend = small_integers(count * outputs, 8);
+    let sums: Vec<f64> = expected.iter().zip(&addend).map(|(a, b)| a + b).collect();
+    let addend = upload(backend, &addend);
+    let found = product(client, &x, &matrix, Some(&bias), Some(&addend));
+    verdict(backend, accumulates(client), found, &sums)?;
+    Ok(Verdict::Passed)
 }
 
 fn inner(backend: &Backend, size: [usize; 3]) -> Outcome {
@@ -171,7 +189,8 @@ fn inner(backend: &Backend, size: [usize; 3]) -> Outcome {
     verdict(backend, serves, inner_product(client, &x, &y), &expected)
 }
 
-/// Widths that are no multiple of 4, another dtype, too large a matrix, mismatched sides.
+/// Another dtype and mismatched sides; widths that are no multiple of 4 and large matrices, unless
+/// `fits` says that they are served.
 fn refused(backend: &Backend) -> Result<(), String> {
     let client = backend.client.as_ref().expect("asked for with one");
     let data = upload(backend, &small_integers(1 << 16, 6));
@@ -186,27 +205,21 @@ fn refused(backend: &Backend) -> Result<(), String> {
         ..rows(&data, [8, 64])
     };
     let products = [
-        (rows(&data, [8, 6]), matrix(6, 8)),
-        (rows(&data, [8, 8]), matrix(8, 6)),
-        (rows(&data, [8, 8]), matrix(16, 8)),
-        (rows(&data, [1, 1 << 14]), matrix(1 << 14, 4)),
-        (narrow, matrix(64, 8)),
+        (rows(&data, [8, 6]), matrix(6, 8), true),
+        (rows(&data, [8, 8]), matrix(8, 6), true),
+        (rows(&data, [8, 8]), matrix(16, 8), false),
+        (rows(&data, [1, 1 << 14]), matrix(1 << 14, 4), true),
+        (narrow, matrix(64, 8), false),
     ];
-    // A matrix too large for shared memory may be processed in steps.
-    let large = 1 << 14;
-    for (x, matrix) in products {
-        let result = product(client, &x, &matrix, None);
-        let served = x.width == large && matrix.fits(client, &x);
+    for (x, matrix, may) in products {
+        let result = product(client, &x, &matrix, None, None);
+        let served = may && matrix.fits(client, &x);
         match (served, result) {
             (true, Ok(_)) | (false, Err(KernelError::Routine { .. })) => {}
             (_, result) => return Err(format!("{x:?} times {matrix:?}: {result:?}")),
         }
     }
-    let inner = [
-        [rows(&data, [8, 8]), rows(&data, [9, 8])],
-        [rows(&data, [8, 8]), rows(&data, [8, 6])],
-        [narrow, narrow],
-    ];
+    let inner = [[rows(&data, [8, 8]), rows(&data, [9, 8])], [narrow, narrow]];
     for [x, y] in inner {
         let result = inner_product(client, &x, &y);
         if !matches!(result, Err(KernelError::Routine { .. })) {

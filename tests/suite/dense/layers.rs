@@ -1,8 +1,11 @@
-//! Layer norm and linear layers with gradients, as kernels and tensors, against f64.
+//! Layer norm, linear layers, sums and Adam, with gradients, as kernels and tensors, against f64.
 
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::{Device, Int, Tensor, TensorData};
 use cubecl::{ir::ElemType, server::Handle};
-use sparsek::dense::{layer_norm, linear, linear_compressed};
+use sparsek::dense::{
+    AdamFactors, adam_step, class_hits, column_sums, cross_entropy, layer_norm, linear,
+    linear_added, linear_compressed,
+};
 use sparsek::sparse::sparse_topk;
 use sparsek::topk::Method;
 use sparsek_kernels::dense::{self as kernel, DenseRows, Normalized};
@@ -10,7 +13,7 @@ use sparsek_tests::{
     backend::{Backend, Kind},
     data::normals,
     element::Element,
-    oracle::dense::{Normalization, Scaled},
+    oracle::dense::{self as oracle, Normalization, Scaled, adam},
     panics::expect_panic,
     runner::{Cases, Outcome, Verdict},
 };
@@ -83,6 +86,30 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
         add_product(cases, backend, name, move |b| {
             compressed(b, [rows, width, k])
         });
+    }
+    for elements in [0, 1, 7, 256, 70_003] {
+        let name = |dtype: &str| format!("tensor/dense/adam/{dtype}/{elements}");
+        cases.add(backend, name("f32"), move |b| steps::<f32>(b, elements));
+        cases.add(backend, name("f64"), move |b| steps::<f64>(b, elements));
+        cases.add(backend, name("f16"), move |b| {
+            steps::<half::f16>(b, elements)
+        });
+        cases.add(backend, name("bf16"), move |b| {
+            steps::<half::bf16>(b, elements)
+        });
+    }
+    for size in [[0, 5], [1, 1], [129, 7], [4096, 12], [20_003, 41]] {
+        let name = |dtype: &str| format!("tensor/dense/classes/{dtype}/{}x{}", size[0], size[1]);
+        cases.add(backend, name("f32"), move |b| classes::<f32>(b, size));
+        cases.add(backend, name("f64"), move |b| classes::<f64>(b, size));
+        cases.add(backend, name("f16"), move |b| classes::<half::f16>(b, size));
+        cases.add(backend, name("bf16"), move |b| {
+            classes::<half::bf16>(b, size)
+        });
+    }
+    for size in [[0, 5], [1, 1], [129, 7], [4096, 12], [70_003, 1]] {
+        let name = format!("tensor/dense/column-sums/{}x{}", size[0], size[1]);
+        cases.check(backend, name, move |b| sums(b, size));
     }
     cases.add(backend, "tensor/dense/differences", differences);
     cases.check(backend, "tensor/dense/panics", panics);
@@ -300,6 +327,117 @@ fn tensors<T: Element>(backend: &Backend, sizes: [usize; 2]) -> Outcome {
     Ok(Verdict::Passed)
 }
 
+/// Three steps in a row, each from what the one before returned.
+fn steps<T: Element>(backend: &Backend, elements: usize) -> Outcome {
+    if let Some(reason) = backend.lacks(T::dtype()) {
+        return Ok(Verdict::Skipped(reason));
+    }
+    let factors = [0.9f32, 0.999, 0.01, 0.05, 1e-3];
+    let [beta_1, beta_2, decay, rate, epsilon] = factors;
+    let request = AdamFactors {
+        beta_1,
+        beta_2,
+        decay,
+        rate,
+        epsilon,
+    };
+    let round = |x: f64| T::of(x).wide_f64();
+    let numbers = |seed| -> Vec<f64> { normals(elements, seed).into_iter().map(round).collect() };
+    let on_device = |data: &[f64]| upload::<T>(data, [elements, 1], &backend.device);
+    let mut x = numbers(1);
+    // The second moment of a dtype without room for 0.001 g² starts at one.
+    let mut moments = [numbers(2), vec![1.0; elements]];
+    for step in 3..6 {
+        let gradient = numbers(step);
+        let inputs = [&x, &gradient, &moments[0], &moments[1]].map(Vec::as_slice);
+        let expected = adam(inputs, factors.map(f64::from));
+        let [tensor, up, first, second] = inputs.map(on_device);
+        let (tensor, [first, second]) = adam_step(tensor, up, [first, second], request);
+        let found = [tensor, first, second].map(download);
+        let names = ["parameter", "first moment", "second moment"];
+        for (name, (found, expected)) in names.iter().zip(found.iter().zip(&expected)) {
+            compare::<T>(name, found, expected)?;
+        }
+        let [next, first, second] = found;
+        (x, moments) = (next, [first, second]);
+    }
+    Ok(Verdict::Passed)
+}
+
+/// Every fifth row has no label; scores tie often, and one row is large.
+fn classes<T: Element>(backend: &Backend, [rows, count]: [usize; 2]) -> Outcome {
+    if let Some(reason) = backend.lacks(T::dtype()) {
+        return Ok(Verdict::Skipped(reason));
+    }
+    if T::NAME == "f64" && matches!(backend.kind, Kind::Vulkan | Kind::Wgpu | Kind::Metal) {
+        let scores = Tensor::<2>::ones([1, 2], (&backend.device, T::dtype()));
+        let labels = Tensor::<1, Int>::zeros([1], &backend.device);
+        let run = || drop(cross_entropy(scores, labels, 1.0).into_data());
+        let message = expect_panic(run)?;
+        return match message.contains("has no logarithms and powers of f64") {
+            true => Ok(Verdict::Passed),
+            false => Err(message),
+        };
+    }
+    let mut scores = small_integers(rows * count, 7);
+    scores.iter_mut().take(count).for_each(|x| *x *= 100.0);
+    let label = |row: usize| {
+        if row % 5 == 4 {
+            -1
+        } else {
+            (row * 7 % count) as i64
+        }
+    };
+    let labels: Vec<i64> = (0..rows).map(label).collect();
+    let scale = 1.0 / 64.0;
+    let (loss, gradient, hits) = oracle::cross_entropy(&scores, &labels, count, scale.into());
+    let device = backend.device.clone().autodiff();
+    let on_device = TensorData::new(labels, [rows]);
+    let on_device = Tensor::<1, Int>::from_data(on_device, &device);
+    let x = upload::<T>(&scores, [rows, count], &device).require_grad();
+    let found = cross_entropy(x.clone(), on_device.clone(), scale);
+    compare::<T>("loss", &download(found.clone()), &loss)?;
+    if download(class_hits(x.clone().inner(), on_device.inner())) != hits {
+        return Err("the hits differ".into());
+    }
+    if rows == 0 {
+        return Ok(Verdict::Passed);
+    }
+    let gradients = (found * 2.0).backward();
+    let found = download(x.grad(&gradients).ok_or("no gradient")?);
+    let double = |x: Vec<f64>| x.into_iter().map(|x| 2.0 * x).collect();
+    let gradient = Scaled {
+        values: double(gradient.values),
+        scales: double(gradient.scales),
+    };
+    compare::<T>("gradient", &found, &gradient)?;
+    Ok(Verdict::Passed)
+}
+
+/// Small integers: sums and gradients are exact.
+fn sums(backend: &Backend, [rows, width]: [usize; 2]) -> Result<(), String> {
+    let device = backend.device.clone().autodiff();
+    let (data, upstream) = (small_integers(rows * width, 1), small_integers(width, 2));
+    let mut expected = vec![0.0; width];
+    for (at, x) in data.iter().enumerate() {
+        expected[at % width] += x;
+    }
+    let x = upload::<f32>(&data, [rows, width], &device).require_grad();
+    let found = column_sums(x.clone());
+    if download(found.clone()) != expected {
+        return Err("the sums differ".into());
+    }
+    if rows == 0 {
+        return Ok(());
+    }
+    let upstream_tensor = upload::<f32>(&upstream, [1, width], &device).reshape([width]);
+    let gradients = (found * upstream_tensor).backward();
+    let gradient = download(x.grad(&gradients).ok_or("no gradient")?);
+    let all = (0..rows * width).map(|at| upstream[at % width]);
+    let agrees = gradient == all.collect::<Vec<f64>>();
+    agrees.then_some(()).ok_or("the gradient differs".into())
+}
+
 /// Result and all gradients, exactly.
 fn linears(backend: &Backend, [rows, inputs]: [usize; 2]) -> Result<(), String> {
     // Many rows: widths that the tensor core kernels accept.
@@ -353,6 +491,19 @@ fn linears(backend: &Backend, [rows, inputs]: [usize; 2]) -> Result<(), String> 
     equal("dweight", download(gradient(&tw)?), &dw)?;
     let found = tb.grad(&gradients).ok_or("no gradient for the bias")?;
     equal("dbias", download(found), &db)?;
+    let addend = small_integers(rows * outputs, 5);
+    let on_device = upload::<f32>(&addend, [rows, outputs], &device).require_grad();
+    let found = linear_added(tx.clone(), tw.clone(), tb.clone(), on_device.clone());
+    let sums: Vec<f64> = y.iter().zip(&addend).map(|(y, a)| y + a).collect();
+    equal("y + addend", download(found.clone()), &sums)?;
+    let up = upload::<f32>(&upstream, [rows, outputs], &device);
+    let gradients = (found * up).backward();
+    let found = on_device
+        .grad(&gradients)
+        .ok_or("no gradient for the addend")?;
+    equal("daddend", download(found), &upstream)?;
+    let found = tw.grad(&gradients).ok_or("no gradient with an addend")?;
+    equal("dweight with an addend", download(found), &dw)?;
     // No bias, untracked rows.
     let x = upload::<f32>(&x, [rows, inputs], &device);
     let y = linear(x, tw.clone(), None) * upload::<f32>(&upstream, [rows, outputs], &device);
@@ -416,6 +567,41 @@ fn panics(backend: &Backend) -> Result<(), String> {
     expect(
         "a bias of 3 elements for 2 columns",
         Box::new(|| drop(linear(x(), Tensor::ones([4, 2], device), Some(vector(3))))),
+    )?;
+    let factors = AdamFactors {
+        beta_1: 0.9,
+        beta_2: 0.999,
+        decay: 0.0,
+        rate: 0.1,
+        epsilon: 1e-8,
+    };
+    expect(
+        "the second moment has shape [5], the parameter [4]",
+        Box::new(|| {
+            drop(adam_step(
+                vector(4),
+                vector(4),
+                [vector(4), vector(5)],
+                factors,
+            ))
+        }),
+    )?;
+    let tracked = Tensor::<1>::ones([4], &device.clone().autodiff());
+    expect(
+        "the parameter is tracked",
+        Box::new(|| {
+            let [g, m, v] = [(); 3].map(|()| tracked.clone());
+            drop(adam_step(tracked, g, [m, v], factors))
+        }),
+    )?;
+    let labels = |rows: usize| Tensor::<1, Int>::zeros([rows], device);
+    expect(
+        "2 labels for 3 rows of scores",
+        Box::new(|| drop(cross_entropy(x(), labels(2), 1.0))),
+    )?;
+    expect(
+        "4 labels for 3 rows of scores",
+        Box::new(|| drop(class_hits(x(), labels(4)))),
     )?;
     expect(
         "gamma has 3 elements, rows have 4",

@@ -12,6 +12,13 @@ pub(super) fn linear(layer: &Linear, x: Tensor<2>) -> Tensor<2> {
     sparsek::dense::linear(x, layer.weight.val(), bias)
 }
 
+pub(super) fn linear_added(layer: &Linear, x: Tensor<2>, addend: Tensor<2>) -> Tensor<2> {
+    match &layer.bias {
+        Some(bias) => sparsek::dense::linear_added(x, layer.weight.val(), bias.val(), addend),
+        None => linear(layer, x) + addend,
+    }
+}
+
 pub(super) fn linear_compressed(layer: &Linear, x: &Compressed) -> Tensor<2> {
     debug_assert!(layer.bias.is_none());
     sparsek::dense::linear_compressed(x, layer.weight.val())

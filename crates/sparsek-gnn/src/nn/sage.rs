@@ -12,7 +12,7 @@ use super::{
         aggregate_max, aggregate_mean, aggregate_mean_compressed, aggregate_sum,
         aggregate_sum_compressed,
     },
-    dense::{linear, linear_compressed},
+    dense::{linear, linear_added, linear_compressed},
 };
 use crate::graph::Graph;
 
@@ -128,10 +128,10 @@ impl SageConv {
     }
 
     fn finish(&self, aggregated: Tensor<2>, root: Option<Tensor<2>>) -> Tensor<2> {
-        let mut y = linear(&self.neighbours, aggregated);
-        if let Some(root) = root {
-            y = y + root;
-        }
+        let mut y = match root {
+            Some(root) => linear_added(&self.neighbours, aggregated, root),
+            None => linear(&self.neighbours, aggregated),
+        };
         if self.normalize {
             // The root's slope at 0 is infinite.
             let square = y.clone().square().sum_dim(1);

@@ -42,6 +42,9 @@ impl TrainConfig {
         if self.epochs == 0 || self.save_every == 0 {
             return bad("epochs and save_every must be at least 1".to_string());
         }
+        if self.patience == Some(0) {
+            return bad("patience must be at least 1 epoch".to_string());
+        }
         if !(self.lr > 0.0 && self.lr.is_finite()) {
             return bad(format!(
                 "learning rate {} is not a positive number",

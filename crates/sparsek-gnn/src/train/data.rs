@@ -1,9 +1,9 @@
 //! Features, targets and split masks on a device.
-use burn::tensor::{
-    Device, Int, Tensor, TensorData,
-    activation::{log_sigmoid, log_softmax},
+use burn::tensor::{Device, Int, Tensor, TensorData, activation::log_sigmoid};
+use sparsek::{
+    dense::{class_hits, column_sums, cross_entropy},
+    io::memory,
 };
-use sparsek::io::memory;
 
 use super::{
     config::{Batching, TrainConfig},
@@ -23,10 +23,12 @@ pub(super) struct DeviceData {
 
 enum Goal {
     Classes {
-        /// [nodes, classes]: −1 / count at training nodes' classes.
-        targets: Tensor<2>,
-        /// [nodes, 1].
-        labels: Tensor<2, Int>,
+        /// [nodes].
+        labels: Tensor<1, Int>,
+        /// [nodes]: the labels of training nodes, else −1.
+        targets: Tensor<1, Int>,
+        /// 1 / count.
+        scale: f32,
     },
     Sets {
         /// [nodes, classes] of 0 and 1.
@@ -59,15 +61,16 @@ impl DeviceData {
             |values, width| Tensor::from_data(TensorData::new(values, [rows, width]), device);
         let goal = match labels {
             Labels::Classes(labels) => {
-                let mut targets = vec![0f32; rows * classes];
-                for &at in train {
-                    let class = labels[at as usize] as usize;
-                    targets[at as usize * classes + class] = -1.0 / count as f32;
-                }
                 let labels: Vec<i32> = labels.iter().map(|&label| label as i32).collect();
+                let mut targets = vec![-1; rows];
+                for &at in train {
+                    targets[at as usize] = labels[at as usize];
+                }
+                let ints = |values| Tensor::from_data(TensorData::new(values, [rows]), device);
                 Goal::Classes {
-                    targets: floats(targets, classes),
-                    labels: Tensor::from_data(TensorData::new(labels, [rows, 1]), device),
+                    labels: ints(labels),
+                    targets: ints(targets),
+                    scale: 1.0 / count as f32,
                 }
             }
             Labels::Sets(sets) => {
@@ -88,15 +91,14 @@ impl DeviceData {
         }
     }
 
-    /// Cross-entropy, [1], binary per class for sets. Products with constants avoid a scatter
-    /// backward.
+    /// Cross-entropy, [1], binary per class for sets.
     pub(super) fn loss(&self, logits: Tensor<2>) -> Tensor<1> {
         match &self.goal {
-            Goal::Classes { targets, .. } => (log_softmax(logits, 1) * targets.clone()).sum(),
+            Goal::Classes { targets, scale, .. } => cross_entropy(logits, targets.clone(), *scale),
             Goal::Sets { targets, weights } => {
                 let absent = targets.clone().neg() + 1.0;
                 let each = logits.clone() * absent - log_sigmoid(logits);
-                (each.sum_dim(1) * weights.clone()).sum()
+                sum(each * weights.clone())
             }
         }
     }
@@ -162,7 +164,7 @@ impl Splits {
         loss: Option<Tensor<1>>,
     ) -> Result<(f64, [f64; 3]), TrainError> {
         let loss = loss.unwrap_or_else(|| data.loss(logits.clone()));
-        let count = |rows: Tensor<2>| (self.masks.clone() * rows).sum_dim(0).reshape([3]);
+        let count = |rows: Tensor<2>| column_sums(self.masks.clone() * rows);
         let counts = match (&data.goal, self.metric) {
             (_, Metric::RocAuc) => {
                 let logits = read(logits.reshape([-1]))?;
@@ -171,7 +173,7 @@ impl Splits {
                 return Ok((f64::from(read(loss)?[0]), scores));
             }
             (Goal::Classes { labels, .. }, _) => {
-                vec![count(logits.argmax(1).equal(labels.clone()).float())]
+                vec![count(class_hits(logits, labels.clone()).unsqueeze_dim(1))]
             }
             (Goal::Sets { targets, .. }, _) => {
                 let found = logits.greater_elem(0.0).float();
@@ -187,6 +189,11 @@ impl Splits {
         };
         Ok((numbers[0], [0, 1, 2].map(score)))
     }
+}
+
+/// Of all elements, [1], in a fixed order.
+fn sum(x: Tensor<2>) -> Tensor<1> {
+    column_sums(column_sums(x).unsqueeze_dim(1))
 }
 
 pub(super) fn read(tensor: Tensor<1>) -> Result<Vec<f32>, TrainError> {

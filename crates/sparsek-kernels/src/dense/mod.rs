@@ -2,20 +2,26 @@
 //!
 //! - [`layer_norm`] and [`layer_norm_gradient`]: normalization of each row.
 //! - [`column_sums`]: sums over all rows.
+//! - [`cross_entropy`], [`cross_entropy_gradient`] and [`class_hits`]: loss and accuracy.
+//! - [`adam_step`]: one step of the optimizer.
 //! - [`product`] and [`inner_product`]: `x · w` and `xᵀ · y` on tensor cores, for f32.
 //!
 //! All are deterministic on a device.
 
+mod adam;
+mod classes;
 mod column_sum;
 mod gemm;
 mod layer_norm;
 mod tuning;
 mod types;
 
+pub use adam::{AdamFactors, adam_step};
+pub use classes::{ClassScores, class_hits, cross_entropy, cross_entropy_gradient};
 pub use column_sum::column_sums;
 pub use gemm::{
     inner::{inner_fits, inner_product},
-    product::product,
+    product::{accumulates, product},
 };
 pub use layer_norm::{Normalized, layer_norm, layer_norm_gradient};
 pub use types::{DenseRows, Weight};

@@ -54,20 +54,29 @@ pub struct Weight<'a> {
     pub strides: [usize; 2],
 }
 
-pub(super) fn tensor_core_refusal(sides: &[&DenseRows]) -> Option<String> {
+pub(super) fn dtype_refusal(sides: &[&DenseRows]) -> Option<String> {
     sides.iter().find_map(|rows| {
         let (dtype, width) = (rows.dtype, rows.width);
         if dtype != ElemType::Float(FloatKind::F32) {
             Some(format!("rows of {dtype:?}, not of f32"))
-        } else if width == 0
-            || !width.is_multiple_of(4)
-            || !aligned(rows.handle, 4 * size_of::<f32>())
-        {
-            Some(format!(
-                "rows of {width} elements that cannot be loaded by four"
-            ))
+        } else if width == 0 {
+            Some("rows of no element".into())
         } else {
             None
         }
+    })
+}
+
+/// Loads by four, besides.
+pub(super) fn tensor_core_refusal(sides: &[&DenseRows]) -> Option<String> {
+    let by_four = |rows: &&&DenseRows| {
+        rows.width.is_multiple_of(4) && aligned(rows.handle, 4 * size_of::<f32>())
+    };
+    dtype_refusal(sides).or_else(|| {
+        let rows = sides.iter().find(|rows| !by_four(rows))?;
+        Some(format!(
+            "rows of {} elements that cannot be loaded by four",
+            rows.width
+        ))
     })
 }

@@ -53,7 +53,7 @@ pub use self::{
     tuning::RADIUS_BLOCK,
     types::{Matrix, Prepared, ROUTINES, Routine},
 };
-use crate::{error::KernelError, launch::allocate};
+use crate::{device::require_logarithms, error::KernelError, launch::allocate};
 
 /// A matrix prepared for distances to its rows.
 pub struct Index {
@@ -82,13 +82,8 @@ impl Index {
         routine: Option<Routine>,
     ) -> Result<Self, KernelError> {
         let needs = distance.needs();
-        // SPIR-V and WebGPU lack f64 logarithms and powers.
-        if needs.logarithms && matrix.dtype.size() == 8 && client.name().starts_with("wgpu") {
-            return Err(KernelError::Functions {
-                functions: "logarithms and powers",
-                dtype: matrix.dtype,
-                runtime: client.name(),
-            });
+        if needs.logarithms {
+            require_logarithms(client, matrix.dtype)?;
         }
         let routine = match routine {
             None => choose(client, distance, None, matrix, None),

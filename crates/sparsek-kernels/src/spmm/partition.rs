@@ -13,7 +13,7 @@
 use cubecl::{prelude::*, server::Handle};
 
 use super::{
-    tuning::{LENGTH_STEPS, PART},
+    tuning::{BUSY_ITEMS, LENGTH_STEPS, MAX_PART, MIN_PART},
     types::Csr,
 };
 use crate::{
@@ -22,7 +22,7 @@ use crate::{
     launch::{Grid, allocate, argument, fill_zero},
 };
 
-/// [`LENGTH_STEPS`] per power of two up to [`PART`].
+/// [`LENGTH_STEPS`] per power of two up to [`MAX_PART`].
 const BUCKETS: u32 = LENGTH_STEPS * 11 + 2;
 pub(super) const ITEM_WORDS: usize = 4;
 /// Counters of slots and cut rows.
@@ -30,8 +30,9 @@ const COUNTERS: usize = 2;
 
 /// The items of a matrix in device memory: `[len(rows, nnz)]` i32.
 ///
-/// Items: first entry, end, row, slot of the partial sum. A row has slot −1, a part at most 1024
-/// entries. Then cut rows: row, first slot, slots, padding. Unused records have row −1.
+/// Items: first entry, end, row, slot of the partial sum. A row has slot −1, a part 128 to 1024
+/// entries at most, by the number of entries. Then cut rows: row, first slot, slots, padding. Unused
+/// records have row −1.
 #[derive(Clone, Debug)]
 pub struct Partition {
     handle: Handle,
@@ -55,7 +56,7 @@ impl Partition {
         &self.handle
     }
 
-    /// Shares out the entries in O(rows). Takes 16 bytes per row and 48 per 1024 entries.
+    /// Shares out the entries in O(rows). Takes 16 bytes per row and 48 per part.
     ///
     /// Errors: too many entries; buffers too short, too large or needing wider addresses.
     pub fn new(client: &Client, csr: &Csr) -> Result<Self, KernelError> {
@@ -112,6 +113,7 @@ impl Partition {
                     argument(&counts, "counts", int, counters)?,
                     rows,
                     items(rows, nnz),
+                    part(nnz) as u32,
                     place,
                 );
             }
@@ -138,8 +140,15 @@ impl Partition {
     }
 }
 
+/// Most entries of an item. The longest row must not keep a small graph waiting.
+fn part(nnz: usize) -> usize {
+    (nnz / BUSY_ITEMS)
+        .next_power_of_two()
+        .clamp(MIN_PART, MAX_PART)
+}
+
 fn cut_rows(nnz: usize) -> usize {
-    nnz / (PART + 1)
+    nnz / (part(nnz) + 1)
 }
 
 fn items(rows: usize, nnz: usize) -> usize {
@@ -197,6 +206,7 @@ fn partition_kernel(
     counts: &[Atomic<i32>],
     rows: usize,
     items: usize,
+    part: u32,
     #[comptime] place: bool,
 ) {
     let row = ABSOLUTE_POS;
@@ -205,7 +215,6 @@ fn partition_kernel(
     }
     let start = indptr[row];
     let length = u32::cast_from(indptr[row + 1] - start);
-    let part = comptime!(PART as u32);
     let number = max((length + part - 1) / part, 1);
     let each = (length + number - 1) / number;
     let bucket = bucket(each);

@@ -1,7 +1,10 @@
 //! Constants measured on an NVIDIA H200; records lie under `benches/records/`.
 
-/// Most entries of an item.
-pub(super) const PART: usize = 1024;
+/// Most entries of an item, for many and for few entries.
+pub(super) const MAX_PART: usize = 1024;
+pub(super) const MIN_PART: usize = 128;
+/// Items of the longest kind that occupy a GPU; fewer entries are cut into shorter items.
+pub(super) const BUSY_ITEMS: usize = 4096;
 /// Length classes of items per power of two.
 pub(super) const LENGTH_STEPS: u32 = 4;
 

@@ -4,6 +4,7 @@ use burn::backend::{
     Backend, backend_extension,
     tensor::{FloatTensor, IntTensor},
 };
+use sparsek_kernels::dense::AdamFactors;
 
 /// Layers of dense rows `[rows, width]` and compressed ones: `[rows, k]` values and ascending
 /// columns.
@@ -26,6 +27,15 @@ pub trait DenseOps: Backend {
         bias: FloatTensor<Self>,
     ) -> FloatTensor<Self>;
 
+    /// `x · weight + bias + addend`.
+    #[fusion(dtype = x, shape = addend)]
+    fn linear_rows_added(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        addend: FloatTensor<Self>,
+    ) -> FloatTensor<Self>;
+
     /// Normalizes rows, scales by gamma, adds beta.
     #[fusion(dtype = x, shape = x)]
     fn layer_norm_rows(
@@ -42,11 +52,35 @@ pub trait DenseOps: Backend {
         columns: IntTensor<Self>,
         weight: FloatTensor<Self>,
     ) -> FloatTensor<Self>;
+
+    /// Sum of all rows.
+    #[fusion(dtype = x, shape = [x[1]].into())]
+    fn column_sums(x: FloatTensor<Self>) -> FloatTensor<Self>;
+
+    /// `[1]`: the scaled sum of the cross-entropies of rows with a label of at least 0.
+    #[fusion(dtype = scores, shape = [1].into())]
+    fn cross_entropy(
+        scores: FloatTensor<Self>,
+        labels: IntTensor<Self>,
+        scale: f32,
+    ) -> FloatTensor<Self>;
 }
 
 #[cfg(feature = "fusion")]
 mod shapes {
     use burn::backend::fusion::custom::TensorSpec;
+
+    use super::AdamFactors;
+
+    pub(super) fn stepped(
+        x: &TensorSpec,
+        _gradient: &TensorSpec,
+        first: &TensorSpec,
+        second: &TensorSpec,
+        _factors: &AdamFactors,
+    ) -> (TensorSpec, TensorSpec, TensorSpec) {
+        (x.clone(), first.clone(), second.clone())
+    }
 
     pub(super) fn normalized(
         x: &TensorSpec,
@@ -59,7 +93,7 @@ mod shapes {
     }
 }
 
-/// Gradients of [`DenseOps`].
+/// Gradients of [`DenseOps`], and the step that takes them.
 #[backend_extension(
     Flex: cfg(feature = "flex"),
     Cube: cfg(feature = "cubecl"),
@@ -77,10 +111,6 @@ pub trait DenseGradientOps: Backend {
     #[fusion(dtype = upstream, shape = [x[1], upstream[1]].into())]
     fn linear_rows_gradient(x: FloatTensor<Self>, upstream: FloatTensor<Self>)
     -> FloatTensor<Self>;
-
-    /// Sum of all rows.
-    #[fusion(dtype = x, shape = [x[1]].into())]
-    fn column_sums(x: FloatTensor<Self>) -> FloatTensor<Self>;
 
     /// Gradients of [`DenseOps::layer_norm_rows`]: rows; gamma and beta as `[2, width]`.
     #[fusion(meta = shapes::normalized)]
@@ -107,4 +137,27 @@ pub trait DenseGradientOps: Backend {
         upstream: FloatTensor<Self>,
         width: usize,
     ) -> FloatTensor<Self>;
+
+    /// Gradient of [`DenseOps::cross_entropy`].
+    #[fusion(dtype = scores, shape = scores)]
+    fn cross_entropy_gradient(
+        scores: FloatTensor<Self>,
+        labels: IntTensor<Self>,
+        upstream: FloatTensor<Self>,
+        scale: f32,
+    ) -> FloatTensor<Self>;
+
+    /// 1 for rows whose label scores greatest, else 0.
+    #[fusion(dtype = scores, shape = [scores[0]].into())]
+    fn class_hits(scores: FloatTensor<Self>, labels: IntTensor<Self>) -> FloatTensor<Self>;
+
+    /// Parameter and moments after an Adam step.
+    #[fusion(meta = shapes::stepped)]
+    fn adam_step(
+        x: FloatTensor<Self>,
+        gradient: FloatTensor<Self>,
+        first: FloatTensor<Self>,
+        second: FloatTensor<Self>,
+        factors: AdamFactors,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>);
 }

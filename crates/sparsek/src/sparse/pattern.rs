@@ -153,6 +153,11 @@ impl Pattern {
 
     /// A range of rows; panics if out of bounds. O(rows and entries of the range).
     pub fn slice_rows(&self, rows: Range<usize>) -> Self {
+        assert!(
+            rows.start <= rows.end && rows.end <= self.rows,
+            "slice_rows: rows {rows:?} of a pattern of {} rows",
+            self.rows,
+        );
         let offsets = &self.indptr[rows.start..=rows.end];
         let (first, last) = (offsets[0], offsets[rows.len()]);
         Self {

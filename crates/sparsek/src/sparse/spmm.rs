@@ -96,7 +96,7 @@ impl Scaling {
 /// `y[i] = Σ x[j]` over the entries `(i, j)` of row `i`: sum aggregation.
 ///
 /// `x`: `[cols, d]`; `y`: `[rows, d]`, 0 in empty rows. Gradient: `dx = Aᵀ dy`. Deterministic: sums
-/// in entry order, on devices in parts of 1024 entries, with 2 d sums of scratch each.
+/// in entry order, on devices in parts of 128 to 1024 entries, with 2 d sums of scratch each.
 ///
 /// # Panics
 ///

@@ -87,6 +87,14 @@ fn equal_seeds_give_equal_runs_and_patience_ends_them() {
         curves(&run(&config.clone().with_seed(1)).unwrap())
     );
 
+    let none = run(&config.clone().with_patience(Some(0)))
+        .err()
+        .expect("an error");
+    assert!(
+        none.to_string().contains("patience must be at least 1"),
+        "{none}"
+    );
+
     let short = run(&config.with_patience(Some(5))).unwrap();
     assert_eq!(short.epochs, short.best.epoch + 5);
     assert_eq!(curves(&short), curves(&whole)[..short.epochs]);

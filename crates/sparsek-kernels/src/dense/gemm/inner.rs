@@ -8,12 +8,12 @@
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
-use super::split;
+use super::{product::load_width, split};
 use crate::{
     dense::{
         column_sum::reduce_rows,
         tuning::INNER_AHEAD,
-        types::{DenseRows, tensor_core_refusal},
+        types::{DenseRows, dtype_refusal, tensor_core_refusal},
     },
     device::multiprocessors,
     error::KernelError,
@@ -37,6 +37,9 @@ const BLOCK: usize = 32;
 struct InnerProductConfig {
     left: usize,
     right: usize,
+    /// Elements of a load of either side, and of a store.
+    loads: [usize; 2],
+    store: usize,
 }
 
 /// Whether [`inner_product`] can multiply these.
@@ -56,7 +59,7 @@ fn inner_refusal(client: &Client, x: &DenseRows, y: &DenseRows) -> Option<String
             "it needs {shared} bytes of shared memory; the limit is {limit}"
         ))
     } else {
-        tensor_core_refusal(&[x, y])
+        dtype_refusal(&[x, y])
     }
 }
 
@@ -106,6 +109,8 @@ fn launch(
     let config = InnerProductConfig {
         left: x.width,
         right: y.width,
+        loads: [x, y].map(|rows| load_width(rows.handle, rows.width)),
+        store: if y.width.is_multiple_of(2) { 2 } else { 1 },
     };
     let dim = CubeDim::new_2d(LANES, PLANES as u32);
     let elements = x.elements().max(y.elements()).max(sums.elements());
@@ -118,6 +123,9 @@ fn launch(
             grid.count,
             grid.dim,
             grid.address,
+            config.loads[0],
+            config.loads[1],
+            config.store,
             argument(x.handle, "x", dtype, x.elements())?,
             argument(y.handle, "y", dtype, y.elements())?,
             argument(sums.handle, "sums", dtype, sums.elements())?,
@@ -133,10 +141,10 @@ fn launch(
 ///
 /// Permutes rows and columns: a unit loads four neighbors of two rows, operands of two units.
 #[cube(launch_unchecked, address_type = "dynamic")]
-fn inner_kernel(
-    x: &[Load],
-    y: &[Load],
-    sums: &mut [Vector<f32, Const<2>>],
+fn inner_kernel<X: Size, Y: Size, T: Size>(
+    x: &[Vector<f32, X>],
+    y: &[Vector<f32, Y>],
+    sums: &mut [Vector<f32, T>],
     rows: usize,
     workers: usize,
     #[comptime] config: InnerProductConfig,
@@ -158,8 +166,8 @@ fn inner_kernel(
     for _ in 0..LEFT_TILES * RIGHT_TILES {
         tiles.push(zeros());
     }
-    let mut x_step = Side::new(left, LEFT, config.left, true);
-    let mut y_step = Side::new(right, RIGHT, config.right, false);
+    let mut x_step = Side::new(left, LEFT, config.left, config.loads[0], true);
+    let mut y_step = Side::new(right, RIGHT, config.right, config.loads[1], false);
     #[unroll]
     for turn in 0..INNER_AHEAD {
         x_step.read(x, row + turn * stride, rows, turn);
@@ -198,6 +206,9 @@ struct Side {
     columns: usize,
     #[cube(comptime)]
     width: usize,
+    /// Elements of a load.
+    #[cube(comptime)]
+    load: usize,
     /// Orders operands by row first.
     #[cube(comptime)]
     left: bool,
@@ -209,6 +220,7 @@ impl Side {
         first: usize,
         #[comptime] columns: usize,
         #[comptime] width: usize,
+        #[comptime] load: usize,
         #[comptime] left: bool,
     ) -> Side {
         Side {
@@ -219,24 +231,39 @@ impl Side {
             first,
             columns,
             width,
+            load,
             left,
         }
     }
 
     /// Loads rows t and t + 4 of 8; zero past the end.
-    fn read(&mut self, matrix: &[Load], row: usize, end: usize, #[comptime] turn: usize) {
+    fn read<N: Size>(
+        &mut self,
+        matrix: &[Vector<f32, N>],
+        row: usize,
+        end: usize,
+        #[comptime] turn: usize,
+    ) {
         let (lane, plane) = (UNIT_POS_X as usize, UNIT_POS_Y as usize);
-        let across = comptime!(self.width / 4);
+        let pieces = comptime!(4 / self.load);
         let whole = comptime!(self.width.is_multiple_of(self.columns));
         let blocks = comptime!(self.columns / BLOCK);
         #[unroll]
         for load in 0..comptime!(STEP * self.columns / 4 / UNITS) {
             let block = plane + comptime!(load / 2 * PLANES);
             let own = row + block / blocks * 8 + comptime!(load % 2 * 4) + lane % 4;
-            let column = self.first / 4 + block % blocks * (BLOCK / 4) + lane / 4;
+            let column = self.first + block % blocks * BLOCK + lane / 4 * 4;
             let mut four = Load::zeroed();
-            if own < end && (whole || column < across) {
-                four = matrix[own * across + column];
+            #[unroll]
+            for piece in 0..pieces {
+                let at = column + comptime!(piece * self.load);
+                if own < end && (whole || at < self.width) {
+                    let few = matrix[(own * comptime!(self.width) + at) / comptime!(self.load)];
+                    #[unroll]
+                    for i in 0..comptime!(self.load) {
+                        four.insert(comptime!(piece * self.load + i), few.extract(i));
+                    }
+                }
             }
             self.loads[comptime!(turn * STEP * self.columns / 4 / UNITS + load)] = four;
         }
@@ -322,8 +349,8 @@ fn multiply_part(
 
 /// A load's first two columns belong to its unit, the others to the unit 16 lanes on.
 #[cube]
-fn write_tiles(
-    sums: &mut [Vector<f32, Const<2>>],
+fn write_tiles<T: Size>(
+    sums: &mut [Vector<f32, T>],
     tiles: &Sequence<Sums>,
     worker: usize,
     left: usize,
@@ -334,7 +361,7 @@ fn write_tiles(
     let (quarter, rest) = (lane / 4, lane % 4);
     let left = left + plane % LEFT_PLANES * SIDE + quarter % 4 * 4 + quarter / 4 * 2;
     let right = right + plane / LEFT_PLANES * SIDE + rest % 2 * 8 + rest / 2 * 2;
-    let across = comptime!(config.right / 2);
+    let width = comptime!(config.store);
     #[unroll]
     for tile in 0..LEFT_TILES * RIGHT_TILES / 2 {
         let (one, pair) = comptime!((tile / (RIGHT_TILES / 2), tile % (RIGHT_TILES / 2)));
@@ -342,15 +369,19 @@ fn write_tiles(
         for part in 0..4usize {
             let (half, place) = comptime!((part / 2, part % 2));
             let row = left + comptime!(one * 16 + half);
-            let column = right / 2 + comptime!(pair * 8 + place * 2);
-            let mut two = Vector::<f32, Const<2>>::zeroed();
             #[unroll]
-            for i in 0..2usize {
-                let tile = comptime!(one * RIGHT_TILES + 2 * pair + i);
-                two.insert(i, tiles[tile][half].extract(place));
-            }
-            if row < config.left && column < across {
-                sums[(worker * config.left + row) * across + column] = two;
+            for piece in 0..comptime!(2 / width) {
+                let column = right + comptime!(pair * 16 + place * 4 + piece);
+                let mut few = Vector::<f32, T>::zeroed();
+                #[unroll]
+                for i in 0..width {
+                    let tile = comptime!(one * RIGHT_TILES + 2 * pair + piece + i);
+                    few.insert(i, tiles[tile][half].extract(place));
+                }
+                if row < config.left && column < config.right {
+                    let start = (worker * config.left + row) * comptime!(config.right);
+                    sums[(start + column) / width] = few;
+                }
             }
         }
     }

@@ -1,10 +1,11 @@
 //! Rows times a small matrix: the matrix stays in shared memory, rows stream through registers.
 //!
 //! ```text
-//! each cube: load 128 columns of the matrix, rounded to TF32
-//! each plane, 32 rows at a time:
-//!     for each step of 16 inner elements: prefetch 2 steps ahead; sums += rows · matrix
-//!     write sums + bias
+//! for each chunk of inner elements that fits shared memory, a launch:
+//!     each cube: load 128 columns of the matrix, rounded to TF32
+//!     each plane, 32 rows at a time:
+//!         for each step of 16 inner elements: prefetch 2 steps ahead; sums += rows · matrix
+//!         write sums + bias + addend, the result of the chunk before
 //! ```
 
 use cubecl::{prelude::*, server::Handle};
@@ -13,11 +14,11 @@ use super::split;
 use crate::{
     dense::{
         tuning::{PRODUCT_AHEAD, PRODUCT_GROUP},
-        types::{DenseRows, Weight, tensor_core_refusal},
+        types::{DenseRows, Weight, dtype_refusal, tensor_core_refusal},
     },
     device::multiprocessors,
     error::KernelError,
-    launch::{Grid, allocate, argument},
+    launch::{Grid, aligned, allocate, argument},
     primitives::mma::{LANES, Load, Sums, clear, has_tf32, multiply, rounded, zeros},
 };
 
@@ -29,18 +30,45 @@ const TILES: usize = ACROSS / 8;
 /// 4 inner elements for each of four units.
 const STEP: usize = 16;
 
+/// Shared memory of a step.
+const STEP_BYTES: usize = STEP * ACROSS * size_of::<f32>();
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct ProductConfig {
+    /// Inner elements of the chunk.
     inputs: usize,
     outputs: usize,
     /// A multiple of [`PRODUCT_AHEAD`].
     steps: usize,
+    /// Elements of a load, and of a store.
+    load: usize,
+    store: usize,
     biased: bool,
+    adds: bool,
+}
+
+fn steps(inputs: usize) -> usize {
+    inputs.div_ceil(STEP).next_multiple_of(PRODUCT_AHEAD)
+}
+
+/// The greatest of 4, 2 and 1 elements that divides rows of `width` elements.
+pub(super) fn load_width(handle: &Handle, width: usize) -> usize {
+    let fits =
+        |&load: &usize| width.is_multiple_of(load) && aligned(handle, load * size_of::<f32>());
+    [4, 2].into_iter().find(fits).unwrap_or(1)
 }
 
 impl Weight<'_> {
-    fn steps(&self) -> usize {
-        self.inputs.div_ceil(STEP).next_multiple_of(PRODUCT_AHEAD)
+    /// Inner elements of all chunks but the last; equal, so that chunks share a kernel.
+    fn chunk(&self, client: &Client) -> Option<usize> {
+        let limit = client.properties().hardware.max_shared_memory_size;
+        let most = limit / STEP_BYTES / PRODUCT_AHEAD * PRODUCT_AHEAD;
+        if most == 0 {
+            return None;
+        }
+        let steps = self.inputs.div_ceil(STEP).max(1);
+        let chunks = steps.div_ceil(most);
+        Some(steps.div_ceil(chunks) * STEP)
     }
 
     /// Whether [`product`] can multiply these.
@@ -57,37 +85,41 @@ impl Weight<'_> {
             Some(format!(
                 "rows of {width} elements and a matrix of {inputs} rows"
             ))
-        } else if outputs == 0 || !outputs.is_multiple_of(4) {
+        } else if outputs == 0 {
+            Some("results of no element".into())
+        } else if has_tf32(client) {
+            let limit = client.properties().hardware.max_shared_memory_size;
+            dtype_refusal(&[x]).or_else(|| {
+                self.chunk(client).is_none().then(|| {
+                    let least = PRODUCT_AHEAD * STEP_BYTES;
+                    format!("it needs {least} bytes of shared memory; the limit is {limit}")
+                })
+            })
+        } else if !outputs.is_multiple_of(4) {
             Some(format!(
                 "results of {outputs} elements that cannot be written by four"
             ))
-        } else if has_tf32(client) {
-            let shared = self.steps() * STEP * ACROSS * size_of::<f32>();
-            let limit = client.properties().hardware.max_shared_memory_size;
-            (shared > limit)
-                .then(|| {
-                    format!(
-                        "the matrix needs {shared} bytes of shared memory; the limit is {limit}"
-                    )
-                })
-                .or_else(|| tensor_core_refusal(&[x]))
         } else {
             tensor_core_refusal(&[x]).or_else(|| split::product_refusal(client, x, self))
         }
     }
 }
 
-/// Multiplies rows on tensor cores: `x · weight + bias`, f32 `[rows, outputs]`.
+/// Multiplies rows on tensor cores: `x · weight + bias + addend`, f32 `[rows, outputs]`.
 ///
-/// Accumulates in f32. Rounds factors to TF32; without it, as on Vulkan, to two bf16, about 16
-/// bits, where infinities may give NaN. Deterministic. Reads rows once per 128 outputs.
+/// `bias` is `[outputs]`, `addend` contiguous `[rows, outputs]`. Accumulates in f32. Rounds factors
+/// to TF32; without it, as on Vulkan, to two bf16, about 16 bits, where infinities may give NaN.
+/// Deterministic. Reads rows once per 128 outputs, by fours if the width is a multiple of 4. A
+/// matrix too large for shared memory takes a launch for each chunk of its rows.
 ///
-/// Errors: as [`column_sums`](crate::dense::column_sums), and unless [`Weight::fits`].
+/// Errors: as [`column_sums`](crate::dense::column_sums), unless [`Weight::fits`], and for an addend
+/// unless [`accumulates`].
 pub fn product(
     client: &Client,
     x: &DenseRows,
     weight: &Weight,
     bias: Option<&Handle>,
+    addend: Option<&Handle>,
 ) -> Result<Handle, KernelError> {
     if let Some(reason) = weight.refusal(client, x) {
         return Err(KernelError::Routine {
@@ -96,8 +128,45 @@ pub fn product(
         });
     }
     if !has_tf32(client) {
-        return split::product(client, x, weight, bias);
+        return match addend {
+            None => split::product(client, x, weight, bias),
+            Some(_) => Err(KernelError::Routine {
+                routine: "product",
+                reason: "an addend needs TF32".into(),
+            }),
+        };
     }
+    let chunk = weight.chunk(client).unwrap_or(STEP);
+    let mut sum: Option<Handle> = None;
+    for first in (0..weight.inputs.max(1)).step_by(chunk) {
+        let inputs = chunk.min(weight.inputs - first);
+        let part = Chunk { first, inputs };
+        let bias = bias.filter(|_| first == 0);
+        let addend = sum.as_ref().or(addend);
+        sum = Some(launch(client, x, weight, part, bias, addend)?);
+    }
+    Ok(sum.expect("at least one chunk"))
+}
+
+/// Whether [`product`] takes an addend.
+pub fn accumulates(client: &Client) -> bool {
+    has_tf32(client)
+}
+
+/// Inner elements of a launch.
+struct Chunk {
+    first: usize,
+    inputs: usize,
+}
+
+fn launch(
+    client: &Client,
+    x: &DenseRows,
+    weight: &Weight,
+    chunk: Chunk,
+    bias: Option<&Handle>,
+    addend: Option<&Handle>,
+) -> Result<Handle, KernelError> {
     let elements = x.rows * weight.outputs;
     let output = allocate(client, "output", elements, x.dtype)?;
     if elements == 0 {
@@ -107,18 +176,27 @@ pub fn product(
     let blocks = weight.outputs.div_ceil(ACROSS);
     let tiles = x.rows.div_ceil(HEIGHT * PLANES);
     let workers = (cubes / blocks).clamp(1, tiles);
+    let store = load_width(addend.unwrap_or(&output), weight.outputs);
     let config = ProductConfig {
-        inputs: weight.inputs,
+        inputs: chunk.inputs,
         outputs: weight.outputs,
-        steps: weight.steps(),
+        steps: steps(chunk.inputs),
+        load: load_width(x.handle, x.width),
+        store,
         biased: bias.is_some(),
+        adds: addend.is_some(),
     };
     let dim = CubeDim::new_2d(LANES, PLANES as u32);
     let grid = Grid::new(client, blocks * workers, dim, x.elements().max(elements))?;
     let matrix = weight.inputs * weight.outputs;
+    // Unused buffers take the place of absent ones.
     let bias = match bias {
         Some(bias) => argument(bias, "bias", x.dtype, weight.outputs)?,
         None => argument(weight.handle, "weight", x.dtype, matrix)?,
+    };
+    let addend = match addend {
+        Some(addend) => argument(addend, "addend", x.dtype, elements)?,
+        None => argument(x.handle, "rows", x.dtype, x.elements())?,
     };
     // SAFETY: `argument` checks lengths.
     unsafe {
@@ -127,43 +205,62 @@ pub fn product(
             grid.count,
             grid.dim,
             grid.address,
+            config.load,
+            config.store,
             argument(x.handle, "rows", x.dtype, x.elements())?,
             argument(weight.handle, "weight", x.dtype, matrix)?,
             bias,
+            addend,
             argument(&output, "output", x.dtype, elements)?,
-            x.rows,
-            workers,
-            weight.strides[0],
-            weight.strides[1],
+            ProductLayoutLaunch::new(
+                x.rows,
+                x.width,
+                chunk.first,
+                workers,
+                weight.strides[0],
+                weight.strides[1],
+            ),
             config,
         );
     }
     Ok(output)
 }
 
+#[derive(CubeType, CubeLaunch, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+struct ProductLayout {
+    rows: usize,
+    /// Elements of a row.
+    pitch: usize,
+    /// First inner element.
+    inner: usize,
+    workers: usize,
+    /// Strides of the matrix.
+    down: usize,
+    along: usize,
+}
+
 /// Permutes inner elements and columns: a unit loads four neighbors of a row for two
 /// instructions, and holds four neighboring results.
 #[cube(launch_unchecked, address_type = "dynamic")]
-fn product_kernel(
-    x: &[Load],
+fn product_kernel<L: Size, T: Size>(
+    x: &[Vector<f32, L>],
     weight: &[f32],
     bias: &[f32],
-    output: &mut [Load],
-    rows: usize,
-    workers: usize,
-    down: usize,
-    along: usize,
+    addend: &[Vector<f32, T>],
+    output: &mut [Vector<f32, T>],
+    layout: ProductLayout,
     #[comptime] config: ProductConfig,
 ) {
     let blocks = comptime!(config.outputs.div_ceil(ACROSS));
     let worker = CUBE_POS / blocks;
     let first = (CUBE_POS - worker * blocks) * ACROSS;
-    if worker >= workers {
+    if worker >= layout.workers {
         terminate!();
     }
-    let matrix = load_matrix(weight, first, down, along, config);
+    let matrix = load_matrix(weight, first, &layout, config);
     let lane = UNIT_POS_X as usize;
-    let stride = workers * comptime!(PLANES * HEIGHT);
+    let stride = layout.workers * comptime!(PLANES * HEIGHT);
     let mut row = (worker * PLANES + UNIT_POS_Y as usize) * HEIGHT;
 
     let mut sums = Sequence::<Sums>::new();
@@ -174,9 +271,9 @@ fn product_kernel(
     let mut loads = Array::<Load>::new(comptime!(PRODUCT_AHEAD * 4));
     #[unroll]
     for stage in 0..PRODUCT_AHEAD {
-        read_rows(x, &mut loads, row, stage, rows, stage, config);
+        read_rows(x, &mut loads, row, stage, &layout, stage, config);
     }
-    while row < rows {
+    while row < layout.rows {
         let mut step = 0usize;
         while step < config.steps {
             #[unroll]
@@ -199,7 +296,7 @@ fn product_kernel(
                 let turn = ahead >= config.steps;
                 let next = select(turn, row + stride, row);
                 let ahead = select(turn, ahead - config.steps, ahead);
-                read_rows(x, &mut loads, next, ahead, rows, stage, config);
+                read_rows(x, &mut loads, next, ahead, &layout, stage, config);
                 // Interleaves sums, so that none waits for its last instruction.
                 #[unroll]
                 for group in 0..TILES / PRODUCT_GROUP {
@@ -225,7 +322,16 @@ fn product_kernel(
             }
             step += PRODUCT_AHEAD;
         }
-        write_rows(output, bias, &mut sums, row, first, rows, config);
+        write_rows(
+            output,
+            addend,
+            bias,
+            &mut sums,
+            row,
+            first,
+            layout.rows,
+            config,
+        );
         row += stride;
     }
 }
@@ -235,8 +341,7 @@ fn product_kernel(
 fn load_matrix(
     weight: &[f32],
     first: usize,
-    down: usize,
-    along: usize,
+    layout: &ProductLayout,
     #[comptime] config: ProductConfig,
 ) -> Shared<[Vector<tf32, Const<4>>]> {
     let length = comptime!(config.steps * TILES * LANES as usize);
@@ -253,7 +358,8 @@ fn load_matrix(
         #[unroll]
         for i in 0..4usize {
             if inner + i < config.inputs && column < config.outputs {
-                four.insert(i, weight[(inner + i) * down + column * along]);
+                let row = layout.inner + inner + i;
+                four.insert(i, weight[row * layout.down + column * layout.along]);
             }
         }
         matrix[place] = Vector::cast_from(four);
@@ -265,33 +371,43 @@ fn load_matrix(
 
 /// Past the end, reloads the last row.
 #[cube]
-fn read_rows(
-    x: &[Load],
+fn read_rows<L: Size>(
+    x: &[Vector<f32, L>],
     loads: &mut Array<Load>,
     row: usize,
     step: usize,
-    rows: usize,
+    layout: &ProductLayout,
     #[comptime] stage: usize,
     #[comptime] config: ProductConfig,
 ) {
     let lane = UNIT_POS_X as usize;
-    let across = comptime!(config.inputs / 4);
-    let column = step * comptime!(STEP / 4) + lane % 4;
+    let width = comptime!(config.load);
+    let column = step * STEP + lane % 4 * 4;
     let whole = comptime!(config.steps * STEP == config.inputs);
     #[unroll]
     for part in 0..4usize {
-        let own = min(row + comptime!(part * 8) + lane / 4, rows - 1);
+        let own = min(row + comptime!(part * 8) + lane / 4, layout.rows - 1);
+        let start = own * layout.pitch + layout.inner + column;
         let mut load = Load::zeroed();
-        if whole || column < across {
-            load = x[own * across + column];
+        #[unroll]
+        for piece in 0..comptime!(4 / width) {
+            if whole || column + comptime!(piece * width) < config.inputs {
+                let own = x[(start + comptime!(piece * width)) / width];
+                #[unroll]
+                for i in 0..width {
+                    load.insert(comptime!(piece * width + i), own.extract(i));
+                }
+            }
         }
         loads[comptime!(stage * 4 + part)] = load;
     }
 }
 
 #[cube]
-fn write_rows(
-    output: &mut [Load],
+#[allow(clippy::too_many_arguments)]
+fn write_rows<T: Size>(
+    output: &mut [Vector<f32, T>],
+    addend: &[Vector<f32, T>],
     bias: &[f32],
     sums: &mut Sequence<Sums>,
     row: usize,
@@ -300,32 +416,41 @@ fn write_rows(
     #[comptime] config: ProductConfig,
 ) {
     let lane = UNIT_POS_X as usize;
-    let across = comptime!(config.outputs / 4);
+    let width = comptime!(config.store);
     #[unroll]
     for pair in 0..TILES / 2 {
-        let column = first / 4 + comptime!(pair * 4) + lane % 4;
-        let whole = comptime!(config.outputs.is_multiple_of(ACROSS));
-        if whole || column < across {
-            let mut shift = Load::zeroed();
-            if comptime!(config.biased) {
-                #[unroll]
-                for i in 0..4usize {
-                    shift.insert(i, bias[column * 4 + i]);
+        let start = first + comptime!(pair * 16) + lane % 4 * 4;
+        #[unroll]
+        for piece in 0..comptime!(4 / width) {
+            let column = start + comptime!(piece * width);
+            let whole = comptime!(config.outputs.is_multiple_of(ACROSS));
+            if whole || column < config.outputs {
+                let mut shift = Vector::<f32, T>::zeroed();
+                if comptime!(config.biased) {
+                    #[unroll]
+                    for i in 0..width {
+                        shift.insert(i, bias[column + i]);
+                    }
                 }
-            }
-            #[unroll]
-            for part in 0..4usize {
-                let (tile, half) = comptime!((part / 2, part % 2));
-                let own = row + comptime!(part * 8) + lane / 4;
-                let left = sums[comptime!(tile * TILES + 2 * pair)][half];
-                let right = sums[comptime!(tile * TILES + 2 * pair + 1)][half];
-                let mut four = Load::zeroed();
-                four.insert(0usize, left.extract(0usize));
-                four.insert(1usize, left.extract(1usize));
-                four.insert(2usize, right.extract(0usize));
-                four.insert(3usize, right.extract(1usize));
-                if own < rows {
-                    output[own * across + column] = four + shift;
+                #[unroll]
+                for part in 0..4usize {
+                    let (tile, half) = comptime!((part / 2, part % 2));
+                    let own = row + comptime!(part * 8) + lane / 4;
+                    let mut values = shift;
+                    #[unroll]
+                    for i in 0..width {
+                        let at = comptime!(piece * width + i);
+                        let side = comptime!(tile * TILES + 2 * pair + at / 2);
+                        let sum = sums[side][half].extract(comptime!(at % 2));
+                        values.insert(i, values.extract(i) + sum);
+                    }
+                    if own < rows {
+                        let place = (own * comptime!(config.outputs) + column) / width;
+                        if comptime!(config.adds) {
+                            values += addend[place];
+                        }
+                        output[place] = values;
+                    }
                 }
             }
         }

@@ -10,7 +10,7 @@
 //! First top-k of one cube, the first that can run:
 //!
 //! ```text
-//! single launch: delegates fit registers, 64-bit atomics, one round of loads
+//! single launch: delegates fit registers, stores visible to other cubes, one round of loads
 //! in registers: delegates fit
 //! groups: k best groups fit
 //! separate launch
@@ -18,7 +18,7 @@
 
 use cubecl::{
     features::AtomicUsage,
-    ir::{ElemType, FloatKind, IntKind, Type, UIntKind},
+    ir::{ElemType, FloatKind, IntKind, Type},
     prelude::*,
 };
 
@@ -35,7 +35,7 @@ use super::{
         LOADS_IN_FLIGHT, LONG_ROW, LONG_ROW_MAX_K, LONG_ROW_MIN_LENGTH_PER_K, MAX_FINISH_K,
         MAX_STAGED_EXPONENT, MIN_LENGTH_PER_K, STAGED_UNITS, Tuning,
     },
-    types::{AfterDelegates, FirstTopk, InputVector, Partition, Plan, VectorCall},
+    types::{AfterDelegates, FirstTopk, InputVector, Partition, Plan, U32, VectorCall},
 };
 use crate::{
     device::{
@@ -109,7 +109,7 @@ fn validate(length: usize, options: &VectorOptions, index: ElemType) -> Result<(
     }
     let limit = match index {
         ElemType::Int(IntKind::I32) => i32::MAX as usize + 1,
-        ElemType::UInt(UIntKind::U32) => u32::MAX as usize,
+        U32 => u32::MAX as usize,
         _ => usize::MAX,
     };
     if length > limit {
@@ -444,10 +444,9 @@ fn single_launch(
     if !client.features().device_memory_scope {
         return Err("cubes do not see what other cubes store".into());
     }
-    let word = Type::atomic(ElemType::UInt(UIntKind::U64));
-    let usage = client.properties().atomic_type_usage(word);
-    if !usage.is_superset(AtomicUsage::Exchange | AtomicUsage::Add) {
-        return Err("the device has no 64-bit atomics".into());
+    let usage = client.properties().atomic_type_usage(Type::atomic(U32));
+    if !usage.contains(AtomicUsage::Add) {
+        return Err("the device has no atomic sums".into());
     }
     require_plain(partition, options)?;
     let delegates = partition.delegates(vector.length);

@@ -18,11 +18,11 @@ use burn_autodiff::{
 use super::tracking::finish;
 use crate::ops::{DenseGradientOps, DenseOps};
 
-/// N parents: rows, weight, maybe bias.
+/// N parents: rows, weight, maybe bias, maybe addend.
 #[derive(Debug)]
 struct LinearGradient;
 
-impl<B: Backend + DenseGradientOps, const N: usize> Backward<B, N> for LinearGradient {
+impl<B: Backend + DenseOps + DenseGradientOps, const N: usize> Backward<B, N> for LinearGradient {
     /// Rows and weight.
     type State = [FloatTensor<B>; 2];
 
@@ -43,7 +43,10 @@ impl<B: Backend + DenseGradientOps, const N: usize> Backward<B, N> for LinearGra
             grads.register::<B>(node.id, B::linear_rows_gradient(x, upstream.clone()));
         }
         if let Some(node) = parents.next().flatten() {
-            grads.register::<B>(node.id, B::column_sums(upstream));
+            grads.register::<B>(node.id, B::column_sums(upstream.clone()));
+        }
+        if let Some(node) = parents.next().flatten() {
+            grads.register::<B>(node.id, upstream);
         }
     }
 }
@@ -115,6 +118,50 @@ impl<B: Backend + DenseGradientOps> Backward<B, 3> for LayerNormGradient {
     }
 }
 
+#[derive(Debug)]
+struct ColumnSumsGradient;
+
+impl<B: Backend> Backward<B, 1> for ColumnSumsGradient {
+    /// Rows and columns.
+    type State = [usize; 2];
+
+    fn backward(
+        self,
+        ops: Ops<Self::State, 1>,
+        grads: &mut Gradients,
+        _checkpointer: &mut Checkpointer,
+    ) {
+        let upstream = grads.consume::<B>(&ops.node);
+        let ([rows, width], [node]) = (ops.state, ops.parents);
+        if let Some(node) = node {
+            let row = B::float_reshape(upstream, [1, width].into());
+            grads.register::<B>(node.id, B::float_expand(row, [rows, width].into()));
+        }
+    }
+}
+
+#[derive(Debug)]
+struct CrossEntropyGradient;
+
+impl<B: Backend + DenseGradientOps> Backward<B, 1> for CrossEntropyGradient {
+    /// Scores, labels, scale.
+    type State = (FloatTensor<B>, IntTensor<B>, f32);
+
+    fn backward(
+        self,
+        ops: Ops<Self::State, 1>,
+        grads: &mut Gradients,
+        _checkpointer: &mut Checkpointer,
+    ) {
+        let upstream = grads.consume::<B>(&ops.node);
+        let ((scores, labels, scale), [node]) = (ops.state, ops.parents);
+        if let Some(node) = node {
+            let gradient = B::cross_entropy_gradient(scores, labels, upstream, scale);
+            grads.register::<B>(node.id, gradient);
+        }
+    }
+}
+
 impl<B: Backend + DenseOps + DenseGradientOps, C: CheckpointStrategy> DenseOps for Autodiff<B, C> {
     fn linear_rows(x: FloatTensor<Self>, weight: FloatTensor<Self>) -> FloatTensor<Self> {
         let nodes = [x.node(), weight.node()];
@@ -135,6 +182,23 @@ impl<B: Backend + DenseOps + DenseGradientOps, C: CheckpointStrategy> DenseOps f
         let nodes = [x.node(), weight.node(), bias.node()];
         let [x, weight, bias] = [x, weight, bias].map(|tensor| tensor.into_primitive());
         let output = B::linear_rows_biased(x.clone(), weight.clone(), bias);
+        let kind = LinearGradient
+            .prepare::<C>(nodes)
+            .compute_bound()
+            .stateful();
+        finish(kind, [x, weight], output)
+    }
+
+    fn linear_rows_added(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        addend: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        let nodes = [x.node(), weight.node(), bias.node(), addend.node()];
+        let [x, weight, bias, addend] =
+            [x, weight, bias, addend].map(|tensor| tensor.into_primitive());
+        let output = B::linear_rows_added(x.clone(), weight.clone(), bias, addend);
         let kind = LinearGradient
             .prepare::<C>(nodes)
             .compute_bound()
@@ -176,5 +240,31 @@ impl<B: Backend + DenseOps + DenseGradientOps, C: CheckpointStrategy> DenseOps f
             .compute_bound()
             .stateful();
         finish(kind, state, output)
+    }
+
+    fn column_sums(x: FloatTensor<Self>) -> FloatTensor<Self> {
+        let node = x.node();
+        let x = x.into_primitive();
+        let shape = x.shape().dims();
+        let kind = ColumnSumsGradient
+            .prepare::<C>([node])
+            .compute_bound()
+            .stateful();
+        finish(kind, shape, B::column_sums(x))
+    }
+
+    fn cross_entropy(
+        scores: FloatTensor<Self>,
+        labels: IntTensor<Self>,
+        scale: f32,
+    ) -> FloatTensor<Self> {
+        let node = scores.node();
+        let scores = scores.into_primitive();
+        let output = B::cross_entropy(scores.clone(), labels.clone(), scale);
+        let kind = CrossEntropyGradient
+            .prepare::<C>([node])
+            .compute_bound()
+            .stateful();
+        finish(kind, (scores, labels, scale), output)
     }
 }

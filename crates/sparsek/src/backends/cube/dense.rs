@@ -11,7 +11,7 @@ use burn_cubecl::{
     kernel::{into_contiguous, slice},
     tensor::CubeTensor,
 };
-use sparsek_kernels::dense::{self, DenseRows, Normalized, Weight};
+use sparsek_kernels::dense::{self, AdamFactors, ClassScores, DenseRows, Normalized, Weight};
 
 use super::{
     tensor::{expect, tensor},
@@ -26,7 +26,12 @@ fn slice_rows(count: usize) -> usize {
 }
 
 /// On tensor cores, or by Burn.
-fn linear(x: CubeTensor, weight: CubeTensor, bias: Option<CubeTensor>) -> CubeTensor {
+fn linear(
+    x: CubeTensor,
+    weight: CubeTensor,
+    bias: Option<CubeTensor>,
+    addend: Option<CubeTensor>,
+) -> CubeTensor {
     let [inputs, outputs] = weight.shape().dims();
     let weight = into_contiguous(weight);
     let bias = bias.map(into_contiguous);
@@ -36,20 +41,39 @@ fn linear(x: CubeTensor, weight: CubeTensor, bias: Option<CubeTensor>) -> CubeTe
         outputs,
         strides: [outputs, 1],
     };
-    match product(&x, &matrix, bias.as_ref()) {
-        Some(output) => output,
-        None => CubeBackend::linear(x, weight, bias),
+    let fused = addend.as_ref().filter(|_| dense::accumulates(&x.client));
+    let fused = fused.cloned().map(into_contiguous);
+    let left = if fused.is_some() {
+        None
+    } else {
+        addend.clone()
+    };
+    match product(&x, &matrix, bias.as_ref(), fused.as_ref()) {
+        Some(output) => added(output, left),
+        None => added(CubeBackend::linear(x, weight, bias), addend),
+    }
+}
+
+fn added(x: CubeTensor, addend: Option<CubeTensor>) -> CubeTensor {
+    match addend {
+        Some(addend) => CubeBackend::float_add(x, addend),
+        None => x,
     }
 }
 
 /// `None` if there are few rows or the device cannot.
-fn product(x: &CubeTensor, matrix: &Weight, bias: Option<&CubeTensor>) -> Option<CubeTensor> {
+fn product(
+    x: &CubeTensor,
+    matrix: &Weight,
+    bias: Option<&CubeTensor>,
+    addend: Option<&CubeTensor>,
+) -> Option<CubeTensor> {
     if x.shape()[0] < TALL_ROWS || !matrix.fits(&x.client, &rows(x)) {
         return None;
     }
     let x = into_contiguous(x.clone());
-    let bias = bias.map(|bias| &bias.handle);
-    let output = dense::product(&x.client, &rows(&x), matrix, bias);
+    let [bias, addend] = [bias, addend].map(|tensor| tensor.map(|tensor| &tensor.handle));
+    let output = dense::product(&x.client, &rows(&x), matrix, bias, addend);
     let shape = [x.shape()[0], matrix.outputs].into();
     Some(tensor(&x, expect("linear", output), shape, x.dtype))
 }
@@ -73,6 +97,21 @@ fn normalized<'a>(x: &'a CubeTensor, gamma: &'a CubeTensor, epsilon: f32) -> Nor
     }
 }
 
+/// Runs `body` with contiguous scores and labels.
+fn with_scores<T>(
+    scores: CubeTensor,
+    labels: CubeTensor,
+    body: impl FnOnce(&CubeTensor, &ClassScores) -> T,
+) -> T {
+    let [scores, labels] = [scores, labels].map(into_contiguous);
+    let request = ClassScores {
+        scores: rows(&scores),
+        labels: &labels.handle,
+        label_dtype: dtype_to_elem_type(labels.dtype),
+    };
+    body(&scores, &request)
+}
+
 fn transposed_product(x: CubeTensor, y: CubeTensor) -> CubeTensor {
     let last = x.meta.num_dims() - 1;
     CubeBackend::float_matmul(CubeBackend::float_swap_dims(x, last - 1, last), y)
@@ -80,7 +119,7 @@ fn transposed_product(x: CubeTensor, y: CubeTensor) -> CubeTensor {
 
 impl DenseOps for CubeBackend {
     fn linear_rows(x: FloatTensor<Self>, weight: FloatTensor<Self>) -> FloatTensor<Self> {
-        linear(x, weight, None)
+        linear(x, weight, None, None)
     }
 
     fn linear_rows_biased(
@@ -88,7 +127,16 @@ impl DenseOps for CubeBackend {
         weight: FloatTensor<Self>,
         bias: FloatTensor<Self>,
     ) -> FloatTensor<Self> {
-        linear(x, weight, Some(bias))
+        linear(x, weight, Some(bias), None)
+    }
+
+    fn linear_rows_added(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        addend: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        linear(x, weight, Some(bias), Some(addend))
     }
 
     fn layer_norm_rows(
@@ -111,6 +159,23 @@ impl DenseOps for CubeBackend {
         let width = weight.shape()[0];
         Self::linear_rows(Self::expand(values, columns, width), weight)
     }
+
+    fn column_sums(x: FloatTensor<Self>) -> FloatTensor<Self> {
+        let x = into_contiguous(x);
+        let sums = expect("column_sums", dense::column_sums(&x.client, &rows(&x)));
+        tensor(&x, sums, [x.shape()[1]].into(), x.dtype)
+    }
+
+    fn cross_entropy(
+        scores: FloatTensor<Self>,
+        labels: IntTensor<Self>,
+        scale: f32,
+    ) -> FloatTensor<Self> {
+        with_scores(scores, labels, |x, request| {
+            let loss = dense::cross_entropy(&x.client, request, scale);
+            tensor(x, expect("cross_entropy", loss), [1].into(), x.dtype)
+        })
+    }
 }
 
 impl DenseGradientOps for CubeBackend {
@@ -126,7 +191,7 @@ impl DenseGradientOps for CubeBackend {
             outputs: inputs,
             strides: [1, outputs],
         };
-        match product(&upstream, &transposed, None) {
+        match product(&upstream, &transposed, None, None) {
             Some(gradient) => gradient,
             None => Self::linear_x_backward(weight, upstream),
         }
@@ -165,12 +230,6 @@ impl DenseGradientOps for CubeBackend {
         Self::float_add(sum, transposed_product(x, y))
     }
 
-    fn column_sums(x: FloatTensor<Self>) -> FloatTensor<Self> {
-        let x = into_contiguous(x);
-        let sums = expect("column_sums", dense::column_sums(&x.client, &rows(&x)));
-        tensor(&x, sums, [x.shape()[1]].into(), x.dtype)
-    }
-
     fn layer_norm_rows_gradient(
         x: FloatTensor<Self>,
         gamma: FloatTensor<Self>,
@@ -203,5 +262,49 @@ impl DenseGradientOps for CubeBackend {
         width: usize,
     ) -> FloatTensor<Self> {
         Self::linear_rows_gradient(Self::expand(values, columns, width), upstream)
+    }
+
+    fn cross_entropy_gradient(
+        scores: FloatTensor<Self>,
+        labels: IntTensor<Self>,
+        upstream: FloatTensor<Self>,
+        scale: f32,
+    ) -> FloatTensor<Self> {
+        let upstream = into_contiguous(upstream);
+        with_scores(scores, labels, |x, request| {
+            let gradient =
+                dense::cross_entropy_gradient(&x.client, request, &upstream.handle, scale);
+            let gradient = expect("the gradient of cross_entropy", gradient);
+            tensor(x, gradient, x.shape(), x.dtype)
+        })
+    }
+
+    fn class_hits(scores: FloatTensor<Self>, labels: IntTensor<Self>) -> FloatTensor<Self> {
+        with_scores(scores, labels, |x, request| {
+            let hits = expect("class_hits", dense::class_hits(&x.client, request));
+            tensor(x, hits, [x.shape()[0]].into(), x.dtype)
+        })
+    }
+
+    fn adam_step(
+        x: FloatTensor<Self>,
+        gradient: FloatTensor<Self>,
+        first: FloatTensor<Self>,
+        second: FloatTensor<Self>,
+        factors: AdamFactors,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>) {
+        let [x, gradient, first, second] = [x, gradient, first, second].map(into_contiguous);
+        let shape = x.shape();
+        let flat = DenseRows {
+            handle: &x.handle,
+            dtype: dtype_to_elem_type(x.dtype),
+            rows: 1,
+            width: shape.num_elements(),
+        };
+        let moments = [&first.handle, &second.handle];
+        let stepped = dense::adam_step(&x.client, &flat, &gradient.handle, moments, factors);
+        let [next, first, second] =
+            expect("adam_step", stepped).map(|handle| tensor(&x, handle, shape.clone(), x.dtype));
+        (next, first, second)
     }
 }

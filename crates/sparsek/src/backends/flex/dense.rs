@@ -3,7 +3,7 @@
 use burn::{
     backend::{
         Flex,
-        ops::ModuleOps,
+        ops::{FloatTensorOps, ModuleOps},
         tensor::{FloatTensor, IntTensor},
     },
     tensor::Shape,
@@ -12,11 +12,12 @@ use burn_flex::FlexTensor;
 use multiversion::multiversion;
 use num_traits::Float as _;
 use rayon::prelude::*;
+use sparsek_kernels::dense::AdamFactors;
 
 use super::{
     element::{Float, filled, from_vec, with_float, with_index},
     spmm::{add_range, add_rows},
-    tuning::{ACCUMULATORS, MAX_SHARES, MIN_SHARE_ROWS, SUM_ROWS},
+    tuning::{ACCUMULATORS, MAX_SHARES, MIN_FILL, MIN_SHARE_ROWS, SUM_ROWS},
 };
 use crate::ops::{DenseGradientOps, DenseOps};
 
@@ -38,6 +39,24 @@ fn moments<E: Float>(row: &[E], epsilon: f32) -> [E::Sum; 2] {
 
 fn number<E: Float>(x: f64) -> E::Sum {
     num_traits::cast(x).expect("sums are floats")
+}
+
+/// `None` for negative labels.
+fn class_of(label: i64) -> Option<usize> {
+    usize::try_from(label).ok()
+}
+
+/// Maximum, and sum of `exp(x - maximum)`.
+fn exponentials<E: Float>(row: &[E]) -> [E::Sum; 2] {
+    let mut greatest = row[0].widen();
+    row.iter().for_each(|x| {
+        if x.widen() > greatest {
+            greatest = x.widen();
+        }
+    });
+    let mut sum = E::Sum::default();
+    row.iter().for_each(|x| sum += (x.widen() - greatest).exp());
+    [greatest, sum]
 }
 
 fn widened<E: Float>(tensor: &FlexTensor) -> Vec<E::Sum> {
@@ -77,6 +96,15 @@ impl DenseOps for Flex {
         bias: FloatTensor<Self>,
     ) -> FloatTensor<Self> {
         Self::linear(x, weight, Some(bias))
+    }
+
+    fn linear_rows_added(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        bias: FloatTensor<Self>,
+        addend: FloatTensor<Self>,
+    ) -> FloatTensor<Self> {
+        Self::float_add(Self::linear(x, weight, Some(bias)), addend)
     }
 
     fn layer_norm_rows(
@@ -130,6 +158,40 @@ impl DenseOps for Flex {
             from_vec(output, Shape::from([rows, across]))
         }))
     }
+
+    fn column_sums(x: FloatTensor<Self>) -> FloatTensor<Self> {
+        Self::linear_bias_backward(x)
+    }
+
+    fn cross_entropy(
+        scores: FloatTensor<Self>,
+        labels: IntTensor<Self>,
+        scale: f32,
+    ) -> FloatTensor<Self> {
+        let [scores, labels] = [scores, labels].map(|tensor| tensor.to_contiguous());
+        let classes = scores.layout().shape()[1];
+        with_float!(scores.dtype(), E => with_index!(labels.dtype(), I => {
+            let elements: &[E] = scores.as_slice().expect("contiguous");
+            let labels: &[I] = labels.as_slice().expect("contiguous");
+            let run = SUM_ROWS * classes.max(1);
+            let sums = elements.par_chunks(run).zip(labels.par_chunks(SUM_ROWS));
+            let sums = sums.map(|(rows, labels)| {
+                let mut sum = <E as Float>::Sum::default();
+                for (row, &label) in rows.chunks_exact(classes.max(1)).zip(labels) {
+                    if let Some(label) = class_of(label as i64) {
+                        let [greatest, exponentials] = exponentials(row);
+                        let own = row.get(label).map(|x| x.widen());
+                        let own = own.unwrap_or_else(<E as Float>::Sum::min_value);
+                        sum += exponentials.ln() + (greatest - own);
+                    }
+                }
+                sum
+            });
+            let mut sum = <E as Float>::Sum::default();
+            sums.collect::<Vec<_>>().into_iter().for_each(|part| sum += part);
+            from_vec(vec![E::narrow(sum * number::<E>(scale.into()))], Shape::from([1]))
+        }))
+    }
 }
 
 impl DenseGradientOps for Flex {
@@ -145,10 +207,6 @@ impl DenseGradientOps for Flex {
         upstream: FloatTensor<Self>,
     ) -> FloatTensor<Self> {
         Self::linear_weight_backward(x, upstream)
-    }
-
-    fn column_sums(x: FloatTensor<Self>) -> FloatTensor<Self> {
-        Self::linear_bias_backward(x)
     }
 
     fn layer_norm_rows_gradient(
@@ -236,6 +294,99 @@ impl DenseGradientOps for Flex {
             let gradient: Vec<E> = gradient.into_iter().map(E::narrow).collect();
             from_vec(gradient, Shape::from([width, across]))
         }))
+    }
+
+    fn cross_entropy_gradient(
+        scores: FloatTensor<Self>,
+        labels: IntTensor<Self>,
+        upstream: FloatTensor<Self>,
+        scale: f32,
+    ) -> FloatTensor<Self> {
+        let [scores, labels, upstream] =
+            [scores, labels, upstream].map(|tensor| tensor.to_contiguous());
+        let shape = scores.layout().shape().clone();
+        let classes = shape[1].max(1);
+        with_float!(scores.dtype(), E => with_index!(labels.dtype(), I => {
+            let upstream: &[E] = upstream.as_slice().expect("contiguous");
+            let factor = number::<E>(scale.into()) * upstream[0].widen();
+            let labels: &[I] = labels.as_slice().expect("contiguous");
+            let scores: &[E] = scores.as_slice().expect("contiguous");
+            let mut gradient = scores.to_vec();
+            let rows = gradient.par_chunks_exact_mut(classes).zip(labels);
+            rows.with_min_len(MIN_SHARE_ROWS).for_each(|(row, &label)| {
+                let Some(label) = class_of(label as i64) else {
+                    return row.fill(E::narrow(Default::default()));
+                };
+                let [greatest, sum] = exponentials(row);
+                for (class, x) in row.iter_mut().enumerate() {
+                    let own = number::<E>(if class == label { 1.0 } else { 0.0 });
+                    *x = E::narrow(factor * ((x.widen() - greatest).exp() / sum - own));
+                }
+            });
+            from_vec(gradient, shape)
+        }))
+    }
+
+    fn class_hits(scores: FloatTensor<Self>, labels: IntTensor<Self>) -> FloatTensor<Self> {
+        let [scores, labels] = [scores, labels].map(|tensor| tensor.to_contiguous());
+        let [rows, classes] = scores.layout().shape().dims();
+        with_float!(scores.dtype(), E => with_index!(labels.dtype(), I => {
+            let elements: &[E] = scores.as_slice().expect("contiguous");
+            let labels: &[I] = labels.as_slice().expect("contiguous");
+            let mut hits = vec![E::narrow(Default::default()); rows];
+            let rows = elements.chunks_exact(classes.max(1)).zip(labels);
+            for ((row, &label), hit) in rows.zip(&mut hits) {
+                let mut best = 0;
+                for (class, x) in row.iter().enumerate() {
+                    if x.widen() > row[best].widen() {
+                        best = class;
+                    }
+                }
+                if class_of(label as i64) == Some(best) {
+                    *hit = E::narrow(number::<E>(1.0));
+                }
+            }
+            from_vec(hits, Shape::from([labels.len()]))
+        }))
+    }
+
+    fn adam_step(
+        x: FloatTensor<Self>,
+        gradient: FloatTensor<Self>,
+        first: FloatTensor<Self>,
+        second: FloatTensor<Self>,
+        factors: AdamFactors,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>, FloatTensor<Self>) {
+        let [x, gradient, first, second] =
+            [x, gradient, first, second].map(|tensor| tensor.to_contiguous());
+        let shape = x.layout().shape().clone();
+        with_float!(x.dtype(), E => {
+            let factor = |x: f32| number::<E>(x.into());
+            let [beta_1, beta_2] = [factors.beta_1, factors.beta_2].map(factor);
+            let [rest_1, rest_2] =
+                [1.0 - factors.beta_1, 1.0 - factors.beta_2].map(factor);
+            let [decay, rate, epsilon] =
+                [factors.decay, factors.rate, factors.epsilon].map(factor);
+            let copy = |tensor: &FlexTensor| -> Vec<E> {
+                let elements: &[E] = tensor.as_slice().expect("contiguous");
+                elements.to_vec()
+            };
+            let gradient: &[E] = gradient.as_slice().expect("contiguous");
+            let [mut x, mut first, mut second] = [&x, &first, &second].map(copy);
+            let moments = first.par_iter_mut().zip(&mut second).with_min_len(MIN_FILL);
+            x.par_iter_mut().zip(gradient).zip(moments).for_each(|((x, g), (m, v))| {
+                let g = g.widen() + x.widen() * decay;
+                let first = m.widen() * beta_1 + g * rest_1;
+                let second = v.widen() * beta_2 + g * g * rest_2;
+                *x = E::narrow(x.widen() - first * rate / (second.sqrt() + epsilon));
+                (*m, *v) = (E::narrow(first), E::narrow(second));
+            });
+            (
+                from_vec(x, shape.clone()),
+                from_vec(first, shape.clone()),
+                from_vec(second, shape),
+            )
+        })
     }
 }
 

@@ -206,47 +206,37 @@ pub(super) fn finish_cube<E: Element, I: Numeric, N: Size, D: Size>(
     }
 }
 
-/// Bits that count cubes.
-pub(crate) const COUNT_BITS: u32 = 16;
-
 #[cube]
 #[allow(unused_variables, reason = "the type is all there is")]
 fn none<T: CubeType>() -> ComptimeOption<T> {
     intrinsic!(|_| ComptimeOptionExpand::None)
 }
 
-/// Needs storage visible to other cubes after [`sync_storage`].
+/// The last cube to arrive finishes. `arrivals` is zero at launch. Needs storage visible to other
+/// cubes after [`sync_storage`].
 #[cube(launch_unchecked, address_type = "dynamic")]
 #[allow(clippy::too_many_arguments, reason = "buffers")]
 pub(crate) fn finish_single_launch<E: Element, I: Numeric, N: Size, D: Size>(
     input: &[Vector<E, N>],
     elements: &[E],
     keys: &mut [E::Key],
-    arrivals: &[Atomic<u64>],
+    arrivals: &[Atomic<u32>],
     values: &mut [E],
     indices: &mut [I],
     stats: ComptimeOption<&mut [u32]>,
     layout: SubrangeLayout,
-    call: u64,
     #[comptime] build: DelegateVectorConfig,
     #[comptime] config: FinishConfig,
     #[define(D)] _width: usize,
     #[define(I)] _index: ElemType,
 ) {
-    let mut previous = 0u64;
-    if UNIT_POS == 0 {
-        previous = arrivals[0].exchange(call);
-    }
     short_subranges::<E, E::Key, N>(input, elements, keys, layout.length, layout.exponent, build);
     let mut last = Shared::<[u32]>::new_slice(4usize);
     // A cube that sees the arrival sees the keys.
     sync_storage();
     if UNIT_POS == 0 {
-        let same_call =
-            previous >> comptime!(COUNT_BITS as u64) == call >> comptime!(COUNT_BITS as u64);
-        let added = select(same_call, previous - call, 0u64) + 1;
-        let count = arrivals[0].fetch_add(added) - call + added;
-        last[0] = select(count == CUBE_COUNT as u64, 1u32, 0u32);
+        let earlier = arrivals[0].fetch_add(1u32);
+        last[0] = select(earlier as usize + 1 == CUBE_COUNT, 1u32, 0u32);
     }
     sync_storage();
     if last[0] == 1 {

@@ -1,23 +1,11 @@
 //! Finish by one cube.
 
-use std::{
-    hash::{BuildHasher, RandomState},
-    sync::{
-        LazyLock,
-        atomic::{AtomicU64, Ordering},
-    },
-};
-
-use cubecl::{
-    ir::{ElemType, UIntKind},
-    prelude::*,
-    server::Handle,
-};
+use cubecl::{prelude::*, server::Handle};
 
 use super::super::{
     kernels::{
         delegates::DelegateVectorConfig,
-        finish::{COUNT_BITS, finish, finish_single_launch},
+        finish::{finish, finish_single_launch},
         types::FinishConfig,
     },
     options::VectorOptions,
@@ -25,15 +13,9 @@ use super::super::{
 };
 use crate::{
     error::KernelError,
-    launch::{Grid, allocate, allocate_together, argument},
+    launch::{Grid, allocate, allocate_together, argument, fill_zero},
     topk::{key::Element, types::Selected},
 };
-
-const U64: ElemType = ElemType::UInt(UIntKind::U64);
-
-/// Number of the next single launch; random start.
-static CALLS: LazyLock<AtomicU64> =
-    LazyLock::new(|| AtomicU64::new(RandomState::new().hash_one(0)));
 
 struct FinishInput<'a> {
     keys: &'a Handle,
@@ -79,7 +61,7 @@ impl VectorCall<'_> {
             [
                 ("delegates", whole_loads(count), key),
                 ("groups", whole_loads(groups_count), key),
-                ("arrivals", 1, U64),
+                ("arrivals", 1, U32),
                 ("values", self.options.k, self.dtype),
                 ("indices", self.options.k, self.index),
             ],
@@ -148,7 +130,7 @@ impl VectorCall<'_> {
         let delegate_width = config.delegate_width(key.size());
         let whole = self.length / width * width;
         let stats = self.stats.map(|stats| argument(stats, "stats", U32, 2));
-        let call = CALLS.fetch_add(1, Ordering::Relaxed) << COUNT_BITS;
+        fill_zero(client, arrivals, U32, 1)?;
         // SAFETY: elements are read below `length`; writes are one key per delegate and k elements.
         unsafe {
             finish_single_launch::launch_unchecked::<E>(
@@ -165,12 +147,11 @@ impl VectorCall<'_> {
                     key,
                     count.next_multiple_of(delegate_width),
                 )?,
-                argument(arrivals, "arrivals", U64, 1)?,
+                argument(arrivals, "arrivals", U32, 1)?,
                 argument(&output.values, "values", self.dtype, k)?,
                 argument(&output.indices, "indices", self.index, k)?,
                 stats.transpose()?.into(),
                 self.layout(partition, count),
-                call,
                 *build,
                 *config,
                 delegate_width,
