@@ -50,6 +50,10 @@ enum Command {
     Report(report::Arguments),
 }
 
+#[cfg(feature = "allocator")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> anyhow::Result<()> {
     let command = Command::parse();
     #[cfg(feature = "cache")]

@@ -20,6 +20,10 @@ use crate::{
     search::{Neighbors, Search, Target},
 };
 
+#[cfg(feature = "allocator")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     match program::arguments() {
         Ok(cli) => program::finish(knn(&cli)),

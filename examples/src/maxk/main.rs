@@ -10,6 +10,10 @@ use std::process::ExitCode;
 
 use sparsek_examples::program;
 
+#[cfg(feature = "allocator")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let cli: cli::Cli = match program::arguments() {
         Ok(cli) => cli,

@@ -20,6 +20,10 @@ use crate::{
     select::Request,
 };
 
+#[cfg(feature = "allocator")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let cli: Cli = match program::arguments() {
         Ok(cli) => cli,

@@ -57,8 +57,7 @@ impl DeviceData {
             }
         };
         let rows = features.len() / width;
-        let floats =
-            |values, width| Tensor::from_data(TensorData::new(values, [rows, width]), device);
+        let floats = |values, width| upload(values, [rows, width], device);
         let goal = match labels {
             Labels::Classes(labels) => {
                 let labels: Vec<i32> = labels.iter().map(|&label| label as i32).collect();
@@ -147,10 +146,9 @@ impl Splits {
             }
         }
         let device = &device.clone().without_autodiff();
-        let masks = TensorData::new(masks, [data.nodes(), 3]);
         Self {
             metric,
-            masks: Tensor::from_data(masks, device),
+            masks: upload(masks, [data.nodes(), 3], device),
             sizes: lists.map(<[u32]>::len),
         }
     }
@@ -189,6 +187,12 @@ impl Splits {
         };
         Ok((numbers[0], [0, 1, 2].map(score)))
     }
+}
+
+/// Contiguous; GPUs pad the rows of uploaded matrices, which each use would copy.
+fn upload(values: Vec<f32>, shape: [usize; 2], device: &Device) -> Tensor<2> {
+    let values = TensorData::new(values, [shape[0] * shape[1]]);
+    Tensor::<1>::from_data(values, device).reshape(shape)
 }
 
 /// Of all elements, [1], in a fixed order.

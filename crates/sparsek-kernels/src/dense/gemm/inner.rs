@@ -35,8 +35,6 @@ const BLOCK: usize = 32;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct InnerProductConfig {
-    left: usize,
-    right: usize,
     /// Elements of a load of either side, and of a store.
     loads: [usize; 2],
     store: usize,
@@ -107,8 +105,6 @@ fn launch(
     blocks: usize,
 ) -> Result<(), KernelError> {
     let config = InnerProductConfig {
-        left: x.width,
-        right: y.width,
         loads: [x, y].map(|rows| load_width(rows.handle, rows.width)),
         store: if y.width.is_multiple_of(2) { 2 } else { 1 },
     };
@@ -130,6 +126,8 @@ fn launch(
             argument(y.handle, "y", dtype, y.elements())?,
             argument(sums.handle, "sums", dtype, sums.elements())?,
             x.rows,
+            x.width,
+            y.width,
             sums.rows,
             config,
         );
@@ -146,11 +144,13 @@ fn inner_kernel<X: Size, Y: Size, T: Size>(
     y: &[Vector<f32, Y>],
     sums: &mut [Vector<f32, T>],
     rows: usize,
+    x_width: usize,
+    y_width: usize,
     workers: usize,
     #[comptime] config: InnerProductConfig,
 ) {
-    let across = comptime!(config.left.div_ceil(LEFT));
-    let blocks = comptime!(across * config.right.div_ceil(RIGHT));
+    let across = x_width.div_ceil(LEFT);
+    let blocks = across * y_width.div_ceil(RIGHT);
     let worker = CUBE_POS / blocks;
     if worker >= workers {
         terminate!();
@@ -166,8 +166,8 @@ fn inner_kernel<X: Size, Y: Size, T: Size>(
     for _ in 0..LEFT_TILES * RIGHT_TILES {
         tiles.push(zeros());
     }
-    let mut x_step = Side::new(left, LEFT, config.left, config.loads[0], true);
-    let mut y_step = Side::new(right, RIGHT, config.right, config.loads[1], false);
+    let mut x_step = Side::new(left, x_width, LEFT, config.loads[0], true);
+    let mut y_step = Side::new(right, y_width, RIGHT, config.loads[1], false);
     #[unroll]
     for turn in 0..INNER_AHEAD {
         x_step.read(x, row + turn * stride, rows, turn);
@@ -192,7 +192,14 @@ fn inner_kernel<X: Size, Y: Size, T: Size>(
             row += stride;
         }
     }
-    write_tiles(sums, &tiles, worker, left, right, config);
+    let places = TilePlaces {
+        worker,
+        left,
+        right,
+        x_width,
+        y_width,
+    };
+    write_tiles(sums, &tiles, &places, config);
 }
 
 /// One step in shared memory, the next in flight.
@@ -202,10 +209,9 @@ struct Side {
     kept: Shared<[Vector<tf32, Const<4>>]>,
     loads: Array<Load>,
     first: usize,
+    width: usize,
     #[cube(comptime)]
     columns: usize,
-    #[cube(comptime)]
-    width: usize,
     /// Elements of a load.
     #[cube(comptime)]
     load: usize,
@@ -218,8 +224,8 @@ struct Side {
 impl Side {
     fn new(
         first: usize,
+        width: usize,
         #[comptime] columns: usize,
-        #[comptime] width: usize,
         #[comptime] load: usize,
         #[comptime] left: bool,
     ) -> Side {
@@ -229,8 +235,8 @@ impl Side {
             )),
             loads: Array::<Load>::new(comptime!(INNER_AHEAD * STEP * columns / 4 / UNITS)),
             first,
-            columns,
             width,
+            columns,
             load,
             left,
         }
@@ -246,7 +252,6 @@ impl Side {
     ) {
         let (lane, plane) = (UNIT_POS_X as usize, UNIT_POS_Y as usize);
         let pieces = comptime!(4 / self.load);
-        let whole = comptime!(self.width.is_multiple_of(self.columns));
         let blocks = comptime!(self.columns / BLOCK);
         #[unroll]
         for load in 0..comptime!(STEP * self.columns / 4 / UNITS) {
@@ -257,8 +262,8 @@ impl Side {
             #[unroll]
             for piece in 0..pieces {
                 let at = column + comptime!(piece * self.load);
-                if own < end && (whole || at < self.width) {
-                    let few = matrix[(own * comptime!(self.width) + at) / comptime!(self.load)];
+                if own < end && at < self.width {
+                    let few = matrix[(own * self.width + at) / comptime!(self.load)];
                     #[unroll]
                     for i in 0..comptime!(self.load) {
                         four.insert(comptime!(piece * self.load + i), few.extract(i));
@@ -347,20 +352,29 @@ fn multiply_part(
     }
 }
 
+/// Of a cube.
+#[derive(CubeType, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+struct TilePlaces {
+    worker: usize,
+    left: usize,
+    right: usize,
+    x_width: usize,
+    y_width: usize,
+}
+
 /// A load's first two columns belong to its unit, the others to the unit 16 lanes on.
 #[cube]
 fn write_tiles<T: Size>(
     sums: &mut [Vector<f32, T>],
     tiles: &Sequence<Sums>,
-    worker: usize,
-    left: usize,
-    right: usize,
+    places: &TilePlaces,
     #[comptime] config: InnerProductConfig,
 ) {
     let (lane, plane) = (UNIT_POS_X as usize, UNIT_POS_Y as usize);
     let (quarter, rest) = (lane / 4, lane % 4);
-    let left = left + plane % LEFT_PLANES * SIDE + quarter % 4 * 4 + quarter / 4 * 2;
-    let right = right + plane / LEFT_PLANES * SIDE + rest % 2 * 8 + rest / 2 * 2;
+    let left = places.left + plane % LEFT_PLANES * SIDE + quarter % 4 * 4 + quarter / 4 * 2;
+    let right = places.right + plane / LEFT_PLANES * SIDE + rest % 2 * 8 + rest / 2 * 2;
     let width = comptime!(config.store);
     #[unroll]
     for tile in 0..LEFT_TILES * RIGHT_TILES / 2 {
@@ -378,8 +392,8 @@ fn write_tiles<T: Size>(
                     let tile = comptime!(one * RIGHT_TILES + 2 * pair + piece + i);
                     few.insert(i, tiles[tile][half].extract(place));
                 }
-                if row < config.left && column < config.right {
-                    let start = (worker * config.left + row) * comptime!(config.right);
+                if row < places.x_width && column < places.y_width {
+                    let start = (places.worker * places.x_width + row) * places.y_width;
                     sums[(start + column) / width] = few;
                 }
             }

@@ -30,25 +30,28 @@ const TILES: usize = ACROSS / 8;
 /// 4 inner elements for each of four units.
 const STEP: usize = 16;
 
+/// Steps of most matrices.
+const ROOM: usize = 16;
 /// Shared memory of a step.
 const STEP_BYTES: usize = STEP * ACROSS * size_of::<f32>();
 
+/// Few kernels serve all widths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct ProductConfig {
-    /// Inner elements of the chunk.
-    inputs: usize,
-    outputs: usize,
-    /// A multiple of [`PRODUCT_AHEAD`].
-    steps: usize,
+    /// Steps that fit shared memory.
+    room: usize,
     /// Elements of a load, and of a store.
     load: usize,
     store: usize,
-    biased: bool,
-    adds: bool,
 }
 
 fn steps(inputs: usize) -> usize {
     inputs.div_ceil(STEP).next_multiple_of(PRODUCT_AHEAD)
+}
+
+fn most_steps(client: &Client) -> usize {
+    let limit = client.properties().hardware.max_shared_memory_size;
+    limit / STEP_BYTES / PRODUCT_AHEAD * PRODUCT_AHEAD
 }
 
 /// The greatest of 4, 2 and 1 elements that divides rows of `width` elements.
@@ -59,10 +62,9 @@ pub(super) fn load_width(handle: &Handle, width: usize) -> usize {
 }
 
 impl Weight<'_> {
-    /// Inner elements of all chunks but the last; equal, so that chunks share a kernel.
+    /// Inner elements of all chunks but the last.
     fn chunk(&self, client: &Client) -> Option<usize> {
-        let limit = client.properties().hardware.max_shared_memory_size;
-        let most = limit / STEP_BYTES / PRODUCT_AHEAD * PRODUCT_AHEAD;
+        let most = most_steps(client);
         if most == 0 {
             return None;
         }
@@ -176,16 +178,14 @@ fn launch(
     let blocks = weight.outputs.div_ceil(ACROSS);
     let tiles = x.rows.div_ceil(HEIGHT * PLANES);
     let workers = (cubes / blocks).clamp(1, tiles);
-    let store = load_width(addend.unwrap_or(&output), weight.outputs);
+    let steps = steps(chunk.inputs);
+    let most = most_steps(client);
     let config = ProductConfig {
-        inputs: chunk.inputs,
-        outputs: weight.outputs,
-        steps: steps(chunk.inputs),
+        room: if steps <= ROOM { ROOM.min(most) } else { most },
         load: load_width(x.handle, x.width),
-        store,
-        biased: bias.is_some(),
-        adds: addend.is_some(),
+        store: load_width(addend.unwrap_or(&output), weight.outputs),
     };
+    let [biased, adds] = [bias, addend].map(|operand| u32::from(operand.is_some()));
     let dim = CubeDim::new_2d(LANES, PLANES as u32);
     let grid = Grid::new(client, blocks * workers, dim, x.elements().max(elements))?;
     let matrix = weight.inputs * weight.outputs;
@@ -216,9 +216,14 @@ fn launch(
                 x.rows,
                 x.width,
                 chunk.first,
+                chunk.inputs,
+                weight.outputs,
+                steps,
                 workers,
                 weight.strides[0],
                 weight.strides[1],
+                biased,
+                adds,
             ),
             config,
         );
@@ -232,12 +237,19 @@ struct ProductLayout {
     rows: usize,
     /// Elements of a row.
     pitch: usize,
-    /// First inner element.
+    /// First inner element, and how many.
     inner: usize,
+    inputs: usize,
+    outputs: usize,
+    /// A multiple of [`PRODUCT_AHEAD`].
+    steps: usize,
     workers: usize,
     /// Strides of the matrix.
     down: usize,
     along: usize,
+    /// 1 with a bias, and with an addend.
+    biased: u32,
+    adds: u32,
 }
 
 /// Permutes inner elements and columns: a unit loads four neighbors of a row for two
@@ -252,7 +264,7 @@ fn product_kernel<L: Size, T: Size>(
     layout: ProductLayout,
     #[comptime] config: ProductConfig,
 ) {
-    let blocks = comptime!(config.outputs.div_ceil(ACROSS));
+    let blocks = layout.outputs.div_ceil(ACROSS);
     let worker = CUBE_POS / blocks;
     let first = (CUBE_POS - worker * blocks) * ACROSS;
     if worker >= layout.workers {
@@ -275,7 +287,7 @@ fn product_kernel<L: Size, T: Size>(
     }
     while row < layout.rows {
         let mut step = 0usize;
-        while step < config.steps {
+        while step < layout.steps {
             #[unroll]
             for stage in 0..PRODUCT_AHEAD {
                 let place = (step + stage) * comptime!(TILES * LANES as usize) + lane;
@@ -293,9 +305,9 @@ fn product_kernel<L: Size, T: Size>(
                     factors.push(factor);
                 }
                 let ahead = step + comptime!(stage + PRODUCT_AHEAD);
-                let turn = ahead >= config.steps;
+                let turn = ahead >= layout.steps;
                 let next = select(turn, row + stride, row);
-                let ahead = select(turn, ahead - config.steps, ahead);
+                let ahead = select(turn, ahead - layout.steps, ahead);
                 read_rows(x, &mut loads, next, ahead, &layout, stage, config);
                 // Interleaves sums, so that none waits for its last instruction.
                 #[unroll]
@@ -322,16 +334,7 @@ fn product_kernel<L: Size, T: Size>(
             }
             step += PRODUCT_AHEAD;
         }
-        write_rows(
-            output,
-            addend,
-            bias,
-            &mut sums,
-            row,
-            first,
-            layout.rows,
-            config,
-        );
+        write_rows(output, addend, bias, &mut sums, row, first, &layout, config);
         row += stride;
     }
 }
@@ -344,8 +347,9 @@ fn load_matrix(
     layout: &ProductLayout,
     #[comptime] config: ProductConfig,
 ) -> Shared<[Vector<tf32, Const<4>>]> {
-    let length = comptime!(config.steps * TILES * LANES as usize);
-    let mut matrix = Shared::<[Vector<tf32, Const<4>>]>::new_slice(length);
+    let room = comptime!(config.room * TILES * LANES as usize);
+    let mut matrix = Shared::<[Vector<tf32, Const<4>>]>::new_slice(room);
+    let length = layout.steps * comptime!(TILES * LANES as usize);
     let mut place = UNIT_POS as usize;
     while place < length {
         let lane = place % LANES as usize;
@@ -357,7 +361,7 @@ fn load_matrix(
         let mut four = Load::zeroed();
         #[unroll]
         for i in 0..4usize {
-            if inner + i < config.inputs && column < config.outputs {
+            if inner + i < layout.inputs && column < layout.outputs {
                 let row = layout.inner + inner + i;
                 four.insert(i, weight[row * layout.down + column * layout.along]);
             }
@@ -383,20 +387,21 @@ fn read_rows<L: Size>(
     let lane = UNIT_POS_X as usize;
     let width = comptime!(config.load);
     let column = step * STEP + lane % 4 * 4;
-    let whole = comptime!(config.steps * STEP == config.inputs);
     #[unroll]
     for part in 0..4usize {
         let own = min(row + comptime!(part * 8) + lane / 4, layout.rows - 1);
-        let start = own * layout.pitch + layout.inner + column;
+        let start = own * layout.pitch + layout.inner;
         let mut load = Load::zeroed();
         #[unroll]
         for piece in 0..comptime!(4 / width) {
-            if whole || column + comptime!(piece * width) < config.inputs {
-                let own = x[(start + comptime!(piece * width)) / width];
-                #[unroll]
-                for i in 0..width {
-                    load.insert(comptime!(piece * width + i), own.extract(i));
-                }
+            // Loads without a branch: the first element of the row in place of those past its end.
+            let at = column + comptime!(piece * width);
+            let valid = at < layout.inputs;
+            let own = x[(start + select(valid, at, 0usize)) / width];
+            #[unroll]
+            for i in 0..width {
+                let value = select(valid, own.extract(i), 0.0f32);
+                load.insert(comptime!(piece * width + i), value);
             }
         }
         loads[comptime!(stage * 4 + part)] = load;
@@ -412,7 +417,7 @@ fn write_rows<T: Size>(
     sums: &mut Sequence<Sums>,
     row: usize,
     first: usize,
-    rows: usize,
+    layout: &ProductLayout,
     #[comptime] config: ProductConfig,
 ) {
     let lane = UNIT_POS_X as usize;
@@ -423,14 +428,11 @@ fn write_rows<T: Size>(
         #[unroll]
         for piece in 0..comptime!(4 / width) {
             let column = start + comptime!(piece * width);
-            let whole = comptime!(config.outputs.is_multiple_of(ACROSS));
-            if whole || column < config.outputs {
+            if column < layout.outputs {
                 let mut shift = Vector::<f32, T>::zeroed();
-                if comptime!(config.biased) {
-                    #[unroll]
-                    for i in 0..width {
-                        shift.insert(i, bias[column + i]);
-                    }
+                #[unroll]
+                for i in 0..width {
+                    shift.insert(i, select(layout.biased == 1, bias[column + i], 0.0f32));
                 }
                 #[unroll]
                 for part in 0..4usize {
@@ -444,10 +446,14 @@ fn write_rows<T: Size>(
                         let sum = sums[side][half].extract(comptime!(at % 2));
                         values.insert(i, values.extract(i) + sum);
                     }
-                    if own < rows {
-                        let place = (own * comptime!(config.outputs) + column) / width;
-                        if comptime!(config.adds) {
-                            values += addend[place];
+                    if own < layout.rows {
+                        let place = (own * layout.outputs + column) / width;
+                        // An absent addend is any buffer, whose first element is read.
+                        let more = addend[place * layout.adds as usize];
+                        #[unroll]
+                        for i in 0..width {
+                            let more = select(layout.adds == 1, more.extract(i), 0.0f32);
+                            values.insert(i, values.extract(i) + more);
                         }
                         output[place] = values;
                     }
