@@ -6,7 +6,7 @@ use cubecl::{
 };
 use sparsek_kernels::{
     KernelError,
-    dense::{DenseRows, Weight, accumulates, inner_fits, inner_product, product},
+    dense::{DenseRows, PitchedRows, Weight, accumulates, inner_fits, inner_product, product},
 };
 
 use sparsek_tests::{
@@ -90,13 +90,14 @@ fn transpose(x: &[f64], [rows, cols]: [usize; 2]) -> Vec<f64> {
     (0..rows * cols).map(at).collect()
 }
 
-fn rows(handle: &Handle, [rows, width]: [usize; 2]) -> DenseRows<'_> {
-    DenseRows {
+fn rows(handle: &Handle, [rows, width]: [usize; 2]) -> PitchedRows<'_> {
+    let rows = DenseRows {
         handle,
         dtype: F32,
         rows,
         width,
-    }
+    };
+    rows.into()
 }
 
 /// Compares exactly; skips if the kernel refuses as `fits` predicted.
@@ -127,16 +128,16 @@ fn verdict(
 fn products(backend: &Backend, size: [usize; 3], transposed: bool) -> Outcome {
     let client = backend.client.as_ref().expect("asked for with one");
     let [count, inputs, outputs] = size;
-    let (x, weight) = (
+    let (numbers, weight) = (
         small_integers(count * inputs, 1),
         small_integers(inputs * outputs, 2),
     );
-    let mut expected = multiply(&x, &weight, size);
+    let mut expected = multiply(&numbers, &weight, size);
     let stored = match transposed {
         true => transpose(&weight, [inputs, outputs]),
         false => weight,
     };
-    let (x, stored) = (upload(backend, &x), upload(backend, &stored));
+    let (x, stored) = (upload(backend, &numbers), upload(backend, &stored));
     let x = rows(&x, [count, inputs]);
     let matrix = Weight {
         handle: &stored,
@@ -167,6 +168,14 @@ fn products(backend: &Backend, size: [usize; 3], transposed: bool) -> Outcome {
     if !matches!(plain, Verdict::Passed) {
         return Ok(plain);
     }
+    let padded = PitchedRows {
+        pitch: padded_width(inputs),
+        ..x
+    };
+    let with_padding = upload(backend, &pad(&numbers, [count, inputs]));
+    let padded = with_handle(padded, &with_padding);
+    let found = product(client, &padded, &matrix, Some(&bias), None);
+    verdict(backend, matrix.fits(client, &padded), found, &expected)?;
     let addend = small_integers(count * outputs, 8);
     let sums: Vec<f64> = expected.iter().zip(&addend).map(|(a, b)| a + b).collect();
     let addend = upload(backend, &addend);
@@ -183,10 +192,47 @@ fn inner(backend: &Backend, size: [usize; 3]) -> Outcome {
         small_integers(count * right, 5),
     );
     let expected = multiply(&transpose(&x, [count, left]), &y, [left, count, right]);
+    let padded = [(&x, left), (&y, right)].map(|(side, width)| pad(side, [count, width]));
+    let padded = padded.map(|side| upload(backend, &side));
     let (x, y) = (upload(backend, &x), upload(backend, &y));
     let (x, y) = (rows(&x, [count, left]), rows(&y, [count, right]));
     let serves = inner_fits(client, &x, &y);
-    verdict(backend, serves, inner_product(client, &x, &y), &expected)
+    let plain = verdict(backend, serves, inner_product(client, &x, &y), &expected)?;
+    if !matches!(plain, Verdict::Passed) {
+        return Ok(plain);
+    }
+    let apart = |rows: PitchedRows<'_>| PitchedRows {
+        pitch: padded_width(rows.rows.width),
+        ..rows
+    };
+    let (x, y) = (
+        with_handle(apart(x), &padded[0]),
+        with_handle(apart(y), &padded[1]),
+    );
+    let found = inner_product(client, &x, &y);
+    verdict(backend, inner_fits(client, &x, &y), found, &expected)?;
+    Ok(Verdict::Passed)
+}
+
+fn padded_width(width: usize) -> usize {
+    width.next_multiple_of(4) + 4
+}
+
+/// Rows apart, with NaN between them.
+fn pad(data: &[f64], [count, width]: [usize; 2]) -> Vec<f64> {
+    let pitch = padded_width(width);
+    let mut padded = vec![f64::NAN; count * pitch];
+    for row in 0..count {
+        padded[row * pitch..][..width].copy_from_slice(&data[row * width..][..width]);
+    }
+    padded
+}
+
+fn with_handle<'a>(x: PitchedRows<'_>, handle: &'a Handle) -> PitchedRows<'a> {
+    PitchedRows {
+        rows: DenseRows { handle, ..x.rows },
+        pitch: x.pitch,
+    }
 }
 
 /// Another dtype and mismatched sides; widths that are no multiple of 4 and large matrices, unless
@@ -200,10 +246,8 @@ fn refused(backend: &Backend) -> Result<(), String> {
         outputs,
         strides: [outputs, 1],
     };
-    let narrow = DenseRows {
-        dtype: ElemType::Float(FloatKind::F16),
-        ..rows(&data, [8, 64])
-    };
+    let mut narrow = rows(&data, [8, 64]);
+    narrow.rows.dtype = ElemType::Float(FloatKind::F16);
     let products = [
         (rows(&data, [8, 6]), matrix(6, 8), true),
         (rows(&data, [8, 8]), matrix(8, 6), true),

@@ -57,7 +57,8 @@ impl DeviceData {
             }
         };
         let rows = features.len() / width;
-        let floats = |values, width| upload(values, [rows, width], device);
+        let floats =
+            |values, width| Tensor::from_data(TensorData::new(values, [rows, width]), device);
         let goal = match labels {
             Labels::Classes(labels) => {
                 let labels: Vec<i32> = labels.iter().map(|&label| label as i32).collect();
@@ -79,8 +80,8 @@ impl DeviceData {
                 }
                 let targets = sets.iter().map(|&set| f32::from(set)).collect();
                 Goal::Sets {
-                    targets: floats(targets, classes),
-                    weights: floats(weights, 1),
+                    targets: upload(targets, [rows, classes], device),
+                    weights: upload(weights, [rows, 1], device),
                 }
             }
         };
@@ -189,7 +190,7 @@ impl Splits {
     }
 }
 
-/// Contiguous; GPUs pad the rows of uploaded matrices, which each use would copy.
+/// Contiguous; GPUs pad the rows of uploaded matrices, which elementwise operations keep.
 fn upload(values: Vec<f32>, shape: [usize; 2], device: &Device) -> Tensor<2> {
     let values = TensorData::new(values, [shape[0] * shape[1]]);
     Tensor::<1>::from_data(values, device).reshape(shape)

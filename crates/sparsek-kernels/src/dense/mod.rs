@@ -24,4 +24,4 @@ pub use gemm::{
     product::{accumulates, product},
 };
 pub use layer_norm::{Normalized, layer_norm, layer_norm_gradient};
-pub use types::{DenseRows, Weight};
+pub use types::{DenseRows, PitchedRows, Weight};

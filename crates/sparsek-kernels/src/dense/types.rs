@@ -41,6 +41,45 @@ impl DenseRows<'_> {
     }
 }
 
+/// Rows whose starts lie `pitch` elements apart, as GPUs pad them.
+#[derive(Clone, Copy, Debug)]
+pub struct PitchedRows<'a> {
+    /// The rows, but for their pitch.
+    pub rows: DenseRows<'a>,
+    /// At least the width.
+    pub pitch: usize,
+}
+
+impl<'a> From<DenseRows<'a>> for PitchedRows<'a> {
+    fn from(rows: DenseRows<'a>) -> Self {
+        Self {
+            rows,
+            pitch: rows.width,
+        }
+    }
+}
+
+impl PitchedRows<'_> {
+    /// From the first element to the end of the last row, in loads of `load` elements.
+    pub(super) fn extent(&self, load: usize) -> usize {
+        match self.rows.rows {
+            0 => 0,
+            rows => (rows - 1) * self.pitch + self.rows.width.next_multiple_of(load),
+        }
+    }
+
+    /// The most elements of a load: 4, 2 or 1. The last of a row may read padding.
+    pub(super) fn load_width(&self) -> usize {
+        let held = self.rows.handle.size_in_used() as usize / self.rows.dtype.size();
+        let fits = |&load: &usize| {
+            self.pitch.is_multiple_of(load)
+                && aligned(self.rows.handle, load * self.rows.dtype.size())
+                && self.extent(load) <= held
+        };
+        [4, 2].into_iter().find(fits).unwrap_or(1)
+    }
+}
+
 /// A matrix that multiplies rows from the right.
 #[derive(Clone, Copy, Debug)]
 pub struct Weight<'a> {

@@ -8,12 +8,12 @@
 
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
-use super::{product::load_width, split};
+use super::split;
 use crate::{
     dense::{
         column_sum::reduce_rows,
         tuning::INNER_AHEAD,
-        types::{DenseRows, dtype_refusal, tensor_core_refusal},
+        types::{DenseRows, PitchedRows, dtype_refusal, tensor_core_refusal},
     },
     device::multiprocessors,
     error::KernelError,
@@ -41,15 +41,19 @@ struct InnerProductConfig {
 }
 
 /// Whether [`inner_product`] can multiply these.
-pub fn inner_fits(client: &Client, x: &DenseRows, y: &DenseRows) -> bool {
+pub fn inner_fits(client: &Client, x: &PitchedRows, y: &PitchedRows) -> bool {
     inner_refusal(client, x, y).is_none()
 }
 
-fn inner_refusal(client: &Client, x: &DenseRows, y: &DenseRows) -> Option<String> {
+fn inner_refusal(client: &Client, x: &PitchedRows, y: &PitchedRows) -> Option<String> {
+    let contiguous = [x, y].iter().all(|side| side.pitch == side.rows.width);
+    let (x, y) = (&x.rows, &y.rows);
     let shared = INNER_AHEAD * STEP * (LEFT + RIGHT) * size_of::<f32>();
     let limit = client.properties().hardware.max_shared_memory_size;
     if x.rows != y.rows {
         Some(format!("{} rows and {} rows", x.rows, y.rows))
+    } else if !has_tf32(client) && !contiguous {
+        Some("rows apart".into())
     } else if !has_tf32(client) {
         tensor_core_refusal(&[x, y]).or_else(|| split::inner_refusal(client, x, y))
     } else if shared > limit {
@@ -67,7 +71,11 @@ fn inner_refusal(client: &Client, x: &DenseRows, y: &DenseRows) -> Option<String
 /// per multiprocessor, or up to four without TF32.
 ///
 /// Errors: as [`column_sums`](crate::dense::column_sums), and unless [`inner_fits`].
-pub fn inner_product(client: &Client, x: &DenseRows, y: &DenseRows) -> Result<Handle, KernelError> {
+pub fn inner_product(
+    client: &Client,
+    x: &PitchedRows,
+    y: &PitchedRows,
+) -> Result<Handle, KernelError> {
     if let Some(reason) = inner_refusal(client, x, y) {
         return Err(KernelError::Routine {
             routine: "inner product",
@@ -75,8 +83,10 @@ pub fn inner_product(client: &Client, x: &DenseRows, y: &DenseRows) -> Result<Ha
         });
     }
     if !has_tf32(client) {
-        return split::inner_product(client, x, y);
+        return split::inner_product(client, &x.rows, &y.rows);
     }
+    let sides = [x, y];
+    let (x, y) = (&x.rows, &y.rows);
     let cubes = multiprocessors(client);
     let blocks = x.width.div_ceil(LEFT) * y.width.div_ceil(RIGHT);
     let most = x.rows.div_ceil(STEP);
@@ -93,23 +103,25 @@ pub fn inner_product(client: &Client, x: &DenseRows, y: &DenseRows) -> Result<Ha
         width: elements,
     };
     if workers > 0 {
-        launch(client, [x, y], &sums, blocks)?;
+        launch(client, sides, &sums, blocks)?;
     }
     reduce_rows(client, &sums, x.dtype, x.dtype)
 }
 
 fn launch(
     client: &Client,
-    [x, y]: [&DenseRows; 2],
+    sides: [&PitchedRows; 2],
     sums: &DenseRows,
     blocks: usize,
 ) -> Result<(), KernelError> {
+    let [x, y] = sides.map(|side| &side.rows);
     let config = InnerProductConfig {
-        loads: [x, y].map(|rows| load_width(rows.handle, rows.width)),
+        loads: sides.map(PitchedRows::load_width),
         store: if y.width.is_multiple_of(2) { 2 } else { 1 },
     };
     let dim = CubeDim::new_2d(LANES, PLANES as u32);
-    let elements = x.elements().max(y.elements()).max(sums.elements());
+    let [x_extent, y_extent] = [0, 1].map(|side| sides[side].extent(config.loads[side]));
+    let elements = x_extent.max(y_extent).max(sums.elements());
     let grid = Grid::new(client, blocks * sums.rows, dim, elements)?;
     let dtype: ElemType = x.dtype;
     // SAFETY: `argument` checks lengths.
@@ -122,17 +134,32 @@ fn launch(
             config.loads[0],
             config.loads[1],
             config.store,
-            argument(x.handle, "x", dtype, x.elements())?,
-            argument(y.handle, "y", dtype, y.elements())?,
+            argument(x.handle, "x", dtype, x_extent)?,
+            argument(y.handle, "y", dtype, y_extent)?,
             argument(sums.handle, "sums", dtype, sums.elements())?,
-            x.rows,
-            x.width,
-            y.width,
-            sums.rows,
+            InnerLayoutLaunch::new(
+                x.rows,
+                x.width,
+                y.width,
+                sides[0].pitch,
+                sides[1].pitch,
+                sums.rows,
+            ),
             config,
         );
     }
     Ok(())
+}
+
+#[derive(CubeType, CubeLaunch, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+struct InnerLayout {
+    rows: usize,
+    x_width: usize,
+    y_width: usize,
+    x_pitch: usize,
+    y_pitch: usize,
+    workers: usize,
 }
 
 /// A plane multiplies 64 columns of each matrix.
@@ -143,12 +170,11 @@ fn inner_kernel<X: Size, Y: Size, T: Size>(
     x: &[Vector<f32, X>],
     y: &[Vector<f32, Y>],
     sums: &mut [Vector<f32, T>],
-    rows: usize,
-    x_width: usize,
-    y_width: usize,
-    workers: usize,
+    layout: InnerLayout,
     #[comptime] config: InnerProductConfig,
 ) {
+    let (rows, workers) = (layout.rows, layout.workers);
+    let (x_width, y_width) = (layout.x_width, layout.y_width);
     let across = x_width.div_ceil(LEFT);
     let blocks = across * y_width.div_ceil(RIGHT);
     let worker = CUBE_POS / blocks;
@@ -166,8 +192,15 @@ fn inner_kernel<X: Size, Y: Size, T: Size>(
     for _ in 0..LEFT_TILES * RIGHT_TILES {
         tiles.push(zeros());
     }
-    let mut x_step = Side::new(left, x_width, LEFT, config.loads[0], true);
-    let mut y_step = Side::new(right, y_width, RIGHT, config.loads[1], false);
+    let mut x_step = Side::new(left, x_width, layout.x_pitch, LEFT, config.loads[0], true);
+    let mut y_step = Side::new(
+        right,
+        y_width,
+        layout.y_pitch,
+        RIGHT,
+        config.loads[1],
+        false,
+    );
     #[unroll]
     for turn in 0..INNER_AHEAD {
         x_step.read(x, row + turn * stride, rows, turn);
@@ -210,6 +243,7 @@ struct Side {
     loads: Array<Load>,
     first: usize,
     width: usize,
+    pitch: usize,
     #[cube(comptime)]
     columns: usize,
     /// Elements of a load.
@@ -225,6 +259,7 @@ impl Side {
     fn new(
         first: usize,
         width: usize,
+        pitch: usize,
         #[comptime] columns: usize,
         #[comptime] load: usize,
         #[comptime] left: bool,
@@ -236,13 +271,14 @@ impl Side {
             loads: Array::<Load>::new(comptime!(INNER_AHEAD * STEP * columns / 4 / UNITS)),
             first,
             width,
+            pitch,
             columns,
             load,
             left,
         }
     }
 
-    /// Loads rows t and t + 4 of 8; zero past the end.
+    /// Loads rows t and t + 4 of 8; zero past the end. Padding reaches only sums not written.
     fn read<N: Size>(
         &mut self,
         matrix: &[Vector<f32, N>],
@@ -263,7 +299,7 @@ impl Side {
             for piece in 0..pieces {
                 let at = column + comptime!(piece * self.load);
                 if own < end && at < self.width {
-                    let few = matrix[(own * self.width + at) / comptime!(self.load)];
+                    let few = matrix[(own * self.pitch + at) / comptime!(self.load)];
                     #[unroll]
                     for i in 0..comptime!(self.load) {
                         four.insert(comptime!(piece * self.load + i), few.extract(i));

@@ -14,7 +14,7 @@ use super::split;
 use crate::{
     dense::{
         tuning::{PRODUCT_AHEAD, PRODUCT_GROUP},
-        types::{DenseRows, Weight, dtype_refusal, tensor_core_refusal},
+        types::{PitchedRows, Weight, dtype_refusal, tensor_core_refusal},
     },
     device::multiprocessors,
     error::KernelError,
@@ -30,8 +30,6 @@ const TILES: usize = ACROSS / 8;
 /// 4 inner elements for each of four units.
 const STEP: usize = 16;
 
-/// Steps of most matrices.
-const ROOM: usize = 16;
 /// Shared memory of a step.
 const STEP_BYTES: usize = STEP * ACROSS * size_of::<f32>();
 
@@ -43,6 +41,9 @@ struct ProductConfig {
     /// Elements of a load, and of a store.
     load: usize,
     store: usize,
+    adds: bool,
+    /// Whether all blocks of columns are whole: stores wait for no branch.
+    whole: bool,
 }
 
 fn steps(inputs: usize) -> usize {
@@ -54,10 +55,10 @@ fn most_steps(client: &Client) -> usize {
     limit / STEP_BYTES / PRODUCT_AHEAD * PRODUCT_AHEAD
 }
 
-/// The greatest of 4, 2 and 1 elements that divides rows of `width` elements.
-pub(super) fn load_width(handle: &Handle, width: usize) -> usize {
+/// The most elements of a store: 4, 2 or 1.
+fn store_width(handle: &Handle, width: usize) -> usize {
     let fits =
-        |&load: &usize| width.is_multiple_of(load) && aligned(handle, load * size_of::<f32>());
+        |&store: &usize| width.is_multiple_of(store) && aligned(handle, store * size_of::<f32>());
     [4, 2].into_iter().find(fits).unwrap_or(1)
 }
 
@@ -74,11 +75,12 @@ impl Weight<'_> {
     }
 
     /// Whether [`product`] can multiply these.
-    pub fn fits(&self, client: &Client, x: &DenseRows) -> bool {
+    pub fn fits(&self, client: &Client, x: &PitchedRows) -> bool {
         self.refusal(client, x).is_none()
     }
 
-    fn refusal(&self, client: &Client, x: &DenseRows) -> Option<String> {
+    fn refusal(&self, client: &Client, x: &PitchedRows) -> Option<String> {
+        let (x, contiguous) = (&x.rows, x.pitch == x.rows.width);
         let Self {
             inputs, outputs, ..
         } = *self;
@@ -97,6 +99,8 @@ impl Weight<'_> {
                     format!("it needs {least} bytes of shared memory; the limit is {limit}")
                 })
             })
+        } else if !contiguous {
+            Some("rows apart".into())
         } else if !outputs.is_multiple_of(4) {
             Some(format!(
                 "results of {outputs} elements that cannot be written by four"
@@ -118,7 +122,7 @@ impl Weight<'_> {
 /// unless [`accumulates`].
 pub fn product(
     client: &Client,
-    x: &DenseRows,
+    x: &PitchedRows,
     weight: &Weight,
     bias: Option<&Handle>,
     addend: Option<&Handle>,
@@ -131,7 +135,7 @@ pub fn product(
     }
     if !has_tf32(client) {
         return match addend {
-            None => split::product(client, x, weight, bias),
+            None => split::product(client, &x.rows, weight, bias),
             Some(_) => Err(KernelError::Routine {
                 routine: "product",
                 reason: "an addend needs TF32".into(),
@@ -163,40 +167,43 @@ struct Chunk {
 
 fn launch(
     client: &Client,
-    x: &DenseRows,
+    x: &PitchedRows,
     weight: &Weight,
     chunk: Chunk,
     bias: Option<&Handle>,
     addend: Option<&Handle>,
 ) -> Result<Handle, KernelError> {
-    let elements = x.rows * weight.outputs;
-    let output = allocate(client, "output", elements, x.dtype)?;
+    let PitchedRows { rows, pitch } = *x;
+    let elements = rows.rows * weight.outputs;
+    let output = allocate(client, "output", elements, rows.dtype)?;
     if elements == 0 {
         return Ok(output);
     }
     let cubes = multiprocessors(client);
     let blocks = weight.outputs.div_ceil(ACROSS);
-    let tiles = x.rows.div_ceil(HEIGHT * PLANES);
+    let tiles = rows.rows.div_ceil(HEIGHT * PLANES);
     let workers = (cubes / blocks).clamp(1, tiles);
     let steps = steps(chunk.inputs);
-    let most = most_steps(client);
     let config = ProductConfig {
-        room: if steps <= ROOM { ROOM.min(most) } else { most },
-        load: load_width(x.handle, x.width),
-        store: load_width(addend.unwrap_or(&output), weight.outputs),
+        room: most_steps(client),
+        load: x.load_width(),
+        store: store_width(addend.unwrap_or(&output), weight.outputs),
+        adds: addend.is_some(),
+        whole: weight.outputs.is_multiple_of(ACROSS),
     };
-    let [biased, adds] = [bias, addend].map(|operand| u32::from(operand.is_some()));
+    let biased = u32::from(bias.is_some());
     let dim = CubeDim::new_2d(LANES, PLANES as u32);
-    let grid = Grid::new(client, blocks * workers, dim, x.elements().max(elements))?;
+    let grid = Grid::new(client, blocks * workers, dim, x.extent(4).max(elements))?;
     let matrix = weight.inputs * weight.outputs;
+    let source = || argument(rows.handle, "rows", rows.dtype, x.extent(config.load));
     // Unused buffers take the place of absent ones.
     let bias = match bias {
-        Some(bias) => argument(bias, "bias", x.dtype, weight.outputs)?,
-        None => argument(weight.handle, "weight", x.dtype, matrix)?,
+        Some(bias) => argument(bias, "bias", rows.dtype, weight.outputs)?,
+        None => argument(weight.handle, "weight", rows.dtype, matrix)?,
     };
     let addend = match addend {
-        Some(addend) => argument(addend, "addend", x.dtype, elements)?,
-        None => argument(x.handle, "rows", x.dtype, x.elements())?,
+        Some(addend) => argument(addend, "addend", rows.dtype, elements)?,
+        None => source()?,
     };
     // SAFETY: `argument` checks lengths.
     unsafe {
@@ -207,14 +214,14 @@ fn launch(
             grid.address,
             config.load,
             config.store,
-            argument(x.handle, "rows", x.dtype, x.elements())?,
-            argument(weight.handle, "weight", x.dtype, matrix)?,
+            source()?,
+            argument(weight.handle, "weight", rows.dtype, matrix)?,
             bias,
             addend,
-            argument(&output, "output", x.dtype, elements)?,
+            argument(&output, "output", rows.dtype, elements)?,
             ProductLayoutLaunch::new(
-                x.rows,
-                x.width,
+                rows.rows,
+                pitch,
                 chunk.first,
                 chunk.inputs,
                 weight.outputs,
@@ -223,7 +230,6 @@ fn launch(
                 weight.strides[0],
                 weight.strides[1],
                 biased,
-                adds,
             ),
             config,
         );
@@ -247,9 +253,8 @@ struct ProductLayout {
     /// Strides of the matrix.
     down: usize,
     along: usize,
-    /// 1 with a bias, and with an addend.
+    /// 1 with a bias.
     biased: u32,
-    adds: u32,
 }
 
 /// Permutes inner elements and columns: a unit loads four neighbors of a row for two
@@ -392,15 +397,14 @@ fn read_rows<L: Size>(
         let own = min(row + comptime!(part * 8) + lane / 4, layout.rows - 1);
         let start = own * layout.pitch + layout.inner;
         let mut load = Load::zeroed();
+        // Without a branch: zeros past the end, and the first element instead of theirs.
         #[unroll]
         for piece in 0..comptime!(4 / width) {
-            // Loads without a branch: the first element of the row in place of those past its end.
             let at = column + comptime!(piece * width);
-            let valid = at < layout.inputs;
-            let own = x[(start + select(valid, at, 0usize)) / width];
+            let own = x[(start + select(at < layout.inputs, at, 0usize)) / width];
             #[unroll]
             for i in 0..width {
-                let value = select(valid, own.extract(i), 0.0f32);
+                let value = select(at + i < layout.inputs, own.extract(i), 0.0f32);
                 load.insert(comptime!(piece * width + i), value);
             }
         }
@@ -428,7 +432,7 @@ fn write_rows<T: Size>(
         #[unroll]
         for piece in 0..comptime!(4 / width) {
             let column = start + comptime!(piece * width);
-            if column < layout.outputs {
+            if config.whole || column < layout.outputs {
                 let mut shift = Vector::<f32, T>::zeroed();
                 #[unroll]
                 for i in 0..width {
@@ -448,12 +452,8 @@ fn write_rows<T: Size>(
                     }
                     if own < layout.rows {
                         let place = (own * layout.outputs + column) / width;
-                        // An absent addend is any buffer, whose first element is read.
-                        let more = addend[place * layout.adds as usize];
-                        #[unroll]
-                        for i in 0..width {
-                            let more = select(layout.adds == 1, more.extract(i), 0.0f32);
-                            values.insert(i, values.extract(i) + more);
+                        if comptime!(config.adds) {
+                            values += addend[place];
                         }
                         output[place] = values;
                     }

@@ -11,7 +11,9 @@ use burn_cubecl::{
     kernel::{into_contiguous, slice},
     tensor::CubeTensor,
 };
-use sparsek_kernels::dense::{self, AdamFactors, ClassScores, DenseRows, Normalized, Weight};
+use sparsek_kernels::dense::{
+    self, AdamFactors, ClassScores, DenseRows, Normalized, PitchedRows, Weight,
+};
 
 use super::{
     tensor::{expect, tensor},
@@ -68,14 +70,35 @@ fn product(
     bias: Option<&CubeTensor>,
     addend: Option<&CubeTensor>,
 ) -> Option<CubeTensor> {
-    if x.shape()[0] < TALL_ROWS || !matrix.fits(&x.client, &rows(x)) {
+    if x.shape()[0] < TALL_ROWS {
         return None;
     }
-    let x = into_contiguous(x.clone());
+    let x = pitched(x);
+    let source = pitched_rows(&x);
+    if !matrix.fits(&x.client, &source) {
+        return None;
+    }
     let [bias, addend] = [bias, addend].map(|tensor| tensor.map(|tensor| &tensor.handle));
-    let output = dense::product(&x.client, &rows(&x), matrix, bias, addend);
+    let output = dense::product(&x.client, &source, matrix, bias, addend);
     let shape = [x.shape()[0], matrix.outputs].into();
     Some(tensor(&x, expect("linear", output), shape, x.dtype))
+}
+
+/// Rows as they are if their elements are contiguous and kernels take a pitch, else a copy.
+fn pitched(x: &CubeTensor) -> CubeTensor {
+    let strides = x.meta.strides();
+    let plain = strides[1] == 1 && strides[0] >= x.shape()[1];
+    match plain && dense::accumulates(&x.client) {
+        true => x.clone(),
+        false => into_contiguous(x.clone()),
+    }
+}
+
+fn pitched_rows(x: &CubeTensor) -> PitchedRows<'_> {
+    PitchedRows {
+        rows: rows(x),
+        pitch: x.meta.strides()[0],
+    }
 }
 
 fn rows(x: &CubeTensor) -> DenseRows<'_> {
@@ -203,11 +226,14 @@ impl DenseGradientOps for CubeBackend {
     ) -> FloatTensor<Self> {
         let [count, width] = x.shape().dims();
         let [_, across] = upstream.shape().dims();
-        if count >= TALL_ROWS && dense::inner_fits(&x.client, &rows(&x), &rows(&upstream)) {
-            let [x, upstream] = [x, upstream].map(into_contiguous);
-            let sum = dense::inner_product(&x.client, &rows(&x), &rows(&upstream));
-            let sum = expect("the gradient of linear", sum);
-            return tensor(&x, sum, [width, across].into(), x.dtype);
+        if count >= TALL_ROWS {
+            let sides = [&x, &upstream].map(pitched);
+            let [left, right] = [&sides[0], &sides[1]].map(pitched_rows);
+            if dense::inner_fits(&x.client, &left, &right) {
+                let sum = dense::inner_product(&x.client, &left, &right);
+                let sum = expect("the gradient of linear", sum);
+                return tensor(&x, sum, [width, across].into(), x.dtype);
+            }
         }
         if count < 2 * SLICE_ROWS {
             return transposed_product(x, upstream);
