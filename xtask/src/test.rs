@@ -95,7 +95,7 @@ impl Plan {
         workspace(command, &features)
     }
 
-    /// The same without fusion, for the suite. GPU backends of the programs imply fusion.
+    /// The same without fusion, for the suite; the programs are linked with Flex only.
     fn without_fusion(&self, command: &str) -> Vec<String> {
         let mut features = self.features("sparsek-tests");
         features.push("sparsek-examples/flex".into());

@@ -168,12 +168,8 @@ fn products(backend: &Backend, size: [usize; 3], transposed: bool) -> Outcome {
     if !matches!(plain, Verdict::Passed) {
         return Ok(plain);
     }
-    let padded = PitchedRows {
-        pitch: padded_width(inputs),
-        ..x
-    };
     let with_padding = upload(backend, &pad(&numbers, [count, inputs]));
-    let padded = with_handle(padded, &with_padding);
+    let padded = apart(x, &with_padding);
     let found = product(client, &padded, &matrix, Some(&bias), None);
     verdict(backend, matrix.fits(client, &padded), found, &expected)?;
     let addend = small_integers(count * outputs, 8);
@@ -201,14 +197,7 @@ fn inner(backend: &Backend, size: [usize; 3]) -> Outcome {
     if !matches!(plain, Verdict::Passed) {
         return Ok(plain);
     }
-    let apart = |rows: PitchedRows<'_>| PitchedRows {
-        pitch: padded_width(rows.rows.width),
-        ..rows
-    };
-    let (x, y) = (
-        with_handle(apart(x), &padded[0]),
-        with_handle(apart(y), &padded[1]),
-    );
+    let (x, y) = (apart(x, &padded[0]), apart(y, &padded[1]));
     let found = inner_product(client, &x, &y);
     verdict(backend, inner_fits(client, &x, &y), found, &expected)?;
     Ok(Verdict::Passed)
@@ -228,10 +217,10 @@ fn pad(data: &[f64], [count, width]: [usize; 2]) -> Vec<f64> {
     padded
 }
 
-fn with_handle<'a>(x: PitchedRows<'_>, handle: &'a Handle) -> PitchedRows<'a> {
+fn apart<'a>(x: PitchedRows<'_>, handle: &'a Handle) -> PitchedRows<'a> {
     PitchedRows {
         rows: DenseRows { handle, ..x.rows },
-        pitch: x.pitch,
+        pitch: padded_width(x.rows.width),
     }
 }
 

@@ -201,17 +201,21 @@ fn partition(backend: &Backend) -> Result<(), String> {
             .map(|item| [item[0], item[1], item[2], item[3]])
             .collect();
         let mut found: Vec<Vec<[i32; 3]>> = vec![Vec::new(); csr.rows];
-        let there = csr.rows + 2 * (csr.indices.len() / 1025);
+        let most = (csr.indices.len() / 4096)
+            .next_power_of_two()
+            .clamp(128, 1024);
+        let there = csr.rows + 2 * (csr.indices.len() / (most + 1));
         let mut longest = i32::MAX;
         for &[start, end, row, slot] in items[..there].iter().filter(|item| item[2] >= 0) {
             // Lengths within a bucket differ by less than a fourth; llvmpipe does not split rows.
             let ordered = !backend.is_llvmpipe();
-            if ordered && (end - start > 1024 || (end - start) * 4 > longest.saturating_mul(5)) {
+            let length = end - start;
+            if ordered && (length > most as i32 || length * 4 > longest.saturating_mul(5)) {
                 return Err(format!(
                     "{shape:?}: row {row} from {start} to {end} after {longest}"
                 ));
             }
-            longest = longest.min(end - start);
+            longest = longest.min(length);
             found[row as usize].push([slot, start, end]);
         }
         let mut cut = 0;
