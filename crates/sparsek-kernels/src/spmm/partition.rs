@@ -30,8 +30,8 @@ const COUNTERS: usize = 2;
 
 /// The items of a matrix in device memory: `[len(rows, nnz)]` i32.
 ///
-/// Items: first entry, end, row, slot of the partial sum. A row has slot −1, a part 128 to 1024
-/// entries at most, by the number of entries. Then cut rows: row, first slot, slots, padding. Unused
+/// Items: first entry, end, row, slot of the partial sum. A row has slot −1, a part at most 1024
+/// entries, or 128 if there are few in all. Then cut rows: row, first slot, slots, padding. Unused
 /// records have row −1.
 #[derive(Clone, Debug)]
 pub struct Partition {

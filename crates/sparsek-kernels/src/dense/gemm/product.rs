@@ -118,8 +118,8 @@ impl Weight<'_> {
 /// Deterministic. Reads rows once per 128 outputs, by fours if the width is a multiple of 4. A
 /// matrix too large for shared memory takes a launch for each chunk of its rows.
 ///
-/// Errors: as [`column_sums`](crate::dense::column_sums), unless [`Weight::fits`], and for an addend
-/// unless [`accumulates`].
+/// Errors: as [`column_sums`](crate::dense::column_sums), unless [`Weight::fits`], and for an
+/// addend unless [`accumulates`].
 pub fn product(
     client: &Client,
     x: &PitchedRows,
