@@ -166,9 +166,9 @@ struct InnerLayout {
 ///
 /// Permutes rows and columns: a unit loads four neighbors of two rows, operands of two units.
 #[cube(launch_unchecked, address_type = "dynamic")]
-fn inner_kernel<X: Size, Y: Size, T: Size>(
-    x: &[Vector<f32, X>],
-    y: &[Vector<f32, Y>],
+fn inner_kernel<L: Size, R: Size, T: Size>(
+    x: &[Vector<f32, L>],
+    y: &[Vector<f32, R>],
     sums: &mut [Vector<f32, T>],
     layout: InnerLayout,
     #[comptime] config: InnerProductConfig,
