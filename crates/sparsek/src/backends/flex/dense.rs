@@ -42,8 +42,8 @@ fn number<E: Float>(x: f64) -> E::Sum {
 }
 
 /// `None` for negative labels.
-fn class_of(label: i64) -> Option<usize> {
-    usize::try_from(label).ok()
+fn class_of(label: impl TryInto<usize>) -> Option<usize> {
+    label.try_into().ok()
 }
 
 /// Maximum, and sum of `exp(x - maximum)`.
@@ -178,7 +178,7 @@ impl DenseOps for Flex {
             let sums = sums.map(|(rows, labels)| {
                 let mut sum = <E as Float>::Sum::default();
                 for (row, &label) in rows.chunks_exact(classes.max(1)).zip(labels) {
-                    if let Some(label) = class_of(label as i64) {
+                    if let Some(label) = class_of(label) {
                         let [greatest, exponentials] = exponentials(row);
                         let own = row.get(label).map(|x| x.widen());
                         let own = own.unwrap_or_else(<E as Float>::Sum::min_value);
@@ -314,7 +314,7 @@ impl DenseGradientOps for Flex {
             let mut gradient = scores.to_vec();
             let rows = gradient.par_chunks_exact_mut(classes).zip(labels);
             rows.with_min_len(MIN_SHARE_ROWS).for_each(|(row, &label)| {
-                let Some(label) = class_of(label as i64) else {
+                let Some(label) = class_of(label) else {
                     return row.fill(E::narrow(Default::default()));
                 };
                 let [greatest, sum] = exponentials(row);
@@ -342,7 +342,7 @@ impl DenseGradientOps for Flex {
                         best = class;
                     }
                 }
-                if class_of(label as i64) == Some(best) {
+                if class_of(label) == Some(best) {
                     *hit = E::narrow(number::<E>(1.0));
                 }
             }
