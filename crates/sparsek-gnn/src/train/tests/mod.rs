@@ -87,9 +87,7 @@ fn equal_seeds_give_equal_runs_and_patience_ends_them() {
         curves(&run(&config.clone().with_seed(1)).unwrap())
     );
 
-    let none = run(&config.clone().with_patience(Some(0)))
-        .err()
-        .expect("an error");
+    let none = run(&config.clone().with_patience(Some(0))).expect_err("an error");
     assert!(
         none.to_string().contains("patience must be at least 1"),
         "{none}"
