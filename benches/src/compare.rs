@@ -126,6 +126,8 @@ fn spread(group: &Group) -> Option<f64> {
 
 #[cfg(test)]
 mod tests {
+    use rstest::rstest;
+
     use super::*;
 
     fn compared(old: &str, new: &str) -> Vec<(String, &'static str)> {
@@ -146,55 +148,68 @@ mod tests {
         compared(&line(old), &line(new))[0].1
     }
 
-    #[test]
-    fn noise_is_3_percent_without_spread() {
-        assert_eq!(one(r#""ms":100"#, r#""ms":102.9"#), "same");
-        assert_eq!(one(r#""ms":100"#, r#""ms":103.1"#), "slower");
-        assert_eq!(one(r#""ms":100"#, r#""ms":97.2"#), "same");
-        assert_eq!(one(r#""ms":100"#, r#""ms":97"#), "faster");
+    #[rstest]
+    #[case(r#""ms":102.9"#, "same")]
+    #[case(r#""ms":103.1"#, "slower")]
+    #[case(r#""ms":97.2"#, "same")]
+    #[case(r#""ms":97"#, "faster")]
+    fn noise_is_3_percent_without_spread(#[case] new: &str, #[case] verdict: &str) {
+        assert_eq!(one(r#""ms":100"#, new), verdict);
     }
 
-    #[test]
-    fn spreads_add_and_have_a_least_value() {
-        let old = r#""ms":100,"spread":0.04"#;
-        assert_eq!(one(old, r#""ms":109,"spread":0.06"#), "same");
-        assert_eq!(one(old, r#""ms":111,"spread":0.06"#), "slower");
-        assert_eq!(one(old, r#""ms":104.1"#), "slower");
-        let exact = r#""ms":100,"spread":0.0"#;
-        assert_eq!(one(exact, r#""ms":100.9,"spread":0.0"#), "same");
-        assert_eq!(one(exact, r#""ms":101.1,"spread":0.0"#), "slower");
+    const NOISY: &str = r#""ms":100,"spread":0.04"#;
+    const EXACT: &str = r#""ms":100,"spread":0.0"#;
+
+    #[rstest]
+    #[case::both(NOISY, r#""ms":109,"spread":0.06"#, "same")]
+    #[case::both(NOISY, r#""ms":111,"spread":0.06"#, "slower")]
+    #[case::one(NOISY, r#""ms":104.1"#, "slower")]
+    #[case::least(EXACT, r#""ms":100.9,"spread":0.0"#, "same")]
+    #[case::least(EXACT, r#""ms":101.1,"spread":0.0"#, "slower")]
+    fn spreads_add_and_have_a_least_value(
+        #[case] old: &str,
+        #[case] new: &str,
+        #[case] verdict: &str,
+    ) {
+        assert_eq!(one(old, new), verdict);
     }
 
-    #[test]
-    fn repeated_lines_have_a_median_and_a_spread() {
+    #[rstest]
+    #[case(109, "same")]
+    #[case(111, "slower")]
+    fn repeated_lines_have_a_median_and_a_spread(#[case] ms: u32, #[case] verdict: &str) {
         let old = "{\"case\":\"a\",\"ms\":90}\n{\"case\":\"a\",\"ms\":110}";
-        let new = |ms: u32| format!("{{\"case\":\"a\",\"ms\":{ms}}}");
-        assert_eq!(compared(old, &new(109))[0].1, "same");
-        assert_eq!(compared(old, &new(111))[0].1, "slower");
+        let new = format!("{{\"case\":\"a\",\"ms\":{ms}}}");
+        assert_eq!(compared(old, &new)[0].1, verdict);
     }
 
-    #[test]
-    fn only_equal_cases_match() {
+    fn old() -> String {
         let place = r#""case":"a","backend":"cuda","device":"d","ms":1"#;
-        let old = format!(
+        format!(
             r#"{{"bench":"topk",{place},"method":"exact"}}
 {{"bench":"distance",{place},"method":"cosine","routine":"merge","k":16}}
 {{"bench":"suite","passed":3}}"#
-        );
-        let rows = compared(&old, &old);
+        )
+    }
+
+    #[test]
+    fn equal_cases_match() {
+        let rows = compared(&old(), &old());
         let names: Vec<&str> = rows.iter().map(|(name, _)| name.as_str()).collect();
         let expected = ["topk a cuda d exact", "distance a cuda d cosine merge 16"];
         assert_eq!(names, expected);
-        for (field, other) in [
-            ("cuda", "vulkan"),
-            ("\"d\"", "\"e\""),
-            ("exact", "early:2"),
-            ("\"a\"", "\"b\""),
-        ] {
-            let new = old.lines().next().unwrap().replace(field, other);
-            assert!(compared(&old, &new).is_empty(), "{field}");
-        }
-        let new = old.replace("merge", "inverted");
-        assert_eq!(compared(&old, &new).len(), 1);
+        let new = old().replace("merge", "inverted");
+        assert_eq!(compared(&old(), &new).len(), 1);
+    }
+
+    #[rstest]
+    #[case::backend("cuda", "vulkan")]
+    #[case::device("\"d\"", "\"e\"")]
+    #[case::method("exact", "early:2")]
+    #[case::name("\"a\"", "\"b\"")]
+    fn only_equal_cases_match(#[case] field: &str, #[case] other: &str) {
+        let old = old();
+        let new = old.lines().next().unwrap().replace(field, other);
+        assert!(compared(&old, &new).is_empty());
     }
 }

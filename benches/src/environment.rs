@@ -83,20 +83,23 @@ fn date(days: u64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use rstest::rstest;
+
     use super::*;
 
-    #[test]
-    fn dates_are_gregorian() {
-        let dates = [0, 59, 11_016, 20_784].map(date);
-        assert_eq!(
-            dates,
-            ["1970-01-01", "1970-03-01", "2000-02-29", "2026-11-27"]
-        );
+    #[rstest]
+    #[case::epoch(0, "1970-01-01")]
+    #[case::no_leap_day(59, "1970-03-01")]
+    #[case::leap_day(11_016, "2000-02-29")]
+    #[case(20_784, "2026-11-27")]
+    fn dates_are_gregorian(#[case] days: u64, #[case] expected: &str) {
+        assert_eq!(date(days), expected);
     }
 
-    #[test]
-    fn versions_come_from_the_lock_file() {
-        assert_eq!(locked_version("cubecl"), "0.11.3");
-        assert_eq!(locked_version("no such package"), "");
+    #[rstest]
+    #[case::locked("cubecl", "0.11.3")]
+    #[case::unknown("no such package", "")]
+    fn versions_come_from_the_lock_file(#[case] package: &str, #[case] version: &str) {
+        assert_eq!(locked_version(package), version);
     }
 }

@@ -1,18 +1,20 @@
 //! The program `knn`, as a user runs it.
 
-mod folder;
+mod common;
 
 use std::{
     fs::{self, File},
     io::Write,
 };
 
-use folder::{Folder, fails};
+use common::{Folder, fails};
 use npyz::zip::{CompressionMethod, ZipWriter, write::FileOptions};
+use rstest::{fixture, rstest};
 use sparsek::distance::Metric;
 
-fn folder(name: &str) -> Folder {
-    Folder::new(env!("CARGO_BIN_EXE_knn"), name)
+#[fixture]
+fn folder() -> Folder {
+    Folder::new(env!("CARGO_BIN_EXE_knn"))
 }
 
 /// An array in NumPy's format.
@@ -86,76 +88,87 @@ fn sorted(query: &[f32], index: &[Vec<f32>], own: Option<usize>) -> Vec<(f32, i6
     all
 }
 
-#[test]
-fn the_nearest_in_any_batches() {
-    let folder = folder("nearest");
-    let (index, query) = (matrix(50, 12, 1), matrix(7, 12, 2));
-    save(&folder, "x.npz", 12, &index);
-    save(&folder, "y.npz", 12, &query);
-    for batch in [
-        "",
-        "--query-batch 1",
-        "--query-batch 8",
-        "--query-batch 1000",
-    ] {
-        for k in [0, 1, 6, 49] {
-            let common = format!("--data x.npz --metric manhattan --k {k} --backend flex {batch}");
-            for (given, asked) in [("", &index), ("--query y.npz", &query)] {
-                let printed = folder.runs(&format!("{common} {given} --output knn.npz"));
-                assert!(printed.contains("by manhattan on flex"), "{printed}");
-                assert!(printed.contains("\nmemory: peak resident set"), "{printed}");
-                let (shape, distances) = folder.array::<f32>("knn.npz", "distances");
-                assert_eq!(shape, [asked.len() as u64, k as u64]);
-                let (shape, indices) = folder.array::<i64>("knn.npz", "indices");
-                assert_eq!(shape, [asked.len() as u64, k as u64]);
-                for (i, row) in asked.iter().enumerate() {
-                    let expected = &sorted(row, &index, given.is_empty().then_some(i))[..k];
-                    let found = i * k..(i + 1) * k;
-                    let found = distances[found.clone()].iter().zip(&indices[found]);
-                    let found: Vec<_> = found.map(|(&distance, &at)| (distance, at)).collect();
-                    assert_eq!(found, expected, "row {i}");
-                }
-            }
-        }
+fn index() -> Vec<Vec<f32>> {
+    matrix(50, 12, 1)
+}
+
+fn query() -> Vec<Vec<f32>> {
+    matrix(7, 12, 2)
+}
+
+/// Has the index in `x.npz` and the queries in `y.npz`.
+#[fixture]
+fn pair(folder: Folder) -> Folder {
+    save(&folder, "x.npz", 12, &index());
+    save(&folder, "y.npz", 12, &query());
+    folder
+}
+
+/// Has 5 rows in `x.npz`.
+#[fixture]
+fn five(folder: Folder) -> Folder {
+    save(&folder, "x.npz", 12, &matrix(5, 12, 1));
+    folder
+}
+
+#[rstest]
+fn the_nearest_in_any_batches(
+    #[from(pair)] folder: Folder,
+    #[values("", "--query-batch 1", "--query-batch 8", "--query-batch 1000")] batch: &str,
+    #[values(0, 1, 6, 49)] k: usize,
+    #[values("", "--query y.npz")] given: &str,
+) {
+    let (index, query) = (index(), query());
+    let asked = if given.is_empty() { &index } else { &query };
+    let common = format!("--data x.npz --metric manhattan --k {k} --backend flex {batch}");
+    let printed = folder.runs(&format!("{common} {given} --output knn.npz"));
+    assert!(printed.contains("by manhattan on flex"), "{printed}");
+    assert!(printed.contains("\nmemory: peak resident set"), "{printed}");
+    let (shape, distances) = folder.array::<f32>("knn.npz", "distances");
+    assert_eq!(shape, [asked.len() as u64, k as u64]);
+    let (shape, indices) = folder.array::<i64>("knn.npz", "indices");
+    assert_eq!(shape, [asked.len() as u64, k as u64]);
+    for (i, row) in asked.iter().enumerate() {
+        let expected = &sorted(row, &index, given.is_empty().then_some(i))[..k];
+        let found = i * k..(i + 1) * k;
+        let found = distances[found.clone()].iter().zip(&indices[found]);
+        let found: Vec<_> = found.map(|(&distance, &at)| (distance, at)).collect();
+        assert_eq!(found, expected, "row {i}");
     }
 }
 
-#[test]
-fn all_within_a_radius_in_any_batches() {
-    let folder = folder("radius");
-    let (index, query) = (matrix(50, 12, 1), matrix(7, 12, 2));
-    save(&folder, "x.npz", 12, &index);
-    save(&folder, "y.npz", 12, &query);
-    for batch in ["", "--query-batch 1", "--query-batch 8"] {
-        for radius in ["-1", "0", "9", "inf"] {
-            let common = format!("--data x.npz --metric manhattan --radius {radius}");
-            let limit: f32 = radius.parse().unwrap();
-            for (given, asked) in [("", &index), ("--query y.npz", &query)] {
-                folder.runs(&format!(
-                    "{common} --backend flex {batch} {given} --output near.npz"
-                ));
-                let (_, indptr) = folder.array::<i64>("near.npz", "indptr");
-                let (_, indices) = folder.array::<i64>("near.npz", "indices");
-                let (_, distances) = folder.array::<f32>("near.npz", "distances");
-                assert_eq!((indptr[0], indptr.len()), (0, asked.len() + 1));
-                assert_eq!(indptr[asked.len()] as usize, indices.len());
-                for (i, row) in asked.iter().enumerate() {
-                    let mut expected = sorted(row, &index, given.is_empty().then_some(i));
-                    expected.retain(|&(distance, _)| distance <= limit);
-                    expected.sort_by_key(|&(_, at)| at);
-                    let found = indptr[i] as usize..indptr[i + 1] as usize;
-                    let found = distances[found.clone()].iter().zip(&indices[found]);
-                    let found: Vec<_> = found.map(|(&distance, &at)| (distance, at)).collect();
-                    assert_eq!(found, expected, "row {i}");
-                }
-            }
-        }
+#[rstest]
+fn all_within_a_radius_in_any_batches(
+    #[from(pair)] folder: Folder,
+    #[values("", "--query-batch 1", "--query-batch 8")] batch: &str,
+    #[values("-1", "0", "9", "inf")] radius: &str,
+    #[values("", "--query y.npz")] given: &str,
+) {
+    let (index, query) = (index(), query());
+    let asked = if given.is_empty() { &index } else { &query };
+    let common = format!("--data x.npz --metric manhattan --radius {radius}");
+    let limit: f32 = radius.parse().unwrap();
+    folder.runs(&format!(
+        "{common} --backend flex {batch} {given} --output near.npz"
+    ));
+    let (_, indptr) = folder.array::<i64>("near.npz", "indptr");
+    let (_, indices) = folder.array::<i64>("near.npz", "indices");
+    let (_, distances) = folder.array::<f32>("near.npz", "distances");
+    assert_eq!((indptr[0], indptr.len()), (0, asked.len() + 1));
+    assert_eq!(indptr[asked.len()] as usize, indices.len());
+    for (i, row) in asked.iter().enumerate() {
+        let mut expected = sorted(row, &index, given.is_empty().then_some(i));
+        expected.retain(|&(distance, _)| distance <= limit);
+        expected.sort_by_key(|&(_, at)| at);
+        let found = indptr[i] as usize..indptr[i + 1] as usize;
+        let found = distances[found.clone()].iter().zip(&indices[found]);
+        let found: Vec<_> = found.map(|(&distance, &at)| (distance, at)).collect();
+        assert_eq!(found, expected, "row {i}");
     }
 }
 
-#[test]
-fn every_metric_by_name() {
-    let folder = folder("metrics");
+#[rstest]
+fn every_metric_by_name(folder: Folder) {
     save(&folder, "x.npz", 12, &matrix(20, 12, 3));
     for metric in Metric::ALL {
         let printed = folder.runs(&format!(
@@ -166,9 +179,8 @@ fn every_metric_by_name() {
     }
 }
 
-#[test]
-fn there_may_be_nothing_to_find() {
-    let folder = folder("nothing");
+#[rstest]
+fn there_may_be_nothing_to_find(folder: Folder) {
     save(&folder, "none.npz", 3, &[]);
     save(&folder, "one.npz", 3, &matrix(1, 3, 1));
     let common = "--metric cosine --backend flex --output knn.npz";
@@ -181,60 +193,75 @@ fn there_may_be_nothing_to_find() {
     assert_eq!(folder.array::<i64>("knn.npz", "indptr"), (vec![1], vec![0]));
 }
 
-#[test]
-fn wrong_input_is_one_line() {
-    let folder = folder("wrong");
-    save(&folder, "x.npz", 12, &matrix(5, 12, 1));
-    save(&folder, "narrow.npz", 11, &matrix(5, 11, 1));
+const MANHATTAN: &str = "--metric manhattan --backend flex";
+
+#[rstest]
+fn broken_files_are_one_line(
+    #[from(five)] folder: Folder,
+    #[values("nowhere.npz", "text.npz", "empty.npz", "short.npz")] file: &str,
+) {
     fs::write(folder.path.join("text.npz"), "no matrix\n").unwrap();
     fs::write(folder.path.join("empty.npz"), "").unwrap();
     let whole = fs::read(folder.path.join("x.npz")).unwrap();
     fs::write(folder.path.join("short.npz"), &whole[..whole.len() / 2]).unwrap();
+    folder.refuses(&format!("--data {file} --k 1 {MANHATTAN}"), file);
+    folder.refuses(
+        &format!("--data x.npz --query {file} --k 1 {MANHATTAN}"),
+        file,
+    );
+}
 
-    let common = "--metric manhattan --backend flex";
-    for file in ["nowhere.npz", "text.npz", "empty.npz", "short.npz"] {
-        folder.refuses(&format!("--data {file} --k 1 {common}"), file);
-        folder.refuses(&format!("--data x.npz --query {file} --k 1 {common}"), file);
-    }
-    for query in ["", "--query x.npz"] {
-        let k = 5 + usize::from(!query.is_empty());
-        let words = format!("x.npz: {k} neighbors of each row, but the index has 5 rows");
-        folder.refuses(&format!("--data x.npz {query} --k {k} {common}"), &words);
-    }
-    folder.refuses(
-        &format!("--data x.npz --query narrow.npz --k 1 {common}"),
-        "narrow.npz: the matrices have 11 and 12 columns",
-    );
-    let unknown = "--data x.npz --k 1 --backend flex --metric";
-    for metric in ["l1", "minkowski", "minkowski:0"] {
-        folder.refuses(&format!("{unknown} {metric}"), metric);
-        folder.refuses(&format!("{unknown} {metric}"), "manhattan, canberra");
-    }
-    folder.refuses(&format!("--data x.npz {common}"), "--k");
-    folder.refuses(&format!("--data x.npz --k one {common}"), "'one'");
-    folder.refuses(&format!("--data x.npz --radius nan {common}"), "'nan'");
-    folder.refuses(
-        &format!("--data x.npz --k 1 --query-batch 0 {common}"),
-        "'0'",
-    );
+#[rstest]
+#[case::own_rows("", 5)]
+#[case::queries("--query x.npz", 6)]
+#[case::largest("", usize::MAX)]
+fn more_neighbors_than_rows_are_refused(
+    #[from(five)] folder: Folder,
+    #[case] query: &str,
+    #[case] k: usize,
+) {
+    let words = format!("x.npz: {k} neighbors of each row, but the index has 5 rows");
+    folder.refuses(&format!("--data x.npz {query} --k {k} {MANHATTAN}"), &words);
+}
+
+#[rstest]
+fn unknown_metrics_are_one_line(
+    #[from(five)] folder: Folder,
+    #[values("l1", "minkowski", "minkowski:0")] metric: &str,
+) {
+    let unknown = format!("--data x.npz --k 1 --backend flex --metric {metric}");
+    folder.refuses(&unknown, metric);
+    folder.refuses(&unknown, "manhattan, canberra");
+}
+
+#[rstest]
+#[case::columns(
+    "--query narrow.npz --k 1",
+    "narrow.npz: the matrices have 11 and 12 columns"
+)]
+#[case::neither("", "--k")]
+#[case::k("--k one", "'one'")]
+#[case::radius("--radius nan", "'nan'")]
+#[case::batch("--k 1 --query-batch 0", "'0'")]
+#[case::both("--k 1 --radius 2", "--radius")]
+fn wrong_input_is_one_line(
+    #[from(five)] folder: Folder,
+    #[case] arguments: &str,
+    #[case] word: &str,
+) {
+    save(&folder, "narrow.npz", 11, &matrix(5, 11, 1));
+    folder.refuses(&format!("--data x.npz {arguments} {MANHATTAN}"), word);
+}
+
+#[rstest]
+fn unknown_backends_are_one_line(#[from(five)] folder: Folder) {
     folder.refuses("--data x.npz --k 1 --metric dot --backend abacus", "flex");
-    folder.refuses(
-        &format!("--data x.npz --k 1 --radius 2 {common}"),
-        "--radius",
-    );
-    let most = usize::MAX;
-    folder.refuses(
-        &format!("--data x.npz --k {most} {common}"),
-        &format!("x.npz: {most} neighbors of each row, but the index has 5 rows"),
-    );
 }
 
 const COMMON: &str = "--data x.npz --metric manhattan --backend flex --k 2";
 
-#[test]
-fn the_output_is_saved_when_nobody_reads_what_is_printed() {
-    let folder = folder("unread");
-    save(&folder, "x.npz", 12, &matrix(5, 12, 1));
+#[rstest]
+fn the_output_is_saved_when_nobody_reads_what_is_printed(#[from(five)] folder: Folder) {
     folder.runs(&format!("{COMMON} --output read.npz"));
     let whole = fs::read(folder.path.join("read.npz")).unwrap();
     let output = folder.unread(&format!("{COMMON} --output unread.npz"));
@@ -244,19 +271,23 @@ fn the_output_is_saved_when_nobody_reads_what_is_printed() {
     let status = folder.unheard(&format!("{COMMON} --output unheard.npz"));
     assert_eq!(status, Some(0));
     assert_eq!(fs::read(folder.path.join("unheard.npz")).unwrap(), whole);
-    for arguments in ["--help", "--version"] {
-        let output = folder.unread(arguments);
-        assert!(output.status.success() && output.stderr.is_empty());
-        assert_eq!(folder.unheard(arguments), Some(0));
-    }
+}
+
+#[rstest]
+fn help_needs_no_reader(folder: Folder, #[values("--help", "--version")] arguments: &str) {
+    let output = folder.unread(arguments);
+    assert!(output.status.success() && output.stderr.is_empty());
+    assert_eq!(folder.unheard(arguments), Some(0));
+}
+
+#[rstest]
+fn an_unheard_error_has_its_status(folder: Folder) {
     assert_eq!(folder.unheard("--nonsense"), Some(2));
 }
 
 #[cfg(target_os = "linux")]
-#[test]
-fn a_full_disk_is_one_line() {
-    let folder = folder("full");
-    save(&folder, "x.npz", 12, &matrix(5, 12, 1));
+#[rstest]
+fn a_full_disk_is_one_line(#[from(five)] folder: Folder) {
     let output = folder.run_on_a_full_disk(&format!("{COMMON} --output knn.npz"));
     fails(&output, "standard output: ");
     assert_eq!(folder.array::<i64>("knn.npz", "indices").0, [5, 2]);
@@ -265,102 +296,106 @@ fn a_full_disk_is_one_line() {
     fails(&output, "/dev/full: No space left");
 }
 
-#[test]
-fn an_output_that_cannot_be_written_is_found_first() {
-    let folder = folder("unwritable");
-    save(&folder, "x.npz", 12, &matrix(5, 12, 1));
+#[rstest]
+#[case::no_folder("no/where.npz", "no/where.npz: there is no folder no")]
+#[case::file_as_folder("x.npz/knn.npz", "x.npz is not a folder")]
+#[case::folder("dir.npz", "dir.npz: a folder")]
+#[cfg_attr(target_os = "linux", case::proc("/proc/knn.npz", "/proc/knn.npz: "))]
+fn an_output_that_cannot_be_written_is_found_first(
+    #[from(five)] folder: Folder,
+    #[case] output: &str,
+    #[case] word: &str,
+) {
     fs::create_dir(folder.path.join("dir.npz")).unwrap();
-    for (output, word) in [
-        ("no/where.npz", "no/where.npz: there is no folder no"),
-        ("x.npz/knn.npz", "x.npz is not a folder"),
-        ("dir.npz", "dir.npz: a folder"),
-    ] {
-        let output = folder.run(&format!("{COMMON} --output {output}"));
-        fails(&output, word);
-        assert!(output.stdout.is_empty());
-    }
-    #[cfg(target_os = "linux")]
-    {
-        let output = folder.run(&format!("{COMMON} --output /proc/knn.npz"));
-        fails(&output, "/proc/knn.npz: ");
-        assert!(output.stdout.is_empty());
-    }
+    let output = folder.run(&format!("{COMMON} --output {output}"));
+    fails(&output, word);
+    assert!(output.stdout.is_empty());
     assert_eq!(folder.names(), ["dir.npz", "x.npz"]);
 }
 
-#[test]
-fn a_run_that_fails_leaves_the_earlier_output() {
-    let folder = folder("earlier");
-    save(&folder, "x.npz", 12, &matrix(5, 12, 1));
+/// Also has an output of an earlier run, and other queries in `narrow.npz`.
+#[fixture]
+fn earlier(#[from(five)] folder: Folder) -> Folder {
     save(&folder, "narrow.npz", 11, &matrix(5, 11, 1));
     fs::write(folder.path.join("knn.npz"), "earlier").unwrap();
-    for wrong in ["--query narrow.npz", "--query none.npz"] {
-        let output = folder.run(&format!("{COMMON} {wrong} --output knn.npz"));
-        fails(&output, wrong.trim_start_matches("--query "));
-    }
-    let mut command = folder.command(&format!("{COMMON} --output knn.npz"));
-    command.env("SPARSEK_MAX_MEMORY", "64");
-    fails(&command.output().unwrap(), "SPARSEK_MAX_MEMORY");
-    let kept = fs::read(folder.path.join("knn.npz")).unwrap();
-    assert_eq!(kept, b"earlier");
-    assert_eq!(folder.names(), ["knn.npz", "narrow.npz", "x.npz"]);
+    folder
 }
 
-#[test]
-fn no_input_is_overwritten() {
-    let folder = folder("overwritten");
-    save(&folder, "x.npz", 12, &matrix(5, 12, 1));
+fn is_kept(earlier: &Folder) {
+    let kept = fs::read(earlier.path.join("knn.npz")).unwrap();
+    assert_eq!(kept, b"earlier");
+    assert_eq!(earlier.names(), ["knn.npz", "narrow.npz", "x.npz"]);
+}
+
+#[rstest]
+fn a_run_that_fails_leaves_the_earlier_output(
+    earlier: Folder,
+    #[values("narrow.npz", "none.npz")] query: &str,
+) {
+    let output = earlier.run(&format!("{COMMON} --query {query} --output knn.npz"));
+    fails(&output, query);
+    is_kept(&earlier);
+}
+
+#[rstest]
+fn a_run_without_memory_leaves_the_earlier_output(earlier: Folder) {
+    let mut command = earlier.command(&format!("{COMMON} --output knn.npz"));
+    command.env("SPARSEK_MAX_MEMORY", "64");
+    fails(&command.output().unwrap(), "SPARSEK_MAX_MEMORY");
+    is_kept(&earlier);
+}
+
+#[rstest]
+#[case::same("x.npz")]
+#[case::same("./x.npz")]
+#[case::hard_link("hard.npz")]
+#[cfg_attr(unix, case::symbolic_link("soft.npz"))]
+fn no_input_is_overwritten(
+    #[from(five)] folder: Folder,
+    #[values("--data x.npz", "--data y.npz --query x.npz")] inputs: &str,
+    #[case] output: &str,
+) {
     save(&folder, "y.npz", 12, &matrix(5, 12, 2));
     let path = |name: &str| folder.path.join(name);
     let before = fs::read(path("x.npz")).unwrap();
     fs::hard_link(path("x.npz"), path("hard.npz")).unwrap();
-    let mut outputs = vec!["x.npz", "./x.npz", "hard.npz"];
     #[cfg(unix)]
-    {
-        std::os::unix::fs::symlink("x.npz", path("soft.npz")).unwrap();
-        outputs.push("soft.npz");
-    }
-    for output in outputs {
-        for inputs in ["--data x.npz", "--data y.npz --query x.npz"] {
-            let arguments = COMMON.replace("--data x.npz", inputs);
-            let output = folder.run(&format!("{arguments} --output {output}"));
-            fails(&output, "would overwrite");
-        }
-    }
+    std::os::unix::fs::symlink("x.npz", path("soft.npz")).unwrap();
+    let arguments = COMMON.replace("--data x.npz", inputs);
+    let output = folder.run(&format!("{arguments} --output {output}"));
+    fails(&output, "would overwrite");
     assert_eq!(fs::read(path("x.npz")).unwrap(), before);
 }
 
 #[cfg(unix)]
-#[test]
-fn pipes_and_devices_are_no_inputs() {
-    let folder = folder("pipes");
+#[rstest]
+fn pipes_and_devices_are_no_inputs(
+    folder: Folder,
+    #[values("pipe", "/dev/zero", ".")] input: &str,
+) {
     let made = std::process::Command::new("mkfifo")
         .arg(folder.path.join("pipe"))
         .status();
     assert!(made.unwrap().success());
-    for input in ["pipe", "/dev/zero", "."] {
-        let arguments = COMMON.replace("x.npz", input);
-        folder.refuses(&arguments, "not a regular file");
-    }
+    let arguments = COMMON.replace("x.npz", input);
+    folder.refuses(&arguments, "not a regular file");
 }
 
-#[test]
-fn words_of_the_command_line_are_cut_and_escaped() {
-    let folder = folder("words");
-    save(&folder, "x.npz", 12, &matrix(5, 12, 1));
-    for word in ["3\n\nfour", "\u{1b}[2J", &"9".repeat(100_000)] {
-        let wrong = [
-            format!("--data x.npz --metric dot --output bad.npz --k {word}"),
-            format!("--data x.npz --metric {word} --output bad.npz --k 1"),
-            format!("--data x.npz --metric dot --output bad.npz --radius {word}x"),
-            format!("--data {word} --metric dot --output bad.npz --k 1"),
-            format!("--data x.npz --metric dot --output bad.npz --k 1 {word}"),
-            format!("--data x.npz --metric dot --output bad.npz --k 1 --{word}"),
-            format!("--data x.npz --metric dot --output bad.npz --k 1 --backend {word}"),
-        ];
-        for arguments in wrong {
-            fails(&folder.command(&arguments).output().unwrap(), "error: ");
-        }
-    }
+// Each word stands for `WORD`.
+#[rstest]
+#[case::k("--data x.npz --metric dot --output bad.npz --k WORD")]
+#[case::metric("--data x.npz --metric WORD --output bad.npz --k 1")]
+#[case::radius("--data x.npz --metric dot --output bad.npz --radius WORDx")]
+#[case::data("--data WORD --metric dot --output bad.npz --k 1")]
+#[case::one_more("--data x.npz --metric dot --output bad.npz --k 1 WORD")]
+#[case::option("--data x.npz --metric dot --output bad.npz --k 1 --WORD")]
+#[case::backend("--data x.npz --metric dot --output bad.npz --k 1 --backend WORD")]
+fn words_of_the_command_line_are_cut_and_escaped(
+    #[from(five)] folder: Folder,
+    #[values("3\n\nfour", "\u{1b}[2J", &"9".repeat(100_000))] word: &str,
+    #[case] arguments: &str,
+) {
+    let arguments = arguments.replace("WORD", word);
+    fails(&folder.command(&arguments).output().unwrap(), "error: ");
     assert_eq!(folder.names(), ["x.npz"]);
 }

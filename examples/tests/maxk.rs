@@ -2,17 +2,19 @@
 #![cfg(feature = "flex")]
 
 #[allow(dead_code, reason = "shared with the tests of other programs")]
-mod folder;
+mod common;
 
 use std::fs;
 
-use folder::Folder;
+use common::Folder;
+use rstest::{fixture, rstest};
 use serde_json::Value;
 
 const SMALL: &str = "--format karate --backend flex --hidden 8 --layers 2 --k 4";
 
-fn folder(name: &str) -> Folder {
-    Folder::new(env!("CARGO_BIN_EXE_maxk"), name)
+#[fixture]
+fn folder() -> Folder {
+    Folder::new(env!("CARGO_BIN_EXE_maxk"))
 }
 
 /// Complete log lines without times and run ids.
@@ -41,50 +43,43 @@ fn refuses(folder: &Folder, arguments: &str, word: &str) {
     assert!(message.contains(word), "{arguments}: {message}");
 }
 
-#[test]
-fn a_run_that_is_resumed_reaches_the_figures_of_a_whole_one() {
-    let folder = folder("resume");
-    for model in ["sage", "gcn", "gin"] {
-        let train = format!("train {SMALL} --model {model} --seed 3");
-        let whole = format!("whole-{model}");
-        folder.runs(&format!(
-            "{train} --epochs 12 --log {whole}.jsonl --plot {whole}.svg"
-        ));
-        let saved = format!("{train} --checkpoint {model} --log {model}.jsonl");
-        folder.runs(&format!("{saved} --epochs 7"));
-        // A line cut short by a kill.
-        let file = folder.path.join(format!("{model}.jsonl"));
-        let mut text = fs::read_to_string(&file).unwrap();
-        text.push_str("{\"run\":\"0123456789abcdef\",\"activation\":\"maxk");
-        fs::write(&file, &text).unwrap();
-        let resume = format!("{saved} --epochs 12 --resume --plot {model}.svg");
-        folder.runs(&resume);
-        let after = fs::read_to_string(&file).unwrap();
-        assert!(after.starts_with(&text));
-        let (whole, mut parts) = (
-            log(&folder, &format!("whole-{model}.jsonl")),
-            log(&folder, &format!("{model}.jsonl")),
-        );
-        parts.remove(7);
-        assert_eq!(parts, whole);
-        let plot = |name: &str| fs::read(folder.path.join(name)).unwrap();
-        let plots = [format!("{model}.svg"), format!("whole-{model}.svg")];
-        assert_eq!(plot(&plots[0]), plot(&plots[1]));
-        // A finished run logs nothing twice; a new log gets everything.
-        folder.runs(&resume);
-        assert_eq!(fs::read_to_string(&file).unwrap(), after);
-        folder.runs(&resume.replace(&format!("{model}.jsonl"), "other.jsonl"));
-        assert_eq!(log(&folder, "other.jsonl"), whole);
-        fs::remove_file(folder.path.join("other.jsonl")).unwrap();
-        let eval = folder.runs(&format!("eval --checkpoint {model} --backend flex"));
-        let test = format!("test {:.4}", whole[12]["test"].as_f64().unwrap());
-        assert!(eval.contains(&test), "{eval} {test}");
-    }
+#[rstest]
+fn a_run_that_is_resumed_reaches_the_figures_of_a_whole_one(
+    folder: Folder,
+    #[values("sage", "gcn", "gin")] model: &str,
+) {
+    let train = format!("train {SMALL} --model {model} --seed 3");
+    folder.runs(&format!(
+        "{train} --epochs 12 --log whole.jsonl --plot whole.svg"
+    ));
+    let saved = format!("{train} --checkpoint run --log run.jsonl");
+    folder.runs(&format!("{saved} --epochs 7"));
+    // A line cut short by a kill.
+    let file = folder.path.join("run.jsonl");
+    let mut text = fs::read_to_string(&file).unwrap();
+    text.push_str("{\"run\":\"0123456789abcdef\",\"activation\":\"maxk");
+    fs::write(&file, &text).unwrap();
+    let resume = format!("{saved} --epochs 12 --resume --plot run.svg");
+    folder.runs(&resume);
+    let after = fs::read_to_string(&file).unwrap();
+    assert!(after.starts_with(&text));
+    let (whole, mut parts) = (log(&folder, "whole.jsonl"), log(&folder, "run.jsonl"));
+    parts.remove(7);
+    assert_eq!(parts, whole);
+    let plot = |name: &str| fs::read(folder.path.join(name)).unwrap();
+    assert_eq!(plot("run.svg"), plot("whole.svg"));
+    // A finished run logs nothing twice; a new log gets everything.
+    folder.runs(&resume);
+    assert_eq!(fs::read_to_string(&file).unwrap(), after);
+    folder.runs(&resume.replace("run.jsonl", "other.jsonl"));
+    assert_eq!(log(&folder, "other.jsonl"), whole);
+    let eval = folder.runs("eval --checkpoint run --backend flex");
+    let test = format!("test {:.4}", whole[12]["test"].as_f64().unwrap());
+    assert!(eval.contains(&test), "{eval} {test}");
 }
 
-#[test]
-fn a_comparison_is_a_table_and_a_figure_and_is_not_repeated() {
-    let folder = folder("compare");
+#[rstest]
+fn a_comparison_is_a_table_and_a_figure_and_is_not_repeated(folder: Folder) {
     let compare = format!(
         "compare {SMALL} --models sage,gin --early 2,4 --seeds 2 --epochs 3 \
          --log runs.jsonl --plot runs.svg"
@@ -162,44 +157,49 @@ fn a_comparison_is_a_table_and_a_figure_and_is_not_repeated() {
     );
 }
 
-#[test]
-fn mistakes_are_one_line_and_leave_nothing() {
-    let folder = folder("refuses");
-    let train = format!("train {SMALL} --log bad.jsonl --plot bad.svg --checkpoint bad");
-    for (arguments, word) in [
-        ("--k 9", "width 8"),
-        ("--metric roc-auc --batches clusters --parts 99", "99 parts"),
-        ("--metric micro-f1", "micro-F1"),
-        ("--preset cora", "reddit, flickr, yelp, products, proteins"),
-        ("--dropout 1", "dropout"),
-        ("--topk early:x", "early:ITERATIONS"),
-        ("--resume", "no run is saved"),
-    ] {
-        let arguments = match arguments.strip_prefix("--k ") {
-            Some(k) => train.replace("--k 4", &format!("--k {k}")),
-            None => format!("{train} {arguments}"),
-        };
-        refuses(&folder, &arguments, word);
-    }
-    refuses(
-        &folder,
-        "train --data no/such/flickr --log bad.jsonl",
-        "https://github.com/GraphSAINT",
-    );
-    refuses(
-        &folder,
-        "train --format ogb --data products --log bad.jsonl",
-        "products.zip",
-    );
-    refuses(&folder, "train --format csr --log bad.jsonl", "--data DIR");
+fn nothing_is_left(folder: &Folder) {
     for left in ["bad.jsonl", "bad.svg", "bad"] {
         assert!(!folder.path.join(left).exists(), "{left}");
     }
 }
 
-#[test]
-fn a_preset_sets_what_is_not_given() {
-    let folder = folder("preset");
+#[rstest]
+#[case("--k 9", "width 8")]
+#[case("--metric roc-auc --batches clusters --parts 99", "99 parts")]
+#[case("--metric micro-f1", "micro-F1")]
+#[case("--preset cora", "reddit, flickr, yelp, products, proteins")]
+#[case("--dropout 1", "dropout")]
+#[case("--topk early:x", "early:ITERATIONS")]
+#[case("--resume", "no run is saved")]
+fn mistakes_are_one_line_and_leave_nothing(
+    folder: Folder,
+    #[case] arguments: &str,
+    #[case] word: &str,
+) {
+    let train = format!("train {SMALL} --log bad.jsonl --plot bad.svg --checkpoint bad");
+    let arguments = match arguments.strip_prefix("--k ") {
+        Some(k) => train.replace("--k 4", &format!("--k {k}")),
+        None => format!("{train} {arguments}"),
+    };
+    refuses(&folder, &arguments, word);
+    nothing_is_left(&folder);
+}
+
+#[rstest]
+#[case::graphsaint("--data no/such/flickr", "https://github.com/GraphSAINT")]
+#[case::ogb("--format ogb --data products", "products.zip")]
+#[case::csr("--format csr", "--data DIR")]
+fn missing_data_is_one_line_and_leaves_nothing(
+    folder: Folder,
+    #[case] arguments: &str,
+    #[case] word: &str,
+) {
+    refuses(&folder, &format!("train {arguments} --log bad.jsonl"), word);
+    nothing_is_left(&folder);
+}
+
+#[rstest]
+fn a_preset_sets_what_is_not_given(folder: Folder) {
     let arguments = "--format karate --backend flex --preset flickr --hidden 16 --k 4 --epochs 2";
     folder.runs(&format!("train {arguments} --model gin --log run.jsonl"));
     let run = log(&folder, "run.jsonl").pop().unwrap();

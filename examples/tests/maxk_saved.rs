@@ -2,7 +2,7 @@
 #![cfg(feature = "flex")]
 
 #[allow(dead_code, reason = "shared with the tests of other programs")]
-mod folder;
+mod common;
 
 use std::{
     fs::{self, File},
@@ -10,14 +10,16 @@ use std::{
     process::{Command, Stdio},
 };
 
-use folder::Folder;
+use common::Folder;
 use npyz::{AutoSerialize, WriteOptions, WriterBuilder};
+use rstest::{fixture, rstest};
 use sparsek_examples::npz::Writer;
 
 const SMALL: &str = "--backend flex --hidden 8 --layers 2 --k 4";
 
-fn folder(name: &str) -> Folder {
-    Folder::new(env!("CARGO_BIN_EXE_maxk"), name)
+#[fixture]
+fn folder() -> Folder {
+    Folder::new(env!("CARGO_BIN_EXE_maxk"))
 }
 
 /// Expects one line with this word and exit status 2.
@@ -36,36 +38,51 @@ fn test_of(output: &str) -> &str {
     words[at + 1]
 }
 
-#[test]
-fn a_saved_run_keeps_the_way_its_data_was_prepared() {
-    let folder = folder("prepared");
-    let train = format!("train {SMALL} --format karate --epochs 4 --checkpoint run");
+const PREPARED: &str = "train --backend flex --hidden 8 --layers 2 --k 4 --format karate \
+     --epochs 4 --checkpoint run";
+const EVAL: &str = "eval --checkpoint run --backend flex";
+
+/// Has a run on prepared data.
+#[fixture]
+fn prepared(folder: Folder) -> Folder {
     folder.runs(&format!(
-        "{train} --features rows --self-loops --log run.jsonl"
+        "{PREPARED} --features rows --self-loops --log run.jsonl"
     ));
+    folder
+}
+
+#[rstest]
+fn a_saved_run_keeps_the_way_its_data_was_prepared(#[from(prepared)] folder: Folder) {
     let log = fs::read_to_string(folder.path.join("run.jsonl")).unwrap();
     let summary: serde_json::Value = serde_json::from_str(log.lines().last().unwrap()).unwrap();
     let test = format!("{:.4}", summary["test"].as_f64().unwrap());
-    let eval = "eval --checkpoint run --backend flex";
-    assert_eq!(test_of(&folder.runs(eval)), test);
+    assert_eq!(test_of(&folder.runs(EVAL)), test);
     let same = "--format karate --features rows --self-loops";
-    assert_eq!(test_of(&folder.runs(&format!("{eval} {same}"))), test);
-    for (options, word) in [
-        ("--features raw", "--features raw contradicts"),
-        ("--format sbm", "--format sbm contradicts"),
-        ("--nodes 9", "--nodes 9 contradicts"),
-    ] {
-        refuses(&folder, &format!("{eval} {options}"), word);
-        refuses(
-            &folder,
-            &format!("{train} --resume {options}").replace("--format karate --", "--"),
-            word,
-        );
-    }
-    folder.runs(&format!("{eval} --other-data --features raw"));
+    assert_eq!(test_of(&folder.runs(&format!("{EVAL} {same}"))), test);
+    folder.runs(&format!("{EVAL} --other-data --features raw"));
     // Omitted options are the saved ones.
-    folder.runs(&format!("{train} --resume").replace("--epochs 4", "--epochs 6"));
+    folder.runs(&format!("{PREPARED} --resume").replace("--epochs 4", "--epochs 6"));
+}
 
+#[rstest]
+#[case::features("--features raw", "--features raw contradicts")]
+#[case::format("--format sbm", "--format sbm contradicts")]
+#[case::nodes("--nodes 9", "--nodes 9 contradicts")]
+fn other_options_are_refused(
+    #[from(prepared)] folder: Folder,
+    #[case] options: &str,
+    #[case] word: &str,
+) {
+    refuses(&folder, &format!("{EVAL} {options}"), word);
+    refuses(
+        &folder,
+        &format!("{PREPARED} --resume {options}").replace("--format karate --", "--"),
+        word,
+    );
+}
+
+#[rstest]
+fn options_of_a_plain_run_are_refused(folder: Folder) {
     let plain = "train --backend flex --format karate --hidden 8 --layers 2 --k 4 --epochs 2";
     folder.runs(&format!("{plain} --checkpoint plain"));
     refuses(
@@ -80,9 +97,8 @@ fn a_saved_run_keeps_the_way_its_data_was_prepared() {
     );
 }
 
-#[test]
-fn other_data_of_the_same_shape_is_refused() {
-    let folder = folder("other");
+#[rstest]
+fn other_data_of_the_same_shape_is_refused(folder: Folder) {
     let train = format!("train {SMALL} --format sbm --nodes 300 --epochs 2 --checkpoint run");
     folder.runs(&format!("{train} --data-seed 1"));
     let other = "eval --checkpoint run --backend flex --data-seed 2";
@@ -101,9 +117,8 @@ fn other_data_of_the_same_shape_is_refused() {
     );
 }
 
-#[test]
-fn foreign_files_stay_and_logs_keep_other_runs() {
-    let folder = folder("foreign");
+#[rstest]
+fn foreign_files_stay_and_logs_keep_other_runs(folder: Folder) {
     let train = format!("train {SMALL} --format karate --checkpoint run");
     folder.runs(&format!("{train} --epochs 2"));
     let notes = folder.path.join("notes.txt");
@@ -131,40 +146,36 @@ fn foreign_files_stay_and_logs_keep_other_runs() {
     refuses(&folder, manifest, "manifest.json");
 }
 
-#[test]
-fn what_cannot_be_written_is_found_first() {
-    let folder = folder("first");
+#[rstest]
+#[case::no_folder("none/run.svg")]
+#[case::folder(".")]
+#[case::log("run.jsonl")]
+#[cfg_attr(target_os = "linux", case::proc("/proc/run.svg"))]
+fn what_cannot_be_written_is_found_first(folder: Folder, #[case] plot: &str) {
     let train =
         format!("train {SMALL} --format karate --epochs 2 --log run.jsonl --checkpoint run");
-    for plot in ["none/run.svg", ".", "run.jsonl"] {
-        refuses(&folder, &format!("{train} --plot {plot}"), plot);
-    }
-    #[cfg(target_os = "linux")]
-    refuses(
-        &folder,
-        &format!("{train} --plot /proc/run.svg"),
-        "/proc/run.svg",
-    );
+    refuses(&folder, &format!("{train} --plot {plot}"), plot);
     for left in ["run.jsonl", "run", "run.svg"] {
         assert!(!folder.path.join(left).exists(), "{left}");
     }
-    #[cfg(target_os = "linux")]
-    {
-        let full = format!("train {SMALL} --format karate --epochs 2 --log /dev/full");
-        let output = folder.run(&full);
-        let message = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(2), "{message}");
-        let last = message.lines().last().unwrap();
-        assert!(
-            last.contains("/dev/full") && last.contains("space"),
-            "{last}"
-        );
-    }
 }
 
-#[test]
-fn a_closed_pipe_loses_nothing() {
-    let folder = folder("pipe");
+#[cfg(target_os = "linux")]
+#[rstest]
+fn a_full_disk_is_named(folder: Folder) {
+    let full = format!("train {SMALL} --format karate --epochs 2 --log /dev/full");
+    let output = folder.run(&full);
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{message}");
+    let last = message.lines().last().unwrap();
+    assert!(
+        last.contains("/dev/full") && last.contains("space"),
+        "{last}"
+    );
+}
+
+#[rstest]
+fn a_closed_pipe_loses_nothing(folder: Folder) {
     let line = format!(
         "train {SMALL} --format karate --epochs 3 --log run.jsonl --plot run.svg --checkpoint run"
     );
@@ -213,9 +224,8 @@ fn array<T: AutoSerialize>(file: &Path, shape: &[u64], elements: impl Iterator<I
     array.finish().unwrap();
 }
 
-#[test]
-fn what_was_left_out_of_a_dataset_is_said_once() {
-    let folder = folder("zeros");
+#[rstest]
+fn what_was_left_out_of_a_dataset_is_said_once(folder: Folder) {
     ring(&folder);
     let line = "graph.npz: 40 stored zeros skipped, since they are not edges";
     for command in [
@@ -235,49 +245,61 @@ fn what_was_left_out_of_a_dataset_is_said_once() {
     }
 }
 
+/// Starts a run, and signals once its log has lines.
 #[cfg(unix)]
-#[test]
-fn an_interruption_saves_the_run_and_says_how_to_go_on() {
+fn interrupt(folder: &Folder, line: &str, signal: &str) -> std::process::Output {
     use std::{thread::sleep, time::Duration};
 
-    let folder = folder("interrupt");
-    // Starts a run, and signals once its log has lines.
-    let interrupt = |line: &str, signal: &str| {
-        let log = folder.path.join("run.jsonl");
-        let _ = fs::remove_file(&log);
-        let child = Command::new(env!("CARGO_BIN_EXE_maxk"))
-            .args(line.split_whitespace())
-            .current_dir(&folder.path)
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        while fs::read_to_string(&log).map_or(0, |text| text.lines().count()) < 2 {
-            sleep(Duration::from_millis(5));
-        }
-        let id = child.id().to_string();
-        let sent = Command::new("kill").args([signal, &id]).status().unwrap();
-        assert!(sent.success());
-        child.wait_with_output().unwrap()
-    };
-    let train = format!("train {SMALL} --format sbm --nodes 2000 --epochs 100000 --log run.jsonl");
-    for (signal, path) in [("-INT", "int"), ("-TERM", "term")] {
-        let saved = format!("{train} --checkpoint {path} --plot {path}.svg");
-        let output = interrupt(&saved, signal);
-        let message = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(130), "{message}");
-        let last = message.lines().last().unwrap();
-        assert!(last.contains(path) && last.ends_with("--resume"), "{last}");
-        assert!(!folder.path.join(format!("{path}.svg")).exists());
-        let log = fs::read_to_string(folder.path.join("run.jsonl")).unwrap();
-        let done = log.lines().count();
-        assert!(!log.contains("summary"));
-        let rest = saved.replace("100000", &(done + 2).to_string());
-        folder.runs(&format!("{rest} --resume"));
-        let log = fs::read_to_string(folder.path.join("run.jsonl")).unwrap();
-        assert_eq!(log.lines().count(), done + 3, "{log}");
+    let child = Command::new(env!("CARGO_BIN_EXE_maxk"))
+        .args(line.split_whitespace())
+        .current_dir(&folder.path)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let log = folder.path.join("run.jsonl");
+    while fs::read_to_string(&log).map_or(0, |text| text.lines().count()) < 2 {
+        sleep(Duration::from_millis(5));
     }
-    let output = interrupt(&train, "-INT");
+    let id = child.id().to_string();
+    let sent = Command::new("kill").args([signal, &id]).status().unwrap();
+    assert!(sent.success());
+    child.wait_with_output().unwrap()
+}
+
+#[cfg(unix)]
+const ENDLESS: &str = "train --backend flex --hidden 8 --layers 2 --k 4 --format sbm --nodes 2000 \
+     --epochs 100000 --log run.jsonl";
+
+#[cfg(unix)]
+#[rstest]
+fn an_interruption_saves_the_run_and_says_how_to_go_on(
+    folder: Folder,
+    #[values("-INT", "-TERM")] signal: &str,
+) {
+    let saved = format!("{ENDLESS} --checkpoint halted --plot run.svg");
+    let output = interrupt(&folder, &saved, signal);
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(130), "{message}");
+    let last = message.lines().last().unwrap();
+    assert!(
+        last.contains("halted") && last.ends_with("--resume"),
+        "{last}"
+    );
+    assert!(!folder.path.join("run.svg").exists());
+    let log = fs::read_to_string(folder.path.join("run.jsonl")).unwrap();
+    let done = log.lines().count();
+    assert!(!log.contains("summary"));
+    let rest = saved.replace("100000", &(done + 2).to_string());
+    folder.runs(&format!("{rest} --resume"));
+    let log = fs::read_to_string(folder.path.join("run.jsonl")).unwrap();
+    assert_eq!(log.lines().count(), done + 3, "{log}");
+}
+
+#[cfg(unix)]
+#[rstest]
+fn an_interruption_without_a_checkpoint_saves_nothing(folder: Folder) {
+    let output = interrupt(&folder, ENDLESS, "-INT");
     let message = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(130), "{message}");
     assert!(message.contains("nothing was saved"), "{message}");

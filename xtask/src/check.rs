@@ -80,5 +80,6 @@ pub fn test_targets() -> Result {
 /// Whether a target's root file has tests.
 fn has_tests(path: &str) -> Result<bool> {
     let text = fs::read_to_string(path).map_err(|e| format!("{path}: {e}"))?;
-    Ok(text.contains("#[test]") || text.contains("#[cfg(test)]"))
+    let marks = ["#[test]", "#[rstest]", "#[cfg(test)]"];
+    Ok(marks.iter().any(|mark| text.contains(mark)))
 }

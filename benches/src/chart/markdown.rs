@@ -30,6 +30,8 @@ pub fn significant(y: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use rstest::rstest;
+
     use super::*;
 
     #[test]
@@ -44,9 +46,12 @@ mod tests {
         );
     }
 
-    #[test]
-    fn numbers_have_three_digits() {
-        let written = [234.6, 12.345, 0.012345, 0.00091].map(significant);
-        assert_eq!(written, ["235", "12.3", "0.0123", "0.000910"]);
+    #[rstest]
+    #[case(234.6, "235")]
+    #[case(12.345, "12.3")]
+    #[case(0.012345, "0.0123")]
+    #[case(0.00091, "0.000910")]
+    fn numbers_have_three_digits(#[case] number: f64, #[case] written: &str) {
+        assert_eq!(significant(number), written);
     }
 }

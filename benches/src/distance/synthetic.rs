@@ -197,52 +197,49 @@ impl Values {
 
 #[cfg(test)]
 mod tests {
+    use rstest::rstest;
+
     use super::*;
 
-    /// Sizes, density and extreme degrees are from Table 2, a quantile from the caption of Fig. 1.
-    #[test]
-    fn sizes_and_degrees_are_those_of_the_paper() {
-        for (name, shape, density, extremes, (degree, share)) in [
-            (
-                "movielens",
-                [283_000, 194_000],
-                5e-4,
-                [0, 24_000],
-                (200, 0.88),
-            ),
-            ("edgar", [663_000, 858_000], 7e-6, [0, 51], (10, 0.99)),
-            ("scrna", [66_000, 26_000], 0.07, [501, 9600], (5000, 0.98)),
-            (
-                "nytimes",
-                [300_000, 102_000],
-                0.002,
-                [0, 2000],
-                (1000, 0.99),
-            ),
-        ] {
-            let (kind, rows) = read(name).unwrap();
-            assert_eq!([rows, kind.cols], shape);
-            let (pattern, values) = kind.matrix(20_000);
-            let pattern = pattern.unwrap();
-            assert_eq!(values.len(), pattern.nnz());
-            let degrees: Vec<usize> = (0..20_000).map(|row| pattern.row(row).len()).collect();
-            let (least, most) = (degrees.iter().min(), degrees.iter().max());
-            assert_eq!([*least.unwrap(), *most.unwrap()], extremes, "{name}");
-            let mean = pattern.nnz() as f64 / 20_000.0;
-            let found = mean / kind.cols as f64;
-            assert!((found / density - 1.0).abs() < 0.06, "{name}: {found}");
-            let within = degrees.iter().filter(|&&d| d <= degree).count() as f64 / 20_000.0;
-            assert!((within - share).abs() < 0.02, "{name}: {within}");
-            let ascend = |row| pattern.row(row).is_sorted_by(|a, b| a < b);
-            assert!((0..20_000).all(ascend), "{name}");
-        }
+    // Sizes, density and extreme degrees are from Table 2, a quantile from the caption of Fig. 1.
+    #[rstest]
+    #[case::movielens("movielens", [283_000, 194_000], 5e-4, [0, 24_000], (200, 0.88))]
+    #[case::edgar("edgar", [663_000, 858_000], 7e-6, [0, 51], (10, 0.99))]
+    #[case::scrna("scrna", [66_000, 26_000], 0.07, [501, 9600], (5000, 0.98))]
+    #[case::nytimes("nytimes", [300_000, 102_000], 0.002, [0, 2000], (1000, 0.99))]
+    fn sizes_and_degrees_are_those_of_the_paper(
+        #[case] name: &str,
+        #[case] shape: [usize; 2],
+        #[case] density: f64,
+        #[case] extremes: [usize; 2],
+        #[case] (degree, share): (usize, f64),
+    ) {
+        let (kind, rows) = read(name).unwrap();
+        assert_eq!([rows, kind.cols], shape);
+        let (pattern, values) = kind.matrix(20_000);
+        let pattern = pattern.unwrap();
+        assert_eq!(values.len(), pattern.nnz());
+        let degrees: Vec<usize> = (0..20_000).map(|row| pattern.row(row).len()).collect();
+        let (least, most) = (degrees.iter().min(), degrees.iter().max());
+        assert_eq!([*least.unwrap(), *most.unwrap()], extremes);
+        let mean = pattern.nnz() as f64 / 20_000.0;
+        let found = mean / kind.cols as f64;
+        assert!((found / density - 1.0).abs() < 0.06, "{found}");
+        let within = degrees.iter().filter(|&&d| d <= degree).count() as f64 / 20_000.0;
+        assert!((within - share).abs() < 0.02, "{within}");
+        let ascend = |row| pattern.row(row).is_sorted_by(|a, b| a < b);
+        assert!((0..20_000).all(ascend));
+    }
+
+    #[rstest]
+    fn unknown_names_are_refused(
+        #[values("", "imdb", "movielens/0", "movielens/x", "movielens/-1")] wrong: &str,
+    ) {
+        assert!(read(wrong).is_err());
     }
 
     #[test]
-    fn unknown_names_are_refused() {
-        for wrong in ["", "imdb", "movielens/0", "movielens/x", "movielens/-1"] {
-            assert!(read(wrong).is_err(), "{wrong}");
-        }
+    fn names_may_have_a_divisor() {
         assert_eq!(read("edgar/8").unwrap().1, 82_875);
     }
 }

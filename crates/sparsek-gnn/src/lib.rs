@@ -30,6 +30,8 @@
 #![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod datasets;
+#[cfg(all(test, feature = "flex"))]
+mod fixtures;
 pub mod graph;
 pub mod nn;
 mod random;

@@ -176,19 +176,28 @@ fn configure(file: Option<&Path>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use rstest::rstest;
+
     use super::*;
 
-    #[test]
-    fn the_variable_chooses_the_folder() {
+    #[rstest]
+    #[case::off(Some("off"), None)]
+    #[case::off(Some("OFF"), None)]
+    #[case::off(Some("0"), None)]
+    #[case::chosen(Some("kept"), Some("kept"))]
+    #[case::unset(None, Some("user/sparsek"))]
+    #[case::empty(Some(""), Some("user/sparsek"))]
+    fn the_variable_chooses_the_folder(
+        #[case] variable: Option<&str>,
+        #[case] expected: Option<&str>,
+    ) {
         let user = || Some(PathBuf::from("user"));
-        let place = |value: Option<&str>| folder(value.map(OsString::from), user).unwrap();
-        for off in ["off", "OFF", "0"] {
-            assert_eq!(place(Some(off)), None);
-        }
-        assert_eq!(place(Some("kept")), Some(PathBuf::from("kept")));
-        for unset in [None, Some("")] {
-            assert_eq!(place(unset), Some(PathBuf::from("user/sparsek")));
-        }
+        let chosen = folder(variable.map(OsString::from), user).unwrap();
+        assert_eq!(chosen, expected.map(PathBuf::from));
+    }
+
+    #[test]
+    fn a_user_without_folders_has_no_cache() {
         let nowhere = folder(None, || None);
         assert!(matches!(nowhere, Err(CacheError::NoFolder)));
     }

@@ -132,6 +132,8 @@ pub fn bar(length: usize) -> Option<ProgressBar> {
 
 #[cfg(test)]
 mod tests {
+    use rstest::rstest;
+
     use super::*;
 
     #[derive(Parser, Debug)]
@@ -145,26 +147,24 @@ mod tests {
         output: String,
     }
 
-    #[test]
-    fn messages_are_cut() {
-        assert_eq!(cut("a\nb\u{1b}"), "a b\\u{1b}");
-        assert_eq!(cut(&"ä".repeat(1000)), "ä".repeat(1000));
-        assert_eq!(cut(&"ä".repeat(1001)), format!("{}…", "ä".repeat(1000)));
+    #[rstest]
+    #[case::control_characters("a\nb\u{1b}", "a b\\u{1b}")]
+    #[case::whole("ä".repeat(1000), "ä".repeat(1000))]
+    #[case::long("ä".repeat(1001), format!("{}…", "ä".repeat(1000)))]
+    fn messages_are_cut(#[case] message: String, #[case] shown: String) {
+        assert_eq!(cut(&message), shown);
     }
 
-    #[test]
-    fn wrong_arguments_are_one_line() {
-        for (arguments, word) in [
-            ("--k three --output x", "'three'"),
-            ("--k 3", "--output <OUTPUT>"),
-            ("", "--k <K> --output"),
-            ("--k 3 --output x y", "'y'"),
-        ] {
-            let arguments = format!("program {arguments}");
-            let error = Cli::try_parse_from(arguments.split_whitespace()).unwrap_err();
-            let line = one_line(error);
-            assert!(line.contains(word) && !line.contains('\n'), "{line}");
-            assert!(!line.starts_with("error"), "{line}");
-        }
+    #[rstest]
+    #[case::no_number("--k three --output x", "'three'")]
+    #[case::missing("--k 3", "--output <OUTPUT>")]
+    #[case::none("", "--k <K> --output")]
+    #[case::one_more("--k 3 --output x y", "'y'")]
+    fn wrong_arguments_are_one_line(#[case] arguments: &str, #[case] word: &str) {
+        let arguments = format!("program {arguments}");
+        let error = Cli::try_parse_from(arguments.split_whitespace()).unwrap_err();
+        let line = one_line(error);
+        assert!(line.contains(word) && !line.contains('\n'), "{line}");
+        assert!(!line.starts_with("error"), "{line}");
     }
 }

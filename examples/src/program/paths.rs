@@ -131,22 +131,29 @@ fn check_folder(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use rstest::{fixture, rstest};
+
     use super::*;
 
     /// A folder that is removed when dropped.
     struct Folder(PathBuf);
 
-    impl Folder {
-        fn new(name: &str) -> Self {
-            let name = format!("sparsek-paths-{}-{name}", std::process::id());
-            let path = std::env::temp_dir().join(name);
-            fs::create_dir_all(path.join("raw/deep")).unwrap();
-            fs::write(path.join("a"), "a").unwrap();
-            fs::write(path.join("b"), "b").unwrap();
-            fs::write(path.join("raw/deep/c"), "c").unwrap();
-            Self(path)
-        }
+    #[fixture]
+    fn folder() -> Folder {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("sparsek-paths-{}-{count}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(path.join("raw/deep")).unwrap();
+        fs::write(path.join("a"), "a").unwrap();
+        fs::write(path.join("b"), "b").unwrap();
+        fs::write(path.join("raw/deep/c"), "c").unwrap();
+        Folder(path)
+    }
 
+    impl Folder {
         /// Checks paths in this folder.
         fn check(&self, inputs: &[&str], outputs: &[&str]) -> Result<(), String> {
             let paths = |names: &[&str]| -> Vec<PathBuf> {
@@ -167,54 +174,73 @@ mod tests {
         }
     }
 
-    #[test]
-    fn other_files_are_accepted() {
-        let folder = Folder::new("accepted");
+    #[rstest]
+    #[case::files(&["a", "none"], &["b", "new", "newer"])]
+    #[case::folder(&["raw"], &["new", "no/folder/x"])]
+    #[case::inputs(&["a", "a"], &[])]
+    fn other_files_are_accepted(folder: Folder, #[case] inputs: &[&str], #[case] outputs: &[&str]) {
+        folder.check(inputs, outputs).unwrap();
+    }
+
+    #[rstest]
+    #[case::input(&["a"], &["a"], "overwrite this input")]
+    #[case::input(&["a"], &["raw/../a"], "overwrite the input")]
+    #[case::missing_input(&["none"], &["./none"], "overwrite this input")]
+    #[case::missing_input(&["none"], &["raw/../none"], "overwrite the input")]
+    #[case::output(&[], &["a", "a"], "two outputs")]
+    #[case::output(&[], &["new", "raw/../new"], "another output")]
+    fn one_path_is_refused_however_it_is_written(
+        folder: Folder,
+        #[case] inputs: &[&str],
+        #[case] outputs: &[&str],
+        #[case] word: &str,
+    ) {
+        folder.refuses(inputs, outputs, word);
+    }
+
+    #[rstest]
+    fn what_lies_in_an_input_folder_is_refused(
+        folder: Folder,
+        #[values("raw/deep/c", "raw/new", "raw/../raw/deep/new")] output: &str,
+    ) {
+        folder.refuses(&["raw"], &[output], "lies in");
+    }
+
+    /// Links to `a`, to `raw` and to `raw/deep/c`.
+    #[cfg(unix)]
+    #[fixture]
+    fn linked(folder: Folder) -> Folder {
+        use std::os::unix::fs::symlink;
+
+        let path = |name: &str| folder.0.join(name);
+        symlink(path("a"), path("soft")).unwrap();
+        symlink(path("raw"), path("rough")).unwrap();
+        symlink(path("raw"), path("raw/loop")).unwrap();
+        fs::hard_link(path("a"), path("hard")).unwrap();
+        fs::hard_link(path("raw/deep/c"), path("out")).unwrap();
         folder
-            .check(&["a", "none"], &["b", "new", "newer"])
-            .unwrap();
-        folder.check(&["raw"], &["new", "no/folder/x"]).unwrap();
-        folder.check(&["a", "a"], &[]).unwrap();
-    }
-
-    #[test]
-    fn one_path_is_refused_however_it_is_written() {
-        let folder = Folder::new("written");
-        folder.refuses(&["a"], &["a"], "overwrite this input");
-        folder.refuses(&["a"], &["raw/../a"], "overwrite the input");
-        folder.refuses(&["none"], &["./none"], "overwrite this input");
-        folder.refuses(&["none"], &["raw/../none"], "overwrite the input");
-        folder.refuses(&[], &["a", "a"], "two outputs");
-        folder.refuses(&[], &["new", "raw/../new"], "another output");
-    }
-
-    #[test]
-    fn what_lies_in_an_input_folder_is_refused() {
-        let folder = Folder::new("inside");
-        folder.refuses(&["raw"], &["raw/deep/c"], "lies in");
-        folder.refuses(&["raw"], &["raw/new"], "lies in");
-        folder.refuses(&["raw"], &["raw/../raw/deep/new"], "lies in");
     }
 
     #[cfg(unix)]
-    #[test]
-    fn links_are_followed() {
-        use std::os::unix::fs::symlink;
+    #[rstest]
+    fn links_to_files_are_followed(linked: Folder, #[values("soft", "hard")] other: &str) {
+        linked.refuses(&["a"], &[other], "overwrite the input");
+        linked.refuses(&[other], &["a"], "overwrite the input");
+        linked.refuses(&[], &["a", other], "another output");
+    }
 
-        let folder = Folder::new("links");
-        symlink(folder.0.join("a"), folder.0.join("soft")).unwrap();
-        symlink(folder.0.join("raw"), folder.0.join("rough")).unwrap();
-        symlink(folder.0.join("raw"), folder.0.join("raw/loop")).unwrap();
-        fs::hard_link(folder.0.join("a"), folder.0.join("hard")).unwrap();
-        fs::hard_link(folder.0.join("raw/deep/c"), folder.0.join("out")).unwrap();
-        for other in ["soft", "hard"] {
-            folder.refuses(&["a"], &[other], "overwrite the input");
-            folder.refuses(&[other], &["a"], "overwrite the input");
-            folder.refuses(&[], &["a", other], "another output");
-        }
-        folder.refuses(&["raw"], &["rough/new"], "lies in");
-        folder.refuses(&["rough"], &["raw/new"], "lies in");
-        folder.refuses(&["raw"], &["out"], "overwrite the input");
+    #[cfg(unix)]
+    #[rstest]
+    #[case("raw", "rough/new", "lies in")]
+    #[case("rough", "raw/new", "lies in")]
+    #[case("raw", "out", "overwrite the input")]
+    fn links_to_folders_are_followed(
+        linked: Folder,
+        #[case] input: &str,
+        #[case] output: &str,
+        #[case] word: &str,
+    ) {
+        linked.refuses(&[input], &[output], word);
     }
 
     #[cfg(unix)]

@@ -116,15 +116,24 @@ fn positive(text: &str) -> Result<usize, String> {
 
 #[cfg(test)]
 mod tests {
+    use rstest::rstest;
+
     use super::*;
 
+    #[rstest]
+    #[case("12", 12)]
+    #[case::power("2**28", 1 << 28)]
+    fn counts_are_numbers_or_powers(#[case] text: &str, #[case] expected: usize) {
+        assert_eq!(count(text), Ok(expected));
+    }
+
+    #[rstest]
+    fn other_text_is_no_count(#[values("", "-1", "2**", "2**-1", "2**64", "1e3")] text: &str) {
+        assert!(count(text).is_err());
+    }
+
     #[test]
-    fn counts() {
-        assert_eq!(count("12"), Ok(12));
-        assert_eq!(count("2**28"), Ok(1 << 28));
-        for text in ["", "-1", "2**", "2**-1", "2**64", "1e3"] {
-            assert!(count(text).is_err(), "{text}");
-        }
+    fn zero_is_not_positive() {
         assert!(positive("0").is_err());
     }
 }

@@ -191,22 +191,29 @@ pub fn generate(
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
+    use std::{
+        fs,
+        sync::atomic::{AtomicUsize, Ordering},
+    };
+
+    use rstest::{fixture, rstest};
 
     use super::*;
 
-    /// 1000 elements in a temporary file.
+    /// A temporary file.
     struct Saved(PathBuf);
 
-    impl Saved {
-        fn new(name: &str) -> Self {
-            let name = format!("sparsek-vector-{}-{name}.npy", std::process::id());
-            let path = std::env::temp_dir().join(name);
-            let mut bytes = Vec::new();
-            generate(&mut bytes, 1000, (0..1000).map(|at| at as f32)).unwrap();
-            fs::write(&path, bytes).unwrap();
-            Self(path)
-        }
+    /// 1000 elements.
+    #[fixture]
+    fn saved() -> Saved {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("sparsek-vector-{}-{count}.npy", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        let mut bytes = Vec::new();
+        generate(&mut bytes, 1000, (0..1000).map(|at| at as f32)).unwrap();
+        fs::write(&path, bytes).unwrap();
+        Saved(path)
     }
 
     impl Drop for Saved {
@@ -215,25 +222,24 @@ mod tests {
         }
     }
 
-    #[test]
-    fn chunks_are_the_vector_in_order() {
-        let saved = Saved::new("order");
-        for length in [1, 7, 333, 500, 999, 1000, 1001, usize::MAX] {
-            let vector = Vector::open(&saved.0).unwrap();
-            let mut seen = Vec::new();
-            let take = |chunk: &[u8]| {
-                assert!(chunk.len() / 4 <= length);
-                seen.extend(bytemuck::pod_collect_to_vec::<u8, f32>(chunk));
-                Ok(())
-            };
-            vector.for_each_chunk(length, take).unwrap();
-            assert!(seen.iter().copied().eq((0..1000).map(|at| at as f32)));
-        }
+    #[rstest]
+    fn chunks_are_the_vector_in_order(
+        saved: Saved,
+        #[values(1, 7, 333, 500, 999, 1000, 1001, usize::MAX)] length: usize,
+    ) {
+        let vector = Vector::open(&saved.0).unwrap();
+        let mut seen = Vec::new();
+        let take = |chunk: &[u8]| {
+            assert!(chunk.len() / 4 <= length);
+            seen.extend(bytemuck::pod_collect_to_vec::<u8, f32>(chunk));
+            Ok(())
+        };
+        vector.for_each_chunk(length, take).unwrap();
+        assert!(seen.iter().copied().eq((0..1000).map(|at| at as f32)));
     }
 
-    #[test]
-    fn a_file_that_is_shortened_meanwhile_is_an_error() {
-        let saved = Saved::new("shortened");
+    #[rstest]
+    fn a_file_that_is_shortened_meanwhile_is_an_error(saved: Saved) {
         let vector = Vector::open(&saved.0).unwrap();
         let file = File::options().write(true).open(&saved.0).unwrap();
         file.set_len(1000).unwrap();
@@ -247,9 +253,8 @@ mod tests {
         assert!((1..100).contains(&chunks), "{chunks}");
     }
 
-    #[test]
-    fn an_error_stops_the_reader() {
-        let saved = Saved::new("stopped");
+    #[rstest]
+    fn an_error_stops_the_reader(saved: Saved) {
         let mut chunks = 0;
         let done = Vector::open(&saved.0).unwrap().for_each_chunk(1, |_| {
             chunks += 1;

@@ -226,6 +226,8 @@ impl<W: Wide> Row<W> {
 
 #[cfg(test)]
 mod tests {
+    use rstest::rstest;
+
     use super::*;
 
     fn options(k: usize, largest: bool, sorted: bool, method: Method) -> TopkOptions {
@@ -237,34 +239,28 @@ mod tests {
         }
     }
 
-    #[test]
-    fn nan_is_greatest() {
+    #[rstest]
+    #[case::greatest(4, true, &[0, 1, 2, 3])]
+    #[case::least(4, false, &[5, 4, 3, 2])]
+    #[case::all(6, false, &[5, 4, 3, 2, 1, 0])]
+    fn nan_is_greatest(#[case] k: usize, #[case] largest: bool, #[case] expected: &[usize]) {
         let row = [f32::NAN, f32::INFINITY, 1e4, 0.0, -1e4, f32::NEG_INFINITY];
-        assert_eq!(
-            select(&row, &options(4, true, true, Method::Exact)),
-            [0, 1, 2, 3]
-        );
-        assert_eq!(
-            select(&row, &options(4, false, true, Method::Exact)),
-            [5, 4, 3, 2]
-        );
-        assert_eq!(
-            select(&row, &options(6, false, true, Method::Exact)),
-            [5, 4, 3, 2, 1, 0]
-        );
+        let found = select(&row, &options(k, largest, true, Method::Exact));
+        assert_eq!(found, expected);
     }
 
-    #[test]
-    fn ties_go_to_the_lowest_index_and_zeros_are_equal() {
+    #[rstest]
+    #[case::sorted(3, true, true, &[2, 0, 1])]
+    #[case::least(2, false, false, &[0, 1])]
+    fn ties_go_to_the_lowest_index_and_zeros_are_equal(
+        #[case] k: usize,
+        #[case] largest: bool,
+        #[case] sorted: bool,
+        #[case] expected: &[usize],
+    ) {
         let row = [0.0f32, -0.0, 1.0, -0.0, 0.0];
-        assert_eq!(
-            select(&row, &options(3, true, true, Method::Exact)),
-            [2, 0, 1]
-        );
-        assert_eq!(
-            select(&row, &options(2, false, false, Method::Exact)),
-            [0, 1]
-        );
+        let found = select(&row, &options(k, largest, sorted, Method::Exact));
+        assert_eq!(found, expected);
     }
 
     #[test]
@@ -274,46 +270,48 @@ mod tests {
         assert_eq!(slots::<i32>(&[], &options), [None, None, None]);
     }
 
-    #[test]
-    fn early_stop_takes_the_first_above_the_lower_bound() {
+    #[rstest]
+    #[case(0, [0, 1])]
+    #[case(1, [0, 2])]
+    #[case(2, [3, 4])]
+    #[case(60, [3, 4])]
+    #[case(u32::MAX, [3, 4])]
+    fn early_stop_takes_the_first_above_the_lower_bound(
+        #[case] max_iter: u32,
+        #[case] expected: [usize; 2],
+    ) {
         // [0, 8]: count(4) = 4, count(6) = 2, count(7) = 1.
         let row = [5i32, 0, 4, 6, 8, 1];
-        let take = |n| select(&row, &options(2, true, false, Method::EarlyStop(n)));
-        assert_eq!(take(0), [0, 1]);
-        assert_eq!(take(1), [0, 2]);
-        assert_eq!(take(2), [3, 4]);
-        assert_eq!(take(60), [3, 4]);
-        assert_eq!(take(u32::MAX), [3, 4]);
+        let found = select(&row, &options(2, true, false, Method::EarlyStop(max_iter)));
+        assert_eq!(found, expected);
     }
 
-    #[test]
-    fn early_stop_fills_from_infinities() {
-        let row = [f32::NEG_INFINITY, 1.0, f32::NEG_INFINITY, f32::NAN];
-        assert_eq!(
-            select(&row, &options(3, true, false, Method::EarlyStop(5))),
-            [0, 1, 3]
-        );
-        let row = [f32::NAN, f32::INFINITY, 1.0];
-        assert_eq!(
-            select(&row, &options(2, false, false, Method::EarlyStop(5))),
-            [1, 2]
-        );
+    #[rstest]
+    #[case::greatest(&[f32::NEG_INFINITY, 1.0, f32::NEG_INFINITY, f32::NAN], 3, true, &[0, 1, 3])]
+    #[case::least(&[f32::NAN, f32::INFINITY, 1.0], 2, false, &[1, 2])]
+    fn early_stop_fills_from_infinities(
+        #[case] row: &[f32],
+        #[case] k: usize,
+        #[case] largest: bool,
+        #[case] expected: &[usize],
+    ) {
+        let found = select(row, &options(k, largest, false, Method::EarlyStop(5)));
+        assert_eq!(found, expected);
     }
 
-    #[test]
-    fn precision_zero_is_exact() {
+    #[rstest]
+    fn precision_zero_is_exact(
+        #[values(1, 2, 17, 100, 199, 200)] k: usize,
+        #[values(true, false)] largest: bool,
+    ) {
         let row: Vec<f32> = (0..200u32)
             .map(|i| ((i * 7919) % 211) as f32 - 90.5)
             .collect();
-        for k in [1, 2, 17, 100, 199, 200] {
-            for largest in [true, false] {
-                let exact = select(&row, &options(k, largest, true, Method::Exact));
-                assert_eq!(
-                    select(&row, &options(k, largest, true, Method::Precision(0.0))),
-                    exact
-                );
-            }
-        }
+        let exact = select(&row, &options(k, largest, true, Method::Exact));
+        assert_eq!(
+            select(&row, &options(k, largest, true, Method::Precision(0.0))),
+            exact
+        );
     }
 
     #[test]

@@ -53,22 +53,33 @@ fn count(row: &[f32], threshold: f32) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use rstest::rstest;
+
     use super::*;
 
+    /// Thresholds 8, 4, 6: two elements reach the last.
+    const ROW: [f32; 6] = [5.0, 0.0, 4.0, 6.0, 8.0, 1.0];
+
+    // With eps = 0.5, 4 - 0 is not above eps * 8 = 4.
+    #[rstest]
+    #[case(1, 0.0, 0)]
+    #[case(2, 0.0, 2)]
+    #[case::eps(2, 0.5, 1)]
+    fn the_printed_loop_counts_midpoints(
+        #[case] k: usize,
+        #[case] eps: f32,
+        #[case] expected: u32,
+    ) {
+        assert_eq!(printed_exit(&ROW, k, eps), expected);
+    }
+
     #[test]
-    fn the_printed_loop_counts_midpoints() {
-        // 8, 4, 6: the second midpoint is reached by two.
-        let row = [5.0, 0.0, 4.0, 6.0, 8.0, 1.0];
-        assert_eq!(printed_exit(&row, 1, 0.0), 0);
-        assert_eq!(printed_exit(&row, 2, 0.0), 2);
-        // 4 - 0 is not above eps * 8 = 4.
-        assert_eq!(printed_exit(&row, 2, 0.5), 1);
+    fn the_printed_loop_goes_on_between_equal_elements() {
         assert!(printed_exit(&[2.0, 1.0, 1.0, 0.0], 2, 0.0) > 20);
     }
 
     #[test]
     fn a_break_leaves_the_lower_bound_behind() {
-        let row = [5.0, 0.0, 4.0, 6.0, 8.0, 1.0];
-        assert_eq!(early_stop_with_break(&row, 2, 8), [0, 2]);
+        assert_eq!(early_stop_with_break(&ROW, 2, 8), [0, 2]);
     }
 }

@@ -116,29 +116,26 @@ fn load_labels(file: &Path, nodes: usize, watch: Watch) -> Result<(Labels, usize
 mod tests {
     use std::fs;
 
-    use super::*;
-    use crate::datasets::scratch::{Folder, write_npy, write_npz};
+    use rstest::{fixture, rstest};
 
-    fn folder(name: &str) -> Folder {
-        let folder = Folder::new(&format!("csr-{name}"));
-        write_npz(
-            folder.0.join("graph.npz"),
-            &[0, 1, 3, 4],
-            &[1, 0, 2, 1],
-            [3, 3],
-        );
-        write_npy(folder.0.join("features.npy"), &[3, 1], &[1.0, 2.0, 3.0]);
-        write_npy(folder.0.join("labels.npy"), &[3], &[1.0, 0.0, 1.0]);
-        folder
+    use super::*;
+    use crate::datasets::scratch::{Folder, empty_folder, write_npy, write_npz};
+
+    #[fixture]
+    fn folder(empty_folder: Folder) -> Folder {
+        let path = &empty_folder.0;
+        write_npz(path.join("graph.npz"), &[0, 1, 3, 4], &[1, 0, 2, 1], [3, 3]);
+        write_npy(path.join("features.npy"), &[3, 1], &[1.0, 2.0, 3.0]);
+        write_npy(path.join("labels.npy"), &[3], &[1.0, 0.0, 1.0]);
+        empty_folder
     }
 
     fn read(folder: &Folder) -> Result<NodeDataset, DatasetError> {
         load(&folder.0, 4, &mut |_, _, _| {})
     }
 
-    #[test]
-    fn a_whole_folder_loads() {
-        let folder = folder("whole");
+    #[rstest]
+    fn a_whole_folder_loads(folder: Folder) {
         let data = read(&folder).unwrap();
         assert_eq!(
             (data.nodes(), data.graph().edges(), data.classes()),
@@ -167,34 +164,38 @@ mod tests {
         assert_eq!(all, (0..1000).collect::<Vec<u32>>());
     }
 
+    #[rstest]
+    #[case::fraction(&[3], &[1.0, 0.5, 0.0])]
+    #[case::missing_class(&[3], &[1.0, 3.0, 0.0])]
+    #[case::negative(&[3], &[-1.0, 1.0, 0.0])]
+    #[case::short(&[2], &[1.0, 0.0])]
+    #[case::missing_class(&[3, 1], &[1.0, 3.0, 0.0])]
+    #[case::nan(&[3, 1], &[1.0, f64::NAN, 0.0])]
+    #[case::no_truth_value(&[3, 2], &[1.0, 0.0, 2.0, 0.0, 0.0, 1.0])]
+    #[case::no_columns(&[3, 0], &[])]
+    #[case::three_dimensions(&[3, 1, 1], &[1.0, 0.0, 0.0])]
+    #[case::one_row(&[1, 3], &[1.0, 0.0, 0.0])]
+    #[case::scalar(&[], &[1.0])]
+    fn bad_labels_are_named(folder: Folder, #[case] shape: &[u64], #[case] values: &[f64]) {
+        write_npy(folder.0.join("labels.npy"), shape, values);
+        let message = read(&folder).unwrap_err().to_string();
+        assert!(
+            message.contains("labels.npy") && !message.contains('\n'),
+            "{message}"
+        );
+    }
+
+    #[rstest]
+    fn every_missing_file_is_named(
+        folder: Folder,
+        #[values("graph.npz", "features.npy", "labels.npy")] file: &str,
+    ) {
+        fs::remove_file(folder.0.join(file)).unwrap();
+        assert!(read(&folder).unwrap_err().to_string().contains(file));
+    }
+
     #[test]
-    fn every_fault_names_its_file() {
-        let bad = folder("faults");
-        for (shape, values) in [
-            (&[3][..], &[1.0, 0.5, 0.0][..]),
-            (&[3], &[1.0, 3.0, 0.0]),
-            (&[3], &[-1.0, 1.0, 0.0]),
-            (&[2], &[1.0, 0.0]),
-            (&[3, 1], &[1.0, 3.0, 0.0]),
-            (&[3, 1], &[1.0, f64::NAN, 0.0]),
-            (&[3, 2], &[1.0, 0.0, 2.0, 0.0, 0.0, 1.0]),
-            (&[3, 0], &[]),
-            (&[3, 1, 1], &[1.0, 0.0, 0.0]),
-            (&[1, 3], &[1.0, 0.0, 0.0]),
-            (&[], &[1.0]),
-        ] {
-            write_npy(bad.0.join("labels.npy"), shape, values);
-            let message = read(&bad).unwrap_err().to_string();
-            assert!(
-                message.contains("labels.npy") && !message.contains('\n'),
-                "{message}"
-            );
-        }
-        for file in ["graph.npz", "features.npy", "labels.npy"] {
-            let folder = folder("missing");
-            fs::remove_file(folder.0.join(file)).unwrap();
-            assert!(read(&folder).unwrap_err().to_string().contains(file));
-        }
+    fn a_missing_folder_says_what_it_should_hold() {
         assert!(
             load("no/such", 0, &mut |_, _, _| {})
                 .unwrap_err()
@@ -203,22 +204,24 @@ mod tests {
         );
     }
 
-    #[test]
-    fn labels_of_width_1_are_classes() {
-        let folder = folder("column");
-        for (labels, classes) in [([1.0, 2.0, 0.0], 3), ([1.0, 0.0, 1.0], 2)] {
-            write_npy(folder.0.join("labels.npy"), &[3, 1], &labels);
-            let data = read(&folder).unwrap();
-            let wanted = labels.map(|label| label as u32).to_vec();
-            assert_eq!(data.labels(), &Labels::Classes(wanted));
-            assert_eq!(data.classes(), classes);
-        }
+    #[rstest]
+    #[case([1.0, 2.0, 0.0], 3)]
+    #[case([1.0, 0.0, 1.0], 2)]
+    fn labels_of_width_1_are_classes(
+        folder: Folder,
+        #[case] labels: [f64; 3],
+        #[case] classes: usize,
+    ) {
+        write_npy(folder.0.join("labels.npy"), &[3, 1], &labels);
+        let data = read(&folder).unwrap();
+        let wanted = labels.map(|label| label as u32).to_vec();
+        assert_eq!(data.labels(), &Labels::Classes(wanted));
+        assert_eq!(data.classes(), classes);
     }
 
-    #[test]
-    fn one_stray_class_is_named() {
+    #[rstest]
+    fn one_stray_class_is_named(folder: Folder) {
         let nodes = 60_000;
-        let folder = folder("stray");
         let shape = [nodes as i64; 2];
         write_npz(folder.0.join("graph.npz"), &vec![0; nodes + 1], &[], shape);
         let mut values = vec![1.0; nodes];

@@ -115,16 +115,23 @@ impl FromStr for Class {
 
 #[cfg(test)]
 mod tests {
+    use rstest::rstest;
+
     use super::*;
 
     fn count(labels: &[u32]) -> Result<usize, String> {
         count_classes(labels, |node| format!("node {node}"))
     }
 
+    #[rstest]
+    #[case(&[0, 2, 1, 2], 3)]
+    #[case::class_0_is_missing(&[1, 1, 1], 2)]
+    fn labels_are_classes_from_0(#[case] labels: &[u32], #[case] classes: usize) {
+        assert_eq!(count(labels), Ok(classes));
+    }
+
     #[test]
     fn one_stray_label_makes_no_classes() {
-        assert_eq!(count(&[0, 2, 1, 2]), Ok(3));
-        assert_eq!(count(&[1, 1, 1]), Ok(2));
         let mut stray = vec![0; 60_000];
         stray[7] = 59_999;
         stray[8] = 3;
@@ -140,34 +147,38 @@ mod tests {
         assert!(count(&stray).is_err());
     }
 
-    #[test]
-    fn many_classes_are_accepted_where_half_of_them_occur() {
-        let every = |step: u32| {
-            (0..5000u32)
-                .map(|node| node / step * step)
-                .collect::<Vec<_>>()
-        };
-        assert_eq!(count(&every(1)), Ok(5000));
-        assert_eq!(count(&every(2)), Ok(4999));
-        assert!(count(&every(3)).is_err());
+    #[rstest]
+    #[case::every(1, Some(5000))]
+    #[case::every_second(2, Some(4999))]
+    #[case::every_third(3, None)]
+    fn many_classes_are_accepted_where_half_of_them_occur(
+        #[case] step: u32,
+        #[case] classes: Option<usize>,
+    ) {
+        let labels: Vec<u32> = (0..5000).map(|node| node / step * step).collect();
+        assert_eq!(count(&labels).ok(), classes);
     }
 
-    #[test]
-    fn classes_are_read_from_any_spelling() {
-        let read = |text: &str| text.parse::<Class>().ok().map(|class| class.0);
-        for (text, class) in [
-            ("3", 3),
-            ("3.0", 3),
-            ("3e2", 300),
-            ("-0.0", 0),
-            ("true", 1),
-            ("False", 0),
-            ("4294967295", u32::MAX),
-        ] {
-            assert_eq!(read(text), Some(class), "{text}");
-        }
-        for text in ["", "-1", "0.5", "nan", "inf", "4294967296", "1,2", "x"] {
-            assert_eq!(read(text), None, "{text}");
-        }
+    fn read(text: &str) -> Option<u32> {
+        text.parse::<Class>().ok().map(|class| class.0)
+    }
+
+    #[rstest]
+    #[case("3", 3)]
+    #[case("3.0", 3)]
+    #[case("3e2", 300)]
+    #[case("-0.0", 0)]
+    #[case("true", 1)]
+    #[case("False", 0)]
+    #[case("4294967295", u32::MAX)]
+    fn classes_are_read_from_any_spelling(#[case] text: &str, #[case] class: u32) {
+        assert_eq!(read(text), Some(class));
+    }
+
+    #[rstest]
+    fn other_text_is_no_class(
+        #[values("", "-1", "0.5", "nan", "inf", "4294967296", "1,2", "x")] text: &str,
+    ) {
+        assert_eq!(read(text), None);
     }
 }

@@ -66,9 +66,13 @@ mod tests {
     };
 
     use npyz::zip::{CompressionMethod, ZipWriter, write::FileOptions};
+    use rstest::{fixture, rstest};
 
     use super::*;
-    use crate::datasets::{NodeDataset, csr, graphsaint, scratch::Folder};
+    use crate::datasets::{
+        NodeDataset, csr, graphsaint,
+        scratch::{Folder, empty_folder},
+    };
 
     fn npy<const N: usize>(descr: &str, order: &str, shape: &str, values: &[[u8; N]]) -> Vec<u8> {
         let header =
@@ -106,20 +110,21 @@ mod tests {
         zip.finish().unwrap();
     }
 
-    fn folder(name: &str) -> Folder {
-        let folder = Folder::new(&format!("matrices-{name}"));
+    #[fixture]
+    fn folder(empty_folder: Folder) -> Folder {
+        let path = &empty_folder.0;
         let features = weights("(3, 2)", &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
         for file in ["feats.npy", "features.npy"] {
-            fs::write(folder.0.join(file), &features).unwrap();
+            fs::write(path.join(file), &features).unwrap();
         }
-        fs::write(folder.0.join("labels.npy"), ids(&[1, 0, 1])).unwrap();
+        fs::write(path.join("labels.npy"), ids(&[1, 0, 1])).unwrap();
         for (file, text) in [
             ("class_map.json", r#"{"0": 1, "1": 0, "2": 1}"#),
             ("role.json", r#"{"tr": [0], "va": [2], "te": [1]}"#),
         ] {
-            fs::write(folder.0.join(file), text).unwrap();
+            fs::write(path.join(file), text).unwrap();
         }
-        folder
+        empty_folder
     }
 
     fn both(folder: &Folder, arrays: &Arrays) -> [Result<NodeDataset, DatasetError>; 2] {
@@ -132,42 +137,57 @@ mod tests {
         ]
     }
 
-    /// (2, 0) is a stored zero.
-    fn every_format() -> [Arrays; 4] {
-        let shape = || ("shape", ids(&[3, 3]));
-        [
-            vec![
-                ("format", format(b"csr")),
-                shape(),
-                ("indptr", ids(&[0, 2, 3, 4])),
-                ("indices", ids(&[1, 2, 2, 0])),
-                ("data", weights("(4,)", &[1.0, 1.0, 0.5, 0.0])),
-            ],
-            vec![
-                ("format", format(b"csc")),
-                shape(),
-                ("indptr", ids(&[0, 1, 2, 4])),
-                ("indices", ids(&[2, 0, 0, 1])),
-                ("data", weights("(4,)", &[0.0, 1.0, 1.0, 0.5])),
-            ],
-            vec![
-                ("format", format(b"coo")),
-                shape(),
-                ("row", ids(&[2, 0, 1, 0])),
-                ("col", ids(&[0, 1, 2, 2])),
-                ("data", weights("(4,)", &[0.0, 1.0, 0.5, 1.0])),
-            ],
-            vec![
-                ("format", format(b"bsr")),
-                shape(),
-                ("indptr", ids(&[0, 1])),
-                ("indices", ids(&[0])),
-                (
-                    "data",
-                    weights("(1, 3, 3)", &[0.0, 1.0, 1.0, 0.0, 0.0, 0.5, 0.0, 0.0, 0.0]),
-                ),
-            ],
+    // In each format (2, 0) is a stored zero.
+
+    fn shape() -> (&'static str, Vec<u8>) {
+        ("shape", ids(&[3, 3]))
+    }
+
+    fn in_csr() -> Arrays {
+        vec![
+            ("format", format(b"csr")),
+            shape(),
+            ("indptr", ids(&[0, 2, 3, 4])),
+            ("indices", ids(&[1, 2, 2, 0])),
+            ("data", weights("(4,)", &[1.0, 1.0, 0.5, 0.0])),
         ]
+    }
+
+    fn in_csc() -> Arrays {
+        vec![
+            ("format", format(b"csc")),
+            shape(),
+            ("indptr", ids(&[0, 1, 2, 4])),
+            ("indices", ids(&[2, 0, 0, 1])),
+            ("data", weights("(4,)", &[0.0, 1.0, 1.0, 0.5])),
+        ]
+    }
+
+    fn in_coo() -> Arrays {
+        vec![
+            ("format", format(b"coo")),
+            shape(),
+            ("row", ids(&[2, 0, 1, 0])),
+            ("col", ids(&[0, 1, 2, 2])),
+            ("data", weights("(4,)", &[0.0, 1.0, 0.5, 1.0])),
+        ]
+    }
+
+    fn in_bsr() -> Arrays {
+        let block = [0.0, 1.0, 1.0, 0.0, 0.0, 0.5, 0.0, 0.0, 0.0];
+        vec![
+            ("format", format(b"bsr")),
+            shape(),
+            ("indptr", ids(&[0, 1])),
+            ("indices", ids(&[0])),
+            ("data", weights("(1, 3, 3)", &block)),
+        ]
+    }
+
+    fn changed(mut arrays: Arrays, name: &'static str, bytes: Vec<u8>) -> Arrays {
+        arrays.retain(|(other, _)| *other != name);
+        arrays.push((name, bytes));
+        arrays
     }
 
     fn is_expected(dataset: &NodeDataset) {
@@ -176,37 +196,43 @@ mod tests {
         assert_eq!(rows, [vec![1, 2], vec![2], vec![]]);
     }
 
-    #[test]
-    fn a_directed_graph_is_the_same_in_every_format() {
-        let folder = folder("formats");
-        for (arrays, zeros) in every_format().iter().zip([1, 1, 1, 6]) {
-            for (dataset, file) in both(&folder, arrays).iter().zip(["adj_full", "graph"]) {
-                let dataset = dataset.as_ref().unwrap();
-                is_expected(dataset);
-                let note =
-                    format!("{file}.npz: {zeros} stored zeros skipped, since they are not edges");
-                assert_eq!(dataset.notes(), [note]);
-            }
+    #[rstest]
+    #[case::csr(in_csr(), 1)]
+    #[case::csc(in_csc(), 1)]
+    #[case::coo(in_coo(), 1)]
+    #[case::bsr(in_bsr(), 6)]
+    fn a_directed_graph_is_the_same_in_every_format(
+        folder: Folder,
+        #[case] arrays: Arrays,
+        #[case] zeros: usize,
+    ) {
+        for (dataset, file) in both(&folder, &arrays).iter().zip(["adj_full", "graph"]) {
+            let dataset = dataset.as_ref().unwrap();
+            is_expected(dataset);
+            let note =
+                format!("{file}.npz: {zeros} stored zeros skipped, since they are not edges");
+            assert_eq!(dataset.notes(), [note]);
         }
     }
 
-    #[test]
-    fn patterns_without_values_and_without_a_format_are_graphs() {
-        let folder = folder("patterns");
-        let [csr, _, coo, _] = every_format();
-        for mut arrays in [csr, coo] {
-            arrays.retain(|(name, _)| !["data", "format"].contains(name));
-            for dataset in both(&folder, &arrays) {
-                let dataset = dataset.unwrap();
-                assert_eq!(dataset.graph().neighbors(2), [0]);
-                assert!(dataset.notes().is_empty());
-            }
+    #[rstest]
+    #[case::csr(in_csr())]
+    #[case::coo(in_coo())]
+    fn patterns_without_values_and_without_a_format_are_graphs(
+        folder: Folder,
+        #[case] arrays: Arrays,
+    ) {
+        let kept = |name: &str| !["data", "format"].contains(&name);
+        let arrays: Arrays = arrays.into_iter().filter(|(name, _)| kept(name)).collect();
+        for dataset in both(&folder, &arrays) {
+            let dataset = dataset.unwrap();
+            assert_eq!(dataset.graph().neighbors(2), [0]);
+            assert!(dataset.notes().is_empty());
         }
     }
 
-    #[test]
-    fn spare_capacity_and_integers_of_every_width_are_read() {
-        let folder = folder("spare");
+    #[rstest]
+    fn spare_capacity_and_integers_of_every_width_are_read(folder: Folder) {
         let wide = [1u64, 2, 2, 0, 77].map(u64::to_le_bytes);
         let arrays = vec![
             ("format", format(b"csr")),
@@ -223,74 +249,60 @@ mod tests {
         }
     }
 
-    #[test]
-    fn other_formats_and_broken_matrices_are_refused_by_name() {
-        let folder = folder("refused");
-        let [csr, ..] = every_format();
-        let with = |name: &'static str, bytes: Vec<u8>| {
-            let mut arrays = csr.clone();
-            arrays.retain(|(other, _)| *other != name);
-            arrays.push((name, bytes));
-            arrays
-        };
-        for (arrays, word) in [
-            (with("format", format(b"dia")), ".tocsr()"),
-            (with("format", format(b"\x1b[m")), "\\u{1b}"),
-            (with("shape", ids(&[3, 4])), "not square"),
-            (with("shape", ids(&[4, 4])), "4 rows need 5"),
-            (with("indices", ids(&[1, 2, 3, 0])), "column 3 of entry 2"),
-            (with("indptr", ids(&[0, 2, 3, 5])), "ends with 5"),
-            (
-                with("data", weights("(3,)", &[1.0; 3])),
-                "3 values for 4 entries",
-            ),
-            (
-                with("data", npy("|O", "False", "(4,)", &[[0]; 4])),
-                "pickled",
-            ),
-        ] {
-            for (dataset, file) in both(&folder, &arrays).iter().zip(["adj_full", "graph"]) {
-                let error = dataset.as_ref().unwrap_err().to_string();
-                assert!(error.contains(file) && error.contains(word), "{error}");
-                assert!(
-                    error.len() < 500 && !error.contains(char::is_control),
-                    "{error}"
-                );
-            }
+    #[rstest]
+    #[case::format("format", format(b"dia"), ".tocsr()")]
+    #[case::format("format", format(b"\x1b[m"), "\\u{1b}")]
+    #[case::shape("shape", ids(&[3, 4]), "not square")]
+    #[case::shape("shape", ids(&[4, 4]), "4 rows need 5")]
+    #[case::indices("indices", ids(&[1, 2, 3, 0]), "column 3 of entry 2")]
+    #[case::indptr("indptr", ids(&[0, 2, 3, 5]), "ends with 5")]
+    #[case::data("data", weights("(3,)", &[1.0; 3]), "3 values for 4 entries")]
+    #[case::objects("data", npy("|O", "False", "(4,)", &[[0]; 4]), "pickled")]
+    fn other_formats_and_broken_matrices_are_refused_by_name(
+        folder: Folder,
+        #[case] name: &'static str,
+        #[case] bytes: Vec<u8>,
+        #[case] word: &str,
+    ) {
+        let arrays = changed(in_csr(), name, bytes);
+        for (dataset, file) in both(&folder, &arrays).iter().zip(["adj_full", "graph"]) {
+            let error = dataset.as_ref().unwrap_err().to_string();
+            assert!(error.contains(file) && error.contains(word), "{error}");
+            assert!(
+                error.len() < 500 && !error.contains(char::is_control),
+                "{error}"
+            );
         }
     }
 
-    #[test]
-    fn features_of_every_layout_are_the_same() {
-        let folder = folder("features");
-        let [csr, ..] = every_format();
-        let rows = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
-        let columns = [1.0, 3.0, 5.0, 2.0, 4.0, 6.0];
-        let halves = rows.map(|x: f64| (x as u16).to_be_bytes());
-        for bytes in [
-            npy(">f8", "False", "(3, 2)", &rows.map(f64::to_be_bytes)),
-            npy("<f8", "True", "(3, 2)", &columns.map(f64::to_le_bytes)),
-            npy(">u2", "False", "(3, 2)", &halves),
-            npy("|i1", "True", "(3, 2)", &columns.map(|x| [x as u8])),
-        ] {
-            for file in ["feats.npy", "features.npy"] {
-                fs::write(folder.0.join(file), &bytes).unwrap();
-            }
-            for dataset in both(&folder, &csr) {
-                assert_eq!(dataset.unwrap().features(), rows.map(|x| x as f32));
-            }
+    const ROWS: [f64; 6] = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0];
+    const COLUMNS: [f64; 6] = [1.0, 3.0, 5.0, 2.0, 4.0, 6.0];
+
+    #[rstest]
+    #[case::f64(npy(">f8", "False", "(3, 2)", &ROWS.map(f64::to_be_bytes)))]
+    #[case::f64(npy("<f8", "True", "(3, 2)", &COLUMNS.map(f64::to_le_bytes)))]
+    #[case::u16(npy(">u2", "False", "(3, 2)", &ROWS.map(|x| (x as u16).to_be_bytes())))]
+    #[case::i8(npy("|i1", "True", "(3, 2)", &COLUMNS.map(|x| [x as u8])))]
+    fn features_of_every_layout_are_the_same(folder: Folder, #[case] bytes: Vec<u8>) {
+        for file in ["feats.npy", "features.npy"] {
+            fs::write(folder.0.join(file), &bytes).unwrap();
         }
+        for dataset in both(&folder, &in_csr()) {
+            assert_eq!(dataset.unwrap().features(), ROWS.map(|x| x as f32));
+        }
+    }
+
+    #[rstest]
+    fn features_may_be_f16(folder: Folder) {
         let f16s = [0x3c00u16, 0x3e00, 0x4000, 0x4100, 0x4200, 0x4300].map(u16::to_le_bytes);
         let bytes = npy("<f2", "False", "(3, 2)", &f16s);
         fs::write(folder.0.join("feats.npy"), bytes).unwrap();
-        let [dataset, _] = both(&folder, &csr);
+        let [dataset, _] = both(&folder, &in_csr());
         assert_eq!(dataset.unwrap().features(), [1.0, 1.5, 2.0, 2.5, 3.0, 3.5]);
     }
 
-    #[test]
-    fn splits_are_no_longer_than_the_graph() {
-        let folder = folder("splits");
-        let [matrix, ..] = every_format();
+    #[rstest]
+    fn splits_are_no_longer_than_the_graph(folder: Folder) {
         let split = |train: &[i32]| {
             let lists = vec![
                 ("train", ids(train)),
@@ -298,7 +310,7 @@ mod tests {
                 ("test", ids(&[2])),
             ];
             write(folder.0.join("split.npz"), &lists);
-            let [_, dataset] = both(&folder, &matrix);
+            let [_, dataset] = both(&folder, &in_csr());
             dataset
         };
         assert_eq!(split(&[0]).unwrap().train(), [0]);
@@ -311,23 +323,19 @@ mod tests {
 
     /// Opening a pipe would block.
     #[cfg(unix)]
-    #[test]
-    fn pipes_are_refused() {
-        let folder = folder("pipes");
-        let [csr, ..] = every_format();
-        let _ = both(&folder, &csr);
-        for file in ["adj_full.npz", "feats.npy", "class_map.json", "role.json"] {
-            let path = folder.0.join(file);
-            let whole = fs::read(&path).unwrap();
-            fs::remove_file(&path).unwrap();
-            let made = std::process::Command::new("mkfifo").arg(&path).status();
-            assert!(made.unwrap().success());
-            let error = graphsaint::load(&folder.0, &mut |_, _, _| {})
-                .unwrap_err()
-                .to_string();
-            assert!(error.contains(file) && error.contains("a pipe"), "{error}");
-            fs::remove_file(&path).unwrap();
-            fs::write(&path, whole).unwrap();
-        }
+    #[rstest]
+    fn pipes_are_refused(
+        folder: Folder,
+        #[values("adj_full.npz", "feats.npy", "class_map.json", "role.json")] file: &str,
+    ) {
+        let _ = both(&folder, &in_csr());
+        let path = folder.0.join(file);
+        fs::remove_file(&path).unwrap();
+        let made = std::process::Command::new("mkfifo").arg(&path).status();
+        assert!(made.unwrap().success());
+        let error = graphsaint::load(&folder.0, &mut |_, _, _| {})
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains(file) && error.contains("a pipe"), "{error}");
     }
 }

@@ -95,6 +95,8 @@ impl Noise {
 
 #[cfg(test)]
 mod tests {
+    use rstest::rstest;
+
     use super::*;
 
     #[test]
@@ -140,19 +142,25 @@ mod tests {
         assert_ne!(other.features(), data.features());
     }
 
-    #[test]
-    fn too_little_is_refused() {
-        let noise = |nodes, features, classes| {
-            let graph = Graph::from_edges(nodes, []).unwrap();
-            let noise = Noise {
-                features,
-                classes,
-                seed: 0,
-            };
-            noise.dataset("noise", graph).is_ok()
+    #[rstest]
+    #[case::least(5, 1, 1, true)]
+    #[case::nodes(4, 1, 1, false)]
+    #[case::features(5, 0, 1, false)]
+    #[case::classes(5, 1, 0, false)]
+    #[case::memory(5, 1 << 60, 1, false)]
+    #[case::memory(5, usize::MAX, 1, false)]
+    fn too_little_and_too_much_are_refused(
+        #[case] nodes: usize,
+        #[case] features: usize,
+        #[case] classes: usize,
+        #[case] accepted: bool,
+    ) {
+        let graph = Graph::from_edges(nodes, []).unwrap();
+        let noise = Noise {
+            features,
+            classes,
+            seed: 0,
         };
-        assert!(noise(5, 1, 1));
-        assert!(!noise(4, 1, 1) && !noise(5, 0, 1) && !noise(5, 1, 0));
-        assert!(!noise(5, 1 << 60, 1) && !noise(5, usize::MAX, 1));
+        assert_eq!(noise.dataset("noise", graph).is_ok(), accepted);
     }
 }

@@ -249,8 +249,10 @@ fn split_folder(folder: &Path, options: &OgbOptions) -> Result<PathBuf, DatasetE
 
 #[cfg(test)]
 mod tests {
+    use rstest::{fixture, rstest};
+
     use super::*;
-    use crate::datasets::scratch::{Folder, write_gz};
+    use crate::datasets::scratch::{Folder, empty_folder, write_gz};
 
     const FILES: [(&str, &str); 8] = [
         ("raw/num-node-list", "4\n"),
@@ -263,12 +265,12 @@ mod tests {
         ("split/first/test", "1\n3\n"),
     ];
 
-    fn folder(name: &str) -> Folder {
-        let folder = Folder::new(&format!("ogb-{name}"));
+    #[fixture]
+    fn folder(empty_folder: Folder) -> Folder {
         for (name, text) in FILES {
-            write(&folder, name, text);
+            write(&empty_folder, name, text);
         }
-        folder
+        empty_folder
     }
 
     fn write(folder: &Folder, name: &str, text: &str) {
@@ -285,9 +287,8 @@ mod tests {
         message
     }
 
-    #[test]
-    fn a_whole_folder_loads() {
-        let folder = folder("whole");
+    #[rstest]
+    fn a_whole_folder_loads(folder: Folder) {
         let data = read(&folder).unwrap();
         assert_eq!(
             (data.nodes(), data.graph().edges(), data.classes()),
@@ -310,9 +311,8 @@ mod tests {
         assert_eq!(data.graph().neighbors(1), [0, 2]);
     }
 
-    #[test]
-    fn features_of_edges_stand_in_for_those_of_nodes() {
-        let folder = folder("edge-features");
+    #[rstest]
+    fn features_of_edges_stand_in_for_those_of_nodes(folder: Folder) {
         fs::remove_file(folder.0.join("raw/node-feat.csv.gz")).unwrap();
         write(&folder, "raw/edge-feat", "1,2\n4,0\n7,1\n");
         write(&folder, "raw/node-label", "1,0\n0,0\n1,1\n0,1\n");
@@ -327,96 +327,114 @@ mod tests {
         assert!(message(&folder).contains("line 3"));
     }
 
-    #[test]
-    fn every_fault_names_its_file_and_line() {
-        for (name, text, word) in [
-            ("raw/num-node-list", "5\n", "4 lines"),
-            ("raw/num-node-list", "3\n", "more than"),
-            ("raw/num-node-list", "99999999999\n", "2147479552"),
-            ("raw/num-edge-list", "4\n", "3 edges"),
-            ("raw/edge", "0,1\n1,4\n2,1\n", "line 2"),
-            ("raw/edge", "0,1\n1\n2,1\n", "line 2"),
-            ("raw/node-feat", "1,2\n3,4\n5,x\n7,8\n", "line 3"),
-            ("raw/node-feat", "1,2\n3,4\n5\n7,8\n", "line 3"),
-            ("raw/node-feat", "1,2\n3,4\n5,nan\n7,8\n", "finite"),
-            ("raw/node-label", "1\n0\n9\n0\n", "class 9"),
-            ("raw/node-label", "1,0\n0,1\n3,0\n0,0\n", "line 3"),
-            ("raw/node-label", "1\n0\n-1\n0\n", "line 3"),
-            ("raw/node-label", "1\n0\nnan\n0\n", "line 3 is no class"),
-            ("raw/node-label", "1\n0\n0.5\n0\n", "line 3 is no class"),
-            ("raw/node-label", "1\n0\n\n0\n", "line 3 is no class"),
-            ("split/first/train", "zero\n", "line 1"),
-            ("split/first/train", "2\n", "again"),
-            ("split/first/train", "7\n", "7"),
-            ("split/first/train", "0\n0\n0\n0\n0\n", "line 5"),
-            ("raw/num-node-list", "18446744073709551615\n", "2147479552"),
-            ("raw/num-node-list", "18446744073709551616\n", "line 1"),
-        ] {
-            let folder = folder("faults");
-            write(&folder, name, text);
-            let found = message(&folder);
-            assert!(found.contains(word), "{name} {text:?}: {found}");
-        }
+    #[rstest]
+    #[case::nodes("raw/num-node-list", "5\n", "4 lines")]
+    #[case::nodes("raw/num-node-list", "3\n", "more than")]
+    #[case::nodes("raw/num-node-list", "99999999999\n", "2147479552")]
+    #[case::nodes("raw/num-node-list", "18446744073709551615\n", "2147479552")]
+    #[case::nodes("raw/num-node-list", "18446744073709551616\n", "line 1")]
+    #[case::edges("raw/num-edge-list", "4\n", "3 edges")]
+    #[case::edges("raw/edge", "0,1\n1,4\n2,1\n", "line 2")]
+    #[case::edges("raw/edge", "0,1\n1\n2,1\n", "line 2")]
+    #[case::features("raw/node-feat", "1,2\n3,4\n5,x\n7,8\n", "line 3")]
+    #[case::features("raw/node-feat", "1,2\n3,4\n5\n7,8\n", "line 3")]
+    #[case::features("raw/node-feat", "1,2\n3,4\n5,nan\n7,8\n", "finite")]
+    #[case::labels("raw/node-label", "1\n0\n9\n0\n", "class 9")]
+    #[case::labels("raw/node-label", "1,0\n0,1\n3,0\n0,0\n", "line 3")]
+    #[case::labels("raw/node-label", "1\n0\n-1\n0\n", "line 3")]
+    #[case::labels("raw/node-label", "1\n0\nnan\n0\n", "line 3 is no class")]
+    #[case::labels("raw/node-label", "1\n0\n0.5\n0\n", "line 3 is no class")]
+    #[case::labels("raw/node-label", "1\n0\n\n0\n", "line 3 is no class")]
+    #[case::split("split/first/train", "zero\n", "line 1")]
+    #[case::split("split/first/train", "2\n", "again")]
+    #[case::split("split/first/train", "7\n", "7")]
+    #[case::split("split/first/train", "0\n0\n0\n0\n0\n", "line 5")]
+    fn every_fault_names_its_file_and_line(
+        folder: Folder,
+        #[case] name: &str,
+        #[case] text: &str,
+        #[case] word: &str,
+    ) {
+        write(&folder, name, text);
+        let found = message(&folder);
+        assert!(found.contains(word), "{found}");
     }
 
-    #[test]
-    fn every_missing_file_is_named() {
-        for (name, _) in FILES
-            .iter()
-            .filter(|(name, _)| *name != "raw/num-edge-list")
-        {
-            let folder = folder("missing");
-            fs::remove_file(folder.0.join(format!("{name}.csv.gz"))).unwrap();
-            let found = message(&folder);
-            assert!(found.contains(name), "{name}: {found}");
-        }
-        let folder = folder("splits");
+    #[rstest]
+    fn every_missing_file_is_named(
+        folder: Folder,
+        #[values(
+            "raw/num-node-list",
+            "raw/edge",
+            "raw/node-feat",
+            "raw/node-label",
+            "split/first/train",
+            "split/first/valid",
+            "split/first/test"
+        )]
+        name: &str,
+    ) {
+        fs::remove_file(folder.0.join(format!("{name}.csv.gz"))).unwrap();
+        let found = message(&folder);
+        assert!(found.contains(name), "{found}");
+    }
+
+    #[rstest]
+    fn several_splits_are_named(folder: Folder) {
         write(&folder, "split/second/train", "0\n");
         assert!(message(&folder).contains("first, second"));
     }
 
-    #[test]
-    fn every_truncation_is_an_error() {
-        for (name, _) in FILES {
-            let folder = folder("truncated");
-            let file = folder.0.join(format!("{name}.csv.gz"));
-            let bytes = fs::read(&file).unwrap();
-            for len in 0..bytes.len() {
-                fs::write(&file, &bytes[..len]).unwrap();
-                let found = message(&folder);
-                assert!(
-                    found.contains(".csv.gz") || found.contains("split"),
-                    "{found}"
-                );
-            }
+    #[rstest]
+    fn every_truncation_is_an_error(
+        folder: Folder,
+        #[values(
+            "raw/num-node-list",
+            "raw/num-edge-list",
+            "raw/edge",
+            "raw/node-feat",
+            "raw/node-label",
+            "split/first/train",
+            "split/first/valid",
+            "split/first/test"
+        )]
+        name: &str,
+    ) {
+        let file = folder.0.join(format!("{name}.csv.gz"));
+        let bytes = fs::read(&file).unwrap();
+        for len in 0..bytes.len() {
+            fs::write(&file, &bytes[..len]).unwrap();
+            let found = message(&folder);
+            assert!(
+                found.contains(".csv.gz") || found.contains("split"),
+                "{found}"
+            );
         }
     }
 
-    #[test]
-    fn a_missing_folder_says_where_to_get_it() {
-        let error = |path| {
-            let found = load(path, &OgbOptions::default(), &mut |_, _, _| {});
-            found.unwrap_err().to_string()
-        };
-        let products = "http://snap.stanford.edu/ogb/data/nodeproppred/products.zip";
-        assert!(error("no/ogbn_products").contains(products));
-        assert!(error("no/such").contains("https://ogb.stanford.edu"));
+    #[rstest]
+    #[case::known(
+        "no/ogbn_products",
+        "http://snap.stanford.edu/ogb/data/nodeproppred/products.zip"
+    )]
+    #[case::unknown("no/such", "https://ogb.stanford.edu")]
+    fn a_missing_folder_says_where_to_get_it(#[case] path: &str, #[case] url: &str) {
+        let found = load(path, &OgbOptions::default(), &mut |_, _, _| {});
+        assert!(found.unwrap_err().to_string().contains(url));
     }
 
-    #[test]
-    fn classes_may_be_floats_or_truth_values() {
-        let folder = folder("spellings");
-        for labels in ["1.0\n0.0\n2.0\n0.0\n", "true\nFalse\n2\n0\n"] {
-            write(&folder, "raw/node-label", labels);
-            let data = read(&folder).unwrap();
-            assert_eq!(data.labels(), &Labels::Classes(vec![1, 0, 2, 0]));
-            assert_eq!(data.classes(), 3);
-        }
+    #[rstest]
+    #[case::floats("1.0\n0.0\n2.0\n0.0\n")]
+    #[case::truth_values("true\nFalse\n2\n0\n")]
+    fn classes_may_be_floats_or_truth_values(folder: Folder, #[case] labels: &str) {
+        write(&folder, "raw/node-label", labels);
+        let data = read(&folder).unwrap();
+        assert_eq!(data.labels(), &Labels::Classes(vec![1, 0, 2, 0]));
+        assert_eq!(data.classes(), 3);
     }
 
-    #[test]
-    fn one_stray_class_is_named() {
-        let folder = folder("stray");
+    #[rstest]
+    fn one_stray_class_is_named(folder: Folder) {
         let mut labels = vec!["3"; 60_000];
         labels[20] = "59999";
         write(&folder, "raw/num-node-list", "60000\n");
@@ -427,9 +445,8 @@ mod tests {
         }
     }
 
-    #[test]
-    fn declared_sizes_are_not_allocated() {
-        let folder = folder("declared");
+    #[rstest]
+    fn declared_sizes_are_not_allocated(folder: Folder) {
         write(&folder, "raw/num-node-list", "2147479552\n");
         let wide = "1,".repeat(1 << 18) + "1\n";
         write(&folder, "raw/node-label", &wide);
@@ -443,9 +460,8 @@ mod tests {
         }
     }
 
-    #[test]
-    fn lists_that_the_limit_forbids_do_not_grow() {
-        let folder = folder("growth");
+    #[rstest]
+    fn lists_that_the_limit_forbids_do_not_grow(folder: Folder) {
         let watch = &mut |_: &Path, _, _| {};
         let lines = Lines::open(&folder.0.join("raw/edge.csv.gz"), watch).unwrap();
         let mut list = vec![[0u8; 64]];
@@ -457,9 +473,8 @@ mod tests {
         assert_eq!(list.capacity(), before);
     }
 
-    #[test]
-    fn names_reach_no_terminal_as_commands() {
-        let folder = folder("names");
+    #[rstest]
+    fn names_reach_no_terminal_as_commands(folder: Folder) {
         for split in ["a\x1b[2J", "b\nc"] {
             fs::create_dir(folder.0.join("split").join(split)).unwrap();
         }

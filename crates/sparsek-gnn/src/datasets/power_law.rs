@@ -200,6 +200,10 @@ pub fn power_law(config: &PowerLawConfig) -> Result<NodeDataset, DatasetError> {
 
 #[cfg(test)]
 mod tests {
+    use std::ops::Range;
+
+    use rstest::rstest;
+
     use super::*;
 
     fn small() -> PowerLawConfig {
@@ -217,8 +221,10 @@ mod tests {
         })
     }
 
-    #[test]
-    fn degrees_are_those_expected() {
+    #[rstest]
+    fn degrees_are_those_expected(
+        #[values(0..10, 10..100, 100..1000, 1000..5000)] ranks: Range<usize>,
+    ) {
         let config = small();
         let pattern = config.pattern().unwrap();
         assert_eq!(pattern.nnz(), 100_000);
@@ -230,13 +236,11 @@ mod tests {
         degrees.sort_unstable_by_key(|&degree| std::cmp::Reverse(degree));
         let weight = |i: f64| (i + 5000.0 / config.shift).powf(-config.power);
         let sum: f64 = (0..5000).map(|i| weight(f64::from(i) + 0.5)).sum();
-        for ranks in [0..10usize, 10..100, 100..1000, 1000..5000] {
-            let found: u32 = degrees[ranks.clone()].iter().sum();
-            let part: f64 = ranks.clone().map(|i| weight(i as f64 + 0.5)).sum();
-            let expected = 100_000.0 * part / sum;
-            let off = (f64::from(found) / expected - 1.0).abs();
-            assert!(off < 0.1, "{ranks:?}: {found} edges, {expected} expected");
-        }
+        let found: u32 = degrees[ranks.clone()].iter().sum();
+        let part: f64 = ranks.map(|i| weight(i as f64 + 0.5)).sum();
+        let expected = 100_000.0 * part / sum;
+        let off = (f64::from(found) / expected - 1.0).abs();
+        assert!(off < 0.1, "{found} edges, {expected} expected");
     }
 
     #[test]
@@ -278,24 +282,26 @@ mod tests {
         let data = power_law(&"reddit-size/1000".parse().unwrap()).unwrap();
         assert_eq!(data.name(), "reddit-size/1000");
         assert_eq!([data.feature_width(), data.classes()], [100, 47]);
-        for name in ["reddit", "reddit-size/0", "reddit-size/x", "products-size/"] {
-            assert!(name.parse::<PowerLawConfig>().is_err(), "{name}");
-        }
     }
 
-    #[test]
-    fn bad_parameters_are_refused() {
-        let refused = |change: fn(&mut PowerLawConfig)| {
-            let mut config = small();
-            change(&mut config);
-            config.pattern().is_err()
-        };
-        assert!(refused(|config| config.nodes = 1));
-        assert!(refused(|config| config.edges = usize::MAX));
-        assert!(refused(|config| config.power = 1.0));
-        assert!(refused(|config| config.power = f64::NAN));
-        assert!(refused(|config| config.shift = 0.5));
-        assert!(refused(|config| config.shift = f64::INFINITY));
+    #[rstest]
+    fn other_names_are_refused(
+        #[values("reddit", "reddit-size/0", "reddit-size/x", "products-size/")] name: &str,
+    ) {
+        assert!(name.parse::<PowerLawConfig>().is_err());
+    }
+
+    #[rstest]
+    #[case::nodes(|config: &mut PowerLawConfig| config.nodes = 1)]
+    #[case::edges(|config: &mut PowerLawConfig| config.edges = usize::MAX)]
+    #[case::power(|config: &mut PowerLawConfig| config.power = 1.0)]
+    #[case::power(|config: &mut PowerLawConfig| config.power = f64::NAN)]
+    #[case::shift(|config: &mut PowerLawConfig| config.shift = 0.5)]
+    #[case::shift(|config: &mut PowerLawConfig| config.shift = f64::INFINITY)]
+    fn bad_parameters_are_refused(#[case] change: fn(&mut PowerLawConfig)) {
+        let mut config = small();
+        change(&mut config);
+        assert!(config.pattern().is_err());
     }
 
     #[test]

@@ -199,6 +199,8 @@ pub fn block_model(config: &SbmConfig) -> Result<NodeDataset, DatasetError> {
 
 #[cfg(test)]
 mod tests {
+    use rstest::rstest;
+
     use super::*;
 
     #[test]
@@ -231,29 +233,33 @@ mod tests {
         );
     }
 
-    #[test]
-    fn bad_parameters_are_refused() {
-        assert!(block_model(&SbmConfig::new(3)).is_err());
-        assert!(block_model(&SbmConfig::new(1000).with_degree(f64::NAN)).is_err());
-        assert!(block_model(&SbmConfig::new(1000).with_degree(1e12)).is_err());
-        assert!(block_model(&SbmConfig::new(1000).with_blocks(0)).is_err());
-        assert!(block_model(&SbmConfig::new(1000).with_blocks(usize::MAX)).is_err());
-        assert!(block_model(&SbmConfig::new(usize::MAX).with_degree(0.0)).is_err());
+    #[rstest]
+    #[case::nodes(SbmConfig::new(3))]
+    #[case::degree(SbmConfig::new(1000).with_degree(f64::NAN))]
+    #[case::degree(SbmConfig::new(1000).with_degree(1e12))]
+    #[case::blocks(SbmConfig::new(1000).with_blocks(0))]
+    #[case::blocks(SbmConfig::new(1000).with_blocks(usize::MAX))]
+    #[case::nodes(SbmConfig::new(usize::MAX).with_degree(0.0))]
+    fn bad_parameters_are_refused(#[case] config: SbmConfig) {
+        assert!(block_model(&config).is_err());
     }
 
-    #[test]
-    fn what_does_not_fit_in_memory_is_refused_before_it_is_drawn() {
-        for (features, degree) in [(usize::MAX, 16.0), (1 << 40, 0.0)] {
-            let config = SbmConfig {
-                features,
-                ..SbmConfig::new(1000).with_degree(degree)
-            };
-            let error = block_model(&config).unwrap_err();
-            assert!(matches!(error, DatasetError::TooLarge(_)), "{error}");
-            let message = error.to_string();
-            for word in ["block model of 1000 nodes", "at most", "SPARSEK_MAX_MEMORY"] {
-                assert!(message.contains(word), "{message}");
-            }
+    #[rstest]
+    #[case(usize::MAX, 16.0)]
+    #[case(1 << 40, 0.0)]
+    fn what_does_not_fit_in_memory_is_refused_before_it_is_drawn(
+        #[case] features: usize,
+        #[case] degree: f64,
+    ) {
+        let config = SbmConfig {
+            features,
+            ..SbmConfig::new(1000).with_degree(degree)
+        };
+        let error = block_model(&config).unwrap_err();
+        assert!(matches!(error, DatasetError::TooLarge(_)), "{error}");
+        let message = error.to_string();
+        for word in ["block model of 1000 nodes", "at most", "SPARSEK_MAX_MEMORY"] {
+            assert!(message.contains(word), "{message}");
         }
     }
 }

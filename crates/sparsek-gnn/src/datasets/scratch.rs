@@ -1,18 +1,25 @@
-use std::{fs, io::Write, path::PathBuf};
+use std::{
+    fs,
+    io::Write,
+    path::PathBuf,
+    sync::atomic::{AtomicUsize, Ordering},
+};
 
 use flate2::{Compression, write::GzEncoder};
 use npyz::WriterBuilder;
+use rstest::fixture;
 
 /// Removed when dropped.
 pub struct Folder(pub PathBuf);
 
-impl Folder {
-    pub fn new(name: &str) -> Self {
-        let name = format!("sparsek-gnn-{}-{name}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        fs::create_dir_all(&path).unwrap();
-        Self(path)
-    }
+#[fixture]
+pub fn empty_folder() -> Folder {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    let name = format!("sparsek-gnn-{}-{count}", std::process::id());
+    let path = std::env::temp_dir().join(name);
+    fs::create_dir_all(&path).unwrap();
+    Folder(path)
 }
 
 impl Drop for Folder {

@@ -133,6 +133,8 @@ fn check_nodes(nodes: usize) -> Result<(), GraphError> {
 
 #[cfg(test)]
 mod tests {
+    use rstest::rstest;
+
     use super::*;
 
     #[test]
@@ -156,8 +158,13 @@ mod tests {
                 nodes: 2
             }
         );
-        assert!(Graph::from_csr(2, vec![0, 2, 1], vec![0]).is_err());
-        assert!(Graph::from_csr(2, vec![0, 1], vec![0]).is_err());
-        assert!(Graph::from_csr(2, vec![0, 1, 1], vec![2]).is_err());
+    }
+
+    #[rstest]
+    #[case::decreasing(vec![0, 2, 1], vec![0])]
+    #[case::short(vec![0, 1], vec![0])]
+    #[case::out_of_range(vec![0, 1, 1], vec![2])]
+    fn broken_matrices_are_refused(#[case] indptr: Vec<u32>, #[case] indices: Vec<u32>) {
+        assert!(Graph::from_csr(2, indptr, indices).is_err());
     }
 }

@@ -41,23 +41,25 @@ impl Graph {
 
 #[cfg(test)]
 mod tests {
+    use rstest::rstest;
+
     use super::*;
 
-    #[test]
-    fn factors_by_hand() {
+    fn root() -> Vec<f64> {
+        vec![1.0, 3f64.sqrt().recip(), 0.0]
+    }
+
+    #[rstest]
+    #[case::both(Norm::Both, 1.0, [Some(root()), Some(root())])]
+    #[case::left(Norm::Left, 1.0, [None, Some(vec![0.5, 1.0, 1.0])])]
+    #[case::right(Norm::Right, 2.0, [Some(vec![0.5, 0.25, 0.0]), None])]
+    #[case::none(Norm::None, 2.0, [None, None])]
+    fn factors_by_hand(
+        #[case] norm: Norm,
+        #[case] loops: f64,
+        #[case] expected: [Option<Vec<f64>>; 2],
+    ) {
         let graph = Graph::from_edges(3, [(0, 0), (0, 1), (1, 1), (2, 1)]).unwrap();
-        let root = [1.0, 3f64.sqrt().recip(), 0.0];
-        assert_eq!(
-            graph.node_norm(Norm::Both, 1.0),
-            [Some(root.to_vec()), Some(root.to_vec())]
-        );
-        let out = [0.5, 1.0, 1.0];
-        assert_eq!(graph.node_norm(Norm::Left, 1.0), [None, Some(out.to_vec())]);
-        let into = [0.5, 0.25, 0.0];
-        assert_eq!(
-            graph.node_norm(Norm::Right, 2.0),
-            [Some(into.to_vec()), None]
-        );
-        assert_eq!(graph.node_norm(Norm::None, 2.0), [None, None]);
+        assert_eq!(graph.node_norm(norm, loops), expected);
     }
 }

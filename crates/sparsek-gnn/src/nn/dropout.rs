@@ -64,29 +64,33 @@ mod flex {
 #[cfg(all(test, feature = "flex"))]
 mod tests {
     use burn::{nn::DropoutConfig, tensor::Device};
+    use rstest::rstest;
 
     use super::{flex::factors, *};
+    use crate::fixtures::device;
 
-    #[test]
-    fn as_many_are_kept_as_asked() {
-        for (keep, state) in [(0.5, 3), (0.9, 4), (0.25, 5)] {
-            let count = 200_001;
-            let drawn = factors(count, keep, state);
-            let kept = drawn.iter().filter(|&&factor| factor != 0.0).count() as f64;
-            let deviation = (count as f64 * keep * (1.0 - keep)).sqrt();
-            assert!((kept - count as f64 * keep).abs() < 4.0 * deviation);
-            let both = drawn
-                .windows(2)
-                .filter(|two| two[0] * two[1] != 0.0)
-                .count() as f64;
-            assert!((both - count as f64 * keep * keep).abs() < 6.0 * deviation);
-            assert!(drawn.iter().all(|&x| x == 0.0 || x == (1.0 / keep) as f32));
-        }
+    #[rstest]
+    #[case(0.5, 3)]
+    #[case(0.9, 4)]
+    #[case(0.25, 5)]
+    fn as_many_are_kept_as_asked(#[case] keep: f64, #[case] state: u64) {
+        let count = 200_001;
+        let drawn = factors(count, keep, state);
+        let kept = drawn.iter().filter(|&&factor| factor != 0.0).count() as f64;
+        let deviation = (count as f64 * keep * (1.0 - keep)).sqrt();
+        assert!((kept - count as f64 * keep).abs() < 4.0 * deviation);
+        let both = drawn
+            .windows(2)
+            .filter(|two| two[0] * two[1] != 0.0)
+            .count() as f64;
+        assert!((both - count as f64 * keep * keep).abs() < 6.0 * deviation);
+        assert!(drawn.iter().all(|&x| x == 0.0 || x == (1.0 / keep) as f32));
     }
 
-    #[test]
-    fn the_seed_decides_and_the_gradient_is_what_was_drawn() {
-        let device = Device::flex().autodiff();
+    #[rstest]
+    fn the_seed_decides_and_the_gradient_is_what_was_drawn(device: Device) {
+        let inner = Tensor::<2>::ones([4, 3], &device);
+        let device = device.autodiff();
         let dropout = DropoutConfig::new(0.5).init();
         let run = |seed| {
             device.seed(seed);
@@ -100,7 +104,6 @@ mod tests {
         };
         assert_eq!(run(1), run(1));
         assert_ne!(run(1), run(2));
-        let inner = Tensor::<2>::ones([4, 3], &Device::flex());
         let same = drop_elements(&dropout, inner).try_into_vec_as::<f32>();
         assert_eq!(same.unwrap(), [1.0; 12]);
     }

@@ -260,44 +260,56 @@ impl NodeModel for MaxKModel {
 
 #[cfg(test)]
 mod tests {
+    use rstest::rstest;
+
     use super::*;
+    #[cfg(feature = "flex")]
+    use crate::fixtures::device;
 
     fn config(architecture: Architecture) -> MaxKModelConfig {
         MaxKModelConfig::new(architecture, 7, 16, 3).with_layers(2)
     }
 
-    #[test]
-    fn what_does_not_fit_in_memory_is_refused_before_it_is_built() {
-        for architecture in [Architecture::Sage, Architecture::Gcn, Architecture::Gin] {
-            let config = config(architecture);
-            assert_eq!(config.validate(), Ok(()));
-            for (layers, hidden) in [
-                (usize::MAX, 16),
-                (1 << 50, 16),
-                (2, 1 << 30),
-                (2, usize::MAX),
-                (usize::MAX, usize::MAX),
-            ] {
-                let mut large = config.clone().with_layers(layers);
-                large.d_hidden = hidden;
-                let error = large.validate().unwrap_err();
-                assert!(matches!(error, ModelError::Memory(_)), "{error}");
-                let width = format!("a model of {layers} layers of width {hidden} needs");
-                assert!(error.to_string().starts_with(&width), "{error}");
-            }
-            let mut large = config.clone();
-            (large.d_input, large.d_output) = (usize::MAX, usize::MAX);
-            assert!(large.validate().is_err());
-        }
+    #[rstest]
+    #[case::layers(usize::MAX, 16)]
+    #[case::layers(1 << 50, 16)]
+    #[case::width(2, 1 << 30)]
+    #[case::width(2, usize::MAX)]
+    #[case::both(usize::MAX, usize::MAX)]
+    fn what_does_not_fit_in_memory_is_refused_before_it_is_built(
+        #[values(Architecture::Sage, Architecture::Gcn, Architecture::Gin)]
+        architecture: Architecture,
+        #[case] layers: usize,
+        #[case] hidden: usize,
+    ) {
+        let mut large = config(architecture).with_layers(layers);
+        large.d_hidden = hidden;
+        let error = large.validate().unwrap_err();
+        assert!(matches!(error, ModelError::Memory(_)), "{error}");
+        let width = format!("a model of {layers} layers of width {hidden} needs");
+        assert!(error.to_string().starts_with(&width), "{error}");
+    }
+
+    #[rstest]
+    fn features_and_classes_that_do_not_fit_in_memory_are_refused(
+        #[values(Architecture::Sage, Architecture::Gcn, Architecture::Gin)]
+        architecture: Architecture,
+    ) {
+        let mut config = config(architecture);
+        assert_eq!(config.validate(), Ok(()));
+        (config.d_input, config.d_output) = (usize::MAX, usize::MAX);
+        assert!(config.validate().is_err());
     }
 
     #[cfg(feature = "flex")]
-    #[test]
-    fn parameters_are_counted_as_burn_counts_them() {
-        for architecture in [Architecture::Sage, Architecture::Gcn, Architecture::Gin] {
-            let config = config(architecture);
-            let model = config.init(&Device::flex()).unwrap();
-            assert_eq!(config.parameters(), model.num_params() as u128);
-        }
+    #[rstest]
+    fn parameters_are_counted_as_burn_counts_them(
+        device: Device,
+        #[values(Architecture::Sage, Architecture::Gcn, Architecture::Gin)]
+        architecture: Architecture,
+    ) {
+        let config = config(architecture);
+        let model = config.init(&device).unwrap();
+        assert_eq!(config.parameters(), model.num_params() as u128);
     }
 }

@@ -95,19 +95,19 @@ fn choose(list: &[u32], count: usize, rng: &mut Xoshiro256PlusPlus) -> Vec<u32> 
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::sampling::types::random_graph as graph;
+    use rstest::rstest;
 
-    #[test]
-    fn fanouts_above_every_degree_take_all_neighbors() {
-        let graph = graph();
+    use super::*;
+    use crate::sampling::types::random_graph;
+
+    #[rstest]
+    fn fanouts_above_every_degree_take_all_neighbors(#[from(random_graph)] graph: Graph) {
         let batch = NeighborSampler::new(&graph, vec![usize::MAX]).sample(&[5], 0);
         assert_eq!(batch.graph.edges(), graph.neighbors(5).len());
     }
 
-    #[test]
-    fn samples_are_edges_of_the_graph() {
-        let graph = graph();
+    #[rstest]
+    fn samples_are_edges_of_the_graph(#[from(random_graph)] graph: Graph) {
         let mut sampler = NeighborSampler::new(&graph, vec![3, 2]);
         let batch = sampler.sample(&[7, 50, 3], 1);
         assert_eq!(batch.nodes[..3], [7, 50, 3]);
@@ -134,9 +134,8 @@ mod tests {
         );
     }
 
-    #[test]
-    fn wide_samples_are_whole_neighborhoods() {
-        let graph = graph();
+    #[rstest]
+    fn wide_samples_are_whole_neighborhoods(#[from(random_graph)] graph: Graph) {
         let batch = NeighborSampler::new(&graph, vec![1000]).sample(&[9, 4], 0);
         for (at, node) in [(0, 9), (1, 4)] {
             let row = batch.graph.neighbors(at).iter();

@@ -87,29 +87,30 @@ fn breadth_first(graph: &Graph, starts: &[u32]) -> Vec<u32> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::sampling::types::random_graph as graph;
+    use rstest::rstest;
 
-    #[test]
-    fn more_parts_than_nodes_leave_some_empty() {
-        let graph = graph();
+    use super::*;
+    use crate::sampling::types::random_graph;
+
+    #[rstest]
+    fn more_parts_than_nodes_leave_some_empty(#[from(random_graph)] graph: Graph) {
         let partition = Partition::new(&graph, 1000, PartitionMethod::Random, 0);
         let nodes: usize = partition.parts.iter().map(Vec::len).sum();
         assert_eq!((partition.parts(), nodes), (1000, 100));
     }
 
-    #[test]
-    fn parts_hold_every_node_once() {
-        let graph = graph();
-        for method in [PartitionMethod::Random, PartitionMethod::Clusters] {
-            let partition = Partition::new(&graph, 7, method, 5);
-            let whole = partition.batch(&graph, &[0, 1, 2, 3, 4, 5, 6]);
-            let mut nodes = whole.nodes.clone();
-            nodes.sort_unstable();
-            assert_eq!(nodes, (0..100).collect::<Vec<u32>>());
-            assert_eq!(whole.graph.edges(), graph.edges());
-            let sizes = partition.parts.iter().map(Vec::len);
-            assert!(sizes.clone().max().unwrap() - sizes.min().unwrap() <= 1);
-        }
+    #[rstest]
+    fn parts_hold_every_node_once(
+        #[from(random_graph)] graph: Graph,
+        #[values(PartitionMethod::Random, PartitionMethod::Clusters)] method: PartitionMethod,
+    ) {
+        let partition = Partition::new(&graph, 7, method, 5);
+        let whole = partition.batch(&graph, &[0, 1, 2, 3, 4, 5, 6]);
+        let mut nodes = whole.nodes.clone();
+        nodes.sort_unstable();
+        assert_eq!(nodes, (0..100).collect::<Vec<u32>>());
+        assert_eq!(whole.graph.edges(), graph.edges());
+        let sizes = partition.parts.iter().map(Vec::len);
+        assert!(sizes.clone().max().unwrap() - sizes.min().unwrap() <= 1);
     }
 }

@@ -10,6 +10,7 @@ pub struct Batch {
 }
 
 #[cfg(test)]
+#[rstest::fixture]
 pub(super) fn random_graph() -> Graph {
     use rand::{RngExt, SeedableRng, rngs::Xoshiro256PlusPlus};
 

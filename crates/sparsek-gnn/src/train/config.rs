@@ -113,18 +113,29 @@ impl Batching {
 
 #[cfg(test)]
 mod tests {
+    use rstest::{fixture, rstest};
+
     use super::*;
 
-    #[test]
-    fn saved_runs_keep_the_british_name_of_neighbor_batches() {
-        let batching = Batching::Neighbors {
+    const SAVED: &str = r#"{"Neighbours":{"fanouts":[2],"nodes":3}}"#;
+
+    #[fixture]
+    fn batching() -> Batching {
+        Batching::Neighbors {
             fanouts: vec![2],
             nodes: 3,
-        };
-        let saved = r#"{"Neighbours":{"fanouts":[2],"nodes":3}}"#;
-        assert_eq!(serde_json::to_string(&batching).unwrap(), saved);
-        for text in [saved, &saved.replace("bours", "bors")] {
-            assert_eq!(serde_json::from_str::<Batching>(text).unwrap(), batching);
         }
+    }
+
+    #[rstest]
+    fn saved_runs_keep_the_british_name_of_neighbor_batches(batching: Batching) {
+        assert_eq!(serde_json::to_string(&batching).unwrap(), SAVED);
+    }
+
+    #[rstest]
+    #[case::british(SAVED.to_string())]
+    #[case::american(SAVED.replace("bours", "bors"))]
+    fn neighbor_batches_are_read_by_either_name(batching: Batching, #[case] text: String) {
+        assert_eq!(serde_json::from_str::<Batching>(&text).unwrap(), batching);
     }
 }

@@ -285,12 +285,15 @@ fn evens(length: usize) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use rstest::rstest;
+
     use super::*;
 
-    #[test]
-    fn a_one_in_each_field() {
-        assert_eq!(ones(16), 0x0001_0001);
-        assert_eq!(ones(8), 0x0101_0101);
-        assert_eq!(ones(4), 0x1111_1111);
+    #[rstest]
+    #[case(16, 0x0001_0001)]
+    #[case(8, 0x0101_0101)]
+    #[case(4, 0x1111_1111)]
+    fn a_one_in_each_field(#[case] bits: u32, #[case] expected: u32) {
+        assert_eq!(ones(bits), expected);
     }
 }

@@ -375,25 +375,25 @@ pub(crate) fn load_widths(client: &Client, input: &Rows) -> impl Iterator<Item =
 
 #[cfg(test)]
 mod tests {
+    use rstest::rstest;
+
     use super::*;
 
-    #[test]
-    fn the_list_holds_more_than_k() {
-        for (k, cols, units) in [
-            (1, 1 << 13, 128),
-            (256, 1 << 15, 256),
-            (1024, 1 << 20, 512),
-            (64, 1 << 22, 512),
-        ] {
-            let plan = sample_plan(k, cols, units).expect("a plan");
-            assert!(plan.list_items * units > k);
-            assert!(plan.rank * cols > k * plan.sample_items * units);
-        }
+    #[rstest]
+    #[case(1, 1 << 13, 128)]
+    #[case(256, 1 << 15, 256)]
+    #[case(1024, 1 << 20, 512)]
+    #[case(64, 1 << 22, 512)]
+    fn the_list_holds_more_than_k(#[case] k: usize, #[case] cols: usize, #[case] units: usize) {
+        let plan = sample_plan(k, cols, units).expect("a plan");
+        assert!(plan.list_items * units > k);
+        assert!(plan.rank * cols > k * plan.sample_items * units);
     }
 
-    #[test]
-    fn large_k_has_no_plan() {
-        assert!(sample_plan(1 << 13, 1 << 15, 256).is_err());
-        assert!(sample_plan(1 << 14, 1 << 24, 256).is_err());
+    #[rstest]
+    #[case(1 << 13, 1 << 15)]
+    #[case(1 << 14, 1 << 24)]
+    fn large_k_has_no_plan(#[case] k: usize, #[case] cols: usize) {
+        assert!(sample_plan(k, cols, 256).is_err());
     }
 }

@@ -23,16 +23,17 @@ pub fn open(path: &Path) -> io::Result<(File, u64)> {
 
 #[cfg(test)]
 mod tests {
+    use std::{env, path::PathBuf};
+
+    use rstest::rstest;
+
     use super::*;
 
-    #[test]
-    fn only_regular_files_are_opened() {
-        let error = open(&std::env::temp_dir()).unwrap_err().to_string();
-        assert!(error.contains("a folder"), "{error}");
-        #[cfg(unix)]
-        {
-            let error = open(Path::new("/dev/null")).unwrap_err().to_string();
-            assert!(error.contains("not a regular file"), "{error}");
-        }
+    #[rstest]
+    #[case::folder(env::temp_dir(), "a folder")]
+    #[cfg_attr(unix, case::device("/dev/null", "not a regular file"))]
+    fn only_regular_files_are_opened(#[case] path: PathBuf, #[case] word: &str) {
+        let error = open(&path).unwrap_err().to_string();
+        assert!(error.contains(word), "{error}");
     }
 }

@@ -156,22 +156,25 @@ impl fmt::Display for Bytes {
 
 #[cfg(test)]
 mod tests {
+    use rstest::rstest;
+
     use super::*;
 
-    #[test]
-    fn sizes_are_parsed() {
-        for (text, bytes) in [
-            ("1", 1),
-            ("512M", 512 << 20),
-            (" 64GiB ", 64 << 30),
-            ("2 k", 2048),
-            ("1t", 1 << 40),
-        ] {
-            assert_eq!(parse(text), Some(bytes), "{text}");
-        }
-        for text in ["", "G", "-1", "0", "1.5G", "1X", "99999999999T", "ü"] {
-            assert_eq!(parse(text), None, "{text}");
-        }
+    #[rstest]
+    #[case("1", 1)]
+    #[case("512M", 512 << 20)]
+    #[case(" 64GiB ", 64 << 30)]
+    #[case("2 k", 2048)]
+    #[case("1t", 1 << 40)]
+    fn sizes_are_parsed(#[case] text: &str, #[case] bytes: u64) {
+        assert_eq!(parse(text), Some(bytes));
+    }
+
+    #[rstest]
+    fn other_text_is_no_size(
+        #[values("", "G", "-1", "0", "1.5G", "1X", "99999999999T", "ü")] text: &str,
+    ) {
+        assert_eq!(parse(text), None);
     }
 
     #[test]
@@ -185,9 +188,10 @@ mod tests {
         );
     }
 
-    #[test]
-    fn sizes_are_shown_with_a_unit() {
-        assert_eq!(Bytes(1023).to_string(), "1023 bytes");
-        assert_eq!(Bytes(3 << 29).to_string(), "1.5 GiB");
+    #[rstest]
+    #[case(1023, "1023 bytes")]
+    #[case(3 << 29, "1.5 GiB")]
+    fn sizes_are_shown_with_a_unit(#[case] bytes: u128, #[case] shown: &str) {
+        assert_eq!(Bytes(bytes).to_string(), shown);
     }
 }

@@ -165,18 +165,26 @@ fn lock(part: &Path) -> io::Result<File> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use rstest::{fixture, rstest};
+
     use super::*;
 
+    /// Removed when dropped.
     struct Folder(PathBuf);
 
-    impl Folder {
-        fn new(name: &str) -> Self {
-            let name = format!("sparsek-output-{}-{name}", std::process::id());
-            let path = std::env::temp_dir().join(name);
-            fs::create_dir_all(&path).unwrap();
-            Self(path)
-        }
+    #[fixture]
+    fn folder() -> Folder {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("sparsek-output-{}-{count}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
 
+    impl Folder {
         fn names(&self) -> Vec<String> {
             let entries = fs::read_dir(&self.0).unwrap();
             let name = |entry: io::Result<fs::DirEntry>| entry.unwrap().file_name();
@@ -192,9 +200,8 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_file_appears_when_it_is_whole() {
-        let folder = Folder::new("whole");
+    #[rstest]
+    fn a_file_appears_when_it_is_whole(folder: Folder) {
         let path = folder.0.join("a");
         fs::write(&path, "before").unwrap();
         let mut output = Output::create(&path).unwrap();
@@ -206,9 +213,8 @@ mod tests {
         assert_eq!(folder.names(), ["a"]);
     }
 
-    #[test]
-    fn a_dropped_file_leaves_nothing() {
-        let folder = Folder::new("dropped");
+    #[rstest]
+    fn a_dropped_file_leaves_nothing(folder: Folder) {
         let mut output = Output::create(&folder.0.join("a")).unwrap();
         output.write_all(b"half").unwrap();
         assert_eq!(folder.names(), [".a.part"]);
@@ -216,18 +222,16 @@ mod tests {
         assert!(folder.names().is_empty());
     }
 
-    #[test]
-    fn what_a_kill_left_is_emptied() {
-        let folder = Folder::new("killed");
+    #[rstest]
+    fn what_a_kill_left_is_emptied(folder: Folder) {
         fs::write(folder.0.join(".a.part"), "a longer leftover").unwrap();
         write(&folder.0.join("a"), b"new").unwrap();
         assert_eq!(fs::read(folder.0.join("a")).unwrap(), b"new");
         assert_eq!(folder.names(), ["a"]);
     }
 
-    #[test]
-    fn two_writers_do_not_mix() {
-        let folder = Folder::new("two");
+    #[rstest]
+    fn two_writers_do_not_mix(folder: Folder) {
         let first = Output::create(&folder.0.join("a")).unwrap();
         let error = Output::create(&folder.0.join("a")).unwrap_err();
         assert_eq!(error.kind(), io::ErrorKind::ResourceBusy);
@@ -236,9 +240,8 @@ mod tests {
     }
 
     #[cfg(unix)]
-    #[test]
-    fn links_and_devices_stay_what_they_are() {
-        let folder = Folder::new("links");
+    #[rstest]
+    fn links_and_devices_stay_what_they_are(folder: Folder) {
         let (file, link) = (folder.0.join("a"), folder.0.join("b"));
         fs::write(&file, "before").unwrap();
         std::os::unix::fs::symlink(&file, &link).unwrap();

@@ -33,18 +33,22 @@ pub fn clean(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use rstest::rstest;
+
     use super::*;
 
-    #[test]
-    fn control_characters_are_escaped() {
-        assert_eq!(clean("a\x1b[2Jb\nc"), "a\\u{1b}[2Jb c");
-        assert_eq!(clean("x\u{202e}y\u{9b}"), "x\\u{202e}y\\u{9b}");
-        assert_eq!(clean("Zürich, 5 × 5"), "Zürich, 5 × 5");
+    #[rstest]
+    #[case::escape_sequence("a\x1b[2Jb\nc", "a\\u{1b}[2Jb c")]
+    #[case::bidirectional("x\u{202e}y\u{9b}", "x\\u{202e}y\\u{9b}")]
+    #[case::plain("Zürich, 5 × 5", "Zürich, 5 × 5")]
+    fn control_characters_are_escaped(#[case] text: &str, #[case] shown: &str) {
+        assert_eq!(clean(text), shown);
     }
 
-    #[test]
-    fn long_text_is_cut() {
-        assert_eq!(excerpt(&"ä".repeat(200)), "ä".repeat(200));
-        assert_eq!(excerpt(&"ä".repeat(201)), format!("{}…", "ä".repeat(200)));
+    #[rstest]
+    #[case::whole("ä".repeat(200), "ä".repeat(200))]
+    #[case::cut("ä".repeat(201), format!("{}…", "ä".repeat(200)))]
+    fn long_text_is_cut(#[case] text: String, #[case] shown: String) {
+        assert_eq!(excerpt(&text), shown);
     }
 }

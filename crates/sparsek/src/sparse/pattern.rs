@@ -272,10 +272,13 @@ impl Pattern {
 
 #[cfg(test)]
 mod tests {
+    use rstest::{fixture, rstest};
+
     use super::*;
 
-    #[test]
-    fn threads_transpose_as_one_does() {
+    /// 40 rows of up to 60 entries in 7 columns.
+    #[fixture]
+    fn pattern() -> Pattern {
         let (rows, cols) = (40usize, 7usize);
         let lengths = (0..rows).map(|row| (row * row % 61) as u32);
         let indptr: Vec<u32> = std::iter::once(0)
@@ -287,6 +290,12 @@ mod tests {
         let indices: Vec<u32> = (0..indptr[rows]).map(|entry| entry * 5 % 11 % 7).collect();
         let pattern = Pattern::new(rows, cols, indptr, indices).unwrap();
         assert_eq!(pattern.longest(), 60);
+        pattern
+    }
+
+    #[rstest]
+    fn threads_transpose_as_one_does(pattern: Pattern, #[values(1, 2, 3, 16)] threads: usize) {
+        let (rows, cols) = (pattern.rows(), pattern.cols());
         let mut expected: Vec<(u32, u32, u32)> = (0..rows)
             .flat_map(|row| {
                 pattern
@@ -296,18 +305,24 @@ mod tests {
             .map(|(row, entry)| (pattern.indices[entry], row as u32, entry as u32))
             .collect();
         expected.sort_unstable();
-        for threads in [1, 2, 3, 16] {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
-            let (transposed, entries) = pool.build().unwrap().install(|| pattern.transpose());
-            assert_eq!((transposed.rows(), transposed.cols()), (cols, rows));
-            let found: Vec<(u32, u32, u32)> = (0..cols)
-                .flat_map(|row| transposed.entries(&(row..row + 1)).map(move |at| (row, at)))
-                .map(|(row, at)| (row as u32, transposed.indices[at], entries[at]))
-                .collect();
-            assert_eq!(found, expected, "{threads} threads");
-        }
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads);
+        let (transposed, entries) = pool.build().unwrap().install(|| pattern.transpose());
+        assert_eq!((transposed.rows(), transposed.cols()), (cols, rows));
+        let found: Vec<(u32, u32, u32)> = (0..cols)
+            .flat_map(|row| transposed.entries(&(row..row + 1)).map(move |at| (row, at)))
+            .map(|(row, at)| (row as u32, transposed.indices[at], entries[at]))
+            .collect();
+        assert_eq!(found, expected);
+    }
+
+    #[rstest]
+    fn sorting_transposes_as_counting_does(pattern: Pattern) {
         let (transposed, entries) = pattern.transpose();
         assert_eq!(pattern.transpose_by_sorting(), (transposed, entries));
+    }
+
+    #[test]
+    fn an_empty_pattern_is_transposed() {
         let empty = Pattern::new(2, 0, vec![0; 3], Vec::new()).unwrap();
         assert_eq!(
             empty.transpose().0,

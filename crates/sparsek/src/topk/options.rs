@@ -53,6 +53,7 @@ impl TopkOptions {
 
 #[cfg(all(test, feature = "serde"))]
 mod tests {
+    use rstest::rstest;
     use sparsek_kernels::{
         distance::{self, Metric},
         topk::{Finish, Routine, VectorOptions},
@@ -67,19 +68,20 @@ mod tests {
         (text, read)
     }
 
+    #[rstest]
+    #[case::exact(Method::Exact)]
+    #[case::early_stop(Method::EarlyStop(4))]
+    #[case::precision(Method::Precision(1e-4))]
+    #[case::precision_zero(Method::Precision(0.0))]
+    fn options_are_read_as_they_are_written(#[case] method: Method) {
+        let options = TopkOptions::new(3).with_dim(-2).with_method(method);
+        let (text, read) = again(&options);
+        assert_eq!(read, options);
+        assert!(text.contains(&format!("\"method\":\"{method}\"")), "{text}");
+    }
+
     #[test]
-    fn options_are_read_as_they_are_written() {
-        for method in [
-            Method::Exact,
-            Method::EarlyStop(4),
-            Method::Precision(1e-4),
-            Method::Precision(0.0),
-        ] {
-            let options = TopkOptions::new(3).with_dim(-2).with_method(method);
-            let (text, read) = again(&options);
-            assert_eq!(read, options);
-            assert!(text.contains(&format!("\"method\":\"{method}\"")), "{text}");
-        }
+    fn other_types_are_read_as_they_are_written() {
         let mut vector = VectorOptions::new(9);
         vector.strategy.finish = Finish::SingleLaunch;
         assert_eq!(again(&vector).1, vector);
@@ -95,18 +97,23 @@ mod tests {
         }
     }
 
-    #[test]
-    fn unknown_names_are_errors() {
-        for wrong in [
+    #[rstest]
+    fn unknown_methods_are_errors(
+        #[values(
             "early",
             "early:-1",
             "precision:-1",
             "precision:inf",
             "precision:NaN",
-            "",
-        ] {
-            assert!(serde_json::from_str::<Method>(&format!("{wrong:?}")).is_err());
-        }
+            ""
+        )]
+        wrong: &str,
+    ) {
+        assert!(serde_json::from_str::<Method>(&format!("{wrong:?}")).is_err());
+    }
+
+    #[test]
+    fn unknown_metrics_are_errors() {
         assert!(serde_json::from_str::<Metric>("\"minkowski:0\"").is_err());
     }
 }

@@ -247,6 +247,8 @@ pub struct CompareArgs {
 
 #[cfg(test)]
 mod tests {
+    use rstest::rstest;
+
     use super::*;
 
     fn check(options: &str) -> Result<(), String> {
@@ -261,95 +263,76 @@ mod tests {
         args.activation().map(|_| ()).map_err(|e| e.to_string())
     }
 
-    #[test]
-    fn options_that_mean_nothing_are_refused() {
-        for (options, word) in [
-            (
-                "--format karate --data x",
-                "--data means nothing with --format karate",
-            ),
-            ("--format sbm --data x", "--data"),
-            ("--format reddit-size --data x", "--data"),
-            ("--format graphsaint", "needs --data DIR"),
-            ("", "--format graphsaint needs --data DIR"),
-            (
-                "--data x --split y",
-                "--split means nothing with --format graphsaint",
-            ),
-            ("--format csr --data x --directed", "--directed"),
-            ("--format karate --nodes 9", "--nodes"),
-            ("--format karate --data-seed 0", "--data-seed"),
-            ("--format ogb --data x --data-seed 0", "--data-seed"),
-            (
-                "--format karate --fanouts 2",
-                "--fanouts means nothing with --batches full",
-            ),
-            (
-                "--format karate --batch-nodes 2 --batches random",
-                "--batch-nodes",
-            ),
-            ("--format karate --parts 32", "--parts"),
-            (
-                "--format karate --together 4 --batches neighbors",
-                "--together",
-            ),
-            ("--format karate --evaluate-batches", "--evaluate-batches"),
-            (
-                "--format karate --activation relu --k 32",
-                "--k means nothing",
-            ),
-            (
-                "--format karate --activation relu --topk exact",
-                "--topk means",
-            ),
-            ("--format karate --topk early:x", "early"),
-        ] {
-            let error = check(options).unwrap_err();
-            assert!(error.contains(word), "{options}: {error}");
+    #[rstest]
+    #[case(
+        "--format karate --data x",
+        "--data means nothing with --format karate"
+    )]
+    #[case("--format sbm --data x", "--data")]
+    #[case("--format reddit-size --data x", "--data")]
+    #[case("--format graphsaint", "needs --data DIR")]
+    #[case("", "--format graphsaint needs --data DIR")]
+    #[case("--data x --split y", "--split means nothing with --format graphsaint")]
+    #[case("--format csr --data x --directed", "--directed")]
+    #[case("--format karate --nodes 9", "--nodes")]
+    #[case("--format karate --data-seed 0", "--data-seed")]
+    #[case("--format ogb --data x --data-seed 0", "--data-seed")]
+    #[case(
+        "--format karate --fanouts 2",
+        "--fanouts means nothing with --batches full"
+    )]
+    #[case("--format karate --batch-nodes 2 --batches random", "--batch-nodes")]
+    #[case("--format karate --parts 32", "--parts")]
+    #[case("--format karate --together 4 --batches neighbors", "--together")]
+    #[case("--format karate --evaluate-batches", "--evaluate-batches")]
+    #[case("--format karate --activation relu --k 32", "--k means nothing")]
+    #[case("--format karate --activation relu --topk exact", "--topk means")]
+    #[case("--format karate --topk early:x", "early")]
+    fn options_that_mean_nothing_are_refused(#[case] options: &str, #[case] word: &str) {
+        let error = check(options).unwrap_err();
+        assert!(error.contains(word), "{error}");
+    }
+
+    #[rstest]
+    #[case("--format karate --features rows --self-loops")]
+    #[case("--format sbm --nodes 9 --data-seed 1")]
+    #[case("--format products-size --data-seed 1")]
+    #[case("--data x")]
+    #[case("--format ogb --data x --split y --directed")]
+    #[case("--format csr --data x --data-seed 1")]
+    #[case("--format karate --batches neighbors --fanouts 2,2 --batch-nodes 9")]
+    #[case("--format karate --batches neighbours")]
+    #[case("--format karate --batches clusters --parts 9 --together 3 --evaluate-batches")]
+    #[case("--format karate --k 4 --topk early:4")]
+    #[case("--format karate --activation relu")]
+    fn options_that_are_used_are_accepted(#[case] options: &str) {
+        assert_eq!(check(options), Ok(()));
+    }
+
+    fn settings(options: &str) -> String {
+        let arguments = format!("maxk eval --checkpoint x {options}");
+        match Cli::parse_from(arguments.split_whitespace()).command {
+            Some(Command::Eval(args)) => args.data.settings(),
+            _ => String::new(),
         }
     }
 
-    #[test]
-    fn options_that_are_used_are_accepted() {
-        for options in [
-            "--format karate --features rows --self-loops",
-            "--format sbm --nodes 9 --data-seed 1",
-            "--format products-size --data-seed 1",
-            "--data x",
-            "--format ogb --data x --split y --directed",
-            "--format csr --data x --data-seed 1",
-            "--format karate --batches neighbors --fanouts 2,2 --batch-nodes 9",
-            "--format karate --batches neighbours",
-            "--format karate --batches clusters --parts 9 --together 3 --evaluate-batches",
-            "--format karate --k 4 --topk early:4",
-            "--format karate --activation relu",
-        ] {
-            assert_eq!(check(options), Ok(()), "{options}");
-        }
+    #[rstest]
+    #[case("--data x", "--data y --format graphsaint --features standard")]
+    #[case(
+        "--format sbm",
+        "--format sbm --nodes 4096 --data-seed 0 --features raw"
+    )]
+    #[case("--format csr --data x", "--format csr --data-seed 0")]
+    fn settings_are_the_same_whether_defaults_are_given_or_not(
+        #[case] short: &str,
+        #[case] long: &str,
+    ) {
+        assert_eq!(settings(short), settings(long));
     }
 
     #[test]
-    fn settings_are_the_same_whether_defaults_are_given_or_not() {
-        let settings = |options: &str| {
-            let arguments = format!("maxk eval --checkpoint x {options}");
-            match Cli::parse_from(arguments.split_whitespace()).command {
-                Some(Command::Eval(args)) => args.data.settings(),
-                _ => String::new(),
-            }
-        };
-        for (short, long) in [
-            (
-                "--data x",
-                "--data y --format graphsaint --features standard",
-            ),
-            (
-                "--format sbm",
-                "--format sbm --nodes 4096 --data-seed 0 --features raw",
-            ),
-            ("--format csr --data x", "--format csr --data-seed 0"),
-        ] {
-            assert_eq!(settings(short), settings(long));
-        }
+    fn other_options_are_other_settings() {
         assert_ne!(
             settings("--format sbm"),
             settings("--format sbm --nodes 4095")

@@ -1,5 +1,7 @@
 //! Distances against scipy 1.17.1, the values in RAFT's tests, and properties.
 
+use rstest::{fixture, rstest};
+
 use super::*;
 
 const NAN: f64 = f64::NAN;
@@ -150,61 +152,74 @@ fn columns_of_zeros_count() {
     }
 }
 
-#[test]
-fn divergences_of_positive_rows() {
-    let (x, y) = ([1.0, 3.0], [2.0, 1.0]);
-    for (metric, expected) in [
-        ("kl", 2.6026896854443837),
-        ("symmetric-kl", 2.8903717578961645),
-        ("jensen-shannon", 0.3004101727641995),
-    ] {
-        let found = distance(metric, 0.0, &x, &y);
-        assert!(close(found, expected, 1e-12), "{metric}: {found}");
-    }
-    // Rows divided by their sums.
-    let normalized = |row: &[f64]| -> Vec<f64> {
-        let sum: f64 = row.iter().sum();
-        row.iter().map(|x| x / sum).collect()
-    };
-    let rows = ROWS.map(|row| normalized(&row));
-    for ((i, j), expected) in [(1, 2), (1, 3), (1, 4), (2, 4)]
-        .into_iter()
-        .zip([INFINITY, INFINITY, 1.155245, 0.891503])
-    {
-        assert!(close(kl(&rows[i], &rows[j]), expected, 1e-6));
-        assert_eq!(kl(&rows[j], &rows[i]), INFINITY);
-    }
+#[rstest]
+#[case::kl("kl", 2.6026896854443837)]
+#[case::symmetric_kl("symmetric-kl", 2.8903717578961645)]
+#[case::jensen_shannon("jensen-shannon", 0.3004101727641995)]
+fn divergences_of_positive_rows(#[case] metric: &str, #[case] expected: f64) {
+    let found = distance(metric, 0.0, &[1.0, 3.0], &[2.0, 1.0]);
+    assert!(close(found, expected, 1e-12), "{found}");
 }
 
-#[test]
-fn the_numbers_of_rafts_tests() {
-    let rows = [[1.0, 3.0], [1.0, 5.0], [50.0, 28.0], [16.0, 2.0]];
-    let pairs = [(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)];
-    let expected = [4.0, 3026.0, 226.0, 2930.0, 234.0, 1832.0];
-    assert_eq!(
-        pairs.map(|(i, j)| sqeuclidean(&rows[i], &rows[j])),
-        expected
-    );
+#[rstest]
+#[case(1, 2, INFINITY)]
+#[case(1, 3, INFINITY)]
+#[case(1, 4, 1.155245)]
+#[case(2, 4, 0.891503)]
+fn divergences_of_normalized_rows(#[case] i: usize, #[case] j: usize, #[case] expected: f64) {
+    let [x, y] = [i, j].map(|row| {
+        let sum: f64 = ROWS[row].iter().sum();
+        ROWS[row].map(|x| x / sum)
+    });
+    assert!(close(kl(&x, &y), expected, 1e-6));
+    assert_eq!(kl(&y, &x), INFINITY);
+}
 
+// The numbers of RAFT's tests.
+
+#[rstest]
+#[case(0, 1, 4.0)]
+#[case(0, 2, 3026.0)]
+#[case(0, 3, 226.0)]
+#[case(1, 2, 2930.0)]
+#[case(1, 3, 234.0)]
+#[case(2, 3, 1832.0)]
+fn sqeuclidean_as_raft(#[case] i: usize, #[case] j: usize, #[case] expected: f64) {
+    let rows = [[1.0, 3.0], [1.0, 5.0], [50.0, 28.0], [16.0, 2.0]];
+    assert_eq!(sqeuclidean(&rows[i], &rows[j]), expected);
+}
+
+#[rstest]
+#[case(0, 1, 0.99296)]
+#[case(0, 2, 1.41476)]
+#[case(0, 3, 1.415699)]
+#[case(1, 2, 0.4218)]
+#[case(1, 3, 0.422739)]
+#[case(2, 3, 0.844539)]
+fn manhattan_as_raft(#[case] i: usize, #[case] j: usize, #[case] expected: f64) {
     let rows = [
         [0.0, 0.0, 0.0, 0.99296],
         [0.0; 4],
         [0.0, 0.0, 0.4218, 0.0],
         [0.11687, 0.305869, 0.0, 0.0],
     ];
-    let expected = [0.99296, 1.41476, 1.415699, 0.4218, 0.422739, 0.844539];
-    for ((i, j), expected) in pairs.into_iter().zip(expected) {
-        assert!(close(manhattan(&rows[i], &rows[j]), expected, 1e-9));
-    }
+    assert!(close(manhattan(&rows[i], &rows[j]), expected, 1e-9));
+}
 
-    assert!(close(
-        jensen_shannon(&[1.0, 0.0], &[0.5, 0.5]),
-        0.4645014,
-        1e-7
-    ));
-    let apart = jensen_shannon(&[1.0, 0.0], &[0.0, 3.0]);
-    assert!(close(apart, std::f64::consts::LN_2.sqrt(), 1e-15));
+#[rstest]
+#[case::overlapping([0.5, 0.5], 0.4645014, 1e-7)]
+#[case::apart([0.0, 3.0], std::f64::consts::LN_2.sqrt(), 1e-15)]
+fn jensen_shannon_as_raft(#[case] y: [f64; 2], #[case] expected: f64, #[case] tolerance: f64) {
+    let found = jensen_shannon(&[1.0, 0.0], &y);
+    assert!(close(found, expected, tolerance));
+}
 
+#[rstest]
+#[case(0, [0, 3])]
+#[case(1, [1, 0])]
+#[case(2, [2, 0])]
+#[case(3, [3, 0])]
+fn two_nearest_rows_as_raft(#[case] query: usize, #[case] expected: [usize; 2]) {
     let row = |entries: &[(usize, f64)]| {
         let mut row = vec![0.0; 9];
         entries
@@ -212,19 +227,14 @@ fn the_numbers_of_rafts_tests() {
             .for_each(|&(column, value)| row[column] = value);
         row
     };
-    let rows = [
+    let index = [
         row(&[(0, 0.0), (4, 1.0)]),
         row(&[(0, 5.0), (3, 6.0)]),
         row(&[(0, 5.0), (2, 6.0)]),
         row(&[(0, 0.0), (8, 1.0)]),
     ];
-    let two = |i: usize| {
-        nearest("euclidean", 0.0, &rows[i], &rows, 2, None)
-            .into_iter()
-            .map(|(row, _)| row)
-            .collect::<Vec<_>>()
-    };
-    assert_eq!([0, 1, 2, 3].map(two), [[0, 3], [1, 0], [2, 0], [3, 0]]);
+    let found = nearest("euclidean", 0.0, &index[query], &index, 2, None);
+    assert_eq!(rows(found), expected);
 }
 
 #[test]
@@ -248,30 +258,50 @@ fn properties() {
     }
 }
 
-#[test]
-fn neighbors() {
-    let index: Vec<Vec<f64>> = ROWS.map(Vec::from).into();
-    let rows = |found: Vec<Neighbor>| found.into_iter().map(|(row, _)| row).collect::<Vec<_>>();
-    let query = &ROWS[1];
-    // Cosine to the zero row is NaN: last. Dot of rows 1 and 4: 5 and 3.
-    let all = nearest("cosine", 0.0, query, &index, 9, None);
+#[fixture]
+fn index() -> Vec<Vec<f64>> {
+    ROWS.map(Vec::from).into()
+}
+
+fn rows(found: Vec<Neighbor>) -> Vec<usize> {
+    found.into_iter().map(|(row, _)| row).collect()
+}
+
+/// The cosine to the zero row is NaN.
+#[rstest]
+fn nan_is_farthest(index: Vec<Vec<f64>>) {
+    let all = nearest("cosine", 0.0, &ROWS[1], &index, 9, None);
     assert_eq!((all.len(), all[7].0), (8, 0));
     assert!(all[7].1.is_nan());
-    assert_eq!(rows(nearest("dot", 0.0, query, &index, 3, None)), [1, 7, 4]);
-    assert_eq!(rows(nearest("dot", 0.0, query, &index, 2, Some(1))), [7, 4]);
-    assert!(nearest("dot", 0.0, query, &index, 0, None).is_empty());
-    assert_eq!(
-        rows(within_radius("manhattan", 0.0, query, &index, 3.0)),
-        [0, 1, 7]
-    );
-    assert_eq!(
-        rows(within_radius("dot", 0.0, query, &index, 3.0)),
-        [1, 4, 7]
-    );
-    assert_eq!(
-        rows(within_radius("cosine", 0.0, query, &index, 2.0)).len(),
-        7
-    );
+}
+
+// The dot products of row 1 with itself and with row 4 are 5 and 3.
+#[rstest]
+#[case::all(3, None, &[1, 7, 4])]
+#[case::excluded(2, Some(1), &[7, 4])]
+#[case::none(0, None, &[])]
+fn nearest_rows(
+    index: Vec<Vec<f64>>,
+    #[case] k: usize,
+    #[case] excluded: Option<usize>,
+    #[case] expected: &[usize],
+) {
+    let found = nearest("dot", 0.0, &ROWS[1], &index, k, excluded);
+    assert_eq!(rows(found), expected);
+}
+
+#[rstest]
+#[case::manhattan("manhattan", &[0, 1, 7])]
+#[case::dot("dot", &[1, 4, 7])]
+fn rows_within_a_radius(index: Vec<Vec<f64>>, #[case] metric: &str, #[case] expected: &[usize]) {
+    let found = within_radius(metric, 0.0, &ROWS[1], &index, 3.0);
+    assert_eq!(rows(found), expected);
+}
+
+#[rstest]
+fn nan_is_in_no_radius(index: Vec<Vec<f64>>) {
+    let found = within_radius("cosine", 0.0, &ROWS[1], &index, 2.0);
+    assert_eq!(found.len(), 7);
 }
 
 #[test]

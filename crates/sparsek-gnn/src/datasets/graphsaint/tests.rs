@@ -1,14 +1,16 @@
 use std::fs;
 
+use rstest::{fixture, rstest};
+
 use super::*;
 use crate::datasets::{
     Labels,
-    scratch::{Folder, write_npy, write_npz},
+    scratch::{Folder, empty_folder, write_npy, write_npz},
 };
 
-fn folder(name: &str) -> Folder {
-    let folder = Folder::new(name);
-    let path = &folder.0;
+#[fixture]
+fn folder(empty_folder: Folder) -> Folder {
+    let path = &empty_folder.0;
     write_npz(
         path.join("adj_full.npz"),
         &[0, 1, 3, 4],
@@ -26,7 +28,7 @@ fn folder(name: &str) -> Folder {
         r#"{"tr": [0], "va": [2], "te": [1]}"#,
     )
     .unwrap();
-    folder
+    empty_folder
 }
 
 fn read(folder: &Folder) -> Result<NodeDataset, DatasetError> {
@@ -39,9 +41,8 @@ fn message(folder: &Folder) -> String {
     message
 }
 
-#[test]
-fn a_whole_folder_loads() {
-    let folder = folder("whole");
+#[rstest]
+fn a_whole_folder_loads(folder: Folder) {
     let data = read(&folder).unwrap();
     assert_eq!(
         (
@@ -58,119 +59,101 @@ fn a_whole_folder_loads() {
     assert_eq!(data.test(), [1]);
 }
 
-#[test]
-fn every_missing_file_is_named() {
-    for file in ["adj_full.npz", "feats.npy", "class_map.json", "role.json"] {
-        let folder = folder("missing");
-        fs::remove_file(folder.0.join(file)).unwrap();
-        assert!(message(&folder).contains(file));
+#[rstest]
+fn every_missing_file_is_named(
+    folder: Folder,
+    #[values("adj_full.npz", "feats.npy", "class_map.json", "role.json")] file: &str,
+) {
+    fs::remove_file(folder.0.join(file)).unwrap();
+    assert!(message(&folder).contains(file));
+}
+
+#[rstest]
+fn every_truncation_is_an_error(
+    folder: Folder,
+    #[values("adj_full.npz", "feats.npy", "class_map.json", "role.json")] file: &str,
+) {
+    let bytes = fs::read(folder.0.join(file)).unwrap();
+    for len in 0..bytes.len() {
+        fs::write(folder.0.join(file), &bytes[..len]).unwrap();
+        assert!(message(&folder).contains(file), "cut to {len} bytes");
     }
 }
 
-#[test]
-fn every_truncation_is_an_error() {
-    for file in ["adj_full.npz", "feats.npy", "class_map.json", "role.json"] {
-        let folder = folder("truncated");
-        let bytes = fs::read(folder.0.join(file)).unwrap();
-        for len in 0..bytes.len() {
-            fs::write(folder.0.join(file), &bytes[..len]).unwrap();
-            assert!(message(&folder).contains(file), "{file} cut to {len} bytes");
-        }
+#[rstest]
+fn no_flipped_byte_panics(folder: Folder, #[values("adj_full.npz", "feats.npy")] file: &str) {
+    let bytes = fs::read(folder.0.join(file)).unwrap();
+    for at in 0..bytes.len() {
+        let mut broken = bytes.clone();
+        broken[at] ^= 0xff;
+        fs::write(folder.0.join(file), broken).unwrap();
+        let _ = read(&folder);
     }
 }
 
-#[test]
-fn no_flipped_byte_panics() {
-    for file in ["adj_full.npz", "feats.npy"] {
-        let folder = folder("flipped");
-        let bytes = fs::read(folder.0.join(file)).unwrap();
-        for at in 0..bytes.len() {
-            let mut broken = bytes.clone();
-            broken[at] ^= 0xff;
-            fs::write(folder.0.join(file), broken).unwrap();
-            let _ = read(&folder);
-        }
-    }
+#[rstest]
+#[case::column(&[0, 1, 3, 4], &[1, 0, 3, 1], 3, "adj_full.npz")]
+#[case::decreasing(&[0, 3, 1, 4], &[1, 0, 2, 1], 3, "adj_full.npz")]
+#[case::negative(&[0, 1, 3, 4], &[1, 0, -2, 1], 3, "-2")]
+#[case::more_nodes_than_features(&[0, 1, 3, 4, 4], &[1, 0, 2, 1], 4, "feats.npy")]
+fn bad_graphs_are_named(
+    folder: Folder,
+    #[case] indptr: &[i32],
+    #[case] indices: &[i32],
+    #[case] nodes: i64,
+    #[case] word: &str,
+) {
+    write_npz(
+        folder.0.join("adj_full.npz"),
+        indptr,
+        indices,
+        [nodes, nodes],
+    );
+    assert!(message(&folder).contains(word));
 }
 
-#[test]
-fn bad_graphs_labels_and_splits_are_named() {
-    let bad = folder("graph");
-    write_npz(
-        bad.0.join("adj_full.npz"),
-        &[0, 1, 3, 4],
-        &[1, 0, 3, 1],
-        [3, 3],
-    );
-    assert!(message(&bad).contains("adj_full.npz"));
-    write_npz(
-        bad.0.join("adj_full.npz"),
-        &[0, 3, 1, 4],
-        &[1, 0, 2, 1],
-        [3, 3],
-    );
-    assert!(message(&bad).contains("adj_full.npz"));
-    write_npz(
-        bad.0.join("adj_full.npz"),
-        &[0, 1, 3, 4],
-        &[1, 0, -2, 1],
-        [3, 3],
-    );
-    assert!(message(&bad).contains("-2"));
-    write_npz(
-        bad.0.join("adj_full.npz"),
-        &[0, 1, 3, 4, 4],
-        &[1, 0, 2, 1],
-        [4, 4],
-    );
-    assert!(message(&bad).contains("feats.npy"));
-
-    let bad = folder("labels");
-    for labels in [
-        r#"{"0": 4000000000, "1": 0, "2": 1}"#,
-        r#"{"0": 1, "1": 0}"#,
-        r#"{"0": 1, "1": 0, "2": 1, "02": 1}"#,
-        r#"{"0": [1, 0], "1": [0, 1], "2": [1]}"#,
-        r#"{"0": [1, 0], "1": [0, 2], "2": [1, 1]}"#,
-        r#"{"0": [1, 0], "1": 1, "2": [1, 1]}"#,
-        r#"{"0": 1, "1": 0, "2": 1} 5"#,
-        r#"{"0": 1.5, "1": 0, "2": 1}"#,
-        r#"{"0": -1, "1": 0, "2": 1}"#,
-        r#"{"0": 1e300, "1": 0, "2": 1}"#,
-        r#"{"0": "1", "1": 0, "2": 1}"#,
-        r#"{"0": null, "1": 0, "2": 1}"#,
-        r#"{"0": [2], "1": [0, 1], "2": [1]}"#,
-        r#"{"0": [2, 1], "1": [0, 1], "2": [1, 1]}"#,
-        r#"{"0": [], "1": [], "2": [], "": 4}"#,
-        r#"{"0": [], "1": [], "2": []}"#,
-        r#"{"0": 1, "1": 0, "2": 1, "0": 1}"#,
-        "[1, 0, 1, 0, 1, 0, 1, 0, 1, 0]",
-        "{}",
-    ] {
-        fs::write(bad.0.join("class_map.json"), labels).unwrap();
-        assert!(message(&bad).contains("class_map.json"), "{labels}");
-    }
-
-    let bad = folder("splits");
-    for roles in [
-        r#"{"tr": [0], "va": [2], "te": [7]}"#,
-        r#"{"tr": [0], "va": [0], "te": [1]}"#,
-        r#"{"tr": [0]}"#,
-        r#"{"tr": [0], "va": [2], "te": []}"#,
-        r#"{"tr": [0], "va": [2], "te": [1], "tr": [0]}"#,
-        r#"{"tr": [0, 0, 0, 0], "va": [2], "te": [1]}"#,
-        r#"{"tr": [[[[0]]]], "va": [2], "te": [1]}"#,
-        r#"{"tr": [-1], "va": [2], "te": [1]}"#,
-        r#"{"tr": 0, "va": [2], "te": [1]}"#,
-    ] {
-        fs::write(bad.0.join("role.json"), roles).unwrap();
-        assert!(message(&bad).contains("role.json"), "{roles}");
-    }
+#[rstest]
+#[case::large(r#"{"0": 4000000000, "1": 0, "2": 1}"#)]
+#[case::missing(r#"{"0": 1, "1": 0}"#)]
+#[case::twice(r#"{"0": 1, "1": 0, "2": 1, "02": 1}"#)]
+#[case::short_set(r#"{"0": [1, 0], "1": [0, 1], "2": [1]}"#)]
+#[case::no_truth_value(r#"{"0": [1, 0], "1": [0, 2], "2": [1, 1]}"#)]
+#[case::class_among_sets(r#"{"0": [1, 0], "1": 1, "2": [1, 1]}"#)]
+#[case::trailing(r#"{"0": 1, "1": 0, "2": 1} 5"#)]
+#[case::fraction(r#"{"0": 1.5, "1": 0, "2": 1}"#)]
+#[case::negative(r#"{"0": -1, "1": 0, "2": 1}"#)]
+#[case::large(r#"{"0": 1e300, "1": 0, "2": 1}"#)]
+#[case::text(r#"{"0": "1", "1": 0, "2": 1}"#)]
+#[case::null(r#"{"0": null, "1": 0, "2": 1}"#)]
+#[case::long_set(r#"{"0": [2], "1": [0, 1], "2": [1]}"#)]
+#[case::no_truth_value(r#"{"0": [2, 1], "1": [0, 1], "2": [1, 1]}"#)]
+#[case::no_node(r#"{"0": [], "1": [], "2": [], "": 4}"#)]
+#[case::empty_sets(r#"{"0": [], "1": [], "2": []}"#)]
+#[case::twice(r#"{"0": 1, "1": 0, "2": 1, "0": 1}"#)]
+#[case::list("[1, 0, 1, 0, 1, 0, 1, 0, 1, 0]")]
+#[case::empty("{}")]
+fn bad_labels_are_named(folder: Folder, #[case] labels: &str) {
+    fs::write(folder.0.join("class_map.json"), labels).unwrap();
+    assert!(message(&folder).contains("class_map.json"));
 }
 
-#[test]
-fn nodes_may_have_several_classes() {
-    let folder = folder("sets");
+#[rstest]
+#[case::large(r#"{"tr": [0], "va": [2], "te": [7]}"#)]
+#[case::in_two_lists(r#"{"tr": [0], "va": [0], "te": [1]}"#)]
+#[case::missing(r#"{"tr": [0]}"#)]
+#[case::empty(r#"{"tr": [0], "va": [2], "te": []}"#)]
+#[case::two_lists(r#"{"tr": [0], "va": [2], "te": [1], "tr": [0]}"#)]
+#[case::repeated(r#"{"tr": [0, 0, 0, 0], "va": [2], "te": [1]}"#)]
+#[case::nested(r#"{"tr": [[[[0]]]], "va": [2], "te": [1]}"#)]
+#[case::negative(r#"{"tr": [-1], "va": [2], "te": [1]}"#)]
+#[case::number(r#"{"tr": 0, "va": [2], "te": [1]}"#)]
+fn bad_splits_are_named(folder: Folder, #[case] roles: &str) {
+    fs::write(folder.0.join("role.json"), roles).unwrap();
+    assert!(message(&folder).contains("role.json"));
+}
+
+#[rstest]
+fn nodes_may_have_several_classes(folder: Folder) {
     let sets = r#"{"2": [1, 0, 1], "0": [0, 0, 0], "1": [0, 1.0, 0]}"#;
     fs::write(folder.0.join("class_map.json"), sets).unwrap();
     let data = read(&folder).unwrap();
@@ -190,9 +173,8 @@ fn a_missing_folder_says_where_to_get_it() {
     );
 }
 
-#[test]
-fn reading_is_watched_to_the_end() {
-    let folder = folder("watched");
+#[rstest]
+fn reading_is_watched_to_the_end(folder: Folder) {
     let mut ended = Vec::new();
     load(&folder.0, &mut |file, done, all| {
         assert!(done <= all);
@@ -206,20 +188,20 @@ fn reading_is_watched_to_the_end() {
     }
 }
 
-#[test]
-fn classes_may_be_floats_truth_values_or_lists_of_one() {
-    let folder = folder("spellings");
-    for labels in [
-        r#"{"0": 1.0, "1": 0, "2": 1}"#,
-        r#"{"0": true, "1": false, "2": true}"#,
-        r#"{"0": [1], "1": [0], "2": [1.0]}"#,
-        r#"{"0": [true], "1": -0.0, "2": 1}"#,
-    ] {
-        fs::write(folder.0.join("class_map.json"), labels).unwrap();
-        let data = read(&folder).unwrap();
-        assert_eq!(data.labels(), &Labels::Classes(vec![1, 0, 1]), "{labels}");
-        assert_eq!(data.classes(), 2, "{labels}");
-    }
+#[rstest]
+#[case::floats(r#"{"0": 1.0, "1": 0, "2": 1}"#)]
+#[case::truth_values(r#"{"0": true, "1": false, "2": true}"#)]
+#[case::lists(r#"{"0": [1], "1": [0], "2": [1.0]}"#)]
+#[case::mixed(r#"{"0": [true], "1": -0.0, "2": 1}"#)]
+fn classes_may_be_floats_truth_values_or_lists_of_one(folder: Folder, #[case] labels: &str) {
+    fs::write(folder.0.join("class_map.json"), labels).unwrap();
+    let data = read(&folder).unwrap();
+    assert_eq!(data.labels(), &Labels::Classes(vec![1, 0, 1]));
+    assert_eq!(data.classes(), 2);
+}
+
+#[rstest]
+fn sets_may_be_truth_values(folder: Folder) {
     let sets = r#"{"0": [true, false], "1": [0, 1], "2": [1, 1]}"#;
     fs::write(folder.0.join("class_map.json"), sets).unwrap();
     let sets = [1, 0, 0, 1, 1, 1].map(|x| x == 1);
@@ -227,10 +209,9 @@ fn classes_may_be_floats_truth_values_or_lists_of_one() {
     assert_eq!(data.labels(), &Labels::Sets(sets.to_vec()));
 }
 
-#[test]
-fn one_stray_class_is_named() {
+#[rstest]
+fn one_stray_class_is_named(folder: Folder) {
     let nodes = 60_000usize;
-    let folder = folder("stray");
     let indptr = vec![0; nodes + 1];
     let shape = [nodes as i64; 2];
     write_npz(folder.0.join("adj_full.npz"), &indptr, &[], shape);
@@ -248,23 +229,27 @@ fn one_stray_class_is_named() {
     }
 }
 
-#[test]
-fn hostile_json_is_one_short_line() {
-    let long = "x\\u001b[2J".repeat(1 << 16);
-    let deep = "[".repeat(1 << 20);
-    for file in ["class_map.json", "role.json"] {
-        let folder = folder("hostile");
-        for text in [
-            format!(r#"{{"{long}": 1, "1": 0, "2": 1}}"#),
-            format!(r#"{{"0": "{long}", "tr": "{long}", "va": [2], "te": [1]}}"#),
-            format!(r#"{{"0": {deep}"#),
-            format!(r#"{{"tr": {deep}"#),
-            deep.clone(),
-        ] {
-            fs::write(folder.0.join(file), text).unwrap();
-            let found = message(&folder);
-            assert!(found.contains(file) && found.len() < 2000, "{found}");
-            assert!(!found.contains(char::is_control), "{found:?}");
-        }
-    }
+fn long() -> String {
+    "x\\u001b[2J".repeat(1 << 16)
+}
+
+fn deep() -> String {
+    "[".repeat(1 << 20)
+}
+
+#[rstest]
+#[case::long_key(format!(r#"{{"{}": 1, "1": 0, "2": 1}}"#, long()))]
+#[case::long_values(format!(r#"{{"0": "{0}", "tr": "{0}", "va": [2], "te": [1]}}"#, long()))]
+#[case::deep_label(format!(r#"{{"0": {}"#, deep()))]
+#[case::deep_list(format!(r#"{{"tr": {}"#, deep()))]
+#[case::deep(deep())]
+fn hostile_json_is_one_short_line(
+    folder: Folder,
+    #[values("class_map.json", "role.json")] file: &str,
+    #[case] text: String,
+) {
+    fs::write(folder.0.join(file), text).unwrap();
+    let found = message(&folder);
+    assert!(found.contains(file) && found.len() < 2000, "{found}");
+    assert!(!found.contains(char::is_control), "{found:?}");
 }

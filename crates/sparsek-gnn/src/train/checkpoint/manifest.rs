@@ -295,42 +295,46 @@ mod exact {
 
 #[cfg(test)]
 mod tests {
+    use rstest::rstest;
+
     use super::*;
 
-    #[test]
-    fn numbers_come_back_to_the_last_bit() {
-        let values = [0.1, 1.0 / 3.0, 6.931471805599453e-308, f64::INFINITY];
-        for (at, &loss) in values.iter().enumerate() {
-            let report = EpochReport {
-                epoch: at,
-                loss,
-                train: -0.0,
-                val: loss.sqrt(),
-                test: f64::NAN,
-                ms: 1e300,
-            };
-            let text = serde_json::to_string(&Row::from(&report)).unwrap();
-            let row: Row = serde_json::from_str(&text).unwrap();
-            let back = EpochReport::from(&row);
-            let bits = |r: &EpochReport| [r.loss, r.train, r.val, r.ms].map(f64::to_bits);
-            assert_eq!(bits(&back), bits(&report), "{text}");
-            assert!(back.test.is_nan(), "{text}");
-        }
+    #[rstest]
+    #[case(0, 0.1)]
+    #[case(1, 1.0 / 3.0)]
+    #[case::small(2, 6.931471805599453e-308)]
+    #[case::infinite(3, f64::INFINITY)]
+    fn numbers_come_back_to_the_last_bit(#[case] epoch: usize, #[case] loss: f64) {
+        let report = EpochReport {
+            epoch,
+            loss,
+            train: -0.0,
+            val: loss.sqrt(),
+            test: f64::NAN,
+            ms: 1e300,
+        };
+        let text = serde_json::to_string(&Row::from(&report)).unwrap();
+        let row: Row = serde_json::from_str(&text).unwrap();
+        let back = EpochReport::from(&row);
+        let bits = |r: &EpochReport| [r.loss, r.train, r.val, r.ms].map(f64::to_bits);
+        assert_eq!(bits(&back), bits(&report), "{text}");
+        assert!(back.test.is_nan(), "{text}");
     }
 
     #[test]
-    fn ids_are_sixteen_digits() {
+    fn ids_are_read_as_they_are_written() {
         let (first, second) = (RunId::random(), RunId::random());
         assert_ne!(first, second);
         let text = serde_json::to_string(&first).unwrap();
         assert_eq!(serde_json::from_str::<RunId>(&text).unwrap(), first);
-        for text in [
-            "\"\"",
-            "\"0123456789abcdeg\"",
-            "\"0123\\u001b[2J89ab\"",
-            "1",
-        ] {
-            assert!(serde_json::from_str::<RunId>(text).is_err(), "{text}");
-        }
+    }
+
+    #[rstest]
+    #[case::empty("\"\"")]
+    #[case::letter("\"0123456789abcdeg\"")]
+    #[case::escape_sequence("\"0123\\u001b[2J89ab\"")]
+    #[case::number("1")]
+    fn ids_are_sixteen_digits(#[case] text: &str) {
+        assert!(serde_json::from_str::<RunId>(text).is_err());
     }
 }

@@ -6,23 +6,31 @@ struct Run {
     data: NodeDataset,
     model: MaxKModelConfig,
     config: TrainConfig,
+    device: Device,
     scratch: Scratch,
 }
 
-impl Run {
-    fn new(name: &str, change: impl FnOnce(MaxKModelConfig) -> MaxKModelConfig) -> Self {
-        let data = karate::karate_club();
-        let run = Self {
-            model: change(sage(&data)),
-            config: TrainConfig::new().with_epochs(3),
-            scratch: Scratch::new(name),
-            data,
-        };
-        let trainer = run.trainer().with_checkpoint(run.dir()).unwrap();
-        trainer.run(&Device::flex(), &mut quiet).unwrap();
-        run
-    }
+/// A saved run of 3 epochs.
+#[fixture]
+fn run(
+    #[default(2)] layers: usize,
+    device: Device,
+    #[from(karate_club)] data: NodeDataset,
+    scratch: Scratch,
+) -> Run {
+    let run = Run {
+        model: sage(&data).with_layers(layers),
+        config: TrainConfig::new().with_epochs(3),
+        device,
+        scratch,
+        data,
+    };
+    let trainer = run.trainer().with_checkpoint(run.dir()).unwrap();
+    trainer.run(&run.device, &mut quiet).unwrap();
+    run
+}
 
+impl Run {
     fn dir(&self) -> CheckpointDir {
         CheckpointDir::new(&self.scratch.0)
     }
@@ -39,8 +47,8 @@ impl Run {
 
     fn errors(&self) -> [String; 2] {
         let resumed = self.trainer().resume(self.dir());
-        let resumed = resumed.and_then(|trainer| trainer.run(&Device::flex(), &mut quiet));
-        let best = self.dir().best_model::<MaxKModelConfig>(&Device::flex());
+        let resumed = resumed.and_then(|trainer| trainer.run(&self.device, &mut quiet));
+        let best = self.dir().best_model::<MaxKModelConfig>(&self.device);
         let errors = [resumed.map(drop), best.map(drop)];
         errors.map(|done| {
             let error = done
@@ -85,6 +93,17 @@ impl Run {
             run.replace(&entry(&before), &entry(bytes))
         });
     }
+
+    /// Copies the file of another run, with its checksum in the manifest.
+    fn take(&self, kind: &str, other: &Run) {
+        self.exchange(kind, &fs::read(other.file(kind)).unwrap());
+    }
+
+    fn restore(&self, files: &BTreeMap<String, Vec<u8>>) {
+        for (name, bytes) in files {
+            fs::write(self.scratch.0.join(name), bytes).unwrap();
+        }
+    }
 }
 
 fn names(path: &std::path::Path) -> Vec<String> {
@@ -100,10 +119,8 @@ fn contents(path: &std::path::Path) -> BTreeMap<String, Vec<u8>> {
     names(path).into_iter().map(read).collect()
 }
 
-#[test]
-fn a_checkpoint_is_four_files_and_a_lock() {
-    let _alone = alone();
-    let run = Run::new("files", |model| model);
+#[rstest]
+fn a_checkpoint_is_four_files_and_a_lock(_alone: Alone, run: Run) {
     let names = names(&run.scratch.0);
     assert_eq!(names.len(), 5, "{names:?}");
     assert_eq!(names[0], ".lock");
@@ -116,121 +133,148 @@ fn a_checkpoint_is_four_files_and_a_lock() {
     assert!(error.to_string().contains("saved here already"), "{error}");
 }
 
-#[test]
-fn damaged_files_are_named_and_stay_as_they_are() {
-    let _alone = alone();
-    let run = Run::new("damaged", |model| model);
-    for kind in ["best", "last", "optimizer", "manifest"] {
-        let path = run.file(kind);
-        let bytes = fs::read(&path).unwrap();
-        let name = path.file_name().unwrap().to_str().unwrap().to_string();
-        for len in [0, 1, bytes.len() / 2, bytes.len() - 1] {
-            fs::write(&path, &bytes[..len]).unwrap();
-            run.refuses(&name);
-        }
-        fs::write(&path, [&bytes[..], b"x"].concat()).unwrap();
+#[rstest]
+fn damaged_files_are_named_and_stay_as_they_are(
+    _alone: Alone,
+    run: Run,
+    #[values("best", "last", "optimizer", "manifest")] kind: &str,
+) {
+    let path = run.file(kind);
+    let bytes = fs::read(&path).unwrap();
+    let name = path.file_name().unwrap().to_str().unwrap().to_string();
+    for len in [0, 1, bytes.len() / 2, bytes.len() - 1] {
+        fs::write(&path, &bytes[..len]).unwrap();
         run.refuses(&name);
-        for at in [10, bytes.len() / 2, bytes.len() - 9] {
-            let mut other = bytes.clone();
-            other[at..at + 8].iter_mut().for_each(|byte| *byte ^= 0x55);
-            fs::write(&path, other).unwrap();
-            run.refuses(&name);
-        }
-        fs::remove_file(&path).unwrap();
-        run.refuses(&name);
-        fs::create_dir(&path).unwrap();
-        let error = run.errors().concat();
-        assert!(error.contains("a folder"), "{error}");
-        fs::remove_dir(&path).unwrap();
-        fs::write(&path, bytes).unwrap();
     }
+    fs::write(&path, [&bytes[..], b"x"].concat()).unwrap();
+    run.refuses(&name);
+    for at in [10, bytes.len() / 2, bytes.len() - 9] {
+        let mut other = bytes.clone();
+        other[at..at + 8].iter_mut().for_each(|byte| *byte ^= 0x55);
+        fs::write(&path, other).unwrap();
+        run.refuses(&name);
+    }
+    fs::remove_file(&path).unwrap();
+    run.refuses(&name);
+    fs::create_dir(&path).unwrap();
+    let error = run.errors().concat();
+    assert!(error.contains("a folder"), "{error}");
+    fs::remove_dir(&path).unwrap();
+    fs::write(&path, bytes).unwrap();
     assert_eq!(run.errors(), ["", ""]);
 }
 
-#[test]
-fn files_of_another_run_are_refused() {
-    let _alone = alone();
-    let (run, same) = (Run::new("own", |m| m), Run::new("same", |m| m));
-    let wider = Run::new("wider", |model| model.with_layers(3));
+#[rstest]
+fn files_of_another_run_are_refused(
+    _alone: Alone,
+    run: Run,
+    #[from(run)]
+    #[with(3)]
+    wider: Run,
+    #[values("best", "optimizer", "last")] kind: &str,
+) {
     let own = contents(&run.scratch.0);
-    for kind in ["best", "optimizer", "last"] {
-        // The checksum differs.
-        fs::write(run.file(kind), fs::read(wider.file(kind)).unwrap()).unwrap();
-        run.refuses(kind);
-        // Names, shapes and ids differ.
-        let path = run.file(kind);
-        fs::write(&path, &own[path.file_name().unwrap().to_str().unwrap()]).unwrap();
-        run.exchange(kind, &fs::read(wider.file(kind)).unwrap());
-        run.refuses(kind);
-        for (name, bytes) in &own {
-            fs::write(run.scratch.0.join(name), bytes).unwrap();
-        }
-    }
-    // Optimizer state belongs to parameter ids.
-    run.exchange("optimizer", &fs::read(same.file("optimizer")).unwrap());
-    run.refuses("belongs to no parameter");
-    for (name, bytes) in &own {
-        fs::write(run.scratch.0.join(name), bytes).unwrap();
-    }
-    for (from, to) in [
-        ("__rank", "__rang"),
-        ("moment_1", "moment_3"),
-        ("time", "tame"),
-    ] {
-        let mut bytes = fs::read(run.file("optimizer")).unwrap();
-        let at = bytes.windows(from.len()).position(|w| w == from.as_bytes());
-        let at = at.unwrap();
-        bytes[at..at + to.len()].copy_from_slice(to.as_bytes());
-        run.exchange("optimizer", &bytes);
-        run.refuses("optimizer-3.bpk");
-        for (name, bytes) in &own {
-            fs::write(run.scratch.0.join(name), bytes).unwrap();
-        }
-    }
+    // The checksum differs.
+    fs::write(run.file(kind), fs::read(wider.file(kind)).unwrap()).unwrap();
+    run.refuses(kind);
+    // Names, shapes and ids differ.
+    let path = run.file(kind);
+    fs::write(&path, &own[path.file_name().unwrap().to_str().unwrap()]).unwrap();
+    run.take(kind, &wider);
+    run.refuses(kind);
+    run.restore(&own);
     assert_eq!(run.errors(), ["", ""]);
 }
 
-#[test]
-fn forged_manifests_are_refused() {
-    let _alone = alone();
-    let run = Run::new("forged", |model| model);
-    let path = run.scratch.0.join("manifest.json");
-    let own = fs::read_to_string(&path).unwrap();
+#[rstest]
+fn optimizer_state_belongs_to_parameter_ids(_alone: Alone, run: Run, #[from(run)] same: Run) {
+    let own = contents(&run.scratch.0);
+    run.take("optimizer", &same);
+    run.refuses("belongs to no parameter");
+    run.restore(&own);
+    assert_eq!(run.errors(), ["", ""]);
+}
+
+#[rstest]
+#[case("__rank", "__rang")]
+#[case("moment_1", "moment_3")]
+#[case("time", "tame")]
+fn optimizer_state_with_other_names_is_refused(
+    _alone: Alone,
+    run: Run,
+    #[case] from: &str,
+    #[case] to: &str,
+) {
+    let own = contents(&run.scratch.0);
+    let mut bytes = fs::read(run.file("optimizer")).unwrap();
+    let at = bytes.windows(from.len()).position(|w| w == from.as_bytes());
+    let at = at.unwrap();
+    bytes[at..at + to.len()].copy_from_slice(to.as_bytes());
+    run.exchange("optimizer", &bytes);
+    run.refuses("optimizer-3.bpk");
+    run.restore(&own);
+    assert_eq!(run.errors(), ["", ""]);
+}
+
+/// Replaces `from` in the manifest and corrects its checksum.
+fn forged(run: &Run, from: &str, to: &str, word: &str) {
+    let own = fs::read_to_string(run.scratch.0.join("manifest.json")).unwrap();
+    assert!(own.contains(from));
+    run.forge(|text| text.replace(from, to));
+    run.refuses(word);
+}
+
+#[rstest]
+#[case::parent("last-3.bpk", "../last-3.bpk", "manifest.json")]
+#[case::absolute("last-3.bpk", "/etc/passwd", "manifest.json")]
+#[case::epoch("\"epoch\":2", "\"epoch\":7", "counted from 1")]
+#[case::field("\"history\":", "\"histories\":", "manifest.json")]
+#[case::epochs("\"epochs\":3", "\"epochs\":0", "epochs")]
+#[case::batches(
+    "\"batches\":\"Full\"",
+    "\"batches\":{\"Parts\":{\"parts\":0,\"together\":0,\"clustered\":false}}",
+    "manifest.json"
+)]
+#[case::width("\"d_hidden\":16", "\"d_hidden\":2", "width")]
+#[case::id("\"id\":\"", "\"id\":\"\\u001b[2J", "16 hexadecimal")]
+fn forged_manifests_are_refused(
+    _alone: Alone,
+    run: Run,
+    #[case] from: &str,
+    #[case] to: &str,
+    #[case] word: &str,
+) {
+    forged(&run, from, to, word);
+}
+
+#[rstest]
+fn manifests_that_name_another_file_are_refused(_alone: Alone, run: Run) {
     let best = run.file("best");
     let best = best.file_name().unwrap().to_str().unwrap();
-    for (from, to, word) in [
-        ("last-3.bpk", "../last-3.bpk", "manifest.json"),
-        ("last-3.bpk", "/etc/passwd", "manifest.json"),
-        (best, "best-9.bpk", "best-9.bpk"),
-        ("\"epoch\":2", "\"epoch\":7", "counted from 1"),
-        ("\"history\":", "\"histories\":", "manifest.json"),
-        ("\"epochs\":3", "\"epochs\":0", "epochs"),
-        (
-            "\"batches\":\"Full\"",
-            "\"batches\":{\"Parts\":{\"parts\":0,\"together\":0,\"clustered\":false}}",
-            "manifest.json",
-        ),
-        ("\"d_hidden\":16", "\"d_hidden\":2", "width"),
-        ("\"id\":\"", "\"id\":\"\\u001b[2J", "16 hexadecimal"),
-    ] {
-        assert!(own.contains(from), "{from}");
-        run.forge(|text| text.replace(from, to));
-        run.refuses(word);
-        fs::write(&path, &own).unwrap();
-    }
-    for (from, to, word) in [
-        ("\"version\":1", "\"version\":2", "version 2"),
-        (
-            "sparsek checkpoint",
-            "another checkpoint",
-            "not a checkpoint",
-        ),
-        ("{", "", "not a checkpoint"),
-        ("\n", "\n\n", "checksum"),
-    ] {
-        fs::write(&path, own.replacen(from, to, 1)).unwrap();
-        run.refuses(word);
-    }
+    forged(&run, best, "best-9.bpk", "best-9.bpk");
+}
+
+#[rstest]
+#[case::version("\"version\":1", "\"version\":2", "version 2")]
+#[case::format("sparsek checkpoint", "another checkpoint", "not a checkpoint")]
+#[case::json("{", "", "not a checkpoint")]
+#[case::checksum("\n", "\n\n", "checksum")]
+fn edited_manifests_are_refused(
+    _alone: Alone,
+    run: Run,
+    #[case] from: &str,
+    #[case] to: &str,
+    #[case] word: &str,
+) {
+    let path = run.scratch.0.join("manifest.json");
+    let own = fs::read_to_string(&path).unwrap();
+    fs::write(&path, own.replacen(from, to, 1)).unwrap();
+    run.refuses(word);
+}
+
+#[rstest]
+fn folders_without_a_manifest_are_refused(_alone: Alone, run: Run) {
+    let path = run.scratch.0.join("manifest.json");
     fs::write(&path, "[".repeat(100_000)).unwrap();
     run.refuses("not a checkpoint");
     fs::remove_file(&path).unwrap();
@@ -243,32 +287,47 @@ fn forged_manifests_are_refused() {
     run.refuses("older version");
 }
 
-#[test]
-fn a_run_is_resumed_on_its_own_data_only() {
-    let _alone = alone();
-    let run = Run::new("data", |model| model);
-    let resume = |data: &NodeDataset, preparation: Preparation| {
-        let trainer = Trainer::new(&run.config, &run.model, data).unwrap();
-        let resumed = trainer.with_preparation(preparation).resume(run.dir());
-        resumed.map(drop).map_err(|error| error.to_string())
-    };
+fn resume(run: &Run, data: &NodeDataset, preparation: Preparation) -> Result<(), String> {
+    let trainer = Trainer::new(&run.config, &run.model, data).unwrap();
+    let resumed = trainer.with_preparation(preparation).resume(run.dir());
+    resumed.map(drop).map_err(|error| error.to_string())
+}
+
+fn looped(data: &NodeDataset) -> NodeDataset {
+    data.clone().with_graph(data.graph().with_self_loops())
+}
+
+#[rstest]
+#[case::preparation(
+    NodeDataset::clone,
+    Preparation::from([("features".to_string(), "raw".to_string())]),
+    "features was not set and is raw"
+)]
+#[case::features(
+    |data: &NodeDataset| data.clone().with_standardized_features(),
+    Preparation::new(),
+    "the features of"
+)]
+#[case::graph(looped, Preparation::new(), "the graph of")]
+fn other_data_is_refused(
+    _alone: Alone,
+    run: Run,
+    #[case] change: fn(&NodeDataset) -> NodeDataset,
+    #[case] preparation: Preparation,
+    #[case] words: &str,
+) {
+    let error = resume(&run, &change(&run.data), preparation).unwrap_err();
+    assert!(error.contains(words), "{error}");
+}
+
+#[rstest]
+fn a_run_is_resumed_on_its_own_data_and_model(_alone: Alone, run: Run) {
     let data = &run.data;
-    let raw = || Preparation::from([("features".to_string(), "raw".to_string())]);
-    let standard = data.clone().with_standardized_features();
-    let looped = data.clone().with_graph(data.graph().with_self_loops());
-    resume(data, Preparation::new()).unwrap();
-    for (data, preparation, words) in [
-        (data, raw(), "features was not set and is raw"),
-        (&standard, Preparation::new(), "the features of"),
-        (&looped, Preparation::new(), "the graph of"),
-    ] {
-        let error = resume(data, preparation).unwrap_err();
-        assert!(error.contains(words), "{error}");
-    }
+    resume(&run, data, Preparation::new()).unwrap();
     let saved = run.dir().open::<MaxKModelConfig>().unwrap();
     saved.check_dataset(data, &Preparation::new()).unwrap();
     saved
-        .check_dataset(&looped, &Preparation::new())
+        .check_dataset(&looped(data), &Preparation::new())
         .unwrap_err();
     let wider = run.model.clone().with_layers(3);
     let trainer = Trainer::new(&run.config, &wider, data).unwrap();
@@ -277,10 +336,8 @@ fn a_run_is_resumed_on_its_own_data_only() {
     assert!(error.contains("another model"), "{error}");
 }
 
-#[test]
-fn a_directory_has_one_trainer_or_several_readers() {
-    let _alone = alone();
-    let run = Run::new("locked", |model| model);
+#[rstest]
+fn a_directory_has_one_trainer_or_several_readers(_alone: Alone, run: Run) {
     let open = || run.dir().open::<MaxKModelConfig>();
     let (first, second) = (open().unwrap(), open().unwrap());
     let error = run.trainer().resume(run.dir()).unwrap_err().to_string();
@@ -294,53 +351,58 @@ fn a_directory_has_one_trainer_or_several_readers() {
     open().unwrap();
 }
 
-#[test]
-fn a_run_killed_while_it_saves_resumes_from_the_state_before() {
-    let _alone = alone();
-    let (data, device) = (karate::karate_club(), Device::flex());
-    let scratch = Scratch::new("killed");
+#[rstest]
+fn a_run_killed_while_it_saves_resumes_from_the_state_before(
+    _alone: Alone,
+    device: Device,
+    #[from(karate_club)] data: NodeDataset,
+    scratch: Scratch,
+    #[values(3, 14)] killed: usize,
+) {
     let (model, config) = (
         sage(&data),
         TrainConfig::new().with_epochs(18).with_save_every(5),
     );
     let whole = train(&config, &model, &data, &device, &mut quiet).unwrap();
-    for killed in [3, 14] {
-        let _ = fs::remove_dir_all(&scratch.0);
-        let checkpoint = CheckpointDir::new(&scratch.0);
-        let trainer = || Trainer::new(&config, &model, &data).unwrap();
-        let first = trainer().with_checkpoint(checkpoint.clone()).unwrap();
-        let id = first.id().clone();
-        let first = first.run(
-            &device,
-            &mut |report: &EpochReport| match report.epoch == killed {
-                true => Err(io::Error::other("killed")),
-                false => Ok(()),
-            },
-        );
-        assert!(matches!(first, Err(TrainError::Progress(_))));
-        for left in [
-            "last-15.bpk",
-            ".optimizer-15.bpk.part",
-            ".manifest.json.part",
-        ] {
-            fs::write(scratch.0.join(left), "half a file").unwrap();
-        }
-        let resumed = trainer().resume(checkpoint).unwrap();
-        assert_eq!(resumed.id(), &id);
-        let rest = resumed.run(&device, &mut quiet).unwrap();
-        let done = killed / 5 * 5;
-        assert_eq!(rest.earlier.len(), done);
-        assert_eq!(curves(&rest), curves(&whole)[done..]);
-        assert_eq!(
-            (rest.best.epoch, rest.best.test),
-            (whole.best.epoch, whole.best.test)
-        );
-        assert_eq!(names(&scratch.0).len(), 5, "{:?}", names(&scratch.0));
+    let checkpoint = CheckpointDir::new(&scratch.0);
+    let trainer = || Trainer::new(&config, &model, &data).unwrap();
+    let first = trainer().with_checkpoint(checkpoint.clone()).unwrap();
+    let id = first.id().clone();
+    let first = first.run(
+        &device,
+        &mut |report: &EpochReport| match report.epoch == killed {
+            true => Err(io::Error::other("killed")),
+            false => Ok(()),
+        },
+    );
+    assert!(matches!(first, Err(TrainError::Progress(_))));
+    for left in [
+        "last-15.bpk",
+        ".optimizer-15.bpk.part",
+        ".manifest.json.part",
+    ] {
+        fs::write(scratch.0.join(left), "half a file").unwrap();
     }
+    let resumed = trainer().resume(checkpoint).unwrap();
+    assert_eq!(resumed.id(), &id);
+    let rest = resumed.run(&device, &mut quiet).unwrap();
+    let done = killed / 5 * 5;
+    assert_eq!(rest.earlier.len(), done);
+    assert_eq!(curves(&rest), curves(&whole)[done..]);
+    assert_eq!(
+        (rest.best.epoch, rest.best.test),
+        (whole.best.epoch, whole.best.test)
+    );
+    assert_eq!(names(&scratch.0).len(), 5, "{:?}", names(&scratch.0));
 }
 
-#[test]
-fn a_run_that_is_stopped_is_saved_and_goes_on() {
+#[rstest]
+fn a_run_that_is_stopped_is_saved_and_goes_on(
+    _alone: Alone,
+    device: Device,
+    #[from(karate_club)] data: NodeDataset,
+    scratch: Scratch,
+) {
     struct Stop(usize);
 
     impl Progress for Stop {
@@ -354,8 +416,6 @@ fn a_run_that_is_stopped_is_saved_and_goes_on() {
         }
     }
 
-    let _alone = alone();
-    let (data, device, scratch) = (karate::karate_club(), Device::flex(), Scratch::new("stop"));
     let (model, config) = (sage(&data), TrainConfig::new().with_epochs(8));
     let whole = train(&config, &model, &data, &device, &mut quiet).unwrap();
     assert!(!whole.interrupted);
@@ -372,16 +432,14 @@ fn a_run_that_is_stopped_is_saved_and_goes_on() {
 }
 
 #[cfg(unix)]
-#[test]
-fn a_folder_that_cannot_be_written_to_can_be_read() {
+#[rstest]
+fn a_folder_that_cannot_be_written_to_can_be_read(_alone: Alone, run: Run) {
     use std::os::unix::fs::PermissionsExt;
 
-    let _alone = alone();
-    let run = Run::new("readonly", |model| model);
     fs::remove_file(run.scratch.0.join(".lock")).unwrap();
     let set = |mode| fs::set_permissions(&run.scratch.0, fs::Permissions::from_mode(mode));
     set(0o555).unwrap();
-    let read = run.dir().best_model::<MaxKModelConfig>(&Device::flex());
+    let read = run.dir().best_model::<MaxKModelConfig>(&run.device);
     set(0o755).unwrap();
     read.unwrap();
 }

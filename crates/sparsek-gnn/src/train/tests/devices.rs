@@ -55,58 +55,57 @@ fn parts(parts: usize, together: usize) -> Batching {
     }
 }
 
-#[test]
-fn a_step_of_two_batches_is_that_of_their_union() {
-    let _alone = alone();
-    let device = Device::flex();
-    for data in [block_model(&SbmConfig::new(600)).unwrap(), sets()] {
-        let model = drawn(&data);
-        let config = TrainConfig::new().with_weight_decay(1e-3);
-        for counts in [[3, 11], [1, 1], [5, 0], [0, 7]] {
-            let replicas = |count| {
-                device.seed(1);
-                let devices = vec![device.clone(); count];
-                Replicas::new(&config, &model, &devices, add_up).unwrap()
-            };
-            let (mut one, mut two) = (replicas(1), replicas(2));
-            two.check_equal("after training").unwrap();
+#[rstest]
+#[case::classes(blocks(600))]
+#[case::sets(sets())]
+fn a_step_of_two_batches_is_that_of_their_union(
+    _alone: Alone,
+    device: Device,
+    #[case] data: NodeDataset,
+    #[values([3, 11], [1, 1], [5, 0], [0, 7])] counts: [u32; 2],
+) {
+    let model = drawn(&data);
+    let config = TrainConfig::new().with_weight_decay(1e-3);
+    let replicas = |count| {
+        device.seed(1);
+        let devices = vec![device.clone(); count];
+        Replicas::new(&config, &model, &devices, add_up).unwrap()
+    };
+    let (mut one, mut two) = (replicas(1), replicas(2));
+    two.check_equal("after training").unwrap();
 
-            let [first, second] = counts.map(|count| (0..count).collect::<Vec<u32>>());
-            let both = [first.clone(), second.iter().map(|at| at + 20).collect()].concat();
-            let batch = |nodes: std::ops::Range<u32>, train: &[u32]| {
-                let nodes: Vec<u32> = nodes.collect();
-                let train = (train, both.len());
-                let uploaded = DeviceData::new(&data, Some(&nodes), train, &device);
-                (lonely(nodes.len()), uploaded)
-            };
-            let batches = [
-                batch(0..20, &first),
-                batch(20..40, &second),
-                batch(0..40, &both),
-            ];
-            let [a, b, union] = batches
-                .each_ref()
-                .map(|(graph, data)| Share { graph, data });
-            let (pair, union) = ([a, b], [union]);
-            for _ in 0..4 {
-                let loss;
-                let expected;
-                (one, expected) = one.step(0.01, &union).unwrap();
-                (two, loss) = two.step(0.01, &pair).unwrap();
-                two.check_equal("after training").unwrap();
-                let [loss, expected] = [loss, expected].map(|x| x.into_scalar::<f32>());
-                let near = (loss - expected).abs() < 1e-4 * expected;
-                assert!(near, "{counts:?}: {loss} instead of {expected}");
-            }
-        }
+    let [first, second] = counts.map(|count| (0..count).collect::<Vec<u32>>());
+    let both = [first.clone(), second.iter().map(|at| at + 20).collect()].concat();
+    let batch = |nodes: std::ops::Range<u32>, train: &[u32]| {
+        let nodes: Vec<u32> = nodes.collect();
+        let train = (train, both.len());
+        let uploaded = DeviceData::new(&data, Some(&nodes), train, &device);
+        (lonely(nodes.len()), uploaded)
+    };
+    let batches = [
+        batch(0..20, &first),
+        batch(20..40, &second),
+        batch(0..40, &both),
+    ];
+    let [a, b, union] = batches
+        .each_ref()
+        .map(|(graph, data)| Share { graph, data });
+    let (pair, union) = ([a, b], [union]);
+    for _ in 0..4 {
+        let loss;
+        let expected;
+        (one, expected) = one.step(0.01, &union).unwrap();
+        (two, loss) = two.step(0.01, &pair).unwrap();
+        two.check_equal("after training").unwrap();
+        let [loss, expected] = [loss, expected].map(|x| x.into_scalar::<f32>());
+        let near = (loss - expected).abs() < 1e-4 * expected;
+        assert!(near, "{loss} instead of {expected}");
     }
 }
 
-#[test]
-fn devices_train_as_one_with_as_many_parts_together() {
-    let _alone = alone();
-    let device = Device::flex();
-    let data = block_model(&SbmConfig::new(400)).unwrap();
+#[rstest]
+fn devices_train_as_one_with_as_many_parts_together(_alone: Alone, device: Device) {
+    let data = blocks(400);
     let data = data.clone().with_graph(lonely(data.nodes()));
     let model = drawn(&data);
     let run = |together, devices: usize| {
@@ -125,12 +124,11 @@ fn devices_train_as_one_with_as_many_parts_together() {
     assert!(five.history[4].loss < five.history[0].loss);
 }
 
-#[test]
-fn several_devices_learn_and_resume() {
-    let _alone = alone();
-    let data = block_model(&SbmConfig::new(800)).unwrap();
-    let (model, scratch) = (sage(&data), Scratch::new("devices"));
-    let devices = [Device::flex(), Device::flex()];
+#[rstest]
+fn several_devices_learn_and_resume(_alone: Alone, device: Device, scratch: Scratch) {
+    let data = blocks(800);
+    let model = sage(&data);
+    let devices = [device.clone(), device];
     let config = TrainConfig::new()
         .with_epochs(12)
         .with_lr(0.01)
@@ -150,10 +148,12 @@ fn several_devices_learn_and_resume() {
     assert_eq!(curves(&rest), curves(&whole)[5..]);
 }
 
-#[test]
-fn replicas_that_differ_are_noticed() {
-    let _alone = alone();
-    let (data, device) = (karate::karate_club(), Device::flex());
+#[rstest]
+fn replicas_that_differ_are_noticed(
+    _alone: Alone,
+    device: Device,
+    #[from(karate_club)] data: NodeDataset,
+) {
     let (config, devices) = (TrainConfig::new(), [device.clone(), device.clone()]);
     let alone = |each: Vec<Tensor<1>>, _: &[Device]| each;
     let found = join(&devices, alone).unwrap_err().to_string();
@@ -173,10 +173,12 @@ fn replicas_that_differ_are_noticed() {
     assert!(found.contains("not that of the first device"), "{found}");
 }
 
-#[test]
-fn devices_that_cannot_train_together_are_told() {
-    let _alone = alone();
-    let (data, device) = (karate::karate_club(), Device::flex());
+#[rstest]
+fn devices_that_cannot_train_together_are_told(
+    _alone: Alone,
+    device: Device,
+    #[from(karate_club)] data: NodeDataset,
+) {
     let model = sage(&data);
     let config = TrainConfig::new().with_epochs(2);
     let run = |devices: &[Device]| train_on(&config, &model, &data, devices, &mut quiet);
@@ -192,23 +194,30 @@ fn devices_that_cannot_train_together_are_told() {
     let repeated = refused(&twice);
     assert!(matches!(repeated, DevicesError::Repeated { .. }));
     assert!(repeated.to_string().contains("twice"));
-
-    let devices = 3;
-    let neighbors = Batching::Neighbors {
-        fanouts: vec![2],
-        nodes: 4,
-    };
-    for batches in [Batching::Full, neighbors] {
-        let found = check_batches(&batches, devices);
-        assert_eq!(found, Err(DevicesError::Batching { devices }));
-    }
-    for (count, fits) in [(1, false), (2, false), (3, true), (4, false), (9, true)] {
-        let refused = DevicesError::Parts {
-            parts: count,
-            devices,
-        };
-        let expected = if fits { Ok(()) } else { Err(refused) };
-        assert_eq!(check_batches(&parts(count, 1), devices), expected);
-    }
     assert!(!has_collectives(&device));
+}
+
+#[rstest]
+#[case::full(Batching::Full)]
+#[case::neighbors(Batching::Neighbors { fanouts: vec![2], nodes: 4 })]
+fn several_devices_need_parts(#[case] batches: Batching) {
+    let devices = 3;
+    let found = check_batches(&batches, devices);
+    assert_eq!(found, Err(DevicesError::Batching { devices }));
+}
+
+#[rstest]
+#[case(1, false)]
+#[case(2, false)]
+#[case(3, true)]
+#[case(4, false)]
+#[case(9, true)]
+fn devices_take_equal_numbers_of_parts(#[case] count: usize, #[case] fits: bool) {
+    let devices = 3;
+    let refused = DevicesError::Parts {
+        parts: count,
+        devices,
+    };
+    let expected = if fits { Ok(()) } else { Err(refused) };
+    assert_eq!(check_batches(&parts(count, 1), devices), expected);
 }

@@ -40,16 +40,15 @@ fn summary(epochs: usize) -> RunSummary {
     }
 }
 
-fn folder(name: &str) -> Scratch {
-    let scratch = Scratch::new(name);
+#[fixture]
+fn folder(scratch: Scratch) -> Scratch {
     fs::create_dir_all(&scratch.0).unwrap();
     scratch
 }
 
-#[test]
-fn an_epoch_and_a_summary_stand_once_for_each_run() {
-    let scratch = folder("log-once");
-    let path = scratch.0.join("log");
+#[rstest]
+fn an_epoch_and_a_summary_stand_once_for_each_run(folder: Scratch) {
+    let path = folder.0.join("log");
     let (one, other) = (RunId::random(), RunId::random());
     for last in [2, 4] {
         let mut log = RunLog::open(&path).unwrap();
@@ -71,10 +70,9 @@ fn an_epoch_and_a_summary_stand_once_for_each_run() {
     assert_eq!(RunLog::summaries(&path).unwrap().len(), 4);
 }
 
-#[test]
-fn a_line_cut_anywhere_is_skipped_and_written_again() {
-    let scratch = folder("log-cut");
-    let path = scratch.0.join("log");
+#[rstest]
+fn a_line_cut_anywhere_is_skipped_and_written_again(folder: Scratch) {
+    let path = folder.0.join("log");
     let id = RunId::random();
     let mut log = RunLog::open(&path).unwrap();
     log.begin(&id);
@@ -104,38 +102,40 @@ fn a_line_cut_anywhere_is_skipped_and_written_again() {
     }
 }
 
-#[test]
-fn what_is_no_log_is_refused_and_stays() {
-    let scratch = folder("log-foreign");
-    let path = scratch.0.join("notes.txt");
-    for (text, line) in [
-        ("notes\n", "line 1"),
-        ("{}\n", "line 1"),
-        ("{\"0\": 1, \"1\": 0}", "line 1"),
-        ("{\n\"0\": 1\n}\n", "line 2"),
-        ("{\"epoch\":1,\"activation\":\"relu\"}\n[1]\n", "line 2"),
-        ("{\"epoch\":-1,\"activation\":\"relu\"}\n", "line 1"),
-        ("{\"summary\":false}\n", "line 1"),
-        ("{\"activation\":\"\u{1b}\"}\n", "line 1"),
-    ] {
-        fs::write(&path, text).unwrap();
-        let error = RunLog::open(&path).unwrap_err();
-        assert_eq!(error.kind(), ErrorKind::InvalidData, "{text}");
-        let error = error.to_string();
-        assert!(
-            error.contains(line) && error.contains("notes.txt"),
-            "{error}"
-        );
-        assert!(RunLog::summaries(&path).is_err(), "{text}");
-        assert_eq!(fs::read_to_string(&path).unwrap(), text);
-    }
+#[rstest]
+#[case::text("notes\n", "line 1")]
+#[case::empty("{}\n", "line 1")]
+#[case::one_line("{\"0\": 1, \"1\": 0}", "line 1")]
+#[case::several_lines("{\n\"0\": 1\n}\n", "line 2")]
+#[case::second_line("{\"epoch\":1,\"activation\":\"relu\"}\n[1]\n", "line 2")]
+#[case::epoch("{\"epoch\":-1,\"activation\":\"relu\"}\n", "line 1")]
+#[case::summary("{\"summary\":false}\n", "line 1")]
+#[case::control_character("{\"activation\":\"\u{1b}\"}\n", "line 1")]
+fn what_is_no_log_is_refused_and_stays(folder: Scratch, #[case] text: &str, #[case] line: &str) {
+    let path = folder.0.join("notes.txt");
+    fs::write(&path, text).unwrap();
+    let error = RunLog::open(&path).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::InvalidData);
+    let error = error.to_string();
+    assert!(
+        error.contains(line) && error.contains("notes.txt"),
+        "{error}"
+    );
+    assert!(RunLog::summaries(&path).is_err());
+    assert_eq!(fs::read_to_string(&path).unwrap(), text);
+}
+
+#[rstest]
+fn deep_lines_are_refused(folder: Scratch) {
+    let path = folder.0.join("notes.txt");
     fs::write(&path, "{\"run\":\"".repeat(1 << 18)).unwrap();
     assert!(RunLog::open(&path).is_err());
-    assert!(
-        RunLog::summaries(scratch.0.join("none"))
-            .unwrap()
-            .is_empty()
-    );
+}
+
+#[rstest]
+fn a_missing_log_has_no_summaries(folder: Scratch) {
+    let summaries = RunLog::summaries(folder.0.join("none")).unwrap();
+    assert!(summaries.is_empty());
 }
 
 #[cfg(target_os = "linux")]

@@ -8,7 +8,10 @@ use std::{
     fs,
     path::PathBuf,
     process::id,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use burn::{
@@ -16,6 +19,7 @@ use burn::{
     module::Module,
     tensor::{Device, Tensor, TensorData},
 };
+use rstest::{fixture, rstest};
 
 use super::*;
 use crate::{
@@ -23,6 +27,7 @@ use crate::{
         Labels, NodeDataset, NodeDatasetParts, karate,
         sbm::{SbmConfig, block_model},
     },
+    fixtures::device,
     graph::Graph,
     nn::{Activation, Architecture, MaxKModel, MaxKModelConfig, ModelError},
 };
@@ -30,22 +35,38 @@ use crate::{
 /// One random stream per process: compared runs must not overlap.
 static STREAM: Mutex<()> = Mutex::new(());
 
-fn alone() -> MutexGuard<'static, ()> {
+type Alone = MutexGuard<'static, ()>;
+
+/// The first argument of a test: later ones may draw from the stream.
+#[fixture]
+fn alone() -> Alone {
     STREAM.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Removed when dropped.
 struct Scratch(PathBuf);
 
-impl Scratch {
-    fn new(name: &str) -> Self {
-        Self(temp_dir().join(format!("sparsek-gnn-{}-{name}", id())))
-    }
+/// A path where nothing is.
+#[fixture]
+fn scratch() -> Scratch {
+    static COUNT: AtomicUsize = AtomicUsize::new(0);
+    let count = COUNT.fetch_add(1, Ordering::Relaxed);
+    Scratch(temp_dir().join(format!("sparsek-gnn-train-{}-{count}", id())))
 }
 
 impl Drop for Scratch {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
+}
+
+#[fixture]
+fn karate_club() -> NodeDataset {
+    karate::karate_club()
+}
+
+fn blocks(nodes: usize) -> NodeDataset {
+    block_model(&SbmConfig::new(nodes)).unwrap()
 }
 
 fn sage(data: &NodeDataset) -> MaxKModelConfig {
@@ -63,23 +84,23 @@ fn curves(outcome: &TrainOutcome<MaxKModel>) -> Vec<[f64; 4]> {
     outcome.history.iter().map(row).collect()
 }
 
-#[test]
-fn a_graph_network_learns_the_blocks() {
-    let _alone = alone();
-    let data = block_model(&SbmConfig::new(1000)).unwrap();
+#[rstest]
+fn a_graph_network_learns_the_blocks(_alone: Alone, device: Device) {
+    let data = blocks(1000);
     let config = TrainConfig::new().with_epochs(40).with_lr(0.01);
-    let run = train(&config, &sage(&data), &data, &Device::flex(), &mut quiet).unwrap();
+    let run = train(&config, &sage(&data), &data, &device, &mut quiet).unwrap();
     assert!(run.best.test > 0.6, "{:?}", run.best);
     assert_eq!((run.epochs, run.history.len()), (40, 40));
 }
 
-#[test]
-fn equal_seeds_give_equal_runs_and_patience_ends_them() {
-    let _alone = alone();
-    let data = karate::karate_club();
+#[rstest]
+fn equal_seeds_give_equal_runs_and_patience_ends_them(
+    _alone: Alone,
+    device: Device,
+    #[from(karate_club)] data: NodeDataset,
+) {
     let config = TrainConfig::new().with_epochs(60);
-    let run =
-        |config: &TrainConfig| train(config, &sage(&data), &data, &Device::flex(), &mut quiet);
+    let run = |config: &TrainConfig| train(config, &sage(&data), &data, &device, &mut quiet);
     let whole = run(&config).unwrap();
     assert_eq!(curves(&whole), curves(&run(&config).unwrap()));
     assert_ne!(
@@ -98,14 +119,13 @@ fn equal_seeds_give_equal_runs_and_patience_ends_them() {
     assert_eq!(curves(&short), curves(&whole)[..short.epochs]);
 }
 
-#[test]
-fn a_resumed_run_takes_the_steps_of_the_whole_one() {
-    let _alone = alone();
-    let (data, device, scratch) = (
-        karate::karate_club(),
-        Device::flex(),
-        Scratch::new("resume"),
-    );
+#[rstest]
+fn a_resumed_run_takes_the_steps_of_the_whole_one(
+    _alone: Alone,
+    device: Device,
+    #[from(karate_club)] data: NodeDataset,
+    scratch: Scratch,
+) {
     let (model, config) = (
         sage(&data),
         TrainConfig::new().with_epochs(20).with_weight_decay(1e-3),
@@ -137,19 +157,21 @@ fn a_resumed_run_takes_the_steps_of_the_whole_one() {
     assert_eq!((found.val, found.test), (rest.best.val, rest.best.test));
 }
 
-#[test]
-fn bad_configurations_are_named() {
-    let (data, config) = (karate::karate_club(), TrainConfig::new().with_epochs(3));
-    let model = sage(&data);
-    let error = |model: MaxKModelConfig| {
-        Trainer::new(&config, &model, &data)
-            .unwrap_err()
-            .to_string()
-    };
-    assert!(error(model.clone().with_activation(Activation::maxk(17))).contains("17"));
-    assert!(error(model.clone().with_dropout(1.0)).contains("dropout"));
-    let other = MaxKModelConfig::new(Architecture::Sage, 7, 16, 2);
-    assert!(error(other).contains("34 features"));
+#[rstest]
+#[case::k(|model: MaxKModelConfig| model.with_activation(Activation::maxk(17)), "17")]
+#[case::dropout(|model: MaxKModelConfig| model.with_dropout(1.0), "dropout")]
+#[case::features(
+    |_: MaxKModelConfig| MaxKModelConfig::new(Architecture::Sage, 7, 16, 2),
+    "34 features"
+)]
+fn bad_configurations_are_named(
+    #[from(karate_club)] data: NodeDataset,
+    #[case] change: fn(MaxKModelConfig) -> MaxKModelConfig,
+    #[case] word: &str,
+) {
+    let config = TrainConfig::new().with_epochs(3);
+    let error = Trainer::new(&config, &change(sage(&data)), &data).unwrap_err();
+    assert!(error.to_string().contains(word), "{error}");
 }
 
 /// Sets follow from blocks.
@@ -173,91 +195,93 @@ fn sets() -> NodeDataset {
     .unwrap()
 }
 
-#[test]
-fn every_architecture_learns_sets_of_classes() {
-    let _alone = alone();
+#[rstest]
+#[case::micro_f1(Metric::MicroF1, 0.8)]
+#[case::roc_auc(Metric::RocAuc, 0.85)]
+fn every_architecture_learns_sets_of_classes(
+    _alone: Alone,
+    device: Device,
+    #[values(Architecture::Sage, Architecture::Gcn, Architecture::Gin)] architecture: Architecture,
+    #[case] metric: Metric,
+    #[case] least: f64,
+) {
     let data = sets();
-    for architecture in [Architecture::Sage, Architecture::Gcn, Architecture::Gin] {
-        let model = MaxKModelConfig::new(architecture, data.feature_width(), 16, data.classes())
-            .with_layers(2)
-            .with_dropout(0.1)
-            .with_activation(Activation::maxk(4));
-        for (metric, least) in [(Metric::MicroF1, 0.8), (Metric::RocAuc, 0.85)] {
-            let config = TrainConfig::new()
-                .with_epochs(40)
-                .with_lr(0.01)
-                .with_metric(Some(metric));
-            let run = train(&config, &model, &data, &Device::flex(), &mut quiet).unwrap();
-            let (first, last) = (run.history[0], run.history[39]);
-            assert!(
-                last.loss < first.loss * 0.7,
-                "{architecture:?} {first:?} {last:?}"
-            );
-            assert!(run.best.test > least, "{architecture:?} {:?}", run.best);
-        }
+    let model = MaxKModelConfig::new(architecture, data.feature_width(), 16, data.classes())
+        .with_layers(2)
+        .with_dropout(0.1)
+        .with_activation(Activation::maxk(4));
+    let config = TrainConfig::new()
+        .with_epochs(40)
+        .with_lr(0.01)
+        .with_metric(Some(metric));
+    let run = train(&config, &model, &data, &device, &mut quiet).unwrap();
+    let (first, last) = (run.history[0], run.history[39]);
+    assert!(last.loss < first.loss * 0.7, "{first:?} {last:?}");
+    assert!(run.best.test > least, "{:?}", run.best);
+}
+
+#[rstest]
+#[case::sets(sets())]
+#[case::classes(blocks(500))]
+fn metrics_on_the_device_are_those_of_the_host(
+    _alone: Alone,
+    device: Device,
+    #[case] data: NodeDataset,
+) {
+    let model = MaxKModelConfig::new(Architecture::Gcn, data.feature_width(), 8, data.classes());
+    device.seed(3);
+    let built = model.init(&device).unwrap();
+    let config = TrainConfig::new();
+    let found = evaluate(&config, &model, &built, &data, &device).unwrap();
+    let x = TensorData::new(
+        data.features().to_vec(),
+        [data.nodes(), data.feature_width()],
+    );
+    let logits = built.forward(data.graph(), Tensor::from_data(x, &device));
+    let logits = logits.try_into_vec_as::<f32>().unwrap();
+    let metric = Metric::default_for(&data);
+    let score = |nodes| metric.score(&logits, &data, nodes);
+    let scores = [score(data.train()), score(data.val()), score(data.test())];
+    for (a, b) in [found.train, found.val, found.test].into_iter().zip(scores) {
+        assert!((a - b).abs() < 1e-6, "{metric:?}: {found:?}, {scores:?}");
     }
 }
 
-#[test]
-fn metrics_on_the_device_are_those_of_the_host() {
-    let _alone = alone();
-    let device = Device::flex();
-    for data in [sets(), block_model(&SbmConfig::new(500)).unwrap()] {
-        let model =
-            MaxKModelConfig::new(Architecture::Gcn, data.feature_width(), 8, data.classes());
-        device.seed(3);
-        let built = model.init(&device).unwrap();
-        let config = TrainConfig::new();
-        let found = evaluate(&config, &model, &built, &data, &device).unwrap();
-        let x = TensorData::new(
-            data.features().to_vec(),
-            [data.nodes(), data.feature_width()],
-        );
-        let logits = built.forward(data.graph(), Tensor::from_data(x, &device));
-        let logits = logits.try_into_vec_as::<f32>().unwrap();
-        let metric = Metric::default_for(&data);
-        let score = |nodes| metric.score(&logits, &data, nodes);
-        let scores = [score(data.train()), score(data.val()), score(data.test())];
-        for (a, b) in [found.train, found.val, found.test].into_iter().zip(scores) {
-            assert!((a - b).abs() < 1e-6, "{metric:?}: {found:?}, {scores:?}");
-        }
-    }
-}
-
-#[test]
-fn what_does_not_fit_in_memory_is_refused_before_training() {
-    let karate = karate::karate_club();
-    let all: Vec<u32> = (0..5).collect();
-    let wide = NodeDatasetParts {
+/// 5 nodes and 2^50 classes.
+fn wide() -> NodeDataset {
+    NodeDataset::new(NodeDatasetParts {
         name: "wide".to_string(),
         graph: Graph::from_edges(5, []).unwrap(),
         features: vec![0.0; 5],
         feature_width: 1,
         labels: Labels::Classes(vec![0, 1, 2, 3, 4]),
         classes: 1 << 50,
-        train: all[..3].to_vec(),
+        train: vec![0, 1, 2],
         val: vec![3],
         test: vec![4],
-    };
-    let wide = NodeDataset::new(wide).unwrap();
-    let config = TrainConfig::new();
-    let mut sizes = Vec::new();
-    for data in [&karate, &wide] {
-        let mut model = sage(data);
-        (model.d_hidden, model.layers) = match data.name() {
-            "wide" => (16, 2),
-            _ => (1 << 40, 1 << 20),
-        };
-        let error = Trainer::new(&config, &model, data).unwrap_err();
-        let refused = matches!(error, TrainError::Model(ModelError::Memory(_)));
-        assert!(refused, "{error}");
-        sizes.push(error.to_string());
-    }
-    assert!(
-        sizes.iter().all(|line| line.contains("SPARSEK_MAX_MEMORY")),
-        "{sizes:?}"
-    );
-    let model = sage(&karate);
+    })
+    .unwrap()
+}
+
+#[rstest]
+#[case::model(karate_club(), 1 << 40, 1 << 20)]
+#[case::classes(wide(), 16, 2)]
+fn what_does_not_fit_in_memory_is_refused_before_training(
+    #[case] data: NodeDataset,
+    #[case] hidden: usize,
+    #[case] layers: usize,
+) {
+    let mut model = sage(&data);
+    (model.d_hidden, model.layers) = (hidden, layers);
+    let error = Trainer::new(&TrainConfig::new(), &model, &data).unwrap_err();
+    let refused = matches!(error, TrainError::Model(ModelError::Memory(_)));
+    assert!(refused, "{error}");
+    assert!(error.to_string().contains("SPARSEK_MAX_MEMORY"), "{error}");
+}
+
+#[rstest]
+fn what_fits_in_memory_is_accepted(#[from(karate_club)] data: NodeDataset) {
+    let model = sage(&data);
     assert!(model.training_bytes(34) > 34 * 16 * 2 * 4);
-    assert!(Trainer::new(&config, &model, &karate).is_ok());
+    assert!(Trainer::new(&TrainConfig::new(), &model, &data).is_ok());
 }

@@ -85,26 +85,34 @@ impl<S: Real> HostColumns<S> {
 
 #[cfg(test)]
 mod tests {
+    use rstest::rstest;
+
     use super::super::types::HostMatrix;
     use super::*;
     use crate::distance::{metrics::Dot, semiring::Needs};
 
-    #[test]
-    fn columns_without_entries_take_no_memory() {
-        let cols = (1 << 31) - 4096;
+    const COLS: usize = (1 << 31) - 4096;
+
+    #[rstest]
+    #[case::first(0, None, &[(1, 3.0)])]
+    #[case::shared(7, None, &[(0, 1.0), (1, 4.0)])]
+    #[case::from_an_entry(7, Some(3), &[(1, 4.0)])]
+    #[case::last(COLS as u32 - 1, None, &[(0, 2.0)])]
+    #[case::empty(8, None, &[])]
+    fn columns_without_entries_take_no_memory(
+        #[case] column: u32,
+        #[case] from: Option<usize>,
+        #[case] expected: &[(u32, f32)],
+    ) {
         let matrix = HostMatrix {
             indptr: &[0, 2, 4],
-            indices: &[7, cols as u32 - 1, 0, 7],
+            indices: &[7, COLS as u32 - 1, 0, 7],
             values: &[1.0, 2.0, 3.0, 4.0f32],
-            cols,
+            cols: COLS,
         };
         let rows = PreparedRows::new::<Dot>(matrix, 0.0, Needs::SUMS);
         let columns = HostColumns::new(&rows);
         assert_eq!(columns.starts.len(), 4);
-        assert_eq!(columns.column(0, None), [(1, 3.0)]);
-        assert_eq!(columns.column(7, None), [(0, 1.0), (1, 4.0)]);
-        assert_eq!(columns.column(7, Some(3)), [(1, 4.0)]);
-        assert_eq!(columns.column(cols as u32 - 1, None), [(0, 2.0)]);
-        assert_eq!(columns.column(8, None), []);
+        assert_eq!(columns.column(column, from), expected);
     }
 }

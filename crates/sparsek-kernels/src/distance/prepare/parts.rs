@@ -23,26 +23,35 @@ pub(in crate::distance) fn part_bits(entries: u32, cols: u32) -> u32 {
 
 #[cfg(test)]
 mod tests {
+    use std::cmp::Ordering;
+
+    use rstest::rstest;
+
     use super::*;
 
-    #[test]
-    fn short_rows_are_one_part() {
-        assert_eq!(part_bits(0, 0), ONE_PART);
-        assert_eq!(part_bits(511, 1 << 30), ONE_PART);
-        assert!(part_bits(512, 1 << 30) < ONE_PART);
+    #[rstest]
+    #[case::empty(0, 0, Ordering::Equal)]
+    #[case::short(511, 1 << 30, Ordering::Equal)]
+    #[case::long(512, 1 << 30, Ordering::Less)]
+    fn short_rows_are_one_part(
+        #[case] entries: u32,
+        #[case] cols: u32,
+        #[case] against_one: Ordering,
+    ) {
+        assert_eq!(part_bits(entries, cols).cmp(&ONE_PART), against_one);
     }
 
-    #[test]
-    fn long_rows_have_parts_of_about_as_many_entries() {
-        for cols in [512u32, 1000, 26_000, 1 << 20, i32::MAX as u32] {
-            for entries in [512u32, 700, 1000, 26_000, 1 << 20, i32::MAX as u32] {
-                if entries > cols {
-                    continue;
-                }
-                let part = 1u64 << part_bits(entries, cols);
-                let even = part * u64::from(entries) / u64::from(cols);
-                assert!((128..384).contains(&even), "{entries} of {cols}: {even}");
+    #[rstest]
+    fn long_rows_have_parts_of_about_as_many_entries(
+        #[values(512, 1000, 26_000, 1 << 20, i32::MAX as u32)] cols: u32,
+    ) {
+        for entries in [512u32, 700, 1000, 26_000, 1 << 20, i32::MAX as u32] {
+            if entries > cols {
+                continue;
             }
+            let part = 1u64 << part_bits(entries, cols);
+            let even = part * u64::from(entries) / u64::from(cols);
+            assert!((128..384).contains(&even), "{entries}: {even}");
         }
     }
 }

@@ -314,25 +314,24 @@ fn list_kernel(
 
 #[cfg(test)]
 mod tests {
+    use rstest::rstest;
+
     use super::*;
 
-    #[test]
-    fn blocks_have_similar_lengths() {
-        for (cols, most) in [
-            (0, 32),
-            (1, 32),
-            (33, 32),
-            (100, 64),
-            (232_965, 58_016),
-            (65_536, 65_504),
-        ] {
-            let columns = block_columns(cols, most);
-            assert!(
-                columns.is_multiple_of(BANKS) && columns <= most,
-                "{cols} {most}: {columns}"
-            );
-            assert_eq!(cols.div_ceil(columns), cols.div_ceil(most), "{cols} {most}");
-            assert_eq!(columns, block_columns(cols, columns));
-        }
+    #[rstest]
+    #[case::empty(0, 32)]
+    #[case(1, 32)]
+    #[case(33, 32)]
+    #[case(100, 64)]
+    #[case::reddit(232_965, 58_016)]
+    #[case(65_536, 65_504)]
+    fn blocks_have_similar_lengths(#[case] cols: usize, #[case] most: usize) {
+        let columns = block_columns(cols, most);
+        assert!(
+            columns.is_multiple_of(BANKS) && columns <= most,
+            "{columns}"
+        );
+        assert_eq!(cols.div_ceil(columns), cols.div_ceil(most));
+        assert_eq!(columns, block_columns(cols, columns));
     }
 }

@@ -122,26 +122,26 @@ impl SortConfig {
 
 #[cfg(test)]
 mod tests {
+    use rstest::rstest;
+
     use super::*;
 
-    #[test]
-    fn few_enough_members_for_each_unit() {
-        let order = |k, lanes| -> Option<(usize, bool)> {
-            let order = SortConfig::new(k, lanes, false, SortKeys::Float { bitwise: true })?;
-            Some((order.items, order.full))
-        };
-        assert_eq!(order(1, 8), Some((1, false)));
-        assert_eq!(order(32, 8), Some((4, true)));
-        assert_eq!(order(33, 8), Some((8, false)));
-        assert_eq!(order(128, 8), Some((16, true)));
-        assert_eq!(order(129, 8), None);
+    const KEYS: SortKeys = SortKeys::Float { bitwise: true };
+
+    #[rstest]
+    #[case(1, Some((1, false)))]
+    #[case(32, Some((4, true)))]
+    #[case(33, Some((8, false)))]
+    #[case(128, Some((16, true)))]
+    #[case(129, None)]
+    fn few_enough_members_for_each_unit(#[case] k: usize, #[case] expected: Option<(usize, bool)>) {
+        let order = SortConfig::new(k, 8, false, KEYS);
+        assert_eq!(order.map(|order| (order.items, order.full)), expected);
     }
 
-    #[test]
-    fn there_are_floats_that_far_below_infinity() {
-        for lanes in [1, 2, 4, 32] {
-            let order = SortConfig::new(1, lanes, false, SortKeys::Float { bitwise: true });
-            assert!(order.is_some_and(|order| order.room(lanes) < 0x7f80_0000));
-        }
+    #[rstest]
+    fn there_are_floats_that_far_below_infinity(#[values(1, 2, 4, 32)] lanes: u32) {
+        let order = SortConfig::new(1, lanes, false, KEYS);
+        assert!(order.is_some_and(|order| order.room(lanes) < 0x7f80_0000));
     }
 }

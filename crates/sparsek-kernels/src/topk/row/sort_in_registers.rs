@@ -445,20 +445,25 @@ fn network(items: usize) -> Vec<(usize, usize)> {
 
 #[cfg(test)]
 mod tests {
+    use rstest::rstest;
+
     use super::*;
 
-    #[test]
-    fn the_network_sorts() {
-        for (items, length) in [(1, 0), (2, 1), (4, 5), (8, 19), (16, 63)] {
-            let network = network(items);
-            assert_eq!(network.len(), length);
-            for input in 0..1u32 << items {
-                let sorted = network.iter().fold(input, |bits, (a, b)| {
-                    let swap = bits >> a & 1 == 0 && bits >> b & 1 == 1;
-                    if swap { bits ^ (1 << a | 1 << b) } else { bits }
-                });
-                assert_eq!(sorted, (1u32 << input.count_ones()) - 1);
-            }
+    #[rstest]
+    #[case(1, 0)]
+    #[case(2, 1)]
+    #[case(4, 5)]
+    #[case(8, 19)]
+    #[case(16, 63)]
+    fn the_network_sorts(#[case] items: usize, #[case] length: usize) {
+        let network = network(items);
+        assert_eq!(network.len(), length);
+        for input in 0..1u32 << items {
+            let sorted = network.iter().fold(input, |bits, (a, b)| {
+                let swap = bits >> a & 1 == 0 && bits >> b & 1 == 1;
+                if swap { bits ^ (1 << a | 1 << b) } else { bits }
+            });
+            assert_eq!(sorted, (1u32 << input.count_ones()) - 1);
         }
     }
 }

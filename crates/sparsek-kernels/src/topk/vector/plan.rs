@@ -616,16 +616,22 @@ fn refused(routine: &'static str, reason: String) -> KernelError {
 
 #[cfg(test)]
 mod tests {
+    use rstest::rstest;
+
     use super::*;
 
-    #[test]
-    fn delegates_and_subranges_balance() {
-        let exponent = |length, k| rule_4(length, k, &VectorOptions::new(k));
-        assert_eq!(exponent(1 << 30, 128), Some(11));
-        assert_eq!(exponent(1 << 28, 1 << 20), Some(4));
-        assert_eq!(exponent(1 << 20, 32), Some(7));
-        assert_eq!(exponent(1 << 24, 1 << 16), None);
-        assert_eq!(exponent(100, 50), None);
-        assert_eq!(exponent(100, 0), None);
+    #[rstest]
+    #[case(1 << 30, 128, Some(11))]
+    #[case(1 << 28, 1 << 20, Some(4))]
+    #[case(1 << 20, 32, Some(7))]
+    #[case::too_many_results(1 << 24, 1 << 16, None)]
+    #[case::too_short(100, 50, None)]
+    #[case::no_results(100, 0, None)]
+    fn delegates_and_subranges_balance(
+        #[case] length: usize,
+        #[case] k: usize,
+        #[case] exponent: Option<u32>,
+    ) {
+        assert_eq!(rule_4(length, k, &VectorOptions::new(k)), exponent);
     }
 }

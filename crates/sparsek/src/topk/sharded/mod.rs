@@ -161,11 +161,17 @@ fn index_dtype(length: usize, lacking: Option<&Device>) -> Result<IntDType, Shar
 
 #[cfg(all(test, feature = "flex"))]
 mod tests {
+    use rstest::{fixture, rstest};
+
     use super::*;
 
-    #[test]
-    fn indices_beyond_32_bits_are_exact() {
-        let device = Device::flex();
+    #[fixture]
+    fn device() -> Device {
+        Device::flex()
+    }
+
+    #[rstest]
+    fn indices_beyond_32_bits_are_exact(device: Device) {
         let request = Request {
             k: 3,
             largest: true,
@@ -185,9 +191,8 @@ mod tests {
         assert_eq!(found, [2, far + 2, 2 * far + 2]);
     }
 
-    #[test]
-    fn short_vectors_do_without_64_bits() {
-        let device = Device::flex();
+    #[rstest]
+    fn short_vectors_do_without_64_bits(device: Device) {
         let most = i32::MAX as usize;
         assert_eq!(index_dtype(most + 1, None), Ok(IntDType::I64));
         assert_eq!(index_dtype(most, Some(&device)), Ok(IntDType::I32));

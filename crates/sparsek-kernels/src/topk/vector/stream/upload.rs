@@ -88,15 +88,17 @@ fn copy(from: &[u8], to: &mut [u8]) {
 
 #[cfg(test)]
 mod tests {
+    use rstest::rstest;
+
     use super::*;
 
-    #[test]
-    fn lent_bytes_are_copied_whole() {
-        for length in [0, 1, COPY_BYTES - 1, 3 * COPY_BYTES + 5] {
-            let bytes: Vec<u8> = (0..length).map(|i| (i * 31) as u8).collect();
-            let mut copied = Bytes::from_bytes_vec(vec![0; length]);
-            Lent::of(&bytes).bytes(length).copy_into(&mut copied);
-            assert!(copied[..] == bytes[..], "{length}");
-        }
+    #[rstest]
+    fn lent_bytes_are_copied_whole(
+        #[values(0, 1, COPY_BYTES - 1, 3 * COPY_BYTES + 5)] length: usize,
+    ) {
+        let bytes: Vec<u8> = (0..length).map(|i| (i * 31) as u8).collect();
+        let mut copied = Bytes::from_bytes_vec(vec![0; length]);
+        Lent::of(&bytes).bytes(length).copy_into(&mut copied);
+        assert!(copied[..] == bytes[..]);
     }
 }

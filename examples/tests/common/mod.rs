@@ -5,6 +5,7 @@ use std::{
     io,
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
+    sync::atomic::{AtomicUsize, Ordering},
 };
 
 use npyz::{Deserialize, npz::NpzArchive};
@@ -16,10 +17,12 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// `program` is the executable's path; `name` separates tests.
-    pub fn new(program: &'static str, name: &str) -> Self {
+    /// `program` is the executable's path.
+    pub fn new(program: &'static str) -> Self {
+        static COUNT: AtomicUsize = AtomicUsize::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
         let stem = Path::new(program).file_stem().unwrap().to_string_lossy();
-        let name = format!("sparsek-{stem}-{}-{name}", std::process::id());
+        let name = format!("sparsek-{stem}-{}-{count}", std::process::id());
         let path = std::env::temp_dir().join(name);
         fs::create_dir_all(&path).unwrap();
         Self { path, program }
