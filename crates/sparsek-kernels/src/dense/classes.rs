@@ -42,8 +42,8 @@ impl ClassScores<'_> {
 /// Subtracts the maximum of a row before `exp`. A label of at least `classes` has no meaning and
 /// gives the largest loss. Deterministic. Accumulates in f32, or f64 for f64.
 ///
-/// Errors: unsupported dtypes, f64 on wgpu among them; buffers too short, too large or needing wider
-/// addresses.
+/// Errors: unsupported dtypes, f64 on wgpu among them; buffers too short, too large or needing
+/// wider addresses.
 pub fn cross_entropy(
     client: &Client,
     request: &ClassScores,
