@@ -194,7 +194,8 @@ pub fn column_sums(x: Tensor<2>) -> Tensor<1> {
 /// their gradient is 0; labels of `classes` or more have no meaning. With a `scale` of 1 / labeled
 /// rows it is the mean, as in [`burn::nn::loss`](https://docs.rs/burn).
 ///
-/// Differentiable in the scores; two launches forward, one backward. Deterministic on GPUs.
+/// Differentiable in the scores. Forward takes a launch and one per factor of 128 rows, backward
+/// one. Deterministic on GPUs.
 /// Accumulates in f32, or f64 for f64. Panics if shapes do not fit, and for f64 on wgpu, which has
 /// no such logarithms.
 ///

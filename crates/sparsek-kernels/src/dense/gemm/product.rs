@@ -115,7 +115,7 @@ impl Weight<'_> {
 ///
 /// `bias` is `[outputs]`, `addend` contiguous `[rows, outputs]`. Accumulates in f32. Rounds factors
 /// to TF32; without it, as on Vulkan, to two bf16, about 16 bits, where infinities may give NaN.
-/// Deterministic. Reads rows once per 128 outputs, by fours if the width is a multiple of 4. A
+/// Deterministic. Reads rows once per 128 outputs, by fours if the pitch is a multiple of 4. A
 /// matrix too large for shared memory takes a launch for each chunk of its rows.
 ///
 /// Errors: as [`column_sums`](crate::dense::column_sums), unless [`Weight::fits`], and for an

@@ -43,15 +43,8 @@ fn linear(
         outputs,
         strides: [outputs, 1],
     };
-    let fused = addend.as_ref().filter(|_| dense::accumulates(&x.client));
-    let fused = fused.cloned().map(into_contiguous);
-    let left = if fused.is_some() {
-        None
-    } else {
-        addend.clone()
-    };
-    match product(&x, &matrix, bias.as_ref(), fused.as_ref()) {
-        Some(output) => added(output, left),
+    match product(&x, &matrix, bias.as_ref(), addend.as_ref()) {
+        Some(output) => output,
         None => added(CubeBackend::linear(x, weight, bias), addend),
     }
 }
@@ -70,18 +63,19 @@ fn product(
     bias: Option<&CubeTensor>,
     addend: Option<&CubeTensor>,
 ) -> Option<CubeTensor> {
-    if x.shape()[0] < TALL_ROWS {
+    if x.shape()[0] < TALL_ROWS || !matrix.fits(&x.client, &rows(x).into()) {
         return None;
     }
     let x = pitched(x);
-    let source = pitched_rows(&x);
-    if !matrix.fits(&x.client, &source) {
-        return None;
-    }
-    let [bias, addend] = [bias, addend].map(|tensor| tensor.map(|tensor| &tensor.handle));
-    let output = dense::product(&x.client, &source, matrix, bias, addend);
+    let (fused, later) = match dense::accumulates(&x.client) {
+        true => (addend.cloned().map(into_contiguous), None),
+        false => (None, addend.cloned()),
+    };
+    let [bias, fused] = [bias, fused.as_ref()].map(|tensor| tensor.map(|tensor| &tensor.handle));
+    let output = dense::product(&x.client, &pitched_rows(&x), matrix, bias, fused);
     let shape = [x.shape()[0], matrix.outputs].into();
-    Some(tensor(&x, expect("linear", output), shape, x.dtype))
+    let output = tensor(&x, expect("linear", output), shape, x.dtype);
+    Some(added(output, later))
 }
 
 /// Rows as they are if their elements are contiguous and kernels take a pitch, else a copy.
@@ -226,14 +220,16 @@ impl DenseGradientOps for CubeBackend {
     ) -> FloatTensor<Self> {
         let [count, width] = x.shape().dims();
         let [_, across] = upstream.shape().dims();
-        if count >= TALL_ROWS {
-            let sides = [&x, &upstream].map(pitched);
+        let sides = [&x, &upstream];
+        let [left, right] = sides.map(|side| rows(side).into());
+        if count >= TALL_ROWS && dense::inner_fits(&x.client, &left, &right) {
+            let sides = sides.map(pitched);
             let [left, right] = [&sides[0], &sides[1]].map(pitched_rows);
-            if dense::inner_fits(&x.client, &left, &right) {
-                let sum = dense::inner_product(&x.client, &left, &right);
-                let sum = expect("the gradient of linear", sum);
-                return tensor(&x, sum, [width, across].into(), x.dtype);
-            }
+            let sum = expect(
+                "the gradient of linear",
+                dense::inner_product(&x.client, &left, &right),
+            );
+            return tensor(&x, sum, [width, across].into(), x.dtype);
         }
         if count < 2 * SLICE_ROWS {
             return transposed_product(x, upstream);
