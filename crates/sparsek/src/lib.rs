@@ -5,6 +5,7 @@
 //! - [`sparse`]: CSR matrices, compressed rows, and products.
 //! - [`distance`]: distances between sparse rows, and nearest neighbors.
 //! - [`dense`]: linear layers and layer normalization.
+//! - `nn`: layers of models (feature `nn`).
 //! - [`io`]: the memory limit of loaders. [`ops`]: backend operations.
 //!
 //! # Errors and panics
@@ -29,6 +30,8 @@ pub mod cache;
 pub mod dense;
 pub mod distance;
 pub mod io;
+#[cfg(feature = "nn")]
+pub mod nn;
 pub mod ops;
 pub mod sparse;
 pub mod topk;

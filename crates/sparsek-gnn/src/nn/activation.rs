@@ -2,9 +2,9 @@ use std::{fmt, str::FromStr};
 
 use burn::tensor::{Tensor, activation::relu};
 use serde::{Deserialize, Serialize};
-use sparsek::topk::Method;
+use sparsek::{nn::MaxKConfig, topk::Method};
 
-use super::{error::ModelError, maxk::MaxKConfig};
+use super::error::ModelError;
 
 /// The nonlinearity between layers, written `relu` or `maxk:K:METHOD`.
 ///

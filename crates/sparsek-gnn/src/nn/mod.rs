@@ -6,17 +6,17 @@ mod dropout;
 mod error;
 mod gcn;
 mod gin;
-mod maxk;
 mod model;
 mod node_model;
 mod sage;
+
+pub use sparsek::nn::{MaxK, MaxKConfig};
 
 pub use self::{
     activation::{Activation, method_from_str},
     error::ModelError,
     gcn::{GcnConv, GcnConvConfig},
     gin::{GinConv, GinConvConfig, GinMlpConfig},
-    maxk::{MaxK, MaxKConfig},
     model::{Architecture, MaxKModel, MaxKModelConfig, Representation},
     node_model::{NodeModel, NodeModelConfig},
     sage::{Aggregator, SageConv, SageConvConfig},

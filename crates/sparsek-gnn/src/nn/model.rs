@@ -5,7 +5,7 @@ use burn::{
     nn::{Dropout, DropoutConfig, LayerNorm, Linear, LinearConfig},
     tensor::{Device, Tensor, activation::relu},
 };
-use sparsek::{io::memory, sparse::Compressed};
+use sparsek::{io::memory, nn::MaxKConfig, sparse::Compressed};
 
 use super::{
     activation::Activation,
@@ -14,7 +14,6 @@ use super::{
     error::ModelError,
     gcn::{GcnConv, GcnConvConfig},
     gin::{GinConv, GinConvConfig},
-    maxk::MaxKConfig,
     node_model::{NodeModel, NodeModelConfig},
     sage::{SageConv, SageConvConfig},
 };

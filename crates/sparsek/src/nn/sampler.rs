@@ -1,0 +1,330 @@
+//! Sampling of tokens from logits.
+
+use burn::{
+    config::Config,
+    tensor::{DType, Int, Tensor, TensorData, activation::softmax},
+};
+
+use super::support::{prefix_sums, uniform};
+use crate::topk::{TopkOptions, topk};
+
+/// Settings of [`Sampler`]; each row of a batch may have its own.
+#[derive(Config, Copy, Debug, PartialEq)]
+pub struct SamplerConfig {
+    /// Divides the logits. Default: 1; 0 chooses the greatest logit.
+    #[config(default = 1.0)]
+    pub temperature: f64,
+    /// Keeps the k greatest logits. Default: 0, which keeps all.
+    #[config(default = 0)]
+    pub top_k: usize,
+    /// Keeps the fewest best tokens whose probabilities reach this sum. Default: 1, all.
+    #[config(default = 1.0)]
+    pub top_p: f64,
+    /// Keeps tokens of at least this share of the greatest probability. Default: 0, all.
+    #[config(default = 0.0)]
+    pub min_p: f64,
+}
+
+impl Default for SamplerConfig {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl SamplerConfig {
+    /// A sampler with these settings for every row. Panics as [`Sampler::per_row`].
+    pub fn init(&self) -> Sampler {
+        Sampler::per_row(vec![*self])
+    }
+
+    fn check(&self) {
+        assert!(
+            self.temperature.is_finite() && self.temperature >= 0.0,
+            "Sampler: a temperature of {}",
+            self.temperature
+        );
+        assert!(
+            self.top_p > 0.0 && self.top_p <= 1.0,
+            "Sampler: top_p = {} is outside (0, 1]",
+            self.top_p
+        );
+        assert!(
+            (0.0..=1.0).contains(&self.min_p),
+            "Sampler: min_p = {} is outside [0, 1]",
+            self.min_p
+        );
+    }
+
+    fn is_greedy(&self) -> bool {
+        self.temperature == 0.0
+    }
+
+    fn candidates(&self, width: usize) -> usize {
+        match self.top_k {
+            _ if self.is_greedy() => width.min(1),
+            0 => width,
+            k => k.min(width),
+        }
+    }
+}
+
+/// Draws a token of each row by temperature, top-k, top-p and min-p, in this order.
+///
+/// Each filter renormalizes what the one before kept; the best token always stays. Top-p:
+/// Holtzman et al., 2020; min-p: Nguyen et al., 2024. Tokens with a logit of −∞ are never drawn,
+/// unless all are.
+///
+/// Logits stay on the device: it selects and sorts as many candidates as the greatest `top_k`, and
+/// inverts their cumulative distribution at one number per row. The host draws these from `seed`
+/// and `step` and reads nothing, so equal arguments give equal tokens, on every backend up to
+/// rounding of probabilities. Without top-k in some row, whole rows are sorted.
+///
+/// ```
+/// # #[cfg(feature = "flex")] {
+/// use burn::tensor::{Device, Tensor};
+/// use sparsek::nn::SamplerConfig;
+///
+/// let logits = Tensor::<2>::from_floats([[0.0, 3.0, 2.9, 1.0]], &Device::flex());
+/// let sampler = SamplerConfig::new().with_temperature(0.8).with_top_k(2).init();
+/// let token = sampler.sample(logits, 42, 0).into_scalar::<i64>();
+/// assert!(token == 1 || token == 2);
+/// # }
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sampler {
+    rows: Vec<SamplerConfig>,
+}
+
+impl Sampler {
+    /// A sampler with settings for each row, or one for all.
+    ///
+    /// Panics without settings, or if the temperature is negative or not finite, `top_p` outside
+    /// (0, 1], or `min_p` outside [0, 1].
+    pub fn per_row(rows: Vec<SamplerConfig>) -> Self {
+        assert!(!rows.is_empty(), "Sampler: no settings");
+        rows.iter().for_each(SamplerConfig::check);
+        Self { rows }
+    }
+
+    /// Draws a token of each row: `[rows, tokens]` → `[rows]`. No gradient.
+    ///
+    /// Row i draws number i of the stream of `seed` and `step`; count `step` up along a text.
+    ///
+    /// Panics without tokens, or if there are neither one nor `rows` settings.
+    pub fn sample(&self, logits: Tensor<2>, seed: u64, step: u64) -> Tensor<1, Int> {
+        let [rows, width] = logits.dims();
+        assert!(width > 0, "Sampler: rows of no token");
+        assert!(
+            self.rows.len() == 1 || self.rows.len() == rows,
+            "Sampler: settings of {} rows for {rows} rows of logits",
+            self.rows.len()
+        );
+        let logits = logits.detach();
+        // Sums of 16-bit probabilities would be too coarse.
+        let dtype = match logits.dtype() {
+            DType::F64 => DType::F64,
+            _ => DType::F32,
+        };
+        let options = (&logits.device(), dtype);
+        let each = |f: &dyn Fn(&SamplerConfig) -> f64| {
+            let values: Vec<f64> = self.rows.iter().map(f).collect();
+            Tensor::<2>::from_data(TensorData::new(values, [self.rows.len(), 1]), options)
+                .expand([rows, 1])
+        };
+        let settings = self.rows.iter();
+        let k = settings.map(|row| row.candidates(width)).max().unwrap_or(0);
+        let options_of_k = TopkOptions::new(k).with_sorted(true);
+        let (candidates, tokens) = topk(logits.clone(), &options_of_k);
+        if rows == 0 || self.rows.iter().all(SamplerConfig::is_greedy) {
+            return tokens.narrow(1, 0, 1).reshape([rows]);
+        }
+
+        let temperature = each(&|row| {
+            if row.is_greedy() {
+                1.0
+            } else {
+                row.temperature
+            }
+        });
+        let rank = Tensor::<1, Int>::arange(0..k as i64, (&tokens.device(), tokens.dtype()));
+        let rank = rank.unsqueeze::<2>().expand([rows, k]);
+        let counts = self.rows.iter().map(|row| row.candidates(width) as i64);
+        let counts = TensorData::new(counts.collect::<Vec<_>>(), [self.rows.len(), 1]);
+        let counts = Tensor::<2, Int>::from_data(counts, (&tokens.device(), tokens.dtype()));
+        let beyond = rank.clone().greater_equal(counts.expand([rows, k]));
+
+        // Subtracting first keeps small temperatures from overflowing.
+        let candidates = candidates.cast(dtype);
+        let greatest = candidates.clone().narrow(1, 0, 1);
+        let scaled = (candidates - greatest) / temperature;
+        let scaled = scaled.mask_fill(beyond, f64::NEG_INFINITY);
+        let mut kept = softmax(scaled, 1);
+        let best = kept.clone().narrow(1, 0, 1);
+        let first = rank.equal_elem(0);
+        if self.rows.iter().any(|row| row.top_p < 1.0) {
+            let before = prefix_sums(kept.clone()) - kept.clone();
+            // Rounded sums must not cut rows that ask for all.
+            let top_p = each(&|row| if row.top_p < 1.0 { row.top_p } else { 2.0 });
+            let cut = before.greater_equal(top_p.expand([rows, k]));
+            kept = kept.mask_fill(cut.bool_and(first.clone().bool_not()), 0.0);
+        }
+        if self.rows.iter().any(|row| row.min_p > 0.0) {
+            let least = best * each(&|row| row.min_p);
+            let cut = kept.clone().lower(least.expand([rows, k]));
+            kept = kept.mask_fill(cut.bool_and(first.bool_not()), 0.0);
+        }
+
+        let sums = prefix_sums(kept.clone());
+        let draws = TensorData::new(uniform(seed, step, rows), [rows, 1]);
+        let draws = Tensor::<2>::from_data(draws, options);
+        let point = sums.clone().narrow(1, k - 1, 1) * draws;
+        // Rounding may leave the point at the last sum: the last kept candidate is the limit.
+        let last = kept.greater_elem(0.0).int().sum_dim(1) - 1;
+        let chosen = sums.lower_equal(point.expand([rows, k])).int().sum_dim(1);
+        let chosen = chosen.min_pair(last.clamp_min(0));
+        tokens.gather(1, chosen).reshape([rows])
+    }
+}
+
+#[cfg(all(test, feature = "flex"))]
+mod tests {
+    use burn::tensor::Device;
+    use rstest::rstest;
+
+    use super::*;
+    use crate::nn::fixtures::{device, random, tensor};
+
+    /// Probabilities of a row after all filters.
+    fn oracle(logits: &[f64], config: &SamplerConfig) -> Vec<f64> {
+        let mut order: Vec<usize> = (0..logits.len()).collect();
+        order.sort_by(|&a, &b| logits[b].total_cmp(&logits[a]).then(a.cmp(&b)));
+        let mut y = vec![0.0; logits.len()];
+        if config.temperature == 0.0 {
+            y[order[0]] = 1.0;
+            return y;
+        }
+        if config.top_k > 0 {
+            order.truncate(config.top_k);
+        }
+        let weight = |&i: &usize| ((logits[i] - logits[order[0]]) / config.temperature).exp();
+        let weights: Vec<f64> = order.iter().map(weight).collect();
+        let total: f64 = weights.iter().sum();
+        let (mut sum, mut kept) = (0.0, Vec::new());
+        for (&i, weight) in order.iter().zip(&weights) {
+            let p = weight / total;
+            if kept.is_empty() || (sum < config.top_p && p >= config.min_p / total) {
+                kept.push((i, p));
+            }
+            sum += p;
+        }
+        let total: f64 = kept.iter().map(|(_, p)| p).sum();
+        for (i, p) in kept {
+            y[i] = p / total;
+        }
+        y
+    }
+
+    const WIDTH: usize = 90;
+
+    fn settings() -> Vec<SamplerConfig> {
+        let config = SamplerConfig::new;
+        vec![
+            config(),
+            config().with_temperature(0.0),
+            config().with_temperature(0.5).with_top_k(7),
+            config().with_top_p(0.4),
+            config().with_top_p(1e-6),
+            config().with_min_p(0.3),
+            config()
+                .with_top_k(30)
+                .with_top_p(0.6)
+                .with_min_p(0.2)
+                .with_temperature(1.7),
+            config().with_top_k(1000),
+        ]
+    }
+
+    #[rstest]
+    fn supports_are_exact_and_frequencies_pass_chi_square(
+        device: Device,
+        #[values(true, false)] together: bool,
+    ) {
+        let settings = settings();
+        let logits = random(settings.len() * WIDTH, 5);
+        let draws = 4000;
+        let mut counts = vec![vec![0_u32; WIDTH]; settings.len()];
+        if together {
+            let x = tensor(&logits, [settings.len(), WIDTH], &device);
+            let sampler = Sampler::per_row(settings.clone());
+            for step in 0..draws {
+                let tokens = sampler.sample(x.clone(), 9, step);
+                let tokens = tokens.try_into_vec_as::<i64>().unwrap();
+                for (counts, token) in counts.iter_mut().zip(tokens) {
+                    counts[token as usize] += 1;
+                }
+            }
+        } else {
+            for (row, config) in settings.iter().enumerate() {
+                let x = tensor::<2>(&logits[row * WIDTH..][..WIDTH], [1, WIDTH], &device);
+                let x = x.expand([draws as usize, WIDTH]);
+                let tokens = config.init().sample(x, 8, row as u64);
+                for token in tokens.try_into_vec_as::<i64>().unwrap() {
+                    counts[row][token as usize] += 1;
+                }
+            }
+        }
+        for (row, config) in settings.iter().enumerate() {
+            let expected = oracle(&logits[row * WIDTH..][..WIDTH], config);
+            let (mut chi, mut cells) = (0.0, 0.0);
+            for (&count, p) in counts[row].iter().zip(expected) {
+                assert!(
+                    p > 0.0 || count == 0,
+                    "row {row}: a token outside the support"
+                );
+                if p > 0.0 {
+                    let mean = p * draws as f64;
+                    chi += (f64::from(count) - mean).powi(2) / mean;
+                    cells += 1.0;
+                }
+            }
+            // Mean and five deviations of chi-square.
+            let freedom: f64 = cells - 1.0;
+            let limit = freedom + 5.0 * (2.0 * freedom).sqrt() + 1e-9;
+            assert!(chi <= limit, "row {row}: chi-square {chi} over {limit}");
+        }
+    }
+
+    #[rstest]
+    fn seed_and_step_decide(device: Device) {
+        let x = tensor(&random(64 * WIDTH, 3), [64, WIDTH], &device);
+        let run = |seed, step| {
+            let tokens = SamplerConfig::new().init().sample(x.clone(), seed, step);
+            tokens.try_into_vec_as::<i64>().unwrap()
+        };
+        assert_eq!(run(1, 2), run(1, 2));
+        assert_ne!(run(1, 2), run(2, 2));
+        assert_ne!(run(1, 2), run(1, 3));
+    }
+
+    #[rstest]
+    fn infinite_logits_are_never_drawn(device: Device) {
+        let mut row = vec![f64::NEG_INFINITY; WIDTH];
+        (row[7], row[70]) = (0.0, 0.5);
+        let x = tensor::<2>(&row, [1, WIDTH], &device).expand([500, WIDTH]);
+        let tokens = SamplerConfig::new().init().sample(x, 1, 1);
+        let mut tokens = tokens.try_into_vec_as::<i64>().unwrap();
+        tokens.sort();
+        tokens.dedup();
+        assert_eq!(tokens, [7, 70]);
+    }
+
+    #[rstest]
+    #[case(SamplerConfig::new().with_temperature(-1.0))]
+    #[case(SamplerConfig::new().with_temperature(f64::NAN))]
+    #[case(SamplerConfig::new().with_top_p(0.0))]
+    #[case(SamplerConfig::new().with_min_p(1.5))]
+    #[should_panic(expected = "Sampler: ")]
+    fn impossible_settings_panic(#[case] config: SamplerConfig) {
+        config.init();
+    }
+}

@@ -1,0 +1,115 @@
+//! Selections as masks, moved rows, prefix sums and random numbers.
+
+use burn::tensor::{
+    Bool, Int, Tensor, TensorCreationOptions, activation::softmax, ops::IndexingUpdateOp,
+};
+
+/// True at `indices` of each row: `[rows, k]`, distinct in a row → `[rows, width]`.
+pub fn support_mask(indices: Tensor<2, Int>, width: usize) -> Tensor<2, Bool> {
+    let options = TensorCreationOptions::new(indices.device()).with_dtype(indices.dtype());
+    let [rows, _] = indices.dims();
+    let ones = indices.ones_like();
+    let zeros = Tensor::<2, Int>::zeros([rows, width], options);
+    zeros
+        .scatter(1, indices, ones, IndexingUpdateOp::Add)
+        .greater_elem(0)
+}
+
+/// Takes rows: `x`: `[rows, width]`, `at`: `[count]` → `[count, width]`.
+///
+/// Rows of `at` must be distinct: devices add gradients in parallel, without atomics.
+pub fn take_distinct(x: Tensor<2>, at: Tensor<1, Int>) -> Tensor<2> {
+    x.gather_nd::<2, 2>(at.unsqueeze_dim(1))
+}
+
+/// Places row i of `x`, `[count, width]`, at row `at[i]` of `[rows, width]`; other rows are 0.
+///
+/// Rows of `at` must be distinct, as in [`take_distinct`].
+pub fn place_distinct(x: Tensor<2>, at: Tensor<1, Int>, rows: usize) -> Tensor<2> {
+    let [_, width] = x.dims();
+    let zeros = Tensor::zeros([rows, width], (&x.device(), x.dtype()));
+    zeros.scatter_nd(at.unsqueeze_dim::<2>(1), x, IndexingUpdateOp::Add)
+}
+
+/// Sums of each row up to each column, `[rows, width]`.
+///
+/// Burn's takes O(width²) reads on GPUs; blocks take O(width · √width).
+pub fn prefix_sums(x: Tensor<2>) -> Tensor<2> {
+    let [rows, width] = x.dims();
+    if width <= 64 {
+        return x.cumsum(1);
+    }
+    let block = width.isqrt().next_power_of_two();
+    let blocks = width.div_ceil(block);
+    let padding = blocks * block - width;
+    let x = match padding {
+        0 => x,
+        _ => {
+            let zeros = Tensor::zeros([rows, padding], (&x.device(), x.dtype()));
+            Tensor::cat(vec![x, zeros], 1)
+        }
+    };
+    let inner = x.reshape([rows * blocks, block]).cumsum(1);
+    let sums = inner.clone().narrow(1, block - 1, 1);
+    let sums = sums.reshape([rows, blocks]);
+    let before = sums.clone().cumsum(1) - sums;
+    let all = inner + before.reshape([rows * blocks, 1]);
+    all.reshape([rows, blocks * block]).narrow(1, 0, width)
+}
+
+/// `log Σ exp(x)` of each row: `[rows, width]` → `[rows, 1]`.
+pub fn log_sum_exp(x: Tensor<2>) -> Tensor<2> {
+    let greatest = x.clone().detach().max_dim(1);
+    (x - greatest.clone()).exp().sum_dim(1).log() + greatest
+}
+
+/// [`softmax`] of rows, 0 for rows that are −∞ throughout.
+pub fn softmax_or_zero<const D: usize>(x: Tensor<D>) -> Tensor<D> {
+    let none = x.clone().detach().max_dim(D - 1);
+    let none = none.equal_elem(f64::NEG_INFINITY).expand(x.shape());
+    softmax(x.mask_fill(none.clone(), 0.0), D - 1).mask_fill(none, 0.0)
+}
+
+/// Numbers in [0, 1) that `seed`, `stream` and the position decide.
+pub fn uniform(seed: u64, stream: u64, count: usize) -> Vec<f64> {
+    let state = mix(seed ^ mix(stream));
+    let draw = |n: usize| {
+        let bits = mix(state.wrapping_add((n as u64).wrapping_mul(STEP)));
+        (bits >> 11) as f64 / (1_u64 << 53) as f64
+    };
+    (0..count).map(draw).collect()
+}
+
+const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// SplitMix64.
+fn mix(state: u64) -> u64 {
+    let mut z = state.wrapping_add(STEP);
+    z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+#[cfg(all(test, feature = "flex"))]
+mod tests {
+    use burn::tensor::Device;
+    use rstest::rstest;
+
+    use super::*;
+    use crate::nn::fixtures::{assert_close, device, random, tensor};
+
+    #[rstest]
+    fn blocks_of_prefix_sums_join(
+        device: Device,
+        #[values(1, 64, 65, 128, 1000, 1024)] width: usize,
+    ) {
+        let x = random(3 * width, 1);
+        let mut expected = x.clone();
+        for row in expected.chunks_mut(width) {
+            for i in 1..width {
+                row[i] += row[i - 1];
+            }
+        }
+        assert_close(prefix_sums(tensor(&x, [3, width], &device)), &expected);
+    }
+}
