@@ -8,7 +8,7 @@
 //! | [`Sampler`] | the next token of a text |
 //!
 //! Layers compute in the dtype of their input, which parameters must have. Selections are those of
-//! [`topk`](crate::topk): ties go to the lowest index, NaN is greatest. Selections have no gradient;
+//! [`topk`](crate::topk): ties go to the lowest index, NaN is greatest. They have no gradient;
 //! selected values do. Layers panic if shapes do not fit.
 
 mod attention;
