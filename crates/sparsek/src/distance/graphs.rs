@@ -58,8 +58,8 @@ impl NearestNeighbors {
     ///
     /// # Errors
     ///
-    /// [`DistanceError`] if widths, dtypes or devices differ, or above
-    /// [`MAX_ENTRIES`](crate::sparse::MAX_ENTRIES) entries.
+    /// [`DistanceError`] if widths, dtypes or devices differ, the parameter is out of range, or
+    /// above [`MAX_ENTRIES`](crate::sparse::MAX_ENTRIES) entries.
     ///
     /// # Cost
     ///
@@ -90,7 +90,8 @@ impl NearestNeighbors {
     /// [`radius_neighbors`](NearestNeighbors::radius_neighbors) of a range of index rows; panics if
     /// out of bounds.
     ///
-    /// [`DistanceError::Csr`] above [`MAX_ENTRIES`](crate::sparse::MAX_ENTRIES) entries.
+    /// [`DistanceError`] if the parameter is out of range, or above
+    /// [`MAX_ENTRIES`](crate::sparse::MAX_ENTRIES) entries.
     pub fn radius_neighbors_of(
         &self,
         rows: Range<usize>,
@@ -108,6 +109,8 @@ impl NearestNeighbors {
         radius: f64,
     ) -> Result<Csr, DistanceError> {
         check(query, &self.index)?;
+        // Without rows, no batch checks it.
+        self.measure.check()?;
         let (rows, across) = (query.rows(), self.index.rows());
         let mut graph = GraphBuilder::new(self.measure.distance.needs().largest, radius);
         for first in (0..rows).step_by(self.batch(across)) {
@@ -200,5 +203,70 @@ impl GraphBuilder {
         self.indices.extend(columns.iter::<u32>());
         self.values.push(Tensor::from_dispatch(values));
         Ok(())
+    }
+}
+
+#[cfg(all(test, feature = "flex"))]
+mod tests {
+    use burn::tensor::Device;
+    use rstest::rstest;
+
+    use super::*;
+    use crate::distance::Metric;
+
+    #[derive(Clone, Copy, Debug)]
+    enum Call {
+        Neighbors,
+        OwnNeighbors,
+        NeighborsOf,
+        NeighborGraph,
+        Radius,
+        OwnRadius,
+        RadiusOf,
+        Pairwise,
+    }
+
+    fn run(call: Call, index: &NearestNeighbors, query: &Csr) -> Result<(), DistanceError> {
+        match call {
+            Call::Neighbors => index.kneighbors(Some(query), 1).map(drop),
+            Call::OwnNeighbors => index.kneighbors(None, 0).map(drop),
+            Call::NeighborsOf => index.kneighbors_of(0..query.rows(), 1).map(drop),
+            Call::NeighborGraph => index.kneighbors_graph(Some(query), 1).map(drop),
+            Call::Radius => index.radius_neighbors(Some(query), 1.0).map(drop),
+            Call::OwnRadius => index.radius_neighbors(None, 1.0).map(drop),
+            Call::RadiusOf => index.radius_neighbors_of(0..query.rows(), 1.0).map(drop),
+            Call::Pairwise => {
+                pairwise_distances(query, Some(&index.index), index.measure).map(drop)
+            }
+        }
+    }
+
+    #[rstest]
+    fn a_bad_parameter_is_refused_with_and_without_rows(
+        #[values(
+            Call::Neighbors,
+            Call::OwnNeighbors,
+            Call::NeighborsOf,
+            Call::NeighborGraph,
+            Call::Radius,
+            Call::OwnRadius,
+            Call::RadiusOf,
+            Call::Pairwise
+        )]
+        call: Call,
+        #[values(0, 3)] rows: usize,
+        #[values(0.0, -1.0, f64::NAN, f64::INFINITY)] p: f64,
+        #[values(None, Some(1))] batch: Option<usize>,
+    ) {
+        let x = Tensor::<2>::from_data([[1.0, 0.0], [0.0, 4.0], [2.0, 0.0]], &Device::flex());
+        let x = Csr::from_dense(x).unwrap();
+        let mut index = NearestNeighbors::fit(x.clone(), Metric::Minkowski(p));
+        if let Some(batch) = batch {
+            index = index.with_index_batch(batch).with_query_batch(batch);
+        }
+        match run(call, &index, &x.slice_rows(0..rows)) {
+            Err(DistanceError::Parameter { p: named }) => assert_eq!(named.to_bits(), p.to_bits()),
+            other => panic!("{other:?}"),
+        }
     }
 }
