@@ -399,3 +399,8 @@ fn words_of_the_command_line_are_cut_and_escaped(
     fails(&folder.command(&arguments).output().unwrap(), "error: ");
     assert_eq!(folder.names(), ["x.npz"]);
 }
+
+#[rstest]
+fn help_has_sections_and_examples(folder: Folder) {
+    common::help(&folder, "--help", "Input Search Output Device");
+}

@@ -209,3 +209,68 @@ fn a_preset_sets_what_is_not_given(folder: Folder) {
     );
     assert_eq!((&run["dropout"], &run["lr"]), (&0.2.into(), &0.001.into()));
 }
+
+/// Expects text that a terminal would not obey.
+fn plain(text: &str) {
+    let escapes = text.chars().any(|c| c.is_control() && c != '\n');
+    assert!(!escapes, "{text:?}");
+}
+
+#[rstest]
+fn the_demonstration_ends_in_a_table(folder: Folder) {
+    let output = folder.run("--backend flex --nodes 400 --hidden 24 --k 6 --epochs 12");
+    let message = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{message}");
+    // No progress bar where nobody looks.
+    assert_eq!(message, "");
+    let printed = String::from_utf8(output.stdout).unwrap();
+    plain(&printed);
+    let head = "| activation | test accuracy | ms per epoch | kept | activations, MB |";
+    assert!(printed.contains(head), "{printed}");
+    let runs = log(&folder, "maxk.jsonl");
+    assert_eq!(runs.len(), 26);
+    // Two layers of 400 rows in f32; MaxK also keeps a byte per column.
+    for (label, summary, kept, bytes) in [
+        ("| maxk:6:exact |", &runs[12], "25.0 %", 2 * 400 * 6 * 5),
+        ("| relu |", &runs[25], "100.0 %", 2 * 400 * 24 * 4),
+    ] {
+        let row = printed.lines().find(|line| line.starts_with(label));
+        let cells: Vec<&str> = row.unwrap().split('|').map(str::trim).collect();
+        let test = summary["test"].as_f64().unwrap();
+        assert_eq!(cells[2], format!("{test:.4}"));
+        assert!(cells[3].parse::<f64>().unwrap() > 0.0, "{printed}");
+        assert_eq!(
+            cells[4..6],
+            [kept, &format!("{:.2}", f64::from(bytes) / 1e6)]
+        );
+    }
+    let last = printed.lines().last().unwrap();
+    assert_eq!(last, "curves maxk.svg, log maxk.jsonl");
+    let figure = fs::read_to_string(folder.path.join("maxk.svg")).unwrap();
+    for word in [
+        "SAGE on sbm-400",
+        "relu test",
+        "maxk:6:exact test",
+        "seconds",
+    ] {
+        assert!(figure.contains(word), "{word}");
+    }
+}
+
+#[rstest]
+fn a_training_run_prints_lines_into_a_pipe(folder: Folder) {
+    let output = folder.run(&format!("train {SMALL} --epochs 20"));
+    let message = String::from_utf8(output.stderr).unwrap();
+    plain(&message);
+    let lines = message.lines().filter(|line| line.contains(" epoch "));
+    assert_eq!(lines.count(), 11, "{message}");
+}
+
+#[rstest]
+#[case::demonstration("--help", "Data Model Training Device Output")]
+#[case::train("train --help", "Data Model Training Batches Device Output Checkpoint")]
+#[case::eval("eval --help", "Checkpoint Data Device")]
+#[case::compare("compare --help", "Data Model Training Batches Device Output")]
+fn help_has_sections_and_examples(folder: Folder, #[case] arguments: &str, #[case] sections: &str) {
+    common::help(&folder, arguments, sections);
+}

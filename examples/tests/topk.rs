@@ -397,3 +397,10 @@ fn a_cache_that_cannot_be_used_is_left_alone(folder: Folder) {
     assert_eq!((found, message.as_str()), (expected, ""));
     assert!(folder.path.join("made/anew").is_dir());
 }
+
+#[rstest]
+#[case::select("--help", "Selection Output Device")]
+#[case::generate("generate --help", "Vector Output")]
+fn help_has_sections_and_examples(folder: Folder, #[case] arguments: &str, #[case] sections: &str) {
+    common::help(&folder, arguments, sections);
+}

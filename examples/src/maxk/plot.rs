@@ -13,7 +13,20 @@ pub struct Curves<'a> {
 
 type Drawn = Result<(), Box<dyn std::error::Error>>;
 type Value = fn(&EpochReport) -> f64;
-type Line<'a> = (String, &'a [EpochReport], Value, ShapeStyle);
+
+/// The horizontal axis of accuracy.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Across {
+    Epochs,
+    /// Training time, evaluation included.
+    Seconds,
+}
+
+struct Line {
+    label: String,
+    points: Vec<(f64, f64)>,
+    style: ShapeStyle,
+}
 
 const COLORS: [RGBColor; 4] = [
     RGBColor(31, 119, 180),
@@ -22,8 +35,8 @@ const COLORS: [RGBColor; 4] = [
     RGBColor(148, 103, 189),
 ];
 
-/// Draws loss and accuracy of every run.
-pub fn write(output: &mut Output, title: &str, runs: &[Curves]) -> Drawn {
+/// Draws loss over epochs, and accuracy, of every run.
+pub fn write(output: &mut Output, title: &str, runs: &[Curves], across: Across) -> Drawn {
     let mut svg = String::new();
     {
         let area = SVGBackend::with_string(&mut svg, (1100, 460)).into_drawing_area();
@@ -32,18 +45,17 @@ pub fn write(output: &mut Output, title: &str, runs: &[Curves]) -> Drawn {
             .titled(title, ("sans-serif", 20))?
             .split_horizontally(550);
         let color = |at: usize| COLORS[at % COLORS.len()];
-        let loss = runs.iter().enumerate().map(|(at, run)| -> Line {
-            (
-                format!("{} training loss", run.label),
-                run.history,
-                |report| report.loss,
-                color(at).stroke_width(2),
-            )
+        let loss = runs.iter().enumerate().map(|(at, run)| Line {
+            label: format!("{} training loss", run.label),
+            points: points(run.history, |report| report.loss, Across::Epochs),
+            style: color(at).stroke_width(2),
         });
-        draw(&left, "loss", &loss.collect::<Vec<_>>())?;
-        let accuracy = runs.iter().enumerate().flat_map(|(at, run)| -> [Line; 3] {
-            let line = |name: &str, of: Value, style| {
-                (format!("{} {name}", run.label), run.history, of, style)
+        draw(&left, "loss", Across::Epochs, &loss.collect::<Vec<_>>())?;
+        let accuracy = runs.iter().enumerate().flat_map(|(at, run)| {
+            let line = |name: &str, of: Value, style| Line {
+                label: format!("{} {name}", run.label),
+                points: points(run.history, of, across),
+                style,
             };
             [
                 line(
@@ -59,42 +71,65 @@ pub fn write(output: &mut Output, title: &str, runs: &[Curves]) -> Drawn {
                 line("test", |report| report.test, color(at).stroke_width(2)),
             ]
         });
-        draw(&right, "accuracy", &accuracy.collect::<Vec<_>>())?;
+        draw(&right, "accuracy", across, &accuracy.collect::<Vec<_>>())?;
         area.present()?;
     }
     Ok(output.write_all(svg.as_bytes())?)
 }
 
-fn draw(area: &DrawingArea<SVGBackend, Shift>, name: &str, lines: &[Line]) -> Drawn {
-    let reports = || lines.iter().flat_map(|line| line.1);
-    let first = reports().map(|report| report.epoch).min().unwrap_or(1) as f64;
-    let last = reports().map(|report| report.epoch).max().unwrap_or(1) as f64;
-    let values = || lines.iter().flat_map(|line| line.1.iter().map(line.2));
-    let low = values().fold(f64::INFINITY, f64::min).min(1.0);
-    let high = values().fold(f64::NEG_INFINITY, f64::max).max(low + 1e-3);
+fn points(history: &[EpochReport], value: Value, across: Across) -> Vec<(f64, f64)> {
+    let mut seconds = 0.0;
+    let points = history.iter().map(|report| {
+        seconds += report.ms / 1e3;
+        let x = match across {
+            Across::Epochs => report.epoch as f64,
+            Across::Seconds => seconds,
+        };
+        (x, value(report))
+    });
+    points.collect()
+}
+
+fn draw(
+    area: &DrawingArea<SVGBackend, Shift>,
+    name: &str,
+    across: Across,
+    lines: &[Line],
+) -> Drawn {
+    let points = || lines.iter().flat_map(|line| &line.points);
+    let first = points().map(|point| point.0).reduce(f64::min);
+    let last = points().map(|point| point.0).fold(0.0, f64::max);
+    let (first, least) = match across {
+        Across::Epochs => (first.unwrap_or(1.0), 1.0),
+        Across::Seconds => (0.0, 1e-3),
+    };
+    let last = last.max(first + least);
+    let low = points().map(|point| point.1).fold(1.0, f64::min);
+    let high = points().map(|point| point.1).fold(low + 1e-3, f64::max);
     let margin = (high - low) * 0.04;
 
     let mut chart = ChartBuilder::on(area)
         .margin(12)
         .x_label_area_size(38)
         .y_label_area_size(52)
-        .build_cartesian_2d(first..last.max(first + 1.0), low - margin..high + margin)?;
+        .build_cartesian_2d(first..last, low - margin..high + margin)?;
+    let digits = usize::from(across == Across::Seconds && last < 10.0);
     chart
         .configure_mesh()
         .light_line_style(TRANSPARENT)
-        .x_label_formatter(&|x| format!("{x:.0}"))
+        .x_label_formatter(&|x| format!("{x:.digits$}"))
         .y_label_formatter(&|y| format!("{y:.2}"))
-        .x_desc("epoch")
+        .x_desc(match across {
+            Across::Epochs => "epoch",
+            Across::Seconds => "seconds",
+        })
         .y_desc(name)
         .draw()?;
-    for (label, history, value, style) in lines {
-        let points = history
-            .iter()
-            .map(|report| (report.epoch as f64, value(report)));
-        let style = *style;
+    for line in lines {
+        let style = line.style;
         chart
-            .draw_series(LineSeries::new(points, style))?
-            .label(label)
+            .draw_series(LineSeries::new(line.points.iter().copied(), style))?
+            .label(&line.label)
             .legend(move |(x, y)| PathElement::new([(x, y), (x + 18, y)], style));
     }
     let position = if name == "loss" {

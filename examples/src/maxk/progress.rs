@@ -7,16 +7,30 @@ use sparsek_gnn::train::{EpochReport, Progress, RunLog};
 
 use crate::stop;
 
-/// A progress bar on terminals, else ten lines per run; and the log.
+/// What standard error gets if it is no terminal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Plain {
+    /// Ten lines per run.
+    Lines,
+    Nothing,
+}
+
+/// A progress bar on terminals, else plain lines; and the log.
 pub struct Display<'a> {
     bar: Option<ProgressBar>,
     epochs: usize,
     activation: String,
     log: Option<&'a mut RunLog>,
+    plain: Plain,
 }
 
 impl<'a> Display<'a> {
-    pub fn new(epochs: usize, activation: String, log: Option<&'a mut RunLog>) -> Self {
+    pub fn new(
+        epochs: usize,
+        activation: String,
+        log: Option<&'a mut RunLog>,
+        plain: Plain,
+    ) -> Self {
         let bar = io::stderr().is_terminal().then(|| {
             let style =
                 ProgressStyle::with_template("{prefix} [{bar:24}] {pos}/{len} {msg} eta {eta}");
@@ -28,6 +42,7 @@ impl<'a> Display<'a> {
             epochs,
             activation,
             log,
+            plain,
         }
     }
 }
@@ -49,7 +64,9 @@ impl Progress for Display<'_> {
                 bar.set_message(numbers);
                 bar.set_position(epoch as u64);
             }
-            None if epoch == 1 || epoch.is_multiple_of(self.epochs.div_ceil(10)) => {
+            None if self.plain == Plain::Lines
+                && (epoch == 1 || epoch.is_multiple_of(self.epochs.div_ceil(10))) =>
+            {
                 note!(
                     "{} epoch {epoch}/{} {numbers}",
                     self.activation,
@@ -76,7 +93,7 @@ impl Progress for Display<'_> {
 impl Drop for Display<'_> {
     fn drop(&mut self) {
         if let Some(bar) = &self.bar {
-            bar.abandon();
+            bar.finish_and_clear();
         }
     }
 }

@@ -11,6 +11,11 @@ Examples:
   topk --input scores.npy --k 100 --sorted --output top.npz
   topk --input scores.npy --k 2**20 --backend cuda --devices 0,1 --output top.npz";
 
+const GENERATE_EXAMPLES: &str = "\
+Examples:
+  topk generate --length 2**24 --output scores.npy
+  topk generate --length 1000 --dist uniform --seed 7 --output small.npy";
+
 /// Select the k greatest or least elements of a vector.
 ///
 /// The input is a one-dimensional .npy of f32, f64, f16, i32, i64 or u32, in either byte order, of
@@ -36,6 +41,7 @@ pub struct Cli {
 #[derive(Subcommand, Debug)]
 pub enum Command {
     /// Write a vector of random f32.
+    #[command(after_help = GENERATE_EXAMPLES)]
     Generate(GenerateArgs),
 }
 

@@ -104,6 +104,26 @@ impl Drop for Folder {
     }
 }
 
+/// Expects these sections in the help, each with options, and examples of the program alone.
+pub fn help(folder: &Folder, arguments: &str, sections: &str) {
+    let text = folder.runs(arguments);
+    for section in sections.split(' ') {
+        let body = text.split_once(&format!("\n{section}:\n"));
+        let (_, body) = body.unwrap_or_else(|| panic!("{section}: {text}"));
+        assert!(body.trim_start().starts_with("--"), "{section}: {text}");
+    }
+    let name = Path::new(folder.program).file_stem().unwrap();
+    let name = name.to_string_lossy();
+    let (_, examples) = text
+        .split_once("\nExamples:\n")
+        .expect("there are examples");
+    let mut lines = examples.trim_end().lines();
+    assert!(
+        lines.all(|line| line.trim_start().starts_with(&*name)),
+        "{examples}"
+    );
+}
+
 /// Expects one line with this word and status 2.
 pub fn fails(output: &Output, word: &str) {
     let message = String::from_utf8_lossy(&output.stderr);

@@ -14,6 +14,7 @@ pub use settings::{ModelName, SettingArgs, name};
 const EXAMPLES: &str = "\
 Examples:
   maxk
+  maxk --hidden 512 --k 16 --plot wide.svg
   maxk train --data flickr --preset flickr --checkpoint run
   maxk eval --checkpoint run --data flickr";
 
@@ -35,7 +36,8 @@ Examples:
 
 /// Train graph networks with the MaxK nonlinearity.
 ///
-/// Without a command: compare MaxK-SAGE with ReLU on a built-in block model.
+/// Without a command: train SAGE with MaxK and with ReLU on a built-in block model, print a table,
+/// and draw accuracy over time.
 #[derive(Parser, Debug)]
 #[command(
     name = "maxk",
@@ -72,10 +74,16 @@ pub struct DemoArgs {
     #[arg(help_heading = "Device", long, value_enum, default_value_t = Choice::Auto)]
     pub backend: Choice,
     /// Nodes of the block model.
-    #[arg(help_heading = "Training", long, default_value_t = 4096)]
+    #[arg(help_heading = "Data", long, default_value_t = 4096)]
     pub nodes: usize,
+    /// Hidden width.
+    #[arg(help_heading = "Model", long, default_value_t = 256)]
+    pub hidden: usize,
+    /// Elements that MaxK keeps per row.
+    #[arg(help_heading = "Model", long, default_value_t = 32)]
+    pub k: usize,
     /// Epochs per model.
-    #[arg(help_heading = "Training", long, default_value_t = 60)]
+    #[arg(help_heading = "Training", long, default_value_t = 150)]
     pub epochs: usize,
     /// Seed of parameters and dropout.
     #[arg(help_heading = "Training", long, default_value_t = 0)]

@@ -12,7 +12,11 @@ use sparsek_gnn::{
     train::{EpochReport, RunLog, RunSummary, TrainConfig, TrainOutcome, Trainer},
 };
 
-use crate::{cli::name, progress::Display, stop};
+use crate::{
+    cli::name,
+    progress::{Display, Plain},
+    stop,
+};
 
 /// How a command ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +64,7 @@ pub(super) fn run(
     model: &MaxKModelConfig,
     (data, settings): (&NodeDataset, &str),
     mut log: Option<&mut RunLog>,
+    plain: Plain,
 ) -> Done<(TrainOutcome<MaxKModel>, Option<RunSummary>)> {
     let activation = model.activation.to_string();
     if let Some(log) = &mut log {
@@ -70,7 +75,7 @@ pub(super) fn run(
         }
     }
     stop::watch();
-    let mut display = Display::new(config.epochs, activation.clone(), log.as_deref_mut());
+    let mut display = Display::new(config.epochs, activation.clone(), log.as_deref_mut(), plain);
     let outcome = trainer.run_on(&devices(backends), &mut display)?;
     drop(display);
     if outcome.interrupted {

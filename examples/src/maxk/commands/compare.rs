@@ -18,6 +18,7 @@ use super::common::{Done, Ended, announce, check_output, configuration, named, r
 use crate::{
     cli::{CompareArgs, looped, name},
     figure::{self, Panel, Point},
+    progress::Plain,
     stop,
 };
 
@@ -158,6 +159,7 @@ fn one(
         &model,
         (data, &settings),
         Some(log),
+        Plain::Lines,
     )?
     .1)
 }

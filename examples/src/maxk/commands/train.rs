@@ -12,7 +12,8 @@ use sparsek_gnn::{
 use super::common::{Done, Ended, announce, check_output, devices, named, run};
 use crate::{
     cli::{TrainArgs, looped, name},
-    plot::{self, Curves},
+    plot::{self, Across, Curves},
+    progress::Plain,
     stop,
 };
 
@@ -61,7 +62,15 @@ pub fn train(args: &TrainArgs) -> Done {
 
     let mut log = args.log.as_ref().map(RunLog::open).transpose()?;
     let data_is = (&data, &options.settings()[..]);
-    let (outcome, _) = run(trainer, &backends, &config, &model, data_is, log.as_mut())?;
+    let (outcome, _) = run(
+        trainer,
+        &backends,
+        &config,
+        &model,
+        data_is,
+        log.as_mut(),
+        Plain::Lines,
+    )?;
     if outcome.interrupted {
         match &args.checkpoint {
             Some(path) => note!(
@@ -81,7 +90,8 @@ pub fn train(args: &TrainArgs) -> Done {
             history: &history,
         };
         let title = format!("{} on {}", name(architecture).to_uppercase(), data.name());
-        plot::write(&mut drawing, &title, &[curves]).map_err(|error| named(file, error))?;
+        let drawn = plot::write(&mut drawing, &title, &[curves], Across::Epochs);
+        drawn.map_err(|error| named(file, error))?;
         commit(file, drawing)?;
     }
     Ok(Ended::Whole)
