@@ -1,12 +1,15 @@
 //! The charts of the report.
 
-use super::records::{Benches, Group, groups, row_sizes, vector_sizes};
-use crate::chart::{self, Axes, FLOOR, Panel, READ, Scale};
+use super::{
+    graphs::width,
+    records::{Benches, Group, Line, groups, row_sizes, vector_sizes},
+};
+use crate::chart::{self, Axes, Bar, Bars, FLOOR, Panel, READ, Scale, significant};
 
 /// A chart and its place in the document.
 pub struct Figure {
-    /// The bench whose section shows it.
-    pub bench: &'static str,
+    /// The bench whose section shows it; README.md shows those of none.
+    pub bench: Option<&'static str>,
     pub file: String,
     pub caption: &'static str,
     pub svg: String,
@@ -25,7 +28,7 @@ pub fn all(folder: &str, benches: &Benches) -> anyhow::Result<Vec<Figure>> {
         }
         let svg = chart::svg(&format!("{caption} ({folder})"), &panels, axes);
         figures.push(Figure {
-            bench,
+            bench: Some(bench),
             file: format!("{folder}-{name}.svg"),
             caption,
             svg: svg.map_err(|error| anyhow::anyhow!("{name}: {error}"))?,
@@ -52,7 +55,115 @@ pub fn all(folder: &str, benches: &Benches) -> anyhow::Result<Vec<Figure>> {
         vectors(benches),
         time("n", Scale::Log),
     )?;
+    if let Some(panels) = peers(benches) {
+        let svg = chart::bars(&format!("{PEERS} ({folder})"), &panels);
+        figures.push(Figure {
+            bench: None,
+            file: format!("{folder}-peers.svg"),
+            caption: PEERS,
+            svg: svg.map_err(|error| anyhow::anyhow!("peers: {error}"))?,
+        });
+    }
     Ok(figures)
+}
+
+const PEERS: &str = "Time of other libraries over the time of sparsek";
+
+/// Top-k of normal rows beside Burn's and PyTorch's, and training epochs beside PyTorch's; none
+/// without either.
+fn peers(benches: &Benches) -> Option<Vec<Bars>> {
+    let panels = [
+        (
+            "Top-k of rows, f32, values and indices",
+            rows_beside(benches),
+        ),
+        (
+            "Training epochs of SAGE, 3 layers of 256",
+            epochs_beside(benches),
+        ),
+    ];
+    let panels = panels.into_iter().map(|(title, bars)| Bars {
+        title: title.into(),
+        bars,
+    });
+    let panels: Vec<Bars> = panels.collect();
+    panels
+        .iter()
+        .all(|panel| !panel.bars.is_empty())
+        .then_some(panels)
+}
+
+/// A bar as long as a peer's time over ours.
+fn beside(label: String, ours: f64, peer: (&str, f64)) -> Bar {
+    let length = peer.1 / ours;
+    let [ratio, ours, other] = [length, ours, peer.1].map(significant);
+    Bar {
+        label,
+        length,
+        note: format!("{ratio}× ({ours} ms, {} {other} ms)", peer.0),
+    }
+}
+
+fn rows_beside(benches: &Benches) -> Vec<Bar> {
+    let lines = benches.get("topk").into_iter().flatten();
+    let torch = lines.filter(|line| line.text("peer") == "torch unsorted");
+    let torch = groups(torch, &["case"]);
+    let mut bars = Vec::new();
+    for group in measured(benches, "topk", &["form", "method"]) {
+        let case = ["dtype", "form", "dist", "method"].map(|field| group.text(field));
+        let sizes = row_sizes(group.text("case"));
+        let (Some((rows, cols, k)), Some(ms)) = (sizes, group.median("ms")) else {
+            continue;
+        };
+        if case != ["f32", "pairs", "normal", "exact"] {
+            continue;
+        }
+        let label = format!("{} rows of {cols}, k = {k}", chart::power(rows));
+        let mut same = torch.iter();
+        let same = same.find(|peer| row_sizes(peer.text("case")) == sizes);
+        let peers = [
+            ("torch.topk", same.and_then(|peer| peer.median("ms"))),
+            ("Burn", group.median("burn_ms")),
+        ];
+        for (peer, time) in peers {
+            bars.extend(time.map(|time| ((rows, cols), beside(label.clone(), ms, (peer, time)))));
+        }
+    }
+    bars.sort_by_key(|(sizes, _)| std::cmp::Reverse(*sizes));
+    bars.into_iter().map(|(_, bar)| bar).collect()
+}
+
+fn epochs_beside(benches: &Benches) -> Vec<Bar> {
+    let lines = || benches.get("spmm").into_iter().flatten();
+    let torch = groups(
+        lines().filter(|line| line.text("peer") == "torch"),
+        &["case"],
+    );
+    let epoch = |line: &&Line| !line.is_peer() && line.text("method").starts_with("epoch");
+    let ours = lines().filter(|line| epoch(line) && line.text("backend") == "cuda");
+    let mut bars = Vec::new();
+    for group in groups(ours, &["case", "method", "topk"]) {
+        let (graph, k) = (group.text("graph"), width(group.text("case")));
+        let (activation, case) = match group.text("topk") {
+            "" => ("ReLU".to_string(), format!("epoch {graph} relu")),
+            "exact" => (format!("MaxK, k = {k}"), format!("epoch {graph} topk {k}")),
+            _ => continue,
+        };
+        let mut same = torch.iter();
+        let peer = same.find(|peer| peer.text("case") == case);
+        let peer = peer.and_then(|peer| peer.median("ms"));
+        if let (Some(ms), Some(peer)) = (group.median("ms"), peer) {
+            let bar = beside(format!("{graph}, {activation}"), ms, ("PyTorch", peer));
+            bars.push(bar);
+        }
+    }
+    bars.sort_by(|one, other| {
+        // MaxK before ReLU of each graph, by the label.
+        let graph = |bar: &Bar| bar.label.split(',').next().map(str::to_string);
+        let key = |bar: &Bar| (std::cmp::Reverse(graph(bar)), bar.label.ends_with("ReLU"));
+        key(one).cmp(&key(other))
+    });
+    bars
 }
 
 /// Time of 2^20 normal rows: rows of 256 over k, and k = 32 over the row length.
@@ -142,6 +253,31 @@ fn measured<'a>(benches: &'a Benches, bench: &str, fields: &[&str]) -> Vec<Group
 mod tests {
     use super::*;
     use crate::report::records::parse;
+
+    #[test]
+    fn peers_need_rows_and_epochs() {
+        let rows = r#"{"case":"2**16x256x4","backend":"cuda","dtype":"f32","dist":"normal",
+            "form":"pairs","method":"exact","ms":2,"burn_ms":5}
+            {"peer":"torch unsorted","case":"65536x256x4","ms":6}"#;
+        let epochs = r#"{"case":"g k=8","graph":"g","backend":"cuda","method":"epoch",
+            "topk":"exact","ms":10}
+            {"peer":"torch","case":"epoch g topk 8","ms":40}"#;
+        let lines = |text: &str| parse(&text.replace("\n            \"", "\"")).unwrap();
+        let mut benches: Benches = [("topk".into(), lines(rows))].into();
+        assert!(all("x", &benches).unwrap().is_empty());
+        benches.insert("spmm".into(), lines(epochs));
+        let figures = all("x", &benches).unwrap();
+        assert_eq!((&*figures[0].file, figures[0].bench), ("x-peers.svg", None));
+        for text in [
+            "2^16 rows of 256, k = 4",
+            "3.00× (2.00 ms, torch.topk 6.00 ms)",
+            "2.50× (2.00 ms, Burn 5.00 ms)",
+            "g, MaxK, k = 8",
+            "4.00× (10.0 ms, PyTorch 40.0 ms)",
+        ] {
+            assert!(figures[0].svg.contains(text), "{text}: {}", figures[0].svg);
+        }
+    }
 
     #[test]
     fn a_chart_needs_three_points() {

@@ -57,7 +57,7 @@ fn graph(case: &str) -> &str {
 }
 
 /// The k of a case `graph k=32`; none for dense rows, which sort last.
-fn width(case: &str) -> usize {
+pub(super) fn width(case: &str) -> usize {
     let k = case.split_once(" k=").and_then(|(_, k)| k.parse().ok());
     k.unwrap_or(usize::MAX)
 }

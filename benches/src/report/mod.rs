@@ -159,6 +159,24 @@ mod tests {
     }
 
     #[test]
+    fn the_document_and_all_figures_are_what_the_records_say() {
+        let benches = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let arguments = Arguments {
+            records: benches.join("records"),
+            output: benches.join("../docs/performance.md"),
+            check: true,
+        };
+        run(&arguments).unwrap();
+        let figures = benches.join("../docs/figures");
+        let files = fs::read_dir(&figures).unwrap().map(|file| file.unwrap());
+        let mut files: Vec<_> = files.map(|file| file.file_name().into_string()).collect();
+        files.sort();
+        let expected = ["peers", "rows", "vector"];
+        let expected = expected.map(|name| Ok(format!("nvidia-h200-{name}.svg")));
+        assert_eq!(files, expected);
+    }
+
+    #[test]
     fn check_fails_if_a_file_differs() {
         let folder = std::env::temp_dir().join(format!("sparsek-report-{}", std::process::id()));
         let records = folder.join("records/nvidia-x");

@@ -45,7 +45,7 @@ pub fn all(benches: &Benches, figures: &[Figure], path: impl Fn(&str) -> String)
             continue;
         }
         text += &format!("### {title}\n\n{body}");
-        for figure in figures.iter().filter(|figure| figure.bench == bench) {
+        for figure in figures.iter().filter(|figure| figure.bench == Some(bench)) {
             text += &format!("![{}](figures/{})\n\n", figure.caption, figure.file);
         }
         text += &origin(&path(bench), lines);
