@@ -15,12 +15,7 @@ pub struct RowCase {
 impl RowCase {
     /// A case written as plain numbers.
     pub fn new(rows: usize, cols: usize, k: usize) -> Self {
-        Self {
-            text: format!("{rows}x{cols}x{k}"),
-            rows,
-            cols,
-            k,
-        }
+        Self { text: format!("{rows}x{cols}x{k}"), rows, cols, k }
     }
 }
 
@@ -29,16 +24,8 @@ impl FromStr for RowCase {
 
     fn from_str(text: &str) -> anyhow::Result<Self> {
         let sizes: Vec<usize> = text.split('x').map(size).collect::<anyhow::Result<_>>()?;
-        ensure!(
-            sizes.len() == 3,
-            "{text}: a case is NxMxk, for example 2**20x256x32"
-        );
-        Ok(Self {
-            text: text.into(),
-            rows: sizes[0],
-            cols: sizes[1],
-            k: sizes[2],
-        })
+        ensure!(sizes.len() == 3, "{text}: a case is NxMxk, for example 2**20x256x32");
+        Ok(Self { text: text.into(), rows: sizes[0], cols: sizes[1], k: sizes[2] })
     }
 }
 
@@ -58,11 +45,7 @@ pub struct VectorCase {
 impl VectorCase {
     /// A case written as plain numbers.
     pub fn new(length: usize, k: usize) -> Self {
-        Self {
-            text: format!("{length}x{k}"),
-            length,
-            k,
-        }
+        Self { text: format!("{length}x{k}"), length, k }
     }
 }
 
@@ -73,11 +56,7 @@ impl FromStr for VectorCase {
         let (length, k) = text
             .split_once('x')
             .with_context(|| format!("{text}: a case is Nxk, for example 2**30x128"))?;
-        Ok(Self {
-            text: text.into(),
-            length: size(length)?,
-            k: size(k)?,
-        })
+        Ok(Self { text: text.into(), length: size(length)?, k: size(k)? })
     }
 }
 
@@ -89,10 +68,7 @@ impl fmt::Display for VectorCase {
 
 /// Parses a number or `base**exponent`.
 fn size(text: &str) -> anyhow::Result<usize> {
-    let number = |text: &str| {
-        text.parse::<usize>()
-            .with_context(|| format!("{text}: not a size"))
-    };
+    let number = |text: &str| text.parse::<usize>().with_context(|| format!("{text}: not a size"));
     match text.split_once("**") {
         None => number(text),
         Some((base, exponent)) => number(base)?

@@ -42,11 +42,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         say!("{}", row.line());
     }
     let slower = compared.iter().filter(|row| row.is_slower()).count();
-    ensure!(
-        slower == 0,
-        "{slower} of {} cases are slower",
-        compared.len()
-    );
+    ensure!(slower == 0, "{slower} of {} cases are slower", compared.len());
     Ok(())
 }
 
@@ -138,9 +134,7 @@ mod tests {
             (false, false) => "same",
             (true, true) => "both",
         };
-        rows.iter()
-            .map(|row| (row.name.clone(), verdict(row)))
-            .collect()
+        rows.iter().map(|row| (row.name.clone(), verdict(row))).collect()
     }
 
     fn one(old: &str, new: &str) -> &'static str {

@@ -19,11 +19,7 @@ const STEADY: f64 = 0.97;
 
 /// Elements of a measured copy on a backend.
 pub fn elements(backend: &Backend) -> usize {
-    if backend.is_llvmpipe() || backend.kind == Kind::Cpu {
-        SLOW_COPY
-    } else {
-        DEVICE_COPY
-    }
+    if backend.is_llvmpipe() || backend.kind == Kind::Cpu { SLOW_COPY } else { DEVICE_COPY }
 }
 
 /// GB/s of a copy on the backend's device; on Flex by all cores.

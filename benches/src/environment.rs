@@ -73,11 +73,7 @@ fn date(days: u64) -> String {
     let day = day - (365 * year + year / 4 - year / 100);
     let month = (5 * day + 2) / 153;
     let day = day - (153 * month + 2) / 5 + 1;
-    let (carry, month) = if month < 10 {
-        (0, month + 3)
-    } else {
-        (1, month - 9)
-    };
+    let (carry, month) = if month < 10 { (0, month + 3) } else { (1, month - 9) };
     format!("{:04}-{month:02}-{day:02}", era * 400 + year + carry)
 }
 

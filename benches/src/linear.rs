@@ -80,11 +80,7 @@ impl Matrix {
         let places = (0..rows * cols).into_par_iter();
         let data: Vec<f32> = places.map(|place| number(place, seed)).collect();
         let tensor = TensorData::new(data.clone(), [rows, cols]);
-        Self {
-            data,
-            cols,
-            tensor: Tensor::from_data(tensor, &backend.device),
-        }
+        Self { data, cols, tensor: Tensor::from_data(tensor, &backend.device) }
     }
 
     fn at(&self, row: usize, col: usize) -> f64 {
@@ -103,11 +99,7 @@ struct Problem {
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let backend = arguments.backend.open().map_err(anyhow::Error::msg)?;
     let copy_gbps = copy::backend_rate(&backend)?;
-    say!(
-        "{} ({}): copy {copy_gbps:.0} GB/s",
-        arguments.backend,
-        backend.label
-    );
+    say!("{} ({}): copy {copy_gbps:.0} GB/s", arguments.backend, backend.label);
     for case in &arguments.cases {
         let (rows, inputs, outputs) = (case.rows, case.cols, case.k);
         let problem = Problem {
@@ -188,10 +180,7 @@ impl Problem {
                 }
                 sums
             };
-            let sums = (0..inner)
-                .into_par_iter()
-                .fold(zeros, add)
-                .reduce(zeros, together);
+            let sums = (0..inner).into_par_iter().fold(zeros, add).reduce(zeros, together);
             for (col, (&found, [sum, size])) in found.iter().zip(sums).enumerate() {
                 let bound = (2f64.powi(-10) + 2f64.powi(-20)) * size;
                 let off = (f64::from(found) - sum).abs();

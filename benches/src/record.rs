@@ -164,28 +164,20 @@ pub fn read_rows(path: &Path) -> anyhow::Result<Vec<Record>> {
 }
 
 pub fn read_neighbors(path: &Path) -> anyhow::Result<Vec<NeighborRecord>> {
-    read_lines(path, |kind| {
-        kind.peer.is_empty() && kind.bench == "distance"
-    })
+    read_lines(path, |kind| kind.peer.is_empty() && kind.bench == "distance")
 }
 
 pub fn read_epochs(path: &Path) -> anyhow::Result<Vec<EpochRecord>> {
-    read_lines(path, |kind| {
-        kind.bench == "spmm" && kind.method.starts_with("epoch")
-    })
+    read_lines(path, |kind| kind.bench == "spmm" && kind.method.starts_with("epoch"))
 }
 
 pub fn read_vectors(path: &Path) -> anyhow::Result<Vec<VectorRecord>> {
-    read_lines(path, |kind| {
-        kind.peer.is_empty() && kind.bench == "delegate"
-    })
+    read_lines(path, |kind| kind.peer.is_empty() && kind.bench == "delegate")
 }
 
 /// The records of other libraries' top-k of one vector in a file.
 pub fn read_vector_peers(path: &Path) -> anyhow::Result<Vec<PeerRecord>> {
-    read_lines(path, |kind| {
-        !kind.peer.is_empty() && kind.bench == "delegate"
-    })
+    read_lines(path, |kind| !kind.peer.is_empty() && kind.bench == "delegate")
 }
 
 fn read_lines<R: DeserializeOwned>(
@@ -221,10 +213,7 @@ pub fn append(path: &Path, record: &impl Serialize) -> anyhow::Result<()> {
         .append(true)
         .open(path)
         .with_context(|| format!("{}", path.display()))?;
-    let line = Line {
-        record,
-        environment: Environment::now(),
-    };
+    let line = Line { record, environment: Environment::now() };
     writeln!(file, "{}", serde_json::to_string(&line)?)?;
     Ok(())
 }

@@ -140,12 +140,7 @@ fn one(arguments: &Arguments, case: Case, folder: &Path) -> anyhow::Result<f64> 
             let file = folder.join("latency.jsonl");
             let _ = fs::remove_file(&file);
             let words = ["latency", "--first", "--case", "2**16x256x32", "--json"];
-            timed(
-                this_program(folder)?
-                    .args(words)
-                    .arg(&file)
-                    .args(["--backend", &backend]),
-            )?;
+            timed(this_program(folder)?.args(words).arg(&file).args(["--backend", &backend]))?;
             let record: LatencyRecord = serde_json::from_str(read(&file)?.trim())?;
             Ok(record.first_ms)
         }
@@ -180,11 +175,7 @@ fn one(arguments: &Arguments, case: Case, folder: &Path) -> anyhow::Result<f64> 
             let matrix = input(arguments.matrix.as_deref(), "--matrix")?;
             let search = |output: &Path, backend: &str| {
                 let mut command = beside("knn", folder)?;
-                command
-                    .arg("--data")
-                    .arg(&matrix)
-                    .arg("--output")
-                    .arg(output);
+                command.arg("--data").arg(&matrix).arg("--output").arg(output);
                 let words = ["--metric", "manhattan", "--k", "16", "--backend", backend];
                 timed(command.args(words))
             };

@@ -76,10 +76,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let mut rows: Vec<String> = Vec::new();
     let mut cells: BTreeMap<String, Vec<&Record>> = BTreeMap::new();
     for record in &records {
-        let row = format!(
-            "`{}` | {} | {} | {}",
-            record.case, record.dtype, record.form, record.dist
-        );
+        let row =
+            format!("`{}` | {} | {} | {}", record.case, record.dtype, record.form, record.dist);
         if !cells.contains_key(&row) {
             rows.push(row.clone());
         }
@@ -141,23 +139,14 @@ fn print_neighbors(records: &[NeighborRecord]) {
     };
     let (cases, methods) = (in_order(&|record| record.case.clone()), in_order(&method));
     let line = |cells: Vec<String>| say!("| {} |", cells.join(" | "));
-    let head = cases
-        .iter()
-        .map(|case| format!("{case}, ms (ps per pair of entries; × floor)"));
+    let head = cases.iter().map(|case| format!("{case}, ms (ps per pair of entries; × floor)"));
     line([String::from("metric")].into_iter().chain(head).collect());
     line(vec!["---".into(); cases.len() + 1]);
     for name in &methods {
         let cells = cases.iter().map(|case| {
-            let found = records
-                .iter()
-                .find(|r| r.case == *case && method(r) == *name);
+            let found = records.iter().find(|r| r.case == *case && method(r) == *name);
             found.map_or("–".into(), |r| {
-                format!(
-                    "{:.2} ({:.2}; {:.0})",
-                    r.ms,
-                    1e3 / r.gwork_per_s,
-                    r.ms / r.floor_ms
-                )
+                format!("{:.2} ({:.2}; {:.0})", r.ms, 1e3 / r.gwork_per_s, r.ms / r.floor_ms)
             })
         });
         line([name.clone()].into_iter().chain(cells).collect());

@@ -64,11 +64,7 @@ impl<'a> Ready<'a> {
         })?;
         let checked = check(run()?)?;
         let run = Box::new(move || drop(run().expect("it ran before")));
-        Ok(Self {
-            first_ms,
-            checked,
-            run: Run::Kernels(client.clone(), run),
-        })
+        Ok(Self { first_ms, checked, run: Run::Kernels(client.clone(), run) })
     }
 
     /// Times the first call of tensor operations and checks the second.
@@ -83,20 +79,12 @@ impl<'a> Ready<'a> {
         })?;
         let checked = check(run())?;
         let run = Box::new(move || drop(run()));
-        Ok(Self {
-            first_ms,
-            checked,
-            run: Run::Tensors(device.clone(), run),
-        })
+        Ok(Self { first_ms, checked, run: Run::Tensors(device.clone(), run) })
     }
 
     /// Operations that have been checked.
     pub fn ahead(device: &Device, first_ms: f64, checked: usize, run: impl FnMut() + 'a) -> Self {
-        Self {
-            first_ms,
-            checked,
-            run: Run::Ahead(device.clone(), Box::new(run)),
-        }
+        Self { first_ms, checked, run: Run::Ahead(device.clone(), Box::new(run)) }
     }
 
     pub fn measure(self) -> anyhow::Result<Times> {
@@ -105,11 +93,7 @@ impl<'a> Ready<'a> {
             Run::Tensors(device, run) => measure_tensors(&device, run),
             Run::Ahead(device, run) => measure_ahead(&device, run),
         };
-        Ok(Times {
-            median: median?,
-            first_ms: self.first_ms,
-            checked: self.checked,
-        })
+        Ok(Times { median: median?, first_ms: self.first_ms, checked: self.checked })
     }
 
     /// Milliseconds of all of these runs, without a warm-up.
@@ -257,10 +241,7 @@ impl Median {
         let last = samples.len() - 1;
         let ms = samples[samples.len() / 2];
         let range = samples[last - last / 4] - samples[last / 4];
-        Self {
-            ms,
-            spread: range / 2.0 / ms,
-        }
+        Self { ms, spread: range / 2.0 / ms }
     }
 }
 

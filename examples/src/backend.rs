@@ -58,12 +58,7 @@ impl Backend {
     fn new(choice: Choice, device: Device) -> Result<(Self, bool), BackendError> {
         let (name, card) = identify(&device).ok_or(BackendError::Absent(choice))?;
         let software = is_software(&device) || (on_graphics(choice) && is_software_name(&name));
-        let backend = Self {
-            choice,
-            device,
-            name,
-            software,
-        };
+        let backend = Self { choice, device, name, software };
         Ok((backend, card))
     }
 }
@@ -103,22 +98,15 @@ impl fmt::Display for BackendError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotLinked(Choice::Auto) => f.write_str("no backend: build with --features flex"),
-            Self::NotLinked(choice) => write!(
-                f,
-                "backend {choice} is not linked: build with --features {choice}"
-            ),
-            Self::Absent(choice) => write!(
-                f,
-                "backend {choice}: no such device or driver on this machine"
-            ),
-            Self::Number {
-                choice,
-                number,
-                count,
-            } => write!(
-                f,
-                "backend {choice}: no device {number}; there are {count}, counted from 0"
-            ),
+            Self::NotLinked(choice) => {
+                write!(f, "backend {choice} is not linked: build with --features {choice}")
+            }
+            Self::Absent(choice) => {
+                write!(f, "backend {choice}: no such device or driver on this machine")
+            }
+            Self::Number { choice, number, count } => {
+                write!(f, "backend {choice}: no device {number}; there are {count}, counted from 0")
+            }
             Self::Software { choice, name } => write!(
                 f,
                 "backend {choice}: {} computes on the CPU and cannot train; \
@@ -155,25 +143,18 @@ pub fn open(choice: Choice) -> Result<Backend, BackendError> {
             }
         }
     }
-    open(if cfg!(feature = "flex") {
-        Choice::Flex
-    } else {
-        Choice::Cpu
-    })
-    .map_err(|error| match error {
-        BackendError::NotLinked(_) => BackendError::NotLinked(Choice::Auto),
-        absent => absent,
+    open(if cfg!(feature = "flex") { Choice::Flex } else { Choice::Cpu }).map_err(|error| {
+        match error {
+            BackendError::NotLinked(_) => BackendError::NotLinked(Choice::Auto),
+            absent => absent,
+        }
     })
 }
 
 /// Says how to link a GPU, if no GPU backend is linked.
 pub fn hint() -> Option<&'static str> {
-    let linked = cfg!(any(
-        feature = "cuda",
-        feature = "metal",
-        feature = "vulkan",
-        feature = "wgpu"
-    ));
+    let linked =
+        cfg!(any(feature = "cuda", feature = "metal", feature = "vulkan", feature = "wgpu"));
     (!linked).then_some("no GPU backend is linked: add --features vulkan, metal or cuda for one")
 }
 
@@ -201,11 +182,7 @@ pub fn open_each(choice: Choice, numbers: &[usize]) -> Result<Vec<Backend>, Back
     let devices = devices(choice)?;
     let count = devices.len();
     let open = |&number: &usize| {
-        let device = devices.get(number).ok_or(BackendError::Number {
-            choice,
-            number,
-            count,
-        })?;
+        let device = devices.get(number).ok_or(BackendError::Number { choice, number, count })?;
         Ok(Backend::new(choice, device.clone())?.0)
     };
     numbers.iter().map(open).collect()
@@ -218,10 +195,9 @@ pub fn open_each(choice: Choice, numbers: &[usize]) -> Result<Vec<Backend>, Back
 /// [`BackendError::Software`] for the first one.
 pub fn check_training(backends: &[Backend]) -> Result<(), BackendError> {
     match backends.iter().find(|backend| backend.software) {
-        Some(Backend { choice, name, .. }) => Err(BackendError::Software {
-            choice: *choice,
-            name: name.clone(),
-        }),
+        Some(Backend { choice, name, .. }) => {
+            Err(BackendError::Software { choice: *choice, name: name.clone() })
+        }
         None => Ok(()),
     }
 }

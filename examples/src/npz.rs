@@ -24,10 +24,9 @@ pub fn create(file: &Path) -> Result<Output, String> {
     let mut output = program::create(file)?;
     match output.stream_position() {
         Ok(_) => Ok(output),
-        Err(error) => Err(named(
-            file,
-            format_args!("{error}; an .npz cannot be written to a pipe"),
-        )),
+        Err(error) => {
+            Err(named(file, format_args!("{error}; an .npz cannot be written to a pipe")))
+        }
     }
 }
 
@@ -209,10 +208,7 @@ mod tests {
     #[test]
     fn an_archive_that_is_given_up_is_not_ended_and_its_output_is_dropped() {
         let dropped = Rc::default();
-        let output = Watched {
-            file: Cursor::default(),
-            dropped: Rc::clone(&dropped),
-        };
+        let output = Watched { file: Cursor::default(), dropped: Rc::clone(&dropped) };
         let mut npz = Writer::new(output).unwrap();
         npz.array("a", &[2], &[1.0f32, 2.0]).unwrap();
         assert_eq!(*dropped.borrow(), None);

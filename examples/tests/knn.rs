@@ -62,17 +62,13 @@ fn save(folder: &Folder, name: &str, cols: usize, rows: &[Vec<f32>]) {
 fn matrix(rows: usize, cols: usize, seed: u64) -> Vec<Vec<f32>> {
     let mut state = seed;
     let mut draw = || {
-        state = state
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1);
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
         match (state >> 33) % 9 {
             value @ 0..3 => value as f32 + 1.0,
             _ => 0.0,
         }
     };
-    (0..rows)
-        .map(|_| (0..cols).map(|_| draw()).collect())
-        .collect()
+    (0..rows).map(|_| (0..cols).map(|_| draw()).collect()).collect()
 }
 
 fn manhattan(a: &[f32], b: &[f32]) -> f32 {
@@ -148,9 +144,7 @@ fn all_within_a_radius_in_any_batches(
     let asked = if given.is_empty() { &index } else { &query };
     let common = format!("--data x.npz --metric manhattan --radius {radius}");
     let limit: f32 = radius.parse().unwrap();
-    folder.runs(&format!(
-        "{common} --backend flex {batch} {given} --output near.npz"
-    ));
+    folder.runs(&format!("{common} --backend flex {batch} {given} --output near.npz"));
     let (_, indptr) = folder.array::<i64>("near.npz", "indptr");
     let (_, indices) = folder.array::<i64>("near.npz", "indices");
     let (_, distances) = folder.array::<f32>("near.npz", "distances");
@@ -171,9 +165,8 @@ fn all_within_a_radius_in_any_batches(
 fn every_metric_by_name(folder: Folder) {
     save(&folder, "x.npz", 12, &matrix(20, 12, 3));
     for metric in Metric::ALL {
-        let printed = folder.runs(&format!(
-            "--data x.npz --metric {metric} --k 3 --backend flex --output knn.npz"
-        ));
+        let printed = folder
+            .runs(&format!("--data x.npz --metric {metric} --k 3 --backend flex --output knn.npz"));
         assert!(printed.contains(&format!("by {metric} on")), "{printed}");
         assert_eq!(folder.array::<i64>("knn.npz", "indices").0, [20, 3]);
     }
@@ -185,10 +178,7 @@ fn there_may_be_nothing_to_find(folder: Folder) {
     save(&folder, "one.npz", 3, &matrix(1, 3, 1));
     let common = "--metric cosine --backend flex --output knn.npz";
     folder.runs(&format!("--data one.npz --query none.npz --k 1 {common}"));
-    assert_eq!(
-        folder.array::<f32>("knn.npz", "distances"),
-        (vec![0, 1], vec![])
-    );
+    assert_eq!(folder.array::<f32>("knn.npz", "distances"), (vec![0, 1], vec![]));
     folder.runs(&format!("--data none.npz --radius 1 {common}"));
     assert_eq!(folder.array::<i64>("knn.npz", "indptr"), (vec![1], vec![0]));
 }
@@ -205,10 +195,7 @@ fn broken_files_are_one_line(
     let whole = fs::read(folder.path.join("x.npz")).unwrap();
     fs::write(folder.path.join("short.npz"), &whole[..whole.len() / 2]).unwrap();
     folder.refuses(&format!("--data {file} --k 1 {MANHATTAN}"), file);
-    folder.refuses(
-        &format!("--data x.npz --query {file} --k 1 {MANHATTAN}"),
-        file,
-    );
+    folder.refuses(&format!("--data x.npz --query {file} --k 1 {MANHATTAN}"), file);
 }
 
 #[rstest]
@@ -235,10 +222,7 @@ fn unknown_metrics_are_one_line(
 }
 
 #[rstest]
-#[case::columns(
-    "--query narrow.npz --k 1",
-    "narrow.npz: the matrices have 11 and 12 columns"
-)]
+#[case::columns("--query narrow.npz --k 1", "narrow.npz: the matrices have 11 and 12 columns")]
 #[case::neither("", "--k")]
 #[case::k("--k one", "'one'")]
 #[case::radius("--radius nan", "'nan'")]
@@ -373,9 +357,7 @@ fn pipes_and_devices_are_no_inputs(
     folder: Folder,
     #[values("pipe", "/dev/zero", ".")] input: &str,
 ) {
-    let made = std::process::Command::new("mkfifo")
-        .arg(folder.path.join("pipe"))
-        .status();
+    let made = std::process::Command::new("mkfifo").arg(folder.path.join("pipe")).status();
     assert!(made.unwrap().success());
     let arguments = COMMON.replace("x.npz", input);
     folder.refuses(&arguments, "not a regular file");

@@ -49,9 +49,7 @@ fn a_run_that_is_resumed_reaches_the_figures_of_a_whole_one(
     #[values("sage", "gcn", "gin")] model: &str,
 ) {
     let train = format!("train {SMALL} --model {model} --seed 3");
-    folder.runs(&format!(
-        "{train} --epochs 12 --log whole.jsonl --plot whole.svg"
-    ));
+    folder.runs(&format!("{train} --epochs 12 --log whole.jsonl --plot whole.svg"));
     let saved = format!("{train} --checkpoint run --log run.jsonl");
     folder.runs(&format!("{saved} --epochs 7"));
     // A line cut short by a kill.
@@ -95,18 +93,12 @@ fn a_comparison_is_a_table_and_a_figure_and_is_not_repeated(folder: Folder) {
         assert!(table.contains(row), "{row}: {table}");
     }
     let runs = log(&folder, "runs.jsonl");
-    assert_eq!(
-        runs.iter().filter(|line| line["summary"] == true).count(),
-        16
-    );
+    assert_eq!(runs.iter().filter(|line| line["summary"] == true).count(), 16);
     let figure = fs::read_to_string(folder.path.join("runs.svg")).unwrap();
     assert!(figure.contains("SAGE on karate") && figure.contains("max_iter"));
 
     let rows = |text: &str| -> Vec<String> {
-        text.lines()
-            .filter(|line| line.starts_with('|'))
-            .map(str::to_string)
-            .collect()
+        text.lines().filter(|line| line.starts_with('|')).map(str::to_string).collect()
     };
     assert_eq!(rows(&folder.runs(&compare)), rows(&table));
     assert_eq!(log(&folder, "runs.jsonl"), runs);
@@ -132,9 +124,7 @@ fn a_comparison_is_a_table_and_a_figure_and_is_not_repeated(folder: Folder) {
     let timed = format!("{compare} --times runs.jsonl");
     assert_eq!(rows(&folder.runs(&timed)), rows(&table));
     let all = fs::read_to_string(folder.path.join("runs.jsonl")).unwrap();
-    let some = all
-        .lines()
-        .filter(|line| !line.contains("\"model\":\"gin\""));
+    let some = all.lines().filter(|line| !line.contains("\"model\":\"gin\""));
     let some: Vec<&str> = some.collect();
     fs::write(folder.path.join("some.jsonl"), some.join("\n")).unwrap();
     let timed = format!("{compare} --times some.jsonl");
@@ -150,11 +140,7 @@ fn a_comparison_is_a_table_and_a_figure_and_is_not_repeated(folder: Folder) {
     refuses(&folder, &compare, "line 1");
     let text = fs::read_to_string(folder.path.join("runs.jsonl")).unwrap();
     assert_eq!(text, format!("notes\n{all}"));
-    refuses(
-        &folder,
-        "compare --format karate --log x --seeds 0",
-        "0 is not in 1..",
-    );
+    refuses(&folder, "compare --format karate --log x --seeds 0", "0 is not in 1..");
 }
 
 fn nothing_is_left(folder: &Folder) {
@@ -239,20 +225,12 @@ fn the_demonstration_ends_in_a_table(folder: Folder) {
         let test = summary["test"].as_f64().unwrap();
         assert_eq!(cells[2], format!("{test:.4}"));
         assert!(cells[3].parse::<f64>().unwrap() > 0.0, "{printed}");
-        assert_eq!(
-            cells[4..6],
-            [kept, &format!("{:.2}", f64::from(bytes) / 1e6)]
-        );
+        assert_eq!(cells[4..6], [kept, &format!("{:.2}", f64::from(bytes) / 1e6)]);
     }
     let last = printed.lines().last().unwrap();
     assert_eq!(last, "curves maxk.svg, log maxk.jsonl");
     let figure = fs::read_to_string(folder.path.join("maxk.svg")).unwrap();
-    for word in [
-        "SAGE on sbm-400",
-        "relu test",
-        "maxk:6:exact test",
-        "seconds",
-    ] {
+    for word in ["SAGE on sbm-400", "relu test", "maxk:6:exact test", "seconds"] {
         assert!(figure.contains(word), "{word}");
     }
 }

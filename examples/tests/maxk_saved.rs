@@ -45,9 +45,7 @@ const EVAL: &str = "eval --checkpoint run --backend flex";
 /// Has a run on prepared data.
 #[fixture]
 fn prepared(folder: Folder) -> Folder {
-    folder.runs(&format!(
-        "{PREPARED} --features rows --self-loops --log run.jsonl"
-    ));
+    folder.runs(&format!("{PREPARED} --features rows --self-loops --log run.jsonl"));
     folder
 }
 
@@ -85,16 +83,8 @@ fn other_options_are_refused(
 fn options_of_a_plain_run_are_refused(folder: Folder) {
     let plain = "train --backend flex --format karate --hidden 8 --layers 2 --k 4 --epochs 2";
     folder.runs(&format!("{plain} --checkpoint plain"));
-    refuses(
-        &folder,
-        "eval --checkpoint plain --backend flex --self-loops",
-        "--self-loops",
-    );
-    refuses(
-        &folder,
-        &format!("{plain} --checkpoint plain --resume --self-loops"),
-        "--self-loops",
-    );
+    refuses(&folder, "eval --checkpoint plain --backend flex --self-loops", "--self-loops");
+    refuses(&folder, &format!("{plain} --checkpoint plain --resume --self-loops"), "--self-loops");
 }
 
 #[rstest]
@@ -105,16 +95,8 @@ fn other_data_of_the_same_shape_is_refused(folder: Folder) {
     refuses(&folder, other, "--data-seed 2 contradicts");
     folder.runs(&format!("{other} --other-data"));
     folder.runs("eval --checkpoint run --backend flex");
-    refuses(
-        &folder,
-        &format!("{train} --resume --data-seed 2"),
-        "contradicts",
-    );
-    refuses(
-        &folder,
-        &format!("{train} --data-seed 1"),
-        "saved here already",
-    );
+    refuses(&folder, &format!("{train} --resume --data-seed 2"), "contradicts");
+    refuses(&folder, &format!("{train} --data-seed 1"), "saved here already");
 }
 
 #[rstest]
@@ -123,11 +105,7 @@ fn foreign_files_stay_and_logs_keep_other_runs(folder: Folder) {
     folder.runs(&format!("{train} --epochs 2"));
     let notes = folder.path.join("notes.txt");
     fs::write(&notes, "my notes\n").unwrap();
-    refuses(
-        &folder,
-        &format!("{train} --epochs 3 --resume --log notes.txt"),
-        "line 1",
-    );
+    refuses(&folder, &format!("{train} --epochs 3 --resume --log notes.txt"), "line 1");
     assert_eq!(fs::read_to_string(&notes).unwrap(), "my notes\n");
 
     let compare = format!(
@@ -168,10 +146,7 @@ fn a_full_disk_is_named(folder: Folder) {
     let message = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{message}");
     let last = message.lines().last().unwrap();
-    assert!(
-        last.contains("/dev/full") && last.contains("space"),
-        "{last}"
-    );
+    assert!(last.contains("/dev/full") && last.contains("space"), "{last}");
 }
 
 #[rstest]
@@ -216,10 +191,7 @@ fn ring(folder: &Folder) {
 
 fn array<T: AutoSerialize>(file: &Path, shape: &[u64], elements: impl Iterator<Item = T>) {
     let options = WriteOptions::new().default_dtype().shape(shape);
-    let mut array = options
-        .writer(File::create(file).unwrap())
-        .begin_nd()
-        .unwrap();
+    let mut array = options.writer(File::create(file).unwrap()).begin_nd().unwrap();
     array.extend(elements).unwrap();
     array.finish().unwrap();
 }
@@ -282,10 +254,7 @@ fn an_interruption_saves_the_run_and_says_how_to_go_on(
     let message = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(130), "{message}");
     let last = message.lines().last().unwrap();
-    assert!(
-        last.contains("halted") && last.ends_with("--resume"),
-        "{last}"
-    );
+    assert!(last.contains("halted") && last.ends_with("--resume"), "{last}");
     assert!(!folder.path.join("run.svg").exists());
     let log = fs::read_to_string(folder.path.join("run.jsonl")).unwrap();
     let done = log.lines().count();

@@ -44,10 +44,7 @@ fn chunks_and_devices_give_what_the_whole_gives(
         format!("--input x.npy --k 100 --backend flex --devices {devices} --chunk {chunk}");
     folder.runs(&format!("{common} --smallest --sorted --output least.npz"));
     let least = &order[..100];
-    assert_eq!(
-        read::<f32>(&folder, "least.npz"),
-        (values(least), least.to_vec())
-    );
+    assert_eq!(read::<f32>(&folder, "least.npz"), (values(least), least.to_vec()));
 
     folder.runs(&format!("{common} --output greatest.npz"));
     let mut greatest = order[9900..].to_vec();
@@ -68,9 +65,7 @@ fn devices_take_pieces_in_turn(folder: Folder) {
     folder.runs("generate --length 10**4 --dist normal --seed 5 --output x.npy");
     let common = "--input x.npy --k 100 --chunk 999";
     folder.runs(&format!("{common} --backend flex --output flex.npz"));
-    folder.runs(&format!(
-        "{common} --backend cpu --devices 0,0 --output cpu.npz"
-    ));
+    folder.runs(&format!("{common} --backend cpu --devices 0,0 --output cpu.npz"));
     let (flex, cpu) = ("flex.npz", "cpu.npz");
     assert_eq!(read::<f32>(&folder, cpu), read::<f32>(&folder, flex));
 }
@@ -127,12 +122,7 @@ fn broken(#[from(three)] folder: Folder) -> Folder {
     }
     save(&folder, "objects.npy", &header("|O", "(3,)"), &[0; 24]);
     save(&folder, "scalar.npy", &header("<f4", "()"), &[0; 4]);
-    save(
-        &folder,
-        "huge.npy",
-        &header("<f4", "(2305843009213693952,)"),
-        &[0; 4],
-    );
+    save(&folder, "huge.npy", &header("<f4", "(2305843009213693952,)"), &[0; 4]);
     folder
 }
 
@@ -282,10 +272,7 @@ fn a_disk_that_fills_up_is_one_line_and_leaves_the_earlier_output(
     let program = env!("CARGO_BIN_EXE_topk");
     let script = format!("trap '' XFSZ; ulimit -f {blocks}; exec {program} {line}");
     let mut command = std::process::Command::new("sh");
-    let output = command
-        .args(["-c", &script])
-        .current_dir(&folder.path)
-        .output();
+    let output = command.args(["-c", &script]).current_dir(&folder.path).output();
     fails(&output.unwrap(), "error: best.npz: ");
     assert_eq!(fs::read(folder.path.join("best.npz")).unwrap(), earlier);
     assert_eq!(folder.names(), ["best.npz", "x.npy"]);
@@ -331,9 +318,7 @@ fn pipes_and_devices_are_no_inputs(
     folder: Folder,
     #[values("pipe", "/dev/zero", ".")] input: &str,
 ) {
-    let made = std::process::Command::new("mkfifo")
-        .arg(folder.path.join("pipe"))
-        .status();
+    let made = std::process::Command::new("mkfifo").arg(folder.path.join("pipe")).status();
     assert!(made.unwrap().success());
     let arguments = COMMON.replace("x.npy", input);
     folder.refuses(&arguments, "not a regular file");

@@ -101,10 +101,7 @@ impl Backend {
 
     /// Marks shared memory as defective: a probe process crashed.
     pub fn without_shared_memory(self) -> Self {
-        Self {
-            shared_memory: false,
-            ..self
-        }
+        Self { shared_memory: false, ..self }
     }
 
     /// Whether this is Mesa's software driver.
@@ -132,10 +129,7 @@ impl Kind {
             (Self::Cuda, cfg!(feature = "cuda")),
             (Self::Cpu, cfg!(feature = "cpu")),
         ];
-        all.into_iter()
-            .filter(|(_, linked)| *linked)
-            .map(|(kind, _)| kind)
-            .collect()
+        all.into_iter().filter(|(_, linked)| *linked).map(|(kind, _)| kind).collect()
     }
 
     pub fn advice(self) -> &'static str {
@@ -155,11 +149,7 @@ impl Kind {
     /// Opens the default device and computes on it.
     pub fn open(self) -> Result<Backend, String> {
         let open = || -> Result<Backend, String> {
-            let client = self
-                .cubecl()
-                .transpose()
-                .map_err(|e| e.to_string())?
-                .map(|d| d.client());
+            let client = self.cubecl().transpose().map_err(|e| e.to_string())?.map(|d| d.client());
             let device = self.burn()?;
             let one = Tensor::<1>::from_floats([1.0], &device);
             let sum: f32 = (one + 2.0).into_scalar();
@@ -177,13 +167,7 @@ impl Kind {
                     format!("{name}, plane {}", properties.hardware.plane_size_max)
                 }
             };
-            Ok(Backend {
-                kind: self,
-                device,
-                client,
-                label,
-                shared_memory: true,
-            })
+            Ok(Backend { kind: self, device, client, label, shared_memory: true })
         };
         catch_unwind(AssertUnwindSafe(open))
             .unwrap_or_else(|panic| Err(crate::panics::message(&*panic)))

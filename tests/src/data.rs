@@ -110,19 +110,9 @@ impl Distribution {
         let scale = if T::FLOAT { 1.0 } else { 1000.0 };
         // Unsigned integers have no negatives: shift the middle up.
         let of = |x: f64| {
-            if T::of(-1.0).wide_f64() < 0.0 {
-                T::of(x * scale)
-            } else {
-                T::of(x * scale + 4000.0)
-            }
+            if T::of(-1.0).wide_f64() < 0.0 { T::of(x * scale) } else { T::of(x * scale + 4000.0) }
         };
-        let inf = |positive: bool| {
-            T::of(if positive {
-                f64::INFINITY
-            } else {
-                f64::NEG_INFINITY
-            })
-        };
+        let inf = |positive: bool| T::of(if positive { f64::INFINITY } else { f64::NEG_INFINITY });
         let nan = |r: &mut Random| {
             let sign = if r.bits() & 1 == 0 { T::SIGN } else { 0 };
             let payload = 1 + r.bits() % (T::MANTISSA / 2);
@@ -136,11 +126,9 @@ impl Distribution {
             .map(|i| match self {
                 Self::Normal | Self::Ascending | Self::Descending => of(random.normal()),
                 Self::Uniform => T::of(random.uniform() * scale),
-                Self::Relu => T::of(if random.below(5) == 0 {
-                    random.normal().max(0.0) * scale
-                } else {
-                    0.0
-                }),
+                Self::Relu => {
+                    T::of(if random.below(5) == 0 { random.normal().max(0.0) * scale } else { 0.0 })
+                }
                 Self::Equal => of(1.25),
                 Self::Eight => of(random.below(8) as f64 - 3.0),
                 Self::Zeros => match random.below(8) {
@@ -172,24 +160,13 @@ impl Distribution {
                 }
                 Self::Huge => {
                     let greatest = T::of(f64::INFINITY).bits() - u64::from(T::FLOAT);
-                    let sign = if T::FLOAT && random.below(4) == 0 {
-                        T::SIGN
-                    } else {
-                        0
-                    };
+                    let sign = if T::FLOAT && random.below(4) == 0 { T::SIGN } else { 0 };
                     T::of_bits((greatest - random.bits() % (T::MANTISSA / 2)) | sign)
                 }
                 Self::Subnormal => {
-                    let sign = if T::FLOAT && random.below(2) == 0 {
-                        T::SIGN
-                    } else {
-                        0
-                    };
-                    let magnitude = if random.below(4) == 0 {
-                        0
-                    } else {
-                        random.bits() % (T::MANTISSA + 3)
-                    };
+                    let sign = if T::FLOAT && random.below(2) == 0 { T::SIGN } else { 0 };
+                    let magnitude =
+                        if random.below(4) == 0 { 0 } else { random.bits() % (T::MANTISSA + 3) };
                     T::of_bits(magnitude | sign)
                 }
                 Self::Ramp => T::of_bits(T::ONE + (i as u64) % T::MANTISSA),
@@ -249,50 +226,26 @@ impl<T: Element> Matrix<T> {
             .skip(seed as usize % Distribution::ALL.len())
             .take(rows);
         let data = each.flat_map(|d| d.row::<T>(cols, &mut random)).collect();
-        Self {
-            rows,
-            cols,
-            data,
-            lengths: None,
-        }
+        Self { rows, cols, data, lengths: None }
     }
 
     pub fn of(distribution: Distribution, rows: usize, cols: usize, seed: u64) -> Self {
         let mut random = Random::new(seed);
-        let data = (0..rows)
-            .flat_map(|_| distribution.row::<T>(cols, &mut random))
-            .collect();
-        Self {
-            rows,
-            cols,
-            data,
-            lengths: None,
-        }
+        let data = (0..rows).flat_map(|_| distribution.row::<T>(cols, &mut random)).collect();
+        Self { rows, cols, data, lengths: None }
     }
 
     pub fn listed(rows: &[&[f64]]) -> Self {
         let cols = rows[0].len();
-        let data = rows
-            .iter()
-            .flat_map(|row| row.iter().map(|&x| T::of(x)))
-            .collect();
-        Self {
-            rows: rows.len(),
-            cols,
-            data,
-            lengths: None,
-        }
+        let data = rows.iter().flat_map(|row| row.iter().map(|&x| T::of(x))).collect();
+        Self { rows: rows.len(), cols, data, lengths: None }
     }
 
     /// Makes the rows ragged. Elements past a length, which must never be selected, are set to the
     /// greatest bits (NaN for floats) and both infinities.
     pub fn ragged(mut self, lengths: Vec<i64>) -> Self {
         assert_eq!(lengths.len(), self.rows);
-        let behind = [
-            T::of_bits(!T::SIGN),
-            T::of(f64::NEG_INFINITY),
-            T::of(f64::INFINITY),
-        ];
+        let behind = [T::of_bits(!T::SIGN), T::of(f64::NEG_INFINITY), T::of(f64::INFINITY)];
         self.lengths = Some(lengths);
         for i in 0..self.rows {
             for j in self.existing(i).len()..self.cols {
@@ -334,9 +287,7 @@ impl<T: Element> Matrix<T> {
     /// Row `i` up to its length.
     pub fn existing(&self, i: usize) -> &[T] {
         let length = self.lengths.as_ref().map(|lengths| lengths[i]);
-        let length = length.map_or(self.cols, |length| {
-            length.clamp(0, self.cols as i64) as usize
-        });
+        let length = length.map_or(self.cols, |length| length.clamp(0, self.cols as i64) as usize);
         &self.row(i)[..length]
     }
 }

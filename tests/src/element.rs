@@ -68,11 +68,7 @@ macro_rules! float_wide {
     ($type:ty) => {
         impl Wide for $type {
             fn flushed(self) -> Self {
-                if self.abs() < <$type>::MIN_POSITIVE {
-                    0.0
-                } else {
-                    self
-                }
+                if self.abs() < <$type>::MIN_POSITIVE { 0.0 } else { self }
             }
             fn order(self, other: Self) -> Ordering {
                 match (self.is_nan(), other.is_nan()) {
@@ -92,16 +88,10 @@ macro_rules! float_wide {
             fn middle(self, better: Self) -> Self {
                 let (a, b) = (Wide::flushed(self), Wide::flushed(better));
                 let sum = a + b;
-                Wide::flushed(if sum.is_infinite() {
-                    a * 0.5 + b * 0.5
-                } else {
-                    sum * 0.5
-                })
+                Wide::flushed(if sum.is_infinite() { a * 0.5 + b * 0.5 } else { sum * 0.5 })
             }
             fn is_narrow(self, other: Self, eps: f32, extremes: (Self, Self)) -> bool {
-                let scale = Wide::flushed(extremes.0)
-                    .abs()
-                    .max(Wide::flushed(extremes.1).abs());
+                let scale = Wide::flushed(extremes.0).abs().max(Wide::flushed(extremes.1).abs());
                 Wide::flushed((Wide::flushed(other) - Wide::flushed(self)).abs())
                     <= Wide::flushed(eps as $type * scale)
             }
@@ -195,17 +185,7 @@ element!(
     0x3FF0_0000_0000_0000,
     0xF_FFFF_FFFF_FFFF
 );
-element!(
-    f16,
-    Float,
-    f32,
-    u16,
-    true,
-    ElemType::Float(FloatKind::F16),
-    f16::from_f64,
-    0x3C00,
-    0x3FF
-);
+element!(f16, Float, f32, u16, true, ElemType::Float(FloatKind::F16), f16::from_f64, 0x3C00, 0x3FF);
 element!(
     bf16,
     Float,
@@ -217,39 +197,9 @@ element!(
     0x3F80,
     0x7F
 );
-element!(
-    i32,
-    Int,
-    i128,
-    u32,
-    false,
-    ElemType::Int(IntKind::I32),
-    |x| x as i32,
-    1,
-    0x7FFF_FFFF
-);
-element!(
-    u32,
-    Int,
-    i128,
-    u32,
-    false,
-    ElemType::UInt(UIntKind::U32),
-    |x| x as u32,
-    1,
-    0x7FFF_FFFF
-);
-element!(
-    i64,
-    Int,
-    i128,
-    u64,
-    false,
-    ElemType::Int(IntKind::I64),
-    |x| x as i64,
-    1,
-    i64::MAX as u64
-);
+element!(i32, Int, i128, u32, false, ElemType::Int(IntKind::I32), |x| x as i32, 1, 0x7FFF_FFFF);
+element!(u32, Int, i128, u32, false, ElemType::UInt(UIntKind::U32), |x| x as u32, 1, 0x7FFF_FFFF);
+element!(i64, Int, i128, u64, false, ElemType::Int(IntKind::I64), |x| x as i64, 1, i64::MAX as u64);
 
 /// The element types as values, for random requests and command lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -264,15 +214,8 @@ pub enum Dtype {
 }
 
 impl Dtype {
-    pub const ALL: [Self; 7] = [
-        Self::F32,
-        Self::F16,
-        Self::Bf16,
-        Self::F64,
-        Self::I32,
-        Self::U32,
-        Self::I64,
-    ];
+    pub const ALL: [Self; 7] =
+        [Self::F32, Self::F16, Self::Bf16, Self::F64, Self::I32, Self::U32, Self::I64];
 }
 
 /// Evaluates an expression with `$element` as the type of a [`Dtype`](crate::element::Dtype).

@@ -44,11 +44,7 @@ impl Cases {
     ) {
         let owned = backend.clone();
         let name = format!("{}/{}", backend.kind, name.into());
-        self.0.push(Case {
-            kind: backend.kind,
-            name,
-            body: Box::new(move || body(&owned)),
-        });
+        self.0.push(Case { kind: backend.kind, name, body: Box::new(move || body(&owned)) });
     }
 
     /// Adds a case that must not be skipped.
@@ -58,9 +54,7 @@ impl Cases {
         name: impl Into<String>,
         body: impl FnOnce(&Backend) -> Result<(), String> + Send + 'static,
     ) {
-        self.add(backend, name, |backend| {
-            body(backend).map(|()| Verdict::Passed)
-        });
+        self.add(backend, name, |backend| body(backend).map(|()| Verdict::Passed));
     }
 }
 
@@ -92,9 +86,7 @@ pub fn run(mut arguments: Arguments, kinds: &[Kind], cases: Cases) -> Vec<Counts
             let start = Instant::now();
             let outcome = catch_unwind(AssertUnwindSafe(case.body))
                 .unwrap_or_else(|panic| Err(message(&*panic)));
-            let mut counts = counts
-                .lock()
-                .expect("no case panics while it holds the lock");
+            let mut counts = counts.lock().expect("no case panics while it holds the lock");
             let counts = &mut counts[slot];
             counts.time += start.elapsed();
             match outcome {
@@ -137,11 +129,8 @@ pub fn summary(backends: &[Backend], counts: &[Counts]) -> String {
             counts.skips()
         );
         if !counts.skipped.is_empty() {
-            let reasons: Vec<String> = counts
-                .skipped
-                .iter()
-                .map(|(reason, n)| format!("{reason}: {n}"))
-                .collect();
+            let reasons: Vec<String> =
+                counts.skipped.iter().map(|(reason, n)| format!("{reason}: {n}")).collect();
             let _ = write!(text, " ({})", reasons.join("; "));
         }
         let _ = writeln!(text, ", {:.1} s", counts.time.as_secs_f64());

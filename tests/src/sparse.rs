@@ -54,48 +54,18 @@ impl Sparse {
     pub const ALL: [Self; 14] = [
         Self::new("uniform", [37, 50], 0.2, Structure::Uniform, Values::Dyadic),
         Self::new("normal", [33, 65], 0.3, Structure::Uniform, Values::Normal),
-        Self::new(
-            "positive",
-            [29, 40],
-            0.4,
-            Structure::Uniform,
-            Values::Positive,
-        ),
+        Self::new("positive", [29, 40], 0.4, Structure::Uniform, Values::Positive),
         Self::new("counts", [40, 12], 0.3, Structure::Uniform, Values::Counts),
         Self::new("zeros", [31, 31], 0.3, Structure::Uniform, Values::Zeros),
-        Self::new(
-            "empty-rows",
-            [32, 24],
-            0.3,
-            Structure::EmptyRows,
-            Values::Dyadic,
-        ),
-        Self::new(
-            "full-rows",
-            [20, 300],
-            0.05,
-            Structure::FullRows,
-            Values::Dyadic,
-        ),
+        Self::new("empty-rows", [32, 24], 0.3, Structure::EmptyRows, Values::Dyadic),
+        Self::new("full-rows", [20, 300], 0.05, Structure::FullRows, Values::Dyadic),
         Self::new("skewed", [64, 128], 0.1, Structure::Skewed, Values::Dyadic),
         Self::new("wide", [3, 5000], 0.01, Structure::Uniform, Values::Dyadic),
-        Self::new(
-            "one-column",
-            [17, 1],
-            0.6,
-            Structure::Uniform,
-            Values::Dyadic,
-        ),
+        Self::new("one-column", [17, 1], 0.6, Structure::Uniform, Values::Dyadic),
         Self::new("one-row", [1, 33], 0.5, Structure::Uniform, Values::Dyadic),
         Self::new("nothing", [9, 11], 0.0, Structure::Uniform, Values::Dyadic),
         Self::new("no-rows", [0, 11], 0.5, Structure::Uniform, Values::Dyadic),
-        Self::new(
-            "no-columns",
-            [9, 0],
-            0.5,
-            Structure::Uniform,
-            Values::Dyadic,
-        ),
+        Self::new("no-columns", [9, 0], 0.5, Structure::Uniform, Values::Dyadic),
     ];
 
     pub const fn new(
@@ -105,14 +75,7 @@ impl Sparse {
         structure: Structure,
         values: Values,
     ) -> Self {
-        Self {
-            name,
-            rows,
-            cols,
-            density,
-            structure,
-            values,
-        }
+        Self { name, rows, cols, density, structure, values }
     }
 
     pub const fn with_rows(self, rows: usize) -> Self {
@@ -135,13 +98,7 @@ impl Sparse {
             }
             indptr.push(indices.len() as u32);
         }
-        Csr {
-            rows: self.rows,
-            cols: self.cols,
-            indptr,
-            indices,
-            weights,
-        }
+        Csr { rows: self.rows, cols: self.cols, indptr, indices, weights }
     }
 
     fn probability(&self, row: usize, col: usize) -> f64 {
@@ -168,11 +125,7 @@ impl Values {
             Self::Zeros if random.below(3) == 0 => 0.0,
             Self::Dyadic | Self::Zeros => {
                 let magnitude = (1 + random.below(64)) as f64 / 16.0;
-                if random.below(2) == 0 {
-                    magnitude
-                } else {
-                    -magnitude
-                }
+                if random.below(2) == 0 { magnitude } else { -magnitude }
             }
         }
     }
@@ -201,10 +154,7 @@ pub fn near_duplicates(rows: usize, cols: usize, seed: u64) -> Csr {
 /// The matrix with weights rounded to `T`.
 pub fn rounded<T: Element>(csr: &Csr) -> Csr {
     let weights = csr.weights.iter().map(|&w| T::of(w).wide_f64());
-    Csr {
-        weights: weights.collect(),
-        ..csr.clone()
-    }
+    Csr { weights: weights.collect(), ..csr.clone() }
 }
 
 /// Rows of log-counts, whose sums round to one side. Row `i` stores one in `one_of[i]` columns.
@@ -217,13 +167,7 @@ pub fn counts(cols: u32, one_of: &[usize], seed: u64) -> Csr {
     }
     let weights = indices.iter();
     let weights = weights.map(|_| f64::from(random.below(3) as u32 + 2).ln());
-    Csr {
-        rows: one_of.len(),
-        cols: cols as usize,
-        weights: weights.collect(),
-        indptr,
-        indices,
-    }
+    Csr { rows: one_of.len(), cols: cols as usize, weights: weights.collect(), indptr, indices }
 }
 
 /// The pattern on the host.

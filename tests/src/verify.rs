@@ -22,16 +22,10 @@ pub fn selection<T: Element>(
     let k = options.k;
     let expected = matrix.rows * k;
     if positions.len() != expected {
-        return Err(format!(
-            "{} positions instead of {expected} for {options:?}",
-            positions.len()
-        ));
+        return Err(format!("{} positions instead of {expected} for {options:?}", positions.len()));
     }
     if let Some(values) = values.filter(|values| values.len() != expected) {
-        return Err(format!(
-            "{} values instead of {expected} for {options:?}",
-            values.len()
-        ));
+        return Err(format!("{} values instead of {expected} for {options:?}", values.len()));
     }
     for i in 0..matrix.rows {
         let row = matrix.existing(i);
@@ -70,19 +64,12 @@ pub fn mask<T: Element>(
     dense: &[T],
 ) -> Result<(), String> {
     if dense.len() != matrix.data.len() {
-        return Err(format!(
-            "{} elements instead of {}",
-            dense.len(),
-            matrix.data.len()
-        ));
+        return Err(format!("{} elements instead of {}", dense.len(), matrix.data.len()));
     }
     for i in 0..matrix.rows {
         let row = matrix.existing(i);
         let mut wanted = vec![T::of(0.0); matrix.cols];
-        slots(row, options)
-            .into_iter()
-            .flatten()
-            .for_each(|j| wanted[j] = row[j]);
+        slots(row, options).into_iter().flatten().for_each(|j| wanted[j] = row[j]);
         let found = &dense[i * matrix.cols..(i + 1) * matrix.cols];
         if let Some(j) = (0..matrix.cols).find(|&j| !found[j].same(wanted[j])) {
             return Err(format!(
@@ -105,34 +92,18 @@ fn check_tolerance<T: Element>(
 ) -> Result<(), String> {
     let exact = select(
         row,
-        &TopkOptions {
-            k: selected.len(),
-            method: Method::Exact,
-            sorted: true,
-            ..*options
-        },
+        &TopkOptions { k: selected.len(), method: Method::Exact, sorted: true, ..*options },
     );
-    let Some(kth) = exact
-        .last()
-        .map(|&i| row[i].wide())
-        .filter(|x| x.is_finite())
-    else {
+    let Some(kth) = exact.last().map(|&i| row[i].wide()).filter(|x| x.is_finite()) else {
         return Ok(());
     };
     // Thresholds are f32 except for f64, and subnormals count as zero.
-    let rounding = if size_of::<T>() == 8 && T::FLOAT {
-        1e-15
-    } else {
-        1.3e-7
-    };
+    let rounding = if size_of::<T>() == 8 && T::FLOAT { 1e-15 } else { 1.3e-7 };
     let slack = tolerance(row, eps) + tolerance(row, rounding) + f64::from(f32::MIN_POSITIVE);
     for &i in selected {
         let x = row[i].wide();
-        let behind = if options.largest {
-            kth.to_f64() - x.to_f64()
-        } else {
-            x.to_f64() - kth.to_f64()
-        };
+        let behind =
+            if options.largest { kth.to_f64() - x.to_f64() } else { x.to_f64() - kth.to_f64() };
         if behind > slack {
             return Err(format!(
                 "element {i} = {x:?} is {behind} worse than the k-th, {kth:?}; the slack is {slack}"
@@ -145,12 +116,7 @@ fn check_tolerance<T: Element>(
 fn context<T: Element>(matrix: &Matrix<T>, row: usize, options: &TopkOptions) -> String {
     let length = matrix.lengths.as_ref();
     let length = length.map_or(String::new(), |lengths| format!(" length {}", lengths[row]));
-    format!(
-        "row {row}{length} of {} × {} {}, {options:?}",
-        matrix.rows,
-        matrix.cols,
-        T::NAME
-    )
+    format!("row {row}{length} of {} × {} {}, {options:?}", matrix.rows, matrix.cols, T::NAME)
 }
 
 fn mismatch<T: Element>(

@@ -29,11 +29,8 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
                 );
             }
         }
-        cases.check(
-            backend,
-            format!("tensor/determinism/topk/{name}"),
-            move |b| tensors(b, method),
-        );
+        cases
+            .check(backend, format!("tensor/determinism/topk/{name}"), move |b| tensors(b, method));
     }
     if backend.client.is_some() {
         cases.check(backend, "kernel/determinism/vector", vectors);
@@ -52,11 +49,7 @@ fn inputs() -> [Matrix<f32>; 3] {
 fn repeat<R: PartialEq>(mut run: impl FnMut() -> R) -> Result<(), String> {
     let first = run();
     (1..REPEATS).try_for_each(|n| {
-        if run() == first {
-            Ok(())
-        } else {
-            Err(format!("run {n} differs from the first"))
-        }
+        if run() == first { Ok(()) } else { Err(format!("run {n} differs from the first")) }
     })
 }
 
@@ -64,11 +57,7 @@ fn repeat<R: PartialEq>(mut run: impl FnMut() -> R) -> Result<(), String> {
 fn vectors(backend: &Backend) -> Result<(), String> {
     let client = backend.client.as_ref().expect("a client");
     let length = if backend.is_llvmpipe() { 3000 } else { 40_000 };
-    for distribution in [
-        Distribution::Normal,
-        Distribution::Equal,
-        Distribution::Eight,
-    ] {
+    for distribution in [Distribution::Normal, Distribution::Equal, Distribution::Eight] {
         let matrix = Matrix::<f32>::of(distribution, 1, length, 3);
         let input = Layout::Contiguous.upload(client, &matrix);
         for k in [50, 1500] {
@@ -89,27 +78,17 @@ fn vectors(backend: &Backend) -> Result<(), String> {
 
 fn kernels(backend: &Backend, routine: kernel::Routine, method: Method) -> Outcome {
     let client = backend.client.as_ref().expect("a client");
-    let options = kernel::TopkOptions {
-        k: 32,
-        largest: true,
-        sorted: false,
-        method,
-    };
+    let options = kernel::TopkOptions { k: 32, largest: true, sorted: false, method };
     let ragged = Matrix::mixed(36, 250, 3).with_any_lengths(3);
     for matrix in inputs().into_iter().chain([ragged]) {
         let input = Layout::Contiguous.upload(client, &matrix);
         if let Err(error) = launch::<f32>(client, &input, &options, I32, Some(routine)) {
-            return refusal(&error)
-                .map(Verdict::Skipped)
-                .ok_or_else(|| error.to_string());
+            return refusal(&error).map(Verdict::Skipped).ok_or_else(|| error.to_string());
         }
         repeat(|| {
             let (values, positions) =
                 launch::<f32>(client, &input, &options, I32, Some(routine)).expect("it ran before");
-            (
-                values.iter().map(|x| x.to_bits()).collect::<Vec<u32>>(),
-                positions,
-            )
+            (values.iter().map(|x| x.to_bits()).collect::<Vec<u32>>(), positions)
         })?;
     }
     Ok(Verdict::Passed)
@@ -139,10 +118,8 @@ fn spmm(backend: &Backend) -> Result<(), String> {
     let (n, degree, width) = (300, 40, 32);
     let indices: Vec<u32> = (0..n * degree).map(|_| random.below(n) as u32).collect();
     let indptr = (0..=n).map(|i| (i * degree) as u32).collect();
-    let adjacency = Adjacency::new(
-        &Pattern::new(n, n, indptr, indices).expect("a valid pattern"),
-        &device,
-    );
+    let adjacency =
+        Adjacency::new(&Pattern::new(n, n, indptr, indices).expect("a valid pattern"), &device);
     let mut normals =
         |count: usize| -> Vec<f32> { (0..count).map(|_| random.normal() as f32).collect() };
     let (x, w) = (normals(n * width), normals(n * degree));
@@ -156,10 +133,8 @@ fn spmm(backend: &Backend) -> Result<(), String> {
         let (dx, dw) = (x.grad(&gradients), w.grad(&gradients));
         (
             y.into_data().as_bytes().to_vec(),
-            dx.map(|g| g.into_data().as_bytes().to_vec())
-                .expect("a gradient for x"),
-            dw.map(|g| g.into_data().as_bytes().to_vec())
-                .expect("a gradient for the weights"),
+            dx.map(|g| g.into_data().as_bytes().to_vec()).expect("a gradient for x"),
+            dw.map(|g| g.into_data().as_bytes().to_vec()).expect("a gradient for the weights"),
         )
     })
 }

@@ -19,9 +19,7 @@ pub const U32: ElemType = ElemType::UInt(UIntKind::U32);
 
 /// `None` for automatic dispatch, then each routine, with their names in case names.
 pub fn routines() -> impl Iterator<Item = (&'static str, Option<Routine>)> {
-    let forced = ROUTINES
-        .iter()
-        .map(|&routine| (routine.name(), Some(routine)));
+    let forced = ROUTINES.iter().map(|&routine| (routine.name(), Some(routine)));
     std::iter::once(("auto", None)).chain(forced)
 }
 
@@ -38,13 +36,8 @@ pub enum Layout {
 }
 
 impl Layout {
-    pub const ALL: [Self; 5] = [
-        Self::Contiguous,
-        Self::Transposed,
-        Self::Padded,
-        Self::Stepped,
-        Self::Offset,
-    ];
+    pub const ALL: [Self; 5] =
+        [Self::Contiguous, Self::Transposed, Self::Padded, Self::Stepped, Self::Offset];
 
     pub fn upload<T: Element>(self, client: &Client, matrix: &Matrix<T>) -> Rows {
         let (rows, cols) = (matrix.rows, matrix.cols);
@@ -94,9 +87,7 @@ pub fn read<T: Element>(client: &Client, handle: Handle, length: usize) -> Vec<T
     if length == 0 {
         return Vec::new();
     }
-    let bytes = client
-        .read_one(handle)
-        .expect("the launch and the copy succeed");
+    let bytes = client.read_one(handle).expect("the launch and the copy succeed");
     let mut values: Vec<T> = bytemuck::pod_collect_to_vec(&bytes[..]);
     values.truncate(length);
     values
@@ -110,10 +101,7 @@ pub fn read_positions(client: &Client, handle: Handle, index: ElemType, length: 
             .into_iter()
             .map(|position| i64::from(position as i32))
             .collect(),
-        _ => read::<i32>(client, handle, length)
-            .into_iter()
-            .map(i64::from)
-            .collect(),
+        _ => read::<i32>(client, handle, length).into_iter().map(i64::from).collect(),
     }
 }
 
@@ -160,19 +148,11 @@ pub struct Check<'a> {
 
 impl<'a> Check<'a> {
     pub fn new(backend: &'a Backend, routine: Option<Routine>) -> Self {
-        Self {
-            backend,
-            routine,
-            passed: 0,
-            refused: None,
-        }
+        Self { backend, routine, passed: 0, refused: None }
     }
 
     pub fn client(&self) -> &'a Client {
-        self.backend
-            .client
-            .as_ref()
-            .expect("only backends with a client have kernel cases")
+        self.backend.client.as_ref().expect("only backends with a client have kernel cases")
     }
 
     pub fn all<T: Element>(
@@ -187,12 +167,7 @@ impl<'a> Check<'a> {
         let input = layout.upload(self.client(), matrix);
         for &k in ks.iter().filter(|&&k| k <= matrix.cols) {
             for &sorted in sorted {
-                let options = TopkOptions {
-                    k,
-                    largest,
-                    sorted,
-                    method,
-                };
+                let options = TopkOptions { k, largest, sorted, method };
                 match topk::<T>(self.client(), &input, &options, I32, self.routine) {
                     Ok((values, positions)) => {
                         verify::selection(matrix, &options, Some(&values), &positions)?;

@@ -20,31 +20,23 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
         return;
     }
     for (name, length) in [("2^31+3", (1 << 31) + 3), ("2^32+5", (1 << 32) + 5)] {
-        cases.add(backend, format!("large/vector/f16/{name}"), move |b| {
-            vector(b, length)
-        });
+        cases.add(backend, format!("large/vector/f16/{name}"), move |b| vector(b, length));
     }
     for (name, routine) in routines() {
         // More than 2^32 elements: the last rows exceed a 32-bit index.
-        cases.add(
-            backend,
-            format!("large/topk/{name}/f16/32769x131072"),
-            move |b| tall::<f16>(b, routine, 32_769, 131_072, 64),
-        );
-        cases.add(
-            backend,
-            format!("large/topk/{name}/f16/16777300x256"),
-            move |b| tall::<f16>(b, routine, 16_777_300, 256, 8),
-        );
+        cases.add(backend, format!("large/topk/{name}/f16/32769x131072"), move |b| {
+            tall::<f16>(b, routine, 32_769, 131_072, 64)
+        });
+        cases.add(backend, format!("large/topk/{name}/f16/16777300x256"), move |b| {
+            tall::<f16>(b, routine, 16_777_300, 256, 8)
+        });
         if routine.is_none() {
             // Most rows of one call.
             cases.add(backend, format!("large/topk/{name}/f16/2^31x2"), move |b| {
                 tall::<f16>(b, routine, 1 << 31, 2, 1)
             });
         }
-        cases.add(backend, format!("large/topk/{name}/f32/1x2^24"), move |b| {
-            long(b, routine)
-        });
+        cases.add(backend, format!("large/topk/{name}/f32/1x2^24"), move |b| long(b, routine));
     }
 }
 
@@ -54,10 +46,7 @@ fn vector(backend: &Backend, length: usize) -> Outcome {
     let client = backend.client.as_ref().expect("a client");
     let block = Matrix::<f16>::of(Distribution::Uniform, 1, 1 << 20, 4).data;
     let greatest = block.iter().copied().fold(f16::ZERO, f16::max);
-    let tie = block
-        .iter()
-        .position(|x| *x == greatest)
-        .expect("a maximum");
+    let tie = block.iter().position(|x| *x == greatest).expect("a maximum");
     let mut buffer: Vec<f16> = Vec::with_capacity(length);
     while buffer.len() < length {
         let rest = (length - buffer.len()).min(block.len());
@@ -82,9 +71,7 @@ fn vector(backend: &Backend, length: usize) -> Outcome {
                 Err(format!("selected {found:?} instead of {wanted:?}"))
             }
         }
-        Err(error) => refusal(&error)
-            .map(Verdict::Skipped)
-            .ok_or(error.to_string()),
+        Err(error) => refusal(&error).map(Verdict::Skipped).ok_or(error.to_string()),
     }
 }
 
@@ -114,12 +101,7 @@ fn tall<T: Element>(
         lengths: None,
     };
 
-    let options = TopkOptions {
-        k,
-        largest: true,
-        sorted: false,
-        method: Method::Exact,
-    };
+    let options = TopkOptions { k, largest: true, sorted: false, method: Method::Exact };
     let selected = match topk::topk(client, &input, &options, I32, routine) {
         Ok(selected) => selected,
         Err(error) => {
@@ -141,10 +123,7 @@ fn tall<T: Element>(
             data: (first..first + 18).flat_map(|i| row(i).to_vec()).collect(),
         };
         let span = first * k..(first + 18) * k;
-        let positions: Vec<i64> = positions[span.clone()]
-            .iter()
-            .map(|&p| i64::from(p))
-            .collect();
+        let positions: Vec<i64> = positions[span.clone()].iter().map(|&p| i64::from(p)).collect();
         verify::selection(&matrix, &options, Some(&values[span]), &positions)
             .map_err(|e| format!("rows from {first}: {e}"))?;
     }
@@ -158,12 +137,7 @@ fn long(backend: &Backend, routine: Option<Routine>) -> Outcome {
         let matrix = Matrix::<f32>::of(distribution, 1, 1 << 24, 6);
         let input = Layout::Contiguous.upload(client, &matrix);
         for k in [1, 128, 1 << 20] {
-            let options = TopkOptions {
-                k,
-                largest: true,
-                sorted: false,
-                method: Method::Exact,
-            };
+            let options = TopkOptions { k, largest: true, sorted: false, method: Method::Exact };
             match run::<f32>(client, &input, &options, I32, routine) {
                 Ok((values, positions)) => {
                     verify::selection(&matrix, &options, Some(&values), &positions)?

@@ -81,15 +81,9 @@ fn survives(kind: &Kind) -> bool {
 
 fn open(requested: &[Kind]) -> Result<Vec<Backend>, ()> {
     let linked = Kind::linked();
-    let kinds = if requested.is_empty() {
-        &linked
-    } else {
-        requested
-    };
+    let kinds = if requested.is_empty() { &linked } else { requested };
     if kinds.is_empty() {
-        note(format_args!(
-            "no backend is linked: add one, such as `--features flex`"
-        ));
+        note(format_args!("no backend is linked: add one, such as `--features flex`"));
     }
     let mut backends = Vec::new();
     let mut missing = false;
@@ -101,9 +95,7 @@ fn open(requested: &[Kind]) -> Result<Vec<Backend>, ()> {
             Ok(backend) => backends.push(backend),
             Err(reason) => {
                 let advice = kind.advice();
-                note(format_args!(
-                    "backend {kind} is missing: {reason} ({advice})"
-                ));
+                note(format_args!("backend {kind} is missing: {reason} ({advice})"));
                 missing = true;
             }
         }
@@ -165,14 +157,10 @@ fn run_processes(backends: &[Backend], requested: bool) -> std::io::Result<ExitC
         Ok(child.wait()?.code())
     };
     let results = thread::scope(|scope| {
-        let threads: Vec<_> = children
-            .into_iter()
-            .map(|child| scope.spawn(move || status(child)))
-            .collect();
+        let threads: Vec<_> =
+            children.into_iter().map(|child| scope.spawn(move || status(child))).collect();
         let joined = threads.into_iter().map(|thread| thread.join());
-        joined
-            .map(|result| result.expect("a thread that copies lines"))
-            .collect::<Vec<_>>()
+        joined.map(|result| result.expect("a thread that copies lines")).collect::<Vec<_>>()
     });
     let (mut failed, mut ran) = (false, false);
     for (backend, result) in backends.iter().zip(results) {
@@ -233,24 +221,15 @@ fn main() -> ExitCode {
         return ExitCode::from(2);
     }
 
-    let ran: usize = counts
-        .iter()
-        .map(|counts| counts.passed + counts.failed)
-        .sum();
-    let idle = counts
-        .iter()
-        .zip(&kinds)
-        .find(|(counts, _)| counts.passed + counts.failed == 0);
+    let ran: usize = counts.iter().map(|counts| counts.passed + counts.failed).sum();
+    let idle = counts.iter().zip(&kinds).find(|(counts, _)| counts.passed + counts.failed == 0);
     let failed = counts.iter().any(|counts| counts.failed > 0);
     if ran == 0 {
         note(format_args!("nothing ran"));
     } else if let (Some((_, kind)), false) = (idle, filtered) {
         note(format_args!("nothing ran on {kind}"));
     }
-    say(format_args!(
-        "{}",
-        runner::summary(&backends, &counts).trim_end()
-    ));
+    say(format_args!("{}", runner::summary(&backends, &counts).trim_end()));
     let incomplete = idle.is_some() && !filtered;
     if ran == 0 && filtered && std::env::var_os(CHILD).is_some() {
         return ExitCode::from(NOTHING_RAN);

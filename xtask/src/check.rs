@@ -13,13 +13,7 @@ const COLUMNS: usize = 100;
 /// Fails if a line of a Rust file is too wide.
 pub fn sources() -> Result {
     let list = Command::new("git")
-        .args([
-            "ls-files",
-            "--cached",
-            "--others",
-            "--exclude-standard",
-            "*.rs",
-        ])
+        .args(["ls-files", "--cached", "--others", "--exclude-standard", "*.rs"])
         .current_dir(root())
         .output()
         .map_err(|e| format!("git ls-files: {e}"))?;

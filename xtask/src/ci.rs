@@ -20,16 +20,12 @@ pub fn command() -> Result {
     run(cargo(plan.cargo("clippy")).args(["--all-targets", "--", "-D", "warnings"]))?;
     run(&mut cargo(CLIPPY_XTASK))?;
     run(&mut cargo(CLIPPY_FLEX))?;
-    run(cargo(plan.cargo("doc"))
-        .arg("--no-deps")
-        .env("RUSTDOCFLAGS", "-D warnings"))?;
+    run(cargo(plan.cargo("doc")).arg("--no-deps").env("RUSTDOCFLAGS", "-D warnings"))?;
     run(&mut cargo(PACKAGE))?;
     // The fault tests and the examples run the programs.
     run(cargo(plan.cargo("build")).arg("--bins"))?;
     // docs/performance.md is what the records say.
-    run(Command::new(built("sparsek-bench")?)
-        .args(["report", "--check"])
-        .current_dir(root()))?;
+    run(Command::new(built("sparsek-bench")?).args(["report", "--check"]).current_dir(root()))?;
     examples()?;
     test::run_plan(&plan, &test::Options::all())?;
     plan.print_skipped();
@@ -49,16 +45,8 @@ const PACKAGE: [&str; 8] = [
     "--locked",
 ];
 
-const CLIPPY_XTASK: [&str; 8] = [
-    "clippy",
-    "--release",
-    "--package",
-    "xtask",
-    "--all-targets",
-    "--",
-    "-D",
-    "warnings",
-];
+const CLIPPY_XTASK: [&str; 8] =
+    ["clippy", "--release", "--package", "xtask", "--all-targets", "--", "-D", "warnings"];
 
 /// Flex alone; all other builds link CubeCL runtimes.
 const CLIPPY_FLEX: [&str; 10] = [
@@ -85,10 +73,7 @@ fn examples() -> Result {
 
 fn smoke(folder: &Path) -> Result {
     say!("\n== examples");
-    run(&mut maxk(
-        folder,
-        "--backend flex --epochs 3 --log run.jsonl --plot run.svg",
-    )?)?;
+    run(&mut maxk(folder, "--backend flex --epochs 3 --log run.jsonl --plot run.svg")?)?;
     for (file, needle) in [("run.jsonl", "\"summary\":true"), ("run.svg", "<svg")] {
         let text = fs::read_to_string(folder.join(file)).map_err(|e| format!("{file}: {e}"))?;
         if !text.replace(": ", ":").contains(needle) {
@@ -96,32 +81,19 @@ fn smoke(folder: &Path) -> Result {
         }
     }
     let small = "--format karate --k 4 --hidden 16 --layers 2 --epochs 5 --backend flex";
-    run(&mut maxk(
-        folder,
-        &format!("train {small} --topk early:4 --checkpoint saved"),
-    )?)?;
-    run(&mut maxk(
-        folder,
-        "eval --format karate --checkpoint saved --backend flex",
-    )?)?;
+    run(&mut maxk(folder, &format!("train {small} --topk early:4 --checkpoint saved"))?)?;
+    run(&mut maxk(folder, "eval --format karate --checkpoint saved --backend flex")?)?;
 
     let outputs = "--log bad.jsonl --plot bad.svg --checkpoint bad --backend flex";
     let refused = [
-        (
-            "train --data no-such-folder --format graphsaint",
-            "no-such-folder",
-        ),
+        ("train --data no-such-folder --format graphsaint", "no-such-folder"),
         ("train --format karate --k 17 --hidden 16", "17"),
         ("train --format karate --topk early:x", "early:x"),
     ];
     for (arguments, word) in refused {
         refuses(folder, &format!("{arguments} {outputs}"), word)?;
     }
-    refuses(
-        folder,
-        "eval --format karate --checkpoint nowhere --backend flex",
-        "nowhere",
-    )
+    refuses(folder, "eval --format karate --checkpoint nowhere --backend flex", "nowhere")
 }
 
 fn maxk(folder: &Path, arguments: &str) -> Result<Command> {
@@ -140,10 +112,7 @@ fn refuses(folder: &Path, arguments: &str, word: &str) -> Result {
     say!("  {}", message.trim_end());
     let lines = message.lines().filter(|line| !line.is_empty()).count();
     if output.status.code() != Some(2) || lines != 1 || !message.contains(word) {
-        return Err(format!(
-            "expected one line with {word} and exit status 2: {}",
-            output.status
-        ));
+        return Err(format!("expected one line with {word} and exit status 2: {}", output.status));
     }
     if count(folder)? != before {
         return Err("a refused run left files behind".into());

@@ -41,9 +41,8 @@ fn is_root() -> bool {
 }
 
 fn has_vulkan() -> bool {
-    let named = ["VK_DRIVER_FILES", "VK_ICD_FILENAMES"]
-        .iter()
-        .any(|name| env::var_os(name).is_some());
+    let named =
+        ["VK_DRIVER_FILES", "VK_ICD_FILENAMES"].iter().any(|name| env::var_os(name).is_some());
     let mut folders = vec![
         "/usr/share/vulkan/icd.d".into(),
         "/usr/local/share/vulkan/icd.d".into(),
@@ -53,17 +52,10 @@ fn has_vulkan() -> bool {
     let driver = named || folders.iter().any(|folder: &PathBuf| has_json(folder));
     let listed = |program: &str| {
         let output = Command::new(program).arg("-p").output();
-        output.map(|output| {
-            output
-                .stdout
-                .windows(14)
-                .any(|word| word == b"libvulkan.so.1")
-        })
+        output.map(|output| output.stdout.windows(14).any(|word| word == b"libvulkan.so.1"))
     };
     // Without ldconfig, assume the loader.
-    let loader = listed("ldconfig")
-        .or_else(|_| listed("/sbin/ldconfig"))
-        .unwrap_or(true);
+    let loader = listed("ldconfig").or_else(|_| listed("/sbin/ldconfig")).unwrap_or(true);
     driver && loader
 }
 
@@ -71,12 +63,9 @@ fn has_json(folder: &Path) -> bool {
     let Ok(entries) = fs::read_dir(folder) else {
         return false;
     };
-    entries.flatten().any(|entry| {
-        entry
-            .path()
-            .extension()
-            .is_some_and(|extension| extension == "json")
-    })
+    entries
+        .flatten()
+        .any(|entry| entry.path().extension().is_some_and(|extension| extension == "json"))
 }
 
 fn data_home() -> Option<PathBuf> {
@@ -97,7 +86,7 @@ fn data_home() -> Option<PathBuf> {
 pub fn can_build_cpu() -> Result {
     if !can_link_llvm() {
         return Err(
-            "the C++ compiler does not link LLVM's dependencies (zlib, zstd, libxml2)".into(),
+            "the C++ compiler does not link LLVM's dependencies (zlib, zstd, libxml2)".into()
         );
     }
     let version = llvm_version()?;
@@ -116,9 +105,7 @@ pub fn can_build_cpu() -> Result {
     ])) {
         return Ok(());
     }
-    Err(format!(
-        "LLVM {version} is not installed and {url} cannot be reached"
-    ))
+    Err(format!("LLVM {version} is not installed and {url} cannot be reached"))
 }
 
 /// Whether the C++ compiler finds the libraries that LLVM needs.
@@ -128,16 +115,7 @@ fn can_link_llvm() -> bool {
     }
     let output = env::temp_dir().join(format!("sparsek-link-{}", std::process::id()));
     let mut probe = Command::new("c++");
-    probe.args([
-        "-shared",
-        "-x",
-        "c++",
-        "/dev/null",
-        "-lz",
-        "-lzstd",
-        "-lxml2",
-        "-o",
-    ]);
+    probe.args(["-shared", "-x", "c++", "/dev/null", "-lz", "-lzstd", "-lxml2", "-o"]);
     let linked = succeeds(probe.arg(&output));
     let _ = fs::remove_file(&output);
     linked
@@ -147,9 +125,7 @@ fn can_link_llvm() -> bool {
 fn llvm_version() -> Result<String> {
     let lock = root().join("Cargo.lock");
     let text = fs::read_to_string(&lock).map_err(|e| format!("{}: {e}", lock.display()))?;
-    let mut lines = text
-        .lines()
-        .skip_while(|line| *line != "name = \"tracel-llvm-bundler\"");
+    let mut lines = text.lines().skip_while(|line| *line != "name = \"tracel-llvm-bundler\"");
     let version = lines
         .nth(1)
         .and_then(|line| line.strip_prefix("version = \""))

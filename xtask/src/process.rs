@@ -12,9 +12,7 @@ pub type Result<T = ()> = std::result::Result<T, String>;
 /// Cargo with `arguments`, in the repository root.
 pub fn cargo<I: IntoIterator<Item = S>, S: Into<OsString>>(arguments: I) -> Command {
     let mut command = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command
-        .args(arguments.into_iter().map(Into::into))
-        .current_dir(root());
+    command.args(arguments.into_iter().map(Into::into)).current_dir(root());
     // The outer cargo's variables of this package would make build scripts run again and rebuild
     // Burn.
     for (name, _) in env::vars_os() {
@@ -53,9 +51,7 @@ pub fn run(command: &mut Command) -> Result {
 pub fn status(command: &mut Command) -> Result<i32> {
     say!("$ {}", show(command));
     let start = Instant::now();
-    let status = command
-        .status()
-        .map_err(|e| format!("{}: {e}", show(command)))?;
+    let status = command.status().map_err(|e| format!("{}: {e}", show(command)))?;
     say!("  {status}, {:.0} s", start.elapsed().as_secs_f64());
     Ok(status.code().unwrap_or(-1))
 }
@@ -71,8 +67,6 @@ pub fn show(command: &Command) -> String {
         .get_envs()
         .filter_map(|(name, value)| Some(format!("{}={:?} ", name.display(), value?)));
     let words = std::iter::once(command.get_program()).chain(command.get_args());
-    let words: Vec<String> = words
-        .map(|word| word.to_string_lossy().into_owned())
-        .collect();
+    let words: Vec<String> = words.map(|word| word.to_string_lossy().into_owned()).collect();
     variables.collect::<String>() + &words.join(" ")
 }

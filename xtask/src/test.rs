@@ -154,12 +154,8 @@ pub fn run_plan(plan: &Plan, options: &Options) -> Result {
                 .env("SPARSEK_BACKENDS", backends))?,
         }
     }
-    let mut fused: Vec<Backend> = plan
-        .backends
-        .iter()
-        .copied()
-        .filter(|b| *b != Backend::Flex)
-        .collect();
+    let mut fused: Vec<Backend> =
+        plan.backends.iter().copied().filter(|b| *b != Backend::Flex).collect();
     // Kernels do not depend on fusion. The CPU runtime is slow: only on request.
     if options.backend.is_empty() {
         fused.retain(|b| *b != Backend::Cpu);

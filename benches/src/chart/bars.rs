@@ -88,10 +88,7 @@ mod tests {
             length,
             note: format!("note {length}"),
         };
-        let panel = Bars {
-            title: "panel".into(),
-            bars: vec![bar(4.0), bar(1.0)],
-        };
+        let panel = Bars { title: "panel".into(), bars: vec![bar(4.0), bar(1.0)] };
         let svg = bars("title", &[panel]).unwrap();
         for text in ["title", "panel", "label 4", "note 1"] {
             assert!(svg.contains(text), "{text}: {svg}");

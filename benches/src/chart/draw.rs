@@ -167,10 +167,8 @@ where
         } else {
             let dots = points.clone();
             chart.draw_series(LineSeries::new(points, style))?;
-            chart.draw_series(
-                dots.into_iter()
-                    .map(|point| Circle::new(point, 3, style.filled())),
-            )?;
+            chart
+                .draw_series(dots.into_iter().map(|point| Circle::new(point, 3, style.filled())))?;
         }
     }
     Ok(())

@@ -52,9 +52,5 @@ pub fn names(panels: &[Panel]) -> Vec<String> {
 
 /// `2^n` for powers of two from 1024 on.
 pub fn power(n: usize) -> String {
-    if n.is_power_of_two() && n >= 1024 {
-        format!("2^{}", n.ilog2())
-    } else {
-        n.to_string()
-    }
+    if n.is_power_of_two() && n >= 1024 { format!("2^{}", n.ilog2()) } else { n.to_string() }
 }

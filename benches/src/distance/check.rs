@@ -44,9 +44,7 @@ pub fn check(
             true => rows.div_ceil(SAMPLE),
             false => 1,
         };
-        let found = indices[row * k..(row + 1) * k]
-            .iter()
-            .map(|&at| at as usize);
+        let found = indices[row * k..(row + 1) * k].iter().map(|&at| at as usize);
         let mut order: Vec<usize> = (0..rows).step_by(spacing).chain(found).collect();
         order.sort_unstable();
         order.dedup();

@@ -76,11 +76,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         Some(client) => copy::rate(client, copy::elements(&backend) / 4)?,
         None => 0.0,
     };
-    say!(
-        "{} ({}): copy {copy_gbps:.0} GB/s",
-        arguments.backend,
-        backend.label
-    );
+    say!("{} ({}): copy {copy_gbps:.0} GB/s", arguments.backend, backend.label);
     let metrics = match arguments.all_metrics {
         true => Metric::ALL,
         false => &arguments.metrics,
@@ -114,12 +110,7 @@ impl Set {
             }
         };
         let work = work(&index);
-        Ok(Self {
-            case,
-            dist,
-            index,
-            work,
-        })
+        Ok(Self { case, dist, index, work })
     }
 
     fn size(&self) -> String {

@@ -53,13 +53,7 @@ const KINDS: [Kind; 4] = [
         name: "edgar",
         rows: 663_000,
         cols: 858_000,
-        degrees: &[
-            (0.0, 0.0),
-            (0.02, 2.0),
-            (0.5, 6.0),
-            (0.99, 10.0),
-            (1.0, 51.0),
-        ],
+        degrees: &[(0.0, 0.0), (0.02, 2.0), (0.5, 6.0), (0.99, 10.0), (1.0, 51.0)],
         skew: 6.0,
         values: Values::Weights,
     },
@@ -67,13 +61,7 @@ const KINDS: [Kind; 4] = [
         name: "scrna",
         rows: 66_000,
         cols: 26_000,
-        degrees: &[
-            (0.0, 501.0),
-            (0.5, 1480.0),
-            (0.9, 3250.0),
-            (0.98, 5000.0),
-            (1.0, 9600.0),
-        ],
+        degrees: &[(0.0, 501.0), (0.5, 1480.0), (0.9, 3250.0), (0.98, 5000.0), (1.0, 9600.0)],
         skew: 5.0,
         values: Values::Counts,
     },
@@ -110,9 +98,7 @@ fn read(text: &str) -> anyhow::Result<(&'static Kind, usize)> {
     let names = KINDS.map(|kind| kind.name).join(", ");
     let kind = KINDS.iter().find(|kind| kind.name == name);
     let kind = kind.with_context(|| format!("{PREFIX}{name}: not one of {names}"))?;
-    let scale: usize = scale
-        .parse()
-        .with_context(|| format!("{scale}: not a number"))?;
+    let scale: usize = scale.parse().with_context(|| format!("{scale}: not a number"))?;
     ensure!(scale > 0, "{PREFIX}{text}: cannot divide by 0");
     Ok((kind, kind.rows.div_ceil(scale)))
 }

@@ -23,12 +23,7 @@ const fn row(
     products: bool,
     seconds: [[f64; 2]; 4],
 ) -> Row {
-    Row {
-        method,
-        name,
-        products,
-        seconds,
-    }
+    Row { method, name, products, seconds }
 }
 
 #[rustfmt::skip]

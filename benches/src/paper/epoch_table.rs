@@ -37,9 +37,7 @@ fn rows(records: &[EpochRecord]) -> Vec<[String; 8]> {
             maxk.unwrap_or("ReLU".into()),
             format!("{:.2}", record.ms),
             cell(record.topk_ms, 3),
-            record
-                .topk_share
-                .map_or("–".into(), |share| format!("{:.1}%", 100.0 * share)),
+            record.topk_share.map_or("–".into(), |share| format!("{:.1}%", 100.0 * share)),
             cell(over(&|other| other.topk.is_none()), 2),
             cell(over(&exact).filter(|_| record.topk.is_some()), 2),
             cell(record.peak_mb, 0),
@@ -67,25 +65,12 @@ mod tests {
 
     #[test]
     fn epochs_are_compared_with_relu_and_the_exact_selection() {
-        let records = [
-            record(None, 6.0),
-            record(Some("exact"), 4.0),
-            record(Some("early:2"), 2.0),
-        ];
+        let records = [record(None, 6.0), record(Some("exact"), 4.0), record(Some("early:2"), 2.0)];
         let cells = rows(&records);
         assert_eq!(cells[0], ["g", "ReLU", "6.00", "–", "–", "1.00", "–", "–"]);
         assert_eq!(
             cells[1],
-            [
-                "g",
-                "MaxK k=32 exact",
-                "4.00",
-                "0.500",
-                "12.5%",
-                "1.50",
-                "1.00",
-                "–"
-            ]
+            ["g", "MaxK k=32 exact", "4.00", "0.500", "12.5%", "1.50", "1.00", "–"]
         );
         assert_eq!(cells[2][5..7], ["3.00", "2.00"]);
         assert_eq!(rows(&records[2..])[0][5..7], ["–", "–"]);

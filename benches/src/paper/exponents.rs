@@ -31,11 +31,7 @@ impl Sweep {
 
     /// Time with the exponent of a constant, divided by the best time. None if not measured.
     fn ratio(&self, constant: i32) -> Option<f64> {
-        let tuning = Tuning {
-            constant,
-            many: constant,
-            ..Tuning::default()
-        };
+        let tuning = Tuning { constant, many: constant, ..Tuning::default() };
         let ms = self.times.get(&self.exponent(tuning))?;
         Some(ms / self.best().1)
     }
@@ -53,9 +49,8 @@ pub fn tables(records: &[VectorRecord]) -> anyhow::Result<String> {
     text += "| --- | --- | --- | --- | --- | --- | --- | --- |\n";
     for sweep in &sweeps {
         let (exponent, best) = sweep.best();
-        let chosen = sweep.chosen().map_or("– | –".into(), |ms| {
-            format!("{ms:.4} | {:.3}", ms / best)
-        });
+        let chosen =
+            sweep.chosen().map_or("– | –".into(), |ms| format!("{ms:.4} | {:.3}", ms / best));
         let _ = writeln!(
             text,
             "| {} | {} | {} | {exponent} | {best:.4} | {} | {chosen} |",

@@ -87,12 +87,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         .map_err(|error| anyhow::anyhow!("{error}"))?;
     output::write(&arguments.output, svg.as_bytes())
         .with_context(|| arguments.output.display().to_string())?;
-    say!(
-        "{}: {} panels of {} records",
-        arguments.output.display(),
-        panels.len(),
-        records.len()
-    );
+    say!("{}: {} panels of {} records", arguments.output.display(), panels.len(), records.len());
     Ok(())
 }
 

@@ -96,19 +96,12 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     );
     let panels = panels(&records, &times(&peers)?, arguments.figure)?;
     let axes = arguments.figure.axes();
-    let title = format!(
-        "Top-k of one vector on {device} ({}): {}",
-        arguments.backend, arguments.dtype
-    );
+    let title =
+        format!("Top-k of one vector on {device} ({}): {}", arguments.backend, arguments.dtype);
     let svg = chart::svg(&title, &panels, axes).map_err(|error| anyhow::anyhow!("{error}"))?;
     output::write(&arguments.output, svg.as_bytes())
         .with_context(|| format!("{}", arguments.output.display()))?;
-    say!(
-        "{}: {} panels of {} records",
-        arguments.output.display(),
-        panels.len(),
-        records.len()
-    );
+    say!("{}: {} panels of {} records", arguments.output.display(), panels.len(), records.len());
     if arguments.figure == Figure::Tuned {
         say!("\n{}", exponents::tables(&records)?);
         return Ok(());
@@ -200,10 +193,8 @@ fn panels(records: &[VectorRecord], peer: &Times, figure: Figure) -> anyhow::Res
             }
             (Figure::Workload, None) if record.method == "delegates" => {
                 let percent = |part: usize| 100.0 * part as f64 / n as f64;
-                let parts = [
-                    ("delegates", record.delegates),
-                    ("concatenated", record.concatenated),
-                ];
+                let parts =
+                    [("delegates", record.delegates), ("concatenated", record.concatenated)];
                 for (name, part) in parts {
                     panels.line(vector.clone(), name).insert(k, percent(part));
                 }
@@ -215,10 +206,7 @@ fn panels(records: &[VectorRecord], peer: &Times, figure: Figure) -> anyhow::Res
         .map(|(title, lines)| Panel { title, lines })
         .filter(|panel| panel.ticks().len() >= FEWEST)
         .collect();
-    ensure!(
-        !panels.is_empty(),
-        "no {FEWEST} records make a line of this figure"
-    );
+    ensure!(!panels.is_empty(), "no {FEWEST} records make a line of this figure");
     Ok(panels)
 }
 
@@ -270,17 +258,11 @@ mod tests {
         let alpha = lines(Figure::Alpha);
         assert_eq!(alpha["k = 1"], [(3, 3.0), (4, 2.0), (5, 2.5)].into());
         let tuned = lines(Figure::Tuned);
-        assert_eq!(
-            tuned["best exponent"],
-            [(1, 2.0), (2, 4.0), (4, 6.0)].into()
-        );
+        assert_eq!(tuned["best exponent"], [(1, 2.0), (2, 4.0), (4, 6.0)].into());
         assert_eq!(tuned["Rule 4"], [(1, 2.5), (2, 4.5), (4, 5.0)].into());
         assert_eq!(lines(Figure::Speedup)["radix"], [(1, 2.0), (2, 3.0)].into());
         assert_eq!(lines(Figure::Workload)["delegates"][&1], 6.25);
-        assert_eq!(
-            lines(Figure::Speedup)["torch.topk"],
-            [(1, 2.0), (2, 2.0), (4, 3.0)].into()
-        );
+        assert_eq!(lines(Figure::Speedup)["torch.topk"], [(1, 2.0), (2, 2.0), (4, 3.0)].into());
         assert!(panels(Figure::Length).is_err());
     }
 

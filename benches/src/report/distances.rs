@@ -17,9 +17,8 @@ pub fn distances(lines: &[Line]) -> String {
         ours.iter().find(matches)
     };
     let cases = values(&ours, "case");
-    let (made, mut real): (Vec<&str>, Vec<&str>) = cases
-        .into_iter()
-        .partition(|case| case.starts_with("synthetic:"));
+    let (made, mut real): (Vec<&str>, Vec<&str>) =
+        cases.into_iter().partition(|case| case.starts_with("synthetic:"));
     real.sort_unstable();
     let mut methods = values(&ours, "method");
     methods.sort_unstable();
@@ -89,10 +88,7 @@ fn peer_name(peer: &str) -> &str {
 /// The distinct data sets and metrics, in the order of their first line.
 fn pairs<'a>(peers: &[Group<'a>]) -> Vec<(&'a str, &'a str)> {
     let mut pairs = Vec::new();
-    for pair in peers
-        .iter()
-        .map(|peer| (peer.text("case"), peer.text("method")))
-    {
+    for pair in peers.iter().map(|peer| (peer.text("case"), peer.text("method"))) {
         if !pairs.contains(&pair) {
             pairs.push(pair);
         }
@@ -106,13 +102,9 @@ fn published(made: &[&str], of: Find) -> String {
         let mut sets = distance_figures::SETS.iter();
         sets.position(|(keys, _)| keys.iter().any(|key| case.contains(key)))
     };
-    let sets: Vec<(&str, usize)> = made
-        .iter()
-        .filter_map(|case| Some((*case, set(case)?)))
-        .collect();
-    let head = sets
-        .iter()
-        .map(|(case, _)| case.trim_start_matches("synthetic:"));
+    let sets: Vec<(&str, usize)> =
+        made.iter().filter_map(|case| Some((*case, set(case)?))).collect();
+    let head = sets.iter().map(|(case, _)| case.trim_start_matches("synthetic:"));
     let mut table = Table::new(["metric"].into_iter().chain(head));
     for row in &distance_figures::ROWS {
         let cells: Vec<Option<(f64, f64)>> = (sets.iter())

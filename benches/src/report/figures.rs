@@ -35,12 +35,7 @@ pub fn all(folder: &str, benches: &Benches) -> anyhow::Result<Vec<Figure>> {
         });
         anyhow::Ok(())
     };
-    let time = |x, y_scale| Axes {
-        x,
-        y: "time, ms",
-        x_scale: Scale::Log,
-        y_scale,
-    };
+    let time = |x, y_scale| Axes { x, y: "time, ms", x_scale: Scale::Log, y_scale };
     add(
         "topk",
         "rows",
@@ -73,35 +68,19 @@ const PEERS: &str = "Time of other libraries over the time of sparsek";
 /// without either.
 fn peers(benches: &Benches) -> Option<Vec<Bars>> {
     let panels = [
-        (
-            "Top-k of rows, f32, values and indices",
-            rows_beside(benches),
-        ),
-        (
-            "Training epochs of SAGE, 3 layers of 256",
-            epochs_beside(benches),
-        ),
+        ("Top-k of rows, f32, values and indices", rows_beside(benches)),
+        ("Training epochs of SAGE, 3 layers of 256", epochs_beside(benches)),
     ];
-    let panels = panels.into_iter().map(|(title, bars)| Bars {
-        title: title.into(),
-        bars,
-    });
+    let panels = panels.into_iter().map(|(title, bars)| Bars { title: title.into(), bars });
     let panels: Vec<Bars> = panels.collect();
-    panels
-        .iter()
-        .all(|panel| !panel.bars.is_empty())
-        .then_some(panels)
+    panels.iter().all(|panel| !panel.bars.is_empty()).then_some(panels)
 }
 
 /// A bar as long as a peer's time over ours.
 fn beside(label: String, ours: f64, peer: (&str, f64)) -> Bar {
     let length = peer.1 / ours;
     let [ratio, ours, other] = [length, ours, peer.1].map(significant);
-    Bar {
-        label,
-        length,
-        note: format!("{ratio}× ({ours} ms, {} {other} ms)", peer.0),
-    }
+    Bar { label, length, note: format!("{ratio}× ({ours} ms, {} {other} ms)", peer.0) }
 }
 
 fn rows_beside(benches: &Benches) -> Vec<Bar> {
@@ -135,10 +114,7 @@ fn rows_beside(benches: &Benches) -> Vec<Bar> {
 
 fn epochs_beside(benches: &Benches) -> Vec<Bar> {
     let lines = || benches.get("spmm").into_iter().flatten();
-    let torch = groups(
-        lines().filter(|line| line.text("peer") == "torch"),
-        &["case"],
-    );
+    let torch = groups(lines().filter(|line| line.text("peer") == "torch"), &["case"]);
     let epoch = |line: &&Line| !line.is_peer() && line.text("method").starts_with("epoch");
     let ours = lines().filter(|line| epoch(line) && line.text("backend") == "cuda");
     let mut bars = Vec::new();
@@ -168,14 +144,8 @@ fn epochs_beside(benches: &Benches) -> Vec<Bar> {
 
 /// Time of 2^20 normal rows: rows of 256 over k, and k = 32 over the row length.
 fn rows(benches: &Benches) -> Vec<Panel> {
-    let mut over_k = Panel {
-        title: "rows of 256".into(),
-        ..Panel::default()
-    };
-    let mut over_cols = Panel {
-        title: "k = 32".into(),
-        ..Panel::default()
-    };
+    let mut over_k = Panel { title: "rows of 256".into(), ..Panel::default() };
+    let mut over_cols = Panel { title: "k = 32".into(), ..Panel::default() };
     for group in measured(benches, "topk", &["form", "method"]) {
         let plain = group.text("form") == "pairs" && group.text("dist") == "normal";
         let dtype = group.text("dtype");
@@ -206,15 +176,9 @@ fn rows(benches: &Benches) -> Vec<Panel> {
 
 /// Time of uniform f32 vectors over their length, with and without delegates, and of torch.topk.
 fn vectors(benches: &Benches) -> Vec<Panel> {
-    let mut panel = Panel {
-        title: "uniform".into(),
-        ..Panel::default()
-    };
+    let mut panel = Panel { title: "uniform".into(), ..Panel::default() };
     let lines = benches.get("delegate").into_iter().flatten();
-    for group in groups(
-        lines,
-        &["peer", "backend", "case", "dtype", "method", "dist"],
-    ) {
+    for group in groups(lines, &["peer", "backend", "case", "dtype", "method", "dist"]) {
         let Some((n, 128)) = vector_sizes(group.text("case")) else {
             continue;
         };
@@ -241,11 +205,7 @@ fn vectors(benches: &Benches) -> Vec<Panel> {
 fn measured<'a>(benches: &'a Benches, bench: &str, fields: &[&str]) -> Vec<Group<'a>> {
     let lines = benches.get(bench).into_iter().flatten();
     let ours = lines.filter(|line| !line.is_peer() && line.text("backend") == "cuda");
-    let fields: Vec<&str> = ["case", "dtype", "dist"]
-        .iter()
-        .chain(fields)
-        .copied()
-        .collect();
+    let fields: Vec<&str> = ["case", "dtype", "dist"].iter().chain(fields).copied().collect();
     groups(ours, &fields)
 }
 

@@ -7,9 +7,8 @@ use super::{
 
 pub fn products(lines: &[Line]) -> String {
     let (ours, peers) = split(lines);
-    let (epochs, products): (Vec<&Line>, Vec<&Line>) = ours
-        .into_iter()
-        .partition(|line| line.text("method").starts_with("epoch"));
+    let (epochs, products): (Vec<&Line>, Vec<&Line>) =
+        ours.into_iter().partition(|line| line.text("method").starts_with("epoch"));
     let peers = groups(peers, &["peer", "case"]);
     let products = groups(products, &["backend", "case", "method"]);
     const METHODS: [(&str, &str); 4] = [
@@ -18,14 +17,10 @@ pub fn products(lines: &[Line]) -> String {
         ("backward", "its gradient"),
         ("dense", "dense product"),
     ];
-    let head = ["graph", "backend"]
-        .into_iter()
-        .chain(METHODS.map(|(_, name)| name));
+    let head = ["graph", "backend"].into_iter().chain(METHODS.map(|(_, name)| name));
     let mut table = Table::new(head.chain(["PyTorch, dense product"]));
-    let mut keys: Vec<(&str, &str)> = products
-        .iter()
-        .map(|group| (group.text("backend"), group.text("case")))
-        .collect();
+    let mut keys: Vec<(&str, &str)> =
+        products.iter().map(|group| (group.text("backend"), group.text("case"))).collect();
     keys.sort_by_key(|&(backend, case)| (rank(backend, &BACKENDS), graph(case), width(case)));
     keys.dedup();
     for (backend, case) in keys {
@@ -39,9 +34,7 @@ pub fn products(lines: &[Line]) -> String {
         let mut same = peers.iter().filter(|_| dense.is_some());
         let peer = same.find(|peer| peer.text("case") == format!("spmm {case}"));
         let peer = over(peer.and_then(|peer| peer.median("ms")), dense);
-        let row = [case.to_string(), backend.to_string()]
-            .into_iter()
-            .chain(cells);
+        let row = [case.to_string(), backend.to_string()].into_iter().chain(cells);
         table.row(row.chain([peer]));
     }
     let mut text = table.markdown();
@@ -63,16 +56,8 @@ pub(super) fn width(case: &str) -> usize {
 }
 
 fn training(epochs: &[&Line], peers: &[Group]) -> String {
-    let mut epochs = groups(
-        epochs.iter().copied(),
-        &["backend", "case", "method", "topk"],
-    );
-    epochs.sort_by_key(|group| {
-        (
-            rank(group.text("backend"), &BACKENDS),
-            group.text("case").len(),
-        )
-    });
+    let mut epochs = groups(epochs.iter().copied(), &["backend", "case", "method", "topk"]);
+    epochs.sort_by_key(|group| (rank(group.text("backend"), &BACKENDS), group.text("case").len()));
     epochs.sort_by_key(|group| (rank(group.text("backend"), &BACKENDS), group.text("graph")));
     let mut table = Table::new([
         "graph",
@@ -148,14 +133,9 @@ pub fn linear(lines: &[Line]) -> String {
             let peer =
                 same.find(|peer| peer.text("case") == case && peer.text("method") == *method);
             let floor = group.and_then(|group| group.ratio("ms", "floor_ms"));
-            [
-                with_ratio(ms, floor),
-                over(peer.and_then(|peer| peer.median("ms")), ms),
-            ]
+            [with_ratio(ms, floor), over(peer.and_then(|peer| peer.median("ms")), ms)]
         });
-        let row = [format!("`{case}`"), backend.to_string()]
-            .into_iter()
-            .chain(cells);
+        let row = [format!("`{case}`"), backend.to_string()].into_iter().chain(cells);
         table.row(row);
     }
     let text = table.markdown();
@@ -168,13 +148,11 @@ const SHORT: f64 = 100.0;
 pub fn maxk(lines: &[Line]) -> String {
     let lines: Vec<&Line> = lines.iter().filter(|line| line.is("summary")).collect();
     let epochs = |line: &Line| line.number("most_epochs").or(line.number("epochs"));
-    let (short, long): (Vec<&Line>, Vec<&Line>) = lines
-        .into_iter()
-        .partition(|line| epochs(line).unwrap_or(SHORT) < SHORT);
+    let (short, long): (Vec<&Line>, Vec<&Line>) =
+        lines.into_iter().partition(|line| epochs(line).unwrap_or(SHORT) < SHORT);
     const LEFT_OUT: [&str; 3] = ["maxk:32:early:3", "maxk:32:early:5", "maxk:32:early:7"];
-    let long: Vec<&Line> = (long.into_iter())
-        .filter(|line| !LEFT_OUT.contains(&line.text("activation")))
-        .collect();
+    let long: Vec<&Line> =
+        (long.into_iter()).filter(|line| !LEFT_OUT.contains(&line.text("activation"))).collect();
     let mut text = by_model(
         &long,
         "Test accuracy (Tolokers: ROC-AUC) in percent after 200 epochs, 3 layers of 256, k = 32, \
@@ -184,11 +162,9 @@ pub fn maxk(lines: &[Line]) -> String {
     let short: Vec<&Line> = (short.into_iter())
         .filter(|line| ["relu", "maxk:32:exact"].contains(&line.text("activation")))
         .collect();
-    text += &by_model(
-        &short,
-        "Milliseconds of an epoch, in runs of 60 epochs",
-        |group| cell(group.median("ms_per_epoch")),
-    );
+    text += &by_model(&short, "Milliseconds of an epoch, in runs of 60 epochs", |group| {
+        cell(group.median("ms_per_epoch"))
+    });
     text
 }
 
@@ -205,10 +181,7 @@ fn by_model(lines: &[&Line], caption: &str, write: impl Fn(&Group) -> String) ->
         }
     });
     let mut table = Table::new(["activation".to_string()].into_iter().chain(head));
-    let mut names = values(
-        &groups(lines.iter().copied(), &["activation"]),
-        "activation",
-    );
+    let mut names = values(&groups(lines.iter().copied(), &["activation"]), "activation");
     names.sort_by_key(|name| (*name != "relu", *name));
     for name in names {
         let cells = columns.iter().map(|column| {
@@ -226,11 +199,8 @@ fn by_model(lines: &[&Line], caption: &str, write: impl Fn(&Group) -> String) ->
 
 /// Mean and sample standard deviation of the test metric, in percent.
 fn metric(group: &Group) -> String {
-    let tests: Vec<f64> = group
-        .0
-        .iter()
-        .filter_map(|line| Some(100.0 * line.number("test")?))
-        .collect();
+    let tests: Vec<f64> =
+        group.0.iter().filter_map(|line| Some(100.0 * line.number("test")?)).collect();
     let count = tests.len() as f64;
     let mean = tests.iter().sum::<f64>() / count;
     if tests.len() < 2 {

@@ -91,10 +91,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
 fn report<'a>(devices: impl Iterator<Item = (&'a str, &'a Benches)>) -> anyhow::Result<Report> {
     let mut devices: Vec<_> = devices.collect();
     devices.sort_by_key(|(folder, _)| std::cmp::Reverse(rank(folder)));
-    let mut report = Report {
-        text: HEAD.into(),
-        figures: Vec::new(),
-    };
+    let mut report = Report { text: HEAD.into(), figures: Vec::new() };
     for (folder, benches) in devices {
         let figures = figures::all(folder, benches)?;
         let body = sections::all(benches, &figures, |bench| record_path(folder, bench));
@@ -103,9 +100,7 @@ fn report<'a>(devices: impl Iterator<Item = (&'a str, &'a Benches)>) -> anyhow::
             report.text = format!("{text}\n\n## {}\n\n{body}", title(folder, benches));
         }
         let figures = figures.into_iter();
-        report
-            .figures
-            .extend(figures.map(|figure| (figure.file, figure.svg)));
+        report.figures.extend(figures.map(|figure| (figure.file, figure.svg)));
     }
     report.text = report.text.trim_end().to_string() + "\n";
     Ok(report)
@@ -150,11 +145,7 @@ mod tests {
         let report = report([("a-cpu", &cpu), ("nvidia-x", &gpu)].into_iter()).unwrap();
         assert!(report.text.contains("\n## NVIDIA X\n\n### Linear layers\n"));
         assert!(report.text.contains("| `8x2x2` | cuda | 2.00 (2.00×) |"));
-        assert!(
-            report
-                .text
-                .contains("benches/records/nvidia-x/linear.jsonl")
-        );
+        assert!(report.text.contains("benches/records/nvidia-x/linear.jsonl"));
         assert!(!report.text.contains("a-cpu"));
     }
 

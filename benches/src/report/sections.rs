@@ -23,11 +23,7 @@ const SECTIONS: [Section; 11] = [
     ("stream", "Vectors streamed from the host", stream),
     ("shards", "Vectors over several GPUs", shards),
     ("distance", "Nearest neighbors of sparse rows", distances),
-    (
-        "spmm",
-        "Products with a graph, and training epochs",
-        products,
-    ),
+    ("spmm", "Products with a graph, and training epochs", products),
     ("linear", "Linear layers", linear),
     ("maxk", "MaxK-GNN", maxk),
     ("rtopk-stats", "Statistics of RTop-K", statistics),

@@ -52,10 +52,7 @@ pub fn rows(lines: &[Line]) -> String {
         let others = COLUMNS[1..].iter().map(|&one| time(column(main, one)));
         let mut same = peers.iter();
         let peer = same.find(|peer| row_sizes(peer.text("case")) == row_sizes(case));
-        let row = [
-            format!("`{case}`"),
-            with_ratio(ms, plain.ratio("ms", "floor_ms")),
-        ];
+        let row = [format!("`{case}`"), with_ratio(ms, plain.ratio("ms", "floor_ms"))];
         table.row(row.into_iter().chain(others).chain([
             time(column("vulkan", COLUMNS[0])),
             over(peer.and_then(|peer| peer.median("ms")), ms),
@@ -86,14 +83,8 @@ pub fn rows(lines: &[Line]) -> String {
 fn variants(ours: &[Group], main: &str) -> String {
     let shown = |group: &Group| {
         let [backend, dtype, form, dist, method] = FIELDS.map(|field| group.text(field));
-        let columns = if backend == main {
-            &COLUMNS[..]
-        } else {
-            &COLUMNS[..1]
-        };
-        let mut listed = columns
-            .iter()
-            .map(|&(dtype, form, method, _)| (dtype, form, method));
+        let columns = if backend == main { &COLUMNS[..] } else { &COLUMNS[..1] };
+        let mut listed = columns.iter().map(|&(dtype, form, method, _)| (dtype, form, method));
         dist == "normal" && listed.any(|one| one == (dtype, form, method))
     };
     let mut rest: Vec<&Group> = ours.iter().filter(|group| !shown(group)).collect();
@@ -123,13 +114,8 @@ fn variants(ours: &[Group], main: &str) -> String {
 }
 
 pub fn latency(lines: &[Line]) -> String {
-    let mut table = Table::new([
-        "N x M x k",
-        "single, µs",
-        "PyTorch, µs",
-        "queued, µs",
-        "PyTorch, µs",
-    ]);
+    let mut table =
+        Table::new(["N x M x k", "single, µs", "PyTorch, µs", "queued, µs", "PyTorch, µs"]);
     for group in groups(lines, &["backend", "case"]) {
         let peer = |field| group.median(&format!("torch_{field}"));
         let ours = |field| group.median(field);
@@ -187,9 +173,7 @@ pub fn vectors(lines: &[Line]) -> String {
         let plain = find(case, "f32", "uniform");
         let ms = plain.and_then(|group| group.median("ms"));
         let read = plain.and_then(|group| group.ratio("ms", "floor_ms"));
-        let others = DTYPES[1..]
-            .iter()
-            .map(|dtype| time(find(case, dtype, "uniform")));
+        let others = DTYPES[1..].iter().map(|dtype| time(find(case, dtype, "uniform")));
         let mut same = peers.iter();
         let peer = same.find(|peer| vector_sizes(peer.text("case")) == vector_sizes(case));
         let peer = over(peer.and_then(|peer| peer.median("ms")), ms);
@@ -229,13 +213,8 @@ pub fn stream(lines: &[Line]) -> String {
 }
 
 pub fn shards(lines: &[Line]) -> String {
-    let mut table = Table::new([
-        "n x k",
-        "devices",
-        "ms",
-        "longest local selection, ms",
-        "one device, ms",
-    ]);
+    let mut table =
+        Table::new(["n x k", "devices", "ms", "longest local selection, ms", "one device, ms"]);
     for group in groups(lines, &["case", "method", "gpus"]) {
         table.row([
             format!("`{}`", group.text("case")),
@@ -250,14 +229,10 @@ pub fn shards(lines: &[Line]) -> String {
 
 pub fn statistics(lines: &[Line]) -> String {
     let mut table = Table::new(["table", "loop", "figures", "within the sampling error"]);
-    let tables: BTreeSet<u64> = lines
-        .iter()
-        .filter_map(|line| Some(line.number("table")? as u64))
-        .collect();
+    let tables: BTreeSet<u64> =
+        lines.iter().filter_map(|line| Some(line.number("table")? as u64)).collect();
     for number in tables {
-        let of_table = lines
-            .iter()
-            .filter(|line| line.number("table") == Some(number as f64));
+        let of_table = lines.iter().filter(|line| line.number("table") == Some(number as f64));
         for group in groups(of_table, &["variant"]) {
             let within = group.0.iter().filter(|line| line.is("within")).count();
             table.row([

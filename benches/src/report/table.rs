@@ -11,10 +11,7 @@ pub struct Table {
 
 impl Table {
     pub fn new<S: Into<String>>(head: impl IntoIterator<Item = S>) -> Self {
-        Self {
-            head: head.into_iter().map(Into::into).collect(),
-            rows: Vec::new(),
-        }
+        Self { head: head.into_iter().map(Into::into).collect(), rows: Vec::new() }
     }
 
     pub fn row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) {
@@ -74,10 +71,7 @@ pub fn extremes(numbers: &[f64]) -> Option<(f64, f64)> {
 
 /// A rank by position in a list; values that are not in it come last.
 pub fn rank(value: &str, order: &[&str]) -> usize {
-    order
-        .iter()
-        .position(|one| *one == value)
-        .unwrap_or(order.len())
+    order.iter().position(|one| *one == value).unwrap_or(order.len())
 }
 
 pub const BACKENDS: [&str; 3] = ["cuda", "vulkan", "flex"];

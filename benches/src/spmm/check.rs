@@ -27,12 +27,7 @@ impl<'a> Checked<'a> {
         let mut rows: Vec<usize> = (0..graph.rows()).step_by(step).collect();
         rows.push(longest(graph));
         rows.push(longest(transposed));
-        Self {
-            graph,
-            transposed,
-            width,
-            rows,
-        }
+        Self { graph, transposed, width, rows }
     }
 
     /// Columns of the k greatest elements of a row of features.
@@ -40,9 +35,7 @@ impl<'a> Checked<'a> {
         if k == self.width {
             return (0..k).collect();
         }
-        let features: Vec<f32> = (0..self.width)
-            .map(|column| self.feature(row, column))
-            .collect();
+        let features: Vec<f32> = (0..self.width).map(|column| self.feature(row, column)).collect();
         select(&features, &TopkOptions::new(k))
     }
 

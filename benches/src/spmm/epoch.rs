@@ -119,10 +119,7 @@ impl<'a> Training<'a> {
     /// [`Training::losses`], after comparison with those of training through dense rows.
     fn checked(&self) -> anyhow::Result<(Vec<f64>, f64)> {
         let (losses, first_ms) = self.losses(Representation::Compressed)?;
-        ensure!(
-            losses.iter().all(|loss| loss.is_finite()),
-            "the first losses were {losses:?}"
-        );
+        ensure!(losses.iter().all(|loss| loss.is_finite()), "the first losses were {losses:?}");
         if self.activation != Activation::Relu {
             let (dense, _) = self.losses(Representation::Masked)?;
             for (epoch, (&loss, dense)) in (1..).zip(losses.iter().zip(dense)) {
@@ -150,12 +147,7 @@ fn one(
     training: &Training,
     upload_ms: f64,
 ) -> anyhow::Result<EpochRecord> {
-    let Training {
-        device,
-        data,
-        activation,
-        ..
-    } = *training;
+    let Training { device, data, activation, .. } = *training;
     let (losses, first_ms) = training.checked()?;
     let mut epochs = training.start(Representation::Compressed)?;
     let mut loss = None;
@@ -167,17 +159,12 @@ fn one(
     drop(epochs);
     // At this rate the loss rises in the first steps, most of all on noise.
     let highest = losses.iter().copied().fold(0.0, f64::max);
-    ensure!(
-        last < highest,
-        "the first losses were {losses:?}, the last {last}"
-    );
+    ensure!(last < highest, "the first losses were {losses:?}, the last {last}");
     let selection = match activation {
         Activation::Relu => None,
         Activation::MaxK { k, method } => Some((k, method)),
     };
-    let topk_ms = selection
-        .map(|selection| topk_ms(bench, data.nodes(), selection))
-        .transpose()?;
+    let topk_ms = selection.map(|selection| topk_ms(bench, data.nodes(), selection)).transpose()?;
     let method = match selection {
         None => Method::EpochRelu,
         Some(_) => Method::Epoch,
@@ -224,9 +211,7 @@ fn line(record: &EpochRecord) -> String {
         (Some(topk), Some(share)) => format!(" {topk}: {:.1}% top-k,", 100.0 * share),
         _ => String::from(":"),
     };
-    let peak = record
-        .peak_mb
-        .map_or(String::new(), |mb| format!(", peak {mb:.0} MB"));
+    let peak = record.peak_mb.map_or(String::new(), |mb| format!(", peak {mb:.0} MB"));
     format!(
         "{} {}{topk} {:.3} ms{peak}, first epoch {:.0} ms, upload {:.0} ms, {} losses checked",
         record.case, record.method, record.ms, record.first_ms, record.upload_ms, record.checked,
@@ -258,20 +243,14 @@ mod tests {
         };
         let source = Source::synthetic(&arguments.graphs[0], 5).unwrap();
         let data = source.dataset(5).unwrap();
-        let activation = Activation::MaxK {
-            k: arguments.k[0],
-            method: arguments.selections[0],
-        };
+        let activation = Activation::MaxK { k: arguments.k[0], method: arguments.selections[0] };
         let config = TrainConfig::new().with_lr(0.01);
         let training = Training::new(&bench.backend.device, &data, &config, activation);
         let record = one(&bench, &source, &training, 1.0).unwrap();
         assert_eq!(record.case, "reddit-size/1000 k=32");
         assert_eq!(record.topk.as_deref(), Some("early:4"));
         assert_eq!((record.nodes, record.edges), (232, 114_600));
-        assert_eq!(
-            (record.features, record.classes, record.checked),
-            (100, 47, CHECKED)
-        );
+        assert_eq!((record.features, record.classes, record.checked), (100, 47, CHECKED));
         let share = record.topk_share.unwrap();
         assert!(record.ms > 0.0 && share > 0.0 && share < 1.0, "{share}");
         assert!(record.peak_mb.is_none());

@@ -10,10 +10,7 @@ pub fn read(prefix: &Path) -> anyhow::Result<Pattern> {
     let array = |suffix: &str| -> anyhow::Result<Vec<u32>> {
         let path = format!("{}.{suffix}", prefix.display());
         let bytes = fs::read(&path).with_context(|| path.clone())?;
-        ensure!(
-            bytes.len().is_multiple_of(4),
-            "{path}: the size is not a multiple of 4 bytes"
-        );
+        ensure!(bytes.len().is_multiple_of(4), "{path}: the size is not a multiple of 4 bytes");
         Ok(bytemuck::pod_collect_to_vec(&bytes))
     };
     let (indptr, indices) = (array("indptr")?, array("indices")?);

@@ -28,16 +28,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         arguments.backend
     );
     let copy_gbps = copy::backend_rate(&backend)?;
-    say!(
-        "{} ({}): copy {copy_gbps:.0} GB/s",
-        arguments.backend,
-        backend.label
-    );
-    let bench = Bench {
-        backend,
-        arguments,
-        copy_gbps,
-    };
+    say!("{} ({}): copy {copy_gbps:.0} GB/s", arguments.backend, backend.label);
+    let bench = Bench { backend, arguments, copy_gbps };
     for config in &arguments.graphs {
         source(&bench, &Source::synthetic(config, arguments.seed)?)?;
     }

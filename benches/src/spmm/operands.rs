@@ -27,13 +27,7 @@ impl OnDevice {
         let indices = client.create_from_slice(cast_slice(graph.indices()));
         let (nodes, nnz) = (graph.rows(), graph.nnz());
         let partition = Partition::new(client, &csr(&indptr, &indices, nodes, nnz))?;
-        Ok(Self {
-            indptr,
-            indices,
-            partition,
-            nodes,
-            nnz,
-        })
+        Ok(Self { indptr, indices, partition, nodes, nnz })
     }
 
     pub fn csr(&self) -> Csr<'_> {
@@ -51,13 +45,7 @@ impl OnDevice {
 }
 
 fn csr<'a>(indptr: &'a Handle, indices: &'a Handle, nodes: usize, nnz: usize) -> Csr<'a> {
-    Csr {
-        indptr,
-        indices,
-        rows: nodes,
-        cols: nodes,
-        nnz,
-    }
+    Csr { indptr, indices, rows: nodes, cols: nodes, nnz }
 }
 
 pub const FEATURES: u32 = 17;
@@ -120,13 +108,7 @@ impl Kept {
     ) -> anyhow::Result<Self> {
         let input = Rows::contiguous(x.clone(), dtype, rows, width);
         let (selected, index) = compress(client, &input, &TopkOptions::new(k))?;
-        Ok(Self {
-            selected,
-            index,
-            dtype,
-            k,
-            width,
-        })
+        Ok(Self { selected, index, dtype, k, width })
     }
 
     pub fn row_bytes(&self) -> usize {
@@ -150,12 +132,8 @@ pub fn row(client: &Client, matrix: &Handle, row: usize, width: usize) -> anyhow
     let size = size_of::<f32>();
     let used = matrix.size_in_used() as usize;
     let start = row * width * size;
-    let part = matrix
-        .clone()
-        .offset_start(start as u64)
-        .offset_end((used - start - width * size) as u64);
-    let bytes = client
-        .read_one(part)
-        .map_err(|error| anyhow::anyhow!("{error:?}"))?;
+    let part =
+        matrix.clone().offset_start(start as u64).offset_end((used - start - width * size) as u64);
+    let bytes = client.read_one(part).map_err(|error| anyhow::anyhow!("{error:?}"))?;
     Ok(bytemuck::pod_collect_to_vec(&bytes))
 }

@@ -77,9 +77,7 @@ pub fn run(bench: &Bench, client: &Client, source: &Source) -> anyhow::Result<()
     let elements = graph.rows() * width;
     let matrix = OnDevice::new(client, graph)?;
     let transposed = transpose.as_ref();
-    let transposed_matrix = transposed
-        .map(|pattern| OnDevice::new(client, pattern))
-        .transpose()?;
+    let transposed_matrix = transposed.map(|pattern| OnDevice::new(client, pattern)).transpose()?;
     let csr = transposed_matrix.as_ref().unwrap_or(&matrix).csr();
     let most = ColumnBlocks::max_columns(client);
     let blocks = ColumnBlocks::pays([csr.rows, csr.cols, csr.nnz], most)
@@ -103,9 +101,7 @@ pub fn run(bench: &Bench, client: &Client, source: &Source) -> anyhow::Result<()
     };
     let name = &source.name;
     if methods.contains(&Method::Dense) {
-        products
-            .one(Method::Dense, None)
-            .with_context(|| format!("{name}, dense"))?;
+        products.one(Method::Dense, None).with_context(|| format!("{name}, dense"))?;
     }
     for &k in &bench.arguments.k {
         let kept = Kept::new(client, &products.problem.x, f32, [graph.rows(), width, k])?;
@@ -121,11 +117,7 @@ pub fn run(bench: &Bench, client: &Client, source: &Source) -> anyhow::Result<()
 impl Products<'_> {
     fn one(&self, method: Method, kept: Option<&Kept>) -> anyhow::Result<()> {
         let (client, problem, source) = (self.client, &self.problem, self.source);
-        let Bench {
-            backend,
-            arguments,
-            copy_gbps,
-        } = self.bench;
+        let Bench { backend, arguments, copy_gbps } = self.bench;
         let (nodes, edges) = (problem.graph.rows(), problem.graph.nnz());
         let width = arguments.width;
         let f32 = f32::elem_type_native();
@@ -176,21 +168,13 @@ impl Products<'_> {
                 _ => problem.checked.backward(found(k), k),
             }
         })?;
-        let Times {
-            median: Median { ms, spread },
-            first_ms,
-            checked,
-        } = ready.measure()?;
+        let Times { median: Median { ms, spread }, first_ms, checked } = ready.measure()?;
         let row_bytes = kept.map_or(4 * width, Kept::row_bytes);
         let dense = 4.0 * (nodes * width) as f64;
         let pattern = 4.0 * (edges + nodes) as f64;
         // `dense` reads and writes dense rows; other methods do one of the two.
         let once = pattern + dense + (nodes * row_bytes) as f64;
-        let once = if method == Method::Topk {
-            once - pattern
-        } else {
-            once
-        };
+        let once = if method == Method::Topk { once - pattern } else { once };
         let record = ProductRecord {
             bench: "spmm",
             case: match compressed {

@@ -56,9 +56,8 @@ pub fn ready(
 ) -> anyhow::Result<Ready<'static>> {
     let numbers = |seed, device: &Device| {
         let shape = [graph.rows(), width];
-        let numbers: Vec<f32> = (0..graph.rows() * width)
-            .map(|place| number(place, seed))
-            .collect();
+        let numbers: Vec<f32> =
+            (0..graph.rows() * width).map(|place| number(place, seed)).collect();
         Tensor::<2>::from_data(TensorData::new(numbers, shape), device)
     };
     let checked = Checked::new(graph, graph, width);
@@ -67,9 +66,7 @@ pub fn ready(
     match operation {
         Operation::Compress(k) => {
             let run = move || sparse_topk(x.clone(), k, Selection::Exact);
-            Ready::tensors(device, run, |kept| {
-                checked.compressed(rows(kept.values()), k)
-            })
+            Ready::tensors(device, run, |kept| checked.compressed(rows(kept.values()), k))
         }
         Operation::Dense => {
             let run = move || spmm(&adjacency, x.clone());
@@ -88,9 +85,7 @@ pub fn ready(
                 let kept = kept.clone().map(Tensor::require_grad);
                 let y = spmm_compressed(&adjacency, &kept);
                 let gradients = (y * upstream.clone()).sum().backward();
-                kept.values()
-                    .grad(&gradients)
-                    .expect("the values are tracked")
+                kept.values().grad(&gradients).expect("the values are tracked")
             };
             Ready::tensors(device, run, |gradient| checked.backward(rows(&gradient), k))
         }

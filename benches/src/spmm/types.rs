@@ -130,12 +130,7 @@ impl Source {
             Ok(())
         })?;
         say!("{} (synthetic): made in {:.1} s", config.name, ms / 1e3);
-        Ok(Self {
-            name: config.name,
-            dist: "synthetic",
-            graph: graph.expect("made"),
-            data: None,
-        })
+        Ok(Self { name: config.name, dist: "synthetic", graph: graph.expect("made"), data: None })
     }
 
     pub fn file(prefix: &Path) -> anyhow::Result<Self> {
@@ -158,10 +153,7 @@ impl Source {
     }
 
     pub fn dataset(&self, seed: u64) -> anyhow::Result<NodeDataset> {
-        let noise = Noise {
-            seed,
-            ..Noise::default()
-        };
+        let noise = Noise { seed, ..Noise::default() };
         Ok(match &self.data {
             Some(data) => data.clone(),
             None => noise.dataset(&self.name, self.graph.clone())?,

@@ -51,9 +51,8 @@ pub fn distribution(text: &str) -> Result<Distribution, String> {
 fn routine(text: &str) -> Result<Routine, String> {
     let renamed = if text == "stream" { "sampled" } else { text };
     let mut all = ROUTINES.iter().copied();
-    all.find(|routine| [text, renamed].contains(&routine.name()))
-        .ok_or_else(|| {
-            let names: Vec<&str> = ROUTINES.iter().map(|routine| routine.name()).collect();
-            format!("not one of {}", names.join(", "))
-        })
+    all.find(|routine| [text, renamed].contains(&routine.name())).ok_or_else(|| {
+        let names: Vec<&str> = ROUTINES.iter().map(|routine| routine.name()).collect();
+        format!("not one of {}", names.join(", "))
+    })
 }

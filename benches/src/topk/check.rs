@@ -25,9 +25,7 @@ pub fn check<T: Element>(
     let rows = problem.case.rows;
     let step = rows.div_ceil(most).max(1);
     let sample: Vec<usize> = (0..rows).rev().step_by(step).collect();
-    let wrong = sample
-        .par_iter()
-        .find_any(|&&row| !matches(problem, output, row));
+    let wrong = sample.par_iter().find_any(|&&row| !matches(problem, output, row));
     ensure!(wrong.is_none(), "row {wrong:?} differs from the oracle");
     Ok(sample.len())
 }

@@ -34,16 +34,8 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         arguments.backend
     );
     let copy_gbps = copy::backend_rate(&backend)?;
-    say!(
-        "{} ({}): copy {copy_gbps:.0} GB/s",
-        arguments.backend,
-        backend.label
-    );
-    let bench = Bench {
-        backend,
-        arguments,
-        copy_gbps,
-    };
+    say!("{} ({}): copy {copy_gbps:.0} GB/s", arguments.backend, backend.label);
+    let bench = Bench { backend, arguments, copy_gbps };
     for case in &arguments.cases {
         for &dist in &arguments.dists {
             for dtype in &arguments.dtypes {
@@ -81,9 +73,8 @@ impl Bench<'_> {
         for text in &self.arguments.methods {
             problem.method = text.parse()?;
             let context = || format!("{case}, {text}, {dist:?}, {}", T::NAME);
-            let times = ready(&self.backend, &problem)
-                .and_then(Ready::measure)
-                .with_context(context)?;
+            let times =
+                ready(&self.backend, &problem).and_then(Ready::measure).with_context(context)?;
             if self.arguments.burn && burn_ms.is_none() {
                 burn_ms = tensors::burn(&self.backend.device, &problem).with_context(context)?;
             }
@@ -117,21 +108,10 @@ impl Bench<'_> {
 }
 
 fn print(record: &Record, bytes: usize) {
-    let Record {
-        case,
-        method,
-        dtype,
-        form,
-        dist,
-        ms,
-        first_ms,
-        floor_ms,
-        checked,
-        ..
-    } = record;
-    let burn = record.burn_ms.map_or(String::new(), |burn| {
-        format!(", Burn {burn:.4} ms ({:.2} x ours)", burn / ms)
-    });
+    let Record { case, method, dtype, form, dist, ms, first_ms, floor_ms, checked, .. } = record;
+    let burn = record
+        .burn_ms
+        .map_or(String::new(), |burn| format!(", Burn {burn:.4} ms ({:.2} x ours)", burn / ms));
     say!(
         "{case} {dtype} {method} {form} {dist}: {ms:.4} ms, {:.2} x floor ({floor_ms:.4} ms), \
          {:.0} GB/s{burn}, first call {first_ms:.0} ms, {checked} rows checked",

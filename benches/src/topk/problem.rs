@@ -50,14 +50,7 @@ impl<'a, T: Element> Problem<'a, T> {
         } else {
             Vec::new()
         };
-        Self {
-            case,
-            form,
-            method: Method::Exact,
-            routine: None,
-            input,
-            gradients,
-        }
+        Self { case, form, method: Method::Exact, routine: None, input, gradients }
     }
 
     pub fn options(&self) -> TopkOptions {
@@ -98,13 +91,10 @@ pub fn seeded_rows<T: Element>(
 ) -> Vec<T> {
     let mut values = vec![T::of(0.0); rows * cols];
     if cols > 0 {
-        values
-            .par_chunks_mut(cols)
-            .enumerate()
-            .for_each(|(row, values)| {
-                let mut random = Random::new(first_seed + row as u64);
-                values.copy_from_slice(&dist.row::<T>(cols, &mut random));
-            });
+        values.par_chunks_mut(cols).enumerate().for_each(|(row, values)| {
+            let mut random = Random::new(first_seed + row as u64);
+            values.copy_from_slice(&dist.row::<T>(cols, &mut random));
+        });
     }
     values
 }

@@ -23,12 +23,7 @@ pub fn ready<T: Element>(device: &Device, problem: &Problem<T>) -> anyhow::Resul
         Form::Pairs | Form::Sorted if T::FLOAT => pairs::<T, Float>(device, problem),
         Form::Pairs | Form::Sorted => pairs::<T, Int>(device, problem),
         Form::Mask | Form::Gradient => {
-            ensure!(
-                T::FLOAT,
-                "tensors of {} have no {}",
-                T::NAME,
-                problem.form.name()
-            );
+            ensure!(T::FLOAT, "tensors of {} have no {}", T::NAME, problem.form.name());
             if problem.form == Form::Mask {
                 mask(device, problem)
             } else {
@@ -110,9 +105,7 @@ fn input<T: Element, K: Ordered>(device: &Device, problem: &Problem<T>) -> Tenso
 
 fn options<T: Element>(problem: &Problem<T>) -> TopkOptions {
     let options = problem.options();
-    TopkOptions::new(options.k)
-        .with_sorted(options.sorted)
-        .with_method(options.method)
+    TopkOptions::new(options.k).with_sorted(options.sorted).with_method(options.method)
 }
 
 fn elements<T: Element>(data: &TensorData) -> Vec<T> {

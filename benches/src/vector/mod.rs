@@ -73,13 +73,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         arguments.backend,
         backend.label
     );
-    let bench = Bench {
-        client,
-        arguments,
-        device: backend.label.clone(),
-        copy_gbps,
-        read_gbps,
-    };
+    let bench = Bench { client, arguments, device: backend.label.clone(), copy_gbps, read_gbps };
     for case in &arguments.cases {
         for &dist in &arguments.dists {
             for dtype in &arguments.dtypes {
@@ -105,37 +99,18 @@ impl Bench<'_> {
         let handle = self.client.create_from_slice(cast_slice(&input));
         for text in &self.arguments.methods {
             let options = options(text, k)?;
-            let vector = Vector {
-                handle: handle.clone(),
-                dtype: T::elem_type(),
-                length,
-                options,
-            };
+            let vector = Vector { handle: handle.clone(), dtype: T::elem_type(), length, options };
             let ready = match vector.ready(self.client, &input) {
                 Err(error) if cannot_run(&error) => {
-                    say!(
-                        "{case} {} {text} {}: left out, {error}",
-                        T::NAME,
-                        dist.name()
-                    );
+                    say!("{case} {} {text} {}: left out, {error}", T::NAME, dist.name());
                     continue;
                 }
                 ready => ready.with_context(|| format!("{case}, {text}, {dist:?}, {}", T::NAME))?,
             };
             let index = i64::elem_type_native();
-            let (_, stats) = topk_vector_stats(
-                self.client,
-                &handle,
-                T::elem_type(),
-                length,
-                &options,
-                index,
-            )?;
-            let Times {
-                median: Median { ms, spread },
-                first_ms,
-                checked,
-            } = ready.measure()?;
+            let (_, stats) =
+                topk_vector_stats(self.client, &handle, T::elem_type(), length, &options, index)?;
+            let Times { median: Median { ms, spread }, first_ms, checked } = ready.measure()?;
             let run = || drop(vector.launch(self.client).expect("it ran before"));
             let launched_ms = measure_launched(self.client, run)?;
             let record = VectorRecord {
@@ -231,10 +206,7 @@ pub fn ready(backend: &Backend, case: &VectorCase) -> anyhow::Result<Ready<'stat
 /// Whether the plan refused the method, for example because it has fewer subranges than k.
 fn cannot_run(error: &anyhow::Error) -> bool {
     let error = error.downcast_ref();
-    matches!(
-        error,
-        Some(KernelError::Routine { .. } | KernelError::KTooLarge { .. })
-    )
+    matches!(error, Some(KernelError::Routine { .. } | KernelError::KTooLarge { .. }))
 }
 
 /// The message about a method that does not exist.

@@ -18,15 +18,10 @@ pub fn vector<T: Element>(length: usize, dist: Distribution) -> Vec<T> {
 /// Checks that these are the k greatest elements in index order, ties to the lowest index. The
 /// input has no NaN.
 pub fn check<T: Element>(input: &[T], values: &[T], indices: &[i64]) -> anyhow::Result<()> {
-    ensure!(
-        indices.is_sorted_by(|a, b| a < b),
-        "indices are not in order"
-    );
+    ensure!(indices.is_sorted_by(|a, b| a < b), "indices are not in order");
     let pairs = indices.iter().zip(values);
     ensure!(
-        pairs
-            .clone()
-            .all(|(&at, value)| input[at as usize].same(*value)),
+        pairs.clone().all(|(&at, value)| input[at as usize].same(*value)),
         "values do not match the indices"
     );
     let least = values.iter().map(|value| value.wide_f64()).reduce(f64::min);
@@ -38,9 +33,6 @@ pub fn check<T: Element>(input: &[T], values: &[T], indices: &[i64]) -> anyhow::
     let last = pairs.filter(|(_, value)| level(value)).map(|(at, _)| *at);
     let last = last.max().context("nothing selected")? as usize;
     let first = input[..=last].par_iter().filter(|value| level(value));
-    ensure!(
-        first.count() == values.len() - above,
-        "equal elements are not those of lowest index"
-    );
+    ensure!(first.count() == values.len() - above, "equal elements are not those of lowest index");
     Ok(())
 }

@@ -45,18 +45,16 @@ struct Record {
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let VectorCase { length, k, .. } = arguments.case;
-    let devices: Vec<Device> = (arguments.devices.iter())
-        .map(|&number| cuda(number))
-        .collect::<anyhow::Result<_>>()?;
+    let devices: Vec<Device> =
+        (arguments.devices.iter()).map(|&number| cuda(number)).collect::<anyhow::Result<_>>()?;
     let first = devices.first().context("no devices")?;
     let input = vector::<f32>(length, Distribution::Uniform);
     let put = |part: &[f32], device: &Device| {
         Tensor::<1>::from_data(TensorData::new(part.to_vec(), [part.len()]), device)
     };
     let part = length.div_ceil(devices.len());
-    let shards: Vec<Tensor<1>> = (input.chunks(part).zip(&devices))
-        .map(|(part, device)| put(part, device))
-        .collect();
+    let shards: Vec<Tensor<1>> =
+        (input.chunks(part).zip(&devices)).map(|(part, device)| put(part, device)).collect();
     let options = TopkOptions::new(k);
     let sharded = || -> anyhow::Result<(Vec<f32>, Vec<i64>)> {
         let (values, indices) = topk_sharded(shards.clone(), &options)?;

@@ -74,17 +74,13 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     };
     let best = stream()?;
     let values: &[f32] = cast_slice(&best.values);
-    let first: Vec<(i64, f32)> = (best.indices.iter().zip(values))
-        .map(|(&at, &value)| (at as i64, value))
-        .collect();
+    let first: Vec<(i64, f32)> =
+        (best.indices.iter().zip(values)).map(|(&at, &value)| (at as i64, value)).collect();
     if rounds == 1 {
         let indices: Vec<i64> = first.iter().map(|&(at, _)| at).collect();
         check::<f32>(&held, values, &indices)?;
     } else {
-        ensure!(
-            by_sorting(&held, rounds, k) == first,
-            "the result differs from sorting"
-        );
+        ensure!(by_sorting(&held, rounds, k) == first, "the result differs from sorting");
     }
     let ms = median(|| {
         if arguments.pinned {
@@ -167,16 +163,12 @@ fn by_sorting(held: &[f32], rounds: usize, k: usize) -> Vec<(i64, f32)> {
 /// GB/s from pinned host memory to the device, the median of several rounds of copies.
 fn copy_rate(client: &Client) -> anyhow::Result<f64> {
     let seconds = median(|| {
-        let mut staged: Vec<Bytes> = (0..COPIES)
-            .map(|_| Bytes::from_bytes_vec(vec![1u8; COPIED]))
-            .collect();
+        let mut staged: Vec<Bytes> =
+            (0..COPIES).map(|_| Bytes::from_bytes_vec(vec![1u8; COPIED])).collect();
         client.staging(staged.iter_mut(), false);
         future::block_on(client.sync())?;
         let start = Instant::now();
-        let handles: Vec<_> = staged
-            .into_iter()
-            .map(|bytes| client.create(bytes))
-            .collect();
+        let handles: Vec<_> = staged.into_iter().map(|bytes| client.create(bytes)).collect();
         future::block_on(client.sync())?;
         let seconds = start.elapsed().as_secs_f64();
         drop(handles);

@@ -60,10 +60,7 @@ pub(crate) fn require_dtype(client: &Client, dtype: ElemType) -> Result<(), Kern
     if client.properties().supports_type(dtype) {
         Ok(())
     } else {
-        Err(KernelError::DtypeOnDevice {
-            dtype,
-            runtime: client.name(),
-        })
+        Err(KernelError::DtypeOnDevice { dtype, runtime: client.name() })
     }
 }
 
@@ -71,11 +68,7 @@ pub(crate) fn require_dtype(client: &Client, dtype: ElemType) -> Result<(), Kern
 pub(crate) fn require_logarithms(client: &Client, dtype: ElemType) -> Result<(), KernelError> {
     let runtime = client.name();
     match dtype.size() == 8 && runtime.starts_with("wgpu") {
-        true => Err(KernelError::Functions {
-            functions: "logarithms and powers",
-            dtype,
-            runtime,
-        }),
+        true => Err(KernelError::Functions { functions: "logarithms and powers", dtype, runtime }),
         false => Ok(()),
     }
 }
@@ -117,10 +110,7 @@ pub(crate) fn accumulator(client: &Client, dtype: ElemType) -> Result<ElemType, 
             f32::elem_type_native()
         }
         dtype => {
-            return Err(KernelError::Dtype {
-                dtype,
-                supported: "f32, f16, bf16, f64",
-            });
+            return Err(KernelError::Dtype { dtype, supported: "f32, f16, bf16, f64" });
         }
     };
     require_dtype(client, dtype)?;

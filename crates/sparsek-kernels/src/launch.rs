@@ -34,21 +34,14 @@ impl Grid {
         let rows = cubes.div_ceil(x).max(1);
         let layers = rows.div_ceil(y);
         if layers > z {
-            return Err(KernelError::GridTooLarge {
-                cubes,
-                limit: x * y * z,
-            });
+            return Err(KernelError::GridTooLarge { cubes, limit: x * y * z });
         }
         let rows = rows.div_ceil(layers);
         let length = cubes.div_ceil(rows * layers);
         let count = CubeCount::Static(length as u32, rows as u32, layers as u32);
         // Positions may exceed the buffers by a folded row of cubes.
         let launched = length * rows * layers * dim.num_elems() as usize;
-        Ok(Self {
-            count,
-            dim,
-            address: address(client, elements.max(launched))?,
-        })
+        Ok(Self { count, dim, address: address(client, elements.max(launched))? })
     }
 
     pub fn elementwise(
@@ -58,12 +51,7 @@ impl Grid {
     ) -> Result<Self, KernelError> {
         let size = units_per_cube(client, 256) as usize;
         let dim = CubeDim::new_1d(size as u32);
-        Self::new(
-            client,
-            units.div_ceil(size).max(1),
-            dim,
-            elements.max(units),
-        )
+        Self::new(client, units.div_ceil(size).max(1), dim, elements.max(units))
     }
 }
 
@@ -72,10 +60,7 @@ fn address(client: &Client, elements: usize) -> Result<AddressType, KernelError>
     if client.properties().supports_address(address) {
         Ok(address)
     } else {
-        Err(KernelError::AddressWidth {
-            elements,
-            runtime: client.name(),
-        })
+        Err(KernelError::AddressWidth { elements, runtime: client.name() })
     }
 }
 
@@ -85,10 +70,7 @@ pub(crate) fn aligned(handle: &Handle, bytes: usize) -> bool {
 }
 
 pub(crate) fn device_failed(client: &Client, reason: String) -> KernelError {
-    KernelError::Device {
-        device: client.properties().identity.name.clone(),
-        reason,
-    }
+    KernelError::Device { device: client.properties().identity.name.clone(), reason }
 }
 
 /// Uninitialized and contiguous.
@@ -138,11 +120,7 @@ pub(crate) fn argument(
 ) -> Result<BufferArg, KernelError> {
     let found = handle.size_in_used() as usize / dtype.size();
     if found < needed {
-        return Err(KernelError::BufferTooShort {
-            name,
-            needed,
-            found,
-        });
+        return Err(KernelError::BufferTooShort { name, needed, found });
     }
     // SAFETY: the handle holds at least `needed` elements.
     Ok(unsafe { BufferArg::from_raw_parts(handle.clone(), needed) })

@@ -62,11 +62,7 @@ pub enum CacheError {
 ///
 /// On [`CacheError`], the program works without the cache.
 pub fn enable() -> Result<Option<PathBuf>, CacheError> {
-    let user = || {
-        etcetera::choose_base_strategy()
-            .ok()
-            .map(|user| user.cache_dir())
-    };
+    let user = || etcetera::choose_base_strategy().ok().map(|user| user.cache_dir());
     let place = folder(env::var_os(VARIABLE), user);
     let prepared = place.and_then(|folder| match folder {
         Some(folder) => prepare(&folder).map(Some),
@@ -128,9 +124,7 @@ fn check(file: &Path) -> io::Result<()> {
     let opened = File::options().read(true).write(true).open(file);
     let read = opened?.read(&mut head)?;
     if read > 0 && head != MAGIC {
-        return Err(io::Error::other(
-            "not a kernel cache; delete it to have one",
-        ));
+        return Err(io::Error::other("not a kernel cache; delete it to have one"));
     }
     if size > MAX_BYTES {
         remove(file)?;

@@ -72,10 +72,7 @@ pub fn linear_added(
 ) -> Tensor<2> {
     check_linear("linear_added", &x, &weight, Some(&bias));
     let (wanted, found) = ([x.dims()[0], weight.dims()[1]], addend.dims());
-    assert!(
-        found == wanted,
-        "linear_added: an addend of {found:?} for a result of {wanted:?}"
-    );
+    assert!(found == wanted, "linear_added: an addend of {found:?} for a result of {wanted:?}");
     check("linear_added", "the addend", x.dtype(), addend.dtype());
     Tensor::from_dispatch(<Dispatch as DenseOps>::linear_rows_added(
         x.into_dispatch(),
@@ -94,10 +91,7 @@ fn check_linear(operation: &str, x: &Tensor<2>, weight: &Tensor<2>, bias: Option
     check(operation, "the weight", x.dtype(), weight.dtype());
     if let Some(bias) = bias {
         let [found] = bias.dims();
-        assert!(
-            found == outputs,
-            "{operation}: a bias of {found} elements for {outputs} columns"
-        );
+        assert!(found == outputs, "{operation}: a bias of {found} elements for {outputs} columns");
         check(operation, "the bias", x.dtype(), bias.dtype());
     }
 }
@@ -153,10 +147,7 @@ pub fn layer_norm(x: Tensor<2>, gamma: Tensor<1>, beta: Tensor<1>, epsilon: f32)
     let [_, width] = x.dims();
     for (name, parameter) in [("gamma", &gamma), ("beta", &beta)] {
         let [found] = parameter.dims();
-        assert!(
-            found == width,
-            "layer_norm: {name} has {found} elements, rows have {width}"
-        );
+        assert!(found == width, "layer_norm: {name} has {found} elements, rows have {width}");
         check("layer_norm", name, x.dtype(), parameter.dtype());
     }
     assert!(
@@ -241,10 +232,7 @@ pub fn class_hits(scores: Tensor<2>, labels: Tensor<1, Int>) -> Tensor<1> {
 
 fn check_labels(operation: &str, scores: &Tensor<2>, labels: &Tensor<1, Int>) {
     let ([rows, classes], [found]) = (scores.dims(), labels.dims());
-    assert!(
-        found == rows,
-        "{operation}: {found} labels for {rows} rows of scores"
-    );
+    assert!(found == rows, "{operation}: {found} labels for {rows} rows of scores");
     assert!(classes > 0, "{operation}: scores of no class");
 }
 
@@ -273,16 +261,11 @@ pub fn adam_step<const D: usize>(
     factors: AdamFactors,
 ) -> (Tensor<D>, [Tensor<D>; 2]) {
     let [first, second] = moments;
-    for (name, other) in [
-        ("the gradient", &gradient),
-        ("the first moment", &first),
-        ("the second moment", &second),
-    ] {
+    for (name, other) in
+        [("the gradient", &gradient), ("the first moment", &first), ("the second moment", &second)]
+    {
         let (shape, found) = (x.dims(), other.dims());
-        assert!(
-            found == shape,
-            "adam_step: {name} has shape {found:?}, the parameter {shape:?}"
-        );
+        assert!(found == shape, "adam_step: {name} has shape {found:?}, the parameter {shape:?}");
         check("adam_step", name, x.dtype(), other.dtype());
     }
     assert!(
@@ -301,8 +284,5 @@ pub fn adam_step<const D: usize>(
 }
 
 fn check(operation: &str, name: &str, expected: DType, found: DType) {
-    assert!(
-        found == expected,
-        "{operation}: {name} is {found:?}, but x is {expected:?}"
-    );
+    assert!(found == expected, "{operation}: {name} is {found:?}, but x is {expected:?}");
 }

@@ -39,9 +39,7 @@ fn knn(args: &Cli) -> Result<(), Box<dyn Error>> {
         (None, Some(k)) => Target::Nearest(k),
         (None, None) => return Err("--k or --radius is needed".into()),
     };
-    let inputs = [Some(&args.data), args.query.as_ref()]
-        .into_iter()
-        .flatten();
+    let inputs = [Some(&args.data), args.query.as_ref()].into_iter().flatten();
     // Opening refuses folders.
     check_paths(inputs.filter(|input| !input.is_dir()), [&args.output])?;
     let backend = backend::open(args.backend)?;
@@ -50,17 +48,10 @@ fn knn(args: &Cli) -> Result<(), Box<dyn Error>> {
     let query = args.query.as_deref().map(load).transpose()?;
     let rows = index.rows();
     let index = NearestNeighbors::fit(index, metric);
-    let search = Search {
-        index,
-        query,
-        target,
-    };
+    let search = Search { index, query, target };
     search.check_memory()?;
     let output = npz::create(&args.output)?;
-    say!(
-        "{} rows among {rows} by {metric} on {backend}",
-        search.rows()
-    );
+    say!("{} rows among {rows} by {metric} on {backend}", search.rows());
     let start = Instant::now();
     let found = run(&search, args.query_batch)
         .map_err(|error| named(args.query.as_ref().unwrap_or(&args.data), error))?;

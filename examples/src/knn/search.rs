@@ -83,9 +83,7 @@ impl Search {
                     Some(query) => self.index.kneighbors(Some(query), k)?,
                     None => self.index.kneighbors_of(rows, k)?,
                 };
-                found
-                    .distances
-                    .extend(distances.try_into_data()?.iter::<f32>());
+                found.distances.extend(distances.try_into_data()?.iter::<f32>());
                 found.indices.extend(indices.try_into_data()?.iter::<i64>());
             }
             Target::Radius(radius) => {

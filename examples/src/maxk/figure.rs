@@ -47,16 +47,8 @@ pub fn write(output: &mut Output, dataset: &str, panels: &[Panel]) -> Drawn {
 
 fn draw(area: &DrawingArea<SVGBackend, Shift>, dataset: &str, panel: &Panel) -> Drawn {
     let (relu, kept) = panel.points.split_first().ok_or("nothing to draw")?;
-    let low = panel
-        .points
-        .iter()
-        .map(|p| p.test - p.spread)
-        .fold(f64::INFINITY, f64::min);
-    let high = panel
-        .points
-        .iter()
-        .map(|p| p.test + p.spread)
-        .fold(0.0, f64::max);
+    let low = panel.points.iter().map(|p| p.test - p.spread).fold(f64::INFINITY, f64::min);
+    let high = panel.points.iter().map(|p| p.test + p.spread).fold(0.0, f64::max);
     let margin = (high - low).max(0.01) * 0.4;
     let fastest = kept.iter().map(|p| p.speed_up).fold(1.0, f64::max);
     let last = kept.len() as f64 - 0.5;
@@ -97,15 +89,9 @@ fn draw(area: &DrawingArea<SVGBackend, Shift>, dataset: &str, panel: &Panel) -> 
     let dashes = (0..40).map(|at| -0.5 + (last + 0.5) * f64::from(at) / 40.0);
     let dash = (last + 0.5) / 80.0;
     chart.draw_secondary_series(dashes.map(|x| {
-        PathElement::new(
-            [(x, relu.test), (x + dash, relu.test)],
-            BASE.stroke_width(2),
-        )
+        PathElement::new([(x, relu.test), (x + dash, relu.test)], BASE.stroke_width(2))
     }))?;
-    let line = kept
-        .iter()
-        .enumerate()
-        .map(|(at, point)| (at as f64, point.test));
+    let line = kept.iter().enumerate().map(|(at, point)| (at as f64, point.test));
     chart.draw_secondary_series(LineSeries::new(line, LINE.stroke_width(2)))?;
     chart.draw_secondary_series(kept.iter().enumerate().map(|(at, point)| {
         let (low, high) = (point.test - point.spread, point.test + point.spread);

@@ -28,12 +28,8 @@ struct Line {
     style: ShapeStyle,
 }
 
-const COLORS: [RGBColor; 4] = [
-    RGBColor(31, 119, 180),
-    RGBColor(214, 39, 40),
-    RGBColor(44, 160, 44),
-    RGBColor(148, 103, 189),
-];
+const COLORS: [RGBColor; 4] =
+    [RGBColor(31, 119, 180), RGBColor(214, 39, 40), RGBColor(44, 160, 44), RGBColor(148, 103, 189)];
 
 /// Draws loss over epochs, and accuracy, of every run.
 pub fn write(output: &mut Output, title: &str, runs: &[Curves], across: Across) -> Drawn {
@@ -41,9 +37,7 @@ pub fn write(output: &mut Output, title: &str, runs: &[Curves], across: Across) 
     {
         let area = SVGBackend::with_string(&mut svg, (1100, 460)).into_drawing_area();
         area.fill(&WHITE)?;
-        let (left, right) = area
-            .titled(title, ("sans-serif", 20))?
-            .split_horizontally(550);
+        let (left, right) = area.titled(title, ("sans-serif", 20))?.split_horizontally(550);
         let color = |at: usize| COLORS[at % COLORS.len()];
         let loss = runs.iter().enumerate().map(|(at, run)| Line {
             label: format!("{} training loss", run.label),
@@ -58,16 +52,8 @@ pub fn write(output: &mut Output, title: &str, runs: &[Curves], across: Across) 
                 style,
             };
             [
-                line(
-                    "training",
-                    |report| report.train,
-                    color(at).mix(0.25).stroke_width(1),
-                ),
-                line(
-                    "validation",
-                    |report| report.val,
-                    color(at).mix(0.5).stroke_width(1),
-                ),
+                line("training", |report| report.train, color(at).mix(0.25).stroke_width(1)),
+                line("validation", |report| report.val, color(at).mix(0.5).stroke_width(1)),
                 line("test", |report| report.test, color(at).stroke_width(2)),
             ]
         });

@@ -37,26 +37,13 @@ impl<'a> Display<'a> {
             let bar = ProgressBar::new(epochs as u64).with_prefix(activation.clone());
             bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
         });
-        Self {
-            bar,
-            epochs,
-            activation,
-            log,
-            plain,
-        }
+        Self { bar, epochs, activation, log, plain }
     }
 }
 
 impl Progress for Display<'_> {
     fn on_epoch(&mut self, report: &EpochReport) -> io::Result<()> {
-        let EpochReport {
-            epoch,
-            loss,
-            train,
-            val,
-            test,
-            ms,
-        } = *report;
+        let EpochReport { epoch, loss, train, val, test, ms } = *report;
         let numbers =
             format!("loss {loss:.4} train {train:.4} val {val:.4} test {test:.4} {ms:.0} ms/epoch");
         match &self.bar {
@@ -67,11 +54,7 @@ impl Progress for Display<'_> {
             None if self.plain == Plain::Lines
                 && (epoch == 1 || epoch.is_multiple_of(self.epochs.div_ceil(10))) =>
             {
-                note!(
-                    "{} epoch {epoch}/{} {numbers}",
-                    self.activation,
-                    self.epochs
-                );
+                note!("{} epoch {epoch}/{} {numbers}", self.activation, self.epochs);
             }
             None => {}
         }

@@ -37,9 +37,7 @@ pub fn watch() {
 
 /// Whether a signal came.
 pub fn asked() -> bool {
-    ASKED
-        .get()
-        .is_some_and(|asked| asked.load(Ordering::SeqCst))
+    ASKED.get().is_some_and(|asked| asked.load(Ordering::SeqCst))
 }
 
 /// This command line, quoted for a shell, with an option added.

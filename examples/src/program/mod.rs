@@ -71,11 +71,8 @@ fn one_line(mut error: clap::Error) -> String {
 
 /// Makes clap's quotes safe to print.
 fn excerpt((kind, value): (ContextKind, &ContextValue)) -> Option<(ContextKind, ContextValue)> {
-    let quoted = [
-        ContextKind::InvalidArg,
-        ContextKind::InvalidSubcommand,
-        ContextKind::InvalidValue,
-    ];
+    let quoted =
+        [ContextKind::InvalidArg, ContextKind::InvalidSubcommand, ContextKind::InvalidValue];
     match value {
         ContextValue::String(value) if quoted.contains(&kind) => {
             Some((kind, ContextValue::String(text::excerpt(value))))

@@ -16,10 +16,9 @@ pub fn create(file: &Path) -> Result<Output, String> {
         };
         match error.kind() {
             io::ErrorKind::IsADirectory => named(file, "a folder, expected a file"),
-            _ if !folder.exists() => named(
-                file,
-                format_args!("there is no folder {}", folder.display()),
-            ),
+            _ if !folder.exists() => {
+                named(file, format_args!("there is no folder {}", folder.display()))
+            }
             _ if !folder.is_dir() => {
                 named(file, format_args!("{} is not a folder", folder.display()))
             }

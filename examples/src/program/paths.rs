@@ -111,10 +111,7 @@ fn check_folder(
     }
     let inside = |(_, output): &&(PathBuf, Place)| output.path.starts_with(&place.path);
     if let Some((output, _)) = outputs.iter().find(inside) {
-        let reason = format!(
-            "lies in {}, an input; choose another folder",
-            folder.display()
-        );
+        let reason = format!("lies in {}, an input; choose another folder", folder.display());
         return Err(named(output, reason));
     }
     // The reader reports unreadable folders.

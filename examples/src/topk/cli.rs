@@ -109,8 +109,7 @@ fn count(text: &str) -> Result<usize, String> {
     };
     let base: usize = base.parse().map_err(wrong)?;
     let exponent: u32 = exponent.parse().map_err(wrong)?;
-    base.checked_pow(exponent)
-        .ok_or_else(|| format!("{} is too large", excerpt(text)))
+    base.checked_pow(exponent).ok_or_else(|| format!("{} is too large", excerpt(text)))
 }
 
 fn positive(text: &str) -> Result<usize, String> {

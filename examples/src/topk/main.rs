@@ -58,12 +58,7 @@ fn select(args: &SelectArgs) -> Result<(), Box<dyn Error>> {
         say!("{k} of {length} {dtype:?} on {backend}");
     }
     let start = Instant::now();
-    let request = Request {
-        k,
-        largest: !args.smallest,
-        sorted: args.sorted,
-        chunk: args.chunk,
-    };
+    let request = Request { k, largest: !args.smallest, sorted: args.sorted, chunk: args.chunk };
     let bar = (length > request.chunk()).then(|| bar(length)).flatten();
     let best = select::select(vector, &request, &devices, &|seen| {
         if let Some(bar) = &bar {

@@ -58,13 +58,7 @@ impl Vector {
             Dtype::U32 => DType::U32,
             other => return Err(named(path, unknown(other))),
         };
-        Ok(Self {
-            path: path.to_path_buf(),
-            file,
-            big_endian: header.big_endian,
-            dtype,
-            length,
-        })
+        Ok(Self { path: path.to_path_buf(), file, big_endian: header.big_endian, dtype, length })
     }
 
     /// Passes chunks of at most `length` elements to `take`, in native byte order. A thread reads

@@ -31,9 +31,7 @@ impl Folder {
     /// The program with space-separated arguments.
     pub fn command(&self, arguments: &str) -> Command {
         let mut command = Command::new(self.program);
-        command
-            .current_dir(&self.path)
-            .args(arguments.split_whitespace());
+        command.current_dir(&self.path).args(arguments.split_whitespace());
         command.stdin(Stdio::null()).env("SPARSEK_CACHE", "off");
         command
     }
@@ -67,9 +65,8 @@ impl Folder {
     /// All file names, sorted.
     pub fn names(&self) -> Vec<String> {
         let entries = fs::read_dir(&self.path).unwrap();
-        let mut names: Vec<String> = entries
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .collect();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
         names
     }
@@ -114,14 +111,9 @@ pub fn help(folder: &Folder, arguments: &str, sections: &str) {
     }
     let name = Path::new(folder.program).file_stem().unwrap();
     let name = name.to_string_lossy();
-    let (_, examples) = text
-        .split_once("\nExamples:\n")
-        .expect("there are examples");
+    let (_, examples) = text.split_once("\nExamples:\n").expect("there are examples");
     let mut lines = examples.trim_end().lines();
-    assert!(
-        lines.all(|line| line.trim_start().starts_with(&*name)),
-        "{examples}"
-    );
+    assert!(lines.all(|line| line.trim_start().starts_with(&*name)), "{examples}");
 }
 
 /// Expects one line with this word and status 2.

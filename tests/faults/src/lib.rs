@@ -90,13 +90,8 @@ fn decide(path: Option<&[u8]>, space: bool) -> Action {
         // SAFETY: the path ends in a zero byte; the descriptor is closed here.
         unsafe {
             let flags = libc::O_CREAT | libc::O_WRONLY;
-            let file = libc::syscall(
-                libc::SYS_openat,
-                libc::AT_FDCWD,
-                plan.hit.as_ptr(),
-                flags,
-                0o600,
-            );
+            let file =
+                libc::syscall(libc::SYS_openat, libc::AT_FDCWD, plan.hit.as_ptr(), flags, 0o600);
             libc::syscall(libc::SYS_close, file);
         }
     }
@@ -236,10 +231,7 @@ pub unsafe extern "C" fn renameat2(
     // SAFETY: guaranteed by the caller.
     let path = unsafe { absolute(to) };
     let action = decide(path.as_deref(), false);
-    call!(
-        action,
-        SYS_renameat2(from_folder, from, to_folder, to, flags)
-    ) as c_int
+    call!(action, SYS_renameat2(from_folder, from, to_folder, to, flags)) as c_int
 }
 
 #[unsafe(no_mangle)]
@@ -275,10 +267,7 @@ pub unsafe extern "C" fn open64(path: *const c_char, flags: c_int, mode: u32) ->
         }
         false => Action::Pass,
     };
-    call!(
-        action,
-        SYS_openat(libc::AT_FDCWD, path, flags | libc::O_LARGEFILE, mode)
-    ) as c_int
+    call!(action, SYS_openat(libc::AT_FDCWD, path, flags | libc::O_LARGEFILE, mode)) as c_int
 }
 
 #[unsafe(no_mangle)]

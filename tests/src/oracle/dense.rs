@@ -27,10 +27,7 @@ impl Scaled {
 
     fn zeros(n: usize) -> Self {
         let zeros = vec![0.0; n];
-        Self {
-            values: zeros.clone(),
-            scales: zeros,
-        }
+        Self { values: zeros.clone(), scales: zeros }
     }
 }
 
@@ -51,11 +48,7 @@ pub fn cross_entropy(
         let size = row.iter().fold(1.0f64, |a, b| a.max(b.abs()));
         if label >= 0 {
             let own = row[label as usize];
-            loss.add(
-                0,
-                scale * (sum.ln() + greatest - own),
-                scale * (size + sum.ln()),
-            );
+            loss.add(0, scale * (sum.ln() + greatest - own), scale * (size + sum.ln()));
         }
         for (class, x) in row.iter().enumerate() {
             let own = f64::from(class as i64 == label);

@@ -81,12 +81,7 @@ fn counts(x: &[f64], y: &[f64]) -> [f64; 4] {
         let agree = |a: f64, b: f64| (a != 0.0) == first && (b != 0.0) == second;
         sum(x, y, |a, b| f64::from(agree(a, b)))
     };
-    [
-        count(true, true),
-        count(true, false),
-        count(false, true),
-        count(false, false),
-    ]
+    [count(true, true), count(true, false), count(false, true), count(false, false)]
 }
 
 /// Clips negative rounding errors to 0; NaN stays.
@@ -125,9 +120,7 @@ fn correlation(x: &[f64], y: &[f64]) -> f64 {
     let centered = |row: &[f64]| -> Vec<f64> {
         let mean = row.iter().sum::<f64>() / row.len() as f64;
         let constant = row.iter().all(|&a| a == row[0]);
-        row.iter()
-            .map(|a| if constant { 0.0 } else { a - mean })
-            .collect()
+        row.iter().map(|a| if constant { 0.0 } else { a - mean }).collect()
     };
     cosine(&centered(x), &centered(y))
 }
@@ -161,13 +154,7 @@ fn hamming(x: &[f64], y: &[f64]) -> f64 {
 /// Σ |a − b| / (|a| + |b|), where 0/0 is 0.
 fn canberra(x: &[f64], y: &[f64]) -> f64 {
     let term = |a: f64, b: f64| (a - b).abs() / (a.abs() + b.abs());
-    sum(x, y, |a, b| {
-        if a == 0.0 && b == 0.0 {
-            0.0
-        } else {
-            term(a, b)
-        }
-    })
+    sum(x, y, |a, b| if a == 0.0 && b == 0.0 { 0.0 } else { term(a, b) })
 }
 
 /// max |a − b|; 0 without columns.

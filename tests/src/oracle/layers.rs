@@ -43,15 +43,11 @@ pub fn linear(x: &Matrix, w: &[f64], b: &[f64], width: usize) -> Matrix {
         let products = row.iter().enumerate().map(|(i, x)| x * w[i * width + c]);
         products.sum::<f64>() + b.get(c).copied().unwrap_or(0.0)
     };
-    x.iter()
-        .map(|row| (0..width).map(|c| of(row, c)).collect())
-        .collect()
+    x.iter().map(|row| (0..width).map(|c| of(row, c)).collect()).collect()
 }
 
 pub fn relu(x: &Matrix) -> Matrix {
-    x.iter()
-        .map(|row| row.iter().map(|x| x.max(0.0)).collect())
-        .collect()
+    x.iter().map(|row| row.iter().map(|x| x.max(0.0)).collect()).collect()
 }
 
 pub fn add(a: &Matrix, b: &Matrix) -> Matrix {
@@ -60,17 +56,13 @@ pub fn add(a: &Matrix, b: &Matrix) -> Matrix {
 }
 
 pub fn scale(x: &Matrix, factor: f64) -> Matrix {
-    x.iter()
-        .map(|row| row.iter().map(|x| x * factor).collect())
-        .collect()
+    x.iter().map(|row| row.iter().map(|x| x * factor).collect()).collect()
 }
 
 /// Each row over its Euclidean norm, which is at least 1e-12.
 pub fn normalize(x: &Matrix) -> Matrix {
     let length = |row: &Vec<f64>| row.iter().map(|x| x * x).sum::<f64>().sqrt().max(1e-12);
-    x.iter()
-        .map(|row| row.iter().map(|x| x / length(row)).collect())
-        .collect()
+    x.iter().map(|row| row.iter().map(|x| x / length(row)).collect()).collect()
 }
 
 /// The k greatest of each row, ties to the lowest column; zero elsewhere.
@@ -98,27 +90,18 @@ pub fn join(edges: &Edges, x: &Matrix, how: Join) -> Matrix {
             Join::Max => values.into_iter().fold(f64::NEG_INFINITY, f64::max),
         }
     };
-    (0..edges.nodes)
-        .map(|node| (0..width).map(|c| of(node, c)).collect())
-        .collect()
+    (0..edges.nodes).map(|node| (0..width).map(|c| of(node, c)).collect()).collect()
 }
 
 /// Adds a self-loop to each node that has none, with weight `fill`; of several the last stays.
 pub fn with_loops(edges: &Edges, fill: f64) -> Edges {
     let self_loop = |node| {
-        let mut loops = edges
-            .list
-            .iter()
-            .rev()
-            .filter(|edge| edge.0 == node && edge.1 == node);
+        let mut loops = edges.list.iter().rev().filter(|edge| edge.0 == node && edge.1 == node);
         loops.next().map_or(fill, |edge| edge.2)
     };
     let others = edges.list.iter().filter(|edge| edge.0 != edge.1).copied();
     let loops = (0..edges.nodes).map(|node| (node, node, self_loop(node)));
-    Edges {
-        nodes: edges.nodes,
-        list: others.chain(loops).collect(),
-    }
+    Edges { nodes: edges.nodes, list: others.chain(loops).collect() }
 }
 
 pub fn propagate(edges: &Edges, x: &Matrix, norm: Norm) -> Matrix {
@@ -150,17 +133,10 @@ mod tests {
     /// PyG 2.6's `gcn_norm` of 0 → 1 → 2 with weights 2 and 3: degrees with loops are 1, 3 and 4.
     #[test]
     fn gcn_on_a_path() {
-        let path = Edges {
-            nodes: 3,
-            list: vec![(0, 1, 2.0), (1, 2, 3.0)],
-        };
+        let path = Edges { nodes: 3, list: vec![(0, 1, 2.0), (1, 2, 3.0)] };
         let x = vec![vec![1.0], vec![10.0], vec![100.0]];
         let y = propagate(&with_loops(&path, 1.0), &x, Norm::Both);
-        let expected = [
-            1.0,
-            2.0 / 3f64.sqrt() + 10.0 / 3.0,
-            30.0 / 12f64.sqrt() + 25.0,
-        ];
+        let expected = [1.0, 2.0 / 3f64.sqrt() + 10.0 / 3.0, 30.0 / 12f64.sqrt() + 25.0];
         for (found, expected) in y.iter().zip(expected) {
             assert!((found[0] - expected).abs() < 1e-12);
         }
@@ -168,21 +144,12 @@ mod tests {
 
     #[test]
     fn messages_by_hand() {
-        let edges = Edges {
-            nodes: 3,
-            list: vec![(0, 2, 1.0), (1, 2, 1.0), (1, 2, 1.0)],
-        };
+        let edges = Edges { nodes: 3, list: vec![(0, 2, 1.0), (1, 2, 1.0), (1, 2, 1.0)] };
         let x = vec![vec![3.0, -1.0], vec![0.0, -4.0], vec![7.0, 7.0]];
         assert_eq!(join(&edges, &x, Join::Mean)[2], [1.0, -3.0]);
-        assert_eq!(
-            join(&edges, &x, Join::Max),
-            [[0.0, 0.0], [0.0, 0.0], [3.0, -1.0]]
-        );
+        assert_eq!(join(&edges, &x, Join::Max), [[0.0, 0.0], [0.0, 0.0], [3.0, -1.0]]);
         assert_eq!(keep(&x, 1), [[3.0, 0.0], [0.0, 0.0], [7.0, 0.0]]);
         assert_eq!(propagate(&edges, &x, Norm::Left)[2], [3.0, -5.0]);
-        assert_eq!(
-            normalize(&vec![vec![3.0, 4.0], vec![0.0, 0.0]]),
-            [[0.6, 0.8], [0.0, 0.0]]
-        );
+        assert_eq!(normalize(&vec![vec![3.0, 4.0], vec![0.0, 0.0]]), [[0.6, 0.8], [0.0, 0.0]]);
     }
 }

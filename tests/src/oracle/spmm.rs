@@ -28,11 +28,7 @@ pub struct Bounded {
 
 impl Bounded {
     fn zeros(n: usize) -> Self {
-        Self {
-            values: vec![0.0; n],
-            magnitudes: vec![0.0; n],
-            terms: vec![0; n],
-        }
+        Self { values: vec![0.0; n], magnitudes: vec![0.0; n], terms: vec![0; n] }
     }
 
     fn add(&mut self, i: usize, term: f64) {
@@ -44,11 +40,7 @@ impl Bounded {
     /// Compares with sums at precision `epsilon`.
     pub fn check(&self, found: &[f64], epsilon: f64) -> Result<(), String> {
         if found.len() != self.values.len() {
-            return Err(format!(
-                "{} elements instead of {}",
-                found.len(),
-                self.values.len()
-            ));
+            return Err(format!("{} elements instead of {}", found.len(), self.values.len()));
         }
         for (i, &x) in found.iter().enumerate() {
             let bound = (self.terms[i] + 2) as f64 * epsilon * self.magnitudes[i];
@@ -123,14 +115,7 @@ mod tests {
         };
         assert_eq!(a.spmm(&[1.0, 10.0], 1).values, [50.0, 0.0, -1.0]);
         assert_eq!(a.grad_x(&[1.0, 7.0, 2.0], 1).values, [-2.0, 5.0]);
-        assert_eq!(
-            a.grad_weights(&[1.0, 7.0, 2.0], &[1.0, 10.0], 1).values,
-            [10.0, 10.0, 2.0]
-        );
-        assert!(
-            a.spmm(&[1.0, 10.0], 1)
-                .check(&[50.1, 0.0, -1.0], 1e-7)
-                .is_err()
-        );
+        assert_eq!(a.grad_weights(&[1.0, 7.0, 2.0], &[1.0, 10.0], 1).values, [10.0, 10.0, 2.0]);
+        assert!(a.spmm(&[1.0, 10.0], 1).check(&[50.1, 0.0, -1.0], 1e-7).is_err());
     }
 }

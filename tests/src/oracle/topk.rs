@@ -19,11 +19,7 @@ use crate::element::{Element, Wide};
 /// Positions that top-k selects from a row, in output order.
 pub fn select<T: Element>(row: &[T], options: &TopkOptions) -> Vec<usize> {
     let k = options.k;
-    assert!(
-        k <= row.len(),
-        "k = {k} exceeds the row of {} elements",
-        row.len()
-    );
+    assert!(k <= row.len(), "k = {k} exceeds the row of {} elements", row.len());
     let row = Row::new(row, options.largest);
     let mut selected = match options.method {
         Method::Exact => row.best(0..row.values.len(), k),
@@ -60,10 +56,7 @@ pub struct Exit {
 /// How the search of [`select`] for `Precision(eps)` ends.
 pub fn exit<T: Element>(row: &[T], k: usize, largest: bool, eps: f32) -> Exit {
     let search = Row::new(row, largest).bisect(k, eps);
-    Exit {
-        counts: search.counts,
-        found: search.found,
-    }
+    Exit { counts: search.counts, found: search.found }
 }
 
 /// How far below the k-th element `Precision(eps)` may select.
@@ -91,10 +84,7 @@ struct Bisection<W> {
 
 impl<W: Wide> Row<W> {
     fn new<T: Element<Wide = W>>(row: &[T], largest: bool) -> Self {
-        Self {
-            values: row.iter().map(|x| x.wide()).collect(),
-            largest,
-        }
+        Self { values: row.iter().map(|x| x.wide()).collect(), largest }
     }
 
     /// `Greater` means better.
@@ -109,10 +99,7 @@ impl<W: Wide> Row<W> {
     }
 
     fn count(&self, threshold: W) -> usize {
-        self.values
-            .iter()
-            .filter(|&&x| self.order(x, threshold) != Ordering::Less)
-            .count()
+        self.values.iter().filter(|&&x| self.order(x, threshold) != Ordering::Less).count()
     }
 
     /// The `k` best of `among`, ties to the lowest index.
@@ -131,16 +118,8 @@ impl<W: Wide> Row<W> {
         };
         finite.fold((first, first), |(worst, best), x| {
             (
-                if self.order(x, worst) == Ordering::Less {
-                    x
-                } else {
-                    worst
-                },
-                if self.order(x, best) == Ordering::Greater {
-                    x
-                } else {
-                    best
-                },
+                if self.order(x, worst) == Ordering::Less { x } else { worst },
+                if self.order(x, best) == Ordering::Greater { x } else { best },
             )
         })
     }
@@ -167,11 +146,7 @@ impl<W: Wide> Row<W> {
         let (mut lo, mut hi) = self.extremes();
         for _ in 0..max_iter {
             let mid = lo.middle(hi);
-            let end = if self.count(mid) < k {
-                &mut hi
-            } else {
-                &mut lo
-            };
+            let end = if self.count(mid) < k { &mut hi } else { &mut lo };
             // An unchanged interval stays unchanged.
             if self.order(std::mem::replace(end, mid), mid) == Ordering::Equal {
                 break;
@@ -187,9 +162,7 @@ impl<W: Wide> Row<W> {
         if search.found {
             return at_or_above;
         }
-        let certain = search
-            .upper
-            .map_or(Vec::new(), |upper| self.at_least(upper));
+        let certain = search.upper.map_or(Vec::new(), |upper| self.at_least(upper));
         self.fill(certain, at_or_above, k)
     }
 
@@ -197,12 +170,7 @@ impl<W: Wide> Row<W> {
         let extremes = self.extremes();
         let (lower, mut better) = extremes;
         let mut threshold = better;
-        let mut search = Bisection {
-            lower,
-            upper: None,
-            counts: 0,
-            found: false,
-        };
+        let mut search = Bisection { lower, upper: None, counts: 0, found: false };
         loop {
             let count = self.count(threshold);
             search.counts += 1;
@@ -231,12 +199,7 @@ mod tests {
     use super::*;
 
     fn options(k: usize, largest: bool, sorted: bool, method: Method) -> TopkOptions {
-        TopkOptions {
-            k,
-            largest,
-            sorted,
-            method,
-        }
+        TopkOptions { k, largest, sorted, method }
     }
 
     #[rstest]
@@ -304,14 +267,9 @@ mod tests {
         #[values(1, 2, 17, 100, 199, 200)] k: usize,
         #[values(true, false)] largest: bool,
     ) {
-        let row: Vec<f32> = (0..200u32)
-            .map(|i| ((i * 7919) % 211) as f32 - 90.5)
-            .collect();
+        let row: Vec<f32> = (0..200u32).map(|i| ((i * 7919) % 211) as f32 - 90.5).collect();
         let exact = select(&row, &options(k, largest, true, Method::Exact));
-        assert_eq!(
-            select(&row, &options(k, largest, true, Method::Precision(0.0))),
-            exact
-        );
+        assert_eq!(select(&row, &options(k, largest, true, Method::Precision(0.0))), exact);
     }
 
     #[test]

@@ -91,12 +91,7 @@ fn transpose(x: &[f64], [rows, cols]: [usize; 2]) -> Vec<f64> {
 }
 
 fn rows(handle: &Handle, [rows, width]: [usize; 2]) -> PitchedRows<'_> {
-    let rows = DenseRows {
-        handle,
-        dtype: F32,
-        rows,
-        width,
-    };
+    let rows = DenseRows { handle, dtype: F32, rows, width };
     rows.into()
 }
 
@@ -128,10 +123,8 @@ fn verdict(
 fn products(backend: &Backend, size: [usize; 3], transposed: bool) -> Outcome {
     let client = backend.client.as_ref().expect("asked for with one");
     let [count, inputs, outputs] = size;
-    let (numbers, weight) = (
-        small_integers(count * inputs, 1),
-        small_integers(inputs * outputs, 2),
-    );
+    let (numbers, weight) =
+        (small_integers(count * inputs, 1), small_integers(inputs * outputs, 2));
     let mut expected = multiply(&numbers, &weight, size);
     let stored = match transposed {
         true => transpose(&weight, [inputs, outputs]),
@@ -143,20 +136,11 @@ fn products(backend: &Backend, size: [usize; 3], transposed: bool) -> Outcome {
         handle: &stored,
         inputs,
         outputs,
-        strides: if transposed {
-            [1, inputs]
-        } else {
-            [outputs, 1]
-        },
+        strides: if transposed { [1, inputs] } else { [outputs, 1] },
     };
     let serves = matrix.fits(client, &x);
     if transposed {
-        return verdict(
-            backend,
-            serves,
-            product(client, &x, &matrix, None, None),
-            &expected,
-        );
+        return verdict(backend, serves, product(client, &x, &matrix, None, None), &expected);
     }
     let bias = small_integers(outputs, 3);
     for (at, sum) in expected.iter_mut().enumerate() {
@@ -183,10 +167,7 @@ fn products(backend: &Backend, size: [usize; 3], transposed: bool) -> Outcome {
 fn inner(backend: &Backend, size: [usize; 3]) -> Outcome {
     let client = backend.client.as_ref().expect("asked for with one");
     let [count, left, right] = size;
-    let (x, y) = (
-        small_integers(count * left, 4),
-        small_integers(count * right, 5),
-    );
+    let (x, y) = (small_integers(count * left, 4), small_integers(count * right, 5));
     let expected = multiply(&transpose(&x, [count, left]), &y, [left, count, right]);
     let padded = [(&x, left), (&y, right)].map(|(side, width)| pad(side, [count, width]));
     let padded = padded.map(|side| upload(backend, &side));
@@ -218,10 +199,7 @@ fn pad(data: &[f64], [count, width]: [usize; 2]) -> Vec<f64> {
 }
 
 fn apart<'a>(x: PitchedRows<'_>, handle: &'a Handle) -> PitchedRows<'a> {
-    PitchedRows {
-        rows: DenseRows { handle, ..x.rows },
-        pitch: padded_width(x.rows.width),
-    }
+    PitchedRows { rows: DenseRows { handle, ..x.rows }, pitch: padded_width(x.rows.width) }
 }
 
 /// Another dtype and mismatched sides; widths that are no multiple of 4 and large matrices, unless
@@ -229,12 +207,7 @@ fn apart<'a>(x: PitchedRows<'_>, handle: &'a Handle) -> PitchedRows<'a> {
 fn refused(backend: &Backend) -> Result<(), String> {
     let client = backend.client.as_ref().expect("asked for with one");
     let data = upload(backend, &small_integers(1 << 16, 6));
-    let matrix = |inputs, outputs| Weight {
-        handle: &data,
-        inputs,
-        outputs,
-        strides: [outputs, 1],
-    };
+    let matrix = |inputs, outputs| Weight { handle: &data, inputs, outputs, strides: [outputs, 1] };
     let mut narrow = rows(&data, [8, 64]);
     narrow.rows.dtype = ElemType::Float(FloatKind::F16);
     let products = [

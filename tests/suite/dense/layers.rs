@@ -24,17 +24,8 @@ use crate::{
 };
 
 /// Rows and width: empty, one, around one chunk of rows, more than one batch.
-const SIZES: [[usize; 2]; 9] = [
-    [0, 5],
-    [1, 1],
-    [3, 256],
-    [127, 33],
-    [128, 64],
-    [129, 7],
-    [1000, 100],
-    [4096, 12],
-    [4500, 16],
-];
+const SIZES: [[usize; 2]; 9] =
+    [[0, 5], [1, 1], [3, 256], [127, 33], [128, 64], [129, 7], [1000, 100], [4096, 12], [4500, 16]];
 const EPSILON: f32 = 1e-5;
 
 pub fn add(cases: &mut Cases, backend: &Backend) {
@@ -50,62 +41,35 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
         let name = format!("tensor/dense/normalize/{size}");
         cases.add(backend, name, move |b| tensors::<f32>(b, [rows, width]));
     }
-    for size in [
-        [0, 5],
-        [1, 1],
-        [127, 33],
-        [4096, 12],
-        [4500, 16],
-        [9001, 12],
-    ] {
+    for size in [[0, 5], [1, 1], [127, 33], [4096, 12], [4500, 16], [9001, 12]] {
         let [rows, width] = size;
-        add_product(cases, backend, format!("linear/{rows}x{width}"), move |b| {
-            linears(b, size)
-        });
+        add_product(cases, backend, format!("linear/{rows}x{width}"), move |b| linears(b, size));
     }
     for [rows, width] in [[129, 7], [300, 64]] {
         let name = |dtype: &str| format!("tensor/dense/normalize/{dtype}/{rows}x{width}");
-        cases.add(backend, name("f64"), move |b| {
-            tensors::<f64>(b, [rows, width])
-        });
-        cases.add(backend, name("f16"), move |b| {
-            tensors::<half::f16>(b, [rows, width])
-        });
-        cases.add(backend, name("bf16"), move |b| {
-            tensors::<half::bf16>(b, [rows, width])
-        });
+        cases.add(backend, name("f64"), move |b| tensors::<f64>(b, [rows, width]));
+        cases.add(backend, name("f16"), move |b| tensors::<half::f16>(b, [rows, width]));
+        cases.add(backend, name("bf16"), move |b| tensors::<half::bf16>(b, [rows, width]));
     }
-    for [rows, width, k] in [
-        [0, 5, 2],
-        [7, 300, 300],
-        [1100, 64, 13],
-        [4500, 16, 4],
-        [9001, 64, 13],
-    ] {
+    for [rows, width, k] in
+        [[0, 5, 2], [7, 300, 300], [1100, 64, 13], [4500, 16, 4], [9001, 64, 13]]
+    {
         let name = format!("compressed/{rows}x{width}x{k}");
-        add_product(cases, backend, name, move |b| {
-            compressed(b, [rows, width, k])
-        });
+        add_product(cases, backend, name, move |b| compressed(b, [rows, width, k]));
     }
     for elements in [0, 1, 7, 256, 70_003] {
         let name = |dtype: &str| format!("tensor/dense/adam/{dtype}/{elements}");
         cases.add(backend, name("f32"), move |b| steps::<f32>(b, elements));
         cases.add(backend, name("f64"), move |b| steps::<f64>(b, elements));
-        cases.add(backend, name("f16"), move |b| {
-            steps::<half::f16>(b, elements)
-        });
-        cases.add(backend, name("bf16"), move |b| {
-            steps::<half::bf16>(b, elements)
-        });
+        cases.add(backend, name("f16"), move |b| steps::<half::f16>(b, elements));
+        cases.add(backend, name("bf16"), move |b| steps::<half::bf16>(b, elements));
     }
     for size in [[0, 5], [1, 1], [129, 7], [4096, 12], [20_003, 41]] {
         let name = |dtype: &str| format!("tensor/dense/classes/{dtype}/{}x{}", size[0], size[1]);
         cases.add(backend, name("f32"), move |b| classes::<f32>(b, size));
         cases.add(backend, name("f64"), move |b| classes::<f64>(b, size));
         cases.add(backend, name("f16"), move |b| classes::<half::f16>(b, size));
-        cases.add(backend, name("bf16"), move |b| {
-            classes::<half::bf16>(b, size)
-        });
+        cases.add(backend, name("bf16"), move |b| classes::<half::bf16>(b, size));
     }
     for size in [[0, 5], [1, 1], [129, 7], [4096, 12], [70_003, 1]] {
         let name = format!("tensor/dense/column-sums/{}x{}", size[0], size[1]);
@@ -125,9 +89,8 @@ fn differences(backend: &Backend) -> Outcome {
     let (rows, width, out, k) = (7, 6, 4, 3);
     let device = backend.device.clone().autodiff();
     let sizes = [rows * width, width * out, out, out, out];
-    let numbers: Vec<Vec<f64>> = (sizes.iter().zip(51..))
-        .map(|(&size, seed)| normals(size, seed))
-        .collect();
+    let numbers: Vec<Vec<f64>> =
+        (sizes.iter().zip(51..)).map(|(&size, seed)| normals(size, seed)).collect();
     let upstream = normals(rows * out, 60);
     let tensor = |data: &[f64], shape: Vec<usize>| TensorData::new(data.to_vec(), shape);
     let parameters = |numbers: &[Vec<f64>]| {
@@ -256,18 +219,9 @@ fn forced(backend: &Backend, planes: bool, sizes: [usize; 2]) -> Outcome {
     let (x, gamma) = (upload(&problem.x), upload(&problem.gamma));
     let (beta, upstream) = (upload(&problem.beta), upload(&problem.upstream));
     let dtype = ElemType::Float(cubecl::ir::FloatKind::F32);
-    let rows_of = |handle| DenseRows {
-        handle,
-        dtype,
-        rows,
-        width,
-    };
-    let request = Normalized {
-        x: rows_of(&x),
-        gamma: &gamma,
-        epsilon: EPSILON,
-        planes: Some(planes),
-    };
+    let rows_of = |handle| DenseRows { handle, dtype, rows, width };
+    let request =
+        Normalized { x: rows_of(&x), gamma: &gamma, epsilon: EPSILON, planes: Some(planes) };
     let expected = problem.solve();
     let y = match kernel::layer_norm(client, &request, &beta) {
         Ok(y) => y,
@@ -334,13 +288,7 @@ fn steps<T: Element>(backend: &Backend, elements: usize) -> Outcome {
     }
     let factors = [0.9f32, 0.999, 0.01, 0.05, 1e-3];
     let [beta_1, beta_2, decay, rate, epsilon] = factors;
-    let request = AdamFactors {
-        beta_1,
-        beta_2,
-        decay,
-        rate,
-        epsilon,
-    };
+    let request = AdamFactors { beta_1, beta_2, decay, rate, epsilon };
     let round = |x: f64| T::of(x).wide_f64();
     let numbers = |seed| -> Vec<f64> { normals(elements, seed).into_iter().map(round).collect() };
     let on_device = |data: &[f64]| upload::<T>(data, [elements, 1], &backend.device);
@@ -382,11 +330,7 @@ fn classes<T: Element>(backend: &Backend, [rows, count]: [usize; 2]) -> Outcome 
     let mut scores = small_integers(rows * count, 7);
     scores.iter_mut().take(count).for_each(|x| *x *= 100.0);
     let label = |row: usize| {
-        if row % 5 == 4 {
-            -1
-        } else {
-            (row * 7 % count) as i64
-        }
+        if row % 5 == 4 { -1 } else { (row * 7 % count) as i64 }
     };
     let labels: Vec<i64> = (0..rows).map(label).collect();
     let scale = 1.0 / 64.0;
@@ -406,10 +350,7 @@ fn classes<T: Element>(backend: &Backend, [rows, count]: [usize; 2]) -> Outcome 
     let gradients = (found * 2.0).backward();
     let found = download(x.grad(&gradients).ok_or("no gradient")?);
     let double = |x: Vec<f64>| x.into_iter().map(|x| 2.0 * x).collect();
-    let gradient = Scaled {
-        values: double(gradient.values),
-        scales: double(gradient.scales),
-    };
+    let gradient = Scaled { values: double(gradient.values), scales: double(gradient.scales) };
     compare::<T>("gradient", &found, &gradient)?;
     Ok(Verdict::Passed)
 }
@@ -443,14 +384,8 @@ fn linears(backend: &Backend, [rows, inputs]: [usize; 2]) -> Result<(), String> 
     // Many rows: widths that the tensor core kernels accept.
     let outputs = if rows > 8192 { 8 } else { 6 };
     let device = backend.device.clone().autodiff();
-    let (x, weight) = (
-        small_integers(rows * inputs, 1),
-        small_integers(inputs * outputs, 2),
-    );
-    let (bias, upstream) = (
-        small_integers(outputs, 3),
-        small_integers(rows * outputs, 4),
-    );
+    let (x, weight) = (small_integers(rows * inputs, 1), small_integers(inputs * outputs, 2));
+    let (bias, upstream) = (small_integers(outputs, 3), small_integers(rows * outputs, 4));
     let mut y = Vec::new();
     let mut dx = vec![0.0; x.len()];
     let mut dw = vec![0.0; weight.len()];
@@ -498,9 +433,7 @@ fn linears(backend: &Backend, [rows, inputs]: [usize; 2]) -> Result<(), String> 
     equal("y + addend", download(found.clone()), &sums)?;
     let up = upload::<f32>(&upstream, [rows, outputs], &device);
     let gradients = (found * up).backward();
-    let found = on_device
-        .grad(&gradients)
-        .ok_or("no gradient for the addend")?;
+    let found = on_device.grad(&gradients).ok_or("no gradient for the addend")?;
     equal("daddend", download(found), &upstream)?;
     let found = tw.grad(&gradients).ok_or("no gradient with an addend")?;
     equal("dweight with an addend", download(found), &dw)?;
@@ -537,10 +470,7 @@ fn compressed(backend: &Backend, [rows, width, k]: [usize; 3]) -> Result<(), Str
         Ok([found, dx.ok_or(none)?, dw.ok_or(none)?])
     };
     let (found, expected) = (run(true)?, run(false)?);
-    for (what, (found, expected)) in ["y", "dx", "dweight"]
-        .iter()
-        .zip(found.iter().zip(expected))
-    {
+    for (what, (found, expected)) in ["y", "dx", "dweight"].iter().zip(found.iter().zip(expected)) {
         if *found != expected {
             return Err(format!("{what} differs"));
         }
@@ -568,23 +498,10 @@ fn panics(backend: &Backend) -> Result<(), String> {
         "a bias of 3 elements for 2 columns",
         Box::new(|| drop(linear(x(), Tensor::ones([4, 2], device), Some(vector(3))))),
     )?;
-    let factors = AdamFactors {
-        beta_1: 0.9,
-        beta_2: 0.999,
-        decay: 0.0,
-        rate: 0.1,
-        epsilon: 1e-8,
-    };
+    let factors = AdamFactors { beta_1: 0.9, beta_2: 0.999, decay: 0.0, rate: 0.1, epsilon: 1e-8 };
     expect(
         "the second moment has shape [5], the parameter [4]",
-        Box::new(|| {
-            drop(adam_step(
-                vector(4),
-                vector(4),
-                [vector(4), vector(5)],
-                factors,
-            ))
-        }),
+        Box::new(|| drop(adam_step(vector(4), vector(4), [vector(4), vector(5)], factors))),
     )?;
     let tracked = Tensor::<1>::ones([4], &device.clone().autodiff());
     expect(
@@ -595,14 +512,8 @@ fn panics(backend: &Backend) -> Result<(), String> {
         }),
     )?;
     let labels = |rows: usize| Tensor::<1, Int>::zeros([rows], device);
-    expect(
-        "2 labels for 3 rows of scores",
-        Box::new(|| drop(cross_entropy(x(), labels(2), 1.0))),
-    )?;
-    expect(
-        "4 labels for 3 rows of scores",
-        Box::new(|| drop(class_hits(x(), labels(4)))),
-    )?;
+    expect("2 labels for 3 rows of scores", Box::new(|| drop(cross_entropy(x(), labels(2), 1.0))))?;
+    expect("4 labels for 3 rows of scores", Box::new(|| drop(class_hits(x(), labels(4)))))?;
     expect(
         "gamma has 3 elements, rows have 4",
         Box::new(|| drop(layer_norm(x(), vector(3), vector(4), EPSILON))),

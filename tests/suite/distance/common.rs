@@ -98,11 +98,7 @@ pub fn check(
 pub fn spread(csr: &Csr, cols: usize) -> Csr {
     let last = csr.cols.max(2) - 1;
     let place = |&column: &u32| (column as usize * (cols - 1) / last) as u32;
-    Csr {
-        cols,
-        indices: csr.indices.iter().map(place).collect(),
-        ..csr.clone()
-    }
+    Csr { cols, indices: csr.indices.iter().map(place).collect(), ..csr.clone() }
 }
 
 /// Distances and indices of each query's neighbors.

@@ -77,10 +77,7 @@ fn quotients(backend: &Backend, routine: Option<Routine>) -> Outcome {
         Ok(found) => found,
         Err(skipped) => return Ok(skipped),
     };
-    let pairs = x
-        .weights
-        .iter()
-        .flat_map(|a| y.weights.iter().map(move |b| (a, b)));
+    let pairs = x.weights.iter().flat_map(|a| y.weights.iter().map(move |b| (a, b)));
     for ((a, b), found) in pairs.zip(found) {
         let expected = a.min(*b) / a.max(*b);
         let bound = 3e-7 * expected + 2f64.powi(-60);
@@ -143,13 +140,7 @@ fn supersets(backend: &Backend, metric: Metric, routine: Option<Routine>) -> Out
             }
             indptr.push(indices.len() as u32);
         }
-        Csr {
-            rows,
-            cols: COLS as usize,
-            indptr,
-            indices,
-            weights,
-        }
+        Csr { rows, cols: COLS as usize, indptr, indices, weights }
     };
     let (x, y) = (rounded::<f32>(&matrix(40)), rounded::<f32>(&matrix(600)));
     let measure = Measure::from(metric).with_routine(routine);
@@ -161,13 +152,7 @@ fn supersets(backend: &Backend, metric: Metric, routine: Option<Routine>) -> Out
     if finite == 0 || finite == found.len() {
         return Err(format!("{finite} distances of {} are finite", found.len()));
     }
-    check(
-        "supersets",
-        metric,
-        &found,
-        [&x.dense(), &y.dense()],
-        SINGLE,
-    )?;
+    check("supersets", metric, &found, [&x.dense(), &y.dense()], SINGLE)?;
     Ok(Verdict::Passed)
 }
 
@@ -206,10 +191,7 @@ fn ties<T: Element>(backend: &Backend, routine: Option<Routine>) -> Outcome {
 
 /// Compares a distance with the greatest magnitude: zero rows, equal rows, less, equal, more.
 fn kind(x: &[f64], y: &[f64], distance: f64) -> usize {
-    let most = x
-        .iter()
-        .chain(y)
-        .fold(0.0, |most: f64, a| most.max(a.abs()));
+    let most = x.iter().chain(y).fold(0.0, |most: f64, a| most.max(a.abs()));
     match distance.total_cmp(&most) {
         _ if most == 0.0 => 0,
         _ if x == y => 1,

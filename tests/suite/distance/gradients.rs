@@ -15,13 +15,8 @@ use sparsek_tests::{
     sparse::{Sparse, Structure, Values, pattern, rounded, vector},
 };
 
-const METRICS: [Metric; 5] = [
-    Metric::Dot,
-    Metric::Euclidean,
-    Metric::SqEuclidean,
-    Metric::Cosine,
-    Metric::Manhattan,
-];
+const METRICS: [Metric; 5] =
+    [Metric::Dot, Metric::Euclidean, Metric::SqEuclidean, Metric::Cosine, Metric::Manhattan];
 const STEP: f64 = 1e-6;
 
 pub fn add(cases: &mut Cases, backend: &Backend) {
@@ -71,9 +66,7 @@ fn near(what: &str, found: &[f64], expected: &[f64], tolerance: f64) -> Result<(
     for (entry, (found, expected)) in found.iter().zip(expected).enumerate() {
         let off = (found - expected).abs();
         if off.is_nan() || off > tolerance * (1.0 + expected.abs()) {
-            return Err(format!(
-                "{what}, entry {entry}: {found} instead of {expected}"
-            ));
+            return Err(format!("{what}, entry {entry}: {found} instead of {expected}"));
         }
     }
     Ok(())
@@ -88,11 +81,7 @@ fn of_metric<T: Element>(backend: &Backend, metric: Metric) -> Outcome {
     let recipe = |rows, seed| {
         let structure = Structure::EmptyRows;
         // Cosine is undefined for empty rows.
-        let structure = if metric == Metric::Cosine {
-            Structure::Uniform
-        } else {
-            structure
-        };
+        let structure = if metric == Metric::Cosine { Structure::Uniform } else { structure };
         let recipe = Sparse::new("", [rows, 14], 0.5, structure, Values::Normal);
         rounded::<T>(&recipe.matrix(seed))
     };
@@ -100,15 +89,10 @@ fn of_metric<T: Element>(backend: &Backend, metric: Metric) -> Outcome {
     for same_matrix in [false, true] {
         let y = if same_matrix { &x } else { &y };
         let mut random = Random::new(5);
-        let weights: Vec<f64> = (0..x.rows * y.rows)
-            .map(|_| random.uniform() - 0.5)
-            .collect();
+        let weights: Vec<f64> = (0..x.rows * y.rows).map(|_| random.uniform() - 0.5).collect();
         let track = |csr: &Host| {
             let values = vector::<T>(&csr.weights, &device).require_grad();
-            (
-                Csr::new(pattern(csr), values.clone()).expect("in order"),
-                values,
-            )
+            (Csr::new(pattern(csr), values.clone()).expect("in order"), values)
         };
         let (of_x, x_values) = track(&x);
         let (of_y, y_values) = track(y);

@@ -84,9 +84,7 @@ fn check(metric: Metric, found: &[(usize, f64)], all: &[(usize, f64)], radius: f
             None => !within || excused,
         };
         if !right {
-            return Err(format!(
-                "{metric}, radius {radius}: row {j} is at {real}, found {here:?}"
-            ));
+            return Err(format!("{metric}, radius {radius}: row {j} is at {real}, found {here:?}"));
         }
     }
     Ok(())
@@ -158,9 +156,7 @@ fn graph(backend: &Backend, metric: Metric) -> Checked {
         _ => f64::INFINITY,
     };
     let all = fitted.radius_neighbors(None, everything).map_err(text)?;
-    let nearest = fitted
-        .kneighbors_graph(None, recipe.rows - 1)
-        .map_err(text)?;
+    let nearest = fitted.kneighbors_graph(None, recipe.rows - 1).map_err(text)?;
     for (i, (found, mut expected)) in rows(&all).into_iter().zip(rows(&nearest)).enumerate() {
         expected.retain(|(_, distance)| !distance.is_nan());
         if !same(&found, &expected) {
@@ -288,13 +284,7 @@ fn errors(backend: &Backend) -> Checked {
         fitted.kneighbors_of(0..2, rows).map(drop),
         fitted.kneighbors_of(0..0, rows).map(drop),
     ] {
-        if !matches!(
-            found,
-            Err(DistanceError::Neighbors {
-                exclude_self: true,
-                ..
-            })
-        ) {
+        if !matches!(found, Err(DistanceError::Neighbors { exclude_self: true, .. })) {
             return Err(format!("k = n of itself: {found:?}"));
         }
     }

@@ -25,17 +25,13 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
         let name = routine.map_or("auto", Routine::name);
         for metric in metrics() {
             let case = format!("tensor/distance/{name}/f32/{metric}-of-magnitudes");
-            cases.add(backend, case, move |b| {
-                single::<f32>(b, metric, routine, &SINGLES)
-            });
+            cases.add(backend, case, move |b| single::<f32>(b, metric, routine, &SINGLES));
         }
     }
     for metric in metrics() {
         let case = |dtype| format!("tensor/distance/auto/{dtype}/{metric}-of-magnitudes");
         cases.add(backend, case("f64"), move |b| double(b, metric));
-        cases.add(backend, case("bf16"), move |b| {
-            single::<half::bf16>(b, metric, None, &SINGLES)
-        });
+        cases.add(backend, case("bf16"), move |b| single::<half::bf16>(b, metric, None, &SINGLES));
         cases.add(backend, case("f16"), move |b| {
             single::<half::f16>(b, metric, None, &[[4e3, 4e3], [1e-3, 1e-3], [4e3, 1e-3]])
         });
@@ -94,9 +90,7 @@ fn multiplied(csr: &Csr, by: [f64; 2]) -> Csr {
     let mut product = csr.clone();
     for row in 0..csr.rows {
         let entries = csr.indptr[row] as usize..csr.indptr[row + 1] as usize;
-        product.weights[entries]
-            .iter_mut()
-            .for_each(|a| *a *= by[row / 2 % 2]);
+        product.weights[entries].iter_mut().for_each(|a| *a *= by[row / 2 % 2]);
     }
     product
 }
@@ -108,16 +102,9 @@ struct Limits {
     tolerance: [f64; 2],
 }
 
-const OF_SINGLE: Limits = Limits {
-    greatest: f32::MAX as f64,
-    lost: 1e-37,
-    tolerance: [1e-5, 2e-6],
-};
-const OF_DOUBLE: Limits = Limits {
-    greatest: f64::MAX,
-    lost: 1e-306,
-    tolerance: [1e-11, 1e-12],
-};
+const OF_SINGLE: Limits =
+    Limits { greatest: f32::MAX as f64, lost: 1e-37, tolerance: [1e-5, 2e-6] };
+const OF_DOUBLE: Limits = Limits { greatest: f64::MAX, lost: 1e-306, tolerance: [1e-11, 1e-12] };
 
 /// Fails if a distance is neither right nor out of range.
 fn compare(
@@ -134,11 +121,7 @@ fn compare(
     } else {
         // Compare squares: near 0 the oracle's root loses half of the digits.
         let square = |a: f64| {
-            if metric == Metric::Hellinger {
-                a * a
-            } else {
-                a
-            }
+            if metric == Metric::Hellinger { a * a } else { a }
         };
         let [found, expected] = [square(found), square(expected)];
         let [relative, of_scale] = limits.tolerance;
@@ -273,9 +256,7 @@ fn nearest(backend: &Backend, metric: Metric) -> Outcome {
             let Some(radius) = far[i].iter().copied().find(|d| d.is_finite() && *d != 0.0) else {
                 continue;
             };
-            let near = index
-                .radius_neighbors(None, radius)
-                .map_err(|e| e.to_string())?;
+            let near = index.radius_neighbors(None, radius).map_err(|e| e.to_string())?;
             let within = (0..rows.rows).filter(|&j| match similar {
                 true => j != i && row[j] >= radius,
                 false => j != i && row[j] <= radius,
@@ -295,13 +276,9 @@ fn nearest(backend: &Backend, metric: Metric) -> Outcome {
 fn gradients(backend: &Backend) -> Result<(), String> {
     let device = backend.device.clone().autodiff();
     let base = rounded::<f32>(&Sparse::ALL[2].matrix(4));
-    for metric in [
-        Metric::Dot,
-        Metric::Euclidean,
-        Metric::SqEuclidean,
-        Metric::Cosine,
-        Metric::Manhattan,
-    ] {
+    for metric in
+        [Metric::Dot, Metric::Euclidean, Metric::SqEuclidean, Metric::Cosine, Metric::Manhattan]
+    {
         let of = |by: f64| -> Result<Vec<f64>, String> {
             let csr = multiplied(&base, [by; 2]);
             let values: Tensor<1> = vector::<f32>(&csr.weights, &device).require_grad();

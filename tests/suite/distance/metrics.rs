@@ -38,17 +38,11 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     }
     for &metric in Metric::ALL {
         let case = |dtype| format!("tensor/distance/auto/{dtype}/{}", metric.name());
-        cases.add(backend, case("f64"), move |b| {
-            of_metric::<f64>(b, metric, None)
-        });
-        cases.add(backend, case("f16"), move |b| {
-            of_metric::<half::f16>(b, metric, None)
-        });
+        cases.add(backend, case("f64"), move |b| of_metric::<f64>(b, metric, None));
+        cases.add(backend, case("f16"), move |b| of_metric::<half::f16>(b, metric, None));
     }
     let bf16 = "tensor/distance/auto/bf16/manhattan".to_string();
-    cases.add(backend, bf16, |b| {
-        of_metric::<half::bf16>(b, Metric::Manhattan, None)
-    });
+    cases.add(backend, bf16, |b| of_metric::<half::bf16>(b, Metric::Manhattan, None));
     cases.check(backend, "tensor/distance/errors", errors);
 }
 
@@ -130,15 +124,8 @@ fn of_metric<T: Element>(backend: &Backend, metric: Metric, routine: Option<Rout
     let mut pairs: Vec<(String, Csr, Csr)> = recipes
         .map(|(seed, recipe)| {
             let seed = seed as u64;
-            let other = Sparse {
-                rows: recipe.rows / 2 + 1,
-                ..*recipe
-            };
-            (
-                recipe.name.into(),
-                recipe.matrix(seed),
-                other.matrix(seed + 100),
-            )
+            let other = Sparse { rows: recipe.rows / 2 + 1, ..*recipe };
+            (recipe.name.into(), recipe.matrix(seed), other.matrix(seed + 100))
         })
         .collect();
     // More rows than a tile.
@@ -203,10 +190,7 @@ fn semiring_case<M: Semiring + sparsek::distance::HostSemiring>(
 fn errors(backend: &Backend) -> Result<(), String> {
     let device = &backend.device;
     let of = |cols| {
-        let recipe = Sparse {
-            cols,
-            ..Sparse::ALL[0]
-        };
+        let recipe = Sparse { cols, ..Sparse::ALL[0] };
         upload::<f32>(&recipe.matrix(1), device)
     };
     for p in [0.0, -1.0, f64::NAN, f64::INFINITY] {

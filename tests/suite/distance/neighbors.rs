@@ -46,11 +46,7 @@ fn check(
         let mut seen = indices[i].clone();
         seen.sort_unstable();
         seen.dedup();
-        if seen.len() != k
-            || seen
-                .iter()
-                .any(|&j| j >= index.len() || Some(j) == excluded)
-        {
+        if seen.len() != k || seen.iter().any(|&j| j >= index.len() || Some(j) == excluded) {
             return Err(format!("{metric}, row {i}: neighbors {:?}", indices[i]));
         }
         for (slot, &(j, nearest)) in expected.iter().enumerate() {
@@ -133,11 +129,7 @@ fn batches(backend: &Backend) -> Result<(), String> {
 /// The same with long rows, which are summed in parts.
 fn batches_of_long_rows(backend: &Backend) -> Result<(), String> {
     let one_of = |row: usize| {
-        if row.is_multiple_of(8) {
-            1 + row / 3
-        } else {
-            100
-        }
+        if row.is_multiple_of(8) { 1 + row / 3 } else { 100 }
     };
     let rows = counts(3000, &(0..40).map(one_of).collect::<Vec<_>>(), 21);
     in_batches(backend, &rows, &[39])
@@ -145,12 +137,7 @@ fn batches_of_long_rows(backend: &Backend) -> Result<(), String> {
 
 fn in_batches(backend: &Backend, rows: &Csr, counts: &[usize]) -> Result<(), String> {
     let index = upload::<f32>(rows, &backend.device);
-    for metric in [
-        Metric::Manhattan,
-        Metric::Dot,
-        Metric::Cosine,
-        Metric::BrayCurtis,
-    ] {
+    for metric in [Metric::Manhattan, Metric::Dot, Metric::Cosine, Metric::BrayCurtis] {
         let whole = NearestNeighbors::fit(index.clone(), metric);
         for &k in counts {
             let expected = neighbors(&whole, None, k)?;
@@ -220,16 +207,11 @@ fn errors(backend: &Backend) -> Result<(), String> {
     let fitted = NearestNeighbors::fit(index.clone(), Metric::Manhattan);
     let rows = recipe.rows;
     match fitted.kneighbors(None, rows) {
-        Err(DistanceError::Neighbors {
-            exclude_self: true, ..
-        }) => {}
+        Err(DistanceError::Neighbors { exclude_self: true, .. }) => {}
         other => return Err(format!("k = n of itself: {:?}", other.map(|_| ()))),
     }
     match fitted.kneighbors(Some(&index), rows + 1) {
-        Err(DistanceError::Neighbors {
-            exclude_self: false,
-            ..
-        }) => Ok(()),
+        Err(DistanceError::Neighbors { exclude_self: false, .. }) => Ok(()),
         other => Err(format!("k > n: {:?}", other.map(|_| ()))),
     }
 }

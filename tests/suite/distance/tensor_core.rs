@@ -27,18 +27,10 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
         return;
     }
     for (metric, exact) in METRICS {
-        let case = |what: &str| {
-            format!(
-                "tensor/distance/tensor_core/integers/{what}/{}",
-                metric.name()
-            )
-        };
-        cases.add(backend, case("f32"), move |b| {
-            integers::<f32>(b, metric, exact)
-        });
-        cases.add(backend, case("f16"), move |b| {
-            integers::<half::f16>(b, metric, exact)
-        });
+        let case =
+            |what: &str| format!("tensor/distance/tensor_core/integers/{what}/{}", metric.name());
+        cases.add(backend, case("f32"), move |b| integers::<f32>(b, metric, exact));
+        cases.add(backend, case("f16"), move |b| integers::<half::f16>(b, metric, exact));
         cases.add(backend, case("batches"), move |b| batches(b, metric, exact));
     }
     let refused = "tensor/distance/tensor_core/integers/refused".to_string();
@@ -65,20 +57,13 @@ fn pairs() -> impl Iterator<Item = [Csr; 2]> {
         ([300, 40], 700),
         ([40, 3000], 30),
     ];
-    let structure = [
-        Structure::Uniform,
-        Structure::EmptyRows,
-        Structure::FullRows,
-    ];
-    sizes
-        .into_iter()
-        .zip(0..)
-        .flat_map(move |((size, rows), seed)| {
-            structure.into_iter().map(move |structure| {
-                let of = |size, seed| matrix(size, 0.2, structure, seed);
-                [of(size, seed), of([rows, size[1]], seed + 50)]
-            })
+    let structure = [Structure::Uniform, Structure::EmptyRows, Structure::FullRows];
+    sizes.into_iter().zip(0..).flat_map(move |((size, rows), seed)| {
+        structure.into_iter().map(move |structure| {
+            let of = |size, seed| matrix(size, 0.2, structure, seed);
+            [of(size, seed), of([rows, size[1]], seed + 50)]
         })
+    })
 }
 
 /// Distances equal the oracle's, and where nothing rounds those of merge, bit for bit.
@@ -103,11 +88,7 @@ fn integers<T: Element>(backend: &Backend, metric: Metric, exact: bool) -> Outco
         let with_itself: Vec<f64> = with_itself.iter::<f64>().collect();
         check(&name, metric, &with_itself, [&rows[0], &rows[0]], SINGLE)?;
         if exact {
-            same(
-                &name,
-                &with_itself,
-                &by_merge::<T>(backend, [&x, &x], metric)?,
-            )?;
+            same(&name, &with_itself, &by_merge::<T>(backend, [&x, &x], metric)?)?;
         }
     }
     Ok(Verdict::Passed)
@@ -130,18 +111,12 @@ fn same(name: &str, found: &[f64], by_merge: &[f64]) -> Result<(), String> {
     match found.iter().zip(by_merge).position(differs) {
         _ if found.len() != by_merge.len() => Err(format!("{name}: {} distances", found.len())),
         None => Ok(()),
-        Some(at) => Err(format!(
-            "{name}, pair {at}: {} instead of {}",
-            found[at], by_merge[at]
-        )),
+        Some(at) => Err(format!("{name}, pair {at}: {} instead of {}", found[at], by_merge[at])),
     }
 }
 
 fn batches(backend: &Backend, metric: Metric, exact: bool) -> Outcome {
-    let csr = upload::<f32>(
-        &matrix([500, 90], 0.3, Structure::Uniform, 3),
-        &backend.device,
-    );
+    let csr = upload::<f32>(&matrix([500, 90], 0.3, Structure::Uniform, 3), &backend.device);
     let by = |routine| {
         let measure = Measure::from(metric).with_routine(Some(routine));
         NearestNeighbors::fit(csr.clone(), measure)
@@ -199,10 +174,7 @@ fn refusals(backend: &Backend) -> Outcome {
         other => return Err(format!("large sums: {other:?}")),
     }
     // 64 rows of 2^22 f16 elements.
-    let wide = Csr {
-        cols: 1 << 22,
-        ..good.clone()
-    };
+    let wide = Csr { cols: 1 << 22, ..good.clone() };
     match distances::<f32>(backend, [&wide, &wide], measure)? {
         Err(Verdict::Skipped(message)) if message.contains("laid out densely") => {}
         other => return Err(format!("wide rows: {other:?}")),
@@ -241,9 +213,7 @@ fn greatest_magnitude<T: Element>(backend: &Backend) -> Outcome {
             let bytes = client.read_one(found).map_err(|error| error.to_string())?;
             let found = f32::from_bits(u32::from_bytes(&bytes)[0]);
             if found.to_bits() != f32::to_bits(expected) {
-                return Err(format!(
-                    "{value} among {len}: {found} instead of {expected}"
-                ));
+                return Err(format!("{value} among {len}: {found} instead of {expected}"));
             }
         }
     }

@@ -23,10 +23,8 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
         for routine in [None].into_iter().chain(forced.clone()) {
             let name = routine.map_or("auto", Routine::name);
             for &metric in Metric::ALL {
-                let case = format!(
-                    "tensor/distance/{name}/f32/{}-of-{cols}-columns",
-                    metric.name()
-                );
+                let case =
+                    format!("tensor/distance/{name}/f32/{}-of-{cols}-columns", metric.name());
                 cases.add(backend, case, move |b| of_metric(b, metric, routine, cols));
             }
         }
@@ -50,10 +48,7 @@ fn of_metric(backend: &Backend, metric: Metric, routine: Option<Routine>, cols: 
     let pairs = [
         (few.clone(), few),
         (positive.matrix(1), positive.with_rows(7).matrix(2)),
-        (
-            Sparse::ALL[0].matrix(3),
-            Sparse::ALL[0].with_rows(9).matrix(4),
-        ),
+        (Sparse::ALL[0].matrix(3), Sparse::ALL[0].with_rows(9).matrix(4)),
         (one, other),
     ];
     let measure = Measure::from(metric).with_routine(routine);
@@ -85,12 +80,7 @@ fn of_metric(backend: &Backend, metric: Metric, routine: Option<Routine>, cols: 
 
 fn gradients(backend: &Backend, cols: usize) -> Result<(), String> {
     let device = backend.device.clone().autodiff();
-    for metric in [
-        Metric::Dot,
-        Metric::Euclidean,
-        Metric::Cosine,
-        Metric::Manhattan,
-    ] {
+    for metric in [Metric::Dot, Metric::Euclidean, Metric::Cosine, Metric::Manhattan] {
         let [x, y] = [1, 2].map(|seed| rounded::<f32>(&Sparse::ALL[2].matrix(seed)));
         let of = |x: &Csr, y: &Csr| {
             let [x, y] = [x, y].map(|csr| {
@@ -112,10 +102,7 @@ fn gradients(backend: &Backend, cols: usize) -> Result<(), String> {
         let (near, narrow) = of(&x, &y)?;
         let (far, wide) = of(&spread(&x, cols), &spread(&y, cols))?;
         let apart = |a: &[f64], b: &[f64]| {
-            let apart = a
-                .iter()
-                .zip(b)
-                .map(|(a, b)| (a - b).abs() / (1.0 + b.abs()));
+            let apart = a.iter().zip(b).map(|(a, b)| (a - b).abs() / (1.0 + b.abs()));
             apart.fold(0.0, f64::max)
         };
         let most = apart(&near, &far);

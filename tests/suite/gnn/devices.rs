@@ -55,11 +55,7 @@ fn devices(backend: &Backend) -> Outcome {
     };
     let two = [first.clone(), second.clone()];
     let config = |together, epochs| {
-        let parts = Batching::Parts {
-            parts: 8,
-            together,
-            clustered: false,
-        };
+        let parts = Batching::Parts { parts: 8, together, clustered: false };
         let config = TrainConfig::new().with_epochs(epochs).with_lr(0.01);
         config.with_batches(parts)
     };
@@ -70,10 +66,7 @@ fn devices(backend: &Backend) -> Outcome {
         }
         checked => checked.map_err(|e| e.to_string())?,
     }
-    match config(1, 1)
-        .with_batches(Batching::Full)
-        .check_devices(&two)
-    {
+    match config(1, 1).with_batches(Batching::Full).check_devices(&two) {
         Err(TrainError::Devices(DevicesError::Batching { devices: 2 })) => {}
         found => return Err(format!("full batch on two devices: {found:?}")),
     }

@@ -52,18 +52,13 @@ fn sage(cases: &mut Cases, backend: &Backend) {
     ];
     for (aggregator, make, expected) in aggregators {
         let name = format!("sage/{aggregator:?}").to_lowercase();
-        let subject = Subject {
-            make,
-            forward: |layer, graph, x, _| layer.forward(graph, x),
-            expected,
-        };
+        let subject =
+            Subject { make, forward: |layer, graph, x, _| layer.forward(graph, x), expected };
         add_subject(cases, backend, &name, subject);
     }
     let subject = Subject {
         make: |device| {
-            let config = SageConvConfig::new(WIDTH, OUT)
-                .with_project(true)
-                .with_normalize(true);
+            let config = SageConvConfig::new(WIDTH, OUT).with_project(true).with_normalize(true);
             config.with_root_weight(false).with_bias(false).init(device)
         },
         forward: |layer, graph, x, _| layer.forward(graph, x),
@@ -114,9 +109,7 @@ fn gcn(cases: &mut Cases, backend: &Backend) {
     add_subject(cases, backend, "gcn/improved-weighted", subject);
     let subject = Subject {
         make: |device| {
-            let config = GcnConvConfig::new(WIDTH, WIDTH)
-                .with_weight(false)
-                .with_bias(false);
+            let config = GcnConvConfig::new(WIDTH, WIDTH).with_weight(false).with_bias(false);
             config.with_self_loops(false).init(device)
         },
         forward: |layer, graph, x, _| layer.forward(graph, x),
@@ -161,9 +154,7 @@ fn of_aggregator(aggregator: Aggregator) -> SageConvConfig {
 }
 
 fn of_norm(norm: Norm) -> GcnConvConfig {
-    GcnConvConfig::new(WIDTH, OUT)
-        .with_self_loops(false)
-        .with_norm(norm)
+    GcnConvConfig::new(WIDTH, OUT).with_self_loops(false).with_norm(norm)
 }
 
 fn gin(cases: &mut Cases, backend: &Backend) {
@@ -172,29 +163,21 @@ fn gin(cases: &mut Cases, backend: &Backend) {
         forward: |layer, graph, x, _| layer.forward(graph, x),
         expected: |inputs| {
             let root = layers::scale(&inputs.x(), 1.0 + inputs.parameters[0][0]);
-            layers::add(
-                &layers::join(&inputs.edges(false), &inputs.x(), Join::Sum),
-                &root,
-            )
+            layers::add(&layers::join(&inputs.edges(false), &inputs.x(), Join::Sum), &root)
         },
     };
     add_subject(cases, backend, "gin/trained-eps", subject);
     let subject = Subject {
         make: |device| {
             let mlp = GinMlpConfig::new(WIDTH, 5, OUT);
-            GinConvConfig::new()
-                .with_eps(0.25)
-                .with_mlp(Some(mlp))
-                .init(device)
+            GinConvConfig::new().with_eps(0.25).with_mlp(Some(mlp)).init(device)
         },
         forward: |layer, graph, x, _| layer.forward(graph, x),
         expected: |inputs| {
             let p = &inputs.parameters;
             let root = layers::scale(&inputs.x(), 1.25);
-            let sum = layers::add(
-                &layers::join(&inputs.edges(false), &inputs.x(), Join::Sum),
-                &root,
-            );
+            let sum =
+                layers::add(&layers::join(&inputs.edges(false), &inputs.x(), Join::Sum), &root);
             let hidden = layers::relu(&layers::linear(&sum, &p[0], &p[1], 5));
             layers::linear(&hidden, &p[2], &p[3], OUT)
         },

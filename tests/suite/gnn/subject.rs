@@ -30,21 +30,13 @@ impl Inputs {
         let weights = self.weights.iter().map(|&w| if weighted { w } else { 1.0 });
         Edges {
             nodes: NODES,
-            list: edges()
-                .into_iter()
-                .zip(weights)
-                .map(|((s, t), w)| (s, t, w))
-                .collect(),
+            list: edges().into_iter().zip(weights).map(|((s, t), w)| (s, t, w)).collect(),
         }
     }
 
     fn all(&mut self) -> Vec<&mut f64> {
         let parameters = self.parameters.iter_mut().flatten();
-        self.x
-            .iter_mut()
-            .chain(&mut self.weights)
-            .chain(parameters)
-            .collect()
+        self.x.iter_mut().chain(&mut self.weights).chain(parameters).collect()
     }
 }
 
@@ -57,9 +49,8 @@ pub struct Subject<M> {
 /// Edges by target: hubs, self-loops (two on a node), a repeated edge, isolated nodes.
 fn edges() -> Vec<(usize, usize)> {
     let mut random = Random::new(31);
-    let mut list: Vec<(usize, usize)> = (0..26)
-        .map(|_| (random.below(NODES - 2), random.below(NODES - 3) + 1))
-        .collect();
+    let mut list: Vec<(usize, usize)> =
+        (0..26).map(|_| (random.below(NODES - 2), random.below(NODES - 3) + 1)).collect();
     list.extend((0..NODES - 1).map(|i| (i, 3)));
     list.extend([(5, 5), (5, 5), (2, 3)]);
     list.sort_by_key(|&(source, target)| (target, source));
@@ -109,9 +100,7 @@ impl ModuleVisitor for Collect<'_> {
 }
 
 fn normals(random: &mut Random, count: usize) -> Vec<f64> {
-    (0..count)
-        .map(|_| f64::from(random.normal() as f32))
-        .collect()
+    (0..count).map(|_| f64::from(random.normal() as f32)).collect()
 }
 
 pub fn add_subject<M: Module + 'static>(
@@ -126,21 +115,13 @@ pub fn add_subject<M: Module + 'static>(
         _ => &[DType::F32],
     };
     for &dtype in dtypes {
-        let Subject {
-            make,
-            forward,
-            expected,
-        } = subject;
+        let Subject { make, forward, expected } = subject;
         let name = format!("tensor/gnn/layer/{name}/{}", dtype.name());
         cases.add(backend, name, move |backend| {
             if let Some(reason) = backend.shared_memory_defect() {
                 return Ok(Verdict::Skipped(reason));
             }
-            let subject = Subject {
-                make,
-                forward,
-                expected,
-            };
+            let subject = Subject { make, forward, expected };
             check(backend, dtype, &subject).map(|()| Verdict::Passed)
         });
     }
@@ -152,22 +133,12 @@ fn check<M: Module>(backend: &Backend, dtype: DType, subject: &Subject<M>) -> Re
     let mut random = Random::new(77);
     let x = normals(&mut random, NODES * WIDTH);
     // Positive: norms divide by sums of weights.
-    let weights: Vec<f64> = normals(&mut random, edges().len())
-        .iter()
-        .map(|w| w.abs() + 0.25)
-        .collect();
-    let mut fill = Fill {
-        random: Random::new(5),
-        dtype,
-        values: Vec::new(),
-    };
+    let weights: Vec<f64> =
+        normals(&mut random, edges().len()).iter().map(|w| w.abs() + 0.25).collect();
+    let mut fill = Fill { random: Random::new(5), dtype, values: Vec::new() };
     let layer = (subject.make)(&device).map(&mut fill);
     let weights = weights.into_iter().map(|w| f64::from(w as f32)).collect();
-    let mut inputs = Inputs {
-        x,
-        weights,
-        parameters: fill.values,
-    };
+    let mut inputs = Inputs { x, weights, parameters: fill.values };
     let upload = |values: &[f64], shape: &[usize]| TensorData::new(values.to_vec(), shape.to_vec());
     let on = (&device, dtype);
     let x = Tensor::<2>::from_data(upload(&inputs.x, &[NODES, WIDTH]), on).require_grad();
@@ -178,11 +149,7 @@ fn check<M: Module>(backend: &Backend, dtype: DType, subject: &Subject<M>) -> Re
     let found: Vec<f64> = y.clone().into_data().iter::<f64>().collect();
     let expected = (subject.expected)(&inputs).concat();
     // Devices may round products to tf32.
-    let precision = if dtype == DType::F64 {
-        1e-9
-    } else {
-        2f64.powi(-10)
-    };
+    let precision = if dtype == DType::F64 { 1e-9 } else { 2f64.powi(-10) };
     let size = expected.iter().fold(1.0, |most: f64, y| most.max(y.abs()));
     same("y", &found, &expected, precision * size)?;
 
@@ -194,15 +161,8 @@ fn check<M: Module>(backend: &Backend, dtype: DType, subject: &Subject<M>) -> Re
         None => vec![0.0; count],
     };
     let mut slopes: Vec<f64> = of(x.grad(&gradients).map(Tensor::into_data), inputs.x.len());
-    slopes.extend(of(
-        weights.grad(&gradients).map(Tensor::into_data),
-        inputs.weights.len(),
-    ));
-    let mut collect = Collect {
-        gradients: &gradients,
-        values: Vec::new(),
-        missing: 0,
-    };
+    slopes.extend(of(weights.grad(&gradients).map(Tensor::into_data), inputs.weights.len()));
+    let mut collect = Collect { gradients: &gradients, values: Vec::new(), missing: 0 };
     layer.visit(&mut collect);
     if collect.missing > 0 {
         return Err(format!("{} parameters have no gradient", collect.missing));
@@ -225,31 +185,19 @@ fn check<M: Module>(backend: &Backend, dtype: DType, subject: &Subject<M>) -> Re
             (moved(STEP) - moved(-STEP)) / (2.0 * STEP)
         })
         .collect();
-    let precision = if dtype == DType::F64 {
-        1e-6
-    } else {
-        2f64.powi(-9)
-    };
-    let size = differences
-        .iter()
-        .fold(1.0, |most: f64, d| most.max(d.abs()));
+    let precision = if dtype == DType::F64 { 1e-6 } else { 2f64.powi(-9) };
+    let size = differences.iter().fold(1.0, |most: f64, d| most.max(d.abs()));
     same("slopes", &slopes, &differences, precision * size)
 }
 
 fn same(what: &str, found: &[f64], expected: &[f64], bound: f64) -> Result<(), String> {
     if found.len() != expected.len() {
-        return Err(format!(
-            "{} {what} instead of {}",
-            found.len(),
-            expected.len()
-        ));
+        return Err(format!("{} {what} instead of {}", found.len(), expected.len()));
     }
     for (at, (a, b)) in found.iter().zip(expected).enumerate() {
         let distance = (a - b).abs();
         if distance.is_nan() || distance > bound {
-            return Err(format!(
-                "{what} {at}: {a} instead of {b}, off by more than {bound:e}"
-            ));
+            return Err(format!("{what} {at}: {a} instead of {b}, off by more than {bound:e}"));
         }
     }
     Ok(())

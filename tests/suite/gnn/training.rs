@@ -33,9 +33,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     let count = if backend.kind == Kind::Cpu { 0 } else { 3 };
     for architecture in architectures.into_iter().take(count) {
         let name = format!("train/representations/{architecture:?}").to_lowercase();
-        add_layer(cases, backend, &name, move |b| {
-            representations_agree(b, architecture)
-        });
+        add_layer(cases, backend, &name, move |b| representations_agree(b, architecture));
     }
     let activations = [("maxk", Activation::maxk(8)), ("relu", Activation::Relu)];
     // Tuning Burn's kernels takes minutes per run on CubeCL's CPU runtime.
@@ -58,23 +56,20 @@ fn add_layer(
     name: &str,
     body: impl FnOnce(&Backend) -> Result<(), String> + Send + 'static,
 ) {
-    cases.add(
-        backend,
-        format!("tensor/gnn/{name}"),
-        move |backend| match backend.shared_memory_defect() {
+    cases.add(backend, format!("tensor/gnn/{name}"), move |backend| {
+        match backend.shared_memory_defect() {
             Some(reason) => Ok(Verdict::Skipped(reason)),
             None => body(backend).map(|()| Verdict::Passed),
-        },
-    );
+        }
+    });
 }
 
 /// A directed graph with isolated nodes and a self-loop.
 fn edges() -> Vec<(u32, u32)> {
     let mut random = Random::new(5);
     let busy = NODES - 10;
-    let mut edges: Vec<(u32, u32)> = (0..300)
-        .map(|_| (random.below(busy) as u32, random.below(busy) as u32))
-        .collect();
+    let mut edges: Vec<(u32, u32)> =
+        (0..300).map(|_| (random.below(busy) as u32, random.below(busy) as u32)).collect();
     edges.extend((0..busy as u32).map(|i| (i, 7)));
     edges
 }
@@ -88,13 +83,8 @@ fn matrix(weight: impl Fn(usize) -> f64) -> Csr {
     for (source, target) in edges() {
         rows[target as usize].push(source);
     }
-    let mut csr = Csr {
-        rows: NODES,
-        cols: NODES,
-        indptr: vec![0],
-        indices: Vec::new(),
-        weights: Vec::new(),
-    };
+    let mut csr =
+        Csr { rows: NODES, cols: NODES, indptr: vec![0], indices: Vec::new(), weights: Vec::new() };
     for mut row in rows {
         row.sort_unstable();
         csr.weights.extend(row.iter().map(|_| weight(row.len())));
@@ -115,12 +105,7 @@ fn download(x: Tensor<2>) -> Vec<f64> {
 
 fn graphs() -> Result<(), String> {
     match Graph::from_edges(3, [(0, 1), (1, 3)]) {
-        Err(GraphError::NodeOutOfRange {
-            edge: 1,
-            target_id: 3,
-            nodes: 3,
-            ..
-        }) => {}
+        Err(GraphError::NodeOutOfRange { edge: 1, target_id: 3, nodes: 3, .. }) => {}
         other => {
             return Err(format!(
                 "an id out of range: {}",
@@ -134,22 +119,13 @@ fn graphs() -> Result<(), String> {
         return Err("the rows are not the sources of each target".into());
     }
     let looped = graph.with_self_loops();
-    let one_loop = |i: usize| {
-        looped
-            .neighbors(i)
-            .iter()
-            .filter(|&&j| j as usize == i)
-            .count()
-            == 1
-    };
+    let one_loop = |i: usize| looped.neighbors(i).iter().filter(|&&j| j as usize == i).count() == 1;
     if !(0..NODES).all(one_loop) {
         return Err("a node does not have exactly one self-loop".into());
     }
     let both = graph.symmetrized();
     let mutual = |i: usize| {
-        both.neighbors(i)
-            .iter()
-            .all(|&j| both.neighbors(j as usize).contains(&(i as u32)))
+        both.neighbors(i).iter().all(|&j| both.neighbors(j as usize).contains(&(i as u32)))
     };
     if graph.is_symmetric() || !both.is_symmetric() || !(0..NODES).all(mutual) {
         return Err("symmetrized is not symmetric".into());
@@ -163,27 +139,16 @@ fn aggregate(backend: &Backend) -> Result<(), String> {
     let device = &backend.device;
     let epsilon = f64::from(f32::EPSILON);
     let check = |what: &str, found: Tensor<2>, csr: &Csr| {
-        csr.spmm(&x, width)
-            .check(&download(found), epsilon)
-            .map_err(|e| format!("{what}: {e}"))
+        csr.spmm(&x, width).check(&download(found), epsilon).map_err(|e| format!("{what}: {e}"))
     };
-    check(
-        "sum",
-        aggregate_sum(&graph, upload(&x, width, device)),
-        &matrix(|_| 1.0),
-    )?;
+    check("sum", aggregate_sum(&graph, upload(&x, width, device)), &matrix(|_| 1.0))?;
     check(
         "mean",
         aggregate_mean(&graph, upload(&x, width, device)),
         &matrix(|degree| 1.0 / degree as f64),
     )?;
-    let list = edges()
-        .into_iter()
-        .map(|(s, t)| (s as usize, t as usize, 1.0));
-    let edges = Edges {
-        nodes: NODES,
-        list: list.collect(),
-    };
+    let list = edges().into_iter().map(|(s, t)| (s as usize, t as usize, 1.0));
+    let edges = Edges { nodes: NODES, list: list.collect() };
     let rows: Vec<Vec<f64>> = x.chunks(width).map(<[f64]>::to_vec).collect();
     let greatest = join(&edges, &rows, Join::Max).concat();
     if download(aggregate_max(&graph, upload(&x, width, device))) != greatest {
@@ -191,17 +156,9 @@ fn aggregate(backend: &Backend) -> Result<(), String> {
     }
     let mut weighted = matrix(|_| 0.0);
     weighted.weights = normals(weighted.weights.len(), 2);
-    let weights = weighted
-        .weights
-        .iter()
-        .map(|&w| w as f32)
-        .collect::<Vec<f32>>();
+    let weights = weighted.weights.iter().map(|&w| w as f32).collect::<Vec<f32>>();
     let weights = Tensor::<1>::from_floats(weights.as_slice(), device);
-    check(
-        "weighted",
-        aggregate_weighted(&graph, weights, upload(&x, width, device)),
-        &weighted,
-    )
+    check("weighted", aggregate_weighted(&graph, weights, upload(&x, width, device)), &weighted)
 }
 
 /// Measures the layer's parameters on graphs without edges and with only self-loops, then predicts
@@ -209,9 +166,7 @@ fn aggregate(backend: &Backend) -> Result<(), String> {
 fn sage(backend: &Backend, aggregator: Aggregator) -> Result<(), String> {
     let (d, out) = (12, 7);
     let device = &backend.device;
-    let layer = SageConvConfig::new(d, out)
-        .with_aggregator(aggregator)
-        .init(device);
+    let layer = SageConvConfig::new(d, out).with_aggregator(aggregator).init(device);
     let answer = |graph: &Graph, x: &[f64]| download(layer.forward(graph, upload(x, d, device)));
     let mut basis = vec![0.0; NODES * d];
     (0..d).for_each(|i| basis[i * d + i] = 1.0);
@@ -228,14 +183,9 @@ fn sage(backend: &Backend, aggregator: Aggregator) -> Result<(), String> {
     }
 
     let x = normals(NODES * d, 3);
-    let joined = matrix(|degree| {
-        if aggregator == Aggregator::Mean {
-            1.0 / degree as f64
-        } else {
-            1.0
-        }
-    })
-    .spmm(&x, d);
+    let joined =
+        matrix(|degree| if aggregator == Aggregator::Mean { 1.0 / degree as f64 } else { 1.0 })
+            .spmm(&x, d);
     let found = answer(&graph(), &x);
     for i in 0..NODES {
         for c in 0..out {
@@ -264,46 +214,27 @@ fn fits(backend: &Backend, data: &NodeDataset, activation: Activation) -> Result
         .with_layers(2)
         .with_activation(activation)
         .with_dropout(0.1);
-    let config = TrainConfig::new()
-        .with_epochs(30)
-        .with_lr(0.01)
-        .with_seed(3);
+    let config = TrainConfig::new().with_epochs(30).with_lr(0.01).with_seed(3);
     let mut losses = Vec::new();
-    let run = train(
-        &config,
-        &model,
-        data,
-        &backend.device,
-        &mut |epoch: &EpochReport| {
-            losses.push(epoch.loss);
-            Ok(())
-        },
-    )
+    let run = train(&config, &model, data, &backend.device, &mut |epoch: &EpochReport| {
+        losses.push(epoch.loss);
+        Ok(())
+    })
     .map_err(|e| e.to_string())?;
-    let (first, last) = (
-        losses.first().copied().unwrap_or(f64::NAN),
-        losses.last().copied().unwrap_or(f64::NAN),
-    );
+    let (first, last) =
+        (losses.first().copied().unwrap_or(f64::NAN), losses.last().copied().unwrap_or(f64::NAN));
     if losses.len() < 2 || last.is_nan() || last > first * 2.0 / 3.0 {
-        return Err(format!(
-            "the loss went from {first} to {last} in {} epochs",
-            losses.len()
-        ));
+        return Err(format!("the loss went from {first} to {last} in {} epochs", losses.len()));
     }
     // On a small graph with one-hot features other nodes cannot be predicted.
     if data.nodes() < 100 {
         let train = run.history.last().map_or(0.0, |epoch| epoch.train);
         let fits = train >= 0.9;
-        return fits
-            .then_some(())
-            .ok_or(format!("training accuracy {train}"));
+        return fits.then_some(()).ok_or(format!("training accuracy {train}"));
     }
     let guess = 1.0 / data.classes() as f64;
     if run.best.test < guess * 1.2 {
-        return Err(format!(
-            "test accuracy {}, but guessing gives {guess}",
-            run.best.test
-        ));
+        return Err(format!("test accuracy {}, but guessing gives {guess}", run.best.test));
     }
     Ok(())
 }

@@ -32,9 +32,8 @@ pub fn check_requests<S: Strategy>(
     match TestRunner::new(config).run(&requests, check) {
         // Too many rejections: the case reports whether any ran.
         Ok(()) | Err(TestError::Abort(_)) => Ok(()),
-        Err(TestError::Fail(reason, request)) => Err(format!(
-            "{reason}\nseed {}, minimal failing request: {request:#?}",
-            plan.seed
-        )),
+        Err(TestError::Fail(reason, request)) => {
+            Err(format!("{reason}\nseed {}, minimal failing request: {request:#?}", plan.seed))
+        }
     }
 }

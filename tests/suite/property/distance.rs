@@ -71,17 +71,15 @@ fn request(forced: bool) -> impl Strategy<Value = Request> {
 
 pub fn property(backend: &Backend, plan: Plan) -> Outcome {
     let passed = Cell::new(0);
-    check_requests(
-        plan,
-        request(backend.client.is_some()),
-        |request| match check_request(backend, &request).map_err(TestCaseError::fail)? {
+    check_requests(plan, request(backend.client.is_some()), |request| {
+        match check_request(backend, &request).map_err(TestCaseError::fail)? {
             Some(reason) => Err(TestCaseError::reject(reason)),
             None => {
                 passed.set(passed.get() + 1);
                 Ok(())
             }
-        },
-    )?;
+        }
+    })?;
     Ok(match passed.get() {
         0 => Verdict::Skipped("every request was refused".into()),
         _ => Verdict::Passed,
@@ -91,10 +89,7 @@ pub fn property(backend: &Backend, plan: Plan) -> Outcome {
 /// Returns the reason of a refusal.
 fn check_request(backend: &Backend, request: &Request) -> Result<Option<String>, String> {
     let Request { metric, seed, .. } = *request;
-    let other = Sparse {
-        rows: request.other_rows,
-        ..request.recipe
-    };
+    let other = Sparse { rows: request.other_rows, ..request.recipe };
     let x = rounded::<f32>(&request.recipe.matrix(seed));
     let y = rounded::<f32>(&other.matrix(seed.wrapping_add(1)));
     let measure = Measure::from(metric).with_routine(request.routine);

@@ -112,15 +112,10 @@ fn launch<T: Element>(
             let wanted = matches!(request.output, Output::MaskAndPositions).then_some(index);
             let masked = topk::topk_mask(client, input, options, wanted, routine)?;
             let dense = read::<T>(client, masked.values, matrix.data.len());
-            let by_index = TopkOptions {
-                sorted: false,
-                ..*options
-            };
+            let by_index = TopkOptions { sorted: false, ..*options };
             let found = masked.indices.map(positions);
             Ok(verify::mask(matrix, options, &dense).and_then(|()| {
-                found.map_or(Ok(()), |found| {
-                    verify::selection(matrix, &by_index, None, &found)
-                })
+                found.map_or(Ok(()), |found| verify::selection(matrix, &by_index, None, &found))
             }))
         }
     }

@@ -19,15 +19,9 @@ pub struct Extent {
 }
 
 impl Extent {
-    pub const FULL: Self = Self {
-        rows: 70,
-        variants: 24,
-    };
+    pub const FULL: Self = Self { rows: 70, variants: 24 };
     /// For runtimes where a row takes milliseconds.
-    pub const SMALL: Self = Self {
-        rows: 8,
-        variants: 6,
-    };
+    pub const SMALL: Self = Self { rows: 8, variants: 6 };
 }
 
 /// Compile-time properties of a kernel, and its inputs.
@@ -96,11 +90,7 @@ impl Request {
             }
             Content::Mixed => Matrix::mixed(variant.rows, self.cols, variant.seed),
         };
-        if self.ragged {
-            matrix.with_any_lengths(variant.seed)
-        } else {
-            matrix
-        }
+        if self.ragged { matrix.with_any_lengths(variant.seed) } else { matrix }
     }
 }
 
@@ -115,25 +105,19 @@ impl K {
 }
 
 pub fn request(extent: Extent) -> impl Strategy<Value = Request> {
-    let method = select(vec![
-        MethodKind::Exact,
-        MethodKind::EarlyStop,
-        MethodKind::Precision,
-    ]);
+    let method = select(vec![MethodKind::Exact, MethodKind::EarlyStop, MethodKind::Precision]);
     let dtype = select(Dtype::ALL.to_vec());
     let variants = vec(variant(extent.rows), 1..=extent.variants);
     let ragged = prop_oneof![3 => Just(false), 2 => Just(true)];
     let fields = (dtype, cols(), any::<bool>(), method, ragged, variants);
-    fields.prop_map(
-        |(dtype, cols, smallest, method, ragged, variants)| Request {
-            dtype,
-            cols,
-            largest: !smallest,
-            method,
-            ragged,
-            variants,
-        },
-    )
+    fields.prop_map(|(dtype, cols, smallest, method, ragged, variants)| Request {
+        dtype,
+        cols,
+        largest: !smallest,
+        method,
+        ragged,
+        variants,
+    })
 }
 
 /// Small, near a power of two, a multiple of four, or any.
@@ -157,15 +141,8 @@ fn variant(rows: usize) -> impl Strategy<Value = Variant> {
         select(Distribution::ALL.to_vec()).prop_map(Content::Each),
         Just(Content::Mixed),
     ];
-    let fields = (
-        rows,
-        k,
-        any::<bool>(),
-        prop_oneof![0..=12u32, 0..=80u32],
-        eps(),
-        content,
-        0..1u64 << 32,
-    );
+    let fields =
+        (rows, k, any::<bool>(), prop_oneof![0..=12u32, 0..=80u32], eps(), content, 0..1u64 << 32);
     fields.prop_map(|(rows, k, sorted, max_iter, eps, content, seed)| Variant {
         rows,
         k,

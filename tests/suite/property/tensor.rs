@@ -91,11 +91,7 @@ fn variants<T: Element>(
     view: View,
 ) -> TestCaseResult {
     let before = check.passed;
-    for variant in request
-        .variants
-        .iter()
-        .filter(|variant| view.reads(request, variant))
-    {
+    for variant in request.variants.iter().filter(|variant| view.reads(request, variant)) {
         if !refused::<T>(backend, check, request, variant).map_err(TestCaseError::fail)? {
             compare::<T>(&backend.device, request, variant, view).map_err(TestCaseError::fail)?;
             check.passed += 1;
@@ -152,9 +148,7 @@ fn compare<T: Element>(
         method: options.method,
     };
     let lengths = matrix.lengths.as_ref().map(|lengths| {
-        let each = lengths
-            .iter()
-            .map(|&length| length.min(i64::from(i32::MAX)));
+        let each = lengths.iter().map(|&length| length.min(i64::from(i32::MAX)));
         each.collect::<Vec<i64>>()
     });
     match &lengths {

@@ -39,16 +39,8 @@ fn request() -> impl Strategy<Value = Request> {
     ];
     let selection = select(Selection::ALL.to_vec());
     let filter = select(vec![Filter::Auto, Filter::On, Filter::Off]);
-    let what = (
-        select(Dtype::ALL.to_vec()),
-        select(Distribution::ALL.to_vec()),
-        any::<u64>(),
-    );
-    let construction = select(vec![
-        Construction::Auto,
-        Construction::Planes,
-        Construction::Staged,
-    ]);
+    let what = (select(Dtype::ALL.to_vec()), select(Distribution::ALL.to_vec()), any::<u64>());
+    let construction = select(vec![Construction::Auto, Construction::Planes, Construction::Staged]);
     let how = (
         subrange,
         1usize..=4,
@@ -100,9 +92,7 @@ pub fn property(backend: &Backend, plan: Plan) -> Outcome {
 fn check<T: Element>(vectors: &mut VectorCheck, request: &Request) -> TestCaseResult {
     let before = vectors.inner.passed;
     let matrix = Matrix::<T>::of(request.distribution, 1, request.length, request.seed);
-    vectors
-        .vector(&matrix, &request.options)
-        .map_err(TestCaseError::fail)?;
+    vectors.vector(&matrix, &request.options).map_err(TestCaseError::fail)?;
     if vectors.inner.passed == before {
         return Err(TestCaseError::reject("refused"));
     }

@@ -25,29 +25,19 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
 
 fn add_dtype<T: Element>(cases: &mut Cases, backend: &Backend) {
     for recipe in Sparse::ALL {
-        cases.add(
-            backend,
-            format!("tensor/csr/{}/{}", T::NAME, recipe.name),
-            move |b| of_dtype::<T>(b, &recipe),
-        );
+        cases.add(backend, format!("tensor/csr/{}/{}", T::NAME, recipe.name), move |b| {
+            of_dtype::<T>(b, &recipe)
+        });
     }
-    cases.add(
-        backend,
-        format!("tensor/csr/{}/special", T::NAME),
-        special::<T>,
-    );
+    cases.add(backend, format!("tensor/csr/{}/special", T::NAME), special::<T>);
 }
 
 /// Checks that an unsupported dtype is refused.
 fn refused<T: Element>(device: &Device) -> Outcome {
     match Csr::from_npz("", (device, T::dtype())) {
-        Err(NpzError::Csr {
-            source: CsrError::Dtype { .. },
-            ..
-        }) => Ok(Verdict::Skipped(format!(
-            "Burn has no {} tensors on this device",
-            T::NAME
-        ))),
+        Err(NpzError::Csr { source: CsrError::Dtype { .. }, .. }) => {
+            Ok(Verdict::Skipped(format!("Burn has no {} tensors on this device", T::NAME)))
+        }
         other => Err(format!("{} was not refused: {other:?}", T::NAME)),
     }
 }
@@ -62,19 +52,14 @@ fn special<T: Element>(backend: &Backend) -> Outcome {
     }
     let mut random = Random::new(9);
     let rows = [Distribution::Special, Distribution::Subnormal];
-    let data: Vec<T> = rows
-        .iter()
-        .flat_map(|row| row.row::<T>(60, &mut random))
-        .collect();
+    let data: Vec<T> = rows.iter().flat_map(|row| row.row::<T>(60, &mut random)).collect();
     let x = TensorData::new(data.clone(), [2, 60]);
     let csr = Csr::from_dense(Tensor::from_data(x, (device, T::dtype())));
     let csr = csr.map_err(|e| e.to_string())?;
     let not_zero = |x: &&T| x.bits() & !T::SIGN != 0;
     let expected: Vec<f64> = data.iter().filter(not_zero).map(|x| x.wide_f64()).collect();
     same::<T>("entries", &elements(csr.values())?, &expected)?;
-    let dense = data
-        .iter()
-        .map(|x| if not_zero(&x) { x.wide_f64() } else { 0.0 });
+    let dense = data.iter().map(|x| if not_zero(&x) { x.wide_f64() } else { 0.0 });
     let dense: Vec<f64> = dense.collect();
     same::<T>("dense", &elements(&csr.to_dense())?, &dense)?;
     Ok(Verdict::Passed)
@@ -119,10 +104,9 @@ pub fn same<T: Element>(what: &str, found: &[T], expected: &[f64]) -> Result<(),
     }
     let expected: Vec<T> = expected.iter().map(|&x| T::of(x)).collect();
     match (0..found.len()).find(|&i| !found[i].same(expected[i])) {
-        Some(i) => Err(format!(
-            "{what}: element {i} is {:?} instead of {:?}",
-            found[i], expected[i]
-        )),
+        Some(i) => {
+            Err(format!("{what}: element {i} is {:?} instead of {:?}", found[i], expected[i]))
+        }
         None => Ok(()),
     }
 }
@@ -162,12 +146,8 @@ fn without_zeros(host: &Host) -> Host {
 
 /// A matrix of the same size from entries in row order.
 fn from_entries(like: &Host, entries: impl Iterator<Item = (usize, usize, f64)>) -> Host {
-    let mut host = Host {
-        indptr: vec![0; like.rows + 1],
-        indices: Vec::new(),
-        weights: Vec::new(),
-        ..*like
-    };
+    let mut host =
+        Host { indptr: vec![0; like.rows + 1], indices: Vec::new(), weights: Vec::new(), ..*like };
     for (i, j, w) in entries {
         host.indices.push(j as u32);
         host.weights.push(w);
@@ -197,18 +177,9 @@ fn transposes<T: Element>(csr: &Csr, host: &Host) -> Result<(), String> {
 
 fn slices<T: Element>(csr: &Csr, host: &Host) -> Result<(), String> {
     let rows = host.rows;
-    for range in [
-        0..rows,
-        0..0,
-        rows..rows,
-        rows / 3..rows - rows / 4,
-        0..rows.min(1),
-    ] {
+    for range in [0..rows, 0..0, rows..rows, rows / 3..rows - rows / 4, 0..rows.min(1)] {
         let of_range = host.entries().filter(|(i, ..)| range.contains(i));
-        let like = Host {
-            rows: range.len(),
-            ..host.clone()
-        };
+        let like = Host { rows: range.len(), ..host.clone() };
         let expected = from_entries(&like, of_range.map(|(i, j, w)| (i - range.start, j, w)));
         let what = format!("rows {range:?}");
         expect::<T>(&what, &csr.slice_rows(range), &expected)?;
@@ -278,10 +249,7 @@ fn moves<T: Element>(csr: &Csr, host: &Host) -> Result<(), String> {
         expect::<T>("on Flex", &flex, host)?;
         expect::<T>("moved back", &to(&device, &flex)?, host)?;
     }
-    let twice = Host {
-        weights: host.weights.iter().map(|w| 2.0 * w).collect(),
-        ..host.clone()
-    };
+    let twice = Host { weights: host.weights.iter().map(|w| 2.0 * w).collect(), ..host.clone() };
     let other = vector::<T>(&twice.weights, &device);
     let found = csr.with_values(other).map_err(|e| e.to_string())?;
     expect::<T>("with other values", &found, &twice)
@@ -296,53 +264,20 @@ fn refusals(backend: &Backend) -> Result<(), String> {
     };
     let coo = |shape, rows: &[u32], cols: &[u32], n| Csr::from_coo(shape, rows, cols, values(n));
     let sorted = csr(&[0, 1, 3], &[3, 0, 2], 3).map_err(|e| e.to_string())?;
-    let too_large = |what| PatternError::TooLarge {
-        what,
-        found: MAX_ENTRIES + 1,
-        limit: MAX_ENTRIES,
-    };
-    let column = PatternError::Column {
-        entry: 0,
-        column: 4,
-        cols: 4,
-    };
+    let too_large =
+        |what| PatternError::TooLarge { what, found: MAX_ENTRIES + 1, limit: MAX_ENTRIES };
+    let column = PatternError::Column { entry: 0, column: 4, cols: 4 };
     let refused = [
-        (
-            csr(&[0, 2, 5], &[0, 1, 0, 3, 2], 5),
-            CsrError::Unsorted {
-                row: 1,
-                column: 2,
-                before: 3,
-            },
-        ),
-        (
-            csr(&[0, 1, 4], &[0, 1, 2, 2], 4),
-            CsrError::Duplicate { row: 1, column: 2 },
-        ),
+        (csr(&[0, 2, 5], &[0, 1, 0, 3, 2], 5), CsrError::Unsorted { row: 1, column: 2, before: 3 }),
+        (csr(&[0, 1, 4], &[0, 1, 2, 2], 4), CsrError::Duplicate { row: 1, column: 2 }),
         (csr(&[0, 1, 2], &[0, 0], 3), values_error(2, 3)),
         (sorted.with_values(values(2)), values_error(3, 2)),
         (coo([2, 4], &[0, 1], &[0, 1], 1), values_error(2, 1)),
-        (
-            coo([2, 4], &[0, 1], &[0], 2),
-            CsrError::Ids { rows: 2, cols: 1 },
-        ),
-        (
-            coo([2, 4], &[0, 2], &[0, 1], 2),
-            CsrError::Row {
-                entry: 1,
-                row: 2,
-                rows: 2,
-            },
-        ),
+        (coo([2, 4], &[0, 1], &[0], 2), CsrError::Ids { rows: 2, cols: 1 }),
+        (coo([2, 4], &[0, 2], &[0, 1], 2), CsrError::Row { entry: 1, row: 2, rows: 2 }),
         (coo([2, 4], &[1], &[4], 1), column.into()),
-        (
-            coo([MAX_ENTRIES + 1, 4], &[], &[], 0),
-            too_large("rows").into(),
-        ),
-        (
-            coo([2, MAX_ENTRIES + 1], &[], &[], 0),
-            too_large("columns").into(),
-        ),
+        (coo([MAX_ENTRIES + 1, 4], &[], &[], 0), too_large("rows").into()),
+        (coo([2, MAX_ENTRIES + 1], &[], &[], 0), too_large("columns").into()),
     ];
     for (found, expected) in refused {
         match found {

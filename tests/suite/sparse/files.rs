@@ -98,8 +98,7 @@ fn write(file: &Path, arrays: &Arrays, method: CompressionMethod) -> Result<(), 
     let mut zip = ZipWriter::new(File::create(file).map_err(|e| e.to_string())?);
     let options = FileOptions::default().compression_method(method);
     for (name, bytes) in arrays {
-        zip.start_file(format!("{name}.npy"), options)
-            .map_err(|e| e.to_string())?;
+        zip.start_file(format!("{name}.npy"), options).map_err(|e| e.to_string())?;
         zip.write_all(bytes).map_err(|e| e.to_string())?;
     }
     zip.finish().map(drop).map_err(|e| e.to_string())
@@ -153,18 +152,9 @@ fn dtypes(backend: &Backend) -> Result<(), String> {
         (vector("|b1", &[[1], [0], [1]]), [1.0, 0.0, 1.0]),
         (vector("|u1", &[[1], [0], [255]]), [1.0, 0.0, 255.0]),
         (vector("<u2", &[[0, 1], [2, 0], [3, 0]]), [256.0, 2.0, 3.0]),
-        (
-            vector(">u2", &[[0, 1], [2, 0], [3, 0]]),
-            [1.0, 512.0, 768.0],
-        ),
-        (
-            vector("<f2", &[[0, 0x3e], [0, 0], [0, 0xc0]]),
-            [1.5, 0.0, -2.0],
-        ),
-        (
-            vector(">f4", &[1.5f32, 0.0, -2.0].map(f32::to_be_bytes)),
-            [1.5, 0.0, -2.0],
-        ),
+        (vector(">u2", &[[0, 1], [2, 0], [3, 0]]), [1.0, 512.0, 768.0]),
+        (vector("<f2", &[[0, 0x3e], [0, 0], [0, 0xc0]]), [1.5, 0.0, -2.0]),
+        (vector(">f4", &[1.5f32, 0.0, -2.0].map(f32::to_be_bytes)), [1.5, 0.0, -2.0]),
         (vector("|i1", &[[7], [0], [247]]), [7.0, 0.0, -9.0]),
     ] {
         let csr = load(backend, &with("data", data)).map_err(|e| e.to_string())?;
@@ -222,10 +212,7 @@ fn formats(backend: &Backend) -> Result<(), String> {
     let mut old = good();
     old.retain(|(name, _)| *name != "format");
     let narrow = with("indices", vector("|u1", &[[2], [0], [1]]));
-    let mut large = with(
-        "indices",
-        vector(">u8", &[2u64, 0, 1].map(u64::to_be_bytes)),
-    );
+    let mut large = with("indices", vector(">u8", &[2u64, 0, 1].map(u64::to_be_bytes)));
     large[1].1 = vector("<u4", &[0u32, 1, 3].map(u32::to_le_bytes));
     for arrays in [csc, coo, old, narrow, large] {
         let csr = load(backend, &arrays).map_err(|e| e.to_string())?;
@@ -315,61 +302,31 @@ fn refusals(backend: &Backend) -> Result<(), String> {
     let format = |text: &[u8; 3]| npy("|S3", "()", &[*text]);
     let huge = "(4611686018427387904,)";
     let refused: Vec<(Arrays, &[&str])> = vec![
-        (
-            with("format", format(b"dia")),
-            &["format", "dia", ".tocsr()"],
-        ),
-        (
-            with("format", format(b"csc")),
-            &["indptr", "3 columns need 4"],
-        ),
+        (with("format", format(b"dia")), &["format", "dia", ".tocsr()"]),
+        (with("format", format(b"csc")), &["indptr", "3 columns need 4"]),
         (with("format", format(b"coo")), &["row", "missing"]),
         (with("format", format(b"\x1b[m")), &["\\u{1b}"]),
         (with("format", i32s(&[3])), &["format", "int32"]),
         (without("shape"), &["shape", "missing"]),
         (without("data"), &["data", "missing"]),
         (without("indptr"), &["indptr", "missing"]),
-        (
-            with("indices", f32s(&[2.0, 0.0, 1.0])),
-            &["indices", "float32", "astype"],
-        ),
+        (with("indices", f32s(&[2.0, 0.0, 1.0])), &["indices", "float32", "astype"]),
         (with("indices", i32s(&[2, -1, 1])), &["indices", "-1"]),
-        (
-            with("indices", i32s(&[2, 0, 3])),
-            &["column 3", "3 columns"],
-        ),
+        (with("indices", i32s(&[2, 0, 3])), &["column 3", "3 columns"]),
         (with("indices", i32s(&[2, 0])), &["3 values", "2 entries"]),
         (with("indptr", i32s(&[0, 2, 1])), &["indptr", "decreases"]),
-        (
-            with("indptr", i32s(&[1, 2, 3])),
-            &["indptr", "begins with 1"],
-        ),
+        (with("indptr", i32s(&[1, 2, 3])), &["indptr", "begins with 1"]),
         (with("indptr", i32s(&[0, 2, 4])), &["indptr", "ends with 4"]),
         (with("indptr", i32s(&[0, 3])), &["indptr", "2 rows"]),
         (with("shape", i64s(&[2, 3, 4])), &["shape", "3 numbers"]),
         (with("shape", i64s(&[2, -3])), &["shape", "-3"]),
         (with("shape", i64s(&[1 << 31, 3])), &["rows", "2147483648"]),
         (with("data", f32s(&[1.0, 2.0])), &["2 values", "3 entries"]),
-        (
-            with("data", npy("<f4", "(3, 1)", &[[0; 4]; 3])),
-            &["data", "one dimension"],
-        ),
-        (
-            with("data", npy("<f4", huge, &[[0; 4]])),
-            &["data", "shape"],
-        ),
-        (
-            with("data", npy("<f4", &"[".repeat(9000), &[[0; 4]])),
-            &["data", "tuple"],
-        ),
-        (
-            with("data", vector("<c8", &[[0; 8]; 3])),
-            &["data", "<c8", ".real"],
-        ),
-        (
-            with("data", vector("|O", &[[0; 8]; 3])),
-            &["data", "pickled"],
-        ),
+        (with("data", npy("<f4", "(3, 1)", &[[0; 4]; 3])), &["data", "one dimension"]),
+        (with("data", npy("<f4", huge, &[[0; 4]])), &["data", "shape"]),
+        (with("data", npy("<f4", &"[".repeat(9000), &[[0; 4]])), &["data", "tuple"]),
+        (with("data", vector("<c8", &[[0; 8]; 3])), &["data", "<c8", ".real"]),
+        (with("data", vector("|O", &[[0; 8]; 3])), &["data", "pickled"]),
     ];
     for (arrays, words) in refused {
         let error = match load(backend, &arrays) {

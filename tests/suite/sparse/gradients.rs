@@ -77,9 +77,7 @@ fn gradient_of_values(backend: &Backend, checkpointing: bool) -> Result<(), Stri
         let moved = csr.and_then(|csr| csr.to_device(&device));
         let rows = moved.map_err(|e| e.to_string())?.slice_rows(3..14);
         let loss = rows.to_dense() * matrix(&upstream[27..], [11, 9], &device);
-        let gradient = values
-            .grad(&loss.backward())
-            .ok_or("no gradient for the values")?;
+        let gradient = values.grad(&loss.backward()).ok_or("no gradient for the values")?;
         let expected: Vec<f64> = entries
             .iter()
             .map(|&(i, j, _)| if i < 3 { 0.0 } else { upstream[i * 9 + j] })

@@ -44,11 +44,9 @@ macro_rules! with_float {
 pub fn add(cases: &mut Cases, backend: &Backend) {
     for width in [1, 32, 200, 256, 384, 1000, 1024] {
         for k in ks(width) {
-            cases.add(
-                backend,
-                format!("tensor/spmm/compressed/{width}/{k}"),
-                move |b| one::<f32>(b, PatternKind::Ragged, [width, k], Factors::Some),
-            );
+            cases.add(backend, format!("tensor/spmm/compressed/{width}/{k}"), move |b| {
+                one::<f32>(b, PatternKind::Ragged, [width, k], Factors::Some)
+            });
         }
     }
     for dtype in [Dtype::F16, Dtype::Bf16, Dtype::F64] {
@@ -61,9 +59,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     }
     for factors in Factors::ALL {
         let name = format!("tensor/spmm/compressed/factors/{factors:?}").to_lowercase();
-        cases.add(backend, name, move |b| {
-            one::<f32>(b, PatternKind::Ragged, [64, 9], factors)
-        });
+        cases.add(backend, name, move |b| one::<f32>(b, PatternKind::Ragged, [64, 9], factors));
     }
     for shape in [
         PatternKind::Empty,
@@ -73,9 +69,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
         PatternKind::Cut,
     ] {
         let name = format!("tensor/spmm/compressed/shape/{shape:?}").to_lowercase();
-        cases.add(backend, name, move |b| {
-            one::<f32>(b, shape, [40, 5], Factors::All)
-        });
+        cases.add(backend, name, move |b| one::<f32>(b, shape, [40, 5], Factors::All));
     }
     cases.add(backend, "tensor/spmm/compressed/differences", differences);
     cases.check(backend, "tensor/spmm/compressed/masked", masked);
@@ -99,11 +93,7 @@ fn one<T: Element>(
         return Ok(Verdict::Skipped(reason));
     }
     // Rows are not split on llvmpipe, so long ones may hit its loop limit.
-    let longest = if shape == PatternKind::Hub {
-        100_000
-    } else {
-        0
-    };
+    let longest = if shape == PatternKind::Hub { 100_000 } else { 0 };
     if let Some(reason) = backend.loop_limit(longest) {
         return Ok(Verdict::Skipped(reason));
     }
@@ -128,25 +118,15 @@ pub fn agrees<T: Element>(
     if y.dims() != [rows, problem.width] {
         return Err(format!("shape {:?}", y.dims()));
     }
-    compare::<T, 2>(
-        "y",
-        y.clone(),
-        &problem.effective.spmm(&problem.masked, problem.width),
-    )?;
+    compare::<T, 2>("y", y.clone(), &problem.effective.spmm(&problem.masked, problem.width))?;
     let dense = spmm_with(&adjacency, compressed.to_dense(), &scaling);
-    compare::<T, 2>(
-        "dense y",
-        dense,
-        &problem.effective.spmm(&problem.masked, problem.width),
-    )?;
+    compare::<T, 2>("dense y", dense, &problem.effective.spmm(&problem.masked, problem.width))?;
     let upstream = upload::<T>(&problem.upstream, [rows, problem.width], &device);
     let gradients = (y * upstream).backward();
     let dx = x.grad(&gradients).ok_or("no gradient for x")?;
     compare::<T, 2>("dx", dx, &problem.gradient())?;
     if factors.weights() {
-        let dw = weights
-            .grad(&gradients)
-            .ok_or("no gradient for the weights")?;
+        let dw = weights.grad(&gradients).ok_or("no gradient for the weights")?;
         compare::<T, 1>("dw", dw, &problem.gradient_of_weights(factors))?;
     }
     Ok(())
@@ -154,12 +134,7 @@ pub fn agrees<T: Element>(
 
 fn check_selected(problem: &Problem, found: &Compressed) -> Result<(), String> {
     let columns: Vec<i64> = found.columns().to_data().iter::<i64>().collect();
-    let expected: Vec<i64> = problem
-        .selected
-        .concat()
-        .iter()
-        .map(|&m| m as i64)
-        .collect();
+    let expected: Vec<i64> = problem.selected.concat().iter().map(|&m| m as i64).collect();
     if columns != expected {
         return Err("other elements are selected".into());
     }
@@ -184,11 +159,7 @@ fn differences(backend: &Backend) -> Outcome {
     let problem = Problem::new::<f64>(PatternKind::Ragged, [12, 4], Factors::All);
     let device = backend.device.clone().autodiff();
     let adjacency = Adjacency::new(&pattern(&problem.csr), &device);
-    let upstream = upload::<f64>(
-        &problem.upstream,
-        [problem.csr.rows, problem.width],
-        &device,
-    );
+    let upstream = upload::<f64>(&problem.upstream, [problem.csr.rows, problem.width], &device);
     let own = normals(problem.x.len(), 21);
     let loss = |x: Tensor<2>, weights: Tensor<1>| {
         let scaling = problem.scaling::<f64>(Factors::All, weights, &device);
@@ -208,26 +179,14 @@ fn differences(backend: &Backend) -> Outcome {
     let weights = vector::<f64>(&problem.csr.weights, &device).require_grad();
     let [a, b] = loss(x.clone(), weights.clone());
     let gradients = (a + b).backward();
-    let dx: Vec<f64> = x
-        .grad(&gradients)
-        .ok_or("no dx")?
-        .into_data()
-        .iter::<f64>()
-        .collect();
-    let dw: Vec<f64> = weights
-        .grad(&gradients)
-        .ok_or("no dw")?
-        .into_data()
-        .iter::<f64>()
-        .collect();
+    let dx: Vec<f64> = x.grad(&gradients).ok_or("no dx")?.into_data().iter::<f64>().collect();
+    let dw: Vec<f64> = weights.grad(&gradients).ok_or("no dw")?.into_data().iter::<f64>().collect();
     let step = 1e-6;
     let near = |what: &str, at: usize, found: f64, expected: f64| match (found - expected).abs()
         < 1e-5 * (1.0 + expected.abs())
     {
         true => Ok(()),
-        false => Err(format!(
-            "{what}[{at}] is {found}, differences say {expected}"
-        )),
+        false => Err(format!("{what}[{at}] is {found}, differences say {expected}")),
     };
     for at in (0..dx.len()).step_by(17) {
         let moved = |by: f64| {
@@ -235,12 +194,7 @@ fn differences(backend: &Backend) -> Outcome {
             x[at] += by;
             value(&x, &problem.csr.weights)
         };
-        near(
-            "dx",
-            at,
-            dx[at],
-            (moved(step) - moved(-step)) / (2.0 * step),
-        )?;
+        near("dx", at, dx[at], (moved(step) - moved(-step)) / (2.0 * step))?;
     }
     for at in (0..dw.len()).step_by(23) {
         let moved = |by: f64| {
@@ -248,12 +202,7 @@ fn differences(backend: &Backend) -> Outcome {
             weights[at] += by;
             value(&problem.x, &weights)
         };
-        near(
-            "dw",
-            at,
-            dw[at],
-            (moved(step) - moved(-step)) / (2.0 * step),
-        )?;
+        near("dw", at, dw[at], (moved(step) - moved(-step)) / (2.0 * step))?;
     }
     Ok(Verdict::Passed)
 }
@@ -263,11 +212,7 @@ fn masked(backend: &Backend) -> Result<(), String> {
     let problem = Problem::new::<f32>(PatternKind::Ragged, [256, 32], Factors::Ones);
     let device = backend.device.clone().autodiff();
     let adjacency = Adjacency::new(&pattern(&problem.csr), &device);
-    let upstream = upload::<f32>(
-        &problem.upstream,
-        [problem.csr.rows, problem.width],
-        &device,
-    );
+    let upstream = upload::<f32>(&problem.upstream, [problem.csr.rows, problem.width], &device);
     for method in [Method::Exact, Method::EarlyStop(4)] {
         let run = |compressed: bool| -> Result<[Vec<f64>; 2], String> {
             let x = upload::<f32>(&problem.x, [problem.csr.cols, problem.width], &device)
@@ -301,13 +246,7 @@ fn nothing_kept(backend: &Backend) -> Result<(), String> {
     if y.into_data() != zeros {
         return Err("k = 0 gives a nonzero result".into());
     }
-    let nothing = Csr {
-        rows: 0,
-        cols: 3,
-        indptr: vec![0],
-        indices: vec![],
-        weights: vec![],
-    };
+    let nothing = Csr { rows: 0, cols: 3, indptr: vec![0], indices: vec![], weights: vec![] };
     let adjacency = Adjacency::new(&pattern(&nothing), &backend.device);
     let x = upload::<f32>(&normals(3 * 4, 1), [3, 4], &backend.device);
     let y = spmm_compressed(&adjacency, &sparse_topk(x, 2, Method::Exact));

@@ -44,15 +44,8 @@ enum PatternKind {
 }
 
 impl PatternKind {
-    const ALL: [Self; 7] = [
-        Self::Ragged,
-        Self::Empty,
-        Self::Hub,
-        Self::Wide,
-        Self::Tall,
-        Self::Nothing,
-        Self::Many,
-    ];
+    const ALL: [Self; 7] =
+        [Self::Ragged, Self::Empty, Self::Hub, Self::Wide, Self::Tall, Self::Nothing, Self::Many];
 
     fn csr(self) -> Csr {
         let mut random = Random::new(self as u64 + 1);
@@ -92,17 +85,8 @@ impl PatternKind {
             }
             indptr.push(indices.len() as u32);
         }
-        let weights = indices
-            .iter()
-            .map(|_| f64::from(random.normal() as f32))
-            .collect();
-        Csr {
-            rows,
-            cols,
-            indptr,
-            indices,
-            weights,
-        }
+        let weights = indices.iter().map(|_| f64::from(random.normal() as f32)).collect();
+        Csr { rows, cols, indptr, indices, weights }
     }
 }
 
@@ -117,9 +101,7 @@ fn upload<const D: usize>(
 
 fn compare<const D: usize>(what: &str, found: Tensor<D>, expected: &Bounded) -> Result<(), String> {
     let found: Vec<f64> = found.into_data().iter::<f64>().collect();
-    expected
-        .check(&found, f64::from(f32::EPSILON))
-        .map_err(|e| format!("{what}: {e}"))
+    expected.check(&found, f64::from(f32::EPSILON)).map_err(|e| format!("{what}: {e}"))
 }
 
 fn forward_and_backward(backend: &Backend, shape: PatternKind, width: usize) -> Result<(), String> {
@@ -141,19 +123,12 @@ fn forward_and_backward(backend: &Backend, shape: PatternKind, width: usize) -> 
         return Err(format!("shape {:?}", y.dims()));
     }
     compare("weighted", y, &csr.spmm(&x, width))?;
-    compare(
-        "sum",
-        spmm(&adjacency, on_device),
-        &ones(&csr).spmm(&x, width),
-    )?;
+    compare("sum", spmm(&adjacency, on_device), &ones(&csr).spmm(&x, width))?;
     gradients(backend, &csr, width, false)
 }
 
 fn ones(csr: &Csr) -> Csr {
-    Csr {
-        weights: vec![1.0; csr.weights.len()],
-        ..csr.clone()
-    }
+    Csr { weights: vec![1.0; csr.weights.len()], ..csr.clone() }
 }
 
 fn gradients(
@@ -163,11 +138,7 @@ fn gradients(
     checkpointing: bool,
 ) -> Result<(), String> {
     let device = backend.device.clone().autodiff();
-    let device = if checkpointing {
-        device.gradient_checkpointing()
-    } else {
-        device
-    };
+    let device = if checkpointing { device.gradient_checkpointing() } else { device };
     let adjacency = Adjacency::new(&pattern(csr), &device);
     let x = normals(csr.cols * width, 2);
     let g = normals(csr.rows * width, 3);
@@ -177,16 +148,10 @@ fn gradients(
     let weights = upload(&csr.weights, [csr.weights.len()], &device).require_grad();
     let y = spmm_weighted(&adjacency, weights.clone(), inputs.clone());
     let gradients = (y * leaf(&g, csr.rows)).backward();
-    compare(
-        "dx",
-        inputs.grad(&gradients).ok_or("no gradient for x")?,
-        &csr.grad_x(&g, width),
-    )?;
+    compare("dx", inputs.grad(&gradients).ok_or("no gradient for x")?, &csr.grad_x(&g, width))?;
     compare(
         "dw",
-        weights
-            .grad(&gradients)
-            .ok_or("no gradient for the weights")?,
+        weights.grad(&gradients).ok_or("no gradient for the weights")?,
         &csr.grad_weights(&g, &x, width),
     )?;
 
@@ -207,9 +172,7 @@ fn gradients(
     .backward();
     compare(
         "dw alone",
-        weights
-            .grad(&gradients)
-            .ok_or("no gradient for the weights")?,
+        weights.grad(&gradients).ok_or("no gradient for the weights")?,
         &csr.grad_weights(&g, &x, width),
     )
 }
@@ -219,34 +182,10 @@ fn patterns() -> Result<(), String> {
     type Wrong = (&'static str, [usize; 2], Vec<u32>, Vec<u32>, &'static str);
     let wrong: [Wrong; 5] = [
         ("offsets too short", [3, 3], vec![0, 1, 2], vec![0, 1], "3"),
-        (
-            "offsets that fall",
-            [3, 3],
-            vec![0, 2, 1, 2],
-            vec![0, 1],
-            "1",
-        ),
-        (
-            "offsets that do not start at 0",
-            [2, 3],
-            vec![1, 1, 2],
-            vec![0, 1],
-            "1",
-        ),
-        (
-            "offsets that end early",
-            [2, 3],
-            vec![0, 1, 1],
-            vec![0, 1],
-            "2",
-        ),
-        (
-            "a column out of range",
-            [2, 3],
-            vec![0, 1, 2],
-            vec![0, 3],
-            "3",
-        ),
+        ("offsets that fall", [3, 3], vec![0, 2, 1, 2], vec![0, 1], "1"),
+        ("offsets that do not start at 0", [2, 3], vec![1, 1, 2], vec![0, 1], "1"),
+        ("offsets that end early", [2, 3], vec![0, 1, 1], vec![0, 1], "2"),
+        ("a column out of range", [2, 3], vec![0, 1, 2], vec![0, 3], "3"),
     ];
     for (what, [rows, cols], indptr, indices, word) in wrong {
         match Pattern::new(rows, cols, indptr, indices) {

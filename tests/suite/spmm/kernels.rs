@@ -32,16 +32,9 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
         return;
     }
     for routine in ROUTINES {
-        for [width, k] in [
-            [1, 1],
-            [7, 3],
-            [33, 9],
-            [256, 16],
-            [256, 32],
-            [300, 20],
-            [300, 64],
-            [130, 130],
-        ] {
+        for [width, k] in
+            [[1, 1], [7, 3], [33, 9], [256, 16], [256, 32], [300, 20], [300, 64], [130, 130]]
+        {
             for shape in [PatternKind::Ragged, PatternKind::Cut] {
                 let name = format!("kernel/spmm/{}/{shape:?}/{width}/{k}", routine.name());
                 cases.add(backend, name.to_lowercase(), move |b| {
@@ -84,10 +77,7 @@ impl OnDevice {
         Operand {
             csr: pattern_of(&self.indptr, &self.indices, self.size),
             partition: &self.partition,
-            weights: Some(Weights {
-                values: &self.weights,
-                entries: None,
-            }),
+            weights: Some(Weights { values: &self.weights, entries: None }),
             scales: Scales::default(),
         }
     }
@@ -98,13 +88,7 @@ fn pattern_of<'a>(
     indices: &'a Handle,
     [rows, cols, nnz]: [usize; 3],
 ) -> Csr<'a> {
-    Csr {
-        indptr,
-        indices,
-        rows,
-        cols,
-        nnz,
-    }
+    Csr { indptr, indices, rows, cols, nnz }
 }
 
 struct Selected {
@@ -121,11 +105,7 @@ impl Selected {
         let rows = Rows::contiguous(x, f32::elem_type_native(), rows, width);
         let compressed = sparsek_kernels::topk::compress(client, &rows, &TopkOptions::new(k));
         let (selected, index) = compressed.map_err(|e| e.to_string())?;
-        Ok(Self {
-            values: selected.values,
-            columns: selected.indices,
-            index,
-        })
+        Ok(Self { values: selected.values, columns: selected.indices, index })
     }
 
     fn compressed(&self, [width, k]: [usize; 2]) -> Compressed<'_> {
@@ -142,10 +122,7 @@ impl Selected {
 
 fn compare(client: &Client, found: Handle, expected: &Bounded) -> Result<(), String> {
     let bytes = client.read_one(found).map_err(|e| format!("{e:?}"))?;
-    let found: Vec<f64> = cast_slice::<u8, f32>(&bytes)
-        .iter()
-        .map(|&x| f64::from(x))
-        .collect();
+    let found: Vec<f64> = cast_slice::<u8, f32>(&bytes).iter().map(|&x| f64::from(x)).collect();
     expected.check(&found, f64::from(f32::EPSILON))
 }
 
@@ -157,16 +134,10 @@ fn forced(backend: &Backend, routine: Routine, shape: PatternKind, sizes: [usize
     let x = selected.compressed(sizes);
     match kernel::spmm_compressed(client, &matrix.operand(), &x, Some(routine)) {
         Ok(y) => {
-            compare(
-                client,
-                y,
-                &problem.effective.spmm(&problem.masked, sizes[0]),
-            )?;
+            compare(client, y, &problem.effective.spmm(&problem.masked, sizes[0]))?;
             Ok(Verdict::Passed)
         }
-        Err(error) => refusal(&error)
-            .map(Verdict::Skipped)
-            .ok_or_else(|| error.to_string()),
+        Err(error) => refusal(&error).map(Verdict::Skipped).ok_or_else(|| error.to_string()),
     }
 }
 
@@ -176,10 +147,7 @@ fn partition(backend: &Backend) -> Result<(), String> {
     let entries = MAX_ENTRIES + 1;
     let spare = client.empty(4);
     let many = Partition::new(client, &pattern_of(&spare, &spare, [1, 1, entries]));
-    let refused = KernelError::TooManyEntries {
-        entries,
-        limit: MAX_ENTRIES,
-    };
+    let refused = KernelError::TooManyEntries { entries, limit: MAX_ENTRIES };
     if many.as_ref().err() != Some(&refused) {
         return Err(format!("{entries} entries: {many:?}"));
     }
@@ -192,18 +160,15 @@ fn partition(backend: &Backend) -> Result<(), String> {
     ] {
         let problem = Problem::new::<f32>(shape, [4, 1], Factors::Ones);
         let matrix = OnDevice::new(client, &problem)?;
-        let bytes = client
-            .read_one(matrix.partition.handle().clone())
-            .map_err(|e| format!("{e:?}"))?;
+        let bytes =
+            client.read_one(matrix.partition.handle().clone()).map_err(|e| format!("{e:?}"))?;
         let csr = &problem.csr;
         let items: Vec<[i32; 4]> = cast_slice::<u8, i32>(&bytes)
             .chunks_exact(4)
             .map(|item| [item[0], item[1], item[2], item[3]])
             .collect();
         let mut found: Vec<Vec<[i32; 3]>> = vec![Vec::new(); csr.rows];
-        let most = (csr.indices.len() / 4096)
-            .next_power_of_two()
-            .clamp(128, 1024);
+        let most = (csr.indices.len() / 4096).next_power_of_two().clamp(128, 1024);
         let there = csr.rows + 2 * (csr.indices.len() / (most + 1));
         let mut longest = i32::MAX;
         for &[start, end, row, slot] in items[..there].iter().filter(|item| item[2] >= 0) {
@@ -214,9 +179,7 @@ fn partition(backend: &Backend) -> Result<(), String> {
             if !backend.is_llvmpipe()
                 && (end - start > length || length * 4 > longest.saturating_mul(5))
             {
-                return Err(format!(
-                    "{shape:?}: row {row} from {start} to {end} after {longest}"
-                ));
+                return Err(format!("{shape:?}: row {row} from {start} to {end} after {longest}"));
             }
             longest = longest.min(length);
             found[row as usize].push([slot, start, end]);
@@ -242,14 +205,9 @@ fn partition(backend: &Backend) -> Result<(), String> {
             }
             cut += usize::from(!whole);
         }
-        let listed = items[there..]
-            .iter()
-            .filter(|listed| listed[0] >= 0)
-            .count();
+        let listed = items[there..].iter().filter(|listed| listed[0] >= 0).count();
         if listed != cut {
-            return Err(format!(
-                "{shape:?}: {listed} split rows are listed instead of {cut}"
-            ));
+            return Err(format!("{shape:?}: {listed} split rows are listed instead of {cut}"));
         }
     }
     Ok(())
@@ -267,9 +225,7 @@ fn determinism(backend: &Backend) -> Result<(), String> {
     for run in 0..REPEATS {
         // Build the partition anew in each run.
         let adjacency = Adjacency::new(&pattern(csr), &device);
-        let x = tensor(csr.cols * 64, 1)
-            .reshape([csr.cols, 64])
-            .require_grad();
+        let x = tensor(csr.cols * 64, 1).reshape([csr.cols, 64]).require_grad();
         let weights = tensor(csr.indices.len(), 2).require_grad();
         let scaling = Scaling::default()
             .with_weights(weights.clone())
@@ -280,9 +236,7 @@ fn determinism(backend: &Backend) -> Result<(), String> {
         let z = spmm_with(&adjacency, x.clone(), &scaling);
         let gradients = (y.clone() * y.clone() + z.clone() * z.clone()).backward();
         let dx = x.grad(&gradients).ok_or("no gradient for x")?;
-        let dw = weights
-            .grad(&gradients)
-            .ok_or("no gradient for the weights")?;
+        let dw = weights.grad(&gradients).ok_or("no gradient for the weights")?;
         let bits = [y, z, dx].map(|tensor| tensor.into_data().as_bytes().to_vec());
         let found = (bits, dw.into_data().as_bytes().to_vec());
         match &first {

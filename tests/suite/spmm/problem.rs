@@ -24,14 +24,8 @@ pub enum Factors {
 }
 
 impl Factors {
-    pub const ALL: [Self; 6] = [
-        Self::Ones,
-        Self::Weights,
-        Self::Rows,
-        Self::Cols,
-        Self::Some,
-        Self::All,
-    ];
+    pub const ALL: [Self; 6] =
+        [Self::Ones, Self::Weights, Self::Rows, Self::Cols, Self::Some, Self::All];
 
     pub fn weights(self) -> bool {
         matches!(self, Self::Weights | Self::All)
@@ -61,14 +55,8 @@ pub enum PatternKind {
 }
 
 impl PatternKind {
-    pub const ALL: [Self; 6] = [
-        Self::Ragged,
-        Self::Empty,
-        Self::Hub,
-        Self::Wide,
-        Self::Nothing,
-        Self::Cut,
-    ];
+    pub const ALL: [Self; 6] =
+        [Self::Ragged, Self::Empty, Self::Hub, Self::Wide, Self::Nothing, Self::Cut];
 
     pub fn csr(self) -> Csr {
         let mut random = Random::new(self as u64 + 11);
@@ -100,13 +88,7 @@ impl PatternKind {
             indptr.push(indices.len() as u32);
         }
         let weights = normals(indices.len(), 5);
-        Csr {
-            rows,
-            cols,
-            indptr,
-            indices,
-            weights,
-        }
+        Csr { rows, cols, indptr, indices, weights }
     }
 }
 
@@ -152,10 +134,7 @@ impl Problem {
             let col = if factors.cols() { cols[j] } else { one };
             row * w * col
         });
-        let effective = Csr {
-            weights: weights.collect(),
-            ..csr.clone()
-        };
+        let effective = Csr { weights: weights.collect(), ..csr.clone() };
         let options = sparsek_kernels::topk::TopkOptions::new(k);
         let selected: Vec<Vec<usize>> = x
             .chunks(width)
@@ -170,18 +149,7 @@ impl Problem {
                 masked[at] = x[at];
             }
         }
-        Self {
-            csr,
-            effective,
-            rows,
-            cols,
-            x,
-            masked,
-            selected,
-            upstream,
-            width,
-            k,
-        }
+        Self { csr, effective, rows, cols, x, masked, selected, upstream, width, k }
     }
 
     pub fn scaling<T: Element>(
@@ -235,9 +203,7 @@ impl Problem {
 
     /// Gradient of the weights, including the other factors.
     pub fn gradient_of_weights(&self, factors: Factors) -> Bounded {
-        let mut gradient = self
-            .csr
-            .grad_weights(&self.upstream, &self.masked, self.width);
+        let mut gradient = self.csr.grad_weights(&self.upstream, &self.masked, self.width);
         for (e, (i, j, _)) in self.csr.entries().enumerate() {
             let row = if factors.rows() { self.rows[i] } else { 1.0 };
             let col = if factors.cols() { self.cols[j] } else { 1.0 };

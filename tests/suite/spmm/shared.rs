@@ -110,13 +110,7 @@ impl OnDevice {
 
     fn csr(&self) -> Csr<'_> {
         let [rows, cols, nnz] = self.size;
-        Csr {
-            indptr: &self.indptr,
-            indices: &self.indices,
-            rows,
-            cols,
-            nnz,
-        }
+        Csr { indptr: &self.indptr, indices: &self.indices, rows, cols, nnz }
     }
 
     fn gradient<T: Element>(
@@ -132,10 +126,7 @@ impl OnDevice {
             csr,
             partition: &partition,
             weights: None,
-            scales: Scales {
-                rows: Some(&self.rows),
-                cols: Some(&self.cols),
-            },
+            scales: Scales { rows: Some(&self.rows), cols: Some(&self.cols) },
         };
         let x = Compressed {
             values: &self.columns,
@@ -164,9 +155,7 @@ fn one<T: Element>(backend: &Backend, case: &Case) -> Outcome {
             expected.check(&found[..expected.values.len()], epsilon)?;
             Ok(Verdict::Passed)
         }
-        Err(error) => refusal(&error)
-            .map(Verdict::Skipped)
-            .ok_or_else(|| error.to_string()),
+        Err(error) => refusal(&error).map(Verdict::Skipped).ok_or_else(|| error.to_string()),
     }
 }
 
@@ -180,9 +169,7 @@ fn read<T: Element>(client: &Client, handle: Handle) -> Result<Vec<f64>, String>
 fn tensors(backend: &Backend) -> Result<(), String> {
     let (rows, cols, each) = (2100, 2050, 2000);
     let mut random = Random::new(37);
-    let indices: Vec<u32> = (0..rows * each)
-        .map(|_| random.below(cols) as u32)
-        .collect();
+    let indices: Vec<u32> = (0..rows * each).map(|_| random.below(cols) as u32).collect();
     let csr = spmm::Csr {
         rows,
         cols,
@@ -211,13 +198,7 @@ fn determinism(backend: &Backend) -> Outcome {
         indices.extend((0..each).map(|_| random.below(cols) as u32));
         indptr.push(indices.len() as u32);
     }
-    let csr = spmm::Csr {
-        rows,
-        cols,
-        weights: vec![1.0; indices.len()],
-        indptr,
-        indices,
-    };
+    let csr = spmm::Csr { rows, cols, weights: vec![1.0; indices.len()], indptr, indices };
     let problem = Problem::of::<f32>(&csr, [64, 32], Factors::Some);
     let on_device = OnDevice::new::<f32>(client, &problem);
     let mut first = None;
@@ -232,10 +213,8 @@ fn determinism(backend: &Backend) -> Outcome {
         let bytes = client.read_one(gradient).map_err(|e| format!("{e:?}"))?;
         match &first {
             None => {
-                let found: Vec<f64> = cast_slice::<u8, f32>(&bytes)
-                    .iter()
-                    .map(|&x| f64::from(x))
-                    .collect();
+                let found: Vec<f64> =
+                    cast_slice::<u8, f32>(&bytes).iter().map(|&x| f64::from(x)).collect();
                 let expected = problem.gradient_of_selected();
                 expected.check(&found, f64::from(f32::EPSILON))?;
                 first = Some(bytes.to_vec());

@@ -25,15 +25,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
         return;
     }
     for shape in PatternKind::ALL {
-        for [width, k] in [
-            [1, 1],
-            [7, 3],
-            [33, 9],
-            [256, 16],
-            [300, 64],
-            [1024, 250],
-            [64, 0],
-        ] {
+        for [width, k] in [[1, 1], [7, 3], [33, 9], [256, 16], [300, 64], [1024, 250], [64, 0]] {
             let name = format!("kernel/spmm/two-pass/{shape:?}/{width}/{k}");
             cases.add(backend, name.to_lowercase(), move |b| {
                 one::<f32>(b, shape, [width, k], Factors::All)
@@ -61,9 +53,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
 fn tensors(backend: &Backend) -> Result<(), String> {
     let (rows, cols, each) = (1 << 17, 2000, 3);
     let mut random = Random::new(41);
-    let indices: Vec<u32> = (0..rows * each)
-        .map(|_| random.below(cols) as u32)
-        .collect();
+    let indices: Vec<u32> = (0..rows * each).map(|_| random.below(cols) as u32).collect();
     let csr = spmm::Csr {
         rows,
         cols,
@@ -109,11 +99,7 @@ impl OnDevice {
             rows: numbers::<T>(client, rows),
             cols: numbers::<T>(client, cols),
             partition: Partition::from_handle(client.empty(4), 0, 0),
-            size: [
-                lines.len(),
-                cols.len(),
-                lines.iter().map(Vec::len).sum::<usize>(),
-            ],
+            size: [lines.len(), cols.len(), lines.iter().map(Vec::len).sum::<usize>()],
         };
         on_device.partition = Partition::new(client, &on_device.csr())?;
         Ok(on_device)
@@ -121,13 +107,7 @@ impl OnDevice {
 
     fn csr(&self) -> Csr<'_> {
         let [rows, cols, nnz] = self.size;
-        Csr {
-            indptr: &self.indptr,
-            indices: &self.indices,
-            rows,
-            cols,
-            nnz,
-        }
+        Csr { indptr: &self.indptr, indices: &self.indices, rows, cols, nnz }
     }
 
     fn operand<'a>(&'a self, weights: Option<Weights<'a>>, [rows, cols]: [bool; 2]) -> Operand<'a> {
@@ -135,10 +115,7 @@ impl OnDevice {
             csr: self.csr(),
             partition: &self.partition,
             weights,
-            scales: Scales {
-                rows: rows.then_some(&self.rows),
-                cols: cols.then_some(&self.cols),
-            },
+            scales: Scales { rows: rows.then_some(&self.rows), cols: cols.then_some(&self.cols) },
         }
     }
 }
@@ -179,12 +156,7 @@ fn one<T: Element>(
     let transposed =
         OnDevice::new::<T>(client, &transposed, [cols, rows]).map_err(|e| e.to_string())?;
     let weights = numbers::<T>(client, &csr.weights);
-    let weighted = |entries| {
-        factors.weights().then_some(Weights {
-            values: &weights,
-            entries,
-        })
-    };
+    let weighted = |entries| factors.weights().then_some(Weights { values: &weights, entries });
     let scaled = [factors.rows(), factors.cols()];
     let product = Product {
         operand: own.operand(weighted(None), scaled),

@@ -21,14 +21,7 @@ pub fn classics(backend: &Backend, routine: Option<Routine>) -> Outcome {
         &[INF, INF, 0.0, INF, INF, INF],
     ]);
     for largest in both {
-        check.all(
-            &matrix,
-            Layout::Contiguous,
-            &[1, 3, 4],
-            &both,
-            largest,
-            Method::Exact,
-        )?;
+        check.all(&matrix, Layout::Contiguous, &[1, 3, 4], &both, largest, Method::Exact)?;
     }
     let rows: [&[f64]; 4] = [
         &[0.5, NAN, NAN, NAN, NAN],
@@ -49,12 +42,7 @@ pub fn classics(backend: &Backend, routine: Option<Routine>) -> Outcome {
     // All NaN are equal; in the first columns their bits are the least.
     for cols in [2, 8, 64, 256] {
         let data = (0..3 * cols as u32).map(|i| f32::from_bits(0x7fc0_0000 + 0x1000 * i));
-        let matrix = Matrix {
-            rows: 3,
-            cols,
-            data: data.collect(),
-            lengths: None,
-        };
+        let matrix = Matrix { rows: 3, cols, data: data.collect(), lengths: None };
         check.all(
             &matrix,
             Layout::Contiguous,
@@ -72,9 +60,7 @@ pub fn classics(backend: &Backend, routine: Option<Routine>) -> Outcome {
         true,
         Method::Exact,
     )?;
-    let ks = [
-        17, 31, 32, 33, 63, 64, 65, 255, 256, 511, 512, 1023, 1024, 1700,
-    ];
+    let ks = [17, 31, 32, 33, 63, 64, 65, 255, 256, 511, 512, 1023, 1024, 1700];
     check.all(
         &Matrix::<f32>::of(Distribution::Uniform, 20, 1700, 2),
         Layout::Contiguous,
@@ -98,23 +84,9 @@ pub fn classics(backend: &Backend, routine: Option<Routine>) -> Outcome {
 pub fn one_bucket(backend: &Backend, routine: Option<Routine>) -> Outcome {
     let mut check = Check::new(backend, routine);
     let matrix = Matrix::<f32>::of(Distribution::Ramp, 2, 65_536, 4);
-    check.all(
-        &matrix,
-        Layout::Contiguous,
-        &[1024],
-        &[false],
-        true,
-        Method::Exact,
-    )?;
+    check.all(&matrix, Layout::Contiguous, &[1024], &[false], true, Method::Exact)?;
     let ones = Matrix::<f32>::of(Distribution::Equal, 3, 500, 5);
-    check.all(
-        &ones,
-        Layout::Contiguous,
-        &[1, 100, 499],
-        &[false, true],
-        true,
-        Method::Exact,
-    )?;
+    check.all(&ones, Layout::Contiguous, &[1, 100, 499], &[false, true], true, Method::Exact)?;
     check.end()
 }
 
@@ -122,43 +94,22 @@ pub fn one_bucket(backend: &Backend, routine: Option<Routine>) -> Outcome {
 pub fn errors(backend: &Backend) -> Result<(), String> {
     let client = backend.client.as_ref().expect("a client");
     let input = Layout::Contiguous.upload(client, &Matrix::<f32>::mixed(2, 10, 0));
-    let wide = Rows {
-        cols: topk::MAX_COLS + 1,
-        ..input.clone()
-    };
-    let short = Rows {
-        rows: 3,
-        ..input.clone()
-    };
-    let bytes = Rows {
-        dtype: cubecl::ir::ElemType::UInt(cubecl::ir::UIntKind::U8),
-        ..input.clone()
-    };
-    let eps = |eps| TopkOptions {
-        method: Method::Precision(eps),
-        ..TopkOptions::new(2)
-    };
+    let wide = Rows { cols: topk::MAX_COLS + 1, ..input.clone() };
+    let short = Rows { rows: 3, ..input.clone() };
+    let bytes =
+        Rows { dtype: cubecl::ir::ElemType::UInt(cubecl::ir::UIntKind::U8), ..input.clone() };
+    let eps = |eps| TopkOptions { method: Method::Precision(eps), ..TopkOptions::new(2) };
     let two = TopkOptions::new(2);
     type Expected = fn(&KernelError) -> bool;
     let requests: [(&str, &Rows, TopkOptions, Expected); 7] = [
         ("k exceeds the row", &input, TopkOptions::new(11), |e| {
             matches!(e, KernelError::KTooLarge { k: 11, cols: 10 })
         }),
-        ("too long a row", &wide, two, |e| {
-            matches!(e, KernelError::RowTooLong { .. })
-        }),
-        ("too short a buffer", &short, two, |e| {
-            matches!(e, KernelError::BufferTooShort { .. })
-        }),
-        ("an unsupported dtype", &bytes, two, |e| {
-            matches!(e, KernelError::Dtype { .. })
-        }),
-        ("eps below 0", &input, eps(-1.0), |e| {
-            matches!(e, KernelError::Precision { .. })
-        }),
-        ("eps NaN", &input, eps(f32::NAN), |e| {
-            matches!(e, KernelError::Precision { .. })
-        }),
+        ("too long a row", &wide, two, |e| matches!(e, KernelError::RowTooLong { .. })),
+        ("too short a buffer", &short, two, |e| matches!(e, KernelError::BufferTooShort { .. })),
+        ("an unsupported dtype", &bytes, two, |e| matches!(e, KernelError::Dtype { .. })),
+        ("eps below 0", &input, eps(-1.0), |e| matches!(e, KernelError::Precision { .. })),
+        ("eps NaN", &input, eps(f32::NAN), |e| matches!(e, KernelError::Precision { .. })),
         ("eps infinite", &input, eps(f32::INFINITY), |e| {
             matches!(e, KernelError::Precision { .. })
         }),

@@ -13,19 +13,8 @@ use crate::kernels::{Check, Layout, read, read_positions, topk as run};
 pub fn each_output(check: &mut Check, matrix: &Matrix<f32>, index: ElemType) -> Result<(), String> {
     let (client, routine, cols) = (check.client(), check.routine, matrix.cols);
     let input = Layout::Contiguous.upload(client, matrix);
-    for (k, sorted) in [
-        (0, false),
-        (1, false),
-        (32, false),
-        (32, true),
-        (cols, false),
-    ] {
-        let options = kernel::TopkOptions {
-            k,
-            largest: true,
-            sorted,
-            method: Method::Exact,
-        };
+    for (k, sorted) in [(0, false), (1, false), (32, false), (32, true), (cols, false)] {
+        let options = kernel::TopkOptions { k, largest: true, sorted, method: Method::Exact };
         let length = matrix.rows * k;
         match kernel::argtopk(client, &input, &options, index, routine) {
             Ok(handle) => {
@@ -88,18 +77,12 @@ fn lanes<T: Copy>(data: &[T], shape: &[usize], dim: usize) -> Vec<T> {
     let (n, inner) = (shape[dim], shape[dim + 1..].iter().product::<usize>());
     let outer: usize = shape[..dim].iter().product();
     let of = move |o: usize, i: usize| (0..n).map(move |j| data[(o * n + j) * inner + i]);
-    (0..outer)
-        .flat_map(|o| (0..inner).flat_map(move |i| of(o, i)))
-        .collect()
+    (0..outer).flat_map(|o| (0..inner).flat_map(move |i| of(o, i))).collect()
 }
 
 pub fn elements<T: Element>(data: &TensorData) -> Result<Vec<T>, String> {
     if data.dtype() != T::dtype() {
-        return Err(format!(
-            "values of {:?} instead of {:?}",
-            data.dtype(),
-            T::dtype()
-        ));
+        return Err(format!("values of {:?} instead of {:?}", data.dtype(), T::dtype()));
     }
     Ok(bytemuck::pod_collect_to_vec(data.as_bytes()))
 }
@@ -111,11 +94,7 @@ fn rows_of<const D: usize, K: Ordered, T: Element>(
     options: &TopkOptions,
 ) -> Result<(usize, Matrix<T>, kernel::TopkOptions), String> {
     let shape = x.dims();
-    let dim = if options.dim < 0 {
-        options.dim + D as isize
-    } else {
-        options.dim
-    } as usize;
+    let dim = if options.dim < 0 { options.dim + D as isize } else { options.dim } as usize;
     let matrix = Matrix {
         lengths: lengths.map(<[i64]>::to_vec),
         rows: shape.iter().product::<usize>() / shape[dim].max(1),
@@ -153,13 +132,8 @@ pub fn compare<const D: usize, K: Ordered, T: Element>(
     let positions: Vec<i64> = indices.into_data().iter::<i64>().collect();
     let values = lanes(&elements::<T>(&values.into_data())?, &reduced, dim);
     let context = |e: String| format!("shape {shape:?}, dim {}: {e}", options.dim);
-    verify::selection(
-        &matrix,
-        &expected,
-        Some(&values),
-        &lanes(&positions, &reduced, dim),
-    )
-    .map_err(context)?;
+    verify::selection(&matrix, &expected, Some(&values), &lanes(&positions, &reduced, dim))
+        .map_err(context)?;
 
     let positions: Vec<i64> = positions_alone.into_data().iter::<i64>().collect();
     verify::selection(&matrix, &expected, None, &lanes(&positions, &reduced, dim))

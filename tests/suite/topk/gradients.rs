@@ -9,11 +9,9 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
         cases.check(backend, format!("tensor/topk/gradient/{name}"), move |b| {
             gradient(b, checkpointing, false)
         });
-        cases.check(
-            backend,
-            format!("tensor/topk/gradient/ragged/{name}"),
-            move |b| gradient(b, checkpointing, true),
-        );
+        cases.check(backend, format!("tensor/topk/gradient/ragged/{name}"), move |b| {
+            gradient(b, checkpointing, true)
+        });
     }
 }
 
@@ -21,11 +19,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
 /// slots are ignored. Small integers make products exact.
 fn gradient(backend: &Backend, checkpointing: bool, ragged: bool) -> Result<(), String> {
     let device = backend.device.clone().autodiff();
-    let device = if checkpointing {
-        device.gradient_checkpointing()
-    } else {
-        device
-    };
+    let device = if checkpointing { device.gradient_checkpointing() } else { device };
     let mut random = Random::new(17);
     let mut integers =
         |n: usize| -> Vec<f32> { (0..n).map(|_| random.below(61) as f32 - 30.0).collect() };
@@ -38,16 +32,9 @@ fn gradient(backend: &Backend, checkpointing: bool, ragged: bool) -> Result<(), 
         (8, 1, true, Method::EarlyStop(2)),
         (4, -2, true, Method::Precision(0.1)),
     ] {
-        let options = TopkOptions::new(k)
-            .with_dim(dim)
-            .with_largest(largest)
-            .with_method(method);
+        let options = TopkOptions::new(k).with_dim(dim).with_largest(largest).with_method(method);
         let along_rows = dim == 1 || dim == -1;
-        let reduced = if along_rows {
-            [shape[0], k]
-        } else {
-            [k, shape[1]]
-        };
+        let reduced = if along_rows { [shape[0], k] } else { [k, shape[1]] };
         let data = integers(shape[0] * shape[1]);
         let weights = integers(shape[0] * shape[1]);
         let upstream: Vec<f32> = weights[..reduced[0] * reduced[1]].to_vec();
@@ -74,21 +61,14 @@ fn gradient(backend: &Backend, checkpointing: bool, ragged: bool) -> Result<(), 
             .filter_map(|(n, p)| Some((n, usize::try_from(p).ok()?)))
             .collect();
         if (positions.len() < selected.len()) != (ragged && k > 0) {
-            return Err(format!(
-                "{} selected elements, {options:?}",
-                positions.len()
-            ));
+            return Err(format!("{} selected elements, {options:?}", positions.len()));
         }
         let shifted = values + 1.0;
         let gradients = (shifted.clone() * shifted * w).backward();
         let found = x.grad(&gradients).ok_or("topk has no gradient")?;
         let mut expected = vec![0.0f32; data.len()];
         for &(n, p) in &positions {
-            let at = if along_rows {
-                (n / k) * shape[1] + p
-            } else {
-                p * shape[1] + n % shape[1]
-            };
+            let at = if along_rows { (n / k) * shape[1] + p } else { p * shape[1] + n % shape[1] };
             expected[at] = 4.0 * upstream[n] * (selected[n] + 1.0);
         }
         same(&found, &expected).map_err(|e| format!("topk, {options:?}: {e}"))?;
@@ -107,11 +87,7 @@ fn gradient(backend: &Backend, checkpointing: bool, ragged: bool) -> Result<(), 
         let found = x.grad(&gradients).ok_or("topk_mask has no gradient")?;
         let mut expected = vec![0.0f32; data.len()];
         for &(n, p) in &positions {
-            let at = if along_rows {
-                (n / k) * shape[1] + p
-            } else {
-                p * shape[1] + n % shape[1]
-            };
+            let at = if along_rows { (n / k) * shape[1] + p } else { p * shape[1] + n % shape[1] };
             expected[at] = 4.0 * weights[at] * (2.0 * data[at] + 1.0);
         }
         same(&found, &expected).map_err(|e| format!("topk_mask, {options:?}: {e}"))?;
@@ -122,10 +98,7 @@ fn gradient(backend: &Backend, checkpointing: bool, ragged: bool) -> Result<(), 
 fn same(found: &Tensor<2>, expected: &[f32]) -> Result<(), String> {
     let found: Vec<f32> = found.to_data().iter::<f32>().collect();
     match (0..expected.len()).find(|&i| found[i] != expected[i]) {
-        Some(i) => Err(format!(
-            "gradient {i} is {} instead of {}",
-            found[i], expected[i]
-        )),
+        Some(i) => Err(format!("gradient {i} is {} instead of {}", found[i], expected[i])),
         None => Ok(()),
     }
 }

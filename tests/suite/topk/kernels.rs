@@ -40,9 +40,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     for (name, routine) in routines() {
         let at = |group: String| format!("kernel/topk/{name}/{group}");
         for cols in SIZES {
-            cases.add(backend, at(format!("f32/sizes/{cols}")), move |b| {
-                sizes(b, routine, cols)
-            });
+            cases.add(backend, at(format!("f32/sizes/{cols}")), move |b| sizes(b, routine, cols));
         }
         for largest in [true, false] {
             let end = if largest { "largest" } else { "smallest" };
@@ -59,16 +57,13 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
             }
         }
         for layout in Layout::ALL {
-            cases.add(
-                backend,
-                at(format!("f32/layout/{layout:?}").to_lowercase()),
-                move |b| layouts(b, routine, layout),
-            );
+            cases.add(backend, at(format!("f32/layout/{layout:?}").to_lowercase()), move |b| {
+                layouts(b, routine, layout)
+            });
         }
         for rows in [1, 2, 3, 31, 100, 70_001] {
-            cases.add(backend, at(format!("f32/rows/{rows}")), move |b| {
-                many_rows(b, routine, rows)
-            });
+            cases
+                .add(backend, at(format!("f32/rows/{rows}")), move |b| many_rows(b, routine, rows));
         }
         for (form, index) in [("i32", I32), ("i64", I64), ("u32", U32)] {
             cases.add(backend, at(format!("f32/outputs/{form}")), move |b| {
@@ -76,24 +71,16 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
             });
         }
         for layout in Layout::ALL {
-            cases.add(
-                backend,
-                at(format!("f32/long/{layout:?}").to_lowercase()),
-                move |b| long::<f32>(b, routine, layout, true),
-            );
+            cases.add(backend, at(format!("f32/long/{layout:?}").to_lowercase()), move |b| {
+                long::<f32>(b, routine, layout, true)
+            });
         }
         cases.add(backend, at("f32/long/outputs".into()), move |b| {
             outputs(b, routine, U32, &[20_000])
         });
-        cases.add(backend, at("f32/sorted".into()), move |b| {
-            sorted(b, routine)
-        });
-        cases.add(backend, at("f32/classics".into()), move |b| {
-            classics(b, routine)
-        });
-        cases.add(backend, at("f32/one-bucket".into()), move |b| {
-            one_bucket(b, routine)
-        });
+        cases.add(backend, at("f32/sorted".into()), move |b| sorted(b, routine));
+        cases.add(backend, at("f32/classics".into()), move |b| classics(b, routine));
+        cases.add(backend, at("f32/one-bucket".into()), move |b| one_bucket(b, routine));
     }
     cases.check(backend, "kernel/topk/errors", errors);
 }
@@ -117,11 +104,9 @@ fn add_dtype<T: Element>(
         ("early-4", Method::EarlyStop(4)),
         ("precision-1e-2", Method::Precision(1e-2)),
     ] {
-        cases.add(
-            backend,
-            at(format!("{}/dtype/{method}/{end}", T::NAME)),
-            move |b| dtype::<T>(b, routine, value, largest),
-        );
+        cases.add(backend, at(format!("{}/dtype/{method}/{end}", T::NAME)), move |b| {
+            dtype::<T>(b, routine, value, largest)
+        });
     }
 }
 
@@ -131,45 +116,16 @@ fn seed(cols: usize) -> u64 {
 
 fn sizes(backend: &Backend, routine: Option<Routine>, cols: usize) -> Outcome {
     let mut check = Check::new(backend, routine);
-    let rows = if cols > 8192 {
-        5
-    } else {
-        Distribution::ALL.len()
-    };
+    let rows = if cols > 8192 { 5 } else { Distribution::ALL.len() };
     let matrix = Matrix::<f32>::mixed(rows, cols, seed(cols) + cols as u64 / 20_000);
-    let mut ks = vec![
-        0,
-        1,
-        2,
-        3,
-        16,
-        17,
-        31,
-        32,
-        33,
-        64,
-        65,
-        128,
-        255,
-        256,
-        512,
-        cols / 2,
-        cols - 1,
-        cols,
-    ];
+    let mut ks =
+        vec![0, 1, 2, 3, 16, 17, 31, 32, 33, 64, 65, 128, 255, 256, 512, cols / 2, cols - 1, cols];
     if cols > 1100 {
         ks = vec![1, 31, 129, 1023, 2048, cols / 2, cols];
     }
     ks.sort_unstable();
     ks.dedup();
-    check.all(
-        &matrix,
-        Layout::Contiguous,
-        &ks,
-        &[false],
-        true,
-        Method::Exact,
-    )?;
+    check.all(&matrix, Layout::Contiguous, &ks, &[false], true, Method::Exact)?;
     check.end()
 }
 
@@ -214,12 +170,7 @@ fn dtype<T: Element>(
 /// together.
 fn planes<T: Element>(backend: &Backend, routine: Option<Routine>, largest: bool) -> Outcome {
     let mut check = Check::new(backend, routine);
-    for (cols, ks) in [
-        (256, &[1, 16, 33, 128][..]),
-        (512, &[32]),
-        (768, &[100]),
-        (1024, &[64]),
-    ] {
+    for (cols, ks) in [(256, &[1, 16, 33, 128][..]), (512, &[32]), (768, &[100]), (1024, &[64])] {
         for distribution in [
             Distribution::Normal,
             Distribution::Uniform,
@@ -245,11 +196,7 @@ fn planes<T: Element>(backend: &Backend, routine: Option<Routine>, largest: bool
 /// Sorted output, with and without ties.
 fn sorted(backend: &Backend, routine: Option<Routine>) -> Outcome {
     let mut check = Check::new(backend, routine);
-    for (cols, ks) in [
-        (256, &[5, 16, 33, 128, 129][..]),
-        (600, &[64, 100]),
-        (1500, &[200, 600]),
-    ] {
+    for (cols, ks) in [(256, &[5, 16, 33, 128, 129][..]), (600, &[64, 100]), (1500, &[200, 600])] {
         for distribution in [
             Distribution::Normal,
             Distribution::Eight,
@@ -275,14 +222,7 @@ fn layouts(backend: &Backend, routine: Option<Routine>, layout: Layout) -> Outco
     let mut check = Check::new(backend, routine);
     for cols in [65, 128, 1300] {
         let matrix = Matrix::<f32>::mixed(18, cols, seed(cols) + 54);
-        check.all(
-            &matrix,
-            layout,
-            &[1, 32, 65],
-            &[false, true],
-            true,
-            Method::Exact,
-        )?;
+        check.all(&matrix, layout, &[1, 32, 65], &[false, true], true, Method::Exact)?;
     }
     check.end()
 }
@@ -297,14 +237,7 @@ fn long<T: Element>(
     let mut check = Check::new(backend, routine);
     for cols in [16_400, 30_001] {
         let matrix = Matrix::<T>::mixed(18, cols, seed(cols) + 90);
-        check.all(
-            &matrix,
-            layout,
-            &[1, 100, 700],
-            &[false],
-            largest,
-            Method::Exact,
-        )?;
+        check.all(&matrix, layout, &[1, 100, 700], &[false], largest, Method::Exact)?;
     }
     check.end()
 }
@@ -314,14 +247,7 @@ fn many_rows(backend: &Backend, routine: Option<Routine>, rows: usize) -> Outcom
     let mut check = Check::new(backend, routine);
     for cols in [3, 40] {
         let matrix = Matrix::<f32>::mixed(rows, cols, seed(cols) + rows as u64);
-        check.all(
-            &matrix,
-            Layout::Contiguous,
-            &[2],
-            &[false],
-            true,
-            Method::Exact,
-        )?;
+        check.all(&matrix, Layout::Contiguous, &[2], &[false], true, Method::Exact)?;
     }
     check.end()
 }

@@ -15,9 +15,7 @@ use crate::{
     topk::common::each_output,
 };
 
-const SIZES: [usize; 14] = [
-    1, 2, 3, 8, 31, 32, 64, 100, 256, 700, 1024, 2048, 4097, 20_000,
-];
+const SIZES: [usize; 14] = [1, 2, 3, 8, 31, 32, 64, 100, 256, 700, 1024, 2048, 4097, 20_000];
 
 const METHODS: [(&str, Method); 6] = [
     ("exact", Method::Exact),
@@ -35,21 +33,15 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     for (name, routine) in routines() {
         let at = |group: String| format!("kernel/topk/{name}/ragged/{group}");
         for cols in SIZES {
-            cases.add(backend, at(format!("sizes/{cols}")), move |b| {
-                sizes(b, routine, cols)
-            });
+            cases.add(backend, at(format!("sizes/{cols}")), move |b| sizes(b, routine, cols));
         }
         for layout in Layout::ALL {
-            cases.add(
-                backend,
-                at(format!("layout/{layout:?}").to_lowercase()),
-                move |b| layouts(b, routine, layout),
-            );
+            cases.add(backend, at(format!("layout/{layout:?}").to_lowercase()), move |b| {
+                layouts(b, routine, layout)
+            });
         }
         for (form, index) in [("i32", I32), ("i64", I64), ("u32", U32)] {
-            cases.add(backend, at(format!("outputs/{form}")), move |b| {
-                outputs(b, routine, index)
-            });
+            cases.add(backend, at(format!("outputs/{form}")), move |b| outputs(b, routine, index));
         }
         for (method, value) in METHODS {
             for largest in [true, false] {
@@ -78,14 +70,7 @@ fn sizes(backend: &Backend, routine: Option<Routine>, cols: usize) -> Outcome {
     let mut ks = vec![1, 2, 17, 32, 100, cols / 2, cols - 1, cols];
     ks.sort_unstable();
     ks.dedup();
-    check.all(
-        &matrix,
-        Layout::Contiguous,
-        &ks,
-        &[false],
-        true,
-        Method::Exact,
-    )?;
+    check.all(&matrix, Layout::Contiguous, &ks, &[false], true, Method::Exact)?;
     check.end()
 }
 
@@ -93,14 +78,7 @@ fn layouts(backend: &Backend, routine: Option<Routine>, layout: Layout) -> Outco
     let mut check = Check::new(backend, routine);
     for cols in [65, 128, 1300] {
         let matrix = ragged::<f32>(36, cols, 100 + cols as u64);
-        check.all(
-            &matrix,
-            layout,
-            &[1, 32, 65],
-            &[false, true],
-            true,
-            Method::Exact,
-        )?;
+        check.all(&matrix, layout, &[1, 32, 65], &[false, true], true, Method::Exact)?;
     }
     check.end()
 }
@@ -108,11 +86,7 @@ fn layouts(backend: &Backend, routine: Option<Routine>, layout: Layout) -> Outco
 fn outputs(backend: &Backend, routine: Option<Routine>, index: cubecl::ir::ElemType) -> Outcome {
     let mut check = Check::new(backend, routine);
     for cols in [60, 256, 1100] {
-        each_output(
-            &mut check,
-            &ragged::<f32>(36, cols, 200 + cols as u64),
-            index,
-        )?;
+        each_output(&mut check, &ragged::<f32>(36, cols, 200 + cols as u64), index)?;
     }
     check.end()
 }
@@ -148,11 +122,7 @@ fn errors(backend: &Backend) -> Result<(), String> {
     for k in [0, 2] {
         let options = kernel::TopkOptions::new(k);
         match kernel::topk(client, &input, &options, I32, None) {
-            Err(KernelError::BufferTooShort {
-                name: "lengths",
-                needed: 5,
-                found: 4,
-            }) => {}
+            Err(KernelError::BufferTooShort { name: "lengths", needed: 5, found: 4 }) => {}
             Err(error) => return Err(format!("unexpected refusal: {error}")),
             Ok(_) => return Err("four lengths for five rows were accepted".into()),
         }

@@ -127,10 +127,8 @@ fn dtype<T: Element>(backend: &Backend, method: Method) -> Outcome {
     let x = tensor::<2, T>([36, 203], 1, &lengths, &backend.device);
     for largest in [true, false] {
         for (k, sorted) in [(1, false), (32, false), (32, true), (203, true)] {
-            let options = TopkOptions::new(k)
-                .with_largest(largest)
-                .with_sorted(sorted)
-                .with_method(method);
+            let options =
+                TopkOptions::new(k).with_largest(largest).with_sorted(sorted).with_method(method);
             check::<2, 1, T>(&x, &lengths, DType::I32, &options)?;
         }
     }
@@ -139,15 +137,11 @@ fn dtype<T: Element>(backend: &Backend, method: Method) -> Outcome {
 
 fn lengths_of(backend: &Backend, dtype: DType) -> Outcome {
     if !backend.device.supports_dtype(dtype) {
-        return Ok(Verdict::Skipped(format!(
-            "Burn has no {dtype:?} tensors on this device"
-        )));
+        return Ok(Verdict::Skipped(format!("Burn has no {dtype:?} tensors on this device")));
     }
     let mut lengths = lengths(40, 30);
     if dtype == DType::U32 {
-        lengths
-            .iter_mut()
-            .for_each(|length| *length = (*length).max(0));
+        lengths.iter_mut().for_each(|length| *length = (*length).max(0));
     }
     if dtype == DType::I64 {
         lengths[0] = i64::MAX;
@@ -233,15 +227,9 @@ fn panics(backend: &Backend) -> Result<(), String> {
     let two = Tensor::<1, Int>::from_ints([1, 2], &backend.device);
     type Call = fn(Tensor<2>, Tensor<1, Int>, &TopkOptions);
     let calls: [(&str, Call); 3] = [
-        ("topk_ragged", |x, l, options| {
-            drop(topk_ragged(x, l, options))
-        }),
-        ("argtopk_ragged", |x, l, options| {
-            drop(argtopk_ragged(x, l, options))
-        }),
-        ("topk_mask_ragged", |x, l, options| {
-            drop(topk_mask_ragged(x, l, options))
-        }),
+        ("topk_ragged", |x, l, options| drop(topk_ragged(x, l, options))),
+        ("argtopk_ragged", |x, l, options| drop(argtopk_ragged(x, l, options))),
+        ("topk_mask_ragged", |x, l, options| drop(topk_mask_ragged(x, l, options))),
     ];
     let wrong = [
         (TopkOptions::new(4), ["k = 4", "3"]),

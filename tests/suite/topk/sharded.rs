@@ -24,9 +24,7 @@ const CUTS: [(&str, &[usize]); 7] = [
 
 pub fn add(cases: &mut Cases, backend: &Backend) {
     for (name, cut) in CUTS {
-        cases.add(backend, format!("tensor/sharded/cuts/{name}"), |b| {
-            cuts(b, cut)
-        });
+        cases.add(backend, format!("tensor/sharded/cuts/{name}"), |b| cuts(b, cut));
     }
     for dtype in Dtype::ALL {
         with_dtype!(dtype, T => cases.add(
@@ -108,9 +106,7 @@ fn cuts(backend: &Backend, cut: &[usize]) -> Outcome {
         for k in [0, 1, 5, 50, length] {
             for largest in [true, false] {
                 for sorted in [true, false] {
-                    let options = TopkOptions::new(k)
-                        .with_largest(largest)
-                        .with_sorted(sorted);
+                    let options = TopkOptions::new(k).with_largest(largest).with_sorted(sorted);
                     check::<f32, Float>(backend, &matrix, cut, &options)?;
                 }
             }
@@ -126,9 +122,7 @@ fn of_dtype<T: Element>(backend: &Backend) -> Outcome {
     for distribution in Distribution::ALL {
         let matrix = Matrix::<T>::of(distribution, 1, 120, 5);
         for (k, largest, sorted) in [(1, true, false), (20, false, true), (37, true, true)] {
-            let options = TopkOptions::new(k)
-                .with_largest(largest)
-                .with_sorted(sorted);
+            let options = TopkOptions::new(k).with_largest(largest).with_sorted(sorted);
             for cut in [&[60, 60][..], &[20; 6], &[1, 0, 100, 2, 17]] {
                 check::<T, T::Kind>(backend, &matrix, cut, &options)?;
             }
@@ -142,11 +136,9 @@ fn gradient(backend: &Backend) -> Result<(), String> {
     let devices = devices(backend);
     let device = backend.device.clone().autodiff();
     let mut random = Random::new(3);
-    for (cut, k, sorted) in [
-        (&[9, 4, 12][..], 7, true),
-        (&[5, 8, 1, 11, 2, 6, 13], 21, false),
-        (&[40], 4, false),
-    ] {
+    for (cut, k, sorted) in
+        [(&[9, 4, 12][..], 7, true), (&[5, 8, 1, 11, 2, 6, 13], 21, false), (&[40], 4, false)]
+    {
         let mut integers =
             |n: usize| -> Vec<f32> { (0..n).map(|_| random.below(21) as f32 - 10.0).collect() };
         let parts: Vec<Vec<f32>> = cut.iter().map(|&n| integers(n)).collect();
@@ -178,9 +170,7 @@ fn gradient(backend: &Backend) -> Result<(), String> {
             found.extend(gradient.into_data().iter::<f32>());
         }
         if found != expected {
-            return Err(format!(
-                "shards {cut:?}: gradient {found:?} instead of {expected:?}"
-            ));
+            return Err(format!("shards {cut:?}: gradient {found:?} instead of {expected:?}"));
         }
     }
     Ok(())
@@ -233,9 +223,7 @@ fn errors(backend: &Backend) -> Result<(), String> {
 /// An out-of-memory error names the device, even if the result is on another one.
 fn lacking_memory(backend: &Backend) -> Outcome {
     let Some(client) = &backend.client else {
-        return Ok(Verdict::Skipped(
-            "running out of memory on Flex ends the process".into(),
-        ));
+        return Ok(Verdict::Skipped("running out of memory on Flex ends the process".into()));
     };
     if let Some(reason) = backend.loop_limit(usize::MAX) {
         return Ok(Verdict::Skipped(reason));

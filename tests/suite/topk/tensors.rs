@@ -51,11 +51,9 @@ fn add_dtype<T: Element, K: Ordered>(cases: &mut Cases, backend: &Backend) {
         ("early-all", Method::EarlyStop(u32::MAX)),
         ("precision-1e-2", Method::Precision(1e-2)),
     ] {
-        cases.add(
-            backend,
-            format!("tensor/topk/{}/{name}", T::NAME),
-            move |b| dtype::<T, K>(b, method),
-        );
+        cases.add(backend, format!("tensor/topk/{}/{name}", T::NAME), move |b| {
+            dtype::<T, K>(b, method)
+        });
     }
 }
 
@@ -87,13 +85,10 @@ fn dtype<T: Element, K: Ordered>(backend: &Backend, method: Method) -> Outcome {
         };
         let input = Layout::Contiguous.upload(client, &Matrix::<T>::mixed(2, 8, 0));
         return match launch::<T>(client, &input, &kernel::TopkOptions::new(1), I32, None) {
-            Err(error) => refusal(&error)
-                .map(Verdict::Skipped)
-                .ok_or_else(|| error.to_string()),
-            Ok(_) => Ok(Verdict::Skipped(format!(
-                "Burn has no {} tensors on this device",
-                T::NAME
-            ))),
+            Err(error) => refusal(&error).map(Verdict::Skipped).ok_or_else(|| error.to_string()),
+            Ok(_) => {
+                Ok(Verdict::Skipped(format!("Burn has no {} tensors on this device", T::NAME)))
+            }
         };
     }
     // A search of f64 halves its interval up to 2200 times.
@@ -157,14 +152,8 @@ fn views(backend: &Backend) -> Result<(), String> {
         check::<3, Float, f32>(&x.clone().swap_dims(0, 2), &options)?;
         check::<3, Float, f32>(&x.clone().permute([2, 0, 1]), &options)?;
         check::<3, Float, f32>(&x.clone().slice([1..5, 3..20, 7..31]), &options)?;
-        check::<3, Float, f32>(
-            &x.clone().slice([1..5, 3..20, 7..31]).swap_dims(1, 2),
-            &options,
-        )?;
-        check::<3, Float, f32>(
-            &x.clone().slice([0..4, 2..3, 0..33]).expand([4, 5, 33]),
-            &options,
-        )?;
+        check::<3, Float, f32>(&x.clone().slice([1..5, 3..20, 7..31]).swap_dims(1, 2), &options)?;
+        check::<3, Float, f32>(&x.clone().slice([0..4, 2..3, 0..33]).expand([4, 5, 33]), &options)?;
     }
     let ints = tensor::<2, Int, i32>([40, 25], 12, device).transpose();
     check::<2, Int, i32>(&ints, &TopkOptions::new(7))
@@ -223,10 +212,7 @@ fn long_vector(backend: &Backend) -> Outcome {
         let (values, indices) = topk(x.clone(), &options);
         let positions = |indices: Tensor<1, Int>| indices.into_data().iter::<i64>().collect();
         let found: Vec<i64> = positions(indices);
-        let spec = kernel::TopkOptions {
-            sorted,
-            ..kernel::TopkOptions::new(k)
-        };
+        let spec = kernel::TopkOptions { sorted, ..kernel::TopkOptions::new(k) };
         let floats = elements::<f32>(&values.clone().into_data())?;
         verify::selection(&matrix, &spec, Some(&floats), &found)?;
         let alone: Vec<i64> = positions(argtopk(x.clone().inner(), &options));
@@ -238,9 +224,7 @@ fn long_vector(backend: &Backend) -> Outcome {
         let zeros = gradient.iter().filter(|&&g| g == 0.0).count();
         let right = found.iter().all(|&at| gradient[at as usize] == 1.0);
         if !right || ones != k || zeros != LENGTH - k {
-            return Err(format!(
-                "k = {k}: {ones} ones, {zeros} zeros in the gradient"
-            ));
+            return Err(format!("k = {k}: {ones} ones, {zeros} zeros in the gradient"));
         }
     }
     Ok(Verdict::Passed)
@@ -267,9 +251,7 @@ fn empty(backend: &Backend) -> Result<(), String> {
         let dense = topk_mask(x, &TopkOptions::new(k));
         let zeros = dense.dims() == shape && dense.into_data().iter::<f32>().all(|x| x == 0.0);
         if !zeros {
-            return Err(format!(
-                "{shape:?}, k = {k}: the mask is not zero or has another shape"
-            ));
+            return Err(format!("{shape:?}, k = {k}: the mask is not zero or has another shape"));
         }
     }
     Ok(())
@@ -288,19 +270,13 @@ fn panics(backend: &Backend) -> Result<(), String> {
         (TopkOptions::new(3).with_dim(0), ["3", "2"]),
         (TopkOptions::new(1).with_dim(2), ["2", "dim"]),
         (TopkOptions::new(1).with_dim(-3), ["-3", "dim"]),
-        (
-            TopkOptions::new(1).with_method(Method::Precision(-1.0)),
-            ["-1", "eps"],
-        ),
+        (TopkOptions::new(1).with_method(Method::Precision(-1.0)), ["-1", "eps"]),
     ];
     for (name, call) in calls {
         for (options, words) in &wrong {
             let message = expect_panic(|| call(x.clone(), options))
                 .map_err(|e| format!("{name}, {options:?}: {e}"))?;
-            if words
-                .iter()
-                .any(|word| !message.to_lowercase().contains(word))
-            {
+            if words.iter().any(|word| !message.to_lowercase().contains(word)) {
                 return Err(format!(
                     "{name}, {options:?}: the message lacks one of {words:?}: {message}"
                 ));

@@ -63,10 +63,7 @@ fn lengths(backend: &Backend, finish: Finish, length: usize) -> Outcome {
         for k in KS {
             let options = VectorOptions {
                 sorted: k == 15,
-                strategy: VectorStrategy {
-                    finish,
-                    ..VectorStrategy::default()
-                },
+                strategy: VectorStrategy { finish, ..VectorStrategy::default() },
                 ..VectorOptions::new(k)
             };
             // Twice: a call must not depend on what the previous one left in memory.
@@ -81,11 +78,7 @@ fn lengths(backend: &Backend, finish: Finish, length: usize) -> Outcome {
 fn dtypes<T: Element>(backend: &Backend, finish: Finish) -> Outcome {
     let mut check = VectorCheck::new(backend);
     // CPU cubes have few units, which hold few groups.
-    let length = if backend.kind == Kind::Cpu {
-        10_001
-    } else {
-        40_001
-    };
+    let length = if backend.kind == Kind::Cpu { 10_001 } else { 40_001 };
     // Even lengths of bf16 are read in pairs.
     let lengths = if T::NAME == "bf16" { 2 } else { 1 };
     for length in length..length + lengths {

@@ -24,12 +24,8 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
         return;
     }
     cases.add(backend, "kernel/vector/workload", workload);
-    for (rows, cols, k) in [
-        (1, 40_000, 300),
-        (1, 1 << 20, 5000),
-        (2, 1 << 21, 33),
-        (3, 3 << 20, 1),
-    ] {
+    for (rows, cols, k) in [(1, 40_000, 300), (1, 1 << 20, 5000), (2, 1 << 21, 33), (3, 3 << 20, 1)]
+    {
         let case = format!("kernel/vector/long-rows/{rows}x{cols}x{k}");
         cases.add(backend, case, move |b| long_rows(b, rows, cols, k));
     }
@@ -44,11 +40,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
         cases.add(backend, case, move |b| streams(b, &b.clients(), part));
     }
     cases.add(backend, "kernel/vector/stream/forced", forced_streams);
-    cases.add(
-        backend,
-        "kernel/vector/more-delegates-than-elements",
-        all_delegates,
-    );
+    cases.add(backend, "kernel/vector/more-delegates-than-elements", all_delegates);
     cases.check(backend, "kernel/vector/stream/errors", stream_errors);
 }
 
@@ -60,11 +52,9 @@ fn workload(backend: &Backend) -> Outcome {
     let mut data = vec![0.0f32; 32];
     (data[5], data[6], data[20]) = (3.0, 2.0, 4.0);
     let input = client.create_from_slice(bytemuck::cast_slice(&data));
-    for (delegates, filter, subranges, concatenated) in [
-        (1, Filter::On, 3, 12),
-        (2, Filter::On, 1, 3),
-        (2, Filter::Off, 1, 5),
-    ] {
+    for (delegates, filter, subranges, concatenated) in
+        [(1, Filter::On, 3, 12), (2, Filter::On, 1, 3), (2, Filter::Off, 1, 5)]
+    {
         let options = VectorOptions {
             strategy: VectorStrategy {
                 subrange: Subrange::Exponent(2),
@@ -87,12 +77,8 @@ fn workload(backend: &Backend) -> Outcome {
             return Err(format!("selected {positions:?}"));
         }
         // With one delegate the third best is the zero of another subrange.
-        let wanted = WorkloadStats {
-            length: 32,
-            delegates: 8 * delegates,
-            subranges,
-            concatenated,
-        };
+        let wanted =
+            WorkloadStats { length: 32, delegates: 8 * delegates, subranges, concatenated };
         if stats != wanted {
             return Err(format!("{stats:?} instead of {wanted:?}"));
         }
@@ -108,10 +94,7 @@ fn long_rows(backend: &Backend, rows: usize, cols: usize, k: usize) -> Outcome {
         let matrix = Matrix::<f32>::of(distribution, rows, cols, 7);
         let input = Layout::Contiguous.upload(client, &matrix);
         for sorted in [false, true] {
-            let options = TopkOptions {
-                sorted,
-                ..TopkOptions::new(k)
-            };
+            let options = TopkOptions { sorted, ..TopkOptions::new(k) };
             match topk(client, &input, &options, I64, None) {
                 Ok(selected) => {
                     let values = read::<f32>(client, selected.values, rows * k);
@@ -129,31 +112,17 @@ fn long_rows(backend: &Backend, rows: usize, cols: usize, k: usize) -> Outcome {
 fn streams(backend: &Backend, clients: &[Client], part: usize) -> Outcome {
     let mut check = VectorCheck::new(backend);
     let length = (40 * part).min(20_000);
-    for distribution in [
-        Distribution::Normal,
-        Distribution::Eight,
-        Distribution::Special,
-    ] {
+    for distribution in [Distribution::Normal, Distribution::Eight, Distribution::Special] {
         let matrix = Matrix::<f32>::of(distribution, 1, length, part as u64);
-        for (k, largest, sorted) in [
-            (1, true, false),
-            (5, false, true),
-            (300, true, false),
-            (length, true, true),
-        ] {
+        for (k, largest, sorted) in
+            [(1, true, false), (5, false, true), (300, true, false), (length, true, true)]
+        {
             if k > length {
                 continue;
             }
-            let options = VectorOptions {
-                largest,
-                sorted,
-                ..VectorOptions::new(k)
-            };
+            let options = VectorOptions { largest, sorted, ..VectorOptions::new(k) };
             let mut stream = TopkStream::over(clients, f32::elem_type(), options);
-            let parts = matrix
-                .data
-                .chunks(part)
-                .map(bytemuck::cast_slice::<f32, u8>);
+            let parts = matrix.data.chunks(part).map(bytemuck::cast_slice::<f32, u8>);
             // Alternate with buffers that the stream allocates.
             let pushed = parts.enumerate().try_for_each(|(at, part)| {
                 if at % 2 == 0 {
@@ -165,11 +134,7 @@ fn streams(backend: &Backend, clients: &[Client], part: usize) -> Outcome {
             });
             match pushed.and_then(|()| stream.finish()) {
                 Ok(best) => {
-                    let asked = TopkOptions {
-                        largest,
-                        sorted,
-                        ..TopkOptions::new(k)
-                    };
+                    let asked = TopkOptions { largest, sorted, ..TopkOptions::new(k) };
                     let values: Vec<f32> = bytemuck::pod_collect_to_vec(&best.values);
                     let places: Vec<i64> = best.indices.iter().map(|&at| at as i64).collect();
                     verify::selection(&matrix, &asked, Some(&values), &places)?;
@@ -194,12 +159,7 @@ fn forced_streams(backend: &Backend) -> Outcome {
         (Subrange::Exponent(4), 1, Filter::Auto),
     ] {
         let options = VectorOptions {
-            strategy: VectorStrategy {
-                subrange,
-                delegates,
-                filter,
-                ..VectorStrategy::default()
-            },
+            strategy: VectorStrategy { subrange, delegates, filter, ..VectorStrategy::default() },
             ..VectorOptions::new(k)
         };
         let mut stream = TopkStream::new(client, f32::elem_type(), options);
@@ -222,13 +182,9 @@ fn forced_streams(backend: &Backend) -> Outcome {
 fn all_delegates(backend: &Backend) -> Outcome {
     let mut check = VectorCheck::new(backend);
     let client = check.inner.client();
-    for (length, exponent, delegates, k) in [
-        (10, 0, 2, 5),
-        (3, 4, 4, 3),
-        (9, 1, 3, 7),
-        (5000, 1, 4, 1500),
-        (5000, 0, 3, 1500),
-    ] {
+    for (length, exponent, delegates, k) in
+        [(10, 0, 2, 5), (3, 4, 4, 3), (9, 1, 3, 7), (5000, 1, 4, 1500), (5000, 0, 3, 1500)]
+    {
         let least = vec![f32::NEG_INFINITY; length];
         let input = client.create_from_slice(bytemuck::cast_slice(&least));
         for filter in [Filter::On, Filter::Off] {

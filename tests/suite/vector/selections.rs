@@ -16,9 +16,8 @@ use sparsek_tests::{
 use crate::kernels::{Check, I64, Layout, U32, read, read_positions};
 
 /// Lengths around the sizes of loads, planes, tiles and subranges.
-const LENGTHS: [usize; 14] = [
-    1, 2, 7, 31, 100, 1023, 4096, 4097, 16_384, 16_385, 65_537, 99_999, 262_144, 1_048_577,
-];
+const LENGTHS: [usize; 14] =
+    [1, 2, 7, 31, 100, 1023, 4096, 4097, 16_384, 16_385, 65_537, 99_999, 262_144, 1_048_577];
 
 /// Distributions with many ties, many candidates, infinities and NaN.
 pub const HARD: [Distribution; 7] = [
@@ -49,16 +48,9 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
         let at = |group: String| format!("kernel/vector/{selection}/{group}");
         // Barriers are slow on a CPU; sorting networks have most.
         let on_cpu = backend.kind == Kind::Cpu;
-        let long = if how == Selection::Bitonic {
-            5000
-        } else {
-            usize::MAX
-        };
+        let long = if how == Selection::Bitonic { 5000 } else { usize::MAX };
         let most = if on_cpu { 10_000 } else { 40_000 };
-        for length in LENGTHS
-            .into_iter()
-            .filter(|&length| length < long || !on_cpu)
-        {
+        for length in LENGTHS.into_iter().filter(|&length| length < long || !on_cpu) {
             cases.add(backend, at(format!("f32/lengths/{length}")), move |b| {
                 lengths(b, how, length)
             });
@@ -116,10 +108,9 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
                 });
             }
         }
-        for (name, construction) in [
-            ("planes", Construction::Planes),
-            ("staged", Construction::Staged),
-        ] {
+        for (name, construction) in
+            [("planes", Construction::Planes), ("staged", Construction::Staged)]
+        {
             let case = at(format!("f32/construction/{name}"));
             cases.add(backend, case, move |b| {
                 let mut check = VectorCheck::new(b);
@@ -144,10 +135,7 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
             let mut check = VectorCheck::new(b);
             check.all_distributions::<f32>(20_000, &[1, 50, 600], |k| VectorOptions {
                 sorted: true,
-                strategy: VectorStrategy {
-                    selection: how,
-                    ..VectorStrategy::default()
-                },
+                strategy: VectorStrategy { selection: how, ..VectorStrategy::default() },
                 ..VectorOptions::new(k)
             })?;
             check.end()
@@ -195,23 +183,15 @@ fn errors(backend: &Backend) -> Result<(), String> {
 
 fn lengths(backend: &Backend, selection: Selection, length: usize) -> Outcome {
     let mut check = VectorCheck::new(backend);
-    for (seed, distribution) in [
-        Distribution::Normal,
-        Distribution::Equal,
-        Distribution::Eight,
-    ]
-    .into_iter()
-    .enumerate()
+    for (seed, distribution) in
+        [Distribution::Normal, Distribution::Equal, Distribution::Eight].into_iter().enumerate()
     {
         let matrix = Matrix::<f32>::of(distribution, 1, length, (length + seed) as u64);
         for k in [0, 1, 2, 32, 1000, length / 20, length] {
             check.vector(
                 &matrix,
                 &VectorOptions {
-                    strategy: VectorStrategy {
-                        selection,
-                        ..VectorStrategy::default()
-                    },
+                    strategy: VectorStrategy { selection, ..VectorStrategy::default() },
                     ..VectorOptions::new(k)
                 },
             )?;
@@ -234,11 +214,7 @@ fn dtypes<T: Element>(backend: &Backend, selection: Selection, length: usize) ->
     ] {
         check.all_distributions::<T>(length, &[1, 99, 1500], |k| VectorOptions {
             largest,
-            strategy: VectorStrategy {
-                subrange,
-                selection,
-                ..VectorStrategy::default()
-            },
+            strategy: VectorStrategy { subrange, selection, ..VectorStrategy::default() },
             ..VectorOptions::new(k)
         })?;
     }

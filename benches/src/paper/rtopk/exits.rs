@@ -34,12 +34,9 @@ pub fn columns(
         problem.method = Method::Precision(eps);
         checked_selection(client, &problem)?;
         let rows = || input.par_chunks(column.m);
-        let ours: Vec<u32> = rows()
-            .map(|row| iteration(oracle::topk::exit(row, column.k, true, eps)))
-            .collect();
-        let printed: Vec<u32> = rows()
-            .map(|row| loops::printed_exit(row, column.k, eps))
-            .collect();
+        let ours: Vec<u32> =
+            rows().map(|row| iteration(oracle::topk::exit(row, column.k, true, eps))).collect();
+        let printed: Vec<u32> = rows().map(|row| loops::printed_exit(row, column.k, eps)).collect();
         found[0].push(compare(column, &ours, paper_rows));
         found[1].push(compare(column, &printed, paper_rows));
     }
@@ -49,23 +46,14 @@ pub fn columns(
 /// One table for each loop.
 pub fn tables(number: u8, rows: usize, columns: [Vec<Column>; 2]) -> [Table; 2] {
     let [ours, printed] = columns;
-    let table = |variant, columns| Table {
-        number,
-        rows,
-        variant,
-        columns,
-    };
+    let table = |variant, columns| Table { number, rows, variant, columns };
     [table(OURS, ours), table(PRINTED, printed)]
 }
 
 /// The midpoint that ended the search, from 1: the one that k elements reach, or the first untried
 /// one.
 fn iteration(exit: Exit) -> u32 {
-    if exit.found {
-        exit.counts - 1
-    } else {
-        exit.counts
-    }
+    if exit.found { exit.counts - 1 } else { exit.counts }
 }
 
 fn compare(column: &figures::Exits, exits: &[u32], paper_rows: usize) -> Column {
@@ -75,53 +63,27 @@ fn compare(column: &figures::Exits, exits: &[u32], paper_rows: usize) -> Column 
         .iter()
         .zip(column.first..)
         .map(|(&paper, iteration)| {
-            let count = exits
-                .iter()
-                .filter(|&&exit| exit as usize <= iteration)
-                .count();
+            let count = exits.iter().filter(|&&exit| exit as usize <= iteration).count();
             let ours = 100.0 * count as f64 / rows as f64;
             let error = error_of_percentage(count, rows, paper, paper_rows);
             Cell::new(iteration.to_string(), paper, ours, error)
         })
         .collect();
-    let sample = exits
-        .iter()
-        .fold(Sample::default(), |sample, &exit| sample.with(exit.into()));
-    cells.push(Cell::new(
-        "average",
-        column.average,
-        sample.mean(),
-        sample.error(paper_rows),
-    ));
+    let sample = exits.iter().fold(Sample::default(), |sample, &exit| sample.with(exit.into()));
+    cells.push(Cell::new("average", column.average, sample.mean(), sample.error(paper_rows)));
     if let Some(predicted) = column.predicted {
-        cells.push(Cell::new(
-            "E(n)",
-            predicted,
-            expected_exit(column.m, column.k),
-            0.0,
-        ));
+        cells.push(Cell::new("E(n)", predicted, expected_exit(column.m, column.k), 0.0));
     }
-    Column {
-        m: column.m,
-        k: column.k,
-        cells,
-    }
+    Column { m: column.m, k: column.k, cells }
 }
 
 /// Bounds on the average exit implied by the paper's column. Exits before its first iteration are
 /// unknown.
 pub fn average_of_column(column: &figures::Exits) -> (f64, f64) {
-    let left: f64 = column
-        .cumulative
-        .iter()
-        .map(|share| 1.0 - share / 100.0)
-        .sum();
+    let left: f64 = column.cumulative.iter().map(|share| 1.0 - share / 100.0).sum();
     let unknown = (column.first - 1) as f64;
     let known = 1.0 + left;
-    (
-        known + unknown * (1.0 - column.cumulative[0] / 100.0),
-        known + unknown,
-    )
+    (known + unknown * (1.0 - column.cumulative[0] / 100.0), known + unknown)
 }
 
 /// Equation 4: the expected number of iterations.
@@ -151,9 +113,8 @@ fn share_up_to(x: f64) -> f64 {
     const STEPS: u32 = 1000;
     let density = |x: f64| (-0.5 * x * x).exp() / std::f64::consts::TAU.sqrt();
     let step = x / f64::from(STEPS);
-    let sum: f64 = (1..STEPS)
-        .map(|i| f64::from(2 + 2 * (i % 2)) * density(f64::from(i) * step))
-        .sum();
+    let sum: f64 =
+        (1..STEPS).map(|i| f64::from(2 + 2 * (i % 2)) * density(f64::from(i) * step)).sum();
     (density(0.0) + sum + density(x)) * step / 3.0
 }
 

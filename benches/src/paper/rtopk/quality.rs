@@ -27,12 +27,7 @@ type Quality = [Sample; 3];
 /// One table for our loop, one for Algorithm 2 with Algorithm 1's break.
 pub fn tables(client: &Client, input: &[f32]) -> anyhow::Result<[Table; 2]> {
     let rows = input.len() / figures::M;
-    let table = |variant| Table {
-        number: 2,
-        rows,
-        variant,
-        columns: Vec::new(),
-    };
+    let table = |variant| Table { number: 2, rows, variant, columns: Vec::new() };
     let mut tables = [table(OURS), table(BREAK)];
     for column in &figures::TABLE_2 {
         let case = RowCase::new(rows, figures::M, column.k);
@@ -54,11 +49,7 @@ pub fn tables(client: &Client, input: &[f32]) -> anyhow::Result<[Table; 2]> {
             cells[1].extend(compare(iterations, paper, &broken));
         }
         for (table, cells) in tables.iter_mut().zip(cells) {
-            table.columns.push(Column {
-                m: figures::M,
-                k: column.k,
-                cells,
-            });
+            table.columns.push(Column { m: figures::M, k: column.k, cells });
         }
     }
     Ok(tables)
@@ -66,13 +57,9 @@ pub fn tables(client: &Client, input: &[f32]) -> anyhow::Result<[Table; 2]> {
 
 /// The exact selection of each row, best first.
 fn best(input: &[f32], k: usize) -> Vec<Vec<usize>> {
-    let options = TopkOptions {
-        sorted: true,
-        ..TopkOptions::new(k)
-    };
+    let options = TopkOptions { sorted: true, ..TopkOptions::new(k) };
     let rows = input.par_chunks(figures::M);
-    rows.map(|row| oracle::topk::select(row, &options))
-        .collect()
+    rows.map(|row| oracle::topk::select(row, &options)).collect()
 }
 
 fn quality(
@@ -93,10 +80,8 @@ fn of_row(row: &[f32], best: &[usize], selected: &[usize]) -> [f64; 3] {
     let value = |i: usize| f64::from(row[i]);
     let (greatest, least) = (value(best[0]), value(best[best.len() - 1]));
     let values = || selected.iter().map(|&i| value(i));
-    let found = (
-        values().fold(f64::NEG_INFINITY, f64::max),
-        values().fold(f64::INFINITY, f64::min),
-    );
+    let found =
+        (values().fold(f64::NEG_INFINITY, f64::max), values().fold(f64::INFINITY, f64::min));
     let hits = best.iter().filter(|i| selected.contains(i)).count();
     [
         100.0 * (greatest - found.0).abs() / greatest.abs(),

@@ -20,13 +20,7 @@ impl Cell {
     /// `error` excludes the paper's rounding.
     pub fn new(figure: impl Into<String>, paper: f64, ours: f64, error: f64) -> Self {
         let error = error + figures::ROUNDING;
-        Self {
-            figure: figure.into(),
-            paper,
-            ours,
-            error,
-            within: (ours - paper).abs() <= error,
-        }
+        Self { figure: figure.into(), paper, ours, error, within: (ours - paper).abs() <= error }
     }
 
     fn standard_errors(&self) -> f64 {
@@ -35,10 +29,7 @@ impl Cell {
 
     fn text(&self) -> String {
         let mark = if self.within { "" } else { " !" };
-        format!(
-            "{:.2} ({:.2} ± {:.2}){mark}",
-            self.ours, self.paper, self.error
-        )
+        format!("{:.2} ({:.2} ± {:.2}){mark}", self.ours, self.paper, self.error)
     }
 }
 
@@ -76,13 +67,7 @@ impl Table {
         say!("{}", self.agreement());
         for column in &self.columns {
             for cell in column.cells.iter().filter(|cell| !cell.within) {
-                say!(
-                    "M = {}, k = {}, {}: {}",
-                    column.m,
-                    column.k,
-                    cell.figure,
-                    cell.text()
-                );
+                say!("M = {}, k = {}, {}: {}", column.m, column.k, cell.figure, cell.text());
             }
         }
         say!();
@@ -91,13 +76,7 @@ impl Table {
     /// Prints Markdown: our figure, then in brackets the paper's and the error; `!` marks a larger
     /// difference.
     pub fn print(&self) {
-        say!(
-            "Table {}, {}, {} rows: {}\n",
-            self.number,
-            self.variant,
-            self.rows,
-            self.agreement()
-        );
+        say!("Table {}, {}, {} rows: {}\n", self.number, self.variant, self.rows, self.agreement());
         let sizes: BTreeSet<usize> = self.columns.iter().map(|column| column.m).collect();
         for m in sizes {
             let columns: Vec<&Column> = self.columns.iter().filter(|c| c.m == m).collect();
@@ -116,9 +95,7 @@ impl Table {
 /// Row names, from the longest column.
 fn row_names<'a>(columns: &[&'a Column]) -> Vec<&'a str> {
     let longest = columns.iter().max_by_key(|column| column.cells.len());
-    longest.map_or(Vec::new(), |column| {
-        column.cells.iter().map(|cell| &*cell.figure).collect()
-    })
+    longest.map_or(Vec::new(), |column| column.cells.iter().map(|cell| &*cell.figure).collect())
 }
 
 fn text(column: &Column, figure: &str) -> String {

@@ -137,21 +137,11 @@ mod tests {
     #[rstest]
     fn a_whole_folder_loads(folder: Folder) {
         let data = read(&folder).unwrap();
-        assert_eq!(
-            (data.nodes(), data.graph().edges(), data.classes()),
-            (3, 4, 2)
-        );
+        assert_eq!((data.nodes(), data.graph().edges(), data.classes()), (3, 4, 2));
         assert_eq!(data.labels(), &Labels::Classes(vec![1, 0, 1]));
-        assert_eq!(
-            (data.train().len(), data.val().len(), data.test().len()),
-            (1, 1, 1)
-        );
+        assert_eq!((data.train().len(), data.val().len(), data.test().len()), (1, 1, 1));
         assert_eq!(data.train(), read(&folder).unwrap().train());
-        write_npy(
-            folder.0.join("labels.npy"),
-            &[3, 2],
-            &[1.0, 0.0, 1.0, 1.0, 0.0, 0.0],
-        );
+        write_npy(folder.0.join("labels.npy"), &[3, 2], &[1.0, 0.0, 1.0, 1.0, 0.0, 0.0]);
         assert_eq!(read(&folder).unwrap().classes(), 2);
     }
 
@@ -179,10 +169,7 @@ mod tests {
     fn bad_labels_are_named(folder: Folder, #[case] shape: &[u64], #[case] values: &[f64]) {
         write_npy(folder.0.join("labels.npy"), shape, values);
         let message = read(&folder).unwrap_err().to_string();
-        assert!(
-            message.contains("labels.npy") && !message.contains('\n'),
-            "{message}"
-        );
+        assert!(message.contains("labels.npy") && !message.contains('\n'), "{message}");
     }
 
     #[rstest]
@@ -197,10 +184,7 @@ mod tests {
     #[test]
     fn a_missing_folder_says_what_it_should_hold() {
         assert!(
-            load("no/such", 0, &mut |_, _, _| {})
-                .unwrap_err()
-                .to_string()
-                .contains("graph.npz")
+            load("no/such", 0, &mut |_, _, _| {}).unwrap_err().to_string().contains("graph.npz")
         );
     }
 

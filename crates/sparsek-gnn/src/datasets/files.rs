@@ -26,10 +26,9 @@ const STEP: u64 = 1 << 20;
 pub(super) fn folder<'a>(folder: &'a Path, hint: &str) -> Result<&'a Path, DatasetError> {
     match folder.is_dir() {
         true => Ok(folder),
-        false => Err(DatasetError::Missing {
-            folder: folder.to_path_buf(),
-            hint: hint.to_string(),
-        }),
+        false => {
+            Err(DatasetError::Missing { folder: folder.to_path_buf(), hint: hint.to_string() })
+        }
     }
 }
 
@@ -37,24 +36,15 @@ pub(super) fn folder<'a>(folder: &'a Path, hint: &str) -> Result<&'a Path, Datas
 pub(super) fn name(folder: &Path) -> String {
     let full = folder.canonicalize();
     let full = full.unwrap_or_else(|_| folder.to_path_buf());
-    full.file_name().map_or_else(
-        || "data".into(),
-        |name| text::excerpt(&name.to_string_lossy()),
-    )
+    full.file_name().map_or_else(|| "data".into(), |name| text::excerpt(&name.to_string_lossy()))
 }
 
 pub(super) fn bad(file: &Path) -> impl Fn(String) -> DatasetError + '_ {
-    |reason| DatasetError::Format {
-        file: file.to_path_buf(),
-        reason,
-    }
+    |reason| DatasetError::Format { file: file.to_path_buf(), reason }
 }
 
 pub(super) fn too_much(file: &Path) -> impl Fn(MemoryError) -> DatasetError + '_ {
-    |source| DatasetError::Memory {
-        file: file.to_path_buf(),
-        source,
-    }
+    |source| DatasetError::Memory { file: file.to_path_buf(), source }
 }
 
 pub(super) struct Watched<'a> {
@@ -68,18 +58,9 @@ pub(super) struct Watched<'a> {
 
 impl<'a> Watched<'a> {
     pub fn open(path: &Path, watch: Watch<'a>) -> Result<Self, DatasetError> {
-        let (file, size) = input::open(path).map_err(|source| DatasetError::Io {
-            file: path.to_path_buf(),
-            source,
-        })?;
-        Ok(Self {
-            file,
-            path: path.to_path_buf(),
-            done: 0,
-            reported: 0,
-            size,
-            watch,
-        })
+        let (file, size) = input::open(path)
+            .map_err(|source| DatasetError::Io { file: path.to_path_buf(), source })?;
+        Ok(Self { file, path: path.to_path_buf(), done: 0, reported: 0, size, watch })
     }
 }
 
@@ -207,10 +188,7 @@ impl<'a> Lines<'a> {
             if row == 0 {
                 width = all.len();
                 let bytes = memory::product(&[rows, width, size_of::<T>()]);
-                self.check(
-                    format_args!("a table of {rows} rows and {width} columns"),
-                    bytes,
-                )?;
+                self.check(format_args!("a table of {rows} rows and {width} columns"), bytes)?;
             } else if all.len() != (row + 1) * width {
                 return Err(self.wrong(&format!("does not have {width} numbers like the first")));
             }
@@ -249,9 +227,7 @@ impl<'a> Lines<'a> {
         let count = self.count;
         match self.next()? {
             None => Ok(()),
-            Some(_) => Err(bad(&self.path)(format!(
-                "more than the {count} lines expected"
-            ))),
+            Some(_) => Err(bad(&self.path)(format!("more than the {count} lines expected"))),
         }
     }
 

@@ -111,14 +111,10 @@ pub fn karate_club() -> NodeDataset {
         features,
         feature_width: 34,
         labels: Labels::Classes(
-            (0..34)
-                .map(|member| u32::from(!MR_HI.contains(&member)))
-                .collect(),
+            (0..34).map(|member| u32::from(!MR_HI.contains(&member))).collect(),
         ),
         classes: 2,
-        test: (0..34)
-            .filter(|member| !train.contains(member) && !val.contains(member))
-            .collect(),
+        test: (0..34).filter(|member| !train.contains(member) && !val.contains(member)).collect(),
         train,
         val,
     };

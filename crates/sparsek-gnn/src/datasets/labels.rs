@@ -47,9 +47,7 @@ impl Labels {
             },
             Self::Sets(all) if classes == 0 || Some(all.len()) != nodes.checked_mul(classes) => {
                 let found = all.len();
-                Err(format!(
-                    "{found} labels for {nodes} nodes and {classes} classes"
-                ))
+                Err(format!("{found} labels for {nodes} nodes and {classes} classes"))
             }
             Self::Sets(_) => Ok(()),
         }
@@ -104,10 +102,7 @@ impl FromStr for Class {
         let class = match text {
             "true" | "True" => Some(1),
             "false" | "False" => Some(0),
-            _ => text
-                .parse()
-                .ok()
-                .or_else(|| text.parse().ok().and_then(class_of)),
+            _ => text.parse().ok().or_else(|| text.parse().ok().and_then(class_of)),
         };
         class.map(Self).ok_or(())
     }

@@ -25,16 +25,11 @@ pub(super) fn load_graph(file: &Path, watch: Watch) -> Result<(Graph, Vec<String
         count => {
             let name = file.file_name().unwrap_or_default().to_string_lossy();
             let name = text::excerpt(&name);
-            vec![format!(
-                "{name}: {count} stored zeros skipped, since they are not edges"
-            )]
+            vec![format!("{name}: {count} stored zeros skipped, since they are not edges")]
         }
     };
     let graph = Graph::from_csr(rows, matrix.indptr, matrix.indices);
-    let graph = graph.map_err(|source| DatasetError::Graph {
-        file: file.to_path_buf(),
-        source,
-    })?;
+    let graph = graph.map_err(|source| DatasetError::Graph { file: file.to_path_buf(), source })?;
     Ok((graph, notes))
 }
 
@@ -131,10 +126,7 @@ mod tests {
         for file in ["adj_full.npz", "graph.npz"] {
             write(folder.0.join(file), arrays);
         }
-        [
-            graphsaint::load(&folder.0, &mut |_, _, _| {}),
-            csr::load(&folder.0, 0, &mut |_, _, _| {}),
-        ]
+        [graphsaint::load(&folder.0, &mut |_, _, _| {}), csr::load(&folder.0, 0, &mut |_, _, _| {})]
     }
 
     // In each format (2, 0) is a stored zero.
@@ -237,10 +229,7 @@ mod tests {
         let arrays = vec![
             ("format", format(b"csr")),
             ("shape", npy("|u1", "False", "(2,)", &[[3], [3]])),
-            (
-                "indptr",
-                npy(">u2", "False", "(4,)", &[[0, 0], [0, 2], [0, 3], [0, 3]]),
-            ),
+            ("indptr", npy(">u2", "False", "(4,)", &[[0, 0], [0, 2], [0, 3], [0, 3]])),
             ("indices", npy("<u8", "False", "(5,)", &wide)),
             ("data", npy("|b1", "False", "(5,)", &[[1]; 5])),
         ];
@@ -268,10 +257,7 @@ mod tests {
         for (dataset, file) in both(&folder, &arrays).iter().zip(["adj_full", "graph"]) {
             let error = dataset.as_ref().unwrap_err().to_string();
             assert!(error.contains(file) && error.contains(word), "{error}");
-            assert!(
-                error.len() < 500 && !error.contains(char::is_control),
-                "{error}"
-            );
+            assert!(error.len() < 500 && !error.contains(char::is_control), "{error}");
         }
     }
 
@@ -304,21 +290,14 @@ mod tests {
     #[rstest]
     fn splits_are_no_longer_than_the_graph(folder: Folder) {
         let split = |train: &[i32]| {
-            let lists = vec![
-                ("train", ids(train)),
-                ("val", ids(&[1])),
-                ("test", ids(&[2])),
-            ];
+            let lists = vec![("train", ids(train)), ("val", ids(&[1])), ("test", ids(&[2]))];
             write(folder.0.join("split.npz"), &lists);
             let [_, dataset] = both(&folder, &in_csr());
             dataset
         };
         assert_eq!(split(&[0]).unwrap().train(), [0]);
         let error = split(&[0; 100_000]).unwrap_err().to_string();
-        assert!(
-            error.contains("split.npz: array train: 100000 ids"),
-            "{error}"
-        );
+        assert!(error.contains("split.npz: array train: 100000 ids"), "{error}");
     }
 
     /// Opening a pipe would block.
@@ -333,9 +312,7 @@ mod tests {
         fs::remove_file(&path).unwrap();
         let made = std::process::Command::new("mkfifo").arg(&path).status();
         assert!(made.unwrap().success());
-        let error = graphsaint::load(&folder.0, &mut |_, _, _| {})
-            .unwrap_err()
-            .to_string();
+        let error = graphsaint::load(&folder.0, &mut |_, _, _| {}).unwrap_err().to_string();
         assert!(error.contains(file) && error.contains("a pipe"), "{error}");
     }
 }

@@ -46,14 +46,8 @@ impl NodeDatasetParts {
         file: impl FnOnce(Part) -> PathBuf,
     ) -> Result<NodeDataset, DatasetError> {
         match self.check() {
-            Ok(()) => Ok(NodeDataset {
-                parts: self,
-                notes: Vec::new(),
-            }),
-            Err((part, reason)) => Err(DatasetError::Format {
-                file: file(part),
-                reason,
-            }),
+            Ok(()) => Ok(NodeDataset { parts: self, notes: Vec::new() }),
+            Err((part, reason)) => Err(DatasetError::Format { file: file(part), reason }),
         }
     }
 
@@ -75,11 +69,7 @@ impl NodeDatasetParts {
         if let Some(at) = self.features.iter().position(|x| !x.is_finite()) {
             return Err((
                 Part::Features,
-                format!(
-                    "feature {} of node {} is not finite",
-                    at % width,
-                    at / width
-                ),
+                format!("feature {} of node {} is not finite", at % width, at / width),
             ));
         }
         let labels = self.labels.check(nodes, self.classes);
@@ -89,11 +79,7 @@ impl NodeDatasetParts {
 
     fn check_splits(&self) -> Result<(), String> {
         let nodes = self.graph.nodes();
-        let splits = [
-            ("training", &self.train),
-            ("validation", &self.val),
-            ("test", &self.test),
-        ];
+        let splits = [("training", &self.train), ("validation", &self.val), ("test", &self.test)];
         // 1 + split of each node, or 0.
         let mut split_of = vec![0u8; nodes];
         for (own, (split, list)) in (1..).zip(splits) {
@@ -119,10 +105,7 @@ impl NodeDataset {
     /// `classes`, or a split node is out of range or repeated.
     pub fn new(parts: NodeDatasetParts) -> Result<Self, DatasetError> {
         match parts.check() {
-            Ok(()) => Ok(Self {
-                parts,
-                notes: Vec::new(),
-            }),
+            Ok(()) => Ok(Self { parts, notes: Vec::new() }),
             Err((_, reason)) => Err(DatasetError::Invalid(format!("{}: {reason}", parts.name))),
         }
     }
@@ -188,11 +171,7 @@ impl NodeDataset {
         }
         let deviation = mean.iter().zip(&square).map(|(mean, square)| {
             let variance = square - mean * mean;
-            if variance > 1e-9 * square {
-                variance.sqrt()
-            } else {
-                1.0
-            }
+            if variance > 1e-9 * square { variance.sqrt() } else { 1.0 }
         });
         let deviation: Vec<f64> = deviation.collect();
         for row in self.parts.features.chunks_exact_mut(width) {
@@ -205,11 +184,7 @@ impl NodeDataset {
 
     /// Divides rows by their sum of magnitudes, as PyG's `NormalizeFeatures`.
     pub fn with_normalized_rows(mut self) -> Self {
-        for row in self
-            .parts
-            .features
-            .chunks_exact_mut(self.parts.feature_width)
-        {
+        for row in self.parts.features.chunks_exact_mut(self.parts.feature_width) {
             let sum: f32 = row.iter().map(|x| x.abs()).sum();
             if sum > 0.0 {
                 row.iter_mut().for_each(|x| *x /= sum);

@@ -27,11 +27,7 @@ pub struct Noise {
 
 impl Default for Noise {
     fn default() -> Self {
-        Self {
-            features: 100,
-            classes: 47,
-            seed: 0,
-        }
+        Self { features: 100, classes: 47, seed: 0 }
     }
 }
 
@@ -54,11 +50,7 @@ impl Noise {
     /// assert_eq!((data.nodes(), data.feature_width(), data.classes()), (34, 100, 47));
     /// ```
     pub fn dataset(&self, name: &str, graph: Graph) -> Result<NodeDataset, DatasetError> {
-        let Self {
-            features: width,
-            classes,
-            seed,
-        } = *self;
+        let Self { features: width, classes, seed } = *self;
         let nodes = graph.nodes();
         if nodes < 5 || width == 0 || classes == 0 || classes > u32::MAX as usize {
             let reason = format!("{nodes} nodes, {width} features, {classes} classes");
@@ -103,30 +95,14 @@ mod tests {
     fn features_classes_and_splits() {
         let nodes = 3 * CHUNK + 5;
         let graph = Graph::from_edges(nodes, [(0, 1)]).unwrap();
-        let noise = Noise {
-            features: 2,
-            classes: 3,
-            seed: 4,
-        };
+        let noise = Noise { features: 2, classes: 3, seed: 4 };
         let data = noise.dataset("noise", graph.clone()).unwrap();
         let count = data.features().len() as f64;
-        let mean = |power| {
-            data.features()
-                .iter()
-                .map(|&x| f64::from(x).powi(power))
-                .sum::<f64>()
-                / count
-        };
-        assert!(
-            mean(1).abs() < 0.03 && (mean(2) - 1.0).abs() < 0.05,
-            "{} {}",
-            mean(1),
-            mean(2)
-        );
+        let mean =
+            |power| data.features().iter().map(|&x| f64::from(x).powi(power)).sum::<f64>() / count;
+        assert!(mean(1).abs() < 0.03 && (mean(2) - 1.0).abs() < 0.05, "{} {}", mean(1), mean(2));
         assert_ne!(data.features()[..4], data.features()[CHUNK * 2..][..4]);
-        let Labels::Classes(labels) = data.labels() else {
-            panic!("one class each")
-        };
+        let Labels::Classes(labels) = data.labels() else { panic!("one class each") };
         for class in 0..3 {
             let found = labels.iter().filter(|&&label| label == class).count();
             assert!(found.abs_diff(nodes / 3) < nodes / 30, "{class}: {found}");
@@ -156,11 +132,7 @@ mod tests {
         #[case] accepted: bool,
     ) {
         let graph = Graph::from_edges(nodes, []).unwrap();
-        let noise = Noise {
-            features,
-            classes,
-            seed: 0,
-        };
+        let noise = Noise { features, classes, seed: 0 };
         assert_eq!(noise.dataset("noise", graph).is_ok(), accepted);
     }
 }

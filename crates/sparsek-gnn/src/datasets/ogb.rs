@@ -59,9 +59,7 @@ pub fn load(
         let count = load_count(&raw("num-edge-list"), watch)?;
         if count != edges.len() {
             let found = edges.len();
-            return Err(bad(&raw("edge"))(format!(
-                "{found} edges instead of {count}"
-            )));
+            return Err(bad(&raw("edge"))(format!("{found} edges instead of {count}")));
         }
     }
     let mut features_file = raw("node-feat");
@@ -114,9 +112,7 @@ pub fn load(
 
 fn hint(folder: &Path) -> String {
     let name = files::name(folder).to_lowercase();
-    let short = name
-        .trim_start_matches("ogbn")
-        .trim_start_matches(['_', '-']);
+    let short = name.trim_start_matches("ogbn").trim_start_matches(['_', '-']);
     match short {
         "products" | "proteins" | "arxiv" => format!(
             "download and unpack http://snap.stanford.edu/ogb/data/nodeproppred/{short}.zip"
@@ -143,9 +139,7 @@ fn load_labels(file: &Path, nodes: usize, watch: Watch) -> Result<(Labels, usize
     }
     if let Some(at) = numbers.iter().position(|&Class(number)| number > 1) {
         let (line, number) = (at / width + 1, numbers[at].0);
-        return Err(bad(file)(format!(
-            "line {line} has {number}, neither 0 nor 1"
-        )));
+        return Err(bad(file)(format!("line {line} has {number}, neither 0 nor 1")));
     }
     let sets = numbers.iter().map(|&Class(number)| number == 1).collect();
     Ok((Labels::Sets(sets), width))
@@ -181,10 +175,7 @@ fn build_graph(
         true => Ok(graph),
         false => graph.try_symmetrized(),
     });
-    graph.map_err(|source: GraphError| DatasetError::Graph {
-        file: file.to_path_buf(),
-        source,
-    })
+    graph.map_err(|source: GraphError| DatasetError::Graph { file: file.to_path_buf(), source })
 }
 
 fn mean_of_edges(
@@ -224,24 +215,17 @@ fn split_folder(folder: &Path, options: &OgbOptions) -> Result<PathBuf, DatasetE
     if let Some(name) = &options.split {
         return Ok(all.join(name));
     }
-    let entries = fs::read_dir(&all).map_err(|source| DatasetError::Io {
-        file: all.clone(),
-        source,
-    })?;
-    let mut found: Vec<PathBuf> = entries
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.is_dir())
-        .collect();
+    let entries =
+        fs::read_dir(&all).map_err(|source| DatasetError::Io { file: all.clone(), source })?;
+    let mut found: Vec<PathBuf> =
+        entries.filter_map(|entry| Some(entry.ok()?.path())).filter(|path| path.is_dir()).collect();
     found.sort();
     match found.as_slice() {
         [only] => Ok(only.clone()),
         several => {
             let names: Vec<String> = several.iter().map(|path| files::name(path)).collect();
-            let reason = format!(
-                "{} splits ({}); name one",
-                names.len(),
-                text::excerpt(&names.join(", "))
-            );
+            let reason =
+                format!("{} splits ({}); name one", names.len(), text::excerpt(&names.join(", ")));
             Err(bad(&all)(reason))
         }
     }
@@ -290,22 +274,13 @@ mod tests {
     #[rstest]
     fn a_whole_folder_loads(folder: Folder) {
         let data = read(&folder).unwrap();
-        assert_eq!(
-            (data.nodes(), data.graph().edges(), data.classes()),
-            (4, 4, 3)
-        );
+        assert_eq!((data.nodes(), data.graph().edges(), data.classes()), (4, 4, 3));
         assert_eq!(data.graph().neighbors(1), [0, 2]);
         assert_eq!(data.features(), [1.0, 2.5, -3.0, 0.4, 5.0, 6.0, 7.0, 8.0]);
         assert_eq!(data.labels(), &Labels::Classes(vec![1, 0, 2, 0]));
-        assert_eq!(
-            (data.train(), data.val(), data.test()),
-            (&[0][..], &[2][..], &[1, 3][..])
-        );
+        assert_eq!((data.train(), data.val(), data.test()), (&[0][..], &[2][..], &[1, 3][..]));
 
-        let options = OgbOptions {
-            directed: true,
-            split: Some("first".to_string()),
-        };
+        let options = OgbOptions { directed: true, split: Some("first".to_string()) };
         let data = load(&folder.0, &options, &mut |_, _, _| {}).unwrap();
         assert_eq!(data.graph().neighbors(0), [0u32; 0]);
         assert_eq!(data.graph().neighbors(1), [0, 2]);
@@ -319,10 +294,7 @@ mod tests {
         let data = read(&folder).unwrap();
         assert_eq!(data.features(), [1.0, 2.0, 4.0, 1.0, 5.5, 0.5, 0.0, 0.0]);
         let sets = [1, 0, 0, 0, 1, 1, 0, 1].map(|x| x == 1);
-        assert_eq!(
-            (data.labels(), data.classes()),
-            (&Labels::Sets(sets.to_vec()), 2)
-        );
+        assert_eq!((data.labels(), data.classes()), (&Labels::Sets(sets.to_vec()), 2));
         write(&folder, "raw/edge-feat", "1,2\n4,0\n7\n");
         assert!(message(&folder).contains("line 3"));
     }
@@ -386,10 +358,7 @@ mod tests {
         for len in 0..bytes.len() {
             fs::write(&file, &bytes[..len]).unwrap();
             let found = message(&folder);
-            assert!(
-                found.contains(".csv.gz") || found.contains("split"),
-                "{found}"
-            );
+            assert!(found.contains(".csv.gz") || found.contains("split"), "{found}");
         }
         fs::remove_file(&file).unwrap();
         match name {
@@ -438,11 +407,7 @@ mod tests {
         let wide = "1,".repeat(1 << 18) + "1\n";
         write(&folder, "raw/node-label", &wide);
         let found = message(&folder);
-        for word in [
-            "node-label",
-            "2147479552 rows and 262145 columns",
-            "SPARSEK_MAX_MEMORY",
-        ] {
+        for word in ["node-label", "2147479552 rows and 262145 columns", "SPARSEK_MAX_MEMORY"] {
             assert!(found.contains(word), "{found}");
         }
     }

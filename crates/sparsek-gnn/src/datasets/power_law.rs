@@ -47,14 +47,7 @@ impl PowerLawConfig {
     }
 
     fn sized(name: &str, [nodes, edges]: [usize; 2], power: f64, shift: f64) -> Self {
-        Self {
-            name: name.to_string(),
-            nodes,
-            edges,
-            power,
-            shift,
-            noise: Noise::default(),
-        }
+        Self { name: name.to_string(), nodes, edges, power, shift, noise: Noise::default() }
     }
 
     /// Divides nodes and edges; panics when `parts` is 0.
@@ -193,9 +186,7 @@ pub fn power_law(config: &PowerLawConfig) -> Result<NodeDataset, DatasetError> {
     let bytes = config.noise.bytes(config.nodes);
     memory::check(&config.name, bytes.saturating_add(config.bytes()))?;
     let graph = Graph::try_from(config.pattern()?);
-    config
-        .noise
-        .dataset(&config.name, graph.expect("the pattern is square"))
+    config.noise.dataset(&config.name, graph.expect("the pattern is square"))
 }
 
 #[cfg(test)]
@@ -207,11 +198,7 @@ mod tests {
     use super::*;
 
     fn small() -> PowerLawConfig {
-        PowerLawConfig {
-            nodes: 5000,
-            edges: 100_000,
-            ..PowerLawConfig::products_size()
-        }
+        PowerLawConfig { nodes: 5000, edges: 100_000, ..PowerLawConfig::products_size() }
     }
 
     fn digest(numbers: &[u32]) -> u64 {
@@ -228,11 +215,8 @@ mod tests {
         let config = small();
         let pattern = config.pattern().unwrap();
         assert_eq!(pattern.nnz(), 100_000);
-        let mut degrees: Vec<u32> = pattern
-            .indptr()
-            .windows(2)
-            .map(|ends| ends[1] - ends[0])
-            .collect();
+        let mut degrees: Vec<u32> =
+            pattern.indptr().windows(2).map(|ends| ends[1] - ends[0]).collect();
         degrees.sort_unstable_by_key(|&degree| std::cmp::Reverse(degree));
         let weight = |i: f64| (i + 5000.0 / config.shift).powf(-config.power);
         let sum: f64 = (0..5000).map(|i| weight(f64::from(i) + 0.5)).sum();
@@ -250,13 +234,8 @@ mod tests {
         let rows = || (0..5000).map(|row| pattern.row(row));
         assert!(rows().all(<[u32]>::is_sorted));
         assert!(rows().any(|row| row.windows(2).any(|pair| pair[0] == pair[1])));
-        let loops = (0..5000).map(|row| {
-            pattern
-                .row(row)
-                .iter()
-                .filter(|&&to| to as usize == row)
-                .count()
-        });
+        let loops =
+            (0..5000).map(|row| pattern.row(row).iter().filter(|&&to| to as usize == row).count());
         assert!(loops.clone().sum::<usize>() > 0 && loops.clone().all(|own| own.is_multiple_of(2)));
     }
 
@@ -264,10 +243,7 @@ mod tests {
     fn seeds_decide_and_graphs_stay_what_they_were() {
         let pattern = small().pattern().unwrap();
         assert_eq!(small().pattern().unwrap(), pattern);
-        let one = rayon::ThreadPoolBuilder::new()
-            .num_threads(1)
-            .build()
-            .unwrap();
+        let one = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
         assert_eq!(one.install(|| small().pattern().unwrap()), pattern);
         assert_ne!(small().with_seed(1).pattern().unwrap(), pattern);
         // Benchmark records refer to these.

@@ -90,10 +90,7 @@ impl SbmConfig {
             ));
         }
         if self.features == 0 || !self.signal.is_finite() {
-            return invalid(format!(
-                "{} features of signal {}",
-                self.features, self.signal
-            ));
+            return invalid(format!("{} features of signal {}", self.features, self.signal));
         }
         self.check_memory()
     }
@@ -130,12 +127,7 @@ impl SbmConfig {
 /// ```
 pub fn block_model(config: &SbmConfig) -> Result<NodeDataset, DatasetError> {
     config.check()?;
-    let SbmConfig {
-        nodes,
-        blocks,
-        features: width,
-        ..
-    } = *config;
+    let SbmConfig { nodes, blocks, features: width, .. } = *config;
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(config.seed);
 
     let mut labels: Vec<u32> = (0..nodes).map(|node| (node % blocks) as u32).collect();
@@ -166,12 +158,7 @@ pub fn block_model(config: &SbmConfig) -> Result<NodeDataset, DatasetError> {
     let mut centers = Vec::with_capacity(blocks * width);
     for _ in 0..blocks {
         let direction: Vec<f32> = (0..width).map(|_| normal(&mut rng)).collect();
-        let length = direction
-            .iter()
-            .map(|x| x * x)
-            .sum::<f32>()
-            .sqrt()
-            .max(f32::MIN_POSITIVE);
+        let length = direction.iter().map(|x| x * x).sum::<f32>().sqrt().max(f32::MIN_POSITIVE);
         centers.extend(direction.iter().map(|x| x / length * config.signal as f32));
     }
     let mut features = Vec::with_capacity(nodes * width);
@@ -210,27 +197,17 @@ mod tests {
         let again = block_model(&config).unwrap();
         assert_eq!(data.features(), again.features());
         assert_eq!(data.graph().pattern(), again.graph().pattern());
-        assert_ne!(
-            data.labels(),
-            block_model(&config.with_seed(4)).unwrap().labels()
-        );
+        assert_ne!(data.labels(), block_model(&config.with_seed(4)).unwrap().labels());
 
         let degree = data.graph().edges() as f64 / 4000.0;
         assert!((15.0..=16.0).contains(&degree), "{degree}");
         let labels = data.labels().classes().unwrap();
         let within = |i: usize| {
-            data.graph()
-                .neighbors(i)
-                .iter()
-                .filter(|&&j| labels[i] == labels[j as usize])
-                .count()
+            data.graph().neighbors(i).iter().filter(|&&j| labels[i] == labels[j as usize]).count()
         };
         let homophily = (0..4000).map(within).sum::<usize>() as f64 / data.graph().edges() as f64;
         assert!((0.55..0.65).contains(&homophily), "{homophily}");
-        assert_eq!(
-            (data.train().len(), data.val().len(), data.test().len()),
-            (2000, 1000, 1000)
-        );
+        assert_eq!((data.train().len(), data.val().len(), data.test().len()), (2000, 1000, 1000));
     }
 
     #[rstest]
@@ -251,10 +228,7 @@ mod tests {
         #[case] features: usize,
         #[case] degree: f64,
     ) {
-        let config = SbmConfig {
-            features,
-            ..SbmConfig::new(1000).with_degree(degree)
-        };
+        let config = SbmConfig { features, ..SbmConfig::new(1000).with_degree(degree) };
         let error = block_model(&config).unwrap_err();
         assert!(matches!(error, DatasetError::TooLarge(_)), "{error}");
         let message = error.to_string();

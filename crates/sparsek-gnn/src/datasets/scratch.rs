@@ -32,11 +32,7 @@ pub fn write_npz(file: PathBuf, indptr: &[i32], indices: &[i32], shape: [i64; 2]
     let mut npz = npyz::npz::NpzWriter::create(file).unwrap();
     for (name, values) in [("indptr", indptr), ("indices", indices)] {
         let builder = npz.array::<i32>(name, Default::default()).unwrap();
-        let mut writer = builder
-            .default_dtype()
-            .shape(&[values.len() as u64])
-            .begin_nd()
-            .unwrap();
+        let mut writer = builder.default_dtype().shape(&[values.len() as u64]).begin_nd().unwrap();
         writer.extend(values.iter().copied()).unwrap();
         writer.finish().unwrap();
     }

@@ -27,12 +27,7 @@ impl Graph {
                 return Err(GraphError::TooManyEdges);
             }
             if source_id as usize >= nodes || target_id as usize >= nodes {
-                return Err(GraphError::NodeOutOfRange {
-                    edge,
-                    source_id,
-                    target_id,
-                    nodes,
-                });
+                return Err(GraphError::NodeOutOfRange { edge, source_id, target_id, nodes });
             }
             indptr[target_id as usize + 1] += 1;
             list.push((source_id, target_id));
@@ -124,11 +119,7 @@ impl TryFrom<Pattern> for Graph {
 }
 
 fn check_nodes(nodes: usize) -> Result<(), GraphError> {
-    if nodes > MAX_SIZE {
-        Err(GraphError::TooManyNodes { nodes })
-    } else {
-        Ok(())
-    }
+    if nodes > MAX_SIZE { Err(GraphError::TooManyNodes { nodes }) } else { Ok(()) }
 }
 
 #[cfg(test)]
@@ -151,12 +142,7 @@ mod tests {
         let error = Graph::from_edges(2, [(0, 1), (2, 0)]).unwrap_err();
         assert_eq!(
             error,
-            GraphError::NodeOutOfRange {
-                edge: 1,
-                source_id: 2,
-                target_id: 0,
-                nodes: 2
-            }
+            GraphError::NodeOutOfRange { edge: 1, source_id: 2, target_id: 0, nodes: 2 }
         );
     }
 

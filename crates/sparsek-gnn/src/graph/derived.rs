@@ -45,18 +45,14 @@ impl Graph {
     /// Stores every pair once, in both directions. Panics above [`MAX_SIZE`](super::MAX_SIZE)
     /// edges.
     pub fn symmetrized(&self) -> Self {
-        self.try_symmetrized()
-            .unwrap_or_else(|error| panic!("{error}"))
+        self.try_symmetrized().unwrap_or_else(|error| panic!("{error}"))
     }
 
     pub(crate) fn try_symmetrized(&self) -> Result<Self, GraphError> {
         let reversed = self.reversed();
         let row = |node: u32| {
-            let mut row = [
-                self.neighbors(node as usize),
-                reversed.neighbors(node as usize),
-            ]
-            .concat();
+            let mut row =
+                [self.neighbors(node as usize), reversed.neighbors(node as usize)].concat();
             row.sort_unstable();
             row.dedup();
             row

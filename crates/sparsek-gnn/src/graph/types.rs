@@ -110,12 +110,7 @@ impl Graph {
 
     /// Row lengths.
     pub fn in_degrees(&self) -> Vec<u32> {
-        self.inner
-            .pattern
-            .indptr()
-            .windows(2)
-            .map(|w| w[1] - w[0])
-            .collect()
+        self.inner.pattern.indptr().windows(2).map(|w| w[1] - w[0]).collect()
     }
 
     /// Column lengths.

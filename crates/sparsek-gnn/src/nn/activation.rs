@@ -32,10 +32,7 @@ pub enum Activation {
 impl Activation {
     /// Exact MaxK.
     pub fn maxk(k: usize) -> Self {
-        Self::MaxK {
-            k,
-            method: Method::Exact,
-        }
+        Self::MaxK { k, method: Method::Exact }
     }
 
     /// Errors when k is 0 or above the width, or the method's parameter out of range.
@@ -73,17 +70,10 @@ impl FromStr for Activation {
         if text == "relu" {
             return Ok(Self::Relu);
         }
-        let bad = || ModelError::Activation {
-            text: text.to_string(),
-        };
-        let (k, method) = text
-            .strip_prefix("maxk:")
-            .and_then(|rest| rest.split_once(':'))
-            .ok_or_else(bad)?;
-        Ok(Self::MaxK {
-            k: k.parse().map_err(|_| bad())?,
-            method: method_from_str(method)?,
-        })
+        let bad = || ModelError::Activation { text: text.to_string() };
+        let (k, method) =
+            text.strip_prefix("maxk:").and_then(|rest| rest.split_once(':')).ok_or_else(bad)?;
+        Ok(Self::MaxK { k: k.parse().map_err(|_| bad())?, method: method_from_str(method)? })
     }
 }
 
@@ -115,7 +105,5 @@ pub fn method_from_str(text: &str) -> Result<Method, ModelError> {
         Ok(Method::Precision(eps)) if eps <= 0.0 => None,
         method => method.ok(),
     }
-    .ok_or_else(|| ModelError::Method {
-        text: text.to_string(),
-    })
+    .ok_or_else(|| ModelError::Method { text: text.to_string() })
 }

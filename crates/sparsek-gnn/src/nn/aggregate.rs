@@ -134,9 +134,7 @@ pub fn aggregate_weighted_normalized_compressed(
     x: &Compressed,
 ) -> Tensor<2> {
     let [source, target] = weighted_norm(graph, norm, &weights);
-    let x = source
-        .into_iter()
-        .fold(x.clone(), |x, factor| x.map(|values| values * factor));
+    let x = source.into_iter().fold(x.clone(), |x, factor| x.map(|values| values * factor));
     let y = compressed(graph, &x, &Scaling::default().with_weights(weights));
     target.into_iter().fold(y, |y, factor| y * factor)
 }

@@ -30,10 +30,8 @@ mod flex {
         // The device's stream seeds this, so its seed decides.
         let range = Distribution::Uniform(0.0, f64::from(i32::MAX));
         let drawn = Tensor::<1, Int>::random([2], range, &device.clone().without_autodiff());
-        let state = drawn
-            .into_data()
-            .iter::<i64>()
-            .fold(0, |state, word| (state << 32) ^ word as u64);
+        let state =
+            drawn.into_data().iter::<i64>().fold(0, |state, word| (state << 32) ^ word as u64);
         let shape = x.dims();
         let factors = factors(shape[0] * shape[1], 1.0 - dropout.prob, state);
         let factors = TensorData::new(factors, shape);
@@ -79,10 +77,7 @@ mod tests {
         let kept = drawn.iter().filter(|&&factor| factor != 0.0).count() as f64;
         let deviation = (count as f64 * keep * (1.0 - keep)).sqrt();
         assert!((kept - count as f64 * keep).abs() < 4.0 * deviation);
-        let both = drawn
-            .windows(2)
-            .filter(|two| two[0] * two[1] != 0.0)
-            .count() as f64;
+        let both = drawn.windows(2).filter(|two| two[0] * two[1] != 0.0).count() as f64;
         assert!((both - count as f64 * keep * keep).abs() < 6.0 * deviation);
         assert!(drawn.iter().all(|&x| x == 0.0 || x == (1.0 / keep) as f32));
     }

@@ -54,9 +54,7 @@ impl GcnConvConfig {
             .with_initializer(Initializer::XavierUniform { gain: 1.0 });
         GcnConv {
             linear: self.weight.then(|| linear.init(device)),
-            bias: self
-                .bias
-                .then(|| Initializer::Zeros.init([d_output], device)),
+            bias: self.bias.then(|| Initializer::Zeros.init([d_output], device)),
             norm: self.norm,
             self_loops: self.self_loops,
             loops: if self.improved { 2.0 } else { 1.0 },

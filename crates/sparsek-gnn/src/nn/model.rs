@@ -155,34 +155,25 @@ impl NodeModelConfig for MaxKModelConfig {
     type Model = MaxKModel;
 
     fn validate(&self) -> Result<(), ModelError> {
-        let sizes = [
-            ("d_input", self.d_input),
-            ("d_hidden", self.d_hidden),
-            ("d_output", self.d_output),
-        ];
+        let sizes =
+            [("d_input", self.d_input), ("d_hidden", self.d_hidden), ("d_output", self.d_output)];
         for (name, size) in sizes.into_iter().chain([("layers", self.layers)]) {
             if size == 0 {
                 return Err(ModelError::Zero { name });
             }
         }
         if !(0.0..1.0).contains(&self.dropout) {
-            return Err(ModelError::Dropout {
-                dropout: self.dropout,
-            });
+            return Err(ModelError::Dropout { dropout: self.dropout });
         }
         self.activation.validate(self.d_hidden)?;
-        let asked = format_args!(
-            "a model of {} layers of width {}",
-            self.layers, self.d_hidden
-        );
+        let asked = format_args!("a model of {} layers of width {}", self.layers, self.d_hidden);
         Ok(memory::check(asked, self.parameter_bytes())?)
     }
 
     fn training_bytes(&self, nodes: usize) -> u128 {
         let rows = memory::product(&[nodes, self.d_hidden, size_of::<f32>()]);
         // Results are kept for the backward pass.
-        self.parameter_bytes()
-            .saturating_add(rows.saturating_mul(self.layers as u128))
+        self.parameter_bytes().saturating_add(rows.saturating_mul(self.layers as u128))
     }
 
     fn init(&self, device: &Device) -> Result<MaxKModel, ModelError> {

@@ -28,11 +28,7 @@ impl<'a> NeighborSampler<'a> {
     /// Takes one fanout per hop.
     pub fn new(graph: &'a Graph, fanouts: Vec<usize>) -> Self {
         let place = vec![u32::MAX; graph.nodes()];
-        Self {
-            graph,
-            fanouts,
-            place,
-        }
+        Self { graph, fanouts, place }
     }
 
     /// Samples for `nodes`, which come first; `seed` decides. Panics when one is repeated or out of
@@ -41,10 +37,7 @@ impl<'a> NeighborSampler<'a> {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
         let mut found = Vec::with_capacity(nodes.len());
         for &node in nodes {
-            assert!(
-                self.place[node as usize] == u32::MAX,
-                "node {node} is listed twice"
-            );
+            assert!(self.place[node as usize] == u32::MAX, "node {node} is listed twice");
             self.place[node as usize] = found.len() as u32;
             found.push(node);
         }
@@ -72,10 +65,7 @@ impl<'a> NeighborSampler<'a> {
         for &node in &found {
             self.place[node as usize] = u32::MAX;
         }
-        Batch {
-            nodes: found,
-            graph: Graph::from_rows(rows.into_iter()),
-        }
+        Batch { nodes: found, graph: Graph::from_rows(rows.into_iter()) }
     }
 }
 
@@ -124,14 +114,8 @@ mod tests {
             }
         }
         let again = sampler.sample(&[7, 50, 3], 1);
-        assert_eq!(
-            (again.nodes, again.graph.pattern()),
-            (batch.nodes, batch.graph.pattern())
-        );
-        assert_ne!(
-            sampler.sample(&[7, 50, 3], 2).graph.pattern(),
-            batch.graph.pattern()
-        );
+        assert_eq!((again.nodes, again.graph.pattern()), (batch.nodes, batch.graph.pattern()));
+        assert_ne!(sampler.sample(&[7, 50, 3], 2).graph.pattern(), batch.graph.pattern());
     }
 
     #[rstest]
@@ -151,16 +135,9 @@ mod tests {
         let mut sampler = NeighborSampler::new(&star, vec![3]);
         let mut counts = [0; 11];
         for seed in 0..4000 {
-            sampler
-                .sample(&[0], seed)
-                .nodes
-                .iter()
-                .for_each(|&node| counts[node as usize] += 1);
+            sampler.sample(&[0], seed).nodes.iter().for_each(|&node| counts[node as usize] += 1);
         }
         // Expected 1200, standard deviation 29.
-        assert!(
-            counts[1..].iter().all(|count| (1050..1350).contains(count)),
-            "{counts:?}"
-        );
+        assert!(counts[1..].iter().all(|count| (1050..1350).contains(count)), "{counts:?}");
     }
 }

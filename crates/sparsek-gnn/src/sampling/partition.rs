@@ -42,9 +42,7 @@ impl Partition {
         // Nodes × parts may overflow.
         let place = |at: usize| (order.len() as u128 * at as u128 / parts as u128) as usize;
         let part = |at| order[place(at)..place(at + 1)].to_vec();
-        Self {
-            parts: (0..parts).map(part).collect(),
-        }
+        Self { parts: (0..parts).map(part).collect() }
     }
 
     /// Number of parts.
@@ -54,11 +52,7 @@ impl Partition {
 
     /// The graph induced by some parts; panics when one is repeated or out of range.
     pub fn batch(&self, graph: &Graph, parts: &[usize]) -> Batch {
-        let nodes: Vec<u32> = parts
-            .iter()
-            .flat_map(|&part| &self.parts[part])
-            .copied()
-            .collect();
+        let nodes: Vec<u32> = parts.iter().flat_map(|&part| &self.parts[part]).copied().collect();
         let graph = graph.induced(&nodes);
         Batch { nodes, graph }
     }

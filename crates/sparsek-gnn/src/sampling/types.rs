@@ -15,8 +15,7 @@ pub(super) fn random_graph() -> Graph {
     use rand::{RngExt, SeedableRng, rngs::Xoshiro256PlusPlus};
 
     let mut rng = Xoshiro256PlusPlus::seed_from_u64(3);
-    let edges: Vec<(u32, u32)> = (0..900)
-        .map(|_| (rng.random_range(0..100), rng.random_range(0..100)))
-        .collect();
+    let edges: Vec<(u32, u32)> =
+        (0..900).map(|_| (rng.random_range(0..100), rng.random_range(0..100))).collect();
     Graph::from_edges(100, edges).unwrap()
 }

@@ -46,16 +46,10 @@ impl TrainConfig {
             return bad("patience must be at least 1 epoch".to_string());
         }
         if !(self.lr > 0.0 && self.lr.is_finite()) {
-            return bad(format!(
-                "learning rate {} is not a positive number",
-                self.lr
-            ));
+            return bad(format!("learning rate {} is not a positive number", self.lr));
         }
         if !(self.weight_decay >= 0.0 && self.weight_decay.is_finite()) {
-            return bad(format!(
-                "weight decay {} is not at least 0",
-                self.weight_decay
-            ));
+            return bad(format!("weight decay {} is not at least 0", self.weight_decay));
         }
         self.batches.check()
     }
@@ -98,9 +92,7 @@ impl Batching {
         let bad = match self {
             Self::Full => false,
             Self::Neighbors { fanouts, nodes } => fanouts.is_empty() || *nodes == 0,
-            Self::Parts {
-                parts, together, ..
-            } => *together == 0 || together > parts,
+            Self::Parts { parts, together, .. } => *together == 0 || together > parts,
         };
         match bad {
             true => Err(TrainError::Config(format!(
@@ -121,10 +113,7 @@ mod tests {
 
     #[fixture]
     fn batching() -> Batching {
-        Batching::Neighbors {
-            fanouts: vec![2],
-            nodes: 3,
-        }
+        Batching::Neighbors { fanouts: vec![2], nodes: 3 }
     }
 
     #[rstest]

@@ -85,10 +85,7 @@ impl DeviceData {
                 }
             }
         };
-        Self {
-            features: floats(features, width),
-            goal,
-        }
+        Self { features: floats(features, width), goal }
     }
 
     /// Cross-entropy, [1], binary per class for sets.

@@ -28,23 +28,16 @@ fn check(batches: &Batching, devices: &[Device]) -> Result<(), DevicesError> {
     }
     for (at, device) in devices.iter().enumerate() {
         if devices[..at].contains(device) {
-            return Err(DevicesError::Repeated {
-                device: name(device),
-            });
+            return Err(DevicesError::Repeated { device: name(device) });
         }
         if kind(device) != kind(first) {
-            return Err(DevicesError::Kinds {
-                first: name(first),
-                device: name(device),
-            });
+            return Err(DevicesError::Kinds { first: name(first), device: name(device) });
         }
     }
     check_batches(batches, count)?;
     match devices.iter().find(|device| !has_collectives(device)) {
         None => Ok(()),
-        Some(device) => Err(DevicesError::Collectives {
-            device: name(device),
-        }),
+        Some(device) => Err(DevicesError::Collectives { device: name(device) }),
     }
 }
 

@@ -34,14 +34,9 @@ impl<'a> Engine<'a> {
         let metric = config.metric_for(host);
         let evaluates_whole = !config.evaluate_batches || config.batches == Batching::Full;
         let partition = match config.batches {
-            Batching::Parts {
-                parts, clustered, ..
-            } => {
-                let method = if clustered {
-                    PartitionMethod::Clusters
-                } else {
-                    PartitionMethod::Random
-                };
+            Batching::Parts { parts, clustered, .. } => {
+                let method =
+                    if clustered { PartitionMethod::Clusters } else { PartitionMethod::Random };
                 Some(Partition::new(host.graph(), parts, method, config.seed))
             }
             _ => None,
@@ -65,10 +60,7 @@ impl<'a> Engine<'a> {
         seed: u64,
     ) -> Result<(Replicas<M>, Tensor<1>), TrainError> {
         if let (Batching::Full, Some(whole)) = (&self.config.batches, &self.whole) {
-            let share = Share {
-                graph: self.host.graph(),
-                data: whole,
-            };
+            let share = Share { graph: self.host.graph(), data: whole };
             return replicas.step(self.config.lr, &[share]);
         }
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(seed);
@@ -86,10 +78,7 @@ impl<'a> Engine<'a> {
             }
             Batching::Full | Batching::Parts { .. } => {
                 let mut trains = vec![false; self.host.nodes()];
-                self.host
-                    .train()
-                    .iter()
-                    .for_each(|&node| trains[node as usize] = true);
+                self.host.train().iter().for_each(|&node| trains[node as usize] = true);
                 let places = |batch: Batch| {
                     let all = (0u32..).zip(&batch.nodes);
                     let train = all.filter(|&(_, &node)| trains[node as usize]);
@@ -122,12 +111,8 @@ impl<'a> Engine<'a> {
             })
             .collect();
         let pairs = batches.iter().zip(&data);
-        let shares: Vec<Share> = pairs
-            .map(|((batch, _), data)| Share {
-                graph: &batch.graph,
-                data,
-            })
-            .collect();
+        let shares: Vec<Share> =
+            pairs.map(|((batch, _), data)| Share { graph: &batch.graph, data }).collect();
         let (replicas, loss) = replicas.step(self.config.lr, &shares)?;
         let part = count as f64 / self.host.train().len() as f64;
         Ok((replicas, sum + loss * part))
@@ -161,14 +146,10 @@ impl<'a> Engine<'a> {
             return vec![partition.batch(graph, group)];
         }
         thread::scope(|scope| {
-            let running: Vec<_> = groups
-                .iter()
-                .map(|group| scope.spawn(|| partition.batch(graph, group)))
-                .collect();
+            let running: Vec<_> =
+                groups.iter().map(|group| scope.spawn(|| partition.batch(graph, group))).collect();
             let batches = running.into_iter().map(|batch| batch.join());
-            batches
-                .map(|batch| batch.expect("every part exists"))
-                .collect()
+            batches.map(|batch| batch.expect("every part exists")).collect()
         })
     }
 
@@ -191,12 +172,7 @@ impl<'a> Engine<'a> {
                 (loss.map_or(f64::NAN, |loss| loss[0].into()), scores)
             }
         };
-        Ok(Evaluation {
-            loss,
-            train,
-            val,
-            test,
-        })
+        Ok(Evaluation { loss, train, val, test })
     }
 
     fn logits_by_batches<M: NodeModel>(&self, model: &M) -> Result<Vec<f32>, TrainError> {
@@ -205,10 +181,7 @@ impl<'a> Engine<'a> {
         let mut batch = |batch: Batch, wanted: usize| {
             let data = DeviceData::new(self.host, Some(&batch.nodes), (&[], 1), &self.device);
             let logits = read(model.forward(&batch.graph, data.features).reshape([-1]))?;
-            for (&node, row) in batch.nodes[..wanted]
-                .iter()
-                .zip(logits.chunks_exact(classes))
-            {
+            for (&node, row) in batch.nodes[..wanted].iter().zip(logits.chunks_exact(classes)) {
                 all[node as usize * classes..][..classes].copy_from_slice(row);
             }
             Ok::<_, TrainError>(())
@@ -222,11 +195,7 @@ impl<'a> Engine<'a> {
                 }
             }
             Batching::Full | Batching::Parts { .. } => {
-                for parts in self
-                    .groups(1, None)
-                    .iter()
-                    .flat_map(|step| self.induced(step))
-                {
+                for parts in self.groups(1, None).iter().flat_map(|step| self.induced(step)) {
                     let wanted = parts.nodes.len();
                     batch(parts, wanted)?;
                 }

@@ -27,9 +27,8 @@ impl Fingerprint {
             .number(pattern.rows())
             .words(pattern.indptr(), u32::to_le_bytes)
             .words(pattern.indices(), u32::to_le_bytes);
-        let features = Hash::new()
-            .number(data.feature_width())
-            .words(data.features(), f32::to_le_bytes);
+        let features =
+            Hash::new().number(data.feature_width()).words(data.features(), f32::to_le_bytes);
         let labels = Hash::new().number(data.classes());
         let labels = match data.labels() {
             Labels::Classes(classes) => labels.number(0).words(classes, u32::to_le_bytes),
@@ -63,8 +62,7 @@ impl Fingerprint {
 
 pub(super) fn differences(saved: &Preparation, found: &Preparation) -> Vec<String> {
     let value = |of: &Preparation, name: &str| {
-        of.get(name)
-            .map_or_else(|| "not set".to_string(), Clone::clone)
+        of.get(name).map_or_else(|| "not set".to_string(), Clone::clone)
     };
     let names = saved.keys().chain(found.keys());
     let names: std::collections::BTreeSet<&String> = names.collect();

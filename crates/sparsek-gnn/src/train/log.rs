@@ -105,13 +105,7 @@ impl RunLog {
                 Ok(())
             })?;
         }
-        Ok(Self {
-            file,
-            path,
-            regular,
-            run: None,
-            written,
-        })
+        Ok(Self { file, path, regular, run: None, written })
     }
 
     /// Summaries, none without a file; errors as [`RunLog::open`].
@@ -150,11 +144,7 @@ impl RunLog {
         if self.written.get(&run).is_some_and(has) {
             return Ok(());
         }
-        self.line(&Line {
-            run: &run,
-            activation,
-            report,
-        })?;
+        self.line(&Line { run: &run, activation, report })?;
         let written = self.written.entry(run).or_default();
         written.epochs.insert(report.epoch);
         Ok(())

@@ -43,15 +43,10 @@ impl Metric {
         };
         let (name, dataset) = (self.name(), data.name());
         if !fits {
-            return Err(TrainError::Config(format!(
-                "{name} does not fit the labels of {dataset}"
-            )));
+            return Err(TrainError::Config(format!("{name} does not fit the labels of {dataset}")));
         }
-        let splits = [
-            ("training", data.train()),
-            ("validation", data.val()),
-            ("test", data.test()),
-        ];
+        let splits =
+            [("training", data.train()), ("validation", data.val()), ("test", data.test())];
         for (split, nodes) in splits {
             let logits = || vec![0.0; data.nodes() * data.classes()];
             if self == Self::RocAuc && self.score(&logits(), data, nodes).is_nan() {
@@ -126,10 +121,7 @@ fn roc_auc(mut scored: Vec<(f32, bool)>) -> f64 {
     scored.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
     let (mut ranks, mut positive, mut before) = (0.0, 0.0, 0.0);
     for equal in scored.chunk_by(|a, b| a.0 == b.0) {
-        let (count, positives) = (
-            equal.len() as f64,
-            equal.iter().filter(|e| e.1).count() as f64,
-        );
+        let (count, positives) = (equal.len() as f64, equal.iter().filter(|e| e.1).count() as f64);
         ranks += positives * (before + (count + 1.0) / 2.0);
         positive += positives;
         before += count;
@@ -160,9 +152,8 @@ mod tests {
 
     #[test]
     fn areas_count_pairs() {
-        let scored: Vec<(f32, bool)> = (0..60)
-            .map(|i| ((i * 37 % 11) as f32 - 5.0, i * 53 % 7 < 3))
-            .collect();
+        let scored: Vec<(f32, bool)> =
+            (0..60).map(|i| ((i * 37 % 11) as f32 - 5.0, i * 53 % 7 < 3)).collect();
         let (mut sum, mut pairs) = (0.0, 0.0);
         for &(a, _) in scored.iter().filter(|s| s.1) {
             for &(b, _) in scored.iter().filter(|s| !s.1) {
@@ -185,24 +176,14 @@ mod tests {
     fn scores_by_hand() {
         let data = dataset(Labels::Classes(vec![0, 1, 1]), 2, 3);
         let logits = [0.0, 1.0, 2.0, 3.0, 5.0, 5.0];
-        assert_eq!(
-            Metric::Accuracy.score(&logits, &data, &[0, 1, 2]),
-            1.0 / 3.0
-        );
+        assert_eq!(Metric::Accuracy.score(&logits, &data, &[0, 1, 2]), 1.0 / 3.0);
         assert_eq!(Metric::RocAuc.score(&logits, &data, &[0, 1, 2]), 0.25);
         assert!(Metric::MicroF1.check(&data).is_err());
 
-        let data = dataset(
-            Labels::Sets(vec![true, false, true, true, false, false]),
-            2,
-            3,
-        );
+        let data = dataset(Labels::Sets(vec![true, false, true, true, false, false]), 2, 3);
         let logits = [1.0, 1.0, -1.0, 2.0, 0.0, -3.0];
         assert_eq!(Metric::MicroF1.score(&logits, &data, &[0, 1, 2]), 2.0 / 3.0);
-        assert_eq!(
-            Metric::RocAuc.score(&logits, &data, &[0, 1, 2]),
-            (0.5 + 1.0) / 2.0
-        );
+        assert_eq!(Metric::RocAuc.score(&logits, &data, &[0, 1, 2]), (0.5 + 1.0) / 2.0);
         assert!(Metric::Accuracy.check(&data).is_err());
         assert!(Metric::RocAuc.check(&data).is_err(), "no validation nodes");
     }

@@ -16,13 +16,8 @@ const BETA_2: f32 = 0.999;
 const EPSILON: f32 = 1e-8;
 
 pub(super) fn adam(config: &TrainConfig, device: &Device) -> ModuleOptimizer {
-    let adam = Adam {
-        decay: config.weight_decay as f32,
-    };
-    let located = Located {
-        adam: adam.clone(),
-        device: device.clone().without_autodiff(),
-    };
+    let adam = Adam { decay: config.weight_decay as f32 };
+    let located = Located { adam: adam.clone(), device: device.clone().without_autodiff() };
     ModuleOptimizer::from(adam).with_group(ParamGroup::all(), located, None)
 }
 

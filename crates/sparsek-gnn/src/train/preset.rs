@@ -38,13 +38,8 @@ pub struct PresetSettings {
 
 impl Preset {
     /// All presets.
-    pub const ALL: [Self; 5] = [
-        Self::Reddit,
-        Self::Flickr,
-        Self::Yelp,
-        Self::Products,
-        Self::Proteins,
-    ];
+    pub const ALL: [Self; 5] =
+        [Self::Reddit, Self::Flickr, Self::Yelp, Self::Products, Self::Proteins];
 
     /// Settings of the authors' release (Peng et al., *MaxK-GNN*, ASPLOS 2024).
     ///
@@ -72,15 +67,7 @@ impl Preset {
             Self::Yelp => Metric::MicroF1,
             Self::Proteins => Metric::RocAuc,
         };
-        PresetSettings {
-            layers,
-            hidden,
-            lr,
-            dropout,
-            epochs,
-            self_loops,
-            metric,
-        }
+        PresetSettings { layers, hidden, lr, dropout, epochs, self_loops, metric }
     }
 
     /// Name on the command line.

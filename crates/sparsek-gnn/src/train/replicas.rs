@@ -49,12 +49,7 @@ impl<M: NodeModel> Replicas<M> {
             devices::join(&devices, sum)?;
         }
         let optimizer = adam(config, &devices[0]);
-        let replicas = Self {
-            models: models?,
-            optimizer,
-            sum,
-            devices,
-        };
+        let replicas = Self { models: models?, optimizer, sum, devices };
         let replicas = replicas.shared()?;
         replicas.check_equal("before the first step")?;
         Ok(replicas)
@@ -131,10 +126,7 @@ impl<M: NodeModel> Replicas<M> {
             let (values, _) = unflatten(&model, own, sum);
             with_parameters(model, values)
         });
-        Ok(Self {
-            models: models.collect(),
-            ..self
-        })
+        Ok(Self { models: models.collect(), ..self })
     }
 
     /// Errors unless models are bitwise equal; `when` completes the message.
@@ -175,9 +167,7 @@ pub(super) fn record<M: NodeModel>(model: M) -> Result<Bytes, TrainError> {
 fn same_length(lists: Vec<Tensor<1>>) -> Result<Vec<Tensor<1>>, TrainError> {
     match lists.windows(2).all(|two| two[0].dims() == two[1].dims()) {
         true => Ok(lists),
-        false => Err(TrainError::Device(
-            "the devices have different parameters".to_string(),
-        )),
+        false => Err(TrainError::Device("the devices have different parameters".to_string())),
     }
 }
 
@@ -223,10 +213,7 @@ const BLOCK: usize = 256;
 
 /// In parameter order; f64 if any is, else f32, exact for smaller types.
 fn flatten<M: Module>(model: &M, values: &GradientsParams, last: Option<Tensor<1>>) -> Tensor<1> {
-    let mut pieces = GradientPieces {
-        values,
-        found: Vec::new(),
-    };
+    let mut pieces = GradientPieces { values, found: Vec::new() };
     model.visit(&mut pieces);
     let found: Vec<Tensor<1>> = pieces.found.into_iter().chain(last).collect();
     let wide = found.iter().any(|piece| piece.dtype() == DType::F64);
@@ -246,11 +233,7 @@ fn unflatten<M: Module>(
     values: GradientsParams,
     list: Tensor<1>,
 ) -> (GradientsParams, Option<Tensor<1>>) {
-    let mut spread = ListReader {
-        values,
-        list,
-        taken: 0,
-    };
+    let mut spread = ListReader { values, list, taken: 0 };
     model.visit(&mut spread);
     let left = spread.list.dims()[0] - spread.taken;
     let rest = (left > 0).then(|| spread.take(left));

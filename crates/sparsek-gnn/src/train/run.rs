@@ -123,10 +123,7 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
         let saved = checkpoint.resume::<C>()?;
         let differs = |what: String| {
             let reason = format!("the saved run has {what}");
-            Err(TrainError::Checkpoint {
-                file: checkpoint.path().to_path_buf(),
-                reason,
-            })
+            Err(TrainError::Checkpoint { file: checkpoint.path().to_path_buf(), reason })
         };
         let model = saved.model_config();
         if *model != as_saved(self.model) {
@@ -155,11 +152,7 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
     }
 
     fn start_on(&self, devices: &[Device], sum: Sum) -> Result<Epochs<'a, C>, TrainError> {
-        let engine = Engine::new(
-            self.config,
-            self.data,
-            &devices[0].clone().without_autodiff(),
-        );
+        let engine = Engine::new(self.config, self.data, &devices[0].clone().without_autodiff());
         seed_all(devices, self.config.seed, 0);
         let mut replicas = Replicas::new(self.config, self.model, devices, sum)?;
         let mut done = 0;
@@ -167,12 +160,7 @@ impl<'a, C: NodeModelConfig> Trainer<'a, C> {
             replicas = replicas.restore(saved)?;
             done = saved.epochs();
         }
-        Ok(Epochs {
-            config: self.config,
-            engine,
-            replicas: Some(replicas),
-            done,
-        })
+        Ok(Epochs { config: self.config, engine, replicas: Some(replicas), done })
     }
 
     /// Trains on one device, with or without autodiff. Errors when the loss is not finite, a
@@ -275,23 +263,12 @@ fn one_epoch<C: NodeModelConfig>(
     let model = epochs.model().valid();
     let found = epochs.engine.measure(&model, Some(loss))?;
     let epoch = epochs.done;
-    let Evaluation {
-        loss,
-        train,
-        val,
-        test,
-    } = found;
+    let Evaluation { loss, train, val, test } = found;
     if !loss.is_finite() {
         return Err(TrainError::Diverged { epoch, loss });
     }
-    let report = EpochReport {
-        epoch,
-        loss,
-        train,
-        val,
-        test,
-        ms: start.elapsed().as_secs_f64() * 1e3,
-    };
+    let report =
+        EpochReport { epoch, loss, train, val, test, ms: start.elapsed().as_secs_f64() * 1e3 };
     Ok((report, model))
 }
 
@@ -345,10 +322,8 @@ fn check_fit(
     data: &NodeDataset,
 ) -> Result<(), TrainError> {
     let sizes = |features, classes| format!("{features} features and {classes} classes");
-    let (wanted, found) = (
-        (model.input_width(), model.classes()),
-        (data.feature_width(), data.classes()),
-    );
+    let (wanted, found) =
+        ((model.input_width(), model.classes()), (data.feature_width(), data.classes()));
     if wanted != found {
         let dataset = data.name().to_string();
         return Err(TrainError::Mismatch {
@@ -357,16 +332,11 @@ fn check_fit(
             found: sizes(found.0, found.1),
         });
     }
-    for (split, list) in [
-        ("training", data.train()),
-        ("validation", data.val()),
-        ("test", data.test()),
-    ] {
+    for (split, list) in
+        [("training", data.train()), ("validation", data.val()), ("test", data.test())]
+    {
         if list.is_empty() {
-            return Err(TrainError::EmptySplit {
-                split,
-                dataset: data.name().to_string(),
-            });
+            return Err(TrainError::EmptySplit { split, dataset: data.name().to_string() });
         }
     }
     if let Batching::Parts { parts, .. } = config.batches

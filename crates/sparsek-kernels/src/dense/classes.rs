@@ -72,12 +72,7 @@ pub fn cross_entropy(
             );
         }
     }
-    let losses = DenseRows {
-        handle: &losses,
-        dtype: wide,
-        rows: x.rows,
-        width: 1,
-    };
+    let losses = DenseRows { handle: &losses, dtype: wide, rows: x.rows, width: 1 };
     reduce_rows(client, &losses, wide, x.dtype)
 }
 

@@ -60,12 +60,7 @@ pub(super) fn reduce_rows(
     if runs == 1 {
         return Ok(sums);
     }
-    let rest = DenseRows {
-        handle: &sums,
-        dtype: sum,
-        rows: runs,
-        width: x.width,
-    };
+    let rest = DenseRows { handle: &sums, dtype: sum, rows: runs, width: x.width };
     reduce_rows(client, &rest, sum, output)
 }
 

@@ -220,10 +220,7 @@ impl TeamRow {
         }
         let variance = self.mean::<S, N>(squares);
         let deviation = S::sqrt(variance + S::cast_from(epsilon));
-        Moments::<S> {
-            mean,
-            inverse: S::new(1.0) / deviation,
-        }
+        Moments::<S> { mean, inverse: S::new(1.0) / deviation }
     }
 }
 
@@ -258,12 +255,7 @@ fn normalize_kernel<E: Float, S: Float, N: Size>(
     if row >= rows {
         terminate!();
     }
-    let team = TeamRow {
-        start: row * across,
-        across,
-        lane: UNIT_POS_X as usize,
-        config,
-    };
+    let team = TeamRow { start: row * across, across, lane: UNIT_POS_X as usize, config };
     let moments = team.moments::<E, S, N>(x, epsilon);
     let mut at = team.lane;
     while at < across {
@@ -294,12 +286,7 @@ fn gradient_kernel<E: Float, S: Float, N: Size>(
     if row >= rows {
         terminate!();
     }
-    let team = TeamRow {
-        start: row * across,
-        across,
-        lane: UNIT_POS_X as usize,
-        config,
-    };
+    let team = TeamRow { start: row * across, across, lane: UNIT_POS_X as usize, config };
     let moments = team.moments::<E, S, N>(x, epsilon);
     if team.lane == 0 {
         all_moments[2 * row] = moments.mean;
@@ -364,10 +351,8 @@ fn parameter_kernel<E: Float, S: Float, N: Size>(
         for i in 0..FLIGHT {
             let own = row + comptime!(i);
             if own < end {
-                let moments = Moments::<S> {
-                    mean: all_moments[2 * own],
-                    inverse: all_moments[2 * own + 1],
-                };
+                let moments =
+                    Moments::<S> { mean: all_moments[2 * own], inverse: all_moments[2 * own + 1] };
                 let gradient = Vector::<S, N>::cast_from(gradients[i]);
                 scales += gradient * normalized::<E, S, N>(values[i], &moments);
                 offsets += gradient;

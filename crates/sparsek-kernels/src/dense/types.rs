@@ -52,10 +52,7 @@ pub struct PitchedRows<'a> {
 
 impl<'a> From<DenseRows<'a>> for PitchedRows<'a> {
     fn from(rows: DenseRows<'a>) -> Self {
-        Self {
-            rows,
-            pitch: rows.width,
-        }
+        Self { rows, pitch: rows.width }
     }
 }
 
@@ -113,9 +110,6 @@ pub(super) fn tensor_core_refusal(sides: &[&DenseRows]) -> Option<String> {
     };
     dtype_refusal(sides).or_else(|| {
         let rows = sides.iter().find(|rows| !by_four(rows))?;
-        Some(format!(
-            "rows of {} elements that cannot be loaded by four",
-            rows.width
-        ))
+        Some(format!("rows of {} elements that cannot be loaded by four", rows.width))
     })
 }

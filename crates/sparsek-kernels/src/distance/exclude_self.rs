@@ -62,11 +62,7 @@ fn exclude_self_kernel<S: Numeric, I: Numeric>(
     #[comptime] unit_each: bool,
     #[define(S, I)] _dtypes: [ElemType; 2],
 ) {
-    let row = if comptime!(unit_each) {
-        ABSOLUTE_POS / k
-    } else {
-        ABSOLUTE_POS
-    };
+    let row = if comptime!(unit_each) { ABSOLUTE_POS / k } else { ABSOLUTE_POS };
     if row >= rows {
         terminate!();
     }

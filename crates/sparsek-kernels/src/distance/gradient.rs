@@ -160,11 +160,7 @@ fn weights_kernel<S: Float>(
         if comptime!(slope == Gradient::Root) {
             let distance = distances[at];
             let distinct = distance > zero;
-            row_term = select(
-                distinct,
-                weight / select(distinct, distance, S::new(1.0)),
-                zero,
-            );
+            row_term = select(distinct, weight / select(distinct, distance, S::new(1.0)), zero);
             weight = -row_term;
         }
         if comptime!(slope == Gradient::Angle) {
@@ -195,10 +191,7 @@ fn sign<S: Float>(a: S) -> S {
 }
 
 #[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(
-    clippy::too_many_arguments,
-    reason = "two matrices and what is made of their distances"
-)]
+#[allow(clippy::too_many_arguments, reason = "two matrices and what is made of their distances")]
 fn entries_kernel<E: Float, V: Float, S: Float>(
     indptr: &[i32],
     indices: &[i32],
@@ -241,11 +234,7 @@ fn entries_kernel<E: Float, V: Float, S: Float>(
         sum = plane_sum(sum);
     }
     if UNIT_POS_X == 0 {
-        let slope_of_left = if comptime!(slope == Gradient::Sign) {
-            sign::<S>(left)
-        } else {
-            left
-        };
+        let slope_of_left = if comptime!(slope == Gradient::Sign) { sign::<S>(left) } else { left };
         output[at] = E::cast_from(sum + slope_of_left * sums[row]);
     }
 }

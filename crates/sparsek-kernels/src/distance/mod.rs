@@ -117,14 +117,7 @@ impl Index {
             }
             _ => None,
         };
-        Ok(Self {
-            distance,
-            parameter,
-            routine,
-            prepared,
-            columns,
-            packed,
-        })
+        Ok(Self { distance, parameter, routine, prepared, columns, packed })
     }
 
     /// Left side of [`distances`](Self::distances).
@@ -183,23 +176,13 @@ impl Index {
     ) -> Result<Handle, KernelError> {
         let y = &self.prepared;
         if rows.start > rows.end || rows.end > x.rows {
-            return Err(KernelError::Rows {
-                first: rows.start,
-                end: rows.end,
-                rows: x.rows,
-            });
+            return Err(KernelError::Rows { first: rows.start, end: rows.end, rows: x.rows });
         }
         if x.cols != y.cols {
-            return Err(KernelError::Columns {
-                found: x.cols,
-                expected: y.cols,
-            });
+            return Err(KernelError::Columns { found: x.cols, expected: y.cols });
         }
         if x.dtype != y.dtype {
-            return Err(KernelError::DtypesDiffer {
-                found: x.dtype,
-                expected: y.dtype,
-            });
+            return Err(KernelError::DtypesDiffer { found: x.dtype, expected: y.dtype });
         }
         if self.routine == Routine::TensorCore {
             let needs = self.distance.needs();

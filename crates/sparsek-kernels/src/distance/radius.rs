@@ -156,11 +156,7 @@ fn radius_kernel<S: Float>(
         let place = done + UNIT_POS_X as usize;
         // Plane operations need all lanes.
         let distance = distances[row * across + min(place, end - 1)];
-        let within = if comptime!(config.largest) {
-            distance >= limit
-        } else {
-            distance <= limit
-        };
+        let within = if comptime!(config.largest) { distance >= limit } else { distance <= limit };
         let mut near = select(within, 1i32, 0i32);
         near = select(place < end, near, 0i32);
         if comptime!(config.exclude_self) {

@@ -42,13 +42,8 @@ pub enum Routine {
 }
 
 /// All routines.
-pub const ROUTINES: [Routine; 5] = [
-    Routine::Merge,
-    Routine::Inverted,
-    Routine::DenseTile,
-    Routine::TensorCore,
-    Routine::Hybrid,
-];
+pub const ROUTINES: [Routine; 5] =
+    [Routine::Merge, Routine::Inverted, Routine::DenseTile, Routine::TensorCore, Routine::Hybrid];
 
 impl Routine {
     /// The name.

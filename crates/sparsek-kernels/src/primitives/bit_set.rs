@@ -16,11 +16,7 @@ impl TeamShape {
     /// For a position in the row, or the counts of all loads in a word.
     fn bits(&self) -> u32 {
         let items = self.lanes as usize * self.items();
-        if items < 256 || (items == 256 && self.loads > 4) {
-            8
-        } else {
-            16
-        }
+        if items < 256 || (items == 256 && self.loads > 4) { 8 } else { 16 }
     }
 
     fn fields(&self) -> usize {
@@ -121,11 +117,7 @@ impl SelectedItems {
             }
             positions.scan();
         }
-        SelectedItems {
-            bits,
-            team,
-            positions,
-        }
+        SelectedItems { bits, team, positions }
     }
 
     pub fn start(&self, #[comptime] load: usize) -> u32 {

@@ -19,13 +19,7 @@ pub(crate) struct TeamShape {
 
 impl TeamShape {
     pub fn of_cube(units: u32, plane: u32) -> Self {
-        Self {
-            lanes: units,
-            planes: units / plane,
-            width: 1,
-            loads: 1,
-            exact_fit: true,
-        }
+        Self { lanes: units, planes: units / plane, width: 1, loads: 1, exact_fit: true }
     }
 
     pub fn items(&self) -> usize {
@@ -37,11 +31,7 @@ impl TeamShape {
     }
 
     pub fn of_a_plane(self) -> TeamShape {
-        TeamShape {
-            lanes: self.plane_lanes(),
-            planes: 1,
-            ..self
-        }
+        TeamShape { lanes: self.plane_lanes(), planes: 1, ..self }
     }
 }
 
@@ -70,12 +60,7 @@ impl Team {
         } else {
             UNIT_POS_X % comptime!(shape.lanes)
         };
-        Team {
-            lane,
-            cols,
-            shape,
-            ragged,
-        }
+        Team { lane, cols, shape, ragged }
     }
 
     pub fn column(&self, #[comptime] load: usize) -> u32 {
@@ -90,11 +75,7 @@ impl Team {
 
     /// Whether a load starts in the row.
     pub fn loads(&self, #[comptime] load: usize) -> bool {
-        if comptime!(self.shape.exact_fit) {
-            true.runtime()
-        } else {
-            self.column(load) < self.cols
-        }
+        if comptime!(self.shape.exact_fit) { true.runtime() } else { self.column(load) < self.cols }
     }
 
     pub fn holds(&self, #[comptime] item: usize) -> bool {
@@ -140,10 +121,7 @@ impl Team {
         let mut greatest = value;
         #[unroll]
         for step in 0..comptime!(self.shape.plane_lanes().ilog2()) {
-            greatest = max(
-                greatest,
-                plane_shuffle_xor(greatest, comptime!(1u32 << step)),
-            );
+            greatest = max(greatest, plane_shuffle_xor(greatest, comptime!(1u32 << step)));
         }
         if comptime!(self.shape.planes > 1) {
             let slots = exchange::<T>(greatest, self.shape);

@@ -34,11 +34,7 @@ pub(super) struct SelectedColumns<'a> {
 
 impl<'a> Compressed<'a> {
     pub(super) fn selected(&self) -> SelectedColumns<'a> {
-        SelectedColumns {
-            columns: self.columns,
-            index: self.index,
-            k: self.k,
-        }
+        SelectedColumns { columns: self.columns, index: self.index, k: self.k }
     }
 }
 

@@ -37,9 +37,7 @@ impl Operand<'_> {
     pub(super) fn factors(&self) -> Factors {
         Factors {
             weighted: self.weights.is_some(),
-            permuted: self
-                .weights
-                .is_some_and(|weights| weights.entries.is_some()),
+            permuted: self.weights.is_some_and(|weights| weights.entries.is_some()),
             rows: self.scales.rows.is_some(),
             cols: self.scales.cols.is_some(),
         }
@@ -92,10 +90,7 @@ impl Factors {
     }
 
     pub fn without_cols(self) -> Self {
-        Self {
-            cols: false,
-            ..self
-        }
+        Self { cols: false, ..self }
     }
 }
 
@@ -118,13 +113,7 @@ impl<'a, E: Float, S: Float> Entries<'a, E, S> {
         cols: &'a [S],
         #[comptime] factors: Factors,
     ) -> Entries<'a, E, S> {
-        Entries::<'a, E, S> {
-            indices,
-            weights,
-            entries,
-            cols,
-            factors,
-        }
+        Entries::<'a, E, S> { indices, weights, entries, cols, factors }
     }
 
     pub fn column(&self, entry: i32) -> usize {
@@ -134,11 +123,8 @@ impl<'a, E: Float, S: Float> Entries<'a, E, S> {
     pub fn factor(&self, entry: i32, column: usize) -> S {
         let mut factor = S::new(1.0);
         if comptime!(self.factors.weighted) {
-            let from = if comptime!(self.factors.permuted) {
-                self.entries[entry as usize]
-            } else {
-                entry
-            };
+            let from =
+                if comptime!(self.factors.permuted) { self.entries[entry as usize] } else { entry };
             factor = S::cast_from(self.weights[from as usize]);
         }
         if comptime!(self.factors.cols) {

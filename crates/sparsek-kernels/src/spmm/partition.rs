@@ -5,10 +5,7 @@
 //!
 //! Atomics order items of similar length. No sum depends on it: row lengths decide cuts, and parts
 //! are added in order.
-#![allow(
-    clippy::manual_div_ceil,
-    reason = "kernels know no `div_ceil` on runtime integers"
-)]
+#![allow(clippy::manual_div_ceil, reason = "kernels know no `div_ceil` on runtime integers")]
 
 use cubecl::{prelude::*, server::Handle};
 
@@ -64,11 +61,7 @@ impl Partition {
         let int = i32::elem_type_native();
         let (rows, nnz) = (csr.rows, csr.nnz);
         let len = Self::len(rows, nnz);
-        let partition = Self {
-            handle: allocate(client, "partition", len, int)?,
-            rows,
-            nnz,
-        };
+        let partition = Self { handle: allocate(client, "partition", len, int)?, rows, nnz };
         let argument_of = || argument(&partition.handle, "partition", int, len);
         let counters = COUNTERS + 2 * BUCKETS as usize;
         let counts = allocate(client, "counts", counters, int)?;
@@ -142,9 +135,7 @@ impl Partition {
 
 /// Most entries of an item. The longest row must not keep a small graph waiting.
 fn part(nnz: usize) -> usize {
-    (nnz / BUSY_ITEMS)
-        .next_power_of_two()
-        .clamp(MIN_PART, MAX_PART)
+    (nnz / BUSY_ITEMS).next_power_of_two().clamp(MIN_PART, MAX_PART)
 }
 
 fn cut_rows(nnz: usize) -> usize {

@@ -67,16 +67,9 @@ impl PlaneLayout {
         [k, width]: [usize; 2],
         limits: Limits,
     ) -> Self {
-        let Limits {
-            vector,
-            sums,
-            flight,
-        } = limits;
+        let Limits { vector, sums, flight } = limits;
         let all = k / vector;
-        let team = all
-            .max(min_team(plane, width, sums))
-            .next_power_of_two()
-            .min(plane as usize);
+        let team = all.max(min_team(plane, width, sums)).next_power_of_two().min(plane as usize);
         let loads = all.div_ceil(team);
         let planes = units_per_cube(client, PLANE_CUBE_UNITS) / plane;
         let layout = Self {
@@ -93,10 +86,7 @@ impl PlaneLayout {
         // Sums are at most f64.
         let bytes = layout.sums_len() * size_of::<f64>();
         let room = client.properties().hardware.max_shared_memory_size / 2;
-        Self {
-            planes: planes.clamp(1, (room / bytes).max(1) as u32),
-            ..layout
-        }
+        Self { planes: planes.clamp(1, (room / bytes).max(1) as u32), ..layout }
     }
 
     pub fn teams(&self) -> usize {

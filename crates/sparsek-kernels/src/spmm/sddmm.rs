@@ -35,13 +35,7 @@ pub fn sddmm(
     dtype: ElemType,
     width: usize,
 ) -> Result<Handle, KernelError> {
-    let right = Right {
-        values: right,
-        columns: None,
-        dtype,
-        k: width,
-        width,
-    };
+    let right = Right { values: right, columns: None, dtype, k: width, width };
     launch(client, operand, left, &right)
 }
 
@@ -78,10 +72,7 @@ fn launch(
     let elements = csr.nnz.max(csr.rows * right.width).max(csr.cols * right.k);
     let grid = Grid::elementwise(client, csr.nnz, elements)?;
     let int = i32::elem_type_native();
-    let unweighted = Operand {
-        weights: None,
-        ..*operand
-    };
+    let unweighted = Operand { weights: None, ..*operand };
     let arguments = unweighted.arguments(client, dtype, sum)?;
     let (columns, index, needed) = match right.columns {
         Some((columns, index)) => (columns, index, csr.cols * right.k),
@@ -145,11 +136,8 @@ fn sddmm_kernel<E: Float, S: Float, I: Numeric>(
     let column = source.column(entry);
     let mut sum = S::new(0.0);
     for i in 0..k {
-        let from = if comptime!(compressed) {
-            usize::cast_from(columns[column * k + i])
-        } else {
-            i
-        };
+        let from =
+            if comptime!(compressed) { usize::cast_from(columns[column * k + i]) } else { i };
         sum += S::cast_from(left[row * width + from]) * S::cast_from(right[column * k + i]);
     }
     let factor = source.factor(entry, column) * row_factor::<S>(row_factors, row, factors);

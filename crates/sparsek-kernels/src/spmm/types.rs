@@ -25,10 +25,7 @@ pub struct Csr<'a> {
 impl Csr<'_> {
     pub(super) fn check(&self) -> Result<(), KernelError> {
         match self.nnz > MAX_ENTRIES {
-            true => Err(KernelError::TooManyEntries {
-                entries: self.nnz,
-                limit: MAX_ENTRIES,
-            }),
+            true => Err(KernelError::TooManyEntries { entries: self.nnz, limit: MAX_ENTRIES }),
             false => Ok(()),
         }
     }

@@ -108,12 +108,7 @@ pub fn topk_mask(
     let indices = index
         .map(|dtype| allocate(client, "indices", input.rows * options.k, dtype))
         .transpose()?;
-    let job = Job {
-        client,
-        input,
-        options,
-        index: dtype,
-    };
+    let job = Job { client, input, options, index: dtype };
     if options.k == 0 {
         job.zero(&values)?;
     } else if input.rows > 0 {
@@ -133,10 +128,7 @@ pub fn compress(
     options: &TopkOptions,
 ) -> Result<(Selected, ElemType), KernelError> {
     let index = column_dtype(client, input.cols);
-    let options = TopkOptions {
-        sorted: false,
-        ..*options
-    };
+    let options = TopkOptions { sorted: false, ..*options };
     let selected = topk(client, input, &options, index, None)?;
     Ok((selected, index))
 }

@@ -106,12 +106,7 @@ pub struct TopkOptions {
 impl TopkOptions {
     /// The k greatest, exact, in index order.
     pub fn new(k: usize) -> Self {
-        Self {
-            k,
-            largest: true,
-            sorted: false,
-            method: Method::Exact,
-        }
+        Self { k, largest: true, sorted: false, method: Method::Exact }
     }
 }
 

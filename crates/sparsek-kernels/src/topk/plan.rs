@@ -42,22 +42,13 @@ pub(crate) fn plan_rows(
     routine: Option<Routine>,
 ) -> Result<Routine, KernelError> {
     if options.k > input.cols {
-        return Err(KernelError::KTooLarge {
-            k: options.k,
-            cols: input.cols,
-        });
+        return Err(KernelError::KTooLarge { k: options.k, cols: input.cols });
     }
     if input.cols > MAX_COLS {
-        return Err(KernelError::RowTooLong {
-            cols: input.cols,
-            limit: MAX_COLS,
-        });
+        return Err(KernelError::RowTooLong { cols: input.cols, limit: MAX_COLS });
     }
     if input.rows > MAX_ROWS {
-        return Err(KernelError::TooManyRows {
-            rows: input.rows,
-            limit: MAX_ROWS,
-        });
+        return Err(KernelError::TooManyRows { rows: input.rows, limit: MAX_ROWS });
     }
     if let Method::Precision(eps) = options.method
         && !(eps.is_finite() && eps >= 0.0)
@@ -95,11 +86,7 @@ pub(crate) fn listed(client: &Client, k: usize, cols: usize, rows: usize) -> usi
     let listed = [quarter, 2 * quarter].into_iter().find(|&some| k <= some);
     let listed = listed.unwrap_or(cols);
     let room = list_room(client);
-    if listed * rows <= room.min(MAX_LISTED) {
-        listed
-    } else {
-        0
-    }
+    if listed * rows <= room.min(MAX_LISTED) { listed } else { 0 }
 }
 
 fn list_room(client: &Client) -> usize {
@@ -119,11 +106,7 @@ pub(crate) fn sampled_units(client: &Client, cols: usize) -> u32 {
 }
 
 pub(crate) fn cube_units(client: &Client, cols: usize) -> u32 {
-    let wanted = if cols >= LONG_ROW {
-        LONG_CUBE_UNITS
-    } else {
-        CUBE_UNITS
-    };
+    let wanted = if cols >= LONG_ROW { LONG_CUBE_UNITS } else { CUBE_UNITS };
     units_per_cube(client, wanted)
 }
 
@@ -150,11 +133,8 @@ pub(crate) fn select(client: &Client, problem: &RowProblem) -> Result<Routine, K
     if let Some(&routine) = preferred.iter().find(runs) {
         return Ok(routine);
     }
-    let routine = if is_gpu(client) && problem.cols > MAX_UNIT_COLS {
-        Routine::Cube
-    } else {
-        Routine::Unit
-    };
+    let routine =
+        if is_gpu(client) && problem.cols > MAX_UNIT_COLS { Routine::Cube } else { Routine::Unit };
     check(routine, client, problem)?;
     Ok(routine)
 }
@@ -165,12 +145,7 @@ pub(crate) fn check(
     client: &Client,
     problem: &RowProblem,
 ) -> Result<(), KernelError> {
-    let refuse = |reason: String| {
-        Err(KernelError::Routine {
-            routine: routine.name(),
-            reason,
-        })
-    };
+    let refuse = |reason: String| Err(KernelError::Routine { routine: routine.name(), reason });
     let cols = problem.cols;
     match routine {
         Routine::Plane => match plane_size(client) {
@@ -235,10 +210,7 @@ fn check_delegate(client: &Client, problem: &RowProblem) -> Result<(), String> {
     }
     let most = most_selected(plane);
     if problem.k > most {
-        return Err(format!(
-            "k = {} exceeds {most}, a quarter of its delegates",
-            problem.k
-        ));
+        return Err(format!("k = {} exceeds {most}, a quarter of its delegates", problem.k));
     }
     Ok(())
 }
@@ -331,11 +303,7 @@ pub(crate) struct SamplePlan {
 
 /// Errs with the list length needed if no list suffices.
 pub(crate) fn sample_plan(k: usize, cols: usize, units: usize) -> Result<SamplePlan, usize> {
-    let sample_items = if cols < LONG_SAMPLE {
-        SAMPLE_ITEMS
-    } else {
-        LONG_SAMPLE_ITEMS
-    };
+    let sample_items = if cols < LONG_SAMPLE { SAMPLE_ITEMS } else { LONG_SAMPLE_ITEMS };
     let sampled = (units * sample_items) as f64;
     let weight = cols as f64 / sampled;
     // At least k elements reach this rank ...
@@ -347,12 +315,9 @@ pub(crate) fn sample_plan(k: usize, cols: usize, units: usize) -> Result<SampleP
     let needed = ((most + SAMPLE_MARGIN * most.sqrt()) * weight).ceil() as usize;
     let fits = LIST_ITEMS.into_iter().find(|items| items * units >= needed);
     match fits {
-        Some(list_items) if most <= sampled => Ok(SamplePlan {
-            sample_items,
-            rank: rank as usize,
-            slack: slack as usize,
-            list_items,
-        }),
+        Some(list_items) if most <= sampled => {
+            Ok(SamplePlan { sample_items, rank: rank as usize, slack: slack as usize, list_items })
+        }
         _ => Err(needed),
     }
 }

@@ -42,22 +42,11 @@ pub struct Scatter<'a> {
 /// [`KernelError`]: the device lacks a dtype, or a buffer is too short, too large or needs wider
 /// addresses.
 pub fn scatter(client: &Client, request: &Scatter) -> Result<Handle, KernelError> {
-    let Scatter {
-        dtype,
-        index,
-        rows,
-        cols,
-        k,
-        dense,
-        ..
-    } = *request;
+    let Scatter { dtype, index, rows, cols, k, dense, .. } = *request;
     require_dtype(client, dtype)?;
     require_index(index, cols)?;
     if cols > u32::MAX as usize {
-        return Err(KernelError::RowTooLong {
-            cols,
-            limit: u32::MAX as usize,
-        });
+        return Err(KernelError::RowTooLong { cols, limit: u32::MAX as usize });
     }
     let elements = rows * cols;
     let output = allocate(client, "output", elements, dtype)?;
@@ -191,9 +180,5 @@ pub(crate) fn assembled(client: &Client, cols: usize, size: usize) -> usize {
     let most = ASSEMBLED_BYTES / size;
     let room = client.properties().hardware.max_shared_memory_size;
     let small = !has_many_units(client) || room < 2 * ASSEMBLED_BYTES;
-    if cols > most || small || is_llvmpipe(client) {
-        0
-    } else {
-        most
-    }
+    if cols > most || small || is_llvmpipe(client) { 0 } else { most }
 }

@@ -33,15 +33,7 @@ pub struct Rows {
 impl Rows {
     /// A row-major matrix without gaps.
     pub fn contiguous(handle: Handle, dtype: ElemType, rows: usize, cols: usize) -> Self {
-        Self {
-            handle,
-            dtype,
-            rows,
-            cols,
-            row_stride: cols,
-            col_stride: 1,
-            lengths: None,
-        }
+        Self { handle, dtype, rows, cols, row_stride: cols, col_stride: 1, lengths: None }
     }
 
     /// Makes only the first `lengths[r]` elements of row r exist: a u32 per row, cut to `cols`.
@@ -49,10 +41,7 @@ impl Rows {
     /// Rows shorter than k are selected whole. Empty slots come last, with all bits of the index
     /// set (-1, or `u32::MAX`) and value zero.
     pub fn with_lengths(self, lengths: Handle) -> Self {
-        Self {
-            lengths: Some(lengths),
-            ..self
-        }
+        Self { lengths: Some(lengths), ..self }
     }
 
     pub(crate) fn lengths_argument(

@@ -157,25 +157,15 @@ struct GraphBuilder {
 
 impl GraphBuilder {
     fn new(largest: bool, radius: f64) -> Self {
-        Self {
-            largest,
-            radius,
-            indptr: vec![0],
-            indices: Vec::new(),
-            values: Vec::new(),
-        }
+        Self { largest, radius, indptr: vec![0], indices: Vec::new(), values: Vec::new() }
     }
 
     /// Appends accepted distances of some rows.
     fn push(&mut self, distances: Tensor<2>, exclude_self: Option<usize>) -> Result<(), CsrError> {
         let [rows, across] = distances.dims();
         let before = self.indices.len();
-        let mut spec = RadiusSpec {
-            radius: self.radius,
-            largest: self.largest,
-            exclude_self,
-            total: 0,
-        };
+        let mut spec =
+            RadiusSpec { radius: self.radius, largest: self.largest, exclude_self, total: 0 };
         if rows * across == 0 {
             self.indptr.extend(vec![before as u32; rows]);
             return Ok(());

@@ -27,12 +27,7 @@ struct Whole {
 
 impl From<Metric> for Measure {
     fn from(metric: Metric) -> Self {
-        Self {
-            distance: metric.distance(),
-            p: metric.p(),
-            routine: None,
-            whole: None,
-        }
+        Self { distance: metric.distance(), p: metric.p(), routine: None, whole: None }
     }
 }
 
@@ -72,12 +67,7 @@ impl Measure {
     /// best.into_data().assert_eq(&TensorData::from([[4.0, 6.0], [6.0, 16.0]]), false);
     /// ```
     pub fn semiring<M: Semiring + HostSemiring>() -> Self {
-        Self {
-            distance: DynMetric::<M>::of(),
-            p: 0.0,
-            routine: None,
-            whole: None,
-        }
+        Self { distance: DynMetric::<M>::of(), p: 0.0, routine: None, whole: None }
     }
 
     /// Forces a routine; `None` chooses.
@@ -88,10 +78,7 @@ impl Measure {
     pub(super) fn to_parts_of(self, index: &Csr) -> Self {
         self.greatest([index; 2]);
         Self {
-            whole: Some(Whole {
-                density: density(index),
-                longest: index.pattern().longest(),
-            }),
+            whole: Some(Whole { density: density(index), longest: index.pattern().longest() }),
             ..self
         }
     }

@@ -46,28 +46,17 @@ pub struct NearestNeighbors {
 impl NearestNeighbors {
     /// Takes the index rows.
     pub fn fit(index: Csr, measure: impl Into<Measure>) -> Self {
-        Self {
-            index,
-            measure: measure.into(),
-            query_batch: None,
-            index_batch: None,
-        }
+        Self { index, measure: measure.into(), query_batch: None, index_batch: None }
     }
 
     /// Sets queries per batch.
     pub fn with_query_batch(self, rows: usize) -> Self {
-        Self {
-            query_batch: Some(rows.max(1)),
-            ..self
-        }
+        Self { query_batch: Some(rows.max(1)), ..self }
     }
 
     /// Sets index rows per batch, at most [`MAX_COLS`].
     pub fn with_index_batch(self, rows: usize) -> Self {
-        Self {
-            index_batch: Some(rows.clamp(1, MAX_COLS)),
-            ..self
-        }
+        Self { index_batch: Some(rows.clamp(1, MAX_COLS)), ..self }
     }
 
     /// The index.
@@ -155,11 +144,7 @@ impl NearestNeighbors {
         self.measure.check()?;
         let rows = self.index.rows();
         match k > rows.saturating_sub(usize::from(exclude_self)) {
-            true => Err(DistanceError::Neighbors {
-                k,
-                rows,
-                exclude_self,
-            }),
+            true => Err(DistanceError::Neighbors { k, rows, exclude_self }),
             false => Ok(()),
         }
     }
@@ -196,10 +181,7 @@ impl NearestNeighbors {
             index: x.device().settings().int_dtype,
         };
         let (values, indices) = <Dispatch as DistanceOps>::nearest(x.tensors(), y.tensors(), spec);
-        (
-            Tensor::from_dispatch(values),
-            Tensor::from_dispatch(indices),
-        )
+        (Tensor::from_dispatch(values), Tensor::from_dispatch(indices))
     }
 }
 

@@ -87,11 +87,7 @@ fn transposed(x: &Csr, y: &Csr, spec: &DistanceSpec) -> Transposed<Dispatch> {
         let (pattern, entries) = pattern.transpose();
         let ids = [pattern.indptr(), pattern.indices(), &entries];
         let [indptr, rows, entries] = ids.map(|ids| upload(ids, &device).into_dispatch());
-        TransposedPattern {
-            indptr,
-            rows,
-            entries,
-        }
+        TransposedPattern { indptr, rows, entries }
     };
     let [(x_columns, x), (y_columns, y)] = match is_wide(x.cols(), x.nnz() + y.nnz()) {
         true => renumbered([x.pattern(), y.pattern()]).map(|pattern| {
@@ -116,13 +112,8 @@ fn renumbered(patterns: [&Pattern; 2]) -> [Pattern; 2] {
     patterns.map(|pattern| {
         let columns = pattern.indices().iter();
         let places = columns.map(|column| occupied.partition_point(|other| other < column) as u32);
-        Pattern::new(
-            pattern.rows(),
-            occupied.len(),
-            pattern.indptr().to_vec(),
-            places.collect(),
-        )
-        .expect("every column is occupied")
+        Pattern::new(pattern.rows(), occupied.len(), pattern.indptr().to_vec(), places.collect())
+            .expect("every column is occupied")
     })
 }
 
@@ -137,10 +128,7 @@ pub(super) fn check(x: &Csr, y: &Csr) -> Result<(), DistanceError> {
     }
     let (x, y) = (x.device(), y.device());
     if x != y {
-        return Err(DistanceError::Devices {
-            x: format!("{x:?}"),
-            y: format!("{y:?}"),
-        });
+        return Err(DistanceError::Devices { x: format!("{x:?}"), y: format!("{y:?}") });
     }
     Ok(())
 }

@@ -72,11 +72,7 @@ pub fn check(what: impl fmt::Display, asked: u128) -> Result<(), MemoryError> {
     let allowed = limit()?;
     match asked <= u128::from(allowed) {
         true => Ok(()),
-        false => Err(MemoryError::TooMuch {
-            what: what.to_string(),
-            asked,
-            allowed,
-        }),
+        false => Err(MemoryError::TooMuch { what: what.to_string(), asked, allowed }),
     }
 }
 
@@ -89,9 +85,9 @@ pub fn product(sizes: &[usize]) -> u128 {
 fn initial() -> Result<u64, MemoryError> {
     match env::var(VARIABLE) {
         Ok(text) => parse(&text).ok_or(MemoryError::Variable { value: text }),
-        Err(env::VarError::NotUnicode(text)) => Err(MemoryError::Variable {
-            value: text.to_string_lossy().into_owned(),
-        }),
+        Err(env::VarError::NotUnicode(text)) => {
+            Err(MemoryError::Variable { value: text.to_string_lossy().into_owned() })
+        }
         Err(env::VarError::NotPresent) => Ok((available() / 4 * 3).max(1)),
     }
 }
@@ -124,9 +120,7 @@ fn available() -> u64 {
 
 fn address_space() -> Option<u64> {
     let limits = fs::read_to_string("/proc/self/limits").ok()?;
-    let line = limits
-        .lines()
-        .find(|line| line.starts_with("Max address space"))?;
+    let line = limits.lines().find(|line| line.starts_with("Max address space"))?;
     let soft: u64 = line.split_whitespace().nth(3)?.parse().ok()?;
     let size = fs::read_to_string("/proc/self/statm").ok()?;
     let pages: u64 = size.split_whitespace().next()?.parse().ok()?;
@@ -182,10 +176,7 @@ mod tests {
         assert_eq!(product(&[3, 4, 5]), 60);
         assert_eq!(product(&[usize::MAX; 4]), u128::MAX);
         let error = check("a row", u128::MAX).unwrap_err().to_string();
-        assert!(
-            error.contains("a row") && error.contains(VARIABLE),
-            "{error}"
-        );
+        assert!(error.contains("a row") && error.contains(VARIABLE), "{error}");
     }
 
     #[rstest]

@@ -39,20 +39,12 @@ impl Output {
             // Spare files without write permission.
             let file = File::options().append(true).open(&target)?;
             if !before.is_file() {
-                return Ok(Self {
-                    target,
-                    part: None,
-                    file: Some(BufWriter::new(file)),
-                });
+                return Ok(Self { target, part: None, file: Some(BufWriter::new(file)) });
             }
         }
         let part = part_of(&target)?;
         let file = lock(&part)?;
-        let output = Self {
-            target,
-            part: Some(part),
-            file: Some(BufWriter::new(file)),
-        };
+        let output = Self { target, part: Some(part), file: Some(BufWriter::new(file)) };
         if let (Some(before), Some(file)) = (before, &output.file) {
             file.get_ref().set_permissions(before.permissions())?;
         }
@@ -75,9 +67,7 @@ impl Output {
     }
 
     fn file(&mut self) -> io::Result<&mut BufWriter<File>> {
-        self.file
-            .as_mut()
-            .ok_or_else(|| io::ErrorKind::NotConnected.into())
+        self.file.as_mut().ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 }
 
@@ -139,12 +129,8 @@ fn part_of(target: &Path) -> io::Result<PathBuf> {
 /// Opens, locks, then truncates.
 fn lock(part: &Path) -> io::Result<File> {
     loop {
-        let options = File::options()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(part);
+        let options =
+            File::options().read(true).write(true).create(true).truncate(false).open(part);
         let file = options?;
         match file.try_lock() {
             Ok(()) => {}

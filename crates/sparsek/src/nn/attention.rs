@@ -106,11 +106,7 @@ impl TopkAttention {
         let [batch, tokens, width] = x.dims();
         let rows: Tensor<2> = x.reshape([batch * tokens, width]);
         let project = |layer: &Linear, rows: Tensor<2>| {
-            linear(
-                rows,
-                layer.weight.val(),
-                layer.bias.as_ref().map(|bias| bias.val()),
-            )
+            linear(rows, layer.weight.val(), layer.bias.as_ref().map(|bias| bias.val()))
         };
         let heads = |layer: &Linear| {
             let rows = project(layer, rows.clone());
@@ -237,10 +233,7 @@ mod tests {
         for head in 0..BATCH * HEADS {
             for i in 0..QUERIES {
                 let score = |j: usize| {
-                    let (q, key) = (
-                        &q[(head * QUERIES + i) * D..],
-                        &key[(head * KEYS + j) * D..],
-                    );
+                    let (q, key) = (&q[(head * QUERIES + i) * D..], &key[(head * KEYS + j) * D..]);
                     let dot: f64 = (0..D).map(|d| q[d] * key[d]).sum();
                     dot / (D as f64).sqrt()
                 };
@@ -280,11 +273,7 @@ mod tests {
         #[values(1, 3)] d_value: usize,
         #[values(true, false)] tracked: bool,
     ) {
-        let device = if tracked {
-            device
-        } else {
-            device.without_autodiff()
-        };
+        let device = if tracked { device } else { device.without_autodiff() };
         let layer = layer(&device, k, causal);
         let heads = BATCH * HEADS;
         let q = random(heads * QUERIES * D, 1);
@@ -310,13 +299,7 @@ mod tests {
         let layer = layer(&device, 3, true);
         let shapes = [QUERIES, KEYS, KEYS].map(|rows| [BATCH, HEADS, rows, D]);
         let inputs: Vec<Tensor<4>> = (0..3)
-            .map(|i| {
-                tensor(
-                    &random(shapes[i].iter().product(), i as u64),
-                    shapes[i],
-                    &device,
-                )
-            })
+            .map(|i| tensor(&random(shapes[i].iter().product(), i as u64), shapes[i], &device))
             .collect();
         let mask = padded.then(|| padding(&device).1);
         for which in 0..3 {

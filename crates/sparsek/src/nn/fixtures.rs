@@ -37,10 +37,7 @@ pub fn assert_close<const D: usize>(found: Tensor<D>, expected: &[f64]) {
     let found = host(found);
     assert_eq!(found.len(), expected.len());
     for (i, (x, y)) in found.iter().zip(expected).enumerate() {
-        assert!(
-            (x - y).abs() <= 1e-9 * (1.0 + y.abs()),
-            "{i}: {x} instead of {y}"
-        );
+        assert!((x - y).abs() <= 1e-9 * (1.0 + y.abs()), "{i}: {x} instead of {y}");
     }
 }
 

@@ -125,12 +125,7 @@ impl KWinners {
         let options = TopkOptions::new(k).with_method(self.method);
         let wins = support_mask(argtopk(boosted, &options), width);
         if training {
-            let share = wins
-                .clone()
-                .float()
-                .cast(dtype)
-                .mean_dim(0)
-                .reshape([width]);
+            let share = wins.clone().float().cast(dtype).mean_dim(0).reshape([width]);
             let duty = duty * (1.0 - self.momentum) + share * self.momentum;
             self.duty_cycle.update(duty.detach());
         }
@@ -183,9 +178,8 @@ mod tests {
         #[case] strength: f64,
         #[case] momentum: f64,
     ) {
-        let config = KWinnersConfig::new(width, k)
-            .with_boost_strength(strength)
-            .with_momentum(momentum);
+        let config =
+            KWinnersConfig::new(width, k).with_boost_strength(strength).with_momentum(momentum);
         let layer = config.init(&device);
         let mut duty = vec![0.0; width];
         for step in 0..4 {

@@ -140,11 +140,7 @@ impl Sampler {
         }
 
         let temperature = each(&|row| {
-            if row.is_greedy() {
-                1.0
-            } else {
-                row.temperature
-            }
+            if row.is_greedy() { 1.0 } else { row.temperature }
         });
         let rank = Tensor::<1, Int>::arange(0..k as i64, (&tokens.device(), tokens.dtype()));
         let rank = rank.unsqueeze::<2>().expand([rows, k]);
@@ -235,11 +231,7 @@ mod tests {
             config().with_top_p(0.4),
             config().with_top_p(1e-6),
             config().with_min_p(0.3),
-            config()
-                .with_top_k(30)
-                .with_top_p(0.6)
-                .with_min_p(0.2)
-                .with_temperature(1.7),
+            config().with_top_k(30).with_top_p(0.6).with_min_p(0.2).with_temperature(1.7),
             config().with_top_k(1000),
         ]
     }
@@ -277,10 +269,7 @@ mod tests {
             let expected = oracle(&logits[row * WIDTH..][..WIDTH], config);
             let (mut chi, mut cells) = (0.0, 0.0);
             for (&count, p) in counts[row].iter().zip(expected) {
-                assert!(
-                    p > 0.0 || count == 0,
-                    "row {row}: a token outside the support"
-                );
+                assert!(p > 0.0 || count == 0, "row {row}: a token outside the support");
                 if p > 0.0 {
                     let mean = p * draws as f64;
                     chi += (f64::from(count) - mean).powi(2) / mean;

@@ -10,9 +10,7 @@ pub fn support_mask(indices: Tensor<2, Int>, width: usize) -> Tensor<2, Bool> {
     let [rows, _] = indices.dims();
     let ones = indices.ones_like();
     let zeros = Tensor::<2, Int>::zeros([rows, width], options);
-    zeros
-        .scatter(1, indices, ones, IndexingUpdateOp::Add)
-        .greater_elem(0)
+    zeros.scatter(1, indices, ones, IndexingUpdateOp::Add).greater_elem(0)
 }
 
 /// Takes rows: `x`: `[rows, width]`, `at`: `[count]` → `[count, width]`.

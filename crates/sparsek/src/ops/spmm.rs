@@ -90,11 +90,7 @@ pub struct Factors<B: Backend> {
 
 impl<B: Backend> Factors<B> {
     pub(crate) fn transposed(self) -> Self {
-        Self {
-            weights: self.weights,
-            rows: self.cols,
-            cols: self.rows,
-        }
+        Self { weights: self.weights, rows: self.cols, cols: self.rows }
     }
 }
 
@@ -185,10 +181,7 @@ mod shapes {
 
     pub(super) fn maxima(x: &TensorSpec, operator: &OperatorMetadata) -> (TensorSpec, TensorSpec) {
         let width = x.shape[1];
-        (
-            product_of(operator, width, x.dtype),
-            product_of(operator, width, DType::I32),
-        )
+        (product_of(operator, width, x.dtype), product_of(operator, width, DType::I32))
     }
 
     pub(super) fn max_gradient(

@@ -30,12 +30,7 @@ pub struct TopkSpec {
 
 impl From<&TopkSpec> for TopkOptions {
     fn from(spec: &TopkSpec) -> Self {
-        Self {
-            k: spec.k,
-            largest: spec.largest,
-            sorted: spec.sorted,
-            method: spec.method,
-        }
+        Self { k: spec.k, largest: spec.largest, sorted: spec.sorted, method: spec.method }
     }
 }
 

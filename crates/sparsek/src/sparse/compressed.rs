@@ -90,10 +90,7 @@ impl Compressed {
 pub fn sparse_topk(x: Tensor<2>, k: usize, method: Method) -> Compressed {
     let [_, width] = x.dims();
     let dtype = x.dtype();
-    assert!(
-        k <= width,
-        "sparse_topk: k = {k} is greater than the {width} elements of a row"
-    );
+    assert!(k <= width, "sparse_topk: k = {k} is greater than the {width} elements of a row");
     assert!(
         width <= MAX_COLS,
         "sparse_topk: rows of {width} elements are longer than the limit of {MAX_COLS}"

@@ -76,19 +76,13 @@ impl Csr {
     /// # }
     /// ```
     pub fn to_data(&self) -> CsrData {
-        CsrData {
-            pattern: self.pattern.as_ref().clone(),
-            values: self.values.to_data(),
-        }
+        CsrData { pattern: self.pattern.as_ref().clone(), values: self.values.to_data() }
     }
 
     /// Uploads a matrix. Errors as [`Csr::new`].
     pub fn from_data(data: CsrData, device: &Device) -> Result<Self, CsrError> {
         let dtype = data.values.dtype();
-        Self::new(
-            data.pattern,
-            Tensor::from_data(data.values, (device, dtype)),
-        )
+        Self::new(data.pattern, Tensor::from_data(data.values, (device, dtype)))
     }
 
     /// From a pattern with strictly ascending columns and its values, `[nnz]`, f32, f64, f16 or
@@ -138,10 +132,7 @@ impl Csr {
             return Err(CsrError::Ids { rows, cols });
         }
         check_values(&values, rows.len())?;
-        Ok(Self::from_sorted(
-            Sorted::from_coo(shape, rows, cols)?,
-            values,
-        ))
+        Ok(Self::from_sorted(Sorted::from_coo(shape, rows, cols)?, values))
     }
 
     /// The nonzero elements of `x`, NaN included. The host reads `x` once. Differentiable.
@@ -245,11 +236,7 @@ impl Csr {
         if values.device() != self.device() {
             return Ok(Self::assemble(self.pattern.clone(), values));
         }
-        Ok(Self {
-            values,
-            greatest: Arc::default(),
-            ..self.clone()
-        })
+        Ok(Self { values, greatest: Arc::default(), ..self.clone() })
     }
 
     /// Copies the matrix to another device. Differentiable. Error: [`CsrError::Dtype`].
@@ -297,10 +284,7 @@ impl Csr {
         };
         let sliced = Self::assemble(self.pattern.slice_rows(rows).into(), values);
         match self.greatest.get() {
-            Some(_) => Self {
-                greatest: self.greatest.clone(),
-                ..sliced
-            },
+            Some(_) => Self { greatest: self.greatest.clone(), ..sliced },
             None => sliced,
         }
     }
@@ -331,9 +315,8 @@ impl Csr {
 /// Whether an element is neither `+0` nor `-0`.
 fn is_entry(elements: &TensorData, at: usize) -> bool {
     let size = elements.dtype().size();
-    let (sign, rest) = elements.as_bytes()[at * size..(at + 1) * size]
-        .split_last()
-        .expect("floats have bytes");
+    let (sign, rest) =
+        elements.as_bytes()[at * size..(at + 1) * size].split_last().expect("floats have bytes");
     sign & 0x7f != 0 || rest.iter().any(|&byte| byte != 0)
 }
 
@@ -349,10 +332,7 @@ pub(super) fn check_dtype(dtype: DType, device: &Device) -> Result<(), CsrError>
     let known = matches!(dtype, DType::F32 | DType::F64 | DType::F16 | DType::BF16);
     match known && device.supports_dtype(dtype) {
         true => Ok(()),
-        false => Err(CsrError::Dtype {
-            dtype,
-            device: format!("{device:?}"),
-        }),
+        false => Err(CsrError::Dtype { dtype, device: format!("{device:?}") }),
     }
 }
 
@@ -364,11 +344,7 @@ fn check_order(pattern: &Pattern) -> Result<(), CsrError> {
                 return Err(CsrError::Duplicate { row, column });
             }
             if before > column {
-                return Err(CsrError::Unsorted {
-                    row,
-                    column,
-                    before,
-                });
+                return Err(CsrError::Unsorted { row, column, before });
             }
         }
     }

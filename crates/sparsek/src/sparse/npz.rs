@@ -73,23 +73,16 @@ impl Csr {
         let path = path.as_ref();
         let options = options.into();
         let dtype = options.dtype_or(options.device.settings().float_dtype.into());
-        let invalid = |source: CsrError| NpzError::Csr {
-            file: path.to_path_buf(),
-            source,
-        };
+        let invalid = |source: CsrError| NpzError::Csr { file: path.to_path_buf(), source };
         check_dtype(dtype, &options.device).map_err(invalid)?;
-        let (file, _) = input::open(path).map_err(|source| NpzError::Io {
-            file: path.to_path_buf(),
-            source,
-        })?;
+        let (file, _) = input::open(path)
+            .map_err(|source| NpzError::Io { file: path.to_path_buf(), source })?;
         let read = match dtype {
             DType::F64 => read::<f64>(file),
             _ => read::<f32>(file),
         };
-        let (pattern, values) = read.map_err(|reason| NpzError::Format {
-            file: path.to_path_buf(),
-            reason,
-        })?;
+        let (pattern, values) =
+            read.map_err(|reason| NpzError::Format { file: path.to_path_buf(), reason })?;
         let values = Tensor::from_data(values, (&options.device, dtype));
         Self::from_unsorted(&pattern, values).map_err(invalid)
     }

@@ -78,18 +78,11 @@ impl Pattern {
         check_size("columns", cols)?;
         check_size("entries", indices.len())?;
         if indptr.len() != rows + 1 {
-            return Err(PatternError::IndptrLength {
-                rows,
-                found: indptr.len(),
-            });
+            return Err(PatternError::IndptrLength { rows, found: indptr.len() });
         }
         let (first, last) = (indptr[0], indptr[rows]);
         if first != 0 || last as usize != indices.len() {
-            return Err(PatternError::IndptrEnds {
-                first,
-                last,
-                entries: indices.len(),
-            });
+            return Err(PatternError::IndptrEnds { first, last, entries: indices.len() });
         }
         if let Some(row) = indptr.windows(2).position(|pair| pair[0] > pair[1]) {
             return Err(PatternError::IndptrOrder {
@@ -99,18 +92,9 @@ impl Pattern {
             });
         }
         if let Some(entry) = indices.iter().position(|&column| column as usize >= cols) {
-            return Err(PatternError::Column {
-                entry,
-                column: indices[entry],
-                cols,
-            });
+            return Err(PatternError::Column { entry, column: indices[entry], cols });
         }
-        Ok(Self {
-            rows,
-            cols,
-            indptr,
-            indices,
-        })
+        Ok(Self { rows, cols, indptr, indices })
     }
 
     /// Rows.
@@ -146,9 +130,7 @@ impl Pattern {
     /// Entries of the longest row, or 0. O(rows).
     pub fn longest(&self) -> usize {
         let ends = self.indptr.windows(2);
-        ends.map(|ends| (ends[1] - ends[0]) as usize)
-            .max()
-            .unwrap_or(0)
+        ends.map(|ends| (ends[1] - ends[0]) as usize).max().unwrap_or(0)
     }
 
     /// A range of rows; panics if out of bounds. O(rows and entries of the range).
@@ -218,12 +200,7 @@ impl Pattern {
         });
         let plain =
             |numbers: Vec<AtomicU32>| numbers.into_iter().map(AtomicU32::into_inner).collect();
-        let transposed = Self {
-            rows: self.cols,
-            cols: self.rows,
-            indptr,
-            indices: plain(indices),
-        };
+        let transposed = Self { rows: self.cols, cols: self.rows, indptr, indices: plain(indices) };
         (transposed, plain(entries))
     }
 
@@ -297,11 +274,7 @@ mod tests {
     fn threads_transpose_as_one_does(pattern: Pattern, #[values(1, 2, 3, 16)] threads: usize) {
         let (rows, cols) = (pattern.rows(), pattern.cols());
         let mut expected: Vec<(u32, u32, u32)> = (0..rows)
-            .flat_map(|row| {
-                pattern
-                    .entries(&(row..row + 1))
-                    .map(move |entry| (row, entry))
-            })
+            .flat_map(|row| pattern.entries(&(row..row + 1)).map(move |entry| (row, entry)))
             .map(|(row, entry)| (pattern.indices[entry], row as u32, entry as u32))
             .collect();
         expected.sort_unstable();
@@ -324,10 +297,7 @@ mod tests {
     #[test]
     fn an_empty_pattern_is_transposed() {
         let empty = Pattern::new(2, 0, vec![0; 3], Vec::new()).unwrap();
-        assert_eq!(
-            empty.transpose().0,
-            Pattern::new(0, 2, vec![0], Vec::new()).unwrap()
-        );
+        assert_eq!(empty.transpose().0, Pattern::new(0, 2, vec![0], Vec::new()).unwrap());
     }
 
     #[test]

@@ -27,11 +27,7 @@ impl Sorted {
         let mut indptr = vec![0u32; shape[0] + 1];
         for (entry, &row) in rows.iter().enumerate() {
             let count = indptr[1..].get_mut(row as usize);
-            *count.ok_or(CsrError::Row {
-                entry,
-                row,
-                rows: shape[0],
-            })? += 1;
+            *count.ok_or(CsrError::Row { entry, row, rows: shape[0] })? += 1;
         }
         for row in 0..shape[0] {
             indptr[row + 1] += indptr[row];
@@ -88,11 +84,7 @@ impl Sorted {
     pub fn collect(&self, values: Tensor<1>) -> Tensor<1> {
         let Some(starts) = &self.starts else {
             let in_order = self.sources.is_sorted();
-            return if in_order {
-                values
-            } else {
-                gather(values, &self.sources)
-            };
+            return if in_order { values } else { gather(values, &self.sources) };
         };
         let (entries, given) = (self.pattern.nnz(), self.sources.len());
         let sums = Pattern::new(entries, given, starts.clone(), self.sources.clone());

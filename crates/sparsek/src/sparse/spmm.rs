@@ -32,35 +32,23 @@ pub struct Scaling {
 impl Scaling {
     /// Entry weights, `[nnz]`, in the dtype of the other operand. Differentiable.
     pub fn with_weights(self, weights: Tensor<1>) -> Self {
-        Self {
-            weights: Some(weights),
-            ..self
-        }
+        Self { weights: Some(weights), ..self }
     }
 
     /// Constant row factors, `[rows]`, such as 1 / degree.
     pub fn with_rows(self, rows: Tensor<1>) -> Self {
-        Self {
-            rows: Some(rows),
-            ..self
-        }
+        Self { rows: Some(rows), ..self }
     }
 
     /// Constant column factors, `[cols]`.
     pub fn with_cols(self, cols: Tensor<1>) -> Self {
-        Self {
-            cols: Some(cols),
-            ..self
-        }
+        Self { cols: Some(cols), ..self }
     }
 
     fn factors(&self, operation: &str, adjacency: &Adjacency, dtype: DType) -> Factors<Dispatch> {
         if let Some(weights) = &self.weights {
             let (found, nnz) = (weights.dims()[0], adjacency.nnz());
-            assert!(
-                found == nnz,
-                "{operation}: {found} weights for {nnz} entries"
-            );
+            assert!(found == nnz, "{operation}: {found} weights for {nnz} entries");
             assert!(
                 weights.dtype() == dtype,
                 "{operation}: the weights are {:?}, but x is {dtype:?}",
@@ -75,10 +63,7 @@ impl Scaling {
             None => Factor::One,
             Some(factors) => {
                 let found = factors.dims()[0];
-                assert!(
-                    found == count,
-                    "{operation}: {found} factors for {count} {what}"
-                );
+                assert!(found == count, "{operation}: {found} factors for {count} {what}");
                 Factor::Each(factors.clone().detach().cast(sum).into_dispatch())
             }
         };
@@ -137,11 +122,7 @@ fn product(operation: &str, adjacency: &Adjacency, x: Tensor<2>, scaling: &Scali
     check(operation, adjacency, &x);
     let factors = scaling.factors(operation, adjacency, x.dtype());
     let x = x.into_dispatch();
-    Tensor::from_dispatch(<Dispatch as SpmmOps>::spmm(
-        x,
-        factors,
-        adjacency.operator(),
-    ))
+    Tensor::from_dispatch(<Dispatch as SpmmOps>::spmm(x, factors, adjacency.operator()))
 }
 
 /// [`spmm`] of `x.to_dense()`, without building it: the forward SpGEMM of MaxK-GNN (Peng et al.,
@@ -188,10 +169,7 @@ fn compressed(
         x.columns().clone().into_dispatch(),
         factors,
         adjacency.operator(),
-        CompressedSpec {
-            width: x.width(),
-            block_columns: adjacency.block_columns(),
-        },
+        CompressedSpec { width: x.width(), block_columns: adjacency.block_columns() },
     ))
 }
 
@@ -213,10 +191,7 @@ fn compressed(
 /// ```
 pub fn spmm_max(adjacency: &Adjacency, x: Tensor<2>) -> Tensor<2> {
     check("spmm_max", adjacency, &x);
-    Tensor::from_dispatch(<Dispatch as SpmmOps>::spmm_max(
-        x.into_dispatch(),
-        adjacency.operator(),
-    ))
+    Tensor::from_dispatch(<Dispatch as SpmmOps>::spmm_max(x.into_dispatch(), adjacency.operator()))
 }
 
 fn check(operation: &str, adjacency: &Adjacency, x: &Tensor<2>) {

@@ -21,13 +21,7 @@ pub struct TopkOptions {
 impl TopkOptions {
     /// The `k` greatest along the last dimension, exact, in index order.
     pub fn new(k: usize) -> Self {
-        Self {
-            k,
-            dim: -1,
-            largest: true,
-            sorted: false,
-            method: Method::Exact,
-        }
+        Self { k, dim: -1, largest: true, sorted: false, method: Method::Exact }
     }
 
     /// Sets [`dim`](Self::dim).
@@ -90,10 +84,7 @@ mod tests {
         }
         assert_eq!(again(&Routine::Sampled).0, "\"sampled\"");
         for routine in distance::ROUTINES {
-            assert_eq!(
-                again(&routine),
-                (format!("\"{}\"", routine.name()), routine)
-            );
+            assert_eq!(again(&routine), (format!("\"{}\"", routine.name()), routine));
         }
     }
 

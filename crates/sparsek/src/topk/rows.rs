@@ -76,10 +76,7 @@ pub(super) fn select<const D: usize, K: Ordered>(
     } else {
         <Dispatch as TopkOps>::topk_int(x, lengths, spec)
     };
-    (
-        Tensor::<D, K>::from_dispatch(values),
-        Tensor::<D, Int>::from_dispatch(indices),
-    )
+    (Tensor::<D, K>::from_dispatch(values), Tensor::<D, Int>::from_dispatch(indices))
 }
 
 /// Indices of [`topk`]. No gradient.
@@ -203,10 +200,7 @@ fn prepare<const D: usize, K: Ordered>(
         SUPPORTED_DTYPES,
     );
     let device = x.device();
-    assert!(
-        device.supports_dtype(dtype),
-        "{operation}: the device {device:?} has no {dtype:?}",
-    );
+    assert!(device.supports_dtype(dtype), "{operation}: the device {device:?} has no {dtype:?}",);
     let spec = TopkSpec {
         k: options.k,
         largest: options.largest,

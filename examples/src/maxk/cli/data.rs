@@ -119,10 +119,7 @@ impl DataArgs {
 
     /// All options but the folder, in one line.
     pub fn settings(&self) -> String {
-        let options = Self {
-            data: None,
-            ..self.resolved()
-        };
+        let options = Self { data: None, ..self.resolved() };
         format!("{options:?}")
     }
 
@@ -160,9 +157,7 @@ impl DataArgs {
         let refuse = |option: &str, given: String, saved: Option<String>| {
             let saved =
                 saved.map_or_else(|| "has none".to_string(), |saved| format!("has {saved}"));
-            Err(format!(
-                "{option} {given} contradicts the saved run, which {saved}"
-            ))
+            Err(format!("{option} {given} contradicts the saved run, which {saved}"))
         };
         macro_rules! adopt {
             ($field:ident, $option:literal, $text:expr) => {
@@ -186,9 +181,7 @@ impl DataArgs {
             }
             options.directed |= found.directed;
         }
-        adopt!(features, "--features", |&features: &Features| value_name(
-            features
-        ));
+        adopt!(features, "--features", |&features: &Features| value_name(features));
         if self.self_loops && !found.self_loops && !other {
             return refuse("--self-loops", String::new(), None);
         }
@@ -265,18 +258,14 @@ impl DataArgs {
         ];
         for (option, given, used) in given {
             if given && !used {
-                return Err(format!(
-                    "{option} means nothing with --format {}",
-                    format.name()
-                ));
+                return Err(format!("{option} means nothing with --format {}", format.name()));
             }
         }
         let split = self.data.as_ref().map(|folder| folder.join("split.npz"));
         match split {
-            Some(split) if self.data_seed.is_some() && split.exists() => Err(format!(
-                "{}: sets the split, so --data-seed means nothing",
-                split.display()
-            )),
+            Some(split) if self.data_seed.is_some() && split.exists() => {
+                Err(format!("{}: sets the split, so --data-seed means nothing", split.display()))
+            }
             None if format.is_files() => {
                 Err(format!("--format {} needs --data DIR", format.name()))
             }
@@ -306,10 +295,7 @@ impl DataArgs {
         let data = match format {
             Format::Graphsaint => graphsaint::load(folder, watch)?,
             Format::Ogb => {
-                let options = OgbOptions {
-                    directed: self.directed,
-                    split: self.split.clone(),
-                };
+                let options = OgbOptions { directed: self.directed, split: self.split.clone() };
                 ogb::load(folder, &options, watch)?
             }
             Format::Csr => csr::load(folder, data_seed, watch)?,

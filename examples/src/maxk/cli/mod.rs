@@ -89,20 +89,10 @@ pub struct DemoArgs {
     #[arg(help_heading = "Training", long, default_value_t = 0)]
     pub seed: u64,
     /// JSON-lines log to append to.
-    #[arg(
-        help_heading = "Output",
-        long,
-        value_name = "FILE",
-        default_value = "maxk.jsonl"
-    )]
+    #[arg(help_heading = "Output", long, value_name = "FILE", default_value = "maxk.jsonl")]
     pub log: PathBuf,
     /// SVG to write.
-    #[arg(
-        help_heading = "Output",
-        long,
-        value_name = "FILE",
-        default_value = "maxk.svg"
-    )]
+    #[arg(help_heading = "Output", long, value_name = "FILE", default_value = "maxk.svg")]
     pub plot: PathBuf,
 }
 
@@ -155,12 +145,7 @@ pub struct TrainArgs {
     #[arg(help_heading = "Checkpoint", long, value_name = "DIR")]
     pub checkpoint: Option<PathBuf>,
     /// Epochs between saves; the last is always saved. Default: 25.
-    #[arg(
-        help_heading = "Checkpoint",
-        long,
-        value_name = "EPOCHS",
-        requires = "checkpoint"
-    )]
+    #[arg(help_heading = "Checkpoint", long, value_name = "EPOCHS", requires = "checkpoint")]
     pub save_every: Option<usize>,
     /// Resume the saved run. Data options may not contradict it.
     #[arg(help_heading = "Checkpoint", long, requires = "checkpoint")]
@@ -222,12 +207,7 @@ pub struct CompareArgs {
     )]
     pub models: Vec<ModelName>,
     /// Early-stop iterations to compare; may be empty.
-    #[arg(
-        help_heading = "Model",
-        long,
-        value_delimiter = ',',
-        default_value = "2,3,4,5,6,7,8"
-    )]
+    #[arg(help_heading = "Model", long, value_delimiter = ',', default_value = "2,3,4,5,6,7,8")]
     pub early: Vec<String>,
     /// Runs per model, seeded from 0.
     #[arg(
@@ -272,10 +252,7 @@ mod tests {
     }
 
     #[rstest]
-    #[case(
-        "--format karate --data x",
-        "--data means nothing with --format karate"
-    )]
+    #[case("--format karate --data x", "--data means nothing with --format karate")]
     #[case("--format sbm --data x", "--data")]
     #[case("--format reddit-size --data x", "--data")]
     #[case("--format graphsaint", "needs --data DIR")]
@@ -285,10 +262,7 @@ mod tests {
     #[case("--format karate --nodes 9", "--nodes")]
     #[case("--format karate --data-seed 0", "--data-seed")]
     #[case("--format ogb --data x --data-seed 0", "--data-seed")]
-    #[case(
-        "--format karate --fanouts 2",
-        "--fanouts means nothing with --batches full"
-    )]
+    #[case("--format karate --fanouts 2", "--fanouts means nothing with --batches full")]
     #[case("--format karate --batch-nodes 2 --batches random", "--batch-nodes")]
     #[case("--format karate --parts 32", "--parts")]
     #[case("--format karate --together 4 --batches neighbors", "--together")]
@@ -327,10 +301,7 @@ mod tests {
 
     #[rstest]
     #[case("--data x", "--data y --format graphsaint --features standard")]
-    #[case(
-        "--format sbm",
-        "--format sbm --nodes 4096 --data-seed 0 --features raw"
-    )]
+    #[case("--format sbm", "--format sbm --nodes 4096 --data-seed 0 --features raw")]
     #[case("--format csr --data x", "--format csr --data-seed 0")]
     fn settings_are_the_same_whether_defaults_are_given_or_not(
         #[case] short: &str,
@@ -341,9 +312,6 @@ mod tests {
 
     #[test]
     fn other_options_are_other_settings() {
-        assert_ne!(
-            settings("--format sbm"),
-            settings("--format sbm --nodes 4095")
-        );
+        assert_ne!(settings("--format sbm"), settings("--format sbm --nodes 4095"));
     }
 }

@@ -94,12 +94,7 @@ pub struct SettingArgs {
     #[arg(help_heading = "Model", long, allow_negative_numbers = true)]
     pub dropout: Option<f64>,
     /// L2 penalty.
-    #[arg(
-        help_heading = "Training",
-        long,
-        default_value_t = 0.0,
-        allow_negative_numbers = true
-    )]
+    #[arg(help_heading = "Training", long, default_value_t = 0.0, allow_negative_numbers = true)]
     pub weight_decay: f64,
     /// Stop after this many epochs without improvement.
     #[arg(help_heading = "Training", long, value_name = "EPOCHS")]
@@ -145,11 +140,7 @@ impl SettingArgs {
             ("--batch-nodes", self.batch_nodes.is_some(), neighbors),
             ("--parts", self.parts.is_some(), parts),
             ("--together", self.together.is_some(), parts),
-            (
-                "--evaluate-batches",
-                self.evaluate_batches,
-                neighbors || parts,
-            ),
+            ("--evaluate-batches", self.evaluate_batches, neighbors || parts),
         ];
         match given.iter().find(|(_, given, used)| *given && !used) {
             Some((option, ..)) => {

@@ -79,17 +79,11 @@ pub(super) fn run(
     let outcome = trainer.run_on(&devices(backends), &mut display)?;
     drop(display);
     if outcome.interrupted {
-        note!(
-            "interrupted after epoch {} of {}",
-            outcome.epochs,
-            config.epochs
-        );
+        note!("interrupted after epoch {} of {}", outcome.epochs, config.epochs);
         return Ok((outcome, None));
     }
     let names: Vec<&str> = backends.iter().map(|b| b.name.as_str()).collect();
-    let EpochReport {
-        epoch, val, test, ..
-    } = outcome.best;
+    let EpochReport { epoch, val, test, .. } = outcome.best;
     let summary = RunSummary {
         summary: true,
         backend: backends[0].choice.to_string(),
@@ -136,10 +130,7 @@ pub(super) fn configuration(
     (data, settings): (&NodeDataset, &str),
 ) -> Done<String> {
     let edges = data.graph().edges();
-    let [config, model] = [
-        serde_json::to_string(config)?,
-        serde_json::to_string(model)?,
-    ];
+    let [config, model] = [serde_json::to_string(config)?, serde_json::to_string(model)?];
     Ok(format!("{config} {model} {settings} {edges} edges"))
 }
 
@@ -150,18 +141,10 @@ pub(super) fn check_output(file: &Path) -> Done<()> {
         _ => Path::new("."),
     };
     if !folder.is_dir() {
-        return Err(format!(
-            "{}: there is no folder {}",
-            file.display(),
-            folder.display()
-        )
-        .into());
+        return Err(format!("{}: there is no folder {}", file.display(), folder.display()).into());
     }
     if file.exists() {
-        OpenOptions::new()
-            .append(true)
-            .open(file)
-            .map_err(|error| named(file, error))?;
+        OpenOptions::new().append(true).open(file).map_err(|error| named(file, error))?;
     }
     Ok(())
 }

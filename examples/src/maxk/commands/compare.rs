@@ -33,10 +33,7 @@ struct Group {
 pub fn compare(args: &CompareArgs) -> Done {
     let activations = activations(args)?;
     args.settings.check()?;
-    check_paths(
-        args.data.inputs(),
-        [Some(&args.log), args.plot.as_ref()].into_iter().flatten(),
-    )?;
+    check_paths(args.data.inputs(), [Some(&args.log), args.plot.as_ref()].into_iter().flatten())?;
     // The log may also be the source of times.
     check_paths(&args.times, &args.plot)?;
     let data = args.data.load()?;
@@ -58,10 +55,7 @@ pub fn compare(args: &CompareArgs) -> Done {
         _ => (architecture, &data),
     });
     let datasets: Vec<(Architecture, &NodeDataset)> = datasets.collect();
-    let times = args
-        .times
-        .as_deref()
-        .map(|file| RunLog::summaries(file).map(|runs| (file, runs)));
+    let times = args.times.as_deref().map(|file| RunLog::summaries(file).map(|runs| (file, runs)));
     let times = times.transpose()?;
     for &(architecture, data) in &datasets {
         for &activation in &activations {
@@ -152,16 +146,7 @@ fn one(
     }
     let trainer = Trainer::new(&config, &model, data)?;
     let backend = slice::from_ref(backend);
-    Ok(run(
-        trainer,
-        backend,
-        &config,
-        &model,
-        (data, &settings),
-        Some(log),
-        Plain::Lines,
-    )?
-    .1)
+    Ok(run(trainer, backend, &config, &model, (data, &settings), Some(log), Plain::Lines)?.1)
 }
 
 fn time<'a>(runs: impl IntoIterator<Item = &'a RunSummary>) -> f64 {
@@ -181,11 +166,7 @@ fn time_of(
     match time(runs.iter().filter(same)) {
         ms if ms.is_nan() => {
             let data = data.name();
-            Err(format!(
-                "{}: no run of {model} with {label} on {data}",
-                file.display()
-            )
-            .into())
+            Err(format!("{}: no run of {model} with {label} on {data}", file.display()).into())
         }
         ms => Ok(ms),
     }
@@ -209,18 +190,9 @@ fn table(architecture: Architecture, groups: &[Group]) -> Panel {
             relu / ms,
             exact / ms
         );
-        points.push(Point {
-            label: group.label.clone(),
-            test,
-            spread,
-            speed_up: relu / ms,
-        });
+        points.push(Point { label: group.label.clone(), test, spread, speed_up: relu / ms });
     }
-    Panel {
-        title,
-        metric: metric.to_string(),
-        points,
-    }
+    Panel { title, metric: metric.to_string(), points }
 }
 
 /// Mean and sample standard deviation.

@@ -25,22 +25,16 @@ use crate::{
 pub fn demo(args: &DemoArgs) -> Done {
     check_paths([&args.log; 0], [&args.log, &args.plot])?;
     // Most neighbors are of other blocks, so that no model is right about all nodes.
-    let data = block_model(&SbmConfig {
-        homophily: 0.3,
-        ..SbmConfig::new(args.nodes).with_degree(64.0)
-    })?;
-    let config = TrainConfig::new()
-        .with_epochs(args.epochs)
-        .with_seed(args.seed);
+    let data =
+        block_model(&SbmConfig { homophily: 0.3, ..SbmConfig::new(args.nodes).with_degree(64.0) })?;
+    let config = TrainConfig::new().with_epochs(args.epochs).with_seed(args.seed);
     let (features, classes) = (data.feature_width(), data.classes());
     let model =
         MaxKModelConfig::new(Architecture::Sage, features, args.hidden, classes).with_layers(2);
     let models = [Activation::maxk(args.k), Activation::Relu]
         .map(|activation| model.clone().with_activation(activation));
-    let trainers: Result<Vec<_>, _> = models
-        .iter()
-        .map(|model| Trainer::new(&config, model, &data))
-        .collect();
+    let trainers: Result<Vec<_>, _> =
+        models.iter().map(|model| Trainer::new(&config, model, &data)).collect();
     let trainers = trainers?;
     check_output(&args.log)?;
     let mut drawing = create(&args.plot)?;
@@ -51,15 +45,8 @@ pub fn demo(args: &DemoArgs) -> Done {
     let mut log = RunLog::open(&args.log)?;
     let mut results = Vec::new();
     for (trainer, model) in trainers.into_iter().zip(&models) {
-        let (outcome, _) = run(
-            trainer,
-            &backend,
-            &config,
-            model,
-            (&data, ""),
-            Some(&mut log),
-            Plain::Nothing,
-        )?;
+        let (outcome, _) =
+            run(trainer, &backend, &config, model, (&data, ""), Some(&mut log), Plain::Nothing)?;
         if outcome.interrupted {
             note!("nothing was saved; {} has the epochs", args.log.display());
             return Ok(Ended::Interrupted);
@@ -68,21 +55,14 @@ pub fn demo(args: &DemoArgs) -> Done {
     }
     let labels = models.each_ref().map(|model| model.activation.to_string());
     let runs = labels.iter().zip(&results);
-    let curves = runs.map(|(label, (_, outcome))| Curves {
-        label,
-        history: &outcome.history,
-    });
+    let curves = runs.map(|(label, (_, outcome))| Curves { label, history: &outcome.history });
     let curves: Vec<Curves> = curves.collect();
     let title = format!("SAGE on {}", data.name());
     let drawn = plot::write(&mut drawing, &title, &curves, Across::Seconds);
     drawn.map_err(|error| named(&args.plot, error))?;
     commit(&args.plot, drawing)?;
     table(&results, data.nodes(), &backend[0].device);
-    say!(
-        "\ncurves {}, log {}",
-        args.plot.display(),
-        args.log.display()
-    );
+    say!("\ncurves {}, log {}", args.plot.display(), args.log.display());
     Ok(Ended::Whole)
 }
 

@@ -23,10 +23,7 @@ pub fn train(args: &TrainArgs) -> Done {
     let activation = args.activation()?;
     args.settings.check()?;
     let manifest = args.checkpoint.iter().map(|dir| dir.join("manifest.json"));
-    check_paths(
-        args.data.inputs().into_iter().chain(manifest),
-        args.log.iter().chain(&args.plot),
-    )?;
+    check_paths(args.data.inputs().into_iter().chain(manifest), args.log.iter().chain(&args.plot))?;
     let checkpoint = args.checkpoint.as_ref().map(CheckpointDir::new);
     let options = match &checkpoint {
         Some(checkpoint) if args.resume => {
@@ -62,15 +59,8 @@ pub fn train(args: &TrainArgs) -> Done {
 
     let mut log = args.log.as_ref().map(RunLog::open).transpose()?;
     let data_is = (&data, &options.settings()[..]);
-    let (outcome, _) = run(
-        trainer,
-        &backends,
-        &config,
-        &model,
-        data_is,
-        log.as_mut(),
-        Plain::Lines,
-    )?;
+    let (outcome, _) =
+        run(trainer, &backends, &config, &model, data_is, log.as_mut(), Plain::Lines)?;
     if outcome.interrupted {
         match &args.checkpoint {
             Some(path) => note!(
@@ -85,10 +75,7 @@ pub fn train(args: &TrainArgs) -> Done {
     let history = [&outcome.earlier[..], &outcome.history[..]].concat();
     if let (Some(file), Some(mut drawing)) = (&args.plot, drawing) {
         let label = activation.to_string();
-        let curves = Curves {
-            label: &label,
-            history: &history,
-        };
+        let curves = Curves { label: &label, history: &history };
         let title = format!("{} on {}", name(architecture).to_uppercase(), data.name());
         let drawn = plot::write(&mut drawing, &title, &[curves], Across::Epochs);
         drawn.map_err(|error| named(file, error))?;

@@ -45,10 +45,7 @@ fn every_fault(name: &str, line: &str, prepare: impl Fn(&Folder), output: &str) 
                         false => Err(format!("leftovers: {:?}", folder.names())),
                     }
                 };
-                counts.add(
-                    format!("{name}, {kind:?} at {at}, old {}", old.is_some()),
-                    check(),
-                );
+                counts.add(format!("{name}, {kind:?} at {at}, old {}", old.is_some()), check());
             }
         }
     }
@@ -81,12 +78,9 @@ fn neighbors_are_whole() {
 fn matrix(folder: &Folder) -> io::Result<()> {
     let mut npz = NpzWriter::create(folder.file("x.npz"))?;
     let rows: i64 = 40;
-    let indices: Vec<i32> = (0..rows as i32)
-        .flat_map(|row| [row % 7, 7 + row % 5, 12 + row % 3])
-        .collect();
-    let data: Vec<f32> = (0..indices.len())
-        .map(|at| 1.0 + (at % 11) as f32)
-        .collect();
+    let indices: Vec<i32> =
+        (0..rows as i32).flat_map(|row| [row % 7, 7 + row % 5, 12 + row % 3]).collect();
+    let data: Vec<f32> = (0..indices.len()).map(|at| 1.0 + (at % 11) as f32).collect();
     let indptr: Vec<i32> = (0..=rows as i32).map(|row| 3 * row).collect();
     macro_rules! put {
         ($name:literal, $values:expr) => {

@@ -144,10 +144,7 @@ fn columns_of_zeros_count() {
             let pad = |row: &[f64]| [row, &[0.0; 5]].concat();
             let expected = distance(metric, 3.0, &pad(&x), &pad(&y));
             let found = among_columns(metric, 3.0, &x, &y, 11);
-            assert!(
-                close(found, expected, 1e-12),
-                "{metric}: {found}, not {expected}"
-            );
+            assert!(close(found, expected, 1e-12), "{metric}: {found}, not {expected}");
         }
     }
 }
@@ -222,9 +219,7 @@ fn jensen_shannon_as_raft(#[case] y: [f64; 2], #[case] expected: f64, #[case] to
 fn two_nearest_rows_as_raft(#[case] query: usize, #[case] expected: [usize; 2]) {
     let row = |entries: &[(usize, f64)]| {
         let mut row = vec![0.0; 9];
-        entries
-            .iter()
-            .for_each(|&(column, value)| row[column] = value);
+        entries.iter().for_each(|&(column, value)| row[column] = value);
         row
     };
     let index = [

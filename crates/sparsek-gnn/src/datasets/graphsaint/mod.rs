@@ -37,15 +37,10 @@ pub fn load(folder: impl AsRef<Path>, watch: Watch) -> Result<NodeDataset, Datas
     let (graph, notes) = load_graph(&adjacency_file, watch)?;
     let (features, feature_width) = load_features(&features_file, graph.nodes(), watch)?;
     let file = Watched::open(&labels_file, watch)?;
-    let map = json::ClassMap {
-        nodes: graph.nodes(),
-        bytes: file.size,
-    };
+    let map = json::ClassMap { nodes: graph.nodes(), bytes: file.size };
     let (labels, classes) = read_json(&labels_file, file, map)?;
     let file = Watched::open(&roles_file, watch)?;
-    let roles = json::Roles {
-        nodes: graph.nodes(),
-    };
+    let roles = json::Roles { nodes: graph.nodes() };
     let [train, val, test] = read_json(&roles_file, file, roles)?;
     let parts = NodeDatasetParts {
         name: files::name(folder),
@@ -77,14 +72,8 @@ fn read_json<'de, S: DeserializeSeed<'de>>(
     value.map_err(|error| {
         let file = file.to_path_buf();
         match error.is_io() {
-            true => DatasetError::Io {
-                file,
-                source: error.into(),
-            },
-            false => DatasetError::Format {
-                file,
-                reason: text::excerpt(&error.to_string()),
-            },
+            true => DatasetError::Io { file, source: error.into() },
+            false => DatasetError::Format { file, reason: text::excerpt(&error.to_string()) },
         }
     })
 }

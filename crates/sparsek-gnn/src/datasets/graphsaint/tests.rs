@@ -11,23 +11,10 @@ use crate::datasets::{
 #[fixture]
 fn folder(empty_folder: Folder) -> Folder {
     let path = &empty_folder.0;
-    write_npz(
-        path.join("adj_full.npz"),
-        &[0, 1, 3, 4],
-        &[1, 0, 2, 1],
-        [3, 3],
-    );
-    write_npy(
-        path.join("feats.npy"),
-        &[3, 2],
-        &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0],
-    );
+    write_npz(path.join("adj_full.npz"), &[0, 1, 3, 4], &[1, 0, 2, 1], [3, 3]);
+    write_npy(path.join("feats.npy"), &[3, 2], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
     fs::write(path.join("class_map.json"), r#"{"0": 1, "1": 0, "2": 1}"#).unwrap();
-    fs::write(
-        path.join("role.json"),
-        r#"{"tr": [0], "va": [2], "te": [1]}"#,
-    )
-    .unwrap();
+    fs::write(path.join("role.json"), r#"{"tr": [0], "va": [2], "te": [1]}"#).unwrap();
     empty_folder
 }
 
@@ -45,12 +32,7 @@ fn message(folder: &Folder) -> String {
 fn a_whole_folder_loads(folder: Folder) {
     let data = read(&folder).unwrap();
     assert_eq!(
-        (
-            data.nodes(),
-            data.graph().edges(),
-            data.classes(),
-            data.feature_width()
-        ),
+        (data.nodes(), data.graph().edges(), data.classes(), data.feature_width()),
         (3, 4, 2, 2)
     );
     assert_eq!(data.graph().neighbors(1), [0, 2]);
@@ -103,12 +85,7 @@ fn bad_graphs_are_named(
     #[case] nodes: i64,
     #[case] word: &str,
 ) {
-    write_npz(
-        folder.0.join("adj_full.npz"),
-        indptr,
-        indices,
-        [nodes, nodes],
-    );
+    write_npz(folder.0.join("adj_full.npz"), indptr, indices, [nodes, nodes]);
     assert!(message(&folder).contains(word));
 }
 
@@ -164,13 +141,8 @@ fn nodes_may_have_several_classes(folder: Folder) {
 
 #[test]
 fn a_missing_folder_says_where_to_get_it() {
-    let error = load("no/such/flickr", &mut |_, _, _| {})
-        .unwrap_err()
-        .to_string();
-    assert!(
-        error.contains("no/such/flickr") && error.contains("https://"),
-        "{error}"
-    );
+    let error = load("no/such/flickr", &mut |_, _, _| {}).unwrap_err().to_string();
+    assert!(error.contains("no/such/flickr") && error.contains("https://"), "{error}");
 }
 
 #[rstest]
@@ -218,9 +190,8 @@ fn one_stray_class_is_named(folder: Folder) {
     let features = vec![1.0; nodes];
     write_npy(folder.0.join("feats.npy"), &[nodes as u64, 1], &features);
     let class = |node: usize| if node == 9 { nodes - 1 } else { node % 3 };
-    let labels: Vec<String> = (0..nodes)
-        .map(|node| format!("\"{node}\": {}", class(node)))
-        .collect();
+    let labels: Vec<String> =
+        (0..nodes).map(|node| format!("\"{node}\": {}", class(node))).collect();
     let labels = format!("{{{}}}", labels.join(", "));
     fs::write(folder.0.join("class_map.json"), labels).unwrap();
     let found = message(&folder);

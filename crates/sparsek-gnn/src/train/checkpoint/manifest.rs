@@ -98,24 +98,13 @@ pub(super) struct Saved {
 
 impl Saved {
     pub(super) fn new(name: String, bytes: &[u8]) -> Self {
-        Self {
-            name,
-            bytes: bytes.len() as u64,
-            sha256: sha256(bytes),
-        }
+        Self { name, bytes: bytes.len() as u64, sha256: sha256(bytes) }
     }
 }
 
 impl<C: NodeModelConfig> Manifest<C> {
     pub(super) fn new(id: RunId, model: C, train: TrainConfig, dataset: Dataset) -> Self {
-        Self {
-            id,
-            model,
-            train,
-            dataset,
-            history: Vec::new(),
-            files: None,
-        }
+        Self { id, model, train, dataset, history: Vec::new(), files: None }
     }
 
     pub(super) fn after(&self, epochs: &[EpochReport], files: Files) -> Self {
@@ -238,43 +227,15 @@ struct Row {
 
 impl From<&EpochReport> for Row {
     fn from(report: &EpochReport) -> Self {
-        let EpochReport {
-            epoch,
-            loss,
-            train,
-            val,
-            test,
-            ms,
-        } = *report;
-        Self {
-            epoch,
-            loss,
-            train,
-            val,
-            test,
-            ms,
-        }
+        let EpochReport { epoch, loss, train, val, test, ms } = *report;
+        Self { epoch, loss, train, val, test, ms }
     }
 }
 
 impl From<&Row> for EpochReport {
     fn from(row: &Row) -> Self {
-        let Row {
-            epoch,
-            loss,
-            train,
-            val,
-            test,
-            ms,
-        } = *row;
-        Self {
-            epoch,
-            loss,
-            train,
-            val,
-            test,
-            ms,
-        }
+        let Row { epoch, loss, train, val, test, ms } = *row;
+        Self { epoch, loss, train, val, test, ms }
     }
 }
 
@@ -305,14 +266,8 @@ mod tests {
     #[case::small(2, 6.931471805599453e-308)]
     #[case::infinite(3, f64::INFINITY)]
     fn numbers_come_back_to_the_last_bit(#[case] epoch: usize, #[case] loss: f64) {
-        let report = EpochReport {
-            epoch,
-            loss,
-            train: -0.0,
-            val: loss.sqrt(),
-            test: f64::NAN,
-            ms: 1e300,
-        };
+        let report =
+            EpochReport { epoch, loss, train: -0.0, val: loss.sqrt(), test: f64::NAN, ms: 1e300 };
         let text = serde_json::to_string(&Row::from(&report)).unwrap();
         let row: Row = serde_json::from_str(&text).unwrap();
         let back = EpochReport::from(&row);

@@ -150,9 +150,7 @@ impl CheckpointDir {
         let lock = self.lock(access)?;
         let bytes = self.bytes(MANIFEST, |size| match size <= MAX_MANIFEST {
             true => Ok(()),
-            false => Err(format!(
-                "{size} bytes, a manifest has at most {MAX_MANIFEST}"
-            )),
+            false => Err(format!("{size} bytes, a manifest has at most {MAX_MANIFEST}")),
         })?;
         let manifest = Manifest::parse(&bytes);
         Ok(SavedRun {
@@ -165,13 +163,7 @@ impl CheckpointDir {
     fn lock(&self, access: Access) -> Result<Option<File>, TrainError> {
         let path = self.file(LOCK);
         let mut options = File::options();
-        let file = match options
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)
-        {
+        let file = match options.read(true).write(true).create(true).truncate(false).open(&path) {
             Ok(file) => file,
             // Locked where a lock exists.
             Err(_) if access == Access::Read => match File::open(&path) {
@@ -238,10 +230,7 @@ impl CheckpointDir {
             "" => self.path.clone(),
             name => self.file(name),
         };
-        TrainError::Checkpoint {
-            file,
-            reason: text::excerpt(&error.to_string()),
-        }
+        TrainError::Checkpoint { file, reason: text::excerpt(&error.to_string()) }
     }
 
     fn file(&self, name: &str) -> PathBuf {
@@ -312,10 +301,9 @@ impl<C: NodeModelConfig> SavedRun<C> {
         let options = fingerprint::differences(&saved.preparation, preparation);
         if !options.is_empty() {
             let options = options.join(", ");
-            return Err(self.dir.failed(
-                "",
-                format!("the saved run prepared its dataset differently: {options}"),
-            ));
+            return Err(self
+                .dir
+                .failed("", format!("the saved run prepared its dataset differently: {options}")));
         }
         let parts = saved.fingerprint.differences(&Fingerprint::of(data));
         match parts.is_empty() {
@@ -341,11 +329,7 @@ impl<C: NodeModelConfig> SavedRun<C> {
         model: M,
         optimizer: ModuleOptimizer,
     ) -> Result<(M, ModuleOptimizer), TrainError> {
-        let Files {
-            last,
-            optimizer: state,
-            ..
-        } = self.files()?;
+        let Files { last, optimizer: state, .. } = self.files()?;
         let model = records::load_model(self.verified(last)?, model);
         let model = model.map_err(|reason| self.dir.failed(&last.name, reason))?;
         let optimizer = records::load_optimizer(self.verified(state)?, &model, optimizer);
@@ -435,12 +419,10 @@ impl<C: NodeModelConfig> SavedRun<C> {
     }
 
     fn verified(&self, saved: &Saved) -> Result<Bytes, TrainError> {
-        let bytes = self
-            .dir
-            .bytes(&saved.name, |size| match size == saved.bytes {
-                true => Ok(()),
-                false => Err(format!("{size} bytes long, {} were saved", saved.bytes)),
-            })?;
+        let bytes = self.dir.bytes(&saved.name, |size| match size == saved.bytes {
+            true => Ok(()),
+            false => Err(format!("{size} bytes long, {} were saved", saved.bytes)),
+        })?;
         match fingerprint::sha256(&bytes) == saved.sha256 {
             true => Ok(Bytes::from_bytes_vec(bytes)),
             false => Err(self.dir.failed(

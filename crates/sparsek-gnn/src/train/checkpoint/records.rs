@@ -21,9 +21,8 @@ pub(super) fn load_model<M: Module>(bytes: Bytes, model: M) -> Result<M, String>
     let mut missing = wanted.found;
     for tensor in tensors.map_err(|error| error.to_string())? {
         let name = &tensor.name;
-        let parameter = missing
-            .remove(name)
-            .ok_or_else(|| format!("the model has no parameter {name:?}"))?;
+        let parameter =
+            missing.remove(name).ok_or_else(|| format!("the model has no parameter {name:?}"))?;
         compare(name, &parameter, tensor.dtype, &tensor.shape.to_vec())?;
         let id = tensor.param_id;
         let new = id.is_some_and(|id| ids.insert(id));
@@ -45,10 +44,7 @@ pub(super) fn load_optimizer<M: Module>(
     optimizer: ModuleOptimizer,
 ) -> Result<ModuleOptimizer, String> {
     let bytes = bytes.shared();
-    let mut parameters = Parameters {
-        live: true,
-        ..Parameters::default()
-    };
+    let mut parameters = Parameters { live: true, ..Parameters::default() };
     model.visit(&mut parameters);
     let by_id: BTreeMap<u64, &Parameter> = parameters.found.values().map(|p| (p.id, p)).collect();
     let reader = Reader::from_bytes(bytes.clone()).map_err(|error| error.to_string())?;

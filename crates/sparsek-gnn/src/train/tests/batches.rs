@@ -1,18 +1,11 @@
 use super::*;
 
 fn parts(parts: usize, together: usize, clustered: bool) -> Batching {
-    Batching::Parts {
-        parts,
-        together,
-        clustered,
-    }
+    Batching::Parts { parts, together, clustered }
 }
 
 fn neighbors(fanouts: &[usize], nodes: usize) -> Batching {
-    Batching::Neighbors {
-        fanouts: fanouts.to_vec(),
-        nodes,
-    }
+    Batching::Neighbors { fanouts: fanouts.to_vec(), nodes }
 }
 
 #[rstest]
@@ -44,11 +37,7 @@ fn batches_learn_and_resume(
     let first = first.with_checkpoint(checkpoint.clone()).unwrap();
     first.run(&device, &mut quiet).unwrap();
     let rest = Trainer::new(&config, &model, &data).unwrap();
-    let rest = rest
-        .resume(checkpoint)
-        .unwrap()
-        .run(&device, &mut quiet)
-        .unwrap();
+    let rest = rest.resume(checkpoint).unwrap().run(&device, &mut quiet).unwrap();
     assert_eq!(curves(&rest), curves(&whole)[5..]);
 }
 
@@ -56,12 +45,7 @@ fn batches_learn_and_resume(
 fn more_parts_than_nodes_are_refused() {
     let data = blocks(800);
     let config = TrainConfig::new().with_batches(parts(801, 1, false));
-    assert!(
-        Trainer::new(&config, &sage(&data), &data)
-            .unwrap_err()
-            .to_string()
-            .contains("801")
-    );
+    assert!(Trainer::new(&config, &sage(&data), &data).unwrap_err().to_string().contains("801"));
 }
 
 #[rstest]
@@ -79,9 +63,7 @@ fn no_batches_are_refused_before_an_evaluation_too(
 ) {
     let model = sage(&data);
     let weights = model.init(&device).unwrap();
-    let config = TrainConfig::new()
-        .with_batches(batches)
-        .with_evaluate_batches(true);
+    let config = TrainConfig::new().with_batches(batches).with_evaluate_batches(true);
     let trained = Trainer::new(&config, &model, &data).unwrap_err();
     let error = evaluate(&config, &model, &weights, &data, &device).unwrap_err();
     assert!(matches!(error, TrainError::Config(_)), "{error}");

@@ -51,9 +51,7 @@ impl Run {
         let best = self.dir().best_model::<MaxKModelConfig>(&self.device);
         let errors = [resumed.map(drop), best.map(drop)];
         errors.map(|done| {
-            let error = done
-                .err()
-                .map_or_else(String::new, |error| error.to_string());
+            let error = done.err().map_or_else(String::new, |error| error.to_string());
             assert!(!error.contains('\n'), "{error}");
             error
         })
@@ -125,10 +123,7 @@ fn a_checkpoint_is_four_files_and_a_lock(_alone: Alone, run: Run) {
     assert_eq!(names.len(), 5, "{names:?}");
     assert_eq!(names[0], ".lock");
     assert!(names[1].starts_with("best-"), "{names:?}");
-    assert_eq!(
-        names[2..],
-        ["last-3.bpk", "manifest.json", "optimizer-3.bpk"]
-    );
+    assert_eq!(names[2..], ["last-3.bpk", "manifest.json", "optimizer-3.bpk"]);
     let error = run.trainer().with_checkpoint(run.dir()).unwrap_err();
     assert!(error.to_string().contains("saved here already"), "{error}");
 }
@@ -326,9 +321,7 @@ fn a_run_is_resumed_on_its_own_data_and_model(_alone: Alone, run: Run) {
     resume(&run, data, Preparation::new()).unwrap();
     let saved = run.dir().open::<MaxKModelConfig>().unwrap();
     saved.check_dataset(data, &Preparation::new()).unwrap();
-    saved
-        .check_dataset(&looped(data), &Preparation::new())
-        .unwrap_err();
+    saved.check_dataset(&looped(data), &Preparation::new()).unwrap_err();
     let wider = run.model.clone().with_layers(3);
     let trainer = Trainer::new(&run.config, &wider, data).unwrap();
     drop(saved);
@@ -359,28 +352,18 @@ fn a_run_killed_while_it_saves_resumes_from_the_state_before(
     scratch: Scratch,
     #[values(3, 14)] killed: usize,
 ) {
-    let (model, config) = (
-        sage(&data),
-        TrainConfig::new().with_epochs(18).with_save_every(5),
-    );
+    let (model, config) = (sage(&data), TrainConfig::new().with_epochs(18).with_save_every(5));
     let whole = train(&config, &model, &data, &device, &mut quiet).unwrap();
     let checkpoint = CheckpointDir::new(&scratch.0);
     let trainer = || Trainer::new(&config, &model, &data).unwrap();
     let first = trainer().with_checkpoint(checkpoint.clone()).unwrap();
     let id = first.id().clone();
-    let first = first.run(
-        &device,
-        &mut |report: &EpochReport| match report.epoch == killed {
-            true => Err(io::Error::other("killed")),
-            false => Ok(()),
-        },
-    );
+    let first = first.run(&device, &mut |report: &EpochReport| match report.epoch == killed {
+        true => Err(io::Error::other("killed")),
+        false => Ok(()),
+    });
     assert!(matches!(first, Err(TrainError::Progress(_))));
-    for left in [
-        "last-15.bpk",
-        ".optimizer-15.bpk.part",
-        ".manifest.json.part",
-    ] {
+    for left in ["last-15.bpk", ".optimizer-15.bpk.part", ".manifest.json.part"] {
         fs::write(scratch.0.join(left), "half a file").unwrap();
     }
     let resumed = trainer().resume(checkpoint).unwrap();
@@ -389,10 +372,7 @@ fn a_run_killed_while_it_saves_resumes_from_the_state_before(
     let done = killed / 5 * 5;
     assert_eq!(rest.earlier.len(), done);
     assert_eq!(curves(&rest), curves(&whole)[done..]);
-    assert_eq!(
-        (rest.best.epoch, rest.best.test),
-        (whole.best.epoch, whole.best.test)
-    );
+    assert_eq!((rest.best.epoch, rest.best.test), (whole.best.epoch, whole.best.test));
     assert_eq!(names(&scratch.0).len(), 5, "{:?}", names(&scratch.0));
 }
 

@@ -48,11 +48,7 @@ fn lonely(nodes: usize) -> Graph {
 }
 
 fn parts(parts: usize, together: usize) -> Batching {
-    Batching::Parts {
-        parts,
-        together,
-        clustered: false,
-    }
+    Batching::Parts { parts, together, clustered: false }
 }
 
 #[rstest]
@@ -82,14 +78,8 @@ fn a_step_of_two_batches_is_that_of_their_union(
         let uploaded = DeviceData::new(&data, Some(&nodes), train, &device);
         (lonely(nodes.len()), uploaded)
     };
-    let batches = [
-        batch(0..20, &first),
-        batch(20..40, &second),
-        batch(0..40, &both),
-    ];
-    let [a, b, union] = batches
-        .each_ref()
-        .map(|(graph, data)| Share { graph, data });
+    let batches = [batch(0..20, &first), batch(20..40, &second), batch(0..40, &both)];
+    let [a, b, union] = batches.each_ref().map(|(graph, data)| Share { graph, data });
     let (pair, union) = ([a, b], [union]);
     for _ in 0..4 {
         let loss;
@@ -109,9 +99,7 @@ fn devices_train_as_one_with_as_many_parts_together(_alone: Alone, device: Devic
     let data = data.clone().with_graph(lonely(data.nodes()));
     let model = drawn(&data);
     let run = |together, devices: usize| {
-        let config = TrainConfig::new()
-            .with_epochs(5)
-            .with_batches(parts(10, together));
+        let config = TrainConfig::new().with_epochs(5).with_batches(parts(10, together));
         let devices = vec![device.clone(); devices];
         let trainer = Trainer::new(&config, &model, &data).unwrap();
         trainer.run_with(&devices, add_up, &mut quiet).unwrap()
@@ -129,14 +117,9 @@ fn several_devices_learn_and_resume(_alone: Alone, device: Device, scratch: Scra
     let data = blocks(800);
     let model = sage(&data);
     let devices = [device.clone(), device];
-    let config = TrainConfig::new()
-        .with_epochs(12)
-        .with_lr(0.01)
-        .with_batches(parts(8, 2));
+    let config = TrainConfig::new().with_epochs(12).with_lr(0.01).with_batches(parts(8, 2));
     let trainer = |config| Trainer::new(config, &model, &data).unwrap();
-    let whole = trainer(&config)
-        .run_with(&devices, add_up, &mut quiet)
-        .unwrap();
+    let whole = trainer(&config).run_with(&devices, add_up, &mut quiet).unwrap();
     assert!(whole.best.test > 0.3, "{:?}", whole.best);
 
     let checkpoint = CheckpointDir::new(&scratch.0);
@@ -214,10 +197,7 @@ fn several_devices_need_parts(#[case] batches: Batching) {
 #[case(9, true)]
 fn devices_take_equal_numbers_of_parts(#[case] count: usize, #[case] fits: bool) {
     let devices = 3;
-    let refused = DevicesError::Parts {
-        parts: count,
-        devices,
-    };
+    let refused = DevicesError::Parts { parts: count, devices };
     let expected = if fits { Ok(()) } else { Err(refused) };
     assert_eq!(check_batches(&parts(count, 1), devices), expected);
 }

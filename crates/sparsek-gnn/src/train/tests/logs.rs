@@ -3,14 +3,7 @@ use std::io::ErrorKind;
 use super::*;
 
 fn report(epoch: usize) -> EpochReport {
-    EpochReport {
-        epoch,
-        loss: 0.5,
-        train: 0.25,
-        val: 0.125,
-        test: 0.75,
-        ms: 1.0,
-    }
+    EpochReport { epoch, loss: 0.5, train: 0.25, val: 0.125, test: 0.75, ms: 1.0 }
 }
 
 fn summary(epochs: usize) -> RunSummary {
@@ -61,11 +54,7 @@ fn an_epoch_and_a_summary_stand_once_for_each_run(folder: Scratch) {
         log.sync().unwrap();
     }
     let text = fs::read_to_string(&path).unwrap();
-    let of = |id: &RunId| {
-        text.lines()
-            .filter(|line| line.contains(id.as_str()))
-            .count()
-    };
+    let of = |id: &RunId| text.lines().filter(|line| line.contains(id.as_str())).count();
     assert_eq!((of(&one), of(&other), text.lines().count()), (6, 6, 12));
     assert_eq!(RunLog::summaries(&path).unwrap().len(), 4);
 }
@@ -117,10 +106,7 @@ fn what_is_no_log_is_refused_and_stays(folder: Scratch, #[case] text: &str, #[ca
     let error = RunLog::open(&path).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidData);
     let error = error.to_string();
-    assert!(
-        error.contains(line) && error.contains("notes.txt"),
-        "{error}"
-    );
+    assert!(error.contains(line) && error.contains("notes.txt"), "{error}");
     assert!(RunLog::summaries(&path).is_err());
     assert_eq!(fs::read_to_string(&path).unwrap(), text);
 }
@@ -146,8 +132,5 @@ fn a_full_disk_is_named() {
     let error = log.epoch("relu", &report(1)).unwrap_err();
     assert!(error.to_string().contains("/dev/full"), "{error}");
     let error = TrainError::from(error).to_string();
-    assert!(
-        error.contains("/dev/full") && error.contains("space"),
-        "{error}"
-    );
+    assert!(error.contains("/dev/full") && error.contains("space"), "{error}");
 }

@@ -103,16 +103,10 @@ fn equal_seeds_give_equal_runs_and_patience_ends_them(
     let run = |config: &TrainConfig| train(config, &sage(&data), &data, &device, &mut quiet);
     let whole = run(&config).unwrap();
     assert_eq!(curves(&whole), curves(&run(&config).unwrap()));
-    assert_ne!(
-        curves(&whole),
-        curves(&run(&config.clone().with_seed(1)).unwrap())
-    );
+    assert_ne!(curves(&whole), curves(&run(&config.clone().with_seed(1)).unwrap()));
 
     let none = run(&config.clone().with_patience(Some(0))).expect_err("an error");
-    assert!(
-        none.to_string().contains("patience must be at least 1"),
-        "{none}"
-    );
+    assert!(none.to_string().contains("patience must be at least 1"), "{none}");
 
     let short = run(&config.with_patience(Some(5))).unwrap();
     assert_eq!(short.epochs, short.best.epoch + 5);
@@ -126,28 +120,19 @@ fn a_resumed_run_takes_the_steps_of_the_whole_one(
     #[from(karate_club)] data: NodeDataset,
     scratch: Scratch,
 ) {
-    let (model, config) = (
-        sage(&data),
-        TrainConfig::new().with_epochs(20).with_weight_decay(1e-3),
-    );
+    let (model, config) = (sage(&data), TrainConfig::new().with_epochs(20).with_weight_decay(1e-3));
     let whole = train(&config, &model, &data, &device, &mut quiet).unwrap();
 
     let checkpoint = CheckpointDir::new(&scratch.0);
     let half = config.clone().with_epochs(9);
     let trainer = || Trainer::new(&half, &model, &data).unwrap();
-    let first = trainer()
-        .with_checkpoint(checkpoint.clone())
-        .unwrap()
-        .run(&device, &mut quiet)
-        .unwrap();
+    let first =
+        trainer().with_checkpoint(checkpoint.clone()).unwrap().run(&device, &mut quiet).unwrap();
     assert!(
         trainer().with_checkpoint(checkpoint.clone()).is_err(),
         "a run must not be overwritten"
     );
-    let rest = Trainer::new(&config, &model, &data)
-        .unwrap()
-        .resume(checkpoint.clone())
-        .unwrap();
+    let rest = Trainer::new(&config, &model, &data).unwrap().resume(checkpoint.clone()).unwrap();
     let rest = rest.run(&device, &mut quiet).unwrap();
     assert_eq!([curves(&first), curves(&rest)].concat(), curves(&whole));
     assert_eq!(rest.best.epoch, whole.best.epoch);
@@ -178,9 +163,7 @@ fn bad_configurations_are_named(
 fn sets() -> NodeDataset {
     let base = block_model(&SbmConfig::new(600).with_blocks(3)).unwrap();
     let classes = base.labels().classes().unwrap();
-    let sets = classes
-        .iter()
-        .flat_map(|&class| [class == 0, class != 1, class == 2, class < 2]);
+    let sets = classes.iter().flat_map(|&class| [class == 0, class != 1, class == 2, class < 2]);
     NodeDataset::new(NodeDatasetParts {
         name: "sets".to_string(),
         graph: base.graph().clone(),
@@ -210,10 +193,7 @@ fn every_architecture_learns_sets_of_classes(
         .with_layers(2)
         .with_dropout(0.1)
         .with_activation(Activation::maxk(4));
-    let config = TrainConfig::new()
-        .with_epochs(40)
-        .with_lr(0.01)
-        .with_metric(Some(metric));
+    let config = TrainConfig::new().with_epochs(40).with_lr(0.01).with_metric(Some(metric));
     let run = train(&config, &model, &data, &device, &mut quiet).unwrap();
     let (first, last) = (run.history[0], run.history[39]);
     assert!(last.loss < first.loss * 0.7, "{first:?} {last:?}");
@@ -233,10 +213,7 @@ fn metrics_on_the_device_are_those_of_the_host(
     let built = model.init(&device).unwrap();
     let config = TrainConfig::new();
     let found = evaluate(&config, &model, &built, &data, &device).unwrap();
-    let x = TensorData::new(
-        data.features().to_vec(),
-        [data.nodes(), data.feature_width()],
-    );
+    let x = TensorData::new(data.features().to_vec(), [data.nodes(), data.feature_width()]);
     let logits = built.forward(data.graph(), Tensor::from_data(x, &device));
     let logits = logits.try_into_vec_as::<f32>().unwrap();
     let metric = Metric::default_for(&data);

@@ -57,9 +57,7 @@ fn inner_refusal(client: &Client, x: &PitchedRows, y: &PitchedRows) -> Option<St
     } else if !has_tf32(client) {
         tensor_core_refusal(&[x, y]).or_else(|| split::inner_refusal(client, x, y))
     } else if shared > limit {
-        Some(format!(
-            "it needs {shared} bytes of shared memory; the limit is {limit}"
-        ))
+        Some(format!("it needs {shared} bytes of shared memory; the limit is {limit}"))
     } else {
         dtype_refusal(&[x, y])
     }
@@ -77,10 +75,7 @@ pub fn inner_product(
     y: &PitchedRows,
 ) -> Result<Handle, KernelError> {
     if let Some(reason) = inner_refusal(client, x, y) {
-        return Err(KernelError::Routine {
-            routine: "inner product",
-            reason,
-        });
+        return Err(KernelError::Routine { routine: "inner product", reason });
     }
     if !has_tf32(client) {
         return split::inner_product(client, &x.rows, &y.rows);
@@ -90,11 +85,7 @@ pub fn inner_product(
     let cubes = multiprocessors(client);
     let blocks = x.width.div_ceil(LEFT) * y.width.div_ceil(RIGHT);
     let most = x.rows.div_ceil(STEP);
-    let workers = if most == 0 {
-        0
-    } else {
-        (cubes / blocks).clamp(1, most)
-    };
+    let workers = if most == 0 { 0 } else { (cubes / blocks).clamp(1, most) };
     let elements = x.width * y.width;
     let sums = DenseRows {
         handle: &allocate(client, "sums", workers * elements, x.dtype)?,
@@ -193,14 +184,7 @@ fn inner_kernel<L: Size, R: Size, T: Size>(
         tiles.push(zeros());
     }
     let mut x_step = Side::new(left, x_width, layout.x_pitch, LEFT, config.loads[0], true);
-    let mut y_step = Side::new(
-        right,
-        y_width,
-        layout.y_pitch,
-        RIGHT,
-        config.loads[1],
-        false,
-    );
+    let mut y_step = Side::new(right, y_width, layout.y_pitch, RIGHT, config.loads[1], false);
     #[unroll]
     for turn in 0..INNER_AHEAD {
         x_step.read(x, row + turn * stride, rows, turn);
@@ -225,13 +209,7 @@ fn inner_kernel<L: Size, R: Size, T: Size>(
             row += stride;
         }
     }
-    let places = TilePlaces {
-        worker,
-        left,
-        right,
-        x_width,
-        y_width,
-    };
+    let places = TilePlaces { worker, left, right, x_width, y_width };
     write_tiles(sums, &tiles, &places, config);
 }
 
@@ -379,11 +357,7 @@ fn multiply_part(
         }
         #[unroll]
         for tile in 0..RIGHT_TILES {
-            multiply(
-                &factor,
-                &others[tile],
-                &mut tiles[comptime!(one * RIGHT_TILES + tile)],
-            );
+            multiply(&factor, &others[tile], &mut tiles[comptime!(one * RIGHT_TILES + tile)]);
         }
     }
 }

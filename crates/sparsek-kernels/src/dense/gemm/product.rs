@@ -81,14 +81,10 @@ impl Weight<'_> {
 
     fn refusal(&self, client: &Client, x: &PitchedRows) -> Option<String> {
         let (x, contiguous) = (&x.rows, x.pitch == x.rows.width);
-        let Self {
-            inputs, outputs, ..
-        } = *self;
+        let Self { inputs, outputs, .. } = *self;
         if inputs != x.width {
             let width = x.width;
-            Some(format!(
-                "rows of {width} elements and a matrix of {inputs} rows"
-            ))
+            Some(format!("rows of {width} elements and a matrix of {inputs} rows"))
         } else if outputs == 0 {
             Some("results of no element".into())
         } else if has_tf32(client) {
@@ -102,9 +98,7 @@ impl Weight<'_> {
         } else if !contiguous {
             Some("rows apart".into())
         } else if !outputs.is_multiple_of(4) {
-            Some(format!(
-                "results of {outputs} elements that cannot be written by four"
-            ))
+            Some(format!("results of {outputs} elements that cannot be written by four"))
         } else {
             tensor_core_refusal(&[x]).or_else(|| split::product_refusal(client, x, self))
         }
@@ -128,10 +122,7 @@ pub fn product(
     addend: Option<&Handle>,
 ) -> Result<Handle, KernelError> {
     if let Some(reason) = weight.refusal(client, x) {
-        return Err(KernelError::Routine {
-            routine: "product",
-            reason,
-        });
+        return Err(KernelError::Routine { routine: "product", reason });
     }
     if !has_tf32(client) {
         return match addend {

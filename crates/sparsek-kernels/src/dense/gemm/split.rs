@@ -74,16 +74,10 @@ fn refusal(client: &Client, panels: [&Panel; 2]) -> Option<String> {
         Some(format!("planes of {plane} units"))
     } else if shared > hardware.max_shared_memory_size {
         let limit = hardware.max_shared_memory_size;
-        Some(format!(
-            "it needs {shared} bytes of shared memory; the limit is {limit}"
-        ))
+        Some(format!("it needs {shared} bytes of shared memory; the limit is {limit}"))
     } else {
         panels.iter().find_map(|panel| {
-            let loaded = if panel.along {
-                panel.inner
-            } else {
-                panel.lines
-            };
+            let loaded = if panel.along { panel.inner } else { panel.lines };
             let whole = loaded.is_multiple_of(WIDTH) && panel.pitch.is_multiple_of(WIDTH);
             let bytes = WIDTH * size_of::<f32>();
             (!whole || !aligned(panel.handle, bytes)).then(|| {
@@ -98,18 +92,8 @@ fn refusal(client: &Client, panels: [&Panel; 2]) -> Option<String> {
 
 /// Rows if `along`, else columns.
 fn panel_of_rows<'a>(x: &DenseRows<'a>, along: bool) -> Panel<'a> {
-    let (lines, inner) = if along {
-        (x.rows, x.width)
-    } else {
-        (x.width, x.rows)
-    };
-    Panel {
-        handle: x.handle,
-        lines,
-        inner,
-        pitch: x.width,
-        along,
-    }
+    let (lines, inner) = if along { (x.rows, x.width) } else { (x.width, x.rows) };
+    Panel { handle: x.handle, lines, inner, pitch: x.width, along }
 }
 
 fn panel_of_weight<'a>(weight: &Weight<'a>) -> Panel<'a> {
@@ -141,12 +125,7 @@ pub(super) fn product(
     weight: &Weight,
     bias: Option<&Handle>,
 ) -> Result<Handle, KernelError> {
-    launch(
-        client,
-        [&panel_of_rows(x, true), &panel_of_weight(weight)],
-        bias,
-        1,
-    )
+    launch(client, [&panel_of_rows(x, true), &panel_of_weight(weight)], bias, 1)
 }
 
 /// Workers share the rows; their sums are added in order.
@@ -249,13 +228,7 @@ fn split_kernel(
         terminate!();
     }
     let mut a = Stage::new(top, first_lines, first_pitch, config.plane, config.along[0]);
-    let mut b = Stage::new(
-        left,
-        second_lines,
-        second_pitch,
-        config.plane,
-        config.along[1],
-    );
+    let mut b = Stage::new(left, second_lines, second_pitch, config.plane, config.along[1]);
     let mut sums = Sequence::<Matrix<f32>>::new();
     #[unroll]
     for _ in 0..DOWN * ACROSS {
@@ -414,11 +387,7 @@ fn fragment(
         MatrixLayout::ColMajor
     });
     let stride = comptime!((if along { LINE } else { INNER }) as u32);
-    let from = if comptime!(along) {
-        line * comptime!(LINE / WIDTH)
-    } else {
-        line / WIDTH
-    };
+    let from = if comptime!(along) { line * comptime!(LINE / WIDTH) } else { line / WIDTH };
     let end = stage.len();
     Matrix::<Half>::from_slice(ident, TILE, TILE, TILE, layout, &stage[from..end], stride)
 }

@@ -94,10 +94,7 @@ pub(super) fn dense_tile_kernel<M: Semiring, S: Float>(
     let mut dense = Tile::<S>::new(pair.p, config);
     let taken = Shared::<[Atomic<u32>]>::new_slice(4usize);
     for block in 0..shape.blocks {
-        let place = Block {
-            number: block,
-            of: shape.blocks,
-        };
+        let place = Block { number: block, of: shape.blocks };
         sync_cube();
         dense.column = block * comptime!(config.block);
         dense.clear::<M>();

@@ -26,10 +26,7 @@ use crate::{
 const SPARE: usize = 64;
 
 fn refused(reason: String) -> KernelError {
-    KernelError::Routine {
-        routine: "dense_tile",
-        reason,
-    }
+    KernelError::Routine { routine: "dense_tile", reason }
 }
 
 pub(in crate::distance) fn check(
@@ -38,9 +35,7 @@ pub(in crate::distance) fn check(
     matrix: &Matrix,
 ) -> Result<(), KernelError> {
     if needs.dense.is_none() {
-        return Err(refused(
-            "the distance does not sum against dense rows".into(),
-        ));
+        return Err(refused("the distance does not sum against dense rows".into()));
     }
     if is_llvmpipe(client) {
         return Err(refused(LLVMPIPE_REFUSAL.into()));
@@ -62,22 +57,10 @@ fn check_shared_memory(client: &Client) -> Result<(), KernelError> {
 
 pub(in crate::distance) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelError> {
     let dense = M::NEEDS.dense.expect("checked with the index");
-    let x = RowRange {
-        matrix: job.x,
-        rows: job.rows.clone(),
-    };
-    let y = RowRange {
-        matrix: job.y,
-        rows: 0..job.y.rows,
-    };
+    let x = RowRange { matrix: job.x, rows: job.rows.clone() };
+    let y = RowRange { matrix: job.y, rows: 0..job.y.rows };
     let pass = |left: &RowRange, right: &RowRange, output: &Handle, half| {
-        Pass {
-            left,
-            right,
-            output,
-            half,
-        }
-        .launch::<M>(job)
+        Pass { left, right, output, half }.launch::<M>(job)
     };
     match dense {
         Dense::Products | Dense::Left => {
@@ -121,9 +104,7 @@ struct Pass<'a> {
 impl DenseTileConfig {
     /// Most chunks within 2% of the shortest estimated time.
     fn chunks(&self, [rows, tiles]: [usize; 2], processors: usize) -> usize {
-        let most = TILE_CUBES
-            .div_ceil(tiles)
-            .min(rows.div_ceil(self.planes as usize));
+        let most = TILE_CUBES.div_ceil(tiles).min(rows.div_ceil(self.planes as usize));
         let time = |chunks: &usize| {
             let chunk = rows.div_ceil(*chunks);
             let cubes = |tile: usize| match self.half {
@@ -148,11 +129,7 @@ impl Pass<'_> {
             Some(Dense::Products | Dense::Left) => TILE_ROWS_ONE_PASS,
             _ => TILE_ROWS,
         };
-        let rows = if limit >= wanted * TILE_COLUMNS * lane {
-            wanted
-        } else {
-            1
-        };
+        let rows = if limit >= wanted * TILE_COLUMNS * lane { wanted } else { 1 };
         let most = limit / (rows * lane) - 1;
         let cols = self.right.matrix.cols;
         let blocks = cols.div_ceil(most).max(1);

@@ -44,12 +44,7 @@ impl<S: Float> Tile<S> {
         for _ in 0..comptime!(config.rows) {
             values.push(Shared::<[S]>::new_slice(comptime!(config.room())));
         }
-        Tile::<S> {
-            values,
-            column: 0usize,
-            p,
-            config,
-        }
+        Tile::<S> { values, column: 0usize, p, config }
     }
 
     /// Lanes without an entry read the zero column behind the tile.
@@ -138,11 +133,7 @@ impl<S: Float> Tile<S> {
                 left_value = M::left_value::<S>(value);
             }
             let active = min(end - done, plane) as u32;
-            let step = comptime!(if plane > TILE_STEP as usize {
-                TILE_STEP
-            } else {
-                1
-            });
+            let step = comptime!(if plane > TILE_STEP as usize { TILE_STEP } else { 1 });
             let mut turn = 0u32;
             while turn < active {
                 #[unroll]

@@ -65,12 +65,7 @@ impl<S: Real> HostColumns<S> {
                 *place += 1;
             }
         }
-        Self {
-            slots,
-            starts,
-            entries,
-            places,
-        }
+        Self { slots, starts, entries, places }
     }
 
     /// A column, from an entry on.

@@ -53,16 +53,7 @@ impl<'a, M: HostSemiring, S: Real> MatrixPair<'a, M, S> {
 
     fn sums(&self, i: usize, j: usize, total: S, other: S) -> Sums<S> {
         let ([x, second_x], [y, second_y]) = (self.left().norms[i], self.y.norms[j]);
-        Sums {
-            total,
-            other,
-            x,
-            y,
-            second_x,
-            second_y,
-            cols: number(self.y.matrix.cols),
-            p: self.p,
-        }
+        Sums { total, other, x, y, second_x, second_y, cols: number(self.y.matrix.cols), p: self.p }
     }
 
     /// With `same`, to rows from `i` on.
@@ -124,10 +115,7 @@ impl<'a, M: HostSemiring, S: Real> MatrixPair<'a, M, S> {
             meet(at..end, &mut part, &mut part_others);
             for (place, sum) in output.iter_mut().enumerate() {
                 let bits = bits.max(self.y.parts[from + place]);
-                if row
-                    .get(end)
-                    .is_none_or(|next| next.0 >> bits != row[at].0 >> bits)
-                {
+                if row.get(end).is_none_or(|next| next.0 >> bits != row[at].0 >> bits) {
                     *sum = M::reduce(*sum, std::mem::replace(&mut part[place], M::identity()));
                     if self.needs.other {
                         others[place] += std::mem::replace(&mut part_others[place], S::new(0.0));
@@ -243,14 +231,7 @@ pub(super) fn pairwise<M: HostSemiring, S: Real>(
     } else {
         Method::Merge
     };
-    let pair = MatrixPair::<M, S> {
-        x,
-        y,
-        method,
-        p,
-        needs,
-        semiring: PhantomData,
-    };
+    let pair = MatrixPair::<M, S> { x, y, method, p, needs, semiring: PhantomData };
     if pair.x.is_none() && needs.symmetric && batch >= rows {
         return pair.distances_to_itself(each);
     }

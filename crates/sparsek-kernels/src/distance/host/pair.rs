@@ -16,11 +16,7 @@ pub(super) struct MergedSums<S> {
 impl<S: Real> MergedSums<S> {
     fn none<M: HostSemiring>() -> Self {
         let zero = S::new(0.0);
-        Self {
-            total: M::identity(),
-            other: zero,
-            direct: zero,
-        }
+        Self { total: M::identity(), other: zero, direct: zero }
     }
 
     fn with<M: HostSemiring>(self, next: Self, needs: Needs) -> Self {
@@ -135,10 +131,7 @@ fn careful<M: HostSemiring, S: Real>(
         }
     }
     before += part;
-    let sums = Sums {
-        total: before,
-        ..sums
-    };
+    let sums = Sums { total: before, ..sums };
     M::finalize(M::core(sums), sums)
 }
 
@@ -175,19 +168,9 @@ fn rescaled<M: HostSemiring, S: Real>(
         let more = match pair {
             true => {
                 let (a, b) = (a * factor / rest, b * factor / rest);
-                [
-                    M::direct(a, b, p),
-                    M::norm(a, p),
-                    M::norm(b, p),
-                    M::other(a, b),
-                ]
+                [M::direct(a, b, p), M::norm(a, p), M::norm(b, p), M::other(a, b)]
             }
-            false => [
-                M::direct((a - b) * factor / rest, zero, p),
-                zero,
-                zero,
-                zero,
-            ],
+            false => [M::direct((a - b) * factor / rest, zero, p), zero, zero, zero],
         };
         add(&mut part, more);
         if (at + 1).is_multiple_of(BLOCK as usize) {
@@ -196,12 +179,7 @@ fn rescaled<M: HostSemiring, S: Real>(
     }
     add(&mut before, part);
     let [core, x, y, other] = before;
-    let sums = Sums {
-        x,
-        y,
-        other,
-        ..sums
-    };
+    let sums = Sums { x, y, other, ..sums };
     let distance = M::finalize(core, sums);
     let degree = Rescale::degree(Some(rescale));
     (0..degree).fold(distance, |distance, _| distance * rest / factor)

@@ -92,10 +92,7 @@ pub(super) fn tile<M: HostSemiring, S: Real>(
     }
     let mut parts = [ONE_PART; LANES];
     parts[..rows.len()].copy_from_slice(&x.parts[rows.clone()]);
-    let rows_of_x = DenseRows {
-        values: dense,
-        parts,
-    };
+    let rows_of_x = DenseRows { values: dense, parts };
     for j in if same { first } else { 0 }..across {
         let entries = y.matrix.entries(j);
         let columns = &y.matrix.indices[entries.clone()];

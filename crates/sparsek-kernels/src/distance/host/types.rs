@@ -56,12 +56,7 @@ impl<'a, S: Real> PreparedRows<'a, S> {
         let norms = norms.collect();
         let parts = (0..matrix.rows())
             .map(|row| part_bits(matrix.entries(row).len() as u32, matrix.cols as u32));
-        Self {
-            matrix,
-            values,
-            norms,
-            parts: parts.collect(),
-        }
+        Self { matrix, values, norms, parts: parts.collect() }
     }
 
     pub fn row(&self, row: usize) -> impl Iterator<Item = (u32, S)> {

@@ -72,10 +72,7 @@ pub(super) fn scan_kernel<M: Semiring, S: Float>(
         while done < range.stop {
             let position = done + UNIT_POS_X as usize;
             let mut row = NONE.runtime();
-            let mut added = Part::<S> {
-                total: identity::<M, S>(),
-                other: S::new(0.0),
-            };
+            let mut added = Part::<S> { total: identity::<M, S>(), other: S::new(0.0) };
             if position < range.stop {
                 row = rows[position] - shape.scanned as i32;
                 let entry = visit::<M, S>(&table, &scanned, position, p, config.pass);
@@ -90,10 +87,7 @@ pub(super) fn scan_kernel<M: Semiring, S: Float>(
                 to = plane_shuffle(row, comptime!(config.plane - 1));
             }
             let sums = Part::<S> { total, other };
-            let whole = Part::<S> {
-                total: whole_total,
-                other: whole_other,
-            };
+            let whole = Part::<S> { total: whole_total, other: whole_other };
             if from == current && to == current {
                 let sums = sums.with::<M>(&added);
                 total = sums.total;
@@ -123,10 +117,7 @@ pub(super) fn scan_kernel<M: Semiring, S: Float>(
                     let next = plane_shuffle_down(row, 1u32);
                     let ends = UNIT_POS_X < comptime!(config.plane - 1) && next != row;
                     if ends && row != NONE {
-                        let part = Part::<S> {
-                            total: sum,
-                            other: second,
-                        };
+                        let part = Part::<S> { total: sum, other: second };
                         sink.write::<M>(row, &part);
                     }
                     reconverge(config.plane);
@@ -143,10 +134,7 @@ pub(super) fn scan_kernel<M: Semiring, S: Float>(
         }
         reconverge(config.plane);
         let sums = Part::<S> { total, other };
-        let whole = Part::<S> {
-            total: whole_total,
-            other: whole_other,
-        };
+        let whole = Part::<S> { total: whole_total, other: whole_other };
         let sums = whole.with::<M>(&sums);
         let so_far = sums.of_plane::<M>(config.plane);
         if UNIT_POS_X == 0 && current != NONE {

@@ -22,10 +22,7 @@ use crate::{
 };
 
 fn refused(reason: String) -> KernelError {
-    KernelError::Routine {
-        routine: "hybrid",
-        reason,
-    }
+    KernelError::Routine { routine: "hybrid", reason }
 }
 
 pub(in crate::distance) fn check(client: &Client) -> Result<(), KernelError> {
@@ -38,9 +35,7 @@ pub(in crate::distance) fn check(client: &Client) -> Result<(), KernelError> {
     let atomic = Type::atomic(u32::elem_type_native());
     let has = client.properties().atomic_type_usage(atomic);
     if !has.is_superset(AtomicUsage::CompareExchange | AtomicUsage::Bitwise) {
-        return Err(refused(
-            "there is no atomic compare-exchange of 32-bit words".into(),
-        ));
+        return Err(refused("there is no atomic compare-exchange of 32-bit words".into()));
     }
     let limit = client.properties().hardware.max_shared_memory_size;
     if limit < HYBRID_LEAST_BYTES {
@@ -73,11 +68,7 @@ pub(in crate::distance) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelEr
             dtype,
         );
     }
-    let first = if of_union(&M::NEEDS) {
-        Pass::Either
-    } else {
-        Pass::Both
-    };
+    let first = if of_union(&M::NEEDS) { Pass::Either } else { Pass::Both };
     scan::<M>(job, &others, first)?;
     if of_union(&M::NEEDS) {
         scan::<M>(job, &others, Pass::Lacking)?;
@@ -119,21 +110,13 @@ fn scan<M: Semiring>(job: &Job, others: &Handle, pass: Pass) -> Result<(), Kerne
     // First row, rows, output stride.
     let x = (job.x, [job.rows.start, count, across]);
     let y = (job.y, [0, across, 1]);
-    let (held, scanned) = if pass == Pass::Lacking {
-        (y, x)
-    } else {
-        (x, y)
-    };
+    let (held, scanned) = if pass == Pass::Lacking { (y, x) } else { (x, y) };
     if scanned.0.nnz == 0 {
         return Ok(());
     }
     let rows = entry_rows(client, scanned.0)?;
     let plane = plane_or_unit(client);
-    let most = if plane > 1 {
-        HYBRID_UNITS.max(plane)
-    } else {
-        HYBRID_LONE_UNITS
-    };
+    let most = if plane > 1 { HYBRID_UNITS.max(plane) } else { HYBRID_LONE_UNITS };
     let planes = units_per_cube(client, most) / plane;
     let limit = client.properties().hardware.max_shared_memory_size;
     let carried = carried_bytes(planes, dtype.size());

@@ -11,29 +11,17 @@ use crate::distance::semiring::{Semiring, combine};
 
 #[cube]
 pub(super) fn identity<M: Semiring, S: Float>() -> S {
-    if comptime!(M::NEEDS.union) {
-        S::new(0.0)
-    } else {
-        M::identity::<S>()
-    }
+    if comptime!(M::NEEDS.union) { S::new(0.0) } else { M::identity::<S>() }
 }
 
 #[cube]
 pub(super) fn join<M: Semiring, S: Float>(a: S, b: S) -> S {
-    if comptime!(M::NEEDS.union) {
-        combine::<M, S>(a, b)
-    } else {
-        M::reduce::<S>(a, b)
-    }
+    if comptime!(M::NEEDS.union) { combine::<M, S>(a, b) } else { M::reduce::<S>(a, b) }
 }
 
 #[cube]
 pub(super) fn term<M: Semiring, S: Float>(a: S, b: S, p: S) -> S {
-    if comptime!(M::NEEDS.union) {
-        M::direct::<S>(a, b, p)
-    } else {
-        M::product::<S>(a, b, p)
-    }
+    if comptime!(M::NEEDS.union) { M::direct::<S>(a, b, p) } else { M::product::<S>(a, b, p) }
 }
 
 #[derive(CubeType, Clone, Copy)]
@@ -46,10 +34,7 @@ pub(super) struct Part<S: Float> {
 #[cube]
 impl<S: Float> Part<S> {
     pub fn with<M: Semiring>(&self, next: &Part<S>) -> Part<S> {
-        Part::<S> {
-            total: join::<M, S>(self.total, next.total),
-            other: self.other + next.other,
-        }
+        Part::<S> { total: join::<M, S>(self.total, next.total), other: self.other + next.other }
     }
 
     pub fn of_plane<M: Semiring>(&self, #[comptime] plane: u32) -> Part<S> {

@@ -22,14 +22,8 @@ impl Layout {
         let dense = dense - dense % (4 * BITS);
         let slots = bytes / (dtype.size() + size_of::<u32>());
         match cols <= dense {
-            true => Self {
-                dense: true,
-                room: dense,
-            },
-            false => Self {
-                dense: false,
-                room: slots - slots % 4,
-            },
+            true => Self { dense: true, room: dense },
+            false => Self { dense: false, room: slots - slots % 4 },
         }
     }
 
@@ -92,11 +86,7 @@ impl<S: Float> Table<S> {
         if last < end {
             self.high = row.column(last) as u32;
         }
-        let none = if comptime!(self.layout.dense) {
-            0u32
-        } else {
-            EMPTY
-        };
+        let none = if comptime!(self.layout.dense) { 0u32 } else { EMPTY };
         // The previous block is read.
         sync_cube();
         let mut word = UNIT_POS as usize;

@@ -93,11 +93,6 @@ impl PlaneRange {
                 }
             }
         }
-        PlaneRange {
-            start,
-            stop,
-            head,
-            tail,
-        }
+        PlaneRange { start, stop, head, tail }
     }
 }

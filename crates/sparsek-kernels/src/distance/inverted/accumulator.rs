@@ -46,12 +46,7 @@ impl<'a, P: Int> Entries<'a, P> {
         packed: &'a [Vector<P, Const<2>>],
         end: usize,
     ) -> Entries<'a, P> {
-        Entries::<'a, P> {
-            starts,
-            ends,
-            packed,
-            end,
-        }
+        Entries::<'a, P> { starts, ends, packed, end }
     }
 }
 
@@ -122,11 +117,7 @@ impl<S: Float> Visit<S> {
         for n in from..to {
             let before = comptime!((n * self.config.plane) as i32);
             let at = self.first + before + UNIT_POS_X as i32;
-            let at = select(
-                at < self.end,
-                at as usize,
-                entries.end + UNIT_POS_X as usize,
-            );
+            let at = select(at < self.end, at as usize, entries.end + UNIT_POS_X as usize);
             let entry = entries.packed[at];
             self.rows[n as usize] = u32::cast_from(entry.extract(0usize));
             self.values[n as usize] = S::reinterpret(entry.extract(1usize));
@@ -154,13 +145,7 @@ impl<'a, S: Float> FinishedParts<'a, S> {
         across: usize,
         #[comptime] plane: usize,
     ) -> FinishedParts<'a, S> {
-        FinishedParts::<'a, S> {
-            totals,
-            others,
-            base,
-            across,
-            plane,
-        }
+        FinishedParts::<'a, S> { totals, others, base, across, plane }
     }
 
     pub fn clear<M: Semiring>(&mut self) {
@@ -226,11 +211,7 @@ impl<S: Float> Accumulator<S> {
     }
 
     fn first(&self) -> usize {
-        if comptime!(self.config.planes_per_row > 1) {
-            0usize.runtime()
-        } else {
-            self.base
-        }
+        if comptime!(self.config.planes_per_row > 1) { 0usize.runtime() } else { self.base }
     }
 
     fn slices(&self) -> comptime_type!(usize) {

@@ -2,10 +2,7 @@
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
 )]
-#![allow(
-    clippy::identity_op,
-    reason = "a sum is a copy, while a second name is the same variable"
-)]
+#![allow(clippy::identity_op, reason = "a sum is a copy, while a second name is the same variable")]
 
 use cubecl::{ir::ElemType, prelude::*};
 
@@ -86,13 +83,8 @@ pub(super) fn inverted_kernel<M: Semiring, S: Float, P: Int>(
     let mut count = pair.left().start(i + 1) - begin;
     if comptime!(config.planes_per_row > 1) {
         let width = shape.cols as u32 / comptime!(config.planes_per_row) + 1;
-        let before = pair
-            .left()
-            .entries_below(begin, count, slice * width, plane);
-        count = pair
-            .left()
-            .entries_below(begin, count, (slice + 1) * width, plane)
-            - before;
+        let before = pair.left().entries_below(begin, count, slice * width, plane);
+        count = pair.left().entries_below(begin, count, (slice + 1) * width, plane) - before;
         begin += before;
     }
     let bits = pair.left_parts(i);
@@ -116,12 +108,7 @@ pub(super) fn inverted_kernel<M: Semiring, S: Float, P: Int>(
     while done < count {
         let position = done + lane;
         let active = min(count - done, comptime!(plane as usize)) as u32;
-        let mut lanes = LaneEntries::<S> {
-            value: S::new(0.0),
-            start: 0i32,
-            end: 0i32,
-            active,
-        };
+        let mut lanes = LaneEntries::<S> { value: S::new(0.0), start: 0i32, end: 0i32, active };
         let mut column = 0u32;
         if position < count {
             lanes.value = pair.left().value(begin + position);

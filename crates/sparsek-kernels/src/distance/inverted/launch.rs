@@ -22,10 +22,7 @@ use crate::{
 };
 
 fn refused(reason: String) -> KernelError {
-    KernelError::Routine {
-        routine: "inverted",
-        reason,
-    }
+    KernelError::Routine { routine: "inverted", reason }
 }
 
 pub(in crate::distance) fn check(
@@ -49,13 +46,7 @@ pub(in crate::distance) fn check(
             "it needs {wanted} bytes of shared memory; the device has {limit}"
         )));
     }
-    row_tiles(
-        matrix.rows,
-        matrix.cols,
-        accumulator(client, matrix.dtype)?,
-        needs,
-    )
-    .map(drop)
+    row_tiles(matrix.rows, matrix.cols, accumulator(client, matrix.dtype)?, needs).map(drop)
 }
 
 pub(in crate::distance) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelError> {
@@ -80,11 +71,7 @@ pub(in crate::distance) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelEr
         true if planes_of(PLANES_PER_ROW * plane) == PLANES_PER_ROW => PLANES_PER_ROW,
         _ => 1,
     };
-    let planes = if planes_per_row > 1 {
-        planes_per_row
-    } else {
-        planes_of(INVERTED_UNITS)
-    };
+    let planes = if planes_per_row > 1 { planes_per_row } else { planes_of(INVERTED_UNITS) };
     let longest = job.x.longest.min(job.y.longest);
     let config = InvertedConfig {
         plane,
@@ -97,20 +84,11 @@ pub(in crate::distance) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelEr
     let groups = job.rows.len().div_ceil((planes / planes_per_row) as usize);
     let dim = CubeDim::new_2d(plane, planes);
     let counters = columns.tiles * job.y.cols;
-    let grid = Grid::new(
-        client,
-        groups * columns.tiles,
-        dim,
-        job.elements().max(counters),
-    )?;
+    let grid = Grid::new(client, groups * columns.tiles, dim, job.elements().max(counters))?;
     let int = i32::elem_type_native();
     let dtype = job.x.dtype;
     let [x, y] = [job.x.arguments()?, job.y.arguments()?];
-    let waiting = if M::NEEDS.other_waits() {
-        job.pairs()
-    } else {
-        1
-    };
+    let waiting = if M::NEEDS.other_waits() { job.pairs() } else { 1 };
     let others = allocate(client, "sums", waiting, dtype)?;
     // SAFETY: lengths checked; `Matrix` bounds positions.
     unsafe {

@@ -6,10 +6,7 @@
     clippy::collapsible_if,
     reason = "outer conditions are decided when the kernel is compiled"
 )]
-#![allow(
-    clippy::identity_op,
-    reason = "a sum is a copy, while a second name is the same variable"
-)]
+#![allow(clippy::identity_op, reason = "a sum is a copy, while a second name is the same variable")]
 
 use cubecl::prelude::*;
 
@@ -49,12 +46,7 @@ impl<'a, S: Float> Sparse<'a, S> {
         values: &'a [S],
         norms: &'a [S],
     ) -> Sparse<'a, S> {
-        Sparse::<'a, S> {
-            indptr,
-            indices,
-            values,
-            norms,
-        }
+        Sparse::<'a, S> { indptr, indices, values, norms }
     }
 
     pub fn start(&self, row: usize) -> usize {
@@ -113,13 +105,7 @@ impl<'a, S: Float> RowPair<'a, S> {
         parameter: &Parameter,
         #[comptime] same: bool,
     ) -> RowPair<'a, S> {
-        RowPair::<'a, S> {
-            x,
-            y,
-            cols,
-            p: parameter.value::<S>(),
-            same,
-        }
+        RowPair::<'a, S> { x, y, cols, p: parameter.value::<S>(), same }
     }
 
     pub fn right(&self) -> &Sparse<'a, S> {
@@ -314,10 +300,7 @@ impl<'a, S: Float> RowPair<'a, S> {
             }
             decided = select(sound, decided, false);
         }
-        Draft::<S> {
-            distance: M::finalize::<S>(core, sums),
-            decided,
-        }
+        Draft::<S> { distance: M::finalize::<S>(core, sums), decided }
     }
 
     pub fn finish_core<M: Semiring>(&self, i: usize, j: usize, core: S, other: S) -> S {
@@ -425,10 +408,7 @@ fn in_range<M: Semiring, S: Float>(core: S, sums: Sums<S>) -> bool {
         core
     };
     let mut sound = size <= huge::<S>();
-    if comptime!(matches!(
-        M::NEEDS.rescale,
-        Some(Rescale::Pair | Rescale::Differences(_))
-    )) {
+    if comptime!(matches!(M::NEEDS.rescale, Some(Rescale::Pair | Rescale::Differences(_)))) {
         sound = select(size >= tiny::<S>(), sound, false);
     }
     sound
@@ -445,12 +425,7 @@ struct RescaledSums<S: Float> {
 #[cube]
 impl<S: Float> RescaledSums<S> {
     fn none() -> RescaledSums<S> {
-        RescaledSums::<S> {
-            core: S::new(0.0),
-            x: S::new(0.0),
-            y: S::new(0.0),
-            other: S::new(0.0),
-        }
+        RescaledSums::<S> { core: S::new(0.0), x: S::new(0.0), y: S::new(0.0), other: S::new(0.0) }
     }
 
     fn raise<M: Semiring>(&mut self, a: S, b: S) {
@@ -499,11 +474,7 @@ struct MergedSums<S: Float> {
 #[cube]
 impl<S: Float> MergedSums<S> {
     fn none<M: Semiring>() -> MergedSums<S> {
-        MergedSums::<S> {
-            total: M::identity::<S>(),
-            other: S::new(0.0),
-            direct: S::new(0.0),
-        }
+        MergedSums::<S> { total: M::identity::<S>(), other: S::new(0.0), direct: S::new(0.0) }
     }
 
     fn add<M: Semiring>(&mut self, a: S, b: S, p: S) {

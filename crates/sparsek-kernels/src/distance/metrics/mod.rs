@@ -167,9 +167,7 @@ impl FromStr for Metric {
         }
         let named = Self::ALL.iter().copied();
         let mut named = named.filter(|metric| !matches!(metric, Self::Minkowski(_)));
-        named
-            .find(|metric| metric.name() == text)
-            .ok_or_else(unknown)
+        named.find(|metric| metric.name() == text).ok_or_else(unknown)
     }
 }
 

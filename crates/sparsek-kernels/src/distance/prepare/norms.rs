@@ -117,11 +117,7 @@ fn norms_kernel<M: Semiring, E: Float, S: Float>(
         norm = combine::<M, S>(norm, part);
     }
     if comptime!(plane > 1) {
-        norm = if comptime!(M::NEEDS.maxima) {
-            plane_max(norm)
-        } else {
-            plane_sum(norm)
-        };
+        norm = if comptime!(M::NEEDS.maxima) { plane_max(norm) } else { plane_sum(norm) };
     }
     let mut second = S::new(0.0);
     entry = first;

@@ -48,9 +48,7 @@ impl Packed {
 
     pub(in crate::distance) fn bytes(size: [usize; 2]) -> usize {
         let [groups, steps] = Self::size(size);
-        groups
-            .saturating_mul(steps)
-            .saturating_mul(GROUP * STEP * size_of::<f16>())
+        groups.saturating_mul(steps).saturating_mul(GROUP * STEP * size_of::<f16>())
     }
 
     pub fn new(
@@ -63,11 +61,7 @@ impl Packed {
         let word = u32::elem_type_native();
         let half = ElemType::Float(FloatKind::F16);
         let elements = groups * steps * GROUP * STEP;
-        let packed = Self {
-            handle: allocate(client, "rows", elements, half)?,
-            groups,
-            steps,
-        };
+        let packed = Self { handle: allocate(client, "rows", elements, half)?, groups, steps };
         fill_zero(client, &packed.handle, word, 4 * packed.loads())?;
         if matrix.nnz == 0 || rows.is_empty() {
             return Ok(packed);

@@ -1,7 +1,4 @@
-#![allow(
-    missing_docs,
-    reason = "the macro writes a module of its own beside the function"
-)]
+#![allow(missing_docs, reason = "the macro writes a module of its own beside the function")]
 
 use cubecl::prelude::*;
 

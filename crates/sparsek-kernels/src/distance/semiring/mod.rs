@@ -118,11 +118,7 @@ pub trait Semiring: Send + Sync + 'static {
 
 #[cube]
 pub(super) fn combine<M: Semiring, S: Float>(a: S, b: S) -> S {
-    if comptime!(M::NEEDS.maxima) {
-        max(a, b)
-    } else {
-        a + b
-    }
+    if comptime!(M::NEEDS.maxima) { max(a, b) } else { a + b }
 }
 
 /// Implements [`Semiring`](crate::distance::Semiring) and, by the same formulas,

@@ -60,10 +60,7 @@ pub enum Rescale {
 
 impl Rescale {
     pub(in crate::distance) const fn pairs(rescale: Option<Self>) -> bool {
-        matches!(
-            rescale,
-            Some(Self::Pair | Self::Differences(_) | Self::Sum | Self::Careful)
-        )
+        matches!(rescale, Some(Self::Pair | Self::Differences(_) | Self::Sum | Self::Careful))
     }
 
     pub(in crate::distance) const fn degree(rescale: Option<Self>) -> u32 {
@@ -141,27 +138,15 @@ impl Needs {
         rescale: None,
     };
     /// Summed products, zero where a value is.
-    pub const SUMS: Self = Self {
-        dense: Some(Dense::Products),
-        ..Self::PRODUCTS
-    };
+    pub const SUMS: Self = Self { dense: Some(Dense::Products), ..Self::PRODUCTS };
     /// [`SUMS`](Self::SUMS) with norms.
-    pub const NORMS: Self = Self {
-        norms: true,
-        ..Self::SUMS
-    };
+    pub const NORMS: Self = Self { norms: true, ..Self::SUMS };
     /// [`NORMS`](Self::NORMS), again after cancellation.
-    pub const DIRECT: Self = Self {
-        direct: true,
-        ..Self::NORMS
-    };
+    pub const DIRECT: Self = Self { direct: true, ..Self::NORMS };
 
     /// Marks as symmetric.
     pub const fn symmetric(self) -> Self {
-        Self {
-            symmetric: true,
-            ..self
-        }
+        Self { symmetric: true, ..self }
     }
 
     pub(in crate::distance) const fn two_passes(&self) -> bool {
@@ -181,23 +166,14 @@ impl Needs {
 
     /// Sets `rescale`.
     pub const fn rescale(self, rescale: Rescale) -> Self {
-        Self {
-            rescale: Some(rescale),
-            ..self
-        }
+        Self { rescale: Some(rescale), ..self }
     }
 
     /// Sets `inner`.
     pub const fn inner(self, inner: Inner) -> Self {
-        Self {
-            inner: Some(inner),
-            ..self
-        }
+        Self { inner: Some(inner), ..self }
     }
 
     /// [`DIRECT`](Self::DIRECT), over either row's columns.
-    pub const UNION: Self = Self {
-        union: true,
-        ..Self::DIRECT
-    };
+    pub const UNION: Self = Self { union: true, ..Self::DIRECT };
 }

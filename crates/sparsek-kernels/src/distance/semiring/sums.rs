@@ -1,7 +1,4 @@
-#![allow(
-    missing_docs,
-    reason = "the derives write types of their own beside these"
-)]
+#![allow(missing_docs, reason = "the derives write types of their own beside these")]
 
 use cubecl::prelude::*;
 

@@ -94,11 +94,7 @@ fn multiply_step(x: &Side, y: &Side, tiles: &mut Sequence<Sums>, #[comptime] tur
         }
         #[unroll]
         for tile in 0..2 * BLOCKS {
-            multiply(
-                &factor,
-                &others[tile],
-                &mut tiles[comptime!(block * 2 * BLOCKS + tile)],
-            );
+            multiply(&factor, &others[tile], &mut tiles[comptime!(block * 2 * BLOCKS + tile)]);
         }
     }
 }

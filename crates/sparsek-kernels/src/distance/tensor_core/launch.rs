@@ -27,10 +27,7 @@ const MOST_SUM: f64 = 16_777_216.0;
 const MOST_BYTES: usize = 256 << 20;
 
 fn refused(reason: String) -> KernelError {
-    KernelError::Routine {
-        routine: "tensor_core",
-        reason,
-    }
+    KernelError::Routine { routine: "tensor_core", reason }
 }
 
 /// Whether the device has the instruction.

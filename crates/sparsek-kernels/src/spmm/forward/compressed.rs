@@ -35,15 +35,13 @@ fn max_sums(client: &Client, plane: u32, csr: &Csr, x: &Compressed) -> usize {
 
 /// The longest load that leaves no unit idle.
 fn vector(client: &Client, plane: u32, x: &Compressed, sums: usize) -> usize {
-    let fitting = client
-        .io_optimized_vector_sizes(x.dtype.size())
-        .filter(|&vector| {
-            vector <= MAX_VECTOR
-                && x.k.is_multiple_of(vector)
-                && x.k / vector >= min_team(plane, x.width, sums)
-                && aligned(x.values, vector * x.dtype.size())
-                && aligned(x.columns, vector * x.index.size())
-        });
+    let fitting = client.io_optimized_vector_sizes(x.dtype.size()).filter(|&vector| {
+        vector <= MAX_VECTOR
+            && x.k.is_multiple_of(vector)
+            && x.k / vector >= min_team(plane, x.width, sums)
+            && aligned(x.values, vector * x.dtype.size())
+            && aligned(x.columns, vector * x.index.size())
+    });
     fitting.max().unwrap_or(1)
 }
 
@@ -87,11 +85,7 @@ pub(crate) fn launch(
             CompressedPlan::Packed(plane) | CompressedPlan::Plane(plane) => {
                 let sums = max_sums(client, plane, csr, x);
                 let vector = vector(client, plane, x, sums);
-                let limits = Limits {
-                    vector,
-                    sums,
-                    flight: PLANE_FLIGHT,
-                };
+                let limits = Limits { vector, sums, flight: PLANE_FLIGHT };
                 let planes = PlaneLayout::new(client, plane, operand, [x.k, x.width], limits);
                 let cubes = partition.items().div_ceil(planes.planes as usize);
                 let dim = CubeDim::new_2d(plane, planes.planes);

@@ -170,11 +170,8 @@ fn gather_kernel<E: Float, S: Float, I: Numeric, N: Size>(
     }
     let row = item.row as usize;
     let place_of_row = row * across + place;
-    let from = if comptime!(config.selected) {
-        usize::cast_from(columns[place_of_row])
-    } else {
-        place
-    };
+    let from =
+        if comptime!(config.selected) { usize::cast_from(columns[place_of_row]) } else { place };
     let factors = comptime!(config.factors);
     let source = Entries::<E, S>::new(indices, weights, entries, cols, factors);
     let flight = comptime!(config.flight as i32);

@@ -30,11 +30,7 @@ pub(super) struct RowLayout {
 
 impl RowLayout {
     pub fn separate(k: usize) -> Self {
-        Self {
-            values: k,
-            columns: k,
-            offset: 0,
-        }
+        Self { values: k, columns: k, offset: 0 }
     }
 }
 
@@ -45,12 +41,7 @@ pub(super) struct Packed {
 
 /// Bytes of a packed row.
 fn check(x: &Compressed) -> Result<usize, KernelError> {
-    let refuse = |reason: String| {
-        Err(KernelError::Routine {
-            routine: "packed",
-            reason,
-        })
-    };
+    let refuse = |reason: String| Err(KernelError::Routine { routine: "packed", reason });
     let size = x.index.size();
     let row = x.k * (size_of::<f32>() + size);
     if x.dtype != ElemType::Float(FloatKind::F32) {
@@ -75,18 +66,12 @@ pub(super) fn pack(client: &Client, csr: &Csr, x: &Compressed) -> Result<Packed,
     check(x)?;
     let (size, word) = (x.index.size(), size_of::<u32>());
     let words = LINE / word;
-    let layout = RowLayout {
-        values: words,
-        columns: LINE / size,
-        offset: x.k * word / size,
-    };
+    let layout = RowLayout { values: words, columns: LINE / size, offset: x.k * word / size };
     let columns = x.k * size / word;
     let vector = client
         .io_optimized_vector_sizes(word)
         .filter(|&vector| {
-            [x.k, columns, words]
-                .iter()
-                .all(|n| n.is_multiple_of(vector))
+            [x.k, columns, words].iter().all(|n| n.is_multiple_of(vector))
                 && aligned(x.values, vector * word)
                 && aligned(x.columns, vector * word)
         })

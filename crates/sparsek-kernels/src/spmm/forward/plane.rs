@@ -78,11 +78,8 @@ pub(super) fn plane_kernel<E: Float, S: Float, I: Numeric, N: Size>(
         let stride = comptime!((layout.teams() * flight) as i32);
         let left = item.end - (entry - i32::cast_from(team));
         // Teams synchronize: all run the same number of rounds.
-        let rounds = if comptime!(rest) {
-            (left + comptime!(stride - 1)) / stride
-        } else {
-            left / stride
-        };
+        let rounds =
+            if comptime!(rest) { (left + comptime!(stride - 1)) / stride } else { left / stride };
         for _round in 0..rounds {
             let mut products = Array::<S>::new(comptime!(flight * layout.loads * layout.vector));
             let mut places = Array::<u32>::new(comptime!(flight * layout.loads * layout.vector));
@@ -90,11 +87,7 @@ pub(super) fn plane_kernel<E: Float, S: Float, I: Numeric, N: Size>(
             for i in 0..flight {
                 let at = entry + comptime!((i * teams) as i32);
                 // Past the end, reloads the last entry; its product is 0.
-                let read = if comptime!(rest) {
-                    min(at, item.end - 1)
-                } else {
-                    at
-                };
+                let read = if comptime!(rest) { min(at, item.end - 1) } else { at };
                 let column = source.column(read);
                 let factor = source.factor(read, column);
                 let first_value = column * value_stride;
@@ -102,21 +95,14 @@ pub(super) fn plane_kernel<E: Float, S: Float, I: Numeric, N: Size>(
                 #[unroll]
                 for m in 0..layout.loads {
                     let own = lane + comptime!(m as u32 * layout.team);
-                    let load = if comptime!(layout.full) {
-                        own
-                    } else {
-                        min(own, loads - 1)
-                    };
+                    let load = if comptime!(layout.full) { own } else { min(own, loads - 1) };
                     let value = values[first_value + load as usize];
                     let place = columns[first_column + load as usize];
                     #[unroll]
                     for v in 0..layout.vector {
                         let value = S::cast_from(value.extract(v));
-                        let product = if comptime!(layout.factors.any()) {
-                            factor * value
-                        } else {
-                            value
-                        };
+                        let product =
+                            if comptime!(layout.factors.any()) { factor * value } else { value };
                         let slot = comptime!((i * layout.loads + m) * layout.vector + v);
                         products[slot] = if comptime!(rest) {
                             select(at < item.end, product, S::new(0.0))
@@ -180,11 +166,7 @@ pub(super) fn plane_kernel<E: Float, S: Float, I: Numeric, N: Size>(
 #[cube]
 fn sum_index(column: u32, #[comptime] layout: PlaneLayout) -> u32 {
     let group = comptime!(layout.columns_per_bank() as u32);
-    if comptime!(group == 1) {
-        column
-    } else {
-        column % group * layout.plane + column / group
-    }
+    if comptime!(group == 1) { column } else { column % group * layout.plane + column / group }
 }
 
 #[cube]

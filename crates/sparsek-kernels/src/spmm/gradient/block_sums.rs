@@ -1,10 +1,7 @@
 //! Sums of selected elements over one column block, for [`shared`](super::shared).
 //!
 //! Planes claim elements of a column, one per unit; a team of 8 units sums each extent.
-#![allow(
-    clippy::manual_div_ceil,
-    reason = "kernels know no `div_ceil` on runtime integers"
-)]
+#![allow(clippy::manual_div_ceil, reason = "kernels know no `div_ceil` on runtime integers")]
 #![allow(
     clippy::identity_op,
     reason = "kernels copy a variable that changes later by an operation"
@@ -141,10 +138,7 @@ fn sum_extents<N: Size>(
     let turn = UNIT_POS_X / TEAM;
     let team = turn * TEAM;
     let lane = UNIT_POS_X - team;
-    let mut steps = max(
-        ((packed & LONG) + comptime!(BLOCK_FLIGHT - 1)) / BLOCK_FLIGHT,
-        1u32,
-    );
+    let mut steps = max(((packed & LONG) + comptime!(BLOCK_FLIGHT - 1)) / BLOCK_FLIGHT, 1u32);
     let mut mask = 1u32.runtime();
     while mask < TEAM {
         steps += plane_shuffle_xor(steps, mask);

@@ -2,10 +2,7 @@
 //!
 //! A cube for each chunk of rows counts its elements and claims a run in each column; another sorts
 //! and writes them. Atomics order the runs; no sum depends on it.
-#![allow(
-    clippy::manual_div_ceil,
-    reason = "kernels know no `div_ceil` on runtime integers"
-)]
+#![allow(clippy::manual_div_ceil, reason = "kernels know no `div_ceil` on runtime integers")]
 #![allow(
     clippy::identity_op,
     reason = "kernels copy a variable that changes later by an operation"
@@ -44,11 +41,7 @@ impl Chunk {
         let words = client.properties().hardware.max_shared_memory_size / size_of::<u32>();
         let room = words.checked_sub(COUNTERS * units as usize + 64)?;
         let selected = room.min(CHUNK) / k.max(1) * k.max(1);
-        (selected > 0).then_some(Self {
-            units,
-            plane,
-            selected,
-        })
+        (selected > 0).then_some(Self { units, plane, selected })
     }
 }
 

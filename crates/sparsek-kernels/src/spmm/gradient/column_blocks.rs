@@ -7,10 +7,7 @@
 //!
 //! Units, and teams that begin with different words, read different banks. Entries of overfull
 //! banks fill holes; other holes name zeros behind the block.
-#![allow(
-    clippy::manual_div_ceil,
-    reason = "kernels know no `div_ceil` on runtime integers"
-)]
+#![allow(clippy::manual_div_ceil, reason = "kernels know no `div_ceil` on runtime integers")]
 
 use cubecl::{
     ir::{ElemType, UIntKind},
@@ -80,11 +77,7 @@ impl ColumnBlocks {
 
     /// Wraps a [`ColumnBlocks::handle`] of this size.
     pub fn from_handle(handle: Handle, size: [usize; 3], max_columns: usize) -> Self {
-        Self {
-            handle,
-            size,
-            columns: block_columns(size[1], max_columns),
-        }
+        Self { handle, size, columns: block_columns(size[1], max_columns) }
     }
 
     /// The buffer.
@@ -102,9 +95,7 @@ impl ColumnBlocks {
         let room = check(client)?;
         let size = [csr.rows, csr.cols, csr.nnz];
         if max_columns == 0 || max_columns > room {
-            return refuse(format!(
-                "blocks of {max_columns} columns; the limits are 1 and {room}"
-            ));
+            return refuse(format!("blocks of {max_columns} columns; the limits are 1 and {room}"));
         }
         let loads = max_loads(size, max_columns);
         let limit = 1 << (u32::BITS - LOADS_BITS);
@@ -175,10 +166,7 @@ impl ColumnBlocks {
 }
 
 pub(super) fn refuse<T>(reason: String) -> Result<T, KernelError> {
-    Err(KernelError::Routine {
-        routine: ROUTINE,
-        reason,
-    })
+    Err(KernelError::Routine { routine: ROUTINE, reason })
 }
 
 fn check(client: &Client) -> Result<usize, KernelError> {
@@ -258,12 +246,7 @@ fn list_kernel(
     let row = ABSOLUTE_POS - block * rows;
     let first = i32::cast_from(block) * i32::cast_from(columns);
     let begin = first_from(indices, indptr[row], indptr[row + 1], first);
-    let end = first_from(
-        indices,
-        begin,
-        indptr[row + 1],
-        first + i32::cast_from(columns),
-    );
+    let end = first_from(indices, begin, indptr[row + 1], first + i32::cast_from(columns));
     let loads = (u32::cast_from(end - begin) + comptime!(LOAD as u32 - 1)) / comptime!(LOAD as u32);
     let start = next[0].fetch_add(loads);
     extents[ABSOLUTE_POS * EXTENT] = (start << LOADS_BITS) | min(loads, LONG);
@@ -327,10 +310,7 @@ mod tests {
     #[case(65_536, 65_504)]
     fn blocks_have_similar_lengths(#[case] cols: usize, #[case] most: usize) {
         let columns = block_columns(cols, most);
-        assert!(
-            columns.is_multiple_of(BANKS) && columns <= most,
-            "{columns}"
-        );
+        assert!(columns.is_multiple_of(BANKS) && columns <= most, "{columns}");
         assert_eq!(cols.div_ceil(columns), cols.div_ceil(most));
         assert_eq!(columns, block_columns(cols, columns));
     }

@@ -11,10 +11,7 @@
 //!
 //! Entries alone order each sum. SSpMM of MaxK-GNN keeps a row of `dy` instead and adds by
 //! atomics.
-#![allow(
-    clippy::manual_div_ceil,
-    reason = "kernels know no `div_ceil` on runtime integers"
-)]
+#![allow(clippy::manual_div_ceil, reason = "kernels know no `div_ceil` on runtime integers")]
 
 use cubecl::{
     ir::{ElemType, FloatKind},
@@ -117,11 +114,7 @@ pub fn gradient_shared(
     let sorted = ByColumn::new(client, &x.selected(), [csr.rows, width], chunk)?;
     let arguments = transposed.arguments(client, dtype, sum)?;
     let largest = (width * stride).max(total * count).max(blocks.words());
-    let config = BlockConfig {
-        plane,
-        units: chunk.units,
-        columns: blocks.columns(),
-    };
+    let config = BlockConfig { plane, units: chunk.units, columns: blocks.columns() };
     let selected = || argument(&sorted.selected, "selected elements", index, total);
     let sums = || argument(&partials, "sums of blocks", sum, total * count);
     // SAFETY: `argument` checks lengths; `ByColumn` and `ColumnBlocks` hold indices in range.

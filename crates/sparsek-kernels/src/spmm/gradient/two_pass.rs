@@ -62,12 +62,7 @@ pub fn gradient_two_pass(
 ) -> Result<Handle, KernelError> {
     let (dtype, width, k) = (x.dtype, x.width, x.k);
     let plane = check(client, dtype, width)?;
-    let Product {
-        operand,
-        transposed,
-        entries,
-        ..
-    } = product;
+    let Product { operand, transposed, entries, .. } = product;
     let csr = operand.csr;
     let elements = csr.cols * k;
     let output = allocate(client, "gradient", elements, dtype)?;
@@ -86,11 +81,7 @@ pub fn gradient_two_pass(
     let products = allocate(client, "products", part * k, dtype)?;
     let slots = (transposed.partition.slots() * k).max(vector);
     let partials = allocate(client, "partials", slots, dtype)?;
-    let limits = Limits {
-        vector,
-        sums: usize::MAX,
-        flight: TWO_PASS_WRITE_FLIGHT,
-    };
+    let limits = Limits { vector, sums: usize::MAX, flight: TWO_PASS_WRITE_FLIGHT };
     let layout = PlaneLayout::new(client, plane, operand, [k, width], limits);
     let int = i32::elem_type_native();
     let largest = elements.max(csr.rows * width).max(csr.nnz).max(part * k);
@@ -164,9 +155,8 @@ pub fn gradient_two_pass(
 
 fn default_scratch(client: &Client) -> usize {
     let memory = &client.properties().memory;
-    let fraction = memory.max_memory().map_or(memory.max_page_size, |bytes| {
-        bytes / TWO_PASS_MEMORY_FRACTION
-    });
+    let fraction =
+        memory.max_memory().map_or(memory.max_page_size, |bytes| bytes / TWO_PASS_MEMORY_FRACTION);
     fraction.min(memory.max_page_size) as usize
 }
 

@@ -63,10 +63,7 @@ pub(crate) fn require_element(client: &Client, dtype: ElemType) -> Result<(), Ke
 }
 
 pub(crate) fn is_single(dtype: ElemType) -> bool {
-    matches!(
-        dtype,
-        ElemType::Float(FloatKind::F32 | FloatKind::F16 | FloatKind::BF16)
-    )
+    matches!(dtype, ElemType::Float(FloatKind::F32 | FloatKind::F16 | FloatKind::BF16))
 }
 
 /// Refuses one too narrow for `cols` columns.

@@ -69,11 +69,7 @@ pub fn ordered_rough<E: Element>(
     #[comptime] short: bool,
     #[comptime] largest: bool,
 ) -> E::Key {
-    let rough = if short {
-        E::upper(value)
-    } else {
-        E::rough(value)
-    };
+    let rough = if short { E::upper(value) } else { E::rough(value) };
     if largest { rough } else { !rough }
 }
 
@@ -84,11 +80,7 @@ pub fn ordered_refined<E: Element>(
     #[comptime] largest: bool,
 ) -> E::Key {
     let rough = if largest { rough } else { !rough };
-    let key = if short {
-        E::refined_upper(rough)
-    } else {
-        E::refined(rough)
-    };
+    let key = if short { E::refined_upper(rough) } else { E::refined(rough) };
     if largest { key } else { !key }
 }
 
@@ -104,20 +96,12 @@ pub fn short_key<K: Int>(upper: K, #[comptime] largest: bool) -> i16 {
 
 #[cube]
 pub fn ordered_is_finite<E: Element>(key: E::Key, #[comptime] largest: bool) -> bool {
-    if largest {
-        E::is_finite(key)
-    } else {
-        E::is_finite(!key)
-    }
+    if largest { E::is_finite(key) } else { E::is_finite(!key) }
 }
 
 #[cube]
 pub fn ordered_zero<E: Element>(#[comptime] largest: bool) -> E::Key {
-    if largest {
-        E::zero_key()
-    } else {
-        !E::zero_key()
-    }
+    if largest { E::zero_key() } else { !E::zero_key() }
 }
 
 #[cube]

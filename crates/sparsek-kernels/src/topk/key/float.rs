@@ -193,10 +193,7 @@ mod half16 {
 
     #[cube]
     fn half_refined(rough: u32) -> u32 {
-        min(
-            select(rough == 0x7c00_0000, 0x7c00_0001, rough),
-            0xf800_0002,
-        )
+        min(select(rough == 0x7c00_0000, 0x7c00_0001, rough), 0xf800_0002)
     }
 
     half_element!(f16, value => f32::cast_from(value));

@@ -40,11 +40,7 @@ impl<E: Element> RegisterItems<E> {
         #[unroll]
         for item in 0..self.values.len() {
             let single = E::single(self.values[item]);
-            let value = if comptime!(self.search.largest) {
-                single
-            } else {
-                -single
-            };
+            let value = if comptime!(self.search.largest) { single } else { -single };
             items.push(select(self.team.holds(item), value, f32::NEG_INFINITY));
         }
         RegisterRow::<f32>::new(items, self.team)
@@ -57,10 +53,7 @@ impl<E: Element> RegisterItems<E> {
             let key = ordered_key::<E>(self.values[item], self.search.largest);
             keys.push(select(self.team.holds(item), key, E::Key::min_value()));
         }
-        KeyRow::<E> {
-            row: RegisterRow::<E::Key>::new(keys, self.team),
-            search: self.search,
-        }
+        KeyRow::<E> { row: RegisterRow::<E::Key>::new(keys, self.team), search: self.search }
     }
 
     fn select(&self, params: &SearchParams, #[comptime] floats: bool) -> u32 {
@@ -86,9 +79,7 @@ impl<E: Element> RegisterItems<E> {
         if !found {
             let keys = self.keys();
             let threshold = find_threshold::<E, KeyRow<E>>(&keys, params, self.search);
-            bits = keys
-                .row
-                .select_between(threshold.low, threshold.high, params.k);
+            bits = keys.row.select_between(threshold.low, threshold.high, params.k);
         }
         bits
     }
@@ -151,11 +142,7 @@ fn write_selected<E: Element, I: Numeric>(
         }
         items.push(value);
     }
-    let list = RegisterItems::<E> {
-        values: items,
-        team,
-        search: memory.search,
-    };
+    let list = RegisterItems::<E> { values: items, team, search: memory.search };
     let bits = list.select(params, config.floats);
     let selected = SelectedItems::new(bits, team, true);
     #[unroll]

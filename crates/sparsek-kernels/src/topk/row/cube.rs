@@ -64,11 +64,7 @@ impl<'a, E: Element> CubeRow<'a, E> {
             if UNIT_POS < half {
                 let mine = keys[UNIT_POS as usize];
                 let other = keys[(UNIT_POS + half) as usize];
-                keys[UNIT_POS as usize] = if least {
-                    min(mine, other)
-                } else {
-                    max(mine, other)
-                };
+                keys[UNIT_POS as usize] = if least { min(mine, other) } else { max(mine, other) };
             }
             half /= 2;
             sync_cube();
@@ -91,11 +87,7 @@ impl<'a, E: Element> SearchRow<E> for CubeRow<'a, E> {
         }
         let low = self.reduce(low, true);
         let high = self.reduce(high, false);
-        KeyBracket::<E::Key> {
-            low,
-            high,
-            expected: f32::cast_from(self.layout.cols),
-        }
+        KeyBracket::<E::Key> { low, high, expected: f32::cast_from(self.layout.cols) }
     }
 
     fn finite_range(&self) -> KeyRange<E::Key> {

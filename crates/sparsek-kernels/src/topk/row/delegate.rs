@@ -59,10 +59,7 @@ pub(crate) fn delegate_select<E: Element, I: Numeric, N: Size>(
         floor,
         bound,
         k: params.k,
-        totals: Cursor {
-            above: 0u32.runtime(),
-            level: 0u32.runtime(),
-        },
+        totals: Cursor { above: 0u32.runtime(), level: 0u32.runtime() },
         config,
     };
     reaching.list::<N>(input, start, &layout, &mut columns);
@@ -80,11 +77,7 @@ fn quick_key<E: Element>(value: E, #[comptime] config: CandidateConfig) -> E::Ke
         let bits = u32::reinterpret(E::single(value));
         let fill = u32::reinterpret(i32::reinterpret(bits) >> 31);
         let key = E::Key::cast_from((bits ^ (fill | 0x8000_0000u32)) - MINUS_INF);
-        if comptime!(config.memory.search.largest) {
-            key
-        } else {
-            !key
-        }
+        if comptime!(config.memory.search.largest) { key } else { !key }
     } else {
         ordered_key::<E>(value, config.memory.search.largest)
     }

@@ -30,10 +30,7 @@ pub(crate) struct Job<'a> {
 
 impl Job<'_> {
     pub(super) fn search(&self) -> SearchConfig {
-        SearchConfig {
-            method: self.options.method.kind(),
-            largest: self.options.largest,
-        }
+        SearchConfig { method: self.options.method.kind(), largest: self.options.largest }
     }
 
     pub(super) fn params(&self) -> SearchParamsLaunch {
@@ -75,17 +72,11 @@ impl Job<'_> {
             ),
         };
         Ok(match target {
-            Target::Both(values, index) => (
-                argument(values, "values", dtype, self.selected())?,
-                indices(Some(*index))?,
-            ),
+            Target::Both(values, index) => {
+                (argument(values, "values", dtype, self.selected())?, indices(Some(*index))?)
+            }
             Target::Indices(index) => (
-                argument(
-                    &allocate(self.client, "values", 16, dtype)?,
-                    "values",
-                    dtype,
-                    16,
-                )?,
+                argument(&allocate(self.client, "values", 16, dtype)?, "values", dtype, 16)?,
                 indices(Some(*index))?,
             ),
             Target::Dense(values, index) => (
@@ -110,12 +101,7 @@ impl Job<'_> {
     }
 
     pub fn zero(&self, values: &Handle) -> Result<(), KernelError> {
-        fill_zero(
-            self.client,
-            values,
-            self.input.dtype,
-            self.input.rows * self.input.cols,
-        )
+        fill_zero(self.client, values, self.input.dtype, self.input.rows * self.input.cols)
     }
 
     pub(super) fn memory_config(&self, target: &Target) -> MemoryConfig {

@@ -63,11 +63,7 @@ impl Job<'_> {
 
     fn register_plan(&self, routine: Routine) -> RegisterPlan {
         let plane = self.plane_size();
-        let shape = if routine == Routine::Plane {
-            self.plane_shape()
-        } else {
-            self.block_shape()
-        };
+        let shape = if routine == Routine::Plane { self.plane_shape() } else { self.block_shape() };
         let rows = (plane / shape.lanes).max(1);
         let planes = if shape.planes > 1 {
             shape.planes
@@ -94,15 +90,7 @@ impl Job<'_> {
                     && k >= per_write * shape.lanes as usize
             })
             .unwrap_or(1);
-        RegisterPlan {
-            shape,
-            rows,
-            planes,
-            cube_rows,
-            listed,
-            order,
-            per_write,
-        }
+        RegisterPlan { shape, rows, planes, cube_rows, listed, order, per_write }
     }
 
     pub(super) fn registers<E: Element>(
@@ -112,9 +100,7 @@ impl Job<'_> {
     ) -> Result<(), KernelError> {
         let input = self.input;
         let plan = self.register_plan(routine);
-        let RegisterPlan {
-            shape, cube_rows, ..
-        } = plan;
+        let RegisterPlan { shape, cube_rows, .. } = plan;
         let (values, indices) = self.outputs(&target)?;
         let dense = matches!(target, Target::Dense(..));
         let config = RegisterConfig {
@@ -210,12 +196,8 @@ impl Job<'_> {
             self.elements(),
         )?;
         let source = || argument(&input.handle, "input", input.dtype, input.extent());
-        let words = argument(
-            &input.handle,
-            "input",
-            ElemType::UInt(UIntKind::U32),
-            input.extent() / 2,
-        )?;
+        let words =
+            argument(&input.handle, "input", ElemType::UInt(UIntKind::U32), input.extent() / 2)?;
         // SAFETY: as in `registers`; eight 16-bit floats are four words.
         unsafe {
             packed_select::launch_unchecked::<E, H>(
@@ -276,9 +258,9 @@ impl Job<'_> {
     /// None for keys above 32 bits.
     fn keys(&self) -> Option<SortKeys> {
         match self.input.dtype {
-            ElemType::Float(FloatKind::F32) => Some(SortKeys::Float {
-                bitwise: self.options.k * BITWISE_SHARE <= self.input.cols,
-            }),
+            ElemType::Float(FloatKind::F32) => {
+                Some(SortKeys::Float { bitwise: self.options.k * BITWISE_SHARE <= self.input.cols })
+            }
             ElemType::Float(FloatKind::F16) => Some(SortKeys::Half { zeros: 13 }),
             ElemType::Float(FloatKind::BF16) => Some(SortKeys::Half { zeros: 16 }),
             dtype if dtype.size() == 4 => Some(SortKeys::Word),
@@ -335,10 +317,7 @@ impl Job<'_> {
                 SamplingLaunch::new(
                     plan.rank as u32,
                     plan.slack as u32,
-                    normal_launch(
-                        plan.rank + plan.slack / 2,
-                        units as usize * plan.sample_items,
-                    ),
+                    normal_launch(plan.rank + plan.slack / 2, units as usize * plan.sample_items),
                     spacing as u32,
                 ),
                 config,

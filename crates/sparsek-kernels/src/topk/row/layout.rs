@@ -17,11 +17,7 @@ pub(crate) struct RowLayout {
 #[cube]
 pub(super) fn element_offset(column: u32, layout: &RowLayout, #[comptime] strided: bool) -> usize {
     let column = column as usize;
-    if strided {
-        column * layout.col_stride
-    } else {
-        column
-    }
+    if strided { column * layout.col_stride } else { column }
 }
 
 #[derive(CubeType, Clone, Copy)]
@@ -40,11 +36,7 @@ impl RowRequest {
     pub fn whole(layout: RowLayout, params: &SearchParams) -> RowRequest {
         RowRequest {
             layout,
-            params: SearchParams {
-                k: params.k,
-                max_iter: params.max_iter,
-                eps: params.eps,
-            },
+            params: SearchParams { k: params.k, max_iter: params.max_iter, eps: params.eps },
             cols: layout.cols,
             slots: params.k,
         }

@@ -46,11 +46,7 @@ impl<E: Element, N: Size> LoadedRow<E, N> {
                 vectors.push(vector);
             }
         }
-        LoadedRow::<E, N> {
-            vectors,
-            team,
-            search,
-        }
+        LoadedRow::<E, N> { vectors, team, search }
     }
 
     pub fn value(&self, #[comptime] item: usize) -> E {
@@ -66,17 +62,10 @@ impl<E: Element, N: Size> LoadedRow<E, N> {
         for item in 0..comptime!(self.team.shape.items()) {
             let key = ordered_key::<E>(self.value(item), self.search.largest);
             let key = select(self.team.holds(item), key, E::Key::min_value());
-            keys.push(if comptime!(opaque) {
-                plane_shuffle(key, UNIT_POS_X)
-            } else {
-                key
-            });
+            keys.push(if comptime!(opaque) { plane_shuffle(key, UNIT_POS_X) } else { key });
         }
         KeyRow::<E> {
-            row: RegisterRow::<E::Key> {
-                items: keys,
-                team: self.team,
-            },
+            row: RegisterRow::<E::Key> { items: keys, team: self.team },
             search: self.search,
         }
     }
@@ -87,11 +76,7 @@ impl<E: Element, N: Size> LoadedRow<E, N> {
         #[unroll]
         for item in 0..comptime!(self.team.shape.items()) {
             let single = E::single(self.value(item));
-            let value = if comptime!(self.search.largest) {
-                single
-            } else {
-                -single
-            };
+            let value = if comptime!(self.search.largest) { single } else { -single };
             items.push(select(self.team.holds(item), value, f32::NEG_INFINITY));
         }
         RegisterRow::<f32>::new(items, self.team)

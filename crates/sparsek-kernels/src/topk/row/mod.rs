@@ -45,18 +45,9 @@ pub(crate) fn topk_rows(
     if count == 0 {
         return Ok(Selected { values, indices });
     }
-    let job = Job {
-        client,
-        input,
-        options,
-        index,
-    };
+    let job = Job { client, input, options, index };
     job.select(routine, Target::Both(&values, &indices))?;
-    if job.orders(routine) {
-        Ok(Selected { values, indices })
-    } else {
-        job.order(values, indices)
-    }
+    if job.orders(routine) { Ok(Selected { values, indices }) } else { job.order(values, indices) }
 }
 
 pub(crate) fn argtopk_rows(
@@ -68,12 +59,7 @@ pub(crate) fn argtopk_rows(
 ) -> Result<Handle, KernelError> {
     let chosen = plan_rows(client, input, options, index, routine)?;
     let count = input.rows * options.k;
-    let job = Job {
-        client,
-        input,
-        options,
-        index,
-    };
+    let job = Job { client, input, options, index };
     if count > 0 && !job.orders(chosen) {
         return Ok(topk_rows(client, input, options, index, routine)?.indices);
     }

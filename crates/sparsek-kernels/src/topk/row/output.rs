@@ -86,11 +86,7 @@ impl<'a, E: Element, I: Numeric, V: Size, W: Size> RowOutput<'a, E, I, V, W> {
     }
 
     fn covers(&self, team: &Team, #[comptime] load: usize) -> bool {
-        if comptime!(self.config.ragged) {
-            team.column(load) < self.cols
-        } else {
-            team.loads(load)
-        }
+        if comptime!(self.config.ragged) { team.column(load) < self.cols } else { team.loads(load) }
     }
 
     pub fn write_from_registers<N: Size>(

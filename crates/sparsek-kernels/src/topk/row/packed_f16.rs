@@ -31,10 +31,7 @@ use crate::{
 
 impl TeamShape {
     pub fn of_packed(self) -> TeamShape {
-        TeamShape {
-            lanes: self.lanes / 2,
-            ..self
-        }
+        TeamShape { lanes: self.lanes / 2, ..self }
     }
 
     pub fn can_pack(&self) -> bool {
@@ -191,11 +188,7 @@ impl<H: Float> PackedRow<H> {
             both.insert(2usize, upper.extract(byte));
             both.insert(3usize, upper.extract(comptime!(byte + 1)));
             let both = u32::reinterpret(both);
-            let both = if comptime!(largest) {
-                both
-            } else {
-                both ^ SIGNS
-            };
+            let both = if comptime!(largest) { both } else { both ^ SIGNS };
             words.push(PackedPair::<H>::reinterpret(both));
         }
         PackedRow::<H> { words, team }
@@ -209,10 +202,7 @@ impl<H: Float> PackedRow<H> {
         let mut bracket = ValueBracket::new(model.mean, model.spread, self.team.cols);
         let mut value = H::cast_from(model.value(normal));
         let mut reach = PackedReach {
-            bits: PackedBits {
-                first: 0u32.runtime(),
-                second: 0u32.runtime(),
-            },
+            bits: PackedBits { first: 0u32.runtime(), second: 0u32.runtime() },
             total: 0u32.runtime(),
         };
         let mut settled = false.runtime();
@@ -253,10 +243,7 @@ impl<H: Float> PackedRow<H> {
         let centered = self.away(H::cast_from(mean));
         let spread = DEVIATION * self.team.sum::<f32>(centered) * normal.inverse;
         let number = spread < f32::INFINITY;
-        Model {
-            mean,
-            spread: select(number, spread, f32::INFINITY),
-        }
+        Model { mean, spread: select(number, spread, f32::INFINITY) }
     }
 
     fn sum(&self) -> f32 {
@@ -289,10 +276,7 @@ impl<H: Float> PackedRow<H> {
 
     fn reach(&self, value: H) -> PackedReach {
         let bits = self.bits(value);
-        PackedReach {
-            bits,
-            total: self.total(&bits),
-        }
+        PackedReach { bits, total: self.total(&bits) }
     }
 
     fn bits(&self, value: H) -> PackedBits {
@@ -300,10 +284,7 @@ impl<H: Float> PackedRow<H> {
         let offset = PackedPair::<H>::new(H::from_int(0) - value);
         let first = self.misses(offset, 0usize);
         let second = self.misses(offset, 1usize);
-        PackedBits {
-            first: !first,
-            second: !second,
-        }
+        PackedBits { first: !first, second: !second }
     }
 
     fn misses(&self, offset: PackedPair<H>, #[comptime] strip: usize) -> u32 {
@@ -324,8 +305,7 @@ impl<H: Float> PackedRow<H> {
     }
 
     fn total(&self, bits: &PackedBits) -> u32 {
-        self.team
-            .sum::<u32>(bits.first.count_ones() + bits.second.count_ones())
+        self.team.sum::<u32>(bits.first.count_ones() + bits.second.count_ones())
     }
 
     /// From a value at most one element off, or two neighbors around the threshold.
@@ -337,10 +317,7 @@ impl<H: Float> PackedRow<H> {
         k: u32,
         settled: bool,
     ) -> PackedGuess {
-        let mut bits = PackedBits {
-            first: reach.bits.first,
-            second: reach.bits.second,
-        };
+        let mut bits = PackedBits { first: reach.bits.first, second: reach.bits.second };
         let mut valid = settled && reach.total == k;
         let missed = settled && reach.total != k;
         if plane_any(missed) {
@@ -394,10 +371,7 @@ impl<H: Float> PackedRow<H> {
         let chosen = place == outer && word != 0;
         let bit = select(chosen, 0x8000_0000u32 >> (item & 31), 0);
         PackedGuess {
-            bits: PackedBits {
-                first: select(second, 0, bit),
-                second: select(second, bit, 0),
-            },
+            bits: PackedBits { first: select(second, 0, bit), second: select(second, bit, 0) },
             valid: outer != u32::MAX,
         }
     }
@@ -414,18 +388,13 @@ impl<H: Float> PackedRow<H> {
         let above_second = select(few, reached.second, others.second);
         let level_first = reached.first ^ others.first;
         let level_second = reached.second ^ others.second;
-        let over = self
-            .team
-            .sum::<u32>(above_first.count_ones() + above_second.count_ones());
+        let over = self.team.sum::<u32>(above_first.count_ones() + above_second.count_ones());
         let levels = self.team.sum::<u32>(level_first.count_ones());
         let quota = k - min(over, k);
         let first = ColumnBits::new(level_first, &self.team).first(quota, &self.team);
         let rest = quota - min(levels, quota);
         let second = ColumnBits::new(level_second, &self.team).first(rest, &self.team);
-        PackedBits {
-            first: above_first | first,
-            second: above_second | second,
-        }
+        PackedBits { first: above_first | first, second: above_second | second }
     }
 
     fn nearest(&self, from: H, sign: H) -> H {

@@ -87,11 +87,7 @@ pub(super) fn select_register_row<E: Element, I: Numeric, N: Size, V: Size, W: S
     );
 
     // Empty rows search in step with their plane.
-    let params = if comptime!(config.ragged) {
-        request.search()
-    } else {
-        params
-    };
+    let params = if comptime!(config.ragged) { request.search() } else { params };
     let guess = if comptime!(config.floats) {
         let singles = loaded.singles();
         let guess = if comptime!(config.search.method == MethodKind::Exact) {
@@ -115,17 +111,9 @@ pub(super) fn select_register_row<E: Element, I: Numeric, N: Size, V: Size, W: S
             };
             valid = valid && !(guess.near_zero && unsure);
         }
-        Guess {
-            bits: guess.bits,
-            valid,
-            near_zero: guess.near_zero,
-        }
+        Guess { bits: guess.bits, valid, near_zero: guess.near_zero }
     } else {
-        Guess {
-            bits: 0u32.runtime(),
-            valid: false.runtime(),
-            near_zero: false.runtime(),
-        }
+        Guess { bits: 0u32.runtime(), valid: false.runtime(), near_zero: false.runtime() }
     };
     // Shuffled, or compilers keep each comparison until it is written.
     let bits = plane_shuffle(guess.bits, UNIT_POS_X);
@@ -144,20 +132,14 @@ pub(super) fn select_register_row<E: Element, I: Numeric, N: Size, V: Size, W: S
                 by_keys(&loaded, &params, config)
             };
         }
-        write::<E, I, N, V, W>(
-            elements, values, indices, &loaded, bits, row, &request, config,
-        );
+        write::<E, I, N, V, W>(elements, values, indices, &loaded, bits, row, &request, config);
     } else if found {
-        write::<E, I, N, V, W>(
-            elements, values, indices, &loaded, bits, row, &request, config,
-        );
+        write::<E, I, N, V, W>(elements, values, indices, &loaded, bits, row, &request, config);
     } else {
         let bits = by_keys(&loaded, &params, config);
         // Else elements occupy registers beside their keys.
         let again = reload(input, row, &layout, team, config);
-        write::<E, I, N, V, W>(
-            elements, values, indices, &again, bits, row, &request, config,
-        );
+        write::<E, I, N, V, W>(elements, values, indices, &again, bits, row, &request, config);
     }
 }
 
@@ -189,8 +171,7 @@ fn by_keys<E: Element, N: Size>(
 ) -> u32 {
     let keys = loaded.keys(config.floats);
     let threshold = find_threshold::<E, KeyRow<E>>(&keys, params, config.search);
-    keys.row
-        .select_between(threshold.low, threshold.high, params.k)
+    keys.row.select_between(threshold.low, threshold.high, params.k)
 }
 
 #[cube]
@@ -210,11 +191,8 @@ fn write<E: Element, I: Numeric, N: Size, V: Size, W: Size>(
         !(config.listed > 0 && config.shape.can_transpose())
             && (config.indices || !config.dense || config.search.method == MethodKind::EarlyStop)
     );
-    let bits = if comptime!(config.ragged) {
-        select(loaded.team.cols == 0, 0u32, bits)
-    } else {
-        bits
-    };
+    let bits =
+        if comptime!(config.ragged) { select(loaded.team.cols == 0, 0u32, bits) } else { bits };
     let selected = SelectedItems::new(bits, loaded.team, ordered);
     let mut output = RowOutput::new(values, indices, row, request, config);
     if comptime!(config.ragged) {
@@ -225,14 +203,7 @@ fn write<E: Element, I: Numeric, N: Size, V: Size, W: Size>(
     } else if comptime!(config.listed > 0) {
         let length = comptime!(config.list_length() * config.cube_rows);
         let mut columns = Shared::<[u32]>::new_slice(length);
-        output.write_listed(
-            elements,
-            row,
-            &request.layout,
-            &loaded.team,
-            &selected,
-            &mut columns,
-        );
+        output.write_listed(elements, row, &request.layout, &loaded.team, &selected, &mut columns);
     } else {
         output.write_from_registers::<N>(loaded, &selected);
     }

@@ -143,18 +143,13 @@ fn sampled_floor<E: Element, N: Size>(
     if comptime!(config.floats) {
         let wanted = f32::cast_from(sampling.rank);
         let slack = f32::cast_from(sampling.slack);
-        let level = sample
-            .singles()
-            .approximate(wanted, slack, &sampling.normal);
+        let level = sample.singles().approximate(wanted, slack, &sampling.normal);
         floor.value = level.value;
         floor.found = plane_all(level.settled);
     }
     if !floor.found {
-        let params = SearchParams {
-            k: sampling.rank,
-            max_iter: 0u32.runtime(),
-            eps: 0.0f32.runtime(),
-        };
+        let params =
+            SearchParams { k: sampling.rank, max_iter: 0u32.runtime(), eps: 0.0f32.runtime() };
         let keys = sample.keys();
         floor.key = find_threshold::<E, KeyRow<E>>(&keys, &params, config.memory.search).low;
     }
@@ -283,10 +278,7 @@ pub(super) fn list_candidates<E: Element, N: Size>(
         if comptime!(!floats) {
             level = to_column_order(&level_words, part);
         }
-        let reached = ReachedBits {
-            above: to_column_order(&above_words, part),
-            level,
-        };
+        let reached = ReachedBits { above: to_column_order(&above_words, part), level };
         let counts = reached.counts();
         let sums = team.running_sum(counts);
         if UNIT_POS_X == comptime!(part.lanes - 1) {

@@ -118,11 +118,7 @@ impl SelectedList {
         let zeros = comptime!(self.order.zeros());
         if comptime!(zeros > 0) {
             // Before inversion, keys of positive numbers end in a one; NaN follows infinity.
-            let inverted = comptime!(if self.config.search.largest {
-                0u32
-            } else {
-                u32::MAX
-            });
+            let inverted = comptime!(if self.config.search.largest { 0u32 } else { u32::MAX });
             (((key ^ inverted) + comptime!((1u32 << zeros) - 2)) >> zeros) ^ (inverted >> zeros)
         } else {
             (key >> (digit * DIGIT)) & comptime!((1u32 << DIGIT) - 1)
@@ -146,11 +142,8 @@ impl SelectedList {
 
     fn offset(&self, columns: &Shared<[u32]>, slot: u32) -> usize {
         let column = columns[(self.start + self.clamped(slot)) as usize];
-        let column = if comptime!(self.config.ragged) {
-            select(self.k == 0, 0u32, column)
-        } else {
-            column
-        };
+        let column =
+            if comptime!(self.config.ragged) { select(self.k == 0, 0u32, column) } else { column };
         self.row + element_offset(column, &self.layout, self.config.strided)
     }
 
@@ -193,11 +186,7 @@ impl SelectedList {
         let room = comptime!(self.order.room(self.team.shape.lanes));
         let base = u32::reinterpret(self.team.min::<f32>(least));
         // Negation may flush subnormals.
-        let sign = comptime!(if self.config.search.largest {
-            0u32
-        } else {
-            1 << 31
-        });
+        let sign = comptime!(if self.config.search.largest { 0u32 } else { 1 << 31 });
         let mut distances = 0u32;
         #[unroll]
         for item in 0..comptime!(self.order.items) {
@@ -234,11 +223,7 @@ impl SelectedList {
     }
 
     fn wanted(&self, value: f32) -> f32 {
-        if comptime!(self.config.search.largest) {
-            value
-        } else {
-            -value
-        }
+        if comptime!(self.config.search.largest) { value } else { -value }
     }
 
     /// By keys: devices may take small values for equal.
@@ -322,11 +307,7 @@ impl SortWords {
     /// Bits of `digit` that do not fit must be equal for all.
     pub fn put(&mut self, #[comptime] item: usize, digit: u32, exists: bool) {
         let bits = comptime!(self.order.bits(self.lanes));
-        let digit = if comptime!(self.order.full) {
-            digit
-        } else {
-            select(exists, digit, 0u32)
-        };
+        let digit = if comptime!(self.order.full) { digit } else { select(exists, digit, 0u32) };
         let lane = comptime!(self.lanes - 1) - self.lane;
         let rest = lane | comptime!((self.order.items - 1 - item) as u32 * self.lanes);
         self.words[item] = (digit << bits) | rest;

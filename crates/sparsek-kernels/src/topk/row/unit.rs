@@ -1,8 +1,5 @@
 //! Routine `unit`: one unit per row, read in each pass. For runtimes without planes.
-#![allow(
-    clippy::manual_div_ceil,
-    reason = "kernels know no `div_ceil` on runtime integers"
-)]
+#![allow(clippy::manual_div_ceil, reason = "kernels know no `div_ceil` on runtime integers")]
 
 use cubecl::{ir::ElemType, prelude::*};
 
@@ -36,12 +33,7 @@ impl<'a, E: Element> UnitRow<'a, E> {
         layout: RowLayout,
         #[comptime] config: MemoryConfig,
     ) -> UnitRow<'a, E> {
-        UnitRow::<'a, E> {
-            input,
-            start: row * layout.row_stride,
-            layout,
-            config,
-        }
+        UnitRow::<'a, E> { input, start: row * layout.row_stride, layout, config }
     }
 
     fn blocks(&self) -> u32 {
@@ -68,11 +60,7 @@ impl<'a, E: Element> SearchRow<E> for UnitRow<'a, E> {
                 high = max(high, key);
             }
         }
-        KeyBracket::<E::Key> {
-            low,
-            high,
-            expected: f32::cast_from(self.layout.cols),
-        }
+        KeyBracket::<E::Key> { low, high, expected: f32::cast_from(self.layout.cols) }
     }
 
     fn finite_range(&self) -> KeyRange<E::Key> {

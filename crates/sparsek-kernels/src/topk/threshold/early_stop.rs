@@ -160,11 +160,7 @@ impl RegisterRow<f32> {
                 bisection.far = again.far;
             }
         }
-        Guess {
-            bits,
-            valid: bisection.far,
-            near_zero: false.runtime(),
-        }
+        Guess { bits, valid: bisection.far, near_zero: false.runtime() }
     }
 
     fn bisect_quantized(
@@ -259,11 +255,7 @@ impl RegisterRow<f32> {
             let turned = (second << 16) | (second >> 16);
             words.push(either(first, turned, quantizer.middle));
         }
-        QuantizedRow {
-            words,
-            team: self.team,
-            bits: CODE_BITS,
-        }
+        QuantizedRow { words, team: self.team, bits: CODE_BITS }
     }
 
     fn pair(&self, #[comptime] item: usize, quantizer: &Quantizer) -> u32 {
@@ -311,17 +303,9 @@ impl QuantizedRow {
             } else {
                 0u32.runtime()
             };
-            words.push(either(
-                first,
-                second >> comptime!(CODE_BITS - FIRST_CODE_BITS),
-                upper,
-            ));
+            words.push(either(first, second >> comptime!(CODE_BITS - FIRST_CODE_BITS), upper));
         }
-        QuantizedRow {
-            words,
-            team: self.team,
-            bits: FIRST_CODE_BITS,
-        }
+        QuantizedRow { words, team: self.team, bits: FIRST_CODE_BITS }
     }
 
     pub fn count(&self, addend: u32) -> u32 {

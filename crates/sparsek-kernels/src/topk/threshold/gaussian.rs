@@ -58,14 +58,8 @@ impl RegisterRow<f32> {
         let finite = model.finite();
         let cols = f32::cast_from(self.team.cols);
         let slope = normal.slope * model.spread;
-        let far = max(
-            normal.deviation * comptime!(GUESS_FAR[0]),
-            comptime!(GUESS_FAR[1]),
-        );
-        let few = max(
-            normal.deviation * comptime!(GUESS_NEAR[0]),
-            comptime!(GUESS_NEAR[1]),
-        );
+        let far = max(normal.deviation * comptime!(GUESS_FAR[0]), comptime!(GUESS_FAR[1]));
+        let few = max(normal.deviation * comptime!(GUESS_NEAR[0]), comptime!(GUESS_NEAR[1]));
 
         let mut bracket = ValueBracket::new(model.mean, model.spread, self.team.cols);
         let mut value = model.value(normal);
@@ -107,11 +101,7 @@ impl RegisterRow<f32> {
         }
         let open = plane_any(!settled);
         if open && numbers {
-            let level = FloatThreshold {
-                value,
-                count,
-                settled,
-            };
+            let level = FloatThreshold { value, count, settled };
             let closer = self.refine(&level, &bracket, &own, &model, normal, wanted);
             value = closer.value;
             count = closer.count;
@@ -120,11 +110,7 @@ impl RegisterRow<f32> {
             bits = reach.bits;
             total = reach.total;
         }
-        let level = FloatThreshold {
-            value,
-            count,
-            settled,
-        };
+        let level = FloatThreshold { value, count, settled };
         let reach = Reach { bits, total };
         self.select_exactly(&level, &reach, k, largest)
     }
@@ -173,11 +159,7 @@ impl RegisterRow<f32> {
         let sure = finite && magnitude >= LEAST_SURE;
         // Negation may have flushed subnormals.
         let near_zero = comptime!(largest).runtime() && u32::reinterpret(value) << 1 == 0;
-        Guess {
-            bits,
-            valid: valid && (sure || near_zero),
-            near_zero,
-        }
+        Guess { bits, valid: valid && (sure || near_zero), near_zero }
     }
 
     /// The greatest below `value`, or the least from it on.
@@ -193,10 +175,7 @@ impl RegisterRow<f32> {
             least = min(least, u32::reinterpret(distance));
         }
         let distance = f32::reinterpret(self.team.min::<u32>(least));
-        Nearest {
-            value: from + distance * sign,
-            error: distance * ROUNDED,
-        }
+        Nearest { value: from + distance * sign, error: distance * ROUNDED }
     }
 
     /// For planes whose rows all have a mean.
@@ -278,11 +257,7 @@ impl RegisterRow<f32> {
             // The rest is near the other end.
             let stuck = looked && 2.0 * bracket.gap() > gap;
             let guess = select(looked, bracket.linear(wanted), bracket.rooted(wanted));
-            let guess = select(
-                stuck && !enough && low_is_value,
-                next_above(bracket.low),
-                guess,
-            );
+            let guess = select(stuck && !enough && low_is_value, next_above(bracket.low), guess);
             let guess = select(stuck && enough && high_is_value, bracket.high, guess);
             low_is_value = low_is_value && !(open && enough);
             high_is_value = high_is_value && (enough || !open);
@@ -292,11 +267,7 @@ impl RegisterRow<f32> {
             step += 1;
             running = plane_any(usable && !settled) && step < REFINE_STEPS;
         }
-        FloatThreshold {
-            value,
-            count,
-            settled,
-        }
+        FloatThreshold { value, count, settled }
     }
 
     /// Of the unit with the least sum of squares: others may hold outliers.
@@ -304,15 +275,10 @@ impl RegisterRow<f32> {
         let share = normal.inverse * comptime!(self.team.shape.lanes as f32);
         let squares = select(own.squares < f32::MAX, own.squares, f32::MAX);
         let least = self.team.min::<f32>(squares);
-        let sum = self
-            .team
-            .max::<f32>(select(squares == least, own.sum, -f32::MAX));
+        let sum = self.team.max::<f32>(select(squares == least, own.sum, -f32::MAX));
         let mean = sum * share;
         let spread = REFINE_BIAS * f32::sqrt(max(least * share - mean * mean, 0.0));
-        Model {
-            mean,
-            spread: select(least < f32::MAX, spread, f32::INFINITY),
-        }
+        Model { mean, spread: select(least < f32::MAX, spread, f32::INFINITY) }
     }
 
     /// The least from `floor` on, and the greatest below `ceiling`.
@@ -326,10 +292,7 @@ impl RegisterRow<f32> {
             least = select(inside, min(least, value), least);
             greatest = select(value < ceiling, max(greatest, value), greatest);
         }
-        Ends {
-            least: self.team.min::<f32>(least),
-            greatest: self.team.max::<f32>(greatest),
-        }
+        Ends { least: self.team.min::<f32>(least), greatest: self.team.max::<f32>(greatest) }
     }
 
     /// Finds a value that `wanted` to `wanted + slack` elements reach, in a few counts.
@@ -355,11 +318,7 @@ impl RegisterRow<f32> {
             step += 1;
             running = plane_any(!settled) && step < APPROXIMATE_COUNTS;
         }
-        FloatThreshold {
-            value,
-            count,
-            settled,
-        }
+        FloatThreshold { value, count, settled }
     }
 }
 

@@ -118,10 +118,7 @@ impl RegisterRow<f32> {
                 other_squares += value * value;
             }
         }
-        Moments {
-            sum: sum + others,
-            squares: squares + other_squares,
-        }
+        Moments { sum: sum + others, squares: squares + other_squares }
     }
 
     pub fn model(&self, own: &Moments, normal: &Normal) -> Model {

@@ -142,10 +142,7 @@ impl RegisterRow<f32> {
 
     pub fn reach(&self, value: f32) -> Reach {
         let bits = self.sign_compare(value);
-        Reach {
-            bits,
-            total: self.total(bits),
-        }
+        Reach { bits, total: self.total(bits) }
     }
 }
 
@@ -173,10 +170,7 @@ impl<E: Element> SearchRow<E> for KeyRow<E> {
             #[unroll]
             for item in 0..self.row.items.len() {
                 let key = self.row.items[item];
-                low = min(
-                    low,
-                    select(self.row.team.holds(item), key, E::Key::max_value()),
-                );
+                low = min(low, select(self.row.team.holds(item), key, E::Key::max_value()));
             }
             expected = f32::cast_from(self.row.team.cols);
         }

@@ -90,11 +90,8 @@ pub fn find_threshold<E: Element, R: SearchRow<E>>(
         find_exact::<E, R>(row, params.k, &start, 0u32, start.low < start.high, search)
     } else {
         let found = find_finite::<E, R>(row, params, search);
-        let mut threshold = Threshold::<E::Key> {
-            low: found.low,
-            high: found.high,
-            above: found.above,
-        };
+        let mut threshold =
+            Threshold::<E::Key> { low: found.low, high: found.high, above: found.above };
         let lacking = found.reached < params.k;
         if row.agreed(lacking) {
             let rest = KeyBracket::<E::Key> {

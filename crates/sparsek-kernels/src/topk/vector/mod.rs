@@ -75,15 +75,7 @@ pub fn topk_vector(
     options: &VectorOptions,
     index: ElemType,
 ) -> Result<Selected, KernelError> {
-    let call = VectorCall {
-        client,
-        input,
-        dtype,
-        length,
-        options,
-        index,
-        stats: None,
-    };
+    let call = VectorCall { client, input, dtype, length, options, index, stats: None };
     call.topk()
 }
 
@@ -96,14 +88,6 @@ pub fn topk_vector_stats(
     options: &VectorOptions,
     index: ElemType,
 ) -> Result<(Selected, WorkloadStats), KernelError> {
-    let call = VectorCall {
-        client,
-        input,
-        dtype,
-        length,
-        options,
-        index,
-        stats: None,
-    };
+    let call = VectorCall { client, input, dtype, length, options, index, stats: None };
     call.topk_with_stats()
 }

@@ -37,13 +37,7 @@ pub enum Selection {
 
 impl Selection {
     /// All selections.
-    pub const ALL: [Self; 5] = [
-        Self::Auto,
-        Self::Rows,
-        Self::Radix,
-        Self::Bucket,
-        Self::Bitonic,
-    ];
+    pub const ALL: [Self; 5] = [Self::Auto, Self::Rows, Self::Radix, Self::Bucket, Self::Bitonic];
 
     /// Name in commands.
     pub fn name(self) -> &'static str {
@@ -104,12 +98,7 @@ pub enum Finish {
 
 impl Finish {
     /// All finishes.
-    pub const ALL: [Self; 4] = [
-        Self::Auto,
-        Self::SingleLaunch,
-        Self::Groups,
-        Self::SeparateLaunch,
-    ];
+    pub const ALL: [Self; 4] = [Self::Auto, Self::SingleLaunch, Self::Groups, Self::SeparateLaunch];
 
     /// Name in commands.
     pub fn name(self) -> &'static str {
@@ -139,12 +128,7 @@ pub struct VectorOptions {
 impl VectorOptions {
     /// k greatest in index order.
     pub fn new(k: usize) -> Self {
-        Self {
-            k,
-            largest: true,
-            sorted: false,
-            strategy: VectorStrategy::default(),
-        }
+        Self { k, largest: true, sorted: false, strategy: VectorStrategy::default() }
     }
 }
 

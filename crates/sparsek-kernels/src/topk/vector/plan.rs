@@ -113,16 +113,10 @@ fn validate(length: usize, options: &VectorOptions, index: ElemType) -> Result<(
         _ => usize::MAX,
     };
     if length > limit {
-        return Err(KernelError::RowTooLong {
-            cols: length,
-            limit,
-        });
+        return Err(KernelError::RowTooLong { cols: length, limit });
     }
     if !(1..=4).contains(&options.strategy.delegates) {
-        let reason = format!(
-            "{} per subrange; 1 to 4 are possible",
-            options.strategy.delegates
-        );
+        let reason = format!("{} per subrange; 1 to 4 are possible", options.strategy.delegates);
         return Err(refused("delegates", reason));
     }
     Ok(())
@@ -143,11 +137,7 @@ fn dispatch(vector: &InputVector, options: &VectorOptions) -> Result<Plan, Kerne
         if filtered && k > 0 {
             return Err(refused("filter", "there are no delegates".into()));
         }
-        return Ok(Plan::Whole(selection(
-            vector,
-            k,
-            options.strategy.selection,
-        )?));
+        return Ok(Plan::Whole(selection(vector, k, options.strategy.selection)?));
     };
     let partition = Partition {
         exponent,
@@ -169,12 +159,7 @@ fn rule_4(length: usize, k: usize, options: &VectorOptions) -> Option<u32> {
     if per_k < MIN_LENGTH_PER_K || (k > MAX_FINISH_K && length < options.strategy.tuning.long) {
         return None;
     }
-    Some(
-        options
-            .strategy
-            .tuning
-            .exponent(length, k, options.strategy.delegates),
-    )
+    Some(options.strategy.tuning.exponent(length, k, options.strategy.delegates))
 }
 
 fn require_k_delegates(length: usize, k: usize, partition: &Partition) -> Result<(), KernelError> {
@@ -192,12 +177,7 @@ fn require_k_delegates(length: usize, k: usize, partition: &Partition) -> Result
 
 /// Rows up to `Tuning::row` elements of 4 bytes, else buckets.
 fn selection(vector: &InputVector, k: usize, asked: Selection) -> Result<Selection, KernelError> {
-    let InputVector {
-        client,
-        dtype,
-        length,
-        ..
-    } = *vector;
+    let InputVector { client, dtype, length, .. } = *vector;
     let rows = dtype.size() <= 4 && length <= MAX_COLS;
     let histograms = length < u32::MAX as usize && !is_llvmpipe(client);
     let selection = match asked {
@@ -213,10 +193,9 @@ fn selection(vector: &InputVector, k: usize, asked: Selection) -> Result<Selecti
         Selection::Radix | Selection::Bucket if is_llvmpipe(client) => {
             Err(refused("histograms", LLVMPIPE_REFUSAL.into()))
         }
-        Selection::Radix | Selection::Bucket if !histograms => Err(refused(
-            "histograms",
-            format!("{length} elements; fewer than 2^32 are possible"),
-        )),
+        Selection::Radix | Selection::Bucket if !histograms => {
+            Err(refused("histograms", format!("{length} elements; fewer than 2^32 are possible")))
+        }
         Selection::Bitonic if is_llvmpipe(client) => {
             Err(refused("bitonic", LLVMPIPE_REFUSAL.into()))
         }
@@ -235,10 +214,7 @@ fn selections(
     candidates: usize,
 ) -> Result<[Selection; 2], KernelError> {
     let delegates = vector.delegate_vector(partition);
-    let candidates = InputVector {
-        length: candidates,
-        ..delegates
-    };
+    let candidates = InputVector { length: candidates, ..delegates };
     Ok([
         selection(&delegates, options.k, options.strategy.selection)?,
         selection(&candidates, options.k, options.strategy.selection)?,
@@ -275,11 +251,7 @@ fn filter(
     };
     let slots = (options.k << partition.exponent).next_multiple_of(CANDIDATE_LOAD);
     let [first, second] = selections(vector, partition, options, slots)?;
-    Ok(AfterDelegates::Filter {
-        first,
-        second,
-        config,
-    })
+    Ok(AfterDelegates::Filter { first, second, config })
 }
 
 /// Kernels number delegates and slots with u32.
@@ -339,10 +311,7 @@ fn finish(
     if let Some(delegate_items) = items.filter(|_| auto)
         && allowed(Finish::SeparateLaunch)
     {
-        let config = FinishConfig {
-            delegate_items,
-            ..config
-        };
+        let config = FinishConfig { delegate_items, ..config };
         return Ok(Some(plan(config, FirstTopk::InRegisters)));
     }
     if allowed(Finish::Groups) {
@@ -352,18 +321,11 @@ fn finish(
         }
     }
     let strategy = VectorStrategy {
-        subrange: if auto {
-            Subrange::Auto
-        } else {
-            Subrange::Whole
-        },
+        subrange: if auto { Subrange::Auto } else { Subrange::Whole },
         selection: options.strategy.selection,
         ..VectorStrategy::default()
     };
-    let options = VectorOptions {
-        strategy,
-        ..VectorOptions::new(options.k)
-    };
+    let options = VectorOptions { strategy, ..VectorOptions::new(options.k) };
     let first = dispatch(&vector.delegate_vector(partition), &options)?;
     Ok(Some(plan(config, FirstTopk::SeparateLaunch(first))))
 }
@@ -389,10 +351,7 @@ fn finish_config(
     let width = vector.load_width(partition.exponent);
     let loads = (k << partition.exponent) / (width * units as usize);
     let config = FinishConfig {
-        shape: TeamShape {
-            width,
-            ..TeamShape::of_cube(units, plane)
-        },
+        shape: TeamShape { width, ..TeamShape::of_cube(units, plane) },
         delegate_items: 0,
         group_exponent: 0,
         grouped_items: 0,
@@ -464,10 +423,7 @@ fn single_launch(
         .with_subranges_per_cube(partition.exponent, build.teams() * concurrent)
         .filter(|build| build.rounds == 1)
         .ok_or_else(|| format!("{cubes} cubes need more than one round of loads"))?;
-    let config = FinishConfig {
-        delegate_items,
-        ..config
-    };
+    let config = FinishConfig { delegate_items, ..config };
     Ok((config, build))
 }
 
@@ -482,22 +438,15 @@ fn groups(
         Subrange::Auto => options.strategy.tuning.grouped(length / k),
         _ => partition.exponent,
     };
-    let partition = Partition {
-        exponent,
-        ..*partition
-    };
+    let partition = Partition { exponent, ..*partition };
     let config = finish_config(vector, &partition, options).map_err(|error| error.to_string())?;
     let build = DelegateVectorConfig::new(vector, &partition, CUBE_UNITS, options.largest);
     let delegates = partition.delegates(length);
     let most = DELEGATE_BYTES_PER_UNIT / vector.key * config.shape.lanes as usize;
     // Balances groups and delegates; few rounds keep the last cubes from running alone.
     let balanced = (delegates / k).max(1).ilog2().div_ceil(2);
-    let least = (delegates.div_ceil(most))
-        .next_power_of_two()
-        .max(build.teams());
-    let group_exponent = balanced
-        .min(build.subranges_per_cube().ilog2())
-        .max(least.ilog2());
+    let least = (delegates.div_ceil(most)).next_power_of_two().max(build.teams());
+    let group_exponent = balanced.min(build.subranges_per_cube().ilog2()).max(least.ilog2());
     let count = delegates.div_ceil(1 << group_exponent);
     if count < k || k << group_exponent > most {
         return Err(format!(
@@ -576,13 +525,7 @@ impl DelegateVectorConfig {
         };
         Self {
             cube: TeamShape::of_cube(units, plane),
-            team: TeamShape {
-                lanes: lanes as u32,
-                planes: 1,
-                width,
-                loads: 1,
-                exact_fit: true,
-            },
+            team: TeamShape { lanes: lanes as u32, planes: 1, width, loads: 1, exact_fit: true },
             loads_in_flight,
             concurrent_subranges,
             rounds: 1,

@@ -108,9 +108,7 @@ impl<'a> TopkStream<'a> {
     fn push_pieces(&mut self, part: &[u8]) -> Result<(), KernelError> {
         self.require_whole(part.len())?;
         let size = self.dtype.size();
-        let least = PIECE_LENGTH_PER_K
-            .saturating_mul(self.options.k)
-            .saturating_mul(size);
+        let least = PIECE_LENGTH_PER_K.saturating_mul(self.options.k).saturating_mul(size);
         let most = least.clamp(PIECE_BYTES[0], PIECE_BYTES[1]) / size;
         // Equal, because options may be refused for a short rest.
         let length = part.len() / size;
@@ -150,11 +148,7 @@ impl<'a> TopkStream<'a> {
 
     fn require_whole(&self, bytes: usize) -> Result<(), KernelError> {
         let size = self.dtype.size();
-        if bytes.is_multiple_of(size) {
-            Ok(())
-        } else {
-            Err(KernelError::Part { bytes, size })
-        }
+        if bytes.is_multiple_of(size) { Ok(()) } else { Err(KernelError::Part { bytes, size }) }
     }
 
     fn push_piece(
@@ -165,11 +159,7 @@ impl<'a> TopkStream<'a> {
         let client = &self.clients[self.turn];
         self.turn = (self.turn + 1) % self.clients.len();
         let selected = self.options.k.min(length);
-        let options = VectorOptions {
-            k: selected,
-            sorted: false,
-            ..self.options
-        };
+        let options = VectorOptions { k: selected, sorted: false, ..self.options };
         let best = self.topk(client, &upload(client), length, &options)?;
         let first = self.seen;
         self.seen += length as u64;
@@ -218,10 +208,7 @@ impl<'a> TopkStream<'a> {
         self.collect_pending(0)?;
         let k = self.options.k;
         if self.best.indices.len() < k {
-            return Err(KernelError::KTooLarge {
-                k,
-                cols: self.seen as usize,
-            });
+            return Err(KernelError::KTooLarge { k, cols: self.seen as usize });
         }
         let sorted = self.options.sorted && k > 0;
         if sorted || self.best.indices.len() > k {
@@ -296,8 +283,7 @@ fn read<const N: usize>(
     let read = read_sync(reading).map_err(|error| error.to_string());
     let read = read.and_then(|read| {
         let count = read.len();
-        read.try_into()
-            .map_err(|_| format!("{count} buffers instead of {N}"))
+        read.try_into().map_err(|_| format!("{count} buffers instead of {N}"))
     });
     read.map_err(|reason| device_failed(client, reason))
 }

@@ -68,11 +68,7 @@ impl Tuning {
     /// Exponent α by Rule 4, for k ≥ 1 and 1 to 4 `delegates`.
     #[must_use]
     pub fn exponent(&self, length: usize, k: usize, delegates: usize) -> u32 {
-        let constant = if k > MAX_FINISH_K {
-            self.many
-        } else {
-            self.constant
-        };
+        let constant = if k > MAX_FINISH_K { self.many } else { self.constant };
         let balanced = ((length / k).max(1).ilog2() as i32 + constant).max(0) as u32 / 2;
         (balanced + delegates.ilog2()).clamp(EXPONENTS[0], EXPONENTS[1])
     }

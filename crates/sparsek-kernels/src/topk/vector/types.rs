@@ -89,11 +89,7 @@ pub(super) enum AfterDelegates {
     /// Copies selected subranges.
     Concatenate { first: Selection, second: Selection },
     /// As `Concatenate`, with Rules 2 and 3.
-    Filter {
-        first: Selection,
-        second: Selection,
-        config: FilterConfig,
-    },
+    Filter { first: Selection, second: Selection, config: FilterConfig },
 }
 
 /// How one cube obtains the k best delegates.

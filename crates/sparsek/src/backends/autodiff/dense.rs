@@ -72,11 +72,7 @@ impl<B: Backend + DenseGradientOps> Backward<B, 2> for CompressedLinearGradient 
     ) {
         let upstream = grads.consume::<B>(&ops.node);
         let [node_values, node_weight] = ops.parents;
-        let CompressedState {
-            values,
-            columns,
-            weight,
-        } = ops.state;
+        let CompressedState { values, columns, weight } = ops.state;
         let width = weight.shape()[0];
         if let Some(node) = node_values {
             let gradient = B::linear_compressed_gradient(columns.clone(), weight, upstream.clone());
@@ -167,10 +163,7 @@ impl<B: Backend + DenseOps + DenseGradientOps, C: CheckpointStrategy> DenseOps f
         let nodes = [x.node(), weight.node()];
         let [x, weight] = [x, weight].map(|tensor| tensor.into_primitive());
         let output = B::linear_rows(x.clone(), weight.clone());
-        let kind = LinearGradient
-            .prepare::<C>(nodes)
-            .compute_bound()
-            .stateful();
+        let kind = LinearGradient.prepare::<C>(nodes).compute_bound().stateful();
         finish(kind, [x, weight], output)
     }
 
@@ -182,10 +175,7 @@ impl<B: Backend + DenseOps + DenseGradientOps, C: CheckpointStrategy> DenseOps f
         let nodes = [x.node(), weight.node(), bias.node()];
         let [x, weight, bias] = [x, weight, bias].map(|tensor| tensor.into_primitive());
         let output = B::linear_rows_biased(x.clone(), weight.clone(), bias);
-        let kind = LinearGradient
-            .prepare::<C>(nodes)
-            .compute_bound()
-            .stateful();
+        let kind = LinearGradient.prepare::<C>(nodes).compute_bound().stateful();
         finish(kind, [x, weight], output)
     }
 
@@ -199,10 +189,7 @@ impl<B: Backend + DenseOps + DenseGradientOps, C: CheckpointStrategy> DenseOps f
         let [x, weight, bias, addend] =
             [x, weight, bias, addend].map(|tensor| tensor.into_primitive());
         let output = B::linear_rows_added(x.clone(), weight.clone(), bias, addend);
-        let kind = LinearGradient
-            .prepare::<C>(nodes)
-            .compute_bound()
-            .stateful();
+        let kind = LinearGradient.prepare::<C>(nodes).compute_bound().stateful();
         finish(kind, [x, weight], output)
     }
 
@@ -215,10 +202,7 @@ impl<B: Backend + DenseOps + DenseGradientOps, C: CheckpointStrategy> DenseOps f
         let nodes = [x.node(), gamma.node(), beta.node()];
         let [x, gamma, beta] = [x, gamma, beta].map(|tensor| tensor.into_primitive());
         let output = B::layer_norm_rows(x.clone(), gamma.clone(), beta, epsilon);
-        let kind = LayerNormGradient
-            .prepare::<C>(nodes)
-            .compute_bound()
-            .stateful();
+        let kind = LayerNormGradient.prepare::<C>(nodes).compute_bound().stateful();
         finish(kind, (x, gamma, epsilon), output)
     }
 
@@ -235,10 +219,7 @@ impl<B: Backend + DenseOps + DenseGradientOps, C: CheckpointStrategy> DenseOps f
         };
         let kept = state.clone();
         let output = B::linear_compressed(kept.values, kept.columns, kept.weight);
-        let kind = CompressedLinearGradient
-            .prepare::<C>(nodes)
-            .compute_bound()
-            .stateful();
+        let kind = CompressedLinearGradient.prepare::<C>(nodes).compute_bound().stateful();
         finish(kind, state, output)
     }
 
@@ -246,10 +227,7 @@ impl<B: Backend + DenseOps + DenseGradientOps, C: CheckpointStrategy> DenseOps f
         let node = x.node();
         let x = x.into_primitive();
         let shape = x.shape().dims();
-        let kind = ColumnSumsGradient
-            .prepare::<C>([node])
-            .compute_bound()
-            .stateful();
+        let kind = ColumnSumsGradient.prepare::<C>([node]).compute_bound().stateful();
         finish(kind, shape, B::column_sums(x))
     }
 
@@ -261,10 +239,7 @@ impl<B: Backend + DenseOps + DenseGradientOps, C: CheckpointStrategy> DenseOps f
         let node = scores.node();
         let scores = scores.into_primitive();
         let output = B::cross_entropy(scores.clone(), labels.clone(), scale);
-        let kind = CrossEntropyGradient
-            .prepare::<C>([node])
-            .compute_bound()
-            .stateful();
+        let kind = CrossEntropyGradient.prepare::<C>([node]).compute_bound().stateful();
         finish(kind, (scores, labels, scale), output)
     }
 }

@@ -48,21 +48,13 @@ fn gradient<B: DistanceGradientOps>(
 }
 
 fn inner<B: Backend, C: CheckpointStrategy>(csr: CsrTensors<Autodiff<B, C>>) -> CsrTensors<B> {
-    CsrTensors {
-        indptr: csr.indptr,
-        indices: csr.indices,
-        values: csr.values.into_primitive(),
-    }
+    CsrTensors { indptr: csr.indptr, indices: csr.indices, values: csr.values.into_primitive() }
 }
 
 fn inner_pattern<B: Backend, C: CheckpointStrategy>(
     pattern: TransposedPattern<Autodiff<B, C>>,
 ) -> TransposedPattern<B> {
-    TransposedPattern {
-        indptr: pattern.indptr,
-        rows: pattern.rows,
-        entries: pattern.entries,
-    }
+    TransposedPattern { indptr: pattern.indptr, rows: pattern.rows, entries: pattern.entries }
 }
 
 #[derive(Debug)]
@@ -77,12 +69,7 @@ impl<B: Backend + DistanceGradientOps> Backward<B, 2> for PairwiseGradient {
         grads: &mut Gradients,
         _checkpointer: &mut Checkpointer,
     ) {
-        let State {
-            x,
-            y,
-            distances,
-            spec,
-        } = ops.state;
+        let State { x, y, distances, spec } = ops.state;
         let [node_x, node_y] = ops.parents;
         let upstream = grads.consume::<B>(&ops.node);
         if let Some(node) = node_x {
@@ -116,12 +103,8 @@ impl<B: Backend + DistanceOps + DistanceGradientOps, C: CheckpointStrategy> Dist
         match prepared.stateful() {
             OpsKind::UnTracked(prep) => prep.finish(distances),
             OpsKind::Tracked(prep) => {
-                let Transposed::Both {
-                    x_columns,
-                    x: x_transposed,
-                    y_columns,
-                    y: y_transposed,
-                } = transposed
+                let Transposed::Both { x_columns, x: x_transposed, y_columns, y: y_transposed } =
+                    transposed
                 else {
                     panic!(
                         "pairwise_distances: this distance has no gradient; detach the values \
@@ -130,17 +113,11 @@ impl<B: Backend + DistanceOps + DistanceGradientOps, C: CheckpointStrategy> Dist
                 };
                 let state = State {
                     x: Matrix {
-                        csr: CsrTensors {
-                            indices: x_columns,
-                            ..x
-                        },
+                        csr: CsrTensors { indices: x_columns, ..x },
                         transposed: inner_pattern(x_transposed),
                     },
                     y: Matrix {
-                        csr: CsrTensors {
-                            indices: y_columns,
-                            ..y
-                        },
+                        csr: CsrTensors { indices: y_columns, ..y },
                         transposed: inner_pattern(y_transposed),
                     },
                     distances: distances.clone(),

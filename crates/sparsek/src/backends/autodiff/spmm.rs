@@ -37,11 +37,9 @@ impl<B: Backend> std::fmt::Debug for State<B> {
 impl<B: Backend + SpmmGradientOps> State<B> {
     fn right(self, upstream: FloatTensor<B>) -> FloatTensor<B> {
         match self.columns {
-            None => B::spmm_transposed(
-                upstream,
-                self.factors.transposed(),
-                self.operator.transposed(),
-            ),
+            None => {
+                B::spmm_transposed(upstream, self.factors.transposed(), self.operator.transposed())
+            }
             Some((columns, spec)) => {
                 B::compressed_gradient(upstream, columns, self.factors, self.operator, spec)
             }
@@ -111,9 +109,7 @@ impl<B: Backend + SpmmGradientOps> Backward<B, 1> for ExpandGradient {
         grads: &mut Gradients,
         _checkpointer: &mut Checkpointer,
     ) {
-        unary::<B, _>(ops.parents, ops.node, grads, |grad| {
-            B::gather_columns(grad, ops.state)
-        });
+        unary::<B, _>(ops.parents, ops.node, grads, |grad| B::gather_columns(grad, ops.state));
     }
 }
 
@@ -229,15 +225,9 @@ impl<B: Backend + SpmmOps + SpmmGradientOps, C: CheckpointStrategy> SpmmOps for 
         spec: CompressedSpec,
     ) -> FloatTensor<Self> {
         let kept = Some((columns.clone(), spec));
-        product(
-            values,
-            kept,
-            factors,
-            operator,
-            |values, factors, operator| {
-                B::spmm_compressed(values, columns, factors, operator, spec)
-            },
-        )
+        product(values, kept, factors, operator, |values, factors, operator| {
+            B::spmm_compressed(values, columns, factors, operator, spec)
+        })
     }
 
     fn expand(
@@ -247,10 +237,7 @@ impl<B: Backend + SpmmOps + SpmmGradientOps, C: CheckpointStrategy> SpmmOps for 
     ) -> FloatTensor<Self> {
         let node = values.node();
         let output = B::expand(values.into_primitive(), columns.clone(), width);
-        let kind = ExpandGradient
-            .prepare::<C>([node])
-            .compute_bound()
-            .stateful();
+        let kind = ExpandGradient.prepare::<C>([node]).compute_bound().stateful();
         finish(kind, columns, output)
     }
 
@@ -258,10 +245,7 @@ impl<B: Backend + SpmmOps + SpmmGradientOps, C: CheckpointStrategy> SpmmOps for 
         let node = x.node();
         let operator = inner(operator);
         let (y, winners) = B::spmm_max_winners(x.into_primitive(), operator.clone());
-        let kind = MaximumGradient
-            .prepare::<C>([node])
-            .compute_bound()
-            .stateful();
+        let kind = MaximumGradient.prepare::<C>([node]).compute_bound().stateful();
         finish(kind, (winners, operator), y)
     }
 }

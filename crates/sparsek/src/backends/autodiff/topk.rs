@@ -46,9 +46,7 @@ impl<B: Backend + TopkGradientOps> Backward<B, 1> for MaskGradient {
         grads: &mut Gradients,
         _checkpointer: &mut Checkpointer,
     ) {
-        unary::<B, _>(ops.parents, ops.node, grads, |grad| {
-            B::keep_selected(grad, ops.state)
-        });
+        unary::<B, _>(ops.parents, ops.node, grads, |grad| B::keep_selected(grad, ops.state));
     }
 }
 

@@ -37,12 +37,7 @@ fn linear(
     let [inputs, outputs] = weight.shape().dims();
     let weight = into_contiguous(weight);
     let bias = bias.map(into_contiguous);
-    let matrix = Weight {
-        handle: &weight.handle,
-        inputs,
-        outputs,
-        strides: [outputs, 1],
-    };
+    let matrix = Weight { handle: &weight.handle, inputs, outputs, strides: [outputs, 1] };
     match product(&x, &matrix, bias.as_ref(), addend.as_ref()) {
         Some(output) => output,
         None => added(CubeBackend::linear(x, weight, bias), addend),
@@ -89,29 +84,16 @@ fn pitched(x: &CubeTensor) -> CubeTensor {
 }
 
 fn pitched_rows(x: &CubeTensor) -> PitchedRows<'_> {
-    PitchedRows {
-        rows: rows(x),
-        pitch: x.meta.strides()[0],
-    }
+    PitchedRows { rows: rows(x), pitch: x.meta.strides()[0] }
 }
 
 fn rows(x: &CubeTensor) -> DenseRows<'_> {
     let [rows, width] = x.shape().dims();
-    DenseRows {
-        handle: &x.handle,
-        dtype: dtype_to_elem_type(x.dtype),
-        rows,
-        width,
-    }
+    DenseRows { handle: &x.handle, dtype: dtype_to_elem_type(x.dtype), rows, width }
 }
 
 fn normalized<'a>(x: &'a CubeTensor, gamma: &'a CubeTensor, epsilon: f32) -> Normalized<'a> {
-    Normalized {
-        x: rows(x),
-        gamma: &gamma.handle,
-        epsilon,
-        planes: None,
-    }
+    Normalized { x: rows(x), gamma: &gamma.handle, epsilon, planes: None }
 }
 
 /// Runs `body` with contiguous scores and labels.
@@ -225,10 +207,8 @@ impl DenseGradientOps for CubeBackend {
         if count >= TALL_ROWS && dense::inner_fits(&x.client, &left, &right) {
             let sides = sides.map(pitched);
             let [left, right] = [&sides[0], &sides[1]].map(pitched_rows);
-            let sum = expect(
-                "the gradient of linear",
-                dense::inner_product(&x.client, &left, &right),
-            );
+            let sum =
+                expect("the gradient of linear", dense::inner_product(&x.client, &left, &right));
             return tensor(&x, sum, [width, across].into(), x.dtype);
         }
         if count < 2 * SLICE_ROWS {

@@ -177,10 +177,7 @@ impl Search<'_> {
         if values.len() == 1 {
             return Ok((values.remove(0), indices.remove(0)));
         }
-        Ok((
-            CubeBackend::float_cat(values, 0),
-            CubeBackend::int_cat(indices, 0),
-        ))
+        Ok((CubeBackend::float_cat(values, 0), CubeBackend::int_cat(indices, 0)))
     }
 
     /// Splits the index, so that counters fit in memory.
@@ -225,13 +222,8 @@ impl Search<'_> {
         let dtype = output_dtype(self.like);
         let rows = Rows::contiguous(distances, dtype_to_elem_type(dtype), count, across);
         let index = DType::from(self.spec.index);
-        let found = topk::topk(
-            &self.like.client,
-            &rows,
-            &options,
-            dtype_to_elem_type(index),
-            None,
-        )?;
+        let found =
+            topk::topk(&self.like.client, &rows, &options, dtype_to_elem_type(index), None)?;
         let shape = Shape::from([count, k]);
         Ok((
             tensor(self.like, found.values, shape.clone(), dtype),
@@ -334,11 +326,7 @@ impl DistanceOps for CubeBackend {
         let bytes = bytes >> u32::from(by.distance.needs().other_waits());
         let part = index_part(client, &matrix, by.distance, routine, counters);
         let part = expect("kneighbors", part);
-        let search = Search {
-            like: &x.values,
-            spec: &spec,
-            bytes,
-        };
+        let search = Search { like: &x.values, spec: &spec, bytes };
         let found = match part < matrix.rows && pairs > 0 && spec.k > 0 {
             true => search.run_in_parts([&x, &y], part),
             false => Pair::new([&x, &y], by, routine)
@@ -392,10 +380,7 @@ impl DistanceGradientOps for CubeBackend {
             entries: &entries.handle,
         };
         let [upstream, distances] = [upstream, distances].map(into_contiguous);
-        let upstream = Upstream {
-            gradient: &upstream.handle,
-            distances: &distances.handle,
-        };
+        let upstream = Upstream { gradient: &upstream.handle, distances: &distances.handle };
         let client = &x.values.client;
         let norms = |tensors: &Tensors| {
             let parameter = Parameter::of(spec.p);

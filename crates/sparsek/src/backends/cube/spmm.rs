@@ -91,11 +91,7 @@ struct Rows {
 
 impl Rows {
     fn new(values: CubeTensor, columns: CubeTensor, width: usize) -> Self {
-        Self {
-            values: into_contiguous(values),
-            columns: into_contiguous(columns),
-            width,
-        }
+        Self { values: into_contiguous(values), columns: into_contiguous(columns), width }
     }
 
     fn compressed(&self) -> Compressed<'_> {
@@ -141,13 +137,7 @@ impl SpmmOps for CubeBackend {
     fn partition(indptr: IntTensor<Self>, nnz: usize) -> IntTensor<Self> {
         let indptr = into_contiguous(indptr);
         let rows = indptr.shape()[0] - 1;
-        let csr = Csr {
-            indptr: &indptr.handle,
-            indices: &indptr.handle,
-            rows,
-            cols: 0,
-            nnz,
-        };
+        let csr = Csr { indptr: &indptr.handle, indices: &indptr.handle, rows, cols: 0, nnz };
         let partition = expect("partition", Partition::new(&indptr.client, &csr));
         let shape = Shape::from([Partition::len(rows, nnz)]);
         tensor(&indptr, partition.handle().clone(), shape, DType::I32)
@@ -167,17 +157,8 @@ impl SpmmOps for CubeBackend {
     ) -> IntTensor<Self> {
         let [indptr, indices] = [indptr, indices].map(into_contiguous);
         let (rows, nnz) = (indptr.shape()[0] - 1, indices.shape()[0]);
-        let csr = Csr {
-            indptr: &indptr.handle,
-            indices: &indices.handle,
-            rows,
-            cols,
-            nnz,
-        };
-        let blocks = expect(
-            "column_blocks",
-            ColumnBlocks::new(&indptr.client, &csr, most),
-        );
+        let csr = Csr { indptr: &indptr.handle, indices: &indices.handle, rows, cols, nnz };
+        let blocks = expect("column_blocks", ColumnBlocks::new(&indptr.client, &csr, most));
         let shape = Shape::from([ColumnBlocks::len([rows, cols, nnz], most)]);
         tensor(&indptr, blocks.handle().clone(), shape, DType::I32)
     }
@@ -242,11 +223,8 @@ impl SpmmGradientOps for CubeBackend {
         let entries = into_contiguous(operator.transposed_entries.clone());
         let blocked = operator.transposed_blocks.clone();
         let forward = Sparse::new(operator.clone(), factors.clone(), None);
-        let transposed = Sparse::new(
-            operator.transposed(),
-            factors.transposed(),
-            Some(entries.clone()),
-        );
+        let transposed =
+            Sparse::new(operator.transposed(), factors.transposed(), Some(entries.clone()));
         let blocks = match blocked {
             BlockedEntries::Absent => None,
             BlockedEntries::Present(tensor) => {
@@ -263,12 +241,7 @@ impl SpmmGradientOps for CubeBackend {
         };
         let output = spmm::gradient(client, &product, x.values, &x);
         let shape = rows.columns.shape();
-        result(
-            "the gradient of spmm_compressed",
-            output,
-            &rows.values,
-            shape,
-        )
+        result("the gradient of spmm_compressed", output, &rows.values, shape)
     }
 
     fn sddmm(
@@ -311,13 +284,8 @@ impl SpmmGradientOps for CubeBackend {
         let [count, width] = source.shape().dims();
         let x = rows.compressed();
         let sizes = [count, width, x.k];
-        let output = spmm::gather_columns(
-            &source.client,
-            x.values,
-            x.columns,
-            sizes,
-            [x.dtype, x.index],
-        );
+        let output =
+            spmm::gather_columns(&source.client, x.values, x.columns, sizes, [x.dtype, x.index]);
         result("gather_columns", output, source, rows.columns.shape())
     }
 
@@ -332,10 +300,7 @@ impl SpmmGradientOps for CubeBackend {
         let found = max::maximum(&x.client, &csr, &x.handle, dtype, width);
         let (values, winners) = expect("spmm_max", found);
         let shape = Shape::from([csr.rows, width]);
-        (
-            tensor(&x, values, shape.clone(), x.dtype),
-            tensor(&x, winners, shape, DType::I32),
-        )
+        (tensor(&x, values, shape.clone(), x.dtype), tensor(&x, winners, shape, DType::I32))
     }
 
     fn spmm_max_gradient(
@@ -344,12 +309,9 @@ impl SpmmGradientOps for CubeBackend {
         operator: Operator<Self>,
     ) -> FloatTensor<Self> {
         let [upstream, winners] = [upstream, winners].map(into_contiguous);
-        let [indptr, indices, entries] = [
-            operator.transposed_indptr,
-            operator.transposed_indices,
-            operator.transposed_entries,
-        ]
-        .map(into_contiguous);
+        let [indptr, indices, entries] =
+            [operator.transposed_indptr, operator.transposed_indices, operator.transposed_entries]
+                .map(into_contiguous);
         let [cols, width] = upstream.shape().dims();
         let transposed = csr(&indptr, &indices, cols);
         let gradient = max::maximum_gradient(

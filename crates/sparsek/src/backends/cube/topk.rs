@@ -29,11 +29,7 @@ fn with_last(shape: &Shape, last: usize) -> Shape {
 fn rows_of(input: CubeTensor, lengths: Lengths<CubeBackend>) -> (CubeTensor, Rows) {
     let last = input.meta.num_dims() - 1;
     let dense = input.meta.shape()[last] <= topk::MAX_COLS || input.meta.strides()[last] == 1;
-    let input = if dense && row_stride(&input).is_some() {
-        input
-    } else {
-        into_contiguous(input)
-    };
+    let input = if dense && row_stride(&input).is_some() { input } else { into_contiguous(input) };
     let shape = input.meta.shape().clone();
     let cols = shape[last];
     let rows = Rows {
@@ -83,13 +79,7 @@ fn select(
 ) -> (CubeTensor, CubeTensor) {
     let (input, rows) = rows_of(input, lengths);
     let index = DType::from(spec.index);
-    let result = topk::topk(
-        &input.client,
-        &rows,
-        &spec.into(),
-        dtype_to_elem_type(index),
-        None,
-    );
+    let result = topk::topk(&input.client, &rows, &spec.into(), dtype_to_elem_type(index), None);
     let selected = expect("topk", result);
     let shape = with_last(&input.shape(), spec.k);
     (
@@ -101,13 +91,7 @@ fn select(
 fn select_indices(input: CubeTensor, lengths: Lengths<CubeBackend>, spec: &TopkSpec) -> CubeTensor {
     let (input, rows) = rows_of(input, lengths);
     let index = DType::from(spec.index);
-    let result = topk::argtopk(
-        &input.client,
-        &rows,
-        &spec.into(),
-        dtype_to_elem_type(index),
-        None,
-    );
+    let result = topk::argtopk(&input.client, &rows, &spec.into(), dtype_to_elem_type(index), None);
     let indices = expect("argtopk", result);
     tensor(&input, indices, with_last(&input.shape(), spec.k), index)
 }
@@ -126,10 +110,7 @@ fn mask(
     let indices = masked
         .indices
         .map(|handle| tensor(&input, handle, with_last(&input.shape(), spec.k), index));
-    (
-        tensor(&input, masked.values, input.shape(), input.dtype),
-        indices,
-    )
+    (tensor(&input, masked.values, input.shape(), input.dtype), indices)
 }
 
 /// Scatters selected elements into zeros; `source` is compact or dense.
@@ -172,11 +153,7 @@ fn launch(input: CubeTensor, spec: &TopkSpec) -> Outcome {
     let selected = selected.map_err(|error| error.to_string())?;
     // Starts the device now.
     client.flush().map_err(|error| error.to_string())?;
-    Ok(SelectedBuffers::Device {
-        client,
-        values: selected.values,
-        positions: selected.indices,
-    })
+    Ok(SelectedBuffers::Device { client, values: selected.values, positions: selected.indices })
 }
 
 fn gather(input: CubeTensor, places: TensorData, spec: &TopkSpec) -> (CubeTensor, CubeTensor) {

@@ -31,10 +31,7 @@ fn moments<E: Float>(row: &[E], epsilon: f32) -> [E::Sum; 2] {
     };
     let mean = sum(&|x| x);
     let variance = sum(&|x| (x - mean) * (x - mean));
-    [
-        mean,
-        (variance + number::<E>(epsilon.into())).sqrt().recip(),
-    ]
+    [mean, (variance + number::<E>(epsilon.into())).sqrt().recip()]
 }
 
 fn number<E: Float>(x: f64) -> E::Sum {
@@ -68,10 +65,7 @@ fn widened<E: Float>(tensor: &FlexTensor) -> Vec<E::Sum> {
 #[multiversion(targets("x86_64+avx2"))]
 fn dot<E: Float>(left: &[E], right: &[E]) -> E::Sum {
     let mut sums = [<E as Float>::Sum::default(); ACCUMULATORS];
-    let (lefts, rights) = (
-        left.chunks_exact(ACCUMULATORS),
-        right.chunks_exact(ACCUMULATORS),
-    );
+    let (lefts, rights) = (left.chunks_exact(ACCUMULATORS), right.chunks_exact(ACCUMULATORS));
     let mut rest = <E as Float>::Sum::default();
     for (a, b) in lefts.remainder().iter().zip(rights.remainder()) {
         rest += a.widen() * b.widen();

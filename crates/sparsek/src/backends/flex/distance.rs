@@ -25,11 +25,7 @@ use crate::ops::{
 };
 
 fn batch<S>(spec: &DistanceSpec, across: usize) -> usize {
-    let bytes = if spec.same_matrix {
-        MIRROR_BYTES
-    } else {
-        BATCH_BYTES
-    };
+    let bytes = if spec.same_matrix { MIRROR_BYTES } else { BATCH_BYTES };
     let row = across * size_of::<S>();
     let fitting = bytes / row.max(1);
     // Then the larger batch saves no work.
@@ -102,11 +98,8 @@ fn gradient<S: Computed>(
 ) -> Vec<S> {
     let slope = (spec.distance.needs().gradient).expect("only what has a gradient is tracked");
     let [mut x, mut y] = [arrays::<S>(x, spec.cols), arrays::<S>(y, spec.cols)];
-    let [columns, rows, entries] = [
-        ids(&y_transposed.indptr),
-        ids(&y_transposed.rows),
-        ids(&y_transposed.entries),
-    ];
+    let [columns, rows, entries] =
+        [ids(&y_transposed.indptr), ids(&y_transposed.rows), ids(&y_transposed.entries)];
     let (upstream, distances) = (S::values(upstream), S::values(distances));
     let across = y.indptr.len() - 1;
     let (zero, one) = (<S as Real>::new(0.0), <S as Real>::new(1.0));
@@ -245,27 +238,22 @@ fn nearest<S: Computed>(matrices: [&Matrix; 2], spec: &NearestSpec) -> (FlexTens
     let mut places = vec![0i64; rows * k];
     if k > 0 {
         let batch = spec.batch.unwrap_or(batch::<S>(&spec.by, across)).max(1);
-        S::run(
-            &spec.by,
-            (x.as_ref(), &y),
-            batch,
-            &mut |first, distances| {
-                let from = first * k;
-                (values[from..].par_chunks_exact_mut(k))
-                    .zip(places[from..].par_chunks_exact_mut(k))
-                    .zip(distances.par_chunks_exact(across))
-                    .enumerate()
-                    .for_each_init(Selector::new, |selector, (i, ((values, places), row))| {
-                        let itself = spec.exclude_self.then_some(first + i);
-                        let found = selector.select(row, &select).iter();
-                        let found = found.filter(|&&j| itself != Some(j));
-                        for (slot, &j) in found.take(k).enumerate() {
-                            values[slot] = row[j];
-                            places[slot] = j as i64;
-                        }
-                    });
-            },
-        );
+        S::run(&spec.by, (x.as_ref(), &y), batch, &mut |first, distances| {
+            let from = first * k;
+            (values[from..].par_chunks_exact_mut(k))
+                .zip(places[from..].par_chunks_exact_mut(k))
+                .zip(distances.par_chunks_exact(across))
+                .enumerate()
+                .for_each_init(Selector::new, |selector, (i, ((values, places), row))| {
+                    let itself = spec.exclude_self.then_some(first + i);
+                    let found = selector.select(row, &select).iter();
+                    let found = found.filter(|&&j| itself != Some(j));
+                    for (slot, &j) in found.take(k).enumerate() {
+                        values[slot] = row[j];
+                        places[slot] = j as i64;
+                    }
+                });
+        });
     }
     let shape = Shape::from([rows, k]);
     let places = with_index!(DType::from(spec.index), I => {
@@ -294,13 +282,11 @@ fn count_within<S: Computed>(distances: &FlexTensor, spec: &RadiusSpec, radius: 
     let rows = values.par_chunks_exact(across.max(1)).enumerate();
     let counts = rows.flat_map_iter(|(i, row)| {
         let near = &near;
-        row.chunks(RADIUS_BLOCK)
-            .enumerate()
-            .map(move |(number, part)| {
-                let places = number * RADIUS_BLOCK..;
-                let near = places.zip(part).filter(|&(j, &d)| near(i, j, d));
-                near.count() as i32
-            })
+        row.chunks(RADIUS_BLOCK).enumerate().map(move |(number, part)| {
+            let places = number * RADIUS_BLOCK..;
+            let near = places.zip(part).filter(|&(j, &d)| near(i, j, d));
+            near.count() as i32
+        })
     });
     from_vec(counts.collect::<Vec<i32>>(), shape)
 }

@@ -54,10 +54,7 @@ macro_rules! with_index {
 pub(super) use {with_element, with_float, with_index, with_type};
 
 pub(super) fn refuse_element(dtype: DType) -> ! {
-    panic!(
-        "dtype {dtype:?} is not supported by this operation (supported: {})",
-        SUPPORTED_DTYPES
-    )
+    panic!("dtype {dtype:?} is not supported by this operation (supported: {})", SUPPORTED_DTYPES)
 }
 
 pub(super) fn refuse_float(dtype: DType) -> ! {

@@ -43,10 +43,7 @@ impl<E: Key> Selector<E> {
 
     /// Selected columns in order; all if fewer than k.
     pub fn select(&mut self, row: &[E], spec: &TopkSpec) -> &[usize] {
-        let spec = &TopkSpec {
-            k: spec.k.min(row.len()),
-            ..*spec
-        };
+        let spec = &TopkSpec { k: spec.k.min(row.len()), ..*spec };
         self.selected.clear();
         if spec.k == 0 {
             return &self.selected;
@@ -97,8 +94,7 @@ impl<E: Key> Selector<E> {
     fn ordered(&mut self, spec: &TopkSpec) -> &[usize] {
         if spec.sorted {
             let keys = &self.keys;
-            self.selected
-                .sort_unstable_by(|&a, &b| keys[b].cmp(&keys[a]).then(a.cmp(&b)));
+            self.selected.sort_unstable_by(|&a, &b| keys[b].cmp(&keys[a]).then(a.cmp(&b)));
         }
         &self.selected
     }
@@ -114,11 +110,7 @@ impl<E: Key> Selector<E> {
         let position = self.keys.len() - k;
         let (_, kth, above) = self.scratch.select_nth_unstable(position);
         let kth = *kth;
-        Threshold {
-            low: kth,
-            high: kth,
-            above: above.iter().filter(|key| **key > kth).count(),
-        }
+        Threshold { low: kth, high: kth, above: above.iter().filter(|key| **key > kth).count() }
     }
 
     fn count(&self, at_least: E::Bits) -> usize {
@@ -161,11 +153,7 @@ impl<E: Key> Selector<E> {
     /// The first k keys of at least `low`; exact if fewer.
     fn at_least(&mut self, low: E::Bits, k: usize) -> Threshold<E::Bits> {
         if self.count(low) >= k {
-            Threshold {
-                low,
-                high: E::Bits::GREATEST,
-                above: 0,
-            }
+            Threshold { low, high: E::Bits::GREATEST, above: 0 }
         } else {
             self.exact(k)
         }
@@ -197,11 +185,9 @@ impl<E: Key> Selector<E> {
             }
         }
         match above {
-            Some(above) if self.count(low) >= spec.k => Threshold {
-                low,
-                high: high.previous(),
-                above,
-            },
+            Some(above) if self.count(low) >= spec.k => {
+                Threshold { low, high: high.previous(), above }
+            }
             _ => self.at_least(low, spec.k),
         }
     }
@@ -267,10 +253,7 @@ macro_rules! float_key {
             fn direct_guess(guess: &Guess<$bits>) -> Option<Guess<Self>> {
                 let found = value(guess.value);
                 let spacing = value(guess.value.moved(guess.spacing)).above(found);
-                (spacing > 0.0 && spacing.is_finite()).then_some(Guess {
-                    value: found,
-                    spacing,
-                })
+                (spacing > 0.0 && spacing.is_finite()).then_some(Guess { value: found, spacing })
             }
 
             fn key(self) -> $bits {
@@ -280,29 +263,17 @@ macro_rules! float_key {
                 let magnitude = (bits & !SIGN) as $signed;
                 let fill = ((bits as $signed) >> ($bits::BITS - 1)) as $bits | SIGN;
                 let key = if magnitude == 0 { SIGN } else { bits ^ fill };
-                if magnitude > $float::INFINITY.to_bits() as $signed {
-                    $bits::MAX
-                } else {
-                    key
-                }
+                if magnitude > $float::INFINITY.to_bits() as $signed { $bits::MAX } else { key }
             }
 
             fn midpoint(low: $bits, high: $bits, largest: bool) -> $bits {
                 let flush = |x: $float| {
-                    if x.abs() < $float::MIN_POSITIVE {
-                        0.0
-                    } else {
-                        x
-                    }
+                    if x.abs() < $float::MIN_POSITIVE { 0.0 } else { x }
                 };
                 let ordered = |key: $bits| if largest { key } else { !key };
                 let (low, high) = (flush(value(ordered(low))), flush(value(ordered(high))));
                 let sum = low + high;
-                let middle = if sum.is_finite() {
-                    sum * 0.5
-                } else {
-                    low * 0.5 + high * 0.5
-                };
+                let middle = if sum.is_finite() { sum * 0.5 } else { low * 0.5 + high * 0.5 };
                 ordered(flush(middle).key())
             }
 
@@ -318,11 +289,7 @@ macro_rules! float_key {
         }
 
         fn flush(x: $float) -> $float {
-            if x.abs() < $float::MIN_POSITIVE {
-                0.0
-            } else {
-                x
-            }
+            if x.abs() < $float::MIN_POSITIVE { 0.0 } else { x }
         }
 
         fn value(key: $bits) -> $float {
@@ -474,10 +441,7 @@ fn find_threshold<T: Ordered>(row: &[T], k: usize, guess: &mut Option<Guess<T>>)
         (low, high) = ends(row);
         (low_seen, high_seen) = (true, true);
         let range = high.above(low);
-        Guess {
-            value: low.moved(0.5 * range),
-            spacing: range / row.len() as f64,
-        }
+        Guess { value: low.moved(0.5 * range), spacing: range / row.len() as f64 }
     });
     let fresh = guess.is_none();
     let mut spacing = start.spacing;
@@ -529,11 +493,7 @@ fn find_threshold<T: Ordered>(row: &[T], k: usize, guess: &mut Option<Guess<T>>)
             let share = (low_count - k) as f64 / (low_count - high_count) as f64;
             low.moved(share * high.above(low))
         };
-        let inside = if target >= high {
-            high.previous()
-        } else {
-            target
-        };
+        let inside = if target >= high { high.previous() } else { target };
         value = if inside > low { inside } else { low.next() };
     }
     *guess = None;

@@ -27,10 +27,7 @@ struct Pattern<'a> {
 
 impl<'a> Pattern<'a> {
     pub fn new(indptr: &'a FlexTensor, indices: &'a FlexTensor) -> Self {
-        Self {
-            indptr: ints(indptr),
-            indices: ints(indices),
-        }
+        Self { indptr: ints(indptr), indices: ints(indices) }
     }
 
     pub fn rows(&self) -> usize {
@@ -47,9 +44,7 @@ impl<'a> Pattern<'a> {
 }
 
 fn ints(tensor: &FlexTensor) -> &[i32] {
-    tensor
-        .as_slice()
-        .expect("patterns are contiguous i32 tensors")
+    tensor.as_slice().expect("patterns are contiguous i32 tensors")
 }
 
 struct Sparse {
@@ -101,9 +96,7 @@ impl<E: Float> Entries<'_, E> {
     }
 
     fn factor(&self, entry: usize) -> Option<E::Sum> {
-        let number = self
-            .numbers
-            .map_or(entry, |numbers| numbers[entry] as usize);
+        let number = self.numbers.map_or(entry, |numbers| numbers[entry] as usize);
         let weight = self.weights.map(|weights| weights[number].widen());
         let col = self.cols.map(|cols| cols[self.pattern.column(entry)]);
         match (weight, col) {
@@ -126,20 +119,17 @@ fn sums<E: Float>(
     let rows = entries.pattern.rows();
     let mut output = filled(E::narrow(Default::default()), rows * width);
     if width > 0 {
-        output
-            .par_chunks_exact_mut(width)
-            .enumerate()
-            .for_each_init(
-                || vec![<E as Float>::Sum::default(); width],
-                |sums, (row, output)| {
-                    sums.fill(Default::default());
-                    add(row, entries.row(row), sums);
-                    let factor = entries.row_factor(row);
-                    for (output, &sum) in output.iter_mut().zip(sums.iter()) {
-                        *output = E::narrow(factor.map_or(sum, |factor| factor * sum));
-                    }
-                },
-            );
+        output.par_chunks_exact_mut(width).enumerate().for_each_init(
+            || vec![<E as Float>::Sum::default(); width],
+            |sums, (row, output)| {
+                sums.fill(Default::default());
+                add(row, entries.row(row), sums);
+                let factor = entries.row_factor(row);
+                for (output, &sum) in output.iter_mut().zip(sums.iter()) {
+                    *output = E::narrow(factor.map_or(sum, |factor| factor * sum));
+                }
+            },
+        );
     }
     from_vec(output, Shape::from([rows, width]))
 }

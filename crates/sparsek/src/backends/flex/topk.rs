@@ -177,10 +177,7 @@ fn send(input: FlexTensor, spec: &TopkSpec, to: &Sender<Outcome>) -> FlexTensor 
 
 fn gather(input: FlexTensor, places: TensorData, spec: &TopkSpec) -> (FlexTensor, FlexTensor) {
     let (values, positions) = pairs(input, Lengths::Whole, spec);
-    (
-        values,
-        Flex::int_select(FlexTensor::from_data(places), 0, positions),
-    )
+    (values, Flex::int_select(FlexTensor::from_data(places), 0, positions))
 }
 
 impl TopkOps for Flex {
@@ -233,10 +230,7 @@ impl TopkGradientOps for Flex {
     ) -> (FloatTensor<Self>, IntTensor<Self>) {
         // Scattering the selection gives the mask.
         let cols = last(input.layout().shape());
-        let unsorted = TopkSpec {
-            sorted: false,
-            ..spec
-        };
+        let unsorted = TopkSpec { sorted: false, ..spec };
         let (values, indices) = pairs(input, lengths, &unsorted);
         (scatter(values, indices.clone(), cols, false), indices)
     }

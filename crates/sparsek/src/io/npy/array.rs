@@ -52,11 +52,7 @@ impl<R: Read> Npy<R> {
     /// Opens an array of exactly `size` bytes.
     pub fn open(mut reader: R, size: u64) -> Result<Self, String> {
         let header = Header::read(&mut reader, size)?;
-        Ok(Self {
-            reader,
-            keep: header.len,
-            header,
-        })
+        Ok(Self { reader, keep: header.len, header })
     }
 
     pub fn header(&self) -> &Header {
@@ -98,12 +94,7 @@ impl<R: Read> Npy<R> {
     }
 
     pub fn into_text(self) -> Result<String, String> {
-        let Header {
-            dtype,
-            big_endian,
-            len,
-            ..
-        } = self.header;
+        let Header { dtype, big_endian, len, .. } = self.header;
         let text: String = match dtype {
             Dtype::Bytes(1..=MAX_TEXT) if len == 1 => {
                 self.bytes()?.into_iter().map(char::from).collect()
@@ -134,12 +125,7 @@ impl<R: Read> Npy<R> {
             len,
             start: self.header.start,
         };
-        Npy {
-            header,
-            keep: len,
-            ..self
-        }
-        .read(|[b]| Ok(b))
+        Npy { header, keep: len, ..self }.read(|[b]| Ok(b))
     }
 
     fn read<const N: usize, T: Copy + Default>(

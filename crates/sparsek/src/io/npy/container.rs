@@ -38,11 +38,7 @@ impl Member {
         let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
         encoder.write_all(&bytes).unwrap();
         let packed = encoder.finish().unwrap();
-        Self {
-            bytes: packed,
-            method: 8,
-            ..Self::stored(name, bytes)
-        }
+        Self { bytes: packed, method: 8, ..Self::stored(name, bytes) }
     }
 
     fn header(&self, start: usize, directory: bool) -> Vec<u8> {
@@ -103,11 +99,7 @@ pub fn container(members: &[Member]) -> Vec<u8> {
     }
     file.extend(b"PK\x05\x06\0\0\0\0");
     for _ in 0..2 {
-        let count = if large {
-            u16::MAX
-        } else {
-            members.len() as u16
-        };
+        let count = if large { u16::MAX } else { members.len() as u16 };
         file.extend(count.to_le_bytes());
     }
     for number in [length, start] {

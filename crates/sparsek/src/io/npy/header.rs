@@ -147,11 +147,7 @@ impl Header {
         let mut text = vec![0; length];
         read_exact(reader, &mut text)?;
 
-        let Fields {
-            descr,
-            fortran,
-            shape,
-        } = Fields::parse(&text)?;
+        let Fields { descr, fortran, shape } = Fields::parse(&text)?;
         let (dtype, big_endian) = Dtype::parse(&descr).ok_or_else(|| unknown(&descr))?;
         let start = 8 + width + length;
         let len = shape.iter().try_fold(1usize, |n, &d| n.checked_mul(d));
@@ -257,9 +253,7 @@ impl Literal<'_> {
     }
 
     fn string(&mut self) -> Option<String> {
-        let quote = [b'\'', b'"']
-            .into_iter()
-            .find(|&quote| self.eat(&[quote]))?;
+        let quote = [b'\'', b'"'].into_iter().find(|&quote| self.eat(&[quote]))?;
         let end = self.0.iter().position(|&byte| byte == quote)?;
         let text = str::from_utf8(&self.0[..end]).ok()?;
         self.0 = &self.0[end + 1..];
@@ -269,7 +263,7 @@ impl Literal<'_> {
     fn descr(&mut self) -> Result<String, String> {
         if self.starts(b"[") {
             return Err(
-                "structured arrays are not read; save one field, such as a[\"x\"]".to_string(),
+                "structured arrays are not read; save one field, such as a[\"x\"]".to_string()
             );
         }
         let descr = self.string();

@@ -76,10 +76,7 @@ fn integers_are_rounded_once() {
 #[test]
 fn small_numbers_and_nan_are_not_zero() {
     let zeros = vector("<f8", &[-0.0f64, 1e-300, f64::NAN].map(f64::to_le_bytes));
-    assert_eq!(
-        open(&zeros).unwrap().into_nonzero().unwrap(),
-        [false, true, true]
-    );
+    assert_eq!(open(&zeros).unwrap().into_nonzero().unwrap(), [false, true, true]);
 }
 
 const MAX: u64 = u32::MAX as u64;
@@ -112,16 +109,12 @@ fn other_numbers_are_no_indices(#[case] file: Vec<u8>, #[case] word: &str) {
 
 #[test]
 fn fortran_order_is_transposed() {
-    let values = [1.0f32, 4.0, 2.0, 5.0, 3.0, 6.0]
-        .map(f32::to_le_bytes)
-        .concat();
+    let values = [1.0f32, 4.0, 2.0, 5.0, 3.0, 6.0].map(f32::to_le_bytes).concat();
     let file = array(&header("<f4", "True", "(2, 3)"), &values);
     assert_eq!(f64s(&file), [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
     // Several chunks.
     let (rows, cols) = (100_003usize, 3usize);
-    let values: Vec<u8> = (0..(rows * cols) as u32)
-        .flat_map(u32::to_be_bytes)
-        .collect();
+    let values: Vec<u8> = (0..(rows * cols) as u32).flat_map(u32::to_be_bytes).collect();
     let file = array(&header(">u4", "True", "(100003, 3)"), &values);
     let read = open(&file).unwrap();
     assert!(read.header().fortran && read.header().big_endian);
@@ -273,17 +266,11 @@ fn descr(descr: &str) -> String {
 #[case::dtype(descr("ü4"), "dtype")]
 #[case::dtype(descr("\\x3cf4"), "string")]
 #[case::dtype(descr(&"x\x1b".repeat(4_000)), "\\u{1b}")]
-#[case::structured(
-    "{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2,)}",
-    "a[\"x\"]"
-)]
+#[case::structured("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (2,)}", "a[\"x\"]")]
 fn hostile_headers_are_refused(#[case] text: String, #[case] word: &str) {
     let error = open(&array(&text, &[0; 8])).unwrap_err();
     assert!(error.contains(word), "{text:.60}: {error}");
-    assert!(
-        error.len() < 1_500 && !error.contains(char::is_control),
-        "{text:.60}: {error}"
-    );
+    assert!(error.len() < 1_500 && !error.contains(char::is_control), "{text:.60}: {error}");
 }
 
 #[rstest]

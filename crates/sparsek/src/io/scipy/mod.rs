@@ -117,12 +117,7 @@ impl<R: Read + Seek> Source<'_, R> {
         self.check_entries::<T>(entries, 1, shape)?;
         let indices = self.ids("indices", entries, "column", shape[1])?;
         let values = self.values_of(stored, entries)?;
-        Ok(Matrix {
-            shape,
-            indptr,
-            indices,
-            values,
-        })
+        Ok(Matrix { shape, indptr, indices, values })
     }
 
     fn csc<T: Value>(&mut self) -> Result<Matrix<T>, String> {
@@ -171,9 +166,7 @@ impl<R: Read + Seek> Source<'_, R> {
         }
         let indices = self.vector("indices")?;
         if indices != stored {
-            return Err(format!(
-                "array data: {stored} blocks, but array indices has {indices}"
-            ));
+            return Err(format!("array data: {stored} blocks, but array indices has {indices}"));
         }
         let [block_rows, block_cols] = [shape[0] / height, shape[1] / width];
         let indptr = self.offsets([block_rows, indices], "rows of blocks", shape[0])?;
@@ -181,9 +174,7 @@ impl<R: Read + Seek> Source<'_, R> {
         let entries = blocks.saturating_mul(height).saturating_mul(width);
         self.check_entries::<T>(entries, 2, shape)?;
         let block_indices = self.ids("indices", blocks, "block column", block_cols)?;
-        let blocked: Vec<T> = self
-            .npz
-            .read("data", |array| T::read(array.first(entries)))?;
+        let blocked: Vec<T> = self.npz.read("data", |array| T::read(array.first(entries)))?;
 
         let mut matrix = Matrix {
             shape,
@@ -229,9 +220,7 @@ impl<R: Read + Seek> Source<'_, R> {
         let header = self.npz.header(name)?;
         match header.shape.as_slice() {
             &[length] if length <= MAX_ENTRIES + 1 => Ok(length),
-            [length] => Err(format!(
-                "array {name}: {length} exceed the limit of {MAX_ENTRIES}"
-            )),
+            [length] => Err(format!("array {name}: {length} exceed the limit of {MAX_ENTRIES}")),
             _ => Err(bad_shape(name, &header, "one dimension")),
         }
     }
@@ -244,9 +233,9 @@ impl<R: Read + Seek> Source<'_, R> {
         }
         match self.vector("data")? {
             values if values == entries => Ok((entries, true)),
-            values => Err(format!(
-                "array data: {values} values for {entries} entries in array {ids}"
-            )),
+            values => {
+                Err(format!("array data: {values} values for {entries} entries in array {ids}"))
+            }
         }
     }
 
@@ -267,10 +256,7 @@ impl<R: Read + Seek> Source<'_, R> {
         check_offsets(count + rows, each)?;
         let offsets = self.npz.read("indptr", |array| array.into_u32())?;
         if offsets[0] != 0 {
-            return Err(format!(
-                "array indptr: it begins with {}, not 0",
-                offsets[0]
-            ));
+            return Err(format!("array indptr: it begins with {}, not 0", offsets[0]));
         }
         if let Some(at) = offsets.windows(2).position(|pair| pair[0] > pair[1]) {
             let (before, after) = (offsets[at], offsets[at + 1]);
@@ -294,9 +280,7 @@ impl<R: Read + Seek> Source<'_, R> {
         shape: [usize; 2],
     ) -> Result<(), String> {
         if entries > MAX_ENTRIES {
-            return Err(format!(
-                "entries: {entries} exceed the limit of {MAX_ENTRIES}"
-            ));
+            return Err(format!("entries: {entries} exceed the limit of {MAX_ENTRIES}"));
         }
         let places = memory::product(&shape);
         if entries > REPEATED && entries as u128 > places {
@@ -320,9 +304,7 @@ impl<R: Read + Seek> Source<'_, R> {
         what: &str,
         limit: usize,
     ) -> Result<Vec<u32>, String> {
-        let ids = self
-            .npz
-            .read(name, |array| array.first(entries).into_u32())?;
+        let ids = self.npz.read(name, |array| array.first(entries).into_u32())?;
         match ids.iter().position(|&id| id as usize >= limit) {
             None => Ok(ids),
             Some(entry) => Err(format!(
@@ -358,9 +340,7 @@ fn in_rows<T: Value>(
         indptr[row + 1] += indptr[row];
     }
     let mut indices = vec![0; rows.len()];
-    let mut sorted = values
-        .as_ref()
-        .map(|values| vec![T::default(); values.len()]);
+    let mut sorted = values.as_ref().map(|values| vec![T::default(); values.len()]);
     for ((entry, &row), column) in rows.iter().enumerate().zip(columns) {
         let slot = &mut indptr[row as usize];
         indices[*slot as usize] = column;
@@ -372,12 +352,7 @@ fn in_rows<T: Value>(
     // Offsets are now ends: the next starts.
     indptr.copy_within(..shape[0], 1);
     indptr[0] = 0;
-    Matrix {
-        shape,
-        indptr,
-        indices,
-        values: sorted,
-    }
+    Matrix { shape, indptr, indices, values: sorted }
 }
 
 fn check_offsets(count: usize, each: &str) -> Result<(), String> {

@@ -32,10 +32,8 @@ fn zeros(descr: &str, size: usize, count: usize) -> Vec<u8> {
 }
 
 fn read<T: Value>(arrays: &Arrays, values: Values) -> Result<Matrix<T>, String> {
-    let members: Vec<Member> = arrays
-        .iter()
-        .map(|(name, bytes)| Member::deflated(name, bytes.clone()))
-        .collect();
+    let members: Vec<Member> =
+        arrays.iter().map(|(name, bytes)| Member::deflated(name, bytes.clone())).collect();
     Matrix::read(&mut Npz::new(Cursor::new(container(&members)))?, values)
 }
 
@@ -110,10 +108,7 @@ fn bsr() -> Arrays {
         ("shape", i32s(&[4, 6])),
         ("indptr", i32s(&[0, 1, 2])),
         ("indices", i32s(&[1, 0])),
-        (
-            "data",
-            array(&header("<f8", "False", "(2, 2, 3)"), &blocks.concat()),
-        ),
+        ("data", array(&header("<f8", "False", "(2, 2, 3)"), &blocks.concat())),
     ]
 }
 
@@ -367,8 +362,5 @@ fn huge_data() -> Vec<u8> {
 fn hostile_matrices_are_refused(#[case] arrays: Arrays, #[case] word: &str) {
     let error = read::<f64>(&arrays, Values::Needed).unwrap_err();
     assert!(error.contains(word), "{word}: {error}");
-    assert!(
-        error.len() < 500 && !error.contains(char::is_control),
-        "{error}"
-    );
+    assert!(error.len() < 500 && !error.contains(char::is_control), "{error}");
 }

@@ -147,10 +147,7 @@ impl MoeDispatch {
     /// may be dropped.
     pub fn dispatch(&self, x: Tensor<2>) -> Tensor<2> {
         let ([tokens, k], [found, width]) = (self.slots.dims(), x.dims());
-        assert!(
-            found == tokens,
-            "MoeDispatch::dispatch: {found} tokens, but experts of {tokens}"
-        );
+        assert!(found == tokens, "MoeDispatch::dispatch: {found} tokens, but experts of {tokens}");
         if self.rows == 0 {
             return Tensor::zeros([0, width], (&x.device(), x.dtype()));
         }
@@ -166,11 +163,7 @@ impl MoeDispatch {
     /// Panics for other shapes.
     pub fn combine(&self, y: Tensor<2>, weights: Tensor<2>) -> Tensor<2> {
         let ([tokens, k], [found, width]) = (self.slots.dims(), y.dims());
-        assert!(
-            found == self.rows,
-            "MoeDispatch::combine: {found} rows instead of {}",
-            self.rows
-        );
+        assert!(found == self.rows, "MoeDispatch::combine: {found} rows instead of {}", self.rows);
         assert!(
             weights.dims() == [tokens, k],
             "MoeDispatch::combine: weights of shape {:?} instead of {:?}",
@@ -193,9 +186,7 @@ impl MoeDispatch {
     }
 
     fn flat(&self) -> Tensor<1, Int> {
-        self.slots
-            .clone()
-            .reshape([self.slots.shape().num_elements()])
+        self.slots.clone().reshape([self.slots.shape().num_elements()])
     }
 }
 
@@ -220,9 +211,7 @@ impl Order {
                 counts,
             };
         }
-        let options = TopkOptions::new(copies)
-            .with_largest(false)
-            .with_sorted(true);
+        let options = TopkOptions::new(copies).with_largest(false).with_sorted(true);
         // Equal experts stay in order: ties go to the lowest index.
         let sorted = argtopk(experts.clone().reshape([copies]), &options);
         let places = Tensor::<1, Int>::arange(0..copies as i64, (&sorted.device(), sorted.dtype()));
@@ -374,9 +363,6 @@ mod tests {
         let experts = Tensor::<2, Int>::zeros([0, 2], &device);
         let dispatch = MoeDispatch::sorted(&experts, EXPERTS);
         assert_eq!(dispatch.rows(), 0);
-        assert_eq!(
-            dispatch.counts().try_into_vec_as::<i64>().unwrap(),
-            [0; EXPERTS]
-        );
+        assert_eq!(dispatch.counts().try_into_vec_as::<i64>().unwrap(), [0; EXPERTS]);
     }
 }

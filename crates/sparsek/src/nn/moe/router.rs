@@ -63,9 +63,7 @@ impl TopkRouterConfig {
     ///
     /// Panics if k is 0, groups do not divide the experts, or the kept groups have less than k.
     pub fn init(&self, device: &Device) -> TopkRouter {
-        let Self {
-            experts, k, groups, ..
-        } = *self;
+        let Self { experts, k, groups, .. } = *self;
         assert!(
             groups > 0 && experts.is_multiple_of(groups),
             "TopkRouter: {experts} experts in {groups} groups"
@@ -185,13 +183,7 @@ impl TopkRouter {
         let mean = probabilities.mean_dim(0).reshape([self.experts]);
         let balance_loss = (mean * share).sum() * self.experts as f64;
         let z_loss = log_sum_exp(logits).square().mean();
-        Routing {
-            weights: weights * self.scale,
-            experts,
-            counts,
-            balance_loss,
-            z_loss,
-        }
+        Routing { weights: weights * self.scale, experts, counts, balance_loss, z_loss }
     }
 
     /// Moves the selection bias of each expert by `rate` towards the mean load.
@@ -277,17 +269,12 @@ mod tests {
         let mut groups: Vec<usize> = (0..config.groups).collect();
         groups.sort_by(|&a, &b| group(b).total_cmp(&group(a)));
         groups.truncate(config.kept_groups);
-        let mut experts: Vec<usize> = (0..EXPERTS)
-            .filter(|e| groups.contains(&(e / size)))
-            .collect();
+        let mut experts: Vec<usize> =
+            (0..EXPERTS).filter(|e| groups.contains(&(e / size))).collect();
         experts.sort_by(|&a, &b| biased[b].total_cmp(&biased[a]));
         experts.truncate(config.k);
         let sum: f64 = experts.iter().map(|&e| scores[e]).sum();
-        let divisor = if config.renormalize {
-            sum.max(TINY)
-        } else {
-            1.0
-        };
+        let divisor = if config.renormalize { sum.max(TINY) } else { 1.0 };
         let weights = experts.iter().map(|&e| config.scale * scores[e] / divisor);
         let norm: f64 = match config.gate {
             Gate::Softmax => 1.0,
@@ -309,9 +296,7 @@ mod tests {
         #[values(true, false)] renormalize: bool,
     ) {
         let (groups, kept, k) = shape;
-        let config = config(gate, groups, kept, k)
-            .with_renormalize(renormalize)
-            .with_scale(1.5);
+        let config = config(gate, groups, kept, k).with_renormalize(renormalize).with_scale(1.5);
         let tokens = 7;
         let logits = random(tokens * EXPERTS, 11);
         let bias = random(EXPERTS, 12);
@@ -319,10 +304,7 @@ mod tests {
         router.bias = Some(RunningState::new(tensor(&bias, [EXPERTS], &device)));
         let routing = router.route(tensor(&logits, [tokens, EXPERTS], &device));
 
-        let rows: Vec<_> = logits
-            .chunks(EXPERTS)
-            .map(|row| oracle(row, &bias, &config))
-            .collect();
+        let rows: Vec<_> = logits.chunks(EXPERTS).map(|row| oracle(row, &bias, &config)).collect();
         let experts: Vec<i64> = rows.iter().flat_map(|row| row.0.clone()).collect();
         let found = routing.experts.try_into_vec_as::<i64>().unwrap();
         assert_eq!(found, experts);

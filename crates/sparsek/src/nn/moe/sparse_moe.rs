@@ -44,17 +44,12 @@ impl SparseMoeConfig {
     /// Panics as [`TopkRouterConfig::init`], or if the capacity factor is not a positive number.
     pub fn init(&self, device: &Device) -> SparseMoe {
         if let Some(factor) = self.capacity_factor {
-            assert!(
-                factor.is_finite() && factor > 0.0,
-                "SparseMoe: a capacity factor of {factor}"
-            );
+            assert!(factor.is_finite() && factor > 0.0, "SparseMoe: a capacity factor of {factor}");
         }
         let (experts, width, hidden) = (self.router.experts, self.router.d_model, self.d_hidden);
         let weight = |from: usize, to: usize| {
-            let initializer = Initializer::KaimingUniform {
-                gain: 1.0 / 3f64.sqrt(),
-                fan_out_only: false,
-            };
+            let initializer =
+                Initializer::KaimingUniform { gain: 1.0 / 3f64.sqrt(), fan_out_only: false };
             initializer.init_with([experts, from, to], Some(from), Some(to), device)
         };
         SparseMoe {

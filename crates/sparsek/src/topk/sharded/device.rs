@@ -20,10 +20,7 @@ pub(super) fn merge<K: Ordered>(
     for Part { elements, first } in parts {
         let device = elements.device();
         let best = request.best(elements, false);
-        lists.push(Selected {
-            indices: best.indices.add_scalar(first),
-            ..best
-        });
+        lists.push(Selected { indices: best.indices.add_scalar(first), ..best });
         // Fusion may hold operations back.
         (device.flush()).map_err(|error| ShardedError::failed(&device, error))?;
     }
@@ -59,10 +56,7 @@ fn join<K: Ordered>(
     }
     // Equal values are in index order, so ties go to the lowest index.
     let best = request.best(Tensor::cat(values, 0), sorted);
-    Ok(Selected {
-        values: best.values,
-        indices: Tensor::cat(indices, 0).select(0, best.indices),
-    })
+    Ok(Selected { values: best.values, indices: Tensor::cat(indices, 0).select(0, best.indices) })
 }
 
 impl<K: Ordered> Selected<K> {

@@ -74,10 +74,7 @@ pub enum ShardedError {
 
 impl ShardedError {
     pub(super) fn failed(device: &Device, reason: impl ToString) -> Self {
-        Self::Device {
-            device: device_name(device),
-            reason: reason.to_string(),
-        }
+        Self::Device { device: device_name(device), reason: reason.to_string() }
     }
 }
 

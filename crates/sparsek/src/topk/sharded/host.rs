@@ -34,9 +34,8 @@ pub(super) fn merge<K: Ordered>(
     dtype: DType,
 ) -> Result<Selected<K>, ShardedError> {
     let mut devices: Vec<Device> = parts.iter().map(|part| part.elements.device()).collect();
-    let (elements, firsts): (Vec<_>, Vec<_>) = (parts.into_iter())
-        .map(|part| (part.elements, part.first))
-        .unzip();
+    let (elements, firsts): (Vec<_>, Vec<_>) =
+        (parts.into_iter()).map(|part| (part.elements, part.first)).unzip();
     let mut lists = select(request, elements, |part, at| firsts[part] + at)?;
     while lists.len() > MERGED {
         devices = devices.into_iter().step_by(2).collect();
@@ -44,9 +43,7 @@ pub(super) fn merge<K: Ordered>(
         let elements = (pairs.iter().zip(&devices))
             .map(|(pair, device)| pair.elements::<K>(device, dtype))
             .collect();
-        lists = select(request, elements, |pair, at| {
-            pairs[pair].places[at as usize]
-        })?;
+        lists = select(request, elements, |pair, at| pairs[pair].places[at as usize])?;
     }
     let all = List::joined(&lists);
     // Equal values are in index order, so ties go to the lowest index.
@@ -60,10 +57,8 @@ pub(super) fn merge<K: Ordered>(
     } else {
         <Dispatch as TopkGradientOps>::topk_gather_int(x, places, spec)
     };
-    let best = Selected {
-        values: Tensor::from_dispatch(values),
-        indices: Tensor::from_dispatch(indices),
-    };
+    let best =
+        Selected { values: Tensor::from_dispatch(values), indices: Tensor::from_dispatch(indices) };
     flush(primary);
     Ok(best)
 }
@@ -77,9 +72,8 @@ fn select<K: Ordered>(
     let launched: Vec<_> = vectors.into_iter().map(|x| launch(request, x)).collect();
     let selected: Vec<_> = launched.into_iter().map(Launched::wait).collect();
     // Await all even after a failure: buffers that nobody awaits stay mapped.
-    let readings: Vec<_> = (selected.iter())
-        .map(|(_, buffers)| buffers.as_ref().map(read))
-        .collect();
+    let readings: Vec<_> =
+        (selected.iter()).map(|(_, buffers)| buffers.as_ref().map(read)).collect();
     let read: Vec<_> = (readings.into_iter())
         .map(|reading| reading.map_err(Clone::clone).and_then(|wait| wait()))
         .collect();
@@ -87,9 +81,8 @@ fn select<K: Ordered>(
         .map(|(vector, (read, (device, _)))| {
             let [values, positions] =
                 read.map_err(|reason| ShardedError::failed(device, reason))?;
-            let places = positions_of(&positions, request.index)
-                .map(|at| place(vector, at))
-                .collect();
+            let places =
+                positions_of(&positions, request.index).map(|at| place(vector, at)).collect();
             Ok(List { values, places })
         })
         .collect()
@@ -107,11 +100,7 @@ fn launch<K: Ordered>(request: &Request, x: Tensor<1, K>) -> Launched<K> {
         <Dispatch as TopkGradientOps>::topk_send_int(x, spec, to)
     };
     flush(&device);
-    Launched {
-        device,
-        outcome,
-        elements: Tensor::from_dispatch(x),
-    }
+    Launched { device, outcome, elements: Tensor::from_dispatch(x) }
 }
 
 impl<K: Ordered> Launched<K> {
@@ -131,11 +120,7 @@ impl<K: Ordered> Launched<K> {
 fn read(buffers: &SelectedBuffers) -> Reading<'_> {
     match buffers {
         #[cfg(feature = "cubecl")]
-        SelectedBuffers::Device {
-            client,
-            values,
-            positions,
-        } => {
+        SelectedBuffers::Device { client, values, positions } => {
             let reading = client.read_async(vec![values.clone(), positions.clone()]);
             Box::new(move || {
                 let read = cubecl::future::reader::read_sync(reading);
@@ -166,10 +151,7 @@ impl List {
     fn joined(lists: &[Self]) -> Self {
         let values: Vec<&[u8]> = lists.iter().map(|list| &list.values[..]).collect();
         let places: Vec<&[i64]> = lists.iter().map(|list| &list.places[..]).collect();
-        Self {
-            values: values.concat(),
-            places: places.concat(),
-        }
+        Self { values: values.concat(), places: places.concat() }
     }
 
     fn elements<K: Ordered>(&self, device: &Device, dtype: DType) -> Tensor<1, K> {

@@ -114,11 +114,7 @@ fn check<K: Ordered>(
     for (shard, x) in shards.iter().enumerate() {
         let device = x.device();
         if x.dtype() != dtype {
-            return Err(ShardedError::MixedDtypes {
-                shard,
-                first: dtype,
-                found: x.dtype(),
-            });
+            return Err(ShardedError::MixedDtypes { shard, first: dtype, found: x.dtype() });
         }
         if device.is_autodiff() != autodiff {
             return Err(ShardedError::MixedAutodiff { shard });
@@ -130,15 +126,10 @@ fn check<K: Ordered>(
         length += x.dims()[0];
     }
     if options.k > length {
-        return Err(ShardedError::KTooLarge {
-            k: options.k,
-            length,
-        });
+        return Err(ShardedError::KTooLarge { k: options.k, length });
     }
-    let lacking = shards
-        .iter()
-        .map(Tensor::device)
-        .find(|device| !device.supports_dtype(DType::I64));
+    let lacking =
+        shards.iter().map(Tensor::device).find(|device| !device.supports_dtype(DType::I64));
     Ok(Request {
         k: options.k,
         largest: options.largest,
@@ -152,10 +143,7 @@ fn index_dtype(length: usize, lacking: Option<&Device>) -> Result<IntDType, Shar
     match lacking {
         None => Ok(IntDType::I64),
         Some(_) if i32::try_from(length).is_ok() => Ok(IntDType::I32),
-        Some(device) => Err(ShardedError::IndexDtype {
-            length,
-            device: device_name(device),
-        }),
+        Some(device) => Err(ShardedError::IndexDtype { length, device: device_name(device) }),
     }
 }
 
@@ -172,19 +160,11 @@ mod tests {
 
     #[rstest]
     fn indices_beyond_32_bits_are_exact(device: Device) {
-        let request = Request {
-            k: 3,
-            largest: true,
-            sorted: true,
-            index: IntDType::I64,
-        };
+        let request = Request { k: 3, largest: true, sorted: true, index: IntDType::I64 };
         let far = (1i64 << 53) + 1;
         let shards = (0..6).map(|i| Tensor::<1>::from_floats([1.0, i as f32, 5.0], &device));
         let parts = (shards.enumerate())
-            .map(|(i, elements)| Part {
-                elements,
-                first: i as i64 * far,
-            })
+            .map(|(i, elements)| Part { elements, first: i as i64 * far })
             .collect();
         let best = host::merge(&request, parts, &device, DType::F32).unwrap();
         let found: Vec<i64> = best.indices.into_data().iter::<i64>().collect();

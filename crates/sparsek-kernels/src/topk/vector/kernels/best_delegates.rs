@@ -87,14 +87,9 @@ impl DelegateSet {
             }
         }
         let range = if comptime!(self.group == 0) {
-            workspace
-                .reduce
-                .range_of_best::<K>(greatest, comptime!(max_k as u32))
+            workspace.reduce.range_of_best::<K>(greatest, comptime!(max_k as u32))
         } else {
-            KeyRange::<K> {
-                low: known.low,
-                high: known.high,
-            }
+            KeyRange::<K> { low: known.low, high: known.high }
         };
         let of_unit = RegisterKeys::<K> { keys, items };
         let threshold = histogram_threshold::<K, RegisterKeys<K>>(
@@ -115,10 +110,7 @@ impl DelegateSet {
         let packed = own.above + (own.level << 16);
         let before = workspace.reduce.prefix_sum(packed).before;
         if packed > 0 {
-            let mut cursor = Cursor {
-                above: before & 0xffff,
-                level: before >> 16,
-            };
+            let mut cursor = Cursor { above: before & 0xffff, level: before >> 16 };
             #[unroll]
             for item in 0..items {
                 let key = of_unit.keys[item];
@@ -131,10 +123,7 @@ impl DelegateSet {
                 }
             }
         }
-        KeyRange::<K> {
-            low: threshold.low,
-            high: range.high,
-        }
+        KeyRange::<K> { low: threshold.low, high: range.high }
     }
 }
 
@@ -149,10 +138,7 @@ pub(super) fn select_delegates<K: Int, D: Size>(
     #[comptime] config: FinishConfig,
 ) -> KeyRange<K> {
     let max_k = comptime!(config.max_k);
-    let all = KeyRange::<K> {
-        low: K::min_value(),
-        high: K::max_value(),
-    };
+    let all = KeyRange::<K> { low: K::min_value(), high: K::max_value() };
     let in_registers = DelegateSet {
         groups: places.clone(),
         count: layout.in_registers,

@@ -44,11 +44,8 @@ impl<K: Int> Tile<K> {
         let place = places[first];
         let next = places[second];
         let earlier = next < place;
-        let better = if comptime!(by_place) {
-            earlier
-        } else {
-            other > key || (other == key && earlier)
-        };
+        let better =
+            if comptime!(by_place) { earlier } else { other > key || (other == key && earlier) };
         if select(best_first, better, !better) {
             keys[first] = other;
             keys[second] = key;
@@ -117,11 +114,7 @@ pub(crate) fn keep_best_runs<E: Element>(
         own[at as usize] = place;
         at += units;
     }
-    let tile = Tile::<E::Key> {
-        keys: keys.clone(),
-        places: own.clone(),
-        units,
-    };
+    let tile = Tile::<E::Key> { keys: keys.clone(), places: own.clone(), units };
     tile.sort(run, size, false);
     let mut count = size.runtime();
     while count > run {

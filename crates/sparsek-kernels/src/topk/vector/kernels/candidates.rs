@@ -181,10 +181,7 @@ pub(super) fn select_by_histogram<E: Element, I: Numeric, N: Size>(
             slots: candidates.slots.clone(),
             count: candidates.filled[0].load(),
             units,
-            range: KeyRange::<E::Key> {
-                low: threshold.low,
-                high: threshold.high,
-            },
+            range: KeyRange::<E::Key> { low: threshold.low, high: threshold.high },
         };
         let all = key_range::<u32>(!(k << elements.layout.exponent), u32::MAX.runtime());
         let first = histogram_threshold::<u32, Ties<E::Key>>(
@@ -210,9 +207,7 @@ pub(super) fn select_by_histogram<E: Element, I: Numeric, N: Size>(
         at += units;
     }
     sync_cube();
-    workspace
-        .selected
-        .sort(k, &workspace.bins, &workspace.reduce);
+    workspace.selected.sort(k, &workspace.bins, &workspace.reduce);
     write_candidates::<E, I, N>(elements, &workspace.selected.ordered, values, indices);
 }
 

@@ -92,11 +92,7 @@ pub(crate) fn fetch_selected<E: Element, I: Numeric>(
         ComptimeOption::Some(listed) => listed[place] as usize,
         ComptimeOption::None => place,
     };
-    let at = if comptime!(direct) {
-        slot
-    } else {
-        element_of_slot(selected, slot, exponent, beta)
-    };
+    let at = if comptime!(direct) { slot } else { element_of_slot(selected, slot, exponent, beta) };
     values[rank] = elements[at];
     indices[rank] = I::cast_from(at);
 }
@@ -145,14 +141,7 @@ impl<'a, E: Element> FilteredSubranges<'a, E> {
         layout: SubrangeLayout,
         #[comptime] config: FilterConfig,
     ) -> FilteredSubranges<'a, E> {
-        FilteredSubranges::<'a, E> {
-            elements,
-            selected,
-            positions,
-            least,
-            layout,
-            config,
-        }
+        FilteredSubranges::<'a, E> { elements, selected, positions, least, layout, config }
     }
 
     fn slots(&self) -> usize {
@@ -220,12 +209,7 @@ impl<'a, E: Element> FilteredSubranges<'a, E> {
         if comptime!(self.config.filtered) {
             exists = exists && key >= self.least;
         }
-        Candidate::<E::Key> {
-            key,
-            slot: (rank << exponent) + inside,
-            exists,
-            opens_subrange,
-        }
+        Candidate::<E::Key> { key, slot: (rank << exponent) + inside, exists, opens_subrange }
     }
 }
 

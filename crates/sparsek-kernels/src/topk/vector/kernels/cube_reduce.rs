@@ -32,10 +32,7 @@ fn has_lane_per_plane(shape: TeamShape) -> bool {
 #[cube]
 impl CubeReduce {
     pub fn new(#[comptime] shape: TeamShape) -> CubeReduce {
-        CubeReduce {
-            team: Team::new(0u32, comptime!(shape.of_a_plane())),
-            shape,
-        }
+        CubeReduce { team: Team::new(0u32, comptime!(shape.of_a_plane())), shape }
     }
 
     fn share_per_plane<T: Numeric>(&self, value: T) -> Shared<[T]> {
@@ -110,11 +107,7 @@ impl CubeReduce {
             let other = plane_shuffle_xor(greatest, comptime!(1u32 << step));
             greatest = max(greatest, other);
         }
-        let low = if comptime!(groups <= self.shape.lanes) {
-            greatest
-        } else {
-            K::min_value()
-        };
+        let low = if comptime!(groups <= self.shape.lanes) { greatest } else { K::min_value() };
         self.range::<K>(low, greatest)
     }
 

@@ -303,11 +303,7 @@ impl<K: Int> UnitBest<K> {
             keys[rank] = K::min_value();
             positions[rank] = u32::MAX.runtime();
         }
-        UnitBest::<K> {
-            keys,
-            positions,
-            count,
-        }
+        UnitBest::<K> { keys, positions, count }
     }
 
     fn offer(&mut self, key: K, position: u32) {

@@ -243,8 +243,7 @@ pub(crate) fn finish_single_launch<E: Element, I: Numeric, N: Size, D: Size>(
         finish_cube::<E, I, N, D>(
             input,
             elements,
-            keys.downcast::<Vector<E::Key, Const<1>>>()
-                .with_vector_size::<D>(),
+            keys.downcast::<Vector<E::Key, Const<1>>>().with_vector_size::<D>(),
             none::<&[Vector<E::Key, D>]>(),
             none::<&[u32]>(),
             none::<&[u32]>(),

@@ -154,11 +154,7 @@ impl<K: Int> SearchState<K> {
     }
 
     pub fn threshold(&self) -> Threshold<K> {
-        Threshold::<K> {
-            low: self.low,
-            high: self.high,
-            above: self.above,
-        }
+        Threshold::<K> { low: self.low, high: self.high, above: self.above }
     }
 }
 
@@ -183,10 +179,7 @@ pub(super) fn histogram_threshold<K: Int, S: KeySet<K>>(
 ) -> Threshold<K> {
     let mut state = SearchState::<K>::new(all.low, all.high);
     while state.open {
-        let range = KeyRange::<K> {
-            low: state.low,
-            high: state.high,
-        };
+        let range = KeyRange::<K> { low: state.low, high: state.high };
         keys.count_keys(bins, &range, state.shift);
         sync_cube();
         state.advance(bins, k, reduce, spacing);
@@ -242,10 +235,7 @@ impl Extent {
             ComptimeOption::Some(filled) => {
                 let tile = comptime!((shape.lanes * ITEMS) as usize);
                 let length = filled[0] as usize;
-                Extent {
-                    length,
-                    per_cube: length.div_ceil(CUBE_COUNT).div_ceil(tile) * tile,
-                }
+                Extent { length, per_cube: length.div_ceil(CUBE_COUNT).div_ceil(tile) * tile }
             }
             ComptimeOption::None => Extent { length, per_cube },
         }
@@ -338,10 +328,7 @@ fn initial_state<K: Int>(
 
 #[cube]
 fn greatest_key<K: Int>(#[comptime] bits: u32) -> K {
-    K::max_value()
-        >> K::new(comptime!(i64::from(
-            K::elem_type_native().size() as u32 * 8 - bits
-        )))
+    K::max_value() >> K::new(comptime!(i64::from(K::elem_type_native().size() as u32 * 8 - bits)))
 }
 
 /// Also clears the histograms.
@@ -421,10 +408,7 @@ pub(crate) fn count_bins<E: Element, N: Size>(
     }
     clear_bins(&bins, units);
     sync_cube();
-    let range = KeyRange::<E::Key> {
-        low: state.low,
-        high: state.high,
-    };
+    let range = KeyRange::<E::Key> { low: state.low, high: state.high };
     let step = CUBE_COUNT * units as usize;
     let length = Extent::new(filled, length, 0usize, config.shape).length;
     let loads = length / N::value().comptime();

@@ -88,14 +88,7 @@ impl<'a, E: Element, N: Size> SelectedSubranges<'a, E, N> {
         layout: SubrangeLayout,
         #[comptime] config: FinishConfig,
     ) -> SelectedSubranges<'a, E, N> {
-        SelectedSubranges::<'a, E, N> {
-            input,
-            elements,
-            places,
-            complete_ranks,
-            layout,
-            config,
-        }
+        SelectedSubranges::<'a, E, N> { input, elements, places, complete_ranks, layout, config }
     }
 
     pub fn element_of_slot(&self, slot: u32) -> usize {
@@ -125,15 +118,9 @@ impl<'a, E: Element, N: Size> SelectedSubranges<'a, E, N> {
         let slot = (rank << self.layout.exponent) + inside;
         let at = self.element_of_slot(slot);
         let there = at < self.layout.length && first;
-        let rest = u32::cast_from(min(
-            self.layout.length - min(at, self.layout.length),
-            width as usize,
-        ));
-        Load {
-            at,
-            slot,
-            items: select(there, rest, 0u32),
-        }
+        let rest =
+            u32::cast_from(min(self.layout.length - min(at, self.layout.length), width as usize));
+        Load { at, slot, items: select(there, rest, 0u32) }
     }
 
     fn complete_items(&self, load: u32) -> Vector<E, N> {

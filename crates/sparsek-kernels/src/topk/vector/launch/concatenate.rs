@@ -31,13 +31,9 @@ use crate::{
 
 impl VectorCall<'_> {
     pub fn short_keys(&self, partition: &Partition, selections: [Selection; 2]) -> bool {
-        let histograms = selections
-            .iter()
-            .all(|one| matches!(one, Selection::Radix | Selection::Bucket));
-        let half = matches!(
-            self.dtype,
-            ElemType::Float(FloatKind::F16 | FloatKind::BF16)
-        );
+        let histograms =
+            selections.iter().all(|one| matches!(one, Selection::Radix | Selection::Bucket));
+        let half = matches!(self.dtype, ElemType::Float(FloatKind::F16 | FloatKind::BF16));
         let usage = self.client.properties().type_usage(SHORT);
         half && histograms && usage.contains(TypeUsage::Buffer) && !partition.staged
     }
@@ -51,10 +47,8 @@ impl VectorCall<'_> {
         let dtype = W::elem_type_native();
         let keys = allocate(self.client, "delegates", count, dtype)?;
         if dtype == SHORT {
-            let config = DelegateVectorConfig {
-                short_keys: true,
-                ..self.delegate_config::<E>(partition)
-            };
+            let config =
+                DelegateVectorConfig { short_keys: true, ..self.delegate_config::<E>(partition) };
             self.build::<E, W>(partition, config, &keys, None, None)?;
         } else {
             self.delegates::<E>(partition, &keys)?;
@@ -155,14 +149,8 @@ impl VectorCall<'_> {
         let (least, least_at) = match &best.states {
             // The kernels do not read it.
             _ if !config.filtered => (keys.clone(), 0),
-            Some(states) => (
-                states.clone(),
-                final_state_at(8 * size_of::<E::Key>() as u32),
-            ),
-            None => (
-                self.least_delegate::<E>(partition, &config, &keys, &best)?,
-                0,
-            ),
+            Some(states) => (states.clone(), final_state_at(8 * size_of::<E::Key>() as u32)),
+            None => (self.least_delegate::<E>(partition, &config, &keys, &best)?, 0),
         };
         let room = (k << partition.exponent).next_multiple_of(CANDIDATE_LOAD);
         let candidates = allocate(client, "candidates", room, key)?;

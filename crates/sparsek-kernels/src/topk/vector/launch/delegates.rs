@@ -76,12 +76,7 @@ impl VectorCall<'_> {
         groups: Option<&Handle>,
     ) -> Result<(), KernelError> {
         let client = self.client;
-        let DelegateSource {
-            dtype,
-            length,
-            exponent,
-            config,
-        } = source;
+        let DelegateSource { dtype, length, exponent, config } = source;
         let count = partition.delegates(self.length);
         let subranges = length.div_ceil(1 << exponent);
         let cubes = subranges.div_ceil(config.subranges_per_cube());
@@ -169,10 +164,7 @@ impl DelegateSource {
             length: self.length / 2,
             exponent: self.exponent - 1,
             config: DelegateVectorConfig {
-                team: TeamShape {
-                    width: config.team.width / 2,
-                    ..config.team
-                },
+                team: TeamShape { width: config.team.width / 2, ..config.team },
                 packed_bf16: true,
                 ..config
             },

@@ -67,12 +67,7 @@ impl VectorCall<'_> {
             ],
         )?;
         let output = Selected { values, indices };
-        let mut input = FinishInput {
-            keys: &keys,
-            groups: None,
-            best: None,
-            positions: None,
-        };
+        let mut input = FinishInput { keys: &keys, groups: None, best: None, positions: None };
         if let FirstTopk::SingleLaunch(build) = first {
             self.single_launch::<E>(partition, (build, config), &keys, &arrivals, &output)?;
             return Ok(output);
@@ -105,11 +100,7 @@ impl VectorCall<'_> {
             index: U32,
             stats: None,
         };
-        if call.dtype.size() == 8 {
-            call.select::<u64>(plan)
-        } else {
-            call.select::<u32>(plan)
-        }
+        if call.dtype.size() == 8 { call.select::<u64>(plan) } else { call.select::<u32>(plan) }
     }
 
     fn single_launch<E: Element>(
@@ -141,12 +132,7 @@ impl VectorCall<'_> {
                 width,
                 argument(self.input, "input", self.dtype, whole)?,
                 argument(self.input, "input", self.dtype, self.length)?,
-                argument(
-                    keys,
-                    "delegates",
-                    key,
-                    count.next_multiple_of(delegate_width),
-                )?,
+                argument(keys, "delegates", key, count.next_multiple_of(delegate_width))?,
                 argument(arrivals, "arrivals", U32, 1)?,
                 argument(&output.values, "values", self.dtype, k)?,
                 argument(&output.indices, "indices", self.index, k)?,

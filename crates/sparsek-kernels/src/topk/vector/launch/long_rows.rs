@@ -20,19 +20,9 @@ pub(crate) fn topk_long_rows(
     index: ElemType,
 ) -> Result<Selected, KernelError> {
     let k = options.k;
-    let options = VectorOptions {
-        largest: options.largest,
-        sorted: options.sorted,
-        ..VectorOptions::new(k)
-    };
-    let Rows {
-        handle,
-        dtype,
-        rows,
-        cols,
-        row_stride,
-        ..
-    } = input;
+    let options =
+        VectorOptions { largest: options.largest, sorted: options.sorted, ..VectorOptions::new(k) };
+    let Rows { handle, dtype, rows, cols, row_stride, .. } = input;
     let (dtype, rows) = (*dtype, *rows);
     let topk = |input: &Handle| {
         let call = VectorCall {

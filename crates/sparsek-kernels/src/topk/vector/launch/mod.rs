@@ -32,24 +32,8 @@ impl VectorCall<'_> {
 
     pub fn topk_with_stats(&self) -> Result<(Selected, WorkloadStats), KernelError> {
         let stats = allocate(self.client, "stats", 2, U32)?;
-        let VectorCall {
-            client,
-            input,
-            dtype,
-            length,
-            options,
-            index,
-            ..
-        } = *self;
-        let call = VectorCall {
-            client,
-            input,
-            dtype,
-            length,
-            options,
-            index,
-            stats: Some(&stats),
-        };
+        let VectorCall { client, input, dtype, length, options, index, .. } = *self;
+        let call = VectorCall { client, input, dtype, length, options, index, stats: Some(&stats) };
         let plan = call.plan()?;
         let selected = call.execute(&plan)?;
         let stats = self.read_stats(&plan, stats)?;
@@ -59,10 +43,7 @@ impl VectorCall<'_> {
     fn read_stats(&self, plan: &Plan, stats: Handle) -> Result<WorkloadStats, KernelError> {
         let (length, k) = (self.length, self.options.k);
         let Plan::Delegates(partition, after) = plan else {
-            return Ok(WorkloadStats {
-                length,
-                ..WorkloadStats::default()
-            });
+            return Ok(WorkloadStats { length, ..WorkloadStats::default() });
         };
         let unfiltered = WorkloadStats {
             length,
@@ -82,25 +63,13 @@ impl VectorCall<'_> {
         let [subranges, candidates] = [0, 1].map(|at| u32::from_bytes(&bytes)[at] as usize);
         Ok(WorkloadStats {
             subranges,
-            concatenated: if candidates <= room {
-                candidates
-            } else {
-                unfiltered.concatenated
-            },
+            concatenated: if candidates <= room { candidates } else { unfiltered.concatenated },
             ..unfiltered
         })
     }
 
     fn execute(&self, plan: &Plan) -> Result<Selected, KernelError> {
-        let VectorCall {
-            client,
-            input,
-            dtype,
-            length,
-            options,
-            index,
-            ..
-        } = *self;
+        let VectorCall { client, input, dtype, length, options, index, .. } = *self;
         if options.k == 0 {
             return self.output();
         }
@@ -109,17 +78,9 @@ impl VectorCall<'_> {
             return Ok(selected);
         }
         let rows = Rows::contiguous(input.clone(), dtype, 1, length);
-        let options = TopkOptions {
-            largest: options.largest,
-            sorted: true,
-            ..TopkOptions::new(options.k)
-        };
-        let job = Job {
-            client,
-            input: &rows,
-            options: &options,
-            index,
-        };
+        let options =
+            TopkOptions { largest: options.largest, sorted: true, ..TopkOptions::new(options.k) };
+        let job = Job { client, input: &rows, options: &options, index };
         job.order(selected.values, selected.indices)
     }
 
@@ -156,11 +117,9 @@ impl VectorCall<'_> {
                         self.concatenate::<E, E::Key>(partition, selections)
                     }
                 }
-                AfterDelegates::Filter {
-                    first,
-                    second,
-                    config,
-                } => self.filter::<E>(partition, *config, [*first, *second]),
+                AfterDelegates::Filter { first, second, config } => {
+                    self.filter::<E>(partition, *config, [*first, *second])
+                }
             },
         }
     }
@@ -181,14 +140,8 @@ impl VectorCall<'_> {
         start: Option<&Handle>,
         filled: Option<&Handle>,
     ) -> Result<SelectedPlaces, KernelError> {
-        let keys = SelectionInput {
-            client: self.client,
-            handle,
-            dtype,
-            length,
-            largest: true,
-            filled,
-        };
+        let keys =
+            SelectionInput { client: self.client, handle, dtype, length, largest: true, filled };
         let k = self.options.k;
         match dtype.size() {
             8 => keys.select::<u64>(selection, k, start),

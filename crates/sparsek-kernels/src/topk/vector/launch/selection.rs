@@ -49,19 +49,13 @@ impl SelectionInput<'_> {
         let places = match selection {
             Selection::Rows => {
                 let rows = Rows::contiguous(self.handle.clone(), self.dtype, 1, self.length);
-                let options = TopkOptions {
-                    largest: self.largest,
-                    ..TopkOptions::new(k)
-                };
+                let options = TopkOptions { largest: self.largest, ..TopkOptions::new(k) };
                 argtopk_rows(self.client, &rows, &options, U32, None)?
             }
             Selection::Bitonic => self.bitonic::<E>(k)?,
             _ => return self.histograms::<E>(selection, k, start),
         };
-        Ok(SelectedPlaces {
-            places,
-            states: None,
-        })
+        Ok(SelectedPlaces { places, states: None })
     }
 
     fn bitonic<E: Element>(&self, k: usize) -> Result<Handle, KernelError> {
@@ -135,23 +129,12 @@ impl SelectionInput<'_> {
         k: usize,
         start: Option<&Handle>,
     ) -> Result<SelectedPlaces, KernelError> {
-        let SelectionInput {
-            client,
-            handle,
-            dtype,
-            length,
-            largest,
-            filled,
-        } = *self;
+        let SelectionInput { client, handle, dtype, length, largest, filled } = *self;
         let key = E::Key::elem_type_native();
         let plane = plane_or_unit(client);
         let units = units_per_cube(client, HISTOGRAM_UNITS.max(plane));
         let config = HistogramConfig {
-            bits: if dtype == SHORT {
-                16
-            } else {
-                8 * key.size() as u32
-            },
+            bits: if dtype == SHORT { 16 } else { 8 * key.size() as u32 },
             largest,
             shape: TeamShape::of_cube(units, plane),
         };
@@ -263,10 +246,7 @@ impl SelectionInput<'_> {
                 config,
             );
         }
-        Ok(SelectedPlaces {
-            places,
-            states: Some(states),
-        })
+        Ok(SelectedPlaces { places, states: Some(states) })
     }
 }
 

@@ -46,8 +46,7 @@ impl Lent {
 
     fn slice(&self) -> Option<&[u8]> {
         // SAFETY: `pinned` drops these bytes before its caller's slice ends.
-        self.0
-            .map(|(start, length)| unsafe { slice::from_raw_parts(start, length) })
+        self.0.map(|(start, length)| unsafe { slice::from_raw_parts(start, length) })
     }
 }
 
@@ -81,9 +80,8 @@ impl AllocationController for Lent {
 }
 
 fn copy(from: &[u8], to: &mut [u8]) {
-    (to.par_chunks_mut(COPY_BYTES)
-        .zip(from.par_chunks(COPY_BYTES)))
-    .for_each(|(to, from)| to.copy_from_slice(from));
+    (to.par_chunks_mut(COPY_BYTES).zip(from.par_chunks(COPY_BYTES)))
+        .for_each(|(to, from)| to.copy_from_slice(from));
 }
 
 #[cfg(test)]

@@ -35,9 +35,7 @@ impl<R: Read + Seek> Archive<R> {
         }
         check_end(&mut reader, size)?;
         // Nothing precedes the members.
-        let config = Config {
-            archive_offset: ArchiveOffset::Known(0),
-        };
+        let config = Config { archive_offset: ArchiveOffset::Known(0) };
         let archive = ZipArchive::with_config(config, reader).map_err(|error| broken(&error))?;
         match archive.has_duplicate_names() {
             true => Err("an array is there twice".to_string()),
@@ -60,9 +58,9 @@ impl<R: Read + Seek> Archive<R> {
             CompressionMethod::Stored if packed != size => {
                 Err(format!("{packed} bytes are there, {size} are declared"))
             }
-            CompressionMethod::Deflated if size > packed.saturating_mul(MAX_EXPANSION) => Err(
-                format!("declares {size} bytes, {packed} compressed bytes cannot hold them"),
-            ),
+            CompressionMethod::Deflated if size > packed.saturating_mul(MAX_EXPANSION) => {
+                Err(format!("declares {size} bytes, {packed} compressed bytes cannot hold them"))
+            }
             CompressionMethod::Stored | CompressionMethod::Deflated => Ok((member, size)),
             other => Err(unknown(&other.to_string())),
         }

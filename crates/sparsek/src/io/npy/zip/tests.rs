@@ -24,10 +24,7 @@ fn read(file: &[u8], name: &str) -> Result<Vec<u32>, String> {
 
 fn refusal(file: &[u8], name: &str) -> String {
     let error = read(file, name).unwrap_err();
-    assert!(
-        error.len() < 1_700 && !error.contains(char::is_control),
-        "{error}"
-    );
+    assert!(error.len() < 1_700 && !error.contains(char::is_control), "{error}");
     error
 }
 
@@ -107,10 +104,7 @@ fn whole() -> Vec<u8> {
 #[rstest]
 fn wrong_local_headers_change_nothing(#[values(0, 8, 26, 28, 29, 30)] at: usize) {
     let mut changed = whole();
-    let second = changed
-        .windows(4)
-        .rposition(|bytes| bytes == b"PK\x03\x04")
-        .unwrap();
+    let second = changed.windows(4).rposition(|bytes| bytes == b"PK\x03\x04").unwrap();
     changed[second + at] ^= 0x40;
     match read(&changed, "b") {
         Ok(found) => assert_eq!(found, [263; 5000]),
@@ -156,10 +150,7 @@ fn a_flipped_bit_changes_no_value(#[values(false, true)] large: bool) {
 
 #[rstest]
 fn padding_is_not_searched(#[values(0, b'P')] byte: u8) {
-    let large = two().map(|member| Member {
-        large: true,
-        ..member
-    });
+    let large = two().map(|member| Member { large: true, ..member });
     let whole = container(&large);
     let mut file = b"PK\x03\x04".to_vec();
     file.resize(50 << 20, byte);
@@ -171,8 +162,7 @@ fn padding_is_not_searched(#[values(0, b'P')] byte: u8) {
 
 #[test]
 fn a_list_of_many_arrays_is_read() {
-    let members: Vec<Member> = (0..60_000)
-        .map(|at| Member::stored(&at.to_string(), vector("|u1", &[[5]])))
-        .collect();
+    let members: Vec<Member> =
+        (0..60_000).map(|at| Member::stored(&at.to_string(), vector("|u1", &[[5]]))).collect();
     assert_eq!(read(&container(&members), "59999").unwrap(), [5]);
 }
