@@ -5,15 +5,24 @@
 //!
 //! The library has a module for each bench.
 
+use std::{
+    env,
+    ffi::OsString,
+    process::{self, Command as Process},
+};
+
 use clap::Parser;
-use sparsek::io::print::lost;
+use sparsek::io::print::{lost, note};
 use sparsek_bench::{
     compare, distance, latency, linear,
     paper::{row_chart, rtopk, vector_chart},
     report, spmm, startup, table, topk, vector,
 };
+use sparsek_tests::backend::Kind;
 
 /// Checks cases against the oracle, times them, and reports the records.
+///
+/// `--backend all` runs a bench on each linked backend that is found.
 #[derive(Parser)]
 #[command(version, about)]
 enum Command {
@@ -55,6 +64,10 @@ enum Command {
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> anyhow::Result<()> {
+    let arguments: Vec<OsString> = env::args_os().collect();
+    if let Some(at) = all_backends(&arguments) {
+        return run_each(&arguments, at);
+    }
     let command = Command::parse();
     #[cfg(feature = "cache")]
     sparsek::cache::enable_if_set()?;
@@ -63,6 +76,39 @@ fn main() -> anyhow::Result<()> {
         Some(reason) => anyhow::bail!("standard output: {reason}"),
         None => Ok(()),
     }
+}
+
+/// Position of `all` in `--backend all`; `--backend=all` counts too.
+fn all_backends(arguments: &[OsString]) -> Option<usize> {
+    let separate = |pair: &[OsString]| pair[0] == "--backend" && pair[1] == "all";
+    let joined = || arguments.iter().position(|argument| argument == "--backend=all");
+    arguments.windows(2).position(separate).map(|at| at + 1).or_else(joined)
+}
+
+/// Runs this program once for each linked backend that is found. A process of its own keeps a
+/// driver's crash from the other backends.
+fn run_each(arguments: &[OsString], at: usize) -> anyhow::Result<()> {
+    let program = env::current_exe()?;
+    let mut failed = Vec::new();
+    for kind in Kind::linked() {
+        if let Err(reason) = kind.open() {
+            note(format_args!("{kind} is skipped: {reason} ({})", kind.advice()));
+            continue;
+        }
+        let mut arguments = arguments.to_vec();
+        arguments[at] = match arguments[at] == "all" {
+            true => kind.to_string().into(),
+            false => format!("--backend={kind}").into(),
+        };
+        if !Process::new(&program).args(&arguments[1..]).status()?.success() {
+            failed.push(kind.to_string());
+        }
+    }
+    if !failed.is_empty() {
+        note(format_args!("failed on {}", failed.join(", ")));
+        process::exit(1);
+    }
+    Ok(())
 }
 
 fn run(command: Command) -> anyhow::Result<()> {
@@ -82,5 +128,23 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Table(arguments) => table::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Report(arguments) => report::run(&arguments),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rstest::rstest;
+
+    use super::*;
+
+    #[rstest]
+    #[case("topk --backend all --case 8x8x2", Some(3))]
+    #[case("topk --backend=all", Some(2))]
+    #[case("topk --backend cuda --dist all", None)]
+    #[case("report", None)]
+    fn finds_all_backends(#[case] line: &str, #[case] expected: Option<usize>) {
+        let mut arguments = vec![OsString::from("sparsek-bench")];
+        arguments.extend(line.split(' ').map(OsString::from));
+        assert_eq!(all_backends(&arguments), expected);
     }
 }

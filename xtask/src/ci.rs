@@ -7,7 +7,7 @@ use std::process::Command;
 
 use crate::{
     check,
-    process::{Result, built, cargo, root, run, show},
+    process::{Result, built, cargo, root, run, show, succeeds},
     test::{self, Plan},
 };
 
@@ -27,10 +27,24 @@ pub fn command() -> Result {
     // docs/performance.md is what the records say.
     run(Command::new(built("sparsek-bench")?).args(["report", "--check"]).current_dir(root()))?;
     examples()?;
+    // Each case of `cargo bench` runs once, checked.
+    run(cargo(plan.cargo("bench").into_iter().filter(|word| word != "--release"))
+        .args(["--benches", "--", "--test"])
+        .env("SPARSEK_BACKENDS", "flex"))?;
+    deny()?;
     test::run_plan(&plan, &test::Options::all())?;
     plan.print_skipped();
     say!("\nall checks passed");
     Ok(())
+}
+
+/// Checks licenses and sources of dependencies; advisories need the network.
+fn deny() -> Result {
+    if !succeeds(cargo(["deny", "--version"])) {
+        say!("cargo deny: skipped, install it with `cargo install --locked cargo-deny`");
+        return Ok(());
+    }
+    run(&mut cargo(["deny", "check", "licenses", "sources", "bans"]))
 }
 
 /// Packs the crates as crates.io gets them. Their own tests compile them.

@@ -81,6 +81,17 @@ fn data_home() -> Option<PathBuf> {
     }
 }
 
+/// Names a script that installs CubeCL's LLVM bundle where it cannot be downloaded.
+const LLVM_SETUP: &str = "SPARSEK_LLVM_SETUP";
+
+/// Runs the script that `SPARSEK_LLVM_SETUP` names, if it is set.
+pub fn set_up_llvm() -> Result {
+    match env::var_os(LLVM_SETUP).filter(|script| !script.is_empty()) {
+        Some(script) => run(Command::new("bash").arg(script)),
+        None => Ok(()),
+    }
+}
+
 /// Checks that CubeCL's CPU runtime can be built: its build script finds or downloads LLVM, and a
 /// C++ compiler links it. The error is the reason.
 pub fn can_build_cpu() -> Result {

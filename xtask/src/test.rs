@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 
 use crate::{
-    environment::{can_build_cpu, ensure_vulkan},
+    environment::{can_build_cpu, ensure_vulkan, set_up_llvm},
     process::{Result, cargo, run},
 };
 
@@ -63,6 +63,11 @@ impl Plan {
     pub fn new(requested: &[Backend]) -> Result<Self> {
         let mut backends = requested.to_vec();
         let mut skipped = None;
+        if requested.is_empty()
+            || requested.iter().any(|b| matches!(b, Backend::Cpu | Backend::Cuda))
+        {
+            set_up_llvm()?;
+        }
         if requested.is_empty() {
             backends = vec![Backend::Flex, Backend::Vulkan];
             match can_build_cpu() {

@@ -9,7 +9,7 @@ pub use stream::{Arguments as StreamArguments, run as run_stream};
 
 use std::path::PathBuf;
 
-use anyhow::{Context, bail};
+use anyhow::{Context, bail, ensure};
 use burn::tensor::{Tensor, TensorData};
 use bytemuck::cast_slice;
 use cubecl::{client::Client, ir::ElemType, prelude::*, server::Handle};
@@ -64,7 +64,9 @@ pub struct Arguments {
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let backend = arguments.backend.open().map_err(anyhow::Error::msg)?;
-    let client = (backend.client.as_ref()).context("no kernels on this backend")?;
+    let Some(client) = &backend.client else {
+        return run_tensors(arguments, &backend);
+    };
     let elements = copy::elements(&backend);
     let copy_gbps = copy::rate(client, elements)?;
     let read_gbps = copy::read_rate(client, elements)?;
@@ -78,6 +80,51 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
         for &dist in &arguments.dists {
             for dtype in &arguments.dtypes {
                 with_dtype!(dtype, T => bench.methods::<T>(case, dist)?);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Times the tensor operation, on a backend without kernels.
+fn run_tensors(arguments: &Arguments, backend: &Backend) -> anyhow::Result<()> {
+    let kind = arguments.backend;
+    for method in &arguments.methods {
+        ensure!(method == "delegates", "--method {method} names kernels; {kind} has none");
+    }
+    ensure!(arguments.dtypes == [Dtype::F32], "{kind} is timed with f32 only");
+    let copy_gbps = copy::backend_rate(backend)?;
+    say!("{kind} ({}): copy {copy_gbps:.0} GB/s", backend.label);
+    for case in &arguments.cases {
+        for &dist in &arguments.dists {
+            let input = vector::<f32>(case.length, dist);
+            let ready =
+                tensors(backend, input, case.k).with_context(|| format!("{case}, {dist:?}"))?;
+            let Times { median: Median { ms, spread }, first_ms, checked } = ready.measure()?;
+            let floor_ms = (case.length * size_of::<f32>()) as f64 / copy_gbps / 1e6;
+            let name = dist.name();
+            say!("{case} f32 {name}: {ms:.4} ms, {:.2} x one read at the copy rate", ms / floor_ms);
+            let record = VectorRecord {
+                bench: "delegate".into(),
+                case: case.text.clone(),
+                backend: kind.to_string(),
+                device: backend.label.clone(),
+                dtype: "f32".into(),
+                method: "delegates".into(),
+                dist: name,
+                ms,
+                spread: Some(spread),
+                launched_ms: None,
+                first_ms,
+                floor_ms,
+                read_gbps: copy_gbps,
+                copy_gbps,
+                checked,
+                delegates: 0,
+                concatenated: 0,
+            };
+            if let Some(path) = &arguments.json {
+                record::append(path, &record)?;
             }
         }
     }
@@ -183,16 +230,7 @@ pub fn ready(backend: &Backend, case: &VectorCase) -> anyhow::Result<Ready<'stat
     let VectorCase { length, k, .. } = *case;
     let input = vector::<f32>(length, Distribution::Uniform);
     let Some(client) = &backend.client else {
-        let data = TensorData::new(input.clone(), [length]);
-        let x = Tensor::<1>::from_data(data, &backend.device);
-        let options = TopkOptions::new(k);
-        let run = move || topk(x.clone(), &options);
-        return Ready::tensors(&backend.device, run, |(values, indices)| {
-            let values: Vec<f32> = values.into_data().iter().collect();
-            let indices: Vec<i64> = indices.into_data().iter().collect();
-            check(&input, &values, &indices)?;
-            Ok(length)
-        });
+        return tensors(backend, input, k);
     };
     let vector = Vector {
         handle: client.create_from_slice(cast_slice(&input)),
@@ -201,6 +239,20 @@ pub fn ready(backend: &Backend, case: &VectorCase) -> anyhow::Result<Ready<'stat
         options: VectorOptions::new(k),
     };
     vector.ready(client, &input)
+}
+
+/// Selects from `input` by the tensor operation and checks it.
+fn tensors(backend: &Backend, input: Vec<f32>, k: usize) -> anyhow::Result<Ready<'static>> {
+    let data = TensorData::new(input.clone(), [input.len()]);
+    let x = Tensor::<1>::from_data(data, &backend.device);
+    let options = TopkOptions::new(k);
+    let run = move || topk(x.clone(), &options);
+    Ready::tensors(&backend.device, run, |(values, indices)| {
+        let values: Vec<f32> = values.into_data().iter().collect();
+        let indices: Vec<i64> = indices.into_data().iter().collect();
+        check(&input, &values, &indices)?;
+        Ok(input.len())
+    })
 }
 
 /// Whether the plan refused the method, for example because it has fewer subranges than k.

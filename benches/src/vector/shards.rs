@@ -6,15 +6,19 @@ use anyhow::{Context, ensure};
 use burn::tensor::{Device, Int, Tensor, TensorData, Transaction};
 use serde::Serialize;
 use sparsek::topk::{TopkOptions, topk, topk_sharded};
-use sparsek_tests::data::Distribution;
+use sparsek_tests::{backend::Kind, data::Distribution};
 
 use super::problem::{check, vector};
 use crate::{case::VectorCase, record, timing::median};
 
-/// Checks and times top-k of a vector of f32 on several GPUs.
+/// Checks and times top-k of a vector of f32 on several devices.
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// CUDA devices by number; the first receives the result.
+    /// Where to run.
+    #[arg(long, default_value = "cuda")]
+    backend: Kind,
+    /// Devices of the backend by number; the first receives the result. A repeated number holds
+    /// several shards.
     #[arg(long, value_delimiter = ',', default_value = "0,1")]
     devices: Vec<usize>,
     /// Elements x k, for example 2**32x128.
@@ -29,7 +33,7 @@ pub struct Arguments {
 struct Record {
     bench: &'static str,
     case: String,
-    backend: &'static str,
+    backend: String,
     device: String,
     dtype: &'static str,
     method: String,
@@ -45,8 +49,15 @@ struct Record {
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let VectorCase { length, k, .. } = arguments.case;
+    let backend = arguments.backend.open().map_err(anyhow::Error::msg)?;
+    let present = backend.devices();
+    let numbered = |&number: &usize| {
+        let device = present.get(number).cloned();
+        let (kind, count) = (backend.kind, present.len());
+        device.with_context(|| format!("{kind} has {count} device(s), numbered from 0: {number}"))
+    };
     let devices: Vec<Device> =
-        (arguments.devices.iter()).map(|&number| cuda(number)).collect::<anyhow::Result<_>>()?;
+        arguments.devices.iter().map(numbered).collect::<anyhow::Result<_>>()?;
     let first = devices.first().context("no devices")?;
     let input = vector::<f32>(length, Distribution::Uniform);
     let put = |part: &[f32], device: &Device| {
@@ -94,7 +105,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let record = Record {
         bench: "shards",
         case: arguments.case.text.clone(),
-        backend: "cuda",
+        backend: arguments.backend.to_string(),
         device: format!("{first:?}"),
         dtype: "f32",
         method: format!("{} devices", devices.len()),
@@ -128,14 +139,4 @@ fn read(values: Tensor<1>, indices: Tensor<1, Int>) -> anyhow::Result<(Vec<f32>,
     let values = values.try_to_vec::<f32>().map_err(error)?;
     let indices = indices.clone().convert::<i64>();
     Ok((values, indices.try_to_vec::<i64>().map_err(error)?))
-}
-
-#[cfg(feature = "cuda")]
-fn cuda(number: usize) -> anyhow::Result<Device> {
-    Ok(Device::cuda(number))
-}
-
-#[cfg(not(feature = "cuda"))]
-fn cuda(number: usize) -> anyhow::Result<Device> {
-    anyhow::bail!("CUDA device {number}: built without the feature cuda")
 }

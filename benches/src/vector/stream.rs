@@ -55,7 +55,8 @@ struct Record {
 
 pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let backend = arguments.backend.open().map_err(anyhow::Error::msg)?;
-    let client = (backend.client.as_ref()).context("no kernels on this backend")?;
+    let client = (backend.client.as_ref())
+        .context("flex computes in host memory: there is nothing to stream to")?;
     let VectorCase { length, k, .. } = arguments.case;
     let held = vector::<f32>(arguments.held.min(length), Distribution::Uniform);
     ensure!(
