@@ -4,9 +4,7 @@
 //! and of the driver; a cold run starts with an empty folder.
 
 use std::{
-    env,
-    ffi::OsString,
-    fs, io,
+    env, fs, io,
     path::{Path, PathBuf},
     process::Command,
     time::Instant,
@@ -103,7 +101,10 @@ fn both(arguments: &Arguments, case: Case, folder: &Path) -> anyhow::Result<()> 
             if cache == "cold" && folder.exists() {
                 fs::remove_dir_all(folder)?;
             }
-            fs::create_dir_all(folder)?;
+            // NVIDIA's Vulkan driver keeps nothing in a folder that does not exist.
+            for (_, name) in CACHES {
+                fs::create_dir_all(folder.join(name))?;
+            }
             samples.push(one(arguments, case, folder)?);
         }
         let mut sorted = samples.clone();
@@ -216,15 +217,18 @@ fn beside(name: &str, folder: &Path) -> anyhow::Result<Command> {
     Ok(with_caches(program, folder))
 }
 
+/// Variables that place the caches of kernels, sparsek's and the drivers', and a folder for each.
+const CACHES: [(&str, &str); 4] = [
+    ("SPARSEK_CACHE", "kernels"),
+    ("CUDA_CACHE_PATH", "cuda"),
+    ("__GL_SHADER_DISK_CACHE_PATH", "gl"),
+    ("MESA_SHADER_CACHE_DIR", "mesa"),
+];
+
 fn with_caches(program: PathBuf, folder: &Path) -> Command {
-    let place = |name: &str| OsString::from(folder.join(name));
     let mut command = Command::new(program);
-    command
-        .current_dir(folder)
-        .env("SPARSEK_CACHE", place("kernels"))
-        .env("CUDA_CACHE_PATH", place("cuda"))
-        .env("__GL_SHADER_DISK_CACHE_PATH", place("gl"))
-        .env("MESA_SHADER_CACHE_DIR", place("mesa"));
+    let places = CACHES.map(|(variable, name)| (variable, folder.join(name)));
+    command.current_dir(folder).envs(places);
     command
 }
 

@@ -2,17 +2,13 @@
 use std::{
     cell::RefCell,
     io::{self, Seek, SeekFrom, Write},
-    mem,
     path::Path,
     rc::Rc,
 };
 
-use npyz::{
-    AutoSerialize, WriterBuilder,
-    npz::NpzWriter,
-    zip::{CompressionMethod, DateTime, write::FileOptions},
-};
+use npyz::{AutoSerialize, WriteOptions, WriterBuilder};
 use sparsek::io::output::Output;
+use zip::{CompressionMethod, DateTime, ZipWriter, write::SimpleFileOptions};
 
 use crate::program::{self, named};
 
@@ -34,7 +30,7 @@ pub fn create(file: &Path) -> Result<Output, String> {
 pub struct Writer<W: Write + Seek = Output> {
     output: Shared<W>,
     /// Taken by [`Writer::finish`].
-    npz: Option<NpzWriter<Shared<W>>>,
+    npz: Option<ZipWriter<Shared<W>>>,
 }
 
 impl<W: Write + Seek> Writer<W> {
@@ -45,7 +41,7 @@ impl<W: Write + Seek> Writer<W> {
     pub fn new(mut output: W) -> io::Result<Self> {
         output.stream_position()?;
         let output = Shared(Rc::new(RefCell::new(Some(output))));
-        let npz = Some(NpzWriter::new(output.clone()));
+        let npz = Some(ZipWriter::new(output.clone()));
         Ok(Self { output, npz })
     }
 
@@ -59,14 +55,16 @@ impl<W: Write + Seek> Writer<W> {
         shape: &[usize],
         elements: &[T],
     ) -> io::Result<()> {
-        let options = FileOptions::default()
+        let options = SimpleFileOptions::default()
             .compression_method(CompressionMethod::Stored)
             // A fixed time, so equal arrays give equal files.
             .last_modified_time(DateTime::default())
             .large_file(size_of_val(elements) >> 31 > 0);
         let shape: Vec<u64> = shape.iter().map(|&length| length as u64).collect();
-        let array = self.npz.as_mut().ok_or_else(gone)?.array(name, options)?;
-        let mut array = array.default_dtype().shape(&shape).begin_nd()?;
+        let npz = self.npz.as_mut().ok_or_else(gone)?;
+        npz.start_file(format!("{name}.npy"), options)?;
+        let header = WriteOptions::new().default_dtype().shape(&shape);
+        let mut array = header.writer(npz).begin_nd()?;
         array.extend(elements.iter().copied())?;
         array.finish()
     }
@@ -76,23 +74,19 @@ impl<W: Write + Seek> Writer<W> {
     /// # Errors
     /// System errors.
     pub fn finish(mut self) -> io::Result<W> {
-        let npz = self.npz.as_mut().ok_or_else(gone)?;
-        npz.zip_writer().finish()?;
-        // A closed archive drops silently.
-        self.npz = None;
+        self.npz.take().ok_or_else(gone)?.finish()?;
         self.output.0.take().ok_or_else(gone)
     }
 }
 
 impl<W: Write + Seek> Drop for Writer<W> {
     fn drop(&mut self) {
-        // Dropping an open archive would try to end it and print failures, so it is forgotten.
-        mem::forget(self.npz.take());
+        // A dropped archive ends itself, and prints failures: let it write nowhere.
         drop(self.output.0.take());
     }
 }
 
-/// An output that can be taken back.
+/// An output that can be taken back. Without it, and after an error, writes go nowhere.
 struct Shared<W>(Rc<RefCell<Option<W>>>);
 
 impl<W> Clone for Shared<W> {
@@ -102,8 +96,13 @@ impl<W> Clone for Shared<W> {
 }
 
 impl<W> Shared<W> {
-    fn with<T>(&self, act: impl FnOnce(&mut W) -> io::Result<T>) -> io::Result<T> {
-        act(self.0.borrow_mut().as_mut().ok_or_else(gone)?)
+    fn with<T>(&self, nowhere: T, act: impl FnOnce(&mut W) -> io::Result<T>) -> io::Result<T> {
+        let mut output = self.0.borrow_mut();
+        let result = output.as_mut().map_or(Ok(nowhere), act);
+        if result.is_err() {
+            *output = None;
+        }
+        result
     }
 }
 
@@ -113,17 +112,17 @@ fn gone() -> io::Error {
 
 impl<W: Write> Write for Shared<W> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.with(|output| output.write(bytes))
+        self.with(bytes.len(), |output| output.write(bytes))
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.with(W::flush)
+        self.with((), W::flush)
     }
 }
 
 impl<W: Seek> Seek for Shared<W> {
     fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
-        self.with(|output| output.seek(to))
+        self.with(0, |output| output.seek(to))
     }
 }
 
@@ -212,7 +211,7 @@ mod tests {
         let mut npz = Writer::new(output).unwrap();
         npz.array("a", &[2], &[1.0f32, 2.0]).unwrap();
         assert_eq!(*dropped.borrow(), None);
-        let written = npz.output.with(|output| output.stream_position());
+        let written = npz.output.with(0, |output| output.stream_position());
         drop(npz);
         assert_eq!(*dropped.borrow(), written.ok().map(|at| at as usize));
     }

@@ -40,7 +40,7 @@ pub fn command() -> Result {
 
 /// Checks licenses and sources of dependencies; advisories need the network.
 fn deny() -> Result {
-    if !succeeds(cargo(["deny", "--version"])) {
+    if !succeeds(&mut cargo(["deny", "--version"])) {
         say!("cargo deny: skipped, install it with `cargo install --locked cargo-deny`");
         return Ok(());
     }
