@@ -102,14 +102,3 @@ pub(super) fn dtype_refusal(sides: &[&DenseRows]) -> Option<String> {
         }
     })
 }
-
-/// Loads by four, besides.
-pub(super) fn tensor_core_refusal(sides: &[&DenseRows]) -> Option<String> {
-    let by_four = |rows: &&&DenseRows| {
-        rows.width.is_multiple_of(4) && aligned(rows.handle, 4 * size_of::<f32>())
-    };
-    dtype_refusal(sides).or_else(|| {
-        let rows = sides.iter().find(|rows| !by_four(rows))?;
-        Some(format!("rows of {} elements that cannot be loaded by four", rows.width))
-    })
-}

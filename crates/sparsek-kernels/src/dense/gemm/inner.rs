@@ -13,7 +13,7 @@ use crate::{
     dense::{
         column_sum::reduce_rows,
         tuning::INNER_AHEAD,
-        types::{DenseRows, PitchedRows, dtype_refusal, tensor_core_refusal},
+        types::{DenseRows, PitchedRows, dtype_refusal},
     },
     device::multiprocessors,
     error::KernelError,
@@ -55,7 +55,7 @@ fn inner_refusal(client: &Client, x: &PitchedRows, y: &PitchedRows) -> Option<St
     } else if !has_tf32(client) && !contiguous {
         Some("rows apart".into())
     } else if !has_tf32(client) {
-        tensor_core_refusal(&[x, y]).or_else(|| split::inner_refusal(client, x, y))
+        dtype_refusal(&[x, y]).or_else(|| split::refusal(client))
     } else if shared > limit {
         Some(format!("it needs {shared} bytes of shared memory; the limit is {limit}"))
     } else {

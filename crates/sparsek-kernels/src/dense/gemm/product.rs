@@ -14,7 +14,7 @@ use super::split;
 use crate::{
     dense::{
         tuning::{PRODUCT_AHEAD, PRODUCT_GROUP},
-        types::{PitchedRows, Weight, dtype_refusal, tensor_core_refusal},
+        types::{PitchedRows, Weight, dtype_refusal},
     },
     device::multiprocessors,
     error::KernelError,
@@ -97,10 +97,8 @@ impl Weight<'_> {
             })
         } else if !contiguous {
             Some("rows apart".into())
-        } else if !outputs.is_multiple_of(4) {
-            Some(format!("results of {outputs} elements that cannot be written by four"))
         } else {
-            tensor_core_refusal(&[x]).or_else(|| split::product_refusal(client, x, self))
+            dtype_refusal(&[x]).or_else(|| split::product_refusal(client, self))
         }
     }
 }

@@ -44,7 +44,9 @@ const INNER: usize = LINES + 8;
 struct SplitConfig {
     plane: usize,
     along: [bool; 2],
-    biased: bool,
+    /// Elements of a load of either panel, and of a store.
+    loads: [usize; 2],
+    store: usize,
 }
 
 /// Lines, for inner products with those of another panel.
@@ -58,7 +60,20 @@ struct Panel<'a> {
     along: bool,
 }
 
-fn refusal(client: &Client, panels: [&Panel; 2]) -> Option<String> {
+impl Panel<'_> {
+    fn load(&self) -> usize {
+        let loaded = if self.along { self.inner } else { self.lines };
+        width(self.handle, &[loaded, self.pitch])
+    }
+}
+
+/// Elements of a load or store: 4 if it divides all of `lengths`, else 1. Few kernels serve all.
+fn width(handle: &Handle, lengths: &[usize]) -> usize {
+    let whole = lengths.iter().all(|length| length.is_multiple_of(WIDTH));
+    if whole && aligned(handle, WIDTH * size_of::<f32>()) { WIDTH } else { 1 }
+}
+
+pub(super) fn refusal(client: &Client) -> Option<String> {
     let tile = instruction(FloatKind::BF16, [TILE as u32; 3]);
     let hardware = &client.properties().hardware;
     let plane = plane_size(client).unwrap_or(0);
@@ -76,17 +91,7 @@ fn refusal(client: &Client, panels: [&Panel; 2]) -> Option<String> {
         let limit = hardware.max_shared_memory_size;
         Some(format!("it needs {shared} bytes of shared memory; the limit is {limit}"))
     } else {
-        panels.iter().find_map(|panel| {
-            let loaded = if panel.along { panel.inner } else { panel.lines };
-            let whole = loaded.is_multiple_of(WIDTH) && panel.pitch.is_multiple_of(WIDTH);
-            let bytes = WIDTH * size_of::<f32>();
-            (!whole || !aligned(panel.handle, bytes)).then(|| {
-                format!(
-                    "{} lines of {} elements that cannot be loaded by four",
-                    panel.lines, panel.inner
-                )
-            })
-        })
+        None
     }
 }
 
@@ -107,16 +112,12 @@ fn panel_of_weight<'a>(weight: &Weight<'a>) -> Panel<'a> {
     }
 }
 
-pub(super) fn product_refusal(client: &Client, x: &DenseRows, weight: &Weight) -> Option<String> {
+pub(super) fn product_refusal(client: &Client, weight: &Weight) -> Option<String> {
     let [down, along] = weight.strides;
-    if down != 1 && along != 1 {
-        return Some(format!("a matrix with strides {down} and {along}"));
+    match down == 1 || along == 1 {
+        true => refusal(client),
+        false => Some(format!("a matrix with strides {down} and {along}")),
     }
-    refusal(client, [&panel_of_rows(x, true), &panel_of_weight(weight)])
-}
-
-pub(super) fn inner_refusal(client: &Client, x: &DenseRows, y: &DenseRows) -> Option<String> {
-    refusal(client, [&panel_of_rows(x, false), &panel_of_rows(y, false)])
 }
 
 pub(super) fn product(
@@ -167,13 +168,15 @@ fn launch(
     let config = SplitConfig {
         plane: plane_size(client).unwrap_or(1) as usize,
         along: [first.along, second.along],
-        biased: bias.is_some(),
+        loads: [first.load(), second.load()],
+        store: width(&output, &[second.lines]),
     };
     let dim = CubeDim::new_2d(config.plane as u32, PLANES as u32);
     let across = second.lines.div_ceil(LINES);
     let tiles = first.lines.div_ceil(LINES) * across;
     let largest = sizes[0].max(sizes[1]).max(elements);
     let grid = Grid::new(client, tiles * workers, dim, largest)?;
+    let biased = usize::from(bias.is_some());
     let bias = match bias {
         Some(bias) => argument(bias, "bias", dtype, second.lines)?,
         None => argument(first.handle, "first factor", dtype, 1)?,
@@ -185,16 +188,22 @@ fn launch(
             grid.count,
             grid.dim,
             grid.address,
+            config.loads[0],
+            config.loads[1],
+            config.store,
             argument(first.handle, "first factor", dtype, sizes[0])?,
             argument(second.handle, "second factor", dtype, sizes[1])?,
             bias,
             argument(&output, "output", dtype, elements)?,
-            first.lines,
-            second.lines,
-            first.inner,
-            first.pitch,
-            second.pitch,
-            workers,
+            SplitLayoutLaunch::new(
+                first.lines,
+                second.lines,
+                first.inner,
+                first.pitch,
+                second.pitch,
+                workers,
+                biased,
+            ),
             config,
         );
     }
@@ -203,21 +212,30 @@ fn launch(
 
 type Half = Vector<bf16, Const<4>>;
 
-#[cube(launch_unchecked, address_type = "dynamic")]
-#[allow(clippy::too_many_arguments, reason = "buffers of a kernel")]
-fn split_kernel(
-    first: &[Load],
-    second: &[Load],
-    bias: &[f32],
-    output: &mut [Load],
+#[derive(CubeType, CubeLaunch, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+struct SplitLayout {
     first_lines: usize,
     second_lines: usize,
     inner: usize,
     first_pitch: usize,
     second_pitch: usize,
     workers: usize,
+    /// 1 with a bias, else 0.
+    biased: usize,
+}
+
+#[cube(launch_unchecked, address_type = "dynamic")]
+fn split_kernel<A: Size, B: Size, O: Size>(
+    first: &[Vector<f32, A>],
+    second: &[Vector<f32, B>],
+    bias: &[f32],
+    output: &mut [Vector<f32, O>],
+    layout: SplitLayout,
     #[comptime] config: SplitConfig,
 ) {
+    let (first_lines, second_lines) = (layout.first_lines, layout.second_lines);
+    let (inner, workers) = (layout.inner, layout.workers);
     let across = second_lines.div_ceil(LINES);
     let down = first_lines.div_ceil(LINES);
     let block = CUBE_POS / across;
@@ -227,8 +245,8 @@ fn split_kernel(
     if worker >= workers {
         terminate!();
     }
-    let mut a = Stage::new(top, first_lines, first_pitch, config.plane, config.along[0]);
-    let mut b = Stage::new(left, second_lines, second_pitch, config.plane, config.along[1]);
+    let mut a = Stage::new(top, first_lines, layout.first_pitch, config, 0usize);
+    let mut b = Stage::new(left, second_lines, layout.second_pitch, config, 1usize);
     let mut sums = Sequence::<Matrix<f32>>::new();
     #[unroll]
     for _ in 0..DOWN * ACROSS {
@@ -255,7 +273,7 @@ fn split_kernel(
         b.read(second, at, inner);
         multiply(&a, &b, &sums);
     }
-    write(output, bias, &sums, &a, &b, worker, config);
+    write(output, bias, &sums, &a, &b, worker, layout.biased, config);
 }
 
 /// One step in shared memory, the next in flight.
@@ -272,6 +290,9 @@ struct Stage {
     units: usize,
     #[cube(comptime)]
     along: bool,
+    /// Elements of a load.
+    #[cube(comptime)]
+    width: usize,
 }
 
 #[cube]
@@ -280,10 +301,11 @@ impl Stage {
         first: usize,
         lines: usize,
         pitch: usize,
-        #[comptime] plane: usize,
-        #[comptime] along: bool,
+        #[comptime] config: SplitConfig,
+        #[comptime] panel: usize,
     ) -> Stage {
-        let units = comptime!(plane * PLANES);
+        let units = comptime!(config.plane * PLANES);
+        let along = comptime!(config.along[panel]);
         let room = comptime!((if along { LINES * LINE } else { TILE * INNER }) / WIDTH);
         Stage {
             high: Shared::<[Half]>::new_slice(room),
@@ -294,11 +316,12 @@ impl Stage {
             pitch,
             units,
             along,
+            width: comptime!(config.loads[panel]),
         }
     }
 
     /// Loads zero past the end.
-    fn read(&mut self, matrix: &[Load], at: usize, inner: usize) {
+    fn read<N: Size>(&mut self, matrix: &[Vector<f32, N>], at: usize, inner: usize) {
         #[unroll]
         for load in 0..comptime!(LINES * TILE / WIDTH / self.units) {
             let place = UNIT_POS as usize + comptime!(load * self.units);
@@ -312,13 +335,25 @@ impl Stage {
                 own += place / comptime!(LINES / WIDTH);
             }
             let mut four = Load::zeroed();
-            if line < self.lines && own < inner {
-                let from = if comptime!(self.along) {
-                    line * self.pitch + own
+            #[unroll]
+            for piece in 0..comptime!(WIDTH / self.width) {
+                if line < self.lines && own < inner {
+                    let from = if comptime!(self.along) {
+                        line * self.pitch + own
+                    } else {
+                        own * self.pitch + line
+                    };
+                    let few = matrix[from / comptime!(self.width)];
+                    #[unroll]
+                    for i in 0..comptime!(self.width) {
+                        four.insert(comptime!(piece * self.width + i), few.extract(i));
+                    }
+                }
+                if comptime!(self.along) {
+                    own += comptime!(self.width);
                 } else {
-                    own * self.pitch + line
-                };
-                four = matrix[from / WIDTH];
+                    line += comptime!(self.width);
+                }
             }
             self.loads[load] = four;
         }
@@ -393,15 +428,18 @@ fn fragment(
 }
 
 #[cube]
-fn write(
-    output: &mut [Load],
+#[allow(clippy::too_many_arguments)]
+fn write<O: Size>(
+    output: &mut [Vector<f32, O>],
     bias: &[f32],
     sums: &Sequence<Matrix<f32>>,
     a: &Stage,
     b: &Stage,
     worker: usize,
+    biased: usize,
     #[comptime] config: SplitConfig,
 ) {
+    let width = comptime!(config.store);
     let plane = UNIT_POS_Y as usize;
     let size = comptime!(TILE * TILE / WIDTH);
     let mut tiles = Shared::<[Load]>::new_slice(comptime!(PLANES * TILE * TILE / WIDTH));
@@ -423,17 +461,19 @@ fn write(
             let line = top + comptime!(tile / ACROSS * TILE) + place / comptime!(TILE / WIDTH);
             let other =
                 left + comptime!(tile % ACROSS * TILE) + place % comptime!(TILE / WIDTH) * WIDTH;
-            if line < a.lines && other < b.lines {
-                let mut four = tiles[own + place];
-                if comptime!(config.biased) {
-                    let mut shift = Load::zeroed();
+            let four = tiles[own + place];
+            #[unroll]
+            for piece in 0..comptime!(WIDTH / width) {
+                let column = other + comptime!(piece * width);
+                if line < a.lines && column < b.lines {
+                    let mut values = Vector::<f32, O>::zeroed();
                     #[unroll]
-                    for i in 0..WIDTH {
-                        shift.insert(i, bias[other + i]);
+                    for i in 0..width {
+                        let shift = select(biased == 1, bias[(column + i) * biased], 0.0f32);
+                        values.insert(i, four.extract(comptime!(piece * width + i)) + shift);
                     }
-                    four += shift;
+                    output[((worker * a.lines + line) * b.lines + column) / width] = values;
                 }
-                output[((worker * a.lines + line) * b.lines + other) / WIDTH] = four;
             }
         }
         sync_plane();
