@@ -8,7 +8,13 @@
 //! - [`dense`]: layer normalization, products and sums of many rows.
 //! - [`distance`]: between rows of two CSR matrices, over any semiring.
 
+//!
+//! Without the feature `kernels` (default), only options, limits and the host's algorithms remain,
+//! which compile several times faster.
+
 #![cfg_attr(docsrs, feature(doc_cfg))]
+// Device code is still checked, but nothing calls it.
+#![cfg_attr(not(feature = "kernels"), allow(dead_code, unused_imports))]
 
 pub mod dense;
 mod device;

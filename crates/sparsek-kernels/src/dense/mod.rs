@@ -16,12 +16,20 @@ mod layer_norm;
 mod tuning;
 mod types;
 
-pub use adam::{AdamFactors, adam_step};
-pub use classes::{ClassScores, class_hits, cross_entropy, cross_entropy_gradient};
+pub use adam::AdamFactors;
+#[cfg(feature = "kernels")]
+pub use adam::adam_step;
+pub use classes::ClassScores;
+#[cfg(feature = "kernels")]
+pub use classes::{class_hits, cross_entropy, cross_entropy_gradient};
+#[cfg(feature = "kernels")]
 pub use column_sum::column_sums;
+#[cfg(feature = "kernels")]
 pub use gemm::{
     inner::{inner_fits, inner_product},
     product::{accumulates, product},
 };
-pub use layer_norm::{Normalized, layer_norm, layer_norm_gradient};
+pub use layer_norm::Normalized;
+#[cfg(feature = "kernels")]
+pub use layer_norm::{layer_norm, layer_norm_gradient};
 pub use types::{DenseRows, PitchedRows, Weight};

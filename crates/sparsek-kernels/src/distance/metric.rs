@@ -28,6 +28,7 @@ pub trait Distance: Send + Sync {
 
     /// Norms and prepared values.
     #[doc(hidden)]
+    #[cfg(feature = "kernels")]
     fn prepare(
         &self,
         client: &Client,
@@ -37,6 +38,7 @@ pub trait Distance: Send + Sync {
 
     /// Writes distances by a checked routine.
     #[doc(hidden)]
+    #[cfg(feature = "kernels")]
     fn launch(&self, job: &Job, routine: Routine) -> Result<(), KernelError>;
 
     /// Distances on the host, `batch` rows at a time, from the first matrix (else the second) to
@@ -62,6 +64,7 @@ impl<M: Semiring + HostSemiring> Distance for DynMetric<M> {
         M::NEEDS
     }
 
+    #[cfg(feature = "kernels")]
     fn prepare(
         &self,
         client: &Client,
@@ -71,6 +74,7 @@ impl<M: Semiring + HostSemiring> Distance for DynMetric<M> {
         norms::prepare::<M>(client, matrix, parameter)
     }
 
+    #[cfg(feature = "kernels")]
     fn launch(&self, job: &Job, routine: Routine) -> Result<(), KernelError> {
         match routine {
             Routine::Merge => merge::launch::<M>(job),

@@ -30,32 +30,43 @@ mod tensor_core;
 mod tuning;
 mod types;
 
+#[cfg(feature = "kernels")]
 use std::ops::Range;
 
+#[cfg(feature = "kernels")]
 use cubecl::{prelude::*, server::Handle};
 
+#[cfg(feature = "kernels")]
 use self::prepare::{columns::Columns, packed::Packed};
+#[cfg(feature = "kernels")]
 pub use self::{
     exclude_self::exclude_self,
-    gradient::{Transposed, Upstream, gradient},
+    gradient::gradient,
+    plan::{choose, index_part},
+    prepare::packed::greatest,
+    tensor_core::multiplies,
+};
+pub use self::{
+    gradient::{Transposed, Upstream},
     host::{HostMatrix, HostPair},
     job::Job,
     metric::{Distance, DynMetric, Each},
     metrics::{Metric, UnknownMetric},
-    plan::{choose, index_part, needs_values},
-    prepare::{columns::is_wide, packed::greatest},
+    plan::needs_values,
+    prepare::columns::is_wide,
     radius::Radius,
     semiring::{
         Dense, Gradient, HostSemiring, Inner, Needs, Parameter, Real, Rescale, Semiring, Sums,
         SumsExpand, host as formulas, quotient,
     },
-    tensor_core::multiplies,
     tuning::RADIUS_BLOCK,
     types::{Matrix, Prepared, ROUTINES, Routine},
 };
+#[cfg(feature = "kernels")]
 use crate::{device::require_logarithms, error::KernelError, launch::allocate};
 
 /// A matrix prepared for distances to its rows.
+#[cfg(feature = "kernels")]
 pub struct Index {
     distance: &'static dyn Distance,
     parameter: Parameter,
@@ -65,6 +76,7 @@ pub struct Index {
     packed: Option<Packed>,
 }
 
+#[cfg(feature = "kernels")]
 impl Index {
     /// Prepares norms, values, and the routine's data.
     ///

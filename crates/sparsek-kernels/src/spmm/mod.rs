@@ -13,7 +13,10 @@
 mod compressed;
 mod forward;
 mod gradient;
+#[cfg(feature = "kernels")]
 pub mod max;
+#[cfg(not(feature = "kernels"))]
+mod max;
 mod operand;
 mod partial_sums;
 mod partition;
@@ -23,20 +26,28 @@ mod sddmm;
 mod tuning;
 mod types;
 
+#[cfg(feature = "kernels")]
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
-pub use compressed::{Compressed, gather_columns};
+pub use compressed::Compressed;
+#[cfg(feature = "kernels")]
+pub use compressed::gather_columns;
+pub use gradient::{column_blocks::ColumnBlocks, types::Product};
+#[cfg(feature = "kernels")]
 pub use gradient::{
-    column_blocks::ColumnBlocks, gathered::gradient_gathered, shared::gradient_shared,
-    two_pass::gradient_two_pass, types::Product,
+    gathered::gradient_gathered, shared::gradient_shared, two_pass::gradient_two_pass,
 };
 pub use operand::Operand;
 pub use partition::Partition;
+#[cfg(feature = "kernels")]
 pub use sddmm::{sddmm, sddmm_compressed};
 pub use types::{Csr, MAX_ENTRIES, ROUTINES, Routine, Scales, Weights};
 
+#[cfg(feature = "kernels")]
 use crate::{device::rounded_accumulator, error::KernelError};
+#[cfg(feature = "kernels")]
 use forward::gather::Gather;
+#[cfg(feature = "kernels")]
 use plan::GradientRoutine;
 
 /// Multiplies with dense rows: `y[i] = rows[i] Σ w[e] cols[j] x[j]`.
@@ -47,6 +58,7 @@ use plan::GradientRoutine;
 /// Reads a row of `x` per entry. Scratch: up to 2 `width` sums per 1024 entries.
 ///
 /// Errors: unsupported dtypes; buffers too short, too large or needing wider addresses.
+#[cfg(feature = "kernels")]
 pub fn spmm(
     client: &Client,
     operand: &Operand,
@@ -66,6 +78,7 @@ pub fn spmm(
 /// row on. Scratch then: 128 bytes more per row of `x`.
 ///
 /// Errors: as [`spmm`], and if the forced routine cannot run.
+#[cfg(feature = "kernels")]
 pub fn spmm_compressed(
     client: &Client,
     operand: &Operand,
@@ -84,6 +97,7 @@ pub fn spmm_compressed(
 /// Runs [`gradient_shared`] given column blocks, else [`gradient_two_pass`] if k / width < 1 / 4
 /// and `upstream` has at least 128 MiB, else [`gradient_gathered`]. Skips routines that cannot
 /// run. Errors: as [`spmm`].
+#[cfg(feature = "kernels")]
 pub fn gradient(
     client: &Client,
     product: &Product,

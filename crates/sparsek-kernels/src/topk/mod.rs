@@ -20,17 +20,21 @@ mod tuning;
 mod types;
 mod vector;
 
+#[cfg(feature = "kernels")]
 use cubecl::{ir::ElemType, prelude::*, server::Handle};
 
 pub use key::SUPPORTED_DTYPES;
 pub use options::{Method, TopkOptions, UnknownMethod};
+#[cfg(feature = "kernels")]
 pub use scatter::{Scatter, scatter};
 pub use types::{MAX_COLS, MAX_ROWS, Masked, ROUTINES, Routine, Rows, Selected};
+#[cfg(feature = "kernels")]
 pub use vector::{
     Best, Construction, Filter, Finish, Selection, Subrange, TopkStream, Tuning, VectorOptions,
     VectorStrategy, WorkloadStats, topk_vector, topk_vector_stats,
 };
 
+#[cfg(feature = "kernels")]
 use self::{
     plan::plan_rows,
     row::{
@@ -39,6 +43,7 @@ use self::{
         topk_rows,
     },
 };
+#[cfg(feature = "kernels")]
 use crate::{device::column_dtype, error::KernelError, launch::allocate};
 
 /// Selects values and columns of the k best elements of each row.
@@ -58,6 +63,7 @@ use crate::{device::column_dtype, error::KernelError, launch::allocate};
 ///
 /// [`KernelError`], before any launch: k exceeds `input.cols`, the device lacks a dtype, a buffer
 /// is too short, too large or needs wider addresses, or the forced routine cannot run.
+#[cfg(feature = "kernels")]
 pub fn topk(
     client: &Client,
     input: &Rows,
@@ -76,6 +82,7 @@ pub fn topk(
 /// # Errors
 ///
 /// As [`topk`].
+#[cfg(feature = "kernels")]
 pub fn argtopk(
     client: &Client,
     input: &Rows,
@@ -95,6 +102,7 @@ pub fn argtopk(
 /// # Errors
 ///
 /// As [`topk`].
+#[cfg(feature = "kernels")]
 pub fn topk_mask(
     client: &Client,
     input: &Rows,
@@ -122,6 +130,7 @@ pub fn topk_mask(
 /// # Errors
 ///
 /// As [`topk`].
+#[cfg(feature = "kernels")]
 pub fn compress(
     client: &Client,
     input: &Rows,
