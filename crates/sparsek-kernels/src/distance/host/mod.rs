@@ -164,14 +164,12 @@ impl<'a, M: HostSemiring, S: Real> MatrixPair<'a, M, S> {
         }
         if let Method::Dense = self.method {
             let empty = || vec![[S::new(0.0); LANES]; self.y.matrix.cols];
-            let tiles = output.par_chunks_mut(LANES * across).enumerate();
-            tiles.for_each_init(empty, |dense, (tile, output)| {
+            each_chunk(output, LANES * across, &empty, &|dense, tile, output| {
                 self.dense_tile(first + tile * LANES, same, dense, output);
             });
             return;
         }
-        let rows = output.par_chunks_mut(across).enumerate();
-        rows.for_each(|(at, output)| {
+        each_chunk(output, across, &Vec::new, &|_, at, output| {
             let i = first + at;
             self.row(i, same, &mut output[if same { i } else { 0 }..]);
         });
@@ -186,13 +184,28 @@ impl<M: HostSemiring, S: Real> MatrixPair<'_, M, S> {
         let mut stripe = vec![S::new(0.0); HOST_STRIPE.min(rows) * rows];
         for first in (0..rows).step_by(HOST_STRIPE) {
             let stripe = &mut stripe[..HOST_STRIPE.min(rows - first) * rows];
-            let parts = stripe.par_chunks_mut(HOST_STRIPE_PART * rows).enumerate();
-            parts.for_each(|(part, output)| {
+            each_chunk(stripe, HOST_STRIPE_PART * rows, &Vec::new, &|_, part, output| {
                 mirrored(&half, [first + part * HOST_STRIPE_PART, rows], output)
             });
             each(first, stripe);
         }
     }
+}
+
+/// The rows of a tile, dense.
+type Scratch<S> = Vec<tiles::Lanes<S>>;
+
+/// Calls `body` with scratch, number and elements of each chunk, in parallel.
+///
+/// Dynamic calls, so that rayon's loop is compiled for each float instead of each metric.
+fn each_chunk<S: Real>(
+    output: &mut [S],
+    length: usize,
+    scratch: &(dyn Fn() -> Scratch<S> + Sync),
+    body: &(dyn Fn(&mut Scratch<S>, usize, &mut [S]) + Sync),
+) {
+    let chunks = output.par_chunks_mut(length).enumerate();
+    chunks.for_each_init(scratch, |scratch, (number, chunk)| body(scratch, number, chunk));
 }
 
 fn mirrored<S: Real>(upper: &[S], [first, rows]: [usize; 2], output: &mut [S]) {
