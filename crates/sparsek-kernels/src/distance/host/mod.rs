@@ -194,6 +194,7 @@ impl<M: HostSemiring, S: Real> MatrixPair<'_, M, S> {
 
 /// The rows of a tile, dense.
 type Scratch<S> = Vec<tiles::Lanes<S>>;
+type Body<'a, S> = &'a (dyn Fn(&mut Scratch<S>, usize, &mut [S]) + Sync);
 
 /// Calls `body` with scratch, number and elements of each chunk, in parallel.
 ///
@@ -202,7 +203,7 @@ fn each_chunk<S: Real>(
     output: &mut [S],
     length: usize,
     scratch: &(dyn Fn() -> Scratch<S> + Sync),
-    body: &(dyn Fn(&mut Scratch<S>, usize, &mut [S]) + Sync),
+    body: Body<S>,
 ) {
     let chunks = output.par_chunks_mut(length).enumerate();
     chunks.for_each_init(scratch, |scratch, (number, chunk)| body(scratch, number, chunk));

@@ -16,6 +16,7 @@ use sparsek_kernels::dense::AdamFactors;
 
 use super::{
     element::{Float, filled, from_vec, with_float, with_index},
+    parallel,
     spmm::{add_range, add_rows},
     tuning::{ACCUMULATORS, MAX_SHARES, MIN_FILL, MIN_SHARE_ROWS, SUM_ROWS},
 };
@@ -114,7 +115,7 @@ impl DenseOps for Flex {
             let (gamma, beta) = (widened::<E>(&gamma), widened::<E>(&beta));
             let source: &[E] = x.as_slice().expect("contiguous");
             let mut output = source.to_vec();
-            output.par_chunks_exact_mut(width).for_each(|row| {
+            parallel::rows(&mut output, width, || (), |_, _, row| {
                 let [mean, inverse] = moments(row, epsilon);
                 for ((x, &gamma), &beta) in row.iter_mut().zip(&gamma).zip(&beta) {
                     *x = E::narrow((x.widen() - mean) * inverse * gamma + beta);
@@ -138,17 +139,15 @@ impl DenseOps for Flex {
             let weight: &[E] = weight.as_slice().expect("contiguous");
             let row_of = |at: usize| &weight[places[at] as usize * across..][..across];
             let mut output = filled(E::narrow(Default::default()), rows * across);
-            output.par_chunks_exact_mut(across.max(1)).enumerate().for_each_init(
-                || vec![<E as Float>::Sum::default(); across],
-                |sums, (row, output)| {
-                    sums.fill(Default::default());
-                    let slots = row * k..row * k + k;
-                    add_range(sums, slots, row_of, |at| values[at].widen());
-                    for (output, &sum) in output.iter_mut().zip(sums.iter()) {
-                        *output = E::narrow(sum);
-                    }
-                },
-            );
+            parallel::rows(&mut output, across, Vec::new, |sums, row, output| {
+                sums.clear();
+                sums.resize(across, Default::default());
+                let slots = row * k..row * k + k;
+                add_range(sums, slots, row_of, |at| values[at].widen());
+                for (output, &sum) in output.iter_mut().zip(sums.iter()) {
+                    *output = E::narrow(sum);
+                }
+            });
             from_vec(output, Shape::from([rows, across]))
         }))
     }
@@ -168,10 +167,12 @@ impl DenseOps for Flex {
             let elements: &[E] = scores.as_slice().expect("contiguous");
             let labels: &[I] = labels.as_slice().expect("contiguous");
             let run = SUM_ROWS * classes.max(1);
-            let sums = elements.par_chunks(run).zip(labels.par_chunks(SUM_ROWS));
-            let sums = sums.map(|(rows, labels)| {
+            let parts = labels.len().div_ceil(SUM_ROWS);
+            let sums = parallel::collect(parts, &|part| {
+                let rows = elements[part * run..].chunks_exact(classes.max(1));
+                let labels = labels[part * SUM_ROWS..].iter().take(SUM_ROWS);
                 let mut sum = <E as Float>::Sum::default();
-                for (row, &label) in rows.chunks_exact(classes.max(1)).zip(labels) {
+                for (row, &label) in rows.zip(labels) {
                     if let Some(label) = class_of(label) {
                         let [greatest, exponentials] = exponentials(row);
                         let own = row.get(label).map(|x| x.widen());
@@ -182,7 +183,7 @@ impl DenseOps for Flex {
                 sum
             });
             let mut sum = <E as Float>::Sum::default();
-            sums.collect::<Vec<_>>().into_iter().for_each(|part| sum += part);
+            sums.into_iter().for_each(|part| sum += part);
             from_vec(vec![E::narrow(sum * number::<E>(scale.into()))], Shape::from([1]))
         }))
     }
@@ -247,12 +248,15 @@ impl DenseGradientOps for Flex {
             let places: &[I] = columns.as_slice().expect("contiguous");
             let weight: &[E] = weight.as_slice().expect("contiguous");
             let upstream: &[E] = upstream.as_slice().expect("contiguous");
-            let entries = places.par_iter().enumerate().with_min_len(MIN_SHARE_ROWS);
-            let gradient = entries.map(|(at, &place)| {
-                let upstream = &upstream[at / shape[1] * across..][..across];
-                E::narrow(dot(upstream, &weight[place as usize * across..][..across]))
+            let k = shape[1];
+            let mut gradient = filled(E::narrow(Default::default()), places.len());
+            parallel::rows(&mut gradient, k, || (), |_, row, gradient| {
+                let upstream = &upstream[row * across..][..across];
+                for (output, &place) in gradient.iter_mut().zip(&places[row * k..]) {
+                    *output = E::narrow(dot(upstream, &weight[place as usize * across..][..across]));
+                }
             });
-            from_vec(gradient.collect::<Vec<E>>(), shape)
+            from_vec(gradient, shape)
         }))
     }
 
@@ -270,7 +274,7 @@ impl DenseGradientOps for Flex {
             let values: &[E] = values.as_slice().expect("contiguous");
             let places: &[I] = columns.as_slice().expect("contiguous");
             let upstream: &[E] = upstream.as_slice().expect("contiguous");
-            let shares: Vec<_> = (0..rows.div_ceil(share)).into_par_iter().map(|number| {
+            let shares = parallel::collect(rows.div_ceil(share), &|number| {
                 let mut sums = vec![<E as Float>::Sum::default(); width * across];
                 for row in number * share..rows.min(number * share + share) {
                     let upstream = &upstream[row * across..][..across];
@@ -280,7 +284,7 @@ impl DenseGradientOps for Flex {
                     }
                 }
                 sums
-            }).collect();
+            });
             let mut gradient = vec![<E as Float>::Sum::default(); width * across];
             for sums in shares {
                 gradient.iter_mut().zip(sums).for_each(|(all, part)| *all += part);
@@ -306,9 +310,8 @@ impl DenseGradientOps for Flex {
             let labels: &[I] = labels.as_slice().expect("contiguous");
             let scores: &[E] = scores.as_slice().expect("contiguous");
             let mut gradient = scores.to_vec();
-            let rows = gradient.par_chunks_exact_mut(classes).zip(labels);
-            rows.with_min_len(MIN_SHARE_ROWS).for_each(|(row, &label)| {
-                let Some(label) = class_of(label) else {
+            parallel::rows(&mut gradient, classes, || (), |_, at, row| {
+                let Some(label) = class_of(labels[at]) else {
                     return row.fill(E::narrow(Default::default()));
                 };
                 let [greatest, sum] = exponentials(row);

@@ -16,6 +16,7 @@ use sparsek_kernels::{
 
 use super::{
     element::{from_vec, with_index},
+    parallel,
     select::{Key, Selector},
     tuning::{BATCH_BYTES, MIRROR_BYTES},
 };
@@ -240,19 +241,18 @@ fn nearest<S: Computed>(matrices: [&Matrix; 2], spec: &NearestSpec) -> (FlexTens
         let batch = spec.batch.unwrap_or(batch::<S>(&spec.by, across)).max(1);
         S::run(&spec.by, (x.as_ref(), &y), batch, &mut |first, distances| {
             let from = first * k;
-            (values[from..].par_chunks_exact_mut(k))
-                .zip(places[from..].par_chunks_exact_mut(k))
-                .zip(distances.par_chunks_exact(across))
-                .enumerate()
-                .for_each_init(Selector::new, |selector, (i, ((values, places), row))| {
-                    let itself = spec.exclude_self.then_some(first + i);
-                    let found = selector.select(row, &select).iter();
-                    let found = found.filter(|&&j| itself != Some(j));
-                    for (slot, &j) in found.take(k).enumerate() {
-                        values[slot] = row[j];
-                        places[slot] = j as i64;
-                    }
-                });
+            let both = from..from + distances.len() / across * k;
+            let both = (&mut values[both.clone()], &mut places[both]);
+            parallel::row_pairs(both, k, Selector::new, |selector, i, values, places| {
+                let row = &distances[i * across..][..across];
+                let itself = spec.exclude_self.then_some(first + i);
+                let found = selector.select(row, &select).iter();
+                let found = found.filter(|&&j| itself != Some(j));
+                for (slot, &j) in found.take(k).enumerate() {
+                    values[slot] = row[j];
+                    places[slot] = j as i64;
+                }
+            });
         });
     }
     let shape = Shape::from([rows, k]);

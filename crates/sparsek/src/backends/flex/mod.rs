@@ -3,6 +3,7 @@
 mod dense;
 mod distance;
 mod element;
+mod parallel;
 mod select;
 mod spmm;
 mod topk;

@@ -15,6 +15,7 @@ use rayon::prelude::*;
 
 use super::{
     element::{Float, filled, from_vec, with_float, with_index},
+    parallel,
     topk::scatter,
     tuning::ROWS_AT_ONCE,
 };
@@ -118,19 +119,15 @@ fn sums<E: Float>(
 ) -> FlexTensor {
     let rows = entries.pattern.rows();
     let mut output = filled(E::narrow(Default::default()), rows * width);
-    if width > 0 {
-        output.par_chunks_exact_mut(width).enumerate().for_each_init(
-            || vec![<E as Float>::Sum::default(); width],
-            |sums, (row, output)| {
-                sums.fill(Default::default());
-                add(row, entries.row(row), sums);
-                let factor = entries.row_factor(row);
-                for (output, &sum) in output.iter_mut().zip(sums.iter()) {
-                    *output = E::narrow(factor.map_or(sum, |factor| factor * sum));
-                }
-            },
-        );
-    }
+    parallel::rows(&mut output, width, Vec::new, |sums, row, output| {
+        sums.clear();
+        sums.resize(width, Default::default());
+        add(row, entries.row(row), sums);
+        let factor = entries.row_factor(row);
+        for (output, &sum) in output.iter_mut().zip(sums.iter()) {
+            *output = E::narrow(factor.map_or(sum, |factor| factor * sum));
+        }
+    });
     from_vec(output, Shape::from([rows, width]))
 }
 
@@ -343,9 +340,13 @@ impl SpmmGradientOps for Flex {
         with_float!(source.dtype(), E => with_index!(columns.dtype(), I => {
             let from: &[E] = source.as_slice().expect("contiguous");
             let places: &[I] = columns.as_slice().expect("contiguous");
-            let picked = places.par_iter().enumerate();
-            let picked = picked.map(|(at, &place)| from[at / k * width + place as usize]);
-            from_vec(picked.collect::<Vec<E>>(), shape)
+            let mut picked = filled(E::narrow(Default::default()), places.len());
+            parallel::rows(&mut picked, k, || (), |_, row, picked| {
+                for (picked, &place) in picked.iter_mut().zip(&places[row * k..]) {
+                    *picked = from[row * width + place as usize];
+                }
+            });
+            from_vec(picked, shape)
         }))
     }
 
@@ -362,23 +363,20 @@ impl SpmmGradientOps for Flex {
             let zero = E::narrow(Default::default());
             let mut values = vec![zero; pattern.rows() * width];
             let mut winners = vec![-1i32; values.len()];
-            if width > 0 {
-                let rows = values.par_chunks_exact_mut(width);
-                let rows = rows.zip(winners.par_chunks_exact_mut(width));
-                rows.enumerate().for_each(|(row, (values, winners))| {
-                    let entries = pattern.row(row);
-                    let first = entries.start;
-                    for entry in entries {
-                        let start = pattern.column(entry) * width;
-                        let slots = values.iter_mut().zip(winners.iter_mut());
-                        for ((value, winner), &x) in slots.zip(&source[start..start + width]) {
-                            if entry == first || x > *value {
-                                (*value, *winner) = (x, entry as i32);
-                            }
+            let both = (&mut values[..], &mut winners[..]);
+            parallel::row_pairs(both, width, || (), |_, row, values, winners| {
+                let entries = pattern.row(row);
+                let first = entries.start;
+                for entry in entries {
+                    let start = pattern.column(entry) * width;
+                    let slots = values.iter_mut().zip(winners.iter_mut());
+                    for ((value, winner), &x) in slots.zip(&source[start..start + width]) {
+                        if entry == first || x > *value {
+                            (*value, *winner) = (x, entry as i32);
                         }
                     }
-                });
-            }
+                }
+            });
             (from_vec(values, shape.clone()), from_vec(winners, shape))
         })
     }
@@ -406,8 +404,12 @@ impl SpmmGradientOps for Flex {
                 }
                 E::narrow(sum)
             };
-            let sums = (0..pattern.rows() * width).into_par_iter();
-            let sums: Vec<E> = sums.map(|at| sum(at / width, at % width)).collect();
+            let mut sums = filled(E::narrow(Default::default()), pattern.rows() * width);
+            parallel::rows(&mut sums, width, || (), |_, row, sums| {
+                for (column, output) in sums.iter_mut().enumerate() {
+                    *output = sum(row, column);
+                }
+            });
             from_vec(sums, shape)
         })
     }
