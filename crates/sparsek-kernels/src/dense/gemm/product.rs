@@ -30,6 +30,10 @@ const TILES: usize = ACROSS / 8;
 /// 4 inner elements for each of four units.
 const STEP: usize = 16;
 
+/// Fours of the matrix in flight: a unit's share of two steps.
+const MATRIX_FLIGHT: usize = 4;
+const _: () = assert!((PRODUCT_AHEAD * TILES).is_multiple_of(MATRIX_FLIGHT * PLANES));
+
 /// Shared memory of a step.
 const STEP_BYTES: usize = STEP * ACROSS * size_of::<f32>();
 
@@ -345,23 +349,35 @@ fn load_matrix(
     let mut matrix = Shared::<[Vector<tf32, Const<4>>]>::new_slice(room);
     let length = layout.steps * comptime!(TILES * LANES as usize);
     let mut place = UNIT_POS as usize;
+    // Steps are even, so that all units end together.
     while place < length {
-        let lane = place % LANES as usize;
-        let tile = place / LANES as usize % TILES;
-        let step = place / comptime!(LANES as usize * TILES);
-        let own = lane / 4;
-        let column = first + tile / 2 * 16 + own / 2 * 4 + tile % 2 * 2 + own % 2;
-        let inner = step * STEP + lane % 4 * 4;
-        let mut four = Load::zeroed();
+        let mut fours = Array::<Load>::new(MATRIX_FLIGHT);
         #[unroll]
-        for i in 0..4usize {
-            if inner + i < layout.inputs && column < layout.outputs {
+        for flight in 0..MATRIX_FLIGHT {
+            let place = place + comptime!(flight * LANES as usize * PLANES);
+            let lane = place % LANES as usize;
+            let tile = place / LANES as usize % TILES;
+            let step = place / comptime!(LANES as usize * TILES);
+            let own = lane / 4;
+            let column = first + tile / 2 * 16 + own / 2 * 4 + tile % 2 * 2 + own % 2;
+            let inner = step * STEP + lane % 4 * 4;
+            let mut four = Load::zeroed();
+            // Without a branch, so that all loads are in flight: elsewhere the first element.
+            #[unroll]
+            for i in 0..4usize {
+                let exists = inner + i < layout.inputs && column < layout.outputs;
                 let row = layout.inner + inner + i;
-                four.insert(i, weight[row * layout.down + column * layout.along]);
+                let at = select(exists, row * layout.down + column * layout.along, 0usize);
+                four.insert(i, select(exists, weight[at], 0.0f32));
             }
+            fours[flight] = four;
         }
-        matrix[place] = Vector::cast_from(four);
-        place += comptime!(LANES as usize * PLANES);
+        #[unroll]
+        for flight in 0..MATRIX_FLIGHT {
+            let place = place + comptime!(flight * LANES as usize * PLANES);
+            matrix[place] = Vector::cast_from(fours[flight]);
+        }
+        place += comptime!(MATRIX_FLIGHT * LANES as usize * PLANES);
     }
     sync_cube();
     matrix
