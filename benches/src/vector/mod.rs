@@ -186,7 +186,7 @@ pub fn ready(backend: &Backend, case: &VectorCase) -> anyhow::Result<Ready<'stat
         let data = TensorData::new(input.clone(), [length]);
         let x = Tensor::<1>::from_data(data, &backend.device);
         let options = TopkOptions::new(k);
-        let run = move || topk(x.clone(), &options);
+        let run = move || topk(x.clone(), &options, 0);
         return Ready::tensors(&backend.device, run, |(values, indices)| {
             let values: Vec<f32> = values.into_data().iter().collect();
             let indices: Vec<i64> = indices.into_data().iter().collect();

@@ -10,11 +10,14 @@
 //!
 //! # Errors and panics
 //!
-//! Tensor operations panic if shapes, dtypes or options do not fit, as Burn's do. Typed errors:
-//! [`sparse::PatternError`], [`sparse::CsrError`], [`sparse::NpzError`],
-//! [`distance::DistanceError`], [`topk::ShardedError`], [`io::memory::MemoryError`],
-//! `cache::CacheError`. Device failures panic when a result is read; only [`topk::topk_sharded`]
-//! reports them.
+//! - Tensor operations check shapes, dtypes and options before any launch, and panic with
+//!   `operation: reason` if they do not fit, as Burn's do.
+//! - Selections have a `try_` form each, which returns the reason as [`topk::TopkError`].
+//! - Whatever reads files, checks matrices or spans devices returns an error: [`sparse::CsrError`],
+//!   [`sparse::PatternError`], [`sparse::NpzError`], [`distance::DistanceError`],
+//!   [`topk::ShardedError`], [`io::memory::MemoryError`], `cache::CacheError`.
+//! - What only the device knows (memory, drivers) panics when a result is read; only
+//!   [`topk::topk_sharded`] reports it.
 //!
 //! # Features
 //!

@@ -123,7 +123,7 @@ impl KWinners {
         let boost = ((duty.clone().neg() + target) * self.boost_strength).exp();
         let boosted = rows.clone().detach() * boost.unsqueeze();
         let options = TopkOptions::new(k).with_method(self.method);
-        let wins = support_mask(argtopk(boosted, &options), width);
+        let wins = support_mask(argtopk(boosted, &options, 1), width);
         if training {
             let share = wins.clone().float().cast(dtype).mean_dim(0).reshape([width]);
             let duty = duty * (1.0 - self.momentum) + share * self.momentum;

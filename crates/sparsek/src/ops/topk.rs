@@ -11,27 +11,15 @@ use burn::{
 };
 #[cfg(feature = "cubecl")]
 use cubecl::{client::Client, server::Handle};
-use sparsek_kernels::topk::{Method, TopkOptions};
+use sparsek_kernels::topk::TopkOptions;
 
 /// A selection along the last dimension.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TopkSpec {
-    /// Elements per row.
-    pub k: usize,
-    /// The greatest, else the least.
-    pub largest: bool,
-    /// By value, then index; else by index.
-    pub sorted: bool,
-    /// Method.
-    pub method: Method,
+    /// What to select.
+    pub options: TopkOptions,
     /// Index dtype.
     pub index: IntDType,
-}
-
-impl From<&TopkSpec> for TopkOptions {
-    fn from(spec: &TopkSpec) -> Self {
-        Self { k: spec.k, largest: spec.largest, sorted: spec.sorted, method: spec.method }
-    }
 }
 
 /// Valid elements of each row.
@@ -90,7 +78,7 @@ mod shapes {
         _lengths: &LengthsMetadata,
         spec: &TopkSpec,
     ) -> TensorSpec {
-        TensorSpec::new(with_last(&input.shape, spec.k), DType::from(spec.index))
+        TensorSpec::new(with_last(&input.shape, spec.options.k), DType::from(spec.index))
     }
 
     pub(super) fn with_last(shape: &Shape, last: usize) -> Shape {

@@ -1,14 +1,24 @@
 //! The k greatest or least elements along one dimension of a tensor.
 //!
-//! Functions panic if options or dtypes do not fit; [`topk_sharded`] returns [`ShardedError`].
+//! Each function panics with its name and a [`TopkError`] if options, shapes or dtypes do not fit;
+//! the function of the same name with `try_` returns the error. [`topk_sharded`] returns
+//! [`ShardedError`].
 
-mod options;
+mod error;
 mod ragged;
+mod request;
 mod rows;
+#[cfg(all(test, feature = "serde"))]
+mod serialization;
 mod sharded;
 
-pub use options::TopkOptions;
-pub use ragged::{argtopk_ragged, topk_mask_ragged, topk_ragged};
-pub use rows::{argtopk, topk, topk_mask};
+pub use error::TopkError;
+pub(crate) use error::or_panic;
+pub use ragged::{
+    argtopk_ragged, topk_mask_ragged, topk_ragged, try_argtopk_ragged, try_topk_mask_ragged,
+    try_topk_ragged,
+};
+pub(crate) use request::{LongRows, check_indexed};
+pub use rows::{argtopk, topk, topk_mask, try_argtopk, try_topk, try_topk_mask};
 pub use sharded::{ShardedError, topk_sharded};
-pub use sparsek_kernels::topk::{MAX_COLS, Method, UnknownMethod};
+pub use sparsek_kernels::topk::{MAX_COLS, Method, TopkOptions, UnknownMethod};

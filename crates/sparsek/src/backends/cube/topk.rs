@@ -79,9 +79,9 @@ fn select(
 ) -> (CubeTensor, CubeTensor) {
     let (input, rows) = rows_of(input, lengths);
     let index = DType::from(spec.index);
-    let result = topk::topk(&input.client, &rows, &spec.into(), dtype_to_elem_type(index), None);
+    let result = topk::topk(&input.client, &rows, &spec.options, dtype_to_elem_type(index), None);
     let selected = expect("topk", result);
-    let shape = with_last(&input.shape(), spec.k);
+    let shape = with_last(&input.shape(), spec.options.k);
     (
         tensor(&input, selected.values, shape.clone(), input.dtype),
         tensor(&input, selected.indices, shape, index),
@@ -91,9 +91,10 @@ fn select(
 fn select_indices(input: CubeTensor, lengths: Lengths<CubeBackend>, spec: &TopkSpec) -> CubeTensor {
     let (input, rows) = rows_of(input, lengths);
     let index = DType::from(spec.index);
-    let result = topk::argtopk(&input.client, &rows, &spec.into(), dtype_to_elem_type(index), None);
+    let result =
+        topk::argtopk(&input.client, &rows, &spec.options, dtype_to_elem_type(index), None);
     let indices = expect("argtopk", result);
-    tensor(&input, indices, with_last(&input.shape(), spec.k), index)
+    tensor(&input, indices, with_last(&input.shape(), spec.options.k), index)
 }
 
 fn mask(
@@ -105,11 +106,11 @@ fn mask(
     let (input, rows) = rows_of(input, lengths);
     let index = DType::from(spec.index);
     let wanted = with_indices.then(|| dtype_to_elem_type(index));
-    let result = topk::topk_mask(&input.client, &rows, &spec.into(), wanted, None);
+    let result = topk::topk_mask(&input.client, &rows, &spec.options, wanted, None);
     let masked = expect("topk_mask", result);
     let indices = masked
         .indices
-        .map(|handle| tensor(&input, handle, with_last(&input.shape(), spec.k), index));
+        .map(|handle| tensor(&input, handle, with_last(&input.shape(), spec.options.k), index));
     (tensor(&input, masked.values, input.shape(), input.dtype), indices)
 }
 
@@ -149,7 +150,7 @@ fn launch(input: CubeTensor, spec: &TopkSpec) -> Outcome {
     let (input, rows) = rows_of(input, Lengths::Whole);
     let client = input.client;
     let index = dtype_to_elem_type(DType::from(spec.index));
-    let selected = topk::topk(&client, &rows, &spec.into(), index, None);
+    let selected = topk::topk(&client, &rows, &spec.options, index, None);
     let selected = selected.map_err(|error| error.to_string())?;
     // Starts the device now.
     client.flush().map_err(|error| error.to_string())?;

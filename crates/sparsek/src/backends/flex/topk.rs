@@ -46,7 +46,7 @@ impl Rows {
         let shape = input.layout().shape().clone();
         let cols = last(&shape);
         Self {
-            selected: with_last(&shape, spec.k),
+            selected: with_last(&shape, spec.options.k),
             cols,
             count: shape.num_elements() / cols.max(1),
             input,
@@ -77,14 +77,14 @@ fn pairs(input: FlexTensor, lengths: Lengths<Flex>, spec: &TopkSpec) -> (FlexTen
     with_element!(rows.input.dtype(), E => with_index!(DType::from(spec.index), I => {
         let source: &[E] = rows.input.as_slice().expect("contiguous");
         let unset: I = if rows.lengths.is_some() { !0 } else { 0 };
-        let mut values = filled(E::ZERO, rows.count * spec.k);
-        let mut indices = filled(unset, rows.count * spec.k);
-        if spec.k > 0 {
+        let mut values = filled(E::ZERO, rows.count * spec.options.k);
+        let mut indices = filled(unset, rows.count * spec.options.k);
+        if spec.options.k > 0 {
             rows.existing(source)
-                .zip(values.par_chunks_exact_mut(spec.k))
-                .zip(indices.par_chunks_exact_mut(spec.k))
+                .zip(values.par_chunks_exact_mut(spec.options.k))
+                .zip(indices.par_chunks_exact_mut(spec.options.k))
                 .for_each_init(Selector::new, |selector, ((row, values), indices)| {
-                    for (i, &column) in selector.select(row, spec).iter().enumerate() {
+                    for (i, &column) in selector.select(row, &spec.options).iter().enumerate() {
                         values[i] = row[column];
                         indices[i] = column as I;
                     }
@@ -99,12 +99,12 @@ fn indices(input: FlexTensor, lengths: Lengths<Flex>, spec: &TopkSpec) -> FlexTe
     with_element!(rows.input.dtype(), E => with_index!(DType::from(spec.index), I => {
         let source: &[E] = rows.input.as_slice().expect("contiguous");
         let unset: I = if rows.lengths.is_some() { !0 } else { 0 };
-        let mut indices = filled(unset, rows.count * spec.k);
-        if spec.k > 0 {
+        let mut indices = filled(unset, rows.count * spec.options.k);
+        if spec.options.k > 0 {
             rows.existing(source)
-                .zip(indices.par_chunks_exact_mut(spec.k))
+                .zip(indices.par_chunks_exact_mut(spec.options.k))
                 .for_each_init(Selector::new, |selector, (row, indices)| {
-                    for (i, &column) in selector.select(row, spec).iter().enumerate() {
+                    for (i, &column) in selector.select(row, &spec.options).iter().enumerate() {
                         indices[i] = column as I;
                     }
                 });
@@ -118,11 +118,11 @@ fn mask(input: FlexTensor, lengths: Lengths<Flex>, spec: &TopkSpec) -> FlexTenso
     with_element!(rows.input.dtype(), E => {
         let source: &[E] = rows.input.as_slice().expect("contiguous");
         let mut values = filled(E::ZERO, source.len());
-        if spec.k > 0 {
+        if spec.options.k > 0 {
             rows.existing(source)
                 .zip(values.par_chunks_exact_mut(rows.cols))
                 .for_each_init(Selector::new, |selector, (row, values)| {
-                    for &column in selector.select(row, spec) {
+                    for &column in selector.select(row, &spec.options) {
                         values[column] = row[column];
                     }
                 });
@@ -230,7 +230,7 @@ impl TopkGradientOps for Flex {
     ) -> (FloatTensor<Self>, IntTensor<Self>) {
         // Scattering the selection gives the mask.
         let cols = last(input.layout().shape());
-        let unsorted = TopkSpec { sorted: false, ..spec };
+        let unsorted = TopkSpec { options: spec.options.with_sorted(false), ..spec };
         let (values, indices) = pairs(input, lengths, &unsorted);
         (scatter(values, indices.clone(), cols, false), indices)
     }

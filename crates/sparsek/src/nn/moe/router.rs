@@ -213,15 +213,15 @@ impl TopkRouter {
         if self.kept_groups < self.groups {
             let size = experts / self.groups;
             let grouped: Tensor<3> = scores.reshape([tokens, self.groups, size]);
-            let (best, _) = topk(grouped.clone(), &TopkOptions::new(size.min(2)));
+            let (best, _) = topk(grouped.clone(), &TopkOptions::new(size.min(2)), 2);
             let best: Tensor<2> = best.sum_dim(2).squeeze_dim(2);
-            let kept = argtopk(best, &TopkOptions::new(self.kept_groups));
+            let kept = argtopk(best, &TopkOptions::new(self.kept_groups), 1);
             let dropped = support_mask(kept, self.groups).bool_not();
             let dropped = dropped.unsqueeze_dim::<3>(2).expand(grouped.shape());
             let kept = grouped.mask_fill(dropped, f64::NEG_INFINITY);
             scores = kept.reshape([tokens, experts]);
         }
-        argtopk(scores, &TopkOptions::new(self.k).with_sorted(true))
+        argtopk(scores, &TopkOptions::new(self.k).with_sorted(true), 1)
     }
 }
 
