@@ -1,7 +1,8 @@
 //! Row-wise top-k, sparse aggregation and sparse distances for [Burn](https://burn.dev) tensors:
 //! differentiable, on CUDA, Vulkan, Metal, WebGPU and the CPU.
 //!
-//! - [`topk`]: the k greatest or least elements along a dimension.
+//! - [`topk`]: the k greatest or least elements along a dimension; [`prelude`]: the same as methods,
+//!   by the names of Burn.
 //! - [`sparse`]: CSR matrices, compressed rows, and products.
 //! - [`distance`]: distances between sparse rows, and nearest neighbors.
 //! - [`dense`]: linear layers and layer normalization.
@@ -36,6 +37,7 @@ pub mod io;
 #[cfg(feature = "nn")]
 pub mod nn;
 pub mod ops;
+pub mod prelude;
 pub mod sparse;
 pub mod topk;
 

@@ -2,6 +2,7 @@
 
 pub mod classics;
 pub mod common;
+pub mod extension;
 pub mod gradients;
 pub mod kernels;
 pub mod ragged;
@@ -18,4 +19,5 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     ragged_tensors::add(cases, backend);
     sharded::add(cases, backend);
     gradients::add(cases, backend);
+    extension::add(cases, backend);
 }

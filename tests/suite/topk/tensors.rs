@@ -57,7 +57,7 @@ fn add_dtype<T: Element, K: Ordered>(cases: &mut Cases, backend: &Backend) {
     }
 }
 
-fn tensor<const D: usize, K: Ordered, T: Element>(
+pub fn tensor<const D: usize, K: Ordered, T: Element>(
     shape: [usize; D],
     seed: u64,
     device: &Device,

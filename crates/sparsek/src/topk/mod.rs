@@ -5,6 +5,7 @@
 //! [`ShardedError`].
 
 mod error;
+mod extension;
 mod ragged;
 mod request;
 mod rows;
@@ -14,6 +15,7 @@ mod sharded;
 
 pub use error::TopkError;
 pub(crate) use error::or_panic;
+pub use extension::TopkExt;
 pub use ragged::{
     argtopk_ragged, topk_mask_ragged, topk_ragged, try_argtopk_ragged, try_topk_mask_ragged,
     try_topk_ragged,
