@@ -5,6 +5,7 @@ pub mod common;
 pub mod extension;
 pub mod gradients;
 pub mod kernels;
+pub mod masks;
 pub mod ragged;
 pub mod ragged_tensors;
 pub mod sharded;
@@ -20,4 +21,5 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     sharded::add(cases, backend);
     gradients::add(cases, backend);
     extension::add(cases, backend);
+    masks::add(cases, backend);
 }

@@ -100,6 +100,22 @@ pub enum TopkError {
         /// Dtype of the lengths.
         dtype: DType,
     },
+    /// The scores have another shape.
+    #[error("the scores have shape {found:?} instead of {expected:?}")]
+    Scores {
+        /// Shape of the scores.
+        found: Vec<usize>,
+        /// Shape of the tensor.
+        expected: Vec<usize>,
+    },
+    /// The scores are on another device.
+    #[error("the scores are on {found} instead of {expected}")]
+    ScoresDevice {
+        /// Device of the scores.
+        found: String,
+        /// Device of the tensor.
+        expected: String,
+    },
     /// Another reason of the kernels.
     #[error(transparent)]
     Kernel(KernelError),

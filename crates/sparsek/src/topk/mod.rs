@@ -6,6 +6,7 @@
 
 mod error;
 mod extension;
+mod masks;
 mod ragged;
 mod request;
 mod rows;
@@ -16,11 +17,16 @@ mod sharded;
 pub use error::TopkError;
 pub(crate) use error::or_panic;
 pub use extension::TopkExt;
+pub use masks::{
+    topk_bool_mask, topk_mask, topk_mask_by, topk_mask_fill, topk_mask_magnitude,
+    try_topk_bool_mask, try_topk_mask, try_topk_mask_by, try_topk_mask_fill,
+    try_topk_mask_magnitude,
+};
 pub use ragged::{
     argtopk_ragged, topk_mask_ragged, topk_ragged, try_argtopk_ragged, try_topk_mask_ragged,
     try_topk_ragged,
 };
 pub(crate) use request::{LongRows, check_indexed};
-pub use rows::{argtopk, topk, topk_mask, try_argtopk, try_topk, try_topk_mask};
+pub use rows::{argtopk, topk, try_argtopk, try_topk};
 pub use sharded::{ShardedError, topk_sharded};
 pub use sparsek_kernels::topk::{MAX_COLS, Method, TopkOptions, UnknownMethod};

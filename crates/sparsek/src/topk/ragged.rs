@@ -8,8 +8,9 @@ use sparsek_kernels::topk::TopkOptions;
 
 use super::{
     error::{TopkError, or_panic},
+    masks::masked,
     request::{LongRows, check},
-    rows::{masked, pairs, positions},
+    rows::{pairs, positions},
 };
 use crate::ops::{Lengths, TopkSpec};
 
