@@ -6,6 +6,7 @@ pub mod extension;
 pub mod gradients;
 pub mod kernels;
 pub mod masks;
+pub mod ordered;
 pub mod ragged;
 pub mod ragged_tensors;
 pub mod sharded;
@@ -22,4 +23,5 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     gradients::add(cases, backend);
     extension::add(cases, backend);
     masks::add(cases, backend);
+    ordered::add(cases, backend);
 }

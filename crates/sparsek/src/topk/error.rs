@@ -100,6 +100,9 @@ pub enum TopkError {
         /// Dtype of the lengths.
         dtype: DType,
     },
+    /// No element is the 0th.
+    #[error("k = 0 names no element")]
+    NoKth,
     /// The scores have another shape.
     #[error("the scores have shape {found:?} instead of {expected:?}")]
     Scores {

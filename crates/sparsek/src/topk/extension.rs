@@ -3,9 +3,12 @@
 use burn::tensor::{AsIndex, Int, Tensor, kind::Ordered};
 use sparsek_kernels::topk::TopkOptions;
 
-use super::rows::{argtopk, topk};
+use super::{
+    ordered::{argsort, sort},
+    rows::{argtopk, topk},
+};
 
-/// Burn's selections by their names and arguments, with the contract of [`topk`].
+/// Burn's selections and sorts by their names and arguments, with the contract of [`topk`].
 ///
 /// All are exact, sorted by value, best first, then by index, and panic as [`topk`]. Gradients
 /// reach the selected elements. `dim` may be negative. The table of [`crate::prelude`] maps them to
@@ -40,6 +43,24 @@ pub trait TopkExt<const D: usize>: Sized {
 
     /// Indices of [`bottomk_exact`](Self::bottomk_exact). No gradient.
     fn argbottomk_exact(self, k: usize, dim: impl AsIndex) -> Tensor<D, Int>;
+
+    /// Sorts along `dim`, ascending, stable; see [`sort`].
+    fn sort_exact(self, dim: impl AsIndex) -> Self;
+
+    /// Sorts along `dim`, descending, stable.
+    fn sort_descending_exact(self, dim: impl AsIndex) -> Self;
+
+    /// [`sort_exact`](Self::sort_exact) and the indices.
+    fn sort_with_indices_exact(self, dim: impl AsIndex) -> (Self, Tensor<D, Int>);
+
+    /// [`sort_descending_exact`](Self::sort_descending_exact) and the indices.
+    fn sort_descending_with_indices_exact(self, dim: impl AsIndex) -> (Self, Tensor<D, Int>);
+
+    /// Indices of [`sort_exact`](Self::sort_exact). No gradient.
+    fn argsort_exact(self, dim: impl AsIndex) -> Tensor<D, Int>;
+
+    /// Indices of [`sort_descending_exact`](Self::sort_descending_exact). No gradient.
+    fn argsort_descending_exact(self, dim: impl AsIndex) -> Tensor<D, Int>;
 }
 
 /// The k greatest by value.
@@ -81,6 +102,36 @@ impl<const D: usize, K: Ordered> TopkExt<D> for Tensor<D, K> {
     #[track_caller]
     fn argbottomk_exact(self, k: usize, dim: impl AsIndex) -> Tensor<D, Int> {
         argtopk(self, &least(k), dim)
+    }
+
+    #[track_caller]
+    fn sort_exact(self, dim: impl AsIndex) -> Self {
+        sort(self, dim, false).0
+    }
+
+    #[track_caller]
+    fn sort_descending_exact(self, dim: impl AsIndex) -> Self {
+        sort(self, dim, true).0
+    }
+
+    #[track_caller]
+    fn sort_with_indices_exact(self, dim: impl AsIndex) -> (Self, Tensor<D, Int>) {
+        sort(self, dim, false)
+    }
+
+    #[track_caller]
+    fn sort_descending_with_indices_exact(self, dim: impl AsIndex) -> (Self, Tensor<D, Int>) {
+        sort(self, dim, true)
+    }
+
+    #[track_caller]
+    fn argsort_exact(self, dim: impl AsIndex) -> Tensor<D, Int> {
+        argsort(self, dim, false)
+    }
+
+    #[track_caller]
+    fn argsort_descending_exact(self, dim: impl AsIndex) -> Tensor<D, Int> {
+        argsort(self, dim, true)
     }
 }
 
@@ -126,6 +177,19 @@ mod tests {
                     equal(found.0, values);
                     equal(found.1, indices);
                 }
+                let (values, indices) = x.clone().sort_with_indices(dim);
+                equal(x.clone().sort_exact(dim), x.clone().sort(dim));
+                equal(x.clone().argsort_exact(dim), x.clone().argsort(dim));
+                let found = x.clone().sort_with_indices_exact(dim);
+                equal(found.0, values);
+                equal(found.1, indices);
+                let (values, indices) = x.clone().sort_descending_with_indices(dim);
+                equal(x.clone().sort_descending_exact(dim), x.clone().sort_descending(dim));
+                let found = x.clone().argsort_descending_exact(dim);
+                equal(found, x.clone().argsort_descending(dim));
+                let found = x.clone().sort_descending_with_indices_exact(dim);
+                equal(found.0, values);
+                equal(found.1, indices);
                 if length > 1 {
                     // Burn's argtopk refuses k = M.
                     equal(x.clone().argtopk_exact(1, dim), x.clone().argtopk(1, dim));

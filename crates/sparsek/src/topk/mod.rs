@@ -7,6 +7,7 @@
 mod error;
 mod extension;
 mod masks;
+mod ordered;
 mod ragged;
 mod request;
 mod rows;
@@ -22,6 +23,7 @@ pub use masks::{
     try_topk_bool_mask, try_topk_mask, try_topk_mask_by, try_topk_mask_fill,
     try_topk_mask_magnitude,
 };
+pub use ordered::{argsort, kthvalue, sort, try_argsort, try_kthvalue, try_sort};
 pub use ragged::{
     argtopk_ragged, topk_mask_ragged, topk_ragged, try_argtopk_ragged, try_topk_mask_ragged,
     try_topk_ragged,
