@@ -11,6 +11,7 @@ pub mod ragged;
 pub mod ragged_tensors;
 pub mod sharded;
 pub mod tensors;
+pub mod vector;
 
 use sparsek_tests::{backend::Backend, runner::Cases};
 
@@ -24,4 +25,5 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     extension::add(cases, backend);
     masks::add(cases, backend);
     ordered::add(cases, backend);
+    vector::add(cases, backend);
 }

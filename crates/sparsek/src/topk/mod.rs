@@ -14,6 +14,7 @@ mod rows;
 #[cfg(all(test, feature = "serde"))]
 mod serialization;
 mod sharded;
+mod vector;
 
 pub use error::TopkError;
 pub(crate) use error::or_panic;
@@ -31,4 +32,8 @@ pub use ragged::{
 pub(crate) use request::{LongRows, check_indexed};
 pub use rows::{argtopk, topk, try_argtopk, try_topk};
 pub use sharded::{ShardedError, topk_sharded};
-pub use sparsek_kernels::topk::{MAX_COLS, Method, TopkOptions, UnknownMethod};
+pub use sparsek_kernels::topk::{
+    Construction, Filter, Finish, MAX_COLS, Method, Selection, Subrange, TopkOptions, Tuning,
+    UnknownMethod, VectorOptions, VectorStrategy,
+};
+pub use vector::{topk_vector, try_topk_vector};

@@ -3,11 +3,11 @@
 use burn::tensor::{AsIndex, DType, IntDType, Tensor, kind::Ordered};
 use sparsek_kernels::{
     KernelError,
-    topk::{MAX_COLS, Method, TopkOptions},
+    topk::{MAX_COLS, Method, TopkOptions, VectorOptions},
 };
 
 use super::error::TopkError;
-use crate::ops::TopkSpec;
+use crate::ops::{TopkSpec, VectorSpec};
 
 /// Whether rows may exceed [`MAX_COLS`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +48,18 @@ pub(crate) fn check_indexed<const D: usize, K: Ordered>(
     options.validate(rows, cols, longest).map_err(|error| refusal(error, dim, &shape))?;
     check_dtype(x)?;
     Ok(dim)
+}
+
+/// As [`check`], of one vector.
+pub(super) fn check_vector<K: Ordered>(
+    x: &Tensor<1, K>,
+    options: &VectorOptions,
+) -> Result<VectorSpec, TopkError> {
+    let index = x.device().settings().int_dtype;
+    let shape = x.dims();
+    options.validate(shape[0], most_indices(index)?).map_err(|error| refusal(error, 0, &shape))?;
+    check_dtype(x)?;
+    Ok(VectorSpec { options: *options, index })
 }
 
 /// The dimension from the front.

@@ -15,7 +15,9 @@ use burn_cubecl::{CubeBackend, kernel::into_contiguous, tensor::CubeTensor};
 use sparsek_kernels::topk::{self, Rows, Scatter};
 
 use super::tensor::{expect, tensor};
-use crate::ops::{Lengths, Outcome, SelectedBuffers, TopkGradientOps, TopkOps, TopkSpec};
+use crate::ops::{
+    Lengths, Outcome, SelectedBuffers, TopkGradientOps, TopkOps, TopkSpec, VectorSpec,
+};
 
 fn with_last(shape: &Shape, last: usize) -> Shape {
     let mut shape = shape.clone();
@@ -95,6 +97,20 @@ fn select_indices(input: CubeTensor, lengths: Lengths<CubeBackend>, spec: &TopkS
         topk::argtopk(&input.client, &rows, &spec.options, dtype_to_elem_type(index), None);
     let indices = expect("argtopk", result);
     tensor(&input, indices, with_last(&input.shape(), spec.options.k), index)
+}
+
+fn select_from_vector(input: CubeTensor, spec: &VectorSpec) -> (CubeTensor, CubeTensor) {
+    let input = into_contiguous(input);
+    let (length, index) = (input.meta.num_elements(), DType::from(spec.index));
+    let dtypes = [input.dtype, index].map(dtype_to_elem_type);
+    let (client, handle) = (&input.client, &input.handle);
+    let result = topk::topk_vector(client, handle, dtypes[0], length, &spec.options, dtypes[1]);
+    let selected = expect("topk_vector", result);
+    let shape = Shape::from([spec.options.k]);
+    (
+        tensor(&input, selected.values, shape.clone(), input.dtype),
+        tensor(&input, selected.indices, shape, index),
+    )
 }
 
 fn mask(
@@ -203,6 +219,20 @@ impl TopkOps for CubeBackend {
         spec: TopkSpec,
     ) -> FloatTensor<Self> {
         mask(input, lengths, &spec, false).0
+    }
+
+    fn topk_vector_float(
+        input: FloatTensor<Self>,
+        spec: VectorSpec,
+    ) -> (FloatTensor<Self>, IntTensor<Self>) {
+        select_from_vector(input, &spec)
+    }
+
+    fn topk_vector_int(
+        input: IntTensor<Self>,
+        spec: VectorSpec,
+    ) -> (IntTensor<Self>, IntTensor<Self>) {
+        select_from_vector(input, &spec)
     }
 }
 

@@ -17,7 +17,9 @@ use super::{
     element::{filled, from_vec, with_element, with_float, with_index},
     select::{Key, Selector},
 };
-use crate::ops::{Lengths, Outcome, SelectedBuffers, TopkGradientOps, TopkOps, TopkSpec};
+use crate::ops::{
+    Lengths, Outcome, SelectedBuffers, TopkGradientOps, TopkOps, TopkSpec, VectorSpec,
+};
 
 fn with_last(shape: &Shape, last: usize) -> Shape {
     let mut shape = shape.clone();
@@ -111,6 +113,12 @@ fn indices(input: FlexTensor, lengths: Lengths<Flex>, spec: &TopkSpec) -> FlexTe
         }
         from_vec(indices, rows.selected)
     }))
+}
+
+/// Strategies do not change results.
+fn select_from_vector(input: FlexTensor, spec: &VectorSpec) -> (FlexTensor, FlexTensor) {
+    let spec = TopkSpec { options: spec.options.row_options(), index: spec.index };
+    pairs(input, Lengths::Whole, &spec)
 }
 
 fn mask(input: FlexTensor, lengths: Lengths<Flex>, spec: &TopkSpec) -> FlexTensor {
@@ -219,6 +227,20 @@ impl TopkOps for Flex {
         spec: TopkSpec,
     ) -> FloatTensor<Self> {
         mask(input, lengths, &spec)
+    }
+
+    fn topk_vector_float(
+        input: FloatTensor<Self>,
+        spec: VectorSpec,
+    ) -> (FloatTensor<Self>, IntTensor<Self>) {
+        select_from_vector(input, &spec)
+    }
+
+    fn topk_vector_int(
+        input: IntTensor<Self>,
+        spec: VectorSpec,
+    ) -> (IntTensor<Self>, IntTensor<Self>) {
+        select_from_vector(input, &spec)
     }
 }
 
