@@ -136,7 +136,7 @@ impl TopkOptions {
         Self { method, ..self }
     }
 
-    /// Checks a selection from `rows` rows of `cols` elements, at most `longest`. All that selects
+    /// Checks a selection from `rows` rows of `cols` elements, at most `longest`. Every selection
     /// calls it, here and in `sparsek`.
     ///
     /// # Errors

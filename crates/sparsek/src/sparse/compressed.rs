@@ -8,7 +8,7 @@ use sparsek_kernels::topk::{Method, TopkOptions};
 
 use crate::{
     ops::{Lengths, SpmmOps, TopkOps, TopkSpec},
-    topk::{LongRows, check_indexed, or_panic},
+    topk::{LongRows, TopkError, check_indexed, or_panic},
 };
 
 /// A matrix `[rows, width]` with k elements per row: the CBSR format of MaxK-GNN (Peng et al.,
@@ -87,21 +87,31 @@ impl Compressed {
 
 /// Compresses each row of `x`, `[rows, width]`, to its `k` greatest elements, in one pass.
 ///
-/// Selection, ties, NaN, cost, gradient and panics as [`topk_mask`](crate::topk::topk_mask).
+/// Selection, ties, NaN, cost, gradient and panics as [`topk`](crate::topk::topk), with width at most
+/// [`MAX_COLS`](crate::topk::MAX_COLS).
 #[track_caller]
 pub fn sparse_topk(x: Tensor<2>, k: usize, method: Method) -> Compressed {
+    or_panic("sparse_topk", try_sparse_topk(x, k, method))
+}
+
+/// As [`sparse_topk`], with an error instead of a panic.
+///
+/// # Errors
+///
+/// [`TopkError`], before any launch.
+pub fn try_sparse_topk(x: Tensor<2>, k: usize, method: Method) -> Result<Compressed, TopkError> {
     let [_, width] = x.dims();
     let options = TopkOptions::new(k).with_method(method);
     let index = column_dtype(&x.device(), width);
-    or_panic("sparse_topk", check_indexed(&x, &options, 1, LongRows::Refused, index));
+    check_indexed(&x, &options, 1, LongRows::Refused, index)?;
     let spec = TopkSpec { options, index };
     let (values, columns) =
         <Dispatch as TopkOps>::topk_float(x.into_dispatch(), Lengths::Whole, spec);
-    Compressed {
+    Ok(Compressed {
         values: Tensor::from_dispatch(values),
         columns: Tensor::from_dispatch(columns),
         width,
-    }
+    })
 }
 
 /// Narrowest stored dtype for `width` columns.

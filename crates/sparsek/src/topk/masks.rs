@@ -295,9 +295,9 @@ pub fn try_topk_mask_magnitude<const D: usize>(
 mod tests {
     use burn::tensor::{DType, Device, Int, TensorCreationOptions, TensorData};
     use rstest::{fixture, rstest};
+    use sparsek_kernels::topk::Method;
 
-    use super::*;
-    use crate::topk::{Method, argtopk};
+    use super::{super::rows::argtopk, *};
 
     const NAN: f32 = f32::NAN;
     const INF: f32 = f32::INFINITY;

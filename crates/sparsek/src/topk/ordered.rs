@@ -150,9 +150,9 @@ fn all<const D: usize, K: Ordered>(
 mod tests {
     use burn::tensor::{Device, TensorData};
     use rstest::{fixture, rstest};
+    use sparsek_kernels::topk::Method;
 
     use super::*;
-    use crate::topk::Method;
 
     const NAN: f32 = f32::NAN;
     const INF: f32 = f32::INFINITY;

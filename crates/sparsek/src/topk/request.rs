@@ -119,10 +119,16 @@ mod tests {
     use burn::tensor::{Device, Int, TensorCreationOptions};
     use rstest::{fixture, rstest};
 
-    use super::*;
-    use crate::topk::{
-        argtopk, argtopk_ragged, topk, topk_mask, topk_mask_ragged, topk_ragged, try_argtopk,
-        try_argtopk_ragged, try_topk, try_topk_mask, try_topk_mask_ragged, try_topk_ragged,
+    use super::{
+        super::{
+            masks::{topk_mask, try_topk_mask},
+            ragged::{
+                argtopk_ragged, topk_mask_ragged, topk_ragged, try_argtopk_ragged,
+                try_topk_mask_ragged, try_topk_ragged,
+            },
+            rows::{argtopk, topk, try_argtopk, try_topk},
+        },
+        *,
     };
 
     #[fixture]

@@ -81,8 +81,7 @@ mod tests {
         topk::{Subrange, VectorStrategy},
     };
 
-    use super::*;
-    use crate::topk::topk;
+    use super::{super::rows::topk, *};
 
     #[fixture]
     fn device() -> Device {
