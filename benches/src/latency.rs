@@ -118,7 +118,7 @@ fn one(backend: &Backend, case: &RowCase, first_only: bool) -> anyhow::Result<La
     device.sync()?;
 
     let start = Instant::now();
-    let (values, indices) = topk(x.clone(), &options);
+    let (values, indices) = topk(x.clone(), &options, -1);
     device.sync()?;
     let first_ms = start.elapsed().as_secs_f64() * 1e3;
 
@@ -138,7 +138,7 @@ fn one(backend: &Backend, case: &RowCase, first_only: bool) -> anyhow::Result<La
         checked,
     };
     if !first_only {
-        let run = || drop(topk(x.clone(), &options));
+        let run = || drop(topk(x.clone(), &options, -1));
         calls(device, WARM_UPS, run)?;
         record.piped_us = Some(median(QUEUES, || calls(device, QUEUED, run))?);
         record.single_us = Some(median(SINGLES, || calls(device, 1, run))?);

@@ -6,7 +6,7 @@ use burn::tensor::kind::Ordered;
 use burn::tensor::{Device, Float, Int, Tensor, TensorData};
 use libfuzzer_sys::fuzz_target;
 use sparsek::topk::{
-    TopkOptions, argtopk, argtopk_ragged, topk, topk_mask, topk_mask_ragged, topk_ragged,
+    argtopk, argtopk_ragged, topk, topk_mask, topk_mask_ragged, topk_ragged,
 };
 use sparsek_fuzz::Request;
 use sparsek_tests::data::Matrix;
@@ -22,37 +22,30 @@ fuzz_target!(|bytes: &[u8]| {
 
 fn compare<T: Element>(request: &Request) -> Result<(), String> {
     let matrix = request.matrix::<T>();
-    let options = TopkOptions {
-        k: request.options.k,
-        dim: -1,
-        largest: request.options.largest,
-        sorted: request.options.sorted,
-        method: request.options.method,
-    };
+    let options = &request.options;
     let x = tensor::<T::Kind, T>(&matrix);
     let lengths = request.lengths.as_ref().map(|lengths| {
         let data = TensorData::new(lengths.clone(), [lengths.len()]);
         Tensor::<1, Int>::from_data(data, &Device::flex())
     });
     let (values, indices) = match lengths.clone() {
-        Some(lengths) => topk_ragged(x.clone(), lengths, &options),
-        None => topk(x.clone(), &options),
+        Some(lengths) => topk_ragged(x.clone(), lengths, options, -1),
+        None => topk(x.clone(), options, -1),
     };
     let values = elements::<T>(&values.into_data());
-    let expected = &request.options;
-    verify::selection(&matrix, expected, Some(&values), &positions(indices))?;
+    verify::selection(&matrix, options, Some(&values), &positions(indices))?;
     let indices = match lengths.clone() {
-        Some(lengths) => argtopk_ragged(x, lengths, &options),
-        None => argtopk(x, &options),
+        Some(lengths) => argtopk_ragged(x, lengths, options, -1),
+        None => argtopk(x, options, -1),
     };
-    verify::selection(&matrix, expected, None, &positions(indices))?;
+    verify::selection(&matrix, options, None, &positions(indices))?;
     if T::FLOAT {
         let x = tensor::<Float, T>(&matrix);
         let dense = match lengths {
-            Some(lengths) => topk_mask_ragged(x, lengths, &options),
-            None => topk_mask(x, &options),
+            Some(lengths) => topk_mask_ragged(x, lengths, options, -1),
+            None => topk_mask(x, options, -1),
         };
-        verify::mask(&matrix, expected, &elements::<T>(&dense.into_data()))?;
+        verify::mask(&matrix, options, &elements::<T>(&dense.into_data()))?;
     }
     Ok(())
 }

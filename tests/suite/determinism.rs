@@ -78,7 +78,7 @@ fn vectors(backend: &Backend) -> Result<(), String> {
 
 fn kernels(backend: &Backend, routine: kernel::Routine, method: Method) -> Outcome {
     let client = backend.client.as_ref().expect("a client");
-    let options = kernel::TopkOptions { k: 32, largest: true, sorted: false, method };
+    let options = TopkOptions { k: 32, largest: true, sorted: false, method };
     let ragged = Matrix::mixed(36, 250, 3).with_any_lengths(3);
     for matrix in inputs().into_iter().chain([ragged]) {
         let input = Layout::Contiguous.upload(client, &matrix);
@@ -102,8 +102,8 @@ fn tensors(backend: &Backend, method: Method) -> Result<(), String> {
             &backend.device,
         );
         repeat(|| {
-            let (values, indices) = topk(x.clone(), &options);
-            let dense = topk_mask(x.clone(), &options);
+            let (values, indices) = topk(x.clone(), &options, -1);
+            let dense = topk_mask(x.clone(), &options, -1);
             [values.into_data(), indices.into_data(), dense.into_data()]
                 .map(|data| data.as_bytes().to_vec())
         })?;

@@ -8,7 +8,7 @@ use burn::{
 use bytemuck::pod_collect_to_vec;
 use sparsek::{
     ops::TopkGradientOps,
-    topk::{TopkOptions, topk, topk_mask},
+    topk::{topk, topk_mask},
 };
 use sparsek_tests::element::Element;
 
@@ -57,8 +57,8 @@ fn pairs<T: Element, K: Ordered + 'static>(
     problem: &Problem<T>,
 ) -> anyhow::Result<Ready<'static>> {
     let x = input::<T, K>(device, problem);
-    let options = options(problem);
-    let run = move || topk(x.clone(), &options);
+    let options = problem.options();
+    let run = move || topk(x.clone(), &options, -1);
     Ready::tensors(device, run, |(values, indices)| {
         let values = elements::<T>(&values.into_data());
         let indices: Vec<u32> = indices.into_data().iter::<u32>().collect();
@@ -68,8 +68,8 @@ fn pairs<T: Element, K: Ordered + 'static>(
 
 fn mask<T: Element>(device: &Device, problem: &Problem<T>) -> anyhow::Result<Ready<'static>> {
     let x = input::<T, Float>(device, problem);
-    let options = options(problem);
-    let run = move || topk_mask(x.clone(), &options);
+    let options = problem.options();
+    let run = move || topk_mask(x.clone(), &options, -1);
     Ready::tensors(device, run, |masked| dense(problem, &masked))
 }
 
@@ -77,7 +77,7 @@ fn mask<T: Element>(device: &Device, problem: &Problem<T>) -> anyhow::Result<Rea
 fn gradient<T: Element>(device: &Device, problem: &Problem<T>) -> anyhow::Result<Ready<'static>> {
     let case = problem.case;
     let x = input::<T, Float>(device, problem);
-    let indices = topk(x, &options(problem)).1.into_dispatch();
+    let indices = topk(x, &problem.options(), -1).1.into_dispatch();
     let gradients = TensorData::new(problem.gradients.clone(), [case.rows, case.k]);
     let gradients = Tensor::<2>::from_data(gradients, (device, T::dtype())).into_dispatch();
     let cols = case.cols;
@@ -101,11 +101,6 @@ fn input<T: Element, K: Ordered>(device: &Device, problem: &Problem<T>) -> Tenso
     let shape = [problem.case.rows, problem.case.cols];
     let data = TensorData::new(problem.input.to_vec(), shape);
     Tensor::from_data(data, (device, T::dtype()))
-}
-
-fn options<T: Element>(problem: &Problem<T>) -> TopkOptions {
-    let options = problem.options();
-    TopkOptions::new(options.k).with_sorted(options.sorted).with_method(options.method)
 }
 
 fn elements<T: Element>(data: &TensorData) -> Vec<T> {

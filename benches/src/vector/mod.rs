@@ -246,7 +246,7 @@ fn tensors(backend: &Backend, input: Vec<f32>, k: usize) -> anyhow::Result<Ready
     let data = TensorData::new(input.clone(), [input.len()]);
     let x = Tensor::<1>::from_data(data, &backend.device);
     let options = TopkOptions::new(k);
-    let run = move || topk(x.clone(), &options);
+    let run = move || topk(x.clone(), &options, 0);
     Ready::tensors(&backend.device, run, |(values, indices)| {
         let values: Vec<f32> = values.into_data().iter().collect();
         let indices: Vec<i64> = indices.into_data().iter().collect();

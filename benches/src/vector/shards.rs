@@ -84,7 +84,7 @@ pub fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let mut local_ms = 0.0f64;
     for (shard, device) in shards.iter().zip(&devices) {
         let alone = clock(&mut || {
-            let best = topk(shard.clone(), &options);
+            let best = topk(shard.clone(), &options, 0);
             device.sync()?;
             drop(best);
             Ok(())

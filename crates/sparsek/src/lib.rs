@@ -1,7 +1,8 @@
 //! Row-wise top-k, sparse aggregation and sparse distances for [Burn](https://burn.dev) tensors:
 //! differentiable, on CUDA, Vulkan, Metal, WebGPU and the CPU.
 //!
-//! - [`topk`]: the k greatest or least elements along a dimension.
+//! - [`topk`]: the k greatest or least elements along a dimension; [`prelude`]: the same as methods,
+//!   by the names of Burn.
 //! - [`sparse`]: CSR matrices, compressed rows, and products.
 //! - [`distance`]: distances between sparse rows, and nearest neighbors.
 //! - [`dense`]: linear layers and layer normalization.
@@ -10,11 +11,14 @@
 //!
 //! # Errors and panics
 //!
-//! Tensor operations panic if shapes, dtypes or options do not fit, as Burn's do. Typed errors:
-//! [`sparse::PatternError`], [`sparse::CsrError`], [`sparse::NpzError`],
-//! [`distance::DistanceError`], [`topk::ShardedError`], [`io::memory::MemoryError`],
-//! `cache::CacheError`. Device failures panic when a result is read; only [`topk::topk_sharded`]
-//! reports them.
+//! - Tensor operations check shapes, dtypes and options before any launch, and panic with
+//!   `operation: reason` if they do not fit, as Burn's do.
+//! - Selections have a `try_` form each, which returns the reason as [`topk::TopkError`].
+//! - Whatever reads files, checks matrices or spans devices returns an error: [`sparse::CsrError`],
+//!   [`sparse::PatternError`], [`sparse::NpzError`], [`distance::DistanceError`],
+//!   [`topk::ShardedError`], [`io::memory::MemoryError`], `cache::CacheError`.
+//! - What only the device knows (memory, drivers) panics when a result is read; only
+//!   [`topk::topk_sharded`] reports it.
 //!
 //! # Features
 //!
@@ -33,6 +37,7 @@ pub mod io;
 #[cfg(feature = "nn")]
 pub mod nn;
 pub mod ops;
+pub mod prelude;
 pub mod sparse;
 pub mod topk;
 

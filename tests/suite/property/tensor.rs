@@ -7,7 +7,6 @@ use burn::tensor::{DType, Device, Float, Tensor, TensorData};
 use proptest::prelude::*;
 use proptest::sample::select;
 use proptest::test_runner::TestCaseResult;
-use sparsek::topk::TopkOptions;
 use sparsek_kernels::topk as kernel;
 use sparsek_tests::{
     backend::Backend, data::Matrix, element::Element, runner::Outcome, with_dtype,
@@ -140,26 +139,21 @@ fn compare<T: Element>(
     let matrix = request.matrix::<T>(variant);
     let options = request.options(variant);
     let (x, dim) = view.tensor::<T::Kind, T>(&matrix, device);
-    let options = TopkOptions {
-        k: options.k,
-        dim,
-        largest: options.largest,
-        sorted: options.sorted,
-        method: options.method,
-    };
     let lengths = matrix.lengths.as_ref().map(|lengths| {
         let each = lengths.iter().map(|&length| length.min(i64::from(i32::MAX)));
         each.collect::<Vec<i64>>()
     });
     match &lengths {
-        None => tensors::check::<2, T::Kind, T>(&x, &options)?,
-        Some(lengths) => ragged_tensors::check::<2, 1, T>(&x, lengths, DType::I32, &options)?,
+        None => tensors::check::<2, T::Kind, T>(&x, &options, dim)?,
+        Some(lengths) => {
+            ragged_tensors::check::<2, 1, T>(&x, lengths, DType::I32, (&options, dim))?
+        }
     }
     if T::FLOAT {
         let (x, _) = view.tensor::<Float, T>(&matrix, device);
         match &lengths {
-            None => tensors::check_mask::<2, T>(&x, &options)?,
-            Some(lengths) => ragged_tensors::check_mask::<2, 1, T>(&x, lengths, &options)?,
+            None => tensors::check_mask::<2, T>(&x, &options, dim)?,
+            Some(lengths) => ragged_tensors::check_mask::<2, 1, T>(&x, lengths, (&options, dim))?,
         }
     }
     Ok(())

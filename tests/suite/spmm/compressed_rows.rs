@@ -221,7 +221,7 @@ fn masked(backend: &Backend) -> Result<(), String> {
                 spmm_compressed(&adjacency, &sparse_topk(x.clone(), 32, method))
             } else {
                 let options = TopkOptions::new(32).with_method(method);
-                spmm(&adjacency, topk_mask(x.clone(), &options))
+                spmm(&adjacency, topk_mask(x.clone(), &options, 1))
             };
             let gradients = (y.clone() * upstream.clone()).backward();
             let dx = x.grad(&gradients).ok_or("no gradient")?;

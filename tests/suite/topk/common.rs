@@ -3,8 +3,7 @@
 use burn::tensor::kind::Ordered;
 use burn::tensor::{Float, Int, Tensor, TensorData};
 use cubecl::ir::ElemType;
-use sparsek::topk::TopkOptions;
-use sparsek_kernels::topk::{self as kernel, Method};
+use sparsek_kernels::topk::{self as kernel, Method, TopkOptions};
 use sparsek_tests::{data::Matrix, element::Element, verify};
 
 use crate::kernels::{Check, Layout, read, read_positions, topk as run};
@@ -14,7 +13,7 @@ pub fn each_output(check: &mut Check, matrix: &Matrix<f32>, index: ElemType) -> 
     let (client, routine, cols) = (check.client(), check.routine, matrix.cols);
     let input = Layout::Contiguous.upload(client, matrix);
     for (k, sorted) in [(0, false), (1, false), (32, false), (32, true), (cols, false)] {
-        let options = kernel::TopkOptions { k, largest: true, sorted, method: Method::Exact };
+        let options = TopkOptions { k, largest: true, sorted, method: Method::Exact };
         let length = matrix.rows * k;
         match kernel::argtopk(client, &input, &options, index, routine) {
             Ok(handle) => {
@@ -87,39 +86,34 @@ pub fn elements<T: Element>(data: &TensorData) -> Result<Vec<T>, String> {
     Ok(bytemuck::pod_collect_to_vec(data.as_bytes()))
 }
 
-/// The selected dimension, the elements with that dimension last, and the kernel options.
+/// The selected dimension, and the elements with that dimension last.
 fn rows_of<const D: usize, K: Ordered, T: Element>(
     x: &Tensor<D, K>,
     lengths: Option<&[i64]>,
-    options: &TopkOptions,
-) -> Result<(usize, Matrix<T>, kernel::TopkOptions), String> {
+    dim: isize,
+) -> Result<(usize, Matrix<T>), String> {
     let shape = x.dims();
-    let dim = if options.dim < 0 { options.dim + D as isize } else { options.dim } as usize;
+    let dim = dim.rem_euclid(D as isize) as usize;
     let matrix = Matrix {
         lengths: lengths.map(<[i64]>::to_vec),
         rows: shape.iter().product::<usize>() / shape[dim].max(1),
         cols: shape[dim],
         data: lanes(&elements::<T>(&x.to_data())?, &shape, dim),
     };
-    let expected = kernel::TopkOptions {
-        k: options.k,
-        largest: options.largest,
-        sorted: options.sorted,
-        method: options.method,
-    };
-    Ok((dim, matrix, expected))
+    Ok((dim, matrix))
 }
 
-/// Compares results of `topk` and `argtopk` with the oracle; `lengths` are those of ragged rows.
+/// Compares results of `topk` and `argtopk` along a dimension with the oracle; `lengths` are those
+/// of ragged rows.
 pub fn compare<const D: usize, K: Ordered, T: Element>(
     x: &Tensor<D, K>,
     lengths: Option<&[i64]>,
-    options: &TopkOptions,
+    (options, along): (&TopkOptions, isize),
     (values, indices): (Tensor<D, K>, Tensor<D, Int>),
     positions_alone: Tensor<D, Int>,
 ) -> Result<(), String> {
     let shape = x.dims();
-    let (dim, matrix, expected) = rows_of::<D, K, T>(x, lengths, options)?;
+    let (dim, matrix) = rows_of::<D, K, T>(x, lengths, along)?;
     let mut reduced = shape;
     reduced[dim] = options.k;
     if values.dims() != reduced || indices.dims() != reduced {
@@ -131,12 +125,12 @@ pub fn compare<const D: usize, K: Ordered, T: Element>(
     }
     let positions: Vec<i64> = indices.into_data().iter::<i64>().collect();
     let values = lanes(&elements::<T>(&values.into_data())?, &reduced, dim);
-    let context = |e: String| format!("shape {shape:?}, dim {}: {e}", options.dim);
-    verify::selection(&matrix, &expected, Some(&values), &lanes(&positions, &reduced, dim))
+    let context = |e: String| format!("shape {shape:?}, dim {along}: {e}");
+    verify::selection(&matrix, options, Some(&values), &lanes(&positions, &reduced, dim))
         .map_err(context)?;
 
     let positions: Vec<i64> = positions_alone.into_data().iter::<i64>().collect();
-    verify::selection(&matrix, &expected, None, &lanes(&positions, &reduced, dim))
+    verify::selection(&matrix, options, None, &lanes(&positions, &reduced, dim))
         .map_err(|e| format!("argtopk, {e}"))
 }
 
@@ -144,15 +138,15 @@ pub fn compare<const D: usize, K: Ordered, T: Element>(
 pub fn compare_mask<const D: usize, T: Element>(
     x: &Tensor<D>,
     lengths: Option<&[i64]>,
-    options: &TopkOptions,
+    (options, along): (&TopkOptions, isize),
     dense: Tensor<D>,
 ) -> Result<(), String> {
     let shape = x.dims();
-    let (dim, matrix, expected) = rows_of::<D, Float, T>(x, lengths, options)?;
+    let (dim, matrix) = rows_of::<D, Float, T>(x, lengths, along)?;
     if dense.dims() != shape {
         return Err(format!("shape {:?} instead of {shape:?}", dense.dims()));
     }
     let dense = lanes(&elements::<T>(&dense.into_data())?, &shape, dim);
-    verify::mask(&matrix, &expected, &dense)
-        .map_err(|e| format!("topk_mask, shape {shape:?}, dim {}: {e}", options.dim))
+    verify::mask(&matrix, options, &dense)
+        .map_err(|e| format!("topk_mask, shape {shape:?}, dim {along}: {e}"))
 }

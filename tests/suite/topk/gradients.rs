@@ -32,7 +32,7 @@ fn gradient(backend: &Backend, checkpointing: bool, ragged: bool) -> Result<(), 
         (8, 1, true, Method::EarlyStop(2)),
         (4, -2, true, Method::Precision(0.1)),
     ] {
-        let options = TopkOptions::new(k).with_dim(dim).with_largest(largest).with_method(method);
+        let options = TopkOptions::new(k).with_largest(largest).with_method(method);
         let along_rows = dim == 1 || dim == -1;
         let reduced = if along_rows { [shape[0], k] } else { [k, shape[1]] };
         let data = integers(shape[0] * shape[1]);
@@ -48,9 +48,9 @@ fn gradient(backend: &Backend, checkpointing: bool, ragged: bool) -> Result<(), 
             Tensor::<2>::from_data(TensorData::new(data.clone(), shape), &device).require_grad();
         let w = Tensor::<2>::from_data(TensorData::new(upstream.clone(), reduced), &device);
         let (values, indices) = if ragged {
-            topk_ragged(x.clone() * 2.0, lengths(), &options)
+            topk_ragged(x.clone() * 2.0, lengths(), &options, dim)
         } else {
-            topk(x.clone() * 2.0, &options)
+            topk(x.clone() * 2.0, &options, dim)
         };
         let selected: Vec<f32> = values.to_data().iter::<f32>().collect();
         // Skip missing slots.
@@ -71,16 +71,16 @@ fn gradient(backend: &Backend, checkpointing: bool, ragged: bool) -> Result<(), 
             let at = if along_rows { (n / k) * shape[1] + p } else { p * shape[1] + n % shape[1] };
             expected[at] = 4.0 * upstream[n] * (selected[n] + 1.0);
         }
-        same(&found, &expected).map_err(|e| format!("topk, {options:?}: {e}"))?;
+        same(&found, &expected).map_err(|e| format!("topk, dim {dim}, {options:?}: {e}"))?;
 
         // loss = Σ w (m + 1)² with m the mask of 2x.
         let x =
             Tensor::<2>::from_data(TensorData::new(data.clone(), shape), &device).require_grad();
         let w = Tensor::<2>::from_data(TensorData::new(weights.clone(), shape), &device);
         let dense = if ragged {
-            topk_mask_ragged(x.clone() * 2.0, lengths(), &options)
+            topk_mask_ragged(x.clone() * 2.0, lengths(), &options, dim)
         } else {
-            topk_mask(x.clone() * 2.0, &options)
+            topk_mask(x.clone() * 2.0, &options, dim)
         };
         let shifted = dense + 1.0;
         let gradients = (shifted.clone() * shifted * w).backward();
@@ -90,7 +90,7 @@ fn gradient(backend: &Backend, checkpointing: bool, ragged: bool) -> Result<(), 
             let at = if along_rows { (n / k) * shape[1] + p } else { p * shape[1] + n % shape[1] };
             expected[at] = 4.0 * weights[at] * (2.0 * data[at] + 1.0);
         }
-        same(&found, &expected).map_err(|e| format!("topk_mask, {options:?}: {e}"))?;
+        same(&found, &expected).map_err(|e| format!("topk_mask, dim {dim}, {options:?}: {e}"))?;
     }
     Ok(())
 }

@@ -2,12 +2,16 @@
 
 pub mod classics;
 pub mod common;
+pub mod extension;
 pub mod gradients;
 pub mod kernels;
+pub mod masks;
+pub mod ordered;
 pub mod ragged;
 pub mod ragged_tensors;
 pub mod sharded;
 pub mod tensors;
+pub mod vector;
 
 use sparsek_tests::{backend::Backend, runner::Cases};
 
@@ -18,4 +22,8 @@ pub fn add(cases: &mut Cases, backend: &Backend) {
     ragged_tensors::add(cases, backend);
     sharded::add(cases, backend);
     gradients::add(cases, backend);
+    extension::add(cases, backend);
+    masks::add(cases, backend);
+    ordered::add(cases, backend);
+    vector::add(cases, backend);
 }

@@ -98,24 +98,24 @@ pub fn check<const D: usize, const L: usize, T: Element>(
     x: &Tensor<D, T::Kind>,
     lengths: &[i64],
     dtype: DType,
-    options: &TopkOptions,
+    (options, dim): (&TopkOptions, isize),
 ) -> Result<(), String> {
-    let dim = options.dim.rem_euclid(D as isize) as usize;
-    let each = || lengths_tensor::<L>(&x.dims(), dim, lengths, dtype, &x.device());
-    let found = topk_ragged(x.clone(), each(), options);
-    let positions = argtopk_ragged(x.clone(), each(), options);
-    compare::<D, T::Kind, T>(x, Some(lengths), options, found, positions)
+    let at = dim.rem_euclid(D as isize) as usize;
+    let each = || lengths_tensor::<L>(&x.dims(), at, lengths, dtype, &x.device());
+    let found = topk_ragged(x.clone(), each(), options, dim);
+    let positions = argtopk_ragged(x.clone(), each(), options, dim);
+    compare::<D, T::Kind, T>(x, Some(lengths), (options, dim), found, positions)
 }
 
 pub fn check_mask<const D: usize, const L: usize, T: Element>(
     x: &Tensor<D>,
     lengths: &[i64],
-    options: &TopkOptions,
+    (options, dim): (&TopkOptions, isize),
 ) -> Result<(), String> {
-    let dim = options.dim.rem_euclid(D as isize) as usize;
-    let each = lengths_tensor::<L>(&x.dims(), dim, lengths, DType::I32, &x.device());
-    let dense = topk_mask_ragged(x.clone(), each, options);
-    compare_mask::<D, T>(x, Some(lengths), options, dense)
+    let at = dim.rem_euclid(D as isize) as usize;
+    let each = lengths_tensor::<L>(&x.dims(), at, lengths, DType::I32, &x.device());
+    let dense = topk_mask_ragged(x.clone(), each, options, dim);
+    compare_mask::<D, T>(x, Some(lengths), (options, dim), dense)
 }
 
 fn dtype<T: Element>(backend: &Backend, method: Method) -> Outcome {
@@ -129,7 +129,7 @@ fn dtype<T: Element>(backend: &Backend, method: Method) -> Outcome {
         for (k, sorted) in [(1, false), (32, false), (32, true), (203, true)] {
             let options =
                 TopkOptions::new(k).with_largest(largest).with_sorted(sorted).with_method(method);
-            check::<2, 1, T>(&x, &lengths, DType::I32, &options)?;
+            check::<2, 1, T>(&x, &lengths, DType::I32, (&options, -1))?;
         }
     }
     Ok(Verdict::Passed)
@@ -150,7 +150,7 @@ fn lengths_of(backend: &Backend, dtype: DType) -> Outcome {
         lengths[2] = (1 << 32) + 7;
     }
     let x = tensor::<2, f32>([40, 30], 1, &lengths, &backend.device);
-    check::<2, 1, f32>(&x, &lengths, dtype, &TopkOptions::new(11))?;
+    check::<2, 1, f32>(&x, &lengths, dtype, (&TopkOptions::new(11), -1))?;
     Ok(Verdict::Passed)
 }
 
@@ -169,10 +169,10 @@ fn dims<const D: usize, const L: usize>(
         let x = tensor::<D, f32>(shape, dim, &lengths, &backend.device);
         for dim in [dim as isize, dim as isize - D as isize] {
             for sorted in [false, true] {
-                let options = TopkOptions::new(k).with_dim(dim).with_sorted(sorted);
-                check::<D, L, f32>(&x, &lengths, DType::I32, &options)?;
+                let options = TopkOptions::new(k).with_sorted(sorted);
+                check::<D, L, f32>(&x, &lengths, DType::I32, (&options, dim))?;
             }
-            check_mask::<D, L, f32>(&x, &lengths, &TopkOptions::new(k).with_dim(dim))?;
+            check_mask::<D, L, f32>(&x, &lengths, (&TopkOptions::new(k), dim))?;
         }
     }
     Ok(())
@@ -195,20 +195,20 @@ fn views(backend: &Backend) -> Result<(), String> {
     let device = &backend.device;
     let each = lengths(6 * 33, 21);
     let x = tensor::<3, f32>([6, 21, 33], 1, &each, device);
-    let options = TopkOptions::new(4).with_dim(2).with_sorted(true);
-    check::<3, 2, f32>(&x.clone().swap_dims(1, 2), &each, DType::I32, &options)?;
+    let options = TopkOptions::new(4).with_sorted(true);
+    check::<3, 2, f32>(&x.clone().swap_dims(1, 2), &each, DType::I32, (&options, 2))?;
 
     // The same rows permuted, with lengths as a transposed view.
     let swapped: Vec<i64> = (0..33 * 6).map(|i| each[i % 6 * 33 + i / 6]).collect();
     let y = x.permute([2, 0, 1]);
-    check::<3, 2, f32>(&y, &swapped, DType::I32, &options)?;
+    check::<3, 2, f32>(&y, &swapped, DType::I32, (&options, 2))?;
     let view = lengths_tensor::<2>(&[6, 33, 21], 2, &each, DType::I32, device).transpose();
-    let found = topk_ragged(y.clone(), view.clone(), &options);
-    let positions = argtopk_ragged(y.clone(), view, &options);
-    compare::<3, Float, f32>(&y, Some(&swapped), &options, found, positions)?;
+    let found = topk_ragged(y.clone(), view.clone(), &options, 2);
+    let positions = argtopk_ragged(y.clone(), view, &options, 2);
+    compare::<3, Float, f32>(&y, Some(&swapped), (&options, 2), found, positions)?;
 
     let ints = tensor::<2, i32>([25, 40], 0, &lengths(40, 25), device).transpose();
-    check::<2, 1, i32>(&ints, &lengths(40, 25), DType::I32, &TopkOptions::new(7))
+    check::<2, 1, i32>(&ints, &lengths(40, 25), DType::I32, (&TopkOptions::new(7), -1))
 }
 
 fn empty(backend: &Backend) -> Result<(), String> {
@@ -216,8 +216,8 @@ fn empty(backend: &Backend) -> Result<(), String> {
         let data = TensorData::new(vec![1.0f32; shape[0] * shape[1]], shape);
         let x = Tensor::<2>::from_data(data, &backend.device);
         let lengths = vec![2; shape[0]];
-        check::<2, 1, f32>(&x, &lengths, DType::I32, &TopkOptions::new(k))?;
-        check_mask::<2, 1, f32>(&x, &lengths, &TopkOptions::new(k))?;
+        check::<2, 1, f32>(&x, &lengths, DType::I32, (&TopkOptions::new(k), -1))?;
+        check_mask::<2, 1, f32>(&x, &lengths, (&TopkOptions::new(k), -1))?;
     }
     Ok(())
 }
@@ -225,24 +225,21 @@ fn empty(backend: &Backend) -> Result<(), String> {
 fn panics(backend: &Backend) -> Result<(), String> {
     let x = Tensor::<2>::from_floats([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], &backend.device);
     let two = Tensor::<1, Int>::from_ints([1, 2], &backend.device);
-    type Call = fn(Tensor<2>, Tensor<1, Int>, &TopkOptions);
+    type Call = fn(Tensor<2>, Tensor<1, Int>, &TopkOptions, isize);
     let calls: [(&str, Call); 3] = [
-        ("topk_ragged", |x, l, options| drop(topk_ragged(x, l, options))),
-        ("argtopk_ragged", |x, l, options| drop(argtopk_ragged(x, l, options))),
-        ("topk_mask_ragged", |x, l, options| drop(topk_mask_ragged(x, l, options))),
+        ("topk_ragged", |x, l, options, dim| drop(topk_ragged(x, l, options, dim))),
+        ("argtopk_ragged", |x, l, options, dim| drop(argtopk_ragged(x, l, options, dim))),
+        ("topk_mask_ragged", |x, l, options, dim| drop(topk_mask_ragged(x, l, options, dim))),
     ];
-    let wrong = [
-        (TopkOptions::new(4), ["k = 4", "3"]),
-        (TopkOptions::new(1).with_dim(0), ["[2]", "[3]"]),
-        (TopkOptions::new(1).with_dim(2), ["2", "dim"]),
-    ];
+    let wrong = [(4, -1, ["k = 4", "3"]), (1, 0, ["[2]", "[3]"]), (1, 2, ["2", "dim"])];
     for (name, call) in calls {
-        for (options, words) in &wrong {
-            let message = expect_panic(|| call(x.clone(), two.clone(), options))
-                .map_err(|e| format!("{name}, {options:?}: {e}"))?;
+        for (k, dim, words) in &wrong {
+            let options = TopkOptions::new(*k);
+            let message = expect_panic(|| call(x.clone(), two.clone(), &options, *dim))
+                .map_err(|e| format!("{name}, k = {k}, dim {dim}: {e}"))?;
             if !message.starts_with(name) || words.iter().any(|word| !message.contains(word)) {
                 return Err(format!(
-                    "{name}, {options:?}: the message lacks one of {words:?}: {message}"
+                    "{name}, k = {k}, dim {dim}: the message lacks one of {words:?}: {message}"
                 ));
             }
         }

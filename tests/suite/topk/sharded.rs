@@ -3,7 +3,6 @@
 
 use burn::tensor::{DType, Device, Float, Int, Tensor, TensorData, kind::Ordered};
 use sparsek::topk::{Method, ShardedError, TopkOptions, topk_sharded};
-use sparsek_kernels::topk as kernel;
 use sparsek_tests::{
     backend::Backend,
     data::{Distribution, Matrix, Random},
@@ -80,12 +79,7 @@ fn check<T: Element, K: Ordered>(
     }
     let values: Vec<T> = bytemuck::pod_collect_to_vec(values.as_bytes());
     let places: Vec<i64> = indices.into_data().iter::<i64>().collect();
-    let spec = kernel::TopkOptions {
-        largest: options.largest,
-        sorted: options.sorted,
-        ..kernel::TopkOptions::new(options.k)
-    };
-    verify::selection(matrix, &spec, Some(&values), &places)
+    verify::selection(matrix, options, Some(&values), &places)
         .map_err(|e| format!("shards {cut:?}: {e}"))
 }
 
@@ -197,15 +191,13 @@ fn errors(backend: &Backend) -> Result<(), String> {
     let two = || vec![floats(2), floats(3)];
     let none = of(Vec::new(), TopkOptions::new(0));
     let many = of(two(), TopkOptions::new(6));
-    let dimension = of(two(), TopkOptions::new(1).with_dim(1));
     let method = of(two(), TopkOptions::new(1).with_method(Method::EarlyStop(3)));
     let autodiff = Tensor::<1>::from_floats([1.0], &device.clone().autodiff());
     let autodiff = of(vec![floats(1), autodiff], TopkOptions::new(1));
-    let found = (&none, &many, &dimension, &method, &autodiff);
+    let found = (&none, &many, &method, &autodiff);
     let (
         Some(ShardedError::NoShards),
         Some(ShardedError::KTooLarge { k: 6, length: 5 }),
-        Some(ShardedError::Dimension { dim: 1 }),
         Some(ShardedError::Method { .. }),
         Some(ShardedError::MixedAutodiff { shard: 1 }),
     ) = found

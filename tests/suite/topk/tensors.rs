@@ -57,7 +57,7 @@ fn add_dtype<T: Element, K: Ordered>(cases: &mut Cases, backend: &Backend) {
     }
 }
 
-fn tensor<const D: usize, K: Ordered, T: Element>(
+pub fn tensor<const D: usize, K: Ordered, T: Element>(
     shape: [usize; D],
     seed: u64,
     device: &Device,
@@ -72,9 +72,11 @@ fn tensor<const D: usize, K: Ordered, T: Element>(
 pub fn check<const D: usize, K: Ordered, T: Element>(
     x: &Tensor<D, K>,
     options: &TopkOptions,
+    dim: isize,
 ) -> Result<(), String> {
-    let found = topk(x.clone(), options);
-    compare::<D, K, T>(x, None, options, found, argtopk(x.clone(), options))
+    let found = topk(x.clone(), options, dim);
+    let alone = argtopk(x.clone(), options, dim);
+    compare::<D, K, T>(x, None, (options, dim), found, alone)
 }
 
 fn dtype<T: Element, K: Ordered>(backend: &Backend, method: Method) -> Outcome {
@@ -84,7 +86,7 @@ fn dtype<T: Element, K: Ordered>(backend: &Backend, method: Method) -> Outcome {
             return Err(format!("{} is missing on {}", T::NAME, backend.kind));
         };
         let input = Layout::Contiguous.upload(client, &Matrix::<T>::mixed(2, 8, 0));
-        return match launch::<T>(client, &input, &kernel::TopkOptions::new(1), I32, None) {
+        return match launch::<T>(client, &input, &TopkOptions::new(1), I32, None) {
             Err(error) => refusal(&error).map(Verdict::Skipped).ok_or_else(|| error.to_string()),
             Ok(_) => {
                 Ok(Verdict::Skipped(format!("Burn has no {} tensors on this device", T::NAME)))
@@ -104,7 +106,7 @@ fn dtype<T: Element, K: Ordered>(backend: &Backend, method: Method) -> Outcome {
                     .with_largest(largest)
                     .with_sorted(sorted)
                     .with_method(method);
-                check::<2, K, T>(&x, &options)?;
+                check::<2, K, T>(&x, &options, -1)?;
             }
         }
     }
@@ -117,7 +119,7 @@ fn dims<const D: usize>(backend: &Backend, shape: [usize; D], k: usize) -> Resul
     for dim in 0..D as isize {
         for dim in [dim, dim - D as isize] {
             for sorted in [false, true] {
-                check::<D, Float, f32>(&x, &TopkOptions::new(k).with_dim(dim).with_sorted(sorted))?;
+                check::<D, Float, f32>(&x, &TopkOptions::new(k).with_sorted(sorted), dim)?;
             }
         }
     }
@@ -143,27 +145,36 @@ fn rank_4(backend: &Backend) -> Result<(), String> {
 fn views(backend: &Backend) -> Result<(), String> {
     let device = &backend.device;
     let x = tensor::<3, Float, f32>([6, 21, 33], 3, device);
-    for options in [
-        TopkOptions::new(4),
-        TopkOptions::new(3).with_dim(1).with_sorted(true),
-        TopkOptions::new(2).with_dim(0).with_largest(false),
+    for (options, dim) in [
+        (TopkOptions::new(4), -1),
+        (TopkOptions::new(3).with_sorted(true), 1),
+        (TopkOptions::new(2).with_largest(false), 0),
     ] {
-        check::<3, Float, f32>(&x.clone().swap_dims(1, 2), &options)?;
-        check::<3, Float, f32>(&x.clone().swap_dims(0, 2), &options)?;
-        check::<3, Float, f32>(&x.clone().permute([2, 0, 1]), &options)?;
-        check::<3, Float, f32>(&x.clone().slice([1..5, 3..20, 7..31]), &options)?;
-        check::<3, Float, f32>(&x.clone().slice([1..5, 3..20, 7..31]).swap_dims(1, 2), &options)?;
-        check::<3, Float, f32>(&x.clone().slice([0..4, 2..3, 0..33]).expand([4, 5, 33]), &options)?;
+        check::<3, Float, f32>(&x.clone().swap_dims(1, 2), &options, dim)?;
+        check::<3, Float, f32>(&x.clone().swap_dims(0, 2), &options, dim)?;
+        check::<3, Float, f32>(&x.clone().permute([2, 0, 1]), &options, dim)?;
+        check::<3, Float, f32>(&x.clone().slice([1..5, 3..20, 7..31]), &options, dim)?;
+        check::<3, Float, f32>(
+            &x.clone().slice([1..5, 3..20, 7..31]).swap_dims(1, 2),
+            &options,
+            dim,
+        )?;
+        check::<3, Float, f32>(
+            &x.clone().slice([0..4, 2..3, 0..33]).expand([4, 5, 33]),
+            &options,
+            dim,
+        )?;
     }
     let ints = tensor::<2, Int, i32>([40, 25], 12, device).transpose();
-    check::<2, Int, i32>(&ints, &TopkOptions::new(7))
+    check::<2, Int, i32>(&ints, &TopkOptions::new(7), -1)
 }
 
 pub fn check_mask<const D: usize, T: Element>(
     x: &Tensor<D>,
     options: &TopkOptions,
+    dim: isize,
 ) -> Result<(), String> {
-    compare_mask::<D, T>(x, None, options, topk_mask(x.clone(), options))
+    compare_mask::<D, T>(x, None, (options, dim), topk_mask(x.clone(), options, dim))
 }
 
 fn masks(backend: &Backend) -> Result<(), String> {
@@ -173,8 +184,8 @@ fn masks(backend: &Backend) -> Result<(), String> {
             for x in [x.clone(), x.clone().swap_dims(0, 1)] {
                 let at = if dim < 0 { dim + 3 } else { dim } as usize;
                 let k = x.dims()[at].min(k);
-                let options = TopkOptions::new(k).with_dim(dim).with_method(method);
-                check_mask::<3, f32>(&x, &options)?;
+                let options = TopkOptions::new(k).with_method(method);
+                check_mask::<3, f32>(&x, &options, dim)?;
             }
         }
     }
@@ -192,7 +203,7 @@ fn long_rows(backend: &Backend) -> Outcome {
         TopkOptions::new(33_333).with_sorted(true),
         TopkOptions::new(64).with_method(Method::EarlyStop(8)),
     ] {
-        check::<2, Float, f32>(&x, &options)?;
+        check::<2, Float, f32>(&x, &options, -1)?;
     }
     Ok(Verdict::Passed)
 }
@@ -209,14 +220,13 @@ fn long_vector(backend: &Backend) -> Outcome {
         let device = backend.device.clone().autodiff();
         let data = TensorData::new(matrix.data.clone(), [LENGTH]);
         let x = Tensor::<1>::from_data(data, &device).require_grad();
-        let (values, indices) = topk(x.clone(), &options);
+        let (values, indices) = topk(x.clone(), &options, 0);
         let positions = |indices: Tensor<1, Int>| indices.into_data().iter::<i64>().collect();
         let found: Vec<i64> = positions(indices);
-        let spec = kernel::TopkOptions { sorted, ..kernel::TopkOptions::new(k) };
         let floats = elements::<f32>(&values.clone().into_data())?;
-        verify::selection(&matrix, &spec, Some(&floats), &found)?;
-        let alone: Vec<i64> = positions(argtopk(x.clone().inner(), &options));
-        verify::selection(&matrix, &spec, None, &alone)?;
+        verify::selection(&matrix, &options, Some(&floats), &found)?;
+        let alone: Vec<i64> = positions(argtopk(x.clone().inner(), &options, 0));
+        verify::selection(&matrix, &options, None, &alone)?;
         let gradients = values.sum().backward();
         let gradient = x.grad(&gradients).ok_or("a gradient")?;
         let gradient = elements::<f32>(&gradient.into_data())?;
@@ -236,7 +246,7 @@ fn empty(backend: &Backend) -> Result<(), String> {
             TensorData::new(vec![1.0f32; shape[0] * shape[1]], shape),
             &backend.device,
         );
-        let (values, indices) = topk(x.clone(), &TopkOptions::new(k));
+        let (values, indices) = topk(x.clone(), &TopkOptions::new(k), -1);
         let wanted = [shape[0], k];
         if values.dims() != wanted || indices.dims() != wanted {
             return Err(format!(
@@ -248,7 +258,7 @@ fn empty(backend: &Backend) -> Result<(), String> {
         if values.into_data().num_elements() + indices.into_data().num_elements() != 0 {
             return Err(format!("{shape:?}, k = {k}: not empty"));
         }
-        let dense = topk_mask(x, &TopkOptions::new(k));
+        let dense = topk_mask(x, &TopkOptions::new(k), -1);
         let zeros = dense.dims() == shape && dense.into_data().iter::<f32>().all(|x| x == 0.0);
         if !zeros {
             return Err(format!("{shape:?}, k = {k}: the mask is not zero or has another shape"));
@@ -259,26 +269,26 @@ fn empty(backend: &Backend) -> Result<(), String> {
 
 fn panics(backend: &Backend) -> Result<(), String> {
     let x = Tensor::<2>::from_floats([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], &backend.device);
-    type Call = fn(Tensor<2>, &TopkOptions);
+    type Call = fn(Tensor<2>, &TopkOptions, isize);
     let calls: [(&str, Call); 3] = [
-        ("topk", |x, options| drop(topk(x, options))),
-        ("argtopk", |x, options| drop(argtopk(x, options))),
-        ("topk_mask", |x, options| drop(topk_mask(x, options))),
+        ("topk", |x, options, dim| drop(topk(x, options, dim))),
+        ("argtopk", |x, options, dim| drop(argtopk(x, options, dim))),
+        ("topk_mask", |x, options, dim| drop(topk_mask(x, options, dim))),
     ];
     let wrong = [
-        (TopkOptions::new(4), ["4", "3"]),
-        (TopkOptions::new(3).with_dim(0), ["3", "2"]),
-        (TopkOptions::new(1).with_dim(2), ["2", "dim"]),
-        (TopkOptions::new(1).with_dim(-3), ["-3", "dim"]),
-        (TopkOptions::new(1).with_method(Method::Precision(-1.0)), ["-1", "eps"]),
+        (TopkOptions::new(4), -1, ["4", "3"]),
+        (TopkOptions::new(3), 0, ["3", "2"]),
+        (TopkOptions::new(1), 2, ["2", "dim"]),
+        (TopkOptions::new(1), -3, ["-3", "dim"]),
+        (TopkOptions::new(1).with_method(Method::Precision(-1.0)), -1, ["-1", "eps"]),
     ];
     for (name, call) in calls {
-        for (options, words) in &wrong {
-            let message = expect_panic(|| call(x.clone(), options))
-                .map_err(|e| format!("{name}, {options:?}: {e}"))?;
+        for (options, dim, words) in &wrong {
+            let message = expect_panic(|| call(x.clone(), options, *dim))
+                .map_err(|e| format!("{name}, dim {dim}, {options:?}: {e}"))?;
             if words.iter().any(|word| !message.to_lowercase().contains(word)) {
                 return Err(format!(
-                    "{name}, {options:?}: the message lacks one of {words:?}: {message}"
+                    "{name}, dim {dim}, {options:?}: the message lacks one of {words:?}: {message}"
                 ));
             }
         }

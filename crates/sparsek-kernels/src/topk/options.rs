@@ -2,6 +2,9 @@
 
 use std::{fmt, str::FromStr};
 
+use super::types::MAX_ROWS;
+use crate::error::KernelError;
+
 /// How elements are selected. In text: `exact`, `precision:EPS`, `early:MAX_ITER`.
 ///
 /// ```
@@ -90,16 +93,25 @@ impl From<Method> for String {
 }
 
 /// What to select from each row.
+///
+/// ```
+/// use sparsek_kernels::topk::{Method, TopkOptions};
+///
+/// let options = TopkOptions::new(2).with_largest(false).with_method(Method::EarlyStop(4));
+/// assert!(options.validate(10, 2, usize::MAX).is_ok());
+/// let error = options.validate(10, 1, usize::MAX).unwrap_err();
+/// assert_eq!(error.to_string(), "k = 2 is greater than the row length 1");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct TopkOptions {
-    /// Elements per row.
+    /// Elements per row, at most its length.
     pub k: usize,
-    /// The greatest, else the least.
+    /// The greatest elements (default) or the least.
     pub largest: bool,
-    /// By value (best first), then by index; else in index order.
+    /// Order by value, best first, then index; else by index (default).
     pub sorted: bool,
-    /// How to find them.
+    /// How to find them. Default: [`Method::Exact`].
     pub method: Method,
 }
 
@@ -107,6 +119,46 @@ impl TopkOptions {
     /// The k greatest, exact, in index order.
     pub fn new(k: usize) -> Self {
         Self { k, largest: true, sorted: false, method: Method::Exact }
+    }
+
+    /// Sets [`largest`](Self::largest).
+    pub fn with_largest(self, largest: bool) -> Self {
+        Self { largest, ..self }
+    }
+
+    /// Sets [`sorted`](Self::sorted).
+    pub fn with_sorted(self, sorted: bool) -> Self {
+        Self { sorted, ..self }
+    }
+
+    /// Sets [`method`](Self::method).
+    pub fn with_method(self, method: Method) -> Self {
+        Self { method, ..self }
+    }
+
+    /// Checks a selection from `rows` rows of `cols` elements, at most `longest`. Every selection
+    /// calls it, here and in `sparsek`.
+    ///
+    /// # Errors
+    ///
+    /// [`KernelError::KTooLarge`], [`KernelError::RowTooLong`], [`KernelError::TooManyRows`] or
+    /// [`KernelError::Precision`].
+    pub fn validate(&self, rows: usize, cols: usize, longest: usize) -> Result<(), KernelError> {
+        if self.k > cols {
+            return Err(KernelError::KTooLarge { k: self.k, cols });
+        }
+        if cols > longest {
+            return Err(KernelError::RowTooLong { cols, limit: longest });
+        }
+        if rows > MAX_ROWS {
+            return Err(KernelError::TooManyRows { rows, limit: MAX_ROWS });
+        }
+        match self.method {
+            Method::Precision(eps) if !(eps.is_finite() && eps >= 0.0) => {
+                Err(KernelError::Precision { eps })
+            }
+            _ => Ok(()),
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use super::{
         SAMPLED_COLS, SAMPLED_COLS_PER_UNIT, SAMPLED_MAX_UNITS, SAMPLED_MIN_UNITS, TILE_ITEMS,
         UNIT_BLOCK,
     },
-    types::{MAX_COLS, MAX_ROWS, Routine, Rows},
+    types::{MAX_COLS, Routine, Rows},
 };
 use crate::{
     device::{
@@ -41,20 +41,7 @@ pub(crate) fn plan_rows(
     index: ElemType,
     routine: Option<Routine>,
 ) -> Result<Routine, KernelError> {
-    if options.k > input.cols {
-        return Err(KernelError::KTooLarge { k: options.k, cols: input.cols });
-    }
-    if input.cols > MAX_COLS {
-        return Err(KernelError::RowTooLong { cols: input.cols, limit: MAX_COLS });
-    }
-    if input.rows > MAX_ROWS {
-        return Err(KernelError::TooManyRows { rows: input.rows, limit: MAX_ROWS });
-    }
-    if let Method::Precision(eps) = options.method
-        && !(eps.is_finite() && eps >= 0.0)
-    {
-        return Err(KernelError::Precision { eps });
-    }
+    options.validate(input.rows, input.cols, MAX_COLS)?;
     require_element(client, input.dtype)?;
     require_index(index, input.cols)?;
     require_dtype(client, index)?;

@@ -162,7 +162,7 @@ impl NearestNeighbors {
         let options = TopkOptions::new(k.min(values.dims()[1]))
             .with_largest(self.measure.distance.needs().largest)
             .with_sorted(true);
-        let (values, at) = topk(values, &options);
+        let (values, at) = topk(values, &options, 1);
         (values, indices.gather(1, at))
     }
 
@@ -198,6 +198,6 @@ fn without_self(
     let numbers = Tensor::<1, Int>::arange(numbers, &indices.device());
     let numbers = numbers.reshape([rows, 1]).repeat_dim(1, requested);
     let other = indices.clone().not_equal(numbers).int();
-    let kept = argtopk(other, &TopkOptions::new(requested - 1));
+    let kept = argtopk(other, &TopkOptions::new(requested - 1), 1);
     (values.gather(1, kept.clone()), indices.gather(1, kept))
 }

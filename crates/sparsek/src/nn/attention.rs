@@ -168,7 +168,7 @@ impl TopkAttention {
             return Tensor::zeros([batch, heads, queries, d_value], options);
         }
         let options = TopkOptions::new(k).with_method(self.method);
-        let (scores, indices) = topk(scores, &options);
+        let (scores, indices) = topk(scores, &options, 3);
         let weights = self.dropout.forward(softmax_or_zero(scores));
         if !device.is_autodiff() && k * d_value < keys {
             gathered(weights, indices, value)

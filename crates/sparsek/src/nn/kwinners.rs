@@ -6,8 +6,7 @@ use burn::{
     tensor::{Device, Tensor},
 };
 
-use super::support::support_mask;
-use crate::topk::{Method, TopkOptions, argtopk};
+use crate::topk::{Method, TopkOptions, topk_bool_mask};
 
 /// Configuration of [`KWinners`].
 #[derive(Config, Debug, PartialEq)]
@@ -123,7 +122,7 @@ impl KWinners {
         let boost = ((duty.clone().neg() + target) * self.boost_strength).exp();
         let boosted = rows.clone().detach() * boost.unsqueeze();
         let options = TopkOptions::new(k).with_method(self.method);
-        let wins = support_mask(argtopk(boosted, &options), width);
+        let wins = topk_bool_mask(boosted, &options, 1);
         if training {
             let share = wins.clone().float().cast(dtype).mean_dim(0).reshape([width]);
             let duty = duty * (1.0 - self.momentum) + share * self.momentum;

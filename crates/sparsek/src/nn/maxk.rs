@@ -48,7 +48,8 @@ pub struct MaxK {
 impl MaxK {
     /// Applies it, [.., width] → [.., width]; panics when k exceeds the width.
     pub fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
-        topk_mask(x, &TopkOptions::new(self.config.k).with_method(self.config.method))
+        let options = TopkOptions::new(self.config.k).with_method(self.config.method);
+        topk_mask(x, &options, -1)
     }
 
     /// Selects: [rows, width] → values and columns [rows, k]; panics when k exceeds the width.

@@ -134,7 +134,7 @@ impl Sampler {
         let settings = self.rows.iter();
         let k = settings.map(|row| row.candidates(width)).max().unwrap_or(0);
         let options_of_k = TopkOptions::new(k).with_sorted(true);
-        let (candidates, tokens) = topk(logits.clone(), &options_of_k);
+        let (candidates, tokens) = topk(logits.clone(), &options_of_k, 1);
         if rows == 0 || self.rows.iter().all(SamplerConfig::is_greedy) {
             return tokens.narrow(1, 0, 1).reshape([rows]);
         }

@@ -1,17 +1,6 @@
-//! Selections as masks, moved rows, prefix sums and random numbers.
+//! Moved rows, prefix sums and random numbers.
 
-use burn::tensor::{
-    Bool, Int, Tensor, TensorCreationOptions, activation::softmax, ops::IndexingUpdateOp,
-};
-
-/// True at `indices` of each row: `[rows, k]`, distinct in a row → `[rows, width]`.
-pub fn support_mask(indices: Tensor<2, Int>, width: usize) -> Tensor<2, Bool> {
-    let options = TensorCreationOptions::new(indices.device()).with_dtype(indices.dtype());
-    let [rows, _] = indices.dims();
-    let ones = indices.ones_like();
-    let zeros = Tensor::<2, Int>::zeros([rows, width], options);
-    zeros.scatter(1, indices, ones, IndexingUpdateOp::Add).greater_elem(0)
-}
+use burn::tensor::{Int, Tensor, activation::softmax, ops::IndexingUpdateOp};
 
 /// Takes rows: `x`: `[rows, width]`, `at`: `[count]` → `[count, width]`.
 ///

@@ -11,27 +11,24 @@ use burn::{
 };
 #[cfg(feature = "cubecl")]
 use cubecl::{client::Client, server::Handle};
-use sparsek_kernels::topk::{Method, TopkOptions};
+use sparsek_kernels::topk::{TopkOptions, VectorOptions};
 
 /// A selection along the last dimension.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TopkSpec {
-    /// Elements per row.
-    pub k: usize,
-    /// The greatest, else the least.
-    pub largest: bool,
-    /// By value, then index; else by index.
-    pub sorted: bool,
-    /// Method.
-    pub method: Method,
+    /// What to select.
+    pub options: TopkOptions,
     /// Index dtype.
     pub index: IntDType,
 }
 
-impl From<&TopkSpec> for TopkOptions {
-    fn from(spec: &TopkSpec) -> Self {
-        Self { k: spec.k, largest: spec.largest, sorted: spec.sorted, method: spec.method }
-    }
+/// A selection from one vector.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct VectorSpec {
+    /// What to select, and how.
+    pub options: VectorOptions,
+    /// Index dtype.
+    pub index: IntDType,
 }
 
 /// Valid elements of each row.
@@ -70,7 +67,7 @@ pub type Outcome = Result<SelectedBuffers, String>;
 
 #[cfg(feature = "fusion")]
 mod shapes {
-    use super::{LengthsMetadata, TopkSpec};
+    use super::{LengthsMetadata, TopkSpec, VectorSpec};
     use burn::{
         backend::fusion::custom::TensorSpec,
         tensor::{DType, Shape},
@@ -90,7 +87,13 @@ mod shapes {
         _lengths: &LengthsMetadata,
         spec: &TopkSpec,
     ) -> TensorSpec {
-        TensorSpec::new(with_last(&input.shape, spec.k), DType::from(spec.index))
+        TensorSpec::new(with_last(&input.shape, spec.options.k), DType::from(spec.index))
+    }
+
+    pub(super) fn of_vector(input: &TensorSpec, spec: &VectorSpec) -> (TensorSpec, TensorSpec) {
+        let shape = Shape::from([spec.options.k]);
+        let indices = TensorSpec::new(shape.clone(), DType::from(spec.index));
+        (TensorSpec::new(shape, input.dtype), indices)
     }
 
     pub(super) fn with_last(shape: &Shape, last: usize) -> Shape {
@@ -148,6 +151,20 @@ pub trait TopkOps: Backend {
         #[extension_type] lengths: Lengths<Self>,
         spec: TopkSpec,
     ) -> FloatTensor<Self>;
+
+    /// Values and indices of a vector.
+    #[fusion(meta = shapes::of_vector)]
+    fn topk_vector_float(
+        input: FloatTensor<Self>,
+        spec: VectorSpec,
+    ) -> (FloatTensor<Self>, IntTensor<Self>);
+
+    /// Of integers.
+    #[fusion(meta = shapes::of_vector)]
+    fn topk_vector_int(
+        input: IntTensor<Self>,
+        spec: VectorSpec,
+    ) -> (IntTensor<Self>, IntTensor<Self>);
 }
 
 /// Parts of gradients and sharded selections.

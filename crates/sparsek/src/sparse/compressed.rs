@@ -4,9 +4,12 @@ use burn::{
     backend::Dispatch,
     tensor::{DType, Device, Int, IntDType, Tensor},
 };
-use sparsek_kernels::topk::{MAX_COLS, Method};
+use sparsek_kernels::topk::{Method, TopkOptions};
 
-use crate::ops::{Lengths, SpmmOps, TopkOps, TopkSpec};
+use crate::{
+    ops::{Lengths, SpmmOps, TopkOps, TopkSpec},
+    topk::{LongRows, TopkError, check_indexed, or_panic},
+};
 
 /// A matrix `[rows, width]` with k elements per row: the CBSR format of MaxK-GNN (Peng et al.,
 /// 2024).
@@ -84,42 +87,31 @@ impl Compressed {
 
 /// Compresses each row of `x`, `[rows, width]`, to its `k` greatest elements, in one pass.
 ///
-/// Selection, ties, NaN, cost and gradient as [`topk`](crate::topk::topk). Panics if `k > width`,
-/// `width > MAX_COLS`, the device lacks the dtype, or the eps of [`Method::Precision`] is negative
-/// or not finite.
+/// Selection, ties, NaN, cost, gradient and panics as [`topk`](crate::topk::topk), with width at most
+/// [`MAX_COLS`](crate::topk::MAX_COLS).
+#[track_caller]
 pub fn sparse_topk(x: Tensor<2>, k: usize, method: Method) -> Compressed {
+    or_panic("sparse_topk", try_sparse_topk(x, k, method))
+}
+
+/// As [`sparse_topk`], with an error instead of a panic.
+///
+/// # Errors
+///
+/// [`TopkError`], before any launch.
+pub fn try_sparse_topk(x: Tensor<2>, k: usize, method: Method) -> Result<Compressed, TopkError> {
     let [_, width] = x.dims();
-    let dtype = x.dtype();
-    assert!(k <= width, "sparse_topk: k = {k} is greater than the {width} elements of a row");
-    assert!(
-        width <= MAX_COLS,
-        "sparse_topk: rows of {width} elements are longer than the limit of {MAX_COLS}"
-    );
-    if let Method::Precision(eps) = method {
-        assert!(
-            eps.is_finite() && eps >= 0.0,
-            "sparse_topk: precision eps = {eps} is not a finite number at or above 0"
-        );
-    }
-    assert!(
-        dtype.is_float() && x.device().supports_dtype(dtype),
-        "sparse_topk: dtype {dtype:?} is not supported here (supported: f32, f16, bf16, f64 \
-         where the device has it)",
-    );
-    let spec = TopkSpec {
-        k,
-        largest: true,
-        sorted: false,
-        method,
-        index: column_dtype(&x.device(), width),
-    };
+    let options = TopkOptions::new(k).with_method(method);
+    let index = column_dtype(&x.device(), width);
+    check_indexed(&x, &options, 1, LongRows::Refused, index)?;
+    let spec = TopkSpec { options, index };
     let (values, columns) =
         <Dispatch as TopkOps>::topk_float(x.into_dispatch(), Lengths::Whole, spec);
-    Compressed {
+    Ok(Compressed {
         values: Tensor::from_dispatch(values),
         columns: Tensor::from_dispatch(columns),
         width,
-    }
+    })
 }
 
 /// Narrowest stored dtype for `width` columns.

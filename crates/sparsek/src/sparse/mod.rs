@@ -19,7 +19,7 @@ mod spmm;
 mod tensor;
 
 pub use adjacency::Adjacency;
-pub use compressed::{Compressed, sparse_topk};
+pub use compressed::{Compressed, sparse_topk, try_sparse_topk};
 pub use csr::{Csr, CsrData};
 pub use error::{CsrError, PatternError};
 pub use npz::NpzError;

@@ -1,14 +1,39 @@
 //! The k greatest or least elements along one dimension of a tensor.
 //!
-//! Functions panic if options or dtypes do not fit; [`topk_sharded`] returns [`ShardedError`].
+//! Each function panics with its name and a [`TopkError`] if options, shapes or dtypes do not fit;
+//! the function of the same name with `try_` returns the error. [`topk_sharded`] returns
+//! [`ShardedError`].
 
-mod options;
+mod error;
+mod extension;
+mod masks;
+mod ordered;
 mod ragged;
+mod request;
 mod rows;
+#[cfg(all(test, feature = "serde"))]
+mod serialization;
 mod sharded;
+mod vector;
 
-pub use options::TopkOptions;
-pub use ragged::{argtopk_ragged, topk_mask_ragged, topk_ragged};
-pub use rows::{argtopk, topk, topk_mask};
+pub use error::TopkError;
+pub(crate) use error::or_panic;
+pub use extension::TopkExt;
+pub use masks::{
+    topk_bool_mask, topk_mask, topk_mask_by, topk_mask_fill, topk_mask_magnitude,
+    try_topk_bool_mask, try_topk_mask, try_topk_mask_by, try_topk_mask_fill,
+    try_topk_mask_magnitude,
+};
+pub use ordered::{argsort, kthvalue, sort, try_argsort, try_kthvalue, try_sort};
+pub use ragged::{
+    argtopk_ragged, topk_mask_ragged, topk_ragged, try_argtopk_ragged, try_topk_mask_ragged,
+    try_topk_ragged,
+};
+pub(crate) use request::{LongRows, check_indexed};
+pub use rows::{argtopk, topk, try_argtopk, try_topk};
 pub use sharded::{ShardedError, topk_sharded};
-pub use sparsek_kernels::topk::{MAX_COLS, Method, UnknownMethod};
+pub use sparsek_kernels::topk::{
+    Construction, Filter, Finish, MAX_COLS, Method, Selection, Subrange, TopkOptions, Tuning,
+    UnknownMethod, VectorOptions, VectorStrategy,
+};
+pub use vector::{topk_vector, try_topk_vector};

@@ -1,6 +1,7 @@
 //! Options of the top-k of one vector.
 
 use super::tuning::Tuning;
+use crate::{error::KernelError, topk::options::TopkOptions};
 
 /// Length of the subranges.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -129,6 +130,42 @@ impl VectorOptions {
     /// k greatest in index order.
     pub fn new(k: usize) -> Self {
         Self { k, largest: true, sorted: false, strategy: VectorStrategy::default() }
+    }
+
+    /// Sets [`largest`](Self::largest).
+    pub fn with_largest(self, largest: bool) -> Self {
+        Self { largest, ..self }
+    }
+
+    /// Sets [`sorted`](Self::sorted).
+    pub fn with_sorted(self, sorted: bool) -> Self {
+        Self { sorted, ..self }
+    }
+
+    /// Sets [`strategy`](Self::strategy).
+    pub fn with_strategy(self, strategy: VectorStrategy) -> Self {
+        Self { strategy, ..self }
+    }
+
+    /// The same selection as an exact one from a row.
+    pub fn row_options(&self) -> TopkOptions {
+        TopkOptions::new(self.k).with_largest(self.largest).with_sorted(self.sorted)
+    }
+
+    /// Checks a selection from `length` elements, at most `longest`; not whether the device can run
+    /// the strategy.
+    ///
+    /// # Errors
+    ///
+    /// As [`TopkOptions::validate`], and [`KernelError::Routine`] for other than 1 to 4 delegates.
+    pub fn validate(&self, length: usize, longest: usize) -> Result<(), KernelError> {
+        self.row_options().validate(1, length, longest)?;
+        let delegates = self.strategy.delegates;
+        if !(1..=4).contains(&delegates) {
+            let reason = format!("{delegates} per subrange; 1 to 4 are possible");
+            return Err(KernelError::Routine { routine: "delegates", reason });
+        }
+        Ok(())
     }
 }
 

@@ -86,7 +86,7 @@ impl VectorCall<'_> {
         require_dtype(client, index)?;
         argument(self.input, "input", dtype, self.length)?;
         let vector = with_element!(dtype, E => Ok(self.input_vector::<E>()))?;
-        validate(self.length, self.options, index)?;
+        self.options.validate(self.length, most_indices(index))?;
         dispatch(&vector, self.options)
     }
 
@@ -102,24 +102,13 @@ impl VectorCall<'_> {
     }
 }
 
-fn validate(length: usize, options: &VectorOptions, index: ElemType) -> Result<(), KernelError> {
-    let k = options.k;
-    if k > length {
-        return Err(KernelError::KTooLarge { k, cols: length });
-    }
-    let limit = match index {
+/// Elements that an index dtype can number.
+fn most_indices(index: ElemType) -> usize {
+    match index {
         ElemType::Int(IntKind::I32) => i32::MAX as usize + 1,
         U32 => u32::MAX as usize,
         _ => usize::MAX,
-    };
-    if length > limit {
-        return Err(KernelError::RowTooLong { cols: length, limit });
     }
-    if !(1..=4).contains(&options.strategy.delegates) {
-        let reason = format!("{} per subrange; 1 to 4 are possible", options.strategy.delegates);
-        return Err(refused("delegates", reason));
-    }
-    Ok(())
 }
 
 fn dispatch(vector: &InputVector, options: &VectorOptions) -> Result<Plan, KernelError> {

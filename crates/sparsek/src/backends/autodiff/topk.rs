@@ -12,7 +12,7 @@ use burn_autodiff::{
 };
 
 use super::tracking::finish;
-use crate::ops::{Lengths, TopkGradientOps, TopkOps, TopkSpec};
+use crate::ops::{Lengths, TopkGradientOps, TopkOps, TopkSpec, VectorSpec};
 
 /// State: indices and row length.
 #[derive(Debug)]
@@ -114,5 +114,24 @@ impl<B: Backend + TopkOps + TopkGradientOps, C: CheckpointStrategy> TopkOps for 
             }
             OpsKind::UnTracked(prep) => prep.finish(B::topk_mask(input, lengths, spec)),
         }
+    }
+
+    fn topk_vector_float(
+        input: FloatTensor<Self>,
+        spec: VectorSpec,
+    ) -> (FloatTensor<Self>, IntTensor<Self>) {
+        let length = last_dim(&input.shape());
+        let node = input.node();
+        let (values, indices) = B::topk_vector_float(input.into_primitive(), spec);
+        let kind = TopkGradient.prepare::<C>([node]).compute_bound().stateful();
+        let values = finish(kind, (indices.clone(), length), values);
+        (values, indices)
+    }
+
+    fn topk_vector_int(
+        input: IntTensor<Self>,
+        spec: VectorSpec,
+    ) -> (IntTensor<Self>, IntTensor<Self>) {
+        B::topk_vector_int(input, spec)
     }
 }

@@ -15,7 +15,9 @@ use burn_cubecl::{CubeBackend, kernel::into_contiguous, tensor::CubeTensor};
 use sparsek_kernels::topk::{self, Rows, Scatter};
 
 use super::tensor::{expect, tensor};
-use crate::ops::{Lengths, Outcome, SelectedBuffers, TopkGradientOps, TopkOps, TopkSpec};
+use crate::ops::{
+    Lengths, Outcome, SelectedBuffers, TopkGradientOps, TopkOps, TopkSpec, VectorSpec,
+};
 
 fn with_last(shape: &Shape, last: usize) -> Shape {
     let mut shape = shape.clone();
@@ -79,9 +81,9 @@ fn select(
 ) -> (CubeTensor, CubeTensor) {
     let (input, rows) = rows_of(input, lengths);
     let index = DType::from(spec.index);
-    let result = topk::topk(&input.client, &rows, &spec.into(), dtype_to_elem_type(index), None);
+    let result = topk::topk(&input.client, &rows, &spec.options, dtype_to_elem_type(index), None);
     let selected = expect("topk", result);
-    let shape = with_last(&input.shape(), spec.k);
+    let shape = with_last(&input.shape(), spec.options.k);
     (
         tensor(&input, selected.values, shape.clone(), input.dtype),
         tensor(&input, selected.indices, shape, index),
@@ -91,9 +93,24 @@ fn select(
 fn select_indices(input: CubeTensor, lengths: Lengths<CubeBackend>, spec: &TopkSpec) -> CubeTensor {
     let (input, rows) = rows_of(input, lengths);
     let index = DType::from(spec.index);
-    let result = topk::argtopk(&input.client, &rows, &spec.into(), dtype_to_elem_type(index), None);
+    let result =
+        topk::argtopk(&input.client, &rows, &spec.options, dtype_to_elem_type(index), None);
     let indices = expect("argtopk", result);
-    tensor(&input, indices, with_last(&input.shape(), spec.k), index)
+    tensor(&input, indices, with_last(&input.shape(), spec.options.k), index)
+}
+
+fn select_from_vector(input: CubeTensor, spec: &VectorSpec) -> (CubeTensor, CubeTensor) {
+    let input = into_contiguous(input);
+    let (length, index) = (input.meta.num_elements(), DType::from(spec.index));
+    let dtypes = [input.dtype, index].map(dtype_to_elem_type);
+    let (client, handle) = (&input.client, &input.handle);
+    let result = topk::topk_vector(client, handle, dtypes[0], length, &spec.options, dtypes[1]);
+    let selected = expect("topk_vector", result);
+    let shape = Shape::from([spec.options.k]);
+    (
+        tensor(&input, selected.values, shape.clone(), input.dtype),
+        tensor(&input, selected.indices, shape, index),
+    )
 }
 
 fn mask(
@@ -105,11 +122,11 @@ fn mask(
     let (input, rows) = rows_of(input, lengths);
     let index = DType::from(spec.index);
     let wanted = with_indices.then(|| dtype_to_elem_type(index));
-    let result = topk::topk_mask(&input.client, &rows, &spec.into(), wanted, None);
+    let result = topk::topk_mask(&input.client, &rows, &spec.options, wanted, None);
     let masked = expect("topk_mask", result);
     let indices = masked
         .indices
-        .map(|handle| tensor(&input, handle, with_last(&input.shape(), spec.k), index));
+        .map(|handle| tensor(&input, handle, with_last(&input.shape(), spec.options.k), index));
     (tensor(&input, masked.values, input.shape(), input.dtype), indices)
 }
 
@@ -149,7 +166,7 @@ fn launch(input: CubeTensor, spec: &TopkSpec) -> Outcome {
     let (input, rows) = rows_of(input, Lengths::Whole);
     let client = input.client;
     let index = dtype_to_elem_type(DType::from(spec.index));
-    let selected = topk::topk(&client, &rows, &spec.into(), index, None);
+    let selected = topk::topk(&client, &rows, &spec.options, index, None);
     let selected = selected.map_err(|error| error.to_string())?;
     // Starts the device now.
     client.flush().map_err(|error| error.to_string())?;
@@ -202,6 +219,20 @@ impl TopkOps for CubeBackend {
         spec: TopkSpec,
     ) -> FloatTensor<Self> {
         mask(input, lengths, &spec, false).0
+    }
+
+    fn topk_vector_float(
+        input: FloatTensor<Self>,
+        spec: VectorSpec,
+    ) -> (FloatTensor<Self>, IntTensor<Self>) {
+        select_from_vector(input, &spec)
+    }
+
+    fn topk_vector_int(
+        input: IntTensor<Self>,
+        spec: VectorSpec,
+    ) -> (IntTensor<Self>, IntTensor<Self>) {
+        select_from_vector(input, &spec)
     }
 }
 

@@ -5,13 +5,13 @@ use burn::{
         Flex, TensorMetadata,
         tensor::{FloatTensor, IntTensor},
     },
-    tensor::{DType, IntDType, Shape, bf16, f16},
+    tensor::{DType, Shape, bf16, f16},
 };
 use burn_flex::FlexTensor;
 use rayon::prelude::*;
 use sparsek_kernels::{
     distance::{Each, Gradient, HostMatrix, HostPair, RADIUS_BLOCK, Radius, Real},
-    topk::Method,
+    topk::TopkOptions,
 };
 
 use super::{
@@ -21,7 +21,7 @@ use super::{
     tuning::{BATCH_BYTES, MIRROR_BYTES},
 };
 use crate::ops::{
-    CsrTensors, DistanceGradientOps, DistanceOps, DistanceSpec, NearestSpec, RadiusSpec, TopkSpec,
+    CsrTensors, DistanceGradientOps, DistanceOps, DistanceSpec, NearestSpec, RadiusSpec,
     Transposed, TransposedPattern,
 };
 
@@ -228,13 +228,9 @@ fn nearest<S: Computed>(matrices: [&Matrix; 2], spec: &NearestSpec) -> (FlexTens
     let (x, y) = pair::<S>(matrices, &spec.by);
     let (x, y) = (x.as_ref().map(Arrays::matrix), y.matrix());
     let (k, rows, across) = (spec.k, x.as_ref().unwrap_or(&y).rows(), y.rows());
-    let select = TopkSpec {
-        k: k + usize::from(spec.exclude_self),
-        largest: spec.by.distance.needs().largest,
-        sorted: true,
-        method: Method::Exact,
-        index: IntDType::I64,
-    };
+    let select = TopkOptions::new(k + usize::from(spec.exclude_self))
+        .with_largest(spec.by.distance.needs().largest)
+        .with_sorted(true);
     let mut values = vec![<S as Key>::ZERO; rows * k];
     let mut places = vec![0i64; rows * k];
     if k > 0 {

@@ -10,10 +10,9 @@
 
 use burn::tensor::{bf16, f16};
 use multiversion::multiversion;
-use sparsek_kernels::topk::Method;
+use sparsek_kernels::topk::{Method, TopkOptions};
 
 use super::tuning::{BISECT_EVERY, CLOSE_COUNT, COUNT_ROUNDS, SPACING_WEIGHT, STUCK_BISECTIONS};
-use crate::ops::TopkSpec;
 
 /// All keys above `high`, then the first within `low..=high`.
 struct Threshold<B> {
@@ -42,41 +41,41 @@ impl<E: Key> Selector<E> {
     }
 
     /// Selected columns in order; all if fewer than k.
-    pub fn select(&mut self, row: &[E], spec: &TopkSpec) -> &[usize] {
-        let spec = &TopkSpec { k: spec.k.min(row.len()), ..*spec };
+    pub fn select(&mut self, row: &[E], options: &TopkOptions) -> &[usize] {
+        let options = &TopkOptions { k: options.k.min(row.len()), ..*options };
         self.selected.clear();
-        if spec.k == 0 {
+        if options.k == 0 {
             return &self.selected;
         }
-        let exact = matches!(spec.method, Method::Exact);
-        let direct = exact && spec.largest && !spec.sorted && self.direct_guess.is_some();
+        let exact = matches!(options.method, Method::Exact);
+        let direct = exact && options.largest && !options.sorted && self.direct_guess.is_some();
         if direct
             && let Some(values) = E::direct(row)
-            && let Some(least) = find_threshold(values, spec.k, &mut self.direct_guess)
+            && let Some(least) = find_threshold(values, options.k, &mut self.direct_guess)
         {
-            return self.take(values, least, spec.k);
+            return self.take(values, least, options.k);
         }
         self.keys.resize(row.len(), E::Bits::LEAST);
-        to_keys(row, spec.largest, &mut self.keys);
+        to_keys(row, options.largest, &mut self.keys);
         if exact
             && !direct
-            && let Some(least) = find_threshold(&self.keys, spec.k, &mut self.guess)
+            && let Some(least) = find_threshold(&self.keys, options.k, &mut self.guess)
         {
             self.direct_guess = self.guess.as_ref().and_then(E::direct_guess);
             let keys = std::mem::take(&mut self.keys);
-            self.take(&keys, least, spec.k);
+            self.take(&keys, least, options.k);
             self.keys = keys;
-            return self.ordered(spec);
+            return self.ordered(options);
         }
-        let threshold = match spec.method {
-            Method::Exact => self.exact(spec.k),
+        let threshold = match options.method {
+            Method::Exact => self.exact(options.k),
             Method::EarlyStop(max_iter) => {
-                let low = self.early_stop(spec, max_iter);
-                self.at_least(low, spec.k)
+                let low = self.early_stop(options, max_iter);
+                self.at_least(low, options.k)
             }
-            Method::Precision(eps) => self.precision(spec, eps),
+            Method::Precision(eps) => self.precision(options, eps),
         };
-        let mut quota = spec.k - threshold.above;
+        let mut quota = options.k - threshold.above;
         for (column, key) in self.keys.iter().enumerate() {
             if *key > threshold.high {
                 self.selected.push(column);
@@ -84,15 +83,15 @@ impl<E: Key> Selector<E> {
                 quota -= 1;
                 self.selected.push(column);
             }
-            if self.selected.len() == spec.k {
+            if self.selected.len() == options.k {
                 break;
             }
         }
-        self.ordered(spec)
+        self.ordered(options)
     }
 
-    fn ordered(&mut self, spec: &TopkSpec) -> &[usize] {
-        if spec.sorted {
+    fn ordered(&mut self, options: &TopkOptions) -> &[usize] {
+        if options.sorted {
             let keys = &self.keys;
             self.selected.sort_unstable_by(|&a, &b| keys[b].cmp(&keys[a]).then(a.cmp(&b)));
         }
@@ -117,8 +116,8 @@ impl<E: Key> Selector<E> {
         count_at_least(&self.keys, at_least)
     }
 
-    fn finite_range(&self, spec: &TopkSpec) -> (E::Bits, E::Bits) {
-        let ordered = |key: E::Bits| if spec.largest { key } else { !key };
+    fn finite_range(&self, options: &TopkOptions) -> (E::Bits, E::Bits) {
+        let ordered = |key: E::Bits| if options.largest { key } else { !key };
         let mut range = (E::Bits::GREATEST, E::Bits::LEAST);
         for &key in &self.keys {
             if E::is_finite(ordered(key)) {
@@ -134,11 +133,11 @@ impl<E: Key> Selector<E> {
     }
 
     /// Algorithm 2 of RTop-K: the lower end after `max_iter` halvings.
-    fn early_stop(&self, spec: &TopkSpec, max_iter: u32) -> E::Bits {
-        let mut ends = self.finite_range(spec);
+    fn early_stop(&self, options: &TopkOptions, max_iter: u32) -> E::Bits {
+        let mut ends = self.finite_range(options);
         for _ in 0..max_iter {
-            let middle = E::midpoint(ends.0, ends.1, spec.largest);
-            let bisected = match self.count(middle) < spec.k {
+            let middle = E::midpoint(ends.0, ends.1, options.largest);
+            let bisected = match self.count(middle) < options.k {
                 true => (ends.0, middle),
                 false => (middle, ends.1),
             };
@@ -160,35 +159,35 @@ impl<E: Key> Selector<E> {
     }
 
     /// Algorithm 1 of RTop-K.
-    fn precision(&mut self, spec: &TopkSpec, eps: f32) -> Threshold<E::Bits> {
-        let ordered = |key: E::Bits| if spec.largest { key } else { !key };
-        let ends = self.finite_range(spec);
+    fn precision(&mut self, options: &TopkOptions, eps: f32) -> Threshold<E::Bits> {
+        let ordered = |key: E::Bits| if options.largest { key } else { !key };
+        let ends = self.finite_range(options);
         let (mut low, mut high) = ends;
         let ends = (ordered(ends.0), ordered(ends.1));
         let mut above = None;
         let mut middle = high;
         loop {
             let count = self.count(middle);
-            if count == spec.k {
-                return self.at_least(middle, spec.k);
+            if count == options.k {
+                return self.at_least(middle, options.k);
             }
-            if count < spec.k {
+            if count < options.k {
                 high = middle;
                 above = Some(count);
             } else {
                 low = middle;
             }
-            middle = E::midpoint(low, high, spec.largest);
+            middle = E::midpoint(low, high, options.largest);
             let within = E::within(ordered(low), ordered(high), ends, eps);
             if middle <= low || middle >= high || within {
                 break;
             }
         }
         match above {
-            Some(above) if self.count(low) >= spec.k => {
+            Some(above) if self.count(low) >= options.k => {
                 Threshold { low, high: high.previous(), above }
             }
-            _ => self.at_least(low, spec.k),
+            _ => self.at_least(low, options.k),
         }
     }
 }
@@ -560,23 +559,16 @@ fn all_ordered<T: Ordered>(row: &[T]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use burn::tensor::IntDType;
     use rstest::rstest;
 
     use super::*;
 
     fn low<E: Key>(row: &[E], largest: bool, max_iter: u32) -> E::Bits {
-        let spec = TopkSpec {
-            k: 2,
-            largest,
-            sorted: false,
-            method: Method::EarlyStop(max_iter),
-            index: IntDType::I32,
-        };
+        let options = TopkOptions::new(2).with_largest(largest);
         let mut selector = Selector::<E>::new();
         selector.keys.resize(row.len(), E::Bits::LEAST);
         to_keys(row, largest, &mut selector.keys);
-        selector.early_stop(&spec, max_iter)
+        selector.early_stop(&options, max_iter)
     }
 
     fn ends<E: Key>(row: &[E], halvings: u32) {

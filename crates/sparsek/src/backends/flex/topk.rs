@@ -11,13 +11,15 @@ use burn::{
     tensor::{DType, Shape, TensorData},
 };
 use burn_flex::FlexTensor;
-use rayon::prelude::*;
 
 use super::{
     element::{filled, from_vec, with_element, with_float, with_index},
+    parallel,
     select::{Key, Selector},
 };
-use crate::ops::{Lengths, Outcome, SelectedBuffers, TopkGradientOps, TopkOps, TopkSpec};
+use crate::ops::{
+    Lengths, Outcome, SelectedBuffers, TopkGradientOps, TopkOps, TopkSpec, VectorSpec,
+};
 
 fn with_last(shape: &Shape, last: usize) -> Shape {
     let mut shape = shape.clone();
@@ -46,7 +48,7 @@ impl Rows {
         let shape = input.layout().shape().clone();
         let cols = last(&shape);
         Self {
-            selected: with_last(&shape, spec.k),
+            selected: with_last(&shape, spec.options.k),
             cols,
             count: shape.num_elements() / cols.max(1),
             input,
@@ -58,17 +60,15 @@ impl Rows {
         }
     }
 
-    fn existing<'a, E: Sync>(
-        &'a self,
-        source: &'a [E],
-    ) -> impl IndexedParallelIterator<Item = &'a [E]> {
+    fn lengths(&self) -> Option<&[u32]> {
         let lengths = self.lengths.as_ref();
-        let lengths = lengths.map(|lengths| lengths.as_slice::<u32>().expect("lengths in u32"));
-        let rows = source.par_chunks_exact(self.cols).enumerate();
-        rows.map(move |(i, row)| match lengths {
-            None => row,
-            Some(lengths) => &row[..row.len().min(lengths[i] as usize)],
-        })
+        lengths.map(|lengths| lengths.as_slice::<u32>().expect("lengths in u32"))
+    }
+
+    /// The elements of a row that exist.
+    fn existing<'a, E>(&self, source: &'a [E], lengths: Option<&[u32]>, row: usize) -> &'a [E] {
+        let length = lengths.map_or(self.cols, |lengths| self.cols.min(lengths[row] as usize));
+        &source[row * self.cols..][..length]
     }
 }
 
@@ -76,20 +76,18 @@ fn pairs(input: FlexTensor, lengths: Lengths<Flex>, spec: &TopkSpec) -> (FlexTen
     let rows = Rows::new(&input, lengths, spec);
     with_element!(rows.input.dtype(), E => with_index!(DType::from(spec.index), I => {
         let source: &[E] = rows.input.as_slice().expect("contiguous");
+        let lengths = rows.lengths();
         let unset: I = if rows.lengths.is_some() { !0 } else { 0 };
-        let mut values = filled(E::ZERO, rows.count * spec.k);
-        let mut indices = filled(unset, rows.count * spec.k);
-        if spec.k > 0 {
-            rows.existing(source)
-                .zip(values.par_chunks_exact_mut(spec.k))
-                .zip(indices.par_chunks_exact_mut(spec.k))
-                .for_each_init(Selector::new, |selector, ((row, values), indices)| {
-                    for (i, &column) in selector.select(row, spec).iter().enumerate() {
-                        values[i] = row[column];
-                        indices[i] = column as I;
-                    }
-                });
-        }
+        let mut values = filled(E::ZERO, rows.count * spec.options.k);
+        let mut indices = filled(unset, rows.count * spec.options.k);
+        let both = (&mut values[..], &mut indices[..]);
+        parallel::row_pairs(both, spec.options.k, Selector::new, |selector, at, values, indices| {
+            let row = rows.existing(source, lengths, at);
+            for (i, &column) in selector.select(row, &spec.options).iter().enumerate() {
+                values[i] = row[column];
+                indices[i] = column as I;
+            }
+        });
         (from_vec(values, rows.selected.clone()), from_vec(indices, rows.selected))
     }))
 }
@@ -98,34 +96,38 @@ fn indices(input: FlexTensor, lengths: Lengths<Flex>, spec: &TopkSpec) -> FlexTe
     let rows = Rows::new(&input, lengths, spec);
     with_element!(rows.input.dtype(), E => with_index!(DType::from(spec.index), I => {
         let source: &[E] = rows.input.as_slice().expect("contiguous");
+        let lengths = rows.lengths();
         let unset: I = if rows.lengths.is_some() { !0 } else { 0 };
-        let mut indices = filled(unset, rows.count * spec.k);
-        if spec.k > 0 {
-            rows.existing(source)
-                .zip(indices.par_chunks_exact_mut(spec.k))
-                .for_each_init(Selector::new, |selector, (row, indices)| {
-                    for (i, &column) in selector.select(row, spec).iter().enumerate() {
-                        indices[i] = column as I;
-                    }
-                });
-        }
+        let mut indices = filled(unset, rows.count * spec.options.k);
+        parallel::rows(&mut indices, spec.options.k, Selector::new, |selector, at, indices| {
+            let row = rows.existing(source, lengths, at);
+            for (i, &column) in selector.select(row, &spec.options).iter().enumerate() {
+                indices[i] = column as I;
+            }
+        });
         from_vec(indices, rows.selected)
     }))
+}
+
+/// Strategies do not change results.
+fn select_from_vector(input: FlexTensor, spec: &VectorSpec) -> (FlexTensor, FlexTensor) {
+    let spec = TopkSpec { options: spec.options.row_options(), index: spec.index };
+    pairs(input, Lengths::Whole, &spec)
 }
 
 fn mask(input: FlexTensor, lengths: Lengths<Flex>, spec: &TopkSpec) -> FlexTensor {
     let rows = Rows::new(&input, lengths, spec);
     with_element!(rows.input.dtype(), E => {
         let source: &[E] = rows.input.as_slice().expect("contiguous");
+        let lengths = rows.lengths();
         let mut values = filled(E::ZERO, source.len());
-        if spec.k > 0 {
-            rows.existing(source)
-                .zip(values.par_chunks_exact_mut(rows.cols))
-                .for_each_init(Selector::new, |selector, (row, values)| {
-                    for &column in selector.select(row, spec) {
-                        values[column] = row[column];
-                    }
-                });
+        if spec.options.k > 0 {
+            parallel::rows(&mut values, rows.cols, Selector::new, |selector, at, values| {
+                let row = rows.existing(source, lengths, at);
+                for &column in selector.select(row, &spec.options) {
+                    values[column] = row[column];
+                }
+            });
         }
         from_vec(values, rows.shape)
     })
@@ -147,19 +149,17 @@ pub(super) fn scatter(
         let columns: &[I] = indices.as_slice().expect("contiguous");
         let mut output = filled(<E as Key>::ZERO, shape.num_elements());
         if k > 0 {
-            output
-                .par_chunks_exact_mut(cols)
-                .zip(from.par_chunks_exact(if dense { cols } else { k }))
-                .zip(columns.par_chunks_exact(k))
-                .for_each(|((output, from), columns)| {
-                    for (i, &column) in columns.iter().enumerate() {
-                        let column = column as usize;
-                        // -1 is unused.
-                        if column < cols {
-                            output[column] = from[if dense { column } else { i }];
-                        }
+            let given = if dense { cols } else { k };
+            parallel::rows(&mut output, cols, || (), |_, row, output| {
+                let from = &from[row * given..][..given];
+                for (i, &column) in columns[row * k..][..k].iter().enumerate() {
+                    let column = column as usize;
+                    // -1 is unused.
+                    if column < cols {
+                        output[column] = from[if dense { column } else { i }];
                     }
-                });
+                }
+            });
         }
         from_vec(output, shape)
     }))
@@ -220,6 +220,20 @@ impl TopkOps for Flex {
     ) -> FloatTensor<Self> {
         mask(input, lengths, &spec)
     }
+
+    fn topk_vector_float(
+        input: FloatTensor<Self>,
+        spec: VectorSpec,
+    ) -> (FloatTensor<Self>, IntTensor<Self>) {
+        select_from_vector(input, &spec)
+    }
+
+    fn topk_vector_int(
+        input: IntTensor<Self>,
+        spec: VectorSpec,
+    ) -> (IntTensor<Self>, IntTensor<Self>) {
+        select_from_vector(input, &spec)
+    }
 }
 
 impl TopkGradientOps for Flex {
@@ -230,7 +244,7 @@ impl TopkGradientOps for Flex {
     ) -> (FloatTensor<Self>, IntTensor<Self>) {
         // Scattering the selection gives the mask.
         let cols = last(input.layout().shape());
-        let unsorted = TopkSpec { sorted: false, ..spec };
+        let unsorted = TopkSpec { options: spec.options.with_sorted(false), ..spec };
         let (values, indices) = pairs(input, lengths, &unsorted);
         (scatter(values, indices.clone(), cols, false), indices)
     }

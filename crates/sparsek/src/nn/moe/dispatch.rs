@@ -213,7 +213,7 @@ impl Order {
         }
         let options = TopkOptions::new(copies).with_largest(false).with_sorted(true);
         // Equal experts stay in order: ties go to the lowest index.
-        let sorted = argtopk(experts.clone().reshape([copies]), &options);
+        let sorted = argtopk(experts.clone().reshape([copies]), &options, 0);
         let places = Tensor::<1, Int>::arange(0..copies as i64, (&sorted.device(), sorted.dtype()));
         let position = places.zeros_like().scatter_nd(
             sorted.unsqueeze_dim::<2>(1),

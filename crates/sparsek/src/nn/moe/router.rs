@@ -13,8 +13,8 @@ use burn::{
 use super::dispatch::expert_counts;
 use crate::{
     dense::linear,
-    nn::support::{log_sum_exp, support_mask},
-    topk::{TopkOptions, argtopk, topk},
+    nn::support::log_sum_exp,
+    topk::{TopkOptions, argtopk, topk, topk_bool_mask},
 };
 
 /// How scores come from logits.
@@ -213,15 +213,15 @@ impl TopkRouter {
         if self.kept_groups < self.groups {
             let size = experts / self.groups;
             let grouped: Tensor<3> = scores.reshape([tokens, self.groups, size]);
-            let (best, _) = topk(grouped.clone(), &TopkOptions::new(size.min(2)));
+            let (best, _) = topk(grouped.clone(), &TopkOptions::new(size.min(2)), 2);
             let best: Tensor<2> = best.sum_dim(2).squeeze_dim(2);
-            let kept = argtopk(best, &TopkOptions::new(self.kept_groups));
-            let dropped = support_mask(kept, self.groups).bool_not();
+            let kept = topk_bool_mask(best, &TopkOptions::new(self.kept_groups), 1);
+            let dropped = kept.bool_not();
             let dropped = dropped.unsqueeze_dim::<3>(2).expand(grouped.shape());
             let kept = grouped.mask_fill(dropped, f64::NEG_INFINITY);
             scores = kept.reshape([tokens, experts]);
         }
-        argtopk(scores, &TopkOptions::new(self.k).with_sorted(true))
+        argtopk(scores, &TopkOptions::new(self.k).with_sorted(true), 1)
     }
 }
 

@@ -48,12 +48,6 @@ pub enum ShardedError {
         /// Method.
         method: Method,
     },
-    /// A vector has only one dimension.
-    #[error("topk_sharded: dimension {dim} is out of range for a vector (expected -1 or 0)")]
-    Dimension {
-        /// Dimension.
-        dim: isize,
-    },
     /// Indices need 64 bits, which a device lacks.
     #[error("topk_sharded: {length} elements need indices of 64 bits, which {device} lacks")]
     IndexDtype {

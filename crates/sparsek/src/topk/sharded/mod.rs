@@ -6,14 +6,14 @@ mod host;
 mod types;
 
 use burn::tensor::{DType, Device, Int, IntDType, Tensor, kind::Ordered};
-use sparsek_kernels::topk::Method;
+use sparsek_kernels::topk::{Method, TopkOptions};
 
 pub use self::error::ShardedError;
 use self::{
     error::device_name,
     types::{Part, Request},
 };
-use super::{options::TopkOptions, rows::is_supported};
+use super::request::is_supported;
 
 /// The `k` greatest (or least) elements of one vector in shards on several devices, and their
 /// indices in the whole.
@@ -32,7 +32,7 @@ use super::{options::TopkOptions, rows::is_supported};
 ///   bf16, f64, i32, u32 or i64.
 /// - values, indices: `[k]` on the first shard's device; i64, or i32 if a device lacks i64 and i32
 ///   suffices.
-/// - `options.dim` is -1 or 0, `options.method` is exact.
+/// - `options.method` is exact.
 ///
 /// # Guarantees
 ///
@@ -101,9 +101,6 @@ fn check<K: Ordered>(
     options: &TopkOptions,
 ) -> Result<Request, ShardedError> {
     let first = shards.first().ok_or(ShardedError::NoShards)?;
-    if !(-1..=0).contains(&options.dim) {
-        return Err(ShardedError::Dimension { dim: options.dim });
-    }
     if options.method != Method::Exact {
         let method = options.method;
         return Err(ShardedError::Method { method });

@@ -4,7 +4,7 @@ use burn::{
     backend::Dispatch,
     tensor::{Int, IntDType, Tensor, kind::Ordered},
 };
-use sparsek_kernels::topk::Method;
+use sparsek_kernels::topk::TopkOptions;
 
 use super::super::rows::select;
 use crate::ops::{Lengths, TopkSpec};
@@ -34,11 +34,9 @@ pub(super) struct Selected<K: Ordered> {
 
 impl Request {
     pub fn spec(&self, length: usize, sorted: bool) -> TopkSpec {
+        let options = TopkOptions::new(self.k.min(length));
         TopkSpec {
-            k: self.k.min(length),
-            largest: self.largest,
-            sorted,
-            method: Method::Exact,
+            options: options.with_largest(self.largest).with_sorted(sorted),
             index: self.index,
         }
     }

@@ -20,8 +20,7 @@ pub(crate) fn topk_long_rows(
     index: ElemType,
 ) -> Result<Selected, KernelError> {
     let k = options.k;
-    let options =
-        VectorOptions { largest: options.largest, sorted: options.sorted, ..VectorOptions::new(k) };
+    let options = VectorOptions::new(k).with_largest(options.largest).with_sorted(options.sorted);
     let Rows { handle, dtype, rows, cols, row_stride, .. } = input;
     let (dtype, rows) = (*dtype, *rows);
     let topk = |input: &Handle| {

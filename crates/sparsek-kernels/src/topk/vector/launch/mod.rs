@@ -19,7 +19,6 @@ use crate::{
     launch::{allocate, device_failed},
     topk::{
         key::{Element, with_element},
-        options::TopkOptions,
         row::{job::Job, topk_rows},
         types::{Rows, Selected},
     },
@@ -78,8 +77,7 @@ impl VectorCall<'_> {
             return Ok(selected);
         }
         let rows = Rows::contiguous(input.clone(), dtype, 1, length);
-        let options =
-            TopkOptions { largest: options.largest, sorted: true, ..TopkOptions::new(options.k) };
+        let options = options.row_options();
         let job = Job { client, input: &rows, options: &options, index };
         job.order(selected.values, selected.indices)
     }
@@ -89,10 +87,7 @@ impl VectorCall<'_> {
         match plan {
             Plan::Whole(Selection::Rows) => {
                 let rows = Rows::contiguous(self.input.clone(), self.dtype, 1, self.length);
-                let options = TopkOptions {
-                    largest: self.options.largest,
-                    ..TopkOptions::new(self.options.k)
-                };
+                let options = self.options.row_options().with_sorted(false);
                 topk_rows(self.client, &rows, &options, self.index, None)
             }
             Plan::Whole(selection) => {

@@ -1,0 +1,134 @@
+//! Errors of selections.
+
+use burn::tensor::{DType, IntDType};
+use sparsek_kernels::{KernelError, topk::SUPPORTED_DTYPES};
+
+/// Why a selection was refused.
+///
+/// The text does not name the operation: functions that panic put it in front.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TopkError {
+    /// The tensor has no such dimension.
+    #[error(
+        "dimension {dim} is out of range for a tensor of rank {rank} (expected -{rank} to {})",
+        *.rank as isize - 1
+    )]
+    Dimension {
+        /// Requested dimension.
+        dim: isize,
+        /// Rank of the tensor.
+        rank: usize,
+    },
+    /// k exceeds the rows.
+    #[error("k = {k} is greater than the {cols} elements along dimension {dim} of shape {shape:?}")]
+    KTooLarge {
+        /// Requested elements.
+        k: usize,
+        /// Row length.
+        cols: usize,
+        /// Dimension of the rows.
+        dim: usize,
+        /// Shape of the tensor.
+        shape: Vec<usize>,
+    },
+    /// Rows are too long.
+    #[error(
+        "rows of {cols} elements along dimension {dim} are longer than the limit of {limit} for \
+         this operation, method and index dtype"
+    )]
+    RowTooLong {
+        /// Row length.
+        cols: usize,
+        /// Longest row.
+        limit: usize,
+        /// Dimension of the rows.
+        dim: usize,
+    },
+    /// Too many rows.
+    #[error("{rows} rows are more than the limit of {limit}")]
+    TooManyRows {
+        /// Rows.
+        rows: usize,
+        /// Most rows.
+        limit: usize,
+    },
+    /// The eps of [`Method::Precision`](super::Method::Precision) is negative or not finite.
+    #[error("precision eps = {eps} is not a finite number at or above 0")]
+    Precision {
+        /// The eps.
+        eps: f32,
+    },
+    /// The operation does not support the dtype.
+    #[error("dtype {dtype:?} is not supported (supported: {SUPPORTED_DTYPES})")]
+    Dtype {
+        /// Dtype of the tensor.
+        dtype: DType,
+    },
+    /// The device lacks the dtype.
+    #[error("the device {device} has no {dtype:?}")]
+    DtypeOnDevice {
+        /// Dtype of the tensor.
+        dtype: DType,
+        /// Device of the tensor.
+        device: String,
+    },
+    /// The device's default integer dtype cannot hold indices.
+    #[error("dtype {dtype:?} is not supported for indices (supported: i32, i64, u32, u16, u8)")]
+    IndexDtype {
+        /// Default integer dtype.
+        dtype: IntDType,
+    },
+    /// Lengths do not match the rows.
+    #[error(
+        "the lengths have shape {found:?} instead of {expected:?}, for dimension {dim} of shape \
+         {shape:?}"
+    )]
+    Lengths {
+        /// Shape of the lengths.
+        found: Vec<usize>,
+        /// Shape of one length per row.
+        expected: Vec<usize>,
+        /// Dimension of the rows.
+        dim: usize,
+        /// Shape of the tensor.
+        shape: Vec<usize>,
+    },
+    /// The dtype does not suit lengths.
+    #[error("dtype {dtype:?} is not supported for lengths (supported: i32, u32, i64)")]
+    LengthsDtype {
+        /// Dtype of the lengths.
+        dtype: DType,
+    },
+    /// No element is the 0th.
+    #[error("k = 0 names no element")]
+    NoKth,
+    /// The scores have another shape.
+    #[error("the scores have shape {found:?} instead of {expected:?}")]
+    Scores {
+        /// Shape of the scores.
+        found: Vec<usize>,
+        /// Shape of the tensor.
+        expected: Vec<usize>,
+    },
+    /// The scores are on another device.
+    #[error("the scores are on {found} instead of {expected}")]
+    ScoresDevice {
+        /// Device of the scores.
+        found: String,
+        /// Device of the tensor.
+        expected: String,
+    },
+    /// Another reason of the kernels.
+    #[error(transparent)]
+    Kernel(KernelError),
+}
+
+/// Panics with the operation and the error, as Burn's operations do.
+#[track_caller]
+pub(crate) fn or_panic<T>(operation: &str, result: Result<T, TopkError>) -> T {
+    match result {
+        Ok(result) => result,
+        Err(error) => panic!("{operation}: {error}"),
+    }
+}

@@ -1,0 +1,140 @@
+//! Top-k of one vector, with every option of Dr. Top-k.
+
+use burn::{
+    backend::Dispatch,
+    tensor::{Int, Tensor, kind::Ordered},
+};
+use sparsek_kernels::topk::VectorOptions;
+
+use super::{
+    error::{TopkError, or_panic},
+    request::check_vector,
+};
+use crate::ops::TopkOps;
+
+/// The `k` greatest (or least) elements of a vector and their indices, by Dr. Top-k (Gaihre et al.,
+/// SC 2021).
+///
+/// The result, dtypes and gradient are those of an exact [`topk`](super::topk), which comes here by
+/// itself for long vectors. `options.strategy` sets the length of subranges (2^α), the delegates
+/// per subrange (β), filter, selections and thresholds; it changes the time only. Flex ignores it.
+///
+/// # Shapes
+///
+/// - `x`: `[n]`, as long as the device's default integer dtype can number.
+/// - values, indices: `[k]`.
+///
+/// # Cost
+///
+/// On devices, one read of the vector, then selections from β·n/2^α delegates and k·2^α elements.
+///
+/// # Panics
+///
+/// With a [`TopkError`]: k > n, n is too long, the device lacks the dtype, or other than 1 to 4
+/// delegates. A strategy that the device cannot run panics when it is launched.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor, TensorData};
+/// use sparsek::topk::{Subrange, VectorOptions, VectorStrategy, topk_vector};
+///
+/// let x = Tensor::<1>::from_data([0.5, 3.0, -1.0, 3.0, 2.0], &Device::flex());
+/// let strategy = VectorStrategy { subrange: Subrange::Exponent(1), ..VectorStrategy::default() };
+/// let options = VectorOptions::new(2).with_strategy(strategy);
+/// let (values, indices) = topk_vector(x, &options);
+/// values.into_data().assert_eq(&TensorData::from([3.0, 3.0]), false);
+/// indices.into_data().assert_eq(&TensorData::from([1, 3]), false);
+/// ```
+#[track_caller]
+pub fn topk_vector<K: Ordered>(
+    x: Tensor<1, K>,
+    options: &VectorOptions,
+) -> (Tensor<1, K>, Tensor<1, Int>) {
+    or_panic("topk_vector", try_topk_vector(x, options))
+}
+
+/// As [`topk_vector`], with an error instead of a panic.
+///
+/// # Errors
+///
+/// [`TopkError`], before any launch.
+pub fn try_topk_vector<K: Ordered>(
+    x: Tensor<1, K>,
+    options: &VectorOptions,
+) -> Result<(Tensor<1, K>, Tensor<1, Int>), TopkError> {
+    let spec = check_vector(&x, options)?;
+    let float = x.dtype().is_float();
+    let x = x.into_dispatch();
+    let (values, indices) = if float {
+        <Dispatch as TopkOps>::topk_vector_float(x, spec)
+    } else {
+        <Dispatch as TopkOps>::topk_vector_int(x, spec)
+    };
+    Ok((Tensor::from_dispatch(values), Tensor::from_dispatch(indices)))
+}
+
+#[cfg(all(test, feature = "flex"))]
+mod tests {
+    use burn::tensor::{Device, TensorData};
+    use rstest::{fixture, rstest};
+    use sparsek_kernels::{
+        KernelError,
+        topk::{Subrange, VectorStrategy},
+    };
+
+    use super::{super::rows::topk, *};
+
+    #[fixture]
+    fn device() -> Device {
+        Device::flex()
+    }
+
+    fn strategy(exponent: u32, delegates: usize) -> VectorStrategy {
+        let subrange = Subrange::Exponent(exponent);
+        VectorStrategy { subrange, delegates, ..VectorStrategy::default() }
+    }
+
+    #[rstest]
+    fn results_and_gradients_are_those_of_topk(
+        device: Device,
+        #[values(0, 1, 40, 200)] k: usize,
+        #[values(true, false)] largest: bool,
+        #[values(true, false)] sorted: bool,
+    ) {
+        let device = device.autodiff();
+        let elements: Vec<f32> = (0..200).map(|i| (i * 37 % 53) as f32 - 20.0).collect();
+        let weights = Tensor::<1, Int>::arange(1..k as i64 + 1, &device).float();
+        let options = VectorOptions::new(k).with_largest(largest).with_sorted(sorted);
+        let options = options.with_strategy(strategy(3, 2));
+        let run = |select: &dyn Fn(Tensor<1>) -> (Tensor<1>, Tensor<1, Int>)| {
+            let x = Tensor::<1>::from_data(&elements[..], &device).require_grad();
+            let (values, indices) = select(x.clone());
+            let loss = (values.clone() * weights.clone()).sum();
+            let gradient = x.grad(&loss.backward()).expect("a gradient");
+            (values.into_data(), indices.into_data(), gradient.into_data())
+        };
+        let found = run(&|x| topk_vector(x, &options));
+        assert_eq!(found, run(&|x| topk(x, &options.row_options(), 0)));
+    }
+
+    #[rstest]
+    fn integers_are_selected(device: Device) {
+        let x = Tensor::<1, Int>::from_data([4, -9, 4, 7], &device);
+        let (values, indices) = topk_vector(x, &VectorOptions::new(2).with_sorted(true));
+        values.into_data().assert_eq(&TensorData::from([7, 4]), false);
+        indices.into_data().assert_eq(&TensorData::from([3, 0]), false);
+    }
+
+    #[rstest]
+    fn requests_that_do_not_fit_are_refused(device: Device) {
+        let x = Tensor::<1>::zeros([3], &device);
+        let found = try_topk_vector(x.clone(), &VectorOptions::new(4)).unwrap_err();
+        assert_eq!(found, TopkError::KTooLarge { k: 4, cols: 3, dim: 0, shape: vec![3] });
+        let options = VectorOptions::new(1).with_strategy(strategy(1, 5));
+        let found = try_topk_vector(x, &options).unwrap_err();
+        let delegates = TopkError::Kernel(KernelError::Routine {
+            routine: "delegates",
+            reason: "5 per subrange; 1 to 4 are possible".into(),
+        });
+        assert_eq!(found, delegates);
+    }
+}
