@@ -47,7 +47,7 @@ pub use self::{
     radius::Radius,
     semiring::{
         Dense, Gradient, HostSemiring, Inner, Needs, Parameter, Real, Rescale, Semiring, Sums,
-        SumsExpand, host as formulas, quotient,
+        SumsExpand, host as formulas, infinity, quotient,
     },
     tensor_core::multiplies,
     tuning::RADIUS_BLOCK,
