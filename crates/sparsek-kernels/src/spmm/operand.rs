@@ -8,7 +8,7 @@ use super::{
 };
 use crate::{
     error::KernelError,
-    launch::{allocate, argument},
+    launch::{argument, placeholder},
 };
 
 /// The matrix `a(i, j) = rows[i] w[e] cols[j]` for the entry `e = (i, j)`.
@@ -54,7 +54,7 @@ impl Operand<'_> {
         let csr = &self.csr;
         csr.check()?;
         let nnz = csr.nnz.max(1);
-        let placeholder = allocate(client, "placeholder", 1, f64::elem_type_native())?;
+        let placeholder = placeholder(client);
         let or_placeholder = |handle: Option<&Handle>, name, dtype, needed| match handle {
             Some(handle) => argument(handle, name, dtype, needed),
             None => argument(&placeholder, name, dtype, 1),
