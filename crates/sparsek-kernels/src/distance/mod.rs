@@ -53,7 +53,11 @@ pub use self::{
     tuning::RADIUS_BLOCK,
     types::{Matrix, Prepared, ROUTINES, Routine},
 };
-use crate::{device::require_logarithms, error::KernelError, launch::allocate};
+use crate::{
+    device::{require_buffers, require_logarithms},
+    error::KernelError,
+    launch::allocate,
+};
 
 /// A matrix prepared for distances to its rows.
 pub struct Index {
@@ -82,6 +86,7 @@ impl Index {
         routine: Option<Routine>,
     ) -> Result<Self, KernelError> {
         let needs = distance.needs();
+        require_buffers(client, merge::BUFFERS)?;
         if needs.logarithms {
             require_logarithms(client, matrix.dtype)?;
         }
