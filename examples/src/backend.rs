@@ -20,6 +20,11 @@ pub enum Choice {
     Metal,
     /// The platform's graphics API.
     Wgpu,
+    /// As `wgpu`, whose shaders are WGSL unless `vulkan` or `metal` is linked.
+    #[value(name = "webgpu")]
+    WebGpu,
+    /// An AMD GPU through ROCm.
+    Rocm,
     /// CubeCL's CPU runtime.
     Cpu,
     /// Burn's pure-Rust CPU backend.
@@ -34,6 +39,8 @@ impl fmt::Display for Choice {
             Self::Vulkan => "vulkan",
             Self::Metal => "metal",
             Self::Wgpu => "wgpu",
+            Self::WebGpu => "webgpu",
+            Self::Rocm => "rocm",
             Self::Cpu => "cpu",
             Self::Flex => "flex",
         })
@@ -119,7 +126,8 @@ impl fmt::Display for BackendError {
 
 impl std::error::Error for BackendError {}
 
-/// Opens a device. `Auto` takes the first real GPU of CUDA, Metal, Vulkan and wgpu, else Flex.
+/// Opens a device. `Auto` takes the first real GPU of CUDA, ROCm, Metal, Vulkan and wgpu, else
+/// Flex.
 ///
 /// # Errors
 /// [`BackendError`] when the backend is not linked or has no device.
@@ -133,7 +141,9 @@ pub fn open(choice: Choice) -> Result<Backend, BackendError> {
         let device = device.ok_or(BackendError::Absent(choice))?;
         return Ok(Backend::new(choice, device)?.0);
     }
-    for choice in [Choice::Cuda, Choice::Metal, Choice::Vulkan, Choice::Wgpu] {
+    let gpus =
+        [Choice::Cuda, Choice::Rocm, Choice::Metal, Choice::Vulkan, Choice::Wgpu, Choice::WebGpu];
+    for choice in gpus {
         for device in devices(choice).unwrap_or_default() {
             if is_software(&device) {
                 continue;
@@ -153,8 +163,14 @@ pub fn open(choice: Choice) -> Result<Backend, BackendError> {
 
 /// Says how to link a GPU, if no GPU backend is linked.
 pub fn hint() -> Option<&'static str> {
-    let linked =
-        cfg!(any(feature = "cuda", feature = "metal", feature = "vulkan", feature = "wgpu"));
+    let linked = cfg!(any(
+        feature = "cuda",
+        feature = "rocm",
+        feature = "metal",
+        feature = "vulkan",
+        feature = "wgpu",
+        feature = "webgpu"
+    ));
     (!linked).then_some("no GPU backend is linked: add --features vulkan, metal or cuda for one")
 }
 
@@ -213,6 +229,10 @@ fn devices(choice: Choice) -> Result<Vec<Device>, BackendError> {
         Choice::Metal => Ok(Device::enumerate(DeviceType::Metal).into_vec()),
         #[cfg(feature = "wgpu")]
         Choice::Wgpu => Ok(Device::enumerate(DeviceType::Wgpu).into_vec()),
+        #[cfg(feature = "webgpu")]
+        Choice::WebGpu => Ok(Device::enumerate(DeviceType::Wgpu).into_vec()),
+        #[cfg(feature = "rocm")]
+        Choice::Rocm => Ok(Device::enumerate(DeviceType::Rocm).into_vec()),
         #[cfg(feature = "cpu")]
         Choice::Cpu => Ok(vec![Device::cpu()]),
         #[cfg(feature = "flex")]
@@ -224,7 +244,7 @@ fn devices(choice: Choice) -> Result<Vec<Device>, BackendError> {
 
 /// Whether it is a graphics API.
 fn on_graphics(choice: Choice) -> bool {
-    matches!(choice, Choice::Vulkan | Choice::Metal | Choice::Wgpu)
+    matches!(choice, Choice::Vulkan | Choice::Metal | Choice::Wgpu | Choice::WebGpu)
 }
 
 /// Whether Mesa or SwiftShader computes on the CPU under this name.
@@ -241,7 +261,7 @@ fn is_software(device: &Device) -> bool {
         Device::vulkan(DeviceKind::Cpu),
         #[cfg(feature = "metal")]
         Device::metal(DeviceKind::Cpu),
-        #[cfg(feature = "wgpu")]
+        #[cfg(any(feature = "wgpu", feature = "webgpu"))]
         Device::wgpu(DeviceKind::Cpu),
     ];
     software.contains(device)
@@ -254,6 +274,8 @@ fn identify(device: &Device) -> Option<(String, bool)> {
         feature = "vulkan",
         feature = "metal",
         feature = "wgpu",
+        feature = "webgpu",
+        feature = "rocm",
         feature = "cpu"
     ))]
     {

@@ -13,12 +13,18 @@ pub enum Kind {
     Flex,
     /// Vulkan through SPIR-V.
     Vulkan,
-    /// wgpu's default graphics API (WGSL unless Vulkan is linked).
+    /// wgpu's default graphics API (WGSL unless Vulkan or Metal is linked).
     Wgpu,
+    /// As `wgpu`, but refuses devices that do not compile WGSL, WebGPU's language. The browser's
+    /// own API exists only on wasm.
+    #[value(name = "webgpu")]
+    WebGpu,
     /// Metal.
     Metal,
     /// CUDA.
     Cuda,
+    /// AMD's ROCm.
+    Rocm,
     /// CubeCL's CPU runtime.
     Cpu,
 }
@@ -29,8 +35,10 @@ impl fmt::Display for Kind {
             Self::Flex => "flex",
             Self::Vulkan => "vulkan",
             Self::Wgpu => "wgpu",
+            Self::WebGpu => "webgpu",
             Self::Metal => "metal",
             Self::Cuda => "cuda",
+            Self::Rocm => "rocm",
             Self::Cpu => "cpu",
         };
         f.write_str(name)
@@ -49,6 +57,8 @@ pub struct Backend {
     pub shared_memory: bool,
 }
 
+/// Name of the runtime that compiles to WGSL.
+const WGSL: &str = "wgpu<wgsl>";
 /// Skip reason: shared memory.
 const NO_SHARED: &str =
     "the driver crashes on CubeCL 0.11.3's shared memory (it lacks explicit workgroup layouts)";
@@ -75,6 +85,10 @@ impl Backend {
             Kind::Vulkan => Device::enumerate(DeviceType::Vulkan).into_vec(),
             #[cfg(feature = "wgpu")]
             Kind::Wgpu => Device::enumerate(DeviceType::Wgpu).into_vec(),
+            #[cfg(feature = "webgpu")]
+            Kind::WebGpu => Device::enumerate(DeviceType::Wgpu).into_vec(),
+            #[cfg(feature = "rocm")]
+            Kind::Rocm => Device::enumerate(DeviceType::Rocm).into_vec(),
             #[cfg(feature = "metal")]
             Kind::Metal => Device::enumerate(DeviceType::Metal).into_vec(),
             #[cfg(feature = "cuda")]
@@ -125,8 +139,10 @@ impl Kind {
             (Self::Flex, cfg!(feature = "flex")),
             (Self::Vulkan, cfg!(feature = "vulkan")),
             (Self::Wgpu, cfg!(feature = "wgpu")),
+            (Self::WebGpu, cfg!(feature = "webgpu")),
             (Self::Metal, cfg!(feature = "metal")),
             (Self::Cuda, cfg!(feature = "cuda")),
+            (Self::Rocm, cfg!(feature = "rocm")),
             (Self::Cpu, cfg!(feature = "cpu")),
         ];
         all.into_iter().filter(|(_, linked)| *linked).map(|(kind, _)| kind).collect()
@@ -140,7 +156,12 @@ impl Kind {
                  and libvulkan1 on Debian"
             }
             Self::Wgpu => "install a driver for Vulkan, Metal or Direct3D 12",
+            Self::WebGpu => {
+                "build it without vulkan and metal, and install a driver for Vulkan, Metal or \
+                 Direct3D 12"
+            }
             Self::Metal => "needs a Mac",
+            Self::Rocm => "needs an AMD GPU and ROCm",
             Self::Cuda => "needs an NVIDIA GPU and CUDA 12 or later",
             Self::Cpu => "needs LLVM, which its build downloads",
         }
@@ -150,6 +171,11 @@ impl Kind {
     pub fn open(self) -> Result<Backend, String> {
         let open = || -> Result<Backend, String> {
             let client = self.cubecl().transpose().map_err(|e| e.to_string())?.map(|d| d.client());
+            if let (Self::WebGpu, Some(client)) = (self, &client)
+                && client.name() != WGSL
+            {
+                return Err(format!("kernels are compiled by {}, not to WGSL", client.name()));
+            }
             let device = self.burn()?;
             let one = Tensor::<1>::from_floats([1.0], &device);
             let sum: f32 = (one + 2.0).into_scalar();
@@ -178,9 +204,10 @@ impl Kind {
         match self {
             Self::Flex => None,
             Self::Vulkan => Some(cubecl::Device::vulkan(any())),
-            Self::Wgpu => Some(cubecl::Device::wgpu(any())),
+            Self::Wgpu | Self::WebGpu => Some(cubecl::Device::wgpu(any())),
             Self::Metal => Some(cubecl::Device::metal_msl(any())),
             Self::Cuda => Some(cubecl::Device::cuda(0)),
+            Self::Rocm => Some(cubecl::Device::rocm(0)),
             Self::Cpu => Some(cubecl::Device::cpu()),
         }
     }
@@ -195,6 +222,10 @@ impl Kind {
             Self::Vulkan => Ok(Device::vulkan(DeviceKind::DefaultDevice)),
             #[cfg(feature = "wgpu")]
             Self::Wgpu => Ok(Device::wgpu(DeviceKind::DefaultDevice)),
+            #[cfg(feature = "webgpu")]
+            Self::WebGpu => Ok(Device::wgpu(DeviceKind::DefaultDevice)),
+            #[cfg(feature = "rocm")]
+            Self::Rocm => Ok(Device::rocm(0usize)),
             #[cfg(feature = "metal")]
             Self::Metal => Ok(Device::metal(DeviceKind::DefaultDevice)),
             #[cfg(feature = "cuda")]

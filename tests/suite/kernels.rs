@@ -87,7 +87,8 @@ pub fn read<T: Element>(client: &Client, handle: Handle, length: usize) -> Vec<T
     if length == 0 {
         return Vec::new();
     }
-    let bytes = client.read_one(handle).expect("the launch and the copy succeed");
+    let read = client.read_one(handle).map_err(|error| KernelError::of_read(client, &error));
+    let bytes = read.unwrap_or_else(|error| panic!("{error}"));
     let mut values: Vec<T> = bytemuck::pod_collect_to_vec(&bytes[..]);
     values.truncate(length);
     values

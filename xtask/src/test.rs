@@ -13,8 +13,11 @@ pub enum Backend {
     Flex,
     Vulkan,
     Wgpu,
+    #[value(name = "webgpu")]
+    WebGpu,
     Metal,
     Cuda,
+    Rocm,
     Cpu,
 }
 

@@ -11,17 +11,20 @@ use crate::error::KernelError;
 /// CPUs have fewer.
 const MIN_GPU_UNITS: u32 = 32;
 
-/// None if planes differ in size.
+/// None if kernels cannot use planes, or planes differ in size.
+///
+/// Software drivers do not list plane operations, but llvmpipe has them. Browsers refuse them in
+/// branches that units of a plane may take apart, as kernels do.
 pub(crate) fn plane_size(client: &Client) -> Option<u32> {
+    let listed = client.features().plane.contains(Plane::Ops) || is_llvmpipe(client);
     let hardware = &client.properties().hardware;
-    (hardware.plane_size_min == hardware.plane_size_max && hardware.plane_size_max > 1)
-        .then_some(hardware.plane_size_max)
+    let fixed = hardware.plane_size_min == hardware.plane_size_max && hardware.plane_size_max > 1;
+    (listed && fixed && !cfg!(target_family = "wasm")).then_some(hardware.plane_size_max)
 }
 
 /// 1 if kernels cannot use planes.
 pub(crate) fn plane_or_unit(client: &Client) -> u32 {
-    let planes = client.features().plane.contains(Plane::Ops) || is_llvmpipe(client);
-    plane_size(client).filter(|_| planes).unwrap_or(1)
+    plane_size(client).unwrap_or(1)
 }
 
 pub(crate) fn is_gpu(client: &Client) -> bool {
@@ -61,6 +64,15 @@ pub(crate) fn require_dtype(client: &Client, dtype: ElemType) -> Result<(), Kern
         Ok(())
     } else {
         Err(KernelError::DtypeOnDevice { dtype, runtime: client.name() })
+    }
+}
+
+/// Refuses kernels of more buffers than the device binds: WebGPU promises 8, one of them CubeCL's.
+pub(crate) fn require_buffers(client: &Client, buffers: usize) -> Result<(), KernelError> {
+    let limit = client.properties().hardware.max_bindings as usize;
+    match buffers <= limit {
+        true => Ok(()),
+        false => Err(KernelError::TooManyBuffers { buffers, limit, runtime: client.name() }),
     }
 }
 

@@ -8,6 +8,8 @@ use cubecl::{
 
 use crate::{device::units_per_cube, error::KernelError};
 
+/// Bytes of the longest vector that kernels bind: four f64.
+const WIDEST_VECTOR: usize = 32;
 /// As in WebGPU and most Vulkan drivers.
 const FOLD: u32 = 65_535;
 
@@ -109,6 +111,13 @@ pub(crate) fn allocate_together<const N: usize>(
     let layouts = client.empty_tensors(layouts).into_iter();
     let handles: Vec<Handle> = layouts.map(|layout| layout.memory).collect();
     Ok(handles.try_into().expect("a buffer for each layout"))
+}
+
+/// A buffer for an argument that the kernel neither reads nor writes.
+///
+/// Holds a vector of any width, because WebGPU refuses bindings shorter than an array's element.
+pub(crate) fn placeholder(client: &Client) -> Handle {
+    client.empty(WIDEST_VECTOR)
 }
 
 /// Refuses handles of fewer than `needed` elements.

@@ -22,8 +22,8 @@
 //!
 //! # Features
 //!
-//! Backends, chosen at run time: `flex` (pure Rust), `vulkan`, `wgpu`, `metal`, `cuda`, `cpu`
-//! (CubeCL's CPU runtime). `fusion` must be on exactly if Burn's is. `nn`: layers of
+//! Backends, chosen at run time: `flex` (pure Rust), `vulkan`, `wgpu`, `webgpu`, `metal`, `cuda`,
+//! `rocm`, `cpu` (CubeCL's CPU runtime). `fusion` must be on exactly if Burn's is. `nn`: layers of
 //! models. `cache` keeps compiled kernels on disk.
 
 #![cfg_attr(docsrs, feature(doc_cfg))]

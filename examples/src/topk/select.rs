@@ -41,6 +41,8 @@ pub fn select(
         feature = "vulkan",
         feature = "metal",
         feature = "wgpu",
+        feature = "webgpu",
+        feature = "rocm",
         feature = "cpu"
     ))]
     if let Some(clients) = stream::clients(devices) {
@@ -103,6 +105,8 @@ fn shard<K: Ordered>(bytes: &[u8], dtype: DType, device: &Device) -> Tensor<1, K
     feature = "vulkan",
     feature = "metal",
     feature = "wgpu",
+    feature = "webgpu",
+    feature = "rocm",
     feature = "cpu"
 ))]
 mod stream {

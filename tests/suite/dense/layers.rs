@@ -317,7 +317,9 @@ fn classes<T: Element>(backend: &Backend, [rows, count]: [usize; 2]) -> Outcome 
     if let Some(reason) = backend.lacks(T::dtype()) {
         return Ok(Verdict::Skipped(reason));
     }
-    if T::NAME == "f64" && matches!(backend.kind, Kind::Vulkan | Kind::Wgpu | Kind::Metal) {
+    if T::NAME == "f64"
+        && matches!(backend.kind, Kind::Vulkan | Kind::Wgpu | Kind::WebGpu | Kind::Metal)
+    {
         let scores = Tensor::<2>::ones([1, 2], (&backend.device, T::dtype()));
         let labels = Tensor::<1, Int>::zeros([1], &backend.device);
         let run = || drop(cross_entropy(scores, labels, 1.0).into_data());

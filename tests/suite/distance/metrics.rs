@@ -3,7 +3,8 @@
 use cubecl::prelude::*;
 use sparsek::{
     distance::{
-        DistanceError, Measure, Metric, Needs, ROUTINES, Routine, Semiring, pairwise_distances,
+        DistanceError, Measure, Metric, Needs, ROUTINES, Routine, Semiring, infinity,
+        pairwise_distances,
     },
     semiring,
 };
@@ -57,7 +58,7 @@ semiring! {
         const NEEDS: Needs = Needs { ..Needs::PRODUCTS };
 
         fn identity<S: Float>() -> S {
-            S::new(f32::INFINITY)
+            infinity::<S>()
         }
 
         fn reduce<S: Float>(a: S, b: S) -> S {
@@ -79,7 +80,7 @@ semiring! {
         const NEEDS: Needs = Needs { largest: true, ..Needs::PRODUCTS };
 
         fn identity<S: Float>() -> S {
-            S::new(f32::NEG_INFINITY)
+            -infinity::<S>()
         }
 
         fn reduce<S: Float>(a: S, b: S) -> S {

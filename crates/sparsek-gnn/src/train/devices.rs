@@ -60,6 +60,8 @@ pub(super) fn has_collectives(device: &Device) -> bool {
             feature = "cuda",
             feature = "vulkan",
             feature = "wgpu",
+            feature = "webgpu",
+            feature = "rocm",
             feature = "metal",
             feature = "cpu"
         ))]

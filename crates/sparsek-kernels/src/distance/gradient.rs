@@ -19,11 +19,13 @@ use super::{
     types::{Matrix, Prepared},
 };
 use crate::{
-    device::require_rounding,
+    device::{require_buffers, require_rounding},
     error::KernelError,
     launch::{allocate, argument},
     primitives::csr::row_of,
 };
+
+const ENTRIES_BUFFERS: usize = 10;
 
 /// A matrix by column, renumbered if wide ([`is_wide`](crate::distance::is_wide)).
 #[derive(Clone, Copy, Debug)]
@@ -63,6 +65,7 @@ pub fn gradient(
     slope: Gradient,
 ) -> Result<Handle, KernelError> {
     require_rounding(client, x.dtype)?;
+    require_buffers(client, ENTRIES_BUFFERS)?;
     let output = allocate(client, "gradient", x.nnz, x.dtype)?;
     if x.nnz == 0 {
         return Ok(output);

@@ -57,13 +57,17 @@ pub use self::{
     radius::Radius,
     semiring::{
         Dense, Gradient, HostSemiring, Inner, Needs, Parameter, Real, Rescale, Semiring, Sums,
-        SumsExpand, host as formulas, quotient,
+        SumsExpand, host as formulas, infinity, quotient,
     },
     tuning::RADIUS_BLOCK,
     types::{Matrix, Prepared, ROUTINES, Routine},
 };
 #[cfg(feature = "kernels")]
-use crate::{device::require_logarithms, error::KernelError, launch::allocate};
+use crate::{
+    device::{require_buffers, require_logarithms},
+    error::KernelError,
+    launch::allocate,
+};
 
 /// A matrix prepared for distances to its rows.
 #[cfg(feature = "kernels")]
@@ -94,6 +98,7 @@ impl Index {
         routine: Option<Routine>,
     ) -> Result<Self, KernelError> {
         let needs = distance.needs();
+        require_buffers(client, merge::BUFFERS)?;
         if needs.logarithms {
             require_logarithms(client, matrix.dtype)?;
         }

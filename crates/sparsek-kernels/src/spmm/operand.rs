@@ -7,9 +7,13 @@ use super::{
     types::{Csr, Scales, Weights},
 };
 use crate::{
+    device::require_buffers,
     error::KernelError,
-    launch::{allocate, argument},
+    launch::{argument, placeholder},
 };
+
+/// Of a kernel that takes an operand.
+const MAX_BUFFERS: usize = 10;
 
 /// The matrix `a(i, j) = rows[i] w[e] cols[j]` for the entry `e = (i, j)`.
 #[derive(Clone, Copy, Debug)]
@@ -53,8 +57,9 @@ impl Operand<'_> {
         let int = i32::elem_type_native();
         let csr = &self.csr;
         csr.check()?;
+        require_buffers(client, MAX_BUFFERS)?;
         let nnz = csr.nnz.max(1);
-        let placeholder = allocate(client, "placeholder", 1, f64::elem_type_native())?;
+        let placeholder = placeholder(client);
         let or_placeholder = |handle: Option<&Handle>, name, dtype, needed| match handle {
             Some(handle) => argument(handle, name, dtype, needed),
             None => argument(&placeholder, name, dtype, 1),

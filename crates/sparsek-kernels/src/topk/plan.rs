@@ -126,7 +126,7 @@ pub(crate) fn select(client: &Client, problem: &RowProblem) -> Result<Routine, K
     Ok(routine)
 }
 
-/// A forced `plane` may run on devices that do not list `Plane::Ops`.
+/// A forced `plane` also runs on llvmpipe, which does not list `Plane::Ops`.
 pub(crate) fn check(
     routine: Routine,
     client: &Client,

@@ -15,5 +15,5 @@ pub use neighbors::NearestNeighbors;
 pub use pairwise::pairwise_distances;
 pub use sparsek_kernels::distance::{
     Distance, HostSemiring, Metric, Needs, ROUTINES, Real, Rescale, Routine, Semiring, Sums,
-    SumsExpand, UnknownMetric, quotient,
+    SumsExpand, UnknownMetric, infinity, quotient,
 };

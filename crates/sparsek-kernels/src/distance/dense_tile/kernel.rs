@@ -8,7 +8,7 @@ use cubecl::{ir::ElemType, prelude::*};
 use super::tile::{Block, DenseTileConfig, Tile, any_finite, next_row};
 use crate::distance::{
     merge::pair::{RowPair, Sparse},
-    semiring::{Dense, Parameter, Semiring},
+    semiring::{Dense, Parameter, Semiring, infinity},
 };
 
 #[derive(CubeType, CubeLaunch, Clone, Copy)]
@@ -154,7 +154,7 @@ fn any_sum_finite<S: Float>(
     shape: &DenseTileShape,
     #[comptime] config: DenseTileConfig,
 ) -> bool {
-    let mut least = S::new(f32::INFINITY);
+    let mut least = infinity::<S>();
     #[unroll]
     for r in 0..comptime!(config.rows) {
         // Clamped for unconditional loads.

@@ -7,7 +7,10 @@ use super::{
     tile::DenseTileConfig,
 };
 use crate::{
-    device::{LLVMPIPE_REFUSAL, is_llvmpipe, multiprocessors, plane_or_unit, units_per_cube},
+    device::{
+        LLVMPIPE_REFUSAL, is_llvmpipe, multiprocessors, plane_or_unit, require_buffers,
+        units_per_cube,
+    },
     distance::{
         job::Job,
         merge::join,
@@ -25,6 +28,9 @@ use crate::{
 /// Shared bytes without values.
 const SPARE: usize = 64;
 
+/// Of the kernel with most.
+const BUFFERS: usize = 11;
+
 fn refused(reason: String) -> KernelError {
     KernelError::Routine { routine: "dense_tile", reason }
 }
@@ -40,6 +46,7 @@ pub(in crate::distance) fn check(
     if is_llvmpipe(client) {
         return Err(refused(LLVMPIPE_REFUSAL.into()));
     }
+    require_buffers(client, BUFFERS).map_err(|error| refused(error.to_string()))?;
     check_cols("dense_tile", matrix.cols)?;
     check_shared_memory(client)
 }

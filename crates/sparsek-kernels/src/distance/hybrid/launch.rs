@@ -10,7 +10,7 @@ use super::{
     types::{HybridConfig, HybridShapeLaunch, Pass, carried_bytes},
 };
 use crate::{
-    device::{LLVMPIPE_REFUSAL, is_llvmpipe, plane_or_unit, units_per_cube},
+    device::{LLVMPIPE_REFUSAL, is_llvmpipe, plane_or_unit, require_buffers, units_per_cube},
     distance::{
         job::Job,
         semiring::{Needs, Semiring},
@@ -21,6 +21,9 @@ use crate::{
     launch::{Grid, allocate, argument},
 };
 
+/// Of the kernel with most.
+const BUFFERS: usize = 11;
+
 fn refused(reason: String) -> KernelError {
     KernelError::Routine { routine: "hybrid", reason }
 }
@@ -29,6 +32,7 @@ pub(in crate::distance) fn check(client: &Client) -> Result<(), KernelError> {
     if is_llvmpipe(client) {
         return Err(refused(LLVMPIPE_REFUSAL.into()));
     }
+    require_buffers(client, BUFFERS).map_err(|error| refused(error.to_string()))?;
     if plane_or_unit(client) > 1 && !client.features().plane.contains(Plane::Sync) {
         return Err(refused("planes cannot synchronize".into()));
     }

@@ -5,7 +5,9 @@ use super::{
     kernel::{InvertedShapeLaunch, inverted_kernel},
 };
 use crate::{
-    device::{LLVMPIPE_REFUSAL, accumulator, is_llvmpipe, plane_or_unit, units_per_cube},
+    device::{
+        LLVMPIPE_REFUSAL, accumulator, is_llvmpipe, plane_or_unit, require_buffers, units_per_cube,
+    },
     distance::{
         job::Job,
         merge::join,
@@ -20,6 +22,9 @@ use crate::{
     error::KernelError,
     launch::{Grid, allocate, argument},
 };
+
+/// Of the kernel with most.
+const BUFFERS: usize = 13;
 
 fn refused(reason: String) -> KernelError {
     KernelError::Routine { routine: "inverted", reason }
@@ -36,6 +41,7 @@ pub(in crate::distance) fn check(
     if is_llvmpipe(client) {
         return Err(refused(LLVMPIPE_REFUSAL.into()));
     }
+    require_buffers(client, BUFFERS).map_err(|error| refused(error.to_string()))?;
     if plane_or_unit(client) > 1 && !client.features().plane.contains(Plane::Sync) {
         return Err(refused("planes cannot synchronize".into()));
     }

@@ -14,6 +14,9 @@ use super::{
 };
 use crate::{error::KernelError, launch::Grid};
 
+/// Of the kernel; other routines take as many or more.
+pub(super) const BUFFERS: usize = 9;
+
 pub(super) fn launch<M: Semiring>(job: &Job) -> Result<(), KernelError> {
     let elements = job.elements();
     let grid = Grid::elementwise(job.client, job.pairs(), elements)?;

@@ -15,7 +15,7 @@ use crate::distance::{
         parts::part_bits,
         range::{BLOCK, huge, power, row_shift, shifted, tiny},
     },
-    semiring::{CANCELLED, Parameter, Rescale, Semiring, Sums, combine},
+    semiring::{CANCELLED, Parameter, Rescale, Semiring, Sums, combine, infinity},
 };
 
 const NONE: i32 = i32::MAX;
@@ -200,7 +200,7 @@ impl<'a, S: Float> RowPair<'a, S> {
     fn rescaled<M: Semiring>(&self, i: usize, j: usize, sums: Sums<S>) -> S {
         let greatest = self.merge_rescaled::<M>(i, j, 0i32, S::new(1.0), true).core;
         let mut distance = greatest;
-        if greatest > S::new(0.0) && greatest < S::new(f32::INFINITY) {
+        if greatest > S::new(0.0) && greatest < infinity::<S>() {
             let shift = row_shift::<S>(greatest);
             let rest = shifted::<S>(greatest, shift);
             let far = self.merge_rescaled::<M>(i, j, shift, rest, false);
@@ -309,7 +309,7 @@ impl<'a, S: Float> RowPair<'a, S> {
     }
 
     pub fn distance<M: Semiring>(&self, i: usize, j: usize) -> S {
-        let merged = self.merge::<M>(i, j, S::new(f32::INFINITY));
+        let merged = self.merge::<M>(i, j, infinity::<S>());
         let sums = self.sums::<M>(i, j, merged.total, merged.other);
         let mut core = M::core::<S>(sums);
         if comptime!(M::NEEDS.direct) {

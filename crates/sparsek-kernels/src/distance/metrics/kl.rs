@@ -6,7 +6,7 @@
 use cubecl::prelude::*;
 
 use crate::{
-    distance::semiring::{Dense, Needs, Semiring, Sums},
+    distance::semiring::{Dense, Needs, Semiring, Sums, infinity},
     semiring,
 };
 
@@ -60,7 +60,7 @@ semiring! {
         }
 
         fn absent<S: Float>() -> S {
-            S::new(0.0).ln()
+            -infinity::<S>()
         }
 
         fn left_value<S: Float>(a: S) -> S {
@@ -74,8 +74,7 @@ semiring! {
         fn core<S: Float>(sums: Sums<S>) -> S {
             let negative = sums.second_x + sums.second_y > S::new(0.0);
             let covered = sums.other == sums.x && !negative;
-            // − ln 0 is infinite.
-            select(covered, sums.total, -S::new(0.0).ln())
+            select(covered, sums.total, infinity::<S>())
         }
     }
 }

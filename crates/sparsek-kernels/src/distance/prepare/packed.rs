@@ -19,6 +19,7 @@ use crate::{
     },
     error::KernelError,
     launch::{Grid, allocate, argument, fill_zero},
+    primitives::infinity::infinity,
 };
 
 /// Rows per group: four instructions.
@@ -198,7 +199,7 @@ fn greatest_kernel<E: Float>(
     let mut at = ABSOLUTE_POS;
     while at < count {
         let value = f32::cast_from(values[at]).abs();
-        let bits = select(value.floor() == value, value, f32::new(f32::INFINITY));
+        let bits = select(value.floor() == value, value, infinity::<f32>());
         found = max(found, u32::reinterpret(bits));
         at += CUBE_COUNT * CUBE_DIM as usize;
     }

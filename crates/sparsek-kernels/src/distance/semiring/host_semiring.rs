@@ -140,6 +140,11 @@ pub mod host {
         dividend / divisor
     }
 
+    /// +∞.
+    pub fn infinity<S: Real>() -> S {
+        S::new(f32::INFINITY)
+    }
+
     /// The greater.
     pub fn max<S: Real>(a: S, b: S) -> S {
         if a > b { a } else { b }

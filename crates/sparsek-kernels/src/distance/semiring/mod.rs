@@ -25,6 +25,7 @@ pub use self::{
     needs::{Dense, Gradient, Inner, Needs, Rescale},
     sums::{Parameter, Sums, SumsExpand},
 };
+pub use crate::primitives::infinity::infinity;
 
 /// Least accurate core / scale after cancellation.
 pub(super) const CANCELLED: f32 = 1.0 / 64.0;
@@ -134,7 +135,7 @@ macro_rules! semiring {
     ) => {
         const _: () = {
             #[allow(unused_imports, reason = "formulas call what they need")]
-            use $crate::distance::formulas::{Float, max, min, quotient, select};
+            use $crate::distance::formulas::{Float, infinity, max, min, quotient, select};
 
             impl $crate::distance::HostSemiring for $name {
                 $($formulas)*

@@ -6,7 +6,7 @@ use super::kernel::{
     LEFT, PLANES, RIGHT, TensorCoreShapeLaunch, finish_kernel, tensor_core_kernel,
 };
 use crate::{
-    device::accumulator,
+    device::{accumulator, require_buffers},
     distance::{
         job::Job,
         merge::join,
@@ -25,6 +25,9 @@ const INSTRUCTION: [u32; 3] = [16, 8, 16];
 const MOST: f32 = 2048.0;
 const MOST_SUM: f64 = 16_777_216.0;
 const MOST_BYTES: usize = 256 << 20;
+
+/// Of the kernel with most.
+const BUFFERS: usize = 11;
 
 fn refused(reason: String) -> KernelError {
     KernelError::Routine { routine: "tensor_core", reason }
@@ -52,6 +55,7 @@ pub(in crate::distance) fn check(
             "the device lacks f16 matrix instructions for planes of {LANES}"
         )));
     }
+    require_buffers(client, BUFFERS).map_err(|error| refused(error.to_string()))?;
     check_size([matrix.rows, matrix.cols])
 }
 

@@ -82,7 +82,7 @@ impl<'a> Gather<'a> {
         }
         let [vector, slice] = self.widths(client);
         let slices = across.div_ceil(slice);
-        let slots = (partition.slots() * across).max(1);
+        let slots = (partition.slots() * across).max(vector);
         let partials = allocate(client, "partials", slots, self.sum)?;
         let units = partition.items() * (slice / vector) * slices;
         let largest = elements.max(csr.cols * self.width).max(csr.nnz);

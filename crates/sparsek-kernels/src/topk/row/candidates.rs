@@ -13,7 +13,7 @@ use super::{
     layout::{RowLayout, element_offset},
 };
 use crate::{
-    primitives::{approx::approx_ln, bit_set::SelectedItems, team::Team},
+    primitives::{approx::approx_ln, bit_set::SelectedItems, infinity::infinity, team::Team},
     topk::{
         key::{Element, ordered_key},
         options::SearchConfig,
@@ -41,7 +41,7 @@ impl<E: Element> RegisterItems<E> {
         for item in 0..self.values.len() {
             let single = E::single(self.values[item]);
             let value = if comptime!(self.search.largest) { single } else { -single };
-            items.push(select(self.team.holds(item), value, f32::NEG_INFINITY));
+            items.push(select(self.team.holds(item), value, -infinity::<f32>()));
         }
         RegisterRow::<f32>::new(items, self.team)
     }

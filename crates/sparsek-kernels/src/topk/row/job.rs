@@ -6,7 +6,7 @@ use super::{config::MemoryConfig, layout::RowLayoutLaunch};
 use crate::{
     device::plane_size,
     error::KernelError,
-    launch::{allocate, argument, fill_zero},
+    launch::{argument, fill_zero, placeholder},
     topk::{
         options::{Method, SearchConfig, TopkOptions},
         plan::halvings,
@@ -59,26 +59,20 @@ impl Job<'_> {
         self.input.rows * self.options.k
     }
 
-    /// Dummies if not asked for, never written.
+    /// Placeholders if not asked for.
     pub(super) fn outputs(&self, target: &Target) -> Result<(BufferArg, BufferArg), KernelError> {
         let dtype = self.input.dtype;
         let indices = |handle: Option<&Handle>| match handle {
             Some(handle) => argument(handle, "indices", self.index, self.selected()),
-            None => argument(
-                &allocate(self.client, "indices", 1, self.index)?,
-                "indices",
-                self.index,
-                1,
-            ),
+            None => argument(&placeholder(self.client), "indices", self.index, 1),
         };
         Ok(match target {
             Target::Both(values, index) => {
                 (argument(values, "values", dtype, self.selected())?, indices(Some(*index))?)
             }
-            Target::Indices(index) => (
-                argument(&allocate(self.client, "values", 16, dtype)?, "values", dtype, 16)?,
-                indices(Some(*index))?,
-            ),
+            Target::Indices(index) => {
+                (argument(&placeholder(self.client), "values", dtype, 1)?, indices(Some(*index))?)
+            }
             Target::Dense(values, index) => (
                 argument(values, "values", dtype, self.input.rows * self.input.cols)?,
                 indices(*index)?,

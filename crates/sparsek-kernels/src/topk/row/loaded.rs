@@ -4,7 +4,7 @@ use cubecl::prelude::*;
 
 use super::layout::{RowLayout, element_offset};
 use crate::{
-    primitives::team::Team,
+    primitives::{infinity::infinity, team::Team},
     topk::{
         key::{Element, ordered_key},
         options::SearchConfig,
@@ -77,7 +77,7 @@ impl<E: Element, N: Size> LoadedRow<E, N> {
         for item in 0..comptime!(self.team.shape.items()) {
             let single = E::single(self.value(item));
             let value = if comptime!(self.search.largest) { single } else { -single };
-            items.push(select(self.team.holds(item), value, f32::NEG_INFINITY));
+            items.push(select(self.team.holds(item), value, -infinity::<f32>()));
         }
         RegisterRow::<f32>::new(items, self.team)
     }

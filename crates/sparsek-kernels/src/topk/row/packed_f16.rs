@@ -17,6 +17,7 @@ use super::{
 use crate::{
     primitives::{
         bit_set::ColumnBits,
+        infinity::infinity,
         team::{Team, TeamShape},
     },
     topk::{
@@ -242,8 +243,8 @@ impl<H: Float> PackedRow<H> {
         let mean = self.team.sum::<f32>(self.sum()) * normal.inverse;
         let centered = self.away(H::cast_from(mean));
         let spread = DEVIATION * self.team.sum::<f32>(centered) * normal.inverse;
-        let number = spread < f32::INFINITY;
-        Model { mean, spread: select(number, spread, f32::INFINITY) }
+        let infinite = infinity::<f32>();
+        Model { mean, spread: select(spread < infinite, spread, infinite) }
     }
 
     fn sum(&self) -> f32 {

@@ -17,14 +17,17 @@ use super::{
     layout::{RowLayout, element_offset},
 };
 use crate::{
-    primitives::{approx::approx_inverse, team::Team},
+    primitives::{
+        approx::approx_inverse,
+        infinity::{INFINITY_BITS, infinity},
+        team::Team,
+    },
     topk::key::{Element, ordered_key},
 };
 
 /// Distances, and the float that moves them to the lower bits.
 const LEVELS: f32 = 4_194_304.0;
 const TO_BITS: f32 = 8_388_608.0;
-const INFINITY: u32 = 0x7f80_0000;
 const DIGIT: u32 = 16;
 
 #[derive(CubeType)]
@@ -178,7 +181,7 @@ impl SelectedList {
 
     /// Whether the distances fit.
     fn put_bits(&self, values: &Array<f32>, words: &mut SortWords) -> bool {
-        let mut least = f32::INFINITY.runtime();
+        let mut least = infinity::<f32>();
         #[unroll]
         for item in 0..comptime!(self.order.items) {
             least = min(least, self.wanted(values[item]));
@@ -195,13 +198,13 @@ impl SelectedList {
             words.put(item, distance, self.exists(words.slot(item)));
         }
         // Negative floats and NaN are never that near below infinity.
-        base <= comptime!(INFINITY - room) && distances < room
+        base <= comptime!(INFINITY_BITS - room) && distances < room
     }
 
     /// Whether all distances exist: NaN and infinities have none.
     fn put_numbers(&self, values: &Array<f32>, words: &mut SortWords) -> bool {
-        let mut least = f32::INFINITY.runtime();
-        let mut greatest = f32::NEG_INFINITY.runtime();
+        let mut least = infinity::<f32>();
+        let mut greatest = -infinity::<f32>();
         #[unroll]
         for item in 0..comptime!(self.order.items) {
             let value = self.wanted(values[item]);

@@ -17,6 +17,7 @@ use super::{
     normal::{Model, Moments, Normal, ValueBracket},
     register_row::{Guess, LEAST_SURE, Reach, RegisterRow, RegisterRowExpand},
 };
+use crate::primitives::infinity::infinity;
 use crate::topk::tuning::{
     APPROXIMATE_COUNTS, GUESS_CLOSE, GUESS_COUNTS, GUESS_FAR, GUESS_NEAR, REFINE_BIAS, REFINE_LATE,
     REFINE_PAUSE, REFINE_STEPS, REFINE_SUSPICIOUS,
@@ -155,7 +156,7 @@ impl RegisterRow<f32> {
             valid = valid || (tied && guess.valid);
         }
         let magnitude = f32::abs(value);
-        let finite = magnitude < f32::INFINITY;
+        let finite = magnitude < infinity::<f32>();
         let sure = finite && magnitude >= LEAST_SURE;
         // Negation may have flushed subnormals.
         let near_zero = comptime!(largest).runtime() && u32::reinterpret(value) << 1 == 0;
@@ -278,13 +279,13 @@ impl RegisterRow<f32> {
         let sum = self.team.max::<f32>(select(squares == least, own.sum, -f32::MAX));
         let mean = sum * share;
         let spread = REFINE_BIAS * f32::sqrt(max(least * share - mean * mean, 0.0));
-        Model { mean, spread: select(least < f32::MAX, spread, f32::INFINITY) }
+        Model { mean, spread: select(least < f32::MAX, spread, infinity::<f32>()) }
     }
 
     /// The least from `floor` on, and the greatest below `ceiling`.
     fn ends(&self, floor: f32, ceiling: f32) -> Ends {
-        let mut least = f32::INFINITY.runtime();
-        let mut greatest = f32::NEG_INFINITY.runtime();
+        let mut least = infinity::<f32>();
+        let mut greatest = -infinity::<f32>();
         #[unroll]
         for item in 0..self.items.len() {
             let value = self.items[item];

@@ -4,7 +4,10 @@
 use cubecl::prelude::*;
 
 use super::register_row::{RegisterRow, RegisterRowExpand};
-use crate::primitives::approx::{approx_inverse, approx_ln, approx_sqrt};
+use crate::primitives::{
+    approx::{approx_inverse, approx_ln, approx_sqrt},
+    infinity::infinity,
+};
 
 /// In standard deviations.
 const WIDTH: f32 = 3.5;
@@ -83,7 +86,7 @@ pub(crate) struct Model {
 #[cube]
 impl Model {
     pub fn finite(&self) -> bool {
-        self.spread < f32::INFINITY
+        self.spread < infinity::<f32>()
     }
 
     pub fn usable(&self) -> bool {
@@ -92,7 +95,7 @@ impl Model {
 
     /// No NaN, nor infinities of both signs.
     pub fn is_number(&self) -> bool {
-        f32::abs(self.mean) <= f32::INFINITY
+        f32::abs(self.mean) <= infinity::<f32>()
     }
 
     pub fn value(&self, normal: &Normal) -> f32 {
@@ -128,7 +131,7 @@ impl RegisterRow<f32> {
         Model {
             mean,
             // Also for NaN.
-            spread: select(square < f32::MAX, spread, f32::INFINITY),
+            spread: select(square < f32::MAX, spread, infinity::<f32>()),
         }
     }
 }
@@ -168,12 +171,12 @@ impl ValueBracket {
     /// A proven bound, or -inf.
     pub fn floor(&self, cols: u32) -> f32 {
         let counted = self.low_count < f32::cast_from(cols);
-        select(counted, self.low, f32::NEG_INFINITY)
+        select(counted, self.low, -infinity::<f32>())
     }
 
     /// A proven bound, or inf.
     pub fn ceiling(&self) -> f32 {
-        select(self.high_count == UNCOUNTED, f32::INFINITY, self.high)
+        select(self.high_count == UNCOUNTED, infinity::<f32>(), self.high)
     }
 
     pub fn lacks_one(&self, wanted: f32) -> bool {

@@ -39,8 +39,8 @@ use super::{
 };
 use crate::{
     device::{
-        LLVMPIPE_REFUSAL, is_gpu, is_llvmpipe, multiprocessors, plane_or_unit, require_dtype,
-        units_per_cube,
+        LLVMPIPE_REFUSAL, is_gpu, is_llvmpipe, multiprocessors, plane_or_unit, require_buffers,
+        require_dtype, units_per_cube,
     },
     error::KernelError,
     launch::argument,
@@ -51,6 +51,9 @@ use crate::{
         types::{MAX_COLS, Routine, Rows},
     },
 };
+
+/// Of the filter kernel with most.
+const FILTER_BUFFERS: usize = 9;
 
 /// Few long rows, or one too long for row routines.
 pub(crate) fn takes_rows(
@@ -229,6 +232,8 @@ fn filter(
     if is_llvmpipe(client) {
         return Err(refused("filter", LLVMPIPE_REFUSAL.into()));
     }
+    require_buffers(client, FILTER_BUFFERS)
+        .map_err(|error| refused("filter", error.to_string()))?;
     require_u32_slots(vector, partition, options.k)?;
     let plane = plane_or_unit(client);
     let units = units_per_cube(client, CUBE_UNITS.max(plane));
@@ -328,6 +333,8 @@ fn finish_config(
     if is_llvmpipe(client) {
         return Err(refused("filter", LLVMPIPE_REFUSAL.into()));
     }
+    require_buffers(client, FILTER_BUFFERS)
+        .map_err(|error| refused("filter", error.to_string()))?;
     if k > MAX_FINISH_K {
         let reason = format!("k = {k}; one cube selects at most {MAX_FINISH_K} elements");
         return Err(refused("filter", reason));

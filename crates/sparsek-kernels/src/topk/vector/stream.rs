@@ -280,10 +280,7 @@ fn read<const N: usize>(
     client: &Client,
     reading: impl Future<Output = Result<Vec<Bytes>, ServerError>> + Send,
 ) -> Result<[Bytes; N], KernelError> {
-    let read = read_sync(reading).map_err(|error| error.to_string());
-    let read = read.and_then(|read| {
-        let count = read.len();
-        read.try_into().map_err(|_| format!("{count} buffers instead of {N}"))
-    });
-    read.map_err(|reason| device_failed(client, reason))
+    let read = read_sync(reading).map_err(|error| KernelError::of_read(client, &error))?;
+    let count = read.len();
+    read.try_into().map_err(|_| device_failed(client, format!("{count} buffers instead of {N}")))
 }

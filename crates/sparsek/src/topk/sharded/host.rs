@@ -124,7 +124,9 @@ fn read(buffers: &SelectedBuffers) -> Reading<'_> {
             let reading = client.read_async(vec![values.clone(), positions.clone()]);
             Box::new(move || {
                 let read = cubecl::future::reader::read_sync(reading);
-                let read = read.map_err(|error| error.to_string())?;
+                let read = read.map_err(|error| {
+                    sparsek_kernels::KernelError::of_read(client, &error).to_string()
+                })?;
                 let read: Vec<Vec<u8>> = read.iter().map(|bytes| bytes.to_vec()).collect();
                 read.try_into()
                     .map_err(|read: Vec<_>| format!("{} buffers instead of 2", read.len()))

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     error::KernelError,
-    launch::{allocate, device_failed},
+    launch::allocate,
     topk::{
         key::{Element, with_element},
         row::{job::Job, topk_rows},
@@ -58,7 +58,7 @@ impl VectorCall<'_> {
         };
         let bytes = (self.client)
             .read_one(stats)
-            .map_err(|error| device_failed(self.client, error.to_string()))?;
+            .map_err(|error| KernelError::of_read(self.client, &error))?;
         let [subranges, candidates] = [0, 1].map(|at| u32::from_bytes(&bytes)[at] as usize);
         Ok(WorkloadStats {
             subranges,

@@ -1,0 +1,54 @@
+#![allow(missing_docs, reason = "the macro writes a module of its own beside the function")]
+
+use cubecl::prelude::*;
+
+/// Bits of the f32 +∞.
+pub(crate) const INFINITY_BITS: u32 = 0x7f80_0000;
+
+/// +∞ in kernels, which must not name `f32::INFINITY`: WGSL has no such literal.
+///
+/// Made from bits at run time, because compilers may not fold it to a constant either. The same
+/// holds for results such as ln 0.
+#[cube]
+pub fn infinity<F: Float>() -> F {
+    F::cast_from(f32::reinterpret(INFINITY_BITS.runtime()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        fs,
+        path::{Path, PathBuf},
+    };
+
+    fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+        for entry in fs::read_dir(folder).expect("a folder of sources") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                sources(&path, found);
+            } else if path.extension().is_some_and(|ext| ext == "rs") {
+                found.push(path);
+            }
+        }
+    }
+
+    /// Looks at files with device code, up to their tests.
+    #[test]
+    fn kernels_have_no_literals_that_wgsl_lacks() {
+        let mut files = Vec::new();
+        sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src"), &mut files);
+        let mut kernels = 0;
+        for file in files {
+            let text = fs::read_to_string(&file).expect("a source");
+            let text = text.split("#[cfg(test)]").next().unwrap_or_default();
+            if !text.contains("#[cube") {
+                continue;
+            }
+            kernels += 1;
+            for literal in ["::INFINITY", "::NEG_INFINITY", "::NAN"] {
+                assert!(!text.contains(literal), "{}: {literal}", file.display());
+            }
+        }
+        assert!(kernels > 50, "{kernels} files with kernels");
+    }
+}
